@@ -111,11 +111,27 @@ func (r *run) loop(ctx context.Context) error {
 			if err := r.resolve(ctx, at); err != nil {
 				return err
 			}
+			if err := r.steer(ctx); err != nil {
+				return err
+			}
 		}
 		if done, err := r.ask(ctx); done || err != nil {
 			return err
 		}
 	}
+}
+
+// steer joins what people wrote during the round.
+func (r *run) steer(ctx context.Context) error {
+	if r.turn.Steer == nil {
+		return nil
+	}
+	messages, err := r.turn.Steer(ctx)
+	if err != nil {
+		return fmt.Errorf("agent: what was written meanwhile: %w", err)
+	}
+	r.history = append(r.history, messages...)
+	return nil
 }
 
 // emit makes a message part of the conversation, and stored where it returns nil.

@@ -195,7 +195,7 @@ func lastSpoken(history []Message) int {
 func turnStart(history []Message) int {
 	for i := len(history) - 1; i >= 0; i-- {
 		m := &history[i]
-		if m.Role == RoleUser || m.Role == RoleSummary || m.Role == RoleAssistant && m.Final {
+		if m.Asks() || m.Role == RoleSummary || m.Role == RoleAssistant && m.Final {
 			return i
 		}
 	}

@@ -59,6 +59,9 @@ type Message struct {
 	// Ref is the caller's key for a user message (the bridge's job). The agent
 	// carries it and does not look at it.
 	Ref string `json:"ref,omitempty"`
+	// Joined is the caller's key in the place of Ref where the message came while the turn
+	// was answered, and is answered by that.
+	Joined string `json:"joined,omitempty"`
 
 	// Calls are the tool calls of an assistant message, in the model's order.
 	Calls []Call `json:"calls,omitempty"`
@@ -97,6 +100,9 @@ type Message struct {
 	// Approved is who allowed a RoleStarted call, as platform:id, where somebody was asked.
 	Approved string `json:"approved,omitempty"`
 }
+
+// Asks reports whether a turn begins with the message.
+func (m *Message) Asks() bool { return m.Role == RoleUser && m.Joined == "" }
 
 // Call is a tool call as the model emitted it, for replay, and unwrapped for all else.
 type Call struct {

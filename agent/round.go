@@ -153,14 +153,18 @@ func (r *run) request(ctx context.Context, req Request) (Reply, error) {
 			names[i] = req.Tools[i].Name
 		}
 		r.observe(Event{Request: &RequestEvent{
-			Routing: r.round.Mode(), Tools: names, Groups: r.turn.Set.Loaded(), ToolTokens: r.round.Tokens(),
+			Model: ProfileOf(r.model).Name, Routing: r.round.Mode(), Tools: names, Groups: r.turn.Set.Loaded(), ToolTokens: r.round.Tokens(),
 			AllTokens: req.AllTokens,
 		}})
 		onDelta = func(d Delta) { r.observe(Event{Delta: &d}) }
 	}
 	reply, err := r.model.Complete(ctx, req, onDelta)
+	told := ReplyEvent{Err: err, Text: reply.Text != ""}
+	if r.turn.Observe != nil {
+		told.Aloud = beganInThought(reply.Text)
+	}
 	reply.Usage.Tools, reply.Text = r.round.Tokens(), Spoken(reply.Text)
-	r.observe(Event{Reply: &ReplyEvent{Err: err}})
+	r.observe(Event{Reply: &told})
 	return reply, err
 }
 

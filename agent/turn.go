@@ -50,6 +50,11 @@ type Turn struct {
 	// yielded, and may change it. An error ends the turn. It is called by the goroutine that
 	// iterates.
 	Settle func(ctx context.Context, result *Message) error
+	// Steer, if not nil, is asked after each round of tools for what people have written
+	// since the turn began. The messages it returns are in the conversation already, as
+	// [Message.Joined] ones, and the next request shows them. It is called by the goroutine
+	// that iterates.
+	Steer func(ctx context.Context) ([]Message, error)
 	// Cut, if not nil, is told before such a request. It is called by the goroutine that
 	// iterates.
 	Cut func(Cut)
@@ -90,6 +95,8 @@ type Event struct {
 
 // RequestEvent is a request that goes to the model.
 type RequestEvent struct {
+	// Model is what the provider calls the model that is asked first; empty if unknown.
+	Model string
 	// Routing is the way by which tools reach the model, as its router calls it; empty
 	// without one.
 	Routing string
@@ -104,6 +111,8 @@ type RequestEvent struct {
 // ReplyEvent is a reply of the model.
 type ReplyEvent struct {
 	Err error
+	// Text says that there is some, Aloud that it began in the middle of a thought.
+	Text, Aloud bool
 }
 
 // ToolEvent is a tool call that has ended.

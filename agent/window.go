@@ -41,9 +41,9 @@ func messageSize(m *Message) int {
 }
 
 // Window returns the part of a history that is sent to a model, arranged as
-// [Arrange] does, of at most about maxTokens; 0 means no bound. It begins at a user
-// message, behind the summary if there is one, and holds the last user message and
-// all after it. What stands in front is left out in whole turns, the oldest first.
+// [Arrange] does, of at most about maxTokens; 0 means no bound. It begins at a
+// question, behind the summary if there is one, and holds the last question and all
+// after it. What stands in front is left out in whole turns, the oldest first.
 // Where the last turn alone is too large, its large results are shortened, the
 // oldest first. It says how many messages it left out.
 func Window(history []Message, maxTokens int) (shown []Message, left int) {
@@ -74,17 +74,17 @@ func Window(history []Message, maxTokens int) (shown []Message, left int) {
 }
 
 func firstUser(messages []Message) int {
-	return max(0, slices.IndexFunc(messages, func(m Message) bool { return m.Role == RoleUser }))
+	return max(0, slices.IndexFunc(messages, func(m Message) bool { return m.Asks() }))
 }
 
-// cutAt returns the index of the user message at which the window begins, so that need
+// cutAt returns the index of the question at which the window begins, so that need
 // tokens are left out.
 func cutAt(messages []Message, need, maxTokens int) int {
 	step := max(1, maxTokens/windowSteps)
 	wanted := (need + step - 1) / step * step
 	passed, enough, last := 0, -1, 0
 	for i := range messages {
-		if messages[i].Role == RoleUser {
+		if messages[i].Asks() {
 			if passed >= wanted {
 				return i
 			}

@@ -214,9 +214,20 @@ func (in *intake) shorten(ctx context.Context, j *jobs.Job, err error) (bool, er
 	return in.jobs.Add(ctx, j)
 }
 
-// known looks after a message that the platform has given again.
+// known looks after a message that the platform has given again. One that another process
+// has written meanwhile is taken at once, before what comes next in its chat.
 func (in *intake) known(ctx context.Context, j *jobs.Job) error {
-	err := in.adopt(ctx, j.Key())
+	if in.lanes.Has(j.Key()) {
+		return nil
+	}
+	known, err := in.jobs.Load(ctx, j.Key())
+	switch {
+	case known == nil:
+	case known.Holder == in.jobs.Mark(known.Message.Chat):
+		in.begin(known)
+	case in.cfg.Sharing.On && in.owners.Owns(known.Message.Chat):
+		err = in.receive(ctx, known)
+	}
 	if d, is := errors.AsType[*jobs.DamagedError](err); is {
 		if _, err := in.keeper.mend(ctx, d, chats.Chat{}, ""); err != nil {
 			return err
@@ -246,13 +257,21 @@ func (in *intake) adopt(ctx context.Context, key string) error {
 		return nil
 	}
 	j, err := in.jobs.Load(ctx, key)
-	if j != nil && !j.Offer && j.Holder == in.jobs.Mark(j.Message.Chat) {
-		if in.kinds.of(j).stops {
-			in.stops.now(j)
-		}
-		in.lanes.Queue(j)
+	if j != nil && j.Holder == in.jobs.Mark(j.Message.Chat) {
+		in.begin(j)
 	}
 	return err
+}
+
+// begin queues a job of this process that nobody works on, unless another one answers now.
+func (in *intake) begin(j *jobs.Job) {
+	if j.Offer {
+		return
+	}
+	if in.kinds.of(j).stops {
+		in.stops.now(j)
+	}
+	in.lanes.Queue(j)
 }
 
 // job makes the job of a message: this process's, or an offer where another one answers.
@@ -265,9 +284,9 @@ func (in *intake) jobOf(m chats.Message, mark string) *jobs.Job {
 	return &jobs.Job{Message: m, State: jobs.StateOpen, Accepted: in.cfg.Now(), Holder: mark, Offer: mark == ""}
 }
 
-// amend gives a message that still waits its new text. An edit of one that is being
-// answered or was answered changes nothing. A job that waits is read without a lock, so
-// it is replaced, never changed; the lane goes on while the disk is written.
+// amend gives a message that still waits its new text; see reconsider for the others. A job
+// that waits is read without a lock, so it is replaced, never changed; the lane goes on while
+// the disk is written.
 func (in *intake) amend(ctx context.Context, amendment *jobs.Job) error {
 	edit := amendment.Message
 	j, edited := in.lanes.Waiting(edit.Chat, func(j *jobs.Job) bool {
@@ -275,39 +294,45 @@ func (in *intake) amend(ctx context.Context, amendment *jobs.Job) error {
 		// it was.
 		return j.Message.Kind == chats.KindText && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && !j.Begun && len(j.Approvals) == 0
 	})
-	if j != nil {
-		if err := in.replace(ctx, j, &edited, edit.Text); err != nil {
-			return err
-		}
+	waits, err := j != nil, error(nil)
+	if waits {
+		waits, err = in.replace(ctx, j, &edited, edit.Text)
+	}
+	if !waits && err == nil {
+		err = in.reconsider(ctx, amendment)
+	}
+	if err != nil {
+		return err
 	}
 	return in.jobs.Withdraw(ctx, amendment)
 }
 
-// replace puts an edited copy of a message that waits in its place.
-func (in *intake) replace(ctx context.Context, j, edited *jobs.Job, text string) error {
+// replace puts an edited copy of a message that waits in its place. It reports whether the
+// message waited still.
+func (in *intake) replace(ctx context.Context, j, edited *jobs.Job, text string) (bool, error) {
 	edited.Message.Text = text
 	err := in.jobs.Put(ctx, edited)
 	if errors.Is(err, storage.ErrConflict) {
 		// Its turn has begun, or an earlier try to write this reported an error.
 		known, err := in.jobs.Load(ctx, edited.Key())
 		if jobs.IsDamaged(err) {
-			return nil // its own turn meets that
+			return true, nil // its own turn meets that
 		}
 		switch {
 		case known == nil || err != nil:
-			return err
+			return false, err
 		case known.Holder != edited.Holder:
-			return jobs.ErrLost // the platform gives it to who has it
+			return false, jobs.ErrLost // the platform gives it to who has it
 		case known.Message.Text != text:
-			return nil
+			return false, nil
 		}
 		edited.Rev = known.Rev
 	} else if errors.Is(err, storage.ErrInvalid) {
 		in.log.Error("edit dropped", "job", edited.Key(), "err", err)
-		return nil
+		return true, nil
 	} else if err != nil {
-		return err
+		return false, err
 	}
 	in.lanes.Replace(j.Message.Chat, j, edited)
-	return nil
+	return true, nil
 }

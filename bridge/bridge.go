@@ -20,6 +20,7 @@ import (
 	"oneclaw/bridge/owners"
 	"oneclaw/bridge/panel"
 	"oneclaw/bridge/people"
+	"oneclaw/bridge/previews"
 	"oneclaw/bridge/turns"
 	"oneclaw/internal/cache"
 	"oneclaw/internal/named"
@@ -54,6 +55,7 @@ type rooms struct {
 	people    *people.Desk
 	gate      *approval.Gate
 	turns     *turns.Runner
+	previews  *previews.Desk
 	panel     panel.Panel
 	maxRetry  time.Duration // bounds the pauses between tries of what the store did not take
 
@@ -131,6 +133,7 @@ func (b *Bridge) furnish() {
 	b.gate = approval.New(approval.Config{
 		Shared: shared, Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Desk: b.desk, Role: b.people.Role, Lane: b.lanes.Lane,
 	})
+	b.previews = previews.New(previews.Config{Shared: shared, Jobs: b.jobs, Growing: cfg.Turns.Growing, InOrder: b.sender.InOrder, Work: b.lanes.Work})
 	b.turns = turns.New(turns.Config{
 		Settings: cfg.Turns, Shared: shared, Store: cfg.Store, Jobs: b.jobs,
 		House: turns.House{
@@ -139,6 +142,7 @@ func (b *Bridge) furnish() {
 				_, err := b.desk.Post(ctx, key, chat, cards.Card{ReplyTo: under, Text: line, Exact: true})
 				return err
 			},
+			Watch: b.watching(), Join: lanes.Joins{Lanes: b.lanes}.Join,
 			Mend: func(ctx context.Context, d *jobs.DamagedError, chat chats.Chat) (bool, error) {
 				return b.keeper.mend(ctx, d, chat, "")
 			},

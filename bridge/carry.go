@@ -34,6 +34,9 @@ type carrier struct{ *rooms }
 
 // carry brings a job to its end, or leaves it open where the bridge shuts down.
 func (c *carrier) carry(work, ctx context.Context, j *jobs.Job) {
+	if (j.Doubt || c.kinds.place(j).Loose) && !c.gather(j) {
+		return
+	}
 	for pauses := retry.New(minRetry, c.maxRetry); ; {
 		err := c.attempt(work, ctx, j)
 		if err == nil {
@@ -82,6 +85,9 @@ func (c *carrier) lost(j *jobs.Job, err error) bool {
 	}
 	c.log.Info("a job is another process's now", "job", j.Key())
 	c.lanes.Done(j.Key())
+	for _, piece := range j.Pieces {
+		c.lanes.Done(piece.Key())
+	}
 	if j.Message.Kind == jobs.KindMove {
 		c.lanes.Unbar(endsOf(j)) // who has it bars its ends
 	}
@@ -182,7 +188,10 @@ func (c *carrier) compose(ctx context.Context, k *kind, j *jobs.Job) (err error)
 			}
 		}
 	}()
-	defer c.sender.ShowTyping(ctx, j.Address())()
+	if j.Trigger == nil || !j.Trigger.Quiet {
+		j.Quiet = c.sender.ShowTyping(ctx, j.Address())
+		defer j.Quiet()
+	}
 	j.Card = "" // of an earlier try
 	answer := c.notice
 	if j.Notice == "" {
@@ -193,6 +202,7 @@ func (c *carrier) compose(ctx context.Context, k *kind, j *jobs.Job) (err error)
 	case err != nil || j.Parts != nil:
 	case j.Card != "":
 		j.Parts, err = c.desk.Parts(ctx, j)
+		j.Parts = c.sender.Adopt(j, j.Parts)
 	default:
 		c.sender.Prepare(j, text, false)
 	}
@@ -250,6 +260,9 @@ func (c *carrier) settle(j *jobs.Job, state jobs.State) error {
 		if err = c.jobs.Check(ctx, j); err == nil {
 			err = closing(ctx, j)
 		}
+	}
+	if err == nil && j.Preview != nil {
+		err = c.endPreview(ctx, j)
 	}
 	if err == nil {
 		err = c.jobs.Close(ctx, j)

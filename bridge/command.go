@@ -113,6 +113,9 @@ func (b *Bridge) status(ctx context.Context, j *jobs.Job, _ string) (string, err
 			wording.ListOr(lane.Held.Tools, "a tool"), behind(lane.Waiting))
 	} else if lane.Running {
 		state = "I am working on an answer" + behind(lane.Waiting) + "."
+		if lane.Joined > 0 {
+			state += " It takes in " + wording.Count(lane.Joined, "more message", "more messages") + "."
+		}
 	} else if lane.Queues {
 		state = "I am busy in other chats: " + wording.Count(lane.Waiting, "message waits here for its turn", "messages wait here for their turn") + "."
 	}

@@ -33,16 +33,19 @@ type kind struct {
 type kinds struct {
 	commands                             *commands
 	message, command, stop, open, notice kind
-	others                               map[chats.Kind]*kind
+	// halt is the row of presses that stop an answer.
+	halt   kind
+	others map[chats.Kind]*kind
 }
 
 func (b *Bridge) fillKinds() {
-	turn := kind{Place: lanes.Place{Turn: true}, explained: true, answer: b.turns.Answer, closing: b.gate.Void}
+	turn := kind{Place: lanes.Place{Turn: true, Joins: true}, explained: true, answer: b.turns.Answer, closing: b.gate.Void}
 	task := turn
-	task.Lane, task.closing = "/task", b.closeTask
+	task.Lane, task.Joins, task.answer, task.closing = "/task", false, b.answerTask, b.closeTask
 	command := kind{Place: lanes.Place{Beside: true}, lasting: true, answer: b.commands.run}
 	stop, open := command, command
 	stop.stops, open.open = true, true
+	b.kinds.halt = kind{Place: stop.Place, stops: true, lasting: true, run: b.stops.pressed}
 	card := kind{Place: lanes.Place{Lane: "/card"}, lasting: true, open: true}
 	refresh, press := card, card
 	refresh.run = b.cardStep(b.desk.Refresh)
@@ -54,16 +57,21 @@ func (b *Bridge) fillKinds() {
 	b.kinds.others = map[chats.Kind]*kind{
 		jobs.KindTask:    &task,
 		jobs.KindLoad:    {run: b.attemptLoad},
+		jobs.KindAmend:   {Place: lanes.Place{Joins: true}, run: b.carrier.amended},
 		jobs.KindMove:    &move,
 		jobs.KindCard:    &card,
 		jobs.KindRefresh: &refresh,
 		jobs.KindExpire:  &refresh, // of a former build: its card is looked at, and shown as it is
 		chats.KindPress:  &press,
+		jobs.KindPreview: &card,
 	}
 }
 
 func (t *kinds) of(j *jobs.Job) *kind {
 	if k, ok := t.others[j.Message.Kind]; ok {
+		if jobs.Stops(j.Message) != "" {
+			return &t.halt
+		}
 		return k
 	}
 	if j.Notice != "" {
@@ -92,5 +100,6 @@ func (t *kinds) slash(j *jobs.Job) *kind {
 func (t *kinds) place(j *jobs.Job) lanes.Place {
 	place := t.of(j).Place
 	place.Turn = place.Turn && j.Parts == nil && j.Notice == ""
+	place.Loose = place.Turn && place.Joins && j.Whole == 0 && (j.Message.Group != "" || j.Message.Cut != chats.CutNowhere)
 	return place
 }

@@ -269,6 +269,36 @@ func TestAMessageWhoseWriteReportedAnErrorIsAnsweredOnce(t *testing.T) {
 	})
 }
 
+// The same message comes to two replicas at one moment, as it does when a poller goes on that
+// was paused: it goes before what comes next.
+func TestAMessageThatComesToTwoReplicasKeepsItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &faulty{}
+		var other *rig
+		var offered atomic.Bool
+		store.write = func(ops []storage.Op, do func() (storage.Revision, error)) (storage.Revision, error) {
+			if strings.HasSuffix(ops[0].Key, "/twice/text") && !offered.Swap(true) {
+				other.accept(in("7", "twice", "one"))
+			}
+			return do()
+		}
+		all := newSeveral(t, 2, echo, func(cfg *bridge.Config) {
+			if store.Store == nil {
+				store.Store = cfg.Store
+			}
+			cfg.Store = store
+		})
+		var owner *rig
+		owner, other = all.sides(t, "7")
+		owner.accept(in("7", "twice", "one"), in("7", "next", "two"))
+		pass(t, 10)
+		if got := owner.platform.texts(); !slices.Equal(got[len(got)-2:], []string{"re: one", "re: two"}) {
+			t.Errorf("answers: %q", got)
+		}
+		all.stop(t)
+	})
+}
+
 // A replica that works alone does not reach the store for longer than its time to live. What
 // comes before its next beat is answered.
 func TestWhatComesWhileAReplicaIsNotProvedAliveIsAnswered(t *testing.T) {

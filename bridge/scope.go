@@ -21,8 +21,12 @@ func (r *rooms) scope(j *jobs.Job, session sessions.Session) (toolgroups.Scope, 
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return toolgroups.Scope{}, fmt.Errorf("make workspace: %w", err)
 	}
+	role := r.people.Role(m.By())
+	if j.Trigger != nil && j.Trigger.Hook != "" {
+		role = min(role, toolgroups.RoleUser) // what is done for a stranger's text
+	}
 	return toolgroups.Scope{
-		User: m.By(), Role: r.people.Role(m.By()), Chat: m.Chat.String(), Direct: m.Direct,
+		User: m.By(), Role: role, Chat: m.Chat.String(), Direct: m.Direct,
 		Owner: owner, Session: session.Log(), Workspace: folder, Scheduled: j.Message.Kind == jobs.KindTask,
 		Quota: r.cfg.Limits.WorkspaceQuota, Reserve: r.cfg.Limits.DiskReserve,
 	}, nil

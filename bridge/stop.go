@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/lanes"
 	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 )
@@ -43,6 +45,9 @@ func (s *stops) now(j *jobs.Job) {
 // endOlder ends what was accepted before a /stop, and keeps in it what that was.
 func (s *stops) endOlder(ctx context.Context, j *jobs.Job) (sessions.Session, error) {
 	chat := j.Message.Chat
+	if aims, err := s.aims(ctx, j); err != nil || !aims {
+		return sessions.Session{}, err
+	}
 	// First on disk: a tool may hang on, and a restart must not go on with its turn.
 	session, err := sessions.Current(ctx, s.store, chat)
 	for err == nil && session.StoppedAt < j.Seq && s.lanes.Pending(chat, 0, j.Seq) {
@@ -54,7 +59,7 @@ func (s *stops) endOlder(ctx context.Context, j *jobs.Job) (sessions.Session, er
 		return session, err
 	}
 	running, waiting := s.lanes.Interrupt(chat, j.Seq, sessions.ErrStopped)
-	j.Cut, j.Dropped = j.Cut || running, j.Dropped+len(waiting)
+	j.Cut, j.Dropped = j.Cut || running, j.Dropped+lanes.Count(waiting)
 	// The caller goes on meanwhile.
 	if settle := func() { s.settleAll(waiting, jobs.StateStopped) }; !s.lanes.TryGo(settle) {
 		settle()
@@ -67,6 +72,10 @@ func (s *stops) endOlder(ctx context.Context, j *jobs.Job) (sessions.Session, er
 func (s *stops) found(ctx context.Context, open []*jobs.Job) error {
 	for _, j := range open {
 		if !s.kinds.of(j).stops {
+			continue
+		}
+		token := jobs.Stops(j.Message)
+		if token != "" && !slices.ContainsFunc(open, func(older *jobs.Job) bool { return shows(older, token) && older.Seq < j.Seq }) {
 			continue
 		}
 		for _, older := range open {
@@ -114,7 +123,7 @@ func (s *stops) clear(ctx context.Context, j *jobs.Job, _ string) (string, error
 	}
 	interrupted, waiting := s.lanes.Interrupt(j.Message.Chat, j.Seq, sessions.ErrCleared)
 	s.settleAll(waiting, jobs.StateCleared)
-	return clearedText + ended(interrupted, len(waiting)), nil
+	return clearedText + ended(interrupted, lanes.Count(waiting)), nil
 }
 
 // mayClear reports whether the sender may clear the chat of a message: in a direct

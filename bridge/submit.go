@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
@@ -28,6 +29,8 @@ type Submission struct {
 	Title string
 	// Text is what the agent is asked.
 	Text string
+	// Trigger is what began it.
+	Trigger jobs.Trigger
 }
 
 // TaskResult is what became of a [Submission].
@@ -46,6 +49,8 @@ type TaskResult struct {
 	Incident string
 	// Refused is true where a budget did not allow an answer; what was delivered says so.
 	Refused bool
+	// Silent is true where it ended without an answer because there was nothing to tell.
+	Silent bool
 	// State is how it ended.
 	State jobs.State
 }
@@ -68,14 +73,14 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 		return fmt.Errorf("submit: %w", err)
 	}
 	j := b.intake.job(m)
-	j.Title = s.Title
+	j.Title, j.Trigger = s.Title, &s.Trigger
 	release, err := b.intake.accepting.Acquire(ctx, b.lanes.Lane(j).String())
 	if err != nil {
 		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, err)
 	}
 	defer release()
-	if lane, _ := b.lanes.TakeRoom(j, 0); lane.Waiting >= b.cfg.Limits.MaxWaiting {
-		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, ErrBusy)
+	if err := b.intake.roomFor(ctx, j); err != nil {
+		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, err)
 	}
 	if err := b.intake.put(ctx, j); errors.Is(err, storage.ErrInvalid) {
 		return fmt.Errorf("%w: %w", jobs.ErrInvalid, err)
@@ -85,6 +90,46 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 	return nil
 }
 
+// roomFor returns ErrBusy where too many tasks of a chat wait, here or at the process that
+// answers there. What is known already needs no room.
+func (in *intake) roomFor(ctx context.Context, j *jobs.Job) error {
+	lane, _ := in.lanes.TakeRoom(j, 0)
+	waiting := lane.Waiting
+	if j.Offer {
+		for entry, err := range in.store.List(ctx, storage.Range{Prefix: jobs.OpenPrefix + j.Message.Chat.Whole().String() + "/"}) {
+			if err != nil {
+				return fmt.Errorf("list open jobs: %w", err)
+			}
+			if strings.HasSuffix(entry.Key, "/"+string(jobs.KindTask)) {
+				waiting++
+			}
+		}
+	}
+	if waiting < in.cfg.Limits.MaxWaiting {
+		return nil
+	}
+	known, err := in.jobs.Find(ctx, j.Key())
+	if known == nil && err == nil {
+		err = ErrBusy
+	}
+	return err
+}
+
+// answerTask is the answer of a task; none if that says that there is nothing to tell. Files
+// that were made on the way are sent all the same.
+func (b *Bridge) answerTask(ctx context.Context, j *jobs.Job) (string, error) {
+	text, err := b.turns.Answer(ctx, j)
+	if err != nil || j.Parts != nil || j.Trigger == nil || !j.Trigger.Ends(text) {
+		return text, err
+	}
+	if len(j.Files) == 0 {
+		ended := *j.Trigger
+		ended.Silent = true
+		j.Trigger, j.Parts = &ended, []jobs.SentPart{}
+	}
+	return "", nil
+}
+
 // closeTask tells what became of a task that is about to be closed. After a crash it may
 // be told again.
 func (b *Bridge) closeTask(ctx context.Context, j *jobs.Job) error {
@@ -92,6 +137,7 @@ func (b *Bridge) closeTask(ctx context.Context, j *jobs.Job) error {
 		return err
 	}
 	r := TaskResult{Key: j.Message.ID, Chat: j.Message.Chat, Owner: j.Message.Owner(), Incident: cmp.Or(j.Incident, j.Aside), Refused: j.Refused, State: j.State}
+	r.Silent = j.Trigger != nil && j.Trigger.Silent
 	if j.State != jobs.StateBarred {
 		r.Session = sessions.TaskLog(j.Origin(), r.Key)
 	}

@@ -241,12 +241,13 @@ func liveTasks(t *testing.T, life *mortal) {
 	t.Helper()
 	var effects sync.Map
 	told := newResults()
-	r := newRig(t, twoRounds(&effects), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
+	r := newRig(t, hushed(twoRounds(&effects)), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
 	r.stop()
 	store, shown := r.cfg.Store, r.platform
 	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalPlatform{shown, life}}
 	r.start()
-	tasks := []bridge.Submission{task("a.1", "A", "one"), task("b.1", "B", "two")}
+	tasks := []bridge.Submission{task("0.1", "0", "nothing to tell"), task("a.1", "A", "one"), task("b.1", "B", "two")}
+	tasks[0].Trigger.Quiet, tasks[2].Trigger = true, jobs.Trigger{Hook: "B", Quiet: true}
 	for _, s := range tasks {
 		// Whoever submits tries again after the restart, until it works.
 		_ = r.bridge.Submit(t.Context(), s)
@@ -264,7 +265,13 @@ func liveTasks(t *testing.T, life *mortal) {
 		r.submit(s)
 	}
 	waitAnswered(t, shown, "re: one", "re: two")
+	r.receipts(len(tasks))
 	r.stop()
+	for _, result := range told.all {
+		if silent := result.Key == "0.1"; result.Silent != silent || result.State != jobs.StateDone {
+			t.Errorf("told %+v", result)
+		}
+	}
 	unmarked, all := map[string]int{}, map[string]bool{}
 	for _, s := range shown.sent {
 		all[s.text] = true
@@ -272,7 +279,7 @@ func liveTasks(t *testing.T, life *mortal) {
 			unmarked[s.text]++
 		}
 	}
-	one, two := heading+"A\n\nre: one", heading+"B\n\nre: two"
+	one, two := heading+"A\n\nre: one", hookHeading+"B\n\nre: two"
 	if len(all) != 2 || !all[one] || !all[two] || unmarked[one] > 1 || unmarked[two] > 1 {
 		t.Errorf("sent %v, without a mark %v", all, unmarked)
 	}

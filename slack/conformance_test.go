@@ -18,15 +18,12 @@ import (
 	"oneclaw/slack/manifest"
 )
 
-func TestConformance(t *testing.T) {
-	platformtest.Run(t, func(t *testing.T) platformtest.Town { return newTown(t, "", nil) })
-}
-
 // The app is the one of the manifest: it has no scope and gets no event but those.
 func TestLiveC06TheAppOfTheManifestOverHTTP2(t *testing.T) {
 	platformtest.Run(t, func(t *testing.T) platformtest.Town { return newTown(t, "h2", manifest.YAML()) })
 }
 
+// The other tests of this package speak HTTP/1.1 without TLS, so the suite does not.
 func TestLiveC01OverTLSWithHTTP1(t *testing.T) {
 	platformtest.Run(t, func(t *testing.T) platformtest.Town { return newTown(t, "http/1.1", nil) })
 }
@@ -39,35 +36,31 @@ type town struct {
 	people []string
 	direct map[string]string // the DM of each person
 	forum  string
-	root   []byte // to trust, where the service speaks TLS
+	root   []byte // to trust
 	agent  bool   // direct chats are threads
 
 	mu    sync.Mutex        // guards roots and never is held in a call of the emulator
 	roots map[string]string // the thread of each shared channel, empty before it is opened
 }
 
-// newTown makes a service that speaks a protocol over TLS, or plain HTTP where none is
-// named, with the app of a manifest, or with one that has no agent view.
+// newTown makes a service that speaks a protocol over TLS, with the app of a manifest, or
+// with one that has no agent view.
 func newTown(t *testing.T, protocol string, app []byte) platformtest.Town {
 	cfg := quick()
 	cfg.AckTimeout = time.Second
 	w := &town{agent: app != nil, direct: map[string]string{}, roots: map[string]string{}}
-	if protocol != "" {
-		var err error
-		if cfg.TLS, w.root, err = wire.Certificate(); err != nil {
-			t.Fatal(err)
-		}
-		cfg.TLS.NextProtos = slices.Compact([]string{protocol, "http/1.1"}) // sockets begin with the latter
+	var err error
+	if cfg.TLS, w.root, err = wire.Certificate(); err != nil {
+		t.Fatal(err)
 	}
+	cfg.TLS.NextProtos = slices.Compact([]string{protocol, "http/1.1"}) // sockets begin with the latter
 	w.fixture = setup(t, cfg, nil)
 	if w.agent {
 		if err := w.Install(app); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if protocol != "" {
-		w.speaks(protocol)
-	}
+	w.speaks(protocol)
 	w.people, w.direct[w.user] = []string{w.user}, w.dm
 	for _, u := range []emulator.User{{ID: "U2", Name: "chief", Admin: true}, {ID: "U3", Name: "eve"}} {
 		w.AddUser(u)
@@ -95,10 +88,7 @@ func (w *town) speaks(protocol string) {
 }
 
 func (w *town) client() *http.Client {
-	transport := &http.Transport{}
-	if w.root != nil {
-		transport = wire.Trusting(w.root)
-	}
+	transport := wire.Trusting(w.root)
 	w.t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
 }
@@ -229,10 +219,26 @@ func buttonsOf(m emulator.Message) (rows [][]chats.Button) {
 	return rows
 }
 
+// Remove implements [platformtest.Remover].
+func (w *town) Remove(in platformtest.Place, message string) {
+	w.t.Helper()
+	if err := w.Server.TakeAway(w.at(in).ID, message); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func (w *town) Inject(in platformtest.Place, fault platformtest.Fault) {
 	w.t.Helper()
 	f := emulator.Fault{Method: "chat.postMessage", Chat: w.at(in).ID, Times: 1, RetryAfter: int(fault.RetryAfter.Seconds())}
+	if fault.Edit {
+		f.Method = "chat.update"
+	}
 	switch fault.Effect {
+	case platformtest.Slow:
+		f.Effect, f.Delay = emulator.Slow, fault.RetryAfter
+	case platformtest.Refused:
+		f.Effect, f.Status = emulator.Refuse, 0
+		f.Error = "edit_window_closed"
 	case platformtest.AnswerDropped:
 		f.Effect = emulator.CutAfter
 	case platformtest.RateLimited:

@@ -167,7 +167,7 @@ func (p *Platform) update(ctx context.Context, to chats.Address, id string, part
 			return err
 		}
 	}
-	return p.api.call(ctx, "chat.update", func(ctx context.Context, api *slack.Client) error {
+	return p.api.call(ctx, updateMessage, func(ctx context.Context, api *slack.Client) error {
 		// Unlike other methods it looks for mentions in the text unless told not to.
 		_, _, _, err := api.UpdateMessageContext(ctx, to.Chat.ID, id,
 			slack.MsgOptionText(text(part, plain), false), slack.MsgOptionBlocks(laid...), slack.MsgOptionParse(false))

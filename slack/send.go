@@ -27,6 +27,9 @@ const hardLimit = 40_000
 // postMessage is the method that posts messages. Slack counts those of each channel.
 const postMessage = "chat.postMessage"
 
+// updateMessage is the method that edits them.
+const updateMessage = "chat.update"
+
 // Send sends one part. Where Slack refuses the formatting, it sends the plain text
 // at once; where the bot is not in the channel of a slash command, it answers the
 // command instead. It retries nothing else.
@@ -94,16 +97,18 @@ func (p *Platform) post(ctx context.Context, to chats.Address, part chats.Part, 
 
 // text is what to show of a part, with the notice where it may be a repeat.
 func text(part chats.Part, plain bool) string {
-	body, notice := part.Text, "_"+chats.RepeatNotice+"_"
+	body, mark := part.Text, "_"
 	if plain {
 		// Whatever is in it, nobody is called.
-		body = strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(cmp.Or(part.Plain, part.Text))
-		notice = chats.RepeatNotice
+		body, mark = strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(cmp.Or(part.Plain, part.Text)), ""
+	}
+	if part.Note != "" {
+		body += "\n\n" + mark + escape(part.Note) + mark
 	}
 	if part.Repeat {
-		body += "\n\n" + notice
+		body += "\n\n" + mark + chats.RepeatNotice + mark
 	}
-	return runes.Clip(body, hardLimit)
+	return runes.Clip(strings.TrimLeft(body, "\n"), hardLimit)
 }
 
 // sendError says what became of a send that failed.

@@ -13,6 +13,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
+	"oneclaw/internal/pace"
 	"oneclaw/slack/shared"
 	"oneclaw/storage"
 )
@@ -52,6 +53,7 @@ const maxCached = 4096
 // Platform is Slack. Its methods may be called concurrently; Run at most once at a
 // time. Its only goroutines are those of Run, which waits for them.
 type Platform struct {
+	*previews
 	api         *client
 	log         *slog.Logger
 	pingTimeout time.Duration
@@ -70,6 +72,7 @@ type Platform struct {
 
 var (
 	_ chats.Editor         = (*Platform)(nil)
+	_ chats.Previewer      = (*Platform)(nil)
 	_ chats.Typer          = (*Platform)(nil)
 	_ chats.Fetcher        = (*Platform)(nil)
 	_ chats.Uploader       = (*Platform)(nil)
@@ -114,6 +117,7 @@ func New(cfg Config) (*Platform, error) {
 	if p.responses, err = shared.NewInvitations(cfg.KV, bot, &p.api.clock); err != nil {
 		return nil, err
 	}
+	p.previews = &previews{platform: p, room: pace.NewSpare(previewRate, previewBurst)}
 	p.statuses.shown = map[chats.Chat]*shown{}
 	p.reach = shared.NewReach(cfg.KV, &p.api.clock)
 	p.signatures.secret, p.signatures.log, p.signatures.told.Interval = secret, p.log, refusedInterval

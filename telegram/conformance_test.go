@@ -3,6 +3,7 @@ package telegram
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,10 +14,7 @@ import (
 	"oneclaw/internal/markdown"
 )
 
-func TestConformance(t *testing.T) {
-	platformtest.Run(t, func(t *testing.T) platformtest.Town { return newTown(t, "") })
-}
-
+// The other tests of this package speak HTTP/1.1 without TLS, so the suite does not.
 func TestLiveC01OverTLS(t *testing.T) {
 	for _, protocol := range []string{"h2", "http/1.1"} {
 		t.Run(strings.ReplaceAll(protocol, "/", " "), func(t *testing.T) {
@@ -35,8 +33,7 @@ type town struct {
 	forum  int64
 }
 
-// newTown makes a service that speaks a protocol over TLS, or plain HTTP where none is
-// named.
+// newTown makes a service that speaks a protocol over TLS.
 func newTown(t *testing.T, protocol string) platformtest.Town {
 	return townOn(t, secureStage(t, protocol))
 }
@@ -143,11 +140,27 @@ func (w *town) Press(in platformtest.Place, by, message, data string) {
 	}
 }
 
+// Remove implements [platformtest.Remover].
+func (w *town) Remove(in platformtest.Place, message string) {
+	w.t.Helper()
+	chat, _ := w.at(in)
+	if err := w.Server.TakeAway(chat, w.number(message)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func (w *town) Inject(in platformtest.Place, fault platformtest.Fault) {
 	w.t.Helper()
 	chat, _ := w.at(in)
 	f := emulator.Fault{Method: "sendMessage", Chat: chat, Times: 1, RetryAfter: int(fault.RetryAfter.Seconds())}
+	if fault.Edit {
+		f.Method = "editMessageText"
+	}
 	switch fault.Effect {
+	case platformtest.Slow:
+		f.Effect, f.Delay = emulator.Slow, fault.RetryAfter
+	case platformtest.Refused:
+		f.Effect, f.Status = emulator.ServerError, http.StatusRequestEntityTooLarge
 	case platformtest.AnswerDropped:
 		f.Effect = emulator.CutAfter
 	case platformtest.RateLimited:

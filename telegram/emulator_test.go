@@ -25,13 +25,9 @@ type stage struct {
 	root []byte
 }
 
-// secureStage is a stage with a service that speaks a protocol over TLS, or plain HTTP
-// where none is named.
+// secureStage is a stage with a service that speaks a protocol over TLS.
 func secureStage(t *testing.T, protocol string) *stage {
 	t.Helper()
-	if protocol == "" {
-		return newStage(t)
-	}
 	config, root, err := wire.Certificate()
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"html"
 	"net/http"
 	"strconv"
+	"strings"
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
@@ -107,10 +108,13 @@ func (d delivery) text(body string, line func(string) string) string {
 	if d.moved {
 		body = line(topicNotice) + "\n\n" + body
 	}
+	if d.part.Note != "" {
+		body += "\n\n" + line(d.part.Note)
+	}
 	if d.part.Repeat {
 		body += "\n\n" + line(chats.RepeatNotice)
 	}
-	return body
+	return strings.TrimLeft(body, "\n")
 }
 
 func plainLine(s string) string { return s }

@@ -74,6 +74,7 @@ type Platform struct {
 	admins       *cache.Cache[adminKey, bool]
 	forums       *cache.Cache[int64, bool]
 	pacer        *pacer
+	previews     *pace.Spare
 	albums       albums
 	hook         hook
 	// commands are the bot's without its name behind them.
@@ -82,6 +83,7 @@ type Platform struct {
 
 var (
 	_ chats.Editor         = (*Platform)(nil)
+	_ chats.Previewer      = (*Platform)(nil)
 	_ chats.Typer          = (*Platform)(nil)
 	_ chats.Fetcher        = (*Platform)(nil)
 	_ chats.Uploader       = (*Platform)(nil)
@@ -121,6 +123,7 @@ func New(cfg Config) (*Platform, error) {
 		clocks:       newClocks(),
 		conflictWait: cmp.Or(cfg.ConflictWait, DefaultConflictWait),
 		pacer:        &pacer{paces: pace.New(maxHold), refused: map[string]time.Time{}},
+		previews:     pace.NewSpare(previewRate, previewBurst),
 		admins:       cache.New[adminKey, bool](maxAdmins),
 		forums:       cache.New[int64, bool](maxForums),
 		albums:       newAlbums(cfg.KV),

@@ -166,7 +166,7 @@ func (e *encoder) reserve(req agent.Request) {
 
 func lastUser(messages []agent.Message) int {
 	for i, message := range slices.Backward(messages) {
-		if message.Role == agent.RoleUser {
+		if message.Asks() {
 			return i
 		}
 	}

@@ -108,7 +108,8 @@ func Pictures(req *agent.Request, skipped func(file string, err error)) (picture
 // UserTextFor is [UserText] for a model that may be blind.
 func UserTextFor(m *agent.Message, blind bool) string { return userText(m, blind) }
 
-// LastUser is the place of the last message of a person; -1 if there is none.
+// LastUser is the place of the message that the present turn began with; -1 if there is
+// none.
 func LastUser(messages []agent.Message) int { return lastUser(messages) }
 
 // AdaptClaude takes out of a schema what Claude refuses.

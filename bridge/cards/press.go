@@ -70,6 +70,9 @@ func (d *Desk) Takes(m chats.Message, busy bool) bool {
 	return false
 }
 
+// Toast tells somebody what came of a press, as well as it can.
+func (d *Desk) Toast(ctx context.Context, m chats.Message, text string) { d.answer(ctx, m, text) }
+
 // answer tells somebody what came of their press, as well as it can: a press that is not
 // answered ends by itself.
 func (d *Desk) answer(ctx context.Context, m chats.Message, toast string) {

@@ -89,9 +89,28 @@ type Message struct {
 	// Skipped says, in words for the user, what of the message could not be read
 	// (a voice note, a sticker, a file that is too large).
 	Skipped []string `json:"skipped,omitempty"`
+	// Group, where it is not empty, is the same for all messages that the sender sent at once
+	// as one: the pictures of an album.
+	Group string `json:"group,omitempty"`
+	// Cut says that the sender's client may have cut the text off here, and sends the rest as
+	// the next message.
+	Cut Cut `json:"cut,omitempty"`
 	// Time is when the platform says it was sent.
 	Time time.Time `json:"time"`
 }
+
+// Cut says whether a text that is too long for one message may go on in the next.
+type Cut string
+
+// The cuts.
+const (
+	// CutNowhere: the text is whole.
+	CutNowhere Cut = ""
+	// CutBetween: if it was cut, then between two words.
+	CutBetween Cut = "between"
+	// CutWithin: it is as long as a message can be, so it was cut where that was full.
+	CutWithin Cut = "within"
+)
 
 // Attachment is a file of a message that can be fetched from the platform.
 type Attachment struct {
@@ -153,6 +172,8 @@ type Part struct {
 	Plain string `json:"plain,omitempty"`
 	// Repeat asks the platform to show [RepeatNotice] with the part.
 	Repeat bool `json:"repeat,omitempty"`
+	// Note is a line that stands under the text: plain, at most 80 characters.
+	Note string `json:"note,omitempty"`
 	// Buttons stand under the text, in rows. Only platforms that are an [Editor] show
 	// them; they are given to no other.
 	Buttons [][]Button `json:"buttons,omitempty"`

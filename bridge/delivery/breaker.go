@@ -141,6 +141,9 @@ func (k *breaker) release() {
 	k.changed = make(chan struct{})
 }
 
+// InOrder reports whether a platform takes messages at the moment.
+func (s *Sender) InOrder(platform string) bool { return !s.breakers[platform].out.Load() }
+
 // isOutage reports whether a send failed because of the platform, and not of itself.
 func isOutage(failure *chats.SendError) bool {
 	return failure != nil && (failure.Outcome == chats.Unknown || failure.Outage)

@@ -86,6 +86,10 @@ func (s *Sender) bounded(ctx context.Context, j *jobs.Job) (context.Context, con
 
 // giveUp sets an answer aside from a part on, and has a line that says so wait in its place.
 func (s *Sender) giveUp(ctx context.Context, j *jobs.Job, from int) error {
+	if j.Parts[from].Last {
+		j.Parts[from].State = jobs.PartSent // nobody misses that a button goes away
+		return nil
+	}
 	incident, what, doubt := jobs.NewIncident(), "this answer", ""
 	if from > 0 {
 		what = "the rest of this answer"
@@ -97,8 +101,10 @@ func (s *Sender) giveUp(ctx context.Context, j *jobs.Job, from int) error {
 		doubt = ", or was not told that it arrived"
 	}
 	j.Aside = incident
-	j.Parts = append(j.Parts[:from:from], notice(
-		"I could not send %s for a day%s, and I have set it aside. Please ask me again if you still need it.\n\nIncident %s", what, doubt, incident))
+	instead := notice(
+		"I could not send %s for a day%s, and I have set it aside. Please ask me again if you still need it.\n\nIncident %s", what, doubt, incident)
+	instead.Edit = j.Parts[from].Edit
+	j.Parts = append(j.Parts[:from:from], instead)
 	return s.cfg.Jobs.SaveAlways(ctx, j)
 }
 

@@ -63,7 +63,10 @@ func (s *Sender) Prepare(j *jobs.Job, answer string, recorded bool) {
 	if len(j.Files) > 0 {
 		parts = append(parts, s.fileParts(j)...)
 	}
-	if recorded && len(parts) > 0 && !s.breakers[j.Message.Chat.Platform].out.Load() {
+	if j.Preview != nil {
+		parts = s.Adopt(j, parts)
+	}
+	if recorded && len(parts) > 0 && parts[0].Edit == "" && !s.breakers[j.Message.Chat.Platform].out.Load() {
 		parts[0].State, parts[0].Ready = jobs.PartSending, true
 	}
 	j.Parts = parts
@@ -75,6 +78,8 @@ func Headed(j *jobs.Job, answer string) string {
 	switch {
 	case j.Waited > 0:
 		return "_I was away: this waited for " + wording.Roughly(j.Waited) + "._\n\n" + answer
+	case j.Trigger != nil && j.Trigger.Hook != "":
+		return `\[Webhook\] ` + wording.Escape(j.Title) + "\n\n" + answer
 	case j.Message.Kind == jobs.KindTask:
 		return `\[Scheduled\] ` + wording.Escape(j.Title) + "\n\n" + answer
 	}

@@ -77,7 +77,11 @@ func (s *Sender) Deliver(ctx, patience context.Context, j *jobs.Job) error {
 	for i := 0; i < len(j.Parts); i++ {
 		var tries *attempts
 		for p := &j.Parts[i]; p.State != jobs.PartSent && p.State != jobs.PartFailed; p = &j.Parts[i] {
-			err := s.try(ctx, patience, j, p)
+			send := s.try
+			if p.Edit != "" {
+				send = s.finish
+			}
+			err := send(ctx, patience, j, p)
 			if err == nil {
 				continue
 			}

@@ -9,6 +9,13 @@ type Heard struct {
 	Why  string `json:"why,omitempty"`
 }
 
+// Speaks says of a copy of a job with the files of another message whose record keeps what is
+// heard, and under which message people are shown it.
+type Speaks struct {
+	Keeper *Job
+	Under  string
+}
+
 // HeardOf returns what was understood of a sound, if it was heard.
 func (j *Job) HeardOf(ref string) (Heard, bool) {
 	for _, h := range j.Heard {

@@ -40,6 +40,8 @@ const (
 	StateBarred State = "barred"
 	// StateRefused: too many messages waited when it came.
 	StateRefused State = "refused"
+	// StateJoined: it is part of another job, and answered by that; see [Job.With].
+	StateJoined State = "joined"
 )
 
 // The kinds of jobs that no platform delivers.
@@ -49,6 +51,9 @@ const (
 	// KindLoad is a tool group that somebody loads with a button. It waits for its turn
 	// like a message, because it changes the conversation.
 	KindLoad chats.Kind = "load"
+	// KindAmend is the edit of a message that is being answered. It is given to that turn, or
+	// answered with a line when it is over.
+	KindAmend chats.Kind = "amend"
 	// KindMove is the move of a chat to a new id. Its job waits until no turn runs at
 	// either end; no message is answered there before it is done, and what waits goes along.
 	KindMove chats.Kind = "move"
@@ -57,6 +62,8 @@ const (
 	KindRefresh chats.Kind = "card-refresh"
 	// KindExpire is what older programs left of a card whose time was over.
 	KindExpire chats.Kind = "card-expire"
+	// KindPreview is what a preview shows in the end whose answer does not come.
+	KindPreview chats.Kind = "preview"
 )
 
 // PartState is where a part of an answer stands.
@@ -85,6 +92,11 @@ type SentPart struct {
 	ID string `json:"id,omitempty"`
 	// Error is why the last try failed.
 	Error string `json:"error,omitempty"`
+	// Edit is the id of the message that the part takes the place of: an edit can be made
+	// again. Where that message is gone the part is sent; if it is Last, which takes the
+	// buttons away, it is left out.
+	Edit string `json:"edit,omitempty"`
+	Last bool   `json:"last,omitempty"`
 
 	// Ready is true where the record says sending, and the request is still to be made.
 	Ready bool `json:"-"`
@@ -103,6 +115,8 @@ type Job struct {
 	Generation int `json:"generation,omitempty"`
 	// Title stands above the answer of a task.
 	Title string `json:"title,omitempty"`
+	// Trigger is what began a task; nil for those of older programs, and of messages.
+	Trigger *Trigger `json:"trigger,omitempty"`
 	// Notice is an answer that needs no model: a polite refusal, a full queue.
 	Notice string `json:"notice,omitempty"`
 	// Knock has the owner asked about the sender, who is told so instead of the notice.
@@ -122,6 +136,8 @@ type Job struct {
 	// Aside is the incident under which the rest of the answer was set aside. A line that
 	// says so stands in its place.
 	Aside string `json:"aside,omitempty"`
+	// Preview is the message in which the answer is shown while it is made.
+	Preview *Preview `json:"preview,omitempty"`
 	// Card is the token of the card that the parts show.
 	Card string `json:"card,omitempty"`
 	// Approvals are the calls that needed a person's approval.
@@ -132,6 +148,13 @@ type Job struct {
 	Incident string `json:"incident,omitempty"`
 	// Refused is set where a budget did not allow an answer.
 	Refused bool `json:"refused,omitempty"`
+	// Joined are the keys of the messages that became part of this one, With that of the job
+	// that this one is part of.
+	Joined []string `json:"joined,omitempty"`
+	With   string   `json:"with,omitempty"`
+	// Whole is how many pieces a message was put together from, before its turn; 0 where more
+	// of them may come.
+	Whole int `json:"whole,omitempty"`
 	// Resumes counts the restarts that found the job begun.
 	Resumes  int       `json:"resumes,omitempty"`
 	Accepted time.Time `json:"accepted"`
@@ -144,6 +167,8 @@ type Job struct {
 	Holder string `json:"holder,omitempty"`
 
 	Rev storage.Revision `json:"-"`
+	// Speaks is set in such a copy alone.
+	Speaks *Speaks `json:"-"`
 	// Found is set where a restart found the job: its turn may have begun.
 	Found bool `json:"-"`
 	// Begun is set where this process has begun its turn, counted where it has counted
@@ -157,6 +182,8 @@ type Job struct {
 	Turn bool `json:"-"`
 	// Waits says that it is counted among those of its sender that wait.
 	Waits bool `json:"-"`
+	// Quiet takes the sign of work down; nil where there is none.
+	Quiet func() `json:"-"`
 	// Tries counts the errors of a press.
 	Tries int `json:"-"`
 	// Suspended says that its last run ended with a wait for an approval.
@@ -167,6 +194,11 @@ type Job struct {
 	// their queue.
 	Cut     bool `json:"-"`
 	Dropped int  `json:"-"`
+	// Pieces are the messages behind it that are to become part of it before its turn.
+	Pieces []*Job `json:"-"`
+	// Ripe says that nothing more of it is waited for, Doubt that it may have become part of
+	// another job although the write reported an error.
+	Ripe, Doubt bool `json:"-"`
 	// Files are to be delivered with the answer that is being rendered.
 	Files []toolgroups.File `json:"-"`
 }

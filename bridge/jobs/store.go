@@ -118,7 +118,8 @@ func (s Store) Hold(ctx context.Context, j *Job, write func() error) error {
 	}
 }
 
-// Check returns nil where a job belongs to this process, with its present revision.
+// Check returns nil where a job belongs to this process, with its present revision and what is
+// written beside who works on it.
 func (s Store) Check(ctx context.Context, j *Job) error {
 	known, err := s.Load(ctx, j.Key())
 	switch {
@@ -127,7 +128,7 @@ func (s Store) Check(ctx context.Context, j *Job) error {
 	case known == nil || known.Holder != j.Holder && known.Rev != j.Rev:
 		return fmt.Errorf("%s: %w", j.Key(), ErrLost)
 	}
-	j.Rev = known.Rev
+	j.Rev, j.Preview, j.Joined = known.Rev, known.Preview, known.Joined
 	return nil
 }
 

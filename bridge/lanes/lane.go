@@ -33,6 +33,8 @@ type queue struct {
 	cancel  context.CancelCauseFunc
 	// burst is the Seq of the first job that waits since none did.
 	burst int64
+	// joined is how many messages became part of the one that runs.
+	joined int
 }
 
 // Held is a job that waits for a decision, with what does not change while it does.
@@ -82,8 +84,9 @@ func (l *lane) unhold(pass func(*jobs.Job) bool, cause error) bool {
 
 // Status is what a lane has to do.
 type Status struct {
-	// Waiting are the messages that wait.
-	Waiting int
+	// Waiting are the messages that wait; pieces of one count as one. Joined are those that
+	// became part of what runs.
+	Waiting, Joined int
 	// Running says that a message is being answered or waits for a decision, Held which
 	// does, Queues that the first that waits stands in line for a turn.
 	Running, Queues bool
@@ -98,7 +101,7 @@ func (s *Lanes) Status(chat chats.Chat) Status {
 	if l == nil {
 		return Status{}
 	}
-	return Status{Waiting: len(l.messages.waiting), Running: l.at() != nil, Queues: l.place != nil, Held: l.held}
+	return Status{Waiting: Count(l.messages.waiting), Joined: l.messages.joined, Running: l.at() != nil, Queues: l.place != nil, Held: l.held}
 }
 
 // Pending reports whether a message of a chat between two numbers waits or is being answered.
@@ -129,6 +132,7 @@ func (s *Lanes) Replace(chat chats.Chat, j, changed *jobs.Job) {
 	defer s.mu.Unlock()
 	if l := s.byChat[chat]; l != nil {
 		if i := slices.Index(l.messages.waiting, j); i >= 0 {
+			changed.Ripe = j.Ripe
 			l.messages.waiting[i] = changed
 		}
 	}

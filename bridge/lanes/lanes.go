@@ -26,6 +26,10 @@ type Place struct {
 	Turn bool
 	// Fixed says that it stays where it is when its chat moves.
 	Fixed bool
+	// Joins says that it can become part of the turn that runs before it.
+	Joins bool
+	// Loose says that more of it may come, for which its turn waits.
+	Loose bool
 }
 
 // Config is what [Lanes] are made of.
@@ -187,6 +191,9 @@ func (s *Lanes) Queue(j *jobs.Job) *Held {
 	}
 	at, _ := slices.BinarySearchFunc(q.waiting, j, bySeq)
 	q.waiting = slices.Insert(q.waiting, at, j)
+	if place.Loose && !j.Ripe {
+		ripen(s, l, j)
+	}
 	s.wake(l)
 	if l.held != nil && !place.Beside && l.held.job.Seq < j.Seq {
 		return l.held

@@ -12,7 +12,7 @@ import (
 // called with the lanes locked, whenever something has changed in one.
 func (s *Lanes) wake(l *lane) {
 	for _, q := range []*queue{&l.commands, &l.messages} {
-		if l.shut > 0 || !s.takes(l, q) {
+		if l.shut > 0 || s.closing || !s.takes(l, q) {
 			continue
 		}
 		j := q.waiting[0]
@@ -20,11 +20,14 @@ func (s *Lanes) wake(l *lane) {
 		if j.Waits {
 			s.members.give(j)
 		}
+		if s.cfg.Place(j).Loose {
+			collect(s, q, j)
+		}
 		ctx, cancel := context.WithCancelCause(s.work)
 		if j.Ended != nil {
 			cancel(j.Ended)
 		}
-		q.running, q.cancel = j, cancel
+		q.running, q.cancel, q.joined = j, cancel, len(j.Joined)
 		s.Running.Add(1)
 		go s.run(ctx, l, q)
 	}
@@ -37,7 +40,7 @@ func (s *Lanes) wake(l *lane) {
 // takes reports whether the first job of a queue may run now. Where it needs a turn it has
 // one then, or the lane stands in line.
 func (s *Lanes) takes(l *lane, q *queue) bool {
-	if s.closing || q.running != nil || len(q.waiting) == 0 {
+	if q.running != nil || len(q.waiting) == 0 {
 		return false
 	}
 	if q == &l.commands {
@@ -47,18 +50,22 @@ func (s *Lanes) takes(l *lane, q *queue) bool {
 	if l.moving || l.held != nil || c.running != nil && c.running.Seq < j.Seq || len(c.waiting) > 0 && c.waiting[0].Seq < j.Seq {
 		return false
 	}
-	j.Turn = s.cfg.Place(j).Turn
-	if j.Turn && s.free == 0 {
-		j.Turn = false
-		if l.place == nil {
-			l.place = s.line.stand(j.Seq, func() { l.place = nil; s.wake(l) })
-		}
+	place := s.cfg.Place(j)
+	if place.Loose && !whole(s, q.waiting) {
 		return false
 	}
-	if j.Turn {
+	if j.Turn = place.Turn && s.free > 0; j.Turn {
 		s.free--
+	} else if place.Turn {
+		standInLine(s, l, j)
 	}
-	return true
+	return j.Turn == place.Turn
+}
+
+func standInLine(s *Lanes, l *lane, j *jobs.Job) {
+	if l.place == nil {
+		l.place = s.line.stand(j.Seq, func() { l.place = nil; s.wake(l) })
+	}
 }
 
 // run runs a job and wakes its lane.

@@ -70,6 +70,12 @@ func bugs() map[string][]string {
 		"edits nothing":                          {"EditReplaces", "EditOfNothing"},
 		"hands out half of a file":               {"PictureStays"},
 		"takes voice notes for files":            {"VoiceHeard", "VoiceOnce", "VoiceSilent"},
+		"ends previews by posting":               {"C08Grows", "GrowsSlowly"},
+		"forgets its previews":                   {"C06GrowsAcrossARestart"},
+		"leaves the button":                      {"C08Grows", "C06GrowsUntilStopped"},
+		"calls floods of previews unknown":       {"C07GrowsInAFlood"},
+		"calls lost previews not sent":           {"C04GrowsAndIsLost"},
+		"takes what is gone for shown":           {"C08GrowsNoMore"},
 	}
 }
 
@@ -267,7 +273,7 @@ func (a *adapter) Send(ctx context.Context, to chats.Address, part chats.Part) (
 		defer func() { <-a.still }()
 	}
 	a.m.change(func() { a.m.view.Sends++ })
-	text := part.Text
+	text := noted(part)
 	if part.Repeat && !a.has("hides repeats") || a.has("marks everything") {
 		text += "\n\n" + chats.RepeatNotice
 	}
@@ -276,6 +282,10 @@ func (a *adapter) Send(ctx context.Context, to chats.Address, part chats.Part) (
 	switch fault.Effect {
 	case Outage:
 		return "", &chats.SendError{Outcome: a.cut(), Err: errors.New("connection lost")}
+	case Slow:
+		timer := time.NewTimer(fault.RetryAfter)
+		defer timer.Stop()
+		<-timer.C
 	case RateLimited, ServerError:
 		return a.refuse(ctx, fault, to, part)
 	}

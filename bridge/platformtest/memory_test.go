@@ -26,6 +26,7 @@ type memory struct {
 	updates  []chats.Message  // not confirmed
 	twice    map[string]bool  // chats whose next message is delivered twice
 	faults   map[string]Fault // for the next send in a chat
+	edits    map[string]Fault // for the next edit in a chat
 	outage   int              // pings that are to fail
 	openers  map[string]string
 	view     View
@@ -35,7 +36,7 @@ type memory struct {
 func newMemory(t testing.TB, bug string) *memory {
 	return &memory{
 		t: t, bug: bug, changed: make(chan struct{}),
-		twice: map[string]bool{}, faults: map[string]Fault{}, openers: map[string]string{},
+		twice: map[string]bool{}, faults: map[string]Fault{}, edits: map[string]Fault{}, openers: map[string]string{},
 	}
 }
 
@@ -131,6 +132,10 @@ func (m *memory) Inject(in Place, fault Fault) {
 		}
 		if fault.Effect == Outage {
 			m.outage = 3
+		}
+		if fault.Edit {
+			m.edits[chat.ID] = fault
+			return
 		}
 		m.faults[chat.ID] = fault
 	})

@@ -99,8 +99,10 @@ type Shown struct {
 // Fault is something that goes wrong once.
 type Fault struct {
 	Effect Effect
-	// RetryAfter is what a flood asks for: whole seconds.
+	// RetryAfter is what a flood asks for, and how long what is slow takes: whole seconds.
 	RetryAfter time.Duration
+	// Edit says that it is met by the next edit in the chat, where a message would meet it.
+	Edit bool
 }
 
 // Effect is what a fault does.
@@ -120,6 +122,10 @@ const (
 	// taken, and three times when the bot asks whether the service is back (see
 	// [bridge.Pinger]).
 	Outage Effect = "outage"
+	// Slow takes the next message in the chat of the place after RetryAfter.
+	Slow Effect = "slow"
+	// Refused refuses the next message in the chat of the place for good.
+	Refused Effect = "refused"
 	// DuplicateDelivery hands the next message that somebody says in the place to the
 	// adapter twice.
 	DuplicateDelivery Effect = "duplicate delivery"
@@ -170,7 +176,7 @@ type property struct {
 // properties returns the table. Names carry the numbers of the complaints (C) and
 // defects (B, D) that they guard against.
 func properties() []property {
-	return slices.Concat(placeProperties(), commandProperties(), faultProperties(), textProperties(), restartProperties(), buttonProperties(), voiceProperties(), pictureProperties())
+	return slices.Concat(placeProperties(), commandProperties(), faultProperties(), textProperties(), restartProperties(), buttonProperties(), growingProperties(), voiceProperties(), pictureProperties())
 }
 
 func runProperty(t testing.TB, town Town, p property) {

@@ -38,6 +38,8 @@ type world struct {
 	think thought
 	// see, if not nil, is the agent in its place, for who looks at more than words.
 	see func(agent.Turn) string
+	// speak, if not nil, is the agent, and is heard while it speaks.
+	speak func(ctx context.Context, said []string, show func(piece string)) string
 
 	opened map[Place]bool
 	// received is told each time that a bridge has stopped receiving.
@@ -121,10 +123,14 @@ func (w *world) Run(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Messag
 			}
 		}
 		text := ""
-		if w.see != nil {
+		switch {
+		case w.see != nil:
 			text = w.see(turn)
-		} else {
+		case w.speak == nil:
 			text = w.think(ctx, said)
+		default:
+			turn.Observe(agent.Event{Request: &agent.RequestEvent{}})
+			text = w.speak(ctx, said, func(piece string) { turn.Observe(agent.Event{Delta: &agent.Delta{Text: piece}}) })
 		}
 		if err := context.Cause(ctx); err != nil {
 			yield(agent.Message{}, err)

@@ -45,9 +45,12 @@ type cuts struct {
 }
 
 // watch prepares a turn for a conversation that may have outgrown the context, and its
-// job for the compaction that follows the answer.
+// job for the compaction that follows the answer. A task is told what began it.
 func (t *Runner) watch(j *jobs.Job, h *sessions.History, turn *agent.Turn) *cuts {
 	c := &cuts{}
+	if j.Trigger != nil {
+		turn.Tail = tail(turn.Tail, j.Trigger)
+	}
 	turn.Incomplete = h.Cut
 	turn.Cut = func(cut agent.Cut) {
 		c.first = c.first || cut.Round == 1 && (cut.Left > 0 || turn.Incomplete)

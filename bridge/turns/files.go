@@ -109,10 +109,11 @@ func (c *checkout) read(ctx context.Context, name string, limit int64) (data []b
 
 // settle measures pictures that a call has made, and stores what a call may have written, before its result is on record. Where there is
 // more than can be kept, the result says so.
-func (t *Runner) settle(ctx context.Context, j *jobs.Job, dir string, result *agent.Message) error {
+func (c *checkout) settle(ctx context.Context, result *agent.Message) error {
+	t, j := c.Runner, c.job
 	if len(result.Files) > 0 {
 		result.Files = slices.Clone(result.Files)
-		t.pictures(j, dir, result.Files)
+		t.pictures(j, c.dir, result.Files)
 	}
 	err := t.cfg.KeepFiles(ctx, t.cfg.Jobs, j)
 	if workspace.NoRoom(err) {

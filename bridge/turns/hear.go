@@ -55,7 +55,11 @@ const (
 // before anybody is shown them, so that a sound is heard once. Saved is where it lies;
 // fetched says why it does not.
 func (t *Runner) hear(ctx context.Context, j *jobs.Job, scope toolgroups.Scope, a chats.Attachment, saved string, fetched error) (jobs.Heard, error) {
-	heard, known := j.HeardOf(a.Ref)
+	keeper, under := j, j.Message.ID
+	if j.Speaks != nil {
+		keeper, under = j.Speaks.Keeper, j.Speaks.Under
+	}
+	heard, known := keeper.HeardOf(a.Ref)
 	if !known {
 		heard = jobs.Heard{Ref: a.Ref}
 		var err error
@@ -78,16 +82,16 @@ func (t *Runner) hear(ctx context.Context, j *jobs.Job, scope toolgroups.Scope, 
 		if heard.Text == "" && heard.Why == "" {
 			return heard, nil // it is a file like others
 		}
-		j.Heard = append(j.Heard, heard)
-		if err := t.cfg.Jobs.Save(ctx, j); err != nil {
-			j.Heard = j.Heard[:len(j.Heard)-1]
+		keeper.Heard = append(keeper.Heard, heard)
+		if err := t.cfg.Jobs.Save(ctx, keeper); err != nil {
+			keeper.Heard = keeper.Heard[:len(keeper.Heard)-1]
 			return heard, err
 		}
+		j.Rev = keeper.Rev
 	}
 	if heard.Text == "" {
 		return heard, nil
 	}
-	under := j.Message.ID
 	if j.From != "" {
 		under = "" // it is not there
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"oneclaw/agent"
@@ -189,15 +190,13 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 			return t.decide(ctx, j, h, call, tool, files)
 		},
-		Settle: func(ctx context.Context, result *agent.Message) error {
-			return t.settle(ctx, j, scope.Workspace, result)
-		},
+		Steer:  func(ctx context.Context) ([]agent.Message, error) { return t.steer(ctx, j, h, scope) },
+		Settle: files.settle,
 		Redact: t.cfg.Redact,
 	}
-	if t.cfg.Observe != nil {
-		chat := j.Message.Chat
-		turn.Observe = func(e agent.Event) { t.cfg.Observe(chat, e) }
-	}
+	observe, end := t.cfg.House.Watch(j)
+	defer end()
+	turn.Observe = observe
 	missing := t.watch(j, h, &turn)
 	answer := ""
 	for m, err := range t.cfg.Agent.Run(limited, turn) {
@@ -205,6 +204,7 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 			return t.ended(ctx, j, h, scope, errors.Join(err, limited.Err()))
 		}
 		if m.Final {
+			end()
 			if missing.first {
 				m.Text = missing.admit(h, m.Text)
 			}
@@ -252,7 +252,7 @@ func (t *Runner) decide(ctx context.Context, j *jobs.Job, h *sessions.History, c
 // keep stores a message of a turn. The answer and the record that its first part is being
 // sent are one write: a platform that is in order is asked next.
 func (t *Runner) keep(ctx context.Context, j *jobs.Job, h *sessions.History, m agent.Message) error {
-	if !m.Final || !wording.Visible(m.Text) {
+	if !m.Final || !wording.Visible(m.Text) || j.Trigger != nil && j.Trigger.Ends(m.Text) {
 		return t.append(ctx, j, h, m)
 	}
 	ctx, cancel := context.WithTimeout(ctx, jobs.WriteTimeout)
@@ -296,7 +296,7 @@ func (t *Runner) ended(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 	if cause := context.Cause(ctx); cause != nil {
 		return "", cause
 	}
-	if errors.Is(err, agent.ErrSuspended) || errors.Is(err, errGate) || errors.Is(err, errFiles) {
+	if errors.Is(err, agent.ErrSuspended) || slices.ContainsFunc([]error{errGate, errFiles, errSteer}, func(again error) bool { return errors.Is(err, again) }) {
 		return "", err
 	}
 	if refused(err) {
@@ -378,5 +378,17 @@ func (t *Runner) recordStop(ctx context.Context, j *jobs.Job) (err error) {
 	if len(notes) == 0 {
 		return nil
 	}
+	if j.Preview != nil {
+		tellShown(j.Preview.Said, turn, &notes[len(notes)-1])
+	}
 	return t.append(ctx, j, h, notes...)
+}
+
+// tellShown puts what people saw of an answer in front of the note that it was stopped, unless
+// the turn has it.
+func tellShown(said string, turn []agent.Message, note *agent.Message) {
+	has := func(m agent.Message) bool { return strings.Contains(m.Text, said) }
+	if wording.Visible(said) && !slices.ContainsFunc(turn, has) {
+		note.Text = said + "\n\n" + note.Text
+	}
 }

@@ -63,6 +63,9 @@ type Settings struct {
 	// Hear writes a recording of somebody down. What cannot be written down is an *[Unheard]; after
 	// another error whoever sent it may try again. Nil means that recordings are not heard.
 	Hear func(ctx context.Context, scope toolgroups.Scope, r Recording) (string, error)
+	// Growing, if not nil, masks secrets in an answer that is still being made. It is shown
+	// meanwhile then, where the platform can.
+	Growing func(text string) string
 	// Observe, if not nil, is told what happens in turns: best effort, concurrently.
 	Observe func(chats.Chat, agent.Event)
 	// WindowTokens bounds the part of a conversation that is read for a turn, by the
@@ -93,6 +96,9 @@ type House struct {
 	Decide func(context.Context, *jobs.Job, *sessions.History, toolgroups.Call, toolgroups.Tool) (agent.Decision, error)
 	// Decided reports whether one of the decisions is there that these cards ask for.
 	Decided func(ctx context.Context, cards []string) (bool, error)
+	// Join gives what was written while a turn runs, and can be answered by it, to join. That
+	// returns what is part of the job from now on, and what is nobody's here any more.
+	Join func(ctx context.Context, j *jobs.Job, join func(some []*jobs.Job) (joined, gone []*jobs.Job, err error)) error
 	// Refused answers a turn for which there is no budget; the notice says so.
 	Refused func(ctx context.Context, j *jobs.Job, scope toolgroups.Scope, failure error, notice string) (string, error)
 	// Prepare makes the parts of an answer and of the job's files. The caller says whether
@@ -103,6 +109,9 @@ type House struct {
 	// Show puts a line of Markdown under a message, or into the chat where that is empty: once
 	// under its key, and certainly once it returns.
 	Show func(ctx context.Context, key string, chat chats.Chat, under, line string) error
+	// Watch returns what is told what happens in the turn of a job, concurrently, and what
+	// is called at the end of that: the job knows its preview then.
+	Watch func(j *jobs.Job) (observe func(agent.Event), end func())
 	// AwaitTurn waits until a job may have the agent again.
 	AwaitTurn func(ctx context.Context, j *jobs.Job)
 }

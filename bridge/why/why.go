@@ -58,11 +58,18 @@ func (e Explainer) Explain(ctx context.Context, j *jobs.Job, _ string) (string, 
 		}
 		return text, nil
 	}
-	turn, err := e.turn(ctx, last)
-	if err != nil {
+	w := story{job: last, whole: e.Admin(j.Message)}
+	if last.With != "" {
+		if with, err := e.Jobs.Find(ctx, last.With); err != nil {
+			return "", err
+		} else if with != nil {
+			w.job, w.part = with, last
+		}
+	}
+	if w.turn, err = e.turn(ctx, w.job); err != nil {
 		return "", err
 	}
-	w := story{job: last, turn: turn, whole: e.Admin(j.Message), running: e.Answering(j.Message.Chat, last.Key())}
+	w.running = e.Answering(j.Message.Chat, w.job.Key())
 	return w.text(), nil
 }
 
@@ -117,7 +124,7 @@ func (e Explainer) turn(ctx context.Context, j *jobs.Job) ([]agent.Message, erro
 			slices.Reverse(turn)
 			return turn, nil
 		}
-		if m.Role == agent.RoleUser {
+		if m.Asks() {
 			turn = nil
 		}
 	}
@@ -126,8 +133,10 @@ func (e Explainer) turn(ctx context.Context, j *jobs.Job) ([]agent.Message, erro
 
 // story makes the answer from a job and its turn.
 type story struct {
-	job   *jobs.Job
-	turn  []agent.Message
+	job  *jobs.Job
+	turn []agent.Message
+	// part is the message that was asked about, where it is part of the job's.
+	part  *jobs.Job
 	whole bool // for administrators: also what they find in the log
 	// running says that it is being answered now.
 	running bool
@@ -137,13 +146,20 @@ func (s story) text() string {
 	m := s.job.Message
 	whose := "Your message"
 	switch {
+	case s.job.Trigger != nil && s.job.Trigger.Hook != "":
+		whose = "What a webhook brought"
 	case m.Kind == jobs.KindTask:
 		whose = "The scheduled task"
 	case !m.Direct:
 		whose = "The last message"
 	}
-	lines := []string{fmt.Sprintf("**%s** “%s”", whose, wording.Escape(quoted(firstOf(s.job.Title, m.Text)))), ""}
-	for _, line := range slices.Concat([]string{s.outcome(), s.received()}, s.answering(), s.tools(), s.delivered(), s.forAdministrators()) {
+	first := fmt.Sprintf("**%s** “%s”", whose, wording.Escape(quoted(firstOf(s.job.Title, m.Text))))
+	if s.part != nil && s.job.Whole <= 1 {
+		first = fmt.Sprintf("**%s** “%s” came while I worked on “%s”, and is answered with that", whose,
+			wording.Escape(quoted(firstOf(s.part.Message.Text))), wording.Escape(quoted(firstOf(m.Text))))
+	}
+	lines := []string{first, ""}
+	for _, line := range slices.Concat([]string{s.outcome(), s.begunBy(), s.received(), s.joined()}, s.answering(), s.tools(), s.delivered(), s.forAdministrators()) {
 		if line != "" {
 			lines = append(lines, "- "+line)
 		}
@@ -197,22 +213,14 @@ func (s story) outcome() string {
 	case j.State == jobs.StateOpen:
 		return "It waits for its turn."
 	}
-	return "Answered."
+	return s.answered()
 }
 
-func (s story) received() string {
-	j := s.job
-	text := "Received " + wording.Clock(j.Accepted)
-	if sent := j.Message.Time; !sent.IsZero() && j.Accepted.Sub(sent) >= 2*time.Second {
-		text += fmt.Sprintf(", %s after it was sent", wording.Short(j.Accepted.Sub(sent)))
+func (s story) answered() string {
+	if t := s.job.Trigger; t != nil && t.Silent {
+		return "Ended in silence: there was nothing to tell."
 	}
-	if begun := s.begun(); !begun.IsZero() && begun.Sub(j.Accepted) >= time.Second {
-		text += fmt.Sprintf("; it waited %s for its turn", wording.Short(begun.Sub(j.Accepted)))
-	}
-	if j.Resumes > 0 {
-		text += fmt.Sprintf("; taken up again after %d restarts", j.Resumes)
-	}
-	return text + "."
+	return "Answered."
 }
 
 func (s story) begun() time.Time {
@@ -310,6 +318,9 @@ func (s story) delivered() []string {
 	}
 	var parts []string
 	for _, p := range s.job.Parts {
+		if p.Last {
+			continue
+		}
 		text := words[p.State]
 		if p.ID != "" {
 			text += " as `" + p.ID + "`"

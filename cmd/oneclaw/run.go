@@ -21,6 +21,7 @@ import (
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/database"
+	"oneclaw/internal/hooks"
 	"oneclaw/internal/metrics"
 	"oneclaw/internal/models"
 	"oneclaw/internal/policy"
@@ -81,6 +82,7 @@ type bot struct {
 	bridge    *bridge.Bridge
 	platforms []chats.Platform
 	tools     *catalogue
+	hooks     *hooks.Hooks
 	files     *keptFiles
 	ledger    *budget.Ledger
 	offer     func(context.Context) error
@@ -105,6 +107,7 @@ func (b *bot) handler() http.Handler {
 		}
 	}
 	mux.Handle("/google/", b.tools.google.Pages())
+	mux.Handle(hooks.Path, b.hooks.Handler())
 	return mux
 }
 
@@ -130,10 +133,8 @@ func serveBot(ctx context.Context, cfg config.Config, log *slog.Logger, serve fu
 }
 
 func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe []func(chats.Chat, agent.Event)) (*bot, error) {
-	b := &bot{
-		store: store, redact: cfg.Redact,
-		offer: func(ctx context.Context) error { offer(ctx, cfg, store, log); return nil },
-	}
+	b := &bot{store: store, redact: cfg.Redact}
+	b.offer = func(ctx context.Context) error { offer(ctx, cfg, store, log); return nil }
 	cfg.TapPlatforms()
 	var err error
 	if b.platforms, err = cfg.Open(store, b.leads(), log); err != nil {
@@ -157,6 +158,9 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 	if b.tools, err = newCatalogue(cfg, store, b.files, found, b.submit, log); err != nil {
 		return nil, err
 	}
+	if err = b.openHooks(cfg, store, log); err != nil {
+		return nil, err
+	}
 	answering, err := b.answering(cfg, changing, found, observe, log)
 	if err != nil {
 		return nil, err
@@ -165,12 +169,12 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 	b.bridge, err = bridge.New(bridge.Config{
 		Store: store, DataDir: cfg.FilesDir(), Platforms: b.platforms, Access: people.Access(cfg.Access),
 		Turns:    answering,
-		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), accountCommands(b.tools.google)),
+		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), accountCommands(b.tools.google), b.hooks.Commands()),
 		Cards:    map[string]cards.Handler{spending.Card: desk.Pressed},
 		Approve:  policy.New(cfg.Approvals, b.tools.Registry, log).Of,
 		Hooks: bridge.Hooks{
-			TaskDone: taskDone(b.tools.schedule), Refused: desk.Refused, Savings: spending.Savings(b.ledger),
-			Moved: mover(cfg.FilesDir(), b.files, b.tools.memory, b.tools.schedule, changing, b.ledger, log), Measure: b.metrics.Measure, Files: b.files.hook(),
+			TaskDone: both(taskDone(b.tools.schedule), b.hooks.Done), Refused: desk.Refused, Savings: spending.Savings(b.ledger),
+			Moved: b.hooksToo(mover(cfg.FilesDir(), b.files, b.tools.memory, b.tools.schedule, changing, b.ledger, log)), Measure: b.metrics.Measure, Files: b.files.hook(),
 		},
 		Limits: bridge.Limits{
 			MaxTurns: cfg.Limits.AtOnce(), MaxWaiting: cfg.Limits.Waiting, MaxWaitingMember: cfg.Limits.WaitingMember, MaxParts: cfg.MaxParts,

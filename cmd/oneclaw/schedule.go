@@ -23,7 +23,7 @@ func (b *bot) submit(ctx context.Context, run schedule.Run) error {
 	}
 	err = b.bridge.Submit(ctx, bridge.Submission{
 		Key: run.Key, Chat: chat, User: strings.TrimPrefix(run.User, chat.Platform+":"),
-		Direct: run.Direct, Title: run.Title, Text: run.Prompt,
+		Direct: run.Direct, Title: run.Title, Text: run.Prompt, Trigger: jobs.Trigger{Note: run.Plan, Quiet: run.Plan != ""},
 	})
 	if errors.Is(err, jobs.ErrInvalid) {
 		return fmt.Errorf("%w: %w", schedule.ErrRefused, err)
@@ -34,7 +34,7 @@ func (b *bot) submit(ctx context.Context, run schedule.Run) error {
 // taskDone tells a schedule what became of a run.
 func taskDone(s *schedule.Schedule) func(context.Context, bridge.TaskResult) error {
 	return func(ctx context.Context, r bridge.TaskResult) error {
-		outcome := schedule.Outcome{Owner: r.Owner, Key: r.Key, Session: r.Session, MessageID: r.MessageID}
+		outcome := schedule.Outcome{Owner: r.Owner, Key: r.Key, Session: r.Session, MessageID: r.MessageID, Silent: r.Silent}
 		switch {
 		case r.State == jobs.StateBarred:
 			outcome.Fault = "its author may not talk to the bot any more"
@@ -42,7 +42,7 @@ func taskDone(s *schedule.Schedule) func(context.Context, bridge.TaskResult) err
 			outcome.Fault = "no budget was left"
 		case r.Incident != "":
 			outcome.Fault = "no answer, incident " + r.Incident
-		case r.MessageID == "":
+		case r.MessageID == "" && !r.Silent:
 			outcome.Fault = fmt.Sprintf("not delivered (%s)", r.State)
 		}
 		return s.Settled(ctx, outcome)

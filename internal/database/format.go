@@ -37,6 +37,7 @@ import (
 //	              200 threads for each process; where commands take answers, one list for
 //	              each channel, which goes after half an hour; with several processes the
 //	              threads with the bot, for a day
+//	hook/         webhooks, bounded for each owner
 //	google/       an account, what it may do, and a sign-in; one each for a user
 //	files/        what the folder of an owner holds, where replicas share the store; one for
 //	              each, of at most 8 MiB

@@ -20,6 +20,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Mask stands where a secret was.
@@ -170,6 +171,50 @@ func (r *Redactor) Known(text string) string {
 // begins reports whether a known value begins with a word that is long enough to tell.
 func (v *values) begins(word string) bool {
 	return len(word) >= MinKnown && slices.ContainsFunc(v.forms, func(form string) bool { return strings.HasPrefix(form, word) })
+}
+
+// Unfinished masks a text that is still growing: what it ends with may be the beginning
+// of a secret, and is left out until it is clear that it is none.
+func (r *Redactor) Unfinished(text string) string {
+	text = text[:lastBreak(text)]
+	if at := strings.LastIndex(text, pemBegin); at >= 0 && endOfKey(text[at:]) < 0 {
+		text = text[:at]
+	}
+	if r != nil {
+		text = r.prepared().unbegun(text)
+	}
+	return r.Text(text)
+}
+
+// breaks reports whether a character ends whatever has the shape of a secret.
+func breaks(c rune) bool { return unicode.IsSpace(c) || c >= utf8.RuneSelf && c != utf8.RuneError }
+
+// lastBreak is behind the last character that ends a secret.
+func lastBreak(text string) int {
+	at := strings.LastIndexFunc(text, breaks)
+	if at < 0 {
+		return 0
+	}
+	_, size := utf8.DecodeRuneInString(text[at:])
+	return at + size
+}
+
+// unbegun leaves out what a text ends with, where a known value with such characters in it
+// may go on from there.
+func (v *values) unbegun(text string) string {
+	end := len(text)
+	for _, form := range v.forms {
+		if !strings.ContainsFunc(form, breaks) {
+			continue
+		}
+		for n := min(len(form)-1, len(text)); n > 0; n-- {
+			if strings.HasSuffix(text, form[:n]) {
+				end = min(end, len(text)-n)
+				break
+			}
+		}
+	}
+	return text[:end]
 }
 
 // Error returns an error whose text is masked. What it wraps is still found by

@@ -269,6 +269,49 @@ func TestValuesAreAddedAtRunTime(t *testing.T) {
 	none.Add("a value that nobody keeps")
 }
 
+// A growing text never shows a part of a secret, however it is cut.
+func TestC18UnfinishedTextsShowNoBeginnings(t *testing.T) {
+	known := "known-" + alnum(20, 51)
+	r := redact.New(known)
+	for name, secret := range planted() {
+		text := "Here it is: " + secret + " and " + known + " done"
+		for i := range len(text) {
+			got := strings.ReplaceAll(r.Unfinished(text[:i]), redact.Mask, "")
+			if left := strings.TrimSpace(strings.NewReplacer("Here", "", "it", "", "is:", "", "and", "", "done", "").Replace(got)); left != "" {
+				t.Fatalf("%s: after %d bytes: %q", name, i, got)
+			}
+		}
+		if got := r.Unfinished(text + "\n"); name != "half a key" && got != "Here it is: •••• and •••• done\n" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestC18UnfinishedPassphraseIsNotShownByItsWords(t *testing.T) {
+	for _, secret := range []string{"correct horse battery staple", "größtes Geheimnis"} {
+		r := redact.New(secret)
+		text := "It is: " + secret + ". All " + secret[:7] + " \n"
+		for i := range len(text) {
+			got := r.Unfinished(text[:i])
+			if strings.Contains(got, secret[8:13]) || i < len(secret)+12 && strings.Contains(got, secret[:7]) {
+				t.Errorf("after %d bytes: %q", i, got)
+			}
+		}
+		if got := r.Unfinished(text); got != "It is: ••••. All "+secret[:7]+" \n" {
+			t.Errorf("whole: %q", got)
+		}
+	}
+}
+
+// What is written without spaces is shown as it grows, up to what may go on as a secret.
+func TestUnfinishedTextsWithoutSpacesAreShown(t *testing.T) {
+	for text, want := range map[string]string{"你好，世界": "你好，世界", "你好 sk-": "你好 ", "héllo wör": "héllo wö", "\xe4\xbd": "", "": ""} {
+		if got := redact.New("a known value").Unfinished(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
 type stringer struct{ secret string }
 
 func (s stringer) String() string { return "stringer of " + s.secret }
@@ -328,6 +371,7 @@ func FuzzText(f *testing.F) {
 		if strings.Contains(once, "a known value") {
 			t.Errorf("%q: %q", text, once)
 		}
+		_ = r.Unfinished(text)
 	})
 }
 

@@ -19,6 +19,7 @@ import (
 	"oneclaw/internal/emulator/google"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/google/service"
+	"oneclaw/toolgroups/signin"
 )
 
 // list runs a tool that only reads.
@@ -138,7 +139,7 @@ func TestAttack06ALinkTakesOneConsent(t *testing.T) {
 	}
 	// A code that nobody sends is void after ten minutes.
 	late := r.proof(t, r.consent(t, r.ask(t, ada, "tasks"), adaMail))
-	now = now.Add(pendingTime)
+	now = now.Add(signin.Lifetime)
 	if text := r.send(t, ada, late); !strings.Contains(text, "older than ten minutes") {
 		t.Errorf("too late: %q", text)
 	}
@@ -215,7 +216,7 @@ func TestStateIsBound(t *testing.T) {
 	if text := r.send(t, grace, r.proof(t, swap(r.consent(t, second, adaMail), stateOf(hers)))); strings.Contains(text, "is connected") {
 		t.Errorf("of someone else: %q", text)
 	}
-	now = now.Add(pendingTime)
+	now = now.Add(signin.Lifetime)
 	back := r.consent(t, second, adaMail) // With a fresh code, so that only the link is old.
 	if status, _ := r.visit(t, back); status != http.StatusBadRequest {
 		t.Errorf("after ten minutes: %d", status)

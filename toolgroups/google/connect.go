@@ -16,23 +16,16 @@ import (
 
 	"oneclaw/storage"
 	"oneclaw/toolgroups/google/service"
+	"oneclaw/toolgroups/signin"
 )
 
-// mistake is an error of a sign-in that users are told in these words.
-type mistake string
-
-func (m mistake) Error() string { return string(m) }
+// command makes a new link.
+const command = "/connect google"
 
 const (
-	errLink    = mistake("the link is not known, was used already, or is older than ten minutes; send /connect google for a new one")
-	errDenied  = mistake("the permission was not given; nothing was connected")
-	errLasting = mistake("Google gave no lasting permission; remove the app at https://myaccount.google.com/permissions and try again")
-	errNoOAuth = mistake("the operator of this bot has to set GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET first")
-	errShared  = mistake("accounts are connected in a direct chat with me; send /connect google there")
-	errEarly   = mistake("open the link and give the permission first; the page then shows the code")
-	errWrong   = mistake("that is not the code that the page shows; look again")
-	errVoid    = mistake("that was the wrong code too often, so nothing was connected; send /connect google for a new link")
-	errPage    = mistake("send me the code that the page shows at the end, not the address of the page")
+	errLasting = signin.Mistake("Google gave no lasting permission; remove the app at https://myaccount.google.com/permissions and try again")
+	errNoOAuth = signin.Mistake("the operator of this bot has to set GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET first")
+	errShared  = signin.Mistake("accounts are connected in a direct chat with me; send {command} there")
 )
 
 // ConnectRequest is what /connect google is sent with.
@@ -60,7 +53,7 @@ func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error
 	if code, state, ok := pasted(req.Args); ok {
 		return g.paste(ctx, req, code, state)
 	}
-	if proofPattern.MatchString(req.Args) {
+	if signin.IsProof(req.Args) {
 		return g.confirm(ctx, req)
 	}
 	named, unknown := scopesOf(req.Args)
@@ -75,7 +68,7 @@ func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error
 		return fmt.Sprintf("Your Google account%s is connected, with everything that was needed so far. "+
 			"`/connect google calendar` adds a service, `/disconnect google` ends it.", ofEmail(current.Email)), nil
 	}
-	p, err := g.begin(ctx, req.User, pending{
+	p, err := g.signIns.Begin(ctx, req.User, signin.Pending{
 		Chat: req.Chat, Name: req.UserName, Redirect: cmp.Or(g.cfg.PublicURL, g.cfg.LocalURL, "http://127.0.0.1:8787") + CallbackPath, Scopes: scopes,
 	})
 	if err != nil {
@@ -94,11 +87,8 @@ func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error
 	return text, nil
 }
 
-// sentence is an error as an answer to a person.
-func sentence(err error) string {
-	s := err.Error()
-	return strings.ToUpper(s[:1]) + s[1:] + "."
-}
+// sentence is a mistake as an answer to a person.
+func sentence(m signin.Mistake) string { return m.Sentence(command) }
 
 func ofEmail(email string) string {
 	if email == "" {
@@ -154,7 +144,7 @@ func (g *Google) toAskFor(ctx context.Context, user string, named []string) ([]s
 
 // told is the answer to a mistake of the user; other errors stay errors.
 func told(err error) (string, error) {
-	if known, ok := errors.AsType[mistake](err); ok {
+	if known, ok := errors.AsType[signin.Mistake](err); ok {
 		return sentence(known), nil
 	}
 	if service.IsFault(err) {
@@ -164,7 +154,7 @@ func told(err error) (string, error) {
 }
 
 // finish turns a code into an account. Only a request that was not answered is repeated.
-func (g *Google) finish(ctx context.Context, user string, p pending, code string) (account, error) {
+func (g *Google) finish(ctx context.Context, user string, p signin.Pending, code string) (account, error) {
 	unlock, err := g.locks.Acquire(ctx, user)
 	if err != nil {
 		return account{}, err
@@ -174,7 +164,7 @@ func (g *Google) finish(ctx context.Context, user string, p pending, code string
 	token, err := g.oauth(p.Redirect).Exchange(withClient, code, oauth2.VerifierOption(p.Verifier))
 	var answer *oauth2.RetrieveError
 	if errors.As(err, &answer) && answer.ErrorCode == "invalid_grant" {
-		return account{}, errLink
+		return account{}, signin.ErrLink
 	}
 	if err != nil {
 		return account{}, g.refreshFault(ctx, err)

@@ -19,6 +19,7 @@ import (
 	"oneclaw/toolgroups/google/mail"
 	"oneclaw/toolgroups/google/organizer"
 	"oneclaw/toolgroups/google/service"
+	"oneclaw/toolgroups/signin"
 )
 
 // Config is what the family needs.
@@ -61,6 +62,7 @@ type Config struct {
 type Google struct {
 	cfg      Config
 	seal     *seal.Sealer
+	signIns  *signin.Desk
 	locks    *named.Semaphores // one token at a time for each user
 	delegate *delegate
 	target   *url.URL     // [Config].APIURL; nil means Google
@@ -102,6 +104,7 @@ func New(cfg Config) (*Google, error) {
 	return &Google{
 		cfg:      cfg,
 		seal:     sealer,
+		signIns:  signin.New(signin.Config{KV: cfg.KV, Seal: sealer, Prefix: pendingPrefix, StatePlace: statePlace, Now: cfg.Now}),
 		locks:    named.New(1),
 		delegate: agent,
 		target:   target,

@@ -16,10 +16,15 @@ import (
 // handler is the function behind a tool of the server.
 func (s *server) handler(tool string) toolgroups.Handler {
 	return func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
-		res, err := s.call(ctx, tool, call)
+		own, leave, err := s.as(ctx, call.User)
+		if err != nil {
+			return toolgroups.Result{}, s.callError(tool, err)
+		}
+		defer leave()
+		res, err := own.call(ctx, tool, call)
 		if errors.Is(err, sdk.ErrSessionMissing) {
 			// The server has forgotten this connection and has not looked at the call.
-			res, err = s.call(ctx, tool, call)
+			res, err = own.call(ctx, tool, call)
 		}
 		if err != nil {
 			return toolgroups.Result{}, s.callError(tool, err)
@@ -56,6 +61,9 @@ func (s *server) call(ctx context.Context, tool string, call toolgroups.Call) (*
 	if errors.Is(err, sdk.ErrSessionMissing) {
 		s.drop(l, nil) // The server has forgotten it, which is no failure.
 		return nil, err
+	}
+	if known := mendable(err); known != nil {
+		return nil, known
 	}
 	cause := l.cause(err)
 	s.drop(l, cause)
@@ -116,16 +124,30 @@ func (s *server) callError(tool string, err error) error {
 }
 
 // runConnect is the tool that stands for tools not yet known.
-func (s *server) runConnect(ctx context.Context, _ toolgroups.Call) (toolgroups.Result, error) {
-	l, err := s.acquire(ctx)
+func (s *server) runConnect(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+	err := s.meet(ctx, call.User)
+	if errors.Is(err, errClosed) {
+		err = s.callError(s.naming.connect(), err)
+	}
 	if err != nil {
-		if errors.Is(err, errClosed) {
-			return toolgroups.Result{}, s.callError(s.naming.connect(), err)
-		}
 		return toolgroups.Result{}, err
 	}
-	s.release(l, false)
 	g := s.snapshot()
 	return toolgroups.Text("Connected to MCP server '%s': it has %d tools. Load the group %s again to see them.",
 		s.name, len(g.Tools), g.Name)
+}
+
+// meet connects, as a person where each has a connection of their own, and so learns what
+// tools there are.
+func (s *server) meet(ctx context.Context, user string) error {
+	own, leave, err := s.as(ctx, user)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	l, err := own.acquire(ctx)
+	if err == nil {
+		own.release(l, false)
+	}
+	return err
 }

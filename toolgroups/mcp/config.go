@@ -36,6 +36,15 @@ type Server struct {
 	URL string `yaml:"url,omitempty"`
 	// Headers are sent with each request to URL, with "${NAME}" as in Env.
 	Headers map[string]redact.Secret `yaml:"headers,omitempty"`
+	// Auth is "oauth" where each person signs in with an account of their own, with /connect.
+	// Empty means that Headers, if anything, say who calls.
+	Auth string `yaml:"auth,omitempty"`
+	// ClientID and ClientSecret are of a client that was registered at the server's sign-in
+	// by hand, for servers that do not let the bot do that. ClientSecret may hold "${NAME}".
+	ClientID     string        `yaml:"client_id,omitempty"`
+	ClientSecret redact.Secret `yaml:"client_secret,omitempty"`
+	// Scopes are the permissions to ask for. None means those that the server names.
+	Scopes []string `yaml:"scopes,omitempty"`
 	// AllowPrivate lets the host of URL have a private address. An address that is one and
 	// names such as mcp or mcp.internal need it not: they can mean nothing else.
 	AllowPrivate bool `yaml:"allow_private,omitempty"`
@@ -61,7 +70,14 @@ type Server struct {
 	Timeout time.Duration `yaml:"timeout,omitempty"`
 	// StartTimeout bounds starting the server and reading its list. 0 means 30 seconds.
 	StartTimeout time.Duration `yaml:"start_timeout,omitempty"`
+
+	// added says that an administrator added it in a chat: its host was not chosen by the
+	// operator.
+	added bool
 }
+
+// AuthOAuth is the value of [Server].Auth with which people sign in themselves.
+const AuthOAuth = "oauth"
 
 // The values of [Server].Trust.
 const (
@@ -93,6 +109,8 @@ func (c Config) Secrets() []string {
 			value, _ := filled(value, lookup)
 			out = append(append(out, value), strings.Fields(value)...)
 		}
+		secret, _ := filled(s.ClientSecret, lookup)
+		out = append(out, secret)
 		for key, value := range s.Env {
 			if value, _ := filled(value, lookup); secretName.MatchString(key) || looksSecret(value) {
 				out = append(out, value)
@@ -142,6 +160,9 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("mcp: server %q: the name differs from %q only in case", name, other))
 		}
 		folded[strings.ToLower(name)] = name
+		if strings.EqualFold(name, "google") && c.Servers[name].Auth != "" {
+			errs = append(errs, fmt.Errorf("mcp: server %q: auth: /connect google is for Google accounts; name the server otherwise", name))
+		}
 		for _, err := range c.Servers[name].faults() {
 			errs = append(errs, fmt.Errorf("mcp: server %q: %w", name, err))
 		}
@@ -199,6 +220,9 @@ func (s Server) commandFaults() []error {
 	if len(s.Headers) > 0 || s.AllowPrivate {
 		errs = append(errs, errors.New("headers and allow_private: they need url"))
 	}
+	if s.Auth != "" {
+		errs = append(errs, errors.New("auth: it needs url"))
+	}
 	for _, name := range slices.Concat(s.PassEnv, slices.Sorted(maps.Keys(s.Env))) {
 		if !envName.MatchString(name) {
 			errs = append(errs, fmt.Errorf("env and pass_env: %q is no name of a variable", name))
@@ -212,8 +236,27 @@ func (s Server) commandFaults() []error {
 	return errs
 }
 
-func (s Server) urlFaults() []error {
+// authFaults looks at how people sign in.
+func (s Server) authFaults() []error {
 	var errs []error
+	switch {
+	case s.Auth != "" && s.Auth != AuthOAuth:
+		errs = append(errs, fmt.Errorf("auth: %q is not oauth", s.Auth))
+	case s.Auth == "" && (s.ClientID != "" || s.ClientSecret != "" || len(s.Scopes) > 0):
+		errs = append(errs, errors.New("client_id, client_secret and scopes: they need auth: oauth"))
+	case s.ClientSecret != "" && s.ClientID == "":
+		errs = append(errs, errors.New("client_secret: it needs client_id"))
+	}
+	for name := range s.Headers {
+		if s.Auth != "" && strings.EqualFold(name, "Authorization") {
+			errs = append(errs, errors.New("headers: Authorization is that of the person with auth: oauth"))
+		}
+	}
+	return errs
+}
+
+func (s Server) urlFaults() []error {
+	errs := s.authFaults()
 	if len(s.Args)+len(s.Env)+len(s.PassEnv) > 0 || s.Dir != "" {
 		errs = append(errs, errors.New("args, env, pass_env and dir: they need command"))
 	}

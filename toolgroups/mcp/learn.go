@@ -23,6 +23,10 @@ func (s *server) reload(l *link) {
 
 // learn takes a list: it is kept, and whoever asked is told if the group differs.
 func (s *server) learn(l list) {
+	if s.host != nil {
+		s.host.learn(l)
+		return
+	}
 	l.Fingerprint = s.cache.fingerprint
 	data, err := json.Marshal(l)
 	if err != nil {

@@ -17,7 +17,9 @@
 // a time limit.
 //
 // A server acts with the one identity that the configuration gives it, for
-// everybody who may load its group: Role says who may.
+// everybody who may load its group: Role says who may. One with auth: oauth acts for
+// each person with an account of their own instead, over a connection of their own
+// (package oauth); its tools are those that it showed to whoever was connected last.
 package mcp
 
 import (
@@ -27,13 +29,16 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
+	"oneclaw/storage"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/mcp/oauth"
 )
 
 // CodeUnavailable is the code of an error while the server cannot be reached.
@@ -56,6 +61,11 @@ type Config struct {
 	Retry, MaxRetry time.Duration `yaml:"-"`
 	// MaxMessage is the size in bytes of the largest message of a server. 0 means 16 MiB.
 	MaxMessage int `yaml:"-"`
+	// Accounts keeps the tokens of people for servers with auth: oauth.
+	Accounts AccountsConfig `yaml:"-"`
+	// AllowPrivate are the addresses besides the public ones that a server which was added
+	// in a chat, and every authorisation server, may have.
+	AllowPrivate []netip.Prefix `yaml:"-"`
 	// Taken are names of tools that others have.
 	Taken []string `yaml:"-"`
 	// Changed is called when what Groups returns has changed. It may call Groups,
@@ -69,6 +79,17 @@ type Config struct {
 	Now func() time.Time `yaml:"-"`
 	// Logger gets what the model is not told. nil discards it.
 	Logger *slog.Logger `yaml:"-"`
+
+	accounts *oauth.Accounts // nil where nothing keeps them
+}
+
+// AccountsConfig is what the accounts of people need.
+type AccountsConfig struct {
+	// KV keeps them, encrypted with SecretKey. nil means that there are none.
+	KV        storage.KV
+	SecretKey []byte
+	// PublicURL and LocalURL are as in oauth.Config.
+	PublicURL, LocalURL string
 }
 
 // Client is the family. It must be closed.
@@ -76,7 +97,13 @@ type Config struct {
 // It has goroutines for each server that is connected or being connected, and for
 // calls of Discover; Close waits for them.
 type Client struct {
-	servers []*server // sorted by name
+	cfg Config
+
+	adding  sync.Mutex // held while servers are added, and by Close; guards closed
+	closed  bool
+	mu      sync.Mutex
+	servers []*server      // sorted by name; never changed, only replaced
+	closing sync.WaitGroup // of servers that were removed
 }
 
 // New checks the configuration and reads the lists. It starts nothing.
@@ -98,10 +125,13 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	c := &Client{}
+	c := &Client{cfg: cfg}
+	if err := c.openAccounts(); err != nil {
+		return nil, err
+	}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(cfg.Servers)) {
-		s, err := newServer(cfg, name)
+		s, err := newServer(c.cfg, name, cfg.Servers[name])
 		errs = append(errs, err)
 		c.servers = append(c.servers, s)
 	}
@@ -114,8 +144,9 @@ func New(cfg Config) (*Client, error) {
 // Groups returns the group of each server, sorted by name: the tools that its last
 // list has, also while it cannot be reached.
 func (c *Client) Groups() []toolgroups.Group {
-	groups := make([]toolgroups.Group, len(c.servers))
-	for i, s := range c.servers {
+	servers := c.all()
+	groups := make([]toolgroups.Group, len(servers))
+	for i, s := range servers {
 		groups[i] = s.snapshot()
 	}
 	return groups
@@ -133,9 +164,9 @@ const (
 func (c *Client) Discover(ctx context.Context) {
 	slots := make(chan struct{}, discoverers)
 	var wg sync.WaitGroup
-	for _, s := range c.servers {
-		if !s.unknown() {
-			continue
+	for _, s := range c.all() {
+		if !s.unknown() || s.personal() {
+			continue // Nobody is there to sign in.
 		}
 		wg.Go(func() { s.discover(ctx, slots) })
 	}
@@ -146,6 +177,9 @@ func (c *Client) Discover(ctx context.Context) {
 type Status struct {
 	// Name is that of the configuration, Group that of its group.
 	Name, Group string
+	// Server is how it is configured; Added says that this was done in a chat.
+	Server Server
+	Added  bool
 	// Connected says that it runs, or is reached, at this moment.
 	Connected bool
 	// Tools is how many tools its group has, 0 where they have never been seen.
@@ -158,8 +192,9 @@ type Status struct {
 
 // Status returns the state of each server, sorted by name. It contacts none.
 func (c *Client) Status() []Status {
-	out := make([]Status, len(c.servers))
-	for i, s := range c.servers {
+	servers := c.all()
+	out := make([]Status, len(servers))
+	for i, s := range servers {
 		out[i] = s.status()
 	}
 	return out
@@ -168,10 +203,21 @@ func (c *Client) Status() []Status {
 // Close ends all servers with every process they have started, and waits until
 // they have ended. Later calls fail.
 func (c *Client) Close() error {
+	c.adding.Lock()
+	defer c.adding.Unlock()
+	c.closed = true
 	var wg sync.WaitGroup
-	for _, s := range c.servers {
+	for _, s := range c.all() {
 		wg.Go(s.close)
 	}
 	wg.Wait()
+	c.closing.Wait()
 	return nil
+}
+
+// all are the servers at this moment.
+func (c *Client) all() []*server {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.servers
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -13,6 +14,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"oneclaw/internal/redact"
 	"oneclaw/internal/retry"
 	"oneclaw/toolgroups"
 )
@@ -39,6 +41,11 @@ type server struct {
 	pauses *retry.Pauses // guarded by mu, as the failures
 	dial   dialer
 
+	secret string       // of the client at the sign-in
+	signIn *http.Client // reaches the sign-in
+	people people       // where each person has a connection of their own
+	host   *server      // whose list it learns, where this is the server of one person
+
 	mu       sync.Mutex
 	known    bool   // group comes from a list of the server
 	listed   digest // of that list
@@ -61,14 +68,12 @@ type attempt struct {
 	err    error // valid once done is closed
 }
 
-func newServer(cfg Config, name string) (*server, error) {
+func newServer(cfg Config, name string, own Server) (*server, error) {
 	s := &server{
-		name: name, cfg: cfg.Servers[name], naming: newNaming(cfg, name),
+		name: name, cfg: withDefaults(own), naming: newNaming(cfg, name),
 		log: cfg.Logger.With("mcp_server", name), family: cfg, pauses: retry.New(cfg.Retry, cfg.MaxRetry),
 	}
 	s.role, _ = toolgroups.ParseRole(cmp.Or(s.cfg.Role, "user"))
-	s.cfg.Timeout = cmp.Or(s.cfg.Timeout, time.Minute)
-	s.cfg.StartTimeout = cmp.Or(s.cfg.StartTimeout, 30*time.Second)
 	s.cache.fingerprint = fingerprint(s.cfg)
 	if cfg.DataDir != "" {
 		s.cache.path = filepath.Join(cfg.DataDir, name+".json")
@@ -83,6 +88,13 @@ func newServer(cfg Config, name string) (*server, error) {
 	s.known, s.listed, s.old = ok, sum, l.Old
 	s.group = s.build(l, ok)
 	return s, nil
+}
+
+// withDefaults fills in what is not said.
+func withDefaults(s Server) Server {
+	s.Timeout = cmp.Or(s.Timeout, time.Minute)
+	s.StartTimeout = cmp.Or(s.StartTimeout, 30*time.Second)
+	return s
 }
 
 // prepare makes what the server is reached with.
@@ -101,7 +113,13 @@ func (s *server) prepare(cfg Config) error {
 		return err
 	}
 	s.redact = newRedactor(nil, headers, s.cfg.URL)
-	s.dial, err = newWeb(s.cfg, headers, cfg)
+	reach, err := newWeb(s.cfg, headers, cfg)
+	if err != nil || !s.personal() {
+		s.dial = reach
+		return err
+	}
+	secret, err := expand("client_secret", map[string]redact.Secret{"": s.cfg.ClientSecret}, cfg.LookupEnv)
+	s.dial, s.secret, s.signIn = reach, secret[""], signInClient(reach.private, cfg)
 	return err
 }
 
@@ -122,7 +140,10 @@ func (s *server) unknown() bool {
 func (s *server) status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := Status{Name: s.name, Group: s.group.Name, Connected: s.link != nil}
+	st := Status{Name: s.name, Group: s.group.Name, Connected: s.link != nil, Server: s.cfg, Added: s.cfg.added}
+	if s.host == nil {
+		s.people.status(&st)
+	}
 	if s.known {
 		st.Tools = len(s.group.Tools)
 	}
@@ -235,6 +256,8 @@ func (s *server) connected(l *link, err error) error {
 	defer s.mu.Unlock()
 	s.attempt = nil
 	switch {
+	case err != nil && !s.closed && mendable(err) != nil:
+		return mendable(err)
 	case err != nil && !s.closed:
 		s.fail(err)
 		s.old = !s.old
@@ -332,6 +355,7 @@ func (s *server) close() {
 	if l != nil {
 		l.close()
 	}
+	s.people.close()
 	s.running.Wait()
 	s.dial.rest()
 }

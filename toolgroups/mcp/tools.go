@@ -112,6 +112,7 @@ func (s *server) tool(e entry) (toolgroups.Tool, error) {
 		Parameters:  e.Parameters,
 		Timeout:     s.cfg.StartTimeout + s.cfg.Timeout + slack,
 		Effect:      s.effect(e),
+		Personal:    s.personal(),
 		Asks:        func(json.RawMessage) bool { return s.cfg.Trust != TrustFull },
 		Run:         s.handler(e.Name),
 	}, nil

@@ -24,6 +24,7 @@ type web struct {
 	endpoint string
 	client   *http.Client
 	base     *http.Transport
+	private  []netip.Prefix // addresses beside the public ones that it may reach
 	max      int
 }
 
@@ -34,10 +35,12 @@ func newWeb(cfg Server, headers map[string]string, family Config) (*web, error) 
 	if err != nil {
 		return nil, err
 	}
+	private := family.AllowPrivate
+	if !cfg.added {
+		private = privateRanges(origin.Hostname(), cfg.AllowPrivate)
+	}
 	base := &http.Transport{
-		DialContext: guard.NewDialer(guard.Config{
-			AllowPrivate: privateRanges(origin.Hostname(), cfg.AllowPrivate), Resolver: family.Resolver,
-		}).DialContext,
+		DialContext:            guard.NewDialer(guard.Config{AllowPrivate: private, Resolver: family.Resolver}).DialContext,
 		ForceAttemptHTTP2:      true,
 		TLSHandshakeTimeout:    guard.DialTimeout,
 		IdleConnTimeout:        time.Minute,
@@ -47,6 +50,7 @@ func newWeb(cfg Server, headers map[string]string, family Config) (*web, error) 
 	return &web{
 		endpoint: cfg.URL,
 		base:     base,
+		private:  private,
 		max:      family.MaxMessage,
 		client: &http.Client{
 			Transport: courier{base: base, origin: origin, headers: headers, max: int64(family.MaxMessage)},

@@ -8,9 +8,10 @@
 // that a crash in between neither loses nor doubles it.
 //
 // What was missed, because nothing was running or the clock has jumped: a one-time
-// task is made up for whenever that is noticed. Of a daily or weekly task the latest
-// missed run is made up for if it is less than a day old; older ones are skipped and
-// stand so in its history. A run that is made up for says when it was due.
+// task is made up for whenever that is noticed. Of any other task the latest missed run is
+// made up for if it is less than a day old; older ones are skipped and stand so in its
+// history. A run that is made up for says when it was due.
 //
-// A daily or weekly task runs at most once on a local day, whatever the clocks do.
+// A daily or weekly task runs at most once on a local day, and one by a cron expression or
+// at an interval never at a moment that is not after its last run, whatever the clocks do.
 package schedule

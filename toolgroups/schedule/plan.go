@@ -1,6 +1,8 @@
 package schedule
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,10 +14,18 @@ type Kind string
 
 // The kinds of schedules.
 const (
-	OneTime Kind = "one_time"
-	Daily   Kind = "daily"
-	Weekly  Kind = "weekly"
+	OneTime  Kind = "one_time"
+	Daily    Kind = "daily"
+	Weekly   Kind = "weekly"
+	Cron     Kind = "cron"
+	Interval Kind = "interval"
 )
+
+// onClock reports whether a task of this kind runs at an hour and minute of some days.
+func (k Kind) onClock() bool { return k != Cron && k != Interval }
+
+// maxEvery bounds the minutes of an interval: a year.
+const maxEvery = 366 * 24 * 60
 
 // dayFormat is how local days are written and compared.
 const dayFormat = time.DateOnly
@@ -26,9 +36,10 @@ const lookAhead = 15
 
 // Plan says at which local times a task runs.
 //
-// Each local day has at most one moment of a plan. Where the clock is put forward past
-// it, that is the first minute after the gap; where the clock is put back and shows the
-// time twice, it is the first of the two.
+// Each local day has at most one moment of a plan with an hour and a minute. Where the
+// clock is put forward past it, that is the first minute after the gap; where the clock is
+// put back and shows the time twice, it is the first of the two. See [expression] for cron
+// expressions. An interval counts minutes that pass, whatever the clock does.
 type Plan struct {
 	Kind   Kind `json:"kind"`
 	Hour   int  `json:"hour"`
@@ -37,6 +48,59 @@ type Plan struct {
 	Weekday string `json:"weekday,omitempty"`
 	// Date is YYYY-MM-DD, for OneTime.
 	Date string `json:"date,omitempty"`
+	// Expression has five fields, for Cron.
+	Expression string `json:"cron,omitempty"`
+	// Every is how many minutes lie between two runs, for Interval, and From a moment from
+	// which they are counted, in seconds since 1970.
+	Every int   `json:"every,omitempty"`
+	From  int64 `json:"from,omitempty"`
+	// Zone is the IANA name of the time zone; empty means that of the settings.
+	Zone string `json:"zone,omitempty"`
+}
+
+// plainPlan is a Plan as JSON has it.
+type plainPlan Plan
+
+// known reports whether programs that know only hours and minutes of days in one time zone
+// understand a plan.
+func (p Plan) known() bool { return p.Kind.onClock() && p.Zone == "" }
+
+// MarshalJSON puts a plan that older programs do not understand into a list. They cannot
+// read that: they leave such a task alone, where they would otherwise run it every day and
+// drop what they do not know.
+func (p Plan) MarshalJSON() ([]byte, error) {
+	if p.known() {
+		return json.Marshal(plainPlan(p))
+	}
+	return json.Marshal([]plainPlan{plainPlan(p)})
+}
+
+// UnmarshalJSON is the inverse of MarshalJSON.
+func (p *Plan) UnmarshalJSON(data []byte) error {
+	if bytes.HasPrefix(data, []byte("[")) {
+		var list []plainPlan
+		if err := json.Unmarshal(data, &list); err != nil {
+			return err
+		}
+		if len(list) != 1 {
+			return fmt.Errorf("%d plans, want one", len(list))
+		}
+		*p = Plan(list[0])
+		return nil
+	}
+	return json.Unmarshal(data, (*plainPlan)(p))
+}
+
+// In returns the time zone of a plan.
+func (p Plan) In(otherwise *time.Location) *time.Location {
+	if p.Zone == "" {
+		return otherwise
+	}
+	zone, err := time.LoadLocation(p.Zone)
+	if err != nil {
+		return otherwise // the host has lost it
+	}
+	return zone
 }
 
 // Check returns nil for a plan that has moments.
@@ -47,33 +111,64 @@ func (p Plan) Check() error {
 	if p.Minute < 0 || p.Minute > 59 {
 		return fmt.Errorf("'minute' is %d, want 0 to 59", p.Minute)
 	}
+	if _, err := time.LoadLocation(p.Zone); err != nil || p.Zone == "Local" {
+		return fmt.Errorf("'time_zone' is %q, want an IANA name such as Europe/Berlin", p.Zone)
+	}
 	switch p.Kind {
 	case Daily:
+		return nil
 	case Weekly:
-		if p.Weekday == "" {
-			return errors.New("a weekly task needs 'day_of_week'")
-		}
-		if _, ok := weekday(p.Weekday); !ok {
-			return fmt.Errorf("'day_of_week' is %q, want an English weekday such as monday", p.Weekday)
-		}
+		return p.checkWeekday()
 	case OneTime:
-		if p.Date == "" {
-			return errors.New("a one_time task needs 'date' as YYYY-MM-DD")
+		return p.checkDate()
+	case Cron:
+		_, err := parseExpression(p.Expression)
+		return err
+	case Interval:
+		if p.Every < 1 || p.Every > maxEvery {
+			return fmt.Errorf("'every_minutes' is %d, want 1 to %d", p.Every, maxEvery)
 		}
-		day, err := time.Parse(dayFormat, p.Date)
-		if err != nil || day.Year() < 1970 || day.Year() > 2200 {
-			return fmt.Errorf("'date' is %q, want a day as YYYY-MM-DD", p.Date)
-		}
-	default:
-		return fmt.Errorf("'schedule_type' is %q, want one_time, daily or weekly", p.Kind)
+		return nil
+	}
+	return fmt.Errorf("'schedule_type' is %q, want one_time, daily, weekly, cron or interval", p.Kind)
+}
+
+func (p Plan) checkWeekday() error {
+	if p.Weekday == "" {
+		return errors.New("a weekly task needs 'day_of_week'")
+	}
+	if _, ok := weekday(p.Weekday); !ok {
+		return fmt.Errorf("'day_of_week' is %q, want an English weekday such as monday", p.Weekday)
+	}
+	return nil
+}
+
+func (p Plan) checkDate() error {
+	if p.Date == "" {
+		return errors.New("a one_time task needs 'date' as YYYY-MM-DD")
+	}
+	day, err := time.Parse(dayFormat, p.Date)
+	if err != nil || day.Year() < 1970 || day.Year() > 2200 {
+		return fmt.Errorf("'date' is %q, want a day as YYYY-MM-DD", p.Date)
 	}
 	return nil
 }
 
 // String says in words when the plan runs.
 func (p Plan) String() string {
+	if p.Zone == "" {
+		return p.words()
+	}
+	return p.words() + " (" + p.Zone + ")"
+}
+
+func (p Plan) words() string {
 	at := fmt.Sprintf("%02d:%02d", p.Hour, p.Minute)
 	switch p.Kind {
+	case Cron:
+		return "cron " + p.Expression
+	case Interval:
+		return fmt.Sprintf("every %d minutes", p.Every)
 	case Weekly:
 		day, _ := weekday(p.Weekday)
 		return "every " + day.String() + ", " + at
@@ -92,15 +187,25 @@ func weekday(name string) (time.Weekday, bool) {
 	return 0, false
 }
 
-// Next returns the first moment of a valid plan after the given time. Of a daily or
-// weekly one it skips the local days up to lastDay (YYYY-MM-DD, or empty), on which
-// the task has run. It returns the zero time where there is none.
+// Next returns the first moment of a valid plan after the given time; zone is that of the
+// settings. Of a daily or weekly one it skips the local days up to lastDay (YYYY-MM-DD, or
+// empty), on which the task has run. It returns the zero time where there is none.
 func (p Plan) Next(after time.Time, zone *time.Location, lastDay string) time.Time {
-	if p.Kind == OneTime {
+	zone = p.In(zone)
+	switch p.Kind {
+	case OneTime:
 		if at := p.once(zone); at.After(after) {
 			return at
 		}
 		return time.Time{}
+	case Cron:
+		e, err := parseExpression(p.Expression)
+		if err != nil {
+			return time.Time{}
+		}
+		return e.after(after, zone)
+	case Interval:
+		return p.counted(after).Add(p.interval())
 	}
 	today := civil(after.In(zone))
 	if ahead := today.AddDate(0, 0, 2).Format(dayFormat); lastDay > ahead {
@@ -120,11 +225,21 @@ func (p Plan) Next(after time.Time, zone *time.Location, lastDay string) time.Ti
 
 // Last returns the last moment of a valid plan up to the given time, or the zero time.
 func (p Plan) Last(now time.Time, zone *time.Location) time.Time {
-	if p.Kind == OneTime {
+	zone = p.In(zone)
+	switch p.Kind {
+	case OneTime:
 		if at := p.once(zone); !at.After(now) {
 			return at
 		}
 		return time.Time{}
+	case Cron:
+		e, err := parseExpression(p.Expression)
+		if err != nil {
+			return time.Time{}
+		}
+		return e.upTo(now, zone)
+	case Interval:
+		return p.counted(now)
 	}
 	today := civil(now.In(zone))
 	for n := range lookAhead {
@@ -133,6 +248,22 @@ func (p Plan) Last(now time.Time, zone *time.Location) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// interval is the time between two runs; a minute where a record says nonsense.
+func (p Plan) interval() time.Duration {
+	return time.Duration(min(max(p.Every, 1), maxEvery)) * time.Minute
+}
+
+// counted is the last moment of an interval up to the given time.
+func (p Plan) counted(now time.Time) time.Time {
+	since := now.Unix() - p.From
+	every := int64(p.interval() / time.Second)
+	over := since % every
+	if over < 0 {
+		over += every
+	}
+	return time.Unix(now.Unix()-over, 0)
 }
 
 // once is the moment of a one-time plan.

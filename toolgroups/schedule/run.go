@@ -17,7 +17,7 @@ const (
 	checkInterval = time.Hour
 	// lateAfter is when a run says that it is late.
 	lateAfter = 5 * time.Minute
-	// missedAfter is when a run of a daily or weekly task is not made up for any more.
+	// missedAfter is when a run of a task that runs again is not made up for any more.
 	missedAfter = 24 * time.Hour
 	// claimRest is how long a run that somebody else has claimed is left to them.
 	claimRest = time.Minute
@@ -210,8 +210,13 @@ func (t *Task) claim(index, now time.Time, zone *time.Location) (*Claim, error) 
 	if !run {
 		return nil, nil
 	}
-	shown := due.In(zone)
-	r := t.run(shown.Format("20060102T1504"))
+	shown := due.In(t.Plan.In(zone))
+	name := shown.Format("20060102T1504")
+	if !t.Plan.Kind.onClock() {
+		name = due.UTC().Format(dueFormat) // a clock on the wall may show it twice
+	}
+	r := t.run(name)
+	r.Plan = t.Plan.String()
 	if now.Sub(due) > lateAfter {
 		note := "was due " + shown.Format(timeFormat)
 		r.Title += " (" + note + ")"
@@ -232,16 +237,45 @@ func (t *Task) turn(index, now time.Time, zone *time.Location) (due time.Time, r
 	if last := t.Plan.Last(now, zone); last.After(due) {
 		due = last
 	}
-	day := due.In(zone).Format(dayFormat)
-	run = now.Sub(due) < missedAfter && day != t.LastDay
+	day := due.In(t.Plan.In(zone)).Format(dayFormat)
+	run = now.Sub(due) < missedAfter && day != t.LastDay && !t.behind(due)
 	if !run || due.After(index) {
 		t.History = append(t.History, Entry{State: Skipped, Due: index})
 	}
-	if run {
+	switch {
+	case run && t.Plan.Kind.onClock():
 		t.LastDay = day
+	case run:
+		t.Ran = due
 	}
-	t.Due = t.Plan.Next(now, zone, t.LastDay)
+	t.Due = t.next(now, zone)
 	return due, run
+}
+
+// wrongBy is by how much a clock must have been wrong for what was done by it to be
+// forgotten.
+const wrongBy = 48 * time.Hour
+
+// begin keeps a plan from running at moments before it was made, by a clock that is behind.
+func (t *Task) begin(now time.Time) {
+	t.Ran = time.Time{}
+	if !t.Plan.Kind.onClock() {
+		t.Ran = now.Round(0)
+	}
+}
+
+// behind reports whether a moment is not after the last run: the clock was put back since,
+// or is that of another process.
+func (t *Task) behind(at time.Time) bool {
+	return !t.Ran.IsZero() && !at.After(t.Ran) && t.Ran.Sub(at) < wrongBy
+}
+
+// next is the next run of a task that is enabled, or the zero time.
+func (t *Task) next(now time.Time, zone *time.Location) time.Time {
+	if t.behind(now) {
+		now = t.Ran
+	}
+	return t.Plan.Next(now, zone, t.LastDay)
 }
 
 // run makes a run of a task.
@@ -308,10 +342,10 @@ func (t *Task) planned(now time.Time, zone *time.Location) time.Time {
 	case !t.Enabled, !t.Due.IsZero() && !t.Due.After(now):
 		return t.Due
 	case t.Plan.Kind == OneTime:
-		if at := t.Plan.once(zone); !at.IsZero() {
+		if at := t.Plan.once(t.Plan.In(zone)); !at.IsZero() {
 			return at
 		}
 		return t.Due
 	}
-	return t.Plan.Next(now, zone, t.LastDay)
+	return t.next(now, zone)
 }

@@ -51,7 +51,7 @@ func TestWhatIsSubmitted(t *testing.T) {
 		o.start()
 		pass(time.Hour)
 		want := schedule.Run{
-			Key: id + ".20260610T0800", Title: "News", Prompt: "What is new?",
+			Key: id + ".20260610T0800", Title: "News", Prompt: "What is new?", Plan: "daily, 08:00",
 			Owner: "fake:1", Chat: "fake:1", User: "fake:1", Direct: true,
 		}
 		synctest.Wait()
@@ -291,6 +291,7 @@ func crash(t *testing.T, dies int) (steps int) {
 		life := &mortal{Store: o.store, dies: dies}
 		o.make(morning)
 		o.make(`{"name":"n","prompt":"p","schedule_type":"one_time","date":"2026-06-10","hour":9,"minute":0}`)
+		o.make(`{"name":"n","prompt":"p","schedule_type":"cron","cron":"30 7 * * *","time_zone":"Europe/Berlin"}`)
 		o.cfg.Store = life
 		o.cfg.Submit = func(ctx context.Context, run schedule.Run) error {
 			return life.around(func() error { return o.submit(ctx, run) })
@@ -308,10 +309,19 @@ func crash(t *testing.T, dies int) (steps int) {
 			_, when, _ := strings.Cut(r.Key, ".")
 			times[when]++
 		}
-		if len(o.runs) != 3 || times["20260610T0800"] != 1 || times["20260610T0900"] != 1 || times["20260611T0800"] != 1 {
+		want := []string{
+			"20260610T0800", "20260610T0900", "20260611T0800", // at a time of the day
+			"20260610T053000Z", "20260611T053000Z", // by a cron expression
+		}
+		for _, when := range want {
+			if times[when] != 1 {
+				t.Errorf("%d runs at %s", times[when], when)
+			}
+		}
+		if len(o.runs) != len(want) {
 			t.Errorf("runs %v", times)
 		}
-		if got := o.index(); len(got) != 1 {
+		if got := o.index(); len(got) != 2 {
 			t.Errorf("index %q", got)
 		}
 		steps = life.steps
@@ -329,6 +339,7 @@ func TestC24TheLastResultIsOnRecord(t *testing.T) {
 		}{
 			{schedule.Outcome{Session: "s", MessageID: "7"}, "delivered"},
 			{schedule.Outcome{Session: "s"}, "failed"},
+			{schedule.Outcome{Session: "s", Silent: true}, "silent"},
 			{schedule.Outcome{Session: "s", MessageID: "8", Fault: "incident AB12"}, "failed: incident AB12"},
 		} {
 			pass(day)
@@ -351,7 +362,7 @@ func TestC24TheLastResultIsOnRecord(t *testing.T) {
 			pass(time.Minute)
 		}
 		if n := len(o.tasks("fake:1")[0].History); n != 50 {
-			t.Errorf("%d entries are kept of 63, want 50", n)
+			t.Errorf("%d entries are kept of 64, want 50", n)
 		}
 	})
 }

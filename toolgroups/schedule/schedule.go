@@ -80,6 +80,9 @@ type Run struct {
 	Title string `json:"title"`
 	// Prompt is what the agent is asked.
 	Prompt string `json:"prompt"`
+	// Plan says in words when the task runs. It is empty where somebody asked for this run,
+	// and waits for its answer.
+	Plan string `json:"plan,omitempty"`
 	// Owner, Chat, User and Direct are as in [toolgroups.Scope] of the task's message.
 	Owner  string `json:"owner"`
 	Chat   string `json:"chat"`
@@ -98,4 +101,6 @@ type Outcome struct {
 	MessageID string
 	// Fault says in short why there is no answer; empty where there is one.
 	Fault string
+	// Silent is true where the run ended without an answer because there was nothing to tell.
+	Silent bool
 }

@@ -31,23 +31,34 @@ func TestSchedulesWhoseClocksAreAnHourApartRunEachTaskOnceADay(t *testing.T) {
 		}
 		o.make(`{"name":"n","prompt":"p","schedule_type":"weekly","day_of_week":"sunday","hour":2,"minute":30}`)
 		o.make(`{"name":"n","prompt":"p","schedule_type":"one_time","date":"2026-03-28","hour":12,"minute":0}`)
+		o.make(`{"name":"n","prompt":"p","schedule_type":"cron","cron":"0 */6 * * *","time_zone":"America/New_York"}`)
+		o.make(`{"name":"n","prompt":"p","schedule_type":"interval","every_minutes":360}`)
 		for _, wrong := range []time.Duration{0, time.Hour, -time.Hour} {
 			o.startAt(wrong)
 		}
 		pass(3 * day)
-		days := map[string]string{}
+		days, moments := map[string]string{}, map[string]int{}
 		for _, r := range o.runs {
 			id, when, _ := strings.Cut(r.Key, ".")
+			if strings.HasSuffix(when, "Z") {
+				moments[id]++
+				continue
+			}
 			onDay := id + " " + when[:8]
 			if other := days[onDay]; other != "" {
 				t.Errorf("two runs on one day, %s and %s", other, r.Key)
 			}
 			days[onDay] = r.Key
 		}
-		if want := 3*3 + 1 + 1; len(o.runs) != want {
-			t.Errorf("%d runs in 3 days, want %d", len(o.runs), want)
+		for id, n := range moments {
+			if n != 4*3 {
+				t.Errorf("%s ran %d times in 3 days, want 12", id, n)
+			}
 		}
-		if got := o.index(); len(got) != 4 {
+		if want := 3*3 + 1 + 1; len(days) != want || len(moments) != 2 || o.twice != 0 {
+			t.Errorf("%d runs in 3 days, want %d; %d came twice", len(days), want, o.twice)
+		}
+		if got := o.index(); len(got) != 6 {
 			t.Errorf("index %q", got)
 		}
 	})

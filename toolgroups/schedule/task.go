@@ -30,8 +30,10 @@ type Task struct {
 	Created time.Time `json:"created"`
 	// Due is the next run, or the zero time.
 	Due time.Time `json:"due,omitzero"`
-	// LastDay is the local day of the last run of the present plan.
-	LastDay string `json:"last_day,omitempty"`
+	// LastDay is the local day of the last run of the present plan, where it has an hour and
+	// a minute; Ran is when the last run of any other was due, or when it was planned.
+	LastDay string    `json:"last_day,omitempty"`
+	Ran     time.Time `json:"ran,omitzero"`
 	// Claimed is a run that has not been handed over yet.
 	Claimed *Claim `json:"claimed,omitempty"`
 	// History has the latest runs, the newest last.
@@ -57,6 +59,8 @@ const (
 	Delivered State = "delivered"
 	// Failed: there was no answer, or it could not be delivered.
 	Failed State = "failed"
+	// Silent: it ended without an answer because there was nothing to tell.
+	Silent State = "silent"
 	// Skipped: missed for too long.
 	Skipped State = "skipped"
 )
@@ -270,7 +274,10 @@ func (s *Schedule) Settled(ctx context.Context, o Outcome) error {
 		}
 		e.State, e.Ended = Delivered, s.cfg.Now()
 		e.Session, e.MessageID, e.Fault = o.Session, o.MessageID, o.Fault
-		if o.MessageID == "" || o.Fault != "" {
+		switch {
+		case o.Silent:
+			e.State = Silent
+		case o.MessageID == "" || o.Fault != "":
 			e.State = Failed
 		}
 		return nil

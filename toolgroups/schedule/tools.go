@@ -37,11 +37,44 @@ type createInput struct {
 	Name      string `json:"name"`
 	Prompt    string `json:"prompt"`
 	Kind      Kind   `json:"schedule_type"`
-	Hour      int    `json:"hour"`
-	Minute    int    `json:"minute"`
+	Hour      *int   `json:"hour"`
+	Minute    *int   `json:"minute"`
 	DayOfWeek string `json:"day_of_week"`
 	Date      string `json:"date"`
+	Cron      string `json:"cron"`
+	Every     int    `json:"every_minutes"`
+	Zone      string `json:"time_zone"`
 }
+
+// plan is the plan that a call asks for.
+func (in createInput) plan(now time.Time) (Plan, error) {
+	p := Plan{
+		Kind: in.Kind, Weekday: in.DayOfWeek, Date: in.Date,
+		Expression: oneLine(in.Cron), Every: in.Every, From: anchor(now), Zone: strings.TrimSpace(in.Zone),
+	}
+	toolgroups.Assign(&p.Hour, in.Hour)
+	toolgroups.Assign(&p.Minute, in.Minute)
+	p = p.tidy()
+	err := p.Check()
+	if err == nil {
+		err = onClock(p.Kind, in.Hour, in.Minute)
+	}
+	if err != nil {
+		return p, toolgroups.Errorf(toolgroups.CodeInvalid, "%s.", err)
+	}
+	return p, nil
+}
+
+// onClock refuses a plan that needs a time of the day and was not given one.
+func onClock(kind Kind, hour, minute *int) error {
+	if kind.onClock() && (hour == nil || minute == nil) {
+		return fmt.Errorf("a %s task needs 'hour' and 'minute'", kind)
+	}
+	return nil
+}
+
+// anchor is from when an interval that begins now is counted: the full minute.
+func anchor(now time.Time) int64 { return now.Truncate(time.Minute).Unix() }
 
 func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createInput) (toolgroups.Result, error) {
 	if err := attended(call); err != nil {
@@ -51,11 +84,12 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 	t := Task{
 		ID: newID(), Owner: call.Owner, Chat: call.Chat, User: call.User, Direct: call.Direct,
 		Name: oneLine(in.Name), Prompt: strings.TrimSpace(in.Prompt), Enabled: true, Created: now,
-		Plan: Plan{Kind: in.Kind, Hour: in.Hour, Minute: in.Minute, Weekday: in.DayOfWeek, Date: in.Date}.tidy(),
 	}
-	if err := t.Plan.Check(); err != nil {
-		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "%s.", err)
+	var err error
+	if t.Plan, err = in.plan(now); err != nil {
+		return toolgroups.Result{}, err
 	}
+	t.begin(now)
 	if err := t.checkTexts(CodeCreationFailed); err != nil {
 		return toolgroups.Result{}, err
 	}
@@ -73,7 +107,7 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 	if err := s.write(ctx, t, storage.Absent, time.Time{}); err != nil {
 		return toolgroups.Result{}, err
 	}
-	return toolgroups.Text("Scheduled '%s' (id %s): %s. %s", t.Name, t.ID, t.Plan, t.next(zone))
+	return toolgroups.Text("Scheduled '%s' (id %s): %s. %s", t.Name, t.ID, t.Plan, t.nextRun(zone))
 }
 
 func newID() string { return strings.ToLower(rand.Text()[:10]) }
@@ -103,15 +137,17 @@ func (t *Task) checkTexts(code string) error {
 }
 
 func past(p Plan, now time.Time, zone *time.Location) string {
+	zone = p.In(zone)
 	return fmt.Sprintf("%02d:%02d on %s is not in the future: it is %s (%s) now.",
 		p.Hour, p.Minute, p.Date, now.In(zone).Format(timeFormat), zoneName(now, zone))
 }
 
-// next says when a task runs next, for people and for programs.
-func (t *Task) next(zone *time.Location) string {
+// nextRun says when a task runs next, for people and for programs.
+func (t *Task) nextRun(zone *time.Location) string {
 	if t.Due.IsZero() {
 		return "It is disabled and has no next run."
 	}
+	zone = t.Plan.In(zone)
 	return fmt.Sprintf("Next run: %s (%s), epoch milliseconds %d.",
 		t.Due.In(zone).Format(timeFormat), zoneName(t.Due, zone), t.Due.UnixMilli())
 }
@@ -133,6 +169,15 @@ func (p Plan) tidy() Plan {
 	if p.Kind != OneTime {
 		p.Date = ""
 	}
+	if p.Kind != Cron {
+		p.Expression = ""
+	}
+	if p.Kind != Interval {
+		p.Every, p.From = 0, 0
+	}
+	if !p.Kind.onClock() {
+		p.Hour, p.Minute = 0, 0
+	}
 	return p
 }
 
@@ -153,7 +198,7 @@ func (s *Schedule) list(ctx context.Context, call toolgroups.Call, _ struct{}) (
 			enabled = "yes"
 		}
 		if !t.Due.IsZero() {
-			next = t.Due.In(zone).Format(timeFormat)
+			next = t.Due.In(t.Plan.In(zone)).Format(timeFormat)
 		}
 		fmt.Fprintf(&text, "%d. %s\n   id: %s\n   schedule: %s\n   enabled: %s\n   last run: %s\n   next run: %s\n",
 			n+1, t.Name, t.ID, t.Plan, enabled, t.lastRun(zone), next)
@@ -167,7 +212,7 @@ func (t *Task) lastRun(zone *time.Location) string {
 	if e == nil {
 		return "Never"
 	}
-	text := e.Began.In(zone).Format(timeFormat) + " " + string(e.State)
+	text := e.Began.In(t.Plan.In(zone)).Format(timeFormat) + " " + string(e.State)
 	if e.Fault != "" {
 		text += ": " + e.Fault
 	}

@@ -19,6 +19,9 @@ type updateInput struct {
 	Minute    *int    `json:"minute"`
 	DayOfWeek *string `json:"day_of_week"`
 	Date      *string `json:"date"`
+	Cron      *string `json:"cron"`
+	Every     *int    `json:"every_minutes"`
+	Zone      *string `json:"time_zone"`
 	Enabled   *bool   `json:"enabled"`
 }
 
@@ -40,10 +43,17 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 	t, err := s.find(ctx, call, in.TaskID, CodeNotFound, func(t *Task) error {
 		before := *t
 		in.apply(t)
+		if t.Plan.Kind == Interval && t.Plan.Every != before.Plan.Every {
+			t.Plan.From = anchor(now)
+		}
 		if changed = differences(before, *t); len(changed) == 0 {
 			return errUnchanged
 		}
-		if err := t.Plan.Check(); err != nil {
+		err := t.Plan.Check()
+		if err == nil && !before.Plan.Kind.onClock() {
+			err = onClock(t.Plan.Kind, in.Hour, in.Minute)
+		}
+		if err != nil {
 			return toolgroups.Errorf(toolgroups.CodeInvalid, "%s.", err)
 		}
 		if err := t.checkTexts(CodeUpdateFailed); err != nil {
@@ -59,13 +69,27 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 		return toolgroups.Result{}, err
 	}
 	if len(changed) == 0 {
-		return toolgroups.Text("Nothing to change: '%s' (id %s) is like that already: %s. %s", t.Name, t.ID, t.Plan, t.next(zone))
+		return toolgroups.Text("Nothing to change: '%s' (id %s) is like that already: %s. %s", t.Name, t.ID, t.Plan, t.nextRun(zone))
 	}
-	return toolgroups.Text("Updated '%s' (id %s): %s. Schedule: %s. %s", t.Name, t.ID, strings.Join(changed, ", "), t.Plan, t.next(zone))
+	return toolgroups.Text("Updated '%s' (id %s): %s. Schedule: %s. %s", t.Name, t.ID, strings.Join(changed, ", "), t.Plan, t.nextRun(zone))
 }
 
 func (in updateInput) apply(t *Task) {
-	toolgroups.Assign(&t.Plan.Kind, in.Kind)
+	switch { // what only one kind has says which
+	case in.Kind != nil:
+		t.Plan.Kind = *in.Kind
+	case in.Cron != nil && *in.Cron != "":
+		t.Plan.Kind = Cron
+	case in.Every != nil && *in.Every != 0:
+		t.Plan.Kind = Interval
+	}
+	toolgroups.Assign(&t.Plan.Every, in.Every)
+	if in.Cron != nil {
+		t.Plan.Expression = oneLine(*in.Cron)
+	}
+	if in.Zone != nil {
+		t.Plan.Zone = strings.TrimSpace(*in.Zone)
+	}
 	toolgroups.Assign(&t.Plan.Hour, in.Hour)
 	toolgroups.Assign(&t.Plan.Minute, in.Minute)
 	toolgroups.Assign(&t.Plan.Weekday, in.DayOfWeek)
@@ -100,6 +124,9 @@ func differences(before, after Task) []string {
 	value("minute", before.Plan.Minute, after.Plan.Minute)
 	text("day_of_week", before.Plan.Weekday != after.Plan.Weekday)
 	text("date", before.Plan.Date != after.Plan.Date)
+	text("cron", before.Plan.Expression != after.Plan.Expression)
+	value("every_minutes", before.Plan.Every, after.Plan.Every)
+	text("time_zone", before.Plan.Zone != after.Plan.Zone)
 	value("enabled", before.Enabled, after.Enabled)
 	return names
 }
@@ -108,10 +135,11 @@ func differences(before, after Task) []string {
 func (t *Task) replan(before Task, now time.Time, zone *time.Location) error {
 	if t.Plan != before.Plan {
 		t.LastDay = "" // another plan may run once more today
+		t.begin(now)
 	} else if t.Enabled == before.Enabled {
 		return nil
 	}
-	next := t.Plan.Next(now, zone, t.LastDay)
+	next := t.next(now, zone)
 	if next.IsZero() && t.Plan.Kind == OneTime && (t.Enabled || t.Plan != before.Plan) {
 		return toolgroups.Errorf(CodeUpdateFailed, "%s Give a 'date' and time ahead.", past(t.Plan, now, zone))
 	}

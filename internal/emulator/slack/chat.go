@@ -147,6 +147,9 @@ func updateMessage(c *call) (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.takeUpdate(s.cfg.Now()); err != nil {
+		return nil, err
+	}
 	before := s.wire(m)
 	m.edits = append(m.edits, Edit{At: s.cfg.Now(), Text: m.text})
 	m.text, m.edited, m.loose = text, s.cfg.Now(), c.p.Text("parse") != "none"

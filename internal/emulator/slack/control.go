@@ -246,6 +246,26 @@ func (s *Server) Delete(channelID, ts string) (Sent, error) {
 	return s.tellHidden(c, m, e), nil
 }
 
+// TakeAway has an administrator take a message of the bot away
+// (slack.com/help/articles/202395258). The app is told as of any change.
+func (s *Server) TakeAway(channelID, ts string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.channels[channelID]
+	if c == nil || c.byTS[ts] == nil || !c.byTS[ts].bot {
+		return fmt.Errorf("slack emulator: no message %s of the bot in channel %s", ts, channelID)
+	}
+	m := c.byTS[ts]
+	before := s.wire(m)
+	s.tally(c, m, -1)
+	m.deleted = true
+	s.emit(Event{Kind: EventDelete, Chat: c.id, Message: m.ts}, c, m)
+	e := wireEvent{Hidden: true, DeletedTS: m.ts, Previous: before}
+	e.Subtype = "message_deleted"
+	s.tellHidden(c, m, e)
+	return nil
+}
+
 func (s *Server) theirs(channelID, ts string) (*channel, *message, error) {
 	c := s.channels[channelID]
 	if c == nil || c.byTS[ts] == nil {

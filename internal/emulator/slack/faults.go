@@ -48,10 +48,15 @@ type flood struct {
 	rate     float64
 	burst    int
 	limiters map[string]*rate.Limiter
+	updates  *rate.Limiter // nil without a limit
 }
 
-func newFlood(perSecond float64, burst int) flood {
-	return flood{rate: perSecond, burst: max(burst, 1), limiters: map[string]*rate.Limiter{}}
+func newFlood(perSecond float64, burst, updates int) flood {
+	f := flood{rate: perSecond, burst: max(burst, 1), limiters: map[string]*rate.Limiter{}}
+	if updates > 0 {
+		f.updates = rate.NewLimiter(rate.Limit(float64(updates)/60), updates)
+	}
+	return f
 }
 
 // take lets a message through or refuses it with the time to wait.
@@ -64,6 +69,18 @@ func (f *flood) take(channel string, now time.Time) *apiError {
 		l = rate.NewLimiter(rate.Limit(f.rate), f.burst)
 		f.limiters[channel] = l
 	}
+	return within(l, now)
+}
+
+// takeUpdate does the same for an edit.
+func (f *flood) takeUpdate(now time.Time) *apiError {
+	if f.updates == nil {
+		return nil
+	}
+	return within(f.updates, now)
+}
+
+func within(l *rate.Limiter, now time.Time) *apiError {
 	r := l.ReserveN(now, 1)
 	wait := r.DelayFrom(now)
 	if wait <= 0 {

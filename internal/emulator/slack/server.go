@@ -100,6 +100,10 @@ type Config struct {
 	// the service takes about 1. 0 means no limit.
 	Rate  float64
 	Burst int
+	// Updates is how many chat.update a minute all channels take together, and so many at
+	// once; the service takes 50 and more (docs.slack.dev, rate limits, tier 3). 0 means
+	// no limit.
+	Updates int
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 	// Seed makes faults with a probability and the choice of sockets repeatable.
@@ -198,7 +202,7 @@ func New(cfg Config) (*Server, error) {
 		world:   newWorld(),
 		wires:   newWires(),
 		rand:    chances,
-		flood:   newFlood(cfg.Rate, cfg.Burst),
+		flood:   newFlood(cfg.Rate, cfg.Burst, cfg.Updates),
 	}
 	s.life = wire.NewLifecycle("slack emulator", ErrClosed, &s.mu, cfg.Logger)
 	s.life.TLS = cfg.TLS

@@ -1,0 +1,135 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"oneclaw/bridge/cards"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/internal/retry"
+)
+
+// gather makes one message of a job and its pieces, before its turn begins. From then on no
+// more of them become part of it: what comes later is written while its turn runs. It goes on
+// after a /stop, which then ends all of them, and tries again after an error. It reports false
+// where the job is not this process's any more, or the bridge shuts down.
+func (c *carrier) gather(j *jobs.Job) bool {
+	for pauses := retry.New(minRetry, c.maxRetry); ; {
+		err := c.gatherOnce(j)
+		if err == nil {
+			return true
+		}
+		if c.lost(j, err) {
+			return false
+		}
+		wait := pauses.Next(0)
+		c.log.Error("the pieces of a message cannot be put together, trying again", "job", j.Key(), "wait", wait, "err", err)
+		if retry.Wait(c.lanes.Work(), wait) != nil {
+			return false
+		}
+	}
+}
+
+func (c *carrier) gatherOnce(j *jobs.Job) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Work()), jobs.WriteTimeout)
+	defer cancel()
+	if err := c.jobs.Resolve(ctx, j); err != nil {
+		return err
+	}
+	pieces, _, err := c.jobs.Refresh(ctx, j.Pieces)
+	if err != nil {
+		return err
+	}
+	if c.kinds.place(j).Loose {
+		one := *j
+		one.Message, one.Whole = jobs.Together(j.Message, pieces), 1+len(pieces)
+		ops, err := c.jobs.Joining(&one, pieces, c.cfg.Now())
+		if err == nil {
+			one.Rev, err = c.store.Write(ctx, ops...)
+		}
+		if err != nil {
+			for _, some := range append(pieces, j) {
+				some.Doubt = true
+			}
+			return err
+		}
+		j.Message, j.Whole, j.Rev = one.Message, one.Whole, one.Rev
+		for _, piece := range pieces {
+			j.Joined = append(j.Joined, piece.Key())
+		}
+	}
+	for _, piece := range j.Pieces {
+		c.lanes.Done(piece.Key())
+	}
+	j.Pieces = nil
+	return nil
+}
+
+// editedText is the one answer to edits of a message that was answered.
+const editedText = "You changed a message that I have answered already. To have me answer it as it is now, send it again as a new message."
+
+// amended answers the edit of a message whose turn was over before it could be told.
+func (c *carrier) amended(ctx context.Context, j *jobs.Job) error {
+	if err := c.intake.tellEdited(ctx, j.Message); err != nil {
+		return err
+	}
+	return c.settle(j, jobs.StateDone)
+}
+
+// tellEdited says once for a message that its edit changes nothing.
+func (in *intake) tellEdited(ctx context.Context, edit chats.Message) error {
+	id, _, _ := strings.Cut(edit.ID, editMark)
+	_, err := in.desk.Post(ctx, "edited/"+edit.Chat.String()+"/"+id, edit.Chat, cards.Card{ReplyTo: id, Text: editedText})
+	if errors.Is(err, jobs.ErrInvalid) {
+		return nil
+	}
+	return err
+}
+
+// editMark stands in the id of a job between that of the message that was edited and what
+// tells its edits apart.
+const editMark = "~"
+
+// reconsider looks after the edit of a message that does not wait any more. While its turn
+// runs, the edit is a job of its own that becomes part of that; when it was answered, whoever
+// wrote it is told how to ask again. What never was a message to the model stays as it was.
+func (in *intake) reconsider(ctx context.Context, amendment *jobs.Job) error {
+	edit := amendment.Message
+	asked := edit
+	asked.Kind = chats.KindText
+	known, err := in.jobs.Find(ctx, jobs.KeyOf(asked))
+	if jobs.IsDamaged(err) {
+		return nil
+	}
+	if known == nil || err != nil || known.Message.User != edit.User || in.kinds.of(known) != &in.kinds.message {
+		return err
+	}
+	if text := strings.TrimSpace(edit.Text); text == "" || strings.HasPrefix(text, "/") {
+		return nil
+	}
+	turn := known
+	if known.With != "" {
+		if turn, err = in.jobs.Find(ctx, known.With); turn == nil || err != nil {
+			return err
+		}
+	}
+	mark := edit.ID + editMark
+	if known.Message.Text == edit.Text && !in.amends(edit.Chat, turn, "/"+mark) {
+		return nil // something else about it has changed
+	}
+	if !turn.Closed.IsZero() && !in.lanes.Has(turn.Key()) {
+		return in.tellEdited(ctx, edit)
+	}
+	edit.ID, edit.Kind, edit.On = mark+jobs.Hash(edit.Text, edit.Time.String()), jobs.KindAmend, known.Key()
+	return in.put(ctx, in.job(edit))
+}
+
+// amends reports whether an edit of a message is part of a turn, or waits for it.
+func (in *intake) amends(chat chats.Chat, turn *jobs.Job, mark string) bool {
+	its := func(key string) bool { return strings.Contains(key, mark) }
+	waiting, _ := in.lanes.Waiting(chat, func(j *jobs.Job) bool { return its(j.Key()) })
+	return waiting != nil || slices.ContainsFunc(turn.Joined, its)
+}

@@ -1,0 +1,248 @@
+package platformtest
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+)
+
+// Remover is a [Service] of whose messages people can delete those of the bot. The suite asks
+// it of services whose adapter is a [bridge.Previewer].
+type Remover interface {
+	// Remove has a person who may delete a message of the bot.
+	Remove(in Place, message string)
+}
+
+func growingProperties() []property {
+	return []property{
+		{"C08Grows", "An answer that takes a while is shown while it is made, in one message that ends as the answer would be without; what is delivered twice is answered once.", grows},
+		{"C07GrowsInAFlood", "Flood control delays an answer that grows and costs nothing of it.", growsInFloods},
+		{"C04GrowsAndIsLost", "Where the service does not tell that the beginning arrived, the whole answer follows, marked; where it does not tell of a change, nothing is doubled.", growsUnheard},
+		{"GrowsSlowly", "On a slow service, and where changes fail, the answer is whole and stands there once.", growsSlowly},
+		{"C08GrowsNoMore", "An answer whose beginning was deleted, or cannot be changed any more, is sent whole.", growsAnew},
+		{"C06GrowsUntilStopped", "The button under an answer that grows stops it: what was shown stays and says so, and the button is gone.", growsUntilStopped},
+		{"C06GrowsAcrossARestart", "An answer that grows when the bot is started anew goes on in its message.", growsOn},
+	}
+}
+
+const (
+	firstHalf  = "**The first** half, "
+	secondHalf = "the *second* half."
+)
+
+// teller tells a story in two halves to who asks for one, the second when it is let; what is
+// not asked for while it grows is answered as ever.
+type teller struct {
+	goOn chan struct{}
+}
+
+func (g *teller) speak(ctx context.Context, said []string, show func(string)) string {
+	if last := said[len(said)-1]; !strings.HasPrefix(last, "tell") {
+		return echo(ctx, said)
+	}
+	show(firstHalf)
+	select {
+	case <-g.goOn:
+	case <-ctx.Done():
+	}
+	show(secondHalf)
+	return firstHalf + secondHalf
+}
+
+// telling starts a bot whose answers grow, or skips the test.
+func (w *world) telling() *teller {
+	w.t.Helper()
+	if _, ok := w.town.Adapter().(chats.Previewer); !ok {
+		w.t.Skip("the platform shows no answers that grow")
+	}
+	g := &teller{goOn: make(chan struct{}, 64)}
+	w.speak = g.speak
+	w.cfg.Turns.Growing = func(text string) string { return text[:strings.LastIndexByte(text, ' ')+1] }
+	w.start()
+	return g
+}
+
+// half waits until the first half of a story stands somewhere, and returns its message.
+func (w *world) half(in Place) Shown {
+	w.t.Helper()
+	got := w.await("the first half", func(v View) bool {
+		all := v.in(in)
+		return len(all) > 0 && len(all[len(all)-1].Buttons) > 0 && strings.Contains(all[len(all)-1].Text, "half,")
+	}).in(in)
+	return got[len(got)-1]
+}
+
+// story is what a story looks like that did not grow.
+func (w *world) story(g *teller) Shown {
+	w.t.Helper()
+	g.goOn <- struct{}{}
+	place := w.open(Direct, w.town.Member)
+	before := len(w.look().in(place))
+	w.say(place, "tell at once")
+	return w.shown(place, before+1)[before]
+}
+
+// told waits until nothing but the story stands in a place, and what else is named before it.
+func (w *world) told(in Place, story Shown, pieces int, repeat bool) {
+	w.t.Helper()
+	whole := func(s Shown) bool {
+		same := s.Text == story.Text
+		if repeat {
+			same = strings.HasPrefix(s.Text, story.Text) && marked(s)
+		}
+		return same && len(s.Buttons) == 0
+	}
+	got := w.await("the whole answer", func(v View) bool {
+		all := v.in(in)
+		return len(all) > pieces && whole(all[pieces])
+	}).in(in)
+	if len(got) != pieces+1 {
+		w.t.Errorf("there stands %q, want %d pieces and %q", texts(got), pieces, story.Text)
+	}
+}
+
+func grows(t testing.TB, w *world) {
+	g := w.telling()
+	story := w.story(g)
+	if strings.Contains(story.Text, "\n") {
+		t.Fatalf("the story is %q", story.Text)
+	}
+	for i, place := range w.everywhere() {
+		before := len(w.look().in(place))
+		if i > 0 {
+			w.town.Inject(place, Fault{Effect: DuplicateDelivery})
+		}
+		id := w.town.Say(place, w.town.Member, "tell")
+		half := w.half(place)
+		if len(half.Buttons) != 1 || len(half.Buttons[0]) != 1 || half.Text == story.Text || half.ReplyTo != "" && half.ReplyTo != id {
+			t.Errorf("it grows as %+v", half)
+		}
+		g.goOn <- struct{}{}
+		w.told(place, story, before, false)
+		if now := w.look().in(place)[before]; now.ID != half.ID || now.ReplyTo != half.ReplyTo {
+			t.Errorf("the answer is %+v, which grew as %+v", now, half)
+		}
+	}
+}
+
+func growsInFloods(_ testing.TB, w *world) {
+	g := w.telling()
+	story := w.story(g)
+	begins, changes := w.open(Shared, w.town.Member), w.open(Thread, w.town.Member)
+	w.town.Inject(begins, Fault{Effect: RateLimited, RetryAfter: time.Second})
+	w.say(begins, "tell")
+	w.say(changes, "tell")
+	w.await("the refusal", func(v View) bool { return v.Sends == 3 })
+	w.half(changes)
+	w.town.Inject(changes, Fault{Effect: RateLimited, RetryAfter: time.Second, Edit: true})
+	g.goOn <- struct{}{}
+	g.goOn <- struct{}{}
+	w.told(changes, story, 0, false)
+	w.told(begins, story, 0, false)
+}
+
+func growsUnheard(_ testing.TB, w *world) {
+	g := w.telling()
+	story := w.story(g)
+	begins, changes := w.open(Shared, w.town.Member), w.open(Thread, w.town.Member)
+	w.town.Inject(begins, Fault{Effect: AnswerDropped})
+	w.say(begins, "tell")
+	w.say(changes, "tell")
+	w.half(begins)
+	w.half(changes)
+	w.town.Inject(changes, Fault{Effect: AnswerDropped, Edit: true})
+	g.goOn <- struct{}{}
+	g.goOn <- struct{}{}
+	w.told(changes, story, 0, false)
+	w.told(begins, story, 1, true)
+}
+
+func growsSlowly(_ testing.TB, w *world) {
+	g := w.telling()
+	story := w.story(g)
+	begins, changes := w.open(Shared, w.town.Member), w.open(Thread, w.town.Member)
+	w.town.Inject(begins, Fault{Effect: Slow, RetryAfter: time.Second})
+	w.say(begins, "tell")
+	w.say(changes, "tell")
+	w.half(changes)
+	w.town.Inject(changes, Fault{Effect: ServerError, Edit: true})
+	w.await("the slow one to be under way", func(v View) bool { return v.Sends == 3 })
+	g.goOn <- struct{}{}
+	g.goOn <- struct{}{}
+	w.told(changes, story, 0, false)
+	w.told(begins, story, 0, false)
+}
+
+func growsAnew(t testing.TB, w *world) {
+	g := w.telling()
+	remover, ok := w.town.Service.(Remover)
+	if !ok {
+		t.Skip("nobody deletes messages of the bot")
+	}
+	story := w.story(g)
+	deleted, refused := w.open(Shared, w.town.Member), w.open(Thread, w.town.Member)
+	w.say(deleted, "tell")
+	w.say(refused, "tell")
+	remover.Remove(deleted, w.half(deleted).ID)
+	w.half(refused)
+	w.town.Inject(refused, Fault{Effect: Refused, Edit: true})
+	g.goOn <- struct{}{}
+	g.goOn <- struct{}{}
+	w.told(deleted, story, 0, false)
+	w.await("the answer to be whole", func(v View) bool {
+		all := v.in(refused)
+		last := all[len(all)-1]
+		return len(all) <= 2 && last.Text == story.Text && len(last.Buttons) == 0
+	})
+}
+
+func growsUntilStopped(t testing.TB, w *world) {
+	w.telling()
+	presser, ok := w.town.Service.(Presser)
+	if !ok {
+		t.Skip("the platform shows no buttons")
+	}
+	for _, kind := range []Kind{Shared, Thread} {
+		place := w.open(kind, w.town.Member)
+		w.say(place, "tell")
+		half := w.half(place)
+		presser.Press(place, w.town.Admin, half.ID, half.Buttons[0][0].Data)
+		stopped := func(s Shown) bool {
+			return strings.Contains(s.Text, "half,") && strings.Contains(s.Text, "Stopped") && len(s.Buttons) == 0
+		}
+		w.await("the end", func(v View) bool { all := v.in(place); return len(all) == 1 && stopped(all[0]) })
+		w.want(w.settled(place)[1:])
+	}
+}
+
+func growsOn(t testing.TB, w *world) {
+	g := w.telling()
+	story := w.story(g)
+	for _, kind := range []Kind{Shared, Thread} {
+		known, asked := make(chan struct{}), "tell in a "+string(kind)
+		once := sync.OnceFunc(func() { close(known) })
+		w.store.onJob(func(_ context.Context, j jobs.Job, write func() error) error {
+			err := write()
+			if j.Preview != nil && j.Preview.ID != "" && strings.HasSuffix(j.Message.Text, asked) {
+				once()
+			}
+			return err
+		})
+		place := w.open(kind, w.town.Member)
+		w.say(place, asked)
+		half := w.half(place)
+		until(t, "the record of its message", known)
+		w.stop()
+		w.start()
+		g.goOn <- struct{}{}
+		w.told(place, story, 0, false)
+		if now := w.look().in(place)[0]; now.ID != half.ID {
+			t.Errorf("the answer is %+v, which grew as %+v", now, half)
+		}
+	}
+}

@@ -1,0 +1,418 @@
+package bridge_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/storage"
+)
+
+// growing is a platform that shows answers while they are made.
+type growing struct {
+	*platform
+	// trouble, if not nil, decides about a begin, update or finish.
+	trouble func(what string) error
+
+	mu    sync.Mutex // guards steps
+	steps []string   // what the preview has shown
+}
+
+func (p *growing) Room(chats.Address, string) time.Duration { return 0 }
+
+func (p *growing) meets(what, text string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.steps = append(p.steps, what+": "+text)
+	if p.trouble == nil {
+		return nil
+	}
+	return p.trouble(what)
+}
+
+func (p *growing) Begin(ctx context.Context, to chats.Address, show chats.Preview) (string, error) {
+	err := p.meets("begin", show.Part.Text)
+	if failure, is := errors.AsType[*chats.SendError](err); is && failure.Outcome != chats.Unknown {
+		return "", err
+	}
+	id, failure := p.Send(ctx, to, show.Part)
+	return id, errors.Join(err, failure)
+}
+
+func (p *growing) Update(ctx context.Context, to chats.Address, id string, show chats.Preview) error {
+	if err := p.meets("update", show.Part.Text); err != nil {
+		return err
+	}
+	return p.Edit(ctx, to, id, noted(show.Part))
+}
+
+func (p *growing) Finish(ctx context.Context, to chats.Address, id string, part chats.Part) error {
+	if err := p.meets("finish", part.Text); err != nil {
+		return err
+	}
+	return p.Edit(ctx, to, id, noted(part))
+}
+
+// noted shows a note as platforms do.
+func noted(part chats.Part) chats.Part {
+	part.Text = strings.TrimSpace(part.Text + "\n\n" + part.Note)
+	return part
+}
+
+func (p *growing) story() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return strings.Join(p.steps, "\n")
+}
+
+// words answers word by word, one each half second.
+func words(answer string) thinker {
+	return func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		return func(yield func(agent.Message, error) bool) {
+			observe(turn, agent.Event{Request: &agent.RequestEvent{}})
+			for word := range strings.SplitAfterSeq(answer, " ") {
+				if err := halfSecond(ctx); err != nil {
+					yield(agent.Message{}, err)
+					return
+				}
+				observe(turn, agent.Event{Delta: &agent.Delta{Text: word}})
+			}
+			yield(agent.Message{Role: agent.RoleAssistant, Text: answer, Final: true}, nil)
+		}
+	}
+}
+
+// halfSecond passes by the clock of a bubble.
+func halfSecond(ctx context.Context) error {
+	timer := time.NewTimer(time.Second / 2)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func observe(turn agent.Turn, e agent.Event) {
+	if turn.Observe != nil {
+		turn.Observe(e)
+	}
+}
+
+// previewRig is a bridge that shows answers while they are made.
+func previewRig(t *testing.T, think thinker) (*rig, *growing) {
+	t.Helper()
+	p := &growing{platform: newPlatform()}
+	r := newRig(t, think, func(cfg *bridge.Config) {
+		cfg.Platforms = []chats.Platform{p}
+		cfg.Turns.Growing = func(text string) string { return text[:strings.LastIndexByte(text, ' ')+1] }
+	})
+	r.platform = p.platform
+	return r, p
+}
+
+func failing(outcome chats.Outcome) error {
+	return &chats.SendError{Outcome: outcome, Err: errors.New("trouble")}
+}
+
+// closed waits, by the clock of a bubble, until so many messages are over.
+func (r *rig) closed(n int) {
+	r.t.Helper()
+	for range 600 {
+		closed := 0
+		for _, err := range r.cfg.Store.List(r.t.Context(), storage.Range{Prefix: jobs.ReceiptPrefix}) {
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			closed++
+		}
+		if closed >= n {
+			return
+		}
+		pass(r.t, 1)
+	}
+	r.t.Fatalf("%d messages are not over: %+v", n, r.platform.texts())
+}
+
+func TestC08AnAnswerGrowsAndIsExactInTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer := "one **two three** four"
+		r, p := previewRig(t, words(answer))
+		r.accept(direct("1", "hello"))
+		all := p.until(t, "the first words", func(all []sent) bool { return len(all) == 1 && len(all[0].buttons) == 1 })
+		if all[0].buttons[0][0].Label != "⏹ Stop" || all[0].text == answer {
+			t.Errorf("it begins as %+v", all)
+		}
+		p.until(t, "the answer", func(all []sent) bool { return all[0].text == answer && all[0].buttons == nil })
+		want := "begin: one\nupdate: one **two**\nupdate: one **two three**\nfinish: " + answer
+		if got := p.story(); got != want {
+			t.Errorf("it was shown as\n%s\nwant\n%s", got, want)
+		}
+		r.closed(1)
+		if all := p.wait(t, 1); len(all) != 1 || all[0].repeat {
+			t.Errorf("there stands %+v", all)
+		}
+	})
+}
+
+func TestAShortAnswerHasNoPreview(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, p := previewRig(t, words("hi"))
+		r.accept(direct("1", "hello"))
+		p.wait(t, 1)
+		r.closed(1)
+		if got := p.story(); got != "" || p.texts()[0] != "hi" {
+			t.Errorf("%q was shown", got)
+		}
+	})
+}
+
+// Whatever a preview meets, the answer is there in the end, whole and once.
+func TestC04C08TroubleWithAPreviewCostsNoAnswer(t *testing.T) {
+	once := func(what string, err error) func(string) error {
+		return func(did string) error {
+			if did != what || err == nil {
+				return nil
+			}
+			defer func() { err = nil }()
+			return err
+		}
+	}
+	always := func(whats string, err error) func(string) error {
+		return func(did string) error {
+			if !strings.Contains(whats, did) {
+				return nil
+			}
+			return err
+		}
+	}
+	deleted := func(p *growing) { p.sent = slices.Delete(p.sent, 0, 1) }
+	answer := "one two three four"
+	for name, tt := range map[string]struct {
+		trouble func(string) error
+		deleted bool
+		stands  []string // what else stands there
+		repeat  bool
+		edits   bool // the answer is the preview's message
+	}{
+		"the begin is lost":           {trouble: once("begin", failing(chats.Unknown)), stands: []string{"one"}, repeat: true},
+		"the begin is put off":        {trouble: always("begin", failing(chats.Later))},
+		"the begin is put off once":   {trouble: once("begin", failing(chats.Later))},
+		"the begin is refused":        {trouble: always("begin", failing(chats.Refused))},
+		"updates are lost":            {trouble: always("update", failing(chats.Unknown)), edits: true},
+		"updates are put off":         {trouble: always("update", failing(chats.Later)), edits: true},
+		"updates are refused":         {trouble: always("update", failing(chats.Refused)), edits: true},
+		"the end is lost":             {trouble: once("finish", failing(chats.Unknown)), edits: true},
+		"the end is put off":          {trouble: once("finish", failing(chats.Later)), edits: true},
+		"the end is refused":          {trouble: always("finish", failing(chats.Refused)), stands: []string{"one two three"}},
+		"somebody deletes it":         {deleted: true},
+		"every change is refused":     {trouble: always("update finish", failing(chats.Refused)), stands: []string{"one"}},
+		"an error of no known sort":   {trouble: always("update", errors.New("odd")), edits: true},
+		"one that is lost at the end": {trouble: once("finish", errors.New("odd")), edits: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, p := previewRig(t, words(answer))
+				p.trouble = tt.trouble
+				r.accept(direct("1", "hello"))
+				if tt.deleted {
+					p.until(t, "the preview", func(all []sent) bool { return len(all) == 1 })
+					p.platform.mu.Lock()
+					deleted(p)
+					p.platform.mu.Unlock()
+				}
+				r.closed(1)
+				want := append(slices.Clone(tt.stands), answer)
+				all := p.platform.sent
+				if got := texts(all); !slices.Equal(got, want) {
+					t.Fatalf("there stands %q, want %q\n%s", got, want, p.story())
+				}
+				last := all[len(all)-1]
+				if last.repeat != tt.repeat || last.buttons != nil {
+					t.Errorf("the answer is %+v", last)
+				}
+				if changed := strings.Contains(p.story(), "finish: "+answer); tt.edits && !changed {
+					t.Errorf("the answer did not take the preview's place:\n%s", p.story())
+				}
+			})
+		})
+	}
+}
+
+func TestALongAnswerKeepsItsButtonToTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, p := previewRig(t, words("one two\fthree four\ffive"))
+		var standing []bool
+		p.fail = func(n int, arrived bool) error {
+			if n > 1 && !arrived {
+				p.platform.mu.Lock()
+				defer p.platform.mu.Unlock()
+				standing = append(standing, len(p.sent[0].buttons) > 0)
+			}
+			return nil
+		}
+		r.accept(direct("1", "hello"))
+		r.closed(1)
+		all := p.platform.sent
+		if got := texts(all); !slices.Equal(got, []string{"one two", "three four", "five"}) || all[0].buttons != nil || !slices.Equal(standing, []bool{true, true}) {
+			t.Errorf("there stands %+v, the button stood: %v", all, standing)
+		}
+	})
+}
+
+// press presses the button of the first message.
+func pressStop(p *growing, id string) chats.Message {
+	p.platform.mu.Lock()
+	defer p.platform.mu.Unlock()
+	m := direct(id, p.sent[0].buttons[0][0].Data)
+	m.Kind, m.On = chats.KindPress, p.sent[0].id
+	return m
+}
+
+func TestC06StopUnderAPreview(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var history []agent.Message
+		r, p := previewRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+			history = turn.History
+			return words("one two three four five six")(ctx, turn)
+		})
+		r.accept(direct("1", "hello"))
+		p.until(t, "the preview", func(all []sent) bool { return len(all) == 1 && strings.Contains(all[0].text, "two") })
+		press := pressStop(p, "p1")
+		r.accept(press)
+		p.until(t, "the end", func(all []sent) bool { return strings.Contains(all[0].text, "Stopped") && all[0].buttons == nil })
+		if got := p.toast(t, "p1"); got != "Stopped." {
+			t.Errorf("toast %q", got)
+		}
+		if got := p.texts(); !slices.Equal(got, []string{"one two\n\n⏹ Stopped."}) {
+			t.Errorf("there stands %q", got)
+		}
+		// Pressed again, it touches nothing that came later.
+		r.accept(direct("2", "again"))
+		p.until(t, "the next preview", func(all []sent) bool { return len(all) == 2 && strings.Contains(all[1].text, "two") })
+		press.ID = "p2"
+		r.accept(press)
+		if got := p.toast(t, "p2"); !strings.Contains(got, "over already") {
+			t.Errorf("toast %q", got)
+		}
+		p.until(t, "the next answer", func(all []sent) bool { return all[1].text == "one two three four five six" })
+		known := func(m agent.Message) bool {
+			return m.Final && strings.HasPrefix(m.Text, "one two\n\n"+agent.NoteStopped)
+		}
+		if !slices.ContainsFunc(history, known) {
+			t.Errorf("the conversation has %+v", history)
+		}
+	})
+}
+
+// A stop that comes while the program is down holds for what is found open.
+func TestC06StopUnderAPreviewAcrossARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, p := previewRig(t, words("one two three four five six"))
+		r.accept(direct("1", "hello"))
+		p.until(t, "the preview", func(all []sent) bool { return len(all) == 1 && strings.Contains(all[0].text, "two") })
+		press := pressStop(p, "p1")
+		r.restart()
+		r.accept(press)
+		r.closed(2)
+		p.until(t, "the end", func(all []sent) bool { return strings.HasSuffix(all[0].text, "⏹ Stopped.") && all[0].buttons == nil })
+		if all := p.wait(t, 1); len(all) != 1 || !strings.HasPrefix(all[0].text, "one two") {
+			t.Errorf("there stands %+v", all)
+		}
+	})
+}
+
+func TestClearEndsAPreview(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, p := previewRig(t, words("one two three four five six"))
+		r.accept(direct("1", "hello"))
+		p.until(t, "the preview", func(all []sent) bool { return len(all) == 1 })
+		r.accept(direct("2", "/clear"))
+		p.until(t, "the end", func(all []sent) bool { return strings.Contains(all[0].text, "cleared") && all[0].buttons == nil })
+	})
+}
+
+type mortalGrowing struct {
+	mortalPlatform
+	p *growing
+}
+
+func (m mortalGrowing) Room(to chats.Address, id string) time.Duration { return m.p.Room(to, id) }
+
+func (m mortalGrowing) Begin(ctx context.Context, to chats.Address, show chats.Preview) (string, error) {
+	return m.request(func() (string, error) { return m.p.Begin(ctx, to, show) })
+}
+
+func (m mortalGrowing) Update(ctx context.Context, to chats.Address, id string, show chats.Preview) error {
+	_, err := m.request(func() (string, error) { return "", m.p.Update(ctx, to, id, show) })
+	return err
+}
+
+func (m mortalGrowing) Finish(ctx context.Context, to chats.Address, id string, part chats.Part) error {
+	_, err := m.request(func() (string, error) { return "", m.p.Finish(ctx, to, id, part) })
+	return err
+}
+
+// A kill at any step leaves one whole answer, and at most one unfinished piece of it where it
+// came between the first send and its record; the answer is marked then.
+func TestC04C08ACrashAtAnyStepOfAPreview(t *testing.T) {
+	diesAtEachStep(t, 20, func(t *testing.T, life *mortal) {
+		synctest.Test(t, func(t *testing.T) { liveGrowing(t, life) })
+	})
+}
+
+func liveGrowing(t *testing.T, life *mortal) {
+	life.dead = make(chan struct{}) // of this bubble
+	parts := []string{"one two three", "four five"}
+	r, p := previewRig(t, words(strings.Join(parts, "\f")))
+	r.stop()
+	store := r.cfg.Store
+	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalGrowing{mortalPlatform{p.platform, life}, p}}
+	r.start()
+	_ = r.bridge.Accept(t.Context(), direct("1", "hello")) // it is given again below
+	if life.dies == 0 {
+		p.until(t, "the answer", func(all []sent) bool { return len(all) == 2 && all[0].text == parts[0] && all[0].buttons == nil })
+	} else {
+		select {
+		case <-life.dead:
+		case <-time.After(time.Minute):
+		}
+	}
+	r.stop()
+	r.cfg.Store, r.cfg.Platforms = store, []chats.Platform{p}
+	r.start()
+	r.accept(direct("1", "hello"))
+	r.closed(1)
+	r.stop()
+	var order []string
+	marked, pieces := false, 0
+	for _, s := range p.platform.sent {
+		switch {
+		case !slices.Contains(parts, s.text) || s.buttons != nil:
+			pieces++
+		case s.repeat:
+			marked = true
+			fallthrough
+		default:
+			order = append(order, s.text)
+		}
+	}
+	want := parts
+	if n := len(order); n > 0 && marked && order[n-1] == parts[1] && n == 3 {
+		want = []string{parts[0], parts[1], parts[1]} // the second part may be there twice
+	}
+	if !slices.Equal(order, want) || pieces > 1 || pieces == 1 && !marked {
+		t.Errorf("there stands %+v\n%s", p.platform.sent, p.story())
+	}
+}

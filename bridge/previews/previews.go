@@ -1,0 +1,96 @@
+// Package previews shows answers while they are made, on platforms where messages can grow. A
+// preview costs no answer: it is left out where the platform has no room for it, and the
+// answer takes its place.
+package previews
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+)
+
+const (
+	// delay is how old a turn is before it is shown: a short answer comes at once and whole.
+	delay = 700 * time.Millisecond
+	// timeout bounds one request. What follows it waits for it: it must not come later.
+	timeout = 10 * time.Second
+	// pause is how long a preview waits after trouble that does not say how long it lasts.
+	pause = 5 * time.Second
+	// maxModels bounds the models that are known.
+	maxModels = 1000
+)
+
+// Config is what a [Desk] is made of. All of it is needed.
+type Config struct {
+	jobs.Shared
+	// Jobs keeps which message shows a preview.
+	Jobs jobs.Store
+	// Growing masks secrets in a text that is still growing.
+	Growing func(text string) string
+	// InOrder reports whether a platform takes messages at the moment.
+	InOrder func(platform string) bool
+	// Work returns the context that requests are made under.
+	Work func() context.Context
+}
+
+// Desk shows previews. Each has one goroutine, from when its turn has taken a while until
+// that ends.
+type Desk struct {
+	cfg Config
+
+	mu    sync.Mutex
+	aloud map[string]bool // the models whose replies were seen: see agent.Speaking
+}
+
+// New returns a desk.
+func New(cfg Config) *Desk { return &Desk{cfg: cfg, aloud: make(map[string]bool)} }
+
+// Watch shows what is observed in the turn of a job, until end returns; the job knows its
+// preview then. What began without a person has none, and neither has a job of which one may
+// stand unfinished.
+func (d *Desk) Watch(j *jobs.Job) (observe func(agent.Event), end func()) {
+	p, ok := d.cfg.Platforms[j.Message.Chat.Platform].(chats.Previewer)
+	if !ok || j.Trigger != nil || j.Message.Kind == jobs.KindTask || j.Preview != nil && (j.Preview.ID == "" || j.Preview.In != j.Address().Chat.ID) {
+		return func(agent.Event) {}, func() {}
+	}
+	w := &watch{
+		desk: d, platform: p, to: j.Address(), quiet: j.Quiet, kept: j.Preview,
+		job:     &jobs.Job{Message: j.Message, From: j.From, MovedTo: j.MovedTo, Holder: j.Holder},
+		changed: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	timer := time.AfterFunc(delay, w.run)
+	return w.observe, sync.OnceFunc(func() {
+		if timer.Stop() {
+			return
+		}
+		close(w.stop)
+		<-w.done
+		j.Preview, j.Rev = w.kept, max(j.Rev, w.rev)
+	})
+}
+
+// learn notes whether a model thinks aloud.
+func (d *Desk) learn(model string, aloud bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.aloud) < maxModels {
+		d.aloud[model] = aloud
+	}
+}
+
+// thinks reports whether the replies of a model may begin in the middle of a thought.
+func (d *Desk) thinks(model string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if aloud, known := d.aloud[model]; known {
+		return aloud
+	}
+	return agent.ThinksAloud(model)
+}
+
+func newToken() string { return rand.Text()[:16] }

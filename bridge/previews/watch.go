@@ -1,0 +1,234 @@
+package previews
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/wording"
+	"oneclaw/internal/markdown"
+	"oneclaw/storage"
+)
+
+// maxSaid is more than one message holds, so that of a long answer only what is shown has to
+// be rendered.
+const maxSaid = 16 << 10
+
+// noteMore stands under what fills its message.
+const noteMore = "✍ There is more to come …"
+
+// watch shows one turn.
+type watch struct {
+	desk     *Desk
+	platform chats.Previewer
+	job      *jobs.Job // who it is; the turn has the one that counts
+	to       chats.Address
+	quiet    func() // takes the sign of work down; nil where there is none
+
+	mu    sync.Mutex // guards what is observed
+	model string
+	text  []byte // of the present reply
+	again bool   // the next text begins another reply
+
+	// What the goroutine knows; end reads it when that is done.
+	kept  *jobs.Preview
+	rev   storage.Revision
+	shown string // what stands there
+
+	changed    chan struct{} // holds a token where something new was observed
+	stop, done chan struct{}
+}
+
+// observe takes what happens in the turn. It never waits for the platform.
+func (w *watch) observe(e agent.Event) {
+	w.mu.Lock()
+	switch {
+	case e.Request != nil:
+		w.model, w.again = e.Request.Model, true
+	case e.Delta != nil:
+		if w.again || e.Delta.Restart {
+			w.text, w.again = w.text[:0], false
+		}
+		w.text = append(w.text, e.Delta.Text...)
+	case e.Reply != nil && e.Reply.Err == nil && e.Reply.Text:
+		w.desk.learn(w.model, e.Reply.Aloud)
+	}
+	w.mu.Unlock()
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
+}
+
+// run shows what is new for as long as the turn runs and the platform lets it.
+func (w *watch) run() {
+	defer close(w.done)
+	ctx := w.desk.cfg.Work()
+	for {
+		show, err := w.look()
+		if err != nil {
+			w.desk.cfg.Log.Error("a preview cannot be rendered", "job", w.job.Key(), "err", err)
+			return
+		}
+		wait := time.Duration(-1)
+		if show != nil {
+			if wait = w.room(); wait == 0 {
+				wait = w.show(ctx, *show)
+			}
+			if wait == forever {
+				return
+			}
+		}
+		if !w.wait(wait) {
+			return
+		}
+	}
+}
+
+// forever is how long a preview waits of which nothing more is shown.
+const forever = time.Duration(1<<63 - 1)
+
+// wait waits for a time, or for something new where that is negative. It reports false at the
+// end of the turn.
+func (w *watch) wait(d time.Duration) bool {
+	select {
+	case <-w.stop:
+		return false
+	default:
+	}
+	if d < 0 {
+		select {
+		case <-w.changed:
+			return true
+		case <-w.stop:
+			return false
+		}
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-w.stop:
+		return false
+	}
+}
+
+// room returns how long the platform wants the preview to wait.
+func (w *watch) room() time.Duration {
+	if !w.desk.cfg.InOrder(w.to.Chat.Platform) {
+		return pause
+	}
+	id := ""
+	if w.kept != nil {
+		id = w.kept.ID
+	}
+	return w.platform.Room(w.to, id)
+}
+
+// look returns what is to be shown now; nil where nothing is new.
+func (w *watch) look() (show *chats.Preview, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	w.mu.Lock()
+	text, model := string(w.text), w.model
+	w.mu.Unlock()
+	show = &chats.Preview{Text: w.safe(text, model)}
+	if wording.Visible(show.Text) {
+		parts := w.desk.cfg.Platforms[w.to.Chat.Platform].Render(show.Text)
+		if len(parts) > 0 {
+			show.Part = parts[0]
+		}
+		if len(parts) > 1 {
+			show.Part.Note = noteMore
+		}
+	}
+	if now := show.Part.Text + show.Part.Plain + show.Part.Note; now == "" || now == w.shown {
+		return nil, nil
+	}
+	return show, nil
+}
+
+// safe is what of a reply may be shown while it comes.
+func (w *watch) safe(text, model string) string {
+	text = agent.Speaking(text, w.desk.thinks(model))
+	if len(text) > maxSaid {
+		text = strings.ToValidUTF8(text[:maxSaid], "")
+	}
+	return markdown.Unfinished(w.desk.cfg.Growing(text))
+}
+
+// show brings a preview into the chat, and returns how long the next waits: until there is
+// something new, for a time, or forever.
+func (w *watch) show(ctx context.Context, show chats.Preview) time.Duration {
+	if w.kept == nil && !w.keep(ctx, &jobs.Preview{Token: newToken(), In: w.to.Chat.ID}) {
+		return forever
+	}
+	if safe := w.desk.cfg.Safe; safe != nil && !safe(w.job) {
+		return pause // another process may be answering
+	}
+	show.Part.Buttons = w.kept.Stop()
+	next := *w.kept
+	call, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var err error
+	if next.ID == "" {
+		next.ID, err = w.platform.Begin(call, w.to, show)
+	} else {
+		err = w.platform.Update(call, w.to, next.ID, show)
+	}
+	if err != nil {
+		return w.failed(ctx, err)
+	}
+	w.shown = show.Part.Text + show.Part.Plain + show.Part.Note
+	next.Said = show.Text
+	if w.keep(ctx, &next); w.quiet != nil {
+		w.quiet()
+		w.quiet = nil
+	}
+	return -1
+}
+
+// failed says how long a preview waits after an error. One that has not arrived is forgotten;
+// of one that may have, the record says so already.
+func (w *watch) failed(ctx context.Context, err error) time.Duration {
+	w.desk.cfg.Log.Debug("a preview is not shown", "job", w.job.Key(), "err", err)
+	failure, is := errors.AsType[*chats.SendError](err)
+	begins := w.kept.ID == ""
+	switch {
+	case !is || failure.Outcome == chats.Unknown:
+		if begins {
+			return forever
+		}
+		return pause
+	case begins && !w.keep(ctx, nil), failure.Outcome == chats.Refused, failure.MovedTo != "":
+		return forever
+	}
+	return max(failure.RetryAfter, pause)
+}
+
+// keep puts on record what is known of the preview. Where that fails, nothing more is shown
+// of one that has not begun.
+func (w *watch) keep(ctx context.Context, p *jobs.Preview) bool {
+	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobs.WriteTimeout)
+	defer cancel()
+	rev, err := w.desk.cfg.Jobs.SetPreview(writing, w.job.Key(), w.job.Holder, p)
+	if err != nil {
+		w.desk.cfg.Log.Warn("a preview cannot be kept", "job", w.job.Key(), "err", err)
+	} else {
+		w.rev = rev
+	}
+	if err == nil || p == nil || p.ID != "" {
+		w.kept = p
+	}
+	return err == nil
+}

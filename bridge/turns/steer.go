@@ -1,0 +1,95 @@
+package turns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// errSteer wraps what kept messages from becoming part of a turn: it is tried again.
+var errSteer = errors.New("bridge: what was written while a turn runs")
+
+// steer makes what was written since a turn began part of it, and returns that. The messages
+// are in the conversation, their jobs closed and named by that of the turn, all in one write:
+// so each is answered by this turn, or by one of its own, and by no other.
+func (t *Runner) steer(ctx context.Context, j *jobs.Job, h *sessions.History, scope toolgroups.Scope) (messages []agent.Message, err error) {
+	err = t.cfg.House.Join(ctx, j, func(some []*jobs.Job) (joined, gone []*jobs.Job, err error) {
+		return t.cfg.Jobs.Join(ctx, j, some, func(others []*jobs.Job) error {
+			if messages, err = t.written(ctx, j, others, scope); err != nil || len(others) == 0 {
+				return err
+			}
+			return t.joinAll(ctx, j, h, others, messages)
+		})
+	})
+	switch {
+	case errors.Is(err, storage.ErrInvalid):
+		t.cfg.Log.Warn("what was written meanwhile is too large for this turn, and waits for its own", "job", j.Key(), "err", err)
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", errSteer, err)
+	}
+	return messages, nil
+}
+
+// joinAll is the one write.
+func (t *Runner) joinAll(ctx context.Context, j *jobs.Job, h *sessions.History, others []*jobs.Job, messages []agent.Message) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobs.WriteTimeout)
+	defer cancel()
+	ops, err := t.cfg.Jobs.Joining(j, others, t.cfg.Now())
+	if err != nil {
+		return err
+	}
+	rev, err := h.Append(ctx, ops, messages...)
+	if err != nil {
+		return err
+	}
+	j.Rev = rev
+	for _, o := range others {
+		j.Joined = append(j.Joined, o.Key())
+	}
+	return nil
+}
+
+// written are messages as the conversation keeps them, with their files in the workspace.
+// Pieces of one are one.
+func (t *Runner) written(ctx context.Context, j *jobs.Job, others []*jobs.Job, scope toolgroups.Scope) ([]agent.Message, error) {
+	var messages []agent.Message
+	for n := 0; n < len(others); {
+		end := n + 1
+		for end < len(others) && jobs.Continues(others[end-1], others[end]) {
+			end++
+		}
+		one := *others[n]
+		one.Message, n = jobs.Together(one.Message, others[n+1:end]), end
+		message := t.question(&one)
+		message.Joined, message.Ref = message.Ref, ""
+		if one.Message.Kind == jobs.KindAmend {
+			message.Text = editNote + message.Text
+		}
+		if len(one.Message.Files) > 0 {
+			held := *j // whose files they are
+			held.Message.Files, held.Speaks = one.Message.Files, &jobs.Speaks{Keeper: j, Under: one.Message.ID}
+			if err := t.fetchFiles(ctx, &held, scope, &message); err != nil {
+				return nil, err
+			}
+			j.Rev = held.Rev
+		}
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		if t.cfg.Recall != nil {
+			message.Recalled = t.recall(ctx, &one, scope)
+		}
+		messages = append(messages, message)
+	}
+	return messages, nil
+}
+
+// editNote stands before the new text of a message that was edited while its turn ran.
+const editNote = "[I have edited my message from before. It now reads:]\n"

@@ -1,0 +1,54 @@
+package why
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"oneclaw/bridge/wording"
+)
+
+// joined says what else is part of the message.
+func (s story) joined() string {
+	var text []string
+	if s.job.Whole > 1 {
+		text = append(text, fmt.Sprintf("It came in %d pieces, which I took as one message.", s.job.Whole))
+	}
+	n := 0
+	for i := range s.turn {
+		if s.turn[i].Joined != "" {
+			n++
+		}
+	}
+	if n > 0 {
+		text = append(text, "Written while I worked on it, and part of it: "+wording.Count(n, "message", "messages")+".")
+	}
+	return strings.Join(text, " ")
+}
+
+// begunBy says what began a task.
+func (s story) begunBy() string {
+	t := s.job.Trigger
+	switch {
+	case t == nil || t.Hook == "" && t.Note == "":
+		return ""
+	case t.Hook == "":
+		return "Begun by its schedule: " + wording.Escape(t.Note) + "."
+	}
+	return "Begun by the webhook " + wording.Escape(t.Hook) + ", " + wording.Escape(t.Note) + "."
+}
+
+func (s story) received() string {
+	j := s.job
+	text := "Received " + wording.Clock(j.Accepted)
+	if sent := j.Message.Time; !sent.IsZero() && j.Accepted.Sub(sent) >= 2*time.Second {
+		text += fmt.Sprintf(", %s after it was sent", wording.Short(j.Accepted.Sub(sent)))
+	}
+	if begun := s.begun(); !begun.IsZero() && begun.Sub(j.Accepted) >= time.Second {
+		text += fmt.Sprintf("; it waited %s for its turn", wording.Short(begun.Sub(j.Accepted)))
+	}
+	if j.Resumes > 0 {
+		text += fmt.Sprintf("; taken up again after %d restarts", j.Resumes)
+	}
+	return text + "."
+}

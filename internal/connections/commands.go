@@ -1,0 +1,243 @@
+package connections
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/wording"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/google"
+	"oneclaw/toolgroups/mcp"
+	"oneclaw/toolgroups/mcp/oauth"
+)
+
+// googleName is what Google accounts are called in commands.
+const googleName = "google"
+
+// Commands are /connect, /disconnect and /mcp.
+func (d *Desk) Commands() []bridge.Command {
+	row := func(name, description string, role toolgroups.Role, run func(context.Context, bridge.CommandCall) (string, error)) bridge.Command {
+		return bridge.Command{CommandInfo: chats.CommandInfo{Name: name, Description: description}, Role: role, Run: run}
+	}
+	return []bridge.Command{
+		row("connect", "Connect an account of yours: /connect google", toolgroups.RoleStranger, d.connect),
+		row("disconnect", "Disconnect an account of yours: /disconnect google", toolgroups.RoleStranger, d.disconnect),
+		row("mcp", "MCP servers: list, add, remove (administrators)", toolgroups.RoleAdmin, d.mcp),
+	}
+}
+
+// word takes the first word of a text.
+func word(text string) (first, rest string) {
+	first, rest, _ = strings.Cut(strings.TrimSpace(text), " ")
+	return first, strings.TrimSpace(rest)
+}
+
+func (d *Desk) connect(ctx context.Context, call bridge.CommandCall) (string, error) {
+	name, args := word(call.Args)
+	switch {
+	case strings.EqualFold(name, googleName):
+		return d.cfg.Google.Connect(ctx, google.ConnectRequest{User: call.User, UserName: call.UserName, Chat: call.Chat, Direct: call.Direct, Args: args})
+	case name == "" || !d.cfg.Servers.Has(name):
+		return "I can connect " + d.connectable(call) + ".", nil
+	}
+	return d.cfg.Servers.Connect(ctx, name, call.Role, oauth.Request{
+		User: call.User, UserName: call.UserName, Chat: call.Chat, Direct: call.Direct, Args: args,
+	})
+}
+
+// connectable says what whoever asks can connect an account at.
+func (d *Desk) connectable(call bridge.CommandCall) string {
+	out := []string{"your Google account: `/connect google`"}
+	for _, st := range d.cfg.Servers.Status() {
+		role, _ := toolgroups.ParseRole(cmp.Or(st.Server.Role, "user"))
+		if st.Server.Auth == mcp.AuthOAuth && call.Role >= role {
+			out = append(out, fmt.Sprintf("your account at %s: `/connect %s`", st.Name, st.Name))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func (d *Desk) disconnect(ctx context.Context, call bridge.CommandCall) (string, error) {
+	name, _ := word(call.Args)
+	switch {
+	case strings.EqualFold(name, googleName):
+		return d.cfg.Google.Disconnect(ctx, call.User)
+	case name == "" || !mcp.ValidName(name):
+		return "Which account? I can disconnect what you have connected, such as your Google account: `/disconnect google`.", nil
+	}
+	return d.cfg.Servers.Disconnect(ctx, name, call.User)
+}
+
+// usage is what /mcp is told when it is not understood.
+const usage = "`/mcp` lists the servers, `/mcp NAME` tries one, `/mcp add NAME ADDRESS` adds one " +
+	"(with `role=admin` for administrators alone, with `trust=none` so that every call asks), `/mcp remove NAME` removes one."
+
+func (d *Desk) mcp(ctx context.Context, call bridge.CommandCall) (string, error) {
+	verb, args := word(call.Args)
+	switch {
+	case verb == "" || strings.EqualFold(verb, "list"):
+		return d.list(), nil
+	case strings.EqualFold(verb, "add"):
+		return d.add(ctx, call, args)
+	case strings.EqualFold(verb, "remove"):
+		return d.remove(ctx, call, args)
+	case args == "" && d.cfg.Servers.Has(verb):
+		return d.cfg.Servers.Check(ctx, verb, call.User)
+	}
+	return usage, nil
+}
+
+// list shows the servers with how they are.
+func (d *Desk) list() string {
+	all := d.cfg.Servers.Status()
+	if len(all) == 0 {
+		return "There are no MCP servers yet. " + usage
+	}
+	var out strings.Builder
+	for _, st := range all {
+		fmt.Fprintf(&out, "- **%s** (%s): %s\n", wording.Escape(st.Name), strings.Join(about(st), ", "), d.health(st))
+	}
+	return out.String() + "\n" + usage
+}
+
+// about says what a server is.
+func about(st mcp.Status) []string {
+	where := "a program"
+	if u, err := url.Parse(st.Server.URL); err == nil && u.Host != "" {
+		where = wording.Code(u.Host)
+	}
+	out := []string{where}
+	if st.Server.Auth == mcp.AuthOAuth {
+		out = append(out, "each person connects an account")
+	}
+	if st.Server.Role != "" && st.Server.Role != "user" {
+		out = append(out, "for the role "+st.Server.Role)
+	}
+	if st.Added {
+		return append(out, "added in a chat")
+	}
+	return append(out, "from the settings")
+}
+
+// health says how a server is.
+func (d *Desk) health(st mcp.Status) string {
+	tools := "its tools are not known yet"
+	if st.Tools > 0 {
+		tools = wording.Count(st.Tools, "tool", "tools")
+	}
+	switch {
+	case st.Problem != "":
+		wait := max(st.Retry.Sub(d.cfg.Now()), 0)
+		return fmt.Sprintf("does not work: %s; next try in %s (%s)", wording.Code(st.Problem), wording.Short(wait), tools)
+	case st.Connected:
+		return "works, " + tools
+	}
+	return "not in use, " + tools
+}
+
+// add takes a server in, after a look at it.
+func (d *Desk) add(ctx context.Context, call bridge.CommandCall, args string) (string, error) {
+	name, one, fault := read(args)
+	switch {
+	case fault != "":
+		return fault, nil
+	case strings.EqualFold(name, googleName):
+		return "That is the name of the Google accounts; choose another.", nil
+	case len(d.cfg.Servers.Status()) >= maxServers:
+		return fmt.Sprintf("There are %d servers, and no more can be added in a chat.", maxServers), nil
+	}
+	tried, tools, err := d.cfg.Servers.Try(ctx, name, one.server())
+	if err != nil {
+		return "Nothing was added: " + strings.TrimSuffix(err.Error(), ".") + ".", nil
+	}
+	one.Auth, one.By, one.At = tried.Auth, call.User, d.cfg.Now()
+	data, err := json.Marshal(one)
+	if err != nil {
+		return "", err
+	}
+	_, err = d.cfg.Store.Put(ctx, serverPrefix+name, data, storage.Absent)
+	if err != nil && !errors.Is(err, storage.ErrConflict) {
+		return "", fmt.Errorf("store the MCP server: %w", err)
+	}
+	if err := d.Load(ctx); err != nil {
+		return "", err
+	}
+	d.cfg.Logger.Info("MCP server added", "mcp_server", name, "user", call.User)
+	text := fmt.Sprintf("Added %s with %s.", name, wording.Count(tools, "tool", "tools"))
+	if one.Auth == mcp.AuthOAuth {
+		text = fmt.Sprintf("Added %s. Each person connects an account of their own with `/connect %s`; its tools are known when the first has done so.", name, name)
+	}
+	return text + " They ask before they run, except those that it says only read (`trust=none` has those ask, too).", nil
+}
+
+// read takes the words of /mcp add apart.
+func read(args string) (name string, one added, fault string) {
+	words := strings.Fields(args)
+	if len(words) < 2 {
+		return "", added{}, usage
+	}
+	one.URL = strings.Trim(words[1], "<>")
+	if before, _, ok := strings.Cut(one.URL, "|"); ok {
+		one.URL = before // Slack writes links as <address|text>.
+	}
+	for _, w := range words[2:] {
+		key, value, ok := strings.Cut(w, "=")
+		switch {
+		case ok && key == "role" && slices.Contains([]string{"user", "admin", "owner"}, value):
+			one.Role = value
+		case ok && key == "trust" && (value == mcp.TrustNone || value == mcp.TrustHints):
+			one.Trust = value
+		default:
+			return "", added{}, "I do not understand " + wording.Code(w) + ". " + usage
+		}
+	}
+	return words[0], one, ""
+}
+
+// remove takes a server out, with what people connected there. It may be done twice.
+func (d *Desk) remove(ctx context.Context, call bridge.CommandCall, args string) (string, error) {
+	name, _ := word(args)
+	if !mcp.ValidName(name) {
+		return usage, nil
+	}
+	i := slices.IndexFunc(d.cfg.Servers.Status(), func(st mcp.Status) bool { return strings.EqualFold(st.Name, name) })
+	if i >= 0 {
+		st := d.cfg.Servers.Status()[i]
+		if name = st.Name; !st.Added {
+			return fmt.Sprintf("%s stands in the settings of the bot and is removed there.", name), nil
+		}
+	}
+	_, err := d.cfg.Store.Get(ctx, serverPrefix+name)
+	if errors.Is(err, storage.ErrNotFound) && i < 0 {
+		return fmt.Sprintf("There is no server %s.", wording.Code(name)), nil
+	}
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return "", fmt.Errorf("read the MCP server: %w", err)
+	}
+	people, err := d.cfg.Servers.Forget(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	if err := d.cfg.Store.Delete(ctx, serverPrefix+name, storage.Any); err != nil {
+		return "", fmt.Errorf("remove the MCP server: %w", err)
+	}
+	if err := d.Load(ctx); err != nil {
+		return "", err
+	}
+	d.cfg.Logger.Info("MCP server removed", "mcp_server", name, "user", call.User, "people", people)
+	text := fmt.Sprintf("Removed %s.", name)
+	if people > 0 {
+		text += fmt.Sprintf(" %s had connected an account there; I have forgotten the tokens and withdrawn the permissions where that could be told.",
+			wording.Count(people, "person", "people"))
+	}
+	return text, nil
+}

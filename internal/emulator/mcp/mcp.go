@@ -1,0 +1,292 @@
+// Package mcp is an MCP server that wants people to sign in, and the authorisation server
+// where they do. What the latter decides is decided by zitadel/oidc, an OpenID provider
+// that is in use elsewhere; added here are what MCP asks for beside it (resource
+// indicators, registration of clients, metadata) and the mouse of whoever gives consent.
+//
+// Sources: modelcontextprotocol.io/specification/2025-11-25/basic/authorization,
+// RFC 6750, 7009, 7591, 8414, 8707, 9207, 9728.
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/zitadel/oidc/v3/example/server/storage"
+	"github.com/zitadel/oidc/v3/pkg/op"
+)
+
+// People who have an account, and the scope that reading needs.
+const (
+	Ada   = "ada"
+	Grace = "grace"
+)
+
+// Server is both servers. Its fields are read while it serves; the functions beside them
+// change what it does.
+type Server struct {
+	// URL is the address of the MCP server, Issuer the name of the authorisation server.
+	URL, Issuer string
+
+	provider *op.Provider
+	accounts *accounts
+	tools    *sdk.Server
+	servers  []*http.Server
+	serving  sync.WaitGroup
+
+	mu      sync.Mutex
+	lies    Lies
+	seen    map[string]bool // tokens that were used
+	expired map[string]bool
+	counts  map[string]int
+}
+
+// Lies are what the servers say or do that they should not, or need not.
+type Lies struct {
+	// Metadata changes what the authorisation server says of itself, Resource what the MCP
+	// server says of itself.
+	Metadata, Resource func(map[string]any)
+	// Issuer is what answers of the consent page say they come from.
+	Issuer string
+	// Refuse has the MCP server take no token at all, Lacks a scope that no token has.
+	Refuse bool
+	Lacks  string
+	// Down has the token endpoint answer 503.
+	Down bool
+	// Open has the MCP server ask nobody to sign in.
+	Open bool
+}
+
+// Start starts both on loopback. They end with Close.
+func Start() (*Server, error) {
+	s := &Server{seen: map[string]bool{}, expired: map[string]bool{}, counts: map[string]int{}, accounts: newAccounts()}
+	var listen net.ListenConfig
+	issuer, err := listen.Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	resource, err := listen.Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, errors.Join(err, issuer.Close())
+	}
+	s.Issuer, s.URL = "http://"+issuer.Addr().String(), "http://"+resource.Addr().String()+"/mcp"
+	s.provider, err = op.NewProvider(&op.Config{
+		CryptoKey: [32]byte{1}, CryptoKeyId: "1", CodeMethodS256: true, AuthMethodPost: true, GrantTypeRefreshToken: true,
+	}, s.accounts, op.StaticIssuer(s.Issuer), op.WithAllowInsecure(), op.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return nil, errors.Join(err, issuer.Close(), resource.Close())
+	}
+	s.tools = toolServer()
+	s.serve(issuer, s.authorization())
+	s.serve(resource, s.resource())
+	return s, nil
+}
+
+func (s *Server) serve(l net.Listener, h http.Handler) {
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	s.servers = append(s.servers, server)
+	s.serving.Go(func() { _ = server.Serve(l) })
+}
+
+// Close ends both.
+func (s *Server) Close() error {
+	var errs []error
+	for _, server := range s.servers {
+		errs = append(errs, server.Close())
+	}
+	s.serving.Wait()
+	for session := range s.tools.Sessions() {
+		_ = session.Close() // Its client has gone.
+	}
+	return errors.Join(errs...)
+}
+
+// Lie has the servers do what they should not from now on. The zero value ends that.
+func (s *Server) Lie(l Lies) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lies = l
+}
+
+func (s *Server) lying() Lies {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lies
+}
+
+// Expire has the MCP server take no access token that it has seen so far.
+func (s *Server) Expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for token := range s.seen {
+		s.expired[token] = true
+	}
+}
+
+// Withdraw has the authorisation server forget all that somebody consented to.
+func (s *Server) Withdraw(person string) { s.accounts.withdraw(person) }
+
+// Count is how often something was asked for: "authorize", "token", "register", "revoke",
+// "metadata".
+func (s *Server) Count(what string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counts[what]
+}
+
+// count returns how often, with this time.
+func (s *Server) count(what string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts[what]++
+	return s.counts[what]
+}
+
+// Consent has a browser open a consent page, where somebody signs in and agrees; an empty
+// name refuses. It returns the address that the browser is sent to.
+func (s *Server) Consent(ctx context.Context, page, person string) (string, error) {
+	u, err := url.Parse(page)
+	if err != nil {
+		return "", err
+	}
+	login, err := s.open(ctx, page)
+	if err != nil {
+		return "", err
+	}
+	if person == "" {
+		q := u.Query()
+		return q.Get("redirect_uri") + "?" + url.Values{"error": {"access_denied"}, "state": {q.Get("state")}, "iss": {s.Issuer}}.Encode(), nil
+	}
+	at, err := url.Parse(login)
+	if err != nil {
+		return "", err
+	}
+	id := at.Query().Get("authRequestID")
+	if err := s.accounts.CheckUsernamePassword(person, person, id); err != nil {
+		return "", fmt.Errorf("%w: %s", err, login)
+	}
+	return s.open(ctx, s.Issuer+"/authorize/callback?id="+url.QueryEscape(id))
+}
+
+// open returns where an address leads to.
+func (s *Server) open(ctx context.Context, address string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return "", err
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusFound {
+		return "", fmt.Errorf("%s answered %s", req.URL.Path, resp.Status)
+	}
+	return resp.Header.Get("Location"), nil
+}
+
+// resource is the MCP server.
+func (s *Server) resource() http.Handler {
+	mux := http.NewServeMux()
+	tools := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.tools }, &sdk.StreamableHTTPOptions{JSONResponse: true})
+	about := strings.TrimSuffix(s.URL, "/mcp") + "/.well-known/oauth-protected-resource/mcp"
+	mux.HandleFunc("GET /.well-known/oauth-protected-resource/mcp", func(w http.ResponseWriter, _ *http.Request) {
+		said := map[string]any{"resource": s.URL, "authorization_servers": []string{s.Issuer}, "scopes_supported": []string{"openid", "email"}}
+		if lie := s.lying().Resource; lie != nil {
+			lie(said)
+		}
+		answer(w, http.StatusOK, said)
+	})
+	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
+		lies := s.lying()
+		person := s.bearer(r)
+		switch {
+		case lies.Open:
+		case lies.Refuse || person == "":
+			// RFC 9728, section 5.1.
+			w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token", resource_metadata="`+about+`"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		case lies.Lacks != "":
+			// RFC 6750, section 3.1.
+			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+lies.Lacks+`", resource_metadata="`+about+`"`)
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		r.Header.Set("X-Person", person)
+		tools.ServeHTTP(w, r)
+	})
+	return mux
+}
+
+// bearer is whose token a request has; empty for one that is not taken.
+func (s *Server) bearer(r *http.Request) string {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	s.mu.Lock()
+	expired := s.expired[token]
+	s.seen[token] = true
+	s.mu.Unlock()
+	if !ok || expired {
+		return ""
+	}
+	id, person, ok := strings.Cut(s.opened(token), ":")
+	if !ok || !s.accounts.knows(id) {
+		return ""
+	}
+	return person
+}
+
+// opened is what is in a token of the authorisation server.
+func (s *Server) opened(token string) string {
+	text, err := s.provider.Crypto().Decrypt(token)
+	if err != nil {
+		return ""
+	}
+	return text
+}
+
+// toolServer has the tools: whoami says whose token the call came with, erase would have
+// an effect.
+func toolServer() *sdk.Server {
+	server := sdk.NewServer(&sdk.Implementation{Name: "notes", Title: "Notes", Version: "1"}, &sdk.ServerOptions{Instructions: "Keeps notes."})
+	object := &jsonschema.Schema{Type: "object"}
+	said := func(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		person := ""
+		if req.Extra != nil {
+			person = req.Extra.Header.Get("X-Person")
+		}
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "it is " + person}}}, nil
+	}
+	server.AddTool(&sdk.Tool{
+		Name: "whoami", Description: "Says whose account it is", InputSchema: object, Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true},
+	}, said)
+	server.AddTool(&sdk.Tool{Name: "erase", Description: "Erases all notes", InputSchema: object}, said)
+	return server
+}
+
+func answer(w http.ResponseWriter, status int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(value)
+}
+
+// accounts is the storage of the provider with clients that come by themselves.
+type accounts struct {
+	*storage.Storage
+
+	mu      sync.Mutex
+	clients map[string]*storage.Client
+	secrets map[string]string
+	live    map[string]string // ids of access tokens that count, with their people
+}

@@ -1,0 +1,4 @@
+package hooks
+
+// Verify is verify, for examples of the senders' own.
+var Verify = verify

@@ -1,0 +1,225 @@
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/internal/runes"
+	"oneclaw/storage"
+)
+
+// Path is where the addresses of hooks begin.
+const Path = "/hook/"
+
+const (
+	// takeTimeout bounds how long a sender waits until its delivery is on disk.
+	takeTimeout = 10 * time.Second
+	// maxDrained is how much of a body that is too large is read and dropped, so that its
+	// sender reads the answer.
+	maxDrained = 16 << 20
+	// warnEvery is how often the log says of one hook that somebody was turned away.
+	warnEvery = time.Minute
+)
+
+// Handler serves what is posted to hooks, and the pages with their secrets, under [Path].
+func (h *Hooks) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+Path+"{id}", h.receive)
+	mux.HandleFunc("GET "+Path+"{id}/secret/{token}", h.offer)
+	mux.HandleFunc("POST "+Path+"{id}/secret/{token}", h.reveal)
+	return mux
+}
+
+// refusal is what a sender is told that is turned away.
+type refusal struct {
+	status int
+	// after is when it may try again; 0 where that is of no use.
+	after time.Duration
+	text  string
+}
+
+func (r *refusal) Error() string { return r.text }
+
+// receive takes a delivery. It is answered with success once it is on disk.
+func (h *Hooks) receive(w http.ResponseWriter, r *http.Request) {
+	err := h.take(r)
+	if err == nil {
+		w.WriteHeader(http.StatusAccepted)
+		_, _ = io.WriteString(w, "accepted\n") // who has gone knows nothing, and posts again
+		return
+	}
+	told, is := errors.AsType[*refusal](err)
+	if !is {
+		h.cfg.Logger.Error("a webhook's delivery cannot be taken", "err", err)
+		told = &refusal{http.StatusServiceUnavailable, 30 * time.Second, "I cannot keep this now. Please post it again."}
+	}
+	if told.after > 0 {
+		w.Header().Set("Retry-After", fmt.Sprint(int(told.after.Seconds())))
+	}
+	if told.status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	http.Error(w, told.text, told.status)
+}
+
+func (h *Hooks) take(r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), takeTimeout)
+	defer cancel()
+	one, err := h.find(ctx, r.PathValue("id"))
+	if errors.Is(err, storage.ErrNotFound) {
+		return &refusal{status: http.StatusNotFound, text: "There is no such webhook."}
+	}
+	if err != nil {
+		return err
+	}
+	body, err := h.read(r)
+	if err != nil {
+		return err
+	}
+	secret, err := h.sealer.Open(keyOf(one.ID), one.Secret)
+	if err != nil {
+		return fmt.Errorf("secret of webhook %s: %w", one.ID, err)
+	}
+	name, err := verify(string(secret), r.Header, body, h.cfg.Now())
+	if err != nil {
+		h.warn(one, err)
+		return &refusal{status: http.StatusUnauthorized, text: sentence(err)}
+	}
+	if !utf8.Valid(body) {
+		return &refusal{status: http.StatusUnsupportedMediaType, text: "I read only text, such as JSON, in UTF-8."}
+	}
+	s, err := h.submission(one, name, r.Header, body)
+	if err != nil {
+		return err
+	}
+	switch err = h.cfg.Submit(ctx, s); {
+	case errors.Is(err, bridge.ErrBusy):
+		return &refusal{http.StatusTooManyRequests, time.Minute, "Too many deliveries wait in this chat. Please post it again in a minute."}
+	case errors.Is(err, jobs.ErrInvalid):
+		h.cfg.Logger.Error("a webhook's chat is out of reach", "hook", one.ID, "chat", one.Chat, "err", err)
+		return &refusal{status: http.StatusGone, text: "The chat of this webhook is out of reach."}
+	}
+	return err
+}
+
+// read reads a body of bounded size.
+func (h *Hooks) read(r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, h.cfg.MaxBody+1))
+	if err != nil {
+		return nil, &refusal{status: http.StatusBadRequest, text: "The body did not arrive whole."}
+	}
+	if int64(len(body)) > h.cfg.MaxBody {
+		_, _ = io.CopyN(io.Discard, r.Body, maxDrained) // whatever is left of it
+		return nil, &refusal{
+			status: http.StatusRequestEntityTooLarge,
+			text:   fmt.Sprintf("This is too large: a webhook takes at most %d KiB. Nothing of it was kept.", h.cfg.MaxBody>>10),
+		}
+	}
+	return body, nil
+}
+
+// warn says in the log that somebody was turned away, not every time.
+func (h *Hooks) warn(one hook, why error) {
+	if _, told := h.warned.Get(one.ID); told {
+		return
+	}
+	h.warned.Put(one.ID, struct{}{}, warnEvery)
+	h.cfg.Logger.Warn("a delivery to a webhook was turned away", "hook", one.ID, "name", one.Name, "why", why)
+}
+
+func sentence(err error) string {
+	text := err.Error()
+	return strings.ToUpper(text[:1]) + text[1:] + "."
+}
+
+// keyStart begins the keys of deliveries: then come the hook and what tells its deliveries apart.
+const keyStart = "hook."
+
+// hookOf returns the hook of a delivery.
+func hookOf(key string) (string, bool) {
+	rest, ok := strings.CutPrefix(key, keyStart)
+	id, _, two := strings.Cut(rest, ".")
+	return id, ok && two
+}
+
+// submission is the task that a delivery becomes.
+func (h *Hooks) submission(one hook, name string, header http.Header, body []byte) (bridge.Submission, error) {
+	chat, err := chats.ParseChat(one.Chat)
+	if err != nil {
+		return bridge.Submission{}, fmt.Errorf("%w: %w", jobs.ErrInvalid, err)
+	}
+	sum := sha256.Sum256([]byte(name))
+	key, note := hex.EncodeToString(sum[:16]), "delivery "+plain(name)
+	if name == "" {
+		key, note = newID(), "a delivery without a name"
+	}
+	event, media := "", header.Get("Content-Type")
+	for _, kind := range []string{"X-Github-Event", "X-Gitlab-Event", "X-Gitea-Event"} {
+		if value := header.Get(kind); value != "" {
+			event = plain(value) + ", "
+		}
+	}
+	mark := rand.Text()[:10] // nobody who writes the body knows it
+	text := fmt.Sprintf("%s\n\n--- received %s: %s%s, %d bytes; data from outside ---\n%s\n--- end of what was received %s ---",
+		one.Task, mark, event, plain(media), len(body), h.cfg.Redact(shown(media, body)), mark)
+	return bridge.Submission{
+		Key: keyStart + one.ID + "." + key, Chat: chat, User: strings.TrimPrefix(one.User, chat.Platform+":"), Direct: one.Direct,
+		Title: one.Name, Text: text, Trigger: jobs.Trigger{Hook: one.Name, Note: note, Quiet: true},
+	}, nil
+}
+
+// maxPlain bounds what is shown of a header, in characters.
+const maxPlain = 80
+
+// plain is a short line of what a header says.
+func plain(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	if text = runes.Clip(strings.Join(strings.Fields(text), " "), maxPlain); text == "" {
+		return "no type"
+	}
+	return text
+}
+
+// shown is a body as the model reads it: a form in lines, anything else as it is.
+func shown(media string, body []byte) string {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return "(nothing)"
+	}
+	if kind, _, err := mime.ParseMediaType(media); err != nil || kind != "application/x-www-form-urlencoded" {
+		return string(body)
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return string(body)
+	}
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(form)) {
+		for _, value := range form[name] {
+			lines = append(lines, name+": "+strings.ToValidUTF8(value, "�"))
+		}
+	}
+	return strings.Join(lines, "\n")
+}

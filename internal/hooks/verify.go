@@ -1,0 +1,128 @@
+package hooks
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// secretPrefix begins a secret, as Standard Webhooks has it.
+const secretPrefix = "whsec_"
+
+// tolerance is how far the time of a signed delivery may be from ours: what Standard
+// Webhooks asks for.
+const tolerance = 5 * time.Minute
+
+func newSecret() string {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	return secretPrefix + base64.StdEncoding.EncodeToString(key)
+}
+
+// What is told to whoever is turned away.
+var (
+	errUnsigned = errors.New("this webhook wants to know who posts: sign the body (Standard Webhooks, or X-Hub-Signature-256 as GitHub does), " +
+		"or send its secret as \"Authorization: Bearer …\" or X-Gitlab-Token")
+	errSignature = errors.New("the signature does not fit the body and the secret of this webhook")
+	errToken     = errors.New("this is not the secret of this webhook")
+	errForm      = errors.New("a delivery that is signed as Standard Webhooks has Webhook-Id and Webhook-Timestamp, in seconds since 1970")
+)
+
+// verify returns the name that the sender has for a delivery, if it has one, or an error that
+// says why nobody is let in. One proof has to hold; a wrong one is not made good by another.
+func verify(secret string, header http.Header, body []byte, now time.Time) (name string, err error) {
+	for _, kind := range []string{"Webhook-", "Svix-"} { // standardwebhooks.com, and its model
+		if signatures := header.Get(kind + "Signature"); signatures != "" {
+			return standard(secret, header.Get(kind+"Id"), header.Get(kind+"Timestamp"), signatures, body, now)
+		}
+	}
+	bearer, isBearer := bearerOf(header.Get("Authorization"))
+	switch signature, gitlab := header.Get("X-Hub-Signature-256"), header.Get("X-Gitlab-Token"); {
+	case signature != "": // docs.github.com/webhooks, "Validating webhook deliveries"
+		err = github(secret, signature, body)
+	case isBearer: // RFC 6750
+		err = token(secret, bearer)
+	case gitlab != "": // docs.gitlab.com/user/project/integrations/webhooks
+		err = token(secret, gitlab)
+	default:
+		err = errUnsigned
+	}
+	if err != nil {
+		return "", err
+	}
+	return named(header), nil
+}
+
+// standard checks what is signed as Standard Webhooks: name, time and body.
+func standard(secret, name, at, signatures string, body []byte, now time.Time) (string, error) {
+	seconds, err := strconv.ParseInt(at, 10, 64)
+	if err != nil || name == "" || len(name) > maxName {
+		return "", errForm
+	}
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, secretPrefix))
+	if err != nil {
+		return "", fmt.Errorf("decode the secret: %w", err)
+	}
+	mac := hmac.New(sha256.New, key)
+	_, _ = fmt.Fprintf(mac, "%s.%s.", name, at) // never fails
+	_, _ = mac.Write(body)                      // never fails
+	want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	for one := range strings.FieldsSeq(signatures) {
+		if hmac.Equal([]byte(one), []byte(want)) {
+			if off := now.Sub(time.Unix(seconds, 0)).Abs(); off > tolerance {
+				return "", fmt.Errorf("the delivery was signed at a time that is %s away from mine, at most %s are accepted", off.Round(time.Second), tolerance)
+			}
+			return name, nil
+		}
+	}
+	return "", errSignature
+}
+
+// github checks the signature of a body.
+func github(secret, signature string, body []byte) error {
+	sum, err := hex.DecodeString(strings.TrimPrefix(signature, "sha256="))
+	mac := hmac.New(sha256.New, []byte(secret))
+	_, _ = mac.Write(body) // never fails
+	if err != nil || !hmac.Equal(sum, mac.Sum(nil)) {
+		return errSignature
+	}
+	return nil
+}
+
+func bearerOf(authorization string) (string, bool) {
+	kind, token, ok := strings.Cut(authorization, " ")
+	return strings.TrimSpace(token), ok && strings.EqualFold(kind, "Bearer")
+}
+
+func token(secret, got string) error {
+	if subtle.ConstantTimeCompare([]byte(secret), []byte(got)) != 1 {
+		return errToken
+	}
+	return nil
+}
+
+// maxName bounds the name of a delivery, in bytes.
+const maxName = 200
+
+// names are the headers in which senders name a delivery.
+var names = []string{"X-Github-Delivery", "X-Gitea-Delivery", "X-Gitlab-Event-Uuid", "Idempotency-Key", "Webhook-Id"}
+
+// named returns the name of a delivery, the same whenever it is sent again; empty where the
+// sender has none.
+func named(header http.Header) string {
+	for _, name := range names {
+		if value := strings.TrimSpace(header.Get(name)); value != "" && len(value) <= maxName {
+			return value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,65 @@
+package slack
+
+import (
+	"context"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/internal/pace"
+)
+
+// The room of previews. Slack takes 50 chat.update a minute, of all channels together, and
+// tolerates short bursts (docs.slack.dev, rate limits, tier 3). What a preview becomes in the
+// end is one of them, and is kept when it begins.
+const (
+	previewGap   = 1200 * time.Millisecond
+	previewRate  = 0.5
+	previewBurst = 20
+	// beginnings are what is left of the burst for previews that have not begun.
+	beginnings = 5
+)
+
+// previews are a platform's [chats.Previewer].
+type previews struct {
+	platform *Platform
+	room     *pace.Spare
+}
+
+// Room implements [chats.Previewer]. While messages to the channel wait there is none.
+func (v *previews) Room(to chats.Address, id string) time.Duration {
+	if v.platform.api.paces.Busy(request{method: postMessage, place: to.Chat.ID}.key(), request{method: updateMessage}.key()) {
+		return time.Second
+	}
+	if id == "" {
+		return v.room.Take(to.Chat.String(), previewGap, 0)
+	}
+	return v.room.Take(to.Chat.String(), previewGap, beginnings)
+}
+
+// Begin implements [chats.Previewer]. Answers to a command are too few for previews.
+func (v *previews) Begin(ctx context.Context, to chats.Address, show chats.Preview) (string, error) {
+	if err := checkAddress(to); err != nil {
+		return "", err
+	}
+	begun := time.Now()
+	ts, err := v.platform.post(ctx, to, show.Part, show.Part.Text == "")
+	if err != nil {
+		return "", v.platform.sendError(to, err)
+	}
+	v.platform.statuses.answered(to.Chat, begun)
+	v.platform.join(ctx, to.Chat, "")
+	return ts, nil
+}
+
+// Update implements [chats.Previewer].
+func (v *previews) Update(ctx context.Context, to chats.Address, id string, show chats.Preview) error {
+	if err := v.platform.update(ctx, to, id, show.Part, show.Part.Text == ""); err != nil {
+		return v.platform.sendError(to, err)
+	}
+	return nil
+}
+
+// Finish implements [chats.Previewer].
+func (v *previews) Finish(ctx context.Context, to chats.Address, id string, part chats.Part) error {
+	return v.platform.Edit(ctx, to, id, part)
+}

@@ -1,0 +1,51 @@
+package telegram
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"oneclaw/bridge/chats"
+)
+
+// The room of previews, which is what messages leave of the limits that pacer names: edits
+// count like messages, and half of what goes out over all chats is kept for answers.
+const (
+	previewGap      = 1200 * time.Millisecond
+	previewGapGroup = 5 * time.Second
+	previewRate     = 15
+	previewBurst    = 10
+	// beginnings are what is left of the burst for previews that have not begun.
+	beginnings = 5
+)
+
+// Room implements [chats.Previewer]. While messages to the chat wait for flood control there
+// is none.
+func (p *Platform) Room(to chats.Address, id string) time.Duration {
+	if !p.pacer.idle(to.Chat.ID) {
+		return chatGap
+	}
+	gap, leave := previewGap, 0
+	if strings.HasPrefix(to.Chat.ID, "-") {
+		gap = previewGapGroup
+	}
+	if id != "" {
+		leave = beginnings
+	}
+	return p.previews.Take(to.Chat.ID, gap, leave)
+}
+
+// Begin implements [chats.Previewer].
+func (p *Platform) Begin(ctx context.Context, to chats.Address, show chats.Preview) (string, error) {
+	return p.Send(ctx, to, show.Part)
+}
+
+// Update implements [chats.Previewer].
+func (p *Platform) Update(ctx context.Context, to chats.Address, id string, show chats.Preview) error {
+	return p.Edit(ctx, to, id, show.Part)
+}
+
+// Finish implements [chats.Previewer].
+func (p *Platform) Finish(ctx context.Context, to chats.Address, id string, part chats.Part) error {
+	return p.Edit(ctx, to, id, part)
+}

@@ -1,0 +1,273 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"oneclaw/internal/guard"
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/mcp/oauth"
+)
+
+// openAccounts makes what keeps the tokens of people.
+func (c *Client) openAccounts() (err error) {
+	if c.cfg.Accounts.KV == nil {
+		return nil
+	}
+	c.cfg.accounts, err = oauth.New(oauth.Config{
+		KV: c.cfg.Accounts.KV, SecretKey: c.cfg.Accounts.SecretKey, PublicURL: c.cfg.Accounts.PublicURL, LocalURL: c.cfg.Accounts.LocalURL,
+		Server: c.target, Now: c.cfg.Now, Logger: c.cfg.Logger,
+	})
+	return err
+}
+
+// target finds a server to which people sign in.
+func (c *Client) target(name string) (oauth.Server, bool) {
+	s, ok := c.find(name)
+	if !ok || !s.personal() {
+		return oauth.Server{}, false
+	}
+	return s.target(), true
+}
+
+// find returns a server by its name, in whatever case.
+func (c *Client) find(name string) (*server, bool) {
+	servers := c.all()
+	i := slices.IndexFunc(servers, func(s *server) bool { return strings.EqualFold(s.name, name) })
+	if i < 0 {
+		return nil, false
+	}
+	return servers[i], true
+}
+
+// Pages are what browsers are shown during a sign-in, under /mcp/; nil where there are no
+// accounts.
+func (c *Client) Pages() http.Handler {
+	if c.cfg.accounts == nil {
+		return http.NotFoundHandler()
+	}
+	return c.cfg.accounts.Pages()
+}
+
+// learnTime bounds reading the tools after a sign-in.
+const learnTime = 20 * time.Second
+
+// Connect answers /connect for a server in Markdown.
+func (c *Client) Connect(ctx context.Context, name string, role toolgroups.Role, req oauth.Request) (string, error) {
+	s, ok := c.find(name)
+	switch {
+	case !ok:
+		return "", fmt.Errorf("mcp: there is no server %q", name)
+	case role < s.role:
+		return fmt.Sprintf("Sorry, %s is not for everybody here: ask an administrator.", s.name), nil
+	case !s.personal():
+		return fmt.Sprintf("%s needs no account of yours: it is used with the one that it was set up with, if any.", s.name), nil
+	case c.cfg.accounts == nil:
+		return fmt.Sprintf("Accounts at %s cannot be connected here.", s.name), nil
+	}
+	text, done, err := c.cfg.accounts.Connect(ctx, s.target(), req)
+	if err != nil || !done {
+		return text, err
+	}
+	s.people.leave(req.User) // What was connected before has no part in this.
+	ctx, cancel := context.WithTimeout(ctx, learnTime)
+	defer cancel()
+	if err := s.meet(ctx, req.User); err != nil {
+		return text + "\n\nBut its tools cannot be read yet: " + s.callError("list", err).Error(), nil
+	}
+	return fmt.Sprintf("%s It has %d tools.", text, s.status().Tools), nil
+}
+
+// Disconnect answers /disconnect for a server in Markdown, also for one that is no longer
+// there.
+func (c *Client) Disconnect(ctx context.Context, name, user string) (string, error) {
+	if c.cfg.accounts == nil {
+		return fmt.Sprintf("You have no account connected at %s.", name), nil
+	}
+	s, ok := c.find(name)
+	if !ok {
+		return c.cfg.accounts.Disconnect(ctx, c.gone(name), user)
+	}
+	defer s.people.leave(user)
+	return c.cfg.accounts.Disconnect(ctx, oauth.Server{Name: s.name, HTTP: cmp.Or(s.signIn, c.gone(name).HTTP)}, user)
+}
+
+// gone is a server that is no longer there, at whose sign-in consents are withdrawn.
+func (c *Client) gone(name string) oauth.Server {
+	return oauth.Server{Name: name, HTTP: guard.NewClient(guard.Config{AllowPrivate: c.cfg.AllowPrivate, Resolver: c.cfg.Resolver})}
+}
+
+// Forget withdraws and deletes what people connected at a server. It returns how many did.
+func (c *Client) Forget(ctx context.Context, name string) (int, error) {
+	if c.cfg.accounts == nil {
+		return 0, nil
+	}
+	target := c.gone(name)
+	if s, ok := c.find(name); ok && s.signIn != nil {
+		target = s.target()
+	}
+	return c.cfg.accounts.Forget(ctx, target)
+}
+
+// ValidName reports whether a server can have the name.
+func ValidName(name string) bool { return serverName.MatchString(name) }
+
+// Check contacts a server now and says in Markdown how it is, for an administrator.
+func (c *Client) Check(ctx context.Context, name, user string) (string, error) {
+	s, ok := c.find(name)
+	if !ok {
+		return "", fmt.Errorf("mcp: there is no server %q", name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, learnTime)
+	defer cancel()
+	err := s.meet(ctx, user)
+	var known *toolgroups.Error
+	switch {
+	case err == nil:
+		return fmt.Sprintf("%s works: it has %d tools.", s.name, s.status().Tools), nil
+	case s.personal() && errors.As(err, &known) && known.Code == oauth.CodeNotConnected:
+		wants, err := oauth.Wants(ctx, s.target())
+		if err != nil {
+			return fmt.Sprintf("%s does not work: %s.", s.name, err), nil
+		}
+		if !wants {
+			return fmt.Sprintf("%s can be reached, but asks nobody to sign in, though it is set up so.", s.name), nil
+		}
+		return fmt.Sprintf("%s can be reached and asks people to sign in. You have no account connected there: `/connect %s`.", s.name, s.name), nil
+	}
+	return s.callError("list", err).Error(), nil
+}
+
+// Has reports whether there is a server of that name.
+func (c *Client) Has(name string) bool {
+	_, ok := c.find(name)
+	return ok
+}
+
+// Try makes a server as [Client.Add] would, without keeping it: it asks whether people
+// have to sign in, and else reads the tools. The error is for the administrator.
+func (c *Client) Try(ctx context.Context, name string, cfg Server) (Server, int, error) {
+	if err := c.fits(name, cfg); err != nil {
+		return cfg, 0, err
+	}
+	cfg.added = true
+	family := c.cfg
+	family.DataDir, family.Changed = "", nil
+	s, err := newServer(family, name, cfg)
+	if err != nil {
+		return cfg, 0, err
+	}
+	defer s.close()
+	ctx, cancel := context.WithTimeout(ctx, learnTime)
+	defer cancel()
+	if cfg.Auth == "" {
+		wants, err := oauth.Wants(ctx, oauth.Server{Name: name, URL: cfg.URL, HTTP: signInClient(family.AllowPrivate, family)})
+		if err != nil {
+			return cfg, 0, err
+		}
+		if wants {
+			cfg.Auth = AuthOAuth
+		}
+	}
+	if cfg.Auth == AuthOAuth {
+		return cfg, 0, nil // Its tools are for those who have signed in.
+	}
+	if err := s.meet(ctx, ""); err != nil {
+		return cfg, 0, s.callError("list", err)
+	}
+	st := s.status()
+	if st.Tools == 0 {
+		return cfg, 0, errors.New("it lists no tool that can be used")
+	}
+	return cfg, st.Tools, nil
+}
+
+// fits checks a server that is to be added. Its tools must not take the names of others'.
+func (c *Client) fits(name string, cfg Server) error {
+	if !serverName.MatchString(name) {
+		return errors.New("the name has letters, digits, - and _, at most 32, and begins with a letter")
+	}
+	if cfg.Command != "" || len(cfg.Headers) > 0 || cfg.ClientSecret != "" || cfg.AllowPrivate {
+		return errors.New("only an address can be added in a chat; what needs more stands in the settings")
+	}
+	if faults := cfg.faults(); len(faults) > 0 {
+		return errors.Join(faults...)
+	}
+	lower := strings.ToLower(name)
+	for _, s := range c.all() {
+		other := strings.ToLower(s.name)
+		if other == lower || strings.HasPrefix(other, lower+"_") || strings.HasPrefix(lower, other+"_") {
+			return fmt.Errorf("the name is too close to that of the server %s", s.name)
+		}
+	}
+	if slices.ContainsFunc(c.cfg.Taken, func(taken string) bool { return taken == GroupPrefix+name || taken == name+"_connect" }) {
+		return errors.New("the name is taken by a tool")
+	}
+	return nil
+}
+
+// Added makes the servers that were added in chats those of the argument, beside those of
+// the configuration. What is left out, and why, is in the error; the rest is there.
+func (c *Client) Added(servers map[string]Server) error {
+	c.adding.Lock()
+	defer c.adding.Unlock()
+	if c.closed {
+		return errClosed
+	}
+	c.mu.Lock()
+	var errs []error
+	var now, old []*server
+	kept := map[string]bool{}
+	for _, s := range c.servers {
+		want, ok := servers[s.name]
+		want.added = true
+		if s.cfg.added && (!ok || !reflect.DeepEqual(withDefaults(want), s.cfg)) {
+			old = append(old, s)
+			continue
+		}
+		kept[s.name] = s.cfg.added
+		now = append(now, s)
+	}
+	c.servers = now
+	c.mu.Unlock()
+	changed := len(old) > 0
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		if kept[name] {
+			continue
+		}
+		s, err := c.make(name, servers[name])
+		if err != nil {
+			errs = append(errs, fmt.Errorf("server %q: %w", name, err))
+			continue
+		}
+		now, changed = append(slices.Clone(now), s), true
+		slices.SortFunc(now, func(a, b *server) int { return strings.Compare(a.name, b.name) })
+		c.mu.Lock()
+		c.servers = now
+		c.mu.Unlock()
+	}
+	for _, s := range old {
+		c.closing.Go(s.close)
+	}
+	if changed && c.cfg.Changed != nil {
+		c.cfg.Changed()
+	}
+	return errors.Join(errs...)
+}
+
+// make makes a server that was added in a chat.
+func (c *Client) make(name string, cfg Server) (*server, error) {
+	if err := c.fits(name, cfg); err != nil {
+		return nil, err
+	}
+	cfg.added = true
+	return newServer(c.cfg, name, cfg)
+}

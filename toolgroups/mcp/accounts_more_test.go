@@ -1,0 +1,301 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	emulator "oneclaw/internal/emulator/mcp"
+	"oneclaw/storage"
+	"oneclaw/toolgroups/mcp"
+	"oneclaw/toolgroups/mcp/oauth"
+)
+
+// Where the server points after consent was given is no matter for the tokens there are,
+// and is shown before new ones are asked for.
+func theIssuerChanges(t *testing.T, em *emulator.Server) {
+	d := openDesk(t, em, nil, nil)
+	d.connect(t, ada, emulator.Ada)
+	var reached atomic.Int64
+	var other *httptest.Server
+	other = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/.well-known/oauth-authorization-server" && r.URL.Path != "/register" {
+			reached.Add(1)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"issuer": other.URL, "authorization_endpoint": other.URL + "/a", "token_endpoint": other.URL + "/t", "client_id": "c",
+			"registration_endpoint": other.URL + "/register", "code_challenge_methods_supported": []string{"S256"},
+		})
+	}))
+	t.Cleanup(other.Close)
+	em.Lie(emulator.Lies{Resource: func(said map[string]any) { said["authorization_servers"] = []string{other.URL} }})
+	d.offset.Add(int64(10 * time.Minute))
+	d.is(t, ada, emulator.Ada)
+	said(t, d.send(t, ada, "again"), "was at `"+em.Issuer+"` before and is at `"+other.URL+"` now")
+	d.is(t, ada, emulator.Ada)
+	if text, err := d.c.Disconnect(t.Context(), "notes", ada); err != nil || !strings.Contains(text, "withdrawn") {
+		t.Errorf("%q, %v", text, err)
+	}
+	if n := reached.Load(); n != 0 {
+		t.Errorf("the other issuer got %d requests", n)
+	}
+	// An answer that says it comes from elsewhere, or does not say where from.
+	for _, issuer := range []string{other.URL, "-"} {
+		em.Lie(emulator.Lies{Issuer: issuer})
+		start := part(t, linkPattern, d.send(t, ada, ""))
+		before := em.Count("token")
+		_, body := d.visit(t, d.consent(t, start, emulator.Ada))
+		said(t, body, "from another sign-in")
+		if em.Count("token") != before {
+			t.Error("the code was sent")
+		}
+	}
+	// It calls itself something else than what the server calls it.
+	em.Lie(emulator.Lies{Metadata: func(said map[string]any) { said["issuer"] = other.URL }})
+	said(t, d.send(t, ada, ""), "cannot be trusted", "nothing was connected")
+}
+
+// Tokens do not follow a name to another address.
+func theAddressChanges(t *testing.T, em *emulator.Server) {
+	d := openDesk(t, em, nil, nil)
+	d.connect(t, ada, emulator.Ada)
+	start := part(t, linkPattern, d.send(t, grace, ""))
+	proof := d.proof(t, d.consent(t, start, emulator.Grace))
+	var tokens atomic.Int64
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			tokens.Add(1)
+		}
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(other.Close)
+	moved := openDesk(t, em, d.cfg.Accounts.KV, func(_ *mcp.Config, s *mcp.Server) { s.URL = other.URL + "/mcp" })
+	moved.refuses(t, ada, oauth.CodeNotConnected, "has not connected")
+	said(t, moved.send(t, grace, proof), "not known")
+	moved.refuses(t, grace, oauth.CodeNotConnected, "has not connected")
+	if tokens.Load() != 0 {
+		t.Error("the other address got a token")
+	}
+	d.is(t, ada, emulator.Ada)
+}
+
+func aPermissionIsMissing(t *testing.T, em *emulator.Server) {
+	d := openDesk(t, em, nil, nil)
+	d.connect(t, ada, emulator.Ada)
+	em.Lie(emulator.Lies{Lacks: "profile phone"})
+	d.refuses(t, ada, "permission_denied", "has not granted notes the permission `profile phone`")
+	em.Lie(emulator.Lies{})
+	d.is(t, ada, emulator.Ada)
+	_, body := d.visit(t, part(t, linkPattern, d.send(t, ada, "")))
+	if got := param(t, part(t, nextPattern, body), "scope"); got != "openid email profile phone offline_access" {
+		t.Errorf("the link asks for %q", got)
+	}
+}
+
+func theSignInIsOutOfOrder(t *testing.T, em *emulator.Server) {
+	d := openDesk(t, em, nil, nil)
+	d.connect(t, ada, emulator.Ada)
+	d.offset.Add(int64(10 * time.Minute))
+	em.Lie(emulator.Lies{Down: true})
+	d.refuses(t, ada, oauth.CodeSignIn, "stays connected")
+	em.Lie(emulator.Lies{Refuse: true})
+	d.refuses(t, ada, oauth.CodeNotConnected, "does not take the user's sign-in any more")
+	em.Lie(emulator.Lies{}) // Nobody waits for a pause: no fault of the server was noted.
+	d.is(t, ada, emulator.Ada)
+}
+
+// Two replicas fetch one new token: a token that lasts is good for one.
+func replicasShareAToken(t *testing.T, em *emulator.Server) {
+	one := openDesk(t, em, nil, nil)
+	one.connect(t, ada, emulator.Ada)
+	two := openDesk(t, em, one.cfg.Accounts.KV, nil)
+	if _, fault := two.run(t, t.Context(), ada); fault != nil {
+		t.Errorf("%+v", fault)
+	}
+	one.offset.Add(int64(10 * time.Minute))
+	two.offset.Add(int64(10 * time.Minute))
+	before := em.Count("token")
+	var wg sync.WaitGroup
+	for _, d := range []*desk{one, two} {
+		for range 3 {
+			wg.Go(func() { d.is(t, ada, emulator.Ada) })
+		}
+	}
+	wg.Wait()
+	if n := em.Count("token") - before; n != 1 {
+		t.Errorf("%d new tokens", n)
+	}
+	// What one disconnects the other cannot use.
+	_, err := one.c.Disconnect(t.Context(), "notes", ada)
+	must(t, err)
+	two.refuses(t, ada, oauth.CodeNotConnected, "has not connected")
+}
+
+// failing is a store that refuses to delete sign-ins for a while.
+type failing struct {
+	storage.KV
+	broken atomic.Bool
+}
+
+func (f *failing) Delete(ctx context.Context, key string, rev storage.Revision) error {
+	if f.broken.Load() && strings.HasPrefix(key, "mcp/pending/") {
+		return errors.New("the disk is gone")
+	}
+	return f.KV.Delete(ctx, key, rev)
+}
+
+func aCrashAfterTheTokens(t *testing.T, em *emulator.Server) {
+	kv := &failing{}
+	d := openDesk(t, em, nil, func(cfg *mcp.Config, _ *mcp.Server) {
+		kv.KV = cfg.Accounts.KV
+		cfg.Accounts.KV = kv
+	})
+	proof := d.proof(t, d.consent(t, part(t, linkPattern, d.send(t, ada, "")), emulator.Ada))
+	kv.broken.Store(true)
+	_, err := d.c.Connect(t.Context(), "notes", 1, oauth.Request{User: ada, Chat: ada, Direct: true, Args: proof})
+	if err == nil {
+		t.Fatal("it says that it worked")
+	}
+	kv.broken.Store(false)
+	d.offset.Add(int64(8 * time.Minute)) // A new token is needed by now.
+	_, _ = d.run(t, t.Context(), ada)
+	said(t, d.send(t, ada, proof), "is connected") // The command runs again after a crash.
+	d.is(t, ada, emulator.Ada)
+}
+
+func noPagesOfItsOwn(t *testing.T, em *emulator.Server) {
+	d := openDesk(t, em, nil, func(cfg *mcp.Config, _ *mcp.Server) { cfg.Accounts.PublicURL = "" })
+	said(t, d.sendIn(t, ada, "telegram:-5", ""), "direct chat")
+	consent := func(user, person string) string {
+		back, err := em.Consent(t.Context(), part(t, linkPattern, d.send(t, user, "")), person)
+		must(t, err)
+		return back
+	}
+	hers, his := consent(ada, emulator.Ada), consent(grace, emulator.Grace)
+	if !strings.HasPrefix(hers, "http://127.0.0.1:8787/mcp/callback/notes?") {
+		t.Errorf("the browser ends on %s", hers)
+	}
+	said(t, d.send(t, ada, his), "not known")
+	said(t, d.send(t, ada, strings.Replace(hers, "/notes", "/other", 1)), "whole address")
+	said(t, d.send(t, ada, changed(t, hers, "state", "")), "not known")
+	said(t, d.send(t, ada, "<"+hers+">"), "is connected")
+	said(t, d.send(t, ada, hers), "not known")
+	d.is(t, ada, emulator.Ada)
+	d.refuses(t, grace, oauth.CodeNotConnected, "has not connected")
+}
+
+// The bot is one client for all people, and registers where it is let.
+func clients(t *testing.T, em *emulator.Server) {
+	d := openDesk(t, em, nil, nil)
+	confidential := func(said map[string]any) {
+		said["token_endpoint_auth_methods_supported"] = []string{"client_secret_basic"}
+	}
+	em.Lie(emulator.Lies{Metadata: confidential})
+	before := em.Count("register")
+	d.connect(t, ada, emulator.Ada)
+	d.connect(t, grace, emulator.Grace)
+	if n := em.Count("register") - before; n != 1 {
+		t.Errorf("%d clients were registered", n)
+	}
+	d.offset.Add(int64(10 * time.Minute))
+	d.is(t, ada, emulator.Ada)
+	text, err := d.c.Disconnect(t.Context(), "notes", ada)
+	must(t, err)
+	said(t, text, "is withdrawn")
+	id := param(t, func() string {
+		_, body := d.visit(t, part(t, linkPattern, d.send(t, ada, "")))
+		return part(t, nextPattern, body)
+	}(), "client_id")
+	// One that was registered by hand.
+	byHand := openDesk(t, em, nil, func(cfg *mcp.Config, s *mcp.Server) {
+		cfg.LookupEnv = func(string) (string, bool) { return "secret of " + id, true }
+		s.ClientID, s.ClientSecret, s.Scopes = id, "${NOTES_SECRET}", []string{"openid"}
+	})
+	em.Lie(emulator.Lies{Metadata: confidential})
+	before = em.Count("register")
+	byHand.connect(t, ada, emulator.Ada)
+	if em.Count("register") != before {
+		t.Error("a client was registered beside the one of the settings")
+	}
+	// A description at an address of the bot, where the sign-in reads those.
+	em.Lie(emulator.Lies{Metadata: func(said map[string]any) { said["client_id_metadata_document_supported"] = true }})
+	_, body := d.visit(t, part(t, linkPattern, d.send(t, ada, "")))
+	document := param(t, part(t, nextPattern, body), "client_id")
+	status, about := d.visit(t, document)
+	if document != publicURL+"/mcp/client/notes" || status != http.StatusOK {
+		t.Errorf("the client is %s, %d", document, status)
+	}
+	said(t, about, `"client_id":"`+document+`"`, publicURL+"/mcp/callback/notes")
+	// None of all that.
+	fresh := openDesk(t, em, nil, nil)
+	em.Lie(emulator.Lies{Metadata: func(said map[string]any) { delete(said, "registration_endpoint") }})
+	said(t, fresh.send(t, ada, ""), "client_id", publicURL+"/mcp/callback/notes")
+}
+
+func metadataThatIsNoGood(t *testing.T, em *emulator.Server) {
+	d := openDesk(t, em, nil, nil)
+	for name, c := range map[string]struct {
+		lies emulator.Lies
+		want string
+	}{
+		"no PKCE":      {emulator.Lies{Metadata: func(m map[string]any) { m["code_challenge_methods_supported"] = []string{"plain"} }}, "PKCE"},
+		"a script":     {emulator.Lies{Metadata: func(m map[string]any) { m["authorization_endpoint"] = "javascript:alert(1)" }}, "cannot be trusted"},
+		"in the clear": {emulator.Lies{Metadata: func(m map[string]any) { m["token_endpoint"] = "http://notes.example/token" }}, "cannot be trusted"},
+		"inside":       {emulator.Lies{Resource: func(m map[string]any) { m["authorization_servers"] = []string{"https://10.0.0.1"} }}, "does not say how it works"},
+		"nobody":       {emulator.Lies{Resource: func(m map[string]any) { m["authorization_servers"] = []string{} }}, "names no place"},
+		"another":      {emulator.Lies{Resource: func(m map[string]any) { m["resource"] = "https://bank.example/mcp" }}, "does not say how it works"},
+		"open":         {emulator.Lies{Open: true}, "does not ask anybody to sign in"},
+		"no client":    {emulator.Lies{Metadata: func(m map[string]any) { m["registration_endpoint"] = em.Issuer + "/nowhere" }}, "does not take this bot as a client"},
+	} {
+		em.Lie(c.lies)
+		if text := d.send(t, ada, ""); !strings.Contains(text, c.want) || strings.Contains(text, "](") {
+			t.Errorf("%s: %q, want %q", name, text, c.want)
+		}
+	}
+	em.Lie(emulator.Lies{})
+	d.connect(t, ada, emulator.Ada)
+}
+
+func aServerIsAddedAndLeaves(t *testing.T, em *emulator.Server) {
+	changes := atomic.Int64{}
+	d := openDesk(t, em, nil, func(cfg *mcp.Config, _ *mcp.Server) {
+		cfg.Changed = func() { changes.Add(1) }
+	})
+	// An administrator's address reaches what the operator lets it reach, and this is inside.
+	if _, _, err := d.c.Try(t.Context(), "more", mcp.Server{URL: em.URL}); err == nil || !strings.Contains(err.Error(), "internal or reserved") {
+		t.Errorf("an address inside: %v", err)
+	}
+	for name, want := range map[string]string{"notes": "too close", "NOTES_x": "too close", "9": "begins with a letter"} {
+		if _, _, err := d.c.Try(t.Context(), name, mcp.Server{URL: "https://notes.example/mcp"}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, _, err := d.c.Try(t.Context(), "sh", mcp.Server{Command: "sh"}); err == nil || !strings.Contains(err.Error(), "only an address") {
+		t.Errorf("a program: %v", err)
+	}
+	before := changes.Load()
+	more := map[string]mcp.Server{"more": {URL: "https://more.example/mcp", Role: "admin"}}
+	for range 2 {
+		must(t, d.c.Added(more))
+	}
+	if n := changes.Load() - before; n != 1 || !d.c.Has("more") || len(d.c.Groups()) != 2 {
+		t.Errorf("%d changes, groups %d", n, len(d.c.Groups()))
+	}
+	if text, err := d.c.Connect(t.Context(), "more", 1, oauth.Request{}); err != nil || !strings.Contains(text, "not for everybody") {
+		t.Errorf("%q, %v", text, err)
+	}
+	if err := d.c.Added(map[string]mcp.Server{"notes": {URL: "https://evil.example/mcp"}}); err == nil || d.c.Has("more") {
+		t.Errorf("the place of one from the settings was taken: %v", err)
+	}
+	if st := d.c.Status(); len(st) != 1 || st[0].Server.URL != em.URL {
+		t.Errorf("%+v", st)
+	}
+}

@@ -1,0 +1,163 @@
+package oauth
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"golang.org/x/oauth2"
+)
+
+// client is what the bot is at an authorisation server.
+type client struct {
+	ID     string `json:"id"`
+	Secret string `json:"secret,omitempty"`
+	// Method is how it says so at the token endpoint.
+	Method string `json:"method,omitempty"`
+}
+
+// Methods of a client to say who it is (RFC 7591, section 2).
+const (
+	methodNone  = "none"
+	methodPost  = "client_secret_post"
+	methodBasic = "client_secret_basic"
+)
+
+func (c client) style() oauth2.AuthStyle {
+	if c.Method == methodBasic {
+		return oauth2.AuthStyleInHeader
+	}
+	return oauth2.AuthStyleInParams
+}
+
+// registration is a client that was registered for a server, with what it is good for.
+type registration struct {
+	client
+	Issuer   string    `json:"issuer"`
+	Redirect string    `json:"redirect"`
+	Expires  time.Time `json:"expires,omitzero"`
+}
+
+// found is what a server and its authorisation server say about the sign-in.
+type found struct {
+	resource string
+	scopes   []string
+	meta     *oauthex.AuthServerMeta
+}
+
+// probe is a question that a server answers to those alone who have signed in.
+const probe = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+
+// Wants asks a server whether it wants people to sign in.
+func Wants(ctx context.Context, s Server) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	_, wants, err := challenge(ctx, s)
+	return wants, err
+}
+
+// challenge returns what a server says to somebody who has not signed in.
+func challenge(ctx context.Context, s Server) (said []oauthex.Challenge, wants bool, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, strings.NewReader(probe))
+	if err != nil {
+		return nil, false, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	resp, err := s.HTTP.Do(req)
+	if err != nil {
+		return nil, false, mistakef("%s cannot be reached: %s; try again later", s.Name, plain(err))
+	}
+	defer func() { _ = resp.Body.Close() }()
+	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
+	if resp.StatusCode != http.StatusUnauthorized {
+		return nil, false, nil
+	}
+	said, err = oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate"))
+	if err != nil {
+		return nil, true, nil // What cannot be read says nothing; the well-known addresses are left.
+	}
+	return said, true, nil
+}
+
+// discover finds out where people sign in (RFC 9728, then RFC 8414 or OpenID Connect).
+func discover(ctx context.Context, s Server) (found, error) {
+	said, wants, err := challenge(ctx, s)
+	if err != nil {
+		return found{}, err
+	}
+	if !wants {
+		return found{}, mistakef("%s does not ask anybody to sign in, so there is nothing to connect", s.Name)
+	}
+	issuer, f, err := resource(ctx, s, said)
+	if err != nil {
+		return found{}, err
+	}
+	f.meta, err = auth.GetAuthServerMetadata(ctx, issuer, s.HTTP)
+	switch {
+	case err != nil:
+		return found{}, mistakef("the sign-in of %s cannot be trusted or reached: %s; nothing was connected", s.Name, plain(err))
+	case f.meta == nil:
+		return found{}, mistakef("the sign-in of %s at %s does not say how it works, so it cannot be used", s.Name, quoted(issuer))
+	case !slices.Contains(f.meta.CodeChallengeMethodsSupported, "S256"):
+		return found{}, mistakef("the sign-in of %s does not protect its codes (PKCE with S256), so it is not used", s.Name)
+	case f.meta.AuthorizationEndpoint == "" || f.meta.TokenEndpoint == "":
+		return found{}, mistakef("the sign-in of %s at %s is not complete, so it cannot be used", s.Name, quoted(issuer))
+	}
+	return f, nil
+}
+
+// resource reads what the server says about itself. One that says nothing is its own
+// authorisation server, as the first version of the specification has it.
+func resource(ctx context.Context, s Server, said []oauthex.Challenge) (issuer string, f found, err error) {
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		return "", found{}, err
+	}
+	origin := (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
+	f = found{resource: s.URL, scopes: slices.Clone(s.Scopes)}
+	type place struct{ metadata, resource string }
+	places := []place{
+		{origin + "/.well-known/oauth-protected-resource" + strings.TrimRight(u.EscapedPath(), "/"), s.URL},
+		{origin + "/.well-known/oauth-protected-resource", origin},
+	}
+	var asked []string
+	for _, c := range said {
+		if named := c.Params["resource_metadata"]; named != "" {
+			places = append([]place{{named, s.URL}}, places...)
+		}
+		if c.Scheme == "bearer" {
+			asked = append(asked, strings.Fields(c.Params["scope"])...)
+		}
+	}
+	var last error
+	for _, p := range places {
+		meta, err := oauthex.GetProtectedResourceMetadata(ctx, p.metadata, p.resource, s.HTTP)
+		if err != nil {
+			last = cmp.Or(last, err)
+			continue
+		}
+		if len(meta.AuthorizationServers) == 0 {
+			return "", found{}, mistakef("%s names no place to sign in, so it cannot be connected", s.Name)
+		}
+		f.resource = meta.Resource
+		if len(f.scopes) == 0 {
+			f.scopes = asked
+		}
+		if len(f.scopes) == 0 {
+			f.scopes = meta.ScopesSupported
+		}
+		return meta.AuthorizationServers[0], f, nil
+	}
+	if ctx.Err() != nil {
+		return "", found{}, mistakef("the sign-in of %s cannot be reached: %s; try again later", s.Name, plain(last))
+	}
+	return origin, f, nil
+}

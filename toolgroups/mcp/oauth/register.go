@@ -1,0 +1,144 @@
+package oauth
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"oneclaw/storage"
+)
+
+// clientName is what consent pages call the bot.
+const clientName = "OneClaw"
+
+// redirect is where the browser comes back to. Each server has an address of its own: so
+// no authorisation server can pass a code of another off as its own.
+func (a *Accounts) redirect(s Server) string {
+	return cmp.Or(a.cfg.PublicURL, a.cfg.LocalURL) + CallbackPath + s.Name
+}
+
+// document is the address at which the bot describes itself as a client.
+func (a *Accounts) document(s Server) string { return a.cfg.PublicURL + ClientPath + s.Name }
+
+// clientOf finds out what the bot is at an authorisation server: what the settings say,
+// else the address of its description, else what it was registered as, now or before.
+func (a *Accounts) clientOf(ctx context.Context, s Server, meta *oauthex.AuthServerMeta) (client, error) {
+	methods := meta.TokenEndpointAuthMethodsSupported
+	if s.ClientID != "" {
+		return client{ID: s.ClientID, Secret: s.ClientSecret, Method: method(methods, s.ClientSecret != "")}, nil
+	}
+	if meta.ClientIDMetadataDocumentSupported && strings.HasPrefix(a.cfg.PublicURL, "https://") {
+		return client{ID: a.document(s), Method: methodNone}, nil
+	}
+	key := clientPrefix + s.Name
+	for {
+		var known registration
+		rev, err := a.get(ctx, key, &known)
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+			rev = storage.Absent
+		case err != nil && rev == 0:
+			return client{}, err
+		case err == nil && a.serves(known, s, meta.Issuer):
+			return known.client, nil
+		}
+		fresh, err := a.register(ctx, s, meta)
+		if err != nil {
+			return client{}, err
+		}
+		_, err = a.put(ctx, key, fresh, rev)
+		if errors.Is(err, storage.ErrConflict) {
+			continue // Somebody was faster, and one client is enough.
+		}
+		return fresh.client, err
+	}
+}
+
+// serves reports whether a client that was registered before is good for a new link.
+func (a *Accounts) serves(known registration, s Server, issuer string) bool {
+	return known.Issuer == issuer && known.Redirect == a.redirect(s) &&
+		(known.Expires.IsZero() || a.cfg.Now().Add(early).Before(known.Expires))
+}
+
+// method chooses how the client says who it is. A server that names none knows the basic one.
+func method(supported []string, secret bool) string {
+	if !secret {
+		return methodNone
+	}
+	if slices.Contains(supported, methodPost) && !slices.Contains(supported, methodBasic) {
+		return methodPost
+	}
+	return methodBasic
+}
+
+// register makes a client at the authorisation server (RFC 7591).
+func (a *Accounts) register(ctx context.Context, s Server, meta *oauthex.AuthServerMeta) (registration, error) {
+	if meta.RegistrationEndpoint == "" {
+		return registration{}, mistakef("the sign-in of %s takes no new clients by itself: the operator of this bot has to register one there, "+
+			"with the address %s, and to set client_id for the server", s.Name, a.redirect(s))
+	}
+	wanted := methodNone
+	if supported := meta.TokenEndpointAuthMethodsSupported; !slices.Contains(supported, methodNone) {
+		wanted = method(supported, true)
+	}
+	answer, err := oauthex.RegisterClient(ctx, meta.RegistrationEndpoint, &oauthex.ClientRegistrationMetadata{
+		ClientName: clientName, ClientURI: a.cfg.PublicURL, RedirectURIs: []string{a.redirect(s)},
+		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
+		TokenEndpointAuthMethod: wanted, ApplicationType: kind(a.redirect(s)),
+	}, s.HTTP)
+	if err != nil {
+		a.cfg.Logger.Warn("client not registered at the sign-in of an MCP server", "server", s.Name, "err", plain(err))
+		if refused, ok := errors.AsType[*oauthex.ClientRegistrationError](err); ok {
+			return registration{}, mistakef("the sign-in of %s does not take this bot as a client (%s); nothing was connected", s.Name, quoted(refused.ErrorCode))
+		}
+		return registration{}, mistakef("the sign-in of %s does not take this bot as a client at the moment; nothing was connected", s.Name)
+	}
+	got := client{ID: answer.ClientID, Secret: answer.ClientSecret, Method: cmp.Or(answer.TokenEndpointAuthMethod, wanted)}
+	if got.Secret == "" {
+		got.Method = methodNone
+	}
+	return registration{client: got, Issuer: meta.Issuer, Redirect: a.redirect(s), Expires: answer.ClientSecretExpiresAt}, nil
+}
+
+// kind is that of a client by the address it comes back to.
+func kind(redirect string) string {
+	if u, err := url.Parse(redirect); err == nil && (u.Hostname() == "localhost" || strings.HasPrefix(u.Hostname(), "127.")) {
+		return "native"
+	}
+	return "web"
+}
+
+// describe answers who asks what the bot is as a client of a server.
+func (a *Accounts) describe(w http.ResponseWriter, r *http.Request) {
+	s, ok := a.cfg.Server(r.PathValue("server"))
+	if !ok || a.cfg.PublicURL == "" {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{ // Whoever has gone away asks again.
+		"client_id": a.document(s), "client_name": clientName, "client_uri": a.cfg.PublicURL,
+		"redirect_uris": []string{a.redirect(s)}, "grant_types": []string{"authorization_code", "refresh_token"},
+		"response_types": []string{"code"}, "token_endpoint_auth_method": methodNone, "application_type": kind(a.redirect(s)),
+	})
+}
+
+// unregister forgets a client that its authorisation server does not know any more.
+func (a *Accounts) unregister(ctx context.Context, s Server, id string) {
+	key := clientPrefix + s.Name
+	var known registration
+	rev, err := a.get(ctx, key, &known)
+	if err == nil && known.ID == id {
+		err = a.cfg.KV.Delete(ctx, key, rev)
+	}
+	if err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, storage.ErrConflict) {
+		a.cfg.Logger.Warn("unknown client of an MCP server not forgotten", "server", s.Name, "err", err)
+	}
+}

@@ -1,0 +1,280 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+
+	"oneclaw/internal/retry"
+	"oneclaw/internal/seal"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+const (
+	// busyTime is how long others wait for whoever fetches a new token.
+	busyTime = requestTime + 10*time.Second
+	// look is how often they look whether it is there.
+	look = 200 * time.Millisecond
+	// maxRenewals is how many new tokens a call tries.
+	maxRenewals = 3
+)
+
+// Token returns a token of a person for a server, a new one if need be. rejected is one
+// that the server did not take.
+func (a *Accounts) Token(ctx context.Context, s Server, user, rejected string) (string, error) {
+	if user == "" {
+		return "", toolgroups.Errorf(CodeNotConnected, "It is not known who asks, so no account at %s can be used.", s.Name)
+	}
+	unlock, err := a.locks.Acquire(ctx, of(s.Name, user))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	yet, renewals := early, 0
+	for {
+		now, rev, err := a.load(ctx, s, user)
+		switch {
+		case errors.Is(err, storage.ErrNotFound), errors.Is(err, seal.ErrUnreadable):
+			return "", notConnected(s)
+		case err != nil:
+			return "", fmt.Errorf("read the connection to %s: %w", s.Name, err)
+		case !now.Lost && now.valid(a.cfg.Now(), rejected, yet):
+			return now.Access, nil
+		case now.Lost, now.Refresh == "":
+			return "", ended(s)
+		case renewals == maxRenewals:
+			return "", unavailable(s)
+		}
+		if now.awaits(a.cfg.Now()) {
+			// Another process fetches one. Two would be taken for a theft.
+			if err := retry.Wait(ctx, look); err != nil {
+				return "", err
+			}
+			continue
+		}
+		if err := a.renew(ctx, s, user, now, rev); err != nil {
+			return "", err
+		}
+		yet = 0 // One that has just been fetched is as good as they get.
+		renewals++
+	}
+}
+
+// renew claims the refresh of a token and makes it, to the end whoever waits for it: what
+// was fetched and not kept is a connection lost.
+func (a *Accounts) renew(ctx context.Context, s Server, user string, now account, rev storage.Revision) error {
+	key := accountPrefix + of(s.Name, user)
+	claimed := now
+	claimed.Busy = a.cfg.Now().Add(busyTime)
+	rev, err := a.put(ctx, key, claimed, rev)
+	if errors.Is(err, storage.ErrConflict) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("store the connection to %s: %w", s.Name, err)
+	}
+	ctx = context.WithoutCancel(ctx)
+	asking, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	fresh, fault := a.refresh(asking, s, now)
+	fresh.Busy = time.Time{}
+	ctx, stop := context.WithTimeout(ctx, requestTime)
+	defer stop()
+	for {
+		_, err = a.put(ctx, key, fresh, rev)
+		if !errors.Is(err, storage.ErrConflict) {
+			break
+		}
+		var present account
+		if rev, err = a.get(ctx, key, &present); err != nil || present.Refresh != now.Refresh {
+			// It was disconnected or connected anew meanwhile, and that stays.
+			if fault == nil {
+				a.revoke(ctx, s, fresh)
+			}
+			return nil
+		}
+		fresh.Wanted = present.Wanted
+	}
+	if err != nil && fault == nil {
+		return fmt.Errorf("store the connection to %s: %w", s.Name, err)
+	}
+	if err != nil {
+		a.cfg.Logger.Warn("connection to an MCP server not stored", "server", s.Name, "err", err)
+	}
+	return fault
+}
+
+// refresh returns the account with a new token, or as it is to be kept with what the
+// model is told.
+func (a *Accounts) refresh(ctx context.Context, s Server, now account) (account, error) {
+	// The library's own refresh cannot name the resource, which the specification wants.
+	cfg := clientcredentials.Config{
+		ClientID: now.Client.ID, ClientSecret: now.Client.Secret, TokenURL: now.TokenURL, AuthStyle: now.Client.style(),
+		EndpointParams: url.Values{"grant_type": {"refresh_token"}, "refresh_token": {now.Refresh}, "resource": {now.Resource}},
+	}
+	token, err := cfg.Token(with(ctx, s))
+	if err == nil {
+		fresh := now
+		if err = fresh.take(token, nil, a.cfg.Now()); err == nil {
+			return fresh, nil
+		}
+	}
+	said, status, answered := answerOf(err)
+	a.cfg.Logger.Warn("token for an MCP server not refreshed", "server", s.Name, "status", status, "code", quoted(said), "err", plainUnlessAnswered(err, answered))
+	switch {
+	case said == "invalid_grant", said == "invalid_client", said == "unauthorized_client":
+		if said != "invalid_grant" {
+			a.unregister(ctx, s, now.Client.ID)
+		}
+		now.Lost, now.Access, now.Refresh = true, "", ""
+		return now, ended(s)
+	case answered && status == http.StatusTooManyRequests:
+		return now, toolgroups.Errorf(CodeSignIn, "The sign-in of %s limits the rate of requests. Try again in a minute.", s.Name)
+	}
+	return now, unavailable(s)
+}
+
+func unavailable(s Server) error {
+	return toolgroups.Errorf(CodeSignIn, "The sign-in of %s is not available. The account stays connected; try again later.", s.Name)
+}
+
+// plainUnlessAnswered is what went wrong, without an answer, which could hold a token.
+func plainUnlessAnswered(err error, answered bool) string {
+	if answered {
+		return ""
+	}
+	return plain(err)
+}
+
+// want notes scopes that a call lacked, so that the next link asks for them.
+func (a *Accounts) want(ctx context.Context, s Server, user string, scopes []string) {
+	now, rev, err := a.load(ctx, s, user)
+	if err == nil {
+		known := len(now.Wanted)
+		for _, one := range scopes {
+			if !slices.Contains(now.Wanted, one) && len(now.Wanted) < 50 {
+				now.Wanted = append(now.Wanted, one)
+			}
+		}
+		if known == len(now.Wanted) {
+			return
+		}
+		_, err = a.put(ctx, accountPrefix+of(s.Name, user), now, rev)
+	}
+	if err != nil && !errors.Is(err, storage.ErrConflict) { // A call after this one lacks it, too.
+		a.cfg.Logger.Warn("missing permission at an MCP server not noted", "server", s.Name, "err", err)
+	}
+}
+
+// Disconnect answers /disconnect for a server in Markdown: the consent is withdrawn at the
+// authorisation server where it can be told, and the tokens are deleted in any case.
+func (a *Accounts) Disconnect(ctx context.Context, s Server, user string) (string, error) {
+	unlock, err := a.locks.Acquire(ctx, of(s.Name, user))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	var now account
+	_, err = a.get(ctx, accountPrefix+of(s.Name, user), &now)
+	if forgot := a.signIns.Forget(ctx, of(s.Name, user)); forgot != nil {
+		return "", fmt.Errorf("forget the sign-in: %w", forgot)
+	}
+	if errors.Is(err, storage.ErrNotFound) {
+		return fmt.Sprintf("You have no account connected at %s.", s.Name), nil
+	}
+	if err != nil && !errors.Is(err, seal.ErrUnreadable) {
+		a.cfg.Logger.Warn("connection to an MCP server not readable", "server", s.Name, "err", err)
+	}
+	// Any: nothing is to stay, whatever a process has just written.
+	if err := a.cfg.KV.Delete(ctx, accountPrefix+of(s.Name, user), storage.Any); err != nil {
+		return "", fmt.Errorf("forget the connection: %w", err)
+	}
+	withdrawn := a.revoke(ctx, s, now)
+	a.cfg.Logger.Info("account at an MCP server disconnected", "server", s.Name, "user", user, "withdrawn", withdrawn)
+	if !withdrawn {
+		return fmt.Sprintf("Your account at %s is disconnected and I have forgotten its tokens, but its sign-in could not be told. "+
+			"Please take the permission away there as well.", s.Name), nil
+	}
+	return fmt.Sprintf("Your account at %s is disconnected, and the permission is withdrawn.", s.Name), nil
+}
+
+// Forget deletes all that is kept for a server, whose consents are withdrawn where that
+// can be told. It returns how many people were connected.
+func (a *Accounts) Forget(ctx context.Context, s Server) (int, error) {
+	people := 0
+	for entry, err := range a.cfg.KV.List(ctx, storage.Range{Prefix: accountPrefix + s.Name + "/"}) {
+		if err != nil {
+			return people, fmt.Errorf("forget the connections: %w", err)
+		}
+		if _, err := a.Disconnect(ctx, s, strings.TrimPrefix(entry.Key, accountPrefix+s.Name+"/")); err != nil {
+			return people, err
+		}
+		people++
+	}
+	for entry, err := range a.cfg.KV.List(ctx, storage.Range{Prefix: pendingPrefix + s.Name + "/"}) {
+		if err == nil {
+			err = a.cfg.KV.Delete(ctx, entry.Key, storage.Any)
+		}
+		if err != nil {
+			return people, fmt.Errorf("forget the sign-ins: %w", err)
+		}
+	}
+	if err := a.cfg.KV.Delete(ctx, clientPrefix+s.Name, storage.Any); err != nil {
+		return people, fmt.Errorf("forget the client: %w", err)
+	}
+	return people, nil
+}
+
+// revoke withdraws a consent (RFC 7009). That it was withdrawn before is as good.
+func (a *Accounts) revoke(ctx context.Context, s Server, now account) bool {
+	if now.Lost {
+		return true
+	}
+	if now.RevokeURL == "" || now.Access == "" {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	done := true
+	for _, token := range []struct{ value, kind string }{{now.Refresh, "refresh_token"}, {now.Access, "access_token"}} {
+		if token.value != "" {
+			done = a.revokeOne(ctx, s, now, token.value, token.kind) && done
+		}
+	}
+	return done
+}
+
+func (a *Accounts) revokeOne(ctx context.Context, s Server, now account, token, kind string) bool {
+	form := url.Values{"token": {token}, "token_type_hint": {kind}}
+	basic := now.Client.style() == oauth2.AuthStyleInHeader
+	if !basic {
+		form.Set("client_id", now.Client.ID)
+		if now.Client.Secret != "" {
+			form.Set("client_secret", now.Client.Secret)
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, now.RevokeURL, strings.NewReader(form.Encode()))
+	if err != nil {
+		return false
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if basic {
+		req.SetBasicAuth(url.QueryEscape(now.Client.ID), url.QueryEscape(now.Client.Secret))
+	}
+	resp, err := s.HTTP.Do(req)
+	if err != nil {
+		a.cfg.Logger.Warn("consent at an MCP server not withdrawn", "server", s.Name, "err", plain(err))
+		return false
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}

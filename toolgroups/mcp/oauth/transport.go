@@ -1,0 +1,87 @@
+package oauth
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"oneclaw/toolgroups"
+)
+
+// Transport carries the requests of one person to one server with a token of that person.
+type Transport struct {
+	Accounts *Accounts
+	Server   Server
+	User     string
+	// Base sends them, to the address of the server alone.
+	Base http.RoundTripper
+}
+
+// RoundTrip sends a request, once more with a new token where the server did not take the
+// first.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	token, err := t.Accounts.Token(req.Context(), t.Server, t.User, "")
+	if err != nil {
+		return nil, err
+	}
+	resp, err := t.send(req, token)
+	if err != nil || resp.StatusCode != http.StatusUnauthorized {
+		return t.permitted(req, resp, err)
+	}
+	drop(resp)
+	fresh, err := t.Accounts.Token(req.Context(), t.Server, t.User, token)
+	if err != nil {
+		return nil, err
+	}
+	again := req.Clone(req.Context())
+	if req.Body != nil && req.Body != http.NoBody {
+		if req.GetBody == nil {
+			return nil, t.refused()
+		}
+		if again.Body, err = req.GetBody(); err != nil {
+			return nil, err
+		}
+	}
+	if resp, err = t.send(again, fresh); err == nil && resp.StatusCode == http.StatusUnauthorized {
+		drop(resp)
+		return nil, t.refused()
+	}
+	return t.permitted(req, resp, err)
+}
+
+func (t *Transport) send(req *http.Request, token string) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.Header.Set("Authorization", "Bearer "+token)
+	return t.Base.RoundTrip(req)
+}
+
+func (t *Transport) refused() error {
+	return toolgroups.Errorf(CodeNotConnected, "%s does not take the user's sign-in any more, though it was renewed. Ask the user to send /connect %s again.",
+		t.Server.Name, t.Server.Name)
+}
+
+// permitted notes what the person has not granted, where that is why the server refuses.
+func (t *Transport) permitted(req *http.Request, resp *http.Response, err error) (*http.Response, error) {
+	if err != nil || resp.StatusCode != http.StatusForbidden {
+		return resp, err
+	}
+	said, err := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate"))
+	i := slices.IndexFunc(said, func(c oauthex.Challenge) bool { return c.Params["error"] == "insufficient_scope" })
+	if err != nil || i < 0 {
+		return resp, nil // It refuses for a reason of its own.
+	}
+	drop(resp)
+	scopes := strings.Fields(said[i].Params["scope"])
+	t.Accounts.want(req.Context(), t.Server, t.User, scopes)
+	return nil, toolgroups.Errorf(toolgroups.CodeDenied, "The user has not granted %s the permission %s yet. Ask the user to send /connect %s and to open the link.",
+		t.Server.Name, quoted(strings.Join(scopes, " ")), t.Server.Name)
+}
+
+// drop gives a connection back.
+func drop(resp *http.Response) {
+	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
+	_ = resp.Body.Close()
+}

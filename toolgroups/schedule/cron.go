@@ -1,0 +1,137 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/netresearch/go-cron"
+)
+
+const (
+	// maxExpression bounds a cron expression, in bytes.
+	maxExpression = 100
+	// maxYears is how far ahead an expression is searched: no weekday falls on 29 February
+	// less often than once in 40 years.
+	maxYears = 41
+	// maxSteps bounds a search for the next moment: the minutes of some days that a zone
+	// leaves out, and the changes of its clocks in maxYears.
+	maxSteps = 5000
+	// twice is the longest time that a clock has ever shown twice.
+	twice = 25 * time.Hour
+)
+
+// expression is a cron expression of five fields.
+//
+// One that fits every hour follows the time that passes: it runs in both of the hours that
+// a clock shows twice, and what a clock skips is left out. Any other follows the clock on
+// the wall as the other plans do: once where it shows a time twice, right after the gap
+// where it skips one.
+type expression struct {
+	*cron.SpecSchedule
+	hourly bool
+}
+
+// parseExpression reads an expression, and refuses one that never fires.
+func parseExpression(text string) (expression, error) {
+	if text == "" {
+		return expression{}, errors.New("a cron task needs 'cron', an expression of five fields such as '0 9 * * 1-5'")
+	}
+	bad := func(why string) (expression, error) {
+		return expression{}, fmt.Errorf("'cron' is %q: %s; want minute, hour, day of month, month and day of week, such as '0 9 * * 1-5'", clip(text), why)
+	}
+	switch {
+	case len(text) > maxExpression:
+		return bad(fmt.Sprintf("it has more than %d characters", maxExpression))
+	case strings.Contains(text, "="):
+		return bad("the time zone belongs into 'time_zone'")
+	case strings.HasPrefix(text, "@every"):
+		return bad("an interval is the schedule_type interval with 'every_minutes'")
+	}
+	options := cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor | cron.Extended | cron.DowOrDom
+	parsed, err := cron.MustNewParser(options).WithMaxSearchYears(maxYears).Parse(text)
+	if err != nil {
+		return bad(err.Error())
+	}
+	spec, ok := parsed.(*cron.SpecSchedule)
+	if !ok {
+		return bad("it names no times")
+	}
+	spec.Location = time.Local // that of the time it is asked with
+	const allHours = 1<<24 - 1
+	e := expression{SpecSchedule: spec, hourly: spec.Hour&allHours == allHours}
+	if e.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+		return expression{}, fmt.Errorf("'cron' is %q, which never fires: there is no such day", text)
+	}
+	return e, nil
+}
+
+func clip(text string) string { return text[:min(len(text), maxExpression)] }
+
+// after returns the first moment of the expression after a time, or the zero time.
+func (e expression) after(t time.Time, zone *time.Location) time.Time {
+	if e.hourly {
+		return e.passing(t, zone)
+	}
+	shown := wall(t.In(zone))
+	for range maxSteps {
+		if shown = e.Next(shown); shown.IsZero() {
+			return time.Time{}
+		}
+		if at := clock(civil(shown), shown.Hour(), shown.Minute(), zone); at.After(t) {
+			return at
+		}
+	}
+	return time.Time{}
+}
+
+// passing is after for what follows the time that passes. Between two changes of its clocks
+// a zone has one offset.
+func (e expression) passing(t time.Time, zone *time.Location) time.Time {
+	within := t
+	for range maxSteps {
+		local := within.In(zone)
+		_, offset := local.Zone()
+		_, end := local.ZoneBounds()
+		at := e.Next(t.In(time.FixedZone("", offset)))
+		if at.IsZero() || end.IsZero() || at.Before(end) {
+			return at
+		}
+		within, t = end, end.Add(-time.Nanosecond)
+	}
+	return time.Time{}
+}
+
+// upTo returns the last moment of the expression up to a time, or the zero time.
+func (e expression) upTo(t time.Time, zone *time.Location) time.Time {
+	if e.hourly {
+		return e.passed(t, zone)
+	}
+	shown := wall(t.In(zone)).Add(twice)
+	for range maxSteps {
+		if shown = e.Prev(shown); shown.IsZero() {
+			return time.Time{}
+		}
+		if at := clock(civil(shown), shown.Hour(), shown.Minute(), zone); !at.IsZero() && !at.After(t) {
+			return at
+		}
+	}
+	return time.Time{}
+}
+
+// passed is upTo for what follows the time that passes.
+func (e expression) passed(t time.Time, zone *time.Location) time.Time {
+	within, before := t, t.Truncate(time.Second).Add(time.Second)
+	for range maxSteps {
+		local := within.In(zone)
+		_, offset := local.Zone()
+		start, _ := local.ZoneBounds()
+		at := e.Prev(before.In(time.FixedZone("", offset)))
+		if at.IsZero() || start.IsZero() || !at.Before(start) {
+			return at
+		}
+		within, before = start.Add(-time.Nanosecond), start
+	}
+	return time.Time{}
+}

@@ -1,0 +1,71 @@
+package signin
+
+import (
+	"html/template"
+	"net/http"
+	"strings"
+	"unicode"
+
+	"oneclaw/internal/runes"
+)
+
+// page is what a browser shows during a sign-in.
+var page = template.Must(template.New("sign-in").Parse(`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{{.Service}} account</title></head>
+<body style="font-family:system-ui,sans-serif;max-width:32em;margin:15vh auto;padding:0 1em;line-height:1.5">
+<h1>{{.Title}}</h1>{{with .Text}}<p>{{.}}</p>{{end}}
+{{with .User}}<p>The bot will use the account for <b><bdi>{{$.Name}}</bdi></b> (<bdi>{{.}}</bdi>), in the {{$.Where}} <bdi>{{$.Chat}}</bdi>.</p>{{end}}
+{{with .Next}}<p>Is that you, and have you asked for this link yourself? Then go on. If somebody sent you this link, close the page:
+they would {{$.Harm}}.</p>
+<p><a href="{{.}}" rel="noreferrer" style="display:inline-block;padding:.6em 1.2em;border-radius:.4em;background:#0b57d0;color:#fff;text-decoration:none">Go on to {{$.NextName}}</a></p>{{end}}
+{{with .Proof}}<p>Is that you? Then send this code to the bot, in the chat that the link came from:</p>
+<p style="font-size:2em;letter-spacing:.1em"><code>{{.}}</code></p>
+<p>Give the code and the address of this page to nobody. If somebody sent you the link, close the page: nothing is connected without the code.</p>{{end}}
+</body></html>
+`))
+
+// View fills a page.
+type View struct {
+	// Service is what the account is of.
+	Service     string
+	Title, Text string
+	// User, Name and Chat say whom the account is for; Where is "direct chat" or "chat".
+	User, Name, Chat, Where string
+	// Next is the address of the consent page, NextName what its button says, and Harm what
+	// somebody else could do.
+	Next, NextName, Harm string
+	// Proof is what the person has to send.
+	Proof string
+}
+
+// For says whom a sign-in is for.
+func (v View) For(user string, p Pending) View {
+	v.User, v.Name, v.Chat = user, plainLine(p.Name), p.Chat
+	if v.Name == "" {
+		v.Name = user
+	}
+	return v
+}
+
+// plainLine is the beginning of a name, without what is not seen or changes the order of what is.
+func plainLine(name string) string {
+	shown, _ := runes.Split(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, name), 64)
+	return strings.TrimSpace(shown)
+}
+
+// Show writes a page with a status.
+func Show(w http.ResponseWriter, status int, v View) error {
+	header := w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Cache-Control", "no-store")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+	w.WriteHeader(status)
+	return page.Execute(w, v)
+}
