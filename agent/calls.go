@@ -199,7 +199,7 @@ func (r *run) runOne(ctx context.Context, j job) Message {
 	if fault != nil {
 		m.Status, m.Code, m.Text = StatusError, fault.Code, fault.Message
 	} else {
-		m.Text, m.Files = res.Text, res.Files
+		m.Text, m.Files, m.Sources = res.Text, res.Files, res.Sources
 	}
 	r.observe(Event{Ended: &ToolEvent{Tool: j.tool.Name, Status: m.Status}})
 	return m

@@ -53,6 +53,8 @@ type Message struct {
 	// Files are workspace paths of what came with a user message, or of what a
 	// result wants delivered to the chat.
 	Files []toolgroups.File `json:"files,omitempty"`
+	// Sources are the pages that a result tells of.
+	Sources []toolgroups.Source `json:"sources,omitempty"`
 	// Recalled is what was found in the memory for a user message. It is stored with the
 	// message, so that what a model was shown stays the same.
 	Recalled string `json:"recalled,omitempty"`

@@ -30,6 +30,9 @@ func (r *run) masked(tool toolgroups.Tool) toolgroups.Tool {
 		for i := range res.Files {
 			res.Files[i].Caption = mask(res.Files[i].Caption)
 		}
+		for i, s := range res.Sources {
+			res.Sources[i] = toolgroups.Source{Title: mask(s.Title), URL: mask(s.URL)}
+		}
 		return res, nil
 	}
 	return tool

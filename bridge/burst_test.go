@@ -194,6 +194,7 @@ func TestWhatFollowsACommandDoesNotSteer(t *testing.T) {
 		r.accept(direct("1", "work"))
 		<-reached
 		r.accept(direct("2", "two"), direct("3", "/clear"), direct("4", "four"))
+		synctest.Wait()
 		letGo <- struct{}{}
 		synctest.Wait()
 		r.stop()

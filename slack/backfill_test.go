@@ -244,6 +244,7 @@ func TestBackfillOnlyWhereSomethingMayBeMissing(t *testing.T) {
 }
 
 func TestBackfillSurvivesTrouble(t *testing.T) {
+	t.Parallel()
 	f := start(t, deaf(), nil)
 	f.make(emulator.ChannelSpec{ID: "C7", Kind: emulator.Private, Members: []string{f.user}})
 	f.make(emulator.ChannelSpec{ID: "C8", Kind: emulator.Private, Members: []string{f.user}})

@@ -46,7 +46,10 @@ type town struct {
 // newTown makes a service that speaks a protocol over TLS, with the app of a manifest, or
 // with one that has no agent view.
 func newTown(t *testing.T, protocol string, app []byte) platformtest.Town {
-	cfg := quick()
+	return townOf(t, quick(), protocol, app)
+}
+
+func townOf(t *testing.T, cfg emulator.Config, protocol string, app []byte) platformtest.Town {
 	cfg.AckTimeout = time.Second
 	w := &town{agent: app != nil, direct: map[string]string{}, roots: map[string]string{}}
 	var err error
@@ -143,6 +146,34 @@ func (w *town) Open(kind platformtest.Kind, by string) platformtest.Place {
 }
 
 func (w *town) Say(in platformtest.Place, by, text string) string {
+	w.t.Helper()
+	return w.say(in, by, text, nil)
+}
+
+// SayAlbum has one message: so does Slack.
+func (w *town) SayAlbum(in platformtest.Place, by, text string, files ...string) {
+	w.t.Helper()
+	var with []emulator.Attachment
+	for _, name := range files {
+		with = append(with, emulator.Attachment{Name: name + ".txt", Data: []byte(name)})
+	}
+	w.say(in, by, text, with)
+}
+
+// SayLong has one message: Slack takes 40,000 characters.
+func (w *town) SayLong(in platformtest.Place, by, text string) {
+	w.t.Helper()
+	w.say(in, by, text, nil)
+}
+
+func (w *town) Amend(in platformtest.Place, _, message, text string) {
+	w.t.Helper()
+	if _, err := w.Server.Edit(w.at(in).ID, message, text); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *town) say(in platformtest.Place, by, text string, files []emulator.Attachment) string {
 	w.t.Helper()
 	chat := w.at(in)
 	command, isCommand := strings.CutPrefix(text, "/")

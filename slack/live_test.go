@@ -67,6 +67,7 @@ func TestLiveC04AMessageForOthersAsksForNoNames(t *testing.T) {
 // Where Slack does not tell now whether the bot takes part in a thread, the message is
 // acknowledged at once and looked at later, also by the next process.
 func TestLiveC04ARefusedLookUpDelaysNoAcknowledgement(t *testing.T) {
+	t.Parallel()
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed %t", killed), func(t *testing.T) {
 			kept := &notes{}

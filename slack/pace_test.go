@@ -63,6 +63,7 @@ func TestC07ALimitOfAChannelIsKeptAndTouchesNoOther(t *testing.T) {
 }
 
 func TestC07NothingIsLostInAFlood(t *testing.T) {
+	t.Parallel()
 	const threads, each = 3, 4
 	cfg := quick()
 	cfg.Rate, cfg.Burst = 40, 8

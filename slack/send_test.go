@@ -210,6 +210,7 @@ func TestAttack21CommandInAChannelWithoutTheBot(t *testing.T) {
 }
 
 func TestC12StatusesAreCleared(t *testing.T) {
+	t.Parallel()
 	f := start(t, quick(), nil)
 	root := f.say(f.channel, "<@U0BOT> hi", nil)
 	to := chats.Address{Chat: chatOf(f.channel, root.TS)}

@@ -105,6 +105,7 @@ func TestD15NoticesDeadSockets(t *testing.T) {
 }
 
 func TestC03TroubleLeavesNoSocketsBehind(t *testing.T) {
+	t.Parallel()
 	f := start(t, quick(), func(c *Config) { c.PingTimeout = 300 * time.Millisecond })
 	for i := range 5 { // each quick end makes the next wait longer
 		opened := 0
@@ -157,6 +158,7 @@ func TestC03HealthSaysWhy(t *testing.T) {
 }
 
 func TestOrderOfAChat(t *testing.T) {
+	t.Parallel()
 	cfg := quick()
 	cfg.AckTimeout = 10 * time.Second
 	f := start(t, cfg, nil)
@@ -268,6 +270,7 @@ func TestHealthSaysSinceWhen(t *testing.T) {
 }
 
 func TestHealthSaysThatNothingIsKept(t *testing.T) {
+	t.Parallel()
 	f := setup(t, quick(), nil)
 	f.in.errs = []error{errors.New("disk full")}
 	accepted := make(chan struct{}, 8)
@@ -287,6 +290,7 @@ func TestHealthSaysThatNothingIsKept(t *testing.T) {
 }
 
 func TestRedaction(t *testing.T) {
+	t.Parallel()
 	f := start(t, quick(), nil)
 	for _, fault := range []emulator.Fault{
 		{Method: "apps.connections.open", Times: 1, Effect: emulator.CutBefore},

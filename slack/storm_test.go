@@ -14,6 +14,7 @@ import (
 // that are lost after Slack accepted the call, events that come twice, sockets that break
 // or fall silent. Every message is answered, and twice only where that is said.
 func TestC04C07AStormLosesNothing(t *testing.T) {
+	t.Parallel()
 	const rounds = 3
 	cfg := quick()
 	cfg.Seed, cfg.AckTimeout = 1, time.Second

@@ -30,6 +30,7 @@ func (w worker) Run(ctx context.Context, _ agent.Turn) iter.Seq2[agent.Message, 
 }
 
 func TestC12NoStatusOutlivesItsTurn(t *testing.T) {
+	t.Parallel()
 	answer := func(text string) (agent.Message, error) {
 		return agent.Message{Role: agent.RoleAssistant, Text: text, Final: true}, nil
 	}

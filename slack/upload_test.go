@@ -157,6 +157,7 @@ func (s *sender) Run(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message
 }
 
 func TestD10C25B08FilesThroughTheBridge(t *testing.T) {
+	t.Parallel()
 	f := setup(t, emulator.Config{}, nil)
 	picture := pngOf(t)
 	model := &sender{make: func(workspace, name string) {

@@ -132,6 +132,37 @@ func (w *town) put(in platformtest.Place, by, text string, file *emulator.Attach
 	return strconv.FormatInt(sent.Message, 10)
 }
 
+func (w *town) SayAlbum(in platformtest.Place, by, text string, files ...string) {
+	w.t.Helper()
+	chat, topic := w.at(in)
+	if chat < 0 {
+		text = "@" + w.Bot().Username + " " + text
+	}
+	var items []emulator.Attachment
+	for _, name := range files {
+		items = append(items, emulator.Attachment{Name: name + ".txt", Data: []byte(name)})
+	}
+	if _, err := w.Server.SayAlbum(chat, w.number(by), text, items...); err != nil || topic != 0 {
+		w.t.Fatal("no album: ", err)
+	}
+}
+
+func (w *town) SayLong(in platformtest.Place, by, text string) {
+	w.t.Helper()
+	chat, topic := w.at(in)
+	if _, err := w.Server.SayLong(chat, w.number(by), text, &emulator.SayOptions{Thread: topic}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *town) Amend(in platformtest.Place, _, message, text string) {
+	w.t.Helper()
+	chat, _ := w.at(in)
+	if _, err := w.Server.Edit(chat, w.number(message), text); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func (w *town) Press(in platformtest.Place, by, message, data string) {
 	w.t.Helper()
 	chat, _ := w.at(in)

@@ -72,19 +72,26 @@ func (d *decoder) batch(ctx context.Context, raws []json.RawMessage) (events []e
 	return events, last, known, nil
 }
 
-// lookUpAlbums finds out which albums are for the bot. Only one item of an album carries
-// the words that call it, and that need not be the first.
+// lookUpAlbums finds out which albums are for the bot, and which texts in pieces. Only one
+// item of an album carries the words that call it, and that need not be the first; of a text
+// it is the first.
 func (d *decoder) lookUpAlbums(ctx context.Context, list []*decoded) error {
 	var others []album
 	for _, u := range list {
 		m := u.message
-		if m == nil || m.MediaGroup == "" || m.Chat.Type == "private" {
+		if m == nil || m.Chat.Type == "private" {
 			continue
 		}
-		if a := (album{m.Chat.ID, m.MediaGroup}); !d.forBot(u) {
+		forBot := d.forBot(u)
+		switch a := m.belongsTo(); {
+		case m.MediaGroup == "" && forBot:
+			d.goesOn(m)
+		case m.MediaGroup != "" && !forBot:
 			others = append(others, a)
-		} else if err := d.albums.add(ctx, a); err != nil {
-			return err
+		case m.MediaGroup != "":
+			if err := d.albums.add(ctx, a); err != nil {
+				return err
+			}
 		}
 	}
 	for _, a := range others {
@@ -190,6 +197,9 @@ func (d *decoder) convert(u *decoded) *chats.Message {
 		msg.Kind = chats.KindEdit
 		msg.Time = time.Unix(cmp.Or(m.EditDate, m.Date), 0).UTC()
 	}
+	if msg.Kind == chats.KindText {
+		msg.Group, msg.Cut = m.MediaGroup, m.cut()
+	}
 	msg.Files, msg.Skipped = m.attachments(u.raw)
 	if msg.Kind == chats.KindEdit {
 		// A live location is edited all the time.
@@ -231,10 +241,7 @@ func tidy(name string) string {
 
 func (d *decoder) forBot(u *decoded) bool {
 	m := u.message
-	switch {
-	case m.Chat.Type == "private":
-		return true
-	case m.MediaGroup != "" && d.albums.known.Has(album{m.Chat.ID, m.MediaGroup}):
+	if m.Chat.Type == "private" || d.albums.known.Has(m.belongsTo()) {
 		return true
 	}
 	return d.self.isForBot(m, u.words, d.commands)

@@ -123,6 +123,15 @@ type Result struct {
 	Text string
 	// Files are for the chat: pictures, documents.
 	Files []File
+	// Sources are the pages that Text tells of. Those that an answer draws on stand under it.
+	Sources []Source
+}
+
+// Source is a page of the web.
+type Source struct {
+	// Title is one line of plain text, URL an http or https address.
+	Title string `json:"title"`
+	URL   string `json:"url"`
 }
 
 // File is a file of the workspace that a tool wants delivered to the chat.

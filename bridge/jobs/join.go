@@ -105,9 +105,10 @@ func Together(m chats.Message, pieces []*Job) chats.Message {
 }
 
 // Takes reports whether another message can become part of this one, which is being answered:
-// that of the same sender, on whose behalf its tools run, or an edit of what is in it.
+// that of the same sender, on whose behalf its tools run, or an edit of what is in it. A turn
+// that had a decision to wait for takes none: who wrote meanwhile was told to be next.
 func (j *Job) Takes(o *Job) bool {
-	if o.Message.User != j.Message.User || o.From != j.From || o.Begun || o.Waited > 0 || o.Parts != nil {
+	if len(j.Approvals) > 0 || o.Message.User != j.Message.User || o.From != j.From || o.Begun || o.Waited > 0 || o.Parts != nil {
 		return false
 	}
 	amended := o.Message.On

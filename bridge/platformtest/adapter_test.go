@@ -26,7 +26,7 @@ func bugs() map[string][]string {
 		"takes everybody for an administrator":   {"ClearIsRefused"},
 		"takes everybody for the opener":         {"ClearIsRefused"},
 		"takes nobody for an administrator":      {"Clear"},
-		"mixes conversations up":                 {"C15D01Sessions", "C06SideBySide"},
+		"mixes conversations up":                 {"C15D01Sessions", "C06SideBySide", "Steered"},
 		"drops threads of messages":              {"C13D16Threads", "C06SideBySide"},
 		"drops threads of answers":               {"C13D16Threads", "B10D06D09LongAnswers"},
 		"loses threads in a restart":             {"C06Restart", "TakenOver"},
@@ -67,6 +67,9 @@ func bugs() map[string][]string {
 		"edits by posting":                       {"EditReplaces"},
 		"keeps buttons in edits":                 {"EditReplaces"},
 		"edits once":                             {"EditReplaces"},
+		"names no albums":                        {"Album"},
+		"does not see where texts are cut":       {"LongText"},
+		"delivers no edits":                      {"EditReaches"},
 		"edits nothing":                          {"EditReplaces", "EditOfNothing"},
 		"hands out half of a file":               {"PictureStays"},
 		"takes voice notes for files":            {"VoiceHeard", "VoiceOnce", "VoiceSilent"},
@@ -186,6 +189,14 @@ func (a *adapter) spoil(msg *chats.Message) {
 	case "mixes conversations up":
 		a.origins.Store(msg.ID, msg.Chat)
 		msg.Chat.ID, msg.Chat.Thread, msg.Direct = "one", "", false
+	case "names no albums":
+		msg.Group = ""
+	case "does not see where texts are cut":
+		msg.Cut = chats.CutNowhere
+	case "delivers no edits":
+		if msg.Kind == chats.KindEdit {
+			msg.ID = "nobody's"
+		}
 	case "gives the pressed message no id":
 		msg.On = ""
 	case "drops threads of presses":

@@ -78,8 +78,6 @@ func (m *memory) Open(kind Kind, by string) (place Place) {
 	return place
 }
 
-func (m *memory) Say(in Place, by, text string) string { return m.say(in, by, text) }
-
 // Speak implements [Speaker].
 func (m *memory) Speak(in Place, by string, sound []byte) {
 	m.say(in, by, "", chats.Attachment{Ref: m.keep(sound), Name: "voice.ogg", Sound: chats.Sound{Kind: chats.SoundSpoken}})
@@ -99,7 +97,17 @@ func (m *memory) keep(data []byte) (ref string) {
 	return ref
 }
 
-func (m *memory) say(in Place, by, text string, files ...chats.Attachment) (id string) {
+// say has somebody say something with files.
+func (m *memory) say(in Place, by, text string, files ...chats.Attachment) {
+	m.send(in, by, text, func(msg *chats.Message) { msg.Files = files })
+}
+
+func (m *memory) Say(in Place, by, text string) (id string) {
+	return m.send(in, by, text, func(*chats.Message) {})
+}
+
+// send has somebody say something that is changed before it is delivered.
+func (m *memory) send(in Place, by, text string, change func(*chats.Message)) (id string) {
 	chat, err := chats.ParseChat(string(in))
 	if err != nil {
 		m.t.Fatal(err)
@@ -109,8 +117,9 @@ func (m *memory) say(in Place, by, text string, files ...chats.Attachment) (id s
 		id = fmt.Sprint(m.ids)
 		msg := chats.Message{
 			Chat: chat, ID: id, Kind: chats.KindText, User: by, UserName: by, Text: text,
-			Direct: strings.HasPrefix(chat.ID, "dm-"), Opener: m.openers[string(in)], Files: files,
+			Direct: strings.HasPrefix(chat.ID, "dm-"), Opener: m.openers[string(in)],
 		}
+		change(&msg)
 		m.updates = append(m.updates, msg)
 		if m.twice[chat.ID] {
 			m.updates = append(m.updates, msg)
@@ -192,8 +201,31 @@ func (m *memory) show(to chats.Address, text string, buttons [][]chats.Button) (
 	return id
 }
 
+func (m *memory) SayAlbum(in Place, by, text string, files ...string) {
+	for range files {
+		m.send(in, by, text, func(msg *chats.Message) { msg.Group = fmt.Sprint("album ", files) })
+		text = ""
+	}
+}
+
+func (m *memory) SayLong(in Place, by, text string) {
+	parts := cut(text)
+	for i, part := range parts {
+		m.send(in, by, strings.TrimSpace(part.Text), func(msg *chats.Message) {
+			if i < len(parts)-1 {
+				msg.Cut = chats.CutBetween
+			}
+		})
+	}
+}
+
+func (m *memory) Amend(in Place, by, message, text string) {
+	m.send(in, by, text, func(msg *chats.Message) { msg.ID, msg.Kind = message, chats.KindEdit })
+}
+
 var (
 	_ Service = (*memory)(nil)
+	_ Burster = (*memory)(nil)
 	_ Speaker = (*memory)(nil)
 
 	_ Photographer = (*memory)(nil)

@@ -140,7 +140,7 @@ func Run(t *testing.T, town func(t *testing.T) Town) {
 // deliveries are the properties that hang on how messages reach the bot.
 var deliveries = []string{
 	"B09C04Duplicate", "C06D20Order", "C06SideBySide", "C06Restart", "TakenOver", "RestartBeforeConfirmation", "InboxFails",
-	"PressArrives", "PressIsKept",
+	"PressArrives", "PressIsKept", "Album", "LongText",
 }
 
 // RunDeliveries is Run with the properties alone that show how messages reach the bot: for
@@ -176,7 +176,7 @@ type property struct {
 // properties returns the table. Names carry the numbers of the complaints (C) and
 // defects (B, D) that they guard against.
 func properties() []property {
-	return slices.Concat(placeProperties(), commandProperties(), faultProperties(), textProperties(), restartProperties(), buttonProperties(), growingProperties(), voiceProperties(), pictureProperties())
+	return slices.Concat(placeProperties(), commandProperties(), faultProperties(), textProperties(), restartProperties(), buttonProperties(), growingProperties(), burstProperties(), voiceProperties(), pictureProperties())
 }
 
 func runProperty(t testing.TB, town Town, p property) {

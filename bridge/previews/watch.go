@@ -142,7 +142,7 @@ func (w *watch) look() (show *chats.Preview, err error) {
 	w.mu.Lock()
 	text, model := string(w.text), w.model
 	w.mu.Unlock()
-	show = &chats.Preview{Text: w.safe(text, model)}
+	show = &chats.Preview{Text: Shown(text, w.desk.thinks(model), w.desk.cfg.Growing)}
 	if wording.Visible(show.Text) {
 		parts := w.desk.cfg.Platforms[w.to.Chat.Platform].Render(show.Text)
 		if len(parts) > 0 {
@@ -158,13 +158,14 @@ func (w *watch) look() (show *chats.Preview, err error) {
 	return show, nil
 }
 
-// safe is what of a reply may be shown while it comes.
-func (w *watch) safe(text, model string) string {
-	text = agent.Speaking(text, w.desk.thinks(model))
+// Shown is what of a reply is shown while it comes, in Markdown. Aloud is that of
+// [agent.Speaking]; growing masks secrets.
+func Shown(reply string, aloud bool, growing func(string) string) string {
+	text := agent.Speaking(reply, aloud)
 	if len(text) > maxSaid {
 		text = strings.ToValidUTF8(text[:maxSaid], "")
 	}
-	return markdown.Unfinished(w.desk.cfg.Growing(text))
+	return markdown.Unfinished(growing(text))
 }
 
 // show brings a preview into the chat, and returns how long the next waits: until there is

@@ -205,13 +205,10 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 		}
 		if m.Final {
 			end()
-			if missing.first {
-				m.Text = missing.admit(h, m.Text)
+			if missing.first || len(h.Staged) == 0 { // else no tool has run
+				m.Text = missing.admit(h, t.cited(ctx, j, h, m.Text))
 			}
 			answer = m.Text
-		}
-		if m.Role == agent.RoleStarted {
-			m.Approved = j.ApprovedBy(m)
 		}
 		err = t.keep(context.WithoutCancel(ctx), j, h, m)
 		if errors.Is(err, storage.ErrInvalid) {
@@ -252,6 +249,9 @@ func (t *Runner) decide(ctx context.Context, j *jobs.Job, h *sessions.History, c
 // keep stores a message of a turn. The answer and the record that its first part is being
 // sent are one write: a platform that is in order is asked next.
 func (t *Runner) keep(ctx context.Context, j *jobs.Job, h *sessions.History, m agent.Message) error {
+	if m.Role == agent.RoleStarted {
+		m.Approved = j.ApprovedBy(m)
+	}
 	if !m.Final || !wording.Visible(m.Text) || j.Trigger != nil && j.Trigger.Ends(m.Text) {
 		return t.append(ctx, j, h, m)
 	}

@@ -28,6 +28,7 @@ func configurer(_ context.Context, req openai.Request) (openai.Reply, error) {
 // TestAdministratorsConfigureInTheChat changes how tools are routed from a chat: an
 // administrator may, everybody else is refused, and the change acts at once.
 func TestAdministratorsConfigureInTheChat(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.BrainFunc(configurer))
 	ann, bob := w.person("Ann"), w.person("Bob")
 	w.env["ONECLAW_ADMINS"] = fmt.Sprint("telegram:", ann)
@@ -45,6 +46,7 @@ func TestAdministratorsConfigureInTheChat(t *testing.T) {
 // TestMemoryReachesLaterMessages saves a note, and finds it beside a message of the same
 // conversation and in the prompt of the next.
 func TestMemoryReachesLaterMessages(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	ann, bob := w.person("Ann"), w.person("Bob")
 	bot := w.run()

@@ -13,6 +13,7 @@ import (
 
 // TestTelegramNewcomersAreLetInByAButton has a stranger knock and the owner decide.
 func TestTelegramNewcomersAreLetInByAButton(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	delete(w.env, "ONECLAW_ALLOW")
 	ann, bob, eve := w.person("Ann"), w.person("Bob"), w.person("Eve https://evil.example")
@@ -79,6 +80,7 @@ func button(t *testing.T, m telegram.Message, label string) string {
 }
 
 func TestSlackNewcomersAreLetInByAButton(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	server, _, people := w.withSlack(t, "ann", "bob")
 	install(t, server)

@@ -100,6 +100,7 @@ func TestC17ExecWaitsForItsApprovalAcrossAKill(t *testing.T) {
 // A command that is dressed up as a secret stands on the card as it is, before the
 // decision and after it. A secret that the bot knows does not.
 func TestAttack03CardShowsWhatRuns(t *testing.T) {
+	t.Parallel()
 	begin, end := "-----BEGIN PRIVATE"+" KEY-----", "-----END PRIVATE"+" KEY-----"
 	known := "only the bot knows this key"
 	shown := []string{`echo "` + begin + `"; echo once`, `count.txt; echo "` + end + `"`, "PASSWORD=echo;true", "x://u:true;id@h", "Authorization: Basic aWQ7aWQ7aWQ7"}
@@ -125,6 +126,7 @@ func TestAttack03CardShowsWhatRuns(t *testing.T) {
 }
 
 func TestC17DenyTellsTheModel(t *testing.T) {
+	t.Parallel()
 	onBothPlatforms(t, false, doing("exec", counting), func(s *stage) {
 		s.start()
 		s.say(0, "do it")
@@ -145,6 +147,7 @@ func TestC17DenyTellsTheModel(t *testing.T) {
 }
 
 func TestC17StopEndsACallThatWaits(t *testing.T) {
+	t.Parallel()
 	onBothPlatforms(t, false, doing("exec", counting), func(s *stage) {
 		s.start()
 		s.say(0, "do it")
@@ -177,6 +180,7 @@ func TestC17ApprovalExpiresInTime(t *testing.T) {
 }
 
 func TestC16OthersInTheChatDoNotApprove(t *testing.T) {
+	t.Parallel()
 	onBothPlatforms(t, true, doing("exec", counting), func(s *stage) {
 		s.w.env["ONECLAW_ADMINS"] = s.users[2]
 		s.start()
@@ -210,6 +214,7 @@ func TestC16OthersInTheChatDoNotApprove(t *testing.T) {
 
 // A call by way of tool_call is asked about as the tool that it is.
 func TestC16ToolCallIsNoWayAroundAnApproval(t *testing.T) {
+	t.Parallel()
 	for _, routing := range []string{"search", "bridge"} {
 		t.Run(routing, func(t *testing.T) {
 			w := newTown(t, openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
@@ -234,6 +239,7 @@ func TestC16ToolCallIsNoWayAroundAnApproval(t *testing.T) {
 
 // What a person connected is used for that person alone, after they said yes.
 func TestC16MailFromASharedChatIsSentByWhoAskedAlone(t *testing.T) {
+	t.Parallel()
 	letter := map[string]any{"to": "grace@example.com", "subject": "Hi", "body": "Line one\nLine two"}
 	w := newTown(t, openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
@@ -306,6 +312,7 @@ func connectGoogle(t *testing.T, w *town, bot *process, server *google.Server, u
 // A call that was allowed and cut off is not run again, and nobody is asked about it
 // again: what came of it is unknown.
 func TestC23AnApprovedCallThatWasCutOffIsNotRepeated(t *testing.T) {
+	t.Parallel()
 	hits, hang := make(chan struct{}, 10), make(chan struct{})
 	web := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		hits <- struct{}{}

@@ -115,6 +115,7 @@ func TestC20BudgetIsUsedUpAndRaised(t *testing.T) {
 
 // TestC20CrashWhileTheModelThinks: a call that kill -9 cut off holds no budget afterwards.
 func TestC20CrashWhileTheModelThinks(t *testing.T) {
+	t.Parallel()
 	began := make(chan struct{}, 10)
 	hang := true
 	w := newTown(t, openai.BrainFunc(func(ctx context.Context, _ openai.Request) (openai.Reply, error) {

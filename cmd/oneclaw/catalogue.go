@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/connections"
 	"oneclaw/internal/history"
 	"oneclaw/internal/javascript"
 	"oneclaw/internal/models"
@@ -42,11 +43,13 @@ type catalogue struct {
 	pdf      *pdf.PDF
 	user     *jstools.Tools
 	mcp      *mcp.Client
-	google   *google.Google
-	skills   *skills.Library
-	memory   *memory.Memory
-	browser  *browser.Browser
-	schedule *schedule.Schedule
+	// connections has the commands of accounts, and the servers that were added in chats.
+	connections *connections.Desk
+	google      *google.Google
+	skills      *skills.Library
+	memory      *memory.Memory
+	browser     *browser.Browser
+	schedule    *schedule.Schedule
 
 	logLevel *slog.LevelVar
 
@@ -91,7 +94,10 @@ func newCatalogue(cfg config.Config, store storage.Store, files *keptFiles, m *m
 	if err := c.addGoogle(cfg, store); err != nil {
 		return nil, err
 	}
-	if err := c.addServers(cfg); err != nil {
+	if err := c.addWebSearch(cfg, m, private); err != nil {
+		return nil, err
+	}
+	if err := c.addServers(cfg, store, private); err != nil {
 		return nil, err
 	}
 	return c, c.rebuild(context.Background())
@@ -172,14 +178,20 @@ func (c *catalogue) addGoogle(cfg config.Config, store storage.KV) (err error) {
 	return nil
 }
 
-func (c *catalogue) addServers(cfg config.Config) (err error) {
+func (c *catalogue) addServers(cfg config.Config, store storage.KV, private []netip.Prefix) error {
+	key, err := cfg.Place().SecretKey(context.Background(), store)
+	if err != nil {
+		return err
+	}
 	servers := cfg.MCP
-	servers.Resolver, servers.Now = cfg.Outside.Resolver, cfg.Outside.Now
+	servers.Resolver, servers.Now, servers.AllowPrivate = cfg.Outside.Resolver, cfg.Outside.Now, private
 	servers.DataDir, servers.Taken, servers.Changed, servers.Logger = cfg.DataDir, c.reserved(), c.changed, c.log
+	servers.Accounts = mcp.AccountsConfig{KV: store, SecretKey: key, PublicURL: cfg.PublicURL, LocalURL: "http://" + cfg.Listen}
 	if c.mcp, err = mcp.New(servers); err != nil {
 		return fmt.Errorf("mcp: %w", err)
 	}
-	return nil
+	c.connections = connections.New(connections.Config{Google: c.google, Servers: c.mcp, Store: store, Now: cfg.Outside.Now, Logger: c.log})
+	return c.connections.Load(context.Background())
 }
 
 // reserved are the names that come with the program.
@@ -260,6 +272,7 @@ func (c *catalogue) run(ctx context.Context) error {
 	defer work.Wait()
 	work.Go(func() { c.user.Watch(ctx) })
 	work.Go(func() { c.mcp.Discover(ctx) })
+	work.Go(func() { c.connections.Run(ctx) })
 	for ctx.Err() == nil {
 		err := c.settings.Follow(ctx, c.follow)
 		if err == nil {

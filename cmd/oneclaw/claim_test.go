@@ -81,6 +81,7 @@ func TestTelegramIsClaimedByItsLink(t *testing.T) {
 
 // TestAClaimOfARunningBot replaces the code that the log has shown.
 func TestAClaimOfARunningBot(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	delete(w.env, "ONECLAW_ALLOW")
 	ann := w.person("Ann")
@@ -101,6 +102,7 @@ func TestAClaimOfARunningBot(t *testing.T) {
 
 // TestAClaimMadeByHand is not replaced by the start of the bot.
 func TestAClaimMadeByHand(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	delete(w.env, "ONECLAW_ALLOW")
 	ann := w.person("Ann")
@@ -118,6 +120,7 @@ func TestAClaimMadeByHand(t *testing.T) {
 }
 
 func TestSlackIsClaimedByItsCode(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	server, channel, people := w.withSlack(t, "ann", "bob")
 	install(t, server)
@@ -150,6 +153,7 @@ func TestSlackIsClaimedByItsCode(t *testing.T) {
 
 // TestAClaimShownInAGroupIsVoid has the code written where others read it.
 func TestAClaimShownInAGroupIsVoid(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	delete(w.env, "ONECLAW_ALLOW")
 	ann := w.person("Ann")
@@ -169,6 +173,7 @@ func TestAClaimShownInAGroupIsVoid(t *testing.T) {
 
 // What can let nobody in is refused with a sentence, and is in no list.
 func TestAttack17PeopleThatCanBeNobodyAreNotAdded(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	token := w.env["TELEGRAM_BOT_TOKEN"]
 	_, _, people := w.withSlack(t, "ann", "bob")

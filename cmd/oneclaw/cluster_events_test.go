@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"oneclaw/internal/emulator/telegram"
+	"oneclaw/storage/postgres"
 )
 
 // slackNotice stands above the first answer to what seems to have waited, as Slack has it.
@@ -182,7 +183,9 @@ func (c *cluster) flood(t *testing.T) {
 		found += sending
 		calm = max(calm, c.undisturbed())
 	}
+	c.hooks.answered(nil)
 	c.stopAll()
+	c.read(func(store *postgres.Store) { c.hooks.checkSilent(t, store) })
 	marks := c.check(t)
 	c.checkClosed()
 	var table strings.Builder
@@ -234,6 +237,7 @@ func (c *cluster) strike(e event) (took time.Duration, sending int) {
 	end()
 	c.say(perRound) // while what has returned finds out what it missed
 	c.answered()
+	c.hooks.again()
 	return took, sending
 }
 

@@ -18,6 +18,7 @@ import (
 // say has everybody on both platforms write so many messages.
 func (c *cluster) say(messages int) {
 	c.t.Helper()
+	c.hooks.post(messages)
 	for range messages {
 		c.said++
 		for n, who := range c.people {
@@ -122,6 +123,7 @@ func (c *cluster) check(t complainer) (marks int) {
 	for n := range c.people {
 		marks += checkFlood(t, c.answersTo(n), c.said)
 	}
+	marks += c.hooks.check(t)
 	for _, r := range c.rooms {
 		answers := c.answersIn(r)
 		marks += checkOnce(t, answers, c.said)

@@ -44,6 +44,7 @@ type cluster struct {
 	rooms  []*room
 	said   int
 	posted *postbox
+	hooks  *poster
 }
 
 // room is a thread of Slack in which one person writes.
@@ -107,7 +108,7 @@ func newCluster(t *testing.T, size int, ttl time.Duration, env ...string) *clust
 	c.base = c.primary.Database(t)
 	t.Cleanup(func() { _ = c.primary.Stop() })
 	c.standby = c.primary.Standby(t)
-	c.town = newTown(t, flooded(&c.posted.URL))
+	c.town = newTown(t, hooking(flooded(&c.posted.URL)))
 	c.moveIn(ttl)
 	for _, setting := range env {
 		name, value, _ := strings.Cut(setting, "=")
@@ -124,6 +125,11 @@ func newCluster(t *testing.T, size int, ttl time.Duration, env ...string) *clust
 		starting.Go(func() { r.bot.out.await(t, startedLine) })
 	}
 	starting.Wait()
+	var addresses []string
+	for _, r := range c.replicas {
+		addresses = append(addresses, r.env["ONECLAW_LISTEN"])
+	}
+	c.hooks = newPoster(c.town, c.replicas[0].bot, addresses...)
 	return c
 }
 
@@ -137,7 +143,7 @@ func (c *cluster) moveIn(ttl time.Duration) {
 	c.slack, _, _ = c.withSlackThatWaits(c.t, time.Second)
 	maps.Copy(c.env, map[string]string{
 		"TELEGRAM_BOT_TOKEN": token, "ONECLAW_ALLOW": "*", "ONECLAW_SECRET_KEY": strings.Repeat("ab", 32),
-		"ONECLAW_TOOLS_ALLOW_PRIVATE": "127.0.0.0/8", ttlVariable: ttl.String(),
+		"ONECLAW_TOOLS_ALLOW_PRIVATE": "127.0.0.0/8", "ONECLAW_PUBLIC_URL": hookAddress, ttlVariable: ttl.String(),
 	})
 	for n := range 6 {
 		c.people = append(c.people, c.person(fmt.Sprint("person ", n)))
@@ -154,7 +160,7 @@ func (c *cluster) moveIn(ttl time.Duration) {
 func (c *cluster) newReplica(name string) *replica {
 	w := *c.town
 	w.env = maps.Clone(c.env)
-	w.env["ONECLAW_DATA_DIR"] = c.t.TempDir()
+	w.env["ONECLAW_DATA_DIR"], w.env["ONECLAW_LISTEN"] = c.t.TempDir(), freeAddress(c.t)
 	r := &replica{town: &w, name: name, clock: newOffClock(c.t, &w)}
 	r.settings("approvals: [{tool: http_request, policy: allow}]\n")
 	for n, server := range []*pgtest.Server{c.primary, c.standby} {

@@ -97,6 +97,7 @@ func TestAcceptance008And018And044And066And068And069And073And085ConversationAbou
 
 // /clear deletes nothing, and it and /help say so: what was said is still found.
 func TestAttack12ClearSaysWhatItDoes(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
 		switch {

@@ -55,6 +55,7 @@ func looking(_ context.Context, req openai.Request) (openai.Reply, error) {
 // TestAttack04ACallThatKillsTheProgramRunsTwice has the real program call a tool that
 // kills it. After two crashes the call is not made again, and the person gets an answer.
 func TestAttack04ACallThatKillsTheProgramRunsTwice(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.BrainFunc(looking))
 	ann := w.person("Ann")
 	self, err := os.Executable()

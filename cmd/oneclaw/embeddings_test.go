@@ -12,6 +12,7 @@ import (
 // TestToolSearchByMeaning has the vectors of the configured provider's model join the
 // search for tools, and a search that does without where there are none.
 func TestToolSearchByMeaning(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		model string
 		some  bool

@@ -12,7 +12,7 @@ import (
 func evalCommand() *cobra.Command {
 	command := parent("eval", "Measure parts of the bot")
 	var asJSON bool
-	var half string
+	var half, queries string
 	retrieval := &cobra.Command{
 		Use:   "retrieval FILE…",
 		Short: "Measure how well tool search finds the right tools",
@@ -24,9 +24,13 @@ func evalCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			asked, err := search.ParseQueries(queries)
+			if err != nil {
+				return err
+			}
 			var reports []search.Report
 			for _, name := range args {
-				report, err := evalFile(name, part)
+				report, err := evalFile(name, part, asked)
 				if err != nil {
 					return err
 				}
@@ -40,15 +44,16 @@ func evalCommand() *cobra.Command {
 	}
 	retrieval.Flags().BoolVar(&asJSON, "json", false, "print one JSON object for each file")
 	retrieval.Flags().StringVar(&half, "half", "all", "which queries: all, tuned or held")
+	retrieval.Flags().StringVar(&queries, "queries", "file", "what is asked: the queries of the file, names (the words of the tools' names) or hidden (these, of an index without names)")
 	command.AddCommand(retrieval)
 	return command
 }
 
-func evalFile(name string, half search.Half) (search.Report, error) {
+func evalFile(name string, half search.Half, asked search.Queries) (search.Report, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return search.Report{}, fmt.Errorf("eval retrieval: %w", err)
 	}
 	defer func() { _ = f.Close() }()
-	return search.Eval(f, name, half)
+	return search.Eval(f, name, half, asked)
 }

@@ -108,6 +108,7 @@ func wantPage(t *testing.T, data []byte) {
 // TestB08APhotoReachesAModelThatSees has a person send a photo: the file is saved, and
 // the model is shown it with the message it came with, but not with the next.
 func TestB08APhotoReachesAModelThatSees(t *testing.T) {
+	t.Parallel()
 	const model = "gpt-5-emulated"
 	w := newTown(t, openai.Offline{})
 	seeing, err := openai.New(openai.Config{Brain: openai.Offline{}, Models: []string{model}, MaxTools: 200})

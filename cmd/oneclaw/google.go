@@ -6,11 +6,9 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/database"
@@ -38,27 +36,6 @@ func openGoogle(cfg config.Config, store storage.KV, log *slog.Logger) (*google.
 		return nil, fmt.Errorf("google: %w", err)
 	}
 	return g, nil
-}
-
-func accountCommands(g *google.Google) []bridge.Command {
-	command := func(name, what string, run func(ctx context.Context, call bridge.CommandCall, args string) (string, error)) bridge.Command {
-		info := chats.CommandInfo{Name: name, Description: what + " your Google account: /" + name + " google"}
-		return bridge.Command{CommandInfo: info, Run: func(ctx context.Context, call bridge.CommandCall) (string, error) {
-			word, args, _ := strings.Cut(strings.TrimSpace(call.Args), " ")
-			if !strings.EqualFold(word, "google") {
-				return fmt.Sprintf("I can %s your Google account: `/%s google`.", name, name), nil
-			}
-			return run(ctx, call, strings.TrimSpace(args))
-		}}
-	}
-	return []bridge.Command{
-		command("connect", "Connect", func(ctx context.Context, call bridge.CommandCall, args string) (string, error) {
-			return g.Connect(ctx, google.ConnectRequest{User: call.User, UserName: call.UserName, Chat: call.Chat, Direct: call.Direct, Args: args})
-		}),
-		command("disconnect", "Disconnect", func(ctx context.Context, call bridge.CommandCall, _ string) (string, error) {
-			return g.Disconnect(ctx, call.User)
-		}),
-	}
 }
 
 func googleCommand(load loader) *cobra.Command {

@@ -33,6 +33,7 @@ func slowBody(t *testing.T, address string) net.Conn {
 // TestAttack09SlowBodiesLeaveThePlatformsAlone gives the program few descriptors and holds
 // more connections to its port than that.
 func TestAttack09SlowBodiesLeaveThePlatformsAlone(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	w.env["ONECLAW_LISTEN"] = freeAddress(t)
 	ann := w.person("Ann")

@@ -58,7 +58,10 @@ func (o *obedient) Reply(_ context.Context, req openai.Request) (openai.Reply, e
 // TestAModelThatObeysAPageGetsNowhere has a page tell the model to look into another
 // chat, out of its files and into inner addresses, to use tools that are not loaded or
 // not for this user, and to change settings. The model obeys; the system refuses.
-func TestAModelThatObeysAPageGetsNowhere(t *testing.T) { obeyAPage(t, "groups") }
+func TestAModelThatObeysAPageGetsNowhere(t *testing.T) {
+	t.Parallel()
+	obeyAPage(t, "groups")
+}
 
 func obeyAPage(t *testing.T, routing string) {
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -16,6 +16,7 @@ const greeting = "---\nname: greeting\ndisplay_name: Greeting\ndescription: How 
 // TestFilesGoWhereTheNextProcessIs has a bot write a file, and another with a disk of its own
 // read it: the files are in the database, or in a folder that both mount.
 func TestFilesGoWhereTheNextProcessIs(t *testing.T) {
+	t.Parallel()
 	for _, mounted := range []bool{false, true} {
 		name := "in the database"
 		if mounted {
@@ -58,6 +59,7 @@ func TestFilesGoWhereTheNextProcessIs(t *testing.T) {
 
 // TestFilesThatNobodyGetsAreSaid has a bot whose store came back from where files were in it.
 func TestFilesThatNobodyGetsAreSaid(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	ann := w.person("Ann")
 	for _, place := range []string{"store", "local"} {

@@ -78,19 +78,22 @@ func (w *town) caughtUp(bot *process, people []int64, said int) {
 }
 
 // TestKilledInAFlood kills the program, with -9 and with SIGTERM, while messages come
-// in from many chats. Every message must be answered in the end, in order within its
+// in from many chats, and deliveries to a webhook. Every message must be answered in the end, in order within its
 // chat, once, but for those that a kill found in the middle of their sending, and these are
 // marked.
 func TestKilledInAFlood(t *testing.T) {
 	const chats, perRound = 8, 3
-	w := newTown(t, openai.BrainFunc(repeating))
+	w := newTown(t, hooking(openai.BrainFunc(repeating)))
+	w.env["ONECLAW_LISTEN"], w.env["ONECLAW_PUBLIC_URL"] = freeAddress(t), hookAddress
 	var people []int64
 	for n := range chats {
 		people = append(people, w.person(fmt.Sprint("person ", n)))
 	}
 	said, found := 0, 0
 	bot := w.run()
+	hooks := newPoster(w, bot, w.env["ONECLAW_LISTEN"])
 	for round := range rounds() {
+		hooks.post(perRound)
 		for range perRound {
 			said++
 			for _, who := range people {
@@ -108,18 +111,21 @@ func TestKilledInAFlood(t *testing.T) {
 		bot.kill(signal)
 		found += w.sending()
 		bot = w.run()
+		hooks.again()
 		if round%breath == breath-1 {
 			w.caughtUp(bot, people, said)
 		}
 	}
 	w.caughtUp(bot, people, said)
+	hooks.answered(bot)
 	bot.kill(syscall.SIGTERM)
-	marks := 0
+	w.read(func(store storage.KV) { hooks.checkSilent(t, store) })
+	marks := hooks.check(t)
 	for _, who := range people {
 		marks += checkFlood(t, w.answers(who), said)
 	}
-	t.Logf("%d messages in %d chats, %d kills: all answered, %d answers marked as possible repeats, %d found while they were sent, %d effects, none twice",
-		said*chats, chats, rounds(), marks, found, w.effects(t))
+	t.Logf("%d messages in %d chats, %d deliveries to a webhook, %d kills: all answered, %d answers marked as possible repeats, %d found while they were sent, %d effects, none twice",
+		said*chats, chats, hooks.posted, rounds(), marks, found, w.effects(t))
 	if marks > found {
 		t.Errorf("%d answers are marked as possible repeats, but the kills found only %d in the middle of their sending", marks, found)
 	}
@@ -129,12 +135,19 @@ func TestKilledInAFlood(t *testing.T) {
 // their sending: those that it sends once more, marked, when it runs again.
 func (w *town) sending() (parts int) {
 	w.t.Helper()
+	w.read(func(store storage.KV) { parts = sendingIn(w.t, store) })
+	return parts
+}
+
+// read looks at the database of a program that has ended.
+func (w *town) read(look func(storage.KV)) {
+	w.t.Helper()
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(w.env["ONECLAW_DATA_DIR"], databaseName)})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	defer func() { _ = store.Close() }()
-	return sendingIn(w.t, store)
+	look(store)
 }
 
 func sendingIn(t testing.TB, store storage.KV) (parts int) {

@@ -64,6 +64,7 @@ func TestLiveB10DoctorWarnsOfASmallContext(t *testing.T) {
 
 // /model says what is known of the model that answers, and from where.
 func TestModelCommandSaysWhatIsKnown(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	p := w.served("mistral", 40_000)
 	w.env["ONECLAW_MODEL_VISION"] = "no"

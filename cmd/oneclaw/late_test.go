@@ -13,6 +13,7 @@ import (
 
 // TestC05MessagesOfADowntimeSayThatTheyWaited writes to a bot that is down for hours.
 func TestC05MessagesOfADowntimeSayThatTheyWaited(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	var behind atomic.Int64
 	server, err := telegram.New(telegram.Config{Now: func() time.Time { return time.Now().Add(-time.Duration(behind.Load())) }})

@@ -20,6 +20,7 @@ import (
 // like what they ask themselves; a summary of the conversation is, too, because it is made
 // with the model of the turn.
 func TestC20ScheduledTurnsCountForTheirAuthor(t *testing.T) {
+	t.Parallel()
 	model, err := openai.New(openai.Config{Brain: openai.Offline{}, Key: "sk-emulated"})
 	if err != nil {
 		t.Fatal(err)

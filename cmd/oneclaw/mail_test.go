@@ -60,6 +60,7 @@ func mailReader(_ context.Context, req openai.Request) (openai.Reply, error) {
 // TestAcceptance018And071DeleteTheSpamOnes checks mail in one message and deletes the spam in
 // the next, on both platforms: one load, and one request to Google for 61 letters.
 func TestAcceptance018And071DeleteTheSpamOnes(t *testing.T) {
+	t.Parallel()
 	t.Run("telegram", func(t *testing.T) {
 		w := newTown(t, openai.BrainFunc(mailReader))
 		server := w.withGoogle(t)
@@ -84,15 +85,21 @@ func TestAcceptance018And071DeleteTheSpamOnes(t *testing.T) {
 		}
 		start(t, w.env, "run")
 		deleteSpam(t, w, server, func(text string) string {
-			before := 0
-			workspace.View(func(s slack.State) { before = s.CountAnswers(dm) })
-			sayTo(t, workspace, dm, people[0], text, "")
-			waitSlack(t, workspace, "answer to "+text, func(s slack.State) bool { return s.CountAnswers(dm) > before })
-			var answer string
-			workspace.View(func(s slack.State) { answer = s.Answers(dm)[before].Text })
-			return strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">").Replace(answer)
+			return askSlack(t, workspace, dm, people[0], text)
 		})
 	})
+}
+
+// askSlack has somebody write in a channel and returns the text of the next answer.
+func askSlack(t *testing.T, workspace *slack.Server, channel, who, text string) string {
+	t.Helper()
+	before := 0
+	workspace.View(func(s slack.State) { before = s.CountAnswers(channel) })
+	sayTo(t, workspace, channel, who, text, "")
+	waitSlack(t, workspace, "answer to "+text, func(s slack.State) bool { return s.CountAnswers(channel) > before })
+	var answer string
+	workspace.View(func(s slack.State) { answer = s.Answers(channel)[before].Text })
+	return strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">").Replace(answer)
 }
 
 func deleteSpam(t *testing.T, w *town, server *google.Server, ask func(string) string) {

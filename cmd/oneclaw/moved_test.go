@@ -17,6 +17,7 @@ import (
 // TestAGroupThatBecomesASupergroupKeepsWhatIsItsOwn has everything that belongs to a
 // chat be found under its new id.
 func TestAGroupThatBecomesASupergroupKeepsWhatIsItsOwn(t *testing.T) {
+	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()
 	cfg := config.Default()
 	cfg.DataDir, cfg.Access.Allow = dir, []string{"*"}
@@ -77,6 +78,7 @@ func TestAGroupThatBecomesASupergroupKeepsWhatIsItsOwn(t *testing.T) {
 }
 
 func TestTheFilesOfAMovedChatDoNotReplaceOthers(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
 	for _, d := range []string{from, to} {

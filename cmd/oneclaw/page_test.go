@@ -208,6 +208,7 @@ func TestDemoPageApproval(t *testing.T) {
 // TestDemoPageByKeyboard writes and sends without a mouse, and looks whether everything
 // that can be operated has a name.
 func TestDemoPageByKeyboard(t *testing.T) {
+	t.Parallel()
 	ctx := browse(t, startDemo(t))
 	do(t, ctx, chromedp.Focus(chromedp.CSS("#telegram textarea")), chromedp.KeyEvent("hello"), chromedp.KeyEvent("\r"))
 	says(t, ctx, "telegram", "offline")
@@ -227,6 +228,7 @@ func TestDemoPageByKeyboard(t *testing.T) {
 
 // TestDemoAnswersOnlyItself sends what a foreign page would.
 func TestDemoAnswersOnlyItself(t *testing.T) {
+	t.Parallel()
 	address := startDemo(t)
 	for _, c := range []struct{ name, flag, header string }{
 		{"foreign host", "Host: evil.example", ""},

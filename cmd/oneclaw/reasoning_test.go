@@ -14,6 +14,7 @@ import (
 // TestC19NothingButAnswersReachesAChat runs the bot on a model server that thinks aloud,
 // leaves signs of its protocol in the text, and fails with pages and stacks.
 func TestC19NothingButAnswersReachesAChat(t *testing.T) {
+	t.Parallel()
 	answers := map[string]func(http.ResponseWriter){
 		"page": func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "text/html")

@@ -16,6 +16,7 @@ import (
 
 // TestAttack24ATaskOfARemovedPlatformIsGivenUpAtOnce: it was made when there was Slack.
 func TestAttack24ATaskOfARemovedPlatformIsGivenUpAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(w.env["ONECLAW_DATA_DIR"], databaseName)})
 	if err != nil {

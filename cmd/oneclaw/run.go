@@ -107,6 +107,7 @@ func (b *bot) handler() http.Handler {
 		}
 	}
 	mux.Handle("/google/", b.tools.google.Pages())
+	mux.Handle("/mcp/", b.tools.mcp.Pages())
 	mux.Handle(hooks.Path, b.hooks.Handler())
 	return mux
 }
@@ -169,7 +170,7 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 	b.bridge, err = bridge.New(bridge.Config{
 		Store: store, DataDir: cfg.FilesDir(), Platforms: b.platforms, Access: people.Access(cfg.Access),
 		Turns:    answering,
-		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), accountCommands(b.tools.google), b.hooks.Commands()),
+		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands()),
 		Cards:    map[string]cards.Handler{spending.Card: desk.Pressed},
 		Approve:  policy.New(cfg.Approvals, b.tools.Registry, log).Of,
 		Hooks: bridge.Hooks{
@@ -197,7 +198,7 @@ func (b *bot) answering(cfg config.Config, changing *settings.Settings, found *m
 		return turns.Settings{}, err
 	}
 	return turns.Settings{
-		Agent: agent.New(agent.Config{Now: cfg.Outside.Now, Logger: log}), Tools: b.tools.Registry, Router: router, Persona: persona.of, Recall: persona.recall, Hear: listener.Hear, PictureTokens: cfg.PictureTokens,
+		Agent: agent.New(agent.Config{Now: cfg.Outside.Now, Logger: log}), Tools: b.tools.Registry, Router: router, Persona: persona.of, Recall: persona.recall, Hear: listener.Hear, PictureTokens: cfg.PictureTokens, Growing: cfg.Redact.Unfinished,
 		Observe: func(chat chats.Chat, e agent.Event) {
 			b.metrics.Observe(b.tools.Registry(), e)
 			for _, f := range observe {

@@ -12,6 +12,7 @@ import (
 )
 
 func TestC06TwentyMessagesAtOnceAreAnsweredInOrder(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.BrainFunc(repeating))
 	ann := w.person("Ann")
 	for n := range 20 {
@@ -69,6 +70,7 @@ func (m *meeting) join(ctx context.Context) {
 }
 
 func TestAModelThatHangsInOneChatDelaysNoOther(t *testing.T) {
+	t.Parallel()
 	free := make(chan struct{})
 	w := newTown(t, openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		text := req.Messages[len(req.Messages)-1].Content
@@ -98,6 +100,7 @@ func TestAModelThatHangsInOneChatDelaysNoOther(t *testing.T) {
 }
 
 func TestC07FloodControlLosesNothing(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.BrainFunc(repeating))
 	ann, bob := w.person("Ann"), w.person("Bob")
 	for _, f := range []telegram.Fault{
@@ -123,6 +126,7 @@ func TestC07FloodControlLosesNothing(t *testing.T) {
 }
 
 func TestD05LongAnswersArriveWholeInValidParts(t *testing.T) {
+	t.Parallel()
 	var long strings.Builder
 	for n := range 400 { // more formatting than a message may have goes as a file behind the tenth
 		fmt.Fprintf(&long, "**line %d** with %s\n\n", n, []string{"`code`", "[a link](https://example.com/?a=1&b=\"2\")"}[n%2])
@@ -149,6 +153,7 @@ func TestD05LongAnswersArriveWholeInValidParts(t *testing.T) {
 }
 
 func TestB03OnlyTheLastAnswerReachesTheChat(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.NewScript(
 		openai.Reply{Text: "First I look at the clock.", Calls: []openai.ToolCall{{ID: "1", Name: "get_current_time", Arguments: "{}"}}},
 		openai.Reply{Text: "It is late."},

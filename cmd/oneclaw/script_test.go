@@ -15,6 +15,7 @@ import (
 
 // TestScripts runs the program as a person in a shell would: testdata/script.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: endPromptly})
 }
 
@@ -26,6 +27,7 @@ func endPromptly(env *testscript.Env) error {
 
 // TestPostgresScripts does so with a server beside, and the data folder of an earlier build.
 func TestPostgresScripts(t *testing.T) {
+	t.Parallel()
 	server := newServer(t)
 	server.Database(t) // it is started, or the test is skipped
 	testscript.Run(t, testscript.Params{Dir: "testdata/postgres", Setup: func(env *testscript.Env) error {

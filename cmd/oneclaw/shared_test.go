@@ -41,6 +41,7 @@ func (w *town) onServer(t *testing.T) (password string) {
 
 // TestTheStoreInPostgreSQL has a bot answer, begin anew and remember, and its commands work.
 func TestTheStoreInPostgreSQL(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	password := w.onServer(t)
 	ann := w.person("Ann")

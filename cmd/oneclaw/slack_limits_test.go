@@ -10,6 +10,7 @@ import (
 )
 
 func TestSlackIsLimitedToItsChannels(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.BrainFunc(repeating))
 	server, channel, people := w.withSlack(t, "ann")
 	other, err := server.AddChannel(slack.ChannelSpec{Members: people})

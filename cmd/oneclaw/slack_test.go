@@ -74,6 +74,7 @@ func sayTo(t *testing.T, server *slack.Server, channel, who, text, thread string
 }
 
 func TestThreePeopleAtOnceGetThreeThreads(t *testing.T) {
+	t.Parallel()
 	meeting := newMeeting(3)
 	w := newTown(t, openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		meeting.join(ctx)
@@ -99,6 +100,7 @@ func TestThreePeopleAtOnceGetThreeThreads(t *testing.T) {
 // TestSlackNamesCommandsAsTheyAreWrittenThere: Slack keeps what begins with a slash for
 // itself, so a text that tells people to write /help would lead nowhere.
 func TestSlackNamesCommandsAsTheyAreWrittenThere(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.BrainFunc(repeating))
 	server, channel, people := w.withSlack(t, "ann")
 	start(t, w.env, "run")

@@ -81,6 +81,7 @@ func TestTrialClockJumpsInAFlood(t *testing.T) {
 // TestTrialClockBehindAClear clears a conversation while the clock is ahead. What is said
 // when it is right again, and after a kill, is answered in the new conversation.
 func TestTrialClockBehindAClear(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.BrainFunc(repeating))
 	clock := newOffClock(t, w)
 	ann := w.person("Ann")
@@ -151,6 +152,7 @@ func TestTrialClockRingsTasksOnce(t *testing.T) {
 		t.Helper()
 		data, err := json.Marshal(map[string]any{
 			"name": name, "prompt": "RING " + name, "schedule_type": kind, "hour": at.Hour(), "minute": at.Minute(), "date": at.Format("2006-01-02"),
+			"cron": fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour()),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -176,11 +178,12 @@ func TestTrialClockRingsTasksOnce(t *testing.T) {
 	wait := func(once, daily int) {
 		t.Helper()
 		w.until(bot, fmt.Sprintf("%d rings of once and %d of daily", once, daily), func(s telegram.State) bool {
-			return rang(s, "once") >= once && rang(s, "daily") >= daily
+			return rang(s, "once") >= once && rang(s, "daily") >= daily && rang(s, "cron") >= daily
 		})
 	}
 	plan("once", "one_time", due)
 	plan("daily", "daily", due)
+	plan("cron", "cron", due)
 	awake()
 	clock.jump(time.Hour)
 	awake()
@@ -200,8 +203,8 @@ func TestTrialClockRingsTasksOnce(t *testing.T) {
 	clock.jump(0)
 	awake()
 	w.telegram.View(func(s telegram.State) {
-		if once, daily := rang(s, "once"), rang(s, "daily"); once != 1 || daily != 2 {
-			t.Errorf("once rang %d times, daily %d times on two days", once, daily)
+		if once, daily, cron := rang(s, "once"), rang(s, "daily"), rang(s, "cron"); once != 1 || daily != 2 || cron != 2 {
+			t.Errorf("once rang %d times, daily %d times and cron %d times on two days", once, daily, cron)
 		}
 	})
 }
@@ -209,6 +212,7 @@ func TestTrialClockRingsTasksOnce(t *testing.T) {
 // TestTrialClockAndWhatExpires sets the clock over the time of a claim and of a card, and
 // back while a card is open.
 func TestTrialClockAndWhatExpires(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, doing("exec", counting))
 	clock := newOffClock(t, w)
 	delete(w.env, "ONECLAW_ALLOW")

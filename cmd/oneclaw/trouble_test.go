@@ -42,12 +42,14 @@ func with(env map[string]string, changes ...string) map[string]string {
 }
 
 func TestASecondStartOnTheSameDataIsRefused(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	w.run()
 	wantIn(t, failing(t, w.env, "run"), "oneclaw.db", "ONECLAW_DATA_DIR")
 }
 
 func TestAPortInUseIsNamed(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	var config net.ListenConfig
 	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -59,6 +61,7 @@ func TestAPortInUseIsNamed(t *testing.T) {
 }
 
 func TestABadTokenIsNamedAndNotShown(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	line := failing(t, with(w.env, "TELEGRAM_BOT_TOKEN", "123456:wrong-secret"), "run")
 	wantIn(t, line, "TELEGRAM_BOT_TOKEN")
@@ -99,6 +102,7 @@ func TestAnUnreachableModelIsASentence(t *testing.T) {
 }
 
 func TestD03StrangersAndAMissingAllowList(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	ann := w.person("Ann")
 	w.env["ONECLAW_ALLOW"] = ""

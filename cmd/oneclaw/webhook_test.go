@@ -22,6 +22,7 @@ func (p frontDoor) RoundTrip(req *http.Request) (*http.Response, error) {
 // TestTelegramPostsToTheProgram has the program answer what is posted to its port, also what
 // was said while it was down.
 func TestTelegramPostsToTheProgram(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	address := freeAddress(t)
 	service, err := telegram.New(telegram.Config{Webhooks: &http.Client{Transport: frontDoor{address}}, WebhookRetry: 10 * time.Millisecond})

@@ -18,6 +18,8 @@ type Sum struct {
 	// Tools estimates what of Input was tools, All what all tools would have been.
 	Tools int64 `json:"tools,omitempty"`
 	All   int64 `json:"all,omitempty"`
+	// Searches counts what was bought that is no call of a model: searches of the web.
+	Searches int64 `json:"searches,omitempty"`
 	// Money is what the calls cost that have a price; Unpriced counts the others.
 	Money    price.USD `json:"money,omitempty"`
 	Unpriced int64     `json:"unpriced,omitempty"`
@@ -33,7 +35,7 @@ func (s Sum) plus(t Sum) Sum {
 	return Sum{
 		Calls: s.Calls + t.Calls, Input: s.Input + t.Input, Cached: s.Cached + t.Cached, Written: s.Written + t.Written,
 		Output: s.Output + t.Output, Tools: s.Tools + t.Tools, All: s.All + t.All,
-		Money: s.Money + t.Money, Unpriced: s.Unpriced + t.Unpriced,
+		Searches: s.Searches + t.Searches, Money: s.Money + t.Money, Unpriced: s.Unpriced + t.Unpriced,
 	}
 }
 

@@ -364,3 +364,36 @@ func TestAPayerWithALimitOfItsOwn(t *testing.T) {
 		t.Errorf("without a limit of one's own: %v", err)
 	}
 }
+
+// A search is held and paid like a call: it is refused where nothing is left, what was not
+// had costs nothing, and /usage has the count.
+func TestC20ASearchIsBought(t *testing.T) {
+	for _, limits := range []budget.Limits{{}, {User: budget.Limit{Money: price.Dollars(0.01)}}} {
+		b := newBench(t, limits)
+		for _, had := range []bool{false, true, true} {
+			settle, err := b.Buy(t.Context(), ann(), price.Dollars(0.005))
+			if err != nil {
+				t.Fatal(err)
+			}
+			settle(had)
+		}
+		if spent := report(t, b.Ledger, ann()); spent.User.Spent.Searches != 2 || spent.User.Spent.Money != price.Dollars(0.01) || spent.User.Spent.Calls != 0 {
+			t.Errorf("spent %+v", spent.User.Spent)
+		}
+		settle, err := b.Buy(t.Context(), ann(), price.Dollars(0.005))
+		if limits == (budget.Limits{}) {
+			settle(false)
+			continue
+		}
+		if r := refusal(t, err); !r.Money || r.Account.Kind != budget.KindUser {
+			t.Errorf("refused %+v", r)
+		}
+	}
+	b := newBench(t, budget.Limits{})
+	guest := ann()
+	guest.Limit = budget.Limit{Tokens: 10}
+	b.spend(10, guest)
+	if _, err := b.Buy(t.Context(), guest, 0); refusal(t, err).Account.Kind != budget.KindUser {
+		t.Errorf("%v", err)
+	}
+}

@@ -3,10 +3,7 @@ package budget
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
-	"time"
 
 	"oneclaw/agent"
 	"oneclaw/internal/price"
@@ -74,31 +71,8 @@ func (m *model) reserve(ctx context.Context, req agent.Request) (id string, limi
 	if m.priced {
 		h.Money = m.price.Of(price.Tokens{Input: input, Output: output})
 	}
-	id = m.ledger.self + rand.Text()
-	done := m.ledger.do(operation{}, func(ctx context.Context, b *book, now time.Time) (bool, error) {
-		if refusal := b.admit(ctx, limits, m.payer, now); refusal != nil {
-			refusal.complete(b.day, now, m.ledger.cfg.Location())
-			return false, refusal
-		}
-		h.Expires = now.Add(m.ledger.cfg.Hold)
-		b.reserve(ctx, id, h, now)
-		return true, nil
-	})
-	select {
-	case err = <-done:
-	case <-ctx.Done():
-		// It may still be written; then it is let go at once.
-		m.settle(id, true, nil)
-		return "", true, fmt.Errorf("budget: %w", context.Cause(ctx))
-	}
-	if refusal, ok := errors.AsType[*Refusal](err); ok {
-		m.ledger.log.Info("no budget left", "account", refusal.Account.key(), "user", m.payer.User, "chat", m.payer.Chat)
-		return "", true, &agent.ModelError{Kind: agent.KindBudget, Notice: refusal.Sentence(), Err: refusal}
-	}
-	if err != nil {
-		return "", true, fmt.Errorf("budget: reserve: %w", err)
-	}
-	return id, true, nil
+	id, err = m.ledger.hold(ctx, limits, m.payer, h)
+	return id, true, err
 }
 
 // thoughts is what a model is taken to think, in tokens, that is told how hard to.
@@ -155,19 +129,8 @@ func (m *model) sum(u agent.Usage, req agent.Request) *Sum {
 	return s
 }
 
-// settle puts what was used in the place of the reservation, and nobody waits for it.
-// Where there are no limits, what people wait for is written first.
 func (m *model) settle(id string, limited bool, used *Sum) {
-	if id == "" && used == nil {
-		return
-	}
-	m.ledger.do(operation{patient: true, lazy: !limited}, func(ctx context.Context, b *book, _ time.Time) (bool, error) {
-		open := b.release(ctx, id)
-		if used != nil {
-			b.charge(ctx, m.payer, *used)
-		}
-		return open || used != nil, nil
-	})
+	m.ledger.settle(id, m.payer, limited, used)
 }
 
 // Profile is that of the model.

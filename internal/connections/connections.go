@@ -87,7 +87,7 @@ func (d *Desk) Load(ctx context.Context) error {
 }
 
 // Run follows what other replicas add and remove until ctx ends.
-func (d *Desk) Run(ctx context.Context) error {
+func (d *Desk) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := d.follow(ctx)
 		if ctx.Err() != nil {
@@ -98,7 +98,6 @@ func (d *Desk) Run(ctx context.Context) error {
 			_ = retry.Wait(ctx, 10*time.Second) // The loop looks at ctx.
 		}
 	}
-	return nil
 }
 
 // follow watches first and reads then, so that no change falls in between.

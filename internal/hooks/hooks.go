@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -53,7 +54,7 @@ type Config struct {
 type Hooks struct {
 	cfg    Config
 	sealer *seal.Sealer
-	// warned are the hooks of which the log has said lately that somebody was turned away.
+	// warned are the hooks of which the log has told something lately; see seldom.
 	warned *cache.Cache[string, struct{}]
 }
 
@@ -114,12 +115,15 @@ func keyOf(id string) string { return prefix + id }
 // newID is what nobody guesses.
 func newID() string { return strings.ToLower(rand.Text()) }
 
-// maxID bounds what is looked up.
-const maxID = 64
+// idPattern is what is looked up; the rest of what people post to is nowhere.
+var idPattern = regexp.MustCompile(`^[a-z0-9]{1,64}$`)
+
+// errDamaged says that a record does not decode.
+var errDamaged = errors.New("hooks: a damaged record")
 
 // find returns a hook; storage.ErrNotFound where there is none.
 func (h *Hooks) find(ctx context.Context, id string) (hook, error) {
-	if id == "" || len(id) > maxID || strings.Contains(id, "/") {
+	if !idPattern.MatchString(id) {
 		return hook{}, storage.ErrNotFound
 	}
 	entry, err := h.cfg.Store.Get(ctx, keyOf(id))
@@ -132,7 +136,7 @@ func (h *Hooks) find(ctx context.Context, id string) (hook, error) {
 func decode(entry storage.Entry) (hook, error) {
 	one := hook{rev: entry.Revision}
 	if err := json.Unmarshal(entry.Value, &one); err != nil {
-		return hook{}, fmt.Errorf("decode %s: %w", entry.Key, err)
+		return hook{}, fmt.Errorf("%w: %s: %w", errDamaged, entry.Key, err)
 	}
 	return one, nil
 }
@@ -248,8 +252,8 @@ func (h *Hooks) Done(ctx context.Context, r bridge.TaskResult) error {
 		one.Last, one.LastKey, one.Outcome = h.cfg.Now(), r.Key, outcome
 		return nil
 	})
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil
+	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, errDamaged) {
+		return nil // it must not keep the task from being closed
 	}
 	return err
 }

@@ -1,10 +1,12 @@
 package hooks_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -83,7 +85,8 @@ func TestADeliveryIsTakenOnceInEveryForm(t *testing.T) {
 }
 
 func TestNobodyGetsInWithoutTheSecret(t *testing.T) {
-	d := newDoor(t)
+	var log bytes.Buffer
+	d := newDoor(t, func(c *hooks.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	one, other := d.hook(ann, "one"), d.hook(ann, "other")
 	const body = `{"a":1}`
 	good := func(form string, change ...string) map[string]string {
@@ -116,6 +119,7 @@ func TestNobodyGetsInWithoutTheSecret(t *testing.T) {
 		"old":                     {one.path, forms(one.secret, "d1", body, d.now.Add(-6*time.Minute))["standard"], 401, "6m0s away from mine"},
 		"ahead":                   {one.path, forms(one.secret, "d1", body, d.now.Add(time.Hour))["standard"], 401, "1h0m0s away from mine"},
 		"no such hook":            {"/hook/nosuchhook", good("bearer"), 404, "There is no such webhook"},
+		"a bad address":           {"/hook/%00%ff", good("bearer"), 404, "There is no such webhook"},
 		"a hook that was removed": {gone.path, forms(gone.secret, "d1", body, d.now)["bearer"], 404, "There is no such webhook"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -132,6 +136,9 @@ func TestNobodyGetsInWithoutTheSecret(t *testing.T) {
 	}
 	if got := d.taken(); len(got) > 0 {
 		t.Errorf("%d tasks of strangers: %+v", len(got), got)
+	}
+	if n := strings.Count(log.String(), "turned away"); n != 1 || strings.Contains(log.String(), "whsec_") {
+		t.Errorf("%d lines in the log: %s", n, log.String())
 	}
 }
 
@@ -314,6 +321,25 @@ func TestWhatBecameOfDeliveriesIsListed(t *testing.T) {
 		if err := d.Done(t.Context(), bridge.TaskResult{Key: key}); err != nil {
 			t.Errorf("%s: %v", key, err)
 		}
+	}
+}
+
+// TestADamagedHookHoldsNothingUp: its delivery is not taken, and what was taken is closed.
+func TestADamagedHookHoldsNothingUp(t *testing.T) {
+	d := newDoor(t)
+	one := d.hook(ann, "one")
+	d.post(one, "bearer", "d1", "x")
+	if _, err := d.store.Put(t.Context(), "hook"+strings.TrimPrefix(one.path, "/hook"), []byte("{"), storage.Any); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Done(t.Context(), bridge.TaskResult{Key: d.taken()[0].Key}); err != nil {
+		t.Error(err)
+	}
+	if status, text := d.post(one, "bearer", "d2", "x"); status != http.StatusServiceUnavailable || !strings.Contains(text, "I cannot keep this now") {
+		t.Errorf("%d %s", status, text)
+	}
+	if got := d.say(ann, ""); !strings.Contains(got, "There are no webhooks here.") {
+		t.Errorf("/hook says %q", got)
 	}
 }
 

@@ -35,7 +35,7 @@ const (
 	// maxDrained is how much of a body that is too large is read and dropped, so that its
 	// sender reads the answer.
 	maxDrained = 16 << 20
-	// warnEvery is how often the log says of one hook that somebody was turned away.
+	// warnEvery is how often the log tells the same of a hook.
 	warnEvery = time.Minute
 )
 
@@ -68,7 +68,7 @@ func (h *Hooks) receive(w http.ResponseWriter, r *http.Request) {
 	}
 	told, is := errors.AsType[*refusal](err)
 	if !is {
-		h.cfg.Logger.Error("a webhook's delivery cannot be taken", "err", err)
+		h.seldom("", func() { h.cfg.Logger.Error("deliveries to webhooks cannot be taken", "err", err) })
 		told = &refusal{http.StatusServiceUnavailable, 30 * time.Second, "I cannot keep this now. Please post it again."}
 	}
 	if told.after > 0 {
@@ -100,7 +100,9 @@ func (h *Hooks) take(r *http.Request) error {
 	}
 	name, err := verify(string(secret), r.Header, body, h.cfg.Now())
 	if err != nil {
-		h.warn(one, err)
+		h.seldom(one.ID, func() {
+			h.cfg.Logger.Warn("a delivery to a webhook was turned away", "hook", one.ID, "name", one.Name, "why", err)
+		})
 		return &refusal{status: http.StatusUnauthorized, text: sentence(err)}
 	}
 	if !utf8.Valid(body) {
@@ -136,13 +138,14 @@ func (h *Hooks) read(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// warn says in the log that somebody was turned away, not every time.
-func (h *Hooks) warn(one hook, why error) {
-	if _, told := h.warned.Get(one.ID); told {
+// seldom writes to the log about a hook, or about all: not more than once in a while, because
+// anybody can have it written.
+func (h *Hooks) seldom(about string, write func()) {
+	if _, told := h.warned.Get(about); told {
 		return
 	}
-	h.warned.Put(one.ID, struct{}{}, warnEvery)
-	h.cfg.Logger.Warn("a delivery to a webhook was turned away", "hook", one.ID, "name", one.Name, "why", why)
+	h.warned.Put(about, struct{}{}, warnEvery)
+	write()
 }
 
 func sentence(err error) string {

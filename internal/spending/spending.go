@@ -65,6 +65,9 @@ func usageLine(l budget.Line) string {
 	if s.Calls > 0 {
 		text += " in " + calls(s.Calls)
 	}
+	if s.Searches > 0 {
+		text += fmt.Sprintf(", %s", searches(s.Searches))
+	}
 	if s.Input > 0 && s.Cached > 0 {
 		text += fmt.Sprintf(", %d %% of the input from the cache", 100*s.Cached/s.Input)
 	}
@@ -85,6 +88,13 @@ func calls(n int64) string {
 		return "1 call"
 	}
 	return price.Count(n) + " calls"
+}
+
+func searches(n int64) string {
+	if n == 1 {
+		return "1 search of the web"
+	}
+	return price.Count(n) + " searches of the web"
 }
 
 // Savings implements bridge.Config.Savings.

@@ -48,8 +48,7 @@ func (c *Client) find(name string) (*server, bool) {
 	return servers[i], true
 }
 
-// Pages are what browsers are shown during a sign-in, under /mcp/; nil where there are no
-// accounts.
+// Pages are what browsers are shown during a sign-in, under /mcp/.
 func (c *Client) Pages() http.Handler {
 	if c.cfg.accounts == nil {
 		return http.NotFoundHandler()
@@ -143,7 +142,15 @@ func (c *Client) Check(ctx context.Context, name, user string) (string, error) {
 		}
 		return fmt.Sprintf("%s can be reached and asks people to sign in. You have no account connected there: `/connect %s`.", s.name, s.name), nil
 	}
-	return s.callError("list", err).Error(), nil
+	return fmt.Sprintf("%s does not work: %s.", s.name, strings.TrimSuffix(s.trouble(err).Error(), ".")), nil
+}
+
+// trouble is what an administrator is told of a server that could not be met.
+func (s *server) trouble(err error) error {
+	if problem := s.status().Problem; problem != "" {
+		return errors.New(problem)
+	}
+	return s.callError("list", err)
 }
 
 // Has reports whether there is a server of that name.
@@ -152,8 +159,9 @@ func (c *Client) Has(name string) bool {
 	return ok
 }
 
-// Try makes a server as [Client.Add] would, without keeping it: it asks whether people
-// have to sign in, and else reads the tools. The error is for the administrator.
+// Try contacts a server that an administrator wants to add, without keeping it: it asks
+// whether people have to sign in, and else reads the tools and says how many there are.
+// It returns the server as it is to be added. The error is for the administrator.
 func (c *Client) Try(ctx context.Context, name string, cfg Server) (Server, int, error) {
 	if err := c.fits(name, cfg); err != nil {
 		return cfg, 0, err
@@ -181,7 +189,7 @@ func (c *Client) Try(ctx context.Context, name string, cfg Server) (Server, int,
 		return cfg, 0, nil // Its tools are for those who have signed in.
 	}
 	if err := s.meet(ctx, ""); err != nil {
-		return cfg, 0, s.callError("list", err)
+		return cfg, 0, s.trouble(err)
 	}
 	st := s.status()
 	if st.Tools == 0 {

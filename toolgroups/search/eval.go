@@ -48,10 +48,32 @@ func (h Half) has(query string) bool {
 	return true
 }
 
+// Queries says what [Eval] asks.
+type Queries string
+
+// What can be asked. Models write short queries, "github create issue", without knowing
+// how the tools are called: names asks for each tool by the words of its name, if it has
+// several, and hidden asks the same of an index that has no names.
+const (
+	QueriesFile   Queries = "file"
+	QueriesNames  Queries = "names"
+	QueriesHidden Queries = "hidden"
+)
+
+// ParseQueries reads the value of a flag.
+func ParseQueries(s string) (Queries, error) {
+	switch q := Queries(s); q {
+	case QueriesFile, QueriesNames, QueriesHidden:
+		return q, nil
+	}
+	return "", fmt.Errorf("search: queries is %q, not file, names or hidden", s)
+}
+
 // Report is what [Eval] measures of one file. Shares are between 0 and 1.
 type Report struct {
 	File      string  `json:"file"`
 	Half      Half    `json:"half"`
+	Asked     Queries `json:"asked"`
 	Tools     int     `json:"tools"`
 	Queries   int     `json:"queries"`
 	RecallAt1 float64 `json:"recall_at_1"`
@@ -73,16 +95,48 @@ type evalSet struct {
 		Params []string `json:"params"`
 		Source string   `json:"source"`
 	} `json:"tools"`
-	Queries []struct {
-		Q    string   `json:"q"`
-		Gold []string `json:"gold"`
-	} `json:"queries"`
+	Queries []evalQuery `json:"queries"`
+}
+
+type evalQuery struct {
+	Q    string   `json:"q"`
+	Gold []string `json:"gold"`
+}
+
+// byName makes a query of the words of each name that has several. All tools whose names
+// have the same words are wanted.
+func (s evalSet) byName() []evalQuery {
+	var out []evalQuery
+	at := map[string]int{}
+	for _, t := range s.Tools {
+		q := spoken(t.Name)
+		if !strings.Contains(q, " ") {
+			continue
+		}
+		i, ok := at[q]
+		if !ok {
+			i = len(out)
+			at[q] = i
+			out = append(out, evalQuery{Q: q})
+		}
+		out[i].Gold = append(out[i].Gold, t.Name)
+	}
+	return out
+}
+
+// spoken returns the words of a name but its numbers: "github_createIssue2" is "github create issue".
+func spoken(name string) string {
+	var out []string
+	for _, w := range words(name) {
+		out = append(out, slices.DeleteFunc(w.parts, number)...)
+	}
+	return strings.Join(out, " ")
 }
 
 // Eval measures the retrieval on a set of tools and queries: a JSON object with
 // tools (name, desc, params, source) and queries (q, gold: the names wanted).
 // file is the name for the report.
-func Eval(r io.Reader, file string, half Half) (Report, error) {
+func Eval(r io.Reader, file string, half Half, asked Queries) (Report, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxEvalBytes+1))
 	if err != nil {
 		return Report{}, fmt.Errorf("search: read %s: %w", file, err)
@@ -100,9 +154,15 @@ func Eval(r io.Reader, file string, half Half) (Report, error) {
 	docs := make([]Document, len(set.Tools))
 	for i, t := range set.Tools {
 		docs[i] = Document{Name: t.Name, Description: t.Desc, Parameters: t.Params, Source: t.Source}
+		if asked == QueriesHidden {
+			docs[i].Name = ""
+		}
 	}
 	index := NewIndex(docs)
-	m := measure{report: Report{File: file, Half: half, Tools: len(docs)}}
+	m := measure{report: Report{File: file, Half: half, Asked: asked, Tools: len(docs)}}
+	if asked != QueriesFile {
+		set.Queries = set.byName()
+	}
 	for _, q := range set.Queries {
 		if !half.has(q.Q) || len(q.Gold) == 0 {
 			continue
@@ -112,7 +172,7 @@ func Eval(r io.Reader, file string, half Half) (Report, error) {
 		m.times = append(m.times, time.Since(began))
 		names := make([]string, len(hits))
 		for i, h := range hits {
-			names[i] = docs[h.Doc].Name
+			names[i] = set.Tools[h.Doc].Name
 		}
 		m.add(names, q.Gold)
 	}
@@ -180,9 +240,9 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 func WriteText(w io.Writer, reports []Report) error {
 	var table strings.Builder
 	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
-	_, _ = fmt.Fprintln(t, "tools\tqueries\thalf\trecall@1\trecall@5\trecall@10\tNDCG@10\tempty\tmean ms\tp99 ms\t  file")
+	_, _ = fmt.Fprintln(t, "tools\tqueries\tasked\thalf\trecall@1\trecall@5\trecall@10\tNDCG@10\tempty\tmean ms\tp99 ms\t  file")
 	for _, r := range reports {
-		_, _ = fmt.Fprintf(t, "%d\t%d\t%s\t%.3f\t%.3f\t%.3f\t%.3f\t%.1f %%\t%.3f\t%.3f\t  %s\n", r.Tools, r.Queries, r.Half,
+		_, _ = fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%.3f\t%.3f\t%.3f\t%.3f\t%.1f %%\t%.3f\t%.3f\t  %s\n", r.Tools, r.Queries, r.Asked, r.Half,
 			r.RecallAt1, r.RecallAt5, r.RecallAt10, r.NDCGAt10, 100*r.Empty, r.MeanMS, r.P99MS, r.File)
 	}
 	_ = t.Flush()

@@ -22,7 +22,7 @@ const evalFile = `{"tools":[
 	{"q":"zzz","gold":["train_list"]}]}`
 
 func TestEval(t *testing.T) {
-	r, err := search.Eval(strings.NewReader(evalFile), "small.json", search.HalfAll)
+	r, err := search.Eval(strings.NewReader(evalFile), "small.json", search.HalfAll, search.QueriesFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,10 +41,27 @@ func TestEval(t *testing.T) {
 	}
 }
 
+// The queries made of the names are those with several words; what has no names is found
+// by what it does.
+func TestEvalAsksForNames(t *testing.T) {
+	for asked, want := range map[search.Queries]float64{search.QueriesNames: 1, search.QueriesHidden: 1} {
+		r, err := search.Eval(strings.NewReader(`{"tools":[
+			{"name":"weather_get2","desc":"Current weather."},{"name":"getWeather","desc":"Weather of a city."},
+			{"name":"train.book","desc":"Book a seat in a train."},{"name":"calculator","desc":"Adds."}],
+			"queries":[{"q":"x","gold":["calculator"]}]}`), "f", search.HalfAll, asked)
+		if err != nil || r.Queries != 3 || r.RecallAt5 != want || r.Asked != asked {
+			t.Errorf("%s: %+v, %v", asked, r, err)
+		}
+	}
+	if _, err := search.ParseQueries("some"); err == nil {
+		t.Error("an unknown kind of queries is accepted")
+	}
+}
+
 func TestEvalHalvesAreDisjoint(t *testing.T) {
 	all, tuned, held := 0, 0, 0
 	for half, n := range map[search.Half]*int{search.HalfAll: &all, search.HalfTuned: &tuned, search.HalfHeld: &held} {
-		r, err := search.Eval(strings.NewReader(evalFile), "f", half)
+		r, err := search.Eval(strings.NewReader(evalFile), "f", half, search.QueriesFile)
 		if err != nil && !strings.Contains(err.Error(), "no queries") {
 			t.Fatal(err)
 		}
@@ -60,7 +77,7 @@ func TestEvalHalvesAreDisjoint(t *testing.T) {
 
 func TestEvalRefuses(t *testing.T) {
 	for _, in := range []string{"", "[]", `{"tools":[]}`, `{"tools":[{"name":"a"}],"queries":[]}`, `{"tools":1}`} {
-		if _, err := search.Eval(strings.NewReader(in), "bad.json", search.HalfAll); err == nil || !strings.Contains(err.Error(), "bad.json") {
+		if _, err := search.Eval(strings.NewReader(in), "bad.json", search.HalfAll, search.QueriesFile); err == nil || !strings.Contains(err.Error(), "bad.json") {
 			t.Errorf("%q gives %v", in, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/search/meaning"
 )
 
 // NewBridge makes a bridge with the default limits where none are given.
@@ -19,10 +20,10 @@ func Tokens(text string) []string {
 	var out []string
 	for _, w := range words(text) {
 		for _, p := range w.parts {
-			out = append(out, stem(p))
+			out = append(out, meaning.Stem(p))
 		}
 		if len(w.parts) != 1 {
-			out = append(out, stem(w.text))
+			out = append(out, meaning.Stem(w.text))
 		}
 	}
 	return out
@@ -34,4 +35,14 @@ func (b *Bridge) Deferred() []toolgroups.Tool { return Tools(b.cfg.Catalogue.ent
 // NewSmallHybrid makes a hybrid ranking that keeps so many vectors.
 func NewSmallHybrid(e Embedder, vectors int) *Hybrid {
 	return newHybrid(e, vectors, slog.New(slog.DiscardHandler))
+}
+
+// Near says how far a word stands for another.
+func Near(word, other string) float64 {
+	for _, k := range alike()[meaning.Stem(word)] {
+		if k.stem == meaning.Stem(other) {
+			return k.near
+		}
+	}
+	return 0
 }

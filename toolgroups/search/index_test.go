@@ -57,6 +57,9 @@ func TestSearchFindsFirst(t *testing.T) {
 		"прогноз":                            "погода",
 		"今天的天气怎么样":                           "zh_weather",
 		"天":                                  "zh_weather",
+		"raise a ticket":                     "github_create_issue", // A synonym.
+		"outlook":                            "send_email",          // A brand.
+		"galaxies and constellations":        "stellarexplorer",     // No word in common, but a meaning.
 		"qqq":                                "",
 		"":                                   "",
 	} {
@@ -68,7 +71,7 @@ func TestSearchFindsFirst(t *testing.T) {
 
 func TestSearchSaysWhenItIsWeak(t *testing.T) {
 	x := search.NewIndex(documents())
-	for query, want := range map[string]bool{"issue": false, "the of to": true, "spredsheet": true, "file_read": false, "qqq": false} {
+	for query, want := range map[string]bool{"issue": false, "the of to": true, "spredsheet": true, "file_read": false, "qqq": false, "ticket": true, "galaxies": true} {
 		if r := x.Search(query, 5); r.Weak != want {
 			t.Errorf("%q: weak is %v with %d hits", query, r.Weak, len(r.Hits))
 		}

@@ -3,6 +3,8 @@ package search
 import (
 	_ "embed"
 	"strings"
+
+	"oneclaw/toolgroups/search/meaning"
 )
 
 //go:embed words/stop.txt
@@ -22,22 +24,24 @@ const (
 	vagueWeight = 0.4
 )
 
-// lexicon knows the English words that tell little about what a tool does.
+// lexicon knows the English words that tell little about what a tool does, and those
+// that mean much the same.
 type lexicon struct {
 	stop   map[string]bool    // as written
 	weight map[string]float64 // in a query, by stem; 1 for others
+	alike  map[string][]kin   // by stem
 }
 
 func newLexicon() lexicon {
-	l := lexicon{stop: map[string]bool{}, weight: map[string]float64{}}
+	l := lexicon{stop: map[string]bool{}, weight: map[string]float64{}, alike: alike()}
 	for w := range strings.FieldsSeq(stopWords) {
 		l.stop[w] = true
 	}
 	for w := range strings.FieldsSeq(askWords) {
-		l.weight[stem(w)] = askWeight
+		l.weight[meaning.Stem(w)] = askWeight
 	}
 	for w := range strings.FieldsSeq(vagueWords) {
-		l.weight[stem(w)] = vagueWeight
+		l.weight[meaning.Stem(w)] = vagueWeight
 	}
 	return l
 }

@@ -1,12 +1,10 @@
 package search
 
 import (
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/kljensen/snowball/english"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -25,22 +23,6 @@ type word struct {
 	text string // lower case, without accents
 	// parts are what the word is made of: GitHub is git and hub.
 	parts []string
-	// value marks what stands in quotation marks or is written like a proper name
-	// within a sentence: rather an argument than a capability.
-	quoted, capital bool
-}
-
-// stem reduces an English word to its stem and leaves others as they are.
-func stem(w string) string {
-	for i := range len(w) {
-		if w[i] < 'a' || w[i] > 'z' {
-			return w
-		}
-	}
-	if len(w) < 3 {
-		return w
-	}
-	return english.Stem(w, true)
 }
 
 // fold brings a text to composed form and takes the accents off Latin letters.
@@ -59,16 +41,13 @@ func fold(text string) string {
 
 // scanner cuts a text into words.
 type scanner struct {
-	out      []word
-	run      []rune
-	some     bool
-	sentence bool // the next word begins a sentence
-	quote    rune // what ends the quotation, 0 outside
+	out []word
+	run []rune
 }
 
 // words cuts a text into words.
 func words(text string) []word {
-	s := scanner{sentence: true}
+	var s scanner
 	runes := []rune(fold(text))
 	for i, r := range runes {
 		switch {
@@ -83,7 +62,6 @@ func words(text string) []word {
 			s.run = append(s.run, r)
 		default:
 			s.flush()
-			s.mark(r, runes[i+1:])
 		}
 	}
 	s.flush()
@@ -100,48 +78,6 @@ func dense(r rune) bool {
 		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
-// mark follows punctuation.
-func (s *scanner) mark(r rune, rest []rune) {
-	switch r {
-	case '.', '!', '?', '\n', ':':
-		s.sentence = true
-	case '"', '“', '\'', '‘', '`':
-		switch end := closing(r); {
-		case s.quote == 0 && s.some && len(rest) > 0 && contains(rest, end):
-			s.quote = end
-		case r == s.quote:
-			s.quote = 0
-		}
-	case '”', '’':
-		if r == s.quote {
-			s.quote = 0
-		}
-	}
-}
-
-func closing(open rune) rune {
-	switch open {
-	case '“':
-		return '”'
-	case '‘':
-		return '’'
-	}
-	return open
-}
-
-func contains(runes []rune, r rune) bool {
-	const near = 60
-	for i, x := range runes {
-		if x == r && (i+1 == len(runes) || !inWord(runes[i+1])) {
-			return i > 0
-		}
-		if i == near {
-			break
-		}
-	}
-	return false
-}
-
 // flush ends the word that is being read.
 func (s *scanner) flush() {
 	run := s.run
@@ -154,35 +90,18 @@ func (s *scanner) flush() {
 			return
 		}
 	}
-	w := word{quoted: s.quote != 0, capital: titled(run) && !s.sentence}
-	s.sentence, s.some = false, true
 	if dense(run[0]) {
-		s.pairs(run, w)
+		s.pairs(run)
 		return
 	}
-	w.text = strings.ToLower(string(run))
-	w.parts = split(run)
-	s.out = append(s.out, w)
-}
-
-// titled reports whether a word is written like a proper name.
-func titled(run []rune) bool {
-	return len(run) > 1 && unicode.IsUpper(run[0]) && !slices.ContainsFunc(run[1:], unicode.IsUpper)
+	s.out = append(s.out, word{text: strings.ToLower(string(run)), parts: split(run)})
 }
 
 // pairs cuts a run without spaces.
-func (s *scanner) pairs(run []rune, w word) {
-	if len(run) == 1 {
-		w.text = string(run)
-		w.parts = []string{w.text}
-		s.out = append(s.out, w)
-		return
-	}
-	for i := range len(run) - 1 {
-		p := w
-		p.text = string(run[i : i+2])
-		p.parts = []string{p.text}
-		s.out = append(s.out, p)
+func (s *scanner) pairs(run []rune) {
+	for i := range max(1, len(run)-1) {
+		pair := string(run[i:min(i+2, len(run))])
+		s.out = append(s.out, word{text: pair, parts: []string{pair}})
 	}
 }
 

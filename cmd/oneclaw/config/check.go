@@ -36,7 +36,7 @@ func (c Config) Check() error {
 	if _, err := c.AllowPrivate(); err != nil {
 		return err
 	}
-	for _, check := range []func() error{c.checkAddresses, c.checkNumbers, c.checkChoices, c.checkPlatforms, c.checkApprovals, c.CheckFiles} {
+	for _, check := range []func() error{c.checkAddresses, c.checkNumbers, c.checkChoices, c.checkPlatforms, c.checkApprovals, c.CheckFiles, c.checkWebSearch} {
 		if err := check(); err != nil {
 			return err
 		}

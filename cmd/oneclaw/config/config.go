@@ -113,7 +113,8 @@ type AccessConfig struct {
 type ToolsConfig struct {
 	Routing string `yaml:"routing" env:"ONECLAW_ROUTING"`
 	// ToolSearch sets the details of the modes search and auto.
-	ToolSearch search.Config `yaml:"tool_search"`
+	ToolSearch search.Config   `yaml:"tool_search"`
+	WebSearch  WebSearchConfig `yaml:"web_search"`
 	// AllowPrivate lists address ranges that http tools may reach although they are
 	// not public, such as 192.168.1.0/24.
 	AllowPrivate []string `yaml:"allow_private" env:"ONECLAW_TOOLS_ALLOW_PRIVATE"`
@@ -163,6 +164,7 @@ func Default() Config {
 		Tools: ToolsConfig{
 			Routing: "groups", BrowserMemoryMiB: browser.DefaultMaxMemory >> 20, ExecMemoryMiB: core.DefaultMaxTotalMemory >> 20,
 			WorkspaceMiB: workspace.DefaultQuota >> 20, DiskReserveMiB: workspace.DefaultReserve >> 20,
+			WebSearch: defaultWebSearch(),
 		},
 		Log:            LogConfig{Level: "info"},
 		ApprovalConfig: ApprovalConfig{ApprovalTimeout: approval.DefaultTimeout},

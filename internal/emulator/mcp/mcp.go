@@ -26,7 +26,7 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
-// People who have an account, and the scope that reading needs.
+// People who have an account.
 const (
 	Ada   = "ada"
 	Grace = "grace"
@@ -136,7 +136,7 @@ func (s *Server) Expire() {
 // Withdraw has the authorisation server forget all that somebody consented to.
 func (s *Server) Withdraw(person string) { s.accounts.withdraw(person) }
 
-// Count is how often something was asked for: "authorize", "token", "register", "revoke",
+// Count is how often something was asked for: "authorize", "token", "register", "revoke" or
 // "metadata".
 func (s *Server) Count(what string) int {
 	s.mu.Lock()

@@ -1,0 +1,208 @@
+package platformtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/jobs"
+	"oneclaw/toolgroups"
+)
+
+// Burster is a [Service] in which people send what belongs together as the service has it:
+// as one message, or in several that follow each other.
+type Burster interface {
+	// SayAlbum has a person send files at once, and one text with them.
+	SayAlbum(in Place, by, text string, files ...string)
+	// SayLong has a person send a text of any length.
+	SayLong(in Place, by, text string)
+	// Amend has a person change what they wrote.
+	Amend(in Place, by, message, text string)
+}
+
+func burstProperties() []property {
+	return []property{
+		{"Album", "What somebody sends at once as an album is one message, also where the bot is started anew between its parts.", albumIsOne},
+		{"LongText", "A text that is too long for one message is one all the same, also where the bot is started anew between its parts.", longTextIsOne},
+		{"Steered", "What is written while the bot is at work is answered with that, once and in order, also by one that is started anew.", isSteered},
+		{"EditReaches", "An edit of what is being answered reaches that, one of what was answered is told how to ask again.", editReaches},
+	}
+}
+
+func (w *world) burster() Burster {
+	w.t.Helper()
+	b, ok := w.town.Service.(Burster)
+	if !ok {
+		w.t.Skip("nobody can send an album there")
+	}
+	return b
+}
+
+// cutShort has the bot stop when a part of what is said next is on disk and not confirmed,
+// and starts it anew.
+func (w *world) cutShort(say func()) {
+	w.t.Helper()
+	kept := make(chan struct{})
+	once := sync.OnceFunc(func() { close(kept) })
+	w.store.onJob(func(ctx context.Context, j jobs.Job, write func() error) error {
+		err := write()
+		if err == nil && j.Parts == nil {
+			once()
+			<-ctx.Done()
+			err = ctx.Err()
+		}
+		return err
+	})
+	say()
+	until(w.t, "a part to be kept", kept)
+	w.stop()
+	w.store.onJob(nil)
+	w.start()
+}
+
+func albumIsOne(_ testing.TB, w *world) {
+	b := w.burster()
+	w.start()
+	for _, kind := range []Kind{Direct, Shared} {
+		place := w.open(kind, w.town.Member)
+		b.SayAlbum(place, w.town.Member, "look at these", "one", "two", "three")
+		w.want(w.shown(place, 1), reply("look at these"))
+		w.cutShort(func() { b.SayAlbum(place, w.town.Member, "and at these", "four", "five") })
+		w.want(w.settled(place), reply("look at these"), reply("and at these"))
+	}
+}
+
+func longTextIsOne(_ testing.TB, w *world) {
+	b := w.burster()
+	var words []string
+	for i := range 1400 {
+		words = append(words, fmt.Sprintf("w%05d", i))
+	}
+	w.think = func(ctx context.Context, said []string) string {
+		if last := said[len(said)-1]; strings.HasPrefix(last, "w") {
+			return fmt.Sprintf("%t, %d words", slices.Equal(strings.Fields(last), words), len(strings.Fields(last)))
+		}
+		return echo(ctx, said)
+	}
+	w.start()
+	place, want := w.open(Direct, w.town.Member), "true, 1400 words"
+	b.SayLong(place, w.town.Member, strings.Join(words, " "))
+	w.want(w.shown(place, 1), want)
+	w.cutShort(func() { b.SayLong(place, w.town.Member, strings.Join(words, " ")) })
+	w.want(w.settled(place), want, want)
+}
+
+// worker is a model that uses its tool once, where it is asked to work, and then answers all
+// that was said in its turn.
+type worker struct {
+	reached chan string
+	open    chan struct{}
+}
+
+func (worker) Complete(_ context.Context, req agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
+	var said []string
+	used := false
+	for _, m := range req.Messages {
+		switch {
+		case m.Asks():
+			said, used = []string{m.Text}, false
+		case m.Role == agent.RoleUser:
+			said = append(said, m.Text)
+		case m.Role == agent.RoleTool:
+			used = true
+		}
+	}
+	if said[0] == "work" && !used {
+		return agent.Reply{Calls: []agent.Call{{ID: "0", Name: "look", Arguments: "{}"}}}, nil
+	}
+	return agent.Reply{Text: reply(strings.Join(said, " + "))}, nil
+}
+
+// working starts a bot whose tool waits until it is let go.
+func (w *world) working() worker {
+	w.t.Helper()
+	k := worker{make(chan string, 64), make(chan struct{})}
+	registry, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{{
+		Name: "look", Description: "Look.", Effect: toolgroups.ReadOnly, Parameters: json.RawMessage(`{"type":"object"}`),
+		Run: func(ctx context.Context, _ toolgroups.Call) (toolgroups.Result, error) {
+			k.reached <- "look"
+			select {
+			case <-k.open:
+			case <-ctx.Done():
+			}
+			return toolgroups.Result{Text: "looked"}, context.Cause(ctx)
+		},
+	}}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.cfg.Turns.Agent = agent.New(agent.Config{Model: k})
+	w.cfg.Turns.Tools = func() *toolgroups.Registry { return registry }
+	w.start()
+	return k
+}
+
+// waits returns once so many messages wait in a place.
+func (w *world) waits(place Place, n int) {
+	w.t.Helper()
+	w.say(place, "/status")
+	want := fmt.Sprintf("%d more message", n)
+	w.await("the state of "+string(place), func(v View) bool {
+		return slices.ContainsFunc(v.in(place), func(s Shown) bool { return strings.Contains(s.Text, want) })
+	})
+}
+
+// answers are what stands in a place but for what was asked about its state.
+func (w *world) answers(all []Shown) []Shown {
+	return slices.DeleteFunc(all, func(s Shown) bool { return strings.Contains(s.Text, "more message") })
+}
+
+func isSteered(t testing.TB, w *world) {
+	w.burster()
+	k := w.working()
+	places := w.everywhere()
+	for _, place := range places {
+		w.say(place, "work")
+		until(t, "the tool to run", k.reached)
+		w.say(place, "two")
+		w.waits(place, 1)
+	}
+	w.stop()
+	w.start()
+	for range places {
+		until(t, "the tools to run again", k.reached)
+	}
+	for _, place := range places {
+		w.say(place, "three")
+		w.waits(place, 2)
+	}
+	close(k.open)
+	for _, place := range places {
+		w.shown(place, 3)
+		w.want(w.answers(w.settled(place)), reply("work + two + three"))
+	}
+}
+
+func editReaches(t testing.TB, w *world) {
+	b := w.burster()
+	k := w.working()
+	place := w.open(Direct, w.town.Member)
+	id := w.town.Say(place, w.town.Member, "work")
+	until(t, "the tool to run", k.reached)
+	b.Amend(place, w.town.Member, id, "work harder")
+	w.waits(place, 1)
+	close(k.open)
+	got := w.answers(w.shown(place, 2))
+	if len(got) != 1 || !strings.HasPrefix(got[0].Text, reply("work + ")) || !strings.Contains(got[0].Text, "work harder") {
+		t.Fatalf("there stands %q", texts(got))
+	}
+	b.Amend(place, w.town.Member, id, "work less")
+	if got = w.answers(w.shown(place, 3)); len(got) != 2 || !strings.Contains(got[1].Text, "answered already") {
+		t.Errorf("there stands %q", texts(got))
+	}
+}

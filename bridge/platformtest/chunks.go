@@ -1,0 +1,87 @@
+package platformtest
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/previews"
+	"oneclaw/bridge/wording"
+)
+
+// Growth is what [CheckGrowth] needs of a platform.
+type Growth struct {
+	chats.Platform
+	// Shows brings a part into a chat, as a new message or in the place of the one before,
+	// and returns what people see then. It fails where the service does not take the part
+	// as it is.
+	Shows func(part chats.Part, anew bool) (string, error)
+	// Mask masks secrets, Growing those of a text that is still growing.
+	Mask, Growing func(text string) string
+	// Secrets are such.
+	Secrets []string
+}
+
+// CheckGrowth checks that any answer, cut into any chunks, is valid for the platform at each
+// step, shows no secret, no thought and no half of a tag, and in the end what it would be
+// without.
+func CheckGrowth(t *testing.T, g Growth) {
+	t.Helper()
+	pieces := []string{
+		"word ", "more of it. ", "**bold ", "** ", "*it* ", "`code` ", "`", "~~", "[link](http://a.b/c?d=1&e=2) ", "1 < 2 & 3 > 2 ", "\n\n", "\n- item ", "\n1. one ",
+		"\n```go\nx := \"<y>\"\n", "```\n", "\n| a | b |\n|---|---|\n| c | d |\n", "\n> quoted ", "\n# Head\n", "<|channel|>analysis<|message|>THOUGHT about it<|end|>",
+		"<|im_end|>", "<tool_call>THOUGHT</tool_call>", "世界，", "👩‍👩‍👧 ", "@name <@U1> <!channel> ", "snake_case_ ", "\\* ", "&amp; ", "]( ",
+	}
+	for _, secret := range g.Secrets {
+		pieces = append(pieces, secret+" ", "("+secret+")")
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		answer := rapid.SampledFrom([]string{"", "<think>THOUGHT one\n two</think>\n\n", " <thinking>THOUGHT"}).Draw(t, "thought") +
+			strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 1, 12).Draw(t, "pieces"), "")
+		anew := true
+		show := func(part chats.Part) string {
+			shown, err := g.Shows(part, anew)
+			if err != nil {
+				t.Fatalf("%q is not taken: %v", part.Text, err)
+			}
+			anew = false
+			g.harmless(t, answer, shown)
+			return shown
+		}
+		for range rapid.IntRange(1, 3).Draw(t, "steps") {
+			said := previews.Shown(answer[:rapid.IntRange(0, len(answer)).Draw(t, "so far")], false, g.Growing)
+			if parts := g.Render(said); wording.Visible(said) && len(parts) > 0 {
+				show(parts[0])
+			}
+		}
+		final := g.Mask(agent.Spoken(answer))
+		if parts := g.Render(final); wording.Visible(final) && len(parts) > 0 {
+			grown := show(parts[0])
+			if anew = true; show(parts[0]) != grown {
+				t.Errorf("%q ends as %q", answer, grown)
+			}
+		}
+	})
+}
+
+// harmless checks what people see of an answer.
+func (g Growth) harmless(t *rapid.T, answer, shown string) {
+	for _, secret := range g.Secrets {
+		for _, half := range []string{secret[:len(secret)*2/3], secret[len(secret)/3:]} {
+			if strings.Contains(shown, half) {
+				t.Fatalf("of %q %q is shown", answer, shown)
+			}
+		}
+	}
+	if strings.Contains(answer, "`") {
+		return // what stands in code is what somebody talks about
+	}
+	for _, sign := range []string{"THOUGHT", "<think", "<|", "channel|", "tool_call", "</"} {
+		if strings.Contains(shown, sign) {
+			t.Fatalf("of %q %q is shown", answer, shown)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"oneclaw/internal/emulator/mcp"
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/slack"
+)
+
+// An administrator adds a server in a chat, connects an account there, and both survive
+// restarts: on either platform, with nothing in the settings.
+func TestAServerIsAddedAndAnAccountConnectedInAChat(t *testing.T) {
+	t.Parallel()
+	em, err := mcp.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = em.Close() })
+	t.Run("telegram", func(t *testing.T) {
+		w := newTown(t, openai.BrainFunc(notesReader))
+		ann := w.person("Ann")
+		w.env["ONECLAW_ADMINS"], w.env["ONECLAW_TOOLS_ALLOW_PRIVATE"] = fmt.Sprintf("telegram:%d", ann), "127.0.0.0/8"
+		bot := w.run()
+		connectNotes(t, em, func(text string) string {
+			answer := w.ask(bot, ann, text, nil)
+			all := w.telegram.Messages(ann)
+			for _, e := range all[len(all)-1].Entities {
+				answer += " " + e.URL
+			}
+			return answer
+		}, func() {
+			bot.kill(syscall.SIGTERM)
+			bot = w.run()
+		})
+	})
+	t.Run("slack", func(t *testing.T) {
+		w := newTown(t, openai.BrainFunc(notesReader))
+		workspace, _, people := w.withSlack(t, "ann")
+		dm, err := workspace.AddChannel(slack.ChannelSpec{Kind: slack.DM, Members: people})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.env["ONECLAW_ADMINS"], w.env["ONECLAW_TOOLS_ALLOW_PRIVATE"] = "slack:"+people[0], "127.0.0.0/8"
+		bot := start(t, w.env, "run")
+		connectNotes(t, em, func(text string) string {
+			return askSlack(t, workspace, dm, people[0], text)
+		}, func() {
+			bot.kill(syscall.SIGTERM)
+			bot = start(t, w.env, "run")
+		})
+	})
+}
+
+// notesReader is a model that asks the server whose account it has.
+func notesReader(_ context.Context, req openai.Request) (openai.Reply, error) {
+	last := req.Messages[len(req.Messages)-1]
+	name, arguments := "", `{}`
+	switch names := req.ToolNames(); {
+	case last.Role == "tool" && !strings.HasPrefix(last.Content, "Loaded "):
+		return openai.Reply{Text: "The tool says: " + last.Content[:min(300, len(last.Content))]}, nil
+	case slices.Contains(names, "notes_whoami"):
+		name = "notes_whoami"
+	case slices.Contains(names, "notes_connect"):
+		name = "notes_connect"
+	default:
+		name, arguments = "load_tool_group", `{"group_name":"mcp_notes"}`
+	}
+	return openai.Reply{Calls: []openai.ToolCall{{ID: fmt.Sprint("call_", len(req.Messages)), Name: name, Arguments: arguments}}}, nil
+}
+
+func connectNotes(t *testing.T, em *mcp.Server, ask func(string) string, restart func()) {
+	t.Helper()
+	wantIn(t, ask("/mcp"), "no MCP servers yet")
+	wantIn(t, ask("/mcp add notes "+em.URL+" role=owner"), "Added notes", "connect notes")
+	wantIn(t, ask("/mcp add notes "+em.URL), "Nothing was added", "too close")
+	wantIn(t, ask("/mcp remove notes"), "Removed notes")
+	wantIn(t, ask("/mcp add notes "+em.URL), "Added notes")
+	wantIn(t, ask("who am I?"), "connect notes")
+	answer := ask("/connect notes")
+	back, err := em.Consent(t.Context(), linkPattern.FindString(answer), mcp.Ada)
+	if err != nil {
+		t.Fatalf("%v: %s", err, answer)
+	}
+	restart()
+	wantIn(t, ask("/connect notes "+back), "is connected", "2 tools")
+	restart()
+	wantIn(t, ask("who am I now?"), "it is ada")
+	wantIn(t, ask("/mcp"), "notes", "works, 2 tools", "added in a chat")
+	before := em.Count("revoke")
+	wantIn(t, ask("/mcp remove notes"), "1 person had connected")
+	if em.Count("revoke") == before {
+		t.Error("nothing was revoked")
+	}
+	wantIn(t, ask("/mcp"), "no MCP servers yet")
+	wantIn(t, ask("/connect notes"), "I can connect your Google account")
+}

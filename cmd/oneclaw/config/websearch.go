@@ -1,0 +1,81 @@
+package config
+
+import (
+	"fmt"
+
+	"oneclaw/internal/redact"
+	"oneclaw/toolgroups/websearch"
+)
+
+// WebSearchConfig says where the web is searched. The group is there if one service is.
+type WebSearchConfig struct {
+	// Order names the services, the first asked first. Empty means all that are set up, in
+	// the order below.
+	Order []string `yaml:"order" env:"ONECLAW_WEB_SEARCH"`
+
+	BraveKey   redact.Secret `yaml:"brave_key" env:"BRAVE_API_KEY"`
+	BraveURL   string        `yaml:"brave_url" env:"BRAVE_API_URL"`
+	TavilyKey  redact.Secret `yaml:"tavily_key" env:"TAVILY_API_KEY"`
+	TavilyURL  string        `yaml:"tavily_url" env:"TAVILY_API_URL"`
+	ExaKey     redact.Secret `yaml:"exa_key" env:"EXA_API_KEY"`
+	ExaURL     string        `yaml:"exa_url" env:"EXA_API_URL"`
+	SearXNGURL string        `yaml:"searxng_url" env:"SEARXNG_URL"`
+
+	// What a thousand searches cost, in dollars.
+	BraveUSD   float64 `yaml:"brave_usd_per_1000" env:"ONECLAW_BRAVE_USD_PER_1000"`
+	TavilyUSD  float64 `yaml:"tavily_usd_per_1000" env:"ONECLAW_TAVILY_USD_PER_1000"`
+	ExaUSD     float64 `yaml:"exa_usd_per_1000" env:"ONECLAW_EXA_USD_PER_1000"`
+	SearXNGUSD float64 `yaml:"searxng_usd_per_1000" env:"ONECLAW_SEARXNG_USD_PER_1000"`
+}
+
+// defaultWebSearch has the addresses of the services and their list prices of 2026-11:
+// Brave's plan Search, a basic search of Tavily as one goes, and Exa with highlights
+// (brave.com/search/api, tavily.com/pricing, exa.ai/docs/admin/pricing).
+func defaultWebSearch() WebSearchConfig {
+	return WebSearchConfig{
+		BraveURL: "https://api.search.brave.com", BraveUSD: 5,
+		TavilyURL: "https://api.tavily.com", TavilyUSD: 8,
+		ExaURL: "https://api.exa.ai", ExaUSD: 7,
+	}
+}
+
+// all are the services, set up or not, in the order in which they stand here.
+func (w WebSearchConfig) all() []websearch.Service {
+	return []websearch.Service{
+		{Name: websearch.Brave, URL: w.BraveURL, Key: w.BraveKey, USDPerThousand: w.BraveUSD},
+		{Name: websearch.Tavily, URL: w.TavilyURL, Key: w.TavilyKey, USDPerThousand: w.TavilyUSD},
+		{Name: websearch.Exa, URL: w.ExaURL, Key: w.ExaKey, USDPerThousand: w.ExaUSD},
+		{Name: websearch.SearXNG, URL: w.SearXNGURL, USDPerThousand: w.SearXNGUSD},
+	}
+}
+
+// Services are those that are set up, in their order.
+func (w WebSearchConfig) Services() ([]websearch.Service, error) {
+	usable := map[string]websearch.Service{}
+	var names, ready []string
+	for _, s := range w.all() {
+		names = append(names, s.Name)
+		if s.Key != "" || s.Name == websearch.SearXNG && s.URL != "" {
+			usable[s.Name] = s
+			ready = append(ready, s.Name)
+		}
+	}
+	if len(w.Order) > 0 {
+		ready = w.Order
+	}
+	var services []websearch.Service
+	for _, name := range ready {
+		s, ok := usable[name]
+		if !ok {
+			return nil, fmt.Errorf("setting tools.web_search.order (ONECLAW_WEB_SEARCH): %q is none of %q that has a key (BRAVE_API_KEY, TAVILY_API_KEY, EXA_API_KEY) or an address (SEARXNG_URL), or stands there twice", name, names)
+		}
+		delete(usable, name)
+		services = append(services, s)
+	}
+	return services, nil
+}
+
+func (c Config) checkWebSearch() error {
+	_, err := c.Tools.WebSearch.Services()
+	return err
+}

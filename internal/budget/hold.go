@@ -1,0 +1,80 @@
+package budget
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/internal/price"
+)
+
+// Buy holds the price of one search, or of what else is no call of a model, where anything
+// is limited. Settle says whether it was had, and has to be called. The error wraps a
+// *[Refusal] if there is no budget left.
+func (l *Ledger) Buy(ctx context.Context, payer Payer, cost price.USD) (settle func(had bool), err error) {
+	limits, err := l.cfg.Limits(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("budget: read the limits: %w", err)
+	}
+	limits.User = limits.User.least(payer.Limit)
+	id, limited := "", limits != (Limits{})
+	if limited {
+		if id, err = l.hold(ctx, limits, payer, hold{User: payer.User, Chat: payer.Chat, Limit: Limit{Money: cost}}); err != nil {
+			return nil, err
+		}
+	}
+	return func(had bool) {
+		var used *Sum
+		if had {
+			used = &Sum{Searches: 1, Money: cost}
+		}
+		l.settle(id, payer, limited, used)
+	}, nil
+}
+
+// hold reserves for a payer.
+func (l *Ledger) hold(ctx context.Context, limits Limits, payer Payer, h hold) (id string, err error) {
+	id = l.self + rand.Text()
+	done := l.do(operation{}, func(ctx context.Context, b *book, now time.Time) (bool, error) {
+		if refusal := b.admit(ctx, limits, payer, now); refusal != nil {
+			refusal.complete(b.day, now, l.cfg.Location())
+			return false, refusal
+		}
+		h.Expires = now.Add(l.cfg.Hold)
+		b.reserve(ctx, id, h, now)
+		return true, nil
+	})
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		// It may still be written; then it is let go at once.
+		l.settle(id, payer, true, nil)
+		return "", fmt.Errorf("budget: %w", context.Cause(ctx))
+	}
+	if refusal, ok := errors.AsType[*Refusal](err); ok {
+		l.log.Info("no budget left", "account", refusal.Account.key(), "user", payer.User, "chat", payer.Chat)
+		return "", &agent.ModelError{Kind: agent.KindBudget, Notice: refusal.Sentence(), Err: refusal}
+	}
+	if err != nil {
+		return "", fmt.Errorf("budget: reserve: %w", err)
+	}
+	return id, nil
+}
+
+// settle puts what was used in the place of a reservation, and nobody waits for it.
+// Where there are no limits, what people wait for is written first.
+func (l *Ledger) settle(id string, payer Payer, limited bool, used *Sum) {
+	if id == "" && used == nil {
+		return
+	}
+	l.do(operation{patient: true, lazy: !limited}, func(ctx context.Context, b *book, _ time.Time) (bool, error) {
+		open := b.release(ctx, id)
+		if used != nil {
+			b.charge(ctx, payer, *used)
+		}
+		return open || used != nil, nil
+	})
+}

@@ -1,0 +1,174 @@
+package connections_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/goleak"
+
+	"oneclaw/bridge"
+	"oneclaw/internal/connections"
+	"oneclaw/storage"
+	"oneclaw/storage/bolt"
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/mcp"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// replica is a process that shares a store.
+type replica struct {
+	desk    *connections.Desk
+	servers *mcp.Client
+	changed chan struct{}
+}
+
+func newReplica(t *testing.T, store storage.KV) *replica {
+	t.Helper()
+	r := &replica{changed: make(chan struct{}, 20)}
+	var err error
+	r.servers, err = mcp.New(mcp.Config{
+		Servers:      map[string]mcp.Server{"fixed": {Command: "/bin/false", Role: "owner"}},
+		Accounts:     mcp.AccountsConfig{KV: store, SecretKey: []byte("0123456789abcdef")},
+		AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
+		Taken:        []string{"mcp_taken"}, Changed: func() { r.changed <- struct{}{} },
+	})
+	must(t, err)
+	t.Cleanup(func() { must(t, r.servers.Close()) })
+	r.desk = connections.New(connections.Config{Servers: r.servers, Store: store})
+	return r
+}
+
+// say gives a command.
+func (r *replica) say(t *testing.T, name, args string) string {
+	t.Helper()
+	for _, c := range r.desk.Commands() {
+		if c.Name == name {
+			text, err := c.Run(t.Context(), bridge.CommandCall{
+				Scope: toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Direct: true, Role: toolgroups.RoleAdmin}, Args: args,
+			})
+			must(t, err)
+			return text
+		}
+	}
+	t.Fatalf("no command %s", name)
+	return ""
+}
+
+func (r *replica) says(t *testing.T, name, args string, parts ...string) {
+	t.Helper()
+	text := r.say(t, name, args)
+	for _, p := range parts {
+		if !strings.Contains(text, p) {
+			t.Errorf("/%s %s: %q does not say %q", name, args, text, p)
+		}
+	}
+}
+
+// served is an MCP server with these tools, which asks nobody to sign in.
+func served(t *testing.T, names ...string) string {
+	t.Helper()
+	server := sdk.NewServer(&sdk.Implementation{Name: "fake", Version: "1"}, nil)
+	for _, name := range names {
+		server.AddTool(&sdk.Tool{Name: name, InputSchema: &jsonschema.Schema{Type: "object"}}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			return &sdk.CallToolResult{}, nil
+		})
+	}
+	web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{Stateless: true, JSONResponse: true}))
+	t.Cleanup(web.Close)
+	t.Cleanup(web.CloseClientConnections)
+	return web.URL + "/mcp"
+}
+
+func openStore(t *testing.T) storage.KV {
+	t.Helper()
+	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
+	must(t, err)
+	t.Cleanup(func() { must(t, store.Close()) })
+	return store
+}
+
+// What one replica adds and removes the others have and lose, and so has who starts later.
+func TestServersAreAddedOnAllReplicas(t *testing.T) {
+	store := openStore(t)
+	one, two := newReplica(t, store), newReplica(t, store)
+	var running sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	running.Go(func() { two.desk.Run(ctx) })
+	defer running.Wait()
+	defer stop()
+	url := served(t, "read", "write")
+	one.says(t, "mcp", "add notes "+url+" role=admin trust=none", "Added notes with 2 tools")
+	<-two.changed
+	late := newReplica(t, store)
+	must(t, late.desk.Load(t.Context()))
+	for _, r := range []*replica{one, two, late} {
+		r.says(t, "mcp", "", "**notes**", "for the role admin", "added in a chat", "**fixed**", "from the settings")
+		if groups := r.servers.Groups(); len(groups) != 2 || groups[1].Role != toolgroups.RoleAdmin {
+			t.Errorf("groups %+v", groups)
+		}
+	}
+	two.says(t, "mcp", "notes", "works: it has 2 tools")
+	two.says(t, "mcp", "add notes "+url, "too close")
+	two.says(t, "connect", "notes", "needs no account")
+	two.says(t, "mcp", "remove NOTES", "Removed notes.")
+	for one.servers.Has("notes") { // one does not follow by itself here
+		must(t, one.desk.Load(t.Context()))
+	}
+	one.says(t, "mcp", "remove notes", "There is no server")
+	one.says(t, "mcp", "remove fixed", "stands in the settings")
+}
+
+// What cannot be added is refused in a sentence, and leaves nothing behind.
+func TestServersThatAreNotAdded(t *testing.T) {
+	store := openStore(t)
+	r := newReplica(t, store)
+	down := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(down.Close)
+	good := served(t, "read")
+	for args, want := range map[string]string{
+		"add":                                    "/mcp add NAME ADDRESS",
+		"add notes " + good + " sudo=yes":        "do not understand",
+		"add notes " + good + " trust=full":      "do not understand",
+		"add google " + good:                     "choose another",
+		"add taken " + good:                      "taken by a tool",
+		"add FIXED_2 " + good:                    "too close",
+		"add notes ftp://notes.example/":         "must begin with http",
+		"add notes http://user:pw@notes.example": "user name or password",
+		"add notes http://10.0.0.1/mcp":          "internal or reserved",
+		"add notes " + down.URL:                  "Nothing was added",
+		"add notes " + served(t):                 "Nothing was added",
+		"remove ../../x":                         "/mcp remove NAME",
+		"nonsense":                               "/mcp add NAME ADDRESS",
+	} {
+		r.says(t, "mcp", args, want)
+	}
+	for entry, err := range store.List(t.Context(), storage.Range{}) {
+		must(t, err)
+		t.Errorf("left behind: %s", entry.Key)
+	}
+	// A record that cannot be read, or took the name of one of the settings, is left out.
+	_, err := store.Put(t.Context(), "mcp/server/broken", []byte("{"), storage.Absent)
+	must(t, err)
+	_, err = store.Put(t.Context(), "mcp/server/fixed", []byte(`{"url":"https://notes.example/mcp"}`), storage.Absent)
+	must(t, err)
+	must(t, r.desk.Load(t.Context()))
+	if st := r.servers.Status(); len(st) != 1 || st[0].Added {
+		t.Errorf("%+v", st)
+	}
+}

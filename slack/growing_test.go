@@ -1,0 +1,57 @@
+package slack
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/platformtest"
+	emulator "oneclaw/internal/emulator/slack"
+	"oneclaw/internal/redact"
+)
+
+func TestC08C09C18C19AnyAnswerInAnyChunks(t *testing.T) {
+	f := setup(t, quick(), nil)
+	p, err := New(Config{Settings: Settings{BotToken: redact.Secret(f.BotToken()), AppToken: redact.Secret(f.AppToken()), APIURL: f.url}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refusals strings.Builder
+	p.log = slog.New(slog.NewTextHandler(&refusals, nil))
+	secrets := []string{"correct horse battery staple", "ghp" + "_" + strings.Repeat("a1B2c3", 6)}
+	known, id := redact.New(secrets[0]), ""
+	to := chats.Address{Chat: chatOf(f.dm, "")}
+	platformtest.CheckGrowth(t, platformtest.Growth{
+		Platform: p, Mask: known.Text, Growing: known.Unfinished, Secrets: secrets,
+		Shows: func(part chats.Part, anew bool) (shown string, err error) {
+			show := chats.Preview{Part: part}
+			if anew {
+				id, err = p.Begin(t.Context(), to, show)
+			} else {
+				err = p.Update(t.Context(), to, id, show)
+			}
+			if err != nil || refusals.Len() > 0 {
+				return "", errors.Join(err, errors.New(refusals.String()))
+			}
+			return f.message(f.dm, id).Shown, nil
+		},
+	})
+}
+
+// What is measured is in docs/speed.md.
+func TestStreams(t *testing.T) {
+	if os.Getenv("TEST_ONECLAW_STREAMS") == "" {
+		t.Skip("it measures, and runs where TEST_ONECLAW_STREAMS is set")
+	}
+	cfg := quick()
+	cfg.Rate, cfg.Burst, cfg.Updates = 1, 3, 50
+	town := townOf(t, cfg, "", nil)
+	server := town.Service.(interface{ View(func(emulator.State)) })
+	platformtest.Streams(t, town, func() (n int) {
+		server.View(func(st emulator.State) { n = st.Calls("chat.update") })
+		return n
+	})
+}

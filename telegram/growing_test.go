@@ -1,0 +1,56 @@
+package telegram
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/platformtest"
+	emulator "oneclaw/internal/emulator/telegram"
+	"oneclaw/internal/redact"
+)
+
+func TestC08C09C18C19AnyAnswerInAnyChunks(t *testing.T) {
+	s := newStage(t)
+	p := s.platform(t, s.Token())
+	var refusals strings.Builder
+	p.log = slog.New(slog.NewTextHandler(&refusals, nil))
+	secrets := []string{"correct horse battery staple", "ghp" + "_" + strings.Repeat("a1B2c3", 6)}
+	known, id := redact.New(secrets[0]), ""
+	platformtest.CheckGrowth(t, platformtest.Growth{
+		Platform: p, Mask: known.Text, Growing: known.Unfinished, Secrets: secrets,
+		Shows: func(part chats.Part, anew bool) (shown string, err error) {
+			show := chats.Preview{Part: part}
+			if anew {
+				id, err = p.Begin(t.Context(), to(s.ann, 0, 0), show)
+			} else {
+				err = p.Update(t.Context(), to(s.ann, 0, 0), id, show)
+			}
+			if err == nil && refusals.Len() > 0 {
+				err = errors.New(refusals.String())
+			}
+			s.View(func(st emulator.State) {
+				n, _ := strconv.ParseInt(id, 10, 64)
+				m, _ := st.Message(s.ann, n)
+				shown = m.Text
+			})
+			return shown, err
+		},
+	})
+}
+
+// What is measured is in docs/speed.md.
+func TestStreams(t *testing.T) {
+	if os.Getenv("TEST_ONECLAW_STREAMS") == "" {
+		t.Skip("it measures, and runs where TEST_ONECLAW_STREAMS is set")
+	}
+	s := newStage(t, emulator.Config{Limits: emulator.ServiceLimits()})
+	platformtest.Streams(t, townOn(t, s), func() (n int) {
+		s.View(func(st emulator.State) { n = st.Calls("editmessagetext") })
+		return n
+	})
+}

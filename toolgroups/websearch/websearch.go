@@ -1,0 +1,183 @@
+// Package websearch searches the web with the services that are configured: Brave, Tavily,
+// Exa, a SearXNG server. Where one does not answer, the next is asked.
+package websearch
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"oneclaw/internal/guard"
+	"oneclaw/toolgroups"
+)
+
+// Codes of errors of search_web.
+const (
+	CodeUnavailable = "search_unavailable"
+	CodeBudget      = "no_budget"
+)
+
+// Bounds of a search.
+const (
+	defaultCount = 5
+	maxCount     = 10
+	// maxQuery and maxWords are what the strictest of the services takes.
+	maxQuery = 400
+	maxWords = 50
+	// patience is how long one service may take.
+	patience = 12 * time.Second
+	// maxReply bounds what is read of an answer, in bytes.
+	maxReply = 2 << 20
+)
+
+//go:embed web_search.json
+var manifests embed.FS
+
+// Config is what a [Search] is made of.
+type Config struct {
+	// Services are asked in this order.
+	Services []Service
+	// AllowPrivate are ranges that may be reached although they are not public.
+	AllowPrivate []netip.Prefix
+	// Resolver looks names up. Nil means the host's.
+	Resolver *net.Resolver
+	// Pay holds what a search costs. Settle says whether it was had. The text of an error is
+	// shown to people. Nil means that nothing is counted.
+	Pay func(ctx context.Context, scope toolgroups.Scope, dollars float64) (settle func(had bool), err error)
+	// Now is the clock. Nil means time.Now.
+	Now func() time.Time
+	// Logger, if nil, discards.
+	Logger *slog.Logger
+}
+
+// Search is the family of tools.
+type Search struct {
+	cfg    Config
+	client *http.Client
+}
+
+// New checks the configuration. It connects to nothing.
+func New(cfg Config) (*Search, error) {
+	if len(cfg.Services) == 0 {
+		return nil, errors.New("websearch: no service")
+	}
+	for _, s := range cfg.Services {
+		if _, ok := protocols()[s.Name]; !ok {
+			return nil, fmt.Errorf("websearch: there is no service %q", s.Name)
+		}
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Pay == nil {
+		cfg.Pay = func(context.Context, toolgroups.Scope, float64) (func(bool), error) { return func(bool) {}, nil }
+	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	return &Search{cfg: cfg, client: guard.NewClient(guard.Config{AllowPrivate: cfg.AllowPrivate, Resolver: cfg.Resolver})}, nil
+}
+
+// Group makes the group web_search.
+func (s *Search) Group() (toolgroups.Group, error) {
+	return toolgroups.GroupOf(manifests, "web_search", map[string]toolgroups.Handler{"search_web": toolgroups.Typed(s.search)})
+}
+
+// query is what is looked for.
+type query struct {
+	Text  string `json:"query"`
+	Count int    `json:"count"`
+	Since string `json:"since"`
+	now   time.Time
+}
+
+// page is a result.
+type page struct {
+	title, url, date, text string
+}
+
+// search asks one service after the other until one answers.
+func (s *Search) search(ctx context.Context, call toolgroups.Call, q query) (toolgroups.Result, error) {
+	q.Text = strings.Join(strings.Fields(q.Text), " ")
+	q.Count = min(cmp.Or(max(q.Count, 0), defaultCount), maxCount)
+	q.now = s.cfg.Now()
+	switch n, words := utf8.RuneCountInString(q.Text), len(strings.Fields(q.Text)); {
+	case n == 0:
+		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'query' is empty. Say what to look for.")
+	case n > maxQuery || words > maxWords:
+		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid,
+			"'query' has %d characters and %d words; at most %d and %d are searched for. Use fewer words.", n, words, maxQuery, maxWords)
+	}
+	var failures []string
+	for _, service := range s.cfg.Services {
+		pages, err := s.ask(ctx, call.Scope, service, q)
+		switch {
+		case err == nil:
+			return result(service, q, pages), nil
+		case ctx.Err() != nil:
+			return toolgroups.Result{}, ctx.Err()
+		}
+		if fault, ok := errors.AsType[*toolgroups.Error](err); ok {
+			return toolgroups.Result{}, fault
+		}
+		s.cfg.Logger.Warn("a search service does not answer", "service", service.Name, "err", err)
+		failures = append(failures, fmt.Sprintf("%s: %v", service.label(), err))
+	}
+	return toolgroups.Result{}, toolgroups.Errorf(CodeUnavailable,
+		"The web cannot be searched now (%s). Tell the user so; the search can be tried again later.", strings.Join(failures, "; "))
+}
+
+// ask has one service search, and has it paid if it answers. One that took the question
+// and was not heard of again may have billed it.
+func (s *Search) ask(ctx context.Context, scope toolgroups.Scope, service Service, q query) (pages []page, err error) {
+	settle := func(bool) {}
+	if service.USDPerThousand > 0 {
+		settle, err = s.cfg.Pay(ctx, scope, service.USDPerThousand/1000)
+		if err != nil {
+			return nil, toolgroups.Errorf(CodeBudget, "No search was made: %v", err)
+		}
+	}
+	had := false
+	defer func() { settle(had) }()
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	req, err := service.request(limited, q)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := guard.Fetch(s.client, req, maxReply)
+	had = err == nil && reply.StatusCode == http.StatusOK || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	if err != nil {
+		return nil, service.unreachable(err)
+	}
+	return service.read(reply, q)
+}
+
+// result is what the model is shown.
+func result(service Service, q query, pages []page) toolgroups.Result {
+	if len(pages) == 0 {
+		return toolgroups.Result{Text: fmt.Sprintf("%s found nothing for %q. Try other words, or a longer time.", service.label(), q.Text)}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Found by %s for %q:\n", service.label(), q.Text)
+	r := toolgroups.Result{}
+	for i, p := range pages {
+		fmt.Fprintf(&b, "\n%d. %s\n%s\n", i+1, p.title, p.url)
+		if p.date != "" {
+			b.WriteString(p.date + "\n")
+		}
+		if p.text != "" {
+			b.WriteString(p.text + "\n")
+		}
+		r.Sources = append(r.Sources, toolgroups.Source{Title: p.title, URL: p.url})
+	}
+	r.Text = b.String()
+	return r
+}
