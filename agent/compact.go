@@ -286,7 +286,11 @@ func record(out *strings.Builder, m *Message, limit int) {
 		if m.Sender != "" {
 			out.WriteString(" (" + m.Sender + ")")
 		}
-		out.WriteString(": " + clip(m.Text, limit))
+		out.WriteString(": ")
+		if m.Quoted != "" {
+			out.WriteString(clip(m.Quoted, limit) + "\n")
+		}
+		out.WriteString(clip(m.Text, limit))
 	case RoleAssistant:
 		out.WriteString("Assistant: " + clip(m.Text, limit))
 		for _, c := range m.Calls {

@@ -55,6 +55,9 @@ type Message struct {
 	Files []toolgroups.File `json:"files,omitempty"`
 	// Sources are the pages that a result tells of.
 	Sources []toolgroups.Source `json:"sources,omitempty"`
+	// Quoted is what a user message points at: the words of others, each line marked as
+	// such by the caller. It stands in front of the text.
+	Quoted string `json:"quoted,omitempty"`
 	// Recalled is what was found in the memory for a user message. It is stored with the
 	// message, so that what a model was shown stays the same.
 	Recalled string `json:"recalled,omitempty"`

@@ -30,7 +30,7 @@ func EstimateTokens(messages []Message) int {
 }
 
 func messageSize(m *Message) int {
-	n := len(m.Text) + len(m.Recalled) + len(m.Sender) + len(m.Reasoning)
+	n := len(m.Text) + len(m.Quoted) + len(m.Recalled) + len(m.Sender) + len(m.Reasoning)
 	for i := range m.Calls {
 		n += len(m.Calls[i].Name) + len(m.Calls[i].Arguments)
 	}

@@ -108,6 +108,8 @@ func (in *intake) check(m chats.Message) error {
 func (in *intake) admit(ctx context.Context, j *jobs.Job) error {
 	m := j.Message
 	switch {
+	case m.Kind == chats.KindHeard:
+		return in.observer.Keep(ctx, m)
 	case j.Offer:
 		return in.offer(ctx, j)
 	case m.Kind == chats.KindEdit:
@@ -209,7 +211,7 @@ func (in *intake) enqueue(ctx context.Context, j *jobs.Job) error {
 // answered without what it says.
 func (in *intake) shorten(ctx context.Context, j *jobs.Job, err error) (bool, error) {
 	in.log.Error("message is too large", "job", j.Key(), "err", err)
-	j.Message.Text, j.Message.Files, j.Message.Skipped = "", nil, nil
+	j.Message.Text, j.Message.Files, j.Message.Skipped, j.Message.Quoted = "", nil, nil, nil
 	j.Notice = "This message is too long for me. Please send it in smaller pieces, or as a file."
 	return in.jobs.Add(ctx, j)
 }
@@ -296,7 +298,7 @@ func (in *intake) amend(ctx context.Context, amendment *jobs.Job) error {
 	})
 	waits, err := j != nil, error(nil)
 	if waits {
-		waits, err = in.replace(ctx, j, &edited, edit.Text)
+		waits, err = in.replace(ctx, j, &edited, edit)
 	}
 	if !waits && err == nil {
 		err = in.reconsider(ctx, amendment)
@@ -309,8 +311,12 @@ func (in *intake) amend(ctx context.Context, amendment *jobs.Job) error {
 
 // replace puts an edited copy of a message that waits in its place. It reports whether the
 // message waited still.
-func (in *intake) replace(ctx context.Context, j, edited *jobs.Job, text string) (bool, error) {
+func (in *intake) replace(ctx context.Context, j, edited *jobs.Job, edit chats.Message) (bool, error) {
+	text := edit.Text
 	edited.Message.Text = text
+	if len(edit.Quoted) > 0 {
+		edited.Message.Quoted = edit.Quoted // it links to something else now
+	}
 	err := in.jobs.Put(ctx, edited)
 	if errors.Is(err, storage.ErrConflict) {
 		// Its turn has begun, or an earlier try to write this reported an error.

@@ -517,6 +517,17 @@ func TestC17NoApprovalWithoutButtons(t *testing.T) {
 	}
 }
 
+// TestC17WhoDecidesIsToldThatSomebodyOutsideHasPosted: a webhook's task asks like any other.
+func TestC17WhoDecidesIsToldThatSomebodyOutsideHasPosted(t *testing.T) {
+	w := &workshop{}
+	r := w.guarded(t)
+	r.submit(bridge.Submission{Key: "k", Chat: chatOne, User: "1", Direct: true, Title: "ci", Text: "run a", Trigger: jobs.Trigger{Hook: "ci", Quiet: true}})
+	card := r.platform.wait(t, 1)[0]
+	if !strings.Contains(card.text, "It is for what somebody outside has posted to the webhook ci.") || len(w.commands()) != 0 {
+		t.Errorf("card %+v, ran %v", card, w.commands())
+	}
+}
+
 // A task asks in its chat; only whose it is, or an administrator, decides.
 func TestC17ScheduledTurnAsksInItsChat(t *testing.T) {
 	w := &workshop{}

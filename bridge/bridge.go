@@ -17,6 +17,7 @@ import (
 	"oneclaw/bridge/delivery"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/lanes"
+	"oneclaw/bridge/observing"
 	"oneclaw/bridge/owners"
 	"oneclaw/bridge/panel"
 	"oneclaw/bridge/people"
@@ -54,6 +55,7 @@ type rooms struct {
 	desk      *cards.Desk
 	people    *people.Desk
 	gate      *approval.Gate
+	observer  *observing.Observer
 	turns     *turns.Runner
 	previews  *previews.Desk
 	panel     panel.Panel
@@ -111,6 +113,7 @@ func (b *Bridge) furnish() {
 		Take: b.takeOver, Lost: func(in owners.Chats) { b.lanes.Drop(in) }, Busy: func(in owners.Chats) bool { return b.lanes.Runs(in) }, Logger: b.log,
 	})
 	b.jobs.Mark = b.owners.Mark
+	b.observer = observing.New(observing.Config{Store: cfg.Store, Log: b.log, Now: cfg.Now})
 	shared := jobs.Shared{Platforms: b.platforms, Owns: b.owners.Owns, Safe: b.owners.Safe, Redact: cfg.Redact, Spell: b.commands.spelled, Files: cfg.Hooks.Files, Measure: cfg.Hooks.Measure, Log: b.log, Now: cfg.Now}
 	run := b.carrier.carry
 	if cfg.Sharing.On {
@@ -137,7 +140,7 @@ func (b *Bridge) furnish() {
 	b.turns = turns.New(turns.Config{
 		Settings: cfg.Turns, Shared: shared, Store: cfg.Store, Jobs: b.jobs,
 		House: turns.House{
-			Scope: b.scope, Decide: b.gate.Decide, Decided: b.gate.Decided, Refused: b.refused, Prepare: b.sender.Prepare, AwaitTurn: b.lanes.AwaitTurn,
+			Scope: b.scope, Decide: b.gate.Decide, Decided: b.gate.Decided, Refused: b.refused, Prepare: b.sender.Prepare, AwaitTurn: b.lanes.AwaitTurn, Heard: b.heard,
 			Show: func(ctx context.Context, key string, chat chats.Chat, under, line string) error {
 				_, err := b.desk.Post(ctx, key, chat, cards.Card{ReplyTo: under, Text: line, Exact: true})
 				return err
@@ -236,7 +239,7 @@ func refusal(ctx context.Context) error {
 // on until leave; stop is told where this process may not do that any more.
 func (b *Bridge) begin(ctx context.Context, stop context.CancelCauseFunc) (leave func(), err error) {
 	loadCards := func(ctx context.Context) error { return b.desk.Load(ctx, b.keeper.mendQuietly) }
-	for _, load := range []func(context.Context) error{b.people.Load, b.mover.load, loadCards, b.number} {
+	for _, load := range []func(context.Context) error{b.people.Load, b.observer.Load, b.mover.load, loadCards, b.number} {
 		if err := load(ctx); err != nil {
 			return nil, err
 		}
@@ -253,6 +256,7 @@ func (b *Bridge) begin(ctx context.Context, stop context.CancelCauseFunc) (leave
 			}
 		},
 		b.intake.follow, b.learning("moved chats", b.mover.watch), b.learning("people", b.people.Watch), b.learning("cards", b.desk.Watch),
+		b.learning("groups it listens in", b.observer.Watch),
 	} {
 		running.Go(func() { run(joined) })
 	}

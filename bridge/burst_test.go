@@ -86,7 +86,7 @@ func piece(m chats.Message, album string) chats.Message {
 	return m
 }
 
-// said are the texts that were sent, without those of cards' own.
+// want checks what was sent.
 func (r *rig) want(t *testing.T, want ...string) {
 	t.Helper()
 	if got := r.platform.texts(); !slices.Equal(got, want) {

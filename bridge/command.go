@@ -80,6 +80,7 @@ func (b *Bridge) commandTable() []jobs.Command {
 		row("new", "Begin a new conversation; does the same as clear", b.stops.clear),
 		row(stopName, "Stop what I am doing and drop waiting messages", b.stops.stop),
 		row("status", "What is going on in this chat", b.status),
+		row("observe", "Listen along in this group, or no more: on, off", b.observe),
 		row("tools", "Tool groups, and which are loaded here", b.panel.Command),
 		row("why", "What became of the last message here, and why", explainer.Explain),
 		start,

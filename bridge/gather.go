@@ -117,14 +117,25 @@ func (in *intake) reconsider(ctx context.Context, amendment *jobs.Job) error {
 		}
 	}
 	mark := edit.ID + editMark
-	if known.Message.Text == edit.Text && !in.amends(edit.Chat, turn, "/"+mark) {
+	over := !turn.Closed.IsZero() && !in.lanes.Has(turn.Key())
+	if !unfurls(edit, known, over) && in.isSame(edit, known, turn, "/"+mark) {
 		return nil // something else about it has changed
 	}
-	if !turn.Closed.IsZero() && !in.lanes.Has(turn.Key()) {
+	if over {
 		return in.tellEdited(ctx, edit)
 	}
 	edit.ID, edit.Kind, edit.On = mark+jobs.Hash(edit.Text, edit.Time.String()), jobs.KindAmend, known.Key()
 	return in.put(ctx, in.job(edit))
+}
+
+// isSame reports whether an edit says what its message says already.
+func (in *intake) isSame(edit chats.Message, known, turn *jobs.Job, mark string) bool {
+	return known.Message.Text == edit.Text && !in.amends(edit.Chat, turn, mark)
+}
+
+// unfurls reports whether an edit shows what a message links to only now, and in time.
+func unfurls(edit chats.Message, known *jobs.Job, over bool) bool {
+	return !over && len(edit.Quoted) > len(known.Message.Quoted)
 }
 
 // amends reports whether an edit of a message is part of a turn, or waits for it.

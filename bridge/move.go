@@ -125,6 +125,9 @@ func (m *mover) move(ctx context.Context, from, to chats.Chat) error {
 			return err
 		}
 	}
+	if err := m.observer.Move(ctx, from, to); err != nil {
+		return err
+	}
 	// The former conversations are searched under the new id.
 	former, err := sessions.Conversations(ctx, m.store, chats.Message{Chat: from}.Owner())
 	if err != nil {

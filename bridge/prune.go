@@ -23,6 +23,8 @@ import (
 //	              forgotten when their time is over
 //	stranger/     who was told that the bot does not know them, where replicas share the
 //	              store; a day
+//	observe/      one record for each group in which the bot listens
+//	heard/        what it heard there: observing.Kept messages of each place, for observing.Age
 //	moved/        one record for each chat that goes on under another id
 //	aside/        what was set aside, for AsideAge
 //	session/      one record for each chat that was cleared or stopped
@@ -72,7 +74,7 @@ func (k *keeper) pruneOnce(ctx context.Context) error {
 	if receipts+tasks > 0 {
 		k.log.Debug("pruned", "receipts", receipts, "tasks", tasks)
 	}
-	return errors.Join(err, k.sweep(ctx), k.desk.Prune(ctx, now.Add(-jobs.ReceiptAge), k.mendQuietly), tasksErr, k.people.Prune(ctx), k.asides.Prune(ctx, now.Add(-jobs.AsideAge)))
+	return errors.Join(err, k.sweep(ctx), k.desk.Prune(ctx, now.Add(-jobs.ReceiptAge), k.mendQuietly), tasksErr, k.people.Prune(ctx), k.observer.Prune(ctx), k.asides.Prune(ctx, now.Add(-jobs.AsideAge)))
 }
 
 // sweep removes what is left of files that nobody has any more.

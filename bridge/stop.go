@@ -118,7 +118,10 @@ func (s *stops) clear(ctx context.Context, j *jobs.Job, _ string) (string, error
 	}
 	// First the new session, then the end of what belongs to the old one: a crash in
 	// between leaves jobs that are older than the session, and those are closed.
-	if _, err := session.Clear(ctx, s.store, j.Seq, empty); err != nil {
+	if _, err := session.Clear(ctx, s.store, j, empty); err != nil {
+		return "", err
+	}
+	if err := s.observer.Drop(ctx, j.Message.Chat); err != nil {
 		return "", err
 	}
 	interrupted, waiting := s.lanes.Interrupt(j.Message.Chat, j.Seq, sessions.ErrCleared)

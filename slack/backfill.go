@@ -3,6 +3,7 @@ package slack
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -247,7 +248,10 @@ func (r *receiver) offer(ctx context.Context, c conversation, m slack.Message) e
 func messageOf(m slack.Msg) message {
 	out := message{
 		Type: m.Type, Subtype: m.SubType, User: m.User, BotID: m.BotID, Text: m.Text,
-		TS: m.Timestamp, ThreadTS: m.ThreadTimestamp, Parent: m.ParentUserId, Team: m.Team,
+		TS: m.Timestamp, ThreadTS: m.ThreadTimestamp, Parent: m.ParentUserId, Team: m.Team, Username: m.Username,
+	}
+	if len(m.Attachments) > 0 {
+		out.Attachments, _ = json.Marshal(m.Attachments) // it was decoded before
 	}
 	for _, f := range m.Files {
 		out.Files = append(out.Files, file{

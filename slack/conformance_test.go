@@ -147,7 +147,50 @@ func (w *town) Open(kind platformtest.Kind, by string) platformtest.Place {
 
 func (w *town) Say(in platformtest.Place, by, text string) string {
 	w.t.Helper()
-	return w.say(in, by, text, nil)
+	return w.tell(in, by, text, emulator.SayOptions{})
+}
+
+// Point implements [platformtest.Pointer].
+func (w *town) Point(in platformtest.Place, by, text string, at platformtest.Original) {
+	w.t.Helper()
+	of := emulator.Share{Channel: w.at(in).ID, TS: at.Own}
+	if at.Own == "" {
+		of.Channel = w.make(emulator.ChannelSpec{Members: w.people, WithoutBot: true})
+		var files []emulator.Attachment
+		if at.File != "" {
+			files = []emulator.Attachment{{Name: at.File, MIME: "text/plain", Data: []byte(at.Text)}}
+		}
+		command, isCommand := strings.CutPrefix(at.Text, "/")
+		if isCommand {
+			command = "!" + command
+		}
+		sent, err := w.Server.Say(of.Channel, at.Author, command, &emulator.SayOptions{Files: files})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		of.TS = sent.TS
+	}
+	w.tell(in, by, text, emulator.SayOptions{Share: &of})
+}
+
+func (w *town) Aside(in platformtest.Place, by, text string) {
+	w.t.Helper()
+	chat := w.at(in)
+	if _, err := w.Server.Say(chat.ID, by, text, &emulator.SayOptions{Thread: chat.Thread}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// Speak implements [platformtest.Speaker].
+func (w *town) Speak(in platformtest.Place, by string, sound []byte) {
+	w.t.Helper()
+	w.tell(in, by, "", emulator.SayOptions{Files: []emulator.Attachment{{Name: "audio_message.m4a", MIME: "audio/mp4", Data: sound, Clip: 3}}})
+}
+
+// Photograph implements [platformtest.Photographer].
+func (w *town) Photograph(in platformtest.Place, by, text string, picture []byte) {
+	w.t.Helper()
+	w.tell(in, by, text, emulator.SayOptions{Files: []emulator.Attachment{{Name: "photo.png", MIME: "image/png", Data: picture}}})
 }
 
 // SayAlbum has one message: so does Slack.
@@ -157,13 +200,13 @@ func (w *town) SayAlbum(in platformtest.Place, by, text string, files ...string)
 	for _, name := range files {
 		with = append(with, emulator.Attachment{Name: name + ".txt", Data: []byte(name)})
 	}
-	w.say(in, by, text, with)
+	w.tell(in, by, text, emulator.SayOptions{Files: with})
 }
 
 // SayLong has one message: Slack takes 40,000 characters.
 func (w *town) SayLong(in platformtest.Place, by, text string) {
 	w.t.Helper()
-	w.say(in, by, text, nil)
+	w.tell(in, by, text, emulator.SayOptions{})
 }
 
 func (w *town) Amend(in platformtest.Place, _, message, text string) {
@@ -173,37 +216,19 @@ func (w *town) Amend(in platformtest.Place, _, message, text string) {
 	}
 }
 
-func (w *town) say(in platformtest.Place, by, text string, files []emulator.Attachment) string {
+func (w *town) tell(in platformtest.Place, by, text string, opts emulator.SayOptions) string {
 	w.t.Helper()
 	chat := w.at(in)
 	command, isCommand := strings.CutPrefix(text, "/")
 	direct := w.direct[by] == chat.ID
-	if direct && isCommand && !w.agent {
+	// Commands about a channel are said in no thread.
+	if isCommand && (direct && !w.agent || strings.HasPrefix(command, "observe")) {
 		sent, err := w.Command(chat.ID, by, "/oneclaw", command)
 		if err != nil {
 			w.t.Fatal(err)
 		}
 		return sent.Trigger
 	}
-	return w.put(in, by, text, isCommand)
-}
-
-// Speak implements [platformtest.Speaker].
-func (w *town) Speak(in platformtest.Place, by string, sound []byte) {
-	w.t.Helper()
-	w.put(in, by, "", false, emulator.Attachment{Name: "audio_message.m4a", MIME: "audio/mp4", Data: sound, Clip: 3})
-}
-
-// Photograph implements [platformtest.Photographer].
-func (w *town) Photograph(in platformtest.Place, by, text string, picture []byte) {
-	w.t.Helper()
-	w.put(in, by, text, false, emulator.Attachment{Name: "photo.png", MIME: "image/png", Data: picture})
-}
-
-func (w *town) put(in platformtest.Place, by, text string, isCommand bool, files ...emulator.Attachment) string {
-	w.t.Helper()
-	chat := w.at(in)
-	command, direct := strings.TrimPrefix(text, "/"), w.direct[by] == chat.ID
 	w.mu.Lock()
 	root, shared := w.roots[chat.ID]
 	w.mu.Unlock()
@@ -218,7 +243,8 @@ func (w *town) put(in platformtest.Place, by, text string, isCommand bool, files
 	if shared {
 		chat.Thread = root
 	}
-	sent, err := w.Server.Say(chat.ID, by, text, &emulator.SayOptions{Thread: chat.Thread, Files: files})
+	opts.Thread = chat.Thread
+	sent, err := w.Server.Say(chat.ID, by, text, &opts)
 	if err != nil {
 		w.t.Fatal(err)
 	}

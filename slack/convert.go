@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/slack/quoted"
 	"oneclaw/slack/shared"
 )
 
@@ -150,12 +151,14 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 	}
 	msg, w := r.compose(e, m)
 	forBot, err := r.isForBot(ctx, e, msg, w.mentioned)
-	if !forBot || err != nil {
+	if err != nil || !forBot && !r.hears(m, msg) {
 		return nil, err
 	}
-	r.name(e, m, msg, r.names(ctx))
+	if r.name(e, m, msg, r.naming(ctx, forBot)); !forBot {
+		msg.Kind, msg.Chat = chats.KindHeard, msg.Chat.Whole()
+	}
 	msg.Files, msg.Skipped = attachments(m.Files)
-	if msg.Text == "" && len(msg.Files) == 0 && len(msg.Skipped) == 0 {
+	if msg.Text == "" && len(msg.Files) == 0 && len(msg.Skipped) == 0 && len(msg.Quoted) == 0 {
 		return nil, nil
 	}
 	return msg, nil
@@ -165,6 +168,7 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 // them knows that the message is for the bot.
 func (r *receiver) compose(e *event, m *message) (*chats.Message, words) {
 	w := r.words(e, m, func(id string) string { return id })
+	inside := m.ThreadTS != "" && m.ThreadTS != m.TS
 	return &chats.Message{
 		Chat:   e.chat(m),
 		ID:     m.TS,
@@ -173,6 +177,8 @@ func (r *receiver) compose(e *event, m *message) (*chats.Message, words) {
 		Direct: e.isDirect(),
 		Text:   w.text,
 		Time:   stamp(m.TS),
+		Inside: inside,
+		Called: inside && (w.mentioned || e.Type == "app_mention"),
 	}, w
 }
 
@@ -183,9 +189,10 @@ func (r *receiver) words(e *event, m *message, name names) words {
 	return w
 }
 
-// name tells whom a message is from, and names people in its text.
+// name tells whom a message is from, names people in its text, and reads what it points at.
 func (r *receiver) name(e *event, m *message, msg *chats.Message, name names) {
 	msg.Text, msg.UserName = r.words(e, m, name).text, name(m.User)
+	msg.Quoted = r.self.pointed(m, e.Channel, name)
 }
 
 // isForBot reports whether a message is direct, mentions the bot, or stands in a thread
@@ -231,7 +238,7 @@ func (r *receiver) isForBot(ctx context.Context, e *event, msg *chats.Message, m
 // too. Who mentions the bot only now speaks to it for the first time.
 func (r *receiver) convertEdit(ctx context.Context, e *event) (*chats.Message, error) {
 	m, before := e.Message, e.Previous
-	if m == nil || before == nil || m.Text == before.Text || !spoken(m.Subtype) {
+	if m == nil || before == nil || m.Text == before.Text && !quoted.Adds(before.Attachments, m.Attachments) || !spoken(m.Subtype) {
 		return nil, nil
 	}
 	msg, w := r.compose(e, m)

@@ -38,6 +38,7 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 		return err
 	}
 	p.log.Info("slack starts", "bot", me.name, "user", me.user, "team", me.team)
+	p.me.Store(&me)
 	r := &receiver{Platform: p, in: in, self: me, lanes: newLanes()}
 	r.loadMarks(ctx)
 	ctx, cancel := context.WithCancel(ctx)

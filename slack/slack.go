@@ -67,6 +67,7 @@ type Platform struct {
 	leads       func() bool
 	told        sync.Map // reasons that the log has told
 	signatures  signatures
+	me          atomic.Pointer[self]
 	receiver    atomic.Pointer[receiver] // of the Run whose requests are served
 }
 
@@ -75,6 +76,8 @@ var (
 	_ chats.Previewer      = (*Platform)(nil)
 	_ chats.Typer          = (*Platform)(nil)
 	_ chats.Fetcher        = (*Platform)(nil)
+	_ chats.Archive        = (*Platform)(nil)
+	_ chats.Namer          = (*Platform)(nil)
 	_ chats.Uploader       = (*Platform)(nil)
 	_ chats.Administrators = (*Platform)(nil)
 	_ chats.Monitor        = (*Platform)(nil)

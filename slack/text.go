@@ -46,7 +46,13 @@ func (s self) read(raw string, name func(user string) string) words {
 		}
 		text = strings.TrimSpace(text[:loc])
 	}
-	text = cmp.Or(text, strings.TrimSpace(raw)) // nothing but a mention is still a message
+	w.text = s.plain(cmp.Or(text, raw), name) // nothing but a mention is still a message
+	return w
+}
+
+// plain decodes a text and takes nothing off it.
+func (s self) plain(text string, name names) string {
+	text = strings.TrimSpace(text)
 	var b strings.Builder
 	at := 0
 	for _, m := range tokenized.FindAllStringSubmatchIndex(text, -1) {
@@ -55,8 +61,7 @@ func (s self) read(raw string, name func(user string) string) words {
 		at = m[1]
 	}
 	b.WriteString(unescape(text[at:]))
-	w.text = strings.TrimSpace(b.String())
-	return w
+	return strings.TrimSpace(b.String())
 }
 
 func (s self) isMentioned(raw string) bool {
@@ -144,7 +149,7 @@ func escape(s string) string {
 // isCommand reports whether a word is a command of the bot.
 func isCommand(word string) bool {
 	switch word {
-	case "help", "clear", "new", "stop", "status", "tools", "usage", "agent", "model", "whoami", "why", "connect", "disconnect", "people", "claim":
+	case "help", "clear", "new", "stop", "status", "tools", "usage", "agent", "model", "whoami", "why", "connect", "disconnect", "people", "claim", "observe":
 		return true
 	}
 	return false

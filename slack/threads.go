@@ -83,7 +83,7 @@ func (p *Platform) thread(ctx context.Context, me self, chat chats.Chat) (thread
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	found, err := p.search(ctx, me, chat)
+	found, err := search(ctx, p.api, me, chat)
 	known, _ := p.threads.Get(chat)
 	if err != nil {
 		var ce *callError
@@ -105,11 +105,11 @@ func (p *Platform) thread(ctx context.Context, me self, chat chats.Chat) (thread
 }
 
 // search reads a thread until the bot is found in it.
-func (p *Platform) search(ctx context.Context, me self, chat chats.Chat) (thread, error) {
+func search(ctx context.Context, api *client, me self, chat chats.Chat) (thread, error) {
 	var found thread
 	params := slack.GetConversationRepliesParameters{ChannelID: chat.ID, Timestamp: chat.Thread, Limit: threadPage}
 	for range threadPages {
-		page, err := ask(ctx, p.api, "conversations.replies", replies(&params))
+		page, err := ask(ctx, api, "conversations.replies", replies(&params))
 		if err != nil {
 			return found, err
 		}

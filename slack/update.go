@@ -38,6 +38,10 @@ type message struct {
 	ThreadTS string `json:"thread_ts"`
 	Parent   string `json:"parent_user_id"`
 	Files    []file `json:"files"`
+	// Username is what a bot calls itself.
+	Username string `json:"username"`
+	// Attachments are what Slack and others have added; see the package quoted.
+	Attachments json.RawMessage `json:"attachments"`
 	// Workspaces of who wrote it.
 	Team       string `json:"team"`
 	UserTeam   string `json:"user_team"`

@@ -52,7 +52,7 @@ func townOn(t *testing.T, s *stage) platformtest.Town {
 }
 
 func (w *town) group(forum bool) emulator.ChatSpec {
-	return emulator.ChatSpec{Kind: emulator.Supergroup, Title: "Group", Forum: forum, Members: w.people, Admins: []int64{w.admin}}
+	return emulator.ChatSpec{Kind: emulator.Supergroup, Title: "Group", Forum: forum, Members: w.people, Admins: []int64{w.admin}, BotAdmin: true}
 }
 
 func (w *town) number(s string) int64 {
@@ -100,32 +100,71 @@ func (w *town) Open(kind platformtest.Kind, by string) platformtest.Place {
 
 func (w *town) Say(in platformtest.Place, by, text string) string {
 	w.t.Helper()
-	return w.put(in, by, text, nil)
+	return w.tell(in, by, text, emulator.SayOptions{})
 }
 
 // Speak implements [platformtest.Speaker].
 func (w *town) Speak(in platformtest.Place, by string, sound []byte) {
 	w.t.Helper()
-	w.put(in, by, "", &emulator.Attachment{Kind: emulator.KindVoice, MIME: "audio/ogg", Data: sound, Seconds: 3})
+	w.tell(in, by, "", emulator.SayOptions{Attachment: &emulator.Attachment{Kind: emulator.KindVoice, MIME: "audio/ogg", Data: sound, Seconds: 3}})
 }
 
 // Photograph implements [platformtest.Photographer].
 func (w *town) Photograph(in platformtest.Place, by, text string, picture []byte) {
 	w.t.Helper()
-	w.put(in, by, text, &emulator.Attachment{Kind: emulator.KindPhoto, Name: "photo.png", Data: picture})
+	w.tell(in, by, text, emulator.SayOptions{Attachment: &emulator.Attachment{Kind: emulator.KindPhoto, Name: "photo.png", Data: picture}})
 }
 
-func (w *town) put(in platformtest.Place, by, text string, file *emulator.Attachment) string {
+// Point implements [platformtest.Pointer]. In a direct chat it is a message of another chat
+// that is answered.
+func (w *town) Point(in platformtest.Place, by, text string, at platformtest.Original) {
+	w.t.Helper()
+	chat, topic := w.at(in)
+	var opts emulator.SayOptions
+	var file *emulator.Attachment
+	if at.File != "" {
+		file = &emulator.Attachment{Name: at.File, MIME: "text/plain", Data: []byte(at.Text)}
+	}
+	switch {
+	case at.Own != "":
+		opts.ReplyTo = w.number(at.Own)
+	case text == "":
+		opts.Forward = &emulator.Origin{Kind: emulator.OriginHidden, User: w.number(at.Author)}
+		text = at.Text
+	case chat > 0:
+		opts.Quote = at.Text
+		opts.External = &emulator.External{Origin: emulator.Origin{Kind: emulator.OriginUser, User: w.number(at.Author)}, Title: "Elsewhere", Attachment: file}
+	default:
+		sent, err := w.Server.Say(chat, w.number(at.Author), at.Text, &emulator.SayOptions{Thread: topic, Attachment: file})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		opts.ReplyTo = sent.Message
+	}
+	w.tell(in, by, text, opts)
+}
+
+func (w *town) Aside(in platformtest.Place, by, text string) {
+	w.t.Helper()
+	chat, topic := w.at(in)
+	if _, err := w.Server.Say(chat, w.number(by), text, &emulator.SayOptions{Thread: topic}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *town) tell(in platformtest.Place, by, text string, opts emulator.SayOptions) string {
 	w.t.Helper()
 	chat, topic := w.at(in)
 	switch command := strings.HasPrefix(text, "/"); {
 	case chat > 0:
 	case command:
-		text += "@" + w.Bot().Username
+		name, rest, _ := strings.Cut(text, " ")
+		text = strings.TrimSpace(name + "@" + w.Bot().Username + " " + rest)
 	default:
 		text = "@" + w.Bot().Username + " " + text
 	}
-	sent, err := w.Server.Say(chat, w.number(by), text, &emulator.SayOptions{Thread: topic, Attachment: file})
+	opts.Thread = topic
+	sent, err := w.Server.Say(chat, w.number(by), text, &opts)
 	if err != nil {
 		w.t.Fatal(err)
 	}

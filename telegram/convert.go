@@ -32,6 +32,7 @@ type decoder struct {
 	albums   albums
 	forums   *cache.Cache[int64, bool]
 	log      *slog.Logger
+	listens  func(chats.Chat) bool
 }
 
 // decoded is an update whose message has been decoded too.
@@ -172,7 +173,8 @@ func chatOf(id int64) chats.Chat {
 func (d *decoder) convert(u *decoded) *chats.Message {
 	m := u.message
 	id, name, ok := m.sender()
-	if !ok || !d.forBot(u) {
+	forBot := ok && d.forBot(u)
+	if !ok || !forBot && !d.hears(m) {
 		return nil
 	}
 	msg := &chats.Message{
@@ -200,15 +202,26 @@ func (d *decoder) convert(u *decoded) *chats.Message {
 	if msg.Kind == chats.KindText {
 		msg.Group, msg.Cut = m.MediaGroup, m.cut()
 	}
+	if !d.fill(u, msg) {
+		return nil
+	}
+	if !forBot {
+		msg.Kind = chats.KindHeard
+	}
+	return msg
+}
+
+// fill fills in what came with a message. It reports whether that is anything: somebody who
+// joined, or a title that changed, is a message of the service.
+func (d *decoder) fill(u *decoded, msg *chats.Message) bool {
+	m := u.message
 	msg.Files, msg.Skipped = m.attachments(u.raw)
 	if msg.Kind == chats.KindEdit {
 		// A live location is edited all the time.
 		msg.Skipped = nil
 	}
-	if msg.Text == "" && len(msg.Files) == 0 && len(msg.Skipped) == 0 {
-		return nil // a service message: somebody joined, a title changed
-	}
-	return msg
+	d.point(m, msg)
+	return msg.Text != "" || len(msg.Files)+len(msg.Skipped) > 0 || m.isForward() && len(msg.Quoted) > 0
 }
 
 // sender returns who a message is from. One that was sent in the name of a chat (by
@@ -241,6 +254,9 @@ func tidy(name string) string {
 
 func (d *decoder) forBot(u *decoded) bool {
 	m := u.message
+	if m.Chat.Type != "private" && m.isForward() {
+		return false // whoever wrote it called somebody, not who passes it on
+	}
 	if m.Chat.Type == "private" || d.albums.known.Has(m.belongsTo()) {
 		return true
 	}

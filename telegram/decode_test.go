@@ -137,7 +137,7 @@ func FuzzUpdate(f *testing.F) {
 			if m.Chat.ID == "" || m.Chat.ID == "0" || m.User == "" || m.User == "0" || m.ID == "" || m.Kind == "" {
 				t.Errorf("message without chat, user, id or kind: %+v", m)
 			}
-			if m.Text == "" && len(m.Files) == 0 && len(m.Skipped) == 0 {
+			if m.Text == "" && len(m.Files) == 0 && len(m.Skipped) == 0 && len(m.Quoted) == 0 {
 				t.Errorf("empty message: %+v", m)
 			}
 			if back, err := chats.ParseChat(m.Chat.String()); err != nil || back != m.Chat {

@@ -48,7 +48,7 @@ var silent = map[string]bool{
 	"general_forum_topic_unhidden": true, "gift": true, "gift_upgrade_sent": true, "giveaway_completed": true,
 	"giveaway_created": true, "giveaway_winners": true, "boost_added": true, "left_chat_member": true,
 	"link_preview_options": true, "message_auto_delete_timer_changed": true, "new_chat_member": true,
-	"new_chat_members": true, "new_chat_participant": true, "new_chat_photo": true, "left_chat_participant": true,
+	"new_chat_members": true, "origin": true, "new_chat_participant": true, "new_chat_photo": true, "left_chat_participant": true,
 	"paid_message_price_changed": true, "pinned_message": true, "proximity_alert_triggered": true, "quote": true,
 	"refunded_payment": true, "reply_markup": true, "successful_payment": true, "suggested_post_info": true,
 	"unique_gift": true, "user_shared": true, "users_shared": true, "via_bot": true, "video_chat_ended": true,

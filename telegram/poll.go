@@ -48,7 +48,7 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 		Platform: p,
 		in:       in,
 		editions: newEditions(),
-		decode:   decoder{self: self, albums: p.albums, forums: p.forums, log: p.log},
+		decode:   decoder{self: self, albums: p.albums, forums: p.forums, log: p.log, listens: listening(in)},
 		slots:    make(chan struct{}, maxDismissing),
 		pauses:   retry.New(minBackOff, maxBackOff),
 	}

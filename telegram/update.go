@@ -1,6 +1,9 @@
 package telegram
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+)
 
 // These are the parts of the Bot API's objects that matter here, as of Bot API
 // 10.3. The library's types are older than topics, and decoding no more than is
@@ -53,16 +56,17 @@ type file struct {
 }
 
 type message struct {
-	ID              int64    `json:"message_id"`
-	ThreadID        int64    `json:"message_thread_id"`
-	IsTopic         bool     `json:"is_topic_message"`
-	From            *user    `json:"from"`
-	SenderChat      *chat    `json:"sender_chat"`
-	Chat            chat     `json:"chat"`
-	Date            int64    `json:"date"`
-	EditDate        int64    `json:"edit_date"`
-	AutoForward     bool     `json:"is_automatic_forward"`
-	ReplyTo         *replied `json:"reply_to_message"`
+	ID          int64    `json:"message_id"`
+	ThreadID    int64    `json:"message_thread_id"`
+	IsTopic     bool     `json:"is_topic_message"`
+	From        *user    `json:"from"`
+	SenderChat  *chat    `json:"sender_chat"`
+	Chat        chat     `json:"chat"`
+	Date        int64    `json:"date"`
+	EditDate    int64    `json:"edit_date"`
+	AutoForward bool     `json:"is_automatic_forward"`
+	ReplyTo     *replied `json:"reply_to_message"`
+	pointers
 	MediaGroup      string   `json:"media_group_id"`
 	Text            string   `json:"text"`
 	Entities        []entity `json:"entities"`
@@ -83,6 +87,15 @@ type replied struct {
 	// TopicCreated marks the first message of a topic, which every message of the
 	// topic that answers nothing else seems to answer.
 	TopicCreated json.RawMessage `json:"forum_topic_created"`
+
+	whole json.RawMessage
+}
+
+// UnmarshalJSON keeps the whole message: it is read only where somebody points at it.
+func (r *replied) UnmarshalJSON(raw []byte) error {
+	type alone replied
+	r.whole = bytes.Clone(raw)
+	return json.Unmarshal(raw, (*alone)(r))
 }
 
 // callback is a press of a button under one of the bot's messages. What it says of the

@@ -148,7 +148,8 @@ func (e *encoder) reserve(req agent.Request) {
 	size, calls := len(req.System)+256, 0
 	for i := range req.Messages {
 		calls += len(req.Messages[i].Calls)
-		size += len(req.Messages[i].Text) + len(req.Messages[i].Text)/16 + 96
+		text := len(req.Messages[i].Text) + len(req.Messages[i].Quoted)
+		size += text + text/16 + 96
 	}
 	for i := range req.Tools {
 		size += len(req.Tools[i].Description) + len(req.Tools[i].Parameters) + 128
@@ -173,8 +174,8 @@ func lastUser(messages []agent.Message) int {
 	return -1
 }
 
-// UserText is what the model reads of a user message: "[Ann] text" in shared chats,
-// a line "[file: path]" for each file, and what the memory has about it.
+// UserText is what the model reads of a user message: what it quotes, "[Ann] text" in shared
+// chats, a line "[file: path]" for each file, and what the memory has about it.
 func UserText(m *agent.Message) string { return userText(m, false) }
 
 // userText is UserText for a model that may be blind.
@@ -185,6 +186,9 @@ func userText(m *agent.Message, blind bool) string {
 	text := m.Text
 	if name := senderName(m.Sender); name != "" {
 		text = "[" + name + "] " + text
+	}
+	if m.Quoted != "" {
+		text = m.Quoted + "\n" + text
 	}
 	for i := range m.Files {
 		text = strings.TrimPrefix(text+"\n"+fileLine(&m.Files[i], blind), "\n")

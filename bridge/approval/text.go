@@ -30,6 +30,14 @@ const (
 	maxName = 60
 )
 
+// began names what a task is of: whoever decides has to know what comes from outside.
+func began(j *jobs.Job) string {
+	if j.Trigger != nil && j.Trigger.Hook != "" {
+		return "what somebody outside has posted to the webhook"
+	}
+	return "the scheduled task"
+}
+
 // question is the card that asks whether a call may run.
 func question(j *jobs.Job, r *request, tool toolgroups.Tool, arguments string, timeout time.Duration) cards.Card {
 	card := cards.Card{Kind: Kind, Exact: true, ReplyTo: j.Message.ID, Choices: [][]cards.Choice{{
@@ -42,7 +50,7 @@ func question(j *jobs.Job, r *request, tool toolgroups.Tool, arguments string, t
 	var text strings.Builder
 	fmt.Fprintf(&text, "**May I run %s?**", wording.Code(r.Tool))
 	if j.Message.Kind == jobs.KindTask {
-		fmt.Fprintf(&text, " It is for the scheduled task %s.", wording.Shown(runes.Clip(j.Title, maxName)))
+		fmt.Fprintf(&text, " It is for %s %s.", began(j), wording.Shown(runes.Clip(j.Title, maxName)))
 	}
 	fmt.Fprintf(&text, "\n\n_%s_\n\n", wording.Shown(firstSentence(tool.Description)))
 	if utf8.RuneCountInString(arguments) > maxOnCard {

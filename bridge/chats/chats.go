@@ -57,6 +57,9 @@ const (
 	KindEdit Kind = "edit"
 	// KindPress is the press of a button under one of the bot's messages.
 	KindPress Kind = "press"
+	// KindHeard is a message, or its new text, that is not for the bot, in a chat where a
+	// [Listener] wants it all the same. It is answered by nobody.
+	KindHeard Kind = "heard"
 )
 
 // Message is what a platform delivers: something that a person did, for the bot.
@@ -89,6 +92,12 @@ type Message struct {
 	// Skipped says, in words for the user, what of the message could not be read
 	// (a voice note, a sticker, a file that is too large).
 	Skipped []string `json:"skipped,omitempty"`
+	// Quoted is what the message points at. Text holds nothing of it.
+	Quoted []Quoted `json:"quoted,omitempty"`
+	// Inside is true of a message in a thread that others began, and Called where it calls
+	// the bot by its name: what was said there before can be asked of an [Archive].
+	Inside bool `json:"inside,omitempty"`
+	Called bool `json:"called,omitempty"`
 	// Group, where it is not empty, is the same for all messages that the sender sent at once
 	// as one: the pictures of an album.
 	Group string `json:"group,omitempty"`

@@ -9,11 +9,12 @@ type Heard struct {
 	Why  string `json:"why,omitempty"`
 }
 
-// Speaks says of a copy of a job with the files of another message whose record keeps what is
-// heard, and under which message people are shown it.
-type Speaks struct {
-	Keeper *Job
-	Under  string
+// Keeper is the job whose record keeps what comes of a message.
+func (j *Job) Keeper() *Job {
+	if j.Within != nil {
+		return j.Within
+	}
+	return j
 }
 
 // HeardOf returns what was understood of a sound, if it was heard.

@@ -167,8 +167,9 @@ type Job struct {
 	Holder string `json:"holder,omitempty"`
 
 	Rev storage.Revision `json:"-"`
-	// Speaks is set in such a copy alone.
-	Speaks *Speaks `json:"-"`
+	// Within is set in a copy alone that has another message, which is part of the turn of the
+	// job that this is.
+	Within *Job `json:"-"`
 	// Found is set where a restart found the job: its turn may have begun.
 	Found bool `json:"-"`
 	// Begun is set where this process has begun its turn, counted where it has counted

@@ -68,7 +68,7 @@ func (s Store) Resolve(ctx context.Context, j *Job) error {
 // become takes over what the record says. The chat stays: it may have moved.
 func (j *Job) become(known *Job) {
 	m, k := &j.Message, known.Message
-	m.Text, m.Files, m.Skipped, m.Cut = k.Text, k.Files, k.Skipped, k.Cut
+	m.Text, m.Files, m.Skipped, m.Quoted, m.Cut = k.Text, k.Files, k.Skipped, k.Quoted, k.Cut
 	j.Rev, j.Joined, j.Whole, j.Doubt = known.Rev, known.Joined, known.Whole, false
 }
 
@@ -99,6 +99,7 @@ func Together(m chats.Message, pieces []*Job) chats.Message {
 		text.WriteString(p.Message.Text)
 		m.Cut = p.Message.Cut
 		m.Files, m.Skipped = append(m.Files, p.Message.Files...), append(m.Skipped, p.Message.Skipped...)
+		m.Quoted = chats.Join(m.Quoted, p.Message.Quoted)
 	}
 	m.Text = text.String()
 	return m

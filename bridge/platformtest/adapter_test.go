@@ -73,6 +73,11 @@ func bugs() map[string][]string {
 		"edits nothing":                          {"EditReplaces", "EditOfNothing"},
 		"hands out half of a file":               {"PictureStays"},
 		"takes voice notes for files":            {"VoiceHeard", "VoiceOnce", "VoiceSilent"},
+		"drops what is pointed at":               {"QuotedReaches"},
+		"takes what is passed on for own words":  {"QuotedIsNoCommand", "QuotedReaches"},
+		"answers what is for others":             {"ObservedReaches"},
+		"tells nothing of threads":               {"ThreadReaches"},
+		"tells threads from their beginning":     {"ThreadReaches"},
 		"ends previews by posting":               {"C08Grows", "GrowsSlowly"},
 		"forgets its previews":                   {"C06GrowsAcrossARestart"},
 		"leaves the button":                      {"C08Grows", "C06GrowsUntilStopped"},
@@ -87,6 +92,8 @@ type adapter struct {
 	m *memory
 	// restarted is true where it is not the first one.
 	restarted bool
+	// listens says whether it is wanted what is not for the bot.
+	listens func(chats.Chat) bool
 	// still is full while a message is sent, by one that sends one at a time.
 	still chan struct{}
 	// origins are where messages came from, for one that has mixed them up.
@@ -99,6 +106,7 @@ var (
 	_ chats.Administrators = (*adapter)(nil)
 	_ chats.Pinger         = (*adapter)(nil)
 	_ chats.Fetcher        = (*adapter)(nil)
+	_ chats.Archive        = (*adapter)(nil)
 )
 
 func (a *adapter) has(bug string) bool { return a.m.bug == bug }
@@ -130,6 +138,10 @@ func (a *adapter) Fetch(_ context.Context, file chats.Attachment, w io.Writer) e
 
 // Run accepts what waits, all at once, and again a second later where it was not kept.
 func (a *adapter) Run(ctx context.Context, in chats.Inbox) error {
+	a.listens = func(chat chats.Chat) bool {
+		l, ok := in.(chats.Listener)
+		return ok && l.Listens(chat)
+	}
 	for ctx.Err() == nil {
 		updates, changed := a.m.take()
 		if len(updates) == 0 {
@@ -163,6 +175,9 @@ func (a *adapter) confirm(n int) {
 }
 
 func (a *adapter) decode(messages []chats.Message) []chats.Message {
+	messages = slices.DeleteFunc(messages, func(m chats.Message) bool {
+		return m.Kind == chats.KindHeard && (!a.listens(m.Chat) || a.has("hears nothing"))
+	})
 	for i := range messages {
 		a.spoil(&messages[i])
 	}
@@ -207,9 +222,31 @@ func (a *adapter) spoil(msg *chats.Message) {
 		for i := range msg.Files {
 			msg.Files[i].Sound = chats.Sound{}
 		}
+	case "answers what is for others":
+		if msg.Kind == chats.KindHeard {
+			msg.Kind = chats.KindText
+		}
+	case "drops what is pointed at":
+		msg.Quoted = nil
+	case "takes what is passed on for own words":
+		for _, q := range msg.Quoted {
+			msg.Text = strings.TrimSpace(msg.Text + " " + q.Text)
+		}
+		msg.Quoted = nil
 	case "strips slashes":
 		msg.Text = strings.TrimPrefix(msg.Text, "/")
 	}
+}
+
+// Said implements [chats.Archive].
+func (a *adapter) Said(_ context.Context, m chats.Message, after string, _ int) ([]chats.Quoted, error) {
+	switch a.m.bug {
+	case "tells nothing of threads":
+		return nil, nil
+	case "tells threads from their beginning":
+		after = ""
+	}
+	return a.m.said(Place(m.Chat.String()), after), nil
 }
 
 func (a *adapter) IsAdmin(_ context.Context, _ chats.Chat, user string) (bool, error) {

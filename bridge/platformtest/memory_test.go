@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"oneclaw/bridge/chats"
 )
@@ -29,6 +31,7 @@ type memory struct {
 	edits    map[string]Fault // for the next edit in a chat
 	outage   int              // pings that are to fail
 	openers  map[string]string
+	asides   map[Place][]chats.Quoted
 	view     View
 	files    [][]byte
 }
@@ -36,7 +39,7 @@ type memory struct {
 func newMemory(t testing.TB, bug string) *memory {
 	return &memory{
 		t: t, bug: bug, changed: make(chan struct{}),
-		twice: map[string]bool{}, faults: map[string]Fault{}, edits: map[string]Fault{}, openers: map[string]string{},
+		twice: map[string]bool{}, faults: map[string]Fault{}, edits: map[string]Fault{}, openers: map[string]string{}, asides: map[Place][]chats.Quoted{},
 	}
 }
 
@@ -102,6 +105,54 @@ func (m *memory) say(in Place, by, text string, files ...chats.Attachment) {
 	m.send(in, by, text, func(msg *chats.Message) { msg.Files = files })
 }
 
+func (m *memory) Point(in Place, by, text string, at Original) {
+	q := chats.Quoted{How: chats.PointReply, By: at.Author, Text: at.Text}
+	if at.Own != "" {
+		m.mu.Lock()
+		i := slices.IndexFunc(m.view.Messages, func(s Shown) bool { return s.ID == at.Own })
+		q.Own, q.Text = true, m.view.Messages[i].Text
+		m.mu.Unlock()
+	}
+	if at.File != "" {
+		q.Files = []chats.Attachment{{Ref: m.keep([]byte(at.Text)), Name: at.File}}
+	}
+	m.tell(in, by, text, q)
+}
+
+func (m *memory) Aside(in Place, by, text string) {
+	chat, err := chats.ParseChat(string(in))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.change(func() {
+		m.ids++
+		if chat.Thread == "" {
+			m.updates = append(m.updates, chats.Message{
+				Chat: chat, ID: fmt.Sprint(m.ids), Kind: chats.KindHeard, User: by, UserName: by, Text: text, Time: time.Now(),
+			})
+			return
+		}
+		m.asides[in] = append(m.asides[in], chats.Quoted{How: chats.PointThread, ID: fmt.Sprint(m.ids), By: by, Text: text})
+	})
+}
+
+// Said is what was said aside in a place, behind a message.
+func (m *memory) said(in Place, after string) (list []chats.Quoted) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last, _ := strconv.Atoi(after)
+	for _, q := range m.asides[in] {
+		if id, _ := strconv.Atoi(q.ID); id > last {
+			list = append(list, q)
+		}
+	}
+	return list
+}
+
+func (m *memory) tell(in Place, by, text string, quoted ...chats.Quoted) {
+	m.send(in, by, text, func(msg *chats.Message) { msg.Quoted = quoted })
+}
+
 func (m *memory) Say(in Place, by, text string) (id string) {
 	return m.send(in, by, text, func(*chats.Message) {})
 }
@@ -118,6 +169,7 @@ func (m *memory) send(in Place, by, text string, change func(*chats.Message)) (i
 		msg := chats.Message{
 			Chat: chat, ID: id, Kind: chats.KindText, User: by, UserName: by, Text: text,
 			Direct: strings.HasPrefix(chat.ID, "dm-"), Opener: m.openers[string(in)],
+			Inside: chat.Thread != "", Called: chat.Thread != "",
 		}
 		change(&msg)
 		m.updates = append(m.updates, msg)
@@ -229,4 +281,5 @@ var (
 	_ Speaker = (*memory)(nil)
 
 	_ Photographer = (*memory)(nil)
+	_ Pointer      = (*memory)(nil)
 )

@@ -24,6 +24,9 @@ type Session struct {
 	// ClearedAt is the Seq of the /clear that began it. Messages accepted before it
 	// belong to the session that it ended.
 	ClearedAt int64 `json:"cleared_at,omitempty"`
+	// After is the platform's id of the message that cleared it: what was said before belongs
+	// to what is closed.
+	After string `json:"after,omitempty"`
 	// StoppedAt is the Seq of the newest /stop that ended something. Messages accepted
 	// before it are not answered any more.
 	StoppedAt int64 `json:"stopped_at,omitempty"`
@@ -88,11 +91,11 @@ func Of(ctx context.Context, kv storage.KV, j *jobs.Job) (Session, error) {
 // Clear begins a new session at a job, once: a job that is run again finds it done. An
 // empty session is kept, only its beginning moves, so that repeated clears leave no
 // trail of empty ones.
-func (s Session) Clear(ctx context.Context, kv storage.KV, at int64, empty bool) (Session, error) {
-	if s.ClearedAt >= at {
+func (s Session) Clear(ctx context.Context, kv storage.KV, by *jobs.Job, empty bool) (Session, error) {
+	if s.ClearedAt >= by.Seq {
 		return s, nil
 	}
-	s.ClearedAt = at
+	s.ClearedAt, s.After = by.Seq, by.Message.ID
 	if !empty {
 		s.Generation++
 		s.Of = chats.Chat{}

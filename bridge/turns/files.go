@@ -27,15 +27,15 @@ const inbox = "inbox"
 // fetchTimeout bounds the fetching of one file.
 const fetchTimeout = 2 * time.Minute
 
-// fetchFiles saves what came with a message in the workspace. The text names what could not
-// be had, in words for the user; the message is answered all the same.
-func (t *Runner) fetchFiles(ctx context.Context, j *jobs.Job, scope toolgroups.Scope, message *agent.Message) error {
+// fetchFiles saves files that came with a message in the workspace. The text names what could
+// not be had, in words for the user; the message is answered all the same.
+func (t *Runner) fetchFiles(ctx context.Context, j *jobs.Job, files []chats.Attachment, scope toolgroups.Scope, message *agent.Message) error {
 	fetcher, ok := t.cfg.Platforms[j.Message.Chat.Platform].(chats.Fetcher)
 	full := t.cfg.CheckOut(ctx, j)
 	if full != nil && !workspace.NoRoom(full) {
 		return full
 	}
-	for i, a := range j.Message.Files {
+	for i, a := range files {
 		name := wording.FileName(a.Name, i)
 		if !ok {
 			message.Text += notReceived(name + ": files cannot be read here")
@@ -62,7 +62,7 @@ func (t *Runner) fetchFiles(ctx context.Context, j *jobs.Job, scope toolgroups.S
 	}
 	t.pictures(j, scope.Workspace, message.Files)
 	if full == nil && len(message.Files) > 0 {
-		if full = t.cfg.KeepFiles(ctx, t.cfg.Jobs, j); full != nil && !workspace.NoRoom(full) {
+		if full = t.cfg.KeepFiles(ctx, t.cfg.Jobs, j.Keeper()); full != nil && !workspace.NoRoom(full) {
 			return full
 		} else if full != nil {
 			message.Text += "\n" + notKept(full)
@@ -128,8 +128,11 @@ func (c *checkout) settle(ctx context.Context, result *agent.Message) error {
 }
 
 func notKept(err error) string {
-	return "[the files are not kept as they are now, and what was changed may be lost: " + err.Error() + "]"
+	return unkept + ", and what was changed may be lost: " + err.Error() + "]"
 }
+
+// unkept begins what is said of files that are not stored.
+const unkept = "[the files are not kept as they are now"
 
 func fileNote(name string, err error) string {
 	switch {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -55,10 +56,7 @@ const (
 // before anybody is shown them, so that a sound is heard once. Saved is where it lies;
 // fetched says why it does not.
 func (t *Runner) hear(ctx context.Context, j *jobs.Job, scope toolgroups.Scope, a chats.Attachment, saved string, fetched error) (jobs.Heard, error) {
-	keeper, under := j, j.Message.ID
-	if j.Speaks != nil {
-		keeper, under = j.Speaks.Keeper, j.Speaks.Under
-	}
+	keeper := j.Keeper()
 	heard, known := keeper.HeardOf(a.Ref)
 	if !known {
 		heard = jobs.Heard{Ref: a.Ref}
@@ -77,7 +75,7 @@ func (t *Runner) hear(ctx context.Context, j *jobs.Job, scope toolgroups.Scope, 
 			return heard, cause
 		}
 		if err != nil {
-			heard.Why = t.unheard(j, a, err)
+			heard.Why = unheard(t.cfg.Log, j, a, err)
 		}
 		if heard.Text == "" && heard.Why == "" {
 			return heard, nil // it is a file like others
@@ -87,11 +85,11 @@ func (t *Runner) hear(ctx context.Context, j *jobs.Job, scope toolgroups.Scope, 
 			keeper.Heard = keeper.Heard[:len(keeper.Heard)-1]
 			return heard, err
 		}
-		j.Rev = keeper.Rev
 	}
 	if heard.Text == "" {
 		return heard, nil
 	}
+	under := j.Message.ID
 	if j.From != "" {
 		under = "" // it is not there
 	}
@@ -100,11 +98,11 @@ func (t *Runner) hear(ctx context.Context, j *jobs.Job, scope toolgroups.Scope, 
 }
 
 // unheard says why a sound has no words; nothing where that is no loss.
-func (t *Runner) unheard(j *jobs.Job, a chats.Attachment, err error) string {
+func unheard(log *slog.Logger, j *jobs.Job, a chats.Attachment, err error) string {
 	why, told := errors.AsType[*Unheard](err)
 	switch {
 	case !told:
-		t.cfg.Log.Error("a recording could not be written down", "job", j.Key(), "err", err)
+		log.Error("a recording could not be written down", "job", j.Key(), "err", err)
 		return whyLater
 	case !why.Never:
 		return why.Why
@@ -151,18 +149,19 @@ func wordsOf(heard jobs.Heard, name string) string {
 	return ""
 }
 
-// takeFiles fetches what came with a message. One that says nothing but what could not be
-// heard is answered at once: the model would have nothing to go by.
-func (t *Runner) takeFiles(ctx context.Context, j *jobs.Job, h *sessions.History, scope toolgroups.Scope, message *agent.Message) (string, error) {
-	if err := t.fetchFiles(ctx, j, scope, message); err != nil {
+// take gathers what comes with a message. One that says nothing but what could not be heard
+// is answered at once: the model would have nothing to go by.
+func (t *Runner) take(ctx context.Context, j *jobs.Job, h *sessions.History, scope toolgroups.Scope, message *agent.Message) (string, error) {
+	if err := t.gather(ctx, j, h, scope, lastAsked(h.View(), j), message); err != nil {
 		return "", err
 	}
-	if j.Message.Text != "" || len(j.Message.Skipped) > 0 || len(j.Heard) == 0 || len(j.Heard) < len(j.Message.Files) {
+	if j.Message.Text != "" || len(j.Message.Skipped) > 0 || len(j.Message.Files) == 0 {
 		return "", nil
 	}
 	answer := ""
-	for _, heard := range j.Heard {
-		if heard.Text != "" {
+	for _, a := range j.Message.Files {
+		heard, known := j.HeardOf(a.Ref)
+		if !known || heard.Text != "" {
 			return "", nil
 		}
 		answer += "Your recording " + heard.Why + ".\n"

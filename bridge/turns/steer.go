@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
@@ -21,7 +22,7 @@ var errSteer = errors.New("bridge: what was written while a turn runs")
 func (t *Runner) steer(ctx context.Context, j *jobs.Job, h *sessions.History, scope toolgroups.Scope) (messages []agent.Message, err error) {
 	err = t.cfg.House.Join(ctx, j, func(some []*jobs.Job) (joined, gone []*jobs.Job, err error) {
 		return t.cfg.Jobs.Join(ctx, j, some, func(others []*jobs.Job) error {
-			if messages, err = t.written(ctx, j, others, scope); err != nil || len(others) == 0 {
+			if messages, err = t.written(ctx, j, h, others, scope); err != nil || len(others) == 0 {
 				return err
 			}
 			return t.joinAll(ctx, j, h, others, messages)
@@ -58,8 +59,9 @@ func (t *Runner) joinAll(ctx context.Context, j *jobs.Job, h *sessions.History, 
 
 // written are messages as the conversation keeps them, with their files in the workspace.
 // Pieces of one are one.
-func (t *Runner) written(ctx context.Context, j *jobs.Job, others []*jobs.Job, scope toolgroups.Scope) ([]agent.Message, error) {
+func (t *Runner) written(ctx context.Context, j *jobs.Job, h *sessions.History, others []*jobs.Job, scope toolgroups.Scope) ([]agent.Message, error) {
 	var messages []agent.Message
+	after := lastAsked(h.View(), j)
 	for n := 0; n < len(others); {
 		end := n + 1
 		for end < len(others) && jobs.Continues(others[end-1], others[end]) {
@@ -72,13 +74,17 @@ func (t *Runner) written(ctx context.Context, j *jobs.Job, others []*jobs.Job, s
 		if one.Message.Kind == jobs.KindAmend {
 			message.Text = editNote + message.Text
 		}
-		if len(one.Message.Files) > 0 {
+		if m := &one.Message; len(m.Files)+len(m.Quoted) > 0 || !m.Direct || m.Inside {
 			held := *j // whose files they are
-			held.Message.Files, held.Speaks = one.Message.Files, &jobs.Speaks{Keeper: j, Under: one.Message.ID}
-			if err := t.fetchFiles(ctx, &held, scope, &message); err != nil {
+			held.Within = j
+			at := &held.Message
+			at.ID, at.Files, at.Quoted, at.Inside, at.Called, at.Time = m.ID, m.Files, m.Quoted, m.Inside, m.Called, m.Time
+			if err := t.gather(ctx, &held, h, scope, after, &message); err != nil {
 				return nil, err
 			}
-			j.Rev = held.Rev
+			if m.Kind == chats.KindText {
+				after = m.ID
+			}
 		}
 		if err := context.Cause(ctx); err != nil {
 			return nil, err

@@ -73,16 +73,12 @@ func (t *Runner) begin(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 			return "", false, err
 		}
 		if len(turn) > 0 {
-			text, done, err := t.continued(ctx, j, turn)
-			if !done {
-				h.Lead(turn)
-			}
-			return text, done, err
+			return t.continued(ctx, j, h, turn)
 		}
 	}
 	message := t.question(j)
-	if len(j.Message.Files) > 0 {
-		if answer, err := t.takeFiles(ctx, j, h, scope, &message); answer != "" || err != nil {
+	if m := &j.Message; len(m.Files)+len(m.Quoted) > 0 || !m.Direct || m.Inside {
+		if answer, err := t.take(ctx, j, h, scope, &message); answer != "" || err != nil {
 			return answer, answer != "", err
 		}
 	}
@@ -108,7 +104,7 @@ func (t *Runner) begin(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 func (t *Runner) List(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) error {
 	entry := sessions.Conversation{
 		Owner: scope.Owner, Chat: j.Message.Chat, Generation: j.Generation,
-		Title: title(cmp.Or(j.Title, j.Words())), Begun: t.cfg.Now(),
+		Title: title(cmp.Or(j.Title, j.Words(), pointedAt(j.Message))), Begun: t.cfg.Now(),
 	}
 	if j.Message.Kind == jobs.KindTask {
 		entry.Task, entry.Chat = j.Message.ID, j.Origin()
@@ -118,7 +114,7 @@ func (t *Runner) List(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) 
 
 // continued looks at a turn that an earlier try or a former run of the program began: it
 // may have its answer already, or may have taken the program down too often.
-func (t *Runner) continued(ctx context.Context, j *jobs.Job, turn []agent.Message) (string, bool, error) {
+func (t *Runner) continued(ctx context.Context, j *jobs.Job, h *sessions.History, turn []agent.Message) (string, bool, error) {
 	for i, m := range turn {
 		if i > 0 && m.Ref != "" {
 			break // what follows answers another question
@@ -128,11 +124,13 @@ func (t *Runner) continued(ctx context.Context, j *jobs.Job, turn []agent.Messag
 		}
 	}
 	if !j.Found || j.Counted {
+		h.Lead(turn)
 		return "", false, nil
 	}
 	if j.Resumes >= maxResumes {
 		return t.Failed(j, fmt.Errorf("given up after %d restarts in the middle of this turn", j.Resumes)), true, nil
 	}
+	h.Lead(turn)
 	j.Resumes++
 	j.Counted = true
 	return "", false, t.cfg.Jobs.Save(ctx, j)

@@ -104,6 +104,9 @@ type House struct {
 	// Prepare makes the parts of an answer and of the job's files. The caller says whether
 	// it writes the job next.
 	Prepare func(j *jobs.Job, answer string, recorded bool)
+	// Heard, if not nil, returns what was said in the chat of a job before it and not to the
+	// bot, behind the message with the given id: the last of it, the oldest first.
+	Heard func(ctx context.Context, j *jobs.Job, after string) []chats.Quoted
 	// Mend sets a damaged record aside, and reports whether that was done now.
 	Mend func(ctx context.Context, d *jobs.DamagedError, chat chats.Chat) (bool, error)
 	// Show puts a line of Markdown under a message, or into the chat where that is empty: once

@@ -78,9 +78,9 @@ func (w *town) caughtUp(bot *process, people []int64, said int) {
 }
 
 // TestKilledInAFlood kills the program, with -9 and with SIGTERM, while messages come
-// in from many chats, and deliveries to a webhook. Every message must be answered in the end, in order within its
-// chat, once, but for those that a kill found in the middle of their sending, and these are
-// marked.
+// in from many chats, and deliveries to a webhook. Every message must be answered in the
+// end, in order within its chat, once, but for those that a kill found in the middle of
+// their sending, and these are marked; so must every delivery, in any order.
 func TestKilledInAFlood(t *testing.T) {
 	const chats, perRound = 8, 3
 	w := newTown(t, hooking(openai.BrainFunc(repeating)))

@@ -55,7 +55,7 @@ type Config struct {
 	Limits         LimitsConfig `yaml:"limits"`
 	ApprovalConfig `yaml:",inline"`
 
-	ChatConfig `yaml:",inline"`
+	AnswerConfig `yaml:",inline"`
 
 	program `yaml:"-"`
 }
@@ -168,7 +168,7 @@ func Default() Config {
 		},
 		Log:            LogConfig{Level: "info"},
 		ApprovalConfig: ApprovalConfig{ApprovalTimeout: approval.DefaultTimeout},
-		ChatConfig:     ChatConfig{MaxParts: bridge.DefaultMaxParts, PictureTokens: turns.DefaultPictureTokens},
+		AnswerConfig:   AnswerConfig{MaxParts: bridge.DefaultMaxParts, Previews: true, PictureTokens: turns.DefaultPictureTokens},
 	}
 	for _, platform := range cfg.All {
 		platform.Default()

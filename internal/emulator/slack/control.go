@@ -61,6 +61,8 @@ type SayOptions struct {
 	Broadcast bool `json:"broadcast"`
 	// Files come with the message.
 	Files []Attachment `json:"files"`
+	// Share passes a message on, which people can do without words of their own.
+	Share *Share `json:"share"`
 	// Subtype makes a message of another kind, such as channel_join.
 	Subtype string `json:"subtype"`
 }
@@ -167,8 +169,8 @@ func (s *Server) Say(channelID, userID, text string, opts *SayOptions) (Sent, er
 			return Sent{}, fmt.Errorf("slack emulator: no thread %s in channel %s", opts.Thread, channelID)
 		}
 	}
-	if text == "" && len(opts.Files) == 0 && opts.Subtype == "" {
-		return Sent{}, errors.New("slack emulator: a message needs a text or a file")
+	if err := s.share(m, opts); err != nil {
+		return Sent{}, err
 	}
 	for _, a := range opts.Files {
 		m.files = append(m.files, s.files.put(s.id("F"), userID, a, s.cfg.MaxFiles))

@@ -123,6 +123,7 @@ func (s *Server) wire(m *message) *wireMessage {
 	if m.unfurled {
 		w.Attachments = []any{map[string]any{"fallback": "preview", "from_url": "https://example.com", "id": 1}}
 	}
+	w.Attachments = append(w.Attachments, m.attached...)
 	return w
 }
 

@@ -88,7 +88,8 @@ type message struct {
 	react     []string
 	cut       int
 	unfurled  bool
-	loose     bool // plain words may be mentions
+	attached  []any // messages that it shares or links to
+	loose     bool  // plain words may be mentions
 }
 
 // teamOf is the workspace of a user.

@@ -62,6 +62,8 @@ type SayOptions struct {
 	Thread int64 `json:"thread"`
 	// ReplyTo is the message replied to.
 	ReplyTo int64 `json:"reply_to"`
+	// Pointers say what else the message points at.
+	Pointers
 	// Attachment makes the text a caption.
 	Attachment *Attachment `json:"attachment"`
 	// Album joins messages with the same value into one album.
@@ -176,22 +178,6 @@ func (s *Server) DeleteTopic(chatID, topic int64) error {
 	return nil
 }
 
-// TakeAway has a person delete a message of the bot for everybody: either side of a private chat
-// may, and administrators of a group (telegram.org/faq, deleting messages). Bots are not told.
-func (s *Server) TakeAway(chatID, message int64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.chats[chatID]
-	if c == nil || c.byID[message] == nil || c.byID[message].from.ID != s.bot.ID {
-		return fmt.Errorf("telegram emulator: no message %d of the bot in chat %d", message, chatID)
-	}
-	m := c.byID[message]
-	s.tally(c, m, -1)
-	m.deleted = true
-	s.emit(Event{Kind: EventDelete, Chat: c.id, Message: m.id}, c, m)
-	return nil
-}
-
 // CloseTopic has an administrator close a topic: only administrators write there.
 func (s *Server) CloseTopic(chatID, topic int64) error {
 	s.mu.Lock()
@@ -254,6 +240,9 @@ func (s *Server) Say(chatID, userID int64, text string, opts *SayOptions) (Sent,
 		if m.replyTo = c.byID[opts.ReplyTo]; m.replyTo == nil {
 			return Sent{}, fmt.Errorf("telegram emulator: no message %d in chat %d", opts.ReplyTo, chatID)
 		}
+	}
+	if err := s.pointAt(m, opts.Pointers); err != nil {
+		return Sent{}, err
 	}
 	if a := opts.Attachment; a != nil {
 		kind := a.Kind
@@ -334,29 +323,6 @@ func (s *Server) SayAlbum(chatID, userID int64, caption string, items ...Attachm
 			return all, err
 		}
 		all, caption = append(all, sent), ""
-	}
-	return all, nil
-}
-
-// SayLong has a person send a text of any length: the client cuts it into messages of at most
-// 4,096 characters, each at the last space that fits, as the one for Android does
-// (ChatActivityEnterView.processSendingText).
-func (s *Server) SayLong(chatID, userID int64, text string, opts *SayOptions) ([]Sent, error) {
-	const most = 4096
-	var all []Sent
-	for rest := []rune(text); len(rest) > 0; {
-		n := min(most, len(rest))
-		for k := n; n < len(rest) && k > n-300; k-- {
-			if rest[k-1] == ' ' {
-				n = k
-				break
-			}
-		}
-		sent, err := s.Say(chatID, userID, strings.TrimSpace(string(rest[:n])), opts)
-		if err != nil {
-			return all, err
-		}
-		all, rest = append(all, sent), rest[n:]
 	}
 	return all, nil
 }

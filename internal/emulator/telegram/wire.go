@@ -61,27 +61,28 @@ type wireMarkup struct {
 }
 
 type wireMessage struct {
-	MessageID       int64        `json:"message_id"`
-	ThreadID        int64        `json:"message_thread_id,omitempty"`
-	From            *User        `json:"from,omitempty"`
-	Chat            wireChat     `json:"chat"`
-	Date            int64        `json:"date"`
-	EditDate        int64        `json:"edit_date,omitempty"`
-	IsTopicMessage  bool         `json:"is_topic_message,omitempty"`
-	ReplyToMessage  *wireMessage `json:"reply_to_message,omitempty"`
-	MediaGroupID    string       `json:"media_group_id,omitempty"`
-	Text            string       `json:"text,omitempty"`
-	Entities        []Entity     `json:"entities,omitempty"`
-	Caption         string       `json:"caption,omitempty"`
-	CaptionEntities []Entity     `json:"caption_entities,omitempty"`
-	Document        *wireFile    `json:"document,omitempty"`
-	Voice           *wireFile    `json:"voice,omitempty"`
-	Audio           *wireFile    `json:"audio,omitempty"`
-	VideoNote       *wireFile    `json:"video_note,omitempty"`
-	Photo           []wireFile   `json:"photo,omitempty"`
-	ReplyMarkup     *wireMarkup  `json:"reply_markup,omitempty"`
-	MigrateTo       int64        `json:"migrate_to_chat_id,omitempty"`
-	MigrateFrom     int64        `json:"migrate_from_chat_id,omitempty"`
+	MessageID      int64        `json:"message_id"`
+	ThreadID       int64        `json:"message_thread_id,omitempty"`
+	From           *User        `json:"from,omitempty"`
+	Chat           wireChat     `json:"chat"`
+	Date           int64        `json:"date"`
+	EditDate       int64        `json:"edit_date,omitempty"`
+	IsTopicMessage bool         `json:"is_topic_message,omitempty"`
+	ReplyToMessage *wireMessage `json:"reply_to_message,omitempty"`
+	wirePointers
+	MediaGroupID    string      `json:"media_group_id,omitempty"`
+	Text            string      `json:"text,omitempty"`
+	Entities        []Entity    `json:"entities,omitempty"`
+	Caption         string      `json:"caption,omitempty"`
+	CaptionEntities []Entity    `json:"caption_entities,omitempty"`
+	Document        *wireFile   `json:"document,omitempty"`
+	Voice           *wireFile   `json:"voice,omitempty"`
+	Audio           *wireFile   `json:"audio,omitempty"`
+	VideoNote       *wireFile   `json:"video_note,omitempty"`
+	Photo           []wireFile  `json:"photo,omitempty"`
+	ReplyMarkup     *wireMarkup `json:"reply_markup,omitempty"`
+	MigrateTo       int64       `json:"migrate_to_chat_id,omitempty"`
+	MigrateFrom     int64       `json:"migrate_from_chat_id,omitempty"`
 }
 
 type wireCallback struct {

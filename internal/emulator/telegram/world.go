@@ -86,6 +86,7 @@ type message struct {
 	react   []string
 	migTo   int64
 	migFrom int64
+	points  pointing
 }
 
 // newID gives the next message id of a chat (core.telegram.org/api/updates, sequences):
@@ -193,7 +194,10 @@ func (m *message) wire(c *chat, withReply bool) *wireMessage {
 	}
 	if m.replyTo != nil && withReply && !m.replyTo.deleted {
 		w.ReplyToMessage = m.replyTo.wire(c, false)
+	} else if withReply && m.thread != 0 && c.topics[m.thread] != "" {
+		w.ReplyToMessage = c.topicHead(m.thread)
 	}
+	m.points.fill(w, withReply)
 	if m.file == nil {
 		w.Text, w.Entities = m.body.text, m.body.entities
 		return w

@@ -1,0 +1,117 @@
+package slack
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/slack/quoted"
+)
+
+// pointed returns the messages that are shared with a message, or linked to in it.
+func (s self) pointed(m *message, channel string, name names) []chats.Quoted {
+	if len(m.Attachments) == 0 {
+		return nil
+	}
+	return quoted.Reader{
+		Own:  func(user string) bool { return s.wrote(user, "") },
+		Name: name,
+		Text: func(raw string) string { return s.plain(raw, name) },
+		Time: stamp,
+		Files: func(raw json.RawMessage) ([]chats.Attachment, []string) {
+			var files []file
+			_ = json.Unmarshal(raw, &files) // it is somebody else's
+			return attachments(files)
+		},
+	}.Read(m.Attachments, channel)
+}
+
+// hugeThread is how far back a thread is read of which there is more than threadPages.
+const hugeThread = 24 * time.Hour
+
+// Said implements [chats.Archive]. Slack tells a thread from its beginning.
+func (p *Platform) Said(ctx context.Context, m chats.Message, after string, limit int) ([]chats.Quoted, error) {
+	me := p.me.Load()
+	if me == nil { // what a former run left open goes on before the bot has connected
+		who, err := p.api.whoAmI(ctx)
+		if err != nil {
+			return nil, err
+		}
+		me = &self{user: who.UserID, bot: who.BotID, name: who.User}
+	}
+	found, more, err := readThread(ctx, p.api, m, after, limit)
+	if oldest := strconv.FormatInt(m.Time.Add(-hugeThread).Unix(), 10) + ".000000"; more && err == nil && oldest > after {
+		found, _, err = readThread(ctx, p.api, m, oldest, limit)
+	}
+	name := p.names(ctx)
+	var list []chats.Quoted
+	for i := range found {
+		list = append(list, me.quote(&found[i], m.Chat.ID, name)...)
+	}
+	return list[max(0, len(list)-limit):], err
+}
+
+// readThread returns the last messages between two, and whether there are more pages than
+// are read.
+func readThread(ctx context.Context, api *client, m chats.Message, after string, limit int) (found []message, more bool, err error) {
+	params := slack.GetConversationRepliesParameters{ChannelID: m.Chat.ID, Timestamp: m.Chat.Thread, Oldest: after, Latest: m.ID, Limit: threadPage}
+	for range threadPages {
+		page, err := ask(ctx, api, "conversations.replies", replies(&params))
+		if err != nil {
+			return found, false, err
+		}
+		for i := range page {
+			// The first message of a thread comes however old it is.
+			if one := messageOf(page[i].Msg); one.TS > after && one.TS < m.ID && (spoken(one.Subtype) || one.BotID != "") {
+				found = append(found, one)
+			}
+		}
+		found = found[max(0, len(found)-limit):]
+		if params.Cursor == "" {
+			return found, false, nil
+		}
+	}
+	return found, true, nil
+}
+
+// quote returns a message of a thread, and what that shares.
+func (s self) quote(m *message, channel string, name names) []chats.Quoted {
+	q := chats.Quoted{
+		How: chats.PointThread, ID: m.TS, Own: s.wrote(m.User, m.BotID), By: m.Username, Text: s.plain(m.Text, name), Time: stamp(m.TS),
+	}
+	if q.By == "" && m.User != "" {
+		q.By = name(m.User)
+	}
+	q.By = cmp.Or(q.By, m.BotID)
+	q.Files, q.Skipped = attachments(m.Files)
+	list := s.pointed(m, channel, name)
+	if !q.Empty() {
+		list = append([]chats.Quoted{q}, list...)
+	}
+	return chats.Bound(list)
+}
+
+// hears reports whether a message of a channel is wanted although it is not for the bot. What
+// is said in threads is asked of Slack when the bot is called there.
+func (r *receiver) hears(m *message, msg *chats.Message) bool {
+	listener, ok := r.in.(chats.Listener)
+	return ok && m.ThreadTS == "" && listener.Listens(msg.Chat)
+}
+
+// naming tells names: without asking for them where a message is not for the bot.
+func (r *receiver) naming(ctx context.Context, forBot bool) names {
+	if forBot {
+		return r.names(ctx)
+	}
+	return r.knownName
+}
+
+// NameOf implements [chats.Namer].
+func (p *Platform) NameOf(ctx context.Context, user string) string {
+	return p.askName(ctx, user, nameTimeout)
+}

@@ -1,0 +1,97 @@
+// Package quoted reads what a message of Slack points at: messages that are shared with it, or
+// that it links to, which Slack attaches to it. What it knows of Slack is the form of these
+// attachments.
+package quoted
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"oneclaw/bridge/chats"
+)
+
+// Reader reads attachments for one bot.
+type Reader struct {
+	// Own reports whether a user is the bot.
+	Own func(user string) bool
+	// Name tells the name of a user, or the id where that is not known.
+	Name func(user string) string
+	// Text decodes the text of a message.
+	Text func(raw string) string
+	// Time is that of a ts; zero where it is none.
+	Time func(ts string) time.Time
+	// Files returns the files of a message, and what of them cannot be read.
+	Files func(raw json.RawMessage) ([]chats.Attachment, []string)
+}
+
+// attachment is a message in another one. Its time is a string or a number.
+type attachment struct {
+	IsShare  bool            `json:"is_share"`
+	IsUnfurl bool            `json:"is_msg_unfurl"`
+	IsReply  bool            `json:"is_reply_unfurl"`
+	Time     json.RawMessage `json:"ts"`
+	AuthorID string          `json:"author_id"`
+	Author   string          `json:"author_name"`
+	Subname  string          `json:"author_subname"`
+	Channel  string          `json:"channel_id"`
+	Place    string          `json:"channel_name"`
+	From     string          `json:"from_url"`
+	Text     string          `json:"text"`
+	Fallback string          `json:"fallback"`
+	Files    json.RawMessage `json:"files"`
+}
+
+// nothing is what Slack says of a message of which it shows nothing.
+const nothing = "[no preview available]"
+
+func (a *attachment) isMessage() bool { return a.IsShare || a.IsUnfurl || a.IsReply }
+
+// messages are the attachments that are messages. What does not decode is left out: it is
+// somebody else's, and leaves the message that points at it.
+func messages(raw json.RawMessage) (list []attachment) {
+	var all []json.RawMessage
+	_ = json.Unmarshal(raw, &all)
+	for _, one := range all {
+		var a attachment
+		if json.Unmarshal(one, &a) == nil && a.isMessage() {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// Adds reports whether attachments hold a message that those before did not.
+func Adds(before, after json.RawMessage) bool {
+	known := messages(before)
+	return slices.ContainsFunc(messages(after), func(a attachment) bool {
+		return !slices.ContainsFunc(known, func(b attachment) bool { return b.From == a.From })
+	})
+}
+
+// Read returns the messages that attachments hold; channel is where their message stands.
+func (r Reader) Read(raw json.RawMessage, channel string) (list []chats.Quoted) {
+	for _, a := range messages(raw) {
+		q := chats.Quoted{How: chats.PointLink, Own: r.Own(a.AuthorID), Text: r.Text(a.Text), Time: r.Time(strings.Trim(string(a.Time), `"`))}
+		if a.IsShare {
+			q.How = chats.PointForward
+		}
+		q.By = cmp.Or(a.Subname, a.Author)
+		if q.By == "" && a.AuthorID != "" {
+			q.By = r.Name(a.AuthorID)
+		}
+		if a.Channel != channel {
+			q.From = a.Place
+		}
+		q.Files, q.Skipped = r.Files(a.Files)
+		if q.Empty() && a.Fallback != nothing {
+			q.Text = r.Text(a.Fallback)
+		}
+		if !q.Empty() {
+			list = append(list, q)
+		}
+	}
+	return chats.Bound(list)
+}

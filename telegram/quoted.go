@@ -1,0 +1,173 @@
+package telegram
+
+import (
+	"cmp"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf16"
+
+	"oneclaw/bridge/chats"
+)
+
+// pointers are the fields in which a message points at others. What stands in them is read by
+// itself, so that an odd one leaves the message.
+type pointers struct {
+	External json.RawMessage `json:"external_reply"`
+	Quote    json.RawMessage `json:"quote"`
+	Origin   json.RawMessage `json:"forward_origin"`
+}
+
+// origin says where a message comes from (core.telegram.org/bots/api#messageorigin). Who
+// hides their account is known by a name alone.
+type origin struct {
+	Type      string `json:"type"`
+	Date      int64  `json:"date"`
+	User      *user  `json:"sender_user"`
+	Hidden    string `json:"sender_user_name"`
+	Sender    *chat  `json:"sender_chat"`
+	Chat      *chat  `json:"chat"`
+	Signature string `json:"author_signature"`
+}
+
+func (m *message) isForward() bool { return present(m.Origin) }
+
+// point fills in what a message points at. A forwarded message is somebody else's: nothing of
+// it is the sender's own text.
+func (d *decoder) point(m *message, msg *chats.Message) {
+	var list []chats.Quoted
+	if q, ok := d.reply(m); ok {
+		list = append(list, q)
+	}
+	if m.isForward() {
+		q := chats.Quoted{How: chats.PointForward, Files: msg.Files}
+		d.written(m.Origin, &q)
+		q.Text = m.plain()
+		msg.Text, msg.Files = "", nil
+		if !q.Empty() || len(msg.Skipped) > 0 {
+			list = append(list, q)
+		}
+	}
+	msg.Quoted = chats.Bound(list)
+}
+
+// reply is what a message answers: a message of the chat, or of another one, of which
+// Telegram tells no text but the part that was chosen.
+func (d *decoder) reply(m *message) (q chats.Quoted, ok bool) {
+	q.How = chats.PointReply
+	switch {
+	case m.ReplyTo != nil && !present(m.ReplyTo.TopicCreated):
+		d.answered(m.ReplyTo.whole, &q)
+	case present(m.External):
+		d.external(m.External, &q)
+	}
+	var part struct {
+		Text     string   `json:"text"`
+		Entities []entity `json:"entities"`
+		Manual   bool     `json:"is_manual"`
+	}
+	if present(m.Quote) && json.Unmarshal(m.Quote, &part) == nil && part.Text != "" && (part.Manual || q.Text == "") {
+		q.Text, q.Part = plain(part.Text, part.Entities), true
+	}
+	return q, !q.Empty()
+}
+
+// answered reads a message of the same chat.
+func (d *decoder) answered(raw json.RawMessage, q *chats.Quoted) {
+	var r message
+	if json.Unmarshal(raw, &r) != nil {
+		return
+	}
+	switch {
+	case r.SenderChat != nil:
+		q.By = tidy(cmp.Or(r.SenderChat.Title, r.SenderChat.Username))
+	case r.From != nil:
+		q.By, q.Own = r.From.name(), r.From.ID == d.self.ID
+	}
+	if present(r.Origin) {
+		forwarded := *q
+		d.written(r.Origin, &forwarded)
+		q.By, q.Own, q.From = forwarded.By, forwarded.Own, forwarded.From
+	}
+	q.Text = r.plain()
+	q.Files, q.Skipped = r.attachments(raw)
+	q.ID = strconv.FormatInt(r.ID, 10)
+	if r.Date > 0 { // 0 where it is too old for bots to see
+		q.Time = time.Unix(r.Date, 0).UTC()
+	}
+}
+
+// external reads a message of another chat.
+func (d *decoder) external(raw json.RawMessage, q *chats.Quoted) {
+	var r struct {
+		message
+		Origin json.RawMessage `json:"origin"`
+	}
+	if json.Unmarshal(raw, &r) != nil {
+		return
+	}
+	q.From = tidy(cmp.Or(r.Chat.Title, r.Chat.Username))
+	d.written(r.Origin, q)
+	q.Files, q.Skipped = r.attachments(raw)
+}
+
+// written says who wrote something, and when.
+func (d *decoder) written(raw json.RawMessage, q *chats.Quoted) {
+	var o origin
+	if json.Unmarshal(raw, &o) != nil {
+		return
+	}
+	title := func(c *chat) string { return tidy(cmp.Or(c.Title, c.Username)) }
+	switch {
+	case o.User != nil:
+		q.By, q.Own = o.User.name(), o.User.ID == d.self.ID
+	case o.Hidden != "":
+		q.By = tidy(o.Hidden)
+	case o.Sender != nil:
+		q.By = title(o.Sender)
+	case o.Chat != nil:
+		q.By, q.From = tidy(o.Signature), title(o.Chat)
+		if q.By == "" {
+			q.By, q.From = q.From, ""
+		}
+	}
+	if o.Date > 0 {
+		q.Time = time.Unix(o.Date, 0).UTC()
+	}
+}
+
+// plain is the text of a message, or its caption where it has none.
+func (m *message) plain() string {
+	if strings.TrimSpace(m.Text) != "" {
+		return plain(m.Text, m.Entities)
+	}
+	return plain(m.Caption, m.CaptionEntities)
+}
+
+// plain is a text with the addresses of links that do not show. Nothing is taken off it: it
+// was not said to the bot.
+func plain(text string, entities []entity) string {
+	units := utf16.Encode([]rune(text))
+	var edits []edit
+	for _, e := range entities {
+		s, ok := e.span(len(units))
+		if ok && e.Type == "text_link" && e.URL != "" && e.URL != string(utf16.Decode(units[s.from:s.to])) {
+			edits = append(edits, edit{span{s.to, s.to}, " (" + e.URL + ")"})
+		}
+	}
+	return strings.TrimSpace(apply(units, edits, 0, len(units)))
+}
+
+// hears reports whether a message of a group is wanted although it is not for the bot.
+func (d *decoder) hears(m *message) bool {
+	return d.listens != nil && m.Chat.ID != 0 && d.listens(chatOf(m.Chat.ID))
+}
+
+// listening asks an inbox what it wants besides what is for the bot; nil where that is nothing.
+func listening(in chats.Inbox) func(chats.Chat) bool {
+	if l, ok := in.(chats.Listener); ok {
+		return l.Listens
+	}
+	return nil
+}
