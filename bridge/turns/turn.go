@@ -188,9 +188,11 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 			return t.decide(ctx, j, h, call, tool, files)
 		},
-		Steer:  func(ctx context.Context) ([]agent.Message, error) { return t.steer(ctx, j, h, scope) },
 		Settle: files.settle,
 		Redact: t.cfg.Redact,
+	}
+	if !t.cfg.Apart {
+		turn.Steer = func(ctx context.Context) ([]agent.Message, error) { return t.steer(ctx, j, h, scope) }
 	}
 	observe, end := t.cfg.House.Watch(j)
 	defer end()

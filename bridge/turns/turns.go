@@ -63,6 +63,9 @@ type Settings struct {
 	// Hear writes a recording of somebody down. What cannot be written down is an *[Unheard]; after
 	// another error whoever sent it may try again. Nil means that recordings are not heard.
 	Hear func(ctx context.Context, scope toolgroups.Scope, r Recording) (string, error)
+	// Apart has what is written while a turn runs wait for a turn of its own, instead of
+	// becoming part of the one that runs.
+	Apart bool
 	// Growing, if not nil, masks secrets in an answer that is still being made. It is shown
 	// meanwhile then, where the platform can.
 	Growing func(text string) string

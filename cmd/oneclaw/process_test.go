@@ -144,7 +144,7 @@ func command(ctx context.Context, t testing.TB, env map[string]string, args ...s
 	cmd := exec.CommandContext(ctx, self, args...)
 	cmd.Args[0] = programName
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), promptEnd}
-	cmd.Env = append(cmd.Env, "ONECLAW_CACHE_DIR="+warmCache(t), "ONECLAW_PREVIEWS=false") // what is shown is an answer
+	cmd.Env = append(cmd.Env, "ONECLAW_CACHE_DIR="+warmCache(t), "ONECLAW_PREVIEWS=false", "ONECLAW_STEERING=false") // one answer for each message, and nothing else is shown
 	for name, value := range env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}

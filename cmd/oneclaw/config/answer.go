@@ -12,6 +12,9 @@ type AnswerConfig struct {
 	PictureTokens int `yaml:"picture_tokens" env:"ONECLAW_PICTURE_TOKENS"`
 	// Voice names the model that listens.
 	Voice voice.Settings `yaml:"voice"`
+	// Steering has what somebody writes while the bot is at work on their message reach that
+	// work, and be answered with it.
+	Steering bool `yaml:"steering" env:"ONECLAW_STEERING"`
 }
 
 // Growing masks secrets in an answer that is shown while it is made; nil where none is.

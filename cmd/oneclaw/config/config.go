@@ -168,7 +168,7 @@ func Default() Config {
 		},
 		Log:            LogConfig{Level: "info"},
 		ApprovalConfig: ApprovalConfig{ApprovalTimeout: approval.DefaultTimeout},
-		AnswerConfig:   AnswerConfig{MaxParts: bridge.DefaultMaxParts, Previews: true, PictureTokens: turns.DefaultPictureTokens},
+		AnswerConfig:   AnswerConfig{MaxParts: bridge.DefaultMaxParts, Previews: true, Steering: true, PictureTokens: turns.DefaultPictureTokens},
 	}
 	for _, platform := range cfg.All {
 		platform.Default()
