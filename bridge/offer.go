@@ -68,12 +68,16 @@ func (in *intake) overtaken(ctx context.Context, chat chats.Chat, release func()
 	if err == nil && !in.owners.Owns(chat) {
 		err = errAsleep
 	}
+	numbered := false
 	for _, j := range open {
 		switch {
 		case err != nil || j.Origin() != chat:
 		case j.Holder == in.jobs.Mark(chat):
 			err = in.adopt(ctx, j.Key()) // the write that took it may have reported an error
 		default:
+			if numbered = numbered || j.Offer; numbered && !j.Offer && !in.hasBegun(ctx, j) {
+				j.Seq = 0 // it comes behind an offer, which gets a number now
+			}
 			err = in.receive(ctx, j)
 		}
 	}

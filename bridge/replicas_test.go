@@ -463,6 +463,28 @@ func TestOffersAreAnsweredByAProcessThatWorksAlone(t *testing.T) {
 	several{r}.stop(t)
 }
 
+// A message that somebody accepted who answered in the chat no more stays behind what was
+// offered before it.
+func TestWhatNobodyHasBegunStaysBehindAnEarlierOffer(t *testing.T) {
+	r := newRig(t, echo)
+	r.stop()
+	mark := ""
+	former := jobs.Store{Store: r.cfg.Store, Mark: func(chats.Chat) string { return mark }, Base: new(atomic.Int64)}
+	for i, text := range []string{"one", "two", "three"} {
+		j := &jobs.Job{Message: direct(text, text), State: jobs.StateOpen, Offer: i != 1}
+		if !j.Offer {
+			j.Holder = "former"
+		}
+		if added, err := former.Add(t.Context(), j); !added || err != nil {
+			t.Fatal(added, err)
+		}
+	}
+	r.start()
+	if got := texts(r.platform.wait(t, 3)); !slices.Equal(got, []string{"re: one", "re: two", "re: three"}) {
+		t.Errorf("answers: %q", got)
+	}
+}
+
 // What has begun in a chat goes on before what was offered there earlier, and takes no other
 // question's answer for its own.
 func TestWhatHasBegunGoesBeforeAnEarlierOffer(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"oneclaw/bridge/chats"
@@ -29,14 +30,14 @@ func (b *Bridge) takeOver(ctx context.Context, in owners.Chats, mark func(chats.
 	if err != nil {
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
-	var offered []chats.Chat
+	offered := make(map[chats.Chat]bool)
 	open = slices.DeleteFunc(open, func(j *jobs.Job) bool {
-		if j.Offer {
-			offered = append(offered, j.Origin())
-		}
-		// What this process is about to close is not taken from it.
-		return j.Offer || b.lanes.Has(j.Key())
+		offered[j.Origin()] = offered[j.Origin()] || j.Offer
+		// A message that nobody has begun with stays behind what was offered before it. What
+		// this process is about to close is not taken from it.
+		return j.Offer || offered[j.Origin()] && !b.hasBegun(ctx, j) || b.lanes.Has(j.Key())
 	})
+	maps.DeleteFunc(offered, func(_ chats.Chat, is bool) bool { return !is })
 	if open, err = as.TakeAll(ctx, open); err != nil {
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
@@ -52,12 +53,33 @@ func (b *Bridge) takeOver(ctx context.Context, in owners.Chats, mark func(chats.
 	}
 	return func() {
 		b.goOn(open)
-		for _, chat := range offered {
+		for chat := range offered {
 			b.intake.see(chat)
 		}
 		b.intake.lookAgain()
 	}, nil
 }
+
+// hasBegun reports whether somebody has begun with a job, or may have.
+func (r *rooms) hasBegun(ctx context.Context, j *jobs.Job) bool {
+	if !j.Fresh() {
+		return true
+	}
+	session, err := sessions.Of(ctx, r.store, j)
+	if err != nil {
+		return true // its own turn meets that
+	}
+	seen := 0
+	for m, err := range sessions.RecentMessages(ctx, r.store, session.Log()) {
+		if seen++; err != nil || m.Ref == j.Key() || seen > maxBegun {
+			return err != nil || m.Ref == j.Key()
+		}
+	}
+	return false
+}
+
+// maxBegun bounds the messages that are looked through for the question of a job.
+const maxBegun = 1000
 
 // goOn queues jobs that were taken over.
 func (b *Bridge) goOn(open []*jobs.Job) {

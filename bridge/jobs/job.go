@@ -228,6 +228,11 @@ func (j *Job) Key() string {
 // KeyOf returns the key of the job that a message becomes.
 func KeyOf(m chats.Message) string { return (&Job{Message: m}).Key() }
 
+// Fresh reports whether it is a message that nobody has begun with, as far as is on record.
+func (j *Job) Fresh() bool {
+	return j.Message.Kind == chats.KindText && j.State == StateOpen && !j.Begun && j.Parts == nil && len(j.Approvals) == 0
+}
+
 // Origin is the chat that the message was sent in.
 func (j *Job) Origin() chats.Chat {
 	chat := j.Message.Chat

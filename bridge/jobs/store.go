@@ -150,6 +150,7 @@ func (s Store) Take(ctx context.Context, j *Job) (bool, error) {
 		err := s.Put(ctx, j)
 		if !errors.Is(err, storage.ErrConflict) {
 			// Where the disk is full, the first write that succeeds marks it.
+			s.Number(j)
 			return true, context.Cause(ctx)
 		}
 		// The other one is not dead.
