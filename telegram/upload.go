@@ -125,7 +125,7 @@ func (d delivery) address() tgbotapi.Params {
 // caption is plain text of at most the length of a caption, its further lines included.
 func (d delivery) caption(text string) string {
 	text = inert(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")))
-	room := maxCaption - markdown.Units(d.text("", plainLine))
+	room := maxCaption + 1 - markdown.Units(d.text("-", plainLine)) // of which the text takes one
 	if markdown.Units(text) > room {
 		text = text[:prefixLen(text, room-1)] + "…"
 	}

@@ -170,7 +170,7 @@ func TestAFullDiskIsSurvived(t *testing.T) {
 	}
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	w.until(nil, "a poll", func(s telegram.State) bool { return s.Polls() > 0 })
-	big := strings.Repeat("words that fill a disk ", 150)
+	big := strings.Repeat("words that fill a disk ", 80)
 	for range 60 {
 		w.say(ann, big, nil)
 	}

@@ -201,7 +201,7 @@ func (o *office) bot(life *life) (b *bridge.Bridge, stop func()) {
 	must(o.t, err)
 	b, err = bridge.New(bridge.Config{
 		Store: store, DataDir: dir, Platforms: []chats.Platform{mortalPlatform{o, life}}, Access: people.Access{Allow: []string{"*"}},
-		Turns:  turns.Settings{Agent: agent.New(agent.Config{Model: maker{}}), Tools: func() *toolgroups.Registry { return registry }},
+		Turns:  turns.Settings{Agent: agent.New(agent.Config{Model: maker{}}), Tools: func() *toolgroups.Registry { return registry }, Apart: true},
 		Hooks:  bridge.Hooks{Files: blobs.New(blobs.Config{Store: store, Dir: dir, Reserve: 1})},
 		Limits: bridge.Limits{DrainTimeout: -1}, Logger: slog.New(slog.NewTextHandler(o.t.Output(), nil)),
 	})
