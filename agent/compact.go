@@ -63,19 +63,24 @@ type Cut struct {
 
 // Compacted returns what the newest summary of a history leaves to be seen: the
 // summary, then what it kept of the messages in front of it, then all behind it.
-// Exchanges that a model refused are left out. A history with neither, or compacted
+// Exchanges that a model refused are left out, and pictures that are not shown any more are
+// marked. A history with neither, or compacted
 // already, is returned as it is.
 func Compacted(history []Message) []Message {
-	refused := false
+	refused, fewer := false, false
 	at := len(history) - 1
 	for ; at >= 0 && history[at].Role != RoleSummary; at-- {
 		refused = refused || history[at].Role == RoleRefused
+		fewer = fewer || history[at].Role == RolePictures
 	}
 	if at > 0 {
-		return withoutRefused(summarized(history, at))
+		return withoutPictures(withoutRefused(summarized(history, at)))
 	}
 	if refused {
-		return withoutRefused(history)
+		history = withoutRefused(history)
+	}
+	if fewer {
+		history = withoutPictures(history)
 	}
 	return history
 }
@@ -291,7 +296,7 @@ func record(out *strings.Builder, m *Message, limit int) {
 		for _, c := range m.Calls {
 			fmt.Fprintf(out, "\n  calls %s %s", c.Runs(), clip(c.Arg(), limit))
 		}
-	case RoleStarted:
+	case RoleStarted, RolePictures:
 		return
 	case RoleTool:
 		fmt.Fprintf(out, "Result of %s (%s): %s", m.Tool, m.Status, clip(m.Text, limit))

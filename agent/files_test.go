@@ -7,12 +7,11 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// A model may read files in each request of the turn that answers a message with files,
-// and in no other.
-func TestB08FilesCanBeReadInTheTurnOfTheirMessage(t *testing.T) {
+// A model may read files in each request that shows pictures, until they are taken out.
+func TestB08FilesCanBeReadWhilePicturesAreShown(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.turn.ReadFile = func(path string, _ int64) ([]byte, error) { return []byte("bytes of " + path), nil }
-	with := agent.Message{Role: agent.RoleUser, Text: "look", Files: []toolgroups.File{{Path: "a.png"}}}
+	with := agent.Message{Role: agent.RoleUser, Text: "look", Files: []toolgroups.File{{Path: "a.png", Picture: &toolgroups.Picture{}}}}
 	ask := func(m agent.Message, replies ...agent.Reply) []agent.Request {
 		t.Helper()
 		s := &script{t: t, replies: replies}
@@ -34,8 +33,18 @@ func TestB08FilesCanBeReadInTheTurnOfTheirMessage(t *testing.T) {
 		}
 	}
 	for i, req := range ask(agent.Message{Role: agent.RoleUser, Text: "and now"}, calls("1 read_file {}"), says("nothing")) {
+		if req.ReadFile == nil {
+			t.Errorf("request %d of the next turn cannot read", i)
+		}
+	}
+	fewer, needed := agent.FewerPictures(c.history, -1)
+	if !needed || fewer.Pictures != 0 {
+		t.Fatalf("%+v, %v", fewer, needed)
+	}
+	c.history = append(c.history, fewer)
+	for i, req := range ask(agent.Message{Role: agent.RoleUser, Text: "and now"}, says("nothing")) {
 		if req.ReadFile != nil {
-			t.Errorf("request %d of the next turn can read", i)
+			t.Errorf("request %d can read what is not shown", i)
 		}
 	}
 }

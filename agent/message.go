@@ -23,6 +23,9 @@ const (
 	// RoleRefused ends an exchange that a model refused: what it counts in front of it
 	// ([Message.Left]) stays on record and is never shown to a model again.
 	RoleRefused Role = "refused"
+	// RolePictures takes pictures in front of it out of what models are shown, but for the
+	// newest ([Message.Pictures]). Their messages stay.
+	RolePictures Role = "pictures"
 	// RoleStarted records that a call with effects is about to run, or that one that only
 	// reads is about to run again because it was cut off. A started call without a result
 	// is never run again by itself.
@@ -87,6 +90,9 @@ type Message struct {
 	// Left is how many records in front of a RoleRefused it takes out of what models are
 	// shown.
 	Left int `json:"left,omitempty"`
+
+	// Pictures is how many of the pictures in front of a RolePictures stay.
+	Pictures int `json:"pictures,omitempty"`
 
 	// CallID, Tool and Status belong to RoleTool and RoleStarted. Tool is the tool
 	// that ran (unwrapped); Code is the error code where Status is StatusError.

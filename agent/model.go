@@ -37,9 +37,8 @@ type Request struct {
 	// Effort is how hard the model is to think, as [Efforts] lists it; empty leaves it to
 	// the model.
 	Effort string
-	// ReadFile reads the files that came with the message being answered, which is the
-	// last user message with files; nil where none did. A model that can see is shown
-	// the pictures among them; what cannot be read is left out.
+	// ReadFile reads the pictures that a model which can see is shown, as [Shown] lists them;
+	// nil where there are none. What cannot be read is left out.
 	ReadFile func(path string, limit int64) ([]byte, error)
 }
 

@@ -90,7 +90,7 @@ func (r *run) complete(ctx context.Context, round int, nudge string) (Reply, err
 		Temperature: r.turn.Temperature,
 		Effort:      r.turn.Effort,
 	}
-	if at := max(turnStart(r.history), 0); slices.ContainsFunc(r.history[at:], func(m Message) bool { return m.Role == RoleUser && len(m.Files) > 0 }) {
+	if len(Shown(req.Messages)) > 0 {
 		req.ReadFile = r.turn.ReadFile
 	}
 	req.System = r.prompt(round, false)

@@ -39,7 +39,7 @@ type Turn struct {
 	// MaxRounds bounds the model's replies; 0 means 50.
 	MaxRounds int
 	// ReadFile, if not nil, reads a file of the workspace, of at most limit bytes, so
-	// that models can be shown the pictures that came with the message.
+	// that models can be shown pictures.
 	ReadFile func(path string, limit int64) ([]byte, error)
 	// Redact, if not nil, masks secrets in what tools return, before it becomes part of
 	// the conversation, and in what the model says.

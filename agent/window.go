@@ -37,7 +37,7 @@ func messageSize(m *Message) int {
 	for i := range m.Files {
 		n += len(m.Files[i].Path)
 	}
-	return n/bytesPerToken + messageTokens
+	return n/bytesPerToken + messageTokens + pictureTokens(m)
 }
 
 // Window returns the part of a history that is sent to a model, arranged as

@@ -181,6 +181,18 @@ func (w *town) Aside(in platformtest.Place, by, text string) {
 	}
 }
 
+// Speak implements [platformtest.Speaker].
+func (w *town) Speak(in platformtest.Place, by string, sound []byte) {
+	w.t.Helper()
+	w.tell(in, by, "", emulator.SayOptions{Files: []emulator.Attachment{{Name: "audio_message.m4a", MIME: "audio/mp4", Data: sound, Clip: 3}}})
+}
+
+// Photograph implements [platformtest.Photographer].
+func (w *town) Photograph(in platformtest.Place, by, text string, picture []byte) {
+	w.t.Helper()
+	w.tell(in, by, text, emulator.SayOptions{Files: []emulator.Attachment{{Name: "photo.png", MIME: "image/png", Data: picture}}})
+}
+
 // SayAlbum has one message: so does Slack.
 func (w *town) SayAlbum(in platformtest.Place, by, text string, files ...string) {
 	w.t.Helper()

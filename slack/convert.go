@@ -294,6 +294,7 @@ func attachments(files []file) (list []chats.Attachment, skipped []string) {
 	for _, f := range files {
 		name := cmp.Or(f.Name, f.Title, f.ID)
 		a := chats.Attachment{Ref: cmp.Or(f.Download, f.URL), Name: name, Size: max(f.Size, 0), Type: f.Type}
+		a.Sound = f.sound()
 		if f.isCanvas() {
 			a.Name, a.Type = name+".html", pageType
 		}

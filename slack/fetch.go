@@ -29,11 +29,28 @@ const (
 	// they are downloaded.
 	pageType   = "text/html"
 	canvasType = "application/vnd.slack-docs"
+	// maxMillis bounds what a length is taken for.
+	maxMillis = 1 << 30
 )
 
 // isCanvas reports whether a file is a canvas.
 func (f file) isCanvas() bool {
 	return f.Type == canvasType || f.Mode == "canvas" || f.Mode == "quip" || f.Mode == "docs"
+}
+
+// sound is what there is to hear in a file. Audio clips are files of a subtype of their own
+// (docs.slack.dev/reference/objects/file-object).
+func (f file) sound() chats.Sound {
+	s := chats.Sound{Length: time.Duration(min(max(f.Millis, 0), maxMillis)) * time.Millisecond}
+	switch {
+	case f.Subtype == "slack_audio":
+		s.Kind = chats.SoundSpoken
+	case strings.HasPrefix(f.Type, "audio/"):
+		s.Kind = chats.SoundFile
+	default:
+		return chats.Sound{}
+	}
+	return s
 }
 
 var errSignIn = errors.New("slack: file: slack shows its sign-in page instead: the app needs the scope files:read and has to be in the channel")

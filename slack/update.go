@@ -49,12 +49,15 @@ type message struct {
 }
 
 type file struct {
-	ID       string `json:"id"`
-	Name     string `json:"name"`
-	Title    string `json:"title"`
-	Type     string `json:"mimetype"`
-	Size     int64  `json:"size"`
-	Mode     string `json:"mode"`
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	Type  string `json:"mimetype"`
+	Size  int64  `json:"size"`
+	Mode  string `json:"mode"`
+	// Subtype is slack_audio for what was spoken into Slack, Millis how long it lasts.
+	Subtype  string `json:"subtype"`
+	Millis   int64  `json:"duration_ms"`
 	External bool   `json:"is_external"`
 	URL      string `json:"url_private"`
 	Download string `json:"url_private_download"`

@@ -87,7 +87,7 @@ func TestGroupsAreGated(t *testing.T) {
 		"unknown command, our name": {`"text":"/start@oneclaw_bot x"`, "/start x"},
 		"command of another bot":    {`"text":"/clear@other_bot"`, ""},
 		"another bot's, as reply":   {`"text":"/clear@other_bot","reply_to_message":{"message_id":1,"from":{"id":42}}`, ""},
-		"voice in reply to the bot": {`"voice":{"file_id":"v"},"reply_to_message":{"message_id":1,"from":{"id":42}}`, "a voice message: I can read text and files only"},
+		"voice in reply to the bot": {`"voice":{"file_id":"v"},"reply_to_message":{"message_id":1,"from":{"id":42}}`, "voice.ogg"},
 		"voice":                     {`"voice":{"file_id":"v"}`, ""},
 	}
 	for name, tt := range tests {
@@ -98,6 +98,11 @@ func TestGroupsAreGated(t *testing.T) {
 				got := ""
 				for _, e := range events {
 					got = e.message.Text
+					for _, f := range e.message.Files {
+						if f.Sound.Kind != "" {
+							got += f.Name
+						}
+					}
 					for _, s := range e.message.Skipped {
 						got += s
 					}

@@ -103,6 +103,18 @@ func (w *town) Say(in platformtest.Place, by, text string) string {
 	return w.tell(in, by, text, emulator.SayOptions{})
 }
 
+// Speak implements [platformtest.Speaker].
+func (w *town) Speak(in platformtest.Place, by string, sound []byte) {
+	w.t.Helper()
+	w.tell(in, by, "", emulator.SayOptions{Attachment: &emulator.Attachment{Kind: emulator.KindVoice, MIME: "audio/ogg", Data: sound, Seconds: 3}})
+}
+
+// Photograph implements [platformtest.Photographer].
+func (w *town) Photograph(in platformtest.Place, by, text string, picture []byte) {
+	w.t.Helper()
+	w.tell(in, by, text, emulator.SayOptions{Attachment: &emulator.Attachment{Kind: emulator.KindPhoto, Name: "photo.png", Data: picture}})
+}
+
 // Point implements [platformtest.Pointer]. In a direct chat it is a message of another chat
 // that is answered.
 func (w *town) Point(in platformtest.Place, by, text string, at platformtest.Original) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"oneclaw/bridge/chats"
 )
@@ -13,11 +14,12 @@ import (
 // maxFile is what getFile hands out (core.telegram.org/bots/api#getfile).
 const maxFile = 20 << 20
 
+// maxDuration bounds what a length is taken for, in seconds.
+const maxDuration = 1 << 20
+
 // unreadable are the contents that the bot cannot read, by field, in words for the user.
 var unreadable = []struct{ field, what string }{
-	{"voice", "a voice message"},
 	{"video", "a video"},
-	{"video_note", "a video message"},
 	{"sticker", "a sticker"},
 	{"venue", "a place"},
 	{"location", "a location"},
@@ -60,12 +62,15 @@ var silentPrefixes = []string{"reply_to_", "forward_", "sender_", "guest_", "sug
 
 // attachments returns the files of a message, and what of it cannot be read.
 func (m *message) attachments(raw json.RawMessage) (files []chats.Attachment, skipped []string) {
-	add := func(f *file, name, kind string) {
+	add := func(f *file, name, kind string, sound ...chats.SoundKind) {
 		if f == nil || f.ID == "" {
 			return
 		}
 		a := chats.Attachment{Ref: f.ID, Name: cmp.Or(f.Name, name), Size: max(f.Size, 0), Type: cmp.Or(f.Type, kind)}
-		if a.Size > maxFile {
+		if len(sound) > 0 {
+			// One that is too large is said where it would be heard.
+			a.Sound = chats.Sound{Kind: sound[0], Length: time.Duration(min(max(f.Duration, 0), maxDuration)) * time.Second}
+		} else if a.Size > maxFile {
 			skipped = append(skipped, fmt.Sprintf("%s (%.1f MB): Telegram hands files of at most %d MB to a bot", a.Name, float64(a.Size)/(1<<20), maxFile>>20))
 			return
 		}
@@ -78,7 +83,9 @@ func (m *message) attachments(raw json.RawMessage) (files []chats.Attachment, sk
 	} else {
 		add(m.Document, "document", "")
 	}
-	add(m.Audio, "audio.mp3", "audio/mpeg")
+	add(m.Audio, "audio.mp3", "audio/mpeg", chats.SoundFile)
+	add(m.Voice, "voice.ogg", "audio/ogg", chats.SoundSpoken)
+	add(m.VideoNote, "round-video.mp4", "video/mp4", chats.SoundSpoken)
 	if m.Text == "" && len(files) == 0 && len(skipped) == 0 {
 		skipped = unread(raw)
 	}

@@ -51,6 +51,8 @@ type file struct {
 	Width  int64  `json:"width"`
 	Height int64  `json:"height"`
 	Path   string `json:"file_path"`
+	// Duration is how many seconds a sound or a video lasts.
+	Duration int64 `json:"duration"`
 }
 
 type message struct {
@@ -73,6 +75,8 @@ type message struct {
 	Photo           []file   `json:"photo"`
 	Document        *file    `json:"document"`
 	Audio           *file    `json:"audio"`
+	Voice           *file    `json:"voice"`
+	VideoNote       *file    `json:"video_note"`
 	Animation       *file    `json:"animation"`
 	MigrateTo       int64    `json:"migrate_to_chat_id"`
 }

@@ -140,6 +140,21 @@ type File struct {
 	Path string
 	// Caption is optional plain text.
 	Caption string
+	// Picture says what is known of a file that models may be shown; nil for others.
+	Picture *Picture `json:",omitempty"`
+}
+
+// Picture is what is known of a picture. Its bytes are those of the file.
+type Picture struct {
+	// Width and Height are in pixels; 0 if unknown.
+	Width, Height int `json:",omitempty"`
+	// Size is that of the file in bytes.
+	Size int64
+	// Sum is the SHA-256 of its bytes in hexadecimal digits: a file that has changed since is
+	// another picture. Empty if unknown.
+	Sum string `json:",omitempty"`
+	// Gone says that it is not shown any more. No record has it: see agent.RolePictures.
+	Gone bool `json:"-"`
 }
 
 // Text is a result of text alone.

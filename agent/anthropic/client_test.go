@@ -208,9 +208,14 @@ func TestPictures(t *testing.T) {
 	c := newTalk(t)
 	c.turn.ReadFile = func(string, int64) ([]byte, error) { return []byte("\x89PNG\r\n\x1a\n-------"), nil }
 	c.think = func(req brain.Request) brain.Reply {
-		return brain.Reply{Text: strings.Repeat("I see. ", len(req.Messages[len(req.Messages)-1].Pictures))}
+		n := 0
+		for _, m := range req.Messages {
+			n += len(m.Pictures)
+		}
+		return brain.Reply{Text: strings.Repeat("I see. ", n)}
 	}
 	c.say("look", "I see. I see. ", "a.png", "b.png")
+	c.say("and now?", "I see. I see. ")
 	if refused := c.refusals(); len(refused) > 0 {
 		t.Errorf("refused: %q", refused)
 	}

@@ -136,7 +136,7 @@ func (c *talk) try(text string, files ...string) (string, error) {
 	m := c.model()
 	u := agent.Message{Role: agent.RoleUser, Text: text}
 	for _, f := range files {
-		u.Files = append(u.Files, toolgroups.File{Path: f})
+		u.Files = append(u.Files, toolgroups.File{Path: f, Picture: &toolgroups.Picture{}})
 	}
 	c.history = append(c.history, u)
 	turn := c.turn

@@ -35,9 +35,9 @@ func (c *Client) encode(req *agent.Request, q quirks) api.MessageNewParams {
 	if text := strings.TrimSpace(req.System); text != "" {
 		p.System = []api.TextBlockParam{{Text: req.System}}
 	}
-	e := encoder{client: c, quirks: q, tools: req.Tools, ids: openai.NewCallIDs(), shownAt: -1}
+	e := encoder{client: c, quirks: q, tools: req.Tools, ids: openai.NewCallIDs(), blind: true}
 	if !q.blind && !facts.Sees.No() {
-		e.shownAt, e.shown = openai.Pictures(req, func(file string, err error) {
+		e.shown, e.blind = openai.Pictures(req, func(file string, err error) {
 			c.cfg.Logger.Warn("picture not shown to the model", "model", c.cfg.Model, "file", file, "err", err)
 		})
 	}
@@ -80,9 +80,10 @@ type encoder struct {
 	quirks quirks
 	tools  []toolgroups.Tool
 	ids    *openai.CallIDs
-	// shown are the pictures of the message at shownAt.
-	shownAt int
-	shown   []openai.Picture
+	// shown are the pictures, by the places of their messages; blind says that there are none
+	// because the model cannot see.
+	shown map[int][]openai.Picture
+	blind bool
 	// calls are those of the last reply.
 	calls []agent.Call
 	// unthought says that a reply of the present turn calls tools and has no thinking of
@@ -98,16 +99,14 @@ func (e *encoder) messages(messages []agent.Message) []api.MessageParam {
 		m := &messages[i]
 		switch m.Role {
 		case agent.RoleUser, agent.RoleSummary:
-			e.add(api.MessageParamRoleUser, api.NewTextBlock(openai.UserText(m)))
-			if i == e.shownAt {
-				for _, p := range e.shown {
-					e.add(api.MessageParamRoleUser, api.NewImageBlockBase64(p.Kind, base64.StdEncoding.EncodeToString(p.Data)))
-				}
+			e.add(api.MessageParamRoleUser, api.NewTextBlock(openai.UserTextFor(m, e.blind)))
+			for _, p := range e.shown[i] {
+				e.add(api.MessageParamRoleUser, api.NewImageBlockBase64(p.Kind, base64.StdEncoding.EncodeToString(p.Data)))
 			}
 		case agent.RoleAssistant:
 			e.assistant(m, i > turn)
 		case agent.RoleTool:
-			e.result(m)
+			e.result(m, e.shown[i])
 		}
 	}
 	return e.out
@@ -206,9 +205,9 @@ func (e *encoder) deferred(want func(*toolgroups.Tool) bool) bool {
 	return false
 }
 
-// result writes what a call came to. That of loading a group shows the model its tools
+// result writes what a call came to, with the pictures that it made. That of loading a group shows the model its tools
 // where they are deferred.
-func (e *encoder) result(m *agent.Message) {
+func (e *encoder) result(m *agent.Message, pictures []openai.Picture) {
 	id, place := e.ids.Result(m.CallID)
 	r := api.ToolResultBlockParam{ToolUseID: id}
 	if m.Status == agent.StatusError {
@@ -217,7 +216,11 @@ func (e *encoder) result(m *agent.Message) {
 		r.Content = e.references(e.calls[place])
 	}
 	if len(r.Content) == 0 {
-		r.Content = []api.ToolResultBlockParamContentUnion{{OfText: &api.TextBlockParam{Text: openai.OrEmpty(m.Text)}}}
+		r.Content = []api.ToolResultBlockParamContentUnion{{OfText: &api.TextBlockParam{Text: openai.ResultText(m, e.blind)}}}
+		for _, p := range pictures {
+			image := api.NewImageBlockBase64(p.Kind, base64.StdEncoding.EncodeToString(p.Data)).OfImage
+			r.Content = append(r.Content, api.ToolResultBlockParamContentUnion{OfImage: image})
+		}
 	}
 	e.add(api.MessageParamRoleUser, api.ContentBlockParamUnion{OfToolResult: &r})
 }

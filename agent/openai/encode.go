@@ -184,17 +184,28 @@ func (e *encoder) reasoning(it item) {
 }
 
 func (e *encoder) result(m *agent.Message) {
-	id := e.ids.result(m.CallID)
+	id, text := e.ids.result(m.CallID), ResultText(m, e.show.blind)
 	if e.quirks.responses {
 		e.item("function_call_output")
 		e.field("call_id", id)
-		e.field("output", orEmpty(m.Text))
+		e.field("output", text)
 	} else {
 		e.open("tool")
 		e.field("tool_call_id", id)
-		e.field("content", orEmpty(m.Text))
+		e.field("content", text)
 	}
 	e.raw(`}`)
+}
+
+// ResultText is what the model reads of a result: pictures that it cannot see are named.
+func ResultText(m *agent.Message, blind bool) string {
+	text := m.Text
+	for i := range m.Files {
+		if f := &m.Files[i]; f.Picture != nil && (blind || f.Picture.Gone) {
+			text += "\n" + fileLine(f, blind)
+		}
+	}
+	return orEmpty(text)
 }
 
 // functionName makes a name that the model invented acceptable to servers, which

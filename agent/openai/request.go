@@ -88,14 +88,7 @@ func (e *encoder) messages(req agent.Request) {
 		m := &messages[i]
 		switch m.Role {
 		case agent.RoleUser, agent.RoleSummary:
-			first := i
-			var text strings.Builder
-			text.WriteString(UserText(m))
-			for !e.quirks.responses && i+1 < len(messages) && messages[i+1].Role == agent.RoleUser {
-				i++
-				text.WriteString("\n\n" + UserText(&messages[i]))
-			}
-			e.user(text.String(), e.show.with(first, i))
+			i = e.said(messages, i, "", nil)
 		case agent.RoleAssistant:
 			var back carried
 			if i > turn || e.quirks.keeps {
@@ -109,8 +102,45 @@ func (e *encoder) messages(req agent.Request) {
 			}
 		case agent.RoleTool:
 			e.result(m)
+			if len(e.show.pictures) > 0 && (i+1 == len(messages) || messages[i+1].Role != agent.RoleTool) {
+				i = e.made(messages, i)
+			}
 		}
 	}
+}
+
+// said writes the message of a person at a place, and those that follow where they become
+// one; it returns the place of the last. Text and pictures stand in front.
+func (e *encoder) said(messages []agent.Message, at int, before string, pictures []picture) int {
+	first := at
+	var text strings.Builder
+	text.WriteString(before)
+	text.WriteString(userText(&messages[at], e.show.blind))
+	for !e.quirks.responses && at+1 < len(messages) && messages[at+1].Role == agent.RoleUser {
+		at++
+		text.WriteString("\n\n" + userText(&messages[at], e.show.blind))
+	}
+	e.user(text.String(), append(pictures, e.show.with(first, at)...))
+	return at
+}
+
+// made shows the pictures of the results that end at a place, as if a person did: results hold
+// none in either API. It returns the place of the last message that it wrote.
+func (e *encoder) made(messages []agent.Message, at int) int {
+	first := at
+	for first > 0 && messages[first-1].Role == agent.RoleTool {
+		first--
+	}
+	pictures := e.show.with(first, at)
+	if len(pictures) == 0 {
+		return at
+	}
+	text := madeText(messages[first : at+1])
+	if !e.quirks.responses && at+1 < len(messages) && messages[at+1].Role == agent.RoleUser {
+		return e.said(messages, at+1, text+"\n\n", pictures)
+	}
+	e.user(text, pictures)
+	return at
 }
 
 // reserve makes room for the messages and the tools.
@@ -124,8 +154,10 @@ func (e *encoder) reserve(req agent.Request) {
 	for i := range req.Tools {
 		size += len(req.Tools[i].Description) + len(req.Tools[i].Parameters) + 128
 	}
-	for _, p := range e.show.pictures {
-		size += base64.StdEncoding.EncodedLen(len(p.data)) + 96
+	for _, some := range e.show.pictures {
+		for _, p := range some {
+			size += base64.StdEncoding.EncodedLen(len(p.data)) + 96
+		}
 	}
 	e.buf = make([]byte, 0, size)
 	if e.quirks.unique {
@@ -144,7 +176,10 @@ func lastUser(messages []agent.Message) int {
 
 // UserText is what the model reads of a user message: what it quotes, "[Ann] text" in shared
 // chats, a line "[file: path]" for each file, and what the memory has about it.
-func UserText(m *agent.Message) string {
+func UserText(m *agent.Message) string { return userText(m, false) }
+
+// userText is UserText for a model that may be blind.
+func userText(m *agent.Message, blind bool) string {
 	if m.Role == agent.RoleSummary {
 		return "[Summary of the conversation so far]\n" + m.Text
 	}
@@ -155,8 +190,8 @@ func UserText(m *agent.Message) string {
 	if m.Quoted != "" {
 		text = m.Quoted + "\n" + text
 	}
-	for _, f := range m.Files {
-		text = strings.TrimPrefix(text+"\n[file: "+f.Path+"]", "\n")
+	for i := range m.Files {
+		text = strings.TrimPrefix(text+"\n"+fileLine(&m.Files[i], blind), "\n")
 	}
 	if m.Recalled != "" {
 		text += "\n[From memory]\n" + m.Recalled

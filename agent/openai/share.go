@@ -92,15 +92,21 @@ type Picture struct {
 	Data []byte
 }
 
-// Pictures reads those of the message that is answered, and says which message that is; -1
-// for none. skipped is told what could not be read.
-func Pictures(req *agent.Request, skipped func(file string, err error)) (at int, pictures []Picture) {
+// Pictures reads those that a request shows, by the places of their messages. Blind says that
+// there are some and they cannot be read. skipped is told what could not be read.
+func Pictures(req *agent.Request, skipped func(file string, err error)) (pictures map[int][]Picture, blind bool) {
 	s := look(req, skipped)
-	for _, p := range s.pictures {
-		pictures = append(pictures, Picture{p.kind, p.data})
+	pictures = make(map[int][]Picture, len(s.pictures))
+	for at, some := range s.pictures {
+		for _, p := range some {
+			pictures[at] = append(pictures[at], Picture{p.kind, p.data})
+		}
 	}
-	return s.at, pictures
+	return pictures, s.blind
 }
+
+// UserTextFor is [UserText] for a model that may be blind.
+func UserTextFor(m *agent.Message, blind bool) string { return userText(m, blind) }
 
 // LastUser is the place of the message that the present turn began with; -1 if there is
 // none.

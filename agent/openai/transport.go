@@ -47,6 +47,11 @@ func (c *Client) send(ctx context.Context, address string, body []byte) (*http.R
 	if resp.StatusCode/100 == 2 {
 		return resp, nil
 	}
+	return nil, refusal(resp)
+}
+
+// refusal reads what a server says in place of an answer.
+func refusal(resp *http.Response) *serverError {
 	defer func() { _ = resp.Body.Close() }()
 	page, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // as far as it came
 	refused := errorPage(page)
@@ -54,7 +59,7 @@ func (c *Client) send(ctx context.Context, address string, body []byte) (*http.R
 	if to, err := resp.Location(); err == nil {
 		refused.text = "the server redirects to " + to.Scheme + "://" + to.Host + ": make the base URL what it really is"
 	}
-	return nil, refused
+	return refused
 }
 
 // follow lets a request be redirected within its server alone, and as the request that it

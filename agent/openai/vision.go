@@ -1,21 +1,15 @@
 package openai
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
+	"errors"
 	"net/http"
-	"path"
 	"strings"
 
 	"oneclaw/agent"
-)
-
-// Bounds of what one request shows. Anthropic takes 5 MB a picture, Gemini 20 MB a
-// request, both of them encoded (platform.claude.com/docs/en/build-with-claude/vision,
-// ai.google.dev/gemini-api/docs/image-understanding).
-const (
-	maxPicture     = 5 << 20 * 3 / 4
-	maxPictures    = 10
-	maxPictureSize = 12 << 20
+	"oneclaw/toolgroups"
 )
 
 // picture is one that the model is shown.
@@ -30,69 +24,57 @@ func (p picture) appendURL(buf []byte) []byte {
 	return base64.StdEncoding.AppendEncode(buf, p.data)
 }
 
-// show is what is shown with one of the messages of a request.
+// show is what is shown with the messages of a request, by their places.
 type show struct {
-	at       int
-	pictures []picture
+	pictures map[int][]picture
+	// blind says that the model cannot see.
+	blind bool
 }
 
 // with returns the pictures of the messages first to last.
-func (s show) with(first, last int) []picture {
-	if s.at < first || s.at > last {
-		return nil
+func (s show) with(first, last int) (all []picture) {
+	for i := first; i <= last && len(s.pictures) > 0; i++ {
+		all = append(all, s.pictures[i]...)
 	}
-	return s.pictures
+	return all
 }
 
-// look reads the pictures of the message that is answered. What cannot be read, or is
-// no picture, is left out: the message names it all the same.
+// look reads the pictures of a request. What cannot be read, or is no picture any more, is
+// left out: the message names it all the same.
 func (c *Client) look(req agent.Request, q quirks) show {
 	if q.blind || c.Facts().Sees.No() {
-		return show{at: -1}
+		return show{blind: true}
 	}
 	return look(&req, func(file string, err error) {
 		c.cfg.Logger.Warn("picture not shown to the model", "model", c.cfg.Model, "file", file, "err", err)
 	})
 }
 
+// errChanged is why a picture is not shown whose file is another one by now.
+var errChanged = errors.New("the file has changed since")
+
 func look(req *agent.Request, skipped func(file string, err error)) show {
-	s := show{at: -1}
-	if req.ReadFile == nil {
+	seen := agent.Shown(req.Messages)
+	s := show{blind: len(seen) > 0 && req.ReadFile == nil}
+	if s.blind || len(seen) == 0 {
 		return s
 	}
-	for i := range req.Messages {
-		if m := &req.Messages[i]; m.Role == agent.RoleUser && len(m.Files) > 0 {
-			s.at = i
+	s.pictures = make(map[int][]picture)
+	for _, one := range seen {
+		name := req.Messages[one.Message].Files[one.File].Path
+		data, err := req.ReadFile(name, agent.MaxPicture)
+		if sum := sha256.Sum256(data); err == nil && one.Picture.Sum != "" && one.Picture.Sum != hex.EncodeToString(sum[:]) {
+			err = errChanged
 		}
-	}
-	if s.at < 0 {
-		return s
-	}
-	left := int64(maxPictureSize)
-	for _, f := range req.Messages[s.at].Files {
-		if len(s.pictures) == maxPictures || !maybePicture(f.Path) {
-			continue
-		}
-		data, err := req.ReadFile(f.Path, min(maxPicture, left))
 		if err != nil {
-			skipped(f.Path, err)
+			skipped(name, err)
 			continue
 		}
 		if kind := http.DetectContentType(data); pictureKind(kind) {
-			s.pictures = append(s.pictures, picture{kind, data})
-			left -= int64(len(data))
+			s.pictures[one.Message] = append(s.pictures[one.Message], picture{kind, data})
 		}
 	}
 	return s
-}
-
-// maybePicture spares the reading of what is no picture by its name.
-func maybePicture(name string) bool {
-	switch strings.ToLower(path.Ext(name)) {
-	case "", ".png", ".jpg", ".jpeg", ".gif", ".webp":
-		return true
-	}
-	return false
 }
 
 // pictureKind reports whether models take pictures of a kind.
@@ -102,4 +84,29 @@ func pictureKind(kind string) bool {
 		return true
 	}
 	return false
+}
+
+// fileLine names a file in a message, and says of a picture that it cannot be seen.
+func fileLine(f *toolgroups.File, blind bool) string {
+	switch {
+	case f.Picture == nil:
+	case blind:
+		return "[file: " + f.Path + ", a picture, which you cannot see]"
+	case f.Picture.Gone:
+		return "[file: " + f.Path + ", a picture, which you are not shown any more]"
+	}
+	return "[file: " + f.Path + "]"
+}
+
+// madeText is what stands with the pictures of results.
+func madeText(messages []agent.Message) string {
+	var names []string
+	for i := range messages {
+		for k := range messages[i].Files {
+			if f := &messages[i].Files[k]; f.Picture != nil && !f.Picture.Gone {
+				names = append(names, f.Path)
+			}
+		}
+	}
+	return "[made by tools: " + strings.Join(names, ", ") + "]"
 }

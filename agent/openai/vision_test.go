@@ -50,7 +50,7 @@ func pictures(t *testing.T) workspace {
 
 func files(names ...string) (list []toolgroups.File) {
 	for _, name := range names {
-		list = append(list, toolgroups.File{Path: name})
+		list = append(list, toolgroups.File{Path: name, Picture: &toolgroups.Picture{Size: 1}})
 	}
 	return list
 }
@@ -89,7 +89,7 @@ func seer(t *testing.T, cfg openai.Config) func(agent.Request) []emulator.Messag
 	}
 }
 
-func TestB08PicturesOfTheLastMessageAreShown(t *testing.T) {
+func TestB08PicturesAreShownWithTheirMessages(t *testing.T) {
 	saved := pictures(t)
 	for api, model := range map[string]string{"chat": "gpt-4.1", "responses": "gpt-6-sol"} {
 		ask := seer(t, openai.Config{Model: model})
@@ -106,7 +106,7 @@ func TestB08PicturesOfTheLastMessageAreShown(t *testing.T) {
 			"all vanished":   {files("gone.png"), "look", nil},
 			"no pictures":    {files("text.png", "doc.pdf"), "look", nil},
 			"too large":      {files("large.png"), "look", nil},
-			"too many":       {files(strings.Fields(strings.Repeat("a.png ", 12))...), "look", strings.Fields(strings.Repeat("a.png ", 10))},
+			"too many":       {files(strings.Fields(strings.Repeat("a.png ", 24))...), "look", strings.Fields(strings.Repeat("a.png ", 14))},
 		} {
 			t.Run(fmt.Sprint(api, " ", name), func(t *testing.T) {
 				got := ask(agent.Request{System: "You help.", ReadFile: saved.read, Messages: []agent.Message{
@@ -122,8 +122,8 @@ func TestB08PicturesOfTheLastMessageAreShown(t *testing.T) {
 					want = append(want, emulator.Picture{MIME: http.DetectContentType(saved[name]), Data: saved[name]})
 				}
 				for i, m := range got {
-					if i != 3 && len(m.Pictures) > 0 {
-						t.Errorf("%s message %d has pictures", m.Role, i)
+					if want := i == 1 && name != "too many"; i != 3 && (len(m.Pictures) == 1) != want {
+						t.Errorf("%s message %d has %d pictures", m.Role, i, len(m.Pictures))
 					}
 				}
 				if diff := cmp.Diff(want, got[3].Pictures); diff != "" {
@@ -148,7 +148,7 @@ func TestPicturesOfJoinedMessages(t *testing.T) {
 		{Role: agent.RoleUser, Text: "two", Files: files("b.jpg")},
 		{Role: agent.RoleUser, Text: "Your last reply was empty."},
 	}})
-	if len(got) != 1 || len(got[0].Pictures) != 1 || got[0].Pictures[0].MIME != "image/jpeg" {
+	if len(got) != 1 || len(got[0].Pictures) != 2 || got[0].Pictures[1].MIME != "image/jpeg" {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -184,12 +184,80 @@ func TestRefusedPicturesAreLeftOut(t *testing.T) {
 	if err != nil || got.Text != "Hel" {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if !strings.Contains(p.bodies[0], "image_url") || strings.Contains(p.bodies[1], "image_url") || !strings.Contains(p.bodies[1], "[file: a.png]") {
+	if !strings.Contains(p.bodies[0], "image_url") || strings.Contains(p.bodies[1], "image_url") || !strings.Contains(p.bodies[1], "[file: a.png, a picture, which you cannot see]") {
 		t.Errorf("asked %q", p.bodies)
 	}
 	c, _ = client(t, openai.Config{Model: "gpt-4o"}, refusal(400, "", "no"), refusal(400, "", "still no"))
 	_, err = c.Complete(t.Context(), agent.Request{ReadFile: saved.read, Messages: []agent.Message{{Role: agent.RoleUser, Files: files("a.png")}}}, nil)
 	if kindOf(t, err).Kind != agent.KindRejected {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestKeptPicturesKeepThePrefix says that each request of a conversation with pictures, of
+// people and of tools, begins like the one before it.
+func TestKeptPicturesKeepThePrefix(t *testing.T) {
+	saved := pictures(t)
+	history := []agent.Message{
+		{Role: agent.RoleUser, Text: "what is it?", Files: files("a.png", "b.jpg")},
+		{Role: agent.RoleAssistant, Text: "A square.", Final: true},
+		{Role: agent.RoleUser, Text: "show me the page"},
+		{Role: agent.RoleAssistant, Calls: []agent.Call{{ID: "1", Name: "x", Arguments: "{}"}, {ID: "2", Name: "x", Arguments: "{}"}}},
+		{Role: agent.RoleTool, CallID: "1", Text: "done", Files: files("old.png")},
+		{Role: agent.RoleTool, CallID: "2", Text: "done"},
+		{Role: agent.RoleAssistant, Calls: []agent.Call{{ID: "3", Name: "x", Arguments: "{}"}}},
+		{Role: agent.RoleTool, CallID: "3", Text: "done", Files: files("none")},
+		{Role: agent.RoleUser, Text: "and its colour?"}, // the turn before it failed
+		{Role: agent.RoleAssistant, Text: "Gray.", Final: true},
+		{Role: agent.RoleUser, Text: "thanks"},
+	}
+	for _, model := range []string{"gpt-4.1", "mistral-large-latest"} {
+		before := ""
+		for n := range history {
+			if history[n].Role == agent.RoleAssistant || n+1 < len(history) && history[n+1].Role == agent.RoleTool || n == 7 {
+				continue // no request is made there, or its last message grows
+			}
+			body := sent(t, openai.Config{Model: model}, agent.Request{ReadFile: saved.read, Messages: history[:n+1]})
+			body = strings.TrimSuffix(body, "]}")
+			if !strings.HasPrefix(body, before) {
+				t.Errorf("%s: the request of message %d does not begin like the one before it", model, n)
+			}
+			before = body
+		}
+		if n := strings.Count(before, "base64,"); n != 4 {
+			t.Errorf("%s is shown %d pictures", model, n)
+		}
+	}
+	for _, model := range []string{"gpt-4.1", "gpt-6-sol"} { // strict servers of both APIs
+		n := 0
+		for _, m := range seer(t, openai.Config{Model: model})(agent.Request{ReadFile: saved.read, Messages: history}) {
+			n += len(m.Pictures)
+		}
+		if n != 4 {
+			t.Errorf("%s is shown %d pictures", model, n)
+		}
+	}
+}
+
+// TestBlindModelsAreTold says what a model reads that cannot see, or is not shown a picture any
+// more, and that of a file that has changed.
+func TestBlindModelsAreTold(t *testing.T) {
+	saved := pictures(t)
+	gone, other := files("a.png"), files("b.jpg")
+	gone[0].Picture.Gone, other[0].Picture.Sum = true, "00"
+	req := agent.Request{ReadFile: saved.read, Messages: []agent.Message{
+		{Role: agent.RoleUser, Text: "before", Files: gone},
+		{Role: agent.RoleAssistant, Calls: []agent.Call{{ID: "1", Name: "x", Arguments: "{}"}}},
+		{Role: agent.RoleTool, CallID: "1", Text: "done", Files: files("old.png")},
+		{Role: agent.RoleUser, Text: "look", Files: other},
+	}}
+	blind, sees := sent(t, openai.Config{Model: "gpt-3.5-turbo"}, req), sent(t, openai.Config{Model: "gpt-4o"}, req)
+	for _, want := range []string{`before\n[file: a.png, a picture, which you cannot see]`, `done\n[file: old.png, a picture, which you cannot see]`, `[file: b.jpg, a picture, which you cannot see]`} {
+		if !strings.Contains(blind, want) || strings.Contains(sees, want) {
+			t.Errorf("%q is missing, or told a model that sees\n%s\n%s", want, blind, sees)
+		}
+	}
+	if strings.Count(sees, "base64,") != 1 || !strings.Contains(sees, `a.png, a picture, which you are not shown any more]`) || !strings.Contains(sees, "[made by tools: old.png]") {
+		t.Errorf("a model that sees reads %s", sees)
 	}
 }

@@ -130,6 +130,8 @@ type Attachment struct {
 	// Size in bytes as announced; 0 if unknown.
 	Size int64  `json:"size,omitempty"`
 	Type string `json:"type,omitempty"`
+	// Sound says what there is to hear in it.
+	Sound Sound `json:"sound,omitzero"`
 }
 
 // Inbox takes what platforms receive. The bridge implements it.

@@ -142,6 +142,8 @@ type Job struct {
 	Card string `json:"card,omitempty"`
 	// Approvals are the calls that needed a person's approval.
 	Approvals []Approval `json:"approvals,omitempty"`
+	// Heard is what was understood of the sounds that came with the message.
+	Heard []Heard `json:"heard,omitempty"`
 	// Incident is the id under which the log says why there was no answer.
 	Incident string `json:"incident,omitempty"`
 	// Refused is set where a budget did not allow an answer.
@@ -165,6 +167,9 @@ type Job struct {
 	Holder string `json:"holder,omitempty"`
 
 	Rev storage.Revision `json:"-"`
+	// Within is set in a copy alone that has another message, which is part of the turn of the
+	// job that this is.
+	Within *Job `json:"-"`
 	// Found is set where a restart found the job: its turn may have begun.
 	Found bool `json:"-"`
 	// Begun is set where this process has begun its turn, counted where it has counted

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -69,6 +71,8 @@ func bugs() map[string][]string {
 		"does not see where texts are cut":       {"LongText"},
 		"delivers no edits":                      {"EditReaches"},
 		"edits nothing":                          {"EditReplaces", "EditOfNothing"},
+		"hands out half of a file":               {"PictureStays"},
+		"takes voice notes for files":            {"VoiceHeard", "VoiceOnce", "VoiceSilent"},
 		"drops what is pointed at":               {"QuotedReaches"},
 		"takes what is passed on for own words":  {"QuotedIsNoCommand", "QuotedReaches"},
 		"answers what is for others":             {"ObservedReaches"},
@@ -101,6 +105,7 @@ var (
 	_ chats.Typer          = (*adapter)(nil)
 	_ chats.Administrators = (*adapter)(nil)
 	_ chats.Pinger         = (*adapter)(nil)
+	_ chats.Fetcher        = (*adapter)(nil)
 	_ chats.Archive        = (*adapter)(nil)
 )
 
@@ -113,6 +118,22 @@ func (a *adapter) Ping(context.Context) error {
 		return errors.New("connection lost")
 	}
 	return nil
+}
+
+// Fetch implements [chats.Fetcher].
+func (a *adapter) Fetch(_ context.Context, file chats.Attachment, w io.Writer) error {
+	n, err := strconv.Atoi(file.Ref)
+	if err != nil {
+		return err
+	}
+	a.m.mu.Lock()
+	defer a.m.mu.Unlock()
+	data := a.m.files[n]
+	if a.has("hands out half of a file") {
+		data = data[:len(data)/2]
+	}
+	_, err = w.Write(data)
+	return err
 }
 
 // Run accepts what waits, all at once, and again a second later where it was not kept.
@@ -196,6 +217,10 @@ func (a *adapter) spoil(msg *chats.Message) {
 	case "drops threads of presses":
 		if msg.Kind == chats.KindPress {
 			msg.Chat.Thread = ""
+		}
+	case "takes voice notes for files":
+		for i := range msg.Files {
+			msg.Files[i].Sound = chats.Sound{}
 		}
 	case "answers what is for others":
 		if msg.Kind == chats.KindHeard {

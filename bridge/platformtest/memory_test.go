@@ -33,6 +33,7 @@ type memory struct {
 	openers  map[string]string
 	asides   map[Place][]chats.Quoted
 	view     View
+	files    [][]byte
 }
 
 func newMemory(t testing.TB, bug string) *memory {
@@ -80,6 +81,30 @@ func (m *memory) Open(kind Kind, by string) (place Place) {
 	return place
 }
 
+// Speak implements [Speaker].
+func (m *memory) Speak(in Place, by string, sound []byte) {
+	m.say(in, by, "", chats.Attachment{Ref: m.keep(sound), Name: "voice.ogg", Sound: chats.Sound{Kind: chats.SoundSpoken}})
+}
+
+// Photograph implements [Photographer].
+func (m *memory) Photograph(in Place, by, text string, picture []byte) {
+	m.say(in, by, text, chats.Attachment{Ref: m.keep(picture), Name: "photo.png"})
+}
+
+// keep keeps a file.
+func (m *memory) keep(data []byte) (ref string) {
+	m.change(func() {
+		m.files = append(m.files, data)
+		ref = fmt.Sprint(len(m.files) - 1)
+	})
+	return ref
+}
+
+// say has somebody say something with files.
+func (m *memory) say(in Place, by, text string, files ...chats.Attachment) {
+	m.send(in, by, text, func(msg *chats.Message) { msg.Files = files })
+}
+
 func (m *memory) Point(in Place, by, text string, at Original) {
 	q := chats.Quoted{How: chats.PointReply, By: at.Author, Text: at.Text}
 	if at.Own != "" {
@@ -87,6 +112,9 @@ func (m *memory) Point(in Place, by, text string, at Original) {
 		i := slices.IndexFunc(m.view.Messages, func(s Shown) bool { return s.ID == at.Own })
 		q.Own, q.Text = true, m.view.Messages[i].Text
 		m.mu.Unlock()
+	}
+	if at.File != "" {
+		q.Files = []chats.Attachment{{Ref: m.keep([]byte(at.Text)), Name: at.File}}
 	}
 	m.tell(in, by, text, q)
 }
@@ -250,5 +278,8 @@ func (m *memory) Amend(in Place, by, message, text string) {
 var (
 	_ Service = (*memory)(nil)
 	_ Burster = (*memory)(nil)
-	_ Pointer = (*memory)(nil)
+	_ Speaker = (*memory)(nil)
+
+	_ Photographer = (*memory)(nil)
+	_ Pointer      = (*memory)(nil)
 )

@@ -176,7 +176,7 @@ type property struct {
 // properties returns the table. Names carry the numbers of the complaints (C) and
 // defects (B, D) that they guard against.
 func properties() []property {
-	return slices.Concat(placeProperties(), commandProperties(), faultProperties(), textProperties(), restartProperties(), buttonProperties(), growingProperties(), burstProperties(), quoteProperties())
+	return slices.Concat(placeProperties(), commandProperties(), faultProperties(), textProperties(), restartProperties(), buttonProperties(), growingProperties(), burstProperties(), quoteProperties(), voiceProperties(), pictureProperties())
 }
 
 func runProperty(t testing.TB, town Town, p property) {

@@ -36,6 +36,8 @@ type world struct {
 	// think is the agent: it gets what people said in the conversation and answers
 	// the last of it. It is set before start.
 	think thought
+	// see, if not nil, is the agent in its place, for who looks at more than words.
+	see func(agent.Turn) string
 	// reads is what the agent gets of a message that somebody sent.
 	reads func(agent.Message) string
 	// roams allows messages of the bot in places that were not opened.
@@ -125,9 +127,12 @@ func (w *world) Run(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Messag
 			}
 		}
 		text := ""
-		if w.speak == nil {
+		switch {
+		case w.see != nil:
+			text = w.see(turn)
+		case w.speak == nil:
 			text = w.think(ctx, said)
-		} else {
+		default:
 			turn.Observe(agent.Event{Request: &agent.RequestEvent{}})
 			text = w.speak(ctx, said, func(piece string) { turn.Observe(agent.Event{Delta: &agent.Delta{Text: piece}}) })
 		}

@@ -125,6 +125,9 @@ func (t *Runner) compact(ctx context.Context, c Compactor, log string, turn agen
 // fold adds one summary to a conversation, if it needs one. more says that it may need
 // another, keep that the history is still what the log says.
 func (t *Runner) fold(ctx context.Context, c Compactor, h *sessions.History, turn agent.Turn) (more, keep bool, err error) {
+	if some, err := t.fewer(ctx, h); some || err != nil {
+		return some, !h.Cut, err
+	}
 	if t.cfg.Now().Before(h.Rest) {
 		return false, true, nil
 	}

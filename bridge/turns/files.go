@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,13 +47,22 @@ func (t *Runner) fetchFiles(ctx context.Context, j *jobs.Job, files []chats.Atta
 		}
 		if err != nil {
 			t.cfg.Log.Warn("file not fetched", "job", j.Key(), "err", err)
-			message.Text += notReceived(fileNote(name, err))
-			continue
+		} else {
+			message.Files = append(message.Files, toolgroups.File{Path: saved})
 		}
-		message.Files = append(message.Files, toolgroups.File{Path: saved})
+		if a.Sound.Kind != "" {
+			heard, lost := t.hear(ctx, j, scope, a, saved, err)
+			if lost != nil {
+				return lost
+			}
+			message.Text += wordsOf(heard, name)
+		} else if err != nil {
+			message.Text += notReceived(fileNote(name, err))
+		}
 	}
+	t.pictures(j, scope.Workspace, message.Files)
 	if full == nil && len(message.Files) > 0 {
-		if full = t.cfg.KeepFiles(ctx, t.cfg.Jobs, j); full != nil && !workspace.NoRoom(full) {
+		if full = t.cfg.KeepFiles(ctx, t.cfg.Jobs, j.Keeper()); full != nil && !workspace.NoRoom(full) {
 			return full
 		} else if full != nil {
 			message.Text += "\n" + notKept(full)
@@ -97,9 +107,14 @@ func (c *checkout) read(ctx context.Context, name string, limit int64) (data []b
 	return root.ReadFile(name, limit)
 }
 
-// settle stores what a call may have written, before its result is on record. Where there is
+// settle measures pictures that a call has made, and stores what a call may have written, before its result is on record. Where there is
 // more than can be kept, the result says so.
-func (t *Runner) settle(ctx context.Context, j *jobs.Job, result *agent.Message) error {
+func (c *checkout) settle(ctx context.Context, result *agent.Message) error {
+	t, j := c.Runner, c.job
+	if len(result.Files) > 0 {
+		result.Files = slices.Clone(result.Files)
+		t.pictures(j, c.dir, result.Files)
+	}
 	err := t.cfg.KeepFiles(ctx, t.cfg.Jobs, j)
 	if workspace.NoRoom(err) {
 		t.cfg.Log.Warn("files that a tool has changed are not stored", "job", j.Key(), "tool", result.Tool, "err", err)
@@ -113,8 +128,11 @@ func (t *Runner) settle(ctx context.Context, j *jobs.Job, result *agent.Message)
 }
 
 func notKept(err error) string {
-	return "[the files are not kept as they are now, and what was changed may be lost: " + err.Error() + "]"
+	return unkept + ", and what was changed may be lost: " + err.Error() + "]"
 }
+
+// unkept begins what is said of files that are not stored.
+const unkept = "[the files are not kept as they are now"
 
 func fileNote(name string, err error) string {
 	switch {

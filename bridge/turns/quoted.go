@@ -57,19 +57,44 @@ func (t *Runner) gather(ctx context.Context, j *jobs.Job, h *sessions.History, s
 			continue
 		}
 		var with agent.Message
-		if err := t.fetchFiles(ctx, j, q.Files, scope, &with); err != nil {
+		if err := t.fetchFiles(ctx, j, audible(q), scope, &with); err != nil {
 			return err
 		}
 		for _, f := range with.Files {
 			list[i].Paths = append(list[i].Paths, f.Path)
 		}
 		message.Files = append(message.Files, with.Files...)
-		for note := range strings.Lines(with.Text) {
-			list[i].Skipped = append(list[i].Skipped, strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(note), "[not received: "), "]"))
-		}
+		noted(&list[i], with.Text)
 	}
 	message.Quoted = quotes.Text(list, quotedTokens, message.Text != "")
 	return nil
+}
+
+// audible are the files of what a message points at. Only what somebody forwards is listened
+// to: the rest was said to others, or was heard when it was said.
+func audible(q chats.Quoted) []chats.Attachment {
+	if q.How == chats.PointForward {
+		return q.Files
+	}
+	files := slices.Clone(q.Files)
+	for i := range files {
+		files[i].Sound = chats.Sound{}
+	}
+	return files
+}
+
+// noted adds to a quote what became of its files: the words of sounds, and what could not be
+// had.
+func noted(q *quotes.Quote, text string) {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		note, skipped := strings.CutPrefix(line, "[not received: ")
+		if skipped || strings.HasPrefix(line, unkept) {
+			q.Skipped = append(q.Skipped, strings.TrimSuffix(note, "]"))
+			continue
+		}
+		q.Text += "\n" + line
+	}
 }
 
 // said is what was said in a thread before a message: all of it where the conversation begins,

@@ -76,12 +76,13 @@ func (t *Runner) written(ctx context.Context, j *jobs.Job, h *sessions.History, 
 		}
 		if m := &one.Message; len(m.Files)+len(m.Quoted) > 0 || !m.Direct || m.Inside {
 			held := *j // whose files they are
+			held.Within = j
 			at := &held.Message
 			at.ID, at.Files, at.Quoted, at.Inside, at.Called, at.Time = m.ID, m.Files, m.Quoted, m.Inside, m.Called, m.Time
 			if err := t.gather(ctx, &held, h, scope, after, &message); err != nil {
 				return nil, err
 			}
-			if j.Rev = held.Rev; m.Kind == chats.KindText {
+			if m.Kind == chats.KindText {
 				after = m.ID
 			}
 		}

@@ -73,21 +73,17 @@ func (t *Runner) begin(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 			return "", false, err
 		}
 		if len(turn) > 0 {
-			text, done, err := t.continued(ctx, j, turn)
-			if !done {
-				h.Lead(turn)
-			}
-			return text, done, err
-		}
-	}
-	if h.Last == 0 {
-		if err := t.List(ctx, j, scope); err != nil {
-			return "", false, err
+			return t.continued(ctx, j, h, turn)
 		}
 	}
 	message := t.question(j)
 	if m := &j.Message; len(m.Files)+len(m.Quoted) > 0 || !m.Direct || m.Inside {
-		if err := t.gather(ctx, j, h, scope, lastAsked(h.View(), j), &message); err != nil {
+		if answer, err := t.take(ctx, j, h, scope, &message); answer != "" || err != nil {
+			return answer, answer != "", err
+		}
+	}
+	if h.Last == 0 {
+		if err := t.List(ctx, j, scope); err != nil {
 			return "", false, err
 		}
 	}
@@ -108,7 +104,7 @@ func (t *Runner) begin(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 func (t *Runner) List(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) error {
 	entry := sessions.Conversation{
 		Owner: scope.Owner, Chat: j.Message.Chat, Generation: j.Generation,
-		Title: title(cmp.Or(j.Title, j.Message.Text, pointedAt(j.Message))), Begun: t.cfg.Now(),
+		Title: title(cmp.Or(j.Title, j.Words(), pointedAt(j.Message))), Begun: t.cfg.Now(),
 	}
 	if j.Message.Kind == jobs.KindTask {
 		entry.Task, entry.Chat = j.Message.ID, j.Origin()
@@ -118,7 +114,7 @@ func (t *Runner) List(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) 
 
 // continued looks at a turn that an earlier try or a former run of the program began: it
 // may have its answer already, or may have taken the program down too often.
-func (t *Runner) continued(ctx context.Context, j *jobs.Job, turn []agent.Message) (string, bool, error) {
+func (t *Runner) continued(ctx context.Context, j *jobs.Job, h *sessions.History, turn []agent.Message) (string, bool, error) {
 	for i, m := range turn {
 		if i > 0 && m.Ref != "" {
 			break // what follows answers another question
@@ -128,11 +124,13 @@ func (t *Runner) continued(ctx context.Context, j *jobs.Job, turn []agent.Messag
 		}
 	}
 	if !j.Found || j.Counted {
+		h.Lead(turn)
 		return "", false, nil
 	}
 	if j.Resumes >= maxResumes {
 		return t.Failed(j, fmt.Errorf("given up after %d restarts in the middle of this turn", j.Resumes)), true, nil
 	}
+	h.Lead(turn)
 	j.Resumes++
 	j.Counted = true
 	return "", false, t.cfg.Jobs.Save(ctx, j)
@@ -141,7 +139,7 @@ func (t *Runner) continued(ctx context.Context, j *jobs.Job, turn []agent.Messag
 // recall searches the memory for a message. A memory that cannot be read is no reason
 // not to answer.
 func (t *Runner) recall(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) string {
-	found, err := t.cfg.Recall(ctx, scope, j.Message.Text)
+	found, err := t.cfg.Recall(ctx, scope, j.Words())
 	if err != nil {
 		t.cfg.Log.Warn("memory cannot be searched", "job", j.Key(), "err", err)
 	}
@@ -190,7 +188,7 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 			return t.decide(ctx, j, h, call, tool, files)
 		},
-		Settle: func(ctx context.Context, result *agent.Message) error { return t.settle(ctx, j, result) },
+		Settle: files.settle,
 		Redact: t.cfg.Redact,
 	}
 	if !t.cfg.Apart {

@@ -60,6 +60,9 @@ type Settings struct {
 	// for: the memory's chance to keep what it wants. It may be given them again after a
 	// crash, and what it cannot do does not stop the summary.
 	BeforeCompact func(ctx context.Context, scope toolgroups.Scope, messages []agent.Message) error
+	// Hear writes a recording of somebody down. What cannot be written down is an *[Unheard]; after
+	// another error whoever sent it may try again. Nil means that recordings are not heard.
+	Hear func(ctx context.Context, scope toolgroups.Scope, r Recording) (string, error)
 	// Apart has what is written while a turn runs wait for a turn of its own, instead of
 	// becoming part of the one that runs.
 	Apart bool
@@ -71,6 +74,10 @@ type Settings struct {
 	// WindowTokens bounds the part of a conversation that is read for a turn, by the
 	// estimate of four bytes a token. 0 means [DefaultWindowTokens].
 	WindowTokens int
+	// PictureTokens bounds what the pictures of a conversation cost that are sent again with
+	// each request. What is beyond leaves after an answer, the oldest first. 0 means
+	// [DefaultPictureTokens]; with a negative value each is sent for one answer alone.
+	PictureTokens int
 	// Timeout bounds one answer. 0 means [DefaultTimeout].
 	Timeout time.Duration
 }
@@ -105,6 +112,9 @@ type House struct {
 	Heard func(ctx context.Context, j *jobs.Job, after string) []chats.Quoted
 	// Mend sets a damaged record aside, and reports whether that was done now.
 	Mend func(ctx context.Context, d *jobs.DamagedError, chat chats.Chat) (bool, error)
+	// Show puts a line of Markdown under a message, or into the chat where that is empty: once
+	// under its key, and certainly once it returns.
+	Show func(ctx context.Context, key string, chat chats.Chat, under, line string) error
 	// Watch returns what is told what happens in the turn of a job, concurrently, and what
 	// is called at the end of that: the job knows its preview then.
 	Watch func(j *jobs.Job) (observe func(agent.Event), end func())
@@ -121,6 +131,7 @@ type Runner struct {
 // New returns a runner that is ready.
 func New(cfg Config) *Runner {
 	cfg.WindowTokens = cmp.Or(cfg.WindowTokens, DefaultWindowTokens)
+	cfg.PictureTokens = cmp.Or(cfg.PictureTokens, DefaultPictureTokens)
 	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
 	return &Runner{cfg: cfg, Cache: sessions.NewCache(cfg.Store, cfg.WindowTokens)}
 }

@@ -106,7 +106,7 @@ func wantPage(t *testing.T, data []byte) {
 }
 
 // TestB08APhotoReachesAModelThatSees has a person send a photo: the file is saved, and
-// the model is shown it with the message it came with, but not with the next.
+// the model is shown it with the message it came with, also where the next is asked.
 func TestB08APhotoReachesAModelThatSees(t *testing.T) {
 	t.Parallel()
 	const model = "gpt-5-emulated"
@@ -140,7 +140,7 @@ func TestB08APhotoReachesAModelThatSees(t *testing.T) {
 			}
 		}
 	}
-	if shown != 1 {
-		t.Errorf("the photo was shown %d times", shown)
+	if requests := len(seeing.Requests()); shown != 2 || requests != 2 {
+		t.Errorf("the photo was shown %d times in %d requests", shown, requests)
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"oneclaw/internal/models"
 	"oneclaw/internal/policy"
 	"oneclaw/internal/redact"
+	"oneclaw/internal/settings"
 	"oneclaw/internal/spending"
 )
 
@@ -161,24 +162,14 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 	if err = b.openHooks(cfg, store, log); err != nil {
 		return nil, err
 	}
-	persona := &personas{models: found, skills: b.tools.skills, memory: b.tools.memory, store: store, now: cfg.Outside.Now, log: log}
-	router, err := newRouters(cfg, changing, found, b.tools.mcp, log)
+	answering, err := b.answering(cfg, changing, found, observe, log)
 	if err != nil {
 		return nil, err
 	}
 	desk := &spending.Desk{Bridge: func() *bridge.Bridge { return b.bridge }, Ledger: b.ledger, Store: store, Admins: cfg.Access.Admins}
 	b.bridge, err = bridge.New(bridge.Config{
 		Store: store, DataDir: cfg.FilesDir(), Platforms: b.platforms, Access: people.Access(cfg.Access),
-		Turns: turns.Settings{
-			Agent: agent.New(agent.Config{Now: cfg.Outside.Now, Logger: log}), Tools: b.tools.Registry, Router: router, Persona: persona.of, Recall: persona.recall,
-			Growing: cfg.Growing(), Apart: !cfg.Steering,
-			Observe: func(chat chats.Chat, e agent.Event) {
-				b.metrics.Observe(b.tools.Registry(), e)
-				for _, f := range observe {
-					f(chat, e)
-				}
-			},
-		},
+		Turns:    answering,
 		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands()),
 		Cards:    map[string]cards.Handler{spending.Card: desk.Pressed},
 		Approve:  policy.New(cfg.Approvals, b.tools.Registry, log).Of,
@@ -193,6 +184,28 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 		Sharing: sharing(cfg, store), Redact: cfg.Redact.Text, RedactCards: cfg.Redact.Known, Logger: log, Now: cfg.Outside.Now,
 	})
 	return b, err
+}
+
+// answering says how messages are answered.
+func (b *bot) answering(cfg config.Config, changing *settings.Settings, found *models.Models, observe []func(chats.Chat, agent.Event), log *slog.Logger) (turns.Settings, error) {
+	persona := &personas{models: found, skills: b.tools.skills, memory: b.tools.memory, store: b.store, now: cfg.Outside.Now, log: log}
+	router, err := newRouters(cfg, changing, found, b.tools.mcp, log)
+	if err != nil {
+		return turns.Settings{}, err
+	}
+	listener, err := cfg.Listener(cfg.ModelClient(), found.Charge, log)
+	if err != nil {
+		return turns.Settings{}, err
+	}
+	return turns.Settings{
+		Agent: agent.New(agent.Config{Now: cfg.Outside.Now, Logger: log}), Tools: b.tools.Registry, Router: router, Persona: persona.of, Recall: persona.recall, Hear: listener.Hear, PictureTokens: cfg.PictureTokens, Growing: cfg.Growing(), Apart: !cfg.Steering,
+		Observe: func(chat chats.Chat, e agent.Event) {
+			b.metrics.Observe(b.tools.Registry(), e)
+			for _, f := range observe {
+				f(chat, e)
+			}
+		},
+	}, nil
 }
 
 // leads returns what says whether this process does what one of several replicas does; nil

@@ -28,6 +28,8 @@ type stage struct {
 	users []string
 	start func() *process
 	say   func(who int, text string)
+	// speak has a person send a voice note, where the chat is direct.
+	speak func(who int, sound []byte)
 	// until returns what the bot has written, without what one person alone sees, once it
 	// is as it should be.
 	until func(what string, cond func([]shown) bool) []shown
@@ -66,6 +68,9 @@ func telegramStageIn(t *testing.T, w *town, shared bool) *stage {
 		if _, err := w.telegram.Say(chat, people[who], mention+text, nil); err != nil {
 			t.Fatal(err)
 		}
+	}
+	s.speak = func(who int, sound []byte) {
+		w.say(people[who], "", &telegram.Attachment{Kind: telegram.KindVoice, MIME: "audio/ogg", Data: sound, Seconds: 2})
 	}
 	s.until = func(what string, cond func([]shown) bool) (all []shown) {
 		w.until(nil, what, func(s telegram.State) bool {
@@ -129,6 +134,12 @@ func slackStage(t *testing.T, shared bool, brain openai.Brain) *stage {
 		sent := sayTo(t, server, chat, people[who], mention+text, thread)
 		if thread == "" {
 			thread = sent.TS // the conversation is the thread, also in a direct chat
+		}
+	}
+	s.speak = func(who int, sound []byte) {
+		clip := slack.Attachment{Name: "audio_message.webm", MIME: "audio/webm", Data: sound, Clip: 2}
+		if _, err := server.Say(chat, people[who], "", &slack.SayOptions{Thread: thread, Files: []slack.Attachment{clip}}); err != nil {
+			t.Fatal(err)
 		}
 	}
 	s.until = func(what string, cond func([]shown) bool) (all []shown) {

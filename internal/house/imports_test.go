@@ -87,6 +87,7 @@ var layers = []layer{
 	{"internal/history", []string{"agent", "bridge/chats", "bridge/sessions", "storage", "toolgroups/core", "toolgroups/memory"}},
 	{"internal/spending", []string{"bridge", "bridge/cards", "bridge/chats", "bridge/jobs", "bridge/sessions", "internal/budget", "internal/price", "storage", "toolgroups"}},
 	{"internal/models", []string{"agent", "agent/anthropic", "agent/openai", "bridge", "bridge/chats", "bridge/turns", "internal/budget", "internal/metrics", "internal/price", "internal/redact", "internal/settings", "toolgroups", "toolgroups/search"}},
+	{"internal/voice", []string{"agent", "agent/openai", "bridge/turns", "internal/redact", "toolgroups"}},
 	{"internal/hooks", []string{"bridge", "bridge/chats", "bridge/jobs", "internal/cache", "internal/runes", "internal/seal", "storage", "toolgroups"}},
 	{"internal/connections", []string{"bridge", "bridge/chats", "bridge/wording", "internal/retry", "storage", "toolgroups", "toolgroups/google", "toolgroups/mcp", "toolgroups/mcp/oauth"}},
 	{"internal/policy", []string{"bridge/approval", "bridge/chats", "toolgroups"}},

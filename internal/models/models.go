@@ -66,6 +66,20 @@ func New(cfg Config) *Models {
 	return &Models{Config: cfg, known: openai.NewKnown(), claude: anthropic.NewKnown(), outages: agent.NewOutages()}
 }
 
+// payer is who pays for a turn.
+func (m *Models) payer(scope toolgroups.Scope) budget.Payer {
+	payer := budget.Payer{User: scope.User, Chat: scope.Chat}
+	if m.Guest != nil {
+		payer.Limit = m.Guest(scope)
+	}
+	return payer
+}
+
+// Charge has the calls of a model that is none of these charged to whoever a turn is for.
+func (m *Models) Charge(scope toolgroups.Scope, model agent.Model, name string) agent.Model {
+	return m.Ledger.Model(model, m.payer(scope), string(settings.TypeOpenAI), name)
+}
+
 // Patience with a model that has a successor: it should not be tried for minutes first.
 const (
 	attemptsBeforeNext = 2
@@ -92,10 +106,7 @@ func (m *Models) Persona(ctx context.Context, scope toolgroups.Scope) (turns.Per
 		if i == 0 {
 			m.ask(ctx, client)
 		}
-		payer := budget.Payer{User: scope.User, Chat: scope.Chat}
-		if m.Guest != nil {
-			payer.Limit = m.Guest(scope)
-		}
+		payer := m.payer(scope)
 		candidates = append(candidates, agent.Candidate{
 			Name:  route.Provider.ID + "/" + route.Model.ID,
 			Model: m.Ledger.Model(m.Metrics.Model(client, route.Provider.ID+"/"+route.Model.ID), payer, string(route.Provider.Type), route.Model.ID),

@@ -1,11 +1,17 @@
 package config
 
-// AnswerConfig says how answers are sent.
+import "oneclaw/internal/voice"
+
+// AnswerConfig says what is heard and seen, and how answers are sent.
 type AnswerConfig struct {
 	// MaxParts bounds the messages of one answer; a longer one goes as a file.
 	MaxParts int `yaml:"max_parts" env:"ONECLAW_MAX_PARTS"`
 	// Previews has answers shown while they are made.
 	Previews bool `yaml:"previews" env:"ONECLAW_PREVIEWS"`
+	// PictureTokens bounds the pictures that are sent again with each request.
+	PictureTokens int `yaml:"picture_tokens" env:"ONECLAW_PICTURE_TOKENS"`
+	// Voice names the model that listens.
+	Voice voice.Settings `yaml:"voice"`
 	// Steering has what somebody writes while the bot is at work on their message reach that
 	// work, and be answered with it.
 	Steering bool `yaml:"steering" env:"ONECLAW_STEERING"`

@@ -24,6 +24,7 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/approval"
+	"oneclaw/bridge/turns"
 	"oneclaw/internal/database"
 	"oneclaw/internal/models"
 	"oneclaw/internal/policy"
@@ -167,7 +168,7 @@ func Default() Config {
 		},
 		Log:            LogConfig{Level: "info"},
 		ApprovalConfig: ApprovalConfig{ApprovalTimeout: approval.DefaultTimeout},
-		AnswerConfig:   AnswerConfig{MaxParts: bridge.DefaultMaxParts, Previews: true, Steering: true},
+		AnswerConfig:   AnswerConfig{MaxParts: bridge.DefaultMaxParts, Previews: true, Steering: true, PictureTokens: turns.DefaultPictureTokens},
 	}
 	for _, platform := range cfg.All {
 		platform.Default()

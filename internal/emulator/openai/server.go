@@ -70,6 +70,9 @@ type Server struct {
 	next    int
 	// embedded counts texts that became vectors.
 	embedded int
+	// heard counts recordings that became words; hold is called for each.
+	heard int
+	hold  func()
 }
 
 // New makes a server.
@@ -130,8 +133,8 @@ func (s *Server) Up(ctx context.Context) error { return s.life.Up(ctx) }
 // Close ends every request and waits until nothing runs any more.
 func (s *Server) Close() error { return s.life.Close(nil) }
 
-// ServeHTTP answers POST /v1/chat/completions, POST /v1/responses, POST /v1/embeddings and
-// GET /v1/models, with the path of the service for /v1.
+// ServeHTTP answers POST /v1/chat/completions, POST /v1/responses, POST /v1/embeddings,
+// POST /v1/audio/transcriptions and GET /v1/models, with the path of the service for /v1.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.life.Enter() {
 		http.Error(w, "closed", http.StatusServiceUnavailable)
@@ -150,6 +153,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.responses(w, r)
 	case "POST /embeddings":
 		s.embeddings(w, r)
+	case "POST /audio/transcriptions":
+		s.transcriptions(w, r)
 	case "GET /models":
 		s.models(w)
 	default:

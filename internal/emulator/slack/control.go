@@ -46,6 +46,8 @@ type Attachment struct {
 	Size int `json:"size"`
 	// External makes it a link to a file that lies elsewhere.
 	External bool `json:"external"`
+	// Clip makes it an audio clip, spoken into Slack, of so many seconds.
+	Clip int `json:"clip"`
 	// Lookup leaves the addresses out of events, as in channels shared with other
 	// workspaces: files.info tells them.
 	Lookup bool `json:"lookup"`

@@ -30,6 +30,7 @@ type file struct {
 	size       int
 	external   bool
 	lookup     bool
+	clip       int // seconds
 	expects    int // the bytes that an upload announced
 	done       bool
 }
@@ -47,7 +48,7 @@ func newFileStore() fileStore { return fileStore{byID: map[string]*file{}} }
 func (st *fileStore) put(id, user string, a Attachment, limit int) *file {
 	f := &file{
 		id: id, user: user, name: a.Name, mime: a.MIME, data: slices.Clone(a.Data), size: max(a.Size, len(a.Data)),
-		external: a.External, lookup: a.Lookup, done: true,
+		external: a.External, lookup: a.Lookup, clip: a.Clip, done: true,
 	}
 	st.keep(f, limit)
 	return f
@@ -69,6 +70,9 @@ func (s *Server) wireFile(f *file) wireFile {
 	w := wireFile{
 		ID: f.id, Created: s.cfg.Now().Unix(), Name: f.name, Title: f.name, Mimetype: f.mime,
 		Filetype: strings.TrimPrefix(path.Ext(f.name), "."), User: f.user, Size: f.size, Mode: "hosted",
+	}
+	if f.clip > 0 {
+		w.Subtype, w.Millis = "slack_audio", f.clip*1000
 	}
 	switch {
 	case f.external:

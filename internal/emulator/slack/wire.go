@@ -48,6 +48,8 @@ type wireFile struct {
 	User        string `json:"user"`
 	Size        int    `json:"size"`
 	Mode        string `json:"mode"`
+	Subtype     string `json:"subtype,omitempty"`
+	Millis      int    `json:"duration_ms,omitempty"`
 	IsExternal  bool   `json:"is_external"`
 	FileAccess  string `json:"file_access,omitempty"`
 	URLPrivate  string `json:"url_private,omitempty"`

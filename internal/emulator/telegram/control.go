@@ -42,7 +42,8 @@ type ChatSpec struct {
 
 // Attachment is a file that a person sends.
 type Attachment struct {
-	// Kind is KindDocument, KindPhoto or KindVoice. Empty means a document.
+	// Kind is KindDocument, KindPhoto, KindVoice, KindAudio or KindRound. Empty means a
+	// document.
 	Kind string `json:"kind"`
 	// Name and MIME are what the person's app tells.
 	Name string `json:"name"`
@@ -51,6 +52,8 @@ type Attachment struct {
 	Data []byte `json:"data"`
 	// Size may pretend to more bytes than Data has.
 	Size int `json:"size"`
+	// Seconds is how long a sound or video lasts.
+	Seconds int `json:"seconds"`
 }
 
 // SayOptions are the details of a message of a person.
@@ -247,6 +250,7 @@ func (s *Server) Say(chatID, userID int64, text string, opts *SayOptions) (Sent,
 			kind = KindDocument
 		}
 		m.file = s.files.put(kind, a.Name, a.MIME, slices.Clone(a.Data), a.Size, s.cfg.MaxFiles)
+		m.file.seconds = a.Seconds
 	} else if text == "" {
 		return Sent{}, errors.New("telegram emulator: a message needs a text or a file")
 	}
@@ -342,26 +346,4 @@ func (s *Server) Edit(chatID, messageID int64, text string) (Sent, error) {
 	m.edited = s.cfg.Now()
 	s.emit(Event{Kind: EventEdit, Chat: c.id, Message: m.id}, c, m)
 	return s.tell(c, m, "edited_message"), nil
-}
-
-// React has a person set or, with an empty emoji, take back a reaction. The bot
-// hears of it only where it asked for message_reaction.
-func (s *Server) React(chatID, messageID, userID int64, emoji string) (Sent, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, u, err := s.person(chatID, userID)
-	if err != nil {
-		return Sent{}, err
-	}
-	m := c.byID[messageID]
-	if m == nil {
-		return Sent{}, fmt.Errorf("telegram emulator: no message %d in chat %d", messageID, chatID)
-	}
-	r := wireReactionUpdated{
-		Chat: c.wire(), MessageID: m.id, User: *u, Date: s.cfg.Now().Unix(), Old: []wireReaction{}, New: []wireReaction{},
-	}
-	if emoji != "" {
-		r.New = append(r.New, wireReaction{Type: "emoji", Emoji: emoji})
-	}
-	return Sent{Chat: c.id, Message: m.id, Update: s.push("message_reaction", r)}, nil
 }

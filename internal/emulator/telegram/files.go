@@ -25,6 +25,9 @@ const (
 	KindDocument = "document"
 	KindPhoto    = "photo"
 	KindVoice    = "voice"
+	KindAudio    = "audio"
+	// KindRound is a video message.
+	KindRound = "video_note"
 )
 
 type file struct {
@@ -36,6 +39,7 @@ type file struct {
 	size       int
 	width      int
 	height     int
+	seconds    int
 }
 
 // fileStore keeps files up to a number of bytes; the oldest go first.
@@ -75,7 +79,7 @@ func (st *fileStore) put(kind, name, mime string, data []byte, size, limit int) 
 func (f *file) wire() wireFile {
 	return wireFile{
 		FileID: f.id, FileUniqueID: f.unique, FileName: f.name, MimeType: f.mime, FileSize: f.size,
-		Width: f.width, Height: f.height,
+		Width: f.width, Height: f.height, Duration: f.seconds,
 	}
 }
 

@@ -50,7 +50,10 @@ type wireFile struct {
 	FileSize     int    `json:"file_size,omitempty"`
 	Width        int    `json:"width,omitempty"`
 	Height       int    `json:"height,omitempty"`
-	FilePath     string `json:"file_path,omitempty"`
+	Duration     int    `json:"duration,omitempty"`
+	// Length is the width and height of a video message, which has no name and no type.
+	Length   int    `json:"length,omitempty"`
+	FilePath string `json:"file_path,omitempty"`
 }
 
 type wireMarkup struct {
@@ -74,6 +77,8 @@ type wireMessage struct {
 	CaptionEntities []Entity    `json:"caption_entities,omitempty"`
 	Document        *wireFile   `json:"document,omitempty"`
 	Voice           *wireFile   `json:"voice,omitempty"`
+	Audio           *wireFile   `json:"audio,omitempty"`
+	VideoNote       *wireFile   `json:"video_note,omitempty"`
 	Photo           []wireFile  `json:"photo,omitempty"`
 	ReplyMarkup     *wireMarkup `json:"reply_markup,omitempty"`
 	MigrateTo       int64       `json:"migrate_to_chat_id,omitempty"`

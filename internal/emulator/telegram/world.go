@@ -207,8 +207,17 @@ func (m *message) wire(c *chat, withReply bool) *wireMessage {
 	case KindPhoto:
 		w.Photo = []wireFile{m.file.wire()}
 	case KindVoice:
+		// Neither of the two has a name (core.telegram.org/bots/api#voice, #videonote).
 		f := m.file.wire()
+		f.FileName = ""
 		w.Voice = &f
+	case KindRound:
+		f := m.file.wire()
+		f.FileName, f.MimeType, f.Length = "", "", 240
+		w.VideoNote = &f
+	case KindAudio:
+		f := m.file.wire()
+		w.Audio = &f
 	default:
 		f := m.file.wire()
 		w.Document = &f

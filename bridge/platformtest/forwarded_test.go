@@ -1,0 +1,39 @@
+package platformtest
+
+import (
+	"strings"
+	"testing"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/chats"
+)
+
+// TestAForwardedVoiceNoteIsHeard has somebody forward a voice note, and answer one: only the
+// former is their message.
+func TestAForwardedVoiceNoteIsHeard(t *testing.T) {
+	t.Parallel()
+	m := newMemory(t, "")
+	w := newWorld(t, Town{Service: m, Member: "ann", Admin: "chief", Stranger: "eve", Limit: memoryLimit})
+	defer w.close()
+	_, e := w.speaker()
+	w.reads = func(m agent.Message) string {
+		if strings.Contains(m.Quoted, "\n> water the plants\n") && m.Text == "" {
+			return "forwarded"
+		}
+		return m.Text
+	}
+	w.start()
+	place := w.open(Direct, w.town.Member)
+	point := func(how chats.Pointing, text string) {
+		m.tell(place, w.town.Member, text, chats.Quoted{How: how, By: "bob", Files: []chats.Attachment{
+			{Ref: m.keep([]byte(soundMark + "water the plants")), Name: "voice.ogg", Sound: chats.Sound{Kind: chats.SoundSpoken}},
+		}})
+	}
+	point(chats.PointForward, "")
+	w.want(w.settled(place), "🎤 “water the plants”", reply("forwarded"))
+	point(chats.PointReply, "thanks")
+	w.want(w.settled(place), "🎤 “water the plants”", reply("forwarded"), reply("thanks"))
+	if n := e.heard.Load(); n != 1 {
+		t.Errorf("%d notes were heard", n)
+	}
+}

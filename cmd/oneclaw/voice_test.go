@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"oneclaw/internal/emulator/openai"
+)
+
+// TestAVoiceNoteIsHeardOnceAcrossAKill kills the bot while the model thinks about a voice
+// note.
+func TestAVoiceNoteIsHeardOnceAcrossAKill(t *testing.T) {
+	t.Parallel()
+	reached := make(chan struct{}, 2)
+	var asked atomic.Int32
+	brain := openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+		if asked.Add(1)%2 == 1 {
+			reached <- struct{}{}
+			<-ctx.Done() // its client is killed
+			return openai.Reply{}, ctx.Err()
+		}
+		text := req.Messages[len(req.Messages)-1].Content
+		_, said, _ := strings.Cut(text, "as a machine wrote it down]\n")
+		said, _, _ = strings.Cut(said, "\n")
+		return openai.Reply{Text: "re: " + said}, nil
+	})
+	onBothPlatforms(t, false, brain, func(s *stage) {
+		s.w.env["ONECLAW_VOICE_MODEL"] = openai.DefaultModel
+		s.w.env["ONECLAW_ALLOW"] = "*"
+		bot := s.start()
+		s.speak(0, openai.Speech("water the plants"))
+		<-reached
+		bot.kill(syscall.SIGKILL)
+		s.start()
+		const answer, line = "re: water the plants", "🎤 “water the plants”"
+		said := ""
+		s.until("the answer", func(all []shown) bool {
+			said = ""
+			for _, one := range all {
+				said += one.text + "\n"
+			}
+			return strings.Contains(said, answer) && strings.Contains(said, line)
+		})
+		// What was on its way in the moment of the kill may come again, and says so.
+		marks := strings.Count(said, "Possible repeat")
+		if strings.Count(said, line)+strings.Count(said, answer) != 2+marks {
+			s.t.Errorf("there stands %q", said)
+		}
+		if n := s.w.model.Heard(); n != 1 {
+			s.t.Errorf("it was heard %d times", n)
+		}
+	})
+}
