@@ -199,13 +199,14 @@ func (e *encoder) result(m *agent.Message) {
 
 // ResultText is what the model reads of a result: pictures that it cannot see are named.
 func ResultText(m *agent.Message, blind bool) string {
-	text := m.Text
+	var text strings.Builder
+	text.WriteString(m.Text)
 	for i := range m.Files {
 		if f := &m.Files[i]; f.Picture != nil && (blind || f.Picture.Gone) {
-			text += "\n" + fileLine(f, blind)
+			text.WriteString("\n" + fileLine(f, blind))
 		}
 	}
-	return orEmpty(text)
+	return orEmpty(text.String())
 }
 
 // functionName makes a name that the model invented acceptable to servers, which

@@ -35,15 +35,16 @@ func keepsPictures(t testing.TB, w *world) {
 	}
 	w.see = func(turn agent.Turn) string {
 		shown := agent.Arrange(turn.History)
-		text := "I see"
+		var text strings.Builder
+		text.WriteString("I see")
 		for _, s := range agent.Shown(shown) {
 			data, err := turn.ReadFile(shown[s.Message].Files[s.File].Path, agent.MaxPicture)
 			if err != nil || !bytes.Equal(data, sent.Bytes()) {
 				return fmt.Sprintf("I see %q, %v", data, err)
 			}
-			text += fmt.Sprintf(" %d by %d", s.Picture.Width, s.Picture.Height)
+			text.WriteString(fmt.Sprintf(" %d by %d", s.Picture.Width, s.Picture.Height))
 		}
-		return text
+		return text.String()
 	}
 	const seen = "I see 3 by 2"
 	w.start()
