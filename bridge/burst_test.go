@@ -132,8 +132,7 @@ func TestStatusNamesWhatBecamePartOfATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reached, letGo := make(chan struct{}, 10), make(chan struct{}, 10)
 		s := newSlow()
-		var r *rig
-		r = newRig(t, nil, busy(t, waiting(reached, letGo)), func(cfg *bridge.Config) {
+		r := newRig(t, nil, busy(t, waiting(reached, letGo)), func(cfg *bridge.Config) {
 			cfg.Turns.Agent = agent.New(agent.Config{Model: patient{s}})
 		})
 		r.accept(direct("1", "work"))
@@ -248,7 +247,8 @@ func TestPiecesAreOneMessage(t *testing.T) {
 	}{
 		"an album": {
 			[]chats.Message{piece(direct("1", "caption"), "a"), piece(direct("2", ""), "a"), piece(direct("3", "c"), "a")},
-			time.Second, []string{"re: caption\nc"},
+			time.Second,
+			[]string{"re: caption\nc"},
 		},
 		"an album and what the same person says next": {
 			[]chats.Message{piece(direct("1", "a"), "a"), piece(direct("2", "b"), "a"), direct("3", "c")}, 0, []string{"re: a\nb", "re: c"},

@@ -234,7 +234,7 @@ func TestC04C08TroubleWithAPreviewCostsNoAnswer(t *testing.T) {
 				}
 				r.closed(1)
 				want := append(slices.Clone(tt.stands), answer)
-				all := p.platform.sent
+				all := p.sent
 				if got := texts(all); !slices.Equal(got, want) {
 					t.Fatalf("there stands %q, want %q\n%s", got, want, p.story())
 				}
@@ -264,7 +264,7 @@ func TestALongAnswerKeepsItsButtonToTheEnd(t *testing.T) {
 		}
 		r.accept(direct("1", "hello"))
 		r.closed(1)
-		all := p.platform.sent
+		all := p.sent
 		if got := texts(all); !slices.Equal(got, []string{"one two", "three four", "five"}) || all[0].buttons != nil || !slices.Equal(standing, []bool{true, true}) {
 			t.Errorf("there stands %+v, the button stood: %v", all, standing)
 		}
@@ -397,7 +397,7 @@ func liveGrowing(t *testing.T, life *mortal) {
 	r.stop()
 	var order []string
 	marked, pieces := false, 0
-	for _, s := range p.platform.sent {
+	for _, s := range p.sent {
 		switch {
 		case !slices.Contains(parts, s.text) || s.buttons != nil:
 			pieces++
@@ -413,6 +413,6 @@ func liveGrowing(t *testing.T, life *mortal) {
 		want = []string{parts[0], parts[1], parts[1]} // the second part may be there twice
 	}
 	if !slices.Equal(order, want) || pieces > 1 || pieces == 1 && !marked {
-		t.Errorf("there stands %+v\n%s", p.platform.sent, p.story())
+		t.Errorf("there stands %+v\n%s", p.sent, p.story())
 	}
 }

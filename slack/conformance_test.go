@@ -211,7 +211,7 @@ func (w *town) SayLong(in platformtest.Place, by, text string) {
 
 func (w *town) Amend(in platformtest.Place, _, message, text string) {
 	w.t.Helper()
-	if _, err := w.Server.Edit(w.at(in).ID, message, text); err != nil {
+	if _, err := w.Edit(w.at(in).ID, message, text); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -279,7 +279,7 @@ func buttonsOf(m emulator.Message) (rows [][]chats.Button) {
 // Remove implements [platformtest.Remover].
 func (w *town) Remove(in platformtest.Place, message string) {
 	w.t.Helper()
-	if err := w.Server.TakeAway(w.at(in).ID, message); err != nil {
+	if err := w.TakeAway(w.at(in).ID, message); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -197,7 +197,7 @@ func (w *town) SayLong(in platformtest.Place, by, text string) {
 func (w *town) Amend(in platformtest.Place, _, message, text string) {
 	w.t.Helper()
 	chat, _ := w.at(in)
-	if _, err := w.Server.Edit(chat, w.number(message), text); err != nil {
+	if _, err := w.Edit(chat, w.number(message), text); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -214,7 +214,7 @@ func (w *town) Press(in platformtest.Place, by, message, data string) {
 func (w *town) Remove(in platformtest.Place, message string) {
 	w.t.Helper()
 	chat, _ := w.at(in)
-	if err := w.Server.TakeAway(chat, w.number(message)); err != nil {
+	if err := w.TakeAway(chat, w.number(message)); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -139,8 +139,8 @@ func (t *Runner) said(ctx context.Context, j *jobs.Job, h *sessions.History, aft
 // lastAsked is the id of the last message of the chat that the conversation has; empty where
 // it has none.
 func lastAsked(view []agent.Message, j *jobs.Job) string {
-	for i := len(view) - 1; i >= 0; i-- {
-		if m, ok := jobs.MessageOf(cmp.Or(view[i].Ref, view[i].Joined), ""); ok && m.Chat == j.Origin().Whole() && m.Kind == chats.KindText {
+	for _, v := range slices.Backward(view) {
+		if m, ok := jobs.MessageOf(cmp.Or(v.Ref, v.Joined), ""); ok && m.Chat == j.Origin().Whole() && m.Kind == chats.KindText {
 			return m.ID
 		}
 	}

@@ -99,7 +99,7 @@ func part(t *testing.T, p *regexp.Regexp, text string) string {
 func (d *desk) visit(t *testing.T, address string) (int, string) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	d.c.Pages().ServeHTTP(w, httptest.NewRequest(http.MethodGet, strings.TrimPrefix(address, publicURL), http.NoBody))
+	d.c.Pages().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimPrefix(address, publicURL), http.NoBody))
 	return w.Code, w.Body.String()
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"oneclaw/internal/guard"
@@ -163,7 +164,7 @@ func (p *people) status(st *Status) {
 // signInClient reaches the sign-in of a server: what is public, and what the operator lets
 // the server be beside that.
 func signInClient(ranges []netip.Prefix, family Config) *http.Client {
-	client := guard.NewClient(guard.Config{AllowPrivate: append(ranges[:len(ranges):len(ranges)], family.AllowPrivate...), Resolver: family.Resolver})
+	client := guard.NewClient(guard.Config{AllowPrivate: append(slices.Clip(ranges), family.AllowPrivate...), Resolver: family.Resolver})
 	client.CheckRedirect = func(req *http.Request, via []*http.Request) error {
 		if len(via) > maxRedirects || req.Method != http.MethodGet || !sameOrigin(req.URL, via[0].URL) {
 			return errors.New("it redirects to another place, which is not followed")

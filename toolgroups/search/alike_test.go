@@ -12,8 +12,15 @@ func TestAlike(t *testing.T) {
 		word, other string
 		near        float64
 	}{
-		{"delete", "remove", 1}, {"remove", "delete", 1}, {"mail", "message", 0}, {"invoice", "bill", 1},
-		{"hotel", "trip", 0.5}, {"spotify", "music", 0.7}, {"music", "spotify", 0}, {"image", "photo", 1}, {"create", "create", 0},
+		{"delete", "remove", 1},
+		{"remove", "delete", 1},
+		{"mail", "message", 0},
+		{"invoice", "bill", 1},
+		{"hotel", "trip", 0.5},
+		{"spotify", "music", 0.7},
+		{"music", "spotify", 0},
+		{"image", "photo", 1},
+		{"create", "create", 0},
 	} {
 		if got := search.Near(c.word, c.other); got != c.near {
 			t.Errorf("%s for %s is %v, want %v", c.other, c.word, got, c.near)

@@ -112,19 +112,20 @@ func (d *Desk) Begin(ctx context.Context, of string, p Pending) (Pending, error)
 	p.State = base64.RawURLEncoding.EncodeToString(d.cfg.Seal.Seal(d.cfg.StatePlace, []byte(of+"\x00"+rand.Text())))
 	p.Verifier, p.Expires = oauth2.GenerateVerifier(), d.cfg.Now().Add(Lifetime)
 	// Any: the newest link replaces the one before it.
-	if _, err := d.put(ctx, of, p, storage.Any); err != nil {
+	if err := d.put(ctx, of, p, storage.Any); err != nil {
 		return Pending{}, fmt.Errorf("store the sign-in: %w", err)
 	}
 	return p, nil
 }
 
-func (d *Desk) put(ctx context.Context, of string, p Pending, rev storage.Revision) (storage.Revision, error) {
+func (d *Desk) put(ctx context.Context, of string, p Pending, rev storage.Revision) error {
 	data, err := json.Marshal(p)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	key := d.cfg.Prefix + of
-	return d.cfg.KV.Put(ctx, key, d.cfg.Seal.Seal(key, data), rev)
+	_, err = d.cfg.KV.Put(ctx, key, d.cfg.Seal.Seal(key, data), rev)
+	return err
 }
 
 // Find returns a sign-in. An empty state is one of the person's own chat.
@@ -225,7 +226,7 @@ func (d *Desk) Arrive(ctx context.Context, of, state, code string, redeem func(P
 	}
 	random := rand.Text()
 	p.Code, p.Proof, p.Expires = code, random[:4]+"-"+random[4:8], d.cfg.Now().Add(Lifetime)
-	_, err = d.put(ctx, of, p, rev)
+	err = d.put(ctx, of, p, rev)
 	if errors.Is(err, storage.ErrConflict) {
 		return p, ErrLink
 	}
@@ -238,7 +239,7 @@ func (d *Desk) spoilt(ctx context.Context, of string, p Pending, rev storage.Rev
 	if p.Wrong++; p.Wrong >= maxWrong {
 		stored = d.end(ctx, of, rev)
 	} else {
-		_, stored = d.put(ctx, of, p, rev)
+		stored = d.put(ctx, of, p, rev)
 	}
 	if stored != nil && !errors.Is(stored, storage.ErrConflict) && !errors.Is(stored, ErrLink) {
 		return errors.Join(err, stored)
@@ -270,7 +271,7 @@ func (d *Desk) Confirm(ctx context.Context, of, chat, proof string, before func(
 		if p.Wrong++; p.Wrong >= maxWrong {
 			return p, cmp.Or[error](d.end(ctx, of, rev), ErrVoid)
 		}
-		if _, err = d.put(ctx, of, p, rev); err == nil {
+		if err = d.put(ctx, of, p, rev); err == nil {
 			return Pending{}, ErrWrong
 		}
 		if !errors.Is(err, storage.ErrConflict) {
