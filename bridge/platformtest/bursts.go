@@ -71,7 +71,7 @@ func albumIsOne(_ testing.TB, w *world) {
 	for _, kind := range []Kind{Direct, Shared} {
 		place := w.open(kind, w.town.Member)
 		b.SayAlbum(place, w.town.Member, "look at these", "one", "two", "three")
-		w.want(w.shown(place, 1), reply("look at these"))
+		w.want(w.settled(place), reply("look at these"))
 		w.cutShort(func() { b.SayAlbum(place, w.town.Member, "and at these", "four", "five") })
 		w.want(w.settled(place), reply("look at these"), reply("and at these"))
 	}
