@@ -68,7 +68,7 @@ func (in *inbox) all() []chats.Message {
 // wait returns once n messages were accepted.
 func (in *inbox) wait(t *testing.T, n int) []chats.Message {
 	t.Helper()
-	timeout := time.After(time.Minute)
+	timeout := time.After(patience)
 	for {
 		if got := in.all(); len(got) >= n {
 			return got
@@ -115,6 +115,9 @@ type fixture struct {
 	channel  string
 	stop     func()
 }
+
+// patience bounds what is waited for that comes at once unless something is wrong.
+const patience = time.Minute
 
 // quick is a workspace that does not let tests wait.
 func quick() emulator.Config {
@@ -215,7 +218,7 @@ func (f *fixture) inject(fault emulator.Fault) {
 
 func (f *fixture) wait(cond func(emulator.State) bool) {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
 	defer cancel()
 	if err := f.WaitFor(ctx, cond); err != nil {
 		f.t.Fatalf("%v\n%s", err, f.log)

@@ -150,7 +150,9 @@ func TestPostedPresses(t *testing.T) {
 }
 
 func TestPressesThatAreNone(t *testing.T) {
-	f := start(t, quick(), nil)
+	cfg := quick()
+	cfg.AckTimeout = patience
+	f := start(t, cfg, nil)
 	const whole = `{"type":"block_actions","team":{"id":"T0ONECLAW"},"user":{"id":"U1"},"channel":{"id":"C1"},` +
 		`"container":{"message_ts":"1.000001"},"actions":[{"type":"button","value":"x","action_ts":"2.000002"}],"trigger_id":"1.2.a"}`
 	tests := []struct{ name, from, to, id string }{

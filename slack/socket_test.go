@@ -140,16 +140,18 @@ func TestC03ASocketWithoutHelloIsGivenUp(t *testing.T) {
 }
 
 func TestC03HealthSaysWhy(t *testing.T) {
-	f := start(t, quick(), func(c *Config) { c.PingTimeout = 200 * time.Millisecond })
+	f := start(t, quick(), func(c *Config) { c.PingTimeout = time.Second })
 	f.acked(f.say(f.dm, "x", nil))
 	f.inject(emulator.Fault{Method: "apps.connections.open", Effect: emulator.Refuse, Error: "internal_error"})
+	before := 0
+	f.View(func(s emulator.State) { before = s.Calls("apps.connections.open") })
 	f.Freeze()
-	f.wait(func(s emulator.State) bool { return s.Calls("apps.connections.open") >= 2 })
+	f.wait(func(s emulator.State) bool { return s.Calls("apps.connections.open") > before && s.Connected() == 0 })
 	if err := f.p.Health(); err == nil || !strings.Contains(err.Error(), "not connected since 2") {
 		t.Errorf("got %v", err)
 	}
 	f.stop()
-	if log := f.log.String(); !strings.Contains(log, "no sign of life for 200ms") {
+	if log := f.log.String(); !strings.Contains(log, "no sign of life for 1s") {
 		t.Errorf("the log does not say why:\n%s", log)
 	}
 }

@@ -81,7 +81,9 @@ func TestCommands(t *testing.T) {
 }
 
 func TestSlashCommands(t *testing.T) {
-	f := start(t, quick(), nil)
+	cfg := quick()
+	cfg.AckTimeout = patience
+	f := start(t, cfg, nil)
 	f.make(emulator.ChannelSpec{ID: "C9", Members: []string{f.user}, WithoutBot: true})
 	tests := []struct {
 		channel, text string
