@@ -104,8 +104,9 @@ type place struct {
 	// ready says that what was stored with revision rev is here, and what was changed since.
 	ready bool
 	rev   storage.Revision
-	// tried is the hash of the manifest that was written last, whatever became of that.
-	tried [sha256.Size]byte
+	// tried are the hashes of the manifests that were written since the folder was known to
+	// hold what is stored, whatever became of them.
+	tried map[[sha256.Size]byte]bool
 }
 
 // details are what a folder held at its revision, and what its files looked like when they
@@ -132,7 +133,7 @@ func (s *Store) place(key, dir string) *place {
 
 // know takes in what a folder is known to hold.
 func (s *Store) know(f *place, rev storage.Revision, d details) {
-	f.ready, f.rev = true, rev
+	f.ready, f.rev, f.tried = true, rev, nil
 	s.details.Put(f.key, d, cache.Forever)
 }
 

@@ -54,7 +54,7 @@ func (s *Store) prepare(ctx context.Context, f *place) error {
 		case stored.Revision == storage.Absent:
 			s.know(f, storage.Absent, details{tree: tree{}})
 			return nil
-		case f.ready && sha256.Sum256(stored.Value) == f.tried:
+		case f.ready && f.tried[sha256.Sum256(stored.Value)]:
 			// A write has happened although it reported an error.
 			s.know(f, stored.Revision, details{tree: want})
 			return nil

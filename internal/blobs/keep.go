@@ -74,6 +74,15 @@ func (s *Store) tryKeep(ctx context.Context, f *place, root *os.Root, base detai
 		return false, err
 	}
 	if now.tree.equal(base.tree) {
+		if len(f.tried) > 0 { // one of these writes may have happened
+			entry, err := s.get(ctx, f.key)
+			if err != nil {
+				return false, err
+			}
+			if entry.Revision != f.rev {
+				return s.another(f, entry, storage.ErrConflict)
+			}
+		}
 		s.know(f, f.rev, details{base.tree, now.stamps})
 		return false, nil
 	}
@@ -93,8 +102,11 @@ func (s *Store) commit(ctx context.Context, f *place, w *writer, t tree, conditi
 	if err := w.flush(ctx); err != nil {
 		return false, err
 	}
-	mine := f.tried
-	f.tried = sha256.Sum256(value)
+	hash := sha256.Sum256(value)
+	if f.tried == nil {
+		f.tried = make(map[[sha256.Size]byte]bool)
+	}
+	f.tried[hash] = true
 	rev, err := s.write(ctx, append([]storage.Op{storage.Put(f.key, value, f.rev), w.unswept()}, conditions...)...)
 	if err == nil {
 		f.rev = rev
@@ -105,7 +117,6 @@ func (s *Store) commit(ctx context.Context, f *place, w *writer, t tree, conditi
 	}
 	entry, getErr := s.get(ctx, f.key)
 	swept, sweptErr := s.get(ctx, sweepKey)
-	hash := sha256.Sum256(entry.Value)
 	switch {
 	case getErr != nil || sweptErr != nil:
 		return false, errors.Join(getErr, sweptErr)
@@ -114,8 +125,14 @@ func (s *Store) commit(ctx context.Context, f *place, w *writer, t tree, conditi
 	case entry.Revision != storage.Absent && bytes.Equal(entry.Value, value):
 		f.rev = entry.Revision
 		return false, nil
-	case entry.Revision != storage.Absent && hash == mine:
-		// An earlier write has happened although it reported an error.
+	}
+	return s.another(f, entry, err)
+}
+
+// another looks at a manifest that has another revision than the folder. It reports true where
+// an earlier write of this process made it, although it reported an error.
+func (s *Store) another(f *place, entry storage.Entry, err error) (own bool, _ error) {
+	if entry.Revision != storage.Absent && f.tried[sha256.Sum256(entry.Value)] {
 		before, err := decode(entry.Value)
 		s.know(f, entry.Revision, details{tree: before})
 		return true, err

@@ -2,7 +2,6 @@ package blobs
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -89,7 +88,7 @@ func (d *Folder) try(ctx context.Context, root *os.Root) (again bool, err error)
 	merged, lost := merge(base.tree, here.tree, stored)
 	d.f.rev = value.Revision
 	if !merged.sameAs(stored) {
-		d.f.tried = [sha256.Size]byte{} // nothing here is as what was tried says
+		d.f.tried = nil // nothing here is as what was tried says
 		again, err := d.s.commit(ctx, d.f, w, merged, nil)
 		if again || err != nil {
 			return again || errors.Is(err, storage.ErrConflict), err
