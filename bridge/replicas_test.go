@@ -544,7 +544,9 @@ func TestWhatHasBegunGoesBeforeAnEarlierOffer(t *testing.T) {
 
 // A job whose chat was given away is left as it is.
 func TestAJobIsNotTakenInAChatThatWasGivenAway(t *testing.T) {
-	store := newRig(t, echo).cfg.Store
+	r := newRig(t, echo)
+	r.stop() // it would take the job itself when it starts
+	store := r.cfg.Store
 	mark := "former"
 	s := jobs.Store{Store: store, Mark: func(chats.Chat) string { return mark }, Base: new(atomic.Int64)}
 	j := &jobs.Job{Message: direct("x", "hello"), State: jobs.StateOpen, Holder: "former"}

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"oneclaw/cmd/oneclaw/config"
-
 	"go.yaml.in/yaml/v3"
+
+	"oneclaw/cmd/oneclaw/config"
 )
 
 // FuzzConfig reads any settings file: an error is one line, and what is accepted prints

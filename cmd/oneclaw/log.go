@@ -5,9 +5,9 @@ import (
 	"log/slog"
 	"os"
 
-	"oneclaw/cmd/oneclaw/config"
-
 	"golang.org/x/term"
+
+	"oneclaw/cmd/oneclaw/config"
 )
 
 // newLogger logs text on a terminal and JSON elsewhere. Secrets are masked in the

@@ -3,10 +3,10 @@ package main
 import (
 	"fmt"
 
-	"oneclaw/cmd/oneclaw/config"
-
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
+
+	"oneclaw/cmd/oneclaw/config"
 )
 
 func configCommand(load loader) *cobra.Command {

@@ -102,11 +102,10 @@ func (s *Store) commit(ctx context.Context, f *place, w *writer, t tree, conditi
 	if err := w.flush(ctx); err != nil {
 		return false, err
 	}
-	hash := sha256.Sum256(value)
 	if f.tried == nil {
 		f.tried = make(map[[sha256.Size]byte]bool)
 	}
-	f.tried[hash] = true
+	f.tried[sha256.Sum256(value)] = true
 	rev, err := s.write(ctx, append([]storage.Op{storage.Put(f.key, value, f.rev), w.unswept()}, conditions...)...)
 	if err == nil {
 		f.rev = rev

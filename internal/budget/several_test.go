@@ -102,6 +102,7 @@ func TestC20ADayEndsForAllProcessesAtOnce(t *testing.T) {
 	if err := ask(t, first, ann(), m, request(1)); err != nil {
 		t.Fatalf("on the new day: %v", err)
 	}
+	report(t, first, ann()) // so that all is written
 	err = ask(t, b.Ledger, ann(), m, request(1))
 	if r := (*budget.Refusal)(nil); !errors.As(err, &r) || !strings.HasPrefix(r.Until.Format(time.DateOnly), "2026-11-22") {
 		t.Errorf("where the day is not over yet: %v", err)

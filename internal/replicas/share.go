@@ -191,12 +191,9 @@ func (l *life) leave() {
 	for name := range held {
 		l.give(ctx, name)
 	}
-	err := l.r.cfg.Store.Delete(ctx, memberPrefix+l.self.ID, l.rev)
-	if errors.Is(err, storage.ErrConflict) {
-		// The last beat was cut short and written all the same, or others removed the record.
-		err = l.r.cfg.Store.Delete(ctx, memberPrefix+l.self.ID, storage.Any)
-	}
-	if err != nil {
+	// Any: the id is nobody else's, and the last beat may have been cut short and written all
+	// the same.
+	if err := l.r.cfg.Store.Delete(ctx, memberPrefix+l.self.ID, storage.Any); err != nil {
 		l.r.log.Warn("the record of this replica cannot be removed; others notice in a while", "err", err, "after", l.r.cfg.TTL.Round(time.Second))
 	}
 }

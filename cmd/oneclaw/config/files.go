@@ -5,6 +5,12 @@ import (
 	"path/filepath"
 )
 
+// The values of tools.files, besides a folder.
+const (
+	FilesLocal = "local"
+	filesStore = "store"
+)
+
 // FilesDir holds the workspaces, skills and user tools.
 func (c Config) FilesDir() string {
 	if filepath.IsAbs(c.Tools.Files) {
@@ -25,9 +31,3 @@ func (c Config) CheckFiles() error {
 	}
 	return nil
 }
-
-// The values of tools.files, besides a folder.
-const (
-	FilesLocal = "local"
-	filesStore = "store"
-)

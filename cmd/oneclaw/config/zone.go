@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"log/slog"
 	"time"
 )
 
@@ -18,11 +17,4 @@ func (c Config) location() (*time.Location, error) {
 func (c Config) Zone() *time.Location {
 	zone, _ := c.location()
 	return cmp.Or(zone, time.UTC)
-}
-
-// Level is the level of a name that was checked with the settings.
-func Level(name string) slog.Level {
-	var l slog.Level
-	_ = l.UnmarshalText([]byte(name)) // checked with the settings
-	return l
 }
