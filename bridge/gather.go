@@ -126,10 +126,15 @@ func (in *intake) reconsider(ctx context.Context, amendment *jobs.Job) error {
 		return in.tellEdited(ctx, edit)
 	}
 	edit.ID, edit.Kind, edit.On = mark+jobs.Hash(edit.Text, edit.Time.String()), jobs.KindAmend, known.Key()
-	err = in.put(ctx, in.job(edit))
+	return in.give(ctx, edit)
+}
+
+// give has the turn that runs given an edit. What is too large would be so again.
+func (in *intake) give(ctx context.Context, edit chats.Message) error {
+	err := in.put(ctx, in.job(edit))
 	if errors.Is(err, storage.ErrInvalid) {
-		in.log.Error("edit dropped", "job", known.Key(), "err", err)
-		return nil // it is too large, and giving it again would not help
+		in.log.Error("edit dropped", "job", edit.On, "err", err)
+		return nil
 	}
 	return err
 }
