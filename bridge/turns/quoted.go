@@ -117,8 +117,15 @@ func (t *Runner) said(ctx context.Context, j *jobs.Job, h *sessions.History, aft
 	defer cancel()
 	list, err := archive.Said(ctx, j.Message, after, threadMessages)
 	var said []chats.Quoted
+	asked := false
 	for _, q := range list {
-		if h.Last == 0 || !q.Own { // the conversation has what the bot answered
+		if q.How == chats.PointThread { // else it is part of the one before it
+			var failed error
+			if asked, failed = t.asked(ctx, j, q.ID); failed != nil {
+				return nil, failed
+			}
+		}
+		if !asked && (h.Last == 0 || !q.Own) { // the conversation has what the bot answered
 			said = append(said, q)
 		}
 	}
@@ -134,6 +141,22 @@ func (t *Runner) said(ctx context.Context, j *jobs.Job, h *sessions.History, aft
 		files += len(q.Files)
 	}
 	return said, err
+}
+
+// asked reports whether a message of the thread of a job has a turn of its own, or had one.
+func (t *Runner) asked(ctx context.Context, j *jobs.Job, id string) (bool, error) {
+	known, err := t.cfg.Jobs.Find(ctx, jobs.KeyOf(chats.Message{Chat: j.Origin(), ID: id, Kind: chats.KindText}))
+	if jobs.IsDamaged(err) {
+		return true, nil
+	}
+	if known == nil || err != nil || known.Knock || known.Notice != "" {
+		return false, err
+	}
+	switch known.State {
+	case jobs.StateOpen, jobs.StateWaiting, jobs.StateDone, jobs.StateFailed, jobs.StateJoined:
+		return true, nil
+	}
+	return false, nil
 }
 
 // lastAsked is the id of the last message of the chat that the conversation has; empty where
