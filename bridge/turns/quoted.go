@@ -116,18 +116,9 @@ func (t *Runner) said(ctx context.Context, j *jobs.Job, h *sessions.History, aft
 	ctx, cancel := context.WithTimeout(ctx, threadTimeout)
 	defer cancel()
 	list, err := archive.Said(ctx, j.Message, after, threadMessages)
-	var said []chats.Quoted
-	asked := false
-	for _, q := range list {
-		if q.How == chats.PointThread { // else it is part of the one before it
-			var failed error
-			if asked, failed = t.asked(ctx, j, q.ID); failed != nil {
-				return nil, failed
-			}
-		}
-		if !asked && (h.Last == 0 || !q.Own) { // the conversation has what the bot answered
-			said = append(said, q)
-		}
+	said, failed := unasked(ctx, t.cfg.Jobs, j, list)
+	if err = cmp.Or(err, failed); h.Last > 0 { // the conversation has what the bot answered
+		said = slices.DeleteFunc(said, func(q chats.Quoted) bool { return q.Own })
 	}
 	said = quotes.Last(said, threadTokens)
 	files := 0
@@ -143,9 +134,24 @@ func (t *Runner) said(ctx context.Context, j *jobs.Job, h *sessions.History, aft
 	return said, err
 }
 
-// asked reports whether a message of the thread of a job has a turn of its own, or had one.
-func (t *Runner) asked(ctx context.Context, j *jobs.Job, id string) (bool, error) {
-	known, err := t.cfg.Jobs.Find(ctx, jobs.KeyOf(chats.Message{Chat: j.Origin(), ID: id, Kind: chats.KindText}))
+// unasked are the messages of the thread of a job that have no turn of their own, and had none.
+func unasked(ctx context.Context, store jobs.Store, j *jobs.Job, list []chats.Quoted) (others []chats.Quoted, err error) {
+	asked := false
+	for _, q := range list {
+		if q.How == chats.PointThread { // else it is part of the one before it
+			if asked, err = hasTurn(ctx, store, chats.Message{Chat: j.Origin(), ID: q.ID, Kind: chats.KindText}); err != nil {
+				return others, err
+			}
+		}
+		if !asked {
+			others = append(others, q)
+		}
+	}
+	return others, nil
+}
+
+func hasTurn(ctx context.Context, store jobs.Store, m chats.Message) (bool, error) {
+	known, err := store.Find(ctx, jobs.KeyOf(m))
 	if jobs.IsDamaged(err) {
 		return true, nil
 	}
