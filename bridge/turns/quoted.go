@@ -210,6 +210,11 @@ func letters(text string) string {
 	}, text)
 }
 
+func title(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return runes.Clip(line, 60)
+}
+
 // pointedAt is the text of the first thing that a message points at.
 func pointedAt(m chats.Message) string {
 	for _, q := range m.Quoted {
