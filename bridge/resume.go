@@ -29,9 +29,11 @@ func (b *Bridge) takeOver(ctx context.Context, in owners.Chats, mark func(chats.
 	if err != nil {
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
-	// What this process is about to close is not taken from it.
-	aside := func(j *jobs.Job) bool { return j.Offer || b.lanes.Has(j.Key()) }
-	taken, err := as.TakeAll(ctx, slices.DeleteFunc(slices.Clone(open), aside))
+	aside := make(map[string]bool) // what this process is about to close is not taken from it
+	for _, j := range open {
+		aside[j.Key()] = j.Offer || b.lanes.Has(j.Key())
+	}
+	taken, err := as.TakeAll(ctx, slices.DeleteFunc(slices.Clone(open), func(j *jobs.Job) bool { return aside[j.Key()] }))
 	if err != nil {
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
@@ -49,7 +51,7 @@ func (b *Bridge) takeOver(ctx context.Context, in owners.Chats, mark func(chats.
 	behind := make(map[chats.Chat]bool)
 	now := make(map[string]bool)
 	for _, j := range slices.SortedFunc(slices.Values(open), jobs.Order) { // taken, they may have begun
-		behind[j.Origin()] = behind[j.Origin()] || aside(j)
+		behind[j.Origin()] = behind[j.Origin()] || aside[j.Key()]
 		now[j.Key()] = !behind[j.Origin()]
 	}
 	return func() {
