@@ -299,6 +299,14 @@ func (c *guild) answered(chat string) (ids []int) {
 	return ids
 }
 
+// open are the jobs that are not over.
+func (c *guild) open() (all []string) {
+	for e, err := range c.store.List(context.Background(), storage.Range{Prefix: jobs.OpenPrefix}) {
+		all = append(all, fmt.Sprintf("%s is open: %s %v", e.Key, e.Value, err))
+	}
+	return all
+}
+
 // lengthy answers with what the last question says, now and then with calls of tools before.
 func (c *guild) lengthy(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 	return func(yield func(agent.Message, error) bool) {
@@ -372,9 +380,9 @@ func (s script) play(t *testing.T) (wrong []string) {
 	for n := range s.messages {
 		want = append(want, n+1)
 	}
+	waits := func(chat string) bool { return len(c.answered(chat)) < len(want) }
 	for range 300 {
-		linger(2 * time.Second)
-		if !slices.ContainsFunc(chats, func(chat string) bool { return len(c.answered(chat)) < len(want) }) {
+		if linger(2 * time.Second); !slices.ContainsFunc(chats, waits) && len(c.open()) == 0 {
 			break
 		}
 	}
@@ -390,10 +398,7 @@ func (s script) play(t *testing.T) (wrong []string) {
 		m.end()
 		<-m.ended
 	}
-	for e, err := range c.store.List(context.Background(), storage.Range{Prefix: jobs.OpenPrefix}) {
-		wrong = append(wrong, fmt.Sprintf("still open: %s %v", e.Value, err))
-	}
-	return wrong
+	return append(wrong, c.open()...)
 }
 
 // scriptsVariable says how many scripts are played.
