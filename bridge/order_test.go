@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -424,4 +425,89 @@ func TestChatsKeepTheirOrder(t *testing.T) {
 			return
 		}
 	}
+}
+
+// An owner takes one of some offers and loses the chat: that one does not come behind the
+// others, which were written before it was taken.
+func TestAnOfferThatWasTakenKeepsItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, hold := &faulty{}, make(chan struct{})
+		var other *rig
+		var written atomic.Int32
+		store.write = func(ops []storage.Op, do func() (storage.Revision, error)) (storage.Revision, error) {
+			if !strings.HasSuffix(ops[0].Key, "/1/text") || written.Add(1) != 2 {
+				return do()
+			}
+			other.accept(in("7", "2", "two"))
+			other.accept(in("7", "3", "three"))
+			rev, err := do()
+			<-hold
+			return rev, err
+		}
+		all := newSeveral(t, 2, echo, inStore(store))
+		_, other = all.sides(t, "7")
+		other.accept(in("7", "1", "one"))
+		pass(t, 1)
+		all.dead(t)
+		pass(t, 30)
+		close(hold)
+		pass(t, 30)
+		all.inOrder(t, "re: one", "re: two", "re: three")
+		all.stop(t)
+	})
+}
+
+// A process becomes the owner of a chat while it is given a message again that waits there: it
+// does not go before the one in front of it.
+func TestAMessageThatIsGivenAgainKeepsItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var broken atomic.Bool
+		store := &faulty{list: func(prefix string) error {
+			if broken.Load() && prefix == jobs.OpenPrefix+"fake:7/" {
+				return errFaulty
+			}
+			return nil
+		}}
+		var owner *rig
+		var written atomic.Int32
+		store.write = func(ops []storage.Op, do func() (storage.Revision, error)) (storage.Revision, error) {
+			if strings.HasSuffix(ops[0].Key, "/2/text") && written.Add(1) == 2 {
+				owner.stop()
+				pass(t, 30)
+				broken.Store(false)
+			}
+			return do()
+		}
+		all := newSeveral(t, 2, echo, inStore(store))
+		var other *rig
+		owner, other = all.sides(t, "7")
+		broken.Store(true) // nothing is taken
+		other.accept(in("7", "1", "one"))
+		other.accept(in("7", "2", "two"))
+		other.accept(in("7", "2", "two"), in("7", "3", "three"))
+		pass(t, 30)
+		all.inOrder(t, "re: one", "re: two", "re: three")
+		all.stop(t)
+	})
+}
+
+// inStore has bridges use a store around the one that the first of them has.
+func inStore(store *faulty) func(*bridge.Config) {
+	return func(cfg *bridge.Config) {
+		if store.Store == nil {
+			store.Store = cfg.Store
+		}
+		cfg.Store = store
+	}
+}
+
+// inOrder checks that texts were the last ones that were sent, in this order and by one of all.
+func (s several) inOrder(t *testing.T, want ...string) {
+	t.Helper()
+	for _, r := range s {
+		if got := r.platform.texts(); len(got) >= len(want) && slices.Equal(got[len(got)-len(want):], want) {
+			return
+		}
+	}
+	t.Errorf("sent: %q", s.texts())
 }
