@@ -155,8 +155,9 @@ func (c *carrier) attempt(work, ctx context.Context, j *jobs.Job) error {
 // carryShared is carry where other processes have jobs, too.
 func (c *carrier) carryShared(work, ctx context.Context, j *jobs.Job) {
 	// It was accepted while its chat was given away, and perhaps taken again: what others have
-	// accepted before it comes first, so it is taken with that.
-	if c.jobs.Mark(j.Message.Chat) != j.Holder && c.lost(j, jobs.ErrLost) {
+	// accepted before it comes first, so it is taken with that. A process that was paused asks
+	// first whether it still answers there.
+	if !c.owners.Safe(j) && c.lost(j, jobs.ErrLost) {
 		return
 	}
 	c.carry(work, ctx, j)
