@@ -216,19 +216,20 @@ func (in *intake) shorten(ctx context.Context, j *jobs.Job, err error) (bool, er
 	return in.jobs.Add(ctx, j)
 }
 
-// known looks after a message that the platform has given again. One that another process
-// has written meanwhile is taken at once, before what comes next in its chat.
+// known looks after a message that the platform has given again. Where this process answers,
+// one that another has written meanwhile is taken at once, before what comes next in its chat
+// and behind what was written before it.
 func (in *intake) known(ctx context.Context, j *jobs.Job) error {
 	if in.lanes.Has(j.Key()) {
 		return nil
 	}
 	known, err := in.jobs.Load(ctx, j.Key())
 	switch {
-	case known == nil:
+	case known == nil || j.Offer:
+	case in.cfg.Sharing.On && in.owners.Owns(known.Message.Chat):
+		_, err = in.overtaken(ctx, known.Origin(), func() {})
 	case known.Holder == in.jobs.Mark(known.Message.Chat):
 		in.begin(known)
-	case in.cfg.Sharing.On && in.owners.Owns(known.Message.Chat):
-		err = in.receive(ctx, known)
 	}
 	if d, is := errors.AsType[*jobs.DamagedError](err); is {
 		if _, err := in.keeper.mend(ctx, d, chats.Chat{}, ""); err != nil {
@@ -273,6 +274,7 @@ func (in *intake) begin(j *jobs.Job) {
 	if in.kinds.of(j).stops {
 		in.stops.now(j)
 	}
+	in.sender.Resume(j)
 	in.lanes.Queue(j)
 }
 
@@ -283,7 +285,7 @@ func (in *intake) jobOf(m chats.Message, mark string) *jobs.Job {
 	if people.ClaimPattern.MatchString(strings.TrimSpace(m.Text)) {
 		m = people.AsClaim(m) // a code is nothing for the model
 	}
-	return &jobs.Job{Message: m, State: jobs.StateOpen, Accepted: in.cfg.Now(), Holder: mark, Offer: mark == ""}
+	return &jobs.Job{Message: m, State: jobs.StateOpen, Accepted: in.cfg.Now(), Holder: mark, Offer: mark == "", Fresh: true}
 }
 
 // amend gives a message that still waits its new text; see reconsider for the others. A job
@@ -294,7 +296,7 @@ func (in *intake) amend(ctx context.Context, amendment *jobs.Job) error {
 	j, edited := in.lanes.Waiting(edit.Chat, func(j *jobs.Job) bool {
 		// What has begun and waits for its turn again (after an approval) is on record as
 		// it was.
-		return j.Message.Kind == chats.KindText && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && !j.Begun && len(j.Approvals) == 0
+		return j.Message.Kind == chats.KindText && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && j.Fresh && len(j.Approvals) == 0
 	})
 	waits, err := j != nil, error(nil)
 	if waits {

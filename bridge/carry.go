@@ -154,23 +154,13 @@ func (c *carrier) attempt(work, ctx context.Context, j *jobs.Job) error {
 
 // carryShared is carry where other processes have jobs, too.
 func (c *carrier) carryShared(work, ctx context.Context, j *jobs.Job) {
-	if err := c.own(ctx, j); c.lost(j, err) {
+	// It was accepted while its chat was given away, and perhaps taken again: what others have
+	// accepted before it comes first, so it is taken with that. A process that was paused asks
+	// first whether it still answers there.
+	if !c.owners.Safe(j) && c.lost(j, jobs.ErrLost) {
 		return
 	}
 	c.carry(work, ctx, j)
-}
-
-// own makes a job this tenure's that came into its lane with the mark of another: it was
-// accepted while its chat was being given away, and perhaps taken again.
-func (c *carrier) own(ctx context.Context, j *jobs.Job) error {
-	if mark := c.jobs.Mark(j.Message.Chat); mark == j.Holder {
-		return nil
-	} else if c.owners.Owns(j.Message.Chat) {
-		if taken, err := c.jobs.Take(ctx, j); taken || err != nil {
-			return err
-		}
-	}
-	return jobs.ErrLost
 }
 
 // compose makes the parts of an answer: a text with its files, or a card. Whatever panics on

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
@@ -68,17 +69,23 @@ func (in *intake) overtaken(ctx context.Context, chat chats.Chat, release func()
 	if err == nil && !in.owners.Owns(chat) {
 		err = errAsleep
 	}
-	numbered := false
+	open = slices.DeleteFunc(open, func(j *jobs.Job) bool { return j.Origin() != chat })
+	// First all are taken that others work on, the last first as in TakeAll.
+	for _, j := range slices.Backward(open) {
+		if err == nil && !j.Offer && j.Holder != in.jobs.Mark(chat) {
+			var resume func()
+			resume, err = in.retake(ctx, j)
+			defer resume()
+		}
+	}
+	slices.SortFunc(open, jobs.Order)
 	for _, j := range open {
 		switch {
-		case err != nil || j.Origin() != chat:
-		case j.Holder == in.jobs.Mark(chat):
-			err = in.adopt(ctx, j.Key()) // the write that took it may have reported an error
-		default:
-			if numbered = numbered || j.Offer; numbered && !j.Offer && !in.hasBegun(ctx, j) {
-				j.Seq = 0 // it comes behind an offer, which gets a number now
-			}
+		case err != nil:
+		case j.Offer:
 			err = in.receive(ctx, j)
+		default:
+			err = in.adopt(ctx, j.Key()) // the write that took it may have reported an error
 		}
 	}
 	if err != nil {
@@ -87,17 +94,12 @@ func (in *intake) overtaken(ctx context.Context, chat chats.Chat, release func()
 	return release, err
 }
 
-// receive takes a job that another process has written.
+// receive takes an offer.
 func (in *intake) receive(ctx context.Context, j *jobs.Job) error {
-	if !j.Offer {
-		return in.resume(ctx, j)
-	}
 	if in.jobs.Assign(j); j.Offer {
 		return nil // the chat was given away meanwhile
 	}
-	// Its number is that of the write that takes it: what has begun here goes before it, also
-	// after a restart.
-	j.Found, j.Seq = false, 0
+	j.Found = false
 	switch j.Message.Kind {
 	case chats.KindText, chats.KindPress, chats.KindEdit:
 		if j.Notice == "" {
@@ -107,31 +109,19 @@ func (in *intake) receive(ctx context.Context, j *jobs.Job) error {
 	return in.enqueue(ctx, j) // what it becomes is decided
 }
 
-// resume goes on with a job that was begun in another tenure, here or elsewhere.
-func (in *intake) resume(ctx context.Context, j *jobs.Job) error {
+// retake makes a job this tenure's that belongs to another one, here or elsewhere. Until
+// resume is called nothing begins in its lane.
+func (in *intake) retake(ctx context.Context, j *jobs.Job) (resume func(), err error) {
+	resume = func() {}
 	if in.lanes.Has(j.Key()) {
-		resume, err := in.lanes.Cut(ctx, j.Key())
-		if err != nil {
-			return err
-		}
-		defer resume()
-		if in.lanes.Has(j.Key()) {
-			return nil // it is about to be closed here; see carrier.lost
+		if cut, err := in.lanes.Cut(ctx, j.Key()); err != nil {
+			return resume, err
+		} else if resume = cut; in.lanes.Has(j.Key()) {
+			return resume, nil // it is about to be closed here; see carrier.lost
 		}
 	}
-	taken, err := in.jobs.Take(ctx, j)
-	if err == nil && !taken {
-		// It was cut short when it had just been taken.
-		if j, err = in.jobs.Load(ctx, j.Key()); j == nil || err != nil {
-			return err
-		}
-		taken = j.Holder == in.jobs.Mark(j.Message.Chat)
-	}
-	if taken {
-		in.sender.Resume(j)
-		in.lanes.Queue(j)
-	}
-	return err
+	_, err = in.jobs.Take(ctx, j)
+	return resume, err
 }
 
 // follow takes what other processes write for this one, until ctx ends.

@@ -471,7 +471,7 @@ func TestWhatNobodyHasBegunStaysBehindAnEarlierOffer(t *testing.T) {
 	mark := ""
 	former := jobs.Store{Store: r.cfg.Store, Mark: func(chats.Chat) string { return mark }, Base: new(atomic.Int64)}
 	for i, text := range []string{"one", "two", "three"} {
-		j := &jobs.Job{Message: direct(text, text), State: jobs.StateOpen, Offer: i != 1}
+		j := &jobs.Job{Message: direct(text, text), State: jobs.StateOpen, Offer: i != 1, Fresh: true}
 		if !j.Offer {
 			j.Holder = "former"
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"oneclaw/bridge/chats"
@@ -30,15 +29,12 @@ func (b *Bridge) takeOver(ctx context.Context, in owners.Chats, mark func(chats.
 	if err != nil {
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
-	offered := make(map[chats.Chat]bool)
-	open = slices.DeleteFunc(open, func(j *jobs.Job) bool {
-		offered[j.Origin()] = offered[j.Origin()] || j.Offer
-		// A message that nobody has begun with stays behind what was offered before it. What
-		// this process is about to close is not taken from it.
-		return j.Offer || offered[j.Origin()] && !b.hasBegun(ctx, j) || b.lanes.Has(j.Key())
-	})
-	maps.DeleteFunc(offered, func(_ chats.Chat, is bool) bool { return !is })
-	if open, err = as.TakeAll(ctx, open); err != nil {
+	aside := make(map[string]bool) // what this process is about to close is not taken from it
+	for _, j := range open {
+		aside[j.Key()] = j.Offer || b.lanes.Has(j.Key())
+	}
+	taken, err := as.TakeAll(ctx, slices.DeleteFunc(slices.Clone(open), func(j *jobs.Job) bool { return aside[j.Key()] }))
+	if err != nil {
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
 	for _, err := range broken {
@@ -48,38 +44,26 @@ func (b *Bridge) takeOver(ctx context.Context, in owners.Chats, mark func(chats.
 			}
 		}
 	}
-	if err := b.stops.found(ctx, open); err != nil {
+	if err := b.stops.found(ctx, taken); err != nil {
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
+	// What was accepted after something that is left aside comes after it; see overtaken.
+	behind := make(map[chats.Chat]bool)
+	now := make(map[string]bool)
+	for _, j := range slices.SortedFunc(slices.Values(open), jobs.Order) { // taken, they may have begun
+		behind[j.Origin()] = behind[j.Origin()] || aside[j.Key()]
+		now[j.Key()] = !behind[j.Origin()]
+	}
 	return func() {
-		b.goOn(open)
-		for chat := range offered {
-			b.intake.see(chat)
+		b.goOn(slices.DeleteFunc(taken, func(j *jobs.Job) bool { return !now[j.Key()] }))
+		for chat, is := range behind {
+			if is {
+				b.intake.see(chat)
+			}
 		}
 		b.intake.lookAgain()
 	}, nil
 }
-
-// hasBegun reports whether somebody has begun with a job, or may have.
-func (r *rooms) hasBegun(ctx context.Context, j *jobs.Job) bool {
-	if !j.Fresh() {
-		return true
-	}
-	session, err := sessions.Of(ctx, r.store, j)
-	if err != nil {
-		return true // its own turn meets that
-	}
-	seen := 0
-	for m, err := range sessions.RecentMessages(ctx, r.store, session.Log()) {
-		if seen++; err != nil || m.Ref == j.Key() || seen > maxBegun {
-			return err != nil || m.Ref == j.Key()
-		}
-	}
-	return false
-}
-
-// maxBegun bounds the messages that are looked through for the question of a job.
-const maxBegun = 1000
 
 // goOn queues jobs that were taken over.
 func (b *Bridge) goOn(open []*jobs.Job) {

@@ -107,8 +107,9 @@ type SentPart struct {
 // stops duplicates and shows what happened.
 type Job struct {
 	Message chats.Message `json:"message"`
-	// Seq orders the jobs of a chat; it grows with each accepted message. It is not in the
-	// first record of a job, whose revision it comes from.
+	// Seq orders the jobs of a chat; it grows with each accepted message, whichever process
+	// accepts it. It is not in the first record of a job, whose revision it comes from, and
+	// never changes.
 	Seq   int64 `json:"seq,omitempty"`
 	State State `json:"state"`
 	// Generation is the session that answered.
@@ -165,6 +166,9 @@ type Job struct {
 	Offer bool `json:"offer,omitempty"`
 	// Holder is the mark of the tenure in which it is worked on; see [Store].
 	Holder string `json:"holder,omitempty"`
+	// Fresh says that its turn has not begun. The write that puts its question into the
+	// conversation takes it away, as a program does that does not know it.
+	Fresh bool `json:"fresh,omitempty"`
 
 	Rev storage.Revision `json:"-"`
 	// Within is set in a copy alone that has another message, which is part of the turn of the
@@ -172,9 +176,8 @@ type Job struct {
 	Within *Job `json:"-"`
 	// Found is set where a restart found the job: its turn may have begun.
 	Found bool `json:"-"`
-	// Begun is set where this process has begun its turn, counted where it has counted
-	// the restart that found it.
-	Begun, Counted bool
+	// Counted is set where this process has counted the restart that found it.
+	Counted bool `json:"-"`
 	// After, if not nil, is done once the answer is delivered.
 	After func(context.Context) `json:"-"`
 	// Damaged names the damaged records that it met.
@@ -228,9 +231,16 @@ func (j *Job) Key() string {
 // KeyOf returns the key of the job that a message becomes.
 func KeyOf(m chats.Message) string { return (&Job{Message: m}).Key() }
 
-// Fresh reports whether it is a message that nobody has begun with, as far as is on record.
-func (j *Job) Fresh() bool {
-	return j.Message.Kind == chats.KindText && j.State == StateOpen && !j.Begun && j.Parts == nil && len(j.Approvals) == 0
+// Order compares jobs of a chat: a turn that has begun comes before all others, whatever was
+// accepted before it and was not known then.
+func Order(a, b *Job) int {
+	if a.Fresh != b.Fresh {
+		if b.Fresh {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Compare(a.Seq, b.Seq)
 }
 
 // Origin is the chat that the message was sent in.

@@ -78,7 +78,7 @@ const pieceGap = 3 * time.Second
 // Continues reports whether a message is the next piece of the one before it.
 func Continues(before, j *Job) bool {
 	a, b := before.Message, j.Message
-	if a.User != b.User || b.Kind != chats.KindText || before.Whole > 0 || j.Begun || j.Parts != nil || j.Notice != "" {
+	if a.User != b.User || b.Kind != chats.KindText || before.Whole > 0 || !j.Fresh || j.Parts != nil || j.Notice != "" {
 		return false
 	}
 	if a.Group != "" {
@@ -109,7 +109,7 @@ func Together(m chats.Message, pieces []*Job) chats.Message {
 // that of the same sender, on whose behalf its tools run, or an edit of what is in it. A turn
 // that had a decision to wait for takes none: who wrote meanwhile was told to be next.
 func (j *Job) Takes(o *Job) bool {
-	if len(j.Approvals) > 0 || o.Message.User != j.Message.User || o.From != j.From || o.Begun || o.Waited > 0 || o.Parts != nil {
+	if len(j.Approvals) > 0 || o.Message.User != j.Message.User || o.From != j.From || !o.Fresh || o.Waited > 0 || o.Parts != nil {
 		return false
 	}
 	amended := o.Message.On

@@ -1,12 +1,12 @@
 package jobs
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -221,7 +221,7 @@ func (s Store) Closed(ctx context.Context, key string) (bool, error) {
 	return j != nil, err
 }
 
-// Open returns the open jobs in the chats that pass, in the order of their numbers, and the
+// Open returns the open jobs in the chats that pass, in their order, and the
 // records that do not decode. Under names what the keys of the chats begin with; empty for
 // all.
 func (s Store) Open(ctx context.Context, under string, passes func(chats.Chat) bool) (open []*Job, broken []error, err error) {
@@ -239,28 +239,37 @@ func (s Store) Open(ctx context.Context, under string, passes func(chats.Chat) b
 			open = append(open, j)
 		}
 	}
-	slices.SortFunc(open, func(a, b *Job) int { return cmp.Compare(a.Seq, b.Seq) })
+	slices.SortFunc(open, Order)
 	return open, broken, nil
 }
 
-// TakeAll makes jobs this tenure's that others have left, and returns those that it got.
-func (s Store) TakeAll(ctx context.Context, some []*Job) ([]*Job, error) {
+// TakeAll makes jobs this tenure's that others have left, and returns those that it got, in
+// their order. In each chat it begins with the last: who still works on the first does not go
+// on to one that is not taken yet.
+func (s Store) TakeAll(ctx context.Context, some []*Job) (taken []*Job, err error) {
+	byChat := make(map[chats.Chat][]*Job)
+	for _, j := range some {
+		byChat[j.Message.Chat] = append(byChat[j.Message.Chat], j)
+	}
+	var mu sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(takeWrites)
-	got := make([]bool, len(some))
-	for i, j := range some {
-		group.Go(func() (err error) {
-			got[i], err = s.Take(ctx, j)
-			return err
+	for _, line := range byChat {
+		group.Go(func() error {
+			for _, j := range slices.Backward(line) {
+				if got, err := s.Take(ctx, j); err != nil {
+					return err
+				} else if got {
+					mu.Lock()
+					taken = append(taken, j)
+					mu.Unlock()
+				}
+			}
+			return nil
 		})
 	}
-	err := group.Wait()
-	var taken []*Job
-	for i, j := range some {
-		if got[i] {
-			taken = append(taken, j)
-		}
-	}
+	err = group.Wait()
+	slices.SortFunc(taken, Order)
 	return taken, err
 }
 
@@ -296,6 +305,7 @@ func (s Store) Read(entry storage.Entry) (*Job, error) {
 		return nil, err
 	}
 	s.Number(j)
+	j.Fresh = j.Fresh || j.Offer // older programs do not say so
 	return j, nil
 }
 

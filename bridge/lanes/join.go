@@ -100,7 +100,7 @@ func (s Joins) Join(ctx context.Context, j *jobs.Job, join func(some []*jobs.Job
 			l.messages.waiting = append(l.messages.waiting, o)
 		}
 	}
-	slices.SortFunc(l.messages.waiting, bySeq)
+	slices.SortFunc(l.messages.waiting, jobs.Order)
 	return err
 }
 

@@ -1,7 +1,6 @@
 package lanes
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -59,8 +58,6 @@ func newHeld(l *lane, j *jobs.Job) *Held {
 // Key is that of its job.
 func (h *Held) Key() string { return h.job.Key() }
 
-func bySeq(a, b *jobs.Job) int { return cmp.Compare(a.Seq, b.Seq) }
-
 func (l *lane) at() *jobs.Job {
 	if l.held != nil {
 		return l.held.job
@@ -78,7 +75,7 @@ func (l *lane) unhold(pass func(*jobs.Job) bool, cause error) bool {
 	l.held = nil
 	j.Suspended, j.Ended = false, cause
 	l.messages.waiting = append(l.messages.waiting, j)
-	slices.SortFunc(l.messages.waiting, bySeq)
+	slices.SortFunc(l.messages.waiting, jobs.Order)
 	return true
 }
 

@@ -189,13 +189,13 @@ func (s *Lanes) Queue(j *jobs.Job) *Held {
 	if len(q.waiting) == 0 {
 		q.burst = j.Seq
 	}
-	at, _ := slices.BinarySearchFunc(q.waiting, j, bySeq)
+	at, _ := slices.BinarySearchFunc(q.waiting, j, jobs.Order)
 	q.waiting = slices.Insert(q.waiting, at, j)
 	if place.Loose && !j.Ripe {
 		ripen(s, l, j)
 	}
 	s.wake(l)
-	if l.held != nil && !place.Beside && l.held.job.Seq < j.Seq {
+	if l.held != nil && !place.Beside && jobs.Order(l.held.job, j) < 0 {
 		return l.held
 	}
 	return nil

@@ -151,7 +151,7 @@ func (s *Lanes) Interrupt(chat chats.Chat, before int64, cause error) (running b
 		switch {
 		case !older(j):
 			return false
-		case j.Begun:
+		case !j.Fresh:
 			// Its approval is there, and it has not gone on yet.
 			j.Ended, running = cause, true
 			return false

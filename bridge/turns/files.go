@@ -72,6 +72,8 @@ func (t *Runner) fetchFiles(ctx context.Context, j *jobs.Job, files []chats.Atta
 	return nil
 }
 
+func notReceived(note string) string { return "\n[not received: " + note + "]" }
+
 // errFiles wraps what kept the files of a turn from being had or kept: it is tried again.
 var errFiles = errors.New("bridge: the files of a turn")
 

@@ -116,11 +116,9 @@ func (t *Runner) said(ctx context.Context, j *jobs.Job, h *sessions.History, aft
 	ctx, cancel := context.WithTimeout(ctx, threadTimeout)
 	defer cancel()
 	list, err := archive.Said(ctx, j.Message, after, threadMessages)
-	var said []chats.Quoted
-	for _, q := range list {
-		if h.Last == 0 || !q.Own { // the conversation has what the bot answered
-			said = append(said, q)
-		}
+	said, failed := unasked(ctx, t.cfg.Jobs, j, list)
+	if err = cmp.Or(err, failed); h.Last > 0 { // the conversation has what the bot answered
+		said = slices.DeleteFunc(said, func(q chats.Quoted) bool { return q.Own })
 	}
 	said = quotes.Last(said, threadTokens)
 	files := 0
@@ -134,6 +132,37 @@ func (t *Runner) said(ctx context.Context, j *jobs.Job, h *sessions.History, aft
 		files += len(q.Files)
 	}
 	return said, err
+}
+
+// unasked are the messages of the thread of a job that have no turn of their own, and had none.
+func unasked(ctx context.Context, store jobs.Store, j *jobs.Job, list []chats.Quoted) (others []chats.Quoted, err error) {
+	asked := false
+	for _, q := range list {
+		if q.How == chats.PointThread { // else it is part of the one before it
+			if asked, err = hasTurn(ctx, store, chats.Message{Chat: j.Origin(), ID: q.ID, Kind: chats.KindText}); err != nil {
+				return others, err
+			}
+		}
+		if !asked {
+			others = append(others, q)
+		}
+	}
+	return others, nil
+}
+
+func hasTurn(ctx context.Context, store jobs.Store, m chats.Message) (bool, error) {
+	known, err := store.Find(ctx, jobs.KeyOf(m))
+	if jobs.IsDamaged(err) {
+		return true, nil
+	}
+	if known == nil || err != nil || known.Knock || known.Notice != "" {
+		return false, err
+	}
+	switch known.State {
+	case jobs.StateOpen, jobs.StateWaiting, jobs.StateDone, jobs.StateFailed, jobs.StateJoined:
+		return true, nil
+	}
+	return false, nil
 }
 
 // lastAsked is the id of the last message of the chat that the conversation has; empty where
@@ -179,6 +208,11 @@ func letters(text string) string {
 		}
 		return -1
 	}, text)
+}
+
+func title(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return runes.Clip(line, 60)
 }
 
 // pointedAt is the text of the first thing that a message points at.

@@ -21,7 +21,7 @@ func (t *Runner) mendHistory(ctx context.Context, j *jobs.Job, h *sessions.Histo
 		lost = lost || now
 	}
 	h.Damaged = nil
-	if !lost || !j.Found && !j.Begun {
+	if !lost || j.Fresh {
 		return "", false, nil
 	}
 	notes := agent.Stop(h.View())

@@ -13,7 +13,6 @@ import (
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
 	"oneclaw/bridge/wording"
-	"oneclaw/internal/runes"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -65,9 +64,7 @@ func (t *Runner) Answer(ctx context.Context, j *jobs.Job) (text string, err erro
 // begin stages the message, if the log does not have it yet. Where the log has even
 // its answer, there is nothing left to run.
 func (t *Runner) begin(ctx context.Context, j *jobs.Job, h *sessions.History, scope toolgroups.Scope) (string, bool, error) {
-	again := j.Found || j.Begun
-	j.Begun = true
-	if again {
+	if !j.Fresh {
 		turn, err := h.Turn(ctx, j.Key())
 		if err != nil {
 			return "", false, err
@@ -76,6 +73,7 @@ func (t *Runner) begin(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 			return t.continued(ctx, j, h, turn)
 		}
 	}
+	j.Fresh = false
 	message := t.question(j)
 	if m := &j.Message; len(m.Files)+len(m.Quoted) > 0 || !m.Direct || m.Inside {
 		if answer, err := t.take(ctx, j, h, scope, &message); answer != "" || err != nil {
@@ -157,13 +155,6 @@ func (t *Runner) question(j *jobs.Job) agent.Message {
 	}
 	message.Text = strings.TrimSpace(message.Text)
 	return message
-}
-
-func notReceived(note string) string { return "\n[not received: " + note + "]" }
-
-func title(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return runes.Clip(line, 60)
 }
 
 // run has the agent answer and stores each message before the agent acts on it.
@@ -282,10 +273,20 @@ func (t *Runner) keep(ctx context.Context, j *jobs.Job, h *sessions.History, m a
 	return err
 }
 
-// append adds messages to the conversation of a job, as long as that is this process's.
+// append adds messages to the conversation of a job, as long as that is this process's. With
+// its question goes on record that it has begun.
 func (t *Runner) append(ctx context.Context, j *jobs.Job, h *sessions.History, messages ...agent.Message) error {
-	return t.cfg.Jobs.Hold(ctx, j, func() error {
-		_, err := h.Append(ctx, []storage.Op{storage.Check(jobs.OpenPrefix+j.Key(), j.Rev)}, messages...)
+	return t.cfg.Jobs.Hold(ctx, j, func() (err error) {
+		begins, of := len(h.Staged) > 0, storage.Check(jobs.OpenPrefix+j.Key(), j.Rev)
+		if begins {
+			if of, err = j.Record(); err != nil {
+				return err
+			}
+		}
+		rev, err := h.Append(ctx, []storage.Op{of}, messages...)
+		if begins && err == nil {
+			j.Rev = rev
+		}
 		return err
 	})
 }

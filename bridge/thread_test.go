@@ -1,0 +1,58 @@
+package bridge_test
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+)
+
+// archived is a platform that tells what was said in a thread.
+type archived struct {
+	*platform
+	said func(m chats.Message) []chats.Quoted
+}
+
+func (a archived) Said(_ context.Context, m chats.Message, _ string, _ int) ([]chats.Quoted, error) {
+	return a.said(m), nil
+}
+
+// Of a thread, a question brings along what has no turn of its own: not a message to the bot
+// that came later than the one behind it, and waits.
+func TestWhatHasATurnOfItsOwnIsNotQuotedFromItsThread(t *testing.T) {
+	shown := make(chan string, 3)
+	var r *rig
+	r = newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		shown <- turn.History[len(turn.History)-1].Quoted
+		return echo(ctx, turn)
+	}, func(cfg *bridge.Config) {
+		cfg.Platforms = []chats.Platform{archived{cfg.Platforms[0].(*platform), func(m chats.Message) []chats.Quoted {
+			if m.ID == "3" {
+				r.accept(group("2", "1", "for the bot"))
+			}
+			return slices.DeleteFunc([]chats.Quoted{
+				{How: chats.PointThread, ID: "1", By: "Bob", Text: "for others"},
+				{How: chats.PointThread, ID: "2", By: "Ann", Text: "for the bot"}, {How: chats.PointLink, By: "Cleo", Text: "linked to"},
+			}, func(q chats.Quoted) bool { return q.ID >= m.ID })
+		}}}
+	})
+	third := group("3", "1", "three")
+	third.Inside, third.Called = true, true
+	r.accept(third)
+	waitAnswered(t, r.platform, "re: three", "re: for the bot")
+	if got := <-shown; !strings.Contains(got, "for others") || strings.Contains(got, "for the bot") || strings.Contains(got, "linked to") {
+		t.Errorf("the question brings along %q", got)
+	}
+	<-shown
+	fourth := group("4", "1", "four")
+	fourth.Inside, fourth.Called = true, true
+	r.accept(fourth)
+	if got := <-shown; strings.Contains(got, "for the bot") {
+		t.Errorf("the next question brings along %q", got)
+	}
+}
