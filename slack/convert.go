@@ -26,6 +26,7 @@ type intake struct {
 	event   *event
 	command *command
 	press   *interaction
+	agent   *agentEvent
 }
 
 // decode reads a payload. It returns an empty intake for what does not concern the
@@ -61,6 +62,9 @@ func (s self) decodeEvent(o outer) (intake, error) {
 	if err := json.Unmarshal(o.Event, &kind); err != nil {
 		return intake{}, fmt.Errorf("decode event %s: %w", o.EventID, err)
 	}
+	if kind.Type == sessionStopped {
+		return s.decodeAgent(o)
+	}
 	if kind.Type != "message" && kind.Type != "app_mention" {
 		return intake{}, nil
 	}
@@ -87,6 +91,8 @@ func (in intake) lane() string {
 		return in.command.ChannelID
 	case in.press != nil:
 		return in.press.Channel.ID + "/" + in.press.Container.MessageTS
+	case in.agent != nil:
+		return in.agent.Channel + "/" + in.agent.ThreadTS
 	case in.event == nil:
 		return ""
 	}

@@ -13,7 +13,7 @@ func gapOf(method string) time.Duration {
 	switch method {
 	case postMessage:
 		return time.Second
-	case "users.info", "chat.postEphemeral", "files.info", "files.getUploadURLExternal", "files.completeUploadExternal":
+	case "users.info", "chat.postEphemeral", "chat.appendStream", "files.info", "files.getUploadURLExternal", "files.completeUploadExternal":
 		return time.Minute / 100 // tier 4
 	case updateMessage, "conversations.history", "conversations.replies", "users.conversations":
 		return time.Minute / 50 // tier 3

@@ -167,12 +167,23 @@ func (p *Platform) update(ctx context.Context, to chats.Address, id string, part
 			return err
 		}
 	}
-	return p.api.call(ctx, updateMessage, func(ctx context.Context, api *slack.Client) error {
-		// Unlike other methods it looks for mentions in the text unless told not to.
-		_, _, _, err := api.UpdateMessageContext(ctx, to.Chat.ID, id,
-			slack.MsgOptionText(text(part, plain), false), slack.MsgOptionBlocks(laid...), slack.MsgOptionParse(false))
+	edit := func() error {
+		return p.api.call(ctx, updateMessage, func(ctx context.Context, api *slack.Client) error {
+			// Unlike other methods it looks for mentions in the text unless told not to.
+			_, _, _, err := api.UpdateMessageContext(ctx, to.Chat.ID, id,
+				slack.MsgOptionText(text(part, plain), false), slack.MsgOptionBlocks(laid...), slack.MsgOptionParse(false))
+			return err
+		})
+	}
+	if !p.surface.Open(id) {
+		if err := edit(); !refused(err, "streaming_state_conflict") {
+			return err
+		} // a former process has begun the stream
+	}
+	if err := p.surface.End(ctx, to.Chat.ID, id); err != nil {
 		return err
-	})
+	}
+	return edit()
 }
 
 // formatRefused reports whether Slack may take the plain text instead.

@@ -39,6 +39,7 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	}
 	p.log.Info("slack starts", "bot", me.name, "user", me.user, "team", me.team)
 	p.me.Store(&me)
+	p.surface.Agent(me.agentView)
 	r := &receiver{Platform: p, in: in, self: me, lanes: newLanes()}
 	r.loadMarks(ctx)
 	ctx, cancel := context.WithCancel(ctx)
@@ -157,6 +158,8 @@ func (r *receiver) accept(ctx context.Context, in intake) (reply string, err err
 		msg, reply = r.convertCommand(ctx, in.command)
 	case in.press != nil:
 		msg = r.convertPress(ctx, in.press)
+	case in.agent != nil:
+		msg = r.convertAgent(ctx, in.agent)
 	}
 	if err != nil || msg == nil {
 		return reply, err

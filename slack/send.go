@@ -42,7 +42,7 @@ func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) 
 		ts, err := p.post(ctx, to, part, plain)
 		switch {
 		case err == nil:
-			p.statuses.answered(to.Chat, begun)
+			p.statuses.Answered(to.Chat, begun)
 			p.join(ctx, to.Chat, "")
 			return ts, nil
 		case !plain && part.Plain != "" && formatRefused(err):

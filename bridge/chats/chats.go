@@ -339,6 +339,9 @@ type SendError struct {
 	// Outage is true where the platform is out of order or out of reach, so that no other
 	// send would fare better. An Unknown outcome always counts as one.
 	Outage bool
+	// Stands is true where what was to be changed stands there as it was, and may not be
+	// changed any more (with Refused).
+	Stands bool
 	// MovedTo is the new id of the chat where the platform says it moved (with Later).
 	MovedTo string
 	// Err is the cause, without secrets.

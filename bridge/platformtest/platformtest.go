@@ -94,6 +94,9 @@ type Shown struct {
 	// [Presser] alone.
 	ID      string
 	Buttons [][]chats.Button
+	// Streams is true where it grows by means of the service, which shows a button of its
+	// own to stop; see [Stopper].
+	Streams bool
 }
 
 // Fault is something that goes wrong once.

@@ -61,7 +61,8 @@ var layers = []layer{
 	{"slack/manifest", nil},
 	{"slack/quoted", []string{"bridge/chats"}},
 	{"slack/shared", []string{"bridge/chats", "storage", "internal/cache", "internal/seal"}},
-	{"slack", []string{"slack/manifest", "slack/quoted", "slack/shared", "bridge/chats", "storage", "internal/cache", "internal/caller", "internal/doctor", "internal/markdown", "internal/pace", "internal/redact", "internal/retry", "internal/runes"}},
+	{"slack/surface", []string{"bridge/chats", "internal/markdown", "internal/pace", "internal/runes"}},
+	{"slack", []string{"slack/surface", "slack/manifest", "slack/quoted", "slack/shared", "bridge/chats", "storage", "internal/cache", "internal/caller", "internal/doctor", "internal/markdown", "internal/pace", "internal/redact", "internal/retry", "internal/runes"}},
 	{"toolgroups/google", []string{"toolgroups", "toolgroups/google/*", "toolgroups/signin", "storage", "internal/named", "internal/retry", "internal/seal"}},
 	{"toolgroups/mcp/oauth", []string{"toolgroups", "toolgroups/signin", "storage", "internal/guard", "internal/named", "internal/retry", "internal/runes", "internal/seal"}},
 	{"toolgroups/mcp", []string{"toolgroups", "toolgroups/files", "toolgroups/mcp/oauth", "storage", "internal/folder", "internal/guard", "internal/redact", "internal/retry", "internal/runes"}},
@@ -151,7 +152,7 @@ func checkClients(m *module) []finding {
 			target := strings.Trim(spec.Path.Value, `"`)
 			for _, c := range clients {
 				within := target == c.library || strings.HasPrefix(target, c.library+"/")
-				if !within || s.dir == c.owner || s.test && slices.Contains(c.testers, s.dir) {
+				if !within || s.dir == c.owner || strings.HasPrefix(s.dir, c.owner+"/") || s.test && slices.Contains(c.testers, s.dir) {
 					continue
 				}
 				found = append(found, m.at(spec.Pos(), "", "%s is used in %s alone: use what that package offers", c.library, c.owner))

@@ -147,11 +147,14 @@ func updateMessage(c *call) (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
+	if s.streams(m) {
+		return nil, refuse("streaming_state_conflict") // its page
+	}
 	if err := s.takeUpdate(s.cfg.Now()); err != nil {
 		return nil, err
 	}
 	before := s.wire(m)
-	m.edits = append(m.edits, Edit{At: s.cfg.Now(), Text: m.text})
+	m.edits, m.stream = append(m.edits, Edit{At: s.cfg.Now(), Text: m.text}), nil
 	m.text, m.edited, m.loose = text, s.cfg.Now(), c.p.Text("parse") != "none"
 	if blocks != nil { // who names none leaves them as they are
 		m.blocks = blocks
@@ -169,6 +172,9 @@ func deleteMessage(c *call) (any, *apiError) {
 	ch, m, err := c.own("cant_delete_message")
 	if err != nil {
 		return nil, err
+	}
+	if s.streams(m) {
+		return nil, refuse("cant_delete_message") // as apps have met it
 	}
 	before := s.wire(m)
 	s.tally(ch, m, -1)

@@ -27,12 +27,16 @@ type method struct {
 func methods() map[string]method {
 	one := func(scope string) []string { return []string{scope} }
 	return map[string]method{
+		"agents.sessions.setStatus":    {run: sessionStatus, scopes: one("chat:write")},
 		"apps.connections.open":        {run: connectionsOpen, scopes: one("connections:write"), app: true},
 		"assistant.threads.setStatus":  {run: setStatus, scopes: []string{"chat:write", agentScope}},
 		"auth.test":                    {run: authTest},
+		"chat.appendStream":            {run: appendStream, scopes: one("chat:write")},
 		"chat.delete":                  {run: deleteMessage, scopes: one("chat:write")},
 		"chat.postEphemeral":           {run: postEphemeral, scopes: one("chat:write")},
 		"chat.postMessage":             {run: postMessage, scopes: one("chat:write")},
+		"chat.startStream":             {run: startStream, scopes: one("chat:write")},
+		"chat.stopStream":              {run: stopStream, scopes: one("chat:write")},
 		"chat.update":                  {run: updateMessage, scopes: one("chat:write")},
 		"conversations.history":        {run: history, kind: "history"},
 		"conversations.info":           {run: channelInfo, kind: "read"},

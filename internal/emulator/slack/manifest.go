@@ -23,6 +23,7 @@ const agentScope = "assistant:write"
 // takes, or none (docs.slack.dev/reference/events/<name>). That those of the agent view
 // take its scope is assumed.
 var eventScopes = map[string]string{
+	"agent_session_stopped":            agentScope,
 	"app_context_changed":              agentScope,
 	"app_home_opened":                  "",
 	"app_mention":                      "app_mentions:read",

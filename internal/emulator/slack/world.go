@@ -62,6 +62,7 @@ type channel struct {
 	messages []*message
 	byTS     map[string]*message
 	statuses map[string]Status // by thread
+	sessions map[string]string // their status, by thread
 	history  []Status
 	answers  int
 }
@@ -90,6 +91,7 @@ type message struct {
 	unfurled  bool
 	attached  []any // messages that it shares or links to
 	loose     bool  // plain words may be mentions
+	stream    *stream
 }
 
 // teamOf is the workspace of a user.
@@ -199,7 +201,7 @@ func (s *Server) makeChannel(spec ChannelSpec) *channel {
 	}
 	c := &channel{
 		id: spec.ID, kind: spec.Kind, name: spec.Name, members: slices.Clone(spec.Members), botIn: !spec.WithoutBot,
-		byTS: map[string]*message{}, statuses: map[string]Status{},
+		byTS: map[string]*message{}, statuses: map[string]Status{}, sessions: map[string]string{},
 	}
 	if c.name == "" && c.kind != DM {
 		c.name = strings.ToLower(c.id)
