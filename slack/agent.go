@@ -1,25 +1,39 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"time"
 
+	"github.com/slack-go/slack"
+
 	"oneclaw/bridge/chats"
+	"oneclaw/slack/surface"
 )
 
-// sessionStopped is the event of Slack's own button to stop
-// (docs.slack.dev/reference/events/agent_session_stopped).
-const sessionStopped = "agent_session_stopped"
+// Events of the surface of an app (docs.slack.dev/reference/events/<name>): Slack's own button
+// to stop, and that somebody opens the app, or a thread with it where it is an assistant.
+const (
+	sessionStopped = "agent_session_stopped"
+	homeOpened     = "app_home_opened"
+	threadStarted  = "assistant_thread_started"
+)
 
-// agentEvent is something that a person did with the surface of an app that is an agent.
+// agentEvent is something that a person did with the surface of the app.
 type agentEvent struct {
 	Type     string `json:"type"`
 	Channel  string `json:"channel"`
 	ThreadTS string `json:"thread_ts"`
 	User     string `json:"user"`
 	EventTS  string `json:"event_ts"`
+	Tab      string `json:"tab"`
+	Thread   struct {
+		User    string `json:"user_id"`
+		Channel string `json:"channel_id"`
+		TS      string `json:"thread_ts"`
+	} `json:"assistant_thread"`
 
 	shared bool // with other workspaces
 }
@@ -29,7 +43,8 @@ func (s self) decodeAgent(o outer) (intake, error) {
 	if err := json.Unmarshal(o.Event, &e); err != nil {
 		return intake{}, fmt.Errorf("decode event %s: %w", o.EventID, err)
 	}
-	if e.Channel == "" || e.ThreadTS == "" || e.User == "" || !safeID.MatchString(e.EventTS) {
+	e.User, e.Channel, e.ThreadTS = cmp.Or(e.User, e.Thread.User), cmp.Or(e.Channel, e.Thread.Channel), cmp.Or(e.ThreadTS, e.Thread.TS)
+	if e.Channel == "" || e.User == "" || e.Type == sessionStopped && (e.ThreadTS == "" || !safeID.MatchString(e.EventTS)) {
 		return intake{}, nil
 	}
 	e.shared = o.Shared || !s.isOurs(o.TeamID)
@@ -43,14 +58,14 @@ func (r *receiver) convertAgent(ctx context.Context, e *agentEvent) *chats.Messa
 		return nil
 	}
 	chat := chats.Chat{Platform: Name, ID: e.Channel, Thread: e.ThreadTS}
-	r.running.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTimeout)
-		defer cancel()
-		if err := r.surface.Stopped(ctx, e.Channel, e.ThreadTS); err != nil {
-			r.log.Warn("slack may show that the bot is at work, and it is not", "chat", chat.String(), "err", err)
-		}
-	})
 	user := r.self.userID(e.User, "", e.shared)
+	if e.Type != sessionStopped {
+		r.welcome(ctx, e, chats.Message{Chat: chat.Whole(), Kind: chats.KindText, User: user, Direct: direct})
+		return nil
+	}
+	r.surface.Aside(ctx, "slack may show that the bot is at work, and it is not", func(ctx context.Context) error {
+		return r.surface.Stopped(ctx, e.Channel, e.ThreadTS)
+	})
 	known, _ := r.recall(ctx, chat)
 	if direct {
 		known.opener = user
@@ -63,4 +78,26 @@ func (r *receiver) convertAgent(ctx context.Context, e *agentEvent) *chats.Messa
 		Chat: chat, ID: "stop-" + e.EventTS, Kind: chats.KindText, User: user, UserName: r.names(ctx)(e.User),
 		Direct: direct, Opener: known.opener, Text: "/stop", Time: at,
 	}
+}
+
+// welcome shows who has opened the app what it can do for them.
+func (r *receiver) welcome(ctx context.Context, e *agentEvent, m chats.Message) {
+	host, ok := r.in.(chats.Host)
+	if !ok || !m.Direct {
+		return
+	}
+	at := surface.Opened{Home: e.Tab == "home", User: e.User, Channel: e.Channel, Thread: e.Thread.TS}
+	r.surface.Aside(ctx, "somebody who opened the app is not shown what it can do", func(ctx context.Context) error {
+		return r.surface.Greet(ctx, host, m, at)
+	})
+}
+
+// layOut lays a text in Markdown out in blocks.
+func (p *Platform) layOut(markdown string) (all []slack.Block) {
+	for _, part := range p.Render(markdown) {
+		if laid, err := blocks(part, part.Text == ""); err == nil {
+			all = append(all, laid...)
+		}
+	}
+	return all
 }

@@ -62,10 +62,11 @@ func (s self) decodeEvent(o outer) (intake, error) {
 	if err := json.Unmarshal(o.Event, &kind); err != nil {
 		return intake{}, fmt.Errorf("decode event %s: %w", o.EventID, err)
 	}
-	if kind.Type == sessionStopped {
+	switch kind.Type {
+	case sessionStopped, homeOpened, threadStarted:
 		return s.decodeAgent(o)
-	}
-	if kind.Type != "message" && kind.Type != "app_mention" {
+	case "message", "app_mention":
+	default:
 		return intake{}, nil
 	}
 	var e event

@@ -39,7 +39,8 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	}
 	p.log.Info("slack starts", "bot", me.name, "user", me.user, "team", me.team)
 	p.me.Store(&me)
-	p.surface.Agent(me.agentView)
+	p.surface.Work(me.agentView)
+	defer p.surface.Rest()
 	r := &receiver{Platform: p, in: in, self: me, lanes: newLanes()}
 	r.loadMarks(ctx)
 	ctx, cancel := context.WithCancel(ctx)

@@ -125,7 +125,8 @@ func New(cfg Config) (*Platform, error) {
 	p.previews = &previews{platform: p, room: pace.NewSpare(previewRate, previewBurst)}
 	p.surface = surface.New(surface.Config{
 		Call: p.api.call, Code: codeOf, Log: p.log,
-		Busy: func(method string) bool { return p.api.paces.Busy(request{method: method}.key()) },
+		Blocks: p.layOut,
+		Busy:   func(method string) bool { return p.api.paces.Busy(request{method: method}.key()) },
 	})
 	p.statuses = surface.NewStatuses()
 	p.reach = shared.NewReach(cfg.KV, &p.api.clock)

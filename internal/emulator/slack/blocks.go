@@ -42,14 +42,18 @@ func invalidBlocks(format string, args ...any) *apiError {
 	return refuse("invalid_blocks", "[ERROR] "+fmt.Sprintf(format, args...)) // its page
 }
 
-// checkBlocks refuses blocks over the limits. Kinds that it does not know pass.
-func checkBlocks(raw []byte) *apiError {
+// checkBlocks refuses blocks of a message over the limits.
+func checkBlocks(raw []byte) *apiError { return checkLimited(raw, maxBlocks) }
+
+// checkLimited refuses blocks over the limits, of which there is one on how many they are.
+// Kinds that it does not know pass.
+func checkLimited(raw []byte, most int) *apiError {
 	var blocks []block
 	if err := json.Unmarshal(raw, &blocks); err != nil {
 		return refuse("invalid_blocks_format") // its page
 	}
-	if len(blocks) > maxBlocks {
-		return invalidBlocks("no more than %d items allowed [json-pointer:/blocks]", maxBlocks)
+	if len(blocks) > most {
+		return invalidBlocks("no more than %d items allowed [json-pointer:/blocks]", most)
 	}
 	markdown, ids := 0, map[string]bool{}
 	for i, b := range blocks {
@@ -77,6 +81,8 @@ func (b block) check(i int) *apiError {
 		return invalidBlocks("missing required field: type [json-pointer:/blocks/%d]", i)
 	case "section":
 		return checkSection(b, i)
+	case "header":
+		return checkHeader(b, i)
 	case "actions":
 		return checkActions(b, i)
 	case "markdown":
@@ -109,6 +115,15 @@ func checkSection(b block, i int) *apiError {
 		return invalidBlocks("must be more than 0 characters [json-pointer:/blocks/%d/text/text]", i)
 	case n > maxSection:
 		return invalidBlocks("must be less than %d characters [json-pointer:/blocks/%d/text/text]", maxSection+1, i)
+	}
+	return nil
+}
+
+// checkHeader refuses a header (docs.slack.dev/reference/block-kit/blocks/header-block).
+func checkHeader(b block, i int) *apiError {
+	var t textObject
+	if json.Unmarshal(b.Text, &t) != nil || t.Type != "plain_text" || length(t.Text) == 0 || length(t.Text) > maxHeader {
+		return invalidBlocks("want a plain_text of 1 to %d characters [json-pointer:/blocks/%d/text]", maxHeader, i)
 	}
 	return nil
 }

@@ -42,7 +42,10 @@ var messageEvents = map[string]string{Public: "message.channels", Private: "mess
 // appManifest is the part of a manifest that decides what the app can do.
 type appManifest struct {
 	Features struct {
-		Agent     *struct{}   `json:"agent_view"`
+		Agent *struct{} `json:"agent_view"`
+		Home  struct {
+			Enabled bool `json:"home_tab_enabled"`
+		} `json:"app_home"`
 		Assistant *struct{}   `json:"assistant_view"`
 		Bot       *struct{}   `json:"bot_user"`
 		Commands  []addressed `json:"slash_commands"`
@@ -146,7 +149,7 @@ func (s *Server) Install(manifest []byte) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.scopes = slices.Clone(m.OAuth.Scopes.Bot)
+	s.scopes, s.homeless = slices.Clone(m.OAuth.Scopes.Bot), !m.Features.Home.Enabled
 	s.events = append([]string{}, m.Settings.Events.List...)
 	return nil
 }

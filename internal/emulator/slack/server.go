@@ -45,6 +45,7 @@ const (
 	maxText      = 40_000
 	maxMarkdown  = 12_000
 	maxSection   = 3_000
+	maxHeader    = 150
 	maxBlocks    = 50
 	maxElements  = 25 // of an actions block
 	maxLabel     = 75 // of a button

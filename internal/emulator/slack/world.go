@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,12 +43,14 @@ type world struct {
 	files     fileStore
 	responses map[string]*response
 	answers   int
+	homes     map[string]json.RawMessage // views, by user
+	homeless  bool                       // the app has no Home tab
 }
 
 func newWorld() world {
 	return world{
 		users: map[string]*User{}, channels: map[string]*channel{},
-		files: newFileStore(), responses: map[string]*response{},
+		files: newFileStore(), responses: map[string]*response{}, homes: map[string]json.RawMessage{},
 	}
 }
 
@@ -63,6 +66,8 @@ type channel struct {
 	byTS     map[string]*message
 	statuses map[string]Status // by thread
 	sessions map[string]string // their status, by thread
+	titles   map[string]string // by thread
+	prompts  []Prompt
 	history  []Status
 	answers  int
 }
@@ -201,7 +206,7 @@ func (s *Server) makeChannel(spec ChannelSpec) *channel {
 	}
 	c := &channel{
 		id: spec.ID, kind: spec.Kind, name: spec.Name, members: slices.Clone(spec.Members), botIn: !spec.WithoutBot,
-		byTS: map[string]*message{}, statuses: map[string]Status{}, sessions: map[string]string{},
+		byTS: map[string]*message{}, statuses: map[string]Status{}, sessions: map[string]string{}, titles: map[string]string{},
 	}
 	if c.name == "" && c.kind != DM {
 		c.name = strings.ToLower(c.id)
