@@ -157,6 +157,9 @@ func (r *receiver) accept(ctx context.Context, in intake) (reply string, err err
 		msg, reply = r.convertCommand(ctx, in.command)
 	case in.press != nil:
 		msg = r.convertPress(ctx, in.press)
+	case in.said != nil && r.works(in.said.Channel, isDirectID(in.said.Channel)):
+		said := chats.Judged(chats.Chat{Platform: Name, ID: in.said.Channel}, in.said.TS, r.self.userID(in.said.User, "", in.said.Shared), in.said.Says, stamp(in.said.At))
+		msg = &said
 	}
 	if err != nil || msg == nil {
 		return reply, err
