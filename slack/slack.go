@@ -75,6 +75,7 @@ var (
 	_ chats.Editor         = (*Platform)(nil)
 	_ chats.Previewer      = (*Platform)(nil)
 	_ chats.Typer          = (*Platform)(nil)
+	_ chats.Signer         = (*Platform)(nil)
 	_ chats.Fetcher        = (*Platform)(nil)
 	_ chats.Archive        = (*Platform)(nil)
 	_ chats.Namer          = (*Platform)(nil)
