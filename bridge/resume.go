@@ -30,6 +30,10 @@ func (b *Bridge) takeOver(ctx context.Context, in owners.Chats, mark func(chats.
 	if err != nil {
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
+	sweep, err := b.signs.Load(ctx, in, open)
+	if err != nil {
+		return nil, fmt.Errorf("take chats over: %w", err)
+	}
 	offered := make(map[chats.Chat]bool)
 	open = slices.DeleteFunc(open, func(j *jobs.Job) bool {
 		offered[j.Origin()] = offered[j.Origin()] || j.Offer
@@ -53,6 +57,7 @@ func (b *Bridge) takeOver(ctx context.Context, in owners.Chats, mark func(chats.
 	}
 	return func() {
 		b.goOn(open)
+		sweep()
 		for chat := range offered {
 			b.intake.see(chat)
 		}

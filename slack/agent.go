@@ -92,12 +92,14 @@ func (r *receiver) welcome(ctx context.Context, e *agentEvent, m chats.Message) 
 	})
 }
 
-// layOut lays a text in Markdown out in blocks.
-func (p *Platform) layOut(markdown string) (all []slack.Block) {
-	for _, part := range p.Render(markdown) {
-		if laid, err := blocks(part, part.Text == ""); err == nil {
-			all = append(all, laid...)
+// layOut returns what lays a text in Markdown out in blocks.
+func layOut(render func(string) []chats.Part) func(string) []slack.Block {
+	return func(markdown string) (all []slack.Block) {
+		for _, part := range render(markdown) {
+			if laid, err := blocks(part, part.Text == ""); err == nil {
+				all = append(all, laid...)
+			}
 		}
+		return all
 	}
-	return all
 }

@@ -47,6 +47,8 @@ var broken = map[string]string{
 	"im:read":           "direct messages that come while the bot is away stay unanswered",
 	"mpim:history":      "messages of group chats are not heard",
 	"mpim:read":         "messages of group chats that come while the bot is away stay unanswered",
+	"reactions:read":    "👍 and 👎 on answers are not seen",
+	"reactions:write":   "messages that wait bear no 👀",
 	"users:read":        "people have no names, and nobody counts as an administrator",
 }
 

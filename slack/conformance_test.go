@@ -187,6 +187,18 @@ func (w *town) Speak(in platformtest.Place, by string, sound []byte) {
 	w.tell(in, by, "", emulator.SayOptions{Files: []emulator.Attachment{{Name: "audio_message.m4a", MIME: "audio/mp4", Data: sound, Clip: 3}}})
 }
 
+// React implements [platformtest.Reactor].
+func (w *town) React(in platformtest.Place, by, message string, good, back bool) {
+	w.t.Helper()
+	name := "thumbsdown"
+	if good {
+		name = "+1::skin-tone-3"
+	}
+	if _, err := w.Server.React(w.at(in).ID, message, by, name, back); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // Photograph implements [platformtest.Photographer].
 func (w *town) Photograph(in platformtest.Place, by, text string, picture []byte) {
 	w.t.Helper()
@@ -337,6 +349,9 @@ func (w *town) view(st emulator.State) platformtest.View {
 			})
 		}
 		for _, m := range st.Messages(channel) {
+			if slices.Contains(m.Reactions, eyes) {
+				v.Signed = append(v.Signed, m.TS)
+			}
 			if _, stands := st.Status(channel, m.TS); (stands || st.Session(channel, m.TS) == "processing") && !slices.Contains(v.Working, place(channel, m.TS)) {
 				v.Working = append(v.Working, place(channel, m.TS))
 			}

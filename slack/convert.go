@@ -11,6 +11,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/slack/quoted"
+	"oneclaw/slack/reactions"
 	"oneclaw/slack/shared"
 )
 
@@ -27,6 +28,7 @@ type intake struct {
 	command *command
 	press   *interaction
 	agent   *agentEvent
+	said    *reactions.Reaction
 }
 
 // decode reads a payload. It returns an empty intake for what does not concern the
@@ -62,11 +64,16 @@ func (s self) decodeEvent(o outer) (intake, error) {
 	if err := json.Unmarshal(o.Event, &kind); err != nil {
 		return intake{}, fmt.Errorf("decode event %s: %w", o.EventID, err)
 	}
-	switch kind.Type {
-	case sessionStopped, homeOpened, threadStarted:
+	switch {
+	case kind.Type == sessionStopped, kind.Type == homeOpened, kind.Type == threadStarted:
 		return s.decodeAgent(o)
-	case "message", "app_mention":
-	default:
+	case reactions.Is(kind.Type):
+		said, err := reactions.Decode(o.Event, s.user)
+		if said != nil {
+			said.Shared = o.Shared || !s.isOurs(o.TeamID)
+		}
+		return intake{said: said}, err
+	case kind.Type != "message" && kind.Type != "app_mention":
 		return intake{}, nil
 	}
 	var e event
@@ -94,6 +101,8 @@ func (in intake) lane() string {
 		return in.press.Channel.ID + "/" + in.press.Container.MessageTS
 	case in.agent != nil:
 		return in.agent.Channel + "/" + in.agent.ThreadTS
+	case in.said != nil:
+		return in.said.Channel + "/" + in.said.TS
 	case in.event == nil:
 		return ""
 	}

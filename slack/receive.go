@@ -161,6 +161,9 @@ func (r *receiver) accept(ctx context.Context, in intake) (reply string, err err
 		msg = r.convertPress(ctx, in.press)
 	case in.agent != nil:
 		msg = r.convertAgent(ctx, in.agent)
+	case in.said != nil && r.works(in.said.Channel, isDirectID(in.said.Channel)):
+		said := chats.Judged(chats.Chat{Platform: Name, ID: in.said.Channel}, in.said.TS, r.self.userID(in.said.User, "", in.said.Shared), in.said.Says, stamp(in.said.At))
+		msg = &said
 	}
 	if err != nil || msg == nil {
 		return reply, err

@@ -77,6 +77,7 @@ var (
 	_ chats.Editor         = (*Platform)(nil)
 	_ chats.Previewer      = (*Platform)(nil)
 	_ chats.Typer          = (*Platform)(nil)
+	_ chats.Signer         = (*Platform)(nil)
 	_ chats.Fetcher        = (*Platform)(nil)
 	_ chats.Archive        = (*Platform)(nil)
 	_ chats.Namer          = (*Platform)(nil)
@@ -125,7 +126,7 @@ func New(cfg Config) (*Platform, error) {
 	p.previews = &previews{platform: p, room: pace.NewSpare(previewRate, previewBurst)}
 	p.surface = surface.New(surface.Config{
 		Call: p.api.call, Code: codeOf, Log: p.log,
-		Blocks: p.layOut,
+		Blocks: layOut(p.Render),
 		Busy:   func(method string) bool { return p.api.paces.Busy(request{method: method}.key()) },
 	})
 	p.statuses = surface.NewStatuses()

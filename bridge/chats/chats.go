@@ -60,6 +60,9 @@ const (
 	// KindHeard is a message, or its new text, that is not for the bot, in a chat where a
 	// [Listener] wants it all the same. It is answered by nobody.
 	KindHeard Kind = "heard"
+	// KindOpinion is what somebody thinks of a message of the bot; see [Judged]. It is
+	// answered by nobody.
+	KindOpinion Kind = "opinion"
 )
 
 // Message is what a platform delivers: something that a person did, for the bot.

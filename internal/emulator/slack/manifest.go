@@ -33,6 +33,8 @@ var eventScopes = map[string]string{
 	"message.groups":                   "groups:history",
 	"message.im":                       "im:history",
 	"message.mpim":                     "mpim:history",
+	reactionAdded:                      "reactions:read",
+	reactionRemoved:                    "reactions:read",
 }
 
 // messageEvents are the events of messages, by the kind of channel

@@ -92,6 +92,7 @@ type message struct {
 	edits     []Edit
 	deleted   bool
 	react     []string
+	theirs    []reaction // of people
 	cut       int
 	unfurled  bool
 	attached  []any // messages that it shares or links to
