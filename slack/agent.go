@@ -92,6 +92,33 @@ func (r *receiver) welcome(ctx context.Context, e *agentEvent, m chats.Message) 
 	})
 }
 
+// judged is what somebody says of an answer with the buttons under it.
+func judged(ctx context.Context, r *receiver, p *interaction, user string) *chats.Message {
+	says, ok := surface.Says(p.Actions[0].Value)
+	if !ok || p.Container.Ephemeral {
+		return nil
+	}
+	m := chats.Judged(chats.Chat{Platform: Name, ID: p.Channel.ID}, p.Container.MessageTS, user, says, stamp(p.Actions[0].TS))
+	thanks := chats.Message{Chat: p.chat(), User: user}
+	r.surface.Aside(ctx, "nobody is thanked for an opinion", func(ctx context.Context) error {
+		return r.AnswerPress(ctx, thanks, surface.Thanks)
+	})
+	return &m
+}
+
+// lay lays a part out where that is needed: for buttons, or for those with which people judge
+// an answer.
+func lay(s *surface.Surface, part chats.Part, plain, needed bool) (laid []slack.Block, judged bool, err error) {
+	judged = part.Judge && len(part.Buttons) == 0 && s.Judges(text(part, plain), maxSection)
+	if !needed && !judged {
+		return nil, false, nil
+	}
+	if laid, err = blocks(part, plain); err == nil && judged {
+		laid = append(laid, surface.Judging())
+	}
+	return laid, judged, err
+}
+
 // layOut returns what lays a text in Markdown out in blocks.
 func layOut(render func(string) []chats.Part) func(string) []slack.Block {
 	return func(markdown string) (all []slack.Block) {

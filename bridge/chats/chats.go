@@ -186,6 +186,9 @@ type Part struct {
 	Repeat bool `json:"repeat,omitempty"`
 	// Note is a line that stands under the text: plain, at most 80 characters.
 	Note string `json:"note,omitempty"`
+	// Judge asks the platform to show buttons with which people say what they think of the
+	// answer that ends here, where it has some of its own: they come back as [Judged].
+	Judge bool `json:"judge,omitempty"`
 	// Buttons stand under the text, in rows. Only platforms that are an [Editor] show
 	// them; they are given to no other.
 	Buttons [][]Button `json:"buttons,omitempty"`

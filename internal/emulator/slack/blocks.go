@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -81,6 +82,8 @@ func (b block) check(i int) *apiError {
 		return invalidBlocks("missing required field: type [json-pointer:/blocks/%d]", i)
 	case "section":
 		return checkSection(b, i)
+	case "context_actions":
+		return checkContextActions(b, i)
 	case "header":
 		return checkHeader(b, i)
 	case "actions":
@@ -117,6 +120,34 @@ func checkSection(b block, i int) *apiError {
 		return invalidBlocks("must be less than %d characters [json-pointer:/blocks/%d/text/text]", maxSection+1, i)
 	}
 	return nil
+}
+
+// checkContextActions refuses buttons to judge
+// (docs.slack.dev/reference/block-kit/blocks/context-actions-block and its elements).
+func checkContextActions(b block, i int) *apiError {
+	if n := len(b.Elements); n == 0 || n > maxContextActions {
+		return invalidBlocks("want 1 to %d items [json-pointer:/blocks/%d/elements]", maxContextActions, i)
+	}
+	for j, raw := range b.Elements {
+		var e struct {
+			Type     string   `json:"type"`
+			Positive *element `json:"positive_button"`
+			Negative *element `json:"negative_button"`
+		}
+		if json.Unmarshal(raw, &e) != nil || e.Type != "feedback_buttons" && e.Type != "icon_button" {
+			return invalidBlocks("unsupported type [json-pointer:/blocks/%d/elements/%d]", i, j)
+		}
+		if e.Type == "feedback_buttons" && (e.Positive == nil || e.Negative == nil || e.Positive.wrong()+e.Negative.wrong() != "") {
+			return invalidBlocks("want two buttons with a text and a value [json-pointer:/blocks/%d/elements/%d]", i, j)
+		}
+	}
+	return nil
+}
+
+// judged says whether blocks have buttons to judge.
+func judged(raw []byte) bool {
+	var blocks []block
+	return json.Unmarshal(raw, &blocks) == nil && slices.ContainsFunc(blocks, func(b block) bool { return b.Type == "context_actions" })
 }
 
 // checkHeader refuses a header (docs.slack.dev/reference/block-kit/blocks/header-block).
@@ -190,6 +221,8 @@ func shown(text string, raw []byte) (seen string, rows [][]Button, called []stri
 	for _, b := range blocks {
 		var t textObject
 		switch {
+		case b.Type == "context_actions":
+			continue
 		case b.Type == "actions":
 			rows = append(rows, buttons(b))
 			continue

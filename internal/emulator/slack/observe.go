@@ -33,6 +33,8 @@ type Message struct {
 	Edits     []Edit   `json:"edits,omitempty"`
 	Reactions []string `json:"reactions,omitempty"`
 	Deleted   bool     `json:"deleted,omitempty"`
+	// Judged is true where it has buttons with which people judge it.
+	Judged bool `json:"judged,omitempty"`
 	// Streams is true while it grows, with the tasks that it shows and the service's own
 	// button to stop.
 	Streams bool   `json:"streams,omitempty"`
@@ -107,6 +109,7 @@ func (s *Server) observed(c *channel, m *message) Message {
 			o.Calls = append(o.Calls, loosely.FindAllString(m.text, -1)...)
 		}
 	}
+	o.Judged = judged(m.blocks)
 	if o.Streams = s.streams(m); m.stream != nil {
 		o.Tasks = slices.Clone(m.stream.tasks)
 	}
