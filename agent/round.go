@@ -154,7 +154,7 @@ func (r *run) request(ctx context.Context, req Request) (Reply, error) {
 		}
 		r.observe(Event{Request: &RequestEvent{
 			Model: ProfileOf(r.model).Name, Routing: r.round.Mode(), Tools: names, Groups: r.turn.Set.Loaded(), ToolTokens: r.round.Tokens(),
-			AllTokens: req.AllTokens,
+			AllTokens: req.AllTokens, Messages: req.Messages,
 		}})
 		onDelta = func(d Delta) { r.observe(Event{Delta: &d}) }
 	}

@@ -106,6 +106,9 @@ type RequestEvent struct {
 	// the registry would.
 	ToolTokens int
 	AllTokens  int
+	// Messages are those of the request, the oldest first. They are read while the observer
+	// is told, and never changed.
+	Messages []Message
 }
 
 // ReplyEvent is a reply of the model.

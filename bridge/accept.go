@@ -110,6 +110,8 @@ func (in *intake) admit(ctx context.Context, j *jobs.Job) error {
 	switch {
 	case m.Kind == chats.KindHeard:
 		return in.observer.Keep(ctx, m)
+	case m.Kind == chats.KindOpinion:
+		return in.judged(ctx, m)
 	case j.Offer:
 		return in.offer(ctx, j)
 	case m.Kind == chats.KindEdit:

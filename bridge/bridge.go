@@ -22,6 +22,7 @@ import (
 	"oneclaw/bridge/panel"
 	"oneclaw/bridge/people"
 	"oneclaw/bridge/previews"
+	"oneclaw/bridge/signs"
 	"oneclaw/bridge/turns"
 	"oneclaw/internal/cache"
 	"oneclaw/internal/named"
@@ -56,6 +57,7 @@ type rooms struct {
 	people    *people.Desk
 	gate      *approval.Gate
 	observer  *observing.Observer
+	signs     *signs.Signs
 	turns     *turns.Runner
 	previews  *previews.Desk
 	panel     panel.Panel
@@ -105,12 +107,11 @@ func (b *Bridge) furnish() {
 		taking: make(map[chats.Chat]bool), places: make(chan struct{}, acceptWrites),
 	}
 	b.stops, b.carrier, b.keeper, b.mover = &stops{r}, &carrier{r}, &keeper{rooms: r}, &mover{r}
-	b.asides = jobs.Asides{KV: cfg.Store, Log: b.log, Now: cfg.Now}
-	b.commands = &commands{platforms: b.platforms}
+	b.asides, b.commands = jobs.Asides{KV: cfg.Store, Log: b.log, Now: cfg.Now}, &commands{platforms: b.platforms}
 	b.kinds = &kinds{commands: b.commands}
 	b.owners = owners.New(owners.Config{
 		Sharing: cfg.Sharing, Store: cfg.Store, Leases: b.singles(), Home: func(chat chats.Chat) chats.Chat { return b.lanes.Home(chat) },
-		Take: b.takeOver, Lost: func(in owners.Chats) { b.lanes.Drop(in) }, Busy: func(in owners.Chats) bool { return b.lanes.Runs(in) }, Logger: b.log,
+		Take: b.takeOver, Lost: func(in owners.Chats) { b.lanes.Drop(in); b.signs.Drop(in) }, Busy: func(in owners.Chats) bool { return b.lanes.Runs(in) }, Logger: b.log,
 	})
 	b.jobs.Mark = b.owners.Mark
 	b.observer = observing.New(observing.Config{Store: cfg.Store, Log: b.log, Now: cfg.Now})
@@ -119,11 +120,12 @@ func (b *Bridge) furnish() {
 	if cfg.Sharing.On {
 		run = b.carrier.carryShared
 	}
-	b.lanes = lanes.New(lanes.Config{Place: b.kinds.place, Run: run, Holds: b.carrier.holds, MaxTurns: cfg.Limits.MaxTurns})
+	b.lanes = lanes.New(lanes.Config{Place: b.kinds.place, Run: run, Holds: b.carrier.holds, Waits: b.waits(), MaxTurns: cfg.Limits.MaxTurns})
 	b.sender = delivery.New(delivery.Config{
 		Shared: shared, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir,
 		MaxParts: cfg.Limits.MaxParts, MaxSends: cfg.Limits.MaxTurns, Home: b.lanes.Forward, Moves: &b.lanes.Moves,
 	})
+	b.signs = b.newSigns(shared)
 	handlers := make(map[string]cards.Handler)
 	b.desk = cards.New(cards.Config{
 		Shared: shared, Store: b.store, Handlers: handlers, Jobs: deskJobs{r}, Sender: b.sender, RedactCards: cfg.RedactCards,

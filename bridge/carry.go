@@ -264,7 +264,9 @@ func (c *carrier) settle(j *jobs.Job, state jobs.State) error {
 		c.log.Error("job cannot be closed, trying again", "job", j.Key(), "err", err)
 		return err
 	}
-	c.lanes.Done(j.Key())
+	if c.lanes.Done(j.Key()); c.signs.Any.Load() {
+		c.signs.End(j)
+	}
 	return nil
 }
 

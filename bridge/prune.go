@@ -25,6 +25,8 @@ import (
 //	              store; a day
 //	observe/      one record for each group in which the bot listens
 //	heard/        what it heard there: observing.Kept messages of each place, for observing.Age
+//	sign/         one record for each message that may bear the sign that it was seen; it goes
+//	              with the sign, when the message is answered
 //	moved/        one record for each chat that goes on under another id
 //	aside/        what was set aside, for AsideAge
 //	session/      one record for each chat that was cleared or stopped

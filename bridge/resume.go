@@ -29,6 +29,10 @@ func (b *Bridge) takeOver(ctx context.Context, in owners.Chats, mark func(chats.
 	if err != nil {
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
+	sweep, err := b.signs.Load(ctx, in, open)
+	if err != nil {
+		return nil, fmt.Errorf("take chats over: %w", err)
+	}
 	aside := make(map[string]bool) // what this process is about to close is not taken from it
 	for _, j := range open {
 		aside[j.Key()] = j.Offer || b.lanes.Has(j.Key())
@@ -56,6 +60,7 @@ func (b *Bridge) takeOver(ctx context.Context, in owners.Chats, mark func(chats.
 	}
 	return func() {
 		b.goOn(slices.DeleteFunc(taken, func(j *jobs.Job) bool { return !now[j.Key()] }))
+		sweep()
 		for chat, is := range behind {
 			if is {
 				b.intake.see(chat)

@@ -268,6 +268,7 @@ func (r *receiver) give(ctx context.Context, msg *chats.Message) error {
 		r.health.accepted(err)
 	}
 	if err == nil {
+		r.surface.Begun(ctx, *msg)
 		r.reach.Touch(msg.Chat)
 	}
 	return err

@@ -98,6 +98,14 @@ func refused(err error, codes ...string) bool {
 	return errors.As(err, &ce) && slices.Contains(codes, ce.code)
 }
 
+// codeOf is Slack's word for the refusal of a call; empty where it was none.
+func codeOf(err error) string {
+	if ce, ok := errors.AsType[*callError](err); ok {
+		return ce.code
+	}
+	return ""
+}
+
 // wrongToken reports whether Slack does not take the token any more.
 func wrongToken(err error) bool {
 	return refused(err, "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "not_allowed_token_type")

@@ -34,7 +34,7 @@ const agentScope = "assistant:write"
 // broken says what does not work without a scope.
 var broken = map[string]string{
 	"app_mentions:read": "mentions in channels are not heard",
-	agentScope:          "direct messages are no threads, and show no sign of work",
+	agentScope:          "direct messages are no threads, do not stream and show no sign of work",
 	"channels:history":  "what is said in public channels is not heard",
 	"channels:read":     "what is said in public channels while the bot is away stays unanswered",
 	"chat:write":        "nothing is answered",
@@ -47,6 +47,8 @@ var broken = map[string]string{
 	"im:read":           "direct messages that come while the bot is away stay unanswered",
 	"mpim:history":      "messages of group chats are not heard",
 	"mpim:read":         "messages of group chats that come while the bot is away stay unanswered",
+	"reactions:read":    "👍 and 👎 on answers are not seen",
+	"reactions:write":   "messages that wait bear no 👀",
 	"users:read":        "people have no names, and nobody counts as an administrator",
 }
 

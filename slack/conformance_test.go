@@ -187,6 +187,18 @@ func (w *town) Speak(in platformtest.Place, by string, sound []byte) {
 	w.tell(in, by, "", emulator.SayOptions{Files: []emulator.Attachment{{Name: "audio_message.m4a", MIME: "audio/mp4", Data: sound, Clip: 3}}})
 }
 
+// React implements [platformtest.Reactor].
+func (w *town) React(in platformtest.Place, by, message string, good, back bool) {
+	w.t.Helper()
+	name := "thumbsdown"
+	if good {
+		name = "+1::skin-tone-3"
+	}
+	if _, err := w.Server.React(w.at(in).ID, message, by, name, back); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // Photograph implements [platformtest.Photographer].
 func (w *town) Photograph(in platformtest.Place, by, text string, picture []byte) {
 	w.t.Helper()
@@ -265,6 +277,15 @@ func (w *town) Press(in platformtest.Place, by, message, data string) {
 	}
 }
 
+// Stop implements [platformtest.Stopper].
+func (w *town) Stop(in platformtest.Place, by, message string) {
+	w.t.Helper()
+	channel := w.at(in).ID
+	if _, err := w.StopSession(channel, w.message(channel, message).Thread, by); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func buttonsOf(m emulator.Message) (rows [][]chats.Button) {
 	for _, row := range m.Buttons {
 		var shown []chats.Button
@@ -316,7 +337,7 @@ func (w *town) Await(ctx context.Context, enough func(platformtest.View) bool) e
 }
 
 func (w *town) view(st emulator.State) platformtest.View {
-	v := platformtest.View{Sends: st.Calls("chat.postMessage")}
+	v := platformtest.View{Sends: st.Calls("chat.postMessage") + st.Calls("chat.startStream")}
 	for _, channel := range st.Channels() {
 		for _, m := range st.Answers(channel) {
 			if m.Ephemeral != "" {
@@ -324,11 +345,14 @@ func (w *town) view(st emulator.State) platformtest.View {
 				continue
 			}
 			v.Messages = append(v.Messages, platformtest.Shown{
-				Place: w.placeOf(m), Text: unescape(m.Shown), Length: len(utf16.Encode([]rune(m.Shown))), ID: m.TS, Buttons: buttonsOf(m),
+				Place: w.placeOf(m), Text: unescape(m.Shown), Length: len(utf16.Encode([]rune(m.Shown))), ID: m.TS, Buttons: buttonsOf(m), Streams: m.Streams,
 			})
 		}
 		for _, m := range st.Messages(channel) {
-			if _, stands := st.Status(channel, m.TS); stands && !slices.Contains(v.Working, place(channel, m.TS)) {
+			if slices.Contains(m.Reactions, eyes) {
+				v.Signed = append(v.Signed, m.TS)
+			}
+			if _, stands := st.Status(channel, m.TS); (stands || st.Session(channel, m.TS) == "processing") && !slices.Contains(v.Working, place(channel, m.TS)) {
 				v.Working = append(v.Working, place(channel, m.TS))
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/slack/quoted"
+	"oneclaw/slack/reactions"
 	"oneclaw/slack/shared"
 )
 
@@ -26,6 +27,8 @@ type intake struct {
 	event   *event
 	command *command
 	press   *interaction
+	agent   *agentEvent
+	said    *reactions.Reaction
 }
 
 // decode reads a payload. It returns an empty intake for what does not concern the
@@ -61,7 +64,16 @@ func (s self) decodeEvent(o outer) (intake, error) {
 	if err := json.Unmarshal(o.Event, &kind); err != nil {
 		return intake{}, fmt.Errorf("decode event %s: %w", o.EventID, err)
 	}
-	if kind.Type != "message" && kind.Type != "app_mention" {
+	switch {
+	case kind.Type == sessionStopped, kind.Type == homeOpened, kind.Type == threadStarted:
+		return s.decodeAgent(o)
+	case reactions.Is(kind.Type):
+		said, err := reactions.Decode(o.Event, s.user)
+		if said != nil {
+			said.Shared = o.Shared || !s.isOurs(o.TeamID)
+		}
+		return intake{said: said}, err
+	case kind.Type != "message" && kind.Type != "app_mention":
 		return intake{}, nil
 	}
 	var e event
@@ -87,6 +99,10 @@ func (in intake) lane() string {
 		return in.command.ChannelID
 	case in.press != nil:
 		return in.press.Channel.ID + "/" + in.press.Container.MessageTS
+	case in.agent != nil:
+		return in.agent.Channel + "/" + in.agent.ThreadTS
+	case in.said != nil:
+		return in.said.Channel + "/" + in.said.TS
 	case in.event == nil:
 		return ""
 	}

@@ -62,7 +62,7 @@ func TestLiveA01NoScopeWithoutACall(t *testing.T) {
 		more, _ := emulator.MethodScopes(name)
 		needs = append(needs, more...)
 	}
-	for _, event := range []string{"app_context_changed", "app_home_opened", "app_mention", "message.channels", "message.groups", "message.im", "message.mpim"} {
+	for _, event := range []string{"app_context_changed", "app_home_opened", "app_mention", "message.channels", "message.groups", "message.im", "message.mpim", "reaction_added", "reaction_removed"} {
 		if scope, known := emulator.EventScope(event); scope != "" || !known {
 			needs = append(needs, []string{scope})
 		}

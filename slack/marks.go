@@ -30,7 +30,7 @@ func (r *receiver) loadMarks(ctx context.Context) {
 		// A process that was killed has cleared nothing. Where there are others, it may be
 		// theirs; Slack drops it soon.
 		if !r.several() && r.api.clock.Now().Sub(at) < statusAge {
-			r.statuses.remember(chat)
+			r.statuses.Remember(chat)
 		}
 	}
 	if len(r.reach.Debts()) > 0 {

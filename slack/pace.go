@@ -13,9 +13,9 @@ func gapOf(method string) time.Duration {
 	switch method {
 	case postMessage:
 		return time.Second
-	case "users.info", "chat.postEphemeral", "files.info", "files.getUploadURLExternal", "files.completeUploadExternal":
+	case "users.info", "chat.postEphemeral", "chat.appendStream", "files.info", "files.getUploadURLExternal", "files.completeUploadExternal":
 		return time.Minute / 100 // tier 4
-	case updateMessage, "conversations.history", "conversations.replies", "users.conversations":
+	case updateMessage, "conversations.history", "conversations.replies", "users.conversations", addReaction:
 		return time.Minute / 50 // tier 3
 	case setStatus:
 		return time.Minute / 600

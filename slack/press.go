@@ -13,6 +13,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/slack/shared"
+	"oneclaw/slack/surface"
 )
 
 // interaction is the press of a button, as far as it concerns the bot.
@@ -69,7 +70,7 @@ func (s self) decodePress(payload []byte) (intake, error) {
 	p.Container.MessageTS = cmp.Or(p.Container.MessageTS, p.Message.TS)
 	ours := s.isOurs(p.Team.ID) || s.isOurs(p.Enterprise.ID)
 	if !ours || p.User.ID == "" || p.Channel.ID == "" || p.Container.MessageTS == "" ||
-		len(p.Actions) == 0 || p.Actions[0].Type != "button" || p.id() == "" {
+		len(p.Actions) == 0 || p.Actions[0].Type != "button" && p.Actions[0].Type != surface.Feedback || p.id() == "" {
 		return intake{}, nil
 	}
 	return intake{press: &p}, nil
@@ -115,6 +116,9 @@ func (r *receiver) convertPress(ctx context.Context, p *interaction) *chats.Mess
 		return nil
 	}
 	user := r.self.userID(p.User.ID, p.User.TeamID, false)
+	if p.Actions[0].Type == surface.Feedback {
+		return judged(ctx, r, p, user)
+	}
 	if p.ResponseURL != "" {
 		in := shared.Invitation{ID: id, Address: p.ResponseURL}
 		if p.Container.Ephemeral {
@@ -160,19 +164,33 @@ func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part c
 
 func (p *Platform) update(ctx context.Context, to chats.Address, id string, part chats.Part, plain bool) error {
 	// No blocks take away those that stood there.
-	var laid []slack.Block
-	if plain || len(part.Buttons) > 0 {
-		var err error
-		if laid, err = blocks(part, plain); err != nil {
+	laid, judged, err := lay(p.surface, part, plain, plain || len(part.Buttons) > 0)
+	if err != nil {
+		return err
+	}
+	edit := func() error {
+		return p.api.call(ctx, updateMessage, func(ctx context.Context, api *slack.Client) error {
+			// Unlike other methods it looks for mentions in the text unless told not to.
+			_, _, _, err := api.UpdateMessageContext(ctx, to.Chat.ID, id,
+				slack.MsgOptionText(text(part, plain), false), slack.MsgOptionBlocks(laid...), slack.MsgOptionParse(false))
 			return err
+		})
+	}
+	open := p.surface.Open(id)
+	if !open {
+		err = edit()
+		open = refused(err, "streaming_state_conflict") // a former process has begun the stream
+	}
+	if open {
+		if err = p.surface.End(ctx, to.Chat.ID, id); err == nil {
+			err = edit()
 		}
 	}
-	return p.api.call(ctx, updateMessage, func(ctx context.Context, api *slack.Client) error {
-		// Unlike other methods it looks for mentions in the text unless told not to.
-		_, _, _, err := api.UpdateMessageContext(ctx, to.Chat.ID, id,
-			slack.MsgOptionText(text(part, plain), false), slack.MsgOptionBlocks(laid...), slack.MsgOptionParse(false))
-		return err
-	})
+	if judged && refused(err, "invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long") {
+		p.surface.NotJudged(err)
+		return p.update(ctx, to, id, part, plain)
+	}
+	return err
 }
 
 // formatRefused reports whether Slack may take the plain text instead.

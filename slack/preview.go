@@ -2,6 +2,7 @@ package slack
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"oneclaw/bridge/chats"
@@ -27,6 +28,9 @@ type previews struct {
 
 // Room implements [chats.Previewer]. While messages to the channel wait there is none.
 func (v *previews) Room(to chats.Address, id string) time.Duration {
+	if wait, streams := v.platform.surface.Room(to.Chat.ID, id); streams {
+		return wait
+	}
 	if v.platform.api.paces.Busy(request{method: postMessage, place: to.Chat.ID}.key(), request{method: updateMessage}.key()) {
 		return time.Second
 	}
@@ -42,17 +46,42 @@ func (v *previews) Begin(ctx context.Context, to chats.Address, show chats.Previ
 		return "", err
 	}
 	begun := time.Now()
-	ts, err := v.platform.post(ctx, to, show.Part, show.Part.Text == "")
+	ts, err := v.begin(ctx, to, show)
 	if err != nil {
-		return "", v.platform.sendError(to, err)
+		return "", err
 	}
-	v.platform.statuses.answered(to.Chat, begun)
+	v.platform.statuses.Answered(to.Chat, begun)
 	v.platform.join(ctx, to.Chat, "")
+	return ts, nil
+}
+
+// begin streams where that is to be had, and posts a message to be edited elsewhere.
+func (v *previews) begin(ctx context.Context, to chats.Address, show chats.Preview) (string, error) {
+	p := v.platform
+	if p.surface.Streams(to.Chat) {
+		ts, err := p.surface.Begin(ctx, to.Chat, show)
+		if err == nil {
+			return ts, nil
+		}
+		if failure := p.sendError(to, err); failure.Outcome == chats.Unknown || failure.Outage {
+			return "", failure
+		}
+	}
+	ts, err := p.post(ctx, to, show.Part, show.Part.Text == "")
+	if err != nil {
+		return "", p.sendError(to, err)
+	}
 	return ts, nil
 }
 
 // Update implements [chats.Previewer].
 func (v *previews) Update(ctx context.Context, to chats.Address, id string, show chats.Preview) error {
+	if streams, err := v.platform.surface.Append(ctx, to.Chat.ID, id, show); streams {
+		if err != nil {
+			return v.platform.sendError(to, err)
+		}
+		return nil
+	}
 	if err := v.platform.update(ctx, to, id, show.Part, show.Part.Text == ""); err != nil {
 		return v.platform.sendError(to, err)
 	}
@@ -61,5 +90,15 @@ func (v *previews) Update(ctx context.Context, to chats.Address, id string, show
 
 // Finish implements [chats.Previewer].
 func (v *previews) Finish(ctx context.Context, to chats.Address, id string, part chats.Part) error {
-	return v.platform.Edit(ctx, to, id, part)
+	err := v.platform.Edit(ctx, to, id, part)
+	failure, is := errors.AsType[*chats.SendError](err)
+	if !is || failure.Outcome != chats.Refused || !isDirectID(to.Chat.ID) || to.Chat.Thread == "" || refused(err, "message_not_found") {
+		return err
+	}
+	// What a former process has begun may still be a stream.
+	if ending := v.platform.surface.End(ctx, to.Chat.ID, id); ending != nil {
+		v.platform.log.Warn("a stream may not be ended", "chat", to.Chat.String(), "err", ending)
+	}
+	failure.Stands = v.platform.surface.Was(id)
+	return err
 }

@@ -39,6 +39,8 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	}
 	p.log.Info("slack starts", "bot", me.name, "user", me.user, "team", me.team)
 	p.me.Store(&me)
+	p.surface.Work(me.agentView)
+	defer p.surface.Rest()
 	r := &receiver{Platform: p, in: in, self: me, lanes: newLanes()}
 	r.loadMarks(ctx)
 	ctx, cancel := context.WithCancel(ctx)
@@ -157,6 +159,11 @@ func (r *receiver) accept(ctx context.Context, in intake) (reply string, err err
 		msg, reply = r.convertCommand(ctx, in.command)
 	case in.press != nil:
 		msg = r.convertPress(ctx, in.press)
+	case in.agent != nil:
+		msg = r.convertAgent(ctx, in.agent)
+	case in.said != nil && r.works(in.said.Channel, isDirectID(in.said.Channel)):
+		said := chats.Judged(chats.Chat{Platform: Name, ID: in.said.Channel}, in.said.TS, r.self.userID(in.said.User, "", in.said.Shared), in.said.Says, stamp(in.said.At))
+		msg = &said
 	}
 	if err != nil || msg == nil {
 		return reply, err

@@ -42,7 +42,7 @@ func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) 
 		ts, err := p.post(ctx, to, part, plain)
 		switch {
 		case err == nil:
-			p.statuses.answered(to.Chat, begun)
+			p.statuses.Answered(to.Chat, begun)
 			p.join(ctx, to.Chat, "")
 			return ts, nil
 		case !plain && part.Plain != "" && formatRefused(err):
@@ -74,24 +74,28 @@ func (p *Platform) post(ctx context.Context, to chats.Address, part chats.Part, 
 	if plain {
 		options = append(options, slack.MsgOptionDisableMarkdown())
 	}
-	if len(part.Buttons) > 0 {
-		laid, err := blocks(part, plain)
-		if err != nil {
-			return "", err
-		}
+	laid, judged, err := lay(p.surface, part, plain, len(part.Buttons) > 0)
+	if err != nil {
+		return "", err
+	}
+	if laid != nil {
 		options = append(options, slack.MsgOptionBlocks(laid...))
 	}
 	if to.Chat.Thread != "" {
 		options = append(options, slack.MsgOptionTS(to.Chat.Thread))
 	}
 	var ts string
-	err := p.api.do(ctx, request{method: postMessage, place: to.Chat.ID}, func(ctx context.Context, api *slack.Client) (err error) {
+	err = p.api.do(ctx, request{method: postMessage, place: to.Chat.ID}, func(ctx context.Context, api *slack.Client) (err error) {
 		_, ts, err = api.PostMessageContext(ctx, to.Chat.ID, options...)
 		if err == nil && ts == "" {
 			err = errors.New("the answer names no message")
 		}
 		return err
 	})
+	if judged && refused(err, "invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long") {
+		p.surface.NotJudged(err)
+		return p.post(ctx, to, part, plain)
+	}
 	return ts, err
 }
 

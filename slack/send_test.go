@@ -245,7 +245,7 @@ func TestC12StatusesAreCleared(t *testing.T) {
 	}
 	shown(0)
 	typing(true) // one that comes while an answer is sent is cleared as well
-	f.p.statuses.answered(to.Chat, time.Now().Add(-time.Hour))
+	f.p.statuses.Answered(to.Chat, time.Now().Add(-time.Hour))
 	typing(false)
 	shown(0)
 	typing(true)

@@ -15,6 +15,7 @@ import (
 	"oneclaw/internal/cache"
 	"oneclaw/internal/pace"
 	"oneclaw/slack/shared"
+	"oneclaw/slack/surface"
 	"oneclaw/storage"
 )
 
@@ -58,13 +59,14 @@ type Platform struct {
 	log         *slog.Logger
 	pingTimeout time.Duration
 	health      health
-	statuses    statuses
+	statuses    *surface.Statuses
 	people      *cache.Cache[string, person]
 	threads     *cache.Cache[chats.Chat, thread]
 	responses   *shared.Invitations
 	channels    []string
 	reach       *shared.Reach
 	leads       func() bool
+	surface     *surface.Surface
 	told        sync.Map // reasons that the log has told
 	signatures  signatures
 	me          atomic.Pointer[self]
@@ -75,6 +77,7 @@ var (
 	_ chats.Editor         = (*Platform)(nil)
 	_ chats.Previewer      = (*Platform)(nil)
 	_ chats.Typer          = (*Platform)(nil)
+	_ chats.Signer         = (*Platform)(nil)
 	_ chats.Fetcher        = (*Platform)(nil)
 	_ chats.Archive        = (*Platform)(nil)
 	_ chats.Namer          = (*Platform)(nil)
@@ -121,7 +124,12 @@ func New(cfg Config) (*Platform, error) {
 		return nil, err
 	}
 	p.previews = &previews{platform: p, room: pace.NewSpare(previewRate, previewBurst)}
-	p.statuses.shown = map[chats.Chat]*shown{}
+	p.surface = surface.New(surface.Config{
+		Call: p.api.call, Code: codeOf, Log: p.log,
+		Blocks: layOut(p.Render),
+		Busy:   func(method string) bool { return p.api.paces.Busy(request{method: method}.key()) },
+	})
+	p.statuses = surface.NewStatuses()
 	p.reach = shared.NewReach(cfg.KV, &p.api.clock)
 	p.signatures.secret, p.signatures.log, p.signatures.told.Interval = secret, p.log, refusedInterval
 	p.api.Watch(cfg.tap)

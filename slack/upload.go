@@ -44,7 +44,7 @@ func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFi
 	if err := p.share(ctx, to, id, f); err != nil {
 		return "", p.sendError(to, err)
 	}
-	p.statuses.answered(to.Chat, begun)
+	p.statuses.Answered(to.Chat, begun)
 	p.join(ctx, to.Chat, "")
 	return id, nil
 }

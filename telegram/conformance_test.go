@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -107,6 +108,27 @@ func (w *town) Say(in platformtest.Place, by, text string) string {
 func (w *town) Speak(in platformtest.Place, by string, sound []byte) {
 	w.t.Helper()
 	w.tell(in, by, "", emulator.SayOptions{Attachment: &emulator.Attachment{Kind: emulator.KindVoice, MIME: "audio/ogg", Data: sound, Seconds: 3}})
+}
+
+// React implements [platformtest.Reactor]. In groups the bot hears of it as an administrator.
+func (w *town) React(in platformtest.Place, by, message string, good, back bool) {
+	w.t.Helper()
+	chat, _ := w.at(in)
+	if chat < 0 {
+		if _, err := w.SetBot(chat, w.number(by), emulator.Administrator); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	emoji := "👎"
+	switch {
+	case back:
+		emoji = ""
+	case good:
+		emoji = "👍"
+	}
+	if _, err := w.Server.React(chat, w.number(message), w.number(by), emoji); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // Photograph implements [platformtest.Photographer].
@@ -256,6 +278,11 @@ func view(st emulator.State) platformtest.View {
 		working := map[platformtest.Place]emulator.Action{}
 		for _, a := range st.Actions(chat) {
 			working[place(chat, a.Thread)] = a
+		}
+		for _, m := range st.Messages(chat) {
+			if slices.Contains(m.Reactions, "👀") {
+				v.Signed = append(v.Signed, strconv.FormatInt(m.ID, 10))
+			}
 		}
 		for _, m := range st.Answers(chat) {
 			shown := platformtest.Shown{

@@ -19,6 +19,8 @@ import (
 type event struct {
 	message *chats.Message
 	moved   *move
+	// opinions are what a reaction says.
+	opinions []chats.Message
 	// dead is the id of a press that nobody but the adapter can answer.
 	dead string
 }
@@ -143,6 +145,9 @@ func (d *decoder) event(u *decoded) (event, bool) {
 		return d.messageEvent(u)
 	case u.Callback != nil && u.Callback.ID != "":
 		return d.press(u.Callback), true
+	case u.Reacted != nil:
+		said := u.Reacted.opinions()
+		return event{opinions: said}, said != nil
 	case u.Member != nil:
 		m := u.Member
 		d.log.Info("membership changed", "chat", m.Chat.ID, "by", m.From.ID, "status", m.New.Status)

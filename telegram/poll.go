@@ -30,7 +30,7 @@ const (
 )
 
 // allowedUpdates are the kinds of updates to ask for.
-const allowedUpdates = `["message","edited_message","my_chat_member","callback_query"]`
+const allowedUpdates = `["message","edited_message","my_chat_member","callback_query","message_reaction"]`
 
 // Run polls until ctx ends, or takes what Telegram posts. It returns an error only where
 // the token is refused at the start; the network being down, or somebody else polling, it
@@ -243,6 +243,8 @@ func (r *receiver) hand(ctx context.Context, events []event) error {
 		switch {
 		case e.message != nil:
 			messages = append(messages, *e.message)
+		case e.opinions != nil:
+			messages = append(messages, e.opinions...)
 		case e.moved != nil:
 			if err := flush(); err != nil {
 				return err

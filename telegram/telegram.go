@@ -85,6 +85,7 @@ var (
 	_ chats.Editor         = (*Platform)(nil)
 	_ chats.Previewer      = (*Platform)(nil)
 	_ chats.Typer          = (*Platform)(nil)
+	_ chats.Signer         = (*Platform)(nil)
 	_ chats.Fetcher        = (*Platform)(nil)
 	_ chats.Uploader       = (*Platform)(nil)
 	_ chats.Administrators = (*Platform)(nil)

@@ -15,6 +15,7 @@ type update struct {
 	Edited   json.RawMessage `json:"edited_message"`
 	Callback *callback       `json:"callback_query"`
 	Member   *memberUpdate   `json:"my_chat_member"`
+	Reacted  *reacted        `json:"message_reaction"`
 }
 
 type user struct {

@@ -60,6 +60,25 @@ func TurnOf(kept *cards.Kept) (job string, lane chats.Chat, ok bool) {
 	return r.Job, r.Lane, err == nil
 }
 
+// Asked is a line about a call that waits for an approval, where a person has asked for it.
+func Asked(kept *cards.Kept, user string) (line string, ok bool) {
+	if kept.Kind != Kind {
+		return "", false
+	}
+	r, err := requestOf(kept.Card)
+	if err != nil || r.Requester != user {
+		return "", false
+	}
+	who := "you, under the question in our chat"
+	switch {
+	case r.Approvers == ApproversAdmins:
+		who = "an administrator"
+	case !r.Direct:
+		who = "you, under the question in the chat where you asked"
+	}
+	return fmt.Sprintf("- %s, since you asked for it; it is decided by %s", wording.Code(r.Tool), who), true
+}
+
 // Handler handles the buttons of requests.
 func Handler(now func() time.Time) cards.Handler {
 	return func(_ context.Context, press cards.Press) (cards.Result, error) {

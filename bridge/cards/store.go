@@ -173,6 +173,21 @@ func (d *Desk) all(ctx context.Context) iter.Seq2[*Kept, error] {
 	}
 }
 
+// Waiting yields the cards that can still be decided. One that does not decode is left to
+// [Desk.Prune].
+func (d *Desk) Waiting(ctx context.Context) iter.Seq2[*Kept, error] {
+	return func(yield func(*Kept, error) bool) {
+		for kept, err := range d.all(ctx) {
+			if _, broken := errors.AsType[*jobs.DamagedError](err); broken || err == nil && (!kept.Open() || len(kept.Choices) == 0) {
+				continue
+			}
+			if !yield(kept, err) {
+				return
+			}
+		}
+	}
+}
+
 // Prune removes cards that were closed before the given time, and reports those that do not
 // decode.
 func (d *Desk) Prune(ctx context.Context, before time.Time, damaged func(context.Context, *jobs.DamagedError) error) error {

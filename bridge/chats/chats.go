@@ -60,6 +60,9 @@ const (
 	// KindHeard is a message, or its new text, that is not for the bot, in a chat where a
 	// [Listener] wants it all the same. It is answered by nobody.
 	KindHeard Kind = "heard"
+	// KindOpinion is what somebody thinks of a message of the bot; see [Judged]. It is
+	// answered by nobody.
+	KindOpinion Kind = "opinion"
 )
 
 // Message is what a platform delivers: something that a person did, for the bot.
@@ -183,6 +186,9 @@ type Part struct {
 	Repeat bool `json:"repeat,omitempty"`
 	// Note is a line that stands under the text: plain, at most 80 characters.
 	Note string `json:"note,omitempty"`
+	// Judge asks the platform to show buttons with which people say what they think of the
+	// answer that ends here, where it has some of its own: they come back as [Judged].
+	Judge bool `json:"judge,omitempty"`
 	// Buttons stand under the text, in rows. Only platforms that are an [Editor] show
 	// them; they are given to no other.
 	Buttons [][]Button `json:"buttons,omitempty"`
@@ -339,6 +345,9 @@ type SendError struct {
 	// Outage is true where the platform is out of order or out of reach, so that no other
 	// send would fare better. An Unknown outcome always counts as one.
 	Outage bool
+	// Stands is true where what was to be changed stands there as it was, and may not be
+	// changed any more (with Refused).
+	Stands bool
 	// MovedTo is the new id of the chat where the platform says it moved (with Later).
 	MovedTo string
 	// Err is the cause, without secrets.

@@ -60,6 +60,9 @@ func (s *Sender) Prepare(j *jobs.Job, answer string, recorded bool) {
 	if parts == nil || len(parts) > s.cfg.MaxParts {
 		parts = s.longParts(j, answer)
 	}
+	if recorded && len(parts) > 0 {
+		parts[len(parts)-1].Judge = true
+	}
 	if len(j.Files) > 0 {
 		parts = append(parts, s.fileParts(j)...)
 	}

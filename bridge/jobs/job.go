@@ -145,6 +145,8 @@ type Job struct {
 	Approvals []Approval `json:"approvals,omitempty"`
 	// Heard is what was understood of the sounds that came with the message.
 	Heard []Heard `json:"heard,omitempty"`
+	// Opinions are what people think of the answer.
+	Opinions []Opinion `json:"opinions,omitempty"`
 	// Incident is the id under which the log says why there was no answer.
 	Incident string `json:"incident,omitempty"`
 	// Refused is set where a budget did not allow an answer.

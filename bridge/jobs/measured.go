@@ -33,6 +33,11 @@ const (
 	MeasuredAllowed Measured = "approval_allowed"
 	MeasuredDenied  Measured = "approval_denied"
 	MeasuredExpired Measured = "approval_expired"
+	// MeasuredGood and MeasuredBad: somebody says so of an answer. MeasuredWithdrawn:
+	// somebody says it no more.
+	MeasuredGood      Measured = "opinion_good"
+	MeasuredBad       Measured = "opinion_bad"
+	MeasuredWithdrawn Measured = "opinion_withdrawn"
 )
 
 // Meter is told what is to be counted, by the name of the platform. It is

@@ -128,7 +128,7 @@ func (s Store) Check(ctx context.Context, j *Job) error {
 	case known == nil || known.Holder != j.Holder && known.Rev != j.Rev:
 		return fmt.Errorf("%s: %w", j.Key(), ErrLost)
 	}
-	j.Rev, j.Preview, j.Joined = known.Rev, known.Preview, known.Joined
+	j.Rev, j.Preview, j.Joined, j.Opinions = known.Rev, known.Preview, known.Joined, known.Opinions
 	return nil
 }
 
@@ -164,12 +164,11 @@ func (s Store) Take(ctx context.Context, j *Job) (bool, error) {
 
 // Close puts a receipt in the place of a job.
 func (s Store) Close(ctx context.Context, j *Job) error {
-	receipt, err := s.receipt(j, storage.Absent)
-	if err != nil {
-		return err
-	}
-	err = s.Hold(ctx, j, func() error {
-		_, err := s.Store.Write(ctx, receipt, storage.Delete(OpenPrefix+j.Key(), j.Rev))
+	err := s.Hold(ctx, j, func() error {
+		receipt, err := s.receipt(j, storage.Absent) // as it is known by now
+		if err == nil {
+			_, err = s.Store.Write(ctx, receipt, storage.Delete(OpenPrefix+j.Key(), j.Rev))
+		}
 		return err
 	})
 	if errors.Is(err, ErrLost) && s.closed(ctx, j) {

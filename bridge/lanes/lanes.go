@@ -42,6 +42,9 @@ type Config struct {
 	// Holds is told that a job waits for a decision from now on, and which message, if
 	// any, is next behind it. The decision may have come meanwhile: see [Lanes.Free].
 	Holds func(h *Held, next *jobs.Job)
+	// Waits, if not nil, is told that a job which was queued has to wait. It waits for nothing
+	// and calls nobody here.
+	Waits func(j *jobs.Job)
 	// MaxTurns bounds the turns that run at the same time.
 	MaxTurns int
 }
@@ -195,10 +198,19 @@ func (s *Lanes) Queue(j *jobs.Job) *Held {
 		ripen(s, l, j)
 	}
 	s.wake(l)
+	if s.cfg.Waits != nil {
+		tellWaits(s, q, place, j)
+	}
 	if l.held != nil && !place.Beside && jobs.Order(l.held.job, j) < 0 {
 		return l.held
 	}
 	return nil
+}
+
+func tellWaits(s *Lanes, q *queue, place Place, j *jobs.Job) {
+	if place.Turn && slices.Contains(q.waiting, j) {
+		s.cfg.Waits(j)
+	}
 }
 
 // Room is how much waits; Burst tells it from what waited before, when it was gone.

@@ -23,7 +23,11 @@ func noted(part chats.Part) string {
 func (a *adapter) Room(chats.Address, string) time.Duration { return 0 }
 
 func (a *adapter) Begin(ctx context.Context, to chats.Address, show chats.Preview) (string, error) {
+	if streams(to) {
+		show.Part.Buttons = nil
+	}
 	id, err := a.Send(ctx, to, show.Part)
+	a.stream(id, streams(to))
 	failure, is := errors.AsType[*chats.SendError](err)
 	switch {
 	case is && failure.RetryAfter > 0 && a.has("calls floods of previews unknown"):
@@ -35,7 +39,32 @@ func (a *adapter) Begin(ctx context.Context, to chats.Address, show chats.Previe
 }
 
 func (a *adapter) Update(ctx context.Context, to chats.Address, id string, show chats.Preview) error {
+	if streams(to) {
+		show.Part.Buttons = nil
+	}
 	return a.change(ctx, to, id, show.Part)
+}
+
+// streams reports whether an answer streams by means of the service.
+func streams(to chats.Address) bool { return strings.HasPrefix(to.Chat.ID, "dm-") }
+
+// stream has a message stream, or do so no more.
+func (a *adapter) stream(id string, on bool) {
+	a.m.change(func() {
+		for i := range a.m.view.Messages {
+			if s := &a.m.view.Messages[i]; s.ID == id {
+				s.Streams = on
+			}
+		}
+	})
+}
+
+// Stop implements [Stopper].
+func (m *memory) Stop(in Place, by, message string) {
+	(&adapter{m: m}).stream(message, false)
+	if m.bug != "does not hear the service's button" {
+		m.send(in, by, "/stop", func(*chats.Message) {})
+	}
 }
 
 func (a *adapter) Finish(ctx context.Context, to chats.Address, id string, part chats.Part) error {
@@ -47,6 +76,12 @@ func (a *adapter) Finish(ctx context.Context, to chats.Address, id string, part 
 		part.Buttons = [][]chats.Button{later()}
 	}
 	err := a.change(ctx, to, id, part)
+	if !a.has("leaves streams open") {
+		a.stream(id, false)
+	}
+	if failure, is := errors.AsType[*chats.SendError](err); is && failure.Outcome == chats.Refused {
+		failure.Stands = streams(to)
+	}
 	if failure, is := errors.AsType[*chats.SendError](err); is && failure.Outcome == chats.Refused && a.has("takes what is gone for shown") {
 		return nil
 	}

@@ -79,11 +79,17 @@ func bugs() map[string][]string {
 		"tells nothing of threads":               {"ThreadReaches"},
 		"tells threads from their beginning":     {"ThreadReaches"},
 		"ends previews by posting":               {"C08Grows", "GrowsSlowly"},
-		"forgets its previews":                   {"C06GrowsAcrossARestart"},
+		"forgets its previews":                   {"C06GrowsAcrossARestart", "C06StreamsAcrossAKill"},
+		"leaves streams open":                    {"C08Grows", "C06StreamsAcrossAKill"},
+		"does not hear the service's button":     {"C06StreamsUntilStopped"},
 		"leaves the button":                      {"C08Grows", "C06GrowsUntilStopped"},
 		"calls floods of previews unknown":       {"C07GrowsInAFlood"},
 		"calls lost previews not sent":           {"C04GrowsAndIsLost"},
 		"takes what is gone for shown":           {"C08GrowsNoMore"},
+		"puts signs on nothing":                  {"Signed"},
+		"leaves its signs":                       {"Signed"},
+		"leaves the signs of others":             {"SignedAcrossARestart"},
+		"keeps opinions that are taken back":     {"Judged"},
 	}
 }
 
@@ -211,6 +217,10 @@ func (a *adapter) spoil(msg *chats.Message) {
 	case "delivers no edits":
 		if msg.Kind == chats.KindEdit {
 			msg.ID = "nobody's"
+		}
+	case "keeps opinions that are taken back":
+		if msg.Text == string(chats.NotGood) {
+			msg.Text = string(chats.Good)
 		}
 	case "gives the pressed message no id":
 		msg.On = ""

@@ -18,6 +18,12 @@ type Remover interface {
 	Remove(in Place, message string)
 }
 
+// Stopper is a [Service] with a button of its own to stop an answer that grows.
+type Stopper interface {
+	// Stop has a person press it under a message of the bot.
+	Stop(in Place, by, message string)
+}
+
 func growingProperties() []property {
 	return []property{
 		{"C08Grows", "An answer that takes a while is shown while it is made, in one message that ends as the answer would be without; what is delivered twice is answered once.", grows},
@@ -26,6 +32,8 @@ func growingProperties() []property {
 		{"GrowsSlowly", "On a slow service, and where changes fail, the answer is whole and stands there once.", growsSlowly},
 		{"C08GrowsNoMore", "An answer whose beginning was deleted, or cannot be changed any more, is sent whole.", growsAnew},
 		{"C06GrowsUntilStopped", "The button under an answer that grows stops it: what was shown stays and says so, and the button is gone.", growsUntilStopped},
+		{"C06StreamsUntilStopped", "The service's own button to stop does what the bot's does, and nothing shows that the bot is at work.", streamsUntilStopped},
+		{"C06StreamsAcrossAKill", "An answer that streams when the bot is killed ends whole in its message; where that cannot be changed any more, it follows, marked.", streamsOn},
 		{"C06GrowsAcrossARestart", "An answer that grows when the bot is started anew goes on in its message.", growsOn},
 	}
 }
@@ -72,7 +80,7 @@ func (w *world) half(in Place) Shown {
 	w.t.Helper()
 	got := w.await("the first half", func(v View) bool {
 		all := v.in(in)
-		return len(all) > 0 && len(all[len(all)-1].Buttons) > 0 && strings.Contains(all[len(all)-1].Text, "half,")
+		return len(all) > 0 && (len(all[len(all)-1].Buttons) > 0 || all[len(all)-1].Streams) && strings.Contains(all[len(all)-1].Text, "half,")
 	}).in(in)
 	return got[len(got)-1]
 }
@@ -95,7 +103,7 @@ func (w *world) told(in Place, story Shown, pieces int, repeat bool) {
 		if repeat {
 			same = strings.HasPrefix(s.Text, story.Text) && marked(s)
 		}
-		return same && len(s.Buttons) == 0
+		return same && len(s.Buttons) == 0 && !s.Streams
 	}
 	got := w.await("the whole answer", func(v View) bool {
 		all := v.in(in)
@@ -119,7 +127,8 @@ func grows(t testing.TB, w *world) {
 		}
 		id := w.town.Say(place, w.town.Member, "tell")
 		half := w.half(place)
-		if len(half.Buttons) != 1 || len(half.Buttons[0]) != 1 || half.Text == story.Text || half.ReplyTo != "" && half.ReplyTo != id {
+		stops := half.Streams || len(half.Buttons) == 1 && len(half.Buttons[0]) == 1
+		if !stops || half.Text == story.Text || half.ReplyTo != "" && half.ReplyTo != id {
 			t.Errorf("it grows as %+v", half)
 		}
 		g.goOn <- struct{}{}
@@ -243,6 +252,70 @@ func growsOn(t testing.TB, w *world) {
 		w.told(place, story, 0, false)
 		if now := w.look().in(place)[0]; now.ID != half.ID {
 			t.Errorf("the answer is %+v, which grew as %+v", now, half)
+		}
+	}
+}
+
+// streaming opens a direct chat, has a story told there and waits for its first half, or
+// skips the test where the service does not stream there.
+func (w *world) streaming(asked string) (Place, Shown) {
+	w.t.Helper()
+	place := w.open(Direct, w.town.Member)
+	w.say(place, asked)
+	half := w.half(place)
+	if !half.Streams {
+		w.t.Skip("nothing streams")
+	}
+	return place, half
+}
+
+func streamsUntilStopped(t testing.TB, w *world) {
+	w.telling()
+	place, half := w.streaming("tell")
+	w.town.Service.(Stopper).Stop(place, w.town.Member, half.ID)
+	v := w.await("the end", func(v View) bool {
+		all := v.in(place)
+		first := all[0]
+		return len(all) == 2 && !first.Streams && strings.Contains(first.Text, "half,") && strings.Contains(first.Text, "Stopped") &&
+			strings.HasPrefix(all[1].Text, "Stopped.")
+	})
+	if len(v.Working) > 0 {
+		t.Errorf("the bot seems to be at work in %q", v.Working)
+	}
+}
+
+func streamsOn(t testing.TB, w *world) {
+	g := w.telling()
+	story := w.story(g)
+	for _, refused := range []bool{false, true} {
+		known := make(chan struct{})
+		once := sync.OnceFunc(func() { close(known) })
+		w.store.onJob(func(_ context.Context, j jobs.Job, write func() error) error {
+			err := write()
+			if j.Preview != nil && j.Preview.ID != "" && strings.HasPrefix(j.Message.Text, "tell on") {
+				once()
+			}
+			return err
+		})
+		before := len(w.look().in(w.open(Direct, w.town.Member)))
+		place, half := w.streaming("tell on")
+		until(t, "the record of its message", known)
+		w.stop()
+		if refused {
+			w.town.Inject(place, Fault{Effect: Refused, Edit: true})
+		}
+		w.start()
+		g.goOn <- struct{}{}
+		if !refused {
+			w.told(place, story, before, false)
+			if now := w.look().in(place)[before]; now.ID != half.ID {
+				t.Errorf("the answer is %+v, which grew as %+v", now, half)
+			}
+			continue
+		}
+		w.told(place, story, before+1, true)
+		if left := w.look().in(place)[before]; left.Streams || left.ID != half.ID {
+			t.Errorf("of the stream there is left %+v", left)
 		}
 	}
 }

@@ -206,7 +206,7 @@ func (m *memory) Await(ctx context.Context, enough func(View) bool) error {
 	for {
 		m.mu.Lock()
 		v, changed := m.view, m.changed
-		v.Messages, v.Working, v.Toasts = slices.Clone(v.Messages), slices.Clone(v.Working), slices.Clone(v.Toasts)
+		v.Messages, v.Working, v.Toasts, v.Signed = slices.Clone(v.Messages), slices.Clone(v.Working), slices.Clone(v.Toasts), slices.Clone(v.Signed)
 		m.mu.Unlock()
 		if enough(v) {
 			return nil
@@ -281,5 +281,6 @@ var (
 	_ Speaker = (*memory)(nil)
 
 	_ Photographer = (*memory)(nil)
+	_ Reactor      = (*memory)(nil)
 	_ Pointer      = (*memory)(nil)
 )

@@ -75,6 +75,9 @@ type View struct {
 	Working []Place
 	// Sends counts how often the bot asked to show a message, refusals included.
 	Sends int
+	// Signed are the ids of the messages of people on which the bot shows that it has seen
+	// them, for a [Reactor].
+	Signed []string
 	// Toasts are the texts that were shown to one person alone because of a press.
 	Toasts []Toast
 }
@@ -94,6 +97,9 @@ type Shown struct {
 	// [Presser] alone.
 	ID      string
 	Buttons [][]chats.Button
+	// Streams is true where it grows by means of the service, which shows a button of its
+	// own to stop; see [Stopper].
+	Streams bool
 }
 
 // Fault is something that goes wrong once.
@@ -176,7 +182,7 @@ type property struct {
 // properties returns the table. Names carry the numbers of the complaints (C) and
 // defects (B, D) that they guard against.
 func properties() []property {
-	return slices.Concat(placeProperties(), commandProperties(), faultProperties(), textProperties(), restartProperties(), buttonProperties(), growingProperties(), burstProperties(), quoteProperties(), voiceProperties(), pictureProperties())
+	return slices.Concat(placeProperties(), commandProperties(), faultProperties(), textProperties(), restartProperties(), buttonProperties(), growingProperties(), burstProperties(), quoteProperties(), voiceProperties(), pictureProperties(), reactionProperties())
 }
 
 func runProperty(t testing.TB, town Town, p property) {

@@ -20,9 +20,6 @@ import (
 // be rendered.
 const maxSaid = 16 << 10
 
-// noteMore stands under what fills its message.
-const noteMore = "✍ There is more to come …"
-
 // watch shows one turn.
 type watch struct {
 	desk     *Desk
@@ -142,14 +139,15 @@ func (w *watch) look() (show *chats.Preview, err error) {
 	w.mu.Lock()
 	text, model := string(w.text), w.model
 	w.mu.Unlock()
-	show = &chats.Preview{Text: Shown(text, w.desk.thinks(model), w.desk.cfg.Growing)}
+	growing := speaking(text, w.desk.thinks(model), w.desk.cfg.Growing)
+	show = &chats.Preview{Text: markdown.Unfinished(growing), Growing: growing}
 	if wording.Visible(show.Text) {
 		parts := w.desk.cfg.Platforms[w.to.Chat.Platform].Render(show.Text)
 		if len(parts) > 0 {
 			show.Part = parts[0]
 		}
 		if len(parts) > 1 {
-			show.Part.Note = noteMore
+			show.Part.Note = chats.NoteMore
 		}
 	}
 	if now := show.Part.Text + show.Part.Plain + show.Part.Note; now == "" || now == w.shown {
@@ -161,11 +159,15 @@ func (w *watch) look() (show *chats.Preview, err error) {
 // Shown is what of a reply is shown while it comes, in Markdown. Aloud is that of
 // [agent.Speaking]; growing masks secrets.
 func Shown(reply string, aloud bool, growing func(string) string) string {
+	return markdown.Unfinished(speaking(reply, aloud, growing))
+}
+
+func speaking(reply string, aloud bool, growing func(string) string) string {
 	text := agent.Speaking(reply, aloud)
 	if len(text) > maxSaid {
 		text = strings.ToValidUTF8(text[:maxSaid], "")
 	}
-	return markdown.Unfinished(growing(text))
+	return growing(text)
 }
 
 // show brings a preview into the chat, and returns how long the next waits: until there is

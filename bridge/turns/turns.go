@@ -66,6 +66,8 @@ type Settings struct {
 	// Apart has what is written while a turn runs wait for a turn of its own, instead of
 	// becoming part of the one that runs.
 	Apart bool
+	// Seen puts a sign on messages whose turn has to wait, where the platform can.
+	Seen bool
 	// Growing, if not nil, masks secrets in an answer that is still being made. It is shown
 	// meanwhile then, where the platform can.
 	Growing func(text string) string

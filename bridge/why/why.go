@@ -340,7 +340,16 @@ func (s story) delivered() []string {
 	if s.job.Aside != "" {
 		line += ". The platform was out of order for a day: the rest was set aside, incident " + s.job.Aside
 	}
-	return []string{line + "."}
+	return []string{line + ".", s.judged()}
+}
+
+// judged says what people think of the answer.
+func (s story) judged() string {
+	good, bad := s.job.Judged()
+	if good+bad == 0 {
+		return ""
+	}
+	return fmt.Sprintf("What people think of it: 👍 %d, 👎 %d.", good, bad)
 }
 
 // forAdministrators adds under which names the log and the history have it.

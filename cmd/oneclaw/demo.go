@@ -104,6 +104,9 @@ func demoConfig(cfg config.Config, env demo.Environment) config.Config {
 	demo.Slack = slack.Settings{BotToken: redact.Secret(env.SlackBotToken), AppToken: redact.Secret(env.SlackAppToken), APIURL: env.SlackURL}
 	demo.Model = models.Own{APIKey: redact.Secret(env.Model.Key), BaseURL: env.Model.BaseURL, Name: env.Model.Name}
 	demo.Google = config.GoogleConfig{ClientID: env.GoogleID, ClientSecret: redact.Secret(env.GoogleSecret), APIURL: env.GoogleURL}
+	if demo.Voice = cfg.Voice; env.VoiceModel != "" {
+		demo.Voice.BaseURL, demo.Voice.Model = "", env.VoiceModel
+	}
 	demo.PublicURL = env.PublicURL
 	demo.Access = config.AccessConfig{Allow: []string{"*"}}
 	return demo

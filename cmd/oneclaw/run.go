@@ -198,7 +198,7 @@ func (b *bot) answering(cfg config.Config, changing *settings.Settings, found *m
 		return turns.Settings{}, err
 	}
 	return turns.Settings{
-		Agent: agent.New(agent.Config{Now: cfg.Outside.Now, Logger: log}), Tools: b.tools.Registry, Router: router, Persona: persona.of, Recall: persona.recall, Hear: listener.Hear, PictureTokens: cfg.PictureTokens, Growing: cfg.Growing(), Apart: !cfg.Steering,
+		Agent: agent.New(agent.Config{Now: cfg.Outside.Now, Logger: log}), Tools: b.tools.Registry, Router: router, Persona: persona.of, Recall: persona.recall, Hear: listener.Hear, PictureTokens: cfg.PictureTokens, Growing: cfg.Growing(), Apart: !cfg.Steering, Seen: cfg.Reactions,
 		Observe: func(chat chats.Chat, e agent.Event) {
 			b.metrics.Observe(b.tools.Registry(), e)
 			for _, f := range observe {

@@ -26,10 +26,16 @@ type stage struct {
 	w *town
 	// users are the people as the bot names them.
 	users []string
+	// sign is what commands begin with.
+	sign  string
 	start func() *process
 	say   func(who int, text string)
 	// speak has a person send a voice note, where the chat is direct.
 	speak func(who int, sound []byte)
+	// react has a person react to a message with 👍 or 👎.
+	react func(who int, on shown, good bool)
+	// seen waits until so many messages of people bear 👀.
+	seen func(n int)
 	// until returns what the bot has written, without what one person alone sees, once it
 	// is as it should be.
 	until func(what string, cond func([]shown) bool) []shown
@@ -60,7 +66,7 @@ func telegramStageIn(t *testing.T, w *town, shared bool) *stage {
 		}
 		chat, mention = group, "@"+w.telegram.Bot().Username+" "
 	}
-	s := &stage{t: t, w: w, start: w.run}
+	s := &stage{t: t, w: w, sign: "/", start: w.run}
 	for _, id := range people {
 		s.users = append(s.users, fmt.Sprint("telegram:", id))
 	}
@@ -71,6 +77,25 @@ func telegramStageIn(t *testing.T, w *town, shared bool) *stage {
 	}
 	s.speak = func(who int, sound []byte) {
 		w.say(people[who], "", &telegram.Attachment{Kind: telegram.KindVoice, MIME: "audio/ogg", Data: sound, Seconds: 2})
+	}
+	s.react = func(who int, on shown, good bool) {
+		id, err := strconv.ParseInt(on.id, 10, 64)
+		emoji := map[bool]string{true: "👍", false: "👎"}[good]
+		if err == nil {
+			_, err = w.telegram.React(chat, id, people[who], emoji)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.seen = func(n int) {
+		w.until(nil, "signs", func(s telegram.State) bool {
+			signs := 0
+			for _, m := range s.Messages(chat) {
+				signs += len(m.Reactions)
+			}
+			return signs == n
+		})
 	}
 	s.until = func(what string, cond func([]shown) bool) (all []shown) {
 		w.until(nil, what, func(s telegram.State) bool {
@@ -119,7 +144,7 @@ func slackStage(t *testing.T, shared bool, brain openai.Brain) *stage {
 		}
 		chat, mention = dm, ""
 	}
-	s := &stage{t: t, w: w, start: func() *process {
+	s := &stage{t: t, w: w, sign: "!", start: func() *process {
 		before := 0
 		server.View(func(s slack.State) { before = s.Opened() })
 		p := start(t, w.env, "run")
@@ -138,9 +163,28 @@ func slackStage(t *testing.T, shared bool, brain openai.Brain) *stage {
 	}
 	s.speak = func(who int, sound []byte) {
 		clip := slack.Attachment{Name: "audio_message.webm", MIME: "audio/webm", Data: sound, Clip: 2}
-		if _, err := server.Say(chat, people[who], "", &slack.SayOptions{Thread: thread, Files: []slack.Attachment{clip}}); err != nil {
+		sent, err := server.Say(chat, people[who], "", &slack.SayOptions{Thread: thread, Files: []slack.Attachment{clip}})
+		if err != nil {
 			t.Fatal(err)
 		}
+		if thread == "" {
+			thread = sent.TS
+		}
+	}
+	s.react = func(who int, on shown, good bool) {
+		name := map[bool]string{true: "+1", false: "-1"}[good]
+		if _, err := server.React(chat, on.id, people[who], name, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.seen = func(n int) {
+		waitSlack(t, server, "signs", func(s slack.State) bool {
+			signs := 0
+			for _, m := range s.Messages(chat) {
+				signs += len(m.Reactions)
+			}
+			return signs == n
+		})
 	}
 	s.until = func(what string, cond func([]shown) bool) (all []shown) {
 		waitSlack(t, server, what, func(s slack.State) bool {
@@ -185,6 +229,20 @@ func slackStage(t *testing.T, shared bool, brain openai.Brain) *stage {
 		}
 	}
 	return s
+}
+
+// why asks what became of the last message until the answer holds a text.
+func (s *stage) why(want string) {
+	s.t.Helper()
+	for range 50 {
+		before := 0
+		s.until("look", func(all []shown) bool { before = len(all); return true })
+		s.say(0, s.sign+"why")
+		if all := s.until("answer to /why", func(all []shown) bool { return len(all) > before }); strings.Contains(all[before].text, want) {
+			return
+		}
+	}
+	s.t.Errorf("/why never told %q", want)
 }
 
 // one waits for a message that holds all these texts and returns it as it then is.

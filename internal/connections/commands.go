@@ -47,11 +47,45 @@ func (d *Desk) connect(ctx context.Context, call bridge.CommandCall) (string, er
 	case strings.EqualFold(name, googleName):
 		return d.cfg.Google.Connect(ctx, google.ConnectRequest{User: call.User, UserName: call.UserName, Chat: call.Chat, Direct: call.Direct, Args: args})
 	case name == "" || !d.cfg.Servers.Has(name):
-		return "I can connect " + d.connectable(call) + ".", nil
+		connected, err := d.connected(ctx, call)
+		return connected + "I can connect " + d.connectable(call) + ".", err
 	}
 	return d.cfg.Servers.Connect(ctx, name, call.Role, oauth.Request{
 		User: call.User, UserName: call.UserName, Chat: call.Chat, Direct: call.Direct, Args: args,
 	})
+}
+
+// connected says which accounts whoever asks has connected. Others need not know.
+func (d *Desk) connected(ctx context.Context, call bridge.CommandCall) (string, error) {
+	if !call.Direct {
+		return "", nil
+	}
+	var out []string
+	email, has, err := d.cfg.Google.Account(ctx, call.User)
+	switch {
+	case err != nil:
+		return "", err
+	case has && email != "":
+		out = append(out, "Google ("+wording.Escape(email)+")")
+	case has:
+		out = append(out, "Google")
+	}
+	for _, st := range d.cfg.Servers.Status() {
+		if st.Server.Auth != mcp.AuthOAuth {
+			continue
+		}
+		has, err := d.cfg.Servers.Connected(ctx, st.Name, call.User)
+		if err != nil {
+			return "", err
+		}
+		if has {
+			out = append(out, wording.Escape(st.Name))
+		}
+	}
+	if len(out) == 0 {
+		return "", nil
+	}
+	return "Connected: " + strings.Join(out, ", ") + ". ", nil
 }
 
 // connectable says what whoever asks can connect an account at.

@@ -36,6 +36,9 @@ type Environment struct {
 	// PublicURL is where the page is, and under /google/ what the bot serves there.
 	PublicURL string
 	Model     Model
+	// VoiceModel is the model that hears at the same place; empty where that is for the
+	// settings to say.
+	VoiceModel string
 	// Observe is to be told what happens in turns.
 	Observe func(chats.Chat, agent.Event)
 	// Ready is to be called once the bot is built and about to receive.
@@ -87,6 +90,8 @@ type Demo struct {
 	controls Controls           // of the bot that ran last
 	routing  string             // the present one
 	calls    map[string]*ledger // by bridge.Chat
+	given    []*given           // the oldest first
+	albums   int
 }
 
 type botState string
@@ -97,6 +102,9 @@ const (
 	botStopped  botState = "stopped"
 	botFailed   botState = "failed"
 )
+
+// heard is what the offline model hears in every recording.
+const heard = "How many pages does the PDF have?"
 
 //go:embed sample.pdf
 var samplePDF []byte
@@ -186,7 +194,7 @@ func (d *Demo) connect(ctx context.Context, googleURL, publicURL string) error {
 	}
 	model := d.cfg.Model
 	if model.Name == "" {
-		if d.offline, err = openai.New(openai.Config{Latency: 350 * time.Millisecond, MaxTools: 1000}); err != nil {
+		if d.offline, err = openai.New(openai.Config{Latency: 350 * time.Millisecond, MaxTools: 1000, Heard: heard}); err != nil {
 			return fmt.Errorf("demo: %w", err)
 		}
 		url, err := d.offline.Start(ctx)
@@ -194,12 +202,13 @@ func (d *Demo) connect(ctx context.Context, googleURL, publicURL string) error {
 			return fmt.Errorf("demo: %w", err)
 		}
 		model = Model{BaseURL: url, Name: openai.DefaultModel}
+		d.env.VoiceModel = openai.DefaultModel
 	}
 	d.env = Environment{
 		DataDir: d.cfg.DataDir, TelegramURL: telegramURL, TelegramToken: d.telegram.Token(),
 		SlackURL: slackURL, SlackBotToken: d.slack.BotToken(), SlackAppToken: d.slack.AppToken(),
 		GoogleURL: googleURL, GoogleID: googleID, GoogleSecret: googleSecret, PublicURL: publicURL,
-		Model: model, Observe: d.observe, Ready: d.ready,
+		Model: model, VoiceModel: d.env.VoiceModel, Observe: d.observe, Ready: d.ready,
 	}
 	return nil
 }

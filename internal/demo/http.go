@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"oneclaw/internal/emulator/slack"
-	"oneclaw/internal/emulator/telegram"
 	"oneclaw/internal/retry"
 )
 
@@ -29,6 +27,7 @@ func (d *Demo) handler(restarts chan<- struct{}) http.Handler {
 	}
 	mux.Handle("GET /", http.FileServerFS(files))
 	mux.HandleFunc("GET /events", d.events)
+	mux.HandleFunc("GET /given", d.showGiven)
 	mux.HandleFunc("POST /say", handle(d.say))
 	mux.HandleFunc("POST /press", handle(d.press))
 	mux.HandleFunc("POST /routing", handle(d.route))
@@ -108,7 +107,7 @@ var errStopped = errors.New("the bot is not running")
 func handle(do func(ctx context.Context, what asked) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var what asked
-		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&what); err != nil {
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&what); err != nil {
 			http.Error(w, "This cannot be read.", http.StatusBadRequest)
 			return
 		}
@@ -136,6 +135,9 @@ type asked struct {
 	Text    string `json:"text"`
 	Thread  string `json:"thread"`
 	PDF     bool   `json:"pdf"`
+	// Reply is the message that is answered, or in Slack passed on with the words.
+	Reply string   `json:"reply"`
+	Files []upload `json:"files"`
 }
 
 // route has tools reach the model in another way.
@@ -171,39 +173,4 @@ func (d *Demo) press(_ context.Context, p asked) (any, error) {
 		return nil, err
 	}
 	return nil, errNoPane
-}
-
-func (d *Demo) say(_ context.Context, s asked) (any, error) {
-	switch {
-	case strings.TrimSpace(s.Text) == "" && !s.PDF:
-		return nil, errors.New("the message is empty")
-	case s.Pane == "telegram":
-		return d.sayTelegram(s)
-	case s.Pane == "slack":
-		return d.saySlack(s)
-	}
-	return nil, errNoPane
-}
-
-func (d *Demo) sayTelegram(s asked) (telegram.Sent, error) {
-	var options *telegram.SayOptions
-	if s.PDF {
-		options = &telegram.SayOptions{Attachment: &telegram.Attachment{
-			Kind: telegram.KindDocument, Name: sampleName, MIME: "application/pdf", Data: samplePDF,
-		}}
-	}
-	return d.telegram.Say(d.chat, d.person, s.Text, options)
-}
-
-// saySlack mentions the bot where the message begins a thread.
-func (d *Demo) saySlack(s asked) (slack.Sent, error) {
-	text := s.Text
-	if s.Thread == "" {
-		text = strings.TrimSpace("<@" + d.slack.BotUser() + "> " + text)
-	}
-	options := &slack.SayOptions{Thread: s.Thread}
-	if s.PDF {
-		options.Files = []slack.Attachment{{Name: sampleName, MIME: "application/pdf", Data: samplePDF}}
-	}
-	return d.slack.Say(d.channel, d.member, text, options)
 }

@@ -47,6 +47,7 @@ func (d *Demo) observe(chat chats.Chat, e agent.Event) {
 	}
 	l.Sent += e.Request.ToolTokens
 	l.All += e.Request.AllTokens
+	d.give(e.Request)
 	d.notify()
 }
 

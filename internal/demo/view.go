@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -36,6 +37,10 @@ type message struct {
 	Text     string            `json:"text"`
 	Entities []telegram.Entity `json:"entities,omitempty"`
 	File     string            `json:"file,omitempty"`
+	// Reply is the message that it answers.
+	Reply string `json:"reply,omitempty"`
+	// Given is with how many tools the model was asked to answer it; 0 where it was not.
+	Given int `json:"given,omitempty"`
 	// Buttons are in rows.
 	Buttons [][]button `json:"buttons,omitempty"`
 	Time    int64      `json:"time"`
@@ -53,7 +58,7 @@ const maxShown = 200
 func (d *Demo) view() (view, <-chan struct{}) {
 	d.mu.Lock()
 	v := view{Bot: d.bot, Offline: d.offline != nil, Model: d.env.Model.Name, Routing: d.routing, Routings: d.controls.Routings}
-	changed := d.changed
+	changed, tools := d.changed, map[string]int{}
 	v.Telegram.Ledgers, v.Slack.Ledgers = map[string]ledger{}, map[string]ledger{}
 	for name, l := range d.calls {
 		chat, err := chats.ParseChat(name)
@@ -68,9 +73,16 @@ func (d *Demo) view() (view, <-chan struct{}) {
 		shown.Calls, shown.Groups = slices.Clone(l.Calls), slices.Clone(l.Groups)
 		into[chat.Thread] = shown
 	}
+	for _, g := range d.given {
+		for _, ref := range g.refs {
+			tools[ref] = g.Tools
+		}
+	}
 	d.mu.Unlock()
 	d.telegram.View(func(s telegram.State) { v.Telegram.fillTelegram(s, d.chat) })
 	d.slack.View(func(s slack.State) { v.Slack.fillSlack(s, d.channel) })
+	v.Telegram.give(d.place("telegram"), tools)
+	v.Slack.give(d.place("slack"), tools)
 	return v, changed
 }
 
@@ -82,7 +94,10 @@ func (p *pane) fillTelegram(s telegram.State, chat int64) {
 		}
 		shown := message{ID: strconv.FormatInt(m.ID, 10), Bot: m.FromBot, Text: m.Text, Entities: m.Entities, Time: m.Date.UnixMilli()}
 		if m.File != nil {
-			shown.File = m.File.Name
+			shown.File = cmp.Or(m.File.Name, m.File.Kind)
+		}
+		if m.ReplyTo != 0 {
+			shown.Reply = strconv.FormatInt(m.ReplyTo, 10)
 		}
 		shown.Buttons = rows(m.Buttons, func(b telegram.Button) button { return button{b.Text, b.CallbackData, b.Style} })
 		p.Messages = append(p.Messages, shown)
@@ -103,6 +118,9 @@ func (p *pane) fillSlack(s slack.State, channel string) {
 		shown.Buttons = rows(m.Buttons, func(b slack.Button) button { return button{b.Label, b.Value, b.Style} })
 		if len(m.Files) > 0 {
 			shown.File = m.Files[0].Name
+			for _, more := range m.Files[1:] {
+				shown.File += ", " + more.Name
+			}
 		}
 		p.Messages = append(p.Messages, shown)
 	}
@@ -110,6 +128,22 @@ func (p *pane) fillSlack(s slack.State, channel string) {
 		now, set := s.Status(channel, st.Thread)
 		return set && now.Text != ""
 	})
+}
+
+// place is the chat of a pane, as the keys of messages name it.
+func (d *Demo) place(pane string) string {
+	if pane == "slack" {
+		return "slack:" + d.channel
+	}
+	return "telegram:" + strconv.FormatInt(d.chat, 10)
+}
+
+// give notes which messages the model was asked to answer.
+func (p *pane) give(chat string, tools map[string]int) {
+	for i := range p.Messages {
+		m := &p.Messages[i]
+		m.Given = tools[chat+"/"+m.ID+"/text"]
+	}
 }
 
 // rows makes the page's buttons of a platform's.

@@ -27,6 +27,7 @@ var clocks = []struct{ file, reason string }{
 	{"internal/replicas/*.go", "differences of the monotonic clock, and when a replica joined, for people"},
 	{"internal/pace/*.go", "when requests may go out, which no restart keeps"},
 	{"slack/*.go", "pace, patience and caches, which no restart keeps; what is kept is in the time of Slack's answers"},
+	{"slack/surface/status.go", "when a status is set again, and which answer cleared it; no restart keeps them"},
 	{"slack/shared/clock.go", "the monotonic clock since Slack told the time"},
 	{"telegram/*.go", "pace, patience and caches, which no restart keeps"},
 	{"toolgroups/core/watch.go", "how often a command is looked at"},

@@ -43,6 +43,7 @@ var layers = []layer{
 	{"bridge/wording", []string{"internal/runes"}},
 	{"bridge/quotes", []string{"bridge/chats", "bridge/wording", "internal/runes"}},
 	{"bridge/observing", []string{"bridge/chats", "bridge/quotes", "internal/runes", "storage"}},
+	{"bridge/signs", []string{"bridge/chats", "bridge/jobs", "internal/retry", "storage"}},
 	{"bridge/jobs", []string{"bridge/chats", "agent", "storage", "toolgroups"}},
 	{"bridge/sessions", []string{"bridge/chats", "bridge/jobs", "agent", "storage", "toolgroups"}},
 	{"bridge/cards", []string{"bridge/chats", "bridge/jobs", "storage", "toolgroups"}},
@@ -56,12 +57,14 @@ var layers = []layer{
 	{"bridge/people", []string{"bridge/cards", "bridge/chats", "bridge/jobs", "bridge/wording", "storage", "toolgroups"}},
 	{"bridge/approval", []string{"bridge/cards", "bridge/chats", "bridge/jobs", "bridge/sessions", "bridge/wording", "agent", "internal/runes", "toolgroups"}},
 	{"bridge/platformtest", []string{"bridge", "bridge/*", "agent", "toolgroups", "storage", "storage/bolt"}},
-	{"bridge", []string{"bridge/approval", "bridge/cards", "bridge/chats", "bridge/delivery", "bridge/jobs", "bridge/lanes", "bridge/observing", "bridge/owners", "bridge/panel", "bridge/people", "bridge/previews", "bridge/sessions", "bridge/turns", "bridge/why", "bridge/wording", "agent", "toolgroups", "storage", "internal/cache", "internal/named", "internal/replicas", "internal/retry", "internal/workspace"}},
+	{"bridge", []string{"bridge/approval", "bridge/cards", "bridge/chats", "bridge/delivery", "bridge/jobs", "bridge/lanes", "bridge/observing", "bridge/owners", "bridge/panel", "bridge/people", "bridge/previews", "bridge/sessions", "bridge/signs", "bridge/turns", "bridge/why", "bridge/wording", "agent", "toolgroups", "storage", "internal/cache", "internal/named", "internal/replicas", "internal/retry", "internal/workspace"}},
 	{"telegram", []string{"bridge/chats", "storage", "internal/cache", "internal/caller", "internal/doctor", "internal/markdown", "internal/pace", "internal/redact", "internal/retry", "internal/runes"}},
 	{"slack/manifest", nil},
 	{"slack/quoted", []string{"bridge/chats"}},
+	{"slack/reactions", []string{"bridge/chats"}},
 	{"slack/shared", []string{"bridge/chats", "storage", "internal/cache", "internal/seal"}},
-	{"slack", []string{"slack/manifest", "slack/quoted", "slack/shared", "bridge/chats", "storage", "internal/cache", "internal/caller", "internal/doctor", "internal/markdown", "internal/pace", "internal/redact", "internal/retry", "internal/runes"}},
+	{"slack/surface", []string{"bridge/chats", "internal/markdown", "internal/pace", "internal/runes"}},
+	{"slack", []string{"slack/surface", "slack/manifest", "slack/quoted", "slack/reactions", "slack/shared", "bridge/chats", "storage", "internal/cache", "internal/caller", "internal/doctor", "internal/markdown", "internal/pace", "internal/redact", "internal/retry", "internal/runes"}},
 	{"toolgroups/google", []string{"toolgroups", "toolgroups/google/*", "toolgroups/signin", "storage", "internal/named", "internal/retry", "internal/seal"}},
 	{"toolgroups/mcp/oauth", []string{"toolgroups", "toolgroups/signin", "storage", "internal/guard", "internal/named", "internal/retry", "internal/runes", "internal/seal"}},
 	{"toolgroups/mcp", []string{"toolgroups", "toolgroups/files", "toolgroups/mcp/oauth", "storage", "internal/folder", "internal/guard", "internal/redact", "internal/retry", "internal/runes"}},
@@ -151,7 +154,7 @@ func checkClients(m *module) []finding {
 			target := strings.Trim(spec.Path.Value, `"`)
 			for _, c := range clients {
 				within := target == c.library || strings.HasPrefix(target, c.library+"/")
-				if !within || s.dir == c.owner || s.test && slices.Contains(c.testers, s.dir) {
+				if !within || s.dir == c.owner || strings.HasPrefix(s.dir, c.owner+"/") || s.test && slices.Contains(c.testers, s.dir) {
 					continue
 				}
 				found = append(found, m.at(spec.Pos(), "", "%s is used in %s alone: use what that package offers", c.library, c.owner))

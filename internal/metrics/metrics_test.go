@@ -58,7 +58,7 @@ func everything(t *testing.T) *Metrics {
 	for _, what := range []jobs.Measured{
 		jobs.MeasuredAccepted, jobs.MeasuredDelivered, jobs.MeasuredFailed, jobs.MeasuredRepeat, jobs.MeasuredRefused,
 		jobs.MeasuredDelayed, jobs.MeasuredPutOff, jobs.MeasuredUnknown, jobs.MeasuredAsked, jobs.MeasuredAllowed,
-		jobs.MeasuredDenied, jobs.MeasuredExpired,
+		jobs.MeasuredDenied, jobs.MeasuredExpired, jobs.MeasuredGood, jobs.MeasuredBad, jobs.MeasuredWithdrawn,
 	} {
 		m.Measure("telegram", what)
 	}
@@ -87,7 +87,7 @@ func TestM18MetricsHaveTheirNamesAndHelp(t *testing.T) {
 		t.Errorf("%v; the names are:\n%s", err, got.String())
 	}
 	wantIn(t, page, `oneclaw_answers_total{outcome="failed",platform="telegram"} 1`, `oneclaw_send_problems_total{outcome="delayed",platform="telegram"} 1`,
-		`oneclaw_approvals_decided_total{decision="expired",platform="telegram"} 1`, `oneclaw_budget_refusals_total 1`, `oneclaw_platform_ready{platform="slack"} 0`,
+		`oneclaw_approvals_decided_total{decision="expired",platform="telegram"} 1`, `oneclaw_opinions_total{opinion="withdrawn",platform="telegram"} 1`, `oneclaw_budget_refusals_total 1`, `oneclaw_platform_ready{platform="slack"} 0`,
 		`oneclaw_platform_ready{platform="telegram"} 1`, `oneclaw_jobs_open 3`, `oneclaw_jobs_waiting 2`, `oneclaw_database_size_bytes 4096`,
 		`oneclaw_replica_info{host="box-1",id="R1"} 1`, `oneclaw_leases_held 22`,
 		`oneclaw_model_tokens_total{kind="cached",model="preset/m-1"} 4`, `oneclaw_oldest_job_age_seconds 36`)

@@ -73,6 +73,16 @@ func (g *Google) put(ctx context.Context, key string, value any, rev storage.Rev
 	return g.cfg.KV.Put(ctx, key, g.seal.Seal(key, data), rev)
 }
 
+// Account returns the address of the account that a user has connected, where it is known,
+// and whether there is one.
+func (g *Google) Account(ctx context.Context, user string) (email string, connected bool, err error) {
+	a, _, err := g.load(ctx, user)
+	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, seal.ErrUnreadable) {
+		return "", false, nil
+	}
+	return a.Email, err == nil && !a.Lost, err
+}
+
 // load reads the account of a user.
 func (g *Google) load(ctx context.Context, user string) (a account, rev storage.Revision, err error) {
 	rev, err = g.get(ctx, accountPrefix+user, &a)

@@ -116,6 +116,15 @@ func (c *Client) Forget(ctx context.Context, name string) (int, error) {
 	return c.cfg.accounts.Forget(ctx, target)
 }
 
+// Connected reports whether a person has connected an account at a server.
+func (c *Client) Connected(ctx context.Context, name, user string) (bool, error) {
+	target, ok := c.target(name)
+	if !ok || c.cfg.accounts == nil {
+		return false, nil
+	}
+	return c.cfg.accounts.Connected(ctx, target, user)
+}
+
 // ValidName reports whether a server can have the name.
 func ValidName(name string) bool { return serverName.MatchString(name) }
 

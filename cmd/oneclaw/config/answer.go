@@ -15,6 +15,8 @@ type AnswerConfig struct {
 	// Steering has what somebody writes while the bot is at work on their message reach that
 	// work, and be answered with it.
 	Steering bool `yaml:"steering" env:"ONECLAW_STEERING"`
+	// Reactions has messages that wait for their turn bear the reaction 👀.
+	Reactions bool `yaml:"reactions" env:"ONECLAW_REACTIONS"`
 }
 
 // Growing masks secrets in an answer that is shown while it is made; nil where none is.

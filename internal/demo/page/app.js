@@ -108,14 +108,43 @@ function mrkdwn(text) {
   return out;
 }
 
+// What decides whether a message has to be drawn anew.
+const state = (m, given) => m.text + JSON.stringify([m.buttons ?? [], given ?? null]);
+const brief = (m) => (m.text || m.file || "").replace(/<@[^>]*>\s*/g, "").split("\n")[0].slice(0, 60);
+
+// A file as the demo takes it. How long a recording lasts that was picked is a guess by its size.
+async function upload(blob, name) {
+  const address = await new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result);
+    reader.onerror = () => reject(reader.error);
+    reader.readAsDataURL(blob);
+  });
+  const seconds = blob.type.startsWith("audio/") ? Math.max(1, Math.round(blob.size / 4000)) : 0;
+  return { name, type: blob.type, data: address.slice(address.indexOf(",") + 1), seconds };
+}
+
+// A message of a request, with the words of others apart.
+function shownToModel(m) {
+  const item = el("li", {}, el("b", {}, m.role));
+  if (m.quoted) item.append(el("span", { className: "quoted" }, m.quoted));
+  if (m.text) item.append(el("span", {}, m.text));
+  for (const p of m.pictures ?? []) item.append(el("span", {}, "🖼 " + p));
+  for (const f of m.files ?? []) item.append(el("span", {}, "📎 " + f));
+  if (m.calls) item.append(el("span", {}, "calls " + m.calls.join(", ")));
+  return item;
+}
+
 class Pane {
   constructor(platform) {
     this.platform = platform;
     this.thread = ""; // Slack's thread that is open; empty for a new one
     this.shown = "";
+    this.files = []; // chosen and not sent
+    this.reply = null; // the message that the next one answers
     const root = document.getElementById("pane").content.firstElementChild.cloneNode(true);
     const find = (selector) => root.querySelector(selector);
-    this.parts = Object.fromEntries(["log", "busy", "ideas", "compose", "attach", "send", "problem", "groups", "chart", "threads"]
+    this.parts = Object.fromEntries(["log", "busy", "ideas", "compose", "attach", "pick", "record", "files", "staged", "send", "problem", "groups", "chart", "threads"]
       .map((name) => [name, find("." + name)]));
     this.parts.caption = find("figcaption");
     this.input = find("textarea");
@@ -137,6 +166,22 @@ class Pane {
       if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); compose.requestSubmit(); }
     });
     attach.addEventListener("click", () => this.say(this.input.value || "What is this document about?", true));
+    const { pick, record, files, staged } = this.parts;
+    pick.addEventListener("click", () => files.click());
+    files.addEventListener("change", async () => {
+      try {
+        this.files.push(...await Promise.all([...files.files].map((f) => upload(f, f.name))));
+      } catch (err) {
+        this.parts.problem.textContent = "Not read: " + err.message;
+      }
+      files.value = "";
+      this.stage();
+    });
+    record.addEventListener("click", () => this.record());
+    staged.querySelector("button").addEventListener("click", () => { this.files = []; this.reply = null; this.stage(); });
+    this.input.addEventListener("keydown", (e) => {
+      if (e.key === "Escape") { this.files = []; this.reply = null; this.stage(); }
+    });
     // Accounts are connected in a direct chat, and the Slack pane is a channel.
     for (const idea of ideas.filter((i) => !i.only || i.only === this.platform.key)) {
       const button = el("button", { type: "button" }, idea.pdf ? "Send the PDF: " + idea.text : idea.text);
@@ -147,14 +192,60 @@ class Pane {
     threads.addEventListener("change", () => { this.thread = threads.value; this.shown = ""; this.render(this.state); });
   }
 
+  // What goes with the next message stands above the input.
+  stage() {
+    const { staged } = this.parts;
+    const words = [];
+    if (this.reply) words.push(`${this.replies()} “${brief(this.reply)}”`);
+    if (this.files.length) words.push("With " + this.files.map((f) => f.name).join(", "));
+    staged.hidden = words.length === 0;
+    staged.querySelector("span").textContent = words.join(". ");
+    this.input.focus();
+  }
+
+  // In Slack a message is passed on with words of one's own; in Telegram it is answered.
+  replies() { return this.platform.key === "slack" ? "Quoting" : "Replying to"; }
+
+  // A press begins to record, the next one sends. Without a microphone a recording is picked.
+  async record() {
+    const { record, problem, files } = this.parts;
+    if (this.recorder) return this.recorder.stop();
+    let stream;
+    try {
+      stream = await navigator.mediaDevices.getUserMedia({ audio: true });
+    } catch {
+      problem.textContent = "There is no microphone: pick a recording instead.";
+      files.click();
+      return;
+    }
+    const pieces = [], began = Date.now();
+    const recorder = this.recorder = new MediaRecorder(stream);
+    record.textContent = "Stop and send";
+    recorder.addEventListener("dataavailable", (e) => pieces.push(e.data));
+    recorder.addEventListener("stop", async () => {
+      this.recorder = null;
+      record.textContent = "Record";
+      for (const track of stream.getTracks()) track.stop();
+      const type = recorder.mimeType.split(";")[0];
+      const sound = await upload(new Blob(pieces, { type }), "voice." + type.split("/")[1]);
+      sound.seconds = Math.max(1, Math.round((Date.now() - began) / 1000));
+      this.files.push(sound);
+      await this.say(this.input.value);
+    });
+    recorder.start();
+  }
+
   async say(text, pdf = false) {
-    if (!text.trim() && !pdf) return;
+    if (!text.trim() && !pdf && !this.files.length) return;
     this.parts.send.disabled = true;
     try {
-      const response = await post("say", { pane: this.platform.key, text, pdf, thread: this.thread });
+      const response = await post("say", { pane: this.platform.key, text, pdf, thread: this.thread, reply: this.reply?.id, files: this.files });
       const sent = await response.json();
       if (this.platform.key === "slack" && !this.thread) this.thread = sent.ts;
       this.input.value = "";
+      this.files = [];
+      this.reply = null;
+      this.stage();
       this.parts.problem.textContent = "";
       this.render(this.state);
     } catch (err) {
@@ -195,9 +286,10 @@ class Pane {
     const { log } = this.parts;
     const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 60;
     const known = new Map([...log.children].map((node) => [node.dataset.id, node]));
+    const given = this.given(messages);
     const nodes = messages.map((m) => {
       const node = known.get(m.id);
-      return node && node.dataset.text === m.text + JSON.stringify(m.buttons ?? []) ? node : this.bubble(m);
+      return node && node.dataset.text === state(m, given.get(m.id)) ? node : this.bubble(m, given.get(m.id));
     });
     if (!nodes.length) {
       const hint = this.platform.key === "slack"
@@ -211,16 +303,59 @@ class Pane {
     if (atEnd || !messages.at(-1)?.bot) log.scrollTop = log.scrollHeight;
   }
 
-  bubble(m) {
+  // What the model was given for a question stands under the last answer to it.
+  given(messages) {
+    const under = new Map();
+    messages.forEach((m, i) => {
+      if (m.bot || !m.given) return;
+      let at = i;
+      while (messages[at + 1]?.bot) at++;
+      under.set(messages[at].id, { question: m.id, tools: m.given });
+    });
+    return under;
+  }
+
+  bubble(m, given) {
     const time = new Date(m.time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
     const node = el("div", { className: m.bot ? "msg" : "msg mine" },
       el("span", { className: "who" }, `${m.bot ? "OneClaw" : "You"} · ${time}`));
     node.dataset.id = m.id;
-    node.dataset.text = m.text + JSON.stringify(m.buttons ?? []);
-    if (m.file) node.append(el("span", { className: "file" }, m.file));
+    node.dataset.text = state(m, given);
+    const answered = m.reply && this.state.messages.find((other) => other.id === m.reply);
+    if (answered) node.append(el("span", { className: "re" }, "↩ " + brief(answered)));
+    if (m.file) {
+      const file = el("span", { className: "file" }, m.file);
+      file.dataset.kind = m.file.includes(".") ? m.file.split(".").at(-1).toUpperCase().slice(0, 4) : "FILE";
+      node.append(file);
+    }
     node.append(this.platform.key === "slack" ? mrkdwn(m.text) : entities(m.text, m.entities ?? []));
     if (m.buttons?.length) node.append(this.buttons(m));
+    const reply = el("button", { type: "button", className: "reply" }, this.platform.key === "slack" ? "Quote" : "Reply");
+    reply.setAttribute("aria-label", `${reply.textContent}: ${brief(m)}`);
+    reply.addEventListener("click", () => { this.reply = m; this.stage(); });
+    node.append(reply);
+    if (given) node.append(this.fold(given));
     return node;
+  }
+
+  // What the model was given is asked for when somebody wants to see it.
+  fold({ question, tools }) {
+    const fold = el("details", { className: "given" }, el("summary", {}, `What the model was given · ${tools} tools`));
+    fold.addEventListener("toggle", async () => {
+      if (!fold.open) return;
+      const list = el("ol");
+      try {
+        const response = await fetch(`given?pane=${this.platform.key}&message=${encodeURIComponent(question)}`);
+        if (!response.ok) throw new Error(await response.text());
+        const given = await response.json();
+        if (given.before) list.append(el("li", {}, `${given.before} older messages`));
+        list.append(...given.messages.map(shownToModel));
+      } catch (err) {
+        list.append(el("li", {}, "Not known: " + err.message));
+      }
+      fold.replaceChildren(fold.firstElementChild, list);
+    });
+    return fold;
   }
 
   // Buttons under a message; a press goes the way of a press in the app.

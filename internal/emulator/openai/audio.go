@@ -104,8 +104,10 @@ func (s *Server) listen(w http.ResponseWriter, r *http.Request) (string, *Error)
 	case !soundsLike(sound, ending):
 		return "", invalid("file", "unsupported_value", "Audio file might be corrupted or unsupported")
 	}
-	_, words, _ := bytes.Cut(sound, []byte(heardMark))
-	return string(words), nil
+	if _, words, said := bytes.Cut(sound, []byte(heardMark)); said {
+		return string(words), nil
+	}
+	return s.cfg.Heard, nil
 }
 
 // readHearing checks the fields beside the file.

@@ -38,6 +38,9 @@ type Config struct {
 	Key string
 	// Models are those that exist. Empty means [DefaultModel] alone.
 	Models []string
+	// Heard is heard in sounds that do not say what there is to hear in them; see [Speech].
+	// Empty means silence.
+	Heard string
 	// Latency is waited for before each answer, for each request on its own.
 	Latency time.Duration
 	// ChunkWords is how many words a delta of a stream carries.

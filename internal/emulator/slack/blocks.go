@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -42,14 +43,18 @@ func invalidBlocks(format string, args ...any) *apiError {
 	return refuse("invalid_blocks", "[ERROR] "+fmt.Sprintf(format, args...)) // its page
 }
 
-// checkBlocks refuses blocks over the limits. Kinds that it does not know pass.
-func checkBlocks(raw []byte) *apiError {
+// checkBlocks refuses blocks of a message over the limits.
+func checkBlocks(raw []byte) *apiError { return checkLimited(raw, maxBlocks) }
+
+// checkLimited refuses blocks over the limits, of which there is one on how many they are.
+// Kinds that it does not know pass.
+func checkLimited(raw []byte, most int) *apiError {
 	var blocks []block
 	if err := json.Unmarshal(raw, &blocks); err != nil {
 		return refuse("invalid_blocks_format") // its page
 	}
-	if len(blocks) > maxBlocks {
-		return invalidBlocks("no more than %d items allowed [json-pointer:/blocks]", maxBlocks)
+	if len(blocks) > most {
+		return invalidBlocks("no more than %d items allowed [json-pointer:/blocks]", most)
 	}
 	markdown, ids := 0, map[string]bool{}
 	for i, b := range blocks {
@@ -77,6 +82,10 @@ func (b block) check(i int) *apiError {
 		return invalidBlocks("missing required field: type [json-pointer:/blocks/%d]", i)
 	case "section":
 		return checkSection(b, i)
+	case "context_actions":
+		return checkContextActions(b, i)
+	case "header":
+		return checkHeader(b, i)
 	case "actions":
 		return checkActions(b, i)
 	case "markdown":
@@ -109,6 +118,43 @@ func checkSection(b block, i int) *apiError {
 		return invalidBlocks("must be more than 0 characters [json-pointer:/blocks/%d/text/text]", i)
 	case n > maxSection:
 		return invalidBlocks("must be less than %d characters [json-pointer:/blocks/%d/text/text]", maxSection+1, i)
+	}
+	return nil
+}
+
+// checkContextActions refuses buttons to judge
+// (docs.slack.dev/reference/block-kit/blocks/context-actions-block and its elements).
+func checkContextActions(b block, i int) *apiError {
+	if n := len(b.Elements); n == 0 || n > maxContextActions {
+		return invalidBlocks("want 1 to %d items [json-pointer:/blocks/%d/elements]", maxContextActions, i)
+	}
+	for j, raw := range b.Elements {
+		var e struct {
+			Type     string   `json:"type"`
+			Positive *element `json:"positive_button"`
+			Negative *element `json:"negative_button"`
+		}
+		if json.Unmarshal(raw, &e) != nil || e.Type != "feedback_buttons" && e.Type != "icon_button" {
+			return invalidBlocks("unsupported type [json-pointer:/blocks/%d/elements/%d]", i, j)
+		}
+		if e.Type == "feedback_buttons" && (e.Positive == nil || e.Negative == nil || e.Positive.wrong()+e.Negative.wrong() != "") {
+			return invalidBlocks("want two buttons with a text and a value [json-pointer:/blocks/%d/elements/%d]", i, j)
+		}
+	}
+	return nil
+}
+
+// judged says whether blocks have buttons to judge.
+func judged(raw []byte) bool {
+	var blocks []block
+	return json.Unmarshal(raw, &blocks) == nil && slices.ContainsFunc(blocks, func(b block) bool { return b.Type == "context_actions" })
+}
+
+// checkHeader refuses a header (docs.slack.dev/reference/block-kit/blocks/header-block).
+func checkHeader(b block, i int) *apiError {
+	var t textObject
+	if json.Unmarshal(b.Text, &t) != nil || t.Type != "plain_text" || length(t.Text) == 0 || length(t.Text) > maxHeader {
+		return invalidBlocks("want a plain_text of 1 to %d characters [json-pointer:/blocks/%d/text]", maxHeader, i)
 	}
 	return nil
 }
@@ -175,6 +221,8 @@ func shown(text string, raw []byte) (seen string, rows [][]Button, called []stri
 	for _, b := range blocks {
 		var t textObject
 		switch {
+		case b.Type == "context_actions":
+			continue
 		case b.Type == "actions":
 			rows = append(rows, buttons(b))
 			continue

@@ -147,11 +147,14 @@ func updateMessage(c *call) (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
+	if s.streams(m) {
+		return nil, refuse("streaming_state_conflict") // its page
+	}
 	if err := s.takeUpdate(s.cfg.Now()); err != nil {
 		return nil, err
 	}
 	before := s.wire(m)
-	m.edits = append(m.edits, Edit{At: s.cfg.Now(), Text: m.text})
+	m.edits, m.stream = append(m.edits, Edit{At: s.cfg.Now(), Text: m.text}), nil
 	m.text, m.edited, m.loose = text, s.cfg.Now(), c.p.Text("parse") != "none"
 	if blocks != nil { // who names none leaves them as they are
 		m.blocks = blocks
@@ -169,6 +172,9 @@ func deleteMessage(c *call) (any, *apiError) {
 	ch, m, err := c.own("cant_delete_message")
 	if err != nil {
 		return nil, err
+	}
+	if s.streams(m) {
+		return nil, refuse("cant_delete_message") // as apps have met it
 	}
 	before := s.wire(m)
 	s.tally(ch, m, -1)
@@ -209,46 +215,4 @@ func (s *Server) setStatus(ch *channel, thread, text string, asked bool) {
 		ch.history = append(ch.history, st)
 	}
 	s.emit(Event{Kind: EventStatus, Chat: ch.id, Message: thread, Text: text}, nil, nil)
-}
-
-func addReaction(c *call) (any, *apiError) {
-	return c.react(func(m *message, name string) *apiError {
-		if slices.Contains(m.react, name) {
-			return refuse("already_reacted") // its page
-		}
-		m.react = append(m.react, name)
-		return nil
-	})
-}
-
-func removeReaction(c *call) (any, *apiError) {
-	return c.react(func(m *message, name string) *apiError {
-		if !slices.Contains(m.react, name) {
-			return refuse("no_reaction") // its page
-		}
-		m.react = slices.DeleteFunc(m.react, func(have string) bool { return have == name })
-		return nil
-	})
-}
-
-func (c *call) react(change func(*message, string) *apiError) (any, *apiError) {
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ch, err := s.find(c.p.Text("channel"), true)
-	if err != nil {
-		return nil, err
-	}
-	m, name := ch.byTS[c.p.Text("timestamp")], strings.Trim(c.p.Text("name"), ":")
-	switch {
-	case m == nil || m.deleted:
-		return nil, refuse("message_not_found") // its page
-	case name == "":
-		return nil, refuse("invalid_name") // its page
-	}
-	if err := change(m, name); err != nil {
-		return nil, err
-	}
-	s.emit(Event{Kind: EventReaction, Chat: ch.id, Message: m.ts, Text: name}, ch, m)
-	return nil, nil
 }

@@ -23,6 +23,7 @@ const agentScope = "assistant:write"
 // takes, or none (docs.slack.dev/reference/events/<name>). That those of the agent view
 // take its scope is assumed.
 var eventScopes = map[string]string{
+	"agent_session_stopped":            agentScope,
 	"app_context_changed":              agentScope,
 	"app_home_opened":                  "",
 	"app_mention":                      "app_mentions:read",
@@ -32,6 +33,8 @@ var eventScopes = map[string]string{
 	"message.groups":                   "groups:history",
 	"message.im":                       "im:history",
 	"message.mpim":                     "mpim:history",
+	reactionAdded:                      "reactions:read",
+	reactionRemoved:                    "reactions:read",
 }
 
 // messageEvents are the events of messages, by the kind of channel
@@ -41,7 +44,10 @@ var messageEvents = map[string]string{Public: "message.channels", Private: "mess
 // appManifest is the part of a manifest that decides what the app can do.
 type appManifest struct {
 	Features struct {
-		Agent     *struct{}   `json:"agent_view"`
+		Agent *struct{} `json:"agent_view"`
+		Home  struct {
+			Enabled bool `json:"home_tab_enabled"`
+		} `json:"app_home"`
 		Assistant *struct{}   `json:"assistant_view"`
 		Bot       *struct{}   `json:"bot_user"`
 		Commands  []addressed `json:"slash_commands"`
@@ -145,7 +151,7 @@ func (s *Server) Install(manifest []byte) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.scopes = slices.Clone(m.OAuth.Scopes.Bot)
+	s.scopes, s.homeless = slices.Clone(m.OAuth.Scopes.Bot), !m.Features.Home.Enabled
 	s.events = append([]string{}, m.Settings.Events.List...)
 	return nil
 }

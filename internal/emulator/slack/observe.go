@@ -33,6 +33,12 @@ type Message struct {
 	Edits     []Edit   `json:"edits,omitempty"`
 	Reactions []string `json:"reactions,omitempty"`
 	Deleted   bool     `json:"deleted,omitempty"`
+	// Judged is true where it has buttons with which people judge it.
+	Judged bool `json:"judged,omitempty"`
+	// Streams is true while it grows, with the tasks that it shows and the service's own
+	// button to stop.
+	Streams bool   `json:"streams,omitempty"`
+	Tasks   []Task `json:"tasks,omitempty"`
 	// Cut counts how often the bot was not told that this message, or an edit of
 	// it, was accepted.
 	Cut int `json:"cut,omitempty"`
@@ -102,6 +108,10 @@ func (s *Server) observed(c *channel, m *message) Message {
 		if m.loose && len(m.blocks) == 0 {
 			o.Calls = append(o.Calls, loosely.FindAllString(m.text, -1)...)
 		}
+	}
+	o.Judged = judged(m.blocks)
+	if o.Streams = s.streams(m); m.stream != nil {
+		o.Tasks = slices.Clone(m.stream.tasks)
 	}
 	for _, f := range m.files {
 		o.Files = append(o.Files, File{ID: f.id, Name: f.name, MIME: f.mime, Size: f.size, Data: f.data})

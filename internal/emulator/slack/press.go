@@ -20,7 +20,10 @@ func (s *Server) Press(channelID, ts, userID, value string, forge bool) (Sent, e
 	if m == nil || !m.bot || m.deleted || m.ephemeral != "" && m.ephemeral != userID {
 		return Sent{}, fmt.Errorf("slack emulator: user %s sees no message of the bot %s in channel %s", userID, ts, channelID)
 	}
-	button, ok := m.button(value)
+	kind, button, ok := "button", Button{}, false
+	if button, ok = m.button(value); !ok && judged(m.blocks) && (value == "good" || value == "bad") {
+		kind, ok = "feedback_buttons", true // what its buttons are called is up to the app
+	}
 	if !ok && !forge {
 		return Sent{}, fmt.Errorf("slack emulator: no button %q under message %s in channel %s", value, ts, channelID)
 	}
@@ -36,7 +39,7 @@ func (s *Server) Press(channelID, ts, userID, value string, forge bool) (Sent, e
 		"channel":   map[string]any{"id": c.id, "name": c.nameForApps()},
 		"container": container,
 		"actions": []any{map[string]any{
-			"action_id": button.Action, "block_id": cmp.Or(button.Block, "b0"), "type": "button", "value": value, "action_ts": s.stamp(),
+			"action_id": button.Action, "block_id": cmp.Or(button.Block, "b0"), "type": kind, "value": value, "action_ts": s.stamp(),
 			"text": map[string]any{"type": "plain_text", "text": button.Label, "emoji": true},
 		}},
 		"state": map[string]any{"values": map[string]any{}}, "response_url": url, "trigger_id": trigger,

@@ -32,6 +32,8 @@ type remoteCall struct {
 //	POST /emulator/say         {channel, user, text, thread, …}  → Sent
 //	POST /emulator/edit        {channel, ts, text}               → Sent
 //	POST /emulator/delete      {channel, ts}                     → Sent
+//	POST /emulator/react       {channel, ts, user, text}         → Sent
+//	POST /emulator/unreact     {channel, ts, user, text}         → Sent
 //	POST /emulator/command     {channel, user, command, text}    → Sent
 //	POST /emulator/press       {channel, ts, user, value, forge} → Sent
 //	POST /emulator/disconnect  {reason}                          → {"sockets": n}
@@ -69,6 +71,8 @@ func (s *Server) remoteCall(act string, c remoteCall) (any, error) {
 		return s.Edit(c.Channel, c.TS, c.Text)
 	case "delete":
 		return s.Delete(c.Channel, c.TS)
+	case "react", "unreact":
+		return s.React(c.Channel, c.TS, c.User, c.Text, act == "unreact")
 	case "command":
 		return s.Command(c.Channel, c.User, c.Command, c.Text)
 	case "press":

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,12 +43,14 @@ type world struct {
 	files     fileStore
 	responses map[string]*response
 	answers   int
+	homes     map[string]json.RawMessage // views, by user
+	homeless  bool                       // the app has no Home tab
 }
 
 func newWorld() world {
 	return world{
 		users: map[string]*User{}, channels: map[string]*channel{},
-		files: newFileStore(), responses: map[string]*response{},
+		files: newFileStore(), responses: map[string]*response{}, homes: map[string]json.RawMessage{},
 	}
 }
 
@@ -62,6 +65,9 @@ type channel struct {
 	messages []*message
 	byTS     map[string]*message
 	statuses map[string]Status // by thread
+	sessions map[string]string // their status, by thread
+	titles   map[string]string // by thread
+	prompts  []Prompt
 	history  []Status
 	answers  int
 }
@@ -86,10 +92,12 @@ type message struct {
 	edits     []Edit
 	deleted   bool
 	react     []string
+	theirs    []reaction // of people
 	cut       int
 	unfurled  bool
 	attached  []any // messages that it shares or links to
 	loose     bool  // plain words may be mentions
+	stream    *stream
 }
 
 // teamOf is the workspace of a user.
@@ -199,7 +207,7 @@ func (s *Server) makeChannel(spec ChannelSpec) *channel {
 	}
 	c := &channel{
 		id: spec.ID, kind: spec.Kind, name: spec.Name, members: slices.Clone(spec.Members), botIn: !spec.WithoutBot,
-		byTS: map[string]*message{}, statuses: map[string]Status{},
+		byTS: map[string]*message{}, statuses: map[string]Status{}, sessions: map[string]string{}, titles: map[string]string{},
 	}
 	if c.name == "" && c.kind != DM {
 		c.name = strings.ToLower(c.id)

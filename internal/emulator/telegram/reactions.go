@@ -1,9 +1,14 @@
 package telegram
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+)
 
-// React has a person set or, with an empty emoji, take back a reaction. The bot
-// hears of it only where it asked for message_reaction.
+// React has a person set the one reaction that they have, or, with an empty emoji, take it
+// back. The bot hears of it where it asked for message_reaction: in private chats
+// (aiogram/aiogram #1449; openclaw/openclaw PR 43730 did not see them) and in groups where it
+// is an administrator (core.telegram.org/bots/api#update, message_reaction).
 func (s *Server) React(chatID, messageID, userID int64, emoji string) (Sent, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -15,11 +20,29 @@ func (s *Server) React(chatID, messageID, userID int64, emoji string) (Sent, err
 	if m == nil {
 		return Sent{}, fmt.Errorf("telegram emulator: no message %d in chat %d", messageID, chatID)
 	}
+	if emoji != "" && !knownReaction(emoji) {
+		return Sent{}, fmt.Errorf("telegram emulator: nobody can react with %q", emoji)
+	}
 	r := wireReactionUpdated{
-		Chat: c.wire(), MessageID: m.id, User: *u, Date: s.cfg.Now().Unix(), Old: []wireReaction{}, New: []wireReaction{},
+		Chat: c.wire(), MessageID: m.id, User: *u, Date: s.cfg.Now().Unix(), Old: reactionsOf(m.theirs[userID]), New: reactionsOf(emoji),
 	}
-	if emoji != "" {
-		r.New = append(r.New, wireReaction{Type: "emoji", Emoji: emoji})
+	theirs := maps.Clone(m.theirs) // who looks has the old one
+	if theirs == nil {
+		theirs = map[int64]string{}
 	}
-	return Sent{Chat: c.id, Message: m.id, Update: s.push("message_reaction", r)}, nil
+	theirs[userID] = emoji
+	m.theirs = theirs
+	s.emit(Event{Kind: EventReaction, Chat: c.id, Message: m.id, Text: emoji}, c, m)
+	sent := Sent{Chat: c.id, Message: m.id}
+	if c.kind == Private || c.botAdmin {
+		sent.Update = s.push("message_reaction", r)
+	}
+	return sent, nil
+}
+
+func reactionsOf(emoji string) []wireReaction {
+	if emoji == "" {
+		return []wireReaction{}
+	}
+	return []wireReaction{{Type: "emoji", Emoji: emoji}}
 }

@@ -35,6 +35,7 @@ type remoteCall struct {
 //	POST /emulator/say        {chat, user, text, …}         → Sent
 //	POST /emulator/edit       {chat, message, text}         → Sent
 //	POST /emulator/press      {chat, message, user, data}   → Sent
+//	POST /emulator/react      {chat, message, user, text}   → Sent
 //	POST /emulator/block      {user, blocked}               → Sent
 //	POST /emulator/bot        {chat, user, status}          → Sent
 //	POST /emulator/migrate    {chat, user}                  → {"chat": id}
@@ -69,6 +70,8 @@ func (s *Server) remoteCall(act string, c remoteCall) (any, error) {
 		return s.Edit(c.Chat, c.Message, c.Text)
 	case "press":
 		return s.Press(c.Chat, c.Message, c.User, c.Data, c.Forge)
+	case "react":
+		return s.React(c.Chat, c.Message, c.User, c.Text)
 	case "block":
 		return s.SetBlocked(c.User, c.Blocked)
 	case "bot":

@@ -148,8 +148,23 @@ func TestAllowedUpdates(t *testing.T) {
 	if _, err := f.React(f.user, m.Message, f.user, "👍"); err != nil {
 		t.Fatal(err)
 	}
-	if list := f.updates(nil); len(list) != 1 || list[0].Reaction.New[0].Emoji != "👍" {
+	list := f.updates(nil)
+	if len(list) != 1 || list[0].Reaction.New[0].Emoji != "👍" {
 		t.Fatalf("got %+v", list)
+	}
+	// In groups only administrators are told.
+	for _, admin := range []bool{true, false} {
+		group := f.chat(telegram.ChatSpec{Kind: telegram.Group, Title: "Team", User: f.user, BotAdmin: admin})
+		said, err := f.Say(group, f.user, "x", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := f.React(group, said.Message, f.user, "👎"); err != nil || (r.Update != 0) != admin {
+			t.Errorf("administrator %v: got %+v, %v", admin, r, err)
+		}
+	}
+	if _, err := f.React(f.user, m.Message, f.user, "x"); err == nil {
+		t.Error("somebody reacts with a letter")
 	}
 }
 

@@ -84,6 +84,7 @@ type message struct {
 	silent  bool
 	cut     int
 	react   []string
+	theirs  map[int64]string // the reactions of people
 	migTo   int64
 	migFrom int64
 	points  pointing

@@ -28,6 +28,15 @@ const (
 	maxRenewals = 3
 )
 
+// Connected reports whether a person has connected an account at a server.
+func (a *Accounts) Connected(ctx context.Context, s Server, user string) (bool, error) {
+	now, _, err := a.load(ctx, s, user)
+	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, seal.ErrUnreadable) {
+		return false, nil
+	}
+	return err == nil && !now.Lost, err
+}
+
 // Token returns a token of a person for a server, a new one if need be. rejected is one
 // that the server did not take.
 func (a *Accounts) Token(ctx context.Context, s Server, user, rejected string) (string, error) {

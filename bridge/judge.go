@@ -1,0 +1,40 @@
+package bridge
+
+import (
+	"context"
+	"fmt"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/toolgroups"
+)
+
+// opinions say what the texts of messages of [chats.KindOpinion] mean, and how each is counted
+// that says something new.
+var opinions = map[chats.Opinion]struct {
+	good, given bool
+	counted     jobs.Measured
+}{
+	chats.Good:    {true, true, jobs.MeasuredGood},
+	chats.Bad:     {false, true, jobs.MeasuredBad},
+	chats.NotGood: {true, false, jobs.MeasuredWithdrawn},
+	chats.NotBad:  {false, false, jobs.MeasuredWithdrawn},
+}
+
+// judged keeps what somebody who may talk to the bot thinks of an answer. It needs nobody who
+// answers in the chat: receipts are changed by whoever reads them last.
+func (in *intake) judged(ctx context.Context, m chats.Message) error {
+	what, known := opinions[chats.Opinion(m.Text)]
+	if !known || m.On == "" || in.people.Role(m.By()) == toolgroups.RoleStranger {
+		return nil
+	}
+	opinion := jobs.Opinion{By: m.By(), Good: what.good, Given: what.given, At: m.Time}
+	changed, err := in.jobs.Judge(ctx, m.Chat, m.On, opinion, func(j *jobs.Job) bool { return in.kinds.of(j).explained })
+	if err != nil {
+		return fmt.Errorf("keep an opinion: %w", err)
+	}
+	if changed {
+		in.cfg.Hooks.Measure(m.Chat.Platform, what.counted)
+	}
+	return nil
+}

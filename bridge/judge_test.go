@@ -1,0 +1,163 @@
+package bridge_test
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/storage"
+)
+
+// counts are what a bridge has measured.
+type counts struct {
+	mu sync.Mutex
+	of map[jobs.Measured]int
+}
+
+func (c *counts) measure(_ string, what jobs.Measured) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.of[what]++
+}
+
+func (c *counts) opinions() [3]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return [3]int{c.of[jobs.MeasuredGood], c.of[jobs.MeasuredBad], c.of[jobs.MeasuredWithdrawn]}
+}
+
+func TestOpinionsAreKeptWithTheReceipt(t *testing.T) {
+	counted := &counts{of: map[jobs.Measured]int{}}
+	arrived, release := make(chan struct{}), make(chan struct{})
+	twoParts := func(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
+		return func(yield func(agent.Message, error) bool) {
+			yield(agent.Message{Role: agent.RoleAssistant, Text: "one\ftwo", Final: true}, nil)
+		}
+	}
+	r := newRig(t, twoParts, clockAt, func(c *bridge.Config) {
+		c.Hooks.Measure = counted.measure
+		c.Access.Allow = []string{"fake:1", "fake:2", "fake:3"}
+	})
+	r.platform.fail = func(n int, after bool) error {
+		if n == 2 && !after { // the second part of the first answer
+			close(arrived)
+			<-release
+		}
+		return nil
+	}
+	second := 0
+	judge := func(user, on string, what chats.Opinion) {
+		t.Helper()
+		second++
+		r.accept(chats.Judged(group("", "", "").Chat, on, user, what, time.Unix(int64(second), 0)))
+	}
+	r.accept(group("q", "1", "count"))
+	<-arrived
+	judge("1", "1", chats.Good) // while the answer is under way
+	close(release)
+	r.platform.wait(t, 2)
+	r.receipts(1)
+	told := func(id, want string) {
+		t.Helper()
+		r.accept(group(id, "1", "/why"))
+		all := r.platform.until(t, "answer to "+id, func(all []sent) bool { return len(all) > 0 && all[len(all)-1].to.ReplyTo == id })
+		if got := all[len(all)-1].text; !strings.Contains(got, want) || want == "" && strings.Contains(got, "think of it") {
+			t.Errorf("got %q, want %q in it", got, want)
+		}
+	}
+	told("w1", "What people think of it: 👍 1, 👎 0.")
+	judge("2", "2", chats.Bad)
+	judge("3", "2", chats.Good)
+	told("w2", "👍 2, 👎 1.")
+	judge("3", "1", chats.Bad) // the last one counts, on whichever part
+	judge("2", "2", chats.NotBad)
+	told("w3", "👍 1, 👎 1.")
+	if got, want := counted.opinions(), [3]int{2, 2, 1}; got != want {
+		t.Errorf("counted are %v, want %v", got, want)
+	}
+	// None of these is about an answer, from somebody who may talk to the bot, and new.
+	judge("3", "2", chats.Bad)
+	judge("1", "q", chats.Bad)
+	judge("1", "3", chats.Bad) // an answer to a command
+	judge("1", "99", chats.Bad)
+	judge("4", "2", chats.Bad)
+	judge("1", "2", "heart")
+	r.restart()
+	told("w4", "👍 1, 👎 1.")
+	judge("1", "2", chats.NotGood)
+	judge("3", "2", chats.NotBad)
+	told("w5", "👍 1, 👎 0.") // the other thumb of the third person still stands
+	judge("3", "2", chats.NotGood)
+	told("w6", "")
+	if got, want := counted.opinions(), [3]int{2, 2, 4}; got != want {
+		t.Errorf("counted are %v, want %v", got, want)
+	}
+}
+
+// What counts does not hang on the order in which events arrive, nor on how often.
+func TestOpinionsOvertakeEachOther(t *testing.T) {
+	store := openStore(t, filepath.Join(t.TempDir(), "db"))
+	chat := chats.Chat{Platform: "fake", ID: "1"}
+	receipts, key := jobs.Store{Store: store}, ""
+	tries := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		tries++
+		id := "answer-" + strconv.Itoa(tries)
+		key = jobs.ReceiptPrefix + "fake:1/" + id + "/text"
+		receipt := jobs.Job{Message: chats.Message{Chat: chat, ID: id, Kind: chats.KindText}, Parts: []jobs.SentPart{{ID: id}}}
+		if _, err := jobs.Write(t.Context(), store, key, receipt, storage.Any); err != nil {
+			rt.Fatal(err)
+		}
+		var events []jobs.Opinion
+		last := make(map[string]map[bool]jobs.Opinion)
+		for n := range rapid.IntRange(1, 12).Draw(rt, "events") {
+			o := jobs.Opinion{
+				By:   rapid.SampledFrom([]string{"fake:a", "fake:b", "fake:c"}).Draw(rt, "by"),
+				Good: rapid.Bool().Draw(rt, "good"), Given: rapid.Bool().Draw(rt, "given"), At: time.Unix(int64(n+1), 0),
+			}
+			events = append(events, o)
+			if last[o.By] == nil {
+				last[o.By] = make(map[bool]jobs.Opinion)
+			}
+			last[o.By][o.Good] = o
+		}
+		wantGood, wantBad := 0, 0
+		for of := range maps.Values(last) {
+			up, down := of[true], of[false]
+			switch {
+			case up.Given && (!down.Given || up.At.After(down.At)):
+				wantGood++
+			case down.Given:
+				wantBad++
+			}
+		}
+		again := rapid.SampledFrom(events).Draw(rt, "again")
+		for _, o := range rapid.Permutation(append(slices.Clone(events), again)).Draw(rt, "arriving") {
+			if _, err := receipts.Judge(t.Context(), chat, id, o, func(*jobs.Job) bool { return true }); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		entry, err := store.Get(t.Context(), key)
+		var j jobs.Job
+		if err == nil {
+			err = json.Unmarshal(entry.Value, &j)
+		}
+		if good, bad := j.Judged(); err != nil || good != wantGood || bad != wantBad {
+			rt.Errorf("%d and %d, want %d and %d: %v", good, bad, wantGood, wantBad, err)
+		}
+	})
+}

@@ -1,0 +1,38 @@
+package platformtest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"oneclaw/bridge/chats"
+)
+
+var _ chats.Signer = (*adapter)(nil)
+
+// React implements [Reactor].
+func (m *memory) React(in Place, by, message string, good, back bool) {
+	chat, err := chats.ParseChat(string(in))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	says := map[[2]bool]chats.Opinion{{true, false}: chats.Good, {true, true}: chats.NotGood, {false, false}: chats.Bad, {false, true}: chats.NotBad}
+	m.change(func() {
+		m.updates = append(m.updates, chats.Judged(chat.Whole(), message, by, says[[2]bool{good, back}], time.Now()))
+	})
+}
+
+// Sign implements [chats.Signer].
+func (a *adapter) Sign(_ context.Context, _ chats.Chat, id string, on bool) error {
+	switch {
+	case on && a.has("puts signs on nothing"), !on && a.has("leaves its signs"), !on && a.restarted && a.has("leaves the signs of others"):
+		return nil
+	}
+	a.m.change(func() {
+		a.m.view.Signed = slices.DeleteFunc(slices.Clone(a.m.view.Signed), func(one string) bool { return one == id })
+		if on {
+			a.m.view.Signed = append(a.m.view.Signed, id)
+		}
+	})
+	return nil
+}

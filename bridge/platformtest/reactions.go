@@ -1,0 +1,156 @@
+package platformtest
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/storage"
+)
+
+// Reactor is a [Service] where people react to messages. The suite asks it of services whose
+// adapter is a [chats.Signer]; the properties of reactions are skipped for others. Views then
+// have [View.Signed].
+type Reactor interface {
+	// React has a person show on a message that it is good, or that it is not, or take that
+	// back.
+	React(in Place, by, message string, good, back bool)
+}
+
+func reactionProperties() []property {
+	return []property{
+		{"Signed", "A message that waits for its turn bears a sign until it is answered; one that does not wait bears none.", signsWhatWaits},
+		{"SignedAcrossARestart", "The sign that a bot has put on a message before it was stopped is taken away when the message is answered.", takesSignsAway},
+		{"Judged", "What people who may talk to the bot think of an answer is kept and told, until they take it back; nobody else's opinion is.", keepsOpinions},
+	}
+}
+
+func (w *world) reactor() Reactor {
+	w.t.Helper()
+	r, can := w.town.Service.(Reactor)
+	if !can {
+		w.t.Skip("nobody can react on the platform")
+	}
+	w.cfg.Turns.Seen = true
+	return r
+}
+
+// signed has a message wait in each place, and returns what opens the gate once it is signed.
+func signed(t testing.TB, w *world) (places []Place, answer func()) {
+	t.Helper()
+	w.reactor()
+	g := newGate()
+	w.think = g.think
+	w.start()
+	places = w.everywhere()
+	var ids []string
+	for _, place := range places {
+		w.say(place, "slow one")
+	}
+	for range places {
+		until(t, "the slow ones to reach the model", g.reached)
+	}
+	for _, place := range places {
+		ids = append(ids, w.town.Say(place, w.town.Member, "and another"))
+	}
+	slices.Sort(ids)
+	w.await("the signs", func(v View) bool {
+		slices.Sort(v.Signed)
+		return slices.Equal(v.Signed, ids)
+	})
+	return places, func() { close(g.open) }
+}
+
+// answered wants the messages of signed to be answered, and no sign to be left.
+func (w *world) answered(places []Place) {
+	w.t.Helper()
+	for _, place := range places {
+		w.want(w.shown(place, 2), reply("slow one"), reply("and another"))
+	}
+	w.await("the signs to be gone", func(v View) bool { return len(v.Signed) == 0 })
+}
+
+func signsWhatWaits(t testing.TB, w *world) {
+	places, answer := signed(t, w)
+	answer()
+	w.answered(places)
+}
+
+func takesSignsAway(t testing.TB, w *world) {
+	places, answer := signed(t, w)
+	w.stop()
+	answer()
+	w.start()
+	w.answered(places)
+}
+
+func keepsOpinions(_ testing.TB, w *world) {
+	r := w.reactor()
+	w.start()
+	for _, kind := range []Kind{Direct, Shared, Thread} {
+		place := w.open(kind, w.town.Member)
+		w.say(place, "what do you think?")
+		id := w.shown(place, 1)[0].ID
+		w.judged(place, id, 0, 0)
+		if kind != Direct {
+			r.React(place, w.town.Stranger, id, true, false)
+			r.React(place, w.town.Admin, id, true, false)
+			w.judged(place, id, 1, 0)
+		}
+		r.React(place, w.town.Member, id, true, false)
+		if kind == Direct {
+			w.judged(place, id, 1, 0)
+			r.React(place, w.town.Member, id, true, true)
+			w.judged(place, id, 0, 0)
+			continue
+		}
+		r.React(place, w.town.Member, id, false, false) // the last one counts
+		w.judged(place, id, 1, 1)
+		w.say(place, "/why")
+		if text := w.shown(place, 2)[1].Text; !strings.Contains(text, "👍 1, 👎 1") {
+			w.t.Errorf("/why tells %q", text)
+		}
+	}
+}
+
+// judged waits until so many people think well of the answer that is a message, and so many do
+// not, as its receipt has it.
+func (w *world) judged(place Place, id string, good, bad int) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	changes := w.store.Watch(ctx, jobs.ReceiptPrefix)
+	chat, err := chats.ParseChat(string(place))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	fits := func(entry storage.Entry) bool {
+		var j jobs.Job
+		if json.Unmarshal(entry.Value, &j) != nil || j.Message.Chat.ID != chat.ID || !slices.ContainsFunc(j.Parts, func(p jobs.SentPart) bool { return p.ID == id }) {
+			return false
+		}
+		g, b := j.Judged()
+		return g == good && b == bad
+	}
+	for entry, err := range w.store.List(ctx, storage.Range{Prefix: jobs.ReceiptPrefix}) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if fits(entry) {
+			return
+		}
+	}
+	for change, err := range changes {
+		if err != nil {
+			break
+		}
+		if fits(change.Entry) {
+			return
+		}
+	}
+	w.t.Fatalf("waited in vain for %d good and %d bad opinions of %s", good, bad, id)
+}

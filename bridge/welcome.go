@@ -1,0 +1,89 @@
+package bridge
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"oneclaw/bridge/approval"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/panel"
+	"oneclaw/bridge/wording"
+	"oneclaw/toolgroups"
+)
+
+// Bounds of a [chats.Welcome].
+const (
+	maxPrompts  = 4
+	maxApproved = 10 // calls that wait, as far as they are listed
+)
+
+// strange is what is shown to who may not talk to the bot.
+const strange = "I do not know you yet. Write to me in Messages: I ask whether I may talk to you."
+
+// Welcome implements [chats.Host]. Its texts are those of the commands.
+func (b *Bridge) Welcome(ctx context.Context, m chats.Message) (chats.Welcome, error) {
+	if err := b.ready(ctx); err != nil {
+		return chats.Welcome{}, fmt.Errorf("welcome: %w", err)
+	}
+	role := b.role(m)
+	if role == toolgroups.RoleStranger {
+		return chats.Welcome{Sections: []chats.Section{{Title: "Hello", Text: strange}}}, nil
+	}
+	var w chats.Welcome
+	groups := slices.DeleteFunc(b.cfg.Turns.Tools().Groups(), func(g toolgroups.Group) bool { return len(g.Tools) == 0 || role < g.Role })
+	var can strings.Builder
+	for _, g := range groups {
+		fmt.Fprintf(&can, "- **%s** – %s\n", wording.Escape(panel.Label(g)), wording.Escape(g.Description))
+		if len(w.Prompts) < maxPrompts {
+			w.Prompts = append(w.Prompts, chats.Prompt{Title: panel.Label(g), Message: "What can you do for me with " + panel.Label(g) + "?"})
+		}
+	}
+	if can.Len() > 0 {
+		w.Sections = append(w.Sections, chats.Section{Title: "What I can do for you", Text: can.String()})
+	}
+	j := &jobs.Job{Message: m}
+	for _, s := range []struct{ title, command string }{{"Your accounts", "connect"}, {"Usage and budget", "usage"}} {
+		at := slices.IndexFunc(b.cfg.Commands, func(c Command) bool { return c.Name == s.command && c.Run != nil })
+		if at < 0 {
+			continue
+		}
+		text, err := b.bring(b.cfg.Commands[at]).Run(ctx, j, "")
+		if err != nil {
+			return chats.Welcome{}, fmt.Errorf("welcome: /%s: %w", s.command, err)
+		}
+		w.Sections = append(w.Sections, chats.Section{Title: s.title, Text: b.commands.spelled(m.Chat.Platform, text)})
+	}
+	waiting, err := b.waiting(ctx, m.By())
+	if err != nil {
+		return chats.Welcome{}, err
+	}
+	w.Sections = append(w.Sections, chats.Section{Title: "Waiting for your decision", Text: waiting})
+	if b.cfg.Redact != nil {
+		for i := range w.Sections {
+			w.Sections[i].Text = b.cfg.Redact(w.Sections[i].Text)
+		}
+	}
+	return w, nil
+}
+
+// waiting lists the calls that a person has asked for and that wait for an approval.
+func (b *Bridge) waiting(ctx context.Context, user string) (string, error) {
+	var list []string
+	for kept, err := range b.desk.Waiting(ctx) {
+		if err != nil {
+			return "", fmt.Errorf("welcome: %w", err)
+		}
+		if line, ok := approval.Asked(kept, user); ok && len(list) < maxApproved {
+			list = append(list, line)
+		}
+	}
+	if len(list) == 0 {
+		return "Nothing waits.", nil
+	}
+	return strings.Join(list, "\n"), nil
+}
+
+var _ chats.Host = (*Bridge)(nil)

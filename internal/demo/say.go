@@ -1,0 +1,106 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"oneclaw/internal/emulator/slack"
+	"oneclaw/internal/emulator/telegram"
+)
+
+const (
+	// maxFiles is how many a message may have, as an album in Telegram.
+	maxFiles = 10
+	// maxBody bounds what the page sends, with its files in base64.
+	maxBody = 24 << 20
+)
+
+// upload is a file that comes from the page.
+type upload struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+	Data []byte `json:"data"`
+	// Seconds is how long a recording lasts; 0 for what is none.
+	Seconds int `json:"seconds"`
+}
+
+func (d *Demo) say(_ context.Context, s asked) (any, error) {
+	if s.PDF {
+		s.Files = append(s.Files, upload{Name: sampleName, Type: "application/pdf", Data: samplePDF})
+	}
+	switch {
+	case strings.TrimSpace(s.Text) == "" && len(s.Files) == 0:
+		return nil, errors.New("the message is empty")
+	case len(s.Files) > maxFiles:
+		return nil, fmt.Errorf("a message has at most %d files", maxFiles)
+	case slices.ContainsFunc(s.Files, func(f upload) bool { return len(f.Data) == 0 }):
+		return nil, errors.New("the file is empty")
+	case s.Pane == "telegram":
+		return d.sayTelegram(s)
+	case s.Pane == "slack":
+		return d.saySlack(s)
+	}
+	return nil, errNoPane
+}
+
+// sayTelegram sends several files as an album, whose first item has the text.
+func (d *Demo) sayTelegram(s asked) (sent telegram.Sent, err error) {
+	var options telegram.SayOptions
+	if s.Reply != "" {
+		if options.ReplyTo, err = strconv.ParseInt(s.Reply, 10, 64); err != nil {
+			return sent, errors.New("there is no such message")
+		}
+	}
+	if len(s.Files) == 0 {
+		return d.telegram.Say(d.chat, d.person, s.Text, &options)
+	}
+	if len(s.Files) > 1 {
+		d.mu.Lock()
+		d.albums++
+		options.Album = "demo-" + strconv.Itoa(d.albums)
+		d.mu.Unlock()
+	}
+	for _, f := range s.Files {
+		options.Attachment = &telegram.Attachment{Kind: kindOf(f), Name: f.Name, MIME: f.Type, Data: f.Data, Seconds: f.Seconds}
+		if sent, err = d.telegram.Say(d.chat, d.person, s.Text, &options); err != nil {
+			return sent, err
+		}
+		s.Text = ""
+	}
+	return sent, nil
+}
+
+// kindOf is as what Telegram's apps send a file. They make Opus in Ogg of what is spoken;
+// a browser may record something else, which goes as a piece of music does.
+func kindOf(f upload) string {
+	switch {
+	case strings.HasPrefix(f.Type, "image/"):
+		return telegram.KindPhoto
+	case f.Seconds > 0 && bytes.HasPrefix(f.Data, []byte("OggS")):
+		return telegram.KindVoice
+	case f.Seconds > 0:
+		return telegram.KindAudio
+	}
+	return telegram.KindDocument
+}
+
+// saySlack mentions the bot where the message begins a thread.
+func (d *Demo) saySlack(s asked) (slack.Sent, error) {
+	text := s.Text
+	if s.Thread == "" {
+		text = strings.TrimSpace("<@" + d.slack.BotUser() + "> " + text)
+	}
+	options := &slack.SayOptions{Thread: s.Thread}
+	for _, f := range s.Files {
+		options.Files = append(options.Files, slack.Attachment{Name: f.Name, MIME: f.Type, Data: f.Data, Clip: f.Seconds})
+	}
+	if s.Reply != "" {
+		options.Share = &slack.Share{Channel: d.channel, TS: s.Reply}
+	}
+	return d.slack.Say(d.channel, d.member, text, options)
+}

@@ -1,0 +1,132 @@
+package slack
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// Limits of the pages of assistant.threads.setSuggestedPrompts and views.publish.
+const (
+	maxPrompts    = 4
+	maxHomeBlocks = 100
+)
+
+// Prompt is something that people are offered to ask.
+type Prompt struct {
+	Title   string `json:"title"`
+	Message string `json:"message"`
+}
+
+// setSuggestedPrompts offers prompts in a chat. Of an app that is an agent, one that names a
+// thread does nothing and says nothing (its page).
+func setSuggestedPrompts(c *call) (any, *apiError) {
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch, err := s.find(c.p.Text("channel_id"), false)
+	if err != nil {
+		return nil, err
+	}
+	var prompts []Prompt
+	_, bad := c.p.JSON("prompts", &prompts)
+	lacks := func(p Prompt) bool { return p.Title == "" || p.Message == "" }
+	if bad != nil || len(prompts) == 0 || len(prompts) > maxPrompts || slices.ContainsFunc(prompts, lacks) {
+		return nil, refuse("invalid_arguments", "[ERROR] want 1 to 4 prompts, each with a title and a message")
+	}
+	if c.p.Text("thread_ts") == "" {
+		ch.prompts = prompts
+		s.hub.Changed()
+	}
+	return nil, nil
+}
+
+// setThreadTitle names a thread of a direct chat with the app.
+func setThreadTitle(c *call) (any, *apiError) {
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch, err := s.find(c.p.Text("channel_id"), false)
+	if err != nil {
+		return nil, err
+	}
+	thread, title := c.p.Text("thread_ts"), c.p.Text("title")
+	switch m := ch.byTS[thread]; {
+	case m == nil || m.parent != nil || ch.kind != DM:
+		return nil, refuse("invalid_thread_ts")
+	case title == "":
+		return nil, refuse("invalid_arguments", "[ERROR] missing required field: title")
+	}
+	ch.titles[thread] = title
+	s.hub.Changed()
+	return nil, nil
+}
+
+// publishHome shows a view in the Home tab of a person (docs.slack.dev/reference/methods/views.publish).
+func publishHome(c *call) (any, *apiError) {
+	var view struct {
+		Type   string          `json:"type"`
+		Blocks json.RawMessage `json:"blocks"`
+	}
+	has, bad := c.p.JSON("view", &view)
+	if !has || bad != nil || view.Type != "home" {
+		return nil, refuse("invalid_arguments", "[ERROR] want a view of the type home")
+	}
+	if err := checkLimited(view.Blocks, maxHomeBlocks); err != nil {
+		return nil, err
+	}
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	user := c.p.Text("user_id")
+	switch {
+	case s.users[user] == nil:
+		return nil, refuse("user_not_found")
+	case s.homeless:
+		return nil, refuse("not_enabled")
+	}
+	s.homes[user] = view.Blocks
+	s.hub.Changed()
+	return map[string]any{"view": map[string]any{"id": s.id("V"), "type": "home"}}, nil
+}
+
+// OpenHome has a person open the app, with its tab "home" or "messages"
+// (docs.slack.dev/reference/events/app_home_opened).
+func (s *Server) OpenHome(userID, tab string) (Sent, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.users[userID] == nil || tab != "home" && tab != "messages" || tab == "home" && s.homeless {
+		return Sent{}, fmt.Errorf("slack emulator: user %s cannot open the tab %q", userID, tab)
+	}
+	c := s.openDM(userID)
+	if !s.subscribed("app_home_opened") {
+		return Sent{Channel: c.id}, nil
+	}
+	event, err := json.Marshal(map[string]any{"type": "app_home_opened", "user": userID, "channel": c.id, "tab": tab, "event_ts": s.stamp()})
+	if err != nil {
+		return Sent{}, fmt.Errorf("slack emulator: %w", err)
+	}
+	return s.event(c, "", json.RawMessage(event), Sent{Channel: c.id}), nil
+}
+
+// Home returns what a person reads in the Home tab; empty where nothing was published.
+func (st State) Home(user string) string {
+	text, _, _ := shown("", st.s.homes[user])
+	return text
+}
+
+// Prompts returns what people are offered to ask in a chat.
+func (st State) Prompts(channel string) []Prompt {
+	if c := st.s.channels[channel]; c != nil {
+		return slices.Clone(c.prompts)
+	}
+	return nil
+}
+
+// Title returns the title of a thread.
+func (st State) Title(channel, thread string) string {
+	if c := st.s.channels[channel]; c != nil {
+		return c.titles[thread]
+	}
+	return ""
+}

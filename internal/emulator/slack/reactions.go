@@ -1,0 +1,107 @@
+package slack
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The events of reactions (docs.slack.dev/reference/events/reaction_added, …/reaction_removed).
+const (
+	reactionAdded   = "reaction_added"
+	reactionRemoved = "reaction_removed"
+)
+
+// reaction is one of a person.
+type reaction struct{ user, name string }
+
+// wireReaction is what the app is told of a reaction.
+type wireReaction struct {
+	Type     string            `json:"type"`
+	User     string            `json:"user"`
+	Reaction string            `json:"reaction"`
+	ItemUser string            `json:"item_user"`
+	Item     map[string]string `json:"item"`
+	EventTS  string            `json:"event_ts"`
+}
+
+// React has a person add a reaction to a message, by its name without colons, or take it
+// back. A person can have several.
+func (s *Server) React(channelID, ts, userID, name string, back bool) (Sent, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.channels[channelID]
+	if c == nil || c.byTS[ts] == nil || s.users[userID] == nil || name == "" {
+		return Sent{}, fmt.Errorf("slack emulator: %s cannot react with %q to %s in %s", userID, name, ts, channelID)
+	}
+	m, r := c.byTS[ts], reaction{userID, name}
+	if slices.Contains(m.theirs, r) != back {
+		return Sent{}, fmt.Errorf("slack emulator: %s has reacted so to %s already, or has not", userID, ts)
+	}
+	if back {
+		m.theirs = slices.DeleteFunc(slices.Clone(m.theirs), func(one reaction) bool { return one == r })
+		return s.tellReaction(c, m, reactionRemoved, r), nil
+	}
+	m.theirs = append(slices.Clone(m.theirs), r)
+	return s.tellReaction(c, m, reactionAdded, r), nil
+}
+
+// tellReaction makes the event of a reaction, the app's own included, where the app gets it:
+// in the channels that it is in.
+func (s *Server) tellReaction(c *channel, m *message, kind string, r reaction) Sent {
+	s.emit(Event{Kind: EventReaction, Chat: c.id, Message: m.ts, Text: r.name}, c, m)
+	sent := Sent{Channel: c.id, TS: m.ts}
+	if !c.botIn || !s.hasScope(eventScopes[kind]) || !s.subscribed(kind) {
+		return sent
+	}
+	return s.event(c, "", wireReaction{
+		Type: kind, User: r.user, Reaction: r.name, ItemUser: m.user, EventTS: s.stamp(),
+		Item: map[string]string{"type": "message", "channel": c.id, "ts": m.ts},
+	}, sent)
+}
+
+func addReaction(c *call) (any, *apiError) {
+	return c.react(func(m *message, name string) *apiError {
+		if slices.Contains(m.react, name) {
+			return refuse("already_reacted") // its page
+		}
+		m.react = append(m.react, name)
+		return nil
+	})
+}
+
+func removeReaction(c *call) (any, *apiError) {
+	return c.react(func(m *message, name string) *apiError {
+		if !slices.Contains(m.react, name) {
+			return refuse("no_reaction") // its page
+		}
+		m.react = slices.DeleteFunc(m.react, func(have string) bool { return have == name })
+		return nil
+	})
+}
+
+func (c *call) react(change func(*message, string) *apiError) (any, *apiError) {
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch, err := s.find(c.p.Text("channel"), true)
+	if err != nil {
+		return nil, err
+	}
+	m, name := ch.byTS[c.p.Text("timestamp")], strings.Trim(c.p.Text("name"), ":")
+	switch {
+	case m == nil || m.deleted:
+		return nil, refuse("message_not_found") // its page
+	case name == "":
+		return nil, refuse("invalid_name") // its page
+	}
+	if err := change(m, name); err != nil {
+		return nil, err
+	}
+	kind := reactionAdded
+	if !slices.Contains(m.react, name) {
+		kind = reactionRemoved
+	}
+	s.tellReaction(ch, m, kind, reaction{s.cfg.BotUser, name})
+	return nil, nil
+}

@@ -1,0 +1,264 @@
+package slack
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"oneclaw/internal/emulator/wire"
+)
+
+// Limits of streams. How long one lives is not documented; some five minutes is what apps
+// see (slackapi/python-slack-sdk issue 1859). Texts of tasks are those of the page of
+// chat.appendStream.
+const (
+	streamAge   = 5 * time.Minute
+	maxTaskText = 256
+)
+
+// stream is a message that still grows.
+type stream struct {
+	begun  time.Time
+	chunks bool // what its first call used, which its others must too
+	ended  bool
+	tasks  []Task
+}
+
+// mismatches says whether a call uses what the first one did not.
+func (st *stream) mismatches(chunks bool, text string) bool {
+	return st != nil && (chunks && !st.chunks || text != "" && st.chunks)
+}
+
+// Task is a card in a stream.
+type Task struct {
+	ID     string `json:"id"`
+	Title  string `json:"title"`
+	Status string `json:"status"`
+}
+
+// chunk is a piece of a stream (docs.slack.dev/reference/methods/chat.appendStream).
+type chunk struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+	Task
+}
+
+// valid says whether the service takes a task.
+func (t Task) valid() bool {
+	states := []string{"", "pending", "in_progress", "complete", "error"}
+	return t.ID != "" && t.Title != "" && length(t.Title) <= maxTaskText && slices.Contains(states, t.Status)
+}
+
+// streams says whether a message is open: the service ends what is too old.
+func (s *Server) streams(m *message) bool {
+	return m.stream != nil && !m.stream.ended && s.cfg.Now().Sub(m.stream.begun) < streamAge
+}
+
+// streamed reads what a call adds to a stream. The two errors are those that apps have met
+// (docs.slack.dev/reference/methods/chat.appendStream).
+func streamed(p *wire.Params, st *stream) (text string, tasks []Task, err *apiError) {
+	text = p.Text("markdown_text")
+	var chunks []chunk
+	has, bad := p.JSON("chunks", &chunks)
+	switch {
+	case bad != nil:
+		return "", nil, refuse("invalid_chunks")
+	case has && text != "":
+		return "", nil, refuse("cannot_provide_both_markdown_text_and_chunks")
+	case st.mismatches(has, text):
+		return "", nil, refuse("streaming_mode_mismatch")
+	}
+	for _, c := range chunks {
+		switch c.Type {
+		case "markdown_text":
+			text += c.Text
+		case "task_update":
+			if !c.valid() {
+				return "", nil, refuse("invalid_chunks")
+			}
+			tasks = append(tasks, c.Task)
+		case "plan_update", "blocks":
+		default:
+			return "", nil, refuse("invalid_chunks")
+		}
+	}
+	if length(text) > maxMarkdown {
+		return "", nil, refuse("msg_too_long")
+	}
+	return text, tasks, nil
+}
+
+// grow adds to a stream.
+func (m *message) grow(text string, tasks []Task) *apiError {
+	if length(m.text)+length(text) > maxMarkdown {
+		return refuse("msg_too_long")
+	}
+	m.text += text
+	for _, t := range tasks {
+		at := slices.IndexFunc(m.stream.tasks, func(known Task) bool { return known.ID == t.ID })
+		if at < 0 {
+			m.stream.tasks = append(m.stream.tasks, t)
+			continue
+		}
+		m.stream.tasks[at] = t
+	}
+	return nil
+}
+
+// startStream begins a stream, which begins a session of an app that is an agent and clears
+// the status of its thread (docs.slack.dev/ai/agent-sessions). In a channel it wants to know
+// who reads along. That it takes no thread for none is the page's of 2025.
+func startStream(c *call) (any, *apiError) {
+	text, tasks, err := streamed(c.p, nil)
+	if err != nil {
+		return nil, err
+	}
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch, err := s.find(c.p.Text("channel"), true)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case c.p.Text("thread_ts") == "":
+		return nil, refuse("invalid_arguments", "[ERROR] missing required field: thread_ts")
+	case ch.kind != DM && c.p.Text("recipient_user_id") == "":
+		return nil, refuse("missing_recipient_user_id")
+	case ch.kind != DM && c.p.Text("recipient_team_id") == "":
+		return nil, refuse("missing_recipient_team_id")
+	}
+	m := &message{user: s.cfg.BotUser, bot: true, stream: &stream{begun: s.cfg.Now(), chunks: c.p.Text("chunks") != ""}}
+	if m.parent, err = ch.parentOf(c.p.Text("thread_ts")); err != nil {
+		return nil, err
+	}
+	if err := m.grow(text, tasks); err != nil {
+		return nil, err
+	}
+	if err := s.take(ch.id, s.cfg.Now()); err != nil {
+		return nil, err
+	}
+	s.publish(ch, m)
+	if s.hasScope(agentScope) {
+		s.session(ch, m.parent.ts, "processing")
+	}
+	c.channel, c.message = ch, m
+	return map[string]any{"channel": ch.id, "ts": m.ts}, nil
+}
+
+// ownStream finds an open stream of the bot by the ts of a call.
+func (c *call) ownStream() (*channel, *message, *apiError) {
+	ch, m, err := c.own("message_not_owned_by_app")
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case !c.s.streams(m):
+		return nil, nil, refuse("message_not_in_streaming_state")
+	}
+	return ch, m, nil
+}
+
+func appendStream(c *call) (any, *apiError) { return c.stream(false) }
+
+// stopStream ends a stream, and the session works no more unless the call says so.
+func stopStream(c *call) (any, *apiError) { return c.stream(true) }
+
+func (c *call) stream(end bool) (any, *apiError) {
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch, m, err := c.ownStream()
+	if err != nil {
+		return nil, err
+	}
+	text, tasks, err := streamed(c.p, m.stream)
+	switch {
+	case err != nil:
+		return nil, err
+	case !end && text == "" && len(tasks) == 0:
+		return nil, refuse("no_text")
+	}
+	before := s.wire(m)
+	if err := m.grow(text, tasks); err != nil {
+		return nil, err
+	}
+	if end {
+		m.stream.ended = true
+		if s.hasScope(agentScope) {
+			s.session(ch, m.parent.ts, "active")
+		}
+		s.tellChanged(ch, m, before)
+	}
+	s.emit(Event{Kind: EventEdit, Chat: ch.id, Message: m.ts}, ch, m)
+	c.channel, c.message = ch, m
+	return map[string]any{"channel": ch.id, "ts": m.ts}, nil
+}
+
+// session sets the status of the session of a thread.
+func (s *Server) session(ch *channel, thread, status string) {
+	ch.sessions[thread] = status
+	s.hub.Changed()
+}
+
+// sessionStatus sets the status of a session, which apps that are agents have
+// (docs.slack.dev/reference/methods/agents.sessions.setStatus).
+func sessionStatus(c *call) (any, *apiError) {
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.hasScope(agentScope) {
+		return nil, refuse("not_authorized")
+	}
+	ch, err := s.find(c.p.Text("channel_id"), true)
+	if err != nil {
+		return nil, err
+	}
+	thread, status := c.p.Text("thread_ts"), c.p.Text("status")
+	switch {
+	case !slices.Contains([]string{"active", "processing", "suspended", "closed"}, status):
+		return nil, refuse("invalid_arguments", "[ERROR] invalid status")
+	case ch.byTS[thread] == nil:
+		return nil, refuse("invalid_thread_ts")
+	}
+	s.session(ch, thread, status)
+	return map[string]any{"status": status, "agent_status": status}, nil
+}
+
+// StopSession has a person press the service's own button to stop in a thread: what streams
+// there is ended, and the app told. The session stays at work until the app says otherwise
+// (docs.slack.dev/reference/events/agent_session_stopped).
+func (s *Server) StopSession(channelID, thread, userID string) (Sent, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.speaker(channelID, userID)
+	if err != nil {
+		return Sent{}, err
+	}
+	if c.sessions[thread] != "processing" || !s.subscribed("agent_session_stopped") {
+		return Sent{}, fmt.Errorf("slack emulator: nothing shows a button to stop in thread %s of channel %s", thread, channelID)
+	}
+	ended := []string{}
+	for _, m := range c.messages {
+		if m.parent != nil && m.parent.ts == thread && s.streams(m) {
+			m.stream.ended = true
+			ended = append(ended, m.ts)
+		}
+	}
+	event, err := json.Marshal(map[string]any{
+		"type": "agent_session_stopped", "channel": c.id, "user": userID, "thread_ts": thread,
+		"streaming_message_ts": ended, "event_ts": s.stamp(),
+	})
+	if err != nil {
+		return Sent{}, fmt.Errorf("slack emulator: %w", err)
+	}
+	return s.event(c, "", json.RawMessage(event), Sent{Channel: c.id}), nil
+}
+
+// Session returns the status of the session of a thread; empty where there is none.
+func (st State) Session(channel, thread string) string {
+	if c := st.s.channels[channel]; c != nil {
+		return c.sessions[thread]
+	}
+	return ""
+}

@@ -1,0 +1,132 @@
+package slack
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/slack/surface"
+)
+
+// Events of the surface of an app (docs.slack.dev/reference/events/<name>): Slack's own button
+// to stop, and that somebody opens the app, or a thread with it where it is an assistant.
+const (
+	sessionStopped = "agent_session_stopped"
+	homeOpened     = "app_home_opened"
+	threadStarted  = "assistant_thread_started"
+)
+
+// agentEvent is something that a person did with the surface of the app.
+type agentEvent struct {
+	Type     string `json:"type"`
+	Channel  string `json:"channel"`
+	ThreadTS string `json:"thread_ts"`
+	User     string `json:"user"`
+	EventTS  string `json:"event_ts"`
+	Tab      string `json:"tab"`
+	Thread   struct {
+		User    string `json:"user_id"`
+		Channel string `json:"channel_id"`
+		TS      string `json:"thread_ts"`
+	} `json:"assistant_thread"`
+
+	shared bool // with other workspaces
+}
+
+func (s self) decodeAgent(o outer) (intake, error) {
+	var e agentEvent
+	if err := json.Unmarshal(o.Event, &e); err != nil {
+		return intake{}, fmt.Errorf("decode event %s: %w", o.EventID, err)
+	}
+	e.User, e.Channel, e.ThreadTS = cmp.Or(e.User, e.Thread.User), cmp.Or(e.Channel, e.Thread.Channel), cmp.Or(e.ThreadTS, e.Thread.TS)
+	if e.Channel == "" || e.User == "" || e.Type == sessionStopped && (e.ThreadTS == "" || !safeID.MatchString(e.EventTS)) {
+		return intake{}, nil
+	}
+	e.shared = o.Shared || !s.isOurs(o.TeamID)
+	return intake{agent: &e}, nil
+}
+
+// convertAgent makes a /stop of a press on Slack's button, in the thread that it was made in.
+func (r *receiver) convertAgent(ctx context.Context, e *agentEvent) *chats.Message {
+	direct := isDirectID(e.Channel)
+	if !r.works(e.Channel, direct) {
+		return nil
+	}
+	chat := chats.Chat{Platform: Name, ID: e.Channel, Thread: e.ThreadTS}
+	user := r.self.userID(e.User, "", e.shared)
+	if e.Type != sessionStopped {
+		r.welcome(ctx, e, chats.Message{Chat: chat.Whole(), Kind: chats.KindText, User: user, Direct: direct})
+		return nil
+	}
+	r.surface.Aside(ctx, "slack may show that the bot is at work, and it is not", func(ctx context.Context) error {
+		return r.surface.Stopped(ctx, e.Channel, e.ThreadTS)
+	})
+	known, _ := r.recall(ctx, chat)
+	if direct {
+		known.opener = user
+	}
+	at := stamp(e.EventTS)
+	if at.IsZero() {
+		at = time.Now().UTC()
+	}
+	return &chats.Message{
+		Chat: chat, ID: "stop-" + e.EventTS, Kind: chats.KindText, User: user, UserName: r.names(ctx)(e.User),
+		Direct: direct, Opener: known.opener, Text: "/stop", Time: at,
+	}
+}
+
+// welcome shows who has opened the app what it can do for them.
+func (r *receiver) welcome(ctx context.Context, e *agentEvent, m chats.Message) {
+	host, ok := r.in.(chats.Host)
+	if !ok || !m.Direct {
+		return
+	}
+	at := surface.Opened{Home: e.Tab == "home", User: e.User, Channel: e.Channel, Thread: e.Thread.TS}
+	r.surface.Aside(ctx, "somebody who opened the app is not shown what it can do", func(ctx context.Context) error {
+		return r.surface.Greet(ctx, host, m, at)
+	})
+}
+
+// judged is what somebody says of an answer with the buttons under it.
+func judged(ctx context.Context, r *receiver, p *interaction, user string) *chats.Message {
+	says, ok := surface.Says(p.Actions[0].Value)
+	if !ok || p.Container.Ephemeral {
+		return nil
+	}
+	m := chats.Judged(chats.Chat{Platform: Name, ID: p.Channel.ID}, p.Container.MessageTS, user, says, stamp(p.Actions[0].TS))
+	thanks := chats.Message{Chat: p.chat(), User: user}
+	r.surface.Aside(ctx, "nobody is thanked for an opinion", func(ctx context.Context) error {
+		return r.AnswerPress(ctx, thanks, surface.Thanks)
+	})
+	return &m
+}
+
+// lay lays a part out where that is needed: for buttons, or for those with which people judge
+// an answer.
+func lay(s *surface.Surface, part chats.Part, plain, needed bool) (laid []slack.Block, judged bool, err error) {
+	judged = part.Judge && len(part.Buttons) == 0 && s.Judges(text(part, plain), maxSection)
+	if !needed && !judged {
+		return nil, false, nil
+	}
+	if laid, err = blocks(part, plain); err == nil && judged {
+		laid = append(laid, surface.Judging())
+	}
+	return laid, judged, err
+}
+
+// layOut returns what lays a text in Markdown out in blocks.
+func layOut(render func(string) []chats.Part) func(string) []slack.Block {
+	return func(markdown string) (all []slack.Block) {
+		for _, part := range render(markdown) {
+			if laid, err := blocks(part, part.Text == ""); err == nil {
+				all = append(all, laid...)
+			}
+		}
+		return all
+	}
+}

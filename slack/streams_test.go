@@ -1,0 +1,86 @@
+package slack
+
+import (
+	"strings"
+	"testing"
+
+	"oneclaw/bridge/chats"
+	emulator "oneclaw/internal/emulator/slack"
+	"oneclaw/slack/manifest"
+)
+
+// growing is a preview of a text.
+func growing(text string) chats.Preview {
+	return chats.Preview{Part: chats.Part{Text: text, Buttons: [][]chats.Button{{{Label: "Stop", Data: "stop:1"}}}}, Text: text, Growing: text}
+}
+
+// Where Slack does not stream, or does no more, answers are edited as ever.
+func TestC08WithoutStreamsAnswersAreEdited(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault emulator.Fault
+		begun int // how often a stream is begun for two answers
+	}{
+		"an old workspace":  {emulator.Fault{Method: "chat.startStream", Effect: emulator.Refuse, Error: "unknown_method"}, 1},
+		"an app without":    {emulator.Fault{Method: "chat.startStream", Effect: emulator.Refuse, Error: "missing_scope"}, 1},
+		"too many":          {emulator.Fault{Method: "chat.startStream", Effect: emulator.TooManyRequests, RetryAfter: 1, Times: 1}, 1},
+		"no such thread":    {emulator.Fault{Method: "chat.startStream", Effect: emulator.Refuse, Error: "invalid_thread_ts"}, 2},
+		"ended by slack":    {emulator.Fault{Method: "chat.appendStream", Effect: emulator.Refuse, Error: "message_not_in_streaming_state"}, 2},
+		"appends forbidden": {emulator.Fault{Method: "chat.appendStream", Effect: emulator.Refuse, Error: "access_denied"}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := setup(t, quick(), nil)
+			if err := f.Install(manifest.YAML()); err != nil {
+				t.Fatal(err)
+			}
+			f.run()
+			f.inject(c.fault)
+			for range 2 {
+				asked := f.say(f.dm, "tell", nil)
+				f.in.wait(t, 1)
+				to := chats.Address{Chat: chatOf(f.dm, asked.TS)}
+				id, err := f.p.Begin(t.Context(), to, growing("one "))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := f.p.Update(t.Context(), to, id, growing("one two ")); err != nil {
+					t.Fatal(err)
+				}
+				if m := f.message(f.dm, id); !m.Streams && (!strings.HasPrefix(m.Shown, "one two") || len(m.Buttons) != 1) {
+					t.Errorf("there stands %+v", m)
+				}
+				if err := f.p.Finish(t.Context(), to, id, chats.Part{Text: "one two three"}); err != nil {
+					t.Fatal(err)
+				}
+				if m := f.message(f.dm, id); m.Shown != "one two three" || m.Streams || len(m.Buttons) > 0 || m.Thread != asked.TS {
+					t.Errorf("there stands %+v", m)
+				}
+			}
+			f.View(func(s emulator.State) {
+				if n := s.Calls("chat.startStream"); n != c.begun {
+					t.Errorf("%d streams were begun, want %d", n, c.begun)
+				}
+			})
+			if n := strings.Count(f.log.String(), "slack refuses this app"); n > 1 {
+				t.Errorf("the log says %d times what slack refuses", n)
+			}
+		})
+	}
+}
+
+// Only who talks to the bot alone sees an answer stream; those in a channel see it edited.
+func TestC08ChannelsAreEdited(t *testing.T) {
+	f := setup(t, quick(), nil)
+	if err := f.Install(manifest.YAML()); err != nil {
+		t.Fatal(err)
+	}
+	f.run()
+	asked := f.say(f.channel, "<@"+f.BotUser()+"> tell", nil)
+	f.in.wait(t, 1)
+	id, err := f.p.Begin(t.Context(), chats.Address{Chat: chatOf(f.channel, asked.TS)}, growing("one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := f.message(f.channel, id); m.Streams || len(m.Buttons) != 1 {
+		t.Errorf("there stands %+v", m)
+	}
+}

@@ -1,0 +1,97 @@
+package surface
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/internal/runes"
+)
+
+// The methods of what people see before they write.
+const (
+	setPrompts  = "assistant.threads.setSuggestedPrompts"
+	setTitle    = "assistant.threads.setTitle"
+	publishView = "views.publish"
+)
+
+const (
+	// maxPrompts is how many prompts Slack shows, maxHome how many blocks a view has.
+	maxPrompts, maxHome = 4, 100
+	// maxTitle is the length of the title of a thread, maxHeader that of a header.
+	maxTitle, maxHeader = 80, 150
+)
+
+// Opened is what somebody has opened: their chat with the bot, or the Home tab of the app.
+type Opened struct {
+	Home bool
+	// User and Channel are who it was and their chat with the bot. Thread is set in the view
+	// for assistants, which came before that for agents.
+	User, Channel, Thread string
+}
+
+// Greet shows who has opened the bot what it can do for them.
+func (s *Surface) Greet(ctx context.Context, host chats.Host, m chats.Message, at Opened) error {
+	method := setPrompts
+	if at.Home {
+		method = publishView
+	}
+	if !s.may(method) {
+		return nil
+	}
+	w, err := host.Welcome(ctx, m)
+	switch {
+	case err != nil:
+		return fmt.Errorf("slack: %w", err)
+	case at.Home:
+		return s.publish(ctx, at.User, w.Sections)
+	case len(w.Prompts) == 0:
+		return nil
+	}
+	params := slack.AssistantThreadsSetSuggestedPromptsParameters{ChannelID: at.Channel, ThreadTS: at.Thread, Title: "Ask me, for example"}
+	for _, p := range w.Prompts[:min(len(w.Prompts), maxPrompts)] {
+		params.AddPrompt(p.Title, p.Message)
+	}
+	return s.call(ctx, method, func(ctx context.Context, api *slack.Client) error {
+		return api.SetAssistantThreadsSuggestedPromptsContext(ctx, params)
+	})
+}
+
+// publish shows sections in the Home tab of a person.
+func (s *Surface) publish(ctx context.Context, user string, sections []chats.Section) error {
+	var blocks []slack.Block
+	for _, section := range sections {
+		title := slack.NewTextBlockObject(slack.PlainTextType, runes.Clip(section.Title, maxHeader), false, false)
+		blocks = append(append(blocks, slack.NewHeaderBlock(title)), s.cfg.Blocks(section.Text)...)
+	}
+	view := slack.HomeTabViewRequest{Type: slack.VTHomeTab, Blocks: slack.Blocks{BlockSet: blocks[:min(len(blocks), maxHome)]}}
+	return s.call(ctx, publishView, func(ctx context.Context, api *slack.Client) error {
+		_, err := api.PublishViewContext(ctx, slack.PublishViewContextRequest{UserID: user, View: view})
+		return err
+	})
+}
+
+// Begun gives a thread that a message begins a title, where somebody wrote it to the bot alone.
+func (s *Surface) Begun(ctx context.Context, m chats.Message) {
+	title := titleOf(m.Text)
+	if !m.Direct || m.Kind != chats.KindText || m.Chat.Thread != m.ID || title == "" || !s.may(setTitle) {
+		return
+	}
+	s.Aside(ctx, "a thread has no title", func(ctx context.Context) error {
+		return s.call(ctx, setTitle, func(ctx context.Context, api *slack.Client) error {
+			return api.SetAssistantThreadsTitleContext(ctx, slack.AssistantThreadsSetTitleParameters{ChannelID: m.Chat.ID, ThreadTS: m.Chat.Thread, Title: title})
+		})
+	})
+}
+
+// titleOf is the first line of a text; none of a command.
+func titleOf(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if strings.HasPrefix(line, "/") {
+		return ""
+	}
+	return runes.Clip(strings.TrimSpace(line), maxTitle)
+}

@@ -1,0 +1,234 @@
+package surface
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/slack-go/slack"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/internal/markdown"
+	"oneclaw/internal/runes"
+)
+
+// The methods of streams.
+const (
+	startStream   = "chat.startStream"
+	appendStream  = "chat.appendStream"
+	stopStream    = "chat.stopStream"
+	sessionStatus = "agents.sessions.setStatus"
+)
+
+const (
+	// maxStreams bounds the streams that are known, and the messages that were some.
+	maxStreams = 1000
+	// maxStreamed is what a stream shows at most, in bytes: Slack takes 12,000 characters.
+	maxStreamed = 11_000
+	// maxTask is the length of the title of a task.
+	maxTask = 200
+)
+
+// stream is what a message shows that grows. Slack takes what is new alone.
+type stream struct {
+	reply string // what of the present reply is shown
+	size  int    // of all that is
+	task  int    // the number of the last task
+	doing string // its title; empty where it is over
+}
+
+// Room returns when more may be shown of a stream, as [chats.Previewer] says.
+func (s *Surface) Room(chat, id string) (wait time.Duration, streams bool) {
+	if !s.Open(id) {
+		return 0, false
+	}
+	if s.cfg.Busy(appendStream) {
+		return time.Second, true
+	}
+	return s.more.Take(chat+"/"+id, appendGap, 0), true
+}
+
+// Open reports whether a message is a stream that this process has begun.
+func (s *Surface) Open(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.streams[id] != nil
+}
+
+// Was reports whether a message was a stream that this process has ended.
+func (s *Surface) Was(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, was := s.ended[id]
+	return was
+}
+
+// Streams reports whether an answer can be streamed in a chat now. In channels all but one
+// person would see it when it is done (agentconnect-md/agentconnect issue 1494), so there
+// answers are edited.
+func (s *Surface) Streams(chat chats.Chat) bool {
+	s.mu.Lock()
+	many := len(s.streams) >= maxStreams
+	s.mu.Unlock()
+	return strings.HasPrefix(chat.ID, "D") && chat.Thread != "" && !many && s.may(startStream) && !s.cfg.Busy(startStream) && s.begins.Take(chat.String(), 0, 0) == 0
+}
+
+// Begin begins a stream and returns the id of its message.
+func (s *Surface) Begin(ctx context.Context, chat chats.Chat, show chats.Preview) (ts string, err error) {
+	st := &stream{}
+	next, chunks := st.grow(show)
+	if len(chunks) == 0 {
+		chunks = append(chunks, slack.NewMarkdownTextChunk(" "))
+	}
+	err = s.call(ctx, startStream, func(ctx context.Context, api *slack.Client) (err error) {
+		_, ts, err = api.StartStreamContext(ctx, chat.ID, slack.MsgOptionTS(chat.Thread), slack.MsgOptionChunks(chunks...))
+		return err
+	})
+	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.streams[ts] = &next
+	}
+	return ts, err
+}
+
+// Append has a stream show more. It reports whether the message is a stream: Slack ends one
+// that lasts, and its message can be edited from then on.
+func (s *Surface) Append(ctx context.Context, channel, id string, show chats.Preview) (streams bool, err error) {
+	s.mu.Lock()
+	st := s.streams[id]
+	s.mu.Unlock()
+	if st == nil {
+		return false, nil
+	}
+	next, chunks := st.grow(show)
+	if len(chunks) == 0 {
+		return true, nil
+	}
+	err = s.call(ctx, appendStream, func(ctx context.Context, api *slack.Client) error {
+		_, _, err := api.AppendStreamContext(ctx, channel, id, slack.MsgOptionChunks(chunks...))
+		return err
+	})
+	if code := s.cfg.Code(err); code == "message_not_in_streaming_state" || never[code] {
+		s.forget(id)
+		return false, nil
+	}
+	if err == nil {
+		*st = next // one preview at a time is shown of an answer
+	}
+	return true, err
+}
+
+// End ends a stream with what it shows, also one that a former process has begun. One that
+// is over already is no error.
+func (s *Surface) End(ctx context.Context, channel, id string) error {
+	s.mu.Lock()
+	st := s.streams[id]
+	s.mu.Unlock()
+	var options []slack.MsgOption
+	if st != nil && st.doing != "" {
+		options = append(options, slack.MsgOptionChunks(st.over()))
+	}
+	err := s.cfg.Call(ctx, stopStream, func(ctx context.Context, api *slack.Client) error {
+		_, _, err := api.StopStreamContext(ctx, channel, id, options...)
+		return err
+	})
+	switch code := s.cfg.Code(err); {
+	case err == nil, st != nil && code != "" && !transient[code]:
+		s.forget(id)
+		return nil
+	case code == "message_not_in_streaming_state", code == "message_not_found":
+		return nil
+	}
+	return err
+}
+
+// transient are refusals that do not last.
+var transient = map[string]bool{
+	"ratelimited": true, "rate_limited": true, "internal_error": true, "fatal_error": true, "service_unavailable": true, "request_timeout": true,
+}
+
+func (s *Surface) forget(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.streams, id)
+	if len(s.ended) >= maxStreams {
+		clear(s.ended)
+	}
+	s.ended[id] = struct{}{}
+}
+
+// Stopped tells Slack that nothing is being done in a thread whose button to stop was
+// pressed: it ends what streams by itself, and the session when it is told.
+func (s *Surface) Stopped(ctx context.Context, channel, thread string) error {
+	if !s.may(sessionStatus) {
+		return nil
+	}
+	return s.call(ctx, sessionStatus, func(ctx context.Context, api *slack.Client) error {
+		_, err := api.SetAgentSessionStatusContext(ctx, slack.AgentSessionSetStatusParameters{
+			ChannelID: channel, ThreadTS: thread, Status: slack.AgentSessionStatusActive,
+		})
+		return err
+	})
+}
+
+// grow returns what a stream shows next, and what Slack is told for that.
+func (st stream) grow(show chats.Preview) (stream, []slack.StreamChunk) {
+	var chunks []slack.StreamChunk
+	doing := ""
+	if show.Part.Note != chats.NoteMore {
+		doing = runes.Clip(show.Part.Note, maxTask)
+	}
+	if doing != st.doing && st.doing != "" {
+		chunks = append(chunks, st.over())
+	}
+	if doing != st.doing && doing != "" {
+		st.task++
+		chunks = append(chunks, st.card(doing, slack.TaskCardStatusInProgress))
+	}
+	st.doing = doing
+	reply, begin := settled(show.Growing), ""
+	if !strings.HasPrefix(reply, st.reply) {
+		if strings.HasPrefix(st.reply, reply) {
+			return st, chunks // less is settled than was
+		}
+		st.reply, begin = "", "\n\n" // another reply follows
+	}
+	if more := reply[len(st.reply):]; more != "" && st.size+len(more) <= maxStreamed {
+		st.reply, st.size = reply, st.size+len(begin)+len(more)
+		chunks = append(chunks, slack.NewMarkdownTextChunk(begin+quiet(more)))
+	}
+	return st, chunks
+}
+
+func (st stream) card(title string, status slack.TaskCardStatus) slack.StreamChunk {
+	card := slack.NewTaskUpdateChunk(strconv.Itoa(st.task), title)
+	card.Status = status
+	return card
+}
+
+// over is the last word on the task that is shown.
+func (st stream) over() slack.StreamChunk { return st.card(st.doing, slack.TaskCardStatusComplete) }
+
+// settled is how much of a growing text stays as it is, whatever follows: of a link or the
+// row of a table that has just begun, there is nothing.
+func settled(growing string) string {
+	shown := markdown.Unfinished(growing)
+	n := 0
+	for n < len(shown) && n < len(growing) && shown[n] == growing[n] {
+		n++
+	}
+	for n > 0 && n < len(growing) && !utf8.RuneStart(growing[n]) {
+		n--
+	}
+	return strings.TrimRight(growing[:n], "<")
+}
+
+// calling is what calls people where it stands in a text.
+var calling = regexp.MustCompile(`<([!@#])`)
+
+// quiet takes away what would call people: what is shown while it grows calls nobody.
+func quiet(text string) string { return calling.ReplaceAllString(text, "<\u2060$1") }

@@ -1,0 +1,47 @@
+package telegram
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"oneclaw/bridge/chats"
+)
+
+// reacted is a change of somebody's reactions to a message. It does not say whose message
+// that is, nor in which topic. Who reacts in the name of a chat is nobody.
+type reacted struct {
+	Chat    chat       `json:"chat"`
+	Message int64      `json:"message_id"`
+	User    *user      `json:"user"`
+	Date    int64      `json:"date"`
+	Old     []reaction `json:"old_reaction"`
+	New     []reaction `json:"new_reaction"`
+}
+
+type reaction struct {
+	Emoji string `json:"emoji"`
+}
+
+// thumbs are the reactions that say what somebody thinks.
+var thumbs = map[reaction][2]chats.Opinion{
+	{"👍"}: {chats.Good, chats.NotGood},
+	{"👎"}: {chats.Bad, chats.NotBad},
+}
+
+// opinions are what a change says: first what somebody takes back.
+func (r *reacted) opinions() (said []chats.Message) {
+	if r.Chat.ID == 0 || r.User == nil || r.User.IsBot || r.User.ID == 0 {
+		return nil
+	}
+	say := func(these, others []reaction, which int) {
+		for _, one := range these {
+			if what, is := thumbs[one]; is && !slices.Contains(others, one) {
+				said = append(said, chats.Judged(chatOf(r.Chat.ID), strconv.FormatInt(r.Message, 10), strconv.FormatInt(r.User.ID, 10), what[which], time.Unix(r.Date, 0).UTC()))
+			}
+		}
+	}
+	say(r.Old, r.New, 1)
+	say(r.New, r.Old, 0)
+	return said
+}
