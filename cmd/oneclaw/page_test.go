@@ -185,7 +185,7 @@ func points(t *testing.T, ctx context.Context, pane string) int {
 	do(t, ctx, chromedp.Focus(fmt.Sprintf(`(//section[@id=%q]//button[@class="reply"])[last()]`, pane)), chromedp.KeyEvent("\r"))
 	waitFor(t, ctx, fmt.Sprintf(`document.querySelector("#%s .staged").innerText.includes("3 pages")`, pane))
 	send("hello again")
-	says(t, ctx, pane, "offline")
+	says(t, ctx, pane, "") // it is the bot's turn no more
 	unfold("hello again", "3 pages")
 	waitFor(t, ctx, fmt.Sprintf(`[...document.querySelectorAll("#%s .given")].at(-1).querySelector(".quoted") !== null`, pane))
 	picture(t, ctx, "demo-given-"+pane)
