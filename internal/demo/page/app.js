@@ -354,6 +354,7 @@ class Pane {
         list.append(el("li", {}, "Not known: " + err.message));
       }
       fold.replaceChildren(fold.firstElementChild, list);
+      fold.scrollIntoView({ block: "nearest" });
     });
     return fold;
   }
