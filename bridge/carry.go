@@ -306,7 +306,9 @@ var errBarred = errors.New("bridge: its user was removed")
 // a goroutine.
 func (c *carrier) suspend(j *jobs.Job) error {
 	j.State = jobs.StateWaiting
-	err := c.jobs.SaveAlways(c.lanes.Work(), j)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Work()), jobs.WriteTimeout)
+	defer cancel()
+	err := c.jobs.Hold(ctx, j, func() error { return c.leave(ctx, j) })
 	j.Suspended = err == nil
 	if err != nil {
 		j.State = jobs.StateOpen
