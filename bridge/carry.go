@@ -62,7 +62,7 @@ func (c *carrier) ends(ctx context.Context, j *jobs.Job, err error, wait time.Du
 	case cause == nil && errors.Is(err, agent.ErrSuspended):
 		ended = c.suspend(j)
 	case errors.Is(err, sessions.ErrCleared) || errors.Is(cause, sessions.ErrCleared):
-		ended = c.settle(j, jobs.StateCleared)
+		ended = c.cutOff(j, jobs.StateCleared)
 	case errors.Is(err, sessions.ErrStopped) || errors.Is(cause, sessions.ErrStopped):
 		ended = c.cutOff(j, jobs.StateStopped)
 	case errors.Is(err, errBarred) || errors.Is(cause, errBarred):

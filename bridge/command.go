@@ -78,6 +78,7 @@ func (b *Bridge) commandTable() []jobs.Command {
 		row("help", "What I can do and which commands there are", b.commands.help),
 		row("clear", "Close this conversation and unload its tools; I can still find it when I search", b.stops.clear),
 		row("new", "Begin a new conversation; does the same as clear", b.stops.clear),
+		row(undoKind, "Take back a /clear of the last ten minutes", b.stops.takeBack),
 		row(stopName, "Stop what I am doing and drop waiting messages", b.stops.stop),
 		row("status", "What is going on in this chat", b.status),
 		row("observe", "Listen along in this group, or no more: on, off", b.observe),

@@ -62,6 +62,8 @@ const (
 	KindRefresh chats.Kind = "card-refresh"
 	// KindExpire is what older programs left of a card whose time was over.
 	KindExpire chats.Kind = "card-expire"
+	// KindUndo is a /undo that somebody gives with a button. Message.On is the /clear.
+	KindUndo chats.Kind = "undo"
 	// KindPreview is what a preview shows in the end whose answer does not come.
 	KindPreview chats.Kind = "preview"
 )
@@ -249,7 +251,7 @@ func (j *Job) Address() chats.Address {
 	}
 	switch {
 	case j.From != "": // what it replies to is not there
-	case j.Message.Kind == KindCard:
+	case j.Message.Kind == KindCard, j.Message.Kind == KindUndo && !j.Message.Direct:
 		to.ReplyTo = j.Message.On
 	case !j.Message.Direct && j.Message.Kind != KindTask:
 		to.ReplyTo = j.Message.ID

@@ -12,6 +12,7 @@ func commandProperties() []property {
 		{"Help", "Everywhere /help is answered with the commands, and not by the model.", helps},
 		{"C06Stop", "Everywhere /stop ends the answer that is being worked on and drops what waits behind it.", stops},
 		{"Clear", "After a /clear by whoever may, nothing of the conversation is left; other conversations keep theirs.", clears},
+		{"Undo", "After an undo, by the button or the command, the conversation from before the /clear goes on; only whoever may clear may do that, and pressed twice it changes nothing.", undoes},
 		{"ClearIsRefused", "In a shared chat, and in a thread that somebody else began, only an administrator may clear.", refusesClear},
 		{"D03Strangers", "A stranger is told once, in one message with the id to allow, and never reaches the model.", turnsAway},
 	}
@@ -75,6 +76,36 @@ func clears(t testing.TB, w *world) {
 	}
 	w.say(untouched, recall)
 	w.want(w.shown(untouched, 2), reply("kept"), recalled("kept"))
+}
+
+func undoes(t testing.TB, w *world) {
+	presser, ok := w.town.Service.(Presser)
+	if !ok {
+		t.Skip("the platform shows no buttons")
+	}
+	w.start()
+	for i, kind := range []Kind{Shared, Direct, Thread} {
+		place := w.open(kind, w.town.Admin)
+		by := func(text string) { w.town.Say(place, w.town.Admin, text) }
+		by("remember this")
+		w.shown(place, 1)
+		by("/clear")
+		card := w.shown(place, 2)[1]
+		w.contains(card, "cleared", "undo")
+		if i == 0 {
+			presser.Press(place, w.town.Member, card.ID, card.Buttons[0][0].Data)
+			w.await("the refusal", func(v View) bool { return len(v.Toasts) > 0 })
+		}
+		if kind == Thread {
+			by("/undo")
+		} else {
+			presser.Press(place, w.town.Admin, card.ID, card.Buttons[0][0].Data)
+			presser.Press(place, w.town.Admin, card.ID, card.Buttons[0][0].Data)
+		}
+		w.contains(w.shown(place, 3)[2], "is back")
+		by(recall)
+		w.want(w.shown(place, 4)[3:], recalled("remember this"))
+	}
 }
 
 func refusesClear(t testing.TB, w *world) {

@@ -355,6 +355,9 @@ func (t *Runner) recordStop(ctx context.Context, j *jobs.Job) (err error) {
 		return err
 	}
 	session.Generation = cmp.Or(j.Generation, session.Generation)
+	if former := session.Before; former != nil && former.Generation == session.Generation {
+		session.Of = former.Of
+	}
 	h, err := t.Cache.Take(ctx, session.Log())
 	if err != nil {
 		return err
