@@ -120,11 +120,11 @@ func TestTheConversationOfATaskThatRunsElsewhereIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, echo)
 		c := sessions.Conversation{Owner: "fake:1", Chat: chats.Chat{Platform: "fake", ID: "1"}, Generation: 1, Task: "a.1", Begun: time.Now().Add(-2 * bridge.TaskAge)}
-		if err := c.Enter(t.Context(), r.cfg.Store); err != nil {
-			t.Fatal(err)
-		}
 		key := jobs.OpenPrefix + jobs.KeyOf(chats.Message{Chat: c.Chat, ID: c.Task, Kind: jobs.KindTask})
 		if _, err := r.cfg.Store.Put(t.Context(), key, []byte(`{"holder":"another"}`), storage.Absent); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Enter(t.Context(), r.cfg.Store); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range []int{1, 0} {

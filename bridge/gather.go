@@ -10,6 +10,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/internal/retry"
+	"oneclaw/storage"
 )
 
 // gather makes one message of a job and its pieces, before its turn begins. From then on no
@@ -125,7 +126,17 @@ func (in *intake) reconsider(ctx context.Context, amendment *jobs.Job) error {
 		return in.tellEdited(ctx, edit)
 	}
 	edit.ID, edit.Kind, edit.On = mark+jobs.Hash(edit.Text, edit.Time.String()), jobs.KindAmend, known.Key()
-	return in.put(ctx, in.job(edit))
+	return in.give(ctx, edit)
+}
+
+// give has the turn that runs given an edit. What is too large would be so again.
+func (in *intake) give(ctx context.Context, edit chats.Message) error {
+	err := in.put(ctx, in.job(edit))
+	if errors.Is(err, storage.ErrInvalid) {
+		in.log.Error("edit dropped", "job", edit.On, "err", err)
+		return nil
+	}
+	return err
 }
 
 // isSame reports whether an edit says what its message says already.

@@ -42,7 +42,7 @@ func keepsPictures(t testing.TB, w *world) {
 			if err != nil || !bytes.Equal(data, sent.Bytes()) {
 				return fmt.Sprintf("I see %q, %v", data, err)
 			}
-			text.WriteString(fmt.Sprintf(" %d by %d", s.Picture.Width, s.Picture.Height))
+			fmt.Fprintf(&text, " %d by %d", s.Picture.Width, s.Picture.Height)
 		}
 		return text.String()
 	}

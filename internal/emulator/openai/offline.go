@@ -68,6 +68,9 @@ var (
 	groupLine  = regexp.MustCompile(`^- ([A-Za-z0-9_-]+): (.*)$`)
 )
 
+// toolsMade begins a message that shows what tools made, and that nobody wrote.
+const toolsMade = "[made by tools: "
+
 func newTurn(req Request) *turn {
 	t := &turn{tools: map[string]bool{}}
 	for _, tool := range req.Tools {
@@ -79,6 +82,9 @@ func newTurn(req Request) *turn {
 		case "system", "developer":
 			t.groups = append(t.groups, listedGroups(m.Content)...)
 		case "user":
+			if strings.HasPrefix(m.Content, toolsMade) {
+				continue
+			}
 			last = i
 			for _, mark := range fileMark.FindAllStringSubmatch(m.Content, -1) {
 				t.files = append(t.files, mark[1])
