@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// Age is how long entries are kept, and Most how many at most.
-	Age  = 365 * 24 * time.Hour
+	// Age is how long entries are kept.
+	Age = 365 * 24 * time.Hour
+	// Most is how many are kept.
 	Most = 10_000
 	// prefix begins the keys of entries, the newest first.
 	prefix = "audit/"

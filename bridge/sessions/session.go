@@ -130,11 +130,23 @@ func (s Session) Clear(ctx context.Context, kv storage.KV, by *jobs.Job, empty b
 	return s.Save(ctx, kv)
 }
 
+// In is the conversation of a generation, the present one for 0.
+func (s Session) In(generation int) Session {
+	if generation == 0 {
+		return s
+	}
+	s.Generation = generation
+	if s.Before != nil && s.Before.Generation == generation {
+		s.Of = s.Before.Of
+	}
+	return s
+}
+
 // Ended is the name of the log of the conversation that a /clear has ended; the present one
 // where that had none.
 func (s Session) Ended(by *jobs.Job) string {
 	if former := s.Before; former != nil && former.At.Equal(by.Accepted) {
-		s.Generation, s.Of = former.Generation, former.Of
+		s = s.In(former.Generation)
 	}
 	return s.Log()
 }
