@@ -43,6 +43,7 @@ func TestUndoBringsTheConversationBack(t *testing.T) {
 	press := pressOn(card, "p2", "9", undo)
 	again := pressOn(card, "p3", "9", undo)
 	r.accept(press, press, again)
+	r.platform.wait(t, 4)
 	r.accept(group("4", "9", "after"))
 	got := r.platform.wait(t, 5)
 	if got[3].text != back || got[3].to.ReplyTo != "2" || got[4].text != "re: after" {
