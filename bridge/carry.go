@@ -11,6 +11,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/approval"
 	"oneclaw/bridge/cards"
+	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/lanes"
 	"oneclaw/bridge/sessions"
@@ -214,6 +215,9 @@ func (c *carrier) compose(ctx context.Context, k *kind, j *jobs.Job) (err error)
 func (c *carrier) notice(ctx context.Context, j *jobs.Job) (string, error) {
 	if j.Knock {
 		return c.people.Knock(ctx, j)
+	}
+	if j.Message.Kind == chats.KindText {
+		j.Confide()
 	}
 	return c.commands.spelled(j.Message.Chat.Platform, j.Notice), nil
 }

@@ -100,6 +100,7 @@ const clearedText = "Conversation cleared: it is closed, and its tools are unloa
 
 func (s *stops) clear(ctx context.Context, j *jobs.Job, _ string) (string, error) {
 	if !s.mayClear(ctx, j.Message) {
+		j.Confide()
 		return "Sorry, only an administrator or whoever began this thread can clear it.", nil
 	}
 	session, err := sessions.Current(ctx, s.store, j.Message.Chat)

@@ -75,6 +75,7 @@ func (s *stops) pressedUndo(ctx context.Context, press cards.Press) (cards.Resul
 func (s *stops) takeBack(ctx context.Context, j *jobs.Job, _ string) (string, error) {
 	m := j.Message
 	if !s.mayClear(ctx, m) {
+		j.Confide()
 		return mayNotText, nil
 	}
 	session, err := sessions.Current(ctx, s.store, m.Chat)

@@ -66,7 +66,8 @@ func checkAddress(to chats.Address) error {
 	return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("slack: %s is not one of slack's chats", to.Chat)}
 }
 
-func (p *Platform) post(ctx context.Context, to chats.Address, part chats.Part, plain bool) (string, error) {
+// options are what a part is posted with.
+func options(to chats.Address, part chats.Part, plain bool) ([]slack.MsgOption, error) {
 	options := []slack.MsgOption{
 		slack.MsgOptionText(text(part, plain), false),
 		slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(),
@@ -77,15 +78,23 @@ func (p *Platform) post(ctx context.Context, to chats.Address, part chats.Part, 
 	if len(part.Buttons) > 0 {
 		laid, err := blocks(part, plain)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		options = append(options, slack.MsgOptionBlocks(laid...))
 	}
 	if to.Chat.Thread != "" {
 		options = append(options, slack.MsgOptionTS(to.Chat.Thread))
 	}
+	return options, nil
+}
+
+func (p *Platform) post(ctx context.Context, to chats.Address, part chats.Part, plain bool) (string, error) {
+	options, err := options(to, part, plain)
+	if err != nil {
+		return "", err
+	}
 	var ts string
-	err := p.api.do(ctx, request{method: postMessage, place: to.Chat.ID}, func(ctx context.Context, api *slack.Client) (err error) {
+	err = p.api.do(ctx, request{method: postMessage, place: to.Chat.ID}, func(ctx context.Context, api *slack.Client) (err error) {
 		_, ts, err = api.PostMessageContext(ctx, to.Chat.ID, options...)
 		if err == nil && ts == "" {
 			err = errors.New("the answer names no message")

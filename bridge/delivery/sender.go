@@ -181,6 +181,8 @@ func (s *Sender) try(ctx, patience context.Context, j *jobs.Job, p *jobs.SentPar
 	to, id := j.Address(), ""
 	if p.File != nil {
 		id, err = s.sendFile(ctx, j, to, p.Part)
+	} else if j.Only {
+		id, err = s.whisper(call, j, to, p.Part)
 	} else {
 		id, err = s.cfg.Platforms[to.Chat.Platform].Send(call, to, p.Part)
 	}

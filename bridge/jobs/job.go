@@ -140,6 +140,9 @@ type Job struct {
 	Aside string `json:"aside,omitempty"`
 	// Preview is the message in which the answer is shown while it is made.
 	Preview *Preview `json:"preview,omitempty"`
+	// Only says that the answer is for the sender of the message alone, where the platform can
+	// show that ([chats.Whisperer]).
+	Only bool `json:"only,omitempty"`
 	// Card is the token of the card that the parts show.
 	Card string `json:"card,omitempty"`
 	// Approvals are the calls that needed a person's approval.
@@ -234,6 +237,9 @@ func KeyOf(m chats.Message) string { return (&Job{Message: m}).Key() }
 func (j *Job) Fresh() bool {
 	return j.Message.Kind == chats.KindText && j.State == StateOpen && !j.Begun && j.Parts == nil && len(j.Approvals) == 0
 }
+
+// Confide makes the answer one for the sender alone. In a direct chat it is that anyway.
+func (j *Job) Confide() { j.Only = !j.Message.Direct }
 
 // Origin is the chat that the message was sent in.
 func (j *Job) Origin() chats.Chat {
