@@ -83,6 +83,9 @@ func (s *Sender) Deliver(ctx, patience context.Context, j *jobs.Job) error {
 			}
 			err := send(ctx, patience, j, p)
 			if err == nil {
+				if p.Repeat && p.State == jobs.PartSent {
+					s.cfg.Measure(j.Message.Chat.Platform, jobs.MeasuredRepeat)
+				}
 				continue
 			}
 			if tries == nil {
@@ -188,9 +191,6 @@ func (s *Sender) try(ctx, patience context.Context, j *jobs.Job, p *jobs.SentPar
 	}
 	if err != nil {
 		return s.notSent(ctx, j, p, failureOf(err))
-	}
-	if p.Repeat {
-		s.cfg.Measure(to.Chat.Platform, jobs.MeasuredRepeat)
 	}
 	p.State, p.ID, p.Error = jobs.PartSent, id, ""
 	return nil
