@@ -92,7 +92,7 @@ func longTextIsOne(_ testing.TB, w *world) {
 	w.start()
 	place, want := w.open(Direct, w.town.Member), "true, 1400 words"
 	b.SayLong(place, w.town.Member, strings.Join(words, " "))
-	w.want(w.shown(place, 1), want)
+	w.want(w.settled(place), want)
 	w.cutShort(func() { b.SayLong(place, w.town.Member, strings.Join(words, " ")) })
 	w.want(w.settled(place), want, want)
 }

@@ -78,7 +78,10 @@ func TestAttack04ADocumentCannotTakeTheMemoryOfTheBot(t *testing.T) {
 	wantIn(t, w.ask(bot, ann, "what does it say?", samplePDF(t)), "told: File: ")
 	before := bot.peak(t)
 	evil := evilPDF(t)
-	wantIn(t, w.ask(bot, ann, "and this?", evil), "told:", "more memory than allowed")
+	// Where the machine is busy its time may end before its memory does.
+	if told := w.ask(bot, ann, "and this?", evil); !strings.Contains(told, "more memory than allowed") && !strings.Contains(told, "could not be read in time") {
+		t.Errorf("told %q", told)
+	}
 	grown := (bot.peak(t) - before) >> 20
 	t.Logf("a document of %d bytes took the bot from %d MiB to %d more", len(evil.Data), before>>20, grown)
 	if grown > 64 {
