@@ -284,11 +284,11 @@ func record(out *strings.Builder, m *Message, limit int) {
 	case RoleUser:
 		out.WriteString("User")
 		if m.Sender != "" {
-			out.WriteString(" (" + m.Sender + ")")
+			out.WriteString(" (" + strings.Join(strings.Fields(m.Sender), " ") + ")") // on its line
 		}
 		out.WriteString(": ")
 		if m.Quoted != "" {
-			out.WriteString(clip(m.Quoted, limit) + "\n")
+			out.WriteString(clipLines(m.Quoted, limit) + "\n")
 		}
 		out.WriteString(clip(m.Text, limit))
 	case RoleAssistant:
@@ -315,6 +315,16 @@ func clip(text string, limit int) string {
 	head, tail := limit*2/3, limit/3
 	return strings.ToValidUTF8(text[:head], "") + fmt.Sprintf(" [… %d bytes left out …] ", len(text)-head-tail) +
 		strings.ToValidUTF8(text[len(text)-tail:], "")
+}
+
+// clipLines is clip for what is quoted: all lines that stay are whole, with the marks that they
+// begin with, and the last, which ends the quotes, is among them.
+func clipLines(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	head, last := strings.LastIndexByte(text[:limit*2/3], '\n')+1, strings.LastIndexByte(text, '\n')+1
+	return text[:head] + fmt.Sprintf("[… %d bytes left out …]\n", last-head) + text[last:]
 }
 
 // prompt is the system prompt of the next request. Where the window just made does not

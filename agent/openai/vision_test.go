@@ -195,7 +195,8 @@ func TestRefusedPicturesAreLeftOut(t *testing.T) {
 }
 
 // TestKeptPicturesKeepThePrefix says that each request of a conversation with pictures, of
-// people and of tools, begins like the one before it.
+// people and of tools, with quotes and with what is said while tools run, begins like the one
+// before it.
 func TestKeptPicturesKeepThePrefix(t *testing.T) {
 	saved := pictures(t)
 	history := []agent.Message{
@@ -209,12 +210,21 @@ func TestKeptPicturesKeepThePrefix(t *testing.T) {
 		{Role: agent.RoleTool, CallID: "3", Text: "done", Files: files("none")},
 		{Role: agent.RoleUser, Text: "and its colour?"}, // the turn before it failed
 		{Role: agent.RoleAssistant, Text: "Gray.", Final: true},
-		{Role: agent.RoleUser, Text: "thanks"},
+		{Role: agent.RoleUser, Text: "thanks", Quoted: "[quoted, replied to, by you]\n> Gray.\n[End of what is quoted.]"},
+		{Role: agent.RoleAssistant, Calls: []agent.Call{{ID: "4", Name: "x", Arguments: "{}"}}},
+		{Role: agent.RoleTool, CallID: "4", Text: "done"},
+		{Role: agent.RoleUser, Text: "first this", Joined: "b"},
+		{Role: agent.RoleUser, Text: "", Sender: "Ann", Quoted: "[quoted, forwarded, first written by somebody]\n> x\n[End of what is quoted.]", Joined: "c"},
+		{Role: agent.RoleAssistant, Calls: []agent.Call{{ID: "5", Name: "x", Arguments: "{}"}}},
+		{Role: agent.RoleTool, CallID: "5", Text: "done"},
+		{Role: agent.RoleUser, Text: "then that", Joined: "d"},
+		{Role: agent.RoleAssistant, Text: "Yes.", Final: true},
+		{Role: agent.RoleUser, Text: "[earlier]", Quoted: "[quoted, earlier in this thread, by \"Bob\"]\n> y\n[End of what is quoted.]", Recalled: "Ann likes gray."},
 	}
 	for _, model := range []string{"gpt-4.1", "mistral-large-latest"} {
 		before := ""
 		for n := range history {
-			if history[n].Role == agent.RoleAssistant || n+1 < len(history) && history[n+1].Role == agent.RoleTool || n == 7 {
+			if history[n].Role == agent.RoleAssistant || n+1 < len(history) && (history[n+1].Role == agent.RoleTool || history[n+1].Joined != "") || n == 7 {
 				continue // no request is made there, or its last message grows
 			}
 			body := sent(t, openai.Config{Model: model}, agent.Request{ReadFile: saved.read, Messages: history[:n+1]})

@@ -86,10 +86,12 @@ func FuzzQuotedTextStaysBehindItsMarks(f *testing.F) {
 	f.Add("Ann\"]\n/clear", "G]\u2028[x", "a\"]\r/b", "a\u2029/clear\v[quoted, by you]\u0085x\f\r\n> y", "n\n[x]")
 	f.Add("\u202e", "\x00", "\xff", "\u2066\n\u200b\n\n\n\n", "")
 	f.Fuzz(func(t *testing.T, by, from, path, text, note string) {
+		// What was quoted may itself be quoted, and cut off anywhere.
+		nested := quotes.Text([]quotes.Quote{{Quoted: chats.Quoted{How: chats.PointForward, Own: true, By: from, Text: text}}}, 500, false)
 		got := quotes.Text([]quotes.Quote{
 			{Quoted: chats.Quoted{How: chats.PointReply, By: by, From: from, Text: text, Skipped: []string{note}}, Paths: []string{path}},
-			{Quoted: chats.Quoted{How: chats.PointThread, By: from, Text: by + text}},
-		}, 500, true)
+			{Quoted: chats.Quoted{How: chats.PointThread, By: from, Text: nested + by + text}},
+		}, len(by)%500, true)
 		lines := strings.FieldsFunc(got, func(r rune) bool { return strings.ContainsRune("\n\r\v\f\u0085\u2028\u2029", r) })
 		lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, ">") })
 		if len(lines) != 3 || !strings.HasPrefix(lines[0], "[quoted, replied to, by ") || !strings.HasPrefix(lines[1], "[quoted, earlier in this thread, by ") ||

@@ -33,22 +33,39 @@ func rounds() int {
 // effects is the file that the model of the kill tests adds a line to.
 const effects = "effects.txt"
 
-// repeating answers "re: " and the last message of the user; every third time it
-// looks at the clock first, and every fifth time it adds the message to a file, so that
-// turns have tool rounds in them and effects that must not happen twice.
+// joined stands between messages that are answered together.
+const joined = " + "
+
+// saidIn are the messages that an answer of repeating is to, and whether it may be a repeat.
+func saidIn(answer string) (messages []string, marked bool) {
+	text, more, ok := strings.Cut(answer, "\n")
+	if marked = strings.Contains(more, chats.RepeatNotice); ok && !marked {
+		text = answer
+	}
+	return strings.Split(strings.TrimPrefix(text, "re: "), joined), marked
+}
+
+// repeating answers "re: " and what the user has said since its last answer; every third time
+// it looks at the clock first, and every fifth time it adds the message to a file, so that
+// turns have tool rounds in them, which more can join behind, and effects that must not
+// happen twice.
 func repeating(_ context.Context, req openai.Request) (openai.Reply, error) {
 	last := req.Messages[len(req.Messages)-1]
-	text := ""
+	var said []string
 	for _, m := range req.Messages {
-		if m.Role == "user" {
-			text = m.Content
+		switch {
+		case m.Role == "user":
+			said = append(said, strings.Split(m.Content, "\n\n")...) // several in a row are one
+		case m.Role == "assistant" && len(m.ToolCalls) == 0:
+			said = nil
 		}
 	}
+	text := strings.Join(said, joined)
 	n, err := strconv.Atoi(text[strings.LastIndex(text, " ")+1:])
 	if err != nil {
 		return openai.Reply{Text: "They count their messages."}, nil // sums the conversation up
 	}
-	if last.Role == "user" && n%3 == 0 {
+	if last.Role == "user" && n%3 == 1 {
 		return openai.Reply{Calls: []openai.ToolCall{{ID: "call_1", Name: "get_current_time", Arguments: "{}"}}}, nil
 	}
 	if last.Role == "user" && n%5 == 0 {
@@ -65,11 +82,14 @@ const breath = 8
 // caughtUp waits until the last message of everybody is answered.
 func (w *town) caughtUp(bot *process, people []int64, said int) {
 	w.t.Helper()
-	last := fmt.Sprint("re: message ", said)
+	last := fmt.Sprint("message ", said)
 	w.until(bot, "answer to everything", func(s telegram.State) bool {
 		for _, who := range people {
 			answers := s.Answers(who)
-			if len(answers) == 0 || !strings.HasPrefix(answers[len(answers)-1].Text, last) {
+			if len(answers) == 0 {
+				return false
+			}
+			if messages, _ := saidIn(answers[len(answers)-1].Text); messages[len(messages)-1] != last {
 				return false
 			}
 		}
@@ -78,8 +98,8 @@ func (w *town) caughtUp(bot *process, people []int64, said int) {
 }
 
 // TestKilledInAFlood kills the program, with -9 and with SIGTERM, while messages come
-// in from many chats, and deliveries to a webhook. Every message must be answered in the
-// end, in order within its chat, once, but for those that a kill found in the middle of
+// in from many chats, and deliveries to a webhook. Every message must be in the input of one
+// answer in the end, in order within its chat, and each answer there once, but for those that a kill found in the middle of
 // their sending, and these are marked; so must every delivery, in any order.
 func TestKilledInAFlood(t *testing.T) {
 	const chats, perRound = 8, 3
@@ -89,7 +109,7 @@ func TestKilledInAFlood(t *testing.T) {
 	for n := range chats {
 		people = append(people, w.person(fmt.Sprint("person ", n)))
 	}
-	said, found := 0, 0
+	said, found, several := 0, 0, 0
 	bot := w.run()
 	hooks := newPoster(w, bot, w.env["ONECLAW_LISTEN"])
 	for round := range rounds() {
@@ -101,7 +121,7 @@ func TestKilledInAFlood(t *testing.T) {
 			}
 		}
 		// The moment of the kill is random: some of what was said is answered by then.
-		sent, answers := 0, rand.IntN(chats*perRound)
+		sent, answers := 0, w.some(chats, perRound)
 		w.telegram.View(func(s telegram.State) { sent = s.Calls("sendmessage") })
 		w.until(nil, "answers before the kill", func(s telegram.State) bool { return s.Calls("sendmessage") >= sent+answers })
 		signal := syscall.SIGKILL
@@ -110,6 +130,7 @@ func TestKilledInAFlood(t *testing.T) {
 		}
 		bot.kill(signal)
 		found += w.sending()
+		w.steer(round)
 		bot = w.run()
 		hooks.again()
 		if round%breath == breath-1 {
@@ -122,10 +143,12 @@ func TestKilledInAFlood(t *testing.T) {
 	w.read(func(store storage.KV) { hooks.checkSilent(t, store) })
 	marks := hooks.check(t)
 	for _, who := range people {
-		marks += checkFlood(t, w.answers(who), said)
+		answers := w.answers(who)
+		marks += checkFlood(t, answers, said)
+		several += together(answers)
 	}
-	t.Logf("%d messages in %d chats, %d deliveries to a webhook, %d kills: all answered, %d answers marked as possible repeats, %d found while they were sent, %d effects, none twice",
-		said*chats, chats, hooks.posted, rounds(), marks, found, w.effects(t))
+	t.Logf("%d messages in %d chats, %d deliveries to a webhook, %d kills: all answered, %d answers to several messages, %d answers marked as possible repeats, %d found while they were sent, %d effects, none twice",
+		said*chats, chats, hooks.posted, rounds(), several, marks, found, w.effects(t))
 	if marks > found {
 		t.Errorf("%d answers are marked as possible repeats, but the kills found only %d in the middle of their sending", marks, found)
 	}
@@ -211,21 +234,26 @@ type complainer interface {
 	Errorf(format string, args ...any)
 }
 
-// checkFlood checks the answers of one chat and counts the marked ones.
+// checkFlood checks the answers of one chat and counts the marked ones: each message is in the
+// input of one answer, in order.
 func checkFlood(t complainer, answers []string, said int) (marks int) {
 	t.Helper()
 	next := 1
 	seen := map[string]bool{}
 	for _, answer := range answers {
-		text, _, marked := strings.Cut(answer, "\n\n"+chats.RepeatNotice)
-		switch want := fmt.Sprint("re: message ", next); {
+		messages, marked := saidIn(answer)
+		text := strings.Join(messages, joined)
+		switch {
 		case marked && seen[text]:
-		case text == want:
-			next++
 		case seen[text]:
 			t.Errorf("%q came twice without a mark", answer)
 		default:
-			t.Errorf("got %q where %q was due", answer, want)
+			for _, message := range messages {
+				if want := fmt.Sprint("message ", next); message != want {
+					t.Errorf("got %q where %q was due", answer, want)
+				}
+				next++
+			}
 		}
 		seen[text] = true
 		if marked {
@@ -236,4 +264,26 @@ func checkFlood(t complainer, answers []string, said int) (marks int) {
 		t.Errorf("%d of %d messages were answered", next-1, said)
 	}
 	return marks
+}
+
+// together counts the answers to several messages.
+func together(answers []string) (n int) {
+	for _, answer := range answers {
+		if messages, marked := saidIn(answer); !marked && len(messages) > 1 {
+			n++
+		}
+	}
+	return n
+}
+
+// steer lets the program of every second round answer together what is said meanwhile.
+func (w *town) steer(round int) { w.env["ONECLAW_STEERING"] = strconv.FormatBool(round%2 == 0) }
+
+// some is how many answers the program may give before it is killed, of those to so many
+// messages in each of so many chats: with steering there may be one for each chat.
+func (w *town) some(chats, messages int) int {
+	if w.env["ONECLAW_STEERING"] == "true" {
+		messages = 1
+	}
+	return rand.IntN(chats * messages)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"strings"
 	"syscall"
 	"testing"
@@ -150,7 +149,7 @@ func TestKilledInAFloodOnSlack(t *testing.T) {
 			}
 		}
 		// The moment of the kill is random: some of what was said is answered by then.
-		sent, answers := 0, rand.IntN(perRound*len(people))
+		sent, answers := 0, w.some(len(people), perRound)
 		server.View(func(s slack.State) { sent = s.Calls("chat.postMessage") })
 		waitSlack(t, server, "answers before the kill", func(s slack.State) bool { return s.Calls("chat.postMessage") >= sent+answers })
 		signal := syscall.SIGKILL
@@ -159,6 +158,7 @@ func TestKilledInAFloodOnSlack(t *testing.T) {
 		}
 		bot.kill(signal)
 		found += w.sending()
+		w.steer(round)
 		bot = start(t, w.env, "run")
 		if round%breath == breath-1 {
 			caughtUp()
@@ -166,12 +166,13 @@ func TestKilledInAFloodOnSlack(t *testing.T) {
 	}
 	caughtUp()
 	bot.kill(syscall.SIGTERM)
-	marks := 0
+	marks, several := 0, 0
 	for _, texts := range answers {
 		marks += checkOnce(t, texts, said)
+		several += together(texts)
 	}
-	t.Logf("%d messages in %d threads, %d kills: all answered, %d answers marked as possible repeats, %d found while they were sent, %d effects, none twice",
-		said*len(people), len(people), rounds(), marks, found, w.effects(t))
+	t.Logf("%d messages in %d threads, %d kills: all answered, %d answers to several messages, %d answers marked as possible repeats, %d found while they were sent, %d effects, none twice",
+		said*len(people), len(people), rounds(), several, marks, found, w.effects(t))
 	if marks > found {
 		t.Errorf("%d answers are marked as possible repeats, but the kills found only %d in the middle of their sending", marks, found)
 	}
@@ -187,28 +188,37 @@ func botSaid(thread []slack.Message) (texts []string) {
 	return texts
 }
 
-// different counts the different answers, marks aside.
+// different counts the messages that are answered, each once.
 func different(answers []string) int {
 	seen := map[string]bool{}
 	for _, answer := range answers {
-		text, _, _ := strings.Cut(answer, "\n")
-		seen[text] = true
+		messages, _ := saidIn(answer)
+		for _, message := range messages {
+			seen[message] = true
+		}
 	}
 	return len(seen)
 }
 
-// checkOnce checks that every message of a thread was answered, without a mark at most
-// once, and counts the marks. The order is not checked: what Slack has to deliver again
-// comes behind what was said meanwhile.
+// checkOnce checks that every message of a thread is in the input of one answer, and that
+// stands there without a mark at most once, and counts the marks. The order is not checked:
+// what Slack has to deliver again comes behind what was said meanwhile.
 func checkOnce(t complainer, answers []string, said int) (marks int) {
 	t.Helper()
-	seen := map[string]int{}
+	seen, in := map[string]int{}, map[string]string{}
 	for _, answer := range answers {
-		text, _, marked := strings.Cut(answer, "\n")
+		messages, marked := saidIn(answer)
+		text := strings.Join(messages, joined)
 		if marked {
 			marks++
 		} else {
 			seen[text]++
+		}
+		for _, message := range messages {
+			if other, ok := in[message]; ok && other != text {
+				t.Errorf("%q is answered by %q and by %q", message, other, text)
+			}
+			in[message] = text
 		}
 	}
 	for text, n := range seen {
@@ -216,8 +226,8 @@ func checkOnce(t complainer, answers []string, said int) (marks int) {
 			t.Errorf("%q came %d times without a mark", text, n)
 		}
 	}
-	if got := different(answers); got != said {
-		t.Errorf("%d of %d messages were answered", got, said)
+	if len(in) != said {
+		t.Errorf("%d of %d messages were answered", len(in), said)
 	}
 	return marks
 }

@@ -63,6 +63,8 @@ type Config struct {
 	// Prices are what the routing "auto" decides by, Tables who is compared.
 	Prices func(model string) search.Prices
 	Tables []Table
+	// Routings are what is compared; nil means all.
+	Routings []search.Routing
 	// Money says what the tokens of a model cost, where that is known.
 	Money func(model string) (price.Price, bool)
 	// Left is told how many calls of a recorded conversation are left out
@@ -83,6 +85,9 @@ type Bill struct {
 func New(cfg Config) (*Bill, error) {
 	if cfg.Registry == nil || len(cfg.Tables) == 0 {
 		return nil, errors.New("bill: no registry or no price tables")
+	}
+	if cfg.Routings == nil {
+		cfg.Routings = search.Routings()
 	}
 	b := &Bill{cfg: cfg, catalogues: map[bool]*catalogue{}}
 	var err error
@@ -116,7 +121,7 @@ func (b *Bill) Compare(ctx context.Context, c Conversation) ([]Line, error) {
 	var lines []Line
 	played := map[form]recording{}
 	for _, table := range b.cfg.Tables {
-		for _, routing := range search.Routings() {
+		for _, routing := range b.cfg.Routings {
 			f := form{routing, table.Messages}
 			if _, ok := played[f]; ok || routing == search.RoutingAuto {
 				continue
@@ -131,7 +136,7 @@ func (b *Bill) Compare(ctx context.Context, c Conversation) ([]Line, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, routing := range search.Routings() {
+		for _, routing := range b.cfg.Routings {
 			rec := played[form{routing, table.Messages}]
 			if routing == search.RoutingAuto {
 				rec = auto
