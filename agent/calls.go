@@ -144,7 +144,7 @@ func (r *run) runAll(ctx context.Context, jobs []job) error {
 				return err
 			}
 			running++
-			go func(j job) { ended <- r.runOne(ctx, j) }(jobs[next])
+			go func(ctx context.Context, j job) { ended <- r.runOne(ctx, j) }(r.watched(ctx, jobs[next]), jobs[next])
 		}
 		if running == 0 {
 			break
@@ -201,6 +201,26 @@ func (r *run) runOne(ctx context.Context, j job) Message {
 	} else {
 		m.Text, m.Files, m.Sources = res.Text, res.Files, res.Sources
 	}
-	r.observe(Event{Ended: &ToolEvent{Tool: j.tool.Name, Status: m.Status}})
+	r.observe(Event{Ended: &ToolEvent{Call: j.call.ID, Tool: j.tool.Name, Status: m.Status}})
 	return m
+}
+
+// watched tells who observes the turn that a call begins, and what its tool says about how
+// far it is. Secrets are masked.
+func (r *run) watched(ctx context.Context, j job) context.Context {
+	if r.turn.Observe == nil {
+		return ctx
+	}
+	told := ToolEvent{Call: j.call.ID, Tool: j.tool.Name}
+	began := told
+	began.Doing = toolgroups.Doing(j.tool, json.RawMessage(j.call.Arg()), r.turn.Redact)
+	r.observe(Event{Began: &began})
+	return toolgroups.Reporting(ctx, func(text string) {
+		if r.turn.Redact != nil {
+			text = r.turn.Redact(text)
+		}
+		step := told
+		step.Step = toolgroups.Step(text)
+		r.observe(Event{Step: &step})
+	})
 }

@@ -90,6 +90,8 @@ type Event struct {
 	Delta   *Delta
 	Request *RequestEvent
 	Reply   *ReplyEvent
+	Began   *ToolEvent
+	Step    *ToolEvent
 	Ended   *ToolEvent
 }
 
@@ -118,8 +120,16 @@ type ReplyEvent struct {
 	Text, Aloud bool
 }
 
-// ToolEvent is a tool call that has ended.
+// ToolEvent is a tool call that runs, or has ended.
 type ToolEvent struct {
-	Tool   string
+	// Call is its id, unique among the calls of one reply.
+	Call string
+	Tool string
+	// Doing says of a call that begins what it does, in everyday words.
+	Doing string
+	// Step is what the tool itself says about how far it is. It may come when the call has
+	// ended.
+	Step string
+	// Status is that of a call that has ended.
 	Status Status
 }

@@ -158,7 +158,7 @@ func (b *Bridge) furnish() {
 	}
 	maps.Copy(handlers, cfg.Cards)
 	maps.Copy(handlers, b.people.Handlers())
-	handlers[approval.Kind], handlers[panel.Kind] = approval.Handler(cfg.Now), b.panel.Pressed
+	handlers[approval.Kind], handlers[panel.Kind], handlers[undoKind] = approval.Handler(cfg.Now), b.panel.Pressed, b.stops.pressedUndo
 	b.fillKinds()
 	b.commands.add(b.commandTable())
 }

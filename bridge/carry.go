@@ -11,6 +11,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/approval"
 	"oneclaw/bridge/cards"
+	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/lanes"
 	"oneclaw/bridge/sessions"
@@ -62,7 +63,7 @@ func (c *carrier) ends(ctx context.Context, j *jobs.Job, err error, wait time.Du
 	case cause == nil && errors.Is(err, agent.ErrSuspended):
 		ended = c.suspend(j)
 	case errors.Is(err, sessions.ErrCleared) || errors.Is(cause, sessions.ErrCleared):
-		ended = c.settle(j, jobs.StateCleared)
+		ended = c.cutOff(j, jobs.StateCleared)
 	case errors.Is(err, sessions.ErrStopped) || errors.Is(cause, sessions.ErrStopped):
 		ended = c.cutOff(j, jobs.StateStopped)
 	case errors.Is(err, errBarred) || errors.Is(cause, errBarred):
@@ -205,6 +206,9 @@ func (c *carrier) notice(ctx context.Context, j *jobs.Job) (string, error) {
 	if j.Knock {
 		return c.people.Knock(ctx, j)
 	}
+	if j.Message.Kind == chats.KindText {
+		j.Confide()
+	}
 	return c.commands.spelled(j.Message.Chat.Platform, j.Notice), nil
 }
 
@@ -298,7 +302,9 @@ var errBarred = errors.New("bridge: its user was removed")
 // a goroutine.
 func (c *carrier) suspend(j *jobs.Job) error {
 	j.State = jobs.StateWaiting
-	err := c.jobs.SaveAlways(c.lanes.Work(), j)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Work()), jobs.WriteTimeout)
+	defer cancel()
+	err := c.jobs.Hold(ctx, j, func() error { return c.leave(ctx, j) })
 	j.Suspended = err == nil
 	if err != nil {
 		j.State = jobs.StateOpen

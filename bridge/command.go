@@ -25,6 +25,9 @@ type Command struct {
 	chats.CommandInfo
 	// Role is the least role of who may give it. The zero value asks for nothing.
 	Role toolgroups.Role
+	// Alone says that the answer is for whoever gave it, where the platform can show that to
+	// one person alone.
+	Alone bool
 	// Ask, where it is set, is called instead of Run: the answer is a card. Where the
 	// platform has no buttons its text goes out without them.
 	Ask func(ctx context.Context, call CommandCall) (cards.Card, error)
@@ -44,12 +47,13 @@ type CommandCall struct {
 
 // bring makes a command of one that another part of the program brings.
 func (b *Bridge) bring(c Command) jobs.Command {
-	return jobs.Command{CommandInfo: c.CommandInfo, Run: func(ctx context.Context, j *jobs.Job, args string) (string, error) {
+	return jobs.Command{CommandInfo: c.CommandInfo, Alone: c.Alone, Run: func(ctx context.Context, j *jobs.Job, args string) (string, error) {
 		scope, err := b.scopeOf(ctx, j)
 		if err != nil {
 			return "", err
 		}
 		if scope.Role < c.Role {
+			j.Confide()
 			return fmt.Sprintf("Sorry, /%s is for my administrators.", c.Name), nil
 		}
 		call := CommandCall{Scope: scope, UserName: j.Message.UserName, Args: args}
@@ -74,15 +78,20 @@ func (b *Bridge) commandTable() []jobs.Command {
 	}
 	start := row("start", "Hello", b.commands.help)
 	start.Hidden = true
+	alone := func(c jobs.Command) jobs.Command {
+		c.Alone = true
+		return c
+	}
 	table := []jobs.Command{
 		row("help", "What I can do and which commands there are", b.commands.help),
 		row("clear", "Close this conversation and unload its tools; I can still find it when I search", b.stops.clear),
 		row("new", "Begin a new conversation; does the same as clear", b.stops.clear),
+		row(undoKind, "Take back a /clear of the last ten minutes", b.stops.takeBack),
 		row(stopName, "Stop what I am doing and drop waiting messages", b.stops.stop),
 		row("status", "What is going on in this chat", b.status),
 		row("observe", "Listen along in this group, or no more: on, off", b.observe),
-		row("tools", "Tool groups, and which are loaded here", b.panel.Command),
-		row("why", "What became of the last message here, and why", explainer.Explain),
+		alone(row("tools", "Tool groups, and which are loaded here", b.panel.Command)),
+		alone(row("why", "What became of the last message here, and why", explainer.Explain)),
 		start,
 	}
 	table = append(table, b.people.Commands()...)
@@ -212,6 +221,9 @@ func (c *commands) of(j *jobs.Job) (jobs.Command, string, bool) {
 
 func (c *commands) run(ctx context.Context, j *jobs.Job) (string, error) {
 	one, args, _ := c.of(j)
+	if one.Alone {
+		j.Confide()
+	}
 	text, err := one.Run(ctx, j, args)
 	return c.spelled(j.Message.Chat.Platform, text), err
 }

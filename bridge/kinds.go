@@ -51,6 +51,8 @@ func (b *Bridge) fillKinds() {
 	refresh.run = b.cardStep(b.desk.Refresh)
 	press.Beside, press.run = true, b.cardStep(b.desk.Press)
 	move := kind{Place: lanes.Place{Lane: "/move", Beside: true, Fixed: true}, lasting: true, open: true, run: b.mover.run}
+	undo := command
+	undo.answer = func(ctx context.Context, j *jobs.Job) (string, error) { return b.stops.takeBack(ctx, j, "") }
 	b.kinds.stop = stop
 	b.kinds.message, b.kinds.command, b.kinds.open = turn, command, open
 	b.kinds.notice = kind{open: true, explained: true, answer: b.carrier.notice, closing: b.gate.Void}
@@ -64,6 +66,7 @@ func (b *Bridge) fillKinds() {
 		jobs.KindExpire:  &refresh, // of a former build: its card is looked at, and shown as it is
 		chats.KindPress:  &press,
 		jobs.KindPreview: &card,
+		jobs.KindUndo:    &undo,
 	}
 }
 

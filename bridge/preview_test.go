@@ -23,6 +23,8 @@ type growing struct {
 	*platform
 	// trouble, if not nil, decides about a begin, update or finish.
 	trouble func(what string) error
+	// seen, if not nil, is told what its messages show.
+	seen func(text string)
 
 	mu    sync.Mutex // guards steps
 	steps []string   // what the preview has shown
@@ -45,7 +47,7 @@ func (p *growing) Begin(ctx context.Context, to chats.Address, show chats.Previe
 	if failure, is := errors.AsType[*chats.SendError](err); is && failure.Outcome != chats.Unknown {
 		return "", err
 	}
-	id, failure := p.Send(ctx, to, show.Part)
+	id, failure := p.Send(ctx, to, p.noted(show.Part))
 	return id, errors.Join(err, failure)
 }
 
@@ -53,19 +55,22 @@ func (p *growing) Update(ctx context.Context, to chats.Address, id string, show 
 	if err := p.meets("update", show.Part.Text); err != nil {
 		return err
 	}
-	return p.Edit(ctx, to, id, noted(show.Part))
+	return p.Edit(ctx, to, id, p.noted(show.Part))
 }
 
 func (p *growing) Finish(ctx context.Context, to chats.Address, id string, part chats.Part) error {
 	if err := p.meets("finish", part.Text); err != nil {
 		return err
 	}
-	return p.Edit(ctx, to, id, noted(part))
+	return p.Edit(ctx, to, id, p.noted(part))
 }
 
 // noted shows a note as platforms do.
-func noted(part chats.Part) chats.Part {
+func (p *growing) noted(part chats.Part) chats.Part {
 	part.Text = strings.TrimSpace(part.Text + "\n\n" + part.Note)
+	if p.seen != nil {
+		p.seen(part.Text)
+	}
 	return part
 }
 

@@ -100,6 +100,7 @@ const clearedText = "Conversation cleared: it is closed, and its tools are unloa
 
 func (s *stops) clear(ctx context.Context, j *jobs.Job, _ string) (string, error) {
 	if !s.mayClear(ctx, j.Message) {
+		j.Confide()
 		return "Sorry, only an administrator or whoever began this thread can clear it.", nil
 	}
 	session, err := sessions.Current(ctx, s.store, j.Message.Chat)
@@ -118,7 +119,10 @@ func (s *stops) clear(ctx context.Context, j *jobs.Job, _ string) (string, error
 	}
 	// First the new session, then the end of what belongs to the old one: a crash in
 	// between leaves jobs that are older than the session, and those are closed.
-	if _, err := session.Clear(ctx, s.store, j, empty); err != nil {
+	if session, err = session.Clear(ctx, s.store, j, empty); err != nil {
+		return "", err
+	}
+	if err := s.audited(ctx, j, "clear", session.Ended(j)); err != nil {
 		return "", err
 	}
 	if err := s.observer.Drop(ctx, j.Message.Chat); err != nil {
@@ -126,7 +130,7 @@ func (s *stops) clear(ctx context.Context, j *jobs.Job, _ string) (string, error
 	}
 	interrupted, waiting := s.lanes.Interrupt(j.Message.Chat, j.Seq, sessions.ErrCleared)
 	s.settleAll(waiting, jobs.StateCleared)
-	return clearedText + ended(interrupted, lanes.Count(waiting)), nil
+	return s.confirm(ctx, j, session, clearedText+ended(interrupted, lanes.Count(waiting)))
 }
 
 // mayClear reports whether the sender may clear the chat of a message: in a direct

@@ -34,26 +34,62 @@ var notes = map[jobs.State]string{
 	jobs.StateStopped: "⏹ Stopped.",
 	jobs.StateCleared: "⏹ Stopped: the conversation was cleared.",
 	jobs.StateBarred:  "⏹ Stopped.",
+	jobs.StateWaiting: "⏬ This goes on below.",
 }
 
 // endPreview has the preview of a job that is about to be closed say that no more comes. It
 // bears repeating.
 func (c *carrier) endPreview(ctx context.Context, j *jobs.Job) error {
-	p := j.Unended()
-	if p == nil || j.Message.Kind == jobs.KindPreview {
+	if j.Unended() == nil || j.Message.Kind == jobs.KindPreview {
 		return nil
 	}
-	chat := j.Message.Chat
+	if err := c.intake.put(ctx, c.endOf(j)); err != nil {
+		return fmt.Errorf("end the preview of %s: %w", j.Key(), err)
+	}
+	return nil
+}
+
+// endOf is the job that has the preview of another one end.
+func (c *carrier) endOf(j *jobs.Job) *jobs.Job {
+	p, chat := j.Preview, j.Message.Chat
 	chat.ID = p.In
-	e := c.intake.job(chats.Message{Chat: chat, ID: jobs.Hash(j.Key()), Kind: jobs.KindPreview, User: "bot", Time: c.cfg.Now()})
+	e := c.intake.job(chats.Message{Chat: chat, ID: jobs.Hash(j.Key() + p.Token), Kind: jobs.KindPreview, User: "bot", Time: c.cfg.Now()})
 	part := chats.Part{}
 	if shown := c.sender.Render(j, p.Said); len(shown) > 0 {
 		part = shown[0].Part
 	}
-	part.Note = notes[j.State]
+	if part.Note = notes[j.State]; part.Note == "" && p.Said == "" {
+		part.Note = "✔ Done." // it showed nothing but what was being done
+	}
 	e.Preview, e.Parts = p, []jobs.SentPart{{Part: part, State: jobs.PartPending, Edit: p.ID, Last: true}}
-	if err := c.intake.put(ctx, e); err != nil {
-		return fmt.Errorf("end the preview of %s: %w", j.Key(), err)
+	return e
+}
+
+// leave writes a job whose turn waits for a decision, and has its preview end with the same
+// write: the question stands below that, and what comes then is to be shown below the question.
+func (c *carrier) leave(ctx context.Context, j *jobs.Job) error {
+	if j.Unended() == nil {
+		return c.jobs.Put(ctx, j)
+	}
+	e, left := c.endOf(j), *j
+	left.Preview = nil
+	record, err := left.Record()
+	if err != nil {
+		return err
+	}
+	end, err := e.Record()
+	if err != nil {
+		return err
+	}
+	if e.Rev, err = c.store.Write(ctx, record, end); err != nil {
+		if adopted := c.intake.adopt(ctx, e.Key()); adopted != nil { // it may have happened
+			c.log.Warn("a preview may not end", "job", j.Key(), "err", adopted)
+		}
+		return fmt.Errorf("store job %s and the end of its preview: %w", j.Key(), err)
+	}
+	j.Preview, j.Rev = nil, e.Rev
+	if c.jobs.Number(e); !e.Offer {
+		c.lanes.Queue(e)
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/runes"
 	"oneclaw/slack/shared"
+	"oneclaw/slack/surface"
 )
 
 // hardLimit is what chat.postMessage takes at all; parts are far shorter.
@@ -66,23 +67,32 @@ func checkAddress(to chats.Address) error {
 	return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("slack: %s is not one of slack's chats", to.Chat)}
 }
 
-func (p *Platform) post(ctx context.Context, to chats.Address, part chats.Part, plain bool) (string, error) {
-	options := []slack.MsgOption{
+// options are what a part is posted with, and whether buttons to judge it are in there.
+func options(s *surface.Surface, to chats.Address, part chats.Part, plain bool) (options []slack.MsgOption, judged bool, err error) {
+	options = []slack.MsgOption{
 		slack.MsgOptionText(text(part, plain), false),
 		slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(),
 	}
 	if plain {
 		options = append(options, slack.MsgOptionDisableMarkdown())
 	}
-	laid, judged, err := lay(p.surface, part, plain, len(part.Buttons) > 0)
+	laid, judged, err := lay(s, part, plain, len(part.Buttons) > 0)
 	if err != nil {
-		return "", err
+		return nil, false, err
 	}
 	if laid != nil {
 		options = append(options, slack.MsgOptionBlocks(laid...))
 	}
 	if to.Chat.Thread != "" {
 		options = append(options, slack.MsgOptionTS(to.Chat.Thread))
+	}
+	return options, judged, nil
+}
+
+func (p *Platform) post(ctx context.Context, to chats.Address, part chats.Part, plain bool) (string, error) {
+	options, judged, err := options(p.surface, to, part, plain)
+	if err != nil {
+		return "", err
 	}
 	var ts string
 	err = p.api.do(ctx, request{method: postMessage, place: to.Chat.ID}, func(ctx context.Context, api *slack.Client) (err error) {

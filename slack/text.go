@@ -149,7 +149,7 @@ func escape(s string) string {
 // isCommand reports whether a word is a command of the bot.
 func isCommand(word string) bool {
 	switch word {
-	case "help", "clear", "new", "stop", "status", "tools", "usage", "agent", "model", "whoami", "why", "connect", "disconnect", "people", "claim", "observe":
+	case "help", "clear", "new", "undo", "stop", "status", "tools", "usage", "agent", "model", "whoami", "why", "connect", "disconnect", "people", "claim", "observe":
 		return true
 	}
 	return false
@@ -157,7 +157,9 @@ func isCommand(word string) bool {
 
 // ofThread reports whether a command is about one conversation, so that in a
 // channel it has to be said in the thread that is meant.
-func ofThread(word string) bool { return word == "clear" || word == "new" || word == "stop" }
+func ofThread(word string) bool {
+	return word == "clear" || word == "new" || word == "undo" || word == "stop"
+}
 
 // asCommand gives a command its slash: "!clear" and "/clear" with or without more
 // behind them, "clear" only where it is the whole text and addressed is set. Slack

@@ -30,6 +30,7 @@ func loadTool() Tool {
 			"they then stay available for the rest of this conversation.",
 		Parameters: json.RawMessage(`{"type":"object","properties":{"group_name":{"type":"string",` +
 			`"description":"Name from the list of tool groups"}},"required":["group_name"]}`),
+		Doing:        "getting tools ready",
 		Timeout:      5 * time.Second,
 		Effect:       ReadOnly,
 		OwnArguments: true,

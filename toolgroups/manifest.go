@@ -43,7 +43,7 @@ type Manifest struct {
 //
 // and whose others are tools: name, description, parameters, function (a key of
 // handlers, which may be nil; the name if absent), timeout_s or timeoutSeconds, effect (read_only,
-// changes, consequential) and role (user, admin, owner). source becomes that of the
+// changes, consequential), role (user, admin, owner) and doing ([Tool.Doing]). source becomes that of the
 // group. Each error is one line that names the file and the entry; an entry with an
 // error is left out and the rest is used.
 func ParseManifest(base string, data []byte, handlers map[string]Handler, source string) (Manifest, []error) {
@@ -190,7 +190,7 @@ func (p *parser) tool(raw json.RawMessage) (Tool, error) {
 	if _, ok := e["_meta"]; ok {
 		return Tool{}, errors.New(`_meta counts only as "_meta": true in the first entry of a list`)
 	}
-	t := Tool{Name: text(e["name"]), Description: text(e["description"])}
+	t := Tool{Name: text(e["name"]), Description: text(e["description"]), Doing: text(e["doing"])}
 	if err := checkName(t); err != nil {
 		return t, err
 	}

@@ -54,6 +54,9 @@ type Tool struct {
 	// Personal says that the tool acts in the name of an account of whoever asks for it:
 	// nobody else approves its calls, where no rule of the operator says who does.
 	Personal bool
+	// Doing says what a call does while it runs, in words for people: "reading {path}", where
+	// the names of arguments stand for their values. Empty leaves that to [Doing].
+	Doing string
 	// Role is the least role of the sender of the message being answered.
 	// The zero value asks for nothing beyond being allowed to talk to the bot.
 	Role Role

@@ -236,6 +236,13 @@ type Editor interface {
 // platform's answer to the first try was lost. Plain text, at most 80 characters.
 const RepeatNotice = "↻ Possible repeat: the connection broke while this was being sent."
 
+// Whisperer is a platform that can show a message in a shared chat to one person alone.
+type Whisperer interface {
+	// Whisper is [Platform.Send] for one person. Nobody can look afterwards whether it
+	// arrived.
+	Whisper(ctx context.Context, to Address, user string, part Part) (string, error)
+}
+
 // Typer is a platform that can show that the bot is at work.
 type Typer interface {
 	// Typing shows (and refreshes, every few seconds) or clears the sign.

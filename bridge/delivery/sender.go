@@ -83,6 +83,9 @@ func (s *Sender) Deliver(ctx, patience context.Context, j *jobs.Job) error {
 			}
 			err := send(ctx, patience, j, p)
 			if err == nil {
+				if p.Repeat && p.State == jobs.PartSent {
+					s.cfg.Measure(j.Message.Chat.Platform, jobs.MeasuredRepeat)
+				}
 				continue
 			}
 			if tries == nil {
@@ -181,14 +184,13 @@ func (s *Sender) try(ctx, patience context.Context, j *jobs.Job, p *jobs.SentPar
 	to, id := j.Address(), ""
 	if p.File != nil {
 		id, err = s.sendFile(ctx, j, to, p.Part)
+	} else if j.Only {
+		id, err = s.whisper(call, j, to, p.Part)
 	} else {
 		id, err = s.cfg.Platforms[to.Chat.Platform].Send(call, to, p.Part)
 	}
 	if err != nil {
 		return s.notSent(ctx, j, p, failureOf(err))
-	}
-	if p.Repeat {
-		s.cfg.Measure(to.Chat.Platform, jobs.MeasuredRepeat)
 	}
 	p.State, p.ID, p.Error = jobs.PartSent, id, ""
 	return nil

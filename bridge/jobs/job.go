@@ -62,6 +62,8 @@ const (
 	KindRefresh chats.Kind = "card-refresh"
 	// KindExpire is what older programs left of a card whose time was over.
 	KindExpire chats.Kind = "card-expire"
+	// KindUndo is a /undo that somebody gives with a button. Message.On is the /clear.
+	KindUndo chats.Kind = "undo"
 	// KindPreview is what a preview shows in the end whose answer does not come.
 	KindPreview chats.Kind = "preview"
 )
@@ -139,6 +141,9 @@ type Job struct {
 	Aside string `json:"aside,omitempty"`
 	// Preview is the message in which the answer is shown while it is made.
 	Preview *Preview `json:"preview,omitempty"`
+	// Only says that the answer is for the sender of the message alone, where the platform can
+	// show that ([chats.Whisperer]).
+	Only bool `json:"only,omitempty"`
 	// Card is the token of the card that the parts show.
 	Card string `json:"card,omitempty"`
 	// Approvals are the calls that needed a person's approval.
@@ -245,6 +250,9 @@ func Order(a, b *Job) int {
 	return cmp.Compare(a.Seq, b.Seq)
 }
 
+// Confide makes the answer one for the sender alone. In a direct chat it is that anyway.
+func (j *Job) Confide() { j.Only = !j.Message.Direct }
+
 // Origin is the chat that the message was sent in.
 func (j *Job) Origin() chats.Chat {
 	chat := j.Message.Chat
@@ -261,7 +269,7 @@ func (j *Job) Address() chats.Address {
 	}
 	switch {
 	case j.From != "": // what it replies to is not there
-	case j.Message.Kind == KindCard:
+	case j.Message.Kind == KindCard, j.Message.Kind == KindUndo && !j.Message.Direct:
 		to.ReplyTo = j.Message.On
 	case !j.Message.Direct && j.Message.Kind != KindTask:
 		to.ReplyTo = j.Message.ID

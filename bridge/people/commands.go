@@ -16,8 +16,8 @@ import (
 // Commands are what people can ask of the desk.
 func (d *Desk) Commands() []jobs.Command {
 	return []jobs.Command{
-		{CommandInfo: chats.CommandInfo{Name: "whoami", Description: "Your id and what you may do"}, Run: d.whoami},
-		{CommandInfo: chats.CommandInfo{Name: "people", Description: "Who may talk to me: list and remove (administrators)"}, Run: d.people},
+		{CommandInfo: chats.CommandInfo{Name: "whoami", Description: "Your id and what you may do"}, Alone: true, Run: d.whoami},
+		{CommandInfo: chats.CommandInfo{Name: "people", Description: "Who may talk to me: list and remove (administrators)"}, Alone: true, Run: d.people},
 		{CommandInfo: chats.CommandInfo{Name: claimName, Description: "Make me yours"}, Hidden: true, Open: true, Run: d.claimBot},
 	}
 }

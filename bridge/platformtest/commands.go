@@ -3,8 +3,12 @@ package platformtest
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"oneclaw/bridge/chats"
 )
 
 func commandProperties() []property {
@@ -12,7 +16,9 @@ func commandProperties() []property {
 		{"Help", "Everywhere /help is answered with the commands, and not by the model.", helps},
 		{"C06Stop", "Everywhere /stop ends the answer that is being worked on and drops what waits behind it.", stops},
 		{"Clear", "After a /clear by whoever may, nothing of the conversation is left; other conversations keep theirs.", clears},
+		{"Undo", "After an undo, by the button or the command, the conversation from before the /clear goes on; only whoever may clear may do that, and pressed twice it changes nothing.", undoes},
 		{"ClearIsRefused", "In a shared chat, and in a thread that somebody else began, only an administrator may clear.", refusesClear},
+		{"Confides", "What one person asked about themselves in a shared chat is told to that person alone, where the platform can do that.", confides},
 		{"D03Strangers", "A stranger is told once, in one message with the id to allow, and never reaches the model.", turnsAway},
 	}
 }
@@ -77,6 +83,36 @@ func clears(t testing.TB, w *world) {
 	w.want(w.shown(untouched, 2), reply("kept"), recalled("kept"))
 }
 
+func undoes(t testing.TB, w *world) {
+	presser, ok := w.town.Service.(Presser)
+	if !ok {
+		t.Skip("the platform shows no buttons")
+	}
+	w.start()
+	for i, kind := range []Kind{Shared, Direct, Thread} {
+		place := w.open(kind, w.town.Admin)
+		by := func(text string) { w.town.Say(place, w.town.Admin, text) }
+		by("remember this")
+		w.shown(place, 1)
+		by("/clear")
+		card := w.shown(place, 2)[1]
+		w.contains(card, "cleared", "undo")
+		if i == 0 {
+			presser.Press(place, w.town.Member, card.ID, card.Buttons[0][0].Data)
+			w.await("the refusal", func(v View) bool { return len(v.Toasts) > 0 })
+		}
+		if kind == Thread {
+			by("/undo")
+		} else {
+			presser.Press(place, w.town.Admin, card.ID, card.Buttons[0][0].Data)
+			presser.Press(place, w.town.Admin, card.ID, card.Buttons[0][0].Data)
+		}
+		w.contains(w.shown(place, 3)[2], "is back")
+		by(recall)
+		w.want(w.shown(place, 4)[3:], recalled("remember this"))
+	}
+}
+
 func refusesClear(t testing.TB, w *world) {
 	w.start()
 	for _, kind := range []Kind{Shared, Thread} {
@@ -84,10 +120,49 @@ func refusesClear(t testing.TB, w *world) {
 		w.town.Say(place, w.town.Admin, "remember this")
 		w.shown(place, 1)
 		w.say(place, "/clear")
-		w.contains(w.shown(place, 2)[1], "sorry", "administrator")
+		before := w.confided(place, 1, "sorry, only an administrator")
 		w.say(place, recall)
-		w.want(w.shown(place, 3)[2:], recalled("remember this"))
+		w.want(w.shown(place, before+1)[before:], recalled("remember this"))
 	}
+}
+
+// confided waits until the member was told something, alone where the platform can do that,
+// and otherwise in a message behind so many others. It returns how many stand there then.
+func (w *world) confided(place Place, behind int, text string) int {
+	w.t.Helper()
+	if _, ok := w.cfg.Platforms[0].(chats.Whisperer); !ok {
+		w.contains(w.shown(place, behind+1)[behind], text)
+		return behind + 1
+	}
+	v := w.await("what the member alone is told", func(v View) bool {
+		return slices.ContainsFunc(v.Toasts, func(t Toast) bool { return strings.Contains(strings.ToLower(t.Text), text) })
+	})
+	for _, toast := range v.Toasts {
+		if toast.To != w.town.Member {
+			w.t.Errorf("%s was told %q", toast.To, toast.Text)
+		}
+	}
+	if got := len(v.in(place)); got != behind {
+		w.t.Errorf("everybody sees %d messages, want %d", got, behind)
+	}
+	return behind
+}
+
+// confides has questions of one person answered to that person alone.
+func confides(_ testing.TB, w *world) {
+	w.start()
+	for n, kind := range []Kind{Shared, Thread} {
+		place := w.open(kind, w.town.Member)
+		w.say(place, "hello "+strconv.Itoa(n))
+		w.shown(place, 1)
+		w.say(place, "/whoami")
+		behind := w.confided(place, 1, "you may talk to me")
+		w.say(place, "/tools")
+		w.confided(place, behind, "tool")
+	}
+	direct := w.open(Direct, w.town.Member)
+	w.say(direct, "/whoami")
+	w.contains(w.shown(direct, 1)[0], "you may talk to me")
 }
 
 func turnsAway(t testing.TB, w *world) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 )
@@ -34,6 +35,7 @@ func growingProperties() []property {
 		{"C06GrowsUntilStopped", "The button under an answer that grows stops it: what was shown stays and says so, and the button is gone.", growsUntilStopped},
 		{"C06StreamsUntilStopped", "The service's own button to stop does what the bot's does, and nothing shows that the bot is at work.", streamsUntilStopped},
 		{"C06StreamsAcrossAKill", "An answer that streams when the bot is killed ends whole in its message; where that cannot be changed any more, it follows, marked.", streamsOn},
+		{"C08SaysWhatItDoes", "While tools run, a line says what they do, as plain text; it is gone in the end.", saysWhatItDoes},
 		{"C06GrowsAcrossARestart", "An answer that grows when the bot is started anew goes on in its message.", growsOn},
 	}
 }
@@ -227,6 +229,36 @@ func growsUntilStopped(t testing.TB, w *world) {
 		w.await("the end", func(v View) bool { all := v.in(place); return len(all) == 1 && stopped(all[0]) })
 		w.want(w.settled(place)[1:])
 	}
+}
+
+func saysWhatItDoes(t testing.TB, w *world) {
+	g := w.telling()
+	story := w.story(g)
+	const page = "reading a_b_c.pdf <b>&amp; [x](y), page 2"
+	goOn := make(chan struct{})
+	w.act = func(ctx context.Context, observe func(agent.Event)) {
+		call := agent.ToolEvent{Call: "1", Doing: "reading a_b_c.pdf <b>&amp; [x](y)"}
+		observe(agent.Event{Began: &call})
+		call.Step = "page 2"
+		observe(agent.Event{Step: &call})
+		select {
+		case <-goOn:
+		case <-ctx.Done():
+		}
+		observe(agent.Event{Ended: &call})
+	}
+	place := w.open(Shared, w.town.Member)
+	w.say(place, "tell")
+	w.await("what it does", func(v View) bool {
+		all := v.in(place)
+		return len(all) == 1 && len(all[0].Buttons) == 1 && strings.Contains(all[0].Text, page)
+	})
+	goOn <- struct{}{}
+	if half := w.half(place); strings.Contains(half.Text, "reading") {
+		t.Errorf("it says what it did: %q", half.Text)
+	}
+	g.goOn <- struct{}{}
+	w.told(place, story, 0, false)
 }
 
 func growsOn(t testing.TB, w *world) {

@@ -45,6 +45,9 @@ type world struct {
 	// speak, if not nil, is the agent, and is heard while it speaks.
 	speak func(ctx context.Context, said []string, show func(piece string)) string
 
+	// act, if not nil, is what the agent does before it speaks.
+	act func(ctx context.Context, observe func(agent.Event))
+
 	opened map[Place]bool
 	// received is told each time that a bridge has stopped receiving.
 	received chan struct{}
@@ -133,6 +136,9 @@ func (w *world) Run(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Messag
 		case w.speak == nil:
 			text = w.think(ctx, said)
 		default:
+			if w.act != nil {
+				w.act(ctx, turn.Observe)
+			}
 			turn.Observe(agent.Event{Request: &agent.RequestEvent{}})
 			text = w.speak(ctx, said, func(piece string) { turn.Observe(agent.Event{Delta: &agent.Delta{Text: piece}}) })
 		}

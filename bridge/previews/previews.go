@@ -59,7 +59,7 @@ func (d *Desk) Watch(j *jobs.Job) (observe func(agent.Event), end func()) {
 		return func(agent.Event) {}, func() {}
 	}
 	w := &watch{
-		desk: d, platform: p, to: j.Address(), quiet: j.Quiet, kept: j.Preview,
+		desk: d, platform: p, to: j.Address(), begun: d.cfg.Now(), quiet: j.Quiet, kept: j.Preview,
 		job:     &jobs.Job{Message: j.Message, From: j.From, MovedTo: j.MovedTo, Holder: j.Holder},
 		changed: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 	}

@@ -26,12 +26,14 @@ type watch struct {
 	platform chats.Previewer
 	job      *jobs.Job // who it is; the turn has the one that counts
 	to       chats.Address
+	begun    time.Time
 	quiet    func() // takes the sign of work down; nil where there is none
 
 	mu    sync.Mutex // guards what is observed
 	model string
 	text  []byte // of the present reply
 	again bool   // the next text begins another reply
+	doing progress
 
 	// What the goroutine knows; end reads it when that is done.
 	kept  *jobs.Preview
@@ -45,6 +47,7 @@ type watch struct {
 // observe takes what happens in the turn. It never waits for the platform.
 func (w *watch) observe(e agent.Event) {
 	w.mu.Lock()
+	w.doing.note(e)
 	switch {
 	case e.Request != nil:
 		w.model, w.again = e.Request.Model, true
@@ -88,29 +91,32 @@ func (w *watch) run() {
 	}
 }
 
+// age is for how long the turn runs. A clock that is put back does not count.
+func (w *watch) age() time.Duration { return max(0, w.desk.cfg.Now().Sub(w.begun)) }
+
 // forever is how long a preview waits of which nothing more is shown.
 const forever = time.Duration(1<<63 - 1)
 
-// wait waits for a time, or for something new where that is negative. It reports false at the
-// end of the turn.
+// wait waits for a time, or for something new where that is negative: also that the turn
+// takes long is new. It reports false at the end of the turn.
 func (w *watch) wait(d time.Duration) bool {
 	select {
 	case <-w.stop:
 		return false
 	default:
 	}
+	changed := w.changed
 	if d < 0 {
-		select {
-		case <-w.changed:
-			return true
-		case <-w.stop:
-			return false
-		}
+		d = changes(w.age())
+	} else {
+		changed = nil
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return true
+	case <-changed:
 		return true
 	case <-w.stop:
 		return false
@@ -137,7 +143,7 @@ func (w *watch) look() (show *chats.Preview, err error) {
 		}
 	}()
 	w.mu.Lock()
-	text, model := string(w.text), w.model
+	text, model, note := string(w.text), w.model, w.doing.says(w.age(), w.desk.cfg.Redact)
 	w.mu.Unlock()
 	growing := speaking(text, w.desk.thinks(model), w.desk.cfg.Growing)
 	show = &chats.Preview{Text: markdown.Unfinished(growing), Growing: growing}
@@ -149,6 +155,9 @@ func (w *watch) look() (show *chats.Preview, err error) {
 		if len(parts) > 1 {
 			show.Part.Note = chats.NoteMore
 		}
+	}
+	if note != "" {
+		show.Part.Note = note
 	}
 	if now := show.Part.Text + show.Part.Plain + show.Part.Note; now == "" || now == w.shown {
 		return nil, nil

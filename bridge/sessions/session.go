@@ -30,6 +30,10 @@ type Session struct {
 	// StoppedAt is the Seq of the newest /stop that ended something. Messages accepted
 	// before it are not answered any more.
 	StoppedAt int64 `json:"stopped_at,omitempty"`
+	// Before is what the newest /clear ended, as long as that can be taken back; UndoneAt is
+	// the Seq of the newest /undo.
+	Before   *Former `json:"before,omitempty"`
+	UndoneAt int64   `json:"undone_at,omitempty"`
 	// Of, where it is set, is the chat in which the conversation began, and under which
 	// its log is found: that chat goes on as this one.
 	Of chats.Chat `json:"of,omitzero"`
@@ -37,6 +41,27 @@ type Session struct {
 	Task string `json:"-"`
 
 	Rev storage.Revision `json:"-"`
+}
+
+// Former is a conversation that a /clear has ended.
+type Former struct {
+	Generation int        `json:"generation"`
+	Of         chats.Chat `json:"of,omitzero"`
+	After      string     `json:"after,omitempty"`
+	// At is when that was.
+	At time.Time `json:"at"`
+}
+
+// UndoTime is how long a /clear can be taken back.
+const UndoTime = 10 * time.Minute
+
+// UndoUntil is until when the newest /clear can be taken back; the zero time where there is
+// none.
+func (s Session) UndoUntil() time.Time {
+	if s.Before == nil {
+		return time.Time{}
+	}
+	return s.Before.At.Add(UndoTime)
 }
 
 // Log is the name of the log that holds the conversation.
@@ -95,11 +120,42 @@ func (s Session) Clear(ctx context.Context, kv storage.KV, by *jobs.Job, empty b
 	if s.ClearedAt >= by.Seq {
 		return s, nil
 	}
+	former := Former{Generation: s.Generation, Of: s.Of, After: s.After, At: by.Accepted}
 	s.ClearedAt, s.After = by.Seq, by.Message.ID
 	if !empty {
+		s.Before = &former
 		s.Generation++
 		s.Of = chats.Chat{}
 	}
+	return s.Save(ctx, kv)
+}
+
+// In is the conversation of a generation, the present one for 0.
+func (s Session) In(generation int) Session {
+	if generation == 0 {
+		return s
+	}
+	s.Generation = generation
+	if s.Before != nil && s.Before.Generation == generation {
+		s.Of = s.Before.Of
+	}
+	return s
+}
+
+// Ended is the name of the log of the conversation that a /clear has ended; the present one
+// where that had none.
+func (s Session) Ended(by *jobs.Job) string {
+	if former := s.Before; former != nil && former.At.Equal(by.Accepted) {
+		s = s.In(former.Generation)
+	}
+	return s.Log()
+}
+
+// Undo makes the conversation that the newest /clear has ended the present one again. What
+// that has stopped and dropped stays so.
+func (s Session) Undo(ctx context.Context, kv storage.KV, by *jobs.Job) (Session, error) {
+	s.Generation, s.Of, s.After = s.Before.Generation, s.Before.Of, s.Before.After
+	s.Before, s.UndoneAt = nil, by.Seq
 	return s.Save(ctx, kv)
 }
 

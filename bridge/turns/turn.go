@@ -355,8 +355,7 @@ func (t *Runner) recordStop(ctx context.Context, j *jobs.Job) (err error) {
 	if err != nil && !errors.Is(err, sessions.ErrStopped) && !errors.Is(err, sessions.ErrCleared) {
 		return err
 	}
-	session.Generation = cmp.Or(j.Generation, session.Generation)
-	h, err := t.Cache.Take(ctx, session.Log())
+	h, err := t.Cache.Take(ctx, session.In(j.Generation).Log())
 	if err != nil {
 		return err
 	}

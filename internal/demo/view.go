@@ -111,10 +111,13 @@ func (p *pane) fillTelegram(s telegram.State, chat int64) {
 func (p *pane) fillSlack(s slack.State, channel string) {
 	p.Messages = []message{}
 	for _, m := range last(s.Messages(channel)) {
-		if m.Deleted || m.Ephemeral != "" {
+		if m.Deleted {
 			continue
 		}
 		shown := message{ID: m.TS, Thread: m.Thread, Bot: m.FromBot, Text: m.Shown, Time: m.Date.UnixMilli()}
+		if m.Ephemeral != "" {
+			shown.Text = "_Only you can see this._\n" + shown.Text
+		}
 		shown.Buttons = rows(m.Buttons, func(b slack.Button) button { return button{b.Label, b.Value, b.Style} })
 		if len(m.Files) > 0 {
 			shown.File = m.Files[0].Name

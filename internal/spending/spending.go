@@ -17,7 +17,7 @@ import (
 // Commands are the commands in a chat that tell what was used.
 func Commands(l *budget.Ledger) []bridge.Command {
 	info := chats.CommandInfo{Name: "usage", Description: "What was used today, and what is left"}
-	return []bridge.Command{{CommandInfo: info, Run: func(ctx context.Context, call bridge.CommandCall) (string, error) {
+	return []bridge.Command{{CommandInfo: info, Alone: true, Run: func(ctx context.Context, call bridge.CommandCall) (string, error) {
 		r, err := l.Report(ctx, budget.Payer{User: call.User, Chat: call.Chat})
 		if err != nil {
 			return "", err

@@ -46,6 +46,7 @@ func (s *server) call(ctx context.Context, tool string, call toolgroups.Call) (*
 	if len(call.Arguments) > 0 {
 		params.Arguments = call.Arguments
 	}
+	defer l.steps.watch(ctx, params, s.redact)()
 	res, err := l.session.CallTool(timed, params)
 	var refused *jsonrpc.Error
 	switch {

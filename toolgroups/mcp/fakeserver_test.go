@@ -36,7 +36,7 @@ func newFake() *fake {
 		&sdk.ServerOptions{Instructions: "Does things for tests. And more of it.\nSecond line."})
 	for name, h := range map[string]handler{
 		"echo": echo, "env": showEnv, "die": die, "content": content, "structured": structured, "twice": twice,
-		"broken": broken, "huge": huge, "files": files, "spawn": spawn, "hang": f.hang, "grow": f.grow, "nothing": nothing,
+		"broken": broken, "huge": huge, "files": files, "spawn": spawn, "hang": f.hang, "grow": f.grow, "nothing": nothing, "slowly": slowly,
 	} {
 		f.add(&sdk.Tool{Name: name, Description: "Does " + name, Annotations: hints(name)}, h)
 	}
@@ -93,6 +93,25 @@ func (f *fake) hang(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolR
 func (f *fake) grow(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	f.add(&sdk.Tool{Name: "grown", Description: "New"}, echo)
 	return say("grown")
+}
+
+// slowly tells how far it is, and of a call that is not there, to who wants to know, and does
+// not end then.
+func slowly(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	token := req.Params.GetProgressToken()
+	if token == nil {
+		return say("nobody asked")
+	}
+	for _, p := range []sdk.ProgressNotificationParams{
+		{ProgressToken: token, Progress: 1, Total: 3}, {ProgressToken: "no such call", Message: "lies"},
+		{ProgressToken: token, Progress: 0.5, Total: 2, Message: "reading secret-value-of-x\nnow"}, {ProgressToken: token, Progress: 1.5, Total: 2},
+	} {
+		if err := req.Session.NotifyProgress(ctx, &p); err != nil {
+			return nil, err
+		}
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
 }
 
 func content(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {

@@ -35,6 +35,7 @@ type link struct {
 	why     func() error
 	refresh chan struct{} // the server's list has changed
 	once    sync.Once
+	steps   progress
 
 	// The lock of the server guards the rest.
 	users  int
@@ -84,6 +85,7 @@ func connect(ctx context.Context, d dialer, old bool) (*link, list, error) {
 			default: // One reading to come covers both.
 			}
 		},
+		ProgressNotificationHandler: l.steps.heard,
 	})
 	t := &tap{Transport: transport}
 	options := &sdk.ClientSessionOptions{}

@@ -23,7 +23,7 @@ func TestToolsOfAServerAreAGroup(t *testing.T) {
 	}
 	want := []string{
 		"x_broken", "x_content", "x_die", "x_echo", "x_env", "x_files", "x_grow", "x_hang", "x_huge",
-		"x_" + strings.Repeat("long", 20)[:53] + "_ee873ddd", "x_nothing", "x_odd_name___abe44c15", "x_spawn", "x_structured", "x_twice",
+		"x_" + strings.Repeat("long", 20)[:53] + "_ee873ddd", "x_nothing", "x_odd_name___abe44c15", "x_slowly", "x_spawn", "x_structured", "x_twice",
 	}
 	if diff := cmp.Diff(want, toolNames(g)); diff != "" {
 		t.Errorf("tools (-want +got):\n%s", diff)
@@ -100,7 +100,7 @@ func TestAServerNeverSeenHasAToolThatConnects(t *testing.T) {
 		Servers: map[string]mcp.Server{"x": child(t, "fake")},
 		Changed: func() { changes <- struct{}{} },
 	})
-	if got := call(t, c, "x_connect", nil); got != "Connected to MCP server 'x': it has 15 tools. Load the group mcp_x again to see them." {
+	if got := call(t, c, "x_connect", nil); got != "Connected to MCP server 'x': it has 16 tools. Load the group mcp_x again to see them." {
 		t.Errorf("connect answered %q", got)
 	}
 	<-changes

@@ -94,6 +94,7 @@ func (x *extraction) read(ctx context.Context, doc *remote) error {
 		if room <= 0 {
 			return nil
 		}
+		toolgroups.Report(ctx, fmt.Sprintf("page %d", page))
 		text, total, err := doc.text(page, room)
 		if err != nil {
 			return err

@@ -53,15 +53,15 @@ type driveSaved struct {
 }
 
 func driveDownload(ctx context.Context, api *drive.Service, c *service.Conn, in driveArgs) (any, error) {
-	return driveFetch(c, in.Save, api.Files.Get(in.File).Context(ctx).SupportsAllDrives(true).Download)
+	return driveFetch(ctx, c, in.Save, api.Files.Get(in.File).Context(ctx).SupportsAllDrives(true).Download)
 }
 
 func driveExport(ctx context.Context, api *drive.Service, c *service.Conn, in driveArgs) (any, error) {
-	return driveFetch(c, in.Save, api.Files.Export(in.File, in.MimeType).Context(ctx).Download)
+	return driveFetch(ctx, c, in.Save, api.Files.Export(in.File, in.MimeType).Context(ctx).Download)
 }
 
 // driveFetch streams an answer into a file, whose path is checked before anything is asked for.
-func driveFetch(c *service.Conn, path string, download func(...googleapi.CallOption) (*http.Response, error)) (any, error) {
+func driveFetch(ctx context.Context, c *service.Conn, path string, download func(...googleapi.CallOption) (*http.Response, error)) (any, error) {
 	var saved driveSaved
 	err := files.Use(c.Scope, func(root *workspace.Root) error {
 		rel, err := root.Creatable(path)
@@ -73,7 +73,7 @@ func driveFetch(c *service.Conn, path string, download func(...googleapi.CallOpt
 			return driveFault(err)
 		}
 		defer func() { _ = resp.Body.Close() }()
-		source := &driveSource{from: resp.Body}
+		source := &driveSource{from: toolgroups.Reading(ctx, resp.Body, resp.ContentLength)}
 		saved.Size, err = root.WriteFrom(rel, source)
 		saved.Path = filepath.ToSlash(rel)
 		switch {

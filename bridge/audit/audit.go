@@ -1,0 +1,84 @@
+// Package audit keeps who did what about the bot and its conversations, for those who may have
+// to know later. Entries are added and never changed; the oldest go.
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"oneclaw/storage"
+)
+
+const (
+	// Age is how long entries are kept.
+	Age = 365 * 24 * time.Hour
+	// Most is how many are kept.
+	Most = 10_000
+	// prefix begins the keys of entries, the newest first.
+	prefix = "audit/"
+)
+
+// Entry is something that somebody did.
+type Entry struct {
+	At time.Time `json:"at"`
+	// Action is what was done: clear, undo.
+	Action string `json:"action"`
+	// By is who did it, as platform:id, and Name what the platform calls them.
+	By   string `json:"by"`
+	Name string `json:"name,omitempty"`
+	// Chat is where, as platform:id[:thread].
+	Chat string `json:"chat,omitempty"`
+	// About says what it was done to; for a conversation the name of its log.
+	About string `json:"about,omitempty"`
+}
+
+// Append keeps an entry. Event identifies it among those of its moment: appended twice, it is
+// there once.
+func Append(ctx context.Context, kv storage.KV, event string, e Entry) error {
+	data, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("encode an audit entry: %w", err)
+	}
+	key := fmt.Sprintf("%s%019d/%s", prefix, math.MaxInt64-e.At.UnixNano(), event)
+	if _, err = kv.Put(ctx, key, data, storage.Absent); err != nil && !errors.Is(err, storage.ErrConflict) {
+		return fmt.Errorf("store an audit entry: %w", err)
+	}
+	return nil
+}
+
+// List returns the newest entries, at most so many.
+func List(ctx context.Context, kv storage.KV, most int) ([]Entry, error) {
+	var all []Entry
+	for entry, err := range kv.List(ctx, storage.Range{Prefix: prefix, Limit: most}) {
+		if err != nil {
+			return nil, fmt.Errorf("list audit entries: %w", err)
+		}
+		var e Entry
+		if json.Unmarshal(entry.Value, &e) == nil { // one that is damaged hides no other
+			all = append(all, e)
+		}
+	}
+	return all, nil
+}
+
+// Prune removes what is older than [Age], and what is more than [Most].
+func Prune(ctx context.Context, kv storage.KV, now time.Time) error {
+	oldest := fmt.Sprintf("%s%019d", prefix, math.MaxInt64-now.Add(-Age).UnixNano())
+	n := 0
+	for entry, err := range kv.List(ctx, storage.Range{Prefix: prefix}) {
+		if err != nil {
+			return fmt.Errorf("list audit entries: %w", err)
+		}
+		if n++; n <= Most && entry.Key < oldest {
+			continue
+		}
+		if err := kv.Delete(ctx, entry.Key, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) {
+			return fmt.Errorf("remove an audit entry: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"oneclaw/bridge/audit"
+	"oneclaw/bridge/cards"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
+	"oneclaw/storage"
+)
+
+// undoKind are the cards that confirm a /clear.
+const undoKind = "undo"
+
+const (
+	undoFoot    = "_The button, or /undo, takes this back within ten minutes, as long as nobody asks me anything._"
+	undoneText  = "The conversation from before the /clear is back, with its tools."
+	nothingText = "There is nothing to take back: no conversation was cleared here in the last ten minutes."
+	askedText   = "I cannot take the /clear back any more: something was asked since, and nothing of that shall be lost. " +
+		"I can still find the earlier conversation when I search."
+	mayNotText = "Sorry, only an administrator or whoever began this thread can do that."
+)
+
+// cleared is what the card under a /clear knows of that.
+type cleared struct {
+	// Message is the id of the /clear, Opener who began the thread.
+	Message string `json:"message"`
+	Opener  string `json:"opener,omitempty"`
+}
+
+// confirm answers a /clear: where it can be taken back, with a button for that.
+func (s *stops) confirm(ctx context.Context, j *jobs.Job, session sessions.Session, text string) (string, error) {
+	until := session.UndoUntil()
+	if !s.cfg.Now().Before(until) {
+		return text, nil
+	}
+	data, err := json.Marshal(cleared{Message: j.Message.ID, Opener: j.Message.Opener})
+	if err != nil {
+		return "", err
+	}
+	card := cards.Card{
+		Kind: undoKind, Text: text, Data: data, Expires: until,
+		Choices: [][]cards.Choice{{{Label: "↩ Undo", Value: undoKind}}},
+	}
+	if _, ok := s.platforms[j.Message.Chat.Platform].(chats.Editor); ok {
+		card.Foot = undoFoot
+	}
+	return s.desk.Answer(ctx, j, card)
+}
+
+// pressedUndo has a /clear taken back as /undo does, in its turn among the messages of the chat.
+func (s *stops) pressedUndo(ctx context.Context, press cards.Press) (cards.Result, error) {
+	var of cleared
+	if err := json.Unmarshal(press.Card.Data, &of); err != nil {
+		return cards.Result{}, err
+	}
+	if press.Expired {
+		return cards.Result{Text: press.Card.Text}, nil
+	}
+	m := chats.Message{
+		Chat: press.Place, ID: press.Token, Kind: jobs.KindUndo, User: strings.TrimPrefix(press.User, press.Place.Platform+":"),
+		UserName: press.UserName, Direct: press.Direct, Opener: of.Opener, On: of.Message, Text: "/" + undoKind, Time: s.cfg.Now(),
+	}
+	if !s.mayClear(ctx, m) {
+		return cards.Result{Toast: mayNotText}, nil
+	}
+	return cards.Result{Close: true}, s.intake.put(ctx, s.intake.job(m))
+}
+
+// takeBack carries out an /undo: the conversation from before a /clear is the present one again.
+func (s *stops) takeBack(ctx context.Context, j *jobs.Job, _ string) (string, error) {
+	m := j.Message
+	if !s.mayClear(ctx, m) {
+		j.Confide()
+		return mayNotText, nil
+	}
+	session, err := sessions.Current(ctx, s.store, m.Chat)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case session.UndoneAt == j.Seq: // by an earlier try
+	case !j.Accepted.Before(session.UndoUntil()):
+		return nothingText, nil
+	case s.lanes.Pending(m.Chat, session.ClearedAt, j.Seq):
+		return askedText, nil
+	default:
+		for range sessions.Read(ctx, s.store, session.Log(), storage.Query{Limit: 1}) {
+			return askedText, nil // also where it cannot be read
+		}
+		if session, err = session.Undo(ctx, s.store, j); err != nil {
+			return "", err
+		}
+	}
+	return undoneText, s.audited(ctx, j, "undo", session.Log())
+}
+
+// audited keeps who ended or brought back a conversation. It bears repeating.
+func (s *stops) audited(ctx context.Context, j *jobs.Job, action, log string) error {
+	m := j.Message
+	return audit.Append(ctx, s.store, jobs.Hash(j.Key()), audit.Entry{
+		At: j.Accepted, Action: action, By: m.By(), Name: m.UserName, Chat: m.Chat.String(), About: log,
+	})
+}

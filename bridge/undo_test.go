@@ -1,0 +1,137 @@
+package bridge_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"oneclaw/bridge"
+	"oneclaw/bridge/audit"
+	"oneclaw/bridge/chats"
+)
+
+const back = "The conversation from before the /clear is back, with its tools."
+
+// clearedRig is a bridge with a conversation that the owner of the group has cleared, and the card
+// that says so.
+func clearedRig(t *testing.T) (*rig, *clock, sent) {
+	t.Helper()
+	c := &clock{}
+	r := newRig(t, echo, func(cfg *bridge.Config) {
+		cfg.Now, cfg.Limits.DrainTimeout = c.Now, 20*time.Second
+		cfg.Access.Admins = []string{"fake:9"}
+	})
+	r.accept(group("1", "9", "before"))
+	r.platform.wait(t, 1)
+	r.accept(group("2", "9", "/clear"))
+	return r, c, r.platform.wait(t, 2)[1]
+}
+
+func TestUndoBringsTheConversationBack(t *testing.T) {
+	r, _, card := clearedRig(t)
+	undo := card.button(t, "↩ Undo")
+	r.restart()
+	r.accept(pressOn(card, "p1", "6", undo))
+	if got := r.platform.toast(t, "p1"); !strings.HasPrefix(got, "Sorry") {
+		t.Errorf("somebody else was told %q", got)
+	}
+	r.accept(group("3", "6", "/undo"))
+	if got := r.platform.wait(t, 3)[2]; !strings.HasPrefix(got.text, "Sorry") {
+		t.Errorf("somebody else was told %q", got.text)
+	}
+	press := pressOn(card, "p2", "9", undo)
+	again := pressOn(card, "p3", "9", undo)
+	r.accept(press, press, again)
+	r.platform.wait(t, 4)
+	r.accept(group("4", "9", "after"))
+	got := r.platform.wait(t, 5)
+	if got[3].text != back || got[3].to.ReplyTo != "2" || got[4].text != "re: after" {
+		t.Errorf("there stands %+v", got[3:])
+	}
+	r.platform.until(t, "the end of the button", func(all []sent) bool { return all[1].buttons == nil && !strings.Contains(all[1].text, "/undo") })
+	if said := r.countOf("fake:g/1"); said != 4 {
+		t.Errorf("%d messages in the conversation", said)
+	}
+	r.accept(group("5", "9", "/undo"))
+	if got := r.platform.wait(t, 6)[5].text; got != "There is nothing to take back: no conversation was cleared here in the last ten minutes." {
+		t.Errorf("undone twice: %q", got)
+	}
+	// Another /clear ends the same conversation, and begins an empty one.
+	r.accept(group("6", "9", "/clear"), group("7", "9", "anew"))
+	r.platform.wait(t, 8)
+	if said := r.countOf("fake:g/2"); said != 2 {
+		t.Errorf("%d messages in the next conversation", said)
+	}
+	entries, err := audit.List(t.Context(), r.cfg.Store, 10)
+	var did []string
+	for _, e := range entries {
+		did = append(did, e.Action+" "+e.By+" "+e.Name+" "+e.Chat+" "+e.About)
+	}
+	if want := []string{"clear fake:9 Ann fake:g fake:g/1", "undo fake:9 Ann fake:g fake:g/1", "clear fake:9 Ann fake:g fake:g/1"}; err != nil || !slices.Equal(did, want) {
+		t.Errorf("the audit says %q, %v", did, err)
+	}
+}
+
+func TestUndoThatCannotBe(t *testing.T) {
+	for name, tt := range map[string]struct {
+		then func(r *rig, c *clock)
+		want string
+	}{
+		"something was asked since": {func(r *rig, _ *clock) {
+			r.accept(group("3", "6", "new"))
+			r.platform.wait(t, 3)
+		}, "I cannot take the /clear back any more"},
+		"something is being asked": {func(r *rig, _ *clock) { r.accept(group("3", "6", "new")) }, "I cannot take the /clear back any more"},
+		"it is too late":           {func(_ *rig, c *clock) { c.advance(11 * time.Minute) }, "There is nothing to take back"},
+		"another /clear, of nothing, changes nothing": {func(r *rig, _ *clock) {
+			r.accept(group("3", "9", "/clear"))
+			r.platform.wait(t, 3)
+		}, back},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, c, _ := clearedRig(t)
+			tt.then(r, c)
+			r.accept(group("4", "9", "/undo"))
+			r.platform.until(t, "an answer that begins with "+tt.want, func(all []sent) bool {
+				return slices.ContainsFunc(all, func(s sent) bool { return strings.HasPrefix(s.text, tt.want) })
+			})
+		})
+	}
+}
+
+// A turn that a /clear has cut off is over in the conversation that an undo brings back.
+func TestUndoAfterATurnWasCutOff(t *testing.T) {
+	s := newSlow()
+	r := newRig(t, s.think)
+	r.accept(direct("1", "slow one"))
+	<-s.asked
+	r.accept(direct("2", "/clear"))
+	r.platform.wait(t, 1)
+	r.accept(direct("3", "/undo"))
+	if got := r.platform.wait(t, 2)[1].text; got != back {
+		t.Fatalf("undone: %q", got)
+	}
+	r.accept(direct("4", "next"))
+	r.platform.wait(t, 3)
+	if said := r.countOf("fake:1/1"); said != 4 {
+		t.Errorf("%d messages in the conversation", said)
+	}
+}
+
+func TestTheAuditIsBounded(t *testing.T) {
+	store, now := newRig(t, echo).cfg.Store, time.Now()
+	for i, age := range []time.Duration{time.Hour, audit.Age + time.Hour, 0, time.Hour} {
+		e := audit.Entry{At: now.Add(-age), Action: "clear", By: string(rune('a' + i)), Chat: chats.Chat{Platform: "fake", ID: "1"}.String()}
+		if err := audit.Append(t.Context(), store, "event", e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := audit.Prune(t.Context(), store, now); err != nil {
+		t.Fatal(err)
+	}
+	all, err := audit.List(t.Context(), store, 10)
+	if err != nil || len(all) != 2 || all[0].By != "c" || all[1].By != "a" {
+		t.Errorf("kept %+v, %v", all, err)
+	}
+}

@@ -1,0 +1,57 @@
+package slack
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+
+	"github.com/slack-go/slack"
+
+	"oneclaw/bridge/chats"
+)
+
+// whisperMessage is the method that posts for one person alone.
+const whisperMessage = "chat.postEphemeral"
+
+// Whisper implements [chats.Whisperer]. Where the bot or the person is not in the channel, it
+// answers the command instead, which only who gave it sees as well.
+func (p *Platform) Whisper(ctx context.Context, to chats.Address, user string, part chats.Part) (string, error) {
+	if err := checkAddress(to); err != nil {
+		return "", err
+	}
+	for plain := part.Text == ""; ; plain = true {
+		ts, err := p.api.whisper(ctx, to, user, part, plain)
+		switch {
+		case err == nil:
+			return ts, nil
+		case !plain && part.Plain != "" && formatRefused(err):
+			p.log.Warn("formatting refused: sending plain text", "chat", to.Chat.String(), "err", err)
+			continue
+		case refused(err, "not_in_channel", "channel_not_found", "user_not_in_channel"):
+			id := responseID + rand.Text()
+			if found, err := p.respond(ctx, to.Chat.ID, answersTo(to), id, part, false); found {
+				return id, err
+			}
+		}
+		return "", p.sendError(to, err)
+	}
+}
+
+// whisper posts a part for one person.
+func (c *client) whisper(ctx context.Context, to chats.Address, user string, part chats.Part, plain bool) (string, error) {
+	part.Judge = false // what passes is no answer to look back at
+	options, _, err := options(nil, to, part, plain)
+	if err != nil {
+		return "", err
+	}
+	id, _ := slackID(user)
+	var ts string
+	err = c.call(ctx, whisperMessage, func(ctx context.Context, api *slack.Client) (err error) {
+		ts, err = api.PostEphemeralContext(ctx, to.Chat.ID, id, options...)
+		if err == nil && ts == "" {
+			err = errors.New("the answer names no message")
+		}
+		return err
+	})
+	return ts, err
+}

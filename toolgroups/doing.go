@@ -1,0 +1,117 @@
+package toolgroups
+
+import (
+	"encoding/json"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// maxDoing bounds what is said of a call, and maxNamed what it names, in characters.
+const maxDoing, maxNamed = 60, 32
+
+// named is an argument in [Tool.Doing].
+var named = regexp.MustCompile(`\s*\{([a-zA-Z0-9_]+)\}`)
+
+// verbs are the words by which the name of a tool says what it does, as people say it.
+var verbs = map[string]string{
+	"add": "adding", "append": "adding", "apply": "applying", "archive": "archiving", "ask": "asking", "analyze": "analysing",
+	"browse": "browsing", "build": "building", "call": "calling", "cancel": "cancelling", "check": "checking", "clear": "clearing",
+	"close": "closing", "comment": "commenting on", "complete": "completing", "convert": "converting", "copy": "copying",
+	"count": "counting", "create": "creating", "delete": "deleting", "describe": "looking at", "download": "downloading",
+	"edit": "editing", "execute": "running", "export": "exporting", "extract": "reading", "fetch": "fetching", "find": "searching",
+	"generate": "making", "get": "looking up", "import": "importing", "insert": "inserting", "inspect": "looking at",
+	"invite": "inviting", "list": "listing", "load": "loading", "lookup": "looking up", "make": "making", "mark": "marking",
+	"merge": "merging", "modify": "changing", "move": "moving", "open": "opening", "post": "posting", "publish": "publishing",
+	"query": "asking", "read": "reading", "remove": "removing", "rename": "renaming", "render": "drawing", "reply": "replying",
+	"respond": "replying", "restore": "restoring", "run": "running", "save": "saving", "schedule": "scheduling",
+	"search": "searching", "send": "sending", "set": "setting", "share": "sharing", "start": "starting", "stop": "stopping",
+	"submit": "submitting", "summarize": "summing up", "sync": "syncing", "translate": "translating", "trash": "removing",
+	"untrash": "restoring", "update": "updating", "upload": "uploading", "validate": "checking", "view": "looking at",
+	"wait": "waiting", "write": "writing",
+}
+
+// subjects are the arguments that tell people best what a call is about.
+var subjects = []string{"path", "file_path", "file", "filename", "url", "title", "subject", "query", "name", "summary"}
+
+// Doing says in everyday words what a call does, in one line of at most 60 characters: by
+// [Tool.Doing], otherwise by the name of the tool. Mask takes secrets out of a value; nil
+// leaves it.
+func Doing(tool Tool, arguments json.RawMessage, mask func(string) string) string {
+	var given map[string]any
+	_ = json.Unmarshal(arguments, &given)
+	about := func(name string) string {
+		value, _ := given[name].(string)
+		if mask != nil && value != "" {
+			value = mask(value)
+		}
+		return subject(name, value)
+	}
+	if tool.Doing != "" {
+		return oneLine(named.ReplaceAllStringFunc(tool.Doing, func(place string) string {
+			value := about(strings.Trim(strings.TrimSpace(place), "{}"))
+			if value == "" {
+				return ""
+			}
+			return place[:strings.IndexByte(place, '{')] + value
+		}), maxDoing)
+	}
+	text := byName(tool.Name)
+	for _, name := range subjects {
+		if value := about(name); value != "" {
+			return oneLine(text+": "+value, maxDoing)
+		}
+	}
+	return oneLine(text, maxDoing)
+}
+
+// byName makes words of the name of a tool: create_event of calendar is "creating event
+// (calendar)".
+func byName(name string) string {
+	words := strings.FieldsFunc(apart(name), func(r rune) bool { return r == '_' || r == '-' || r == ' ' || r == '.' })
+	at := slices.IndexFunc(words, func(w string) bool { return verbs[w] != "" })
+	if at < 0 {
+		return "using " + strings.Join(words, " ")
+	}
+	before, after := strings.Join(words[:at], " "), strings.Join(words[at+1:], " ")
+	switch {
+	case after == "":
+		return verbs[words[at]] + " " + before
+	case before == "":
+		return verbs[words[at]] + " " + after
+	}
+	return verbs[words[at]] + " " + after + " (" + before + ")"
+}
+
+// apart writes createEvent as create event.
+func apart(name string) string {
+	var b strings.Builder
+	small := false
+	for _, r := range name {
+		if unicode.IsUpper(r) && small {
+			b.WriteByte(' ')
+		}
+		small = unicode.IsLower(r)
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// subject is an argument as people name it: a file without its folders, an address without
+// what may be secret in it.
+func subject(name, value string) string {
+	if u, err := url.Parse(strings.TrimSpace(value)); err == nil && u.Host != "" {
+		value = u.Hostname() + strings.TrimRight(u.Path, "/")
+	} else if _, rest, is := strings.Cut(value, "://"); is {
+		host, _, _ := strings.Cut(rest, "/") // something in it was masked
+		value = host[strings.LastIndexByte(host, '@')+1:]
+	} else if strings.Contains(name, "path") || strings.Contains(name, "file") {
+		if value = strings.TrimRight(strings.TrimSpace(value), "/"); value != "" {
+			value = path.Base(value)
+		}
+	}
+	return oneLine(value, maxNamed)
+}

@@ -1,0 +1,65 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"oneclaw/toolgroups"
+)
+
+// progress is who is told how far the calls on a connection are, by the tokens that the
+// server was given with them.
+type progress struct {
+	mu   sync.Mutex
+	last int
+	told map[string]func(step string)
+}
+
+// watch has what the server says about a call told to who watches the call. It does nothing
+// where nobody does. End ends it.
+func (p *progress) watch(ctx context.Context, params *sdk.CallToolParams, redact redactor) (end func()) {
+	if !toolgroups.Reports(ctx) {
+		return func() {}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last++
+	token := strconv.Itoa(p.last)
+	if p.told == nil {
+		p.told = make(map[string]func(string))
+	}
+	p.told[token] = func(step string) { toolgroups.Report(ctx, redact.line(step)) }
+	params.SetProgressToken(token)
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.told, token)
+	}
+}
+
+// heard takes a notification of the server.
+func (p *progress) heard(_ context.Context, req *sdk.ProgressNotificationClientRequest) {
+	token, _ := req.Params.ProgressToken.(string)
+	p.mu.Lock()
+	tell := p.told[token]
+	p.mu.Unlock()
+	if tell != nil {
+		tell(cmp.Or(req.Params.Message, far(req.Params.Progress, req.Params.Total)))
+	}
+}
+
+// far says how much of something is done, where the total may be unknown.
+func far(done, total float64) string {
+	switch {
+	case total <= 0:
+		return ""
+	case total == float64(int(total)) && done == float64(int(done)) && total != 100:
+		return fmt.Sprintf("%d of %d", int(done), int(total))
+	}
+	return fmt.Sprintf("%d %%", int(100*done/total))
+}
