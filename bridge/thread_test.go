@@ -37,7 +37,8 @@ func TestWhatHasATurnOfItsOwnIsNotQuotedFromItsThread(t *testing.T) {
 			}
 			return slices.DeleteFunc([]chats.Quoted{
 				{How: chats.PointThread, ID: "1", By: "Bob", Text: "for others"},
-				{How: chats.PointThread, ID: "2", By: "Ann", Text: "for the bot"}, {How: chats.PointLink, By: "Cleo", Text: "linked to"},
+				{How: chats.PointThread, ID: "2", By: "Ann", Text: "for the bot"},
+				{How: chats.PointLink, By: "Cleo", Text: "linked to"},
 			}, func(q chats.Quoted) bool { return q.ID >= m.ID })
 		}}}
 	})

@@ -50,7 +50,7 @@ func (r *receiver) fillGaps(ctx context.Context) {
 			return
 		case <-r.reach.Wake:
 		}
-		if r.several() {
+		if r.leads != nil {
 			r.saveMarks(ctx) // who leads may be another
 		}
 		pauses := retry.New(minBackOff, maxBackOff)

@@ -66,7 +66,7 @@ func Check(ctx context.Context, cfg Config) (App, error) {
 	}
 	app := App{Name: who.User, Team: who.Team}
 	app.Lacks, app.AgentView = readScopes(who.Header)
-	if p.signatures.secret != "" {
+	if p.signatures.Wanted() {
 		return app, nil
 	}
 	if _, err = p.api.socketAddress(ctx); err != nil {

@@ -70,7 +70,7 @@ func (p *Platform) Health() error {
 	switch {
 	case !h.running:
 		return errors.New("slack: not connected")
-	case h.inbox != nil && (p.signatures.secret == "" || time.Since(h.failed) < postedPatience):
+	case h.inbox != nil && (!p.signatures.Wanted() || time.Since(h.failed) < postedPatience):
 		return fmt.Errorf("slack: messages cannot be kept and wait at Slack: %w", h.inbox)
 	case h.open > 0:
 		return nil

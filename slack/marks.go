@@ -13,9 +13,6 @@ const (
 	pruneInterval = time.Hour
 )
 
-// several reports whether other processes may serve the bot, too.
-func (p *Platform) several() bool { return p.leads != nil }
-
 // leading reports whether this process does what one of them is enough for.
 func (p *Platform) leading() bool { return p.leads == nil || p.leads() }
 
@@ -29,7 +26,7 @@ func (r *receiver) loadMarks(ctx context.Context) {
 		r.threads.Put(chat, thread{joined: true}, joinedAge)
 		// A process that was killed has cleared nothing. Where there are others, it may be
 		// theirs; Slack drops it soon.
-		if !r.several() && r.api.clock.Now().Sub(at) < statusAge {
+		if r.leads == nil && r.api.clock.Now().Sub(at) < statusAge {
 			r.statuses.Remember(chat)
 		}
 	}
@@ -69,7 +66,7 @@ func (r *receiver) upkeep(ctx context.Context, sockets bool) {
 
 // takeOver sees to what other processes have left to do, in the one that leads.
 func (r *receiver) takeOver(ctx context.Context) {
-	if !r.several() || !r.leading() {
+	if r.leads == nil || !r.leading() {
 		return
 	}
 	if err := r.reach.LoadDebts(ctx); err != nil {

@@ -48,8 +48,8 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	defer r.running.Wait()
 	defer cancel()
 	r.running.Go(func() { r.fillGaps(ctx) })
-	r.running.Go(func() { r.upkeep(ctx, p.signatures.secret == "") })
-	if p.signatures.secret == "" {
+	r.running.Go(func() { r.upkeep(ctx, !p.signatures.Wanted()) })
+	if !p.signatures.Wanted() {
 		return r.link(ctx)
 	}
 	p.health.opened()

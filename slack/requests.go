@@ -2,21 +2,10 @@ package slack
 
 import (
 	"encoding/json"
-	"errors"
-	"io"
-	"log/slog"
 	"mime"
 	"net/http"
 	"net/url"
-	"sync/atomic"
-	"time"
-
-	"github.com/slack-go/slack"
-	"golang.org/x/time/rate"
 )
-
-// maxRequest bounds the body of a request from Slack.
-const maxRequest = 1 << 20
 
 // Events serves what Slack posts to the request URLs of the app. It takes nothing that is
 // not signed with the signing secret, and answers 200 only once a message is accepted.
@@ -29,7 +18,7 @@ func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "want POST", http.StatusMethodNotAllowed)
 		return
 	}
-	body, ok := p.signatures.body(w, req)
+	body, ok := p.signatures.Body(w, req)
 	if !ok {
 		return
 	}
@@ -62,62 +51,6 @@ func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
 	case reply != "":
 		writeJSON(w, ephemeral(reply))
 	}
-}
-
-// refusedInterval is how often the log tells of requests that are not signed.
-const refusedInterval = time.Minute
-
-// signatures takes requests that Slack has signed, and refuses all others.
-type signatures struct {
-	secret string
-	log    *slog.Logger
-	// refused counts the requests that the log has not told of yet.
-	refused atomic.Int64
-	told    rate.Sometimes
-}
-
-// body returns the body of a request that Slack has signed; any other it answers.
-func (s *signatures) body(w http.ResponseWriter, req *http.Request) ([]byte, bool) {
-	verifier, err := s.verifier(req.Header)
-	if err != nil {
-		s.refuse(w, err) // before its body is read
-		return nil, false
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxRequest))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		http.Error(w, "request too large", http.StatusRequestEntityTooLarge)
-		return nil, false
-	case err != nil:
-		http.Error(w, "request broken", http.StatusBadRequest)
-		return nil, false
-	}
-	if _, err = verifier.Write(body); err == nil {
-		err = verifier.Ensure()
-	}
-	if err != nil {
-		s.refuse(w, err)
-		return nil, false
-	}
-	return body, true
-}
-
-// verifier checks that a request says that it is signed, and when.
-func (s *signatures) verifier(header http.Header) (slack.SecretsVerifier, error) {
-	if s.secret == "" {
-		return slack.SecretsVerifier{}, errors.New("no signing secret is set") // anybody can sign with none
-	}
-	return slack.NewSecretsVerifier(header, s.secret)
-}
-
-// refuse answers a request that is not signed by Slack.
-func (s *signatures) refuse(w http.ResponseWriter, err error) {
-	s.refused.Add(1)
-	s.told.Do(func() {
-		s.log.Warn("requests refused: they are not signed by slack", "count", s.refused.Swap(0), "err", err)
-	})
-	http.Error(w, "not signed", http.StatusUnauthorized)
 }
 
 // open finds out what a request is: an event in JSON, or a form with a command or an

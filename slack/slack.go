@@ -15,6 +15,7 @@ import (
 	"oneclaw/internal/cache"
 	"oneclaw/internal/pace"
 	"oneclaw/slack/shared"
+	"oneclaw/slack/signed"
 	"oneclaw/slack/surface"
 	"oneclaw/storage"
 )
@@ -68,7 +69,7 @@ type Platform struct {
 	leads       func() bool
 	surface     *surface.Surface
 	told        sync.Map // reasons that the log has told
-	signatures  signatures
+	signatures  *signed.Signatures
 	me          atomic.Pointer[self]
 	receiver    atomic.Pointer[receiver] // of the Run whose requests are served
 }
@@ -131,7 +132,7 @@ func New(cfg Config) (*Platform, error) {
 	})
 	p.statuses = surface.NewStatuses()
 	p.reach = shared.NewReach(cfg.KV, &p.api.clock)
-	p.signatures.secret, p.signatures.log, p.signatures.told.Interval = secret, p.log, refusedInterval
+	p.signatures = signed.New(secret, p.log)
 	p.api.Watch(cfg.tap)
 	return p, nil
 }

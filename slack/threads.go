@@ -46,7 +46,7 @@ func (p *Platform) join(ctx context.Context, chat chats.Chat, opener string) {
 	p.reach.Touch(chat)
 	opener = cmp.Or(opener, known.opener)
 	p.threads.Put(chat, thread{opener: opener, joined: true, looked: known.looked}, joinedAge)
-	if !p.several() || known.joined && known.opener == opener {
+	if p.leads == nil || known.joined && known.opener == opener {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
@@ -60,7 +60,7 @@ func (p *Platform) join(ctx context.Context, chat chats.Chat, opener string) {
 // the bot, which may have answered there since.
 func (p *Platform) recall(ctx context.Context, chat chats.Chat) (known thread, ok bool) {
 	known, ok = p.threads.Get(chat)
-	if !p.several() || known.joined || chat.Thread == "" {
+	if p.leads == nil || known.joined || chat.Thread == "" {
 		return known, ok
 	}
 	opener, joined, err := p.reach.Joined(ctx, chat)

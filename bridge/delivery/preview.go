@@ -62,7 +62,7 @@ func (s *Sender) finish(ctx, patience context.Context, j *jobs.Job, p *jobs.Sent
 	case is && failure.Outcome == chats.Refused:
 		s.cfg.Log.Warn("a preview is gone, and what it should show is sent", "job", j.Key(), "err", err)
 		gone(j, p)
-		p.Part.Repeat = p.Part.Repeat || failure.Stands
+		p.Repeat = p.Repeat || failure.Stands
 		return nil
 	case is:
 		p.Error = s.cfg.Redact(failure.Error())

@@ -296,7 +296,7 @@ func (q *quarter) begin() *process {
 func (q *quarter) say(m moment) {
 	for _, k := range q.talks {
 		for _, s := range k.says[m] {
-			k.chat.say(s)
+			k.say(s)
 		}
 	}
 }

@@ -103,8 +103,10 @@ func slowly(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult,
 		return say("nobody asked")
 	}
 	for _, p := range []sdk.ProgressNotificationParams{
-		{ProgressToken: token, Progress: 1, Total: 3}, {ProgressToken: "no such call", Message: "lies"},
-		{ProgressToken: token, Progress: 0.5, Total: 2, Message: "reading secret-value-of-x\nnow"}, {ProgressToken: token, Progress: 1.5, Total: 2},
+		{ProgressToken: token, Progress: 1, Total: 3},
+		{ProgressToken: "no such call", Message: "lies"},
+		{ProgressToken: token, Progress: 0.5, Total: 2, Message: "reading secret-value-of-x\nnow"},
+		{ProgressToken: token, Progress: 1.5, Total: 2},
 	} {
 		if err := req.Session.NotifyProgress(ctx, &p); err != nil {
 			return nil, err

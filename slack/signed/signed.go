@@ -1,0 +1,81 @@
+// Package signed takes requests that Slack has signed, and refuses all others.
+package signed
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/slack-go/slack"
+	"golang.org/x/time/rate"
+)
+
+// maxRequest bounds the body of a request from Slack.
+const maxRequest = 1 << 20
+
+// refusedInterval is how often the log tells of requests that are not signed.
+const refusedInterval = time.Minute
+
+// Signatures takes requests that Slack has signed, and refuses all others.
+type Signatures struct {
+	secret string
+	log    *slog.Logger
+	// refused counts the requests that the log has not told of yet.
+	refused atomic.Int64
+	told    rate.Sometimes
+}
+
+// New takes those that are signed with a secret: without one, none.
+func New(secret string, log *slog.Logger) *Signatures {
+	return &Signatures{secret: secret, log: log, told: rate.Sometimes{Interval: refusedInterval}}
+}
+
+// Wanted reports whether there is a secret to sign with.
+func (s *Signatures) Wanted() bool { return s.secret != "" }
+
+// Body returns the body of a request that Slack has signed; any other it answers.
+func (s *Signatures) Body(w http.ResponseWriter, req *http.Request) ([]byte, bool) {
+	verifier, err := s.verifier(req.Header)
+	if err != nil {
+		s.refuse(w, err) // before its body is read
+		return nil, false
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxRequest))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		http.Error(w, "request too large", http.StatusRequestEntityTooLarge)
+		return nil, false
+	case err != nil:
+		http.Error(w, "request broken", http.StatusBadRequest)
+		return nil, false
+	}
+	if _, err = verifier.Write(body); err == nil {
+		err = verifier.Ensure()
+	}
+	if err != nil {
+		s.refuse(w, err)
+		return nil, false
+	}
+	return body, true
+}
+
+// verifier checks that a request says that it is signed, and when.
+func (s *Signatures) verifier(header http.Header) (slack.SecretsVerifier, error) {
+	if s.secret == "" {
+		return slack.SecretsVerifier{}, errors.New("no signing secret is set") // anybody can sign with none
+	}
+	return slack.NewSecretsVerifier(header, s.secret)
+}
+
+// refuse answers a request that is not signed by Slack.
+func (s *Signatures) refuse(w http.ResponseWriter, err error) {
+	s.refused.Add(1)
+	s.told.Do(func() {
+		s.log.Warn("requests refused: they are not signed by slack", "count", s.refused.Swap(0), "err", err)
+	})
+	http.Error(w, "not signed", http.StatusUnauthorized)
+}
