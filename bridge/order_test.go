@@ -178,7 +178,7 @@ type member struct {
 	far    *far
 	bridge *bridge.Bridge
 	end    func()
-	ended  chan error
+	ended  chan struct{}
 }
 
 // guild is some processes on one store, with all that people wrote to them.
@@ -197,7 +197,7 @@ type guild struct {
 const ttlOfGuild = 2 * time.Second
 
 func (c *guild) join(place int) {
-	m := &member{far: &far{Store: c.store, chance: c.chance}, ended: make(chan error, 1)}
+	m := &member{far: &far{Store: c.store, chance: c.chance}, ended: make(chan struct{})}
 	b, err := bridge.New(bridge.Config{
 		Store: m.far, Turns: c.turns, Platforms: []chats.Platform{c.platform}, Access: people.Access{Allow: []string{"*"}},
 		DataDir: c.folder, Limits: bridge.Limits{DrainTimeout: -1}, Sharing: owners.Sharing{On: true, TTL: ttlOfGuild, Host: fmt.Sprint(place)},
@@ -208,7 +208,10 @@ func (c *guild) join(place int) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	m.bridge, m.end = b, cancel
-	go func() { m.ended <- b.Run(ctx) }()
+	go func() {
+		defer close(m.ended)
+		_ = b.Run(ctx)
+	}()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.members[place] = m

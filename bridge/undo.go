@@ -89,8 +89,8 @@ func (s *stops) takeBack(ctx context.Context, j *jobs.Job, _ string) (string, er
 	case s.lanes.Pending(m.Chat, session.ClearedAt, j.Seq):
 		return askedText, nil
 	default:
-		for range sessions.Read(ctx, s.store, session.Log(), storage.Query{Limit: 1}) {
-			return askedText, nil // also where it cannot be read
+		for _, err := range sessions.Read(ctx, s.store, session.Log(), storage.Query{Limit: 1}) {
+			return askedText, err
 		}
 		if session, err = session.Undo(ctx, s.store, j); err != nil {
 			return "", err

@@ -99,7 +99,7 @@ func (s *Surface) Aside(ctx context.Context, failed string, do func(context.Cont
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), asideTimeout)
 		defer cancel()
 		if err := do(ctx); err != nil {
-			s.cfg.Log.Warn(failed, "err", err)
+			s.cfg.Log.Warn("not done beside the messages", "so", failed, "err", err)
 		}
 	})
 }

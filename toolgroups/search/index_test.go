@@ -158,23 +158,36 @@ func synthetic(n int) []search.Document {
 	return docs
 }
 
+// BenchmarkSearch says beside the mean the 99th percentile of 300 queries of 2 to 25 words,
+// each at the best of some times: what else the machine does is none of the query's.
 func BenchmarkSearch(b *testing.B) {
+	const several = 10
 	for _, n := range []int{154, 738, 10_000} {
 		docs := synthetic(n)
 		x := search.NewIndex(docs)
-		query := docs[n/2].Description + " " + docs[n/3].Name + " and three wordsthat nonehas"
+		queries := make([]string, 300)
+		for i := range queries {
+			words := strings.Fields(docs[i*n/len(queries)].Description)
+			queries[i] = strings.Join(words[:min(2+i%20, len(words))], " ") + " " + docs[i*7%n].Name + " wordsthat nonehas"
+		}
 		b.Run(fmt.Sprintf("tools=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
-			var took []time.Duration
-			for b.Loop() {
+			best := make([]time.Duration, len(queries))
+			for i := 0; b.Loop(); i++ {
+				at := i % len(queries)
 				begun := time.Now()
-				if len(x.Search(query, 5).Hits) == 0 {
+				if len(x.Search(queries[at], 5).Hits) == 0 {
 					b.Fatal("nothing found")
 				}
-				took = append(took, time.Since(begun))
+				if took := time.Since(begun); best[at] == 0 || took < best[at] {
+					best[at] = took
+				}
 			}
-			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+			slices.Sort(best)
+			b.ReportMetric(float64(best[len(best)*99/100].Microseconds())/1000, "p99-ms")
+			if b.N < several*len(queries) {
+				b.Logf("each query ran %d times, which is few for its best time", b.N/len(queries))
+			}
 		})
 	}
 }

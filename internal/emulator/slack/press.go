@@ -20,8 +20,9 @@ func (s *Server) Press(channelID, ts, userID, value string, forge bool) (Sent, e
 	if m == nil || !m.bot || m.deleted || m.ephemeral != "" && m.ephemeral != userID {
 		return Sent{}, fmt.Errorf("slack emulator: user %s sees no message of the bot %s in channel %s", userID, ts, channelID)
 	}
-	kind, button, ok := "button", Button{}, false
-	if button, ok = m.button(value); !ok && judged(m.blocks) && (value == "good" || value == "bad") {
+	kind := "button"
+	button, ok := m.button(value)
+	if !ok && judged(m.blocks) && (value == "good" || value == "bad") {
 		kind, ok = "feedback_buttons", true // what its buttons are called is up to the app
 	}
 	if !ok && !forge {
