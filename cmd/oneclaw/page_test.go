@@ -123,6 +123,9 @@ func TestDemoPage(t *testing.T) {
 		says(t, ctx, pane, "3 pages")
 	}
 	picture(t, ctx, "demo")
+	for _, pane := range []string{"telegram", "slack"} {
+		said[pane] += points(t, ctx, pane)
+	}
 	scheme(t, ctx, "dark")
 	picture(t, ctx, "demo-dark")
 	scheme(t, ctx, "light")
@@ -144,6 +147,52 @@ func TestDemoPage(t *testing.T) {
 	do(t, ctx, chromedp.EmulateViewport(390, 844))
 	waitFor(t, ctx, `document.documentElement.scrollWidth <= 390`)
 	picture(t, ctx, "demo-narrow")
+}
+
+// points sends an album, a recording, and by the keyboard an answer to a message, and looks at
+// what the model was given. It returns how many messages that makes.
+func points(t *testing.T, ctx context.Context, pane string) int {
+	t.Helper()
+	choose := func(files string) {
+		t.Helper()
+		do(t, ctx, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`(() => { const input = document.querySelector("#%s .files"), all = new DataTransfer();
+			for (const f of [%s]) all.items.add(f);
+			input.files = all.files; input.dispatchEvent(new Event("change")); })()`, pane, files)))
+		waitFor(t, ctx, fmt.Sprintf(`!document.querySelector("#%s .staged").hidden`, pane))
+	}
+	send := func(text string) {
+		t.Helper()
+		do(t, ctx, chromedp.Focus(chromedp.CSS("#"+pane+" textarea")), chromedp.KeyEvent(text), chromedp.KeyEvent("\r"))
+		waitFor(t, ctx, fmt.Sprintf(`document.querySelector("#%s .staged").hidden && [...document.querySelectorAll("#%[1]s .mine")].slice(-2).some((m) => m.innerText.includes(%[2]q))`, pane, text))
+	}
+	// unfold opens what is under the newest answer, and waits for words in it.
+	unfold := func(words ...string) {
+		t.Helper()
+		for _, text := range words {
+			waitFor(t, ctx, fmt.Sprintf(`(() => { const fold = [...document.querySelectorAll("#%s details")].at(-1);
+				fold.open = true; return fold.innerText.includes(%q); })()`, pane, text))
+		}
+	}
+	const png = `Uint8Array.from(atob("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="), (c) => c.charCodeAt(0))`
+	choose(`new File([` + png + `], "red.png", { type: "image/png" }), new File([` + png + `], "blue.png", { type: "image/png" })`)
+	send("two pictures")
+	says(t, ctx, pane, "can only look into PDF")
+	unfold("two pictures", "🖼")
+	choose(`new File(["OggS and a sound"], "voice.ogg", { type: "audio/ogg" })`)
+	send("")
+	says(t, ctx, pane, "3 pages")
+	unfold("How many pages", "as a machine wrote it down")
+	do(t, ctx, chromedp.Focus(fmt.Sprintf(`(//section[@id=%q]//button[@class="reply"])[last()]`, pane)), chromedp.KeyEvent("\r"))
+	waitFor(t, ctx, fmt.Sprintf(`document.querySelector("#%s .staged").innerText.includes("3 pages")`, pane))
+	send("hello again")
+	says(t, ctx, pane, "") // it is the bot's turn no more
+	unfold("hello again", "3 pages")
+	waitFor(t, ctx, fmt.Sprintf(`[...document.querySelectorAll("#%s .given")].at(-1).querySelector(".quoted") !== null`, pane))
+	picture(t, ctx, "demo-given-"+pane)
+	if pane == "telegram" {
+		return 4 // each item of an album is a message
+	}
+	return 3
 }
 
 // TestDemoPageRouting changes the way by which tools reach the model, by the keyboard, and
