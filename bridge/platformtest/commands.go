@@ -97,6 +97,9 @@ func undoes(t testing.TB, w *world) {
 		by("/clear")
 		card := w.shown(place, 2)[1]
 		w.contains(card, "cleared", "undo")
+		if len(card.Buttons) == 0 {
+			t.Fatalf("the confirmation has no button: %+v", card)
+		}
 		if i == 0 {
 			presser.Press(place, w.town.Member, card.ID, card.Buttons[0][0].Data)
 			w.await("the refusal", func(v View) bool { return len(v.Toasts) > 0 })
