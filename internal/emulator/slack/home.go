@@ -32,7 +32,7 @@ func setSuggestedPrompts(c *call) (any, *apiError) {
 	_, bad := c.p.JSON("prompts", &prompts)
 	lacks := func(p Prompt) bool { return p.Title == "" || p.Message == "" }
 	if bad != nil || len(prompts) == 0 || len(prompts) > maxPrompts || slices.ContainsFunc(prompts, lacks) {
-		return nil, refuse("invalid_arguments", "[ERROR] want 1 to 4 prompts, each with a title and a message")
+		return nil, refuse("invalid_arguments", "[ERROR] want 1 to 4 prompts, each with a title and a message") // assumed
 	}
 	if c.p.Text("thread_ts") == "" {
 		ch.prompts = prompts
@@ -53,9 +53,9 @@ func setThreadTitle(c *call) (any, *apiError) {
 	thread, title := c.p.Text("thread_ts"), c.p.Text("title")
 	switch m := ch.byTS[thread]; {
 	case m == nil || m.parent != nil || ch.kind != DM:
-		return nil, refuse("invalid_thread_ts")
+		return nil, refuse("invalid_thread_ts") // the page of assistant.threads.setTitle
 	case title == "":
-		return nil, refuse("invalid_arguments", "[ERROR] missing required field: title")
+		return nil, refuse("invalid_arguments", "[ERROR] missing required field: title") // assumed
 	}
 	ch.titles[thread] = title
 	s.hub.Changed()
@@ -70,7 +70,7 @@ func publishHome(c *call) (any, *apiError) {
 	}
 	has, bad := c.p.JSON("view", &view)
 	if !has || bad != nil || view.Type != "home" {
-		return nil, refuse("invalid_arguments", "[ERROR] want a view of the type home")
+		return nil, refuse("invalid_arguments", "[ERROR] want a view of the type home") // assumed
 	}
 	if err := checkLimited(view.Blocks, maxHomeBlocks); err != nil {
 		return nil, err
@@ -81,9 +81,9 @@ func publishHome(c *call) (any, *apiError) {
 	user := c.p.Text("user_id")
 	switch {
 	case s.users[user] == nil:
-		return nil, refuse("user_not_found")
+		return nil, refuse("user_not_found") // assumed
 	case s.homeless:
-		return nil, refuse("not_enabled")
+		return nil, refuse("not_enabled") // its page
 	}
 	s.homes[user] = view.Blocks
 	s.hub.Changed()

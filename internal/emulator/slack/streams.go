@@ -63,11 +63,11 @@ func streamed(p *wire.Params, st *stream) (text string, tasks []Task, err *apiEr
 	has, bad := p.JSON("chunks", &chunks)
 	switch {
 	case bad != nil:
-		return "", nil, refuse("invalid_chunks")
+		return "", nil, refuse("invalid_chunks") // its page
 	case has && text != "":
-		return "", nil, refuse("cannot_provide_both_markdown_text_and_chunks")
+		return "", nil, refuse("cannot_provide_both_markdown_text_and_chunks") // reported by apps
 	case st.mismatches(has, text):
-		return "", nil, refuse("streaming_mode_mismatch")
+		return "", nil, refuse("streaming_mode_mismatch") // reported by apps
 	}
 	for _, c := range chunks {
 		switch c.Type {
@@ -75,16 +75,16 @@ func streamed(p *wire.Params, st *stream) (text string, tasks []Task, err *apiEr
 			text += c.Text
 		case "task_update":
 			if !c.valid() {
-				return "", nil, refuse("invalid_chunks")
+				return "", nil, refuse("invalid_chunks") // its page
 			}
 			tasks = append(tasks, c.Task)
 		case "plan_update", "blocks":
 		default:
-			return "", nil, refuse("invalid_chunks")
+			return "", nil, refuse("invalid_chunks") // its page
 		}
 	}
 	if length(text) > maxMarkdown {
-		return "", nil, refuse("msg_too_long")
+		return "", nil, refuse("msg_too_long") // assumed: its page has the limit
 	}
 	return text, tasks, nil
 }
@@ -92,7 +92,7 @@ func streamed(p *wire.Params, st *stream) (text string, tasks []Task, err *apiEr
 // grow adds to a stream.
 func (m *message) grow(text string, tasks []Task) *apiError {
 	if length(m.text)+length(text) > maxMarkdown {
-		return refuse("msg_too_long")
+		return refuse("msg_too_long") // assumed: its page has the limit
 	}
 	m.text += text
 	for _, t := range tasks {
@@ -123,11 +123,11 @@ func startStream(c *call) (any, *apiError) {
 	}
 	switch {
 	case c.p.Text("thread_ts") == "":
-		return nil, refuse("invalid_arguments", "[ERROR] missing required field: thread_ts")
+		return nil, refuse("invalid_arguments", "[ERROR] missing required field: thread_ts") // assumed
 	case ch.kind != DM && c.p.Text("recipient_user_id") == "":
-		return nil, refuse("missing_recipient_user_id")
+		return nil, refuse("missing_recipient_user_id") // assumed: its page says that it is required
 	case ch.kind != DM && c.p.Text("recipient_team_id") == "":
-		return nil, refuse("missing_recipient_team_id")
+		return nil, refuse("missing_recipient_team_id") // assumed: its page says that it is required
 	}
 	m := &message{user: s.cfg.BotUser, bot: true, stream: &stream{begun: s.cfg.Now(), chunks: c.p.Text("chunks") != ""}}
 	if m.parent, err = ch.parentOf(c.p.Text("thread_ts")); err != nil {
@@ -154,7 +154,7 @@ func (c *call) ownStream() (*channel, *message, *apiError) {
 	case err != nil:
 		return nil, nil, err
 	case !c.s.streams(m):
-		return nil, nil, refuse("message_not_in_streaming_state")
+		return nil, nil, refuse("message_not_in_streaming_state") // reported by apps: github.com/vercel/chat/issues/607
 	}
 	return ch, m, nil
 }
@@ -177,7 +177,7 @@ func (c *call) stream(end bool) (any, *apiError) {
 	case err != nil:
 		return nil, err
 	case !end && text == "" && len(tasks) == 0:
-		return nil, refuse("no_text")
+		return nil, refuse("no_text") // assumed
 	}
 	before := s.wire(m)
 	if err := m.grow(text, tasks); err != nil {
@@ -208,7 +208,7 @@ func sessionStatus(c *call) (any, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.hasScope(agentScope) {
-		return nil, refuse("not_authorized")
+		return nil, refuse("not_authorized") // assumed
 	}
 	ch, err := s.find(c.p.Text("channel_id"), true)
 	if err != nil {
@@ -217,9 +217,9 @@ func sessionStatus(c *call) (any, *apiError) {
 	thread, status := c.p.Text("thread_ts"), c.p.Text("status")
 	switch {
 	case !slices.Contains([]string{"active", "processing", "suspended", "closed"}, status):
-		return nil, refuse("invalid_arguments", "[ERROR] invalid status")
+		return nil, refuse("invalid_arguments", "[ERROR] invalid status") // assumed
 	case ch.byTS[thread] == nil:
-		return nil, refuse("invalid_thread_ts")
+		return nil, refuse("invalid_thread_ts") // the page of assistant.threads.setTitle
 	}
 	s.session(ch, thread, status)
 	return map[string]any{"status": status, "agent_status": status}, nil
