@@ -413,7 +413,7 @@ const scriptsVariable = "TEST_ONECLAW_SCRIPTS"
 // and come back. Every message has to be asked and answered once, in the order in which they
 // were accepted, whoever accepted them and whoever answered there then.
 func TestChatsKeepTheirOrder(t *testing.T) {
-	count := 12
+	count := 5
 	if n, err := strconv.Atoi(os.Getenv(scriptsVariable)); err == nil && n > 0 {
 		count = n
 	}
