@@ -49,8 +49,12 @@ func (p *Platform) Said(ctx context.Context, m chats.Message, after string, limi
 		found, _, err = readThread(ctx, p.api, m, oldest, limit)
 	}
 	name := p.names(ctx)
+	const onItsWay = 5 * time.Minute // a message, past a process that has died
 	var list []chats.Quoted
 	for i := range found {
+		if me.isMentioned(found[i].Text) && m.Time.Sub(stamp(found[i].TS)) < onItsWay {
+			continue // it has a turn of its own, or gets one
+		}
 		list = append(list, me.quote(&found[i], m.Chat.ID, name)...)
 	}
 	return list[max(0, len(list)-limit):], err
