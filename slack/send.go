@@ -38,19 +38,29 @@ func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) 
 	if err := checkAddress(to); err != nil {
 		return "", err
 	}
-	plain, begun := part.Text == "", time.Now()
-	for {
+	begun := time.Now()
+	return deliver(ctx, p, to, part, func(plain bool) (string, error) {
 		ts, err := p.post(ctx, to, part, plain)
-		switch {
-		case err == nil:
+		if err == nil {
 			p.statuses.Answered(to.Chat, begun)
 			p.join(ctx, to.Chat, "")
+		}
+		return ts, err
+	}, "not_in_channel", "channel_not_found")
+}
+
+// deliver posts a part, plain where its formatting is refused, and as the answer to a command
+// where post is refused because of who is in the channel.
+func deliver(ctx context.Context, p *Platform, to chats.Address, part chats.Part, post func(plain bool) (string, error), outside ...string) (string, error) {
+	for plain := part.Text == ""; ; plain = true {
+		ts, err := post(plain)
+		switch {
+		case err == nil:
 			return ts, nil
 		case !plain && part.Plain != "" && formatRefused(err):
 			p.log.Warn("formatting refused: sending plain text", "chat", to.Chat.String(), "err", err)
-			plain = true
 			continue
-		case refused(err, "not_in_channel", "channel_not_found"):
+		case refused(err, outside...):
 			id := responseID + rand.Text()
 			if found, err := p.respond(ctx, to.Chat.ID, answersTo(to), id, part, false); found {
 				return id, err

@@ -2,7 +2,6 @@ package slack
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 
 	"github.com/slack-go/slack"
@@ -19,22 +18,9 @@ func (p *Platform) Whisper(ctx context.Context, to chats.Address, user string, p
 	if err := checkAddress(to); err != nil {
 		return "", err
 	}
-	for plain := part.Text == ""; ; plain = true {
-		ts, err := p.api.whisper(ctx, to, user, part, plain)
-		switch {
-		case err == nil:
-			return ts, nil
-		case !plain && part.Plain != "" && formatRefused(err):
-			p.log.Warn("formatting refused: sending plain text", "chat", to.Chat.String(), "err", err)
-			continue
-		case refused(err, "not_in_channel", "channel_not_found", "user_not_in_channel"):
-			id := responseID + rand.Text()
-			if found, err := p.respond(ctx, to.Chat.ID, answersTo(to), id, part, false); found {
-				return id, err
-			}
-		}
-		return "", p.sendError(to, err)
-	}
+	return deliver(ctx, p, to, part, func(plain bool) (string, error) {
+		return p.api.whisper(ctx, to, user, part, plain)
+	}, "not_in_channel", "channel_not_found", "user_not_in_channel")
 }
 
 // whisper posts a part for one person.

@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -294,12 +293,21 @@ func (s *Signs) Load(ctx context.Context, in func(chats.Chat) bool, open []*jobs
 			key: entry.Key[len(prefix):], lane: m.Chat, chat: m.Chat, id: m.ID, pauses: retry.New(minRetry, maxRetry), noted: true, shown: true,
 		})
 	}
+	if len(found) == 0 {
+		return func() {}, nil
+	}
+	wanted := make(map[string]bool, len(open))
+	for _, j := range open {
+		for _, key := range append([]string{j.Key()}, j.Joined...) {
+			wanted[key] = true
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.Any.Store(true)
 	for _, one := range found {
 		s.known[one.key] = one
-		s.Any.Store(true)
-		if !slices.ContainsFunc(open, func(j *jobs.Job) bool { return j.Key() == one.key || slices.Contains(j.Joined, one.key) }) {
+		if !wanted[one.key] {
 			over = append(over, one)
 		}
 	}

@@ -28,12 +28,7 @@ func (s *Surface) Judges(text string, section int) bool {
 }
 
 // NotJudged notes that Slack does not take the buttons.
-func (s *Surface) NotJudged(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.refused[feedback] = struct{}{}
-	s.cfg.Log.Info("slack takes no buttons to judge answers: it goes on without", "err", err)
-}
+func (s *Surface) NotJudged(err error) { s.lacks(feedback, err) }
 
 // Judging is the block with the buttons.
 func Judging() slack.Block {

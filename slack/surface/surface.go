@@ -121,14 +121,19 @@ var never = map[string]bool{
 // call makes a call of a method that the app may lack.
 func (s *Surface) call(ctx context.Context, method string, with func(context.Context, *slack.Client) error) error {
 	err := s.cfg.Call(ctx, method, with)
-	if code := s.cfg.Code(err); never[code] {
-		s.mu.Lock()
-		_, known := s.refused[method]
-		s.refused[method] = struct{}{}
-		s.mu.Unlock()
-		if !known {
-			s.cfg.Log.Info("slack refuses this app a part of the agent view: it goes on without", "method", method, "err", err)
-		}
+	if never[s.cfg.Code(err)] {
+		s.lacks(method, err)
 	}
 	return err
+}
+
+// lacks notes that Slack refuses the app something, and tells the log once.
+func (s *Surface) lacks(what string, err error) {
+	s.mu.Lock()
+	_, known := s.refused[what]
+	s.refused[what] = struct{}{}
+	s.mu.Unlock()
+	if !known {
+		s.cfg.Log.Info("slack refuses this app a part of the agent view: it goes on without", "method", what, "err", err)
+	}
 }
