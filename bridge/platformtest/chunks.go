@@ -76,7 +76,7 @@ func (g Growth) harmless(t *rapid.T, answer, shown string) {
 			}
 		}
 	}
-	if strings.Contains(answer, "`") {
+	if strings.Contains(answer, "`") || strings.Contains(answer, "~~~") {
 		return // what stands in code is what somebody talks about
 	}
 	for _, sign := range []string{"THOUGHT", "<think", "<|", "channel|", "tool_call", "</"} {

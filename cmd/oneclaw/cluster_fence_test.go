@@ -23,14 +23,15 @@ const unfencedVariable = "TEST_UNFENCED"
 // unfenced is a store that forgets what the writer of a job expects.
 type unfenced struct{ storage.Store }
 
-// fenced reports whether a key is one that a replica loses when it is taken for dead.
+// fenced reports whether a key is one that a replica loses when it is taken for dead. Leases
+// stay what they are: who starts beside others must find out which are taken.
 func fenced(key string) bool {
-	return strings.HasPrefix(key, "replicas/") || strings.HasPrefix(key, jobs.OpenPrefix) || strings.HasPrefix(key, jobs.ReceiptPrefix)
+	return strings.HasPrefix(key, "replicas/member/") || strings.HasPrefix(key, jobs.OpenPrefix) || strings.HasPrefix(key, jobs.ReceiptPrefix)
 }
 
 func (u unfenced) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
 	got, err := u.Store.Put(ctx, key, value, rev)
-	if errors.Is(err, storage.ErrConflict) && fenced(key) && rev != storage.Absent && !strings.HasPrefix(key, "replicas/lease") {
+	if errors.Is(err, storage.ErrConflict) && fenced(key) && rev != storage.Absent {
 		return u.Store.Put(ctx, key, value, storage.Any)
 	}
 	return got, err
