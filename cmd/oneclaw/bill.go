@@ -10,7 +10,6 @@ import (
 	"oneclaw/agent"
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/bill"
-	"oneclaw/internal/price"
 	"oneclaw/internal/settings"
 	"oneclaw/toolgroups/search"
 )
@@ -80,11 +79,11 @@ func bills(cmd *cobra.Command, cfg config.Config, chat string, names []string) (
 }
 
 func compareBills(cmd *cobra.Command, cfg config.Config, b *bot, conversations []bill.Conversation) ([]bill.Line, error) {
-	prices, known := cachePrices(cfg), price.Defaults().With(cfg.Prices)
+	prices := cachePrices(cfg)
 	comparison, err := bill.New(bill.Config{
 		Registry: b.tools.Registry(), Prompt: join(prompt, b.tools.skills.Section()), ToolSearch: cfg.Tools.ToolSearch,
 		Prices: prices, Tables: bill.Tables(prices, settings.ContextTokens),
-		Money: func(model string) (price.Price, bool) { return known.For("", model) },
+		Money: cfg.Money(),
 		Left: func(calls int) {
 			cmd.PrintErrf("%d calls are left out: their tools are not there any more.\n", calls)
 		},
