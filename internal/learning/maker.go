@@ -222,7 +222,13 @@ func (m *maker) message(from *agent.Message) Message {
 }
 
 // text is a text without secrets, names and ids.
-func (m *maker) text(text string) string { return m.names.text(m.Redact(text)) }
+func (m *maker) text(text string) string {
+	masked := m.Redact(text)
+	if plain := unescape(masked); plain != masked {
+		masked = m.Redact(plain)
+	}
+	return m.names.text(masked)
+}
 
 // measure says what the replies of a turn cost.
 func (m *maker) measure(out *Outcome, turn []agent.Message) {

@@ -76,9 +76,13 @@ func (n *names) add(text, stand string, parts bool) {
 		n.put(name{words, stand})
 		n.encoded(text, stand, parts)
 	}
-	for _, word := range words {
-		if parts && utf8.RuneCountInString(word) >= leastPart && !common(word) {
-			n.put(name{[]string{word}, stand})
+	if !parts {
+		return
+	}
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !inWord(r) }) {
+		if lower := strings.ToLower(word); utf8.RuneCountInString(word) >= leastPart && !common(lower) {
+			n.put(name{[]string{lower}, stand})
+			n.encoded(word, stand, true)
 		}
 	}
 }
@@ -145,12 +149,12 @@ func unescape(text string) string {
 	})
 }
 
-// text returns a text with what stands for people and chats replaced.
+// text returns a text, without escaped letters, with what stands for people and chats replaced.
 func (n *names) text(text string) string {
 	if text == "" {
 		return text
 	}
-	text = norm.NFC.String(unescape(text))
+	text = norm.NFC.String(text)
 	for all := n; all != nil; all = all.wider {
 		text = all.replaceAnywhere(text)
 	}
@@ -163,7 +167,12 @@ func (n *names) text(text string) string {
 			at += size
 			continue
 		}
-		if to, stand := n.at(text, at, end); to > at {
+		to, stand := n.at(text, at, end)
+		if behind := wordBegin(text, at); to < 0 && behind > at && behind < end {
+			at = behind
+			to, stand = n.at(text, at, end)
+		}
+		if to > at {
 			out.WriteString(text[done:at])
 			out.WriteString(stand)
 			done, end = to, to
@@ -199,6 +208,18 @@ func wordEnd(text string, at int) int {
 	return at
 }
 
+// code is what may stand in front of a word and look like its beginning: the rest of what JSON or
+// an address writes for a character.
+var code = regexp.MustCompile(`^(?:%[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[nrtbf])`)
+
+// wordBegin returns where a word begins if what precedes it is such a code.
+func wordBegin(text string, at int) int {
+	if at == 0 || text[at-1] != '%' && text[at-1] != '\\' {
+		return at
+	}
+	return at - 1 + max(1, len(code.FindString(text[at-1:])))
+}
+
 // maxBetween is how many bytes may stand between the words of a name.
 const maxBetween = 3
 
@@ -225,6 +246,7 @@ func follow(text string, at int, words []string) int {
 			_, size := utf8.DecodeRuneInString(text[next:])
 			next += size
 		}
+		next = wordBegin(text, next)
 		if at = wordEnd(text, next); at == next || strings.ToLower(text[next:at]) != word {
 			return -1
 		}
