@@ -318,7 +318,7 @@ func strictly(data []byte, v any) error {
 }
 
 // check refuses a case that cannot be played.
-func (c *Case) check() error {
+func (c Case) check() error {
 	asked, answered := c.Seen.Messages, c.Outcome.Messages
 	switch {
 	case c.Seen.ID == "":
@@ -341,7 +341,7 @@ func (c *Case) check() error {
 }
 
 // Question is what the person asked.
-func (c *Case) Question() string { return c.Seen.Messages[len(c.Seen.Messages)-1].Text }
+func (c Case) Question() string { return c.Seen.Messages[len(c.Seen.Messages)-1].Text }
 
 // Answer is what the person got.
-func (c *Case) Answer() string { return c.Outcome.Messages[len(c.Outcome.Messages)-1].Text }
+func (c Case) Answer() string { return c.Outcome.Messages[len(c.Outcome.Messages)-1].Text }
