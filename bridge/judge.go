@@ -30,10 +30,13 @@ func (in *intake) judged(ctx context.Context, m chats.Message) error {
 		return nil
 	}
 	opinion := jobs.Opinion{By: m.By(), Good: what.good, Given: what.given, At: m.Time}
-	where := m.Chat
+	var where *chats.Chat // of the answer
 	changed, err := in.jobs.Judge(ctx, m.Chat, m.On, opinion, func(j *jobs.Job) bool {
-		where = j.Message.Chat
-		return in.kinds.of(j).explained
+		if !in.kinds.of(j).explained {
+			return false
+		}
+		where = &j.Message.Chat
+		return true
 	})
 	if err != nil {
 		return fmt.Errorf("keep an opinion: %w", err)
@@ -41,10 +44,10 @@ func (in *intake) judged(ctx context.Context, m chats.Message) error {
 	if changed {
 		in.cfg.Hooks.Measure(m.Chat.Platform, what.counted)
 	}
-	if changed && what.given && in.cfg.Hooks.Judged != nil {
-		return in.announce(ctx, where)
+	if where == nil || !what.given || in.cfg.Hooks.Judged == nil {
+		return nil
 	}
-	return nil
+	return in.announce(ctx, *where) // also where the opinion comes again, because this has failed
 }
 
 // announce tells a chat what comes of opinions, once.

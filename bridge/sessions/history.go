@@ -188,15 +188,12 @@ type Cache struct {
 	byLog map[string]*History
 }
 
-// bytesPerToken is the usual rule of thumb.
-const bytesPerToken = 4
-
 // maxCached bounds the bytes of all conversations that are kept between turns.
 const maxCached = 32 << 20
 
 // NewCache makes a cache whose histories are as long as a window.
 func NewCache(store storage.Store, windowTokens int) *Cache {
-	return &Cache{store: store, window: bytesPerToken * windowTokens, byLog: make(map[string]*History)}
+	return &Cache{store: store, window: 4 * windowTokens, byLog: make(map[string]*History)}
 }
 
 // Take returns the end of a conversation for the caller alone, to be given back.
@@ -212,7 +209,7 @@ func (c *Cache) Take(ctx context.Context, log string) (*History, error) {
 	if h != nil {
 		return h, nil
 	}
-	h, err := readHistory(ctx, c.store, log, 0, c.window)
+	h, err := readHistory(ctx, c.store, log, c.window)
 	if err == nil {
 		h.era = era
 	}
@@ -259,28 +256,15 @@ func (c *Cache) shrink() {
 	}
 }
 
-// Before returns what a turn was shown of a conversation whose question is the record at pos:
-// the messages, and whether some were let go that no summary stands for.
-func Before(ctx context.Context, store storage.Store, log string, pos storage.Position, windowTokens int) ([]agent.Message, bool, error) {
-	if pos <= 1 {
-		return nil, false, nil
-	}
-	h, err := readHistory(ctx, store, log, pos, bytesPerToken*windowTokens)
-	if err != nil {
-		return nil, false, err
-	}
-	return h.Messages, h.Cut, nil
-}
-
-// readHistory reads a log backward, from in front of a position if that is not 0, until the
-// window is full or the newest summary stands for the rest. The summary is read in any case.
-func readHistory(ctx context.Context, store storage.Store, log string, before storage.Position, window int) (*History, error) {
+// readHistory reads a log backward until the window is full or the newest summary stands
+// for the rest. The summary is read in any case.
+func readHistory(ctx context.Context, store storage.Store, log string, window int) (*History, error) {
 	h := &History{store: store, Log: log, Window: window}
 	first := storage.Position(1)    // of those that no summary stands for
 	refused := ^storage.Position(0) // where the refused exchange begins that was met last
 	var summary *agent.Message
 	var at storage.Position
-	for record, err := range store.Records(ctx, log, storage.Query{Before: before, Backward: true}) {
+	for record, err := range store.Records(ctx, log, storage.Query{Backward: true}) {
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", log, err)
 		}
@@ -309,7 +293,7 @@ func readHistory(ctx context.Context, store storage.Store, log string, before st
 	}
 	if summary == nil && h.Cut {
 		var err error
-		if summary, at, err = newestSummary(ctx, store, log, before); err != nil {
+		if summary, at, err = newestSummary(ctx, store, log); err != nil {
 			return nil, err
 		}
 	}

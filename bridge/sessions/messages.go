@@ -77,14 +77,9 @@ func read(ctx context.Context, store storage.Log, log string, q storage.Query, w
 // LoadedGroups returns the groups that a conversation has loaded, in first-load order,
 // as its log tells. Only the labelled records are read.
 func LoadedGroups(ctx context.Context, store storage.Log, log string) ([]string, error) {
-	return LoadedBefore(ctx, store, log, 0)
-}
-
-// LoadedBefore is [LoadedGroups] as it was in front of a position, if that is not 0.
-func LoadedBefore(ctx context.Context, store storage.Log, log string, pos storage.Position) ([]string, error) {
 	var failure error
 	groups := agent.RestoreGroups(func(yield func(agent.Message) bool) {
-		for record, err := range store.Records(ctx, log, storage.Query{Label: agent.LabelLoad, Before: pos}) {
+		for record, err := range store.Records(ctx, log, storage.Query{Label: agent.LabelLoad}) {
 			if err != nil {
 				failure = errors.Join(failure, err)
 				continue

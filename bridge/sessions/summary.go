@@ -26,7 +26,7 @@ func (h *History) Uncovered(ctx context.Context) (span, error) {
 		return s, nil
 	}
 	s = span{}
-	head, pos, err := newestSummary(ctx, h.store, h.Log, 0)
+	head, pos, err := newestSummary(ctx, h.store, h.Log)
 	if err != nil {
 		return s, err
 	}
@@ -98,9 +98,8 @@ func refusals(ctx context.Context, store storage.Log, log string) (func(storage.
 	return func(pos storage.Position) bool { return out[pos] }, nil
 }
 
-// newestSummary finds the newest summary of a log, in front of a position if that is not 0.
-func newestSummary(ctx context.Context, store storage.Log, log string, before storage.Position) (*agent.Message, storage.Position, error) {
-	for record, err := range store.Records(ctx, log, storage.Query{Label: agent.LabelSummary, Before: before, Backward: true}) {
+func newestSummary(ctx context.Context, store storage.Log, log string) (*agent.Message, storage.Position, error) {
+	for record, err := range store.Records(ctx, log, storage.Query{Label: agent.LabelSummary, Backward: true}) {
 		if err != nil {
 			return nil, 0, fmt.Errorf("look for the summary of %s: %w", log, err)
 		}

@@ -52,22 +52,18 @@ func (m *maker) make(ctx context.Context) (c Case, err error) {
 	if err != nil {
 		return c, err
 	}
-	history, cut, err := sessions.Before(ctx, m.Store, log, at, m.WindowTokens)
+	past, err := sessions.Before(ctx, m.Store, log, at, m.WindowTokens)
 	if err != nil {
 		return c, err
 	}
-	groups, err := sessions.LoadedBefore(ctx, m.Store, log, at)
-	if err != nil {
-		return c, err
-	}
-	asked := agent.Arrange(append(slices.Clip(history), turn[0]))
+	asked := agent.Arrange(append(slices.Clip(past.Messages), turn[0]))
 	answered := agent.Arrange(turn[1:])
 	if err := m.authors(ctx, slices.Concat(asked, answered)); err != nil {
 		return c, err
 	}
 	c = Case{Asked: turn[0].Time, Ended: turn[len(turn)-1].Time, Seen: Seen{
 		ID: m.stands.of("Case", m.job.Key()), Person: m.stands.person(m.job.Message.By()), Chat: m.stands.chat(m.job.Message.Chat.Whole().String()),
-		Direct: m.job.Message.Direct, Messages: m.messages(asked), Incomplete: cut, Groups: groups,
+		Direct: m.job.Message.Direct, Messages: m.messages(asked), Incomplete: past.Cut, Groups: past.Groups,
 	}, Outcome: Outcome{Messages: m.messages(answered), Good: good, Bad: bad}}
 	m.measure(&c.Outcome, turn)
 	if c.check() != nil {
