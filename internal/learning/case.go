@@ -122,6 +122,9 @@ func (m Message) Message() agent.Message {
 	out := agent.Message{
 		Role: m.Role, Text: m.Text, Sender: m.Sender, Recalled: m.Recalled, Final: m.Final, CallID: m.CallID, Tool: m.Tool, Code: m.Code,
 	}
+	if m.Meanwhile {
+		out.Joined = "meanwhile"
+	}
 	for _, path := range m.Files {
 		out.Files = append(out.Files, toolgroups.File{Path: path})
 	}
