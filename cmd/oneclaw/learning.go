@@ -21,17 +21,13 @@ import (
 )
 
 func exportCommand(load loader) *cobra.Command {
-	parent, force := parent("export", "Write what the bot has kept to files"), false
+	all, force := parent("export", "Write what the bot has kept to files"), false
 	command := &cobra.Command{
 		Use: "eval FILE", Short: "Write the conversations that people judged with 👍 or 👎 as cases for oneclaw eval replay", Args: oneArgument,
-		Long: "Write the conversations that people judged with 👍 or 👎 as cases for oneclaw eval replay, also while the bot runs. Secrets, names and ids are replaced. " +
-			"The setting export_judged has to allow it; left out is what was judged where people were not told of it, and where somebody said /learning no.",
+		Long: "Write the conversations that people judged with 👍 or 👎, also while the bot runs. Secrets, names and ids are replaced. The setting export_judged has to allow it; left out is what was judged where people were not told of it, and where somebody said /learning no.",
 		RunE: load.run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
-			if !cfg.ExportJudged {
-				return learning.ErrOff
-			}
 			counts, err := learning.File{
-				Path: args[0], Force: force, At: cfg.Place(),
+				Off: !cfg.ExportJudged, Path: args[0], Force: force, At: cfg.Place(),
 				Ask: func(ctx context.Context, read func(io.Reader) error) (bool, error) {
 					return order(ctx, cfg, "export", read)
 				},
@@ -48,8 +44,8 @@ func exportCommand(load loader) *cobra.Command {
 		}),
 	}
 	command.Flags().BoolVar(&force, "force", false, "replace the file if it is there")
-	parent.AddCommand(command)
-	return parent
+	all.AddCommand(command)
+	return all
 }
 
 func exporter(cfg config.Config, store storage.Store, log *slog.Logger) learning.Exporter {
@@ -70,18 +66,18 @@ func evalReplayCommand(load loader) *cobra.Command {
 	var o rerun.Options
 	command := &cobra.Command{
 		Use: "replay FILE", Short: "Run exported cases with another model, routing or prompt and show what is different", Args: oneArgument,
-		Long: "Run the cases of oneclaw export eval with the model of the settings, or another one at the same address, and print beside what is on record what it answers now, " +
-			"which tools it chooses and what that costs. Tools answer with what is on record and have no effect; nothing but the model is asked.",
+		Long: "Run the cases of oneclaw export eval with the model of the settings, or another one at the same address, and print what is different. Tools answer with what is on record and have no effect; nothing but the model is asked.",
 		RunE: load.run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
 			o.Out, o.Progress = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			cfg.Model.Name, cfg.Store = cmp.Or(o.Model, cfg.Model.Name), database.Bolt
 			return emptyBot(cmd.Context(), cfg, func(b *bot) error {
 				client, err := cfg.Model.Client(cfg.ModelClient())
-				o.Base.Model, o.Base.Name, o.Base.Effort, o.Base.Prompt = client, cfg.Model.Name, cfg.Model.Effort, prompt
-				o.Base.Registry, o.Base.Routing, o.Base.Search = b.tools.Registry(), search.Routing(cfg.Tools.Routing), cfg.Tools.ToolSearch
-				o.Base.Prices, o.Base.Money, o.Base.Now = cachePrices(cfg), cfg.Money(), cfg.Outside.Now
 				if err != nil {
 					return err
+				}
+				o.Base = rerun.Config{
+					Model: client, Name: cfg.Model.Name, Effort: cfg.Model.Effort, Prompt: prompt, Registry: b.tools.Registry(), Now: cfg.Outside.Now,
+					Routing: search.Routing(cfg.Tools.Routing), Search: cfg.Tools.ToolSearch, Prices: cachePrices(cfg), Money: cfg.Money(), Budget: o.Base.Budget,
 				}
 				return rerun.File(cmd.Context(), args[0], o)
 			})

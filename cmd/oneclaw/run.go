@@ -88,8 +88,7 @@ type bot struct {
 	ledger    *budget.Ledger
 	offer     func(context.Context) error
 	redact    *redact.Redactor
-	// cases are what can be exported; its zero value refuses.
-	cases learning.Exporter
+	cases     learning.Exporter // refuses where it is zero
 	// metrics is what /metrics shows.
 	metrics *metrics.Metrics
 

@@ -75,14 +75,16 @@ type Used struct {
 	Cached  int `json:"cached,omitempty"`
 	Written int `json:"written,omitempty"`
 	Output  int `json:"output"`
-	// USD is in dollars; 0 where no price is known.
-	USD float64 `json:"usd,omitempty"`
+	// USD is in dollars, without the Unpriced replies, of whose model no price is known.
+	USD      float64 `json:"usd,omitempty"`
+	Unpriced int     `json:"unpriced,omitempty"`
 }
 
 // Add adds what other replies cost.
 func (u *Used) Add(v Used) {
 	u.Rounds, u.Input, u.Cached = u.Rounds+v.Rounds, u.Input+v.Input, u.Cached+v.Cached
 	u.Written, u.Output, u.USD = u.Written+v.Written, u.Output+v.Output, u.USD+v.USD
+	u.Unpriced += v.Unpriced
 }
 
 // Message is a message of a case: of [agent.Message] what a model is shown and may be told to

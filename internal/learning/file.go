@@ -12,6 +12,7 @@ import (
 type File struct {
 	Path  string
 	Force bool // replaces it where it is there
+	Off   bool // refuses: the settings do not allow it
 	// At is the database. Ask has the bot write that has it open, if one does and has to.
 	At  database.Place
 	Ask func(ctx context.Context, read func(io.Reader) error) (bool, error)
@@ -21,6 +22,9 @@ type File struct {
 
 // Write writes the file, which appears whole.
 func (f File) Write(ctx context.Context) (counts Counts, err error) {
+	if f.Off {
+		return counts, ErrOff
+	}
 	return counts, f.At.WriteFile(f.Path, f.Force, func(w io.Writer) error {
 		asked, err := f.Ask(ctx, func(r io.Reader) (err error) { counts, err = Copy(w, r); return err })
 		if asked || err != nil {

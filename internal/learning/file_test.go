@@ -36,6 +36,11 @@ func appears(t *testing.T, at database.Place) {
 	if _, err := file.Write(t.Context()); err == nil || !strings.Contains(err.Error(), "there is no database") {
 		t.Errorf("without a database: %v", err)
 	}
+	off := file
+	off.Off = true
+	if _, err := off.Write(t.Context()); !errors.Is(err, learning.ErrOff) {
+		t.Errorf("where it is off: %v", err)
+	}
 	store, err := database.Open(t.Context(), database.Config{Place: at, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
