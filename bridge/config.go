@@ -77,6 +77,8 @@ type Hooks struct {
 	Moved func(ctx context.Context, from, to chats.Chat) error
 	// Measure counts.
 	Measure jobs.Meter
+	// Trace follows jobs.
+	Trace jobs.Tracer
 }
 
 // Limits bound what is done. The zero value of each means its default.

@@ -89,9 +89,10 @@ var layers = []layer{
 	{"internal/replicas", []string{"storage"}},
 	{"internal/database", []string{"internal/control", "internal/folder", "internal/replicas", "internal/transfer", "storage", "storage/bolt", "storage/postgres"}},
 	{"internal/metrics", []string{"agent", "bridge", "bridge/jobs", "bridge/lanes", "internal/redact", "internal/runes", "toolgroups"}},
+	{"internal/traces", []string{"agent", "bridge/chats", "bridge/jobs", "internal/cache", "internal/redact", "internal/runes"}},
 	{"internal/history", []string{"agent", "bridge/chats", "bridge/sessions", "storage", "toolgroups/core", "toolgroups/memory"}},
 	{"internal/spending", []string{"bridge", "bridge/cards", "bridge/chats", "bridge/jobs", "bridge/sessions", "internal/budget", "internal/price", "storage", "toolgroups"}},
-	{"internal/models", []string{"agent", "agent/anthropic", "agent/openai", "bridge", "bridge/chats", "bridge/turns", "internal/budget", "internal/metrics", "internal/price", "internal/redact", "internal/settings", "toolgroups", "toolgroups/search"}},
+	{"internal/models", []string{"agent", "agent/anthropic", "agent/openai", "bridge", "bridge/chats", "bridge/turns", "internal/budget", "internal/metrics", "internal/price", "internal/redact", "internal/settings", "internal/traces", "toolgroups", "toolgroups/search"}},
 	{"internal/voice", []string{"agent", "agent/openai", "bridge/turns", "internal/redact", "toolgroups"}},
 	{"internal/hooks", []string{"bridge", "bridge/chats", "bridge/jobs", "internal/cache", "internal/runes", "internal/seal", "storage", "toolgroups"}},
 	{"internal/connections", []string{"bridge", "bridge/chats", "bridge/wording", "internal/retry", "storage", "toolgroups", "toolgroups/google", "toolgroups/mcp", "toolgroups/mcp/oauth"}},
@@ -116,6 +117,8 @@ var clients = []client{
 	{"github.com/slack-go/slack", "slack", []string{"internal/emulator/slack", "slack/manifest"}},
 	{"go.etcd.io/bbolt", "storage/bolt", nil},
 	{"github.com/jackc/pgx/v5", "storage/postgres", nil},
+	{"go.opentelemetry.io/otel", "internal/traces", nil},
+	{"go.opentelemetry.io/proto", "internal/emulator/collector", nil},
 	// For tests alone: nothing that the program is built from may import its owner.
 	{"github.com/zitadel/oidc/v3", "internal/emulator/mcp", nil},
 }

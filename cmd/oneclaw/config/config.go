@@ -140,6 +140,8 @@ type ToolsConfig struct {
 type LogConfig struct {
 	Level  string `yaml:"level" env:"ONECLAW_LOG_LEVEL"`
 	Format string `yaml:"format" env:"ONECLAW_LOG_FORMAT"`
+	// TraceTexts has traces hold what was said, with secrets masked.
+	TraceTexts bool `yaml:"trace_texts" env:"ONECLAW_TRACE_TEXTS"`
 }
 
 // GoogleConfig is the operator's OAuth client.
