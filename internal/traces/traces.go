@@ -87,7 +87,11 @@ func New(cfg Config) *Tracer {
 	if err != nil {
 		cfg.Logger.Warn("OTEL_RESOURCE_ATTRIBUTES cannot be read in full", "err", cfg.Redact.Error(err))
 	}
-	provider := sdk.NewTracerProvider(sdk.WithBatcher(&exporter{sender, faults}), sdk.WithResource(about), sdk.WithIDGenerator(idsOfContext{}))
+	return newTracer(cfg, sdk.WithBatcher(&exporter{sender, faults}), sdk.WithResource(about))
+}
+
+func newTracer(cfg Config, options ...sdk.TracerProviderOption) *Tracer {
+	provider := sdk.NewTracerProvider(append(options, sdk.WithIDGenerator(idsOfContext{}))...)
 	return &Tracer{cfg: cfg, provider: provider, tracer: provider.Tracer("oneclaw"), known: cache.New[string, roots](maxKnown)}
 }
 
