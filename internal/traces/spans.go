@@ -176,6 +176,7 @@ func outcome(err error) string {
 
 // Closed implements [jobs.Tracer].
 func (t *Tracer) Closed(j *jobs.Job) {
+	t.Begin(j)
 	r, ok := t.follow(j)
 	if !ok {
 		return
