@@ -119,6 +119,7 @@ var clients = []client{
 	{"github.com/jackc/pgx/v5", "storage/postgres", nil},
 	{"go.opentelemetry.io/otel", "internal/traces", nil},
 	{"go.opentelemetry.io/proto", "internal/emulator/collector", nil},
+	{"github.com/prometheus/prometheus", "internal/metrics", nil},
 	// For tests alone: nothing that the program is built from may import its owner.
 	{"github.com/zitadel/oidc/v3", "internal/emulator/mcp", nil},
 }
