@@ -79,6 +79,9 @@ type Hooks struct {
 	Measure jobs.Meter
 	// Trace follows jobs.
 	Trace jobs.Tracer
+	// Judged is asked what a chat has to be told once an answer was judged there; it is empty
+	// where there is nothing. told is called when that is certain to be sent.
+	Judged func(ctx context.Context, chat chats.Chat) (text string, told func(context.Context) error, err error)
 }
 
 // Limits bound what is done. The zero value of each means its default.

@@ -98,6 +98,8 @@ var layers = []layer{
 	{"internal/connections", []string{"bridge", "bridge/chats", "bridge/wording", "internal/retry", "storage", "toolgroups", "toolgroups/google", "toolgroups/mcp", "toolgroups/mcp/oauth"}},
 	{"internal/policy", []string{"bridge/approval", "bridge/chats", "toolgroups"}},
 	{"internal/bill", []string{"agent", "agent/anthropic", "agent/openai", "internal/price", "toolgroups", "toolgroups/search"}},
+	{"internal/learning", []string{"agent", "bridge", "bridge/audit", "bridge/chats", "bridge/jobs", "bridge/sessions", "internal/bill", "internal/database", "internal/price", "internal/record", "storage", "toolgroups", "toolgroups/search"}},
+	{"internal/learning/rerun", []string{"agent", "internal/bill", "internal/learning", "internal/price", "internal/runes", "toolgroups", "toolgroups/search"}},
 	{"internal/live", []string{"agent", "bridge/chats", "internal/record", "internal/retry", "internal/runes", "toolgroups"}},
 	{"internal/demo", []string{"bridge/chats", "agent", "internal/emulator/*", "internal/retry", "internal/web"}},
 	{"cmd/oneclaw/config", []string{"*", "*/*"}},

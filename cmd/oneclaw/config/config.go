@@ -80,6 +80,8 @@ type DataConfig struct {
 	// StorePasswordFile is read again for each connection, so that it can change.
 	StorePasswordFile string        `yaml:"-"`
 	SecretKey         redact.Secret `yaml:"secret_key" env:"ONECLAW_SECRET_KEY"`
+	// ExportJudged lets the operator export conversations that people judged. They are told.
+	ExportJudged bool `yaml:"export_judged" env:"ONECLAW_EXPORT_JUDGED"`
 }
 
 // PortConfig says where the bot listens, and how others reach that.
