@@ -1,18 +1,25 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"filippo.io/age"
 
 	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/telegram"
+	"oneclaw/internal/proctree"
 	"oneclaw/internal/service"
 )
 
@@ -144,6 +151,50 @@ func TestTheServiceGivesTheProgramWhatItNeeds(t *testing.T) {
 	give("oneclaw_TELEGRAM_TOKEN", "1:x")
 	if _, err := config.Load("", environ); err == nil || !strings.Contains(err.Error(), "TELEGRAM_TOKEN") {
 		t.Errorf("a secret of no setting: %v", err)
+	}
+}
+
+// TestASmallMachine measures what a first start takes, with a PDF and a script, on a machine of
+// 512 MiB: all processes of the program that TEST_ONECLAW_SMALL names together.
+func TestASmallMachine(t *testing.T) {
+	program := os.Getenv("TEST_ONECLAW_SMALL")
+	if program == "" {
+		t.Skip("TEST_ONECLAW_SMALL names no program")
+	}
+	w := newTown(t, openai.BrainFunc(func(ctx context.Context, r openai.Request) (openai.Reply, error) {
+		switch last := r.Messages[len(r.Messages)-1]; {
+		case last.Role == "user" && strings.Contains(last.Content, "script"):
+			return openai.Reply{Calls: []openai.ToolCall{{ID: "call_0", Name: "js_eval", Arguments: `{"code": "[...Array(100000).keys()].map(String).sort().length"}`}}}, nil
+		case last.Role == "tool" && last.ToolCallID == "call_0":
+			return openai.Reply{Text: last.Content}, nil
+		}
+		return openai.Offline{}.Reply(ctx, r)
+	}))
+	w.env["ONECLAW_CACHE_DIR"] = t.TempDir() // nothing is compiled yet
+	ann := w.person("Ann")
+	cmd := command(t.Context(), t, w.env, "run")
+	cmd.Path = program
+	bot := startCommand(t, cmd)
+	w.until(bot, "a poll", func(s telegram.State) bool { return s.Polls() > 0 })
+	together, ended := uint64(0), make(chan struct{})
+	go func() { // it looks at least ten times a second, and at once after it has found more
+		defer close(ended)
+		for proctree.Watch(t.Context(), bot.cmd.Process.Pid, together) != nil {
+			together += 1 << 20
+		}
+	}()
+	wantIn(t, w.ask(bot, ann, "How many pages does it have?", samplePDF(t)), "page")
+	wantIn(t, w.ask(bot, ann, "run a script", nil), "100000")
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", bot.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bot.kill(syscall.SIGTERM)
+	<-ended
+	own := regexp.MustCompile(`VmHWM:\s*(\d+ kB)`).FindSubmatch(status)
+	t.Logf("the bot itself took at most %s, all processes together %d MiB", own[1], together>>20)
+	if together > 512<<20 {
+		t.Errorf("%d MiB are more than the machine has", together>>20)
 	}
 }
 
