@@ -70,7 +70,7 @@ func run(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 	defer func() { _ = listener.Close() }()
 	return serveBot(ctx, cfg, log, func(b *bot) error {
 		log.Info("started", "version", version, "listen", listener.Addr().String(), "model", cfg.Model.Name, "go", runtime.Version())
-		return runAll(ctx,
+		return runAll(ctx, telling(log),
 			func(ctx context.Context) error {
 				return servePort(ctx, listener, b.handler(), max(1, min(maxConnections, config.Descriptors()/4)), portTimeout)
 			},

@@ -84,6 +84,9 @@ var layers = []layer{
 	{"internal/emulator/anthropic", []string{"internal/emulator/openai", "internal/emulator/wire"}},
 	{"internal/emulator/*", []string{"internal/emulator/wire"}},
 	{"internal/control", nil},
+	{"internal/newest", nil},
+	{"internal/service", nil},
+	{"internal/release", []string{"internal/service"}},
 	{"internal/transfer", []string{"storage"}},
 	{"internal/blobs", []string{"internal/cache", "internal/folder", "internal/workspace", "storage"}},
 	{"internal/replicas", []string{"storage"}},
@@ -122,6 +125,8 @@ var clients = []client{
 	{"go.opentelemetry.io/otel", "internal/traces", nil},
 	{"go.opentelemetry.io/proto", "internal/emulator/collector", nil},
 	{"github.com/prometheus/prometheus", "internal/metrics", nil},
+	// For the packages alone: who imports it is a program of its own, so that this one does not grow by it.
+	{"github.com/google/go-containerregistry", "internal/release", nil},
 	// For tests alone: nothing that the program is built from may import its owner.
 	{"github.com/zitadel/oidc/v3", "internal/emulator/mcp", nil},
 }
