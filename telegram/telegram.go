@@ -77,6 +77,7 @@ type Platform struct {
 	previews     *pace.Spare
 	albums       albums
 	hook         hook
+	whispers     atomic.Pointer[bool] // whether the server can; nil where nobody asked it yet
 	// commands are the bot's without its name behind them.
 	commands atomic.Pointer[map[string]bool]
 }
@@ -84,6 +85,7 @@ type Platform struct {
 var (
 	_ chats.Editor         = (*Platform)(nil)
 	_ chats.Previewer      = (*Platform)(nil)
+	_ chats.Whisperer      = (*Platform)(nil)
 	_ chats.Typer          = (*Platform)(nil)
 	_ chats.Signer         = (*Platform)(nil)
 	_ chats.Fetcher        = (*Platform)(nil)
