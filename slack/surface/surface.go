@@ -104,12 +104,13 @@ func (s *Surface) Aside(ctx context.Context, failed string, do func(context.Cont
 	})
 }
 
-// may reports whether the app may call a method, as far as is known. The Home tab is for all.
+// may reports whether the app may call a method, as far as is known. The Home tab is for all, and
+// so are blocks.
 func (s *Surface) may(method string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, refused := s.refused[method]
-	return (s.agent || method == publishView) && !refused
+	return (s.agent || method == publishView || method == Layouts) && !refused
 }
 
 // never are refusals that last: the app or its workspace lacks what the method takes.
@@ -122,18 +123,18 @@ var never = map[string]bool{
 func (s *Surface) call(ctx context.Context, method string, with func(context.Context, *slack.Client) error) error {
 	err := s.cfg.Call(ctx, method, with)
 	if never[s.cfg.Code(err)] {
-		s.lacks(method, err)
+		s.Lacks(method, err)
 	}
 	return err
 }
 
-// lacks notes that Slack refuses the app something, and tells the log once.
-func (s *Surface) lacks(what string, err error) {
+// Lacks notes that Slack refuses the app something, and tells the log once.
+func (s *Surface) Lacks(what string, err error) {
 	s.mu.Lock()
 	_, known := s.refused[what]
 	s.refused[what] = struct{}{}
 	s.mu.Unlock()
 	if !known {
-		s.cfg.Log.Info("slack refuses this app a part of the agent view: it goes on without", "method", what, "err", err)
+		s.cfg.Log.Info("slack refuses this app a part of its surface: it goes on without", "part", what, "err", err)
 	}
 }
