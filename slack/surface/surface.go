@@ -11,6 +11,7 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/pace"
 )
 
@@ -55,13 +56,17 @@ type Surface struct {
 	refused map[string]struct{} // methods that it may not call
 	streams map[string]*stream  // that are open, by the id of their message
 	ended   map[string]struct{} // messages that were streams
+	waiting map[chats.Chat]bool // the threads in which a turn waits for a decision
+
+	// telling is held while Slack is told of that, so that what is told last is true.
+	telling sync.Mutex
 }
 
 // New returns the surface of an app that is no agent yet.
 func New(cfg Config) *Surface {
 	return &Surface{
 		cfg: cfg, begins: pace.NewSpare(beginRate, beginBurst), more: pace.NewSpare(appendRate, appendBurst),
-		refused: make(map[string]struct{}), streams: make(map[string]*stream), ended: make(map[string]struct{}),
+		refused: make(map[string]struct{}), streams: make(map[string]*stream), ended: make(map[string]struct{}), waiting: make(map[chats.Chat]bool),
 	}
 }
 
