@@ -22,7 +22,7 @@ import (
 )
 
 // demoPace is how long the offline model of the demo waits between some words and the next.
-const demoPace = 60 * time.Millisecond
+const demoPace = 100 * time.Millisecond
 
 func demoCommand(load loader) *cobra.Command {
 	var address string

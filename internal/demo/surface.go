@@ -2,15 +2,16 @@ package demo
 
 import (
 	"context"
+	"encoding/json"
 
 	"oneclaw/internal/emulator/slack"
 )
 
 // surface is what Slack shows of an app that is an agent, besides messages.
 type surface struct {
-	// Prompts are what the person is offered to ask, Home is their Home tab.
-	Prompts []slack.Prompt `json:"prompts"`
-	Home    string         `json:"home"`
+	// Prompts are what the person is offered to ask, Home are the blocks of their Home tab.
+	Prompts []slack.Prompt  `json:"prompts"`
+	Home    json.RawMessage `json:"home,omitempty"`
 	// Sessions are the states of the threads, Titles their names.
 	Sessions map[string]string `json:"sessions"`
 	Titles   map[string]string `json:"titles"`
@@ -53,7 +54,7 @@ func (d *Demo) stop(_ context.Context, what asked) (any, error) {
 func (p *pane) fillSurface(s slack.State, direct, member string) {
 	var inside pane
 	inside.fillSlack(s, direct)
-	p.Surface = &surface{Prompts: s.Prompts(direct), Home: s.Home(member), Sessions: map[string]string{}, Titles: map[string]string{}}
+	p.Surface = &surface{Prompts: s.Prompts(direct), Home: s.HomeBlocks(member), Sessions: map[string]string{}, Titles: map[string]string{}}
 	for _, m := range inside.Messages {
 		m.Place = inDirect
 		if p.Messages = append(p.Messages, m); m.Thread == "" || m.Thread == m.ID {

@@ -3,7 +3,7 @@
 
 const platforms = [
   { key: "telegram", title: "Telegram", where: "Private chat with @oneclaw_bot" },
-  { key: "slack", title: "Slack", where: "#general, Lighthouse" },
+  { key: "slack", title: "Slack", where: "Lighthouse" },
 ];
 const ideas = [
   { text: "What is this document about?", pdf: true },
@@ -192,6 +192,7 @@ class Pane {
       box.append(button);
     }
     this.parts.halt.addEventListener("click", () => this.tell("stop", { thread: this.thread }));
+    window.addEventListener("resize", () => { this.parts.log.scrollTop = this.parts.log.scrollHeight; });
     for (const tab of this.parts.tabs.children) tab.addEventListener("click", () => this.turnTo(tab.value));
     this.parts.tabs.hidden = this.platform.key !== "slack";
     threads.setAttribute("aria-label", "Thread");
@@ -225,9 +226,12 @@ class Pane {
     for (const part of [log, compose, ideas]) part.hidden = away;
     home.hidden = !away;
     halt.hidden = this.place !== "direct" || surface?.sessions[this.thread] !== "processing";
-    if (this.homeShown !== surface?.home) {
-      this.homeShown = surface?.home;
-      home.replaceChildren(surface?.home ? mrkdwn(surface.home) : "The bot is asked what it can do for you …");
+    const told = JSON.stringify(surface?.home ?? []);
+    if (this.homeShown !== told) {
+      this.homeShown = told;
+      const blocks = (surface?.home ?? []).map((b) => b.type === "header"
+        ? el("h3", {}, b.text.text) : el("div", {}, mrkdwn(b.text?.text ?? "")));
+      home.replaceChildren(...(blocks.length ? blocks : ["The bot is asked what it can do for you …"]));
     }
     const prompts = this.place === "direct" && !this.thread ? surface?.prompts ?? [] : [];
     const key = JSON.stringify(prompts);
