@@ -98,6 +98,7 @@ var layers = []layer{
 	{"internal/policy", []string{"bridge/approval", "bridge/chats", "toolgroups"}},
 	{"internal/bill", []string{"agent", "agent/anthropic", "agent/openai", "internal/price", "toolgroups", "toolgroups/search"}},
 	{"internal/live", []string{"agent", "bridge/chats", "internal/record", "internal/retry", "internal/runes", "toolgroups"}},
+	{"internal/admin/frame", nil},
 	{"internal/demo", []string{"bridge/chats", "agent", "internal/emulator/*", "internal/retry", "internal/web"}},
 	{"cmd/oneclaw/config", []string{"*", "*/*"}},
 	{"cmd/oneclaw", []string{"*", "*/*", "*/*/*"}},
