@@ -18,6 +18,8 @@ const (
 	Age = 365 * 24 * time.Hour
 	// Most is how many are kept.
 	Most = 10_000
+	// Page is the place of what was done on the page of administrators.
+	Page = "page"
 	// prefix begins the keys of entries, the newest first.
 	prefix = "audit/"
 )
@@ -36,15 +38,23 @@ type Entry struct {
 	About string `json:"about,omitempty"`
 }
 
-// Append keeps an entry. Event identifies it among those of its moment: appended twice, it is
-// there once.
-func Append(ctx context.Context, kv storage.KV, event string, e Entry) error {
+// Op returns what keeps an entry, for a [storage.Store.Write] together with what it tells of.
+// Event identifies it among those of its moment: written twice, the second is a conflict.
+func Op(event string, e Entry) (storage.Op, error) {
 	data, err := json.Marshal(e)
 	if err != nil {
-		return fmt.Errorf("encode an audit entry: %w", err)
+		return storage.Op{}, fmt.Errorf("encode an audit entry: %w", err)
 	}
-	key := fmt.Sprintf("%s%019d/%s", prefix, math.MaxInt64-e.At.UnixNano(), event)
-	if _, err = kv.Put(ctx, key, data, storage.Absent); err != nil && !errors.Is(err, storage.ErrConflict) {
+	return storage.Put(fmt.Sprintf("%s%019d/%s", prefix, math.MaxInt64-e.At.UnixNano(), event), data, storage.Absent), nil
+}
+
+// Append keeps an entry. Appended twice, it is there once.
+func Append(ctx context.Context, kv storage.KV, event string, e Entry) error {
+	op, err := Op(event, e)
+	if err != nil {
+		return err
+	}
+	if _, err = kv.Put(ctx, op.Key, op.Value, op.Rev); err != nil && !errors.Is(err, storage.ErrConflict) {
 		return fmt.Errorf("store an audit entry: %w", err)
 	}
 	return nil
