@@ -86,3 +86,23 @@ func (c Conversation) Index(ctx context.Context, kv storage.KV) error {
 	}
 	return nil
 }
+
+// Owned yields the conversations of an owner in the order of their logs, behind one of these;
+// empty for all.
+func Owned(ctx context.Context, kv storage.KV, owner, after string) iter.Seq2[Conversation, error] {
+	return func(yield func(Conversation, error) bool) {
+		r := storage.Range{Prefix: conversationKey(owner, "")}
+		if after != "" {
+			r.After = conversationKey(owner, after)
+		}
+		for entry, err := range kv.List(ctx, r) {
+			var c Conversation
+			if err == nil && json.Unmarshal(entry.Value, &c) != nil {
+				continue // one that is damaged hides no other
+			}
+			if !yield(c, err) || err != nil {
+				return
+			}
+		}
+	}
+}

@@ -202,10 +202,8 @@ func (s story) outcome() string {
 		return "Not answered: a /stop came before the answer."
 	case j.State == jobs.StateBarred:
 		return "Not run: whose task it is may not talk to me any more."
-	case j.Notice != "" && s.silent:
-		return "Not given to the model; I answered with a notice."
 	case j.Notice != "":
-		return "Not given to the model; I answered: “" + wording.Escape(quoted(j.Notice)) + "”"
+		return s.noticed()
 	case j.State == jobs.StateFailed && j.Incident == "":
 		return "Answered, but a part of the answer could not be delivered."
 	case j.Refused:
@@ -222,6 +220,13 @@ func (s story) outcome() string {
 		return "It waits for its turn."
 	}
 	return s.answered()
+}
+
+func (s story) noticed() string {
+	if s.silent {
+		return "Not given to the model; I answered with a notice."
+	}
+	return "Not given to the model; I answered: “" + wording.Escape(quoted(s.job.Notice)) + "”"
 }
 
 func (s story) answered() string {

@@ -100,6 +100,7 @@ var layers = []layer{
 	{"internal/bill", []string{"agent", "agent/anthropic", "agent/openai", "internal/price", "toolgroups", "toolgroups/search"}},
 	{"internal/live", []string{"agent", "bridge/chats", "internal/record", "internal/retry", "internal/runes", "toolgroups"}},
 	{"internal/admin/frame", nil},
+	{"internal/admin", []string{"internal/admin/frame", "agent", "bridge/audit", "bridge/chats", "bridge/jobs", "bridge/sessions", "bridge/why", "internal/budget", "internal/doctor", "internal/price", "internal/replicas", "internal/runes", "storage", "toolgroups"}},
 	{"internal/demo", []string{"bridge/chats", "agent", "internal/emulator/*", "internal/retry", "internal/web"}},
 	{"cmd/oneclaw/config", []string{"*", "*/*"}},
 	{"cmd/oneclaw", []string{"*", "*/*", "*/*/*"}},

@@ -86,6 +86,9 @@ type DataConfig struct {
 type PortConfig struct {
 	Listen    string `yaml:"listen" env:"ONECLAW_LISTEN"`
 	PublicURL string `yaml:"public_url" env:"ONECLAW_PUBLIC_URL"`
+	// AdminTexts lets administrators read on their page what people and the bot wrote. Who
+	// does is named in the chat and in the audit.
+	AdminTexts bool `yaml:"admin_texts" env:"ONECLAW_ADMIN_TEXTS"`
 }
 
 // SpendingConfig says what models may use and what that costs.
