@@ -41,6 +41,9 @@ type Config struct {
 	// Bot is how the bot is, Ledger what it used.
 	Bot    Bot
 	Ledger *budget.Ledger
+	Tools  Tools
+	// Program is what it was told, and what it told.
+	Program Program
 	// More are views from elsewhere, behind those of this package.
 	More []frame.View
 	// Visitor and SignOut are those of [frame.Config].
@@ -95,6 +98,10 @@ func (p *page) views() []frame.View {
 		{Path: "conversations", Title: "Conversations", Show: p.conversations},
 		{Path: conversationView, Title: "A conversation", Inner: true, Under: "conversations", Show: p.conversation, Do: p.readConversation},
 		{Path: "spending", Title: "Spending", Show: p.spending},
+		{Path: "tools", Title: "Tools", Show: p.tools},
+		{Path: "schedules", Title: "Schedules and hooks", Show: p.planned},
+		{Path: "settings", Title: "Settings", Show: p.settings},
+		{Path: "incidents", Title: "Incidents", Show: p.incidents},
 	}
 }
 

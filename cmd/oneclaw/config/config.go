@@ -25,6 +25,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/approval"
 	"oneclaw/bridge/turns"
+	"oneclaw/internal/admin/incidents"
 	"oneclaw/internal/database"
 	"oneclaw/internal/models"
 	"oneclaw/internal/policy"
@@ -68,6 +69,9 @@ type program struct {
 	Taps     taps // nil where nobody looks on
 	// Redact masks the secrets of all settings, and those that are added later.
 	Redact *redact.Redactor
+	// Incidents are the last of the log.
+	Incidents *incidents.Ring
+	from      origins
 }
 
 // DataConfig says where data are kept, and the key that encrypts tokens in them.
@@ -220,12 +224,14 @@ func Load(file string, environ []string) (Config, error) {
 	if err := env.ParseWithOptions(&cfg, env.Options{Environment: environment}); err != nil {
 		return cfg, environmentError(err)
 	}
+	cfg.note(data, environment)
 	cfg.publish()
 	if err := cfg.Check(); err != nil {
 		return cfg, err
 	}
 	cfg.StorePasswordFile = environment["ONECLAW_STORE_PASSWORD_FILE"]
 	cfg.Redact = redact.New(cfg.secrets()...)
+	cfg.Incidents = incidents.New(cfg.Redact.Text)
 	cfg.LogLevel = new(slog.LevelVar)
 	cfg.LogLevel.Set(Level(cfg.Log.Level))
 	return cfg, nil
