@@ -123,7 +123,7 @@ func (b *Bridge) furnish() {
 	b.lanes = lanes.New(lanes.Config{Place: b.kinds.place, Run: run, Holds: b.carrier.holds, Waits: b.waits(), MaxTurns: cfg.Limits.MaxTurns})
 	b.sender = delivery.New(delivery.Config{
 		Shared: shared, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir,
-		MaxParts: cfg.Limits.MaxParts, MaxSends: cfg.Limits.MaxTurns, Home: b.lanes.Forward, Moves: &b.lanes.Moves,
+		MaxParts: cfg.Limits.MaxParts, MaxSends: cfg.Limits.MaxTurns, Lift: b.commands.lift, Home: b.lanes.Forward, Moves: &b.lanes.Moves,
 	})
 	b.signs = b.newSigns(shared)
 	handlers := make(map[string]cards.Handler)

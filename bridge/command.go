@@ -28,6 +28,9 @@ type Command struct {
 	// Alone says that the answer is for whoever gave it, where the platform can show that to
 	// one person alone.
 	Alone bool
+	// Secret, where it is set, makes what stands in the place of [jobs.Veil] in the answer, when
+	// that is sent: no record has it, and each try makes another one.
+	Secret func(ctx context.Context, call CommandCall) (string, error)
 	// Ask, where it is set, is called instead of Run: the answer is a card. Where the
 	// platform has no buttons its text goes out without them.
 	Ask func(ctx context.Context, call CommandCall) (cards.Card, error)
@@ -47,7 +50,17 @@ type CommandCall struct {
 
 // bring makes a command of one that another part of the program brings.
 func (b *Bridge) bring(c Command) jobs.Command {
-	return jobs.Command{CommandInfo: c.CommandInfo, Alone: c.Alone, Run: func(ctx context.Context, j *jobs.Job, args string) (string, error) {
+	secret := func(ctx context.Context, j *jobs.Job) (string, error) {
+		scope, err := b.scopeOf(ctx, j)
+		if err != nil || scope.Role < c.Role {
+			return "", err
+		}
+		return c.Secret(ctx, CommandCall{Scope: scope, UserName: j.Message.UserName})
+	}
+	if c.Secret == nil {
+		secret = nil
+	}
+	return jobs.Command{CommandInfo: c.CommandInfo, Alone: c.Alone, Secret: secret, Run: func(ctx context.Context, j *jobs.Job, args string) (string, error) {
 		scope, err := b.scopeOf(ctx, j)
 		if err != nil {
 			return "", err
@@ -233,6 +246,7 @@ func (c *commands) run(ctx context.Context, j *jobs.Job) (string, error) {
 		j.Confide()
 	}
 	text, err := one.Run(ctx, j, args)
+	j.Only = j.Only || one.Secret != nil
 	return c.spelled(j.Message.Chat.Platform, text), err
 }
 
@@ -244,6 +258,20 @@ func (c *commands) spelled(platform, text string) string {
 		return text
 	}
 	return c.names.ReplaceAllString(text, "${1}"+strings.ReplaceAll(s.CommandSign(), "$", "$$")+"${2}")
+}
+
+// lift puts the secret of a command in the place of the veil of a part.
+func (c *commands) lift(ctx context.Context, j *jobs.Job, part chats.Part) (chats.Part, error) {
+	one, _, _ := c.of(j)
+	if one.Secret == nil || !strings.Contains(part.Text+part.Plain, jobs.Veil) {
+		return part, nil
+	}
+	secret, err := one.Secret(ctx, j)
+	if err != nil {
+		return part, fmt.Errorf("make the secret of /%s: %w", one.Name, err)
+	}
+	part.Text, part.Plain = strings.ReplaceAll(part.Text, jobs.Veil, secret), strings.ReplaceAll(part.Plain, jobs.Veil, secret)
+	return part, nil
 }
 
 func (c *commands) help(_ context.Context, j *jobs.Job, _ string) (string, error) {

@@ -19,6 +19,7 @@ import (
 	"oneclaw/bridge/people"
 	"oneclaw/bridge/turns"
 	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/admin/door"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/database"
 	"oneclaw/internal/hooks"
@@ -66,6 +67,7 @@ func run(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 		return err
 	}
 	defer func() { _ = listener.Close() }()
+	cfg.Listen = listener.Addr().String()
 	return serveBot(ctx, cfg, log, func(b *bot) error {
 		log.Info("started", "version", version, "listen", listener.Addr().String(), "model", cfg.Model.Name, "go", runtime.Version())
 		return runAll(ctx,
@@ -83,6 +85,7 @@ type bot struct {
 	platforms []chats.Platform
 	tools     *catalogue
 	hooks     *hooks.Hooks
+	door      *door.Door
 	files     *keptFiles
 	ledger    *budget.Ledger
 	offer     func(context.Context) error
@@ -109,6 +112,7 @@ func (b *bot) handler() http.Handler {
 	mux.Handle("/google/", b.tools.google.Pages())
 	mux.Handle("/mcp/", b.tools.mcp.Pages())
 	mux.Handle(hooks.Path, b.hooks.Handler())
+	b.pages(mux)
 	return mux
 }
 
@@ -162,6 +166,9 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 	if err = b.openHooks(cfg, store, log); err != nil {
 		return nil, err
 	}
+	if err = b.openDoor(cfg, store, log); err != nil {
+		return nil, err
+	}
 	answering, err := b.answering(cfg, changing, found, observe, log)
 	if err != nil {
 		return nil, err
@@ -170,7 +177,7 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 	b.bridge, err = bridge.New(bridge.Config{
 		Store: store, DataDir: cfg.FilesDir(), Platforms: b.platforms, Access: people.Access(cfg.Access),
 		Turns:    answering,
-		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands()),
+		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands(), b.door.Commands()),
 		Cards:    map[string]cards.Handler{spending.Card: desk.Pressed},
 		Approve:  policy.New(cfg.Approvals, b.tools.Registry, log).Of,
 		Hooks: bridge.Hooks{

@@ -167,7 +167,7 @@ func (d *Desk) askAdministrators(ctx context.Context, press cards.Press, p budge
 
 // adminChats are the places in which the bot is alone with an administrator.
 func (d *Desk) adminChats(ctx context.Context) ([]chats.Chat, error) {
-	places := d.Bridge().AdminChats()
+	places := d.Bridge().People().AdminChats()
 	for _, user := range d.Admins {
 		if strings.Contains(user, "*") {
 			continue

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -194,5 +195,131 @@ func TestALinkMakesOneSession(t *testing.T) {
 	ann.sees(http.StatusUnauthorized, "Sign in", "/admin/", nil)
 	if got := h.deeds(); got != "telegram:1 sign-out page, telegram:1 sign-in page" && got != "telegram:1 sign-in page, telegram:1 sign-out page" {
 		t.Errorf("the audit has %s", got)
+	}
+}
+
+// A session ends with its time, with too long a pause, with the role, and with /admin out,
+// also where another process learns of it.
+func TestSessionsEnd(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, "", local)
+	login := func(b *browser, status int) { t.Helper(); b.sees(status, "", "/admin/", nil) }
+
+	idle, busy := h.signedIn("telegram:1"), h.signedIn("telegram:1")
+	for range 20 {
+		h.pass(door.IdleAge - time.Minute)
+		login(busy, http.StatusOK)
+		if h.now.Sub(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)) > 2*door.IdleAge {
+			login(idle, http.StatusUnauthorized)
+		}
+		if h.now.Sub(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))+door.IdleAge > door.SessionAge {
+			break
+		}
+	}
+	h.pass(door.IdleAge - time.Second)
+	login(busy, http.StatusUnauthorized)
+
+	ann := h.signedIn("telegram:1")
+	h.admin("telegram:1", false)
+	login(ann, http.StatusUnauthorized)
+	h.admin("telegram:1", true) // the session does not come back with the role
+	login(ann, http.StatusUnauthorized)
+
+	first := h.signedIn("telegram:1")
+	var others []*browser
+	for range door.MaxSessions {
+		others = append(others, h.signedIn("telegram:1"))
+	}
+	login(first, http.StatusUnauthorized)
+	login(others[0], http.StatusOK)
+	h.admin("telegram:2", true)
+	two := h.signedIn("telegram:2")
+	if err := h.door("", local).SignOut(t.Context(), "telegram:1", "sign-out everywhere"); err != nil {
+		t.Fatal(err)
+	}
+	login(others[0], http.StatusUnauthorized)
+	login(two, http.StatusOK)
+	if deeds := h.deeds(); !strings.Contains(deeds, "no administrator any more") || !strings.Contains(deeds, "everywhere") {
+		t.Errorf("the audit has %s", deeds)
+	}
+}
+
+// Links that do not count let nobody in: old ones, replaced ones, those of others, forged ones.
+func TestLinksThatDoNotCount(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, "", local)
+	refused := func(status int, token string) {
+		t.Helper()
+		h.browser().sees(status, "", "/admin/enter/"+url.PathEscape(token), nil)
+		h.browser().sees(status, "", "/admin/enter", url.Values{"token": {token}})
+	}
+	late := h.link("telegram:1")
+	h.pass(door.LinkAge)
+	refused(http.StatusNotFound, late)
+	replaced := h.link("telegram:1")
+	valid := h.link("telegram:1")
+	refused(http.StatusNotFound, replaced)
+	_, secret, _ := strings.Cut(valid, ".")
+	refused(http.StatusNotFound, "oclink_dGVsZWdyYW06Mg."+secret) // telegram:2
+	h.pass(time.Hour)
+	refused(http.StatusNotFound, strings.ToLower(h.link("telegram:1")))
+	h.admin("telegram:1", false)
+	refused(http.StatusNotFound, h.link("telegram:1"))
+	h.admin("telegram:1", true)
+	valid = h.link("telegram:1")
+	for range 20 {
+		h.browser().do("/admin/enter", url.Values{"token": {"x"}})
+	}
+	refused(http.StatusTooManyRequests, valid)
+	h.pass(time.Minute)
+	h.browser().sees(http.StatusOK, "inside", "/admin/enter", url.Values{"token": {valid}})
+}
+
+// The store has the hashes of links and sessions alone.
+func TestTheStoreHasNoTokens(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, "", local)
+	h.signedIn("telegram:1")
+	link := h.link("telegram:1")
+	_, secret, _ := strings.Cut(link, ".")
+	n := 0
+	for e, err := range h.store.List(t.Context(), storage.Range{}) {
+		if n++; err != nil || strings.Contains(string(e.Value), secret) || strings.Contains(string(e.Value), "ocseat_") {
+			t.Errorf("%s: %s, %v", e.Key, e.Value, err)
+		}
+	}
+	if n == 0 {
+		t.Error("the store has no records")
+	}
+}
+
+// Pressed at once in many browsers, also at several processes, a link makes one session.
+func TestOneOfManyComesIn(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, "", local)
+	other := httptest.NewServer(h.door("", local).Handler(http.NotFoundHandler()))
+	t.Cleanup(other.Close)
+	link := h.link("telegram:1")
+	var in atomic.Int32
+	var all sync.WaitGroup
+	for i := range 8 {
+		b := h.browser()
+		b.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		at := func(r *http.Request) {
+			if i%2 == 0 {
+				r.URL.Host = strings.TrimPrefix(other.URL, "http://")
+				r.Host = ""
+				r.Header.Set("Origin", other.URL)
+			}
+		}
+		all.Go(func() {
+			if response, _ := b.do("/admin/enter", url.Values{"token": {link}}, at); response.StatusCode == http.StatusSeeOther {
+				in.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if in.Load() != 1 {
+		t.Errorf("%d came in", in.Load())
 	}
 }

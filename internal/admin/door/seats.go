@@ -14,10 +14,15 @@ import (
 	"time"
 
 	"oneclaw/bridge/audit"
+	"oneclaw/bridge/wording"
 	"oneclaw/storage"
 )
 
-const prefix = "admin/seat/"
+const (
+	prefix = "admin/seat/"
+	// maxName bounds what somebody is called, in characters.
+	maxName = 64
+)
 
 // seat is the record of an administrator: a link, and sessions, the oldest first.
 type seat struct {
@@ -163,12 +168,21 @@ func (d *Door) write(ctx context.Context, one *seat, deed string) error {
 
 // Link makes the link of an administrator, in the place of the one before it.
 func (d *Door) Link(ctx context.Context, user, name string) (string, error) {
+	ticket, err := d.ticket(ctx, user, name)
+	return d.link(ticket), err
+}
+
+func (d *Door) link(ticket string) string { return d.site.base + enterPath + "/" + ticket }
+
+// ticket makes what a link ends with.
+func (d *Door) ticket(ctx context.Context, user, name string) (string, error) {
 	secret := rand.Text()
 	err := d.change(ctx, user, func(one *seat) (string, error) {
-		one.Name, one.Link, one.LinkUntil = name, hash("link", secret), d.cfg.Now().Add(LinkAge)
+		one.Name = wording.OneLine(name, maxName)
+		one.Link, one.LinkUntil = hash("link", secret), d.cfg.Now().Add(LinkAge)
 		return "", nil
 	})
-	return d.site.base + enterPath + "/" + token(linkMark, user, secret), err
+	return token(linkMark, user, secret), err
 }
 
 // peek returns the seat that a link opens, which it still does afterwards.

@@ -19,22 +19,23 @@ type site struct {
 	secure         bool
 }
 
-const howToOpen = "My operator sets `public_url` (`ONECLAW_PUBLIC_URL`) to an address that begins with https://, and has what answers there pass `/admin` on to me."
+// howToOpen says what has to be set for pages that are seen from elsewhere.
+const howToOpen = "For that, my operator sets `public_url` (`ONECLAW_PUBLIC_URL`) to an address that begins with https://, and has what answers there pass `/admin` on to me."
 
 func siteOf(publicURL, listen string) site {
 	if publicURL == "" {
 		host, port, err := net.SplitHostPort(listen)
 		if err != nil || !loopback(host) {
-			return site{closed: "My pages need an address that nobody can listen in on. " + howToOpen}
+			return site{closed: "My pages need an address where nobody can listen in. " + howToOpen}
 		}
 		return site{base: "http://" + net.JoinHostPort(host, port)}
 	}
 	u, err := url.Parse(publicURL)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil:
-		return site{closed: "I do not understand the address that I was given. " + howToOpen}
+		return site{closed: "My pages need an address, and I do not understand the one that I was given. " + howToOpen}
 	case u.Scheme != "https" && !(u.Scheme == "http" && loopback(u.Hostname())):
-		return site{closed: "I am reached without encryption, so I keep my pages shut. " + howToOpen}
+		return site{closed: "I keep my pages shut: they need an encrypted address. " + howToOpen}
 	case strings.Trim(u.Path, "/") != "":
 		return site{closed: "My pages need a host of their own: an address without a path. " + howToOpen}
 	}
