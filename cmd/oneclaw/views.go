@@ -40,6 +40,8 @@ func (b *bot) views(cfg config.Config) (http.Handler, error) {
 			s, ok := door.From(r.Context())
 			return frame.Visitor{Person: s.User, Name: s.Name, CSRF: s.CSRF}, ok
 		},
+		Tools:   admin.Tools{Registry: b.tools.Registry, Servers: b.tools.mcp.Status},
+		Program: admin.Program{Settings: b.effective(cfg), Incidents: cfg.Incidents.Last},
 		SignOut: "leave", Redact: cfg.Redact.Text, Zone: zoneOf(b.tools.settings, cfg.Zone()), Log: b.log, Now: cfg.Outside.Now,
 	})
 }
@@ -55,4 +57,29 @@ func findings(ctx context.Context, cfg config.Config) (all []doctor.Finding, err
 		return nil, errors.Join(ctx.Err(), fmt.Errorf("read what was found: %w", err))
 	}
 	return all, nil
+}
+
+// effective returns the settings of the file and the environment, and those that were changed
+// while a bot ran.
+func (b *bot) effective(cfg config.Config) func(context.Context) ([]admin.Setting, error) {
+	return func(ctx context.Context) ([]admin.Setting, error) {
+		began, err := cfg.Effective()
+		if err != nil {
+			return nil, err
+		}
+		var all []admin.Setting
+		for _, name := range b.tools.settings.Values.Names() {
+			value, changed, err := b.tools.settings.Values.Changed(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			if changed {
+				all = append(all, admin.Setting{Name: name, Value: value, From: "changed in a chat; it counts instead of the setting below", Changed: true})
+			}
+		}
+		for _, s := range began {
+			all = append(all, admin.Setting{Name: s.Key, Value: s.Value, From: s.From, Changed: s.Set})
+		}
+		return all, nil
+	}
 }

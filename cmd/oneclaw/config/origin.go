@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -18,6 +19,8 @@ type Effective struct {
 	// Key is that of the file, Value what is in effect, with secrets masked, and From where
 	// it comes from.
 	Key, Value, From string
+	// Set says that somebody has set it.
+	Set bool
 }
 
 // origins are the settings that do not have their default, with where they come from.
@@ -63,8 +66,11 @@ func (c *Config) Effective() ([]Effective, error) {
 			return nil, fmt.Errorf("setting %s: %w", s.Key, err)
 		}
 		e := Effective{Key: s.Key, Value: strings.TrimSpace(string(data)), From: fromDefault}
+		if list, ok := reflect.TypeAssert[[]string](s.value); ok {
+			e.Value = strings.Join(list, ", ")
+		}
 		if from := c.from[s.Key]; from != "" {
-			e.From = from
+			e.From, e.Set = from, true
 		}
 		if e.Value == `""` || e.Value == "[]" || e.Value == "{}" || e.Value == "null" {
 			e.Value = ""

@@ -33,10 +33,11 @@ type Step struct {
 
 // The size of a plot, in its own units.
 const (
-	plotWidth, plotHeight = 720.0, 150.0
+	plotWidth, plotHeight = 480.0, 150.0
+	plotRight             = 14.0 // room for half of the last label
 	plotFoot, plotHead    = 18.0, 14.0
 	stepHeight            = 24.0
-	stepsLeft             = 200.0
+	stepsWidth, stepsLeft = 720.0, 200.0
 )
 
 // Box is a bar of a plot.
@@ -65,9 +66,9 @@ func (b Bars) Boxes() []Box {
 		top = max(top, v)
 	}
 	boxes := make([]Box, len(b.Values))
-	wide := plotWidth / float64(max(len(b.Values), 1))
+	wide := (plotWidth - plotRight) / float64(max(len(b.Values), 1))
 	room := plotHeight - plotFoot - plotHead
-	every := int(math.Ceil(float64(len(b.Values)) / 10))
+	every := int(math.Ceil(float64(len(b.Values)) / 8))
 	for i, v := range b.Values {
 		high := 0.0
 		if top > 0 && v > 0 {
@@ -104,7 +105,7 @@ func (s Steps) span() (from, to time.Time) {
 func (s Steps) Boxes() []Box {
 	from, to := s.span()
 	whole := max(to.Sub(from).Seconds(), 0.001)
-	room := plotWidth - stepsLeft - 8
+	room := stepsWidth - stepsLeft - 8
 	boxes := make([]Box, len(s.All))
 	for i, one := range s.All {
 		y := float64(i) * stepHeight
