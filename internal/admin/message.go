@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"oneclaw/bridge/sessions"
 	"oneclaw/bridge/why"
 	"oneclaw/internal/admin/frame"
+	"oneclaw/storage"
 )
 
 // maxSteps bounds the rows of a waterfall.
@@ -49,6 +51,9 @@ func (p *page) message(ctx context.Context, r frame.Request) (frame.Page, error)
 
 func (p *page) told(ctx context.Context, key string) (*why.Told, error) {
 	told, err := p.Tell(ctx, key)
+	if errors.Is(err, storage.ErrInvalid) {
+		return nil, frame.ErrNotFound
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"oneclaw/internal/admin/frame"
-	"oneclaw/internal/admin/incidents"
+	"oneclaw/internal/incidents"
 )
 
 // Setting is one in effect.

@@ -81,6 +81,11 @@ type handler struct {
 	attrs, group string
 }
 
+// Enabled implements [slog.Handler]: incidents are kept whatever is logged.
+func (h handler) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn || h.Handler.Enabled(ctx, level)
+}
+
 // Handle implements [slog.Handler].
 func (h handler) Handle(ctx context.Context, record slog.Record) error {
 	if record.Level >= slog.LevelWarn {
@@ -91,6 +96,9 @@ func (h handler) Handle(ctx context.Context, record slog.Record) error {
 			return true
 		})
 		h.ring.keep(Incident{At: record.Time, Level: record.Level, Text: record.Message, Details: strings.TrimSpace(details.String())})
+	}
+	if !h.Handler.Enabled(ctx, record.Level) {
+		return nil
 	}
 	return h.Handler.Handle(ctx, record)
 }
