@@ -153,7 +153,7 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 	if err != nil {
 		return nil, err
 	}
-	if b.ledger, err = openLedger(cfg, store, changing, log); err != nil {
+	if b.ledger, err = openLedger(cfg, store, changing, b.groupOf, log); err != nil {
 		return nil, err
 	}
 	if b.files, err = openFiles(context.Background(), cfg, store, log); err != nil {

@@ -48,7 +48,8 @@ import (
 //	blob/         chunks of those files, within the quota of each owner; what none has goes
 //	              with the next sweep
 //	account/      what models used: one for each user, chat and day for two months, one
-//	              for each day and month for 400 days, one for each chat since it began
+//	              for each day, month, model and tool group for 400 days, one for each chat
+//	              since it began
 //
 // The logs hold the conversations, which people search: they stay, but for those of
 // tasks, which go with their lines.
