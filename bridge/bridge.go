@@ -217,7 +217,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	})
 	background.Go(func() { b.desk.Run(receiving) })
 	for _, p := range b.platforms {
-		background.Go(func() { b.announce(receiving, p) })
+		background.Go(func() { announce(receiving, b, p) })
 	}
 	err = b.receive(receiving)
 	stopReceiving()
@@ -335,7 +335,7 @@ func (b *Bridge) singles() (leases []string) {
 // KeepsHouse reports whether this process is the one of several that does what is done once.
 func (b *Bridge) KeepsHouse() bool { return b.owners.Holds(owners.Housekeeping) }
 
-func (b *Bridge) announce(ctx context.Context, p chats.Platform) {
+func announce(ctx context.Context, b *Bridge, p chats.Platform) {
 	announcer, ok := p.(chats.Announcer)
 	if !ok {
 		return

@@ -88,9 +88,6 @@ func (b *Bridge) commandTable() []jobs.Command {
 	row := func(name, description string, run func(context.Context, *jobs.Job, string) (string, error)) jobs.Command {
 		return jobs.Command{CommandInfo: chats.CommandInfo{Name: name, Description: description}, Run: run}
 	}
-	explainer := why.Explainer{
-		Store: b.store, Jobs: b.jobs, Explains: func(j *jobs.Job) bool { return b.kinds.of(j).explained }, Admin: b.isAdmin, Answering: b.lanes.Answers,
-	}
 	start := row("start", "Hello", b.commands.help)
 	start.Hidden = true
 	alone := func(c jobs.Command) jobs.Command {
@@ -106,7 +103,7 @@ func (b *Bridge) commandTable() []jobs.Command {
 		row("status", "What is going on in this chat", b.status),
 		row("observe", "Listen along in this group, or no more: on, off", b.observe),
 		alone(row("tools", "Tool groups, and which are loaded here", b.panel.Command)),
-		alone(row("why", "What became of the last message here, and why", explainer.Explain)),
+		alone(row("why", "What became of the last message here, and why", explainer(b).Explain)),
 		start,
 	}
 	table = append(table, b.people.Commands()...)
@@ -114,6 +111,17 @@ func (b *Bridge) commandTable() []jobs.Command {
 		table = append(table, b.bring(c))
 	}
 	return table
+}
+
+func explainer(b *Bridge) why.Explainer {
+	return why.Explainer{
+		Store: b.store, Jobs: b.jobs, Explains: func(j *jobs.Job) bool { return b.kinds.of(j).explained }, Admin: b.isAdmin, Answering: b.lanes.Answers,
+	}
+}
+
+// Tell tells an administrator what became of the message with a key; nil where there is none.
+func (b *Bridge) Tell(ctx context.Context, key string) (*why.Told, error) {
+	return explainer(b).Tell(ctx, key)
 }
 
 func (r *rooms) isAdmin(m chats.Message) bool { return r.role(m) >= toolgroups.RoleAdmin }

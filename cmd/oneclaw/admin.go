@@ -21,7 +21,7 @@ func (b *bot) openDoor(cfg config.Config, store storage.Store, log *slog.Logger)
 
 // pages serves the pages of administrators.
 func (b *bot) pages(mux *http.ServeMux) {
-	pages := b.door.Handler(http.NotFoundHandler())
+	pages := b.door.Handler(b.inside)
 	mux.Handle("/admin", pages)
 	mux.Handle(door.Path, pages)
 }

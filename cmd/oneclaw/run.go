@@ -86,6 +86,7 @@ type bot struct {
 	tools     *catalogue
 	hooks     *hooks.Hooks
 	door      *door.Door
+	inside    http.Handler // what is behind the door
 	files     *keptFiles
 	ledger    *budget.Ledger
 	offer     func(context.Context) error
@@ -130,6 +131,9 @@ func serveBot(ctx context.Context, cfg config.Config, log *slog.Logger, serve fu
 			b.metrics.WatchReplica(b.bridge, hostname())
 		}
 		b.metrics.WatchProcess()
+		if b.inside, err = b.views(cfg); err != nil {
+			return err
+		}
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -20,6 +20,8 @@ import (
 //	replicas/     who serves a database on a server, and what each holds; one for each
 //	job/open/     messages to be answered; bounded for each chat
 //	job/done/     receipts; a week, looked through each hour
+//	finished/     messages and tasks among them by their time; as long as they are
+//	tally/        sums of them; one for each hour of 400 days, and one that says up to when
 //	card/         cards with buttons; they expire, and go a week after they were closed
 //	access/       who was let in, one for each; a refusal goes when its time is over
 //	stranger/     who was told that the bot does not know them, where replicas share the
@@ -30,6 +32,7 @@ import (
 //	audit/        who did what; at most 50,000, for a year unless the settings say otherwise
 //	admin/        sessions of administrators on their pages, one record for each of them
 //	conversation/ a line for each conversation; those of tasks go after 90 days
+//	begun/        an entry of an index for each of them
 //	memory/       one for each owner, of a bounded size
 //	schedule/     tasks, bounded for each owner, with a bounded history; two entries of
 //	              the index for each

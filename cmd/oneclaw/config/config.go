@@ -27,6 +27,7 @@ import (
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/turns"
 	"oneclaw/internal/database"
+	"oneclaw/internal/incidents"
 	"oneclaw/internal/models"
 	"oneclaw/internal/policy"
 	"oneclaw/internal/price"
@@ -69,6 +70,9 @@ type program struct {
 	Taps     taps // nil where nobody looks on
 	// Redact masks the secrets of all settings, and those that are added later.
 	Redact *redact.Redactor
+	// Incidents are the last of the log.
+	Incidents *incidents.Ring
+	from      origins
 }
 
 // DataConfig says where data are kept, and the key that encrypts tokens in them.
@@ -89,6 +93,9 @@ type DataConfig struct {
 type PortConfig struct {
 	Listen    string `yaml:"listen" env:"ONECLAW_LISTEN"`
 	PublicURL string `yaml:"public_url" env:"ONECLAW_PUBLIC_URL"`
+	// AdminTexts lets administrators read on their page what people and the bot wrote. Who
+	// does is named in the chat and in the audit.
+	AdminTexts bool `yaml:"admin_texts" env:"ONECLAW_ADMIN_TEXTS"`
 }
 
 // SpendingConfig says what models may use and what that costs.
@@ -220,12 +227,14 @@ func Load(file string, environ []string) (Config, error) {
 	if err := env.ParseWithOptions(&cfg, env.Options{Environment: environment}); err != nil {
 		return cfg, environmentError(err)
 	}
+	cfg.note(data, environment)
 	cfg.publish()
 	if err := cfg.Check(); err != nil {
 		return cfg, err
 	}
 	cfg.StorePasswordFile = environment["ONECLAW_STORE_PASSWORD_FILE"]
 	cfg.Redact = redact.New(cfg.secrets()...)
+	cfg.Incidents = incidents.New(cfg.Redact.Text)
 	cfg.LogLevel = new(slog.LevelVar)
 	cfg.LogLevel.Set(Level(cfg.Log.Level))
 	return cfg, nil
