@@ -42,6 +42,8 @@ type Command struct {
 // CommandCall is a command that somebody gave.
 type CommandCall struct {
 	toolgroups.Scope
+	// Deed keeps what the command does, for the audit.
+	Deed jobs.Deed
 	// UserName is what the platform calls who sent it.
 	UserName string
 	// Args is what stands behind the command.
@@ -55,7 +57,7 @@ func (b *Bridge) bring(c Command) jobs.Command {
 		if err != nil || scope.Role < c.Role {
 			return "", err
 		}
-		return c.Secret(ctx, CommandCall{Scope: scope, UserName: j.Message.UserName})
+		return c.Secret(ctx, CommandCall{Scope: scope, Deed: b.shared.Deed(j), UserName: j.Message.UserName})
 	}
 	if c.Secret == nil {
 		secret = nil
@@ -69,7 +71,7 @@ func (b *Bridge) bring(c Command) jobs.Command {
 			j.Confide()
 			return fmt.Sprintf("Sorry, /%s is for my administrators.", c.Name), nil
 		}
-		call := CommandCall{Scope: scope, UserName: j.Message.UserName, Args: args}
+		call := CommandCall{Scope: scope, Deed: b.shared.Deed(j), UserName: j.Message.UserName, Args: args}
 		if c.Ask == nil {
 			return c.Run(ctx, call)
 		}

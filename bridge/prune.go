@@ -35,7 +35,8 @@ import (
 //	session/      one record for each chat that was cleared or stopped
 //	files/, blob/ what Hooks.Files keeps: within the quota of each owner; what no folder holds
 //	              any more goes with the next sweep
-//	audit/        who cleared conversations and took that back: at most audit.Most for audit.Age
+//	audit/        who did what: at most audit.Most for Limits.AuditAge
+//	admin/        sessions of administrators on their pages, one record for each of them
 //	conversation/ one record for each conversation; those of tasks for TaskAge
 //	begun/        the same by their beginnings
 //
@@ -81,7 +82,7 @@ func (k *keeper) pruneOnce(ctx context.Context) error {
 	if receipts+tasks > 0 {
 		k.log.Debug("pruned", "receipts", receipts, "tasks", tasks)
 	}
-	return errors.Join(err, k.sweep(ctx), k.desk.Prune(ctx, now.Add(-jobs.ReceiptAge), k.mendQuietly), tasksErr, k.people.Prune(ctx), k.observer.Prune(ctx), k.asides.Prune(ctx, now.Add(-jobs.AsideAge)), audit.Prune(ctx, k.store, now))
+	return errors.Join(err, k.sweep(ctx), k.desk.Prune(ctx, now.Add(-jobs.ReceiptAge), k.mendQuietly), tasksErr, k.people.Prune(ctx), k.observer.Prune(ctx), k.asides.Prune(ctx, now.Add(-jobs.AsideAge)), audit.Prune(ctx, k.store, now.Add(-k.cfg.Limits.AuditAge)))
 }
 
 // sweep removes what is left of files that nobody has any more.

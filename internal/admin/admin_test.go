@@ -59,9 +59,11 @@ func newRig(t testing.TB, change ...func(*admin.Config)) *rig {
 			r.announced = append(r.announced, chat.String()+" "+text)
 			return nil
 		}},
-		Bot:     admin.Bot{Ready: func() map[string]error { return map[string]error{"telegram": errors.New("no route <b>")} }, Open: func() (int, int, time.Time) { return 2, 1, r.now } },
-		Visitor: func(*http.Request) (frame.Visitor, bool) { return frame.Visitor{Person: "telegram:1", Name: "Ann <i>", CSRF: "token"}, true },
-		Redact:  func(text string) string { return strings.ReplaceAll(text, "hunter2", "•••") },
+		Bot: admin.Bot{Ready: func() map[string]error { return map[string]error{"telegram": errors.New("no route <b>")} }, Open: func() (int, int, time.Time) { return 2, 1, r.now }},
+		Visitor: func(*http.Request) (frame.Visitor, bool) {
+			return frame.Visitor{Person: "telegram:1", Name: "Ann <i>", CSRF: "token"}, true
+		},
+		Redact: func(text string) string { return strings.ReplaceAll(text, "hunter2", "•••") },
 	}
 	for _, f := range change {
 		f(&r.cfg)

@@ -112,6 +112,9 @@ func (d *Desk) Pressed(ctx context.Context, press cards.Press) (cards.Result, er
 		return cards.Result{Toast: "Only an administrator can raise a budget."}, nil
 	}
 	raise := budget.Raise{Account: p.Refusal.Account, By: p.Refusal.Step(), Who: press.User, Key: p.ID}
+	if err := press.Deed.Did(ctx, "raise a budget", p.Refusal.Account.Name); err != nil {
+		return cards.Result{}, err
+	}
 	limit, err := d.Ledger.Raise(ctx, raise)
 	if err != nil {
 		return cards.Result{}, err

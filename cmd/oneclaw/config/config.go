@@ -24,6 +24,7 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/approval"
+	"oneclaw/bridge/audit"
 	"oneclaw/bridge/turns"
 	"oneclaw/internal/database"
 	"oneclaw/internal/incidents"
@@ -84,6 +85,8 @@ type DataConfig struct {
 	// StorePasswordFile is read again for each connection, so that it can change.
 	StorePasswordFile string        `yaml:"-"`
 	SecretKey         redact.Secret `yaml:"secret_key" env:"ONECLAW_SECRET_KEY"`
+	// AuditDays is how long it is kept who did what.
+	AuditDays int `yaml:"audit_days" env:"ONECLAW_AUDIT_DAYS"`
 }
 
 // PortConfig says where the bot listens, and how others reach that.
@@ -164,7 +167,7 @@ type GoogleConfig struct {
 func Default() Config {
 	cfg := Config{
 		program:        program{Outside: Standard()},
-		DataConfig:     DataConfig{DataDir: "./data", Store: database.Bolt},
+		DataConfig:     DataConfig{DataDir: "./data", Store: database.Bolt, AuditDays: int(audit.DefaultAge.Hours() / 24)},
 		PortConfig:     PortConfig{Listen: "127.0.0.1:8787"},
 		SpendingConfig: SpendingConfig{Budget: BudgetConfig{GuestTokens: defaultGuestTokens}},
 		Model:          models.Own{BaseURL: "https://api.openai.com/v1", Name: "gpt-5-mini"},
