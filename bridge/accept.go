@@ -200,6 +200,9 @@ func (in *intake) enqueue(ctx context.Context, j *jobs.Job) error {
 	if j.Offer {
 		return nil
 	}
+	if in.cfg.Hooks.Trace != nil {
+		j.Trace.Since = in.cfg.Now()
+	}
 	if in.kinds.of(j).stops {
 		in.stops.now(j)
 	}
@@ -250,6 +253,9 @@ func (in *intake) put(ctx context.Context, j *jobs.Job) error {
 		return in.adopt(ctx, j.Key())
 	}
 	if added && !j.Offer {
+		if in.cfg.Hooks.Trace != nil {
+			j.Trace.Since = in.cfg.Now()
+		}
 		in.lanes.Queue(j)
 	}
 	return err
@@ -287,7 +293,11 @@ func (in *intake) jobOf(m chats.Message, mark string) *jobs.Job {
 	if people.ClaimPattern.MatchString(strings.TrimSpace(m.Text)) {
 		m = people.AsClaim(m) // a code is nothing for the model
 	}
-	return &jobs.Job{Message: m, State: jobs.StateOpen, Accepted: in.cfg.Now(), Holder: mark, Offer: mark == "", Fresh: true}
+	j := &jobs.Job{Message: m, State: jobs.StateOpen, Accepted: in.cfg.Now(), Holder: mark, Offer: mark == "", Fresh: true}
+	if in.cfg.Hooks.Trace != nil {
+		in.cfg.Hooks.Trace.Begin(j)
+	}
+	return j
 }
 
 // amend gives a message that still waits its new text; see reconsider for the others. A job

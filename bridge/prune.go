@@ -33,6 +33,7 @@ import (
 //	session/      one record for each chat that was cleared or stopped
 //	files/, blob/ what Hooks.Files keeps: within the quota of each owner; what no folder holds
 //	              any more goes with the next sweep
+//	learning/     which chats know of exports, who has said no; one record for each
 //	audit/        who cleared conversations and took that back: at most audit.Most for audit.Age
 //	conversation/ one record for each conversation; those of tasks for TaskAge
 //

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
@@ -23,7 +24,7 @@ func (a archived) Said(_ context.Context, m chats.Message, _ string, _ int) ([]c
 }
 
 // Of a thread, a question brings along what has no turn of its own: not a message to the bot
-// that came later than the one behind it, and waits.
+// that came later than the one behind it, and waits, nor one that is on its way.
 func TestWhatHasATurnOfItsOwnIsNotQuotedFromItsThread(t *testing.T) {
 	shown := make(chan string, 3)
 	var r *rig
@@ -36,18 +37,23 @@ func TestWhatHasATurnOfItsOwnIsNotQuotedFromItsThread(t *testing.T) {
 				r.accept(group("2", "1", "for the bot"))
 			}
 			return slices.DeleteFunc([]chats.Quoted{
-				{How: chats.PointThread, ID: "1", By: "Bob", Text: "for others"},
+				{How: chats.PointThread, ID: "01", By: "Dan", Text: "which was lost", Addressed: true, Time: m.Time.Add(-time.Hour)},
+				{How: chats.PointThread, ID: "02", By: "Dan", Text: "on its way", Addressed: true, Time: m.Time.Add(-time.Minute)},
+				{How: chats.PointThread, ID: "1", By: "Bob", Text: "for others", Time: m.Time.Add(-time.Minute)},
 				{How: chats.PointThread, ID: "2", By: "Ann", Text: "for the bot"},
 				{How: chats.PointLink, By: "Cleo", Text: "linked to"},
 			}, func(q chats.Quoted) bool { return q.ID >= m.ID })
 		}}}
 	})
 	third := group("3", "1", "three")
-	third.Inside, third.Called = true, true
+	third.Inside, third.Called, third.Time = true, true, time.Now()
 	r.accept(third)
 	waitAnswered(t, r.platform, "re: three", "re: for the bot")
-	if got := <-shown; !strings.Contains(got, "for others") || strings.Contains(got, "for the bot") || strings.Contains(got, "linked to") {
-		t.Errorf("the question brings along %q", got)
+	got := <-shown
+	for text, wanted := range map[string]bool{"which was lost": true, "on its way": false, "for others": true, "for the bot": false, "linked to": false} {
+		if strings.Contains(got, text) != wanted {
+			t.Errorf("the question brings along %q", got)
+		}
 	}
 	<-shown
 	fourth := group("4", "1", "four")

@@ -49,13 +49,13 @@ func (p *Platform) Said(ctx context.Context, m chats.Message, after string, limi
 		found, _, err = readThread(ctx, p.api, m, oldest, limit)
 	}
 	name := p.names(ctx)
-	const onItsWay = 5 * time.Minute // a message, past a process that has died
 	var list []chats.Quoted
 	for i := range found {
-		if me.isMentioned(found[i].Text) && m.Time.Sub(stamp(found[i].TS)) < onItsWay {
-			continue // it has a turn of its own, or gets one
+		quotes := me.quote(&found[i], m.Chat.ID, name)
+		if len(quotes) > 0 { // since the bot takes part, all that people say there is for it
+			quotes[0].Addressed = me.isMentioned(found[i].Text) || after != "" && found[i].BotID == ""
 		}
-		list = append(list, me.quote(&found[i], m.Chat.ID, name)...)
+		list = append(list, quotes...)
 	}
 	return list[max(0, len(list)-limit):], err
 }

@@ -171,6 +171,31 @@ func TestThreadsOfAnotherProcess(t *testing.T) {
 	}
 }
 
+// TestAThreadTellsWhatComesByItself asks for a thread before and behind the place where the bot
+// began to take part.
+func TestAThreadTellsWhatComesByItself(t *testing.T) {
+	f := setup(t, quick(), nil)
+	first := f.say(f.channel, "lunch?", nil)
+	reply := &emulator.SayOptions{Thread: first.TS}
+	f.say(f.channel, "<@U0BOT> what do you say?", reply)
+	last := f.say(f.channel, "and you?", reply)
+	for after, want := range map[string][]bool{"": {false, true}, first.TS: {true}} {
+		said, err := f.p.Said(t.Context(), chats.Message{Chat: chatOf(f.channel, first.TS), ID: last.TS, Time: time.Now()}, after, 20)
+		var got []bool
+		for _, q := range said {
+			got = append(got, q.Addressed)
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("after %q: %+v, %v", after, said, err)
+		}
+	}
+	between := f.say(f.channel, "anybody?", reply)
+	said, err := f.p.Said(t.Context(), chats.Message{Chat: chatOf(f.channel, first.TS), ID: between.TS, Time: time.Now()}, first.TS, 20)
+	if err != nil || len(said) != 2 || !said[1].Addressed {
+		t.Errorf("%+v, %v", said, err)
+	}
+}
+
 // TestWhoLeadsFetchesWhatWasMissed has two processes lose their connections: one fetches
 // what came meanwhile, also where the connection of the other is back first.
 func TestWhoLeadsFetchesWhatWasMissed(t *testing.T) {

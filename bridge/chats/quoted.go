@@ -38,6 +38,8 @@ type Quoted struct {
 	From string `json:"from,omitempty"`
 	// Own is true where the bot wrote it.
 	Own bool `json:"own,omitempty"`
+	// Addressed is true where an [Archive] tells of a message that comes to the bot by itself.
+	Addressed bool `json:"-"`
 	// Part is true where Text is the part of it that the sender has chosen.
 	Part bool   `json:"part,omitempty"`
 	Text string `json:"text,omitempty"`

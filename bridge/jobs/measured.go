@@ -59,6 +59,8 @@ type Shared struct {
 	Spell func(platform, text string) string
 	// Files keeps the workspaces. Nil means that nobody else has this disk's.
 	Files Files
+	// Trace follows jobs; nil where nobody does.
+	Trace Tracer
 	// Measure counts, Log is for the operator, Now is the clock.
 	Measure Meter
 	Log     *slog.Logger

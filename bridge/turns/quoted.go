@@ -134,12 +134,15 @@ func (t *Runner) said(ctx context.Context, j *jobs.Job, h *sessions.History, aft
 	return said, err
 }
 
-// unasked are the messages of the thread of a job that have no turn of their own, and had none.
+// unasked are the messages of the thread of a job that have no turn of their own, had none and
+// get none.
 func unasked(ctx context.Context, store jobs.Store, j *jobs.Job, list []chats.Quoted) (others []chats.Quoted, err error) {
+	const onItsWay = 5 * time.Minute // a message, past a process that has died
 	asked := false
 	for _, q := range list {
 		if q.How == chats.PointThread { // else it is part of the one before it
-			if asked, err = hasTurn(ctx, store, chats.Message{Chat: j.Origin(), ID: q.ID, Kind: chats.KindText}); err != nil {
+			expected := q.Addressed && j.Message.Time.Sub(q.Time) < onItsWay
+			if asked, err = hasTurn(ctx, store, chats.Message{Chat: j.Origin(), ID: q.ID, Kind: chats.KindText}, expected); err != nil {
 				return others, err
 			}
 		}
@@ -150,13 +153,19 @@ func unasked(ctx context.Context, store jobs.Store, j *jobs.Job, list []chats.Qu
 	return others, nil
 }
 
-func hasTurn(ctx context.Context, store jobs.Store, m chats.Message) (bool, error) {
+// hasTurn reports whether a message has or had a turn; expected is the answer where it has not
+// come.
+func hasTurn(ctx context.Context, store jobs.Store, m chats.Message, expected bool) (bool, error) {
 	known, err := store.Find(ctx, jobs.KeyOf(m))
-	if jobs.IsDamaged(err) {
+	switch {
+	case jobs.IsDamaged(err):
 		return true, nil
-	}
-	if known == nil || err != nil || known.Knock || known.Notice != "" {
+	case err != nil:
 		return false, err
+	case known == nil:
+		return expected, nil
+	case known.Knock || known.Notice != "":
+		return false, nil
 	}
 	switch known.State {
 	case jobs.StateOpen, jobs.StateWaiting, jobs.StateDone, jobs.StateFailed, jobs.StateJoined:

@@ -27,6 +27,8 @@ import (
 //	aside/        what could not be carried to its end; 30 days, looked through each hour
 //	moved/        under which id a chat goes on; one for each that moved
 //	session/      the present conversation; one for each chat
+//	learning/     which chats know of exports, who has said no to them; one for each; the key
+//	              of the pseudonyms
 //	audit/        who cleared conversations, and took that back; at most 10,000, for a year
 //	conversation/ a line for each conversation; those of tasks go after 90 days
 //	memory/       one for each owner, of a bounded size

@@ -25,6 +25,7 @@ type Paces struct {
 
 	mu     sync.Mutex
 	limits map[string]*limit
+	looked time.Time // when what can be forgotten was looked for
 }
 
 // New returns paces that hold a request for so long at most. With more to wait its caller is
@@ -142,11 +143,13 @@ func (p *Paces) Refused(key string, wait, gap, longest time.Duration) {
 	l.relax, l.next = l.shut.Add(calm), l.shut
 }
 
-// forget drops limits that nobody has asked for lately, where there are many.
+// forget drops limits that nobody has asked for lately, where there are many: at most once a
+// second, because it looks at all of them.
 func (p *Paces) forget(now time.Time) {
-	if len(p.limits) < maxKeys {
+	if len(p.limits) < maxKeys || now.Sub(p.looked) < time.Second {
 		return
 	}
+	p.looked = now
 	for key, l := range p.limits {
 		if now.Sub(later(l.shut, l.next)) > calm {
 			delete(p.limits, key)

@@ -80,12 +80,18 @@ type DataConfig struct {
 	// StorePasswordFile is read again for each connection, so that it can change.
 	StorePasswordFile string        `yaml:"-"`
 	SecretKey         redact.Secret `yaml:"secret_key" env:"ONECLAW_SECRET_KEY"`
+	// ExportJudged lets the operator export conversations that people judged. They are told.
+	ExportJudged bool `yaml:"export_judged" env:"ONECLAW_EXPORT_JUDGED"`
+	// BackupRecipients are public keys of age, for which backups are sealed.
+	BackupRecipients []string `yaml:"backup_recipients" env:"ONECLAW_BACKUP_RECIPIENTS"`
 }
 
-// PortConfig says where the bot listens, and how others reach that.
+// PortConfig says where the bot listens, how others reach that, and whom the operator asks for
+// a newer version.
 type PortConfig struct {
-	Listen    string `yaml:"listen" env:"ONECLAW_LISTEN"`
-	PublicURL string `yaml:"public_url" env:"ONECLAW_PUBLIC_URL"`
+	Listen     string `yaml:"listen" env:"ONECLAW_LISTEN"`
+	PublicURL  string `yaml:"public_url" env:"ONECLAW_PUBLIC_URL"`
+	ReleaseURL string `yaml:"release_url" env:"ONECLAW_RELEASE_URL"`
 }
 
 // SpendingConfig says what models may use and what that costs.
@@ -140,6 +146,8 @@ type ToolsConfig struct {
 type LogConfig struct {
 	Level  string `yaml:"level" env:"ONECLAW_LOG_LEVEL"`
 	Format string `yaml:"format" env:"ONECLAW_LOG_FORMAT"`
+	// TraceTexts has traces hold what was said, with secrets masked.
+	TraceTexts bool `yaml:"trace_texts" env:"ONECLAW_TRACE_TEXTS"`
 }
 
 // GoogleConfig is the operator's OAuth client.
@@ -253,6 +261,9 @@ func oneLine(text string) error { return errors.New(strings.Join(strings.Fields(
 
 // secretsFromFiles takes NAME from the file that NAME_FILE names.
 func secretsFromFiles(environment map[string]string) (map[string]string, error) {
+	if err := credentials(environment); err != nil {
+		return nil, err
+	}
 	for _, name := range Variables(true) {
 		file := environment[name+"_FILE"]
 		if file == "" {
