@@ -108,6 +108,14 @@ type stream struct {
 	seq   int
 }
 
+// pause waits before the ith delta, where it is more of a text.
+func (st *stream) pause(i int, delta wireDelta) {
+	pace := st.s.cfg.Pace
+	if pace > 0 && i > 0 && delta.Content != nil && !st.s.life.Sleep(st.r.Context(), pace) {
+		panic(http.ErrAbortHandler)
+	}
+}
+
 func (st *stream) run(reply Reply, calls []wireCall, finish string, usage wireUsage, withUsage bool) {
 	h := st.w.Header()
 	h.Set("Content-Type", "text/event-stream; charset=utf-8")
@@ -132,9 +140,7 @@ func (st *stream) run(reply Reply, calls []wireCall, finish string, usage wireUs
 		deltas = deltas[:max(reply.Chunks, 0)]
 	}
 	for i := range deltas {
-		if st.s.cfg.Pace > 0 && deltas[i].Content != nil && i > 0 && !st.s.life.Sleep(st.r.Context(), st.s.cfg.Pace) {
-			panic(http.ErrAbortHandler)
-		}
+		st.pause(i, deltas[i])
 		st.send(wireChoice{Delta: &deltas[i]})
 	}
 	if reply.End != EndProperly {
