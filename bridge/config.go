@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/approval"
+	"oneclaw/bridge/audit"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
@@ -89,6 +90,8 @@ type Limits struct {
 	// Allowance is what the owner reads about people before letting them in: what they may
 	// use a day.
 	Allowance string
+	// AuditAge is how long it is kept who did what. 0 means [audit.DefaultAge].
+	AuditAge time.Duration
 	// MaxWaiting bounds the messages of one chat that wait, and the commands. 0 means
 	// [DefaultMaxWaiting].
 	MaxWaiting int
@@ -123,6 +126,7 @@ const (
 )
 
 func (l Limits) complete() Limits {
+	l.AuditAge = cmp.Or(l.AuditAge, audit.DefaultAge)
 	l.MaxWaiting = cmp.Or(l.MaxWaiting, DefaultMaxWaiting)
 	l.MaxWaitingMember = cmp.Or(l.MaxWaitingMember, DefaultMaxWaitingMember)
 	l.MaxTurns = cmp.Or(l.MaxTurns, DefaultMaxTurns)

@@ -20,6 +20,14 @@ import (
 // but not in CI.
 func browse(t *testing.T, address string) context.Context {
 	t.Helper()
+	ctx := chromium(t)
+	do(t, ctx, chromedp.EmulateViewport(1440, 1000), chromedp.Navigate(address))
+	waitFor(t, ctx, `document.body.dataset.ready === "yes"`)
+	return ctx
+}
+
+func chromium(t *testing.T) context.Context {
+	t.Helper()
 	path := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if found, err := exec.LookPath(name); err == nil {
@@ -42,8 +50,6 @@ func browse(t *testing.T, address string) context.Context {
 	ctx, cancel := chromedp.NewContext(allocator)
 	t.Cleanup(cancel)
 	t.Cleanup(func() { _ = chromedp.Cancel(ctx) })
-	do(t, ctx, chromedp.EmulateViewport(1440, 1000), chromedp.Navigate(address))
-	waitFor(t, ctx, `document.body.dataset.ready === "yes"`)
 	return ctx
 }
 

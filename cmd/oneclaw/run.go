@@ -19,6 +19,7 @@ import (
 	"oneclaw/bridge/people"
 	"oneclaw/bridge/turns"
 	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/admin/door"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/database"
 	"oneclaw/internal/hooks"
@@ -68,6 +69,7 @@ func run(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 		return err
 	}
 	defer func() { _ = listener.Close() }()
+	cfg.Listen = listener.Addr().String()
 	return serveBot(ctx, cfg, log, func(b *bot) error {
 		log.Info("started", "version", version, "listen", listener.Addr().String(), "model", cfg.Model.Name, "go", runtime.Version())
 		return runAll(ctx, telling(log),
@@ -85,6 +87,8 @@ type bot struct {
 	platforms []chats.Platform
 	tools     *catalogue
 	hooks     *hooks.Hooks
+	door      *door.Door
+	inside    http.Handler // what is behind the door
 	files     *keptFiles
 	ledger    *budget.Ledger
 	offer     func(context.Context) error
@@ -114,6 +118,7 @@ func (b *bot) handler() http.Handler {
 	mux.Handle("/google/", b.tools.google.Pages())
 	mux.Handle("/mcp/", b.tools.mcp.Pages())
 	mux.Handle(hooks.Path, b.hooks.Handler())
+	b.pages(mux)
 	return mux
 }
 
@@ -132,6 +137,9 @@ func serveBot(ctx context.Context, cfg config.Config, log *slog.Logger, serve fu
 			b.metrics.WatchReplica(b.bridge, hostname())
 		}
 		b.metrics.WatchProcess()
+		if b.inside, err = b.views(cfg); err != nil {
+			return err
+		}
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -156,7 +164,7 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 	if err != nil {
 		return nil, err
 	}
-	if b.ledger, err = openLedger(cfg, store, changing, log); err != nil {
+	if b.ledger, err = openLedger(cfg, store, changing, b.groupOf, log); err != nil {
 		return nil, err
 	}
 	if b.files, err = openFiles(context.Background(), cfg, store, log); err != nil {
@@ -173,6 +181,9 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 	if err = b.openHooks(cfg, store, log); err != nil {
 		return nil, err
 	}
+	if err = b.openDoor(cfg, store, log); err != nil {
+		return nil, err
+	}
 	answering, err := b.answering(cfg, changing, found, observe, log)
 	if err != nil {
 		return nil, err
@@ -182,7 +193,7 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 	b.bridge, err = bridge.New(bridge.Config{
 		Store: store, DataDir: cfg.FilesDir(), Platforms: b.platforms, Access: people.Access(cfg.Access),
 		Turns:    answering,
-		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands(), learn),
+		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands(), learn, b.door.Commands()),
 		Cards:    map[string]cards.Handler{spending.Card: desk.Pressed},
 		Approve:  policy.New(cfg.Approvals, b.tools.Registry, log).Of,
 		Hooks: bridge.Hooks{
@@ -191,7 +202,7 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 		},
 		Limits: bridge.Limits{
 			MaxTurns: cfg.Limits.AtOnce(), MaxWaiting: cfg.Limits.Waiting, MaxWaitingMember: cfg.Limits.WaitingMember, MaxParts: cfg.MaxParts,
-			ApprovalTimeout: cfg.ApprovalTimeout, WorkspaceQuota: cfg.Tools.WorkspaceMiB << 20, DiskReserve: cfg.Tools.DiskReserveMiB << 20, Allowance: cfg.Budget.Allowance(),
+			ApprovalTimeout: cfg.ApprovalTimeout, WorkspaceQuota: cfg.Tools.WorkspaceMiB << 20, DiskReserve: cfg.Tools.DiskReserveMiB << 20, Allowance: cfg.Budget.Allowance(), AuditAge: time.Duration(cfg.AuditDays) * 24 * time.Hour,
 		},
 		Sharing: sharing(cfg, store), Redact: cfg.Redact.Text, RedactCards: cfg.Redact.Known, Logger: log, Now: cfg.Outside.Now,
 	})

@@ -24,8 +24,10 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/approval"
+	"oneclaw/bridge/audit"
 	"oneclaw/bridge/turns"
 	"oneclaw/internal/database"
+	"oneclaw/internal/incidents"
 	"oneclaw/internal/models"
 	"oneclaw/internal/policy"
 	"oneclaw/internal/price"
@@ -68,6 +70,9 @@ type program struct {
 	Taps     taps // nil where nobody looks on
 	// Redact masks the secrets of all settings, and those that are added later.
 	Redact *redact.Redactor
+	// Incidents are the last of the log.
+	Incidents *incidents.Ring
+	from      origins
 }
 
 // DataConfig says where data are kept, and the key that encrypts tokens in them.
@@ -84,6 +89,8 @@ type DataConfig struct {
 	ExportJudged bool `yaml:"export_judged" env:"ONECLAW_EXPORT_JUDGED"`
 	// BackupRecipients are public keys of age, for which backups are sealed.
 	BackupRecipients []string `yaml:"backup_recipients" env:"ONECLAW_BACKUP_RECIPIENTS"`
+	// AuditDays is how long it is kept who did what.
+	AuditDays int `yaml:"audit_days" env:"ONECLAW_AUDIT_DAYS"`
 }
 
 // PortConfig says where the bot listens, how others reach that, and whom the operator asks for
@@ -92,6 +99,9 @@ type PortConfig struct {
 	Listen     string `yaml:"listen" env:"ONECLAW_LISTEN"`
 	PublicURL  string `yaml:"public_url" env:"ONECLAW_PUBLIC_URL"`
 	ReleaseURL string `yaml:"release_url" env:"ONECLAW_RELEASE_URL"`
+	// AdminTexts lets administrators read on their page what people and the bot wrote. Who
+	// does is named in the chat and in the audit.
+	AdminTexts bool `yaml:"admin_texts" env:"ONECLAW_ADMIN_TEXTS"`
 }
 
 // SpendingConfig says what models may use and what that costs.
@@ -165,7 +175,7 @@ type GoogleConfig struct {
 func Default() Config {
 	cfg := Config{
 		program:        program{Outside: Standard()},
-		DataConfig:     DataConfig{DataDir: "./data", Store: database.Bolt},
+		DataConfig:     DataConfig{DataDir: "./data", Store: database.Bolt, AuditDays: int(audit.DefaultAge.Hours() / 24)},
 		PortConfig:     PortConfig{Listen: "127.0.0.1:8787"},
 		SpendingConfig: SpendingConfig{Budget: BudgetConfig{GuestTokens: defaultGuestTokens}},
 		Model:          models.Own{BaseURL: "https://api.openai.com/v1", Name: "gpt-5-mini"},
@@ -225,12 +235,14 @@ func Load(file string, environ []string) (Config, error) {
 	if err := env.ParseWithOptions(&cfg, env.Options{Environment: environment}); err != nil {
 		return cfg, environmentError(err)
 	}
+	cfg.note(data, environment)
 	cfg.publish()
 	if err := cfg.Check(); err != nil {
 		return cfg, err
 	}
 	cfg.StorePasswordFile = environment["ONECLAW_STORE_PASSWORD_FILE"]
 	cfg.Redact = redact.New(cfg.secrets()...)
+	cfg.Incidents = incidents.New(cfg.Redact.Text)
 	cfg.LogLevel = new(slog.LevelVar)
 	cfg.LogLevel.Set(Level(cfg.Log.Level))
 	return cfg, nil
@@ -258,28 +270,6 @@ func DecodeConfig(data []byte, cfg *Config) error {
 
 // oneLine is an error without the line breaks of what it quotes.
 func oneLine(text string) error { return errors.New(strings.Join(strings.Fields(text), " ")) }
-
-// secretsFromFiles takes NAME from the file that NAME_FILE names.
-func secretsFromFiles(environment map[string]string) (map[string]string, error) {
-	if err := credentials(environment); err != nil {
-		return nil, err
-	}
-	for _, name := range Variables(true) {
-		file := environment[name+"_FILE"]
-		if file == "" {
-			continue
-		}
-		if environment[name] != "" {
-			return nil, fmt.Errorf("environment: %s and %s_FILE are both set; keep one", name, name)
-		}
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("environment: %s_FILE: %w", name, err)
-		}
-		environment[name] = strings.TrimSpace(string(data))
-	}
-	return environment, nil
-}
 
 type setting struct {
 	Key, variable string // in the file, and in the environment if it is there
@@ -319,50 +309,6 @@ func (c *Config) Settings() []setting {
 	}
 	walk(reflect.ValueOf(c).Elem(), "")
 	return all
-}
-
-// Variables lists the environment variables of all settings, or of the secret ones.
-func Variables(secretOnly bool) []string {
-	var names []string
-	for _, s := range new(Config).Settings() {
-		if s.variable != "" && (!secretOnly || s.secret()) {
-			names = append(names, s.variable)
-		}
-	}
-	return names
-}
-
-// environmentError names the variable whose value does not fit its setting.
-func environmentError(err error) error {
-	wrong, ok := errors.AsType[env.ParseError](err)
-	if !ok {
-		return fmt.Errorf("environment: %w", err)
-	}
-	for _, s := range new(Config).Settings() {
-		switch {
-		case s.field != wrong.Name:
-		case s.value.Kind() == reflect.Bool:
-			return fmt.Errorf("environment: %s: want true or false", s.variable)
-		case s.value.CanInt() && !s.duration():
-			return fmt.Errorf("environment: %s: want a whole number", s.variable)
-		default:
-			return fmt.Errorf("environment: %s: %w", s.variable, wrong.Err)
-		}
-	}
-	return fmt.Errorf("environment: the value of %s does not fit: %w", wrong.Name, wrong.Err)
-}
-
-// unknownVariable catches a mistyped setting: all that begins with ONECLAW_ is ours.
-func unknownVariable(environment map[string]string) error {
-	known, secrets := Variables(false), Variables(true)
-	for name := range environment {
-		secret := slices.Contains(secrets, strings.TrimSuffix(name, "_FILE"))
-		if strings.HasPrefix(name, "ONECLAW_") && !slices.Contains(known, name) && !secret {
-			ours := slices.DeleteFunc(known, func(n string) bool { return !strings.HasPrefix(n, "ONECLAW_") })
-			return fmt.Errorf("environment: %s is no setting; there are %s", name, strings.Join(ours, ", "))
-		}
-	}
-	return nil
 }
 
 // AllowPrivate are the address ranges that the operator opens to http tools.

@@ -108,14 +108,6 @@ type stream struct {
 	seq   int
 }
 
-// pause waits before the ith delta, where it is more of a text.
-func (st *stream) pause(i int, delta wireDelta) {
-	pace := st.s.cfg.Pace
-	if pace > 0 && i > 0 && delta.Content != nil && !st.s.life.Sleep(st.r.Context(), pace) {
-		panic(http.ErrAbortHandler)
-	}
-}
-
 func (st *stream) run(reply Reply, calls []wireCall, finish string, usage wireUsage, withUsage bool) {
 	h := st.w.Header()
 	h.Set("Content-Type", "text/event-stream; charset=utf-8")
@@ -140,7 +132,9 @@ func (st *stream) run(reply Reply, calls []wireCall, finish string, usage wireUs
 		deltas = deltas[:max(reply.Chunks, 0)]
 	}
 	for i := range deltas {
-		st.pause(i, deltas[i])
+		if deltas[i].Content != nil && i > 0 {
+			st.pace()
+		}
 		st.send(wireChoice{Delta: &deltas[i]})
 	}
 	if reply.End != EndProperly {
@@ -154,6 +148,13 @@ func (st *stream) run(reply Reply, calls []wireCall, finish string, usage wireUs
 	}
 	_, _ = fmt.Fprint(st.w, "data: [DONE]\n\n")
 	st.flush()
+}
+
+// pace waits between two pieces of a text.
+func (st *stream) pace() {
+	if pace := st.s.cfg.Pace; pace > 0 && !st.s.life.Sleep(st.r.Context(), pace) {
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // breakOff ends a stream as it should not end.
