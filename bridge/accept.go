@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -292,6 +293,14 @@ func (in *intake) job(m chats.Message) *jobs.Job { return in.jobOf(m, in.owners.
 func (in *intake) jobOf(m chats.Message, mark string) *jobs.Job {
 	if people.ClaimPattern.MatchString(strings.TrimSpace(m.Text)) {
 		m = people.AsClaim(m) // a code is nothing for the model
+	}
+	if len(m.Quoted) > 0 {
+		m.Quoted = slices.Clone(m.Quoted)
+		for i := range m.Quoted {
+			if q := &m.Quoted[i]; q.Own { // it may be an answer with a [jobs.Veil]
+				q.Text = in.cfg.Redact(q.Text)
+			}
+		}
 	}
 	j := &jobs.Job{Message: m, State: jobs.StateOpen, Accepted: in.cfg.Now(), Holder: mark, Offer: mark == "", Fresh: true}
 	if in.cfg.Hooks.Trace != nil {

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -61,6 +62,8 @@ type Shared struct {
 	Files Files
 	// Trace follows jobs; nil where nobody does.
 	Trace Tracer
+	// Keep writes what people do; see [Deed].
+	Keep func(ctx context.Context, d Deed) error
 	// Measure counts, Log is for the operator, Now is the clock.
 	Measure Meter
 	Log     *slog.Logger

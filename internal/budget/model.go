@@ -7,6 +7,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/internal/price"
+	"oneclaw/toolgroups"
 )
 
 // Model returns a model whose calls are charged to a payer. Its price is found by the type
@@ -39,8 +40,9 @@ func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(ag
 		return agent.Reply{}, err
 	}
 	var used *Sum
+	var calls []agent.Call
 	// Also where the model panics: what is not settled would be held until it expires.
-	defer func() { m.settle(id, limited, used) }()
+	defer func() { m.settle(id, limited, used, req.Tools, calls) }()
 	streamed := 0
 	reply, err := m.inner.Complete(ctx, req, func(d agent.Delta) {
 		streamed += len(d.Text)
@@ -55,7 +57,7 @@ func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(ag
 		used = m.sum(u, req)
 	}
 	if err == nil {
-		used = m.sum(u, req)
+		used, calls = m.sum(u, req), reply.Calls
 	}
 	return reply, err
 }
@@ -135,8 +137,12 @@ func (m *model) sum(u agent.Usage, req agent.Request) *Sum {
 	return s
 }
 
-func (m *model) settle(id string, limited bool, used *Sum) {
-	m.ledger.settle(id, m.payer, limited, used)
+func (m *model) settle(id string, limited bool, used *Sum, tools []toolgroups.Tool, calls []agent.Call) {
+	if used == nil {
+		m.ledger.settle(id, m.payer, limited, nil)
+		return
+	}
+	m.ledger.settle(id, m.payer, limited, used, m.shares(*used, tools, calls)...)
 }
 
 // Profile is that of the model.
