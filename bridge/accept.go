@@ -201,6 +201,9 @@ func (in *intake) enqueue(ctx context.Context, j *jobs.Job) error {
 	if j.Offer {
 		return nil
 	}
+	if in.cfg.Hooks.Trace != nil {
+		j.Trace.Since = in.cfg.Now()
+	}
 	if in.kinds.of(j).stops {
 		in.stops.now(j)
 	}
@@ -251,6 +254,9 @@ func (in *intake) put(ctx context.Context, j *jobs.Job) error {
 		return in.adopt(ctx, j.Key())
 	}
 	if added && !j.Offer {
+		if in.cfg.Hooks.Trace != nil {
+			j.Trace.Since = in.cfg.Now()
+		}
 		in.lanes.Queue(j)
 	}
 	return err
@@ -296,7 +302,11 @@ func (in *intake) jobOf(m chats.Message, mark string) *jobs.Job {
 			}
 		}
 	}
-	return &jobs.Job{Message: m, State: jobs.StateOpen, Accepted: in.cfg.Now(), Holder: mark, Offer: mark == "", Fresh: true}
+	j := &jobs.Job{Message: m, State: jobs.StateOpen, Accepted: in.cfg.Now(), Holder: mark, Offer: mark == "", Fresh: true}
+	if in.cfg.Hooks.Trace != nil {
+		in.cfg.Hooks.Trace.Begin(j)
+	}
+	return j
 }
 
 // amend gives a message that still waits its new text; see reconsider for the others. A job

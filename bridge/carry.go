@@ -38,6 +38,9 @@ func (c *carrier) carry(work, ctx context.Context, j *jobs.Job) {
 	if (j.Doubt || c.kinds.place(j).Loose) && !c.gather(j) {
 		return
 	}
+	if c.cfg.Hooks.Trace != nil {
+		ctx = c.cfg.Hooks.Trace.Runs(ctx, j)
+	}
 	for pauses := retry.New(minRetry, c.maxRetry); ; {
 		err := c.attempt(work, ctx, j)
 		if err == nil {
@@ -271,6 +274,9 @@ func (c *carrier) settle(j *jobs.Job, state jobs.State) error {
 	if c.lanes.Done(j.Key()); c.signs.Any.Load() {
 		c.signs.End(j)
 	}
+	if c.cfg.Hooks.Trace != nil {
+		c.cfg.Hooks.Trace.Closed(j)
+	}
 	return nil
 }
 
@@ -306,6 +312,7 @@ func (c *carrier) suspend(j *jobs.Job) error {
 	defer cancel()
 	err := c.jobs.Hold(ctx, j, func() error { return c.leave(ctx, j) })
 	j.Suspended = err == nil
+	j.Trace.Since = c.cfg.Now()
 	if err != nil {
 		j.State = jobs.StateOpen
 		c.log.Error("a turn that waits for an approval cannot be stored, trying again", "job", j.Key(), "err", err)

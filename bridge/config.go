@@ -78,6 +78,11 @@ type Hooks struct {
 	Moved func(ctx context.Context, from, to chats.Chat) error
 	// Measure counts.
 	Measure jobs.Meter
+	// Trace follows jobs.
+	Trace jobs.Tracer
+	// Judged is asked what a chat has to be told once an answer was judged there; it is empty
+	// where there is nothing. told is called when that is certain to be sent.
+	Judged func(ctx context.Context, chat chats.Chat) (text string, told func(context.Context) error, err error)
 }
 
 // Limits bound what is done. The zero value of each means its default.

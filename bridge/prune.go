@@ -37,6 +37,7 @@ import (
 //	              any more goes with the next sweep
 //	audit/        who did what: at most audit.Most for Limits.AuditAge
 //	admin/        sessions of administrators on their pages, one record for each of them
+//	learning/     which chats know of exports, who has said no; one record for each
 //	conversation/ one record for each conversation; those of tasks for TaskAge
 //	begun/        the same by their beginnings
 //

@@ -83,7 +83,12 @@ func (s *Sender) Deliver(ctx, patience context.Context, j *jobs.Job) error {
 			if p.Edit != "" {
 				send = s.finish
 			}
+			sent := func(error) {}
+			if s.cfg.Trace != nil {
+				sent = s.cfg.Trace.Sending(j, p)
+			}
 			err := send(ctx, patience, j, p)
+			sent(err)
 			if err == nil {
 				if p.Repeat && p.State == jobs.PartSent {
 					s.cfg.Measure(j.Message.Chat.Platform, jobs.MeasuredRepeat)

@@ -164,7 +164,9 @@ type Job struct {
 	// of them may come.
 	Whole int `json:"whole,omitempty"`
 	// Resumes counts the restarts that found the job begun.
-	Resumes  int       `json:"resumes,omitempty"`
+	Resumes int `json:"resumes,omitempty"`
+	// Trace is what follows it.
+	Trace    Trace     `json:"trace,omitzero"`
 	Accepted time.Time `json:"accepted"`
 	Closed   time.Time `json:"closed,omitzero"`
 

@@ -62,6 +62,8 @@ type Shared struct {
 	Files Files
 	// Keep writes what people do; see [Deed].
 	Keep func(ctx context.Context, d Deed) error
+	// Trace follows jobs; nil where nobody does.
+	Trace Tracer
 	// Measure counts, Log is for the operator, Now is the clock.
 	Measure Meter
 	Log     *slog.Logger

@@ -113,6 +113,20 @@ func Of(ctx context.Context, kv storage.KV, j *jobs.Job) (Session, error) {
 	return s, nil
 }
 
+// Answered returns the conversation in which a job was answered; false where its turn never
+// began.
+func Answered(ctx context.Context, kv storage.KV, j *jobs.Job) (Session, bool) {
+	s := Session{Chat: j.Origin(), Generation: j.Generation}
+	if now, err := Current(ctx, kv, j.Message.Chat); err == nil && now.Generation == j.Generation && j.From == "" {
+		s = now // it may have begun in another chat
+	}
+	if j.Message.Kind == jobs.KindTask {
+		s.Task = j.Message.ID
+		return s, true
+	}
+	return s, j.Generation > 0
+}
+
 // Clear begins a new session at a job, once: a job that is run again finds it done. An
 // empty session is kept, only its beginning moves, so that repeated clears leave no
 // trail of empty ones.

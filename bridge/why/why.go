@@ -98,13 +98,8 @@ func (e Explainer) last(ctx context.Context, before *jobs.Job) (*jobs.Job, error
 // turn reads what the conversation has about a job: its question and what follows,
 // up to the next question. It is empty where the turn never began.
 func (e Explainer) turn(ctx context.Context, j *jobs.Job) ([]agent.Message, error) {
-	session := sessions.Session{Chat: j.Origin(), Generation: j.Generation}
-	if now, err := sessions.Current(ctx, e.Store, j.Message.Chat); err == nil && now.Generation == j.Generation && j.From == "" {
-		session = now // it may have begun in another chat
-	}
-	if j.Message.Kind == jobs.KindTask {
-		session.Task = j.Message.ID
-	} else if j.Generation == 0 {
+	session, begun := sessions.Answered(ctx, e.Store, j)
+	if !begun {
 		return nil, nil
 	}
 	var turn []agent.Message

@@ -29,7 +29,10 @@ func (b *bot) control(ctx context.Context) func(context.Context) error {
 	}
 	return func(ctx context.Context) error {
 		defer func() { _ = l.Close() }()
-		return serve(ctx, l, controlHandler(b.store, b.now, b.log))
+		mux := http.NewServeMux()
+		mux.Handle("POST /export", b.cases)
+		mux.Handle("/", controlHandler(b.store, b.now, b.log))
+		return serve(ctx, l, mux)
 	}
 }
 

@@ -23,12 +23,14 @@ import (
 	"oneclaw/internal/budget"
 	"oneclaw/internal/database"
 	"oneclaw/internal/hooks"
+	"oneclaw/internal/learning"
 	"oneclaw/internal/metrics"
 	"oneclaw/internal/models"
 	"oneclaw/internal/policy"
 	"oneclaw/internal/redact"
 	"oneclaw/internal/settings"
 	"oneclaw/internal/spending"
+	"oneclaw/internal/traces"
 )
 
 // prompt is what every conversation begins with. Nothing in it depends on time, on the
@@ -91,8 +93,11 @@ type bot struct {
 	ledger    *budget.Ledger
 	offer     func(context.Context) error
 	redact    *redact.Redactor
+	cases     learning.Exporter // refuses where it is zero
 	// metrics is what /metrics shows.
 	metrics *metrics.Metrics
+	// traces are what a collector is told; nil where there is none.
+	traces *traces.Tracer
 
 	store   *database.Store
 	dataDir string
@@ -124,7 +129,8 @@ func serveBot(ctx context.Context, cfg config.Config, log *slog.Logger, serve fu
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, b.tools.Close(), b.ledger.Close()) }()
+		defer func() { err = errors.Join(err, b.tools.Close(), b.ledger.Close()); b.traces.Close() }()
+		log = b.traces.Logger(log)
 		b.dataDir, b.shared, b.now, b.log = cfg.DataDir, cfg.Store.Shared(), cfg.Outside.Now, log
 		b.metrics.Watch(b.bridge, store.Size, b.now)
 		if store.Shared() {
@@ -143,6 +149,11 @@ func serveBot(ctx context.Context, cfg config.Config, log *slog.Logger, serve fu
 
 func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe []func(chats.Chat, agent.Event)) (*bot, error) {
 	b := &bot{store: store, redact: cfg.Redact}
+	b.traces = traces.New(traces.Config{
+		Version: version, Texts: cfg.Log.TraceTexts, Redact: cfg.Redact, Now: cfg.Outside.Now, Logger: log,
+		Group: func(tool string) string { return metrics.GroupOf(b.tools.Registry(), tool) },
+	})
+	log = b.traces.Logger(log)
 	b.offer = func(ctx context.Context) error { offer(ctx, cfg, store, log); return nil }
 	cfg.TapPlatforms()
 	var err error
@@ -153,7 +164,7 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 	if err != nil {
 		return nil, err
 	}
-	if b.ledger, err = openLedger(cfg, store, changing, log); err != nil {
+	if b.ledger, err = openLedger(cfg, store, changing, b.groupOf, log); err != nil {
 		return nil, err
 	}
 	if b.files, err = openFiles(context.Background(), cfg, store, log); err != nil {
@@ -161,7 +172,7 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 	}
 	b.metrics = metrics.New(version, cfg.Redact)
 	found := models.New(models.Config{
-		Own: cfg.Model, HTTP: cfg.ModelClient(), Settings: changing, Vault: vault, Ledger: b.ledger, Metrics: b.metrics, Logger: log,
+		Own: cfg.Model, HTTP: cfg.ModelClient(), Settings: changing, Vault: vault, Ledger: b.ledger, Metrics: b.metrics, Traces: b.traces, Logger: log,
 		Guest: cfg.Guest,
 	})
 	if b.tools, err = newCatalogue(cfg, store, b.files, found, b.submit, log); err != nil {
@@ -178,15 +189,16 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 		return nil, err
 	}
 	desk := &spending.Desk{Bridge: func() *bridge.Bridge { return b.bridge }, Ledger: b.ledger, Store: store, Admins: cfg.Access.Admins}
+	judged, learn := b.learns(cfg, log)
 	b.bridge, err = bridge.New(bridge.Config{
 		Store: store, DataDir: cfg.FilesDir(), Platforms: b.platforms, Access: people.Access(cfg.Access),
 		Turns:    answering,
-		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands(), b.door.Commands()),
+		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands(), b.door.Commands(), learn),
 		Cards:    map[string]cards.Handler{spending.Card: desk.Pressed},
 		Approve:  policy.New(cfg.Approvals, b.tools.Registry, log).Of,
 		Hooks: bridge.Hooks{
 			TaskDone: both(taskDone(b.tools.schedule), b.hooks.Done), Refused: desk.Refused, Savings: spending.Savings(b.ledger),
-			Moved: b.hooksToo(mover(cfg.FilesDir(), b.files, b.tools.memory, b.tools.schedule, changing, b.ledger, log)), Measure: b.metrics.Measure, Files: b.files.hook(),
+			Moved: b.hooksToo(mover(cfg.FilesDir(), b.files, b.tools.memory, b.tools.schedule, changing, b.ledger, log)), Measure: b.metrics.Measure, Trace: b.traces.Hook(), Files: b.files.hook(), Judged: judged,
 		},
 		Limits: bridge.Limits{
 			MaxTurns: cfg.Limits.AtOnce(), MaxWaiting: cfg.Limits.Waiting, MaxWaitingMember: cfg.Limits.WaitingMember, MaxParts: cfg.MaxParts,

@@ -50,6 +50,18 @@ func (b *bot) views(cfg config.Config) (http.Handler, error) {
 	})
 }
 
+// groupOf returns the group of a tool for the accounts: core for those that are always offered.
+func (b *bot) groupOf(tool string) string {
+	registry := b.tools.Registry()
+	if group, grouped := registry.GroupOf(tool); grouped {
+		return group
+	}
+	if _, known := registry.Tool(tool); known {
+		return "core"
+	}
+	return ""
+}
+
 // findings are those of doctor, about the program that runs.
 func findings(ctx context.Context, cfg config.Config) (all []doctor.Finding, err error) {
 	var out bytes.Buffer

@@ -59,9 +59,11 @@ func newRig(t testing.TB, change ...func(*admin.Config)) *rig {
 			r.announced = append(r.announced, chat.String()+" "+text)
 			return nil
 		}},
-		Bot:     admin.Bot{Ready: func() map[string]error { return map[string]error{"telegram": errors.New("no route <b>")} }, Open: func() (int, int, time.Time) { return 2, 1, r.now } },
-		Visitor: func(*http.Request) (frame.Visitor, bool) { return frame.Visitor{Person: "telegram:1", Name: "Ann <i>", CSRF: "token"}, true },
-		Redact:  func(text string) string { return strings.ReplaceAll(text, "hunter2", "•••") },
+		Bot: admin.Bot{Ready: func() map[string]error { return map[string]error{"telegram": errors.New("no route <b>")} }, Open: func() (int, int, time.Time) { return 2, 1, r.now }},
+		Visitor: func(*http.Request) (frame.Visitor, bool) {
+			return frame.Visitor{Person: "telegram:1", Name: "Ann <i>", CSRF: "token"}, true
+		},
+		Redact: func(text string) string { return strings.ReplaceAll(text, "hunter2", "•••") },
 	}
 	for _, f := range change {
 		f(&r.cfg)
@@ -127,7 +129,7 @@ func (r *rig) finish(s said) *jobs.Job {
 	if err != nil {
 		r.Fatal(err)
 	}
-	m := chats.Message{Chat: chat, ID: s.id, Kind: chats.KindText, User: s.user, UserName: s.name, Text: s.text, Direct: true, Time: s.at.Add(-time.Second)}
+	m := chats.Message{Chat: chat, ID: s.id, Kind: chats.KindText, User: s.user, UserName: s.name, Text: s.text, Direct: true, Time: s.at.Add(-3 * time.Second)}
 	j := &jobs.Job{Message: m, State: jobs.StateOpen, Accepted: s.at, Generation: 1, Holder: "me"}
 	if added, err := r.jobs.Add(r.Context(), j); !added || err != nil {
 		r.Fatal(added, err)
@@ -279,7 +281,7 @@ func TestMessage(t *testing.T) {
 		steps = append(steps, strings.Join(row[:3], " "))
 	}
 	got := strings.Join(steps, "; ")
-	if want := "On its way 0 ms 1.0 s; Waited 1.0 s 100 ms; Model 1.1 s 1.0 s; read_pdf 2.1 s 300 ms; send_mail 2.5 s 400 ms; Model 2.9 s 1.0 s; Delivery 3.9 s 500 ms"; got != want {
+	if want := "On its way 0 ms 3.0 s; Waited 3.0 s 100 ms; Model 3.1 s 1.0 s; read_pdf 4.1 s 300 ms; send_mail 4.5 s 400 ms; Model 4.9 s 1.0 s; Delivery 5.9 s 500 ms"; got != want {
 		t.Errorf("steps\n%s\nwant\n%s", got, want)
 	}
 

@@ -87,7 +87,8 @@ func stepsOf(told *why.Told, now time.Time) []frame.Step {
 	if end.IsZero() {
 		end = now
 	}
-	if sent := j.Message.Time; j.Accepted.Sub(sent) < time.Hour {
+	// Platforms tell it in whole seconds; what is much too old was not on its way.
+	if sent := j.Message.Time; j.Accepted.Sub(sent) >= 2*time.Second && j.Accepted.Sub(sent) < time.Hour {
 		add("On its way", "wait", "from the platform until it was on disk", sent, j.Accepted)
 	}
 	if len(told.Turn) == 0 {

@@ -18,6 +18,12 @@ func (l *Ledger) Model(inner agent.Model, payer Payer, provider, name string) ag
 	return m
 }
 
+// Cost is what tokens of a model come to, and whether its price is known.
+func (l *Ledger) Cost(provider, name string, u agent.Usage) (price.USD, bool) {
+	p, priced := l.cfg.Prices.For(provider, name)
+	return p.Of(price.Tokens{Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.Written), Output: int64(u.Output)}), priced
+}
+
 type model struct {
 	inner  agent.Model
 	ledger *Ledger

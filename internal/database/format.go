@@ -31,6 +31,8 @@ import (
 //	session/      the present conversation; one for each chat
 //	audit/        who did what; at most 50,000, for a year unless the settings say otherwise
 //	admin/        sessions of administrators on their pages, one record for each of them
+//	learning/     which chats know of exports, who has said no to them; one for each; the key
+//	              of the pseudonyms
 //	conversation/ a line for each conversation; those of tasks go after 90 days
 //	begun/        an entry of an index for each of them
 //	memory/       one for each owner, of a bounded size
@@ -49,7 +51,8 @@ import (
 //	blob/         chunks of those files, within the quota of each owner; what none has goes
 //	              with the next sweep
 //	account/      what models used: one for each user, chat and day for two months, one
-//	              for each day and month for 400 days, one for each chat since it began
+//	              for each day, month, model and tool group for 400 days, one for each chat
+//	              since it began
 //
 // The logs hold the conversations, which people search: they stay, but for those of
 // tasks, which go with their lines.

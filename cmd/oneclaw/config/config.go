@@ -87,15 +87,8 @@ type DataConfig struct {
 	SecretKey         redact.Secret `yaml:"secret_key" env:"ONECLAW_SECRET_KEY"`
 	// AuditDays is how long it is kept who did what.
 	AuditDays int `yaml:"audit_days" env:"ONECLAW_AUDIT_DAYS"`
-}
-
-// PortConfig says where the bot listens, and how others reach that.
-type PortConfig struct {
-	Listen    string `yaml:"listen" env:"ONECLAW_LISTEN"`
-	PublicURL string `yaml:"public_url" env:"ONECLAW_PUBLIC_URL"`
-	// AdminTexts lets administrators read on their page what people and the bot wrote. Who
-	// does is named in the chat and in the audit.
-	AdminTexts bool `yaml:"admin_texts" env:"ONECLAW_ADMIN_TEXTS"`
+	// ExportJudged lets the operator export conversations that people judged. They are told.
+	ExportJudged bool `yaml:"export_judged" env:"ONECLAW_EXPORT_JUDGED"`
 }
 
 // SpendingConfig says what models may use and what that costs.
@@ -150,6 +143,8 @@ type ToolsConfig struct {
 type LogConfig struct {
 	Level  string `yaml:"level" env:"ONECLAW_LOG_LEVEL"`
 	Format string `yaml:"format" env:"ONECLAW_LOG_FORMAT"`
+	// TraceTexts has traces hold what was said, with secrets masked.
+	TraceTexts bool `yaml:"trace_texts" env:"ONECLAW_TRACE_TEXTS"`
 }
 
 // GoogleConfig is the operator's OAuth client.
