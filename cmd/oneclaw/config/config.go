@@ -85,10 +85,12 @@ type DataConfig struct {
 	// StorePasswordFile is read again for each connection, so that it can change.
 	StorePasswordFile string        `yaml:"-"`
 	SecretKey         redact.Secret `yaml:"secret_key" env:"ONECLAW_SECRET_KEY"`
-	// AuditDays is how long it is kept who did what.
-	AuditDays int `yaml:"audit_days" env:"ONECLAW_AUDIT_DAYS"`
 	// ExportJudged lets the operator export conversations that people judged. They are told.
 	ExportJudged bool `yaml:"export_judged" env:"ONECLAW_EXPORT_JUDGED"`
+	// BackupRecipients are public keys of age, for which backups are sealed.
+	BackupRecipients []string `yaml:"backup_recipients" env:"ONECLAW_BACKUP_RECIPIENTS"`
+	// AuditDays is how long it is kept who did what.
+	AuditDays int `yaml:"audit_days" env:"ONECLAW_AUDIT_DAYS"`
 }
 
 // SpendingConfig says what models may use and what that costs.
@@ -260,6 +262,9 @@ func oneLine(text string) error { return errors.New(strings.Join(strings.Fields(
 
 // secretsFromFiles takes NAME from the file that NAME_FILE names.
 func secretsFromFiles(environment map[string]string) (map[string]string, error) {
+	if err := credentials(environment); err != nil {
+		return nil, err
+	}
 	for _, name := range Variables(true) {
 		file := environment[name+"_FILE"]
 		if file == "" {
