@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"oneclaw/storage"
@@ -63,17 +64,32 @@ func Append(ctx context.Context, kv storage.KV, event string, e Entry) error {
 
 // List returns the newest entries, at most so many; 0 is no bound.
 func List(ctx context.Context, kv storage.KV, most int) ([]Entry, error) {
-	var all []Entry
-	for entry, err := range kv.List(ctx, storage.Range{Prefix: prefix, Limit: most}) {
+	all, _, err := After(ctx, kv, "", most)
+	return all, err
+}
+
+// After returns entries as [List] does, from behind a place on, and the place where those go on
+// that are older; empty where there are none.
+func After(ctx context.Context, kv storage.KV, after string, most int) (all []Entry, next string, err error) {
+	r, n := storage.Range{Prefix: prefix}, 0
+	if after != "" {
+		r.After = prefix + after
+	}
+	last := ""
+	for entry, err := range kv.List(ctx, r) {
 		if err != nil {
-			return nil, fmt.Errorf("list audit entries: %w", err)
+			return nil, "", fmt.Errorf("list audit entries: %w", err)
 		}
+		if n++; most > 0 && n > most {
+			return all, last, nil
+		}
+		last = strings.TrimPrefix(entry.Key, prefix)
 		var e Entry
 		if json.Unmarshal(entry.Value, &e) == nil { // one that is damaged hides no other
 			all = append(all, e)
 		}
 	}
-	return all, nil
+	return all, "", nil
 }
 
 // Prune removes what is older, and what is more than [Most].

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"oneclaw/bridge/chats"
@@ -73,11 +74,14 @@ func (d *Desk) Takes(m chats.Message, busy bool) bool {
 // Toast tells somebody what came of a press, as well as it can.
 func (d *Desk) Toast(ctx context.Context, m chats.Message, text string) { d.answer(ctx, m, text) }
 
+// Elsewhere begins the ids of presses of which no platform knows: nobody there is answered.
+const Elsewhere = "elsewhere-"
+
 // answer tells somebody what came of their press, as well as it can: a press that is not
 // answered ends by itself.
 func (d *Desk) answer(ctx context.Context, m chats.Message, toast string) {
 	editor, ok := d.cfg.Platforms[m.Chat.Platform].(chats.Editor)
-	if !ok {
+	if !ok || strings.HasPrefix(m.ID, Elsewhere) {
 		return
 	}
 	limited, cancel := context.WithTimeout(ctx, pressTimeout)

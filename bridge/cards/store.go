@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,6 +78,16 @@ func (c *Kept) take(result Result) bool {
 
 func (c *Kept) data(n int) string { return fmt.Sprintf("%s-%d-%d", c.Token, c.Version, n) }
 
+// ButtonOf returns the data of the button with a value; empty where there is none.
+func (c *Kept) ButtonOf(value string) string {
+	for n, choice := range slices.Concat(c.Choices...) {
+		if choice.Value == value {
+			return c.data(n)
+		}
+	}
+	return ""
+}
+
 func (c *Kept) buttons() [][]chats.Button {
 	var rows [][]chats.Button
 	n := 0
@@ -120,6 +131,15 @@ func (d *Desk) Get(ctx context.Context, token string) (*Kept, error) {
 		return nil, fmt.Errorf("read card: %w", err)
 	}
 	return decode(entry)
+}
+
+// Of returns the card to which the data of a button belongs; nil where there is none.
+func (d *Desk) Of(ctx context.Context, data string) (*Kept, error) {
+	token, ok := tokenOf(data)
+	if !ok {
+		return nil, nil
+	}
+	return d.Get(ctx, token)
 }
 
 func decode(entry storage.Entry) (*Kept, error) {

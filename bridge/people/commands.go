@@ -59,11 +59,7 @@ func (d *Desk) people(ctx context.Context, j *jobs.Job, args string) (string, er
 	case verb == "admin":
 		return d.add(ctx, d.cfg.Deed(j), role, user, isAdmin)
 	case verb == "remove":
-		one, refusal, err := d.remove(ctx, d.cfg.Deed(j), role, user)
-		if err != nil || refusal != "" {
-			return refusal, err
-		}
-		return one.title() + " may not talk to me any more. What was running for them is stopped.", nil
+		return d.Take(ctx, d.cfg.Deed(j), user)
 	}
 	return peopleUsage, nil
 }

@@ -4,8 +4,11 @@ import (
 	"log/slog"
 	"net/http"
 
+	"oneclaw/bridge"
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/admin/door"
+	"oneclaw/internal/admin/duties"
+	"oneclaw/internal/admin/frame"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -17,6 +20,14 @@ func (b *bot) openDoor(cfg config.Config, store storage.Store, log *slog.Logger)
 		Admin: func(user string) bool { return b.bridge.People().Role(user) >= toolgroups.RoleAdmin },
 	})
 	return err
+}
+
+// duties are the views where administrators decide something.
+func (b *bot) duties(cfg config.Config) ([]frame.View, error) {
+	return duties.Views(duties.Config{
+		People: b.bridge.People(), Approvals: bridge.ApprovalsOf(b.bridge), Store: b.store,
+		Redact: cfg.Redact.Text, RedactCards: cfg.Redact.Known, Now: cfg.Outside.Now,
+	})
 }
 
 // pages serves the pages of administrators.

@@ -31,8 +31,12 @@ func (b *bot) views(cfg config.Config) (http.Handler, error) {
 	if b.store.Shared() {
 		bot.Replicas = func(ctx context.Context) ([]replicas.Member, error) { return replicas.List(ctx, b.store) }
 	}
+	more, err := b.duties(cfg)
+	if err != nil {
+		return nil, err
+	}
 	return admin.New(admin.Config{
-		Store: b.store, Tell: b.bridge.Tell, Bot: bot, Ledger: b.ledger,
+		More: more, Store: b.store, Tell: b.bridge.Tell, Bot: bot, Ledger: b.ledger,
 		Texts: admin.Texts{Shown: cfg.AdminTexts, Announce: func(ctx context.Context, chat chats.Chat, key, text string) error {
 			return b.bridge.Post(ctx, key, chat, cards.Card{Text: text})
 		}},

@@ -33,16 +33,23 @@ func TestAdminPage(t *testing.T) {
 	onPage(t, ctx, "Overview")
 
 	axe := axeCore(t)
-	views := []string{"Overview", "Messages", "Conversations", "Spending", "Tools", "Schedules and hooks", "Settings", "Incidents"}
+	views := []string{"Overview", "Messages", "Conversations", "Spending", "Tools", "Schedules and hooks", "Settings", "Incidents", "People", "Approvals", "Audit"}
 	for _, view := range views {
 		press(t, ctx, "nav.views a", view)
 		onPage(t, ctx, view)
 		looksRight(t, ctx, axe, view)
 	}
+	waitFor(t, ctx, `document.querySelector("tbody").innerText.includes("sign-in")`)
 	press(t, ctx, "nav.views a", "Overview")
 	onPage(t, ctx, "Overview")
 	press(t, ctx, "main form button", "Check everything now")
 	waitFor(t, ctx, `[...document.querySelectorAll("tbody th")].some((e) => e.innerText === "data directory")`)
+	press(t, ctx, "nav.views a", "People")
+	onPage(t, ctx, "People")
+	do(t, ctx, chromedp.Focus(chromedp.CSS("input[name=user]:not([type=hidden])")), chromedp.KeyEvent(fmt.Sprint("telegram:", w.person("Bob"))))
+	press(t, ctx, "main form button", "Let in")
+	waitFor(t, ctx, `document.body.innerText.includes("can do that already")`) // the settings let everybody in
+
 	press(t, ctx, "nav.views a", "Conversations")
 	onPage(t, ctx, "Conversations")
 	press(t, ctx, "tbody a", "")

@@ -1,0 +1,62 @@
+package bridge
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+
+	"oneclaw/bridge/approval"
+	"oneclaw/bridge/cards"
+	"oneclaw/bridge/chats"
+)
+
+// Approvals are the calls of tools that wait for a person, for those who decide somewhere else
+// than under the question.
+type Approvals struct{ b *Bridge }
+
+// ApprovalsOf returns those of a bridge.
+func ApprovalsOf(b *Bridge) Approvals { return Approvals{b} }
+
+// Waiting returns at most so many that wait, as they are for somebody, platform:id.
+func (a Approvals) Waiting(ctx context.Context, user string, most int) ([]approval.Question, error) {
+	var list []approval.Question
+	for kept, err := range a.b.desk.Waiting(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if q, ok := approval.QuestionOf(kept, user, a.b.people.Role(user)); ok && len(kept.IDs) > 0 {
+			if list = append(list, q); len(list) == most {
+				break
+			}
+		}
+	}
+	return list, nil
+}
+
+// Press presses a button of a question for somebody, as if they had done so in its chat: what
+// holds there holds here. It reports whether the press was taken; what comes of it is told by
+// [Approvals.Told].
+func (a Approvals) Press(ctx context.Context, user, name, data string) (bool, error) {
+	kept, err := a.b.desk.Of(ctx, data)
+	if err != nil || kept == nil {
+		return false, err
+	}
+	q, ok := approval.QuestionOf(kept, user, a.b.people.Role(user))
+	platform, id, _ := strings.Cut(user, ":")
+	if !ok || platform != kept.Chat.Platform || len(kept.IDs) == 0 {
+		return false, nil
+	}
+	return true, a.b.Accept(ctx, chats.Message{
+		Chat: kept.Chat, ID: cards.Elsewhere + rand.Text(), Kind: chats.KindPress, User: id, UserName: name, Direct: q.Direct,
+		Text: data, On: kept.IDs[len(kept.IDs)-1], Time: a.b.cfg.Now(),
+	})
+}
+
+// Told returns what the last press of a question was told; nothing while it is still open.
+func (a Approvals) Told(ctx context.Context, data string) (string, error) {
+	kept, err := a.b.desk.Of(ctx, data)
+	if err != nil || kept == nil || kept.Open() {
+		return "", err
+	}
+	return kept.Toast, nil
+}
