@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -200,6 +201,9 @@ func (in *intake) enqueue(ctx context.Context, j *jobs.Job) error {
 	if j.Offer {
 		return nil
 	}
+	if in.cfg.Hooks.Trace != nil {
+		j.Trace.Since = in.cfg.Now()
+	}
 	if in.kinds.of(j).stops {
 		in.stops.now(j)
 	}
@@ -250,6 +254,9 @@ func (in *intake) put(ctx context.Context, j *jobs.Job) error {
 		return in.adopt(ctx, j.Key())
 	}
 	if added && !j.Offer {
+		if in.cfg.Hooks.Trace != nil {
+			j.Trace.Since = in.cfg.Now()
+		}
 		in.lanes.Queue(j)
 	}
 	return err
@@ -287,7 +294,19 @@ func (in *intake) jobOf(m chats.Message, mark string) *jobs.Job {
 	if people.ClaimPattern.MatchString(strings.TrimSpace(m.Text)) {
 		m = people.AsClaim(m) // a code is nothing for the model
 	}
-	return &jobs.Job{Message: m, State: jobs.StateOpen, Accepted: in.cfg.Now(), Holder: mark, Offer: mark == "", Fresh: true}
+	if len(m.Quoted) > 0 {
+		m.Quoted = slices.Clone(m.Quoted)
+		for i := range m.Quoted {
+			if q := &m.Quoted[i]; q.Own { // it may be an answer with a [jobs.Veil]
+				q.Text = in.cfg.Redact(q.Text)
+			}
+		}
+	}
+	j := &jobs.Job{Message: m, State: jobs.StateOpen, Accepted: in.cfg.Now(), Holder: mark, Offer: mark == "", Fresh: true}
+	if in.cfg.Hooks.Trace != nil {
+		in.cfg.Hooks.Trace.Begin(j)
+	}
+	return j
 }
 
 // amend gives a message that still waits its new text; see reconsider for the others. A job

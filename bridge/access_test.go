@@ -322,6 +322,10 @@ func TestPeopleAreLetInAndRemoved(t *testing.T) {
 	}
 	u.restart()
 	wantText(t, say("2", "hello again"), "re: hello again")
+	u.did(t,
+		"remove fake:3 user 3 fake:3 fake:4", "let in as admin fake:1 user 1 fake:1 fake:5", "let in as user fake:3 user 3 fake:3 fake:4",
+		"let in as admin fake:1 user 1 fake:1 fake:3", "let in as user fake:1 user 1 fake:1 fake:2", "claim fake:1 user 1 fake:1 fake:1",
+	)
 	n++
 	wantText(t, u.say(group("g", "1", "/people"), n), "direct")
 }

@@ -190,6 +190,7 @@ func TestC17CallWaitsForItsApproval(t *testing.T) {
 	if got := fmt.Sprint(w.commands()); got != "[rm -rf x]" {
 		t.Errorf("ran %s", got)
 	}
+	r.did(t, "deny a call fake:1 Ann fake:1 exec", "allow a call fake:1 Ann fake:1 exec")
 }
 
 func TestC17ApprovalSurvivesRestarts(t *testing.T) {

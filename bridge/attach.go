@@ -26,8 +26,7 @@ func (r *rooms) attach(j *jobs.Job, scope toolgroups.Scope) func(ctx context.Con
 		if _, ok := r.platforms[j.Message.Chat.Platform].(chats.Uploader); !ok {
 			return ErrNoFiles
 		}
-		shared := jobs.Shared{Files: r.cfg.Hooks.Files}
-		if err := shared.CheckOut(ctx, j); err != nil {
+		if err := r.shared.CheckOut(ctx, j); err != nil {
 			return fmt.Errorf("attach %s: %w", name, err)
 		}
 		root, err := workspace.OpenWithin(scope.Workspace, scope.Quota, scope.Reserve)
@@ -56,6 +55,6 @@ func (r *rooms) attach(j *jobs.Job, scope toolgroups.Scope) func(ctx context.Con
 			return fmt.Errorf("attach %s: %w", name, err)
 		}
 		j.Files = []toolgroups.File{file}
-		return shared.KeepFiles(ctx, r.jobs, j)
+		return r.shared.KeepFiles(ctx, r.jobs, j)
 	}
 }

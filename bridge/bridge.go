@@ -44,6 +44,7 @@ type Bridge struct {
 type rooms struct {
 	cfg       Config
 	log       *slog.Logger
+	shared    jobs.Shared
 	store     storage.Store
 	jobs      jobs.Store
 	asides    jobs.Asides
@@ -115,15 +116,15 @@ func (b *Bridge) furnish() {
 	})
 	b.jobs.Mark = b.owners.Mark
 	b.observer = observing.New(observing.Config{Store: cfg.Store, Log: b.log, Now: cfg.Now})
-	shared := jobs.Shared{Platforms: b.platforms, Owns: b.owners.Owns, Safe: b.owners.Safe, Redact: cfg.Redact, Spell: b.commands.spelled, Files: cfg.Hooks.Files, Measure: cfg.Hooks.Measure, Log: b.log, Now: cfg.Now}
+	shared := jobs.Shared{Platforms: b.platforms, Owns: b.owners.Owns, Safe: b.owners.Safe, Redact: cfg.Redact, Spell: b.commands.spelled, Files: cfg.Hooks.Files, Measure: cfg.Hooks.Measure, Trace: cfg.Hooks.Trace, Keep: keepDeed(cfg.Store), Log: b.log, Now: cfg.Now}
 	run := b.carrier.carry
 	if cfg.Sharing.On {
 		run = b.carrier.carryShared
 	}
-	b.lanes = lanes.New(lanes.Config{Place: b.kinds.place, Run: run, Holds: b.carrier.holds, Waits: b.waits(), MaxTurns: cfg.Limits.MaxTurns})
+	b.shared, b.lanes = shared, lanes.New(lanes.Config{Place: b.kinds.place, Run: run, Holds: b.carrier.holds, Waits: b.waits(), MaxTurns: cfg.Limits.MaxTurns})
 	b.sender = delivery.New(delivery.Config{
 		Shared: shared, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir,
-		MaxParts: cfg.Limits.MaxParts, MaxSends: cfg.Limits.MaxTurns, Home: b.lanes.Forward, Moves: &b.lanes.Moves,
+		MaxParts: cfg.Limits.MaxParts, MaxSends: cfg.Limits.MaxTurns, Lift: b.commands.lift, Home: b.lanes.Forward, Moves: &b.lanes.Moves,
 	})
 	b.signs = b.newSigns(shared)
 	handlers := make(map[string]cards.Handler)
@@ -216,7 +217,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	})
 	background.Go(func() { b.desk.Run(receiving) })
 	for _, p := range b.platforms {
-		background.Go(func() { b.announce(receiving, p) })
+		background.Go(func() { announce(receiving, b, p) })
 	}
 	err = b.receive(receiving)
 	stopReceiving()
@@ -334,7 +335,7 @@ func (b *Bridge) singles() (leases []string) {
 // KeepsHouse reports whether this process is the one of several that does what is done once.
 func (b *Bridge) KeepsHouse() bool { return b.owners.Holds(owners.Housekeeping) }
 
-func (b *Bridge) announce(ctx context.Context, p chats.Platform) {
+func announce(ctx context.Context, b *Bridge, p chats.Platform) {
 	announcer, ok := p.(chats.Announcer)
 	if !ok {
 		return

@@ -38,6 +38,9 @@ func (c *carrier) carry(work, ctx context.Context, j *jobs.Job) {
 	if (j.Doubt || c.kinds.place(j).Loose) && !c.gather(j) {
 		return
 	}
+	if c.cfg.Hooks.Trace != nil {
+		ctx = c.cfg.Hooks.Trace.Runs(ctx, j)
+	}
 	for pauses := retry.New(minRetry, c.maxRetry); ; {
 		err := c.attempt(work, ctx, j)
 		if err == nil {
@@ -271,6 +274,9 @@ func (c *carrier) settle(j *jobs.Job, state jobs.State) error {
 	if c.lanes.Done(j.Key()); c.signs.Any.Load() {
 		c.signs.End(j)
 	}
+	if c.cfg.Hooks.Trace != nil {
+		c.cfg.Hooks.Trace.Closed(j)
+	}
 	return nil
 }
 
@@ -306,6 +312,7 @@ func (c *carrier) suspend(j *jobs.Job) error {
 	defer cancel()
 	err := c.jobs.Hold(ctx, j, func() error { return c.leave(ctx, j) })
 	j.Suspended = err == nil
+	j.Trace.Since = c.cfg.Now()
 	if err != nil {
 		j.State = jobs.StateOpen
 		c.log.Error("a turn that waits for an approval cannot be stored, trying again", "job", j.Key(), "err", err)
@@ -320,13 +327,24 @@ func (c *carrier) holds(h *lanes.Held, next *jobs.Job) {
 	defer cancel()
 	if moved, err := c.gate.Decided(ctx, h.Cards); moved || err != nil {
 		c.lanes.Free(h.Lane, h.Key())
-	} else if next != nil {
+		return
+	}
+	c.showWaiting(ctx, h.Lane, true)
+	if next != nil {
 		c.hint(ctx, h, next)
+	}
+}
+
+// showWaiting shows where a turn waits for a decision, on platforms that can.
+func (c *carrier) showWaiting(ctx context.Context, chat chats.Chat, on bool) {
+	if w, ok := c.platforms[chat.Platform].(chats.Waiter); ok {
+		w.Waits(ctx, chat, on)
 	}
 }
 
 func (c *carrier) release(kept *cards.Kept) {
 	if job, lane, ok := approval.TurnOf(kept); ok {
+		c.showWaiting(c.lanes.Work(), lane, false)
 		c.lanes.Free(lane, job)
 	}
 }

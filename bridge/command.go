@@ -29,6 +29,9 @@ type Command struct {
 	// Alone says that the answer is for whoever gave it, where the platform can show that to
 	// one person alone.
 	Alone bool
+	// Secret, where it is set, makes what stands in the place of [jobs.Veil] in the answer, when
+	// that is sent: no record has it, and each try makes another one.
+	Secret func(ctx context.Context, call CommandCall) (string, error)
 	// Ask, where it is set, is called instead of Run: the answer is a card. Where the
 	// platform has no buttons its text goes out without them.
 	Ask func(ctx context.Context, call CommandCall) (cards.Card, error)
@@ -40,6 +43,8 @@ type Command struct {
 // CommandCall is a command that somebody gave.
 type CommandCall struct {
 	toolgroups.Scope
+	// Deed keeps what the command does, for the audit.
+	Deed jobs.Deed
 	// UserName is what the platform calls who sent it.
 	UserName string
 	// Args is what stands behind the command.
@@ -51,7 +56,17 @@ type CommandCall struct {
 
 // bring makes a command of one that another part of the program brings.
 func (b *Bridge) bring(c Command) jobs.Command {
-	return jobs.Command{CommandInfo: c.CommandInfo, Alone: c.Alone, Run: func(ctx context.Context, j *jobs.Job, args string) (string, error) {
+	secret := func(ctx context.Context, j *jobs.Job) (string, error) {
+		scope, err := b.scopeOf(ctx, j)
+		if err != nil || scope.Role < c.Role {
+			return "", err
+		}
+		return c.Secret(ctx, CommandCall{Scope: scope, Deed: b.shared.Deed(j), UserName: j.Message.UserName})
+	}
+	if c.Secret == nil {
+		secret = nil
+	}
+	return jobs.Command{CommandInfo: c.CommandInfo, Alone: c.Alone, Secret: secret, Run: func(ctx context.Context, j *jobs.Job, args string) (string, error) {
 		scope, err := b.scopeOf(ctx, j)
 		if err != nil {
 			return "", err
@@ -60,7 +75,7 @@ func (b *Bridge) bring(c Command) jobs.Command {
 			j.Confide()
 			return fmt.Sprintf("Sorry, /%s is for my administrators.", c.Name), nil
 		}
-		call := CommandCall{Scope: scope, UserName: j.Message.UserName, Args: args, Attach: b.attach(j, scope)}
+		call := CommandCall{Scope: scope, Deed: b.shared.Deed(j), UserName: j.Message.UserName, Args: args, Attach: b.attach(j, scope)}
 		if c.Ask == nil {
 			return c.Run(ctx, call)
 		}
@@ -77,9 +92,6 @@ func (b *Bridge) commandTable() []jobs.Command {
 	row := func(name, description string, run func(context.Context, *jobs.Job, string) (string, error)) jobs.Command {
 		return jobs.Command{CommandInfo: chats.CommandInfo{Name: name, Description: description}, Run: run}
 	}
-	explainer := why.Explainer{
-		Store: b.store, Jobs: b.jobs, Explains: func(j *jobs.Job) bool { return b.kinds.of(j).explained }, Admin: b.isAdmin, Answering: b.lanes.Answers,
-	}
 	start := row("start", "Hello", b.commands.help)
 	start.Hidden = true
 	alone := func(c jobs.Command) jobs.Command {
@@ -95,7 +107,7 @@ func (b *Bridge) commandTable() []jobs.Command {
 		row("status", "What is going on in this chat", b.status),
 		row("observe", "Listen along in this group, or no more: on, off", b.observe),
 		alone(row("tools", "Tool groups, and which are loaded here", b.panel.Command)),
-		alone(row("why", "What became of the last message here, and why", explainer.Explain)),
+		alone(row("why", "What became of the last message here, and why", explainer(b).Explain)),
 		start,
 	}
 	table = append(table, b.people.Commands()...)
@@ -103,6 +115,17 @@ func (b *Bridge) commandTable() []jobs.Command {
 		table = append(table, b.bring(c))
 	}
 	return table
+}
+
+func explainer(b *Bridge) why.Explainer {
+	return why.Explainer{
+		Store: b.store, Jobs: b.jobs, Explains: func(j *jobs.Job) bool { return b.kinds.of(j).explained }, Admin: b.isAdmin, Answering: b.lanes.Answers,
+	}
+}
+
+// Tell tells an administrator what became of the message with a key; nil where there is none.
+func (b *Bridge) Tell(ctx context.Context, key string) (*why.Told, error) {
+	return explainer(b).Tell(ctx, key)
 }
 
 func (r *rooms) isAdmin(m chats.Message) bool { return r.role(m) >= toolgroups.RoleAdmin }
@@ -229,6 +252,7 @@ func (c *commands) run(ctx context.Context, j *jobs.Job) (string, error) {
 		j.Confide()
 	}
 	text, err := one.Run(ctx, j, args)
+	j.Only = j.Only || one.Secret != nil
 	return c.spelled(j.Message.Chat.Platform, text), err
 }
 
@@ -240,6 +264,20 @@ func (c *commands) spelled(platform, text string) string {
 		return text
 	}
 	return c.names.ReplaceAllString(text, "${1}"+strings.ReplaceAll(s.CommandSign(), "$", "$$")+"${2}")
+}
+
+// lift puts the secret of a command in the place of the veil of a part.
+func (c *commands) lift(ctx context.Context, j *jobs.Job, part chats.Part) (chats.Part, error) {
+	one, _, _ := c.of(j)
+	if one.Secret == nil || !strings.Contains(part.Text+part.Plain, jobs.Veil) {
+		return part, nil
+	}
+	secret, err := one.Secret(ctx, j)
+	if err != nil {
+		return part, fmt.Errorf("make the secret of /%s: %w", one.Name, err)
+	}
+	part.Text, part.Plain = strings.ReplaceAll(part.Text, jobs.Veil, secret), strings.ReplaceAll(part.Plain, jobs.Veil, secret)
+	return part, nil
 }
 
 func (c *commands) help(_ context.Context, j *jobs.Job, _ string) (string, error) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/approval"
+	"oneclaw/bridge/audit"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
@@ -77,6 +78,11 @@ type Hooks struct {
 	Moved func(ctx context.Context, from, to chats.Chat) error
 	// Measure counts.
 	Measure jobs.Meter
+	// Trace follows jobs.
+	Trace jobs.Tracer
+	// Judged is asked what a chat has to be told once an answer was judged there; it is empty
+	// where there is nothing. told is called when that is certain to be sent.
+	Judged func(ctx context.Context, chat chats.Chat) (text string, told func(context.Context) error, err error)
 }
 
 // Limits bound what is done. The zero value of each means its default.
@@ -84,6 +90,8 @@ type Limits struct {
 	// Allowance is what the owner reads about people before letting them in: what they may
 	// use a day.
 	Allowance string
+	// AuditAge is how long it is kept who did what. 0 means [audit.DefaultAge].
+	AuditAge time.Duration
 	// MaxWaiting bounds the messages of one chat that wait, and the commands. 0 means
 	// [DefaultMaxWaiting].
 	MaxWaiting int
@@ -118,6 +126,7 @@ const (
 )
 
 func (l Limits) complete() Limits {
+	l.AuditAge = cmp.Or(l.AuditAge, audit.DefaultAge)
 	l.MaxWaiting = cmp.Or(l.MaxWaiting, DefaultMaxWaiting)
 	l.MaxWaitingMember = cmp.Or(l.MaxWaitingMember, DefaultMaxWaitingMember)
 	l.MaxTurns = cmp.Or(l.MaxTurns, DefaultMaxTurns)

@@ -7,6 +7,7 @@ import (
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/people"
 )
 
 // Post sends a card to a chat. When it returns nil, the card is on disk and is delivered
@@ -22,9 +23,8 @@ func (b *Bridge) Post(ctx context.Context, key string, to chats.Chat, card cards
 	return err
 }
 
-// AdminChats returns the chats in which the bot is alone with its owner or with an
-// administrator who was made one in a chat.
-func (b *Bridge) AdminChats() []chats.Chat { return b.people.AdminChats() }
+// People is the desk that knows who may talk to the bot.
+func (b *Bridge) People() *people.Desk { return b.people }
 
 // cardStep makes the run of a job that has no answer to deliver.
 func (b *Bridge) cardStep(step func(context.Context, *jobs.Job) error) func(context.Context, *jobs.Job) error {

@@ -3,6 +3,7 @@ package bridge_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
 	"maps"
 	"path/filepath"
@@ -105,6 +106,46 @@ func TestOpinionsAreKeptWithTheReceipt(t *testing.T) {
 	told("w6", "")
 	if got, want := counted.opinions(), [3]int{2, 2, 4}; got != want {
 		t.Errorf("counted are %v, want %v", got, want)
+	}
+}
+
+// A chat is told what comes of opinions once, also where it is not certain at first that it was.
+func TestAChatIsToldOnceWhatComesOfOpinions(t *testing.T) {
+	var known, failed bool
+	r := newRig(t, echo, func(c *bridge.Config) {
+		c.Hooks.Judged = func(_ context.Context, chat chats.Chat) (string, func(context.Context) error, error) {
+			if known {
+				return "", nil, nil
+			}
+			return "It may be exported from " + chat.String() + ".", func(context.Context) error {
+				known, failed = failed, true
+				if !known {
+					return errors.New("out of order")
+				}
+				return nil
+			}, nil
+		}
+	})
+	r.accept(group("q", "1", "count"))
+	r.platform.wait(t, 1)
+	r.receipts(1)
+	judge := func(on string, what chats.Opinion) error {
+		return r.bridge.Accept(t.Context(), chats.Judged(group("", "", "").Chat, on, "1", what, time.Unix(1, 0)))
+	}
+	if err := errors.Join(judge("99", chats.Good), judge("1", chats.NotGood)); err != nil {
+		t.Fatal(err)
+	}
+	if err := judge("1", chats.Good); err == nil {
+		t.Error("nobody knows that it failed")
+	}
+	if err := errors.Join(judge("1", chats.Good), judge("1", chats.Bad)); err != nil {
+		t.Fatal(err)
+	}
+	r.platform.wait(t, 2)
+	r.accept(group("q2", "1", "end"))
+	r.platform.wait(t, 3)
+	if texts := r.platform.texts(); texts[1] != "It may be exported from "+group("", "", "").Chat.String()+"." {
+		t.Errorf("the chat is told %q", texts)
 	}
 }
 

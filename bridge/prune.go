@@ -19,6 +19,8 @@ import (
 //	job/open/     as many as wait: at most Config.MaxWaiting messages and as many
 //	              commands for each chat
 //	job/done/     receipts, for ReceiptAge
+//	finished/     which of them are messages and tasks, by their time, as long
+//	tally/        how many there were, a record for each hour; 400 days
 //	card/         cards, for ReceiptAge after they were closed; they expire
 //	access/       people who were let in, one record for each; those who were not are
 //	              forgotten when their time is over
@@ -33,8 +35,11 @@ import (
 //	session/      one record for each chat that was cleared or stopped
 //	files/, blob/ what Hooks.Files keeps: within the quota of each owner; what no folder holds
 //	              any more goes with the next sweep
-//	audit/        who cleared conversations and took that back: at most audit.Most for audit.Age
+//	learning/     which chats know of exports, who has said no; one record for each
+//	audit/        who did what: at most audit.Most for Limits.AuditAge
+//	admin/        sessions of administrators on their pages, one record for each of them
 //	conversation/ one record for each conversation; those of tasks for TaskAge
+//	begun/        the same by their beginnings
 //
 // The logs hold the conversations. Those of chats stay, cleared or not: their history
 // can be searched. Those of tasks go with their record.
@@ -78,7 +83,7 @@ func (k *keeper) pruneOnce(ctx context.Context) error {
 	if receipts+tasks > 0 {
 		k.log.Debug("pruned", "receipts", receipts, "tasks", tasks)
 	}
-	return errors.Join(err, k.sweep(ctx), k.desk.Prune(ctx, now.Add(-jobs.ReceiptAge), k.mendQuietly), tasksErr, k.people.Prune(ctx), k.observer.Prune(ctx), k.asides.Prune(ctx, now.Add(-jobs.AsideAge)), audit.Prune(ctx, k.store, now))
+	return errors.Join(err, k.sweep(ctx), k.desk.Prune(ctx, now.Add(-jobs.ReceiptAge), k.mendQuietly), tasksErr, k.people.Prune(ctx), k.observer.Prune(ctx), k.asides.Prune(ctx, now.Add(-jobs.AsideAge)), audit.Prune(ctx, k.store, now.Add(-k.cfg.Limits.AuditAge)))
 }
 
 // sweep removes what is left of files that nobody has any more.
@@ -101,7 +106,13 @@ func (k *keeper) pruneTasks(ctx context.Context, before time.Time) (int, error) 
 			return removed, fmt.Errorf("list conversations: %w", err)
 		}
 		var c sessions.Conversation
-		if json.Unmarshal(entry.Value, &c) != nil || c.Task == "" || !c.Begun.Before(before) {
+		if json.Unmarshal(entry.Value, &c) != nil {
+			continue
+		}
+		if c.Task == "" || !c.Begun.Before(before) {
+			if err := k.index(ctx, c); err != nil {
+				return removed, err
+			}
 			continue
 		}
 		// The store knows it, whichever process runs it.
@@ -115,10 +126,20 @@ func (k *keeper) pruneTasks(ctx context.Context, before time.Time) (int, error) 
 		if err := k.store.Drop(ctx, c.Log()); err != nil {
 			return removed, fmt.Errorf("remove %s: %w", c.Log(), err)
 		}
-		if err := k.store.Delete(ctx, entry.Key, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) {
-			return removed, fmt.Errorf("remove %s: %w", entry.Key, err)
+		if err := c.Remove(ctx, k.store, entry.Revision); err != nil {
+			return removed, err
 		}
 		removed++
 	}
+	k.indexed = true
 	return removed, nil
+}
+
+// index lists a conversation that stays by its beginning, because an older program may have
+// begun it. Once is enough.
+func (k *keeper) index(ctx context.Context, c sessions.Conversation) error {
+	if k.indexed {
+		return nil
+	}
+	return c.Index(ctx, k.store)
 }

@@ -177,8 +177,8 @@ func TestTheLimitsAreThoseOfTheOwner(t *testing.T) {
 // A replica leaves whose chats have turns that run and messages that wait.
 func TestAReplicaThatLeavesGivesItsChatsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlow()
-		all := newSeveral(t, 3, s.think)
+		s, told := newSlow(), newFollowers()
+		all := newSeveral(t, 3, s.think, told.join)
 		var want []string
 		for n := range 12 {
 			for i, text := range []string{"slow a", "b", "c"} {
@@ -194,6 +194,7 @@ func TestAReplicaThatLeavesGivesItsChatsAway(t *testing.T) {
 		pass(t, 60)
 		all.once(t, want...)
 		all.stop(t)
+		told.whole(t, true)
 	})
 }
 

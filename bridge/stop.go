@@ -122,7 +122,7 @@ func (s *stops) clear(ctx context.Context, j *jobs.Job, _ string) (string, error
 	if session, err = session.Clear(ctx, s.store, j, empty); err != nil {
 		return "", err
 	}
-	if err := s.audited(ctx, j, "clear", session.Ended(j)); err != nil {
+	if err := s.shared.Deed(j).Did(ctx, "clear", session.Ended(j)); err != nil {
 		return "", err
 	}
 	if err := s.observer.Drop(ctx, j.Message.Chat); err != nil {

@@ -96,13 +96,12 @@ func (s *stops) takeBack(ctx context.Context, j *jobs.Job, _ string) (string, er
 			return "", err
 		}
 	}
-	return undoneText, s.audited(ctx, j, "undo", session.Log())
+	return undoneText, s.shared.Deed(j).Did(ctx, "undo", session.Log())
 }
 
-// audited keeps who ended or brought back a conversation. It bears repeating.
-func (s *stops) audited(ctx context.Context, j *jobs.Job, action, log string) error {
-	m := j.Message
-	return audit.Append(ctx, s.store, jobs.Hash(j.Key()), audit.Entry{
-		At: j.Accepted, Action: action, By: m.By(), Name: m.UserName, Chat: m.Chat.String(), About: log,
-	})
+// keepDeed writes what people do into the audit. It bears repeating.
+func keepDeed(kv storage.KV) func(context.Context, jobs.Deed) error {
+	return func(ctx context.Context, d jobs.Deed) error {
+		return audit.Append(ctx, kv, d.Event, audit.Entry{At: d.At, Action: d.Action, By: d.By, Name: d.Name, Chat: d.Chat, About: d.About})
+	}
 }

@@ -63,12 +63,18 @@ func TestUndoBringsTheConversationBack(t *testing.T) {
 	if said := r.countOf("fake:g/2"); said != 2 {
 		t.Errorf("%d messages in the next conversation", said)
 	}
-	entries, err := audit.List(t.Context(), r.cfg.Store, 10)
+	r.did(t, "clear fake:9 Ann fake:g fake:g/1", "undo fake:9 Ann fake:g fake:g/1", "clear fake:9 Ann fake:g fake:g/1")
+}
+
+// did checks what the audit has, the newest first.
+func (r *rig) did(t *testing.T, want ...string) {
+	t.Helper()
+	entries, err := audit.List(t.Context(), r.cfg.Store, 0)
 	var did []string
 	for _, e := range entries {
 		did = append(did, e.Action+" "+e.By+" "+e.Name+" "+e.Chat+" "+e.About)
 	}
-	if want := []string{"clear fake:9 Ann fake:g fake:g/1", "undo fake:9 Ann fake:g fake:g/1", "clear fake:9 Ann fake:g fake:g/1"}; err != nil || !slices.Equal(did, want) {
+	if err != nil || !slices.Equal(did, want) {
 		t.Errorf("the audit says %q, %v", did, err)
 	}
 }
@@ -121,13 +127,13 @@ func TestUndoAfterATurnWasCutOff(t *testing.T) {
 
 func TestTheAuditIsBounded(t *testing.T) {
 	store, now := newRig(t, echo).cfg.Store, time.Now()
-	for i, age := range []time.Duration{time.Hour, audit.Age + time.Hour, 0, time.Hour} {
+	for i, age := range []time.Duration{time.Hour, audit.DefaultAge + time.Hour, 0, time.Hour} {
 		e := audit.Entry{At: now.Add(-age), Action: "clear", By: string(rune('a' + i)), Chat: chats.Chat{Platform: "fake", ID: "1"}.String()}
 		if err := audit.Append(t.Context(), store, "event", e); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := audit.Prune(t.Context(), store, now); err != nil {
+	if err := audit.Prune(t.Context(), store, now.Add(-audit.DefaultAge)); err != nil {
 		t.Fatal(err)
 	}
 	all, err := audit.List(t.Context(), store, 10)

@@ -18,14 +18,18 @@ func (b *Bridge) watching() func(j *jobs.Job) (observe func(agent.Event), end fu
 		end = func() {}
 		if _, ok := b.platforms[chat.Platform].(chats.Previewer); ok && b.cfg.Turns.Growing != nil {
 			show, end = b.previews.Watch(j)
-		} else if told == nil {
+		} else if told == nil && b.cfg.Hooks.Trace == nil {
 			return nil, end
 		}
-		return func(e agent.Event) {
+		observe = func(e agent.Event) {
 			if show(e); told != nil {
 				told(chat, e)
 			}
-		}, end
+		}
+		if b.cfg.Hooks.Trace != nil {
+			observe = b.cfg.Hooks.Trace.Watch(j, observe)
+		}
+		return observe, end
 	}
 }
 

@@ -88,7 +88,13 @@ func (g *Gate) Decide(ctx context.Context, j *jobs.Job, h *sessions.History, cal
 	case g.cfg.Policy == nil:
 		return agent.Decision{}, nil
 	}
-	return g.decide(ctx, j, h, call, tool)
+	decision, err := g.decide(ctx, j, h, call, tool)
+	if err == nil && decision.Verdict == agent.Allow && tool.Role >= toolgroups.RoleAdmin && tool.Effect != toolgroups.ReadOnly {
+		deed := g.cfg.Deed(j)
+		deed.Event += "/" + h.Place() + "/" + call.ID
+		err = deed.Did(ctx, "call", tool.Name)
+	}
+	return decision, err
 }
 
 func deny(format string, args ...any) (agent.Decision, error) {
@@ -186,6 +192,9 @@ func (g *Gate) decided(ctx context.Context, j *jobs.Job, a *jobs.Approval, polic
 	strict := r
 	strict.Approvers = policy.Approvers
 	if a.Decision == nil {
+		if err := g.keep(ctx, kept, a.Tool, r.Decision); err != nil {
+			return agent.Decision{}, err
+		}
 		a.Decision = r.Decision
 		decision := cmp.Or(r.Decision, &jobs.Decision{Choice: string(kept.How)})
 		g.cfg.Log.Info("approval decided", "tool", a.Tool, "hash", a.Hash, "job", j.Key(), "decision", decision.Choice, "by", decision.By)
@@ -204,6 +213,15 @@ func (g *Gate) decided(ctx context.Context, j *jobs.Job, a *jobs.Approval, polic
 		return deny("%s approved it, and may not any more", who(r.Decision))
 	}
 	return agent.Decision{}, nil
+}
+
+// keep keeps for the audit what a person has decided.
+func (g *Gate) keep(ctx context.Context, kept *cards.Kept, tool string, d *jobs.Decision) error {
+	if d == nil || d.By == "" {
+		return nil
+	}
+	deed := jobs.Deed{Event: kept.Token, At: d.At, By: d.By, Name: d.Name, Chat: kept.Chat.String(), Keep: g.cfg.Keep}
+	return deed.Did(ctx, d.Choice+" a call", tool)
 }
 
 // mayAllow reports whether whoever decided about a request may still do so.

@@ -14,10 +14,12 @@ import (
 )
 
 const (
-	// Age is how long entries are kept.
-	Age = 365 * 24 * time.Hour
+	// DefaultAge is how long entries are kept where nobody says.
+	DefaultAge = 365 * 24 * time.Hour
 	// Most is how many are kept.
-	Most = 10_000
+	Most = 50_000
+	// Page is the place of what was done on the page of administrators.
+	Page = "page"
 	// prefix begins the keys of entries, the newest first.
 	prefix = "audit/"
 )
@@ -25,32 +27,41 @@ const (
 // Entry is something that somebody did.
 type Entry struct {
 	At time.Time `json:"at"`
-	// Action is what was done: clear, undo.
+	// Action is what was done: clear, undo, remove, sign-in and the like.
 	Action string `json:"action"`
 	// By is who did it, as platform:id, and Name what the platform calls them.
 	By   string `json:"by"`
 	Name string `json:"name,omitempty"`
-	// Chat is where, as platform:id[:thread].
+	// Chat is where, as platform:id[:thread], or [Page].
 	Chat string `json:"chat,omitempty"`
-	// About says what it was done to; for a conversation the name of its log.
+	// About says what it was done to: for a conversation the name of its log, for a sign-in
+	// the address of the browser.
 	About string `json:"about,omitempty"`
 }
 
-// Append keeps an entry. Event identifies it among those of its moment: appended twice, it is
-// there once.
-func Append(ctx context.Context, kv storage.KV, event string, e Entry) error {
+// Op returns what keeps an entry, for a [storage.Store.Write] together with what it tells of.
+// Event identifies it among those of its moment: written twice, the second is a conflict.
+func Op(event string, e Entry) (storage.Op, error) {
 	data, err := json.Marshal(e)
 	if err != nil {
-		return fmt.Errorf("encode an audit entry: %w", err)
+		return storage.Op{}, fmt.Errorf("encode an audit entry: %w", err)
 	}
-	key := fmt.Sprintf("%s%019d/%s", prefix, math.MaxInt64-e.At.UnixNano(), event)
-	if _, err = kv.Put(ctx, key, data, storage.Absent); err != nil && !errors.Is(err, storage.ErrConflict) {
+	return storage.Put(fmt.Sprintf("%s%019d/%s", prefix, math.MaxInt64-e.At.UnixNano(), event), data, storage.Absent), nil
+}
+
+// Append keeps an entry. Appended twice, it is there once.
+func Append(ctx context.Context, kv storage.KV, event string, e Entry) error {
+	op, err := Op(event, e)
+	if err != nil {
+		return err
+	}
+	if _, err = kv.Put(ctx, op.Key, op.Value, op.Rev); err != nil && !errors.Is(err, storage.ErrConflict) {
 		return fmt.Errorf("store an audit entry: %w", err)
 	}
 	return nil
 }
 
-// List returns the newest entries, at most so many.
+// List returns the newest entries, at most so many; 0 is no bound.
 func List(ctx context.Context, kv storage.KV, most int) ([]Entry, error) {
 	var all []Entry
 	for entry, err := range kv.List(ctx, storage.Range{Prefix: prefix, Limit: most}) {
@@ -65,9 +76,9 @@ func List(ctx context.Context, kv storage.KV, most int) ([]Entry, error) {
 	return all, nil
 }
 
-// Prune removes what is older than [Age], and what is more than [Most].
-func Prune(ctx context.Context, kv storage.KV, now time.Time) error {
-	oldest := fmt.Sprintf("%s%019d", prefix, math.MaxInt64-now.Add(-Age).UnixNano())
+// Prune removes what is older, and what is more than [Most].
+func Prune(ctx context.Context, kv storage.KV, before time.Time) error {
+	oldest := fmt.Sprintf("%s%019d", prefix, math.MaxInt64-before.UnixNano())
 	n := 0
 	for entry, err := range kv.List(ctx, storage.Range{Prefix: prefix}) {
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"oneclaw/toolgroups"
 )
 
@@ -65,6 +66,8 @@ type Press struct {
 	// Scope is that of who pressed, with the role of this moment. Of an expired card it
 	// has the chat alone.
 	toolgroups.Scope
+	// Deed keeps what the press does, for the audit.
+	Deed jobs.Deed
 	// UserName is what the platform calls who pressed.
 	UserName string
 	// Place is the chat as a value.

@@ -147,7 +147,7 @@ func (d *Desk) choose(ctx context.Context, j *jobs.Job, kept *Kept, choice strin
 		return "", err
 	}
 	result, err := d.handle(ctx, Press{
-		Scope: scope, UserName: j.Message.UserName, Place: j.Message.Chat, Choice: choice, Card: kept.Card, Token: kept.Token,
+		Scope: scope, Deed: d.cfg.Deed(j), UserName: j.Message.UserName, Place: j.Message.Chat, Choice: choice, Card: kept.Card, Token: kept.Token,
 	})
 	if err == nil {
 		err = checkChoices(result.Choices)

@@ -73,6 +73,9 @@ func (s *Sender) Prepare(j *jobs.Job, answer string, recorded bool) {
 		parts[0].State, parts[0].Ready = jobs.PartSending, true
 	}
 	j.Parts = parts
+	if s.cfg.Trace != nil {
+		j.Trace.Answered = s.cfg.Now()
+	}
 }
 
 // Headed puts above an answer what belongs there: the title of a task, or that the

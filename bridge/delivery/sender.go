@@ -41,6 +41,8 @@ type Config struct {
 	MaxParts int
 	// MaxSends bounds the sends that are made at the same time.
 	MaxSends int
+	// Lift makes what is sent of a part that has a [jobs.Veil].
+	Lift func(ctx context.Context, j *jobs.Job, part chats.Part) (chats.Part, error)
 	// Home returns the chat as which a chat goes on that moves or has moved; Moves says
 	// whether there is such a chat.
 	Home  func(chat chats.Chat) chats.Chat
@@ -81,7 +83,12 @@ func (s *Sender) Deliver(ctx, patience context.Context, j *jobs.Job) error {
 			if p.Edit != "" {
 				send = s.finish
 			}
+			sent := func(error) {}
+			if s.cfg.Trace != nil {
+				sent = s.cfg.Trace.Sending(j, p)
+			}
 			err := send(ctx, patience, j, p)
+			sent(err)
 			if err == nil {
 				if p.Repeat && p.State == jobs.PartSent {
 					s.cfg.Measure(j.Message.Chat.Platform, jobs.MeasuredRepeat)

@@ -142,7 +142,7 @@ type Job struct {
 	// Preview is the message in which the answer is shown while it is made.
 	Preview *Preview `json:"preview,omitempty"`
 	// Only says that the answer is for the sender of the message alone, where the platform can
-	// show that ([chats.Whisperer]).
+	// show that ([chats.Whisperer]). It may have a [Veil].
 	Only bool `json:"only,omitempty"`
 	// Card is the token of the card that the parts show.
 	Card string `json:"card,omitempty"`
@@ -164,7 +164,9 @@ type Job struct {
 	// of them may come.
 	Whole int `json:"whole,omitempty"`
 	// Resumes counts the restarts that found the job begun.
-	Resumes  int       `json:"resumes,omitempty"`
+	Resumes int `json:"resumes,omitempty"`
+	// Trace is what follows it.
+	Trace    Trace     `json:"trace,omitzero"`
 	Accepted time.Time `json:"accepted"`
 	Closed   time.Time `json:"closed,omitzero"`
 

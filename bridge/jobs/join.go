@@ -27,7 +27,7 @@ func (s Store) Joining(j *Job, others []*Job, now time.Time) ([]storage.Op, erro
 		if err != nil {
 			return nil, err
 		}
-		ops = append(ops, receipt, storage.Delete(OpenPrefix+o.Key(), o.Rev))
+		ops = append(append(ops, receipt...), storage.Delete(OpenPrefix+o.Key(), o.Rev))
 	}
 	var err error
 	ops[0], err = joined.Record()

@@ -10,9 +10,9 @@ import (
 )
 
 // Prune removes receipts that were closed longer ago than ReceiptAge. One from the future
-// was written when the clock was wrong: it counts from now on.
+// was written when the clock was wrong: it counts from now on. Those that stay are summed up.
 func (s Store) Prune(ctx context.Context, now time.Time, damaged func(*DamagedError) error) (int, error) {
-	removed := 0
+	removed, all := 0, make(sums)
 	for entry, err := range s.Store.List(ctx, storage.Range{Prefix: ReceiptPrefix}) {
 		if err != nil {
 			return removed, fmt.Errorf("list receipts: %w", err)
@@ -26,6 +26,7 @@ func (s Store) Prune(ctx context.Context, now time.Time, damaged func(*DamagedEr
 		}
 		age := now.Sub(j.Closed)
 		if age >= -ReceiptAge && age <= ReceiptAge {
+			all.add(j)
 			continue
 		}
 		if age < 0 {
@@ -40,5 +41,5 @@ func (s Store) Prune(ctx context.Context, now time.Time, damaged func(*DamagedEr
 		}
 		removed++
 	}
-	return removed, nil
+	return removed, errors.Join(s.keepTallies(ctx, all, now), s.forgetFinished(ctx, now))
 }

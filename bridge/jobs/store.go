@@ -165,9 +165,9 @@ func (s Store) Take(ctx context.Context, j *Job) (bool, error) {
 // Close puts a receipt in the place of a job.
 func (s Store) Close(ctx context.Context, j *Job) error {
 	err := s.Hold(ctx, j, func() error {
-		receipt, err := s.receipt(j, storage.Absent) // as it is known by now
+		ops, err := s.receipt(j, storage.Absent) // as it is known by now
 		if err == nil {
-			_, err = s.Store.Write(ctx, receipt, storage.Delete(OpenPrefix+j.Key(), j.Rev))
+			_, err = s.Store.Write(ctx, append(ops, storage.Delete(OpenPrefix+j.Key(), j.Rev))...)
 		}
 		return err
 	})
@@ -189,9 +189,8 @@ func (s Store) closed(ctx context.Context, j *Job) bool {
 
 // Refuse writes the receipt of a message that is not answered, over a revision of one.
 func (s Store) Refuse(ctx context.Context, j *Job, rev storage.Revision) error {
-	receipt, err := s.receipt(j, rev)
+	ops, err := s.receipt(j, rev)
 	if err == nil {
-		ops := []storage.Op{receipt}
 		if j.Rev != storage.Absent { // it was an offer
 			ops = append(ops, storage.Delete(OpenPrefix+j.Key(), j.Rev))
 		}
@@ -203,12 +202,14 @@ func (s Store) Refuse(ctx context.Context, j *Job, rev storage.Revision) error {
 	return nil
 }
 
-func (s Store) receipt(j *Job, rev storage.Revision) (storage.Op, error) {
+// receipt are the operations that write a receipt, and what finds it by its time.
+func (s Store) receipt(j *Job, rev storage.Revision) ([]storage.Op, error) {
 	data, err := json.Marshal(j)
 	if err != nil {
-		return storage.Op{}, fmt.Errorf("encode receipt %s: %w", j.Key(), err)
+		return nil, fmt.Errorf("encode receipt %s: %w", j.Key(), err)
 	}
-	return storage.Put(ReceiptPrefix+j.Key(), data, rev), nil
+	ops, err := j.list()
+	return append(ops, storage.Put(ReceiptPrefix+j.Key(), data, rev)), err
 }
 
 // Closed reports whether there is a receipt under a key, whole or damaged.

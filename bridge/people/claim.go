@@ -224,6 +224,9 @@ func (d *Desk) claimBot(ctx context.Context, j *jobs.Job, code string) (string, 
 	owner.rev = d.register.find(owner.User).rev
 	// The claim goes with the write that makes the owner: of two with the right code at the
 	// same moment, even in two processes, one finds it taken.
+	if err := d.cfg.Deed(j).Did(ctx, "claim", owner.User); err != nil {
+		return "", err
+	}
 	data, err := json.Marshal(owner)
 	if err != nil {
 		return "", fmt.Errorf("encode the owner: %w", err)

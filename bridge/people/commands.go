@@ -55,11 +55,11 @@ func (d *Desk) people(ctx context.Context, j *jobs.Job, args string) (string, er
 	case user == "" || strings.Contains(user, " "):
 		return peopleUsage, nil
 	case verb == "add":
-		return d.add(ctx, j.Message.By(), role, user, isUser)
+		return d.add(ctx, d.cfg.Deed(j), role, user, isUser)
 	case verb == "admin":
-		return d.add(ctx, j.Message.By(), role, user, isAdmin)
+		return d.add(ctx, d.cfg.Deed(j), role, user, isAdmin)
 	case verb == "remove":
-		one, refusal, err := d.remove(ctx, j.Message.By(), role, user)
+		one, refusal, err := d.remove(ctx, d.cfg.Deed(j), role, user)
 		if err != nil || refusal != "" {
 			return refusal, err
 		}
@@ -76,7 +76,7 @@ func (d *Desk) pressed(ctx context.Context, press cards.Press) (cards.Result, er
 	if press.Role < toolgroups.RoleAdmin {
 		return cards.Result{Toast: "Sorry, this is for my administrators."}, nil
 	}
-	_, refusal, err := d.remove(ctx, press.User, press.Role, press.Choice)
+	_, refusal, err := d.remove(ctx, press.Deed, press.Role, press.Choice)
 	if err != nil {
 		return cards.Result{}, err
 	}
@@ -112,7 +112,7 @@ func (d *Desk) list(role toolgroups.Role) (string, [][]cards.Choice) {
 
 // remove takes back what somebody was allowed in a chat, at once: what they asked for is not
 // answered any more. A refusal says in plain words why they may still talk to the bot.
-func (d *Desk) remove(ctx context.Context, by string, role toolgroups.Role, user string) (one person, refusal string, err error) {
+func (d *Desk) remove(ctx context.Context, deed jobs.Deed, role toolgroups.Role, user string) (one person, refusal string, err error) {
 	d.changing.Lock()
 	defer d.changing.Unlock()
 	if err := d.look(ctx, user); err != nil {
@@ -129,10 +129,13 @@ func (d *Desk) remove(ctx context.Context, by string, role toolgroups.Role, user
 		return one, "Only my owner can remove an administrator.", nil
 	}
 	if known {
-		if err := d.register.bar(ctx, one, by, d.cfg.Now()); err != nil {
+		if err := deed.Did(ctx, "remove", user); err != nil {
 			return one, "", err
 		}
-		d.cfg.Log.Info("person removed", "user", user, "by", by)
+		if err := d.register.bar(ctx, one, deed.By, d.cfg.Now()); err != nil {
+			return one, "", err
+		}
+		d.cfg.Log.Info("person removed", "user", user, "by", deed.By)
 	}
 	if inSettings {
 		return one, "My settings let them in: change ONECLAW_ALLOW or ONECLAW_ADMINS.", nil
@@ -142,7 +145,7 @@ func (d *Desk) remove(ctx context.Context, by string, role toolgroups.Role, user
 }
 
 // add lets somebody in by their id, or makes them an administrator.
-func (d *Desk) add(ctx context.Context, by string, role toolgroups.Role, user string, as standing) (string, error) {
+func (d *Desk) add(ctx context.Context, deed jobs.Deed, role toolgroups.Role, user string, as standing) (string, error) {
 	if refusal := d.unnamed(user); refusal != "" {
 		return refusal, nil
 	}
@@ -165,7 +168,7 @@ func (d *Desk) add(ctx context.Context, by string, role toolgroups.Role, user st
 	} else {
 		one.User, one.Since, one.Card = user, d.cfg.Now(), ""
 	}
-	if err := d.letIn(ctx, one, as, by); err != nil {
+	if err := d.letIn(ctx, one, as, deed); err != nil {
 		return "", err
 	}
 	if as == isAdmin {

@@ -149,9 +149,12 @@ func (d *Desk) decide(ctx context.Context, press cards.Press) (cards.Result, err
 		return cards.Result{Close: true, Toast: "This was settled already.", Text: press.Card.Text + "\n\n_Settled already._"}, nil
 	case press.Choice == choiceAdmit:
 		return cards.Result{Close: true, Toast: "They may talk to me now.", Text: one.title() + " may talk to me now. /people changes that."},
-			d.letIn(ctx, one, isUser, press.User)
+			d.letIn(ctx, one, isUser, press.Deed)
 	case one.Standing.role() > toolgroups.RoleStranger:
 		return cards.Result{Toast: "They were let in already; /people changes that."}, nil
+	}
+	if err := press.Deed.Did(ctx, "refuse", one.User); err != nil {
+		return cards.Result{}, err
 	}
 	d.cfg.Log.Info("person refused", "user", one.User, "by", press.User)
 	return cards.Result{
@@ -165,12 +168,15 @@ const welcome = "You have been let in: I talk to you now. Please send your messa
 
 // letIn gives somebody a role, and tells them if they asked for it; called again for the
 // same decision, it does not tell them again.
-func (d *Desk) letIn(ctx context.Context, one person, as standing, by string) error {
-	one.Standing, one.By, one.Until = as, by, time.Time{}
+func (d *Desk) letIn(ctx context.Context, one person, as standing, deed jobs.Deed) error {
+	if err := deed.Did(ctx, "let in as "+string(as), one.User); err != nil {
+		return err
+	}
+	one.Standing, one.By, one.Until = as, deed.By, time.Time{}
 	if err := d.register.put(ctx, &one); err != nil {
 		return err
 	}
-	d.cfg.Log.Info("person let in", "user", one.User, "standing", string(as), "by", by)
+	d.cfg.Log.Info("person let in", "user", one.User, "standing", string(as), "by", deed.By)
 	if one.Card == "" {
 		return nil
 	}

@@ -113,6 +113,20 @@ func Of(ctx context.Context, kv storage.KV, j *jobs.Job) (Session, error) {
 	return s, nil
 }
 
+// Answered returns the conversation in which a job was answered; false where its turn never
+// began.
+func Answered(ctx context.Context, kv storage.KV, j *jobs.Job) (Session, bool) {
+	s := Session{Chat: j.Origin(), Generation: j.Generation}
+	if now, err := Current(ctx, kv, j.Message.Chat); err == nil && now.Generation == j.Generation && j.From == "" {
+		s = now // it may have begun in another chat
+	}
+	if j.Message.Kind == jobs.KindTask {
+		s.Task = j.Message.ID
+		return s, true
+	}
+	return s, j.Generation > 0
+}
+
 // Clear begins a new session at a job, once: a job that is run again finds it done. An
 // empty session is kept, only its beginning moves, so that repeated clears leave no
 // trail of empty ones.
@@ -201,13 +215,18 @@ const ConversationPrefix = "conversation/"
 // conversationKey sorts by owner. A slash ends the owner, who has none in it.
 func conversationKey(owner, log string) string { return ConversationPrefix + owner + "/" + log }
 
-// Enter lists a conversation under its owner; doing it again changes nothing.
-func (c Conversation) Enter(ctx context.Context, kv storage.KV) error {
-	_, err := jobs.Write(ctx, kv, conversationKey(c.Owner, c.Log()), c, storage.Absent)
-	if errors.Is(err, storage.ErrConflict) {
-		return nil
+// Enter lists a conversation under its owner, and by its beginning; doing it again changes
+// nothing.
+func (c Conversation) Enter(ctx context.Context, store storage.Store) error {
+	data, err := json.Marshal(c)
+	if err != nil {
+		return fmt.Errorf("encode conversation %s: %w", c.Log(), err)
 	}
-	return err
+	_, err = store.Write(ctx, append(c.begun(), storage.Put(conversationKey(c.Owner, c.Log()), data, storage.Absent))...)
+	if err != nil && !errors.Is(err, storage.ErrConflict) {
+		return fmt.Errorf("list conversation %s: %w", c.Log(), err)
+	}
+	return nil
 }
 
 // Conversations returns all conversations of an owner, in no particular order.
@@ -229,15 +248,7 @@ func Conversations(ctx context.Context, kv storage.KV, owner string) ([]Conversa
 // FindConversation returns a conversation of an owner by its log; storage.ErrNotFound
 // where it has not begun.
 func FindConversation(ctx context.Context, kv storage.KV, owner, log string) (Conversation, error) {
-	var c Conversation
-	entry, err := kv.Get(ctx, conversationKey(owner, log))
-	if err != nil {
-		return c, fmt.Errorf("find conversation %s: %w", log, err)
-	}
-	if err := json.Unmarshal(entry.Value, &c); err != nil {
-		return c, fmt.Errorf("decode conversation %s: %w", log, err)
-	}
-	return c, nil
+	return conversationAt(ctx, kv, conversationKey(owner, log))
 }
 
 // TaskLog is the name of the log of a task.

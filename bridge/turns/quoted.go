@@ -52,6 +52,9 @@ func (t *Runner) gather(ctx context.Context, j *jobs.Job, h *sessions.History, s
 	pointed = append(pointed, j.Message.Quoted...)
 	list, known := make([]quotes.Quote, len(pointed)), lettersOf(h.View(), len(pointed) > 0)
 	for i, q := range pointed {
+		if q.Own {
+			q.Text = t.cfg.Redact(q.Text) // it may be an answer with a [jobs.Veil]
+		}
 		list[i] = quotes.Quote{Quoted: q, Known: isKnown(known, q.Text)}
 		if len(q.Files) == 0 {
 			continue

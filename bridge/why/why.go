@@ -98,13 +98,8 @@ func (e Explainer) last(ctx context.Context, before *jobs.Job) (*jobs.Job, error
 // turn reads what the conversation has about a job: its question and what follows,
 // up to the next question. It is empty where the turn never began.
 func (e Explainer) turn(ctx context.Context, j *jobs.Job) ([]agent.Message, error) {
-	session := sessions.Session{Chat: j.Origin(), Generation: j.Generation}
-	if now, err := sessions.Current(ctx, e.Store, j.Message.Chat); err == nil && now.Generation == j.Generation && j.From == "" {
-		session = now // it may have begun in another chat
-	}
-	if j.Message.Kind == jobs.KindTask {
-		session.Task = j.Message.ID
-	} else if j.Generation == 0 {
+	session, begun := sessions.Answered(ctx, e.Store, j)
+	if !begun {
 		return nil, nil
 	}
 	var turn []agent.Message
@@ -140,6 +135,8 @@ type story struct {
 	whole bool // for administrators: also what they find in the log
 	// running says that it is being answered now.
 	running bool
+	// silent says that nothing is repeated of what somebody wrote.
+	silent bool
 }
 
 func (s story) text() string {
@@ -159,12 +156,16 @@ func (s story) text() string {
 			wording.Escape(quoted(firstOf(s.part.Message.Text))), wording.Escape(quoted(firstOf(m.Text))))
 	}
 	lines := []string{first, ""}
-	for _, line := range slices.Concat([]string{s.outcome(), s.begunBy(), s.received(), s.joined()}, s.answering(), s.tools(), s.delivered(), s.forAdministrators()) {
-		if line != "" {
-			lines = append(lines, "- "+line)
-		}
+	for _, line := range s.facts() {
+		lines = append(lines, "- "+line)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// facts are the lines under the first.
+func (s story) facts() []string {
+	lines := slices.Concat([]string{s.outcome(), s.begunBy(), s.received(), s.joined()}, s.answering(), s.tools(), s.delivered(), s.forAdministrators())
+	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 }
 
 func firstOf(texts ...string) string {
@@ -197,7 +198,7 @@ func (s story) outcome() string {
 	case j.State == jobs.StateBarred:
 		return "Not run: whose task it is may not talk to me any more."
 	case j.Notice != "":
-		return "Not given to the model; I answered: “" + wording.Escape(quoted(j.Notice)) + "”"
+		return s.noticed()
 	case j.State == jobs.StateFailed && j.Incident == "":
 		return "Answered, but a part of the answer could not be delivered."
 	case j.Refused:
@@ -214,6 +215,13 @@ func (s story) outcome() string {
 		return "It waits for its turn."
 	}
 	return s.answered()
+}
+
+func (s story) noticed() string {
+	if s.silent {
+		return "Not given to the model; I answered with a notice."
+	}
+	return "Not given to the model; I answered: “" + wording.Escape(quoted(s.job.Notice)) + "”"
 }
 
 func (s story) answered() string {
@@ -362,7 +370,7 @@ func (s story) forAdministrators() []string {
 		lines[0] += fmt.Sprintf(", session `%s`", sessions.Session{Chat: s.job.Message.Chat, Generation: s.job.Generation}.Log())
 	}
 	for _, p := range s.job.Parts {
-		if p.Error != "" {
+		if p.Error != "" && !s.silent { // platforms repeat what they do not understand
 			return append(lines, "Last trouble in sending: "+wording.Escape(quoted(p.Error)))
 		}
 	}

@@ -75,7 +75,10 @@ func TestBackupOfARunningBotIsRestored(t *testing.T) {
 	wantRefusal(t, []string{"running", "stop"}, "restore", file)
 
 	w.ask(bot, ann, "after the backup", nil)
+	w.ask(bot, ann, "/model default", nil)
+	wantIn(t, wantOK(t, "audit"), "ABOUT", "model", fmt.Sprint("telegram:", ann), "default")
 	bot.kill(syscall.SIGTERM)
+	wantIn(t, wantOK(t, "audit", "--json"), `"action":"model"`)
 	told(service.Stopping)
 	out = wantOK(t, "restore", file)
 	wantIn(t, out, "before-restore")

@@ -10,7 +10,6 @@ import (
 	"oneclaw/agent"
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/bill"
-	"oneclaw/internal/price"
 	"oneclaw/internal/settings"
 	"oneclaw/toolgroups/search"
 )
@@ -80,15 +79,11 @@ func bills(cmd *cobra.Command, cfg config.Config, chat string, names []string) (
 }
 
 func compareBills(cmd *cobra.Command, cfg config.Config, b *bot, conversations []bill.Conversation) ([]bill.Line, error) {
-	prices, known := cachePrices(cfg), price.Defaults().With(cfg.Prices)
-	comparison, err := bill.New(bill.Config{
-		Registry: b.tools.Registry(), Prompt: join(prompt, b.tools.skills.Section()), ToolSearch: cfg.Tools.ToolSearch,
-		Prices: prices, Tables: bill.Tables(prices, settings.ContextTokens),
-		Money: func(model string) (price.Price, bool) { return known.For("", model) },
-		Left: func(calls int) {
-			cmd.PrintErrf("%d calls are left out: their tools are not there any more.\n", calls)
-		},
-	})
+	as := b.billed(cfg)
+	as.Left = func(calls int) {
+		cmd.PrintErrf("%d calls are left out: their tools are not there any more.\n", calls)
+	}
+	comparison, err := bill.New(as)
 	if err != nil {
 		return nil, err
 	}
@@ -101,4 +96,13 @@ func compareBills(cmd *cobra.Command, cfg config.Config, b *bot, conversations [
 		lines = append(lines, more...)
 	}
 	return lines, nil
+}
+
+// billed is how conversations are played with the tools that the bot has now.
+func (b *bot) billed(cfg config.Config) bill.Config {
+	prices := cachePrices(cfg)
+	return bill.Config{
+		Registry: b.tools.Registry(), Prompt: join(prompt, b.tools.skills.Section()), ToolSearch: cfg.Tools.ToolSearch,
+		Prices: prices, Tables: bill.Tables(prices, settings.ContextTokens), Money: cfg.Money(),
+	}
 }

@@ -12,10 +12,10 @@ import (
 	"oneclaw/storage"
 )
 
-func openLedger(cfg config.Config, store storage.Store, s *settings.Settings, log *slog.Logger) (*budget.Ledger, error) {
+func openLedger(cfg config.Config, store storage.Store, s *settings.Settings, groupOf func(tool string) string, log *slog.Logger) (*budget.Ledger, error) {
 	return budget.Open(budget.Config{
 		Store: store, Limits: limitsOf(cfg.Budget, s), Prices: price.Defaults().With(cfg.Prices),
-		Location: zoneOf(s, cfg.Zone()), Now: cfg.Outside.Now, ReplyTokens: cfg.Budget.ReplyTokens, Exclusive: !cfg.Store.Shared(), Logger: log,
+		Location: zoneOf(s, cfg.Zone()), Now: cfg.Outside.Now, ReplyTokens: cfg.Budget.ReplyTokens, Exclusive: !cfg.Store.Shared(), GroupOf: groupOf, Logger: log,
 	})
 }
 

@@ -6,8 +6,10 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
+	"oneclaw/bridge/audit"
 	"oneclaw/bridge/people"
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/control"
@@ -27,7 +29,10 @@ func (b *bot) control(ctx context.Context) func(context.Context) error {
 	}
 	return func(ctx context.Context) error {
 		defer func() { _ = l.Close() }()
-		return serve(ctx, l, controlHandler(b.store, b.now, b.log))
+		mux := http.NewServeMux()
+		mux.Handle("POST /export", b.cases)
+		mux.Handle("/", controlHandler(b.store, b.now, b.log))
+		return serve(ctx, l, mux)
 	}
 }
 
@@ -50,6 +55,18 @@ func controlHandler(store *database.Store, now func() time.Time, log *slog.Logge
 			return
 		}
 		_ = json.NewEncoder(w).Encode(claim) // who asked sees that it broke off
+	})
+	mux.HandleFunc("POST /audit", func(w http.ResponseWriter, r *http.Request) {
+		most, err := strconv.Atoi(r.FormValue("most"))
+		var all []audit.Entry
+		if err == nil {
+			all, err = audit.List(r.Context(), store, most)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(all) // who asked sees that it broke off
 	})
 	mux.HandleFunc("POST /aside", func(w http.ResponseWriter, r *http.Request) {
 		all, err := asidesOf(r.Context(), store)

@@ -9,7 +9,7 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-func evalCommand() *cobra.Command {
+func evalCommand(load loader) *cobra.Command {
 	command := parent("eval", "Measure parts of the bot")
 	var asJSON bool
 	var half, queries string
@@ -45,7 +45,7 @@ func evalCommand() *cobra.Command {
 	retrieval.Flags().BoolVar(&asJSON, "json", false, "print one JSON object for each file")
 	retrieval.Flags().StringVar(&half, "half", "all", "which queries: all, tuned or held")
 	retrieval.Flags().StringVar(&queries, "queries", "file", "what is asked: the queries of the file, names (the words of the tools' names) or hidden (these, of an index without names)")
-	command.AddCommand(retrieval)
+	command.AddCommand(retrieval, evalReplayCommand(load))
 	return command
 }
 

@@ -43,7 +43,7 @@ func TestC20ScheduledTurnsCountForTheirAuthor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ledger, err := openLedger(cfg, store, changing, log)
+	ledger, err := openLedger(cfg, store, changing, nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func newLogger(w io.Writer, cfg config.Config) *slog.Logger {
 	}
 	w = cfg.Redact.Writer(w)
 	if format == "text" {
-		return slog.New(slog.NewTextHandler(w, options))
+		return slog.New(cfg.Incidents.Handler(slog.NewTextHandler(w, options)))
 	}
-	return slog.New(slog.NewJSONHandler(w, options))
+	return slog.New(cfg.Incidents.Handler(slog.NewJSONHandler(w, options)))
 }

@@ -85,8 +85,8 @@ func rootCommand(o config.Outside, known func(*redact.Redactor)) *cobra.Command 
 	}
 	root.AddCommand(
 		runCommand(load), replayCommand(load), demoCommand(load), setupCommand(load), claimCommand(load), doctorCommand(load), slackCommand(), providerCommand(load),
-		googleCommand(load), evalCommand(), billCommand(load), toolsCommand(load), configCommand(load), historyCommand(load),
-		backupCommand(load), restoreCommand(load), moveCommand(load), replicasCommand(load),
+		googleCommand(load), evalCommand(load), exportCommand(load), billCommand(load), toolsCommand(load), configCommand(load), historyCommand(load),
+		backupCommand(load), restoreCommand(load), moveCommand(load), replicasCommand(load), auditCommand(load),
 		serviceCommand(), healthCommand(load), versionCommand(load),
 	)
 	return root

@@ -19,9 +19,11 @@ import (
 	"oneclaw/bridge/people"
 	"oneclaw/bridge/turns"
 	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/admin/door"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/database"
 	"oneclaw/internal/hooks"
+	"oneclaw/internal/learning"
 	"oneclaw/internal/metrics"
 	"oneclaw/internal/models"
 	"oneclaw/internal/policy"
@@ -29,6 +31,7 @@ import (
 	"oneclaw/internal/redact"
 	"oneclaw/internal/settings"
 	"oneclaw/internal/spending"
+	"oneclaw/internal/traces"
 )
 
 // prompt is what every conversation begins with. Nothing in it depends on time, on the
@@ -67,6 +70,7 @@ func run(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 		return err
 	}
 	defer func() { _ = listener.Close() }()
+	cfg.Listen = listener.Addr().String()
 	return serveBot(ctx, cfg, log, func(b *bot) error {
 		log.Info("started", "version", version, "listen", listener.Addr().String(), "model", cfg.Model.Name, "go", runtime.Version())
 		return runAll(ctx, telling(log),
@@ -84,12 +88,17 @@ type bot struct {
 	platforms []chats.Platform
 	tools     *catalogue
 	hooks     *hooks.Hooks
+	door      *door.Door
+	inside    http.Handler // what is behind the door
 	files     *keptFiles
 	ledger    *budget.Ledger
 	offer     func(context.Context) error
 	redact    *redact.Redactor
+	cases     learning.Exporter // refuses where it is zero
 	// metrics is what /metrics shows.
 	metrics *metrics.Metrics
+	// traces are what a collector is told; nil where there is none.
+	traces *traces.Tracer
 
 	store   *database.Store
 	dataDir string
@@ -110,6 +119,7 @@ func (b *bot) handler() http.Handler {
 	mux.Handle("/google/", b.tools.google.Pages())
 	mux.Handle("/mcp/", b.tools.mcp.Pages())
 	mux.Handle(hooks.Path, b.hooks.Handler())
+	b.pages(mux)
 	return mux
 }
 
@@ -120,13 +130,17 @@ func serveBot(ctx context.Context, cfg config.Config, log *slog.Logger, serve fu
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, b.tools.Close(), b.ledger.Close()) }()
+		defer func() { err = errors.Join(err, b.tools.Close(), b.ledger.Close()); b.traces.Close() }()
+		log = b.traces.Logger(log)
 		b.dataDir, b.shared, b.now, b.log = cfg.DataDir, cfg.Store.Shared(), cfg.Outside.Now, log
 		b.metrics.Watch(b.bridge, store.Size, b.now)
 		if store.Shared() {
 			b.metrics.WatchReplica(b.bridge, hostname())
 		}
 		b.metrics.WatchProcess()
+		if b.inside, err = b.views(cfg); err != nil {
+			return err
+		}
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -136,6 +150,11 @@ func serveBot(ctx context.Context, cfg config.Config, log *slog.Logger, serve fu
 
 func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe []func(chats.Chat, agent.Event)) (*bot, error) {
 	b := &bot{store: store, redact: cfg.Redact}
+	b.traces = traces.New(traces.Config{
+		Version: version, Texts: cfg.Log.TraceTexts, Redact: cfg.Redact, Now: cfg.Outside.Now, Logger: log,
+		Group: func(tool string) string { return metrics.GroupOf(b.tools.Registry(), tool) },
+	})
+	log = b.traces.Logger(log)
 	b.offer = func(ctx context.Context) error { offer(ctx, cfg, store, log); return nil }
 	cfg.TapPlatforms()
 	var err error
@@ -146,7 +165,7 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 	if err != nil {
 		return nil, err
 	}
-	if b.ledger, err = openLedger(cfg, store, changing, log); err != nil {
+	if b.ledger, err = openLedger(cfg, store, changing, b.groupOf, log); err != nil {
 		return nil, err
 	}
 	if b.files, err = openFiles(context.Background(), cfg, store, log); err != nil {
@@ -154,7 +173,7 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 	}
 	b.metrics = metrics.New(version, cfg.Redact)
 	found := models.New(models.Config{
-		Own: cfg.Model, HTTP: cfg.ModelClient(), Settings: changing, Vault: vault, Ledger: b.ledger, Metrics: b.metrics, Logger: log,
+		Own: cfg.Model, HTTP: cfg.ModelClient(), Settings: changing, Vault: vault, Ledger: b.ledger, Metrics: b.metrics, Traces: b.traces, Logger: log,
 		Guest: cfg.Guest,
 	})
 	if b.tools, err = newCatalogue(cfg, store, b.files, found, b.submit, log); err != nil {
@@ -163,25 +182,29 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 	if err = b.openHooks(cfg, store, log); err != nil {
 		return nil, err
 	}
+	if err = b.openDoor(cfg, store, log); err != nil {
+		return nil, err
+	}
 	answering, err := b.answering(cfg, changing, found, observe, log)
 	if err != nil {
 		return nil, err
 	}
 	desk := &spending.Desk{Bridge: func() *bridge.Bridge { return b.bridge }, Ledger: b.ledger, Store: store, Admins: cfg.Access.Admins}
+	judged, learn := b.learns(cfg, log)
 	b.bridge, err = bridge.New(bridge.Config{
 		Store: store, DataDir: cfg.FilesDir(), Platforms: b.platforms, Access: people.Access(cfg.Access),
 		Turns: answering,
-		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands(),
+		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands(), learn, b.door.Commands(),
 			privacy.New(privacy.Config{Store: store, Connected: b.tools.connections.Connected, Redact: cfg.Redact.Text, Now: cfg.Outside.Now}).Commands()),
 		Cards:   map[string]cards.Handler{spending.Card: desk.Pressed},
 		Approve: policy.New(cfg.Approvals, b.tools.Registry, log).Of,
 		Hooks: bridge.Hooks{
 			TaskDone: both(taskDone(b.tools.schedule), b.hooks.Done), Refused: desk.Refused, Savings: spending.Savings(b.ledger),
-			Moved: b.hooksToo(mover(cfg.FilesDir(), b.files, b.tools.memory, b.tools.schedule, changing, b.ledger, log)), Measure: b.metrics.Measure, Files: b.files.hook(),
+			Moved: b.hooksToo(mover(cfg.FilesDir(), b.files, b.tools.memory, b.tools.schedule, changing, b.ledger, log)), Measure: b.metrics.Measure, Trace: b.traces.Hook(), Files: b.files.hook(), Judged: judged,
 		},
 		Limits: bridge.Limits{
 			MaxTurns: cfg.Limits.AtOnce(), MaxWaiting: cfg.Limits.Waiting, MaxWaitingMember: cfg.Limits.WaitingMember, MaxParts: cfg.MaxParts,
-			ApprovalTimeout: cfg.ApprovalTimeout, WorkspaceQuota: cfg.Tools.WorkspaceMiB << 20, DiskReserve: cfg.Tools.DiskReserveMiB << 20, Allowance: cfg.Budget.Allowance(),
+			ApprovalTimeout: cfg.ApprovalTimeout, WorkspaceQuota: cfg.Tools.WorkspaceMiB << 20, DiskReserve: cfg.Tools.DiskReserveMiB << 20, Allowance: cfg.Budget.Allowance(), AuditAge: time.Duration(cfg.AuditDays) * 24 * time.Hour,
 		},
 		Sharing: sharing(cfg, store), Redact: cfg.Redact.Text, RedactCards: cfg.Redact.Known, Logger: log, Now: cfg.Outside.Now,
 	})

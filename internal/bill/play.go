@@ -104,27 +104,37 @@ func (b *Bill) catalogue(servers bool) (*catalogue, error) {
 	if servers {
 		groups = append(groups, b.servers...)
 	}
-	cfg := toolgroups.RegistryConfig{}
 	for _, g := range groups {
-		g.Tools = slices.Clone(g.Tools)
 		for i := range g.Tools {
 			k.groups[g.Tools[i].Name] = g.Name
-			g.Tools[i].Run = run
-		}
-		cfg.Groups = append(cfg.Groups, g)
-	}
-	for _, t := range b.cfg.Registry.Core() {
-		if t.Name != toolgroups.LoadToolGroup {
-			t.Run = run
-			cfg.Core = append(cfg.Core, t)
 		}
 	}
 	var err error
-	if k.registry, err = toolgroups.NewRegistry(cfg); err != nil {
+	if k.registry, err = Emulated(b.cfg.Registry.Core(), groups, func(t *toolgroups.Tool) { t.Run = run }); err != nil {
 		return nil, fmt.Errorf("bill: %w", err)
 	}
 	b.catalogues[servers] = k
 	return k, nil
+}
+
+// Emulated makes a registry of core tools and groups in which a stand-in takes the place of each
+// tool, but for the one that loads groups.
+func Emulated(core []toolgroups.Tool, groups []toolgroups.Group, stand func(*toolgroups.Tool)) (*toolgroups.Registry, error) {
+	cfg := toolgroups.RegistryConfig{}
+	for _, g := range groups {
+		g.Tools = slices.Clone(g.Tools)
+		for i := range g.Tools {
+			stand(&g.Tools[i])
+		}
+		cfg.Groups = append(cfg.Groups, g)
+	}
+	for _, t := range core {
+		if t.Name != toolgroups.LoadToolGroup {
+			stand(&t)
+			cfg.Core = append(cfg.Core, t)
+		}
+	}
+	return toolgroups.NewRegistry(cfg)
 }
 
 func (b *Bill) stage(c Conversation, mode search.Routing, messages bool) (*stage, error) {

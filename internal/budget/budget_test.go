@@ -27,6 +27,7 @@ func prices() price.Table { return price.Table{"m": {Input: 1000, CachedInput: 1
 // fake is a model that reports a usage.
 type fake struct {
 	usage agent.Usage
+	calls []agent.Call
 	err   error
 	says  string        // streamed before the end
 	began chan struct{} // if not nil, told when a call begins
@@ -50,7 +51,7 @@ func (f *fake) Complete(ctx context.Context, _ agent.Request, onDelta func(agent
 	if f.err != nil {
 		return agent.Reply{}, f.err
 	}
-	return agent.Reply{Text: "ok", Usage: f.usage}, nil
+	return agent.Reply{Text: "ok", Usage: f.usage, Calls: f.calls}, nil
 }
 
 func (f *fake) Profile() agent.Profile { return agent.Profile{ContextTokens: 1234} }

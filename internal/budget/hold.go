@@ -66,7 +66,8 @@ func (l *Ledger) hold(ctx context.Context, limits Limits, payer Payer, h hold) (
 
 // settle puts what was used in the place of a reservation, and nobody waits for it.
 // Where there are no limits, what people wait for is written first.
-func (l *Ledger) settle(id string, payer Payer, limited bool, used *Sum) {
+// Beside the accounts of the payer, the shares are charged to accounts of their own.
+func (l *Ledger) settle(id string, payer Payer, limited bool, used *Sum, shares ...share) {
 	if id == "" && used == nil {
 		return
 	}
@@ -74,6 +75,9 @@ func (l *Ledger) settle(id string, payer Payer, limited bool, used *Sum) {
 		open := b.release(ctx, id)
 		if used != nil {
 			b.charge(ctx, payer, *used)
+			for _, s := range shares {
+				b.add(b.account(ctx, s.account), s.sum)
+			}
 		}
 		return open || used != nil, nil
 	})

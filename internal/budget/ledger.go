@@ -42,6 +42,9 @@ type Config struct {
 	// Exclusive says that no other process uses the store: reservations of others are of
 	// a process that is no more, and count for nothing.
 	Exclusive bool
+	// GroupOf returns the group of a tool, empty for one that there is not. Nil means that
+	// no account is kept of groups.
+	GroupOf func(tool string) string
 	// Hold is how long a reservation counts that nobody settles; it has to be longer than
 	// a call may take. 0 means [DefaultHold].
 	Hold time.Duration

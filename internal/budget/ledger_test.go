@@ -98,8 +98,8 @@ func TestDaysAreForgotten(t *testing.T) {
 		got = append(got, strings.TrimPrefix(entry.Key, "account/"))
 	}
 	want := []string{
-		"2027-10-17/total/", "2027-10/month", "2027-12-06/chat/telegram:1", "2027-12-06/total/", "2027-12-06/user/telegram:1", "2027-12/month",
-		"2028-01-05/chat/telegram:1", "2028-01-05/total/", "2028-01-05/user/telegram:1", "2028-01/month",
+		"2027-10-17/model/m", "2027-10-17/total/", "2027-10/month", "2027-12-06/chat/telegram:1", "2027-12-06/model/m", "2027-12-06/total/", "2027-12-06/user/telegram:1", "2027-12/month",
+		"2028-01-05/chat/telegram:1", "2028-01-05/model/m", "2028-01-05/total/", "2028-01-05/user/telegram:1", "2028-01/month",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)

@@ -7,6 +7,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/internal/price"
+	"oneclaw/toolgroups"
 )
 
 // Model returns a model whose calls are charged to a payer. Its price is found by the type
@@ -15,6 +16,12 @@ func (l *Ledger) Model(inner agent.Model, payer Payer, provider, name string) ag
 	m := &model{inner: inner, ledger: l, payer: payer, name: name}
 	m.price, m.priced = l.cfg.Prices.For(provider, name)
 	return m
+}
+
+// Cost is what tokens of a model come to, and whether its price is known.
+func (l *Ledger) Cost(provider, name string, u agent.Usage) (price.USD, bool) {
+	p, priced := l.cfg.Prices.For(provider, name)
+	return p.Of(price.Tokens{Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.Written), Output: int64(u.Output)}), priced
 }
 
 type model struct {
@@ -33,8 +40,9 @@ func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(ag
 		return agent.Reply{}, err
 	}
 	var used *Sum
+	var calls []agent.Call
 	// Also where the model panics: what is not settled would be held until it expires.
-	defer func() { m.settle(id, limited, used) }()
+	defer func() { m.settle(id, limited, used, req.Tools, calls) }()
 	streamed := 0
 	reply, err := m.inner.Complete(ctx, req, func(d agent.Delta) {
 		streamed += len(d.Text)
@@ -49,7 +57,7 @@ func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(ag
 		used = m.sum(u, req)
 	}
 	if err == nil {
-		used = m.sum(u, req)
+		used, calls = m.sum(u, req), reply.Calls
 	}
 	return reply, err
 }
@@ -129,8 +137,12 @@ func (m *model) sum(u agent.Usage, req agent.Request) *Sum {
 	return s
 }
 
-func (m *model) settle(id string, limited bool, used *Sum) {
-	m.ledger.settle(id, m.payer, limited, used)
+func (m *model) settle(id string, limited bool, used *Sum, tools []toolgroups.Tool, calls []agent.Call) {
+	if used == nil {
+		m.ledger.settle(id, m.payer, limited, nil)
+		return
+	}
+	m.ledger.settle(id, m.payer, limited, used, m.shares(*used, tools, calls)...)
 }
 
 // Profile is that of the model.

@@ -43,15 +43,18 @@ func word(text string) (first, rest string) {
 
 func (d *Desk) connect(ctx context.Context, call bridge.CommandCall) (string, error) {
 	name, args := word(call.Args)
+	confirmed := func(ctx context.Context) error { return call.Deed.Did(ctx, "connect", strings.ToLower(name)) }
 	switch {
 	case strings.EqualFold(name, googleName):
-		return d.cfg.Google.Connect(ctx, google.ConnectRequest{User: call.User, UserName: call.UserName, Chat: call.Chat, Direct: call.Direct, Args: args})
+		return d.cfg.Google.Connect(ctx, google.ConnectRequest{
+			User: call.User, UserName: call.UserName, Chat: call.Chat, Direct: call.Direct, Args: args, Confirmed: confirmed,
+		})
 	case name == "" || !d.cfg.Servers.Has(name):
 		connected, err := d.connected(ctx, call)
 		return connected + "I can connect " + d.connectable(call) + ".", err
 	}
 	return d.cfg.Servers.Connect(ctx, name, call.Role, oauth.Request{
-		User: call.User, UserName: call.UserName, Chat: call.Chat, Direct: call.Direct, Args: args,
+		User: call.User, UserName: call.UserName, Chat: call.Chat, Direct: call.Direct, Args: args, Confirmed: confirmed,
 	})
 }
 
@@ -107,8 +110,14 @@ func (d *Desk) connectable(call bridge.CommandCall) string {
 
 func (d *Desk) disconnect(ctx context.Context, call bridge.CommandCall) (string, error) {
 	name, _ := word(call.Args)
+	isGoogle := strings.EqualFold(name, googleName)
+	if isGoogle || mcp.ValidName(name) {
+		if err := call.Deed.Did(ctx, "disconnect", strings.ToLower(name)); err != nil {
+			return "", err
+		}
+	}
 	switch {
-	case strings.EqualFold(name, googleName):
+	case isGoogle:
 		return d.cfg.Google.Disconnect(ctx, call.User)
 	case name == "" || !mcp.ValidName(name):
 		return "Which account? I can disconnect what you have connected, such as your Google account: `/disconnect google`.", nil
@@ -203,6 +212,9 @@ func (d *Desk) add(ctx context.Context, call bridge.CommandCall, args string) (s
 	if err != nil {
 		return "", err
 	}
+	if err := call.Deed.Did(ctx, "mcp add", name); err != nil {
+		return "", err
+	}
 	_, err = d.cfg.Store.Put(ctx, serverPrefix+name, data, storage.Absent)
 	if err != nil && !errors.Is(err, storage.ErrConflict) {
 		return "", fmt.Errorf("store the MCP server: %w", err)
@@ -261,6 +273,9 @@ func (d *Desk) remove(ctx context.Context, call bridge.CommandCall, args string)
 	}
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return "", fmt.Errorf("read the MCP server: %w", err)
+	}
+	if err := call.Deed.Did(ctx, "mcp remove", name); err != nil {
+		return "", err
 	}
 	people, err := d.cfg.Servers.Forget(ctx, name)
 	if err != nil {

@@ -88,7 +88,7 @@ func Order(ctx context.Context, dir, what string, read func(io.Reader) error) (b
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
 		why, _ := io.ReadAll(io.LimitReader(response.Body, 1000))
-		return true, fmt.Errorf("the running bot cannot make a %s: %s", what, why)
+		return true, fmt.Errorf("the running bot cannot make the %s: %s", what, why)
 	}
 	if err := read(response.Body); err != nil {
 		return true, fmt.Errorf("read from the running bot: %w", err)

@@ -90,6 +90,21 @@ func spool(dir, pattern string, fill func(io.Writer) error) (name string, size i
 	return f.Name(), info.Size(), nil
 }
 
+// WriteFile writes a file that appears whole, under its name, or not at all. Nobody else on the
+// machine can read it. One that is there already is replaced with force alone, and the database
+// never.
+func (p Place) WriteFile(file string, force bool, fill func(io.Writer) error) error {
+	if err := mayWrite(file, filepath.Join(p.Dir, Name), force); err != nil {
+		return err
+	}
+	spooled, _, err := spool(filepath.Dir(file), exportPattern, fill)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(spooled) }()
+	return place(spooled, file, force)
+}
+
 // mayWrite refuses what would be lost.
 func mayWrite(file, database string, force bool) error {
 	info, err := os.Stat(file)
@@ -97,7 +112,7 @@ func mayWrite(file, database string, force bool) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("write the backup: %w", err)
+		return fmt.Errorf("write %s: %w", file, err)
 	case info.IsDir():
 		return fmt.Errorf("%s is a folder: name a file in it", file)
 	}

@@ -25,6 +25,7 @@ const Name = "oneclaw.db"
 const (
 	spoolPattern   = ".backup-*"
 	backupPattern  = ".oneclaw-backup-*" // beside the backup
+	exportPattern  = ".oneclaw-export-*" // beside the export
 	restorePattern = ".restore-*"
 )
 

@@ -20,6 +20,8 @@ import (
 //	replicas/     who serves a database on a server, and what each holds; one for each
 //	job/open/     messages to be answered; bounded for each chat
 //	job/done/     receipts; a week, looked through each hour
+//	finished/     messages and tasks among them by their time; as long as they are
+//	tally/        sums of them; one for each hour of 400 days, and one that says up to when
 //	card/         cards with buttons; they expire, and go a week after they were closed
 //	access/       who was let in, one for each; a refusal goes when its time is over
 //	stranger/     who was told that the bot does not know them, where replicas share the
@@ -27,8 +29,12 @@ import (
 //	aside/        what could not be carried to its end; 30 days, looked through each hour
 //	moved/        under which id a chat goes on; one for each that moved
 //	session/      the present conversation; one for each chat
-//	audit/        who cleared conversations, and took that back; at most 10,000, for a year
+//	learning/     which chats know of exports, who has said no to them; one for each; the key
+//	              of the pseudonyms
+//	audit/        who did what; at most 50,000, for a year unless the settings say otherwise
+//	admin/        sessions of administrators on their pages, one record for each of them
 //	conversation/ a line for each conversation; those of tasks go after 90 days
+//	begun/        an entry of an index for each of them
 //	memory/       one for each owner, of a bounded size
 //	schedule/     tasks, bounded for each owner, with a bounded history; two entries of
 //	              the index for each
@@ -45,7 +51,8 @@ import (
 //	blob/         chunks of those files, within the quota of each owner; what none has goes
 //	              with the next sweep
 //	account/      what models used: one for each user, chat and day for two months, one
-//	              for each day and month for 400 days, one for each chat since it began
+//	              for each day, month, model and tool group for 400 days, one for each chat
+//	              since it began
 //
 // The logs hold the conversations, which people search: they stay, but for those of
 // tasks, which go with their lines.

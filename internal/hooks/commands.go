@@ -86,6 +86,9 @@ func (h *Hooks) create(ctx context.Context, call bridge.CommandCall, args string
 	}
 	token := newID()
 	one.Page, one.Secret = hashOf(token), h.sealer.Seal(keyOf(one.ID), []byte(newSecret()))
+	if err := call.Deed.Did(ctx, "hook new", name); err != nil {
+		return "", err
+	}
 	if err := h.write(ctx, one); err != nil {
 		return "", err
 	}
@@ -140,6 +143,9 @@ func (h *Hooks) remove(ctx context.Context, call bridge.CommandCall, name string
 	i := slices.IndexFunc(all, func(one hook) bool { return one.Name == name || one.ID == name })
 	if i < 0 {
 		return "There is no such webhook here. /hook lists them.", nil
+	}
+	if err := call.Deed.Did(ctx, "hook remove", all[i].Name); err != nil {
+		return "", err
 	}
 	err = h.change(ctx, all[i].ID, func(*hook) error { return errRemoved })
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {

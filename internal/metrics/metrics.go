@@ -110,13 +110,13 @@ func (m *Metrics) Observe(tools *toolgroups.Registry, e agent.Event) {
 			m.budget.Inc()
 		}
 	case e.Ended != nil:
-		m.tools.WithLabelValues(m.groups.of(groupLabel(tools, e.Ended.Tool)), string(e.Ended.Status)).Inc()
+		m.tools.WithLabelValues(m.groups.of(GroupOf(tools, e.Ended.Tool)), string(e.Ended.Status)).Inc()
 	}
 }
 
-// groupLabel is what the calls of a tool are counted under: its group, and where that is
+// GroupOf is what the calls of a tool are counted under: its group, and where that is
 // not one of the program's own, where it comes from.
-func groupLabel(tools *toolgroups.Registry, tool string) string {
+func GroupOf(tools *toolgroups.Registry, tool string) string {
 	name, grouped := tools.GroupOf(tool)
 	if !grouped {
 		return "core"

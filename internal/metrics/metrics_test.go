@@ -68,6 +68,7 @@ func everything(t *testing.T) *Metrics {
 	}
 	m.Observe(tools, agent.Event{Reply: &agent.ReplyEvent{Err: fmt.Errorf("ask: %w", &agent.ModelError{Kind: agent.KindBudget, Err: errors.New("spent")})}})
 	m.Observe(tools, agent.Event{Ended: &agent.ToolEvent{Tool: "read_file", Status: agent.StatusOK}})
+	m.Observe(tools, agent.Event{Ended: &agent.ToolEvent{Tool: "read_file", Status: agent.StatusError}})
 	m.count(t.Context(), "preset/m-1", time.Second, agent.Usage{Input: 10, Cached: 4, Output: 2}, nil)
 	m.Watch(office{}, func(context.Context) (int64, error) { return 4096, nil }, time.Now)
 	m.WatchReplica(office{}, "box-1")

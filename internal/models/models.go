@@ -18,7 +18,9 @@ import (
 	"oneclaw/bridge/turns"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/metrics"
+	"oneclaw/internal/price"
 	"oneclaw/internal/settings"
+	"oneclaw/internal/traces"
 	"oneclaw/toolgroups"
 )
 
@@ -34,6 +36,7 @@ type Config struct {
 	// Guest is what bounds a user a day besides the limits of all; nil bounds nobody.
 	Guest   func(scope toolgroups.Scope) budget.Limit
 	Metrics *metrics.Metrics // nil where nothing is counted
+	Traces  *traces.Tracer   // nil where nothing is followed
 	Logger  *slog.Logger
 }
 
@@ -77,7 +80,15 @@ func (m *Models) payer(scope toolgroups.Scope) budget.Payer {
 
 // Charge has the calls of a model that is none of these charged to whoever a turn is for.
 func (m *Models) Charge(scope toolgroups.Scope, model agent.Model, name string) agent.Model {
-	return m.Ledger.Model(model, m.payer(scope), string(settings.TypeOpenAI), name)
+	return m.Ledger.Model(m.traced(model, settings.TypeOpenAI, name), m.payer(scope), string(settings.TypeOpenAI), name)
+}
+
+// traced has the calls of a model told of, where somebody follows turns.
+func (m *Models) traced(model agent.Model, provider settings.Type, name string) agent.Model {
+	return m.Traces.Model(model, string(provider), name, func(u agent.Usage) (float64, bool) {
+		cost, known := m.Ledger.Cost(string(provider), name, u)
+		return float64(cost) / float64(price.Dollar), known
+	})
 }
 
 // Patience with a model that has a successor: it should not be tried for minutes first.
@@ -108,8 +119,9 @@ func (m *Models) Persona(ctx context.Context, scope toolgroups.Scope) (turns.Per
 		}
 		payer := m.payer(scope)
 		candidates = append(candidates, agent.Candidate{
-			Name:  route.Provider.ID + "/" + route.Model.ID,
-			Model: m.Ledger.Model(m.Metrics.Model(client, route.Provider.ID+"/"+route.Model.ID), payer, string(route.Provider.Type), route.Model.ID),
+			Name: route.Provider.ID + "/" + route.Model.ID,
+			Model: m.Ledger.Model(m.traced(m.Metrics.Model(client, route.Provider.ID+"/"+route.Model.ID), route.Provider.Type, route.Model.ID),
+				payer, string(route.Provider.Type), route.Model.ID),
 		})
 	}
 	if len(candidates) == 0 {

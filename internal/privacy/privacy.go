@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"oneclaw/bridge"
-	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
@@ -60,8 +59,7 @@ func (d *Desk) export(ctx context.Context, call bridge.CommandCall) (string, err
 	if err != nil {
 		return "", err
 	}
-	now := d.cfg.Now()
-	if err := audit.Append(ctx, d.cfg.Store, "export/"+call.User, audit.Entry{At: now, Action: "export", By: call.User, Name: call.UserName, Chat: call.Chat}); err != nil {
+	if err := call.Deed.Did(ctx, "export", ""); err != nil {
 		return "", err
 	}
 	text := fmt.Sprintf("Everything I keep of you: %d conversations, %d files, and memory, schedules, settings, usage and receipts. README.txt in it says what is where.", out.conversations, out.files)

@@ -60,6 +60,8 @@ func planted() map[string]string {
 		"gitlab":        "glpat" + "-" + alnum(20, 21),
 		"stripe":        "sk" + "_live_" + alnum(24, 22),
 		"aws id":        "AKIA" + pick(upper, 16, 23)[2:] + "QZ",
+		"our link":      "oclink" + "_dGVsZWdyYW06MQ." + pick(upper, 28, 27)[2:],
+		"our session":   "ocseat" + "_dGVsZWdyYW06MQ." + pick(upper, 28, 28)[2:],
 		"jwt":           "eyJ" + alnum(20, 24) + ".eyJ" + alnum(60, 25) + "." + alnum(43, 26),
 		"private key":   key,
 		"key as JSON":   strings.ReplaceAll(key, "\n", `\n`),

@@ -110,6 +110,15 @@ func (s Values) Get(ctx context.Context, name string) (string, error) {
 	return value, nil
 }
 
+// Changed returns what a setting was set to, and whether it was.
+func (s Values) Changed(ctx context.Context, name string) (value string, changed bool, err error) {
+	if err := s.known(name); err != nil {
+		return "", false, err
+	}
+	value, changed, err = get[string](ctx, s.records, valuePrefix+name)
+	return value, changed, err
+}
+
 // Set changes a setting.
 func (s Values) Set(ctx context.Context, name, value string) error {
 	if err := s.known(name); err != nil {

@@ -112,6 +112,9 @@ func (d *Desk) Pressed(ctx context.Context, press cards.Press) (cards.Result, er
 		return cards.Result{Toast: "Only an administrator can raise a budget."}, nil
 	}
 	raise := budget.Raise{Account: p.Refusal.Account, By: p.Refusal.Step(), Who: press.User, Key: p.ID}
+	if err := press.Deed.Did(ctx, "raise a budget", p.Refusal.Account.Name); err != nil {
+		return cards.Result{}, err
+	}
 	limit, err := d.Ledger.Raise(ctx, raise)
 	if err != nil {
 		return cards.Result{}, err
@@ -167,7 +170,7 @@ func (d *Desk) askAdministrators(ctx context.Context, press cards.Press, p budge
 
 // adminChats are the places in which the bot is alone with an administrator.
 func (d *Desk) adminChats(ctx context.Context) ([]chats.Chat, error) {
-	places := d.Bridge().AdminChats()
+	places := d.Bridge().People().AdminChats()
 	for _, user := range d.Admins {
 		if strings.Contains(user, "*") {
 			continue

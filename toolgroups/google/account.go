@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"strings"
 	"net/http"
 	"slices"
 	"time"
@@ -81,6 +83,22 @@ func (g *Google) Account(ctx context.Context, user string) (email string, connec
 		return "", false, nil
 	}
 	return a.Email, err == nil && !a.Lost, err
+}
+
+// People yields who has connected an account, in the order of their ids, behind one of them;
+// empty for all.
+func People(ctx context.Context, kv storage.KV, after string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		r := storage.Range{Prefix: accountPrefix}
+		if after != "" {
+			r.After = accountPrefix + after
+		}
+		for entry, err := range kv.List(ctx, r) {
+			if !yield(strings.TrimPrefix(entry.Key, accountPrefix), err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // load reads the account of a user.

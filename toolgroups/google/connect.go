@@ -39,6 +39,8 @@ type ConnectRequest struct {
 	// Args is what follows "google": nothing, names of services, or the code or the
 	// address that the sign-in ended with.
 	Args string
+	// Confirmed, if not nil, is called before the account of a confirmed sign-in is kept.
+	Confirmed func(ctx context.Context) error
 }
 
 // Connect answers /connect google in Markdown: with a link, or with what became of

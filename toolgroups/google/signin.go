@@ -51,12 +51,17 @@ func (g *Google) paste(ctx context.Context, req ConnectRequest, code, state stri
 	if err != nil {
 		return told(err)
 	}
-	return g.connected(ctx, req.User, p, code)
+	return g.connected(ctx, req, p, code)
 }
 
 // connected exchanges a code and tells the user what came of it.
-func (g *Google) connected(ctx context.Context, user string, p signin.Pending, code string) (string, error) {
-	a, err := g.finish(ctx, user, p, code)
+func (g *Google) connected(ctx context.Context, req ConnectRequest, p signin.Pending, code string) (string, error) {
+	if req.Confirmed != nil {
+		if err := req.Confirmed(ctx); err != nil {
+			return "", err
+		}
+	}
+	a, err := g.finish(ctx, req.User, p, code)
 	if err != nil {
 		return told(err)
 	}
@@ -69,5 +74,5 @@ func (g *Google) confirm(ctx context.Context, req ConnectRequest) (string, error
 	if err != nil {
 		return told(err)
 	}
-	return g.connected(ctx, req.User, p, p.Code)
+	return g.connected(ctx, req, p, p.Code)
 }

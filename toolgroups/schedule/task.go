@@ -251,6 +251,26 @@ func (s *Schedule) tasks(ctx context.Context, prefix string) iter.Seq2[Task, err
 	}
 }
 
+// All yields the tasks of all owners in the order of their keys, behind that of one; the zero
+// value for all.
+func All(ctx context.Context, kv storage.KV, after Task) iter.Seq2[Task, error] {
+	return func(yield func(Task, error) bool) {
+		r := storage.Range{Prefix: taskPrefix}
+		if after.ID != "" {
+			r.After = taskKey(after.Owner, after.ID)
+		}
+		for entry, err := range kv.List(ctx, r) {
+			var t Task
+			if err == nil && json.Unmarshal(entry.Value, &t) != nil {
+				continue // one that is damaged hides no other
+			}
+			if !yield(t, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 // Tasks returns the tasks of an owner in the order in which they were made.
 func (s *Schedule) Tasks(ctx context.Context, owner string) ([]Task, error) {
 	var all []Task

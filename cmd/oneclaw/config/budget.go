@@ -27,6 +27,12 @@ type BudgetConfig struct {
 	ReplyTokens int64 `yaml:"reply_tokens" env:"ONECLAW_BUDGET_REPLY_TOKENS"`
 }
 
+// Money returns what says what the tokens of a model cost.
+func (c Config) Money() func(model string) (price.Price, bool) {
+	known := price.Defaults().With(c.Prices)
+	return func(model string) (price.Price, bool) { return known.For("", model) }
+}
+
 // defaultGuestTokens are some sixty answers a day.
 const defaultGuestTokens = 300_000
 

@@ -24,8 +24,10 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/approval"
+	"oneclaw/bridge/audit"
 	"oneclaw/bridge/turns"
 	"oneclaw/internal/database"
+	"oneclaw/internal/incidents"
 	"oneclaw/internal/models"
 	"oneclaw/internal/policy"
 	"oneclaw/internal/price"
@@ -68,6 +70,9 @@ type program struct {
 	Taps     taps // nil where nobody looks on
 	// Redact masks the secrets of all settings, and those that are added later.
 	Redact *redact.Redactor
+	// Incidents are the last of the log.
+	Incidents *incidents.Ring
+	from      origins
 }
 
 // DataConfig says where data are kept, and the key that encrypts tokens in them.
@@ -80,8 +85,12 @@ type DataConfig struct {
 	// StorePasswordFile is read again for each connection, so that it can change.
 	StorePasswordFile string        `yaml:"-"`
 	SecretKey         redact.Secret `yaml:"secret_key" env:"ONECLAW_SECRET_KEY"`
+	// ExportJudged lets the operator export conversations that people judged. They are told.
+	ExportJudged bool `yaml:"export_judged" env:"ONECLAW_EXPORT_JUDGED"`
 	// BackupRecipients are public keys of age, for which backups are sealed.
 	BackupRecipients []string `yaml:"backup_recipients" env:"ONECLAW_BACKUP_RECIPIENTS"`
+	// AuditDays is how long it is kept who did what.
+	AuditDays int `yaml:"audit_days" env:"ONECLAW_AUDIT_DAYS"`
 }
 
 // PortConfig says where the bot listens, how others reach that, and whom the operator asks for
@@ -90,6 +99,9 @@ type PortConfig struct {
 	Listen     string `yaml:"listen" env:"ONECLAW_LISTEN"`
 	PublicURL  string `yaml:"public_url" env:"ONECLAW_PUBLIC_URL"`
 	ReleaseURL string `yaml:"release_url" env:"ONECLAW_RELEASE_URL"`
+	// AdminTexts lets administrators read on their page what people and the bot wrote. Who
+	// does is named in the chat and in the audit.
+	AdminTexts bool `yaml:"admin_texts" env:"ONECLAW_ADMIN_TEXTS"`
 }
 
 // SpendingConfig says what models may use and what that costs.
@@ -144,6 +156,8 @@ type ToolsConfig struct {
 type LogConfig struct {
 	Level  string `yaml:"level" env:"ONECLAW_LOG_LEVEL"`
 	Format string `yaml:"format" env:"ONECLAW_LOG_FORMAT"`
+	// TraceTexts has traces hold what was said, with secrets masked.
+	TraceTexts bool `yaml:"trace_texts" env:"ONECLAW_TRACE_TEXTS"`
 }
 
 // GoogleConfig is the operator's OAuth client.
@@ -161,7 +175,7 @@ type GoogleConfig struct {
 func Default() Config {
 	cfg := Config{
 		program:        program{Outside: Standard()},
-		DataConfig:     DataConfig{DataDir: "./data", Store: database.Bolt},
+		DataConfig:     DataConfig{DataDir: "./data", Store: database.Bolt, AuditDays: int(audit.DefaultAge.Hours() / 24)},
 		PortConfig:     PortConfig{Listen: "127.0.0.1:8787"},
 		SpendingConfig: SpendingConfig{Budget: BudgetConfig{GuestTokens: defaultGuestTokens}},
 		Model:          models.Own{BaseURL: "https://api.openai.com/v1", Name: "gpt-5-mini"},
@@ -221,12 +235,14 @@ func Load(file string, environ []string) (Config, error) {
 	if err := env.ParseWithOptions(&cfg, env.Options{Environment: environment}); err != nil {
 		return cfg, environmentError(err)
 	}
+	cfg.note(data, environment)
 	cfg.publish()
 	if err := cfg.Check(); err != nil {
 		return cfg, err
 	}
 	cfg.StorePasswordFile = environment["ONECLAW_STORE_PASSWORD_FILE"]
 	cfg.Redact = redact.New(cfg.secrets()...)
+	cfg.Incidents = incidents.New(cfg.Redact.Text)
 	cfg.LogLevel = new(slog.LevelVar)
 	cfg.LogLevel.Set(Level(cfg.Log.Level))
 	return cfg, nil

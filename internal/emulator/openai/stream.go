@@ -132,6 +132,9 @@ func (st *stream) run(reply Reply, calls []wireCall, finish string, usage wireUs
 		deltas = deltas[:max(reply.Chunks, 0)]
 	}
 	for i := range deltas {
+		if st.s.cfg.Pace > 0 && deltas[i].Content != nil && i > 0 && !st.s.life.Sleep(st.r.Context(), st.s.cfg.Pace) {
+			panic(http.ErrAbortHandler)
+		}
 		st.send(wireChoice{Delta: &deltas[i]})
 	}
 	if reply.End != EndProperly {

@@ -30,6 +30,8 @@ type Request struct {
 	// Args is what follows the name of the server: nothing, "again", or the code or the
 	// address that the sign-in ended with.
 	Args string
+	// Confirmed, if not nil, is called before the tokens of a confirmed sign-in are kept.
+	Confirmed func(ctx context.Context) error
 }
 
 // grant is what the tokens of a sign-in are kept as until the person confirms.
@@ -275,7 +277,7 @@ func (a *Accounts) confirm(ctx context.Context, s Server, req Request) error {
 		if err := json.Unmarshal([]byte(p.Code), &got); err != nil {
 			return err
 		}
-		return a.adopt(ctx, s, req.User, got)
+		return a.adopt(ctx, s, req, got)
 	})
 	var got account
 	if errors.Is(err, signin.ErrVoid) && json.Unmarshal([]byte(p.Code), &got) == nil {
@@ -314,11 +316,17 @@ func (a *Accounts) paste(ctx context.Context, s Server, req Request, answer url.
 	if err != nil {
 		return err
 	}
-	return a.adopt(ctx, s, req.User, got)
+	return a.adopt(ctx, s, req, got)
 }
 
 // adopt makes tokens the connection of a person.
-func (a *Accounts) adopt(ctx context.Context, s Server, user string, got account) error {
+func (a *Accounts) adopt(ctx context.Context, s Server, req Request, got account) error {
+	user := req.User
+	if req.Confirmed != nil {
+		if err := req.Confirmed(ctx); err != nil {
+			return err
+		}
+	}
 	if got.URL != s.URL {
 		a.revoke(ctx, s, got)
 		return signin.ErrLink

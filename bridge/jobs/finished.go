@@ -1,0 +1,118 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/storage"
+)
+
+// finishedPrefix begins the keys of an index: messages and tasks by the time at which they were
+// closed, the newest first. The keys of receipts sort by chat.
+const finishedPrefix = "finished/"
+
+// Finished is what the index says of a receipt: enough for lists and sums.
+type Finished struct {
+	// Key is that of the job, At when it was closed.
+	Key string    `json:"-"`
+	At  time.Time `json:"-"`
+
+	State State `json:"s"`
+	// User is the platform's id of who sent it.
+	User string `json:"u,omitempty"`
+	// Took is how long it was open, in milliseconds; Asked says that it waited for a person.
+	Took  int64 `json:"t,omitempty"`
+	Asked bool  `json:"a,omitempty"`
+	// Incident is that of the receipt.
+	Incident string `json:"i,omitempty"`
+}
+
+// finished is what the index says of a closed job; nothing where it is not in it.
+func (j *Job) finished() (f Finished, listed bool) {
+	kind := j.Message.Kind
+	listed = (kind == chats.KindText || kind == KindTask) && j.State != StateJoined && !j.Closed.IsZero()
+	return Finished{
+		Key: j.Key(), At: j.Closed, State: j.State, User: j.Message.User,
+		Took: max(j.Closed.Sub(j.Accepted).Milliseconds(), 0), Asked: len(j.Approvals) > 0, Incident: j.Incident,
+	}, listed
+}
+
+// place is the key of the index behind which older ones are.
+func place(t time.Time) string {
+	return fmt.Sprintf("%s%019d/", finishedPrefix, math.MaxInt64-t.UnixNano())
+}
+
+// Place is where it is in the index: what [Store.Finished] goes on behind.
+func (f Finished) Place() string { return place(f.At) + f.Key }
+
+// list is the operation that puts a closed job into the index; nothing where it is not in it.
+func (j *Job) list() ([]storage.Op, error) {
+	f, listed := j.finished()
+	if !listed || len(f.Place()) > storage.MaxKey {
+		return nil, nil
+	}
+	data, err := json.Marshal(f)
+	if err != nil {
+		return nil, fmt.Errorf("encode the entry of %s: %w", j.Key(), err)
+	}
+	// Any: the receipt beside it says whether it is written at all.
+	return []storage.Op{storage.Put(f.Place(), data, storage.Any)}, nil
+}
+
+// Finished yields what was closed, the newest first, behind a place of it; empty for all. It
+// may yield what has no receipt any more, or one of another time.
+func (s Store) Finished(ctx context.Context, after string) iter.Seq2[Finished, error] {
+	return func(yield func(Finished, error) bool) {
+		for entry, err := range s.Store.List(ctx, storage.Range{Prefix: finishedPrefix, After: after}) {
+			if err != nil {
+				yield(Finished{}, fmt.Errorf("list what is finished: %w", err))
+				return
+			}
+			if f, ok := readFinished(entry); ok && !yield(f, nil) {
+				return
+			}
+		}
+	}
+}
+
+func readFinished(entry storage.Entry) (f Finished, ok bool) {
+	at, key, _ := strings.Cut(strings.TrimPrefix(entry.Key, finishedPrefix), "/")
+	n, err := strconv.ParseInt(at, 10, 64)
+	if err != nil || json.Unmarshal(entry.Value, &f) != nil {
+		return f, false
+	}
+	f.Key, f.At = key, time.Unix(0, math.MaxInt64-n)
+	return f, true
+}
+
+// forgetFinished removes what is older in the index than receipts are kept, and what a wrong
+// clock has put too far ahead.
+func (s Store) forgetFinished(ctx context.Context, now time.Time) error {
+	ahead := place(now.Add(ReceiptAge))
+	for entry, err := range s.Store.List(ctx, storage.Range{Prefix: finishedPrefix}) {
+		if err == nil && entry.Key < ahead {
+			err = s.remove(ctx, entry.Key, entry.Revision)
+		} else if err == nil {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("tidy what is finished: %w", err)
+		}
+	}
+	for entry, err := range s.Store.List(ctx, storage.Range{Prefix: finishedPrefix, After: place(now.Add(-ReceiptAge))}) {
+		if err == nil {
+			err = s.remove(ctx, entry.Key, entry.Revision)
+		}
+		if err != nil {
+			return fmt.Errorf("tidy what is finished: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package sessions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"strings"
+
+	"oneclaw/storage"
+)
+
+// begunPrefix begins the keys of an index: conversations by their beginnings, the newest first.
+const begunPrefix = "begun/"
+
+// Place is where a conversation is in the index: what [Begun] goes on behind.
+func (c Conversation) Place() string {
+	return fmt.Sprintf("%s%019d/%s", begunPrefix, math.MaxInt64-c.Begun.UnixNano(), strings.TrimPrefix(conversationKey(c.Owner, c.Log()), ConversationPrefix))
+}
+
+// begun is the operation that puts a conversation into the index; none where its key would be
+// too long. Any: the key says all.
+func (c Conversation) begun() []storage.Op {
+	if len(c.Place()) > storage.MaxKey {
+		return nil
+	}
+	return []storage.Op{storage.Put(c.Place(), nil, storage.Any)}
+}
+
+// Begun yields the conversations, the newest first, behind a place in the index; empty for all.
+// What is not listed any more is left out.
+func Begun(ctx context.Context, kv storage.KV, after string) iter.Seq2[Conversation, error] {
+	return func(yield func(Conversation, error) bool) {
+		for entry, err := range kv.List(ctx, storage.Range{Prefix: begunPrefix, After: after}) {
+			var c Conversation
+			if err == nil {
+				_, key, _ := strings.Cut(strings.TrimPrefix(entry.Key, begunPrefix), "/")
+				c, err = conversationAt(ctx, kv, ConversationPrefix+key)
+				if errors.Is(err, storage.ErrNotFound) || err == nil && c.Place() != entry.Key {
+					continue
+				}
+			}
+			if !yield(c, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func conversationAt(ctx context.Context, kv storage.KV, key string) (c Conversation, err error) {
+	entry, err := kv.Get(ctx, key)
+	if err != nil {
+		return c, fmt.Errorf("find %s: %w", key, err)
+	}
+	if err := json.Unmarshal(entry.Value, &c); err != nil {
+		return c, fmt.Errorf("decode %s: %w", key, err)
+	}
+	return c, nil
+}
+
+// Remove takes a conversation off the lists, if the one among those of its owner has a revision.
+func (c Conversation) Remove(ctx context.Context, store storage.Store, rev storage.Revision) error {
+	ops := []storage.Op{storage.Delete(conversationKey(c.Owner, c.Log()), rev)}
+	for _, listed := range c.begun() {
+		ops = append(ops, storage.Delete(listed.Key, storage.Any))
+	}
+	_, err := store.Write(ctx, ops...)
+	if err != nil && !errors.Is(err, storage.ErrConflict) {
+		return fmt.Errorf("remove %s from the lists: %w", c.Log(), err)
+	}
+	return nil
+}
+
+// Index puts a conversation into the index that an older program has listed.
+func (c Conversation) Index(ctx context.Context, kv storage.KV) error {
+	for _, op := range c.begun() {
+		_, err := kv.Get(ctx, op.Key)
+		if errors.Is(err, storage.ErrNotFound) {
+			_, err = kv.Put(ctx, op.Key, op.Value, op.Rev)
+		}
+		if err != nil {
+			return fmt.Errorf("index %s: %w", c.Log(), err)
+		}
+	}
+	return nil
+}
+
+// Owned yields the conversations of an owner in the order of their logs, behind one of these;
+// empty for all.
+func Owned(ctx context.Context, kv storage.KV, owner, after string) iter.Seq2[Conversation, error] {
+	return func(yield func(Conversation, error) bool) {
+		r := storage.Range{Prefix: conversationKey(owner, "")}
+		if after != "" {
+			r.After = conversationKey(owner, after)
+		}
+		for entry, err := range kv.List(ctx, r) {
+			var c Conversation
+			if err == nil && json.Unmarshal(entry.Value, &c) != nil {
+				continue // one that is damaged hides no other
+			}
+			if !yield(c, err) || err != nil {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package bridge_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/bridge/jobs"
+)
+
+// followers are tracers of processes that share a store, and what they were told.
+type followers struct {
+	mu     sync.Mutex
+	begun  int
+	parent map[string]string // of the jobs that were begun, as the first who did it said
+	ran    map[string]int
+	sent   map[string]int
+	closed map[string][]jobs.Job
+}
+
+func newFollowers() *followers {
+	return &followers{parent: map[string]string{}, ran: map[string]int{}, sent: map[string]int{}, closed: map[string][]jobs.Job{}}
+}
+
+// join has a bridge tell what it does.
+func (f *followers) join(cfg *bridge.Config) { cfg.Hooks.Trace = f }
+
+func (f *followers) Begin(j *jobs.Job) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.begun++
+	j.Trace.Parent = fmt.Sprint("trace ", f.begun)
+	if f.parent[j.Key()] == "" {
+		f.parent[j.Key()] = j.Trace.Parent
+	}
+}
+
+func (f *followers) Runs(ctx context.Context, j *jobs.Job) context.Context {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ran[j.Key()]++
+	if j.Turn && j.Trace.Turn.IsZero() {
+		j.Trace.Turn = j.Accepted
+	}
+	return ctx
+}
+
+func (f *followers) Watch(_ *jobs.Job, observe func(agent.Event)) func(agent.Event) { return observe }
+
+func (f *followers) Sending(j *jobs.Job, _ *jobs.SentPart) func(error) {
+	return func(error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.sent[j.Key()]++
+	}
+}
+
+func (f *followers) Closed(j *jobs.Job) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed[j.Key()] = append(f.closed[j.Key()], *j)
+}
+
+// whole checks that each job was closed once, with the trace that it began with, whoever began,
+// ran and closed it.
+func (f *followers) whole(t *testing.T, again bool) {
+	t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	moved := false
+	for key, parent := range f.parent {
+		closed := f.closed[key]
+		if len(closed) != 1 || f.ran[key] == 0 || f.sent[key] == 0 {
+			t.Errorf("%s ran %d times, was sent %d times and closed %d times", key, f.ran[key], f.sent[key], len(closed))
+			continue
+		}
+		if at := closed[0].Trace; at.Parent != parent || at.Turn.IsZero() || at.Answered.Before(at.Turn) {
+			t.Errorf("%s began as %q and ended as %+v", key, parent, at)
+		}
+		moved = moved || f.ran[key] > 1
+	}
+	if len(f.parent) == 0 || again && !moved {
+		t.Errorf("%d jobs; none ran at two places", len(f.parent))
+	}
+}

@@ -1,0 +1,81 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Where a setting comes from.
+const (
+	fromDefault = "default"
+	fromFile    = "settings file"
+)
+
+// Effective is a setting in effect.
+type Effective struct {
+	// Key is that of the file, Value what is in effect, with secrets masked, and From where
+	// it comes from.
+	Key, Value, From string
+	// Set says that somebody has set it.
+	Set bool
+}
+
+// origins are the settings that do not have their default, with where they come from.
+type origins map[string]string
+
+// note remembers which settings a file and the environment have.
+func (c *Config) note(file []byte, environment map[string]string) {
+	c.from = origins{}
+	var written map[string]any
+	_ = yaml.Unmarshal(file, &written) // it was decoded before
+	for _, s := range c.Settings() {
+		if environment[s.variable] != "" {
+			c.from[s.Key] = s.variable
+			if environment[s.variable+"_FILE"] != "" {
+				c.from[s.Key] += "_FILE"
+			}
+		} else if has(written, strings.Split(s.Key, ".")) {
+			c.from[s.Key] = fromFile
+		}
+	}
+}
+
+// has reports whether there is something at a path.
+func has(tree any, path []string) bool {
+	for _, name := range path {
+		branch, ok := tree.(map[string]any)
+		if !ok {
+			return false
+		}
+		if tree, ok = branch[name]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// Effective returns all settings as they were when the program began.
+func (c *Config) Effective() ([]Effective, error) {
+	var all []Effective
+	for _, s := range c.Settings() {
+		data, err := yaml.Marshal(s.value.Interface())
+		if err != nil {
+			return nil, fmt.Errorf("setting %s: %w", s.Key, err)
+		}
+		e := Effective{Key: s.Key, Value: strings.TrimSpace(string(data)), From: fromDefault}
+		if list, ok := reflect.TypeAssert[[]string](s.value); ok {
+			e.Value = strings.Join(list, ", ")
+		}
+		if from := c.from[s.Key]; from != "" {
+			e.From, e.Set = from, true
+		}
+		if e.Value == `""` || e.Value == "[]" || e.Value == "{}" || e.Value == "null" {
+			e.Value = ""
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/telegram"
+)
+
+// TestAdminPage signs in as an administrator does and visits each view by keyboard, in light, in
+// dark and on a narrow screen. What people wrote is shown to somebody who has asked for it, and
+// the chat is told; what is new comes by itself.
+func TestAdminPage(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, openai.Offline{})
+	ann := w.person("Ann <b>")
+	w.env["ONECLAW_ADMINS"], w.env["ONECLAW_ADMIN_TEXTS"] = fmt.Sprint("telegram:", ann), "true"
+	bot := w.run()
+	w.ask(bot, ann, "<script>document.title = 'owned'</script> how old are you?", nil)
+	w.ask(bot, ann, "Remember that my sailing boat is called Marlin.", nil)
+	link := adminLinks.FindString(w.ask(bot, ann, "/admin", nil))
+	ctx := chromium(t)
+	do(t, ctx, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(link))
+	press(t, ctx, "button", "")
+	onPage(t, ctx, "Overview")
+
+	axe := axeCore(t)
+	views := []string{"Overview", "Messages", "Conversations", "Spending", "Tools", "Schedules and hooks", "Settings", "Incidents"}
+	for _, view := range views {
+		press(t, ctx, "nav.views a", view)
+		onPage(t, ctx, view)
+		looksRight(t, ctx, axe, view)
+	}
+	press(t, ctx, "nav.views a", "Overview")
+	onPage(t, ctx, "Overview")
+	press(t, ctx, "main form button", "Check everything now")
+	waitFor(t, ctx, `[...document.querySelectorAll("tbody th")].some((e) => e.innerText === "data directory")`)
+	press(t, ctx, "nav.views a", "Conversations")
+	onPage(t, ctx, "Conversations")
+	press(t, ctx, "tbody a", "")
+	onPage(t, ctx, "A conversation")
+	looksRight(t, ctx, axe, "conversation")
+
+	press(t, ctx, "nav.views a", "Messages")
+	onPage(t, ctx, "Messages")
+	do(t, ctx, chromedp.Focus(chromedp.CSS("a[href*='csv=messages']")))
+	w.ask(bot, ann, "What is this document about?", samplePDF(t))
+	waitFor(t, ctx, `[...document.querySelectorAll("table")].at(-1).querySelectorAll("tbody tr").length === 4 && document.activeElement.matches("a[href*='csv=messages']")`)
+	press(t, ctx, "tbody a", "")
+	onPage(t, ctx, "Message of")
+	looksRight(t, ctx, axe, "message")
+	waitFor(t, ctx, `document.querySelectorAll("svg.steps rect").length >= 5 && !document.body.innerText.includes("document about")`)
+	press(t, ctx, "main form button", "Read this conversation")
+	waitFor(t, ctx, `document.querySelector("blockquote")?.innerText.startsWith("What is this document about?")`)
+	looksRight(t, ctx, axe, "texts")
+	w.until(bot, "word that somebody reads", func(s telegram.State) bool {
+		all := s.Answers(ann)
+		return strings.Contains(all[len(all)-1].Text, "reads this conversation")
+	})
+	press(t, ctx, "header button", "Sign out")
+	waitFor(t, ctx, `document.body.innerText.includes("Signed out")`)
+}
+
+// onPage waits until a view is there, ready and without a script of somebody else's.
+func onPage(t *testing.T, ctx context.Context, title string) {
+	t.Helper()
+	waitFor(t, ctx, fmt.Sprintf(`document.body.dataset.ready === "yes" && document.querySelector("h1").innerText.startsWith(%q) && document.title !== "owned"`, title))
+}
+
+// press walks with the tabulator to what fits a selector and has a text, and presses Enter there.
+func press(t *testing.T, ctx context.Context, selector, text string) {
+	t.Helper()
+	there := fmt.Sprintf(`document.activeElement.matches(%q) && document.activeElement.innerText.includes(%q)`, selector, text)
+	for range 80 {
+		do(t, ctx, chromedp.KeyEvent("\t"))
+		if ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool](there)); err != nil {
+			t.Fatal(err)
+		} else if ok {
+			if _, err := chromedp.RunResponse(ctx, chromedp.KeyEvent("\r")); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatalf("the tabulator does not come to %s with %q", selector, text)
+}
+
+// axeCore is the script of axe-core; empty where it is not installed, which it has to be in CI.
+func axeCore(t *testing.T) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(cmp.Or(os.Getenv("TEST_ONECLAW_AXE"), filepath.Join(cache, "oneclaw", "axe")), "node_modules", "axe-core", "axe.min.js")
+	script, err := os.ReadFile(file)
+	if err != nil && os.Getenv("CI") != "" {
+		t.Fatalf("axe-core is not installed: run testdata/axe/install (%v)", err)
+	}
+	return string(script)
+}
+
+// looksRight has axe-core look at a page in light and in dark, and nothing stand out of a narrow
+// screen.
+func looksRight(t *testing.T, ctx context.Context, axe, name string) {
+	t.Helper()
+	name = "admin-" + strings.ReplaceAll(strings.ToLower(name), " ", "-")
+	found := func(rules string) {
+		t.Helper()
+		if axe == "" {
+			return
+		}
+		script := axe + `; axe.run(document, ` + rules + `).then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html.slice(0, 200)).join(" | ")).join("\n"))`
+		wrong, err := chromedp.Run(ctx, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise))
+		if err != nil || wrong != "" {
+			t.Errorf("%s: axe-core finds %v\n%s", name, err, wrong)
+		}
+	}
+	found(`{}`)
+	picture(t, ctx, name)
+	scheme(t, ctx, "dark")
+	found(`{runOnly: ["color-contrast"]}`)
+	picture(t, ctx, name+"-dark")
+	scheme(t, ctx, "light")
+	do(t, ctx, chromedp.EmulateViewport(360, 800))
+	if wide, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`document.documentElement.scrollWidth > innerWidth`)); err != nil || wide {
+		t.Errorf("%s: wider than a narrow screen, %v", name, err)
+	}
+	picture(t, ctx, name+"-narrow")
+	do(t, ctx, chromedp.EmulateViewport(1280, 900))
+}

@@ -1,0 +1,340 @@
+package admin_test
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+	"pgregory.net/rapid"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/audit"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/why"
+	"oneclaw/internal/admin"
+	"oneclaw/internal/admin/frame"
+	"oneclaw/storage"
+	"oneclaw/storage/bolt"
+	"oneclaw/toolgroups"
+)
+
+// rig is a page over a real store.
+type rig struct {
+	testing.TB
+
+	store     *bolt.Store
+	jobs      jobs.Store
+	now       time.Time
+	cfg       admin.Config
+	announced []string
+}
+
+func newRig(t testing.TB, change ...func(*admin.Config)) *rig {
+	t.Helper()
+	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	r := &rig{TB: t, store: store, now: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)}
+	r.jobs = jobs.Store{Store: store, Mark: func(chats.Chat) string { return "me" }, Base: new(atomic.Int64)}
+	explainer := why.Explainer{Store: store, Jobs: r.jobs, Answering: func(chats.Chat, string) bool { return false }}
+	r.cfg = admin.Config{
+		Store: store, Tell: explainer.Tell, Now: func() time.Time { return r.now },
+		Texts: admin.Texts{Announce: func(_ context.Context, chat chats.Chat, _, text string) error {
+			r.announced = append(r.announced, chat.String()+" "+text)
+			return nil
+		}},
+		Bot: admin.Bot{Ready: func() map[string]error { return map[string]error{"telegram": errors.New("no route <b>")} }, Open: func() (int, int, time.Time) { return 2, 1, r.now }},
+		Visitor: func(*http.Request) (frame.Visitor, bool) {
+			return frame.Visitor{Person: "telegram:1", Name: "Ann <i>", CSRF: "token"}, true
+		},
+		Redact: func(text string) string { return strings.ReplaceAll(text, "hunter2", "•••") },
+	}
+	for _, f := range change {
+		f(&r.cfg)
+	}
+	return r
+}
+
+func (r *rig) serve(method, target, body string) *http.Response {
+	r.Helper()
+	handler, err := admin.New(r.cfg)
+	if err != nil {
+		r.Fatal(err)
+	}
+	request := httptest.NewRequest(method, target, strings.NewReader(body))
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, request)
+	return w.Result()
+}
+
+// get returns a page, which has to be there.
+func (r *rig) get(target string) string {
+	r.Helper()
+	response := r.serve(http.MethodGet, target, "")
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		r.Fatalf("%s: %s, %v\n%s", target, response.Status, err, body)
+	}
+	return string(body)
+}
+
+// file returns the rows of a table as its file has them, with the head.
+func (r *rig) file(target, name string) [][]string {
+	r.Helper()
+	u, err := url.Parse(target)
+	if err != nil {
+		r.Fatal(err)
+	}
+	query := u.Query()
+	query.Set("csv", name)
+	u.RawQuery = query.Encode()
+	rows, err := csv.NewReader(strings.NewReader(r.get(u.String()))).ReadAll()
+	if err != nil {
+		r.Fatal(err)
+	}
+	return rows
+}
+
+// said is a message with what became of it.
+type said struct {
+	chat, id, user, name, text string
+	at                         time.Time
+	took                       time.Duration
+	state                      jobs.State
+	incident                   string
+	turn                       []agent.Message
+}
+
+// finish accepts a message, answers it and closes it.
+func (r *rig) finish(s said) *jobs.Job {
+	r.Helper()
+	chat, err := chats.ParseChat(s.chat)
+	if err != nil {
+		r.Fatal(err)
+	}
+	m := chats.Message{Chat: chat, ID: s.id, Kind: chats.KindText, User: s.user, UserName: s.name, Text: s.text, Direct: true, Time: s.at.Add(-3 * time.Second)}
+	j := &jobs.Job{Message: m, State: jobs.StateOpen, Accepted: s.at, Generation: 1, Holder: "me"}
+	if added, err := r.jobs.Add(r.Context(), j); !added || err != nil {
+		r.Fatal(added, err)
+	}
+	if len(s.turn) > 0 {
+		r.append(sessions.Session{Chat: chat, Generation: 1}.Log(), s.turn)
+		c := sessions.Conversation{Owner: m.Owner(), Chat: chat, Generation: 1, Title: s.text, Begun: s.at}
+		if err := c.Enter(r.Context(), r.store); err != nil {
+			r.Fatal(err)
+		}
+	}
+	j.State, j.Incident, j.Closed = s.state, s.incident, s.at.Add(s.took)
+	j.Parts = []jobs.SentPart{{State: jobs.PartSent, ID: "p" + s.id}}
+	if err := r.jobs.Close(r.Context(), j); err != nil {
+		r.Fatal(err)
+	}
+	return j
+}
+
+func (r *rig) append(log string, messages []agent.Message) {
+	r.Helper()
+	after := storage.Position(0)
+	for record, err := range r.store.Records(r.Context(), log, storage.Query{Backward: true, Limit: 1}) {
+		if err != nil {
+			r.Fatal(err)
+		}
+		after = record.Pos
+	}
+	for _, m := range messages {
+		record, err := sessions.Encode(m)
+		if err == nil {
+			after, err = r.store.Append(r.Context(), log, after, record)
+		}
+		if err != nil {
+			r.Fatal(err)
+		}
+	}
+}
+
+// a turn with two tools, whose texts are given.
+func (r *rig) turn(ref, text string, at time.Time) []agent.Message {
+	after := func(ms int) time.Time { return at.Add(time.Duration(ms) * time.Millisecond) }
+	return []agent.Message{
+		{Role: agent.RoleUser, Time: after(100), Text: text, Ref: ref, Sender: text, Files: []toolgroups.File{{Path: text}}},
+		{Role: agent.RoleAssistant, Time: after(1100), Text: text, Model: "gpt-x", Usage: &agent.Usage{Input: 1000, Cached: 400, Output: 20},
+			Calls: []agent.Call{{ID: "a", Name: "read_pdf", Arguments: text}, {ID: "b", Name: "send_mail", Arguments: text}}},
+		{Role: agent.RoleTool, Time: after(1400), CallID: "a", Tool: "read_pdf", Status: agent.StatusOK, Text: text},
+		{Role: agent.RoleStarted, Time: after(1500), CallID: "b", Tool: "send_mail", Approved: "telegram:1"},
+		{Role: agent.RoleTool, Time: after(1900), CallID: "b", Tool: "send_mail", Status: agent.StatusError, Code: "refused", Text: text},
+		{Role: agent.RoleAssistant, Time: after(2900), Text: text, Final: true, Model: "gpt-x", Usage: &agent.Usage{Input: 1100, Output: 30}},
+	}
+}
+
+// next is where the link to the next page leads; empty where there is none.
+func next(t testing.TB, page string) string {
+	t.Helper()
+	for _, n := range nodes(t, page) {
+		if n.DataAtom == atom.A && attribute(n, "rel") == "next" {
+			return attribute(n, "href")
+		}
+	}
+	return ""
+}
+
+func nodes(t testing.TB, page string) (all []*html.Node) {
+	t.Helper()
+	root, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range root.Descendants() {
+		if n.Type == html.ElementNode {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+func attribute(n *html.Node, name string) string {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// All that was finished is found once, the newest first, however it is spread over pages.
+func TestMessagesByTime(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		r := newRig(t)
+		n := rapid.IntRange(0, 130).Draw(rt, "messages")
+		want := make(map[string]bool)
+		for i := range n {
+			at := r.now.Add(-time.Duration(rapid.IntRange(0, 5000).Draw(rt, "age")) * time.Second)
+			failed := rapid.Bool().Draw(rt, "failed")
+			s := said{chat: fmt.Sprintf("telegram:%d", i%7), id: fmt.Sprint(i), user: "5", at: at, took: time.Second, state: jobs.StateDone}
+			if failed {
+				s.state, s.incident = jobs.StateFailed, "AB12CD34"
+			}
+			want[r.finish(s).Key()] = failed
+		}
+		for query, fits := range map[string]func(failed bool) bool{"": func(bool) bool { return true }, "?state=failed": func(f bool) bool { return f }, "?find=ab12cd34": func(f bool) bool { return f }} {
+			seen, before := make(map[string]bool), "9"
+			for target := frame.Root + "messages" + query; target != ""; {
+				page := r.get(target)
+				for _, node := range nodes(t, page) {
+					link := attribute(node, "href")
+					if key, ok := strings.CutPrefix(link, frame.Root+"message?key="); ok {
+						key, _ = url.QueryUnescape(key)
+						at := attribute(node.FirstChild, "datetime")
+						if seen[key] || at > before || !fits(want[key]) {
+							rt.Fatalf("%s (%s after %s) comes twice, too late or is none", key, at, before)
+						}
+						seen[key], before = true, at
+					}
+				}
+				target = next(t, page)
+			}
+			for key, failed := range want {
+				if fits(failed) != seen[key] {
+					rt.Fatalf("%q: %s is shown: %t", query, key, seen[key])
+				}
+			}
+		}
+	})
+}
+
+// What is told of a message is its way, and nothing of what was said, unless somebody asked for
+// that, which the chat and the audit are told.
+func TestMessage(t *testing.T) {
+	r := newRig(t)
+	at := r.now.Add(-time.Hour)
+	text := "my words <script>alert(1)</script> hunter2"
+	ref := "telegram:7/1/text"
+	r.finish(said{chat: "telegram:7", id: "1", user: "5", name: "Bob", text: text, at: at, took: 3400 * time.Millisecond, state: jobs.StateDone, turn: r.turn(ref, text, at)})
+	address := frame.To("message", "key", ref)
+	page := r.get(address)
+	for _, want := range []string{"Answered.", "gpt-x", "read_pdf (done, ", "send_mail (failed: refused", "approved by telegram:1", "Bob (telegram:5)", "telegram:7/1"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not say %q:\n%s", want, page)
+		}
+	}
+	if strings.Contains(page, "words") {
+		t.Error("the page shows what was said")
+	}
+	var steps []string
+	for _, row := range r.file(address, "steps")[1:] {
+		steps = append(steps, strings.Join(row[:3], " "))
+	}
+	got := strings.Join(steps, "; ")
+	if want := "On its way 0 ms 3.0 s; Waited 3.0 s 100 ms; Model 3.1 s 1.0 s; read_pdf 4.1 s 300 ms; send_mail 4.5 s 400 ms; Model 4.9 s 1.0 s; Delivery 5.9 s 500 ms"; got != want {
+		t.Errorf("steps\n%s\nwant\n%s", got, want)
+	}
+
+	form := url.Values{"key": {ref}}.Encode()
+	if response := r.serve(http.MethodPost, frame.Root+"message", form); response.StatusCode != http.StatusNotFound || len(r.announced) > 0 {
+		t.Errorf("without the setting: %s, announced %q", response.Status, r.announced)
+	}
+	r.cfg.Texts.Shown = true
+	if page := r.get(address + "&texts=1"); strings.Contains(page, "words") {
+		t.Error("texts are shown to somebody who has not said so")
+	}
+	response := r.serve(http.MethodPost, frame.Root+"message", form)
+	page = r.get(response.Header.Get("Location"))
+	if !strings.Contains(page, "my words &lt;script&gt;") || strings.Contains(page, "hunter2") {
+		t.Errorf("the page with texts:\n%s", page)
+	}
+	if len(r.announced) != 1 || !strings.HasPrefix(r.announced[0], "telegram:7 Ann  i , an administrator, reads") {
+		t.Errorf("announced %q", r.announced)
+	}
+	entries, err := audit.List(t.Context(), r.store, 10)
+	if err != nil || len(entries) != 1 || entries[0].Action != "read" || entries[0].About != "telegram:7/1" || entries[0].By != "telegram:1" {
+		t.Errorf("the audit has %+v, %v", entries, err)
+	}
+	if page := r.get(frame.To("conversation", "log", "telegram:7/1", "texts", "1")); !strings.Contains(page, "my words") {
+		t.Error("the conversation is not shown")
+	}
+	r.now = r.now.Add(2 * time.Hour)
+	if page := r.get(address + "&texts=1"); strings.Contains(page, "words") {
+		t.Error("texts are shown for ever")
+	}
+}
+
+// The sums are those of all that was finished, wherever they come from.
+func TestSums(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		r := newRig(t)
+		var want jobs.Tally
+		for i := range rapid.IntRange(1, 60).Draw(rt, "messages") {
+			if i == 30 {
+				if _, err := r.jobs.Prune(t.Context(), r.now, nil); err != nil {
+					rt.Fatal(err)
+				}
+				r.now = r.now.Add(time.Minute)
+			}
+			took := time.Duration(rapid.IntRange(1, 400_000).Draw(rt, "ms")) * time.Millisecond
+			closed := r.now.Add(-time.Duration(rapid.IntRange(0, 30).Draw(rt, "age")) * time.Second)
+			state := rapid.SampledFrom([]jobs.State{jobs.StateDone, jobs.StateFailed, jobs.StateStopped}).Draw(rt, "state")
+			j := r.finish(said{chat: "slack:C", id: fmt.Sprint(i), user: "U", at: closed.Add(-took), took: took, state: state})
+			want.Add(jobs.Finished{State: j.State, Took: took.Milliseconds()})
+		}
+		rows := r.file(frame.Root, "days")
+		if len(rows) != 2 || rows[1][1] != fmt.Sprint(want.Messages) || rows[1][2] != fmt.Sprint(want.Answered) || rows[1][3] != fmt.Sprint(want.Failed) {
+			rt.Fatalf("%v, want %+v", rows, want)
+		}
+	})
+}

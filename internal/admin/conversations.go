@@ -1,0 +1,210 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
+	"oneclaw/internal/admin/frame"
+	"oneclaw/storage"
+)
+
+const (
+	conversationView = "conversation"
+	// turnsOnPage and maxRecords bound what is read of a conversation for one page.
+	turnsOnPage, maxRecords = 25, 2000
+)
+
+// conversations lists them: the newest first, or those of one owner.
+func (p *page) conversations(ctx context.Context, r frame.Request) (frame.Page, error) {
+	owner, kind, after := strings.TrimSpace(r.Query.Get("owner")), r.Query.Get("kind"), r.Query.Get("after")
+	t := &frame.Table{Name: "conversations", Caption: "Conversations, the newest first", Columns: frame.Columns("Begun", "Chat", "Whose", "Kind"), Empty: "None was found."}
+	all := sessions.Begun(ctx, p.Store, after)
+	next := sessions.Conversation.Place
+	if owner != "" {
+		t.Caption = "Conversations of " + owner + ", by their names"
+		all, next = sessions.Owned(ctx, p.Store, owner, after), sessions.Conversation.Log
+	}
+	if after != "" {
+		t.First = r.Link("after", "")
+	}
+	n, last, whole, err := p.listed(all, t, kind, r.Limit)
+	if err != nil {
+		return frame.Page{}, err
+	}
+	if !whole {
+		t.Next = r.Link("after", next(last))
+	}
+	t.Looked = looked(n, len(t.Rows), "conversation", last.Begun, p.Zone(), whole || owner != "")
+	search := frame.Form{View: "conversations", Get: true, Submit: "Search", Fields: []frame.Field{
+		{Name: "owner", Label: "Whose: a person, or a group", Value: owner, Hint: "telegram:123"},
+		{Name: "kind", Label: "Kind", Value: kind, Options: []frame.Option{{Value: "", Label: "all"}, {Value: "chat", Label: "of chats"}, {Value: "task", Label: "of tasks"}}},
+	}}
+	return frame.Page{
+		Lead:     "By when they began. Their titles are what people wrote, so they are not here.",
+		Sections: []frame.Section{{Forms: []frame.Form{search}, Table: t}},
+	}, nil
+}
+
+// listed fills a table with the conversations of a kind.
+func (p *page) listed(all iter.Seq2[sessions.Conversation, error], t *frame.Table, kind string, limit int) (n int, last sessions.Conversation, whole bool, err error) {
+	for c, err := range all {
+		if err != nil {
+			return n, last, false, err
+		}
+		if len(t.Rows) == limit || n == maxRead+limit {
+			return n, last, false, nil
+		}
+		n, last = n+1, c
+		of := fmt.Sprintf("chat, number %d", c.Generation)
+		if c.Task != "" {
+			of = "task"
+		}
+		if kind != "" && !strings.HasPrefix(of, kind) {
+			continue
+		}
+		t.Rows = append(t.Rows, []frame.Cell{
+			{Time: c.Begun, Link: frame.To(conversationView, "owner", c.Owner, "log", c.Log())},
+			frame.Text(c.Chat.String()), frame.Text(c.Owner), frame.Text(of),
+		})
+	}
+	return n, last, true, nil
+}
+
+// turnRow is a turn as the table of a conversation shows it.
+type turnRow struct {
+	at       storage.Position
+	messages []agent.Message // from the question on
+}
+
+// conversation shows the turns of a conversation, the newest first, without what was said.
+func (p *page) conversation(ctx context.Context, r frame.Request) (frame.Page, error) {
+	log := r.Query.Get("log")
+	turns, next, err := p.turns(ctx, log, position(r.Query.Get("before")))
+	if err != nil {
+		return frame.Page{}, err
+	}
+	groups, err := sessions.LoadedGroups(ctx, p.Store, log)
+	if err != nil {
+		return frame.Page{}, err
+	}
+	loaded := "none"
+	if len(groups) > 0 {
+		loaded = strings.Join(groups, ", ")
+	}
+	facts := []frame.Fact{{Name: "Name", Value: frame.Text(log)}, {Name: "Tool groups loaded", Value: frame.Text(loaded)}}
+	if owner := r.Query.Get("owner"); owner != "" {
+		c, err := sessions.FindConversation(ctx, p.Store, owner, log)
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return frame.Page{}, err
+		}
+		if err == nil {
+			facts = append(facts, frame.Fact{Name: "Whose", Value: frame.Text(c.Owner)}, frame.Fact{Name: "Begun", Value: frame.At(c.Begun)})
+		}
+	}
+	t := &frame.Table{
+		Name: "turns", Caption: "Turns, the newest first", Columns: frame.Columns("Begun", "Model", "#Replies", "#Tools", "#Tokens in", "#From the cache", "#Tokens out", "#Took"),
+		Empty: "No turn is on record.",
+	}
+	var texts []agent.Message
+	for _, turn := range turns {
+		row, err := p.turn(ctx, turn.messages)
+		if err != nil {
+			return frame.Page{}, err
+		}
+		t.Rows = append(t.Rows, row)
+		texts = append(texts, turn.messages...)
+	}
+	if r.Query.Get("before") != "" {
+		t.First = r.Link("before", "")
+	}
+	if next > 0 {
+		t.Next = r.Link("before", fmt.Sprint(next))
+	}
+	said, err := p.said(ctx, r, place{view: conversationView, name: "log", value: log, log: log}, func() []frame.Quote { return quotes(texts) })
+	return frame.Page{Sections: []frame.Section{{Facts: facts}, {Title: "Turns", Table: t}, said}}, err
+}
+
+// turns reads a log backward, and returns where older ones are; 0 for nowhere.
+func (p *page) turns(ctx context.Context, log string, before storage.Position) (turns []turnRow, next storage.Position, err error) {
+	if log == "" || len(log) > storage.MaxKey {
+		return nil, 0, frame.ErrNotFound
+	}
+	var part []agent.Message
+	n := 0
+	for record, err := range p.Store.Records(ctx, log, storage.Query{Backward: true, Before: before}) {
+		if err != nil {
+			return nil, 0, fmt.Errorf("read %s: %w", log, err)
+		}
+		n++
+		m, err := sessions.Decode(log, record)
+		if jobs.IsDamaged(err) {
+			continue
+		}
+		part = append(part, m)
+		next = record.Pos
+		if m.Asks() {
+			slices.Reverse(part)
+			turns, part = append(turns, turnRow{record.Pos, part}), nil
+		}
+		if (len(turns) == turnsOnPage || n >= maxRecords) && record.Pos > 1 {
+			return turns, next, nil
+		}
+	}
+	if n == 0 && before == 0 {
+		return nil, 0, frame.ErrNotFound
+	}
+	return turns, 0, nil
+}
+
+// turn is the row of a turn. It leads to the receipt where there is one.
+func (p *page) turn(ctx context.Context, messages []agent.Message) ([]frame.Cell, error) {
+	first := frame.At(messages[0].Time)
+	if key := messages[0].Ref; key != "" {
+		j, err := p.jobs.Find(ctx, key)
+		if err != nil && !jobs.IsDamaged(err) {
+			return nil, err
+		}
+		if j != nil && explained(j) {
+			first.Link = frame.To(messageView, "key", key)
+		}
+	}
+	replies, tools, model, end, used := 0, 0, "", messages[0].Time, agent.Usage{}
+	for _, m := range messages {
+		end = later(end, m.Time)
+		switch {
+		case m.Role == agent.RoleTool:
+			tools++
+		case m.Role == agent.RoleAssistant && m.Usage != nil:
+			replies++
+			model = m.Model
+			used.Input, used.Cached, used.Output = used.Input+m.Usage.Input, used.Cached+m.Usage.Cached, used.Output+m.Usage.Output
+		}
+	}
+	number := func(n int) frame.Cell { return frame.Number(grouped(int64(n))) }
+	return []frame.Cell{
+		first, frame.Text(model), number(replies), number(tools), number(used.Input), number(used.Cached), number(used.Output),
+		frame.Number(took(end.Sub(messages[0].Time).Round(time.Millisecond))),
+	}, nil
+}
+
+func (p *page) readConversation(ctx context.Context, r frame.Request) (string, error) {
+	log := r.Form.Get("log")
+	if turns, _, err := p.turns(ctx, log, 0); err != nil || len(turns) == 0 {
+		return "", errors.Join(err, frame.ErrNotFound)
+	}
+	name, _, _ := strings.Cut(log, "/")
+	chat, err := chats.ParseChat(name)
+	if err != nil {
+		return "", errors.Join(frame.ErrNotFound, err)
+	}
+	return p.look(ctx, r, chat, place{view: conversationView, name: "log", value: log, log: log})
+}

@@ -1,0 +1,274 @@
+// Package frame is what all views of the administrators' page have in common: the navigation,
+// tables with their pages and files, plots, forms, and the page that shows itself anew.
+package frame
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Root is where the page is.
+const Root = "/admin/"
+
+const (
+	// rowsOnPage and rowsInFile are how long tables are.
+	rowsOnPage, rowsInFile = 50, 1000
+	// maxQuery and maxForm bound what is sent, in bytes.
+	maxQuery, maxForm = 4 << 10, 64 << 10
+	// csvParameter names the table whose file is wanted.
+	csvParameter = "csv"
+	// patience bounds the work on a page.
+	patience = 10 * time.Second
+)
+
+// View is one page, or several that differ by their query.
+type View struct {
+	// Path is behind Root; empty for the first page.
+	Path, Title string
+	// Under is the path of the view in the navigation that this one belongs to, which is not
+	// in the navigation itself.
+	Under string
+	// Inner says that it is not in the navigation.
+	Inner bool
+	Show  func(ctx context.Context, r Request) (Page, error)
+	// Do is what its forms do; it returns the address of what to show then.
+	Do func(ctx context.Context, r Request) (string, error)
+}
+
+// Config is what a [Frame] is made of.
+type Config struct {
+	Views []View
+	// Visitor says who asks. Nobody else is shown anything.
+	Visitor func(r *http.Request) (Visitor, bool)
+	// SignOut is the path of the form that signs out; empty for none.
+	SignOut string
+	// Redact masks secrets in all that is shown.
+	Redact func(string) string
+	// Zone is the one of the times; nil means UTC.
+	Zone func() *time.Location
+	Log  *slog.Logger
+}
+
+// Frame serves the page.
+type Frame struct {
+	cfg   Config
+	views map[string]View
+	page  *template.Template
+}
+
+//go:embed assets
+var assets embed.FS
+
+//go:embed page.html
+var pageHTML string
+
+// New returns a frame with its views.
+func New(cfg Config) (*Frame, error) {
+	if cfg.Visitor == nil {
+		return nil, errors.New("frame: nobody says who visits")
+	}
+	if cfg.Redact == nil {
+		cfg.Redact = func(text string) string { return text }
+	}
+	if cfg.Zone == nil {
+		cfg.Zone = func() *time.Location { return time.UTC }
+	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	f := &Frame{cfg: cfg, views: make(map[string]View, len(cfg.Views))}
+	var err error
+	if f.page, err = template.New("page").Funcs(f.functions(Request{})).Parse(pageHTML); err != nil {
+		return nil, fmt.Errorf("frame: %w", err)
+	}
+	for _, v := range cfg.Views {
+		if _, twice := f.views[v.Path]; twice || v.Show == nil {
+			return nil, fmt.Errorf("frame: the view %q is there twice, or shows nothing", v.Path)
+		}
+		f.views[v.Path] = v
+	}
+	return f, nil
+}
+
+// Assets serves the style, the script and the icon, which have nothing secret in them, below
+// Root + "assets/".
+func Assets() http.Handler {
+	files, err := fs.Sub(assets, "assets")
+	if err != nil {
+		panic(err) // the folder is in the program
+	}
+	server := http.StripPrefix(Root+"assets/", http.FileServerFS(files))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=300")
+		server.ServeHTTP(w, r)
+	})
+}
+
+// ServeHTTP implements [http.Handler].
+func (f *Frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path, below := strings.CutPrefix(r.URL.Path, Root)
+	if strings.HasPrefix(path, "assets/") {
+		Assets().ServeHTTP(w, r)
+		return
+	}
+	visitor, ok := f.cfg.Visitor(r)
+	if !ok {
+		http.Error(w, "Sign in first: an administrator is given a link by /admin in the chat.", http.StatusUnauthorized)
+		return
+	}
+	view, known := f.views[path]
+	if r.URL.Path == strings.TrimSuffix(Root, "/") {
+		http.Redirect(w, r, Root, http.StatusSeeOther)
+		return
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if !below || !known || err != nil || len(r.URL.RawQuery) > maxQuery {
+		f.fail(w, visitor, View{}, ErrNotFound)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	request := Request{Visitor: visitor, Query: query, Limit: rowsOnPage, path: r.URL.Path}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		f.show(ctx, w, r, view, request)
+	case http.MethodPost:
+		f.do(ctx, w, r, view, request)
+	default:
+		http.Error(w, "Method not allowed", http.StatusMethodNotAllowed)
+	}
+}
+
+func (f *Frame) do(ctx context.Context, w http.ResponseWriter, r *http.Request, view View, request Request) {
+	if view.Do == nil {
+		http.Error(w, "Method not allowed", http.StatusMethodNotAllowed)
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		http.Error(w, "The form is too large, or cannot be read.", http.StatusBadRequest)
+		return
+	}
+	request.Form = r.PostForm
+	to, err := view.Do(ctx, request)
+	if err != nil {
+		f.fail(w, request.Visitor, view, err)
+		return
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+func (f *Frame) show(ctx context.Context, w http.ResponseWriter, r *http.Request, view View, request Request) {
+	file := request.Query.Get(csvParameter)
+	if file != "" {
+		request.Limit = rowsInFile
+	}
+	page, err := view.Show(ctx, request)
+	if err != nil {
+		f.fail(w, request.Visitor, view, err)
+		return
+	}
+	if file != "" {
+		f.file(w, page, file)
+		return
+	}
+	f.render(w, r, http.StatusOK, request, view, page)
+}
+
+// fail says what cannot be shown. Why stands in the log alone.
+func (f *Frame) fail(w http.ResponseWriter, visitor Visitor, view View, err error) {
+	status, text := http.StatusNotFound, "There is nothing here, or it is gone: receipts are kept for a week."
+	if !errors.Is(err, ErrNotFound) {
+		f.cfg.Log.Error("a page for administrators cannot be shown", "view", view.Path, "err", err)
+		status, text = http.StatusInternalServerError, "This cannot be shown now. The log says why."
+	}
+	page := Page{Title: http.StatusText(status), Sections: []Section{{Text: []string{text}}}}
+	f.render(w, nil, status, Request{Visitor: visitor, path: Root}, view, page)
+}
+
+// render writes a page. Who has it already, as it is, is told so.
+func (f *Frame) render(w http.ResponseWriter, r *http.Request, status int, request Request, view View, page Page) {
+	var body bytes.Buffer
+	tmpl, err := f.template(request)
+	if err == nil {
+		err = tmpl.Execute(&body, f.shown(request, view, page))
+	}
+	if err != nil {
+		f.cfg.Log.Error("a page for administrators cannot be rendered", "view", view.Path, "err", err)
+		http.Error(w, "This cannot be shown now. The log says why.", http.StatusInternalServerError)
+		return
+	}
+	sum := sha256.Sum256(body.Bytes())
+	tag := `"` + hex.EncodeToString(sum[:12]) + `"`
+	header := w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Cache-Control", "no-store")
+	header.Set("ETag", tag)
+	if r != nil && r.Header.Get("If-None-Match") == tag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(body.Bytes()) // who asked sees that it broke off
+}
+
+// link is an entry of the navigation.
+type link struct {
+	Title, To string
+	Here      bool
+}
+
+type shown struct {
+	Page
+
+	Nav     []link
+	Visitor Visitor
+	SignOut string
+}
+
+func (f *Frame) shown(request Request, view View, page Page) shown {
+	s := shown{Page: page, Visitor: request.Visitor, SignOut: f.cfg.SignOut}
+	s.Title = cmp.Or(page.Title, view.Title)
+	here := view.Path
+	if view.Inner {
+		here = view.Under
+	}
+	for _, v := range f.cfg.Views {
+		if !v.Inner {
+			s.Nav = append(s.Nav, link{Title: v.Title, To: Root + v.Path, Here: v.Path == here && view.Show != nil})
+		}
+	}
+	return s
+}
+
+// template has functions that know the request.
+func (f *Frame) template(request Request) (*template.Template, error) {
+	page, err := f.page.Clone()
+	if err != nil {
+		return nil, err
+	}
+	return page.Funcs(f.functions(request)), nil
+}
+
+func (f *Frame) functions(request Request) template.FuncMap {
+	zone := f.cfg.Zone()
+	return template.FuncMap{
+		"root":  func() string { return Root },
+		"csrf":  func() string { return request.Visitor.CSRF },
+		"mask":  f.cfg.Redact,
+		"when":  func(t time.Time) string { return t.In(zone).Format(time.DateTime) },
+		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"file":  func(name string) string { return request.Link(csvParameter, name) },
+	}
+}

@@ -1,0 +1,142 @@
+package frame
+
+import (
+	"math"
+	"strconv"
+	"time"
+)
+
+// Bars is a plot of values over days, the oldest first. The table of its section says the same.
+type Bars struct {
+	// Title says what it shows.
+	Title  string
+	Labels []string
+	Values []float64
+	// Say puts a value into words.
+	Say func(float64) string
+}
+
+// Steps is a waterfall: what happened when.
+type Steps struct {
+	Title string
+	All   []Step
+}
+
+// Step is a row of a waterfall.
+type Step struct {
+	Name     string
+	From, To time.Time
+	// Kind is one of wait, model, tool, delivery.
+	Kind string
+	Note string
+}
+
+// The size of a plot, in its own units.
+const (
+	plotWidth, plotHeight = 480.0, 150.0
+	plotRight             = 14.0 // room for half of the last label
+	plotFoot, plotHead    = 18.0, 14.0
+	stepHeight            = 24.0
+	stepsWidth, stepsLeft = 720.0, 200.0
+)
+
+// Box is a bar of a plot.
+type Box struct {
+	X, Y, Width, Height string
+	Kind                string
+	// Title is shown to those who point at it; Label stands at TextX, TextY.
+	Title, Label string
+	TextX, TextY string
+	Tall         string // the height of what can be pointed at
+}
+
+// Highest is the largest value in words.
+func (b Bars) Highest() string {
+	top := 0.0
+	for _, v := range b.Values {
+		top = max(top, v)
+	}
+	return b.Say(top)
+}
+
+// Boxes are the bars with their places.
+func (b Bars) Boxes() []Box {
+	top := 0.0
+	for _, v := range b.Values {
+		top = max(top, v)
+	}
+	boxes := make([]Box, len(b.Values))
+	wide := (plotWidth - plotRight) / float64(max(len(b.Values), 1))
+	room := plotHeight - plotFoot - plotHead
+	every := int(math.Ceil(float64(len(b.Values)) / 8))
+	for i, v := range b.Values {
+		high := 0.0
+		if top > 0 && v > 0 {
+			high = max(v/top*room, 1)
+		}
+		boxes[i] = Box{
+			X: units(float64(i)*wide + wide*0.12), Y: units(plotHead + room - high), Width: units(wide * 0.76), Height: units(high),
+			Title: b.Labels[i] + ": " + b.Say(v), TextX: units((float64(i) + 0.5) * wide), TextY: units(plotHeight - 4),
+		}
+		if (len(b.Values)-1-i)%every == 0 {
+			boxes[i].Label = b.Labels[i]
+		}
+	}
+	return boxes
+}
+
+// Height is that of the whole plot.
+func (s Steps) Height() string { return units(float64(len(s.All))*stepHeight + 4) }
+
+// span is from the first beginning to the last end.
+func (s Steps) span() (from, to time.Time) {
+	for i, one := range s.All {
+		if i == 0 || one.From.Before(from) {
+			from = one.From
+		}
+		if i == 0 || one.To.After(to) {
+			to = one.To
+		}
+	}
+	return from, to
+}
+
+// Boxes are the rows with their places.
+func (s Steps) Boxes() []Box {
+	from, to := s.span()
+	whole := max(to.Sub(from).Seconds(), 0.001)
+	room := stepsWidth - stepsLeft - 8
+	boxes := make([]Box, len(s.All))
+	for i, one := range s.All {
+		y := float64(i) * stepHeight
+		x := stepsLeft + one.From.Sub(from).Seconds()/whole*room
+		boxes[i] = Box{
+			X: units(x), Y: units(y + 5), Width: units(max(one.To.Sub(one.From).Seconds()/whole*room, 2)), Height: units(stepHeight - 8),
+			Kind: one.Kind, Label: one.Name, Title: one.Name + ": " + took(one.To.Sub(one.From)), TextX: "0", TextY: units(y + 16),
+		}
+	}
+	return boxes
+}
+
+// Table says the same in words.
+func (s Steps) Table() *Table {
+	from, _ := s.span()
+	t := &Table{Name: "steps", Caption: s.Title, Columns: Columns("Step", "#After", "#Took", "What"), Folded: true}
+	for _, one := range s.All {
+		t.Rows = append(t.Rows, []Cell{Text(one.Name), Number(took(one.From.Sub(from))), Number(took(one.To.Sub(one.From))), Text(one.Note)})
+	}
+	return t
+}
+
+// took is a duration in words.
+func took(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
+	case d < 2*time.Minute:
+		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
+	}
+	return d.Round(time.Second).String()
+}
+
+func units(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }

@@ -1,0 +1,164 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/why"
+	"oneclaw/internal/admin/frame"
+	"oneclaw/storage"
+)
+
+// maxSteps bounds the rows of a waterfall.
+const maxSteps = 60
+
+// message tells what became of one message.
+func (p *page) message(ctx context.Context, r frame.Request) (frame.Page, error) {
+	key := r.Query.Get("key")
+	told, err := p.told(ctx, key)
+	if err != nil {
+		return frame.Page{}, err
+	}
+	j := told.Job
+	lines := make([]string, len(told.Lines))
+	for i, line := range told.Lines {
+		lines[i] = plain(line)
+	}
+	log := logOf(j)
+	facts := []frame.Fact{
+		{Name: "Chat", Value: frame.Text(j.Message.Chat.String())}, {Name: "From", Value: frame.Text(personOf(j))},
+		{Name: "What became of it", Value: frame.Text(outcome(j))}, {Name: "Accepted", Value: frame.At(j.Accepted)},
+	}
+	if log != "" {
+		facts = append(facts, frame.Fact{Name: "Conversation", Value: frame.Cell{Text: log, Link: frame.To(conversationView, "log", log)}})
+	}
+	steps := &frame.Steps{Title: "From the platform to the answer", All: stepsOf(told, p.Now())}
+	sections := []frame.Section{{Facts: facts, Items: lines}}
+	if len(steps.All) > 0 {
+		sections = append(sections, frame.Section{Title: "What took how long", Steps: steps, Table: steps.Table()})
+	}
+	said, err := p.said(ctx, r, place{view: messageView, name: "key", value: key, log: log}, func() []frame.Quote { return quotes(told.Turn) })
+	if err != nil {
+		return frame.Page{}, err
+	}
+	return frame.Page{Title: kindOf(j.Key()) + " of " + j.Accepted.In(p.Zone()).Format(time.DateTime), Sections: append(sections, said)}, nil
+}
+
+func (p *page) told(ctx context.Context, key string) (*why.Told, error) {
+	told, err := p.Tell(ctx, key)
+	if errors.Is(err, storage.ErrInvalid) {
+		return nil, frame.ErrNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	if told == nil || !explained(told.Job) {
+		return nil, frame.ErrNotFound
+	}
+	return told, nil
+}
+
+// logOf is the log of the conversation that a message is in; empty where it is in none.
+func logOf(j *jobs.Job) string {
+	if j.Message.Kind == jobs.KindTask {
+		return sessions.Session{Chat: j.Origin(), Task: j.Message.ID}.Log()
+	}
+	if j.Generation == 0 {
+		return ""
+	}
+	return sessions.Session{Chat: j.Message.Chat, Generation: j.Generation}.Log()
+}
+
+// stepsOf is what happened when, from the platform to the last part of the answer.
+func stepsOf(told *why.Told, now time.Time) []frame.Step {
+	j := told.Job
+	var all []frame.Step
+	add := func(name, kind, note string, from, to time.Time) {
+		if len(all) < maxSteps && !from.IsZero() && !to.Before(from) {
+			all = append(all, frame.Step{Name: name, Kind: kind, Note: note, From: from, To: to})
+		}
+	}
+	end := j.Closed
+	if end.IsZero() {
+		end = now
+	}
+	// Platforms tell it in whole seconds; what is much too old was not on its way.
+	if sent := j.Message.Time; j.Accepted.Sub(sent) >= 2*time.Second && j.Accepted.Sub(sent) < time.Hour {
+		add("On its way", "wait", "from the platform until it was on disk", sent, j.Accepted)
+	}
+	if len(told.Turn) == 0 {
+		add("Until it was closed", "wait", "", j.Accepted, end)
+		return all
+	}
+	begun := told.Turn[0].Time
+	add("Waited", "wait", "for its turn", j.Accepted, begun)
+	last := turnSteps(told.Turn, add)
+	for _, a := range j.Approvals {
+		if a.Decision != nil {
+			add("Approval", "wait", a.Tool+": "+a.Decision.Choice+" by "+a.Decision.By, asked(told.Turn, a), a.Decision.At)
+		}
+	}
+	if len(j.Parts) > 0 || !j.Closed.IsZero() {
+		add("Delivery", "delivery", count(len(j.Parts), "part", "parts"), last, end)
+	} else {
+		add("Still at it", "model", "", last, end)
+	}
+	return all
+}
+
+// asked is when the reply was there that made a call.
+func asked(turn []agent.Message, a jobs.Approval) time.Time {
+	var at time.Time
+	for _, m := range turn {
+		for _, call := range m.Calls {
+			if m.Time.Before(a.Decision.At) && (call.Runs() == a.Tool) {
+				at = m.Time
+			}
+		}
+	}
+	return at
+}
+
+// turnSteps adds the calls of models and tools, and returns when the last of them ended.
+func turnSteps(turn []agent.Message, add func(name, kind, note string, from, to time.Time)) time.Time {
+	last, reply := turn[0].Time, turn[0].Time
+	started := make(map[string]time.Time)
+	for _, m := range turn[1:] {
+		switch m.Role {
+		case agent.RoleAssistant:
+			note := m.Model
+			if u := m.Usage; u != nil {
+				note = fmt.Sprintf("%s: %s tokens in (%s of them from the cache), %s out", m.Model, grouped(int64(u.Input)), grouped(int64(u.Cached)), grouped(int64(u.Output)))
+			}
+			add("Model", "model", note, last, m.Time)
+			reply, last = m.Time, m.Time
+			clear(started)
+		case agent.RoleStarted:
+			started[m.CallID] = m.Time
+		case agent.RoleTool:
+			from, known := started[m.CallID]
+			if !known {
+				from = reply
+			}
+			note := "done"
+			if m.Status != agent.StatusOK {
+				note = "failed: " + m.Code
+			}
+			add(m.Tool, "tool", note, from, m.Time)
+			last = later(last, m.Time)
+		}
+	}
+	return last
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,201 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"oneclaw/bridge/jobs"
+	"oneclaw/internal/admin/frame"
+	"oneclaw/internal/budget"
+	"oneclaw/internal/doctor"
+	"oneclaw/internal/price"
+	"oneclaw/internal/replicas"
+)
+
+// overviewDays is how many days the plots show.
+const overviewDays = 30
+
+// Bot is how the bot is.
+type Bot struct {
+	Version string
+	// Ready says of each platform why it does not receive.
+	Ready func() map[string]error
+	// Open counts the jobs that are open and those of them that wait, and says since when the
+	// oldest is open.
+	Open func() (open, waiting int, oldest time.Time)
+	// Replicas are those that share the store; nil where none can.
+	Replicas func(ctx context.Context) ([]replicas.Member, error)
+	// Examine does the checks of doctor.
+	Examine func(ctx context.Context) ([]doctor.Finding, error)
+}
+
+// examined is what the checks of doctor found last.
+type examined struct {
+	at       time.Time
+	findings []doctor.Finding
+}
+
+// day is what happened on one.
+type day struct {
+	name  string
+	tally jobs.Tally
+	used  budget.Day
+}
+
+func (p *page) overview(ctx context.Context, r frame.Request) (frame.Page, error) {
+	days, note, err := p.days(ctx, overviewDays)
+	if err != nil {
+		return frame.Page{}, err
+	}
+	health, err := p.health(ctx)
+	if err != nil {
+		return frame.Page{}, err
+	}
+	plot := func(title string, value func(day) float64, say func(float64) string) frame.Section {
+		bars := &frame.Bars{Title: title, Say: say}
+		for _, d := range days {
+			bars.Labels, bars.Values = append(bars.Labels, strings.TrimPrefix(d.name, d.name[:5])), append(bars.Values, value(d))
+		}
+		return frame.Section{Title: title, Bars: bars}
+	}
+	whole := func(v float64) string { return grouped(int64(v)) }
+	sections := append(health,
+		plot("Messages by day", func(d day) float64 { return float64(d.tally.Messages) }, whole),
+		plot("Time to the answer by day: half took less", func(d day) float64 { return d.tally.Within(0.5).Seconds() }, func(v float64) string { return took(time.Duration(v * float64(time.Second))) }),
+		plot("Cost by day", func(d day) float64 { return float64(d.used.Money) }, func(v float64) string { return price.USD(v).String() }),
+		plot("Tokens of tools saved by day", func(d day) float64 { return float64(d.used.Saved()) }, whole),
+		frame.Section{Title: "By day", Text: []string{note}, Table: daysTable(days)},
+	)
+	return frame.Page{Sections: sections}, nil
+}
+
+// days are the last ones in the zone of the page, the oldest first.
+func (p *page) days(ctx context.Context, n int) (days []day, note string, err error) {
+	now := p.Now().In(p.Zone())
+	used, err := budget.Days(ctx, p.Store, now, n)
+	if err != nil {
+		return nil, "", err
+	}
+	days = make([]day, n)
+	at := make(map[string]*day, n)
+	for i, d := range used {
+		days[i] = day{name: d.Day, used: d}
+		at[d.Day] = &days[i]
+	}
+	hours, until, err := p.jobs.Tallies(ctx, now.AddDate(0, 0, -n))
+	if err != nil {
+		return nil, "", err
+	}
+	for hour, t := range hours {
+		if d := at[hour.In(p.Zone()).Format(time.DateOnly)]; d != nil {
+			d.tally.Join(t)
+		}
+	}
+	note = "Messages and times are counted until now."
+	looked := 0
+	for f, err := range p.jobs.Finished(ctx, "") {
+		if err != nil {
+			return nil, "", err
+		}
+		if !f.At.After(until) {
+			break
+		}
+		if looked++; looked > maxLooked {
+			note = fmt.Sprintf("Messages and times are counted until %s, and the last %s since: sums are made each hour.", until.In(p.Zone()).Format(time.DateTime), grouped(maxLooked))
+			break
+		}
+		if d := at[f.At.In(p.Zone()).Format(time.DateOnly)]; d != nil {
+			d.tally.Add(f)
+		}
+	}
+	return days, note, nil
+}
+
+func daysTable(days []day) *frame.Table {
+	t := &frame.Table{
+		Name: "days", Caption: "The last days, the newest first",
+		Columns: frame.Columns("Day", "#Messages", "#Answered", "#Failed", "#Half took less than", "#95 % took less than", "#Model calls", "#Tokens", "#Cost", "#Tokens of tools saved"),
+	}
+	for i := len(days) - 1; i >= 0; i-- {
+		d := days[i]
+		if d.tally.Messages == 0 && d.used.Calls == 0 {
+			continue
+		}
+		number := func(n int64) frame.Cell { return frame.Number(grouped(n)) }
+		failed := number(int64(d.tally.Failed))
+		if d.tally.Failed > 0 {
+			failed.Mood = frame.Bad
+		}
+		t.Rows = append(t.Rows, []frame.Cell{
+			frame.Text(d.name), number(int64(d.tally.Messages)), number(int64(d.tally.Answered)), failed,
+			frame.Number(took(d.tally.Within(0.5))), frame.Number(took(d.tally.Within(0.95))),
+			number(d.used.Calls), number(d.used.Tokens()), frame.Number(d.used.Money.String()), number(d.used.Saved()),
+		})
+	}
+	return t
+}
+
+// health says how the bot is, with reasons.
+func (p *page) health(ctx context.Context) ([]frame.Section, error) {
+	open, waiting, oldest := p.Bot.Open()
+	facts := []frame.Fact{
+		{Name: "Version", Value: frame.Text(p.Bot.Version)}, {Name: "Open", Value: frame.Text(grouped(int64(open)))}, {Name: "Of them waiting", Value: frame.Text(grouped(int64(waiting)))},
+	}
+	if !oldest.IsZero() {
+		facts = append(facts, frame.Fact{Name: "Oldest since", Value: frame.At(oldest)})
+	}
+	t := &frame.Table{Name: "health", Caption: "What receives, and what the checks found", Columns: frame.Columns("What", "State", "Why")}
+	ready := p.Bot.Ready()
+	for _, name := range sorted(ready) {
+		row := []frame.Cell{frame.Text(name), {Text: "receives", Mood: frame.Good}, frame.Text("")}
+		if err := ready[name]; err != nil {
+			row = []frame.Cell{frame.Text(name), {Text: "does not receive", Mood: frame.Bad}, frame.Text(err.Error())}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	health := frame.Section{Title: "Health", Facts: facts, Table: t}
+	if p.Bot.Examine != nil {
+		health.Forms = []frame.Form{{View: "", Submit: "Check everything now"}}
+		if last := p.examined.Load(); last != nil {
+			health.Facts = append(health.Facts, frame.Fact{Name: "Checked", Value: frame.At(last.at)})
+			for _, f := range last.findings {
+				mood := map[doctor.Verdict]frame.Mood{doctor.VerdictOK: frame.Good, doctor.VerdictFail: frame.Bad}[f.Status]
+				t.Rows = append(t.Rows, []frame.Cell{frame.Text(f.Check), {Text: string(f.Status), Mood: mood}, frame.Text(f.Text)})
+			}
+		}
+	}
+	sections := []frame.Section{health}
+	if p.Bot.Replicas == nil {
+		return sections, nil
+	}
+	members, err := p.Bot.Replicas(ctx)
+	if err != nil {
+		return nil, err
+	}
+	shared := &frame.Table{Name: "replicas", Caption: "Who shares the database", Columns: frame.Columns("Host", "Id", "Version", "Since", "#Holds", "State"), Empty: "Nobody."}
+	for _, m := range members {
+		state := "works"
+		if m.Retires {
+			state = "gives away what it holds"
+		}
+		shared.Rows = append(shared.Rows, []frame.Cell{
+			frame.Text(m.Host), frame.Text(m.ID[:min(8, len(m.ID))]), frame.Text(m.Version), frame.At(m.Since), frame.Number(grouped(int64(len(m.Leases)))), frame.Text(state),
+		})
+	}
+	return append(sections, frame.Section{Title: "Replicas", Table: shared}), nil
+}
+
+// examine does the checks of doctor. What they find is shown until the next time.
+func (p *page) examine(ctx context.Context, _ frame.Request) (string, error) {
+	if p.Bot.Examine == nil {
+		return "", frame.ErrNotFound
+	}
+	findings, err := p.Bot.Examine(ctx)
+	if err != nil {
+		return "", fmt.Errorf("check everything: %w", err)
+	}
+	p.examined.Store(&examined{at: p.Now(), findings: findings})
+	return frame.Root, nil
+}

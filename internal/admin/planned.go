@@ -1,0 +1,94 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"oneclaw/internal/admin/frame"
+	"oneclaw/internal/hooks"
+	"oneclaw/toolgroups/schedule"
+)
+
+// planned shows what the bot does by itself: schedules and webhooks.
+func (p *page) planned(ctx context.Context, r frame.Request) (frame.Page, error) {
+	tasks, err := p.schedules(ctx, r)
+	if err != nil {
+		return frame.Page{}, err
+	}
+	hooked, err := p.hooks(ctx, r)
+	if err != nil {
+		return frame.Page{}, err
+	}
+	return frame.Page{
+		Lead:     "What the tasks are called and what they ask is what people wrote, so it is not here. The address of a webhook is its owner's.",
+		Sections: []frame.Section{{Title: "Schedules", Table: tasks}, {Title: "Webhooks", Table: hooked}},
+	}, nil
+}
+
+// schedules lists them by their owners.
+func (p *page) schedules(ctx context.Context, r frame.Request) (*frame.Table, error) {
+	t := &frame.Table{
+		Name: "schedules", Caption: "Scheduled tasks, by their owners", Columns: frame.Columns("Owner", "Task", "Chat", "Made by", "Plan", "State", "Next run", "Last run", "What became of it"),
+		Empty: "Nothing is scheduled.",
+	}
+	owner, id, ok := strings.Cut(r.Query.Get("after"), "/")
+	if ok {
+		t.First = r.Link("after", "")
+	}
+	var last schedule.Task
+	for one, err := range schedule.All(ctx, p.Store, schedule.Task{Owner: owner, ID: id}) {
+		if err != nil {
+			return nil, fmt.Errorf("list schedules: %w", err)
+		}
+		if len(t.Rows) == r.Limit {
+			t.Next = r.Link("after", last.Owner+"/"+last.ID)
+			break
+		}
+		last = one
+		state, ran, outcome := frame.Cell{Text: "on", Mood: frame.Good}, frame.Cell{}, frame.Cell{}
+		if !one.Enabled {
+			state = frame.Cell{Text: "off", Mood: frame.Soft}
+		}
+		if n := len(one.History); n > 0 {
+			e := one.History[n-1]
+			ran, outcome = frame.At(e.Due), frame.Text(string(e.State))
+			if e.State == schedule.Failed {
+				outcome.Mood = frame.Bad
+			}
+		}
+		t.Rows = append(t.Rows, []frame.Cell{
+			frame.Text(one.Owner), frame.Text(one.ID), frame.Text(one.Chat), frame.Text(one.User), frame.Text(one.Plan.String()), state, frame.At(one.Due), ran, outcome,
+		})
+	}
+	return t, nil
+}
+
+// hooks lists the webhooks, those that were made last first.
+func (p *page) hooks(ctx context.Context, r frame.Request) (*frame.Table, error) {
+	t := &frame.Table{
+		Name: "webhooks", Caption: "Webhooks, the newest first", Columns: frame.Columns("Made", "Name", "Chat", "Made by", "#Deliveries", "Last", "What became of it"), Empty: "There are none.",
+	}
+	var all []hooks.Hook
+	for one, err := range hooks.All(ctx, p.Store) {
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, one); len(all) == maxLooked {
+			t.Looked = "There may be more than the " + grouped(maxLooked) + " that were looked at."
+			break
+		}
+	}
+	slices.SortFunc(all, func(a, b hooks.Hook) int { return b.Created.Compare(a.Created) })
+	if len(all) > r.Limit {
+		t.Looked = fmt.Sprintf("Looked at %s: these are the newest %d. ", count(len(all), "webhook", "webhooks"), r.Limit) + t.Looked
+		all = all[:r.Limit]
+	}
+	for _, one := range all {
+		t.Rows = append(t.Rows, []frame.Cell{
+			frame.At(one.Created), frame.Text(one.Name), frame.Text(one.Chat), frame.Text(one.User), frame.Number(grouped(int64(one.Deliveries))), frame.At(one.Last), frame.Text(one.Outcome),
+		})
+	}
+	return t, nil
+}

@@ -1,0 +1,197 @@
+package admin_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html/atom"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/jobs"
+	"oneclaw/internal/admin"
+	"oneclaw/internal/admin/frame"
+	"oneclaw/internal/doctor"
+	"oneclaw/internal/incidents"
+	"oneclaw/internal/replicas"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/mcp"
+)
+
+const script = `<script>alert(1)</script><img src=x onerror=alert(2)>"'><svg onload=alert(3)>`
+
+// everywhere lets a text stand in all that others can write.
+func everywhere(t *testing.T, text string) *rig {
+	t.Helper()
+	ring := incidents.New(func(s string) string { return s })
+	slog.New(ring.Handler(slog.DiscardHandler)).With("of", text).WithGroup("g").Warn(text, "err", text)
+	registry, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: []toolgroups.Group{{Name: "evil", Source: "mcp:" + text, Description: text}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, func(cfg *admin.Config) {
+		cfg.Texts.Shown = true
+		cfg.Bot = admin.Bot{
+			Version: text, Open: func() (int, int, time.Time) { return 1, 1, time.Time{} },
+			Ready: func() map[string]error { return map[string]error{"slack": fmt.Errorf("%s", text)} },
+			Replicas: func(context.Context) ([]replicas.Member, error) {
+				return []replicas.Member{{ID: text, Host: text}}, nil
+			},
+			Examine: func(context.Context) ([]doctor.Finding, error) {
+				return []doctor.Finding{{Check: text, Status: doctor.VerdictFail, Text: text}}, nil
+			},
+		}
+		cfg.Tools = admin.Tools{Registry: func() *toolgroups.Registry { return registry }, Servers: func() []mcp.Status { return []mcp.Status{{Name: text, Problem: text}} }}
+		cfg.Program = admin.Program{
+			Settings: func(context.Context) ([]admin.Setting, error) {
+				return []admin.Setting{{Name: text, Value: text, From: text}}, nil
+			},
+			Incidents: ring.Last,
+		}
+		cfg.Visitor = func(*http.Request) (frame.Visitor, bool) {
+			return frame.Visitor{Person: "telegram:1", Name: text, CSRF: "token"}, true
+		}
+	})
+	at := r.now.Add(-time.Hour)
+	turn := r.turn("telegram:7/1/text", text, at)
+	for i := range turn {
+		turn[i].Model, turn[i].Sender = text, text
+		if turn[i].Tool != "" {
+			turn[i].Tool, turn[i].Code = text, text
+		}
+		for k := range turn[i].Calls {
+			turn[i].Calls[k].Name = text
+		}
+	}
+	r.finish(said{chat: "telegram:7", id: "1", user: text, name: text, text: text, at: at, took: time.Second, state: jobs.StateFailed, incident: text, turn: turn})
+	r.append("account", []agent.Message{{Role: agent.RoleUser, Text: text}})
+	for _, kind := range []string{"user", "chat", "model", "group"} {
+		key := "account/" + r.now.Format(time.DateOnly) + "/" + kind + "/" + text
+		if _, err := r.store.Put(t.Context(), key, []byte(`{"calls":1,"input":5}`), storage.Absent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for key, value := range map[string]string{
+		"hook/abc":               `{"id":"abc","name":%[1]q,"task":%[1]q,"owner":%[1]q,"chat":%[1]q,"user":%[1]q,"outcome":%[1]q}`,
+		"schedule/task/o/1":      `{"id":%[1]q,"owner":"o","chat":%[1]q,"user":%[1]q,"name":%[1]q,"prompt":%[1]q}`,
+		"google/account/" + text: "sealed", "mcp/account/" + text: "sealed",
+	} {
+		if strings.Contains(value, "%") {
+			value = fmt.Sprintf(value, "X")
+			value = strings.ReplaceAll(value, `"X"`, quoted(text))
+		}
+		if _, err := r.store.Put(t.Context(), key, []byte(value), storage.Absent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+func quoted(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\t", `\t`, "\r", `\r`, "<", `\u003c`).Replace(text) + `"`
+}
+
+// pages are the addresses of all views.
+func pages(r *rig) []string {
+	r.Helper()
+	for view, form := range map[string]string{"": "", "message": "key=telegram%3A7%2F1%2Ftext"} {
+		if response := r.serve(http.MethodPost, frame.Root+view, form); response.StatusCode != http.StatusSeeOther {
+			r.Fatalf("%q: %s", view, response.Status)
+		}
+	}
+	all := []string{
+		frame.To("message", "key", "telegram:7/1/text", "texts", "1"), frame.To("conversation", "log", "telegram:7/1", "owner", "telegram:x", "texts", "1"),
+		frame.To("messages", "find", script, "state", script), frame.To("conversations", "owner", script), frame.To("conversation", "log", "telegram:7/1", "owner", script),
+		frame.To("spending", "day", script), frame.To("messages", "after", script), frame.To("tools", "server", script, "user", script),
+	}
+	for _, view := range []string{"", "messages", "conversations", "spending", "tools", "schedules", "settings", "incidents"} {
+		all = append(all, frame.Root+view)
+	}
+	return all
+}
+
+// Nothing that others wrote becomes part of a page, wherever it stands.
+func TestStoredScripts(t *testing.T) {
+	r := everywhere(t, script)
+	shown := 0
+	for _, address := range pages(r) {
+		page := r.get(address)
+		shown += strings.Count(page, "alert(1)")
+		for _, n := range nodes(t, page) {
+			for _, a := range n.Attr {
+				if strings.HasPrefix(a.Key, "on") || a.Key == "style" || strings.HasPrefix(strings.TrimSpace(strings.ToLower(a.Val)), "javascript:") {
+					t.Errorf("%s has <%s %s=%q>", address, n.Data, a.Key, a.Val)
+				}
+			}
+			source := attribute(n, "src")
+			if n.DataAtom == atom.Script && source != frame.Root+"assets/app.js" || n.DataAtom == atom.Style || n.DataAtom == atom.Img && source != frame.Root+"assets/icon.svg" {
+				t.Errorf("%s has a <%s> of %q", address, n.Data, source)
+			}
+			if link := attribute(n, "href"); link != "" && link != "#main" && !strings.HasPrefix(link, frame.Root) {
+				t.Errorf("%s leads to %s", address, link)
+			}
+		}
+	}
+	if shown < 30 {
+		t.Errorf("the text stands in %d places: it is not looked at where others write", shown)
+	}
+}
+
+// No cell of a file is a formula.
+func TestFormulas(t *testing.T) {
+	for _, formula := range []string{"=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"} {
+		r := everywhere(t, formula)
+		for address, tables := range map[string][]string{
+			frame.Root: {"health", "replicas"}, frame.Root + "messages": {"messages"}, frame.Root + "spending": {"user", "chat", "model", "group"}, frame.Root + "incidents": {"incidents"},
+			frame.Root + "tools": {"groups", "servers", "connections"}, frame.Root + "settings": {"defaults"}, frame.Root + "schedules": {"schedules", "webhooks"},
+			frame.To("message", "key", "telegram:7/1/text"): {"steps"}, frame.To("conversation", "log", "telegram:7/1"): {"turns"},
+		} {
+			for _, name := range tables {
+				rows := r.file(address, name)
+				if len(rows) < 2 {
+					t.Errorf("%s of %s is empty", name, address)
+				}
+				for _, cell := range slices.Concat(rows...) {
+					if cell != "" && strings.ContainsAny(cell[:1], "=+-@\t\r") {
+						t.Errorf("%s of %s has the cell %q", name, address, cell)
+					}
+				}
+			}
+		}
+	}
+}
+
+// What is not a page is none, and nothing is read for it.
+func TestPaths(t *testing.T) {
+	r := newRig(t)
+	for _, c := range []struct {
+		method, target, body string
+		want                 int
+	}{
+		{http.MethodGet, "/admin/../admin.go", "", http.StatusNotFound}, {http.MethodGet, "/admin/assets/../frame.go", "", http.StatusNotFound},
+		{http.MethodGet, "/admin/assets/%2e%2e/frame.go", "", http.StatusNotFound}, {http.MethodGet, "/admin/messages/", "", http.StatusNotFound},
+		{http.MethodGet, "/admin/message?key=..%2f..%2fetc", "", http.StatusNotFound}, {http.MethodGet, "/admin/message?key=" + strings.Repeat("x", 600), "", http.StatusNotFound},
+		{http.MethodGet, "/admin/conversation?log=none", "", http.StatusNotFound}, {http.MethodGet, "/admin/conversation?log=" + strings.Repeat("x", 600), "", http.StatusNotFound},
+		{http.MethodGet, "/admin/messages?find=" + strings.Repeat("x", 5000), "", http.StatusNotFound}, {http.MethodGet, "/admin/messages?csv=none", "", http.StatusNotFound},
+		{http.MethodGet, "/admin/messages?%zz", "", http.StatusNotFound}, {http.MethodPost, "/admin/messages", "", http.StatusMethodNotAllowed},
+		{http.MethodDelete, "/admin/", "", http.StatusMethodNotAllowed}, {http.MethodPost, "/admin/message", "key=" + strings.Repeat("x", 100_000), http.StatusBadRequest},
+		{http.MethodPost, "/admin/conversation", "log=none", http.StatusNotFound}, {http.MethodGet, "/admin/assets/app.js", "", http.StatusOK},
+	} {
+		response := r.serve(c.method, c.target, c.body)
+		body, _ := io.ReadAll(response.Body)
+		if response.StatusCode != c.want || strings.Contains(string(body), "package ") {
+			t.Errorf("%s %.60s: %s, want %d", c.method, c.target, response.Status, c.want)
+		}
+	}
+	r.cfg.Visitor = func(*http.Request) (frame.Visitor, bool) { return frame.Visitor{}, false }
+	if response := r.serve(http.MethodGet, frame.Root, ""); response.StatusCode != http.StatusUnauthorized {
+		t.Errorf("nobody: %s", response.Status)
+	}
+}

@@ -1,0 +1,125 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"oneclaw/internal/admin/frame"
+	"oneclaw/internal/budget"
+)
+
+// spenders are what spending is shown by.
+var spenders = []struct {
+	kind          budget.Kind
+	title, column string
+}{
+	{budget.KindUser, "By person", "Person"}, {budget.KindChat, "By chat", "Chat"},
+	{budget.KindModel, "By model", "Model"}, {budget.KindGroup, "By tool group", "Tool group"},
+}
+
+// spending shows the budgets, and what was used on a day by whom and by what.
+func (p *page) spending(ctx context.Context, r frame.Request) (frame.Page, error) {
+	today := p.Now().In(p.Zone()).Format(time.DateOnly)
+	shown := r.Query.Get("day")
+	if _, err := time.Parse(time.DateOnly, shown); err != nil {
+		shown = today
+	}
+	choose := frame.Form{View: "spending", Get: true, Submit: "Show", Fields: []frame.Field{{Name: "day", Label: "Day", Value: shown, Hint: today}}}
+	sections := []frame.Section{{Forms: []frame.Form{choose}}}
+	if p.Ledger != nil {
+		report, err := p.Ledger.Report(ctx, budget.Payer{})
+		if err != nil {
+			return frame.Page{}, err
+		}
+		limits, err := p.Ledger.Limits(ctx)
+		if err != nil {
+			return frame.Page{}, err
+		}
+		sections = append(sections, frame.Section{Title: "Budgets", Table: budgets(report, limits)})
+	}
+	for _, s := range spenders {
+		t, err := p.spent(ctx, r, shown, s.kind, s.column)
+		if err != nil {
+			return frame.Page{}, err
+		}
+		sections = append(sections, frame.Section{Title: s.title, Table: t})
+	}
+	return frame.Page{Title: "Spending of " + shown, Lead: "By person and chat for two months, by model and tool group for 400 days. Days begin at midnight in the zone of the bot.", Sections: sections}, nil
+}
+
+func budgets(r budget.Report, limits budget.Limits) *frame.Table {
+	t := &frame.Table{Name: "budgets", Caption: "Budgets now", Columns: frame.Columns("Of", "Limit", "#Tokens used", "#Cost")}
+	row := func(of string, limit budget.Limit, spent *budget.Sum) {
+		text := "none"
+		if limit != (budget.Limit{}) {
+			text = limitText(limit)
+		}
+		cells := []frame.Cell{frame.Text(of), frame.Text(text), frame.Number(""), frame.Number("")}
+		if spent != nil {
+			cells[2], cells[3] = frame.Number(grouped(spent.Tokens())), frame.Number(spent.Money.String())
+		}
+		t.Rows = append(t.Rows, cells)
+	}
+	row("each person, a day", limits.User, nil)
+	row("each chat, a day", limits.Chat, nil)
+	row("all together, today", r.Total.Limit, &r.Total.Spent)
+	row("all together, this month", r.Month.Limit, &r.Month.Spent)
+	return t
+}
+
+func limitText(l budget.Limit) string {
+	var parts []string
+	if l.Tokens > 0 {
+		parts = append(parts, grouped(l.Tokens)+" tokens")
+	}
+	if l.Money > 0 {
+		parts = append(parts, l.Money.String())
+	}
+	return strings.Join(parts, ", ")
+}
+
+// spent lists who used most, among a bounded number of accounts behind a name.
+func (p *page) spent(ctx context.Context, r frame.Request, day string, kind budget.Kind, column string) (*frame.Table, error) {
+	t := &frame.Table{
+		Name: string(kind), Caption: "Spending of " + day + " by " + strings.ToLower(column), Empty: "Nothing was used on that day.",
+		Columns: frame.Columns(column, "#Calls", "#Tokens in", "#From the cache", "#Tokens out", "#Cost", "#Tokens of tools", "#Of tools saved"),
+	}
+	parameter := "after-" + string(kind)
+	after := r.Query.Get(parameter)
+	if after != "" {
+		t.First = r.Link(parameter, "")
+	}
+	var lines []budget.Line
+	whole := true
+	for line, err := range budget.Spent(ctx, p.Store, day, kind, after) {
+		if err != nil {
+			return nil, err
+		}
+		if len(lines) == maxLooked {
+			whole = false
+			break
+		}
+		lines = append(lines, line)
+	}
+	if !whole {
+		t.Next = r.Link(parameter, lines[len(lines)-1].Account.Name)
+	}
+	slices.SortStableFunc(lines, func(a, b budget.Line) int {
+		return int(min(max(b.Spent.Tokens()+b.Spent.Tools-a.Spent.Tokens()-a.Spent.Tools, -1), 1))
+	})
+	if n := min(len(lines), r.Limit); n < len(lines) || !whole {
+		t.Looked = fmt.Sprintf("Looked at %s: these %d used most of them.", count(len(lines), "account", "accounts"), n)
+		lines = lines[:n]
+	}
+	for _, l := range lines {
+		s := l.Spent
+		number := func(n int64) frame.Cell { return frame.Number(grouped(n)) }
+		t.Rows = append(t.Rows, []frame.Cell{
+			frame.Text(l.Account.Name), number(s.Calls), number(s.Input), number(s.Cached), number(s.Output), frame.Number(s.Money.String()), number(s.Tools), number(s.Saved()),
+		})
+	}
+	return t, nil
+}

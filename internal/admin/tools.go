@@ -1,0 +1,172 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
+	"oneclaw/internal/admin/frame"
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/google"
+	"oneclaw/toolgroups/mcp"
+	"oneclaw/toolgroups/mcp/oauth"
+)
+
+// Tools are what the bot can do.
+type Tools struct {
+	// Registry returns the present tools.
+	Registry func() *toolgroups.Registry
+	// Servers are the MCP servers.
+	Servers func() []mcp.Status
+}
+
+func (p *page) tools(ctx context.Context, r frame.Request) (frame.Page, error) {
+	loaded, err := p.loaded(ctx, r)
+	if err != nil {
+		return frame.Page{}, err
+	}
+	connected, err := p.connected(ctx, r)
+	if err != nil {
+		return frame.Page{}, err
+	}
+	registry := p.Tools.Registry()
+	sections := []frame.Section{
+		{Title: "Groups", Table: groups(registry)}, {Title: "MCP servers", Table: servers(p.Tools.Servers())},
+		{Title: "Loaded where", Table: loaded}, {Title: "Connections", Table: connected},
+	}
+	if off, _ := registry.Switches(); len(off) > 0 {
+		sections[0].Text = []string{"Tools that are switched off: " + strings.Join(off, ", ") + "."}
+	}
+	return frame.Page{Lead: "The tokens are estimates of what the schemas cost in each request that has them.", Sections: sections}, nil
+}
+
+func groups(registry *toolgroups.Registry) *frame.Table {
+	t := &frame.Table{Name: "groups", Caption: "Tool groups", Columns: frame.Columns("Group", "From", "#Tools", "#Tokens", "For", "State")}
+	core := registry.Core()
+	row := func(name, from, role string, tools []toolgroups.Tool, off bool) {
+		state := frame.Cell{Text: "on", Mood: frame.Good}
+		if off {
+			state = frame.Cell{Text: "switched off", Mood: frame.Soft}
+		}
+		t.Rows = append(t.Rows, []frame.Cell{
+			frame.Text(name), frame.Text(from), frame.Number(grouped(int64(len(tools)))), frame.Number(grouped(int64(toolgroups.EstimateTokens(tools)))), frame.Text(role), state,
+		})
+	}
+	row("core", "the program, always offered", "everybody", core, false)
+	for _, g := range registry.Groups() {
+		row(g.Name, cmp.Or(g.Source, toolgroups.SourceBuiltin), roleName(g.Role), g.Tools, registry.GroupDisabled(g.Name))
+	}
+	return t
+}
+
+func roleName(r toolgroups.Role) string {
+	switch {
+	case r >= toolgroups.RoleOwner:
+		return "the owner"
+	case r >= toolgroups.RoleAdmin:
+		return "administrators"
+	}
+	return "everybody"
+}
+
+func servers(all []mcp.Status) *frame.Table {
+	t := &frame.Table{Name: "servers", Caption: "MCP servers", Columns: frame.Columns("Server", "How", "Added", "#Tools", "State", "Why", "Tried again"), Empty: "There are none."}
+	for _, s := range all {
+		how, added, state := "program", "in the settings", frame.Cell{Text: "not in use"}
+		if s.Server.URL != "" {
+			how = "address"
+		}
+		if s.Added {
+			added = "in a chat"
+		}
+		switch {
+		case s.Problem != "":
+			state = frame.Cell{Text: "does not work", Mood: frame.Bad}
+		case s.Connected:
+			state = frame.Cell{Text: "works", Mood: frame.Good}
+		}
+		t.Rows = append(t.Rows, []frame.Cell{
+			frame.Text(s.Name), frame.Text(how), frame.Text(added), frame.Number(grouped(int64(s.Tools))), state, frame.Text(s.Problem), frame.At(s.Retry),
+		})
+	}
+	return t
+}
+
+// loaded lists the groups that the conversations have loaded which were active last.
+func (p *page) loaded(ctx context.Context, r frame.Request) (*frame.Table, error) {
+	t := &frame.Table{Name: "loaded", Caption: "Conversations that were active last, with the groups that they have loaded", Columns: frame.Columns("Conversation", "Groups"), Empty: "None has loaded a group."}
+	n, last, whole, seen := 0, jobs.Finished{}, true, make(map[string]bool)
+	for f, err := range p.jobs.Finished(ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		if n == maxRead || len(seen) == r.Limit {
+			whole = false
+			break
+		}
+		n, last = n+1, f
+		j, err := p.jobs.Find(ctx, f.Key)
+		if err != nil && !jobs.IsDamaged(err) {
+			return nil, err
+		}
+		if j == nil || seen[logOf(j)] || logOf(j) == "" {
+			continue
+		}
+		log := logOf(j)
+		seen[log] = true
+		groups, err := sessions.LoadedGroups(ctx, p.Store, log)
+		if err != nil {
+			return nil, err
+		}
+		if len(groups) > 0 {
+			t.Rows = append(t.Rows, []frame.Cell{{Text: log, Link: frame.To(conversationView, "log", log)}, frame.Text(strings.Join(groups, ", "))})
+		}
+	}
+	t.Looked = looked(n, len(t.Rows), "message", last.At, p.Zone(), whole)
+	return t, nil
+}
+
+// connected lists who has connected an account where. What the accounts are called is sealed.
+func (p *page) connected(ctx context.Context, r frame.Request) (*frame.Table, error) {
+	t := &frame.Table{Name: "connections", Caption: "Connected accounts", Columns: frame.Columns("Person", "At"), Empty: "Nobody has connected an account."}
+	at, user := r.Query.Get("server"), r.Query.Get("user")
+	if at != "" {
+		t.First = r.Link("server", "", "user", "")
+	}
+	add := func(server, person string) bool {
+		if len(t.Rows) == r.Limit {
+			t.Next = r.Link("server", at, "user", user)
+			return false
+		}
+		at, user = server, person
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(person), frame.Text(server)})
+		return true
+	}
+	const ours = "google" // no MCP server has the name of a service that is built in
+	if at == "" || at == ours {
+		for person, err := range google.People(ctx, p.Store, user) {
+			if err != nil {
+				return nil, fmt.Errorf("list connections: %w", err)
+			}
+			if !add(ours, person) {
+				return t, nil
+			}
+		}
+	}
+	after := oauth.Connection{Server: at, User: user}
+	if at == ours {
+		after = oauth.Connection{}
+	}
+	for c, err := range oauth.Connections(ctx, p.Store, after) {
+		if err != nil {
+			return nil, fmt.Errorf("list connections: %w", err)
+		}
+		if !add(c.Server, c.User) {
+			break
+		}
+	}
+	return t, nil
+}

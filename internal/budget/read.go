@@ -1,0 +1,61 @@
+package budget
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"oneclaw/storage"
+)
+
+// Day is what all together used on a day.
+type Day struct {
+	// Day is such as 2006-01-02.
+	Day string
+	Sum
+}
+
+// Days returns what was used on the last days, the oldest first, the last being that of a time in
+// its zone.
+func Days(ctx context.Context, kv storage.KV, last time.Time, n int) ([]Day, error) {
+	days := make([]Day, n)
+	for i := range days {
+		d := Day{Day: last.AddDate(0, 0, i+1-n).Format(time.DateOnly)}
+		entry, err := kv.Get(ctx, keyOf(d.Day, Account{Kind: KindTotal}))
+		if err == nil {
+			err = json.Unmarshal(entry.Value, &d.Sum)
+		}
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return nil, fmt.Errorf("read what was used on %s: %w", d.Day, err)
+		}
+		days[i] = d
+	}
+	return days, nil
+}
+
+// Limits are the present bounds of all accounts, without their raises.
+func (l *Ledger) Limits(ctx context.Context) (Limits, error) { return l.cfg.Limits(ctx) }
+
+// Spent yields the accounts of a kind on a day in the order of their names, behind one of them;
+// empty for all.
+func Spent(ctx context.Context, kv storage.KV, day string, kind Kind, after string) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		r := storage.Range{Prefix: keyOf(day, Account{Kind: kind})}
+		if after != "" {
+			r.After = r.Prefix + after
+		}
+		for entry, err := range kv.List(ctx, r) {
+			line := Line{Account: Account{Kind: kind, Name: strings.TrimPrefix(entry.Key, r.Prefix)}}
+			if err == nil && json.Unmarshal(entry.Value, &line.Spent) != nil {
+				continue // one that is damaged hides no other
+			}
+			if !yield(line, err) || err != nil {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package budget_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/internal/budget"
+	"oneclaw/toolgroups"
+)
+
+// What a call used stands with its model, and with the groups of the tools that it was sent and
+// that it called, in the write that charges its payer.
+func TestSharesOfModelsAndGroups(t *testing.T) {
+	b := newBench(t, budget.Limits{})
+	b.cfg.GroupOf = func(tool string) string {
+		group, _, _ := strings.Cut(tool, "_")
+		return strings.TrimSuffix(group, "gone")
+	}
+	b.Ledger = b.another()
+	req := request(100)
+	req.Tools = []toolgroups.Tool{{Name: "mail_send", Description: strings.Repeat("x", 91)}, {Name: "pdf_read", Description: strings.Repeat("x", 192)}}
+	req.ToolTokens = 60
+	model := &fake{usage: agent.Usage{Input: 100, Output: 7}, calls: []agent.Call{{Name: "pdf_read"}, {Name: "call_tool", Tool: "mail_send"}, {Name: "pdf_read"}, {Name: "gone"}}}
+	for range 2 {
+		if err := ask(t, b.Ledger, ann(), model, req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report(t, b.Ledger, ann()) // what was used before is written
+	got := map[string]budget.Sum{}
+	for _, kind := range []budget.Kind{budget.KindModel, budget.KindGroup, budget.KindUser} {
+		for line, err := range budget.Spent(t.Context(), b.store, noon().Format(time.DateOnly), kind, "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[line.Account.Name] = line.Spent
+		}
+	}
+	if len(got) != 4 || got["m"].Input != 200 || got["m"].Calls != 2 || got["mail"] != (budget.Sum{Calls: 2, Tools: 40}) || got["pdf"] != (budget.Sum{Calls: 4, Tools: 80}) {
+		t.Errorf("accounts %+v", got)
+	}
+	days, err := budget.Days(t.Context(), b.store, noon(), 3)
+	if err != nil || len(days) != 3 || days[2].Input != 200 || days[1].Calls != 0 {
+		t.Errorf("days %+v, %v", days, err)
+	}
+}

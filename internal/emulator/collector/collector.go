@@ -1,0 +1,187 @@
+// Package collector stands in for a collector of OpenTelemetry: it takes traces as OTLP over
+// HTTP (opentelemetry.io/docs/specs/otlp, as of version 1.11), and says whether they are whole.
+package collector
+
+import (
+	"compress/gzip"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	service "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	common "go.opentelemetry.io/proto/otlp/common/v1"
+	wire "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// maxBody bounds a request.
+const maxBody = 4 << 20
+
+// Span is one as it was received. Ids are in hex, Parent is empty for a root.
+type Span struct {
+	Trace, ID, Parent, Name string
+	Kind                    string
+	Began, Ended            time.Time
+	Failed                  bool
+	// Attributes are its own as text, Resource those of who sent it.
+	Attributes, Resource map[string]string
+}
+
+// Collector is an [http.Handler]. Its zero value has received nothing.
+type Collector struct {
+	// Header, if not empty, is the Authorization that it asks for.
+	Header string
+	// Refuse, if not 0, is the status that it answers everything with.
+	Refuse int
+
+	mu    sync.Mutex
+	spans []Span
+	more  chan struct{} // closed when something comes
+}
+
+// ServeHTTP takes an export.
+func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case c.Refuse != 0:
+		http.Error(w, "refused", c.Refuse)
+	case r.Method != http.MethodPost || r.URL.Path != "/v1/traces":
+		http.Error(w, "no such signal", http.StatusNotFound)
+	case c.Header != "" && r.Header.Get("Authorization") != c.Header:
+		http.Error(w, "who are you?", http.StatusUnauthorized)
+	case r.Header.Get("Content-Type") != "application/x-protobuf":
+		http.Error(w, "not protobuf", http.StatusUnsupportedMediaType)
+	default:
+		if err := c.take(r); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/x-protobuf")
+		answer, _ := proto.Marshal(&service.ExportTraceServiceResponse{})
+		_, _ = w.Write(answer)
+	}
+}
+
+func (c *Collector) take(r *http.Request) error {
+	body := io.Reader(io.LimitReader(r.Body, maxBody))
+	if r.Header.Get("Content-Encoding") == "gzip" {
+		unpacked, err := gzip.NewReader(body)
+		if err != nil {
+			return fmt.Errorf("gzip: %w", err)
+		}
+		body = io.LimitReader(unpacked, maxBody)
+	}
+	data, err := io.ReadAll(body)
+	if err != nil {
+		return fmt.Errorf("body: %w", err)
+	}
+	var export service.ExportTraceServiceRequest
+	if err := proto.Unmarshal(data, &export); err != nil {
+		return fmt.Errorf("protobuf: %w", err)
+	}
+	var spans []Span
+	for _, of := range export.GetResourceSpans() {
+		for _, in := range of.GetScopeSpans() {
+			for _, s := range in.GetSpans() {
+				if len(s.GetTraceId()) != 16 || len(s.GetSpanId()) != 8 || s.GetName() == "" || s.GetEndTimeUnixNano() < s.GetStartTimeUnixNano() {
+					return fmt.Errorf("not a span: %v", s)
+				}
+				spans = append(spans, spanOf(s, attributes(of.GetResource().GetAttributes())))
+			}
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.spans = append(c.spans, spans...)
+	if c.more != nil {
+		close(c.more)
+		c.more = nil
+	}
+	return nil
+}
+
+func spanOf(s *wire.Span, from map[string]string) Span {
+	return Span{
+		Trace: hex.EncodeToString(s.GetTraceId()), ID: hex.EncodeToString(s.GetSpanId()), Parent: hex.EncodeToString(s.GetParentSpanId()),
+		Name: s.GetName(), Kind: s.GetKind().String(), Failed: s.GetStatus().GetCode() == wire.Status_STATUS_CODE_ERROR,
+		Began: time.Unix(0, int64(s.GetStartTimeUnixNano())), Ended: time.Unix(0, int64(s.GetEndTimeUnixNano())), //nolint:gosec // until 2262
+		Attributes: attributes(s.GetAttributes()), Resource: from,
+	}
+}
+
+func attributes(list []*common.KeyValue) map[string]string {
+	all := make(map[string]string, len(list))
+	for _, a := range list {
+		switch v := a.GetValue().GetValue().(type) {
+		case *common.AnyValue_StringValue:
+			all[a.GetKey()] = v.StringValue
+		case *common.AnyValue_IntValue:
+			all[a.GetKey()] = fmt.Sprint(v.IntValue)
+		case *common.AnyValue_BoolValue:
+			all[a.GetKey()] = fmt.Sprint(v.BoolValue)
+		case *common.AnyValue_DoubleValue:
+			all[a.GetKey()] = fmt.Sprint(v.DoubleValue)
+		default:
+			all[a.GetKey()] = a.GetValue().String()
+		}
+	}
+	return all
+}
+
+// Spans are those that were received.
+func (c *Collector) Spans() []Span {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.spans)
+}
+
+// Await waits until what was received is enough, or done is closed, and returns it.
+func (c *Collector) Await(done <-chan struct{}, enough func([]Span) bool) ([]Span, bool) {
+	for {
+		c.mu.Lock()
+		spans := slices.Clone(c.spans)
+		if c.more == nil {
+			c.more = make(chan struct{})
+		}
+		more := c.more
+		c.mu.Unlock()
+		if enough(spans) {
+			return spans, true
+		}
+		select {
+		case <-more:
+		case <-done:
+			return spans, false
+		}
+	}
+}
+
+// Whole returns what is wrong with spans: each trace has to be one tree, with one root, no id
+// twice, and the parent of each span in it.
+func Whole(spans []Span) error {
+	type key struct{ trace, id string }
+	known, roots, traces := make(map[key]bool), make(map[string]int), make(map[string]bool)
+	for _, s := range spans {
+		if known[key{s.Trace, s.ID}] {
+			return fmt.Errorf("trace %s has the id of %s twice", s.Trace, s.Name)
+		}
+		known[key{s.Trace, s.ID}], traces[s.Trace] = true, true
+		if s.Parent == "" {
+			roots[s.Trace]++
+		}
+	}
+	for _, s := range spans {
+		if s.Parent != "" && !known[key{s.Trace, s.Parent}] {
+			return fmt.Errorf("trace %s has no parent of %s", s.Trace, s.Name)
+		}
+	}
+	for trace := range traces {
+		if roots[trace] != 1 {
+			return fmt.Errorf("trace %s has %d roots", trace, roots[trace])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+package hooks
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"oneclaw/storage"
+)
+
+// Hook is a webhook without what is secret of it: its address and what checks deliveries.
+type Hook struct {
+	Name              string
+	Owner, Chat, User string
+	Created           time.Time
+	// Deliveries is how many are over, Last when the last of them was, and Outcome what became
+	// of it.
+	Deliveries int
+	Last       time.Time
+	Outcome    string
+}
+
+// All yields the webhooks of all chats, in no particular order.
+func All(ctx context.Context, kv storage.KV) iter.Seq2[Hook, error] {
+	return func(yield func(Hook, error) bool) {
+		for entry, err := range kv.List(ctx, storage.Range{Prefix: prefix}) {
+			var one hook
+			if err == nil {
+				if one, err = decode(entry); err != nil {
+					continue // one that is damaged hides no other
+				}
+			}
+			h := Hook{
+				Name: one.Name, Owner: one.Owner, Chat: one.Chat, User: one.User, Created: one.Created,
+				Deliveries: one.Count, Last: one.Last, Outcome: one.Outcome,
+			}
+			if !yield(h, err) || err != nil {
+				return
+			}
+		}
+	}
+}

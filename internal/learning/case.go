@@ -1,0 +1,352 @@
+package learning
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/internal/record"
+	"oneclaw/toolgroups"
+)
+
+// Version is that of the files which this program writes and reads.
+const Version = 1
+
+// Directions of the lines of a file of cases, beside [record.End], which ends it.
+const (
+	begin = "begin"
+	one   = "case"
+)
+
+// MaxLine bounds a case in bytes. What is larger is left out of an export.
+const MaxLine = 16 << 20
+
+// Case is a conversation up to an answer that people judged.
+type Case struct {
+	// Asked is when the question came, Ended when the answer was there.
+	Asked, Ended time.Time
+	Seen         Seen
+	Outcome      Outcome
+}
+
+// Seen is what the model was shown.
+type Seen struct {
+	// ID names the case: the same in every export of one store.
+	ID string `json:"id"`
+	// Person and Chat stand for who asked and where.
+	Person string `json:"person"`
+	Chat   string `json:"chat"`
+	Direct bool   `json:"direct,omitempty"`
+	// Messages are the conversation as it was then; the last is the question.
+	Messages []Message `json:"messages"`
+	// Incomplete says that messages in front of these were not shown, and that no summary
+	// stands for them.
+	Incomplete bool `json:"incomplete,omitempty"`
+	// Groups are the tool groups that were loaded.
+	Groups []string `json:"groups,omitempty"`
+}
+
+// Outcome is what became of the question.
+type Outcome struct {
+	// Messages are the replies of the model with the results of its calls, and what people
+	// wrote meanwhile. The last is the answer.
+	Messages []Message `json:"messages"`
+	// Good and Bad count the people who judged the answer.
+	Good int `json:"good,omitempty"`
+	Bad  int `json:"bad,omitempty"`
+	// Model is the model of the last reply, Routing how tools reached it where that is on
+	// record.
+	Model   string `json:"model,omitempty"`
+	Routing string `json:"routing,omitempty"`
+	Used    Used   `json:"used"`
+}
+
+// Used is what replies cost.
+type Used struct {
+	Rounds int `json:"rounds"`
+	Input  int `json:"input"`
+	// Cached and Written are parts of Input.
+	Cached  int `json:"cached,omitempty"`
+	Written int `json:"written,omitempty"`
+	Output  int `json:"output"`
+	// USD is in dollars, without the Unpriced replies, of whose model no price is known.
+	USD      float64 `json:"usd,omitempty"`
+	Unpriced int     `json:"unpriced,omitempty"`
+}
+
+// Add adds what other replies cost.
+func (u *Used) Add(v Used) {
+	u.Rounds, u.Input, u.Cached = u.Rounds+v.Rounds, u.Input+v.Input, u.Cached+v.Cached
+	u.Written, u.Output, u.USD = u.Written+v.Written, u.Output+v.Output, u.USD+v.USD
+	u.Unpriced += v.Unpriced
+}
+
+// Message is a message of a case: of [agent.Message] what a model is shown and may be told to
+// others.
+type Message struct {
+	Role agent.Role `json:"role"`
+	Text string     `json:"text,omitempty"`
+	// Sender stands for who wrote it in a shared chat.
+	Sender string `json:"sender,omitempty"`
+	// Files are names of files, whose content is not here.
+	Files    []string `json:"files,omitempty"`
+	Recalled string   `json:"recalled,omitempty"`
+	Calls    []Call   `json:"calls,omitempty"`
+	Final    bool     `json:"final,omitempty"`
+	// Meanwhile says that somebody wrote it while the question was being answered.
+	Meanwhile bool `json:"meanwhile,omitempty"`
+	// CallID, Tool and Code belong to results; a Code says that the call failed.
+	CallID string `json:"call_id,omitempty"`
+	Tool   string `json:"tool,omitempty"`
+	Code   string `json:"code,omitempty"`
+}
+
+// Call is a call of a tool, as [agent.Call].
+type Call struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+	Tool      string `json:"tool,omitempty"`
+	Input     string `json:"input,omitempty"`
+}
+
+// Call returns the call as the agent has it.
+func (c Call) Call() agent.Call { return agent.Call(c) }
+
+// Message returns the message as the agent has it.
+func (m Message) Message() agent.Message {
+	out := agent.Message{
+		Role: m.Role, Text: m.Text, Sender: m.Sender, Recalled: m.Recalled, Final: m.Final, CallID: m.CallID, Tool: m.Tool, Code: m.Code,
+	}
+	if m.Meanwhile {
+		out.Joined = "meanwhile"
+	}
+	for _, path := range m.Files {
+		out.Files = append(out.Files, toolgroups.File{Path: path})
+	}
+	for _, c := range m.Calls {
+		out.Calls = append(out.Calls, c.Call())
+	}
+	if m.Role == agent.RoleTool {
+		out.Status = agent.StatusOK
+		if m.Code != "" {
+			out.Status = agent.StatusError
+		}
+	}
+	return out
+}
+
+// Counts says what an export came to.
+type Counts struct {
+	Cases int `json:"cases"`
+	// Refused were left out because somebody has said no, Untold because their chat does not
+	// know of exports, Unfit because the conversation is damaged, gone or too large.
+	Refused int `json:"refused,omitempty"`
+	Untold  int `json:"untold,omitempty"`
+	Unfit   int `json:"unfit,omitempty"`
+}
+
+// String says it in a sentence's beginning.
+func (c Counts) String() string {
+	return fmt.Sprintf("%d cases (left out: %d because somebody said no, %d whose chat was not told, %d that cannot be exported)", c.Cases, c.Refused, c.Untold, c.Unfit)
+}
+
+// line is a line of a file: one of a recording, and what the first and the last have besides.
+type line struct {
+	record.Line
+
+	Version int     `json:"version,omitempty"`
+	Counts  *Counts `json:"counts,omitempty"`
+}
+
+// Writer writes a file of cases.
+type Writer struct{ w *bufio.Writer }
+
+// NewWriter begins a file.
+func NewWriter(w io.Writer, now time.Time) (*Writer, error) {
+	out := &Writer{bufio.NewWriter(w)}
+	_, err := out.line(line{Line: record.Line{Time: now.UTC(), Direction: begin}, Version: Version})
+	return out, err
+}
+
+func (w *Writer) line(l line) (bool, error) {
+	data, err := json.Marshal(l)
+	if err != nil {
+		return false, fmt.Errorf("encode a line: %w", err)
+	}
+	if len(data) >= MaxLine {
+		return false, nil
+	}
+	_, err = w.w.Write(append(data, '\n'))
+	return true, err
+}
+
+// Case adds a case. It reports false for one that is larger than [MaxLine], which is left out.
+func (w *Writer) Case(c Case) (bool, error) {
+	seen, err := toolgroups.EncodeJSON(c.Seen)
+	if err != nil {
+		return false, fmt.Errorf("encode a case: %w", err)
+	}
+	outcome, err := toolgroups.EncodeJSON(c.Outcome)
+	if err != nil {
+		return false, fmt.Errorf("encode a case: %w", err)
+	}
+	return w.line(line{Line: record.Line{
+		Time: c.Asked.UTC(), Ended: c.Ended.UTC(), Direction: one, Service: record.Model, Request: seen, Response: outcome,
+	}})
+}
+
+// Close ends the file.
+func (w *Writer) Close(counts Counts, now time.Time) error {
+	if _, err := w.line(line{Line: record.Line{Time: now.UTC(), Direction: record.End}, Counts: &counts}); err != nil {
+		return err
+	}
+	return w.w.Flush()
+}
+
+// ErrCut is the error of a file that ends before its last line.
+var ErrCut = errors.New("the file is cut off: it has no last line")
+
+// Read yields the cases of a file, one at a time. After an error nothing more comes.
+func Read(r io.Reader) iter.Seq2[Case, error] {
+	return func(yield func(Case, error) bool) {
+		if _, err := read(r, func(c Case) bool { return yield(c, nil) }); err != nil {
+			yield(Case{}, err)
+		}
+	}
+}
+
+// Copy copies a file of cases that it finds whole, and returns what its last line says.
+func Copy(w io.Writer, r io.Reader) (Counts, error) {
+	return read(io.TeeReader(r, w), func(Case) bool { return true })
+}
+
+// read reads a file until each returns false.
+func read(r io.Reader, each func(Case) bool) (counts Counts, err error) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, MaxLine+1)
+	number, cases, ended := 0, 0, false
+	for lines.Scan() {
+		if number++; ended {
+			return counts, fmt.Errorf("line %d: something stands behind the last line", number)
+		}
+		c, last, err := readLine(lines.Bytes(), number, cases)
+		if err != nil {
+			return counts, err
+		}
+		if last != nil {
+			counts, ended = *last, true
+		} else if number > 1 {
+			if cases++; !each(c) {
+				return counts, nil
+			}
+		}
+	}
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return counts, fmt.Errorf("line %d is longer than %d MiB", number+1, MaxLine>>20)
+	case err != nil:
+		return counts, fmt.Errorf("read the cases: %w", err)
+	case !ended:
+		return counts, ErrCut
+	}
+	return counts, nil
+}
+
+// readLine decodes a line. It returns the zero case for the first, and what the last one says.
+func readLine(data []byte, number, cases int) (c Case, last *Counts, err error) {
+	var l line
+	if number == 1 {
+		return c, nil, readFirst(data, &l)
+	}
+	err = strictly(data, &l)
+	switch {
+	case err != nil && !json.Valid(data):
+		err = ErrCut
+	case err != nil:
+	case l.Version != 0 || l.Direction != one && l.Direction != record.End:
+		err = fmt.Errorf("%q is no direction of a case", l.Direction)
+	case l.Direction == one:
+		c, err = l.read()
+	case l.Counts == nil || l.Counts.Cases != cases:
+		err = fmt.Errorf("the file has %d cases, and was written with another number", cases)
+	default:
+		last = l.Counts
+	}
+	if err != nil {
+		err = fmt.Errorf("line %d: %w", number, err)
+	}
+	return c, last, err
+}
+
+// readFirst decodes the line that says what the file is.
+func readFirst(data []byte, l *line) error {
+	var head struct{ Version int }
+	switch {
+	case json.Unmarshal(data, &head) != nil || head.Version == 0:
+		return errors.New("the file holds no cases: oneclaw export eval writes such files")
+	case head.Version != Version:
+		return fmt.Errorf("the file is of version %d, this oneclaw reads version %d: export it again", head.Version, Version)
+	}
+	if err := strictly(data, l); err != nil || l.Direction != begin {
+		return errors.Join(errors.New("line 1: it is no beginning of a file of cases"), err)
+	}
+	return nil
+}
+
+// read decodes the case of a line.
+func (l *line) read() (Case, error) {
+	c := Case{Asked: l.Time, Ended: l.Ended}
+	if err := errors.Join(strictly(l.Request, &c.Seen), strictly(l.Response, &c.Outcome)); err != nil {
+		return c, err
+	}
+	return c, c.check()
+}
+
+// strictly decodes JSON that has no fields beside those of v, and nothing behind.
+func strictly(data []byte, v any) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(v); err != nil {
+		return err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something stands behind it")
+	}
+	return nil
+}
+
+// check refuses a case that cannot be played.
+func (c Case) check() error {
+	asked, answered := c.Seen.Messages, c.Outcome.Messages
+	switch {
+	case c.Seen.ID == "":
+		return errors.New("a case without an id")
+	case len(asked) == 0 || asked[len(asked)-1].Role != agent.RoleUser:
+		return errors.New("a case without a question")
+	case len(answered) == 0 || !answered[len(answered)-1].Final:
+		return errors.New("a case without an answer")
+	}
+	for _, messages := range [][]Message{asked, answered} {
+		for i := range messages {
+			switch messages[i].Role {
+			case agent.RoleUser, agent.RoleAssistant, agent.RoleTool, agent.RoleSummary:
+			default:
+				return fmt.Errorf("%q is no role of a message", messages[i].Role)
+			}
+		}
+	}
+	return nil
+}
+
+// Question is what the person asked.
+func (c Case) Question() string { return c.Seen.Messages[len(c.Seen.Messages)-1].Text }
+
+// Answer is what the person got.
+func (c Case) Answer() string { return c.Outcome.Messages[len(c.Outcome.Messages)-1].Text }

@@ -1,0 +1,76 @@
+package learning_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"oneclaw/agent"
+	"oneclaw/internal/bill"
+	"oneclaw/internal/learning"
+	"oneclaw/internal/price"
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/search"
+)
+
+func TestWhatAConversationWouldHaveCost(t *testing.T) {
+	k := newKept(t)
+	here := private("12345678")
+	read := agent.Call{ID: "y", Name: "read_doc", Arguments: `{"path":"plan"}`}
+	gone := agent.Call{ID: "z", Name: "mcp_tool", Arguments: `{}`}
+	k.say(here, "12345678", "Ann", "What does it say?", nil,
+		agent.Message{Role: agent.RoleAssistant, Calls: []agent.Call{read, gone}, Model: "priced", Usage: &agent.Usage{Input: 1_000_000}},
+		agent.Message{Role: agent.RoleTool, CallID: "y", Tool: "read_doc", Text: "the plan"},
+		agent.Message{Role: agent.RoleTool, CallID: "z", Tool: "mcp_tool", Text: "x"}, answer("The plan."))
+	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: []toolgroups.Group{{Name: "docs", Tools: []toolgroups.Tool{{
+		Name: "read_doc", Description: "Reads.", Parameters: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}}}`),
+		Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+			t.Error("a tool runs")
+			return toolgroups.Result{}, nil
+		},
+	}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	money := func(model string) (price.Price, bool) { return price.Price{Input: 1, Output: 2}, true }
+	prices := func(string) search.Prices { return search.Prices{Write: 1, Read: .1, Min: 1024} }
+	costs := learning.NewCosts(learning.CostsConfig{Store: k.Store, Money: money, Bill: func() bill.Config {
+		return bill.Config{Registry: reg, Prompt: "You help.", Prices: prices, Money: money, Tables: bill.Tables(prices, func(string) int { return 0 })}
+	}})
+	with := learning.With{Models: []string{"gpt-5.6", "Claude"}, Routings: []search.Routing{search.RoutingGroups, search.RoutingAll}}
+	got, err := costs.Of(t.Context(), here.chat, 0, with)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (learning.Used{Rounds: 2, Input: 1_100_000, Cached: 10, Output: 50_000, USD: 1.2}); got.Was != want || got.Left != 1 {
+		t.Errorf("it was %+v, %d left, want %+v, 1", got.Was, got.Left, want)
+	}
+	var lines []string
+	for _, l := range got.Lines {
+		lines = append(lines, l.Table+" "+string(l.Routing))
+		if l.Input == 0 || l.USD <= 0 {
+			t.Errorf("%+v costs nothing", l)
+		}
+	}
+	if want := []string{"gpt-5.6 groups", "gpt-5.6 all", "Claude groups", "Claude all"}; !slices.Equal(lines, want) {
+		t.Errorf("compared are %q, want %q", lines, want)
+	}
+	if _, err := costs.Of(t.Context(), here.chat, 0, learning.With{Models: []string{"nobody's"}}); err == nil || !strings.Contains(err.Error(), "nobody's") {
+		t.Errorf("an unknown model: %v", err)
+	}
+	if _, err := costs.Of(t.Context(), here.chat, 7, with); err == nil {
+		t.Error("a conversation that there is not costs something")
+	}
+	k.say(here, "12345678", "Ann", strings.Repeat("long ", 1<<20), nil, answer("fine"))
+	if _, err := costs.Of(t.Context(), here.chat, 0, with); !errors.Is(err, learning.ErrTooLong) {
+		t.Errorf("a long conversation: %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := costs.Of(ended, here.chat, 0, with); err == nil {
+		t.Error("nobody waits any more, and it is played")
+	}
+}

@@ -1,0 +1,257 @@
+package learning
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"oneclaw/bridge/audit"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/internal/price"
+	"oneclaw/storage"
+)
+
+// maxPeople bounds the people whose names are known at a time.
+const maxPeople = 200_000
+
+// Exporter writes what people judged.
+type Exporter struct {
+	Store storage.Store
+	// Redact masks secrets.
+	Redact func(text string) string
+	// Money says what the tokens of a model cost, where that is known.
+	Money func(model string) (price.Price, bool)
+	// WindowTokens is that of the turns.
+	WindowTokens int
+	Log          *slog.Logger
+	Now          func() time.Time
+}
+
+// Write writes the cases of all chats. The audit says so before the first is written. It keeps
+// the names of people in memory, and one case.
+func (e Exporter) Write(ctx context.Context, w io.Writer) (counts Counts, err error) {
+	now := e.Now()
+	if err := audit.Append(ctx, e.Store, rand.Text(), audit.Entry{At: now, Action: "export", By: "operator", About: "judged conversations (eval)"}); err != nil {
+		return counts, err
+	}
+	x := &export{Exporter: e, consent: Consent{e.Store, e.Now}, counts: &counts}
+	if x.stands.key, err = salt(ctx, e.Store); err != nil {
+		return counts, err
+	}
+	if x.out, err = NewWriter(w, now); err != nil {
+		return counts, err
+	}
+	x.everybody = newNames(nil)
+	everybody := newGroup()
+	if err := x.receipts(ctx, func(_ string, who person, _ storage.Entry) error { return everybody.add(who) }); err != nil {
+		return counts, err
+	}
+	everybody.name(x.everybody, x.stands, false)
+	here, place := newGroup(), ""
+	err = x.receipts(ctx, func(chat string, who person, entry storage.Entry) error {
+		if chat != place {
+			if err := x.chat(ctx, here); err != nil {
+				return err
+			}
+			here, place = newGroup(), chat
+		}
+		if bytes.Contains(entry.Value, []byte(`"opinions"`)) {
+			here.judged = append(here.judged, entry.Key)
+		}
+		return here.add(who)
+	})
+	if err == nil {
+		err = x.chat(ctx, here)
+	}
+	if err != nil {
+		return counts, err
+	}
+	return counts, x.out.Close(counts, e.Now())
+}
+
+// ErrOff is the error of an export that the settings do not allow.
+var ErrOff = errors.New("conversations are not exported: export_judged (ONECLAW_EXPORT_JUDGED) allows it; from then on people are told, and what is judged where they know can be exported")
+
+// ServeHTTP writes the cases for a command that asks the running bot. Where that breaks off, so
+// does the connection.
+func (e Exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if e.Store == nil {
+		http.Error(w, ErrOff.Error(), http.StatusForbidden)
+		return
+	}
+	if _, err := e.Write(r.Context(), w); err != nil {
+		e.Log.Error("the export of conversations broke off", "err", err)
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// salt is the key of the pseudonyms, made when it is needed first.
+func salt(ctx context.Context, kv storage.KV) ([]byte, error) {
+	_, err := kv.Put(ctx, saltKey, []byte(rand.Text()), storage.Absent)
+	if err != nil && !errors.Is(err, storage.ErrConflict) {
+		return nil, fmt.Errorf("make the key of the pseudonyms: %w", err)
+	}
+	entry, err := kv.Get(ctx, saltKey)
+	if err != nil {
+		return nil, fmt.Errorf("read the key of the pseudonyms: %w", err)
+	}
+	return entry.Value, nil
+}
+
+// export is a run of an [Exporter].
+type export struct {
+	Exporter
+
+	consent   Consent
+	stands    pseudonyms
+	out       *Writer
+	counts    *Counts
+	everybody *names
+}
+
+// person is who sent a message, as far as names go.
+type person struct {
+	Message struct {
+		Chat chats.Chat `json:"chat"`
+		User string     `json:"user"`
+		Name string     `json:"user_name"`
+	} `json:"message"`
+}
+
+// receipts reads all receipts, those of a chat one after another.
+func (x *export) receipts(ctx context.Context, each func(chat string, who person, entry storage.Entry) error) error {
+	for entry, err := range x.Store.List(ctx, storage.Range{Prefix: jobs.ReceiptPrefix}) {
+		if err != nil {
+			return fmt.Errorf("read the receipts: %w", err)
+		}
+		var who person
+		if json.Unmarshal(entry.Value, &who) != nil {
+			continue // one that is damaged is set aside elsewhere
+		}
+		chat, _, _ := strings.Cut(strings.TrimPrefix(entry.Key, jobs.ReceiptPrefix), "/")
+		if err := each(chat, who, entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// group is who wrote in some chats, and which answers were judged there.
+type group struct {
+	// people are names, in their first spelling, by whose they are.
+	people map[string]map[string]bool
+	size   int
+	chats  map[string]bool
+	judged []string
+}
+
+func newGroup() *group {
+	return &group{people: map[string]map[string]bool{}, chats: map[string]bool{}}
+}
+
+func (g *group) add(who person) error {
+	m := who.Message
+	g.chats[m.Chat.Platform+":"+m.Chat.ID] = true
+	id := m.Chat.Platform + ":" + m.User
+	if g.people[id] == nil {
+		g.people[id] = map[string]bool{}
+	}
+	if !g.people[id][m.Name] {
+		if g.size++; g.size > maxPeople {
+			return fmt.Errorf("more than %d names of people are known: too many to replace them", maxPeople)
+		}
+		g.people[id][m.Name] = true
+	}
+	return nil
+}
+
+// leastID is how long an id is that is looked for in texts.
+const leastID = 4
+
+// name puts people and chats into names, with parts also what their names are made of.
+func (g *group) name(n *names, stands pseudonyms, parts bool) {
+	id := func(whole, stand string) {
+		if _, text, _ := strings.Cut(whole, ":"); len(text) >= leastID {
+			n.add(text, stand, false)
+		}
+	}
+	for user, all := range g.people {
+		for text := range all {
+			n.add(text, stands.person(user), parts)
+		}
+		id(user, stands.person(user))
+	}
+	for chat := range g.chats {
+		id(chat, stands.chat(chat))
+	}
+}
+
+// chat writes the cases of a chat.
+func (x *export) chat(ctx context.Context, g *group) error {
+	if len(g.judged) == 0 {
+		return nil
+	}
+	here := newNames(x.everybody)
+	g.name(here, x.stands, true)
+	for _, key := range g.judged {
+		entry, err := x.Store.Get(ctx, key)
+		if errors.Is(err, storage.ErrNotFound) {
+			continue // it was too old meanwhile
+		}
+		if err != nil {
+			return fmt.Errorf("read a receipt: %w", err)
+		}
+		j := &jobs.Job{Rev: entry.Revision}
+		if jobs.Decode(entry, j) != nil {
+			x.counts.Unfit++
+			continue
+		}
+		if err := x.job(ctx, j, here); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// job writes the case of a receipt, or counts why there is none.
+func (x *export) job(ctx context.Context, j *jobs.Job, here *names) error {
+	if good, bad := j.Judged(); good+bad == 0 || j.State != jobs.StateDone {
+		return nil
+	}
+	told, err := x.consent.has(ctx, toldPrefix+j.Message.Chat.Whole().String())
+	if err != nil {
+		return err
+	}
+	if !told {
+		x.counts.Untold++
+		return nil
+	}
+	c := maker{export: x, job: j, names: here}
+	made, err := c.make(ctx)
+	if err == nil {
+		written := false
+		if written, err = x.out.Case(made); err == nil && !written {
+			err = errUnfit
+		}
+	}
+	switch {
+	case errors.Is(err, errRefused):
+		x.counts.Refused++
+	case errors.Is(err, errUnfit):
+		x.counts.Unfit++
+	case err != nil:
+		return err
+	default:
+		x.counts.Cases++
+	}
+	return nil
+}

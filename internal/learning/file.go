@@ -1,0 +1,48 @@
+package learning
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"oneclaw/internal/database"
+)
+
+// File is a file of cases that is to be written.
+type File struct {
+	Path  string
+	Force bool // replaces it where it is there
+	Off   bool // refuses: the settings do not allow it
+	// At is the database. Ask has the bot write that has it open, if one does and has to.
+	At  database.Place
+	Ask func(ctx context.Context, read func(io.Reader) error) (bool, error)
+	// Exporter writes the cases of the database where nobody was asked.
+	Exporter func(store *database.Store) (Exporter, error)
+}
+
+// Write writes the file, which appears whole.
+func (f File) Write(ctx context.Context) (counts Counts, err error) {
+	if f.Off {
+		return counts, ErrOff
+	}
+	return counts, f.At.WriteFile(f.Path, f.Force, func(w io.Writer) error {
+		asked, err := f.Ask(ctx, func(r io.Reader) (err error) { counts, err = Copy(w, r); return err })
+		if asked || err != nil {
+			return err
+		}
+		found := false
+		err = database.Look(ctx, f.At, func(store *database.Store) error {
+			e, err := f.Exporter(store)
+			if err != nil {
+				return err
+			}
+			found = true
+			counts, err = e.Write(ctx, w)
+			return err
+		})
+		if err == nil && !found {
+			err = fmt.Errorf("there is no database in %s", f.At)
+		}
+		return err
+	})
+}

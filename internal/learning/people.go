@@ -1,0 +1,255 @@
+package learning
+
+import (
+	"cmp"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"html"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// leastPart is how many letters a part of a name has that is looked for alone.
+const leastPart = 3
+
+// common are words that are parts of names and say nothing of a person.
+func common(word string) bool {
+	return slices.Contains([]string{"the", "and", "von", "van", "der", "den", "del", "bot"}, word)
+}
+
+// pseudonyms makes names for people, chats and cases. The same comes of the same, and nobody
+// without the key can tell of whom.
+type pseudonyms struct{ key []byte }
+
+func (p pseudonyms) of(kind, what string) string {
+	hash := hmac.New(sha256.New, p.key)
+	_, _ = hash.Write([]byte(kind + "\x00" + what)) // never fails
+	return kind + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(hash.Sum(nil)[:5]))
+}
+
+func (p pseudonyms) person(id string) string { return p.of("Person", id) }
+func (p pseudonyms) chat(id string) string   { return p.of("Chat", id) }
+
+// names are what stands for people and chats in texts, and what takes its place.
+type names struct {
+	// wider, if not nil, has more of them.
+	wider *names
+	// byFirst has what is looked for as whole words, by the first of them; the longest first.
+	byFirst map[string][]name
+	// anywhere has what is looked for also within words.
+	anywhere map[string]string
+	replacer *strings.Replacer
+	// whole are the pseudonyms of names as a whole.
+	whole map[string]string
+}
+
+type name struct {
+	words []string
+	stand string
+}
+
+func newNames(wider *names) *names {
+	return &names{wider: wider, byFirst: map[string][]name{}, anywhere: map[string]string{}, whole: map[string]string{}}
+}
+
+// add has a name replaced: as a whole, and with parts also each word of it that is long enough.
+func (n *names) add(text, stand string, parts bool) {
+	text = normal(text)
+	words := wordsOf(text)
+	if len(words) == 0 {
+		return
+	}
+	if n.whole[text] == "" {
+		n.whole[text] = stand
+	}
+	if utf8.RuneCountInString(text) > 1 {
+		n.put(name{words, stand})
+		n.encoded(text, stand, parts)
+	}
+	if !parts {
+		return
+	}
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !inWord(r) }) {
+		if lower := strings.ToLower(word); utf8.RuneCountInString(word) >= leastPart && !common(lower) {
+			n.put(name{[]string{lower}, stand})
+			n.encoded(word, stand, true)
+		}
+	}
+}
+
+// normal is a name as it is looked for.
+func normal(text string) string { return norm.NFC.String(strings.TrimSpace(text)) }
+
+func (n *names) put(one name) {
+	known := n.byFirst[one.words[0]]
+	if slices.ContainsFunc(known, func(k name) bool { return slices.Equal(k.words, one.words) }) {
+		return
+	}
+	known = append(slices.Clone(known), one)
+	slices.SortStableFunc(known, func(a, b name) int { return cmp.Compare(len(b.words), len(a.words)) })
+	n.byFirst[one.words[0]] = known
+}
+
+// encoded looks for what encodings make of a name, and for one that is written without spaces
+// around it.
+func (n *names) encoded(text, stand string, near bool) {
+	if strings.ContainsFunc(text, unspaced) {
+		n.anywhere[text] = stand
+	}
+	if !near {
+		return
+	}
+	ascii := strconv.QuoteToASCII(text)
+	for _, form := range []string{url.QueryEscape(text), url.PathEscape(text), html.EscapeString(text), ascii[1 : len(ascii)-1]} {
+		if form != text {
+			n.anywhere[form] = stand
+		}
+	}
+	n.replacer = nil
+}
+
+// unspaced reports whether a letter is of a script that puts no spaces between words.
+func unspaced(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+}
+
+func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
+
+func wordsOf(text string) []string {
+	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !inWord(r) })
+}
+
+// escaped is a letter as JSON may write it.
+var escaped = regexp.MustCompile(`\\u[0-9a-fA-F]{4}`)
+
+// unescape writes letters that JSON has escaped as they are, so that names are found.
+func unescape(text string) string {
+	if !strings.Contains(text, `\u`) {
+		return text
+	}
+	return escaped.ReplaceAllStringFunc(text, func(code string) string {
+		var letter string
+		if json.Unmarshal([]byte(`"`+code+`"`), &letter) != nil {
+			return code
+		}
+		if r, _ := utf8.DecodeRuneInString(letter); r < utf8.RuneSelf || !inWord(r) {
+			return code
+		}
+		return letter
+	})
+}
+
+// text returns a text, without escaped letters, with what stands for people and chats replaced.
+func (n *names) text(text string) string {
+	if text == "" {
+		return text
+	}
+	text = norm.NFC.String(text)
+	for all := n; all != nil; all = all.wider {
+		text = all.replaceAnywhere(text)
+	}
+	var out strings.Builder
+	done := 0
+	for at := 0; at < len(text); {
+		end := wordEnd(text, at)
+		if end == at {
+			_, size := utf8.DecodeRuneInString(text[at:])
+			at += size
+			continue
+		}
+		to, stand := n.at(text, at, end)
+		if behind := wordBegin(text, at); to < 0 && behind > at && behind < end {
+			at = behind
+			to, stand = n.at(text, at, end)
+		}
+		if to > at {
+			out.WriteString(text[done:at])
+			out.WriteString(stand)
+			done, end = to, to
+		}
+		at = end
+	}
+	if done == 0 {
+		return text
+	}
+	out.WriteString(text[done:])
+	return out.String()
+}
+
+func (n *names) replaceAnywhere(text string) string {
+	if n.replacer == nil {
+		var pairs []string
+		for _, form := range slices.SortedFunc(maps.Keys(n.anywhere), func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }) {
+			pairs = append(pairs, form, n.anywhere[form])
+		}
+		n.replacer = strings.NewReplacer(pairs...)
+	}
+	return n.replacer.Replace(text)
+}
+
+func wordEnd(text string, at int) int {
+	for at < len(text) {
+		r, size := utf8.DecodeRuneInString(text[at:])
+		if !inWord(r) {
+			break
+		}
+		at += size
+	}
+	return at
+}
+
+// code is what may stand in front of a word and look like its beginning: the rest of what JSON or
+// an address writes for a character.
+var code = regexp.MustCompile(`^(?:%[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[nrtbf])`)
+
+// wordBegin returns where a word begins if what precedes it is such a code.
+func wordBegin(text string, at int) int {
+	if at == 0 || text[at-1] != '%' && text[at-1] != '\\' {
+		return at
+	}
+	return at - 1 + max(1, len(code.FindString(text[at-1:])))
+}
+
+// maxBetween is how many bytes may stand between the words of a name.
+const maxBetween = 3
+
+// at returns where the longest name ends that begins with a word, and what stands for it; -1
+// where there is none.
+func (n *names) at(text string, from, end int) (longest int, stand string) {
+	first := strings.ToLower(text[from:end])
+	longest = -1
+	for all := n; all != nil; all = all.wider {
+		for _, one := range all.byFirst[first] {
+			if to := follow(text, end, one.words[1:]); to > longest {
+				longest, stand = to, one.stand
+			}
+		}
+	}
+	return longest, stand
+}
+
+// follow returns where words end that follow one another from a place; -1 if they do not.
+func follow(text string, at int, words []string) int {
+	for _, word := range words {
+		next := at
+		for next < len(text) && next-at < maxBetween && wordEnd(text, next) == next {
+			_, size := utf8.DecodeRuneInString(text[next:])
+			next += size
+		}
+		next = wordBegin(text, next)
+		if at = wordEnd(text, next); at == next || strings.ToLower(text[next:at]) != word {
+			return -1
+		}
+	}
+	return at
+}

@@ -1,0 +1,111 @@
+package rerun
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"oneclaw/internal/price"
+	"oneclaw/toolgroups/search"
+)
+
+// Options are what can be asked of a run of a file.
+type Options struct {
+	// Base is what the settings say.
+	Base Config
+	// Model, Routing and Prompt take the place of what they say; Prompt names a file.
+	Model, Routing, Prompt string
+	// Limit bounds the cases; 0 means all.
+	Limit int
+	JSON  bool
+	// Out takes the results, Progress how far the run is.
+	Out, Progress io.Writer
+}
+
+// defaultBudget is what a run may cost where nobody says, in dollars.
+const defaultBudget = 0.5
+
+// Flags adds the options to the flags of a command.
+func (o *Options) Flags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Model, "model", "", "ask this model (default: that of the settings)")
+	flags.StringVar(&o.Routing, "routing", "", "how tools reach the model (default: tools.routing)")
+	flags.StringVar(&o.Prompt, "prompt", "", "a file with another prompt")
+	flags.IntVar(&o.Limit, "limit", 0, "run so many cases (default: all)")
+	flags.Float64Var(&o.Base.Budget, "budget", defaultBudget, "what the run may cost in dollars; where no price is known, a dollar stands for a million tokens")
+	flags.BoolVar(&o.JSON, "json", false, "print one JSON object for each case, then the sums")
+}
+
+// File runs the cases of a file and prints what is different.
+func File(ctx context.Context, path string, o Options) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("eval replay %s: %w", path, err)
+		}
+	}()
+	p, err := o.player()
+	if err != nil {
+		return err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	cases, err := Count(file)
+	if err != nil {
+		return err
+	}
+	if o.Limit > 0 {
+		cases = min(cases, o.Limit)
+	}
+	if _, err := fmt.Fprintf(o.Progress, "%d cases with %s, routing %s: %s.\n", cases, p.cfg.Name, p.cfg.Routing, p.Limit()); err != nil {
+		return err
+	}
+	done := 0
+	sum, err := p.Run(ctx, file, cases, func(r Result) error {
+		done++
+		_, err := fmt.Fprintf(o.Progress, "case %d of %d, %s spent\n", done, cases, p.Spent())
+		return errors.Join(err, o.print(r, r.WriteText))
+	})
+	return errors.Join(o.print(struct {
+		Sum Sum `json:"sum"`
+	}{sum}, sum.WriteText), err)
+}
+
+// player is what plays the cases by these options.
+func (o Options) player() (*Player, error) {
+	cfg := o.Base
+	if o.Routing != "" {
+		cfg.Routing = search.Routing(o.Routing)
+	}
+	switch {
+	case !slices.Contains(search.Routings(), cfg.Routing):
+		return nil, fmt.Errorf("--routing %q is none of %q", cfg.Routing, search.Routings())
+	case o.Limit < 0:
+		return nil, errors.New("--limit: want a number of cases")
+	case !(cfg.Budget > 0) || price.Dollars(cfg.Budget) <= 0:
+		return nil, errors.New("--budget: want dollars above 0")
+	}
+	if o.Prompt != "" {
+		data, err := os.ReadFile(o.Prompt)
+		if err != nil {
+			return nil, fmt.Errorf("--prompt: %w", err)
+		}
+		cfg.Prompt = string(data)
+	}
+	return New(cfg)
+}
+
+// print prints a value as JSON, or its text.
+func (o Options) print(v any, text func(io.Writer) error) error {
+	if o.JSON {
+		return json.NewEncoder(o.Out).Encode(v)
+	}
+	return text(o.Out)
+}

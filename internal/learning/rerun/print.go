@@ -1,0 +1,191 @@
+package rerun
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+
+	"oneclaw/internal/learning"
+	"oneclaw/internal/price"
+	"oneclaw/internal/runes"
+)
+
+// Sum is what all cases come to.
+type Sum struct {
+	Cases int           `json:"cases"`
+	Was   learning.Used `json:"was"`
+	Now   learning.Used `json:"now"`
+	// Answers counts those that are the same word for word.
+	Answers    int `json:"same_answers"`
+	Same       int `json:"same"`
+	Missing    int `json:"missing"`
+	New        int `json:"new"`
+	Unrecorded int `json:"unrecorded"`
+	Failed     int `json:"failed,omitempty"`
+	// Left are cases that were not run, because the limit of cost was reached.
+	Left int `json:"left,omitempty"`
+}
+
+// Add adds a result.
+func (s *Sum) Add(r Result) {
+	s.Cases++
+	s.Was.Add(r.Was.Used)
+	s.Now.Add(r.Now.Used)
+	s.Same, s.Missing, s.New, s.Unrecorded = s.Same+len(r.Same), s.Missing+len(r.Missing), s.New+len(r.New), s.Unrecorded+r.Unrecorded
+	switch {
+	case r.Error != "":
+		s.Failed++
+	case r.Was.Answer == r.Now.Answer:
+		s.Answers++
+	}
+}
+
+const (
+	// maxShown bounds a text, maxCalls how many calls of a kind are shown.
+	maxShown = 160
+	maxCalls = 8
+	// near is how many words stand around a difference.
+	near = 6
+)
+
+// WriteText writes a result side by side.
+func (r Result) WriteText(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  👍 %d 👎 %d  “%s”\n", r.ID, r.Good, r.Bad, runes.Clip(plain(r.Question), maxShown))
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	row := func(what, was, now string) { _, _ = fmt.Fprintf(table, "  %s\t%s\t%s\n", what, was, now) }
+	row("", "was", "now")
+	row("model", known(r.Was.Model), known(r.Now.Model))
+	row("routing", known(r.Was.Routing), known(r.Now.Routing))
+	row("groups", list(r.Was.Groups), list(r.Now.Groups))
+	used(row, r.Was.Used, r.Now.Used)
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(&b, "  tools    %d the same\n", len(r.Same))
+	for _, part := range []struct {
+		what  string
+		calls []string
+	}{{"missing", r.Missing}, {"new", r.New}, {"no tools of this program", r.Gone}} {
+		for _, call := range part.calls[:min(maxCalls, len(part.calls))] {
+			fmt.Fprintf(&b, "           %s: %s\n", part.what, runes.Clip(plain(call), maxShown))
+		}
+		if more := len(part.calls) - maxCalls; more > 0 {
+			fmt.Fprintf(&b, "           %s: %d more\n", part.what, more)
+		}
+	}
+	if r.Unrecorded > 0 {
+		fmt.Fprintf(&b, "           not on record: %d calls, which the model was told\n", r.Unrecorded)
+	}
+	if r.Unshown > 0 {
+		fmt.Fprintf(&b, "           written meanwhile and not shown: %d\n", r.Unshown)
+	}
+	switch was, now := difference(r.Was.Answer, r.Now.Answer); {
+	case r.Error != "":
+		fmt.Fprintf(&b, "  answer   was: %s\n           now: none, %s\n", was, runes.Clip(plain(r.Error), maxShown))
+	case was == now:
+		fmt.Fprintf(&b, "  answer   the same: %s\n", runes.Clip(was, maxShown))
+	default:
+		fmt.Fprintf(&b, "  answer   was: %s\n           now: %s\n", was, now)
+	}
+	_, err := io.WriteString(w, b.String()+"\n")
+	return err
+}
+
+// WriteText writes the sums.
+func (s Sum) WriteText(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(what, was, now string) { _, _ = fmt.Fprintf(table, "  %s\t%s\t%s\n", what, was, now) }
+	_, _ = fmt.Fprintf(table, "All %d cases\n", s.Cases)
+	row("", "was", "now")
+	used(row, s.Was, s.Now)
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("  tools    %d the same, %d missing, %d new; %d calls not on record\n  answers  %d the same word for word\n",
+		s.Same, s.Missing, s.New, s.Unrecorded, s.Answers)
+	if s.Failed > 0 {
+		text += fmt.Sprintf("  failed   %d\n", s.Failed)
+	}
+	if s.Left > 0 {
+		text += fmt.Sprintf("  not run  %d\n", s.Left)
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+func used(row func(what, was, now string), was, now learning.Used) {
+	number := func(n int) string { return price.Count(int64(n)) }
+	row("replies", number(was.Rounds), number(now.Rounds))
+	row("tokens in", number(was.Input), number(now.Input))
+	row("  cached", number(was.Cached), number(now.Cached))
+	row("tokens out", number(was.Output), number(now.Output))
+	row("cost", money(was), money(now))
+}
+
+func money(u learning.Used) string {
+	switch sum := price.Dollars(u.USD).String(); {
+	case u.Unpriced == 0:
+		return sum
+	case u.Unpriced == u.Rounds:
+		return "unknown"
+	default:
+		return fmt.Sprintf("%s, without %d replies of unknown price", sum, u.Unpriced)
+	}
+}
+
+func known(text string) string {
+	if text == "" {
+		return "not on record"
+	}
+	return plain(text)
+}
+
+func list(groups []string) string {
+	if len(groups) == 0 {
+		return "none"
+	}
+	return strings.Join(groups, ", ")
+}
+
+// plain is a text in one line, without what a terminal would obey.
+func plain(text string) string {
+	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
+			return ' '
+		}
+		return r
+	}, text)), " ")
+}
+
+// difference shortens two texts to where they differ, with some words around that. What is the
+// same in both is returned as it is.
+func difference(was, now string) (string, string) {
+	a, b := strings.Fields(plain(was)), strings.Fields(plain(now))
+	if slices.Equal(a, b) {
+		return plain(was), plain(was)
+	}
+	head, tail := 0, 0
+	for head < min(len(a), len(b)) && a[head] == b[head] {
+		head++
+	}
+	for tail < min(len(a), len(b))-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
+		tail++
+	}
+	show := func(words []string) string {
+		begin := max(0, head-near)
+		end := min(len(words), len(words)-tail+near)
+		text := strings.Join(words[begin:head], " ") + " [" + runes.Clip(strings.Join(words[head:len(words)-tail], " "), maxShown) + "] " + strings.Join(words[len(words)-tail:end], " ")
+		if begin > 0 {
+			text = "… " + text
+		}
+		if end < len(words) {
+			text += " …"
+		}
+		return strings.TrimSpace(text)
+	}
+	return show(a), show(b)
+}

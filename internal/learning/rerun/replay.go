@@ -1,0 +1,351 @@
+// Package rerun runs cases of judged conversations with another model, routing or prompt and
+// says what is different. Tools are emulated with what is on record, so nothing has an effect.
+package rerun
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/internal/bill"
+	"oneclaw/internal/learning"
+	"oneclaw/internal/price"
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/search"
+)
+
+// CodeUnrecorded is the code of a call that has no result on record.
+const CodeUnrecorded = "unrecorded"
+
+const unrecorded = "This call is not on record. This conversation is replayed for a test, with the results that tools gave when it took place: " +
+	"nothing was run, and nothing has changed. Go on with what you have, or say in your answer what you would have done."
+
+// Config is what a [Player] is made of.
+type Config struct {
+	// Model answers; Name is what its provider calls it.
+	Model agent.Model
+	Name  string
+	// Registry has the tools of the program. None of them is run.
+	Registry *toolgroups.Registry
+	// Routing, Search and Prices are those of a [search.Router].
+	Routing search.Routing
+	Search  search.Config
+	Prices  func(model string) search.Prices
+	// Prompt is what every conversation begins with.
+	Prompt string
+	// Effort is how hard the model is to think; empty leaves it to the model.
+	Effort string
+	// Money says what the tokens of a model cost, where that is known.
+	Money func(model string) (price.Price, bool)
+	// Budget bounds what all cases may cost together, in dollars; see [Player.Limit].
+	Budget float64
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Player runs cases. It is not for concurrent use.
+type Player struct {
+	cfg      Config
+	agent    *agent.Agent
+	router   toolgroups.Router
+	registry *toolgroups.Registry
+	purse    *purse
+	tape     *tape // of the case that runs
+}
+
+// New makes a player.
+func New(cfg Config) (*Player, error) {
+	if cfg.Model == nil || cfg.Registry == nil {
+		return nil, errors.New("rerun: no model or no registry")
+	}
+	p := &Player{cfg: cfg, agent: agent.New(agent.Config{Now: cfg.Now}), purse: newPurse(cfg)}
+	run := func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) { return p.tape.run(call) }
+	var err error
+	if p.registry, err = bill.Emulated(cfg.Registry.Core(), cfg.Registry.Groups(), func(t *toolgroups.Tool) {
+		t.Run, t.OwnArguments = run, true
+	}); err != nil {
+		return nil, fmt.Errorf("rerun: %w", err)
+	}
+	if p.router, err = search.NewRouter(search.RouterConfig{Routing: cfg.Routing, Config: cfg.Search, Prices: cfg.Prices}); err != nil {
+		return nil, fmt.Errorf("rerun: %w", err)
+	}
+	return p, nil
+}
+
+// Side is one of the two answers that are compared.
+type Side struct {
+	Model   string `json:"model,omitempty"`
+	Routing string `json:"routing,omitempty"`
+	// Groups are those that were loaded in the end.
+	Groups []string      `json:"groups,omitempty"`
+	Answer string        `json:"answer"`
+	Used   learning.Used `json:"used"`
+}
+
+// Result is a case with what is different now.
+type Result struct {
+	ID       string `json:"id"`
+	Question string `json:"question"`
+	Good     int    `json:"good,omitempty"`
+	Bad      int    `json:"bad,omitempty"`
+	Was      Side   `json:"was"`
+	Now      Side   `json:"now"`
+	// Same, Missing and New are calls of tools with their arguments: those of both, those on
+	// record alone, and those of now alone. What only finds tools is none of them.
+	Same    []string `json:"same,omitempty"`
+	Missing []string `json:"missing,omitempty"`
+	New     []string `json:"new,omitempty"`
+	// Unrecorded counts the calls of now that had no result on record.
+	Unrecorded int `json:"unrecorded,omitempty"`
+	// Gone are the tools on record that the program does not have.
+	Gone []string `json:"gone,omitempty"`
+	// Unshown counts the messages that were written while the bot worked, and that the model
+	// was not shown because it answered earlier.
+	Unshown int `json:"unshown,omitempty"`
+	// Error is why there is no answer now.
+	Error string `json:"error,omitempty"`
+}
+
+// Play runs a case. A model that does not answer is told in the result. The error is what ends
+// the whole run: [ErrBudget], a refused key, the end of ctx.
+func (p *Player) Play(ctx context.Context, c learning.Case) (Result, error) {
+	r := Result{ID: c.Seen.ID, Question: c.Question(), Good: c.Outcome.Good, Bad: c.Outcome.Bad, Was: Side{
+		Model: c.Outcome.Model, Routing: c.Outcome.Routing, Groups: loaded(&c), Answer: c.Answer(), Used: c.Outcome.Used,
+	}}
+	p.tape = newTape(&c)
+	set := toolgroups.NewSet(func() *toolgroups.Registry { return p.registry }, c.Seen.Groups)
+	person := c.Seen.Person
+	turn := agent.Turn{
+		Prompt: p.cfg.Prompt, Incomplete: c.Seen.Incomplete, Set: set, Router: p.router, CacheKey: c.Seen.ID, Effort: p.cfg.Effort,
+		Scope: toolgroups.Scope{User: person, Chat: c.Seen.Chat, Direct: c.Seen.Direct, Owner: person, Session: c.Seen.ID, Role: toolgroups.RoleOwner},
+		Model: counted{p.cfg.Model, p.purse},
+		Steer: p.tape.meanwhile,
+		Observe: func(e agent.Event) {
+			if e.Request != nil {
+				p.tape.requested(e.Request.Routing)
+			}
+		},
+	}
+	for _, m := range c.Seen.Messages {
+		turn.History = append(turn.History, m.Message())
+	}
+	var calls []agent.Call
+	var failure error
+	for m, err := range p.agent.Run(ctx, turn) {
+		if err != nil {
+			failure = err
+			break
+		}
+		if m.Role != agent.RoleAssistant {
+			continue
+		}
+		calls = append(calls, m.Calls...)
+		r.Now.Model = m.Model
+		if m.Usage != nil {
+			r.Now.Used.Add(learning.UsedBy(*m.Usage, p.cfg.Name, p.cfg.Money))
+		}
+		if m.Final {
+			r.Now.Answer = m.Text
+		}
+	}
+	r.Now.Groups, r.Now.Routing = set.Loaded(), p.tape.routing
+	p.compare(&r, &c, calls)
+	return r, p.end(ctx, &r, failure)
+}
+
+// end says whether what a case ended with ends all.
+func (p *Player) end(ctx context.Context, r *Result, failure error) error {
+	if failure == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	r.Error = failure.Error()
+	model, ok := errors.AsType[*agent.ModelError](failure)
+	switch {
+	case ok && model.Kind == agent.KindBudget:
+		return ErrBudget
+	case ok && model.Kind == agent.KindAuth:
+		return failure
+	}
+	return nil
+}
+
+// compare fills in what became of the calls.
+func (p *Player) compare(r *Result, c *learning.Case, now []agent.Call) {
+	var was []agent.Call
+	for _, m := range c.Outcome.Messages {
+		for _, call := range m.Calls {
+			was = append(was, call.Call())
+		}
+	}
+	before := chosen(was)
+	for _, call := range chosen(now) {
+		if i := slices.Index(before, call); i >= 0 {
+			r.Same, before = append(r.Same, call), slices.Delete(before, i, i+1)
+		} else {
+			r.New = append(r.New, call)
+		}
+	}
+	r.Missing = before
+	for _, call := range was {
+		name := call.Runs()
+		if _, ok := p.registry.Tool(name); !ok && !finds(name) && !slices.Contains(r.Gone, name) {
+			r.Gone = append(r.Gone, name)
+		}
+	}
+	r.Unrecorded, r.Unshown = p.tape.unrecorded, len(p.tape.late)
+}
+
+// finds reports whether a tool only finds others, which each routing does in its own way.
+func finds(name string) bool { return name == toolgroups.LoadToolGroup || toolgroups.Reserved(name) }
+
+// chosen writes calls down so that the same ones are equal.
+func chosen(calls []agent.Call) []string {
+	var all []string
+	for _, call := range calls {
+		if finds(call.Runs()) {
+			continue
+		}
+		text := call.Arg()
+		if data, err := toolgroups.EncodeJSON(value(text)); err == nil {
+			text = string(data)
+		}
+		all = append(all, call.Runs()+" "+text)
+	}
+	return all
+}
+
+// loaded are the groups that were loaded in the end.
+func loaded(c *learning.Case) []string {
+	groups := slices.Clone(c.Seen.Groups)
+	for _, name := range agent.RestoreGroups(func(yield func(agent.Message) bool) {
+		for _, m := range c.Outcome.Messages {
+			if !yield(m.Message()) {
+				return
+			}
+		}
+	}) {
+		if !slices.Contains(groups, name) {
+			groups = append(groups, name)
+		}
+	}
+	return groups
+}
+
+// value is what the arguments of a call say; what is no JSON is a text.
+func value(arguments string) any {
+	var v any
+	switch {
+	case arguments == "":
+		return map[string]any{}
+	case json.Unmarshal([]byte(arguments), &v) != nil:
+		return arguments
+	}
+	return v
+}
+
+// tape has what is on record of a case.
+type tape struct {
+	mu sync.Mutex
+	// turn are the calls of the turn, each given once before any is given again, and before
+	// those of the history.
+	turn, history []*taped
+	unrecorded    int
+	// late are messages that came while the bot worked, rounds after how many rounds.
+	late    []agent.Message
+	rounds  []int
+	round   int
+	routing string
+}
+
+type taped struct {
+	tool      string
+	arguments any
+	result    learning.Message
+	given     bool
+}
+
+func newTape(c *learning.Case) *tape {
+	t := &tape{turn: calls(c.Outcome.Messages), history: calls(c.Seen.Messages)}
+	rounds := 0
+	for _, m := range c.Outcome.Messages {
+		switch {
+		case m.Role == agent.RoleAssistant:
+			rounds++
+		case m.Role == agent.RoleUser:
+			t.late, t.rounds = append(t.late, m.Message()), append(t.rounds, rounds)
+		}
+	}
+	return t
+}
+
+// calls are those of messages that have a result.
+func calls(messages []learning.Message) (all []*taped) {
+	open := map[string]*taped{}
+	for _, m := range messages {
+		if m.Role == agent.RoleAssistant {
+			clear(open)
+		}
+		for _, c := range m.Calls {
+			call := c.Call()
+			open[c.ID] = &taped{tool: call.Runs(), arguments: value(call.Arg())}
+		}
+		if one := open[m.CallID]; m.Role == agent.RoleTool && one != nil {
+			one.result = m
+			all = append(all, one)
+			delete(open, m.CallID)
+		}
+	}
+	return all
+}
+
+// run gives the result that is on record for the same call.
+func (t *tape) run(call toolgroups.Call) (toolgroups.Result, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	arguments := value(string(call.Arguments))
+	var found *taped
+	for _, one := range slices.Concat(t.turn, t.history) {
+		if one.tool != call.Name || !reflect.DeepEqual(one.arguments, arguments) {
+			continue
+		}
+		if found == nil {
+			found = one
+		}
+		if !one.given {
+			found = one
+			break
+		}
+	}
+	if found == nil {
+		t.unrecorded++
+		return toolgroups.Result{}, toolgroups.Errorf(CodeUnrecorded, unrecorded)
+	}
+	found.given = true
+	if found.result.Code != "" {
+		return toolgroups.Result{}, toolgroups.Errorf(found.result.Code, "%s", found.result.Text)
+	}
+	return toolgroups.Result{Text: found.result.Text}, nil
+}
+
+// meanwhile gives what people wrote during the round, as it was then.
+func (t *tape) meanwhile(context.Context) (messages []agent.Message, _ error) {
+	for t.round++; len(t.late) > 0 && t.rounds[0] <= t.round; t.late, t.rounds = t.late[1:], t.rounds[1:] {
+		messages = append(messages, t.late[0])
+	}
+	return messages, nil
+}
+
+func (t *tape) requested(routing string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.routing = routing
+}

@@ -1,0 +1,29 @@
+package oauth
+
+import (
+	"context"
+	"iter"
+	"strings"
+
+	"oneclaw/storage"
+)
+
+// Connection is an account that somebody has connected at a server.
+type Connection struct{ Server, User string }
+
+// Connections yields the connected accounts in the order of their servers and people, behind one
+// of them; the zero value for all.
+func Connections(ctx context.Context, kv storage.KV, after Connection) iter.Seq2[Connection, error] {
+	return func(yield func(Connection, error) bool) {
+		r := storage.Range{Prefix: accountPrefix}
+		if after.Server != "" {
+			r.After = accountPrefix + of(after.Server, after.User)
+		}
+		for entry, err := range kv.List(ctx, r) {
+			server, user, _ := strings.Cut(strings.TrimPrefix(entry.Key, accountPrefix), "/")
+			if !yield(Connection{server, user}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
