@@ -46,9 +46,9 @@ func (d *Desk) write(ctx context.Context, call bridge.CommandCall, w io.Writer) 
 		return out, err
 	}
 	slices.SortFunc(conversations, func(a, b sessions.Conversation) int { return a.Begun.Compare(b.Begun) })
-	ids := map[string]bool{call.Owner: true, call.Chat: true}
+	ids := map[string]bool{call.Owner: true, call.Chat: true, place(call.Chat): true}
 	for _, c := range conversations {
-		ids[c.Chat.String()] = true
+		ids[c.Chat.String()], ids[place(c.Chat.String())] = true, true
 		out.conversations++
 		if err := d.conversation(ctx, archive, out.conversations, c); err != nil {
 			return out, err
@@ -73,6 +73,12 @@ func (d *Desk) write(ctx context.Context, call bridge.CommandCall, w io.Writer) 
 		_, err = fmt.Fprintf(text, readme, call.Owner, d.cfg.Now().UTC().Format("2006-01-02 15:04 MST"), connected)
 	}
 	return out, errors.Join(err, archive.Close())
+}
+
+// place is a chat without its thread, under which its messages are kept.
+func place(chat string) string {
+	parts := strings.Split(chat, ":")
+	return strings.Join(parts[:min(2, len(parts))], ":")
 }
 
 func (d *Desk) conversation(ctx context.Context, archive *zip.Writer, n int, c sessions.Conversation) error {
