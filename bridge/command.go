@@ -3,7 +3,6 @@ package bridge
 import (
 	"context"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -49,9 +48,6 @@ type CommandCall struct {
 	UserName string
 	// Args is what stands behind the command.
 	Args string
-	// Attach has a file written into the workspace and sent behind the answer. A platform that
-	// takes none is [ErrNoFiles].
-	Attach func(ctx context.Context, name string, write func(io.Writer) error) error
 }
 
 // bring makes a command of one that another part of the program brings.
@@ -75,7 +71,7 @@ func (b *Bridge) bring(c Command) jobs.Command {
 			j.Confide()
 			return fmt.Sprintf("Sorry, /%s is for my administrators.", c.Name), nil
 		}
-		call := CommandCall{Scope: scope, Deed: b.shared.Deed(j), UserName: j.Message.UserName, Args: args, Attach: b.attach(j, scope)}
+		call := CommandCall{Scope: scope, Deed: b.shared.Deed(j), UserName: j.Message.UserName, Args: args}
 		if c.Ask == nil {
 			return c.Run(ctx, call)
 		}

@@ -27,7 +27,6 @@ import (
 	"oneclaw/internal/metrics"
 	"oneclaw/internal/models"
 	"oneclaw/internal/policy"
-	"oneclaw/internal/privacy"
 	"oneclaw/internal/redact"
 	"oneclaw/internal/settings"
 	"oneclaw/internal/spending"
@@ -193,11 +192,10 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 	judged, learn := b.learns(cfg, log)
 	b.bridge, err = bridge.New(bridge.Config{
 		Store: store, DataDir: cfg.FilesDir(), Platforms: b.platforms, Access: people.Access(cfg.Access),
-		Turns: answering,
-		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands(), learn, b.door.Commands(),
-			privacy.New(privacy.Config{Store: store, Connected: b.tools.connections.Connected, Redact: cfg.Redact.Text, Now: cfg.Outside.Now}).Commands()),
-		Cards:   map[string]cards.Handler{spending.Card: desk.Pressed},
-		Approve: policy.New(cfg.Approvals, b.tools.Registry, log).Of,
+		Turns:    answering,
+		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands(), learn, b.door.Commands()),
+		Cards:    map[string]cards.Handler{spending.Card: desk.Pressed},
+		Approve:  policy.New(cfg.Approvals, b.tools.Registry, log).Of,
 		Hooks: bridge.Hooks{
 			TaskDone: both(taskDone(b.tools.schedule), b.hooks.Done), Refused: desk.Refused, Savings: spending.Savings(b.ledger),
 			Moved: b.hooksToo(mover(cfg.FilesDir(), b.files, b.tools.memory, b.tools.schedule, changing, b.ledger, log)), Measure: b.metrics.Measure, Trace: b.traces.Hook(), Files: b.files.hook(), Judged: judged,

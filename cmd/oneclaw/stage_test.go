@@ -17,8 +17,6 @@ type shown struct {
 	id, text string
 	// buttons are the data of the buttons by label.
 	buttons map[string]string
-	// file is the content of one that was sent.
-	file []byte
 }
 
 // stage is a chat with the bot on either platform, direct with the first person or
@@ -106,9 +104,6 @@ func telegramStageIn(t *testing.T, w *town, shared bool) *stage {
 			all = nil
 			for _, m := range s.Answers(chat) {
 				one := shown{id: fmt.Sprint(m.ID), text: m.Text, buttons: map[string]string{}}
-				if m.File != nil {
-					one.file = m.File.Data
-				}
 				for _, b := range slices.Concat(m.Buttons...) {
 					one.buttons[b.Text] = b.CallbackData
 				}
@@ -204,9 +199,6 @@ func slackStage(t *testing.T, shared bool, brain openai.Brain) *stage {
 					continue
 				}
 				one := shown{id: m.TS, text: m.Shown, buttons: map[string]string{}}
-				if len(m.Files) > 0 {
-					one.file = m.Files[0].Data
-				}
 				for _, b := range slices.Concat(m.Buttons...) {
 					one.buttons[b.Label] = b.Value
 				}

@@ -58,11 +58,6 @@ func (d *Desk) connect(ctx context.Context, call bridge.CommandCall) (string, er
 	})
 }
 
-// Connected says which accounts whoever asks has connected, in a sentence; "" for none.
-func (d *Desk) Connected(ctx context.Context, call bridge.CommandCall) (string, error) {
-	return d.connected(ctx, call)
-}
-
 // connected says which accounts whoever asks has connected. Others need not know.
 func (d *Desk) connected(ctx context.Context, call bridge.CommandCall) (string, error) {
 	if !call.Direct {

@@ -100,7 +100,6 @@ var layers = []layer{
 	{"internal/voice", []string{"agent", "agent/openai", "bridge/turns", "internal/redact", "toolgroups"}},
 	{"internal/hooks", []string{"bridge", "bridge/chats", "bridge/jobs", "internal/cache", "internal/runes", "internal/seal", "storage", "toolgroups"}},
 	{"internal/connections", []string{"bridge", "bridge/chats", "bridge/wording", "internal/retry", "storage", "toolgroups", "toolgroups/google", "toolgroups/mcp", "toolgroups/mcp/oauth"}},
-	{"internal/privacy", []string{"bridge", "bridge/chats", "bridge/jobs", "bridge/sessions", "internal/workspace", "storage"}},
 	{"internal/admin/door", []string{"bridge", "bridge/audit", "bridge/chats", "bridge/jobs", "bridge/wording", "internal/cache", "storage", "toolgroups"}},
 	{"internal/policy", []string{"bridge/approval", "bridge/chats", "toolgroups"}},
 	{"internal/bill", []string{"agent", "agent/anthropic", "agent/openai", "internal/price", "toolgroups", "toolgroups/search"}},
