@@ -202,7 +202,7 @@ func (in *intake) enqueue(ctx context.Context, j *jobs.Job) error {
 		return nil
 	}
 	if in.cfg.Hooks.Trace != nil {
-		j.Trace.Since = in.cfg.Now()
+		j.Since = in.cfg.Now()
 	}
 	if in.kinds.of(j).stops {
 		in.stops.now(j)
@@ -255,7 +255,7 @@ func (in *intake) put(ctx context.Context, j *jobs.Job) error {
 	}
 	if added && !j.Offer {
 		if in.cfg.Hooks.Trace != nil {
-			j.Trace.Since = in.cfg.Now()
+			j.Since = in.cfg.Now()
 		}
 		in.lanes.Queue(j)
 	}

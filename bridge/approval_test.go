@@ -194,8 +194,8 @@ func TestC17CallWaitsForItsApproval(t *testing.T) {
 }
 
 func TestC17ApprovalSurvivesRestarts(t *testing.T) {
-	w := &workshop{}
-	r := w.guarded(t)
+	w, told := &workshop{}, newFollowers()
+	r := w.guarded(t, told.join)
 	r.accept(direct("1", "run a"))
 	card := r.platform.wait(t, 1)[0]
 	// More often than a turn that takes the program down is tried again.
@@ -216,6 +216,9 @@ func TestC17ApprovalSurvivesRestarts(t *testing.T) {
 	if got := fmt.Sprint(texts(all[n:])); got != "[ran a re: hello re: hello again]" || fmt.Sprint(w.commands()) != "[a]" {
 		t.Errorf("answers %s, ran %v", got, w.commands())
 	}
+	r.jobs(jobs.OpenPrefix, func(open []jobs.Job) bool { return len(open) == 0 })
+	r.stop()
+	told.whole(t, true)
 }
 
 // What is quoted, passed on or merely written is neither a decision nor a command, whoever is

@@ -312,7 +312,7 @@ func (c *carrier) suspend(j *jobs.Job) error {
 	defer cancel()
 	err := c.jobs.Hold(ctx, j, func() error { return c.leave(ctx, j) })
 	j.Suspended = err == nil
-	j.Trace.Since = c.cfg.Now()
+	j.Since = c.cfg.Now()
 	if err != nil {
 		j.State = jobs.StateOpen
 		c.log.Error("a turn that waits for an approval cannot be stored, trying again", "job", j.Key(), "err", err)

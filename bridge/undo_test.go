@@ -1,14 +1,20 @@
 package bridge_test
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
+	"oneclaw/toolgroups"
 )
 
 const back = "The conversation from before the /clear is back, with its tools."
@@ -123,6 +129,48 @@ func TestUndoAfterATurnWasCutOff(t *testing.T) {
 	if said := r.countOf("fake:1/1"); said != 4 {
 		t.Errorf("%d messages in the conversation", said)
 	}
+}
+
+// loader is a model that loads a group when it is told to, and otherwise says which tools it has.
+type loader struct{}
+
+func (loader) Complete(_ context.Context, req agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
+	last := req.Messages[len(req.Messages)-1]
+	if last.Role == agent.RoleUser && last.Text == "load" {
+		return agent.Reply{Calls: []agent.Call{{ID: "1", Name: "load_tool_group", Arguments: `{"group_name":"extra"}`}}}, nil
+	}
+	has := slices.ContainsFunc(req.Tools, func(t toolgroups.Tool) bool { return t.Name == "extra_tool" })
+	return agent.Reply{Text: fmt.Sprint(last.Text, ": the tool is there: ", has)}, nil
+}
+
+// Where replicas share the chats, a /clear that one of them is given can be taken back at another,
+// and the conversation is back with the groups that were loaded in it.
+func TestUndoAtAnotherReplicaBringsTheGroupsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registry, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: []toolgroups.Group{{
+			Name: "extra", DisplayName: "Extra", Description: "More.", Tools: []toolgroups.Tool{{
+				Name: "extra_tool", Description: "A tool.", Effect: toolgroups.ReadOnly, Parameters: json.RawMessage(`{"type":"object"}`),
+				Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) { return toolgroups.Text("x") },
+			}},
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := newSeveral(t, 2, nil, func(cfg *bridge.Config) {
+			cfg.Turns.Agent, cfg.Turns.Tools = agent.New(agent.Config{Model: loader{}}), func() *toolgroups.Registry { return registry }
+		})
+		for i, text := range []string{"load", "one", "/clear", "/undo", "two", "/clear", "three"} {
+			all[i%2].accept(in("1", fmt.Sprint(i), text))
+			pass(t, 5)
+		}
+		got := all.texts()
+		for _, want := range []string{"one: the tool is there: true", "two: the tool is there: true", "three: the tool is there: false", back} {
+			if !slices.Contains(got, want) {
+				t.Errorf("%q was not said: %q", want, got)
+			}
+		}
+		all.stop(t)
+	})
 }
 
 func TestTheAuditIsBounded(t *testing.T) {

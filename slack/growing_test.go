@@ -2,6 +2,7 @@ package slack
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"strings"
@@ -33,8 +34,8 @@ func TestC08C09C18C19AnyAnswerInAnyChunks(t *testing.T) {
 			} else {
 				err = p.Update(t.Context(), to, id, show)
 			}
-			if err != nil || refusals.Len() > 0 {
-				return "", errors.Join(err, errors.New(refusals.String()))
+			if err != nil || refusals.Len() > 0 || !p.surface.LaysOut() {
+				return "", errors.Join(err, fmt.Errorf("refused: %s, laid out: %v", refusals.String(), p.surface.LaysOut()))
 			}
 			return f.message(f.dm, id).Shown, nil
 		},

@@ -40,6 +40,15 @@ func TestC11TablesOfAnswers(t *testing.T) {
 	if m := f.message(f.dm, ts); m.Shown != m.Text || !strings.Contains(m.Text, chats.RepeatNotice) {
 		t.Errorf("there stands %+v", m)
 	}
+	long := f.p.Render(strings.Repeat(strings.Repeat("word ", 150)+"\n\n| a |\n|---|\n| b |\n\n", 6))
+	for _, part := range long {
+		if part.Layout == nil || strings.Count(part.Text, "b\n```") != 1 {
+			t.Errorf("of %d parts one is %q, laid out as %s", len(long), part.Text, part.Layout)
+		}
+	}
+	if len(long) != 6 {
+		t.Errorf("%d parts, want one for each table", len(long))
+	}
 	part = f.p.Render("| what |\n|---|\n| tea |\n")[0]
 	f.inject(emulator.Fault{Method: "chat.postMessage", Times: 1, Effect: emulator.Refuse, Error: "invalid_blocks"})
 	for range 2 {

@@ -12,15 +12,31 @@ import (
 // over 4,000 in several messages; the rest is room for the notice of a repeat.
 const partLimit = 3900
 
+// stretchLimit is the length of a stretch of a long answer with tables or code, without markup.
+const stretchLimit = 3000
+
+// laid makes parts of what a document is rendered to. Where it is one, it is laid out.
+func laid(d *markdown.Document, rendered []markdown.Part) (parts []chats.Part) {
+	for _, part := range rendered {
+		parts = append(parts, chats.Part{Text: part.Text, Plain: part.Plain})
+	}
+	if len(parts) == 1 {
+		parts[0].Layout = blocks.Layout(d)
+	}
+	return parts
+}
+
 // Render turns Markdown into parts in Slack's mrkdwn.
 func (p *Platform) Render(text string) []chats.Part {
 	var parts []chats.Part
 	document := markdown.Parse(text)
-	for _, part := range document.SlackMrkdwn(partLimit) {
-		parts = append(parts, chats.Part{Text: part.Text, Plain: part.Plain})
-	}
-	if len(parts) == 1 {
-		parts[0].Layout = blocks.Layout(document)
+	rendered := document.SlackMrkdwn(partLimit)
+	if len(rendered) > 1 && blocks.Lays(document) {
+		for _, d := range document.Cut(stretchLimit) {
+			parts = append(parts, laid(d, d.SlackMrkdwn(partLimit))...)
+		}
+	} else {
+		parts = laid(document, rendered)
 	}
 	if len(parts) == 0 && strings.TrimSpace(text) != "" {
 		parts = []chats.Part{{Text: escape(text), Plain: escape(text)}}

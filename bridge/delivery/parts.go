@@ -73,7 +73,7 @@ func (s *Sender) Prepare(j *jobs.Job, answer string, recorded bool) {
 		parts[0].State, parts[0].Ready = jobs.PartSending, true
 	}
 	j.Parts = parts
-	if s.cfg.Trace != nil {
+	if !j.Trace.Turn.IsZero() {
 		j.Trace.Answered = s.cfg.Now()
 	}
 }

@@ -183,6 +183,9 @@ type Job struct {
 	// Within is set in a copy alone that has another message, which is part of the turn of the
 	// job that this is.
 	Within *Job `json:"-"`
+	// Since is when this process began to wait with it, for its lane or for a decision; zero
+	// where a former life did.
+	Since time.Time `json:"-"`
 	// Found is set where a restart found the job: its turn may have begun.
 	Found bool `json:"-"`
 	// Counted is set where this process has counted the restart that found it.

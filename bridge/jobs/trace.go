@@ -16,9 +16,6 @@ type Trace struct {
 	// Turn is when the turn began, Answered when it had made its answer.
 	Turn     time.Time `json:"turn,omitzero"`
 	Answered time.Time `json:"answered,omitzero"`
-
-	// Since is when this process put it into its lane; zero where a former life did.
-	Since time.Time `json:"-"`
 }
 
 // Tracer follows jobs to their ends. It is called from several goroutines and must not wait.

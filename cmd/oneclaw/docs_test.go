@@ -73,6 +73,7 @@ func leaves(c *cobra.Command) []string {
 
 func TestDocsNameEveryCommand(t *testing.T) {
 	w := newTown(t, openai.Offline{})
+	w.env["ONECLAW_EXPORT_JUDGED"] = "true" // brings /learning
 	w.run()
 	var registered []struct{ Command string }
 	w.until(nil, "the commands", func(s telegram.State) bool {

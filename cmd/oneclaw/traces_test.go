@@ -50,8 +50,8 @@ func named(spans []collector.Span) map[string]int {
 	return counts
 }
 
-// check waits for the answer to one message to be told of, and fails unless there is one tree
-// with spans of these names, which say nothing of who wrote what.
+// check waits for the answer to one message to be told of, and fails unless several lives of
+// the program have told one tree with spans of these names, which say nothing of who wrote what.
 func (r *received) check(who int64, want map[string]int) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
@@ -60,9 +60,9 @@ func (r *received) check(who int64, want map[string]int) {
 	if err := collector.Whole(spans); err != nil || !ok {
 		r.t.Errorf("received: %v, %v", ok, err)
 	}
-	traces, counts := make(map[string]bool), named(spans)
+	traces, lives, counts := make(map[string]bool), make(map[string]bool), named(spans)
 	for _, s := range spans {
-		traces[s.Trace] = true
+		traces[s.Trace], lives[s.Resource["service.instance.id"]] = true, true
 		if text := fmt.Sprint(s.Name, s.Attributes); strings.Contains(text, fmt.Sprint(who)) || strings.Contains(text, "secret") {
 			r.t.Errorf("a span says more than it may: %s", text)
 		}
@@ -72,7 +72,7 @@ func (r *received) check(who int64, want map[string]int) {
 			r.t.Errorf("%d spans %q, want %d; all: %v", counts[name], name, n, counts)
 		}
 	}
-	if len(traces) != 1 {
-		r.t.Errorf("%d traces", len(traces))
+	if len(traces) != 1 || len(lives) < 2 {
+		r.t.Errorf("%d traces of %d lives", len(traces), len(lives))
 	}
 }

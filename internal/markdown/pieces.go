@@ -30,7 +30,7 @@ type Code struct{ Lang, Text string }
 func (d *Document) Pieces() (pieces []Piece) {
 	joins := false // what comes next may be one piece with the last
 	for _, n := range d.root.children {
-		alone := &Document{source: n.flat(true), root: &node{kind: kindDocument, children: []*node{n}}}
+		alone := stretch([]*node{n})
 		switch {
 		case n.kind == kindTable && len(n.children) > 0:
 			rows, _ := cells(n)
@@ -48,6 +48,53 @@ func (d *Document) Pieces() (pieces []Piece) {
 		joins = last.Table == nil && last.Code == nil
 	}
 	return pieces
+}
+
+// Cut parts a document between its blocks into stretches of about so many characters, with at
+// most one table in each. A block that is longer stays behind what comes before it, and a heading
+// in front of what follows.
+func (d *Document) Cut(limit int) (stretches []*Document) {
+	var at []*node
+	size, tables := 0, 0
+	end := func() {
+		if len(at) > 0 {
+			stretches = append(stretches, stretch(at))
+		}
+		at, size, tables = nil, 0, 0
+	}
+	for _, n := range d.root.children {
+		long, table := len(n.flat(true)), 0
+		if n.kind == kindTable {
+			table = 1
+		}
+		if size > limit || long <= limit && size+long > limit || tables+table > 1 {
+			last := len(at)
+			for last > 1 && at[last-1].kind == kindHeading {
+				last--
+			}
+			heads := at[last:]
+			at = at[:last]
+			end()
+			for _, h := range heads {
+				at, size = append(at, h), size+len(h.flat(true))
+			}
+		}
+		at, size, tables = append(at, n), size+long, tables+table
+	}
+	end()
+	return stretches
+}
+
+// stretch is a document of some blocks of another one.
+func stretch(blocks []*node) *Document {
+	d := &Document{root: &node{kind: kindDocument, children: blocks}}
+	for i, n := range blocks {
+		if i > 0 {
+			d.source += "\n\n"
+		}
+		d.source += n.flat(true)
+	}
+	return d
 }
 
 func alignments(list []east.Alignment) []string {

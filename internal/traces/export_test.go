@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/goleak"
 
 	"oneclaw/agent"
@@ -66,8 +67,11 @@ func (o *office) answer(t testing.TB, text string) *jobs.Job {
 	t.Helper()
 	j := &jobs.Job{Message: chats.Message{Chat: chats.Chat{Platform: "slack", ID: "C77"}, ID: "1.2", User: "U99", Kind: chats.KindText, Text: text}, Accepted: time.Now()}
 	o.Begin(j)
-	j.Trace.Since, j.Turn = time.Now(), true
+	j.Since, j.Turn = time.Now(), true
 	ctx := o.Runs(t.Context(), j)
+	if c := trace.SpanContextFromContext(ctx); c.IsValid() {
+		t.Errorf("a client that knows OpenTelemetry would pass on %v", c)
+	}
 	model := o.Model(silent{}, "GEMINI", "m", func(u agent.Usage) (float64, bool) { return float64(u.Input) / 4, true })
 	if _, err := model.Complete(ctx, agent.Request{Messages: []agent.Message{{Role: agent.RoleUser, Text: text}}}, nil); err != nil {
 		t.Fatal(err)

@@ -177,6 +177,6 @@ func (t *Tracer) short(text string) string {
 }
 
 func encoded(messages []said) string {
-	data, _ := json.Marshal(messages) //nolint:errchkjson // strings alone
+	data, _ := json.Marshal(messages) // strings alone
 	return string(data)
 }

@@ -76,7 +76,7 @@ func (t *Tracer) Runs(ctx context.Context, j *jobs.Job) context.Context {
 	if !ok {
 		return ctx
 	}
-	now, since := t.cfg.Now(), j.Trace.Since
+	now, since := t.cfg.Now(), j.Since
 	switch first := j.Trace.Turn.IsZero() && j.Parts == nil; {
 	case first && !since.IsZero():
 		t.leaf(r.message, "accept", trace.SpanKindInternal, j.Accepted, since)

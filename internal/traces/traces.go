@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -114,6 +115,9 @@ func usable(endpoint string) error {
 	return nil
 }
 
+// secretive are the headers whose values are secrets.
+var secretive = regexp.MustCompile(`(?i)auth|key|token|secret|pass|cookie|credential`)
+
 // hide has the secrets of an address and of headers masked wherever they turn up.
 func hide(known *redact.Redactor, endpoint string) {
 	if known == nil {
@@ -128,9 +132,11 @@ func hide(known *redact.Redactor, endpoint string) {
 	}
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
 		for pair := range strings.SplitSeq(os.Getenv(name), ",") {
-			_, value, ok := strings.Cut(pair, "=")
+			header, value, ok := strings.Cut(pair, "=")
 			if !ok {
-				value = pair
+				value = pair // the exporter complains of it, and shows it
+			} else if !secretive.MatchString(header) {
+				continue // a tenant, a stage: words that answers are to have, too
 			}
 			plain, err := url.PathUnescape(value)
 			if err != nil {

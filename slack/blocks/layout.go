@@ -3,6 +3,7 @@ package blocks
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -57,6 +58,11 @@ func Layout(d *markdown.Document) json.RawMessage {
 		return nil
 	}
 	return body
+}
+
+// Lays reports whether a document has something that blocks show better than a text.
+func Lays(d *markdown.Document) bool {
+	return slices.ContainsFunc(d.Pieces(), func(p markdown.Piece) bool { return p.Table != nil || p.Code != nil })
 }
 
 // Decode returns the blocks of a layout, or nil where there are none to be read.
