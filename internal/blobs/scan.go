@@ -112,7 +112,7 @@ func (f *found) add(dir *os.Root, name, path string, depth int) error {
 func stampOf(info fs.FileInfo) stamp {
 	s := stamp{size: info.Size()}
 	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
-		s.changed, s.inode = sys.Ctim.Nano(), sys.Ino
+		s.changed, s.inode = changed(sys), sys.Ino
 	}
 	return s
 }

@@ -84,7 +84,7 @@ func Spare(dir string, reserve int64) (int64, error) {
 	if err := syscall.Statfs(dir, &disk); err != nil {
 		return 0, fmt.Errorf("look at the disk: %w", err)
 	}
-	return int64(disk.Bavail)*disk.Bsize - reserve, nil
+	return int64(disk.Bavail)*int64(disk.Bsize) - reserve, nil
 }
 
 // take sets room aside: most bytes, or what there is of them if that is not below least.
