@@ -116,7 +116,7 @@ func (b *Bridge) furnish() {
 	})
 	b.jobs.Mark = b.owners.Mark
 	b.observer = observing.New(observing.Config{Store: cfg.Store, Log: b.log, Now: cfg.Now})
-	shared := jobs.Shared{Platforms: b.platforms, Owns: b.owners.Owns, Safe: b.owners.Safe, Redact: cfg.Redact, Spell: b.commands.spelled, Files: cfg.Hooks.Files, Measure: cfg.Hooks.Measure, Keep: keepDeed(cfg.Store), Trace: cfg.Hooks.Trace, Log: b.log, Now: cfg.Now}
+	shared := jobs.Shared{Platforms: b.platforms, Owns: b.owners.Owns, Safe: b.owners.Safe, Redact: cfg.Redact, Spell: b.commands.spelled, Files: cfg.Hooks.Files, Measure: cfg.Hooks.Measure, Trace: cfg.Hooks.Trace, Keep: keepDeed(cfg.Store), Log: b.log, Now: cfg.Now}
 	run := b.carrier.carry
 	if cfg.Sharing.On {
 		run = b.carrier.carryShared

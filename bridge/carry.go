@@ -327,13 +327,24 @@ func (c *carrier) holds(h *lanes.Held, next *jobs.Job) {
 	defer cancel()
 	if moved, err := c.gate.Decided(ctx, h.Cards); moved || err != nil {
 		c.lanes.Free(h.Lane, h.Key())
-	} else if next != nil {
+		return
+	}
+	c.showWaiting(ctx, h.Lane, true)
+	if next != nil {
 		c.hint(ctx, h, next)
+	}
+}
+
+// showWaiting shows where a turn waits for a decision, on platforms that can.
+func (c *carrier) showWaiting(ctx context.Context, chat chats.Chat, on bool) {
+	if w, ok := c.platforms[chat.Platform].(chats.Waiter); ok {
+		w.Waits(ctx, chat, on)
 	}
 }
 
 func (c *carrier) release(kept *cards.Kept) {
 	if job, lane, ok := approval.TurnOf(kept); ok {
+		c.showWaiting(c.lanes.Work(), lane, false)
 		c.lanes.Free(lane, job)
 	}
 }

@@ -35,9 +35,9 @@ import (
 //	session/      one record for each chat that was cleared or stopped
 //	files/, blob/ what Hooks.Files keeps: within the quota of each owner; what no folder holds
 //	              any more goes with the next sweep
+//	learning/     which chats know of exports, who has said no; one record for each
 //	audit/        who did what: at most audit.Most for Limits.AuditAge
 //	admin/        sessions of administrators on their pages, one record for each of them
-//	learning/     which chats know of exports, who has said no; one record for each
 //	conversation/ one record for each conversation; those of tasks for TaskAge
 //	begun/        the same by their beginnings
 //

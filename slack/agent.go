@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/slack/blocks"
 	"oneclaw/slack/surface"
 )
 
@@ -106,24 +108,46 @@ func judged(ctx context.Context, r *receiver, p *interaction, user string) *chat
 	return &m
 }
 
-// lay lays a part out where that is needed: for buttons, or for those with which people judge
-// an answer.
-func lay(s *surface.Surface, part chats.Part, plain, needed bool) (laid []slack.Block, judged bool, err error) {
-	judged = part.Judge && len(part.Buttons) == 0 && s.Judges(text(part, plain), maxSection)
-	if !needed && !judged {
-		return nil, false, nil
+// lay lays a part out where that is needed: for buttons, for those with which people judge an
+// answer, or as its layout says. What of that Slack may refuse is named.
+func lay(s *surface.Surface, part chats.Part, plain, needed bool) (laid []slack.Block, extras []string, err error) {
+	all := text(part, plain)
+	if judged := part.Judge && len(part.Buttons) == 0 && s.Judges(all, blocks.MaxSection); judged {
+		extras = append(extras, surface.Feedback)
 	}
-	if laid, err = blocks(part, plain); err == nil && judged {
+	if part.Layout != nil && !plain && s.LaysOut() {
+		laid = blocks.Decode(part.Layout)
+	}
+	if laid != nil {
+		extras = append([]string{surface.Layouts}, extras...)
+		part.Text, part.Plain = "", ""
+		all = text(part, false)
+	}
+	if !needed && extras == nil {
+		return nil, nil, nil
+	}
+	if laid, err = blocks.Of(laid, all, plain, part.Buttons); err == nil && slices.Contains(extras, surface.Feedback) {
 		laid = append(laid, surface.Judging())
 	}
-	return laid, judged, err
+	return laid, extras, err
+}
+
+// without notes what Slack does not take of a message, and reports whether that was it: then
+// the message goes without.
+func without(s *surface.Surface, extras []string, err error) bool {
+	if len(extras) == 0 || !refused(err, "invalid_blocks", "invalid_blocks_format", "invalid_attachments", "msg_blocks_too_long") {
+		return false
+	}
+	s.Lacks(extras[0], err)
+	return true
 }
 
 // layOut returns what lays a text in Markdown out in blocks.
 func layOut(render func(string) []chats.Part) func(string) []slack.Block {
 	return func(markdown string) (all []slack.Block) {
 		for _, part := range render(markdown) {
-			if laid, err := blocks(part, part.Text == ""); err == nil {
+			plain := part.Text == ""
+			if laid, err := blocks.Of(nil, text(part, plain), plain, nil); err == nil {
 				all = append(all, laid...)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/slack/blocks"
 	"oneclaw/slack/shared"
 	"oneclaw/slack/surface"
 )
@@ -70,7 +71,7 @@ func (s self) decodePress(payload []byte) (intake, error) {
 	p.Container.MessageTS = cmp.Or(p.Container.MessageTS, p.Message.TS)
 	ours := s.isOurs(p.Team.ID) || s.isOurs(p.Enterprise.ID)
 	if !ours || p.User.ID == "" || p.Channel.ID == "" || p.Container.MessageTS == "" ||
-		len(p.Actions) == 0 || p.Actions[0].Type != "button" && p.Actions[0].Type != surface.Feedback || p.id() == "" {
+		len(p.Actions) == 0 || p.Actions[0].Type != "button" && p.Actions[0].Type != surface.FeedbackButtons || p.id() == "" {
 		return intake{}, nil
 	}
 	return intake{press: &p}, nil
@@ -116,7 +117,7 @@ func (r *receiver) convertPress(ctx context.Context, p *interaction) *chats.Mess
 		return nil
 	}
 	user := r.self.userID(p.User.ID, p.User.TeamID, false)
-	if p.Actions[0].Type == surface.Feedback {
+	if p.Actions[0].Type == surface.FeedbackButtons {
 		return judged(ctx, r, p, user)
 	}
 	if p.ResponseURL != "" {
@@ -164,7 +165,7 @@ func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part c
 
 func (p *Platform) update(ctx context.Context, to chats.Address, id string, part chats.Part, plain bool) error {
 	// No blocks take away those that stood there.
-	laid, judged, err := lay(p.surface, part, plain, plain || len(part.Buttons) > 0)
+	laid, extras, err := lay(p.surface, part, plain, plain || len(part.Buttons) > 0)
 	if err != nil {
 		return err
 	}
@@ -186,8 +187,7 @@ func (p *Platform) update(ctx context.Context, to chats.Address, id string, part
 			err = edit()
 		}
 	}
-	if judged && refused(err, "invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long") {
-		p.surface.NotJudged(err)
+	if without(p.surface, extras, err) {
 		return p.update(ctx, to, id, part, plain)
 	}
 	return err
@@ -204,7 +204,7 @@ func (p *Platform) AnswerPress(ctx context.Context, press chats.Message, text st
 		return nil
 	}
 	part := chats.Part{Plain: text}
-	laid, err := blocks(part, true)
+	laid, err := blocks.Of(nil, text, true, nil)
 	if err != nil {
 		return fmt.Errorf("answer press: %w", err)
 	}

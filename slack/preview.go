@@ -102,3 +102,8 @@ func (v *previews) Finish(ctx context.Context, to chats.Address, id string, part
 	failure.Stands = v.platform.surface.Was(id)
 	return err
 }
+
+// Waits implements [chats.Waiter].
+func (v *previews) Waits(ctx context.Context, chat chats.Chat, on bool) {
+	v.platform.surface.Waits(ctx, chat, on)
+}

@@ -18,6 +18,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/runes"
+	"oneclaw/slack/blocks"
 	"oneclaw/slack/shared"
 	"oneclaw/slack/surface"
 )
@@ -77,8 +78,8 @@ func checkAddress(to chats.Address) error {
 	return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("slack: %s is not one of slack's chats", to.Chat)}
 }
 
-// options are what a part is posted with, and whether buttons to judge it are in there.
-func options(s *surface.Surface, to chats.Address, part chats.Part, plain bool) (options []slack.MsgOption, judged bool, err error) {
+// options are what a part is posted with, and what of that Slack may refuse.
+func options(s *surface.Surface, to chats.Address, part chats.Part, plain bool) (options []slack.MsgOption, extras []string, err error) {
 	options = []slack.MsgOption{
 		slack.MsgOptionText(text(part, plain), false),
 		slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(),
@@ -86,9 +87,9 @@ func options(s *surface.Surface, to chats.Address, part chats.Part, plain bool) 
 	if plain {
 		options = append(options, slack.MsgOptionDisableMarkdown())
 	}
-	laid, judged, err := lay(s, part, plain, len(part.Buttons) > 0)
+	laid, extras, err := lay(s, part, plain, len(part.Buttons) > 0)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	if laid != nil {
 		options = append(options, slack.MsgOptionBlocks(laid...))
@@ -96,11 +97,11 @@ func options(s *surface.Surface, to chats.Address, part chats.Part, plain bool) 
 	if to.Chat.Thread != "" {
 		options = append(options, slack.MsgOptionTS(to.Chat.Thread))
 	}
-	return options, judged, nil
+	return options, extras, nil
 }
 
 func (p *Platform) post(ctx context.Context, to chats.Address, part chats.Part, plain bool) (string, error) {
-	options, judged, err := options(p.surface, to, part, plain)
+	options, extras, err := options(p.surface, to, part, plain)
 	if err != nil {
 		return "", err
 	}
@@ -112,8 +113,7 @@ func (p *Platform) post(ctx context.Context, to chats.Address, part chats.Part, 
 		}
 		return err
 	})
-	if judged && refused(err, "invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long") {
-		p.surface.NotJudged(err)
+	if without(p.surface, extras, err) {
 		return p.post(ctx, to, part, plain)
 	}
 	return ts, err
@@ -140,7 +140,7 @@ func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
 	out := &chats.SendError{Outcome: chats.Unknown, Err: err}
 	var ce *callError
 	if !errors.As(err, &ce) {
-		if errors.Is(err, errLayout) {
+		if errors.Is(err, blocks.ErrLayout) {
 			out.Outcome = chats.Refused
 		}
 		return out
@@ -229,7 +229,7 @@ func (c *client) answerAt(ctx context.Context, address string, left int, id stri
 	var laid []slack.Block
 	if len(part.Buttons) > 0 {
 		var err error
-		if laid, err = blocks(part, plain); err != nil {
+		if laid, err = blocks.Of(nil, text(part, plain), plain, part.Buttons); err != nil {
 			return &chats.SendError{Outcome: chats.Refused, Err: err}
 		}
 	}

@@ -79,6 +79,8 @@ var (
 	_ chats.Previewer      = (*Platform)(nil)
 	_ chats.Typer          = (*Platform)(nil)
 	_ chats.Signer         = (*Platform)(nil)
+	_ chats.Waiter         = (*Platform)(nil)
+	_ chats.Whisperer      = (*Platform)(nil)
 	_ chats.Fetcher        = (*Platform)(nil)
 	_ chats.Archive        = (*Platform)(nil)
 	_ chats.Namer          = (*Platform)(nil)

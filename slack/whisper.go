@@ -25,7 +25,7 @@ func (p *Platform) Whisper(ctx context.Context, to chats.Address, user string, p
 
 // whisper posts a part for one person.
 func (c *client) whisper(ctx context.Context, to chats.Address, user string, part chats.Part, plain bool) (string, error) {
-	part.Judge = false // what passes is no answer to look back at
+	part.Judge, part.Layout = false, nil // what passes is no answer to look back at
 	options, _, err := options(nil, to, part, plain)
 	if err != nil {
 		return "", err

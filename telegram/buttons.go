@@ -69,7 +69,8 @@ func keyboard(rows [][]chats.Button) string {
 // edit that changes nothing: for the caller it has worked. Where Telegram refuses the
 // HTML, the message gets the plain text.
 func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part chats.Part) error {
-	if n, err := strconv.ParseInt(id, 10, 64); err != nil || n <= 0 {
+	w := whisperPattern.FindStringSubmatch(id)
+	if n, err := strconv.ParseInt(id, 10, 64); w == nil && (err != nil || n <= 0) {
 		return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("telegram: edit: %q is no id of a message", id)}
 	}
 	if err := p.ready(ctx, to); err != nil {
@@ -77,9 +78,12 @@ func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part c
 	}
 	d := &delivery{to: to, part: part, plain: part.Text == ""}
 	err := p.bring(d, func() error {
-		params := tgbotapi.Params{"chat_id": to.Chat.ID, "message_id": id}
+		method, params := "editMessageText", tgbotapi.Params{"chat_id": to.Chat.ID, "message_id": id}
+		if w != nil {
+			method, params = editWhisper, tgbotapi.Params{"chat_id": to.Chat.ID, "ephemeral_message_id": w[1], "receiver_user_id": w[2]}
+		}
 		d.body(params)
-		return p.api.call(ctx, "editMessageText", params, nil)
+		return p.api.call(ctx, method, params, nil)
 	})
 	if err == nil || refused(err, "message is not modified") {
 		return nil
@@ -114,7 +118,7 @@ func (d *decoder) press(c *callback) event {
 	switch {
 	case !present(c.Message), len(c.Data) < 1, len(c.Data) > maxData, c.From.ID == 0, c.From.IsBot:
 		return event{dead: c.ID}
-	case json.Unmarshal(c.Message, &m) != nil, m.Chat.ID == 0, m.ID == 0, m.Date == 0:
+	case json.Unmarshal(c.Message, &m) != nil, m.Chat.ID == 0, m.ID == 0 && m.Ephemeral == 0, m.Date == 0:
 		return event{dead: c.ID}
 	}
 	if m.Chat.IsForum {
@@ -129,6 +133,9 @@ func (d *decoder) press(c *callback) event {
 		Direct:   m.Chat.Type == "private",
 		Text:     c.Data,
 		On:       strconv.FormatInt(m.ID, 10),
+	}
+	if m.Ephemeral != 0 {
+		msg.On = whisperID(m.Ephemeral, msg.User)
 	}
 	if m.IsTopic && m.ThreadID != 0 {
 		msg.Chat.Thread = strconv.FormatInt(m.ThreadID, 10)

@@ -279,6 +279,9 @@ func view(st emulator.State) platformtest.View {
 		for _, a := range st.Actions(chat) {
 			working[place(chat, a.Thread)] = a
 		}
+		for _, m := range st.Whispers(chat) {
+			v.Toasts = append(v.Toasts, platformtest.Toast{To: strconv.FormatInt(m.Receiver, 10), Text: m.Text})
+		}
 		for _, m := range st.Messages(chat) {
 			if slices.Contains(m.Reactions, "👀") {
 				v.Signed = append(v.Signed, strconv.FormatInt(m.ID, 10))

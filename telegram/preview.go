@@ -2,10 +2,12 @@ package telegram
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/retry"
 )
 
 // The room of previews, which is what messages leave of the limits that pacer names: edits
@@ -14,9 +16,12 @@ const (
 	previewGap      = 1200 * time.Millisecond
 	previewGapGroup = 5 * time.Second
 	previewRate     = 15
-	previewBurst    = 10
+	previewBurst    = 25
 	// beginnings are what is left of the burst for previews that have not begun.
-	beginnings = 5
+	beginnings = 15
+	// endRate and endBurst are how many previews become answers in a second, and at once. More
+	// would be refused, and then all wait for longer.
+	endRate, endBurst = 25, 25
 )
 
 // Room implements [chats.Previewer]. While messages to the chat wait for flood control there
@@ -47,5 +52,10 @@ func (p *Platform) Update(ctx context.Context, to chats.Address, id string, show
 
 // Finish implements [chats.Previewer].
 func (p *Platform) Finish(ctx context.Context, to chats.Address, id string, part chats.Part) error {
+	for wait := p.ends.Take(to.Chat.ID, 0, 0); wait > 0; wait = p.ends.Take(to.Chat.ID, 0, 0) {
+		if err := retry.Wait(ctx, wait); err != nil {
+			return &chats.SendError{Outcome: chats.Later, Err: fmt.Errorf("telegram: end a preview: %w", err)}
+		}
+	}
 	return p.Edit(ctx, to, id, part)
 }

@@ -32,18 +32,31 @@ func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) 
 	if err := p.ready(ctx, to); err != nil {
 		return "", err
 	}
-	d := &delivery{to: to, part: part, plain: part.Text == ""}
-	var sent struct {
-		ID int64 `json:"message_id"`
+	return p.send(ctx, &delivery{to: to, part: part, plain: part.Text == ""})
+}
+
+func (p *Platform) send(ctx context.Context, d *delivery) (string, error) {
+	var sent sentMessage
+	err := p.bring(d, func() error { return p.api.call(ctx, sendMessage, d.params(), &sent) })
+	if err != nil {
+		return "", p.sendError(d.to, err)
 	}
-	err := p.bring(d, func() error { return p.api.call(ctx, "sendMessage", d.params(), &sent) })
-	switch {
-	case err != nil:
-		return "", p.sendError(to, err)
-	case sent.ID == 0:
+	return sent.id()
+}
+
+const sendMessage = "sendMessage"
+
+// sentMessage is what matters of a message that Telegram took.
+type sentMessage struct {
+	ID        int64 `json:"message_id"`
+	Ephemeral int64 `json:"ephemeral_message_id"`
+}
+
+func (s sentMessage) id() (string, error) {
+	if s.ID == 0 {
 		return "", &chats.SendError{Err: errors.New("telegram: sendMessage: the answer names no message")}
 	}
-	return strconv.FormatInt(sent.ID, 10), nil
+	return strconv.FormatInt(s.ID, 10), nil
 }
 
 // ready checks an address, and waits until a message may be sent there.

@@ -75,8 +75,10 @@ type Platform struct {
 	forums       *cache.Cache[int64, bool]
 	pacer        *pacer
 	previews     *pace.Spare
+	ends         *pace.Spare // of previews
 	albums       albums
 	hook         hook
+	whispers     atomic.Pointer[bool] // whether the server can; nil where nobody asked it yet
 	// commands are the bot's without its name behind them.
 	commands atomic.Pointer[map[string]bool]
 }
@@ -84,6 +86,7 @@ type Platform struct {
 var (
 	_ chats.Editor         = (*Platform)(nil)
 	_ chats.Previewer      = (*Platform)(nil)
+	_ chats.Whisperer      = (*Platform)(nil)
 	_ chats.Typer          = (*Platform)(nil)
 	_ chats.Signer         = (*Platform)(nil)
 	_ chats.Fetcher        = (*Platform)(nil)
@@ -125,6 +128,7 @@ func New(cfg Config) (*Platform, error) {
 		conflictWait: cmp.Or(cfg.ConflictWait, DefaultConflictWait),
 		pacer:        &pacer{paces: pace.New(maxHold), refused: map[string]time.Time{}},
 		previews:     pace.NewSpare(previewRate, previewBurst),
+		ends:         pace.NewSpare(endRate, endBurst),
 		admins:       cache.New[adminKey, bool](maxAdmins),
 		forums:       cache.New[int64, bool](maxForums),
 		albums:       newAlbums(cfg.KV),

@@ -116,6 +116,8 @@ type pressed struct {
 	IsTopic  bool  `json:"is_topic_message"`
 	Chat     chat  `json:"chat"`
 	Date     int64 `json:"date"`
+	// Ephemeral is the number of one that whoever pressed sees alone; then ID is 0.
+	Ephemeral int64 `json:"ephemeral_message_id"`
 }
 
 type memberUpdate struct {

@@ -4,6 +4,7 @@ package chats
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -182,6 +183,9 @@ type Part struct {
 	Text string `json:"text"`
 	// Plain is the same without formatting, for when the platform refuses Text.
 	Plain string `json:"plain,omitempty"`
+	// Layout, where a platform has one, is Text as it is laid out there, for what a text cannot
+	// show. Render makes it, and nobody but the platform reads it.
+	Layout json.RawMessage `json:"layout,omitempty"`
 	// Repeat asks the platform to show [RepeatNotice] with the part.
 	Repeat bool `json:"repeat,omitempty"`
 	// Note is a line that stands under the text: plain, at most 80 characters.

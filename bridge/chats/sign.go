@@ -10,3 +10,9 @@ type Signer interface {
 	// an answer, it ends with Later at once, and has done nothing.
 	Sign(ctx context.Context, chat Chat, id string, on bool) error
 }
+
+// Waiter is a platform that can show that a turn waits for the decision of a person.
+type Waiter interface {
+	// Waits shows that in a chat, or that it is over. It is best effort and holds nobody up.
+	Waits(ctx context.Context, chat Chat, on bool)
+}

@@ -60,10 +60,10 @@ type Shared struct {
 	Spell func(platform, text string) string
 	// Files keeps the workspaces. Nil means that nobody else has this disk's.
 	Files Files
-	// Keep writes what people do; see [Deed].
-	Keep func(ctx context.Context, d Deed) error
 	// Trace follows jobs; nil where nobody does.
 	Trace Tracer
+	// Keep writes what people do; see [Deed].
+	Keep func(ctx context.Context, d Deed) error
 	// Measure counts, Log is for the operator, Now is the clock.
 	Measure Meter
 	Log     *slog.Logger

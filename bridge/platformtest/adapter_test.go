@@ -89,6 +89,8 @@ func bugs() map[string][]string {
 		"puts signs on nothing":                  {"Signed"},
 		"leaves its signs":                       {"Signed"},
 		"leaves the signs of others":             {"SignedAcrossARestart"},
+		"whispers aloud":                         {"Confides", "ClearIsRefused"},
+		"whispers to somebody else":              {"Confides"},
 		"keeps opinions that are taken back":     {"Judged"},
 	}
 }

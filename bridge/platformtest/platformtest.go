@@ -78,7 +78,8 @@ type View struct {
 	// Signed are the ids of the messages of people on which the bot shows that it has seen
 	// them, for a [Reactor].
 	Signed []string
-	// Toasts are the texts that were shown to one person alone because of a press.
+	// Toasts are the texts that were shown to one person alone: because of a press, or by a
+	// [chats.Whisperer].
 	Toasts []Toast
 }
 

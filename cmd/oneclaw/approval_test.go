@@ -71,6 +71,7 @@ func TestC17ExecWaitsForItsApprovalAcrossAKill(t *testing.T) {
 				bot := s.start()
 				s.say(0, "do it")
 				s.card("May I run", "exec", "echo once ", " count.txt; echo it has run")
+				s.session("suspended")
 				bot.kill(signal)
 				if n := s.w.runs(); n != 0 {
 					t.Fatalf("it ran %d times unasked", n)
@@ -85,6 +86,7 @@ func TestC17ExecWaitsForItsApprovalAcrossAKill(t *testing.T) {
 				}
 				s.one("Then:", "it has run")
 				s.one("May I run", "Allowed once")
+				s.session("active")
 				bot.kill(signal)
 				s.start()
 				s.say(0, "hello")
@@ -152,9 +154,11 @@ func TestC17StopEndsACallThatWaits(t *testing.T) {
 		s.start()
 		s.say(0, "do it")
 		card := s.card("May I run")
+		s.session("suspended")
 		s.say(0, "/stop")
 		s.one("Stopped.")
 		s.one("May I run", "Over.")
+		s.session("active")
 		s.press(0, card, card.buttons["Allow once"], true)()
 		s.say(0, "hello")
 		s.one("Then: hello")

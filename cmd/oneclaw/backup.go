@@ -15,38 +15,49 @@ const beside = "Not in it, so copy them as well: the folders workspaces, skills 
 	"the settings in oneclaw.yaml, and secret.key, without which stored keys and accounts cannot be read."
 
 func backupCommand(load loader) *cobra.Command {
-	var force bool
+	var o database.Options
 	command := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Write the database to a file, also while the bot runs",
 		Long: "Write the database to a file and check it, also while the bot runs. The file holds conversations, " +
 			"memory, tasks, what was set up in chats, and accounts (keys and tokens encrypted), all as it was at one moment. " +
-			"It is the same from a file and from PostgreSQL, and can be restored into either. " + beside,
+			"It is the same from a file and from PostgreSQL, and can be restored into either. With --recipient, or the setting backup_recipients, it is sealed with age: " +
+			"who has one of the secret keys can open it, and nobody else. " + beside,
 		Args: oneArgument,
 		RunE: load.run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
-			size, err := database.Backup(cmd.Context(), cfg.Place(), args[0], force)
+			if len(o.Recipients) == 0 {
+				o.Recipients = cfg.BackupRecipients
+			}
+			size, err := database.Backup(cmd.Context(), cfg.Place(), args[0], o)
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Backup written to %s and checked (%s).\nIt holds the database in %s as it was at one moment. %s\n",
-				args[0], bytesInWords(size), cfg.Place(), beside)
+			sealed := ""
+			if n := len(o.Recipients); n > 0 {
+				sealed = fmt.Sprintf(", and sealed for %d key(s)", n)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Backup written to %s and checked (%s)%s.\nIt holds the database in %s as it was at one moment. %s\n",
+				args[0], bytesInWords(size), sealed, cfg.Place(), beside)
 			return err
 		}),
 	}
-	command.Flags().BoolVar(&force, "force", false, "replace the file if it is there")
+	command.Flags().BoolVar(&o.Force, "force", false, "replace the file if it is there")
+	command.Flags().StringArrayVar(&o.Recipients, "recipient", nil, "seal the backup for this public key of age (age1…); once for each key")
 	return command
 }
 
 func restoreCommand(load loader) *cobra.Command {
-	return &cobra.Command{
+	identities := ""
+	command := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Put a backup in the place of the database (stop the bot first)",
 		Long: "Check a backup and put it in the place of the database, which is kept beside it under another name. " +
 			"A database in PostgreSQL is written to a file in the data directory first, and then replaced: where that breaks off, restore again; " +
-			"no bot starts before. Stop the bot first. What the backup says is still unanswered is answered at the next start. " + beside,
+			"no bot starts before. Stop the bot first. What the backup says is still unanswered is answered at the next start. " +
+			"A backup that is sealed wants the file with its secret key (--identity). " + beside,
 		Args: oneArgument,
 		RunE: load.run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
-			kept, err := database.Restore(cmd.Context(), cfg.Place(), args[0], len(cfg.Outside.Migrations))
+			kept, err := database.Restore(cmd.Context(), cfg.Place(), args[0], identities, len(cfg.Outside.Migrations))
 			if err != nil {
 				return err
 			}
@@ -58,6 +69,8 @@ func restoreCommand(load loader) *cobra.Command {
 			return err
 		}),
 	}
+	command.Flags().StringVar(&identities, "identity", "", "the file with the secret key of age that opens a sealed backup")
+	return command
 }
 
 // bytesInWords says a size as people do.

@@ -21,6 +21,7 @@ import (
 	"oneclaw/internal/database"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/service"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 )
@@ -58,8 +59,9 @@ func TestBackupOfARunningBotIsRestored(t *testing.T) {
 	w := newTown(t, openai.Offline{})
 	dir, file := w.env["ONECLAW_DATA_DIR"], filepath.Join(t.TempDir(), "backup.db")
 	t.Setenv("ONECLAW_DATA_DIR", dir)
-	ann := w.person("Ann")
+	ann, told := w.person("Ann"), w.systemd()
 	bot := w.run()
+	told(service.Ready)
 	w.ask(bot, ann, "before the backup", nil)
 
 	out := wantOK(t, "backup", file)
@@ -77,6 +79,7 @@ func TestBackupOfARunningBotIsRestored(t *testing.T) {
 	wantIn(t, wantOK(t, "audit"), "ABOUT", "model", fmt.Sprint("telegram:", ann), "default")
 	bot.kill(syscall.SIGTERM)
 	wantIn(t, wantOK(t, "audit", "--json"), `"action":"model"`)
+	told(service.Stopping)
 	out = wantOK(t, "restore", file)
 	wantIn(t, out, "before-restore")
 	chat := fmt.Sprint("telegram:", ann)

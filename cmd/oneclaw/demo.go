@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,8 +17,12 @@ import (
 	"oneclaw/internal/redact"
 	"oneclaw/internal/settings"
 	"oneclaw/slack"
+	"oneclaw/slack/manifest"
 	"oneclaw/telegram"
 )
+
+// demoPace is how long the offline model of the demo waits between some words and the next.
+const demoPace = 100 * time.Millisecond
 
 func demoCommand(load loader) *cobra.Command {
 	var address string
@@ -51,7 +56,7 @@ func runDemo(cmd *cobra.Command, cfg config.Config, address string) (err error) 
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	log := newLogger(cmd.ErrOrStderr(), cfg)
 	d, err := demo.New(demo.Config{
-		DataDir: dir, Logger: log, Model: demoModel(cfg),
+		DataDir: dir, Logger: log, Model: demoModel(cfg), Manifest: manifest.YAML(), Pace: demoPace,
 		Bot: func(ctx context.Context, env demo.Environment) error {
 			return serveBot(ctx, demoConfig(cfg, env), log, func(b *bot) error {
 				env.Ready(controls(b))

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -88,7 +87,7 @@ func rootCommand(o config.Outside, known func(*redact.Redactor)) *cobra.Command 
 		runCommand(load), replayCommand(load), demoCommand(load), setupCommand(load), claimCommand(load), doctorCommand(load), slackCommand(), providerCommand(load),
 		googleCommand(load), evalCommand(load), exportCommand(load), billCommand(load), toolsCommand(load), configCommand(load), historyCommand(load),
 		backupCommand(load), restoreCommand(load), moveCommand(load), replicasCommand(load), auditCommand(load),
-		healthCommand(load), versionCommand(),
+		serviceCommand(), healthCommand(load), versionCommand(load),
 	)
 	return root
 }
@@ -120,20 +119,4 @@ func oneArgument(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	return fmt.Errorf("want one argument: %s", cmd.UseLine())
-}
-
-func versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			toolchain := ""
-			if info, ok := debug.ReadBuildInfo(); ok {
-				toolchain = " " + info.GoVersion
-			}
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "oneclaw "+version+toolchain)
-			return err
-		},
-	}
 }

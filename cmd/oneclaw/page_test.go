@@ -103,9 +103,14 @@ func scheme(t *testing.T, ctx context.Context, name string) {
 	})
 }
 
-func startDemo(t *testing.T) string {
+func startDemo(t *testing.T, env ...string) string {
 	t.Helper()
-	p := start(t, map[string]string{"ONECLAW_LOG_LEVEL": "warn"}, "demo", "--addr", "127.0.0.1:0")
+	settings := map[string]string{"ONECLAW_LOG_LEVEL": "warn"}
+	for _, e := range env {
+		name, value, _ := strings.Cut(e, "=")
+		settings[name] = value
+	}
+	p := start(t, settings, "demo", "--addr", "127.0.0.1:0")
 	p.out.await(t, "Ctrl-C")
 	_, rest, _ := strings.Cut(p.out.String(), "http://")
 	return "http://" + strings.Fields(rest)[0]
@@ -258,6 +263,68 @@ func TestDemoPageApproval(t *testing.T) {
 		waitFor(t, ctx, fmt.Sprintf(`document.getElementById(%q).scrollWidth <= document.getElementById(%q).clientWidth`, pane, pane))
 	}
 	picture(t, ctx, "demo-approved")
+}
+
+// TestDemoPageInTheMaking looks at answers while they are made: a slow command on Telegram, with
+// its card and the button that stops it, and in Slack's chat with the app, where an answer
+// streams, with the cards of what is done, Slack's own button, prompts and the Home tab.
+func TestDemoPageInTheMaking(t *testing.T) {
+	t.Parallel()
+	ctx := browse(t, startDemo(t, "ONECLAW_PREVIEWS=true"))
+	looks := func(name string) {
+		t.Helper()
+		for _, s := range []string{"light", "dark"} {
+			scheme(t, ctx, s)
+			picture(t, ctx, "making-"+name+"-"+s)
+		}
+		do(t, ctx, chromedp.EmulateViewport(390, 844))
+		waitFor(t, ctx, `document.documentElement.scrollWidth <= 390`)
+		for _, pane := range []string{"telegram", "slack"} {
+			do(t, ctx, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.querySelector("#%s").scrollIntoView()`, pane)))
+			picture(t, ctx, "making-"+name+"-narrow-"+pane)
+		}
+		do(t, ctx, chromedp.EmulateViewport(1440, 1000))
+		scheme(t, ctx, "light")
+	}
+	has := func(pane, what string) {
+		t.Helper()
+		waitFor(t, ctx, fmt.Sprintf(`!!document.querySelector("#%s %s")`, pane, what))
+	}
+	tab := func(place string) {
+		t.Helper()
+		do(t, ctx, chromedp.Click(chromedp.CSS(fmt.Sprintf(`#slack .tabs button[value="%s"]`, place))))
+	}
+	tab("home")
+	waitFor(t, ctx, `document.querySelector("#slack .home").innerText.includes("Usage and budget")`)
+	looks("home")
+	tab("direct")
+	waitFor(t, ctx, `document.querySelectorAll("#slack .offered button").length > 0`)
+	suggest(t, ctx, "slack", "Run sleep 5 && echo done", 1)
+	suggest(t, ctx, "telegram", "Run sleep 5 && echo done", 1)
+	for _, pane := range []string{"telegram", "slack"} {
+		says(t, ctx, pane, "May I run")
+		do(t, ctx, chromedp.Click(fmt.Sprintf(`//section[@id=%q]//*[@class="buttons"]//button[.="Allow once"]`, pane)))
+	}
+	says(t, ctx, "telegram", "exec")
+	has("slack", ".tasks li:not(.done)")
+	waitFor(t, ctx, `!document.querySelector("#slack .halt").hidden`)
+	looks("middle")
+	do(t, ctx, chromedp.Click(chromedp.CSS("#slack .halt")))
+	says(t, ctx, "slack", "stopped")
+	waitFor(t, ctx, `document.querySelector("#slack .halt").hidden`)
+	says(t, ctx, "telegram", "I asked to run sleep 5")
+	looks("end")
+	for _, pane := range []string{"telegram", "slack"} {
+		do(t, ctx, chromedp.Focus(chromedp.CSS("#"+pane+" textarea")), chromedp.KeyEvent("tell me a story"), chromedp.KeyEvent("\r"))
+	}
+	says(t, ctx, "slack", "I am the offline")
+	waitFor(t, ctx, `!document.querySelector("#slack .halt").hidden`)
+	says(t, ctx, "telegram", "⏹ Stop")
+	looks("growing")
+	says(t, ctx, "telegram", "list my tool groups.")
+	says(t, ctx, "slack", "list my tool groups.")
+	waitFor(t, ctx, `document.querySelector("#slack .halt").hidden && document.querySelectorAll("#telegram .buttons").length === 0`)
+	looks("grown")
 }
 
 // TestDemoPageByKeyboard writes and sends without a mouse, and looks whether everything

@@ -72,7 +72,7 @@ func run(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 	cfg.Listen = listener.Addr().String()
 	return serveBot(ctx, cfg, log, func(b *bot) error {
 		log.Info("started", "version", version, "listen", listener.Addr().String(), "model", cfg.Model.Name, "go", runtime.Version())
-		return runAll(ctx,
+		return runAll(ctx, telling(log),
 			func(ctx context.Context) error {
 				return servePort(ctx, listener, b.handler(), max(1, min(maxConnections, config.Descriptors()/4)), portTimeout)
 			},
@@ -193,7 +193,7 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 	b.bridge, err = bridge.New(bridge.Config{
 		Store: store, DataDir: cfg.FilesDir(), Platforms: b.platforms, Access: people.Access(cfg.Access),
 		Turns:    answering,
-		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands(), b.door.Commands(), learn),
+		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands(), learn, b.door.Commands()),
 		Cards:    map[string]cards.Handler{spending.Card: desk.Pressed},
 		Approve:  policy.New(cfg.Approvals, b.tools.Registry, log).Of,
 		Hooks: bridge.Hooks{

@@ -36,6 +36,8 @@ type stage struct {
 	react func(who int, on shown, good bool)
 	// seen waits until so many messages of people bear 👀.
 	seen func(n int)
+	// session waits until the platform shows this of the conversation, where it shows anything.
+	session func(status string)
 	// until returns what the bot has written, without what one person alone sees, once it
 	// is as it should be.
 	until func(what string, cond func([]shown) bool) []shown
@@ -66,7 +68,7 @@ func telegramStageIn(t *testing.T, w *town, shared bool) *stage {
 		}
 		chat, mention = group, "@"+w.telegram.Bot().Username+" "
 	}
-	s := &stage{t: t, w: w, sign: "/", start: w.run}
+	s := &stage{t: t, w: w, sign: "/", start: w.run, session: func(string) {}}
 	for _, id := range people {
 		s.users = append(s.users, fmt.Sprint("telegram:", id))
 	}
@@ -160,6 +162,9 @@ func slackStage(t *testing.T, shared bool, brain openai.Brain) *stage {
 		if thread == "" {
 			thread = sent.TS // the conversation is the thread, also in a direct chat
 		}
+	}
+	s.session = func(status string) {
+		waitSlack(t, server, "session that is "+status, func(s slack.State) bool { return s.Session(chat, thread) == status })
 	}
 	s.speak = func(who int, sound []byte) {
 		clip := slack.Attachment{Name: "audio_message.webm", MIME: "audio/webm", Data: sound, Clip: 2}

@@ -21,25 +21,41 @@ import (
 )
 
 // Backup writes a database to a file, whole and checked. It is as it was at one moment,
-// whatever bots write meanwhile.
-func Backup(ctx context.Context, at Place, file string, force bool) (size int64, err error) {
+// whatever bots write meanwhile. One that is sealed lies unsealed beside the database only.
+func Backup(ctx context.Context, at Place, file string, o Options) (size int64, err error) {
+	to, err := recipients(o.Recipients)
+	if err != nil {
+		return 0, err
+	}
 	database := filepath.Join(at.Dir, Name)
 	if _, err := os.Stat(database); err != nil && !at.Address.Shared() {
 		return 0, noDatabase(at)
 	}
-	if err := mayWrite(file, database, force); err != nil {
+	if err := mayWrite(file, database, o.Force); err != nil {
 		return 0, err
 	}
 	write := backupFile
 	if at.Address.Shared() {
 		write = backupShared
 	}
-	copied, size, err := write(ctx, at, filepath.Dir(file))
+	dir := filepath.Dir(file)
+	if len(to) > 0 {
+		dir = at.Dir
+	}
+	copied, size, err := write(ctx, at, dir)
 	if err != nil {
 		return 0, fmt.Errorf("write the backup: %w", err)
 	}
 	defer func() { _ = os.Remove(copied) }()
-	return size, place(copied, file, force)
+	if len(to) == 0 {
+		return size, place(copied, file, o.Force)
+	}
+	sealed, size, err := spool(filepath.Dir(file), backupPattern, func(w io.Writer) error { return seal(w, copied, to) })
+	if err != nil {
+		return 0, fmt.Errorf("seal the backup: %w", err)
+	}
+	defer func() { _ = os.Remove(sealed) }()
+	return size, place(sealed, file, o.Force)
 }
 
 func noDatabase(at Place) error {
@@ -144,8 +160,8 @@ func place(from, to string, force bool) error {
 
 // Restore puts a backup in the place of the database in one step, and returns where that
 // is kept, which is a file for a database on a server, too. A backup in a format above known
-// is refused.
-func Restore(ctx context.Context, at Place, file string, known int) (kept string, err error) {
+// is refused. One that is sealed is opened with the keys in a file.
+func Restore(ctx context.Context, at Place, file, identities string, known int) (kept string, err error) {
 	dir := at.Dir
 	database := filepath.Join(dir, Name)
 	if err := mayRead(file, database); err != nil {
@@ -154,7 +170,7 @@ func Restore(ctx context.Context, at Place, file string, known int) (kept string
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("data directory (ONECLAW_DATA_DIR): %w", err)
 	}
-	copied, err := copyBackup(ctx, dir, file, known)
+	copied, err := copyBackup(ctx, dir, file, identities, known)
 	if err != nil {
 		return "", err
 	}
@@ -201,8 +217,8 @@ func another(file string, info fs.FileInfo, database string) error {
 	return nil
 }
 
-func copyBackup(ctx context.Context, dir, file string, known int) (string, error) {
-	name, _, err := spool(dir, restorePattern, func(w io.Writer) error { return readFile(file, w) })
+func copyBackup(ctx context.Context, dir, file, identities string, known int) (string, error) {
+	name, _, err := spool(dir, restorePattern, func(w io.Writer) error { return unseal(file, identities, w) })
 	if err != nil {
 		return "", fmt.Errorf("copy the backup: %w", err)
 	}

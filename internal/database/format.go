@@ -29,10 +29,10 @@ import (
 //	aside/        what could not be carried to its end; 30 days, looked through each hour
 //	moved/        under which id a chat goes on; one for each that moved
 //	session/      the present conversation; one for each chat
-//	audit/        who did what; at most 50,000, for a year unless the settings say otherwise
-//	admin/        sessions of administrators on their pages, one record for each of them
 //	learning/     which chats know of exports, who has said no to them; one for each; the key
 //	              of the pseudonyms
+//	audit/        who did what; at most 50,000, for a year unless the settings say otherwise
+//	admin/        sessions of administrators on their pages, one record for each of them
 //	conversation/ a line for each conversation; those of tasks go after 90 days
 //	begun/        an entry of an index for each of them
 //	memory/       one for each owner, of a bounded size

@@ -118,12 +118,12 @@ func TestABotThatRunsKeepsItsDatabase(t *testing.T) {
 	go func() { joined <- replica.Run(serving) }()
 	<-taken
 	file := filepath.Join(t.TempDir(), "backup")
-	if _, err := Backup(ctx, at, file, false); err != nil {
+	if _, err := Backup(ctx, at, file, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	elsewhere := Place{Dir: t.TempDir(), Address: Bolt}
 	_, moved := Move(ctx, at, elsewhere, nil)
-	_, restored := Restore(ctx, at, file, 0)
+	_, restored := Restore(ctx, at, file, "", 0)
 	for _, err := range []error{moved, restored, store.CheckUnserved(ctx)} {
 		if err == nil || !strings.Contains(err.Error(), "bots run with this database (box-1): stop them first") {
 			t.Errorf("beside a bot: %v", err)
@@ -136,7 +136,7 @@ func TestABotThatRunsKeepsItsDatabase(t *testing.T) {
 	if _, err := Move(ctx, at, elsewhere, nil); err != nil {
 		t.Error(err)
 	}
-	if kept, err := Restore(ctx, at, file, 0); err != nil || kept == "" {
+	if kept, err := Restore(ctx, at, file, "", 0); err != nil || kept == "" {
 		t.Errorf("kept %q: %v", kept, err)
 	}
 	for _, name := range []string{file, filepath.Join(elsewhere.Dir, Name)} {
@@ -167,7 +167,7 @@ func TestARestoreThatBrokeOffServesNobody(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "backup")
 	_, err = store.Append(ctx, "log", 0, storage.Record{Data: []byte("whole")})
 	if err == nil {
-		_, err = Backup(ctx, at, file, false)
+		_, err = Backup(ctx, at, file, Options{})
 	}
 	if err == nil {
 		err = transfer.Clear(ctx, store)
@@ -178,7 +178,7 @@ func TestARestoreThatBrokeOffServesNobody(t *testing.T) {
 	if _, err := open(); !errors.Is(err, transfer.ErrUnfinished) {
 		t.Errorf("half a database was opened: %v", err)
 	}
-	if kept, err := Restore(ctx, at, file, 0); err != nil || kept != "" {
+	if kept, err := Restore(ctx, at, file, "", 0); err != nil || kept != "" {
 		t.Fatalf("kept %q: %v", kept, err)
 	}
 	if store, err = open(); err != nil {

@@ -63,6 +63,10 @@ type Config struct {
 	Bot func(ctx context.Context, env Environment) error
 	// DataDir is an empty folder for the bot's data.
 	DataDir string
+	// Manifest is what the Slack app is made from; nil for a plain one.
+	Manifest []byte
+	// Pace is how long the offline model waits between some words and the next.
+	Pace time.Duration
 	// Model answers instead of the offline model, if its Name is not empty.
 	Model Model
 	// Logger, if nil, discards.
@@ -82,6 +86,7 @@ type Demo struct {
 	chat    int64  // the person's private chat in Telegram
 	person  int64  // the person there
 	channel string // the channel in Slack
+	direct  string // the person's chat with the app there
 	member  string // the person there
 
 	mu       sync.Mutex
@@ -150,6 +155,15 @@ func (d *Demo) settle() error {
 	if d.channel, err = d.slack.AddChannel(slack.ChannelSpec{Name: "general", Members: []string{d.member}}); err != nil {
 		return fmt.Errorf("demo: slack: %w", err)
 	}
+	if d.direct, err = d.slack.AddChannel(slack.ChannelSpec{Kind: slack.DM, Members: []string{d.member}}); err != nil {
+		return fmt.Errorf("demo: slack: %w", err)
+	}
+	if d.cfg.Manifest == nil {
+		return nil
+	}
+	if err := d.slack.Install(d.cfg.Manifest); err != nil {
+		return fmt.Errorf("demo: slack: %w", err)
+	}
 	return nil
 }
 
@@ -194,7 +208,7 @@ func (d *Demo) connect(ctx context.Context, googleURL, publicURL string) error {
 	}
 	model := d.cfg.Model
 	if model.Name == "" {
-		if d.offline, err = openai.New(openai.Config{Latency: 350 * time.Millisecond, MaxTools: 1000, Heard: heard}); err != nil {
+		if d.offline, err = openai.New(openai.Config{Latency: 350 * time.Millisecond, Pace: d.cfg.Pace, MaxTools: 1000, Heard: heard}); err != nil {
 			return fmt.Errorf("demo: %w", err)
 		}
 		url, err := d.offline.Start(ctx)

@@ -83,7 +83,7 @@ func clip(text string) string {
 // showGiven tells what the model was given for a message of a pane.
 func (d *Demo) showGiven(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	ref := d.place(query.Get("pane")) + "/" + query.Get("message") + "/text"
+	ref := d.place(query.Get("pane"), query.Get("place")) + "/" + query.Get("message") + "/text"
 	d.mu.Lock()
 	var found *given
 	for _, g := range d.given {

@@ -30,6 +30,8 @@ func (d *Demo) handler(restarts chan<- struct{}) http.Handler {
 	mux.HandleFunc("GET /given", d.showGiven)
 	mux.HandleFunc("POST /say", handle(d.say))
 	mux.HandleFunc("POST /press", handle(d.press))
+	mux.HandleFunc("POST /open", handle(d.open))
+	mux.HandleFunc("POST /stop", handle(d.stop))
 	mux.HandleFunc("POST /routing", handle(d.route))
 	mux.HandleFunc("GET /google/", func(w http.ResponseWriter, r *http.Request) {
 		d.mu.Lock()
@@ -134,7 +136,9 @@ type asked struct {
 	Data    string `json:"data"`
 	Text    string `json:"text"`
 	Thread  string `json:"thread"`
-	PDF     bool   `json:"pdf"`
+	// Place is a tab of the Slack pane: general, direct or home.
+	Place string `json:"place"`
+	PDF   bool   `json:"pdf"`
 	// Reply is the message that is answered, or in Slack passed on with the words.
 	Reply string   `json:"reply"`
 	Files []upload `json:"files"`
@@ -169,7 +173,7 @@ func (d *Demo) press(_ context.Context, p asked) (any, error) {
 		}
 		return nil, err
 	case "slack":
-		_, err := d.slack.Press(d.channel, p.Message, d.member, p.Data, false)
+		_, err := d.slack.Press(d.placeOf(p), p.Message, d.member, p.Data, false)
 		return nil, err
 	}
 	return nil, errNoPane

@@ -89,10 +89,10 @@ func kindOf(f upload) string {
 	return telegram.KindDocument
 }
 
-// saySlack mentions the bot where the message begins a thread.
+// saySlack mentions the bot where the message begins a thread of the channel.
 func (d *Demo) saySlack(s asked) (slack.Sent, error) {
-	text := s.Text
-	if s.Thread == "" {
+	text, channel := s.Text, d.placeOf(s)
+	if s.Thread == "" && channel == d.channel {
 		text = strings.TrimSpace("<@" + d.slack.BotUser() + "> " + text)
 	}
 	options := &slack.SayOptions{Thread: s.Thread}
@@ -100,7 +100,7 @@ func (d *Demo) saySlack(s asked) (slack.Sent, error) {
 		options.Files = append(options.Files, slack.Attachment{Name: f.Name, MIME: f.Type, Data: f.Data, Clip: f.Seconds})
 	}
 	if s.Reply != "" {
-		options.Share = &slack.Share{Channel: d.channel, TS: s.Reply}
+		options.Share = &slack.Share{Channel: channel, TS: s.Reply}
 	}
-	return d.slack.Say(d.channel, d.member, text, options)
+	return d.slack.Say(channel, d.member, text, options)
 }

@@ -25,14 +25,18 @@ type view struct {
 type pane struct {
 	Messages []message `json:"messages"`
 	Busy     bool      `json:"busy"`
+	// Surface is Slack's alone.
+	Surface *surface `json:"surface,omitempty"`
 	// Ledgers are by thread; Telegram has one, under the empty name.
 	Ledgers map[string]ledger `json:"ledgers"`
 }
 
 // message is a message as the page shows it.
 type message struct {
-	ID       string            `json:"id"`
-	Thread   string            `json:"thread,omitempty"`
+	ID     string `json:"id"`
+	Thread string `json:"thread,omitempty"`
+	// Place is the tab of the Slack pane; empty for the channel.
+	Place    string            `json:"place,omitempty"`
 	Bot      bool              `json:"bot"`
 	Text     string            `json:"text"`
 	Entities []telegram.Entity `json:"entities,omitempty"`
@@ -41,6 +45,8 @@ type message struct {
 	Reply string `json:"reply,omitempty"`
 	// Given is with how many tools the model was asked to answer it; 0 where it was not.
 	Given int `json:"given,omitempty"`
+	// Tasks are what is done for it.
+	Tasks []task `json:"tasks,omitempty"`
 	// Buttons are in rows.
 	Buttons [][]button `json:"buttons,omitempty"`
 	Time    int64      `json:"time"`
@@ -80,9 +86,13 @@ func (d *Demo) view() (view, <-chan struct{}) {
 	}
 	d.mu.Unlock()
 	d.telegram.View(func(s telegram.State) { v.Telegram.fillTelegram(s, d.chat) })
-	d.slack.View(func(s slack.State) { v.Slack.fillSlack(s, d.channel) })
-	v.Telegram.give(d.place("telegram"), tools)
-	v.Slack.give(d.place("slack"), tools)
+	d.slack.View(func(s slack.State) {
+		v.Slack.fillSlack(s, d.channel)
+		v.Slack.fillSurface(s, d.direct, d.member)
+	})
+	v.Telegram.give(d.place("telegram", ""), tools)
+	v.Slack.give(d.place("slack", ""), tools)
+	v.Slack.give(d.place("slack", inDirect), tools)
 	return v, changed
 }
 
@@ -119,6 +129,9 @@ func (p *pane) fillSlack(s slack.State, channel string) {
 			shown.Text = "_Only you can see this._\n" + shown.Text
 		}
 		shown.Buttons = rows(m.Buttons, func(b slack.Button) button { return button{b.Label, b.Value, b.Style} })
+		for _, t := range m.Tasks {
+			shown.Tasks = append(shown.Tasks, task{Title: t.Title, Done: t.Status == "complete"})
+		}
 		if len(m.Files) > 0 {
 			shown.File = m.Files[0].Name
 			for _, more := range m.Files[1:] {
@@ -134,9 +147,9 @@ func (p *pane) fillSlack(s slack.State, channel string) {
 }
 
 // place is the chat of a pane, as the keys of messages name it.
-func (d *Demo) place(pane string) string {
+func (d *Demo) place(pane, tab string) string {
 	if pane == "slack" {
-		return "slack:" + d.channel
+		return "slack:" + d.placeOf(asked{Place: tab})
 	}
 	return "telegram:" + strconv.FormatInt(d.chat, 10)
 }
@@ -145,7 +158,7 @@ func (d *Demo) place(pane string) string {
 func (p *pane) give(chat string, tools map[string]int) {
 	for i := range p.Messages {
 		m := &p.Messages[i]
-		m.Given = tools[chat+"/"+m.ID+"/text"]
+		m.Given = cmp.Or(m.Given, tools[chat+"/"+m.ID+"/text"])
 	}
 }
 

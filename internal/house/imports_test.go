@@ -65,8 +65,9 @@ var layers = []layer{
 	{"slack/quoted", []string{"bridge/chats"}},
 	{"slack/reactions", []string{"bridge/chats"}},
 	{"slack/shared", []string{"bridge/chats", "storage", "internal/cache", "internal/seal"}},
+	{"slack/blocks", []string{"bridge/chats", "internal/markdown", "internal/runes"}},
 	{"slack/surface", []string{"bridge/chats", "internal/markdown", "internal/pace", "internal/runes"}},
-	{"slack", []string{"slack/surface", "slack/manifest", "slack/quoted", "slack/reactions", "slack/shared", "slack/signed", "bridge/chats", "storage", "internal/cache", "internal/caller", "internal/doctor", "internal/markdown", "internal/pace", "internal/redact", "internal/retry", "internal/runes"}},
+	{"slack", []string{"slack/blocks", "slack/surface", "slack/manifest", "slack/quoted", "slack/reactions", "slack/shared", "slack/signed", "bridge/chats", "storage", "internal/cache", "internal/caller", "internal/doctor", "internal/markdown", "internal/pace", "internal/redact", "internal/retry", "internal/runes"}},
 	{"toolgroups/google", []string{"toolgroups", "toolgroups/google/*", "toolgroups/signin", "storage", "internal/named", "internal/retry", "internal/seal"}},
 	{"toolgroups/mcp/oauth", []string{"toolgroups", "toolgroups/signin", "storage", "internal/guard", "internal/named", "internal/retry", "internal/runes", "internal/seal"}},
 	{"toolgroups/mcp", []string{"toolgroups", "toolgroups/files", "toolgroups/mcp/oauth", "storage", "internal/folder", "internal/guard", "internal/redact", "internal/retry", "internal/runes"}},
@@ -84,6 +85,9 @@ var layers = []layer{
 	{"internal/emulator/anthropic", []string{"internal/emulator/openai", "internal/emulator/wire"}},
 	{"internal/emulator/*", []string{"internal/emulator/wire"}},
 	{"internal/control", nil},
+	{"internal/newest", nil},
+	{"internal/service", nil},
+	{"internal/release", []string{"internal/service"}},
 	{"internal/transfer", []string{"storage"}},
 	{"internal/blobs", []string{"internal/cache", "internal/folder", "internal/workspace", "storage"}},
 	{"internal/replicas", []string{"storage"}},
@@ -127,6 +131,8 @@ var clients = []client{
 	{"go.opentelemetry.io/otel", "internal/traces", nil},
 	{"go.opentelemetry.io/proto", "internal/emulator/collector", nil},
 	{"github.com/prometheus/prometheus", "internal/metrics", nil},
+	// For the packages alone: who imports it is a program of its own, so that this one does not grow by it.
+	{"github.com/google/go-containerregistry", "internal/release", nil},
 	// For tests alone: nothing that the program is built from may import its owner.
 	{"github.com/zitadel/oidc/v3", "internal/emulator/mcp", nil},
 }

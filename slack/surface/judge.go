@@ -8,9 +8,9 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// Feedback is the type of the buttons with which people judge an answer
+// FeedbackButtons is the type of the buttons with which people judge an answer
 // (docs.slack.dev/reference/block-kit/block-elements/feedback-buttons-element).
-const Feedback = "feedback_buttons"
+const FeedbackButtons = "feedback_buttons"
 
 // Thanks is what those are told who have judged.
 const Thanks = "Thank you, I keep that with the answer."
@@ -18,17 +18,22 @@ const Thanks = "Thank you, I keep that with the answer."
 // The values of the buttons.
 const good, bad = "good", "bad"
 
-// feedback stands for the buttons among what Slack may refuse the app.
-const feedback = "context_actions"
+// Feedback stands for the buttons among what Slack may refuse the app, and Layouts for tables and
+// code in blocks of their own.
+const (
+	Feedback = "context_actions"
+	Layouts  = "table and markdown blocks"
+)
 
 // Judges reports whether buttons to judge may stand under a text, which has to fit into one
 // section.
 func (s *Surface) Judges(text string, section int) bool {
-	return s.may(feedback) && text != "" && utf8.RuneCountInString(text) <= section
+	return s.may(Feedback) && text != "" && utf8.RuneCountInString(text) <= section
 }
 
-// NotJudged notes that Slack does not take the buttons.
-func (s *Surface) NotJudged(err error) { s.lacks(feedback, err) }
+// LaysOut reports whether tables and code may stand in blocks of their own: of any app, until
+// Slack refuses them.
+func (s *Surface) LaysOut() bool { return s.may(Layouts) }
 
 // Judging is the block with the buttons.
 func Judging() slack.Block {

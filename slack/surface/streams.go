@@ -38,6 +38,7 @@ type stream struct {
 	size  int    // of all that is
 	task  int    // the number of the last task
 	doing string // its title; empty where it is over
+	in    chats.Chat
 }
 
 // Room returns when more may be shown of a stream, as [chats.Previewer] says.
@@ -78,7 +79,7 @@ func (s *Surface) Streams(chat chats.Chat) bool {
 
 // Begin begins a stream and returns the id of its message.
 func (s *Surface) Begin(ctx context.Context, chat chats.Chat, show chats.Preview) (ts string, err error) {
-	st := &stream{}
+	st := &stream{in: chat}
 	next, chunks := st.grow(show)
 	if len(chunks) == 0 {
 		chunks = append(chunks, slack.NewMarkdownTextChunk(" "))
@@ -138,7 +139,9 @@ func (s *Surface) End(ctx context.Context, channel, id string) error {
 	})
 	switch code := s.cfg.Code(err); {
 	case err == nil, st != nil && code != "" && !transient[code]:
-		s.forget(id)
+		if s.forget(id); st != nil && s.waits(st.in) {
+			s.Waits(ctx, st.in, true) // the end of a stream has told Slack that nothing is due
+		}
 		return nil
 	case code == "message_not_in_streaming_state", code == "message_not_found":
 		return nil
@@ -167,12 +170,7 @@ func (s *Surface) Stopped(ctx context.Context, channel, thread string) error {
 	if !s.may(sessionStatus) {
 		return nil
 	}
-	return s.call(ctx, sessionStatus, func(ctx context.Context, api *slack.Client) error {
-		_, err := api.SetAgentSessionStatusContext(ctx, slack.AgentSessionSetStatusParameters{
-			ChannelID: channel, ThreadTS: thread, Status: slack.AgentSessionStatusActive,
-		})
-		return err
-	})
+	return s.setSession(ctx, channel, thread, slack.AgentSessionStatusActive)
 }
 
 // grow returns what a stream shows next, and what Slack is told for that.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/pace"
 )
 
@@ -55,13 +56,17 @@ type Surface struct {
 	refused map[string]struct{} // methods that it may not call
 	streams map[string]*stream  // that are open, by the id of their message
 	ended   map[string]struct{} // messages that were streams
+	waiting map[chats.Chat]bool // the threads in which a turn waits for a decision
+
+	// telling is held while Slack is told of that, so that what is told last is true.
+	telling sync.Mutex
 }
 
 // New returns the surface of an app that is no agent yet.
 func New(cfg Config) *Surface {
 	return &Surface{
 		cfg: cfg, begins: pace.NewSpare(beginRate, beginBurst), more: pace.NewSpare(appendRate, appendBurst),
-		refused: make(map[string]struct{}), streams: make(map[string]*stream), ended: make(map[string]struct{}),
+		refused: make(map[string]struct{}), streams: make(map[string]*stream), ended: make(map[string]struct{}), waiting: make(map[chats.Chat]bool),
 	}
 }
 
@@ -104,12 +109,13 @@ func (s *Surface) Aside(ctx context.Context, failed string, do func(context.Cont
 	})
 }
 
-// may reports whether the app may call a method, as far as is known. The Home tab is for all.
+// may reports whether the app may call a method, as far as is known. The Home tab is for all, and
+// so are blocks.
 func (s *Surface) may(method string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, refused := s.refused[method]
-	return (s.agent || method == publishView) && !refused
+	return (s.agent || method == publishView || method == Layouts) && !refused
 }
 
 // never are refusals that last: the app or its workspace lacks what the method takes.
@@ -122,18 +128,18 @@ var never = map[string]bool{
 func (s *Surface) call(ctx context.Context, method string, with func(context.Context, *slack.Client) error) error {
 	err := s.cfg.Call(ctx, method, with)
 	if never[s.cfg.Code(err)] {
-		s.lacks(method, err)
+		s.Lacks(method, err)
 	}
 	return err
 }
 
-// lacks notes that Slack refuses the app something, and tells the log once.
-func (s *Surface) lacks(what string, err error) {
+// Lacks notes that Slack refuses the app something, and tells the log once.
+func (s *Surface) Lacks(what string, err error) {
 	s.mu.Lock()
 	_, known := s.refused[what]
 	s.refused[what] = struct{}{}
 	s.mu.Unlock()
 	if !known {
-		s.cfg.Log.Info("slack refuses this app a part of the agent view: it goes on without", "method", what, "err", err)
+		s.cfg.Log.Info("slack refuses this app a part of its surface: it goes on without", "part", what, "err", err)
 	}
 }

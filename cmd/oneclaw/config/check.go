@@ -11,6 +11,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
 	"oneclaw/bridge/people"
+	"oneclaw/internal/database"
 	"oneclaw/internal/models"
 	"oneclaw/internal/policy"
 	"oneclaw/toolgroups/search"
@@ -32,6 +33,9 @@ func (c Config) Check() error {
 	}
 	if err := c.Place().CheckSecret(); err != nil {
 		return err
+	}
+	if err := database.CheckRecipients(c.BackupRecipients); err != nil {
+		return fmt.Errorf("setting backup_recipients (ONECLAW_BACKUP_RECIPIENTS): %w", err)
 	}
 	if _, err := c.AllowPrivate(); err != nil {
 		return err

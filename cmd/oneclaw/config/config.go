@@ -85,10 +85,23 @@ type DataConfig struct {
 	// StorePasswordFile is read again for each connection, so that it can change.
 	StorePasswordFile string        `yaml:"-"`
 	SecretKey         redact.Secret `yaml:"secret_key" env:"ONECLAW_SECRET_KEY"`
-	// AuditDays is how long it is kept who did what.
-	AuditDays int `yaml:"audit_days" env:"ONECLAW_AUDIT_DAYS"`
 	// ExportJudged lets the operator export conversations that people judged. They are told.
 	ExportJudged bool `yaml:"export_judged" env:"ONECLAW_EXPORT_JUDGED"`
+	// BackupRecipients are public keys of age, for which backups are sealed.
+	BackupRecipients []string `yaml:"backup_recipients" env:"ONECLAW_BACKUP_RECIPIENTS"`
+	// AuditDays is how long it is kept who did what.
+	AuditDays int `yaml:"audit_days" env:"ONECLAW_AUDIT_DAYS"`
+}
+
+// PortConfig says where the bot listens, how others reach that, and whom the operator asks for
+// a newer version.
+type PortConfig struct {
+	Listen     string `yaml:"listen" env:"ONECLAW_LISTEN"`
+	PublicURL  string `yaml:"public_url" env:"ONECLAW_PUBLIC_URL"`
+	ReleaseURL string `yaml:"release_url" env:"ONECLAW_RELEASE_URL"`
+	// AdminTexts lets administrators read on their page what people and the bot wrote. Who
+	// does is named in the chat and in the audit.
+	AdminTexts bool `yaml:"admin_texts" env:"ONECLAW_ADMIN_TEXTS"`
 }
 
 // SpendingConfig says what models may use and what that costs.
@@ -258,25 +271,6 @@ func DecodeConfig(data []byte, cfg *Config) error {
 // oneLine is an error without the line breaks of what it quotes.
 func oneLine(text string) error { return errors.New(strings.Join(strings.Fields(text), " ")) }
 
-// secretsFromFiles takes NAME from the file that NAME_FILE names.
-func secretsFromFiles(environment map[string]string) (map[string]string, error) {
-	for _, name := range Variables(true) {
-		file := environment[name+"_FILE"]
-		if file == "" {
-			continue
-		}
-		if environment[name] != "" {
-			return nil, fmt.Errorf("environment: %s and %s_FILE are both set; keep one", name, name)
-		}
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("environment: %s_FILE: %w", name, err)
-		}
-		environment[name] = strings.TrimSpace(string(data))
-	}
-	return environment, nil
-}
-
 type setting struct {
 	Key, variable string // in the file, and in the environment if it is there
 	field         string
@@ -315,50 +309,6 @@ func (c *Config) Settings() []setting {
 	}
 	walk(reflect.ValueOf(c).Elem(), "")
 	return all
-}
-
-// Variables lists the environment variables of all settings, or of the secret ones.
-func Variables(secretOnly bool) []string {
-	var names []string
-	for _, s := range new(Config).Settings() {
-		if s.variable != "" && (!secretOnly || s.secret()) {
-			names = append(names, s.variable)
-		}
-	}
-	return names
-}
-
-// environmentError names the variable whose value does not fit its setting.
-func environmentError(err error) error {
-	wrong, ok := errors.AsType[env.ParseError](err)
-	if !ok {
-		return fmt.Errorf("environment: %w", err)
-	}
-	for _, s := range new(Config).Settings() {
-		switch {
-		case s.field != wrong.Name:
-		case s.value.Kind() == reflect.Bool:
-			return fmt.Errorf("environment: %s: want true or false", s.variable)
-		case s.value.CanInt() && !s.duration():
-			return fmt.Errorf("environment: %s: want a whole number", s.variable)
-		default:
-			return fmt.Errorf("environment: %s: %w", s.variable, wrong.Err)
-		}
-	}
-	return fmt.Errorf("environment: the value of %s does not fit: %w", wrong.Name, wrong.Err)
-}
-
-// unknownVariable catches a mistyped setting: all that begins with ONECLAW_ is ours.
-func unknownVariable(environment map[string]string) error {
-	known, secrets := Variables(false), Variables(true)
-	for name := range environment {
-		secret := slices.Contains(secrets, strings.TrimSuffix(name, "_FILE"))
-		if strings.HasPrefix(name, "ONECLAW_") && !slices.Contains(known, name) && !secret {
-			ours := slices.DeleteFunc(known, func(n string) bool { return !strings.HasPrefix(n, "ONECLAW_") })
-			return fmt.Errorf("environment: %s is no setting; there are %s", name, strings.Join(ours, ", "))
-		}
-	}
-	return nil
 }
 
 // AllowPrivate are the address ranges that the operator opens to http tools.

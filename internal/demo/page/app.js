@@ -3,7 +3,7 @@
 
 const platforms = [
   { key: "telegram", title: "Telegram", where: "Private chat with @oneclaw_bot" },
-  { key: "slack", title: "Slack", where: "#general, Lighthouse" },
+  { key: "slack", title: "Slack", where: "Lighthouse" },
 ];
 const ideas = [
   { text: "What is this document about?", pdf: true },
@@ -15,6 +15,7 @@ const ideas = [
   { text: "What is in my calendar?", only: "telegram" },
   { text: "Read the budget sheet", only: "telegram" },
   { text: "Run echo hello" },
+  { text: "Run sleep 5 && echo done" },
   { text: "/tools", only: "telegram" },
   { text: "/clear", only: "telegram" },
   // Slack keeps what begins with a slash for itself.
@@ -98,7 +99,7 @@ function reference(target, label) {
 
 function mrkdwn(text) {
   const out = document.createDocumentFragment();
-  text.split(/\n*```\n?([\s\S]*?)\n?```\n*/).forEach((piece, i) => {
+  text.split(/\n*```(?:[\w+#-]*\n)?([\s\S]*?)\n?```\n*/).forEach((piece, i) => {
     if (i % 2) return out.append(el("pre", {}, unescape(piece)));
     piece.split(/((?:^> ?.*(?:\n|$))+)/m).forEach((part, j) => {
       if (j % 2) out.append(el("blockquote", {}, inline(part.replace(/^> ?/gm, "").trimEnd())));
@@ -109,7 +110,7 @@ function mrkdwn(text) {
 }
 
 // What decides whether a message has to be drawn anew.
-const state = (m, given) => m.text + JSON.stringify([m.buttons ?? [], given ?? null]);
+const state = (m, given) => m.text + JSON.stringify([m.buttons ?? [], m.tasks ?? [], given ?? null]);
 const brief = (m) => (m.text || m.file || "").replace(/<@[^>]*>\s*/g, "").split("\n")[0].slice(0, 60);
 
 // A file as the demo takes it. How long a recording lasts that was picked is a guess by its size.
@@ -139,12 +140,14 @@ class Pane {
   constructor(platform) {
     this.platform = platform;
     this.thread = ""; // Slack's thread that is open; empty for a new one
+    this.place = ""; // Slack's tab: the channel, "direct" or "home"
+    this.open = {}; // the thread of each tab
     this.shown = "";
     this.files = []; // chosen and not sent
     this.reply = null; // the message that the next one answers
     const root = document.getElementById("pane").content.firstElementChild.cloneNode(true);
     const find = (selector) => root.querySelector(selector);
-    this.parts = Object.fromEntries(["log", "busy", "ideas", "compose", "attach", "pick", "record", "files", "staged", "send", "problem", "groups", "chart", "threads"]
+    this.parts = Object.fromEntries(["log", "busy", "ideas", "compose", "attach", "pick", "record", "files", "staged", "send", "problem", "groups", "chart", "threads", "tabs", "home", "halt", "offered"]
       .map((name) => [name, find("." + name)]));
     this.parts.caption = find("figcaption");
     this.input = find("textarea");
@@ -188,8 +191,58 @@ class Pane {
       button.addEventListener("click", () => this.say(idea.text, idea.pdf));
       box.append(button);
     }
+    this.parts.halt.addEventListener("click", () => this.tell("stop", { thread: this.thread }));
+    window.addEventListener("resize", () => { this.parts.log.scrollTop = this.parts.log.scrollHeight; });
+    for (const tab of this.parts.tabs.children) tab.addEventListener("click", () => this.turnTo(tab.value));
+    this.parts.tabs.hidden = this.platform.key !== "slack";
     threads.setAttribute("aria-label", "Thread");
     threads.addEventListener("change", () => { this.thread = threads.value; this.shown = ""; this.render(this.state); });
+  }
+
+  // Slack's tabs: the channel, the chat with the app, and what the app tells about itself.
+  turnTo(place) {
+    this.open[this.place] = this.thread;
+    this.place = place;
+    this.thread = this.open[place] ?? "";
+    this.shown = this.threadKey = "";
+    if (place) this.tell("open", {});
+    this.render(this.state);
+  }
+
+  async tell(what, more) {
+    try {
+      await post(what, { pane: this.platform.key, place: this.place, ...more });
+      this.parts.problem.textContent = "";
+    } catch (err) {
+      this.parts.problem.textContent = "Not done: " + err.message;
+    }
+  }
+
+  // What Slack shows of the app besides messages.
+  renderSurface(surface) {
+    const { tabs, home, halt, offered, log, compose, ideas } = this.parts;
+    for (const tab of tabs.children) tab.setAttribute("aria-pressed", String(tab.value === this.place));
+    const away = this.place === "home";
+    for (const part of [log, compose, ideas]) part.hidden = away;
+    home.hidden = !away;
+    halt.hidden = this.place !== "direct" || surface?.sessions[this.thread] !== "processing";
+    const told = JSON.stringify(surface?.home ?? []);
+    if (this.homeShown !== told) {
+      this.homeShown = told;
+      const blocks = (surface?.home ?? []).map((b) => b.type === "header"
+        ? el("h3", {}, b.text.text) : el("div", {}, mrkdwn(b.text?.text ?? "")));
+      home.replaceChildren(...(blocks.length ? blocks : ["The bot is asked what it can do for you …"]));
+    }
+    const prompts = this.place === "direct" && !this.thread ? surface?.prompts ?? [] : [];
+    const key = JSON.stringify(prompts);
+    offered.hidden = !prompts.length;
+    if (key === this.promptsShown) return;
+    this.promptsShown = key;
+    offered.replaceChildren("OneClaw suggests: ", ...prompts.map((p) => {
+      const button = el("button", { type: "button" }, p.title);
+      button.addEventListener("click", () => this.say(p.message));
+      return button;
+    }));
   }
 
   // What goes with the next message stands above the input.
@@ -239,7 +292,7 @@ class Pane {
     if (!text.trim() && !pdf && !this.files.length) return;
     this.parts.send.disabled = true;
     try {
-      const response = await post("say", { pane: this.platform.key, text, pdf, thread: this.thread, reply: this.reply?.id, files: this.files });
+      const response = await post("say", { pane: this.platform.key, place: this.place, text, pdf, thread: this.thread, reply: this.reply?.id, files: this.files });
       const sent = await response.json();
       if (this.platform.key === "slack" && !this.thread) this.thread = sent.ts;
       this.input.value = "";
@@ -258,24 +311,26 @@ class Pane {
   render(state) {
     if (!state) return;
     this.state = state;
-    this.renderThreads(state.messages);
-    const messages = state.messages.filter((m) => this.platform.key !== "slack" || (m.thread || m.id) === this.thread);
+    this.renderSurface(state.surface);
+    const here = state.messages.filter((m) => (m.place ?? "") === this.place);
+    this.renderThreads(here, state.surface?.titles ?? {});
+    const messages = here.filter((m) => this.platform.key !== "slack" || (m.thread || m.id) === this.thread);
     this.renderLog(messages);
     const busy = state.busy && !(messages.length && messages.at(-1).bot) ? "OneClaw is working…" : "";
     if (this.parts.busy.textContent !== busy) this.parts.busy.textContent = busy;
     this.renderCost(state.ledgers[this.thread]);
   }
 
-  renderThreads(messages) {
+  renderThreads(messages, titles) {
     if (this.platform.key !== "slack") return;
     const roots = messages.filter((m) => !m.thread || m.thread === m.id).filter((m) => !m.bot);
-    const key = roots.map((m) => m.id).join() + this.thread;
+    const key = this.place + JSON.stringify(roots.map((m) => [m.id, titles[m.id]])) + this.thread;
     if (key === this.threadKey) return;
     this.threadKey = key;
     const { threads } = this.parts;
     threads.hidden = roots.length === 0;
     threads.replaceChildren(el("option", { value: "" }, "＋ New thread"), ...roots.map((m) =>
-      el("option", { value: m.id }, unescape(m.text.replace(/<@[^>]*>\s*/g, "")).slice(0, 40) || m.file)));
+      el("option", { value: m.id }, titles[m.id] || unescape(m.text.replace(/<@[^>]*>\s*/g, "")).slice(0, 40) || m.file)));
     threads.value = this.thread;
   }
 
@@ -293,7 +348,7 @@ class Pane {
     });
     if (!nodes.length) {
       const hint = this.platform.key === "slack"
-        ? "Write here and the bot is mentioned; it answers in a thread."
+        ? (this.place ? "Each message here begins a conversation." : "Write here and the bot is mentioned; it answers in a thread.")
         : "Say hello, or send the sample PDF and ask about it.";
       nodes.push(el("p", { className: "empty" }, hint));
     }
@@ -328,6 +383,7 @@ class Pane {
       file.dataset.kind = m.file.includes(".") ? m.file.split(".").at(-1).toUpperCase().slice(0, 4) : "FILE";
       node.append(file);
     }
+    if (m.tasks?.length) node.append(el("ul", { className: "tasks" }, ...m.tasks.map((t) => el("li", { className: t.done ? "done" : "" }, t.title))));
     node.append(this.platform.key === "slack" ? mrkdwn(m.text) : entities(m.text, m.entities ?? []));
     if (m.buttons?.length) node.append(this.buttons(m));
     const reply = el("button", { type: "button", className: "reply" }, this.platform.key === "slack" ? "Quote" : "Reply");
@@ -345,7 +401,7 @@ class Pane {
       if (!fold.open) return;
       const list = el("ol");
       try {
-        const response = await fetch(`given?pane=${this.platform.key}&message=${encodeURIComponent(question)}`);
+        const response = await fetch(`given?pane=${this.platform.key}&place=${this.place}&message=${encodeURIComponent(question)}`);
         if (!response.ok) throw new Error(await response.text());
         const given = await response.json();
         if (given.before) list.append(el("li", {}, `${given.before} older messages`));
@@ -366,7 +422,7 @@ class Pane {
       button.addEventListener("click", async () => {
         button.disabled = true;
         try {
-          await post("press", { pane: this.platform.key, message: m.id, data: b.data });
+          await post("press", { pane: this.platform.key, place: this.place, message: m.id, data: b.data });
           this.parts.problem.textContent = "";
         } catch (err) {
           this.parts.problem.textContent = "Not pressed: " + err.message;

@@ -43,6 +43,8 @@ type Config struct {
 	Heard string
 	// Latency is waited for before each answer, for each request on its own.
 	Latency time.Duration
+	// Pace is waited for before each further delta of a text.
+	Pace time.Duration
 	// ChunkWords is how many words a delta of a stream carries.
 	ChunkWords int
 	// MaxTools bounds the tools array, MaxBody the bytes of a request, Context the

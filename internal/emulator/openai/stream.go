@@ -132,6 +132,9 @@ func (st *stream) run(reply Reply, calls []wireCall, finish string, usage wireUs
 		deltas = deltas[:max(reply.Chunks, 0)]
 	}
 	for i := range deltas {
+		if deltas[i].Content != nil && i > 0 {
+			st.pace()
+		}
 		st.send(wireChoice{Delta: &deltas[i]})
 	}
 	if reply.End != EndProperly {
@@ -145,6 +148,13 @@ func (st *stream) run(reply Reply, calls []wireCall, finish string, usage wireUs
 	}
 	_, _ = fmt.Fprint(st.w, "data: [DONE]\n\n")
 	st.flush()
+}
+
+// pace waits between two pieces of a text.
+func (st *stream) pace() {
+	if pace := st.s.cfg.Pace; pace > 0 && !st.s.life.Sleep(st.r.Context(), pace) {
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // breakOff ends a stream as it should not end.

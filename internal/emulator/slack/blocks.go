@@ -19,6 +19,8 @@ func calls(text string) []string { return livePattern.FindAllString(text, -1) }
 
 type block struct {
 	Type     string            `json:"type"`
+	Rows     [][]cell          `json:"rows"`
+	Columns  []column          `json:"column_settings"`
 	ID       string            `json:"block_id"`
 	Text     json.RawMessage   `json:"text"`
 	Elements []json.RawMessage `json:"elements"`
@@ -56,7 +58,7 @@ func checkLimited(raw []byte, most int) *apiError {
 	if len(blocks) > most {
 		return invalidBlocks("no more than %d items allowed [json-pointer:/blocks]", most)
 	}
-	markdown, ids := 0, map[string]bool{}
+	markdown, tables, ids := 0, 0, map[string]bool{}
 	for i, b := range blocks {
 		if length(b.ID) > maxID || b.ID != "" && ids[b.ID] {
 			return invalidBlocks("block_id is too long or used twice [json-pointer:/blocks/%d/block_id]", i)
@@ -68,6 +70,12 @@ func checkLimited(raw []byte, most int) *apiError {
 		if b.Type == "markdown" {
 			markdown += length(b.plain())
 		}
+		if b.Type == "table" {
+			tables++
+		}
+	}
+	if tables > 1 {
+		return refuse("invalid_attachments", "[ERROR] only_one_table_allowed") // reported by apps: github.com/netclaw-dev/netclaw/issues/55
 	}
 	if markdown > maxMarkdown {
 		return refuse("msg_blocks_too_long") // its page
@@ -88,6 +96,8 @@ func (b block) check(i int) *apiError {
 		return checkHeader(b, i)
 	case "actions":
 		return checkActions(b, i)
+	case "table":
+		return checkTable(b, i)
 	case "markdown":
 		if b.plain() == "" {
 			return invalidBlocks("missing required field: text [json-pointer:/blocks/%d]", i)
@@ -225,6 +235,9 @@ func shown(text string, raw []byte) (seen string, rows [][]Button, called []stri
 			continue
 		case b.Type == "actions":
 			rows = append(rows, buttons(b))
+			continue
+		case b.Type == "table":
+			texts = append(texts, b.table())
 			continue
 		case json.Unmarshal(b.Text, &t) != nil:
 			t.Text = b.plain()

@@ -115,6 +115,9 @@ func (st State) Home(user string) string {
 	return text
 }
 
+// HomeBlocks returns the blocks of it, as they were published.
+func (st State) HomeBlocks(user string) json.RawMessage { return slices.Clone(st.s.homes[user]) }
+
 // Prompts returns what people are offered to ask in a chat.
 func (st State) Prompts(channel string) []Prompt {
 	if c := st.s.channels[channel]; c != nil {

@@ -21,6 +21,8 @@ const (
 	EventCall     = wire.EventCall
 	EventFault    = wire.EventFault
 	EventCut      = "cut"
+	// EventWhisper is an ephemeral message, or a change of one.
+	EventWhisper = "whisper"
 )
 
 // Event is something that happened.

@@ -3,7 +3,6 @@ package telegram
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 )
 
@@ -26,32 +25,34 @@ func (s *Server) Press(chatID, messageID, userID int64, data string, forge ...bo
 	if m == nil || m.deleted && !forged {
 		return Sent{}, fmt.Errorf("telegram emulator: no message %d in chat %d", messageID, chatID)
 	}
-	found := slices.ContainsFunc(m.markup.buttons(), func(row []Button) bool {
-		return slices.ContainsFunc(row, func(b Button) bool { return b.CallbackData == data })
-	})
-	if !forged && (!found || m.from.ID != s.bot.ID) {
+	if !forged && (!m.markup.has(data) || m.from.ID != s.bot.ID) {
 		return Sent{}, fmt.Errorf("telegram emulator: message %d has no button with data %q", messageID, data)
 	}
+	return s.pressed(c, u, m, data), nil
+}
+
+// pressed tells the bot of a press.
+func (s *Server) pressed(c *chat, u *User, m *message, data string) Sent {
 	id := strconv.FormatInt(4_000_000_000_000+s.last+int64(len(s.callbackID)), 10)
 	for s.callbacks[id] != nil {
 		id += "1"
 	}
-	s.callbacks[id] = &Callback{ID: id, Chat: chatID, Message: messageID, User: userID, Data: data}
+	s.callbacks[id] = &Callback{ID: id, Chat: c.id, Message: m.id, User: u.ID, Data: data, at: s.cfg.Now()}
 	s.callbackID = append(s.callbackID, id)
 	if len(s.callbackID) > maxCallbacks {
 		delete(s.callbacks, s.callbackID[0])
 		s.callbackID = s.callbackID[1:]
 	}
-	q := wireCallback{ID: id, From: *u, Message: m.wire(c, true), ChatInstance: strconv.FormatInt(-chatID, 10), Data: data}
+	q := wireCallback{ID: id, From: *u, Message: m.wire(c, true), ChatInstance: strconv.FormatInt(-c.id, 10), Data: data}
 	if m.deleted {
 		q.Message = &wireMessage{Chat: c.wire(), MessageID: m.id} // a date of 0 says so
 	}
-	sent := Sent{Chat: chatID, Message: messageID, Callback: id}
+	sent := Sent{Chat: c.id, Message: m.id, Callback: id}
 	if c.isBotMember() {
 		sent.Update = s.push("callback_query", q)
 	}
 	s.hub.Changed()
-	return sent, nil
+	return sent
 }
 
 // SetBlocked has the user of a private chat block the bot or start it again.

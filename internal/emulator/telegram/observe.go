@@ -29,6 +29,9 @@ type Message struct {
 	Reactions []string   `json:"reactions,omitempty"`
 	Silent    bool       `json:"silent,omitempty"`
 	Deleted   bool       `json:"deleted,omitempty"`
+	// Receiver is who alone sees an ephemeral message, Ephemeral the number of it.
+	Receiver  int64 `json:"receiver,omitempty"`
+	Ephemeral int64 `json:"ephemeral,omitempty"`
 	// Cut counts how often the bot was not told that this message, or an edit of
 	// it, was accepted.
 	Cut int `json:"cut,omitempty"`
@@ -76,6 +79,8 @@ type Callback struct {
 	Answered      bool
 	Text          string
 	Alert         bool
+
+	at time.Time
 }
 
 // State is a look at the server while it stands still. It is valid only inside the

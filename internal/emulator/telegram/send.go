@@ -64,6 +64,10 @@ func (s *Server) send(p *wire.Params, body formatted, kind string) (any, *apiErr
 	if m.replyTo != nil && m.thread == 0 {
 		m.thread = m.replyTo.thread
 	}
+	whispered, err := s.receiver(p, c, m)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.flood.take(c, s.cfg.Now()); err != nil {
 		return nil, err
 	}
@@ -71,6 +75,10 @@ func (s *Server) send(p *wire.Params, body formatted, kind string) (any, *apiErr
 		if m.file, err = s.media(p, kind); err != nil {
 			return nil, err
 		}
+	}
+	if whispered {
+		s.whisper(c, m)
+		return m.wire(c, true), nil
 	}
 	clear(c.drafts) // a real message takes the place of what was being typed
 	s.add(c, m)

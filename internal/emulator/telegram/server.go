@@ -28,6 +28,14 @@ const (
 	DefaultWebhookRetry = time.Second
 )
 
+// Versions of the Bot API that differ in what matters here: before 10.2 there are no
+// ephemeral messages, and 10.3 reads their parameters elsewhere
+// (core.telegram.org/bots/api-changelog).
+const (
+	Version100 = "10.0"
+	Version102 = "10.2"
+)
+
 // Limits of the hosted service (core.telegram.org/bots/api).
 const (
 	maxUpload   = 50 << 20 // sendDocument
@@ -49,6 +57,9 @@ type Config struct {
 	// ReadsAll switches privacy mode off: the bot gets all messages of its groups. BotFather
 	// has it on for every new bot (core.telegram.org/bots/features#privacy-mode).
 	ReadsAll bool
+	// Version is of the Bot API, where it is a server of one's own that nobody has brought up
+	// to date. Empty means the latest.
+	Version string
 	// SelfHosted makes it a server of one's own, which hands out no files. Local is the
 	// folder of one that was started with --local: getFile puts files there and tells their
 	// absolute paths (github.com/tdlib/telegram-bot-api, HttpConnection.cpp and Client.cpp).
@@ -133,6 +144,9 @@ func New(cfg Config) (*Server, error) {
 	s.hub = wire.NewHub[int64, Message](s.life)
 	s.Faults = wire.NewFaults(s.life, rand.New(rand.NewPCG(cfg.Seed, 0)), refuse, Conflict)
 	s.methods = methods()
+	if cfg.Version != Version100 {
+		s.methods["editephemeralmessagetext"] = editEphemeralMessageText
+	}
 	return s, nil
 }
 

@@ -83,6 +83,8 @@ type wireMessage struct {
 	ReplyMarkup     *wireMarkup `json:"reply_markup,omitempty"`
 	MigrateTo       int64       `json:"migrate_to_chat_id,omitempty"`
 	MigrateFrom     int64       `json:"migrate_from_chat_id,omitempty"`
+	ReceiverUser    *User       `json:"receiver_user,omitempty"`
+	EphemeralID     int64       `json:"ephemeral_message_id,omitempty"`
 }
 
 type wireCallback struct {

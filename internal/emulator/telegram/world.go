@@ -36,6 +36,7 @@ type world struct {
 	commands   map[string]json.RawMessage
 	answers    int
 	albums     int
+	ephemerals int64
 }
 
 func newWorld() world {
@@ -66,6 +67,7 @@ type chat struct {
 	next     int64
 	actions  []Action
 	drafts   map[int64]Draft
+	whispers []*message
 }
 
 type message struct {
@@ -88,6 +90,9 @@ type message struct {
 	migTo   int64
 	migFrom int64
 	points  pointing
+	// receiver alone sees an ephemeral message, which has a number of its own.
+	receiver  *User
+	ephemeral int64
 }
 
 // newID gives the next message id of a chat (core.telegram.org/api/updates, sequences):
@@ -188,7 +193,7 @@ func (m *message) wire(c *chat, withReply bool) *wireMessage {
 	w := &wireMessage{
 		MessageID: m.id, ThreadID: m.thread, From: &from, Chat: c.wire(), Date: m.date.Unix(),
 		IsTopicMessage: m.thread != 0, MediaGroupID: m.album, ReplyMarkup: m.markup,
-		MigrateTo: m.migTo, MigrateFrom: m.migFrom,
+		MigrateTo: m.migTo, MigrateFrom: m.migFrom, ReceiverUser: m.receiver, EphemeralID: m.ephemeral,
 	}
 	if !m.edited.IsZero() {
 		w.EditDate = m.edited.Unix()
@@ -243,6 +248,9 @@ func (m *message) observed(c *chat) Message {
 		o.File = &File{Kind: m.file.kind, ID: m.file.id, Name: m.file.name, MIME: m.file.mime, Size: m.file.size, Data: m.file.data}
 	}
 	o.Buttons = m.markup.buttons()
+	if m.receiver != nil {
+		o.Receiver, o.Ephemeral = m.receiver.ID, m.ephemeral
+	}
 	return o
 }
 

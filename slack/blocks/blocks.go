@@ -1,4 +1,6 @@
-package slack
+// Package blocks lays texts out in Slack's blocks: in sections, with tables and code in blocks of
+// their own, and with buttons below.
+package blocks
 
 import (
 	"errors"
@@ -15,32 +17,34 @@ import (
 
 // Limits of Block Kit (docs.slack.dev, reference of blocks and elements).
 const (
-	maxBlocks  = 50
-	maxSection = 3000 // characters of a section
-	maxRow     = 25   // elements of an actions block
-	maxLabel   = 75   // characters of a button
+	// maxBlocks is how many blocks a message holds.
+	maxBlocks = 50
+	// MaxSection is how many characters a section holds.
+	MaxSection = 3000
+	maxRow     = 25 // elements of an actions block
+	maxLabel   = 75 // characters of a button
 	maxValue   = 2000
 )
 
 // fence begins and ends a block of code.
 const fence = "```"
 
-// errLayout is what a part ends with that no message can hold.
-var errLayout = errors.New("slack: the part does not fit a message")
+// ErrLayout is what a text ends with that no message can hold.
+var ErrLayout = errors.New("slack: the part does not fit a message")
 
-// blocks lays a part out: its text in sections, each row of buttons below it.
-func blocks(part chats.Part, plain bool) ([]slack.Block, error) {
-	var all []slack.Block
+// Of lays a text out in sections, below what is laid out already, and each row of buttons below
+// it.
+func Of(all []slack.Block, text string, plain bool, buttons [][]chats.Button) ([]slack.Block, error) {
 	kind := slack.MarkdownType
 	if plain {
 		kind = slack.PlainTextType
 	}
-	for _, piece := range sections(text(part, plain), plain) {
+	for _, piece := range sections(text, plain) {
 		// Verbatim: what only looks like a mention calls nobody.
 		object := &slack.TextBlockObject{Type: kind, Text: piece, Verbatim: !plain}
 		all = append(all, slack.NewSectionBlock(object, nil, nil, slack.SectionBlockOptionExpand(true)))
 	}
-	for i, row := range part.Buttons {
+	for i, row := range buttons {
 		elements, err := elements(row, i)
 		if err != nil {
 			return nil, err
@@ -52,7 +56,7 @@ func blocks(part chats.Part, plain bool) ([]slack.Block, error) {
 		}
 	}
 	if len(all) > maxBlocks {
-		return nil, fmt.Errorf("%w: it has %d blocks, %d are possible", errLayout, len(all), maxBlocks)
+		return nil, fmt.Errorf("%w: it has %d blocks, %d are possible", ErrLayout, len(all), maxBlocks)
 	}
 	return all, nil
 }
@@ -61,7 +65,7 @@ func elements(row []chats.Button, number int) ([]slack.BlockElement, error) {
 	var list []slack.BlockElement
 	for i, b := range row {
 		if b.Label == "" || b.Data == "" || len(b.Data) > maxValue {
-			return nil, fmt.Errorf("%w: button %d of row %d: want a label, and data of 1 to %d bytes", errLayout, i+1, number+1, maxValue)
+			return nil, fmt.Errorf("%w: button %d of row %d: want a label, and data of 1 to %d bytes", ErrLayout, i+1, number+1, maxValue)
 		}
 		label := runes.Clip(b.Label, maxLabel)
 		id := "row" + strconv.Itoa(number) + "-" + strconv.Itoa(i)
@@ -76,8 +80,8 @@ func elements(row []chats.Button, number int) ([]slack.BlockElement, error) {
 // one. A block of code that is cut ends and begins again, unless the text is plain.
 func sections(body string, plain bool) []string {
 	var pieces []string
-	for utf8.RuneCountInString(body) > maxSection {
-		first, _ := runes.Split(body, maxSection-2*(len(fence)+1))
+	for utf8.RuneCountInString(body) > MaxSection {
+		first, _ := runes.Split(body, MaxSection-2*(len(fence)+1))
 		at := lastBreak(first)
 		piece, rest := strings.TrimRight(body[:at], "\n"), strings.TrimLeft(body[at:], "\n")
 		if !plain && strings.Count(piece, fence)%2 == 1 {

@@ -1,0 +1,103 @@
+package database
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"filippo.io/age"
+)
+
+// sealedBegin begins each file that age has encrypted.
+const sealedBegin = "age-encryption.org/v1\n"
+
+// Options say how a backup is written.
+type Options struct {
+	Force bool // replaces the file if it is there
+	// Recipients are public keys of age (age1…) for which the backup is sealed; without one it
+	// is not.
+	Recipients []string
+}
+
+// CheckRecipients refuses what is no public key.
+func CheckRecipients(keys []string) error {
+	_, err := recipients(keys)
+	return err
+}
+
+func recipients(keys []string) ([]age.Recipient, error) {
+	var all []age.Recipient
+	for _, key := range keys {
+		if strings.HasPrefix(strings.ToUpper(key), "AGE-SECRET-KEY-") {
+			return nil, errors.New("that is a secret key of age: backups are sealed with the public one, which begins with age1 (age-keygen -y prints it)")
+		}
+		found, err := age.ParseRecipients(strings.NewReader(key))
+		if err != nil {
+			return nil, fmt.Errorf("%q is no public key of age, which begins with age1", key)
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// seal writes a file, encrypted for those who have one of the keys.
+func seal(w io.Writer, file string, to []age.Recipient) error {
+	sealed, err := age.Encrypt(w, to...)
+	if err != nil {
+		return err
+	}
+	return errors.Join(readFile(file, sealed), sealed.Close())
+}
+
+// unseal writes what is in a backup, which may be sealed. The identities are in a file, one a line.
+func unseal(backup, identities string, w io.Writer) error {
+	f, err := os.Open(backup)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	source := bufio.NewReader(f)
+	begin, _ := source.Peek(len(sealedBegin)) // a file that is too short is none
+	switch sealed := bytes.Equal(begin, []byte(sealedBegin)); {
+	case !sealed && identities != "":
+		return fmt.Errorf("%s is not sealed: leave --identity away", backup)
+	case !sealed:
+		_, err = io.Copy(w, source)
+		return err
+	case identities == "":
+		return fmt.Errorf("%s is sealed: name the file with its key (--identity FILE)", backup)
+	}
+	keys, err := identitiesIn(identities)
+	if err != nil {
+		return err
+	}
+	plain, err := age.Decrypt(source, keys...)
+	if _, other := errors.AsType[*age.NoIdentityMatchError](err); other {
+		return fmt.Errorf("%s is sealed for another key than those in %s", backup, identities)
+	}
+	if err == nil {
+		_, err = io.Copy(w, plain)
+	}
+	if err != nil {
+		return fmt.Errorf("%s is cut off or changed: %w", backup, err)
+	}
+	return nil
+}
+
+func identitiesIn(file string) ([]age.Identity, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("the file with the key: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	keys, err := age.ParseIdentities(f)
+	if err != nil {
+		// The error quotes the line, which may be a key that is cut off.
+		return nil, fmt.Errorf("%s has no secret keys of age, one a line (AGE-SECRET-KEY-1…)", file)
+	}
+	return keys, nil
+}

@@ -1,0 +1,65 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+
+	"oneclaw/internal/emulator/slack"
+)
+
+// surface is what Slack shows of an app that is an agent, besides messages.
+type surface struct {
+	// Prompts are what the person is offered to ask, Home are the blocks of their Home tab.
+	Prompts []slack.Prompt  `json:"prompts"`
+	Home    json.RawMessage `json:"home,omitempty"`
+	// Sessions are the states of the threads, Titles their names.
+	Sessions map[string]string `json:"sessions"`
+	Titles   map[string]string `json:"titles"`
+}
+
+// task is something that an answer does while it is made.
+type task struct {
+	Title string `json:"title"`
+	Done  bool   `json:"done"`
+}
+
+// inDirect is the name of the tab in which the person writes to the app alone.
+const inDirect = "direct"
+
+// placeOf is the conversation in Slack that is meant.
+func (d *Demo) placeOf(what asked) string {
+	if what.Place == inDirect {
+		return d.direct
+	}
+	return d.channel
+}
+
+// open has the person open the app, so that the bot shows what it can do for them.
+func (d *Demo) open(_ context.Context, what asked) (any, error) {
+	tab := "messages"
+	if what.Place == "home" {
+		tab = "home"
+	}
+	_, err := d.slack.OpenHome(d.member, tab)
+	return nil, err
+}
+
+// stop presses Slack's own button to stop.
+func (d *Demo) stop(_ context.Context, what asked) (any, error) {
+	_, err := d.slack.StopSession(d.direct, what.Thread, d.member)
+	return nil, err
+}
+
+// fillSurface adds the direct chat of the pane, and what Slack shows there.
+func (p *pane) fillSurface(s slack.State, direct, member string) {
+	var inside pane
+	inside.fillSlack(s, direct)
+	p.Surface = &surface{Prompts: s.Prompts(direct), Home: s.HomeBlocks(member), Sessions: map[string]string{}, Titles: map[string]string{}}
+	for _, m := range inside.Messages {
+		m.Place = inDirect
+		if p.Messages = append(p.Messages, m); m.Thread == "" || m.Thread == m.ID {
+			p.Surface.Sessions[m.ID], p.Surface.Titles[m.ID] = s.Session(direct, m.ID), s.Title(direct, m.ID)
+		}
+	}
+	p.Busy = p.Busy || inside.Busy
+}

@@ -1,0 +1,60 @@
+package slack
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// Limits of a table (docs.slack.dev/reference/block-kit/blocks/table-block).
+const (
+	maxTableRows  = 100
+	maxTableCells = 20
+)
+
+// cell is a cell of a table: raw_text has a text, rich_text has elements.
+type cell struct {
+	Type     string            `json:"type"`
+	Text     string            `json:"text"`
+	Elements []json.RawMessage `json:"elements"`
+}
+
+type column struct {
+	Align string `json:"align"`
+}
+
+// checkTable refuses a table. That a cell may not be empty is reported by apps.
+func checkTable(b block, i int) *apiError {
+	if n := len(b.Rows); n == 0 || n > maxTableRows {
+		return invalidBlocks("want 1 to %d rows [json-pointer:/blocks/%d/rows]", maxTableRows, i)
+	}
+	for j, row := range b.Rows {
+		if n := len(row); n == 0 || n > maxTableCells {
+			return invalidBlocks("want 1 to %d cells [json-pointer:/blocks/%d/rows/%d]", maxTableCells, i, j)
+		}
+		for k, c := range row {
+			if c.Type != "raw_text" && c.Type != "rich_text" || c.Type == "raw_text" && c.Text == "" || c.Type == "rich_text" && len(c.Elements) == 0 {
+				return invalidBlocks("want a text [json-pointer:/blocks/%d/rows/%d/%d]", i, j, k)
+			}
+		}
+	}
+	if len(b.Columns) > maxTableCells || slices.ContainsFunc(b.Columns, func(c column) bool {
+		return !slices.Contains([]string{"", "left", "center", "right"}, c.Align)
+	}) {
+		return invalidBlocks("invalid column_settings [json-pointer:/blocks/%d/column_settings]", i)
+	}
+	return nil
+}
+
+// table is what people see of a table.
+func (b block) table() string {
+	var lines []string
+	for _, row := range b.Rows {
+		var cells []string
+		for _, c := range row {
+			cells = append(cells, c.Text)
+		}
+		lines = append(lines, strings.Join(cells, " | "))
+	}
+	return strings.Join(lines, "\n")
+}

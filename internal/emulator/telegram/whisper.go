@@ -1,0 +1,153 @@
+package telegram
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"oneclaw/internal/emulator/wire"
+)
+
+// whisperWindow is how long after a press its callback query is a reason to send an ephemeral
+// message (core.telegram.org/bots/api#ephemeral-messages-and-commands).
+const whisperWindow = 15 * time.Second
+
+// ephemeralParameters are Bot API 10.3's (core.telegram.org/bots/api#ephemeralmessageparameters).
+// 10.2 had them beside those of the message.
+type ephemeralParameters struct {
+	Receiver int64  `json:"receiver_user_id"`
+	Callback string `json:"callback_query_id"`
+}
+
+// receiver makes a message an ephemeral one where its parameters say so, and reports whether
+// they do. An administrator may send one to any person of a group at any time, any other bot
+// only upon a press or an ephemeral command. The word for that refusal is in kurigram's pull
+// request 337; those of the others are assumed.
+func (s *Server) receiver(p *wire.Params, c *chat, m *message) (bool, *apiError) {
+	var to ephemeralParameters
+	switch s.cfg.Version {
+	case Version100:
+	case Version102:
+		to = ephemeralParameters{Receiver: p.Int("receiver_user_id"), Callback: p.Text("callback_query_id")}
+	default:
+		if _, err := p.JSON("ephemeral_message_parameters", &to); err != nil {
+			return false, badRequest("can't parse ephemeral message parameters JSON object") // assumed
+		}
+	}
+	if to.Receiver == 0 {
+		return false, nil
+	}
+	status := c.members[to.Receiver]
+	switch {
+	case c.kind == Private:
+		return false, badRequest("CHAT_ID_INVALID") // assumed
+	case s.users[to.Receiver] == nil, status == "", status == Left, status == Kicked:
+		return false, badRequest("USER_NOT_PARTICIPANT") // assumed
+	}
+	q := s.callbacks[to.Callback]
+	if asked := q != nil && q.User == to.Receiver && s.cfg.Now().Sub(q.at) <= whisperWindow; !asked && !c.botAdmin {
+		return false, badRequest("MESSAGE_NOT_COMMAND")
+	}
+	m.receiver = s.users[to.Receiver]
+	return true, nil
+}
+
+// maxWhispers bounds the ephemeral messages that are kept of a chat.
+const maxWhispers = 100
+
+// whisper puts an ephemeral message before its receiver. Its message_id is 0.
+func (s *Server) whisper(c *chat, m *message) {
+	s.ephemerals++
+	m.ephemeral, m.date = s.ephemerals, s.cfg.Now()
+	c.whispers = append(c.whispers, m)
+	c.whispers = c.whispers[max(0, len(c.whispers)-maxWhispers):]
+	s.emit(Event{Kind: EventWhisper, Chat: c.id}, c, m)
+}
+
+// whispered finds an ephemeral message.
+func (c *chat) whispered(id, receiver int64) *message {
+	i := slices.IndexFunc(c.whispers, func(m *message) bool { return m.ephemeral == id && m.receiver.ID == receiver })
+	if i < 0 {
+		return nil
+	}
+	return c.whispers[i]
+}
+
+// editEphemeralMessageText keeps to core.telegram.org/bots/api#editephemeralmessagetext. Its
+// refusals are assumed to be those of editMessageText.
+func editEphemeralMessageText(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
+	if p.Text("text") == "" {
+		return nil, badRequest("message text is empty")
+	}
+	body, err := formattedText(p, "text", "entities")
+	if err != nil {
+		return nil, err
+	}
+	markup, err := keyboard(p)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.find(p, true)
+	if err != nil {
+		return nil, err
+	}
+	m := c.whispered(p.Int("ephemeral_message_id"), p.Int("receiver_user_id"))
+	if m == nil {
+		return nil, badRequest("message to edit not found")
+	}
+	if err := checkText(body); err != nil {
+		return nil, err
+	}
+	if m.body.same(body) && sameKeyboard(m.markup, markup) {
+		return nil, badRequest(notModified)
+	}
+	if err := s.flood.take(c, s.cfg.Now()); err != nil {
+		return nil, err
+	}
+	m.edits = append(m.edits, Edit{At: s.cfg.Now(), Text: m.body.text, Buttons: m.markup.buttons()})
+	m.body, m.markup, m.edited = body, markup, s.cfg.Now()
+	s.emit(Event{Kind: EventWhisper, Chat: c.id}, c, m)
+	return true, nil
+}
+
+// Whispers returns the ephemeral messages of a chat in order.
+func (st State) Whispers(chat int64) []Message {
+	c := st.s.chats[chat]
+	if c == nil {
+		return nil
+	}
+	var out []Message
+	for _, m := range c.whispers {
+		out = append(out, m.observed(c))
+	}
+	return out
+}
+
+// PressWhispered has the receiver of an ephemeral message press a button under it.
+func (s *Server) PressWhispered(chatID, ephemeral, userID int64, data string) (Sent, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, u, err := s.speaker(chatID, userID)
+	if err != nil {
+		return Sent{}, err
+	}
+	m := c.whispered(ephemeral, userID)
+	if m == nil {
+		return Sent{}, errors.New("telegram emulator: nobody else sees an ephemeral message")
+	}
+	if !m.markup.has(data) {
+		return Sent{}, fmt.Errorf("telegram emulator: ephemeral message %d has no button with data %q", ephemeral, data)
+	}
+	return s.pressed(c, u, m, data), nil
+}
+
+// has reports whether there is a button with this data.
+func (k *wireMarkup) has(data string) bool {
+	return slices.ContainsFunc(k.buttons(), func(row []Button) bool {
+		return slices.ContainsFunc(row, func(b Button) bool { return b.CallbackData == data })
+	})
+}

@@ -1,0 +1,124 @@
+// Package newest asks an address which version of the program is the newest.
+package newest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/semver"
+)
+
+const (
+	// patience is how long the address may take.
+	patience = 10 * time.Second
+	// maxAnswer bounds what is read of an answer, in bytes.
+	maxAnswer = 256 << 10
+	// maxRedirects is how often the address may send on.
+	maxRedirects = 3
+)
+
+// ErrAddress is returned for an address that is not asked.
+var ErrAddress = errors.New("the address of releases has to begin with https://")
+
+// Check refuses an address that would not be asked: what answers has to prove who it is, unless
+// it is on this machine.
+func Check(address string) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.User != nil {
+		return ErrAddress
+	}
+	return allowed(u)
+}
+
+func allowed(u *url.URL) error {
+	if ip := net.ParseIP(u.Hostname()); u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()) {
+		return nil
+	}
+	return ErrAddress
+}
+
+// Ask makes one request, which tells nothing of the program, and returns the version in the
+// answer: the first line of a text, or "tag_name" of an object, as GitHub, GitLab, Gitea and
+// Forgejo describe a release.
+func Ask(ctx context.Context, address string) (string, error) {
+	if err := Check(address); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return "", ErrAddress
+	}
+	request.Header.Set("User-Agent", "oneclaw")
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}
+	client := &http.Client{Transport: transport, CheckRedirect: func(r *http.Request, via []*http.Request) error {
+		if len(via) > maxRedirects {
+			return errors.New("it sends on too often")
+		}
+		return allowed(r.URL)
+	}}
+	response, err := client.Do(request)
+	if err != nil {
+		return "", fmt.Errorf("ask for the newest version: %w", bare(err))
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("the address of releases answers %s", response.Status)
+	}
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return "", fmt.Errorf("ask for the newest version: %w", err)
+	}
+	return versionIn(data)
+}
+
+// bare takes the address from an error: it may hold a token.
+func bare(err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		return wrapped.Err
+	}
+	return err
+}
+
+func versionIn(data []byte) (string, error) {
+	text := strings.TrimSpace(string(data))
+	if bytes.HasPrefix(data, []byte("{")) {
+		var release struct {
+			Tag string `json:"tag_name"`
+		}
+		if err := json.Unmarshal(data, &release); err != nil {
+			return "", fmt.Errorf("the address of releases answers what is no release: %w", err)
+		}
+		text = release.Tag
+	}
+	line, _, _ := strings.Cut(text, "\n")
+	line = strings.TrimSpace(line)
+	if !semver.IsValid(canonical(line)) {
+		return "", errors.New("the address of releases names no version such as v1.2.3")
+	}
+	return line, nil
+}
+
+// canonical has the v that a version may lack.
+func canonical(version string) string { return "v" + strings.TrimPrefix(version, "v") }
+
+// Verdict says how the version that runs and the newest one stand to each other.
+func Verdict(runs, newest string) string {
+	switch {
+	case !semver.IsValid(canonical(runs)):
+		return fmt.Sprintf("The newest release is %s; this is %s, which is none.", newest, runs)
+	case semver.Compare(canonical(runs), canonical(newest)) < 0:
+		return fmt.Sprintf("The newest release is %s; this is %s.", newest, runs)
+	}
+	return fmt.Sprintf("This is %s, and no release is newer (%s).", runs, newest)
+}

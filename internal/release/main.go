@@ -1,0 +1,122 @@
+// Command release makes what is published of a version, in an empty folder: an archive for
+// each platform, an image in the layout of OCI, and the checksums of all. The same input makes
+// the same bytes, on any machine with the same Go.
+//
+//	go run ./internal/release -version v1.2.3 dist
+//
+// It is a program of its own, so that the libraries that it uses are not in the bot.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/mod/semver"
+)
+
+// platform is a system and its processor, as Go names them.
+type platform struct{ os, arch string }
+
+// platforms are those that the program is published for.
+func platforms() []platform {
+	return []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}}
+}
+
+// release is one version, and where it goes.
+type release struct {
+	version string
+	source  string // the folder of the module
+	out     string // an empty folder
+	at      time.Time
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	version := flag.String("version", "", "the version, such as v1.2.3")
+	flag.Parse()
+	if err := publish(ctx, *version, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func publish(ctx context.Context, version string, args []string) error {
+	if !semver.IsValid(version) || len(args) != 1 {
+		return errors.New("usage: go run ./internal/release -version v1.2.3 FOLDER")
+	}
+	at, err := epoch(os.Getenv("SOURCE_DATE_EPOCH"))
+	if err != nil {
+		return err
+	}
+	out, err := filepath.Abs(args[0])
+	if err != nil {
+		return err
+	}
+	r := release{version: version, source: ".", out: out, at: at}
+	return r.make(ctx, r.build)
+}
+
+// epoch is the time that all files in the archives have: there is none that is true of them all.
+func epoch(text string) (time.Time, error) {
+	if text == "" {
+		return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), nil
+	}
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH is no number of seconds: %q", text)
+	}
+	return time.Unix(seconds, 0).UTC(), nil
+}
+
+// make fills the folder. Programs are built in a folder below it, which is gone afterwards.
+func (r release) make(ctx context.Context, build func(ctx context.Context, p platform, to string) error) error {
+	if err := os.MkdirAll(r.out, 0o755); err != nil {
+		return err
+	}
+	if there, err := os.ReadDir(r.out); err != nil || len(there) > 0 {
+		return errors.Join(err, fmt.Errorf("%s is not empty", r.out))
+	}
+	scratch, err := os.MkdirTemp("", "oneclaw-release-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(scratch) }()
+	programs := map[platform]string{}
+	for _, p := range platforms() {
+		programs[p] = filepath.Join(scratch, p.os+"-"+p.arch)
+		if err := build(ctx, p, programs[p]); err != nil {
+			return fmt.Errorf("build for %s/%s: %w", p.os, p.arch, err)
+		}
+		if err := r.archive(p, programs[p]); err != nil {
+			return fmt.Errorf("archive for %s/%s: %w", p.os, p.arch, err)
+		}
+	}
+	if err := r.image(programs, filepath.Join(scratch, "layout")); err != nil {
+		return fmt.Errorf("image: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(r.out, "VERSION"), []byte(r.version+"\n"), 0o644); err != nil {
+		return err
+	}
+	return r.sums()
+}
+
+// build makes the program as the Dockerfile does: static, with the time zones, and without a
+// trace of where it was built.
+func (r release) build(ctx context.Context, p platform, to string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "timetzdata",
+		"-ldflags", "-s -w -X main.version="+r.version, "-o", to, "./cmd/oneclaw")
+	cmd.Dir = r.source
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=")
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	return cmd.Run()
+}

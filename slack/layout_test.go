@@ -1,0 +1,53 @@
+package slack
+
+import (
+	"strings"
+	"testing"
+
+	"oneclaw/bridge/chats"
+	emulator "oneclaw/internal/emulator/slack"
+)
+
+func TestC11TablesOfAnswers(t *testing.T) {
+	f := setup(t, quick(), nil)
+	f.run()
+	root := f.say(f.dm, "tell", nil)
+	f.in.wait(t, 1)
+	to := chats.Address{Chat: chatOf(f.dm, root.TS)}
+	part := f.p.Render("Prices:\n\n| what | price |\n|---|---|\n| tea | 3 |\n\n```go\nx()\n```\n")[0]
+	part.Note = "by the way"
+	laid, text := "Prices:\nwhat | price\ntea | 3\n```go\nx()\n```\n_by the way_", text(part, false)
+	ts, err := f.send(to.Chat, part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := f.message(f.dm, ts); m.Shown != laid || m.Text != text {
+		t.Errorf("there stands %q with the text %q, want %q and %q", m.Shown, m.Text, laid, text)
+	}
+	part.Buttons = [][]chats.Button{{{Label: "Yes", Data: "x"}}}
+	if err := f.p.Edit(t.Context(), to, ts, part); err != nil {
+		t.Fatal(err)
+	}
+	if m := f.message(f.dm, ts); m.Shown != laid || len(m.Buttons) != 1 {
+		t.Errorf("there stands %+v", m)
+	}
+	// What is no layout of ours is a text, and what a workspace does not take it gets once.
+	part.Buttons, part.Repeat = nil, true
+	part.Layout = append(part.Layout[:len(part.Layout):len(part.Layout)], '!')
+	if err := f.p.Edit(t.Context(), to, ts, part); err != nil {
+		t.Fatal(err)
+	}
+	if m := f.message(f.dm, ts); m.Shown != m.Text || !strings.Contains(m.Text, chats.RepeatNotice) {
+		t.Errorf("there stands %+v", m)
+	}
+	part = f.p.Render("| what |\n|---|\n| tea |\n")[0]
+	f.inject(emulator.Fault{Method: "chat.postMessage", Times: 1, Effect: emulator.Refuse, Error: "invalid_blocks"})
+	for range 2 {
+		if ts, err = f.send(to.Chat, part); err != nil {
+			t.Fatal(err)
+		}
+		if m := f.message(f.dm, ts); m.Shown != part.Text || len(m.Blocks) != 0 {
+			t.Errorf("there stands %+v, want the plain text", m)
+		}
+	}
+}

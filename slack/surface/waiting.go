@@ -1,0 +1,47 @@
+package surface
+
+import (
+	"context"
+
+	"github.com/slack-go/slack"
+
+	"oneclaw/bridge/chats"
+)
+
+// maxWaiting bounds the threads of which is remembered that a turn waits there.
+const maxWaiting = 1000
+
+// Waits has Slack show that a turn waits for a decision in a thread, or that it does no more:
+// then the session is one in which nothing is done, until something is.
+func (s *Surface) Waits(ctx context.Context, chat chats.Chat, on bool) {
+	if chat.Thread == "" || !s.may(sessionStatus) {
+		return
+	}
+	s.mu.Lock()
+	if delete(s.waiting, chat); on && len(s.waiting) < maxWaiting {
+		s.waiting[chat] = true
+	}
+	s.mu.Unlock()
+	s.Aside(ctx, "slack does not show whether a decision is due", func(ctx context.Context) error {
+		s.telling.Lock()
+		defer s.telling.Unlock()
+		status := slack.AgentSessionStatusActive
+		if s.waits(chat) {
+			status = slack.AgentSessionStatusSuspended
+		}
+		return s.setSession(ctx, chat.ID, chat.Thread, status)
+	})
+}
+
+func (s *Surface) waits(chat chats.Chat) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiting[chat]
+}
+
+func (s *Surface) setSession(ctx context.Context, channel, thread, status string) error {
+	return s.call(ctx, sessionStatus, func(ctx context.Context, api *slack.Client) error {
+		_, err := api.SetAgentSessionStatusContext(ctx, slack.AgentSessionSetStatusParameters{ChannelID: channel, ThreadTS: thread, Status: status})
+		return err
+	})
+}

@@ -1,0 +1,90 @@
+package telegram
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"oneclaw/bridge/chats"
+)
+
+// editWhisper is the method that edits what one person alone sees.
+const editWhisper = "editEphemeralMessageText"
+
+// whisperPattern is the form of the id of an ephemeral message, which counts for one receiver.
+var whisperPattern = regexp.MustCompile(`^e([1-9][0-9]*)u([1-9][0-9]*)$`)
+
+func whisperID(ephemeral int64, user string) string {
+	return "e" + strconv.FormatInt(ephemeral, 10) + "u" + user
+}
+
+// Whisper implements [chats.Whisperer]. In a group that the bot administers, Telegram shows the
+// message to one person alone. Where the bot does not, or the server is too old for that,
+// everybody sees it, as they do what is sent by any bot.
+func (p *Platform) Whisper(ctx context.Context, to chats.Address, user string, part chats.Part) (string, error) {
+	if err := p.ready(ctx, to); err != nil {
+		return "", err
+	}
+	d := &delivery{to: to, part: part, plain: part.Text == ""}
+	// What is below zero is a chat, in the name of which somebody writes.
+	if !strings.HasPrefix(to.Chat.ID, "-") || strings.HasPrefix(user, "-") {
+		return p.send(ctx, d)
+	}
+	knows, err := p.canWhisper(ctx, to)
+	switch {
+	case err != nil:
+		return "", err
+	case !knows:
+		return p.send(ctx, d)
+	}
+	var sent sentMessage
+	err = p.bring(d, func() error {
+		params := d.params()
+		params["ephemeral_message_parameters"] = `{"receiver_user_id":` + user + `}`
+		params["receiver_user_id"] = user // where 10.2 looks; what a server does not know it ignores
+		return p.api.call(ctx, sendMessage, params, &sent)
+	})
+	switch {
+	case err == nil && sent.Ephemeral == 0:
+		p.whispers.Store(new(bool))
+		p.log.Warn("telegram showed to all what was for one person alone: from now on nobody is answered alone", "chat", to.Chat.String())
+		return sent.id()
+	case err == nil:
+		return whisperID(sent.Ephemeral, user), nil
+	case refusedFor(err):
+		p.log.Debug("telegram does not let the bot answer one person alone here", "chat", to.Chat.String(), "err", err)
+		return p.send(ctx, d)
+	}
+	return "", p.sendError(to, err)
+}
+
+// refusedFor reports whether Telegram refused a request for what it asks, and not because the
+// chat has moved.
+func refusedFor(err error) bool {
+	var ce *callError
+	return errors.As(err, &ce) && ce.answered && ce.code == http.StatusBadRequest && ce.movedTo == 0
+}
+
+// canWhisper asks the server, once, whether it knows ephemeral messages. One that does not
+// would ignore who a message is for and show it to all, so it is asked with a request that
+// shows nothing to anybody: an edit without a message, which it refuses in other words where
+// it does not know the method.
+func (p *Platform) canWhisper(ctx context.Context, to chats.Address) (bool, error) {
+	if known := p.whispers.Load(); known != nil {
+		return *known, nil
+	}
+	err := p.api.call(ctx, editWhisper, nil, nil)
+	var ce *callError
+	if !errors.As(err, &ce) || ce.code != http.StatusNotFound && !refusedFor(err) {
+		failure := p.sendError(to, err)
+		failure.Outage = failure.Outage || failure.Outcome == chats.Unknown
+		failure.Outcome = chats.Later
+		return false, failure
+	}
+	knows := ce.code != http.StatusNotFound
+	p.whispers.Store(&knows)
+	return knows, nil
+}

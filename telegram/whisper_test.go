@@ -1,0 +1,108 @@
+package telegram
+
+import (
+	"errors"
+	"strconv"
+	"testing"
+
+	"oneclaw/bridge/chats"
+	emulator "oneclaw/internal/emulator/telegram"
+)
+
+// whispers returns what was shown to one person alone.
+func (s *stage) whispers(chat int64) (list []emulator.Message) {
+	s.View(func(st emulator.State) { list = st.Whispers(chat) })
+	return list
+}
+
+func TestC16WhatIsForOnePersonReachesNobodyElse(t *testing.T) {
+	for name, tt := range map[string]struct {
+		version  string
+		outsider bool // the bot does not administer the group
+		inName   bool // somebody writes in the name of the group
+		alone    bool
+	}{
+		"administers":           {alone: true},
+		"former parameters":     {version: emulator.Version102, alone: true},
+		"no administrator":      {outsider: true},
+		"old server":            {version: emulator.Version100},
+		"in the group's name":   {inName: true},
+		"old and no rights too": {version: emulator.Version102, outsider: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, emulator.Config{Version: tt.version})
+			group := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Title: "G", User: s.ann, BotAdmin: !tt.outsider})
+			who := strconv.FormatInt(s.ann, 10)
+			if tt.inName {
+				who = strconv.FormatInt(group, 10)
+			}
+			for range 2 {
+				id, err := s.p.Whisper(t.Context(), to(group, 0, 0), who, chats.Part{Text: "<b>only you</b>", Plain: "only you"})
+				if err != nil || id == "" {
+					t.Fatalf("Whisper = %q, %v", id, err)
+				}
+			}
+			seen, alone := s.answers(group), s.whispers(group)
+			if tt.alone && (len(seen) != 0 || len(alone) != 2 || alone[0].Receiver != s.ann || alone[0].Text != "only you") {
+				t.Errorf("all see %+v and one %+v", seen, alone)
+			}
+			if !tt.alone && (len(seen) != 2 || len(alone) != 0) {
+				t.Errorf("all see %+v and one %+v, want two messages for all", seen, alone)
+			}
+			if got, want := s.calls("editephemeralmessagetext"), 1; !tt.inName && got != want {
+				t.Errorf("the server was asked %d times, want %d", got, want)
+			}
+		})
+	}
+}
+
+func (s *stage) calls(method string) (n int) {
+	s.View(func(st emulator.State) { n = st.Calls(method) })
+	return n
+}
+
+// While it is not known whether a server would show it to all, nothing is shown to anybody.
+func TestC16NothingIsShownUntilTheServerWasAsked(t *testing.T) {
+	s := newStage(t, emulator.Config{Version: emulator.Version100})
+	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Title: "G", User: s.ann, BotAdmin: true})
+	s.inject(t, emulator.Fault{Method: editWhisper, Times: 1, Effect: emulator.CutBefore})
+	_, err := s.p.Whisper(t.Context(), to(group, 0, 0), strconv.FormatInt(s.ann, 10), chats.Part{Text: "secret"})
+	if failure, ok := errors.AsType[*chats.SendError](err); !ok || failure.Outcome != chats.Later || !failure.Outage {
+		t.Errorf("Whisper = %v, want that it can be tried later", err)
+	}
+	if got := s.answers(group); len(got) != 0 {
+		t.Errorf("all see %+v", got)
+	}
+}
+
+// The buttons under what one person sees work, and what it says can change.
+func TestC16PressesOfWhatOnePersonSees(t *testing.T) {
+	s := newStage(t)
+	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Title: "G", User: s.ann, BotAdmin: true})
+	in := newInbox()
+	stop := run(t, s.p, in)
+	defer stop()
+	id, err := s.p.Whisper(t.Context(), to(group, 0, 0), strconv.FormatInt(s.ann, 10), chats.Part{Text: "sure?", Buttons: oneButton("Yes", "x")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.PressWhispered(group, s.whispers(group)[0].Ephemeral, s.ann, "x"); err != nil {
+		t.Fatal(err)
+	}
+	press := in.wait(t, atLeast(1))[0]
+	if press.Kind != chats.KindPress || press.On != id || press.Chat != chatOf(group) {
+		t.Errorf("the press is %+v, want one on %s", press, id)
+	}
+	for range 2 {
+		if err := s.p.Edit(t.Context(), to(group, 0, 0), id, chats.Part{Text: "<i>done</i>", Plain: "done"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.whispers(group); got[0].Text != "done" || len(got[0].Buttons) != 0 || len(s.answers(group)) != 0 {
+		t.Errorf("one person sees %+v", got)
+	}
+	err = s.p.Edit(t.Context(), to(group, 0, 0), "e99u"+strconv.FormatInt(s.ann, 10), chats.Part{Text: "x"})
+	if failure, ok := errors.AsType[*chats.SendError](err); !ok || failure.Outcome != chats.Refused {
+		t.Errorf("the edit of what is not there: %v, want that it is refused", err)
+	}
+}
