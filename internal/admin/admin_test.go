@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,7 +19,6 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
-	"pgregory.net/rapid"
 
 	"oneclaw/agent"
 	"oneclaw/bridge/audit"
@@ -219,13 +220,12 @@ func attribute(n *html.Node, name string) string {
 
 // All that was finished is found once, the newest first, however it is spread over pages.
 func TestMessagesByTime(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		r := newRig(t)
-		n := rapid.IntRange(0, 130).Draw(rt, "messages")
+	for _, n := range []int{0, 1, 50, 51, 130} {
+		r, random := newRig(t), rand.New(rand.NewPCG(1, uint64(n)))
 		want := make(map[string]bool)
 		for i := range n {
-			at := r.now.Add(-time.Duration(rapid.IntRange(0, 5000).Draw(rt, "age")) * time.Second)
-			failed := rapid.Bool().Draw(rt, "failed")
+			at := r.now.Add(-time.Duration(random.IntN(5000)) * time.Second)
+			failed := random.IntN(3) == 0
 			s := said{chat: fmt.Sprintf("telegram:%d", i%7), id: fmt.Sprint(i), user: "5", at: at, took: time.Second, state: jobs.StateDone}
 			if failed {
 				s.state, s.incident = jobs.StateFailed, "AB12CD34"
@@ -242,7 +242,7 @@ func TestMessagesByTime(t *testing.T) {
 						key, _ = url.QueryUnescape(key)
 						at := attribute(node.FirstChild, "datetime")
 						if seen[key] || at > before || !fits(want[key]) {
-							rt.Fatalf("%s (%s after %s) comes twice, too late or is none", key, at, before)
+							t.Fatalf("%s (%s after %s) comes twice, too late or is none", key, at, before)
 						}
 						seen[key], before = true, at
 					}
@@ -251,11 +251,11 @@ func TestMessagesByTime(t *testing.T) {
 			}
 			for key, failed := range want {
 				if fits(failed) != seen[key] {
-					rt.Fatalf("%q: %s is shown: %t", query, key, seen[key])
+					t.Fatalf("%q: %s is shown: %t", query, key, seen[key])
 				}
 			}
 		}
-	})
+	}
 }
 
 // What is told of a message is its way, and nothing of what was said, unless somebody asked for
@@ -316,25 +316,90 @@ func TestMessage(t *testing.T) {
 
 // The sums are those of all that was finished, wherever they come from.
 func TestSums(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		r := newRig(t)
+	for seed := range uint64(8) {
+		r, random := newRig(t), rand.New(rand.NewPCG(2, seed))
 		var want jobs.Tally
-		for i := range rapid.IntRange(1, 60).Draw(rt, "messages") {
+		for i := range 20 + random.IntN(40) {
 			if i == 30 {
 				if _, err := r.jobs.Prune(t.Context(), r.now, nil); err != nil {
-					rt.Fatal(err)
+					t.Fatal(err)
 				}
 				r.now = r.now.Add(time.Minute)
 			}
-			took := time.Duration(rapid.IntRange(1, 400_000).Draw(rt, "ms")) * time.Millisecond
-			closed := r.now.Add(-time.Duration(rapid.IntRange(0, 30).Draw(rt, "age")) * time.Second)
-			state := rapid.SampledFrom([]jobs.State{jobs.StateDone, jobs.StateFailed, jobs.StateStopped}).Draw(rt, "state")
+			took := time.Duration((1 + random.IntN(400_000))) * time.Millisecond
+			closed := r.now.Add(-time.Duration(random.IntN(30)) * time.Second)
+			state := []jobs.State{jobs.StateDone, jobs.StateFailed, jobs.StateStopped}[random.IntN(3)]
 			j := r.finish(said{chat: "slack:C", id: fmt.Sprint(i), user: "U", at: closed.Add(-took), took: took, state: state})
 			want.Add(jobs.Finished{State: j.State, Took: took.Milliseconds()})
 		}
 		rows := r.file(frame.Root, "days")
 		if len(rows) != 2 || rows[1][1] != fmt.Sprint(want.Messages) || rows[1][2] != fmt.Sprint(want.Answered) || rows[1][3] != fmt.Sprint(want.Failed) {
-			rt.Fatalf("%v, want %+v", rows, want)
+			t.Fatalf("%v, want %+v", rows, want)
 		}
-	})
+	}
+}
+
+// Each conversation is found once, the newest first; what an older program has listed too, and
+// what was taken off the lists not any more.
+func TestConversationsByBeginning(t *testing.T) {
+	r := newRig(t)
+	for i := range 120 {
+		chat := chats.Chat{Platform: "slack", ID: fmt.Sprint("C", i%40)}
+		c := sessions.Conversation{Owner: chat.String(), Chat: chat, Generation: i/40 + 1, Begun: r.now.Add(-time.Duration(i*7919%120) * time.Minute)}
+		if err := c.Enter(t.Context(), r.store); err != nil {
+			t.Fatal(err)
+		}
+		switch i {
+		case 5: // before there was an index
+			if err := errors.Join(r.store.Delete(t.Context(), c.Place(), storage.Any), c.Index(t.Context(), r.store), c.Index(t.Context(), r.store)); err != nil {
+				t.Fatal(err)
+			}
+		case 9:
+			if err := c.Remove(t.Context(), r.store, storage.Any); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for query, want := range map[string]int{"": 119, "?kind=task": 0, "?owner=slack:C3": 3} {
+		seen, before := make(map[string]bool), "9"
+		for target := frame.Root + "conversations" + query; target != ""; {
+			page := r.get(target)
+			for _, n := range nodes(t, page) {
+				link := attribute(n, "href")
+				if !strings.HasPrefix(link, frame.Root+"conversation?") {
+					continue
+				}
+				at := attribute(n.FirstChild, "datetime")
+				if seen[link] || query == "" && at > before {
+					t.Fatalf("%s (%s after %s) comes twice or too late", link, at, before)
+				}
+				seen[link], before = true, at
+			}
+			target = next(t, page)
+		}
+		if len(seen) != want {
+			t.Errorf("%q has %d conversations, want %d", query, len(seen), want)
+		}
+	}
+}
+
+// Long conversations are read page by page.
+func TestTurnsOfAConversation(t *testing.T) {
+	r := newRig(t)
+	for i := range 60 {
+		r.append("telegram:9/1", r.turn(fmt.Sprint("telegram:9/", i, "/text"), "words", r.now.Add(time.Duration(i)*time.Minute)))
+	}
+	var times []string
+	for target := frame.To("conversation", "log", "telegram:9/1"); target != ""; {
+		for _, row := range r.file(target, "turns")[1:] {
+			times = append(times, row[0])
+			if got := strings.Join(row[1:7], " "); got != "gpt-x 2 2 2,100 400 50" {
+				t.Fatalf("a turn has %q", got)
+			}
+		}
+		target = next(t, r.get(target))
+	}
+	if len(times) != 60 || !slices.IsSortedFunc(times, func(a, b string) int { return strings.Compare(b, a) }) {
+		t.Errorf("%d turns: %q", len(times), times)
+	}
 }
