@@ -99,7 +99,7 @@ func liveAsking(t *testing.T, life *mortal) {
 
 // all returns what stands there.
 func (p *growing) all() []sent {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.platform.mu.Lock()
+	defer p.platform.mu.Unlock()
 	return slices.Clone(p.sent)
 }
