@@ -60,10 +60,15 @@ func do(t *testing.T, ctx context.Context, actions ...chromedp.Action[chromedp.V
 	}
 }
 
-// waitFor waits until an expression of the page is true.
+// waitFor waits until an expression of the page is true, or of the page that takes its place
+// meanwhile.
 func waitFor(t *testing.T, ctx context.Context, expression string) {
 	t.Helper()
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(patience))); err != nil {
+	_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(patience)))
+	for n := 0; n < 10 && err != nil && strings.Contains(err.Error(), "Cannot find context"); n++ {
+		_, err = chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(patience)))
+	}
+	if err != nil {
 		shown, _ := chromedp.Run(ctx, chromedp.Evaluate[string]("document.body.innerText"))
 		t.Fatalf("waiting for %s: %v; the page shows:\n%s", expression, err, shown)
 	}
