@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,7 +34,7 @@ func TestC11TablesOfAnswers(t *testing.T) {
 	}
 	// What is no layout of ours is a text, and what a workspace does not take it gets once.
 	part.Buttons, part.Repeat = nil, true
-	part.Layout = append(part.Layout[:len(part.Layout):len(part.Layout)], '!')
+	part.Layout = append(slices.Clip(part.Layout), '!')
 	if err := f.p.Edit(t.Context(), to, ts, part); err != nil {
 		t.Fatal(err)
 	}

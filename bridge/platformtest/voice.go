@@ -63,11 +63,11 @@ func (w *world) speaker() (Speaker, *ears) {
 	return s, e
 }
 
-// wantSpoken wants a place to show what was heard there and the answer to it, once and in
-// either order: neither waits for the other.
-func (w *world) wantSpoken(place Place, words string) {
+// wantSpoken wants a place to show what was heard there and the answer to what was asked, once
+// and in either order: neither waits for the other.
+func (w *world) wantSpoken(place Place, words, asked string) {
 	w.t.Helper()
-	line, answer := "🎤 “"+words+"”", reply(words)
+	line, answer := "🎤 “"+words+"”", reply(asked)
 	w.await("the answer to "+words, func(v View) bool {
 		shown := texts(v.in(place))
 		return slices.Contains(shown, line) && slices.Contains(shown, answer)
@@ -85,7 +85,7 @@ func hearsVoice(t testing.TB, w *world) {
 	for i, place := range places {
 		words := fmt.Sprintf("buy milk %d", i)
 		s.Speak(place, w.town.Member, []byte(soundMark+words))
-		w.wantSpoken(place, words)
+		w.wantSpoken(place, words, words)
 	}
 	if n := e.heard.Load(); int(n) != len(places) {
 		t.Errorf("%d notes were heard %d times", len(places), n)
@@ -120,7 +120,7 @@ func hearsOnce(t testing.TB, w *world) {
 	until(t, "the bot to end", ended)
 	w.store.onJob(nil)
 	w.start()
-	w.wantSpoken(place, "call the plumber")
+	w.wantSpoken(place, "call the plumber", "call the plumber")
 	if n := e.heard.Load(); n != 1 {
 		t.Errorf("it was heard %d times", n)
 	}

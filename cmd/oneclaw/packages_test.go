@@ -123,9 +123,7 @@ func TestTheServiceGivesTheProgramWhatItNeeds(t *testing.T) {
 	for line := range strings.Lines(unit) {
 		if variables, ok := strings.CutPrefix(strings.TrimSpace(line), "Environment="); ok {
 			environ := []string{}
-			for _, v := range strings.Fields(strings.ReplaceAll(variables, "%", t.TempDir())) {
-				environ = append(environ, v)
-			}
+			environ = append(environ, strings.Fields(strings.ReplaceAll(variables, "%", t.TempDir()))...)
 			if _, err := config.Load("", environ); err != nil {
 				t.Errorf("%s: %v", variables, err)
 			}

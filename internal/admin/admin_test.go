@@ -78,7 +78,7 @@ func (r *rig) serve(method, target, body string) *http.Response {
 	if err != nil {
 		r.Fatal(err)
 	}
-	request := httptest.NewRequest(method, target, strings.NewReader(body))
+	request := httptest.NewRequestWithContext(r.Context(), method, target, strings.NewReader(body))
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, request)
@@ -175,8 +175,10 @@ func (r *rig) turn(ref, text string, at time.Time) []agent.Message {
 	after := func(ms int) time.Time { return at.Add(time.Duration(ms) * time.Millisecond) }
 	return []agent.Message{
 		{Role: agent.RoleUser, Time: after(100), Text: text, Ref: ref, Sender: text, Files: []toolgroups.File{{Path: text}}},
-		{Role: agent.RoleAssistant, Time: after(1100), Text: text, Model: "gpt-x", Usage: &agent.Usage{Input: 1000, Cached: 400, Output: 20},
-			Calls: []agent.Call{{ID: "a", Name: "read_pdf", Arguments: text}, {ID: "b", Name: "send_mail", Arguments: text}}},
+		{
+			Role: agent.RoleAssistant, Time: after(1100), Text: text, Model: "gpt-x", Usage: &agent.Usage{Input: 1000, Cached: 400, Output: 20},
+			Calls: []agent.Call{{ID: "a", Name: "read_pdf", Arguments: text}, {ID: "b", Name: "send_mail", Arguments: text}},
+		},
 		{Role: agent.RoleTool, Time: after(1400), CallID: "a", Tool: "read_pdf", Status: agent.StatusOK, Text: text},
 		{Role: agent.RoleStarted, Time: after(1500), CallID: "b", Tool: "send_mail", Approved: "telegram:1"},
 		{Role: agent.RoleTool, Time: after(1900), CallID: "b", Tool: "send_mail", Status: agent.StatusError, Code: "refused", Text: text},

@@ -31,8 +31,10 @@ func (p *page) message(ctx context.Context, r frame.Request) (frame.Page, error)
 	}
 	log := logOf(j)
 	facts := []frame.Fact{
-		{Name: "Chat", Value: frame.Text(j.Message.Chat.String())}, {Name: "From", Value: frame.Text(personOf(j))},
-		{Name: "What became of it", Value: frame.Text(outcome(j))}, {Name: "Accepted", Value: frame.At(j.Accepted)},
+		{Name: "Chat", Value: frame.Text(j.Message.Chat.String())},
+		{Name: "From", Value: frame.Text(personOf(j))},
+		{Name: "What became of it", Value: frame.Text(outcome(j))},
+		{Name: "Accepted", Value: frame.At(j.Accepted)},
 	}
 	if log != "" {
 		facts = append(facts, frame.Fact{Name: "Conversation", Value: frame.Cell{Text: log, Link: frame.To(conversationView, "log", log)}})

@@ -30,8 +30,12 @@ func (p *page) messages(ctx context.Context, r frame.Request) (frame.Page, error
 	search := frame.Form{View: "messages", Get: true, Submit: "Search", Fields: []frame.Field{
 		{Name: "find", Label: "Chat, person or incident", Value: r.Query.Get("find"), Hint: "telegram:123"},
 		{Name: "state", Label: "What became of it", Value: r.Query.Get("state"), Options: []frame.Option{
-			{Value: "", Label: "anything"}, {Value: "failed", Label: "failed"}, {Value: "done", Label: "answered"},
-			{Value: "stopped", Label: "stopped"}, {Value: "cleared", Label: "cleared"}, {Value: "refused", Label: "refused"},
+			{Value: "", Label: "anything"},
+			{Value: "failed", Label: "failed"},
+			{Value: "done", Label: "answered"},
+			{Value: "stopped", Label: "stopped"},
+			{Value: "cleared", Label: "cleared"},
+			{Value: "refused", Label: "refused"},
 		}},
 	}}
 	return frame.Page{
@@ -59,7 +63,8 @@ func (p *page) open(ctx context.Context) (*frame.Table, error) {
 			state = "waits for an approval"
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
-			{Text: kindOf(j.Key()), Link: frame.To(messageView, "key", j.Key())}, frame.Text(j.Message.Chat.String()),
+			{Text: kindOf(j.Key()), Link: frame.To(messageView, "key", j.Key())},
+			frame.Text(j.Message.Chat.String()),
 			frame.Text(personOf(j)), frame.Text(state), frame.At(j.Accepted),
 		})
 	}
@@ -156,8 +161,10 @@ func (p *page) receipt(ctx context.Context, f jobs.Finished) ([]frame.Cell, erro
 		mood = frame.Bad
 	}
 	return []frame.Cell{
-		{Time: j.Closed, Link: frame.To(messageView, "key", f.Key)}, frame.Text(j.Message.Chat.String()), frame.Text(personOf(j)),
-		{Text: text, Mood: mood}, frame.Number(took(j.Closed.Sub(j.Accepted))), frame.Text(j.Incident),
+		{Time: j.Closed, Link: frame.To(messageView, "key", f.Key)},
+		frame.Text(j.Message.Chat.String()), frame.Text(personOf(j)),
+		{Text: text, Mood: mood},
+		frame.Number(took(j.Closed.Sub(j.Accepted))), frame.Text(j.Incident),
 	}, nil
 }
 

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,8 +119,8 @@ func daysTable(days []day) *frame.Table {
 		Name: "days", Caption: "The last days, the newest first",
 		Columns: frame.Columns("Day", "#Messages", "#Answered", "#Failed", "#Half took less than", "#95 % took less than", "#Model calls", "#Tokens", "#Cost", "#Tokens of tools saved"),
 	}
-	for i := len(days) - 1; i >= 0; i-- {
-		d := days[i]
+	for _, d := range slices.Backward(days) {
+
 		if d.tally.Messages == 0 && d.used.Calls == 0 {
 			continue
 		}

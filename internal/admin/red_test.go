@@ -31,7 +31,7 @@ const script = `<script>alert(1)</script><img src=x onerror=alert(2)>"'><svg onl
 func everywhere(t *testing.T, text string) *rig {
 	t.Helper()
 	ring := incidents.New(func(s string) string { return s })
-	slog.New(ring.Handler(slog.DiscardHandler)).With("of", text).WithGroup("g").Warn(text, "err", text)
+	slog.New(ring.Handler(slog.DiscardHandler)).With("of", text).WithGroup("g").Warn(text, "err", text) //nolint:sloglint // Any text can become a message.
 	registry, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: []toolgroups.Group{{Name: "evil", Source: "mcp:" + text, Description: text}}})
 	if err != nil {
 		t.Fatal(err)
@@ -175,14 +175,22 @@ func TestPaths(t *testing.T) {
 		method, target, body string
 		want                 int
 	}{
-		{http.MethodGet, "/admin/../admin.go", "", http.StatusNotFound}, {http.MethodGet, "/admin/assets/../frame.go", "", http.StatusNotFound},
-		{http.MethodGet, "/admin/assets/%2e%2e/frame.go", "", http.StatusNotFound}, {http.MethodGet, "/admin/messages/", "", http.StatusNotFound},
-		{http.MethodGet, "/admin/message?key=..%2f..%2fetc", "", http.StatusNotFound}, {http.MethodGet, "/admin/message?key=" + strings.Repeat("x", 600), "", http.StatusNotFound},
-		{http.MethodGet, "/admin/conversation?log=none", "", http.StatusNotFound}, {http.MethodGet, "/admin/conversation?log=" + strings.Repeat("x", 600), "", http.StatusNotFound},
-		{http.MethodGet, "/admin/messages?find=" + strings.Repeat("x", 5000), "", http.StatusNotFound}, {http.MethodGet, "/admin/messages?csv=none", "", http.StatusNotFound},
-		{http.MethodGet, "/admin/messages?%zz", "", http.StatusNotFound}, {http.MethodPost, "/admin/messages", "", http.StatusMethodNotAllowed},
-		{http.MethodDelete, "/admin/", "", http.StatusMethodNotAllowed}, {http.MethodPost, "/admin/message", "key=" + strings.Repeat("x", 100_000), http.StatusBadRequest},
-		{http.MethodPost, "/admin/conversation", "log=none", http.StatusNotFound}, {http.MethodGet, "/admin/assets/app.js", "", http.StatusOK},
+		{http.MethodGet, "/admin/../admin.go", "", http.StatusNotFound},
+		{http.MethodGet, "/admin/assets/../frame.go", "", http.StatusNotFound},
+		{http.MethodGet, "/admin/assets/%2e%2e/frame.go", "", http.StatusNotFound},
+		{http.MethodGet, "/admin/messages/", "", http.StatusNotFound},
+		{http.MethodGet, "/admin/message?key=..%2f..%2fetc", "", http.StatusNotFound},
+		{http.MethodGet, "/admin/message?key=" + strings.Repeat("x", 600), "", http.StatusNotFound},
+		{http.MethodGet, "/admin/conversation?log=none", "", http.StatusNotFound},
+		{http.MethodGet, "/admin/conversation?log=" + strings.Repeat("x", 600), "", http.StatusNotFound},
+		{http.MethodGet, "/admin/messages?find=" + strings.Repeat("x", 5000), "", http.StatusNotFound},
+		{http.MethodGet, "/admin/messages?csv=none", "", http.StatusNotFound},
+		{http.MethodGet, "/admin/messages?%zz", "", http.StatusNotFound},
+		{http.MethodPost, "/admin/messages", "", http.StatusMethodNotAllowed},
+		{http.MethodDelete, "/admin/", "", http.StatusMethodNotAllowed},
+		{http.MethodPost, "/admin/message", "key=" + strings.Repeat("x", 100_000), http.StatusBadRequest},
+		{http.MethodPost, "/admin/conversation", "log=none", http.StatusNotFound},
+		{http.MethodGet, "/admin/assets/app.js", "", http.StatusOK},
 	} {
 		response := r.serve(c.method, c.target, c.body)
 		body, _ := io.ReadAll(response.Body)

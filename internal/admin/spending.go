@@ -16,8 +16,10 @@ var spenders = []struct {
 	kind          budget.Kind
 	title, column string
 }{
-	{budget.KindUser, "By person", "Person"}, {budget.KindChat, "By chat", "Chat"},
-	{budget.KindModel, "By model", "Model"}, {budget.KindGroup, "By tool group", "Tool group"},
+	{budget.KindUser, "By person", "Person"},
+	{budget.KindChat, "By chat", "Chat"},
+	{budget.KindModel, "By model", "Model"},
+	{budget.KindGroup, "By tool group", "Tool group"},
 }
 
 // spending shows the budgets, and what was used on a day by whom and by what.

@@ -34,8 +34,10 @@ func (p *page) tools(ctx context.Context, r frame.Request) (frame.Page, error) {
 	}
 	registry := p.Tools.Registry()
 	sections := []frame.Section{
-		{Title: "Groups", Table: groups(registry)}, {Title: "MCP servers", Table: servers(p.Tools.Servers())},
-		{Title: "Loaded where", Table: loaded}, {Title: "Connections", Table: connected},
+		{Title: "Groups", Table: groups(registry)},
+		{Title: "MCP servers", Table: servers(p.Tools.Servers())},
+		{Title: "Loaded where", Table: loaded},
+		{Title: "Connections", Table: connected},
 	}
 	if off, _ := registry.Switches(); len(off) > 0 {
 		sections[0].Text = []string{"Tools that are switched off: " + strings.Join(off, ", ") + "."}

@@ -16,7 +16,7 @@ func TestTheLastAreKept(t *testing.T) {
 	log := slog.New(ring.Handler(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelError})))
 	for i := range incidents.Most + 50 {
 		log.Info("no incident")
-		log.With("chat", "secret").WithGroup("g").Warn(fmt.Sprint("warning ", i), "n", i, "long", strings.Repeat("x", 5000))
+		log.With("chat", "secret").WithGroup("g").Warn(fmt.Sprint("warning ", i), "n", i, "long", strings.Repeat("x", 5000)) //nolint:sloglint // Each has to be told apart.
 	}
 	log.Error("the last", "err", fmt.Errorf("a secret"))
 	all := ring.Last()

@@ -34,7 +34,7 @@ func siteOf(publicURL, listen string) site {
 	switch {
 	case err != nil || u.Host == "" || u.User != nil:
 		return site{closed: "My pages need an address, and I do not understand the one that I was given. " + howToOpen}
-	case u.Scheme != "https" && !(u.Scheme == "http" && loopback(u.Hostname())):
+	case u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
 		return site{closed: "I keep my pages shut: they need an encrypted address. " + howToOpen}
 	case strings.Trim(u.Path, "/") != "":
 		return site{closed: "My pages need a host of their own: an address without a path. " + howToOpen}

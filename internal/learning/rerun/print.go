@@ -127,10 +127,10 @@ func used(row func(what, was, now string), was, now learning.Used) {
 }
 
 func money(u learning.Used) string {
-	switch sum := price.Dollars(u.USD).String(); {
-	case u.Unpriced == 0:
+	switch sum := price.Dollars(u.USD).String(); u.Unpriced {
+	case 0:
 		return sum
-	case u.Unpriced == u.Rounds:
+	case u.Rounds:
 		return "unknown"
 	default:
 		return fmt.Sprintf("%s, without %d replies of unknown price", sum, u.Unpriced)

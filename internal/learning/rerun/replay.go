@@ -277,10 +277,10 @@ func newTape(c *learning.Case) *tape {
 	t := &tape{turn: calls(c.Outcome.Messages), history: calls(c.Seen.Messages)}
 	rounds := 0
 	for _, m := range c.Outcome.Messages {
-		switch {
-		case m.Role == agent.RoleAssistant:
+		switch m.Role {
+		case agent.RoleAssistant:
 			rounds++
-		case m.Role == agent.RoleUser:
+		case agent.RoleUser:
 			t.late, t.rounds = append(t.late, m.Message()), append(t.rounds, rounds)
 		}
 	}

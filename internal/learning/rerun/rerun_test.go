@@ -37,11 +37,13 @@ var clock = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 func registry(t *testing.T) *toolgroups.Registry {
 	t.Helper()
 	tool := func(name string) toolgroups.Tool {
-		return toolgroups.Tool{Name: name, Description: name, Parameters: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`),
+		return toolgroups.Tool{
+			Name: name, Description: name, Parameters: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`),
 			Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
 				t.Errorf("%s runs", name)
 				return toolgroups.Result{}, nil
-			}}
+			},
+		}
 	}
 	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{
 		Core:   []toolgroups.Tool{tool("http_request")},
@@ -240,9 +242,11 @@ func TestAFileRunsWithinItsLimits(t *testing.T) {
 		failure       string
 		requests      int
 	}{
-		"text": {change: whole, options: rerun.Options{Limit: 2}, money: priced, requests: 2,
+		"text": {
+			change: whole, options: rerun.Options{Limit: 2}, money: priced, requests: 2,
 			out:      []string{"Case-a  👍 1 👎 2  “What does the plan say? Send it.”", "old-model", "tools    0 the same", `missing: read_doc {"path":"plan"}`, "no tools of this program: mcp_tool", "written meanwhile and not shown: 1", "was: [The plan says A, and I could not send it.]", "now: [I say [31mC,", "All 2 cases", "0 the same, 6 missing, 0 new", "answers  0 the same"},
-			progress: []string{"2 cases with new-model, routing search: at most $1.00.", "case 2 of 2"}},
+			progress: []string{"2 cases with new-model, routing search: at most $1.00.", "case 2 of 2"},
+		},
 		"JSON":             {change: whole, options: rerun.Options{JSON: true, Prompt: prompt, Limit: 9}, money: priced, requests: 3, out: []string{`{"id":"Case-a",`, "Another prompt.", `{"sum":{"cases":3,`}, progress: []string{"3 cases"}},
 		"no price":         {change: whole, options: rerun.Options{}, money: unknown, requests: 3, out: []string{"unknown"}, progress: []string{"at most 1,000,000 tokens, since no price of new-model is known", " tokens spent"}},
 		"too dear":         {change: whole, options: rerun.Options{Base: rerun.Config{Budget: .028}}, money: priced, failure: "the limit of cost is reached: $0.00 spent, 3 of 3 cases are not run", out: []string{"not run  3"}},
