@@ -128,15 +128,21 @@ func (w *workshop) guarded(t *testing.T, change ...func(*bridge.Config)) *rig {
 	}}, change...)...)
 }
 
-// untilHeld returns once a turn waits for its approval, and how many messages there are.
+// untilHeld returns once a turn waits for its approval, and how many messages there are. What
+// the turn itself shows may come before the answer to a question for it.
 func (r *rig) untilHeld() int {
 	r.t.Helper()
 	for n := range 1000 {
 		before := len(r.platform.texts())
 		r.accept(direct(fmt.Sprintf("status%d-%d", before, n), "/status"))
-		all := r.platform.wait(r.t, before+1)
-		if strings.Contains(all[before].text, "I wait for a decision about `exec`") {
-			return before + 1
+		for count := before + 1; ; count++ {
+			last := r.platform.wait(r.t, count)[count-1].text
+			if strings.Contains(last, "I wait for a decision about `exec`") {
+				return count
+			}
+			if strings.Contains(last, "Messages in this conversation") {
+				break
+			}
 		}
 	}
 	r.t.Fatal("no turn waits")
