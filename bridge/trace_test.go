@@ -66,7 +66,7 @@ func (f *followers) Sending(j *jobs.Job, _ *jobs.SentPart) func(error) {
 func (f *followers) Closed(j *jobs.Job) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.closed[j.Key()] = append(f.closed[j.Key()], *j)
+	f.closed[j.Key()] = append(f.closed[j.Key()], jobs.Job{Message: j.Message, Trace: j.Trace}) // the rest may still be used
 }
 
 // whole checks that each job was closed once, with the trace that it began with, whoever began,
