@@ -1,6 +1,8 @@
 package slack
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -127,5 +129,25 @@ func TestSlashCommands(t *testing.T) {
 				t.Errorf("got %+v", got)
 			}
 		})
+	}
+}
+
+// Whatever command there is, people on Slack can give it. The list is compared with the program
+// by a test of its own.
+func TestEveryCommandIsOneOnSlack(t *testing.T) {
+	page, err := os.ReadFile("../docs/commands.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("(?m)^\\| `/[^|]*").FindAllString(string(page), -1)
+	if len(found) < 15 {
+		t.Fatalf("docs/commands.md has %d commands", len(found))
+	}
+	for _, cell := range found {
+		for _, match := range regexp.MustCompile("`/([a-z]+)").FindAllStringSubmatch(cell, -1) {
+			if !isCommand(match[1]) {
+				t.Errorf("/%s is no command on Slack", match[1])
+			}
+		}
 	}
 }
