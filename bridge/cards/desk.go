@@ -182,6 +182,9 @@ func (d *Desk) render(j *jobs.Job, kept *Kept) (parts []jobs.SentPart, lead int)
 		text = d.cfg.Spell(kept.Chat.Platform, text)
 	}
 	parts = append(parts, d.cfg.Sender.Render(j, d.cfg.RedactCards(text))...)
+	for i := range parts {
+		parts[i].Layout = nil // what is decided about is shown letter by letter, as the text has it
+	}
 	if len(parts) > lead {
 		parts[len(parts)-1].Buttons = kept.buttons()
 	}

@@ -48,7 +48,7 @@ func (s *Server) receiver(p *wire.Params, c *chat, m *message) (bool, *apiError)
 	}
 	q := s.callbacks[to.Callback]
 	if asked := q != nil && q.User == to.Receiver && s.cfg.Now().Sub(q.at) <= whisperWindow; !asked && !c.botAdmin {
-		return false, badRequest("MESSAGE_NOT_COMMAND")
+		return false, badRequest("MESSAGE_NOT_COMMAND") // assumed
 	}
 	m.receiver = s.users[to.Receiver]
 	return true, nil
@@ -79,7 +79,7 @@ func (c *chat) whispered(id, receiver int64) *message {
 // refusals are assumed to be those of editMessageText.
 func editEphemeralMessageText(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	if p.Text("text") == "" {
-		return nil, badRequest("message text is empty")
+		return nil, badRequest("message text is empty") // assumed
 	}
 	body, err := formattedText(p, "text", "entities")
 	if err != nil {
@@ -97,7 +97,7 @@ func editEphemeralMessageText(_ context.Context, s *Server, p *wire.Params) (any
 	}
 	m := c.whispered(p.Int("ephemeral_message_id"), p.Int("receiver_user_id"))
 	if m == nil {
-		return nil, badRequest("message to edit not found")
+		return nil, badRequest("message to edit not found") // assumed
 	}
 	if err := checkText(body); err != nil {
 		return nil, err
