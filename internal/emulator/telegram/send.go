@@ -147,15 +147,20 @@ func (s *Server) own(p *wire.Params) (*chat, *message, *apiError) {
 
 const notModified = "message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message"
 
-func editMessageText(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
+// newText reads what a text message is to become.
+func newText(p *wire.Params) (body formatted, markup *wireMarkup, err *apiError) {
 	if p.Text("text") == "" {
-		return nil, badRequest("message text is empty") // Client.cpp
+		return body, nil, badRequest("message text is empty") // Client.cpp
 	}
-	body, err := formattedText(p, "text", "entities")
-	if err != nil {
-		return nil, err
+	if body, err = formattedText(p, "text", "entities"); err != nil {
+		return body, nil, err
 	}
-	markup, err := keyboard(p)
+	markup, err = keyboard(p)
+	return body, markup, err
+}
+
+func editMessageText(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
+	body, markup, err := newText(p)
 	if err != nil {
 		return nil, err
 	}

@@ -78,14 +78,7 @@ func (c *chat) whispered(id, receiver int64) *message {
 // editEphemeralMessageText keeps to core.telegram.org/bots/api#editephemeralmessagetext. Its
 // refusals are assumed to be those of editMessageText.
 func editEphemeralMessageText(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
-	if p.Text("text") == "" {
-		return nil, badRequest("message text is empty") // assumed
-	}
-	body, err := formattedText(p, "text", "entities")
-	if err != nil {
-		return nil, err
-	}
-	markup, err := keyboard(p)
+	body, markup, err := newText(p)
 	if err != nil {
 		return nil, err
 	}
