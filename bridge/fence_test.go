@@ -44,11 +44,11 @@ type sleepers struct {
 	falls func(replica int, ops []storage.Op) bool
 }
 
-func newSleepers(t *testing.T, think thinker) *sleepers {
+func newSleepers(t *testing.T, think thinker, change ...func(*bridge.Config)) *sleepers {
 	t.Helper()
 	s := &sleepers{platform: newPlatform()}
 	var store storage.Store
-	s.several = newSeveral(t, 2, think, func(cfg *bridge.Config) {
+	s.several = newSeveral(t, 2, think, append(change, func(cfg *bridge.Config) {
 		if store == nil {
 			store = cfg.Store
 		}
@@ -70,7 +70,7 @@ func newSleepers(t *testing.T, think thinker) *sleepers {
 				return nil
 			},
 		}
-	})
+	})...)
 	return s
 }
 
@@ -194,6 +194,39 @@ func TestAMessageThatIsAcceptedAfterATakeoverIsNotLost(t *testing.T) {
 		s.several[other].accept(in("7", "4", "four"))
 		pass(t, 60)
 		if got := s.answers(); !slices.Equal(got, []string{"re: three", "re: one", "re: two", "re: four"}) {
+			t.Errorf("answers: %q", got)
+		}
+		s.stop(t)
+	})
+}
+
+// The same with a /stop to which there is no room for a reply: it stops what runs by then.
+func TestAStopThatIsAcceptedAfterATakeoverStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := newSlow()
+		s := newSleepers(t, slow.think, func(cfg *bridge.Config) { cfg.Limits.MaxWaitingMember = 1 })
+		owner, other := s.owner(t, "7")
+		said := func(id, text string) chats.Message {
+			m := in("7", id, text)
+			m.Direct = false // the bound is for shared chats
+			return m
+		}
+		s.several[owner].accept(said("1", "slow one"), said("2", "two"))
+		<-slow.asked
+		s.when(func(replica int, ops []storage.Op) bool {
+			return replica == owner && ops[0].Key == jobs.OpenPrefix+"fake:7/3/text"
+		})
+		accepted := make(chan error, 1)
+		go func() { accepted <- s.several[owner].bridge.Accept(t.Context(), said("3", "/stop")) }()
+		<-slow.asked // of the other one
+		s.wake(owner)
+		if err := <-accepted; err != nil {
+			t.Error(err)
+		}
+		pass(t, 5)
+		s.several[other].accept(said("4", "four"))
+		pass(t, 5)
+		if got := s.answers(); !slices.Equal(got, []string{"re: four"}) {
 			t.Errorf("answers: %q", got)
 		}
 		s.stop(t)
