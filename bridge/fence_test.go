@@ -86,8 +86,8 @@ func (s *sleepers) when(falls func(replica int, ops []storage.Op) bool) {
 	s.falls = falls
 }
 
-// owner returns who answers in a chat, and the other one.
-func (s *sleepers) owner(t *testing.T, chat string) (owner, other int) {
+// owner returns who answers in chat 7, and the other one.
+func (s *sleepers) owner(t *testing.T) (owner, other int) {
 	t.Helper()
 	owner = -1
 	s.when(func(replica int, ops []storage.Op) bool {
@@ -96,11 +96,11 @@ func (s *sleepers) owner(t *testing.T, chat string) (owner, other int) {
 		}
 		return false
 	})
-	s.several[0].accept(in(chat, "side", "whose is it"))
+	s.several[0].accept(in("7", "side", "whose is it"))
 	pass(t, 10)
 	s.when(nil)
 	if owner < 0 {
-		t.Fatalf("nobody answers in %s", chat)
+		t.Fatal("nobody answers")
 	}
 	return owner, 1 - owner
 }
@@ -117,11 +117,11 @@ func (s *sleepers) answers() (all []string) {
 	return all
 }
 
-// questions are all but the first in the conversation of a chat.
-func (s *sleepers) questions(t *testing.T, chat string) (all []string) {
+// questions are all but the first in its conversation.
+func (s *sleepers) questions(t *testing.T) (all []string) {
 	t.Helper()
 	store := s.several[0].cfg.Store
-	session, err := sessions.Current(t.Context(), store, chats.Chat{Platform: "fake", ID: chat})
+	session, err := sessions.Current(t.Context(), store, in("7", "", "").Chat)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestAReplicaThatIsPausedWhileItTakesAChatOverTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := newSlow()
 		s := newSleepers(t, slow.think)
-		owner, other := s.owner(t, "7")
+		owner, other := s.owner(t)
 		s.when(func(replica int, ops []storage.Op) bool {
 			return replica == other && ops[0].Key == jobs.OpenPrefix+"fake:7/2/text"
 		})
@@ -176,7 +176,7 @@ func TestAReplicaThatIsPausedWhileItTakesAChatOverTakesNothing(t *testing.T) {
 func TestAMessageThatIsAcceptedAfterATakeoverIsNotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSleepers(t, echo)
-		owner, other := s.owner(t, "7")
+		owner, other := s.owner(t)
 		s.when(func(replica int, ops []storage.Op) bool {
 			return replica == owner && ops[0].Key == jobs.OpenPrefix+"fake:7/1/text"
 		})
@@ -205,7 +205,7 @@ func TestAStopThatIsAcceptedAfterATakeoverStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := newSlow()
 		s := newSleepers(t, slow.think, func(cfg *bridge.Config) { cfg.Limits.MaxWaitingMember = 1 })
-		owner, other := s.owner(t, "7")
+		owner, other := s.owner(t)
 		said := func(id, text string) chats.Message {
 			m := in("7", id, text)
 			m.Direct = false // the bound is for shared chats
@@ -256,7 +256,7 @@ func pausedAt(t *testing.T, step int) (steps int) {
 			}
 			return think(ctx, turn)
 		})
-		owner, other := s.owner(t, "7")
+		owner, other := s.owner(t)
 		s.when(func(replica int, ops []storage.Op) bool {
 			about := func(op storage.Op) bool { return op.Log != "" || strings.HasPrefix(op.Key, "job/") }
 			if replica == owner && slices.ContainsFunc(ops, about) {
@@ -286,7 +286,7 @@ func pausedAt(t *testing.T, step int) (steps int) {
 		if got := s.answers(); !slices.Equal(got, []string{"re: one", "re: two", "re: three", "re: four"}) {
 			t.Errorf("answers: %q", got)
 		}
-		if got := s.questions(t, "7"); !slices.Equal(got, []string{"one", "two", "three", "four"}) {
+		if got := s.questions(t); !slices.Equal(got, []string{"one", "two", "three", "four"}) {
 			t.Errorf("questions: %q", got)
 		}
 		s.stop(t)
