@@ -44,7 +44,7 @@ type kept struct {
 	n       int
 }
 
-func newKept(t *testing.T) *kept {
+func newKept(t testing.TB) *kept {
 	t.Helper()
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
 	if err != nil {
