@@ -109,7 +109,7 @@ var layers = []layer{
 	{"internal/admin/frame", nil},
 	{"internal/incidents", []string{"internal/runes"}},
 	{"internal/admin/duties", []string{"bridge/approval", "bridge/audit", "bridge/jobs", "bridge/people", "internal/admin/frame", "internal/cache", "storage", "toolgroups"}},
-	{"internal/admin", []string{"internal/admin/frame", "internal/incidents", "agent", "bridge/audit", "bridge/chats", "bridge/jobs", "bridge/sessions", "bridge/why", "internal/budget", "internal/doctor", "internal/hooks", "internal/price", "internal/replicas", "internal/runes", "storage", "toolgroups", "toolgroups/google", "toolgroups/mcp", "toolgroups/mcp/oauth", "toolgroups/schedule"}},
+	{"internal/admin", []string{"internal/admin/frame", "internal/incidents", "agent", "bridge/audit", "bridge/chats", "bridge/jobs", "bridge/sessions", "bridge/why", "internal/bill", "internal/budget", "internal/cache", "internal/doctor", "internal/hooks", "internal/learning", "internal/price", "internal/replicas", "internal/runes", "storage", "toolgroups", "toolgroups/google", "toolgroups/mcp", "toolgroups/mcp/oauth", "toolgroups/schedule", "toolgroups/search"}},
 	{"internal/demo", []string{"bridge/chats", "agent", "internal/emulator/*", "internal/retry", "internal/web"}},
 	{"cmd/oneclaw/config", []string{"*", "*/*"}},
 	{"cmd/oneclaw", []string{"*", "*/*", "*/*/*"}},
