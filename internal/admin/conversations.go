@@ -130,7 +130,18 @@ func (p *page) conversation(ctx context.Context, r frame.Request) (frame.Page, e
 		t.Next = r.Link("before", fmt.Sprint(next))
 	}
 	said, err := p.said(ctx, r, place{view: conversationView, name: "log", value: log, log: log}, func() []frame.Quote { return quotes(texts) })
-	return frame.Page{Sections: []frame.Section{{Facts: facts}, {Title: "Turns", Table: t}, said}}, err
+	if err != nil {
+		return frame.Page{}, err
+	}
+	sections := []frame.Section{{Facts: facts}, {Title: "Turns", Table: t}}
+	if p.Costs != nil {
+		costs, err := p.costs(ctx, r, log)
+		if err != nil {
+			return frame.Page{}, err
+		}
+		sections = append(sections, costs)
+	}
+	return frame.Page{Sections: append(sections, said)}, nil
 }
 
 // turns reads a log backward, and returns where older ones are; 0 for nowhere.
