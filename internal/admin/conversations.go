@@ -133,15 +133,19 @@ func (p *page) conversation(ctx context.Context, r frame.Request) (frame.Page, e
 	if err != nil {
 		return frame.Page{}, err
 	}
-	sections := []frame.Section{{Facts: facts}, {Title: "Turns", Table: t}}
+	sections := []frame.Section{{Facts: facts}, {Title: "Turns", Table: t}, said}
 	if p.Costs != nil {
 		costs, err := p.costs(ctx, r, log)
 		if err != nil {
 			return frame.Page{}, err
 		}
-		sections = append(sections, costs)
+		at := 2
+		if r.Query.Get(costsField) != "" {
+			at = 1 // that is what they came for
+		}
+		sections = slices.Insert(sections, at, costs...)
 	}
-	return frame.Page{Sections: append(sections, said)}, nil
+	return frame.Page{Sections: sections}, nil
 }
 
 // turns reads a log backward, and returns where older ones are; 0 for nowhere.

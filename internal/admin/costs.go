@@ -52,26 +52,25 @@ type played struct {
 	fault string
 }
 
-// costs is the section with what a conversation would have cost.
-func (p *page) costs(ctx context.Context, r frame.Request, log string) (frame.Section, error) {
-	s := frame.Section{Title: "What would it have cost with …", Text: []string{
+// costs are the sections with what a conversation would have cost: how to ask, and what came of it.
+func (p *page) costs(ctx context.Context, r frame.Request, log string) ([]frame.Section, error) {
+	ask := frame.Section{Title: "What would it have cost with …", Text: []string{
 		"The conversation is played to a script, with the tools that the bot has now. Nothing is sent anywhere, no tool runs, and no text is shown.",
 	}}
-	last := "0"
-	if r.Query.Get(costsField) != "" {
-		one, err := p.play(ctx, r.Query, log)
-		if err != nil {
-			return s, err
-		}
-		tellCosts(&s, one)
-		last = strconv.FormatInt(max(one.at.UnixMilli(), 0), 10)
+	if r.Query.Get(costsField) == "" {
+		ask.Forms = []frame.Form{p.wishes(r.Query, log, 0)}
+		return []frame.Section{ask}, nil
 	}
-	s.Forms = []frame.Form{p.wishes(r.Query, log, last)}
-	return s, nil
+	one, err := p.play(ctx, r.Query, log)
+	if err != nil {
+		return nil, err
+	}
+	ask.Forms = []frame.Form{p.wishes(r.Query, log, max(one.at.UnixMilli(), 0))}
+	return []frame.Section{ask, one.section()}, nil
 }
 
-// wishes is the form.
-func (p *page) wishes(query url.Values, log, last string) frame.Form {
+// wishes is the form of somebody who has seen the figures of a time.
+func (p *page) wishes(query url.Values, log string, seen int64) frame.Form {
 	models := frame.Field{Name: modelsField, Label: "Models; all of them if you choose none", Many: true, Values: query[modelsField]}
 	for _, t := range p.Costs.Tables() {
 		models.Options = append(models.Options, frame.Option{Value: t.Name, Label: modelOf(t.Name, t.Model)})
@@ -80,7 +79,7 @@ func (p *page) wishes(query url.Values, log, last string) frame.Form {
 	for _, one := range search.Routings() {
 		routings.Options = append(routings.Options, frame.Option{Value: string(one), Label: string(one)})
 	}
-	fields := []frame.Field{{Name: "log", Value: log}, {Name: costsField, Value: last}}
+	fields := []frame.Field{{Name: "log", Value: log}, {Name: costsField, Value: strconv.FormatInt(seen, 10)}}
 	if owner := query.Get("owner"); owner != "" {
 		fields = append(fields, frame.Field{Name: "owner", Value: owner})
 	}
@@ -128,33 +127,40 @@ func (p *page) play(ctx context.Context, query url.Values, log string) (played, 
 	return one, nil
 }
 
-// tellCosts adds to a section what came of playing a conversation.
-func tellCosts(s *frame.Section, one played) {
+// section tells what came of it.
+func (one played) section() frame.Section {
 	if one.fault != "" {
-		s.Text = append(s.Text, one.fault)
-		return
+		return frame.Section{Text: []string{one.fault}}
 	}
-	s.Text = append(s.Text,
-		"Tokens are those that a tokenizer of OpenAI counts, the caches of providers are simulated by what is documented of them, and prices are those that the bot knows: so compare these lines with each other. "+
-			"The first line is what its replies have used, with pictures, reasoning, and the tools and the routing of that time. Calls that sum a conversation up are in none.")
+	s := frame.Section{Facts: []frame.Fact{{Name: "Worked out", Value: frame.At(one.at)}}, Text: []string{
+		"Compare these lines with each other: one tokenizer counts the tokens of all, their caches are simulated by what the providers document, and their prices are those that the bot knows. " +
+			"The first line is what the replies have really used, with pictures, reasoning, and the tools and the routing of that time. Calls that sum a conversation up are in none.",
+	}, Table: costsTable(one.Comparison)}
 	if one.Left > 0 {
 		s.Text = append(s.Text, count(one.Left, "call is", "calls are")+" left out: the tools are not there any more, or switched off.")
 	}
-	s.Facts = []frame.Fact{{Name: "Worked out", Value: frame.At(one.at)}}
-	s.Table = costsTable(one.Comparison)
+	return s
 }
 
 func costsTable(c learning.Comparison) *frame.Table {
-	t := &frame.Table{
-		Name: "costs", Caption: "What it has cost, and would have cost",
-		Columns: frame.Columns("Model", "Routing", "#Requests", "#Tokens in", "#From the cache", "#Written to it", "#Tokens out", "#Cost", "#Beside what it was"),
-	}
-	number := func(n int) frame.Cell { return frame.Number(grouped(int64(n))) }
 	was := c.Was
-	t.Rows = [][]frame.Cell{{
-		frame.Text("As it was"), frame.Text(""), number(was.Rounds), number(was.Input), number(was.Cached), number(was.Written), number(was.Output),
-		frame.Number(wasText(was)), frame.Number(""),
-	}}
+	known := was.Unpriced == 0 && was.USD > 0
+	t := &frame.Table{Name: "costs", Caption: "What it has cost, and would have cost", Columns: frame.Columns("Model", "Routing", "#Cost")}
+	if known {
+		t.Columns = append(t.Columns, frame.Columns("#Beside what it was")...)
+	}
+	t.Columns = append(t.Columns, frame.Columns("#Requests", "#Tokens in", "#From the cache", "#Written to it", "#Tokens out")...)
+	row := func(model, routing string, cost frame.Cell, usd float64, counts ...int) {
+		cells := []frame.Cell{frame.Text(model), frame.Text(routing), cost}
+		if known {
+			cells = append(cells, frame.Number(besides(usd, was.USD)))
+		}
+		for _, n := range counts {
+			cells = append(cells, frame.Number(grouped(int64(n))))
+		}
+		t.Rows = append(t.Rows, cells)
+	}
+	row("As it was", "", frame.Number(wasText(was)), 0, was.Rounds, was.Input, was.Cached, was.Written, was.Output)
 	least := math.Inf(1)
 	for _, l := range c.Lines {
 		if l.USD > 0 {
@@ -166,21 +172,11 @@ func costsTable(c learning.Comparison) *frame.Table {
 		if l.Routed != l.Routing {
 			routing += ": " + string(l.Routed)
 		}
-		cost := frame.Number("not known")
-		if l.USD > 0 {
-			cost.Text = price.Dollars(l.USD).String()
-		}
+		cost := frame.Number(dollars(l.USD))
 		if l.USD == least {
 			cost.Text, cost.Mood = cost.Text+", the least", frame.Good
 		}
-		beside := ""
-		if was.Unpriced == 0 && was.USD > 0 && l.USD > 0 {
-			beside = besides(l.USD / was.USD)
-		}
-		t.Rows = append(t.Rows, []frame.Cell{
-			frame.Text(modelOf(l.Table, l.Model)), frame.Text(routing), number(l.Requests), number(l.Input), number(l.Read), number(l.Written), number(l.Output),
-			cost, frame.Number(beside),
-		})
+		row(modelOf(l.Table, l.Model), routing, cost, l.USD, l.Requests, l.Input, l.Read, l.Written, l.Output)
 	}
 	return t
 }
@@ -193,20 +189,33 @@ func modelOf(table, model string) string {
 	return table + " (" + model + ")"
 }
 
-func wasText(was learning.Used) string {
-	switch {
-	case was.Unpriced == was.Rounds:
+// dollars is an amount with more digits than elsewhere: of two that are compared the cents alone
+// may be the same.
+func dollars(usd float64) string {
+	switch amount := price.Dollars(usd); {
+	case amount == 0:
 		return "not known"
-	case was.Unpriced > 0:
-		return price.Dollars(was.USD).String() + ", without " + count(was.Unpriced, "reply", "replies") + " of no known price"
+	case amount >= price.Dollar/100 && amount < 10*price.Dollar:
+		return fmt.Sprintf("$%.4f", usd)
+	default:
+		return amount.String()
 	}
-	return price.Dollars(was.USD).String()
 }
 
-// besides says how much of something another thing is, without a sign, which a spreadsheet would
-// take for a formula.
-func besides(part float64) string {
-	switch percent := int64(math.Round((part - 1) * 100)); {
+func wasText(was learning.Used) string {
+	if was.Unpriced > 0 && was.Unpriced < was.Rounds {
+		return dollars(was.USD) + ", without " + count(was.Unpriced, "reply", "replies") + " of no known price"
+	}
+	return dollars(was.USD)
+}
+
+// besides says how much more or less something is than what was, without a sign, which a
+// spreadsheet would take for a formula.
+func besides(usd, was float64) string {
+	if usd == 0 {
+		return ""
+	}
+	switch percent := int64(math.Round((usd/was - 1) * 100)); {
 	case percent > 0:
 		return grouped(percent) + " % more"
 	case percent < 0:

@@ -92,13 +92,13 @@ func TestCosts(t *testing.T) {
 	}
 	var lines []string
 	for _, row := range r.file(address, "costs")[1:] {
-		lines = append(lines, strings.Join([]string{row[0], row[1], row[2], row[7]}, ","))
-		if row[2] == "0" || row[3] == "0" || row[6] == "0" {
+		lines = append(lines, strings.Join([]string{row[0], row[1], row[4], row[3], row[2]}, ","))
+		if row[4] == "0" || row[5] == "0" || row[8] == "0" {
 			t.Errorf("%q has no requests or tokens", row)
 		}
 	}
 	want := []string{
-		"As it was,,2,$0.0022", // 2100 tokens in, 50 out
+		"As it was,,2,,$0.0022", // 2100 tokens in, 50 out
 		"no cache (local-model),groups,", "no cache (local-model),auto: ", "gpt-5.6,groups,", "gpt-5.6,auto: ",
 	}
 	if !slices.EqualFunc(lines, want, strings.HasPrefix) || !strings.HasSuffix(lines[2], "not known") || strings.Count(strings.Join(lines, ""), ", the least") == 0 {
