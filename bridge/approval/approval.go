@@ -220,7 +220,7 @@ func (g *Gate) keep(ctx context.Context, kept *cards.Kept, tool string, d *jobs.
 	if d == nil || d.By == "" {
 		return nil
 	}
-	deed := jobs.Deed{Event: kept.Token, At: d.At, By: d.By, Name: d.Name, Chat: kept.Chat.String(), Keep: g.cfg.Keep}
+	deed := jobs.Deed{Event: kept.Token, At: d.At, By: d.By, Name: d.Name, Chat: cmp.Or(d.Where, kept.Chat.String()), Keep: g.cfg.Keep}
 	return deed.Did(ctx, d.Choice+" a call", tool)
 }
 

@@ -47,7 +47,7 @@ var layers = []layer{
 	{"bridge/signs", []string{"bridge/chats", "bridge/jobs", "internal/retry", "storage"}},
 	{"bridge/jobs", []string{"bridge/chats", "agent", "storage", "toolgroups"}},
 	{"bridge/sessions", []string{"bridge/chats", "bridge/jobs", "agent", "storage", "toolgroups"}},
-	{"bridge/cards", []string{"bridge/chats", "bridge/jobs", "storage", "toolgroups"}},
+	{"bridge/cards", []string{"bridge/audit", "bridge/chats", "bridge/jobs", "storage", "toolgroups"}},
 	{"bridge/delivery", []string{"bridge/chats", "bridge/jobs", "bridge/wording", "internal/retry", "internal/runes", "internal/workspace", "toolgroups"}},
 	{"bridge/lanes", []string{"bridge/chats", "bridge/jobs", "bridge/wording"}},
 	{"bridge/owners", []string{"bridge/chats", "bridge/jobs", "internal/replicas", "storage"}},
