@@ -92,7 +92,7 @@ func (g *Gate) Decide(ctx context.Context, j *jobs.Job, h *sessions.History, cal
 	if err == nil && decision.Verdict == agent.Allow && tool.Role >= toolgroups.RoleAdmin && tool.Effect != toolgroups.ReadOnly {
 		deed := g.cfg.Deed(j)
 		deed.Event += "/" + h.Place() + "/" + call.ID
-		err = deed.Did(ctx, "call", tool.Name)
+		err = deed.Did(ctx, "call", strings.TrimSpace(tool.Name+" "+toolgroups.About(tool, call.Arguments, g.cfg.Redact)))
 	}
 	return decision, err
 }

@@ -9,12 +9,16 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"oneclaw/bridge/audit"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
+	"oneclaw/storage"
 )
 
 // configurer is a model that changes the routing when it is asked to, and tells what
@@ -48,9 +52,39 @@ func TestAdministratorsConfigureInTheChat(t *testing.T) {
 		t.Errorf("after the change a request carries %d tools", got)
 	}
 	wantIn(t, w.ask(bot, ann, "/model", nil), "preset/"+openai.DefaultModel)
+	w.ask(bot, ann, "/model default", nil)
+	w.ask(bot, ann, "/agent General", nil)
 	wantIn(t, w.ask(bot, ann, "/agent", nil), "General")
 	wantIn(t, w.ask(bot, bob, "/admin", nil), "for my administrators")
 	w.comesIn(t, bot, ann)
+	who := fmt.Sprintf("telegram:%d Ann in ", ann)
+	here := who + fmt.Sprintf("telegram:%d: ", ann)
+	w.did("call: "+here+"set_config key=routing", "model: "+here+"default", "agent: "+here+"General", "sign-in: "+who+"page: 127.0.0.1")
+}
+
+// did checks that the audit of a program that has ended has these deeds in this order: what, who,
+// where, to what.
+func (w *town) did(want ...string) {
+	w.t.Helper()
+	w.read(func(store storage.KV) {
+		all, err := audit.List(w.t.Context(), store, 0)
+		var did []string
+		for _, e := range slices.Backward(all) {
+			did = append(did, fmt.Sprintf("%s: %s %s in %s: %s", e.Action, e.By, e.Name, e.Chat, e.About))
+			if age := time.Since(e.At); age < 0 || age > time.Hour {
+				w.t.Errorf("the audit has the time %s", e.At)
+			}
+		}
+		left := want
+		for _, one := range did {
+			if len(left) > 0 && one == left[0] {
+				left = left[1:]
+			}
+		}
+		if err != nil || len(left) > 0 {
+			w.t.Errorf("the audit lacks %q: it has %q, %v", left, did, err)
+		}
+	})
 }
 
 var adminLinks = regexp.MustCompile(`http://(127[.]0[.]0[.]1:[0-9]+)/admin/enter/(oclink_\S+)`)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -83,6 +84,9 @@ func TestAdminPage(t *testing.T) {
 	})
 	press(t, ctx, "header button", "Sign out")
 	waitFor(t, ctx, `document.body.innerText.includes("Signed out")`)
+	bot.kill(syscall.SIGTERM)
+	who := fmt.Sprintf("telegram:%d Ann <b> in page: ", ann)
+	w.did("sign-in: "+who+"127.0.0.1", "read: "+who+fmt.Sprintf("telegram:%d/1", ann), "sign-out: "+who+"127.0.0.1")
 }
 
 // onPage waits until a view is there, ready and without a script of somebody else's.

@@ -231,7 +231,7 @@ func TestACaseIsWhatTheModelSaw(t *testing.T) {
 		t.Error("a second export is other")
 	}
 	entries, err := audit.List(t.Context(), k.Store, 10)
-	if err != nil || len(entries) != 2 || entries[0].Action != "export" {
+	if e := entries; err != nil || len(e) != 2 || e[0].Action != "export" || e[0].By != "operator" || e[0].Chat != audit.Terminal || !e[0].At.Equal(clock) {
 		t.Errorf("the audit has %+v, %v", entries, err)
 	}
 }
