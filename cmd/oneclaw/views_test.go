@@ -24,6 +24,7 @@ func TestAdminPage(t *testing.T) {
 	w := newTown(t, openai.Offline{})
 	ann := w.person("Ann <b>")
 	w.env["ONECLAW_ADMINS"], w.env["ONECLAW_ADMIN_TEXTS"] = fmt.Sprint("telegram:", ann), "true"
+	w.settings("prices:\n  " + openai.DefaultModel + ": {input: 3, cached_input: 0.3, output: 15}\n")
 	bot := w.run()
 	w.ask(bot, ann, "<script>document.title = 'owned'</script> how old are you?", nil)
 	w.ask(bot, ann, "Remember that my sailing boat is called Marlin.", nil)

@@ -147,9 +147,9 @@ func costsTable(c learning.Comparison) *frame.Table {
 	known := was.Unpriced == 0 && was.USD > 0
 	t := &frame.Table{Name: "costs", Caption: "What it has cost, and would have cost", Columns: frame.Columns("Model", "Routing", "#Cost")}
 	if known {
-		t.Columns = append(t.Columns, frame.Columns("#Beside what it was")...)
+		t.Columns = append(t.Columns, frame.Columns("#Difference")...)
 	}
-	t.Columns = append(t.Columns, frame.Columns("#Requests", "#Tokens in", "#From the cache", "#Written to it", "#Tokens out")...)
+	t.Columns = append(t.Columns, frame.Columns("#Requests", "#Tokens in", "#Cached", "#Written", "#Tokens out")...)
 	row := func(model, routing string, cost frame.Cell, usd float64, counts ...int) {
 		cells := []frame.Cell{frame.Text(model), frame.Text(routing), cost}
 		if known {
