@@ -78,8 +78,8 @@ func (r *rig) did(t *testing.T, want ...string) {
 	entries, err := audit.List(t.Context(), r.cfg.Store, 0)
 	var did []string
 	for _, e := range entries {
-		if age := r.cfg.Now().Sub(e.At); age < 0 || age > 100*24*time.Hour {
-			t.Errorf("the audit has %+v", e)
+		if e.At.IsZero() {
+			t.Errorf("the audit does not say when: %+v", e)
 		}
 		did = append(did, e.Action+" "+e.By+" "+e.Name+" "+e.Chat+" "+e.About)
 	}
