@@ -77,8 +77,10 @@ type Hooks struct {
 	// an error or a crash.
 	Moved func(ctx context.Context, from, to chats.Chat) error
 	// Forget takes away what the rest of the program keeps of somebody, as platform:id, who wants
-	// to be forgotten. It may be told again after an error or a crash.
-	Forget func(ctx context.Context, user string) error
+	// to be forgotten, and of their direct chat. It may be told again after an error or a crash.
+	Forget func(ctx context.Context, user string, direct chats.Chat) error
+	// Erased is told that something was removed that somebody wants to be gone.
+	Erased func(ctx context.Context) error
 	// Measure counts.
 	Measure jobs.Meter
 	// Trace follows jobs.
@@ -95,6 +97,8 @@ type Limits struct {
 	Allowance string
 	// AuditAge is how long it is kept who did what. 0 means [audit.DefaultAge].
 	AuditAge time.Duration
+	// HistoryAge is how long what was said is kept. 0 means without an end.
+	HistoryAge time.Duration
 	// MaxWaiting bounds the messages of one chat that wait, and the commands. 0 means
 	// [DefaultMaxWaiting].
 	MaxWaiting int

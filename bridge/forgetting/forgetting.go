@@ -44,7 +44,8 @@ const (
 	notYours = "Only who sent /forget can decide that."
 )
 
-// Config is what a [Desk] is made of. All of it is needed but Rest.
+// Config is what a [Desk] is made of. All of it is needed but Rest and
+// Erased.
 type Config struct {
 	jobs.Shared
 
@@ -56,9 +57,11 @@ type Config struct {
 	Put func(ctx context.Context, m chats.Message) error
 	// Uncache lets go all copies of conversations.
 	Uncache func()
-	// Rest takes away what the rest of the program keeps of somebody, as platform:id. It bears
-	// repeating.
-	Rest func(ctx context.Context, user string) error
+	// Rest takes away what the rest of the program keeps of somebody, as platform:id, and of
+	// their direct chat. It bears repeating.
+	Rest func(ctx context.Context, user string, direct chats.Chat) error
+	// Erased is told that something was removed, before the job says that it is done.
+	Erased func(ctx context.Context) error
 }
 
 // Desk asks whether people want to be forgotten, and forgets them.
@@ -97,6 +100,9 @@ func (d *Desk) Pressed(ctx context.Context, press cards.Press) (cards.Result, er
 // the chats. It bears repeating; what finds the rest goes last.
 func (d *Desk) Forget(ctx context.Context, j *jobs.Job) (string, error) {
 	by := j.Message.By()
+	if err := d.cfg.Jobs.Strip(ctx, j, false); err != nil { // before anything goes, all is there
+		return "", err
+	}
 	if err := d.cfg.Deed(j).Did(ctx, Name, ""); err != nil {
 		return "", err
 	}
@@ -120,11 +126,11 @@ func (d *Desk) Forget(ctx context.Context, j *jobs.Job) (string, error) {
 		}
 	}
 	if d.cfg.Rest != nil {
-		if err := d.cfg.Rest(ctx, by); err != nil {
+		if err := d.cfg.Rest(ctx, by, j.Message.Chat.Whole()); err != nil {
 			return "", err
 		}
 	}
-	if err := d.cfg.Jobs.Strip(ctx, by); err != nil {
+	if err := d.cfg.Jobs.Strip(ctx, j, true); err != nil {
 		return "", err
 	}
 	if err := d.cfg.Observer.Forget(ctx, by); err != nil {
@@ -136,7 +142,7 @@ func (d *Desk) Forget(ctx context.Context, j *jobs.Job) (string, error) {
 	if err := d.asides(ctx, direct); err != nil {
 		return "", err
 	}
-	return goneText, d.own(ctx, j)
+	return goneText, d.erase(ctx, j)
 }
 
 // begin has what was said in a chat go, in its turn there: the conversations of its tasks or the
@@ -154,10 +160,25 @@ func (d *Desk) begin(ctx context.Context, j *jobs.Job, chat chats.Chat, tasks, d
 
 // Erase is the job of a chat.
 func (d *Desk) Erase(ctx context.Context, j *jobs.Job) error {
-	if j.Message.Direct {
-		return d.own(ctx, j)
+	if err := d.cfg.Jobs.Strip(ctx, j, false); err != nil {
+		return err
 	}
-	return d.asked(ctx, j)
+	return d.erase(ctx, j)
+}
+
+func (d *Desk) erase(ctx context.Context, j *jobs.Job) error {
+	erase := d.asked
+	if j.Message.Direct {
+		erase = d.own
+	}
+	if err := erase(ctx, j); err != nil {
+		return err
+	}
+	d.cfg.Uncache()
+	if d.cfg.Erased == nil {
+		return nil
+	}
+	return d.cfg.Erased(ctx)
 }
 
 // own drops the conversations that a person has had in a direct chat.
@@ -176,11 +197,10 @@ func (d *Desk) own(ctx context.Context, j *jobs.Job) error {
 		if c.Chat != j.Origin() || (c.Task != "") != tasks {
 			continue
 		}
-		if err := c.Drop(ctx, d.cfg.Store); err != nil {
+		if err := c.Drop(ctx, d.cfg.Store, storage.Any); err != nil {
 			return err
 		}
 	}
-	d.cfg.Uncache()
 	return nil
 }
 
@@ -201,7 +221,6 @@ func (d *Desk) asked(ctx context.Context, j *jobs.Job) error {
 			return err
 		}
 	}
-	d.cfg.Uncache()
 	return nil
 }
 
