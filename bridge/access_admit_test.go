@@ -14,7 +14,9 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 )
 
 // newOwned is a bot that user 1 owns.
@@ -93,6 +95,7 @@ func TestANewcomerIsLetIn(t *testing.T) {
 			u.restart()
 			u.accept(from("2", "d", "and again"))
 			wantText(t, u.untilTold("2", 4)[3], "re: and again")
+			u.did(t, "let in as user fake:1 Ann fake:1 fake:2", "claim fake:1 user 1 fake:1 fake:1")
 		})
 	}
 }
@@ -114,6 +117,39 @@ func TestARefusedNewcomerIsNotAskedAboutAgain(t *testing.T) {
 	u.accept(from("2", "c", "hello at last"))
 	wantText(t, u.untilTold("2", 3)[2], "asked my owner")
 	wantText(t, u.card("hello at last").text, "somebody new")
+	u.did(t, "refuse fake:1 Ann fake:1 fake:2", "claim fake:1 user 1 fake:1 fake:1")
+}
+
+// Who is let in and removed on the page of administrators is so as in the chat, for those who may.
+func TestPeopleAreLetInAndRemovedElsewhere(t *testing.T) {
+	u := newOwned(t)
+	n := 0
+	do := func(by string, change func(jobs.Deed) (string, error), want string) {
+		t.Helper()
+		n++
+		told, err := change(jobs.Deed{Event: fmt.Sprint("page-", n), At: u.now.Now(), By: by, Name: "Somebody", Chat: audit.Page})
+		if err != nil || !strings.Contains(told, want) {
+			t.Errorf("%d: told %q, %v; want %q", n, told, err, want)
+		}
+	}
+	give := func(user string, admin bool) func(jobs.Deed) (string, error) {
+		return func(deed jobs.Deed) (string, error) {
+			return u.bridge.People().Give(t.Context(), deed, user, admin)
+		}
+	}
+	take := func(user string) func(jobs.Deed) (string, error) {
+		return func(deed jobs.Deed) (string, error) { return u.bridge.People().Take(t.Context(), deed, user) }
+	}
+	do("fake:1", give("fake:3", true), "administrator now")
+	do("fake:3", give("fake:4", false), "may talk to me now")
+	do("fake:4", give("fake:5", false), "for my administrators")
+	do("fake:3", give("fake:5", true), "Only my owner")
+	do("fake:3", take("fake:1"), "cannot be removed")
+	do("fake:3", take("fake:4"), "may not talk to me any more")
+	u.did(t,
+		"remove fake:3 Somebody page fake:4", "let in as user fake:3 Somebody page fake:4", "let in as admin fake:1 Somebody page fake:3",
+		"claim fake:1 user 1 fake:1 fake:1",
+	)
 }
 
 func TestNobodyDecides(t *testing.T) {

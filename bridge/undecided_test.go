@@ -56,5 +56,5 @@ func TestC16APressFromElsewhereHoldsAsInTheChat(t *testing.T) {
 	if list, err := all.Waiting(t.Context(), "fake:9", 10); err != nil || len(list) != 0 {
 		t.Errorf("there wait %+v, %v", list, err)
 	}
-	r.did(t, "allow a call fake:9 Nine fake:g exec")
+	r.did(t, "allow a call fake:9 Nine page exec")
 }

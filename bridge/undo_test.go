@@ -78,6 +78,9 @@ func (r *rig) did(t *testing.T, want ...string) {
 	entries, err := audit.List(t.Context(), r.cfg.Store, 0)
 	var did []string
 	for _, e := range entries {
+		if e.At.IsZero() {
+			t.Errorf("the audit does not say when: %+v", e)
+		}
 		did = append(did, e.Action+" "+e.By+" "+e.Name+" "+e.Chat+" "+e.About)
 	}
 	if err != nil || !slices.Equal(did, want) {

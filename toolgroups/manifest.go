@@ -43,8 +43,8 @@ type Manifest struct {
 //
 // and whose others are tools: name, description, parameters, function (a key of
 // handlers, which may be nil; the name if absent), timeout_s or timeoutSeconds, effect (read_only,
-// changes, consequential), role (user, admin, owner) and doing ([Tool.Doing]). source becomes that of the
-// group. Each error is one line that names the file and the entry; an entry with an
+// changes, consequential), role (user, admin, owner), doing ([Tool.Doing]) and names ([Tool.Names]). source becomes
+// that of the group. Each error is one line that names the file and the entry; an entry with an
 // error is left out and the rest is used.
 func ParseManifest(base string, data []byte, handlers map[string]Handler, source string) (Manifest, []error) {
 	p := parser{base: base, source: source, handlers: handlers}
@@ -206,6 +206,9 @@ func (p *parser) tool(raw json.RawMessage) (Tool, error) {
 		return t, err
 	}
 	if t.Timeout, err = parseTimeout(e); err != nil {
+		return t, err
+	}
+	if t.Names, err = parseNames(e["names"], t.Parameters); err != nil {
 		return t, err
 	}
 	if t.Effect, err = parseEffect(e["effect"]); err != nil {

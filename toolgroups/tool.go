@@ -57,6 +57,9 @@ type Tool struct {
 	// Doing says what a call does while it runs, in words for people: "reading {path}", where
 	// the names of arguments stand for their values. Empty leaves that to [Doing].
 	Doing string
+	// Names are the arguments that say what a call is about and are no texts: the audit has
+	// them of calls that only administrators may make.
+	Names []string
 	// Role is the least role of the sender of the message being answered.
 	// The zero value asks for nothing beyond being allowed to talk to the bot.
 	Role Role

@@ -92,7 +92,7 @@ func (g *Gate) Decide(ctx context.Context, j *jobs.Job, h *sessions.History, cal
 	if err == nil && decision.Verdict == agent.Allow && tool.Role >= toolgroups.RoleAdmin && tool.Effect != toolgroups.ReadOnly {
 		deed := g.cfg.Deed(j)
 		deed.Event += "/" + h.Place() + "/" + call.ID
-		err = deed.Did(ctx, "call", tool.Name)
+		err = deed.Did(ctx, "call", strings.TrimSpace(tool.Name+" "+toolgroups.About(tool, call.Arguments, g.cfg.Redact)))
 	}
 	return decision, err
 }
@@ -220,7 +220,7 @@ func (g *Gate) keep(ctx context.Context, kept *cards.Kept, tool string, d *jobs.
 	if d == nil || d.By == "" {
 		return nil
 	}
-	deed := jobs.Deed{Event: kept.Token, At: d.At, By: d.By, Name: d.Name, Chat: kept.Chat.String(), Keep: g.cfg.Keep}
+	deed := jobs.Deed{Event: kept.Token, At: d.At, By: d.By, Name: d.Name, Chat: cmp.Or(d.Where, kept.Chat.String()), Keep: g.cfg.Keep}
 	return deed.Did(ctx, d.Choice+" a call", tool)
 }
 

@@ -86,7 +86,7 @@ func Handler(now func() time.Time) cards.Handler {
 		if err != nil {
 			return cards.Result{}, err
 		}
-		d := jobs.Decision{Choice: press.Choice, By: press.User, Name: press.UserName, At: now()}
+		d := jobs.Decision{Choice: press.Choice, By: press.User, Name: press.UserName, At: now(), Where: press.Deed.Chat}
 		by := " by " + wording.Shown(who(&d)) + "."
 		if r.Direct {
 			by = ""

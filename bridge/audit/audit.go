@@ -21,6 +21,8 @@ const (
 	Most = 50_000
 	// Page is the place of what was done on the page of administrators.
 	Page = "page"
+	// Terminal is the place of what was done with a command of the program.
+	Terminal = "terminal"
 	// prefix begins the keys of entries, the newest first.
 	prefix = "audit/"
 )
@@ -33,7 +35,7 @@ type Entry struct {
 	// By is who did it, as platform:id, and Name what the platform calls them.
 	By   string `json:"by"`
 	Name string `json:"name,omitempty"`
-	// Chat is where, as platform:id[:thread], or [Page].
+	// Chat is where, as platform:id[:thread], [Page] or [Terminal].
 	Chat string `json:"chat,omitempty"`
 	// About says what it was done to: for a conversation the name of its log, for a sign-in
 	// the address of the browser.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/storage"
@@ -74,7 +75,8 @@ func (d *Desk) Takes(m chats.Message, busy bool) bool {
 // Toast tells somebody what came of a press, as well as it can.
 func (d *Desk) Toast(ctx context.Context, m chats.Message, text string) { d.answer(ctx, m, text) }
 
-// Elsewhere begins the ids of presses of which no platform knows: nobody there is answered.
+// Elsewhere begins the ids of presses of which no platform knows, those on the page of
+// administrators: nobody there is answered.
 const Elsewhere = "elsewhere-"
 
 // answer tells somebody what came of their press, as well as it can: a press that is not
@@ -150,8 +152,12 @@ func (d *Desk) choose(ctx context.Context, j *jobs.Job, kept *Kept, choice strin
 	if err != nil {
 		return "", err
 	}
+	deed := d.cfg.Deed(j)
+	if strings.HasPrefix(j.Message.ID, Elsewhere) {
+		deed.Chat = audit.Page
+	}
 	result, err := d.handle(ctx, Press{
-		Scope: scope, Deed: d.cfg.Deed(j), UserName: j.Message.UserName, Place: j.Message.Chat, Choice: choice, Card: kept.Card, Token: kept.Token,
+		Scope: scope, Deed: deed, UserName: j.Message.UserName, Place: j.Message.Chat, Choice: choice, Card: kept.Card, Token: kept.Token,
 	})
 	if err == nil {
 		err = checkChoices(result.Choices)

@@ -26,6 +26,8 @@ type Decision struct {
 	By   string    `json:"by,omitempty"`
 	Name string    `json:"name,omitempty"`
 	At   time.Time `json:"at"`
+	// Where is where, as [Deed] has it; empty for the chat of the question.
+	Where string `json:"where,omitempty"`
 }
 
 // The choices of a [Decision].

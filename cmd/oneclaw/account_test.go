@@ -27,6 +27,10 @@ func TestAServerIsAddedAndAnAccountConnectedInAChat(t *testing.T) {
 		ann := w.person("Ann")
 		w.env["ONECLAW_ADMINS"], w.env["ONECLAW_TOOLS_ALLOW_PRIVATE"] = fmt.Sprintf("telegram:%d", ann), "127.0.0.0/8"
 		bot := w.run()
+		defer func() {
+			bot.kill(syscall.SIGTERM)
+			w.did(connected(fmt.Sprintf("telegram:%d Ann in telegram:%[1]d: ", ann))...)
+		}()
 		connectNotes(t, em, func(text string) string {
 			answer := w.ask(bot, ann, text, nil)
 			all := w.telegram.Messages(ann)
@@ -48,6 +52,10 @@ func TestAServerIsAddedAndAnAccountConnectedInAChat(t *testing.T) {
 		}
 		w.env["ONECLAW_ADMINS"], w.env["ONECLAW_TOOLS_ALLOW_PRIVATE"] = "slack:"+people[0], "127.0.0.0/8"
 		bot := start(t, w.env, "run")
+		defer func() {
+			bot.kill(syscall.SIGTERM)
+			w.did(connected("slack:" + people[0] + " ann in slack:" + dm + ": ")...)
+		}()
 		connectNotes(t, em, func(text string) string {
 			return askSlack(t, workspace, dm, people[0], text)
 		}, func() {
@@ -55,6 +63,14 @@ func TestAServerIsAddedAndAnAccountConnectedInAChat(t *testing.T) {
 			bot = start(t, w.env, "run")
 		})
 	})
+}
+
+// connected is what the audit has of [connectNotes].
+func connected(who string) []string {
+	return []string{
+		"mcp add: " + who + "notes", "mcp remove: " + who + "notes", "mcp add: " + who + "notes", "connect: " + who + "notes", "disconnect: " + who + "notes",
+		"mcp remove: " + who + "notes",
+	}
 }
 
 // notesReader is a model that asks the server whose account it has.
@@ -92,6 +108,12 @@ func connectNotes(t *testing.T, em *mcp.Server, ask func(string) string, restart
 	restart()
 	wantIn(t, ask("who am I now?"), "it is ada")
 	wantIn(t, ask("/mcp"), "notes", "works, 2 tools", "added in a chat")
+	wantIn(t, ask("/disconnect notes"), "disconnected")
+	back, err = em.Consent(t.Context(), linkPattern.FindString(ask("/connect notes")), mcp.Ada)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantIn(t, ask("/connect notes "+back), "is connected")
 	before := em.Count("revoke")
 	wantIn(t, ask("/mcp remove notes"), "1 person had connected")
 	if em.Count("revoke") == before {

@@ -9,11 +9,16 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"oneclaw/bridge/audit"
 	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/telegram"
+	"oneclaw/storage"
 )
 
 // configurer is a model that changes the routing when it is asked to, and tells what
@@ -47,15 +52,45 @@ func TestAdministratorsConfigureInTheChat(t *testing.T) {
 		t.Errorf("after the change a request carries %d tools", got)
 	}
 	wantIn(t, w.ask(bot, ann, "/model", nil), "preset/"+openai.DefaultModel)
+	w.ask(bot, ann, "/model default", nil)
+	w.ask(bot, ann, "/agent General", nil)
 	wantIn(t, w.ask(bot, ann, "/agent", nil), "General")
 	wantIn(t, w.ask(bot, bob, "/admin", nil), "for my administrators")
 	w.comesIn(t, bot, ann)
+	who := fmt.Sprintf("telegram:%d Ann in ", ann)
+	here := who + fmt.Sprintf("telegram:%d: ", ann)
+	w.did("call: "+here+"set_config key=routing", "model: "+here+"default", "agent: "+here+"General", "sign-in: "+who+"page: 127.0.0.1")
+}
+
+// did checks that the audit of a program that has ended has these deeds in this order: what, who,
+// where, to what.
+func (w *town) did(want ...string) {
+	w.t.Helper()
+	w.read(func(store storage.KV) {
+		all, err := audit.List(w.t.Context(), store, 0)
+		var did []string
+		for _, e := range slices.Backward(all) {
+			did = append(did, fmt.Sprintf("%s: %s %s in %s: %s", e.Action, e.By, e.Name, e.Chat, e.About))
+			if age := time.Since(e.At); age < 0 || age > time.Hour {
+				w.t.Errorf("the audit has the time %s", e.At)
+			}
+		}
+		left := want
+		for _, one := range did {
+			if len(left) > 0 && one == left[0] {
+				left = left[1:]
+			}
+		}
+		if err != nil || len(left) > 0 {
+			w.t.Errorf("the audit lacks %q: it has %q, %v", left, did, err)
+		}
+	})
 }
 
 var adminLinks = regexp.MustCompile(`http://(127[.]0[.]0[.]1:[0-9]+)/admin/enter/(oclink_\S+)`)
 
-// comesIn signs somebody in to the pages of administrators, and looks whether what brings them
-// there stands anywhere.
+// comesIn signs somebody in to the pages of administrators, points at the message with the link
+// in each way there is, and looks whether what brings them there stands anywhere.
 func (w *town) comesIn(t *testing.T, bot *process, who int64) {
 	t.Helper()
 	link := adminLinks.FindStringSubmatch(w.ask(bot, who, "/admin", nil))
@@ -78,8 +113,9 @@ func (w *town) comesIn(t *testing.T, bot *process, who int64) {
 	if answer.StatusCode != http.StatusSeeOther || len(answer.Cookies()) != 1 {
 		t.Fatalf("the link is answered with %s and %d cookies", answer.Status, len(answer.Cookies()))
 	}
-	bot.kill(syscall.SIGTERM)
 	_, secret, _ := strings.Cut(link[2], ".")
+	w.pointsAt(bot, who, secret)
+	bot.kill(syscall.SIGTERM)
 	_, session, _ := strings.Cut(answer.Cookies()[0].Value, ".")
 	data, err := os.ReadFile(filepath.Join(w.env["ONECLAW_DATA_DIR"], "oneclaw.db"))
 	if err != nil {
@@ -88,6 +124,42 @@ func (w *town) comesIn(t *testing.T, bot *process, who int64) {
 	for _, one := range []string{secret, session} {
 		if bytes.Contains(data, []byte(one)) || strings.Contains(bot.out.String(), one) {
 			t.Errorf("the database or the log has a secret of a sign-in")
+		}
+	}
+}
+
+// pointsAt answers, quotes and passes on the last message of the bot, which has a secret. The model
+// is given the rest of it each time.
+func (w *town) pointsAt(bot *process, who int64, secret string) {
+	w.t.Helper()
+	var shown telegram.Message
+	w.telegram.View(func(s telegram.State) {
+		all := s.Answers(who)
+		shown = all[len(all)-1]
+	})
+	link := adminLinks.FindString(shown.Text)
+	if !strings.Contains(link, secret) {
+		w.t.Fatalf("the last message is %q", shown.Text)
+	}
+	for text, points := range map[string]telegram.SayOptions{
+		"what is this link?":  {ReplyTo: shown.ID},
+		"what is this quote?": {ReplyTo: shown.ID, Pointers: telegram.Pointers{Quote: link}},
+		shown.Text:            {Pointers: telegram.Pointers{Forward: &telegram.Origin{Kind: telegram.OriginUser, User: w.telegram.Bot().ID}}},
+	} {
+		before, asked := 0, len(w.model.Requests())
+		w.telegram.View(func(s telegram.State) { before = s.CountAnswers(who) })
+		if _, err := w.telegram.Say(who, who, text, &points); err != nil {
+			w.t.Fatal(err)
+		}
+		w.until(bot, "an answer about the link", func(s telegram.State) bool { return s.CountAnswers(who) > before })
+		requests := w.model.Requests()
+		if len(requests) == asked {
+			w.t.Errorf("the model is not asked %q", text)
+			continue
+		}
+		last := requests[len(requests)-1]
+		if given := string(last.MessagesJSON); strings.Contains(given, secret) || !strings.Contains(given[strings.LastIndex(given, `"user"`):], "admin/enter") {
+			w.t.Errorf("the model is given %s", given)
 		}
 	}
 }

@@ -111,6 +111,8 @@ func TestC20BudgetIsUsedUpAndRaised(t *testing.T) {
 	bot.kill(syscall.SIGTERM)
 	bot = w.run()
 	wantIn(t, w.ask(bot, ann, "hello", nil), "offline")
+	bot.kill(syscall.SIGTERM)
+	w.did(fmt.Sprintf("raise a budget: telegram:%d Bob in telegram:%[1]d: telegram:%d", bob, ann))
 }
 
 // TestC20CrashWhileTheModelThinks: a call that kill -9 cut off holds no budget afterwards.

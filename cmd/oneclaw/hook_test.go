@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -228,4 +229,7 @@ func TestHooksOfTheProgram(t *testing.T) {
 	if status, _ := p.request(address, p.path, `{"n":9}`, map[string]string{"Authorization": "Bearer " + p.secret}); status != http.StatusNotFound {
 		t.Errorf("after it was removed: %d", status)
 	}
+	bot.kill(syscall.SIGTERM)
+	did := fmt.Sprintf("telegram:%d hooks in telegram:%[1]d: ci", p.who)
+	w.did("hook new: "+did, "hook remove: "+did)
 }

@@ -15,7 +15,9 @@ import (
 	"oneclaw/internal/admin"
 	"oneclaw/internal/admin/door"
 	"oneclaw/internal/admin/frame"
+	"oneclaw/internal/bill"
 	"oneclaw/internal/doctor"
+	"oneclaw/internal/learning"
 	"oneclaw/internal/replicas"
 )
 
@@ -37,6 +39,7 @@ func (b *bot) views(cfg config.Config) (http.Handler, error) {
 	}
 	return admin.New(admin.Config{
 		More: more, Store: b.store, Tell: b.bridge.Tell, Bot: bot, Ledger: b.ledger,
+		Costs: learning.NewCosts(learning.CostsConfig{Store: b.store, Bill: func() bill.Config { return b.billed(cfg) }, Money: cfg.Money()}),
 		Texts: admin.Texts{Shown: cfg.AdminTexts, Announce: func(ctx context.Context, chat chats.Chat, key, text string) error {
 			return b.bridge.Post(ctx, key, chat, cards.Card{Text: text})
 		}},

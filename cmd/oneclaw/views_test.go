@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -23,6 +24,7 @@ func TestAdminPage(t *testing.T) {
 	w := newTown(t, openai.Offline{})
 	ann := w.person("Ann <b>")
 	w.env["ONECLAW_ADMINS"], w.env["ONECLAW_ADMIN_TEXTS"] = fmt.Sprint("telegram:", ann), "true"
+	w.settings("prices:\n  " + openai.DefaultModel + ": {input: 3, cached_input: 0.3, output: 15}\n")
 	bot := w.run()
 	w.ask(bot, ann, "<script>document.title = 'owned'</script> how old are you?", nil)
 	w.ask(bot, ann, "Remember that my sailing boat is called Marlin.", nil)
@@ -55,6 +57,15 @@ func TestAdminPage(t *testing.T) {
 	press(t, ctx, "tbody a", "")
 	onPage(t, ctx, "A conversation")
 	looksRight(t, ctx, axe, "conversation")
+	choose(t, ctx, "gpt-5.6")
+	choose(t, ctx, "Claude")
+	choose(t, ctx, "groups")
+	choose(t, ctx, "auto")
+	press(t, ctx, "main form button", "Work it out")
+	onPage(t, ctx, "A conversation")
+	waitFor(t, ctx, `document.querySelectorAll("a[href*='csv=costs']").length === 1 && document.querySelector("table").querySelectorAll("tbody tr").length === 5`)
+	waitFor(t, ctx, `document.querySelectorAll("input:checked").length === 4 && !document.body.innerText.includes("how old")`)
+	looksRight(t, ctx, axe, "costs")
 
 	press(t, ctx, "nav.views a", "Messages")
 	onPage(t, ctx, "Messages")
@@ -74,6 +85,9 @@ func TestAdminPage(t *testing.T) {
 	})
 	press(t, ctx, "header button", "Sign out")
 	waitFor(t, ctx, `document.body.innerText.includes("Signed out")`)
+	bot.kill(syscall.SIGTERM)
+	who := fmt.Sprintf("telegram:%d Ann <b> in page: ", ann)
+	w.did("sign-in: "+who+"127.0.0.1", "read: "+who+fmt.Sprintf("telegram:%d/1", ann), "sign-out: "+who+"127.0.0.1")
 }
 
 // onPage waits until a view is there, ready and without a script of somebody else's.
@@ -98,6 +112,22 @@ func press(t *testing.T, ctx context.Context, selector, text string) {
 		}
 	}
 	t.Fatalf("the tabulator does not come to %s with %q", selector, text)
+}
+
+// choose walks with the tabulator to a box with a value, and ticks it.
+func choose(t *testing.T, ctx context.Context, value string) {
+	t.Helper()
+	for range 80 {
+		do(t, ctx, chromedp.KeyEvent("\t"))
+		there := fmt.Sprintf(`document.activeElement.matches("input[type=checkbox]") && document.activeElement.value === %q`, value)
+		if ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool](there)); err != nil {
+			t.Fatal(err)
+		} else if ok {
+			do(t, ctx, chromedp.KeyEvent(" "))
+			return
+		}
+	}
+	t.Fatalf("the tabulator does not come to the box of %q", value)
 }
 
 // axeCore is the script of axe-core; empty where it is not installed, which it has to be in CI.

@@ -5,6 +5,7 @@ package admin
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,11 +17,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/why"
 	"oneclaw/internal/admin/frame"
 	"oneclaw/internal/budget"
+	"oneclaw/internal/cache"
+	"oneclaw/internal/runes"
 	"oneclaw/storage"
 )
 
@@ -29,6 +33,8 @@ const (
 	maxLooked = 5000
 	// maxRead bounds those of which each is a read of its own.
 	maxRead = 1000
+	// maxExported bounds what the audit says of a file, in characters.
+	maxExported = 300
 )
 
 // Config is what the page is made of. What is nil is left out of it.
@@ -41,7 +47,9 @@ type Config struct {
 	// Bot is how the bot is, Ledger what it used.
 	Bot    Bot
 	Ledger *budget.Ledger
-	Tools  Tools
+	// Costs says what conversations would have cost.
+	Costs Costs
+	Tools Tools
 	// Program is what it was told, and what it told.
 	Program Program
 	// More are views from elsewhere, behind those of this package.
@@ -70,6 +78,7 @@ type page struct {
 
 	jobs     jobs.Store
 	examined atomic.Pointer[examined]
+	played   *cache.Cache[string, played]
 }
 
 // New makes the handler of the page, for administrators alone.
@@ -84,10 +93,16 @@ func New(cfg Config) (http.Handler, error) {
 	if cfg.Zone == nil {
 		cfg.Zone = func() *time.Location { return time.UTC }
 	}
-	p := &page{Config: cfg, jobs: jobs.Store{Store: cfg.Store, Base: new(atomic.Int64)}}
+	p := &page{Config: cfg, jobs: jobs.Store{Store: cfg.Store, Base: new(atomic.Int64)}, played: cache.New[string, played](maxPlayed)}
 	return frame.New(frame.Config{
-		Views: append(p.views(), cfg.More...), Visitor: cfg.Visitor, SignOut: cfg.SignOut, Redact: cfg.Redact, Zone: cfg.Zone, Log: cfg.Log,
+		Views: append(p.views(), cfg.More...), Visitor: cfg.Visitor, SignOut: cfg.SignOut, Exported: p.exported, Redact: cfg.Redact, Zone: cfg.Zone, Log: cfg.Log,
 	})
+}
+
+// exported has it on record that somebody takes a table away as a file.
+func (p *page) exported(ctx context.Context, v frame.Visitor, what string) error {
+	entry := audit.Entry{At: p.Now(), Action: "export", By: v.Person, Name: v.Name, Chat: audit.Page, About: runes.Clip(what, maxExported)}
+	return audit.Append(ctx, p.Store, "page-"+rand.Text(), entry)
 }
 
 func (p *page) views() []frame.View {

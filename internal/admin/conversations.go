@@ -92,23 +92,9 @@ func (p *page) conversation(ctx context.Context, r frame.Request) (frame.Page, e
 	if err != nil {
 		return frame.Page{}, err
 	}
-	groups, err := sessions.LoadedGroups(ctx, p.Store, log)
+	facts, err := p.facts(ctx, r.Query.Get("owner"), log)
 	if err != nil {
 		return frame.Page{}, err
-	}
-	loaded := "none"
-	if len(groups) > 0 {
-		loaded = strings.Join(groups, ", ")
-	}
-	facts := []frame.Fact{{Name: "Name", Value: frame.Text(log)}, {Name: "Tool groups loaded", Value: frame.Text(loaded)}}
-	if owner := r.Query.Get("owner"); owner != "" {
-		c, err := sessions.FindConversation(ctx, p.Store, owner, log)
-		if err != nil && !errors.Is(err, storage.ErrNotFound) {
-			return frame.Page{}, err
-		}
-		if err == nil {
-			facts = append(facts, frame.Fact{Name: "Whose", Value: frame.Text(c.Owner)}, frame.Fact{Name: "Begun", Value: frame.At(c.Begun)})
-		}
 	}
 	t := &frame.Table{
 		Name: "turns", Caption: "Turns, the newest first", Columns: frame.Columns("Begun", "Model", "#Replies", "#Tools", "#Tokens in", "#From the cache", "#Tokens out", "#Took"),
@@ -130,7 +116,46 @@ func (p *page) conversation(ctx context.Context, r frame.Request) (frame.Page, e
 		t.Next = r.Link("before", fmt.Sprint(next))
 	}
 	said, err := p.said(ctx, r, place{view: conversationView, name: "log", value: log, log: log}, func() []frame.Quote { return quotes(texts) })
-	return frame.Page{Sections: []frame.Section{{Facts: facts}, {Title: "Turns", Table: t}, said}}, err
+	if err != nil {
+		return frame.Page{}, err
+	}
+	sections := []frame.Section{{Facts: facts}, {Title: "Turns", Table: t}, said}
+	if p.Costs != nil {
+		costs, err := p.costs(ctx, r, log)
+		if err != nil {
+			return frame.Page{}, err
+		}
+		at := 2
+		if r.Query.Get(costsField) != "" {
+			at = 1 // that is what they came for
+		}
+		sections = slices.Insert(sections, at, costs...)
+	}
+	return frame.Page{Sections: sections}, nil
+}
+
+// facts say which conversation it is; an owner is in whose list it stands.
+func (p *page) facts(ctx context.Context, owner, log string) ([]frame.Fact, error) {
+	groups, err := sessions.LoadedGroups(ctx, p.Store, log)
+	if err != nil {
+		return nil, err
+	}
+	loaded := "none"
+	if len(groups) > 0 {
+		loaded = strings.Join(groups, ", ")
+	}
+	facts := []frame.Fact{{Name: "Name", Value: frame.Text(log)}, {Name: "Tool groups loaded", Value: frame.Text(loaded)}}
+	if owner == "" {
+		return facts, nil
+	}
+	c, err := sessions.FindConversation(ctx, p.Store, owner, log)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return facts, nil
+	case err != nil:
+		return nil, err
+	}
+	return append(facts, frame.Fact{Name: "Whose", Value: frame.Text(c.Owner)}, frame.Fact{Name: "Begun", Value: frame.At(c.Begun)}), nil
 }
 
 // turns reads a log backward, and returns where older ones are; 0 for nowhere.

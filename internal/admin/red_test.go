@@ -17,12 +17,15 @@ import (
 	"oneclaw/bridge/jobs"
 	"oneclaw/internal/admin"
 	"oneclaw/internal/admin/frame"
+	"oneclaw/internal/bill"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/incidents"
+	"oneclaw/internal/learning"
 	"oneclaw/internal/replicas"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/mcp"
+	"oneclaw/toolgroups/search"
 )
 
 const script = `<script>alert(1)</script><img src=x onerror=alert(2)>"'><svg onload=alert(3)>`
@@ -49,6 +52,12 @@ func everywhere(t *testing.T, text string) *rig {
 			},
 		}
 		cfg.Tools = admin.Tools{Registry: func() *toolgroups.Registry { return registry }, Servers: func() []mcp.Status { return []mcp.Status{{Name: text, Problem: text}} }}
+		cfg.Costs = &reckoner{
+			tables: []bill.Table{{Name: text, Model: text}},
+			of: func(context.Context, string, learning.With) (learning.Comparison, error) {
+				return learning.Comparison{Lines: []bill.Line{{Conversation: text, Table: text, Model: text, Routing: search.Routing(text), USD: 1}}}, nil
+			},
+		}
 		cfg.Program = admin.Program{
 			Settings: func(context.Context) ([]admin.Setting, error) {
 				return []admin.Setting{{Name: text, Value: text, From: text}}, nil
@@ -109,6 +118,7 @@ func pages(r *rig) []string {
 	all := []string{
 		frame.To("message", "key", "telegram:7/1/text", "texts", "1"), frame.To("conversation", "log", "telegram:7/1", "owner", "telegram:x", "texts", "1"),
 		frame.To("messages", "find", script, "state", script), frame.To("conversations", "owner", script), frame.To("conversation", "log", "telegram:7/1", "owner", script),
+		frame.To("conversation", "log", "telegram:7/1", "costs", script, "models", script, "routings", script),
 		frame.To("spending", "day", script), frame.To("messages", "after", script), frame.To("tools", "server", script, "user", script),
 	}
 	for _, view := range []string{"", "messages", "conversations", "spending", "tools", "schedules", "settings", "incidents"} {
@@ -152,6 +162,7 @@ func TestFormulas(t *testing.T) {
 			frame.Root: {"health", "replicas"}, frame.Root + "messages": {"messages"}, frame.Root + "spending": {"user", "chat", "model", "group"}, frame.Root + "incidents": {"incidents"},
 			frame.Root + "tools": {"groups", "servers", "connections"}, frame.Root + "settings": {"defaults"}, frame.Root + "schedules": {"schedules", "webhooks"},
 			frame.To("message", "key", "telegram:7/1/text"): {"steps"}, frame.To("conversation", "log", "telegram:7/1"): {"turns"},
+			frame.To("conversation", "log", "telegram:7/1", "costs", "0"): {"costs"},
 		} {
 			for _, name := range tables {
 				rows := r.file(address, name)
@@ -183,6 +194,7 @@ func TestPaths(t *testing.T) {
 		{http.MethodGet, "/admin/message?key=" + strings.Repeat("x", 600), "", http.StatusNotFound},
 		{http.MethodGet, "/admin/conversation?log=none", "", http.StatusNotFound},
 		{http.MethodGet, "/admin/conversation?log=" + strings.Repeat("x", 600), "", http.StatusNotFound},
+		{http.MethodGet, "/admin/conversation?costs=0&log=none", "", http.StatusNotFound},
 		{http.MethodGet, "/admin/messages?find=" + strings.Repeat("x", 5000), "", http.StatusNotFound},
 		{http.MethodGet, "/admin/messages?csv=none", "", http.StatusNotFound},
 		{http.MethodGet, "/admin/messages?%zz", "", http.StatusNotFound},

@@ -141,7 +141,7 @@ func (b *Bill) Compare(ctx context.Context, c Conversation) ([]Line, error) {
 			if routing == search.RoutingAuto {
 				rec = auto
 			}
-			cost, err := b.meter.cost(rec.requests, table.Cache)
+			cost, err := b.meter.cost(ctx, rec.requests, table.Cache)
 			if err != nil {
 				return nil, fmt.Errorf("%s by %s: %w", c.Name, routing, err)
 			}

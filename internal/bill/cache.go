@@ -1,7 +1,9 @@
 package bill
 
 import (
+	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"time"
@@ -44,18 +46,25 @@ type Cost struct {
 	Billed float64 `json:"billed"`
 }
 
+// segment is a part of a request: the number of its text in a [meter]. Each request repeats what
+// was sent before it, so their texts are kept once.
+type segment int
+
 // sent is a request with what its parts cost.
 type sent struct {
 	at       time.Duration
-	segments []string
-	sizes    []int
+	segments []segment
 	total    int
 }
 
 // meter counts tokens, and remembers those of what it has counted.
 type meter struct {
 	codec tokenizer.Codec
-	known map[string]int
+	known map[string]segment
+	texts []string
+	sizes []int // -1 until it is counted
+	// alike are the tokens that two segments begin with.
+	alike map[[2]segment]int
 	err   error // the first
 }
 
@@ -64,37 +73,54 @@ func newMeter() (*meter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bill: tokenizer: %w", err)
 	}
-	return &meter{codec: codec, known: map[string]int{}}, nil
+	return &meter{codec: codec, known: map[string]segment{}, alike: map[[2]segment]int{}}, nil
+}
+
+func (m *meter) segment(text string) segment {
+	s, ok := m.known[text]
+	if !ok {
+		s = segment(len(m.texts))
+		m.known[text], m.texts, m.sizes = s, append(m.texts, text), append(m.sizes, -1)
+	}
+	return s
+}
+
+func (m *meter) size(s segment) int {
+	if m.sizes[s] < 0 {
+		m.sizes[s] = m.count(m.texts[s])
+	}
+	return m.sizes[s]
 }
 
 func (m *meter) count(text string) int {
-	if n, ok := m.known[text]; ok || text == "" {
-		return n
+	if text == "" {
+		return 0
 	}
 	n, err := m.codec.Count(text)
 	if err != nil && m.err == nil {
 		m.err = fmt.Errorf("bill: count tokens: %w", err)
 	}
-	m.known[text] = n
 	return n
 }
 
 // cost sends a recording to a provider with this cache.
-func (m *meter) cost(requests []request, cache Cache) (Cost, error) {
+func (m *meter) cost(ctx context.Context, requests []request, cache Cache) (Cost, error) {
 	c := Cost{Requests: len(requests)}
 	var past []sent
 	kept := map[[sha256.Size]byte]time.Duration{}
 	for _, r := range requests {
-		now := sent{at: r.at, segments: r.segments, sizes: make([]int, len(r.segments))}
-		for i, text := range r.segments {
-			now.sizes[i] = m.count(text)
-			now.total += now.sizes[i]
+		if ctx.Err() != nil {
+			return c, context.Cause(ctx)
+		}
+		now := sent{at: r.at, segments: r.segments}
+		for _, s := range r.segments {
+			now.total += m.size(s)
 		}
 		var read, written int
 		switch {
 		case cache.Read == 1:
 		case cache.Marks:
-			read, written = marked(now, r.marks, kept, cache)
+			read, written = m.marked(now, r.marks, kept, cache)
 		default:
 			read = m.found(past, now, cache)
 			past = append(past, now)
@@ -105,7 +131,7 @@ func (m *meter) cost(requests []request, cache Cache) (Cost, error) {
 		c.Input += now.total
 		c.Read += read
 		c.Written += written
-		c.Output += m.count(r.output)
+		c.Output += m.size(m.segment(r.output))
 		c.Billed += float64(read)*cache.Read + float64(written)*cache.Write + float64(now.total-read-written)
 	}
 	return c, m.err
@@ -113,13 +139,13 @@ func (m *meter) cost(requests []request, cache Cache) (Cost, error) {
 
 // marked is how much of a request is found from its marks in what is kept, and how much is
 // kept anew.
-func marked(now sent, marks []bool, kept map[[sha256.Size]byte]time.Duration, cache Cache) (read, written int) {
+func (m *meter) marked(now sent, marks []bool, kept map[[sha256.Size]byte]time.Duration, cache Cache) (read, written int) {
 	sums, keys := make([]int, len(now.segments)), make([][sha256.Size]byte, len(now.segments))
 	var key [sha256.Size]byte
 	total := 0
-	for i, text := range now.segments {
-		total += now.sizes[i]
-		key = sha256.Sum256(append(key[:], text...))
+	for i, s := range now.segments {
+		total += m.size(s)
+		key = sha256.Sum256(binary.LittleEndian.AppendUint64(key[:], uint64(s)))
 		sums[i], keys[i] = total, key
 	}
 	for i := range marks {
@@ -163,7 +189,7 @@ func (m *meter) found(past []sent, now sent, cache Cache) int {
 func (m *meter) common(p, now sent, cache Cache) int {
 	n, i := 0, 0
 	for i < len(p.segments) && i < len(now.segments) && p.segments[i] == now.segments[i] {
-		n += now.sizes[i]
+		n += m.size(now.segments[i])
 		i++
 	}
 	switch {
@@ -172,7 +198,13 @@ func (m *meter) common(p, now sent, cache Cache) int {
 	case cache.Whole, i == len(p.segments), i == len(now.segments):
 		return n
 	}
-	return n + m.count(alike(p.segments[i], now.segments[i]))
+	pair := [2]segment{p.segments[i], now.segments[i]}
+	more, known := m.alike[pair]
+	if !known {
+		more = m.count(alike(m.texts[pair[0]], m.texts[pair[1]]))
+		m.alike[pair] = more
+	}
+	return n + more
 }
 
 func alike(a, b string) string {

@@ -46,12 +46,12 @@ type claudeCut struct {
 	found       map[string]bool
 }
 
-func (c *claudeCut) add(raw json.RawMessage, more string) {
+func (c *claudeCut) add(meter *meter, raw json.RawMessage, more string) {
 	text := string(raw)
 	if strings.Contains(text, "cache_control") {
 		text = claudeMark.ReplaceAllString(text, "")
 	}
-	c.segments, c.marks = append(c.segments, text+more+","), append(c.marks, len(text) != len(raw))
+	c.segments, c.marks = append(c.segments, meter.segment(text+more+",")), append(c.marks, len(text) != len(raw))
 }
 
 func (p *player) cutClaude(body []byte) (*claudeCut, error) {
@@ -76,10 +76,10 @@ func (p *player) cutClaude(body []byte) (*claudeCut, error) {
 			continue
 		}
 		c.direct[t.Name] = true
-		c.add(raw, "")
+		c.add(p.meter, raw, "")
 	}
 	for _, raw := range r.System {
-		c.add(raw, "")
+		c.add(p.meter, raw, "")
 	}
 	for _, m := range r.Messages {
 		for _, raw := range m.Content {
@@ -87,7 +87,7 @@ func (p *player) cutClaude(body []byte) (*claudeCut, error) {
 			if err := json.Unmarshal(raw, &b); err != nil {
 				return nil, fmt.Errorf("bill: decode a block: %w", err)
 			}
-			c.add(raw, c.references(b))
+			c.add(p.meter, raw, c.references(b))
 			if b.Type == "tool_result" {
 				c.texts = append(c.texts, textOf(b.Content))
 			}
@@ -154,7 +154,7 @@ func (p *player) messages(body []byte) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		searched.segments = append(searched.segments, string(raw)+c.references(claudeBlock{Type: "tool_result", Content: raw}))
+		searched.segments = append(searched.segments, p.meter.segment(string(raw)+c.references(claudeBlock{Type: "tool_result", Content: raw})))
 		searched.marks = append(searched.marks, false)
 	}
 	for _, call := range calls {

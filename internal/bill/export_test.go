@@ -22,9 +22,13 @@ func Simulate(cache Cache, requests ...[]string) (Cost, error) {
 	}
 	var all []request
 	for _, segments := range requests {
-		all = append(all, request{segments: segments})
+		var r request
+		for _, text := range segments {
+			r.segments = append(r.segments, m.segment(text))
+		}
+		all = append(all, r)
 	}
-	return m.cost(all, cache)
+	return m.cost(context.Background(), all, cache)
 }
 
 // Arrays plays a conversation and returns the tools of each request as they were sent.
@@ -36,7 +40,8 @@ func (b *Bill) Arrays(ctx context.Context, c Conversation, mode search.Routing) 
 	var arrays []string
 	for _, r := range rec.requests {
 		array := ""
-		for _, segment := range r.segments {
+		for _, one := range r.segments {
+			segment := b.meter.texts[one]
 			if strings.HasPrefix(segment, `{"type":"function"`) {
 				array += segment
 			}

@@ -138,7 +138,7 @@ func Emulated(core []toolgroups.Tool, groups []toolgroups.Group, stand func(*too
 }
 
 func (b *Bill) stage(c Conversation, mode search.Routing, messages bool) (*stage, error) {
-	s := &stage{prompt: b.cfg.Prompt, player: &player{conversation: c, claudeTools: map[string]claudeTool{}}}
+	s := &stage{prompt: b.cfg.Prompt, player: &player{conversation: c, meter: b.meter, claudeTools: map[string]claudeTool{}}}
 	for _, turn := range c.Turns {
 		for _, step := range turn.Steps {
 			s.results = append(s.results, step.Calls...)

@@ -18,6 +18,7 @@ import (
 // would, keeps its bytes, and replies with what the conversation has it do.
 type player struct {
 	conversation Conversation
+	meter        *meter
 	groups       map[string]string     // of tools
 	claudeTools  map[string]claudeTool // as they were sent
 	turn, step   int
@@ -34,8 +35,8 @@ type player struct {
 
 type request struct {
 	at       time.Duration
-	segments []string // the tools, then the messages
-	marks    []bool   // of Anthropic's: up to where it is kept
+	segments []segment // the tools, then the messages
+	marks    []bool    // of Anthropic's: up to where it is kept
 	output   string
 }
 
@@ -66,7 +67,7 @@ func (p *player) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // chat answers a request to Chat Completions.
 func (p *player) chat(body []byte) (string, error) {
-	segments, view, err := cut(body)
+	segments, view, err := p.cut(body)
 	if err != nil {
 		return "", err
 	}
@@ -80,14 +81,14 @@ func (p *player) chat(body []byte) (string, error) {
 }
 
 // cut takes the tools and messages of a request apart, byte for byte.
-func cut(body []byte) (segments []string, seen view, err error) {
+func (p *player) cut(body []byte) (segments []segment, seen view, err error) {
 	var parts struct{ Tools, Messages []json.RawMessage }
 	if err := json.Unmarshal(body, &parts); err != nil {
 		return nil, seen, fmt.Errorf("bill: decode the request: %w", err)
 	}
 	seen.direct = map[string]bool{}
 	for _, raw := range slices.Concat(parts.Tools, parts.Messages) {
-		segments = append(segments, string(raw)+",")
+		segments = append(segments, p.meter.segment(string(raw)+","))
 		var part struct {
 			Role, Content string
 			Function      struct{ Name string }

@@ -2,6 +2,7 @@ package bill
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -11,6 +12,9 @@ import (
 	"oneclaw/agent/openai"
 	"oneclaw/toolgroups"
 )
+
+// ErrEmpty is the error for a conversation in which nothing can be played.
+var ErrEmpty = errors.New("no answered messages since it began or was cleared")
 
 // Recorded makes a conversation of the log of a chat: what people wrote, what the tools
 // returned, and the answers. Loads and searches are left out, since each routing has its
@@ -40,7 +44,7 @@ func Recorded(name string, log iter.Seq2[agent.Message, error]) (Conversation, e
 		}
 	}
 	if len(c.Turns) == 0 {
-		return c, fmt.Errorf("%s has no answered messages since it began or was cleared", name)
+		return c, fmt.Errorf("%s has %w", name, ErrEmpty)
 	}
 	return c, nil
 }

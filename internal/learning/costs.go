@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 
 	"oneclaw/agent"
-	"oneclaw/bridge/chats"
 	"oneclaw/bridge/sessions"
 	"oneclaw/internal/bill"
 	"oneclaw/internal/price"
@@ -22,8 +22,16 @@ const (
 	maxBytes    = 4 << 20
 )
 
-// ErrTooLong is the error for a conversation beyond these bounds.
-var ErrTooLong = errors.New("the conversation is too long to be played")
+// What cannot be said, and why.
+var (
+	// ErrTooLong is the error for a conversation beyond these bounds.
+	ErrTooLong = errors.New("the conversation is too long to be played")
+	// ErrBusy is the error while another one is played.
+	ErrBusy = errors.New("another conversation is being played")
+	// ErrUnknown is the error for models of whose caches nothing is known, and for ways of
+	// routing that there are not.
+	ErrUnknown = errors.New("not known is")
+)
 
 // CostsConfig is what [Costs] are made of.
 type CostsConfig struct {
@@ -39,11 +47,14 @@ type CostsConfig struct {
 // One conversation is played at a time. It may be used concurrently.
 type Costs struct {
 	cfg  CostsConfig
-	turn chan struct{}
+	turn sync.Mutex
 }
 
 // NewCosts returns costs that are ready.
-func NewCosts(cfg CostsConfig) *Costs { return &Costs{cfg, make(chan struct{}, 1)} }
+func NewCosts(cfg CostsConfig) *Costs { return &Costs{cfg: cfg} }
+
+// Tables are the models that can be compared.
+func (c *Costs) Tables() []bill.Table { return c.cfg.Bill().Tables }
 
 // With says what is compared. The zero value compares everything.
 type With struct {
@@ -62,40 +73,54 @@ type Comparison struct {
 	Left int `json:"left,omitempty"`
 }
 
-// Of compares for one conversation: that of a generation of a chat, the present one for 0.
-func (c *Costs) Of(ctx context.Context, chat chats.Chat, generation int, with With) (out Comparison, err error) {
-	select {
-	case c.turn <- struct{}{}:
-		defer func() { <-c.turn }()
-	case <-ctx.Done():
-		return out, context.Cause(ctx)
+// Of compares for the conversation of a log. While another one is played it returns [ErrBusy]
+// at once.
+func (c *Costs) Of(ctx context.Context, log string, with With) (out Comparison, err error) {
+	if !c.turn.TryLock() {
+		return out, ErrBusy
 	}
-	session, err := sessions.Current(ctx, c.cfg.Store, chat)
+	defer c.turn.Unlock()
+	cfg, err := with.narrow(c.cfg.Bill())
 	if err != nil {
 		return out, err
 	}
-	log := session.In(generation).Log()
 	conversation, err := bill.Recorded(log, c.read(ctx, log, &out.Was))
 	if err != nil {
-		return out, err
+		return Comparison{}, err
 	}
-	cfg := c.cfg.Bill()
 	cfg.Left = func(calls int) { out.Left += calls }
-	cfg.Routings = with.Routings
-	if len(with.Models) > 0 {
-		cfg.Tables = slices.DeleteFunc(slices.Clone(cfg.Tables), func(t bill.Table) bool {
-			return !slices.Contains(with.Models, t.Name) && !slices.Contains(with.Models, t.Model)
-		})
-		if len(cfg.Tables) == 0 {
-			return out, fmt.Errorf("none of the models %q has a table of its cache", with.Models)
-		}
-	}
 	b, err := bill.New(cfg)
 	if err != nil {
 		return out, err
 	}
 	out.Lines, err = b.Compare(ctx, conversation)
 	return out, err
+}
+
+// narrow leaves of what can be compared what is wanted.
+func (w With) narrow(cfg bill.Config) (bill.Config, error) {
+	cfg.Routings = w.Routings
+	for _, r := range w.Routings {
+		if !slices.Contains(search.Routings(), r) {
+			return cfg, fmt.Errorf("%w the routing %q", ErrUnknown, r)
+		}
+	}
+	if len(w.Models) == 0 {
+		return cfg, nil
+	}
+	all := cfg.Tables
+	cfg.Tables = nil
+	for _, name := range w.Models {
+		if !slices.ContainsFunc(all, func(t bill.Table) bool { return name == t.Name || name == t.Model }) {
+			return cfg, fmt.Errorf("%w the cache of the model %q", ErrUnknown, name)
+		}
+	}
+	for _, t := range all {
+		if slices.Contains(w.Models, t.Name) || slices.Contains(w.Models, t.Model) {
+			cfg.Tables = append(cfg.Tables, t)
+		}
+	}
+	return cfg, nil
 }
 
 // read reads a conversation within its bounds, and adds up what its replies have cost.

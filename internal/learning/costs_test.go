@@ -18,7 +18,7 @@ import (
 
 func TestWhatAConversationWouldHaveCost(t *testing.T) {
 	k := newKept(t)
-	here := private("12345678")
+	here, log := private("12345678"), "telegram:12345678/1"
 	read := agent.Call{ID: "y", Name: "read_doc", Arguments: `{"path":"plan"}`}
 	gone := agent.Call{ID: "z", Name: "mcp_tool", Arguments: `{}`}
 	k.say(here, "12345678", "Ann", "What does it say?", nil,
@@ -41,7 +41,7 @@ func TestWhatAConversationWouldHaveCost(t *testing.T) {
 		return bill.Config{Registry: reg, Prompt: "You help.", Prices: prices, Money: money, Tables: bill.Tables(prices, func(string) int { return 0 })}
 	}})
 	with := learning.With{Models: []string{"gpt-5.6", "Claude"}, Routings: []search.Routing{search.RoutingGroups, search.RoutingAll}}
-	got, err := costs.Of(t.Context(), here.chat, 0, with)
+	got, err := costs.Of(t.Context(), log, with)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,19 +58,43 @@ func TestWhatAConversationWouldHaveCost(t *testing.T) {
 	if want := []string{"gpt-5.6 groups", "gpt-5.6 all", "Claude groups", "Claude all"}; !slices.Equal(lines, want) {
 		t.Errorf("compared are %q, want %q", lines, want)
 	}
-	if _, err := costs.Of(t.Context(), here.chat, 0, learning.With{Models: []string{"nobody's"}}); err == nil || !strings.Contains(err.Error(), "nobody's") {
-		t.Errorf("an unknown model: %v", err)
+	for _, odd := range []learning.With{{Models: []string{"Claude", "nobody's"}}, {Routings: []search.Routing{search.RoutingAll, "nobody's"}}} {
+		if _, err := costs.Of(t.Context(), log, odd); !errors.Is(err, learning.ErrUnknown) || !strings.Contains(err.Error(), "nobody's") {
+			t.Errorf("%v: %v", odd, err)
+		}
 	}
-	if _, err := costs.Of(t.Context(), here.chat, 7, with); err == nil {
-		t.Error("a conversation that there is not costs something")
+	if _, err := costs.Of(t.Context(), "telegram:12345678/7", with); !errors.Is(err, bill.ErrEmpty) {
+		t.Errorf("a conversation that there is not: %v", err)
 	}
 	k.say(here, "12345678", "Ann", strings.Repeat("long ", 1<<20), nil, answer("fine"))
-	if _, err := costs.Of(t.Context(), here.chat, 0, with); !errors.Is(err, learning.ErrTooLong) {
+	if _, err := costs.Of(t.Context(), log, with); !errors.Is(err, learning.ErrTooLong) {
 		t.Errorf("a long conversation: %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := costs.Of(ended, here.chat, 0, with); err == nil {
+	if _, err := costs.Of(ended, log, with); err == nil {
 		t.Error("nobody waits any more, and it is played")
+	}
+}
+
+func TestOneConversationIsPlayedAtATime(t *testing.T) {
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	costs := learning.NewCosts(learning.CostsConfig{Store: newKept(t), Bill: func() bill.Config {
+		close(begun)
+		<-goOn
+		return bill.Config{}
+	}})
+	done := make(chan error)
+	go func() {
+		_, err := costs.Of(t.Context(), "telegram:1/1", learning.With{})
+		done <- err
+	}()
+	<-begun
+	if _, err := costs.Of(t.Context(), "telegram:2/1", learning.With{}); !errors.Is(err, learning.ErrBusy) {
+		t.Errorf("a second one: %v", err)
+	}
+	close(goOn)
+	if err := <-done; !errors.Is(err, bill.ErrEmpty) {
+		t.Errorf("the first one: %v", err)
 	}
 }

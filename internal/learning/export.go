@@ -40,7 +40,7 @@ type Exporter struct {
 // the names of people in memory, and one case.
 func (e Exporter) Write(ctx context.Context, w io.Writer) (counts Counts, err error) {
 	now := e.Now()
-	if err := audit.Append(ctx, e.Store, rand.Text(), audit.Entry{At: now, Action: "export", By: "operator", About: "judged conversations (eval)"}); err != nil {
+	if err := audit.Append(ctx, e.Store, rand.Text(), audit.Entry{At: now, Action: "export", By: "operator", Chat: audit.Terminal, About: "judged conversations (eval)"}); err != nil {
 		return counts, err
 	}
 	x := &export{Exporter: e, consent: Consent{e.Store, e.Now}, counts: &counts}

@@ -44,7 +44,7 @@ type kept struct {
 	n       int
 }
 
-func newKept(t *testing.T) *kept {
+func newKept(t testing.TB) *kept {
 	t.Helper()
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
 	if err != nil {
@@ -231,7 +231,7 @@ func TestACaseIsWhatTheModelSaw(t *testing.T) {
 		t.Error("a second export is other")
 	}
 	entries, err := audit.List(t.Context(), k.Store, 10)
-	if err != nil || len(entries) != 2 || entries[0].Action != "export" {
+	if e := entries; err != nil || len(e) != 2 || e[0].Action != "export" || e[0].By != "operator" || e[0].Chat != audit.Terminal || !e[0].At.Equal(clock) {
 		t.Errorf("the audit has %+v, %v", entries, err)
 	}
 }

@@ -88,6 +88,9 @@ func (d *Desk) export(ctx context.Context, call bridge.CommandCall) (string, err
 		return "Please send me /export in a direct chat: what I keep of you is nothing for others to read.", nil
 	}
 	chat, err := chats.ParseChat(call.Chat)
+	if err == nil {
+		err = call.Deed.Did(ctx, "export", "")
+	}
 	if err != nil {
 		return "", err
 	}

@@ -25,11 +25,15 @@ import (
 // Path is what the addresses of all pages begin with.
 const Path = "/admin/"
 
+// Live is the header of requests that a page makes by itself while it is open. They are
+// guarded like all others, and use no session: who has gone away is signed out.
+const Live = "OneClaw-Live"
+
 // Bounds of links and sessions.
 const (
 	// LinkAge is how long a link can be used.
 	LinkAge = 5 * time.Minute
-	// SessionAge is how long a session lasts, IdleAge how long without a request.
+	// SessionAge is how long a session lasts, IdleAge how long without a request of a person.
 	SessionAge = 12 * time.Hour
 	IdleAge    = time.Hour
 	// MaxSessions is how many an administrator has at once; a new one ends the oldest.

@@ -6,6 +6,7 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -19,6 +20,8 @@ import (
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 )
+
+var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // house is a door with a page behind it, a clock and a list of administrators.
 type house struct {
@@ -39,7 +42,7 @@ func newHouse(t *testing.T, publicURL, listen string) *house {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	h := &house{t: t, store: store, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), admins: map[string]bool{"telegram:1": true}}
+	h := &house{t: t, store: store, now: began, admins: map[string]bool{"telegram:1": true}}
 	h.Door = h.door(publicURL, listen)
 	h.server = httptest.NewServer(h.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s, ok := door.From(r.Context())
@@ -209,10 +212,10 @@ func TestSessionsEnd(t *testing.T) {
 	for range 20 {
 		h.pass(door.IdleAge - time.Minute)
 		login(busy, http.StatusOK)
-		if h.now.Sub(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)) > 2*door.IdleAge {
+		if h.now.Sub(began) > 2*door.IdleAge {
 			login(idle, http.StatusUnauthorized)
 		}
-		if h.now.Sub(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))+door.IdleAge > door.SessionAge {
+		if h.now.Sub(began)+door.IdleAge > door.SessionAge {
 			break
 		}
 	}
@@ -242,6 +245,38 @@ func TestSessionsEnd(t *testing.T) {
 	if deeds := h.deeds(); !strings.Contains(deeds, "no administrator any more") || !strings.Contains(deeds, "everywhere") {
 		t.Errorf("the audit has %s", deeds)
 	}
+}
+
+// What an open page asks for by itself is guarded like everything else and keeps nobody signed in.
+func TestALivePageIsNoUse(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, "", local)
+	live := func(r *http.Request) { r.Header.Set(door.Live, "1") }
+	if script, err := os.ReadFile("../frame/assets/app.js"); err != nil || !strings.Contains(string(script), `"`+door.Live+`"`) {
+		t.Errorf("the pages do not say that they ask by themselves: %v", err)
+	}
+	away, here := h.signedIn("telegram:1"), h.signedIn("telegram:1")
+	for range 3 {
+		h.pass(door.IdleAge / 3)
+		here.sees(http.StatusOK, "inside", "/admin/", nil)
+		if h.now.Sub(began) < door.IdleAge {
+			away.sees(http.StatusOK, "inside", "/admin/", nil, live)
+		}
+	}
+	away.sees(http.StatusUnauthorized, "", "/admin/", nil, live)
+	away.sees(http.StatusUnauthorized, "", "/admin/", nil)
+
+	h.pass(door.IdleAge - time.Minute)
+	here.sees(http.StatusOK, "said=this", "/admin/people", url.Values{"csrf": {here.csrf}, "said": {"this"}}, live) // a form is a person's
+	h.pass(door.IdleAge - time.Minute)
+	here.sees(http.StatusOK, "inside", "/admin/", nil, live)
+	here.sees(http.StatusMisdirectedRequest, "", "/admin/", nil, live, func(r *http.Request) { r.Host = "evil.example" })
+	here.sees(http.StatusForbidden, "", "/admin/people", url.Values{"csrf": {"wrong"}}, live)
+	h.browser().sees(http.StatusUnauthorized, "", "/admin/", nil, live)
+	h.admin("telegram:1", false)
+	here.sees(http.StatusUnauthorized, "", "/admin/", nil, live)
+	h.admin("telegram:1", true)
+	here.sees(http.StatusUnauthorized, "", "/admin/", nil, live)
 }
 
 // Links that do not count let nobody in: old ones, replaced ones, those of others, forged ones.

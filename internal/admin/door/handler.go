@@ -115,7 +115,8 @@ func (d *Door) of(r *http.Request) (Session, error) {
 	if err != nil {
 		return Session{}, errNo
 	}
-	return d.session(r.Context(), cookie.Value)
+	live := r.Method != http.MethodPost && r.Header.Get(Live) != ""
+	return d.session(r.Context(), cookie.Value, !live)
 }
 
 // cookie is the name of the one with the session. That with the prefix is taken by browsers

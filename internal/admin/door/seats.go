@@ -42,7 +42,7 @@ type seat struct {
 type sitting struct {
 	Hash  string    `json:"hash"`
 	Since time.Time `json:"since"`
-	// Seen is when the last request came, to the minute.
+	// Seen is when the last request of a person came, to the minute.
 	Seen time.Time `json:"seen"`
 }
 
@@ -219,8 +219,9 @@ func (d *Door) signIn(ctx context.Context, link, from string) (string, error) {
 	return token(sessionMark, user, session), err
 }
 
-// session returns that of a token. Of somebody who is no administrator any more all end.
-func (d *Door) session(ctx context.Context, text string) (Session, error) {
+// session returns that of a token, which is used where a person asks. Of somebody who is no
+// administrator any more all end.
+func (d *Door) session(ctx context.Context, text string, used bool) (Session, error) {
 	user, secret, ok := untoken(sessionMark, text)
 	if !ok {
 		return Session{}, errNo
@@ -241,7 +242,7 @@ func (d *Door) session(ctx context.Context, text string) (Session, error) {
 		return Session{}, errNo
 	}
 	found := one.Sessions[i]
-	if now.Sub(found.Seen) >= seenEvery {
+	if used && now.Sub(found.Seen) >= seenEvery {
 		one.Sessions[i].Seen = now
 		// After a conflict another request of these minutes has told.
 		if err := d.write(ctx, &one, ""); err != nil && !errors.Is(err, storage.ErrConflict) {

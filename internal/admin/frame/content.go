@@ -3,6 +3,7 @@ package frame
 import (
 	"errors"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -33,8 +34,8 @@ type Request struct {
 func (r Request) Link(pairs ...string) string {
 	query := url.Values{}
 	for name, values := range r.Query {
-		if name != csvParameter && len(values) > 0 {
-			query[name] = values[:1]
+		if name != csvParameter {
+			query[name] = values
 		}
 	}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -179,10 +180,16 @@ type Form struct {
 // Field is a part of a form. Without a label it is hidden.
 type Field struct {
 	Name, Label, Value string
-	// Options make it a choice of values.
+	// Options make it a choice of values: of one, or with Many of any of them, which Values
+	// are chosen.
 	Options []Option
+	Many    bool
+	Values  []string
 	Hint    string
 }
+
+// Chosen reports whether a value is one of several that are chosen.
+func (f Field) Chosen(value string) bool { return slices.Contains(f.Values, value) }
 
 // Option is one value to choose.
 type Option struct{ Value, Label string }

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"context"
 	"encoding/csv"
 	"fmt"
 	"net/http"
@@ -9,10 +10,16 @@ import (
 )
 
 // file writes a table of a page as comma-separated values.
-func (f *Frame) file(w http.ResponseWriter, page Page, name string) {
+func (f *Frame) file(ctx context.Context, w http.ResponseWriter, page Page, name string, request Request) {
 	for _, s := range page.Sections {
 		if s.Table == nil || s.Table.Name != name {
 			continue
+		}
+		if f.cfg.Exported != nil {
+			if err := f.cfg.Exported(ctx, request.Visitor, name+".csv of "+request.Link()); err != nil {
+				f.fail(w, request.Visitor, View{}, err)
+				return
+			}
 		}
 		header := w.Header()
 		header.Set("Content-Type", "text/csv; charset=utf-8")

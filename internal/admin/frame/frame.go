@@ -55,6 +55,8 @@ type Config struct {
 	Visitor func(r *http.Request) (Visitor, bool)
 	// SignOut is the path of the form that signs out; empty for none.
 	SignOut string
+	// Exported is told of each file of a table before it is written; nil tells nobody.
+	Exported func(ctx context.Context, v Visitor, what string) error
 	// Redact masks secrets in all that is shown.
 	Redact func(string) string
 	// Zone is the one of the times; nil means UTC.
@@ -180,7 +182,7 @@ func (f *Frame) show(ctx context.Context, w http.ResponseWriter, r *http.Request
 		return
 	}
 	if file != "" {
-		f.file(w, page, file)
+		f.file(ctx, w, page, file, request)
 		return
 	}
 	f.render(w, r, http.StatusOK, request, view, page)

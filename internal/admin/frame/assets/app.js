@@ -13,7 +13,7 @@ const nameOf = (e) => e.getAttribute("href") ?? e.getAttribute("name") ?? e.getA
 // busy says that somebody fills in a form, which must not be taken away.
 function busy(main) {
   if (main.contains(document.activeElement) && document.activeElement.matches("input, select")) return true;
-  for (const e of main.querySelectorAll("input:not([type=hidden])")) if (e.value !== e.defaultValue) return true;
+  for (const e of main.querySelectorAll("input:not([type=hidden])")) if (e.value !== e.defaultValue || e.checked !== e.defaultChecked) return true;
   for (const o of main.querySelectorAll("option")) if (o.selected !== o.defaultSelected && o.defaultSelected) return true;
   return String(getSelection()) !== "" && main.contains(getSelection().anchorNode);
 }

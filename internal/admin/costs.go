@@ -1,0 +1,225 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"strconv"
+	"time"
+
+	"oneclaw/internal/admin/frame"
+	"oneclaw/internal/bill"
+	"oneclaw/internal/learning"
+	"oneclaw/internal/price"
+	"oneclaw/internal/runes"
+	"oneclaw/toolgroups/search"
+)
+
+// Costs says what conversations would have cost: [learning.Costs].
+type Costs interface {
+	// Of compares for the conversation of a log.
+	Of(ctx context.Context, log string, with learning.With) (learning.Comparison, error)
+	// Tables are the models that can be compared.
+	Tables() []bill.Table
+}
+
+const (
+	// playTime bounds the time for which a conversation is played: the page itself has to be
+	// made within that of the frame.
+	playTime = 8 * time.Second
+	// playedAge and maxPlayed bound what is kept of it, so that a page which shows itself anew
+	// plays nothing again.
+	playedAge, maxPlayed = 30 * time.Minute, 50
+	// maxFault bounds what a page says of a wish that cannot be met, in characters.
+	maxFault = 200
+)
+
+// The names of the form. The first says that somebody wants to know, and which figures they have
+// seen already, by their time.
+const (
+	costsField, modelsField, routingsField = "costs", "models", "routings"
+)
+
+var errSlow = errors.New("admin: a conversation was played for too long")
+
+// played is what came of playing a conversation.
+type played struct {
+	at time.Time
+	learning.Comparison
+	// fault says why there is nothing to compare.
+	fault string
+}
+
+// costs are the sections with what a conversation would have cost: how to ask, and what came of it.
+func (p *page) costs(ctx context.Context, r frame.Request, log string) ([]frame.Section, error) {
+	ask := frame.Section{Title: "What would it have cost with …", Text: []string{
+		"The conversation is played to a script, with the tools that the bot has now. Nothing is sent anywhere, no tool runs, and no text is shown.",
+	}}
+	if r.Query.Get(costsField) == "" {
+		ask.Forms = []frame.Form{p.wishes(r.Query, log, 0)}
+		return []frame.Section{ask}, nil
+	}
+	one, err := p.play(ctx, r.Query, log)
+	if err != nil {
+		return nil, err
+	}
+	ask.Forms = []frame.Form{p.wishes(r.Query, log, max(one.at.UnixMilli(), 0))}
+	return []frame.Section{ask, one.section()}, nil
+}
+
+// wishes is the form of somebody who has seen the figures of a time.
+func (p *page) wishes(query url.Values, log string, seen int64) frame.Form {
+	models := frame.Field{Name: modelsField, Label: "Models; all of them if you choose none", Many: true, Values: query[modelsField]}
+	for _, t := range p.Costs.Tables() {
+		models.Options = append(models.Options, frame.Option{Value: t.Name, Label: modelOf(t.Name, t.Model)})
+	}
+	routings := frame.Field{Name: routingsField, Label: "Ways of routing tools; all of them if you choose none", Many: true, Values: query[routingsField]}
+	for _, one := range search.Routings() {
+		routings.Options = append(routings.Options, frame.Option{Value: string(one), Label: string(one)})
+	}
+	fields := []frame.Field{{Name: "log", Value: log}, {Name: costsField, Value: strconv.FormatInt(seen, 10)}}
+	if owner := query.Get("owner"); owner != "" {
+		fields = append(fields, frame.Field{Name: "owner", Value: owner})
+	}
+	return frame.Form{View: conversationView, Get: true, Submit: "Work it out", Fields: append(fields, models, routings)}
+}
+
+// play says what a conversation would have cost: what is known already, unless somebody has seen
+// that and asks again.
+func (p *page) play(ctx context.Context, query url.Values, log string) (played, error) {
+	with := learning.With{Models: query[modelsField]}
+	for _, one := range query[routingsField] {
+		with.Routings = append(with.Routings, search.Routing(one))
+	}
+	key := url.Values{"log": {log}, modelsField: query[modelsField], routingsField: query[routingsField]}.Encode()
+	seen, _ := strconv.ParseInt(query.Get(costsField), 10, 64)
+	if known, ok := p.played.Get(key); ok && known.at.UnixMilli() > seen {
+		return known, nil
+	}
+	soon, cancel := context.WithTimeoutCause(ctx, playTime, errSlow)
+	defer cancel()
+	one := played{}
+	var err error
+	one.Comparison, err = p.Costs.Of(soon, log, with)
+	one.at = p.Now()
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return one, err // nobody waits any more
+	case errors.Is(err, learning.ErrBusy):
+		one.at, one.fault = time.Time{}, "Another conversation is being played, and only one is at a time. This page asks again by itself, or reload it."
+		return one, nil
+	case errors.Is(err, learning.ErrUnknown):
+		one.fault = "Nothing was played: " + runes.Clip(err.Error(), maxFault) + "."
+	case errors.Is(err, learning.ErrTooLong):
+		one.fault = "That cannot be said: " + learning.ErrTooLong.Error() + "."
+	case errors.Is(err, bill.ErrEmpty):
+		one.fault = "That cannot be said: the conversation has no answered message."
+	case errors.Is(context.Cause(soon), errSlow):
+		one.fault = fmt.Sprintf("It was played for %s, and that was ended so that nobody waits for it. Choose fewer models and ways of routing.", playTime)
+	default:
+		p.Log.Warn("a conversation cannot be played", "log", log, "err", err)
+		one.fault = "That cannot be said: the conversation cannot be played with the tools of now. The log says why."
+	}
+	p.played.Put(key, one, playedAge)
+	return one, nil
+}
+
+// section tells what came of it.
+func (one played) section() frame.Section {
+	if one.fault != "" {
+		return frame.Section{Text: []string{one.fault}}
+	}
+	s := frame.Section{Facts: []frame.Fact{{Name: "Worked out", Value: frame.At(one.at)}}, Text: []string{
+		"Compare these lines with each other: one tokenizer counts the tokens of all, their caches are simulated by what the providers document, and their prices are those that the bot knows. " +
+			"The first line is what the replies have really used, with pictures, reasoning, and the tools and the routing of that time. Calls that sum a conversation up are in none.",
+	}, Table: costsTable(one.Comparison)}
+	if one.Left > 0 {
+		s.Text = append(s.Text, count(one.Left, "call is", "calls are")+" left out: the tools are not there any more, or switched off.")
+	}
+	return s
+}
+
+func costsTable(c learning.Comparison) *frame.Table {
+	was := c.Was
+	known := was.Unpriced == 0 && was.USD > 0
+	t := &frame.Table{Name: "costs", Caption: "What it has cost, and would have cost", Columns: frame.Columns("Model", "Routing", "#Cost")}
+	if known {
+		t.Columns = append(t.Columns, frame.Columns("#Difference")...)
+	}
+	t.Columns = append(t.Columns, frame.Columns("#Requests", "#Tokens in", "#Cached", "#Written", "#Tokens out")...)
+	row := func(model, routing string, cost frame.Cell, usd float64, counts ...int) {
+		cells := []frame.Cell{frame.Text(model), frame.Text(routing), cost}
+		if known {
+			cells = append(cells, frame.Number(besides(usd, was.USD)))
+		}
+		for _, n := range counts {
+			cells = append(cells, frame.Number(grouped(int64(n))))
+		}
+		t.Rows = append(t.Rows, cells)
+	}
+	row("As it was", "", frame.Number(wasText(was)), 0, was.Rounds, was.Input, was.Cached, was.Written, was.Output)
+	least := math.Inf(1)
+	for _, l := range c.Lines {
+		if l.USD > 0 {
+			least = min(least, l.USD)
+		}
+	}
+	for _, l := range c.Lines {
+		routing := string(l.Routing)
+		if l.Routed != l.Routing {
+			routing += ": " + string(l.Routed)
+		}
+		cost := frame.Number(dollars(l.USD))
+		if l.USD == least {
+			cost.Text, cost.Mood = cost.Text+", the least", frame.Good
+		}
+		row(modelOf(l.Table, l.Model), routing, cost, l.USD, l.Requests, l.Input, l.Read, l.Written, l.Output)
+	}
+	return t
+}
+
+// modelOf is what a table is called, with the model that has its prices.
+func modelOf(table, model string) string {
+	if table == model {
+		return table
+	}
+	return table + " (" + model + ")"
+}
+
+// dollars is an amount with more digits than elsewhere: of two that are compared the cents alone
+// may be the same.
+func dollars(usd float64) string {
+	switch amount := price.Dollars(usd); {
+	case amount == 0:
+		return "not known"
+	case amount >= price.Dollar/100 && amount < 10*price.Dollar:
+		return fmt.Sprintf("$%.4f", usd)
+	default:
+		return amount.String()
+	}
+}
+
+func wasText(was learning.Used) string {
+	if was.Unpriced > 0 && was.Unpriced < was.Rounds {
+		return dollars(was.USD) + ", without " + count(was.Unpriced, "reply", "replies") + " of no known price"
+	}
+	return dollars(was.USD)
+}
+
+// besides says how much more or less something is than what was, without a sign, which a
+// spreadsheet would take for a formula.
+func besides(usd, was float64) string {
+	if usd == 0 {
+		return ""
+	}
+	switch percent := int64(math.Round((usd/was - 1) * 100)); {
+	case percent > 0:
+		return grouped(percent) + " % more"
+	case percent < 0:
+		return grouped(-percent) + " % less"
+	}
+	return "the same"
+}
