@@ -177,6 +177,10 @@ func TestAThreadTellsWhatComesByItself(t *testing.T) {
 	f := setup(t, quick(), nil)
 	first := f.say(f.channel, "lunch?", nil)
 	reply := &emulator.SayOptions{Thread: first.TS}
+	if _, err := f.SayBot(f.channel, "B0NEWS", "news", "<@U0BOT> soup of the day", first.TS); err != nil {
+		t.Fatal(err)
+	}
+	f.say(f.channel, "no soup", reply)
 	called := f.say(f.channel, "<@U0BOT> what do you say?", reply)
 	if _, err := f.p.Send(t.Context(), chats.Address{Chat: chatOf(f.channel, first.TS)}, chats.Part{Text: "soup", Plain: "soup"}); err != nil {
 		t.Fatal(err)
@@ -188,11 +192,10 @@ func TestAThreadTellsWhatComesByItself(t *testing.T) {
 		limit          int
 		want           []bool
 	}{
-		{called.TS, "", 20, []bool{false}},
-		{between.TS, "", 20, []bool{false, true, false}},
-		{last.TS, "", 20, []bool{false, true, false, true}},
+		{called.TS, "", 20, []bool{false, false, false}},
+		{between.TS, "", 20, []bool{false, false, false, true, false}},
+		{last.TS, "", 20, []bool{false, false, false, true, false, true}},
 		{last.TS, "", 1, []bool{true}},
-		{last.TS, first.TS, 20, []bool{true, false, true}},
 		{last.TS, called.TS, 20, []bool{false, true}},
 	} {
 		said, err := f.p.Said(t.Context(), chats.Message{Chat: chatOf(f.channel, first.TS), ID: tt.message, Time: time.Now()}, tt.after, tt.limit)
