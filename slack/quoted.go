@@ -44,25 +44,33 @@ func (p *Platform) Said(ctx context.Context, m chats.Message, after string, limi
 		}
 		me = &self{user: who.UserID, bot: who.BotID, name: who.User}
 	}
-	found, more, err := readThread(ctx, p.api, m, after, limit)
+	joined := after != ""
+	found, more, err := me.readThread(ctx, p.api, m, after, limit, &joined)
 	if oldest := strconv.FormatInt(m.Time.Add(-hugeThread).Unix(), 10) + ".000000"; more && err == nil && oldest > after {
-		found, _, err = readThread(ctx, p.api, m, oldest, limit)
+		found, _, err = me.readThread(ctx, p.api, m, oldest, limit, &joined)
 	}
 	name := p.names(ctx)
 	var list []chats.Quoted
 	for i := range found {
-		quotes := me.quote(&found[i], m.Chat.ID, name)
-		if len(quotes) > 0 { // since the bot takes part, all that people say there is for it
-			quotes[0].Addressed = me.isMentioned(found[i].Text) || after != "" && found[i].BotID == ""
+		quotes := me.quote(&found[i].message, m.Chat.ID, name)
+		if len(quotes) > 0 {
+			quotes[0].Addressed = found[i].addressed
 		}
 		list = append(list, quotes...)
 	}
 	return list[max(0, len(list)-limit):], err
 }
 
+// reply is a message of a thread; addressed is true of one that comes to the bot by itself.
+type reply struct {
+	message
+	addressed bool
+}
+
 // readThread returns the last messages between two, and whether there are more pages than
-// are read.
-func readThread(ctx context.Context, api *client, m chats.Message, after string, limit int) (found []message, more bool, err error) {
+// are read. Since the bot has joined, all that people say there is for it, also where what it
+// joined by has not come yet.
+func (s self) readThread(ctx context.Context, api *client, m chats.Message, after string, limit int, joined *bool) (found []reply, more bool, err error) {
 	params := slack.GetConversationRepliesParameters{ChannelID: m.Chat.ID, Timestamp: m.Chat.Thread, Oldest: after, Latest: m.ID, Limit: threadPage}
 	for range threadPages {
 		page, err := ask(ctx, api, "conversations.replies", replies(&params))
@@ -71,8 +79,13 @@ func readThread(ctx context.Context, api *client, m chats.Message, after string,
 		}
 		for i := range page {
 			// The first message of a thread comes however old it is.
-			if one := messageOf(page[i].Msg); one.TS > after && one.TS < m.ID && (spoken(one.Subtype) || one.BotID != "") {
-				found = append(found, one)
+			if one := messageOf(page[i].Msg); one.TS < m.ID && (spoken(one.Subtype) || one.BotID != "") {
+				person := one.fromPerson()
+				called := s.isMentioned(one.Text) && (person || one.TS == m.Chat.Thread) // as in [search]
+				*joined = *joined || called || s.wrote(one.User, one.BotID)
+				if one.TS > after {
+					found = append(found, reply{one, *joined && person})
+				}
 			}
 		}
 		found = found[max(0, len(found)-limit):]

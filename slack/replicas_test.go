@@ -172,27 +172,40 @@ func TestThreadsOfAnotherProcess(t *testing.T) {
 }
 
 // TestAThreadTellsWhatComesByItself asks for a thread before and behind the place where the bot
-// began to take part.
+// began to take part: who asks may not have had what it was called by.
 func TestAThreadTellsWhatComesByItself(t *testing.T) {
 	f := setup(t, quick(), nil)
 	first := f.say(f.channel, "lunch?", nil)
 	reply := &emulator.SayOptions{Thread: first.TS}
-	f.say(f.channel, "<@U0BOT> what do you say?", reply)
-	last := f.say(f.channel, "and you?", reply)
-	for after, want := range map[string][]bool{"": {false, true}, first.TS: {true}} {
-		said, err := f.p.Said(t.Context(), chats.Message{Chat: chatOf(f.channel, first.TS), ID: last.TS, Time: time.Now()}, after, 20)
+	if _, err := f.SayBot(f.channel, "B0NEWS", "news", "<@U0BOT> soup of the day", first.TS); err != nil {
+		t.Fatal(err)
+	}
+	f.say(f.channel, "no soup", reply)
+	called := f.say(f.channel, "<@U0BOT> what do you say?", reply)
+	if _, err := f.p.Send(t.Context(), chats.Address{Chat: chatOf(f.channel, first.TS)}, chats.Part{Text: "soup", Plain: "soup"}); err != nil {
+		t.Fatal(err)
+	}
+	between := f.say(f.channel, "and you?", reply)
+	last := f.say(f.channel, "anybody?", reply)
+	for _, tt := range []struct {
+		message, after string
+		limit          int
+		want           []bool
+	}{
+		{called.TS, "", 20, []bool{false, false, false}},
+		{between.TS, "", 20, []bool{false, false, false, true, false}},
+		{last.TS, "", 20, []bool{false, false, false, true, false, true}},
+		{last.TS, "", 1, []bool{true}},
+		{last.TS, called.TS, 20, []bool{false, true}},
+	} {
+		said, err := f.p.Said(t.Context(), chats.Message{Chat: chatOf(f.channel, first.TS), ID: tt.message, Time: time.Now()}, tt.after, tt.limit)
 		var got []bool
 		for _, q := range said {
 			got = append(got, q.Addressed)
 		}
-		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("after %q: %+v, %v", after, said, err)
+		if err != nil || !slices.Equal(got, tt.want) {
+			t.Errorf("%d before %q after %q: %+v, %v", tt.limit, tt.message, tt.after, said, err)
 		}
-	}
-	between := f.say(f.channel, "anybody?", reply)
-	said, err := f.p.Said(t.Context(), chats.Message{Chat: chatOf(f.channel, first.TS), ID: between.TS, Time: time.Now()}, first.TS, 20)
-	if err != nil || len(said) != 2 || !said[1].Addressed {
-		t.Errorf("%+v, %v", said, err)
 	}
 }
 

@@ -93,7 +93,7 @@ type player struct {
 	mu      sync.Mutex
 	changed chan struct{}
 	fed     int
-	got     []send
+	got     sends
 	other   []string
 }
 
@@ -137,7 +137,7 @@ func (p *player) wait(ctx context.Context, patience time.Duration, cond func() b
 // see takes what the bot exchanges with the emulators.
 func (p *player) see(l Line) {
 	if s, ok := sendOf(l); ok {
-		p.change(func() { p.got = append(p.got, s) })
+		p.change(func() { p.got = p.got.with(s) })
 	} else if (isSend(l) || l.Direction == Call && l.Status >= http.StatusBadRequest) && !p.refused[methodOf(l)] {
 		p.note("%s refuses %s: %.300s", l.Service, methodOf(l), l.Response)
 	}
@@ -278,8 +278,8 @@ func (p *player) reach(ctx context.Context, by func(send) bool) {
 // bot, and the data of its buttons.
 func (p *player) renamed(text string) string {
 	var pairs []string
-	for i, was := range p.sends {
-		is, ok := nth(p.got, was, count(p.sends[:i], was))
+	for _, was := range p.sends {
+		is, ok := p.got.find(was)
 		if !ok {
 			continue
 		}
@@ -295,45 +295,22 @@ func (p *player) renamed(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// nth finds the nth send to the chat of another, and count how many there are.
-func nth(all []send, like send, n int) (send, bool) {
-	for _, s := range all {
-		if s.service == like.service && s.chat == like.chat {
-			if n == 0 {
-				return s, true
-			}
-			n--
-		}
-	}
-	return send{}, false
-}
-
-func count(all []send, like send) (n int) {
-	for _, s := range all {
-		if s.service == like.service && s.chat == like.chat {
-			n++
-		}
-	}
-	return n
-}
-
-// compare says where the bot has sent something else, chat by chat.
+// compare says where the bot has sent something else, row by row.
 func (p *player) compare() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	other := p.other
-	for i, was := range p.sends {
-		n := count(p.sends[:i], was)
-		is, ok := nth(p.got, was, n)
+	for _, was := range p.sends {
+		is, ok := p.got.find(was)
 		if want := p.renamed(was.text); !ok {
-			other = append(other, fmt.Sprintf("%s %s, message %d of the bot: recorded %s; now nothing", was.service, was.chat, n+1, want))
+			other = append(other, fmt.Sprintf("%s: recorded %s; now nothing", was.name, want))
 		} else if want != is.text {
-			other = append(other, fmt.Sprintf("%s %s, message %d of the bot: recorded %s; now %s", was.service, was.chat, n+1, want, is.text))
+			other = append(other, fmt.Sprintf("%s: recorded %s; now %s", was.name, want, is.text))
 		}
 	}
-	for i, is := range p.got {
-		if n := count(p.got[:i], is); n >= count(p.sends, is) {
-			other = append(other, fmt.Sprintf("%s %s, message %d of the bot: recorded nothing; now %s", is.service, is.chat, n+1, is.text))
+	for _, is := range p.got {
+		if _, ok := p.sends.find(is); !ok {
+			other = append(other, fmt.Sprintf("%s: recorded nothing; now %s", is.name, is.text))
 		}
 	}
 	for _, a := range p.asked {

@@ -3,6 +3,7 @@ package record
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"path"
@@ -14,7 +15,7 @@ import (
 // script is what of a recording is played, each thing with its time.
 type script struct {
 	events []event
-	sends  []send
+	sends  sends
 	asked  []*asked
 	// names are what services say of the bot and of people: the answers to getMe, auth.test
 	// and users.info.
@@ -35,13 +36,50 @@ type event struct {
 
 // send is something that the bot has sent or changed.
 type send struct {
-	at            time.Time // when it was begun: people may answer before the answer is there
-	service, chat string
+	at      time.Time // when it was begun: people may answer before the answer is there
+	service string
 	// text says what, without ids.
 	text string
-	// data are those of its buttons, and id its own.
-	data []string
-	id   string
+	// data are those of its buttons, id its own, and changes that of the message it changes.
+	data        []string
+	id, changes string
+	// name says, in the order of its row, which it is.
+	row, name string
+}
+
+// sends are what a bot has sent and changed. Its program keeps an order among the messages of
+// a chat, among those that one person alone sees there, and among the changes of a message:
+// each of these is a row. Of two rows either may come first.
+type sends []send
+
+// with adds one to the end of its row.
+func (all sends) with(s send) sends {
+	format := "%s, message %d of the bot"
+	if s.changes != "" {
+		format = "%s, change %d"
+		if m := slices.IndexFunc(all, func(m send) bool { return m.row == s.row && m.id == s.changes }); m >= 0 {
+			s.row = all[m].name
+		} else {
+			s.row += ", message " + s.changes
+		}
+	}
+	n := 1
+	for _, other := range all {
+		if other.row == s.row {
+			n++
+		}
+	}
+	s.name = fmt.Sprintf(format, s.row, n)
+	return append(all, s)
+}
+
+// find returns the one with the name of another.
+func (all sends) find(other send) (send, bool) {
+	i := slices.IndexFunc(all, func(s send) bool { return s.name == other.name })
+	if i < 0 {
+		return send{}, false
+	}
+	return all[i], true
 }
 
 // asked is a request to a model.
@@ -81,7 +119,7 @@ func read(lines []Line) *script {
 			}
 		default:
 			if sent, ok := sendOf(l); ok {
-				s.sends = append(s.sends, sent)
+				s.sends = s.sends.with(sent)
 			} else if l.Direction == Call {
 				s.refused[method] = true
 			}
@@ -123,12 +161,19 @@ func sendOf(l Line) (send, bool) {
 		return send{}, false
 	}
 	s := send{at: l.Time, service: l.Service, id: cmp.Or(answer.TS, answer.Result.ID.String())}
-	for _, name := range []string{"chat_id", "channel", "channel_id"} {
-		if id, ok := fields[name].(string); ok {
-			s.chat = id
+	field := func(names ...string) (value string) {
+		for _, name := range names {
+			if text, ok := fields[name].(string); ok {
+				value = text
+			}
 		}
+		return value
 	}
+	s.row, s.changes = s.service+" "+field("chat_id", "channel", "channel_id"), field("message_id", "ts")
 	method := methodOf(l)
+	if method == "chat.postEphemeral" {
+		s.row += " for " + field("user")
+	}
 	if strings.Contains(l.URL, "/commands/") {
 		method = "response"
 	}
