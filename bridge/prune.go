@@ -101,7 +101,7 @@ func (k *keeper) sweep(ctx context.Context) error {
 // pruneTasks removes the conversations of tasks that began before the given time.
 func (k *keeper) pruneTasks(ctx context.Context, before time.Time) (int, error) {
 	removed := 0
-	for entry, err := range k.store.List(ctx, storage.Range{Prefix: sessions.ConversationPrefix}) {
+	for entry, err := range jobs.Gently(ctx, k.store.List(ctx, storage.Range{Prefix: sessions.ConversationPrefix})) {
 		if err != nil {
 			return removed, fmt.Errorf("list conversations: %w", err)
 		}
