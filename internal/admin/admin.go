@@ -70,6 +70,7 @@ type page struct {
 
 	jobs     jobs.Store
 	examined atomic.Pointer[examined]
+	recent   atomic.Pointer[recent]
 }
 
 // New makes the handler of the page, for administrators alone.
@@ -86,7 +87,7 @@ func New(cfg Config) (http.Handler, error) {
 	}
 	p := &page{Config: cfg, jobs: jobs.Store{Store: cfg.Store, Base: new(atomic.Int64)}}
 	return frame.New(frame.Config{
-		Views: append(p.views(), cfg.More...), Visitor: cfg.Visitor, SignOut: cfg.SignOut, Redact: cfg.Redact, Zone: cfg.Zone, Log: cfg.Log,
+		Views: append(p.views(), cfg.More...), Visitor: cfg.Visitor, SignOut: cfg.SignOut, Redact: cfg.Redact, Zone: cfg.Zone, Log: cfg.Log, Now: cfg.Now,
 	})
 }
 
