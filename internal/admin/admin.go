@@ -29,6 +29,8 @@ const (
 	maxLooked = 5000
 	// maxRead bounds those of which each is a read of its own.
 	maxRead = 1000
+	// rowsAtOnce is how many receipts are read at once where it is not known how many there have to be.
+	rowsAtOnce = 50
 )
 
 // Config is what the page is made of. What is nil is left out of it.
