@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"oneclaw/internal/admin/frame"
@@ -77,44 +77,43 @@ func TestOpenPagesAreMadeAsTheyCost(t *testing.T) {
 
 // However many look, one page is made at a time; who goes away waits no longer.
 func TestPagesAreMadeOneAfterAnother(t *testing.T) {
-	var making atomic.Int32
-	begun, free := make(chan struct{}, 10), make(chan struct{})
-	handler, err := frame.New(frame.Config{
-		Views: []frame.View{{Show: func(context.Context, frame.Request) (frame.Page, error) {
-			if n := making.Add(1); n != 1 {
-				t.Errorf("%d are made at once", n)
-			}
-			begun <- struct{}{}
-			<-free
-			making.Add(-1)
-			return frame.Page{Lead: "One of them"}, nil
-		}}},
-		Visitor: func(*http.Request) (frame.Visitor, bool) { return frame.Visitor{}, true },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	answers := make(chan string, 10)
-	ask := func(ctx context.Context) {
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, frame.Root, nil))
-		answers <- w.Body.String()
-	}
-	go ask(t.Context())
-	<-begun
-	gone, leave := context.WithCancel(t.Context())
-	leave()
-	ask(gone)
-	if answer := <-answers; answer != "" {
-		t.Errorf("who went away is answered %s", answer)
-	}
-	for range 3 {
-		go ask(t.Context())
-	}
-	close(free)
-	for i := range 4 {
-		if answer := <-answers; !strings.Contains(answer, "One of them") {
-			t.Errorf("answer %d is %s", i, answer)
+	synctest.Test(t, func(t *testing.T) {
+		making, free := 0, make(chan struct{})
+		handler, err := frame.New(frame.Config{
+			Views: []frame.View{{Show: func(context.Context, frame.Request) (frame.Page, error) {
+				making++
+				<-free
+				return frame.Page{Lead: "One of them"}, nil
+			}}},
+			Visitor: func(*http.Request) (frame.Visitor, bool) { return frame.Visitor{}, true },
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		answers := make(chan string, 10)
+		ask := func(ctx context.Context) {
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, frame.Root, nil))
+			answers <- w.Body.String()
+		}
+		gone, leave := context.WithCancel(t.Context())
+		for _, ctx := range []context.Context{t.Context(), gone, t.Context(), t.Context()} {
+			go ask(ctx)
+			synctest.Wait()
+		}
+		leave()
+		if answer := <-answers; answer != "" {
+			t.Errorf("who went away is answered %s", answer)
+		}
+		for n := 1; n <= 3; n++ {
+			synctest.Wait()
+			if making != n {
+				t.Errorf("%d are made, want %d", making, n)
+			}
+			free <- struct{}{}
+			if answer := <-answers; !strings.Contains(answer, "One of them") {
+				t.Errorf("answer %d is %s", n, answer)
+			}
+		}
+	})
 }
