@@ -12,6 +12,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/forgetting"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
 	"oneclaw/bridge/why"
@@ -104,6 +105,7 @@ func (b *Bridge) commandTable() []jobs.Command {
 		row("observe", "Listen along in this group, or no more: on, off", b.observe),
 		alone(row("tools", "Tool groups, and which are loaded here", b.panel.Command)),
 		alone(row("why", "What became of the last message here, and why", explainer(b).Explain)),
+		row(forgetting.Name, "Forget what I keep of you, after a question", b.forgetting.Ask),
 		start,
 	}
 	table = append(table, b.people.Commands()...)

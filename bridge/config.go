@@ -76,6 +76,9 @@ type Hooks struct {
 	// from there are answered. It is told while no turn of either runs, and again after
 	// an error or a crash.
 	Moved func(ctx context.Context, from, to chats.Chat) error
+	// Forget takes away what the rest of the program keeps of somebody, as platform:id, who wants
+	// to be forgotten. It may be told again after an error or a crash.
+	Forget func(ctx context.Context, user string) error
 	// Measure counts.
 	Measure jobs.Meter
 	// Trace follows jobs.

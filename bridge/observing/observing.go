@@ -283,6 +283,16 @@ func compare(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
+// Forget forgets what was heard of somebody, as platform:id.
+func (o *Observer) Forget(ctx context.Context, by string) error {
+	platform, user, _ := strings.Cut(by, ":")
+	all, err := o.list(ctx, heardPrefix+platform+":")
+	if err != nil {
+		return err
+	}
+	return o.remove(ctx, slices.DeleteFunc(all, func(one record) bool { return one.User != user }))
+}
+
 // Drop forgets all that was heard in a chat.
 func (o *Observer) Drop(ctx context.Context, chat chats.Chat) error {
 	all, err := o.list(ctx, place(chat, false))
