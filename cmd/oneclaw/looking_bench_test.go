@@ -169,7 +169,7 @@ func (v *visitor) leaf(ctx context.Context) {
 }
 
 // figures are what is measured in a window.
-var figures = []string{"msg/s", "p50-ms", "p99-ms", "cpu-ms/s", "MB/s"}
+var figures = []string{"msg/s", "p50-ms", "p99-ms", "cpu-ms/msg", "KB/msg"}
 
 // measure has everybody write for a window while some look.
 func (c *lookout) measure(b *testing.B, pause time.Duration, look func(context.Context, []*visitor)) [5]float64 {
@@ -195,7 +195,8 @@ func (c *lookout) measure(b *testing.B, pause time.Duration, look func(context.C
 	all := slices.Concat(times...)
 	slices.Sort(all)
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-	return [5]float64{float64(len(all)) / seconds, ms(all[len(all)/2]), ms(all[len(all)*99/100]), (cpuAfter - cpu) * 1000 / seconds, (bytesAfter - bytes) / 1e6 / seconds}
+	n := float64(len(all))
+	return [5]float64{n / seconds, ms(all[len(all)/2]), ms(all[len(all)*99/100]), (cpuAfter - cpu) * 1000 / n, (bytesAfter - bytes) / 1000 / n}
 }
 
 var usage = regexp.MustCompile(`(?m)^(process_cpu_seconds_total|go_memstats_alloc_bytes_total) (\S+)$`)
@@ -268,7 +269,7 @@ func differences(b *testing.B, names []string, got [][][5]float64) {
 			}
 			b.ReportMetric(sum/n, name+":"+figure)
 			if i > 0 {
-				b.Logf("%-9s %-8s %8.2f, %s %8.2f: %+.2f ± %.2f", name, figure, sum/n, names[0], (sum-more)/n, more/n, 2*math.Sqrt(max(0, squares-more*more/n)/max(1, n-1)/n))
+				b.Logf("%-9s %-10s %8.2f, %s %8.2f: %+.2f ± %.2f", name, figure, sum/n, names[0], (sum-more)/n, more/n, 2*math.Sqrt(max(0, squares-more*more/n)/max(1, n-1)/n))
 			}
 		}
 	}

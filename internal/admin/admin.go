@@ -29,8 +29,10 @@ const (
 	maxLooked = 5000
 	// maxRead bounds those of which each is a read of its own.
 	maxRead = 1000
-	// rowsAtOnce is how many receipts are read at once where it is not known how many there have to be.
+	// rowsAtOnce is how many receipts are read at once: those of a page. Whoever has more rows to
+	// make rests before the next, so that a file takes its time and not that of the chats.
 	rowsAtOnce = 50
+	restsFor   = 5 * time.Millisecond
 )
 
 // Config is what the page is made of. What is nil is left out of it.
@@ -105,6 +107,19 @@ func (p *page) views() []frame.View {
 		{Path: "schedules", Title: "Schedules and hooks", Show: p.planned},
 		{Path: "settings", Title: "Settings", Show: p.settings},
 		{Path: "incidents", Title: "Incidents", Show: p.incidents},
+	}
+}
+
+// rest is called between the rows of a table, with how many it has.
+func rest(ctx context.Context, rows int) error {
+	if rows < rowsAtOnce {
+		return nil
+	}
+	select {
+	case <-time.After(restsFor):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

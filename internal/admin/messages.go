@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"oneclaw/bridge/chats"
@@ -116,13 +117,18 @@ func (p *page) finished(ctx context.Context, r frame.Request) (*frame.Table, err
 			found = append(found, f)
 		}
 	}
-	receipts, err := p.jobs.Receipts(ctx, found)
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range found {
-		if j := receipts[f.Key]; j != nil {
-			t.Rows = append(t.Rows, receiptRow(j))
+	for some := range slices.Chunk(found, rowsAtOnce) {
+		if err := rest(ctx, len(t.Rows)); err != nil {
+			return nil, err
+		}
+		receipts, err := p.jobs.Receipts(ctx, some)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range some {
+			if j := receipts[f.Key]; j != nil {
+				t.Rows = append(t.Rows, receiptRow(j))
+			}
 		}
 	}
 	if !whole {
