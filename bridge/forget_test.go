@@ -92,7 +92,10 @@ func TestForgetTakesAllOfAPersonAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := []string{}
 		r, card := spoken(t, think, func(cfg *bridge.Config) {
-			cfg.Hooks.Forget = func(_ context.Context, user string) error { told = append(told, user); return nil }
+			cfg.Hooks.Forget = func(_ context.Context, user string, direct chats.Chat) error {
+				told = append(told, user, direct.String())
+				return nil
+			}
 		})
 		if n := len(placesOf(t, r.cfg.Store, "secret")); n < 20 {
 			t.Fatalf("only %d places have the secrets", n)
@@ -112,7 +115,7 @@ func TestForgetTakesAllOfAPersonAway(t *testing.T) {
 		if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
 			t.Errorf("there are still secrets in %q", found)
 		}
-		if strings.Join(told, " ") != "fake:1" {
+		if strings.Join(told, " ") != "fake:1 fake:1" {
 			t.Errorf("others were told of %q", told)
 		}
 		r.did(t, "forget fake:1 Ann fake:1 ", "clear fake:1 Ann fake:1 fake:1/1")

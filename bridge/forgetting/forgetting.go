@@ -44,7 +44,8 @@ const (
 	notYours = "Only who sent /forget can decide that."
 )
 
-// Config is what a [Desk] is made of. All of it is needed but Rest.
+// Config is what a [Desk] is made of. All of it is needed but Rest and
+// Erased.
 type Config struct {
 	jobs.Shared
 
@@ -56,9 +57,11 @@ type Config struct {
 	Put func(ctx context.Context, m chats.Message) error
 	// Uncache lets go all copies of conversations.
 	Uncache func()
-	// Rest takes away what the rest of the program keeps of somebody, as platform:id. It bears
-	// repeating.
-	Rest func(ctx context.Context, user string) error
+	// Rest takes away what the rest of the program keeps of somebody, as platform:id, and of
+	// their direct chat. It bears repeating.
+	Rest func(ctx context.Context, user string, direct chats.Chat) error
+	// Erased is told that something was removed, before the job says that it is done.
+	Erased func(ctx context.Context) error
 }
 
 // Desk asks whether people want to be forgotten, and forgets them.
@@ -120,7 +123,7 @@ func (d *Desk) Forget(ctx context.Context, j *jobs.Job) (string, error) {
 		}
 	}
 	if d.cfg.Rest != nil {
-		if err := d.cfg.Rest(ctx, by); err != nil {
+		if err := d.cfg.Rest(ctx, by, j.Message.Chat.Whole()); err != nil {
 			return "", err
 		}
 	}
@@ -180,8 +183,7 @@ func (d *Desk) own(ctx context.Context, j *jobs.Job) error {
 			return err
 		}
 	}
-	d.cfg.Uncache()
-	return nil
+	return d.done(ctx)
 }
 
 // asked takes what a person has asked in a shared chat out of its conversations.
@@ -201,8 +203,15 @@ func (d *Desk) asked(ctx context.Context, j *jobs.Job) error {
 			return err
 		}
 	}
+	return d.done(ctx)
+}
+
+func (d *Desk) done(ctx context.Context) error {
 	d.cfg.Uncache()
-	return nil
+	if d.cfg.Erased == nil {
+		return nil
+	}
+	return d.cfg.Erased(ctx)
 }
 
 // asides removes what was set aside of direct chats.

@@ -67,3 +67,22 @@ func (a Asked) Remove(ctx context.Context, kv storage.KV) error {
 	}
 	return nil
 }
+
+// TurnsBy yields the turns of a conversation of a shared chat that somebody, as platform:id, has
+// begun. What is damaged is left out.
+func TurnsBy(ctx context.Context, store storage.Log, log, by string) iter.Seq2[agent.Message, error] {
+	return func(yield func(agent.Message, error) bool) {
+		theirs := false
+		for m, err := range Messages(ctx, store, log) {
+			if jobs.IsDamaged(err) {
+				continue
+			}
+			if err == nil && m.Asks() {
+				theirs = m.By == by
+			}
+			if (theirs || err != nil) && !yield(m, err) {
+				return
+			}
+		}
+	}
+}

@@ -102,6 +102,7 @@ var layers = []layer{
 	{"internal/hooks", []string{"bridge", "bridge/chats", "bridge/jobs", "internal/cache", "internal/runes", "internal/seal", "storage", "toolgroups"}},
 	{"internal/connections", []string{"bridge", "bridge/chats", "bridge/wording", "internal/retry", "storage", "toolgroups", "toolgroups/google", "toolgroups/mcp", "toolgroups/mcp/oauth"}},
 	{"internal/admin/door", []string{"bridge", "bridge/audit", "bridge/chats", "bridge/jobs", "bridge/wording", "internal/cache", "storage", "toolgroups"}},
+	{"internal/privacy", []string{"agent", "bridge", "bridge/chats", "bridge/jobs", "bridge/sessions", "bridge/wording", "internal/workspace", "storage", "toolgroups"}},
 	{"internal/policy", []string{"bridge/approval", "bridge/chats", "toolgroups"}},
 	{"internal/bill", []string{"agent", "agent/anthropic", "agent/openai", "internal/price", "toolgroups", "toolgroups/search"}},
 	{"internal/learning", []string{"agent", "bridge", "bridge/audit", "bridge/chats", "bridge/jobs", "bridge/sessions", "internal/bill", "internal/database", "internal/price", "internal/record", "storage", "toolgroups", "toolgroups/search"}},
