@@ -134,8 +134,8 @@ var ways = []struct {
 func (v *visitor) stay(ctx context.Context, path string) {
 	r := v.request(http.MethodGet, path, nil)
 	for tick := time.NewTicker(refresh); ; {
-		if response, _ := v.ask(ctx, r.Clone(ctx)); response != nil && response.StatusCode == http.StatusOK {
-			r.Header.Set("If-None-Match", response.Header.Get("ETag"))
+		if answer := v.ask(ctx, r.Clone(ctx)); answer.status != 0 {
+			r.Header.Set("If-None-Match", answer.header.Get("ETag"))
 			r.Header.Set("OneClaw-Live", "1")
 		}
 		select {
@@ -153,8 +153,7 @@ func (v *visitor) leaf(ctx context.Context) {
 	path := "/admin/messages"
 	tick := time.NewTicker(time.Second)
 	for n := 1; ; n++ {
-		_, body := v.ask(ctx, v.request(http.MethodGet, path, nil))
-		if next := nextPages.FindStringSubmatch(body); next != nil {
+		if next := nextPages.FindStringSubmatch(v.ask(ctx, v.request(http.MethodGet, path, nil)).body); next != nil {
 			path = strings.ReplaceAll(next[1], "&amp;", "&")
 		}
 		if n%5 == 0 {

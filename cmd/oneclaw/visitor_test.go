@@ -44,11 +44,11 @@ func (w *town) visit(bot *process, who int64, at string) *visitor {
 	}
 	v.link = link[2]
 	v.offer = v.see("/admin/enter/" + v.link)
-	response, _ := v.ask(w.t.Context(), v.request(http.MethodPost, "/admin/enter", url.Values{"token": {v.link}}))
-	if response == nil || response.StatusCode != http.StatusSeeOther || len(response.Cookies()) != 1 {
-		w.t.Fatalf("the link is answered with %+v", response)
+	answer := v.ask(w.t.Context(), v.request(http.MethodPost, "/admin/enter", url.Values{"token": {v.link}}))
+	if answer.status != http.StatusSeeOther || len(answer.cookies) != 1 {
+		w.t.Fatalf("the link is answered with %+v", answer)
 	}
-	v.cookie = response.Cookies()[0]
+	v.cookie = answer.cookies[0]
 	token := formTokens.FindStringSubmatch(v.see("/admin/"))
 	if token == nil {
 		w.t.Fatal("the first page has no form")
@@ -73,36 +73,42 @@ func (v *visitor) request(method, path string, form url.Values) *http.Request {
 	return r
 }
 
-// ask returns the answer with what it says; nothing where there is none.
-func (v *visitor) ask(ctx context.Context, r *http.Request) (*http.Response, string) {
+// reply is how a request was answered; the zero value is not at all.
+type reply struct {
+	status  int
+	header  http.Header
+	cookies []*http.Cookie
+	body    string
+}
+
+func (v *visitor) ask(ctx context.Context, r *http.Request) reply {
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	response, err := client.Do(r.WithContext(ctx))
 	if err != nil {
-		return nil, ""
+		return reply{}
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
-		return nil, ""
+		return reply{}
 	}
-	return response, string(body)
+	return reply{response.StatusCode, response.Header, response.Cookies(), string(body)}
 }
 
 // see returns a page, which has to be there.
 func (v *visitor) see(path string) string {
 	v.t.Helper()
-	response, body := v.ask(v.t.Context(), v.request(http.MethodGet, path, nil))
-	if response == nil || response.StatusCode != http.StatusOK {
-		v.t.Fatalf("%s: %+v\n%.500s", path, response, body)
+	answer := v.ask(v.t.Context(), v.request(http.MethodGet, path, nil))
+	if answer.status != http.StatusOK {
+		v.t.Fatalf("%s: %d\n%.500s", path, answer.status, answer.body)
 	}
-	return body
+	return answer.body
 }
 
 var formTokens = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
 
-// send sends a form, and returns how it is answered; nil for not at all.
-func (v *visitor) send(path string, form url.Values) *http.Response {
+// send sends a form.
+func (v *visitor) send(path string, form url.Values) reply {
 	form.Set("csrf", v.token)
-	response, _ := v.ask(v.t.Context(), v.request(http.MethodPost, path, form))
-	return response
+	return v.ask(v.t.Context(), v.request(http.MethodPost, path, form))
 }
