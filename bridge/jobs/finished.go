@@ -114,7 +114,7 @@ func readFinished(entry storage.Entry) (f Finished, ok bool) {
 
 // forgetFinished removes what is older in the index than receipts are kept, and what a wrong
 // clock has put too far ahead.
-func (s Store) forgetFinished(ctx context.Context, now time.Time) error {
+func forgetFinished(ctx context.Context, s Store, now time.Time) error {
 	ahead, old := place(now.Add(ReceiptAge)), remover{s: s}
 	for entry, err := range s.Store.List(ctx, storage.Range{Prefix: finishedPrefix}) {
 		if err == nil && entry.Key >= ahead {

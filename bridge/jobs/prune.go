@@ -46,7 +46,7 @@ func (s Store) Prune(ctx context.Context, now time.Time, damaged func(*DamagedEr
 	if err := old.flush(ctx); err != nil {
 		return removed, err
 	}
-	return removed, errors.Join(s.keepTallies(ctx, all, now), s.forgetFinished(ctx, now))
+	return removed, errors.Join(all.keep(ctx, s, now), forgetFinished(ctx, s, now))
 }
 
 const (
@@ -101,7 +101,7 @@ func (r *remover) flush(ctx context.Context) error {
 	if errors.Is(err, storage.ErrConflict) { // one of them has changed
 		err = nil
 		for _, op := range r.ops {
-			err = cmp.Or(err, r.s.remove(ctx, op.Key, op.Rev))
+			err = cmp.Or(err, remove(ctx, r.s.Store, op.Key, op.Rev))
 		}
 	}
 	if err != nil {
