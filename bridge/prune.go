@@ -109,7 +109,7 @@ func (k *keeper) pruneTalks(ctx context.Context, now time.Time) (int, error) {
 		saidBefore = now.Add(-age).Truncate(24 * time.Hour)
 	}
 	removed, erased := 0, false
-	for entry, err := range k.store.List(ctx, storage.Range{Prefix: sessions.ConversationPrefix}) {
+	for entry, err := range jobs.Gently(ctx, k.store.List(ctx, storage.Range{Prefix: sessions.ConversationPrefix})) {
 		if err != nil {
 			return removed, fmt.Errorf("list conversations: %w", err)
 		}

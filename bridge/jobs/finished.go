@@ -82,6 +82,26 @@ func (s Store) Finished(ctx context.Context, after string) iter.Seq2[Finished, e
 	}
 }
 
+// Receipts returns those of the entries of the index that have one, by their keys; of one that is
+// damaged, or of another time, nothing.
+func (s Store) Receipts(ctx context.Context, of []Finished) (map[string]*Job, error) {
+	keys := make([]string, len(of))
+	for i, f := range of {
+		keys[i] = ReceiptPrefix + f.Key
+	}
+	entries, err := storage.GetMany(ctx, s.Store, keys)
+	if err != nil {
+		return nil, fmt.Errorf("read receipts: %w", err)
+	}
+	all := make(map[string]*Job, len(of))
+	for _, f := range of {
+		if j, err := s.Read(entries[ReceiptPrefix+f.Key]); err == nil && j.Closed.Equal(f.At) {
+			all[f.Key] = j
+		}
+	}
+	return all, nil
+}
+
 func readFinished(entry storage.Entry) (f Finished, ok bool) {
 	at, key, _ := strings.Cut(strings.TrimPrefix(entry.Key, finishedPrefix), "/")
 	n, err := strconv.ParseInt(at, 10, 64)
@@ -94,25 +114,26 @@ func readFinished(entry storage.Entry) (f Finished, ok bool) {
 
 // forgetFinished removes what is older in the index than receipts are kept, and what a wrong
 // clock has put too far ahead.
-func (s Store) forgetFinished(ctx context.Context, now time.Time) error {
-	ahead := place(now.Add(ReceiptAge))
+func forgetFinished(ctx context.Context, s Store, now time.Time) error {
+	ahead, old := place(now.Add(ReceiptAge)), remover{s: s}
 	for entry, err := range s.Store.List(ctx, storage.Range{Prefix: finishedPrefix}) {
-		if err == nil && entry.Key < ahead {
-			err = s.remove(ctx, entry.Key, entry.Revision)
-		} else if err == nil {
+		if err == nil && entry.Key >= ahead {
 			break
 		}
-		if err != nil {
-			return fmt.Errorf("tidy what is finished: %w", err)
-		}
-	}
-	for entry, err := range s.Store.List(ctx, storage.Range{Prefix: finishedPrefix, After: place(now.Add(-ReceiptAge))}) {
 		if err == nil {
-			err = s.remove(ctx, entry.Key, entry.Revision)
+			err = old.add(ctx, entry)
 		}
 		if err != nil {
 			return fmt.Errorf("tidy what is finished: %w", err)
 		}
 	}
-	return nil
+	for entry, err := range Gently(ctx, s.Store.List(ctx, storage.Range{Prefix: finishedPrefix, After: place(now.Add(-ReceiptAge))})) {
+		if err == nil {
+			err = old.add(ctx, entry)
+		}
+		if err != nil {
+			return fmt.Errorf("tidy what is finished: %w", err)
+		}
+	}
+	return old.flush(ctx)
 }

@@ -87,7 +87,7 @@ func (s Store) Withdraw(ctx context.Context, j *Job) error {
 	if j.Rev == storage.Absent {
 		return nil
 	}
-	return s.remove(ctx, OpenPrefix+j.Key(), j.Rev)
+	return remove(ctx, s.Store, OpenPrefix+j.Key(), j.Rev)
 }
 
 // Save writes a job that this process works on.
@@ -156,7 +156,7 @@ func (s Store) Take(ctx context.Context, j *Job) (bool, error) {
 		return false, err
 	} else if closed {
 		// A former build wrote the receipt first and could end before it removed the job.
-		return false, s.remove(ctx, OpenPrefix+j.Key(), j.Rev)
+		return false, remove(ctx, s.Store, OpenPrefix+j.Key(), j.Rev)
 	}
 	for {
 		holder := s.Mark(j.Message.Chat)
@@ -326,8 +326,8 @@ func (s Store) Read(entry storage.Entry) (*Job, error) {
 	return j, nil
 }
 
-func (s Store) remove(ctx context.Context, key string, rev storage.Revision) error {
-	if err := s.Store.Delete(ctx, key, rev); err != nil && !errors.Is(err, storage.ErrConflict) {
+func remove(ctx context.Context, kv storage.KV, key string, rev storage.Revision) error {
+	if err := kv.Delete(ctx, key, rev); err != nil && !errors.Is(err, storage.ErrConflict) {
 		return fmt.Errorf("remove %s: %w", key, err)
 	}
 	return nil

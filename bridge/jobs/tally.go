@@ -128,9 +128,9 @@ func (all sums) add(j *Job) {
 	all[key].Add(f)
 }
 
-// keepTallies writes the sums of the hours whose receipts are all there, where they say
+// keep writes the sums of the hours whose receipts are all there, where they say
 // something else than before, and removes those that are too old.
-func (s Store) keepTallies(ctx context.Context, all sums, now time.Time) error {
+func (all sums) keep(ctx context.Context, s Store, now time.Time) error {
 	known := make(map[string]string)
 	first := hourKey(now.Add(-ReceiptAge)) // of it some are gone
 	for entry, err := range s.Store.List(ctx, storage.Range{Prefix: hourPrefix}) {
@@ -139,7 +139,7 @@ func (s Store) keepTallies(ctx context.Context, all sums, now time.Time) error {
 		}
 		known[entry.Key] = string(entry.Value)
 		if entry.Key < hourKey(now.Add(-tallyAge)) {
-			if err := s.remove(ctx, entry.Key, entry.Revision); err != nil {
+			if err := remove(ctx, s.Store, entry.Key, entry.Revision); err != nil {
 				return err
 			}
 		}

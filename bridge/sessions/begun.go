@@ -15,6 +15,9 @@ import (
 // begunPrefix begins the keys of an index: conversations by their beginnings, the newest first.
 const begunPrefix = "begun/"
 
+// atOnce is how many conversations are read at once: a page of a list, and the one behind it.
+const atOnce = 51
+
 // Place is where a conversation is in the index: what [Begun] goes on behind.
 func (c Conversation) Place() string {
 	return fmt.Sprintf("%s%019d/%s", begunPrefix, math.MaxInt64-c.Begun.UnixNano(), strings.TrimPrefix(conversationKey(c.Owner, c.Log()), ConversationPrefix))
@@ -33,20 +36,48 @@ func (c Conversation) begun() []storage.Op {
 // What is not listed any more is left out.
 func Begun(ctx context.Context, kv storage.KV, after string) iter.Seq2[Conversation, error] {
 	return func(yield func(Conversation, error) bool) {
-		for entry, err := range kv.List(ctx, storage.Range{Prefix: begunPrefix, After: after}) {
-			var c Conversation
-			if err == nil {
-				_, key, _ := strings.Cut(strings.TrimPrefix(entry.Key, begunPrefix), "/")
-				c, err = conversationAt(ctx, kv, ConversationPrefix+key)
-				if errors.Is(err, storage.ErrNotFound) || err == nil && c.Place() != entry.Key {
-					continue
+		for more := true; more; {
+			places := make([]string, 0, atOnce)
+			for entry, err := range kv.List(ctx, storage.Range{Prefix: begunPrefix, After: after, Limit: atOnce}) {
+				if err != nil {
+					yield(Conversation{}, fmt.Errorf("list conversations: %w", err))
+					return
+				}
+				places, after = append(places, entry.Key), entry.Key
+			}
+			more = len(places) == atOnce
+			all, err := conversationsAt(ctx, kv, places)
+			for _, c := range all {
+				if !yield(c, nil) {
+					return
 				}
 			}
-			if !yield(c, err) || err != nil {
+			if err != nil {
+				yield(Conversation{}, err)
 				return
 			}
 		}
 	}
+}
+
+// conversationsAt returns the conversations of some places in the index, in their order.
+func conversationsAt(ctx context.Context, kv storage.KV, places []string) (all []Conversation, err error) {
+	keys := make([]string, len(places))
+	for i, place := range places {
+		_, key, _ := strings.Cut(strings.TrimPrefix(place, begunPrefix), "/")
+		keys[i] = ConversationPrefix + key
+	}
+	entries, err := storage.GetMany(ctx, kv, keys)
+	if err != nil {
+		return nil, fmt.Errorf("read conversations: %w", err)
+	}
+	for i, key := range keys {
+		var c Conversation
+		if json.Unmarshal(entries[key].Value, &c) == nil && c.Place() == places[i] { // one that is damaged hides no other
+			all = append(all, c)
+		}
+	}
+	return all, nil
 }
 
 func conversationAt(ctx context.Context, kv storage.KV, key string) (c Conversation, err error) {

@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -87,37 +84,17 @@ func (w *town) did(want ...string) {
 	})
 }
 
-var adminLinks = regexp.MustCompile(`http://(127[.]0[.]0[.]1:[0-9]+)/admin/enter/(oclink_\S+)`)
-
 // comesIn signs somebody in to the pages of administrators, points at the message with the link
 // in each way there is, and looks whether what brings them there stands anywhere.
 func (w *town) comesIn(t *testing.T, bot *process, who int64) {
 	t.Helper()
-	link := adminLinks.FindStringSubmatch(w.ask(bot, who, "/admin", nil))
-	if link == nil {
-		t.Fatal("/admin has no link")
-	}
-	wantIn(t, get(t, link[0]), "telegram:"+fmt.Sprint(who))
-	ask := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	body := strings.NewReader(url.Values{"token": {link[2]}}.Encode())
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+link[1]+"/admin/enter", body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	answer, err := ask.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = answer.Body.Close()
-	if answer.StatusCode != http.StatusSeeOther || len(answer.Cookies()) != 1 {
-		t.Fatalf("the link is answered with %s and %d cookies", answer.Status, len(answer.Cookies()))
-	}
-	_, secret, _ := strings.Cut(link[2], ".")
+	v := w.visit(bot, who, "")
+	wantIn(t, v.offer, "telegram:"+fmt.Sprint(who))
+	_, secret, _ := strings.Cut(v.link, ".")
 	w.pointsAt(bot, who, secret)
 	bot.kill(syscall.SIGTERM)
-	_, session, _ := strings.Cut(answer.Cookies()[0].Value, ".")
-	data, err := os.ReadFile(filepath.Join(w.env["ONECLAW_DATA_DIR"], "oneclaw.db"))
+	_, session, _ := strings.Cut(v.cookie.Value, ".")
+	data, err := os.ReadFile(filepath.Join(w.env["ONECLAW_DATA_DIR"], databaseName))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,6 +35,10 @@ const (
 	maxRead = 1000
 	// maxExported bounds what the audit says of a file, in characters.
 	maxExported = 300
+	// rowsAtOnce is how many receipts are read at once: those of a page. Whoever has more rows to
+	// make rests before the next, so that a file takes its time and not that of the chats.
+	rowsAtOnce = 50
+	restsFor   = 5 * time.Millisecond
 )
 
 // Config is what the page is made of. What is nil is left out of it.
@@ -79,6 +83,7 @@ type page struct {
 	jobs     jobs.Store
 	examined atomic.Pointer[examined]
 	played   *cache.Cache[string, played]
+	recent   atomic.Pointer[recent]
 }
 
 // New makes the handler of the page, for administrators alone.
@@ -95,7 +100,7 @@ func New(cfg Config) (http.Handler, error) {
 	}
 	p := &page{Config: cfg, jobs: jobs.Store{Store: cfg.Store, Base: new(atomic.Int64)}, played: cache.New[string, played](maxPlayed)}
 	return frame.New(frame.Config{
-		Views: append(p.views(), cfg.More...), Visitor: cfg.Visitor, SignOut: cfg.SignOut, Exported: p.exported, Redact: cfg.Redact, Zone: cfg.Zone, Log: cfg.Log,
+		Views: append(p.views(), cfg.More...), Visitor: cfg.Visitor, SignOut: cfg.SignOut, Exported: p.exported, Redact: cfg.Redact, Zone: cfg.Zone, Log: cfg.Log, Now: cfg.Now,
 	})
 }
 
@@ -117,6 +122,19 @@ func (p *page) views() []frame.View {
 		{Path: "schedules", Title: "Schedules and hooks", Show: p.planned},
 		{Path: "settings", Title: "Settings", Show: p.settings},
 		{Path: "incidents", Title: "Incidents", Show: p.incidents},
+	}
+}
+
+// rest is called between the rows of a table, with how many it has.
+func rest(ctx context.Context, rows int) error {
+	if rows < rowsAtOnce {
+		return nil
+	}
+	select {
+	case <-time.After(restsFor):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

@@ -37,7 +37,7 @@ import (
 type rig struct {
 	testing.TB
 
-	store     *bolt.Store
+	store     storage.Store
 	jobs      jobs.Store
 	now       time.Time
 	cfg       admin.Config
@@ -52,6 +52,12 @@ func newRig(t testing.TB, change ...func(*admin.Config)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newRigOver(t, store, change...)
+}
+
+// newRigOver is newRig over a store, which it closes.
+func newRigOver(t testing.TB, store storage.Store, change ...func(*admin.Config)) *rig {
+	t.Helper()
 	t.Cleanup(func() { _ = store.Close() })
 	r := &rig{TB: t, store: store, now: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)}
 	r.jobs = jobs.Store{Store: store, Mark: func(chats.Chat) string { return "me" }, Base: new(atomic.Int64)}
@@ -83,6 +89,10 @@ func (r *rig) serve(method, target, body string) *http.Response {
 			r.Fatal(err)
 		}
 	}
+	return r.serveFrom(handler, method, target, body)
+}
+
+func (r *rig) serveFrom(handler http.Handler, method, target, body string) *http.Response {
 	request := httptest.NewRequestWithContext(r.Context(), method, target, strings.NewReader(body))
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	w := httptest.NewRecorder()
@@ -93,7 +103,17 @@ func (r *rig) serve(method, target, body string) *http.Response {
 // get returns a page, which has to be there.
 func (r *rig) get(target string) string {
 	r.Helper()
-	response := r.serve(http.MethodGet, target, "")
+	return r.body(target, r.serve(http.MethodGet, target, ""))
+}
+
+// getFrom is get from a page that was made before.
+func (r *rig) getFrom(handler http.Handler, target string) string {
+	r.Helper()
+	return r.body(target, r.serveFrom(handler, http.MethodGet, target, ""))
+}
+
+func (r *rig) body(target string, response *http.Response) string {
+	r.Helper()
 	body, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {
 		r.Fatalf("%s: %s, %v\n%s", target, response.Status, err, body)

@@ -36,7 +36,7 @@ func (p *page) conversations(ctx context.Context, r frame.Request) (frame.Page, 
 	if after != "" {
 		t.First = r.Link("after", "")
 	}
-	n, last, whole, err := p.listed(all, t, kind, r.Limit)
+	n, last, whole, err := p.listed(ctx, all, t, kind, r.Limit)
 	if err != nil {
 		return frame.Page{}, err
 	}
@@ -55,13 +55,18 @@ func (p *page) conversations(ctx context.Context, r frame.Request) (frame.Page, 
 }
 
 // listed fills a table with the conversations of a kind.
-func (p *page) listed(all iter.Seq2[sessions.Conversation, error], t *frame.Table, kind string, limit int) (n int, last sessions.Conversation, whole bool, err error) {
+func (p *page) listed(ctx context.Context, all iter.Seq2[sessions.Conversation, error], t *frame.Table, kind string, limit int) (n int, last sessions.Conversation, whole bool, err error) {
 	for c, err := range all {
 		if err != nil {
 			return n, last, false, err
 		}
 		if len(t.Rows) == limit || n == maxRead+limit {
 			return n, last, false, nil
+		}
+		if n%rowsAtOnce == 0 {
+			if err := rest(ctx, n); err != nil {
+				return n, last, false, err
+			}
 		}
 		n, last = n+1, c
 		of := fmt.Sprintf("chat, number %d", c.Generation)

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"oneclaw/bridge/chats"
@@ -102,26 +103,32 @@ func (p *page) finished(ctx context.Context, r frame.Request) (*frame.Table, err
 	if after != "" {
 		t.First = r.Link("after", "")
 	}
-	n, read, last, whole := 0, 0, jobs.Finished{}, true
+	var found []jobs.Finished
+	n, last, whole := 0, jobs.Finished{}, true
 	for f, err := range p.jobs.Finished(ctx, after) {
 		if err != nil {
 			return nil, err
 		}
-		if len(t.Rows) == r.Limit || n == maxLooked || read == maxRead+r.Limit {
+		if len(found) == r.Limit || n == maxLooked {
 			whole = false
 			break
 		}
-		n, last = n+1, f
-		if !fits(f, find, state) {
-			continue
+		if n, last = n+1, f; fits(f, find, state) {
+			found = append(found, f)
 		}
-		read++
-		row, err := p.receipt(ctx, f)
+	}
+	for some := range slices.Chunk(found, rowsAtOnce) {
+		if err := rest(ctx, len(t.Rows)); err != nil {
+			return nil, err
+		}
+		receipts, err := p.jobs.Receipts(ctx, some)
 		if err != nil {
 			return nil, err
 		}
-		if row != nil {
-			t.Rows = append(t.Rows, row)
+		for _, f := range some {
+			if j := receipts[f.Key]; j != nil {
+				t.Rows = append(t.Rows, receiptRow(j))
+			}
 		}
 	}
 	if !whole {
@@ -146,26 +153,19 @@ func fits(f jobs.Finished, find, state string) bool {
 	return find == chat || find == platform || find == platform+":"+f.User || find == f.Key
 }
 
-// receipt is the row of a receipt; nil where there is none any more, or one of another time.
-func (p *page) receipt(ctx context.Context, f jobs.Finished) ([]frame.Cell, error) {
-	j, err := p.jobs.Find(ctx, f.Key)
-	if jobs.IsDamaged(err) {
-		return nil, nil
-	}
-	if err != nil || j == nil || !j.Closed.Equal(f.At) {
-		return nil, err
-	}
+// receiptRow is the row of a receipt.
+func receiptRow(j *jobs.Job) []frame.Cell {
 	mood := frame.Plain
 	text := outcome(j)
 	if j.State == jobs.StateFailed || j.Incident != "" {
 		mood = frame.Bad
 	}
 	return []frame.Cell{
-		{Time: j.Closed, Link: frame.To(messageView, "key", f.Key)},
+		{Time: j.Closed, Link: frame.To(messageView, "key", j.Key())},
 		frame.Text(j.Message.Chat.String()), frame.Text(personOf(j)),
 		{Text: text, Mood: mood},
 		frame.Number(took(j.Closed.Sub(j.Accepted))), frame.Text(j.Incident),
-	}, nil
+	}
 }
 
 // outcome says in a few words what became of a message.

@@ -45,10 +45,22 @@ type day struct {
 	used  budget.Day
 }
 
+// recent is what happened on the last days, for all who look until it is due again.
+type recent struct {
+	days []day
+	note string
+	due  time.Time
+}
+
 func (p *page) overview(ctx context.Context, r frame.Request) (frame.Page, error) {
-	days, note, err := p.days(ctx, overviewDays)
-	if err != nil {
-		return frame.Page{}, err
+	last := p.recent.Load()
+	if begun := p.Now(); last == nil || !begun.Before(last.due) {
+		days, note, err := p.days(ctx, overviewDays)
+		if err != nil {
+			return frame.Page{}, err
+		}
+		last = &recent{days: days, note: note, due: frame.Due(p.Now(), p.Now().Sub(begun))}
+		p.recent.Store(last)
 	}
 	health, err := p.health(ctx)
 	if err != nil {
@@ -56,7 +68,7 @@ func (p *page) overview(ctx context.Context, r frame.Request) (frame.Page, error
 	}
 	plot := func(title string, value func(day) float64, say func(float64) string) frame.Section {
 		bars := &frame.Bars{Title: title, Say: say}
-		for _, d := range days {
+		for _, d := range last.days {
 			bars.Labels, bars.Values = append(bars.Labels, strings.TrimPrefix(d.name, d.name[:5])), append(bars.Values, value(d))
 		}
 		return frame.Section{Title: title, Bars: bars}
@@ -67,7 +79,7 @@ func (p *page) overview(ctx context.Context, r frame.Request) (frame.Page, error
 		plot("Time to the answer by day: half took less", func(d day) float64 { return d.tally.Within(0.5).Seconds() }, func(v float64) string { return took(time.Duration(v * float64(time.Second))) }),
 		plot("Cost by day", func(d day) float64 { return float64(d.used.Money) }, func(v float64) string { return price.USD(v).String() }),
 		plot("Tokens of tools saved by day", func(d day) float64 { return float64(d.used.Saved()) }, whole),
-		frame.Section{Title: "By day", Text: []string{note}, Table: daysTable(days)},
+		frame.Section{Title: "By day", Text: []string{last.note}, Table: daysTable(last.days)},
 	)
 	return frame.Page{Sections: sections}, nil
 }

@@ -101,6 +101,7 @@ func servers(all []mcp.Status) *frame.Table {
 func (p *page) loaded(ctx context.Context, r frame.Request) (*frame.Table, error) {
 	t := &frame.Table{Name: "loaded", Caption: "Conversations that were active last, with the groups that they have loaded", Columns: frame.Columns("Conversation", "Groups"), Empty: "None has loaded a group."}
 	n, last, whole, seen := 0, jobs.Finished{}, true, make(map[string]bool)
+	var some []jobs.Finished
 	for f, err := range p.jobs.Finished(ctx, "") {
 		if err != nil {
 			return nil, err
@@ -110,25 +111,42 @@ func (p *page) loaded(ctx context.Context, r frame.Request) (*frame.Table, error
 			break
 		}
 		n, last = n+1, f
-		j, err := p.jobs.Find(ctx, f.Key)
-		if err != nil && !jobs.IsDamaged(err) {
-			return nil, err
+		if some = append(some, f); len(some) == rowsAtOnce {
+			if err := p.active(ctx, some, seen, r.Limit, t); err != nil {
+				return nil, err
+			}
+			some = some[:0]
 		}
-		if j == nil || seen[logOf(j)] || logOf(j) == "" {
+	}
+	if err := p.active(ctx, some, seen, r.Limit, t); err != nil {
+		return nil, err
+	}
+	t.Looked = looked(n, len(t.Rows), "message", last.At, p.Zone(), whole)
+	return t, nil
+}
+
+// active adds the conversations of some messages to a table, unless they were seen.
+func (p *page) active(ctx context.Context, some []jobs.Finished, seen map[string]bool, most int, t *frame.Table) error {
+	receipts, err := p.jobs.Receipts(ctx, some)
+	if err != nil {
+		return err
+	}
+	for _, f := range some {
+		j := receipts[f.Key]
+		if j == nil || logOf(j) == "" || seen[logOf(j)] || len(seen) == most {
 			continue
 		}
 		log := logOf(j)
 		seen[log] = true
 		groups, err := sessions.LoadedGroups(ctx, p.Store, log)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if len(groups) > 0 {
 			t.Rows = append(t.Rows, []frame.Cell{{Text: log, Link: frame.To(conversationView, "log", log)}, frame.Text(strings.Join(groups, ", "))})
 		}
 	}
-	t.Looked = looked(n, len(t.Rows), "message", last.At, p.Zone(), whole)
-	return t, nil
+	return nil
 }
 
 // connected lists who has connected an account where. What the accounts are called is sealed.

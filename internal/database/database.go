@@ -44,6 +44,11 @@ type Store struct {
 	shared *shared
 }
 
+// GetMany implements [storage.Many].
+func (s *Store) GetMany(ctx context.Context, keys []string) (map[string]storage.Entry, error) {
+	return storage.GetMany(ctx, s.Store, keys)
+}
+
 // Path is the file of the database; empty where there is none.
 func (s *Store) Path() string {
 	if file, ok := s.Store.(*bolt.Store); ok {

@@ -109,6 +109,7 @@ var layers = []layer{
 	{"internal/learning/rerun", []string{"agent", "internal/bill", "internal/learning", "internal/price", "internal/runes", "toolgroups", "toolgroups/search"}},
 	{"internal/live", []string{"agent", "bridge/chats", "internal/record", "internal/retry", "internal/runes", "toolgroups"}},
 	{"internal/admin/frame", nil},
+	{"internal/admin/filled", []string{"agent", "bridge/chats", "bridge/jobs", "bridge/sessions", "internal/budget", "storage"}},
 	{"internal/incidents", []string{"internal/runes"}},
 	{"internal/admin/duties", []string{"bridge/approval", "bridge/audit", "bridge/jobs", "bridge/people", "internal/admin/frame", "internal/cache", "storage", "toolgroups"}},
 	{"internal/admin", []string{"internal/admin/frame", "internal/incidents", "agent", "bridge/audit", "bridge/chats", "bridge/jobs", "bridge/sessions", "bridge/why", "internal/bill", "internal/budget", "internal/cache", "internal/doctor", "internal/hooks", "internal/learning", "internal/price", "internal/replicas", "internal/runes", "storage", "toolgroups", "toolgroups/google", "toolgroups/mcp", "toolgroups/mcp/oauth", "toolgroups/schedule", "toolgroups/search"}},
@@ -119,7 +120,7 @@ var layers = []layer{
 
 // forTests is what the tests of every package may import besides what its line
 // names, itself, and what the packages of its line may import in turn.
-var forTests = []string{"agent", "toolgroups", "bridge", "internal/emulator/*", "storage/bolt", "storage/storetest", "storage/postgres/pgtest", "bridge/*", "toolgroups/search"}
+var forTests = []string{"agent", "toolgroups", "bridge", "internal/emulator/*", "storage/bolt", "storage/storetest", "storage/postgres", "storage/postgres/pgtest", "bridge/*", "toolgroups/search", "internal/admin/filled"}
 
 // clients are the libraries that stay inside one package, with the packages whose
 // tests may use them too: an emulator is tested with the client it has to satisfy.

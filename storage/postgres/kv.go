@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -50,6 +51,40 @@ func (s reader) Get(ctx context.Context, key string) (storage.Entry, error) {
 	return e, nil
 }
 
+// GetMany implements storage.Many.
+func (s reader) GetMany(ctx context.Context, keys []string) (map[string]storage.Entry, error) {
+	all := make(map[string]storage.Entry, len(keys))
+	for some := range slices.Chunk(keys, pageItems) {
+		names := make([][]byte, len(some))
+		for i, key := range some {
+			if err := storage.CheckName("key", key); err != nil {
+				return nil, fmt.Errorf("postgres: get: %w", err)
+			}
+			names[i] = []byte(key)
+		}
+		err := s.request(ctx, func(ctx context.Context) error {
+			rows, _ := s.db.Query(ctx, "SELECT key, value, revision FROM oneclaw_kv WHERE key = ANY ($1::bytea[]) AND value IS NOT NULL", names)
+			entries, err := pgx.CollectRows(rows, scanEntry)
+			for _, e := range entries {
+				all[e.Key] = e
+			}
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("postgres: get: %w", err)
+		}
+	}
+	return all, nil
+}
+
+func scanEntry(row pgx.CollectableRow) (e storage.Entry, err error) {
+	var key []byte
+	var rev int64
+	err = row.Scan(&key, &e.Value, &rev)
+	e.Key, e.Revision = string(key), storage.Revision(rev)
+	return e, err
+}
+
 // Put implements storage.KV.
 func (s *Store) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
 	return s.write(ctx, "put", storage.Put(key, value, rev))
@@ -82,15 +117,11 @@ const (
 func (s reader) List(ctx context.Context, r storage.Range) iter.Seq2[storage.Entry, error] {
 	page := func(ctx context.Context, r storage.Range) (entries []storage.Entry, done bool, err error) {
 		rows, _ := s.db.Query(ctx, listQuery, []byte(r.After), []byte(r.Prefix), behind(r.Prefix), r.Limit, pageBytes)
+		entries, err = pgx.CollectRows(rows, scanEntry)
 		size := 0
-		entries, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e storage.Entry, err error) {
-			var key []byte
-			var rev int64
-			err = row.Scan(&key, &e.Value, &rev)
-			e.Key, e.Revision = string(key), storage.Revision(rev)
+		for _, e := range entries {
 			size += len(e.Value)
-			return e, err
-		})
+		}
 		return entries, len(entries) < r.Limit && size < pageBytes, err
 	}
 	return list(ctx, s, r, "list", page, func(e storage.Entry) string { return e.Key })

@@ -90,7 +90,10 @@ type Store struct {
 	running sync.WaitGroup
 }
 
-var _ storage.Store = (*Store)(nil)
+var (
+	_ storage.Store = (*Store)(nil)
+	_ storage.Many  = (*Store)(nil)
+)
 
 // Open connects to the database of cfg and makes or upgrades the tables. What stands in the
 // way (a wrong password, a missing database or right, a standby, an old server, tables of a

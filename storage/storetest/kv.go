@@ -15,6 +15,7 @@ import (
 func kvProperties() []property {
 	return []property{
 		{name: "PutGet", sentence: "Get returns what Put wrote, with the revision that Put returned, empty values too.", check: putGet, reopened: putGetOn},
+		{name: "GetMany", sentence: "GetMany returns of many keys those that exist, each as Get does.", check: getMany},
 		{name: "PutCompares", sentence: "Put writes only over the revision it names.", check: putCompares},
 		{name: "DeleteCompares", sentence: "Delete removes only the revision it names.", check: deleteCompares},
 		{name: "RevisionsGrow", sentence: "The revisions of a key grow with each write, also across a deletion.", check: revisionsGrow, reopened: revisionsGrowOn},
@@ -39,6 +40,37 @@ func putGet(t testing.TB, s storage.Store) {
 		}
 	}
 	mustPut(t, s, "large", strings.Repeat("v", storage.MaxValue), storage.Absent)
+}
+
+func getMany(t testing.TB, s storage.Store) {
+	keys, want := []string{"missing", "a", "a"}, make(map[string]storage.Entry)
+	for i := range 600 {
+		key := fmt.Sprint("k", i)
+		keys = append(keys, key)
+		if i%7 == 0 {
+			continue
+		}
+		mustPut(t, s, key, "old", storage.Absent)
+		rev := mustPut(t, s, key, strings.Repeat("v", i%3), storage.Any)
+		if i%5 == 0 {
+			if err := s.Delete(t.Context(), key, rev); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		want[key] = storage.Entry{Key: key, Value: []byte(strings.Repeat("v", i%3)), Revision: rev}
+	}
+	want["a"] = storage.Entry{Key: "a", Value: []byte("v"), Revision: mustPut(t, s, "a", "v", storage.Absent)}
+	got, err := storage.GetMany(t.Context(), s, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "entries", got, want)
+	if got, err = storage.GetMany(t.Context(), s, nil); err != nil || len(got) != 0 {
+		t.Errorf("of no keys: %v, %v", got, err)
+	}
+	_, err = storage.GetMany(t.Context(), s, []string{"a", ""})
+	wantError(t, "GetMany of an empty key", err, storage.ErrInvalid)
 }
 
 func putGetOn(t testing.TB, s storage.Store) {

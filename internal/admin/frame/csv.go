@@ -1,47 +1,35 @@
 package frame
 
 import (
-	"context"
 	"encoding/csv"
-	"fmt"
-	"net/http"
+	"io"
+	"slices"
 	"strings"
 	"time"
 )
 
 // file writes a table of a page as comma-separated values.
-func (f *Frame) file(ctx context.Context, w http.ResponseWriter, page Page, name string, request Request) {
-	for _, s := range page.Sections {
-		if s.Table == nil || s.Table.Name != name {
-			continue
-		}
-		if f.cfg.Exported != nil {
-			if err := f.cfg.Exported(ctx, request.Visitor, name+".csv of "+request.Link()); err != nil {
-				f.fail(w, request.Visitor, View{}, err)
-				return
-			}
-		}
-		header := w.Header()
-		header.Set("Content-Type", "text/csv; charset=utf-8")
-		header.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", "oneclaw-"+name+".csv"))
-		header.Set("Cache-Control", "no-store")
-		out := csv.NewWriter(w)
-		row := make([]string, len(s.Table.Columns))
-		for i, c := range s.Table.Columns {
-			row[i] = defused(c.Name)
-		}
-		_ = out.Write(row) // who asked sees that it broke off
-		for _, cells := range s.Table.Rows {
-			row = row[:0]
-			for _, c := range cells {
-				row = append(row, f.value(c))
-			}
-			_ = out.Write(row)
-		}
-		out.Flush()
-		return
+func (f *Frame) file(w io.Writer, page Page, name string) error {
+	i := slices.IndexFunc(page.Sections, func(s Section) bool { return s.Table != nil && s.Table.Name == name })
+	if i < 0 {
+		return ErrNotFound
 	}
-	http.Error(w, "There is no such table.", http.StatusNotFound)
+	table := page.Sections[i].Table
+	out := csv.NewWriter(w)
+	row := make([]string, len(table.Columns))
+	for i, c := range table.Columns {
+		row[i] = defused(c.Name)
+	}
+	_ = out.Write(row) // Error has it
+	for _, cells := range table.Rows {
+		row = row[:0]
+		for _, c := range cells {
+			row = append(row, f.value(c))
+		}
+		_ = out.Write(row) // as above
+	}
+	out.Flush()
+	return out.Error()
 }
 
 func (f *Frame) value(c Cell) string {

@@ -12,11 +12,13 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -62,13 +64,18 @@ type Config struct {
 	// Zone is the one of the times; nil means UTC.
 	Zone func() *time.Location
 	Log  *slog.Logger
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
 }
 
 // Frame serves the page.
 type Frame struct {
 	cfg   Config
 	views map[string]View
-	page  *template.Template
+	// papers are of type *paper.
+	papers sync.Pool
+	// turn has room for who makes a page.
+	turn chan struct{}
 }
 
 //go:embed assets
@@ -89,11 +96,15 @@ func New(cfg Config) (*Frame, error) {
 		cfg.Zone = func() *time.Location { return time.UTC }
 	}
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	f := &Frame{cfg: cfg, views: make(map[string]View, len(cfg.Views))}
-	var err error
-	if f.page, err = template.New("page").Funcs(f.functions(Request{})).Parse(pageHTML); err != nil {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	f := &Frame{cfg: cfg, views: make(map[string]View, len(cfg.Views)), turn: make(chan struct{}, 1)}
+	page, err := template.New("page").Funcs(new(paper).functions(cfg.Redact)).Parse(pageHTML)
+	if err != nil {
 		return nil, fmt.Errorf("frame: %w", err)
 	}
+	f.papers.New = func() any { return newPaper(page, cfg.Redact) }
 	for _, v := range cfg.Views {
 		if _, twice := f.views[v.Path]; twice || v.Show == nil {
 			return nil, fmt.Errorf("frame: the view %q is there twice, or shows nothing", v.Path)
@@ -173,19 +184,64 @@ func (f *Frame) do(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 
 func (f *Frame) show(ctx context.Context, w http.ResponseWriter, r *http.Request, view View, request Request) {
 	file := request.Query.Get(csvParameter)
-	if file != "" {
-		request.Limit = rowsInFile
+	if file == "" && f.early(w, r) {
+		return
 	}
-	page, err := view.Show(ctx, request)
+	var page made
+	err := f.alone(ctx, func() { page = f.made(ctx, view, request, file) })
+	if r.Context().Err() != nil {
+		return // nobody waits for it any more
+	}
+	err = cmp.Or(err, page.err)
+	if err == nil && file != "" && f.cfg.Exported != nil {
+		err = f.cfg.Exported(ctx, request.Visitor, file+".csv of "+request.Link())
+	}
 	if err != nil {
 		f.fail(w, request.Visitor, view, err)
 		return
 	}
+	header := w.Header()
+	header.Set("Cache-Control", "no-store")
 	if file != "" {
-		f.file(ctx, w, page, file, request)
-		return
+		header.Set("Content-Type", "text/csv; charset=utf-8")
+		header.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", "oneclaw-"+file+".csv"))
+	} else {
+		header.Set("Content-Type", "text/html; charset=utf-8")
+		sum := sha256.Sum256(page.body.Bytes())
+		text := hex.EncodeToString(sum[:12])
+		header.Set("ETag", tag(text, page.due))
+		if has, _ := known(r); has == text {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
 	}
-	f.render(w, r, http.StatusOK, request, view, page)
+	_, _ = page.body.WriteTo(w) // who asked sees that it broke off
+}
+
+// made is a page as it is sent.
+type made struct {
+	body bytes.Buffer
+	// due is when it may be made again.
+	due time.Time
+	err error
+}
+
+func (f *Frame) made(ctx context.Context, view View, request Request, file string) (m made) {
+	begun := f.cfg.Now()
+	if file != "" {
+		request.Limit = rowsInFile
+	}
+	page, err := view.Show(ctx, request)
+	switch {
+	case err != nil:
+	case file != "":
+		err = f.file(&m.body, page, file)
+	default:
+		err = f.render(&m.body, request, view, page)
+	}
+	now := f.cfg.Now()
+	m.due, m.err = Due(now, now.Sub(begun)), err
+	return m
 }
 
 // fail says what cannot be shown. Why stands in the log alone.
@@ -196,33 +252,24 @@ func (f *Frame) fail(w http.ResponseWriter, visitor Visitor, view View, err erro
 		status, text = http.StatusInternalServerError, "This cannot be shown now. The log says why."
 	}
 	page := Page{Title: http.StatusText(status), Sections: []Section{{Text: []string{text}}}}
-	f.render(w, nil, status, Request{Visitor: visitor, path: Root}, view, page)
-}
-
-// render writes a page. Who has it already, as it is, is told so.
-func (f *Frame) render(w http.ResponseWriter, r *http.Request, status int, request Request, view View, page Page) {
 	var body bytes.Buffer
-	tmpl, err := f.template(request)
-	if err == nil {
-		err = tmpl.Execute(&body, f.shown(request, view, page))
-	}
-	if err != nil {
+	if err := f.render(&body, Request{Visitor: visitor, path: Root}, view, page); err != nil {
 		f.cfg.Log.Error("a page for administrators cannot be rendered", "view", view.Path, "err", err)
 		http.Error(w, "This cannot be shown now. The log says why.", http.StatusInternalServerError)
 		return
 	}
-	sum := sha256.Sum256(body.Bytes())
-	tag := `"` + hex.EncodeToString(sum[:12]) + `"`
 	header := w.Header()
-	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Cache-Control", "no-store")
-	header.Set("ETag", tag)
-	if r != nil && r.Header.Get("If-None-Match") == tag {
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
+	header.Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(body.Bytes()) // who asked sees that it broke off
+	_, _ = body.WriteTo(w) // as above
+}
+
+func (f *Frame) render(w io.Writer, request Request, view View, page Page) error {
+	p := f.papers.Get().(*paper)
+	defer f.papers.Put(p)
+	p.request, p.zone = request, f.cfg.Zone()
+	return p.Execute(w, f.shown(request, view, page))
 }
 
 // link is an entry of the navigation.
@@ -252,25 +299,4 @@ func (f *Frame) shown(request Request, view View, page Page) shown {
 		}
 	}
 	return s
-}
-
-// template has functions that know the request.
-func (f *Frame) template(request Request) (*template.Template, error) {
-	page, err := f.page.Clone()
-	if err != nil {
-		return nil, err
-	}
-	return page.Funcs(f.functions(request)), nil
-}
-
-func (f *Frame) functions(request Request) template.FuncMap {
-	zone := f.cfg.Zone()
-	return template.FuncMap{
-		"root":  func() string { return Root },
-		"csrf":  func() string { return request.Visitor.CSRF },
-		"mask":  f.cfg.Redact,
-		"when":  func(t time.Time) string { return t.In(zone).Format(time.DateTime) },
-		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"file":  func(name string) string { return request.Link(csvParameter, name) },
-	}
 }

@@ -62,10 +62,8 @@ async function look() {
       say("You are signed out. Send /admin to the bot for a new link, and reload this page.");
       return;
     }
-    if (answer.ok) {
-      tag = answer.headers.get("ETag") ?? "";
-      replace(await answer.text());
-    }
+    tag = answer.headers.get("ETag") ?? "";
+    if (answer.ok) replace(await answer.text());
     say(answer.ok || answer.status === 304 ? "" : "This page could not be brought up to date. It is tried again.");
   } catch {
     say("The bot does not answer. This page shows what it was told last.");

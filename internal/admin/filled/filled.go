@@ -1,0 +1,107 @@
+// Package filled makes large stores for benchmarks: what a busy week leaves behind.
+package filled
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
+	"oneclaw/internal/budget"
+	"oneclaw/storage"
+)
+
+// turns is how many a conversation has.
+const turns = 20
+
+// text is what everybody writes, and what title calls it.
+const (
+	title = "what people write, what people write, what people write,"
+	text  = title + title + title + title
+)
+
+// Week puts so many receipts into a store, of the last seven days, and a tenth of that of
+// conversations, each with the account of its person for today.
+func Week(ctx context.Context, store storage.Store, now time.Time, receipts int) error {
+	b := &batch{Store: store}
+	people, step := receipts/10, 7*24*time.Hour/time.Duration(receipts+1)
+	for i := range receipts {
+		if err := receipt(ctx, b, i, people, now.Add(-time.Duration(i)*step)); err != nil {
+			return err
+		}
+	}
+	for i := range people {
+		if err := conversation(ctx, b, i, people, now); err != nil {
+			return err
+		}
+	}
+	return b.flush(ctx)
+}
+
+// Key is that of a receipt by its number, 0 for the newest, among so many.
+func Key(i, receipts int) string {
+	people := receipts / 10
+	return fmt.Sprintf("telegram:%d/%d/text", i%people, i)
+}
+
+func receipt(ctx context.Context, b *batch, i, people int, at time.Time) error {
+	chat := chats.Chat{Platform: "telegram", ID: fmt.Sprint(i % people)}
+	j := &jobs.Job{
+		Message: chats.Message{Chat: chat, ID: fmt.Sprint(i), Kind: chats.KindText, User: chat.ID, UserName: "Somebody", Text: text, Direct: true, Time: at},
+		State:   jobs.StateDone, Generation: 1, Accepted: at.Add(-2 * time.Second), Closed: at, Holder: "me",
+		Parts: []jobs.SentPart{{Part: chats.Part{Text: text}, State: jobs.PartSent, ID: "1"}},
+	}
+	return jobs.Store{Store: b}.Refuse(ctx, j, storage.Absent)
+}
+
+func conversation(ctx context.Context, b *batch, i, people int, now time.Time) error {
+	chat := chats.Chat{Platform: "telegram", ID: fmt.Sprint(i)}
+	c := sessions.Conversation{Owner: chat.String(), Chat: chat, Generation: 1, Title: title, Begun: now.Add(-time.Duration(i) * time.Minute)}
+	if err := c.Enter(ctx, b); err != nil {
+		return err
+	}
+	var records []storage.Record
+	for k := range turns {
+		at := c.Begun.Add(time.Duration(k) * time.Second)
+		for _, m := range []agent.Message{
+			{Role: agent.RoleUser, Time: at, Text: text, Ref: fmt.Sprintf("%s/%d/text", chat, i+k*people)},
+			{Role: agent.RoleAssistant, Time: at, Text: text, Final: true, Model: "m", Usage: &agent.Usage{Input: 1}},
+		} {
+			record, err := sessions.Encode(m)
+			if err != nil {
+				return err
+			}
+			records = append(records, record)
+		}
+	}
+	account := "account/" + now.Format(time.DateOnly) + "/" + string(budget.KindUser) + "/" + chat.String()
+	_, err := b.Write(ctx, storage.Append(c.Log(), 0, records...), storage.Put(account, []byte(`{"calls":3,"input":5000}`), storage.Absent))
+	return err
+}
+
+// batch joins writes, which makes them many times faster.
+type batch struct {
+	storage.Store
+
+	ops []storage.Op
+}
+
+// Write implements storage.Store. What it returns is no revision.
+func (b *batch) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
+	if b.ops = append(b.ops, ops...); len(b.ops) < 2000 {
+		return 0, nil
+	}
+	return 0, b.flush(ctx)
+}
+
+func (b *batch) flush(ctx context.Context) error {
+	if len(b.ops) == 0 {
+		return nil
+	}
+	_, err := b.Store.Write(ctx, b.ops...)
+	b.ops = b.ops[:0]
+	return err
+}

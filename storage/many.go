@@ -1,0 +1,30 @@
+package storage
+
+import (
+	"context"
+	"errors"
+)
+
+// Many is a [KV] that reads several keys for less than one after another.
+type Many interface {
+	// GetMany returns the newest versions of those of the keys that exist. Each is as Get would
+	// return it; they need not be of one moment.
+	GetMany(ctx context.Context, keys []string) (map[string]Entry, error)
+}
+
+// GetMany reads several keys, at once where kv is a [Many].
+func GetMany(ctx context.Context, kv KV, keys []string) (map[string]Entry, error) {
+	if many, ok := kv.(Many); ok {
+		return many.GetMany(ctx, keys)
+	}
+	all := make(map[string]Entry, len(keys))
+	for _, key := range keys {
+		entry, err := kv.Get(ctx, key)
+		if err == nil {
+			all[key] = entry
+		} else if !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+	}
+	return all, nil
+}
