@@ -138,7 +138,6 @@ func (c *Client) ask(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	body := openai.Bounded(resp.Body, func() {})
-	defer func() { _ = body.Close() }()
-	return io.ReadAll(body)
+	defer func() { _ = resp.Body.Close() }()
+	return io.ReadAll(openai.Bounded(resp.Body, func() {}))
 }
