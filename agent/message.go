@@ -50,6 +50,9 @@ type Message struct {
 
 	// Sender names the author of a user message in a shared chat.
 	Sender string `json:"sender,omitempty"`
+	// By is the caller's key for the author of a user message in a shared chat. The agent
+	// carries it and does not look at it.
+	By string `json:"by,omitempty"`
 	// Files are workspace paths of what came with a user message, or of what a
 	// result wants delivered to the chat.
 	Files []toolgroups.File `json:"files,omitempty"`

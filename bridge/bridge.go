@@ -15,6 +15,7 @@ import (
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/delivery"
+	"oneclaw/bridge/forgetting"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/lanes"
 	"oneclaw/bridge/observing"
@@ -42,27 +43,28 @@ type Bridge struct {
 
 // rooms are what those who work between the rooms share: these, and each other.
 type rooms struct {
-	cfg       Config
-	log       *slog.Logger
-	shared    jobs.Shared
-	store     storage.Store
-	jobs      jobs.Store
-	asides    jobs.Asides
-	platforms map[string]chats.Platform
-	commands  *commands
-	kinds     *kinds
-	lanes     *lanes.Lanes
-	owners    *owners.Owners
-	sender    *delivery.Sender
-	desk      *cards.Desk
-	people    *people.Desk
-	gate      *approval.Gate
-	observer  *observing.Observer
-	signs     *signs.Signs
-	turns     *turns.Runner
-	previews  *previews.Desk
-	panel     panel.Panel
-	maxRetry  time.Duration // bounds the pauses between tries of what the store did not take
+	cfg        Config
+	log        *slog.Logger
+	shared     jobs.Shared
+	store      storage.Store
+	jobs       jobs.Store
+	asides     jobs.Asides
+	platforms  map[string]chats.Platform
+	commands   *commands
+	kinds      *kinds
+	lanes      *lanes.Lanes
+	owners     *owners.Owners
+	sender     *delivery.Sender
+	desk       *cards.Desk
+	people     *people.Desk
+	gate       *approval.Gate
+	observer   *observing.Observer
+	signs      *signs.Signs
+	turns      *turns.Runner
+	previews   *previews.Desk
+	panel      panel.Panel
+	forgetting *forgetting.Desk
+	maxRetry   time.Duration // bounds the pauses between tries of what the store did not take
 
 	intake  *intake
 	stops   *stops
@@ -154,14 +156,21 @@ func (b *Bridge) furnish() {
 			},
 		},
 	})
-	b.panel = panel.Panel{
+	b.forgetting, b.panel = newForgetting(r), panel.Panel{
 		Runner: b.turns, Tools: cfg.Turns.Tools, Savings: cfg.Hooks.Savings, Scope: b.scopeOf, Answer: b.desk.Answer, Load: b.loadLater, Log: b.log,
 	}
 	maps.Copy(handlers, cfg.Cards)
 	maps.Copy(handlers, b.people.Handlers())
-	handlers[approval.Kind], handlers[panel.Kind], handlers[undoKind] = approval.Handler(cfg.Now), b.panel.Pressed, b.stops.pressedUndo
+	handlers[approval.Kind], handlers[panel.Kind], handlers[undoKind], handlers[forgetting.Name] = approval.Handler(cfg.Now), b.panel.Pressed, b.stops.pressedUndo, b.forgetting.Pressed
 	b.fillKinds()
 	b.commands.add(b.commandTable())
+}
+
+func newForgetting(r *rooms) *forgetting.Desk {
+	return forgetting.New(forgetting.Config{
+		Shared: r.shared, Store: r.store, Jobs: r.jobs, Cards: r.desk, Observer: r.observer, Uncache: r.turns.Cache.Forget, Rest: r.cfg.Hooks.Forget, Erased: r.cfg.Hooks.Erased,
+		Put: func(ctx context.Context, m chats.Message) error { return r.intake.put(ctx, r.intake.job(m)) },
+	})
 }
 
 // Moved implements [chats.Inbox]. It waits as Accept does.

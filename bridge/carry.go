@@ -109,6 +109,16 @@ func (c *carrier) cutOff(j *jobs.Job, state jobs.State) error {
 	return c.settle(j, state)
 }
 
+// settled has a job closed that something is done for.
+func (c *carrier) settled(do func(context.Context, *jobs.Job) error) func(context.Context, *jobs.Job) error {
+	return func(ctx context.Context, j *jobs.Job) error {
+		if err := do(ctx, j); err != nil {
+			return err
+		}
+		return c.settle(j, jobs.StateDone)
+	}
+}
+
 // rest waits before the next try. A /stop or /clear that comes meanwhile ends the wait,
 // the end of the bridge is an error.
 func (c *carrier) rest(ctx context.Context, d time.Duration) error {

@@ -12,6 +12,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/forgetting"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
 	"oneclaw/bridge/why"
@@ -34,6 +35,8 @@ type Command struct {
 	// Ask, where it is set, is called instead of Run: the answer is a card. Where the
 	// platform has no buttons its text goes out without them.
 	Ask func(ctx context.Context, call CommandCall) (cards.Card, error)
+	// Files says that Run works with the files of whoever gives it.
+	Files bool
 	// Run answers in Markdown. An error is retried, for what the person did wrong the
 	// answer says so.
 	Run func(ctx context.Context, call CommandCall) (string, error)
@@ -48,6 +51,8 @@ type CommandCall struct {
 	UserName string
 	// Args is what stands behind the command.
 	Args string
+	// Attach sends a file of the workspace with the answer. It is set for commands with Files.
+	Attach func(toolgroups.File)
 }
 
 // bring makes a command of one that another part of the program brings.
@@ -72,6 +77,9 @@ func (b *Bridge) bring(c Command) jobs.Command {
 			return fmt.Sprintf("Sorry, /%s is for my administrators.", c.Name), nil
 		}
 		call := CommandCall{Scope: scope, Deed: b.shared.Deed(j), UserName: j.Message.UserName, Args: args}
+		if c.Files {
+			return b.withFiles(ctx, j, call, c.Run)
+		}
 		if c.Ask == nil {
 			return c.Run(ctx, call)
 		}
@@ -81,6 +89,20 @@ func (b *Bridge) bring(c Command) jobs.Command {
 		}
 		return b.desk.Answer(ctx, j, card)
 	}}
+}
+
+// withFiles runs a command that works with the files of whoever gave it.
+func (r *rooms) withFiles(ctx context.Context, j *jobs.Job, call CommandCall, run func(context.Context, CommandCall) (string, error)) (string, error) {
+	if err := r.shared.CheckOut(ctx, j); err != nil {
+		return "", err
+	}
+	j.Files = nil // of an earlier try
+	call.Attach = func(f toolgroups.File) { j.Files = append(j.Files, f) }
+	text, err := run(ctx, call)
+	if err != nil {
+		return "", err
+	}
+	return text, r.shared.KeepFiles(ctx, r.jobs, j)
 }
 
 // commandTable lists the commands in the order in which platforms show them.
@@ -104,6 +126,7 @@ func (b *Bridge) commandTable() []jobs.Command {
 		row("observe", "Listen along in this group, or no more: on, off", b.observe),
 		alone(row("tools", "Tool groups, and which are loaded here", b.panel.Command)),
 		alone(row("why", "What became of the last message here, and why", explainer(b).Explain)),
+		row(forgetting.Name, "Forget what I keep of you, after a question", b.forgetting.Ask),
 		start,
 	}
 	table = append(table, b.people.Commands()...)

@@ -76,6 +76,11 @@ type Hooks struct {
 	// from there are answered. It is told while no turn of either runs, and again after
 	// an error or a crash.
 	Moved func(ctx context.Context, from, to chats.Chat) error
+	// Forget takes away what the rest of the program keeps of somebody, as platform:id, who wants
+	// to be forgotten, and of their direct chat. It may be told again after an error or a crash.
+	Forget func(ctx context.Context, user string, direct chats.Chat) error
+	// Erased is told that something was removed that somebody wants to be gone.
+	Erased func(ctx context.Context) error
 	// Measure counts.
 	Measure jobs.Meter
 	// Trace follows jobs.

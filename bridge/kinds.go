@@ -53,6 +53,10 @@ func (b *Bridge) fillKinds() {
 	move := kind{Place: lanes.Place{Lane: "/move", Beside: true, Fixed: true}, lasting: true, open: true, run: b.mover.run}
 	undo := command
 	undo.answer = func(ctx context.Context, j *jobs.Job) (string, error) { return b.stops.takeBack(ctx, j, "") }
+	forget := kind{lasting: true, open: true, answer: b.forgetting.Forget}
+	erase := kind{lasting: true, open: true, run: b.carrier.settled(b.forgetting.Erase)}
+	eraseTasks := erase
+	eraseTasks.Lane = task.Lane
 	b.kinds.stop = stop
 	b.kinds.message, b.kinds.command, b.kinds.open = turn, command, open
 	b.kinds.notice = kind{open: true, explained: true, answer: b.carrier.notice, closing: b.gate.Void}
@@ -67,6 +71,7 @@ func (b *Bridge) fillKinds() {
 		chats.KindPress:  &press,
 		jobs.KindPreview: &card,
 		jobs.KindUndo:    &undo,
+		jobs.KindForget:  &forget, jobs.KindErase: &erase, jobs.KindEraseTasks: &eraseTasks,
 	}
 }
 

@@ -38,6 +38,7 @@ import (
 //	learning/     which chats know of exports, who has said no; one record for each
 //	audit/        who did what: at most audit.Most for Limits.AuditAge
 //	admin/        sessions of administrators on their pages, one record for each of them
+//	asked/        in which conversations of shared chats somebody has asked; as long as these
 //	conversation/ one record for each conversation; those of tasks for TaskAge
 //	begun/        the same by their beginnings
 //

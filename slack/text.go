@@ -149,7 +149,7 @@ func escape(s string) string {
 // isCommand reports whether a word is a command of the bot.
 func isCommand(word string) bool {
 	switch word {
-	case "help", "clear", "new", "undo", "stop", "status", "tools", "usage", "agent", "model", "whoami", "why", "connect", "disconnect", "people", "claim", "observe", "learning", "hook", "mcp", "admin":
+	case "help", "clear", "new", "undo", "stop", "status", "tools", "usage", "agent", "model", "whoami", "why", "connect", "disconnect", "people", "claim", "observe", "learning", "hook", "mcp", "admin", "export", "forget":
 		return true
 	}
 	return false

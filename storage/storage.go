@@ -105,6 +105,10 @@ type Log interface {
 	Records(ctx context.Context, log string, q Query) iter.Seq2[Record, error]
 	// Drop removes a log with its labels. A log that does not exist is no error.
 	Drop(ctx context.Context, log string) error
+	// Erase takes the labels and the data of records away, for those who want what they said
+	// to be gone. The records keep their places and are yielded empty. What is not there is no
+	// error, and doing it again changes nothing.
+	Erase(ctx context.Context, log string, at ...Position) error
 	// Logs yields the names of the logs in order, none twice, under the conditions of
 	// [KV.List].
 	Logs(ctx context.Context, r Range) iter.Seq2[string, error]

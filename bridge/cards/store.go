@@ -193,6 +193,22 @@ func (d *Desk) all(ctx context.Context) iter.Seq2[*Kept, error] {
 	}
 }
 
+// Forget removes the cards of some chats that are over, but for one.
+func (d *Desk) Forget(ctx context.Context, of map[chats.Chat]bool, but string) error {
+	for kept, err := range d.all(ctx) {
+		if _, broken := errors.AsType[*jobs.DamagedError](err); broken {
+			continue
+		}
+		if err == nil && !kept.Open() && of[kept.Chat.Whole()] && kept.Token != but {
+			err = d.cfg.Store.Delete(ctx, prefix+kept.Token, storage.Any)
+		}
+		if err != nil {
+			return fmt.Errorf("forget cards: %w", err)
+		}
+	}
+	return nil
+}
+
 // Waiting yields the cards that can still be decided. One that does not decode is left to
 // [Desk.Prune].
 func (d *Desk) Waiting(ctx context.Context) iter.Seq2[*Kept, error] {

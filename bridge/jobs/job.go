@@ -64,6 +64,11 @@ const (
 	KindExpire chats.Kind = "card-expire"
 	// KindUndo is a /undo that somebody gives with a button. Message.On is the /clear.
 	KindUndo chats.Kind = "undo"
+	// KindForget is the wish of a person that the bot forgets them. Its jobs in the chats that
+	// they have asked in are KindErase, and KindEraseTasks for the tasks there.
+	KindForget     chats.Kind = "forget"
+	KindErase      chats.Kind = "erase"
+	KindEraseTasks chats.Kind = "erase-tasks"
 	// KindPreview is what a preview shows in the end whose answer does not come.
 	KindPreview chats.Kind = "preview"
 )

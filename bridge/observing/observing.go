@@ -283,6 +283,33 @@ func compare(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
+// Forget forgets what was heard of somebody, as platform:id.
+func (o *Observer) Forget(ctx context.Context, by string) error {
+	platform, user, _ := strings.Cut(by, ":")
+	all, err := o.list(ctx, heardPrefix+platform+":")
+	if err != nil {
+		return err
+	}
+	return o.remove(ctx, slices.DeleteFunc(all, func(one record) bool { return one.User != user }))
+}
+
+// Of returns what is kept of somebody, as platform:id, by the chats.
+func Of(ctx context.Context, kv storage.KV, by string) (map[string][]chats.Quoted, error) {
+	platform, user, _ := strings.Cut(by, ":")
+	said := make(map[string][]chats.Quoted)
+	for entry, err := range kv.List(ctx, storage.Range{Prefix: heardPrefix + platform + ":"}) {
+		var one heard
+		if err != nil {
+			return nil, fmt.Errorf("list what was heard: %w", err)
+		}
+		if json.Unmarshal(entry.Value, &one) == nil && one.User == user {
+			chat, _, _ := strings.Cut(strings.TrimPrefix(entry.Key, heardPrefix), "/")
+			said[chat] = append(said[chat], one.Said)
+		}
+	}
+	return said, nil
+}
+
 // Drop forgets all that was heard in a chat.
 func (o *Observer) Drop(ctx context.Context, chat chats.Chat) error {
 	all, err := o.list(ctx, place(chat, false))

@@ -66,6 +66,9 @@ func (c Conversation) Remove(ctx context.Context, store storage.Store, rev stora
 	for _, listed := range c.begun() {
 		ops = append(ops, storage.Delete(listed.Key, storage.Any))
 	}
+	if c.By != "" {
+		ops = append(ops, storage.Delete(askedKey(c.By, c.Log()), storage.Any))
+	}
 	_, err := store.Write(ctx, ops...)
 	if err != nil && !errors.Is(err, storage.ErrConflict) {
 		return fmt.Errorf("remove %s from the lists: %w", c.Log(), err)

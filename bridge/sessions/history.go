@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -25,6 +26,7 @@ type History struct {
 	// Staged is the question of a turn, kept until there is something to write after
 	// it: its job has it on disk, so one write for both is enough.
 	Staged   []agent.Message
+	asked    []storage.Op // that go with it
 	Messages []agent.Message
 	sizes    []int
 	at       []storage.Position
@@ -56,6 +58,9 @@ func (h *History) Append(ctx context.Context, others []storage.Op, messages ...a
 			return 0, fmt.Errorf("append to %s: %w", h.Log, err)
 		}
 		records = append(records, record)
+	}
+	if len(h.Staged) > 0 {
+		others = slices.Concat(h.asked, others)
 	}
 	rev, err := h.store.Write(ctx, append(others, storage.Append(h.Log, h.Last, records...))...)
 	if err != nil {
@@ -264,11 +269,10 @@ func readHistory(ctx context.Context, store storage.Store, log string, window in
 	refused := ^storage.Position(0) // where the refused exchange begins that was met last
 	var summary *agent.Message
 	var at storage.Position
-	for record, err := range store.Records(ctx, log, storage.Query{Backward: true}) {
+	for record, err := range h.counted(store.Records(ctx, log, storage.Query{Backward: true})) {
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", log, err)
 		}
-		h.Last = max(h.Last, record.Pos)
 		if record.Pos < first || h.size > window {
 			h.Cut = record.Pos >= first
 			break
@@ -306,6 +310,18 @@ func readHistory(ctx context.Context, store storage.Store, log string, window in
 	slices.Reverse(h.sizes)
 	slices.Reverse(h.at)
 	return h, nil
+}
+
+// counted yields the records that were not erased. The last of all is the end of the log.
+func (h *History) counted(all iter.Seq2[storage.Record, error]) iter.Seq2[storage.Record, error] {
+	return func(yield func(storage.Record, error) bool) {
+		for record, err := range all {
+			h.Last = max(h.Last, record.Pos)
+			if (err != nil || !erased(record)) && !yield(record, err) {
+				return
+			}
+		}
+	}
 }
 
 func indexOf(messages []agent.Message, ref string) int {

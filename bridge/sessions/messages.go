@@ -59,7 +59,7 @@ func Read(ctx context.Context, store storage.Log, log string, q storage.Query) i
 
 func read(ctx context.Context, store storage.Log, log string, q storage.Query, wanted func([]byte) bool) iter.Seq2[agent.Message, error] {
 	return func(yield func(agent.Message, error) bool) {
-		for record, err := range store.Records(ctx, log, q) {
+		for record, err := range Records(ctx, store, log, q) {
 			if err == nil && !wanted(record.Data) {
 				continue
 			}
@@ -73,6 +73,19 @@ func read(ctx context.Context, store storage.Log, log string, q storage.Query, w
 		}
 	}
 }
+
+// Records yields the records that a query finds, without those that were erased.
+func Records(ctx context.Context, store storage.Log, log string, q storage.Query) iter.Seq2[storage.Record, error] {
+	return func(yield func(storage.Record, error) bool) {
+		for record, err := range store.Records(ctx, log, q) {
+			if (err != nil || !erased(record)) && !yield(record, err) {
+				return
+			}
+		}
+	}
+}
+
+func erased(r storage.Record) bool { return len(r.Data) == 0 }
 
 // LoadedGroups returns the groups that a conversation has loaded, in first-load order,
 // as its log tells. Only the labelled records are read.

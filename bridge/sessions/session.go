@@ -202,6 +202,10 @@ type Conversation struct {
 	Task       string     `json:"task,omitempty"`
 	Title      string     `json:"title"`
 	Begun      time.Time  `json:"begun"`
+	// By is whose task it is, in a shared chat.
+	By string `json:"by,omitempty"`
+	// Since is when the oldest turn was that is left of it, where others were erased.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // Log is the name of the log that holds the conversation.

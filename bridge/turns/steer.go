@@ -69,7 +69,7 @@ func (t *Runner) written(ctx context.Context, j *jobs.Job, h *sessions.History, 
 		}
 		one := *others[n]
 		one.Message, n = jobs.Together(one.Message, others[n+1:end]), end
-		message := t.question(&one)
+		message := t.question(&one, h)
 		message.Joined, message.Ref = message.Ref, ""
 		if one.Message.Kind == jobs.KindAmend {
 			message.Text = editNote + message.Text

@@ -74,7 +74,7 @@ func (t *Runner) begin(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 		}
 	}
 	j.Fresh = false
-	message := t.question(j)
+	message := t.question(j, h)
 	if m := &j.Message; len(m.Files)+len(m.Quoted) > 0 || !m.Direct || m.Inside {
 		if answer, err := t.take(ctx, j, h, scope, &message); answer != "" || err != nil {
 			return answer, answer != "", err
@@ -106,6 +106,9 @@ func (t *Runner) List(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) 
 	}
 	if j.Message.Kind == jobs.KindTask {
 		entry.Task, entry.Chat = j.Message.ID, j.Origin()
+		if !j.Message.Direct {
+			entry.By = j.Message.By()
+		}
 	}
 	return entry.Enter(ctx, t.cfg.Store)
 }
@@ -145,10 +148,11 @@ func (t *Runner) recall(ctx context.Context, j *jobs.Job, scope toolgroups.Scope
 }
 
 // question is the message as the conversation keeps it.
-func (t *Runner) question(j *jobs.Job) agent.Message {
+func (t *Runner) question(j *jobs.Job, h *sessions.History) agent.Message {
 	message := agent.Message{Role: agent.RoleUser, Time: t.cfg.Now(), Text: j.Message.Text, Ref: j.Key()}
 	if !j.Message.Direct {
-		message.Sender = j.Message.UserName
+		message.Sender, message.By = j.Message.UserName, j.Message.By()
+		h.Note(j)
 	}
 	for _, note := range j.Message.Skipped {
 		message.Text += notReceived(note)
@@ -369,7 +373,7 @@ func (t *Runner) recordStop(ctx context.Context, j *jobs.Job) (err error) {
 		return err // what a restart found may not have been begun either
 	}
 	if len(turn) == 0 {
-		h.Staged = []agent.Message{t.question(j)}
+		h.Staged = []agent.Message{t.question(j, h)}
 	}
 	notes := agent.Stop(h.View())
 	for i := range notes {

@@ -190,14 +190,15 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 	}
 	desk := &spending.Desk{Bridge: func() *bridge.Bridge { return b.bridge }, Ledger: b.ledger, Store: store, Admins: cfg.Access.Admins}
 	judged, learn := b.learns(cfg, log)
+	private := b.privacy(cfg)
 	b.bridge, err = bridge.New(bridge.Config{
 		Store: store, DataDir: cfg.FilesDir(), Platforms: b.platforms, Access: people.Access(cfg.Access),
 		Turns:    answering,
-		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands(), learn, b.door.Commands()),
+		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands(), learn, b.door.Commands(), private.Commands()),
 		Cards:    map[string]cards.Handler{spending.Card: desk.Pressed},
 		Approve:  policy.New(cfg.Approvals, b.tools.Registry, log).Of,
 		Hooks: bridge.Hooks{
-			TaskDone: both(taskDone(b.tools.schedule), b.hooks.Done), Refused: desk.Refused, Savings: spending.Savings(b.ledger),
+			TaskDone: both(taskDone(b.tools.schedule), b.hooks.Done), Forget: private.Forget, Erased: store.Erased, Refused: desk.Refused, Savings: spending.Savings(b.ledger),
 			Moved: b.hooksToo(mover(cfg.FilesDir(), b.files, b.tools.memory, b.tools.schedule, changing, b.ledger, log)), Measure: b.metrics.Measure, Trace: b.traces.Hook(), Files: b.files.hook(), Judged: judged,
 		},
 		Limits: bridge.Limits{

@@ -17,6 +17,11 @@ type shown struct {
 	id, text string
 	// buttons are the data of the buttons by label.
 	buttons map[string]string
+	// file is what came with it, by its name.
+	file struct {
+		name string
+		data []byte
+	}
 }
 
 // stage is a chat with the bot on either platform, direct with the first person or
@@ -106,6 +111,9 @@ func telegramStageIn(t *testing.T, w *town, shared bool) *stage {
 				one := shown{id: fmt.Sprint(m.ID), text: m.Text, buttons: map[string]string{}}
 				for _, b := range slices.Concat(m.Buttons...) {
 					one.buttons[b.Text] = b.CallbackData
+				}
+				if m.File != nil {
+					one.file.name, one.file.data = m.File.Name, m.File.Data
 				}
 				all = append(all, one)
 			}
@@ -201,6 +209,9 @@ func slackStage(t *testing.T, shared bool, brain openai.Brain) *stage {
 				one := shown{id: m.TS, text: m.Shown, buttons: map[string]string{}}
 				for _, b := range slices.Concat(m.Buttons...) {
 					one.buttons[b.Label] = b.Value
+				}
+				for _, f := range m.Files {
+					one.file.name, one.file.data = f.Name, f.Data
 				}
 				all = append(all, one)
 			}

@@ -140,7 +140,7 @@ func (p *page) turns(ctx context.Context, log string, before storage.Position) (
 	}
 	var part []agent.Message
 	n := 0
-	for record, err := range p.Store.Records(ctx, log, storage.Query{Backward: true, Before: before}) {
+	for record, err := range sessions.Records(ctx, p.Store, log, storage.Query{Backward: true, Before: before}) {
 		if err != nil {
 			return nil, 0, fmt.Errorf("read %s: %w", log, err)
 		}

@@ -59,3 +59,24 @@ func Spent(ctx context.Context, kv storage.KV, day string, kind Kind, after stri
 		}
 	}
 }
+
+// Used returns what a person has used on the days up to one, as far as that is kept, by the days.
+func Used(ctx context.Context, kv storage.KV, user string, last time.Time) (map[string]Sum, error) {
+	days := make(map[string]Sum)
+	for n := range keepNamedDays {
+		day := last.AddDate(0, 0, -n).Format(time.DateOnly)
+		entry, err := kv.Get(ctx, keyOf(day, Account{KindUser, user}))
+		var sum Sum
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+			continue
+		case err == nil:
+			err = json.Unmarshal(entry.Value, &sum)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read what %s used on %s: %w", user, day, err)
+		}
+		days[day] = sum
+	}
+	return days, nil
+}

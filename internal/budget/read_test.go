@@ -1,12 +1,16 @@
 package budget_test
 
 import (
+	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"oneclaw/agent"
 	"oneclaw/internal/budget"
+	"oneclaw/storage"
+	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
 )
 
@@ -44,5 +48,26 @@ func TestSharesOfModelsAndGroups(t *testing.T) {
 	days, err := budget.Days(t.Context(), b.store, noon(), 3)
 	if err != nil || len(days) != 3 || days[2].Input != 200 || days[1].Calls != 0 {
 		t.Errorf("days %+v, %v", days, err)
+	}
+}
+
+func TestUsedTellsWhatAPersonHasUsed(t *testing.T) {
+	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "test.db"), NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	for key, value := range map[string]string{
+		"account/2026-03-01/user/telegram:7": `{"calls":2,"input":10}`, "account/2026-02-27/user/telegram:7": `{"calls":1}`,
+		"account/2026-03-01/user/telegram:70": `{"calls":5}`, "account/2025-03-01/user/telegram:7": `{"calls":9}`,
+	} {
+		if _, err := store.Put(t.Context(), key, []byte(value), storage.Absent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := budget.Used(t.Context(), store, "telegram:7", time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	want := map[string]budget.Sum{"2026-03-01": {Calls: 2, Input: 10}, "2026-02-27": {Calls: 1}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("used %v, %v", got, err)
 	}
 }

@@ -120,6 +120,41 @@ func (d *Desk) disconnect(ctx context.Context, call bridge.CommandCall) (string,
 	return d.cfg.Servers.Disconnect(ctx, name, call.User)
 }
 
+// Of returns the names of what a person, as platform:id, has connected accounts at.
+func (d *Desk) Of(ctx context.Context, user string) (names []string, err error) {
+	if _, has, err := d.cfg.Google.Account(ctx, user); err != nil {
+		return nil, err
+	} else if has {
+		names = append(names, googleName)
+	}
+	for c, err := range oauth.Connections(ctx, d.cfg.Store, oauth.Connection{}) {
+		if err != nil {
+			return nil, err
+		}
+		if c.User == user {
+			names = append(names, c.Server)
+		}
+	}
+	return names, nil
+}
+
+// Forget disconnects all of them. Where a service could not be told, the tokens are forgotten
+// all the same.
+func (d *Desk) Forget(ctx context.Context, user string) error {
+	names, err := d.Of(ctx, user)
+	for _, name := range names {
+		if name == googleName {
+			_, err = d.cfg.Google.Disconnect(ctx, user)
+		} else {
+			_, err = d.cfg.Servers.Disconnect(ctx, name, user)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return err
+}
+
 // usage is what /mcp is told when it is not understood.
 const usage = "`/mcp` lists the servers, `/mcp NAME` tries one, `/mcp add NAME ADDRESS` adds one " +
 	"(with `role=admin` for administrators alone, with `trust=none` so that every call asks), `/mcp remove NAME` removes one."

@@ -64,14 +64,23 @@ func noDatabase(at Place) error {
 
 // backupFile writes the database of a data directory to a new file in a folder.
 func backupFile(ctx context.Context, at Place, dir string) (name string, size int64, err error) {
-	name, size, err = spool(dir, backupPattern, func(w io.Writer) error { return copyDatabase(ctx, at.Dir, w) })
+	name, _, err = spool(dir, backupPattern, func(w io.Writer) error { return copyDatabase(ctx, at.Dir, w) })
 	if err != nil {
 		return "", 0, err
 	}
-	if err := bolt.Verify(ctx, name); err != nil {
+	err = bolt.Verify(ctx, name)
+	if err == nil {
+		// What was removed may still stand where the file uses no space.
+		_, err = bolt.Compact(ctx, bolt.Config{Path: name}, true)
+	}
+	if err != nil {
 		return "", 0, errors.Join(fmt.Errorf("the copy is not good, so it was not kept: %w", err), os.Remove(name))
 	}
-	return name, size, nil
+	info, err := os.Stat(name)
+	if err != nil {
+		return "", 0, err
+	}
+	return name, info.Size(), nil
 }
 
 // spool writes a file of its own to a folder; it leaves none behind where that fails.

@@ -99,8 +99,8 @@ func openFile(ctx context.Context, cfg Config) (*Store, error) {
 	if err := checkEmptied(path); err != nil {
 		return nil, err
 	}
-	compactWaste(ctx, path, compactAbove, log)
-	store, err := bolt.Open(bolt.Config{Path: path, CheckTime: startCheck, Logger: log})
+	_ = compactWaste(ctx, path, compactAbove, log) // opening it says what is wrong
+	store, err := openBolt(path, log)
 	if errors.Is(err, storage.ErrLocked) {
 		return nil, fmt.Errorf("%w: another oneclaw runs with this data directory; stop it, or set ONECLAW_DATA_DIR to another folder", err)
 	}
@@ -108,6 +108,9 @@ func openFile(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, damaged(err)
 	}
 	sweep(cfg.Dir)
+	if store, err = wipe(ctx, store, log); err != nil {
+		return nil, err
+	}
 	if err = transfer.Check(ctx, store); err == nil {
 		err = upgrade(ctx, store, cfg.Migrations, func() (string, error) { return keepFormat(ctx, store) }, log)
 	}
@@ -115,6 +118,50 @@ func openFile(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, errors.Join(err, store.Close())
 	}
 	return &Store{Store: store}, nil
+}
+
+func openBolt(path string, log *slog.Logger) (*bolt.Store, error) {
+	return bolt.Open(bolt.Config{Path: path, CheckTime: startCheck, Logger: log})
+}
+
+// wipeKey is there as long as the file of the database may hold, where it uses no space, bytes
+// of what somebody wanted to be gone.
+const wipeKey = "wipe"
+
+// Erased notes that something was removed because somebody wants it to be gone. The next start
+// writes the file anew without it; a server sees to that itself.
+func (s *Store) Erased(ctx context.Context) error {
+	if s.Shared() {
+		return nil
+	}
+	if _, err := s.Put(ctx, wipeKey, nil, storage.Any); err != nil {
+		return fmt.Errorf("note that the file is to be written anew: %w", err)
+	}
+	return nil
+}
+
+// wipe writes the file of a database anew where that was noted. It returns the store of the new
+// file.
+func wipe(ctx context.Context, store *bolt.Store, log *slog.Logger) (*bolt.Store, error) {
+	_, err := store.Get(ctx, wipeKey)
+	if errors.Is(err, storage.ErrNotFound) {
+		return store, nil
+	}
+	path := store.Path()
+	if err = errors.Join(err, store.Close()); err != nil {
+		return nil, err
+	}
+	left := compactWaste(ctx, path, -1, log)
+	if store, err = openBolt(path, log); err != nil {
+		return nil, damaged(err)
+	}
+	if left != nil {
+		return store, nil //nolint:nilerr // the next start tries again
+	}
+	if err := store.Delete(ctx, wipeKey, storage.Any); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return store, nil
 }
 
 // checkEmptied refuses a database of 0 bytes beside workspaces. The engine would make a new
@@ -151,21 +198,23 @@ func damaged(err error) error {
 	return err
 }
 
-// compactWaste compacts a large database of which most is free. Where that fails the
+// compactWaste compacts a database of which most is free, if it is that large, or any where above
+// is negative. Where that fails the
 // database is as it was, and opening it says what is wrong.
-func compactWaste(ctx context.Context, path string, above int64, log *slog.Logger) {
+func compactWaste(ctx context.Context, path string, above int64, log *slog.Logger) error {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() < above {
-		return
+		return err
 	}
 	begun := time.Now()
-	freed, err := bolt.Compact(ctx, bolt.Config{Path: path})
+	freed, err := bolt.Compact(ctx, bolt.Config{Path: path}, above < 0)
 	switch {
 	case err != nil:
 		log.Warn("the database cannot be compacted", "size", info.Size(), "err", err)
 	case freed > 0:
 		log.Info("the database was compacted", "before", info.Size(), "free", freed, "took", time.Since(begun))
 	}
+	return err
 }
 
 // keepFormat backs a database up that is about to get a new format.

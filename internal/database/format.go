@@ -16,6 +16,7 @@ import (
 //
 //	format        this record; one
 //	doctor/       what doctor writes to see how long that takes; deleted at once
+//	wipe          whether the file is to be written anew at the next start; one
 //	secret        a fingerprint of the key that encrypts, on a server; one
 //	replicas/     who serves a database on a server, and what each holds; one for each
 //	job/open/     messages to be answered; bounded for each chat
@@ -35,6 +36,8 @@ import (
 //	admin/        sessions of administrators on their pages, one record for each of them
 //	conversation/ a line for each conversation; those of tasks go after 90 days
 //	begun/        an entry of an index for each of them
+//	asked/        in which conversations of groups somebody has asked something; one for each of
+//	              both
 //	memory/       one for each owner, of a bounded size
 //	schedule/     tasks, bounded for each owner, with a bounded history; two entries of
 //	              the index for each

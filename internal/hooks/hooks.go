@@ -185,6 +185,10 @@ func (h *Hooks) change(ctx context.Context, id string, f func(*hook) error) erro
 
 // of returns the hooks of an owner, the oldest first.
 func (h *Hooks) of(ctx context.Context, owner string) ([]hook, error) {
+	return h.those(ctx, func(one hook) bool { return one.Owner == owner })
+}
+
+func (h *Hooks) those(ctx context.Context, which func(hook) bool) ([]hook, error) {
 	var all []hook
 	for entry, err := range h.cfg.Store.List(ctx, storage.Range{Prefix: prefix}) {
 		if err != nil {
@@ -193,7 +197,7 @@ func (h *Hooks) of(ctx context.Context, owner string) ([]hook, error) {
 		one, err := decode(entry)
 		if err != nil {
 			h.cfg.Logger.Error("webhook cannot be read and is left alone", "err", err)
-		} else if one.Owner == owner {
+		} else if which(one) {
 			all = append(all, one)
 		}
 	}
@@ -218,6 +222,20 @@ func (h *Hooks) Move(ctx context.Context, from, owner string, to chats.Chat) err
 			return nil
 		})
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Forget removes the hooks that a user, as platform:id, has made, or that are theirs.
+func (h *Hooks) Forget(ctx context.Context, user string) error {
+	all, err := h.those(ctx, func(one hook) bool { return one.User == user || one.Owner == user })
+	if err != nil {
+		return err
+	}
+	for _, one := range all {
+		if err := h.change(ctx, one.ID, func(*hook) error { return errRemoved }); err != nil && !errors.Is(err, storage.ErrNotFound) {
 			return err
 		}
 	}

@@ -102,7 +102,7 @@ func (c *Costs) Of(ctx context.Context, chat chats.Chat, generation int, with Wi
 func (c *Costs) read(ctx context.Context, log string, was *Used) iter.Seq2[agent.Message, error] {
 	return func(yield func(agent.Message, error) bool) {
 		messages, size := 0, 0
-		for record, err := range c.cfg.Store.Records(ctx, log, storage.Query{}) {
+		for record, err := range sessions.Records(ctx, c.cfg.Store, log, storage.Query{}) {
 			var m agent.Message
 			if err == nil {
 				m, err = sessions.Decode(log, record)

@@ -112,7 +112,7 @@ func (m *maker) find(ctx context.Context, log string) (storage.Position, error) 
 // turn reads the question and what follows, up to the answer.
 func (m *maker) turn(ctx context.Context, log string, at storage.Position) (turn []agent.Message, err error) {
 	size := 0
-	for record, err := range m.Store.Records(ctx, log, storage.Query{After: at - 1}) {
+	for record, err := range sessions.Records(ctx, m.Store, log, storage.Query{After: at - 1}) {
 		if err != nil {
 			return nil, fmt.Errorf("read a turn in %s: %w", log, err)
 		}

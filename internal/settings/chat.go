@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -130,6 +131,34 @@ func (s Chats) Move(ctx context.Context, from, fromOwner, to, toOwner string) er
 		return err
 	}
 	return s.remove(ctx, chatPrefix+from)
+}
+
+// Forget takes back what a chat and its threads have chosen, and deletes the agents of an owner.
+func (s Chats) Forget(ctx context.Context, chat, owner string) error {
+	agents, err := s.agents.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, a := range agents {
+		if a.Owner != owner {
+			continue
+		}
+		if err := s.remove(ctx, agentPrefix+a.ID); err != nil {
+			return err
+		}
+	}
+	chosen, err := s.Chosen(ctx, chat)
+	for name := range chosen {
+		err = errors.Join(err, s.remove(ctx, chatPrefix+name))
+	}
+	return err
+}
+
+// Chosen returns what a chat and its threads have chosen, by their names.
+func (s Chats) Chosen(ctx context.Context, chat string) (map[string]Choice, error) {
+	all, err := list[Choice](ctx, s.records, chatPrefix)
+	maps.DeleteFunc(all, func(name string, _ Choice) bool { return name != chat && !strings.HasPrefix(name, chat+":") })
+	return all, err
 }
 
 // Route is a model that can be asked.

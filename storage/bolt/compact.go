@@ -16,19 +16,20 @@ import (
 // compactBytes is about how much one transaction of a compaction writes.
 const compactBytes = 16 << 20
 
-// Compact writes a file that nobody has open anew, without the space that it does not use,
-// where that is more than half of it, and returns how much that was. The new file is whole,
+// Compact writes a file that nobody has open anew, without the space that it does not use, and
+// returns how much that was: where that is more than half of it, or, with always, whatever it
+// is, because there may be bytes in it of what was removed. The new file is whole,
 // checked and on disk before it takes the place of the old one in one step: a crash leaves
 // either.
-func Compact(ctx context.Context, cfg Config) (freed int64, err error) {
-	if freed, err = compact(ctx, cfg, func() {}); err != nil {
+func Compact(ctx context.Context, cfg Config, always bool) (freed int64, err error) {
+	if freed, err = compact(ctx, cfg, always, func() {}); err != nil {
 		return 0, fmt.Errorf("bolt: compact %s: %w", cfg.Path, err)
 	}
 	return freed, nil
 }
 
 // compact calls step between its steps.
-func compact(ctx context.Context, cfg Config, step func()) (freed int64, err error) {
+func compact(ctx context.Context, cfg Config, always bool, step func()) (freed int64, err error) {
 	counting := cfg
 	counting.counted = true
 	src, err := openDB(counting, false)
@@ -37,7 +38,7 @@ func compact(ctx context.Context, cfg Config, step func()) (freed int64, err err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }() // nobody else writes until then
 	size, free, err := waste(src)
-	if err != nil || free <= size/2 {
+	if err != nil || free <= size/2 && !always {
 		return 0, err
 	}
 	next := cfg

@@ -75,10 +75,10 @@ func TestCompactKeepsAllAndFreesSpace(t *testing.T) {
 	if err := os.WriteFile(path+".compact", []byte("half a file"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if freed, err := bolt.Compact(t.Context(), bolt.Config{Path: path}); err != nil || freed > before || freed < before/2 {
+	if freed, err := bolt.Compact(t.Context(), bolt.Config{Path: path}, false); err != nil || freed > before || freed < before/2 {
 		t.Fatalf("%d of %d bytes were free (%v), want more than half", freed, before, err)
 	}
-	if freed, err := bolt.Compact(t.Context(), bolt.Config{Path: path}); err != nil || freed != 0 {
+	if freed, err := bolt.Compact(t.Context(), bolt.Config{Path: path}, false); err != nil || freed != 0 {
 		t.Errorf("compacted again: %d, %v", freed, err)
 	}
 	if after := fileSize(t, path); after > before/2 {
@@ -111,21 +111,21 @@ func fileSize(t testing.TB, path string) int64 {
 func TestCompactRefusesWhatItCanNotCopy(t *testing.T) {
 	path := newPath(t)
 	open(t, path)
-	if _, err := bolt.Compact(t.Context(), bolt.Config{Path: path}); !errors.Is(err, storage.ErrLocked) {
+	if _, err := bolt.Compact(t.Context(), bolt.Config{Path: path}, false); !errors.Is(err, storage.ErrLocked) {
 		t.Errorf("compacting an open store: %v, want ErrLocked", err)
 	}
 	bad := newPath(t)
 	if err := os.WriteFile(bad, filled(t)[:5*os.Getpagesize()], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := bolt.Compact(t.Context(), bolt.Config{Path: bad}); !errors.Is(err, bolt.ErrDamaged) {
+	if _, err := bolt.Compact(t.Context(), bolt.Config{Path: bad}, false); !errors.Is(err, bolt.ErrDamaged) {
 		t.Errorf("compacting a damaged store: %v, want ErrDamaged", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	path = wasteful(t)
 	before := content(t, path)
-	if _, err := bolt.Compact(ended, bolt.Config{Path: path}); !errors.Is(err, context.Canceled) {
+	if _, err := bolt.Compact(ended, bolt.Config{Path: path}, false); !errors.Is(err, context.Canceled) {
 		t.Errorf("compacting without a context: %v", err)
 	}
 	if content(t, path) != before {
@@ -237,5 +237,40 @@ func TestVerifyTakesOnlyWholeStores(t *testing.T) {
 	}
 	if err := bolt.Verify(t.Context(), newPath(t)); err == nil || errors.Is(err, bolt.ErrDamaged) {
 		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+func TestCompactAlwaysLeavesNothingOfWhatWasRemoved(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	s := open(t, path)
+	secret := bytes.Repeat([]byte("nobody shall read this "), 500)
+	for n := range 40 {
+		if _, err := s.Put(t.Context(), fmt.Sprint("key ", n), secret, storage.Absent); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Append(t.Context(), "log", storage.Position(n), storage.Record{Label: "l", Data: secret}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range 40 {
+		if err := errors.Join(s.Delete(t.Context(), fmt.Sprint("key ", n), storage.Any), s.Erase(t.Context(), "log", storage.Position(n+1))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	has := func() bool {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Contains(data, []byte("nobody shall read this"))
+	}
+	if !has() {
+		t.Fatal("the file has nothing of it even before")
+	}
+	if _, err := bolt.Compact(t.Context(), bolt.Config{Path: path}, true); err != nil || has() {
+		t.Errorf("it is still there (%v)", err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 // CompactBy is Compact with a function that is called between its steps.
 func CompactBy(path string, step func()) error {
-	_, err := compact(context.Background(), Config{Path: path}, step)
+	_, err := compact(context.Background(), Config{Path: path}, false, step)
 	return err
 }
 

@@ -105,6 +105,44 @@ func (s *Store) Drop(ctx context.Context, log string) error {
 	return nil
 }
 
+// Erase implements storage.Log.
+func (s *Store) Erase(ctx context.Context, log string, at ...storage.Position) error {
+	err := storage.CheckName("log name", log)
+	if err == nil {
+		err = s.submit(ctx, 0, func(b *batch) error { return b.erase(log, at) })
+	}
+	if err != nil {
+		return fmt.Errorf("bolt: erase in %q: %w", log, err)
+	}
+	return nil
+}
+
+func (b *batch) erase(log string, at []storage.Position) error {
+	bucket := b.tx.Bucket(bucketLogs).Bucket([]byte(log))
+	if bucket == nil {
+		return nil
+	}
+	data, labels := bucket.Bucket(bucketRecords), bucket.Bucket(bucketLabels)
+	for _, pos := range at {
+		value := data.Get(positionKey(pos))
+		if value == nil {
+			continue
+		}
+		r, err := decodeRecord(value)
+		if err != nil {
+			return err
+		}
+		b.dirty = true
+		if err := data.Put(positionKey(pos), encodeRecord(storage.Record{})); err != nil {
+			return err
+		}
+		if err := labels.Delete(labelKey(r.Label, pos)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Logs implements storage.Log. The names are read in pages, as those of List are.
 func (s *Store) Logs(ctx context.Context, r storage.Range) iter.Seq2[string, error] {
 	name := func(name, _ []byte) (string, error) { return string(name), nil }

@@ -32,6 +32,26 @@ func (s *Store) Drop(ctx context.Context, log string) error {
 	return nil
 }
 
+// Erase implements storage.Log.
+func (s *Store) Erase(ctx context.Context, log string, at ...storage.Position) error {
+	err := storage.CheckName("log name", log)
+	if err == nil {
+		positions := make([]int64, len(at))
+		for i, pos := range at {
+			positions[i] = int64(min(pos, math.MaxInt64))
+		}
+		err = s.request(ctx, func(ctx context.Context) error {
+			_, err := s.pool.Exec(ctx, `UPDATE oneclaw_records r SET label = '', data = '' FROM oneclaw_logs l
+				WHERE l.name = $1::bytea AND r.log = l.id AND r.position = ANY($2::bigint[])`, []byte(log), positions)
+			return err
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("postgres: erase in %q: %w", log, err)
+	}
+	return nil
+}
+
 // Records implements storage.Log. The log is read in pages; the position of the last record
 // when the iteration began bounds it. A Drop between two pages ends it with
 // storage.ErrNotFound, whatever has been appended under the name since.

@@ -18,6 +18,7 @@ func logProperties() []property {
 		{name: "LogsApart", sentence: "Logs with similar names have nothing in common.", check: logsApart},
 		{name: "LabelsApart", sentence: "A label yields its own records and no others, however similar the labels.", check: labelsApart},
 		{name: "DropRemovesAll", sentence: "Drop removes records and labels, and the log begins again at 1.", check: dropRemovesAll},
+		{name: "EraseEmpties", sentence: "Erase takes labels and data of records away, and leaves all others in their places.", check: eraseEmpties, reopened: erased},
 		{name: "Logs", sentence: "Logs yields the names of the logs that exist, and no keys, by range and in byte order.", check: logs, shared: true},
 		{name: "LogsManyWhileWriting", sentence: "Logs yields each log once that is not touched meanwhile, though the consumer writes.", check: logsManyWhileWriting},
 		{name: "DropWhileReading", sentence: "Records never yields what was appended after a Drop.", check: dropWhileReading},
@@ -143,6 +144,36 @@ func dropRemovesAll(t testing.TB, s storage.Store) {
 	equal(t, "new records", readRecords(t, s, "a", storage.Query{}), []storage.Record{{Pos: 1, Label: "m", Data: []byte("again")}})
 	equal(t, "old label", readRecords(t, s, "a", storage.Query{Label: "l"}), []storage.Record{})
 	equal(t, "new label", readRecords(t, s, "a", storage.Query{Label: "m"}), []storage.Record{{Pos: 1, Label: "m", Data: []byte("again")}})
+}
+
+func eraseEmpties(t testing.TB, s storage.Store) {
+	erase := func(log string, at ...storage.Position) {
+		t.Helper()
+		if err := s.Erase(t.Context(), log, at...); err != nil {
+			t.Fatalf("Erase(%q, %v): %v", log, at, err)
+		}
+	}
+	erase("never was", 1)
+	mustAppend(t, s, "a", 0, record("l", "1"), record("", "2"), record("l", "3"), record("m", "4"))
+	mustAppend(t, s, "b", 0, record("l", "other"))
+	erase("a", 1, 4, 9, 0, ^storage.Position(0))
+	erase("a", 1)
+	erase("a")
+	wantError(t, "Erase in a log without a name", s.Erase(t.Context(), "", 1), storage.ErrInvalid)
+	erased(t, s)
+	_, err := s.Append(t.Context(), "a", 3, record("", "5"))
+	wantError(t, "Append in front of what is erased", err, storage.ErrConflict)
+	mustAppend(t, s, "a", 4, record("m", "5"))
+	equal(t, "a label of what is erased", readRecords(t, s, "a", storage.Query{Label: "m"}), []storage.Record{{Pos: 5, Label: "m", Data: []byte("5")}})
+	erase("a", 5)
+}
+
+func erased(t testing.TB, s storage.Store) {
+	all := readRecords(t, s, "a", storage.Query{Before: 5})
+	equal(t, "records", all, []storage.Record{{Pos: 1}, {Pos: 2, Data: []byte("2")}, {Pos: 3, Label: "l", Data: []byte("3")}, {Pos: 4}})
+	equal(t, "a label", readRecords(t, s, "a", storage.Query{Label: "l"}), []storage.Record{{Pos: 3, Label: "l", Data: []byte("3")}})
+	equal(t, "another label", readRecords(t, s, "a", storage.Query{Label: "m"}), []storage.Record{})
+	equal(t, "another log", readRecords(t, s, "b", storage.Query{}), []storage.Record{{Pos: 1, Label: "l", Data: []byte("other")}})
 }
 
 // readLogs returns the names of the logs in a range.

@@ -144,6 +144,37 @@ func (m *memory) Drop(ctx context.Context, log string) error {
 	return nil
 }
 
+func (m *memory) Erase(ctx context.Context, log string, at ...storage.Position) error {
+	if err := m.name(log); err != nil {
+		return err
+	}
+	if err := m.begin(ctx); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	l := m.logs[log]
+	if l == nil && m.is("cannot erase in what does not exist") {
+		return storage.ErrNotFound
+	}
+	for _, pos := range at {
+		if l == nil || pos == 0 || pos > storage.Position(len(l.records)) {
+			continue
+		}
+		r := &l.records[pos-1]
+		if !m.is("keeps labels of what is erased") {
+			l.labels[r.Label] = slices.DeleteFunc(l.labels[r.Label], func(p storage.Position) bool { return p == pos })
+		}
+		*r = storage.Record{Pos: pos}
+		if m.is("moves up what is behind what is erased") {
+			l.records = slices.Delete(l.records, int(pos)-1, int(pos))
+		}
+		if m.is("erases one record at a time") {
+			break
+		}
+	}
+	return nil
+}
+
 func (m *memory) Records(ctx context.Context, log string, q storage.Query) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
 		records, err := m.query(ctx, log, q)

@@ -27,6 +27,10 @@ func (t *turns) Records(ctx context.Context, log string, q storage.Query) iter.S
 
 func (t *turns) Drop(ctx context.Context, log string) error { return t.next().Drop(ctx, log) }
 
+func (t *turns) Erase(ctx context.Context, log string, at ...storage.Position) error {
+	return t.next().Erase(ctx, log, at...)
+}
+
 func (t *turns) Logs(ctx context.Context, r storage.Range) iter.Seq2[string, error] {
 	return t.next().Logs(ctx, r)
 }

@@ -108,6 +108,14 @@ func (m *Memory) Save(ctx context.Context, owner, section, text string) (before,
 	return before, at, err
 }
 
+// Forget removes all notes of an owner.
+func (m *Memory) Forget(ctx context.Context, owner string) error {
+	if err := m.cfg.Store.Delete(ctx, keyPrefix+owner, storage.Any); err != nil {
+		return fmt.Errorf("forget the notes of %s: %w", owner, err)
+	}
+	return nil
+}
+
 // Move gives the notes of one owner to another, beside those it has: a chat that is
 // continued under another id keeps its memory. What is saved meanwhile goes along.
 func (m *Memory) Move(ctx context.Context, from, to string) error {

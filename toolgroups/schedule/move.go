@@ -62,3 +62,27 @@ func (s *Schedule) moveTask(ctx context.Context, id, from, owner, to string) err
 	}
 	return fmt.Errorf("move task %s: others change it all the time", id)
 }
+
+// Of returns the tasks that a user has made, or that are theirs.
+func (s *Schedule) Of(ctx context.Context, user string) (tasks []Task, err error) {
+	for t, err := range All(ctx, s.cfg.Store, Task{}) {
+		if err != nil {
+			return nil, err
+		}
+		if t.User == user || t.Owner == user {
+			tasks = append(tasks, t)
+		}
+	}
+	return tasks, nil
+}
+
+// Forget removes them.
+func (s *Schedule) Forget(ctx context.Context, user string) error {
+	tasks, err := s.Of(ctx, user)
+	for _, t := range tasks {
+		if _, err := s.change(ctx, t.Owner, t.ID, func(*Task) error { return errRemoved }); err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return err
+		}
+	}
+	return err
+}

@@ -1,0 +1,215 @@
+package bridge_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/storage"
+)
+
+const gone = "I have forgotten you: what was yours here is gone. What you asked me in other chats goes as soon as I am not busy there."
+
+// spoken is a bridge to which Ann (1) has said secrets in many ways, and Bob (6) something else,
+// and the card that asks Ann whether she wants to be forgotten.
+func spoken(t *testing.T, think thinker, change ...func(*bridge.Config)) (*rig, sent) {
+	t.Helper()
+	r := newRig(t, think, append(change, func(cfg *bridge.Config) { cfg.Access.Admins = []string{"fake:1"} })...)
+	thread := direct("t1", "secret thread")
+	thread.Chat.Thread = "t"
+	quoted := group("g3", "6", "Bob once more")
+	say := func(m chats.Message, answers int) {
+		t.Helper()
+		r.accept(m)
+		r.platform.wait(t, answers)
+	}
+	say(direct("1", "secret one"), 1)
+	say(direct("2", "/clear"), 2)
+	say(direct("3", "secret two"), 3)
+	say(thread, 4)
+	say(group("g1", "1", "secret in the group"), 5)
+	say(group("g2", "6", "Bob has his say"), 6)
+	say(group("g4", "1", "secret again"), 7)
+	say(quoted, 8)
+	say(group("g5", "1", "/observe on"), 9)
+	heard := group("g6", "1", "secret aside")
+	heard.Kind = chats.KindHeard
+	r.accept(heard)
+	for i, chat := range []chats.Chat{{Platform: "fake", ID: "1"}, {Platform: "fake", ID: "g"}} {
+		s := bridge.Submission{Key: fmt.Sprint("task", i), Chat: chat, User: "1", Direct: i == 0, Title: "Secret title", Text: "secret task"}
+		if err := r.bridge.Submit(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		r.platform.wait(t, 10+i)
+	}
+	r.accept(direct("5", "/forget"))
+	return r, r.platform.wait(t, 12)[11]
+}
+
+// placesOf are the places of a store in which there is a text.
+func placesOf(t *testing.T, store storage.Store, text string) (found []string) {
+	t.Helper()
+	add := func(place string, data []byte) {
+		if bytes.Contains(bytes.ToLower(data), []byte(text)) {
+			found = append(found, place)
+		}
+	}
+	for e, err := range store.List(t.Context(), storage.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		add(e.Key, e.Value)
+	}
+	for log, err := range store.Logs(t.Context(), storage.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for record, err := range store.Records(t.Context(), log, storage.Query{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			add(log, record.Data)
+		}
+	}
+	return found
+}
+
+func TestForgetTakesAllOfAPersonAway(t *testing.T) {
+	var seen sync.Map // the last history by question
+	think := func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		seen.Store(turn.History[len(turn.History)-1].Text, turn.History)
+		return echo(ctx, turn)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		told := []string{}
+		r, card := spoken(t, think, func(cfg *bridge.Config) {
+			cfg.Hooks.Forget = func(_ context.Context, user string, direct chats.Chat) error {
+				told = append(told, user, direct.String())
+				return nil
+			}
+		})
+		if n := len(placesOf(t, r.cfg.Store, "secret")); n < 20 {
+			t.Fatalf("only %d places have the secrets", n)
+		}
+		r.accept(pressOn(card, "p1", "1", card.button(t, "Keep all")))
+		r.platform.until(t, "the end of the question", func(all []sent) bool { return all[11].text == "I have forgotten nothing." })
+		if n := len(placesOf(t, r.cfg.Store, "secret")); n < 20 {
+			t.Fatalf("only %d places have the secrets that Ann wants to be kept", n)
+		}
+		r.accept(direct("6", "/forget"))
+		card = r.platform.wait(t, 13)[12]
+		r.accept(pressOn(card, "p2", "1", card.button(t, "Forget me")))
+		if got := r.platform.wait(t, 14)[13].text; got != gone {
+			t.Errorf("answered %q", got)
+		}
+		pass(t, 60)
+		if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
+			t.Errorf("there are still secrets in %q", found)
+		}
+		if strings.Join(told, " ") != "fake:1 fake:1" {
+			t.Errorf("others were told of %q", told)
+		}
+		r.did(t, "forget fake:1 Ann fake:1 ", "clear fake:1 Ann fake:1 fake:1/1")
+
+		// What comes again is not answered again; what Bob has said is still there.
+		r.accept(direct("1", "secret one"), group("g7", "6", "what did I say?"), direct("7", "hello"), direct("8", "/undo"))
+		got := texts(r.platform.wait(t, 17)[14:])
+		if len(got) != 3 || !strings.Contains(strings.Join(got, "|"), "There is nothing to take back") {
+			t.Errorf("then there stands %q", got)
+		}
+		history, _ := seen.Load("what did I say?")
+		var said []string
+		for _, m := range history.([]agent.Message) {
+			said = append(said, m.Text)
+		}
+		if strings.Join(said, "|") != "Bob has his say|re: Bob has his say|Bob once more|re: Bob once more|what did I say?" {
+			t.Errorf("the group goes on with %q", said)
+		}
+		history, _ = seen.Load("hello")
+		if n := len(history.([]agent.Message)); n != 1 {
+			t.Errorf("the direct chat goes on with %d messages", n)
+		}
+	})
+}
+
+// TestForgetOutlivesAFailedWriteAndARestart lets the store fail once at every write, after it or
+// before it, with a restart behind that.
+func TestForgetOutlivesAFailedWriteAndARestart(t *testing.T) {
+	ended := false
+	for fails := 1; !ended; fails++ {
+		t.Run(fmt.Sprint("step ", fails), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, card := spoken(t, echo)
+				r.stop()
+				store, f := r.cfg.Store, &flaw{fails: fails}
+				r.cfg.Store = leakyStore{flakyStore{Store: store, flaw: f}}
+				r.start()
+				press := pressOn(card, "p", "1", card.button(t, "Forget me"))
+				for r.bridge.Accept(t.Context(), press) != nil {
+					pass(t, 1)
+				}
+				for f.count() < fails && f.moves(t) {
+				}
+				r.cfg.Store = store
+				r.restart()
+				r.platform.until(t, "the answer", func(all []sent) bool { return all[len(all)-1].text == gone })
+				pass(t, 300)
+				if found := placesOf(t, store, "secret"); len(found) > 0 {
+					t.Errorf("there are still secrets in %q", found)
+				}
+				if found := placesOf(t, store, "bob once more"); len(found) == 0 {
+					t.Error("what Bob said is gone")
+				}
+				ended = f.count() < fails
+			})
+		})
+	}
+}
+
+// leakyStore lets removals fail, too.
+type leakyStore struct{ flakyStore }
+
+func (s leakyStore) Drop(ctx context.Context, log string) error {
+	return s.flaw.around(func() error { return s.Store.Drop(ctx, log) })
+}
+
+func (s leakyStore) Erase(ctx context.Context, log string, at ...storage.Position) error {
+	return s.flaw.around(func() error { return s.Store.Erase(ctx, log, at...) })
+}
+
+func (s leakyStore) Delete(ctx context.Context, key string, rev storage.Revision) error {
+	return s.flaw.around(func() error { return s.Store.Delete(ctx, key, rev) })
+}
+
+func (f *flaw) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.steps
+}
+
+// moves reports whether there was a step within half a minute.
+func (f *flaw) moves(t *testing.T) bool {
+	before := f.count()
+	pass(t, 30)
+	return f.count() > before
+}
+
+func TestForgetIsAskedInDirectChatsAlone(t *testing.T) {
+	r := newRig(t, echo)
+	r.accept(group("1", "6", "/forget"))
+	if got := r.platform.wait(t, 1)[0]; !strings.HasPrefix(got.text, "Please send me /forget in a direct chat") || got.buttons != nil {
+		t.Errorf("answered %+v", got)
+	}
+	if n := len(placesOf(t, r.cfg.Store, string(jobs.KindForget))); n != 1 { // the receipt of the command
+		t.Errorf("%d places tell of it", n)
+	}
+}

@@ -1,0 +1,233 @@
+// Package forgetting takes away what the bot keeps of people who want that: /forget, its
+// question, and the jobs that carry it out. Each chat that they have asked in has one of its
+// own, which waits for its turn there like a message; so nothing is written to a conversation
+// while it goes. The one in whose chat the question was asked begins the others, and answers
+// when all that belongs to the person alone is gone.
+package forgetting
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"oneclaw/bridge/cards"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/observing"
+	"oneclaw/bridge/sessions"
+	"oneclaw/storage"
+)
+
+// Name is that of the command and the kind of its cards.
+const Name = "forget"
+
+// The values of the buttons.
+const (
+	choiceForget = "forget"
+	choiceKeep   = "keep"
+)
+
+const (
+	elsewhereText = "Please send me /forget in a direct chat: what I keep of you is nothing for others to read about."
+	questionText  = "**Shall I forget you?** Then these are gone, and nobody can bring them back:\n\n" +
+		"- our conversations, and what I keep of each message for a week\n" +
+		"- what you asked me in groups and threads, with my answers\n" +
+		"- your files, and what I remember of you\n" +
+		"- your scheduled tasks and webhooks\n" +
+		"- the accounts you have connected\n\n" +
+		"What stays: the messages that you see here, which are not mine to delete; that you may talk to me; " +
+		"how much you have used, as numbers, for two months; the administrators' record of who changed what. " +
+		"Backups of my operator have it until they are deleted.\n\n/export gives you a copy of it before."
+	keptText = "I have forgotten nothing."
+	goneText = "I have forgotten you: what was yours here is gone. " +
+		"What you asked me in other chats goes as soon as I am not busy there."
+	notYours = "Only who sent /forget can decide that."
+)
+
+// Config is what a [Desk] is made of. All of it is needed but Rest and
+// Erased.
+type Config struct {
+	jobs.Shared
+
+	Store    storage.Store
+	Jobs     jobs.Store
+	Cards    *cards.Desk
+	Observer *observing.Observer
+	// Put has the job of a message carried out, once.
+	Put func(ctx context.Context, m chats.Message) error
+	// Uncache lets go all copies of conversations.
+	Uncache func()
+	// Rest takes away what the rest of the program keeps of somebody, as platform:id, and of
+	// their direct chat. It bears repeating.
+	Rest func(ctx context.Context, user string, direct chats.Chat) error
+	// Erased is told that something was removed, before the job says that it is done.
+	Erased func(ctx context.Context) error
+}
+
+// Desk asks whether people want to be forgotten, and forgets them.
+type Desk struct{ cfg Config }
+
+// New returns a desk that is ready.
+func New(cfg Config) *Desk { return &Desk{cfg} }
+
+// Ask answers /forget with the question.
+func (d *Desk) Ask(ctx context.Context, j *jobs.Job, _ string) (string, error) {
+	if !j.Message.Direct {
+		j.Confide()
+		return elsewhereText, nil
+	}
+	return d.cfg.Cards.Answer(ctx, j, cards.Card{Kind: Name, Text: questionText, Choices: [][]cards.Choice{{
+		{Label: "Forget me", Value: choiceForget, Style: chats.StyleDanger}, {Label: "Keep all", Value: choiceKeep},
+	}}})
+}
+
+// Pressed takes the answer. What is to be done is on disk when it returns.
+func (d *Desk) Pressed(ctx context.Context, press cards.Press) (cards.Result, error) {
+	switch {
+	case press.Expired || press.Choice == choiceKeep:
+		return cards.Result{Text: keptText, Close: true}, nil
+	case !press.Direct || press.Choice != choiceForget:
+		return cards.Result{Toast: notYours}, nil
+	}
+	m := chats.Message{
+		Chat: press.Place, ID: press.Token, Kind: jobs.KindForget, Direct: true, Time: d.cfg.Now(),
+		User: strings.TrimPrefix(press.User, press.Place.Platform+":"), UserName: press.UserName,
+	}
+	return cards.Result{Text: "I am forgetting you.", Close: true}, d.cfg.Put(ctx, m)
+}
+
+// Forget is the job of a person: it forgets what belongs to them alone, and begins the jobs of
+// the chats. It bears repeating; what finds the rest goes last.
+func (d *Desk) Forget(ctx context.Context, j *jobs.Job) (string, error) {
+	by := j.Message.By()
+	if err := d.cfg.Deed(j).Did(ctx, Name, ""); err != nil {
+		return "", err
+	}
+	direct := map[chats.Chat]bool{j.Message.Chat.Whole(): true}
+	own, err := sessions.Conversations(ctx, d.cfg.Store, by)
+	if err != nil {
+		return "", err
+	}
+	for _, c := range own {
+		direct[c.Chat.Whole()] = true
+		if err := d.begin(ctx, j, c.Chat, c.Task != "", true); err != nil {
+			return "", err
+		}
+	}
+	for a, err := range sessions.AskedBy(ctx, d.cfg.Store, by) {
+		if err == nil {
+			err = d.begin(ctx, j, a.Chat, a.Task, false)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	if d.cfg.Rest != nil {
+		if err := d.cfg.Rest(ctx, by, j.Message.Chat.Whole()); err != nil {
+			return "", err
+		}
+	}
+	if err := d.cfg.Jobs.Strip(ctx, by); err != nil {
+		return "", err
+	}
+	if err := d.cfg.Observer.Forget(ctx, by); err != nil {
+		return "", err
+	}
+	if err := d.cfg.Cards.Forget(ctx, direct, j.Message.ID); err != nil {
+		return "", err
+	}
+	if err := d.asides(ctx, direct); err != nil {
+		return "", err
+	}
+	return goneText, d.own(ctx, j)
+}
+
+// begin has what was said in a chat go, in its turn there: the conversations of its tasks or the
+// others. That of the person's own job goes with it.
+func (d *Desk) begin(ctx context.Context, j *jobs.Job, chat chats.Chat, tasks, direct bool) error {
+	kind := jobs.KindErase
+	switch {
+	case tasks:
+		kind = jobs.KindEraseTasks
+	case chat == j.Message.Chat:
+		return nil
+	}
+	return d.cfg.Put(ctx, chats.Message{Chat: chat, ID: j.Message.ID, Kind: kind, User: j.Message.User, Direct: direct, Time: d.cfg.Now()})
+}
+
+// Erase is the job of a chat.
+func (d *Desk) Erase(ctx context.Context, j *jobs.Job) error {
+	if j.Message.Direct {
+		return d.own(ctx, j)
+	}
+	return d.asked(ctx, j)
+}
+
+// own drops the conversations that a person has had in a direct chat.
+func (d *Desk) own(ctx context.Context, j *jobs.Job) error {
+	tasks := j.Message.Kind == jobs.KindEraseTasks
+	if !tasks {
+		if err := sessions.Leave(ctx, d.cfg.Store, j); err != nil {
+			return err
+		}
+	}
+	all, err := sessions.Conversations(ctx, d.cfg.Store, j.Message.By())
+	if err != nil {
+		return err
+	}
+	for _, c := range all {
+		if c.Chat != j.Origin() || (c.Task != "") != tasks {
+			continue
+		}
+		if err := c.Drop(ctx, d.cfg.Store); err != nil {
+			return err
+		}
+	}
+	return d.done(ctx)
+}
+
+// asked takes what a person has asked in a shared chat out of its conversations.
+func (d *Desk) asked(ctx context.Context, j *jobs.Job) error {
+	by := j.Message.By()
+	for a, err := range sessions.AskedBy(ctx, d.cfg.Store, by) {
+		if err != nil {
+			return err
+		}
+		if a.Chat != j.Origin() || a.Task != (j.Message.Kind == jobs.KindEraseTasks) {
+			continue
+		}
+		if _, err := sessions.EraseBy(ctx, d.cfg.Store, a.Log, by, j.Message.Owner(), chats.Message{Chat: a.Chat}.Owner()); err != nil {
+			return err
+		}
+		if err := a.Remove(ctx, d.cfg.Store); err != nil {
+			return err
+		}
+	}
+	return d.done(ctx)
+}
+
+func (d *Desk) done(ctx context.Context) error {
+	d.cfg.Uncache()
+	if d.cfg.Erased == nil {
+		return nil
+	}
+	return d.cfg.Erased(ctx)
+}
+
+// asides removes what was set aside of direct chats.
+func (d *Desk) asides(ctx context.Context, direct map[chats.Chat]bool) error {
+	all, err := jobs.ListAsides(ctx, d.cfg.Store)
+	if err != nil {
+		return err
+	}
+	for _, a := range all {
+		chat, err := chats.ParseChat(a.Chat)
+		if err != nil || !direct[chat.Whole()] {
+			continue
+		}
+		if err := d.cfg.Store.Delete(ctx, jobs.AsideKey(a.Key), storage.Any); err != nil {
+			return fmt.Errorf("remove what was set aside: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/storage"
+)
+
+// untitled takes the place of a title that is erased.
+const untitled = "…"
+
+// erasedAtOnce bounds the records that one write empties.
+const erasedAtOnce = 500
+
+// EraseBy takes out of a conversation, which is listed under some owners, what somebody, as
+// platform:id, has asked in it: the turns that begin with that, and the summaries that may tell
+// of them. It returns how many records that were. Nobody may answer there meanwhile.
+func EraseBy(ctx context.Context, store storage.Store, log, by string, owners ...string) (int, error) {
+	for record, err := range Records(ctx, store, log, storage.Query{Limit: 1}) {
+		if m, broken := Decode(log, record); err == nil && broken == nil && m.By == by {
+			for _, owner := range owners {
+				err = errors.Join(err, untitle(ctx, store, owner, log))
+			}
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	gone := false
+	n, _, err := erase(ctx, store, log, func(m *agent.Message) (bool, bool) {
+		if m.Asks() {
+			gone = m.By == by
+		}
+		return gone, true
+	})
+	return n, err
+}
+
+// untitle takes the title of a conversation away, which is what its first message says.
+func untitle(ctx context.Context, kv storage.KV, owner, log string) error {
+	entry, err := kv.Get(ctx, conversationKey(owner, log))
+	var c Conversation
+	if err == nil {
+		err = jobs.Decode(entry, &c)
+	}
+	if err == nil {
+		c.Title = untitled
+		_, err = jobs.Write(ctx, kv, entry.Key, c, entry.Revision)
+	}
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return fmt.Errorf("take the title of %s away: %w", log, err)
+	}
+	return nil
+}
+
+// EraseBefore takes out of a conversation what was said before a time, by turns, and the
+// summaries that may tell of it. It returns how many records that were, and when the oldest turn
+// was that is left; the zero time where none is.
+func EraseBefore(ctx context.Context, store storage.Log, log string, t time.Time) (n int, oldest time.Time, err error) {
+	return erase(ctx, store, log, func(m *agent.Message) (bool, bool) {
+		left := m.Asks() && !m.Time.Before(t)
+		return !left, !left
+	})
+}
+
+// erase empties the records that which names, and the summaries that may tell of them. It looks
+// at one after the other as long as which says so, and returns the time of the one it ends at.
+// The summaries go first and the questions last: what finds the rest is there to the end.
+func erase(ctx context.Context, store storage.Log, log string, which func(m *agent.Message) (gone, more bool)) (n int, last time.Time, err error) {
+	var at []storage.Position
+	for record, err := range Records(ctx, store, log, storage.Query{}) {
+		if err != nil {
+			return 0, last, fmt.Errorf("look for what is to be erased in %s: %w", log, err)
+		}
+		m, _ := Decode(log, record) // a damaged one goes with its turn
+		gone, more := which(&m)
+		if !more {
+			last = m.Time
+			break
+		}
+		if gone {
+			at = append(at, record.Pos)
+		}
+	}
+	if len(at) == 0 {
+		return 0, last, nil
+	}
+	told, err := tellingOf(ctx, store, log, at[0])
+	if err != nil {
+		return 0, last, err
+	}
+	slices.Reverse(at)
+	at = slices.Concat(told, at)
+	for part := range slices.Chunk(at, erasedAtOnce) {
+		if err := store.Erase(ctx, log, part...); err != nil {
+			return 0, last, fmt.Errorf("erase what was said: %w", err)
+		}
+	}
+	return len(at), last, nil
+}
+
+// tellingOf returns the summaries that stand for a record.
+func tellingOf(ctx context.Context, store storage.Log, log string, first storage.Position) (at []storage.Position, err error) {
+	for record, err := range store.Records(ctx, log, storage.Query{Label: agent.LabelSummary, After: first}) {
+		if err != nil {
+			return nil, fmt.Errorf("look for summaries in %s: %w", log, err)
+		}
+		if m, err := Decode(log, record); err != nil || firstKept(&m, record.Pos) > first {
+			at = append(at, record.Pos)
+		}
+	}
+	return at, nil
+}
+
+// Drop removes a conversation with its log, for good. The record goes last: it is what finds the
+// log again after a crash.
+func (c Conversation) Drop(ctx context.Context, store storage.Store) error {
+	if err := store.Drop(ctx, c.Log()); err != nil {
+		return fmt.Errorf("remove %s: %w", c.Log(), err)
+	}
+	return c.Remove(ctx, store, storage.Any)
+}
+
+// Leave begins a new session at a job, from which no way leads back to the one before, once: a
+// job that is run again finds it done.
+func Leave(ctx context.Context, kv storage.KV, by *jobs.Job) error {
+	s, err := Current(ctx, kv, by.Message.Chat)
+	if err != nil || s.ClearedAt >= by.Seq {
+		return err
+	}
+	s.ClearedAt, s.After, s.Before, s.Of = by.Seq, by.Message.ID, nil, chats.Chat{}
+	s.Generation++
+	_, err = s.Save(ctx, kv)
+	return err
+}

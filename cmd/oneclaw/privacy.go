@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"oneclaw/bridge/audit"
+	"oneclaw/bridge/observing"
+	"oneclaw/bridge/people"
+	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/budget"
+	"oneclaw/internal/hooks"
+	"oneclaw/internal/privacy"
+	"oneclaw/internal/settings"
+	"oneclaw/internal/workspace"
+)
+
+// personal is the list of what is kept of people.
+func (b *bot) personal(cfg config.Config) []privacy.Part {
+	type person = privacy.Person
+	owner := func(of func(context.Context, string) error) func(context.Context, person) error {
+		return func(ctx context.Context, p person) error { return of(ctx, p.User) }
+	}
+	return []privacy.Part{
+		{
+			Name: "memory", About: "What I remember of you.", Forget: owner(b.tools.memory.Forget),
+			Of: func(ctx context.Context, p person) (any, error) { return b.tools.memory.Notes(ctx, p.User) },
+		},
+		{
+			Name: "schedules", About: "Your scheduled tasks, also those in groups.", Forget: owner(b.tools.schedule.Forget),
+			Of: func(ctx context.Context, p person) (any, error) { return b.tools.schedule.Of(ctx, p.User) },
+		},
+		{Name: "webhooks", About: "Your webhooks.", Forget: owner(b.hooks.Forget), Of: b.hooksOf},
+		{
+			Name: "accounts", About: "What you have connected an account at.", Forget: owner(b.tools.connections.Forget),
+			Of: func(ctx context.Context, p person) (any, error) { return b.tools.connections.Of(ctx, p.User) },
+		},
+		{
+			Name: "choices", About: "What was chosen in our chat: model, agent.",
+			Of: func(ctx context.Context, p person) (any, error) {
+				return b.tools.settings.Chats.Chosen(ctx, p.Direct.String())
+			},
+			Forget: func(ctx context.Context, p person) error {
+				return b.tools.settings.Chats.Forget(ctx, p.Direct.String(), p.User)
+			},
+		},
+		{
+			Name: "agents", About: "The agents that you have made.",
+			Of: func(ctx context.Context, p person) (any, error) {
+				all, err := b.tools.settings.Agents.List(ctx)
+				return slices.DeleteFunc(all, func(a settings.Agent) bool { return a.Owner != p.User }), err
+			},
+		},
+		{Name: "files", Forget: func(ctx context.Context, p person) error { return b.forgetFiles(ctx, cfg, p.User) }},
+		{
+			Name: "heard", About: "What I overheard of you in groups where I listen along; a day.",
+			Of: func(ctx context.Context, p person) (any, error) { return observing.Of(ctx, b.store, p.User) },
+		},
+		{
+			Name: "person", About: "What you may do, and who let you in.",
+			Of: func(_ context.Context, p person) (any, error) {
+				return slices.DeleteFunc(b.bridge.People().Everybody(), func(one people.Person) bool { return one.User != p.User }), nil
+			},
+		},
+		{
+			Name: "usage", About: "What models have used for you, by day; two months.",
+			Of: func(ctx context.Context, p person) (any, error) {
+				if _, err := b.ledger.Report(ctx, budget.Payer{User: p.User}); err != nil { // writes what is still to be
+					return nil, err
+				}
+				return budget.Used(ctx, b.store, p.User, cfg.Outside.Now())
+			},
+		},
+		{Name: "deeds", About: "What you have done that administrators may have to know later.", Of: b.deedsOf},
+	}
+}
+
+func (b *bot) hooksOf(ctx context.Context, p privacy.Person) (any, error) {
+	var all []hooks.Hook
+	for one, err := range hooks.All(ctx, b.store) {
+		if err != nil {
+			return nil, err
+		}
+		if one.User == p.User || one.Owner == p.User {
+			all = append(all, one)
+		}
+	}
+	return all, nil
+}
+
+func (b *bot) deedsOf(ctx context.Context, p privacy.Person) (any, error) {
+	all, err := audit.List(ctx, b.store, 0)
+	return slices.DeleteFunc(all, func(e audit.Entry) bool { return e.By != p.User }), err
+}
+
+// forgetFiles empties the workspace of an owner, here and in the store.
+func (b *bot) forgetFiles(ctx context.Context, cfg config.Config, owner string) error {
+	if b.files != nil {
+		if err := b.files.Prepare(ctx, owner); err != nil {
+			return err
+		}
+	}
+	dir := workspace.Folder(cfg.FilesDir(), owner)
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("remove workspace: %w", err)
+	}
+	if b.files == nil {
+		return nil
+	}
+	return errors.Join(os.MkdirAll(dir, 0o700), b.files.Keep(context.WithoutCancel(ctx), owner))
+}
+
+// privacy is what people can ask about themselves.
+func (b *bot) privacy(cfg config.Config) *privacy.Desk {
+	return privacy.New(privacy.Config{Store: b.store, Parts: b.personal(cfg), Now: cfg.Outside.Now})
+}

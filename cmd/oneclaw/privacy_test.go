@@ -1,0 +1,108 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"oneclaw/internal/emulator/openai"
+)
+
+// TestAPersonTakesACopyAndIsForgotten has somebody be told all that is kept of them, and then
+// be forgotten, with kills in the middle of both: nothing that they said is in the data
+// directory or in a backup afterwards.
+func TestAPersonTakesACopyAndIsForgotten(t *testing.T) {
+	t.Parallel()
+	onBothPlatforms(t, false, openai.Offline{}, func(s *stage) {
+		s.w.env["ONECLAW_ALLOW"] = "*"
+		bot := s.start()
+		for n, text := range []string{"remember that my colour is heliotrope", `write "a heliotrope shed" to plans.txt`} {
+			s.say(0, text)
+			s.until("answer", func(all []shown) bool { return len(all) > n })
+		}
+		s.say(0, s.sign+"export")
+		s.one("This is what I keep of you: 1 conversation and 1 file")
+		bot.kill(syscall.SIGKILL)
+		bot = s.start()
+		var file []byte
+		s.until("the copy", func(all []shown) bool {
+			i := slices.IndexFunc(all, func(m shown) bool { return strings.HasSuffix(m.file.name, ".zip") })
+			if i >= 0 {
+				file = all[i].file.data
+			}
+			return i >= 0
+		})
+		s.holds(file, map[string]string{
+			"README.txt": s.users[0], "memory.json": "heliotrope", "files/plans.txt": "a heliotrope shed",
+			"receipts.jsonl": "heliotrope", "usage.json": "calls", "conversations/0001": "heliotrope",
+		})
+		s.say(0, s.sign+"forget")
+		card := s.card("Shall I forget you?")
+		s.press(0, card, card.buttons["Forget me"], false)
+		s.one("I am forgetting you.")
+		bot.kill(syscall.SIGKILL)
+		bot = s.start()
+		s.one("I have forgotten you")
+		backup := filepath.Join(t.TempDir(), "backup")
+		s.cli("backup", backup)
+		bot.kill(syscall.SIGTERM)
+		s.start().kill(syscall.SIGTERM) // which writes the file anew
+		for _, place := range []string{s.w.env["ONECLAW_DATA_DIR"], backup} {
+			s.lacks(place, "heliotrope")
+		}
+	})
+}
+
+// holds checks what a copy has: names begin like these, and one file of each has the text.
+func (s *stage) holds(file []byte, want map[string]string) {
+	s.t.Helper()
+	r, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		s.t.Fatalf("the copy of %d bytes: %v", len(file), err)
+	}
+	var names []string
+	for _, f := range r.File {
+		names = append(names, f.Name)
+		opened, err := f.Open()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		data, err := io.ReadAll(opened)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for name, text := range want {
+			if strings.HasPrefix(f.Name, name) && bytes.Contains(data, []byte(text)) {
+				delete(want, name)
+			}
+		}
+	}
+	if len(want) > 0 {
+		s.t.Errorf("the copy lacks %v, it has %q", want, names)
+	}
+}
+
+// lacks checks that a text is in no file of a folder.
+func (s *stage) lacks(dir, text string) {
+	s.t.Helper()
+	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(name)
+		if n := bytes.Count(data, []byte(text)); n > 0 {
+			s.t.Errorf("%s has %q %d times", name, text, n)
+		}
+		return err
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}

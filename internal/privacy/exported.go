@@ -1,0 +1,198 @@
+package privacy
+
+import (
+	"archive/zip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
+	"oneclaw/internal/workspace"
+	"oneclaw/storage"
+)
+
+// exported is a copy that is being made.
+type exported struct {
+	store  storage.Store
+	jobs   jobs.Store
+	root   *workspace.Root
+	person Person
+	now    time.Time
+
+	zip           *zip.Writer
+	conversations int
+	files         int
+	left          []string // files that did not fit
+	about         []string // lines of README.txt
+}
+
+// write writes the whole copy.
+func (c *exported) write(ctx context.Context, w io.Writer, parts []Part) error {
+	c.zip = zip.NewWriter(w)
+	for _, step := range []func(context.Context) error{c.own, c.asked, c.receipts} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	for _, part := range parts {
+		if err := c.part(ctx, part); err != nil {
+			return fmt.Errorf("copy %s: %w", part.Name, err)
+		}
+	}
+	if err := c.workspace(); err != nil {
+		return err
+	}
+	if err := c.readme(); err != nil {
+		return err
+	}
+	return c.zip.Close()
+}
+
+func (c *exported) create(name string) (io.Writer, error) {
+	return c.zip.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: c.now})
+}
+
+func (c *exported) say(name, about string) { c.about = append(c.about, name+"\n    "+about) }
+
+// own copies the conversations of direct chats, with those of tasks there.
+func (c *exported) own(ctx context.Context) error {
+	all, err := sessions.Conversations(ctx, c.store, c.person.User)
+	if err != nil {
+		return err
+	}
+	for _, one := range all {
+		if err := c.talk(one, sessions.Messages(ctx, c.store, one.Log())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// asked copies what they have asked in shared chats.
+func (c *exported) asked(ctx context.Context) error {
+	for a, err := range sessions.AskedBy(ctx, c.store, c.person.User) {
+		if err != nil {
+			return err
+		}
+		one := sessions.Conversation{Chat: a.Chat, Title: "What you asked in " + a.Chat.String()}
+		if err := c.talk(one, sessions.TurnsBy(ctx, c.store, a.Log, c.person.User)); err != nil {
+			return err
+		}
+	}
+	if c.conversations > 0 {
+		c.say("conversations/", "What you and I have said, the .md files to be read, the .jsonl files with all that is stored. Of groups there is what you have asked, and what I answered.")
+	}
+	return nil
+}
+
+// receipts copies what is kept of each message for a week.
+func (c *exported) receipts(ctx context.Context) error {
+	var w io.Writer
+	for j, err := range c.jobs.Of(ctx, c.person.User) {
+		if err == nil && w == nil {
+			c.say("receipts.jsonl", "What became of each of your messages of the last week.")
+			w, err = c.create("receipts.jsonl")
+		}
+		if err == nil {
+			err = json.NewEncoder(w).Encode(j)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *exported) part(ctx context.Context, p Part) error {
+	if p.Of == nil {
+		return nil
+	}
+	value, err := p.Of(ctx, c.person)
+	if err != nil || value == nil {
+		return err
+	}
+	data, err := json.MarshalIndent(value, "", "  ")
+	if err != nil || string(data) == "null" || string(data) == "{}" || string(data) == "[]" {
+		return err
+	}
+	w, err := c.create(p.Name + ".json")
+	if err != nil {
+		return err
+	}
+	c.say(p.Name+".json", p.About)
+	_, err = w.Write(append(data, '\n'))
+	return err
+}
+
+// workspace copies files as long as there is room.
+func (c *exported) workspace() error {
+	dir, err := os.OpenRoot(c.root.Dir())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }()
+	room := int64(MaxFiles)
+	err = fs.WalkDir(dir.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name == folder {
+			return fs.SkipDir
+		}
+		if !entry.Type().IsRegular() {
+			return nil
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		if room -= info.Size(); room < 0 {
+			room += info.Size()
+			c.left = append(c.left, name)
+			return nil
+		}
+		return c.file(dir, name, info.Size())
+	})
+	if c.files > 0 {
+		c.say("files/", "The files that you sent me, and that I made for you.")
+	}
+	return err
+}
+
+func (c *exported) file(dir *os.Root, name string, size int64) error {
+	f, err := dir.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	w, err := c.create(path.Join("files", name))
+	if err != nil {
+		return err
+	}
+	c.files++
+	_, err = io.Copy(w, io.LimitReader(f, size)) // it may grow meanwhile
+	return err
+}
+
+func (c *exported) readme() error {
+	w, err := c.create("README.txt")
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("What OneClaw keeps of %s, as it was on %s.\n\n%s\n\n"+
+		"Not in it: the tokens of connected accounts, which nobody gets to see; what others wrote; "+
+		"what was said in groups before this program noted who asks there.\n",
+		c.person.User, c.now.Format(time.RFC1123), strings.Join(c.about, "\n\n"))
+	if len(c.left) > 0 {
+		text += "\nFiles that did not fit:\n  " + strings.Join(c.left, "\n  ") + "\n"
+	}
+	_, err = io.WriteString(w, text)
+	return err
+}
