@@ -97,6 +97,8 @@ type Limits struct {
 	Allowance string
 	// AuditAge is how long it is kept who did what. 0 means [audit.DefaultAge].
 	AuditAge time.Duration
+	// HistoryAge is how long what was said is kept. 0 means without an end.
+	HistoryAge time.Duration
 	// MaxWaiting bounds the messages of one chat that wait, and the commands. 0 means
 	// [DefaultMaxWaiting].
 	MaxWaiting int

@@ -9,11 +9,13 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 )
 
@@ -51,6 +53,7 @@ func spoken(t *testing.T, think thinker, change ...func(*bridge.Config)) (*rig, 
 		}
 		r.platform.wait(t, 10+i)
 	}
+	pass(t, 1)
 	r.accept(direct("5", "/forget"))
 	return r, r.platform.wait(t, 12)[11]
 }
@@ -212,4 +215,52 @@ func TestForgetIsAskedInDirectChatsAlone(t *testing.T) {
 	if n := len(placesOf(t, r.cfg.Store, string(jobs.KindForget))); n != 1 { // the receipt of the command
 		t.Errorf("%d places tell of it", n)
 	}
+}
+
+// What is older than the age goes turn by turn, with summaries that may tell of it; of a
+// conversation of which nothing is left there is no trace.
+func TestHistoryHasAnAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen sync.Map
+		think := func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+			seen.Store(turn.History[len(turn.History)-1].Text, turn.History)
+			return echo(ctx, turn)
+		}
+		r := newRig(t, think, func(cfg *bridge.Config) { cfg.Limits.HistoryAge = 30 * 24 * time.Hour })
+		r.accept(direct("1", "once secret"), group("g1", "6", "once secret as well"))
+		r.platform.wait(t, 2)
+		summary, err := sessions.Encode(agent.Message{Role: agent.RoleSummary, Time: time.Now(), Text: "Somebody told a secret."})
+		if err == nil {
+			_, err = r.cfg.Store.Append(t.Context(), "fake:1/1", 2, summary)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.restart() // its copy of the conversation has no summary
+		pass(t, 20*24*3600)
+		r.accept(direct("2", "later"))
+		r.platform.wait(t, 3)
+		if n := len(placesOf(t, r.cfg.Store, "secret")); n == 0 {
+			t.Fatal("what is not too old is gone")
+		}
+		pass(t, 12*24*3600)
+		if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
+			t.Errorf("there are still secrets in %q", found)
+		}
+		if found := placesOf(t, r.cfg.Store, "fake:g"); len(found) > 0 {
+			t.Errorf("traces of a conversation that is gone in %q", found)
+		}
+		r.accept(direct("3", "now"), group("g2", "6", "hello again"))
+		r.platform.wait(t, 5)
+		for last, want := range map[string]string{"now": "later|re: later|now", "hello again": "hello again"} {
+			history, _ := seen.Load(last)
+			var said []string
+			for _, m := range history.([]agent.Message) {
+				said = append(said, m.Text)
+			}
+			if got := strings.Join(said, "|"); got != want {
+				t.Errorf("it goes on with %q, want %q", got, want)
+			}
+		}
+	})
 }

@@ -43,7 +43,8 @@ import (
 //	begun/        the same by their beginnings
 //
 // The logs hold the conversations. Those of chats stay, cleared or not: their history
-// can be searched. Those of tasks go with their record.
+// can be searched. Those of tasks go with their record. Where Limits.HistoryAge is set, what
+// is older goes, of all.
 
 // TaskAge is how long the conversations of tasks are kept: their answers are in the
 // chat, and there may be one every few minutes.
@@ -80,9 +81,9 @@ func (k *keeper) prune(ctx context.Context) {
 func (k *keeper) pruneOnce(ctx context.Context) error {
 	now := k.cfg.Now()
 	receipts, err := k.jobs.Prune(ctx, now, func(d *jobs.DamagedError) error { return k.mendQuietly(ctx, d) })
-	tasks, tasksErr := k.pruneTasks(ctx, now.Add(-TaskAge))
+	tasks, tasksErr := k.pruneTalks(ctx, now)
 	if receipts+tasks > 0 {
-		k.log.Debug("pruned", "receipts", receipts, "tasks", tasks)
+		k.log.Debug("pruned", "receipts", receipts, "conversations", tasks)
 	}
 	return errors.Join(err, k.sweep(ctx), k.desk.Prune(ctx, now.Add(-jobs.ReceiptAge), k.mendQuietly), tasksErr, k.people.Prune(ctx), k.observer.Prune(ctx), k.asides.Prune(ctx, now.Add(-jobs.AsideAge)), audit.Prune(ctx, k.store, now.Add(-k.cfg.Limits.AuditAge)))
 }
@@ -99,9 +100,15 @@ func (k *keeper) sweep(ctx context.Context) error {
 	return err
 }
 
-// pruneTasks removes the conversations of tasks that began before the given time.
-func (k *keeper) pruneTasks(ctx context.Context, before time.Time) (int, error) {
-	removed := 0
+// pruneTalks removes the conversations of tasks that began too long ago, and of all what was said
+// too long ago, where that has an age.
+func (k *keeper) pruneTalks(ctx context.Context, now time.Time) (int, error) {
+	tasksBefore, saidBefore := now.Add(-TaskAge), time.Time{}
+	if age := k.cfg.Limits.HistoryAge; age > 0 {
+		// By days: what is erased of a conversation costs it its summary.
+		saidBefore = now.Add(-age).Truncate(24 * time.Hour)
+	}
+	removed, erased := 0, false
 	for entry, err := range k.store.List(ctx, storage.Range{Prefix: sessions.ConversationPrefix}) {
 		if err != nil {
 			return removed, fmt.Errorf("list conversations: %w", err)
@@ -110,30 +117,64 @@ func (k *keeper) pruneTasks(ctx context.Context, before time.Time) (int, error) 
 		if json.Unmarshal(entry.Value, &c) != nil {
 			continue
 		}
-		if c.Task == "" || !c.Begun.Before(before) {
+		old := c.Task != "" && c.Begun.Before(tasksBefore)
+		if !old && c.Oldest().Before(saidBefore) {
+			erased = true
+			if old, err = c.Shorten(ctx, k.store, saidBefore, entry.Revision); err != nil {
+				return removed, err
+			}
+		}
+		if !old {
 			if err := k.index(ctx, c); err != nil {
 				return removed, err
 			}
 			continue
 		}
-		// The store knows it, whichever process runs it.
-		task := chats.Message{Chat: c.Chat, ID: c.Task, Kind: jobs.KindTask}
-		if _, err := k.store.Get(ctx, jobs.OpenPrefix+jobs.KeyOf(task)); err == nil {
+		if runs, err := k.runs(ctx, c); err != nil {
+			return removed, err
+		} else if runs {
 			continue
-		} else if !errors.Is(err, storage.ErrNotFound) {
-			return removed, fmt.Errorf("look whether %s runs: %w", c.Log(), err)
 		}
-		// The record last: it is what finds the log again after a crash.
-		if err := k.store.Drop(ctx, c.Log()); err != nil {
-			return removed, fmt.Errorf("remove %s: %w", c.Log(), err)
-		}
-		if err := c.Remove(ctx, k.store, entry.Revision); err != nil {
+		if err := c.Drop(ctx, k.store, entry.Revision); err != nil {
 			return removed, err
 		}
 		removed++
 	}
 	k.indexed = true
+	if erased {
+		k.turns.Cache.Forget()
+		return removed, k.forgetAsked(ctx)
+	}
 	return removed, nil
+}
+
+// runs reports whether something is open in the chat of a conversation; of that of a task whether
+// the task is. The store knows it, whichever process works on it.
+func (k *keeper) runs(ctx context.Context, c sessions.Conversation) (bool, error) {
+	prefix := jobs.OpenPrefix + c.Chat.Whole().String() + "/"
+	if c.Task != "" {
+		prefix = jobs.OpenPrefix + jobs.KeyOf(chats.Message{Chat: c.Chat, ID: c.Task, Kind: jobs.KindTask})
+	}
+	for _, err := range k.store.List(ctx, storage.Range{Prefix: prefix, Limit: 1}) {
+		if err != nil {
+			return false, fmt.Errorf("look whether %s runs: %w", c.Log(), err)
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// forgetAsked forgets who asked in conversations that are gone.
+func (k *keeper) forgetAsked(ctx context.Context) error {
+	for a, err := range sessions.AskedBy(ctx, k.store, "") {
+		if err == nil && !k.begunLog(ctx, a.Log) {
+			err = a.Remove(ctx, k.store)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // index lists a conversation that stays by its beginning, because an older program may have

@@ -100,6 +100,9 @@ func (d *Desk) Pressed(ctx context.Context, press cards.Press) (cards.Result, er
 // the chats. It bears repeating; what finds the rest goes last.
 func (d *Desk) Forget(ctx context.Context, j *jobs.Job) (string, error) {
 	by := j.Message.By()
+	if err := d.cfg.Jobs.Strip(ctx, j, false); err != nil { // before anything goes, all is there
+		return "", err
+	}
 	if err := d.cfg.Deed(j).Did(ctx, Name, ""); err != nil {
 		return "", err
 	}
@@ -127,7 +130,7 @@ func (d *Desk) Forget(ctx context.Context, j *jobs.Job) (string, error) {
 			return "", err
 		}
 	}
-	if err := d.cfg.Jobs.Strip(ctx, by); err != nil {
+	if err := d.cfg.Jobs.Strip(ctx, j, true); err != nil {
 		return "", err
 	}
 	if err := d.cfg.Observer.Forget(ctx, by); err != nil {
@@ -139,7 +142,7 @@ func (d *Desk) Forget(ctx context.Context, j *jobs.Job) (string, error) {
 	if err := d.asides(ctx, direct); err != nil {
 		return "", err
 	}
-	return goneText, d.own(ctx, j)
+	return goneText, d.erase(ctx, j)
 }
 
 // begin has what was said in a chat go, in its turn there: the conversations of its tasks or the
@@ -157,10 +160,25 @@ func (d *Desk) begin(ctx context.Context, j *jobs.Job, chat chats.Chat, tasks, d
 
 // Erase is the job of a chat.
 func (d *Desk) Erase(ctx context.Context, j *jobs.Job) error {
-	if j.Message.Direct {
-		return d.own(ctx, j)
+	if err := d.cfg.Jobs.Strip(ctx, j, false); err != nil {
+		return err
 	}
-	return d.asked(ctx, j)
+	return d.erase(ctx, j)
+}
+
+func (d *Desk) erase(ctx context.Context, j *jobs.Job) error {
+	erase := d.asked
+	if j.Message.Direct {
+		erase = d.own
+	}
+	if err := erase(ctx, j); err != nil {
+		return err
+	}
+	d.cfg.Uncache()
+	if d.cfg.Erased == nil {
+		return nil
+	}
+	return d.cfg.Erased(ctx)
 }
 
 // own drops the conversations that a person has had in a direct chat.
@@ -179,11 +197,11 @@ func (d *Desk) own(ctx context.Context, j *jobs.Job) error {
 		if c.Chat != j.Origin() || (c.Task != "") != tasks {
 			continue
 		}
-		if err := c.Drop(ctx, d.cfg.Store); err != nil {
+		if err := c.Drop(ctx, d.cfg.Store, storage.Any); err != nil {
 			return err
 		}
 	}
-	return d.done(ctx)
+	return nil
 }
 
 // asked takes what a person has asked in a shared chat out of its conversations.
@@ -203,15 +221,7 @@ func (d *Desk) asked(ctx context.Context, j *jobs.Job) error {
 			return err
 		}
 	}
-	return d.done(ctx)
-}
-
-func (d *Desk) done(ctx context.Context) error {
-	d.cfg.Uncache()
-	if d.cfg.Erased == nil {
-		return nil
-	}
-	return d.cfg.Erased(ctx)
+	return nil
 }
 
 // asides removes what was set aside of direct chats.

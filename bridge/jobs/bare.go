@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -14,11 +15,15 @@ import (
 // Of yields the receipts of what somebody, as platform:id, has sent. It reads those of the whole
 // platform, and leaves out what is damaged.
 func (s Store) Of(ctx context.Context, by string) iter.Seq2[*Job, error] {
+	platform, _, _ := strings.Cut(by, ":")
+	return s.of(ctx, ReceiptPrefix+platform+":", by)
+}
+
+func (s Store) of(ctx context.Context, prefix, by string) iter.Seq2[*Job, error] {
 	return func(yield func(*Job, error) bool) {
-		platform, _, _ := strings.Cut(by, ":")
-		for entry, err := range s.Store.List(ctx, storage.Range{Prefix: ReceiptPrefix + platform + ":"}) {
+		for entry, err := range s.Store.List(ctx, storage.Range{Prefix: prefix}) {
 			if err != nil {
-				yield(nil, fmt.Errorf("list receipts: %w", err))
+				yield(nil, fmt.Errorf("list jobs: %w", err))
 				return
 			}
 			j := &Job{Rev: entry.Revision}
@@ -29,24 +34,55 @@ func (s Store) Of(ctx context.Context, by string) iter.Seq2[*Job, error] {
 	}
 }
 
-// Strip takes what somebody, as platform:id, has said, and what they were answered, out of the
-// receipts.
-func (s Store) Strip(ctx context.Context, by string) error {
-	for j, err := range s.Of(ctx, by) {
-		if err != nil {
-			return err
+// ErrClosing is returned where what was accepted before a job still is to be closed.
+var ErrClosing = errors.New("jobs: what was accepted before is still to be closed")
+
+// Strip takes what the sender of a job has said, and what they were answered, out of the
+// receipts: out of all, or of those of the chat, where all that was accepted there before the job
+// has to be closed, else it returns ErrClosing.
+func (s Store) Strip(ctx context.Context, by *Job, all bool) error {
+	receipts := s.Of(ctx, by.Message.By())
+	if !all {
+		chat := by.Message.Chat.Whole().String() + "/"
+		for j, err := range s.of(ctx, OpenPrefix+chat, by.Message.By()) {
+			says := j != nil && (j.Message.Kind == chats.KindText || j.Message.Kind == KindTask)
+			if says && j.Message.Chat == by.Message.Chat && j.Seq < by.Seq {
+				err = fmt.Errorf("%w: %s", ErrClosing, j.Key())
+			}
+			if err != nil {
+				return err
+			}
 		}
-		ops, err := j.bare().list()
-		if err != nil {
-			return err
+		receipts = s.of(ctx, ReceiptPrefix+chat, by.Message.By())
+	}
+	for changed := true; changed; {
+		changed = false
+		for j, err := range receipts {
+			if err == nil {
+				err = s.strip(ctx, j)
+			}
+			if errors.Is(err, storage.ErrConflict) { // it is looked at again
+				changed, err = true, nil
+			}
+			if err != nil {
+				return err
+			}
 		}
-		data, err := json.Marshal(j.bare())
-		if err != nil {
-			return fmt.Errorf("encode the receipt of %s: %w", j.Key(), err)
-		}
-		if _, err := s.Store.Write(ctx, append(ops, storage.Put(ReceiptPrefix+j.Key(), data, j.Rev))...); err != nil {
-			return fmt.Errorf("strip the receipt of %s: %w", j.Key(), err)
-		}
+	}
+	return nil
+}
+
+func (s Store) strip(ctx context.Context, j *Job) error {
+	ops, err := j.bare().list()
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(j.bare())
+	if err != nil {
+		return fmt.Errorf("encode the receipt of %s: %w", j.Key(), err)
+	}
+	if _, err := s.Store.Write(ctx, append(ops, storage.Put(ReceiptPrefix+j.Key(), data, j.Rev))...); err != nil {
+		return fmt.Errorf("strip the receipt of %s: %w", j.Key(), err)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
@@ -41,10 +42,14 @@ func (h *History) Note(j *jobs.Job) {
 }
 
 // AskedBy yields the conversations of shared chats in which somebody, as platform:id, has asked
-// something.
+// something; empty for everybody.
 func AskedBy(ctx context.Context, kv storage.KV, by string) iter.Seq2[Asked, error] {
 	return func(yield func(Asked, error) bool) {
-		for entry, err := range kv.List(ctx, storage.Range{Prefix: askedKey(by, "")}) {
+		prefix := askedPrefix
+		if by != "" {
+			prefix = askedKey(by, "")
+		}
+		for entry, err := range kv.List(ctx, storage.Range{Prefix: prefix}) {
 			var a Asked
 			switch {
 			case err != nil:
@@ -52,7 +57,7 @@ func AskedBy(ctx context.Context, kv storage.KV, by string) iter.Seq2[Asked, err
 			case json.Unmarshal(entry.Value, &a) != nil:
 				continue
 			}
-			a.By = by
+			a.By, _, _ = strings.Cut(strings.TrimPrefix(entry.Key, askedPrefix), "/")
 			if !yield(a, err) || err != nil {
 				return
 			}

@@ -60,10 +60,10 @@ func untitle(ctx context.Context, kv storage.KV, owner, log string) error {
 	return nil
 }
 
-// EraseBefore takes out of a conversation what was said before a time, by turns, and the
+// eraseBefore takes out of a conversation what was said before a time, by turns, and the
 // summaries that may tell of it. It returns how many records that were, and when the oldest turn
 // was that is left; the zero time where none is.
-func EraseBefore(ctx context.Context, store storage.Log, log string, t time.Time) (n int, oldest time.Time, err error) {
+func eraseBefore(ctx context.Context, store storage.Log, log string, t time.Time) (n int, oldest time.Time, err error) {
 	return erase(ctx, store, log, func(m *agent.Message) (bool, bool) {
 		left := m.Asks() && !m.Time.Before(t)
 		return !left, !left
@@ -119,13 +119,36 @@ func tellingOf(ctx context.Context, store storage.Log, log string, first storage
 	return at, nil
 }
 
-// Drop removes a conversation with its log, for good. The record goes last: it is what finds the
+// Drop removes a conversation with its log, for good, if its record has a revision. The record goes last: it is what finds the
 // log again after a crash.
-func (c Conversation) Drop(ctx context.Context, store storage.Store) error {
+func (c Conversation) Drop(ctx context.Context, store storage.Store, rev storage.Revision) error {
 	if err := store.Drop(ctx, c.Log()); err != nil {
 		return fmt.Errorf("remove %s: %w", c.Log(), err)
 	}
-	return c.Remove(ctx, store, storage.Any)
+	return c.Remove(ctx, store, rev)
+}
+
+// Oldest is when the oldest turn was that is left of a conversation.
+func (c Conversation) Oldest() time.Time {
+	if c.Since.IsZero() {
+		return c.Begun
+	}
+	return c.Since
+}
+
+// Shorten takes out of a conversation what was said before a time, if its record has a revision,
+// with its title, which is what its first message says. It reports whether nothing is left.
+func (c Conversation) Shorten(ctx context.Context, store storage.Store, before time.Time, rev storage.Revision) (empty bool, err error) {
+	_, oldest, err := eraseBefore(ctx, store, c.Log(), before)
+	if err != nil || oldest.IsZero() {
+		return true, err
+	}
+	c.Title, c.Since = untitled, oldest
+	_, err = jobs.Write(ctx, store, conversationKey(c.Owner, c.Log()), c, rev)
+	if errors.Is(err, storage.ErrConflict) {
+		err = nil // the next time
+	}
+	return false, err
 }
 
 // Leave begins a new session at a job, from which no way leads back to the one before, once: a

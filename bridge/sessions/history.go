@@ -40,6 +40,7 @@ type History struct {
 	// Rest is until when no summary is tried, after one that failed.
 	Rest time.Time
 
+	read  time.Time
 	given int64 // when it was given back to the cache last
 	era   int64 // of the cache when it was read
 }
@@ -196,6 +197,9 @@ type Cache struct {
 // maxCached bounds the bytes of all conversations that are kept between turns.
 const maxCached = 32 << 20
 
+// maxCachedTime is how long one is kept: another process may have erased what was too old in it.
+const maxCachedTime = 24 * time.Hour
+
 // NewCache makes a cache whose histories are as long as a window.
 func NewCache(store storage.Store, windowTokens int) *Cache {
 	return &Cache{store: store, window: 4 * windowTokens, byLog: make(map[string]*History)}
@@ -211,7 +215,7 @@ func (c *Cache) Take(ctx context.Context, log string) (*History, error) {
 	}
 	era := c.era
 	c.mu.Unlock()
-	if h != nil {
+	if h != nil && time.Since(h.read) < maxCachedTime {
 		return h, nil
 	}
 	h, err := readHistory(ctx, c.store, log, c.window)
@@ -264,7 +268,7 @@ func (c *Cache) shrink() {
 // readHistory reads a log backward until the window is full or the newest summary stands
 // for the rest. The summary is read in any case.
 func readHistory(ctx context.Context, store storage.Store, log string, window int) (*History, error) {
-	h := &History{store: store, Log: log, Window: window}
+	h := &History{store: store, Log: log, Window: window, read: time.Now()}
 	first := storage.Position(1)    // of those that no summary stands for
 	refused := ^storage.Position(0) // where the refused exchange begins that was met last
 	var summary *agent.Message

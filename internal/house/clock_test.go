@@ -14,6 +14,7 @@ var clocks = []struct{ file, reason string }{
 	{"internal/emulator/*/*.go", "stand-ins for services have clocks of their own"},
 	{"agent/openai/transport.go", "a date that a server has sent"},
 	{"bridge/delivery/breaker.go", "pauses of an outage, which no restart keeps"},
+	{"bridge/sessions/history.go", "how old a copy is, which no restart keeps"},
 	{"bridge/platformtest/streams.go", "how soon people see an answer that grows"},
 	{"internal/database/backup.go", "names of copies"},
 	{"internal/database/examine.go", "how long a write takes, and how far a server's clock is off"},

@@ -97,8 +97,8 @@ const (
 	leastBrowserMiB = 256
 	// maxMiB is less than a number of bytes holds.
 	maxMiB = 1 << 40
-	// maxAuditDays is a century.
-	maxAuditDays = 36_500
+	// maxDays is a century.
+	maxDays = 36_500
 	// maxNumber bounds every other number: what is above is a mistake.
 	maxNumber = 1e15
 	// maxUSD bounds a budget in dollars.
@@ -122,8 +122,11 @@ func (c Config) checkNumbers() error {
 		if strings.HasSuffix(s.Key, "_mib") {
 			least, most, what = 1, maxMiB, "number of MiB"
 		}
+		if strings.HasSuffix(s.Key, "_days") {
+			most, what = maxDays, "number of days"
+		}
 		if s.Key == "audit_days" {
-			least, most, what = 1, maxAuditDays, "number of days"
+			least = 1
 		}
 		if s.Key == "tools.browser_memory_mib" {
 			least = leastBrowserMiB

@@ -91,6 +91,8 @@ type DataConfig struct {
 	BackupRecipients []string `yaml:"backup_recipients" env:"ONECLAW_BACKUP_RECIPIENTS"`
 	// AuditDays is how long it is kept who did what.
 	AuditDays int `yaml:"audit_days" env:"ONECLAW_AUDIT_DAYS"`
+	// HistoryDays is how long what was said is kept. 0 means without an end.
+	HistoryDays int `yaml:"history_days" env:"ONECLAW_HISTORY_DAYS"`
 }
 
 // PortConfig says where the bot listens, how others reach that, and whom the operator asks for
