@@ -116,7 +116,7 @@ func (b *Bridge) furnish() {
 		Sharing: cfg.Sharing, Store: cfg.Store, Leases: b.singles(), Home: func(chat chats.Chat) chats.Chat { return b.lanes.Home(chat) },
 		Take: b.takeOver, Lost: func(in owners.Chats) { b.lanes.Drop(in); b.signs.Drop(in) }, Busy: func(in owners.Chats) bool { return b.lanes.Runs(in) }, Logger: b.log,
 	})
-	b.jobs.Mark = b.owners.Mark
+	b.jobs.Mark, b.jobs.Fence = b.owners.Mark, b.owners.Fence
 	b.observer = observing.New(observing.Config{Store: cfg.Store, Log: b.log, Now: cfg.Now})
 	shared := jobs.Shared{Platforms: b.platforms, Owns: b.owners.Owns, Safe: b.owners.Safe, Redact: cfg.Redact, Spell: b.commands.spelled, Files: cfg.Hooks.Files, Measure: cfg.Hooks.Measure, Trace: cfg.Hooks.Trace, Keep: keepDeed(cfg.Store), Log: b.log, Now: cfg.Now}
 	run := b.carrier.carry

@@ -59,7 +59,7 @@ func (in *intake) refuse(ctx context.Context, j *jobs.Job, lane, sender lanes.Ro
 // stopUnanswered makes a /stop take effect to which there is no room for a reply.
 func (in *intake) stopUnanswered(ctx context.Context, j *jobs.Job) error {
 	added, err := in.jobs.Add(ctx, j)
-	if !added || err != nil {
+	if !added || j.Offer || err != nil {
 		return err
 	}
 	in.stops.now(j)

@@ -16,12 +16,12 @@ import (
 // platform, and leaves out what is damaged.
 func (s Store) Of(ctx context.Context, by string) iter.Seq2[*Job, error] {
 	platform, _, _ := strings.Cut(by, ":")
-	return s.of(ctx, ReceiptPrefix+platform+":", by)
+	return jobsOf(ctx, s.Store, ReceiptPrefix+platform+":", by)
 }
 
-func (s Store) of(ctx context.Context, prefix, by string) iter.Seq2[*Job, error] {
+func jobsOf(ctx context.Context, kv storage.KV, prefix, by string) iter.Seq2[*Job, error] {
 	return func(yield func(*Job, error) bool) {
-		for entry, err := range s.Store.List(ctx, storage.Range{Prefix: prefix}) {
+		for entry, err := range kv.List(ctx, storage.Range{Prefix: prefix}) {
 			if err != nil {
 				yield(nil, fmt.Errorf("list jobs: %w", err))
 				return
@@ -44,7 +44,7 @@ func (s Store) Strip(ctx context.Context, by *Job, all bool) error {
 	receipts := s.Of(ctx, by.Message.By())
 	if !all {
 		chat := by.Message.Chat.Whole().String() + "/"
-		for j, err := range s.of(ctx, OpenPrefix+chat, by.Message.By()) {
+		for j, err := range jobsOf(ctx, s.Store, OpenPrefix+chat, by.Message.By()) {
 			says := j != nil && (j.Message.Kind == chats.KindText || j.Message.Kind == KindTask)
 			if says && j.Message.Chat == by.Message.Chat && j.Seq < by.Seq {
 				err = fmt.Errorf("%w: %s", ErrClosing, j.Key())
@@ -53,13 +53,13 @@ func (s Store) Strip(ctx context.Context, by *Job, all bool) error {
 				return err
 			}
 		}
-		receipts = s.of(ctx, ReceiptPrefix+chat, by.Message.By())
+		receipts = jobsOf(ctx, s.Store, ReceiptPrefix+chat, by.Message.By())
 	}
 	for changed := true; changed; {
 		changed = false
 		for j, err := range receipts {
 			if err == nil {
-				err = s.strip(ctx, j)
+				err = strip(ctx, s.Store, j)
 			}
 			if errors.Is(err, storage.ErrConflict) { // it is looked at again
 				changed, err = true, nil
@@ -72,7 +72,7 @@ func (s Store) Strip(ctx context.Context, by *Job, all bool) error {
 	return nil
 }
 
-func (s Store) strip(ctx context.Context, j *Job) error {
+func strip(ctx context.Context, store storage.Store, j *Job) error {
 	ops, err := j.bare().list()
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (s Store) strip(ctx context.Context, j *Job) error {
 	if err != nil {
 		return fmt.Errorf("encode the receipt of %s: %w", j.Key(), err)
 	}
-	if _, err := s.Store.Write(ctx, append(ops, storage.Put(ReceiptPrefix+j.Key(), data, j.Rev))...); err != nil {
+	if _, err := store.Write(ctx, append(ops, storage.Put(ReceiptPrefix+j.Key(), data, j.Rev))...); err != nil {
 		return fmt.Errorf("strip the receipt of %s: %w", j.Key(), err)
 	}
 	return nil

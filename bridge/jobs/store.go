@@ -35,20 +35,37 @@ type Store struct {
 	// Mark names the tenure in which this process works on the jobs of a chat: no other
 	// tenure has the same. It is empty where another process does that.
 	Mark func(chat chats.Chat) string
+	// Fence returns the check that is a conflict unless the tenure with a mark lasts. No job
+	// gets a mark without it, so whoever takes a chat over finds all that bear an older one.
+	// Nil where no other process works with the store.
+	Fence func(mark string) storage.Op
 	// Base is what the numbers of jobs begin above.
 	Base *atomic.Int64
 }
 
 // Add writes a new job, or an offer that was assigned to this process: see [Job.Offer]. It
 // reports false, and writes nothing, where the event is known or somebody has taken the offer.
+// Where another process has taken the chat over, the job is an offer when it returns.
 func (s Store) Add(ctx context.Context, j *Job) (bool, error) {
 	op, err := j.Record()
 	if err != nil {
 		return false, err
 	}
-	rev, err := s.Store.Write(ctx, op, storage.Check(ReceiptPrefix+j.Key(), storage.Absent))
+	ops := []storage.Op{op, storage.Check(ReceiptPrefix+j.Key(), storage.Absent)}
+	if s.Fence != nil {
+		ops = s.fenced(j, ops...)
+	}
+	rev, err := s.Store.Write(ctx, ops...)
 	if errors.Is(err, storage.ErrConflict) {
-		return false, nil
+		over, err := s.over(ctx, j)
+		if !over || err != nil {
+			return false, err
+		}
+		j.Holder, j.Offer = "", true
+		if j.Rev != storage.Absent {
+			return false, nil // it was one, and still is
+		}
+		return s.Add(ctx, j)
 	}
 	if err != nil {
 		return false, fmt.Errorf("store job %s: %w", j.Key(), err)
@@ -147,15 +164,15 @@ func (s Store) Take(ctx context.Context, j *Job) (bool, error) {
 			return false, nil
 		}
 		j.Holder = holder
-		err := s.Put(ctx, j)
+		err := s.mark(ctx, j)
 		if !errors.Is(err, storage.ErrConflict) {
 			// Where the disk is full, the first write that succeeds marks it.
 			s.Number(j)
 			return true, context.Cause(ctx)
 		}
-		// The other one is not dead.
+		// The other one is not dead, or the chat is another's.
 		known, err := s.Load(ctx, j.Key())
-		if known == nil || err != nil || known.Holder == j.Holder {
+		if known == nil || err != nil || known.Holder == j.Holder || known.Rev == j.Rev {
 			return false, err
 		}
 		*j = *known

@@ -82,26 +82,30 @@ type Owners struct {
 	// Safe reports whether a job is certainly not another process's at this moment. It is for
 	// what no store can refuse, such as a request to a platform. Nil where this one works alone.
 	Safe func(j *jobs.Job) bool
+	// Fence returns the check that is a conflict unless the tenure with a mark lasts. Nil where
+	// this process works alone.
+	Fence func(mark string) storage.Op
 
 	cfg     Config
 	replica *replicas.Replica // nil in a process that works alone
 
-	mu    sync.Mutex
-	marks map[string]string // of the tenures, by lease
+	mu     sync.Mutex
+	marks  map[string]string     // of the tenures, by lease
+	fences map[string]storage.Op // by mark, from before a tenure begins
 	// changed is closed, and replaced, when another lease is held or lost.
 	changed chan struct{}
 }
 
 // New returns owners that answer nowhere yet, if the store is shared.
 func New(cfg Config) *Owners {
-	o := &Owners{cfg: cfg, marks: make(map[string]string), changed: make(chan struct{})}
+	o := &Owners{cfg: cfg, marks: make(map[string]string), fences: make(map[string]storage.Op), changed: make(chan struct{})}
 	if !cfg.On {
 		alone := rand.Text()
 		o.Mark = func(chats.Chat) string { return alone }
 		o.Sure = o.Mark
 		return o
 	}
-	o.Mark, o.Sure, o.Safe = o.mark, o.sure, o.safe
+	o.Mark, o.Sure, o.Safe, o.Fence = o.mark, o.sure, o.safe, o.fence
 	leases := append([]string{Housekeeping}, cfg.Leases...)
 	for i := range shares {
 		leases = append(leases, share(uint32(i)))
@@ -149,6 +153,15 @@ func (o *Owners) safe(j *jobs.Job) bool {
 	return o.replica.Alive() && o.Mark(j.Message.Chat) == j.Holder
 }
 
+func (o *Owners) fence(mark string) storage.Op {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if fence, ok := o.fences[mark]; ok {
+		return fence
+	}
+	return storage.Check(replicas.Prefix+"over", 1) // there is no such key
+}
+
 func share(n uint32) string { return fmt.Sprintf("%s%02d", sharePrefix, n%shares) }
 
 func (o *Owners) leaseOf(chat chats.Chat) string {
@@ -182,32 +195,41 @@ func (o *Owners) Retire() {
 	}
 }
 
-func (o *Owners) taken(ctx context.Context, leases []string) error {
+func (o *Owners) taken(ctx context.Context, leases map[string]storage.Op) (err error) {
 	marks := make(map[string]string, len(leases))
 	var taken []string
-	for _, lease := range leases {
+	o.mu.Lock()
+	for lease, fence := range leases {
 		marks[lease] = rand.Text()
+		o.fences[marks[lease]] = fence
 		if strings.HasPrefix(lease, sharePrefix) {
 			taken = append(taken, lease)
 		}
 	}
+	o.mu.Unlock()
 	begin := func() {}
 	if len(taken) > 0 {
-		var err error
-		if begin, err = o.cfg.Take(ctx, o.in(taken...), func(chat chats.Chat) string { return marks[o.leaseOf(chat)] }); err != nil {
-			return err
-		}
+		begin, err = o.cfg.Take(ctx, o.in(taken...), func(chat chats.Chat) string { return marks[o.leaseOf(chat)] })
 	}
 	o.mu.Lock()
-	maps.Copy(o.marks, marks)
-	o.tell()
+	if err == nil {
+		maps.Copy(o.marks, marks)
+		o.tell()
+	} else {
+		for _, mark := range marks {
+			delete(o.fences, mark)
+		}
+	}
 	o.mu.Unlock()
-	begin()
-	return nil
+	if err == nil {
+		begin()
+	}
+	return err
 }
 
 func (o *Owners) lost(lease string) {
 	o.mu.Lock()
+	delete(o.fences, o.marks[lease])
 	delete(o.marks, lease)
 	o.tell()
 	o.mu.Unlock()

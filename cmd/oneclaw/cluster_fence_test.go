@@ -29,6 +29,11 @@ func fenced(key string) bool {
 	return strings.HasPrefix(key, "replicas/member/") || strings.HasPrefix(key, jobs.OpenPrefix) || strings.HasPrefix(key, jobs.ReceiptPrefix)
 }
 
+// holds reports whether an operation checks that a lease is held.
+func holds(op storage.Op) bool {
+	return op.Kind == storage.KindCheck && strings.HasPrefix(op.Key, "replicas/lease/")
+}
+
 func (u unfenced) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
 	got, err := u.Store.Put(ctx, key, value, rev)
 	if errors.Is(err, storage.ErrConflict) && fenced(key) && rev != storage.Absent {
@@ -38,6 +43,7 @@ func (u unfenced) Put(ctx context.Context, key string, value []byte, rev storage
 }
 
 func (u unfenced) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
+	ops = slices.DeleteFunc(slices.Clone(ops), holds)
 	rev, err := u.Store.Write(ctx, ops...)
 	if !errors.Is(err, storage.ErrConflict) || !slices.ContainsFunc(ops, func(op storage.Op) bool { return fenced(op.Key) && op.Rev != storage.Absent }) {
 		return rev, err

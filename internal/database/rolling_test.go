@@ -43,7 +43,7 @@ func joined(t *testing.T, at Place, formats int) *build {
 	b := &build{Store: store, lease: make(chan string, 9)}
 	r := replicas.New(replicas.Config{
 		Store: store, Leases: []string{"one"}, Format: formats, Check: store.Check, TTL: shortTTL,
-		Taken: func(_ context.Context, leases []string) error { b.lease <- leases[0]; return nil },
+		Taken: func(context.Context, map[string]storage.Op) error { b.lease <- "one"; return nil },
 		Lost:  func(string) {},
 	})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -114,7 +114,7 @@ func TestAnOldProgramThatOpenedBeforeTheChangeIsRefused(t *testing.T) {
 	}
 	r := replicas.New(replicas.Config{
 		Store: old, Leases: []string{"one"}, Format: 1, Check: old.Check, TTL: shortTTL,
-		Taken: func(context.Context, []string) error { t.Error("it took a lease"); return nil },
+		Taken: func(context.Context, map[string]storage.Op) error { t.Error("it took a lease"); return nil },
 		Lost:  func(string) {},
 	})
 	if err := r.Run(t.Context()); !errors.Is(err, replicas.ErrRefused) {

@@ -113,7 +113,7 @@ func TestABotThatRunsKeepsItsDatabase(t *testing.T) {
 	joined, taken := make(chan error, 1), make(chan struct{})
 	replica := replicas.New(replicas.Config{
 		Store: store, Leases: []string{"l"}, Host: "box-1", Lost: func(string) {},
-		Taken: func(context.Context, []string) error { close(taken); return nil },
+		Taken: func(context.Context, map[string]storage.Op) error { close(taken); return nil },
 	})
 	go func() { joined <- replica.Run(serving) }()
 	<-taken

@@ -416,3 +416,21 @@ func FuzzDelivery(f *testing.F) {
 		}
 	})
 }
+
+func TestForgetTakesTheHooksThatSomebodyMade(t *testing.T) {
+	d := newDoor(t)
+	other := group
+	other.User = "fake:2"
+	mine, theirs := d.hook(group, "mine"), d.hook(other, "theirs")
+	for range 2 {
+		if err := d.Forget(t.Context(), "fake:1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if status, _ := d.post(mine, "bearer", "d1", "x"); status != http.StatusNotFound {
+		t.Errorf("status %d where the hook was forgotten", status)
+	}
+	if status, text := d.post(theirs, "bearer", "d1", "x"); status/100 != 2 {
+		t.Errorf("status %d (%s) of another's hook", status, text)
+	}
+}

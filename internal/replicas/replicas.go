@@ -8,8 +8,10 @@
 // under another id.
 //
 // A lease is not a lock: a replica that is paused may believe for a moment that it holds what
-// another has. Whoever writes under a lease has to write in a way that fails then, by
-// revisions. [Replica.Holds] is for what no store can refuse.
+// another has. Whoever writes under a lease has to write in a way that fails then: by the
+// revisions of what is written, or with the check that [Config].Taken gets, which is about the
+// record of the lease. That changes when the lease changes hands, and at no sign of life.
+// [Replica.Holds] is for what no store can refuse.
 package replicas
 
 import (
@@ -59,9 +61,9 @@ type Config struct {
 	// Begin is told the id under which the replica joins, before it takes a lease, and
 	// again after it was taken for dead.
 	Begin func(id string)
-	// Taken is called when leases were taken, before they count as held. With an error all
-	// of them are given back.
-	Taken func(ctx context.Context, leases []string) error
+	// Taken is called when leases were taken, before they count as held, with a check for each
+	// that is a conflict once it is not held any more. With an error all of them are given back.
+	Taken func(ctx context.Context, leases map[string]storage.Op) error
 	// Lost is called when a lease is no longer held: all work under it has to end.
 	Lost func(lease string)
 	// Busy reports whether a lease should not be given away just now, to a replica that joins

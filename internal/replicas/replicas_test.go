@@ -144,10 +144,10 @@ func (c *cluster) join() *node {
 			defer n.mu.Unlock()
 			n.begun++
 		},
-		Taken: func(_ context.Context, names []string) error {
+		Taken: func(_ context.Context, names map[string]storage.Op) error {
 			n.mu.Lock()
 			defer n.mu.Unlock()
-			for _, name := range names {
+			for name := range names {
 				n.active[name] = true
 			}
 			return nil
@@ -294,7 +294,7 @@ func TestALeaseThatCannotBeUsedIsGivenBack(t *testing.T) {
 		tries := 0
 		r := replicas.New(replicas.Config{
 			Store: s.store, Leases: s.leases, TTL: ttl, Lost: func(string) {},
-			Taken: func(context.Context, []string) error {
+			Taken: func(context.Context, map[string]storage.Op) error {
 				if tries++; tries < 3 {
 					return errors.New("not yet")
 				}

@@ -97,7 +97,11 @@ func (l *life) take(ctx context.Context, free []string) int {
 		return 0
 	}
 	if l.r.cfg.Taken != nil {
-		if err := l.r.cfg.Taken(ctx, taken); err != nil {
+		fences := make(map[string]storage.Op, len(taken))
+		for _, name := range taken {
+			fences[name] = storage.Check(leasePrefix+name, l.leases[name].Revision)
+		}
+		if err := l.r.cfg.Taken(ctx, fences); err != nil {
 			l.r.log.Warn("leases were taken and cannot be used, so they are given back", "leases", len(taken), "err", err)
 			for _, name := range taken {
 				l.release(context.WithoutCancel(ctx), name, l.leases[name].Revision)

@@ -443,3 +443,31 @@ func TestC18SecretsAreRevealedToWhoMasksThem(t *testing.T) {
 		t.Errorf("at the next start told %q, want %q", seen, want)
 	}
 }
+
+func TestForgetTakesTheChoicesOfAChatAndTheAgentsOfItsOwner(t *testing.T) {
+	ctx := t.Context()
+	s, _ := open(t, openKV(t))
+	mine, err := s.Agents.Add(ctx, settings.Agent{Name: "Mine", Prompt: "p", Owner: "fake:1"})
+	must(t, err)
+	theirs, err := s.Agents.Add(ctx, settings.Agent{Name: "Theirs", Prompt: "p", Owner: "fake:2"})
+	must(t, err)
+	for _, chat := range []string{"fake:1", "fake:1:thread", "fake:10"} {
+		must(t, s.Chats.SetEffort(ctx, chat, "low"))
+	}
+	chosen, err := s.Chats.Chosen(ctx, "fake:1")
+	if err != nil || len(chosen) != 2 {
+		t.Fatalf("chosen: %v, %v", chosen, err)
+	}
+	for range 2 {
+		must(t, s.Chats.Forget(ctx, "fake:1", "fake:1"))
+	}
+	for chat, want := range map[string]string{"fake:1": "", "fake:1:thread": "", "fake:10": "low"} {
+		if choice, err := s.Chats.Get(ctx, chat); err != nil || choice.Effort != want {
+			t.Errorf("%s has chosen %+v, %v", chat, choice, err)
+		}
+	}
+	_, err = s.Agents.Get(ctx, mine.ID)
+	wants(t, "the agent of who is forgotten", err, settings.NotFound)
+	_, err = s.Agents.Get(ctx, theirs.ID)
+	must(t, err)
+}

@@ -343,3 +343,17 @@ func TestMoveTakesAlongWhatIsSavedMeanwhile(t *testing.T) {
 		t.Errorf("memory is\n%s", got)
 	}
 }
+
+func TestForgetTakesAllNotesOfOneOwner(t *testing.T) {
+	b := newBench(t, openStore(t))
+	b.save(t, "telegram:5", "notes", "to be forgotten")
+	b.save(t, "telegram:55", "notes", "to be kept")
+	for range 2 {
+		if err := b.Forget(t.Context(), "telegram:5"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if gone, kept := b.markdown(t, "telegram:5"), b.markdown(t, "telegram:55"); gone != "" || !strings.Contains(kept, "to be kept") {
+		t.Errorf("memory is\n%s\nand\n%s", gone, kept)
+	}
+}
