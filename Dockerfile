@@ -20,7 +20,7 @@ RUN --mount=type=cache,target=/go/pkg/mod go mod download
 COPY . .
 ARG VERSION=devel
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 go build -trimpath -tags timetzdata \
+    CGO_ENABLED=0 go build -trimpath -tags timetzdata -gcflags=all=-dwarf=false \
     -ldflags "-s -w -X main.version=${VERSION}" -o out/oneclaw ./cmd/oneclaw
 RUN mkdir -p out/data out/tmp && chmod 1777 out/tmp
 

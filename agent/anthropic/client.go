@@ -13,15 +13,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
-
-	api "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
@@ -72,7 +68,6 @@ type Config struct {
 // goroutines that outlive a call.
 type Client struct {
 	cfg Config
-	api api.Client
 	// origin stands in what is carried back to the server, so that it gets only its own.
 	origin string
 	family family
@@ -107,12 +102,9 @@ func New(cfg Config) (*Client, error) {
 		plain = *cfg.HTTPClient
 	}
 	plain.CheckRedirect = openai.Follow
+	cfg.HTTPClient = &plain
 	sum := sha256.Sum256([]byte(base + "\n" + cfg.Model))
-	return &Client{
-		cfg: cfg, origin: hex.EncodeToString(sum[:8]), family: familyOf(cfg.Model),
-		api: api.NewClient(option.WithoutEnvironmentDefaults(), option.WithBaseURL(base+"/"), option.WithAPIKey(cfg.APIKey),
-			option.WithHTTPClient(&plain), option.WithMaxRetries(0)),
-	}, nil
+	return &Client{cfg: cfg, origin: hex.EncodeToString(sum[:8]), family: familyOf(cfg.Model)}, nil
 }
 
 // Profile returns what is known of the model.
@@ -184,58 +176,26 @@ func (c *Client) try(ctx context.Context, req *agent.Request, q quirks, onDelta 
 			onDelta(agent.Delta{Text: text})
 		}
 	}
-	params := c.encode(req, q)
+	r := c.encode(req, q)
 	var whole collected
 	for range maxPauses {
-		m, err := c.stream(ctx, params, func() { watch.Reset(stallTimeout) }, show)
+		a, err := c.stream(ctx, r, func() { watch.Reset(stallTimeout) }, show)
+		if err == nil {
+			err = whole.add(a)
+		}
+		if err == nil && a.stop == stopPause {
+			err = r.goOn(a)
+		}
 		if err != nil {
 			return agent.Reply{}, streamed, c.judge(ctx, err)
 		}
-		whole.add(m)
-		if m.StopReason != api.StopReasonPauseTurn {
+		if a.stop != stopPause {
 			break
 		}
-		params.Messages = append(params.Messages, m.ToParam())
 	}
 	reply, err := whole.reply(c.origin)
 	if err != nil {
 		return agent.Reply{}, streamed, c.judge(ctx, err)
 	}
 	return reply, streamed, nil
-}
-
-// stream sends a request and puts the events of its answer together.
-func (c *Client) stream(ctx context.Context, params api.MessageNewParams, alive func(), show func(string)) (api.Message, error) {
-	bounded := option.WithMiddleware(func(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-		resp, err := next(r)
-		if err == nil && resp.Body != nil {
-			alive()
-			resp.Body = openai.Bounded(resp.Body, alive)
-		}
-		return resp, err
-	})
-	events := c.api.Messages.NewStreaming(ctx, params, bounded)
-	defer func() { _ = events.Close() }()
-	var m api.Message
-	whole := false
-	for events.Next() {
-		e := events.Current()
-		if err := m.Accumulate(e); err != nil {
-			return m, err
-		}
-		if e.Type == "content_block_delta" && e.Delta.Type == "text_delta" {
-			show(e.Delta.Text)
-		}
-		if e.Type == "content_block_start" && e.ContentBlock.Type == blockText {
-			show(e.ContentBlock.Text)
-		}
-		whole = whole || e.Type == "message_stop"
-	}
-	switch err := events.Err(); {
-	case err != nil && !errors.Is(err, io.EOF):
-		return m, err
-	case !whole || m.StopReason == "":
-		return m, errIncomplete
-	}
-	return m, nil
 }

@@ -1,13 +1,11 @@
 package anthropic
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
-
-	api "github.com/anthropics/anthropic-sdk-go"
 
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
@@ -49,15 +47,8 @@ func (c *Client) judge(ctx context.Context, err error) *fault {
 	}
 	f := &fault{said: openai.WithoutAddress(err), failure: &agent.ModelError{}}
 	code := ""
-	if refused, ok := errors.AsType[*api.Error](err); ok {
-		f.failure.Status = refused.StatusCode
-		code, f.said = told(refused.RawJSON())
-		if refused.Response != nil {
-			f.failure.RetryAfter = openai.RetryAfter(refused.Response.Header)
-		}
-		if f.failure.Status == http.StatusOK {
-			f.failure.Status = statuses[code]
-		}
+	if r, ok := openai.RefusalIn(err); ok {
+		f.failure.Status, f.failure.RetryAfter, code, f.said = cmp.Or(r.Status, statuses[r.Code]), r.Wait, r.Code, r.Text
 	}
 	f.failure.Kind, f.passing = openai.Classify(f.failure.Status, code, f.said)
 	if errors.Is(err, errFiltered) {
@@ -65,17 +56,6 @@ func (c *Client) judge(ctx context.Context, err error) *fault {
 	}
 	f.failure.Err = errors.New(openai.Clean(f.said, c.cfg.APIKey))
 	return f
-}
-
-// told is the type and the message of an error, or all of a page that is none.
-func told(raw string) (code, text string) {
-	var body struct {
-		Error struct{ Type, Message string }
-	}
-	if json.Unmarshal([]byte(raw), &body) != nil || body.Error.Message == "" {
-		return body.Error.Type, strings.TrimSpace(raw)
-	}
-	return body.Error.Type, body.Error.Message
 }
 
 // quirks are what a model or a conversation is asked otherwise, by what was refused before.

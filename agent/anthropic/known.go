@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	api "github.com/anthropics/anthropic-sdk-go"
-
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
 	"oneclaw/internal/cache"
@@ -56,29 +54,29 @@ func number(digits string) (n int) {
 }
 
 // budgets are how many tokens a model may think that is told so.
-var budgets = map[string]int64{"minimal": 1024, "low": 2048, "medium": 6000, "high": 12_000, "xhigh": 20_000, "max": 24_000}
+var budgets = map[string]int{"minimal": 1024, "low": 2048, "medium": 6000, "high": 12_000, "xhigh": 20_000, "max": 24_000}
 
 // efforts are what the Messages API calls them.
 var efforts = map[string]string{"none": "low", "minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "xhigh", "max": "max"}
 
 // think says how hard the model is to think, in the form that it takes. unthought says that
 // the request cannot begin to think by a budget.
-func (c *Client) think(p *api.MessageNewParams, req *agent.Request, q quirks, unthought bool) {
+func (c *Client) think(r *request, req *agent.Request, q quirks, unthought bool) {
 	effort := cmp.Or(req.Effort, c.cfg.Effort)
 	if effort == "" || effort == "none" && !c.family.effort {
 		return
 	}
 	if c.family.effort && !q.noEffort {
-		p.OutputConfig.Effort = api.OutputConfigEffort(efforts[effort])
+		r.Output = &output{Effort: efforts[effort]}
 	}
 	switch {
 	case q.noThinking:
 	case effort == "none" && !c.family.always:
-		p.Thinking.OfDisabled = &api.ThinkingConfigDisabledParam{}
+		r.Thinking = &thinking{Type: "disabled"}
 	case c.family.adaptive:
-		p.Thinking.OfAdaptive = &api.ThinkingConfigAdaptiveParam{}
-	case c.family.budget && !unthought && q.thoughts != thoughtsNone && budgets[effort] < p.MaxTokens:
-		p.Thinking = api.ThinkingConfigParamOfEnabled(budgets[effort])
+		r.Thinking = &thinking{Type: "adaptive"}
+	case c.family.budget && !unthought && q.thoughts != thoughtsNone && budgets[effort] < r.MaxTokens:
+		r.Thinking = &thinking{Type: "enabled", Budget: budgets[effort]}
 	}
 }
 
@@ -197,19 +195,19 @@ func (c *Client) Learn(ctx context.Context) error {
 	}
 	ctx, end := context.WithTimeout(ctx, askTimeout)
 	defer end()
-	info, err := c.api.Models.Get(ctx, c.cfg.Model, api.ModelGetParams{})
+	info, err := c.ask(ctx)
 	if err != nil {
 		known.asked.Put(c.origin, struct{}{}, silentFor)
 		return c.judge(ctx, err).failure
 	}
 	known.asked.Put(c.origin, struct{}{}, knownFor)
-	told := factsOf(info.RawJSON())
+	told := factsOf(info)
 	known.change(c, func(m *memory) { m.told = told })
 	return nil
 }
 
-// factsOf reads what the provider says of a model. It may say less than the library knows.
-func factsOf(raw string) (f openai.Facts) {
+// factsOf reads what the provider says of a model. It may say less.
+func factsOf(raw []byte) (f openai.Facts) {
 	type can struct{ Supported *bool }
 	var m struct {
 		Input        float64 `json:"max_input_tokens"`
@@ -219,7 +217,7 @@ func factsOf(raw string) (f openai.Facts) {
 			Thinking can `json:"thinking"`
 		} `json:"capabilities"`
 	}
-	if json.Unmarshal([]byte(raw), &m) != nil {
+	if json.Unmarshal(raw, &m) != nil {
 		return f
 	}
 	f.Context, f.Output = openai.NewNumber(m.Input, openai.FromServer), openai.NewNumber(m.Output, openai.FromServer)

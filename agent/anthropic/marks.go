@@ -1,12 +1,6 @@
 package anthropic
 
-import (
-	"slices"
-
-	api "github.com/anthropics/anthropic-sdk-go"
-
-	"oneclaw/toolgroups"
-)
+import "oneclaw/toolgroups"
 
 // What the cache does, as platform.claude.com/docs/en/build-with-claude/prompt-caching says
 // (2026-11): a request has at most four marks; what stands in front of one is kept as a
@@ -22,33 +16,33 @@ const (
 // be found from there; the prompt, which all conversations share; and the tools, without
 // those of the group that was loaded last and with them, so that a load writes nothing anew
 // but what stands behind it.
-func mark(p *api.MessageNewParams, tools []toolgroups.Tool) {
+func mark(r *request, tools []toolgroups.Tool) {
 	left := maxMarks
-	set := func(c *api.CacheControlEphemeralParam) {
-		if c != nil && left > 0 && *c == (api.CacheControlEphemeralParam{}) {
-			*c = api.NewCacheControlEphemeralParam()
+	set := func(mark **cached) {
+		if mark != nil && left > 0 && *mark == nil {
+			*mark = &cached{Type: "ephemeral"}
 			left--
 		}
 	}
-	if n := len(p.Messages); n > 0 {
-		set(lastBlock(p.Messages[n-1].Content))
-		if before := beforeReply(p.Messages); before >= 0 && blocks(p.Messages[before+1:]) >= lookBack {
-			set(lastBlock(p.Messages[before].Content))
+	if n := len(r.Messages); n > 0 {
+		set(lastBlock(r.Messages[n-1].Content))
+		if before := beforeReply(r.Messages); before >= 0 && blocks(r.Messages[before+1:]) >= lookBack {
+			set(lastBlock(r.Messages[before].Content))
 		}
 	}
-	if n := len(p.System); n > 0 {
-		set(&p.System[n-1].CacheControl)
+	if n := len(r.System); n > 0 {
+		set(&r.System[n-1].Mark)
 	}
-	for _, end := range ends(p.Tools, tools) {
-		set(p.Tools[end-1].GetCacheControl())
+	for _, end := range ends(r.Tools, tools) {
+		set(&r.Tools[end-1].Mark)
 	}
 }
 
 // ends are where the tools end that are not deferred, the provider's search among them:
 // without those of the newest group, and with them.
-func ends(wire []api.ToolUnionParam, tools []toolgroups.Tool) (ends []int) {
+func ends(wire []tool, tools []toolgroups.Tool) (ends []int) {
 	open := 0
-	for open < len(wire) && (wire[open].OfTool == nil || !wire[open].OfTool.DeferLoading.Value) {
+	for open < len(wire) && !wire[open].Deferred {
 		open++
 	}
 	before := open
@@ -72,10 +66,10 @@ func group(tools []toolgroups.Tool, i int) string {
 }
 
 // lastBlock is the mark of the last block of a message that can have one.
-func lastBlock(content []api.ContentBlockParamUnion) *api.CacheControlEphemeralParam {
-	for _, c := range slices.Backward(content) {
-		if c := c.GetCacheControl(); c != nil {
-			return c
+func lastBlock(all []content) **cached {
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].raw == nil {
+			return &all[i].Mark
 		}
 	}
 	return nil
@@ -83,16 +77,16 @@ func lastBlock(content []api.ContentBlockParamUnion) *api.CacheControlEphemeralP
 
 // beforeReply is where the request before this one ended: in front of the last reply; -1 for
 // a first request.
-func beforeReply(messages []api.MessageParam) int {
+func beforeReply(messages []message) int {
 	for i := len(messages) - 1; i > 0; i-- {
-		if messages[i].Role == api.MessageParamRoleAssistant {
+		if messages[i].Role == roleAssistant {
 			return i - 1
 		}
 	}
 	return -1
 }
 
-func blocks(messages []api.MessageParam) (n int) {
+func blocks(messages []message) (n int) {
 	for _, m := range messages {
 		n += len(m.Content)
 	}

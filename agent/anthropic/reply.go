@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 
-	api "github.com/anthropics/anthropic-sdk-go"
-
 	"oneclaw/agent"
 )
 
@@ -64,49 +62,52 @@ type collected struct {
 	r      agent.Reply
 	blocks []block
 	// finished says why the last answer ended.
-	finished api.StopReason
+	finished string
 }
 
 // add takes an answer.
-func (c *collected) add(m api.Message) {
+func (c *collected) add(a *answer) error {
 	var text strings.Builder
 	text.WriteString(c.r.Text)
-	for _, b := range m.Content {
-		kept := block{Type: b.Type}
-		switch b.Type {
+	for _, p := range a.blocks {
+		kept := block{Type: p.Type}
+		switch p.Type {
 		case blockText:
-			text.WriteString(b.Text)
+			text.WriteString(p.said())
 		case blockToolUse:
-			c.r.Calls = append(c.r.Calls, agent.Call{ID: b.ID, Name: b.Name, Arguments: string(b.Input)})
+			c.r.Calls = append(c.r.Calls, agent.Call{ID: p.ID, Name: p.Name, Arguments: string(p.arguments())})
 		case blockThinking, blockRedacted, blockSearch, blockFound:
-			kept.Raw = json.RawMessage(b.RawJSON())
-			if b.Type == blockFound {
-				for _, ref := range b.AsToolSearchToolResult().Content.ToolReferences {
-					kept.Names = append(kept.Names, ref.ToolName)
-				}
+			raw, err := p.raw()
+			if err != nil {
+				return err
+			}
+			kept.Raw = raw
+			if p.Type == blockFound {
+				kept.Names = p.found()
 			}
 		default:
 			continue // No tool that we offer gives others.
 		}
 		c.blocks = append(c.blocks, kept)
 	}
-	u := m.Usage
-	c.r.Text, c.r.Model, c.finished = text.String(), m.Model, m.StopReason
-	c.r.Usage.Input += int(u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens)
-	c.r.Usage.Cached += int(u.CacheReadInputTokens)
-	c.r.Usage.Written += int(u.CacheCreationInputTokens)
-	c.r.Usage.Output += int(u.OutputTokens)
+	u := a.usage
+	c.r.Text, c.r.Model, c.finished = text.String(), a.model, a.stop
+	c.r.Usage.Input += u.Input + u.Read + u.Written
+	c.r.Usage.Cached += u.Read
+	c.r.Usage.Written += u.Written
+	c.r.Usage.Output += u.Output
+	return nil
 }
 
 // reply is what came of the answers.
 func (c *collected) reply(origin string) (agent.Reply, error) {
 	switch c.finished {
-	case api.StopReasonRefusal:
+	case stopRefusal:
 		if c.r.Text == "" {
 			return agent.Reply{}, errFiltered
 		}
 		c.r.Truncated, c.r.Calls, c.blocks = true, nil, nil
-	case api.StopReasonMaxTokens, api.StopReasonModelContextWindowExceeded, api.StopReasonPauseTurn:
+	case stopTokens, stopOverflow, stopPause:
 		c.r.Truncated = true
 	}
 	c.r.Reasoning = pack(c.blocks, origin)

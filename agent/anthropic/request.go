@@ -1,12 +1,8 @@
 package anthropic
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"strings"
-
-	api "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
@@ -22,18 +18,18 @@ const (
 
 // encode makes a request. Tools, prompt and messages depend on nothing but what they are
 // made of, so that each request begins like the one before it.
-func (c *Client) encode(req *agent.Request, q quirks) api.MessageNewParams {
+func (c *Client) encode(req *agent.Request, q quirks) *request {
 	facts := c.Facts()
-	p := api.MessageNewParams{Model: c.cfg.Model, MaxTokens: int64(unknownOutput)}
+	r := &request{Model: c.cfg.Model, MaxTokens: unknownOutput, Stream: true}
 	if n := facts.Output.Value; n > 0 {
-		p.MaxTokens = int64(min(n, mostOutput))
+		r.MaxTokens = min(n, mostOutput)
 	}
 	if n := facts.Context.Value; n > 0 {
-		p.MaxTokens = min(p.MaxTokens, int64(max(n/8, 1024)))
+		r.MaxTokens = min(r.MaxTokens, max(n/8, 1024))
 	}
-	p.Tools = encodeTools(req.Tools)
-	if text := strings.TrimSpace(req.System); text != "" {
-		p.System = []api.TextBlockParam{{Text: req.System}}
+	r.Tools = encodeTools(req.Tools)
+	if strings.TrimSpace(req.System) != "" {
+		r.System = []content{text(req.System)}
 	}
 	e := encoder{client: c, quirks: q, tools: req.Tools, ids: openai.NewCallIDs(), blind: true}
 	if !q.blind && !facts.Sees.No() {
@@ -41,37 +37,56 @@ func (c *Client) encode(req *agent.Request, q quirks) api.MessageNewParams {
 			c.cfg.Logger.Warn("picture not shown to the model", "model", c.cfg.Model, "file", file, "err", err)
 		})
 	}
-	p.Messages = e.messages(req.Messages)
-	c.think(&p, req, q, e.unthought)
-	if req.Temperature != nil && c.family.temperature && !q.noTemperature && param.IsOmitted(p.Thinking) {
-		p.Temperature = api.Float(min(*req.Temperature, 1))
+	r.Messages = e.messages(req.Messages)
+	c.think(r, req, q, e.unthought)
+	if req.Temperature != nil && c.family.temperature && !q.noTemperature && r.Thinking == nil {
+		r.Temperature = new(min(*req.Temperature, 1))
 	}
-	mark(&p, req.Tools)
-	return p
+	mark(r, req.Tools)
+	return r
 }
 
 // encodeTools makes the tools array. Where tools are deferred, the provider's search comes
 // behind those that are not.
-func encodeTools(tools []toolgroups.Tool) []api.ToolUnionParam {
-	var open, deferred []api.ToolUnionParam
+func encodeTools(tools []toolgroups.Tool) []tool {
+	var open, deferred []tool
 	for i := range tools {
-		t := api.ToolParam{
-			Name: tools[i].Name, Description: api.String(tools[i].Description),
-			InputSchema: param.Override[api.ToolInputSchemaParam](json.RawMessage(openai.AdaptClaude(tools[i].Schema()))),
+		t := tool{
+			Name: tools[i].Name, Description: tools[i].Description, Deferred: tools[i].Deferred,
+			Schema: openai.AdaptClaude(tools[i].Schema()),
 		}
-		if tools[i].Deferred {
-			t.DeferLoading = api.Bool(true)
-			deferred = append(deferred, api.ToolUnionParam{OfTool: &t})
-			continue
+		if t.Deferred {
+			deferred = append(deferred, t)
+		} else {
+			open = append(open, t)
 		}
-		open = append(open, api.ToolUnionParam{OfTool: &t})
 	}
 	if len(deferred) > 0 {
-		open = append(open, api.ToolUnionParam{OfToolSearchToolBm25_20251119: &api.ToolSearchToolBm25_20251119Param{
-			Type: api.ToolSearchToolBm25_20251119TypeToolSearchToolBm25_20251119,
-		}})
+		open = append(open, tool{Type: "tool_search_tool_bm25_20251119", Name: "tool_search_tool_bm25"})
 	}
 	return append(open, deferred...)
+}
+
+// text is a block of text.
+func text(s string) content { return content{Type: blockText, Text: s} }
+
+// picture is a block that shows one.
+func picture(p openai.Picture) content {
+	return content{Type: "image", Source: &source{Type: "base64", Kind: p.Kind, Data: p.Data}}
+}
+
+// goOn adds an answer that was paused, so that the server goes on with it.
+func (r *request) goOn(a *answer) error {
+	m := message{Role: roleAssistant}
+	for _, p := range a.blocks {
+		raw, err := p.raw()
+		if err != nil {
+			return err
+		}
+		m.Content = append(m.Content, content{raw: raw})
+	}
+	r.Messages = append(r.Messages, m)
+	return nil
 }
 
 // encoder makes the messages of a request.
@@ -89,19 +104,19 @@ type encoder struct {
 	// unthought says that a reply of the present turn calls tools and has no thinking of
 	// this server with it, which rules out thinking by a budget of tokens.
 	unthought bool
-	out       []api.MessageParam
+	out       []message
 }
 
 // messages makes messages whose roles alternate, a person's first.
-func (e *encoder) messages(messages []agent.Message) []api.MessageParam {
+func (e *encoder) messages(messages []agent.Message) []message {
 	turn := openai.LastUser(messages)
 	for i := range messages {
 		m := &messages[i]
 		switch m.Role {
 		case agent.RoleUser, agent.RoleSummary:
-			e.add(api.MessageParamRoleUser, api.NewTextBlock(openai.UserTextFor(m, e.blind)))
+			e.add(roleUser, text(openai.UserTextFor(m, e.blind)))
 			for _, p := range e.shown[i] {
-				e.add(api.MessageParamRoleUser, api.NewImageBlockBase64(p.Kind, base64.StdEncoding.EncodeToString(p.Data)))
+				e.add(roleUser, picture(p))
 			}
 		case agent.RoleAssistant:
 			e.assistant(m, i > turn)
@@ -116,15 +131,15 @@ func (e *encoder) messages(messages []agent.Message) []api.MessageParam {
 const leftOut = "[What came before is left out.]"
 
 // add puts a block behind the others.
-func (e *encoder) add(role api.MessageParamRole, block api.ContentBlockParamUnion) {
-	if len(e.out) == 0 && role != api.MessageParamRoleUser {
-		e.out = append(e.out, api.NewUserMessage(api.NewTextBlock(leftOut)))
+func (e *encoder) add(role string, block content) {
+	if len(e.out) == 0 && role != roleUser {
+		e.out = append(e.out, message{roleUser, []content{text(leftOut)}})
 	}
 	if n := len(e.out); n > 0 && e.out[n-1].Role == role {
 		e.out[n-1].Content = append(e.out[n-1].Content, block)
 		return
 	}
-	e.out = append(e.out, api.MessageParam{Role: role, Content: []api.ContentBlockParamUnion{block}})
+	e.out = append(e.out, message{role, []content{block}})
 }
 
 // assistant writes a reply in the order in which it came, with what its server wants back.
@@ -134,7 +149,7 @@ func (e *encoder) assistant(m *agent.Message, inTurn bool) {
 	said, called, thought := strings.TrimSpace(m.Text) == "", 0, false
 	say := func() {
 		if !said {
-			e.add(api.MessageParamRoleAssistant, api.NewTextBlock(m.Text))
+			e.add(roleAssistant, text(m.Text))
 		}
 		said = true
 	}
@@ -142,7 +157,9 @@ func (e *encoder) assistant(m *agent.Message, inTurn bool) {
 		if called < len(m.Calls) {
 			c := &m.Calls[called]
 			called++
-			e.add(api.MessageParamRoleAssistant, api.NewToolUseBlock(e.ids.Call(c.ID), json.RawMessage(openai.Arguments(c.Arguments)), openai.FunctionName(c.Name)))
+			e.add(roleAssistant, content{
+				Type: blockToolUse, ID: e.ids.Call(c.ID), Name: openai.FunctionName(c.Name), Input: json.RawMessage(openai.Arguments(c.Arguments)),
+			})
 		}
 	}
 	carried := unpack(m.Reasoning, e.client.origin)
@@ -154,7 +171,7 @@ func (e *encoder) assistant(m *agent.Message, inTurn bool) {
 			call()
 		case e.goesBack(carried[i:], inTurn):
 			thought = thought || b.thinks()
-			e.add(api.MessageParamRoleAssistant, param.Override[api.ContentBlockParamUnion](b.Raw))
+			e.add(roleAssistant, content{raw: b.Raw})
 		}
 	}
 	say()
@@ -168,7 +185,7 @@ func (e *encoder) assistant(m *agent.Message, inTurn bool) {
 // fill stands in for a reply of which nothing is left.
 func (e *encoder) fill(m *agent.Message, thought bool) {
 	if len(m.Calls) == 0 && !thought && strings.TrimSpace(m.Text) == "" {
-		e.add(api.MessageParamRoleAssistant, api.NewTextBlock(openai.OrEmpty("")))
+		e.add(roleAssistant, text(openai.OrEmpty("")))
 	}
 }
 
@@ -209,32 +226,29 @@ func (e *encoder) deferred(want func(*toolgroups.Tool) bool) bool {
 // where they are deferred.
 func (e *encoder) result(m *agent.Message, pictures []openai.Picture) {
 	id, place := e.ids.Result(m.CallID)
-	r := api.ToolResultBlockParam{ToolUseID: id}
-	if m.Status == agent.StatusError {
-		r.IsError = api.Bool(true)
-	} else if place >= 0 && place < len(e.calls) && e.calls[place].Name == toolgroups.LoadToolGroup {
+	r := content{Type: "tool_result", ToolUseID: id, IsError: m.Status == agent.StatusError}
+	if !r.IsError && place >= 0 && place < len(e.calls) && e.calls[place].Name == toolgroups.LoadToolGroup {
 		r.Content = e.references(e.calls[place])
 	}
 	if len(r.Content) == 0 {
-		r.Content = []api.ToolResultBlockParamContentUnion{{OfText: &api.TextBlockParam{Text: openai.ResultText(m, e.blind)}}}
+		r.Content = []content{text(openai.ResultText(m, e.blind))}
 		for _, p := range pictures {
-			image := api.NewImageBlockBase64(p.Kind, base64.StdEncoding.EncodeToString(p.Data)).OfImage
-			r.Content = append(r.Content, api.ToolResultBlockParamContentUnion{OfImage: image})
+			r.Content = append(r.Content, picture(p))
 		}
 	}
-	e.add(api.MessageParamRoleUser, api.ContentBlockParamUnion{OfToolResult: &r})
+	e.add(roleUser, r)
 }
 
 // references name the tools of the group that a call loads. The server puts their
 // definitions in their place, and takes no other text beside them (assumed).
-func (e *encoder) references(call agent.Call) (refs []api.ToolResultBlockParamContentUnion) {
+func (e *encoder) references(call agent.Call) (refs []content) {
 	group, ok := toolgroups.LoadArgument(json.RawMessage(call.Arguments))
 	if !ok {
 		return nil
 	}
 	for i := range e.tools {
 		if e.tools[i].Deferred && e.tools[i].Group == group {
-			refs = append(refs, api.ToolResultBlockParamContentUnion{OfToolReference: &api.ToolReferenceBlockParam{ToolName: e.tools[i].Name}})
+			refs = append(refs, content{Type: "tool_reference", ToolName: e.tools[i].Name})
 		}
 	}
 	return refs

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -42,8 +43,31 @@ func Clean(text, key string) string { return clean(text, key) }
 // WithoutAddress is the text of an error of the HTTP client without the address.
 func WithoutAddress(err error) string { return withoutAddress(err) }
 
-// RetryAfter is how long a server asks to wait; 0 if it does not say.
-func RetryAfter(h http.Header) time.Duration { return retryAfter(h) }
+// Refused is what a server says in place of an answer. It closes the body.
+func Refused(resp *http.Response) error { return refusal(resp) }
+
+// Told is the error that an event of a stream is.
+func Told(event []byte) error { return errorPage(event) }
+
+// Refusal is what a server has said in place of a reply.
+type Refusal struct {
+	Status     int // of HTTP; 0 for an error in a stream
+	Wait       time.Duration
+	Code, Text string
+}
+
+// RefusalIn is what an error of [Refused], [Told] or [Events] says.
+func RefusalIn(err error) (r Refusal, ok bool) {
+	e, ok := errors.AsType[*serverError](err)
+	if ok {
+		r = Refusal{e.status, e.wait, e.code, e.text}
+	}
+	return r, ok
+}
+
+// Events gives the events of a reply to add until it returns an error; a reply that is not
+// streamed is one. The end of the reply is io.EOF.
+func Events(resp *http.Response, add func(raw []byte) error) error { return events(resp, add) }
 
 // Follow is how a client follows redirects: within its server, and not by another method.
 func Follow(req *http.Request, via []*http.Request) error { return follow(req, via) }

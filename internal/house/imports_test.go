@@ -126,7 +126,6 @@ var forTests = []string{"agent", "toolgroups", "bridge", "internal/emulator/*", 
 // tests may use them too: an emulator is tested with the client it has to satisfy.
 var clients = []client{
 	{"github.com/sashabaranov/go-openai", "agent/openai", []string{"internal/emulator/openai"}},
-	{"github.com/anthropics/anthropic-sdk-go", "agent/anthropic", []string{"internal/emulator/anthropic"}},
 	{"github.com/go-telegram-bot-api/telegram-bot-api/v5", "telegram", []string{"internal/emulator/telegram"}},
 	{"github.com/slack-go/slack", "slack", []string{"internal/emulator/slack", "slack/manifest"}},
 	{"go.etcd.io/bbolt", "storage/bolt", nil},

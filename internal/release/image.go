@@ -31,7 +31,7 @@ func (r release) image(programs map[platform]string, dir string) error {
 		return err
 	}
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
-	for _, p := range r.targets {
+	for _, p := range platforms() {
 		if p.os != "linux" {
 			continue
 		}

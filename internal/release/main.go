@@ -16,9 +16,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/mod/semver"
@@ -32,25 +30,9 @@ func platforms() []platform {
 	return []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}}
 }
 
-// chosen are the platforms that a list with commas names; all where it is empty.
-func chosen(list string) (found []platform, err error) {
-	if list == "" {
-		return platforms(), nil
-	}
-	for name := range strings.SplitSeq(list, ",") {
-		i := slices.IndexFunc(platforms(), func(p platform) bool { return p.os+"/"+p.arch == name })
-		if i < 0 {
-			return nil, fmt.Errorf("%q is no platform that there are packages for", name)
-		}
-		found = append(found, platforms()[i])
-	}
-	return found, nil
-}
-
 // release is one version, and where it goes.
 type release struct {
 	version string
-	targets []platform
 	source  string // the folder of the module
 	out     string // an empty folder
 	at      time.Time
@@ -60,22 +42,17 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	version := flag.String("version", "", "the version, such as v1.2.3")
-	only := flag.String("only", "", "platforms, such as linux/amd64,darwin/arm64; all where it is empty")
 	flag.Parse()
-	if err := publish(ctx, *version, *only, flag.Args()); err != nil {
+	if err := publish(ctx, *version, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-func publish(ctx context.Context, version, only string, args []string) error {
+func publish(ctx context.Context, version string, args []string) error {
 	if !semver.IsValid(version) || len(args) != 1 {
-		return errors.New("usage: go run ./internal/release -version v1.2.3 [-only linux/amd64] FOLDER")
-	}
-	targets, err := chosen(only)
-	if err != nil {
-		return err
+		return errors.New("usage: go run ./internal/release -version v1.2.3 FOLDER")
 	}
 	at, err := epoch(os.Getenv("SOURCE_DATE_EPOCH"))
 	if err != nil {
@@ -85,7 +62,7 @@ func publish(ctx context.Context, version, only string, args []string) error {
 	if err != nil {
 		return err
 	}
-	r := release{version: version, targets: targets, source: ".", out: out, at: at}
+	r := release{version: version, source: ".", out: out, at: at}
 	return r.make(ctx, r.build)
 }
 
@@ -115,7 +92,7 @@ func (r release) make(ctx context.Context, build func(ctx context.Context, p pla
 	}
 	defer func() { _ = os.RemoveAll(scratch) }()
 	programs := map[platform]string{}
-	for _, p := range r.targets {
+	for _, p := range platforms() {
 		programs[p] = filepath.Join(scratch, p.os+"-"+p.arch)
 		if err := build(ctx, p, programs[p]); err != nil {
 			return fmt.Errorf("build for %s/%s: %w", p.os, p.arch, err)
@@ -137,7 +114,7 @@ func (r release) make(ctx context.Context, build func(ctx context.Context, p pla
 // trace of where it was built.
 func (r release) build(ctx context.Context, p platform, to string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "timetzdata",
-		"-ldflags", "-s -w -X main.version="+r.version, "-o", to, "./cmd/oneclaw")
+		"-gcflags=all=-dwarf=false", "-ldflags", "-s -w -X main.version="+r.version, "-o", to, "./cmd/oneclaw")
 	cmd.Dir = r.source
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=")
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr

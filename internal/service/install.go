@@ -148,8 +148,11 @@ func (i Installer) visible() error {
 
 // prepare makes the user and the folders of the system's service.
 func (i Installer) prepare(ctx context.Context) error {
-	for dir, mode := range map[string]fs.FileMode{filepath.Dir(Settings): 0o755, Secrets: 0o700, filepath.Dir(sysusers): 0o755} {
-		if err := os.MkdirAll(filepath.Join(i.Root, dir), mode); err != nil {
+	for _, dir := range []struct {
+		path string
+		mode fs.FileMode
+	}{{filepath.Dir(Settings), 0o755}, {Secrets, 0o700}, {filepath.Dir(sysusers), 0o755}} { // the second is in the first
+		if err := os.MkdirAll(filepath.Join(i.Root, dir.path), dir.mode); err != nil {
 			return fmt.Errorf("make a folder of the service: %w", err)
 		}
 	}

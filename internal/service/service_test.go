@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"bytes"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -105,8 +106,10 @@ func TestAServiceIsInstalledAndRemoved(t *testing.T) {
 			if data, readErr := os.ReadFile(c.file); err != nil || readErr != nil || string(data) != text {
 				t.Errorf("the unit: %v, %v\n%s", err, readErr, data)
 			}
-			if info, err := os.Stat(filepath.Join(dir, service.Secrets)); name == "system" && (err != nil || info.Mode().Perm() != 0o700) {
-				t.Errorf("the folder of secrets: %v, %v", info, err)
+			for folder, mode := range map[string]fs.FileMode{filepath.Dir(service.Settings): 0o755, service.Secrets: 0o700} {
+				if info, err := os.Stat(filepath.Join(dir, folder)); name == "system" && (err != nil || info.Mode().Perm() != mode) {
+					t.Errorf("%s: %v, %v", folder, info, err)
+				}
 			}
 			if err := c.i.Uninstall(t.Context()); err != nil || calls() != c.uninstall {
 				t.Errorf("uninstall: %v", err)

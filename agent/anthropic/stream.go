@@ -1,0 +1,219 @@
+package anthropic
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"oneclaw/agent/openai"
+)
+
+// Reasons for which an answer ends.
+const (
+	stopPause    = "pause_turn"
+	stopRefusal  = "refusal"
+	stopTokens   = "max_tokens"
+	stopOverflow = "model_context_window_exceeded"
+)
+
+// answer is what the events of one stream make.
+type answer struct {
+	show  func(text string) // to whoever watches
+	model string
+	// stop is why the answer ended; whole says that its end was told.
+	stop   string
+	whole  bool
+	usage  usage
+	blocks []*piece
+}
+
+// usage counts tokens. Each event overwrites what it names.
+type usage struct {
+	Input   int `json:"input_tokens"`
+	Written int `json:"cache_creation_input_tokens"`
+	Read    int `json:"cache_read_input_tokens"`
+	Output  int `json:"output_tokens"`
+}
+
+// event is one of a stream. Kinds that are not known change nothing.
+type event struct {
+	Type    string
+	Index   int
+	Message struct {
+		Model string
+		Usage json.RawMessage
+	}
+	Block json.RawMessage `json:"content_block"`
+	Delta struct {
+		Type, Text, Thinking, Signature string
+
+		Input string `json:"partial_json"`
+		Stop  string `json:"stop_reason"`
+	}
+	Usage json.RawMessage
+}
+
+// stream sends a request and puts the events of its answer together.
+func (c *Client) stream(ctx context.Context, r *request, alive func(), show func(string)) (*answer, error) {
+	body, err := encoded(r)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.send(ctx, "/v1/messages", body)
+	if err != nil {
+		return nil, err
+	}
+	alive()
+	resp.Body = openai.Bounded(resp.Body, alive)
+	defer func() { _ = resp.Body.Close() }()
+	a := &answer{show: show}
+	switch err := openai.Events(resp, a.add); {
+	case !errors.Is(err, io.EOF):
+		return nil, err
+	case !a.whole || a.stop == "":
+		return nil, errIncomplete
+	}
+	return a, nil
+}
+
+// add takes an event.
+func (a *answer) add(raw []byte) error {
+	var e event
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return fmt.Errorf("read an event: %w", err)
+	}
+	switch e.Type {
+	case "message_start":
+		a.model = e.Message.Model
+		return a.count(e.Message.Usage)
+	case "content_block_start":
+		return a.begin(&e)
+	case "content_block_delta":
+		if e.Index < 0 || e.Index >= len(a.blocks) {
+			return fmt.Errorf("an event is for block %d of %d", e.Index, len(a.blocks))
+		}
+		a.grow(a.blocks[e.Index], &e)
+	case "message_delta":
+		a.stop = cmp.Or(e.Delta.Stop, a.stop)
+		return a.count(e.Usage)
+	case "message_stop":
+		a.whole = true
+	case "error":
+		return openai.Told(raw)
+	}
+	return nil
+}
+
+func (a *answer) count(raw json.RawMessage) error {
+	if raw == nil {
+		return nil
+	}
+	if err := json.Unmarshal(raw, &a.usage); err != nil {
+		return fmt.Errorf("read what was used: %w", err)
+	}
+	return nil
+}
+
+// begin takes the beginning of a block. They come in order, also where they grow side by side.
+func (a *answer) begin(e *event) error {
+	if e.Index != len(a.blocks) {
+		return fmt.Errorf("block %d begins where %d is next", e.Index, len(a.blocks))
+	}
+	p := &piece{first: e.Block}
+	if err := json.Unmarshal(e.Block, p); err != nil {
+		return fmt.Errorf("read a block: %w", err)
+	}
+	a.blocks = append(a.blocks, p)
+	if p.Type == blockText {
+		a.show(p.Text)
+	}
+	return nil
+}
+
+func (a *answer) grow(p *piece, e *event) {
+	switch e.Delta.Type {
+	case "text_delta":
+		p.text.WriteString(e.Delta.Text)
+		a.show(e.Delta.Text)
+	case "thinking_delta":
+		p.thinking.WriteString(e.Delta.Thinking)
+	case "signature_delta":
+		p.signature.WriteString(e.Delta.Signature)
+	case "input_json_delta":
+		p.input.WriteString(e.Delta.Input)
+	}
+}
+
+// piece is a block of an answer: how it began, and what was added.
+type piece struct {
+	Type, ID, Name, Text, Thinking, Signature string
+
+	Input   json.RawMessage
+	Content json.RawMessage
+
+	first                            json.RawMessage
+	text, thinking, signature, input strings.Builder
+}
+
+// said is the text of a block.
+func (p *piece) said() string { return p.Text + p.text.String() }
+
+// arguments are those of a call; those that were cut off are none.
+func (p *piece) arguments() json.RawMessage {
+	switch whole := json.RawMessage(p.input.String()); {
+	case len(whole) == 0 && len(p.Input) > 0:
+		return p.Input
+	case json.Valid(whole):
+		return whole
+	}
+	return json.RawMessage("{}")
+}
+
+// raw is the block as the server wants it back: as it began where nothing was added, byte for byte.
+func (p *piece) raw() (json.RawMessage, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(p.first, &fields); err != nil {
+		return nil, err
+	}
+	grown := false
+	for name, value := range map[string]struct {
+		began string
+		more  *strings.Builder
+	}{"text": {p.Text, &p.text}, "thinking": {p.Thinking, &p.thinking}, "signature": {p.Signature, &p.signature}} {
+		if value.more.Len() == 0 {
+			continue
+		}
+		whole, err := encoded(value.began + value.more.String())
+		if err != nil {
+			return nil, err
+		}
+		fields[name], grown = whole, true
+	}
+	if p.input.Len() > 0 {
+		fields["input"], grown = p.arguments(), true
+	}
+	if !grown {
+		return p.first, nil
+	}
+	return encoded(fields)
+}
+
+// found are the tools that a search of the provider has found.
+func (p *piece) found() (names []string) {
+	var content struct {
+		References []struct {
+			Name string `json:"tool_name"`
+		} `json:"tool_references"`
+	}
+	if json.Unmarshal(p.Content, &content) != nil {
+		return nil // It tells of an error.
+	}
+	for _, r := range content.References {
+		names = append(names, r.Name)
+	}
+	return names
+}

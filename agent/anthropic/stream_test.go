@@ -1,0 +1,123 @@
+package anthropic_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"oneclaw/agent"
+	"oneclaw/agent/anthropic"
+	"oneclaw/agent/openai"
+)
+
+// played answers each request with the next of the streams, and keeps what it was asked.
+func played(t *testing.T, streams ...[]string) (c *anthropic.Client, asked func() []string) {
+	t.Helper()
+	bodies := make(chan string, len(streams))
+	next := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || next == len(streams) {
+			http.Error(w, "there is no more", http.StatusTeapot)
+			return
+		}
+		bodies <- string(body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, e := range streams[next] {
+			_, _ = fmt.Fprintf(w, "data: %s\n\n", e)
+		}
+		next++
+	}))
+	t.Cleanup(srv.Close)
+	c, err := anthropic.New(anthropic.Config{BaseURL: srv.URL, APIKey: key, Model: "claude-sonnet-5", HTTPClient: srv.Client(), Retry: openai.Retry{MaxAttempts: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, func() (all []string) {
+		close(bodies)
+		for b := range bodies {
+			all = append(all, b)
+		}
+		return all
+	}
+}
+
+func began(input int) string {
+	return fmt.Sprintf(`{"type":"message_start","message":{"model":"claude-sonnet-5","content":[],"usage":{"input_tokens":%d,"cache_read_input_tokens":5,"cache_creation_input_tokens":null}}}`, input)
+}
+
+func ended(why string, output int) []string {
+	return []string{
+		fmt.Sprintf(`{"type":"message_delta","delta":{"stop_reason":%q,"stop_sequence":null},"usage":{"output_tokens":%d}}`, why, output),
+		`{"type":"message_stop"}`,
+	}
+}
+
+// A reply that the provider has paused is gone on with, and what it had so far goes back: what
+// was thought as it came, with what was added to it, and fields that we do not know.
+func TestAPausedReplyGoesOn(t *testing.T) {
+	const hidden = `{"type":"redacted_thinking","data":"a<b>\u00e9","new":[1,2]}`
+	c, asked := played(t, append([]string{
+		began(10), `{"type":"ping"}`, `{"type":"unheard_of"}`,
+		`{"type":"content_block_start","index":0,"content_block":` + hidden + `}`,
+		`{"type":"content_block_start","index":1,"content_block":{"type":"thinking","thinking":"","signature":"","new":true}}`,
+		`{"type":"content_block_delta","index":1,"delta":{"type":"thinking_delta","thinking":"Is 1 < "}}`,
+		`{"type":"content_block_delta","index":1,"delta":{"type":"thinking_delta","thinking":"2?"}}`,
+		`{"type":"content_block_delta","index":1,"delta":{"type":"signature_delta","signature":"c2ln"}}`,
+		`{"type":"content_block_start","index":2,"content_block":{"type":"text","text":"One. "}}`,
+	}, ended("pause_turn", 3)...), append([]string{
+		began(20),
+		`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,
+		`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Two."}}`,
+		`{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"toolu_1","name":"note","input":{}}}`,
+		`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"text\":"}}`,
+		`{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"toolu_2","name":"note","input":{}}}`,
+		`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"1}"}}`,
+		`{"type":"content_block_start","index":3,"content_block":{"type":"tool_use","id":"toolu_3","name":"note","input":{}}}`,
+		`{"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"{\"cut"}}`,
+	}, ended("tool_use", 4)...))
+	var shown strings.Builder
+	reply, err := c.Complete(t.Context(), agent.Request{Messages: []agent.Message{{Role: agent.RoleUser, Text: "Count."}}}, func(d agent.Delta) { shown.WriteString(d.Text) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	arguments := ""
+	for _, call := range reply.Calls {
+		arguments += call.ID + call.Arguments
+	}
+	if want := "One. Two."; reply.Text != want || shown.String() != want || arguments != `toolu_1{"text":1}toolu_2{}toolu_3{}` {
+		t.Errorf("%q, shown %q, calls %s", reply.Text, shown.String(), arguments)
+	}
+	if want := (agent.Usage{Input: 40, Cached: 10, Output: 7}); reply.Usage != want {
+		t.Errorf("%+v, want %+v", reply.Usage, want)
+	}
+	again := asked()[1]
+	for _, want := range []string{hidden, `"new":true`, `"thinking":"Is 1 < 2?"`, `"signature":"c2ln"`, `{"type":"text","text":"One. "}`} {
+		if !strings.Contains(again, want) {
+			t.Errorf("%s does not go back: %s", want, again)
+		}
+	}
+}
+
+// What breaks the order of a stream is no reply.
+func TestBrokenStreams(t *testing.T) {
+	for name, events := range map[string][]string{
+		"no end":             {began(1), `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"One."}}`},
+		"no reason":          {began(1), `{"type":"message_stop"}`},
+		"a block too far":    {began(1), `{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}`},
+		"more of no block":   {began(1), `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}`},
+		"no JSON":            {began(1), `{"type":`},
+		"an error by itself": {began(1), `{"type":"error","error":{"type":"invalid_request_error","message":"No."}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := played(t, append(events, map[bool][]string{true: ended("end_turn", 1)}[name != "no end" && name != "no reason"]...))
+			reply, err := c.Complete(t.Context(), agent.Request{Messages: []agent.Message{{Role: agent.RoleUser, Text: "Count."}}}, nil)
+			if err == nil {
+				t.Errorf("%+v", reply)
+			}
+		})
+	}
+}

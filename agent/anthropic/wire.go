@@ -1,0 +1,143 @@
+package anthropic
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+
+	"oneclaw/agent/openai"
+)
+
+// What follows is as much of the Messages API as we use (platform.claude.com/docs/en/api/messages,
+// 2026-11). ARCHITECTURE.md says why the official library is not used.
+
+// apiVersion is that of the API.
+const apiVersion = "2023-06-01"
+
+// request asks for a message.
+type request struct {
+	Model       string    `json:"model"`
+	MaxTokens   int       `json:"max_tokens"`
+	Stream      bool      `json:"stream"`
+	Output      *output   `json:"output_config,omitempty"`
+	Thinking    *thinking `json:"thinking,omitempty"`
+	Temperature *float64  `json:"temperature,omitempty"`
+	Tools       []tool    `json:"tools,omitempty"`
+	System      []content `json:"system,omitempty"`
+	Messages    []message `json:"messages"`
+}
+
+type output struct {
+	Effort string `json:"effort"`
+}
+
+type thinking struct {
+	Type   string `json:"type"`
+	Budget int    `json:"budget_tokens,omitempty"`
+}
+
+// tool is one of ours, or by its type one of the provider's own.
+type tool struct {
+	Type        string          `json:"type,omitempty"`
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Schema      json.RawMessage `json:"input_schema,omitempty"`
+	Deferred    bool            `json:"defer_loading,omitempty"`
+	Mark        *cached         `json:"cache_control,omitempty"`
+}
+
+// cached marks the end of what the provider is to keep.
+type cached struct {
+	Type string `json:"type"`
+}
+
+type message struct {
+	Role    string    `json:"role"`
+	Content []content `json:"content"`
+}
+
+const (
+	roleUser      = "user"
+	roleAssistant = "assistant"
+)
+
+// content is a block of a message: those fields that its type has.
+type content struct {
+	Type string `json:"type"`
+	Text string `json:"text,omitempty"`
+	// Source is that of a picture.
+	Source *source `json:"source,omitempty"`
+	// ID, Name and Input are those of a call, the next three those of its result.
+	ID        string          `json:"id,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Input     json.RawMessage `json:"input,omitempty"`
+	ToolUseID string          `json:"tool_use_id,omitempty"`
+	IsError   bool            `json:"is_error,omitempty"`
+	Content   []content       `json:"content,omitempty"`
+	// ToolName is what a reference names.
+	ToolName string  `json:"tool_name,omitempty"`
+	Mark     *cached `json:"cache_control,omitempty"`
+
+	// raw is all of a block that goes back as it came.
+	raw json.RawMessage
+}
+
+type source struct {
+	Type string `json:"type"`
+	Kind string `json:"media_type"`
+	Data []byte `json:"data"` // in base64, as the API wants it
+}
+
+// MarshalJSON writes the block.
+func (c content) MarshalJSON() ([]byte, error) {
+	if c.raw != nil {
+		return c.raw, nil
+	}
+	type fields content
+	return encoded(fields(c))
+}
+
+// encoded is JSON in which < and > are one character each.
+func encoded(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return b.Bytes(), err
+}
+
+// send sends a request to a path of the server, one without a body as GET.
+func (c *Client) send(ctx context.Context, path string, body []byte) (*http.Response, error) {
+	method := http.MethodPost
+	if body == nil {
+		method = http.MethodGet
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.cfg.BaseURL+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Anthropic-Version", apiVersion)
+	req.Header.Set("X-Api-Key", c.cfg.APIKey)
+	resp, err := c.cfg.HTTPClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode/100 != 2 {
+		return nil, openai.Refused(resp)
+	}
+	return resp, nil
+}
+
+// ask returns what the server tells of the model.
+func (c *Client) ask(ctx context.Context) ([]byte, error) {
+	resp, err := c.send(ctx, "/v1/models/"+url.PathEscape(c.cfg.Model), nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	return io.ReadAll(openai.Bounded(resp.Body, func() {}))
+}
