@@ -110,11 +110,15 @@ func TestALargeDatabaseThatIsMostlyFreeIsCompacted(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	compactWaste(t.Context(), database, before.Size()+1, log)
+	if err := compactWaste(t.Context(), database, before.Size()+1, log); err != nil {
+		t.Fatal(err)
+	}
 	if same, err := os.Stat(database); err != nil || same.Size() != before.Size() {
 		t.Errorf("a small file was compacted (%v)", err)
 	}
-	compactWaste(t.Context(), database, before.Size(), log)
+	if err := compactWaste(t.Context(), database, before.Size(), log); err != nil {
+		t.Fatal(err)
+	}
 	if after, err := os.Stat(database); err != nil || after.Size() > before.Size()/4 {
 		t.Errorf("%d bytes of %d are left (%v)", after.Size(), before.Size(), err)
 	}
