@@ -116,7 +116,7 @@ func (p *page) views() []frame.View {
 		{Path: "messages", Title: "Messages", Show: p.messages},
 		{Path: messageView, Title: "A message", Inner: true, Under: "messages", Show: p.message, Do: p.readMessage},
 		{Path: "conversations", Title: "Conversations", Show: p.conversations},
-		{Path: conversationView, Title: "A conversation", Inner: true, Under: "conversations", Show: p.conversation, Do: p.readConversation},
+		{Path: conversationView, Title: "A conversation", Inner: true, Under: "conversations", Show: p.conversation, Apart: asksForCosts, Do: p.readConversation},
 		{Path: "spending", Title: "Spending", Show: p.spending},
 		{Path: "tools", Title: "Tools", Show: p.tools},
 		{Path: "schedules", Title: "Schedules and hooks", Show: p.planned},

@@ -69,6 +69,10 @@ func (p *page) costs(ctx context.Context, r frame.Request, log string) ([]frame.
 	return []frame.Section{ask, one.section()}, nil
 }
 
+// asksForCosts reports whether a conversation is to be played for a page: one at a time is, and no
+// other page waits for it.
+func asksForCosts(r frame.Request) bool { return r.Query.Has(costsField) }
+
 // wishes is the form of somebody who has seen the figures of a time.
 func (p *page) wishes(query url.Values, log string, seen int64) frame.Form {
 	models := frame.Field{Name: modelsField, Label: "Models; all of them if you choose none", Many: true, Values: query[modelsField]}

@@ -46,6 +46,9 @@ type View struct {
 	// Inner says that it is not in the navigation.
 	Inner bool
 	Show  func(ctx context.Context, r Request) (Page, error)
+	// Apart, where it is set, says which of its pages are made beside the others, because they
+	// take long and have bounds of their own.
+	Apart func(r Request) bool
 	// Do is what its forms do; it returns the address of what to show then.
 	Do func(ctx context.Context, r Request) (string, error)
 }
@@ -188,7 +191,12 @@ func (f *Frame) show(ctx context.Context, w http.ResponseWriter, r *http.Request
 		return
 	}
 	var page made
-	err := f.alone(ctx, func() { page = f.made(ctx, view, request, file) })
+	var err error
+	if work := func() { page = f.made(ctx, view, request, file) }; view.Apart != nil && view.Apart(request) {
+		work()
+	} else {
+		err = f.alone(ctx, work)
+	}
 	if r.Context().Err() != nil {
 		return // nobody waits for it any more
 	}
