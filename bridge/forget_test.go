@@ -264,3 +264,50 @@ func TestHistoryHasAnAge(t *testing.T) {
 		}
 	})
 }
+
+// Each chat's part is done by whoever answers there, so that no copy of what is gone is left with
+// them.
+func TestForgetReachesTheChatsOfOtherReplicas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var shown sync.Map // by the answer, what the model was shown
+		all := newSeveral(t, 3, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+			shown.Store(turn.History[len(turn.History)-1].Text, fmt.Sprint(turn.History))
+			return echo(ctx, turn)
+		})
+		said := func(chat, id, user, text string) chats.Message {
+			m := group(id, user, text)
+			m.Chat.ID = chat
+			return m
+		}
+		const groups = 12
+		for n := range groups {
+			chat := fmt.Sprint("g", n)
+			all[n%3].accept(said(chat, "1", "1", "secret of Ann"), said(chat, "2", "6", "Bob has his say"))
+		}
+		pass(t, 10)
+		all[0].accept(direct("1", "/forget"))
+		pass(t, 10)
+		for _, r := range all {
+			for _, card := range r.platform.sent {
+				if card.buttons != nil {
+					all[1].accept(pressOn(card, "p", "1", card.button(t, "Forget me")))
+				}
+			}
+		}
+		pass(t, 60)
+		all.once(t, gone)
+		if found := placesOf(t, all[0].cfg.Store, "secret"); len(found) > 0 {
+			t.Errorf("there are still secrets in %q", found)
+		}
+		for n := range groups {
+			all[(n+1)%3].accept(said(fmt.Sprint("g", n), "3", "6", fmt.Sprint("and now ", n)))
+		}
+		pass(t, 10)
+		for n := range groups {
+			if got, _ := shown.Load(fmt.Sprint("and now ", n)); got == nil || strings.Contains(got.(string), "secret") || !strings.Contains(got.(string), "Bob has his say") {
+				t.Errorf("in group %d the model was shown %v", n, got)
+			}
+		}
+		all.stop(t)
+	})
+}
