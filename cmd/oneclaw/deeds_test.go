@@ -157,7 +157,7 @@ func TestAdministratorsComeInThroughAnyReplica(t *testing.T) {
 		deeds = append(deeds, row[4]+" "+row[5])
 	}
 	slices.Reverse(deeds)
-	want := "sign-in 203.0.113.7, let in as user telegram:70000, let in as user telegram:70001, let in as user telegram:80000, sign-out 203.0.113.7, sign-in 203.0.113.7"
+	want := "sign-in 203.0.113.7, export replicas.csv of /admin/, export replicas.csv of /admin/, let in as user telegram:70000, let in as user telegram:70001, let in as user telegram:80000, sign-out 203.0.113.7, sign-in 203.0.113.7"
 	if got := strings.Join(deeds, ", "); got != want {
 		t.Errorf("the audit has\n%s, want\n%s", got, want)
 	}
