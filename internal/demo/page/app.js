@@ -253,7 +253,9 @@ class Pane {
     if (this.files.length) words.push("With " + this.files.map((f) => f.name).join(", "));
     staged.hidden = words.length === 0;
     staged.querySelector("span").textContent = words.join(". ");
-    this.input.focus();
+    const at = document.activeElement;
+    // Who has gone on to the other pane while this one was sent is left there.
+    if (!at || at === document.body || at.closest("section") === this.input.closest("section")) this.input.focus();
   }
 
   // In Slack a message is passed on with words of one's own; in Telegram it is answered.
