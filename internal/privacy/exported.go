@@ -187,7 +187,7 @@ func (c *exported) readme() error {
 		return err
 	}
 	text := fmt.Sprintf("What OneClaw keeps of %s, as it was on %s.\n\n%s\n\n"+
-		"Not in it: the tokens of connected accounts, which nobody gets to see; what others wrote; "+
+		"Not in it: the tokens of connected accounts, which nobody gets to see; what others wrote, unless your messages pointed at it; "+
 		"what was said in groups before this program noted who asks there.\n",
 		c.person.User, c.now.Format(time.RFC1123), strings.Join(c.about, "\n\n"))
 	if len(c.left) > 0 {
