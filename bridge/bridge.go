@@ -168,7 +168,7 @@ func (b *Bridge) furnish() {
 
 func newForgetting(r *rooms) *forgetting.Desk {
 	return forgetting.New(forgetting.Config{
-		Shared: r.shared, Store: r.store, Jobs: r.jobs, Cards: r.desk, Observer: r.observer, Uncache: r.turns.Cache.Forget, Rest: r.cfg.Hooks.Forget, Erased: r.cfg.Hooks.Erased,
+		Shared: r.shared, Store: r.store, Cards: r.desk, Observer: r.observer, Uncache: r.turns.Cache.Forget, Rest: r.cfg.Hooks.Forget, Erased: r.cfg.Hooks.Erased,
 		Put: func(ctx context.Context, m chats.Message) error { return r.intake.put(ctx, r.intake.job(m)) },
 	})
 }

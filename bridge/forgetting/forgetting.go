@@ -44,13 +44,11 @@ const (
 	notYours = "Only who sent /forget can decide that."
 )
 
-// Config is what a [Desk] is made of. All of it is needed but Rest and
-// Erased.
+// Config is what a [Desk] is made of. All of it is needed but Rest and Erased.
 type Config struct {
 	jobs.Shared
 
 	Store    storage.Store
-	Jobs     jobs.Store
 	Cards    *cards.Desk
 	Observer *observing.Observer
 	// Put has the job of a message carried out, once.
@@ -100,7 +98,7 @@ func (d *Desk) Pressed(ctx context.Context, press cards.Press) (cards.Result, er
 // the chats. It bears repeating; what finds the rest goes last.
 func (d *Desk) Forget(ctx context.Context, j *jobs.Job) (string, error) {
 	by := j.Message.By()
-	if err := d.cfg.Jobs.Strip(ctx, j, false); err != nil { // before anything goes, all is there
+	if err := jobs.AllClosed(ctx, d.cfg.Store, j); err != nil { // before anything goes
 		return "", err
 	}
 	if err := d.cfg.Deed(j).Did(ctx, Name, ""); err != nil {
@@ -130,7 +128,7 @@ func (d *Desk) Forget(ctx context.Context, j *jobs.Job) (string, error) {
 			return "", err
 		}
 	}
-	if err := d.cfg.Jobs.Strip(ctx, j, true); err != nil {
+	if err := jobs.StripAll(ctx, d.cfg.Store, by); err != nil {
 		return "", err
 	}
 	if err := d.cfg.Observer.Forget(ctx, by); err != nil {
@@ -160,7 +158,10 @@ func (d *Desk) begin(ctx context.Context, j *jobs.Job, chat chats.Chat, tasks, d
 
 // Erase is the job of a chat.
 func (d *Desk) Erase(ctx context.Context, j *jobs.Job) error {
-	if err := d.cfg.Jobs.Strip(ctx, j, false); err != nil {
+	if err := jobs.AllClosed(ctx, d.cfg.Store, j); err != nil {
+		return err
+	}
+	if err := jobs.Strip(ctx, d.cfg.Store, j.Message.By(), j.Message.Chat); err != nil {
 		return err
 	}
 	return d.erase(ctx, j)
@@ -214,7 +215,7 @@ func (d *Desk) asked(ctx context.Context, j *jobs.Job) error {
 		if a.Chat != j.Origin() || a.Task != (j.Message.Kind == jobs.KindEraseTasks) {
 			continue
 		}
-		if _, err := sessions.EraseBy(ctx, d.cfg.Store, a.Log, by, j.Message.Owner(), chats.Message{Chat: a.Chat}.Owner()); err != nil {
+		if err := sessions.EraseBy(ctx, d.cfg.Store, a.Log, by, j.Message.Owner(), chats.Message{Chat: a.Chat}.Owner()); err != nil {
 			return err
 		}
 		if err := a.Remove(ctx, d.cfg.Store); err != nil {

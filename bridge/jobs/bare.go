@@ -12,11 +12,11 @@ import (
 	"oneclaw/storage"
 )
 
-// Of yields the receipts of what somebody, as platform:id, has sent. It reads those of the whole
-// platform, and leaves out what is damaged.
-func (s Store) Of(ctx context.Context, by string) iter.Seq2[*Job, error] {
+// ReceiptsOf yields the receipts of what somebody, as platform:id, has sent. It reads those of
+// the whole platform, and leaves out what is damaged.
+func ReceiptsOf(ctx context.Context, kv storage.KV, by string) iter.Seq2[*Job, error] {
 	platform, _, _ := strings.Cut(by, ":")
-	return jobsOf(ctx, s.Store, ReceiptPrefix+platform+":", by)
+	return jobsOf(ctx, kv, ReceiptPrefix+platform+":", by)
 }
 
 func jobsOf(ctx context.Context, kv storage.KV, prefix, by string) iter.Seq2[*Job, error] {
@@ -34,32 +34,38 @@ func jobsOf(ctx context.Context, kv storage.KV, prefix, by string) iter.Seq2[*Jo
 	}
 }
 
-// ErrClosing is returned where what was accepted before a job still is to be closed.
-var ErrClosing = errors.New("jobs: what was accepted before is still to be closed")
-
-// Strip takes what the sender of a job has said, and what they were answered, out of the
-// receipts: out of all, or of those of the chat, where all that was accepted there before the job
-// has to be closed, else it returns ErrClosing.
-func (s Store) Strip(ctx context.Context, by *Job, all bool) error {
-	receipts := s.Of(ctx, by.Message.By())
-	if !all {
-		chat := by.Message.Chat.Whole().String() + "/"
-		for j, err := range jobsOf(ctx, s.Store, OpenPrefix+chat, by.Message.By()) {
-			says := j != nil && (j.Message.Kind == chats.KindText || j.Message.Kind == KindTask)
-			if says && j.Message.Chat == by.Message.Chat && j.Seq < by.Seq {
-				err = fmt.Errorf("%w: %s", ErrClosing, j.Key())
-			}
-			if err != nil {
-				return err
-			}
+// AllClosed returns an error unless all that the sender of a job has said in its chat before is
+// closed, and has its receipt.
+func AllClosed(ctx context.Context, kv storage.KV, by *Job) error {
+	for j, err := range jobsOf(ctx, kv, OpenPrefix+by.Message.Chat.Whole().String()+"/", by.Message.By()) {
+		if err != nil {
+			return err
 		}
-		receipts = jobsOf(ctx, s.Store, ReceiptPrefix+chat, by.Message.By())
+		says := j.Message.Kind == chats.KindText || j.Message.Kind == KindTask
+		if says && j.Message.Chat == by.Message.Chat && j.Seq < by.Seq {
+			return fmt.Errorf("what was accepted before is still to be closed: %s", j.Key())
+		}
 	}
+	return nil
+}
+
+// Strip takes what somebody, as platform:id, has said in a chat, and what they were answered, out
+// of its receipts.
+func Strip(ctx context.Context, store storage.Store, by string, chat chats.Chat) error {
+	return stripAll(ctx, store, jobsOf(ctx, store, ReceiptPrefix+chat.Whole().String()+"/", by))
+}
+
+// StripAll does so in all chats.
+func StripAll(ctx context.Context, store storage.Store, by string) error {
+	return stripAll(ctx, store, ReceiptsOf(ctx, store, by))
+}
+
+func stripAll(ctx context.Context, store storage.Store, receipts iter.Seq2[*Job, error]) error {
 	for changed := true; changed; {
 		changed = false
 		for j, err := range receipts {
 			if err == nil {
-				err = strip(ctx, s.Store, j)
+				err = strip(ctx, store, j)
 			}
 			if errors.Is(err, storage.ErrConflict) { // it is looked at again
 				changed, err = true, nil
@@ -73,11 +79,12 @@ func (s Store) Strip(ctx context.Context, by *Job, all bool) error {
 }
 
 func strip(ctx context.Context, store storage.Store, j *Job) error {
-	ops, err := j.bare().list()
+	bare := j.bare()
+	ops, err := bare.list()
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(j.bare())
+	data, err := json.Marshal(bare)
 	if err != nil {
 		return fmt.Errorf("encode the receipt of %s: %w", j.Key(), err)
 	}

@@ -21,8 +21,8 @@ const erasedAtOnce = 500
 
 // EraseBy takes out of a conversation, which is listed under some owners, what somebody, as
 // platform:id, has asked in it: the turns that begin with that, and the summaries that may tell
-// of them. It returns how many records that were. Nobody may answer there meanwhile.
-func EraseBy(ctx context.Context, store storage.Store, log, by string, owners ...string) (int, error) {
+// of them. Nobody may answer there meanwhile.
+func EraseBy(ctx context.Context, store storage.Store, log, by string, owners ...string) error {
 	for record, err := range Records(ctx, store, log, storage.Query{Limit: 1}) {
 		if m, broken := Decode(log, record); err == nil && broken == nil && m.By == by {
 			for _, owner := range owners {
@@ -30,17 +30,17 @@ func EraseBy(ctx context.Context, store storage.Store, log, by string, owners ..
 			}
 		}
 		if err != nil {
-			return 0, err
+			return err
 		}
 	}
 	gone := false
-	n, _, err := erase(ctx, store, log, func(m *agent.Message) (bool, bool) {
+	_, err := erase(ctx, store, log, func(m *agent.Message) (bool, bool) {
 		if m.Asks() {
 			gone = m.By == by
 		}
 		return gone, true
 	})
-	return n, err
+	return err
 }
 
 // untitle takes the title of a conversation away, which is what its first message says.
@@ -61,9 +61,9 @@ func untitle(ctx context.Context, kv storage.KV, owner, log string) error {
 }
 
 // eraseBefore takes out of a conversation what was said before a time, by turns, and the
-// summaries that may tell of it. It returns how many records that were, and when the oldest turn
-// was that is left; the zero time where none is.
-func eraseBefore(ctx context.Context, store storage.Log, log string, t time.Time) (n int, oldest time.Time, err error) {
+// summaries that may tell of it. It returns when the oldest turn was that is left; the zero time
+// where none is.
+func eraseBefore(ctx context.Context, store storage.Log, log string, t time.Time) (oldest time.Time, err error) {
 	return erase(ctx, store, log, func(m *agent.Message) (bool, bool) {
 		left := m.Asks() && !m.Time.Before(t)
 		return !left, !left
@@ -73,11 +73,11 @@ func eraseBefore(ctx context.Context, store storage.Log, log string, t time.Time
 // erase empties the records that which names, and the summaries that may tell of them. It looks
 // at one after the other as long as which says so, and returns the time of the one it ends at.
 // The summaries go first and the questions last: what finds the rest is there to the end.
-func erase(ctx context.Context, store storage.Log, log string, which func(m *agent.Message) (gone, more bool)) (n int, last time.Time, err error) {
+func erase(ctx context.Context, store storage.Log, log string, which func(m *agent.Message) (gone, more bool)) (last time.Time, err error) {
 	var at []storage.Position
 	for record, err := range Records(ctx, store, log, storage.Query{}) {
 		if err != nil {
-			return 0, last, fmt.Errorf("look for what is to be erased in %s: %w", log, err)
+			return last, fmt.Errorf("look for what is to be erased in %s: %w", log, err)
 		}
 		m, _ := Decode(log, record) // a damaged one goes with its turn
 		gone, more := which(&m)
@@ -90,20 +90,20 @@ func erase(ctx context.Context, store storage.Log, log string, which func(m *age
 		}
 	}
 	if len(at) == 0 {
-		return 0, last, nil
+		return last, nil
 	}
 	told, err := tellingOf(ctx, store, log, at[0])
 	if err != nil {
-		return 0, last, err
+		return last, err
 	}
 	slices.Reverse(at)
 	at = slices.Concat(told, at)
 	for part := range slices.Chunk(at, erasedAtOnce) {
 		if err := store.Erase(ctx, log, part...); err != nil {
-			return 0, last, fmt.Errorf("erase what was said: %w", err)
+			return last, fmt.Errorf("erase what was said: %w", err)
 		}
 	}
-	return len(at), last, nil
+	return last, nil
 }
 
 // tellingOf returns the summaries that stand for a record.
@@ -119,8 +119,8 @@ func tellingOf(ctx context.Context, store storage.Log, log string, first storage
 	return at, nil
 }
 
-// Drop removes a conversation with its log, for good, if its record has a revision. The record goes last: it is what finds the
-// log again after a crash.
+// Drop removes a conversation with its log, for good, if its record has a revision. The record
+// goes last: it is what finds the log again after a crash.
 func (c Conversation) Drop(ctx context.Context, store storage.Store, rev storage.Revision) error {
 	if err := store.Drop(ctx, c.Log()); err != nil {
 		return fmt.Errorf("remove %s: %w", c.Log(), err)
@@ -139,7 +139,7 @@ func (c Conversation) Oldest() time.Time {
 // Shorten takes out of a conversation what was said before a time, if its record has a revision,
 // with its title, which is what its first message says. It reports whether nothing is left.
 func (c Conversation) Shorten(ctx context.Context, store storage.Store, before time.Time, rev storage.Revision) (empty bool, err error) {
-	_, oldest, err := eraseBefore(ctx, store, c.Log(), before)
+	oldest, err := eraseBefore(ctx, store, c.Log(), before)
 	if err != nil || oldest.IsZero() {
 		return true, err
 	}

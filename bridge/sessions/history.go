@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -273,7 +272,7 @@ func readHistory(ctx context.Context, store storage.Store, log string, window in
 	refused := ^storage.Position(0) // where the refused exchange begins that was met last
 	var summary *agent.Message
 	var at storage.Position
-	for record, err := range h.counted(store.Records(ctx, log, storage.Query{Backward: true})) {
+	for record, err := range unerased(store.Records(ctx, log, storage.Query{Backward: true}), h.ends) {
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", log, err)
 		}
@@ -316,17 +315,8 @@ func readHistory(ctx context.Context, store storage.Store, log string, window in
 	return h, nil
 }
 
-// counted yields the records that were not erased. The last of all is the end of the log.
-func (h *History) counted(all iter.Seq2[storage.Record, error]) iter.Seq2[storage.Record, error] {
-	return func(yield func(storage.Record, error) bool) {
-		for record, err := range all {
-			h.Last = max(h.Last, record.Pos)
-			if (err != nil || !erased(record)) && !yield(record, err) {
-				return
-			}
-		}
-	}
-}
+// ends notes that a record is there: the last is the end of the log, also where it was erased.
+func (h *History) ends(r storage.Record) { h.Last = max(h.Last, r.Pos) }
 
 func indexOf(messages []agent.Message, ref string) int {
 	for i, message := range slices.Backward(messages) {

@@ -76,16 +76,20 @@ func read(ctx context.Context, store storage.Log, log string, q storage.Query, w
 
 // Records yields the records that a query finds, without those that were erased.
 func Records(ctx context.Context, store storage.Log, log string, q storage.Query) iter.Seq2[storage.Record, error] {
+	return unerased(store.Records(ctx, log, q), func(storage.Record) {})
+}
+
+// unerased yields the records that were not erased. All are met.
+func unerased(all iter.Seq2[storage.Record, error], met func(storage.Record)) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
-		for record, err := range store.Records(ctx, log, q) {
-			if (err != nil || !erased(record)) && !yield(record, err) {
+		for record, err := range all {
+			met(record)
+			if (err != nil || len(record.Data) > 0) && !yield(record, err) {
 				return
 			}
 		}
 	}
 }
-
-func erased(r storage.Record) bool { return len(r.Data) == 0 }
 
 // LoadedGroups returns the groups that a conversation has loaded, in first-load order,
 // as its log tells. Only the labelled records are read.

@@ -21,7 +21,6 @@ import (
 // exported is a copy that is being made.
 type exported struct {
 	store  storage.Store
-	jobs   jobs.Store
 	root   *workspace.Root
 	person Person
 	now    time.Time
@@ -57,6 +56,15 @@ func (c *exported) write(ctx context.Context, w io.Writer, parts []Part) error {
 
 func (c *exported) create(name string) (io.Writer, error) {
 	return c.zip.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: c.now})
+}
+
+// put writes a file that is there as a whole.
+func (c *exported) put(name string, data []byte) error {
+	w, err := c.create(name)
+	if err == nil {
+		_, err = w.Write(data)
+	}
+	return err
 }
 
 func (c *exported) say(name, about string) { c.about = append(c.about, name+"\n    "+about) }
@@ -95,7 +103,7 @@ func (c *exported) asked(ctx context.Context) error {
 // receipts copies what is kept of each message for a week.
 func (c *exported) receipts(ctx context.Context) error {
 	var w io.Writer
-	for j, err := range c.jobs.Of(ctx, c.person.User) {
+	for j, err := range jobs.ReceiptsOf(ctx, c.store, c.person.User) {
 		if err == nil && w == nil {
 			c.say("receipts.jsonl", "What became of each of your messages of the last week.")
 			w, err = c.create("receipts.jsonl")
@@ -122,13 +130,8 @@ func (c *exported) part(ctx context.Context, p Part) error {
 	if err != nil || string(data) == "null" || string(data) == "{}" || string(data) == "[]" {
 		return err
 	}
-	w, err := c.create(p.Name + ".json")
-	if err != nil {
-		return err
-	}
 	c.say(p.Name+".json", p.About)
-	_, err = w.Write(append(data, '\n'))
-	return err
+	return c.put(p.Name+".json", append(data, '\n'))
 }
 
 // workspace copies files as long as there is room.
@@ -182,10 +185,6 @@ func (c *exported) file(dir *os.Root, name string, size int64) error {
 }
 
 func (c *exported) readme() error {
-	w, err := c.create("README.txt")
-	if err != nil {
-		return err
-	}
 	text := fmt.Sprintf("What OneClaw keeps of %s, as it was on %s.\n\n%s\n\n"+
 		"Not in it: the tokens of connected accounts, which nobody gets to see; what others wrote, unless your messages pointed at it; "+
 		"what was said in groups before this program noted who asks there.\n",
@@ -193,6 +192,5 @@ func (c *exported) readme() error {
 	if len(c.left) > 0 {
 		text += "\nFiles that did not fit:\n  " + strings.Join(c.left, "\n  ") + "\n"
 	}
-	_, err = io.WriteString(w, text)
-	return err
+	return c.put("README.txt", []byte(text))
 }

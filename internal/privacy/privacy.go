@@ -15,7 +15,6 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/wording"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
@@ -100,7 +99,7 @@ func (d *Desk) export(ctx context.Context, call bridge.CommandCall) (string, err
 	}
 	defer func() { _ = root.Close() }()
 	name := path.Join(folder, "oneclaw-"+d.cfg.Now().UTC().Format(time.DateOnly)+".zip")
-	c := &exported{store: d.cfg.Store, jobs: jobs.Store{Store: d.cfg.Store}, root: root, person: Person{call.User, chat.Whole()}, now: d.cfg.Now().UTC()}
+	c := &exported{store: d.cfg.Store, root: root, person: Person{call.User, chat.Whole()}, now: d.cfg.Now().UTC()}
 	if err := c.writeTo(ctx, d.cfg.Parts, name); workspace.NoRoom(err) {
 		return "I could not write the copy: " + workspace.Cause(err).Error() + ".", nil
 	} else if err != nil {

@@ -38,16 +38,10 @@ func (c *exported) talk(of sessions.Conversation, messages iter.Seq2[agent.Messa
 	c.conversations++
 	name := fmt.Sprintf("conversations/%04d-%s", c.conversations, begun.UTC().Format(time.DateOnly))
 	heading := fmt.Sprintf("# %s\n\n%s\n", of.Title, of.Chat)
-	for suffix, data := range map[string]string{".md": heading + text.String(), ".jsonl": stored.String()} {
-		w, err := c.create(name + suffix)
-		if err != nil {
-			return err
-		}
-		if _, err := w.Write([]byte(data)); err != nil {
-			return err
-		}
+	if err := c.put(name+".md", []byte(heading+text.String())); err != nil {
+		return err
 	}
-	return nil
+	return c.put(name+".jsonl", stored.Bytes())
 }
 
 // tell writes a message for people.
