@@ -8,6 +8,7 @@ import (
 	"iter"
 	"time"
 
+	"oneclaw/internal/retry"
 	"oneclaw/storage"
 )
 
@@ -63,11 +64,7 @@ func Gently[T any](ctx context.Context, all iter.Seq2[T, error]) iter.Seq2[T, er
 		n := 0
 		for item, err := range all {
 			if n++; n%stretch == 0 && err == nil {
-				select {
-				case <-time.After(rest):
-				case <-ctx.Done():
-					err = ctx.Err()
-				}
+				err = retry.Wait(ctx, rest)
 			}
 			if !yield(item, err) || err != nil {
 				return

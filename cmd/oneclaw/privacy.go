@@ -12,7 +12,6 @@ import (
 	"oneclaw/bridge/people"
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/budget"
-	"oneclaw/internal/hooks"
 	"oneclaw/internal/privacy"
 	"oneclaw/internal/settings"
 	"oneclaw/internal/workspace"
@@ -33,7 +32,10 @@ func (b *bot) personal(cfg config.Config) []privacy.Part {
 			Name: "schedules", About: "Your scheduled tasks, also those in groups.", Forget: owner(b.tools.schedule.Forget),
 			Of: func(ctx context.Context, p person) (any, error) { return b.tools.schedule.Of(ctx, p.User) },
 		},
-		{Name: "webhooks", About: "Your webhooks.", Forget: owner(b.hooks.Forget), Of: b.hooksOf},
+		{
+			Name: "webhooks", About: "Your webhooks.", Forget: owner(b.hooks.Forget),
+			Of: func(ctx context.Context, p person) (any, error) { return b.hooks.Of(ctx, p.User) },
+		},
 		{
 			Name: "accounts", About: "What you have connected an account at.", Forget: owner(b.tools.connections.Forget),
 			Of: func(ctx context.Context, p person) (any, error) { return b.tools.connections.Of(ctx, p.User) },
@@ -76,19 +78,6 @@ func (b *bot) personal(cfg config.Config) []privacy.Part {
 		},
 		{Name: "deeds", About: "What you have done that administrators may have to know later.", Of: b.deedsOf},
 	}
-}
-
-func (b *bot) hooksOf(ctx context.Context, p privacy.Person) (any, error) {
-	var all []hooks.Hook
-	for one, err := range hooks.All(ctx, b.store) {
-		if err != nil {
-			return nil, err
-		}
-		if one.User == p.User || one.Owner == p.User {
-			all = append(all, one)
-		}
-	}
-	return all, nil
 }
 
 func (b *bot) deedsOf(ctx context.Context, p privacy.Person) (any, error) {

@@ -24,6 +24,7 @@ import (
 	"oneclaw/internal/admin/frame"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/cache"
+	"oneclaw/internal/retry"
 	"oneclaw/internal/runes"
 	"oneclaw/storage"
 )
@@ -130,12 +131,7 @@ func rest(ctx context.Context, rows int) error {
 	if rows < rowsAtOnce {
 		return nil
 	}
-	select {
-	case <-time.After(restsFor):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return retry.Wait(ctx, restsFor)
 }
 
 // took is a duration in words.

@@ -104,7 +104,7 @@ func openFile(ctx context.Context, cfg Config) (*Store, error) {
 	if err := checkEmptied(path); err != nil {
 		return nil, err
 	}
-	_ = compactWaste(ctx, path, compactAbove, log) // opening it says what is wrong
+	_ = compactWaste(ctx, path, compactAbove, false, log) // opening it says what is wrong
 	store, err := openBolt(path, log)
 	if errors.Is(err, storage.ErrLocked) {
 		return nil, fmt.Errorf("%w: another oneclaw runs with this data directory; stop it, or set ONECLAW_DATA_DIR to another folder", err)
@@ -156,7 +156,7 @@ func wipe(ctx context.Context, store *bolt.Store, log *slog.Logger) (*bolt.Store
 	if err = errors.Join(err, store.Close()); err != nil {
 		return nil, err
 	}
-	left := compactWaste(ctx, path, -1, log)
+	left := compactWaste(ctx, path, 0, true, log)
 	if store, err = openBolt(path, log); err != nil {
 		return nil, damaged(err)
 	}
@@ -203,16 +203,15 @@ func damaged(err error) error {
 	return err
 }
 
-// compactWaste compacts a database of which most is free, if it is that large, or any where above
-// is negative. Where that fails the
-// database is as it was, and opening it says what is wrong.
-func compactWaste(ctx context.Context, path string, above int64, log *slog.Logger) error {
+// compactWaste compacts a database that is large and mostly free; with always one that is large,
+// whatever is free. Where that fails the database is as it was, and opening it says what is wrong.
+func compactWaste(ctx context.Context, path string, large int64, always bool, log *slog.Logger) error {
 	info, err := os.Stat(path)
-	if err != nil || info.Size() < above {
+	if err != nil || info.Size() < large {
 		return err
 	}
 	begun := time.Now()
-	freed, err := bolt.Compact(ctx, bolt.Config{Path: path}, above < 0)
+	freed, err := bolt.Compact(ctx, bolt.Config{Path: path}, always)
 	switch {
 	case err != nil:
 		log.Warn("the database cannot be compacted", "size", info.Size(), "err", err)

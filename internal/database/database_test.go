@@ -110,13 +110,13 @@ func TestALargeDatabaseThatIsMostlyFreeIsCompacted(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	if err := compactWaste(t.Context(), database, before.Size()+1, log); err != nil {
+	if err := compactWaste(t.Context(), database, before.Size()+1, false, log); err != nil {
 		t.Fatal(err)
 	}
 	if same, err := os.Stat(database); err != nil || same.Size() != before.Size() {
 		t.Errorf("a small file was compacted (%v)", err)
 	}
-	if err := compactWaste(t.Context(), database, before.Size(), log); err != nil {
+	if err := compactWaste(t.Context(), database, before.Size(), false, log); err != nil {
 		t.Fatal(err)
 	}
 	if after, err := os.Stat(database); err != nil || after.Size() > before.Size()/4 {

@@ -30,13 +30,29 @@ func All(ctx context.Context, kv storage.KV) iter.Seq2[Hook, error] {
 					continue // one that is damaged hides no other
 				}
 			}
-			h := Hook{
-				Name: one.Name, Owner: one.Owner, Chat: one.Chat, User: one.User, Created: one.Created,
-				Deliveries: one.Count, Last: one.Last, Outcome: one.Outcome,
-			}
-			if !yield(h, err) || err != nil {
+			if !yield(one.public(), err) || err != nil {
 				return
 			}
 		}
+	}
+}
+
+// Of returns the hooks that a user, as platform:id, has made, or that are theirs.
+func (h *Hooks) Of(ctx context.Context, user string) (all []Hook, err error) {
+	some, err := h.those(ctx, madeBy(user))
+	for _, one := range some {
+		all = append(all, one.public())
+	}
+	return all, err
+}
+
+func madeBy(user string) func(hook) bool {
+	return func(one hook) bool { return one.User == user || one.Owner == user }
+}
+
+func (one hook) public() Hook {
+	return Hook{
+		Name: one.Name, Owner: one.Owner, Chat: one.Chat, User: one.User, Created: one.Created,
+		Deliveries: one.Count, Last: one.Last, Outcome: one.Outcome,
 	}
 }

@@ -230,7 +230,7 @@ func (h *Hooks) Move(ctx context.Context, from, owner string, to chats.Chat) err
 
 // Forget removes the hooks that a user, as platform:id, has made, or that are theirs.
 func (h *Hooks) Forget(ctx context.Context, user string) error {
-	all, err := h.those(ctx, func(one hook) bool { return one.User == user || one.Owner == user })
+	all, err := h.those(ctx, madeBy(user))
 	if err != nil {
 		return err
 	}
