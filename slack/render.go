@@ -1,8 +1,6 @@
 package slack
 
 import (
-	"strings"
-
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/markdown"
 	"oneclaw/slack/blocks"
@@ -27,19 +25,14 @@ func laid(d *markdown.Document, rendered []markdown.Part) (parts []chats.Part) {
 }
 
 // Render turns Markdown into parts in Slack's mrkdwn.
-func (p *Platform) Render(text string) []chats.Part {
-	var parts []chats.Part
+func (p *Platform) Render(text string) (parts []chats.Part) {
 	document := markdown.Parse(text)
 	rendered := document.SlackMrkdwn(partLimit)
-	if len(rendered) > 1 && blocks.Lays(document) {
-		for _, d := range document.Cut(stretchLimit) {
-			parts = append(parts, laid(d, d.SlackMrkdwn(partLimit))...)
-		}
-	} else {
-		parts = laid(document, rendered)
+	if len(rendered) < 2 || !blocks.Lays(document) {
+		return laid(document, rendered)
 	}
-	if len(parts) == 0 && strings.TrimSpace(text) != "" {
-		parts = []chats.Part{{Text: escape(text), Plain: escape(text)}}
+	for _, d := range document.Cut(stretchLimit) {
+		parts = append(parts, laid(d, d.SlackMrkdwn(partLimit))...)
 	}
 	return parts
 }

@@ -2,7 +2,6 @@ package telegram
 
 import (
 	"regexp"
-	"strings"
 	"unicode/utf16"
 
 	"oneclaw/bridge/chats"
@@ -12,15 +11,11 @@ import (
 // maxText is the length of a message in UTF-16 units, markup not counted.
 const maxText = 4096
 
-// Render turns Markdown into parts in Telegram's HTML that call nobody. Where nothing but
-// markup is left, it is shown as it is.
+// Render turns Markdown into parts in Telegram's HTML that call nobody.
 func (p *Platform) Render(text string) []chats.Part {
 	var parts []chats.Part
 	for _, part := range markdown.Parse(text).TelegramHTML(partLimit()) {
 		parts = append(parts, chats.Part{Text: part.Text, Plain: part.Plain})
-	}
-	if text = strings.TrimSpace(text); len(parts) == 0 && text != "" {
-		parts = []chats.Part{{Plain: inert(text[:prefixLen(text, partLimit()/2)])}}
 	}
 	return parts
 }

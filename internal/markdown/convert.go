@@ -239,6 +239,9 @@ func (c *converter) inline(n ast.Node) []*node {
 		return c.inlines(n)
 	}
 	out.children = c.inlines(n)
+	if out.kind == kindLink && blank(out.flat(false)) {
+		out.children, out.bare = []*node{{kind: kindText, text: out.url}}, true
+	}
 	if c.depth > maxNesting && out.kind != kindLink {
 		return out.children
 	}

@@ -251,11 +251,6 @@ func (l *layout) inlines(nodes []*node, s *span) {
 
 // link lays out a link, as text and address where it cannot be one.
 func (l *layout) link(n *node, s *span) {
-	shown := n.suffix()
-	if strings.TrimSpace(n.flat(false)) == "" {
-		n = &node{url: n.url, children: []*node{{kind: kindText, text: n.url}}}
-		shown = ""
-	}
 	if s.find(styleLink) != nil {
 		l.inlines(n.children, s)
 		return
@@ -263,10 +258,10 @@ func (l *layout) link(n *node, s *span) {
 	href, ok := l.rules.href(n.url)
 	if !ok {
 		l.inlines(n.children, s)
-		l.text(shown, s)
+		l.text(n.suffix(), s)
 		return
 	}
-	l.inlines(n.children, l.nest(s, span{style: styleLink, href: href, shown: shown}))
+	l.inlines(n.children, l.nest(s, span{style: styleLink, href: href, shown: n.suffix()}))
 }
 
 // nest returns s as a span inside parent, or parent if it cannot stand there.

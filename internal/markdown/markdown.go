@@ -37,10 +37,15 @@ type Part struct {
 	Plain string
 }
 
-// Parse reads Markdown with tables, strikethrough, task lists and bare links.
+// Parse reads Markdown with tables, strikethrough, task lists and bare links. Where nothing but
+// markup is left, that is the text.
 func Parse(text string) *Document {
 	text = clean(text)
-	return &Document{source: text, root: parse(text, parseTree)}
+	root := parse(text, parseTree)
+	if blank(root.flat(false)) {
+		root = plainTree(text)
+	}
+	return &Document{source: text, root: root}
 }
 
 // parse reads text with read and falls back to plain paragraphs.

@@ -125,13 +125,25 @@ func TestMentionBehindALink(t *testing.T) {
 }
 
 func TestEmptyTextHasNoParts(t *testing.T) {
-	for _, source := range []string{"", " \n\t\n", "\u200b", "```\n\n```", "> ", "# ", "** **\r\n"[2:3], "\x00"} {
+	for _, source := range []string{"", " \n\t\n", "\u200b", "\x00"} {
 		if got := telegramHTML(t, source, telegramLimit); len(got) != 0 {
 			t.Errorf("%q: Telegram parts %v", source, got)
 		}
 		if got := slackMrkdwn(t, source, slackLimit); len(got) != 0 {
 			t.Errorf("%q: Slack parts %v", source, got)
 		}
+	}
+}
+
+func TestMarkupAloneIsTheText(t *testing.T) {
+	for source, want := range map[string]string{"```\xcc": "```\uFFFD", "> ": "&gt;", "#\n\n- ": "#\n\n-",
+		"[a]: http://b.c": `[a]: <a href="http://b.c">http://b.c</a>`} {
+		if got := join(markdown.Parse(source).TelegramHTML(telegramLimit)); got != want {
+			t.Errorf("%q: Telegram shows %q", source, got)
+		}
+	}
+	if got := slackMrkdwn(t, strings.Repeat("[a]: http://b.c\n", 1000), slackLimit); len(got) < 4 {
+		t.Errorf("definitions of links in %d parts", len(got))
 	}
 }
 

@@ -1,9 +1,11 @@
 package markdown_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
@@ -15,7 +17,11 @@ import (
 func verifyTelegram(source string, limit int) error {
 	doc := markdown.Parse(source)
 	var shown, plain []string
-	for i, part := range doc.TelegramHTML(limit) {
+	parts := doc.TelegramHTML(limit)
+	if len(parts) == 0 && seen(source) {
+		return errors.New("nothing is left of it")
+	}
+	for i, part := range parts {
 		visible, err := checkTelegram(part.Text)
 		if err != nil {
 			return fmt.Errorf("part %d: %w", i, err)
@@ -42,7 +48,11 @@ func verifyTelegram(source string, limit int) error {
 func verifySlack(source string, limit int) error {
 	doc := markdown.Parse(source)
 	var plain []string
-	for i, part := range doc.SlackMrkdwn(limit) {
+	parts := doc.SlackMrkdwn(limit)
+	if len(parts) == 0 && seen(source) {
+		return errors.New("nothing is left of it")
+	}
+	for i, part := range parts {
 		visible, err := checkSlack(part.Text)
 		if err != nil {
 			return fmt.Errorf("part %d: %w in %q", i, err, part.Text)
@@ -63,6 +73,11 @@ func verifySlack(source string, limit int) error {
 	}
 	want, heads := doc.VisibleSlack(limit)
 	return whole(want, heads, plain)
+}
+
+// seen reports whether a reader of the source sees anything.
+func seen(source string) bool {
+	return strings.ContainsFunc(source, func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) })
 }
 
 // fragments are what generated texts are made of: all the syntax, and

@@ -6,6 +6,7 @@
 package readable
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -79,12 +80,31 @@ func Markdown(ctx context.Context, page io.Reader, at *url.URL) (string, error) 
 // newConverter makes one that does not escape what looks like Markdown: a model
 // reads it better without, and the escaping takes quadratic time.
 func newConverter() *converter.Converter {
-	return converter.NewConverter(
+	c := converter.NewConverter(
 		converter.WithEscapeMode(converter.EscapeModeDisabled),
 		converter.WithPlugins(
 			base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(commonmark.WithListEndComment(false)), table.NewTablePlugin(),
 		),
 	)
+	for i, tag := range headings {
+		c.Register.RendererFor(tag.String(), converter.TagTypeBlock, heading(i+1), converter.PriorityEarly)
+	}
+	return c
+}
+
+var headings = [...]atom.Atom{atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6}
+
+// heading writes a heading. The library's own takes the character before a # at the end for its
+// mark of an escape, which is not there without escapes: "C#" loses its C, "#" alone panics.
+func heading(level int) converter.HandleRenderFunc {
+	return func(ctx converter.Context, w converter.Writer, n *html.Node) converter.RenderStatus {
+		var content bytes.Buffer
+		ctx.RenderChildNodes(ctx, &content, n)
+		if words := bytes.Fields(content.Bytes()); len(words) > 0 {
+			fmt.Fprintf(w, "\n\n%s %s\n\n", strings.Repeat("#", level), bytes.Join(words, []byte(" ")))
+		}
+		return converter.RenderSuccess
+	}
 }
 
 // tame bounds what makes the conversion of a page expensive. depth counts the

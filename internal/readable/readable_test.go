@@ -21,6 +21,18 @@ func TestMarkdownKeepsTheContentAlone(t *testing.T) {
 	}
 }
 
+func TestHeadingsKeepTheirSigns(t *testing.T) {
+	at := &url.URL{Scheme: "https", Host: "example.org"}
+	page := "<article><h1>C#</h1><p>a</p><h2>#</h2><h3> Two\n<br><em>lines</em> #</h3><h4> </h4><h6>F</h6></article>"
+	got, err := readable.Markdown(t.Context(), strings.NewReader(page), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "## C#\n\na\n\n## #\n\n### Two *lines* #\n\n###### F"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestMarkdownRefusesWhatCostsTooMuch(t *testing.T) {
 	at := &url.URL{Scheme: "https", Host: "example.org"}
 	if _, err := readable.Markdown(t.Context(), strings.NewReader(strings.Repeat("<p>x", 200_001)), at); err == nil {
@@ -30,6 +42,7 @@ func TestMarkdownRefusesWhatCostsTooMuch(t *testing.T) {
 
 func FuzzMarkdown(f *testing.F) {
 	f.Add("<title>a</title><article><h1>b</h1><table><tr><td colspan=99>|</table></article>")
+	f.Add("<title>a</title><article><h1>#</h1></article>")
 	f.Add("<ul><li><blockquote><pre><code>x</code></pre></blockquote></ul>")
 	f.Fuzz(func(t *testing.T, page string) {
 		at := &url.URL{Scheme: "https", Host: "example.org"}
