@@ -240,12 +240,17 @@ func TestReadFindsTheText(t *testing.T) {
 	if diff := cmp.Diff(want, m.Attachments); diff != "" || strings.TrimSpace(m.Body) != "Anbei die Rechnung." {
 		t.Errorf("body %q, attachments (-want +got):\n%s", m.Body, diff)
 	}
-	raw := "To: a@b.example\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>Only <b>HTML</b></p>"
-	if err := r.em.Receive(adaMail, "m-html", raw); err != nil {
-		t.Fatal(err)
-	}
-	if m := read("m-html"); m.Body != "Only **HTML**" {
-		t.Errorf("body %q", m.Body)
+	for id, c := range map[string]struct{ kind, body, want string }{
+		"m-html":    {"text/html; charset=utf-8", "<p>Only <b>HTML</b></p>", "Only **HTML**"},
+		"m-order":   {"text/html; charset=utf-8", "<table><tr><td>1 * Tea_pot<td>12,50</table><aside>Bye</aside>", "|  |  |\n|---|---|\n| 1 * Tea_pot | 12,50 |\n\nBye"},
+		"m-letters": {"text/plain; charset=windows-1251", "\xcf\xf0\xe8", "При"},
+	} {
+		if err := r.em.Receive(adaMail, id, "To: a@b.example\r\nContent-Type: "+c.kind+"\r\n\r\n"+c.body); err != nil {
+			t.Fatal(err)
+		}
+		if m := read(id); strings.TrimSpace(m.Body) != c.want {
+			t.Errorf("%s: body %q, want %q", id, m.Body, c.want)
+		}
 	}
 }
 

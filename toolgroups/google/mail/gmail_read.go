@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/base64"
 	"strings"
+	"unicode/utf8"
 
-	htmltomarkdown "github.com/JohannesKaufmann/html-to-markdown/v2"
+	"golang.org/x/net/html/charset"
 	"google.golang.org/api/gmail/v1"
 
+	"oneclaw/internal/readable"
 	"oneclaw/toolgroups/google/service"
 )
 
@@ -75,7 +77,7 @@ func gmailRead(ctx context.Context, api *gmail.Service, m *gmail.Message) (gmail
 			return out, err
 		}
 		// Marks cost tokens and say little. What cannot be converted stays.
-		if text, err := htmltomarkdown.ConvertString(body); err == nil {
+		if text, err := readable.Whole(ctx, strings.NewReader(body)); err == nil {
 			body = text
 		}
 	}
@@ -115,9 +117,22 @@ func gmailText(ctx context.Context, api *gmail.Service, message string, parts []
 		if err != nil {
 			return "", service.Wrap("decode the text of the message", err)
 		}
-		texts = append(texts, strings.ToValidUTF8(string(data), "\uFFFD"))
+		texts = append(texts, decodeText(data, gmailHeader(p, "Content-Type")))
 	}
 	return strings.Join(texts, "\n"), nil
+}
+
+// decodeText makes UTF-8 of a text. Google has done so with most, but for what it leaves as an
+// attachment, whatever its type says.
+func decodeText(data []byte, contentType string) string {
+	if !utf8.Valid(data) {
+		if e, _, _ := charset.DetermineEncoding(data, contentType); e != nil {
+			if decoded, err := e.NewDecoder().Bytes(data); err == nil {
+				data = decoded
+			}
+		}
+	}
+	return strings.ToValidUTF8(string(data), "\uFFFD")
 }
 
 // decodeBase64 reads the alphabet of URLs, with or without the signs at the end.
