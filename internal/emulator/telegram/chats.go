@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"oneclaw/internal/emulator/telegram/botapi"
 	"oneclaw/internal/emulator/wire"
 )
 
@@ -18,12 +19,6 @@ const (
 	Kicked        = "kicked"
 )
 
-type wireFullChat struct {
-	wireChat
-	AccentColorID    int `json:"accent_color_id"`
-	MaxReactionCount int `json:"max_reaction_count"`
-}
-
 func getChat(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,12 +26,12 @@ func getChat(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	return wireFullChat{wireChat: c.wire(), MaxReactionCount: 11}, nil
+	return botapi.FullChat{Chat: c.wire(), MaxReactionCount: 11}, nil
 }
 
 // member describes a user or the bot in a chat.
-func (s *Server) member(c *chat, u User) wireMember {
-	m := wireMember{User: u, Status: cmp.Or(c.members[u.ID], Left)}
+func (s *Server) member(c *chat, u User) botapi.Member {
+	m := botapi.Member{User: u, Status: cmp.Or(c.members[u.ID], Left)}
 	if u.ID == s.bot.ID {
 		switch {
 		case c.kicked || c.blocked:
@@ -86,7 +81,7 @@ func getChatAdministrators(_ context.Context, s *Server, p *wire.Params) (any, *
 	if c.kind == Private {
 		return nil, badRequest("there are no administrators in the private chat") // Client.cpp
 	}
-	admins := []wireMember{}
+	admins := []botapi.Member{}
 	for _, id := range slices.Sorted(maps.Keys(c.members)) {
 		if st := c.members[id]; st == Creator || st == Administrator {
 			admins = append(admins, s.member(c, *s.users[id]))

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"oneclaw/internal/emulator/telegram/markup"
 )
 
 // Sent names what an act of a person made.
@@ -227,9 +229,9 @@ func (s *Server) Say(chatID, userID int64, text string, opts *SayOptions) (Sent,
 		return Sent{}, err
 	}
 	m := &message{from: *u, thread: opts.Thread, album: opts.Album}
-	m.body = formatted{text: text, source: text, entities: opts.Entities}
-	if m.body.entities == nil {
-		m.body.entities = detect(text)
+	m.body = markup.Text{Plain: text, Source: text, Entities: opts.Entities}
+	if m.body.Entities == nil {
+		m.body.Entities = markup.Detect(text)
 	}
 	if opts.Thread == generalTopic {
 		m.thread = 0
@@ -294,8 +296,8 @@ func (s *Server) sees(c *chat, m *message) bool {
 	if m.replyTo != nil && m.replyTo.from.ID == s.bot.ID {
 		return true
 	}
-	return slices.ContainsFunc(m.body.entities, func(e Entity) bool {
-		part := cutUnits(m.body.text, e.Offset, e.Length)
+	return slices.ContainsFunc(m.body.Entities, func(e Entity) bool {
+		part := markup.Cut(m.body.Plain, e.Offset, e.Length)
 		switch e.Type {
 		case "mention":
 			return strings.EqualFold(part, "@"+s.bot.Username)
@@ -340,9 +342,9 @@ func (s *Server) Edit(chatID, messageID int64, text string) (Sent, error) {
 		return Sent{}, errors.New("telegram emulator: people cannot edit what the bot wrote")
 	}
 	if len(m.edits) < maxEdits {
-		m.edits = append(m.edits, Edit{At: s.cfg.Now(), Text: m.body.text})
+		m.edits = append(m.edits, Edit{At: s.cfg.Now(), Text: m.body.Plain})
 	}
-	m.body = formatted{text: text, source: text, entities: detect(text)}
+	m.body = markup.Typed(text)
 	m.edited = s.cfg.Now()
 	s.emit(Event{Kind: EventEdit, Chat: c.id, Message: m.id}, c, m)
 	return s.tell(c, m, "edited_message"), nil

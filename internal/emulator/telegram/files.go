@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 
+	"oneclaw/internal/emulator/telegram/botapi"
 	"oneclaw/internal/emulator/wire"
 )
 
@@ -76,8 +77,8 @@ func (st *fileStore) put(kind, name, mime string, data []byte, size, limit int) 
 	return f
 }
 
-func (f *file) wire() wireFile {
-	return wireFile{
+func (f *file) wire() botapi.File {
+	return botapi.File{
 		FileID: f.id, FileUniqueID: f.unique, FileName: f.name, MimeType: f.mime, FileSize: f.size,
 		Width: f.width, Height: f.height, Duration: f.seconds,
 	}
@@ -98,7 +99,7 @@ func getFile(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	case f.size > maxDownload && s.cfg.Local == "":
 		return nil, badRequest("file is too big") // Client.cpp
 	}
-	found := wireFile{FileID: f.id, FileUniqueID: f.unique, FileSize: f.size, FilePath: f.path}
+	found := botapi.File{FileID: f.id, FileUniqueID: f.unique, FileSize: f.size, FilePath: f.path}
 	if s.cfg.Local != "" {
 		found.FilePath = filepath.Join(s.cfg.Local, s.cfg.Token, f.path)
 		err := errors.Join(os.MkdirAll(filepath.Dir(found.FilePath), 0o700), os.WriteFile(found.FilePath, f.data, 0o600))

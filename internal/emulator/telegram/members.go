@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+
+	"oneclaw/internal/emulator/telegram/botapi"
 )
 
 // maxCallbacks bounds the presses remembered.
@@ -25,7 +27,7 @@ func (s *Server) Press(chatID, messageID, userID int64, data string, forge ...bo
 	if m == nil || m.deleted && !forged {
 		return Sent{}, fmt.Errorf("telegram emulator: no message %d in chat %d", messageID, chatID)
 	}
-	if !forged && (!m.markup.has(data) || m.from.ID != s.bot.ID) {
+	if !forged && (!m.markup.Has(data) || m.from.ID != s.bot.ID) {
 		return Sent{}, fmt.Errorf("telegram emulator: message %d has no button with data %q", messageID, data)
 	}
 	return s.pressed(c, u, m, data), nil
@@ -43,9 +45,9 @@ func (s *Server) pressed(c *chat, u *User, m *message, data string) Sent {
 		delete(s.callbacks, s.callbackID[0])
 		s.callbackID = s.callbackID[1:]
 	}
-	q := wireCallback{ID: id, From: *u, Message: m.wire(c, true), ChatInstance: strconv.FormatInt(-c.id, 10), Data: data}
+	q := botapi.CallbackQuery{ID: id, From: *u, Message: m.wire(c, true), ChatInstance: strconv.FormatInt(-c.id, 10), Data: data}
 	if m.deleted {
-		q.Message = &wireMessage{Chat: c.wire(), MessageID: m.id} // a date of 0 says so
+		q.Message = &botapi.Message{Chat: c.wire(), MessageID: m.id} // a date of 0 says so
 	}
 	sent := Sent{Chat: c.id, Message: m.id, Callback: id}
 	if c.isBotMember() {
@@ -90,8 +92,8 @@ func (s *Server) SetBot(chatID, byUser int64, status string) (Sent, error) {
 	return s.myMember(c, u, old), nil
 }
 
-func (s *Server) myMember(c *chat, by *User, old wireMember) Sent {
-	update := s.push("my_chat_member", wireMemberUpdated{
+func (s *Server) myMember(c *chat, by *User, old botapi.Member) Sent {
+	update := s.push("my_chat_member", botapi.MemberUpdated{
 		Chat: c.wire(), From: *by, Date: s.cfg.Now().Unix(), Old: old, New: s.member(c, s.bot),
 	})
 	s.hub.Changed()

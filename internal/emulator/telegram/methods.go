@@ -8,18 +8,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"oneclaw/internal/emulator/telegram/botapi"
+	"oneclaw/internal/emulator/telegram/markup"
 	"oneclaw/internal/emulator/wire"
 )
-
-// wireBot is the answer of getMe.
-type wireBot struct {
-	User
-	CanJoinGroups           bool `json:"can_join_groups"`
-	CanReadAllGroupMessages bool `json:"can_read_all_group_messages"`
-	SupportsInlineQueries   bool `json:"supports_inline_queries"`
-	HasMainWebApp           bool `json:"has_main_web_app"`
-	HasTopicsEnabled        bool `json:"has_topics_enabled"`
-}
 
 func getMe(_ context.Context, s *Server, _ *wire.Params) (any, *apiError) {
 	s.mu.Lock()
@@ -27,7 +19,7 @@ func getMe(_ context.Context, s *Server, _ *wire.Params) (any, *apiError) {
 	topics := slices.ContainsFunc(s.order, func(id int64) bool {
 		return s.chats[id].kind == Private && s.chats[id].forum
 	})
-	return wireBot{User: s.bot, CanJoinGroups: true, CanReadAllGroupMessages: s.cfg.ReadsAll, HasTopicsEnabled: topics}, nil
+	return botapi.Bot{User: s.bot, CanJoinGroups: true, CanReadAllGroupMessages: s.cfg.ReadsAll, HasTopicsEnabled: topics}, nil
 }
 
 var commandName = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
@@ -161,13 +153,13 @@ func sendMessageDraft(_ context.Context, s *Server, p *wire.Params) (any, *apiEr
 		return nil, badRequest("TEXTDRAFT_PEER_INVALID") // assumed
 	case id == 0:
 		return nil, badRequest("RANDOM_ID_INVALID") // core.telegram.org/api/errors
-	case utf16Len(body.text) > maxText:
+	case markup.Length(body.Plain) > maxText:
 		return nil, badRequest("message is too long") // MessageContent.cpp
 	}
 	if len(c.drafts) >= 100 {
 		clear(c.drafts)
 	}
-	c.drafts[id] = Draft{ID: id, Thread: thread, Text: body.text, At: s.cfg.Now()}
+	c.drafts[id] = Draft{ID: id, Thread: thread, Text: body.Plain, At: s.cfg.Now()}
 	s.emit(Event{Kind: EventDraft, Chat: c.id, Message: id}, nil, nil)
 	return true, nil
 }
@@ -180,7 +172,7 @@ func knownReaction(emoji string) bool {
 }
 
 func setMessageReaction(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
-	var list []wireReaction
+	var list []botapi.Reaction
 	if _, err := p.JSON("reaction", &list); err != nil {
 		return nil, badRequest("can't parse reaction types JSON object") // Client.cpp
 	}
@@ -215,7 +207,7 @@ func setMessageReaction(_ context.Context, s *Server, p *wire.Params) (any, *api
 // answerCallbackQuery ends a press of a button (core.telegram.org/bots/api#answercallbackquery).
 // That each is answered once is assumed.
 func answerCallbackQuery(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
-	if utf16Len(p.Text("text")) > 200 {
+	if markup.Length(p.Text("text")) > 200 {
 		return nil, badRequest("MESSAGE_TOO_LONG") // MessagesManager.cpp
 	}
 	s.mu.Lock()

@@ -7,6 +7,18 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"oneclaw/internal/emulator/telegram/botapi"
+)
+
+// What is the same in JSON as for those who look on.
+type (
+	// User is a person or a bot.
+	User = botapi.User
+	// Entity is a formatted or special part of a text.
+	Entity = botapi.Entity
+	// Button is a button of an inline keyboard.
+	Button = botapi.Button
 )
 
 // Message is a message as an observer sees it. Slices and Data are not to be

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"oneclaw/internal/emulator/telegram/botapi"
+	"oneclaw/internal/emulator/telegram/markup"
 )
 
 // Past is what an earlier [Server] has done, for a bot that remembers it.
@@ -45,7 +48,7 @@ func (s *Server) restore(old Message) error {
 	}
 	m := &message{
 		id: old.ID, thread: old.Thread, from: *from, date: old.Date, silent: old.Silent, deleted: old.Deleted,
-		body: formatted{text: old.Text, source: old.Text, entities: old.Entities},
+		body: markup.Text{Plain: old.Text, Source: old.Text, Entities: old.Entities},
 	}
 	for _, row := range old.Buttons {
 		raw := make([]json.RawMessage, len(row))
@@ -57,7 +60,7 @@ func (s *Server) restore(old Message) error {
 			raw[i] = data
 		}
 		if m.markup == nil {
-			m.markup = &wireMarkup{}
+			m.markup = &botapi.Keyboard{}
 		}
 		m.markup.InlineKeyboard = append(m.markup.InlineKeyboard, raw)
 	}

@@ -4,17 +4,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"oneclaw/internal/emulator/telegram/botapi"
+	"oneclaw/internal/emulator/telegram/markup"
 )
 
 // played is what matters of a recorded message.
 type played struct {
-	ID      int64    `json:"message_id"`
-	Thread  int64    `json:"message_thread_id"`
-	From    *User    `json:"from"`
-	Chat    wireChat `json:"chat"`
-	Date    int64    `json:"date"`
-	Text    string   `json:"text"`
-	Caption string   `json:"caption"`
+	ID      int64       `json:"message_id"`
+	Thread  int64       `json:"message_thread_id"`
+	From    *User       `json:"from"`
+	Chat    botapi.Chat `json:"chat"`
+	Date    int64       `json:"date"`
+	Text    string      `json:"text"`
+	Caption string      `json:"caption"`
 }
 
 // Play queues an update of a recording, as it was but for its id. Who and where it names
@@ -79,7 +82,7 @@ func (s *Server) play(kind string, body json.RawMessage) error {
 		s.callbackID = append(s.callbackID, p.ID)
 	case c == nil || m.ID == 0 || p.From == nil:
 	case c.byID[m.ID] != nil:
-		c.byID[m.ID].body = formatted{text: m.Text, source: m.Text}
+		c.byID[m.ID].body = markup.Text{Plain: m.Text, Source: m.Text}
 	default:
 		err = s.restore(Message{Chat: m.Chat.ID, ID: m.ID, Thread: m.Thread, From: p.From.ID, Date: time.Unix(m.Date, 0), Text: m.Text + m.Caption})
 	}
@@ -88,7 +91,7 @@ func (s *Server) play(kind string, body json.RawMessage) error {
 }
 
 // meet makes a chat and somebody in it known.
-func (s *Server) meet(in wireChat, from User) error {
+func (s *Server) meet(in botapi.Chat, from User) error {
 	s.mu.Lock()
 	known := s.users[from.ID] != nil
 	there := s.chats[in.ID] != nil

@@ -3,6 +3,8 @@ package telegram
 import (
 	"fmt"
 	"maps"
+
+	"oneclaw/internal/emulator/telegram/botapi"
 )
 
 // React has a person set the one reaction that they have, or, with an empty emoji, take it
@@ -23,7 +25,7 @@ func (s *Server) React(chatID, messageID, userID int64, emoji string) (Sent, err
 	if emoji != "" && !knownReaction(emoji) {
 		return Sent{}, fmt.Errorf("telegram emulator: nobody can react with %q", emoji)
 	}
-	r := wireReactionUpdated{
+	r := botapi.ReactionUpdated{
 		Chat: c.wire(), MessageID: m.id, User: *u, Date: s.cfg.Now().Unix(), Old: reactionsOf(m.theirs[userID]), New: reactionsOf(emoji),
 	}
 	theirs := maps.Clone(m.theirs) // who looks has the old one
@@ -40,9 +42,9 @@ func (s *Server) React(chatID, messageID, userID int64, emoji string) (Sent, err
 	return sent, nil
 }
 
-func reactionsOf(emoji string) []wireReaction {
+func reactionsOf(emoji string) []botapi.Reaction {
 	if emoji == "" {
-		return []wireReaction{}
+		return []botapi.Reaction{}
 	}
-	return []wireReaction{{Type: "emoji", Emoji: emoji}}
+	return []botapi.Reaction{{Type: "emoji", Emoji: emoji}}
 }

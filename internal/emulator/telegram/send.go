@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"oneclaw/internal/emulator/telegram/botapi"
+	"oneclaw/internal/emulator/telegram/markup"
 	"oneclaw/internal/emulator/wire"
 )
 
@@ -31,14 +33,14 @@ func sendMedia(s *Server, p *wire.Params, kind string) (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	if utf16Len(body.text) > maxCaption {
+	if markup.Length(body.Plain) > maxCaption {
 		return nil, badRequest("message caption is too long") // MessageContent.cpp
 	}
 	return s.send(p, body, kind)
 }
 
 // send accepts a message of the bot: with a file of a kind, or text alone.
-func (s *Server) send(p *wire.Params, body formatted, kind string) (any, *apiError) {
+func (s *Server) send(p *wire.Params, body markup.Text, kind string) (any, *apiError) {
 	markup, err := keyboard(p)
 	if err != nil {
 		return nil, err
@@ -88,8 +90,8 @@ func (s *Server) send(p *wire.Params, body formatted, kind string) (any, *apiErr
 // checkText refuses texts that are empty or too long once entities are parsed.
 // The service counts code points; counting UTF-16 units is what its documents
 // say and never the laxer.
-func checkText(body formatted) *apiError {
-	switch n := utf16Len(body.text); {
+func checkText(body markup.Text) *apiError {
+	switch n := markup.Length(body.Plain); {
 	case n == 0:
 		return badRequest("text must be non-empty") // MessageEntity.cpp
 	case n > maxText:
@@ -148,7 +150,7 @@ func (s *Server) own(p *wire.Params) (*chat, *message, *apiError) {
 const notModified = "message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message"
 
 // newText reads what a text message is to become.
-func newText(p *wire.Params) (body formatted, markup *wireMarkup, err *apiError) {
+func newText(p *wire.Params) (body markup.Text, markup *botapi.Keyboard, err *apiError) {
 	if p.Text("text") == "" {
 		return body, nil, badRequest("message text is empty") // Client.cpp
 	}
@@ -176,7 +178,7 @@ func editMessageText(_ context.Context, s *Server, p *wire.Params) (any, *apiErr
 	if err := checkText(body); err != nil {
 		return nil, err
 	}
-	if m.body.same(body) && sameKeyboard(m.markup, markup) {
+	if m.body.Same(body) && m.markup.Same(markup) {
 		return nil, badRequest(notModified)
 	}
 	return s.edit(c, m, body, markup)
@@ -193,7 +195,7 @@ func editMessageReplyMarkup(_ context.Context, s *Server, p *wire.Params) (any, 
 	if err != nil {
 		return nil, err
 	}
-	if sameKeyboard(m.markup, markup) {
+	if m.markup.Same(markup) {
 		return nil, badRequest(notModified)
 	}
 	return s.edit(c, m, m.body, markup)
@@ -205,28 +207,16 @@ const maxEdits = 1000
 
 // edit changes a message of the bot and keeps what it was. Edits count against the
 // limit of a group.
-func (s *Server) edit(c *chat, m *message, body formatted, markup *wireMarkup) (any, *apiError) {
+func (s *Server) edit(c *chat, m *message, body markup.Text, markup *botapi.Keyboard) (any, *apiError) {
 	if err := s.flood.take(c, s.cfg.Now()); err != nil {
 		return nil, err
 	}
 	if len(m.edits) < maxEdits {
-		m.edits = append(m.edits, Edit{At: s.cfg.Now(), Text: m.body.text, Buttons: m.markup.buttons()})
+		m.edits = append(m.edits, Edit{At: s.cfg.Now(), Text: m.body.Plain, Buttons: m.markup.Buttons()})
 	}
 	m.body, m.markup, m.edited = body, markup, s.cfg.Now()
 	s.emit(Event{Kind: EventEdit, Chat: c.id, Message: m.id}, c, m)
 	return m.wire(c, true), nil
-}
-
-func (f formatted) same(g formatted) bool {
-	if f.text != g.text || len(f.entities) != len(g.entities) {
-		return false
-	}
-	for i, e := range f.entities {
-		if o := g.entities[i]; e.Type != o.Type || e.Offset != o.Offset || e.Length != o.Length || e.URL != o.URL || e.Language != o.Language {
-			return false
-		}
-	}
-	return true
 }
 
 // deleteMessage keeps to core.telegram.org/bots/api#deletemessage.
@@ -257,7 +247,7 @@ func (s *Server) markCut(result any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cuts++
-	w, ok := result.(*wireMessage)
+	w, ok := result.(*botapi.Message)
 	if !ok {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"oneclaw/internal/emulator/telegram/botapi"
 	"oneclaw/internal/emulator/wire"
 )
 
@@ -79,7 +80,7 @@ func (s *Server) push(kind string, v any) int64 {
 	text = append(append(text, body...), '}')
 	u := update{id: s.last, body: text}
 	u.chat, u.lane = laneOf(s.last, kind, body)
-	if m, ok := v.(*wireMessage); ok {
+	if m, ok := v.(*botapi.Message); ok {
 		u.album = m.MediaGroupID
 	}
 	s.updates = append(s.updates, u)

@@ -95,13 +95,13 @@ func editEphemeralMessageText(_ context.Context, s *Server, p *wire.Params) (any
 	if err := checkText(body); err != nil {
 		return nil, err
 	}
-	if m.body.same(body) && sameKeyboard(m.markup, markup) {
+	if m.body.Same(body) && m.markup.Same(markup) {
 		return nil, badRequest(notModified)
 	}
 	if err := s.flood.take(c, s.cfg.Now()); err != nil {
 		return nil, err
 	}
-	m.edits = append(m.edits, Edit{At: s.cfg.Now(), Text: m.body.text, Buttons: m.markup.buttons()})
+	m.edits = append(m.edits, Edit{At: s.cfg.Now(), Text: m.body.Plain, Buttons: m.markup.Buttons()})
 	m.body, m.markup, m.edited = body, markup, s.cfg.Now()
 	s.emit(Event{Kind: EventWhisper, Chat: c.id}, c, m)
 	return true, nil
@@ -132,15 +132,8 @@ func (s *Server) PressWhispered(chatID, ephemeral, userID int64, data string) (S
 	if m == nil {
 		return Sent{}, errors.New("telegram emulator: nobody else sees an ephemeral message")
 	}
-	if !m.markup.has(data) {
+	if !m.markup.Has(data) {
 		return Sent{}, fmt.Errorf("telegram emulator: ephemeral message %d has no button with data %q", ephemeral, data)
 	}
 	return s.pressed(c, u, m, data), nil
-}
-
-// has reports whether there is a button with this data.
-func (k *wireMarkup) has(data string) bool {
-	return slices.ContainsFunc(k.buttons(), func(row []Button) bool {
-		return slices.ContainsFunc(row, func(b Button) bool { return b.CallbackData == data })
-	})
 }

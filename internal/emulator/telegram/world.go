@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"oneclaw/internal/emulator/telegram/botapi"
+	"oneclaw/internal/emulator/telegram/markup"
 	"oneclaw/internal/emulator/wire"
 )
 
@@ -76,11 +78,11 @@ type message struct {
 	from    User
 	date    time.Time
 	edited  time.Time
-	body    formatted
+	body    markup.Text
 	replyTo *message
 	album   string
 	file    *file
-	markup  *wireMarkup
+	markup  *botapi.Keyboard
 	edits   []Edit
 	deleted bool
 	silent  bool
@@ -178,8 +180,8 @@ func (c *chat) thread(p *wire.Params, general bool) (int64, *apiError) {
 	return id, nil
 }
 
-func (c *chat) wire() wireChat {
-	w := wireChat{ID: c.id, Type: c.kind, Title: c.title, IsForum: c.forum && c.kind == Supergroup}
+func (c *chat) wire() botapi.Chat {
+	w := botapi.Chat{ID: c.id, Type: c.kind, Title: c.title, IsForum: c.forum && c.kind == Supergroup}
 	if c.user != nil {
 		w.Username, w.FirstName, w.LastName = c.user.Username, c.user.FirstName, c.user.LastName
 	}
@@ -188,9 +190,9 @@ func (c *chat) wire() wireChat {
 
 // wire builds the JSON of a message. A reply shows the message it replies to,
 // whose own reply is left out.
-func (m *message) wire(c *chat, withReply bool) *wireMessage {
+func (m *message) wire(c *chat, withReply bool) *botapi.Message {
 	from := m.from
-	w := &wireMessage{
+	w := &botapi.Message{
 		MessageID: m.id, ThreadID: m.thread, From: &from, Chat: c.wire(), Date: m.date.Unix(),
 		IsTopicMessage: m.thread != 0, MediaGroupID: m.album, ReplyMarkup: m.markup,
 		MigrateTo: m.migTo, MigrateFrom: m.migFrom, ReceiverUser: m.receiver, EphemeralID: m.ephemeral,
@@ -205,13 +207,13 @@ func (m *message) wire(c *chat, withReply bool) *wireMessage {
 	}
 	m.points.fill(w, withReply)
 	if m.file == nil {
-		w.Text, w.Entities = m.body.text, m.body.entities
+		w.Text, w.Entities = m.body.Plain, m.body.Entities
 		return w
 	}
-	w.Caption, w.CaptionEntities = m.body.text, m.body.entities
+	w.Caption, w.CaptionEntities = m.body.Plain, m.body.Entities
 	switch m.file.kind {
 	case KindPhoto:
-		w.Photo = []wireFile{m.file.wire()}
+		w.Photo = []botapi.File{m.file.wire()}
 	case KindVoice:
 		// Neither of the two has a name (core.telegram.org/bots/api#voice, #videonote).
 		f := m.file.wire()
@@ -235,11 +237,11 @@ func (m *message) wire(c *chat, withReply bool) *wireMessage {
 func (m *message) observed(c *chat) Message {
 	o := Message{
 		Chat: c.id, ID: m.id, Thread: m.thread, From: m.from.ID, FromBot: m.from.IsBot, Date: m.date,
-		Text: m.body.text, Entities: m.body.entities, Edits: slices.Clone(m.edits), Deleted: m.deleted,
+		Text: m.body.Plain, Entities: m.body.Entities, Edits: slices.Clone(m.edits), Deleted: m.deleted,
 		Silent: m.silent, Cut: m.cut, Reactions: slices.Clone(m.react), Album: m.album,
 	}
-	if m.body.mode == "html" {
-		o.HTML = m.body.source
+	if m.body.Mode == "html" {
+		o.HTML = m.body.Source
 	}
 	if m.replyTo != nil {
 		o.ReplyTo = m.replyTo.id
@@ -247,31 +249,9 @@ func (m *message) observed(c *chat) Message {
 	if m.file != nil {
 		o.File = &File{Kind: m.file.kind, ID: m.file.id, Name: m.file.name, MIME: m.file.mime, Size: m.file.size, Data: m.file.data}
 	}
-	o.Buttons = m.markup.buttons()
+	o.Buttons = m.markup.Buttons()
 	if m.receiver != nil {
 		o.Receiver, o.Ephemeral = m.receiver.ID, m.ephemeral
 	}
 	return o
-}
-
-// buttons decodes a keyboard that was checked when it came in.
-func (k *wireMarkup) buttons() [][]Button {
-	if k == nil {
-		return nil
-	}
-	rows := make([][]Button, len(k.InlineKeyboard))
-	for i, row := range k.InlineKeyboard {
-		for _, raw := range row {
-			var b Button
-			if json.Unmarshal(raw, &b) == nil {
-				rows[i] = append(rows[i], b)
-			}
-		}
-	}
-	return rows
-}
-
-// sameKeyboard compares keyboards by what they say.
-func sameKeyboard(a, b *wireMarkup) bool {
-	return slices.EqualFunc(a.buttons(), b.buttons(), slices.Equal[[]Button])
 }
