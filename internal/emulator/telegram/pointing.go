@@ -65,12 +65,12 @@ func (p *pointing) fill(w *botapi.Message, withReply bool) {
 }
 
 // pointAt checks and keeps what a message points at.
-func (s *Server) pointAt(m *message, p Pointers) (err error) {
+func (w *world) pointAt(m *message, p Pointers) (err error) {
 	if p.Forward != nil && (m.replyTo != nil || p.External != nil || p.Quote != "") {
 		return errors.New("telegram emulator: what is forwarded answers nothing")
 	}
 	if p.Forward != nil {
-		if m.points.origin, err = s.origin(*p.Forward); err != nil {
+		if m.points.origin, err = w.origin(*p.Forward); err != nil {
 			return err
 		}
 	}
@@ -78,7 +78,7 @@ func (s *Server) pointAt(m *message, p Pointers) (err error) {
 		if m.replyTo != nil {
 			return errors.New("telegram emulator: a message answers one message")
 		}
-		o, err := s.origin(e.Origin)
+		o, err := w.origin(e.Origin)
 		if err != nil {
 			return err
 		}
@@ -86,16 +86,16 @@ func (s *Server) pointAt(m *message, p Pointers) (err error) {
 		if e.Title != "" {
 			m.points.external.Chat = &botapi.Chat{ID: -1009999999999, Type: Supergroup, Title: e.Title}
 		}
-		s.attachExternal(m.points.external, e.Attachment)
+		w.attachExternal(m.points.external, e.Attachment)
 	}
-	return s.quote(m, p)
+	return m.quote(p)
 }
 
-func (s *Server) attachExternal(e *botapi.External, a *Attachment) {
+func (w *world) attachExternal(e *botapi.External, a *Attachment) {
 	if a == nil {
 		return
 	}
-	f := s.files.put(a.Kind, a.Name, a.MIME, slices.Clone(a.Data), a.Size, s.cfg.MaxFiles).wire()
+	f := w.files.put(a.Kind, a.Name, a.MIME, slices.Clone(a.Data), a.Size).wire()
 	switch a.Kind {
 	case KindPhoto:
 		e.Photo = []botapi.File{f}
@@ -108,7 +108,7 @@ func (s *Server) attachExternal(e *botapi.External, a *Attachment) {
 
 // quote keeps the part that was chosen: an exact part of what is replied to, of at most 1,024
 // UTF-16 units (core.telegram.org/bots/api#replyparameters).
-func (s *Server) quote(m *message, p Pointers) error {
+func (m *message) quote(p Pointers) error {
 	if p.Quote == "" {
 		return nil
 	}
@@ -130,28 +130,28 @@ func (s *Server) quote(m *message, p Pointers) error {
 	return nil
 }
 
-func (s *Server) origin(o Origin) (*botapi.Origin, error) {
-	w := &botapi.Origin{Type: o.Kind, Date: s.cfg.Now().Unix() - 3600, Signature: o.Signature}
-	u := s.users[o.User]
+func (w *world) origin(o Origin) (*botapi.Origin, error) {
+	shown := &botapi.Origin{Type: o.Kind, Date: w.now().Unix() - 3600, Signature: o.Signature}
+	u := w.users[o.User]
 	switch o.Kind {
 	case OriginUser, OriginHidden:
-		if o.User == s.bot.ID {
-			u = &s.bot
+		if o.User == w.bot.ID {
+			u = &w.bot
 		}
 		if u == nil {
 			return nil, fmt.Errorf("telegram emulator: unknown user %d", o.User)
 		}
-		if w.SenderUser = u; o.Kind == OriginHidden {
-			w.SenderUser, w.SenderUserName = nil, strings.TrimSpace(u.FirstName+" "+u.LastName)
+		if shown.SenderUser = u; o.Kind == OriginHidden {
+			shown.SenderUser, shown.SenderUserName = nil, strings.TrimSpace(u.FirstName+" "+u.LastName)
 		}
 	case OriginChat:
-		w.SenderChat = &botapi.Chat{ID: -1008888888888, Type: Supergroup, Title: o.Title}
+		shown.SenderChat = &botapi.Chat{ID: -1008888888888, Type: Supergroup, Title: o.Title}
 	case OriginChannel:
-		w.Chat, w.MessageID = &botapi.Chat{ID: -1007777777777, Type: "channel", Title: o.Title}, 7
+		shown.Chat, shown.MessageID = &botapi.Chat{ID: -1007777777777, Type: "channel", Title: o.Title}, 7
 	default:
 		return nil, fmt.Errorf("telegram emulator: unknown kind of origin %q", o.Kind)
 	}
-	return w, nil
+	return shown, nil
 }
 
 // topicHead is the service message that began a topic. Whatever is said in the topic and

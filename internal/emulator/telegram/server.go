@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"oneclaw/internal/emulator/wire"
@@ -90,22 +89,15 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Server is a Bot API server. All its methods may be called concurrently.
+// Server is a Bot API server: its world, the way of updates to the bot, and two faces. All
+// its methods may be called concurrently.
 type Server struct {
-	cfg     Config
-	bot     User
-	methods map[string]method
-	log     *slog.Logger
-
-	life *wire.Lifecycle
-
-	mu sync.Mutex
-	world
-	queue
-	*wire.Faults[int64]
-	hub   *wire.Hub[int64, Message]
-	cuts  int
-	flood flood
+	token string
+	life  *wire.Lifecycle
+	world *world
+	api   *api
+	control
+	remote bool // the control side is served, too
 }
 
 // New makes a server.
@@ -131,30 +123,24 @@ func New(cfg Config) (*Server, error) {
 	if cfg.MaxMessages < 1 || cfg.MaxUpdates < 1 || cfg.MaxFiles < 1 {
 		return nil, errors.New("telegram emulator: bounds must be positive")
 	}
-	s := &Server{
-		cfg:   cfg,
-		bot:   User{ID: botID, IsBot: true, FirstName: cfg.Name, Username: cfg.Username},
-		log:   cfg.Logger,
-		world: newWorld(),
-		queue: newQueue(),
-		flood: newFlood(cfg.Limits),
-	}
-	s.life = wire.NewLifecycle("telegram emulator", ErrClosed, &s.mu, cfg.Logger)
-	s.life.TLS = cfg.TLS
-	s.hub = wire.NewHub[int64, Message](s.life)
-	s.Faults = wire.NewFaults(s.life, rand.New(rand.NewPCG(cfg.Seed, 0)), refuse, Conflict)
-	s.methods = methods()
-	if cfg.Version != Version100 {
-		s.methods["editephemeralmessagetext"] = editEphemeralMessageText
-	}
-	return s, nil
+	w := newWorld(&cfg, User{ID: botID, IsBot: true, FirstName: cfg.Name, Username: cfg.Username})
+	life := wire.NewLifecycle("telegram emulator", ErrClosed, &w.mu, cfg.Logger)
+	life.TLS = cfg.TLS
+	w.hub = wire.NewHub[int64, Message](life)
+	faults := wire.NewFaults(life, rand.New(rand.NewPCG(cfg.Seed, 0)), refuse, Conflict)
+	q := newQueue(&cfg, &w.mu, life, w.hub, faults)
+	a := newAPI(&cfg, w, q, faults)
+	return &Server{
+		token: cfg.Token, life: life, world: w, api: a, remote: cfg.Control,
+		control: control{&stage{w, q}, &people{w, q, cfg.ReadsAll}, &observer{State{w, q, a.flood}}, faults},
+	}, nil
 }
 
 // Bot returns the bot as getMe does.
-func (s *Server) Bot() User { return s.bot }
+func (s *Server) Bot() User { return s.world.bot }
 
 // Token returns the bot's token.
-func (s *Server) Token() string { return s.cfg.Token }
+func (s *Server) Token() string { return s.token }
 
 // Start listens on a free port of 127.0.0.1, or on addr where given, and serves
 // until [Server.Close]. It returns the address to give a bot as its API URL.
@@ -174,7 +160,7 @@ func (s *Server) Up(ctx context.Context) error { return s.life.Up(ctx) }
 
 // Close ends every request, also long polls and hanging ones, closes the
 // subscriptions and waits until nothing runs any more.
-func (s *Server) Close() error { return s.life.Close(s.hub.Close) }
+func (s *Server) Close() error { return s.life.Close(s.world.hub.Close) }
 
 // ServeHTTP answers the bot, and the control side where it is on.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -186,35 +172,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !wire.Sized(w, r) {
 		return
 	}
-	path := r.URL.Path
-	switch {
-	case strings.HasPrefix(path, "/file/bot"):
-		s.serveFile(w, r, strings.TrimPrefix(path, "/file/bot"))
-	case strings.HasPrefix(path, "/bot"):
-		token, name, ok := strings.Cut(strings.TrimPrefix(path, "/bot"), "/")
-		if !ok || name == "" {
-			writeError(w, errorf(404, "Not Found")) // Client.cpp
-			return
-		}
-		if err := s.authorize(token); err != nil {
-			writeError(w, err)
-			return
-		}
-		s.serveMethod(w, r, strings.ToLower(name))
-	case s.cfg.Control && strings.HasPrefix(path, "/emulator/"):
+	if s.remote && strings.HasPrefix(r.URL.Path, "/emulator/") {
 		s.serveControl(w, r)
-	default:
-		writeError(w, errorf(404, "Not Found")) // Client.cpp
+		return
 	}
-}
-
-// authorize refuses every token but the bot's.
-func (s *Server) authorize(token string) *apiError {
-	switch {
-	case token == s.cfg.Token:
-		return nil
-	case len(token) > 80, !strings.Contains(token, ":"):
-		return errorf(401, "Unauthorized: invalid token specified") // ClientManager.cpp
-	}
-	return errorf(401, "Unauthorized") // Client.cpp
+	s.api.ServeHTTP(w, r)
 }

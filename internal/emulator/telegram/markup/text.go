@@ -134,9 +134,8 @@ func pieces(e botapi.Entity, others []botapi.Entity) int {
 	return 1 + len(cuts)
 }
 
-// mark adds what the service finds by itself in what a bot sends (tdlib/td,
-// MessageEntity.cpp, find_entities): names, links, commands
-// and the like, but nothing inside code or a link.
+// mark adds what the service finds by itself in what a bot sends (tdlib/td, MessageEntity.cpp,
+// find_entities): names, links, commands and the like, but nothing inside code or a link.
 func (f *Text) mark() {
 	given := slices.Clone(f.Entities)
 	for _, e := range Detect(f.Plain) {
