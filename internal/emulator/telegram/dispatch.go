@@ -163,7 +163,6 @@ func (a *api) serveMethod(w http.ResponseWriter, r *http.Request, name string) {
 		return
 	}
 	result, refused := a.locked(r.Context(), run, p)
-	a.cfg.Logger.Debug("bot api call", "method", name, "refused", refused != nil)
 	if refused != nil {
 		writeError(w, refused)
 		return

@@ -43,12 +43,14 @@ type file struct {
 	seconds    int
 }
 
-// fileStore keeps files up to a number of bytes; the oldest go first.
+// maxFiles is how many bytes of files are kept.
+const maxFiles = 256 << 20
+
+// fileStore keeps files; the oldest go first.
 type fileStore struct {
 	byID  map[string]*file
 	order []*file
 	bytes int
-	most  int // bytes
 	next  int
 }
 
@@ -69,7 +71,7 @@ func (st *fileStore) put(kind, name, mime string, data []byte, size int) *file {
 	st.byID[f.id] = f
 	st.order = append(st.order, f)
 	st.bytes += len(data)
-	for st.bytes > st.most && len(st.order) > 1 {
+	for st.bytes > maxFiles && len(st.order) > 1 {
 		old := st.order[0]
 		st.order = st.order[1:]
 		st.bytes -= len(old.data)

@@ -19,10 +19,8 @@ import (
 const (
 	DefaultToken       = "123456:EMULATOR-token-for-tests-only"
 	DefaultUsername    = "oneclaw_bot"
-	DefaultName        = "OneClaw"
 	DefaultMaxMessages = 5000
 	DefaultMaxUpdates  = 100_000
-	DefaultMaxFiles    = 256 << 20
 	// DefaultWebhookRetry is from WebhookActor.cpp.
 	DefaultWebhookRetry = time.Second
 )
@@ -51,8 +49,8 @@ const (
 type Config struct {
 	// Token is the bot's token, "<id>:<secret>". Empty means [DefaultToken].
 	Token string
-	// Username and Name are the bot's. Empty means the defaults.
-	Username, Name string
+	// Username is the bot's. Empty means [DefaultUsername].
+	Username string
 	// ReadsAll switches privacy mode off: the bot gets all messages of its groups. BotFather
 	// has it on for every new bot (core.telegram.org/bots/features#privacy-mode).
 	ReadsAll bool
@@ -83,10 +81,8 @@ type Config struct {
 	// token, so it is off unless set.
 	Control bool
 	// MaxMessages bounds the messages kept for each chat, MaxUpdates the updates
-	// that wait, MaxFiles the bytes of files kept. 0 means the defaults.
-	MaxMessages, MaxUpdates, MaxFiles int
-	// Logger gets one line a request at Debug. Nil means no log.
-	Logger *slog.Logger
+	// that wait. 0 means the defaults.
+	MaxMessages, MaxUpdates int
 }
 
 // Server is a Bot API server: its world, the way of updates to the bot, and two faces. All
@@ -104,27 +100,22 @@ type Server struct {
 func New(cfg Config) (*Server, error) {
 	cfg.Token = cmp.Or(cfg.Token, DefaultToken)
 	cfg.Username = cmp.Or(cfg.Username, DefaultUsername)
-	cfg.Name = cmp.Or(cfg.Name, DefaultName)
 	cfg.WebhookRetry = cmp.Or(cfg.WebhookRetry, DefaultWebhookRetry)
 	cfg.MaxMessages = cmp.Or(cfg.MaxMessages, DefaultMaxMessages)
 	cfg.MaxUpdates = cmp.Or(cfg.MaxUpdates, DefaultMaxUpdates)
-	cfg.MaxFiles = cmp.Or(cfg.MaxFiles, DefaultMaxFiles)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	id, _, ok := strings.Cut(cfg.Token, ":")
 	botID, err := strconv.ParseInt(id, 10, 64)
 	if !ok || err != nil || botID <= 0 {
 		return nil, errors.New("telegram emulator: token must be <id>:<secret>")
 	}
-	if cfg.MaxMessages < 1 || cfg.MaxUpdates < 1 || cfg.MaxFiles < 1 {
+	if cfg.MaxMessages < 1 || cfg.MaxUpdates < 1 {
 		return nil, errors.New("telegram emulator: bounds must be positive")
 	}
-	w := newWorld(&cfg, User{ID: botID, IsBot: true, FirstName: cfg.Name, Username: cfg.Username})
-	life := wire.NewLifecycle("telegram emulator", ErrClosed, &w.mu, cfg.Logger)
+	w := newWorld(&cfg, User{ID: botID, IsBot: true, FirstName: "OneClaw", Username: cfg.Username})
+	life := wire.NewLifecycle("telegram emulator", ErrClosed, &w.mu, slog.New(slog.DiscardHandler))
 	life.TLS = cfg.TLS
 	w.hub = wire.NewHub[int64, Message](life)
 	faults := wire.NewFaults(life, rand.New(rand.NewPCG(cfg.Seed, 0)), refuse, Conflict)

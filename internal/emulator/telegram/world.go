@@ -67,7 +67,7 @@ func newWorld(cfg *Config, bot User) *world {
 		bot: bot, now: cfg.Now, maxMessages: cfg.MaxMessages,
 		users: map[int64]*User{}, chats: map[int64]*chat{}, callbacks: map[string]*Callback{},
 		commands: map[string]json.RawMessage{}, nextUser: 1000, nextGroup: -1000, nextSuper: -1001000000000,
-		files: fileStore{byID: map[string]*file{}, most: cfg.MaxFiles},
+		files: fileStore{byID: map[string]*file{}},
 	}
 }
 
