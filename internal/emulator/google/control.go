@@ -38,11 +38,10 @@ func (s *Server) Receive(account, id, raw string) error {
 	if err != nil {
 		return err
 	}
-	l, err := w.letterOf([]byte(raw), "", "INBOX", "UNREAD")
+	l, err := w.mail.letterOf(id, []byte(raw), "", "INBOX", "UNREAD")
 	if err != nil {
 		return err
 	}
-	l.id = id
-	w.deliver(l)
+	w.mail.deliver(l)
 	return nil
 }
