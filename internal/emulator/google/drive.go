@@ -22,25 +22,25 @@ type drive struct {
 }
 
 func newDrive(o *owner, documents *shelf) offer {
-	r := &drive{o, newShelf("id"), newShelf("id"), map[string]raw{}, documents}
-	r.seed()
+	dr := &drive{o, newShelf("id"), newShelf("id"), map[string]raw{}, documents}
+	dr.seed()
 	return offer{map[string]handler{
-		"drive.files.list":   r.listFiles,
-		"drive.files.get":    r.getFile,
-		"drive.files.copy":   r.copyFile,
-		"drive.files.export": r.exportFile,
+		"drive.files.list":   dr.listFiles,
+		"drive.files.get":    dr.getFile,
+		"drive.files.copy":   dr.copyFile,
+		"drive.files.export": dr.exportFile,
 	}, map[string]collection{
-		"drive.files": {shelf: r.files, key: "fileId", list: "files", mint: "file", made: r.made, patched: moved},
+		"drive.files": {shelf: dr.files, key: "fileId", list: "files", mint: "file", made: dr.made, patched: moved},
 		"drive.permissions": {
-			shelf: r.permissions, key: "permissionId", parent: "fileId", in: r.files, list: "permissions", mint: "permission",
+			shelf: dr.permissions, key: "permissionId", parent: "fileId", in: dr.files, list: "permissions", mint: "permission",
 			made: madePermission,
 		},
 	}}
 }
 
 // made completes a new file.
-func (r *drive) made(c *call, d doc) {
-	d["kind"], d["createdTime"], d["modifiedTime"] = "drive#file", r.stamp(), r.stamp()
+func (dr *drive) made(c *call, d doc) {
+	d["kind"], d["createdTime"], d["modifiedTime"] = "drive#file", dr.stamp(), dr.stamp()
 	id := fmt.Sprint(d["id"])
 	if d["parents"] == nil {
 		d["parents"] = []any{"root"}
@@ -50,7 +50,7 @@ func (r *drive) made(c *call, d doc) {
 			d["mimeType"] = c.mediaType
 		}
 		sum := sha256.Sum256(c.media)
-		r.contents[id] = raw{fmt.Sprint(d["mimeType"]), c.media}
+		dr.contents[id] = raw{fmt.Sprint(d["mimeType"]), c.media}
 		d["size"], d["sha256Checksum"] = fmt.Sprint(len(c.media)), hex.EncodeToString(sum[:])
 	}
 	if d["mimeType"] == nil {
@@ -173,9 +173,9 @@ func condition(file doc, m []string) bool {
 
 func unescape(s string) string { return strings.NewReplacer(`\\`, `\`, `\'`, `'`).Replace(s) }
 
-func (r *drive) listFiles(c *call) (any, *rejection) {
+func (dr *drive) listFiles(c *call) (any, *rejection) {
 	var hits []doc
-	for _, f := range r.files.docs[""] {
+	for _, f := range dr.files.docs[""] {
 		ok, rej := true, (*rejection)(nil)
 		if q := c.query.Get("q"); q != "" {
 			ok, rej = fits(f, q)
@@ -194,15 +194,15 @@ func (r *drive) listFiles(c *call) (any, *rejection) {
 }
 
 // getFile returns what is known of a file, or what is in it.
-func (r *drive) getFile(c *call) (any, *rejection) {
-	f, ok := r.files.find("", c.vars["fileId"])
+func (dr *drive) getFile(c *call) (any, *rejection) {
+	f, ok := dr.files.find("", c.vars["fileId"])
 	if !ok {
 		return nil, missing("File not found: " + c.vars["fileId"])
 	}
 	if c.query.Get("alt") != "media" {
 		return clone(f), nil
 	}
-	content, ok := r.contents[c.vars["fileId"]]
+	content, ok := dr.contents[c.vars["fileId"]]
 	if !ok {
 		return nil, &rejection{
 			status: 403, reason: "fileNotDownloadable",
@@ -212,23 +212,23 @@ func (r *drive) getFile(c *call) (any, *rejection) {
 	return content, nil
 }
 
-func (r *drive) copyFile(c *call) (any, *rejection) {
-	f, ok := r.files.find("", c.vars["fileId"])
+func (dr *drive) copyFile(c *call) (any, *rejection) {
+	f, ok := dr.files.find("", c.vars["fileId"])
 	if !ok {
 		return nil, missing("File not found: " + c.vars["fileId"])
 	}
 	d := clone(f)
 	d["name"] = "Copy of " + fmt.Sprint(f["name"])
 	merge(d, c.body)
-	d["id"] = r.mint("file")
-	r.contents[fmt.Sprint(d["id"])] = r.contents[c.vars["fileId"]]
-	r.files.put("", d)
+	d["id"] = dr.mint("file")
+	dr.contents[fmt.Sprint(d["id"])] = dr.contents[c.vars["fileId"]]
+	dr.files.put("", d)
 	return clone(d), nil
 }
 
 // exportFile exports the text of a document under the type that is asked for.
-func (r *drive) exportFile(c *call) (any, *rejection) {
-	f, ok := r.files.find("", c.vars["fileId"])
+func (dr *drive) exportFile(c *call) (any, *rejection) {
+	f, ok := dr.files.find("", c.vars["fileId"])
 	if !ok {
 		return nil, missing("File not found: " + c.vars["fileId"])
 	}
@@ -236,7 +236,7 @@ func (r *drive) exportFile(c *call) (any, *rejection) {
 		return nil, &rejection{status: 403, reason: "fileNotExportable", message: "Export only supports Docs Editors files."}
 	}
 	text := fmt.Sprintf("Export of %v\n", f["name"])
-	if d, ok := r.documents.find("", c.vars["fileId"]); ok {
+	if d, ok := dr.documents.find("", c.vars["fileId"]); ok {
 		text = documentText(d)
 	}
 	if len(text) > maxExport {

@@ -101,15 +101,15 @@ func (g *gmail) seed() {
 	g.delegates.put("", doc{"delegateEmail": "bob@example.com", "verificationStatus": "accepted"})
 }
 
-func (k *calendar) seed() {
-	k.calendars.put("", doc{
-		"kind": "calendar#calendarListEntry", "id": k.email, "summary": k.email, "timeZone": "Europe/Berlin",
+func (cal *calendar) seed() {
+	cal.calendars.put("", doc{
+		"kind": "calendar#calendarListEntry", "id": cal.email, "summary": cal.email, "timeZone": "Europe/Berlin",
 		"accessRole": "owner", "primary": true,
 	})
-	k.calendars.put("", doc{
+	cal.calendars.put("", doc{
 		"kind": "calendar#calendarListEntry", "id": "calendar-team", "summary": "Team", "timeZone": "UTC", "accessRole": "writer",
 	})
-	day := k.now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
+	day := cal.now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
 	at := func(hours int) doc {
 		return doc{"dateTime": day.Add(time.Duration(hours) * time.Hour).Format(time.RFC3339), "timeZone": "Europe/Berlin"}
 	}
@@ -117,7 +117,7 @@ func (k *calendar) seed() {
 		{"id": "event-standup", "summary": "Stand-up", "start": at(9), "end": at(10), "recurrence": []any{"RRULE:FREQ=WEEKLY"}},
 		{
 			"id": "event-lunch", "summary": "Lunch with Bob", "location": "Trattoria", "start": at(12), "end": at(13),
-			"attendees": []any{doc{"email": "bob@example.com", "responseStatus": "accepted"}, doc{"email": k.email}},
+			"attendees": []any{doc{"email": "bob@example.com", "responseStatus": "accepted"}, doc{"email": cal.email}},
 		},
 		{
 			"id": "event-holiday", "summary": "Holiday", "start": doc{"date": day.AddDate(0, 0, 2).Format(time.DateOnly)},
@@ -125,8 +125,8 @@ func (k *calendar) seed() {
 		},
 	}
 	for _, e := range events {
-		k.made(nil, e)
-		k.events.put(k.email, e)
+		cal.made(nil, e)
+		cal.events.put(cal.email, e)
 	}
 }
 
@@ -167,13 +167,13 @@ func (s *sheets) seed() {
 	s.spreadsheets.put("", budget)
 }
 
-func (r *drive) seed() {
+func (dr *drive) seed() {
 	file := func(id, name, mime, parent string) doc {
 		d := doc{
 			"kind": "drive#file", "id": id, "name": name, "mimeType": mime, "parents": []any{parent}, "trashed": false,
-			"createdTime": r.stamp(), "modifiedTime": r.stamp(), "webViewLink": "https://drive.google.com/file/d/" + id + "/view",
+			"createdTime": dr.stamp(), "modifiedTime": dr.stamp(), "webViewLink": "https://drive.google.com/file/d/" + id + "/view",
 		}
-		r.files.put("", d)
+		dr.files.put("", d)
 		return d
 	}
 	const apps = "application/vnd.google-apps."
@@ -185,9 +185,9 @@ func (r *drive) seed() {
 	file("slides-pitch", "Pitch", apps+"presentation", "root")
 	file("form-survey", "Survey", apps+"form", "root")
 	file("file-shared", "Bob's plan.txt", "text/plain", "root")["shared"] = true
-	r.contents["file-report"] = raw{"application/pdf", []byte("%PDF-1.4\n% Report 1\n")}
-	r.contents["file-shared"] = raw{"text/plain", []byte("The plan.\n")}
-	r.permissions.put("file-shared", doc{"id": "permission-1", "type": "user", "role": "owner", "emailAddress": "bob@example.com", "displayName": "Bob Builder"})
+	dr.contents["file-report"] = raw{"application/pdf", []byte("%PDF-1.4\n% Report 1\n")}
+	dr.contents["file-shared"] = raw{"text/plain", []byte("The plan.\n")}
+	dr.permissions.put("file-shared", doc{"id": "permission-1", "type": "user", "role": "owner", "emailAddress": "bob@example.com", "displayName": "Bob Builder"})
 }
 
 func (b *addressBook) seed() {
