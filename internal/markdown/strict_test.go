@@ -12,7 +12,7 @@ import (
 	"github.com/rivo/uniseg"
 	"pgregory.net/rapid"
 
-	"oneclaw/internal/emulator/telegram"
+	"oneclaw/internal/emulator/telegram/markup"
 	"oneclaw/internal/markdown"
 )
 
@@ -21,7 +21,7 @@ import (
 func strictTelegram(source string, limit int) error {
 	var ends []string
 	for i, part := range markdown.Parse(source).TelegramHTML(limit) {
-		text, entities, err := telegram.ParseHTML(part.Text)
+		text, entities, err := markup.ParseHTML(part.Text)
 		if err != nil {
 			return fmt.Errorf("part %d: %w in %q", i, err, part.Text)
 		}
@@ -31,7 +31,7 @@ func strictTelegram(source string, limit int) error {
 		if utf16Len(text) > limit {
 			return fmt.Errorf("part %d shows %d units of %d", i, utf16Len(text), limit)
 		}
-		if named := append(telegram.Mentions(text, entities), telegram.Mentions(part.Plain, nil)...); len(named) > 0 {
+		if named := append(markup.Mentions(text, entities), markup.Mentions(part.Plain, nil)...); len(named) > 0 {
 			return fmt.Errorf("part %d calls %q: %q", i, named, part.Text)
 		}
 		for _, e := range entities {
