@@ -165,6 +165,19 @@ func TestSendInAnyScript(t *testing.T) {
 	}
 }
 
+// A long subject of letters beyond ASCII is more lines than one.
+func TestLongSubjectsAreFolded(t *testing.T) {
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail, "gmail")
+	subject := strings.Repeat("日本語 ", 90)
+	if _, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_send", json.RawMessage(`{"to":"a@b.example","subject":"`+subject+`","body":"x"}`)); fault != nil {
+		t.Fatal(fault)
+	}
+	if p, _ := r.sent(t); p.header["Subject"] != strings.TrimSpace(subject) {
+		t.Errorf("subject %q", p.header["Subject"])
+	}
+}
+
 // Whatever is written is read again as it was, and is a message of ASCII lines.
 func TestComposeRoundTrip(t *testing.T) {
 	r := newRig(t, Config{})
