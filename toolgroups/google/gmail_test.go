@@ -254,8 +254,14 @@ func TestReadFindsTheText(t *testing.T) {
 		t.Errorf("body %q, attachments (-want +got):\n%s", m.Body, diff)
 	}
 	for id, c := range map[string]struct{ kind, body, want string }{
-		"m-html":    {"text/html; charset=utf-8", "<p>Only <b>HTML</b></p>", "Only **HTML**"},
-		"m-order":   {"text/html; charset=utf-8", "<table><tr><td>1 * Tea_pot<td>12,50</table><aside>Bye</aside>", "|  |  |\n|---|---|\n| 1 * Tea_pot | 12,50 |\n\nBye"},
+		"m-html":  {"text/html; charset=utf-8", "<p>Only <b>HTML</b></p>", "Only **HTML**"},
+		"m-order": {"text/html; charset=utf-8", "<table><tr><td>1 * Tea_pot<td>12,50</table><aside>Bye</aside>", "|  |  |\n|---|---|\n| 1 * Tea_pot | 12,50 |\n\nBye"},
+		"m-list": {
+			"multipart/mixed; boundary=b",
+			"--b\r\nContent-Type: multipart/alternative; boundary=c\r\n\r\n--c\r\nContent-Type: text/html\r\n\r\n<p>What was <b>said</b></p>\r\n--c--\r\n" +
+				"--b\r\nContent-Type: text/plain\r\n\r\nTo leave the list, write to it.\r\n--b--\r\n",
+			"What was **said**\nTo leave the list, write to it.",
+		},
 		"m-letters": {"text/plain; charset=windows-1251", "\xcf\xf0\xe8", "При"},
 	} {
 		if err := r.em.Receive(adaMail, id, "To: a@b.example\r\nContent-Type: "+c.kind+"\r\n\r\n"+c.body); err != nil {
