@@ -4,9 +4,19 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
+	"oneclaw/internal/emulator/slack/blockkit"
 	"oneclaw/internal/emulator/wire"
 )
+
+// checkBlocks refuses blocks as the service does.
+func checkBlocks(raw []byte, most int) *apiError {
+	if r := blockkit.Check(raw, most); r != nil {
+		return refuse(r.Code, r.Messages...)
+	}
+	return nil
+}
 
 // compose reads the text and blocks of a message and refuses what the service does.
 // Blocks are nil where the call names none, and empty where it names an empty list.
@@ -16,13 +26,13 @@ func compose(p *wire.Params) (text string, blocks []byte, err *apiError) {
 		if text != "" || p.Text("blocks") != "" {
 			return "", nil, refuse("markdown_text_conflict") // its page
 		}
-		if length(md) > maxMarkdown {
+		if utf8.RuneCountInString(md) > blockkit.MaxMarkdown {
 			return "", nil, refuse("msg_too_long") // its page
 		}
 		text = md
 	}
 	if raw := p.Text("blocks"); raw != "" && raw != "null" {
-		if err := checkBlocks([]byte(raw)); err != nil {
+		if err := checkBlocks([]byte(raw), maxBlocks); err != nil {
 			return "", nil, err
 		}
 		if blocks = []byte(raw); isEmptyList(blocks) {
@@ -32,7 +42,7 @@ func compose(p *wire.Params) (text string, blocks []byte, err *apiError) {
 	switch {
 	case strings.TrimSpace(text) == "" && len(blocks) == 0 && p.Text("attachments") == "":
 		return "", nil, refuse("no_text") // its page
-	case length(text) > maxText:
+	case utf8.RuneCountInString(text) > maxText:
 		return "", nil, refuse("msg_too_long") // its page
 	}
 	return text, blocks, nil

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"oneclaw/internal/emulator/slack/manifest"
 	"oneclaw/internal/emulator/wire"
 )
 
@@ -29,9 +30,9 @@ func methods() map[string]method {
 	return map[string]method{
 		"agents.sessions.setStatus":             {run: sessionStatus, scopes: one("chat:write")},
 		"apps.connections.open":                 {run: connectionsOpen, scopes: one("connections:write"), app: true},
-		"assistant.threads.setStatus":           {run: setStatus, scopes: []string{"chat:write", agentScope}},
-		"assistant.threads.setSuggestedPrompts": {run: setSuggestedPrompts, scopes: one(agentScope)},
-		"assistant.threads.setTitle":            {run: setThreadTitle, scopes: one(agentScope)},
+		"assistant.threads.setStatus":           {run: setStatus, scopes: []string{"chat:write", manifest.AgentScope}},
+		"assistant.threads.setSuggestedPrompts": {run: setSuggestedPrompts, scopes: one(manifest.AgentScope)},
+		"assistant.threads.setTitle":            {run: setThreadTitle, scopes: one(manifest.AgentScope)},
 		"auth.test":                             {run: authTest},
 		"chat.appendStream":                     {run: appendStream, scopes: one("chat:write")},
 		"chat.delete":                           {run: deleteMessage, scopes: one("chat:write")},

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"oneclaw/internal/emulator/slack/blockkit"
 )
 
 // Limits of the pages of assistant.threads.setSuggestedPrompts and views.publish.
@@ -72,7 +74,7 @@ func publishHome(c *call) (any, *apiError) {
 	if !has || bad != nil || view.Type != "home" {
 		return nil, refuse("invalid_arguments", "[ERROR] want a view of the type home") // assumed
 	}
-	if err := checkLimited(view.Blocks, maxHomeBlocks); err != nil {
+	if err := checkBlocks(view.Blocks, maxHomeBlocks); err != nil {
 		return nil, err
 	}
 	s := c.s
@@ -111,7 +113,7 @@ func (s *Server) OpenHome(userID, tab string) (Sent, error) {
 
 // Home returns what a person reads in the Home tab; empty where nothing was published.
 func (st State) Home(user string) string {
-	text, _, _ := shown("", st.s.homes[user])
+	text, _, _ := blockkit.Shown("", st.s.homes[user])
 	return text
 }
 

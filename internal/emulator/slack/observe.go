@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"oneclaw/internal/emulator/slack/blockkit"
 )
 
 // Message is a message as an observer sees it. Slices and Data are not to be
@@ -54,14 +56,7 @@ type File struct {
 }
 
 // Button is a button under a message.
-type Button struct {
-	// Block is the id of the row, where the app gave it one.
-	Block  string `json:"block,omitempty"`
-	Action string `json:"action"`
-	Label  string `json:"label"`
-	Value  string `json:"value"`
-	Style  string `json:"style,omitempty"`
-}
+type Button = blockkit.Button
 
 // Edit is what a message was before an edit.
 type Edit struct {
@@ -104,12 +99,12 @@ func (s *Server) observed(c *channel, m *message) Message {
 	}
 	o.Shown = m.text
 	if m.bot {
-		o.Shown, o.Buttons, o.Calls = shown(m.text, m.blocks)
+		o.Shown, o.Buttons, o.Calls = blockkit.Shown(m.text, m.blocks)
 		if m.loose && len(m.blocks) == 0 {
-			o.Calls = append(o.Calls, loosely.FindAllString(m.text, -1)...)
+			o.Calls = append(o.Calls, blockkit.Broadcasts(m.text)...)
 		}
 	}
-	o.Judged = judged(m.blocks)
+	o.Judged = blockkit.Judged(m.blocks)
 	if o.Streams = s.streams(m); m.stream != nil {
 		o.Tasks = slices.Clone(m.stream.tasks)
 	}

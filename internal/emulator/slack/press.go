@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"oneclaw/internal/emulator/slack/blockkit"
 )
 
 // Press has a person press the button with this value under a message of the bot.
@@ -22,7 +24,7 @@ func (s *Server) Press(channelID, ts, userID, value string, forge bool) (Sent, e
 	}
 	kind := "button"
 	button, ok := m.button(value)
-	if !ok && judged(m.blocks) && (value == "good" || value == "bad") {
+	if !ok && blockkit.Judged(m.blocks) && (value == "good" || value == "bad") {
 		kind, ok = "feedback_buttons", true // what its buttons are called is up to the app
 	}
 	if !ok && !forge {
@@ -60,7 +62,7 @@ func (s *Server) Interact(payload json.RawMessage) Sent {
 
 // button finds a button of a message by its value.
 func (m *message) button(value string) (Button, bool) {
-	_, rows, _ := shown(m.text, m.blocks)
+	_, rows, _ := blockkit.Shown(m.text, m.blocks)
 	for _, row := range rows {
 		for _, b := range row {
 			if b.Value == value {

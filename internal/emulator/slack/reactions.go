@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"oneclaw/internal/emulator/slack/manifest"
 )
 
 // The events of reactions (docs.slack.dev/reference/events/reaction_added, …/reaction_removed).
@@ -51,7 +53,8 @@ func (s *Server) React(channelID, ts, userID, name string, back bool) (Sent, err
 func (s *Server) tellReaction(c *channel, m *message, kind string, r reaction) Sent {
 	s.emit(Event{Kind: EventReaction, Chat: c.id, Message: m.ts, Text: r.name}, c, m)
 	sent := Sent{Channel: c.id, TS: m.ts}
-	if !c.botIn || !s.hasScope(eventScopes[kind]) || !s.subscribed(kind) {
+	scope, _ := manifest.EventScope(kind)
+	if !c.botIn || !s.hasScope(scope) || !s.subscribed(kind) {
 		return sent
 	}
 	return s.event(c, "", wireReaction{

@@ -61,7 +61,7 @@ func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "used_url", http.StatusNotFound)
 	case body.Text == "" && len(body.Blocks) == 0:
 		http.Error(w, "no_text", http.StatusBadRequest)
-	case len(body.Blocks) > 0 && checkBlocks(body.Blocks) != nil:
+	case len(body.Blocks) > 0 && checkBlocks(body.Blocks, maxBlocks) != nil:
 		http.Error(w, "invalid_blocks", http.StatusBadRequest)
 	default:
 		resp.used++

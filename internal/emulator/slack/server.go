@@ -42,21 +42,13 @@ const (
 // page of chat.postMessage, of sockets by docs.slack.dev/apis/events-api/using-socket-mode,
 // of a status by the page of assistant.threads.setStatus. That of uploads is the emulator's.
 const (
-	maxText           = 40_000
-	maxMarkdown       = 12_000
-	maxSection        = 3_000
-	maxHeader         = 150
-	maxContextActions = 5
-	maxBlocks         = 50
-	maxElements       = 25 // of an actions block
-	maxLabel          = 75 // of a button
-	maxValue          = 2000
-	maxID             = 255 // action_id and block_id
-	maxUpload         = 64 << 20
-	maxSockets        = 10
-	maxResponses      = 5 // posts to one response_url (docs.slack.dev/interactivity/handling-user-interaction)
-	responseAge       = 30 * time.Minute
-	statusAge         = 2 * time.Minute
+	maxText      = 40_000
+	maxBlocks    = 50
+	maxUpload    = 64 << 20
+	maxSockets   = 10
+	maxResponses = 5 // posts to one response_url (docs.slack.dev/interactivity/handling-user-interaction)
+	responseAge  = 30 * time.Minute
+	statusAge    = 2 * time.Minute
 )
 
 // DefaultScopes are the bot scopes of [Config] where it names none: those of an app

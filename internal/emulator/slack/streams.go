@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
+	"oneclaw/internal/emulator/slack/blockkit"
+	"oneclaw/internal/emulator/slack/manifest"
 	"oneclaw/internal/emulator/wire"
 )
 
@@ -47,7 +50,7 @@ type chunk struct {
 // valid says whether the service takes a task.
 func (t Task) valid() bool {
 	states := []string{"", "pending", "in_progress", "complete", "error"}
-	return t.ID != "" && t.Title != "" && length(t.Title) <= maxTaskText && slices.Contains(states, t.Status)
+	return t.ID != "" && t.Title != "" && utf8.RuneCountInString(t.Title) <= maxTaskText && slices.Contains(states, t.Status)
 }
 
 // streams says whether a message is open: the service ends what is too old.
@@ -83,7 +86,7 @@ func streamed(p *wire.Params, st *stream) (text string, tasks []Task, err *apiEr
 			return "", nil, refuse("invalid_chunks") // its page
 		}
 	}
-	if length(text) > maxMarkdown {
+	if utf8.RuneCountInString(text) > blockkit.MaxMarkdown {
 		return "", nil, refuse("msg_too_long") // assumed: its page has the limit
 	}
 	return text, tasks, nil
@@ -91,7 +94,7 @@ func streamed(p *wire.Params, st *stream) (text string, tasks []Task, err *apiEr
 
 // grow adds to a stream.
 func (m *message) grow(text string, tasks []Task) *apiError {
-	if length(m.text)+length(text) > maxMarkdown {
+	if utf8.RuneCountInString(m.text)+utf8.RuneCountInString(text) > blockkit.MaxMarkdown {
 		return refuse("msg_too_long") // assumed: its page has the limit
 	}
 	m.text += text
@@ -140,7 +143,7 @@ func startStream(c *call) (any, *apiError) {
 		return nil, err
 	}
 	s.publish(ch, m)
-	if s.hasScope(agentScope) {
+	if s.hasScope(manifest.AgentScope) {
 		s.session(ch, m.parent.ts, "processing")
 	}
 	c.channel, c.message = ch, m
@@ -185,7 +188,7 @@ func (c *call) stream(end bool) (any, *apiError) {
 	}
 	if end {
 		m.stream.ended = true
-		if s.hasScope(agentScope) {
+		if s.hasScope(manifest.AgentScope) {
 			s.session(ch, m.parent.ts, "active")
 		}
 		s.tellChanged(ch, m, before)
@@ -207,7 +210,7 @@ func sessionStatus(c *call) (any, *apiError) {
 	s := c.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.hasScope(agentScope) {
+	if !s.hasScope(manifest.AgentScope) {
 		return nil, refuse("not_authorized") // assumed
 	}
 	ch, err := s.find(c.p.Text("channel_id"), true)
