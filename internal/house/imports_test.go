@@ -85,6 +85,7 @@ var layers = []layer{
 	{"internal/emulator/wire", nil},
 	{"internal/emulator/anthropic", []string{"internal/emulator/openai", "internal/emulator/wire"}},
 	{"internal/emulator/slack/blockkit", nil},
+	{"internal/emulator/slack/delivery", []string{"internal/emulator/wire"}},
 	{"internal/emulator/slack/manifest", nil},
 	{"internal/emulator/slack", []string{"internal/emulator/slack/*", "internal/emulator/wire"}},
 	{"internal/emulator/*", []string{"internal/emulator/wire"}},

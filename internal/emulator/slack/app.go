@@ -2,6 +2,8 @@ package slack
 
 import (
 	"slices"
+	"strings"
+	"sync"
 
 	"oneclaw/internal/emulator/slack/manifest"
 )
@@ -35,22 +37,60 @@ func MethodScopes(name string) (needs [][]string, known bool) {
 	return needs, known
 }
 
+// App is the installed app: what it may do and what it hears of.
+type App struct {
+	mu *sync.Mutex
+
+	// Guarded by mu.
+	scopes   []string // of the bot token
+	events   []string // those subscribed to; nil for all
+	revoked  bool
+	homeless bool // it has no Home tab
+}
+
+// SetScopes changes the scopes of the bot token, as installing the app again does.
+func (a *App) SetScopes(scopes ...string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.scopes = slices.Clone(scopes)
+}
+
+// Revoke makes both tokens invalid, as removing the app does.
+func (a *App) Revoke() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.revoked = true
+}
+
 // Install makes the app the one that a manifest describes, as creating it from the
 // manifest and installing it do: with its scopes, and with no events but its own.
-func (s *Server) Install(data []byte) error {
+func (a *App) Install(data []byte) error {
 	m, err := manifest.Read(data)
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.scopes, s.homeless = slices.Clone(m.OAuth.Scopes.Bot), !m.Features.Home.Enabled
-	s.events = append([]string{}, m.Settings.Events.List...)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.scopes, a.homeless = slices.Clone(m.OAuth.Scopes.Bot), !m.Features.Home.Enabled
+	a.events = append([]string{}, m.Settings.Events.List...)
 	return nil
 }
 
 // subscribed says whether the app gets events of a kind. One that no manifest describes
 // gets all.
-func (s *Server) subscribed(event string) bool {
-	return s.events == nil || slices.Contains(s.events, event)
+func (a *App) subscribed(event string) bool {
+	return a.events == nil || slices.Contains(a.events, event)
+}
+
+func (a *App) hasScope(scope string) bool {
+	return slices.Contains(a.scopes, scope)
+}
+
+// hears says whether the app gets the messages of a channel.
+func (a *App) hears(c *channel) bool {
+	return a.hasScope(kindScope(c.kind, "history")) && a.subscribed(messageEvents[c.kind])
+}
+
+func (a *App) missing(scope string) *apiError {
+	return &apiError{code: "missing_scope", needed: scope, provided: strings.Join(a.scopes, ",")}
 }

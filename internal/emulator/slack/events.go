@@ -1,8 +1,7 @@
 package slack
 
 import (
-	"net/http"
-
+	"oneclaw/internal/emulator/slack/delivery"
 	"oneclaw/internal/emulator/wire"
 )
 
@@ -13,10 +12,10 @@ const (
 	EventDelete   = "delete"
 	EventReaction = "reaction"
 	EventStatus   = "status"
-	EventEnvelope = "envelope"
-	EventAck      = "ack"
-	EventLost     = "lost"
-	EventSocket   = "socket"
+	EventEnvelope = delivery.EventEnvelope
+	EventAck      = delivery.EventAck
+	EventLost     = delivery.EventLost
+	EventSocket   = delivery.EventSocket
 	EventCall     = wire.EventCall
 	EventFault    = wire.EventFault
 	EventCut      = "cut"
@@ -26,19 +25,10 @@ const (
 type Event = wire.Event[string, Message]
 
 // emit tells everyone who looks on. A message is shown as it is now.
-func (s *Server) emit(e Event, c *channel, m *message) {
+func (w *world) emit(e Event, c *channel, m *message) {
 	var look func() Message
 	if m != nil {
-		look = func() Message { return s.observed(c, m) }
+		look = func() Message { return w.observed(c, m) }
 	}
-	s.hub.Emit(e, look)
+	w.hub.Emit(e, look)
 }
-
-// Subscribe returns the events from now on. At most buffer of them wait; what does
-// not fit is dropped and counted in the next one. The channel is closed by cancel,
-// which must be called, and by [Server.Close].
-func (s *Server) Subscribe(buffer int) (events <-chan Event, cancel func()) {
-	return s.hub.Subscribe(buffer)
-}
-
-var _ http.Handler = (*Server)(nil)

@@ -43,7 +43,7 @@ func refuseFault(w http.ResponseWriter, f *Fault) {
 	writeError(w, tooMany(max(f.RetryAfter, 1)))
 }
 
-// flood is the rate limit of messages. Guarded by Server.mu.
+// flood is the rate limit of messages. Guarded by the lock of the server.
 type flood struct {
 	rate     float64
 	burst    int
@@ -51,10 +51,10 @@ type flood struct {
 	updates  *rate.Limiter // nil without a limit
 }
 
-func newFlood(perSecond float64, burst, updates int) flood {
-	f := flood{rate: perSecond, burst: max(burst, 1), limiters: map[string]*rate.Limiter{}}
-	if updates > 0 {
-		f.updates = rate.NewLimiter(rate.Limit(float64(updates)/60), updates)
+func newFlood(l Limits) flood {
+	f := flood{rate: l.Rate, burst: max(l.Burst, 1), limiters: map[string]*rate.Limiter{}}
+	if l.Updates > 0 {
+		f.updates = rate.NewLimiter(rate.Limit(float64(l.Updates)/60), l.Updates)
 	}
 	return f
 }

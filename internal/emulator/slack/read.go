@@ -6,48 +6,44 @@ import (
 )
 
 func authTest(c *call) (any, *apiError) {
-	s := c.s
 	return map[string]any{
-		"url": "https://" + strings.ToLower(s.cfg.TeamName) + ".slack.com/", "team": s.cfg.TeamName, "team_id": s.cfg.Team,
-		"user": s.cfg.BotName, "user_id": s.cfg.BotUser, "bot_id": BotID, "is_enterprise_install": false,
+		"url": "https://" + strings.ToLower(c.cfg.TeamName) + ".slack.com/", "team": c.cfg.TeamName, "team_id": c.cfg.Team,
+		"user": c.cfg.BotName, "user_id": c.cfg.BotUser, "bot_id": BotID, "is_enterprise_install": false,
 	}, nil
 }
 
 func teamInfo(c *call) (any, *apiError) {
-	name := c.s.cfg.TeamName
-	return map[string]any{"team": map[string]any{"id": c.s.cfg.Team, "name": name, "domain": strings.ToLower(name)}}, nil
+	name := c.cfg.TeamName
+	return map[string]any{"team": map[string]any{"id": c.cfg.Team, "name": name, "domain": strings.ToLower(name)}}, nil
 }
 
 func userInfo(c *call) (any, *apiError) {
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u := s.users[c.p.Text("user")]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	u := c.world.users[c.p.Text("user")]
 	if u == nil {
 		return nil, refuse("user_not_found") // its page
 	}
-	return map[string]any{"user": s.userJSON(u)}, nil
+	return map[string]any{"user": c.world.userJSON(u)}, nil
 }
 
 func channelInfo(c *call) (any, *apiError) {
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ch := s.channels[c.p.Text("channel")]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ch := c.world.channels[c.p.Text("channel")]
 	if ch == nil || !ch.botIn && ch.kind != Public {
 		return nil, refuse("channel_not_found") // its page
 	}
-	if scope := kindScope(ch.kind, "read"); !s.hasScope(scope) {
-		return nil, s.missing(scope)
+	if scope := kindScope(ch.kind, "read"); !c.app.hasScope(scope) {
+		return nil, c.app.missing(scope)
 	}
-	return map[string]any{"channel": s.channelJSON(ch)}, nil
+	return map[string]any{"channel": c.world.channelJSON(ch)}, nil
 }
 
 // userConversations lists where the bot is, by type.
 func userConversations(c *call) (any, *apiError) {
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	types := c.p.Text("types")
 	if types == "" {
 		types = "public_channel"
@@ -59,14 +55,14 @@ func userConversations(c *call) (any, *apiError) {
 		if !known {
 			return nil, refuse("invalid_types") // its page
 		}
-		if scope := kindScope(kind, "read"); !s.hasScope(scope) {
-			return nil, s.missing(scope)
+		if scope := kindScope(kind, "read"); !c.app.hasScope(scope) {
+			return nil, c.app.missing(scope)
 		}
 		wanted[kind] = true
 	}
 	var list []*channel
-	for _, id := range s.order {
-		if ch := s.channels[id]; wanted[ch.kind] && ch.botIn && (!ch.archived || !c.p.Bool("exclude_archived")) {
+	for _, id := range c.world.order {
+		if ch := c.world.channels[id]; wanted[ch.kind] && ch.botIn && (!ch.archived || !c.p.Bool("exclude_archived")) {
 			list = append(list, ch)
 		}
 	}
@@ -76,48 +72,47 @@ func userConversations(c *call) (any, *apiError) {
 	}
 	channels := make([]any, len(list))
 	for i, ch := range list {
-		channels[i] = s.channelJSON(ch)
+		channels[i] = c.world.channelJSON(ch)
 	}
 	return map[string]any{"channels": channels, "response_metadata": map[string]any{"next_cursor": next}}, nil
 }
 
 func openConversation(c *call) (any, *apiError) {
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	users := strings.Split(c.p.Text("users"), ",")
 	if c.p.Text("users") == "" {
 		return nil, refuse("users_list_not_supplied") // its page
 	}
 	for _, id := range users {
-		if s.users[id] == nil || id == s.cfg.BotUser {
+		if c.world.users[id] == nil || id == c.cfg.BotUser {
 			return nil, refuse("user_not_found") // its page
 		}
 	}
 	if len(users) == 1 {
-		return map[string]any{"channel": map[string]any{"id": s.openDM(users[0]).id}}, nil
+		return map[string]any{"channel": map[string]any{"id": c.world.openDM(users[0]).id}}, nil
 	}
-	if !s.hasScope("mpim:write") {
-		return nil, s.missing("mpim:write")
+	if !c.app.hasScope("mpim:write") {
+		return nil, c.app.missing("mpim:write")
 	}
-	return map[string]any{"channel": map[string]any{"id": s.makeChannel(ChannelSpec{Kind: GroupDM, Members: users}).id}}, nil
+	return map[string]any{"channel": map[string]any{"id": c.world.makeChannel(ChannelSpec{Kind: GroupDM, Members: users}).id}}, nil
 }
 
 // readable finds a channel whose messages the bot may read.
 func (c *call) readable() (*channel, *apiError) {
-	ch, err := c.s.find(c.p.Text("channel"), false)
+	ch, err := c.world.find(c.p.Text("channel"), false)
 	if err != nil {
 		return nil, err
 	}
-	if scope := kindScope(ch.kind, "history"); !c.s.hasScope(scope) {
-		return nil, c.s.missing(scope)
+	if scope := kindScope(ch.kind, "history"); !c.app.hasScope(scope) {
+		return nil, c.app.missing(scope)
 	}
 	return ch, nil
 }
 
 func history(c *call) (any, *apiError) {
-	c.s.mu.Lock()
-	defer c.s.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	ch, err := c.readable()
 	if err != nil {
 		return nil, err
@@ -132,8 +127,8 @@ func history(c *call) (any, *apiError) {
 }
 
 func replies(c *call) (any, *apiError) {
-	c.s.mu.Lock()
-	defer c.s.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	ch, err := c.readable()
 	if err != nil {
 		return nil, err
@@ -177,7 +172,7 @@ func (c *call) page(list []*message, root *message) (any, *apiError) {
 	}
 	messages := make([]*wireMessage, len(list))
 	for i, m := range list {
-		messages[i] = c.s.wire(m)
+		messages[i] = c.world.wire(m)
 	}
 	return map[string]any{
 		"messages": messages, "has_more": next != "", "response_metadata": map[string]any{"next_cursor": next},

@@ -54,8 +54,8 @@ func (t Task) valid() bool {
 }
 
 // streams says whether a message is open: the service ends what is too old.
-func (s *Server) streams(m *message) bool {
-	return m.stream != nil && !m.stream.ended && s.cfg.Now().Sub(m.stream.begun) < streamAge
+func (w *world) streams(m *message) bool {
+	return m.stream != nil && !m.stream.ended && w.cfg.Now().Sub(m.stream.begun) < streamAge
 }
 
 // streamed reads what a call adds to a stream. The two errors are those that apps have met
@@ -117,10 +117,9 @@ func startStream(c *call) (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ch, err := s.find(c.p.Text("channel"), true)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ch, err := c.world.find(c.p.Text("channel"), true)
 	if err != nil {
 		return nil, err
 	}
@@ -132,19 +131,19 @@ func startStream(c *call) (any, *apiError) {
 	case ch.kind != DM && c.p.Text("recipient_team_id") == "":
 		return nil, refuse("missing_recipient_team_id") // assumed: its page says that it is required
 	}
-	m := &message{user: s.cfg.BotUser, bot: true, stream: &stream{begun: s.cfg.Now(), chunks: c.p.Text("chunks") != ""}}
+	m := &message{user: c.cfg.BotUser, bot: true, stream: &stream{begun: c.cfg.Now(), chunks: c.p.Text("chunks") != ""}}
 	if m.parent, err = ch.parentOf(c.p.Text("thread_ts")); err != nil {
 		return nil, err
 	}
 	if err := m.grow(text, tasks); err != nil {
 		return nil, err
 	}
-	if err := s.take(ch.id, s.cfg.Now()); err != nil {
+	if err := c.flood.take(ch.id, c.cfg.Now()); err != nil {
 		return nil, err
 	}
-	s.publish(ch, m)
-	if s.hasScope(manifest.AgentScope) {
-		s.session(ch, m.parent.ts, "processing")
+	c.news.publish(ch, m)
+	if c.app.hasScope(manifest.AgentScope) {
+		c.world.session(ch, m.parent.ts, "processing")
 	}
 	c.channel, c.message = ch, m
 	return map[string]any{"channel": ch.id, "ts": m.ts}, nil
@@ -156,7 +155,7 @@ func (c *call) ownStream() (*channel, *message, *apiError) {
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case !c.s.streams(m):
+	case !c.world.streams(m):
 		return nil, nil, refuse("message_not_in_streaming_state") // reported by apps: github.com/vercel/chat/issues/607
 	}
 	return ch, m, nil
@@ -168,9 +167,8 @@ func appendStream(c *call) (any, *apiError) { return c.stream(false) }
 func stopStream(c *call) (any, *apiError) { return c.stream(true) }
 
 func (c *call) stream(end bool) (any, *apiError) {
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	ch, m, err := c.ownStream()
 	if err != nil {
 		return nil, err
@@ -182,38 +180,37 @@ func (c *call) stream(end bool) (any, *apiError) {
 	case !end && text == "" && len(tasks) == 0:
 		return nil, refuse("no_text") // assumed
 	}
-	before := s.wire(m)
+	before := c.world.wire(m)
 	if err := m.grow(text, tasks); err != nil {
 		return nil, err
 	}
 	if end {
 		m.stream.ended = true
-		if s.hasScope(manifest.AgentScope) {
-			s.session(ch, m.parent.ts, "active")
+		if c.app.hasScope(manifest.AgentScope) {
+			c.world.session(ch, m.parent.ts, "active")
 		}
-		s.tellChanged(ch, m, before)
+		c.news.tellChanged(ch, m, before)
 	}
-	s.emit(Event{Kind: EventEdit, Chat: ch.id, Message: m.ts}, ch, m)
+	c.world.emit(Event{Kind: EventEdit, Chat: ch.id, Message: m.ts}, ch, m)
 	c.channel, c.message = ch, m
 	return map[string]any{"channel": ch.id, "ts": m.ts}, nil
 }
 
 // session sets the status of the session of a thread.
-func (s *Server) session(ch *channel, thread, status string) {
+func (w *world) session(ch *channel, thread, status string) {
 	ch.sessions[thread] = status
-	s.hub.Changed()
+	w.hub.Changed()
 }
 
 // sessionStatus sets the status of a session, which apps that are agents have
 // (docs.slack.dev/reference/methods/agents.sessions.setStatus).
 func sessionStatus(c *call) (any, *apiError) {
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.hasScope(manifest.AgentScope) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.app.hasScope(manifest.AgentScope) {
 		return nil, refuse("not_authorized") // assumed
 	}
-	ch, err := s.find(c.p.Text("channel_id"), true)
+	ch, err := c.world.find(c.p.Text("channel_id"), true)
 	if err != nil {
 		return nil, err
 	}
@@ -224,43 +221,43 @@ func sessionStatus(c *call) (any, *apiError) {
 	case ch.byTS[thread] == nil:
 		return nil, refuse("invalid_thread_ts") // the page of assistant.threads.setTitle
 	}
-	s.session(ch, thread, status)
+	c.world.session(ch, thread, status)
 	return map[string]any{"status": status, "agent_status": status}, nil
 }
 
 // StopSession has a person press the service's own button to stop in a thread: what streams
 // there is ended, and the app told. The session stays at work until the app says otherwise
 // (docs.slack.dev/reference/events/agent_session_stopped).
-func (s *Server) StopSession(channelID, thread, userID string) (Sent, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, err := s.speaker(channelID, userID)
+func (p *People) StopSession(channelID, thread, userID string) (Sent, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, err := p.world.speaker(channelID, userID)
 	if err != nil {
 		return Sent{}, err
 	}
-	if c.sessions[thread] != "processing" || !s.subscribed("agent_session_stopped") {
+	if c.sessions[thread] != "processing" || !p.app.subscribed("agent_session_stopped") {
 		return Sent{}, fmt.Errorf("slack emulator: nothing shows a button to stop in thread %s of channel %s", thread, channelID)
 	}
 	ended := []string{}
 	for _, m := range c.messages {
-		if m.parent != nil && m.parent.ts == thread && s.streams(m) {
+		if m.parent != nil && m.parent.ts == thread && p.world.streams(m) {
 			m.stream.ended = true
 			ended = append(ended, m.ts)
 		}
 	}
 	event, err := json.Marshal(map[string]any{
 		"type": "agent_session_stopped", "channel": c.id, "user": userID, "thread_ts": thread,
-		"streaming_message_ts": ended, "event_ts": s.stamp(),
+		"streaming_message_ts": ended, "event_ts": p.world.stamp(),
 	})
 	if err != nil {
 		return Sent{}, fmt.Errorf("slack emulator: %w", err)
 	}
-	return s.event(c, "", json.RawMessage(event), Sent{Channel: c.id}), nil
+	return p.news.event(c, "", json.RawMessage(event), Sent{Channel: c.id}), nil
 }
 
 // Session returns the status of the session of a thread; empty where there is none.
 func (st State) Session(channel, thread string) string {
-	if c := st.s.channels[channel]; c != nil {
+	if c := st.world.channels[channel]; c != nil {
 		return c.sessions[thread]
 	}
 	return ""
