@@ -58,8 +58,6 @@ func postMessage(c *call) (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	ch, err := c.world.find(c.p.Text("channel"), true)
 	if err != nil {
 		return nil, err
@@ -97,8 +95,6 @@ func postEphemeral(c *call) (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	ch, err := c.world.find(c.p.Text("channel"), true)
 	if err != nil {
 		return nil, err
@@ -137,8 +133,6 @@ func updateMessage(c *call) (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	ch, m, err := c.own("cant_update_message")
 	if err != nil {
 		return nil, err
@@ -162,8 +156,6 @@ func updateMessage(c *call) (any, *apiError) {
 }
 
 func deleteMessage(c *call) (any, *apiError) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	ch, m, err := c.own("cant_delete_message")
 	if err != nil {
 		return nil, err
@@ -176,8 +168,6 @@ func deleteMessage(c *call) (any, *apiError) {
 }
 
 func setStatus(c *call) (any, *apiError) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	ch, err := c.world.find(c.p.Text("channel_id"), false)
 	if err != nil {
 		return nil, err

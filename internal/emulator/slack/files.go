@@ -92,8 +92,6 @@ func (w *world) locate(f *file, out *wireFile) {
 }
 
 func fileInfo(c *call) (any, *apiError) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	f := c.world.files.byID[c.p.Text("file")]
 	if f == nil || !f.done {
 		return nil, refuse("file_not_found") // its page
@@ -153,8 +151,6 @@ func uploadURL(c *call) (any, *apiError) {
 	case size > maxUpload:
 		return nil, refuse("file_upload_size_restricted") // its page
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	f := &file{id: c.world.id("F"), user: c.cfg.BotUser, name: name, mime: mime.TypeByExtension(path.Ext(name)), expects: size}
 	c.world.files.keep(f)
 	return map[string]any{"file_id": f.id, "upload_url": c.life.Address("http", c.r) + uploadPath + f.id}, nil
@@ -206,8 +202,6 @@ func completeUpload(c *call) (any, *apiError) {
 	if _, err := c.p.JSON("files", &list); err != nil || len(list) == 0 {
 		return nil, refuse("invalid_arguments") // its page
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	var files []*file
 	var shown []map[string]any
 	for _, want := range list {
@@ -226,9 +220,6 @@ func completeUpload(c *call) (any, *apiError) {
 		m := &message{user: c.cfg.BotUser, bot: true, text: c.p.Text("initial_comment"), subtype: "file_share", files: files}
 		if m.parent, err = ch.parentOf(c.p.Text("thread_ts")); err != nil {
 			return nil, err
-		}
-		for _, f := range files {
-			f.done = true
 		}
 		c.news.publish(ch, m)
 		c.channel, c.message = ch, m

@@ -23,8 +23,6 @@ type Prompt struct {
 // setSuggestedPrompts offers prompts in a chat. Of an app that is an agent, one that names a
 // thread does nothing and says nothing (its page).
 func setSuggestedPrompts(c *call) (any, *apiError) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	ch, err := c.world.find(c.p.Text("channel_id"), false)
 	if err != nil {
 		return nil, err
@@ -44,8 +42,6 @@ func setSuggestedPrompts(c *call) (any, *apiError) {
 
 // setThreadTitle names a thread of a direct chat with the app.
 func setThreadTitle(c *call) (any, *apiError) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	ch, err := c.world.find(c.p.Text("channel_id"), false)
 	if err != nil {
 		return nil, err
@@ -75,8 +71,6 @@ func publishHome(c *call) (any, *apiError) {
 	if err := checkBlocks(view.Blocks, maxHomeBlocks); err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	user := c.p.Text("user_id")
 	switch {
 	case c.world.users[user] == nil:
@@ -119,16 +113,10 @@ func (st State) HomeBlocks(user string) json.RawMessage { return slices.Clone(st
 
 // Prompts returns what people are offered to ask in a chat.
 func (st State) Prompts(channel string) []Prompt {
-	if c := st.world.channels[channel]; c != nil {
-		return slices.Clone(c.prompts)
-	}
-	return nil
+	return slices.Clone(st.channel(channel).prompts)
 }
 
 // Title returns the title of a thread.
 func (st State) Title(channel, thread string) string {
-	if c := st.world.channels[channel]; c != nil {
-		return c.titles[thread]
-	}
-	return ""
+	return st.channel(channel).titles[thread]
 }

@@ -49,6 +49,25 @@ type Message struct {
 	Cut int `json:"cut,omitempty"`
 }
 
+// Kinds of events.
+const (
+	EventMessage  = "message"
+	EventEdit     = "edit"
+	EventDelete   = "delete"
+	EventReaction = "reaction"
+	EventStatus   = "status"
+	EventEnvelope = delivery.EventEnvelope
+	EventAck      = delivery.EventAck
+	EventLost     = delivery.EventLost
+	EventSocket   = delivery.EventSocket
+	EventCall     = wire.EventCall
+	EventFault    = wire.EventFault
+	EventCut      = "cut"
+)
+
+// Event is something that happened.
+type Event = wire.Event[string, Message]
+
 // File is a file of a message.
 type File struct {
 	ID   string `json:"id"`
@@ -121,6 +140,14 @@ type State struct {
 	api   *api
 }
 
+// channel is a channel, or an empty one where there is none.
+func (st State) channel(id string) *channel {
+	if c := st.world.channels[id]; c != nil {
+		return c
+	}
+	return &channel{}
+}
+
 // Channels lists the channels as they were made.
 func (st State) Channels() []string { return slices.Clone(st.world.order) }
 
@@ -141,10 +168,7 @@ func (st State) Thread(channel, ts string) []Message {
 }
 
 func (st State) pick(id string, keep func(*message) bool) []Message {
-	c := st.world.channels[id]
-	if c == nil {
-		return nil
-	}
+	c := st.channel(id)
 	var out []Message
 	for _, m := range c.messages {
 		if keep(m) {
@@ -160,16 +184,13 @@ func (st State) CountAnswers(channel string) int {
 	if channel == "" {
 		return st.world.answers
 	}
-	if c := st.world.channels[channel]; c != nil {
-		return c.answers
-	}
-	return 0
+	return st.channel(channel).answers
 }
 
 // Message returns one message.
 func (st State) Message(channel, ts string) (Message, bool) {
-	c := st.world.channels[channel]
-	if c == nil || c.byTS[ts] == nil {
+	c := st.channel(channel)
+	if c.byTS[ts] == nil {
 		return Message{}, false
 	}
 	return st.world.observed(c, c.byTS[ts]), true
@@ -177,10 +198,7 @@ func (st State) Message(channel, ts string) (Message, bool) {
 
 // Status returns the status that stands in a thread now.
 func (st State) Status(channel, thread string) (Status, bool) {
-	if c := st.world.channels[channel]; c != nil {
-		return st.world.status(c, thread)
-	}
-	return Status{}, false
+	return st.world.status(st.channel(channel), thread)
 }
 
 // StatusCount counts the threads of all channels in which a status stands.
@@ -198,10 +216,7 @@ func (st State) StatusCount() int {
 
 // Statuses returns the statuses that the bot set and cleared in a channel, in order.
 func (st State) Statuses(channel string) []Status {
-	if c := st.world.channels[channel]; c != nil {
-		return slices.Clone(c.history)
-	}
-	return nil
+	return slices.Clone(st.channel(channel).history)
 }
 
 // Calls counts the calls of a method, refused ones included; also those of the
@@ -232,11 +247,11 @@ func (o *Observer) Messages(channel string) []Message {
 	return o.state.Messages(channel)
 }
 
-// ErrClosed is returned by [Server.WaitFor] when the server is closed.
+// ErrClosed is returned by [Observer.WaitFor] when the server is closed.
 var ErrClosed = errors.New("slack emulator: closed")
 
 // WaitFor returns once cond holds, which it looks at after every change. It must
-// not call the server. Where hundreds wait at once, one [Server.Subscribe] is cheaper.
+// not call the server. Where hundreds wait at once, one [Observer.Subscribe] is cheaper.
 func (o *Observer) WaitFor(ctx context.Context, cond func(State) bool) error {
 	return o.hub.WaitFor(ctx, func() bool { return cond(o.state) })
 }

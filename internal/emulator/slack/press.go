@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"oneclaw/internal/emulator/slack/blockkit"
@@ -64,12 +65,9 @@ func (p *People) Interact(payload json.RawMessage) Sent {
 // button finds a button of a message by its value.
 func (m *message) button(value string) (Button, bool) {
 	_, rows, _ := blockkit.Shown(m.text, m.blocks)
-	for _, row := range rows {
-		for _, b := range row {
-			if b.Value == value {
-				return b, true
-			}
-		}
+	all := slices.Concat(rows...)
+	if i := slices.IndexFunc(all, func(b Button) bool { return b.Value == value }); i >= 0 {
+		return all[i], true
 	}
 	return Button{}, false
 }

@@ -84,8 +84,6 @@ func removeReaction(c *call) (any, *apiError) {
 }
 
 func (c *call) react(change func(*message, string) *apiError) (any, *apiError) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	ch, err := c.world.find(c.p.Text("channel"), true)
 	if err != nil {
 		return nil, err

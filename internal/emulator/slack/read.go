@@ -18,8 +18,6 @@ func teamInfo(c *call) (any, *apiError) {
 }
 
 func userInfo(c *call) (any, *apiError) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	u := c.world.users[c.p.Text("user")]
 	if u == nil {
 		return nil, refuse("user_not_found") // its page
@@ -28,8 +26,6 @@ func userInfo(c *call) (any, *apiError) {
 }
 
 func channelInfo(c *call) (any, *apiError) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	ch := c.world.channels[c.p.Text("channel")]
 	if ch == nil || !ch.botIn && ch.kind != Public {
 		return nil, refuse("channel_not_found") // its page
@@ -42,8 +38,6 @@ func channelInfo(c *call) (any, *apiError) {
 
 // userConversations lists where the bot is, by type.
 func userConversations(c *call) (any, *apiError) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	types := c.p.Text("types")
 	if types == "" {
 		types = "public_channel"
@@ -78,8 +72,6 @@ func userConversations(c *call) (any, *apiError) {
 }
 
 func openConversation(c *call) (any, *apiError) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	users := strings.Split(c.p.Text("users"), ",")
 	if c.p.Text("users") == "" {
 		return nil, refuse("users_list_not_supplied") // its page
@@ -111,8 +103,6 @@ func (c *call) readable() (*channel, *apiError) {
 }
 
 func history(c *call) (any, *apiError) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	ch, err := c.readable()
 	if err != nil {
 		return nil, err
@@ -127,8 +117,6 @@ func history(c *call) (any, *apiError) {
 }
 
 func replies(c *call) (any, *apiError) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	ch, err := c.readable()
 	if err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ const (
 )
 
 // DefaultScopes are the bot scopes of [Config] where it names none: those of an app
-// without the agent view. [Server.Install] makes an app of a manifest.
+// without the agent view. [App.Install] makes an app of a manifest.
 func DefaultScopes() []string {
 	return []string{
 		"app_mentions:read", "channels:history", "channels:read", "chat:write", "commands",
@@ -197,7 +197,7 @@ func New(cfg Config) (*Server, error) {
 	s.People = &People{cfg: s.cfg, mu: s.mu, world: s.world, app: s.App, news: told}
 	s.api = &api{
 		cfg: s.cfg, mu: s.mu, world: s.world, app: s.App, news: told, line: s.line, life: s.life, hub: hub,
-		faults: s.Faults, log: cfg.Logger, methods: methods(), flood: newFlood(cfg.Limits),
+		faults: s.Faults, methods: methods(), flood: newFlood(cfg.Limits),
 	}
 	s.Observer = &Observer{mu: s.mu, hub: hub, state: State{State: s.line.State(), world: s.world, api: s.api}}
 	return s, nil

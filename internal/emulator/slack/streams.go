@@ -117,8 +117,6 @@ func startStream(c *call) (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	ch, err := c.world.find(c.p.Text("channel"), true)
 	if err != nil {
 		return nil, err
@@ -167,8 +165,6 @@ func appendStream(c *call) (any, *apiError) { return c.stream(false) }
 func stopStream(c *call) (any, *apiError) { return c.stream(true) }
 
 func (c *call) stream(end bool) (any, *apiError) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	ch, m, err := c.ownStream()
 	if err != nil {
 		return nil, err
@@ -205,8 +201,6 @@ func (w *world) session(ch *channel, thread, status string) {
 // sessionStatus sets the status of a session, which apps that are agents have
 // (docs.slack.dev/reference/methods/agents.sessions.setStatus).
 func sessionStatus(c *call) (any, *apiError) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if !c.app.hasScope(manifest.AgentScope) {
 		return nil, refuse("not_authorized") // assumed
 	}
@@ -257,8 +251,5 @@ func (p *People) StopSession(channelID, thread, userID string) (Sent, error) {
 
 // Session returns the status of the session of a thread; empty where there is none.
 func (st State) Session(channel, thread string) string {
-	if c := st.world.channels[channel]; c != nil {
-		return c.sessions[thread]
-	}
-	return ""
+	return st.channel(channel).sessions[thread]
 }

@@ -86,7 +86,7 @@ type wireOuter struct {
 func (w *world) wire(m *message) *wireMessage {
 	out := &wireMessage{
 		Type: "message", Subtype: m.subtype, User: m.user, Text: m.text, TS: m.ts, Team: w.teamOf(m.user), ThreadTS: m.thread(),
-		ReplyCount: len(m.replies), ReplyUsers: m.replyFrom, Blocks: m.blocks,
+		ReplyCount: len(m.replies), ReplyUsers: m.replyFrom, Blocks: m.blocks, Attachments: m.attached,
 	}
 	switch {
 	case m.bot:
@@ -111,10 +111,6 @@ func (w *world) wire(m *message) *wireMessage {
 	for _, f := range m.files {
 		out.Files = append(out.Files, w.wireFile(f))
 	}
-	if m.unfurled {
-		out.Attachments = []any{map[string]any{"fallback": "preview", "from_url": "https://example.com", "id": 1}}
-	}
-	out.Attachments = append(out.Attachments, m.attached...)
 	return out
 }
 

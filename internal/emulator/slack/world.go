@@ -100,8 +100,7 @@ type message struct {
 	react     []string
 	theirs    []reaction // of people
 	cut       int
-	unfurled  bool
-	attached  []any // messages that it shares or links to
+	attached  []any // messages that it shares
 	loose     bool  // plain words may be mentions
 	stream    *stream
 }
@@ -162,6 +161,15 @@ func (w *world) add(c *channel, m *message) {
 		c.messages = c.messages[1:]
 	}
 	w.emit(Event{Kind: EventMessage, Chat: c.id, Message: m.ts}, c, m)
+}
+
+// emit tells everyone who looks on. A message is shown as it is now.
+func (w *world) emit(e Event, c *channel, m *message) {
+	var look func() Message
+	if m != nil {
+		look = func() Message { return w.observed(c, m) }
+	}
+	w.hub.Emit(e, look)
 }
 
 // tally counts the messages of the bot that stand.

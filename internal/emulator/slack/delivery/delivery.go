@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -99,6 +100,16 @@ type envelope struct {
 	answer          json.RawMessage
 }
 
+// settle ends the wait for an acknowledgement.
+func (e *envelope) settle() {
+	if e.socket != nil {
+		delete(e.socket.pending, e)
+	}
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+}
+
 // wireEnvelope is an envelope as a socket brings it.
 type wireEnvelope struct {
 	EnvelopeID     string          `json:"envelope_id"`
@@ -123,14 +134,13 @@ type Line struct {
 	client *http.Client // posts events
 
 	// Guarded by cfg.Mu.
-	tickets    map[string]bool
-	sockets    []*socket
-	nextSocket int
-	envelopes  map[string]*envelope
-	sequence   []*envelope
-	waiting    []*envelope
-	numbered   int
-	strayAcks  int
+	tickets   map[string]bool
+	sockets   []*socket
+	opened    int
+	envelopes map[string]*envelope
+	sequence  []*envelope
+	waiting   []*envelope
+	numbered  int
 }
 
 // New makes a line without sockets.
@@ -173,9 +183,7 @@ func (l *Line) Push(p Parcel) (id string) {
 
 func (l *Line) forget(e *envelope) {
 	delete(l.envelopes, e.id)
-	if e.timer != nil {
-		e.timer.Stop()
-	}
+	e.settle()
 	if e.state != Acked {
 		e.state = Lost
 	}
@@ -201,8 +209,7 @@ func (l *Line) dispatch(e *envelope) {
 	l.cfg.Emit(Event{Kind: wire.EventFault, Channel: e.channel, Text: string(f.Effect), Envelope: e.id})
 	if f.Delay > 0 {
 		e.state = Waiting
-		effect := f.Effect
-		e.timer = l.after(f.Delay, func() { l.spoil(e, effect) })
+		e.timer = l.after(f.Delay, func() { l.spoil(e, f.Effect) })
 		return
 	}
 	l.spoil(e, f.Effect)
@@ -264,12 +271,7 @@ func (l *Line) deliver(e *envelope) {
 
 // choose picks a socket that has not been asked to go, where there is one.
 func (l *Line) choose() *socket {
-	var staying []*socket
-	for _, k := range l.sockets {
-		if !k.leaving {
-			staying = append(staying, k)
-		}
-	}
+	staying := slices.DeleteFunc(slices.Clone(l.sockets), func(k *socket) bool { return k.leaving })
 	if len(staying) == 0 {
 		staying = l.sockets
 	}
@@ -278,12 +280,7 @@ func (l *Line) choose() *socket {
 
 // sent starts the time in which an envelope has to be acknowledged.
 func (l *Line) sent(e *envelope, k *socket) {
-	if e.socket != nil {
-		delete(e.socket.pending, e)
-	}
-	if e.timer != nil {
-		e.timer.Stop()
-	}
+	e.settle()
 	e.state, e.socket = Delivered, k
 	e.attempt++
 	if k != nil {
@@ -300,13 +297,8 @@ func (l *Line) sent(e *envelope, k *socket) {
 // failed sends an envelope again when its time comes, or gives it up. That presses are not
 // sent again is assumed: the page about interactivity names no retries.
 func (l *Line) failed(e *envelope) {
-	if e.socket != nil {
-		delete(e.socket.pending, e)
-		e.socket = nil
-	}
-	if e.timer != nil {
-		e.timer.Stop()
-	}
+	e.settle()
+	e.socket = nil
 	tried := e.attempt - 1
 	if tried >= len(l.cfg.Retry) || e.kind == KindInteractive { // whoever pressed is told that it failed
 		e.state = Lost
@@ -337,19 +329,12 @@ func (l *Line) after(d time.Duration, f func()) *time.Timer {
 func (l *Line) acked(id string, payload json.RawMessage) {
 	e := l.envelopes[id]
 	if e == nil {
-		l.strayAcks++
-		l.cfg.Changed()
 		return
 	}
 	e.acks++
 	if e.state != Acked {
 		e.state, e.answer = Acked, payload
-		if e.socket != nil {
-			delete(e.socket.pending, e)
-		}
-		if e.timer != nil {
-			e.timer.Stop()
-		}
+		e.settle()
 	}
 	if e.kind == KindCommand && e.acks == 1 {
 		l.cfg.Answered(e.channel, e.payload, payload)

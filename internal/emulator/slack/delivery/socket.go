@@ -17,10 +17,9 @@ const maxAck = 20_000
 
 const writeTimeout = 10 * time.Second
 
-// socket is a connection of the app. Its fields below conn are guarded by
-// Config.Mu; its goroutines are the request's and that of write.
+// socket is a connection of the app. Its fields below wake are guarded by the lock; its
+// goroutines are the request's and that of write.
 type socket struct {
-	id      int
 	conn    *websocket.Conn
 	wake    chan struct{}
 	pending map[*envelope]struct{}
@@ -88,8 +87,8 @@ func (l *Line) open(conn *websocket.Conn) *socket {
 	if l.cfg.Life.Closed() {
 		return nil
 	}
-	l.nextSocket++
-	k := &socket{id: l.nextSocket, conn: conn, wake: make(chan struct{}, 1), pending: map[*envelope]struct{}{}}
+	l.opened++
+	k := &socket{conn: conn, wake: make(chan struct{}, 1), pending: map[*envelope]struct{}{}}
 	l.sockets = append(l.sockets, k)
 	l.cfg.Emit(Event{Kind: EventSocket, Text: "open"})
 	if f := l.cfg.Faults.Fire("hello", ""); f != nil {
@@ -121,14 +120,10 @@ func (l *Line) gone(k *socket) {
 	if l.cfg.Life.Closed() {
 		return
 	}
-	var failed []*envelope
 	for _, e := range l.sequence {
 		if _, ok := k.pending[e]; ok {
-			failed = append(failed, e)
+			l.failed(e)
 		}
-	}
-	for _, e := range failed {
-		l.failed(e)
 	}
 }
 
@@ -226,9 +221,7 @@ func (l *Line) HangUp() {
 		l.drop(k)
 	}
 	for _, e := range l.sequence {
-		if e.timer != nil {
-			e.timer.Stop()
-		}
+		e.settle()
 	}
 }
 

@@ -55,9 +55,6 @@ func (st State) Undelivered() int {
 	return n
 }
 
-// StrayAcks counts what the app wrote to a socket that acknowledges nothing.
-func (st State) StrayAcks() int { return st.l.strayAcks }
-
 // Sockets counts the open sockets; frozen ones are not among them.
 func (st State) Sockets() int {
 	n := 0
@@ -73,4 +70,4 @@ func (st State) Sockets() int {
 func (st State) Connected() int { return len(st.l.sockets) }
 
 // Opened counts the sockets that were ever open.
-func (st State) Opened() int { return st.l.nextSocket }
+func (st State) Opened() int { return st.l.opened }

@@ -123,18 +123,6 @@ func (p *People) AddChannel(spec ChannelSpec) (string, error) {
 	return p.world.makeChannel(spec).id, nil
 }
 
-// SetBot puts the bot into a channel or takes it out, without an event.
-func (p *People) SetBot(channelID string, in bool) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	c := p.world.channels[channelID]
-	if c == nil {
-		return fmt.Errorf("slack emulator: unknown channel %s", channelID)
-	}
-	c.botIn = in
-	return nil
-}
-
 // Archive closes a channel for good.
 func (p *People) Archive(channelID string) error {
 	p.mu.Lock()
@@ -228,20 +216,6 @@ func (p *People) Edit(channelID, ts, text string) (Sent, error) {
 	m.edits = append(m.edits, Edit{At: p.cfg.Now(), Text: m.text})
 	m.text, m.edited = text, p.cfg.Now()
 	p.world.emit(Event{Kind: EventEdit, Chat: c.id, Message: m.ts}, c, m)
-	return p.news.tellChanged(c, m, before), nil
-}
-
-// Unfurl changes a message as the service does by itself when it adds the preview
-// of a link: the text stays.
-func (p *People) Unfurl(channelID, ts string) (Sent, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	c, m, err := p.world.theirs(channelID, ts)
-	if err != nil {
-		return Sent{}, err
-	}
-	before := p.world.wire(m)
-	m.unfurled = true
 	return p.news.tellChanged(c, m, before), nil
 }
 

@@ -2,7 +2,6 @@ package slack
 
 import (
 	"io"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
@@ -14,7 +13,7 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// method is one method of the Web API. Its run takes the lock itself.
+// method is one method of the Web API. Its run is called with the lock held.
 type method struct {
 	run func(*call) (any, *apiError)
 	// scopes are those of which the token needs one. None means that any token will do.
@@ -72,7 +71,6 @@ type api struct {
 	life    *wire.Lifecycle
 	hub     *wire.Hub[string, Message]
 	faults  *wire.Faults[string]
-	log     *slog.Logger
 	methods map[string]method
 
 	// Guarded by mu.
@@ -149,13 +147,25 @@ func (a *api) serveMethod(w http.ResponseWriter, r *http.Request, name string) {
 		return
 	}
 	c := &call{api: a, r: r, p: p}
-	result, err := m.run(c)
-	a.log.Debug("web api call", "method", name, "refused", err != nil)
+	result, err := c.do(m)
+	a.cfg.Logger.Debug("web api call", "method", name, "refused", err != nil)
 	if err != nil {
 		writeError(w, err)
 		return
 	}
 	a.answer(w, f, c, result)
+}
+
+// readParams reads the whole request.
+func readParams(w http.ResponseWriter, r *http.Request) (*wire.Params, *apiError) {
+	p, err := wire.ReadParams(w, r, maxUpload+1<<20)
+	switch {
+	case err == nil:
+		return p, nil
+	case wire.IsJSON(r):
+		return nil, refuse("invalid_json") // its page
+	}
+	return nil, refuse("invalid_form_data") // its page
 }
 
 // token is the token of a call: in the header, or in a form. JSON holds none.
@@ -195,6 +205,13 @@ func (a *api) authorize(w http.ResponseWriter, r *http.Request, p *wire.Params, 
 	return nil
 }
 
+// do runs a method.
+func (c *call) do(m method) (any, *apiError) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return m.run(c)
+}
+
 // answer answers an accepted request, unless a fault spoils the answer.
 func (a *api) answer(w http.ResponseWriter, f *Fault, c *call, result any) {
 	if f != nil {
@@ -230,8 +247,6 @@ func (a *api) markCut(c *call) {
 }
 
 func connectionsOpen(c *call) (any, *apiError) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.line.State().Connected() >= maxSockets {
 		return nil, refuse("too_many_websockets") // assumed
 	}
