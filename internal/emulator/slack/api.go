@@ -15,7 +15,7 @@ import (
 
 // method is one method of the Web API. Its run is called with the lock held.
 type method struct {
-	run func(*call) (any, *apiError)
+	run func(*call) (any, *refusal)
 	// scopes are those of which the token needs one. None means that any token will do.
 	scopes []string
 	// kind is "history" or "read" where the scope is that of the kind of channel.
@@ -88,23 +88,7 @@ type call struct {
 	message *message
 }
 
-// apiError is a refusal as the service words it.
-type apiError struct {
-	code             string
-	needed, provided string
-	retryAfter       int // seconds; 0 where calling too often is not what is wrong
-	messages         []string
-}
-
-func refuse(code string, messages ...string) *apiError {
-	return &apiError{code: code, messages: messages}
-}
-
-func tooMany(seconds int) *apiError {
-	return &apiError{code: "ratelimited", retryAfter: seconds}
-}
-
-func writeError(w http.ResponseWriter, e *apiError) {
+func writeError(w http.ResponseWriter, e *refusal) {
 	body := map[string]any{"ok": false, "error": e.code}
 	if e.needed != "" {
 		body["needed"], body["provided"] = e.needed, e.provided
@@ -138,8 +122,8 @@ func (a *api) serveMethod(w http.ResponseWriter, r *http.Request, name string) {
 	}
 	m, ok := a.methods[name]
 	if !ok {
-		refusal := refuse("unknown_method") // assumed
-		writeError(w, refusal)
+		unknown := refuse("unknown_method") // assumed
+		writeError(w, unknown)
 		return
 	}
 	if err := a.authorize(w, r, p, m); err != nil {
@@ -157,7 +141,7 @@ func (a *api) serveMethod(w http.ResponseWriter, r *http.Request, name string) {
 }
 
 // readParams reads the whole request.
-func readParams(w http.ResponseWriter, r *http.Request) (*wire.Params, *apiError) {
+func readParams(w http.ResponseWriter, r *http.Request) (*wire.Params, *refusal) {
 	p, err := wire.ReadParams(w, r, maxUpload+1<<20)
 	switch {
 	case err == nil:
@@ -180,7 +164,7 @@ func token(r *http.Request, p *wire.Params) string {
 }
 
 // authorize checks the token, its kind and its scopes.
-func (a *api) authorize(w http.ResponseWriter, r *http.Request, p *wire.Params, m method) *apiError {
+func (a *api) authorize(w http.ResponseWriter, r *http.Request, p *wire.Params, m method) *refusal {
 	t := token(r, p)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -200,13 +184,13 @@ func (a *api) authorize(w http.ResponseWriter, r *http.Request, p *wire.Params, 
 	}
 	w.Header().Set("X-OAuth-Scopes", strings.Join(scopes, ","))
 	if len(m.scopes) > 0 && !slices.ContainsFunc(m.scopes, func(one string) bool { return slices.Contains(scopes, one) }) {
-		return &apiError{code: "missing_scope", needed: m.scopes[0], provided: strings.Join(scopes, ",")}
+		return &refusal{code: "missing_scope", needed: m.scopes[0], provided: strings.Join(scopes, ",")}
 	}
 	return nil
 }
 
 // do runs a method.
-func (c *call) do(m method) (any, *apiError) {
+func (c *call) do(m method) (any, *refusal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return m.run(c)
@@ -246,7 +230,7 @@ func (a *api) markCut(c *call) {
 	}
 }
 
-func connectionsOpen(c *call) (any, *apiError) {
+func connectionsOpen(c *call) (any, *refusal) {
 	if c.line.State().Connected() >= maxSockets {
 		return nil, refuse("too_many_websockets") // assumed
 	}

@@ -91,6 +91,6 @@ func (a *App) hears(c *channel) bool {
 	return a.hasScope(kindScope(c.kind, "history")) && a.subscribed(messageEvents[c.kind])
 }
 
-func (a *App) missing(scope string) *apiError {
-	return &apiError{code: "missing_scope", needed: scope, provided: strings.Join(a.scopes, ",")}
+func (a *App) missing(scope string) *refusal {
+	return &refusal{code: "missing_scope", needed: scope, provided: strings.Join(a.scopes, ",")}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // checkBlocks refuses blocks as the service does.
-func checkBlocks(raw []byte, most int) *apiError {
+func checkBlocks(raw []byte, most int) *refusal {
 	if r := blockkit.Check(raw, most); r != nil {
 		return refuse(r.Code, r.Messages...)
 	}
@@ -20,7 +20,7 @@ func checkBlocks(raw []byte, most int) *apiError {
 
 // compose reads the text and blocks of a message and refuses what the service does.
 // Blocks are nil where the call names none, and empty where it names an empty list.
-func compose(p *wire.Params) (text string, blocks []byte, err *apiError) {
+func compose(p *wire.Params) (text string, blocks []byte, err *refusal) {
 	text = p.Text("text")
 	if md := p.Text("markdown_text"); md != "" {
 		if text != "" || p.Text("blocks") != "" {
@@ -53,7 +53,7 @@ func isEmptyList(raw []byte) bool {
 	return json.Unmarshal(raw, &list) == nil && len(list) == 0
 }
 
-func postMessage(c *call) (any, *apiError) {
+func postMessage(c *call) (any, *refusal) {
 	text, blocks, err := compose(c.p)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func postMessage(c *call) (any, *apiError) {
 
 // parentOf finds the first message of the thread that a thread_ts names; a reply's
 // ts leads to its thread too.
-func (ch *channel) parentOf(ts string) (*message, *apiError) {
+func (ch *channel) parentOf(ts string) (*message, *refusal) {
 	if ts == "" {
 		return nil, nil
 	}
@@ -90,7 +90,7 @@ func (ch *channel) parentOf(ts string) (*message, *apiError) {
 	return m, nil
 }
 
-func postEphemeral(c *call) (any, *apiError) {
+func postEphemeral(c *call) (any, *refusal) {
 	text, blocks, err := compose(c.p)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func postEphemeral(c *call) (any, *apiError) {
 }
 
 // own finds a message of the bot by the ts of a call.
-func (c *call) own(forbidden string) (*channel, *message, *apiError) {
+func (c *call) own(forbidden string) (*channel, *message, *refusal) {
 	ch, err := c.world.find(c.p.Text("channel"), true)
 	if err != nil {
 		return nil, nil, err
@@ -128,7 +128,7 @@ func (c *call) own(forbidden string) (*channel, *message, *apiError) {
 	return ch, m, nil
 }
 
-func updateMessage(c *call) (any, *apiError) {
+func updateMessage(c *call) (any, *refusal) {
 	text, blocks, err := compose(c.p)
 	if err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func updateMessage(c *call) (any, *apiError) {
 	return map[string]any{"channel": ch.id, "ts": m.ts, "text": m.text, "message": c.world.wire(m)}, nil
 }
 
-func deleteMessage(c *call) (any, *apiError) {
+func deleteMessage(c *call) (any, *refusal) {
 	ch, m, err := c.own("cant_delete_message")
 	if err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func deleteMessage(c *call) (any, *apiError) {
 	return map[string]any{"channel": ch.id, "ts": m.ts}, nil
 }
 
-func setStatus(c *call) (any, *apiError) {
+func setStatus(c *call) (any, *refusal) {
 	ch, err := c.world.find(c.p.Text("channel_id"), false)
 	if err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func newFlood(l Limits) flood {
 }
 
 // take lets a message through or refuses it with the time to wait.
-func (f *flood) take(channel string, now time.Time) *apiError {
+func (f *flood) take(channel string, now time.Time) *refusal {
 	if f.rate <= 0 {
 		return nil
 	}
@@ -73,14 +73,14 @@ func (f *flood) take(channel string, now time.Time) *apiError {
 }
 
 // takeUpdate does the same for an edit.
-func (f *flood) takeUpdate(now time.Time) *apiError {
+func (f *flood) takeUpdate(now time.Time) *refusal {
 	if f.updates == nil {
 		return nil
 	}
 	return within(f.updates, now)
 }
 
-func within(l *rate.Limiter, now time.Time) *apiError {
+func within(l *rate.Limiter, now time.Time) *refusal {
 	r := l.ReserveN(now, 1)
 	wait := r.DelayFrom(now)
 	if wait <= 0 {

@@ -91,7 +91,7 @@ func (w *world) locate(f *file, out *wireFile) {
 	out.URLDownload = w.files.base + filesPath + w.cfg.Team + "-" + f.id + "/download/" + url.PathEscape(f.name)
 }
 
-func fileInfo(c *call) (any, *apiError) {
+func fileInfo(c *call) (any, *refusal) {
 	f := c.world.files.byID[c.p.Text("file")]
 	if f == nil || !f.done {
 		return nil, refuse("file_not_found") // its page
@@ -143,7 +143,7 @@ func serveLogin(w http.ResponseWriter) {
 	_, _ = io.WriteString(w, "<!DOCTYPE html><html><head><title>Login | Slack</title></head><body>Sign in</body></html>")
 }
 
-func uploadURL(c *call) (any, *apiError) {
+func uploadURL(c *call) (any, *refusal) {
 	name, size := c.p.Text("filename"), int(c.p.Int("length"))
 	switch {
 	case name == "" || size <= 0:
@@ -194,7 +194,7 @@ func uploaded(body io.Reader, contentType string) ([]byte, error) {
 	}
 }
 
-func completeUpload(c *call) (any, *apiError) {
+func completeUpload(c *call) (any, *refusal) {
 	var list []struct {
 		ID    string `json:"id"`
 		Title string `json:"title"`

@@ -22,7 +22,7 @@ type Prompt struct {
 
 // setSuggestedPrompts offers prompts in a chat. Of an app that is an agent, one that names a
 // thread does nothing and says nothing (its page).
-func setSuggestedPrompts(c *call) (any, *apiError) {
+func setSuggestedPrompts(c *call) (any, *refusal) {
 	ch, err := c.world.find(c.p.Text("channel_id"), false)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func setSuggestedPrompts(c *call) (any, *apiError) {
 }
 
 // setThreadTitle names a thread of a direct chat with the app.
-func setThreadTitle(c *call) (any, *apiError) {
+func setThreadTitle(c *call) (any, *refusal) {
 	ch, err := c.world.find(c.p.Text("channel_id"), false)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func setThreadTitle(c *call) (any, *apiError) {
 }
 
 // publishHome shows a view in the Home tab of a person (docs.slack.dev/reference/methods/views.publish).
-func publishHome(c *call) (any, *apiError) {
+func publishHome(c *call) (any, *refusal) {
 	var view struct {
 		Type   string          `json:"type"`
 		Blocks json.RawMessage `json:"blocks"`

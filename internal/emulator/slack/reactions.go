@@ -63,8 +63,8 @@ func (n *news) tellReaction(c *channel, m *message, kind string, r reaction) Sen
 	}, sent)
 }
 
-func addReaction(c *call) (any, *apiError) {
-	return c.react(func(m *message, name string) *apiError {
+func addReaction(c *call) (any, *refusal) {
+	return c.react(func(m *message, name string) *refusal {
 		if slices.Contains(m.react, name) {
 			return refuse("already_reacted") // its page
 		}
@@ -73,8 +73,8 @@ func addReaction(c *call) (any, *apiError) {
 	})
 }
 
-func removeReaction(c *call) (any, *apiError) {
-	return c.react(func(m *message, name string) *apiError {
+func removeReaction(c *call) (any, *refusal) {
+	return c.react(func(m *message, name string) *refusal {
 		if !slices.Contains(m.react, name) {
 			return refuse("no_reaction") // its page
 		}
@@ -83,7 +83,7 @@ func removeReaction(c *call) (any, *apiError) {
 	})
 }
 
-func (c *call) react(change func(*message, string) *apiError) (any, *apiError) {
+func (c *call) react(change func(*message, string) *refusal) (any, *refusal) {
 	ch, err := c.world.find(c.p.Text("channel"), true)
 	if err != nil {
 		return nil, err

@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-func authTest(c *call) (any, *apiError) {
+func authTest(c *call) (any, *refusal) {
 	return map[string]any{
 		"url": "https://" + strings.ToLower(c.cfg.TeamName) + ".slack.com/", "team": c.cfg.TeamName, "team_id": c.cfg.Team,
 		"user": c.cfg.BotName, "user_id": c.cfg.BotUser, "bot_id": BotID, "is_enterprise_install": false,
 	}, nil
 }
 
-func teamInfo(c *call) (any, *apiError) {
+func teamInfo(c *call) (any, *refusal) {
 	name := c.cfg.TeamName
 	return map[string]any{"team": map[string]any{"id": c.cfg.Team, "name": name, "domain": strings.ToLower(name)}}, nil
 }
 
-func userInfo(c *call) (any, *apiError) {
+func userInfo(c *call) (any, *refusal) {
 	u := c.world.users[c.p.Text("user")]
 	if u == nil {
 		return nil, refuse("user_not_found") // its page
@@ -25,7 +25,7 @@ func userInfo(c *call) (any, *apiError) {
 	return map[string]any{"user": c.world.userJSON(u)}, nil
 }
 
-func channelInfo(c *call) (any, *apiError) {
+func channelInfo(c *call) (any, *refusal) {
 	ch := c.world.channels[c.p.Text("channel")]
 	if ch == nil || !ch.botIn && ch.kind != Public {
 		return nil, refuse("channel_not_found") // its page
@@ -37,7 +37,7 @@ func channelInfo(c *call) (any, *apiError) {
 }
 
 // userConversations lists where the bot is, by type.
-func userConversations(c *call) (any, *apiError) {
+func userConversations(c *call) (any, *refusal) {
 	types := c.p.Text("types")
 	if types == "" {
 		types = "public_channel"
@@ -71,7 +71,7 @@ func userConversations(c *call) (any, *apiError) {
 	return map[string]any{"channels": channels, "response_metadata": map[string]any{"next_cursor": next}}, nil
 }
 
-func openConversation(c *call) (any, *apiError) {
+func openConversation(c *call) (any, *refusal) {
 	users := strings.Split(c.p.Text("users"), ",")
 	if c.p.Text("users") == "" {
 		return nil, refuse("users_list_not_supplied") // its page
@@ -91,7 +91,7 @@ func openConversation(c *call) (any, *apiError) {
 }
 
 // readable finds a channel whose messages the bot may read.
-func (c *call) readable() (*channel, *apiError) {
+func (c *call) readable() (*channel, *refusal) {
 	ch, err := c.world.find(c.p.Text("channel"), false)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (c *call) readable() (*channel, *apiError) {
 	return ch, nil
 }
 
-func history(c *call) (any, *apiError) {
+func history(c *call) (any, *refusal) {
 	ch, err := c.readable()
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func history(c *call) (any, *apiError) {
 	return c.page(list, nil)
 }
 
-func replies(c *call) (any, *apiError) {
+func replies(c *call) (any, *refusal) {
 	ch, err := c.readable()
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func replies(c *call) (any, *apiError) {
 // newest first is assumed. The root of a thread stands before its replies, however old it
 // is (docs.slack.dev/reference/methods/conversations.replies); that it does so on the first
 // page alone is assumed.
-func (c *call) page(list []*message, root *message) (any, *apiError) {
+func (c *call) page(list []*message, root *message) (any, *refusal) {
 	oldest, latest := c.p.Text("oldest"), c.p.Text("latest")
 	inclusive := c.p.Bool("inclusive")
 	list = slices.DeleteFunc(list, func(m *message) bool {
@@ -169,7 +169,7 @@ func (c *call) page(list []*message, root *message) (any, *apiError) {
 
 // cut is the page of a list that the cursor and the limit of a call name, and the
 // cursor of the next.
-func cut[T any](c *call, list []T, name func(T) string) (page []T, next string, err *apiError) {
+func cut[T any](c *call, list []T, name func(T) string) (page []T, next string, err *refusal) {
 	if cursor := c.p.Text("cursor"); cursor != "" {
 		i := slices.IndexFunc(list, func(one T) bool { return name(one) == cursor })
 		if i < 0 {

@@ -60,7 +60,7 @@ func (w *world) streams(m *message) bool {
 
 // streamed reads what a call adds to a stream. The two errors are those that apps have met
 // (docs.slack.dev/reference/methods/chat.appendStream).
-func streamed(p *wire.Params, st *stream) (text string, tasks []Task, err *apiError) {
+func streamed(p *wire.Params, st *stream) (text string, tasks []Task, err *refusal) {
 	text = p.Text("markdown_text")
 	var chunks []chunk
 	has, bad := p.JSON("chunks", &chunks)
@@ -93,7 +93,7 @@ func streamed(p *wire.Params, st *stream) (text string, tasks []Task, err *apiEr
 }
 
 // grow adds to a stream.
-func (m *message) grow(text string, tasks []Task) *apiError {
+func (m *message) grow(text string, tasks []Task) *refusal {
 	if utf8.RuneCountInString(m.text)+utf8.RuneCountInString(text) > blockkit.MaxMarkdown {
 		return refuse("msg_too_long") // assumed: its page has the limit
 	}
@@ -112,7 +112,7 @@ func (m *message) grow(text string, tasks []Task) *apiError {
 // startStream begins a stream, which begins a session of an app that is an agent and clears
 // the status of its thread (docs.slack.dev/ai/agent-sessions). In a channel it wants to know
 // who reads along. That it takes no thread for none is the page's of 2025.
-func startStream(c *call) (any, *apiError) {
+func startStream(c *call) (any, *refusal) {
 	text, tasks, err := streamed(c.p, nil)
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func startStream(c *call) (any, *apiError) {
 }
 
 // ownStream finds an open stream of the bot by the ts of a call.
-func (c *call) ownStream() (*channel, *message, *apiError) {
+func (c *call) ownStream() (*channel, *message, *refusal) {
 	ch, m, err := c.own("message_not_owned_by_app")
 	switch {
 	case err != nil:
@@ -159,12 +159,12 @@ func (c *call) ownStream() (*channel, *message, *apiError) {
 	return ch, m, nil
 }
 
-func appendStream(c *call) (any, *apiError) { return c.stream(false) }
+func appendStream(c *call) (any, *refusal) { return c.stream(false) }
 
 // stopStream ends a stream, and the session works no more unless the call says so.
-func stopStream(c *call) (any, *apiError) { return c.stream(true) }
+func stopStream(c *call) (any, *refusal) { return c.stream(true) }
 
-func (c *call) stream(end bool) (any, *apiError) {
+func (c *call) stream(end bool) (any, *refusal) {
 	ch, m, err := c.ownStream()
 	if err != nil {
 		return nil, err
@@ -200,7 +200,7 @@ func (w *world) session(ch *channel, thread, status string) {
 
 // sessionStatus sets the status of a session, which apps that are agents have
 // (docs.slack.dev/reference/methods/agents.sessions.setStatus).
-func sessionStatus(c *call) (any, *apiError) {
+func sessionStatus(c *call) (any, *refusal) {
 	if !c.app.hasScope(manifest.AgentScope) {
 		return nil, refuse("not_authorized") // assumed
 	}

@@ -60,6 +60,22 @@ func newWorld(cfg *Config, hub *wire.Hub[string, Message]) *world {
 	}
 }
 
+// refusal is what the service says of what it does not do.
+type refusal struct {
+	code             string
+	needed, provided string
+	retryAfter       int // seconds; 0 where calling too often is not what is wrong
+	messages         []string
+}
+
+func refuse(code string, messages ...string) *refusal {
+	return &refusal{code: code, messages: messages}
+}
+
+func tooMany(seconds int) *refusal {
+	return &refusal{code: "ratelimited", retryAfter: seconds}
+}
+
 type channel struct {
 	id       string
 	kind     string
@@ -182,7 +198,7 @@ func (w *world) tally(c *channel, m *message, n int) {
 
 // find looks a channel up as the methods do: by its id, or by a user's for the DM
 // with them. Where write is set, it also refuses those the bot cannot write to.
-func (w *world) find(id string, write bool) (*channel, *apiError) {
+func (w *world) find(id string, write bool) (*channel, *refusal) {
 	if id == "" {
 		return nil, refuse("channel_not_found") // its page
 	}
