@@ -89,6 +89,7 @@ func TestSlackInlineB11D08(t *testing.T) {
 			`&lt;!channel&gt; &lt;!here|x&gt; &lt;@U123&gt; &lt;#C1&gt; @␣channel @␣Here @␣everyone @bob`,
 		},
 		{"mention put together", `@**channel**`, `@␣*channel*`},
+		{"mention with a tail", `@channe*l*`, `@␣channe␣_l_`},
 		{"mention in code stays", "`@channel`", "`@channel`"},
 	}
 	for _, tt := range tests {
