@@ -88,6 +88,9 @@ var layers = []layer{
 	{"internal/emulator/slack/delivery", []string{"internal/emulator/wire"}},
 	{"internal/emulator/slack/manifest", nil},
 	{"internal/emulator/slack", []string{"internal/emulator/slack/*", "internal/emulator/wire"}},
+	{"internal/emulator/telegram/botapi", nil},
+	{"internal/emulator/telegram/markup", []string{"internal/emulator/telegram/botapi"}},
+	{"internal/emulator/telegram", []string{"internal/emulator/telegram/*", "internal/emulator/wire"}},
 	{"internal/emulator/*", []string{"internal/emulator/wire"}},
 	{"internal/control", nil},
 	{"internal/newest", nil},
@@ -124,7 +127,7 @@ var layers = []layer{
 
 // forTests is what the tests of every package may import besides what its line
 // names, itself, and what the packages of its line may import in turn.
-var forTests = []string{"agent", "toolgroups", "bridge", "internal/emulator/*", "storage/bolt", "storage/storetest", "storage/postgres", "storage/postgres/pgtest", "bridge/*", "toolgroups/search", "internal/admin/filled"}
+var forTests = []string{"agent", "toolgroups", "bridge", "internal/emulator/*", "internal/emulator/telegram/markup", "storage/bolt", "storage/storetest", "storage/postgres", "storage/postgres/pgtest", "bridge/*", "toolgroups/search", "internal/admin/filled"}
 
 // clients are the libraries that stay inside one package, with the packages whose
 // tests may use them too: an emulator is tested with the client it has to satisfy.

@@ -137,8 +137,10 @@ func TestEmptyTextHasNoParts(t *testing.T) {
 }
 
 func TestMarkupAloneIsTheText(t *testing.T) {
-	for source, want := range map[string]string{"```\xcc": "```\uFFFD", "> ": "&gt;", "#\n\n- ": "#\n\n-",
-		"[a]: http://b.c": `[a]: <a href="http://b.c">http://b.c</a>`} {
+	for source, want := range map[string]string{
+		"```\xcc": "```\uFFFD", "> ": "&gt;", "#\n\n- ": "#\n\n-",
+		"[a]: http://b.c": `[a]: <a href="http://b.c">http://b.c</a>`,
+	} {
 		if got := join(markdown.Parse(source).TelegramHTML(telegramLimit)); got != want {
 			t.Errorf("%q: Telegram shows %q", source, got)
 		}

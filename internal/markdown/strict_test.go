@@ -12,7 +12,7 @@ import (
 	"github.com/rivo/uniseg"
 	"pgregory.net/rapid"
 
-	"oneclaw/internal/emulator/telegram"
+	"oneclaw/internal/emulator/telegram/markup"
 	"oneclaw/internal/markdown"
 )
 
@@ -21,7 +21,7 @@ import (
 func strictTelegram(source string, limit int) error {
 	var ends []string
 	for i, part := range markdown.Parse(source).TelegramHTML(limit) {
-		text, entities, err := telegram.ParseHTML(part.Text)
+		text, entities, err := markup.ParseHTML(part.Text)
 		if err != nil {
 			return fmt.Errorf("part %d: %w in %q", i, err, part.Text)
 		}
@@ -31,7 +31,7 @@ func strictTelegram(source string, limit int) error {
 		if utf16Len(text) > limit {
 			return fmt.Errorf("part %d shows %d units of %d", i, utf16Len(text), limit)
 		}
-		if named := append(telegram.Mentions(text, entities), telegram.Mentions(part.Plain, nil)...); len(named) > 0 {
+		if named := append(markup.Mentions(text, entities), markup.Mentions(part.Plain, nil)...); len(named) > 0 {
 			return fmt.Errorf("part %d calls %q: %q", i, named, part.Text)
 		}
 		for _, e := range entities {
@@ -47,8 +47,8 @@ func strictTelegram(source string, limit int) error {
 	return unbroken(ends)
 }
 
-// lone finds a mark that belongs on a letter and has none: it begins what comes after a cut.
-var lone = regexp.MustCompile(`(^|[\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\xbf\pZ\pC])[\p{Mn}\x{200D}\x{1F3FB}-\x{1F3FF}]`)
+// lone finds a mark or joiner without what it belongs to: a cut may come there.
+var lone = regexp.MustCompile(`(^|[\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\xbf\pZ\pC])[\p{Mn}\x{200D}\x{1F3FB}-\x{1F3FF}]|\x{200D}[\x00-\x7f\x{FFFD}\pZ\pC]`)
 
 // unbroken reports where a cut went through what a reader takes for one character.
 func unbroken(parts []string) error {
