@@ -47,8 +47,8 @@ func strictTelegram(source string, limit int) error {
 	return unbroken(ends)
 }
 
-// lone finds a mark that belongs on a letter and has none: it begins what comes after a cut.
-var lone = regexp.MustCompile(`(^|[\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\xbf\pZ\pC])[\p{Mn}\x{200D}\x{1F3FB}-\x{1F3FF}]`)
+// lone finds a mark or joiner without what it belongs to: a cut may come there.
+var lone = regexp.MustCompile(`(^|[\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\xbf\pZ\pC])[\p{Mn}\x{200D}\x{1F3FB}-\x{1F3FF}]|\x{200D}[\x00-\x7f\x{FFFD}\pZ\pC]`)
 
 // unbroken reports where a cut went through what a reader takes for one character.
 func unbroken(parts []string) error {
