@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -18,6 +19,10 @@ func (s self) pointed(m *message, channel string, name names) []chats.Quoted {
 	if len(m.Attachments) == 0 {
 		return nil
 	}
+	return s.reader(name).Read(m.Attachments, channel)
+}
+
+func (s self) reader(name names) quoted.Reader {
 	return quoted.Reader{
 		Own:  func(user string) bool { return s.wrote(user, "") },
 		Name: name,
@@ -28,7 +33,7 @@ func (s self) pointed(m *message, channel string, name names) []chats.Quoted {
 			_ = json.Unmarshal(raw, &files) // it is somebody else's
 			return attachments(files)
 		},
-	}.Read(m.Attachments, channel)
+	}
 }
 
 // hugeThread is how far back a thread is read of which there is more than threadPages.
@@ -105,6 +110,9 @@ func (s self) quote(m *message, channel string, name names) []chats.Quoted {
 		q.By = name(m.User)
 	}
 	q.By = cmp.Or(q.By, m.BotID)
+	if m.BotID != "" && !q.Own {
+		q.Text = strings.TrimSpace(q.Text + "\n" + s.reader(name).Words(m.Attachments))
+	}
 	q.Files, q.Skipped = attachments(m.Files)
 	list := s.pointed(m, channel, name)
 	if !q.Empty() {

@@ -5,7 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
+
+	"oneclaw/bridge/chats"
 )
 
 type self struct {
@@ -81,9 +82,7 @@ func (s self) cutMention(text string) (string, bool) {
 	if m == nil || m[0] != 0 || !s.is(text[m[2]:m[3]]) {
 		return text, false
 	}
-	return strings.TrimLeftFunc(text[m[1]:], func(r rune) bool {
-		return unicode.IsSpace(r) || strings.ContainsRune(",:;", r)
-	}), true
+	return chats.AfterCall(text[m[1]:]), true
 }
 
 // lastMention returns where a mention of the bot at the end of a text begins, or -1.

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"encoding/json"
 	"os"
 	"regexp"
 	"strings"
@@ -21,6 +22,10 @@ func TestD18MentionsAndEntities(t *testing.T) {
 		{"<@U0BOT> hi", "hi", true, true},
 		{"  <@U0BOT|oneclaw>, hi", "hi", true, true},
 		{"<@U0BOT> <@U0BOT>: hi", "hi", true, true},
+		{"<@U0BOT>: :smile: hi", ":smile: hi", true, true},
+		{"<@U0BOT>:+1:", ":+1:", true, true},
+		{"<@U0BOT> ;-)", ";-)", true, true},
+		{"<@U0BOT> : <@U0BOT>, :hi", "hi", true, true},
 		{"hi <@U0BOT>", "hi", true, false},
 		{"what does <@U0BOT> say?", "what does @oneclaw say?", true, false},
 		{"<@U0BOT>", "@oneclaw", true, true},
@@ -149,5 +154,14 @@ func TestEveryCommandIsOneOnSlack(t *testing.T) {
 				t.Errorf("/%s is no command on Slack", match[1])
 			}
 		}
+	}
+}
+
+// What a program says in a thread may stand in its attachments alone.
+func TestAlarmsOfProgramsAreQuoted(t *testing.T) {
+	m := &message{BotID: "B1", Username: "Watch", TS: "1.000000", Attachments: json.RawMessage(`[{"title":"Disk full","text":"db1 &amp; db2"}]`)}
+	got := self{user: "UBOT"}.quote(m, "C1", func(id string) string { return id })
+	if len(got) != 1 || got[0].Text != "Disk full\ndb1 & db2" || got[0].By != "Watch" {
+		t.Errorf("%+v", got)
 	}
 }

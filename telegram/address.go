@@ -6,6 +6,9 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf16"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/internal/markdown"
 )
 
 var commandPattern = regexp.MustCompile(`^/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]+))?(?:\s|$)`)
@@ -83,12 +86,12 @@ func (e entity) span(length int) (span, bool) {
 // trimCalls cuts the mentions at both ends of a text.
 func trimCalls(units []uint16, own []span) (from, to int) {
 	to = len(units)
-	for next := skip(units, 0, ""); ; {
+	for next := skip(units); ; {
 		i := slices.IndexFunc(own, func(s span) bool { return s.from == next })
 		if i < 0 {
 			break
 		}
-		from = skip(units, own[i].to, ",:;")
+		from = to - markdown.Units(chats.AfterCall(string(utf16.Decode(units[own[i].to:]))))
 		next = from
 	}
 	for last := skipBack(units, to); last > from; {
@@ -102,9 +105,10 @@ func trimCalls(units []uint16, own []span) (from, to int) {
 	return from, to
 }
 
-// skip passes over white space and the punctuation given.
-func skip(units []uint16, i int, punctuation string) int {
-	for i < len(units) && (unicode.IsSpace(rune(units[i])) || strings.ContainsRune(punctuation, rune(units[i]))) {
+// skip passes over the white space at the beginning.
+func skip(units []uint16) int {
+	i := 0
+	for i < len(units) && unicode.IsSpace(rune(units[i])) {
 		i++
 	}
 	return i

@@ -26,6 +26,7 @@ func TestRead(t *testing.T) {
 		"plain":               {"hello", nil, words{text: "hello"}},
 		"leading mention":     {name + " hello", []entity{at(name+" hello", name)}, words{text: "hello", mentioned: true}},
 		"leading with comma":  {name + ", hello", []entity{at(name, name)}, words{text: "hello", mentioned: true}},
+		"leading with a face": {name + ": :) 🎉 hello", []entity{at(name, name)}, words{text: ":) 🎉 hello", mentioned: true}},
 		"trailing mention":    {"hello " + name + " ", []entity{at("hello "+name, name)}, words{text: "hello", mentioned: true}},
 		"in a sentence":       {"what can " + name + " do?", []entity{at("what can "+name, name)}, words{text: "what can " + name + " do?", mentioned: true}},
 		"emoji before":        {"👩‍👩‍👧 🎉 " + name, []entity{at("👩‍👩‍👧 🎉 "+name, name)}, words{text: "👩‍👩‍👧 🎉", mentioned: true}},

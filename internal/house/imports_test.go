@@ -78,7 +78,7 @@ var layers = []layer{
 	{"toolgroups/search/meaning", nil},
 	{"toolgroups/search/meaning/generate", []string{"toolgroups/search/meaning"}},
 	{"toolgroups/google/service", []string{"toolgroups", "toolgroups/files", "internal/workspace"}},
-	{"toolgroups/google/*", []string{"toolgroups", "toolgroups/files", "toolgroups/google/service", "internal/retry", "internal/workspace"}},
+	{"toolgroups/google/*", []string{"toolgroups", "toolgroups/files", "toolgroups/google/service", "internal/readable", "internal/retry", "internal/workspace"}},
 	{"toolgroups/*", []string{"toolgroups", "toolgroups/files", "storage", "internal/cache", "internal/settings", "internal/workspace", "internal/folder", "internal/guard", "internal/child", "internal/javascript", "internal/proctree", "internal/readable", "internal/redact", "internal/retry", "internal/runes", "internal/seal"}},
 	{"storage/*", []string{"storage", "internal/folder"}},
 	{"storage/postgres/pgtest", nil},

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"html"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/yuin/goldmark/ast"
@@ -140,14 +141,42 @@ func (c *converter) definition(out []*node, n *ast.LinkReferenceDefinition) []*n
 }
 
 func (c *converter) list(n *ast.List) *node {
-	list := &node{kind: kindList, ordered: n.IsOrdered(), start: n.Start}
+	list := &node{kind: kindList, ordered: n.IsOrdered()}
+	counts := true // where all have the same number, as lists are often written
 	for child := n.FirstChild(); child != nil; child = child.NextSibling() {
-		item := &node{kind: kindItem, box: box(child)}
+		item := &node{kind: kindItem, box: box(child), number: n.Start + len(list.children)}
+		if own, ok := c.number(child); ok && own != n.Start {
+			counts = false
+		}
 		item.children = c.blocks(child)
 		list.children = append(list.children, item)
 	}
+	if counts || !n.IsOrdered() {
+		return list
+	}
+	for i, child := 0, n.FirstChild(); child != nil; i, child = i+1, child.NextSibling() {
+		if own, ok := c.number(child); ok {
+			list.children[i].number = own
+		}
+	}
 	return list
 }
+
+// number is what is written in front of an item. The parser counts on from the first: a list
+// that counts down would count up, and one of some of the items of another lose which.
+func (c *converter) number(item ast.Node) (int, bool) {
+	at := item.Pos()
+	if at < 0 || at >= len(c.source) {
+		return 0, false
+	}
+	n, err := strconv.Atoi(string(itemNumber.Find(c.source[at:min(len(c.source), at+maxDigits)])))
+	return n, err == nil
+}
+
+// maxDigits is how many digits the number of an item may have.
+const maxDigits = 9
+
+var itemNumber = regexp.MustCompile(`^[0-9]+`)
 
 func box(item ast.Node) string {
 	first := item.FirstChild()
@@ -171,9 +200,27 @@ func (c *converter) table(n *east.Table) *node {
 		for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
 			r.children = append(r.children, &node{kind: kindCell, children: c.inlines(cell)})
 		}
+		if last := row.LastChild(); last != nil && len(r.children) == len(n.Alignments) {
+			cell := r.children[len(r.children)-1]
+			cell.children = append(cell.children, c.beyond(last)...)
+		}
 		table.children = append(table.children, r)
 	}
 	return table
+}
+
+// beyond is what stands in a row behind its last cell. The parser drops it, but the more cells
+// come of a bar that was meant: in code such as a || b.
+func (c *converter) beyond(last ast.Node) []*node {
+	if last.Lines().Len() == 0 {
+		return nil
+	}
+	rest, _, _ := bytes.Cut(c.source[last.Lines().At(0).Stop:], []byte("\n"))
+	rest = bytes.TrimSuffix(bytes.TrimSpace(rest), []byte("|"))
+	if len(bytes.Trim(rest, "| \t")) == 0 {
+		return nil
+	}
+	return []*node{{kind: kindText, text: " " + string(bytes.TrimSpace(rest))}}
 }
 
 // inlines converts the inline children of n and joins neighbouring texts.

@@ -185,12 +185,12 @@ func (l *layout) outdent(do func()) {
 func (l *layout) list(n *node, s *span) {
 	base := l.indent
 	l.lists++
-	for i, item := range n.children {
+	for _, item := range n.children {
 		l.separate(1, cutItem)
 		l.indent = base
 		marker := "•"
 		if n.ordered {
-			marker = strconv.Itoa(n.start+i) + "."
+			marker = strconv.Itoa(item.number) + "."
 		}
 		switch {
 		case item.box != "" && n.ordered:

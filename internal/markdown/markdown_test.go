@@ -125,6 +125,28 @@ func TestMentionBehindALink(t *testing.T) {
 	}
 }
 
+func TestItemsKeepTheirNumbers(t *testing.T) {
+	for source, want := range map[string]string{
+		"3. c\n2. b\n1. a":             "3. c\n2. b\n1. a",
+		"2. a\n5. b\n   1. x\n   4. y": "2. a\n5. b\n    1. x\n    4. y",
+		"4. [x] a\n6. [ ] b":           "4. ☑ a\n6. ☐ b",
+		"1. a\n1. b\n1. c":             "1. a\n2. b\n3. c",
+		"5.\n7. b":                     "5.\n7. b",
+	} {
+		if got := join(telegramHTML(t, source, telegramLimit)); got != want {
+			t.Errorf("%q: got %q, want %q", source, got, want)
+		}
+	}
+}
+
+func TestRowsKeepWhatIsBeyondTheirCells(t *testing.T) {
+	source := "| Op | Code | Is |\n|-|-|-|\n| or | `a || b` | either |\n| x | | y |  |\n> | A | B |\n> |-|-|\n> | 1 | 2 | 3"
+	want := "<pre>Op | Code | Is\n---+------+--------------\nor | `a   | | b` | either\nx  |      | y</pre>\n\n<blockquote><pre>A | B\n--+------\n1 | 2 | 3</pre></blockquote>"
+	if got := join(telegramHTML(t, source, telegramLimit)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestEmptyTextHasNoParts(t *testing.T) {
 	for _, source := range []string{"", " \n\t\n", "\u200b", "\x00"} {
 		if got := telegramHTML(t, source, telegramLimit); len(got) != 0 {

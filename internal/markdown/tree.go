@@ -39,7 +39,7 @@ type node struct {
 	bare     bool             // link: its text is its address
 	lang     string           // code block
 	ordered  bool             // list
-	start    int              // ordered list: its first number
+	number   int              // item of an ordered list
 	box      string           // item: its check box, empty if it has none
 	align    []east.Alignment // table
 	children []*node

@@ -11,11 +11,12 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"strconv"
+	"regexp"
 	"strings"
 
 	"codeberg.org/readeck/go-readability/v2"
 	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/marker"
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/base"
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark"
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/table"
@@ -32,10 +33,10 @@ const (
 	fewChars = 200
 	share    = 10
 	// maxLists is how deep lists and quotes may be nested, and maxCells over how
-	// many cells one of a table may reach. Each line of a list costs its depth, and
-	// a cell becomes as many as it spans: a small page could become a huge text.
+	// many columns a cell of a table may reach. Each line of a list costs its depth,
+	// and a cell becomes as many as it spans: a small page could become a huge text.
 	maxLists = 12
-	maxCells = 10
+	maxCells = 100
 	// maxEffort bounds the bytes of text times their depth: the search for the
 	// article reads the text of each part of a page.
 	maxEffort = 200_000_000
@@ -44,37 +45,57 @@ const (
 // Markdown returns the main content of a page in UTF-8, which was found at an
 // address; "" if it has no text. The error says why the page cannot be converted.
 func Markdown(ctx context.Context, page io.Reader, at *url.URL) (string, error) {
-	doc, err := html.Parse(page)
+	doc, err := parse(page, clutter)
 	if err != nil {
 		return "", err
+	}
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	title := strings.Join(strings.Fields(text(find(doc, func(n *html.Node) bool { return n.DataAtom == atom.Title }))), " ")
+	out, err := convert(ctx, article(doc, at))
+	if out != "" && title != "" && !strings.HasPrefix(out, "# ") {
+		out = "# " + title + "\n\n" + out
+	}
+	return out, err
+}
+
+// Whole returns all of a document that people see, such as a mail, as [Markdown] does.
+func Whole(ctx context.Context, document io.Reader) (string, error) {
+	doc, err := parse(document, func(n *html.Node) bool { return n.DataAtom == atom.Head || hidden(n) })
+	if err != nil {
+		return "", err
+	}
+	return convert(ctx, doc)
+}
+
+// parse reads a document and leaves out what is not wanted.
+func parse(document io.Reader, unwanted func(*html.Node) bool) (*html.Node, error) {
+	doc, err := html.Parse(document)
+	if err != nil {
+		return nil, err
 	}
 	parts := 0
 	for range doc.Descendants() {
 		parts++
 	}
 	if parts > maxNodes {
-		return "", fmt.Errorf("it has %d parts, more than the limit of %d", parts, maxNodes)
+		return nil, fmt.Errorf("it has %d parts, more than the limit of %d", parts, maxNodes)
 	}
-	remove(doc, clutter)
+	spell(doc)
+	remove(doc, unwanted)
 	tame(doc, 0)
-	escapeCells(doc, false)
+	return doc, nil
+}
+
+// convert makes Markdown of what is left of a document.
+func convert(ctx context.Context, content *html.Node) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	title := strings.Join(strings.Fields(text(find(doc, func(n *html.Node) bool { return n.DataAtom == atom.Title }))), " ")
-	content := article(doc, at)
-	if err := ctx.Err(); err != nil {
-		return "", err
-	}
+	lay(content)
 	md, err := newConverter().ConvertNode(content, converter.WithContext(ctx))
-	if err != nil {
-		return "", err
-	}
-	out := strings.TrimSpace(string(md))
-	if out != "" && title != "" && !strings.HasPrefix(out, "# ") {
-		out = "# " + title + "\n\n" + out
-	}
-	return out, nil
+	return strings.TrimSpace(string(md)), err
 }
 
 // newConverter makes one that does not escape what looks like Markdown: a model
@@ -83,9 +104,18 @@ func newConverter() *converter.Converter {
 	c := converter.NewConverter(
 		converter.WithEscapeMode(converter.EscapeModeDisabled),
 		converter.WithPlugins(
-			base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(commonmark.WithListEndComment(false)), table.NewTablePlugin(),
+			base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(commonmark.WithListEndComment(false)),
+			// Filling up cells costs as much as the longest of a column in each row.
+			table.NewTablePlugin(table.WithCellPaddingBehavior(table.CellPaddingBehaviorMinimal)),
 		),
 	)
+	// The library escapes < and > even so, and not what looks like such an escape.
+	c.Register.TextTransformer(func(_ converter.Context, s string) string { return strings.ReplaceAll(s, "&", "&amp;") }, converter.PriorityEarly)
+	c.Register.TextTransformer(func(_ converter.Context, s string) string { return html.UnescapeString(s) }, converter.PriorityLate)
+	c.Register.TagType(atom.Summary.String(), converter.TagTypeBlock, converter.PriorityEarly)
+	c.Register.RendererFor(atom.Td.String(), converter.TagTypeBlock, cell, converter.PriorityEarly)
+	c.Register.RendererFor(atom.Th.String(), converter.TagTypeBlock, cell, converter.PriorityEarly)
+	c.Register.RendererFor(atom.Blockquote.String(), converter.TagTypeBlock, quote, converter.PriorityEarly)
 	for i, tag := range headings {
 		c.Register.RendererFor(tag.String(), converter.TagTypeBlock, heading(i+1), converter.PriorityEarly)
 	}
@@ -101,10 +131,39 @@ func heading(level int) converter.HandleRenderFunc {
 		var content bytes.Buffer
 		ctx.RenderChildNodes(ctx, &content, n)
 		if words := bytes.Fields(content.Bytes()); len(words) > 0 {
-			fmt.Fprintf(w, "\n\n%s %s\n\n", strings.Repeat("#", level), bytes.Join(words, []byte(" ")))
+			_, _ = fmt.Fprintf(w, "\n\n%s %s\n\n", strings.Repeat("#", level), bytes.Join(words, []byte(" ")))
 		}
 		return converter.RenderSuccess
 	}
+}
+
+// blank is more of an empty line than one.
+var blank = regexp.MustCompile(`\n{3,}`)
+
+// quote writes a quote. The library's own leaves the lines of code in it without their mark.
+func quote(ctx converter.Context, w converter.Writer, n *html.Node) converter.RenderStatus {
+	var content bytes.Buffer
+	ctx.RenderChildNodes(ctx, &content, n)
+	if lines := bytes.TrimSpace(blank.ReplaceAll(content.Bytes(), []byte("\n\n"))); len(lines) > 0 {
+		within := marker.BytesMarkerCodeBlockNewline
+		lines = bytes.ReplaceAll(lines, within, append(bytes.Clone(within), "> "...))
+		_, _ = fmt.Fprintf(w, "\n\n> %s\n\n", bytes.ReplaceAll(lines, []byte("\n"), []byte("\n> ")))
+	}
+	return converter.RenderSuccess
+}
+
+// cell writes what stands in a cell, which is one line.
+func cell(ctx converter.Context, w converter.Writer, n *html.Node) converter.RenderStatus {
+	var content bytes.Buffer
+	ctx.RenderChildNodes(ctx, &content, n)
+	var lines []string
+	for line := range strings.Lines(content.String()) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	_, _ = fmt.Fprint(w, strings.Join(lines, "<br>"))
+	return converter.RenderSuccess
 }
 
 // tame bounds what makes the conversion of a page expensive. depth counts the
@@ -114,15 +173,6 @@ func tame(n *html.Node, depth int) {
 	case atom.Ul, atom.Ol, atom.Blockquote:
 		if depth++; depth > maxLists {
 			n.DataAtom, n.Data = atom.Div, "div"
-		}
-	case atom.Td, atom.Th:
-		for i, a := range n.Attr {
-			if a.Key != "rowspan" && a.Key != "colspan" {
-				continue
-			}
-			if span, err := strconv.Atoi(a.Val); err != nil || span < 1 || span > maxCells {
-				n.Attr[i].Val = "1"
-			}
 		}
 	}
 	for c := range n.ChildNodes() {
@@ -183,11 +233,20 @@ func whole(doc *html.Node, at *url.URL) *html.Node {
 // clutter is what holds no content for a reader of text, or stands around it.
 func clutter(n *html.Node) bool {
 	switch n.DataAtom {
+	case atom.Nav, atom.Footer, atom.Aside, atom.Button:
+		return true
+	}
+	return hidden(n)
+}
+
+// hidden is what no reader of text sees.
+func hidden(n *html.Node) bool {
+	switch n.DataAtom {
 	case atom.Script, atom.Style, atom.Noscript, atom.Svg, atom.Iframe, atom.Template, atom.Object, atom.Embed,
-		atom.Nav, atom.Footer, atom.Aside, atom.Button, atom.Input, atom.Select, atom.Textarea:
+		atom.Input, atom.Select, atom.Textarea:
 		return true
 	case atom.Img, atom.Source:
-		return strings.HasPrefix(strings.TrimSpace(attribute(n, "src")), "data:")
+		return isData(n)
 	}
 	return n.Type == html.CommentNode
 }

@@ -43,12 +43,16 @@ func TestMarkdownRefusesWhatCostsTooMuch(t *testing.T) {
 func FuzzMarkdown(f *testing.F) {
 	f.Add("<title>a</title><article><h1>b</h1><table><tr><td colspan=99>|</table></article>")
 	f.Add("<title>a</title><article><h1>#</h1></article>")
+	f.Add("<table><tr><th>a<td colspan=2><ol reversed><li value=3>b<sup>2</sup></ol><tr><td rowspan=0>c<input type=checkbox></table>")
 	f.Add("<ul><li><blockquote><pre><code>x</code></pre></blockquote></ul>")
 	f.Fuzz(func(t *testing.T, page string) {
 		at := &url.URL{Scheme: "https", Host: "example.org"}
 		got, err := readable.Markdown(t.Context(), strings.NewReader(page), at)
 		if err == nil && got != strings.TrimSpace(got) {
 			t.Errorf("space around %q", got)
+		}
+		if _, err := readable.Whole(t.Context(), strings.NewReader(page)); err != nil {
+			t.Log(err) // a page of too many parts
 		}
 	})
 }

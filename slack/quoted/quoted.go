@@ -71,6 +71,38 @@ func Adds(before, after json.RawMessage) bool {
 	})
 }
 
+// Words returns the text that a program has put into attachments alone, as those do that raise
+// an alarm. Pictures and buttons of it are left out.
+func (r Reader) Words(raw json.RawMessage) string {
+	var all []json.RawMessage
+	_ = json.Unmarshal(raw, &all)
+	var lines []string
+	for _, one := range all {
+		var a struct {
+			attachment
+			Pretext string `json:"pretext"`
+			Title   string `json:"title"`
+			Fields  []struct {
+				Title string `json:"title"`
+				Value string `json:"value"`
+			} `json:"fields"`
+		}
+		if json.Unmarshal(one, &a) != nil || a.isMessage() || a.From != "" { // that of a link is somebody else's
+			continue
+		}
+		parts := []string{a.Pretext, a.Title, a.Text}
+		for _, f := range a.Fields {
+			parts = append(parts, f.Title+": "+f.Value)
+		}
+		parts = slices.DeleteFunc(parts, func(s string) bool { return strings.Trim(s, " :") == "" })
+		if len(parts) == 0 && a.Fallback != nothing {
+			parts = []string{a.Fallback}
+		}
+		lines = append(lines, parts...)
+	}
+	return r.Text(strings.Join(lines, "\n"))
+}
+
 // Read returns the messages that attachments hold; channel is where their message stands.
 func (r Reader) Read(raw json.RawMessage, channel string) (list []chats.Quoted) {
 	for _, a := range messages(raw) {

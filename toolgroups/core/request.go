@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -78,15 +79,37 @@ func textOf(data []byte, contentType string) string {
 	if binary(data, contentType) {
 		return fmt.Sprintf("[%d bytes that are not text]", len(data))
 	}
+	return decode(data, contentType)
+}
+
+const (
+	// maxDeclaration is how far into a text its own word about its encoding is looked for.
+	maxDeclaration = 64 << 10
+	// escaped is an encoding whose bytes are all of ASCII, and so look like UTF-8.
+	escaped = "iso-2022-jp"
+)
+
+// declaration is where a page or a feed names its encoding.
+var declaration = regexp.MustCompile(`(?i)<(?:\?xml|meta)\b[^>]*?\b(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)`)
+
+// decode makes UTF-8 of a text. Its content type is believed, then its bytes, then what it
+// says of itself: of that, and of the bytes, the library looks at the first 1,024 only.
+func decode(data []byte, contentType string) string {
 	e, name, certain := charset.DetermineEncoding(data, contentType)
-	if whole := wholeRunes(data); utf8.Valid(whole) && (!certain || name == "utf-8") {
-		return string(whole)
+	whole := wholeRunes(data)
+	if utf8.Valid(whole) && (name == "utf-8" || !certain && name != escaped) {
+		return strings.TrimPrefix(string(whole), "\uFEFF")
+	}
+	if m := declaration.FindSubmatch(data[:min(len(data), maxDeclaration)]); m != nil && !certain {
+		if said, _ := charset.Lookup(string(m[1])); said != nil {
+			e = said
+		}
 	}
 	decoded, err := e.NewDecoder().Bytes(data)
 	if err != nil {
 		decoded = data
 	}
-	return strings.ToValidUTF8(string(decoded), "\uFFFD")
+	return strings.TrimPrefix(strings.ToValidUTF8(string(decoded), "\uFFFD"), "\uFEFF")
 }
 
 // wholeRunes drops the part of a character at the end, where a limit cut it.

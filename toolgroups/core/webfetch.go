@@ -13,8 +13,6 @@ import (
 	"path"
 	"strings"
 
-	"golang.org/x/net/html/charset"
-
 	"oneclaw/internal/guard"
 	"oneclaw/internal/readable"
 	"oneclaw/internal/runes"
@@ -130,11 +128,7 @@ func (p page) kind() string {
 
 // markdown is the main content of the page.
 func (p page) markdown(ctx context.Context) (string, error) {
-	reader, err := charset.NewReader(bytes.NewReader(p.data), p.contentType)
-	if err != nil {
-		return "", fmt.Errorf("unknown encoding: %w", err)
-	}
-	return readable.Markdown(ctx, reader, p.url)
+	return readable.Markdown(ctx, strings.NewReader(decode(p.data, p.contentType)), p.url)
 }
 
 // download keeps what is no text in the workspace, where other tools can use it.

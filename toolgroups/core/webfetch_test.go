@@ -181,3 +181,29 @@ func TestWebfetchHostilePages(t *testing.T) {
 		})
 	}
 }
+
+func TestPagesAreReadInTheirEncodings(t *testing.T) {
+	far := "<title>a</title><style>" + strings.Repeat(".a{}", 500) + "</style>"
+	for name, c := range map[string]struct{ kind, body, want string }{
+		"no word, letters behind much ASCII": {"text/html", far + "<p>Grüße</p>", "Grüße"},
+		"the word stands behind much":        {"text/html", far + "<meta charset=windows-1251><p>\xcf\xf0\xe8</p>", "При"},
+		"an older form of it":                {"text/html", far + `<meta http-equiv=Content-Type content="text/html; charset=windows-1251"><p>` + "\xcf\xf0\xe8</p>", "При"},
+		"a wrong one":                        {"text/html", "<meta charset=iso-8859-1><p>Grüße</p>", "Grüße"},
+		"escapes of ASCII":                   {"text/html", "<meta charset=iso-2022-jp><p>\x1b$B$\"\x1b(B</p>", "あ"},
+		"a mark of UTF-8":                    {"text/html", "\uFEFF<p>Grüße</p>", "Grüße"},
+		"a mark of UTF-16":                   {"text/html", "\xff\xfe<\x00p\x00>\x00a\x00\xfc\x00", "aü"},
+		"a letter that is cut":               {"text/html; charset=utf-8", "<p>a\xc3 b</p>", "a\uFFFD b"},
+		"a feed that says so itself":         {"application/xml", `<?xml version="1.0" encoding="windows-1251"?><a>` + "\xcf\xf0\xe8</a>", `<?xml version="1.0" encoding="windows-1251"?><a>При</a>`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := site(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", c.kind)
+				_, _ = io.WriteString(w, c.body)
+			})
+			d := newDesk(t, core.Config{AllowPrivate: loopback()})
+			if got := d.must(t, "webfetch", args{"url": server.URL}); strings.TrimPrefix(got, "# a\n\n") != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}

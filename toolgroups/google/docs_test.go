@@ -116,6 +116,18 @@ func TestDocsGetText(t *testing.T) {
 				`[Footer]\nbottom\n[Footnote]\n first\n[Footnote]\n second\n[Tab: Two]\nbelow\n"}`,
 		},
 		{
+			name: "suggestions", tool: "docs_get_text", args: `{"document_id":"d1"}`,
+			replies: map[string][]string{get: {`{"documentId":"d1","title":"T","body":{"content":[{"paragraph":{"elements":[{"textRun":{"content":"It costs "}},
+				{"textRun":{"content":"100","suggestedDeletionIds":["s"]}},{"textRun":{"content":"200\n","suggestedInsertionIds":["s"]}}]}}]}}`}},
+			result: `{"documentId":"d1","title":"T","text":"It costs [suggested to delete: 100][suggested to insert: 200]\n"}`,
+		},
+		{
+			name: "lines", tool: "docs_get_text", args: `{"document_id":"d1"}`,
+			replies: map[string][]string{get: {`{"documentId":"d1","title":"T","body":{"content":[` + para(`x\u000by\n`) +
+				`,{"table":{"tableRows":[{"tableCells":[{"content":[` + para(`a\n`) + `,` + para(`b\n`) + `]},` + cell(`c\n`) + `]}]}}]}}`}},
+			result: `{"documentId":"d1","title":"T","text":"x\ny\na b\tc\n"}`,
+		},
+		{
 			name: "without tabs", tool: "docs_get_text", args: `{"document_id":"d1"}`,
 			replies: map[string][]string{get: {`{"documentId":"d1","title":"T","body":{"content":[` + para(`x\n`) + `]}}`}},
 			result:  `{"documentId":"d1","title":"T","text":"x\n"}`,

@@ -165,6 +165,19 @@ func TestSendInAnyScript(t *testing.T) {
 	}
 }
 
+// A long subject of letters beyond ASCII is more lines than one.
+func TestLongSubjectsAreFolded(t *testing.T) {
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail, "gmail")
+	subject := strings.Repeat("日本語 ", 90)
+	if _, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_send", json.RawMessage(`{"to":"a@b.example","subject":"`+subject+`","body":"x"}`)); fault != nil {
+		t.Fatal(fault)
+	}
+	if p, _ := r.sent(t); p.header["Subject"] != strings.TrimSpace(subject) {
+		t.Errorf("subject %q", p.header["Subject"])
+	}
+}
+
 // Whatever is written is read again as it was, and is a message of ASCII lines.
 func TestComposeRoundTrip(t *testing.T) {
 	r := newRig(t, Config{})
@@ -240,12 +253,23 @@ func TestReadFindsTheText(t *testing.T) {
 	if diff := cmp.Diff(want, m.Attachments); diff != "" || strings.TrimSpace(m.Body) != "Anbei die Rechnung." {
 		t.Errorf("body %q, attachments (-want +got):\n%s", m.Body, diff)
 	}
-	raw := "To: a@b.example\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>Only <b>HTML</b></p>"
-	if err := r.em.Receive(adaMail, "m-html", raw); err != nil {
-		t.Fatal(err)
-	}
-	if m := read("m-html"); m.Body != "Only **HTML**" {
-		t.Errorf("body %q", m.Body)
+	for id, c := range map[string]struct{ kind, body, want string }{
+		"m-html":  {"text/html; charset=utf-8", "<p>Only <b>HTML</b></p>", "Only **HTML**"},
+		"m-order": {"text/html; charset=utf-8", "<table><tr><td>1 * Tea_pot<td>12,50</table><aside>Bye</aside>", "|  |  |\n|---|---|\n| 1 * Tea_pot | 12,50 |\n\nBye"},
+		"m-list": {
+			"multipart/mixed; boundary=b",
+			"--b\r\nContent-Type: multipart/alternative; boundary=c\r\n\r\n--c\r\nContent-Type: text/html\r\n\r\n<p>What was <b>said</b></p>\r\n--c--\r\n" +
+				"--b\r\nContent-Type: text/plain\r\n\r\nTo leave the list, write to it.\r\n--b--\r\n",
+			"What was **said**\nTo leave the list, write to it.",
+		},
+		"m-letters": {"text/plain; charset=windows-1251", "\xcf\xf0\xe8", "При"},
+	} {
+		if err := r.em.Receive(adaMail, id, "To: a@b.example\r\nContent-Type: "+c.kind+"\r\n\r\n"+c.body); err != nil {
+			t.Fatal(err)
+		}
+		if m := read(id); strings.TrimSpace(m.Body) != c.want {
+			t.Errorf("%s: body %q, want %q", id, m.Body, c.want)
+		}
 	}
 }
 

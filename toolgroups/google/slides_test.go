@@ -64,8 +64,8 @@ func TestSlidesReading(t *testing.T) {
 	rich := `{"presentationId":"p1","title":"T","slides":[
 		{"objectId":"s1","slideProperties":{"layoutObjectId":"l1","notesPage":{"notesProperties":{"speakerNotesObjectId":"n1"},
 			"pageElements":[` + shape("n0", "frame") + `,` + shape("n1", `say this\n`) + `]}},
-		 "pageElements":[` + shape("a", `Hello\n`) + `,{"objectId":"i","image":{}},{"objectId":"e","shape":{}},
-			{"objectId":"t","table":{"tableRows":[{"tableCells":[` + cell(`1\n`) + `,{}]},{"tableCells":[` + cell(`3\n`) + `,` + cell(`4\n`) + `]}]}},
+		 "pageElements":[` + shape("a", `Hello\u000bthere\n`) + `,{"objectId":"i","image":{}},{"objectId":"e","shape":{}},
+			{"objectId":"t","table":{"tableRows":[{"tableCells":[` + cell(`1\n`) + `,{}]},{"tableCells":[` + cell(`3\n`) + `,` + cell(`4\u000ba\nb\n`) + `]}]}},
 			{"objectId":"g","elementGroup":{"children":[` + shape("b", "in a group") + `,{"objectId":"h","elementGroup":{"children":[` + shape("c", "deeper") + `]}}]}},
 			{"objectId":"w","wordArt":{"renderedText":"ART"}},
 			{"objectId":"x","shape":{"text":{"textElements":[{"autoText":{"content":"7"}}]}}}]},
@@ -76,7 +76,7 @@ func TestSlidesReading(t *testing.T) {
 			replies:  map[string][]string{get: {rich}},
 			requests: []string{wantRequest("GET", "/v1/presentations/p1", "", "fields", "presentationId,title,slides(objectId,pageElements,slideProperties/notesPage)")},
 			result: `{"presentationId":"p1","title":"T","slides":[
-				{"objectId":"s1","texts":["Hello","1\t","3\t4","in a group","deeper","ART","7"],"notes":"say this"},
+				{"objectId":"s1","texts":["Hello\nthere","1\t","3\t4 a b","in a group","deeper","ART","7"],"notes":"say this"},
 				{"objectId":"s2","texts":[]}]}`,
 		},
 		{

@@ -50,11 +50,11 @@ func clean(text string) string {
 	}, strings.ToValidUTF8(text, ""))
 	var lines []string
 	for line := range strings.SplitSeq(text, "\n") {
-		if line = strings.TrimSpace(line); line != "" {
+		if line = strings.TrimRightFunc(line, unicode.IsSpace); line != "" {
 			lines = append(lines, line)
 		}
 	}
-	return strings.Join(lines, "\n")
+	return strings.TrimSpace(strings.Join(lines, "\n"))
 }
 
 // item is a note as an item of a list, its further lines indented.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"oneclaw/storage"
@@ -164,9 +165,29 @@ func holds(notes []Note, text string) bool {
 	long := utf8.RuneCountInString(text) > short
 	return slices.ContainsFunc(notes, func(n Note) bool {
 		have := folded(n.Text)
-		return have == text || long && strings.Contains(have, text)
+		return have == text || long && contains(have, text)
 	})
 }
+
+// contains reports whether a text has another one in it as whole words and numbers: who is
+// called Maximilian is not said to be called Max, and 10:30 is not 10.
+func contains(have, text string) bool {
+	const joins = ".,:/-'"
+	for {
+		before, rest, ok := strings.Cut(have, text)
+		if !ok {
+			return false
+		}
+		last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(before, joins))
+		next, _ := utf8.DecodeRuneInString(strings.TrimLeft(rest, joins))
+		if !ofWord(last) && !ofWord(next) {
+			return true
+		}
+		have = rest
+	}
+}
+
+func ofWord(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
 
 func folded(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
 

@@ -152,6 +152,25 @@ func TestB20RepeatedFactsAreRefused(t *testing.T) {
 	b.save(t, "telegram:2", "preferences", "Prefers short answers in French, with sources")
 }
 
+func TestFactsThatOnlyBeginAlikeAreKept(t *testing.T) {
+	b := newBench(t, openStore(t))
+	for _, text := range []string{
+		"The user's dog is called Maximilian", "The user's dog is called Max",
+		"The meeting on Monday begins at 10:30", "The meeting on Monday begins at 10",
+		"The code of the cellar door is 12345", "The code of the cellar door is 123",
+	} {
+		b.save(t, ada, "notes", text)
+	}
+}
+
+func TestNotesKeepTheirIndentation(t *testing.T) {
+	b := newBench(t, openStore(t))
+	b.save(t, ada, "notes", "  Backup:\n  - disks \n\n    - the large one\n")
+	if got, want := b.markdown(t, ada), "## Notes\n\n- Backup:\n    - disks\n      - the large one"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestSaveMemoryErrors(t *testing.T) {
 	b := newBench(t, openStore(t))
 	for name, c := range map[string]struct {

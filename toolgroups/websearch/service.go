@@ -311,11 +311,16 @@ func inner(host string) bool {
 	return !ip.IsGlobalUnicast() || ip.IsPrivate()
 }
 
-var tag = regexp.MustCompile(`</?[a-zA-Z][^<>]*>`)
+// Tags that services leave in texts: within a line, and between two. Not all that looks like a
+// tag is one: titles tell of vector<int>.
+var (
+	within  = regexp.MustCompile(`(?i)</?(?:a|b|code|em|i|mark|span|strong|u|wbr)(?:\s+[\w-]+=[^<>]*)?\s*/?>`)
+	between = regexp.MustCompile(`(?i)</?(?:br|div|h[1-6]|li|ol|p|ul)(?:\s+[\w-]+=[^<>]*)?\s*/?>`)
+)
 
 // plain is a text on one line, without tags.
 func plain(text string, limit int) string {
-	text = html.UnescapeString(tag.ReplaceAllString(text, ""))
+	text = html.UnescapeString(between.ReplaceAllString(within.ReplaceAllString(text, ""), " "))
 	text = strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):

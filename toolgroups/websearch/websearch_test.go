@@ -117,6 +117,21 @@ func TestEachServiceIsAskedAsItWants(t *testing.T) {
 	}
 }
 
+func TestTextsLoseTheirTagsAlone(t *testing.T) {
+	w := newWeb(t, emulator.Config{Pages: []emulator.Page{{
+		Title: "How to fill a vector<int> with <b>one</b> value", URL: "https://c.example/",
+		Text: "<p>For a <strong class=x>Map</strong><K, V>.</p><p>If a<b and c>d,<br/>it &lt;i&gt; is.</p>",
+	}}})
+	for _, name := range names() {
+		w.cfg.Services = w.services(name)
+		r, fault := w.search(t, map[string]any{"query": "value"})
+		want := "1. How to fill a vector<int> with one value\nhttps://c.example/\nFor a Map<K, V>. If a<b and c>d, it <i> is.\n"
+		if fault != nil || !strings.Contains(r.Text, want) {
+			t.Errorf("%s: %v, got\n%s", name, fault, r.Text)
+		}
+	}
+}
+
 // What a service does wrong, and what is said of it where no other answers.
 func failures() map[string]struct {
 	answer emulator.Answer

@@ -118,7 +118,7 @@ func (w *docsWriter) content(elements []*docs.StructuralElement) {
 func (w *docsWriter) element(p *docs.ParagraphElement) string {
 	switch {
 	case p.TextRun != nil:
-		return p.TextRun.Content
+		return suggested(p.TextRun)
 	case p.Person != nil && p.Person.PersonProperties != nil:
 		who := p.Person.PersonProperties
 		return cmp.Or(who.Name, who.Email)
@@ -134,6 +134,22 @@ func (w *docsWriter) element(p *docs.ParagraphElement) string {
 	return ""
 }
 
+// suggested is a text with what somebody suggests about it: who may edit a document gets what
+// would be put in beside what would go.
+func suggested(run *docs.TextRun) string {
+	lines := strings.ReplaceAll(run.Content, "\v", "\n") // a line of a paragraph ends so
+	text := strings.TrimRight(lines, "\n")
+	end := lines[len(text):]
+	switch {
+	case text == "":
+	case len(run.SuggestedDeletionIds) > 0:
+		text = "[suggested to delete: " + text + "]"
+	case len(run.SuggestedInsertionIds) > 0:
+		text = "[suggested to insert: " + text + "]"
+	}
+	return text + end
+}
+
 // table writes a line for each row, with tabs between the cells.
 func (w *docsWriter) table(t *docs.Table) {
 	w.line()
@@ -145,7 +161,7 @@ func (w *docsWriter) table(t *docs.Table) {
 			inner := docsWriter{}
 			inner.content(cell.Content)
 			w.notes = append(w.notes, inner.notes...)
-			w.WriteString(strings.TrimRight(inner.String(), "\n"))
+			w.WriteString(strings.ReplaceAll(strings.TrimRight(inner.String(), "\n"), "\n", " "))
 		}
 		w.WriteString("\n")
 	}

@@ -62,7 +62,7 @@ func slidesTexts(texts []string, elements []*slides.PageElement) []string {
 func slidesRow(row *slides.TableRow) string {
 	cells := make([]string, len(row.TableCells))
 	for i, c := range row.TableCells {
-		cells[i] = strings.TrimSpace(slidesPlain(c.Text))
+		cells[i] = strings.ReplaceAll(strings.TrimSpace(slidesPlain(c.Text)), "\n", " ")
 	}
 	return strings.Join(cells, "\t")
 }
@@ -99,5 +99,5 @@ func slidesPlain(text *slides.TextContent) string {
 			b.WriteString(e.AutoText.Content)
 		}
 	}
-	return b.String()
+	return strings.ReplaceAll(b.String(), "\v", "\n") // a line of a paragraph ends so
 }

@@ -3,11 +3,14 @@ package mail
 import (
 	"context"
 	"encoding/base64"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
-	htmltomarkdown "github.com/JohannesKaufmann/html-to-markdown/v2"
+	"golang.org/x/net/html/charset"
 	"google.golang.org/api/gmail/v1"
 
+	"oneclaw/internal/readable"
 	"oneclaw/toolgroups/google/service"
 )
 
@@ -51,7 +54,7 @@ func gmailRead(ctx context.Context, api *gmail.Service, m *gmail.Message) (gmail
 		Subject: gmailHeader(m.Payload, "Subject"), From: gmailHeader(m.Payload, "From"), To: gmailHeader(m.Payload, "To"),
 		Cc: gmailHeader(m.Payload, "Cc"), Date: gmailHeader(m.Payload, "Date"),
 	}
-	var plain, html []*gmail.MessagePart
+	var html []*gmail.MessagePart
 	gmailWalk(m.Payload, 0, func(p *gmail.MessagePart) {
 		switch {
 		case p.Filename != "":
@@ -60,27 +63,37 @@ func gmailRead(ctx context.Context, api *gmail.Service, m *gmail.Message) (gmail
 				a.Size, a.ID = p.Body.Size, p.Body.AttachmentId
 			}
 			out.Attachments = append(out.Attachments, a)
-		case p.MimeType == "text/plain":
-			plain = append(plain, p)
 		case p.MimeType == "text/html":
 			html = append(html, p)
 		}
 	})
-	body, err := gmailText(ctx, api, m.Id, plain)
-	if err != nil {
-		return out, err
-	}
-	if strings.TrimSpace(body) == "" {
-		if body, err = gmailText(ctx, api, m.Id, html); err != nil {
-			return out, err
-		}
-		// Marks cost tokens and say little. What cannot be converted stays.
-		if text, err := htmltomarkdown.ConvertString(body); err == nil {
-			body = text
-		}
+	body, err := gmailText(ctx, api, m.Id, gmailTexts(m.Payload, 0))
+	if err == nil && strings.TrimSpace(body) == "" {
+		body, err = gmailText(ctx, api, m.Id, html)
 	}
 	out.Body = body
-	return out, nil
+	return out, err
+}
+
+// gmailTexts are the parts that are the text of a message, of alternatives the plain ones. A plain
+// one elsewhere, such as the footer of a mailing list, stands for no other.
+func gmailTexts(p *gmail.MessagePart, depth int) (texts []*gmail.MessagePart) {
+	switch {
+	case p == nil || depth > gmailDepth:
+		return nil
+	case len(p.Parts) == 0 && p.Filename == "" && (p.MimeType == "text/plain" || p.MimeType == "text/html"):
+		return []*gmail.MessagePart{p}
+	}
+	for _, below := range p.Parts {
+		texts = append(texts, gmailTexts(below, depth+1)...)
+	}
+	is := func(kind string) func(*gmail.MessagePart) bool {
+		return func(p *gmail.MessagePart) bool { return p.MimeType == kind }
+	}
+	if p.MimeType == "multipart/alternative" && slices.ContainsFunc(texts, is("text/plain")) {
+		texts = slices.DeleteFunc(texts, is("text/html"))
+	}
+	return texts
 }
 
 // gmailWalk visits the parts that have no parts themselves.
@@ -115,9 +128,29 @@ func gmailText(ctx context.Context, api *gmail.Service, message string, parts []
 		if err != nil {
 			return "", service.Wrap("decode the text of the message", err)
 		}
-		texts = append(texts, strings.ToValidUTF8(string(data), "\uFFFD"))
+		text := decodeText(data, gmailHeader(p, "Content-Type"))
+		if p.MimeType == "text/html" {
+			// Marks cost tokens and say little. What cannot be converted stays.
+			if read, err := readable.Whole(ctx, strings.NewReader(text)); err == nil {
+				text = read
+			}
+		}
+		texts = append(texts, text)
 	}
 	return strings.Join(texts, "\n"), nil
+}
+
+// decodeText makes UTF-8 of a text. Google has done so with most, but for what it leaves as an
+// attachment, whatever its type says.
+func decodeText(data []byte, contentType string) string {
+	if !utf8.Valid(data) {
+		if e, _, _ := charset.DetermineEncoding(data, contentType); e != nil {
+			if decoded, err := e.NewDecoder().Bytes(data); err == nil {
+				data = decoded
+			}
+		}
+	}
+	return strings.ToValidUTF8(string(data), "\uFFFD")
 }
 
 // decodeBase64 reads the alphabet of URLs, with or without the signs at the end.

@@ -44,7 +44,8 @@ func compose(in gmailArgs, more ...field) (*gmail.Message, error) {
 	if in.HTML {
 		kind = "text/html"
 	}
-	fields = append(fields, field{"Subject", mime.BEncoding.Encode("utf-8", subject)})
+	// The encoder puts all words on one line.
+	fields = append(fields, field{"Subject", strings.ReplaceAll(mime.BEncoding.Encode("utf-8", subject), "?= =?", "?=\r\n =?")})
 	fields = append(fields, more...)
 	fields = append(fields, field{"MIME-Version", "1.0"}, field{"Content-Type", kind + "; charset=utf-8"}, field{"Content-Transfer-Encoding", "quoted-printable"})
 	var b bytes.Buffer

@@ -1,0 +1,266 @@
+package readable
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// maxFilled is how many empty cells stand for cells that span others, in all of a page.
+const maxFilled = 20_000
+
+// spell writes out what would be gone without its element: the state of a box in a list, the
+// number of an item that has its own, and that a figure is raised: 10<sup>6</sup> is not 106.
+// Of a picture that is fetched later it takes the address.
+func spell(doc *html.Node) {
+	for n := range doc.Descendants() {
+		switch n.DataAtom {
+		case atom.Input:
+			box := "[ ] "
+			if attribute(n, "type") != "checkbox" || n.Parent.DataAtom != atom.Li && n.Parent.Parent.DataAtom != atom.Li {
+				continue
+			}
+			if slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "checked" }) {
+				box = "[x] "
+			}
+			*n = html.Node{Type: html.TextNode, Data: box, Parent: n.Parent, PrevSibling: n.PrevSibling, NextSibling: n.NextSibling}
+		case atom.Img:
+			if later := cmp.Or(attribute(n, "data-src"), attribute(n, "data-original")); later != "" && isData(n) {
+				n.Attr = append(slices.DeleteFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "src" }), html.Attribute{Key: "src", Val: later})
+			}
+		case atom.Sup:
+			raise(n)
+		case atom.Ol:
+			number(n)
+		}
+	}
+}
+
+// isData reports whether a picture is in the page itself, as what stands for one often is.
+func isData(img *html.Node) bool {
+	return strings.HasPrefix(strings.TrimSpace(attribute(img, "src")), "data:")
+}
+
+// raise marks an exponent. Notes are links, and the letters of an ordinal are read without.
+func raise(sup *html.Node) {
+	words := strings.TrimSpace(text(sup))
+	letters := strings.TrimLeft(words, "+-−")
+	odd := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	switch {
+	case strings.TrimFunc(words, odd) == "" || find(sup, isLink) != nil:
+	case len(letters) > 1 && strings.IndexFunc(words, func(r rune) bool { return !unicode.IsLetter(r) }) < 0:
+	case strings.IndexFunc(letters, odd) >= 0:
+		prepend(sup, "^(")
+		sup.AppendChild(&html.Node{Type: html.TextNode, Data: ")"})
+	default:
+		prepend(sup, "^")
+	}
+}
+
+func isLink(n *html.Node) bool { return n.DataAtom == atom.A }
+
+// number writes the numbers of a list to its items where they do not count up from the first.
+func number(list *html.Node) {
+	var items []*html.Node
+	own := false
+	for n := range list.ChildNodes() {
+		if n.DataAtom == atom.Li {
+			items = append(items, n)
+			own = own || attribute(n, "value") != ""
+		}
+	}
+	step, at := 1, 1
+	if slices.ContainsFunc(list.Attr, func(a html.Attribute) bool { return a.Key == "reversed" }) {
+		step, at = -1, len(items)
+	}
+	if !own && step > 0 {
+		return
+	}
+	if first, err := strconv.Atoi(attribute(list, "start")); err == nil {
+		at = first
+	}
+	list.DataAtom, list.Data = atom.Ul, "ul"
+	for _, item := range items {
+		if value, err := strconv.Atoi(attribute(item, "value")); err == nil {
+			at = value
+		}
+		prepend(item, fmt.Sprintf("%d. ", at))
+		at += step
+	}
+}
+
+// prepend puts a text in front of all that is in an element.
+func prepend(n *html.Node, text string) {
+	first := n.FirstChild
+	for first != nil && first.Type == html.TextNode && strings.TrimSpace(first.Data) == "" {
+		first = first.NextSibling
+	}
+	if first != nil && (first.DataAtom == atom.P || first.DataAtom == atom.Div) {
+		prepend(first, text)
+		return
+	}
+	n.InsertBefore(&html.Node{Type: html.TextNode, Data: text}, first)
+}
+
+// lay makes of the tables of a document such as Markdown has. One that holds what no cell can
+// hold, or a single column, becomes its cells, each in a paragraph.
+func lay(doc *html.Node) {
+	room := maxFilled
+	for table := range doc.Descendants() {
+		if table.DataAtom != atom.Table {
+			continue
+		}
+		rows := rowsOf(table)
+		if !fits(table, rows) {
+			dissolve(table)
+			continue
+		}
+		headless := find(table, isHead) == nil
+		for i, row := range rows {
+			for _, cell := range cellsOf(row) {
+				if i > 0 && headless && cell.DataAtom == atom.Th {
+					cell.DataAtom, cell.Data = atom.Td, "td" // the library takes its row for the first
+				}
+				enumerate(cell)
+			}
+		}
+		room = fill(rows, room)
+		escapeCells(table, false)
+	}
+}
+
+func isHead(n *html.Node) bool { return n.DataAtom == atom.Thead }
+
+// rowsOf are the rows of a table, without those of tables in it.
+func rowsOf(n *html.Node) (rows []*html.Node) {
+	for c := range n.ChildNodes() {
+		switch c.DataAtom {
+		case atom.Tr:
+			rows = append(rows, c)
+		case atom.Thead, atom.Tbody, atom.Tfoot:
+			rows = append(rows, rowsOf(c)...)
+		}
+	}
+	return rows
+}
+
+func cellsOf(row *html.Node) (cells []*html.Node) {
+	for c := range row.ChildNodes() {
+		if c.DataAtom == atom.Td || c.DataAtom == atom.Th {
+			cells = append(cells, c)
+		}
+	}
+	return cells
+}
+
+// fits reports whether Markdown has such a table.
+func fits(table *html.Node, rows []*html.Node) bool {
+	for p := table.Parent; p != nil; p = p.Parent {
+		switch p.DataAtom {
+		case atom.A, atom.B, atom.Strong, atom.I, atom.Em:
+			return false
+		}
+	}
+	tall := find(table, func(n *html.Node) bool {
+		return n.DataAtom == atom.Table || n.DataAtom == atom.Pre || n.DataAtom == atom.Hr || n.DataAtom == atom.Blockquote ||
+			slices.Contains(headings[:], n.DataAtom)
+	})
+	several := func(row *html.Node) bool { return len(cellsOf(row)) > 1 }
+	return tall == nil && attribute(table, "role") != "presentation" && slices.ContainsFunc(rows, several)
+}
+
+// dissolve makes paragraphs of the cells of a table. Tables in it stay.
+func dissolve(n *html.Node) {
+	n.DataAtom, n.Data = atom.Div, "div"
+	for c := range n.ChildNodes() {
+		switch c.DataAtom {
+		case atom.Caption, atom.Thead, atom.Tbody, atom.Tfoot, atom.Tr, atom.Td, atom.Th:
+			dissolve(c)
+		}
+	}
+}
+
+// enumerate makes lines of the lists in a cell.
+func enumerate(cell *html.Node) {
+	for list := range cell.Descendants() {
+		if list.DataAtom != atom.Ul && list.DataAtom != atom.Ol {
+			continue
+		}
+		at := 0
+		for item := range list.ChildNodes() {
+			if item.DataAtom != atom.Li {
+				continue
+			}
+			mark := "- "
+			if at++; list.DataAtom == atom.Ol {
+				mark = fmt.Sprintf("%d. ", at)
+			}
+			prepend(item, mark)
+			item.AppendChild(&html.Node{Type: html.ElementNode, DataAtom: atom.Br, Data: "br"})
+			item.DataAtom, item.Data = atom.Span, "span"
+		}
+		list.DataAtom, list.Data = atom.Div, "div"
+	}
+}
+
+// fill puts empty cells where cells span others, as long as there is room, and returns what
+// is left of it. The library would put each into its row one after the other.
+func fill(rows []*html.Node, room int) int {
+	var covered []int // how many more rows a column is covered in
+	for i, row := range rows {
+		at := 0
+		cells := cellsOf(row)
+		for _, cell := range cells {
+			for ; at < len(covered) && covered[at] > 0 && room > 0; at++ {
+				row.InsertBefore(empty(), cell)
+				covered[at]--
+				room--
+			}
+			wide, tall := spans(cell, len(rows)-i)
+			if len(cells) == 1 {
+				wide = 1 // to the end of its row
+			}
+			for w := range min(wide, room+1) {
+				if w > 0 {
+					row.InsertBefore(empty(), cell.NextSibling)
+					room--
+				}
+				if at == len(covered) {
+					covered = append(covered, 0)
+				}
+				covered[at] = tall - 1
+				at++
+			}
+		}
+		for ; at < len(covered); at++ {
+			covered[at] = max(covered[at]-1, 0)
+		}
+	}
+	return room
+}
+
+// spans are the columns and the rows that a cell reaches over; rest is how many rows are left.
+func spans(cell *html.Node, rest int) (wide, tall int) {
+	wide, tall = 1, 1
+	cell.Attr = slices.DeleteFunc(cell.Attr, func(a html.Attribute) bool {
+		n, err := strconv.Atoi(strings.TrimSpace(a.Val))
+		switch {
+		case a.Key == "colspan" && err == nil && n > 0:
+			wide = min(n, maxCells)
+		case a.Key == "rowspan" && err == nil && n == 0:
+			tall = rest
+		case a.Key == "rowspan" && err == nil && n > 0:
+			tall = min(n, rest)
+		}
+		return a.Key == "colspan" || a.Key == "rowspan"
+	})
+	return wide, tall
+}
+
+func empty() *html.Node { return &html.Node{Type: html.ElementNode, DataAtom: atom.Td, Data: "td"} }
