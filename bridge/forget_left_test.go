@@ -15,6 +15,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/turns"
+	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
@@ -190,6 +191,29 @@ func TestForgetHoldsNobodyUp(t *testing.T) {
 			t.Errorf("a minute later there stands %q", got)
 		}
 		pass(t, 20*60)
+		if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
+			t.Errorf("there are still secrets in %q", found)
+		}
+	})
+}
+
+// A damaged record is set aside like everywhere; it is no reason to forget nobody and to answer
+// nothing more.
+func TestForgetIsNotHeldUpByADamagedRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, echo)
+		r.accept(direct("1", "secret"))
+		r.platform.wait(t, 1)
+		if _, err := r.cfg.Store.Put(t.Context(), "conversation/fake:1/fake:1:t/1", []byte(`{"title":"secret`), storage.Absent); err != nil {
+			t.Fatal(err)
+		}
+		r.forget(t)
+		pass(t, 600)
+		r.accept(direct("2", "hello"))
+		pass(t, 60)
+		if got := r.platform.texts(); !slices.Contains(got, gone) || !slices.Contains(got, "re: hello") {
+			t.Errorf("there stands %q", got)
+		}
 		if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
 			t.Errorf("there are still secrets in %q", found)
 		}
