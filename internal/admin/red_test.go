@@ -182,6 +182,24 @@ func TestFormulas(t *testing.T) {
 	}
 }
 
+// Where programs take semicolons for the ends of cells, what follows one begins no formula either.
+func TestFormulasBehindSemicolons(t *testing.T) {
+	r := everywhere(t, `a;=HYPERLINK("http://evil.example";B1);@x;	=1`)
+	for address, name := range map[string]string{frame.Root + "messages": "messages", frame.Root + "incidents": "incidents", frame.Root + "schedules": "webhooks"} {
+		rows := r.file(address, name)
+		if len(rows) < 2 {
+			t.Errorf("%s of %s is empty", name, address)
+		}
+		for _, cell := range slices.Concat(rows...) {
+			for part := range strings.FieldsFuncSeq(cell, func(r rune) bool { return strings.ContainsRune(";\t\n\r", r) }) {
+				if strings.ContainsAny(part[:1], "=+-@") {
+					t.Errorf("%s of %s has the cell %q", name, address, cell)
+				}
+			}
+		}
+	}
+}
+
 // What is not a page is none, and nothing is read for it.
 func TestPaths(t *testing.T) {
 	r := newRig(t)
