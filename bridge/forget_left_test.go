@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -216,6 +217,46 @@ func TestForgetIsNotHeldUpByADamagedRecord(t *testing.T) {
 		}
 		if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
 			t.Errorf("there are still secrets in %q", found)
+		}
+	})
+}
+
+// recalling notes behind which message it is asked what was said in a thread.
+type recalling struct {
+	*platform
+	mu     sync.Mutex
+	behind []string
+}
+
+func (r *recalling) Said(_ context.Context, _ chats.Message, after string, _ int) ([]chats.Quoted, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.behind = append(r.behind, after)
+	return nil, nil
+}
+
+// What was said before in a thread does not come back with the next message there, and no
+// platform is asked for it by the name of something that is no message.
+func TestForgetLeavesNothingToRecall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &recalling{}
+		r := newRig(t, echo, func(cfg *bridge.Config) {
+			p.platform, _ = cfg.Platforms[0].(*platform)
+			cfg.Platforms[0] = p
+		})
+		say := func(id string, answers int) {
+			m := direct(id, "hello")
+			m.Chat.Thread, m.Inside = "t", true
+			r.accept(m)
+			r.platform.wait(t, answers)
+		}
+		say("1", 1)
+		pass(t, 1)
+		r.forget(t)
+		pass(t, 60)
+		say("2", 4)
+		if !slices.Equal(p.behind, []string{""}) {
+			t.Errorf("asked for what was said behind %q", p.behind)
 		}
 	})
 }
