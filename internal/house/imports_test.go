@@ -84,6 +84,9 @@ var layers = []layer{
 	{"storage/postgres/pgtest", nil},
 	{"internal/emulator/wire", nil},
 	{"internal/emulator/anthropic", []string{"internal/emulator/openai", "internal/emulator/wire"}},
+	{"internal/emulator/telegram/botapi", nil},
+	{"internal/emulator/telegram/markup", []string{"internal/emulator/telegram/botapi"}},
+	{"internal/emulator/telegram", []string{"internal/emulator/telegram/*", "internal/emulator/wire"}},
 	{"internal/emulator/*", []string{"internal/emulator/wire"}},
 	{"internal/control", nil},
 	{"internal/newest", nil},
@@ -120,7 +123,7 @@ var layers = []layer{
 
 // forTests is what the tests of every package may import besides what its line
 // names, itself, and what the packages of its line may import in turn.
-var forTests = []string{"agent", "toolgroups", "bridge", "internal/emulator/*", "storage/bolt", "storage/storetest", "storage/postgres", "storage/postgres/pgtest", "bridge/*", "toolgroups/search", "internal/admin/filled"}
+var forTests = []string{"agent", "toolgroups", "bridge", "internal/emulator/*", "internal/emulator/telegram/markup", "storage/bolt", "storage/storetest", "storage/postgres", "storage/postgres/pgtest", "bridge/*", "toolgroups/search", "internal/admin/filled"}
 
 // clients are the libraries that stay inside one package, with the packages whose
 // tests may use them too: an emulator is tested with the client it has to satisfy.

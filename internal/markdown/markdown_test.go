@@ -89,6 +89,7 @@ func TestSlackInlineB11D08(t *testing.T) {
 			`&lt;!channel&gt; &lt;!here|x&gt; &lt;@U123&gt; &lt;#C1&gt; @␣channel @␣Here @␣everyone @bob`,
 		},
 		{"mention put together", `@**channel**`, `@␣*channel*`},
+		{"mention with a tail", `@channe*l*`, `@␣channe␣_l_`},
 		{"mention in code stays", "`@channel`", "`@channel`"},
 	}
 	for _, tt := range tests {
@@ -136,8 +137,10 @@ func TestEmptyTextHasNoParts(t *testing.T) {
 }
 
 func TestMarkupAloneIsTheText(t *testing.T) {
-	for source, want := range map[string]string{"```\xcc": "```\uFFFD", "> ": "&gt;", "#\n\n- ": "#\n\n-",
-		"[a]: http://b.c": `[a]: <a href="http://b.c">http://b.c</a>`} {
+	for source, want := range map[string]string{
+		"```\xcc": "```\uFFFD", "> ": "&gt;", "#\n\n- ": "#\n\n-",
+		"[a]: http://b.c": `[a]: <a href="http://b.c">http://b.c</a>`,
+	} {
 		if got := join(markdown.Parse(source).TelegramHTML(telegramLimit)); got != want {
 			t.Errorf("%q: Telegram shows %q", source, got)
 		}

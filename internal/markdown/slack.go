@@ -1,6 +1,7 @@
 package markdown
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -75,8 +76,8 @@ func (slack) guard(p place) bool {
 	return p.marks && mark(p.last) && (border(p.prev) || mark(p.prev)) && !unicode.IsSpace(next)
 }
 
-// broadcast reports whether a word that calls everybody follows an @. One that
-// is put together from several atoms is not looked at closer.
+// broadcast reports whether a word that calls everybody follows an @. What may be the beginning
+// of one in this atom is taken for one.
 func broadcast(p place) bool {
 	if p.last != '@' || wordRune(p.prev) {
 		return false
@@ -85,7 +86,9 @@ func broadcast(p place) bool {
 		return wordRune(p.next())
 	}
 	rest := strings.ToLower(p.rest[:min(len(p.rest), len("everyone"))])
-	return strings.HasPrefix(rest, "channel") || strings.HasPrefix(rest, "here") || strings.HasPrefix(rest, "everyone")
+	return slices.ContainsFunc([]string{"channel", "here", "everyone"}, func(word string) bool {
+		return strings.HasPrefix(rest, word) || strings.HasPrefix(word, rest)
+	})
 }
 
 // mark reports whether Slack formats what stands between two of r.

@@ -33,7 +33,7 @@ func (telegram) within(parent *span, s style) (*span, bool) {
 func (t telegram) href(url string) (string, bool) {
 	switch {
 	case web(url):
-	case scheme(url) == "tg" && !toUser(url):
+	case scheme(url) == "tg" && !toUser(url) && !strings.Contains(url, "@"): // which may be a name in plain text
 	default:
 		return "", false
 	}

@@ -299,7 +299,7 @@ func FuzzSkill(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := skills.Parse(data)
 		if err != nil {
-			if strings.Contains(err.Error(), "%!") {
+			if strings.Contains(err.Error(), "%!") && !bytes.ContainsAny(data, `%\`) { // or it quotes the file
 				t.Errorf("error is %q", err)
 			}
 			return

@@ -7,6 +7,59 @@ import (
 	"time"
 )
 
+// calendar is the service of the calendars of an account and their events.
+type calendar struct {
+	*owner
+	calendars, events *shelf
+}
+
+func newCalendar(o *owner) offer {
+	cal := &calendar{o, newShelf("id"), newShelf("id")}
+	cal.seed()
+	entry := collection{shelf: cal.calendars, key: "calendarId", list: "items", mint: "calendar"}
+	full := entry
+	full.made = madeCalendar
+	return offer{map[string]handler{
+		"calendar.events.list":      cal.listEvents,
+		"calendar.events.instances": cal.listInstances,
+		"calendar.events.quickAdd":  cal.quickAdd,
+		"calendar.freebusy.query":   cal.freeBusy,
+	}, map[string]collection{
+		"calendar.calendarList": entry,
+		"calendar.calendars":    full,
+		"calendar.events": {
+			shelf: cal.events, key: "eventId", parent: "calendarId", in: cal.calendars, list: "items", mint: "event",
+			check: checkEvent, made: cal.made,
+		},
+	}}
+}
+
+func madeCalendar(_ *call, d doc) {
+	if d["timeZone"] == nil {
+		d["timeZone"] = "UTC"
+	}
+	d["kind"], d["accessRole"] = "calendar#calendar", "owner"
+}
+
+// made completes a new event.
+func (cal *calendar) made(_ *call, d doc) {
+	d["kind"], d["status"], d["created"] = "calendar#event", "confirmed", cal.stamp()
+	d["htmlLink"] = fmt.Sprintf("https://www.google.com/calendar/event?eid=%v", d["id"])
+	d["organizer"] = doc{"email": cal.email, "self": true}
+	for _, a := range list(d["attendees"]) {
+		guest, ok := a.(doc)
+		if !ok {
+			continue
+		}
+		if guest["responseStatus"] == nil {
+			guest["responseStatus"] = "needsAction"
+		}
+		if guest["email"] == cal.email {
+			guest["self"] = true
+		}
+	}
+}
+
 // moment is the time of a start or an end.
 func moment(v any) time.Time {
 	d, _ := v.(doc)
@@ -45,9 +98,9 @@ func (c *call) window() func(doc) bool {
 	}
 }
 
-func (w *world) listEvents(c *call) (any, *rejection) {
-	id := w.alias("calendarId", c.vars["calendarId"])
-	calendar, ok := w.find("calendars", "", id)
+func (cal *calendar) listEvents(c *call) (any, *rejection) {
+	id := cal.alias("calendarId", c.vars["calendarId"])
+	calendar, ok := cal.calendars.find("", id)
 	if !ok {
 		return nil, missing(id)
 	}
@@ -56,7 +109,7 @@ func (w *world) listEvents(c *call) (any, *rejection) {
 	}
 	within := c.window()
 	var hits []doc
-	for _, e := range w.kept["calendar.events"][id] {
+	for _, e := range cal.events.docs[id] {
 		text := strings.ToLower(fmt.Sprint(e["summary"], e["description"], e["location"], e["attendees"]))
 		if within(e) && strings.Contains(text, strings.ToLower(c.query.Get("q"))) {
 			hits = append(hits, e)
@@ -71,9 +124,9 @@ func (w *world) listEvents(c *call) (any, *rejection) {
 }
 
 // listInstances repeats an event that recurs, a week apart.
-func (w *world) listInstances(c *call) (any, *rejection) {
-	id := w.alias("calendarId", c.vars["calendarId"])
-	event, ok := w.find("calendar.events", id, c.vars["eventId"])
+func (cal *calendar) listInstances(c *call) (any, *rejection) {
+	id := cal.alias("calendarId", c.vars["calendarId"])
+	event, ok := cal.events.find(id, c.vars["eventId"])
 	if !ok {
 		return nil, missing(c.vars["eventId"])
 	}
@@ -95,22 +148,22 @@ func (w *world) listInstances(c *call) (any, *rejection) {
 }
 
 // quickAdd takes the whole text for the title, and tomorrow at nine.
-func (w *world) quickAdd(c *call) (any, *rejection) {
-	id := w.alias("calendarId", c.vars["calendarId"])
-	if _, ok := w.find("calendars", "", id); !ok {
+func (cal *calendar) quickAdd(c *call) (any, *rejection) {
+	id := cal.alias("calendarId", c.vars["calendarId"])
+	if _, ok := cal.calendars.find("", id); !ok {
 		return nil, missing(id)
 	}
-	at := w.now().UTC().Truncate(24 * time.Hour).Add(33 * time.Hour)
+	at := cal.now().UTC().Truncate(24 * time.Hour).Add(33 * time.Hour)
 	d := doc{
-		"id": w.mint("event"), "summary": c.query.Get("text"),
+		"id": cal.mint("event"), "summary": c.query.Get("text"),
 		"start": doc{"dateTime": at.Format(time.RFC3339)}, "end": doc{"dateTime": at.Add(time.Hour).Format(time.RFC3339)},
 	}
-	madeEvent(w, c, d)
-	w.put("calendar.events", id, d)
+	cal.made(c, d)
+	cal.events.put(id, d)
 	return clone(d), nil
 }
 
-func (w *world) freeBusy(c *call) (any, *rejection) {
+func (cal *calendar) freeBusy(c *call) (any, *rejection) {
 	from, err := time.Parse(time.RFC3339, fmt.Sprint(c.body["timeMin"]))
 	to, err2 := time.Parse(time.RFC3339, fmt.Sprint(c.body["timeMax"]))
 	if err != nil || err2 != nil || !from.Before(to) {
@@ -119,13 +172,13 @@ func (w *world) freeBusy(c *call) (any, *rejection) {
 	calendars := doc{}
 	for _, item := range list(c.body["items"]) {
 		name := fmt.Sprint(item.(doc)["id"])
-		id := w.alias("calendarId", name)
-		if _, ok := w.find("calendars", "", id); !ok {
+		id := cal.alias("calendarId", name)
+		if _, ok := cal.calendars.find("", id); !ok {
 			calendars[name] = doc{"errors": []any{doc{"domain": "global", "reason": "notFound"}}, "busy": []any{}}
 			continue
 		}
 		busy := []any{}
-		for _, e := range w.kept["calendar.events"][id] {
+		for _, e := range cal.events.docs[id] {
 			if moment(e["end"]).After(from) && moment(e["start"]).Before(to) {
 				busy = append(busy, doc{
 					"start": moment(e["start"]).UTC().Format(time.RFC3339), "end": moment(e["end"]).UTC().Format(time.RFC3339),

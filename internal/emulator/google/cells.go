@@ -7,6 +7,43 @@ import (
 	"strings"
 )
 
+// sheets is the service of spreadsheets.
+type sheets struct {
+	*owner
+	spreadsheets *shelf
+	cells        map[string]map[string][][]any // by the spreadsheet's id and the sheet's title
+}
+
+func newSheets(o *owner) offer {
+	s := &sheets{o, newShelf("spreadsheetId"), map[string]map[string][][]any{}}
+	s.seed()
+	return offer{map[string]handler{
+		"sheets.spreadsheets.values.get":    s.readCells,
+		"sheets.spreadsheets.values.update": s.writeCells,
+		"sheets.spreadsheets.values.append": s.appendCells,
+		"sheets.spreadsheets.values.clear":  s.clearCells,
+		"sheets.spreadsheets.batchUpdate":   s.updateSpreadsheet,
+	}, map[string]collection{
+		"sheets.spreadsheets": {shelf: s.spreadsheets, key: "spreadsheetId", mint: "sheet", made: s.made},
+	}}
+}
+
+// made completes a new spreadsheet.
+func (s *sheets) made(_ *call, d doc) {
+	id := fmt.Sprint(d["spreadsheetId"])
+	d["spreadsheetUrl"] = "https://docs.google.com/spreadsheets/d/" + id + "/edit"
+	if len(list(d["sheets"])) == 0 {
+		d["sheets"] = []any{doc{"properties": doc{"title": "Sheet1"}}}
+	}
+	s.cells[id] = map[string][][]any{}
+	for i, sheet := range list(d["sheets"]) {
+		props, _ := sheet.(doc)["properties"].(doc)
+		props["sheetId"], props["index"], props["sheetType"] = i, i, "GRID"
+		props["gridProperties"] = doc{"rowCount": 1000, "columnCount": 26}
+		s.cells[id][fmt.Sprint(props["title"])] = nil
+	}
+}
+
 // area is a range of cells. The ends are exclusive; 0 means open.
 type area struct {
 	sheet                    string
@@ -16,8 +53,8 @@ type area struct {
 var corner = regexp.MustCompile(`^([A-Za-z]*)([0-9]*)$`)
 
 // area reads a range in A1 notation; without a sheet it is about the first one.
-func (w *world) area(spreadsheet, text string) (area, *rejection) {
-	d, ok := w.find("sheets.spreadsheets", "", spreadsheet)
+func (s *sheets) area(spreadsheet, text string) (area, *rejection) {
+	d, ok := s.spreadsheets.find("", spreadsheet)
 	if !ok {
 		return area{}, missing(spreadsheet)
 	}
@@ -25,7 +62,7 @@ func (w *world) area(spreadsheet, text string) (area, *rejection) {
 	a := area{sheet: fmt.Sprint(first["title"])}
 	name, cells, named := strings.Cut(text, "!")
 	name = strings.Trim(name, "'")
-	_, exists := w.cells[spreadsheet][name]
+	_, exists := s.cells[spreadsheet][name]
 	switch {
 	case named:
 		a.sheet = name
@@ -34,7 +71,7 @@ func (w *world) area(spreadsheet, text string) (area, *rejection) {
 	default:
 		cells = text
 	}
-	if _, ok := w.cells[spreadsheet][a.sheet]; !ok {
+	if _, ok := s.cells[spreadsheet][a.sheet]; !ok {
 		return area{}, invalid("Unable to parse range: %s", text)
 	}
 	if cells == "" {
@@ -119,22 +156,22 @@ func (a area) cut(rows [][]any) []any {
 	return out
 }
 
-func (w *world) readCells(c *call) (any, *rejection) {
+func (s *sheets) readCells(c *call) (any, *rejection) {
 	id := c.vars["spreadsheetId"]
-	a, rej := w.area(id, c.vars["range"])
+	a, rej := s.area(id, c.vars["range"])
 	if rej != nil {
 		return nil, rej
 	}
 	answer := doc{"range": a.whole(), "majorDimension": "ROWS"}
-	if values := a.cut(w.cells[id][a.sheet]); len(values) > 0 {
+	if values := a.cut(s.cells[id][a.sheet]); len(values) > 0 {
 		answer["values"] = values
 	}
 	return answer, nil
 }
 
 // write puts rows into a sheet and reports what it did.
-func (w *world) write(id string, a area, rows []any) doc {
-	sheet := w.cells[id][a.sheet]
+func (s *sheets) write(id string, a area, rows []any) doc {
+	sheet := s.cells[id][a.sheet]
 	cols, count := 0, 0
 	for i, r := range rows {
 		for len(sheet) <= a.row+i {
@@ -153,7 +190,7 @@ func (w *world) write(id string, a area, rows []any) doc {
 		}
 		sheet[a.row+i] = line
 	}
-	w.cells[id][a.sheet] = sheet
+	s.cells[id][a.sheet] = sheet
 	return doc{
 		"spreadsheetId": id, "updatedRange": a.named(len(rows), cols), "updatedRows": len(rows),
 		"updatedColumns": cols, "updatedCells": count,
@@ -171,12 +208,12 @@ func (c *call) entered() *rejection {
 	return nil
 }
 
-func (w *world) writeCells(c *call) (any, *rejection) {
+func (s *sheets) writeCells(c *call) (any, *rejection) {
 	if rej := c.entered(); rej != nil {
 		return nil, rej
 	}
 	id := c.vars["spreadsheetId"]
-	a, rej := w.area(id, c.vars["range"])
+	a, rej := s.area(id, c.vars["range"])
 	if rej != nil {
 		return nil, rej
 	}
@@ -184,34 +221,34 @@ func (w *world) writeCells(c *call) (any, *rejection) {
 	if a.endRow > 0 && len(rows) > a.endRow-a.row && a.endRow > a.row+1 {
 		return nil, invalid("Requested writing within range [%s], but tried writing to row [%d]", c.vars["range"], a.row+len(rows))
 	}
-	return w.write(id, a, rows), nil
+	return s.write(id, a, rows), nil
 }
 
-func (w *world) appendCells(c *call) (any, *rejection) {
+func (s *sheets) appendCells(c *call) (any, *rejection) {
 	if rej := c.entered(); rej != nil {
 		return nil, rej
 	}
 	id := c.vars["spreadsheetId"]
-	a, rej := w.area(id, c.vars["range"])
+	a, rej := s.area(id, c.vars["range"])
 	if rej != nil {
 		return nil, rej
 	}
-	old := len(w.cells[id][a.sheet])
+	old := len(s.cells[id][a.sheet])
 	answer := doc{"spreadsheetId": id}
 	if old > 0 {
-		answer["tableRange"] = area{sheet: a.sheet}.named(old, len(w.cells[id][a.sheet][0]))
+		answer["tableRange"] = area{sheet: a.sheet}.named(old, len(s.cells[id][a.sheet][0]))
 	}
-	answer["updates"] = w.write(id, area{sheet: a.sheet, row: old}, list(c.body["values"]))
+	answer["updates"] = s.write(id, area{sheet: a.sheet, row: old}, list(c.body["values"]))
 	return answer, nil
 }
 
-func (w *world) clearCells(c *call) (any, *rejection) {
+func (s *sheets) clearCells(c *call) (any, *rejection) {
 	id := c.vars["spreadsheetId"]
-	a, rej := w.area(id, c.vars["range"])
+	a, rej := s.area(id, c.vars["range"])
 	if rej != nil {
 		return nil, rej
 	}
-	rows := w.cells[id][a.sheet]
+	rows := s.cells[id][a.sheet]
 	for i := a.row; i < len(rows) && (a.endRow == 0 || i < a.endRow); i++ {
 		for j := a.col; j < len(rows[i]) && (a.endCol == 0 || j < a.endCol); j++ {
 			rows[i][j] = ""
@@ -222,9 +259,9 @@ func (w *world) clearCells(c *call) (any, *rejection) {
 
 // updateSpreadsheet carries out the request that adds a sheet; the others are
 // answered with nothing, as Google answers most of them.
-func (w *world) updateSpreadsheet(c *call) (any, *rejection) {
+func (s *sheets) updateSpreadsheet(c *call) (any, *rejection) {
 	id := c.vars["spreadsheetId"]
-	d, ok := w.find("sheets.spreadsheets", "", id)
+	d, ok := s.spreadsheets.find("", id)
 	requests := list(c.body["requests"])
 	if !ok {
 		return nil, missing(id)
@@ -241,17 +278,17 @@ func (w *world) updateSpreadsheet(c *call) (any, *rejection) {
 		}
 		props, _ := add["properties"].(doc)
 		title := fmt.Sprint(props["title"])
-		if _, taken := w.cells[id][title]; taken {
+		if _, taken := s.cells[id][title]; taken {
 			return nil, invalid("Invalid requests[0].addSheet: A sheet with the name %q already exists.", title)
 		}
 		sheets := list(d["sheets"])
-		w.next++
+		s.next++
 		sheet := doc{
-			"title": title, "sheetId": w.next, "index": len(sheets), "sheetType": "GRID",
+			"title": title, "sheetId": s.next, "index": len(sheets), "sheetType": "GRID",
 			"gridProperties": doc{"rowCount": 1000, "columnCount": 26},
 		}
 		d["sheets"] = append(sheets, doc{"properties": sheet})
-		w.cells[id][title] = nil
+		s.cells[id][title] = nil
 		replies = append(replies, doc{"addSheet": doc{"properties": sheet}})
 	}
 	return doc{"spreadsheetId": id, "replies": replies}, nil

@@ -208,7 +208,7 @@ func (c *call) readUpload(contentType string, body []byte) *rejection {
 // clone copies a document, so that nobody else changes it.
 func clone(d doc) doc {
 	data, err := json.Marshal(d)
-	if err != nil {
+	if err != nil || d == nil {
 		return doc{}
 	}
 	out := doc{}

@@ -1,5 +1,10 @@
 package google
 
+import (
+	"crypto/rsa"
+	"net/url"
+)
+
 // Reset gives every account what it began with, and forgets the requests and the
 // faults. Who is signed in stays signed in.
 func (s *Server) Reset() {
@@ -30,6 +35,52 @@ func (s *Server) Grant(account string, scopes ...string) {
 	}
 }
 
+// Consent presses the button of the consent page at an address and returns where the
+// browser is sent. An empty account denies.
+func (s *Server) Consent(page, account string) (string, error) {
+	u, err := url.Parse(page)
+	if err != nil {
+		return "", err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.auth.decide(u.Query(), account)
+}
+
+// Revoke withdraws the consent of an account, as its owner can on Google's pages.
+func (s *Server) Revoke(account string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.auth.revokeAccount(account)
+}
+
+// Granted reports whether an account has consent that can be refreshed.
+func (s *Server) Granted(account string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.auth.refresh {
+		if g.account == account {
+			return true
+		}
+	}
+	return false
+}
+
+// ExpireTokens ends all access tokens; those to refresh them stay.
+func (s *Server) ExpireTokens() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.auth.access)
+}
+
+// TrustServiceAccount lets a service account act for every account of the server,
+// as an administrator of a Workspace domain can.
+func (s *Server) TrustServiceAccount(email string, key *rsa.PublicKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.auth.trusted[email] = key
+}
+
 // Receive puts a message into the inbox of an account. raw is as it travels.
 func (s *Server) Receive(account, id, raw string) error {
 	s.mu.Lock()
@@ -38,11 +89,32 @@ func (s *Server) Receive(account, id, raw string) error {
 	if err != nil {
 		return err
 	}
-	l, err := w.letterOf([]byte(raw), "", "INBOX", "UNREAD")
+	l, err := w.mail.letterOf(id, []byte(raw), "", "INBOX", "UNREAD")
 	if err != nil {
 		return err
 	}
-	l.id = id
-	w.deliver(l)
+	w.mail.deliver(l)
 	return nil
+}
+
+// Requests returns the requests to the services so far, without those of the
+// sign-in, the oldest first. No more than the newest 2000 are kept.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Request(nil), s.seen...)
+}
+
+// Forget forgets the requests so far and the faults that have not happened yet.
+func (s *Server) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen, s.faults = nil, nil
+}
+
+// Inject adds a fault. The first that fits a request is the one that happens.
+func (s *Server) Inject(f Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = append(s.faults, f)
 }

@@ -10,17 +10,9 @@ import (
 	"strings"
 )
 
-// TrustServiceAccount lets a service account act for every account of the server,
-// as an administrator of a Workspace domain can.
-func (s *Server) TrustServiceAccount(email string, key *rsa.PublicKey) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.trusted[email] = key
-}
-
 // delegated checks the assertion of a service account (RFC 7523) and returns the
 // grant of the account that it acts for.
-func (s *Server) delegated(assertion string) (grant, bool) {
+func (a *signIn) delegated(assertion string) (grant, bool) {
 	signed, signature, ok := cutLast(assertion, ".")
 	_, payload, ok2 := strings.Cut(signed, ".")
 	if !ok || !ok2 {
@@ -37,8 +29,8 @@ func (s *Server) delegated(assertion string) (grant, bool) {
 		return grant{}, false
 	}
 	sig, err := base64.RawURLEncoding.DecodeString(signature)
-	key := s.trusted[claims.Issuer]
-	if err != nil || key == nil || !slices.Contains(s.cfg.Accounts, claims.Subject) || claims.Expires < s.cfg.Now().Unix() {
+	key := a.trusted[claims.Issuer]
+	if err != nil || key == nil || !slices.Contains(a.cfg.Accounts, claims.Subject) || claims.Expires < a.cfg.Now().Unix() {
 		return grant{}, false
 	}
 	sum := sha256.Sum256([]byte(signed))

@@ -2,27 +2,68 @@ package google
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// requests are those of a batchUpdate of a document that exists.
-func (w *world) requests(c *call, resource, key string) ([]any, *rejection) {
-	if _, ok := w.find(resource, "", c.vars[key]); !ok {
-		return nil, missing(c.vars[key])
-	}
-	requests := list(c.body["requests"])
-	if len(requests) == 0 {
-		return nil, invalid("Must specify at least one request.")
-	}
-	for i, r := range requests {
-		if d, ok := r.(doc); !ok || len(d) != 1 {
-			return nil, invalid("Invalid requests[%d]: exactly one kind of request must be set", i)
-		}
-	}
-	return requests, nil
+// editors are the services of documents, presentations and forms, which change by lists
+// of requests.
+type editors struct {
+	*owner
+	documents, presentations, forms, responses *shelf
 }
 
-// text is the text of a document, which is kept as one paragraph per line.
+func newEditors(o *owner, documents *shelf) offer {
+	e := &editors{o, documents, newShelf("presentationId"), newShelf("formId"), newShelf("responseId")}
+	e.seed()
+	return offer{map[string]handler{
+		"docs.documents.batchUpdate":       e.updateDocument,
+		"slides.presentations.batchUpdate": e.updatePresentation,
+		"forms.forms.batchUpdate":          e.updateForm,
+	}, map[string]collection{
+		"docs.documents":        {shelf: e.documents, key: "documentId", mint: "doc", made: e.madeDocument},
+		"slides.presentations":  {shelf: e.presentations, key: "presentationId", mint: "slides", made: e.madePresentation},
+		"forms.forms":           {shelf: e.forms, key: "formId", mint: "form", made: madeForm},
+		"forms.forms.responses": {shelf: e.responses, key: "responseId", parent: "formId", in: e.forms, list: "responses"},
+	}}
+}
+
+func (e *editors) madeDocument(_ *call, d doc) {
+	setText(d, "\n")
+	d["revisionId"] = e.mint("r")
+}
+
+func (e *editors) madePresentation(_ *call, d doc) {
+	d["slides"] = []any{doc{"objectId": e.mint("slide"), "pageElements": []any{}}}
+}
+
+func madeForm(_ *call, d doc) {
+	d["responderUri"] = fmt.Sprintf("https://docs.google.com/forms/d/e/%v/viewform", d["formId"])
+	d["revisionId"] = "1"
+	if info, ok := d["info"].(doc); ok && info["documentTitle"] == nil {
+		info["documentTitle"] = info["title"]
+	}
+}
+
+// requests are those of a batchUpdate of a document, which has to exist.
+func requests(c *call, of *shelf, key string) (doc, []any, *rejection) {
+	d, ok := of.find("", c.vars[key])
+	if !ok {
+		return nil, nil, missing(c.vars[key])
+	}
+	all := list(c.body["requests"])
+	if len(all) == 0 {
+		return nil, nil, invalid("Must specify at least one request.")
+	}
+	for i, r := range all {
+		if one, ok := r.(doc); !ok || len(one) != 1 {
+			return nil, nil, invalid("Invalid requests[%d]: exactly one kind of request must be set", i)
+		}
+	}
+	return d, all, nil
+}
+
+// documentText is the text of a document, which is kept as one paragraph per line.
 func documentText(d doc) string {
 	text, _ := d["text"].(string)
 	return text
@@ -45,12 +86,11 @@ func setText(d doc, text string) {
 	d["body"] = doc{"content": content}
 }
 
-func (w *world) updateDocument(c *call) (any, *rejection) {
-	requests, rej := w.requests(c, "docs.documents", "documentId")
+func (e *editors) updateDocument(c *call) (any, *rejection) {
+	d, requests, rej := requests(c, e.documents, "documentId")
 	if rej != nil {
 		return nil, rej
 	}
-	d, _ := w.find("docs.documents", "", c.vars["documentId"])
 	var replies []any
 	for i, r := range requests {
 		reply, rej := changeText(d, r.(doc), i)
@@ -59,7 +99,7 @@ func (w *world) updateDocument(c *call) (any, *rejection) {
 		}
 		replies = append(replies, reply)
 	}
-	return doc{"documentId": c.vars["documentId"], "replies": replies, "writeControl": doc{"requiredRevisionId": w.mint("r")}}, nil
+	return doc{"documentId": c.vars["documentId"], "replies": replies, "writeControl": doc{"requiredRevisionId": e.mint("r")}}, nil
 }
 
 // changeText carries out one request on a document.
@@ -100,28 +140,22 @@ func whole(v any) int {
 	return int(f)
 }
 
-func (w *world) updatePresentation(c *call) (any, *rejection) {
-	requests, rej := w.requests(c, "slides.presentations", "presentationId")
+func (e *editors) updatePresentation(c *call) (any, *rejection) {
+	d, requests, rej := requests(c, e.presentations, "presentationId")
 	if rej != nil {
 		return nil, rej
 	}
-	d, _ := w.find("slides.presentations", "", c.vars["presentationId"])
 	var replies []any
 	for i, r := range requests {
 		slides := list(d["slides"])
 		if _, ok := r.(doc)["createSlide"].(doc); ok {
-			id := w.mint("slide")
+			id := e.mint("slide")
 			d["slides"] = append(slides, doc{"objectId": id, "pageElements": []any{}})
 			replies = append(replies, doc{"createSlide": doc{"objectId": id}})
 			continue
 		}
 		if in, ok := r.(doc)["deleteObject"].(doc); ok {
-			kept := []any{}
-			for _, s := range slides {
-				if s.(doc)["objectId"] != in["objectId"] {
-					kept = append(kept, s)
-				}
-			}
+			kept := slices.DeleteFunc(slices.Clone(slides), func(s any) bool { return s.(doc)["objectId"] == in["objectId"] })
 			if len(kept) == len(slides) {
 				return nil, invalid("Invalid requests[%d].deleteObject: The object (%v) could not be found.", i, in["objectId"])
 			}
@@ -132,12 +166,11 @@ func (w *world) updatePresentation(c *call) (any, *rejection) {
 	return doc{"presentationId": c.vars["presentationId"], "replies": replies}, nil
 }
 
-func (w *world) updateForm(c *call) (any, *rejection) {
-	requests, rej := w.requests(c, "forms.forms", "formId")
+func (e *editors) updateForm(c *call) (any, *rejection) {
+	d, requests, rej := requests(c, e.forms, "formId")
 	if rej != nil {
 		return nil, rej
 	}
-	d, _ := w.find("forms.forms", "", c.vars["formId"])
 	var replies []any
 	for i, r := range requests {
 		in, ok := r.(doc)["createItem"].(doc)
@@ -152,11 +185,11 @@ func (w *world) updateForm(c *call) (any, *rejection) {
 			return nil, invalid("Invalid requests[%d].createItem: location is out of range", i)
 		}
 		item, _ := in["item"].(doc)
-		item["itemId"] = w.mint("item")
+		item["itemId"] = e.mint("item")
 		reply := doc{"itemId": item["itemId"]}
 		if q, ok := item["questionItem"].(doc); ok {
 			question, _ := q["question"].(doc)
-			question["questionId"] = w.mint("question")
+			question["questionId"] = e.mint("question")
 			reply["questionId"] = []any{question["questionId"]}
 		}
 		d["items"] = append(items[:at:at], append([]any{item}, items[at:]...)...)

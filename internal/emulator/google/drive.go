@@ -1,14 +1,84 @@
 package google
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // maxExport bounds what is exported
 // (developers.google.com/workspace/drive/api/reference/rest/v3/files/export).
 const maxExport = 10 << 20
+
+// drive is the service of the files of an account.
+type drive struct {
+	*owner
+	files, permissions *shelf
+	contents           map[string]raw // of files, by id
+	documents          *shelf         // those of the editors, which can be exported
+}
+
+func newDrive(o *owner, documents *shelf) offer {
+	dr := &drive{o, newShelf("id"), newShelf("id"), map[string]raw{}, documents}
+	dr.seed()
+	return offer{map[string]handler{
+		"drive.files.list":   dr.listFiles,
+		"drive.files.get":    dr.getFile,
+		"drive.files.copy":   dr.copyFile,
+		"drive.files.export": dr.exportFile,
+	}, map[string]collection{
+		"drive.files": {shelf: dr.files, key: "fileId", list: "files", mint: "file", made: dr.made, patched: moved},
+		"drive.permissions": {
+			shelf: dr.permissions, key: "permissionId", parent: "fileId", in: dr.files, list: "permissions", mint: "permission",
+			made: madePermission,
+		},
+	}}
+}
+
+// made completes a new file.
+func (dr *drive) made(c *call, d doc) {
+	d["kind"], d["createdTime"], d["modifiedTime"] = "drive#file", dr.stamp(), dr.stamp()
+	id := fmt.Sprint(d["id"])
+	if d["parents"] == nil {
+		d["parents"] = []any{"root"}
+	}
+	if c.upload {
+		if d["mimeType"] == nil {
+			d["mimeType"] = c.mediaType
+		}
+		sum := sha256.Sum256(c.media)
+		dr.contents[id] = raw{fmt.Sprint(d["mimeType"]), c.media}
+		d["size"], d["sha256Checksum"] = fmt.Sprint(len(c.media)), hex.EncodeToString(sum[:])
+	}
+	if d["mimeType"] == nil {
+		d["mimeType"] = "application/octet-stream"
+	}
+	d["webViewLink"] = "https://drive.google.com/file/d/" + id + "/view"
+	d["trashed"] = false
+}
+
+func madePermission(_ *call, d doc) {
+	d["kind"] = "drive#permission"
+	if d["displayName"] == nil {
+		d["displayName"] = d["emailAddress"]
+	}
+}
+
+// moved puts a file of the drive into other folders.
+func moved(c *call, file doc) {
+	parents := slices.DeleteFunc(slices.Clone(list(file["parents"])), func(p any) bool {
+		return slices.Contains(strings.Split(c.query.Get("removeParents"), ","), fmt.Sprint(p))
+	})
+	for p := range strings.SplitSeq(c.query.Get("addParents"), ",") {
+		if p != "" {
+			parents = append(parents, p)
+		}
+	}
+	file["parents"] = parents
+}
 
 // clause is one condition of a search in the drive.
 var clause = regexp.MustCompile(`(?i)^\s*(?:(not)\s+)?(?:'((?:[^'\\]|\\.)*)'\s+in\s+(parents|owners|writers|readers)|(\w+)\s*(?:(=|!=|contains|>|<|>=|<=)\s*(?:'((?:[^'\\]|\\.)*)'|(true|false)))?)\s*`)
@@ -75,9 +145,7 @@ func condition(file doc, m []string) bool {
 	result := false
 	switch {
 	case in != "":
-		for _, p := range list(file[in]) {
-			result = result || p == member
-		}
+		result = slices.Contains(list(file[in]), any(member))
 	case strings.EqualFold(field, "sharedWithMe"):
 		result = file["shared"] == true && (value == "" || value == "true")
 	case field == "fullText":
@@ -105,9 +173,9 @@ func condition(file doc, m []string) bool {
 
 func unescape(s string) string { return strings.NewReplacer(`\\`, `\`, `\'`, `'`).Replace(s) }
 
-func (w *world) listFiles(c *call) (any, *rejection) {
+func (dr *drive) listFiles(c *call) (any, *rejection) {
 	var hits []doc
-	for _, f := range w.kept["drive.files"][""] {
+	for _, f := range dr.files.docs[""] {
 		ok, rej := true, (*rejection)(nil)
 		if q := c.query.Get("q"); q != "" {
 			ok, rej = fits(f, q)
@@ -126,15 +194,15 @@ func (w *world) listFiles(c *call) (any, *rejection) {
 }
 
 // getFile returns what is known of a file, or what is in it.
-func (w *world) getFile(c *call) (any, *rejection) {
-	f, ok := w.find("drive.files", "", c.vars["fileId"])
+func (dr *drive) getFile(c *call) (any, *rejection) {
+	f, ok := dr.files.find("", c.vars["fileId"])
 	if !ok {
 		return nil, missing("File not found: " + c.vars["fileId"])
 	}
 	if c.query.Get("alt") != "media" {
 		return clone(f), nil
 	}
-	content, ok := w.files[c.vars["fileId"]]
+	content, ok := dr.contents[c.vars["fileId"]]
 	if !ok {
 		return nil, &rejection{
 			status: 403, reason: "fileNotDownloadable",
@@ -144,23 +212,23 @@ func (w *world) getFile(c *call) (any, *rejection) {
 	return content, nil
 }
 
-func (w *world) copyFile(c *call) (any, *rejection) {
-	f, ok := w.find("drive.files", "", c.vars["fileId"])
+func (dr *drive) copyFile(c *call) (any, *rejection) {
+	f, ok := dr.files.find("", c.vars["fileId"])
 	if !ok {
 		return nil, missing("File not found: " + c.vars["fileId"])
 	}
 	d := clone(f)
 	d["name"] = "Copy of " + fmt.Sprint(f["name"])
 	merge(d, c.body)
-	d["id"] = w.mint("file")
-	w.files[fmt.Sprint(d["id"])] = w.files[c.vars["fileId"]]
-	w.put("drive.files", "", d)
+	d["id"] = dr.mint("file")
+	dr.contents[fmt.Sprint(d["id"])] = dr.contents[c.vars["fileId"]]
+	dr.files.put("", d)
 	return clone(d), nil
 }
 
 // exportFile exports the text of a document under the type that is asked for.
-func (w *world) exportFile(c *call) (any, *rejection) {
-	f, ok := w.find("drive.files", "", c.vars["fileId"])
+func (dr *drive) exportFile(c *call) (any, *rejection) {
+	f, ok := dr.files.find("", c.vars["fileId"])
 	if !ok {
 		return nil, missing("File not found: " + c.vars["fileId"])
 	}
@@ -168,7 +236,7 @@ func (w *world) exportFile(c *call) (any, *rejection) {
 		return nil, &rejection{status: 403, reason: "fileNotExportable", message: "Export only supports Docs Editors files."}
 	}
 	text := fmt.Sprintf("Export of %v\n", f["name"])
-	if d, ok := w.find("docs.documents", "", c.vars["fileId"]); ok {
+	if d, ok := dr.documents.find("", c.vars["fileId"]); ok {
 		text = documentText(d)
 	}
 	if len(text) > maxExport {

@@ -1,6 +1,7 @@
 package google
 
 import (
+	"cmp"
 	"fmt"
 	"net/mail"
 	"slices"
@@ -14,10 +15,17 @@ const firstHistory = 1000
 
 // mailbox is the mail of an account.
 type mailbox struct {
+	*owner
 	letters []*letter
 	drafts  []*draft
 	history []doc
 	clock   int
+}
+
+func newMailbox(o *owner) *mailbox {
+	m := &mailbox{owner: o, clock: firstHistory}
+	m.seed()
+	return m
 }
 
 // letter is an email.
@@ -39,8 +47,7 @@ type draft struct {
 
 // header is a header of a letter.
 func (l *letter) header(name string) string {
-	headers, _ := l.payload["headers"].([]any)
-	for _, h := range headers {
+	for _, h := range list(l.payload["headers"]) {
 		if d, ok := h.(doc); ok && strings.EqualFold(fmt.Sprint(d["name"]), name) {
 			return fmt.Sprint(d["value"])
 		}
@@ -71,10 +78,10 @@ func (m *mailbox) relabel(l *letter, add, remove []string) {
 	entry := doc{}
 	ref := doc{"id": l.id, "threadId": l.thread}
 	if len(added) > 0 {
-		entry["labelsAdded"] = []any{doc{"message": ref, "labelIds": texts(added)}}
+		entry["labelsAdded"] = []any{doc{"message": ref, "labelIds": added}}
 	}
 	if len(removed) > 0 {
-		entry["labelsRemoved"] = []any{doc{"message": ref, "labelIds": texts(removed)}}
+		entry["labelsRemoved"] = []any{doc{"message": ref, "labelIds": removed}}
 	}
 	if len(entry) > 0 {
 		m.note(l, entry)
@@ -89,14 +96,6 @@ func (m *mailbox) note(l *letter, entry doc) {
 	m.history = append(m.history, entry)
 }
 
-func texts(list []string) []any {
-	out := make([]any, len(list))
-	for i, s := range list {
-		out[i] = s
-	}
-	return out
-}
-
 func (m *mailbox) letter(id string) *letter {
 	for _, l := range m.letters {
 		if l.id == id {
@@ -106,9 +105,39 @@ func (m *mailbox) letter(id string) *letter {
 	return nil
 }
 
+// deliver puts a letter into the mailbox.
+func (m *mailbox) deliver(l *letter) {
+	m.letters = append(m.letters, l)
+	m.note(l, doc{"messagesAdded": []any{doc{"message": l.brief()}}})
+}
+
+// thread are the letters of a conversation.
+func (m *mailbox) thread(id string) []*letter {
+	var out []*letter
+	for _, l := range m.letters {
+		if l.thread == id && !l.has("DRAFT") {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+func (m *mailbox) draft(id string) *draft {
+	for _, d := range m.drafts {
+		if d.id == id {
+			return d
+		}
+	}
+	return nil
+}
+
+func (m *mailbox) dropDraft(id string) {
+	m.drafts = slices.DeleteFunc(m.drafts, func(d *draft) bool { return d.id == id })
+}
+
 // brief is a letter as the methods that change it return it.
 func (l *letter) brief() doc {
-	return doc{"id": l.id, "threadId": l.thread, "labelIds": texts(l.labels)}
+	return doc{"id": l.id, "threadId": l.thread, "labelIds": slices.Clone(l.labels)}
 }
 
 // full is a letter in one of the formats of get.
@@ -123,8 +152,7 @@ func (l *letter) full(format string, wanted []string) doc {
 	case "metadata":
 		payload := doc{"mimeType": l.payload["mimeType"]}
 		var headers []any
-		all, _ := l.payload["headers"].([]any)
-		for _, h := range all {
+		for _, h := range list(l.payload["headers"]) {
 			name := fmt.Sprint(h.(doc)["name"])
 			if len(wanted) == 0 || slices.ContainsFunc(wanted, func(w string) bool { return strings.EqualFold(w, name) }) {
 				headers = append(headers, h)
@@ -191,12 +219,10 @@ func (l *letter) term(key, value string) bool {
 	case "in", "label":
 		return value == "anywhere" || slices.ContainsFunc(l.labels, func(s string) bool { return strings.EqualFold(s, value) })
 	case "is":
-		switch value {
-		case "read":
+		if value == "read" {
 			return !l.has("UNREAD")
-		default:
-			return l.has(strings.ToUpper(value))
 		}
+		return l.has(strings.ToUpper(value))
 	case "from", "to", "subject", "cc":
 		return contains(key)
 	case "has":
@@ -209,17 +235,17 @@ func (l *letter) term(key, value string) bool {
 	return l.word(key + ":" + value)
 }
 
-// letterOf makes a letter of what was sent.
-func (w *world) letterOf(raw []byte, thread string, labels ...string) (*letter, error) {
+// letterOf makes a letter of what was sent; without an id it gets a new one.
+func (m *mailbox) letterOf(id string, raw []byte, thread string, labels ...string) (*letter, error) {
 	msg, err := mail.ReadMessage(strings.NewReader(string(raw)))
 	if err != nil {
 		return nil, err
 	}
-	l := &letter{id: w.mint("m"), thread: thread, labels: labels, at: w.now(), files: map[string][]byte{}}
+	l := &letter{id: cmp.Or(id, m.mint("m")), thread: thread, labels: labels, at: m.now(), files: map[string][]byte{}}
 	if l.thread == "" {
-		l.thread = w.mint("t")
+		l.thread = m.mint("t")
 	}
-	if l.payload, err = w.part(l, "", partHeader(msg.Header), msg.Body); err != nil {
+	if l.payload, err = l.part("", partHeader(msg.Header), msg.Body); err != nil {
 		return nil, err
 	}
 	return l, nil

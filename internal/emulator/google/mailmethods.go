@@ -3,6 +3,7 @@ package google
 import (
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,42 +13,106 @@ import (
 // (developers.google.com/workspace/gmail/api/reference/rest/v1/users.messages/batchModify).
 const maxBatch = 1000
 
+// gmail is the service of a mailbox, with its labels and settings.
+type gmail struct {
+	box                                             *mailbox
+	labels, filters, forwarding, senders, delegates *shelf
+	settings                                        map[string]doc // those of which there is one
+}
+
+func newGmail(box *mailbox) offer {
+	g := &gmail{
+		box: box, labels: newShelf("id"), filters: newShelf("id"), forwarding: newShelf("forwardingEmail"),
+		senders: newShelf("sendAsEmail"), delegates: newShelf("delegateEmail"),
+	}
+	g.seed()
+	vacation, imap := g.setting("vacation"), g.setting("imap")
+	language, forwarding := g.setting("language"), g.setting("forwarding")
+	return offer{map[string]handler{
+		"gmail.users.messages.list":            g.listMessages,
+		"gmail.users.messages.get":             g.getMessage,
+		"gmail.users.messages.modify":          g.modifyMessage,
+		"gmail.users.messages.trash":           g.relabel([]string{"TRASH"}, nil),
+		"gmail.users.messages.untrash":         g.relabel(nil, []string{"TRASH"}),
+		"gmail.users.messages.batchModify":     g.batchModify,
+		"gmail.users.messages.send":            g.sendMessage,
+		"gmail.users.messages.attachments.get": g.getAttachment,
+		"gmail.users.threads.list":             g.listThreads,
+		"gmail.users.threads.get":              g.getThread,
+		"gmail.users.threads.modify":           g.modifyThread,
+		"gmail.users.drafts.list":              g.listDrafts,
+		"gmail.users.drafts.get":               g.getDraft,
+		"gmail.users.drafts.create":            g.createDraft,
+		"gmail.users.drafts.delete":            g.deleteDraft,
+		"gmail.users.drafts.send":              g.sendDraft,
+		"gmail.users.history.list":             g.history,
+		"gmail.users.getProfile":               g.profile,
+
+		"gmail.users.settings.getVacation": vacation, "gmail.users.settings.updateVacation": vacation,
+		"gmail.users.settings.getImap": imap, "gmail.users.settings.updateImap": imap,
+		"gmail.users.settings.getLanguage": language, "gmail.users.settings.updateLanguage": language,
+		"gmail.users.settings.getAutoForwarding": forwarding, "gmail.users.settings.updateAutoForwarding": forwarding,
+	}, map[string]collection{
+		"gmail.users.labels":           {shelf: g.labels, key: "id", list: "labels", mint: "Label_", made: madeLabel},
+		"gmail.users.settings.filters": {shelf: g.filters, key: "id", list: "filter", mint: "filter"},
+		"gmail.users.settings.forwardingAddresses": {
+			shelf: g.forwarding, key: "forwardingEmail", list: "forwardingAddresses", made: madeForwarding,
+		},
+		"gmail.users.settings.sendAs":    {shelf: g.senders, key: "sendAsEmail", list: "sendAs"},
+		"gmail.users.settings.delegates": {shelf: g.delegates, key: "delegateEmail", list: "delegates"},
+	}}
+}
+
+func madeLabel(_ *call, d doc) { d["type"] = "user" }
+
+func madeForwarding(_ *call, d doc) { d["verificationStatus"] = "pending" }
+
+// setting reads a document of which there is one, and writes it first where it is put.
+func (g *gmail) setting(name string) handler {
+	return func(c *call) (any, *rejection) {
+		if c.method.HTTP == http.MethodPut {
+			g.settings[name] = clone(c.body)
+		}
+		return clone(g.settings[name]), nil
+	}
+}
+
 // me checks that a mailbox is the account's own.
-func (w *world) me(c *call) *rejection {
-	if user := c.vars["userId"]; user != "me" && user != w.email {
-		return &rejection{status: 403, message: "Delegation denied for " + w.email, reason: "forbidden"}
+func (g *gmail) me(c *call) *rejection {
+	if user := c.vars["userId"]; user != "me" && user != g.box.email {
+		return &rejection{status: 403, message: "Delegation denied for " + g.box.email, reason: "forbidden"}
 	}
 	return nil
 }
 
 // one finds the letter that a path names.
-func (w *world) one(c *call, key string) (*letter, *rejection) {
-	if rej := w.me(c); rej != nil {
+func (g *gmail) one(c *call, key string) (*letter, *rejection) {
+	if rej := g.me(c); rej != nil {
 		return nil, rej
 	}
-	l := w.mail.letter(c.vars[key])
+	l := g.box.letter(c.vars[key])
 	if l == nil {
 		return nil, missing(c.vars[key])
 	}
 	return l, nil
 }
 
-func (w *world) listMessages(c *call) (any, *rejection) {
+func (g *gmail) listMessages(c *call) (any, *rejection) {
 	var hits []doc
-	for _, l := range w.hits(c) {
+	for _, l := range g.hits(c) {
 		hits = append(hits, doc{"id": l.id, "threadId": l.thread})
 	}
 	return estimated(c, "messages", hits)
 }
 
 // hits are the letters that a search finds, the newest first.
-func (w *world) hits(c *call) []*letter {
+func (g *gmail) hits(c *call) []*letter {
 	query := c.query.Get("q")
 	if c.query.Get("includeSpamTrash") == "true" {
 		query += " in:anywhere"
 	}
 	var out []*letter
-	for _, l := range slices.Backward(w.mail.letters) {
+	for _, l := range slices.Backward(g.box.letters) {
 		labels := c.query["labelIds"]
 		if l.matches(query) && !slices.ContainsFunc(labels, func(id string) bool { return !l.has(id) }) && !l.has("DRAFT") {
 			out = append(out, l)
@@ -68,8 +133,8 @@ func estimated(c *call, field string, hits []doc) (any, *rejection) {
 	return answer, rej
 }
 
-func (w *world) getMessage(c *call) (any, *rejection) {
-	l, rej := w.one(c, "id")
+func (g *gmail) getMessage(c *call) (any, *rejection) {
+	l, rej := g.one(c, "id")
 	if rej != nil {
 		return nil, rej
 	}
@@ -79,18 +144,17 @@ func (w *world) getMessage(c *call) (any, *rejection) {
 // list reads a list of texts in a body.
 func (c *call) list(key string) []string {
 	var out []string
-	items, _ := c.body[key].([]any)
-	for _, v := range items {
+	for _, v := range list(c.body[key]) {
 		out = append(out, fmt.Sprint(v))
 	}
 	return out
 }
 
-// labels reads the labels that a request adds and removes.
-func (w *world) labels(c *call) (add, remove []string, rej *rejection) {
+// relabeled reads the labels that a request adds and removes.
+func (g *gmail) relabeled(c *call) (add, remove []string, rej *rejection) {
 	add, remove = c.list("addLabelIds"), c.list("removeLabelIds")
 	for _, id := range append(slices.Clone(add), remove...) {
-		if _, ok := w.find("gmail.users.labels", "", id); !ok {
+		if _, ok := g.labels.find("", id); !ok {
 			return nil, nil, invalid("Invalid label: %s", id)
 		}
 	}
@@ -100,59 +164,53 @@ func (w *world) labels(c *call) (add, remove []string, rej *rejection) {
 	return add, remove, nil
 }
 
-func (w *world) modifyMessage(c *call) (any, *rejection) {
-	l, rej := w.one(c, "id")
+func (g *gmail) modifyMessage(c *call) (any, *rejection) {
+	l, rej := g.one(c, "id")
 	if rej != nil {
 		return nil, rej
 	}
-	add, remove, rej := w.labels(c)
+	add, remove, rej := g.relabeled(c)
 	if rej != nil {
 		return nil, rej
 	}
-	w.mail.relabel(l, add, remove)
+	g.box.relabel(l, add, remove)
 	return l.brief(), nil
 }
 
-func (w *world) trashMessage(c *call) (any, *rejection) {
-	l, rej := w.one(c, "id")
-	if rej != nil {
-		return nil, rej
+// relabel makes a method that changes the same labels always.
+func (g *gmail) relabel(add, remove []string) handler {
+	return func(c *call) (any, *rejection) {
+		l, rej := g.one(c, "id")
+		if rej != nil {
+			return nil, rej
+		}
+		g.box.relabel(l, add, remove)
+		return l.brief(), nil
 	}
-	w.mail.relabel(l, []string{"TRASH"}, []string{"INBOX", "SPAM"})
-	return l.brief(), nil
 }
 
-func (w *world) untrashMessage(c *call) (any, *rejection) {
-	l, rej := w.one(c, "id")
-	if rej != nil {
-		return nil, rej
-	}
-	w.mail.relabel(l, nil, []string{"TRASH"})
-	return l.brief(), nil
-}
-
-func (w *world) batchModify(c *call) (any, *rejection) {
-	if rej := w.me(c); rej != nil {
+func (g *gmail) batchModify(c *call) (any, *rejection) {
+	if rej := g.me(c); rej != nil {
 		return nil, rej
 	}
 	ids := c.list("ids")
 	if len(ids) == 0 || len(ids) > maxBatch {
 		return nil, invalid("There must be 1 to %d ids, not %d.", maxBatch, len(ids))
 	}
-	add, remove, rej := w.labels(c)
+	add, remove, rej := g.relabeled(c)
 	if rej != nil {
 		return nil, rej
 	}
 	for _, id := range ids {
-		if l := w.mail.letter(id); l != nil { // Unknown ids are no error there either.
-			w.mail.relabel(l, add, remove)
+		if l := g.box.letter(id); l != nil { // Unknown ids are no error there either.
+			g.box.relabel(l, add, remove)
 		}
 	}
 	return nil, nil
 }
 
 // written reads the message in a body.
-func (w *world) written(message doc, labels ...string) (*letter, *rejection) {
+func (g *gmail) written(message doc, labels ...string) (*letter, *rejection) {
 	raw, err := decodeBytes(fmt.Sprint(message["raw"]))
 	if err != nil || message["raw"] == nil {
 		return nil, invalid("'raw' RFC822 payload message string or uploading message via /upload/* URL required")
@@ -161,33 +219,27 @@ func (w *world) written(message doc, labels ...string) (*letter, *rejection) {
 		return nil, invalid("%s", err.Error())
 	}
 	thread, _ := message["threadId"].(string)
-	l, err := w.letterOf(raw, thread, labels...)
+	l, err := g.box.letterOf("", raw, thread, labels...)
 	if err != nil {
 		return nil, invalid("%s", err.Error())
 	}
 	return l, nil
 }
 
-func (w *world) sendMessage(c *call) (any, *rejection) {
-	if rej := w.me(c); rej != nil {
+func (g *gmail) sendMessage(c *call) (any, *rejection) {
+	if rej := g.me(c); rej != nil {
 		return nil, rej
 	}
-	l, rej := w.written(c.body, "SENT")
+	l, rej := g.written(c.body, "SENT")
 	if rej != nil {
 		return nil, rej
 	}
-	w.deliver(l)
+	g.box.deliver(l)
 	return l.brief(), nil
 }
 
-// deliver puts a letter into the mailbox.
-func (w *world) deliver(l *letter) {
-	w.mail.letters = append(w.mail.letters, l)
-	w.mail.note(l, doc{"messagesAdded": []any{doc{"message": l.brief()}}})
-}
-
-func (w *world) getAttachment(c *call) (any, *rejection) {
-	l, rej := w.one(c, "messageId")
+func (g *gmail) getAttachment(c *call) (any, *rejection) {
+	l, rej := g.one(c, "messageId")
 	if rej != nil {
 		return nil, rej
 	}
@@ -198,21 +250,10 @@ func (w *world) getAttachment(c *call) (any, *rejection) {
 	return doc{"size": len(data), "data": base64.URLEncoding.EncodeToString(data)}, nil
 }
 
-// thread are the letters of a conversation.
-func (w *world) thread(id string) []*letter {
-	var out []*letter
-	for _, l := range w.mail.letters {
-		if l.thread == id && !l.has("DRAFT") {
-			out = append(out, l)
-		}
-	}
-	return out
-}
-
-func (w *world) listThreads(c *call) (any, *rejection) {
+func (g *gmail) listThreads(c *call) (any, *rejection) {
 	var out []doc
 	seen := map[string]bool{}
-	for _, l := range w.hits(c) {
+	for _, l := range g.hits(c) {
 		if !seen[l.thread] {
 			seen[l.thread] = true
 			out = append(out, doc{"id": l.thread, "snippet": snippet(l.text), "historyId": strconv.Itoa(l.changed)})
@@ -221,8 +262,8 @@ func (w *world) listThreads(c *call) (any, *rejection) {
 	return estimated(c, "threads", out)
 }
 
-func (w *world) getThread(c *call) (any, *rejection) {
-	letters := w.thread(c.vars["id"])
+func (g *gmail) getThread(c *call) (any, *rejection) {
+	letters := g.box.thread(c.vars["id"])
 	if len(letters) == 0 {
 		return nil, missing(c.vars["id"])
 	}
@@ -230,87 +271,74 @@ func (w *world) getThread(c *call) (any, *rejection) {
 	for _, l := range letters {
 		messages = append(messages, l.full(c.query.Get("format"), c.query["metadataHeaders"]))
 	}
-	return doc{"id": c.vars["id"], "historyId": strconv.Itoa(w.mail.clock), "messages": messages}, nil
+	return doc{"id": c.vars["id"], "historyId": strconv.Itoa(g.box.clock), "messages": messages}, nil
 }
 
-func (w *world) modifyThread(c *call) (any, *rejection) {
-	letters := w.thread(c.vars["id"])
+func (g *gmail) modifyThread(c *call) (any, *rejection) {
+	letters := g.box.thread(c.vars["id"])
 	if len(letters) == 0 {
 		return nil, missing(c.vars["id"])
 	}
-	add, remove, rej := w.labels(c)
+	add, remove, rej := g.relabeled(c)
 	if rej != nil {
 		return nil, rej
 	}
 	var messages []any
 	for _, l := range letters {
-		w.mail.relabel(l, add, remove)
+		g.box.relabel(l, add, remove)
 		messages = append(messages, l.brief())
 	}
 	return doc{"id": c.vars["id"], "messages": messages}, nil
 }
 
-func (w *world) draft(id string) *draft {
-	for _, d := range w.mail.drafts {
-		if d.id == id {
-			return d
-		}
-	}
-	return nil
-}
-
-func (w *world) listDrafts(c *call) (any, *rejection) {
+func (g *gmail) listDrafts(c *call) (any, *rejection) {
 	var out []doc
-	for _, d := range w.mail.drafts {
+	for _, d := range g.box.drafts {
 		out = append(out, doc{"id": d.id, "message": doc{"id": d.letter.id, "threadId": d.letter.thread}})
 	}
 	return estimated(c, "drafts", out)
 }
 
-func (w *world) getDraft(c *call) (any, *rejection) {
-	d := w.draft(c.vars["id"])
+func (g *gmail) getDraft(c *call) (any, *rejection) {
+	d := g.box.draft(c.vars["id"])
 	if d == nil {
 		return nil, missing(c.vars["id"])
 	}
 	return doc{"id": d.id, "message": d.letter.full(c.query.Get("format"), nil)}, nil
 }
 
-func (w *world) createDraft(c *call) (any, *rejection) {
+func (g *gmail) createDraft(c *call) (any, *rejection) {
 	message, _ := c.body["message"].(doc)
-	l, rej := w.written(message, "DRAFT")
+	l, rej := g.written(message, "DRAFT")
 	if rej != nil {
 		return nil, rej
 	}
-	d := &draft{id: w.mint("draft"), letter: l}
-	w.mail.drafts = append(w.mail.drafts, d)
+	d := &draft{id: g.box.mint("draft"), letter: l}
+	g.box.drafts = append(g.box.drafts, d)
 	return doc{"id": d.id, "message": l.brief()}, nil
 }
 
-func (w *world) deleteDraft(c *call) (any, *rejection) {
-	if w.draft(c.vars["id"]) == nil {
+func (g *gmail) deleteDraft(c *call) (any, *rejection) {
+	if g.box.draft(c.vars["id"]) == nil {
 		return nil, missing(c.vars["id"])
 	}
-	w.dropDraft(c.vars["id"])
+	g.box.dropDraft(c.vars["id"])
 	return nil, nil
 }
 
-func (w *world) dropDraft(id string) {
-	w.mail.drafts = slices.DeleteFunc(w.mail.drafts, func(d *draft) bool { return d.id == id })
-}
-
-func (w *world) sendDraft(c *call) (any, *rejection) {
-	d := w.draft(fmt.Sprint(c.body["id"]))
+func (g *gmail) sendDraft(c *call) (any, *rejection) {
+	d := g.box.draft(fmt.Sprint(c.body["id"]))
 	if d == nil {
 		return nil, missing(fmt.Sprint(c.body["id"]))
 	}
-	w.dropDraft(d.id)
+	g.box.dropDraft(d.id)
 	d.letter.labels = []string{"SENT"}
-	w.deliver(d.letter)
+	g.box.deliver(d.letter)
 	return d.letter.brief(), nil
 }
 
 // history are the changes since an id; 404 for one that is too old.
-func (w *world) history(c *call) (any, *rejection) {
+func (g *gmail) history(c *call) (any, *rejection) {
 	start, err := strconv.Atoi(c.query.Get("startHistoryId"))
 	if err != nil {
 		return nil, invalid("Invalid startHistoryId")
@@ -320,7 +348,7 @@ func (w *world) history(c *call) (any, *rejection) {
 	}
 	label := c.query.Get("labelId")
 	var out []doc
-	for _, entry := range w.mail.history {
+	for _, entry := range g.box.history {
 		id, err := strconv.Atoi(fmt.Sprint(entry["id"]))
 		if err == nil && id > start && (label == "" || strings.Contains(fmt.Sprint(entry), label)) {
 			out = append(out, entry)
@@ -329,22 +357,17 @@ func (w *world) history(c *call) (any, *rejection) {
 	answer, rej := estimated(c, "history", out)
 	if d, ok := answer.(doc); ok {
 		delete(d, "resultSizeEstimate")
-		d["historyId"] = strconv.Itoa(w.mail.clock)
+		d["historyId"] = strconv.Itoa(g.box.clock)
 	}
 	return answer, rej
 }
 
-func (w *world) profile(c *call) (any, *rejection) {
-	if rej := w.me(c); rej != nil {
+func (g *gmail) profile(c *call) (any, *rejection) {
+	if rej := g.me(c); rej != nil {
 		return nil, rej
 	}
 	return doc{
-		"emailAddress": w.email, "messagesTotal": len(w.mail.letters), "threadsTotal": len(w.mail.letters),
-		"historyId": strconv.Itoa(w.mail.clock),
+		"emailAddress": g.box.email, "messagesTotal": len(g.box.letters), "threadsTotal": len(g.box.letters),
+		"historyId": strconv.Itoa(g.box.clock),
 	}, nil
-}
-
-// userinfo is whose token it is.
-func (w *world) userinfo(*call) (any, *rejection) {
-	return doc{"id": "1", "email": w.email, "verified_email": true, "name": w.email}, nil
 }

@@ -25,14 +25,14 @@ func (h partHeader) first(name string) string { return textproto.MIMEHeader(h).G
 var errMIME = errors.New("invalid message")
 
 // part reads a part of a message, and the parts in it, into Gmail's form.
-func (w *world) part(l *letter, id string, header partHeader, body io.Reader) (doc, error) {
+func (l *letter) part(id string, header partHeader, body io.Reader) (doc, error) {
 	media, params, err := mime.ParseMediaType(header.first("Content-Type"))
 	if err != nil {
 		media, params = "text/plain", nil
 	}
 	d := doc{"partId": id, "mimeType": media, "filename": "", "headers": headersOf(header)}
 	if strings.HasPrefix(media, "multipart/") {
-		return w.multipart(l, d, id, params["boundary"], body)
+		return l.multipart(d, id, params["boundary"], body)
 	}
 	data, err := decodePart(header.first("Content-Transfer-Encoding"), body)
 	if err != nil {
@@ -53,7 +53,7 @@ func (w *world) part(l *letter, id string, header partHeader, body io.Reader) (d
 	return d, nil
 }
 
-func (w *world) multipart(l *letter, d doc, id, boundary string, body io.Reader) (doc, error) {
+func (l *letter) multipart(d doc, id, boundary string, body io.Reader) (doc, error) {
 	var parts []any
 	for reader := multipart.NewReader(body, boundary); ; {
 		p, err := reader.NextRawPart()
@@ -64,7 +64,7 @@ func (w *world) multipart(l *letter, d doc, id, boundary string, body io.Reader)
 			return nil, err
 		}
 		below := strings.TrimPrefix(id+"."+strconv.Itoa(len(parts)), ".")
-		part, err := w.part(l, below, partHeader(p.Header), p)
+		part, err := l.part(below, partHeader(p.Header), p)
 		if err != nil {
 			return nil, err
 		}

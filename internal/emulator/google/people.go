@@ -6,6 +6,27 @@ import (
 	"strings"
 )
 
+// addressBook is the service of the contacts of an account, and of those of its domain,
+// which are the same here.
+type addressBook struct {
+	*owner
+	people *shelf
+}
+
+func newAddressBook(o *owner) offer {
+	b := &addressBook{o, newShelf("resourceName")}
+	b.seed()
+	return offer{methods: map[string]handler{
+		"people.people.connections.list":      b.listContacts,
+		"people.people.searchContacts":        b.searchContacts,
+		"people.people.searchDirectoryPeople": b.searchDirectory,
+		"people.people.get":                   b.getContact,
+		"people.people.createContact":         b.createContact,
+		"people.people.updateContact":         b.updateContact,
+		"people.people.deleteContact":         b.deleteContact,
+	}}
+}
+
 // directorySources are what a search in the directory has to name.
 var directorySources = []string{"DIRECTORY_SOURCE_TYPE_DOMAIN_CONTACT", "DIRECTORY_SOURCE_TYPE_DOMAIN_PROFILE"}
 
@@ -28,21 +49,20 @@ func (c *call) person(p doc, param string) (doc, *rejection) {
 	return clone(out), nil
 }
 
-func (w *world) contact(c *call) (doc, *rejection) {
-	for _, p := range w.kept["people"][""] {
-		if p["resourceName"] == c.vars["resourceName"] {
-			return p, nil
-		}
+func (b *addressBook) contact(c *call) (doc, *rejection) {
+	p, ok := b.people.find("", c.vars["resourceName"])
+	if !ok {
+		return nil, missing(c.vars["resourceName"])
 	}
-	return nil, missing(c.vars["resourceName"])
+	return p, nil
 }
 
-func (w *world) listContacts(c *call) (any, *rejection) {
+func (b *addressBook) listContacts(c *call) (any, *rejection) {
 	if c.vars["resourceName"] != "people/me" {
 		return nil, invalid("Resource name %q must be people/me.", c.vars["resourceName"])
 	}
 	var out []doc
-	for _, p := range w.kept["people"][""] {
+	for _, p := range b.people.docs[""] {
 		cut, rej := c.person(p, "personFields")
 		if rej != nil {
 			return nil, rej
@@ -56,10 +76,10 @@ func (w *world) listContacts(c *call) (any, *rejection) {
 	return answer, rej
 }
 
-func (w *world) searchContacts(c *call) (any, *rejection) {
+func (b *addressBook) searchContacts(c *call) (any, *rejection) {
 	results := []any{}
 	query := strings.ToLower(c.query.Get("query"))
-	for _, p := range w.kept["people"][""] {
+	for _, p := range b.people.docs[""] {
 		words := strings.Fields(strings.ToLower(strings.NewReplacer("[", " ", "]", " ", ":", " ").Replace(fmt.Sprint(p))))
 		if query == "" || !slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(word, query) }) {
 			continue
@@ -73,12 +93,12 @@ func (w *world) searchContacts(c *call) (any, *rejection) {
 	return doc{"results": results}, nil
 }
 
-func (w *world) searchDirectory(c *call) (any, *rejection) {
+func (b *addressBook) searchDirectory(c *call) (any, *rejection) {
 	sources := c.query["sources"]
 	if len(sources) == 0 || slices.ContainsFunc(sources, func(s string) bool { return !slices.Contains(directorySources, s) }) {
 		return nil, invalid("Must specify at least one valid directory source.")
 	}
-	found, rej := w.searchContacts(c)
+	found, rej := b.searchContacts(c)
 	if rej != nil {
 		return nil, rej
 	}
@@ -89,23 +109,19 @@ func (w *world) searchDirectory(c *call) (any, *rejection) {
 	return doc{"people": people, "totalSize": len(people)}, nil
 }
 
-func (w *world) getContact(c *call) (any, *rejection) {
-	p, rej := w.contact(c)
+func (b *addressBook) getContact(c *call) (any, *rejection) {
+	p, rej := b.contact(c)
 	if rej != nil {
 		return nil, rej
 	}
-	cut, rej := c.person(p, "personFields")
-	if rej != nil {
-		return nil, rej
-	}
-	return cut, nil
+	return c.person(p, "personFields")
 }
 
-func (w *world) createContact(c *call) (any, *rejection) {
+func (b *addressBook) createContact(c *call) (any, *rejection) {
 	p := clone(c.body)
-	p["resourceName"], p["etag"] = "people/"+w.mint("c"), w.mint("etag")
+	p["resourceName"], p["etag"] = "people/"+b.mint("c"), b.mint("etag")
 	displayNames(p)
-	w.put("people", "", p)
+	b.people.put("", p)
 	return clone(p), nil
 }
 
@@ -126,8 +142,8 @@ func displayNames(p doc) {
 	}
 }
 
-func (w *world) updateContact(c *call) (any, *rejection) {
-	p, rej := w.contact(c)
+func (b *addressBook) updateContact(c *call) (any, *rejection) {
+	p, rej := b.contact(c)
 	if rej != nil {
 		return nil, rej
 	}
@@ -149,16 +165,15 @@ func (w *world) updateContact(c *call) (any, *rejection) {
 			delete(p, f)
 		}
 	}
-	p["etag"] = w.mint("etag")
+	p["etag"] = b.mint("etag")
 	displayNames(p)
 	return clone(p), nil
 }
 
-func (w *world) deleteContact(c *call) (any, *rejection) {
-	p, rej := w.contact(c)
-	if rej != nil {
+func (b *addressBook) deleteContact(c *call) (any, *rejection) {
+	if _, rej := b.contact(c); rej != nil {
 		return nil, rej
 	}
-	w.kept["people"][""] = slices.DeleteFunc(w.kept["people"][""], func(d doc) bool { return d["resourceName"] == p["resourceName"] })
+	b.people.remove("", c.vars["resourceName"])
 	return doc{}, nil
 }

@@ -1,6 +1,7 @@
 package google
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -73,17 +74,14 @@ type Fault struct {
 	Times int
 }
 
-// Inject adds a fault. The first that fits a request is the one that happens.
-func (s *Server) Inject(f Fault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.faults = append(s.faults, f)
-}
+// faults are those in force.
+type faults []Fault
 
-// fault returns the fault that a request of a method meets.
-func (s *Server) fault(id string) *rejection {
-	for i := range s.faults {
-		f := &s.faults[i]
+// meet returns the answer to a request of a method that meets a fault, the first that
+// fits.
+func (all faults) meet(id string) *rejection {
+	for i := range all {
+		f := &all[i]
 		fits, err := path.Match(f.Method, id)
 		if f.Method == "" {
 			fits = !strings.HasPrefix(id, "auth.")
@@ -100,10 +98,7 @@ func (s *Server) fault(id string) *rejection {
 				f.Times = -1
 			}
 		}
-		message := f.Message
-		if message == "" {
-			message = http.StatusText(f.Status)
-		}
+		message := cmp.Or(f.Message, http.StatusText(f.Status))
 		return &rejection{status: f.Status, message: message, reason: f.Reason, retryAfter: f.RetryAfter}
 	}
 	return nil

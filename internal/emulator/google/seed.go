@@ -9,46 +9,18 @@ import (
 // spamLetters is how many letters lie in the spam.
 const spamLetters = 61
 
-// newWorld makes what an account begins with.
-func newWorld(email string, now func() time.Time) *world {
-	w := &world{
-		email: email, now: now, next: 100, kept: map[string]map[string][]doc{}, single: map[string]doc{},
-		mail: &mailbox{clock: firstHistory}, files: map[string]raw{}, cells: map[string]map[string][][]any{},
-	}
-	w.seedLabels()
-	w.seedMail()
-	w.seedSettings()
-	w.seedCalendar()
-	w.seedOffice()
-	w.seedDrive()
-	w.seedPeople()
-	w.seedTasks()
-	return w
-}
-
-func (w *world) seedLabels() {
-	for _, id := range []string{
-		"INBOX", "SENT", "DRAFT", "SPAM", "TRASH", "UNREAD", "STARRED", "IMPORTANT", "CHAT", "CATEGORY_PERSONAL",
-		"CATEGORY_SOCIAL", "CATEGORY_PROMOTIONS", "CATEGORY_UPDATES", "CATEGORY_FORUMS",
-	} {
-		w.put("gmail.users.labels", "", doc{"id": id, "name": id, "type": "system"})
-	}
-	w.put("gmail.users.labels", "", doc{"id": "Label_1", "name": "Work", "type": "user"})
-	w.put("gmail.users.labels", "", doc{"id": "Label_2", "name": "Travel/2026", "type": "user"})
-}
-
 // seeded is a letter to begin with.
 type seeded struct {
 	id, thread, from, subject, body string
 	labels                          []string
 }
 
-func (w *world) seedMail() {
+func (m *mailbox) seed() {
 	inbox, unread := []string{"INBOX"}, []string{"INBOX", "UNREAD"}
 	letters := []seeded{
 		{"m-1", "t-1", "Bob Builder <bob@example.com>", "Lunch on Thursday?", "Shall we meet at noon?\nBob", unread},
 		{"m-2", "t-2", "Grace Hopper <grace@example.com>", "Quarterly report", "Please have a look at the numbers.", []string{"INBOX", "Label_1"}},
-		{"m-3", "t-2", "Ada <" + w.email + ">", "Re: Quarterly report", "They look good to me.", []string{"SENT"}},
+		{"m-3", "t-2", "Ada <" + m.email + ">", "Re: Quarterly report", "They look good to me.", []string{"SENT"}},
 		{"m-4", "t-3", "Zoë Müller <zoe@example.com>", "Rechnung für März – bitte prüfen", "", unread},
 		{"m-5", "t-4", "Airline <noreply@airline.example>", "Your boarding pass", "Gate B12, seat 4A.", []string{"INBOX", "STARRED", "Label_2"}},
 		{"m-6", "t-5", "News <news@example.org>", "Weekly digest", "", inbox},
@@ -63,18 +35,16 @@ func (w *world) seedMail() {
 			[]string{"SPAM", "UNREAD"},
 		})
 	}
-	begin := w.now().Add(-48 * time.Hour)
+	begin := m.now().Add(-48 * time.Hour)
 	for i, s := range letters {
-		w.add(s, begin.Add(time.Duration(i)*time.Minute))
+		m.deliver(m.letterFrom(s, begin.Add(time.Duration(i)*time.Minute)))
 	}
-	unfinished := seeded{"m-draft", "t-draft", "Ada <" + w.email + ">", "Ideas", "Unfinished.", []string{"DRAFT"}}
-	w.mail.drafts = append(w.mail.drafts, &draft{id: "draft-1", letter: w.letterFrom(unfinished, begin)})
+	unfinished := seeded{"m-draft", "t-draft", "Ada <" + m.email + ">", "Ideas", "Unfinished.", []string{"DRAFT"}}
+	m.drafts = append(m.drafts, &draft{id: "draft-1", letter: m.letterFrom(unfinished, begin)})
 }
 
-func (w *world) add(s seeded, at time.Time) { w.deliver(w.letterFrom(s, at)) }
-
 // letterFrom makes a letter; the two that are more than text have their own bodies.
-func (w *world) letterFrom(s seeded, at time.Time) *letter {
+func (m *mailbox) letterFrom(s seeded, at time.Time) *letter {
 	content := "Content-Type: text/plain; charset=utf-8\r\n\r\n" + s.body
 	switch s.id {
 	case "m-4":
@@ -82,35 +52,18 @@ func (w *world) letterFrom(s seeded, at time.Time) *letter {
 	case "m-6":
 		content = digest
 	}
-	to := w.email
-	if strings.Contains(s.from, w.email) {
+	to := m.email
+	if strings.Contains(s.from, m.email) {
 		to = "grace@example.com"
 	}
 	raw := fmt.Sprintf("From: %s\r\nTo: %s\r\nSubject: %s\r\nDate: %s\r\nMessage-ID: <%s@mail.example.com>\r\n%s",
 		s.from, to, s.subject, at.Format(time.RFC1123Z), s.id, content)
-	l, err := w.letterOf([]byte(raw), s.thread, s.labels...)
+	l, err := m.letterOf(s.id, []byte(raw), s.thread, s.labels...)
 	if err != nil {
 		return &letter{id: s.id, thread: s.thread, labels: s.labels, payload: doc{}}
 	}
-	files := map[string][]byte{}
-	for key, data := range l.files {
-		files[strings.Replace(key, l.id, s.id, 1)] = data
-	}
-	renameFiles(l.payload, l.id, s.id)
-	l.id, l.at, l.files = s.id, at, files
+	l.at = at
 	return l
-}
-
-// renameFiles gives attachments the name of their seeded letter.
-func renameFiles(part doc, from, to string) {
-	if body, ok := part["body"].(doc); ok {
-		if id, ok := body["attachmentId"].(string); ok {
-			body["attachmentId"] = strings.Replace(id, from, to, 1)
-		}
-	}
-	for _, p := range list(part["parts"]) {
-		renameFiles(p.(doc), from, to)
-	}
 }
 
 const invoice = "MIME-Version: 1.0\r\nReply-To: Buchhaltung <rechnung@example.com>\r\nContent-Type: multipart/mixed; boundary=b1\r\n\r\n" +
@@ -124,30 +77,39 @@ const digest = "MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b1\
 	"--b3\r\nContent-Type: text/plain; charset=utf-8\r\n\r\nThe digest as text.\r\n" +
 	"--b3\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>The digest as <b>HTML</b>.</p>\r\n--b3--\r\n--b2--\r\n--b1--\r\n"
 
-func (w *world) seedSettings() {
-	w.single["vacation"] = doc{"enableAutoReply": false, "responseSubject": "Away", "responseBodyHtml": "<p>Back soon.</p>", "restrictToContacts": true}
-	w.single["imap"] = doc{"enabled": true, "autoExpunge": true, "expungeBehavior": "archive", "maxFolderSize": 0}
-	w.single["language"] = doc{"displayLanguage": "en"}
-	w.single["forwarding"] = doc{"enabled": false}
-	w.put("gmail.users.settings.filters", "", doc{
+func (g *gmail) seed() {
+	for _, id := range []string{
+		"INBOX", "SENT", "DRAFT", "SPAM", "TRASH", "UNREAD", "STARRED", "IMPORTANT", "CHAT", "CATEGORY_PERSONAL",
+		"CATEGORY_SOCIAL", "CATEGORY_PROMOTIONS", "CATEGORY_UPDATES", "CATEGORY_FORUMS",
+	} {
+		g.labels.put("", doc{"id": id, "name": id, "type": "system"})
+	}
+	g.labels.put("", doc{"id": "Label_1", "name": "Work", "type": "user"}, doc{"id": "Label_2", "name": "Travel/2026", "type": "user"})
+	g.settings = map[string]doc{
+		"vacation":   {"enableAutoReply": false, "responseSubject": "Away", "responseBodyHtml": "<p>Back soon.</p>", "restrictToContacts": true},
+		"imap":       {"enabled": true, "autoExpunge": true, "expungeBehavior": "archive", "maxFolderSize": 0},
+		"language":   {"displayLanguage": "en"},
+		"forwarding": {"enabled": false},
+	}
+	g.filters.put("", doc{
 		"id": "filter-1", "criteria": doc{"from": "noreply@airline.example"}, "action": doc{"addLabelIds": []any{"Label_2"}},
 	})
-	w.put("gmail.users.settings.forwardingAddresses", "", doc{"forwardingEmail": "backup@example.com", "verificationStatus": "accepted"})
-	w.put("gmail.users.settings.sendAs", "", doc{
-		"sendAsEmail": w.email, "displayName": "Ada", "isDefault": true, "isPrimary": true, "signature": "<b>Ada</b>",
+	g.forwarding.put("", doc{"forwardingEmail": "backup@example.com", "verificationStatus": "accepted"})
+	g.senders.put("", doc{
+		"sendAsEmail": g.box.email, "displayName": "Ada", "isDefault": true, "isPrimary": true, "signature": "<b>Ada</b>",
 	})
-	w.put("gmail.users.settings.delegates", "", doc{"delegateEmail": "bob@example.com", "verificationStatus": "accepted"})
+	g.delegates.put("", doc{"delegateEmail": "bob@example.com", "verificationStatus": "accepted"})
 }
 
-func (w *world) seedCalendar() {
-	w.put("calendars", "", doc{
-		"kind": "calendar#calendarListEntry", "id": w.email, "summary": w.email, "timeZone": "Europe/Berlin",
+func (cal *calendar) seed() {
+	cal.calendars.put("", doc{
+		"kind": "calendar#calendarListEntry", "id": cal.email, "summary": cal.email, "timeZone": "Europe/Berlin",
 		"accessRole": "owner", "primary": true,
 	})
-	w.put("calendars", "", doc{
+	cal.calendars.put("", doc{
 		"kind": "calendar#calendarListEntry", "id": "calendar-team", "summary": "Team", "timeZone": "UTC", "accessRole": "writer",
 	})
-	day := w.now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
+	day := cal.now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
 	at := func(hours int) doc {
 		return doc{"dateTime": day.Add(time.Duration(hours) * time.Hour).Format(time.RFC3339), "timeZone": "Europe/Berlin"}
 	}
@@ -155,7 +117,7 @@ func (w *world) seedCalendar() {
 		{"id": "event-standup", "summary": "Stand-up", "start": at(9), "end": at(10), "recurrence": []any{"RRULE:FREQ=WEEKLY"}},
 		{
 			"id": "event-lunch", "summary": "Lunch with Bob", "location": "Trattoria", "start": at(12), "end": at(13),
-			"attendees": []any{doc{"email": "bob@example.com", "responseStatus": "accepted"}, doc{"email": w.email}},
+			"attendees": []any{doc{"email": "bob@example.com", "responseStatus": "accepted"}, doc{"email": cal.email}},
 		},
 		{
 			"id": "event-holiday", "summary": "Holiday", "start": doc{"date": day.AddDate(0, 0, 2).Format(time.DateOnly)},
@@ -163,28 +125,21 @@ func (w *world) seedCalendar() {
 		},
 	}
 	for _, e := range events {
-		madeEvent(w, nil, e)
-		w.put("calendar.events", w.email, e)
+		cal.made(nil, e)
+		cal.events.put(cal.email, e)
 	}
 }
 
-// seedOffice makes a document, a spreadsheet, a presentation and a form.
-func (w *world) seedOffice() {
+func (e *editors) seed() {
 	notes := doc{"documentId": "doc-notes", "title": "Notes"}
 	setText(notes, "Notes of the meeting\nAda writes them.\n")
-	w.put("docs.documents", "", notes)
-	budget := doc{"spreadsheetId": "sheet-budget", "properties": doc{"title": "Budget 2026", "timeZone": "Europe/Berlin"}, "sheets": []any{
-		doc{"properties": doc{"title": "Budget"}}, doc{"properties": doc{"title": "Log"}},
-	}}
-	madeSpreadsheet(w, nil, budget)
-	w.cells["sheet-budget"]["Budget"] = [][]any{{"Item", "Cost"}, {"Rent", "1200"}, {"Food", "400"}, {"Travel", "150"}}
-	w.put("sheets.spreadsheets", "", budget)
+	e.documents.put("", notes)
 	slide := func(id, title string) doc {
 		return doc{"objectId": id, "slideProperties": doc{"layoutObjectId": "layout-1"}, "pageElements": []any{doc{
 			"objectId": id + "-title", "shape": doc{"shapeType": "TEXT_BOX", "text": doc{"textElements": []any{doc{"textRun": doc{"content": title + "\n"}}}}},
 		}}}
 	}
-	w.put("slides.presentations", "", doc{
+	e.presentations.put("", doc{
 		"presentationId": "slides-pitch", "title": "Pitch", "slides": []any{slide("slide-1", "Why"), slide("slide-2", "How")},
 	})
 	form := doc{"formId": "form-survey", "info": doc{"title": "Survey", "description": "How was it?"}, "items": []any{doc{
@@ -193,23 +148,32 @@ func (w *world) seedOffice() {
 			"choiceQuestion": doc{"type": "RADIO", "options": []any{doc{"value": "Good"}, doc{"value": "Bad"}}},
 		}},
 	}}}
-	madeForm(w, nil, form)
-	w.put("forms.forms", "", form)
+	madeForm(nil, form)
+	e.forms.put("", form)
 	for i, answer := range []string{"Good", "Bad"} {
-		w.put("forms.forms.responses", "form-survey", doc{
-			"responseId": fmt.Sprintf("response-%d", i+1), "createTime": w.stamp(), "lastSubmittedTime": w.stamp(),
+		e.responses.put("form-survey", doc{
+			"responseId": fmt.Sprintf("response-%d", i+1), "createTime": e.stamp(), "lastSubmittedTime": e.stamp(),
 			"answers": doc{"question-1": doc{"questionId": "question-1", "textAnswers": doc{"answers": []any{doc{"value": answer}}}}},
 		})
 	}
 }
 
-func (w *world) seedDrive() {
+func (s *sheets) seed() {
+	budget := doc{"spreadsheetId": "sheet-budget", "properties": doc{"title": "Budget 2026", "timeZone": "Europe/Berlin"}, "sheets": []any{
+		doc{"properties": doc{"title": "Budget"}}, doc{"properties": doc{"title": "Log"}},
+	}}
+	s.made(nil, budget)
+	s.cells["sheet-budget"]["Budget"] = [][]any{{"Item", "Cost"}, {"Rent", "1200"}, {"Food", "400"}, {"Travel", "150"}}
+	s.spreadsheets.put("", budget)
+}
+
+func (dr *drive) seed() {
 	file := func(id, name, mime, parent string) doc {
 		d := doc{
 			"kind": "drive#file", "id": id, "name": name, "mimeType": mime, "parents": []any{parent}, "trashed": false,
-			"createdTime": w.stamp(), "modifiedTime": w.stamp(), "webViewLink": "https://drive.google.com/file/d/" + id + "/view",
+			"createdTime": dr.stamp(), "modifiedTime": dr.stamp(), "webViewLink": "https://drive.google.com/file/d/" + id + "/view",
 		}
-		w.put("drive.files", "", d)
+		dr.files.put("", d)
 		return d
 	}
 	const apps = "application/vnd.google-apps."
@@ -221,12 +185,12 @@ func (w *world) seedDrive() {
 	file("slides-pitch", "Pitch", apps+"presentation", "root")
 	file("form-survey", "Survey", apps+"form", "root")
 	file("file-shared", "Bob's plan.txt", "text/plain", "root")["shared"] = true
-	w.files["file-report"] = raw{"application/pdf", []byte("%PDF-1.4\n% Report 1\n")}
-	w.files["file-shared"] = raw{"text/plain", []byte("The plan.\n")}
-	w.put("drive.permissions", "file-shared", doc{"id": "permission-1", "type": "user", "role": "owner", "emailAddress": "bob@example.com", "displayName": "Bob Builder"})
+	dr.contents["file-report"] = raw{"application/pdf", []byte("%PDF-1.4\n% Report 1\n")}
+	dr.contents["file-shared"] = raw{"text/plain", []byte("The plan.\n")}
+	dr.permissions.put("file-shared", doc{"id": "permission-1", "type": "user", "role": "owner", "emailAddress": "bob@example.com", "displayName": "Bob Builder"})
 }
 
-func (w *world) seedPeople() {
+func (b *addressBook) seed() {
 	for i, p := range []struct{ given, family, email, phone string }{
 		{"Bob", "Builder", "bob@example.com", "+1 555 0100"},
 		{"Zoë", "Müller", "zoe@example.com", "+49 30 123456"},
@@ -240,25 +204,25 @@ func (w *world) seedPeople() {
 			"organizations":  []any{doc{"name": "Example Ltd", "title": "Engineer"}},
 		}
 		displayNames(d)
-		w.put("people", "", d)
+		b.people.put("", d)
 	}
 }
 
-func (w *world) seedTasks() {
+func (t *tasks) seed() {
 	for _, l := range []doc{{"id": "list-home", "title": "Home"}, {"id": "list-work", "title": "Work"}} {
-		l["kind"], l["updated"] = "tasks#taskList", w.stamp()
-		w.put("tasks.tasklists", "", l)
+		l["kind"], l["updated"] = "tasks#taskList", t.stamp()
+		t.lists.put("", l)
 	}
-	for _, t := range []doc{
+	for _, one := range []doc{
 		{"id": "task-milk", "title": "Buy milk"},
 		{"id": "task-rent", "title": "Pay the rent", "due": "2026-12-01T00:00:00.000Z", "notes": "By transfer"},
-		{"id": "task-done", "title": "Call Bob", "status": "completed", "completed": w.stamp()},
+		{"id": "task-done", "title": "Call Bob", "status": "completed", "completed": t.stamp()},
 	} {
-		if t["status"] == nil {
-			t["status"] = "needsAction"
+		if one["status"] == nil {
+			one["status"] = "needsAction"
 		}
-		t["kind"], t["updated"] = "tasks#task", w.stamp()
-		w.put("tasks.tasks", "list-home", t)
+		one["kind"], one["updated"] = "tasks#task", t.stamp()
+		t.tasks.put("list-home", one)
 	}
-	w.put("tasks.tasks", "list-work", doc{"id": "task-report", "title": "Write the report", "status": "needsAction"})
+	t.tasks.put("list-work", doc{"id": "task-report", "title": "Write the report", "status": "needsAction"})
 }

@@ -1,9 +1,8 @@
 package google
 
 import (
-	"crypto/rsa"
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -35,6 +34,14 @@ type Config struct {
 	Now func() time.Time
 }
 
+// has returns an error for an account that is none of the server's.
+func (cfg *Config) has(account string) error {
+	if !slices.Contains(cfg.Accounts, account) {
+		return fmt.Errorf("emulator: there is no such account: %s", account)
+	}
+	return nil
+}
+
 // DefaultAccount is the account of a server without others.
 const DefaultAccount = "ada@example.com"
 
@@ -43,12 +50,12 @@ type Server struct {
 	cfg    Config
 	routes []route
 
-	mu      sync.Mutex
-	worlds  map[string]*world
-	auth    signIn
-	trusted map[string]*rsa.PublicKey
-	faults  []Fault
-	seen    []Request
+	// mu guards what is below, and everything in it.
+	mu     sync.Mutex
+	auth   *signIn
+	worlds map[string]*world // by account
+	faults faults
+	seen   []Request
 }
 
 // Request is a request that arrived.
@@ -65,14 +72,12 @@ type Request struct {
 	Body  string
 }
 
-// New makes a server whose accounts have what [Seed] describes.
+// New makes a server whose accounts have what the package comment describes.
 func New(cfg Config) (*Server, error) {
 	if len(cfg.Accounts) == 0 {
 		cfg.Accounts = []string{DefaultAccount}
 	}
-	if cfg.TokenLife == 0 {
-		cfg.TokenLife = time.Hour
-	}
+	cfg.TokenLife = cmp.Or(cfg.TokenLife, time.Hour)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -80,8 +85,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, routes: all, worlds: map[string]*world{}, auth: newSignIn(), trusted: map[string]*rsa.PublicKey{}}
-	return s, nil
+	return &Server{cfg: cfg, routes: all, auth: newSignIn(cfg), worlds: map[string]*world{}}, nil
 }
 
 // call is a request that fits the contract.
@@ -106,7 +110,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.serveSignIn(w, r, body) {
+	if s.auth.serve(w, r, body, s.faults) {
 		return
 	}
 	seen := Request{Method: r.Method + " " + r.URL.Path, Query: r.URL.Query(), Body: string(body)}
@@ -139,10 +143,10 @@ func (s *Server) handle(r *http.Request, body []byte, seen *Request) (any, *reje
 		return nil, rej
 	}
 	seen.Method = c.id
-	if rej := s.fault(c.id); rej != nil {
+	if rej := s.faults.meet(c.id); rej != nil {
 		return nil, rej
 	}
-	token, rej := s.authenticate(r, c)
+	token, rej := s.auth.authenticate(r, c)
 	if rej != nil {
 		return nil, rej
 	}
@@ -220,28 +224,10 @@ func reply(w http.ResponseWriter, answer any) {
 	}
 }
 
-// Requests returns the requests to the services so far, without those of the
-// sign-in, the oldest first. No more than the newest 2000 are kept.
-func (s *Server) Requests() []Request {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]Request(nil), s.seen...)
-}
-
-// Forget forgets the requests so far and the faults that have not happened yet.
-func (s *Server) Forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.seen, s.faults = nil, nil
-}
-
-// errNoAccount is an account that the server does not have.
-var errNoAccount = errors.New("emulator: there is no such account")
-
 // world is what an account has; it is made when it is first asked for.
 func (s *Server) world(account string) (*world, error) {
-	if !slices.Contains(s.cfg.Accounts, account) {
-		return nil, fmt.Errorf("%w: %s", errNoAccount, account)
+	if err := s.cfg.has(account); err != nil {
+		return nil, err
 	}
 	w := s.worlds[account]
 	if w == nil {

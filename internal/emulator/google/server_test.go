@@ -88,6 +88,7 @@ func TestStrictness(t *testing.T) {
 		{"nested field that is none", "POST /calendar/v3/calendars/primary/events", `{"start":{"when":"now"}}`, 400},
 		{"event without an end", "POST /calendar/v3/calendars/primary/events", `{"start":{"date":"2027-01-01"}}`, 400},
 		{"event of a day and a time", "PATCH /calendar/v3/calendars/primary/events/event-holiday", `{"start":{"dateTime":"2027-01-01T10:00:00Z"}}`, 400},
+		{"file without metadata", "POST /upload/drive/v3/files?uploadType=media", "{}", 200},
 		{"no JSON", "POST /tasks/v1/lists/list-home/tasks", `{`, 400},
 		{"body where none belongs", "POST /gmail/v1/users/me/messages/m-1/trash", `{"ids":[]}`, 400},
 		{"path that is none", "GET /gmail/v1/users/me/mails", "", 404},

@@ -2,6 +2,7 @@ package google
 
 import (
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
@@ -15,11 +16,14 @@ import (
 	"time"
 )
 
-// signIn is what the OAuth server knows.
+// signIn is the OAuth server: who may sign in, and what they have consented to. The
+// server's lock guards it.
 type signIn struct {
+	cfg     Config
 	codes   map[string]grant
 	access  map[string]grant
 	refresh map[string]grant
+	trusted map[string]*rsa.PublicKey
 	issued  int
 }
 
@@ -32,25 +36,28 @@ type grant struct {
 	expires   time.Time
 }
 
-func newSignIn() signIn {
-	return signIn{codes: map[string]grant{}, access: map[string]grant{}, refresh: map[string]grant{}}
+func newSignIn(cfg Config) *signIn {
+	return &signIn{
+		cfg: cfg, codes: map[string]grant{}, access: map[string]grant{}, refresh: map[string]grant{},
+		trusted: map[string]*rsa.PublicKey{},
+	}
 }
 
-// serveSignIn answers the requests of the sign-in.
-func (s *Server) serveSignIn(w http.ResponseWriter, r *http.Request, body []byte) bool {
+// serve answers a request of the sign-in; false is the answer to any other.
+func (a *signIn) serve(w http.ResponseWriter, r *http.Request, body []byte, inForce faults) bool {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
 		form = url.Values{}
 	}
 	switch r.Method + " " + r.URL.Path {
 	case "GET /o/oauth2/v2/auth":
-		s.consentPage(w, r)
+		a.consentPage(w, r)
 	case "POST /o/oauth2/v2/auth":
-		s.consent(w, r, form)
+		a.consent(w, r, form)
 	case "POST /token":
-		s.serveToken(w, form)
+		a.serveToken(w, form, inForce)
 	case "POST /revoke":
-		s.revoke(w, form)
+		a.revoke(w, form, inForce)
 	default:
 		return false
 	}
@@ -65,8 +72,8 @@ var consentTemplate = template.Must(template.New("consent").Parse(`<!doctype htm
 <button name="answer" value="allow">Allow</button> <button name="answer" value="deny">Deny</button></form></body></html>`))
 
 // consentPage shows what is asked for.
-func (s *Server) consentPage(w http.ResponseWriter, r *http.Request) {
-	g, err := s.requested(r.URL.Query())
+func (a *signIn) consentPage(w http.ResponseWriter, r *http.Request) {
+	g, err := a.requested(r.URL.Query())
 	if err != nil {
 		http.Error(w, "Error 400: "+err.Error(), http.StatusBadRequest)
 		return
@@ -75,14 +82,14 @@ func (s *Server) consentPage(w http.ResponseWriter, r *http.Request) {
 	_ = consentTemplate.Execute(w, struct {
 		Client           string
 		Scopes, Accounts []string
-	}{r.URL.Query().Get("client_id"), g.scopes, s.cfg.Accounts})
+	}{r.URL.Query().Get("client_id"), g.scopes, a.cfg.Accounts})
 }
 
 // requested checks the address of the page.
-func (s *Server) requested(q url.Values) (grant, error) {
+func (a *signIn) requested(q url.Values) (grant, error) {
 	redirect, err := url.Parse(q.Get("redirect_uri"))
 	switch {
-	case s.cfg.ClientID != "" && q.Get("client_id") != s.cfg.ClientID:
+	case a.cfg.ClientID != "" && q.Get("client_id") != a.cfg.ClientID:
 		return grant{}, errors.New("invalid_client")
 	case err != nil || redirect.Host == "" || redirect.Scheme != "http" && redirect.Scheme != "https":
 		return grant{}, errors.New("redirect_uri_mismatch")
@@ -97,12 +104,12 @@ func (s *Server) requested(q url.Values) (grant, error) {
 }
 
 // consent answers the press of a button.
-func (s *Server) consent(w http.ResponseWriter, r *http.Request, form url.Values) {
+func (a *signIn) consent(w http.ResponseWriter, r *http.Request, form url.Values) {
 	account := form.Get("account")
 	if form.Get("answer") != "allow" {
 		account = ""
 	}
-	target, err := s.decide(r.URL.Query(), account)
+	target, err := a.decide(r.URL.Query(), account)
 	if err != nil {
 		http.Error(w, "Error 400: "+err.Error(), http.StatusBadRequest)
 		return
@@ -110,20 +117,8 @@ func (s *Server) consent(w http.ResponseWriter, r *http.Request, form url.Values
 	http.Redirect(w, r, target, http.StatusFound)
 }
 
-// Consent presses the button of the consent page at an address and returns where the
-// browser is sent. An empty account denies.
-func (s *Server) Consent(page, account string) (string, error) {
-	u, err := url.Parse(page)
-	if err != nil {
-		return "", err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.decide(u.Query(), account)
-}
-
-func (s *Server) decide(q url.Values, account string) (string, error) {
-	g, err := s.requested(q)
+func (a *signIn) decide(q url.Values, account string) (string, error) {
+	g, err := a.requested(q)
 	if err != nil {
 		return "", err
 	}
@@ -136,12 +131,12 @@ func (s *Server) decide(q url.Values, account string) (string, error) {
 	if account == "" {
 		back.Set("error", "access_denied")
 	} else {
-		if _, err := s.world(account); err != nil {
+		if err := a.cfg.has(account); err != nil {
 			return "", err
 		}
-		g.account, g.expires = account, s.cfg.Now().Add(10*time.Minute)
+		g.account, g.expires = account, a.cfg.Now().Add(10*time.Minute)
 		code := "4/0" + rand.Text()
-		s.auth.codes[code] = g
+		a.codes[code] = g
 		back.Set("code", code)
 		back.Set("scope", strings.Join(g.scopes, " "))
 	}
@@ -150,30 +145,30 @@ func (s *Server) decide(q url.Values, account string) (string, error) {
 }
 
 // serveToken hands out tokens (RFC 6749, RFC 7523 for service accounts).
-func (s *Server) serveToken(w http.ResponseWriter, form url.Values) {
-	if rej := s.fault("auth.token"); rej != nil {
+func (a *signIn) serveToken(w http.ResponseWriter, form url.Values, inForce faults) {
+	if rej := inForce.meet("auth.token"); rej != nil {
 		refuse(w, rej)
 		return
 	}
 	service := form.Get("grant_type") == "urn:ietf:params:oauth:grant-type:jwt-bearer"
-	badClient := s.cfg.ClientID != "" && form.Get("client_id") != s.cfg.ClientID ||
-		s.cfg.ClientSecret != "" && form.Get("client_secret") != s.cfg.ClientSecret
+	badClient := a.cfg.ClientID != "" && form.Get("client_id") != a.cfg.ClientID ||
+		a.cfg.ClientSecret != "" && form.Get("client_secret") != a.cfg.ClientSecret
 	if badClient && !service {
 		tokenError(w, http.StatusUnauthorized, "invalid_client")
 		return
 	}
 	var g grant
 	var ok bool
-	answer := doc{"token_type": "Bearer", "expires_in": int(s.cfg.TokenLife.Seconds())}
+	answer := doc{"token_type": "Bearer", "expires_in": int(a.cfg.TokenLife.Seconds())}
 	switch {
 	case service:
-		g, ok = s.delegated(form.Get("assertion"))
+		g, ok = a.delegated(form.Get("assertion"))
 	case form.Get("grant_type") == "refresh_token":
-		g, ok = s.auth.refresh[form.Get("refresh_token")]
+		g, ok = a.refresh[form.Get("refresh_token")]
 	case form.Get("grant_type") == "authorization_code":
-		if g, ok = s.redeem(form); ok {
+		if g, ok = a.redeem(form); ok {
 			token := "1//" + rand.Text()
-			s.auth.refresh[token] = g
+			a.refresh[token] = g
 			answer["refresh_token"] = token
 		}
 	default:
@@ -184,23 +179,23 @@ func (s *Server) serveToken(w http.ResponseWriter, form url.Values) {
 		tokenError(w, http.StatusBadRequest, "invalid_grant")
 		return
 	}
-	g.expires = s.cfg.Now().Add(s.cfg.TokenLife)
+	g.expires = a.cfg.Now().Add(a.cfg.TokenLife)
 	token := "ya29." + rand.Text()
-	s.auth.access[token] = g
-	s.auth.issued++
+	a.access[token] = g
+	a.issued++
 	answer["access_token"], answer["scope"] = token, strings.Join(g.scopes, " ")
 	reply(w, answer)
 }
 
 // redeem turns a code into a grant, once.
-func (s *Server) redeem(form url.Values) (grant, bool) {
+func (a *signIn) redeem(form url.Values) (grant, bool) {
 	code := form.Get("code")
-	g, ok := s.auth.codes[code]
-	delete(s.auth.codes, code)
+	g, ok := a.codes[code]
+	delete(a.codes, code)
 	sum := sha256.Sum256([]byte(form.Get("code_verifier")))
 	proof := base64.RawURLEncoding.EncodeToString(sum[:])
 	proven := g.challenge == "" || subtle.ConstantTimeCompare([]byte(proof), []byte(g.challenge)) == 1
-	return g, ok && proven && g.redirect == form.Get("redirect_uri") && s.cfg.Now().Before(g.expires)
+	return g, ok && proven && g.redirect == form.Get("redirect_uri") && a.cfg.Now().Before(g.expires)
 }
 
 func tokenError(w http.ResponseWriter, status int, code string) {
@@ -210,61 +205,35 @@ func tokenError(w http.ResponseWriter, status int, code string) {
 }
 
 // revoke ends a grant by one of its tokens.
-func (s *Server) revoke(w http.ResponseWriter, form url.Values) {
-	if rej := s.fault("auth.revoke"); rej != nil {
+func (a *signIn) revoke(w http.ResponseWriter, form url.Values, inForce faults) {
+	if rej := inForce.meet("auth.revoke"); rej != nil {
 		refuse(w, rej)
 		return
 	}
 	token := form.Get("token")
-	g, ok := s.auth.refresh[token]
+	g, ok := a.refresh[token]
 	if !ok {
-		g, ok = s.auth.access[token]
+		g, ok = a.access[token]
 	}
 	if !ok {
 		tokenError(w, http.StatusBadRequest, "invalid_token")
 		return
 	}
-	s.revokeAccount(g.account)
+	a.revokeAccount(g.account)
 	reply(w, doc{})
 }
 
-func (s *Server) revokeAccount(account string) {
+func (a *signIn) revokeAccount(account string) {
 	same := func(_ string, g grant) bool { return g.account == account }
-	maps.DeleteFunc(s.auth.access, same)
-	maps.DeleteFunc(s.auth.refresh, same)
-}
-
-// Revoke withdraws the consent of an account, as its owner can on Google's pages.
-func (s *Server) Revoke(account string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.revokeAccount(account)
-}
-
-// Granted reports whether an account has consent that can be refreshed.
-func (s *Server) Granted(account string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, g := range s.auth.refresh {
-		if g.account == account {
-			return true
-		}
-	}
-	return false
-}
-
-// ExpireTokens ends all access tokens; those to refresh them stay.
-func (s *Server) ExpireTokens() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clear(s.auth.access)
+	maps.DeleteFunc(a.access, same)
+	maps.DeleteFunc(a.refresh, same)
 }
 
 // authenticate finds the grant behind a request and checks its scopes.
-func (s *Server) authenticate(r *http.Request, c *call) (grant, *rejection) {
+func (a *signIn) authenticate(r *http.Request, c *call) (grant, *rejection) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	g, known := s.auth.access[token]
-	if !ok || !known || !s.cfg.Now().Before(g.expires) {
+	g, known := a.access[token]
+	if !ok || !known || !a.cfg.Now().Before(g.expires) {
 		return grant{}, &rejection{
 			status: http.StatusUnauthorized, reason: "authError",
 			message: "Request had invalid authentication credentials. Expected OAuth 2 access token.",

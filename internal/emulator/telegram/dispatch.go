@@ -2,16 +2,37 @@ package telegram
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"oneclaw/internal/emulator/wire"
 )
 
-// method is one method of the Bot API. It locks the server itself.
-type method func(ctx context.Context, s *Server, p *wire.Params) (any, *apiError)
+// api is what the bot calls. It reads what a call asks for, refuses what the service refuses,
+// and has the world and the way of updates do the rest.
+type api struct {
+	cfg     *Config
+	methods map[string]method
+	world   *world
+	updates *queue
+	faults  *wire.Faults[int64]
+	flood   *flood
+}
+
+func newAPI(cfg *Config, w *world, q *queue, faults *wire.Faults[int64]) *api {
+	a := &api{cfg: cfg, methods: methods(), world: w, updates: q, faults: faults, flood: newFlood(cfg.Limits)}
+	if cfg.Version != Version100 {
+		a.methods["editephemeralmessagetext"] = editEphemeralMessageText
+	}
+	return a
+}
+
+// method is one method of the Bot API. It runs with the lock of the world held.
+type method func(ctx context.Context, a *api, p *wire.Params) (any, *apiError)
 
 // methods lists the methods by their lower-case names: the service does not mind
 // the case.
@@ -94,46 +115,83 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	wire.WriteJSON(w, status, "application/json", v)
 }
 
+// ServeHTTP answers calls and hands out files.
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if rest, ok := strings.CutPrefix(r.URL.Path, "/file/bot"); ok {
+		a.serveFile(w, r, rest)
+		return
+	}
+	call, ok := strings.CutPrefix(r.URL.Path, "/bot")
+	token, name, named := strings.Cut(call, "/")
+	if !ok || !named || name == "" {
+		writeError(w, errorf(404, "Not Found")) // Client.cpp
+		return
+	}
+	if err := a.authorize(token); err != nil {
+		writeError(w, err)
+		return
+	}
+	a.serveMethod(w, r, strings.ToLower(name))
+}
+
+// authorize refuses every token but the bot's.
+func (a *api) authorize(token string) *apiError {
+	switch {
+	case token == a.cfg.Token:
+		return nil
+	case len(token) > 80, !strings.Contains(token, ":"):
+		return errorf(401, "Unauthorized: invalid token specified") // ClientManager.cpp
+	}
+	return errorf(401, "Unauthorized") // Client.cpp
+}
+
 // serveMethod runs one method between the faults that come before it and those
 // that come after it.
-func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, name string) {
+func (a *api) serveMethod(w http.ResponseWriter, r *http.Request, name string) {
 	p, err := readParams(w, r)
 	if err != nil {
 		writeError(w, err)
 		return
 	}
-	fault, over := s.hub.Meet(s.Faults, w, r, name, p.Int("chat_id"))
+	fault, over := a.world.hub.Meet(a.faults, w, r, name, p.Int("chat_id"))
 	if over {
 		return
 	}
-	run, ok := s.methods[name]
+	run, ok := a.methods[name]
 	if !ok {
 		writeError(w, errorf(404, "Not Found: method not found")) // Client.cpp
 		return
 	}
-	result, refused := run(r.Context(), s, p)
-	s.log.Debug("bot api call", "method", name, "refused", refused != nil)
+	result, refused := a.locked(r.Context(), run, p)
 	if refused != nil {
 		writeError(w, refused)
 		return
 	}
-	s.after(w, fault, result)
+	a.after(w, fault, result)
+}
+
+func (a *api) locked(ctx context.Context, run method, p *wire.Params) (any, *apiError) {
+	a.world.mu.Lock()
+	defer a.world.mu.Unlock()
+	return run(ctx, a, p)
 }
 
 // after answers an accepted request, unless a fault spoils the answer.
-func (s *Server) after(w http.ResponseWriter, f *Fault, result any) {
+func (a *api) after(w http.ResponseWriter, f *Fault, result any) {
 	if f != nil {
 		switch f.Effect {
 		case CutAfter:
-			s.markCut(result)
+			a.world.markCut(result)
 			panic(http.ErrAbortHandler)
 		case BadJSON:
-			s.markCut(result)
+			a.world.markCut(result)
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, `{"ok":true,"result":{"message_id":`)
 			return
 		case Duplicate:
-			s.repeat(result)
+			if bodies, ok := result.([]json.RawMessage); ok {
+				a.updates.repeat(bodies)
+			}
 		}
 	}
 	writeJSON(w, http.StatusOK, response{OK: true, Result: result})

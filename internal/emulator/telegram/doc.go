@@ -12,6 +12,10 @@
 // makes the server misbehave: refuse, cut connections before or after accepting,
 // hang, repeat updates.
 //
+// Inside, each knows what is below it alone: the world keeps people, chats, messages and
+// files, the queue carries updates to the bot, and on both stand what the bot calls (api) and
+// the control side (stage, people, observer).
+//
 // Each refusal names where its words are from: files ending in .cpp are those of the
 // service's own source (github.com/tdlib/telegram-bot-api, and tdlib/td where that says so
 // or has the file alone), core.telegram.org/api/errors is the list of what the server

@@ -1,10 +1,6 @@
 package telegram
 
-import (
-	"net/http"
-
-	"oneclaw/internal/emulator/wire"
-)
+import "oneclaw/internal/emulator/wire"
 
 // Kinds of events.
 const (
@@ -29,19 +25,17 @@ const (
 type Event = wire.Event[int64, Message]
 
 // emit tells everyone who looks on. A message is shown as it is now.
-func (s *Server) emit(e Event, c *chat, m *message) {
+func (w *world) emit(e Event, c *chat, m *message) {
 	var look func() Message
 	if m != nil {
 		look = func() Message { return m.observed(c) }
 	}
-	s.hub.Emit(e, look)
+	w.hub.Emit(e, look)
 }
 
 // Subscribe returns the events from now on. At most buffer of them wait; what does
 // not fit is dropped and counted in the next one. The channel is closed by cancel,
 // which must be called, and by [Server.Close].
-func (s *Server) Subscribe(buffer int) (events <-chan Event, cancel func()) {
-	return s.hub.Subscribe(buffer)
+func (o *observer) Subscribe(buffer int) (events <-chan Event, cancel func()) {
+	return o.state.world.hub.Subscribe(buffer)
 }
-
-var _ http.Handler = (*Server)(nil)

@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 
+	"oneclaw/internal/emulator/telegram/botapi"
 	"oneclaw/internal/emulator/wire"
 )
 
@@ -42,7 +43,10 @@ type file struct {
 	seconds    int
 }
 
-// fileStore keeps files up to a number of bytes; the oldest go first.
+// maxFiles is how many bytes of files are kept.
+const maxFiles = 256 << 20
+
+// fileStore keeps files; the oldest go first.
 type fileStore struct {
 	byID  map[string]*file
 	order []*file
@@ -52,7 +56,7 @@ type fileStore struct {
 
 // put keeps a file. A size larger than the data stands for a file too large to be
 // worth keeping.
-func (st *fileStore) put(kind, name, mime string, data []byte, size, limit int) *file {
+func (st *fileStore) put(kind, name, mime string, data []byte, size int) *file {
 	st.next++
 	ext := path.Ext(name)
 	if kind == KindPhoto && ext == "" {
@@ -67,7 +71,7 @@ func (st *fileStore) put(kind, name, mime string, data []byte, size, limit int) 
 	st.byID[f.id] = f
 	st.order = append(st.order, f)
 	st.bytes += len(data)
-	for st.bytes > limit && len(st.order) > 1 {
+	for st.bytes > maxFiles && len(st.order) > 1 {
 		old := st.order[0]
 		st.order = st.order[1:]
 		st.bytes -= len(old.data)
@@ -76,31 +80,29 @@ func (st *fileStore) put(kind, name, mime string, data []byte, size, limit int) 
 	return f
 }
 
-func (f *file) wire() wireFile {
-	return wireFile{
+func (f *file) wire() botapi.File {
+	return botapi.File{
 		FileID: f.id, FileUniqueID: f.unique, FileName: f.name, MimeType: f.mime, FileSize: f.size,
 		Width: f.width, Height: f.height, Duration: f.seconds,
 	}
 }
 
 // getFile tells where a file is fetched from. Files over 20 MB are refused.
-func getFile(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
+func getFile(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
 	id := p.Text("file_id")
 	if id == "" {
 		return nil, badRequest("file_id not specified") // Client.cpp
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f := s.files.byID[id]
+	f := a.world.files.byID[id]
 	switch {
 	case f == nil:
 		return nil, badRequest("invalid file_id") // Client.cpp
-	case f.size > maxDownload && s.cfg.Local == "":
+	case f.size > maxDownload && a.cfg.Local == "":
 		return nil, badRequest("file is too big") // Client.cpp
 	}
-	found := wireFile{FileID: f.id, FileUniqueID: f.unique, FileSize: f.size, FilePath: f.path}
-	if s.cfg.Local != "" {
-		found.FilePath = filepath.Join(s.cfg.Local, s.cfg.Token, f.path)
+	found := botapi.File{FileID: f.id, FileUniqueID: f.unique, FileSize: f.size, FilePath: f.path}
+	if a.cfg.Local != "" {
+		found.FilePath = filepath.Join(a.cfg.Local, a.cfg.Token, f.path)
 		err := errors.Join(os.MkdirAll(filepath.Dir(found.FilePath), 0o700), os.WriteFile(found.FilePath, f.data, 0o600))
 		if err != nil {
 			return nil, badRequest("wrong file_id or the file is temporarily unavailable") // Client.cpp
@@ -110,25 +112,25 @@ func getFile(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 }
 
 // serveFile answers /file/bot<token>/<path>.
-func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) {
+func (a *api) serveFile(w http.ResponseWriter, r *http.Request, rest string) {
 	token, name, _ := strings.Cut(rest, "/")
-	if err := s.authorize(token); err != nil {
+	if err := a.authorize(token); err != nil {
 		writeError(w, err)
 		return
 	}
-	fault, over := s.hub.Meet(s.Faults, w, r, "file", 0)
+	fault, over := a.world.hub.Meet(a.faults, w, r, "file", 0)
 	if over {
 		return
 	}
-	s.mu.Lock()
+	a.world.mu.Lock()
 	var found *file
-	for _, f := range s.files.order {
+	for _, f := range a.world.files.order {
 		if f.path == name {
 			found = f
 		}
 	}
-	s.mu.Unlock()
-	if found == nil || found.size > maxDownload || s.cfg.SelfHosted || s.cfg.Local != "" {
+	a.world.mu.Unlock()
+	if found == nil || found.size > maxDownload || a.cfg.SelfHosted || a.cfg.Local != "" {
 		writeError(w, errorf(404, "Not Found")) // Client.cpp
 		return
 	}
@@ -142,18 +144,18 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) 
 }
 
 // media reads the file of a send: uploaded, or by the id of one the server has.
-func (s *Server) media(p *wire.Params, kind string) (*file, *apiError) {
+func (a *api) media(p *wire.Params, kind string) (*file, *apiError) {
 	up, uploaded := p.File(kind)
 	value := p.Text(kind)
 	switch {
 	case uploaded:
-		return s.uploaded(up, kind)
+		return a.uploaded(up, kind)
 	case value == "":
 		return nil, badRequest("there is no %s in the request", kind) // Client.cpp
 	case strings.HasPrefix(value, "http://"), strings.HasPrefix(value, "https://"):
 		return nil, badRequest("failed to get HTTP URL content") // Client.cpp
 	}
-	f := s.files.byID[value]
+	f := a.world.files.byID[value]
 	if f == nil {
 		return nil, badRequest("wrong remote file identifier specified: can't unserialize it. Wrong last symbol") // td, FileManager.cpp
 	}
@@ -178,7 +180,7 @@ func fileName(disposition string) string {
 	return name
 }
 
-func (s *Server) uploaded(up wire.Upload, kind string) (*file, *apiError) {
+func (a *api) uploaded(up wire.Upload, kind string) (*file, *apiError) {
 	switch {
 	case len(up.Data) == 0:
 		return nil, badRequest("file must be non-empty") // td, FileManager.cpp
@@ -196,7 +198,7 @@ func (s *Server) uploaded(up wire.Upload, kind string) (*file, *apiError) {
 			return nil, badRequest("PHOTO_INVALID_DIMENSIONS") // core.telegram.org/api/errors
 		}
 	}
-	f := s.files.put(kind, fileName(up.Disposition), up.MIME, up.Data, 0, s.cfg.MaxFiles)
+	f := a.world.files.put(kind, fileName(up.Disposition), up.MIME, up.Data, 0)
 	f.width, f.height = width, height
 	return f, nil
 }

@@ -22,7 +22,7 @@ type Limits struct {
 // them: 1 a second and chat with bursts, 20 a minute and group, 30 a second.
 func ServiceLimits() *Limits { return &Limits{PerChat: 1, Burst: 5, PerGroup: 20, Overall: 30} }
 
-// flood is flood control. Guarded by Server.mu.
+// flood is flood control. Guarded by the lock of the world.
 type flood struct {
 	limits  Limits
 	overall *limit
@@ -42,8 +42,8 @@ func newLimit(perSecond float64, burst int) *limit {
 	return &limit{Limiter: rate.NewLimiter(rate.Limit(perSecond), max(burst, 1))}
 }
 
-func newFlood(l *Limits) flood {
-	f := flood{chats: map[int64]*limit{}, groups: map[int64]*limit{}}
+func newFlood(l *Limits) *flood {
+	f := &flood{chats: map[int64]*limit{}, groups: map[int64]*limit{}}
 	if l != nil {
 		f.limits = *l
 	}

@@ -8,31 +8,21 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"oneclaw/internal/emulator/telegram/botapi"
+	"oneclaw/internal/emulator/telegram/markup"
 	"oneclaw/internal/emulator/wire"
 )
 
-// wireBot is the answer of getMe.
-type wireBot struct {
-	User
-	CanJoinGroups           bool `json:"can_join_groups"`
-	CanReadAllGroupMessages bool `json:"can_read_all_group_messages"`
-	SupportsInlineQueries   bool `json:"supports_inline_queries"`
-	HasMainWebApp           bool `json:"has_main_web_app"`
-	HasTopicsEnabled        bool `json:"has_topics_enabled"`
-}
-
-func getMe(_ context.Context, s *Server, _ *wire.Params) (any, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	topics := slices.ContainsFunc(s.order, func(id int64) bool {
-		return s.chats[id].kind == Private && s.chats[id].forum
+func getMe(_ context.Context, a *api, _ *wire.Params) (any, *apiError) {
+	topics := slices.ContainsFunc(a.world.order, func(id int64) bool {
+		return a.world.chats[id].kind == Private && a.world.chats[id].forum
 	})
-	return wireBot{User: s.bot, CanJoinGroups: true, CanReadAllGroupMessages: s.cfg.ReadsAll, HasTopicsEnabled: topics}, nil
+	return botapi.Bot{User: a.world.bot, CanJoinGroups: true, CanReadAllGroupMessages: a.cfg.ReadsAll, HasTopicsEnabled: topics}, nil
 }
 
 var commandName = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
 
-func setMyCommands(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
+func setMyCommands(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
 	var commands []struct {
 		Command     string `json:"command"`
 		Description string `json:"description"`
@@ -61,10 +51,8 @@ func setMyCommands(_ context.Context, s *Server, p *wire.Params) (any, *apiError
 	if refused != nil {
 		return nil, refused
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.commands[scope] = kept
-	s.hub.Changed()
+	a.world.commands[scope] = kept
+	a.world.hub.Changed()
 	return true, nil
 }
 
@@ -87,34 +75,30 @@ func commandScope(p *wire.Params) (string, *apiError) {
 	return kind + "|" + string(rest) + "|" + p.Text("language_code"), nil
 }
 
-func getMyCommands(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
+func getMyCommands(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
 	scope, err := commandScope(p)
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if kept, ok := s.commands[scope]; ok {
+	if kept, ok := a.world.commands[scope]; ok {
 		return kept, nil
 	}
 	return []string{}, nil
 }
 
-func deleteMyCommands(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
+func deleteMyCommands(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
 	scope, err := commandScope(p)
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.commands, scope)
+	delete(a.world.commands, scope)
 	return true, nil
 }
 
 // maxActions bounds the actions kept for a chat.
 const maxActions = 1000
 
-func sendChatAction(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
+func sendChatAction(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
 	action := p.Text("action")
 	switch action {
 	case "typing", "upload_photo", "record_video", "upload_video", "record_voice", "upload_voice",
@@ -122,36 +106,32 @@ func sendChatAction(_ context.Context, s *Server, p *wire.Params) (any, *apiErro
 	default:
 		return nil, badRequest("wrong parameter action in request") // Client.cpp
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, err := s.find(p, true)
+	c, err := a.find(p, true)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.thread(p, true); err != nil {
+	if _, err := thread(c, p, true); err != nil {
 		return nil, err
 	}
-	a := Action{Chat: c.id, Thread: p.Int("message_thread_id"), Action: action, At: s.cfg.Now()}
+	shown := Action{Chat: c.id, Thread: p.Int("message_thread_id"), Action: action, At: a.world.now()}
 	if len(c.actions) >= maxActions {
 		c.actions = c.actions[1:]
 	}
-	c.actions = append(c.actions, a)
-	s.emit(Event{Kind: EventAction, Chat: c.id, Text: action}, nil, nil)
+	c.actions = append(c.actions, shown)
+	a.world.emit(Event{Kind: EventAction, Chat: c.id, Text: action}, nil, nil)
 	return true, nil
 }
 
-func sendMessageDraft(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
+func sendMessageDraft(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
 	body, err := formattedText(p, "text", "entities")
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, err := s.find(p, true)
+	c, err := a.find(p, true)
 	if err != nil {
 		return nil, err
 	}
-	thread, err := c.thread(p, false)
+	topic, err := thread(c, p, false)
 	if err != nil {
 		return nil, err
 	}
@@ -161,14 +141,14 @@ func sendMessageDraft(_ context.Context, s *Server, p *wire.Params) (any, *apiEr
 		return nil, badRequest("TEXTDRAFT_PEER_INVALID") // assumed
 	case id == 0:
 		return nil, badRequest("RANDOM_ID_INVALID") // core.telegram.org/api/errors
-	case utf16Len(body.text) > maxText:
+	case markup.Length(body.Plain) > maxText:
 		return nil, badRequest("message is too long") // MessageContent.cpp
 	}
 	if len(c.drafts) >= 100 {
 		clear(c.drafts)
 	}
-	c.drafts[id] = Draft{ID: id, Thread: thread, Text: body.text, At: s.cfg.Now()}
-	s.emit(Event{Kind: EventDraft, Chat: c.id, Message: id}, nil, nil)
+	c.drafts[id] = Draft{ID: id, Thread: topic, Text: body.Plain, At: a.world.now()}
+	a.world.emit(Event{Kind: EventDraft, Chat: c.id, Message: id}, nil, nil)
 	return true, nil
 }
 
@@ -179,8 +159,8 @@ func knownReaction(emoji string) bool {
 	return emoji != "" && slices.Contains(strings.Fields(reactions), emoji)
 }
 
-func setMessageReaction(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
-	var list []wireReaction
+func setMessageReaction(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
+	var list []botapi.Reaction
 	if _, err := p.JSON("reaction", &list); err != nil {
 		return nil, badRequest("can't parse reaction types JSON object") // Client.cpp
 	}
@@ -197,9 +177,7 @@ func setMessageReaction(_ context.Context, s *Server, p *wire.Params) (any, *api
 		}
 		emoji = append(emoji, r.Emoji)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, err := s.find(p, false)
+	c, err := a.find(p, false)
 	if err != nil {
 		return nil, err
 	}
@@ -208,23 +186,21 @@ func setMessageReaction(_ context.Context, s *Server, p *wire.Params) (any, *api
 		return nil, badRequest("message to react not found") // Client.cpp
 	}
 	m.react = emoji
-	s.emit(Event{Kind: EventReaction, Chat: c.id, Message: m.id}, c, m)
+	a.world.emit(Event{Kind: EventReaction, Chat: c.id, Message: m.id}, c, m)
 	return true, nil
 }
 
 // answerCallbackQuery ends a press of a button (core.telegram.org/bots/api#answercallbackquery).
 // That each is answered once is assumed.
-func answerCallbackQuery(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
-	if utf16Len(p.Text("text")) > 200 {
+func answerCallbackQuery(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
+	if markup.Length(p.Text("text")) > 200 {
 		return nil, badRequest("MESSAGE_TOO_LONG") // MessagesManager.cpp
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	q := s.callbacks[p.Text("callback_query_id")]
+	q := a.world.callbacks[p.Text("callback_query_id")]
 	if q == nil || q.Answered {
 		return nil, badRequest("query is too old and response timeout expired or query ID is invalid") // Client.cpp
 	}
 	q.Answered, q.Text, q.Alert = true, p.Text("text"), p.Bool("show_alert")
-	s.emit(Event{Kind: EventAnswer, Chat: q.Chat, Message: q.Message, Text: q.Text}, nil, nil)
+	a.world.emit(Event{Kind: EventAnswer, Chat: q.Chat, Message: q.Message, Text: q.Text}, nil, nil)
 	return true, nil
 }

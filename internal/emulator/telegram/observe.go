@@ -1,12 +1,25 @@
 package telegram
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
 	"time"
+
+	"oneclaw/internal/emulator/telegram/botapi"
+)
+
+// What is the same in JSON as for those who look on.
+type (
+	// User is a person or a bot.
+	User = botapi.User
+	// Entity is a formatted or special part of a text.
+	Entity = botapi.Entity
+	// Button is a button of an inline keyboard.
+	Button = botapi.Button
 )
 
 // Message is a message as an observer sees it. Slices and Data are not to be
@@ -85,10 +98,14 @@ type Callback struct {
 
 // State is a look at the server while it stands still. It is valid only inside the
 // function it is given to, which must not call the server.
-type State struct{ s *Server }
+type State struct {
+	world   *world
+	updates *queue
+	flood   *flood
+}
 
 // Chats lists the chats as they were made.
-func (st State) Chats() []int64 { return slices.Clone(st.s.order) }
+func (st State) Chats() []int64 { return slices.Clone(st.world.order) }
 
 // Messages returns the messages of a chat in order, deleted ones included.
 func (st State) Messages(chat int64) []Message {
@@ -101,10 +118,7 @@ func (st State) Answers(chat int64) []Message {
 }
 
 func (st State) pick(chat int64, keep func(*message) bool) []Message {
-	c := st.s.chats[chat]
-	if c == nil {
-		return nil
-	}
+	c := st.chat(chat)
 	var out []Message
 	for _, m := range c.messages {
 		if keep(m) {
@@ -114,22 +128,22 @@ func (st State) pick(chat int64, keep func(*message) bool) []Message {
 	return out
 }
 
+// chat is one of that id, or one in which nothing has happened.
+func (st State) chat(id int64) *chat { return cmp.Or(st.world.chats[id], &chat{}) }
+
 // CountAnswers counts the messages of the bot in a chat that stand, at no cost. Chat
 // 0 means all chats.
 func (st State) CountAnswers(chat int64) int {
 	if chat == 0 {
-		return st.s.answers
+		return st.world.answers
 	}
-	if c := st.s.chats[chat]; c != nil {
-		return c.answers
-	}
-	return 0
+	return st.chat(chat).answers
 }
 
 // Message returns one message.
 func (st State) Message(chat, id int64) (Message, bool) {
-	c := st.s.chats[chat]
-	if c == nil || c.byID[id] == nil {
+	c := st.chat(chat)
+	if c.byID[id] == nil {
 		return Message{}, false
 	}
 	return c.byID[id].observed(c), true
@@ -137,23 +151,17 @@ func (st State) Message(chat, id int64) (Message, bool) {
 
 // Actions returns the chat actions of a chat in order.
 func (st State) Actions(chat int64) []Action {
-	if c := st.s.chats[chat]; c != nil {
-		return slices.Clone(c.actions)
-	}
-	return nil
+	return slices.Clone(st.chat(chat).actions)
 }
 
 // Drafts returns the drafts that are live in a chat, by id.
 func (st State) Drafts(chat int64) map[int64]Draft {
-	if c := st.s.chats[chat]; c != nil {
-		return maps.Clone(c.drafts)
-	}
-	return nil
+	return maps.Clone(st.chat(chat).drafts)
 }
 
 // Callback returns a press of a button.
 func (st State) Callback(id string) (Callback, bool) {
-	q, ok := st.s.callbacks[id]
+	q, ok := st.world.callbacks[id]
 	if !ok {
 		return Callback{}, false
 	}
@@ -162,55 +170,60 @@ func (st State) Callback(id string) (Callback, bool) {
 
 // Callbacks returns the presses of buttons that are remembered, oldest first.
 func (st State) Callbacks() []Callback {
-	list := make([]Callback, 0, len(st.s.callbackID))
-	for _, id := range st.s.callbackID {
-		list = append(list, *st.s.callbacks[id])
+	list := make([]Callback, 0, len(st.world.callbackID))
+	for _, id := range st.world.callbackID {
+		list = append(list, *st.world.callbacks[id])
 	}
 	return list
 }
 
 // Confirmed says whether the offset has moved past an update, or a webhook has taken it.
 func (st State) Confirmed(update int64) bool {
-	return update > 0 && update <= st.s.confirmed || st.s.delivered[update]
+	return update > 0 && update <= st.updates.confirmed || st.updates.delivered[update]
 }
 
 // Webhook is the address that is posted the updates, and what its last error was.
-func (st State) Webhook() (address, lastError string) { return st.s.webhook.URL, st.s.webhook.Error }
+func (st State) Webhook() (address, lastError string) {
+	return st.updates.webhook.URL, st.updates.webhook.Error
+}
 
 // Pending counts the updates that are not confirmed.
-func (st State) Pending() int { return len(st.s.updates) }
+func (st State) Pending() int { return len(st.updates.waiting) }
 
 // Polls counts the calls of getUpdates.
-func (st State) Polls() int { return st.s.polls }
+func (st State) Polls() int { return st.updates.polls }
 
 // Polling says whether a getUpdates waits now.
-func (st State) Polling() bool { return st.s.poll != nil }
+func (st State) Polling() bool { return st.updates.poll != nil }
 
 // Calls counts the calls of a method by its lower-case name, refused ones included.
-func (st State) Calls(method string) int { return st.s.hub.Calls()[method] }
+func (st State) Calls(method string) int { return st.world.hub.Calls()[method] }
 
 // Early counts the messages and edits that came before a penalty of flood control was
 // over.
-func (st State) Early() int { return st.s.flood.early }
+func (st State) Early() int { return st.flood.early }
 
 // Cuts counts the accepted calls whose answer was dropped.
-func (st State) Cuts() int { return st.s.cuts }
+func (st State) Cuts() int { return st.world.cuts }
 
 // Commands returns the commands set for the default scope, as JSON.
-func (st State) Commands() json.RawMessage { return slices.Clone(st.s.commands["default|{}|"]) }
+func (st State) Commands() json.RawMessage { return slices.Clone(st.world.commands["default|{}|"]) }
+
+// observer shows what there is and what happens.
+type observer struct{ state State }
 
 // View looks at the state.
-func (s *Server) View(look func(State)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	look(State{s})
+func (o *observer) View(look func(State)) {
+	o.state.world.mu.Lock()
+	defer o.state.world.mu.Unlock()
+	look(o.state)
 }
 
 // Messages is [State.Messages] of the present moment.
-func (s *Server) Messages(chat int64) []Message {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return State{s}.Messages(chat)
+func (o *observer) Messages(chat int64) []Message {
+	o.state.world.mu.Lock()
+	defer o.state.world.mu.Unlock()
+	return o.state.Messages(chat)
 }
 
 // ErrClosed is returned by [Server.WaitFor] when the server is closed.
@@ -218,6 +231,6 @@ var ErrClosed = errors.New("telegram emulator: closed")
 
 // WaitFor returns once cond holds, which it looks at after every change. It must
 // not call the server. Where hundreds wait at once, one [Server.Subscribe] is cheaper.
-func (s *Server) WaitFor(ctx context.Context, cond func(State) bool) error {
-	return s.hub.WaitFor(ctx, func() bool { return cond(State{s}) })
+func (o *observer) WaitFor(ctx context.Context, cond func(State) bool) error {
+	return o.state.world.hub.WaitFor(ctx, func() bool { return cond(o.state) })
 }

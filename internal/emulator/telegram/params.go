@@ -1,9 +1,14 @@
 package telegram
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
+	"unicode/utf8"
 
+	"oneclaw/internal/emulator/telegram/botapi"
+	"oneclaw/internal/emulator/telegram/markup"
 	"oneclaw/internal/emulator/wire"
 )
 
@@ -17,4 +22,108 @@ func readParams(w http.ResponseWriter, r *http.Request) (*wire.Params, *apiError
 		return nil, errorf(413, "Request Entity Too Large") // HttpReader.cpp
 	}
 	return nil, badRequest("can't parse request body") // assumed
+}
+
+// formattedText reads a text parameter with its parse mode or entities.
+func formattedText(p *wire.Params, name, entities string) (markup.Text, *apiError) {
+	f := markup.Text{Source: p.Text(name), Mode: strings.ToLower(p.Text("parse_mode"))}
+	if len(f.Source) > maxRawText {
+		return f, badRequest("text is too long") // Client.cpp
+	}
+	if !utf8.ValidString(f.Source) {
+		return f, badRequest("strings must be encoded in UTF-8") // MessageEntity.cpp
+	}
+	f.Plain = f.Source
+	switch f.Mode {
+	case "", "none":
+		if _, err := p.JSON(entities, &f.Entities); err != nil {
+			return f, badRequest("can't parse entities JSON object") // Client.cpp
+		}
+	case "html":
+		var err error
+		if f.Plain, f.Entities, err = markup.ParseHTML(f.Source); err != nil {
+			return f, badRequest("can't parse entities: %v", err) // SynchronousRequests.cpp
+		}
+	case "markdown", "markdownv2":
+		return f, badRequest("the emulator does not parse %s: use HTML", f.Mode) // of the emulator alone
+	default:
+		return f, badRequest("unsupported parse_mode") // Client.cpp
+	}
+	f.Settle()
+	return f, nil
+}
+
+// keyboard reads reply_markup. It returns nothing where there is none, and an
+// empty keyboard where the markup is of another kind.
+func keyboard(p *wire.Params) (*botapi.Keyboard, *apiError) {
+	var asked struct {
+		InlineKeyboard json.RawMessage `json:"inline_keyboard"`
+	}
+	there, err := p.JSON("reply_markup", &asked)
+	if err != nil {
+		return nil, badRequest("can't parse reply keyboard markup JSON object") // Client.cpp
+	}
+	if !there || asked.InlineKeyboard == nil {
+		return nil, nil
+	}
+	var rows [][]json.RawMessage
+	if err := json.Unmarshal(asked.InlineKeyboard, &rows); err != nil {
+		return nil, badRequest(`field "inline_keyboard" of the InlineKeyboardMarkup must be an Array of Arrays`) // Client.cpp
+	}
+	n := 0
+	for _, row := range rows {
+		if len(row) > 8 {
+			return nil, badRequest("BUTTON_ROW_TOO_LONG") // assumed
+		}
+		for _, raw := range row {
+			if n++; n > 100 {
+				return nil, badRequest("reply markup is too long") // Client.cpp
+			}
+			if err := checkButton(raw); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if n == 0 {
+		return nil, nil
+	}
+	return &botapi.Keyboard{InlineKeyboard: rows}, nil
+}
+
+// checkButton refuses a button that the service would refuse.
+func checkButton(raw json.RawMessage) *apiError {
+	var b struct {
+		Text           *string `json:"text"`
+		CallbackData   *string `json:"callback_data"`
+		URL            string  `json:"url"`
+		Style          string  `json:"style"`
+		SwitchInline   *string `json:"switch_inline_query"`
+		SwitchInlineIn *string `json:"switch_inline_query_current_chat"`
+		WebApp         any     `json:"web_app"`
+		CopyText       any     `json:"copy_text"`
+	}
+	if json.Unmarshal(raw, &b) != nil {
+		return badRequest("can't parse inline keyboard button: InlineKeyboardButton must be an Object") // Client.cpp
+	}
+	switch {
+	case b.Text == nil:
+		return badRequest(`can't parse inline keyboard button: Can't find field "text"`) // td, JsonBuilder.cpp
+	case *b.Text == "":
+		return badRequest("inline keyboard button text must be non-empty") // ReplyMarkup.cpp
+	case b.Style != "" && b.Style != "danger" && b.Style != "success" && b.Style != "primary":
+		return badRequest("can't parse inline keyboard button: invalid button style specified") // assumed
+	case b.URL != "":
+		if markup.Link(b.URL) == "" {
+			return badRequest("inline keyboard button URL '%s' is invalid: Wrong HTTP URL", b.URL) // ReplyMarkup.cpp
+		}
+		return nil
+	case b.CallbackData != nil && *b.CallbackData != "":
+		if len(*b.CallbackData) > 64 {
+			return badRequest("BUTTON_DATA_INVALID") // core.telegram.org/api/errors
+		}
+		return nil
+	case b.SwitchInline != nil, b.SwitchInlineIn != nil, b.WebApp != nil, b.CopyText != nil:
+		return nil
+	}
+	return badRequest("can't parse inline keyboard button: Text buttons are unallowed in the inline keyboard") // Client.cpp
 }

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"oneclaw/internal/emulator/telegram/botapi"
+	"oneclaw/internal/emulator/telegram/markup"
 )
 
 // Past is what an earlier [Server] has done, for a bot that remembers it.
@@ -17,35 +20,35 @@ type Past struct {
 }
 
 // Restore goes on from a past, before the first update. The bot hears nothing of it.
-func (s *Server) Restore(p Past) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.updates) > 0 {
+func (st *stage) Restore(p Past) error {
+	st.world.mu.Lock()
+	defer st.world.mu.Unlock()
+	if len(st.updates.waiting) > 0 {
 		return errors.New("telegram emulator: a past comes before the first update")
 	}
 	for _, old := range p.Messages {
-		if err := s.restore(old); err != nil {
+		if err := st.world.restore(old); err != nil {
 			return err
 		}
 	}
-	s.nextShared = max(s.nextShared, p.LastMessage)
-	s.last = max(s.last, p.LastUpdate)
-	s.confirmed = s.last
-	s.hub.Changed()
+	st.world.nextShared = max(st.world.nextShared, p.LastMessage)
+	st.updates.last = max(st.updates.last, p.LastUpdate)
+	st.updates.confirmed = st.updates.last
+	st.world.hub.Changed()
 	return nil
 }
 
-func (s *Server) restore(old Message) error {
-	c, from := s.chats[old.Chat], &s.bot
+func (w *world) restore(old Message) error {
+	c, from := w.chats[old.Chat], &w.bot
 	if !old.FromBot {
-		from = s.users[old.From]
+		from = w.users[old.From]
 	}
 	if c == nil || from == nil || c.byID[old.ID] != nil {
 		return fmt.Errorf("telegram emulator: message %d cannot have been in chat %d", old.ID, old.Chat)
 	}
 	m := &message{
 		id: old.ID, thread: old.Thread, from: *from, date: old.Date, silent: old.Silent, deleted: old.Deleted,
-		body: formatted{text: old.Text, source: old.Text, entities: old.Entities},
+		body: markup.Text{Plain: old.Text, Source: old.Text, Entities: old.Entities},
 	}
 	for _, row := range old.Buttons {
 		raw := make([]json.RawMessage, len(row))
@@ -57,17 +60,17 @@ func (s *Server) restore(old Message) error {
 			raw[i] = data
 		}
 		if m.markup == nil {
-			m.markup = &wireMarkup{}
+			m.markup = &botapi.Keyboard{}
 		}
 		m.markup.InlineKeyboard = append(m.markup.InlineKeyboard, raw)
 	}
 	c.messages = append(c.messages, m)
 	c.byID[m.id] = m
-	s.tally(c, m, 1)
+	w.tally(c, m, 1)
 	if c.kind == Supergroup {
 		c.next = max(c.next, m.id)
 	} else {
-		s.nextShared = max(s.nextShared, m.id)
+		w.nextShared = max(w.nextShared, m.id)
 	}
 	return nil
 }

@@ -13,6 +13,15 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
+// control is the control side: what a test, the demo or another process does to a server,
+// and sees of it.
+type control struct {
+	*stage
+	*people
+	*observer
+	*wire.Faults[int64]
+}
+
 // remoteCall is the body of a POST to the control side: the fields of whichever
 // act it is.
 type remoteCall struct {
@@ -43,67 +52,68 @@ type remoteCall struct {
 //	POST /emulator/unfault    {id}                          → {"fired": n}
 //	GET  /emulator/messages?chat=ID[&answers=N&seconds=S]   → messages, once the bot wrote N
 //	GET  /emulator/state                                    → counters
-func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
-	c := wire.Control[int64]{MaxBody: maxUpload, Faults: s.Faults, Messages: s.remoteMessages, State: s.remoteState, Act: s.remoteAct}
-	c.ServeHTTP(w, r)
+func (c *control) serveControl(w http.ResponseWriter, r *http.Request) {
+	served := wire.Control[int64]{MaxBody: maxUpload, Faults: c.Faults, Messages: c.remoteMessages, State: c.remoteState, Act: c.remoteAct}
+	served.ServeHTTP(w, r)
 }
 
 // remoteAct runs one act.
-func (s *Server) remoteAct(act string, body *json.Decoder) (any, error) {
+func (c *control) remoteAct(act string, body *json.Decoder) (any, error) {
 	switch act {
 	case "users":
-		return wire.RunAct(body, "user", func(u User) (any, error) { return s.AddUser(u), nil })
+		return wire.RunAct(body, "user", func(u User) (any, error) { return c.AddUser(u), nil })
 	case "chats":
 		return wire.RunAct(body, "chat", func(spec ChatSpec) (any, error) {
-			id, err := s.AddChat(spec)
+			id, err := c.AddChat(spec)
 			return map[string]int64{"chat": id}, err
 		})
 	}
-	return wire.RunAct(body, "act", func(c remoteCall) (any, error) { return s.remoteCall(act, c) })
+	return wire.RunAct(body, "act", func(call remoteCall) (any, error) { return c.remoteCall(act, call) })
 }
 
-func (s *Server) remoteCall(act string, c remoteCall) (any, error) {
+func (c *control) remoteCall(act string, call remoteCall) (any, error) {
 	switch act {
 	case "say":
-		return s.Say(c.Chat, c.User, c.Text, &c.SayOptions)
+		return c.Say(call.Chat, call.User, call.Text, &call.SayOptions)
 	case "edit":
-		return s.Edit(c.Chat, c.Message, c.Text)
+		return c.Edit(call.Chat, call.Message, call.Text)
 	case "press":
-		return s.Press(c.Chat, c.Message, c.User, c.Data, c.Forge)
+		return c.Press(call.Chat, call.Message, call.User, call.Data, call.Forge)
 	case "react":
-		return s.React(c.Chat, c.Message, c.User, c.Text)
+		return c.React(call.Chat, call.Message, call.User, call.Text)
 	case "block":
-		return s.SetBlocked(c.User, c.Blocked)
+		return c.SetBlocked(call.User, call.Blocked)
 	case "bot":
-		return s.SetBot(c.Chat, c.User, c.Status)
+		return c.SetBot(call.Chat, call.User, call.Status)
 	case "topics":
-		id, err := s.AddTopic(c.Chat, c.Text)
+		id, err := c.AddTopic(call.Chat, call.Text)
 		return map[string]int64{"topic": id}, err
 	case "migrate":
-		id, err := s.Migrate(c.Chat, c.User)
+		id, err := c.Migrate(call.Chat, call.User)
 		return map[string]int64{"chat": id}, err
 	}
 	return nil, fmt.Errorf("unknown act %q", act)
 }
 
 // remoteMessages lists a chat, after waiting for a number of answers where asked.
-func (s *Server) remoteMessages(ctx context.Context, query url.Values, answers int) (any, error) {
+func (c *control) remoteMessages(ctx context.Context, query url.Values, answers int) (any, error) {
 	chat, err := strconv.ParseInt(query.Get("chat"), 10, 64)
 	if err != nil {
 		return nil, errors.New("chat must be a number")
 	}
-	err = s.WaitFor(ctx, func(st State) bool { return answers <= 0 || st.CountAnswers(chat) >= answers })
+	err = c.WaitFor(ctx, func(st State) bool { return answers <= 0 || st.CountAnswers(chat) >= answers })
 	if err != nil {
 		return nil, err
 	}
-	return s.Messages(chat), nil
+	return c.Messages(chat), nil
 }
 
-func (s *Server) remoteState() any {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (c *control) remoteState() any {
+	w, q := c.people.world, c.people.updates
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return map[string]any{
-		"bot": s.bot, "chats": s.order, "pending": len(s.updates), "confirmed": s.confirmed,
-		"polls": s.polls, "polling": s.poll != nil, "cuts": s.cuts, "lost": s.lost, "calls": maps.Clone(s.hub.Calls()),
+		"bot": w.bot, "chats": w.order, "pending": len(q.waiting), "confirmed": q.confirmed,
+		"polls": q.polls, "polling": q.poll != nil, "cuts": w.cuts, "lost": q.lost, "calls": maps.Clone(w.hub.Calls()),
 	}
 }

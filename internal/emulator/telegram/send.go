@@ -4,10 +4,12 @@ import (
 	"context"
 	"time"
 
+	"oneclaw/internal/emulator/telegram/botapi"
+	"oneclaw/internal/emulator/telegram/markup"
 	"oneclaw/internal/emulator/wire"
 )
 
-func sendMessage(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
+func sendMessage(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
 	if p.Text("text") == "" {
 		return nil, badRequest("message text is empty") // Client.cpp
 	}
@@ -15,37 +17,35 @@ func sendMessage(_ context.Context, s *Server, p *wire.Params) (any, *apiError) 
 	if err != nil {
 		return nil, err
 	}
-	return s.send(p, body, "")
+	return a.send(p, body, "")
 }
 
-func sendPhoto(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
-	return sendMedia(s, p, KindPhoto)
+func sendPhoto(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
+	return sendMedia(a, p, KindPhoto)
 }
 
-func sendDocument(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
-	return sendMedia(s, p, KindDocument)
+func sendDocument(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
+	return sendMedia(a, p, KindDocument)
 }
 
-func sendMedia(s *Server, p *wire.Params, kind string) (any, *apiError) {
+func sendMedia(a *api, p *wire.Params, kind string) (any, *apiError) {
 	body, err := formattedText(p, "caption", "caption_entities")
 	if err != nil {
 		return nil, err
 	}
-	if utf16Len(body.text) > maxCaption {
+	if markup.Length(body.Plain) > maxCaption {
 		return nil, badRequest("message caption is too long") // MessageContent.cpp
 	}
-	return s.send(p, body, kind)
+	return a.send(p, body, kind)
 }
 
 // send accepts a message of the bot: with a file of a kind, or text alone.
-func (s *Server) send(p *wire.Params, body formatted, kind string) (any, *apiError) {
-	markup, err := keyboard(p)
+func (a *api) send(p *wire.Params, body markup.Text, kind string) (any, *apiError) {
+	keys, err := keyboard(p)
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, err := s.find(p, true)
+	c, err := a.find(p, true)
 	if err != nil {
 		return nil, err
 	}
@@ -54,42 +54,42 @@ func (s *Server) send(p *wire.Params, body formatted, kind string) (any, *apiErr
 			return nil, err
 		}
 	}
-	m := &message{from: s.bot, body: body, markup: markup, silent: p.Bool("disable_notification")}
-	if m.thread, err = c.thread(p, false); err != nil {
+	m := &message{from: a.world.bot, body: body, markup: keys, silent: p.Bool("disable_notification")}
+	if m.thread, err = thread(c, p, false); err != nil {
 		return nil, err
 	}
-	if m.replyTo, err = c.replied(p); err != nil {
+	if m.replyTo, err = replied(c, p); err != nil {
 		return nil, err
 	}
 	if m.replyTo != nil && m.thread == 0 {
 		m.thread = m.replyTo.thread
 	}
-	whispered, err := s.receiver(p, c, m)
+	whispered, err := a.receiver(p, c, m)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.flood.take(c, s.cfg.Now()); err != nil {
+	if err := a.flood.take(c, a.world.now()); err != nil {
 		return nil, err
 	}
 	if kind != "" {
-		if m.file, err = s.media(p, kind); err != nil {
+		if m.file, err = a.media(p, kind); err != nil {
 			return nil, err
 		}
 	}
 	if whispered {
-		s.whisper(c, m)
+		a.world.whisper(c, m)
 		return m.wire(c, true), nil
 	}
 	clear(c.drafts) // a real message takes the place of what was being typed
-	s.add(c, m)
+	a.world.add(c, m)
 	return m.wire(c, true), nil
 }
 
 // checkText refuses texts that are empty or too long once entities are parsed.
 // The service counts code points; counting UTF-16 units is what its documents
 // say and never the laxer.
-func checkText(body formatted) *apiError {
-	switch n := utf16Len(body.text); {
+func checkText(body markup.Text) *apiError {
+	switch n := markup.Length(body.Plain); {
 	case n == 0:
 		return badRequest("text must be non-empty") // MessageEntity.cpp
 	case n > maxText:
@@ -100,7 +100,7 @@ func checkText(body formatted) *apiError {
 
 // replied finds the message that reply_parameters (or the older
 // reply_to_message_id) names.
-func (c *chat) replied(p *wire.Params) (*message, *apiError) {
+func replied(c *chat, p *wire.Params) (*message, *apiError) {
 	var reply struct {
 		MessageID int64 `json:"message_id"`
 		Without   bool  `json:"allow_sending_without_reply"`
@@ -127,11 +127,11 @@ func (c *chat) replied(p *wire.Params) (*message, *apiError) {
 }
 
 // own finds a message of the bot that may be edited.
-func (s *Server) own(p *wire.Params) (*chat, *message, *apiError) {
+func (a *api) own(p *wire.Params) (*chat, *message, *apiError) {
 	if p.Text("chat_id") == "" && p.Int("message_id") == 0 {
 		return nil, nil, badRequest("message identifier is not specified") // Client.cpp
 	}
-	c, err := s.find(p, true)
+	c, err := a.find(p, true)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -139,7 +139,7 @@ func (s *Server) own(p *wire.Params) (*chat, *message, *apiError) {
 	switch {
 	case m == nil || m.deleted:
 		return nil, nil, badRequest("message to edit not found") // Client.cpp
-	case m.from.ID != s.bot.ID:
+	case m.from.ID != a.world.bot.ID:
 		return nil, nil, badRequest("message can't be edited") // MessagesManager.cpp
 	}
 	return c, m, nil
@@ -148,25 +148,23 @@ func (s *Server) own(p *wire.Params) (*chat, *message, *apiError) {
 const notModified = "message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message"
 
 // newText reads what a text message is to become.
-func newText(p *wire.Params) (body formatted, markup *wireMarkup, err *apiError) {
+func newText(p *wire.Params) (body markup.Text, keys *botapi.Keyboard, err *apiError) {
 	if p.Text("text") == "" {
 		return body, nil, badRequest("message text is empty") // Client.cpp
 	}
 	if body, err = formattedText(p, "text", "entities"); err != nil {
 		return body, nil, err
 	}
-	markup, err = keyboard(p)
-	return body, markup, err
+	keys, err = keyboard(p)
+	return body, keys, err
 }
 
-func editMessageText(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
-	body, markup, err := newText(p)
+func editMessageText(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
+	body, keys, err := newText(p)
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, m, err := s.own(p)
+	c, m, err := a.own(p)
 	if err != nil {
 		return nil, err
 	}
@@ -176,64 +174,36 @@ func editMessageText(_ context.Context, s *Server, p *wire.Params) (any, *apiErr
 	if err := checkText(body); err != nil {
 		return nil, err
 	}
-	if m.body.same(body) && sameKeyboard(m.markup, markup) {
-		return nil, badRequest(notModified)
-	}
-	return s.edit(c, m, body, markup)
+	return a.edit(c, m, body, keys)
 }
 
-func editMessageReplyMarkup(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
-	markup, err := keyboard(p)
+func editMessageReplyMarkup(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
+	keys, err := keyboard(p)
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, m, err := s.own(p)
+	c, m, err := a.own(p)
 	if err != nil {
 		return nil, err
 	}
-	if sameKeyboard(m.markup, markup) {
-		return nil, badRequest(notModified)
-	}
-	return s.edit(c, m, m.body, markup)
+	return a.edit(c, m, m.body, keys)
 }
 
-// maxEdits bounds the history kept of one message; a long streamed answer has some
-// hundred edits.
-const maxEdits = 1000
-
-// edit changes a message of the bot and keeps what it was. Edits count against the
-// limit of a group.
-func (s *Server) edit(c *chat, m *message, body formatted, markup *wireMarkup) (any, *apiError) {
-	if err := s.flood.take(c, s.cfg.Now()); err != nil {
+// edit changes a message of the bot. Edits count against the limit of a group.
+func (a *api) edit(c *chat, m *message, body markup.Text, keys *botapi.Keyboard) (any, *apiError) {
+	if m.body.Same(body) && m.markup.Same(keys) {
+		return nil, badRequest(notModified)
+	}
+	if err := a.flood.take(c, a.world.now()); err != nil {
 		return nil, err
 	}
-	if len(m.edits) < maxEdits {
-		m.edits = append(m.edits, Edit{At: s.cfg.Now(), Text: m.body.text, Buttons: m.markup.buttons()})
-	}
-	m.body, m.markup, m.edited = body, markup, s.cfg.Now()
-	s.emit(Event{Kind: EventEdit, Chat: c.id, Message: m.id}, c, m)
+	a.world.revise(c, m, body, keys)
 	return m.wire(c, true), nil
 }
 
-func (f formatted) same(g formatted) bool {
-	if f.text != g.text || len(f.entities) != len(g.entities) {
-		return false
-	}
-	for i, e := range f.entities {
-		if o := g.entities[i]; e.Type != o.Type || e.Offset != o.Offset || e.Length != o.Length || e.URL != o.URL || e.Language != o.Language {
-			return false
-		}
-	}
-	return true
-}
-
 // deleteMessage keeps to core.telegram.org/bots/api#deletemessage.
-func deleteMessage(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, err := s.find(p, true)
+func deleteMessage(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
+	c, err := a.find(p, true)
 	if err != nil {
 		return nil, err
 	}
@@ -241,29 +211,10 @@ func deleteMessage(_ context.Context, s *Server, p *wire.Params) (any, *apiError
 	switch {
 	case m == nil || m.deleted:
 		return nil, badRequest("message to delete not found") // Client.cpp
-	case m.from.ID != s.bot.ID && c.kind != Private && !c.botAdmin,
-		s.cfg.Now().Sub(m.date) > 48*time.Hour && !c.botAdmin:
+	case m.from.ID != a.world.bot.ID && c.kind != Private && !c.botAdmin,
+		a.world.now().Sub(m.date) > 48*time.Hour && !c.botAdmin:
 		return nil, badRequest("message can't be deleted") // Client.cpp
 	}
-	s.tally(c, m, -1)
-	m.deleted = true
-	s.emit(Event{Kind: EventDelete, Chat: c.id, Message: m.id}, c, m)
+	a.world.remove(c, m)
 	return true, nil
-}
-
-// markCut notes on the message a call made or changed that its sender did not hear
-// of it.
-func (s *Server) markCut(result any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cuts++
-	w, ok := result.(*wireMessage)
-	if !ok {
-		return
-	}
-	c := s.chats[w.Chat.ID]
-	if m := c.byID[w.MessageID]; m != nil {
-		m.cut++
-		s.emit(Event{Kind: EventCut, Chat: c.id, Message: m.id}, c, m)
-	}
 }

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"oneclaw/internal/emulator/wire"
@@ -20,10 +19,8 @@ import (
 const (
 	DefaultToken       = "123456:EMULATOR-token-for-tests-only"
 	DefaultUsername    = "oneclaw_bot"
-	DefaultName        = "OneClaw"
 	DefaultMaxMessages = 5000
 	DefaultMaxUpdates  = 100_000
-	DefaultMaxFiles    = 256 << 20
 	// DefaultWebhookRetry is from WebhookActor.cpp.
 	DefaultWebhookRetry = time.Second
 )
@@ -52,8 +49,8 @@ const (
 type Config struct {
 	// Token is the bot's token, "<id>:<secret>". Empty means [DefaultToken].
 	Token string
-	// Username and Name are the bot's. Empty means the defaults.
-	Username, Name string
+	// Username is the bot's. Empty means [DefaultUsername].
+	Username string
 	// ReadsAll switches privacy mode off: the bot gets all messages of its groups. BotFather
 	// has it on for every new bot (core.telegram.org/bots/features#privacy-mode).
 	ReadsAll bool
@@ -84,77 +81,57 @@ type Config struct {
 	// token, so it is off unless set.
 	Control bool
 	// MaxMessages bounds the messages kept for each chat, MaxUpdates the updates
-	// that wait, MaxFiles the bytes of files kept. 0 means the defaults.
-	MaxMessages, MaxUpdates, MaxFiles int
-	// Logger gets one line a request at Debug. Nil means no log.
-	Logger *slog.Logger
+	// that wait. 0 means the defaults.
+	MaxMessages, MaxUpdates int
 }
 
-// Server is a Bot API server. All its methods may be called concurrently.
+// Server is a Bot API server: its world, the way of updates to the bot, and two faces. All
+// its methods may be called concurrently.
 type Server struct {
-	cfg     Config
-	bot     User
-	methods map[string]method
-	log     *slog.Logger
-
-	life *wire.Lifecycle
-
-	mu sync.Mutex
-	world
-	queue
-	*wire.Faults[int64]
-	hub   *wire.Hub[int64, Message]
-	cuts  int
-	flood flood
+	token string
+	life  *wire.Lifecycle
+	world *world
+	api   *api
+	control
+	remote bool // the control side is served, too
 }
 
 // New makes a server.
 func New(cfg Config) (*Server, error) {
 	cfg.Token = cmp.Or(cfg.Token, DefaultToken)
 	cfg.Username = cmp.Or(cfg.Username, DefaultUsername)
-	cfg.Name = cmp.Or(cfg.Name, DefaultName)
 	cfg.WebhookRetry = cmp.Or(cfg.WebhookRetry, DefaultWebhookRetry)
 	cfg.MaxMessages = cmp.Or(cfg.MaxMessages, DefaultMaxMessages)
 	cfg.MaxUpdates = cmp.Or(cfg.MaxUpdates, DefaultMaxUpdates)
-	cfg.MaxFiles = cmp.Or(cfg.MaxFiles, DefaultMaxFiles)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	id, _, ok := strings.Cut(cfg.Token, ":")
 	botID, err := strconv.ParseInt(id, 10, 64)
 	if !ok || err != nil || botID <= 0 {
 		return nil, errors.New("telegram emulator: token must be <id>:<secret>")
 	}
-	if cfg.MaxMessages < 1 || cfg.MaxUpdates < 1 || cfg.MaxFiles < 1 {
+	if cfg.MaxMessages < 1 || cfg.MaxUpdates < 1 {
 		return nil, errors.New("telegram emulator: bounds must be positive")
 	}
-	s := &Server{
-		cfg:   cfg,
-		bot:   User{ID: botID, IsBot: true, FirstName: cfg.Name, Username: cfg.Username},
-		log:   cfg.Logger,
-		world: newWorld(),
-		queue: newQueue(),
-		flood: newFlood(cfg.Limits),
-	}
-	s.life = wire.NewLifecycle("telegram emulator", ErrClosed, &s.mu, cfg.Logger)
-	s.life.TLS = cfg.TLS
-	s.hub = wire.NewHub[int64, Message](s.life)
-	s.Faults = wire.NewFaults(s.life, rand.New(rand.NewPCG(cfg.Seed, 0)), refuse, Conflict)
-	s.methods = methods()
-	if cfg.Version != Version100 {
-		s.methods["editephemeralmessagetext"] = editEphemeralMessageText
-	}
-	return s, nil
+	w := newWorld(&cfg, User{ID: botID, IsBot: true, FirstName: "OneClaw", Username: cfg.Username})
+	life := wire.NewLifecycle("telegram emulator", ErrClosed, &w.mu, slog.New(slog.DiscardHandler))
+	life.TLS = cfg.TLS
+	w.hub = wire.NewHub[int64, Message](life)
+	faults := wire.NewFaults(life, rand.New(rand.NewPCG(cfg.Seed, 0)), refuse, Conflict)
+	q := newQueue(&cfg, &w.mu, life, w.hub, faults)
+	a := newAPI(&cfg, w, q, faults)
+	return &Server{
+		token: cfg.Token, life: life, world: w, api: a, remote: cfg.Control,
+		control: control{&stage{w, q}, &people{w, q, cfg.ReadsAll}, &observer{State{w, q, a.flood}}, faults},
+	}, nil
 }
 
 // Bot returns the bot as getMe does.
-func (s *Server) Bot() User { return s.bot }
+func (s *Server) Bot() User { return s.world.bot }
 
 // Token returns the bot's token.
-func (s *Server) Token() string { return s.cfg.Token }
+func (s *Server) Token() string { return s.token }
 
 // Start listens on a free port of 127.0.0.1, or on addr where given, and serves
 // until [Server.Close]. It returns the address to give a bot as its API URL.
@@ -174,7 +151,7 @@ func (s *Server) Up(ctx context.Context) error { return s.life.Up(ctx) }
 
 // Close ends every request, also long polls and hanging ones, closes the
 // subscriptions and waits until nothing runs any more.
-func (s *Server) Close() error { return s.life.Close(s.hub.Close) }
+func (s *Server) Close() error { return s.life.Close(s.world.hub.Close) }
 
 // ServeHTTP answers the bot, and the control side where it is on.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -186,35 +163,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !wire.Sized(w, r) {
 		return
 	}
-	path := r.URL.Path
-	switch {
-	case strings.HasPrefix(path, "/file/bot"):
-		s.serveFile(w, r, strings.TrimPrefix(path, "/file/bot"))
-	case strings.HasPrefix(path, "/bot"):
-		token, name, ok := strings.Cut(strings.TrimPrefix(path, "/bot"), "/")
-		if !ok || name == "" {
-			writeError(w, errorf(404, "Not Found")) // Client.cpp
-			return
-		}
-		if err := s.authorize(token); err != nil {
-			writeError(w, err)
-			return
-		}
-		s.serveMethod(w, r, strings.ToLower(name))
-	case s.cfg.Control && strings.HasPrefix(path, "/emulator/"):
+	if s.remote && strings.HasPrefix(r.URL.Path, "/emulator/") {
 		s.serveControl(w, r)
-	default:
-		writeError(w, errorf(404, "Not Found")) // Client.cpp
+		return
 	}
-}
-
-// authorize refuses every token but the bot's.
-func (s *Server) authorize(token string) *apiError {
-	switch {
-	case token == s.cfg.Token:
-		return nil
-	case len(token) > 80, !strings.Contains(token, ":"):
-		return errorf(401, "Unauthorized: invalid token specified") // ClientManager.cpp
-	}
-	return errorf(401, "Unauthorized") // Client.cpp
+	s.api.ServeHTTP(w, r)
 }

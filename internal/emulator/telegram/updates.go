@@ -3,10 +3,12 @@ package telegram
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
-	"strconv"
+	"sync"
 	"time"
 
+	"oneclaw/internal/emulator/telegram/botapi"
 	"oneclaw/internal/emulator/wire"
 )
 
@@ -19,9 +21,19 @@ const (
 	conflictSet     = "Conflict: terminated by setWebhook request"
 )
 
-// queue is what waits for the bot. Guarded by Server.mu.
+// queue keeps what the bot is to hear, and brings it there: with a poll, or to a webhook.
+// What an update says is JSON to it.
+//
+// What changes of it is guarded by mu, which repeat takes, and what runs by itself. Who calls
+// another method, or looks at a field, holds it.
 type queue struct {
-	updates   []update
+	mu     *sync.Mutex // of the world
+	cfg    *Config
+	life   *wire.Lifecycle
+	hub    *wire.Hub[int64, Message]
+	faults *wire.Faults[int64]
+
+	waiting   []update
 	last      int64 // id of the newest update
 	confirmed int64 // all up to here are gone for good
 	again     []update
@@ -33,9 +45,11 @@ type queue struct {
 	delivered map[int64]bool // to a webhook
 }
 
-func newQueue() queue {
-	// The service starts at a number of its own, too.
-	return queue{last: 500_000_000, confirmed: 500_000_000, webhook: &webhook{}, delivered: map[int64]bool{}}
+func newQueue(cfg *Config, mu *sync.Mutex, life *wire.Lifecycle, hub *wire.Hub[int64, Message], faults *wire.Faults[int64]) *queue {
+	return &queue{
+		mu: mu, cfg: cfg, life: life, hub: hub, faults: faults, webhook: &webhook{}, delivered: map[int64]bool{},
+		last: 500_000_000, confirmed: 500_000_000, // the service starts at a number of its own, too
+	}
 }
 
 type update struct {
@@ -55,160 +69,144 @@ type poll struct {
 }
 
 func (p *poll) ring() {
-	if !p.woken {
+	if p != nil && !p.woken {
 		p.woken = true
 		close(p.wake)
 	}
 }
 
+// end takes the place of a poll, where there is one.
+func (p *poll) end(conflict string) {
+	if p != nil {
+		p.conflict = conflict
+		p.ring()
+	}
+}
+
 // push queues an update of a kind and wakes the poller. It returns 0 where the bot
 // did not ask for that kind.
-func (s *Server) push(kind string, v any) int64 {
-	if !s.wanted(kind) {
+func (q *queue) push(kind string, v any) int64 {
+	if !q.wanted(kind) {
 		return 0
 	}
 	body, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // only our own structs come here
 	}
-	s.last++
-	text := make([]byte, 0, len(body)+len(kind)+40)
-	text = append(text, `{"update_id":`...)
-	text = strconv.AppendInt(text, s.last, 10)
-	text = append(text, `,"`+kind+`":`...)
-	text = append(append(text, body...), '}')
-	u := update{id: s.last, body: text}
-	u.chat, u.lane = laneOf(s.last, kind, body)
-	if m, ok := v.(*wireMessage); ok {
+	q.last++
+	u := update{id: q.last, body: fmt.Appendf(nil, `{"update_id":%d,"%s":%s}`, q.last, kind, body)}
+	u.chat, u.lane = laneOf(q.last, kind, body)
+	if m, ok := v.(*botapi.Message); ok {
 		u.album = m.MediaGroupID
 	}
-	s.updates = append(s.updates, u)
-	if len(s.updates) > s.cfg.MaxUpdates {
-		s.updates = s.updates[1:]
-		s.lost++
+	q.waiting = append(q.waiting, u)
+	if len(q.waiting) > q.cfg.MaxUpdates {
+		q.waiting = q.waiting[1:]
+		q.lost++
 	}
-	if s.poll != nil {
-		s.poll.ring()
-	}
-	s.emit(Event{Kind: EventUpdate, Update: s.last, Text: kind}, nil, nil)
-	s.post()
-	return s.last
+	q.poll.ring()
+	q.hub.Emit(Event{Kind: EventUpdate, Update: q.last, Text: kind}, nil)
+	q.post()
+	return q.last
 }
 
 // wanted says whether an update of a kind reaches the bot
 // (core.telegram.org/bots/api#getupdates, allowed_updates). Some kinds come only
 // when named.
-func (s *Server) wanted(kind string) bool {
-	if s.allowed == nil {
+func (q *queue) wanted(kind string) bool {
+	if q.allowed == nil {
 		return kind != "chat_member" && kind != "message_reaction" && kind != "message_reaction_count"
 	}
-	return slices.Contains(s.allowed, kind)
+	return slices.Contains(q.allowed, kind)
 }
 
-// allow takes over allowed_updates, which holds from now on until named again.
-func (s *Server) allow(p *wire.Params) {
-	var kinds []string
-	there, err := p.JSON("allowed_updates", &kinds)
-	if !there || err != nil {
-		return
+// allow takes over allowed_updates, which holds from now on until named again. Nil is to
+// name nothing.
+func (q *queue) allow(kinds []string) {
+	if kinds != nil {
+		q.allowed = kinds
 	}
-	s.allowed = kinds
-	if len(kinds) == 0 {
-		s.allowed = nil
+	if len(q.allowed) == 0 {
+		q.allowed = nil
 	}
 }
 
-func getUpdates(ctx context.Context, s *Server, p *wire.Params) (any, *apiError) {
-	limit := 100
-	if p.Text("limit") != "" {
-		limit = int(min(max(p.Int("limit"), 1), 100))
+// get is a poll: it waits, and lets go of the lock meanwhile, until something comes, its time
+// is over, or another one takes its place. That, and an active webhook, is a conflict.
+func (q *queue) get(ctx context.Context, offset int64, limit int, wait time.Duration, kinds []string) (ready []json.RawMessage, conflict string) {
+	if q.webhook.URL != "" {
+		return nil, conflictWebhook
 	}
-	wait := min(max(time.Duration(p.Int("timeout")), 0)*time.Second, maxPoll)
-	s.mu.Lock()
-	if s.webhook.URL != "" {
-		s.mu.Unlock()
-		return nil, errorf(409, conflictWebhook)
+	q.allow(kinds)
+	q.polls++
+	q.confirm(offset)
+	q.hub.Emit(Event{Kind: EventPoll}, nil)
+	if ready = q.take(limit); len(ready) > 0 || wait == 0 {
+		return ready, ""
 	}
-	s.allow(p)
-	s.polls++
-	s.confirm(p.Int("offset"))
-	s.emit(Event{Kind: EventPoll}, nil, nil)
-	ready := s.take(limit)
-	if len(ready) > 0 || wait == 0 {
-		s.mu.Unlock()
-		return ready, nil
-	}
-	if s.poll != nil {
-		s.poll.conflict = conflictPoll
-		s.poll.ring()
-	}
+	q.poll.end(conflictPoll)
 	mine := &poll{wake: make(chan struct{})}
-	s.poll = mine
-	s.mu.Unlock()
-	return s.await(ctx, mine, limit, wait)
+	q.poll = mine
+	q.await(ctx, mine, wait)
+	if q.poll == mine {
+		q.poll = nil
+		q.hub.Changed()
+	}
+	if mine.conflict != "" || ctx.Err() != nil {
+		return []json.RawMessage{}, mine.conflict // where nobody listens, nothing is handed out
+	}
+	return q.take(limit), ""
 }
 
-// await holds a long poll until something comes, its time is over, or another
-// poller takes its place.
-func (s *Server) await(ctx context.Context, mine *poll, limit int, wait time.Duration) (any, *apiError) {
+// await holds a poll, and lets go of the lock.
+func (q *queue) await(ctx context.Context, mine *poll, wait time.Duration) {
+	q.mu.Unlock()
+	defer q.mu.Lock()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-mine.wake:
 	case <-timer.C:
 	case <-ctx.Done():
-	case <-s.life.Done():
+	case <-q.life.Done():
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.poll == mine {
-		s.poll = nil
-		s.hub.Changed()
-	}
-	if mine.conflict != "" {
-		return nil, errorf(409, "%s", mine.conflict) // see conflictPoll
-	}
-	if ctx.Err() != nil {
-		return []json.RawMessage{}, nil // nobody listens: hand nothing out
-	}
-	return s.take(limit), nil
 }
 
 // confirm drops the updates below offset for good (core.telegram.org/bots/api#getupdates;
-// tdlib/td, TQueue.cpp). A negative offset keeps only
-// that many of the last; one far in the future is ignored.
-func (s *Server) confirm(offset int64) {
+// tdlib/td, TQueue.cpp). A negative offset keeps only that many of the last; one far in the
+// future is ignored.
+func (q *queue) confirm(offset int64) {
 	n := 0
 	switch {
 	case offset < 0:
-		n = max(len(s.updates)+int(offset), 0)
-	case offset == 0 || offset > s.last+11:
+		n = max(len(q.waiting)+int(offset), 0)
+	case offset == 0 || offset > q.last+11:
 		return
 	default:
-		for n < len(s.updates) && s.updates[n].id < offset {
+		for n < len(q.waiting) && q.waiting[n].id < offset {
 			n++
 		}
 	}
 	if n == 0 {
 		return
 	}
-	s.confirmed = s.updates[n-1].id
-	clear(s.updates[:n])
-	s.updates = s.updates[n:]
-	s.emit(Event{Kind: EventConfirm, Update: s.confirmed}, nil, nil)
+	q.confirmed = q.waiting[n-1].id
+	clear(q.waiting[:n])
+	q.waiting = q.waiting[n:]
+	q.hub.Emit(Event{Kind: EventConfirm, Update: q.confirmed}, nil)
 }
 
 // take lists what is to be delivered. Nothing is removed: that is up to the next
 // offset. The items of an album come one with each poll, as they often do
 // (tdlib/telegram-bot-api #629).
-func (s *Server) take(limit int) []json.RawMessage {
-	out := make([]json.RawMessage, 0, min(limit, len(s.updates)+len(s.again)))
-	for _, u := range s.again {
+func (q *queue) take(limit int) []json.RawMessage {
+	out := make([]json.RawMessage, 0, min(limit, len(q.waiting)+len(q.again)))
+	for _, u := range q.again {
 		out = append(out, u.body)
 	}
-	s.again = nil
+	q.again = nil
 	album := ""
-	for _, u := range s.updates {
+	for _, u := range q.waiting {
 		if len(out) >= limit || album != "" && u.album == album {
 			break
 		}
@@ -218,19 +216,15 @@ func (s *Server) take(limit int) []json.RawMessage {
 	return out
 }
 
-// repeat makes the next poll deliver once more what this one did, whatever the
+// repeat makes the next poll deliver once more what an earlier one did, whatever the
 // offset says.
-func (s *Server) repeat(result any) {
-	bodies, ok := result.([]json.RawMessage)
-	if !ok {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (q *queue) repeat(bodies []json.RawMessage) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	for _, b := range bodies {
-		s.again = append(s.again, update{body: b})
+		q.again = append(q.again, update{body: b})
 	}
-	if s.poll != nil && len(bodies) > 0 {
-		s.poll.ring()
+	if len(bodies) > 0 {
+		q.poll.ring()
 	}
 }

@@ -8,15 +8,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
-	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"time"
-
-	"oneclaw/internal/emulator/wire"
 )
 
 // Limits of webhooks (core.telegram.org/bots/api#setwebhook; WebhookActor.h).
@@ -72,193 +67,136 @@ func laneOf(id int64, kind string, body json.RawMessage) (chat int64, lane strin
 	return about.Chat.ID, fmt.Sprint(kind, " ", about.Chat.ID)
 }
 
-var secretToken = regexp.MustCompile(`^[A-Za-z0-9_-]*$`)
-
-// setWebhook takes updates from polls to an address. The service allows one call a second,
-// which the emulator does not ask for.
-func setWebhook(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
-	raw := p.Text("url")
-	if raw == "" {
-		return deleteWebhook(context.Background(), s, p)
+// hookTo has a webhook take the place of polls, or of another webhook. One that is the same
+// goes on as it was, and one without an address is none.
+func (q *queue) hookTo(hook *webhook, drop bool, kinds []string) {
+	q.allow(kinds)
+	if drop {
+		q.confirm(q.last + 1)
 	}
-	secret := p.Text("secret_token")
-	if err := s.checkWebhook(raw, secret); err != nil {
-		return nil, err
+	if old := q.webhook; hook.URL == "" || old.URL != hook.URL || old.secret != hook.secret || old.MaxConnections != hook.MaxConnections {
+		q.webhook = hook
 	}
-	most := int64(defaultConnections)
-	if p.Text("max_connections") != "" {
-		most = min(max(p.Int("max_connections"), 1), maxConnections)
+	if hook.URL != "" {
+		q.poll.end(conflictSet)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.allow(p)
-	if p.Bool("drop_pending_updates") {
-		s.confirm(s.last + 1)
-	}
-	if s.webhook.URL != raw || s.webhook.secret != secret || s.webhook.MaxConnections != most {
-		s.webhook = &webhook{URL: raw, secret: secret, MaxConnections: most, lanes: map[string]*hookLane{}}
-	}
-	if s.poll != nil {
-		s.poll.conflict = conflictSet
-		s.poll.ring()
-	}
-	s.hub.Changed()
-	s.post()
-	return true, nil
+	q.hub.Changed()
+	q.post()
 }
 
-// checkWebhook refuses what the service does not post to.
-func (s *Server) checkWebhook(raw, secret string) *apiError {
-	u, err := url.Parse(raw)
-	switch {
-	case err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || s.cfg.Local == ""):
-		return badRequest("bad webhook: An HTTPS URL must be provided for webhook") // WebhookActor.cpp
-	case len(secret) > maxSecret:
-		return badRequest("secret token is too long") // Client.cpp
-	case !secretToken.MatchString(secret):
-		return badRequest("secret token contains unallowed characters") // Client.cpp
-	case s.cfg.Local != "" || s.cfg.Webhooks != nil:
-		return nil
-	}
-	return checkHost(u)
-}
-
-func checkHost(u *url.URL) *apiError {
-	switch ip := net.ParseIP(u.Hostname()); {
-	case u.Port() != "" && !slices.Contains([]string{"80", "88", "443", "8443"}, u.Port()):
-		return badRequest("bad webhook: Webhook can be set up only on ports 80, 88, 443 or 8443") // WebhookActor.cpp
-	case ip != nil && (ip.IsPrivate() || ip.IsLoopback() || ip.IsUnspecified()):
-		return badRequest("bad webhook: IP address %s is reserved", ip) // WebhookActor.cpp
-	}
-	return nil
-}
-
-func deleteWebhook(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.webhook = &webhook{}
-	if p.Bool("drop_pending_updates") {
-		s.confirm(s.last + 1)
-	}
-	s.hub.Changed()
-	return true, nil
-}
-
-func getWebhookInfo(_ context.Context, s *Server, _ *wire.Params) (any, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w := *s.webhook
-	w.Pending = len(s.updates)
-	w.AllowedUpdates = s.allowed
-	return w, nil
+// info is the webhook as getWebhookInfo tells of it.
+func (q *queue) info() webhook {
+	w := *q.webhook
+	w.Pending, w.AllowedUpdates = len(q.waiting), q.allowed
+	return w
 }
 
 // post sends what is due to the webhook: the first update of each lane, so many at a time
-// as it takes. The lock is held.
-func (s *Server) post() {
-	hook := s.webhook
-	if hook.URL == "" || s.cfg.Webhooks == nil || s.life.Closed() {
+// as it takes.
+func (q *queue) post() {
+	hook := q.webhook
+	if hook.URL == "" || q.cfg.Webhooks == nil || q.life.Closed() {
 		return
 	}
 	seen := map[string]bool{}
-	for _, u := range s.updates {
+	for _, u := range q.waiting {
 		if hook.busy >= hook.MaxConnections {
 			return
 		}
 		lane := hook.lanes[u.lane]
 		if lane == nil {
-			lane = &hookLane{delay: s.cfg.WebhookRetry}
+			lane = &hookLane{delay: q.cfg.WebhookRetry}
 			hook.lanes[u.lane] = lane
 		}
-		if !seen[u.lane] && !lane.flying && !s.cfg.Now().Before(lane.due) {
+		if !seen[u.lane] && !lane.flying && !q.cfg.Now().Before(lane.due) {
 			lane.flying = true
 			hook.busy++
-			fault := s.Fire("webhook", u.chat)
-			s.life.Go(func() { s.carry(hook, lane, u, fault) })
+			fault := q.faults.Fire("webhook", u.chat)
+			q.life.Go(func() { q.carry(hook, lane, u, fault) })
 		}
 		seen[u.lane] = true
 	}
 }
 
 // carry delivers an update, as a fault has it, and notes what came of it.
-func (s *Server) carry(hook *webhook, lane *hookLane, u update, f *Fault) {
+func (q *queue) carry(hook *webhook, lane *hookLane, u update, f *Fault) {
 	effect := Slow
 	if f != nil {
 		effect = f.Effect
-		s.life.Sleep(context.Background(), max(f.Delay, time.Nanosecond)) // 0 would be without end
+		q.life.Sleep(context.Background(), max(f.Delay, time.Nanosecond)) // 0 would be without end
 	}
 	var retryAfter time.Duration
 	err := errors.New("Webhook connection closed")
 	switch effect {
 	case CutBefore, Hang:
 	case CutAfter:
-		_, _ = s.request(hook, u) // its answer is lost
+		_, _ = q.request(hook, u) // its answer is lost
 	case Duplicate:
-		if _, err = s.request(hook, u); err == nil {
-			retryAfter, err = s.request(hook, u)
+		if _, err = q.request(hook, u); err == nil {
+			retryAfter, err = q.request(hook, u)
 		}
 	default:
-		retryAfter, err = s.request(hook, u)
+		retryAfter, err = q.request(hook, u)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.webhook != hook || s.life.Closed() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.webhook != hook || q.life.Closed() {
 		return // nobody hears its answer any more
 	}
 	hook.busy--
 	lane.flying = false
 	if err == nil {
-		s.took(u.id)
+		q.took(u.id)
 		delete(hook.lanes, u.lane)
-		s.emit(Event{Kind: EventConfirm, Update: u.id}, nil, nil)
-		s.post()
+		q.hub.Emit(Event{Kind: EventConfirm, Update: u.id}, nil)
+		q.post()
 		return
 	}
-	s.putOff(hook, lane, retryAfter, err)
+	q.putOff(hook, lane, retryAfter, err)
 }
 
 // took removes an update for good.
-func (s *Server) took(id int64) {
-	s.updates = slices.DeleteFunc(s.updates, func(other update) bool { return other.id == id })
-	s.delivered[id] = true
-	s.confirmed = s.last
-	if len(s.updates) > 0 {
-		s.confirmed = s.updates[0].id - 1
+func (q *queue) took(id int64) {
+	q.waiting = slices.DeleteFunc(q.waiting, func(other update) bool { return other.id == id })
+	q.delivered[id] = true
+	q.confirmed = q.last
+	if len(q.waiting) > 0 {
+		q.confirmed = q.waiting[0].id - 1
 	}
-	maps.DeleteFunc(s.delivered, func(id int64, _ bool) bool { return id <= s.confirmed })
+	maps.DeleteFunc(q.delivered, func(id int64, _ bool) bool { return id <= q.confirmed })
 }
 
 // putOff has a lane wait: not after the first failure, and then ever longer.
-func (s *Server) putOff(hook *webhook, lane *hookLane, retryAfter time.Duration, err error) {
+func (q *queue) putOff(hook *webhook, lane *hookLane, retryAfter time.Duration, err error) {
 	wait := min(retryAfter, maxRetryAfter)
 	if wait == 0 && lane.failed > 0 {
 		lane.delay = min(2*lane.delay, maxResend)
 		wait = lane.delay
 	}
 	lane.failed++
-	lane.due = s.cfg.Now().Add(wait)
-	hook.ErrorDate, hook.Error = s.cfg.Now().Unix(), err.Error()
-	s.hub.Changed()
+	lane.due = q.cfg.Now().Add(wait)
+	hook.ErrorDate, hook.Error = q.cfg.Now().Unix(), err.Error()
+	q.hub.Changed()
 	if wait == 0 {
-		s.post()
+		q.post()
 		return
 	}
 	time.AfterFunc(wait, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.post()
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.post()
 	})
 }
 
 // request makes one request to the webhook. Redirects are not followed.
-func (s *Server) request(hook *webhook, u update) (retryAfter time.Duration, err error) {
+func (q *queue) request(hook *webhook, u update) (retryAfter time.Duration, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	answered := make(chan struct{})
 	defer close(answered)
-	s.life.Go(func() {
+	q.life.Go(func() {
 		select {
-		case <-s.life.Done():
+		case <-q.life.Done():
 			cancel()
 		case <-answered:
 		}
@@ -271,7 +209,7 @@ func (s *Server) request(hook *webhook, u update) (retryAfter time.Duration, err
 	if hook.secret != "" {
 		req.Header.Set("X-Telegram-Bot-Api-Secret-Token", hook.secret)
 	}
-	client := *s.cfg.Webhooks
+	client := *q.cfg.Webhooks
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	resp, err := client.Do(req)
 	if err != nil {

@@ -25,9 +25,9 @@ type ephemeralParameters struct {
 // they do. An administrator may send one to any person of a group at any time, any other bot
 // only upon a press or an ephemeral command. The word for that refusal is in kurigram's pull
 // request 337; those of the others are assumed.
-func (s *Server) receiver(p *wire.Params, c *chat, m *message) (bool, *apiError) {
+func (a *api) receiver(p *wire.Params, c *chat, m *message) (bool, *apiError) {
 	var to ephemeralParameters
-	switch s.cfg.Version {
+	switch a.cfg.Version {
 	case Version100:
 	case Version102:
 		to = ephemeralParameters{Receiver: p.Int("receiver_user_id"), Callback: p.Text("callback_query_id")}
@@ -43,14 +43,14 @@ func (s *Server) receiver(p *wire.Params, c *chat, m *message) (bool, *apiError)
 	switch {
 	case c.kind == Private:
 		return false, badRequest("CHAT_ID_INVALID") // assumed
-	case s.users[to.Receiver] == nil, status == "", status == Left, status == Kicked:
+	case a.world.users[to.Receiver] == nil, status == "", status == Left, status == Kicked:
 		return false, badRequest("USER_NOT_PARTICIPANT") // assumed
 	}
-	q := s.callbacks[to.Callback]
-	if asked := q != nil && q.User == to.Receiver && s.cfg.Now().Sub(q.at) <= whisperWindow; !asked && !c.botAdmin {
+	q := a.world.callbacks[to.Callback]
+	if asked := q != nil && q.User == to.Receiver && a.world.now().Sub(q.at) <= whisperWindow; !asked && !c.botAdmin {
 		return false, badRequest("MESSAGE_NOT_COMMAND") // assumed
 	}
-	m.receiver = s.users[to.Receiver]
+	m.receiver = a.world.users[to.Receiver]
 	return true, nil
 }
 
@@ -58,12 +58,12 @@ func (s *Server) receiver(p *wire.Params, c *chat, m *message) (bool, *apiError)
 const maxWhispers = 100
 
 // whisper puts an ephemeral message before its receiver. Its message_id is 0.
-func (s *Server) whisper(c *chat, m *message) {
-	s.ephemerals++
-	m.ephemeral, m.date = s.ephemerals, s.cfg.Now()
+func (w *world) whisper(c *chat, m *message) {
+	w.ephemerals++
+	m.ephemeral, m.date = w.ephemerals, w.now()
 	c.whispers = append(c.whispers, m)
 	c.whispers = c.whispers[max(0, len(c.whispers)-maxWhispers):]
-	s.emit(Event{Kind: EventWhisper, Chat: c.id}, c, m)
+	w.emit(Event{Kind: EventWhisper, Chat: c.id}, c, m)
 }
 
 // whispered finds an ephemeral message.
@@ -77,14 +77,12 @@ func (c *chat) whispered(id, receiver int64) *message {
 
 // editEphemeralMessageText keeps to core.telegram.org/bots/api#editephemeralmessagetext. Its
 // refusals are assumed to be those of editMessageText.
-func editEphemeralMessageText(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
-	body, markup, err := newText(p)
+func editEphemeralMessageText(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
+	body, keys, err := newText(p)
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, err := s.find(p, true)
+	c, err := a.find(p, true)
 	if err != nil {
 		return nil, err
 	}
@@ -95,24 +93,15 @@ func editEphemeralMessageText(_ context.Context, s *Server, p *wire.Params) (any
 	if err := checkText(body); err != nil {
 		return nil, err
 	}
-	if m.body.same(body) && sameKeyboard(m.markup, markup) {
-		return nil, badRequest(notModified)
-	}
-	if err := s.flood.take(c, s.cfg.Now()); err != nil {
+	if _, err := a.edit(c, m, body, keys); err != nil {
 		return nil, err
 	}
-	m.edits = append(m.edits, Edit{At: s.cfg.Now(), Text: m.body.text, Buttons: m.markup.buttons()})
-	m.body, m.markup, m.edited = body, markup, s.cfg.Now()
-	s.emit(Event{Kind: EventWhisper, Chat: c.id}, c, m)
 	return true, nil
 }
 
 // Whispers returns the ephemeral messages of a chat in order.
 func (st State) Whispers(chat int64) []Message {
-	c := st.s.chats[chat]
-	if c == nil {
-		return nil
-	}
+	c := st.chat(chat)
 	var out []Message
 	for _, m := range c.whispers {
 		out = append(out, m.observed(c))
@@ -121,10 +110,10 @@ func (st State) Whispers(chat int64) []Message {
 }
 
 // PressWhispered has the receiver of an ephemeral message press a button under it.
-func (s *Server) PressWhispered(chatID, ephemeral, userID int64, data string) (Sent, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, u, err := s.speaker(chatID, userID)
+func (p *people) PressWhispered(chatID, ephemeral, userID int64, data string) (Sent, error) {
+	p.world.mu.Lock()
+	defer p.world.mu.Unlock()
+	c, u, err := p.world.speaker(chatID, userID)
 	if err != nil {
 		return Sent{}, err
 	}
@@ -132,15 +121,8 @@ func (s *Server) PressWhispered(chatID, ephemeral, userID int64, data string) (S
 	if m == nil {
 		return Sent{}, errors.New("telegram emulator: nobody else sees an ephemeral message")
 	}
-	if !m.markup.has(data) {
+	if !m.markup.Has(data) {
 		return Sent{}, fmt.Errorf("telegram emulator: ephemeral message %d has no button with data %q", ephemeral, data)
 	}
-	return s.pressed(c, u, m, data), nil
-}
-
-// has reports whether there is a button with this data.
-func (k *wireMarkup) has(data string) bool {
-	return slices.ContainsFunc(k.buttons(), func(row []Button) bool {
-		return slices.ContainsFunc(row, func(b Button) bool { return b.CallbackData == data })
-	})
+	return p.pressed(c, u, m, data), nil
 }

@@ -1,12 +1,15 @@
 package telegram
 
 import (
+	"cmp"
 	"encoding/json"
-	"slices"
-	"strconv"
-	"strings"
+	"errors"
+	"fmt"
+	"sync"
 	"time"
 
+	"oneclaw/internal/emulator/telegram/botapi"
+	"oneclaw/internal/emulator/telegram/markup"
 	"oneclaw/internal/emulator/wire"
 )
 
@@ -17,12 +20,31 @@ const (
 	Supergroup = "supergroup"
 )
 
+// Statuses of members.
+const (
+	Creator       = "creator"
+	Administrator = "administrator"
+	Member        = "member"
+	Left          = "left"
+	Kicked        = "kicked"
+)
+
 // generalTopic is the topic every forum has. It is left out of messages and
 // refused where a message is sent.
 const generalTopic = 1
 
-// world is what the service knows: people, chats, files. Guarded by Server.mu.
+// world is what the service knows: people, chats with their messages, files. Each change is
+// told to those who look on.
+//
+// Its lock guards what else changes of a [Server] as well. To call a method of the world, or
+// to look at a field that is below the lock, is to hold it.
 type world struct {
+	bot         User
+	now         func() time.Time
+	maxMessages int // of a chat
+	hub         *wire.Hub[int64, Message]
+
+	mu         sync.Mutex
 	users      map[int64]*User
 	chats      map[int64]*chat
 	order      []int64 // chats as they were made
@@ -37,10 +59,12 @@ type world struct {
 	answers    int
 	albums     int
 	ephemerals int64
+	cuts       int // accepted calls whose answer was dropped
 }
 
-func newWorld() world {
-	return world{
+func newWorld(cfg *Config, bot User) *world {
+	return &world{
+		bot: bot, now: cfg.Now, maxMessages: cfg.MaxMessages,
 		users: map[int64]*User{}, chats: map[int64]*chat{}, callbacks: map[string]*Callback{},
 		commands: map[string]json.RawMessage{}, nextUser: 1000, nextGroup: -1000, nextSuper: -1001000000000,
 		files: fileStore{byID: map[string]*file{}},
@@ -70,208 +94,205 @@ type chat struct {
 	whispers []*message
 }
 
-type message struct {
-	id      int64
-	thread  int64
-	from    User
-	date    time.Time
-	edited  time.Time
-	body    formatted
-	replyTo *message
-	album   string
-	file    *file
-	markup  *wireMarkup
-	edits   []Edit
-	deleted bool
-	silent  bool
-	cut     int
-	react   []string
-	theirs  map[int64]string // the reactions of people
-	migTo   int64
-	migFrom int64
-	points  pointing
-	// receiver alone sees an ephemeral message, which has a number of its own.
-	receiver  *User
-	ephemeral int64
+func (w *world) addUser(u User) User {
+	if u.ID == 0 {
+		for w.nextUser++; w.users[w.nextUser] != nil; w.nextUser++ {
+			continue
+		}
+		u.ID = w.nextUser
+	}
+	if u.FirstName == "" {
+		u.FirstName = fmt.Sprintf("User %d", u.ID)
+	}
+	w.users[u.ID] = &u
+	return u
+}
+
+func (w *world) addChat(spec ChatSpec) (int64, error) {
+	c := &chat{
+		id: spec.ID, kind: spec.Kind, title: spec.Title, forum: spec.Forum, botAdmin: spec.BotAdmin,
+		topics: map[int64]string{}, closed: map[int64]bool{}, members: map[int64]string{}, byID: map[int64]*message{}, drafts: map[int64]Draft{},
+	}
+	switch spec.Kind {
+	case Private:
+		c.id, c.title, c.user = spec.User, "", w.users[spec.User]
+		if c.user == nil {
+			return 0, fmt.Errorf("telegram emulator: private chat with unknown user %d", spec.User)
+		}
+	case Group, Supergroup:
+		if err := w.fillGroup(c, spec); err != nil {
+			return 0, err
+		}
+	default:
+		return 0, fmt.Errorf("telegram emulator: unknown kind of chat %q", spec.Kind)
+	}
+	if w.chats[c.id] != nil {
+		return 0, fmt.Errorf("telegram emulator: chat %d exists", c.id)
+	}
+	if c.forum {
+		c.topics[generalTopic] = "General"
+	}
+	w.chats[c.id] = c
+	w.order = append(w.order, c.id)
+	w.hub.Changed()
+	return c.id, nil
+}
+
+func (w *world) fillGroup(c *chat, spec ChatSpec) error {
+	if spec.Forum && spec.Kind != Supergroup {
+		return errors.New("telegram emulator: only supergroups and private chats have topics")
+	}
+	if c.id == 0 && spec.Kind == Group {
+		w.nextGroup--
+		c.id = w.nextGroup
+	} else if c.id == 0 {
+		w.nextSuper--
+		c.id = w.nextSuper
+	}
+	if c.id >= 0 {
+		return fmt.Errorf("telegram emulator: id %d of a group is not negative", c.id)
+	}
+	add := func(status string, ids ...int64) error {
+		for _, id := range ids {
+			if w.users[id] == nil {
+				return fmt.Errorf("telegram emulator: unknown member %d", id)
+			}
+			c.members[id] = status
+		}
+		return nil
+	}
+	err := errors.Join(add(Member, spec.Members...), add(Administrator, spec.Admins...))
+	if spec.User != 0 {
+		err = errors.Join(err, add(Creator, spec.User))
+	}
+	return err
 }
 
 // newID gives the next message id of a chat (core.telegram.org/api/updates, sequences):
-// private chats and basic groups share
-// one row of numbers, each supergroup has its own.
-func (s *Server) newID(c *chat) int64 {
+// private chats and basic groups share one row of numbers, each supergroup has its own.
+func (w *world) newID(c *chat) int64 {
 	if c.kind == Supergroup {
 		c.next++
 		return c.next
 	}
-	s.nextShared++
-	return s.nextShared
+	w.nextShared++
+	return w.nextShared
 }
 
 // add puts a message into its chat and tells the observers.
-func (s *Server) add(c *chat, m *message) {
-	m.id = s.newID(c)
-	m.date = s.cfg.Now()
+func (w *world) add(c *chat, m *message) {
+	m.id = w.newID(c)
+	m.date = w.now()
 	c.messages = append(c.messages, m)
 	c.byID[m.id] = m
-	s.tally(c, m, 1)
-	if len(c.messages) > s.cfg.MaxMessages {
+	w.tally(c, m, 1)
+	if len(c.messages) > w.maxMessages {
 		gone := c.messages[0]
 		delete(c.byID, gone.id)
-		s.tally(c, gone, -1)
+		w.tally(c, gone, -1)
 		c.messages[0] = nil
 		c.messages = c.messages[1:]
 	}
-	s.emit(Event{Kind: EventMessage, Chat: c.id, Message: m.id}, c, m)
+	w.emit(Event{Kind: EventMessage, Chat: c.id, Message: m.id}, c, m)
 }
 
 // tally counts the messages of the bot that stand.
-func (s *Server) tally(c *chat, m *message, n int) {
+func (w *world) tally(c *chat, m *message, n int) {
 	if m.from.IsBot && !m.deleted {
 		c.answers += n
-		s.answers += n
+		w.answers += n
 	}
 }
 
 // isBotMember says whether the bot may see the chat.
 func (c *chat) isBotMember() bool { return !c.kicked && !c.blocked }
 
-// find looks a chat up as the methods do. Where write is set, it also refuses
-// chats the bot cannot write to.
-func (s *Server) find(p *wire.Params, write bool) (*chat, *apiError) {
-	raw := p.Text("chat_id")
-	if raw == "" {
-		return nil, badRequest("chat_id is empty") // Client.cpp
+// maxEdits bounds the history kept of one message; a long streamed answer has some
+// hundred edits.
+const maxEdits = 1000
+
+// revise changes what a message says and keeps what it was.
+func (w *world) revise(c *chat, m *message, body markup.Text, keys *botapi.Keyboard) {
+	if len(m.edits) < maxEdits {
+		m.edits = append(m.edits, Edit{At: w.now(), Text: m.body.Plain, Buttons: m.markup.Buttons()})
 	}
-	if strings.HasPrefix(raw, "@") {
-		return nil, badRequest("chat not found") // Client.cpp
+	m.body, m.markup, m.edited = body, keys, w.now()
+	kind := EventEdit
+	if m.ephemeral != 0 {
+		kind = EventWhisper
 	}
-	id, err := strconv.ParseInt(raw, 10, 64)
-	c := s.chats[id]
-	switch {
-	case err != nil, c == nil:
-		return nil, badRequest("chat not found") // Client.cpp
-	case c.migrated != 0 && write:
-		e := badRequest("group chat was upgraded to a supergroup chat") // Client.cpp
-		e.migrateTo = c.migrated
-		return nil, e
-	case c.kicked && (write || c.kind == Supergroup):
-		return nil, errorf(403, "Forbidden: bot was kicked from the %s chat", c.kind) // Client.cpp
-	case c.blocked && write:
-		return nil, errorf(403, "Forbidden: bot was blocked by the user") // Client.cpp
-	}
-	return c, nil
+	w.emit(Event{Kind: kind, Chat: c.id, Message: m.id}, c, m)
 }
 
-// thread checks a message_thread_id: an unknown topic is refused, and so is the
-// General one, which is reached by leaving the id out.
-func (c *chat) thread(p *wire.Params, general bool) (int64, *apiError) {
-	id := p.Int("message_thread_id")
-	if id == 0 || general && c.forum && id == generalTopic {
-		return 0, nil
-	}
-	if _, ok := c.topics[id]; !ok || id == generalTopic {
-		return 0, badRequest("message thread not found") // telegram-bot-api, Client.cpp
-	}
-	if c.closed[id] && !c.botAdmin {
-		return 0, badRequest("TOPIC_CLOSED") // the error's name in td, DraftMessageManager.cpp
-	}
-	return id, nil
+// remove deletes a message.
+func (w *world) remove(c *chat, m *message) {
+	w.tally(c, m, -1)
+	m.deleted = true
+	w.emit(Event{Kind: EventDelete, Chat: c.id, Message: m.id}, c, m)
 }
 
-func (c *chat) wire() wireChat {
-	w := wireChat{ID: c.id, Type: c.kind, Title: c.title, IsForum: c.forum && c.kind == Supergroup}
-	if c.user != nil {
-		w.Username, w.FirstName, w.LastName = c.user.Username, c.user.FirstName, c.user.LastName
+// markCut notes on the message a call made or changed that its sender did not hear
+// of it.
+func (w *world) markCut(result any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cuts++
+	shown, ok := result.(*botapi.Message)
+	if !ok {
+		return
 	}
-	return w
+	c := w.chats[shown.Chat.ID]
+	if m := c.byID[shown.MessageID]; m != nil {
+		m.cut++
+		w.emit(Event{Kind: EventCut, Chat: c.id, Message: m.id}, c, m)
+	}
 }
 
-// wire builds the JSON of a message. A reply shows the message it replies to,
-// whose own reply is left out.
-func (m *message) wire(c *chat, withReply bool) *wireMessage {
-	from := m.from
-	w := &wireMessage{
-		MessageID: m.id, ThreadID: m.thread, From: &from, Chat: c.wire(), Date: m.date.Unix(),
-		IsTopicMessage: m.thread != 0, MediaGroupID: m.album, ReplyMarkup: m.markup,
-		MigrateTo: m.migTo, MigrateFrom: m.migFrom, ReceiverUser: m.receiver, EphemeralID: m.ephemeral,
+// person finds a chat and a user.
+func (w *world) person(chatID, userID int64) (*chat, *User, error) {
+	c, u := w.chats[chatID], w.users[userID]
+	if c == nil {
+		return nil, nil, fmt.Errorf("telegram emulator: unknown chat %d", chatID)
 	}
-	if !m.edited.IsZero() {
-		w.EditDate = m.edited.Unix()
+	if u == nil {
+		return nil, nil, fmt.Errorf("telegram emulator: unknown user %d", userID)
 	}
-	if m.replyTo != nil && withReply && !m.replyTo.deleted {
-		w.ReplyToMessage = m.replyTo.wire(c, false)
-	} else if withReply && m.thread != 0 && c.topics[m.thread] != "" {
-		w.ReplyToMessage = c.topicHead(m.thread)
-	}
-	m.points.fill(w, withReply)
-	if m.file == nil {
-		w.Text, w.Entities = m.body.text, m.body.entities
-		return w
-	}
-	w.Caption, w.CaptionEntities = m.body.text, m.body.entities
-	switch m.file.kind {
-	case KindPhoto:
-		w.Photo = []wireFile{m.file.wire()}
-	case KindVoice:
-		// Neither of the two has a name (core.telegram.org/bots/api#voice, #videonote).
-		f := m.file.wire()
-		f.FileName = ""
-		w.Voice = &f
-	case KindRound:
-		f := m.file.wire()
-		f.FileName, f.MimeType, f.Length = "", "", 240
-		w.VideoNote = &f
-	case KindAudio:
-		f := m.file.wire()
-		w.Audio = &f
-	default:
-		f := m.file.wire()
-		w.Document = &f
-	}
-	return w
+	return c, u, nil
 }
 
-// observed is the message as observers see it.
-func (m *message) observed(c *chat) Message {
-	o := Message{
-		Chat: c.id, ID: m.id, Thread: m.thread, From: m.from.ID, FromBot: m.from.IsBot, Date: m.date,
-		Text: m.body.text, Entities: m.body.entities, Edits: slices.Clone(m.edits), Deleted: m.deleted,
-		Silent: m.silent, Cut: m.cut, Reactions: slices.Clone(m.react), Album: m.album,
+// speaker finds a person who may write in a chat.
+func (w *world) speaker(chatID, userID int64) (*chat, *User, error) {
+	c, u, err := w.person(chatID, userID)
+	if err != nil {
+		return nil, nil, err
 	}
-	if m.body.mode == "html" {
-		o.HTML = m.body.source
+	switch st := c.members[userID]; {
+	case c.migrated != 0:
+		return nil, nil, fmt.Errorf("telegram emulator: chat %d has become %d", chatID, c.migrated)
+	case c.kind == Private && c.user.ID != userID,
+		c.kind != Private && (st == "" || st == Left || st == Kicked):
+		return nil, nil, fmt.Errorf("telegram emulator: user %d is not in chat %d", userID, chatID)
 	}
-	if m.replyTo != nil {
-		o.ReplyTo = m.replyTo.id
-	}
-	if m.file != nil {
-		o.File = &File{Kind: m.file.kind, ID: m.file.id, Name: m.file.name, MIME: m.file.mime, Size: m.file.size, Data: m.file.data}
-	}
-	o.Buttons = m.markup.buttons()
-	if m.receiver != nil {
-		o.Receiver, o.Ephemeral = m.receiver.ID, m.ephemeral
-	}
-	return o
+	return c, u, nil
 }
 
-// buttons decodes a keyboard that was checked when it came in.
-func (k *wireMarkup) buttons() [][]Button {
-	if k == nil {
-		return nil
-	}
-	rows := make([][]Button, len(k.InlineKeyboard))
-	for i, row := range k.InlineKeyboard {
-		for _, raw := range row {
-			var b Button
-			if json.Unmarshal(raw, &b) == nil {
-				rows[i] = append(rows[i], b)
-			}
+// member describes a user or the bot in a chat.
+func (w *world) member(c *chat, u User) botapi.Member {
+	m := botapi.Member{User: u, Status: cmp.Or(c.members[u.ID], Left)}
+	if u.ID == w.bot.ID {
+		switch {
+		case c.kicked || c.blocked:
+			m.Status = Kicked
+		case c.botAdmin:
+			m.Status = Administrator
+		default:
+			m.Status = Member
 		}
+	} else if c.kind == Private && c.user.ID == u.ID {
+		m.Status = Member
 	}
-	return rows
-}
-
-// sameKeyboard compares keyboards by what they say.
-func sameKeyboard(a, b *wireMarkup) bool {
-	return slices.EqualFunc(a.buttons(), b.buttons(), slices.Equal[[]Button])
+	if m.Status == Kicked {
+		m.UntilDate = new(int)
+	}
+	return m
 }

@@ -1,4 +1,4 @@
-package telegram
+package markup
 
 import (
 	"cmp"
@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"oneclaw/internal/emulator/telegram/botapi"
 )
 
 // htmlParser reads the HTML dialect of the Bot API (tdlib/td, MessageEntity.cpp,
@@ -19,7 +21,7 @@ type htmlParser struct {
 	out      strings.Builder
 	units    int // UTF-16 code units of out
 	open     []openTag
-	entities []Entity
+	entities []botapi.Entity
 }
 
 // openTag is a start tag that waits for its end.
@@ -35,8 +37,9 @@ func syntaxError(format string, args ...any) error {
 	return fmt.Errorf(format, args...)
 }
 
-// parseHTML returns the plain text and the entities of an HTML text.
-func parseHTML(src string) (string, []Entity, error) {
+// ParseHTML reads a text as sendMessage with parse_mode HTML does and returns what
+// people see, with the entities that the text asks for. The error is the service's.
+func ParseHTML(src string) (string, []botapi.Entity, error) {
 	p := &htmlParser{src: src}
 	for p.pos < len(src) {
 		if err := p.step(); err != nil {
@@ -263,7 +266,7 @@ func (p *htmlParser) endTag() error {
 
 // close adds the entity of a finished tag.
 func (p *htmlParser) close(tag openTag) error {
-	e := Entity{Offset: tag.unit, Length: p.units - tag.unit, Type: entityType(tag)}
+	e := botapi.Entity{Offset: tag.unit, Length: p.units - tag.unit, Type: entityType(tag)}
 	switch tag.name {
 	case "tg-emoji":
 		if id, err := strconv.ParseInt(tag.arg, 10, 64); err != nil || id == 0 {
@@ -271,7 +274,7 @@ func (p *htmlParser) close(tag openTag) error {
 		}
 		e.CustomEmojiID = tag.arg
 	case "a":
-		e.URL = checkedLink(cmp.Or(tag.arg, p.out.String()[tag.start:]))
+		e.URL = Link(cmp.Or(tag.arg, p.out.String()[tag.start:]))
 		if e.URL == "" {
 			return nil // the service drops a link it cannot use and keeps the text
 		}
@@ -289,7 +292,7 @@ func (p *htmlParser) close(tag openTag) error {
 }
 
 // mergeCode makes one entity with a language of pre around code and the reverse.
-func (p *htmlParser) mergeCode(tag openTag, e Entity) bool {
+func (p *htmlParser) mergeCode(tag openTag, e botapi.Entity) bool {
 	if len(p.entities) == 0 {
 		return false
 	}
@@ -332,8 +335,8 @@ func entityType(tag openTag) string {
 	return tag.name
 }
 
-// checkedLink returns a usable link or nothing.
-func checkedLink(link string) string {
+// Link returns a usable link or nothing.
+func Link(link string) string {
 	link = strings.TrimSpace(link)
 	if scheme, rest, ok := strings.Cut(link, ":"); ok {
 		switch strings.ToLower(scheme) {
@@ -352,13 +355,13 @@ func checkedLink(link string) string {
 
 // sortEntities orders entities as the service does: by place, the longer first.
 // A language is kept only where it shows.
-func sortEntities(entities []Entity) {
+func sortEntities(entities []botapi.Entity) {
 	for i := range entities {
 		if entities[i].Type != "pre" {
 			entities[i].Language = ""
 		}
 	}
-	slices.SortStableFunc(entities, func(a, b Entity) int {
+	slices.SortStableFunc(entities, func(a, b botapi.Entity) int {
 		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(b.Length, a.Length))
 	})
 }

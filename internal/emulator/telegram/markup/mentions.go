@@ -1,15 +1,13 @@
-package telegram
+package markup
 
-// ParseHTML reads a text as sendMessage with parse_mode HTML does and returns what
-// people see, with the entities that the text asks for. The error is the service's.
-func ParseHTML(source string) (text string, entities []Entity, err error) { return parseHTML(source) }
+import "oneclaw/internal/emulator/telegram/botapi"
 
 // Mentions returns the names in a text that notify their owners: those that no code
 // covers, not even in part, because what was asked for counts before what is found; and
 // those behind links to users.
-func Mentions(text string, entities []Entity) []string {
+func Mentions(text string, entities []botapi.Entity) []string {
 	var names []string
-	inCode := func(e Entity) bool {
+	inCode := func(e botapi.Entity) bool {
 		for _, c := range entities {
 			if (c.Type == "code" || c.Type == "pre") && c.Offset < e.Offset+e.Length && e.Offset < c.Offset+c.Length {
 				return true
@@ -17,21 +15,21 @@ func Mentions(text string, entities []Entity) []string {
 		}
 		return false
 	}
-	for _, e := range detect(text) {
+	for _, e := range Detect(text) {
 		if e.Type == "mention" && !inCode(e) {
-			names = append(names, cutUnits(text, e.Offset, e.Length))
+			names = append(names, Cut(text, e.Offset, e.Length))
 		}
 	}
 	for _, e := range entities {
 		if e.Type == "text_mention" {
-			names = append(names, cutUnits(text, e.Offset, e.Length))
+			names = append(names, Cut(text, e.Offset, e.Length))
 		}
 	}
 	return names
 }
 
-// cutUnits returns the part of a text that an entity is about.
-func cutUnits(text string, offset, length int) string {
+// Cut returns the part of a text that an entity is about.
+func Cut(text string, offset, length int) string {
 	var out []rune
 	at := 0
 	for _, r := range text {

@@ -1,0 +1,197 @@
+// Package botapi has the objects of the Bot API as they are in JSON.
+package botapi
+
+import "encoding/json"
+
+// User is a person or a bot.
+type User struct {
+	ID           int64  `json:"id"`
+	IsBot        bool   `json:"is_bot"`
+	FirstName    string `json:"first_name"`
+	LastName     string `json:"last_name,omitempty"`
+	Username     string `json:"username,omitempty"`
+	LanguageCode string `json:"language_code,omitempty"`
+}
+
+// Entity is a formatted or special part of a text. Offset and Length count UTF-16
+// code units.
+type Entity struct {
+	Type          string `json:"type"`
+	Offset        int    `json:"offset"`
+	Length        int    `json:"length"`
+	URL           string `json:"url,omitempty"`
+	User          *User  `json:"user,omitempty"`
+	Language      string `json:"language,omitempty"`
+	CustomEmojiID string `json:"custom_emoji_id,omitempty"`
+}
+
+// Button is a button of an inline keyboard.
+type Button struct {
+	Text         string `json:"text"`
+	CallbackData string `json:"callback_data,omitempty"`
+	URL          string `json:"url,omitempty"`
+	Style        string `json:"style,omitempty"`
+}
+
+// Chat is a chat (core.telegram.org/bots/api#chat).
+type Chat struct {
+	ID        int64  `json:"id"`
+	Type      string `json:"type"`
+	Title     string `json:"title,omitempty"`
+	Username  string `json:"username,omitempty"`
+	FirstName string `json:"first_name,omitempty"`
+	LastName  string `json:"last_name,omitempty"`
+	IsForum   bool   `json:"is_forum,omitempty"`
+}
+
+// File is a file, of whichever kind.
+type File struct {
+	FileID       string `json:"file_id"`
+	FileUniqueID string `json:"file_unique_id"`
+	FileName     string `json:"file_name,omitempty"`
+	MimeType     string `json:"mime_type,omitempty"`
+	FileSize     int    `json:"file_size,omitempty"`
+	Width        int    `json:"width,omitempty"`
+	Height       int    `json:"height,omitempty"`
+	Duration     int    `json:"duration,omitempty"`
+	// Length is the width and height of a video message, which has no name and no type.
+	Length   int    `json:"length,omitempty"`
+	FilePath string `json:"file_path,omitempty"`
+}
+
+// Keyboard is an inline keyboard. Its buttons are kept as they came.
+type Keyboard struct {
+	InlineKeyboard [][]json.RawMessage `json:"inline_keyboard"`
+}
+
+// Message is a message (core.telegram.org/bots/api#message).
+type Message struct {
+	MessageID      int64    `json:"message_id"`
+	ThreadID       int64    `json:"message_thread_id,omitempty"`
+	From           *User    `json:"from,omitempty"`
+	Chat           Chat     `json:"chat"`
+	Date           int64    `json:"date"`
+	EditDate       int64    `json:"edit_date,omitempty"`
+	IsTopicMessage bool     `json:"is_topic_message,omitempty"`
+	ReplyToMessage *Message `json:"reply_to_message,omitempty"`
+	Pointers
+	MediaGroupID    string    `json:"media_group_id,omitempty"`
+	Text            string    `json:"text,omitempty"`
+	Entities        []Entity  `json:"entities,omitempty"`
+	Caption         string    `json:"caption,omitempty"`
+	CaptionEntities []Entity  `json:"caption_entities,omitempty"`
+	Document        *File     `json:"document,omitempty"`
+	Voice           *File     `json:"voice,omitempty"`
+	Audio           *File     `json:"audio,omitempty"`
+	VideoNote       *File     `json:"video_note,omitempty"`
+	Photo           []File    `json:"photo,omitempty"`
+	ReplyMarkup     *Keyboard `json:"reply_markup,omitempty"`
+	MigrateTo       int64     `json:"migrate_to_chat_id,omitempty"`
+	MigrateFrom     int64     `json:"migrate_from_chat_id,omitempty"`
+	ReceiverUser    *User     `json:"receiver_user,omitempty"`
+	EphemeralID     int64     `json:"ephemeral_message_id,omitempty"`
+}
+
+// CallbackQuery is a press of a button.
+type CallbackQuery struct {
+	ID           string   `json:"id"`
+	From         User     `json:"from"`
+	Message      *Message `json:"message,omitempty"`
+	ChatInstance string   `json:"chat_instance"`
+	Data         string   `json:"data"`
+}
+
+// Member is somebody in a chat.
+type Member struct {
+	Status    string `json:"status"`
+	User      User   `json:"user"`
+	UntilDate *int   `json:"until_date,omitempty"`
+}
+
+// MemberUpdated tells that a member of a chat has become another kind of one.
+type MemberUpdated struct {
+	Chat Chat   `json:"chat"`
+	From User   `json:"from"`
+	Date int64  `json:"date"`
+	Old  Member `json:"old_chat_member"`
+	New  Member `json:"new_chat_member"`
+}
+
+// Reaction is a reaction to a message.
+type Reaction struct {
+	Type  string `json:"type"`
+	Emoji string `json:"emoji,omitempty"`
+}
+
+// ReactionUpdated tells that somebody has changed their reactions.
+type ReactionUpdated struct {
+	Chat      Chat       `json:"chat"`
+	MessageID int64      `json:"message_id"`
+	User      User       `json:"user"`
+	Date      int64      `json:"date"`
+	Old       []Reaction `json:"old_reaction"`
+	New       []Reaction `json:"new_reaction"`
+}
+
+// Pointers are the fields of a message that show what it points at
+// (core.telegram.org/bots/api#message).
+type Pointers struct {
+	ForwardOrigin     *Origin     `json:"forward_origin,omitempty"`
+	ExternalReply     *External   `json:"external_reply,omitempty"`
+	Quote             *Quote      `json:"quote,omitempty"`
+	ForumTopicCreated *TopicStart `json:"forum_topic_created,omitempty"`
+}
+
+// TopicStart is what a service message says that begins a topic.
+type TopicStart struct {
+	Name      string `json:"name"`
+	IconColor int    `json:"icon_color"`
+}
+
+// Origin says where a message was first written (core.telegram.org/bots/api#messageorigin).
+type Origin struct {
+	Type           string `json:"type"`
+	Date           int64  `json:"date"`
+	SenderUser     *User  `json:"sender_user,omitempty"`
+	SenderUserName string `json:"sender_user_name,omitempty"`
+	SenderChat     *Chat  `json:"sender_chat,omitempty"`
+	Chat           *Chat  `json:"chat,omitempty"`
+	MessageID      int64  `json:"message_id,omitempty"`
+	Signature      string `json:"author_signature,omitempty"`
+}
+
+// External is a message of another chat, without its text
+// (core.telegram.org/bots/api#externalreplyinfo).
+type External struct {
+	Origin    Origin `json:"origin"`
+	Chat      *Chat  `json:"chat,omitempty"`
+	MessageID int64  `json:"message_id,omitempty"`
+	Document  *File  `json:"document,omitempty"`
+	Voice     *File  `json:"voice,omitempty"`
+	Photo     []File `json:"photo,omitempty"`
+}
+
+// Quote is the part of a message that is answered.
+type Quote struct {
+	Text     string   `json:"text"`
+	Entities []Entity `json:"entities,omitempty"`
+	Position int      `json:"position"`
+	IsManual bool     `json:"is_manual,omitempty"`
+}
+
+// FullChat is the answer of getChat.
+type FullChat struct {
+	Chat
+	AccentColorID    int `json:"accent_color_id"`
+	MaxReactionCount int `json:"max_reaction_count"`
+}
+
+// Bot is the answer of getMe.
+type Bot struct {
+	User
+	CanJoinGroups           bool `json:"can_join_groups"`
+	CanReadAllGroupMessages bool `json:"can_read_all_group_messages"`
+	SupportsInlineQueries   bool `json:"supports_inline_queries"`
+	HasMainWebApp           bool `json:"has_main_web_app"`
+	HasTopicsEnabled        bool `json:"has_topics_enabled"`
+}
