@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -257,6 +258,37 @@ func TestForgetLeavesNothingToRecall(t *testing.T) {
 		say("2", 4)
 		if !slices.Equal(p.behind, []string{""}) {
 			t.Errorf("asked for what was said behind %q", p.behind)
+		}
+	})
+}
+
+// What a tool makes while a thread is still being answered goes, too.
+func TestForgetWaitsForTheOtherThreads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var memory atomic.Bool
+		r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+			return func(yield func(agent.Message, error) bool) {
+				<-release
+				memory.Store(true) // as a tool does
+				echo(ctx, turn)(yield)
+			}
+		}, func(cfg *bridge.Config) {
+			cfg.Hooks.Forget = func(context.Context, string, chats.Chat) error {
+				memory.Store(false)
+				return nil
+			}
+		})
+		m := direct("1", "remember")
+		m.Chat.Thread = "t"
+		r.accept(m)
+		pass(t, 1)
+		r.forget(t)
+		pass(t, 10)
+		close(release)
+		pass(t, 120)
+		if got := r.platform.texts(); memory.Load() || !slices.Contains(got, gone) || !slices.Contains(got, "re: remember") {
+			t.Errorf("something is remembered: %t, there stands %q", memory.Load(), got)
 		}
 	})
 }

@@ -44,14 +44,16 @@ func jobsOf(ctx context.Context, kv storage.KV, prefix, by string) iter.Seq2[*Jo
 }
 
 // AllClosed returns an error unless all that the sender of a job has said in its chat before is
-// closed, and has its receipt: their tasks for the job that goes through tasks, else the rest.
+// closed, and has its receipt: their tasks for the job that goes through tasks, else the rest. The
+// one that forgets what is theirs everywhere waits for all threads and tasks, whose tools may make
+// more of it; it holds up nobody else.
 func AllClosed(ctx context.Context, kv storage.KV, by *Job) error {
 	for j, err := range jobsOf(ctx, kv, OpenPrefix+by.Message.Chat.Whole().String()+"/", by.Message.By()) {
 		if err != nil {
 			return err
 		}
-		task := j.Message.Kind == KindTask
-		if j.Says() && task == (by.Message.Kind == KindEraseTasks) && j.Message.Chat == by.Message.Chat && j.Seq < by.Seq {
+		here := j.Message.Chat == by.Message.Chat && (j.Message.Kind == KindTask) == (by.Message.Kind == KindEraseTasks)
+		if j.Says() && (here || by.Message.Kind == KindForget) && j.Seq < by.Seq {
 			return fmt.Errorf("what was accepted before is still to be closed: %s", j.Key())
 		}
 	}
