@@ -121,7 +121,7 @@ const patience = time.Minute
 
 // quick is a workspace that does not let tests wait.
 func quick() emulator.Config {
-	return emulator.Config{AckTimeout: 100 * time.Millisecond, Retry: []time.Duration{0, 0, 0, 0, 0}, Ping: 20 * time.Millisecond}
+	return emulator.Config{Delivery: emulator.Delivery{AckTimeout: 100 * time.Millisecond, Retry: []time.Duration{0, 0, 0, 0, 0}, Ping: 20 * time.Millisecond}}
 }
 
 // setup makes a workspace and a platform that does not run yet.

@@ -83,7 +83,7 @@ func TestLiveC01ThroughAProxyWithACertificateOfOnesOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	workspace, err := slack.New(slack.Config{TLS: config, Public: "https://slack.test", AckTimeout: patience})
+	workspace, err := slack.New(slack.Config{TLS: config, Public: "https://slack.test", Delivery: slack.Delivery{AckTimeout: patience}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 // not jump. The first line that fits counts.
 var clocks = []struct{ file, reason string }{
 	{"internal/emulator/*/*.go", "stand-ins for services have clocks of their own"},
+	{"internal/emulator/*/*/*.go", "stand-ins for services have clocks of their own"},
 	{"agent/openai/transport.go", "a date that a server has sent"},
 	{"bridge/delivery/breaker.go", "pauses of an outage, which no restart keeps"},
 	{"bridge/sessions/history.go", "how old a copy is, which no restart keeps"},

@@ -6,32 +6,21 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strings"
 )
 
-// The bounds of what stands together, for every package but emulators and suites.
+// The bounds of what stands together.
 const (
 	maxTypeMethods  = 40
 	maxConfigFields = 15
 	maxPackageLines = 4000
 )
 
-// measured yields the program without emulators and suites.
-func (m *module) measured(yield func(*source) bool) {
-	for s := range m.program {
-		suite := strings.HasSuffix(s.dir, "test") || strings.HasPrefix(s.dir, "internal/emulator/")
-		if !suite && !yield(s) {
-			return
-		}
-	}
-}
-
 // checkWidth bounds the methods of a type, the fields of a Config and the lines of a
 // package.
 func checkWidth(m *module) []finding {
 	methods, lines, at := map[string]int{}, map[string]int{}, map[string]finding{}
 	var found []finding
-	for s := range m.measured {
+	for s := range m.program {
 		lines[s.dir] += s.lines
 		for _, d := range s.Decls {
 			switch d := d.(type) {

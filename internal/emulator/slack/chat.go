@@ -4,25 +4,35 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
+	"oneclaw/internal/emulator/slack/blockkit"
 	"oneclaw/internal/emulator/wire"
 )
 
+// checkBlocks refuses blocks as the service does.
+func checkBlocks(raw []byte, most int) *refusal {
+	if r := blockkit.Check(raw, most); r != nil {
+		return refuse(r.Code, r.Messages...)
+	}
+	return nil
+}
+
 // compose reads the text and blocks of a message and refuses what the service does.
 // Blocks are nil where the call names none, and empty where it names an empty list.
-func compose(p *wire.Params) (text string, blocks []byte, err *apiError) {
+func compose(p *wire.Params) (text string, blocks []byte, err *refusal) {
 	text = p.Text("text")
 	if md := p.Text("markdown_text"); md != "" {
 		if text != "" || p.Text("blocks") != "" {
 			return "", nil, refuse("markdown_text_conflict") // its page
 		}
-		if length(md) > maxMarkdown {
+		if utf8.RuneCountInString(md) > blockkit.MaxMarkdown {
 			return "", nil, refuse("msg_too_long") // its page
 		}
 		text = md
 	}
 	if raw := p.Text("blocks"); raw != "" && raw != "null" {
-		if err := checkBlocks([]byte(raw)); err != nil {
+		if err := checkBlocks([]byte(raw), maxBlocks); err != nil {
 			return "", nil, err
 		}
 		if blocks = []byte(raw); isEmptyList(blocks) {
@@ -32,7 +42,7 @@ func compose(p *wire.Params) (text string, blocks []byte, err *apiError) {
 	switch {
 	case strings.TrimSpace(text) == "" && len(blocks) == 0 && p.Text("attachments") == "":
 		return "", nil, refuse("no_text") // its page
-	case length(text) > maxText:
+	case utf8.RuneCountInString(text) > maxText:
 		return "", nil, refuse("msg_too_long") // its page
 	}
 	return text, blocks, nil
@@ -43,44 +53,30 @@ func isEmptyList(raw []byte) bool {
 	return json.Unmarshal(raw, &list) == nil && len(list) == 0
 }
 
-func postMessage(c *call) (any, *apiError) {
+func postMessage(c *call) (any, *refusal) {
 	text, blocks, err := compose(c.p)
 	if err != nil {
 		return nil, err
 	}
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ch, err := s.find(c.p.Text("channel"), true)
+	ch, err := c.world.find(c.p.Text("channel"), true)
 	if err != nil {
 		return nil, err
 	}
-	m := &message{user: s.cfg.BotUser, bot: true, text: text, blocks: blocks, broadcast: c.p.Bool("reply_broadcast")}
+	m := &message{user: c.cfg.BotUser, bot: true, text: text, blocks: blocks, broadcast: c.p.Bool("reply_broadcast")}
 	if m.parent, err = ch.parentOf(c.p.Text("thread_ts")); err != nil {
 		return nil, err
 	}
-	if err := s.take(ch.id, s.cfg.Now()); err != nil {
+	if err := c.flood.take(ch.id, c.cfg.Now()); err != nil {
 		return nil, err
 	}
-	s.publish(ch, m)
+	c.news.publish(ch, m)
 	c.channel, c.message = ch, m
-	return map[string]any{"channel": ch.id, "ts": m.ts, "message": s.wire(m)}, nil
-}
-
-// publish adds a message of the bot, which clears the status of its thread (the page of
-// assistant.threads.setStatus), and
-// tells the app of it as of everybody's.
-func (s *Server) publish(ch *channel, m *message) {
-	s.add(ch, m)
-	if m.parent != nil {
-		s.setStatus(ch, m.parent.ts, "", false)
-	}
-	s.tell(ch, m)
+	return map[string]any{"channel": ch.id, "ts": m.ts, "message": c.world.wire(m)}, nil
 }
 
 // parentOf finds the first message of the thread that a thread_ts names; a reply's
 // ts leads to its thread too.
-func (ch *channel) parentOf(ts string) (*message, *apiError) {
+func (ch *channel) parentOf(ts string) (*message, *refusal) {
 	if ts == "" {
 		return nil, nil
 	}
@@ -94,15 +90,12 @@ func (ch *channel) parentOf(ts string) (*message, *apiError) {
 	return m, nil
 }
 
-func postEphemeral(c *call) (any, *apiError) {
+func postEphemeral(c *call) (any, *refusal) {
 	text, blocks, err := compose(c.p)
 	if err != nil {
 		return nil, err
 	}
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ch, err := s.find(c.p.Text("channel"), true)
+	ch, err := c.world.find(c.p.Text("channel"), true)
 	if err != nil {
 		return nil, err
 	}
@@ -110,18 +103,18 @@ func postEphemeral(c *call) (any, *apiError) {
 	if !slices.Contains(ch.members, user) {
 		return nil, refuse("user_not_in_channel") // its page
 	}
-	m := &message{user: s.cfg.BotUser, bot: true, text: text, blocks: blocks, ephemeral: user}
+	m := &message{user: c.cfg.BotUser, bot: true, text: text, blocks: blocks, ephemeral: user}
 	if m.parent, err = ch.parentOf(c.p.Text("thread_ts")); err != nil {
 		return nil, err
 	}
-	s.add(ch, m)
+	c.world.add(ch, m)
 	c.channel, c.message = ch, m
 	return map[string]any{"message_ts": m.ts}, nil
 }
 
 // own finds a message of the bot by the ts of a call.
-func (c *call) own(forbidden string) (*channel, *message, *apiError) {
-	ch, err := c.s.find(c.p.Text("channel"), true)
+func (c *call) own(forbidden string) (*channel, *message, *refusal) {
+	ch, err := c.world.find(c.p.Text("channel"), true)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -135,62 +128,47 @@ func (c *call) own(forbidden string) (*channel, *message, *apiError) {
 	return ch, m, nil
 }
 
-func updateMessage(c *call) (any, *apiError) {
+func updateMessage(c *call) (any, *refusal) {
 	text, blocks, err := compose(c.p)
 	if err != nil {
 		return nil, err
 	}
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	ch, m, err := c.own("cant_update_message")
 	if err != nil {
 		return nil, err
 	}
-	if s.streams(m) {
+	if c.world.streams(m) {
 		return nil, refuse("streaming_state_conflict") // its page
 	}
-	if err := s.takeUpdate(s.cfg.Now()); err != nil {
+	if err := c.flood.takeUpdate(c.cfg.Now()); err != nil {
 		return nil, err
 	}
-	before := s.wire(m)
-	m.edits, m.stream = append(m.edits, Edit{At: s.cfg.Now(), Text: m.text}), nil
-	m.text, m.edited, m.loose = text, s.cfg.Now(), c.p.Text("parse") != "none"
+	before := c.world.wire(m)
+	m.edits, m.stream = append(m.edits, Edit{At: c.cfg.Now(), Text: m.text}), nil
+	m.text, m.edited, m.loose = text, c.cfg.Now(), c.p.Text("parse") != "none"
 	if blocks != nil { // who names none leaves them as they are
 		m.blocks = blocks
 	}
-	s.emit(Event{Kind: EventEdit, Chat: ch.id, Message: m.ts}, ch, m)
-	s.tellChanged(ch, m, before)
+	c.world.emit(Event{Kind: EventEdit, Chat: ch.id, Message: m.ts}, ch, m)
+	c.news.tellChanged(ch, m, before)
 	c.channel, c.message = ch, m
-	return map[string]any{"channel": ch.id, "ts": m.ts, "text": m.text, "message": s.wire(m)}, nil
+	return map[string]any{"channel": ch.id, "ts": m.ts, "text": m.text, "message": c.world.wire(m)}, nil
 }
 
-func deleteMessage(c *call) (any, *apiError) {
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func deleteMessage(c *call) (any, *refusal) {
 	ch, m, err := c.own("cant_delete_message")
 	if err != nil {
 		return nil, err
 	}
-	if s.streams(m) {
+	if c.world.streams(m) {
 		return nil, refuse("cant_delete_message") // as apps have met it
 	}
-	before := s.wire(m)
-	s.tally(ch, m, -1)
-	m.deleted = true
-	s.emit(Event{Kind: EventDelete, Chat: ch.id, Message: m.ts}, ch, m)
-	e := wireEvent{Hidden: true, DeletedTS: m.ts, Previous: before}
-	e.Subtype = "message_deleted"
-	s.tellHidden(ch, m, e)
+	c.news.remove(ch, m)
 	return map[string]any{"channel": ch.id, "ts": m.ts}, nil
 }
 
-func setStatus(c *call) (any, *apiError) {
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ch, err := s.find(c.p.Text("channel_id"), false)
+func setStatus(c *call) (any, *refusal) {
+	ch, err := c.world.find(c.p.Text("channel_id"), false)
 	if err != nil {
 		return nil, err
 	}
@@ -198,21 +176,6 @@ func setStatus(c *call) (any, *apiError) {
 	if m := ch.byTS[thread]; m == nil || m.parent != nil {
 		return nil, refuse("invalid_thread_ts") // its page
 	}
-	s.setStatus(ch, thread, c.p.Text("status"), true)
+	c.world.setStatus(ch, thread, c.p.Text("status"), true)
 	return nil, nil
-}
-
-// setStatus shows or, with an empty text, clears a status. What the bot itself asks
-// for is kept in the history.
-func (s *Server) setStatus(ch *channel, thread, text string, asked bool) {
-	st := Status{Channel: ch.id, Thread: thread, Text: text, At: s.cfg.Now()}
-	if text == "" {
-		delete(ch.statuses, thread)
-	} else {
-		ch.statuses[thread] = st
-	}
-	if asked && len(ch.history) < s.cfg.MaxMessages {
-		ch.history = append(ch.history, st)
-	}
-	s.emit(Event{Kind: EventStatus, Chat: ch.id, Message: thread, Text: text}, nil, nil)
 }

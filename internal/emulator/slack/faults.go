@@ -43,7 +43,7 @@ func refuseFault(w http.ResponseWriter, f *Fault) {
 	writeError(w, tooMany(max(f.RetryAfter, 1)))
 }
 
-// flood is the rate limit of messages. Guarded by Server.mu.
+// flood is the rate limit of messages. Guarded by the lock of the server.
 type flood struct {
 	rate     float64
 	burst    int
@@ -51,16 +51,16 @@ type flood struct {
 	updates  *rate.Limiter // nil without a limit
 }
 
-func newFlood(perSecond float64, burst, updates int) flood {
-	f := flood{rate: perSecond, burst: max(burst, 1), limiters: map[string]*rate.Limiter{}}
-	if updates > 0 {
-		f.updates = rate.NewLimiter(rate.Limit(float64(updates)/60), updates)
+func newFlood(l Limits) flood {
+	f := flood{rate: l.Rate, burst: max(l.Burst, 1), limiters: map[string]*rate.Limiter{}}
+	if l.Updates > 0 {
+		f.updates = rate.NewLimiter(rate.Limit(float64(l.Updates)/60), l.Updates)
 	}
 	return f
 }
 
 // take lets a message through or refuses it with the time to wait.
-func (f *flood) take(channel string, now time.Time) *apiError {
+func (f *flood) take(channel string, now time.Time) *refusal {
 	if f.rate <= 0 {
 		return nil
 	}
@@ -73,14 +73,14 @@ func (f *flood) take(channel string, now time.Time) *apiError {
 }
 
 // takeUpdate does the same for an edit.
-func (f *flood) takeUpdate(now time.Time) *apiError {
+func (f *flood) takeUpdate(now time.Time) *refusal {
 	if f.updates == nil {
 		return nil
 	}
 	return within(f.updates, now)
 }
 
-func within(l *rate.Limiter, now time.Time) *apiError {
+func within(l *rate.Limiter, now time.Time) *refusal {
 	r := l.ReserveN(now, 1)
 	wait := r.DelayFrom(now)
 	if wait <= 0 {

@@ -69,7 +69,7 @@ func TestFaults(t *testing.T) {
 }
 
 func TestEventsAndBounds(t *testing.T) {
-	f := start(t, slack.Config{MaxMessages: 3, MaxEnvelopes: 2})
+	f := start(t, slack.Config{MaxMessages: 3, Delivery: slack.Delivery{MaxEnvelopes: 2}})
 	events, cancel := f.Subscribe(2)
 	defer cancel()
 	for range 5 {

@@ -15,6 +15,7 @@ import (
 )
 
 const (
+	socketPath = "/link"
 	filesPath  = "/files-pri/"
 	uploadPath = "/upload/v1/"
 )
@@ -45,20 +46,20 @@ type fileStore struct {
 
 func newFileStore() fileStore { return fileStore{byID: map[string]*file{}} }
 
-func (st *fileStore) put(id, user string, a Attachment, limit int) *file {
+func (st *fileStore) put(id, user string, a Attachment) *file {
 	f := &file{
 		id: id, user: user, name: a.Name, mime: a.MIME, data: slices.Clone(a.Data), size: max(a.Size, len(a.Data)),
 		external: a.External, lookup: a.Lookup, clip: a.Clip, done: true,
 	}
-	st.keep(f, limit)
+	st.keep(f)
 	return f
 }
 
-func (st *fileStore) keep(f *file, limit int) {
+func (st *fileStore) keep(f *file) {
 	st.byID[f.id] = f
 	st.order = append(st.order, f)
 	st.bytes += len(f.data)
-	for st.bytes > limit && len(st.order) > 1 {
+	for st.bytes > maxFiles && len(st.order) > 1 {
 		old := st.order[0]
 		st.order = st.order[1:]
 		st.bytes -= len(old.data)
@@ -66,59 +67,56 @@ func (st *fileStore) keep(f *file, limit int) {
 	}
 }
 
-func (s *Server) wireFile(f *file) wireFile {
-	w := wireFile{
-		ID: f.id, Created: s.cfg.Now().Unix(), Name: f.name, Title: f.name, Mimetype: f.mime,
+func (w *world) wireFile(f *file) wireFile {
+	out := wireFile{
+		ID: f.id, Created: w.cfg.Now().Unix(), Name: f.name, Title: f.name, Mimetype: f.mime,
 		Filetype: strings.TrimPrefix(path.Ext(f.name), "."), User: f.user, Size: f.size, Mode: "hosted",
 	}
 	if f.clip > 0 {
-		w.Subtype, w.Millis = "slack_audio", f.clip*1000
+		out.Subtype, out.Millis = "slack_audio", f.clip*1000
 	}
 	switch {
 	case f.external:
-		w.Mode, w.IsExternal, w.URLPrivate = "external", true, "https://drive.example.com/"+f.id
+		out.Mode, out.IsExternal, out.URLPrivate = "external", true, "https://drive.example.com/"+f.id
 	case f.lookup:
-		w.FileAccess = "check_file_info"
+		out.FileAccess = "check_file_info"
 	default:
-		s.locate(f, &w)
+		w.locate(f, &out)
 	}
-	return w
+	return out
 }
 
-func (s *Server) locate(f *file, w *wireFile) {
-	w.URLPrivate = s.files.base + filesPath + s.cfg.Team + "-" + f.id + "/" + url.PathEscape(f.name)
-	w.URLDownload = s.files.base + filesPath + s.cfg.Team + "-" + f.id + "/download/" + url.PathEscape(f.name)
+func (w *world) locate(f *file, out *wireFile) {
+	out.URLPrivate = w.files.base + filesPath + w.cfg.Team + "-" + f.id + "/" + url.PathEscape(f.name)
+	out.URLDownload = w.files.base + filesPath + w.cfg.Team + "-" + f.id + "/download/" + url.PathEscape(f.name)
 }
 
-func fileInfo(c *call) (any, *apiError) {
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f := s.files.byID[c.p.Text("file")]
+func fileInfo(c *call) (any, *refusal) {
+	f := c.world.files.byID[c.p.Text("file")]
 	if f == nil || !f.done {
 		return nil, refuse("file_not_found") // its page
 	}
-	w := s.wireFile(f)
+	w := c.world.wireFile(f)
 	if f.lookup {
 		w.FileAccess = "visible"
-		s.locate(f, &w)
+		c.world.locate(f, &w)
 	}
 	return map[string]any{"file": w}, nil
 }
 
 // serveFile hands out a file to whoever has the token, and sends everybody else to
 // the page where people sign in.
-func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) {
-	fault, over := s.hub.Meet(s.Faults, w, r, "file", "")
+func (a *api) serveFile(w http.ResponseWriter, r *http.Request, rest string) {
+	fault, over := a.hub.Meet(a.faults, w, r, "file", "")
 	if over {
 		return
 	}
 	name, _, _ := strings.Cut(rest, "/")
 	_, id, _ := strings.Cut(name, "-")
-	s.mu.Lock()
-	f := s.files.byID[id]
-	allowed := r.Header.Get("Authorization") == "Bearer "+s.cfg.BotToken && !s.revoked && s.hasScope("files:read")
-	s.mu.Unlock()
+	a.mu.Lock()
+	f := a.world.files.byID[id]
+	allowed := r.Header.Get("Authorization") == "Bearer "+DefaultBotToken && !a.app.revoked && a.app.hasScope("files:read")
+	a.mu.Unlock()
 	switch {
 	case !allowed:
 		http.Redirect(w, r, "/?redir="+url.QueryEscape(r.URL.Path), http.StatusFound)
@@ -145,8 +143,7 @@ func serveLogin(w http.ResponseWriter) {
 	_, _ = io.WriteString(w, "<!DOCTYPE html><html><head><title>Login | Slack</title></head><body>Sign in</body></html>")
 }
 
-func uploadURL(c *call) (any, *apiError) {
-	s := c.s
+func uploadURL(c *call) (any, *refusal) {
 	name, size := c.p.Text("filename"), int(c.p.Int("length"))
 	switch {
 	case name == "" || size <= 0:
@@ -154,22 +151,20 @@ func uploadURL(c *call) (any, *apiError) {
 	case size > maxUpload:
 		return nil, refuse("file_upload_size_restricted") // its page
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f := &file{id: s.id("F"), user: s.cfg.BotUser, name: name, mime: mime.TypeByExtension(path.Ext(name)), expects: size}
-	s.files.keep(f, s.cfg.MaxFiles)
-	return map[string]any{"file_id": f.id, "upload_url": s.life.Address("http", c.r) + uploadPath + f.id}, nil
+	f := &file{id: c.world.id("F"), user: c.cfg.BotUser, name: name, mime: mime.TypeByExtension(path.Ext(name)), expects: size}
+	c.world.files.keep(f)
+	return map[string]any{"file_id": f.id, "upload_url": c.life.Address("http", c.r) + uploadPath + f.id}, nil
 }
 
 // serveUpload takes the bytes of a file, as they are or in a form.
-func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request, id string) {
-	if _, over := s.hub.Meet(s.Faults, w, r, "upload", ""); over {
+func (a *api) serveUpload(w http.ResponseWriter, r *http.Request, id string) {
+	if _, over := a.hub.Meet(a.faults, w, r, "upload", ""); over {
 		return
 	}
 	data, err := uploaded(http.MaxBytesReader(w, r.Body, maxUpload+1<<20), r.Header.Get("Content-Type"))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f := s.files.byID[id]
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f := a.world.files.byID[id]
 	switch {
 	case f == nil || f.expects == 0 || f.done:
 		http.Error(w, "not found", http.StatusNotFound)
@@ -177,7 +172,7 @@ func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request, id string) 
 		http.Error(w, "bad size", http.StatusBadRequest)
 	default:
 		f.data, f.size = data, len(data)
-		s.files.bytes += len(data)
+		a.world.files.bytes += len(data)
 		_, _ = fmt.Fprintf(w, "OK - %d", len(data))
 	}
 }
@@ -199,8 +194,7 @@ func uploaded(body io.Reader, contentType string) ([]byte, error) {
 	}
 }
 
-func completeUpload(c *call) (any, *apiError) {
-	s := c.s
+func completeUpload(c *call) (any, *refusal) {
 	var list []struct {
 		ID    string `json:"id"`
 		Title string `json:"title"`
@@ -208,12 +202,10 @@ func completeUpload(c *call) (any, *apiError) {
 	if _, err := c.p.JSON("files", &list); err != nil || len(list) == 0 {
 		return nil, refuse("invalid_arguments") // its page
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var files []*file
 	var shown []map[string]any
 	for _, want := range list {
-		f := s.files.byID[want.ID]
+		f := c.world.files.byID[want.ID]
 		if f == nil || len(f.data) == 0 {
 			return nil, refuse("file_not_found") // its page
 		}
@@ -221,18 +213,15 @@ func completeUpload(c *call) (any, *apiError) {
 		shown = append(shown, map[string]any{"id": f.id, "title": want.Title})
 	}
 	if id := c.p.Text("channel_id"); id != "" {
-		ch, err := s.find(id, true)
+		ch, err := c.world.find(id, true)
 		if err != nil {
 			return nil, err
 		}
-		m := &message{user: s.cfg.BotUser, bot: true, text: c.p.Text("initial_comment"), subtype: "file_share", files: files}
+		m := &message{user: c.cfg.BotUser, bot: true, text: c.p.Text("initial_comment"), subtype: "file_share", files: files}
 		if m.parent, err = ch.parentOf(c.p.Text("thread_ts")); err != nil {
 			return nil, err
 		}
-		for _, f := range files {
-			f.done = true
-		}
-		s.publish(ch, m)
+		c.news.publish(ch, m)
 		c.channel, c.message = ch, m
 	}
 	for _, f := range files {

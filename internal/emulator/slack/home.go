@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"oneclaw/internal/emulator/slack/blockkit"
 )
 
 // Limits of the pages of assistant.threads.setSuggestedPrompts and views.publish.
@@ -20,11 +22,8 @@ type Prompt struct {
 
 // setSuggestedPrompts offers prompts in a chat. Of an app that is an agent, one that names a
 // thread does nothing and says nothing (its page).
-func setSuggestedPrompts(c *call) (any, *apiError) {
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ch, err := s.find(c.p.Text("channel_id"), false)
+func setSuggestedPrompts(c *call) (any, *refusal) {
+	ch, err := c.world.find(c.p.Text("channel_id"), false)
 	if err != nil {
 		return nil, err
 	}
@@ -36,17 +35,14 @@ func setSuggestedPrompts(c *call) (any, *apiError) {
 	}
 	if c.p.Text("thread_ts") == "" {
 		ch.prompts = prompts
-		s.hub.Changed()
+		c.hub.Changed()
 	}
 	return nil, nil
 }
 
 // setThreadTitle names a thread of a direct chat with the app.
-func setThreadTitle(c *call) (any, *apiError) {
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ch, err := s.find(c.p.Text("channel_id"), false)
+func setThreadTitle(c *call) (any, *refusal) {
+	ch, err := c.world.find(c.p.Text("channel_id"), false)
 	if err != nil {
 		return nil, err
 	}
@@ -58,12 +54,12 @@ func setThreadTitle(c *call) (any, *apiError) {
 		return nil, refuse("invalid_arguments", "[ERROR] missing required field: title") // assumed
 	}
 	ch.titles[thread] = title
-	s.hub.Changed()
+	c.hub.Changed()
 	return nil, nil
 }
 
 // publishHome shows a view in the Home tab of a person (docs.slack.dev/reference/methods/views.publish).
-func publishHome(c *call) (any, *apiError) {
+func publishHome(c *call) (any, *refusal) {
 	var view struct {
 		Type   string          `json:"type"`
 		Blocks json.RawMessage `json:"blocks"`
@@ -72,64 +68,55 @@ func publishHome(c *call) (any, *apiError) {
 	if !has || bad != nil || view.Type != "home" {
 		return nil, refuse("invalid_arguments", "[ERROR] want a view of the type home") // assumed
 	}
-	if err := checkLimited(view.Blocks, maxHomeBlocks); err != nil {
+	if err := checkBlocks(view.Blocks, maxHomeBlocks); err != nil {
 		return nil, err
 	}
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	user := c.p.Text("user_id")
 	switch {
-	case s.users[user] == nil:
+	case c.world.users[user] == nil:
 		return nil, refuse("user_not_found") // assumed
-	case s.homeless:
+	case c.app.homeless:
 		return nil, refuse("not_enabled") // its page
 	}
-	s.homes[user] = view.Blocks
-	s.hub.Changed()
-	return map[string]any{"view": map[string]any{"id": s.id("V"), "type": "home"}}, nil
+	c.world.homes[user] = view.Blocks
+	c.hub.Changed()
+	return map[string]any{"view": map[string]any{"id": c.world.id("V"), "type": "home"}}, nil
 }
 
 // OpenHome has a person open the app, with its tab "home" or "messages"
 // (docs.slack.dev/reference/events/app_home_opened).
-func (s *Server) OpenHome(userID, tab string) (Sent, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.users[userID] == nil || tab != "home" && tab != "messages" || tab == "home" && s.homeless {
+func (p *People) OpenHome(userID, tab string) (Sent, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.world.users[userID] == nil || tab != "home" && tab != "messages" || tab == "home" && p.app.homeless {
 		return Sent{}, fmt.Errorf("slack emulator: user %s cannot open the tab %q", userID, tab)
 	}
-	c := s.openDM(userID)
-	if !s.subscribed("app_home_opened") {
+	c := p.world.openDM(userID)
+	if !p.app.subscribed("app_home_opened") {
 		return Sent{Channel: c.id}, nil
 	}
-	event, err := json.Marshal(map[string]any{"type": "app_home_opened", "user": userID, "channel": c.id, "tab": tab, "event_ts": s.stamp()})
+	event, err := json.Marshal(map[string]any{"type": "app_home_opened", "user": userID, "channel": c.id, "tab": tab, "event_ts": p.world.stamp()})
 	if err != nil {
 		return Sent{}, fmt.Errorf("slack emulator: %w", err)
 	}
-	return s.event(c, "", json.RawMessage(event), Sent{Channel: c.id}), nil
+	return p.news.event(c, "", json.RawMessage(event), Sent{Channel: c.id}), nil
 }
 
 // Home returns what a person reads in the Home tab; empty where nothing was published.
 func (st State) Home(user string) string {
-	text, _, _ := shown("", st.s.homes[user])
+	text, _, _ := blockkit.Shown("", st.world.homes[user])
 	return text
 }
 
 // HomeBlocks returns the blocks of it, as they were published.
-func (st State) HomeBlocks(user string) json.RawMessage { return slices.Clone(st.s.homes[user]) }
+func (st State) HomeBlocks(user string) json.RawMessage { return slices.Clone(st.world.homes[user]) }
 
 // Prompts returns what people are offered to ask in a chat.
 func (st State) Prompts(channel string) []Prompt {
-	if c := st.s.channels[channel]; c != nil {
-		return slices.Clone(c.prompts)
-	}
-	return nil
+	return slices.Clone(st.channel(channel).prompts)
 }
 
 // Title returns the title of a thread.
 func (st State) Title(channel, thread string) string {
-	if c := st.s.channels[channel]; c != nil {
-		return c.titles[thread]
-	}
-	return ""
+	return st.channel(channel).titles[thread]
 }

@@ -5,7 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync"
 	"time"
+
+	"oneclaw/internal/emulator/slack/blockkit"
+	"oneclaw/internal/emulator/slack/delivery"
+	"oneclaw/internal/emulator/wire"
 )
 
 // Message is a message as an observer sees it. Slices and Data are not to be
@@ -44,6 +49,25 @@ type Message struct {
 	Cut int `json:"cut,omitempty"`
 }
 
+// Kinds of events.
+const (
+	EventMessage  = "message"
+	EventEdit     = "edit"
+	EventDelete   = "delete"
+	EventReaction = "reaction"
+	EventStatus   = "status"
+	EventEnvelope = delivery.EventEnvelope
+	EventAck      = delivery.EventAck
+	EventLost     = delivery.EventLost
+	EventSocket   = delivery.EventSocket
+	EventCall     = wire.EventCall
+	EventFault    = wire.EventFault
+	EventCut      = "cut"
+)
+
+// Event is something that happened.
+type Event = wire.Event[string, Message]
+
 // File is a file of a message.
 type File struct {
 	ID   string `json:"id"`
@@ -54,20 +78,24 @@ type File struct {
 }
 
 // Button is a button under a message.
-type Button struct {
-	// Block is the id of the row, where the app gave it one.
-	Block  string `json:"block,omitempty"`
-	Action string `json:"action"`
-	Label  string `json:"label"`
-	Value  string `json:"value"`
-	Style  string `json:"style,omitempty"`
-}
+type Button = blockkit.Button
 
 // Edit is what a message was before an edit.
 type Edit struct {
 	At   time.Time `json:"at"`
 	Text string    `json:"text"`
 }
+
+// Envelope is something sent to the app.
+type Envelope = delivery.Envelope
+
+// States of an [Envelope].
+const (
+	Waiting   = delivery.Waiting
+	Delivered = delivery.Delivered
+	Acked     = delivery.Acked
+	Lost      = delivery.Lost
+)
 
 // Status is what the bot shows in a thread while it works. It locks the box where
 // people write until it is cleared, by the bot, by a reply or by two minutes.
@@ -78,23 +106,8 @@ type Status struct {
 	At      time.Time `json:"at"`
 }
 
-// Envelope is something sent to the app.
-type Envelope struct {
-	ID string `json:"id"`
-	// Kind is events_api, slash_commands or interactive; Event the id of the event.
-	Kind  string `json:"kind"`
-	Event string `json:"event,omitempty"`
-	// State is Waiting, Delivered, Acked or Lost.
-	State string `json:"state"`
-	// Deliveries counts how often it was sent, Acks how often it was acknowledged.
-	Deliveries int `json:"deliveries"`
-	Acks       int `json:"acks"`
-	// Answer is the payload of the acknowledgement.
-	Answer json.RawMessage `json:"answer,omitempty"`
-}
-
 // observed is a message as observers see it.
-func (s *Server) observed(c *channel, m *message) Message {
+func (w *world) observed(c *channel, m *message) Message {
 	o := Message{
 		Channel: c.id, TS: m.ts, User: m.user, FromBot: m.bot, Date: m.sent, Text: m.text, Blocks: m.blocks,
 		Ephemeral: m.ephemeral, Edits: slices.Clone(m.edits), Reactions: slices.Clone(m.react), Deleted: m.deleted, Cut: m.cut,
@@ -104,13 +117,13 @@ func (s *Server) observed(c *channel, m *message) Message {
 	}
 	o.Shown = m.text
 	if m.bot {
-		o.Shown, o.Buttons, o.Calls = shown(m.text, m.blocks)
+		o.Shown, o.Buttons, o.Calls = blockkit.Shown(m.text, m.blocks)
 		if m.loose && len(m.blocks) == 0 {
-			o.Calls = append(o.Calls, loosely.FindAllString(m.text, -1)...)
+			o.Calls = append(o.Calls, blockkit.Broadcasts(m.text)...)
 		}
 	}
-	o.Judged = judged(m.blocks)
-	if o.Streams = s.streams(m); m.stream != nil {
+	o.Judged = blockkit.Judged(m.blocks)
+	if o.Streams = w.streams(m); m.stream != nil {
 		o.Tasks = slices.Clone(m.stream.tasks)
 	}
 	for _, f := range m.files {
@@ -121,10 +134,22 @@ func (s *Server) observed(c *channel, m *message) Message {
 
 // State is a look at the server while it stands still. It is valid only inside the
 // function it is given to, which must not call the server.
-type State struct{ s *Server }
+type State struct {
+	delivery.State
+	world *world
+	api   *api
+}
+
+// channel is a channel, or an empty one where there is none.
+func (st State) channel(id string) *channel {
+	if c := st.world.channels[id]; c != nil {
+		return c
+	}
+	return &channel{}
+}
 
 // Channels lists the channels as they were made.
-func (st State) Channels() []string { return slices.Clone(st.s.order) }
+func (st State) Channels() []string { return slices.Clone(st.world.order) }
 
 // Messages returns the messages of a channel in order, replies, ephemeral and
 // deleted ones included.
@@ -143,14 +168,11 @@ func (st State) Thread(channel, ts string) []Message {
 }
 
 func (st State) pick(id string, keep func(*message) bool) []Message {
-	c := st.s.channels[id]
-	if c == nil {
-		return nil
-	}
+	c := st.channel(id)
 	var out []Message
 	for _, m := range c.messages {
 		if keep(m) {
-			out = append(out, st.s.observed(c, m))
+			out = append(out, st.world.observed(c, m))
 		}
 	}
 	return out
@@ -160,37 +182,31 @@ func (st State) pick(id string, keep func(*message) bool) []Message {
 // An empty channel means all channels.
 func (st State) CountAnswers(channel string) int {
 	if channel == "" {
-		return st.s.answers
+		return st.world.answers
 	}
-	if c := st.s.channels[channel]; c != nil {
-		return c.answers
-	}
-	return 0
+	return st.channel(channel).answers
 }
 
 // Message returns one message.
 func (st State) Message(channel, ts string) (Message, bool) {
-	c := st.s.channels[channel]
-	if c == nil || c.byTS[ts] == nil {
+	c := st.channel(channel)
+	if c.byTS[ts] == nil {
 		return Message{}, false
 	}
-	return st.s.observed(c, c.byTS[ts]), true
+	return st.world.observed(c, c.byTS[ts]), true
 }
 
 // Status returns the status that stands in a thread now.
 func (st State) Status(channel, thread string) (Status, bool) {
-	if c := st.s.channels[channel]; c != nil {
-		return st.s.status(c, thread)
-	}
-	return Status{}, false
+	return st.world.status(st.channel(channel), thread)
 }
 
 // StatusCount counts the threads of all channels in which a status stands.
 func (st State) StatusCount() int {
 	n := 0
-	for _, c := range st.s.channels {
+	for _, c := range st.world.channels {
 		for thread := range c.statuses {
-			if _, ok := st.s.status(c, thread); ok {
+			if _, ok := st.world.status(c, thread); ok {
 				n++
 			}
 		}
@@ -200,90 +216,49 @@ func (st State) StatusCount() int {
 
 // Statuses returns the statuses that the bot set and cleared in a channel, in order.
 func (st State) Statuses(channel string) []Status {
-	if c := st.s.channels[channel]; c != nil {
-		return slices.Clone(c.history)
-	}
-	return nil
+	return slices.Clone(st.channel(channel).history)
 }
-
-// Envelope returns something that was sent to the app.
-func (st State) Envelope(id string) (Envelope, bool) {
-	e := st.s.envelopes[id]
-	if e == nil {
-		return Envelope{}, false
-	}
-	return Envelope{
-		ID: e.id, Kind: e.kind, Event: e.event, State: e.state, Deliveries: e.attempt, Acks: e.acks, Answer: e.answer,
-	}, true
-}
-
-// Acked says whether the app has acknowledged all these envelopes.
-func (st State) Acked(ids ...string) bool {
-	for _, id := range ids {
-		if e := st.s.envelopes[id]; e == nil || e.state != Acked {
-			return false
-		}
-	}
-	return true
-}
-
-// Undelivered counts the envelopes that are not acknowledged, lost ones included.
-func (st State) Undelivered() int {
-	n := 0
-	for _, e := range st.s.sequence {
-		if e.state != Acked {
-			n++
-		}
-	}
-	return n
-}
-
-// StrayAcks counts what the app wrote to a socket that acknowledges nothing.
-func (st State) StrayAcks() int { return st.s.strayAcks }
-
-// Sockets counts the open sockets; frozen ones are not among them.
-func (st State) Sockets() int {
-	n := 0
-	for _, k := range st.s.sockets {
-		if !k.frozen {
-			n++
-		}
-	}
-	return n
-}
-
-// Connected counts the open sockets, frozen ones included.
-func (st State) Connected() int { return len(st.s.sockets) }
-
-// Opened counts the sockets that were ever open.
-func (st State) Opened() int { return st.s.nextSocket }
 
 // Calls counts the calls of a method, refused ones included; also those of the
 // names that [Fault] knows.
-func (st State) Calls(method string) int { return st.s.hub.Calls()[method] }
+func (st State) Calls(method string) int { return st.world.hub.Calls()[method] }
 
 // Cuts counts the accepted calls whose answer was dropped.
-func (st State) Cuts() int { return st.s.cuts }
+func (st State) Cuts() int { return st.api.cuts }
+
+// Observer shows what the app did. Each of its methods takes the lock.
+type Observer struct {
+	mu    *sync.Mutex
+	hub   *wire.Hub[string, Message]
+	state State
+}
 
 // View looks at the state.
-func (s *Server) View(look func(State)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	look(State{s})
+func (o *Observer) View(look func(State)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	look(o.state)
 }
 
 // Messages is [State.Messages] of the present moment.
-func (s *Server) Messages(channel string) []Message {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return State{s}.Messages(channel)
+func (o *Observer) Messages(channel string) []Message {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.state.Messages(channel)
 }
 
-// ErrClosed is returned by [Server.WaitFor] when the server is closed.
+// ErrClosed is returned by [Observer.WaitFor] when the server is closed.
 var ErrClosed = errors.New("slack emulator: closed")
 
 // WaitFor returns once cond holds, which it looks at after every change. It must
-// not call the server. Where hundreds wait at once, one [Server.Subscribe] is cheaper.
-func (s *Server) WaitFor(ctx context.Context, cond func(State) bool) error {
-	return s.hub.WaitFor(ctx, func() bool { return cond(State{s}) })
+// not call the server. Where hundreds wait at once, one [Observer.Subscribe] is cheaper.
+func (o *Observer) WaitFor(ctx context.Context, cond func(State) bool) error {
+	return o.hub.WaitFor(ctx, func() bool { return cond(o.state) })
+}
+
+// Subscribe returns the events from now on. At most buffer of them wait; what does
+// not fit is dropped and counted in the next one. The channel is closed by cancel,
+// which must be called, and by [Server.Close].
+func (o *Observer) Subscribe(buffer int) (events <-chan Event, cancel func()) {
+	return o.hub.Subscribe(buffer)
 }

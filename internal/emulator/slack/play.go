@@ -34,45 +34,45 @@ type played struct {
 // Play sends the payload of an envelope of a recording. Who and where it names are made
 // known, a message is added to its channel under its own ts, and where there was an address
 // that takes responses, there is one.
-func (s *Server) Play(kind string, recorded json.RawMessage) error {
-	var p played
+func (p *People) Play(kind string, recorded json.RawMessage) error {
+	var seen played
 	var payload map[string]json.RawMessage
-	if err := json.Unmarshal(recorded, &p); err != nil {
+	if err := json.Unmarshal(recorded, &seen); err != nil {
 		return fmt.Errorf("slack emulator: decode a payload: %w", err)
 	}
 	if err := json.Unmarshal(recorded, &payload); err != nil {
 		return fmt.Errorf("slack emulator: decode a payload: %w", err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	user := cmp.Or(p.Event.User, p.UserID, p.User.ID)
-	if user != "" && s.users[user] == nil {
-		s.users[user] = &User{ID: user, Name: strings.ToLower(user), RealName: user}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	user := cmp.Or(seen.Event.User, seen.UserID, seen.User.ID)
+	if user != "" && p.world.users[user] == nil {
+		p.world.users[user] = &User{ID: user, Name: strings.ToLower(user), RealName: user}
 	}
-	c := s.playedChannel(cmp.Or(p.Event.Channel, p.ChannelID, p.Channel.ID), p.Event.ChannelType, user)
-	if e := p.Event; c != nil && e.TS != "" && c.byTS[e.TS] == nil && (e.Subtype == "" || e.Subtype == "file_share") {
+	c := p.world.playedChannel(cmp.Or(seen.Event.Channel, seen.ChannelID, seen.Channel.ID), seen.Event.ChannelType, user)
+	if e := seen.Event; c != nil && e.TS != "" && c.byTS[e.TS] == nil && (e.Subtype == "" || e.Subtype == "file_share") {
 		if e.Thread != "" && e.Thread != e.TS && c.byTS[e.Thread] == nil {
-			s.restore(c, &message{ts: e.Thread, user: user}) // it began before the recording
+			p.world.restore(c, &message{ts: e.Thread, user: user}) // it began before the recording
 		}
-		s.restore(c, &message{ts: e.TS, user: user, text: e.Text, parent: c.byTS[e.Thread]})
+		p.world.restore(c, &message{ts: e.TS, user: user, text: e.Text, parent: c.byTS[e.Thread]})
 	}
 	if payload["response_url"] != nil && c != nil {
-		_, address := s.invite(c, user, nil)
+		_, address := p.world.invite(c, user, nil)
 		payload["response_url"], _ = json.Marshal(address) // a string always can
 	}
-	s.push(c, kind, payload, Sent{})
+	p.news.push(c, kind, payload, Sent{})
 	return nil
 }
 
 // playedChannel finds or makes a channel, and puts somebody into it.
-func (s *Server) playedChannel(id, kind, user string) *channel {
+func (w *world) playedChannel(id, kind, user string) *channel {
 	if id == "" {
 		return nil
 	}
-	c := s.channels[id]
+	c := w.channels[id]
 	if c == nil {
 		byName := map[byte]string{'D': DM, 'G': Private}
-		c = s.makeChannel(ChannelSpec{ID: id, Kind: cmp.Or(strings.TrimSuffix(kind, "_home"), byName[id[0]], Public)})
+		c = w.makeChannel(ChannelSpec{ID: id, Kind: cmp.Or(strings.TrimSuffix(kind, "_home"), byName[id[0]], Public)})
 	}
 	if user != "" && !slices.Contains(c.members, user) {
 		c.members = append(c.members, user)
@@ -81,8 +81,8 @@ func (s *Server) playedChannel(id, kind, user string) *channel {
 }
 
 // restore puts a message into its channel under the ts that it has.
-func (s *Server) restore(c *channel, m *message) {
-	m.sent = s.cfg.Now()
+func (w *world) restore(c *channel, m *message) {
+	m.sent = w.cfg.Now()
 	c.messages = append(c.messages, m)
 	c.byTS[m.ts] = m
 	if m.parent != nil {
@@ -90,6 +90,6 @@ func (s *Server) restore(c *channel, m *message) {
 	}
 	if at, ok := new(big.Rat).SetString(m.ts); ok {
 		micros := at.Mul(at, big.NewRat(1e6, 1)).Num()
-		s.lastStamp = max(s.lastStamp, micros.Int64())
+		w.lastStamp = max(w.lastStamp, micros.Int64())
 	}
 }

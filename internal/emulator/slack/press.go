@@ -4,15 +4,19 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+
+	"oneclaw/internal/emulator/slack/blockkit"
+	"oneclaw/internal/emulator/slack/delivery"
 )
 
 // Press has a person press the button with this value under a message of the bot.
 // Where forge is set, no such button has to be there.
-func (s *Server) Press(channelID, ts, userID, value string, forge bool) (Sent, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, err := s.speaker(channelID, userID)
+func (p *People) Press(channelID, ts, userID, value string, forge bool) (Sent, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, err := p.world.speaker(channelID, userID)
 	if err != nil {
 		return Sent{}, err
 	}
@@ -22,51 +26,48 @@ func (s *Server) Press(channelID, ts, userID, value string, forge bool) (Sent, e
 	}
 	kind := "button"
 	button, ok := m.button(value)
-	if !ok && judged(m.blocks) && (value == "good" || value == "bad") {
+	if !ok && blockkit.Judged(m.blocks) && (value == "good" || value == "bad") {
 		kind, ok = "feedback_buttons", true // what its buttons are called is up to the app
 	}
 	if !ok && !forge {
 		return Sent{}, fmt.Errorf("slack emulator: no button %q under message %s in channel %s", value, ts, channelID)
 	}
-	trigger, url := s.invite(c, userID, m)
+	trigger, url := p.world.invite(c, userID, m)
 	container := map[string]any{"type": "message", "message_ts": ts, "channel_id": c.id, "is_ephemeral": m.ephemeral != ""}
 	if m.parent != nil {
 		container["thread_ts"] = m.parent.ts
 	}
 	payload := map[string]any{
-		"type": "block_actions", "team": map[string]any{"id": s.cfg.Team, "domain": strings.ToLower(s.cfg.TeamName)},
+		"type": "block_actions", "team": map[string]any{"id": p.cfg.Team, "domain": strings.ToLower(p.cfg.TeamName)},
 		"enterprise": nil, "is_enterprise_install": false, "api_app_id": AppID, "token": "verification",
-		"user":      map[string]any{"id": userID, "username": s.users[userID].Name, "name": s.users[userID].Name, "team_id": s.teamOf(userID)},
+		"user":      map[string]any{"id": userID, "username": p.world.users[userID].Name, "name": p.world.users[userID].Name, "team_id": p.world.teamOf(userID)},
 		"channel":   map[string]any{"id": c.id, "name": c.nameForApps()},
 		"container": container,
 		"actions": []any{map[string]any{
-			"action_id": button.Action, "block_id": cmp.Or(button.Block, "b0"), "type": kind, "value": value, "action_ts": s.stamp(),
+			"action_id": button.Action, "block_id": cmp.Or(button.Block, "b0"), "type": kind, "value": value, "action_ts": p.world.stamp(),
 			"text": map[string]any{"type": "plain_text", "text": button.Label, "emoji": true},
 		}},
 		"state": map[string]any{"values": map[string]any{}}, "response_url": url, "trigger_id": trigger,
 	}
 	if m.ephemeral == "" {
-		payload["message"] = s.wire(m)
+		payload["message"] = p.world.wire(m)
 	}
-	return s.push(c, kindInteractive, payload, Sent{Channel: c.id, TS: ts, Trigger: trigger}), nil
+	return p.news.push(c, delivery.KindInteractive, payload, Sent{Channel: c.id, TS: ts, Trigger: trigger}), nil
 }
 
 // Interact sends an interaction of any form to the app.
-func (s *Server) Interact(payload json.RawMessage) Sent {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.push(nil, kindInteractive, payload, Sent{})
+func (p *People) Interact(payload json.RawMessage) Sent {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.news.push(nil, delivery.KindInteractive, payload, Sent{})
 }
 
 // button finds a button of a message by its value.
 func (m *message) button(value string) (Button, bool) {
-	_, rows, _ := shown(m.text, m.blocks)
-	for _, row := range rows {
-		for _, b := range row {
-			if b.Value == value {
-				return b, true
-			}
-		}
+	_, rows, _ := blockkit.Shown(m.text, m.blocks)
+	all := slices.Concat(rows...)
+	if i := slices.IndexFunc(all, func(b Button) bool { return b.Value == value }); i >= 0 {
+		return all[i], true
 	}
 	return Button{}, false
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"oneclaw/internal/emulator/slack/manifest"
 )
 
 // The events of reactions (docs.slack.dev/reference/events/reaction_added, …/reaction_removed).
@@ -27,11 +29,11 @@ type wireReaction struct {
 
 // React has a person add a reaction to a message, by its name without colons, or take it
 // back. A person can have several.
-func (s *Server) React(channelID, ts, userID, name string, back bool) (Sent, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.channels[channelID]
-	if c == nil || c.byTS[ts] == nil || s.users[userID] == nil || name == "" {
+func (p *People) React(channelID, ts, userID, name string, back bool) (Sent, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.world.channels[channelID]
+	if c == nil || c.byTS[ts] == nil || p.world.users[userID] == nil || name == "" {
 		return Sent{}, fmt.Errorf("slack emulator: %s cannot react with %q to %s in %s", userID, name, ts, channelID)
 	}
 	m, r := c.byTS[ts], reaction{userID, name}
@@ -40,28 +42,29 @@ func (s *Server) React(channelID, ts, userID, name string, back bool) (Sent, err
 	}
 	if back {
 		m.theirs = slices.DeleteFunc(slices.Clone(m.theirs), func(one reaction) bool { return one == r })
-		return s.tellReaction(c, m, reactionRemoved, r), nil
+		return p.news.tellReaction(c, m, reactionRemoved, r), nil
 	}
 	m.theirs = append(slices.Clone(m.theirs), r)
-	return s.tellReaction(c, m, reactionAdded, r), nil
+	return p.news.tellReaction(c, m, reactionAdded, r), nil
 }
 
 // tellReaction makes the event of a reaction, the app's own included, where the app gets it:
 // in the channels that it is in.
-func (s *Server) tellReaction(c *channel, m *message, kind string, r reaction) Sent {
-	s.emit(Event{Kind: EventReaction, Chat: c.id, Message: m.ts, Text: r.name}, c, m)
+func (n *news) tellReaction(c *channel, m *message, kind string, r reaction) Sent {
+	n.world.emit(Event{Kind: EventReaction, Chat: c.id, Message: m.ts, Text: r.name}, c, m)
 	sent := Sent{Channel: c.id, TS: m.ts}
-	if !c.botIn || !s.hasScope(eventScopes[kind]) || !s.subscribed(kind) {
+	scope, _ := manifest.EventScope(kind)
+	if !c.botIn || !n.app.hasScope(scope) || !n.app.subscribed(kind) {
 		return sent
 	}
-	return s.event(c, "", wireReaction{
-		Type: kind, User: r.user, Reaction: r.name, ItemUser: m.user, EventTS: s.stamp(),
+	return n.event(c, "", wireReaction{
+		Type: kind, User: r.user, Reaction: r.name, ItemUser: m.user, EventTS: n.world.stamp(),
 		Item: map[string]string{"type": "message", "channel": c.id, "ts": m.ts},
 	}, sent)
 }
 
-func addReaction(c *call) (any, *apiError) {
-	return c.react(func(m *message, name string) *apiError {
+func addReaction(c *call) (any, *refusal) {
+	return c.react(func(m *message, name string) *refusal {
 		if slices.Contains(m.react, name) {
 			return refuse("already_reacted") // its page
 		}
@@ -70,8 +73,8 @@ func addReaction(c *call) (any, *apiError) {
 	})
 }
 
-func removeReaction(c *call) (any, *apiError) {
-	return c.react(func(m *message, name string) *apiError {
+func removeReaction(c *call) (any, *refusal) {
+	return c.react(func(m *message, name string) *refusal {
 		if !slices.Contains(m.react, name) {
 			return refuse("no_reaction") // its page
 		}
@@ -80,11 +83,8 @@ func removeReaction(c *call) (any, *apiError) {
 	})
 }
 
-func (c *call) react(change func(*message, string) *apiError) (any, *apiError) {
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ch, err := s.find(c.p.Text("channel"), true)
+func (c *call) react(change func(*message, string) *refusal) (any, *refusal) {
+	ch, err := c.world.find(c.p.Text("channel"), true)
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +102,6 @@ func (c *call) react(change func(*message, string) *apiError) (any, *apiError) {
 	if !slices.Contains(m.react, name) {
 		kind = reactionRemoved
 	}
-	s.tellReaction(ch, m, kind, reaction{s.cfg.BotUser, name})
+	c.news.tellReaction(ch, m, kind, reaction{c.cfg.BotUser, name})
 	return nil, nil
 }

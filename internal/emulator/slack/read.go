@@ -5,49 +5,39 @@ import (
 	"strings"
 )
 
-func authTest(c *call) (any, *apiError) {
-	s := c.s
+func authTest(c *call) (any, *refusal) {
 	return map[string]any{
-		"url": "https://" + strings.ToLower(s.cfg.TeamName) + ".slack.com/", "team": s.cfg.TeamName, "team_id": s.cfg.Team,
-		"user": s.cfg.BotName, "user_id": s.cfg.BotUser, "bot_id": BotID, "is_enterprise_install": false,
+		"url": "https://" + strings.ToLower(c.cfg.TeamName) + ".slack.com/", "team": c.cfg.TeamName, "team_id": c.cfg.Team,
+		"user": c.cfg.BotName, "user_id": c.cfg.BotUser, "bot_id": BotID, "is_enterprise_install": false,
 	}, nil
 }
 
-func teamInfo(c *call) (any, *apiError) {
-	name := c.s.cfg.TeamName
-	return map[string]any{"team": map[string]any{"id": c.s.cfg.Team, "name": name, "domain": strings.ToLower(name)}}, nil
+func teamInfo(c *call) (any, *refusal) {
+	name := c.cfg.TeamName
+	return map[string]any{"team": map[string]any{"id": c.cfg.Team, "name": name, "domain": strings.ToLower(name)}}, nil
 }
 
-func userInfo(c *call) (any, *apiError) {
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u := s.users[c.p.Text("user")]
+func userInfo(c *call) (any, *refusal) {
+	u := c.world.users[c.p.Text("user")]
 	if u == nil {
 		return nil, refuse("user_not_found") // its page
 	}
-	return map[string]any{"user": s.userJSON(u)}, nil
+	return map[string]any{"user": c.world.userJSON(u)}, nil
 }
 
-func channelInfo(c *call) (any, *apiError) {
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ch := s.channels[c.p.Text("channel")]
+func channelInfo(c *call) (any, *refusal) {
+	ch := c.world.channels[c.p.Text("channel")]
 	if ch == nil || !ch.botIn && ch.kind != Public {
 		return nil, refuse("channel_not_found") // its page
 	}
-	if scope := kindScope(ch.kind, "read"); !s.hasScope(scope) {
-		return nil, s.missing(scope)
+	if scope := kindScope(ch.kind, "read"); !c.app.hasScope(scope) {
+		return nil, c.app.missing(scope)
 	}
-	return map[string]any{"channel": s.channelJSON(ch)}, nil
+	return map[string]any{"channel": c.world.channelJSON(ch)}, nil
 }
 
 // userConversations lists where the bot is, by type.
-func userConversations(c *call) (any, *apiError) {
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func userConversations(c *call) (any, *refusal) {
 	types := c.p.Text("types")
 	if types == "" {
 		types = "public_channel"
@@ -59,14 +49,14 @@ func userConversations(c *call) (any, *apiError) {
 		if !known {
 			return nil, refuse("invalid_types") // its page
 		}
-		if scope := kindScope(kind, "read"); !s.hasScope(scope) {
-			return nil, s.missing(scope)
+		if scope := kindScope(kind, "read"); !c.app.hasScope(scope) {
+			return nil, c.app.missing(scope)
 		}
 		wanted[kind] = true
 	}
 	var list []*channel
-	for _, id := range s.order {
-		if ch := s.channels[id]; wanted[ch.kind] && ch.botIn && (!ch.archived || !c.p.Bool("exclude_archived")) {
+	for _, id := range c.world.order {
+		if ch := c.world.channels[id]; wanted[ch.kind] && ch.botIn && (!ch.archived || !c.p.Bool("exclude_archived")) {
 			list = append(list, ch)
 		}
 	}
@@ -76,48 +66,43 @@ func userConversations(c *call) (any, *apiError) {
 	}
 	channels := make([]any, len(list))
 	for i, ch := range list {
-		channels[i] = s.channelJSON(ch)
+		channels[i] = c.world.channelJSON(ch)
 	}
 	return map[string]any{"channels": channels, "response_metadata": map[string]any{"next_cursor": next}}, nil
 }
 
-func openConversation(c *call) (any, *apiError) {
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func openConversation(c *call) (any, *refusal) {
 	users := strings.Split(c.p.Text("users"), ",")
 	if c.p.Text("users") == "" {
 		return nil, refuse("users_list_not_supplied") // its page
 	}
 	for _, id := range users {
-		if s.users[id] == nil || id == s.cfg.BotUser {
+		if c.world.users[id] == nil || id == c.cfg.BotUser {
 			return nil, refuse("user_not_found") // its page
 		}
 	}
 	if len(users) == 1 {
-		return map[string]any{"channel": map[string]any{"id": s.openDM(users[0]).id}}, nil
+		return map[string]any{"channel": map[string]any{"id": c.world.openDM(users[0]).id}}, nil
 	}
-	if !s.hasScope("mpim:write") {
-		return nil, s.missing("mpim:write")
+	if !c.app.hasScope("mpim:write") {
+		return nil, c.app.missing("mpim:write")
 	}
-	return map[string]any{"channel": map[string]any{"id": s.makeChannel(ChannelSpec{Kind: GroupDM, Members: users}).id}}, nil
+	return map[string]any{"channel": map[string]any{"id": c.world.makeChannel(ChannelSpec{Kind: GroupDM, Members: users}).id}}, nil
 }
 
 // readable finds a channel whose messages the bot may read.
-func (c *call) readable() (*channel, *apiError) {
-	ch, err := c.s.find(c.p.Text("channel"), false)
+func (c *call) readable() (*channel, *refusal) {
+	ch, err := c.world.find(c.p.Text("channel"), false)
 	if err != nil {
 		return nil, err
 	}
-	if scope := kindScope(ch.kind, "history"); !c.s.hasScope(scope) {
-		return nil, c.s.missing(scope)
+	if scope := kindScope(ch.kind, "history"); !c.app.hasScope(scope) {
+		return nil, c.app.missing(scope)
 	}
 	return ch, nil
 }
 
-func history(c *call) (any, *apiError) {
-	c.s.mu.Lock()
-	defer c.s.mu.Unlock()
+func history(c *call) (any, *refusal) {
 	ch, err := c.readable()
 	if err != nil {
 		return nil, err
@@ -131,9 +116,7 @@ func history(c *call) (any, *apiError) {
 	return c.page(list, nil)
 }
 
-func replies(c *call) (any, *apiError) {
-	c.s.mu.Lock()
-	defer c.s.mu.Unlock()
+func replies(c *call) (any, *refusal) {
 	ch, err := c.readable()
 	if err != nil {
 		return nil, err
@@ -156,7 +139,7 @@ func replies(c *call) (any, *apiError) {
 // newest first is assumed. The root of a thread stands before its replies, however old it
 // is (docs.slack.dev/reference/methods/conversations.replies); that it does so on the first
 // page alone is assumed.
-func (c *call) page(list []*message, root *message) (any, *apiError) {
+func (c *call) page(list []*message, root *message) (any, *refusal) {
 	oldest, latest := c.p.Text("oldest"), c.p.Text("latest")
 	inclusive := c.p.Bool("inclusive")
 	list = slices.DeleteFunc(list, func(m *message) bool {
@@ -177,7 +160,7 @@ func (c *call) page(list []*message, root *message) (any, *apiError) {
 	}
 	messages := make([]*wireMessage, len(list))
 	for i, m := range list {
-		messages[i] = c.s.wire(m)
+		messages[i] = c.world.wire(m)
 	}
 	return map[string]any{
 		"messages": messages, "has_more": next != "", "response_metadata": map[string]any{"next_cursor": next},
@@ -186,7 +169,7 @@ func (c *call) page(list []*message, root *message) (any, *apiError) {
 
 // cut is the page of a list that the cursor and the limit of a call name, and the
 // cursor of the next.
-func cut[T any](c *call, list []T, name func(T) string) (page []T, next string, err *apiError) {
+func cut[T any](c *call, list []T, name func(T) string) (page []T, next string, err *refusal) {
 	if cursor := c.p.Text("cursor"); cursor != "" {
 		i := slices.IndexFunc(list, func(one T) bool { return name(one) == cursor })
 		if i < 0 {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"oneclaw/internal/emulator/slack/delivery"
 	"oneclaw/internal/emulator/wire"
 )
 
@@ -25,7 +26,7 @@ type remoteCall struct {
 	Reason  string `json:"reason"`
 }
 
-// serveControl lets another process, or a person with curl, act as people would:
+// remote lets another process, or a person with curl, act as people would:
 //
 //	POST /emulator/users       User                              → User
 //	POST /emulator/channels    ChannelSpec                       → {"channel": id}
@@ -44,67 +45,75 @@ type remoteCall struct {
 //	POST /emulator/unfault     {id}                              → {"fired": n}
 //	GET  /emulator/messages?channel=ID[&answers=N&seconds=S]     → messages, once the bot wrote N
 //	GET  /emulator/state                                         → counters
-func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
-	c := wire.Control[string]{MaxBody: maxUpload, Faults: s.Faults, Messages: s.remoteMessages, State: s.remoteState, Act: s.remoteAct}
-	c.ServeHTTP(w, r)
+type remote struct {
+	*People
+	*Observer
+	delivery.Control
+	faults *wire.Faults[string]
 }
 
-// remoteAct runs one act.
-func (s *Server) remoteAct(act string, body *json.Decoder) (any, error) {
+// ServeHTTP runs an act, or answers what is asked.
+func (c *remote) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	control := wire.Control[string]{MaxBody: maxUpload, Faults: c.faults, Messages: c.messages, State: c.counters, Act: c.act}
+	control.ServeHTTP(w, r)
+}
+
+// act runs one act.
+func (c *remote) act(act string, body *json.Decoder) (any, error) {
 	switch act {
 	case "users":
-		return wire.RunAct(body, "user", func(u User) (any, error) { return s.AddUser(u), nil })
+		return wire.RunAct(body, "user", func(u User) (any, error) { return c.AddUser(u), nil })
 	case "channels":
 		return wire.RunAct(body, "channel", func(spec ChannelSpec) (any, error) {
-			id, err := s.AddChannel(spec)
+			id, err := c.AddChannel(spec)
 			return map[string]string{"channel": id}, err
 		})
 	}
-	return wire.RunAct(body, "act", func(c remoteCall) (any, error) { return s.remoteCall(act, c) })
+	return wire.RunAct(body, "act", func(call remoteCall) (any, error) { return c.run(act, call) })
 }
 
-func (s *Server) remoteCall(act string, c remoteCall) (any, error) {
+func (c *remote) run(act string, call remoteCall) (any, error) {
 	switch act {
 	case "say":
-		return s.Say(c.Channel, c.User, c.Text, &c.SayOptions)
+		return c.Say(call.Channel, call.User, call.Text, &call.SayOptions)
 	case "edit":
-		return s.Edit(c.Channel, c.TS, c.Text)
+		return c.Edit(call.Channel, call.TS, call.Text)
 	case "delete":
-		return s.Delete(c.Channel, c.TS)
+		return c.Delete(call.Channel, call.TS)
 	case "react", "unreact":
-		return s.React(c.Channel, c.TS, c.User, c.Text, act == "unreact")
+		return c.React(call.Channel, call.TS, call.User, call.Text, act == "unreact")
 	case "command":
-		return s.Command(c.Channel, c.User, c.Command, c.Text)
+		return c.Command(call.Channel, call.User, call.Command, call.Text)
 	case "press":
-		return s.Press(c.Channel, c.TS, c.User, c.Value, c.Forge)
+		return c.Press(call.Channel, call.TS, call.User, call.Value, call.Forge)
 	case "disconnect":
-		return map[string]int{"sockets": s.Disconnect(c.Reason)}, nil
+		return map[string]int{"sockets": c.Disconnect(call.Reason)}, nil
 	case "drop":
-		return map[string]int{"sockets": s.Drop()}, nil
+		return map[string]int{"sockets": c.Drop()}, nil
 	case "freeze":
-		return map[string]int{"sockets": s.Freeze()}, nil
+		return map[string]int{"sockets": c.Freeze()}, nil
 	case "redeliver":
-		return map[string]int{"envelopes": s.Redeliver()}, nil
+		return map[string]int{"envelopes": c.Redeliver()}, nil
 	}
 	return nil, fmt.Errorf("unknown act %q", act)
 }
 
-// remoteMessages lists a channel, after waiting for a number of answers where asked.
-func (s *Server) remoteMessages(ctx context.Context, query url.Values, answers int) (any, error) {
+// messages lists a channel, after waiting for a number of answers where asked.
+func (c *remote) messages(ctx context.Context, query url.Values, answers int) (any, error) {
 	channel := query.Get("channel")
-	err := s.WaitFor(ctx, func(st State) bool { return answers <= 0 || st.CountAnswers(channel) >= answers })
+	err := c.WaitFor(ctx, func(st State) bool { return answers <= 0 || st.CountAnswers(channel) >= answers })
 	if err != nil {
 		return nil, err
 	}
-	return s.Messages(channel), nil
+	return c.Messages(channel), nil
 }
 
-func (s *Server) remoteState() any {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st := State{s}
-	return map[string]any{
-		"team": s.cfg.Team, "bot_user": s.cfg.BotUser, "channels": s.order, "undelivered": st.Undelivered(),
-		"sockets": st.Sockets(), "opened": st.Opened(), "cuts": s.cuts, "calls": maps.Clone(s.hub.Calls()),
-	}
+func (c *remote) counters() (counted any) {
+	c.View(func(st State) {
+		counted = map[string]any{
+			"team": st.world.cfg.Team, "bot_user": st.world.cfg.BotUser, "channels": st.Channels(), "undelivered": st.Undelivered(),
+			"sockets": st.Sockets(), "opened": st.Opened(), "cuts": st.Cuts(), "calls": maps.Clone(st.world.hub.Calls()),
+		}
+	})
+	return counted
 }

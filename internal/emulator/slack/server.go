@@ -13,10 +13,11 @@ import (
 	"sync"
 	"time"
 
+	"oneclaw/internal/emulator/slack/delivery"
 	"oneclaw/internal/emulator/wire"
 )
 
-// Defaults of [Config].
+// The app's tokens and secret, and the defaults of [Config].
 const (
 	DefaultBotToken      = "xoxb-1000-2000-EMULATORtestsOnly"
 	DefaultAppToken      = "xapp-1-A0ONECLAW-3000-EMULATORtestsOnly"
@@ -29,7 +30,6 @@ const (
 	DefaultPing          = 10 * time.Second
 	DefaultMaxMessages   = 5000
 	DefaultMaxEnvelopes  = 100_000
-	DefaultMaxFiles      = 256 << 20
 )
 
 // Ids of the app that are always the same.
@@ -42,25 +42,18 @@ const (
 // page of chat.postMessage, of sockets by docs.slack.dev/apis/events-api/using-socket-mode,
 // of a status by the page of assistant.threads.setStatus. That of uploads is the emulator's.
 const (
-	maxText           = 40_000
-	maxMarkdown       = 12_000
-	maxSection        = 3_000
-	maxHeader         = 150
-	maxContextActions = 5
-	maxBlocks         = 50
-	maxElements       = 25 // of an actions block
-	maxLabel          = 75 // of a button
-	maxValue          = 2000
-	maxID             = 255 // action_id and block_id
-	maxUpload         = 64 << 20
-	maxSockets        = 10
-	maxResponses      = 5 // posts to one response_url (docs.slack.dev/interactivity/handling-user-interaction)
-	responseAge       = 30 * time.Minute
-	statusAge         = 2 * time.Minute
+	maxText      = 40_000
+	maxBlocks    = 50
+	maxUpload    = 64 << 20
+	maxFiles     = 256 << 20 // of all files that are kept
+	maxSockets   = 10
+	maxResponses = 5 // posts to one response_url (docs.slack.dev/interactivity/handling-user-interaction)
+	responseAge  = 30 * time.Minute
+	statusAge    = 2 * time.Minute
 )
 
 // DefaultScopes are the bot scopes of [Config] where it names none: those of an app
-// without the agent view. [Server.Install] makes an app of a manifest.
+// without the agent view. [App.Install] makes an app of a manifest.
 func DefaultScopes() []string {
 	return []string{
 		"app_mentions:read", "channels:history", "channels:read", "chat:write", "commands",
@@ -76,8 +69,6 @@ func DefaultRetry() []time.Duration { return []time.Duration{0, time.Minute, 5 *
 // Config says how a [Server] behaves. The zero value is a well-behaved workspace
 // with a default app.
 type Config struct {
-	// BotToken, AppToken and SigningSecret are the app's. Empty means the defaults.
-	BotToken, AppToken, SigningSecret string
 	// Team and TeamName are the workspace's, BotUser and BotName the bot's. Empty
 	// means the defaults.
 	Team, TeamName, BotUser, BotName string
@@ -87,25 +78,10 @@ type Config struct {
 	// Public is the address of the server in what it tells, such as https://slack.test. Empty
 	// means the one that it listens on.
 	Public string
-	// EventsURL is where events are posted, signed, instead of to sockets.
-	EventsURL string
-	// AckTimeout is how long an envelope may stay unacknowledged: 3 s
-	// (docs.slack.dev/apis/events-api, responding to events). 0 means
-	// [DefaultAckTimeout].
-	AckTimeout time.Duration
-	// Retry is how long after each failed delivery the next follows; after the last
-	// the event is lost. Nil means [DefaultRetry].
-	Retry []time.Duration
-	// Ping is how often sockets are pinged. 0 means [DefaultPing].
-	Ping time.Duration
-	// Rate is how many messages a second each channel takes, with a burst of Burst;
-	// the service takes about 1. 0 means no limit.
-	Rate  float64
-	Burst int
-	// Updates is how many chat.update a minute all channels take together, and so many at
-	// once; the service takes 50 and more (docs.slack.dev, rate limits, tier 3). 0 means
-	// no limit.
-	Updates int
+	// Delivery says how the app is reached. What is 0 or nil of it means the defaults.
+	Delivery
+	// Limits bound how often the app may write.
+	Limits
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 	// Seed makes faults with a probability and the choice of sockets repeatable.
@@ -115,17 +91,28 @@ type Config struct {
 	// Control serves the control side over HTTP under /emulator/. It asks for no
 	// token, so it is off unless set.
 	Control bool
-	// MaxMessages bounds the messages kept for each channel, MaxEnvelopes the
-	// envelopes, MaxFiles the bytes of files. 0 means the defaults.
-	MaxMessages, MaxEnvelopes, MaxFiles int
+	// MaxMessages bounds the messages kept for each channel. 0 means the default.
+	MaxMessages int
 	// Logger gets one line a request at Debug. Nil means no log.
 	Logger *slog.Logger
 }
 
+// Delivery says how the app is reached.
+type Delivery = delivery.Settings
+
+// Limits bound how often the app may write.
+type Limits struct {
+	// Rate is how many messages a second each channel takes, with a burst of Burst;
+	// the service takes about 1. 0 means no limit.
+	Rate  float64
+	Burst int
+	// Updates is how many chat.update a minute all channels take together, and so many at
+	// once; the service takes 50 and more (docs.slack.dev, rate limits, tier 3). 0 means
+	// no limit.
+	Updates int
+}
+
 func (cfg *Config) fill() {
-	cfg.BotToken = cmp.Or(cfg.BotToken, DefaultBotToken)
-	cfg.AppToken = cmp.Or(cfg.AppToken, DefaultAppToken)
-	cfg.SigningSecret = cmp.Or(cfg.SigningSecret, DefaultSigningSecret)
 	cfg.Team = cmp.Or(cfg.Team, DefaultTeam)
 	cfg.TeamName = cmp.Or(cfg.TeamName, DefaultTeamName)
 	cfg.BotUser = cmp.Or(cfg.BotUser, DefaultBotUser)
@@ -134,7 +121,6 @@ func (cfg *Config) fill() {
 	cfg.Ping = cmp.Or(cfg.Ping, DefaultPing)
 	cfg.MaxMessages = cmp.Or(cfg.MaxMessages, DefaultMaxMessages)
 	cfg.MaxEnvelopes = cmp.Or(cfg.MaxEnvelopes, DefaultMaxEnvelopes)
-	cfg.MaxFiles = cmp.Or(cfg.MaxFiles, DefaultMaxFiles)
 	if cfg.Scopes == nil {
 		cfg.Scopes = DefaultScopes()
 	}
@@ -154,11 +140,7 @@ func (cfg *Config) fill() {
 
 func (cfg *Config) check() error {
 	switch {
-	case !strings.HasPrefix(cfg.BotToken, "xoxb-"):
-		return errors.New("slack emulator: a bot token begins with xoxb-")
-	case !strings.HasPrefix(cfg.AppToken, "xapp-"):
-		return errors.New("slack emulator: an app token begins with xapp-")
-	case cfg.MaxMessages < 1 || cfg.MaxEnvelopes < 1 || cfg.MaxFiles < 1:
+	case cfg.MaxMessages < 1 || cfg.MaxEnvelopes < 1:
 		return errors.New("slack emulator: bounds must be positive")
 	case cfg.AckTimeout < 0 || cfg.Ping < 0:
 		return errors.New("slack emulator: a time to wait must not be negative")
@@ -166,26 +148,21 @@ func (cfg *Config) check() error {
 	return nil
 }
 
-// Server is a workspace. All its methods may be called concurrently.
+// Server is a workspace. All its methods, its own and those of its parts, may be called
+// concurrently. One lock guards all parts.
 type Server struct {
-	cfg     Config
-	methods map[string]method
-	client  *http.Client // posts events where EventsURL is set
-	log     *slog.Logger
-
-	life *wire.Lifecycle
-
-	mu      sync.Mutex
-	scopes  []string
-	events  []string // those subscribed to; nil for all
-	revoked bool
-	world
-	wires
-	rand *rand.Rand // of faults and the choice of sockets
+	*People
+	*Observer
+	*App
+	delivery.Control
 	*wire.Faults[string]
-	hub  *wire.Hub[string, Message]
-	cuts int
-	flood
+
+	cfg   *Config // does not change
+	mu    *sync.Mutex
+	world *world
+	line  *delivery.Line
+	api   *api
+	life  *wire.Lifecycle
 }
 
 // New makes a server.
@@ -194,55 +171,52 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	chances := rand.New(rand.NewPCG(cfg.Seed, 0))
-	s := &Server{
-		cfg:     cfg,
-		methods: methods(),
-		client:  &http.Client{Timeout: cfg.AckTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 32}},
-		log:     cfg.Logger,
-		scopes:  slices.Clone(cfg.Scopes),
-		world:   newWorld(),
-		wires:   newWires(),
-		rand:    chances,
-		flood:   newFlood(cfg.Rate, cfg.Burst, cfg.Updates),
-	}
-	s.life = wire.NewLifecycle("slack emulator", ErrClosed, &s.mu, cfg.Logger)
+	s := &Server{cfg: &cfg, mu: new(sync.Mutex)}
+	s.life = wire.NewLifecycle("slack emulator", ErrClosed, s.mu, cfg.Logger)
 	s.life.TLS = cfg.TLS
-	s.hub = wire.NewHub[string, Message](s.life)
+	chances := rand.New(rand.NewPCG(cfg.Seed, 0)) // of faults, sockets and the order of events
+	hub := wire.NewHub[string, Message](s.life)
 	s.Faults = wire.NewFaults(s.life, chances, refuseFault, Refuse, "socket", "hello", "envelope")
-	bot := User{ID: cfg.BotUser, Name: cfg.BotName, RealName: cfg.BotName, Bot: true}
-	s.users[bot.ID] = &bot
+	s.world = newWorld(s.cfg, hub)
+	s.App = &App{mu: s.mu, scopes: slices.Clone(cfg.Scopes)}
+	s.line = delivery.New(delivery.Config{
+		Settings: cfg.Delivery, AppID: AppID, Secret: DefaultSigningSecret,
+		Mu: s.mu, Life: s.life, Faults: s.Faults, Chances: chances, Now: cfg.Now, Log: cfg.Logger,
+		Emit: func(e delivery.Event) {
+			hub.Emit(Event{Kind: e.Kind, Chat: e.Channel, Message: e.Message, Update: e.Envelope, Text: e.Text}, nil)
+		},
+		Changed: hub.Changed,
+		Meet: func(w http.ResponseWriter, r *http.Request) bool {
+			_, over := hub.Meet(s.Faults, w, r, "socket", "")
+			return over
+		},
+		Answered: s.world.respond,
+	})
+	s.Control = s.line.Control()
+	told := &news{cfg: s.cfg, world: s.world, app: s.App, line: s.line, rand: chances}
+	s.People = &People{cfg: s.cfg, mu: s.mu, world: s.world, app: s.App, news: told}
+	s.api = &api{
+		cfg: s.cfg, mu: s.mu, world: s.world, app: s.App, news: told, line: s.line, life: s.life, hub: hub,
+		faults: s.Faults, methods: methods(), flood: newFlood(cfg.Limits),
+	}
+	s.Observer = &Observer{mu: s.mu, hub: hub, state: State{State: s.line.State(), world: s.world, api: s.api}}
 	return s, nil
 }
 
 // BotToken returns the bot's token.
-func (s *Server) BotToken() string { return s.cfg.BotToken }
+func (s *Server) BotToken() string { return DefaultBotToken }
 
 // AppToken returns the app-level token.
-func (s *Server) AppToken() string { return s.cfg.AppToken }
+func (s *Server) AppToken() string { return DefaultAppToken }
 
 // SigningSecret returns the secret that posted events are signed with.
-func (s *Server) SigningSecret() string { return s.cfg.SigningSecret }
+func (s *Server) SigningSecret() string { return DefaultSigningSecret }
 
 // BotUser returns the user id of the bot.
 func (s *Server) BotUser() string { return s.cfg.BotUser }
 
 // Team returns the id of the workspace.
 func (s *Server) Team() string { return s.cfg.Team }
-
-// SetScopes changes the scopes of the bot token, as installing the app again does.
-func (s *Server) SetScopes(scopes ...string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.scopes = slices.Clone(scopes)
-}
-
-// Revoke makes both tokens invalid, as removing the app does.
-func (s *Server) Revoke() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.revoked = true
-}
 
 // Start listens on a free port of 127.0.0.1, or on addr where given, and serves
 // until [Server.Close]. It returns the address to give an app as its API URL; it
@@ -257,7 +231,7 @@ func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 		return "", err
 	}
 	s.mu.Lock()
-	s.files.base = cmp.Or(s.cfg.Public, base)
+	s.world.files.base = cmp.Or(s.cfg.Public, base)
 	s.mu.Unlock()
 	return base + "/api/", nil
 }
@@ -272,10 +246,10 @@ func (s *Server) Up(ctx context.Context) error { return s.life.Up(ctx) }
 // nothing runs any more.
 func (s *Server) Close() error {
 	err := s.life.Close(func() {
-		s.hangUp()
-		s.hub.Close()
+		s.line.HangUp()
+		s.api.hub.Close()
 	})
-	s.client.CloseIdleConnections()
+	s.line.CloseIdleConnections()
 	return err
 }
 
@@ -293,17 +267,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	switch {
 	case strings.HasPrefix(path, "/api/"):
-		s.serveMethod(w, r, strings.TrimPrefix(path, "/api/"))
+		s.api.serveMethod(w, r, strings.TrimPrefix(path, "/api/"))
 	case path == socketPath:
-		s.serveSocket(w, r)
+		s.line.ServeHTTP(w, r)
 	case strings.HasPrefix(path, filesPath):
-		s.serveFile(w, r, strings.TrimPrefix(path, filesPath))
+		s.api.serveFile(w, r, strings.TrimPrefix(path, filesPath))
 	case strings.HasPrefix(path, uploadPath):
-		s.serveUpload(w, r, strings.TrimPrefix(path, uploadPath))
+		s.api.serveUpload(w, r, strings.TrimPrefix(path, uploadPath))
 	case strings.HasPrefix(path, commandsPath):
-		s.serveResponse(w, r)
+		s.api.serveResponse(w, r)
 	case s.cfg.Control && strings.HasPrefix(path, "/emulator/"):
-		s.serveControl(w, r)
+		(&remote{s.People, s.Observer, s.Control, s.Faults}).ServeHTTP(w, r)
 	case path == "/" && r.URL.Query().Has("redir"):
 		serveLogin(w)
 	default:

@@ -13,51 +13,27 @@ type Share struct {
 }
 
 // share attaches a message to the one that passes it on, which needs nothing else then.
-func (s *Server) share(m *message, opts *SayOptions) error {
+func (w *world) share(m *message, opts *SayOptions) error {
 	if opts.Share == nil && m.text == "" && len(opts.Files) == 0 && opts.Subtype == "" {
 		return errors.New("slack emulator: a message needs a text or a file")
 	}
 	if opts.Share == nil {
 		return nil
 	}
-	a, err := s.attachment(*opts.Share)
-	if err != nil {
-		return err
+	c := w.channels[opts.Share.Channel]
+	if c == nil || c.byTS[opts.Share.TS] == nil {
+		return fmt.Errorf("slack emulator: no message %s in channel %s", opts.Share.TS, opts.Share.Channel)
 	}
-	a["is_share"] = true
-	m.attached = append(m.attached, a)
+	m.attached = []any{w.attachment(c, c.byTS[opts.Share.TS])}
 	return nil
-}
-
-// UnfurlMessage changes a message as the service does by itself, some time after it was
-// written, when that links to another message which its author may see: the text stays.
-func (s *Server) UnfurlMessage(channelID, ts string, of Share) (Sent, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, m, err := s.theirs(channelID, ts)
-	if err != nil {
-		return Sent{}, err
-	}
-	a, err := s.attachment(of)
-	if err != nil {
-		return Sent{}, err
-	}
-	before := s.wire(m)
-	m.attached = append(m.attached, a)
-	return s.tellChanged(c, m, before), nil
 }
 
 // attachment is a message in another one. No page describes it; these are the fields that
 // others were sent (slackapi/java-slack-sdk #1179, slack-go/slack PR 282; files:
 // NousResearch/hermes-agent PR 75481).
-func (s *Server) attachment(of Share) (map[string]any, error) {
-	c := s.channels[of.Channel]
-	if c == nil || c.byTS[of.TS] == nil {
-		return nil, fmt.Errorf("slack emulator: no message %s in channel %s", of.TS, of.Channel)
-	}
-	m := c.byTS[of.TS]
+func (w *world) attachment(c *channel, m *message) map[string]any {
 	name := m.user
-	if u := s.users[m.user]; u != nil {
+	if u := w.users[m.user]; u != nil {
 		name = cmp.Or(u.DisplayName, u.RealName, u.Name)
 	}
 	place := c.name
@@ -67,19 +43,19 @@ func (s *Server) attachment(of Share) (map[string]any, error) {
 	link := "https://example.slack.com/archives/" + c.id + "/p" + m.ts
 	a := map[string]any{
 		"id": 1, "ts": m.ts, "author_id": m.user, "author_name": name, "author_subname": name, "channel_id": c.id,
-		"channel_team": s.cfg.Team, "channel_name": place, "is_msg_unfurl": true, "color": "D0D0D0", "from_url": link, "original_url": link,
+		"channel_team": w.cfg.Team, "channel_name": place, "is_msg_unfurl": true, "is_share": true, "color": "D0D0D0", "from_url": link, "original_url": link,
 		"text": m.text, "fallback": "[" + name + "] " + m.text, "mrkdwn_in": []string{"text"}, "footer": "Posted in #" + place,
-		"message_blocks": []any{map[string]any{"team": s.cfg.Team, "channel": c.id, "ts": m.ts, "message": map[string]any{"blocks": []any{}}}},
+		"message_blocks": []any{map[string]any{"team": w.cfg.Team, "channel": c.id, "ts": m.ts, "message": map[string]any{"blocks": []any{}}}},
 	}
 	if m.text == "" {
 		a["fallback"] = "[no preview available]"
 	}
 	var files []wireFile
 	for _, f := range m.files {
-		files = append(files, s.wireFile(f))
+		files = append(files, w.wireFile(f))
 	}
 	if len(files) > 0 {
 		a["files"] = files
 	}
-	return a, nil
+	return a
 }

@@ -72,7 +72,7 @@ func TestEventsOfAThread(t *testing.T) {
 }
 
 func TestRetries(t *testing.T) {
-	f := start(t, slack.Config{AckTimeout: 10 * time.Millisecond, Retry: []time.Duration{0, time.Millisecond}})
+	f := start(t, slack.Config{Delivery: slack.Delivery{AckTimeout: 10 * time.Millisecond, Retry: []time.Duration{0, time.Millisecond}}})
 	conn := f.dial()
 	sent := f.say(f.dm, "x", nil)
 	for want := range 3 {
@@ -118,7 +118,7 @@ func TestUnackedGoesToAnotherSocket(t *testing.T) {
 }
 
 func TestSocketsAndTickets(t *testing.T) {
-	f := start(t, slack.Config{Ping: time.Millisecond})
+	f := start(t, slack.Config{Delivery: slack.Delivery{Ping: time.Millisecond}})
 	_, address, err := f.bot.StartSocketModeContext(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func TestSocketsAndTickets(t *testing.T) {
 }
 
 func TestEnvelopeFaults(t *testing.T) {
-	f := start(t, slack.Config{AckTimeout: time.Minute})
+	f := start(t, slack.Config{Delivery: slack.Delivery{AckTimeout: time.Minute}})
 	conn := f.dial()
 	f.inject(slack.Fault{Method: "envelope", Chat: f.dm, Nth: 1, Effect: slack.Duplicate})
 	f.say(f.dm, "x", nil)
@@ -239,7 +239,7 @@ func TestPostedEvents(t *testing.T) {
 		taken <- r.Header
 	}))
 	defer app.Close()
-	f := start(t, slack.Config{EventsURL: app.URL, Retry: []time.Duration{0}})
+	f := start(t, slack.Config{Delivery: slack.Delivery{EventsURL: app.URL, Retry: []time.Duration{0}}})
 	if err := f.VerifyURL(); err != nil {
 		t.Error(err)
 	}

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
+	"oneclaw/internal/emulator/slack/blockkit"
+	"oneclaw/internal/emulator/slack/manifest"
 	"oneclaw/internal/emulator/wire"
 )
 
@@ -47,17 +50,17 @@ type chunk struct {
 // valid says whether the service takes a task.
 func (t Task) valid() bool {
 	states := []string{"", "pending", "in_progress", "complete", "error"}
-	return t.ID != "" && t.Title != "" && length(t.Title) <= maxTaskText && slices.Contains(states, t.Status)
+	return t.ID != "" && t.Title != "" && utf8.RuneCountInString(t.Title) <= maxTaskText && slices.Contains(states, t.Status)
 }
 
 // streams says whether a message is open: the service ends what is too old.
-func (s *Server) streams(m *message) bool {
-	return m.stream != nil && !m.stream.ended && s.cfg.Now().Sub(m.stream.begun) < streamAge
+func (w *world) streams(m *message) bool {
+	return m.stream != nil && !m.stream.ended && w.cfg.Now().Sub(m.stream.begun) < streamAge
 }
 
 // streamed reads what a call adds to a stream. The two errors are those that apps have met
 // (docs.slack.dev/reference/methods/chat.appendStream).
-func streamed(p *wire.Params, st *stream) (text string, tasks []Task, err *apiError) {
+func streamed(p *wire.Params, st *stream) (text string, tasks []Task, err *refusal) {
 	text = p.Text("markdown_text")
 	var chunks []chunk
 	has, bad := p.JSON("chunks", &chunks)
@@ -83,15 +86,15 @@ func streamed(p *wire.Params, st *stream) (text string, tasks []Task, err *apiEr
 			return "", nil, refuse("invalid_chunks") // its page
 		}
 	}
-	if length(text) > maxMarkdown {
+	if utf8.RuneCountInString(text) > blockkit.MaxMarkdown {
 		return "", nil, refuse("msg_too_long") // assumed: its page has the limit
 	}
 	return text, tasks, nil
 }
 
 // grow adds to a stream.
-func (m *message) grow(text string, tasks []Task) *apiError {
-	if length(m.text)+length(text) > maxMarkdown {
+func (m *message) grow(text string, tasks []Task) *refusal {
+	if utf8.RuneCountInString(m.text)+utf8.RuneCountInString(text) > blockkit.MaxMarkdown {
 		return refuse("msg_too_long") // assumed: its page has the limit
 	}
 	m.text += text
@@ -109,15 +112,12 @@ func (m *message) grow(text string, tasks []Task) *apiError {
 // startStream begins a stream, which begins a session of an app that is an agent and clears
 // the status of its thread (docs.slack.dev/ai/agent-sessions). In a channel it wants to know
 // who reads along. That it takes no thread for none is the page's of 2025.
-func startStream(c *call) (any, *apiError) {
+func startStream(c *call) (any, *refusal) {
 	text, tasks, err := streamed(c.p, nil)
 	if err != nil {
 		return nil, err
 	}
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ch, err := s.find(c.p.Text("channel"), true)
+	ch, err := c.world.find(c.p.Text("channel"), true)
 	if err != nil {
 		return nil, err
 	}
@@ -129,45 +129,42 @@ func startStream(c *call) (any, *apiError) {
 	case ch.kind != DM && c.p.Text("recipient_team_id") == "":
 		return nil, refuse("missing_recipient_team_id") // assumed: its page says that it is required
 	}
-	m := &message{user: s.cfg.BotUser, bot: true, stream: &stream{begun: s.cfg.Now(), chunks: c.p.Text("chunks") != ""}}
+	m := &message{user: c.cfg.BotUser, bot: true, stream: &stream{begun: c.cfg.Now(), chunks: c.p.Text("chunks") != ""}}
 	if m.parent, err = ch.parentOf(c.p.Text("thread_ts")); err != nil {
 		return nil, err
 	}
 	if err := m.grow(text, tasks); err != nil {
 		return nil, err
 	}
-	if err := s.take(ch.id, s.cfg.Now()); err != nil {
+	if err := c.flood.take(ch.id, c.cfg.Now()); err != nil {
 		return nil, err
 	}
-	s.publish(ch, m)
-	if s.hasScope(agentScope) {
-		s.session(ch, m.parent.ts, "processing")
+	c.news.publish(ch, m)
+	if c.app.hasScope(manifest.AgentScope) {
+		c.world.session(ch, m.parent.ts, "processing")
 	}
 	c.channel, c.message = ch, m
 	return map[string]any{"channel": ch.id, "ts": m.ts}, nil
 }
 
 // ownStream finds an open stream of the bot by the ts of a call.
-func (c *call) ownStream() (*channel, *message, *apiError) {
+func (c *call) ownStream() (*channel, *message, *refusal) {
 	ch, m, err := c.own("message_not_owned_by_app")
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case !c.s.streams(m):
+	case !c.world.streams(m):
 		return nil, nil, refuse("message_not_in_streaming_state") // reported by apps: github.com/vercel/chat/issues/607
 	}
 	return ch, m, nil
 }
 
-func appendStream(c *call) (any, *apiError) { return c.stream(false) }
+func appendStream(c *call) (any, *refusal) { return c.stream(false) }
 
 // stopStream ends a stream, and the session works no more unless the call says so.
-func stopStream(c *call) (any, *apiError) { return c.stream(true) }
+func stopStream(c *call) (any, *refusal) { return c.stream(true) }
 
-func (c *call) stream(end bool) (any, *apiError) {
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (c *call) stream(end bool) (any, *refusal) {
 	ch, m, err := c.ownStream()
 	if err != nil {
 		return nil, err
@@ -179,38 +176,35 @@ func (c *call) stream(end bool) (any, *apiError) {
 	case !end && text == "" && len(tasks) == 0:
 		return nil, refuse("no_text") // assumed
 	}
-	before := s.wire(m)
+	before := c.world.wire(m)
 	if err := m.grow(text, tasks); err != nil {
 		return nil, err
 	}
 	if end {
 		m.stream.ended = true
-		if s.hasScope(agentScope) {
-			s.session(ch, m.parent.ts, "active")
+		if c.app.hasScope(manifest.AgentScope) {
+			c.world.session(ch, m.parent.ts, "active")
 		}
-		s.tellChanged(ch, m, before)
+		c.news.tellChanged(ch, m, before)
 	}
-	s.emit(Event{Kind: EventEdit, Chat: ch.id, Message: m.ts}, ch, m)
+	c.world.emit(Event{Kind: EventEdit, Chat: ch.id, Message: m.ts}, ch, m)
 	c.channel, c.message = ch, m
 	return map[string]any{"channel": ch.id, "ts": m.ts}, nil
 }
 
 // session sets the status of the session of a thread.
-func (s *Server) session(ch *channel, thread, status string) {
+func (w *world) session(ch *channel, thread, status string) {
 	ch.sessions[thread] = status
-	s.hub.Changed()
+	w.hub.Changed()
 }
 
 // sessionStatus sets the status of a session, which apps that are agents have
 // (docs.slack.dev/reference/methods/agents.sessions.setStatus).
-func sessionStatus(c *call) (any, *apiError) {
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.hasScope(agentScope) {
+func sessionStatus(c *call) (any, *refusal) {
+	if !c.app.hasScope(manifest.AgentScope) {
 		return nil, refuse("not_authorized") // assumed
 	}
-	ch, err := s.find(c.p.Text("channel_id"), true)
+	ch, err := c.world.find(c.p.Text("channel_id"), true)
 	if err != nil {
 		return nil, err
 	}
@@ -221,44 +215,41 @@ func sessionStatus(c *call) (any, *apiError) {
 	case ch.byTS[thread] == nil:
 		return nil, refuse("invalid_thread_ts") // the page of assistant.threads.setTitle
 	}
-	s.session(ch, thread, status)
+	c.world.session(ch, thread, status)
 	return map[string]any{"status": status, "agent_status": status}, nil
 }
 
 // StopSession has a person press the service's own button to stop in a thread: what streams
 // there is ended, and the app told. The session stays at work until the app says otherwise
 // (docs.slack.dev/reference/events/agent_session_stopped).
-func (s *Server) StopSession(channelID, thread, userID string) (Sent, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, err := s.speaker(channelID, userID)
+func (p *People) StopSession(channelID, thread, userID string) (Sent, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, err := p.world.speaker(channelID, userID)
 	if err != nil {
 		return Sent{}, err
 	}
-	if c.sessions[thread] != "processing" || !s.subscribed("agent_session_stopped") {
+	if c.sessions[thread] != "processing" || !p.app.subscribed("agent_session_stopped") {
 		return Sent{}, fmt.Errorf("slack emulator: nothing shows a button to stop in thread %s of channel %s", thread, channelID)
 	}
 	ended := []string{}
 	for _, m := range c.messages {
-		if m.parent != nil && m.parent.ts == thread && s.streams(m) {
+		if m.parent != nil && m.parent.ts == thread && p.world.streams(m) {
 			m.stream.ended = true
 			ended = append(ended, m.ts)
 		}
 	}
 	event, err := json.Marshal(map[string]any{
 		"type": "agent_session_stopped", "channel": c.id, "user": userID, "thread_ts": thread,
-		"streaming_message_ts": ended, "event_ts": s.stamp(),
+		"streaming_message_ts": ended, "event_ts": p.world.stamp(),
 	})
 	if err != nil {
 		return Sent{}, fmt.Errorf("slack emulator: %w", err)
 	}
-	return s.event(c, "", json.RawMessage(event), Sent{Channel: c.id}), nil
+	return p.news.event(c, "", json.RawMessage(event), Sent{Channel: c.id}), nil
 }
 
 // Session returns the status of the session of a thread; empty where there is none.
 func (st State) Session(channel, thread string) string {
-	if c := st.s.channels[channel]; c != nil {
-		return c.sessions[thread]
-	}
-	return ""
+	return st.channel(channel).sessions[thread]
 }

@@ -171,7 +171,7 @@ func TestThreadsAndStatuses(t *testing.T) {
 
 func TestRateLimit(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	f := start(t, slack.Config{Rate: 1, Now: func() time.Time { return now }})
+	f := start(t, slack.Config{Limits: slack.Limits{Rate: 1}, Now: func() time.Time { return now }})
 	post := func() error {
 		_, _, err := f.bot.PostMessageContext(t.Context(), f.channel, api.MsgOptionText("x", false))
 		return err

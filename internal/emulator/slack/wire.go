@@ -82,58 +82,45 @@ type wireOuter struct {
 	EventContext   string           `json:"event_context"`
 }
 
-type wireEnvelope struct {
-	EnvelopeID     string          `json:"envelope_id"`
-	Payload        json.RawMessage `json:"payload"`
-	Type           string          `json:"type"`
-	AcceptsPayload bool            `json:"accepts_response_payload"`
-	RetryAttempt   *int            `json:"retry_attempt,omitempty"`
-	RetryReason    *string         `json:"retry_reason,omitempty"`
-}
-
 // wire builds the JSON of a message as it is now.
-func (s *Server) wire(m *message) *wireMessage {
-	w := &wireMessage{
-		Type: "message", Subtype: m.subtype, User: m.user, Text: m.text, TS: m.ts, Team: s.teamOf(m.user), ThreadTS: m.thread(),
-		ReplyCount: len(m.replies), ReplyUsers: m.replyFrom, Blocks: m.blocks,
+func (w *world) wire(m *message) *wireMessage {
+	out := &wireMessage{
+		Type: "message", Subtype: m.subtype, User: m.user, Text: m.text, TS: m.ts, Team: w.teamOf(m.user), ThreadTS: m.thread(),
+		ReplyCount: len(m.replies), ReplyUsers: m.replyFrom, Blocks: m.blocks, Attachments: m.attached,
 	}
 	switch {
 	case m.bot:
-		w.BotID, w.AppID = BotID, AppID
+		out.BotID, out.AppID = BotID, AppID
 	case m.otherBot != "":
-		w.BotID, w.Subtype, w.User, w.Username = m.otherBot, "bot_message", "", m.user
+		out.BotID, out.Subtype, out.User, out.Username = m.otherBot, "bot_message", "", m.user
 	default:
-		w.ClientMsgID = "c-" + m.ts
+		out.ClientMsgID = "c-" + m.ts
 	}
-	if w.Team != s.cfg.Team {
-		w.UserTeam, w.SourceTeam = w.Team, w.Team
+	if out.Team != w.cfg.Team {
+		out.UserTeam, out.SourceTeam = out.Team, out.Team
 	}
 	if n := len(m.replies); n > 0 {
-		w.LatestReply = m.replies[n-1]
+		out.LatestReply = m.replies[n-1]
 	}
 	if m.parent != nil {
-		w.ParentUserID = m.parent.user
+		out.ParentUserID = m.parent.user
 	}
 	if !m.edited.IsZero() {
-		w.Edited = &wireEdited{User: m.user, TS: strconv.FormatInt(m.edited.Unix(), 10) + ".000000"}
+		out.Edited = &wireEdited{User: m.user, TS: strconv.FormatInt(m.edited.Unix(), 10) + ".000000"}
 	}
 	for _, f := range m.files {
-		w.Files = append(w.Files, s.wireFile(f))
+		out.Files = append(out.Files, w.wireFile(f))
 	}
-	if m.unfurled {
-		w.Attachments = []any{map[string]any{"fallback": "preview", "from_url": "https://example.com", "id": 1}}
-	}
-	w.Attachments = append(w.Attachments, m.attached...)
-	return w
+	return out
 }
 
 // channelJSON is a channel as conversations.info has it.
-func (s *Server) channelJSON(c *channel) map[string]any {
+func (w *world) channelJSON(c *channel) map[string]any {
 	out := map[string]any{
 		"id": c.id, "name": c.name, "is_channel": c.kind == Public, "is_group": c.kind == Private,
 		"is_im": c.kind == DM, "is_mpim": c.kind == GroupDM, "is_private": c.kind != Public,
-		"is_archived": c.archived, "is_member": c.botIn, "num_members": len(c.members), "context_team_id": s.cfg.Team,
-		"is_ext_shared": s.isShared(c),
+		"is_archived": c.archived, "is_member": c.botIn, "num_members": len(c.members), "context_team_id": w.cfg.Team,
+		"is_ext_shared": w.isShared(c),
 	}
 	if c.kind == DM && len(c.members) > 0 {
 		out["user"] = c.members[0]
@@ -143,9 +130,9 @@ func (s *Server) channelJSON(c *channel) map[string]any {
 }
 
 // userJSON is a user as users.info has it.
-func (s *Server) userJSON(u *User) map[string]any {
+func (w *world) userJSON(u *User) map[string]any {
 	return map[string]any{
-		"id": u.ID, "team_id": s.teamOf(u.ID), "is_stranger": u.Team != "", "name": u.Name, "real_name": u.RealName, "deleted": u.Deleted,
+		"id": u.ID, "team_id": w.teamOf(u.ID), "is_stranger": u.Team != "", "name": u.Name, "real_name": u.RealName, "deleted": u.Deleted,
 		"is_admin": u.Admin || u.Owner, "is_owner": u.Owner, "is_primary_owner": false, "is_bot": u.Bot,
 		"profile": map[string]any{"real_name": u.RealName, "display_name": u.DisplayName},
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"oneclaw/internal/emulator/wire"
 )
 
 // Kinds of channels, as channel_type has them.
@@ -33,8 +35,12 @@ type User struct {
 	Team string `json:"team"`
 }
 
-// world is what the service knows: people, channels, files. Guarded by Server.mu.
+// world is the workspace: people, channels, messages and files, with what the service makes
+// of them. It knows nothing of HTTP, nor of what the app is told. All of it is guarded by
+// the lock of the server, which whoever calls it holds.
 type world struct {
+	cfg       *Config                    // does not change
+	hub       *wire.Hub[string, Message] // those who look on
 	users     map[string]*User
 	channels  map[string]*channel
 	order     []string // channels as they were made
@@ -44,14 +50,30 @@ type world struct {
 	responses map[string]*response
 	answers   int
 	homes     map[string]json.RawMessage // views, by user
-	homeless  bool                       // the app has no Home tab
 }
 
-func newWorld() world {
-	return world{
-		users: map[string]*User{}, channels: map[string]*channel{},
+func newWorld(cfg *Config, hub *wire.Hub[string, Message]) *world {
+	bot := &User{ID: cfg.BotUser, Name: cfg.BotName, RealName: cfg.BotName, Bot: true}
+	return &world{
+		cfg: cfg, hub: hub, users: map[string]*User{bot.ID: bot}, channels: map[string]*channel{},
 		files: newFileStore(), responses: map[string]*response{}, homes: map[string]json.RawMessage{},
 	}
+}
+
+// refusal is what the service says of what it does not do.
+type refusal struct {
+	code             string
+	needed, provided string
+	retryAfter       int // seconds; 0 where calling too often is not what is wrong
+	messages         []string
+}
+
+func refuse(code string, messages ...string) *refusal {
+	return &refusal{code: code, messages: messages}
+}
+
+func tooMany(seconds int) *refusal {
+	return &refusal{code: "ratelimited", retryAfter: seconds}
 }
 
 type channel struct {
@@ -94,23 +116,22 @@ type message struct {
 	react     []string
 	theirs    []reaction // of people
 	cut       int
-	unfurled  bool
-	attached  []any // messages that it shares or links to
+	attached  []any // messages that it shares
 	loose     bool  // plain words may be mentions
 	stream    *stream
 }
 
 // teamOf is the workspace of a user.
-func (s *Server) teamOf(user string) string {
-	if u := s.users[user]; u != nil && u.Team != "" {
+func (w *world) teamOf(user string) string {
+	if u := w.users[user]; u != nil && u.Team != "" {
 		return u.Team
 	}
-	return s.cfg.Team
+	return w.cfg.Team
 }
 
 // isShared says whether people of other workspaces are in a channel.
-func (s *Server) isShared(c *channel) bool {
-	return c != nil && slices.ContainsFunc(c.members, func(user string) bool { return s.teamOf(user) != s.cfg.Team })
+func (w *world) isShared(c *channel) bool {
+	return c != nil && slices.ContainsFunc(c.members, func(user string) bool { return w.teamOf(user) != w.cfg.Team })
 }
 
 func (m *message) thread() string {
@@ -124,21 +145,21 @@ func (m *message) thread() string {
 }
 
 // stamp gives the next ts, which is also the id of a message.
-func (s *Server) stamp() string {
-	s.lastStamp = max(s.lastStamp+1, s.cfg.Now().UnixMicro())
-	return fmt.Sprintf("%d.%06d", s.lastStamp/1e6, s.lastStamp%1e6)
+func (w *world) stamp() string {
+	w.lastStamp = max(w.lastStamp+1, w.cfg.Now().UnixMicro())
+	return fmt.Sprintf("%d.%06d", w.lastStamp/1e6, w.lastStamp%1e6)
 }
 
 // id gives an id as the service makes them.
-func (s *Server) id(prefix string) string {
-	s.nextID++
-	return fmt.Sprintf("%s0E%07d", prefix, s.nextID)
+func (w *world) id(prefix string) string {
+	w.nextID++
+	return fmt.Sprintf("%s0E%07d", prefix, w.nextID)
 }
 
 // add puts a message into its channel and tells the observers.
-func (s *Server) add(c *channel, m *message) {
-	m.ts = s.stamp()
-	m.sent = s.cfg.Now()
+func (w *world) add(c *channel, m *message) {
+	m.ts = w.stamp()
+	m.sent = w.cfg.Now()
 	c.messages = append(c.messages, m)
 	c.byTS[m.ts] = m
 	if p := m.parent; p != nil && m.ephemeral == "" {
@@ -147,35 +168,44 @@ func (s *Server) add(c *channel, m *message) {
 			p.replyFrom = append(p.replyFrom, m.user)
 		}
 	}
-	s.tally(c, m, 1)
-	if len(c.messages) > s.cfg.MaxMessages {
+	w.tally(c, m, 1)
+	if len(c.messages) > w.cfg.MaxMessages {
 		gone := c.messages[0]
 		delete(c.byTS, gone.ts)
-		s.tally(c, gone, -1)
+		w.tally(c, gone, -1)
 		c.messages[0] = nil
 		c.messages = c.messages[1:]
 	}
-	s.emit(Event{Kind: EventMessage, Chat: c.id, Message: m.ts}, c, m)
+	w.emit(Event{Kind: EventMessage, Chat: c.id, Message: m.ts}, c, m)
+}
+
+// emit tells everyone who looks on. A message is shown as it is now.
+func (w *world) emit(e Event, c *channel, m *message) {
+	var look func() Message
+	if m != nil {
+		look = func() Message { return w.observed(c, m) }
+	}
+	w.hub.Emit(e, look)
 }
 
 // tally counts the messages of the bot that stand.
-func (s *Server) tally(c *channel, m *message, n int) {
+func (w *world) tally(c *channel, m *message, n int) {
 	if m.bot && !m.deleted {
 		c.answers += n
-		s.answers += n
+		w.answers += n
 	}
 }
 
 // find looks a channel up as the methods do: by its id, or by a user's for the DM
 // with them. Where write is set, it also refuses those the bot cannot write to.
-func (s *Server) find(id string, write bool) (*channel, *apiError) {
+func (w *world) find(id string, write bool) (*channel, *refusal) {
 	if id == "" {
 		return nil, refuse("channel_not_found") // its page
 	}
-	if _, ok := s.users[id]; ok && id != s.cfg.BotUser {
-		return s.openDM(id), nil
+	if _, ok := w.users[id]; ok && id != w.cfg.BotUser {
+		return w.openDM(id), nil
 	}
-	c := s.channels[id]
+	c := w.channels[id]
 	switch {
 	case c == nil, !c.botIn && c.kind != Public:
 		return nil, refuse("channel_not_found") // its page
@@ -188,22 +218,22 @@ func (s *Server) find(id string, write bool) (*channel, *apiError) {
 }
 
 // openDM finds or makes the DM of the bot with a user.
-func (s *Server) openDM(user string) *channel {
-	for _, id := range s.order {
-		if c := s.channels[id]; c.kind == DM && c.botIn && slices.Contains(c.members, user) {
+func (w *world) openDM(user string) *channel {
+	for _, id := range w.order {
+		if c := w.channels[id]; c.kind == DM && c.botIn && slices.Contains(c.members, user) {
 			return c
 		}
 	}
-	return s.makeChannel(ChannelSpec{Kind: DM, Members: []string{user}})
+	return w.makeChannel(ChannelSpec{Kind: DM, Members: []string{user}})
 }
 
-func (s *Server) makeChannel(spec ChannelSpec) *channel {
+func (w *world) makeChannel(spec ChannelSpec) *channel {
 	if spec.ID == "" {
 		prefix := "C"
 		if spec.Kind == DM {
 			prefix = "D"
 		}
-		spec.ID = s.id(prefix)
+		spec.ID = w.id(prefix)
 	}
 	c := &channel{
 		id: spec.ID, kind: spec.Kind, name: spec.Name, members: slices.Clone(spec.Members), botIn: !spec.WithoutBot,
@@ -212,9 +242,9 @@ func (s *Server) makeChannel(spec ChannelSpec) *channel {
 	if c.name == "" && c.kind != DM {
 		c.name = strings.ToLower(c.id)
 	}
-	s.channels[c.id] = c
-	s.order = append(s.order, c.id)
-	s.hub.Changed()
+	w.channels[c.id] = c
+	w.order = append(w.order, c.id)
+	w.hub.Changed()
 	return c
 }
 
@@ -233,7 +263,22 @@ func kindScope(kind, what string) string {
 }
 
 // status is the status that stands in a thread: a reply clears it, and so does time.
-func (s *Server) status(c *channel, thread string) (Status, bool) {
+func (w *world) status(c *channel, thread string) (Status, bool) {
 	st, ok := c.statuses[thread]
-	return st, ok && s.cfg.Now().Sub(st.At) < statusAge
+	return st, ok && w.cfg.Now().Sub(st.At) < statusAge
+}
+
+// setStatus shows or, with an empty text, clears a status. What the bot itself asks
+// for is kept in the history.
+func (w *world) setStatus(ch *channel, thread, text string, asked bool) {
+	st := Status{Channel: ch.id, Thread: thread, Text: text, At: w.cfg.Now()}
+	if text == "" {
+		delete(ch.statuses, thread)
+	} else {
+		ch.statuses[thread] = st
+	}
+	if asked && len(ch.history) < w.cfg.MaxMessages {
+		ch.history = append(ch.history, st)
+	}
+	w.emit(Event{Kind: EventStatus, Chat: ch.id, Message: thread, Text: text}, nil, nil)
 }

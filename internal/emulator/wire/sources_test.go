@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,11 +17,12 @@ var refusal = regexp.MustCompile(`(?:refuse|badRequest|errorf)\((?:\d+, )?["` + 
 func TestEachRefusalNamesItsSource(t *testing.T) {
 	for _, dir := range []string{"../slack", "../telegram"} {
 		files, err := filepath.Glob(dir + "/*.go")
-		if err != nil || len(files) == 0 {
+		below, errBelow := filepath.Glob(dir + "/*/*.go")
+		if err := errors.Join(err, errBelow); err != nil || len(files) == 0 {
 			t.Fatalf("no files in %s: %v", dir, err)
 		}
 		found := 0
-		for _, name := range files {
+		for _, name := range append(files, below...) {
 			if strings.HasSuffix(name, "_test.go") {
 				continue
 			}

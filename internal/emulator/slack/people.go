@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+
+	"oneclaw/internal/emulator/slack/delivery"
 )
 
 // Sent names what an act of a person made.
@@ -67,12 +70,22 @@ type SayOptions struct {
 	Subtype string `json:"subtype"`
 }
 
+// People is the control side of the world: what people do there, of which the app may hear.
+// Each of its methods takes the lock.
+type People struct {
+	cfg   *Config // does not change
+	mu    *sync.Mutex
+	world *world
+	app   *App
+	news  *news
+}
+
 // AddUser makes a person known. An empty ID gets the next free one.
-func (s *Server) AddUser(u User) User {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (p *People) AddUser(u User) User {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if u.ID == "" {
-		u.ID = s.id("U")
+		u.ID = p.world.id("U")
 	}
 	if u.Name == "" {
 		u.Name = strings.ToLower(u.ID)
@@ -80,15 +93,15 @@ func (s *Server) AddUser(u User) User {
 	if u.RealName == "" {
 		u.RealName = u.Name
 	}
-	s.users[u.ID] = &u
+	p.world.users[u.ID] = &u
 	return u
 }
 
 // AddChannel makes a channel and returns its id. The bot is in it, unless the spec
 // says otherwise.
-func (s *Server) AddChannel(spec ChannelSpec) (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (p *People) AddChannel(spec ChannelSpec) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	switch spec.Kind {
 	case "":
 		spec.Kind = Public
@@ -96,37 +109,25 @@ func (s *Server) AddChannel(spec ChannelSpec) (string, error) {
 	default:
 		return "", fmt.Errorf("slack emulator: unknown kind of channel %q", spec.Kind)
 	}
-	if s.channels[spec.ID] != nil {
+	if p.world.channels[spec.ID] != nil {
 		return "", fmt.Errorf("slack emulator: channel %s exists", spec.ID)
 	}
 	if spec.Kind == DM && !spec.WithoutBot && len(spec.Members) != 1 {
 		return "", errors.New("slack emulator: a DM with the bot has one other member")
 	}
 	for _, id := range spec.Members {
-		if s.users[id] == nil {
+		if p.world.users[id] == nil {
 			return "", fmt.Errorf("slack emulator: unknown member %s", id)
 		}
 	}
-	return s.makeChannel(spec).id, nil
-}
-
-// SetBot puts the bot into a channel or takes it out, without an event.
-func (s *Server) SetBot(channelID string, in bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.channels[channelID]
-	if c == nil {
-		return fmt.Errorf("slack emulator: unknown channel %s", channelID)
-	}
-	c.botIn = in
-	return nil
+	return p.world.makeChannel(spec).id, nil
 }
 
 // Archive closes a channel for good.
-func (s *Server) Archive(channelID string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.channels[channelID]
+func (p *People) Archive(channelID string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.world.channels[channelID]
 	if c == nil {
 		return fmt.Errorf("slack emulator: unknown channel %s", channelID)
 	}
@@ -135,12 +136,12 @@ func (s *Server) Archive(channelID string) error {
 }
 
 // speaker finds a person who may write in a channel.
-func (s *Server) speaker(channelID, userID string) (*channel, error) {
-	c := s.channels[channelID]
+func (w *world) speaker(channelID, userID string) (*channel, error) {
+	c := w.channels[channelID]
 	switch {
 	case c == nil:
 		return nil, fmt.Errorf("slack emulator: unknown channel %s", channelID)
-	case s.users[userID] == nil:
+	case w.users[userID] == nil:
 		return nil, fmt.Errorf("slack emulator: unknown user %s", userID)
 	case !slices.Contains(c.members, userID):
 		return nil, fmt.Errorf("slack emulator: user %s is not in channel %s", userID, channelID)
@@ -153,13 +154,13 @@ func (s *Server) speaker(channelID, userID string) (*channel, error) {
 // Say has a person write a message. The text is what the service stores: mentions
 // as <@U…>, and &amp; &lt; &gt; for & < >; see [Escape]. A mention of the bot in a
 // channel makes two events with the same ts. A nil opts is a plain text.
-func (s *Server) Say(channelID, userID, text string, opts *SayOptions) (Sent, error) {
+func (p *People) Say(channelID, userID, text string, opts *SayOptions) (Sent, error) {
 	if opts == nil {
 		opts = &SayOptions{}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, err := s.speaker(channelID, userID)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, err := p.world.speaker(channelID, userID)
 	if err != nil {
 		return Sent{}, err
 	}
@@ -169,11 +170,11 @@ func (s *Server) Say(channelID, userID, text string, opts *SayOptions) (Sent, er
 			return Sent{}, fmt.Errorf("slack emulator: no thread %s in channel %s", opts.Thread, channelID)
 		}
 	}
-	if err := s.share(m, opts); err != nil {
+	if err := p.world.share(m, opts); err != nil {
 		return Sent{}, err
 	}
 	for _, a := range opts.Files {
-		m.files = append(m.files, s.files.put(s.id("F"), userID, a, s.cfg.MaxFiles))
+		m.files = append(m.files, p.world.files.put(p.world.id("F"), userID, a))
 	}
 	if len(m.files) > 0 && m.subtype == "" {
 		m.subtype = "file_share"
@@ -181,8 +182,8 @@ func (s *Server) Say(channelID, userID, text string, opts *SayOptions) (Sent, er
 	if m.broadcast && m.subtype == "" {
 		m.subtype = "thread_broadcast"
 	}
-	s.add(c, m)
-	return s.tell(c, m), nil
+	p.world.add(c, m)
+	return p.news.tell(c, m), nil
 }
 
 // Escape makes the text of a message out of what a person typed.
@@ -191,85 +192,59 @@ func Escape(typed string) string {
 }
 
 // SayBot has the integration of somebody else write a message.
-func (s *Server) SayBot(channelID, botID, name, text, thread string) (Sent, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.channels[channelID]
+func (p *People) SayBot(channelID, botID, name, text, thread string) (Sent, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.world.channels[channelID]
 	if c == nil {
 		return Sent{}, fmt.Errorf("slack emulator: unknown channel %s", channelID)
 	}
 	m := &message{user: name, otherBot: botID, text: text, parent: c.byTS[thread]}
-	s.add(c, m)
-	return s.tell(c, m), nil
+	p.world.add(c, m)
+	return p.news.tell(c, m), nil
 }
 
 // Edit has a person change a text they wrote.
-func (s *Server) Edit(channelID, ts, text string) (Sent, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, m, err := s.theirs(channelID, ts)
+func (p *People) Edit(channelID, ts, text string) (Sent, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, m, err := p.world.theirs(channelID, ts)
 	if err != nil {
 		return Sent{}, err
 	}
-	before := s.wire(m)
-	m.edits = append(m.edits, Edit{At: s.cfg.Now(), Text: m.text})
-	m.text, m.edited = text, s.cfg.Now()
-	s.emit(Event{Kind: EventEdit, Chat: c.id, Message: m.ts}, c, m)
-	return s.tellChanged(c, m, before), nil
-}
-
-// Unfurl changes a message as the service does by itself when it adds the preview
-// of a link: the text stays.
-func (s *Server) Unfurl(channelID, ts string) (Sent, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, m, err := s.theirs(channelID, ts)
-	if err != nil {
-		return Sent{}, err
-	}
-	before := s.wire(m)
-	m.unfurled = true
-	return s.tellChanged(c, m, before), nil
+	before := p.world.wire(m)
+	m.edits = append(m.edits, Edit{At: p.cfg.Now(), Text: m.text})
+	m.text, m.edited = text, p.cfg.Now()
+	p.world.emit(Event{Kind: EventEdit, Chat: c.id, Message: m.ts}, c, m)
+	return p.news.tellChanged(c, m, before), nil
 }
 
 // Delete has a person take a message back.
-func (s *Server) Delete(channelID, ts string) (Sent, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, m, err := s.theirs(channelID, ts)
+func (p *People) Delete(channelID, ts string) (Sent, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, m, err := p.world.theirs(channelID, ts)
 	if err != nil {
 		return Sent{}, err
 	}
-	before := s.wire(m)
-	m.deleted = true
-	s.emit(Event{Kind: EventDelete, Chat: c.id, Message: m.ts}, c, m)
-	e := wireEvent{Hidden: true, DeletedTS: m.ts, Previous: before}
-	e.Subtype = "message_deleted"
-	return s.tellHidden(c, m, e), nil
+	return p.news.remove(c, m), nil
 }
 
 // TakeAway has an administrator take a message of the bot away
 // (slack.com/help/articles/202395258). The app is told as of any change.
-func (s *Server) TakeAway(channelID, ts string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.channels[channelID]
+func (p *People) TakeAway(channelID, ts string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.world.channels[channelID]
 	if c == nil || c.byTS[ts] == nil || !c.byTS[ts].bot {
 		return fmt.Errorf("slack emulator: no message %s of the bot in channel %s", ts, channelID)
 	}
-	m := c.byTS[ts]
-	before := s.wire(m)
-	s.tally(c, m, -1)
-	m.deleted = true
-	s.emit(Event{Kind: EventDelete, Chat: c.id, Message: m.ts}, c, m)
-	e := wireEvent{Hidden: true, DeletedTS: m.ts, Previous: before}
-	e.Subtype = "message_deleted"
-	s.tellHidden(c, m, e)
+	p.news.remove(c, c.byTS[ts])
 	return nil
 }
 
-func (s *Server) theirs(channelID, ts string) (*channel, *message, error) {
-	c := s.channels[channelID]
+func (w *world) theirs(channelID, ts string) (*channel, *message, error) {
+	c := w.channels[channelID]
 	if c == nil || c.byTS[ts] == nil {
 		return nil, nil, fmt.Errorf("slack emulator: no message %s in channel %s", ts, channelID)
 	}
@@ -281,17 +256,17 @@ func (s *Server) theirs(channelID, ts string) (*channel, *message, error) {
 
 // Command has a person type a slash command. It works in every channel the person
 // is in, also where the bot is not, but never in a thread.
-func (s *Server) Command(channelID, userID, command, text string) (Sent, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, err := s.speaker(channelID, userID)
+func (p *People) Command(channelID, userID, command, text string) (Sent, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, err := p.world.speaker(channelID, userID)
 	if err != nil {
 		return Sent{}, err
 	}
-	trigger, url := s.invite(c, userID, nil)
-	return s.push(c, kindCommand, map[string]any{
-		"token": "verification", "team_id": s.cfg.Team, "team_domain": strings.ToLower(s.cfg.TeamName),
-		"channel_id": c.id, "channel_name": c.nameForApps(), "user_id": userID, "user_name": s.users[userID].Name,
+	trigger, url := p.world.invite(c, userID, nil)
+	return p.news.push(c, delivery.KindCommand, map[string]any{
+		"token": "verification", "team_id": p.cfg.Team, "team_domain": strings.ToLower(p.cfg.TeamName),
+		"channel_id": c.id, "channel_name": c.nameForApps(), "user_id": userID, "user_name": p.world.users[userID].Name,
 		"command": command, "text": text, "api_app_id": AppID, "is_enterprise_install": "false",
 		"response_url": url, "trigger_id": trigger,
 	}, Sent{Channel: c.id, Trigger: trigger}), nil
@@ -299,8 +274,8 @@ func (s *Server) Command(channelID, userID, command, text string) (Sent, error) 
 
 // Send sends an event of any form to the app: event is the inner event, and team
 // that of the workspace it is from, ours where empty.
-func (s *Server) Send(team string, event json.RawMessage) Sent {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.event(nil, team, event, Sent{})
+func (p *People) Send(team string, event json.RawMessage) Sent {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.news.event(nil, team, event, Sent{})
 }

@@ -1,4 +1,6 @@
-package slack
+// Package blockkit knows Slack's blocks: which of them the service takes in a message, and
+// what people see of them. Each refusal names where it is from, as in the package slack.
+package blockkit
 
 import (
 	"encoding/json"
@@ -8,6 +10,37 @@ import (
 	"strings"
 	"unicode/utf8"
 )
+
+// Limits of the service (docs.slack.dev/reference/block-kit and its pages).
+const (
+	// MaxMarkdown is how many characters all Markdown of a message may have together.
+	MaxMarkdown       = 12_000
+	maxSection        = 3_000
+	maxHeader         = 150
+	maxContextActions = 5
+	maxElements       = 25 // of an actions block
+	maxLabel          = 75 // of a button
+	maxValue          = 2000
+	maxID             = 255 // action_id and block_id
+)
+
+// Refusal is a refusal in the words of the service.
+type Refusal struct {
+	Code     string
+	Messages []string
+}
+
+// Button is a button under a message.
+type Button struct {
+	// Block is the id of the row, where the app gave it one.
+	Block  string `json:"block,omitempty"`
+	Action string `json:"action"`
+	Label  string `json:"label"`
+	Value  string `json:"value"`
+	Style  string `json:"style,omitempty"`
+}
+
+func refuse(code string, messages ...string) *Refusal { return &Refusal{code, messages} }
 
 func length(s string) int { return utf8.RuneCountInString(s) }
 
@@ -41,16 +74,13 @@ type element struct {
 	Style  string     `json:"style"`
 }
 
-func invalidBlocks(format string, args ...any) *apiError {
+func invalidBlocks(format string, args ...any) *Refusal {
 	return refuse("invalid_blocks", "[ERROR] "+fmt.Sprintf(format, args...)) // its page
 }
 
-// checkBlocks refuses blocks of a message over the limits.
-func checkBlocks(raw []byte) *apiError { return checkLimited(raw, maxBlocks) }
-
-// checkLimited refuses blocks over the limits, of which there is one on how many they are.
-// Kinds that it does not know pass.
-func checkLimited(raw []byte, most int) *apiError {
+// Check refuses blocks over the limits, of which there is one on how many they are. Kinds
+// that it does not know pass.
+func Check(raw []byte, most int) *Refusal {
 	var blocks []block
 	if err := json.Unmarshal(raw, &blocks); err != nil {
 		return refuse("invalid_blocks_format") // its page
@@ -77,14 +107,14 @@ func checkLimited(raw []byte, most int) *apiError {
 	if tables > 1 {
 		return refuse("invalid_attachments", "[ERROR] only_one_table_allowed") // reported by apps: github.com/netclaw-dev/netclaw/issues/55
 	}
-	if markdown > maxMarkdown {
+	if markdown > MaxMarkdown {
 		return refuse("msg_blocks_too_long") // its page
 	}
 	return nil
 }
 
 // check refuses a block, the ith of its message.
-func (b block) check(i int) *apiError {
+func (b block) check(i int) *Refusal {
 	switch b.Type {
 	case "":
 		return invalidBlocks("missing required field: type [json-pointer:/blocks/%d]", i)
@@ -115,7 +145,7 @@ func (b block) plain() string {
 	return text
 }
 
-func checkSection(b block, i int) *apiError {
+func checkSection(b block, i int) *Refusal {
 	if len(b.Text) == 0 {
 		return nil // it may have fields instead
 	}
@@ -134,7 +164,7 @@ func checkSection(b block, i int) *apiError {
 
 // checkContextActions refuses buttons to judge
 // (docs.slack.dev/reference/block-kit/blocks/context-actions-block and its elements).
-func checkContextActions(b block, i int) *apiError {
+func checkContextActions(b block, i int) *Refusal {
 	if n := len(b.Elements); n == 0 || n > maxContextActions {
 		return invalidBlocks("want 1 to %d items [json-pointer:/blocks/%d/elements]", maxContextActions, i)
 	}
@@ -154,14 +184,14 @@ func checkContextActions(b block, i int) *apiError {
 	return nil
 }
 
-// judged says whether blocks have buttons to judge.
-func judged(raw []byte) bool {
+// Judged says whether blocks have buttons to judge.
+func Judged(raw []byte) bool {
 	var blocks []block
 	return json.Unmarshal(raw, &blocks) == nil && slices.ContainsFunc(blocks, func(b block) bool { return b.Type == "context_actions" })
 }
 
 // checkHeader refuses a header (docs.slack.dev/reference/block-kit/blocks/header-block).
-func checkHeader(b block, i int) *apiError {
+func checkHeader(b block, i int) *Refusal {
 	var t textObject
 	if json.Unmarshal(b.Text, &t) != nil || t.Type != "plain_text" || length(t.Text) == 0 || length(t.Text) > maxHeader {
 		return invalidBlocks("want a plain_text of 1 to %d characters [json-pointer:/blocks/%d/text]", maxHeader, i)
@@ -169,7 +199,7 @@ func checkHeader(b block, i int) *apiError {
 	return nil
 }
 
-func checkActions(b block, i int) *apiError {
+func checkActions(b block, i int) *Refusal {
 	if n := len(b.Elements); n == 0 || n > maxElements {
 		return invalidBlocks("want 1 to %d items [json-pointer:/blocks/%d/elements]", maxElements, i)
 	}
@@ -216,13 +246,15 @@ func (e element) wrong() string {
 	return ""
 }
 
-// loosely finds broadcasts that the service makes of plain words in a text that is not
-// verbatim.
 var loosely = regexp.MustCompile(`(?:^|[\s(])@(?:channel|here|everyone)\b`)
 
-// shown reads blocks: the text that people see, the buttons under it in rows, and who
+// Broadcasts finds those that the service makes of plain words in a text that is not
+// verbatim.
+func Broadcasts(text string) []string { return loosely.FindAllString(text, -1) }
+
+// Shown reads blocks: the text that people see, the buttons under it in rows, and who
 // is called. Of text without blocks it is the text.
-func shown(text string, raw []byte) (seen string, rows [][]Button, called []string) {
+func Shown(text string, raw []byte) (seen string, rows [][]Button, called []string) {
 	var blocks []block
 	if len(raw) == 0 || json.Unmarshal(raw, &blocks) != nil || len(blocks) == 0 {
 		return text, nil, calls(text)
@@ -247,7 +279,7 @@ func shown(text string, raw []byte) (seen string, rows [][]Button, called []stri
 			called = append(called, calls(t.Text)...)
 		}
 		if t.Type == "mrkdwn" && !t.Verbatim {
-			called = append(called, loosely.FindAllString(t.Text, -1)...)
+			called = append(called, Broadcasts(t.Text)...)
 		}
 	}
 	return strings.Join(texts, "\n"), rows, called

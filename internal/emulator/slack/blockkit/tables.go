@@ -1,4 +1,4 @@
-package slack
+package blockkit
 
 import (
 	"encoding/json"
@@ -24,7 +24,7 @@ type column struct {
 }
 
 // checkTable refuses a table. That a cell may not be empty is reported by apps.
-func checkTable(b block, i int) *apiError {
+func checkTable(b block, i int) *Refusal {
 	if n := len(b.Rows); n == 0 || n > maxTableRows {
 		return invalidBlocks("want 1 to %d rows [json-pointer:/blocks/%d/rows]", maxTableRows, i)
 	}

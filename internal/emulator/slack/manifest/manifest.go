@@ -1,4 +1,6 @@
-package slack
+// Package manifest reads the manifests that Slack makes apps of, and refuses those that it
+// refuses.
+package manifest
 
 import (
 	_ "embed" // the schema is part of the program
@@ -12,37 +14,33 @@ import (
 )
 
 //go:embed manifest.schema.json
-var manifestSchema []byte
+var schemaJSON []byte
 
-// agentScope is the scope of apps with the agent view. Slack puts it on the token when the
+// AgentScope is the scope of apps with the agent view. Slack puts it on the token when the
 // feature is switched on (docs.slack.dev/ai/developing-agents), and refuses it without
 // (vellum-ai/vellum-assistant PR 27248, openclaw/openclaw PR 67650).
-const agentScope = "assistant:write"
+const AgentScope = "assistant:write"
 
 // eventScopes are the events that an app may subscribe to, each with the scope that it
 // takes, or none (docs.slack.dev/reference/events/<name>). That those of the agent view
 // take its scope is assumed.
 var eventScopes = map[string]string{
-	"agent_session_stopped":            agentScope,
-	"app_context_changed":              agentScope,
+	"agent_session_stopped":            AgentScope,
+	"app_context_changed":              AgentScope,
 	"app_home_opened":                  "",
 	"app_mention":                      "app_mentions:read",
-	"assistant_thread_context_changed": agentScope,
-	"assistant_thread_started":         agentScope,
+	"assistant_thread_context_changed": AgentScope,
+	"assistant_thread_started":         AgentScope,
 	"message.channels":                 "channels:history",
 	"message.groups":                   "groups:history",
 	"message.im":                       "im:history",
 	"message.mpim":                     "mpim:history",
-	reactionAdded:                      "reactions:read",
-	reactionRemoved:                    "reactions:read",
+	"reaction_added":                   "reactions:read",
+	"reaction_removed":                 "reactions:read",
 }
 
-// messageEvents are the events of messages, by the kind of channel
-// (docs.slack.dev/reference/events/message).
-var messageEvents = map[string]string{Public: "message.channels", Private: "message.groups", DM: "message.im", GroupDM: "message.mpim"}
-
-// appManifest is the part of a manifest that decides what the app can do.
-type appManifest struct {
+// Manifest is the part of a manifest that decides what the app can do.
+type Manifest struct {
 	Features struct {
 		Agent *struct{} `json:"agent_view"`
 		Home  struct {
@@ -74,13 +72,8 @@ type addressed struct {
 	URL string `json:"url"`
 }
 
-// CheckManifest returns what the service would refuse of a manifest in YAML or JSON.
-func CheckManifest(data []byte) error {
-	_, err := readManifest(data)
-	return err
-}
-
-func readManifest(data []byte) (*appManifest, error) {
+// Read reads a manifest in YAML or JSON, and returns what the service would refuse of it.
+func Read(data []byte) (*Manifest, error) {
 	var tree map[string]any
 	if err := yaml.Unmarshal(data, &tree); err != nil {
 		return nil, fmt.Errorf("slack emulator: read manifest: %w", err)
@@ -90,7 +83,7 @@ func readManifest(data []byte) (*appManifest, error) {
 		return nil, fmt.Errorf("slack emulator: read manifest: %w", err)
 	}
 	var schema jsonschema.Schema
-	if err := json.Unmarshal(manifestSchema, &schema); err != nil {
+	if err := json.Unmarshal(schemaJSON, &schema); err != nil {
 		return nil, fmt.Errorf("slack emulator: read schema: %w", err)
 	}
 	resolved, err := schema.Resolve(nil)
@@ -98,7 +91,7 @@ func readManifest(data []byte) (*appManifest, error) {
 		return nil, fmt.Errorf("slack emulator: read schema: %w", err)
 	}
 	var instance any
-	var m appManifest
+	var m Manifest
 	if err := errors.Join(json.Unmarshal(plain, &instance), json.Unmarshal(plain, &m)); err != nil {
 		return nil, fmt.Errorf("slack emulator: read manifest: %w", err)
 	}
@@ -106,7 +99,7 @@ func readManifest(data []byte) (*appManifest, error) {
 }
 
 // check refuses parts that do not fit together.
-func (m *appManifest) check() error {
+func (m *Manifest) check() error {
 	var errs []error
 	refuse := func(refused bool, format string, args ...any) {
 		if refused {
@@ -115,9 +108,9 @@ func (m *appManifest) check() error {
 	}
 	scopes, f := m.OAuth.Scopes.Bot, m.Features
 	// vellum-ai/vellum-assistant PR 27248, remoteclaw/remoteclaw #584 in these words.
-	refuse(slices.Contains(scopes, agentScope) && f.Agent == nil && f.Assistant == nil, "%s scope should include the agent_view feature", agentScope)
+	refuse(slices.Contains(scopes, AgentScope) && f.Agent == nil && f.Assistant == nil, "%s scope should include the agent_view feature", AgentScope)
 	// docs.slack.dev/ai/developing-agents: switching the feature on adds the scope.
-	refuse(f.Agent != nil && !slices.Contains(scopes, agentScope), "the agent_view feature needs the scope %s", agentScope)
+	refuse(f.Agent != nil && !slices.Contains(scopes, AgentScope), "the agent_view feature needs the scope %s", AgentScope)
 	// docs.slack.dev/ai/migrating-to-agent-messaging, openclaw/openclaw #108975.
 	refuse(f.Assistant != nil, "assistant_view is closed to new apps: use agent_view")
 	refuse(f.Bot == nil && len(scopes) > 0, "bot scopes need a bot user") // assumed
@@ -142,44 +135,8 @@ func (m *appManifest) check() error {
 	return errors.Join(errs...)
 }
 
-// Install makes the app the one that a manifest describes, as creating it from the
-// manifest and installing it do: with its scopes, and with no events but its own.
-func (s *Server) Install(manifest []byte) error {
-	m, err := readManifest(manifest)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.scopes, s.homeless = slices.Clone(m.OAuth.Scopes.Bot), !m.Features.Home.Enabled
-	s.events = append([]string{}, m.Settings.Events.List...)
-	return nil
-}
-
-// subscribed says whether the app gets events of a kind. One that no manifest describes
-// gets all.
-func (s *Server) subscribed(event string) bool {
-	return s.events == nil || slices.Contains(s.events, event)
-}
-
 // EventScope returns the scope that an event takes, if any.
 func EventScope(event string) (scope string, known bool) {
 	scope, known = eventScopes[event]
 	return scope, known
-}
-
-// MethodScopes returns what calling a method takes: one scope of each list, with a list
-// for each kind of channel where they differ. Known is false for what is no method.
-func MethodScopes(name string) (needs [][]string, known bool) {
-	m, known := methods()[name]
-	switch {
-	case !known || m.app:
-	case m.kind != "":
-		for _, kind := range []string{Public, Private, DM, GroupDM} {
-			needs = append(needs, []string{kindScope(kind, m.kind)})
-		}
-	case len(m.scopes) > 0:
-		needs = [][]string{m.scopes}
-	}
-	return needs, known
 }

@@ -6,13 +6,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
+	"oneclaw/internal/emulator/slack/delivery"
+	"oneclaw/internal/emulator/slack/manifest"
 	"oneclaw/internal/emulator/wire"
 )
 
-// method is one method of the Web API. Its run locks the server itself.
+// method is one method of the Web API. Its run is called with the lock held.
 type method struct {
-	run func(*call) (any, *apiError)
+	run func(*call) (any, *refusal)
 	// scopes are those of which the token needs one. None means that any token will do.
 	scopes []string
 	// kind is "history" or "read" where the scope is that of the kind of channel.
@@ -29,9 +32,9 @@ func methods() map[string]method {
 	return map[string]method{
 		"agents.sessions.setStatus":             {run: sessionStatus, scopes: one("chat:write")},
 		"apps.connections.open":                 {run: connectionsOpen, scopes: one("connections:write"), app: true},
-		"assistant.threads.setStatus":           {run: setStatus, scopes: []string{"chat:write", agentScope}},
-		"assistant.threads.setSuggestedPrompts": {run: setSuggestedPrompts, scopes: one(agentScope)},
-		"assistant.threads.setTitle":            {run: setThreadTitle, scopes: one(agentScope)},
+		"assistant.threads.setStatus":           {run: setStatus, scopes: []string{"chat:write", manifest.AgentScope}},
+		"assistant.threads.setSuggestedPrompts": {run: setSuggestedPrompts, scopes: one(manifest.AgentScope)},
+		"assistant.threads.setTitle":            {run: setThreadTitle, scopes: one(manifest.AgentScope)},
 		"auth.test":                             {run: authTest},
 		"chat.appendStream":                     {run: appendStream, scopes: one("chat:write")},
 		"chat.delete":                           {run: deleteMessage, scopes: one("chat:write")},
@@ -56,9 +59,28 @@ func methods() map[string]method {
 	}
 }
 
+// api is the front that the app calls: it reads requests, checks who asks, has the world change
+// and answers.
+type api struct {
+	cfg     *Config // does not change
+	mu      *sync.Mutex
+	world   *world
+	app     *App
+	news    *news
+	line    *delivery.Line
+	life    *wire.Lifecycle
+	hub     *wire.Hub[string, Message]
+	faults  *wire.Faults[string]
+	methods map[string]method
+
+	// Guarded by mu.
+	flood flood
+	cuts  int // accepted calls whose answer was dropped
+}
+
 // call is one call of a method.
 type call struct {
-	s *Server
+	*api
 	r *http.Request
 	p *wire.Params
 	// channel and message are what an accepted call made or changed.
@@ -66,28 +88,7 @@ type call struct {
 	message *message
 }
 
-// apiError is a refusal as the service words it.
-type apiError struct {
-	status           int // 0 for 200
-	code             string
-	needed, provided string
-	retryAfter       int
-	messages         []string
-}
-
-func refuse(code string, messages ...string) *apiError {
-	return &apiError{code: code, messages: messages}
-}
-
-func tooMany(seconds int) *apiError {
-	return &apiError{status: http.StatusTooManyRequests, code: "ratelimited", retryAfter: seconds}
-}
-
-func (s *Server) missing(scope string) *apiError {
-	return &apiError{code: "missing_scope", needed: scope, provided: strings.Join(s.scopes, ",")}
-}
-
-func writeError(w http.ResponseWriter, e *apiError) {
+func writeError(w http.ResponseWriter, e *refusal) {
 	body := map[string]any{"ok": false, "error": e.code}
 	if e.needed != "" {
 		body["needed"], body["provided"] = e.needed, e.provided
@@ -95,12 +96,10 @@ func writeError(w http.ResponseWriter, e *apiError) {
 	if len(e.messages) > 0 {
 		body["response_metadata"] = map[string]any{"messages": e.messages}
 	}
-	if e.retryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(e.retryAfter))
-	}
 	status := http.StatusOK
-	if e.status != 0 {
-		status = e.status
+	if e.retryAfter > 0 {
+		status = http.StatusTooManyRequests
+		w.Header().Set("Retry-After", strconv.Itoa(e.retryAfter))
 	}
 	writeJSON(w, status, body)
 }
@@ -111,34 +110,46 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 
 // serveMethod runs one method between the faults that come before it and those
 // that come after it.
-func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, name string) {
+func (a *api) serveMethod(w http.ResponseWriter, r *http.Request, name string) {
 	p, err := readParams(w, r)
 	if err != nil {
 		writeError(w, err)
 		return
 	}
-	f, over := s.hub.Meet(s.Faults, w, r, name, p.Text("channel")+p.Text("channel_id"))
+	f, over := a.hub.Meet(a.faults, w, r, name, p.Text("channel")+p.Text("channel_id"))
 	if over {
 		return
 	}
-	m, ok := s.methods[name]
+	m, ok := a.methods[name]
 	if !ok {
-		refusal := refuse("unknown_method") // assumed
-		writeError(w, refusal)
+		unknown := refuse("unknown_method") // assumed
+		writeError(w, unknown)
 		return
 	}
-	if err := s.authorize(w, r, p, m); err != nil {
+	if err := a.authorize(w, r, p, m); err != nil {
 		writeError(w, err)
 		return
 	}
-	c := &call{s: s, r: r, p: p}
-	result, err := m.run(c)
-	s.log.Debug("web api call", "method", name, "refused", err != nil)
+	c := &call{api: a, r: r, p: p}
+	result, err := c.do(m)
+	a.cfg.Logger.Debug("web api call", "method", name, "refused", err != nil)
 	if err != nil {
 		writeError(w, err)
 		return
 	}
-	s.answer(w, f, c, result)
+	a.answer(w, f, c, result)
+}
+
+// readParams reads the whole request.
+func readParams(w http.ResponseWriter, r *http.Request) (*wire.Params, *refusal) {
+	p, err := wire.ReadParams(w, r, maxUpload+1<<20)
+	switch {
+	case err == nil:
+		return p, nil
+	case wire.IsJSON(r):
+		return nil, refuse("invalid_json") // its page
+	}
+	return nil, refuse("invalid_form_data") // its page
 }
 
 // token is the token of a call: in the header, or in a form. JSON holds none.
@@ -153,40 +164,47 @@ func token(r *http.Request, p *wire.Params) string {
 }
 
 // authorize checks the token, its kind and its scopes.
-func (s *Server) authorize(w http.ResponseWriter, r *http.Request, p *wire.Params, m method) *apiError {
+func (a *api) authorize(w http.ResponseWriter, r *http.Request, p *wire.Params, m method) *refusal {
 	t := token(r, p)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	switch {
 	case t == "":
 		return refuse("not_authed") // its page
-	case t != s.cfg.BotToken && t != s.cfg.AppToken:
+	case t != DefaultBotToken && t != DefaultAppToken:
 		return refuse("invalid_auth") // its page
-	case s.revoked:
+	case a.app.revoked:
 		return refuse("token_revoked") // its page
-	case m.app != (t == s.cfg.AppToken):
+	case m.app != (t == DefaultAppToken):
 		return refuse("not_allowed_token_type") // its page
 	}
-	scopes := s.scopes
+	scopes := a.app.scopes
 	if m.app {
-		scopes = s.cfg.AppScopes
+		scopes = a.cfg.AppScopes
 	}
 	w.Header().Set("X-OAuth-Scopes", strings.Join(scopes, ","))
 	if len(m.scopes) > 0 && !slices.ContainsFunc(m.scopes, func(one string) bool { return slices.Contains(scopes, one) }) {
-		return &apiError{code: "missing_scope", needed: m.scopes[0], provided: strings.Join(scopes, ",")}
+		return &refusal{code: "missing_scope", needed: m.scopes[0], provided: strings.Join(scopes, ",")}
 	}
 	return nil
 }
 
+// do runs a method.
+func (c *call) do(m method) (any, *refusal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return m.run(c)
+}
+
 // answer answers an accepted request, unless a fault spoils the answer.
-func (s *Server) answer(w http.ResponseWriter, f *Fault, c *call, result any) {
+func (a *api) answer(w http.ResponseWriter, f *Fault, c *call, result any) {
 	if f != nil {
 		switch f.Effect {
 		case CutAfter:
-			s.markCut(c)
+			a.markCut(c)
 			panic(http.ErrAbortHandler)
 		case BadJSON:
-			s.markCut(c)
+			a.markCut(c)
 			w.Header().Set("Content-Type", "application/json; charset=utf-8")
 			_, _ = io.WriteString(w, `{"ok":true,"channel":`)
 			return
@@ -202,12 +220,21 @@ func (s *Server) answer(w http.ResponseWriter, f *Fault, c *call, result any) {
 
 // markCut notes on the message a call made or changed that its sender did not hear
 // of it.
-func (s *Server) markCut(c *call) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cuts++
+func (a *api) markCut(c *call) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.cuts++
 	if c.message != nil {
 		c.message.cut++
-		s.emit(Event{Kind: EventCut, Chat: c.channel.id, Message: c.message.ts}, c.channel, c.message)
+		a.world.emit(Event{Kind: EventCut, Chat: c.channel.id, Message: c.message.ts}, c.channel, c.message)
 	}
+}
+
+func connectionsOpen(c *call) (any, *refusal) {
+	if c.line.State().Connected() >= maxSockets {
+		return nil, refuse("too_many_websockets") // assumed
+	}
+	ticket := c.world.id("ticket-")
+	c.line.Admit(ticket)
+	return map[string]any{"url": c.life.Address("ws", c.r) + socketPath + "?ticket=" + ticket + "&app_id=" + AppID}, nil
 }

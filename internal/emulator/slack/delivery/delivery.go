@@ -1,0 +1,343 @@
+// Package delivery is the way from Slack to the app: what is told the app lies in envelopes,
+// which go over one of its sockets or are posted to it, signed, and go again when they are
+// not acknowledged. It knows nothing of people and channels but their ids.
+//
+// A [Line] is used with the lock of the emulator held, where its method does not say
+// otherwise. [Control] is the side of tests, which takes the lock itself.
+package delivery
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"oneclaw/internal/emulator/wire"
+)
+
+// Kinds of envelopes.
+const (
+	KindEvent       = "events_api"
+	KindCommand     = "slash_commands"
+	KindInteractive = "interactive"
+)
+
+// Kinds of what happens to envelopes and sockets.
+const (
+	EventEnvelope = "envelope"
+	EventAck      = "ack"
+	EventLost     = "lost"
+	EventSocket   = "socket"
+)
+
+// Event is something that happened, to what it names.
+type Event struct{ Kind, Channel, Message, Envelope, Text string }
+
+// Settings say how a [Line] behaves. Who makes it fills them.
+type Settings struct {
+	// EventsURL is where events are posted, signed, instead of to sockets.
+	EventsURL string
+	// AckTimeout is how long an envelope may stay unacknowledged: 3 s
+	// (docs.slack.dev/apis/events-api, responding to events).
+	AckTimeout time.Duration
+	// Retry is how long after each failed delivery the next follows; after the last
+	// the event is lost.
+	Retry []time.Duration
+	// Ping is how often sockets are pinged.
+	Ping time.Duration
+	// MaxEnvelopes bounds the envelopes kept.
+	MaxEnvelopes int
+}
+
+// Config is what a [Line] needs. All of it is required.
+type Config struct {
+	Settings
+	// AppID is the app's, Secret what its posts are signed with.
+	AppID, Secret string
+	// Mu is the lock of the emulator.
+	Mu     *sync.Mutex
+	Life   *wire.Lifecycle
+	Faults *wire.Faults[string]
+	// Chances choose sockets.
+	Chances *rand.Rand
+	Now     func() time.Time
+	Log     *slog.Logger
+	// Emit tells those who look on of an event, Changed of less than that. Both are called
+	// with the lock held.
+	Emit    func(Event)
+	Changed func()
+	// Meet lets a handshake meet its fault, and reports whether that was all. It takes the lock.
+	Meet func(w http.ResponseWriter, r *http.Request) bool
+	// Answered takes what the app answers at once to a command, with the lock held.
+	Answered func(channel string, command, answer json.RawMessage)
+}
+
+// States of an envelope.
+const (
+	// Waiting: no socket is open, or its next delivery is due later.
+	Waiting = "waiting"
+	// Delivered: written to a socket and not acknowledged.
+	Delivered = "delivered"
+	// Acked: acknowledged.
+	Acked = "acked"
+	// Lost: given up after the last retry.
+	Lost = "lost"
+)
+
+type envelope struct {
+	id, kind, event string
+	channel         string
+	payload         json.RawMessage
+	state           string
+	attempt         int // deliveries so far
+	socket          *socket
+	timer           *time.Timer
+	acks            int
+	answer          json.RawMessage
+}
+
+// settle ends the wait for an acknowledgement.
+func (e *envelope) settle() {
+	if e.socket != nil {
+		delete(e.socket.pending, e)
+	}
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+}
+
+// wireEnvelope is an envelope as a socket brings it.
+type wireEnvelope struct {
+	EnvelopeID     string          `json:"envelope_id"`
+	Payload        json.RawMessage `json:"payload"`
+	Type           string          `json:"type"`
+	AcceptsPayload bool            `json:"accepts_response_payload"`
+	RetryAttempt   *int            `json:"retry_attempt,omitempty"`
+	RetryReason    *string         `json:"retry_reason,omitempty"`
+}
+
+// Parcel is something for the app.
+type Parcel struct {
+	Kind string
+	// Channel, Message and Event are the ids of what it is about, where it is about such.
+	Channel, Message, Event string
+	Payload                 any
+}
+
+// Line leads to the app.
+type Line struct {
+	cfg    Config
+	client *http.Client // posts events
+
+	// Guarded by cfg.Mu.
+	tickets   map[string]bool
+	sockets   []*socket
+	opened    int
+	envelopes map[string]*envelope
+	sequence  []*envelope
+	waiting   []*envelope
+	numbered  int
+}
+
+// New makes a line without sockets.
+func New(cfg Config) *Line {
+	return &Line{
+		cfg: cfg, client: &http.Client{Timeout: cfg.AckTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 32}},
+		tickets: map[string]bool{}, envelopes: map[string]*envelope{},
+	}
+}
+
+// Number is the next of those that events and envelopes have in their ids.
+func (l *Line) Number() int {
+	l.numbered++
+	return l.numbered
+}
+
+// Push puts something into an envelope, sends it on its way and returns its id: none where
+// the payload cannot be encoded.
+func (l *Line) Push(p Parcel) (id string) {
+	data, err := json.Marshal(p.Payload)
+	if err != nil {
+		l.cfg.Log.Error("payload not encoded", "err", err)
+		return ""
+	}
+	n := l.Number()
+	e := &envelope{
+		id: fmt.Sprintf("e%07d-0000-4000-8000-%012d", n, n), kind: p.Kind, event: p.Event, channel: p.Channel, payload: data, state: Waiting,
+	}
+	l.envelopes[e.id] = e
+	l.sequence = append(l.sequence, e)
+	if len(l.sequence) > l.cfg.MaxEnvelopes {
+		l.forget(l.sequence[0])
+		l.sequence[0] = nil
+		l.sequence = l.sequence[1:]
+	}
+	l.cfg.Emit(Event{Kind: EventEnvelope, Channel: e.channel, Message: p.Message, Envelope: e.id, Text: p.Kind})
+	l.dispatch(e)
+	return e.id
+}
+
+func (l *Line) forget(e *envelope) {
+	delete(l.envelopes, e.id)
+	e.settle()
+	if e.state != Acked {
+		e.state = Lost
+	}
+}
+
+// dispatch delivers an envelope to a socket chosen by chance
+// (docs.slack.dev/apis/events-api/using-socket-mode), after the faults
+// that it meets, or lets it wait for one.
+func (l *Line) dispatch(e *envelope) {
+	if l.cfg.Life.Closed() || e.state == Acked || e.state == Lost {
+		return
+	}
+	if l.cfg.EventsURL == "" && len(l.sockets) == 0 {
+		e.state = Waiting
+		l.waiting = append(l.waiting, e)
+		return
+	}
+	f := l.cfg.Faults.Fire("envelope", e.channel)
+	if f == nil {
+		l.deliver(e)
+		return
+	}
+	l.cfg.Emit(Event{Kind: wire.EventFault, Channel: e.channel, Text: string(f.Effect), Envelope: e.id})
+	if f.Delay > 0 {
+		e.state = Waiting
+		e.timer = l.after(f.Delay, func() { l.spoil(e, f.Effect) })
+		return
+	}
+	l.spoil(e, f.Effect)
+}
+
+// spoil delivers an envelope with the effect of a fault.
+func (l *Line) spoil(e *envelope, effect wire.Effect) {
+	switch effect {
+	case wire.Hang: // lost on the way; only its time runs
+		l.sent(e, nil)
+	case wire.Duplicate:
+		l.deliver(e)
+		l.deliver(e)
+	case wire.CutBefore:
+		l.cutSocket(e)
+		l.deliver(e)
+	case wire.CutAfter:
+		l.deliver(e)
+		l.cutSocket(e)
+	default:
+		l.deliver(e)
+	}
+}
+
+// cutSocket breaks the socket of an envelope, or one of them.
+func (l *Line) cutSocket(e *envelope) {
+	k := e.socket
+	if k == nil && len(l.sockets) > 0 {
+		k = l.sockets[l.cfg.Chances.IntN(len(l.sockets))]
+	}
+	if k != nil {
+		l.drop(k)
+	}
+}
+
+func (l *Line) deliver(e *envelope) {
+	if l.cfg.EventsURL != "" {
+		l.sent(e, nil)
+		l.post(e)
+		return
+	}
+	if len(l.sockets) == 0 {
+		e.state = Waiting
+		l.waiting = append(l.waiting, e)
+		return
+	}
+	k := l.choose()
+	l.sent(e, k)
+	w := wireEnvelope{EnvelopeID: e.id, Payload: e.payload, Type: e.kind, AcceptsPayload: e.kind != KindEvent}
+	if e.kind == KindEvent {
+		attempt, reason := e.attempt-1, ""
+		if attempt > 0 {
+			reason = "timeout"
+		}
+		w.RetryAttempt, w.RetryReason = &attempt, &reason
+	}
+	k.send(w)
+}
+
+// choose picks a socket that has not been asked to go, where there is one.
+func (l *Line) choose() *socket {
+	staying := slices.DeleteFunc(slices.Clone(l.sockets), func(k *socket) bool { return k.leaving })
+	if len(staying) == 0 {
+		staying = l.sockets
+	}
+	return staying[l.cfg.Chances.IntN(len(staying))]
+}
+
+// sent starts the time in which an envelope has to be acknowledged.
+func (l *Line) sent(e *envelope, k *socket) {
+	e.settle()
+	e.state, e.socket = Delivered, k
+	e.attempt++
+	if k != nil {
+		k.pending[e] = struct{}{}
+	}
+	attempt := e.attempt
+	e.timer = l.after(l.cfg.AckTimeout, func() {
+		if e.attempt == attempt && e.state == Delivered {
+			l.failed(e)
+		}
+	})
+}
+
+// failed sends an envelope again when its time comes, or gives it up. That presses are not
+// sent again is assumed: the page about interactivity names no retries.
+func (l *Line) failed(e *envelope) {
+	e.settle()
+	e.socket = nil
+	tried := e.attempt - 1
+	if tried >= len(l.cfg.Retry) || e.kind == KindInteractive { // whoever pressed is told that it failed
+		e.state = Lost
+		l.cfg.Emit(Event{Kind: EventLost, Channel: e.channel, Envelope: e.id})
+		return
+	}
+	e.state = Waiting
+	l.cfg.Changed()
+	if wait := l.cfg.Retry[tried]; wait > 0 {
+		e.timer = l.after(wait, func() { l.dispatch(e) })
+		return
+	}
+	l.dispatch(e)
+}
+
+// after runs f with the lock held, unless the server is closed by then.
+func (l *Line) after(d time.Duration, f func()) *time.Timer {
+	return time.AfterFunc(d, func() {
+		l.cfg.Mu.Lock()
+		defer l.cfg.Mu.Unlock()
+		if !l.cfg.Life.Closed() {
+			f()
+		}
+	})
+}
+
+// acked notes an acknowledgement.
+func (l *Line) acked(id string, payload json.RawMessage) {
+	e := l.envelopes[id]
+	if e == nil {
+		return
+	}
+	e.acks++
+	if e.state != Acked {
+		e.state, e.answer = Acked, payload
+		e.settle()
+	}
+	if e.kind == KindCommand && e.acks == 1 {
+		l.cfg.Answered(e.channel, e.payload, payload)
+	}
+	l.cfg.Emit(Event{Kind: EventAck, Channel: e.channel, Envelope: e.id, Text: string(payload)})
+}
