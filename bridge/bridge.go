@@ -146,8 +146,8 @@ func (b *Bridge) furnish() {
 		Settings: cfg.Turns, Shared: shared, Store: cfg.Store, Jobs: b.jobs,
 		House: turns.House{
 			Scope: b.scope, Decide: b.gate.Decide, Decided: b.gate.Decided, Refused: b.refused, Prepare: b.sender.Prepare, AwaitTurn: b.lanes.AwaitTurn, Heard: b.heard,
-			Show: func(ctx context.Context, key string, chat chats.Chat, under, line string) error {
-				_, err := b.desk.Post(ctx, key, chat, cards.Card{ReplyTo: under, Text: line, Exact: true})
+			Show: func(ctx context.Context, key string, j *jobs.Job, under, line string) error {
+				_, err := b.desk.Post(ctx, key, j.Message.Chat, cards.Card{Of: j.Message.By(), ReplyTo: under, Text: line, Exact: true})
 				return err
 			},
 			Watch: b.watching(), Join: lanes.Joins{Lanes: b.lanes}.Join,

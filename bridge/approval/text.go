@@ -40,7 +40,7 @@ func began(j *jobs.Job) string {
 
 // question is the card that asks whether a call may run.
 func question(j *jobs.Job, r *request, tool toolgroups.Tool, arguments string, timeout time.Duration) cards.Card {
-	card := cards.Card{Kind: Kind, Exact: true, ReplyTo: j.Message.ID, Choices: [][]cards.Choice{{
+	card := cards.Card{Kind: Kind, Exact: true, Of: r.Requester, ReplyTo: j.Message.ID, Choices: [][]cards.Choice{{
 		{Label: "Allow once", Value: jobs.ChoiceAllow, Style: chats.StylePrimary},
 		{Label: "Deny", Value: jobs.ChoiceDeny, Style: chats.StyleDanger},
 	}}}

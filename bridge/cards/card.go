@@ -48,6 +48,8 @@ type Card struct {
 	Data json.RawMessage `json:"data,omitempty"`
 	// Expires is until when it can be pressed. The zero value means [DefaultAge] from now.
 	Expires time.Time `json:"expires,omitzero"`
+	// Of is whose words it shows, as platform:id: when they want to be forgotten, it goes.
+	Of string `json:"of,omitempty"`
 	// ReplyTo is the message that the card is about; it shows in shared chats.
 	ReplyTo string `json:"reply_to,omitempty"`
 }

@@ -193,13 +193,14 @@ func (d *Desk) all(ctx context.Context) iter.Seq2[*Kept, error] {
 	}
 }
 
-// Forget removes the cards of some chats that are over, but for one.
-func (d *Desk) Forget(ctx context.Context, of map[chats.Chat]bool, but string) error {
+// Forget removes the cards of a person, as platform:id, and of some chats that are over, but for
+// one.
+func (d *Desk) Forget(ctx context.Context, person string, of map[chats.Chat]bool, but string) error {
 	for kept, err := range d.all(ctx) {
 		if _, broken := errors.AsType[*jobs.DamagedError](err); broken {
 			continue
 		}
-		if err == nil && !kept.Open() && of[kept.Chat.Whole()] && kept.Token != but {
+		if err == nil && !kept.Open() && (kept.Of == person || of[kept.Chat.Whole()]) && kept.Token != but {
 			err = d.cfg.Store.Delete(ctx, prefix+kept.Token, storage.Any)
 		}
 		if err != nil {

@@ -7,6 +7,7 @@ package forgetting
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -104,24 +105,9 @@ func (d *Desk) Forget(ctx context.Context, j *jobs.Job) (string, error) {
 	if err := d.cfg.Deed(j).Did(ctx, Name, ""); err != nil {
 		return "", err
 	}
-	direct := map[chats.Chat]bool{j.Message.Chat.Whole(): true}
-	own, err := sessions.Conversations(ctx, d.cfg.Store, by)
+	direct, err := d.beginAll(ctx, j)
 	if err != nil {
 		return "", err
-	}
-	for _, c := range own {
-		direct[c.Chat.Whole()] = true
-		if err := d.begin(ctx, j, c.Chat, c.Task != "", true); err != nil {
-			return "", err
-		}
-	}
-	for a, err := range sessions.AskedBy(ctx, d.cfg.Store, by) {
-		if err == nil {
-			err = d.begin(ctx, j, a.Chat, a.Task, false)
-		}
-		if err != nil {
-			return "", err
-		}
 	}
 	if d.cfg.Rest != nil {
 		if err := d.cfg.Rest(ctx, by, j.Message.Chat.Whole()); err != nil {
@@ -134,13 +120,47 @@ func (d *Desk) Forget(ctx context.Context, j *jobs.Job) (string, error) {
 	if err := d.cfg.Observer.Forget(ctx, by); err != nil {
 		return "", err
 	}
-	if err := d.cfg.Cards.Forget(ctx, direct, j.Message.ID); err != nil {
+	if err := d.cfg.Cards.Forget(ctx, by, direct, j.Message.ID); err != nil {
 		return "", err
 	}
-	if err := d.asides(ctx, direct); err != nil {
+	if err := d.asides(ctx, by, direct); err != nil {
 		return "", err
 	}
 	return goneText, d.erase(ctx, j)
+}
+
+// beginAll begins the jobs of the chats, and returns those that are direct.
+func (d *Desk) beginAll(ctx context.Context, j *jobs.Job) (direct map[chats.Chat]bool, err error) {
+	by := j.Message.By()
+	// What is still to be answered may be in no list of conversations yet.
+	for o, err := range jobs.OpenOf(ctx, d.cfg.Store, by) {
+		if err == nil && o.Says() {
+			err = d.begin(ctx, j, o.Message.Chat, o.Message.Kind == jobs.KindTask, o.Message.Direct)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	direct = map[chats.Chat]bool{j.Message.Chat.Whole(): true}
+	own, err := sessions.Conversations(ctx, d.cfg.Store, by)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range own {
+		direct[c.Chat.Whole()] = true
+		if err := d.begin(ctx, j, c.Chat, c.Task != "", true); err != nil {
+			return nil, err
+		}
+	}
+	for a, err := range sessions.AskedBy(ctx, d.cfg.Store, by) {
+		if err == nil {
+			err = d.begin(ctx, j, a.Chat, a.Task, false)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return direct, nil
 }
 
 // begin has what was said in a chat go, in its turn there: the conversations of its tasks or the
@@ -153,7 +173,8 @@ func (d *Desk) begin(ctx context.Context, j *jobs.Job, chat chats.Chat, tasks, d
 	case chat == j.Message.Chat:
 		return nil
 	}
-	return d.cfg.Put(ctx, chats.Message{Chat: chat, ID: j.Message.ID, Kind: kind, User: j.Message.User, Direct: direct, Time: d.cfg.Now()})
+	id := jobs.Hash(j.Message.ID, chat.String()) // keys leave the thread out
+	return d.cfg.Put(ctx, chats.Message{Chat: chat, ID: id, Kind: kind, User: j.Message.User, Direct: direct, Time: d.cfg.Now()})
 }
 
 // Erase is the job of a chat.
@@ -161,7 +182,14 @@ func (d *Desk) Erase(ctx context.Context, j *jobs.Job) error {
 	if err := jobs.AllClosed(ctx, d.cfg.Store, j); err != nil {
 		return err
 	}
-	if err := jobs.Strip(ctx, d.cfg.Store, j.Message.By(), j.Message.Chat); err != nil {
+	by := j.Message.By()
+	if err := jobs.Strip(ctx, d.cfg.Store, by, j.Message.Chat); err != nil {
+		return err
+	}
+	if err := d.cfg.Cards.Forget(ctx, by, nil, ""); err != nil {
+		return err
+	}
+	if err := d.asides(ctx, by, nil); err != nil {
 		return err
 	}
 	return d.erase(ctx, j)
@@ -225,15 +253,16 @@ func (d *Desk) asked(ctx context.Context, j *jobs.Job) error {
 	return nil
 }
 
-// asides removes what was set aside of direct chats.
-func (d *Desk) asides(ctx context.Context, direct map[chats.Chat]bool) error {
+// asides removes what was set aside of what a person has said, and of direct chats.
+func (d *Desk) asides(ctx context.Context, by string, direct map[chats.Chat]bool) error {
 	all, err := jobs.ListAsides(ctx, d.cfg.Store)
 	if err != nil {
 		return err
 	}
 	for _, a := range all {
-		chat, err := chats.ParseChat(a.Chat)
-		if err != nil || !direct[chat.Whole()] {
+		var j jobs.Job // a record of something else has no sender
+		theirs := json.Unmarshal(a.Data, &j) == nil && j.Message.By() == by
+		if chat, err := chats.ParseChat(a.Chat); !theirs && (err != nil || !direct[chat.Whole()]) {
 			continue
 		}
 		if err := d.cfg.Store.Delete(ctx, jobs.AsideKey(a.Key), storage.Any); err != nil {

@@ -19,6 +19,15 @@ func ReceiptsOf(ctx context.Context, kv storage.KV, by string) iter.Seq2[*Job, e
 	return jobsOf(ctx, kv, ReceiptPrefix+platform+":", by)
 }
 
+// OpenOf yields the open jobs of somebody, as platform:id.
+func OpenOf(ctx context.Context, kv storage.KV, by string) iter.Seq2[*Job, error] {
+	platform, _, _ := strings.Cut(by, ":")
+	return jobsOf(ctx, kv, OpenPrefix+platform+":", by)
+}
+
+// Says reports whether a job is something that its sender says, or has said by a task.
+func (j *Job) Says() bool { return j.Message.Kind == chats.KindText || j.Message.Kind == KindTask }
+
 func jobsOf(ctx context.Context, kv storage.KV, prefix, by string) iter.Seq2[*Job, error] {
 	return func(yield func(*Job, error) bool) {
 		for entry, err := range kv.List(ctx, storage.Range{Prefix: prefix}) {
@@ -35,14 +44,16 @@ func jobsOf(ctx context.Context, kv storage.KV, prefix, by string) iter.Seq2[*Jo
 }
 
 // AllClosed returns an error unless all that the sender of a job has said in its chat before is
-// closed, and has its receipt.
+// closed, and has its receipt: their tasks for the job that goes through tasks, else the rest. The
+// one that forgets what is theirs everywhere waits for all threads and tasks, whose tools may make
+// more of it; it holds up nobody else.
 func AllClosed(ctx context.Context, kv storage.KV, by *Job) error {
 	for j, err := range jobsOf(ctx, kv, OpenPrefix+by.Message.Chat.Whole().String()+"/", by.Message.By()) {
 		if err != nil {
 			return err
 		}
-		says := j.Message.Kind == chats.KindText || j.Message.Kind == KindTask
-		if says && j.Message.Chat == by.Message.Chat && j.Seq < by.Seq {
+		here := j.Message.Chat == by.Message.Chat && (j.Message.Kind == KindTask) == (by.Message.Kind == KindEraseTasks)
+		if j.Says() && (here || by.Message.Kind == KindForget) && j.Seq < by.Seq {
 			return fmt.Errorf("what was accepted before is still to be closed: %s", j.Key())
 		}
 	}
@@ -102,4 +113,16 @@ func (j *Job) bare() *Job {
 		Message: chats.Message{Chat: m.Chat, ID: m.ID, Kind: m.Kind, Direct: m.Direct}, Seq: j.Seq, State: j.State, From: j.From, With: j.With,
 		Incident: j.Incident, Accepted: j.Accepted, Closed: j.Closed,
 	}
+}
+
+// kept is what a receipt says of a job. What the bot has shown by itself may repeat what somebody
+// said, and nobody has sent it who could want it to be gone: its receipt has no text.
+func (j *Job) kept() *Job {
+	switch j.Message.Kind {
+	case KindCard, KindRefresh, KindPreview:
+		bare := j.bare()
+		bare.Message.User, bare.Card, bare.Holder = j.Message.User, j.Card, j.Holder
+		return bare
+	}
+	return j
 }

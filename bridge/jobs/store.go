@@ -221,7 +221,7 @@ func (s Store) Refuse(ctx context.Context, j *Job, rev storage.Revision) error {
 
 // receipt are the operations that write a receipt, and what finds it by its time.
 func (s Store) receipt(j *Job, rev storage.Revision) ([]storage.Op, error) {
-	data, err := json.Marshal(j)
+	data, err := json.Marshal(j.kept())
 	if err != nil {
 		return nil, fmt.Errorf("encode receipt %s: %w", j.Key(), err)
 	}

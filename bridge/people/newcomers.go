@@ -104,7 +104,7 @@ func (d *Desk) ask(ctx context.Context, owner, one person, text string) error {
 		return fmt.Errorf("encode newcomer: %w", err)
 	}
 	token, err := d.cfg.Cards.Post(ctx, admitKey(one), owner.Chat, cards.Card{
-		Kind: cardAdmit, Data: data, Expires: one.Until,
+		Kind: cardAdmit, Of: one.User, Data: data, Expires: one.Until,
 		Text: fmt.Sprintf("**May I talk to somebody new?**\n\n%s has written to me. %s", one.title(), said),
 		Choices: [][]cards.Choice{{
 			{Label: "Let in", Value: choiceAdmit, Style: chats.StylePrimary},

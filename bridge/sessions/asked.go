@@ -74,12 +74,12 @@ func (a Asked) Remove(ctx context.Context, kv storage.KV) error {
 }
 
 // TurnsBy yields the turns of a conversation of a shared chat that somebody, as platform:id, has
-// begun. What is damaged is left out.
+// begun. What is damaged is left out, and so are summaries, which tell of others, too.
 func TurnsBy(ctx context.Context, store storage.Log, log, by string) iter.Seq2[agent.Message, error] {
 	return func(yield func(agent.Message, error) bool) {
 		theirs := false
 		for m, err := range Messages(ctx, store, log) {
-			if jobs.IsDamaged(err) {
+			if jobs.IsDamaged(err) || m.Role == agent.RoleSummary {
 				continue
 			}
 			if err == nil && m.Asks() {

@@ -158,7 +158,7 @@ func Leave(ctx context.Context, kv storage.KV, by *jobs.Job) error {
 	if err != nil || s.ClearedAt >= by.Seq {
 		return err
 	}
-	s.ClearedAt, s.After, s.Before, s.Of = by.Seq, by.Message.ID, nil, chats.Chat{}
+	s.ClearedAt, s.After, s.Before, s.Of = by.Seq, "", nil, chats.Chat{} // the job is no message of the chat
 	s.Generation++
 	_, err = s.Save(ctx, kv)
 	return err

@@ -241,8 +241,8 @@ func Conversations(ctx context.Context, kv storage.KV, owner string) ([]Conversa
 			return nil, fmt.Errorf("list conversations of %s: %w", owner, err)
 		}
 		var c Conversation
-		if err := json.Unmarshal(entry.Value, &c); err != nil {
-			return nil, fmt.Errorf("decode %s: %w", entry.Key, err)
+		if err := jobs.Decode(entry, &c); err != nil {
+			return nil, err
 		}
 		all = append(all, c)
 	}

@@ -94,7 +94,7 @@ func (t *Runner) hear(ctx context.Context, j *jobs.Job, scope toolgroups.Scope, 
 		under = "" // it is not there
 	}
 	line := "🎤 “" + wording.Escape(wording.OneLine(t.cfg.Redact(heard.Text), maxShownWords)) + "”"
-	return heard, t.cfg.House.Show(ctx, "heard/"+j.Key()+"/"+a.Ref, j.Message.Chat, under, line)
+	return heard, t.cfg.House.Show(ctx, "heard/"+j.Key()+"/"+a.Ref, j, under, line)
 }
 
 // unheard says why a sound has no words; nothing where that is no loss.

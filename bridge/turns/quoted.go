@@ -113,7 +113,7 @@ func (t *Runner) said(ctx context.Context, j *jobs.Job, h *sessions.History, aft
 	}
 	if h.Last == 0 && session.ClearedAt > 0 {
 		if after = session.After; after == "" {
-			return nil, nil // an older program has cleared it
+			return nil, nil // an older program has cleared it, or somebody was forgotten
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, threadTimeout)

@@ -114,9 +114,9 @@ type House struct {
 	Heard func(ctx context.Context, j *jobs.Job, after string) []chats.Quoted
 	// Mend sets a damaged record aside, and reports whether that was done now.
 	Mend func(ctx context.Context, d *jobs.DamagedError, chat chats.Chat) (bool, error)
-	// Show puts a line of Markdown under a message, or into the chat where that is empty: once
+	// Show puts a line of Markdown under a message, or into the chat of a job where that is empty: once
 	// under its key, and certainly once it returns.
-	Show func(ctx context.Context, key string, chat chats.Chat, under, line string) error
+	Show func(ctx context.Context, key string, j *jobs.Job, under, line string) error
 	// Watch returns what is told what happens in the turn of a job, concurrently, and what
 	// is called at the end of that: the job knows its preview then.
 	Watch func(j *jobs.Job) (observe func(agent.Event), end func())

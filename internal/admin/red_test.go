@@ -2,10 +2,12 @@ package admin_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/internal/admin"
 	"oneclaw/internal/admin/frame"
@@ -179,6 +182,24 @@ func TestFormulas(t *testing.T) {
 	}
 }
 
+// Where programs take semicolons for the ends of cells, what follows one begins no formula either.
+func TestFormulasBehindSemicolons(t *testing.T) {
+	r := everywhere(t, `a;=HYPERLINK("http://evil.example";B1);@x;	=1`)
+	for address, name := range map[string]string{frame.Root + "messages": "messages", frame.Root + "incidents": "incidents", frame.Root + "schedules": "webhooks"} {
+		rows := r.file(address, name)
+		if len(rows) < 2 {
+			t.Errorf("%s of %s is empty", name, address)
+		}
+		for _, cell := range slices.Concat(rows...) {
+			for part := range strings.FieldsFuncSeq(cell, func(r rune) bool { return strings.ContainsRune(";\t\n\r", r) }) {
+				if strings.ContainsAny(part[:1], "=+-@") {
+					t.Errorf("%s of %s has the cell %q", name, address, cell)
+				}
+			}
+		}
+	}
+}
+
 // What is not a page is none, and nothing is read for it.
 func TestPaths(t *testing.T) {
 	r := newRig(t)
@@ -213,5 +234,42 @@ func TestPaths(t *testing.T) {
 	r.cfg.Visitor = func(*http.Request) (frame.Visitor, bool) { return frame.Visitor{}, false }
 	if response := r.serve(http.MethodGet, frame.Root, ""); response.StatusCode != http.StatusUnauthorized {
 		t.Errorf("nobody: %s", response.Status)
+	}
+}
+
+// Nobody reads what was said before the chat is told who does: not where it cannot be told, and
+// not because it was told of somebody else.
+func TestNoTextsBeforeTheChatIsTold(t *testing.T) {
+	keys := make(map[string]string)
+	broken := true
+	reader := "telegram:1"
+	r := newRig(t, func(cfg *admin.Config) {
+		cfg.Visitor = func(*http.Request) (frame.Visitor, bool) { return frame.Visitor{Person: reader, CSRF: "token"}, true }
+		cfg.Texts = admin.Texts{Shown: true, Announce: func(_ context.Context, _ chats.Chat, key, _ string) error {
+			if broken {
+				return errors.New("no such platform")
+			}
+			keys[key] = reader // once for a key
+			return nil
+		}}
+	})
+	at, ref := r.now.Add(-time.Hour), "telegram:7/1/text"
+	r.finish(said{chat: "telegram:7", id: "1", user: "5", text: "my words", at: at, state: jobs.StateDone, turn: r.turn(ref, "my words", at)})
+	form, address := url.Values{"key": {ref}}.Encode(), frame.To("message", "key", ref, "texts", "1")
+	if response := r.serve(http.MethodPost, frame.Root+"message", form); response.StatusCode != http.StatusInternalServerError {
+		t.Errorf("where the chat cannot be told: %s", response.Status)
+	}
+	if page := r.get(address); strings.Contains(page, "my words") {
+		t.Error("texts are shown although the chat was not told")
+	}
+	broken = false
+	for _, reader = range []string{"telegram:1", "telegram:2", "telegram:1"} {
+		response := r.serve(http.MethodPost, frame.Root+"message", form)
+		if page := r.get(response.Header.Get("Location")); !strings.Contains(page, "my words") {
+			t.Errorf("%s is not shown what was said", reader)
+		}
+	}
+	if len(keys) != 2 {
+		t.Errorf("the chat is told %d times, of %v", len(keys), keys)
 	}
 }

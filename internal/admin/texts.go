@@ -77,15 +77,16 @@ func (p *page) look(ctx context.Context, r frame.Request, chat chats.Chat, at pl
 		return "", frame.ErrNotFound
 	}
 	v := r.Visitor
-	entry := audit.Entry{At: p.Now(), Action: read, By: v.Person, Name: v.Name, Chat: audit.Page, About: at.log}
-	if err := audit.Append(ctx, p.Store, jobs.Hash(v.Person, at.log), entry); err != nil {
-		return "", err
-	}
 	// Markdown has no part in a name.
 	name := plainName(cmp.Or(v.Name, v.Person))
 	text := fmt.Sprintf("%s, an administrator, reads this conversation on the administrators' page.", name)
-	if err := p.Texts.Announce(ctx, chat, "look/"+at.log, text); err != nil {
+	if err := p.Texts.Announce(ctx, chat, "look/"+v.Person+"/"+at.log, text); err != nil {
 		return "", fmt.Errorf("say in %s that somebody reads it: %w", chat, err)
+	}
+	// The entry is what lets them read, so it comes last.
+	entry := audit.Entry{At: p.Now(), Action: read, By: v.Person, Name: v.Name, Chat: audit.Page, About: at.log}
+	if err := audit.Append(ctx, p.Store, jobs.Hash(v.Person, at.log), entry); err != nil {
+		return "", err
 	}
 	return frame.To(at.view, at.name, at.value, "texts", "1"), nil
 }

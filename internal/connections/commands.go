@@ -138,21 +138,21 @@ func (d *Desk) Of(ctx context.Context, user string) (names []string, err error) 
 	return names, nil
 }
 
-// Forget disconnects all of them. Where a service could not be told, the tokens are forgotten
-// all the same.
+// Forget disconnects all of them, and ends sign-ins that have begun. Where a service could not be
+// told, the tokens are forgotten all the same.
 func (d *Desk) Forget(ctx context.Context, user string) error {
-	names, err := d.Of(ctx, user)
-	for _, name := range names {
-		if name == googleName {
-			_, err = d.cfg.Google.Disconnect(ctx, user)
-		} else {
-			_, err = d.cfg.Servers.Disconnect(ctx, name, user)
+	if _, err := d.cfg.Google.Disconnect(ctx, user); err != nil {
+		return err
+	}
+	for c, err := range oauth.Begun(ctx, d.cfg.Store, user) {
+		if err == nil {
+			_, err = d.cfg.Servers.Disconnect(ctx, c.Server, user)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // usage is what /mcp is told when it is not understood.

@@ -19,6 +19,7 @@ import (
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/google"
 	"oneclaw/toolgroups/mcp"
 )
 
@@ -170,5 +171,34 @@ func TestServersThatAreNotAdded(t *testing.T) {
 	must(t, r.desk.Load(t.Context()))
 	if st := r.servers.Status(); len(st) != 1 || st[0].Added {
 		t.Errorf("%+v", st)
+	}
+}
+
+// Who is forgotten has begun no sign-in either: what one holds is as much as an account.
+func TestForgetEndsSignInsThatHaveBegun(t *testing.T) {
+	store := openStore(t)
+	r := newReplica(t, store)
+	g, err := google.New(google.Config{ClientID: "id", ClientSecret: "secret", KV: store, SecretKey: []byte("0123456789abcdef")})
+	must(t, err)
+	desk := connections.New(connections.Config{Google: g, Servers: r.servers, Store: store})
+	for _, user := range []string{"telegram:1", "telegram:2"} {
+		_, err := g.Connect(t.Context(), google.ConnectRequest{User: user, Chat: user, Direct: true, Args: "gmail"})
+		must(t, err)
+		_, err = store.Put(t.Context(), "mcp/pending/notes/"+user, []byte("sealed"), storage.Absent)
+		must(t, err)
+	}
+	must(t, desk.Forget(t.Context(), "telegram:1"))
+	others := 0
+	for entry, err := range store.List(t.Context(), storage.Range{}) {
+		must(t, err)
+		if strings.HasSuffix(entry.Key, "telegram:1") {
+			t.Errorf("left behind: %s", entry.Key)
+		}
+		if strings.HasSuffix(entry.Key, "telegram:2") {
+			others++
+		}
+	}
+	if others < 2 {
+		t.Errorf("of somebody else %d records are left", others)
 	}
 }

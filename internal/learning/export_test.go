@@ -285,6 +285,26 @@ func TestWhoSaidNoIsInNoCase(t *testing.T) {
 	}
 }
 
+// Who said no and wants to be forgotten is in no case either, while what they asked in a group
+// still waits for its turn to go: their receipts have no name any more.
+func TestWhoSaidNoAndIsForgottenIsInNoCase(t *testing.T) {
+	const ann, bob = "telegram:12345678", "telegram:87654321"
+	k := newKept(t)
+	k.tell(team())
+	k.say(team(), "12345678", "Ann", "one", nil, answer("1"))
+	k.say(team(), "87654321", "Bob", "two", good(bob), answer("2"))
+	k.command(ann, "no")
+	if _, _, counts := k.export(); counts != (learning.Counts{Refused: 1}) {
+		t.Fatalf("before: %+v", counts)
+	}
+	if err := jobs.StripAll(t.Context(), k, ann); err != nil {
+		t.Fatal(err)
+	}
+	if file, _, counts := k.export(); counts != (learning.Counts{Refused: 1}) {
+		t.Errorf("exported %+v: %s", counts, file)
+	}
+}
+
 // TestNoNameAndNoSecretIsExported puts names and secrets wherever texts come from.
 func TestNoNameAndNoSecretIsExported(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

@@ -153,13 +153,13 @@ func (m *maker) authors(ctx context.Context, messages []agent.Message) error {
 	return nil
 }
 
-// author returns who wrote a message of a shared chat; empty where that is not known any more,
-// and nobody of the platform has said no.
+// author returns who wrote a message of a shared chat; empty where that is not known any more, or
+// is to be forgotten, and nobody of the platform has said no.
 func (m *maker) author(ctx context.Context, one *agent.Message) (string, error) {
 	key := one.Ref + one.Joined // it has one of them at most
 	entry, err := m.Store.Get(ctx, jobs.ReceiptPrefix+key)
 	var j jobs.Job
-	if key == "" || errors.Is(err, storage.ErrNotFound) || err == nil && jobs.Decode(entry, &j) != nil {
+	if key == "" || errors.Is(err, storage.ErrNotFound) || err == nil && (jobs.Decode(entry, &j) != nil || j.Message.User == "") {
 		no, err := m.consent.anyRefused(ctx, m.job.Message.Chat.Platform)
 		if no {
 			err = errRefused

@@ -85,7 +85,7 @@ func TestACopyHasAllThatThereIs(t *testing.T) {
 	if err := talk.Enter(t.Context(), store); err != nil {
 		t.Fatal(err)
 	}
-	log("fake:g/1", agent.Message{Role: agent.RoleUser, Text: "in company", By: "fake:1"}, answer, agent.Message{Role: agent.RoleUser, Text: "of another", By: "fake:2"}, answer)
+	log("fake:g/1", agent.Message{Role: agent.RoleUser, Text: "in company", By: "fake:1"}, answer, agent.Message{Role: agent.RoleSummary, Text: "A summary of another."}, agent.Message{Role: agent.RoleUser, Text: "of another", By: "fake:2"}, answer)
 	if _, err := store.Put(t.Context(), "asked/fake:1/fake:g/1", []byte(`{"chat":{"platform":"fake","id":"g"},"log":"fake:g/1"}`), storage.Absent); err != nil {
 		t.Fatal(err)
 	}

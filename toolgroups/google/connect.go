@@ -232,15 +232,16 @@ func (g *Google) Disconnect(ctx context.Context, user string) (string, error) {
 	}
 	defer unlock()
 	a, _, err := g.load(ctx, user)
-	if errors.Is(err, storage.ErrNotFound) {
-		return "No Google account of yours is connected.", nil
-	}
+	none := errors.Is(err, storage.ErrNotFound)
 	withdrawn := err == nil && g.withdraw(ctx, a)
-	// Any: nothing is to stay, whatever a process has just written.
+	// Any: nothing is to stay, whatever a process has just written, nor a sign-in that has begun.
 	for _, key := range []string{accountPrefix + user, wantedPrefix + user, pendingPrefix + user} {
 		if err := g.cfg.KV.Delete(ctx, key, storage.Any); err != nil {
 			return "", fmt.Errorf("forget the Google account: %w", err)
 		}
+	}
+	if none {
+		return "No Google account of yours is connected.", nil
 	}
 	g.cfg.Logger.Info("google account disconnected", "user", user, "withdrawn", withdrawn)
 	if !withdrawn {

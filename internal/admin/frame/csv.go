@@ -3,6 +3,7 @@ package frame
 import (
 	"encoding/csv"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -39,8 +40,12 @@ func (f *Frame) value(c Cell) string {
 	return defused(f.cfg.Redact(c.Text))
 }
 
+// behindCell is a formula behind what ends a cell where commas do not.
+var behindCell = regexp.MustCompile(`([;\t\r\n])([-=+@])`)
+
 // defused is a text that no spreadsheet takes for a formula.
 func defused(text string) string {
+	text = behindCell.ReplaceAllString(text, "$1'$2")
 	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
 		return "'" + text
 	}

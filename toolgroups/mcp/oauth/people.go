@@ -27,3 +27,18 @@ func Connections(ctx context.Context, kv storage.KV, after Connection) iter.Seq2
 		}
 	}
 }
+
+// Begun yields whatever somebody has at servers: accounts that are connected, and sign-ins that
+// have begun.
+func Begun(ctx context.Context, kv storage.KV, user string) iter.Seq2[Connection, error] {
+	return func(yield func(Connection, error) bool) {
+		for _, prefix := range []string{accountPrefix, pendingPrefix} {
+			for entry, err := range kv.List(ctx, storage.Range{Prefix: prefix}) {
+				server, whose, _ := strings.Cut(strings.TrimPrefix(entry.Key, prefix), "/")
+				if (err != nil || whose == user) && !yield(Connection{server, whose}, err) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,294 @@
+package bridge_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/turns"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// forget has Ann forget herself, by the first card that asks her.
+func (r *rig) forget(t *testing.T) {
+	t.Helper()
+	r.accept(direct("forget", "/forget"))
+	var card sent
+	r.platform.until(t, "the question", func(all []sent) bool {
+		for _, one := range all {
+			if len(one.buttons) > 0 && one.buttons[0][0].Label == "Forget me" {
+				card = one
+			}
+		}
+		return card.id != ""
+	})
+	r.accept(pressOn(card, "forgets", "1", card.button(t, "Forget me")))
+}
+
+// What a person had to decide about is gone with what they asked, in all chats.
+func TestForgetTakesQuestionsForApprovalAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &workshop{}
+		r := w.guarded(t)
+		for i, m := range []struct{ id, chat string }{{"1", "1"}, {"2", "g"}} {
+			ask := direct(m.id, "run secret")
+			if m.chat == "g" {
+				ask = group(m.id, "1", "run secret")
+			}
+			r.accept(ask)
+			card := r.platform.wait(t, 2*i+1)[2*i]
+			r.accept(pressOn(card, "p"+m.id, "1", card.button(t, "Allow once")))
+			r.platform.wait(t, 2*i+2)
+		}
+		pass(t, 1)
+		r.forget(t)
+		pass(t, 60)
+		if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
+			t.Errorf("there are still secrets in %q", found)
+		}
+	})
+}
+
+// What was asked before is asked, also where it is answered later, and where the bot has not
+// noted yet who asks.
+func TestForgetTakesAwayWhatIsStillAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+			return func(yield func(agent.Message, error) bool) {
+				if !turn.Scope.Direct {
+					<-release
+				}
+				echo(ctx, turn)(yield)
+			}
+		}, func(cfg *bridge.Config) { cfg.Access.Admins = []string{"fake:1"} })
+		thread := group("2", "1", "secret in a thread")
+		thread.Chat.Thread = "t"
+		r.accept(group("1", "1", "secret in the group"), thread)
+		task := bridge.Submission{Key: "task", Chat: group("", "1", "").Chat, User: "1", Title: "Secret title", Text: "secret task"}
+		if err := r.bridge.Submit(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+		pass(t, 1)
+		r.forget(t)
+		pass(t, 10)
+		close(release)
+		pass(t, 120)
+		if n := len(r.platform.texts()); n < 5 {
+			t.Fatalf("only %q", r.platform.texts())
+		}
+		if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
+			t.Errorf("there are still secrets in %q: %s", found, fmt.Sprint(r.platform.texts()))
+		}
+	})
+}
+
+// Each thread is a conversation of its own.
+func TestForgetGoesThroughAllThreads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, echo)
+		for n := range 3 {
+			for i, m := range []chats.Message{direct(fmt.Sprint(2*n+1), "secret"), group(fmt.Sprint(2*n+2), "1", "secret")} {
+				m.Chat.Thread = fmt.Sprint("t", n)
+				r.accept(m)
+				r.platform.wait(t, 2*n+i+1)
+			}
+		}
+		pass(t, 1)
+		r.forget(t)
+		pass(t, 60)
+		if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
+			t.Errorf("there are still secrets in %q", found)
+		}
+	})
+}
+
+// hearing is a platform whose messages can carry sounds.
+type hearing struct{ *platform }
+
+func (hearing) Fetch(_ context.Context, _ chats.Attachment, w io.Writer) error {
+	_, err := io.WriteString(w, "sound")
+	return err
+}
+
+// What somebody said in a recording is shown in the chat, so it is more than once on record.
+func TestForgetTakesTheWordsOfRecordingsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, echo, func(cfg *bridge.Config) {
+			p, _ := cfg.Platforms[0].(*platform)
+			cfg.Platforms[0] = hearing{p}
+			cfg.Turns.Hear = func(context.Context, toolgroups.Scope, turns.Recording) (string, error) { return "secret words", nil }
+		})
+		for i, m := range []chats.Message{direct("1", ""), group("2", "1", "")} {
+			m.Files = []chats.Attachment{{Ref: "f" + m.ID, Name: "a.ogg", Size: 5, Sound: chats.Sound{Kind: chats.SoundSpoken}}}
+			r.accept(m)
+			r.platform.wait(t, 2*i+2)
+		}
+		pass(t, 1)
+		if n := len(placesOf(t, r.cfg.Store, "secret words")); n < 6 {
+			t.Fatalf("only %d places have the words", n)
+		}
+		r.forget(t)
+		pass(t, 60)
+		if found := placesOf(t, r.cfg.Store, "secret words"); len(found) > 0 {
+			t.Errorf("there are still secrets in %q", found)
+		}
+	})
+}
+
+// An answer that could not be sent for a day is set aside, whatever chat it is for.
+func TestForgetTakesAwayWhatWasSetAside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, o := newOutage(t, chats.Unknown, false)
+		o.begin(30 * time.Hour)
+		bob := group("2", "6", "of Bob")
+		bob.Chat.ID = "h"
+		r.accept(group("1", "1", "secret"), bob)
+		pass(t, 31*3600)
+		if all := asides(t, r); len(all) != 2 {
+			t.Fatalf("%d are set aside", len(all))
+		}
+		r.forget(t)
+		pass(t, 60)
+		for _, a := range asides(t, r) {
+			if !strings.Contains(string(a.Data), "of Bob") {
+				t.Errorf("still set aside: %s", a.Data)
+			}
+		}
+		if n := len(asides(t, r)); n != 1 {
+			t.Errorf("%d are set aside", n)
+		}
+		r.stop()
+	})
+}
+
+// A task that waits for a decision is for the end of its own time; nobody else waits for it.
+func TestForgetHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &workshop{}
+		r := w.guarded(t)
+		task := bridge.Submission{Key: "task", Chat: group("", "1", "").Chat, User: "1", Title: "Secret title", Text: "run secret"}
+		if err := r.bridge.Submit(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+		r.accept(group("1", "1", "secret"))
+		r.platform.wait(t, 2)
+		r.forget(t)
+		pass(t, 10)
+		r.accept(group("2", "6", "Bob asks"))
+		pass(t, 60)
+		if got := r.platform.texts(); !slices.Contains(got, "re: Bob asks") {
+			t.Errorf("a minute later there stands %q", got)
+		}
+		pass(t, 20*60)
+		if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
+			t.Errorf("there are still secrets in %q", found)
+		}
+	})
+}
+
+// A damaged record is set aside like everywhere; it is no reason to forget nobody and to answer
+// nothing more.
+func TestForgetIsNotHeldUpByADamagedRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, echo)
+		r.accept(direct("1", "secret"))
+		r.platform.wait(t, 1)
+		if _, err := r.cfg.Store.Put(t.Context(), "conversation/fake:1/fake:1:t/1", []byte(`{"title":"secret`), storage.Absent); err != nil {
+			t.Fatal(err)
+		}
+		r.forget(t)
+		pass(t, 600)
+		r.accept(direct("2", "hello"))
+		pass(t, 60)
+		if got := r.platform.texts(); !slices.Contains(got, gone) || !slices.Contains(got, "re: hello") {
+			t.Errorf("there stands %q", got)
+		}
+		if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
+			t.Errorf("there are still secrets in %q", found)
+		}
+	})
+}
+
+// recalling notes behind which message it is asked what was said in a thread.
+type recalling struct {
+	*platform
+	mu     sync.Mutex
+	behind []string
+}
+
+func (r *recalling) Said(_ context.Context, _ chats.Message, after string, _ int) ([]chats.Quoted, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.behind = append(r.behind, after)
+	return nil, nil
+}
+
+// What was said before in a thread does not come back with the next message there, and no
+// platform is asked for it by the name of something that is no message.
+func TestForgetLeavesNothingToRecall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &recalling{}
+		r := newRig(t, echo, func(cfg *bridge.Config) {
+			p.platform, _ = cfg.Platforms[0].(*platform)
+			cfg.Platforms[0] = p
+		})
+		say := func(id string, answers int) {
+			m := direct(id, "hello")
+			m.Chat.Thread, m.Inside = "t", true
+			r.accept(m)
+			r.platform.wait(t, answers)
+		}
+		say("1", 1)
+		pass(t, 1)
+		r.forget(t)
+		pass(t, 60)
+		say("2", 4)
+		if !slices.Equal(p.behind, []string{""}) {
+			t.Errorf("asked for what was said behind %q", p.behind)
+		}
+	})
+}
+
+// What a tool makes while a thread is still being answered goes, too.
+func TestForgetWaitsForTheOtherThreads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var memory atomic.Bool
+		r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+			return func(yield func(agent.Message, error) bool) {
+				<-release
+				memory.Store(true) // as a tool does
+				echo(ctx, turn)(yield)
+			}
+		}, func(cfg *bridge.Config) {
+			cfg.Hooks.Forget = func(context.Context, string, chats.Chat) error {
+				memory.Store(false)
+				return nil
+			}
+		})
+		m := direct("1", "remember")
+		m.Chat.Thread = "t"
+		r.accept(m)
+		pass(t, 1)
+		r.forget(t)
+		pass(t, 10)
+		close(release)
+		pass(t, 120)
+		if got := r.platform.texts(); memory.Load() || !slices.Contains(got, gone) || !slices.Contains(got, "re: remember") {
+			t.Errorf("something is remembered: %t, there stands %q", memory.Load(), got)
+		}
+	})
+}
