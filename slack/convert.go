@@ -145,7 +145,7 @@ func (m *message) fromPerson() bool {
 // spoken reports whether a message of a subtype is one that somebody wrote; others
 // tell that somebody came, or that a topic changed.
 func spoken(subtype string) bool {
-	return subtype == "" || subtype == "file_share" || subtype == "thread_broadcast"
+	return subtype == "" || subtype == "file_share" || subtype == "thread_broadcast" || subtype == "me_message"
 }
 
 // convert returns nil for what is not for the bot. An error means that it could not
