@@ -51,7 +51,7 @@ var layers = []layer{
 	{"bridge/delivery", []string{"bridge/chats", "bridge/jobs", "bridge/wording", "internal/retry", "internal/runes", "internal/workspace", "toolgroups"}},
 	{"bridge/lanes", []string{"bridge/chats", "bridge/jobs", "bridge/wording"}},
 	{"bridge/owners", []string{"bridge/chats", "bridge/jobs", "internal/replicas", "storage"}},
-	{"bridge/turns", []string{"bridge/chats", "bridge/jobs", "bridge/quotes", "bridge/sessions", "bridge/wording", "agent", "internal/runes", "internal/workspace", "storage", "toolgroups"}},
+	{"bridge/turns", []string{"bridge/chats", "bridge/jobs", "bridge/quotes", "bridge/sessions", "bridge/wording", "agent", "internal/retry", "internal/runes", "internal/workspace", "storage", "toolgroups"}},
 	{"bridge/previews", []string{"bridge/chats", "bridge/jobs", "bridge/wording", "agent", "internal/markdown", "storage"}},
 	{"bridge/why", []string{"bridge/chats", "bridge/jobs", "bridge/sessions", "bridge/wording", "agent", "internal/runes", "storage", "toolgroups"}},
 	{"bridge/panel", []string{"bridge/cards", "bridge/jobs", "bridge/turns", "bridge/wording", "internal/runes", "toolgroups"}},
