@@ -118,9 +118,7 @@ func (f *Failover) Complete(ctx context.Context, req Request, onDelta func(Delta
 		case c.Name == f.candidates[0].Name || failure.Kind != KindRejected:
 			return Reply{}, err
 		}
-		if first == nil || first.Kind == KindRejected {
-			first = failure
-		}
+		first = told(first, failure)
 		failures = append(failures, fmt.Errorf("%s: %w", c.Name, err))
 		if i+1 < len(order) {
 			f.log.Warn("another model takes over", "from", c.Name, "to", order[i+1].Name, "kind", failure.Kind, "err", err)
@@ -130,6 +128,15 @@ func (f *Failover) Complete(ctx context.Context, req Request, onDelta func(Delta
 		return Reply{}, first
 	}
 	return Reply{}, &ModelError{Kind: first.Kind, Status: first.Status, RetryAfter: first.RetryAfter, Err: errors.Join(failures...)}
+}
+
+// told is which of two failures people are told: that of a stand-in that refused only where
+// there is no other.
+func told(first, next *ModelError) *ModelError {
+	if first == nil || first.Kind == KindRejected {
+		return next
+	}
+	return first
 }
 
 // passes reports whether a failure may be that of one provider alone.
