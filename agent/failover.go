@@ -85,7 +85,8 @@ func (f *Failover) order() []Candidate {
 
 // Complete asks one model after another until one replies. A stand-in that calls the
 // request wrong is passed over too, and what onDelta was given of a reply that broke off
-// is taken back. The error is that of the first with those of the others in its text.
+// is taken back. The error is that of the first which was out of order, with those of the others
+// in its text.
 func (f *Failover) Complete(ctx context.Context, req Request, onDelta func(Delta)) (Reply, error) {
 	order := f.order()
 	shown := false
@@ -114,12 +115,10 @@ func (f *Failover) Complete(ctx context.Context, req Request, onDelta func(Delta
 		switch {
 		case passes(failure.Kind):
 			f.outages.known.Put(c.Name, struct{}{}, min(max(failure.RetryAfter, DefaultOutage), maxOutage))
-		case first == nil || failure.Kind != KindRejected:
+		case c.Name == f.candidates[0].Name || failure.Kind != KindRejected:
 			return Reply{}, err
 		}
-		if first == nil {
-			first = failure
-		}
+		first = told(first, failure)
 		failures = append(failures, fmt.Errorf("%s: %w", c.Name, err))
 		if i+1 < len(order) {
 			f.log.Warn("another model takes over", "from", c.Name, "to", order[i+1].Name, "kind", failure.Kind, "err", err)
@@ -129,6 +128,15 @@ func (f *Failover) Complete(ctx context.Context, req Request, onDelta func(Delta
 		return Reply{}, first
 	}
 	return Reply{}, &ModelError{Kind: first.Kind, Status: first.Status, RetryAfter: first.RetryAfter, Err: errors.Join(failures...)}
+}
+
+// told is which of two failures people are told: that of a stand-in that refused only where
+// there is no other.
+func told(first, next *ModelError) *ModelError {
+	if first == nil || first.Kind == KindRejected {
+		return next
+	}
+	return first
 }
 
 // passes reports whether a failure may be that of one provider alone.

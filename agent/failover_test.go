@@ -220,6 +220,17 @@ func TestFailoverPassesOn(t *testing.T) {
 	if !errors.As(err, &failure) || failure.Kind != agent.KindRejected && failure.Kind != agent.KindAuth {
 		t.Errorf("error %v", err)
 	}
+	// One that is asked first, because the model in front of it was out of order, is still a
+	// stand-in: that it takes no such request says nothing about the request.
+	outages := agent.NewOutages()
+	down, wrong := &flaky{name: "down", kind: agent.KindUnavailable}, &flaky{name: "wrong", kind: agent.KindRejected}
+	for _, want := range []agent.Kind{agent.KindUnavailable, agent.KindUnavailable, ""} {
+		down.kind = want
+		reply, err := failover(t, agent.FailoverConfig{Outages: outages}, down, wrong).Complete(t.Context(), agent.Request{}, nil)
+		if errors.As(err, &failure); want == "" && (err != nil || reply.Model != "down") || want != "" && failure.Kind != want {
+			t.Errorf("behind a stand-in that refuses: %+v, %v; want %q", reply, err, want)
+		}
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	gone, next := &flaky{name: "gone", kind: agent.KindUnavailable}, &flaky{name: "next"}

@@ -376,6 +376,34 @@ func TestASummaryCanBeInterrupted(t *testing.T) {
 	r.stop()
 }
 
+// What is erased while it is summed up, or was by another process that shares the store, leaves no
+// trace in the summary: that is made anew of what is left.
+func TestASummaryTellsNothingThatWasErasedMeanwhile(t *testing.T) {
+	const log = "fake:1/1"
+	s := &scribe{}
+	r, _ := newLong(t, s)
+	s.set(func(ctx context.Context) error { return r.cfg.Store.Erase(ctx, log, 1, 2) })
+	r.tell(0, 20)
+	if s.summaries() == 0 {
+		t.Fatal("nothing was summed up")
+	}
+	told := 0
+	for m, err := range sessions.Messages(t.Context(), r.cfg.Store, log) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Role == agent.RoleSummary {
+			told++
+			if strings.Contains(m.Text, "#0#") || !strings.Contains(m.Text, "#1#") {
+				t.Errorf("a summary tells %q", m.Text)
+			}
+		}
+	}
+	if told == 0 {
+		t.Error("no summary is kept")
+	}
+}
+
 // The newest summary is seen however far back it lies.
 func TestD23AnOldSummaryIsStillSeen(t *testing.T) {
 	s := &scribe{}

@@ -79,7 +79,7 @@ type Hooks struct {
 	// Forget takes away what the rest of the program keeps of somebody, as platform:id, who wants
 	// to be forgotten, and of their direct chat. It may be told again after an error or a crash.
 	Forget func(ctx context.Context, user string, direct chats.Chat) error
-	// Erased is told that something was removed that somebody wants to be gone.
+	// Erased is told that something is removed that somebody wants to be gone.
 	Erased func(ctx context.Context) error
 	// Measure counts.
 	Measure jobs.Meter

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -226,7 +227,11 @@ func TestHistoryHasAnAge(t *testing.T) {
 			seen.Store(turn.History[len(turn.History)-1].Text, turn.History)
 			return echo(ctx, turn)
 		}
-		r := newRig(t, think, func(cfg *bridge.Config) { cfg.Limits.HistoryAge = 30 * 24 * time.Hour })
+		var erased atomic.Int32
+		r := newRig(t, think, func(cfg *bridge.Config) {
+			cfg.Limits.HistoryAge = 30 * 24 * time.Hour
+			cfg.Hooks.Erased = func(context.Context) error { erased.Add(1); return nil }
+		})
 		r.accept(direct("1", "once secret"), group("g1", "6", "once secret as well"))
 		r.platform.wait(t, 2)
 		summary, err := sessions.Encode(agent.Message{Role: agent.RoleSummary, Time: time.Now(), Text: "Somebody told a secret."})
@@ -243,9 +248,15 @@ func TestHistoryHasAnAge(t *testing.T) {
 		if n := len(placesOf(t, r.cfg.Store, "secret")); n == 0 {
 			t.Fatal("what is not too old is gone")
 		}
+		if erased.Load() > 0 {
+			t.Error("it is told that something is gone")
+		}
 		pass(t, 12*24*3600)
 		if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
 			t.Errorf("there are still secrets in %q", found)
+		}
+		if erased.Load() == 0 {
+			t.Error("nobody is told that something is gone")
 		}
 		if found := placesOf(t, r.cfg.Store, "fake:g"); len(found) > 0 {
 			t.Errorf("traces of a conversation that is gone in %q", found)

@@ -120,7 +120,7 @@ func (k *keeper) pruneTalks(ctx context.Context, now time.Time) (int, error) {
 		old := c.Task != "" && c.Begun.Before(tasksBefore)
 		if !old && c.Oldest().Before(saidBefore) {
 			erased = true
-			if old, err = c.Shorten(ctx, k.store, saidBefore, entry.Revision); err != nil {
+			if old, err = k.shorten(ctx, c, saidBefore, entry.Revision); err != nil {
 				return removed, err
 			}
 		}
@@ -143,9 +143,20 @@ func (k *keeper) pruneTalks(ctx context.Context, now time.Time) (int, error) {
 	k.indexed = true
 	if erased {
 		k.turns.Cache.Forget()
-		return removed, k.forgetAsked(ctx)
+		return removed, sessions.ForgetAsked(ctx, k.store, k.begunLog)
 	}
 	return removed, nil
+}
+
+// shorten takes out of a conversation what was said before a time, and tells that before it does:
+// a crash leaves nothing untold.
+func (k *keeper) shorten(ctx context.Context, c sessions.Conversation, before time.Time, rev storage.Revision) (empty bool, err error) {
+	if k.cfg.Hooks.Erased != nil {
+		if err := k.cfg.Hooks.Erased(ctx); err != nil {
+			return false, err
+		}
+	}
+	return c.Shorten(ctx, k.store, before, rev)
 }
 
 // runs reports whether something is open in the chat of a conversation; of that of a task whether
@@ -162,19 +173,6 @@ func (k *keeper) runs(ctx context.Context, c sessions.Conversation) (bool, error
 		return true, nil
 	}
 	return false, nil
-}
-
-// forgetAsked forgets who asked in conversations that are gone.
-func (k *keeper) forgetAsked(ctx context.Context) error {
-	for a, err := range sessions.AskedBy(ctx, k.store, "") {
-		if err == nil && !k.begunLog(ctx, a.Log) {
-			err = a.Remove(ctx, k.store)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // index lists a conversation that stays by its beginning, because an older program may have

@@ -69,13 +69,14 @@ type collected struct {
 func (c *collected) add(a *answer) error {
 	var text strings.Builder
 	text.WriteString(c.r.Text)
-	for _, p := range a.blocks {
+	for i, p := range a.blocks {
 		kept := block{Type: p.Type}
 		switch p.Type {
 		case blockText:
 			text.WriteString(p.said())
 		case blockToolUse:
-			c.r.Calls = append(c.r.Calls, agent.Call{ID: p.ID, Name: p.Name, Arguments: string(p.arguments())})
+			cut := i == len(a.blocks)-1 && (a.stop == stopTokens || a.stop == stopOverflow)
+			c.r.Calls = append(c.r.Calls, agent.Call{ID: p.ID, Name: p.Name, Arguments: p.called(cut)})
 		case blockThinking, blockRedacted, blockSearch, blockFound:
 			raw, err := p.raw()
 			if err != nil {

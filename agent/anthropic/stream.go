@@ -162,7 +162,16 @@ type piece struct {
 // said is the text of a block.
 func (p *piece) said() string { return p.Text + p.text.String() }
 
-// arguments are those of a call; those that were cut off are none.
+// called are the arguments of a call as they came. Where the limit of the reply has cut it off,
+// nothing is not the same as none.
+func (p *piece) called(cut bool) string {
+	if p.input.Len() > 0 || cut {
+		return p.input.String()
+	}
+	return string(p.arguments())
+}
+
+// arguments are those of a call as the server takes them back; those that were cut off are none.
 func (p *piece) arguments() json.RawMessage {
 	switch whole := json.RawMessage(p.input.String()); {
 	case len(whole) == 0 && len(p.Input) > 0:

@@ -1,6 +1,7 @@
 package anthropic_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -88,7 +89,7 @@ func TestAPausedReplyGoesOn(t *testing.T) {
 	for _, call := range reply.Calls {
 		arguments += call.ID + call.Arguments
 	}
-	if want := "One. Two."; reply.Text != want || shown.String() != want || arguments != `toolu_1{"text":1}toolu_2{}toolu_3{}` {
+	if want := "One. Two."; reply.Text != want || shown.String() != want || arguments != `toolu_1{"text":1}toolu_2{}toolu_3{"cut` {
 		t.Errorf("%q, shown %q, calls %s", reply.Text, shown.String(), arguments)
 	}
 	if want := (agent.Usage{Input: 40, Cached: 10, Output: 7}); reply.Usage != want {
@@ -98,6 +99,27 @@ func TestAPausedReplyGoesOn(t *testing.T) {
 	for _, want := range []string{hidden, `"new":true`, `"thinking":"Is 1 < 2?"`, `"signature":"c2ln"`, `{"type":"text","text":"One. "}`} {
 		if !strings.Contains(again, want) {
 			t.Errorf("%s does not go back: %s", want, again)
+		}
+	}
+}
+
+// A call in which the output limit was reached is seen to be cut off, also where it had no
+// arguments yet: it is not one without arguments.
+func TestACallThatIsCutOffIsNotOneWithoutArguments(t *testing.T) {
+	for _, came := range []string{"", `{\"text\":\"all of`} {
+		c, _ := played(t, append([]string{
+			began(10),
+			`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"toolu_1","name":"note","input":{}}}`,
+			`{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":""}}`,
+			`{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"toolu_2","name":"note","input":{}}}`,
+			`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"` + came + `"}}`,
+		}, ended("max_tokens", 100)...))
+		reply, err := c.Complete(t.Context(), agent.Request{Messages: []agent.Message{{Role: agent.RoleUser, Text: "Note all."}}}, nil)
+		if err != nil || !reply.Truncated || len(reply.Calls) != 2 {
+			t.Fatalf("%+v, %v", reply, err)
+		}
+		if whole, cut := reply.Calls[0].Arguments, reply.Calls[1].Arguments; whole != "{}" || json.Valid([]byte(cut)) {
+			t.Errorf("%q: the call before it has %q, the one that is cut off %q", came, whole, cut)
 		}
 	}
 }

@@ -91,3 +91,16 @@ func TurnsBy(ctx context.Context, store storage.Log, log, by string) iter.Seq2[a
 		}
 	}
 }
+
+// ForgetAsked forgets who asked in conversations that were not begun, or are gone.
+func ForgetAsked(ctx context.Context, kv storage.KV, begun func(ctx context.Context, log string) bool) error {
+	for a, err := range AskedBy(ctx, kv, "") {
+		if err == nil && !begun(ctx, a.Log) {
+			err = a.Remove(ctx, kv)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -3,6 +3,7 @@ package sessions
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"oneclaw/agent"
@@ -60,6 +61,20 @@ func (h *History) Uncovered(ctx context.Context) (span, error) {
 		}
 	}
 	return s, nil
+}
+
+// Erased reports whether one of some records, at least one, was erased since it was read: another
+// process may have done so.
+func (h *History) Erased(ctx context.Context, at []storage.Position) (bool, error) {
+	for record, err := range h.store.Records(ctx, h.Log, storage.Query{After: slices.Min(at) - 1, Before: slices.Max(at) + 1}) {
+		if err != nil {
+			return false, fmt.Errorf("look for what was erased in %s: %w", h.Log, err)
+		}
+		if len(record.Data) == 0 && slices.Contains(at, record.Pos) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // clippedBytes is what is read of results beyond the window, in a turn that is larger.

@@ -13,6 +13,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
+	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
@@ -148,9 +149,9 @@ func (t *Runner) fold(ctx context.Context, c Compactor, h *sessions.History, tur
 	if !needed {
 		return false, true, nil
 	}
-	covers := len(s.Messages) - summary.Kept
-	if covers < 1 || covers > len(s.Messages) {
-		return false, true, fmt.Errorf("a summary keeps %d of %d messages", summary.Kept, len(s.Messages))
+	covers, erased, err := covered(ctx, h, s.At, summary.Kept)
+	if erased || err != nil {
+		return erased, false, err // what is gone must not live on in a summary
 	}
 	if err := t.flush(ctx, turn.Scope, turn.History[:covers:covers]); err != nil {
 		t.cfg.Log.Warn("what a summary will cover could not be looked through before", "log", h.Log, "err", err)
@@ -168,6 +169,17 @@ func (t *Runner) fold(ctx context.Context, c Compactor, h *sessions.History, tur
 	}
 	t.cfg.Log.Info("conversation summed up", "log", h.Log, "covered", covers, "kept", summary.Kept)
 	return true, whole, nil
+}
+
+// covered returns how many of some messages a summary stands for that keeps the others, and whether
+// any of them was erased since they were read.
+func covered(ctx context.Context, h *sessions.History, at []storage.Position, kept int) (n int, erased bool, err error) {
+	n = len(at) - kept
+	if n < 1 || n > len(at) {
+		return 0, false, fmt.Errorf("a summary keeps %d of %d messages", kept, len(at))
+	}
+	erased, err = h.Erased(ctx, at[:n])
+	return n, erased, err
 }
 
 // flush shows messages that a summary will stand for to whoever wants to keep something.

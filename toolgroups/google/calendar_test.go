@@ -99,6 +99,8 @@ func TestCalendarQueries(t *testing.T) {
 	}{
 		{"calendar_list_events", `{"calendar_id":"primary","query":"Review"}`, []string{"2027-06-01"}},
 		{"calendar_list_events", `{"calendar_id":"primary","query":"Review","time_min":"2026-12-20","time_max":"2027-02-01T00:00"}`, []string{"2027-01-01"}},
+		{"calendar_list_events", `{"calendar_id":"primary","query":"Review","time_max":"2027-12-31"}`, []string{"2027-06-01"}},
+		{"calendar_list_events", `{"calendar_id":"primary","query":"Review","time_max":"2027-01-02"}`, []string{"2026-12-01", "2027-01-01"}},
 		{"calendar_search_events", `{"query":"Review"}`, []string{"2027-06-01", "2027-01-01", "2026-12-01"}},
 		{"calendar_search_events", `{"query":"Review","max_results":2}`, []string{"2027-06-01", "2027-01-01"}},
 	} {

@@ -275,7 +275,9 @@ func TestDriveDownloadAdvice(t *testing.T) {
 	d := newDesk(t)
 	for _, tc := range []struct{ tool, args, reason, code, advice string }{
 		{"drive_download", `{"file_id":"f1","save_path":"a"}`, "fileNotDownloadable", "validation_error", "drive_export"},
+		{"drive_download", `{"file_id":"f1","save_path":"a"}`, "fileNotDownloadable", "validation_error", "targetId"},
 		{"drive_export", `{"file_id":"f1","mime_type":"a/b","save_path":"a"}`, "fileNotExportable", "validation_error", "drive_download"},
+		{"drive_export", `{"file_id":"f1","mime_type":"a/b","save_path":"a"}`, "fileNotExportable", "validation_error", "targetId"},
 		{"drive_export", `{"file_id":"f1","mime_type":"a/b","save_path":"a"}`, "exportSizeLimitExceeded", "validation_error", "10 MB"},
 		{"drive_download", `{"file_id":"f1","save_path":"a"}`, "cannotDownloadFile", "permission_denied", "refused"},
 		{"drive_export", `{"file_id":"f1","mime_type":" ","save_path":"a"}`, "", "validation_error", "mime_type"},

@@ -169,6 +169,14 @@ func TestDriveStory(t *testing.T) {
 	if codeOf(fault) != "validation_error" || !strings.Contains(fault.Message, "drive_export") {
 		t.Errorf("download of a document: %+v", fault)
 	}
+	var shortcut struct {
+		ShortcutDetails struct{ TargetID string }
+	}
+	if _, fault = d.run(t.Context(), "drive_download", `{"file_id":"shortcut-report","save_path":"report"}`); codeOf(fault) != "validation_error" {
+		t.Errorf("download of a shortcut: %+v", fault)
+	}
+	d.tell(t, &shortcut, "drive_get_file", `{"file_id":"shortcut-report"}`)
+	d.tell(t, &saved, "drive_download", `{"file_id":%q,"save_path":"report.pdf"}`, shortcut.ShortcutDetails.TargetID)
 }
 
 func TestDocsStory(t *testing.T) {

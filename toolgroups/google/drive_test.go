@@ -9,7 +9,7 @@ import (
 
 // What is asked for of a file and of a permission.
 const (
-	driveFields           = "id,name,mimeType,size,modifiedTime,parents,webViewLink,webContentLink"
+	driveFields           = "id,name,mimeType,size,modifiedTime,parents,webViewLink,webContentLink,shortcutDetails(targetId,targetMimeType)"
 	drivePermissionFields = "id,type,role,emailAddress,displayName,domain"
 )
 
@@ -28,7 +28,7 @@ func wantRequest(method, path, body string, params ...string) string {
 }
 
 const (
-	driveListFields = "files(id,name,mimeType,size,modifiedTime,parents,webViewLink,webContentLink),nextPageToken"
+	driveListFields = "files(id,name,mimeType,size,modifiedTime,parents,webViewLink,webContentLink,shortcutDetails(targetId,targetMimeType)),nextPageToken"
 	driveOne        = `{"id":"f1","name":"a.txt","mimeType":"text/plain","size":"3","modifiedTime":"2026-01-02T03:04:05Z","parents":["p1"],"webViewLink":"https://v","webContentLink":"https://c"}`
 	driveTwo        = `{"id":"f2","name":"b"}`
 )

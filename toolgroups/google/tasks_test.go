@@ -36,6 +36,14 @@ func TestTasks(t *testing.T) {
 			result:   one,
 		},
 		{
+			// Google makes UTC of it before it drops the clock: the day before.
+			name: "at a time of a day that is another one in UTC", tool: "tasks_create_task",
+			args:     `{"tasklist_id":"a","title":"x","due":"2026-10-02T00:00:00+09:00"}`,
+			replies:  map[string][]string{"POST /tasks/v1/lists/a/tasks": {one}},
+			requests: []string{`POST /tasks/v1/lists/a/tasks?alt=json&prettyPrint=false {"due":"2026-10-02T00:00:00Z","title":"x"}` + "\n"},
+			result:   one,
+		},
+		{
 			name: "day that is none", tool: "tasks_create_task", args: `{"tasklist_id":"a","title":"x","due":"tomorrow"}`,
 			code: "validation_error",
 		},

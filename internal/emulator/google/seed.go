@@ -185,6 +185,8 @@ func (dr *drive) seed() {
 	file("slides-pitch", "Pitch", apps+"presentation", "root")
 	file("form-survey", "Survey", apps+"form", "root")
 	file("file-shared", "Bob's plan.txt", "text/plain", "root")["shared"] = true
+	// developers.google.com/workspace/drive/api/guides/shortcuts
+	file("shortcut-report", "The report", apps+"shortcut", "folder-reports")["shortcutDetails"] = doc{"targetId": "file-report", "targetMimeType": "application/pdf"}
 	dr.contents["file-report"] = raw{"application/pdf", []byte("%PDF-1.4\n% Report 1\n")}
 	dr.contents["file-shared"] = raw{"text/plain", []byte("The plan.\n")}
 	dr.permissions.put("file-shared", doc{"id": "permission-1", "type": "user", "role": "owner", "emailAddress": "bob@example.com", "displayName": "Bob Builder"})

@@ -21,7 +21,7 @@ const (
 
 // What is asked for of a file and of a permission.
 const (
-	driveFields           = "id,name,mimeType,size,modifiedTime,parents,webViewLink,webContentLink"
+	driveFields           = "id,name,mimeType,size,modifiedTime,parents,webViewLink,webContentLink,shortcutDetails(targetId,targetMimeType)"
 	drivePermissionFields = "id,type,role,emailAddress,displayName,domain"
 	driveFolder           = "application/vnd.google-apps.folder"
 	driveRoot             = "root"

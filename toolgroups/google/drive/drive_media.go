@@ -100,9 +100,9 @@ func driveFault(err error) error {
 	for _, reason := range service.Reasons([]byte(answer.Body)) {
 		switch reason {
 		case "fileNotDownloadable":
-			return service.Invalidf("A Google document has no bytes of its own. Use drive_export with a target type.")
+			return service.Invalidf("A Google document has no bytes of its own. Use drive_export with a target type. Of a shortcut, use the targetId that drive_get_file shows.")
 		case "fileNotExportable":
-			return service.Invalidf("Only Google documents can be converted. Use drive_download.")
+			return service.Invalidf("Only Google documents can be converted. Use drive_download. Of a shortcut, use the targetId that drive_get_file shows.")
 		case "exportSizeLimitExceeded":
 			return service.Invalidf("The converted document is larger than the 10 MB that Google exports.")
 		}

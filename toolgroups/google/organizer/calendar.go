@@ -88,7 +88,7 @@ func calendarListEvents(ctx context.Context, api *calendar.Service, c *service.C
 	if err != nil {
 		return nil, err
 	}
-	if from == "" && to == "" {
+	if end, err := time.Parse(time.RFC3339, to); from == "" && (err != nil || end.After(c.Now())) {
 		from = c.Now().Format(time.RFC3339) // Not the oldest events of all.
 	}
 	events, next, err := listEvents(ctx, api, in.Calendar, from, to, in.Query, service.Bounded(in.MaxResults, defaultEvents, maxEvents))

@@ -86,19 +86,21 @@ func tasksCreateTask(ctx context.Context, api *tasks.Service, _ *service.Conn, i
 	return call.Do()
 }
 
-// taskDay accepts a day where Google wants a time, whose clock it ignores.
+// taskDay accepts a day where Google wants a time. It makes UTC of that and ignores the clock,
+// so a time stands for the day that it names.
 func taskDay(s string) (string, error) {
 	s = strings.TrimSpace(s)
 	if s == "" {
 		return "", nil
 	}
-	if day, err := time.Parse(time.DateOnly, s); err == nil {
-		return day.Format(time.RFC3339), nil
+	day, err := time.Parse(time.DateOnly, s)
+	if err != nil {
+		day, err = time.Parse(time.RFC3339, s)
 	}
-	if _, err := time.Parse(time.RFC3339, s); err != nil {
+	if err != nil {
 		return "", service.Invalidf("'due' must be a day like 2026-03-31 or an RFC 3339 time, not %q", s)
 	}
-	return s, nil
+	return day.Format(time.DateOnly) + "T00:00:00Z", nil
 }
 
 // taskUpdateArgs tell apart what is emptied and what stays as it is.
