@@ -26,11 +26,11 @@ func Escape(text string) string {
 
 // Visible reports whether a text has a character that a person can see: platforms
 // refuse messages without one.
-func Visible(text string) bool { return strings.ContainsFunc(text, visible) }
-
-func visible(r rune) bool {
-	return unicode.IsGraphic(r) && !unicode.IsSpace(r) && r != '\u2800' &&
-		!unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+func Visible(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsGraphic(r) && !unicode.IsSpace(r) && r != '\u2800' &&
+			!unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+	})
 }
 
 // Shown is a text of one line as Markdown that shows it as it is.
@@ -51,7 +51,7 @@ func reveal(text string) string {
 	var before rune
 	for _, r := range text {
 		switch {
-		case r == '\n' || r == '\t' || r == ' ' || unicode.IsPrint(r) && visible(r) || r == '\ufe0f' && unicode.IsSymbol(before):
+		case r == '\n' || r == '\t' || r == ' ' || unicode.IsPrint(r) && Visible(string(r)) || r == '\ufe0f' && unicode.IsSymbol(before):
 			out.WriteRune(r)
 		default:
 			fmt.Fprintf(&out, "⟨U+%04X⟩", r)
