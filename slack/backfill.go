@@ -15,6 +15,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/retry"
+	"oneclaw/slack/attached"
 )
 
 // Slack delivers events for some minutes and then no more. So after a time without a
@@ -254,10 +255,7 @@ func messageOf(m slack.Msg) message {
 		out.Attachments, _ = json.Marshal(m.Attachments) // it was decoded before
 	}
 	for _, f := range m.Files {
-		out.Files = append(out.Files, file{
-			ID: f.ID, Name: f.Name, Title: f.Title, Type: f.Mimetype, Size: int64(f.Size), Mode: f.Mode,
-			External: f.IsExternal, URL: f.URLPrivate, Download: f.URLPrivateDownload,
-		})
+		out.Files = append(out.Files, attached.Of(f))
 	}
 	return out
 }

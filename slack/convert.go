@@ -5,11 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/slack/attached"
 	"oneclaw/slack/quoted"
 	"oneclaw/slack/reactions"
 	"oneclaw/slack/shared"
@@ -145,7 +145,7 @@ func (m *message) fromPerson() bool {
 // spoken reports whether a message of a subtype is one that somebody wrote; others
 // tell that somebody came, or that a topic changed.
 func spoken(subtype string) bool {
-	return subtype == "" || subtype == "file_share" || subtype == "thread_broadcast"
+	return subtype == "" || subtype == "file_share" || subtype == "thread_broadcast" || subtype == "me_message"
 }
 
 // convert returns nil for what is not for the bot. An error means that it could not
@@ -170,10 +170,13 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 	if err != nil || !forBot && !r.hears(m, msg) {
 		return nil, err
 	}
-	if r.name(e, m, msg, r.naming(ctx, forBot)); !forBot {
+	files := m.Files
+	if r.name(e, m, msg, r.naming(ctx, forBot)); forBot {
+		files = r.api.known(ctx, files)
+	} else {
 		msg.Kind, msg.Chat = chats.KindHeard, msg.Chat.Whole()
 	}
-	msg.Files, msg.Skipped = attachments(m.Files)
+	msg.Files, msg.Skipped = attached.Read(files)
 	if msg.Text == "" && len(msg.Files) == 0 && len(msg.Skipped) == 0 && len(msg.Quoted) == 0 {
 		return nil, nil
 	}
@@ -264,7 +267,7 @@ func (r *receiver) convertEdit(ctx context.Context, e *event) (*chats.Message, e
 			return nil, err
 		}
 		r.name(e, m, msg, r.names(ctx))
-		msg.Files, msg.Skipped = attachments(m.Files)
+		msg.Files, msg.Skipped = attached.Read(r.api.known(ctx, m.Files))
 		return msg, nil
 	}
 	if !e.isDirect() && m.ThreadTS == "" && !was {
@@ -303,34 +306,4 @@ func (r *receiver) convertCommand(ctx context.Context, c *command) (*chats.Messa
 		Chat: chats.Chat{Platform: Name, ID: c.ChannelID}, ID: c.TriggerID, Kind: chats.KindText,
 		User: c.UserID, UserName: r.names(ctx)(c.UserID), Direct: direct, Opener: c.UserID, Text: text, Time: time.Now().UTC(),
 	}, ""
-}
-
-// attachments returns the files of a message, and what of it cannot be read.
-func attachments(files []file) (list []chats.Attachment, skipped []string) {
-	for _, f := range files {
-		name := cmp.Or(f.Name, f.Title, f.ID)
-		a := chats.Attachment{Ref: cmp.Or(f.Download, f.URL), Name: name, Size: max(f.Size, 0), Type: f.Type}
-		a.Sound = f.sound()
-		if f.isCanvas() {
-			a.Name, a.Type = name+".html", pageType
-		}
-		switch {
-		case f.External || f.Mode == "external" || f.Mode == "remote":
-			skipped = append(skipped, name+": it lies outside of Slack, where I cannot read it")
-			continue
-		case f.Mode == "tombstone" || f.Mode == "hidden_by_limit":
-			skipped = append(skipped, cmp.Or(name, "a file")+": Slack does not keep it any more")
-			continue
-		case a.Size > chats.MaxFile:
-			skipped = append(skipped, fmt.Sprintf("%s (%s MB): I read files of at most %d MB",
-				name, strconv.FormatInt(a.Size>>20, 10), chats.MaxFile>>20))
-			continue
-		case a.Ref == "" && f.ID != "":
-			a.Ref = lookupRef + f.ID
-		case a.Ref == "":
-			continue
-		}
-		list = append(list, a)
-	}
-	return list, skipped
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/slack/attached"
 )
 
 const (
@@ -22,36 +23,7 @@ const (
 	fetchTimeout = 2 * time.Minute
 	// maxRedirects bounds how often Slack may send a download elsewhere.
 	maxRedirects = 3
-	// lookupRef begins the Ref of a file whose address is still to be asked for: one
-	// from a channel that is shared with another workspace.
-	lookupRef = "file:"
-	// pageType is the type of pages, and canvasType that of canvases, which are pages when
-	// they are downloaded.
-	pageType   = "text/html"
-	canvasType = "application/vnd.slack-docs"
-	// maxMillis bounds what a length is taken for.
-	maxMillis = 1 << 30
 )
-
-// isCanvas reports whether a file is a canvas.
-func (f file) isCanvas() bool {
-	return f.Type == canvasType || f.Mode == "canvas" || f.Mode == "quip" || f.Mode == "docs"
-}
-
-// sound is what there is to hear in a file. Audio clips are files of a subtype of their own
-// (docs.slack.dev/reference/objects/file-object).
-func (f file) sound() chats.Sound {
-	s := chats.Sound{Length: time.Duration(min(max(f.Millis, 0), maxMillis)) * time.Millisecond}
-	switch {
-	case f.Subtype == "slack_audio":
-		s.Kind = chats.SoundSpoken
-	case strings.HasPrefix(f.Type, "audio/"):
-		s.Kind = chats.SoundFile
-	default:
-		return chats.Sound{}
-	}
-	return s
-}
 
 var errSignIn = errors.New("slack: file: slack shows its sign-in page instead: the app needs the scope files:read and has to be in the channel")
 
@@ -63,17 +35,28 @@ func (p *Platform) Fetch(ctx context.Context, a chats.Attachment, w io.Writer) e
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	address := a.Ref
-	if id, ok := strings.CutPrefix(a.Ref, lookupRef); ok {
-		info, err := ask(ctx, p.api, "files.info", func(ctx context.Context, api *slack.Client) (*slack.File, error) {
-			info, _, _, err := api.GetFileInfoContext(ctx, id, 0, 0)
-			return info, err
-		})
+	if id, ok := strings.CutPrefix(a.Ref, attached.Lookup); ok {
+		info, err := p.api.fileInfo(ctx, id)
 		if err != nil {
 			return err
 		}
 		address = cmp.Or(info.URLPrivateDownload, info.URLPrivate)
 	}
-	return p.api.download(ctx, address, strings.HasPrefix(a.Type, pageType), w)
+	return p.api.download(ctx, address, strings.HasPrefix(a.Type, attached.Page), w)
+}
+
+func (c *client) fileInfo(ctx context.Context, id string) (*slack.File, error) {
+	return ask(ctx, c, "files.info", func(ctx context.Context, api *slack.Client) (*slack.File, error) {
+		info, _, _, err := api.GetFileInfoContext(ctx, id, 0, 0)
+		return info, err
+	})
+}
+
+// known returns files with what Slack tells of them soon.
+func (c *client) known(ctx context.Context, files []attached.File) []attached.File {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	return attached.Known(ctx, files, c.fileInfo)
 }
 
 // download writes a file to w. The token goes to Slack alone.
@@ -121,7 +104,7 @@ func (c *client) save(resp *http.Response, page bool, w io.Writer) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("slack: file: http status %d", resp.StatusCode)
 	}
-	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == pageType && !page {
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == attached.Page && !page {
 		return errSignIn
 	}
 	if err := c.Save(w, resp, chats.MaxFile, chats.ErrTooLarge); err != nil {

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
@@ -42,6 +43,35 @@ func TestFetch(t *testing.T) {
 	}
 	if err := f.p.Fetch(t.Context(), chats.Attachment{Ref: files[0].Ref, Size: chats.MaxFile + 1}, io.Discard); !errors.Is(err, chats.ErrTooLarge) {
 		t.Errorf("too large: %v", err)
+	}
+}
+
+// TestFilesOfSharedChannelsAreLookedUp has Slack tell no more than the ids of files, as in
+// channels that are shared with other workspaces.
+func TestFilesOfSharedChannelsAreLookedUp(t *testing.T) {
+	f := start(t, quick(), nil)
+	sent := []emulator.Attachment{
+		{Name: "report.pdf", MIME: "application/pdf", Data: []byte("%PDF-"), Lookup: true},
+		{Name: "note.m4a", MIME: "audio/mp4", Data: []byte("sound"), Clip: 3, Lookup: true},
+		{Name: "huge.bin", MIME: "application/octet-stream", Data: []byte("x"), Size: chats.MaxFile + 1, Lookup: true},
+	}
+	f.say(f.dm, "look", &emulator.SayOptions{Files: sent})
+	m := f.in.wait(t, 1)[0]
+	if len(m.Files) != 2 || m.Files[0].Name != "report.pdf" || m.Files[0].Type != "application/pdf" || m.Files[0].Size != 5 {
+		t.Fatalf("files: %+v", m.Files)
+	}
+	if got := m.Files[1]; got.Name != "note.m4a" || got.Sound.Kind == "" || got.Sound.Length != 3*time.Second {
+		t.Errorf("a clip: %+v", got)
+	}
+	if len(m.Skipped) != 1 || !strings.HasPrefix(m.Skipped[0], "huge.bin") {
+		t.Errorf("skipped: %q", m.Skipped)
+	}
+	// Where Slack does not tell now, the file is fetched all the same.
+	f.inject(emulator.Fault{Method: "files.info", Times: 1, Effect: emulator.Refuse, Error: "internal_error"})
+	f.say(f.dm, "again", &emulator.SayOptions{Files: sent[:1]})
+	var got bytes.Buffer
+	if err := f.p.Fetch(t.Context(), f.in.wait(t, 2)[1].Files[0], &got); err != nil || got.String() != "%PDF-" {
+		t.Errorf("fetched %q, %v", got.String(), err)
 	}
 }
 

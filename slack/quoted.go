@@ -11,6 +11,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/slack/attached"
 	"oneclaw/slack/quoted"
 )
 
@@ -29,9 +30,9 @@ func (s self) reader(name names) quoted.Reader {
 		Text: func(raw string) string { return s.plain(raw, name) },
 		Time: stamp,
 		Files: func(raw json.RawMessage) ([]chats.Attachment, []string) {
-			var files []file
+			var files []attached.File
 			_ = json.Unmarshal(raw, &files) // it is somebody else's
-			return attachments(files)
+			return attached.Read(files)
 		},
 	}
 }
@@ -57,6 +58,7 @@ func (p *Platform) Said(ctx context.Context, m chats.Message, after string, limi
 	name := p.names(ctx)
 	var list []chats.Quoted
 	for i := range found {
+		found[i].Files = p.api.known(ctx, found[i].Files)
 		quotes := me.quote(&found[i].message, m.Chat.ID, name)
 		if len(quotes) > 0 {
 			quotes[0].Addressed = found[i].addressed
@@ -113,7 +115,7 @@ func (s self) quote(m *message, channel string, name names) []chats.Quoted {
 	if m.BotID != "" && !q.Own {
 		q.Text = strings.TrimSpace(q.Text + "\n" + s.reader(name).Words(m.Attachments))
 	}
-	q.Files, q.Skipped = attachments(m.Files)
+	q.Files, q.Skipped = attached.Read(m.Files)
 	list := s.pointed(m, channel, name)
 	if !q.Empty() {
 		list = append([]chats.Quoted{q}, list...)

@@ -1,6 +1,10 @@
 package slack
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"oneclaw/slack/attached"
+)
 
 // These are the parts of Slack's objects that matter here. Decoding no more than is
 // needed means that what else may change cannot make an event unreadable.
@@ -29,15 +33,15 @@ type event struct {
 }
 
 type message struct {
-	Type     string `json:"type"`
-	Subtype  string `json:"subtype"`
-	User     string `json:"user"`
-	BotID    string `json:"bot_id"`
-	Text     string `json:"text"`
-	TS       string `json:"ts"`
-	ThreadTS string `json:"thread_ts"`
-	Parent   string `json:"parent_user_id"`
-	Files    []file `json:"files"`
+	Type     string          `json:"type"`
+	Subtype  string          `json:"subtype"`
+	User     string          `json:"user"`
+	BotID    string          `json:"bot_id"`
+	Text     string          `json:"text"`
+	TS       string          `json:"ts"`
+	ThreadTS string          `json:"thread_ts"`
+	Parent   string          `json:"parent_user_id"`
+	Files    []attached.File `json:"files"`
 	// Username is what a bot calls itself.
 	Username string `json:"username"`
 	// Attachments are what Slack and others have added; see the package quoted.
@@ -46,21 +50,6 @@ type message struct {
 	Team       string `json:"team"`
 	UserTeam   string `json:"user_team"`
 	SourceTeam string `json:"source_team"`
-}
-
-type file struct {
-	ID    string `json:"id"`
-	Name  string `json:"name"`
-	Title string `json:"title"`
-	Type  string `json:"mimetype"`
-	Size  int64  `json:"size"`
-	Mode  string `json:"mode"`
-	// Subtype is slack_audio for what was spoken into Slack, Millis how long it lasts.
-	Subtype  string `json:"subtype"`
-	Millis   int64  `json:"duration_ms"`
-	External bool   `json:"is_external"`
-	URL      string `json:"url_private"`
-	Download string `json:"url_private_download"`
 }
 
 type command struct {

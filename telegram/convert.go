@@ -18,7 +18,9 @@ import (
 // event is what an update comes to: one of its fields, or none where not for the bot.
 type event struct {
 	message *chats.Message
-	moved   *move
+	// first is true of an edit that may be the first to call the bot.
+	first bool
+	moved *move
 	// opinions are what a reaction says.
 	opinions []chats.Message
 	// dead is the id of a press that nobody but the adapter can answer.
@@ -167,7 +169,11 @@ func (d *decoder) messageEvent(u *decoded) (event, bool) {
 		d.forums.Put(m.Chat.ID, true, cache.Forever)
 	}
 	msg := d.convert(u)
-	return event{message: msg}, msg != nil
+	if msg == nil {
+		return event{}, false
+	}
+	first := msg.Kind == chats.KindEdit && !msg.Direct && time.Since(time.Unix(m.Date, 0)) < maxFirst
+	return event{message: msg, first: first}, true
 }
 
 func chatOf(id int64) chats.Chat {

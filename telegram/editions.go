@@ -3,6 +3,7 @@ package telegram
 import (
 	"hash/maphash"
 	"slices"
+	"time"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
@@ -39,6 +40,24 @@ func (e *editions) changed(events []event) []event {
 		before, known := e.sums.Get(key)
 		return known && before == sum
 	})
+}
+
+// maxFirst is how old a message may be that calls the bot only now: people can edit for two
+// days, and an inbox knows for longer what it has accepted.
+const maxFirst = 48 * time.Hour
+
+// called has whoever calls the bot by an edit speak to it for the first time. An inbox drops
+// what it has accepted before.
+func called(events []event) (all []event) {
+	for _, e := range events {
+		if e.first {
+			m := *e.message
+			m.Kind = chats.KindText
+			all = append(all, event{message: &m})
+		}
+		all = append(all, e)
+	}
+	return all
 }
 
 // keep remembers events that were accepted: one that was not will come again, and must

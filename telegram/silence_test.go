@@ -112,6 +112,25 @@ func TestEditThatWasNotKeptComesAgain(t *testing.T) {
 	}
 }
 
+// TestAnEditThatCallsTheBotIsAMessage has somebody in a group add the mention that they forgot.
+func TestAnEditThatCallsTheBotIsAMessage(t *testing.T) {
+	s := newStage(t, emulator.Config{ReadsAll: true})
+	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Members: []int64{s.ann}})
+	in := newInbox()
+	stop := run(t, s.p, in)
+	defer stop()
+	m := s.say(t, group, "what is the time?", nil)
+	sent, err := s.Edit(group, m.Message, "@oneclaw_bot what is the time?")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, func(st emulator.State) bool { return st.Confirmed(sent.Update) })
+	got := in.wait(t, atLeast(1))[0]
+	if got.Kind != chats.KindText || got.Text != "what is the time?" || got.ID != strconv.FormatInt(m.Message, 10) {
+		t.Errorf("accepted %+v", got)
+	}
+}
+
 func TestEditionsForget(t *testing.T) {
 	e := newEditions()
 	of := func(id int, kind chats.Kind, text string) []event {

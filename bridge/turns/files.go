@@ -17,6 +17,7 @@ import (
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
 	"oneclaw/bridge/wording"
+	"oneclaw/internal/retry"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
@@ -26,6 +27,13 @@ const inbox = "inbox"
 
 // fetchTimeout bounds the fetching of one file.
 const fetchTimeout = 2 * time.Minute
+
+const (
+	// fetchTries is how often a file is fetched before it counts as lost, with these pauses.
+	fetchTries    = 3
+	minFetchPause = 500 * time.Millisecond
+	maxFetchPause = 2 * time.Second
+)
 
 // fetchFiles saves files that came with a message in the workspace. The text names what could
 // not be had, in words for the user; the message is answered all the same.
@@ -168,8 +176,15 @@ func (t *Runner) fetchFile(ctx context.Context, f chats.Fetcher, a chats.Attachm
 		return "", err
 	}
 	defer func() { _ = limited.Close() }()
-	if err := download(ctx, f, a, root, limited, temp); err != nil {
-		return "", err
+	for tries, pauses := fetchTries, retry.New(minFetchPause, maxFetchPause); ; _ = root.Remove(temp) {
+		err := download(ctx, f, a, root, limited, temp)
+		if err == nil {
+			break
+		}
+		tries--
+		if tries == 0 || errors.Is(err, chats.ErrTooLarge) || workspace.NoRoom(err) || retry.Wait(ctx, pauses.Next(0)) != nil {
+			return "", err
+		}
 	}
 	for n := 1; ; n++ {
 		target := path.Join(inbox, numbered(name, n))

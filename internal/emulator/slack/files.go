@@ -79,7 +79,8 @@ func (w *world) wireFile(f *file) wireFile {
 	case f.external:
 		out.Mode, out.IsExternal, out.URLPrivate = "external", true, "https://drive.example.com/"+f.id
 	case f.lookup:
-		out.FileAccess = "check_file_info"
+		// source: docs.slack.dev/reference/objects/file-object#slack_connect_files
+		return wireFile{ID: f.id, Mode: "file_access", FileAccess: "check_file_info"}
 	default:
 		w.locate(f, &out)
 	}
@@ -96,11 +97,10 @@ func fileInfo(c *call) (any, *refusal) {
 	if f == nil || !f.done {
 		return nil, refuse("file_not_found") // its page
 	}
-	w := c.world.wireFile(f)
-	if f.lookup {
-		w.FileAccess = "visible"
-		c.world.locate(f, &w)
-	}
+	known := *f
+	known.lookup = false
+	w := c.world.wireFile(&known)
+	w.FileAccess = "visible"
 	return map[string]any{"file": w}, nil
 }
 

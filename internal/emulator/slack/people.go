@@ -51,8 +51,8 @@ type Attachment struct {
 	External bool `json:"external"`
 	// Clip makes it an audio clip, spoken into Slack, of so many seconds.
 	Clip int `json:"clip"`
-	// Lookup leaves the addresses out of events, as in channels shared with other
-	// workspaces: files.info tells them.
+	// Lookup leaves all but the id out of events, as in channels shared with other
+	// workspaces: files.info tells the rest.
 	Lookup bool `json:"lookup"`
 }
 

@@ -42,9 +42,9 @@ type wireFile struct {
 	ID          string `json:"id"`
 	Created     int64  `json:"created"`
 	Name        string `json:"name"`
-	Title       string `json:"title"`
-	Mimetype    string `json:"mimetype"`
-	Filetype    string `json:"filetype"`
+	Title       string `json:"title,omitempty"`
+	Mimetype    string `json:"mimetype,omitempty"`
+	Filetype    string `json:"filetype,omitempty"`
 	User        string `json:"user"`
 	Size        int    `json:"size"`
 	Mode        string `json:"mode"`

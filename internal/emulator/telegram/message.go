@@ -21,6 +21,7 @@ type message struct {
 	markup  *botapi.Keyboard
 	edits   []Edit
 	deleted bool
+	known   bool // the bot was told of it
 	silent  bool
 	cut     int
 	react   []string

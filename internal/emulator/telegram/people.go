@@ -101,10 +101,12 @@ func (p *people) Say(chatID, userID int64, text string, opts *SayOptions) (Sent,
 	return p.tell(c, m, "message"), nil
 }
 
-// tell queues the update of a message where the bot sees it.
+// tell queues the update of a message where the bot sees it; that of an edit only where it
+// knows the message (source: core.telegram.org/bots/api#update, edited_message).
 func (p *people) tell(c *chat, m *message, kind string) Sent {
 	sent := Sent{Chat: c.id, Message: m.id}
-	if c.isBotMember() && p.sees(c, m) {
+	if c.isBotMember() && p.sees(c, m) && (kind == "message" || m.known) {
+		m.known = true
 		sent.Update = p.updates.push(kind, m.wire(c, true))
 	}
 	return sent

@@ -1,0 +1,46 @@
+package bridge_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+)
+
+// faltering is a platform that breaks off the next files that are fetched.
+type faltering struct {
+	*platform
+	breaks *int
+}
+
+func (f faltering) Fetch(_ context.Context, _ chats.Attachment, w io.Writer) error {
+	if *f.breaks--; *f.breaks >= 0 {
+		_, err := io.WriteString(w, "hal")
+		return errors.Join(err, errors.New("connection reset"))
+	}
+	_, err := io.WriteString(w, "half and half")
+	return err
+}
+
+// A fault that passes takes no file from a message; one that stays is said.
+func TestAFileIsFetchedAgain(t *testing.T) {
+	for breaks, lost := range map[int]bool{0: false, 2: false, 1000: true} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, echo, func(cfg *bridge.Config) {
+				p, _ := cfg.Platforms[0].(*platform)
+				cfg.Platforms[0] = faltering{p, &breaks}
+			})
+			m := direct("1", "look")
+			m.Files = []chats.Attachment{{Ref: "f", Name: "a.txt", Size: 13}}
+			r.accept(m)
+			if got := r.platform.wait(t, 1)[0].text; strings.Contains(got, "could not be fetched") != lost {
+				t.Errorf("with %d faults: %q", breaks, got)
+			}
+		})
+	}
+}

@@ -1,0 +1,120 @@
+// Package attached reads the files that come with messages of Slack.
+package attached
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"oneclaw/bridge/chats"
+)
+
+const (
+	// Lookup begins the Ref of a file whose address is still to be asked for: one from a
+	// channel that is shared with another workspace.
+	Lookup = "file:"
+	// Page is the type of pages, and canvas that of canvases, which are pages when they are
+	// downloaded.
+	Page   = "text/html"
+	canvas = "application/vnd.slack-docs"
+	// unknown is the access of a file of which Slack tells no more than the id
+	// (docs.slack.dev/reference/objects/file-object#slack_connect_files).
+	unknown = "check_file_info"
+	// maxMillis bounds what a length is taken for.
+	maxMillis = 1 << 30
+)
+
+// File is a file of a message.
+type File struct {
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	Type  string `json:"mimetype"`
+	Size  int64  `json:"size"`
+	Mode  string `json:"mode"`
+	// Subtype is slack_audio for what was spoken into Slack, Millis how long it lasts.
+	Subtype  string `json:"subtype"`
+	Millis   int64  `json:"duration_ms"`
+	External bool   `json:"is_external"`
+	Access   string `json:"file_access"`
+	URL      string `json:"url_private"`
+	Download string `json:"url_private_download"`
+}
+
+// Of is a file of the library as events have it. The library knows no subtypes.
+func Of(f slack.File) File {
+	return File{
+		ID: f.ID, Name: f.Name, Title: f.Title, Type: f.Mimetype, Size: int64(f.Size), Mode: f.Mode, Millis: int64(f.DurationMs),
+		External: f.IsExternal, Access: f.FileAccess, URL: f.URLPrivate, Download: f.URLPrivateDownload,
+	}
+}
+
+// Known returns the files with what info tells of those of which Slack told no more than the
+// id. Where it tells nothing, they stay as they are.
+func Known(ctx context.Context, files []File, info func(ctx context.Context, id string) (*slack.File, error)) []File {
+	files = slices.Clone(files)
+	for i, f := range files {
+		if f.Access != unknown || f.ID == "" || ctx.Err() != nil {
+			continue
+		}
+		if known, err := info(ctx, f.ID); err == nil {
+			files[i] = Of(*known)
+		}
+	}
+	return files
+}
+
+// Read returns what can be fetched of files, and what of them cannot be read.
+func Read(files []File) (list []chats.Attachment, skipped []string) {
+	for _, f := range files {
+		name := cmp.Or(f.Name, f.Title, f.ID)
+		a := chats.Attachment{Ref: cmp.Or(f.Download, f.URL), Name: name, Size: max(f.Size, 0), Type: f.Type}
+		a.Sound = f.sound()
+		if f.isCanvas() {
+			a.Name, a.Type = name+".html", Page
+		}
+		switch {
+		case f.External || f.Mode == "external" || f.Mode == "remote":
+			skipped = append(skipped, name+": it lies outside of Slack, where I cannot read it")
+			continue
+		case f.Mode == "tombstone" || f.Mode == "hidden_by_limit":
+			skipped = append(skipped, cmp.Or(name, "a file")+": Slack does not keep it any more")
+			continue
+		case a.Size > chats.MaxFile:
+			skipped = append(skipped, fmt.Sprintf("%s (%s MB): I read files of at most %d MB",
+				name, strconv.FormatInt(a.Size>>20, 10), chats.MaxFile>>20))
+			continue
+		case a.Ref == "" && f.ID != "":
+			a.Ref = Lookup + f.ID
+		case a.Ref == "":
+			continue
+		}
+		list = append(list, a)
+	}
+	return list, skipped
+}
+
+func (f File) isCanvas() bool {
+	return f.Type == canvas || f.Mode == "canvas" || f.Mode == "quip" || f.Mode == "docs"
+}
+
+// sound is what there is to hear in a file. Audio clips are files of a subtype of their own
+// (docs.slack.dev/reference/objects/file-object).
+func (f File) sound() chats.Sound {
+	s := chats.Sound{Length: time.Duration(min(max(f.Millis, 0), maxMillis)) * time.Millisecond}
+	switch {
+	case f.Subtype == "slack_audio":
+		s.Kind = chats.SoundSpoken
+	case strings.HasPrefix(f.Type, "audio/"):
+		s.Kind = chats.SoundFile
+	default:
+		return chats.Sound{}
+	}
+	return s
+}
