@@ -610,6 +610,8 @@ func TestC17CardShowsAllOfTheArguments(t *testing.T) {
 		"fences":     {"a ``` b", 1, []string{"````\na ``` b\n````"}},
 		"directions": {"rm \u202egpj.exe", 1, []string{"rm ⟨U+202E⟩gpj.exe"}},
 		"invisible":  {"a\u200b\u00ad\x1b[2K\u3164b", 1, []string{"a⟨U+200B⟩⟨U+00AD⟩⟨U+001B⟩[2K⟨U+3164⟩b"}},
+		"fillers":    {"a\ufe0f\U000e0141\u115f\u034f\uffa0b", 1, []string{"a⟨U+FE0F⟩⟨U+E0141⟩⟨U+115F⟩⟨U+034F⟩⟨U+FFA0⟩b"}},
+		"pictures":   {"❤️ ☎️", 1, []string{"❤️ ☎️"}},
 		"long":       {long, 2, []string{long, "Please read it to its end."}},
 	} {
 		t.Run(name, func(t *testing.T) {

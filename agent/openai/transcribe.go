@@ -3,7 +3,10 @@ package openai
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 
 	api "github.com/sashabaranov/go-openai"
@@ -11,12 +14,25 @@ import (
 	"oneclaw/internal/retry"
 )
 
+// Transcript is what a server has heard.
+type Transcript struct {
+	Text string
+	// Usage is what it says that this took: the length of the sound in seconds, or tokens. All
+	// of it is 0 where it says nothing.
+	Usage struct {
+		Seconds float64 `json:"seconds"`
+		Input   int     `json:"input_tokens"`
+		Output  int     `json:"output_tokens"`
+	} `json:"usage"`
+}
+
 // Transcribe writes speech down over /audio/transcriptions. The ending of the name tells the
 // server what the sound is. What may pass is repeated as by [Client.Complete], and errors are
 // the same.
-func (c *Client) Transcribe(ctx context.Context, name string, sound []byte) (string, error) {
+func (c *Client) Transcribe(ctx context.Context, name string, sound []byte) (Transcript, error) {
 	cfg := api.DefaultConfig(c.cfg.APIKey)
-	cfg.BaseURL, cfg.HTTPClient = c.cfg.BaseURL, answering{c.cfg.HTTPClient}
+	answers := &answering{client: c.cfg.HTTPClient}
+	cfg.BaseURL, cfg.HTTPClient = c.cfg.BaseURL, answers
 	client := api.NewClientWithConfig(cfg)
 	pauses, left := retry.New(minPause, maxPause), c.cfg.Retry.MaxWait
 	for attempt := 1; ; attempt++ {
@@ -26,30 +42,35 @@ func (c *Client) Transcribe(ctx context.Context, name string, sound []byte) (str
 		})
 		if err == nil {
 			end()
-			return answer.Text, nil
+			answers.heard.Text = answer.Text
+			return answers.heard, nil
 		}
 		fault := c.judge(call, err)
 		end()
 		if ctx.Err() != nil {
-			return "", fmt.Errorf("openai: transcribe: %w", context.Cause(ctx))
+			return Transcript{}, fmt.Errorf("openai: transcribe: %w", context.Cause(ctx))
 		}
 		pause := pauses.Next(fault.failure.RetryAfter)
 		if !fault.passing || attempt >= fault.attempts(c.cfg.Retry.MaxAttempts) || pause > left {
-			return "", fault.failure
+			return Transcript{}, fault.failure
 		}
 		left -= pause
 		c.cfg.Logger.Warn("a recording is sent again", "model", c.cfg.Model, "attempt", attempt, "pause", pause, "err", fault.failure)
 		if err := retry.Wait(ctx, pause); err != nil {
-			return "", fmt.Errorf("openai: transcribe: %w", err)
+			return Transcript{}, fmt.Errorf("openai: transcribe: %w", err)
 		}
 	}
 }
 
-// answering makes errors of answers that are none, and bounds those that are.
-type answering struct{ client *http.Client }
+// answering makes errors of answers that are none, and bounds those that are. It keeps what
+// the library drops of them.
+type answering struct {
+	client *http.Client
+	heard  Transcript
+}
 
 // Do implements the library's HTTPDoer.
-func (a answering) Do(req *http.Request) (*http.Response, error) {
+func (a *answering) Do(req *http.Request) (*http.Response, error) {
 	resp, err := a.client.Do(req)
 	if err != nil {
 		return nil, err
@@ -57,6 +78,13 @@ func (a answering) Do(req *http.Request) (*http.Response, error) {
 	if resp.StatusCode/100 != 2 {
 		return nil, refusal(resp)
 	}
-	resp.Body = Bounded(resp.Body, func() {})
+	body := Bounded(resp.Body, func() {})
+	data, err := io.ReadAll(body)
+	if err = errors.Join(err, body.Close()); err != nil {
+		return nil, err
+	}
+	a.heard = Transcript{}
+	_ = json.Unmarshal(data, &a.heard) // The library says what is wrong with it.
+	resp.Body = io.NopCloser(bytes.NewReader(data))
 	return resp, nil
 }

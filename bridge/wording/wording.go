@@ -28,7 +28,8 @@ func Escape(text string) string {
 // refuse messages without one.
 func Visible(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool {
-		return unicode.IsGraphic(r) && !unicode.IsSpace(r) && r != '\u2800' && r != '\u3164'
+		return unicode.IsGraphic(r) && !unicode.IsSpace(r) && r != '\u2800' &&
+			!unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 	})
 }
 
@@ -43,16 +44,19 @@ func Code(name string) string {
 }
 
 // reveal makes visible what a person would not see, or would see in another order:
-// control characters, marks of direction, characters without a width.
+// control characters, marks of direction, characters without a width. The mark that makes a
+// picture of a symbol (❤️) stays.
 func reveal(text string) string {
 	var out strings.Builder
+	var before rune
 	for _, r := range text {
 		switch {
-		case r == '\n' || r == '\t' || unicode.IsPrint(r) && Visible(string(r)) || r == ' ':
+		case r == '\n' || r == '\t' || r == ' ' || unicode.IsPrint(r) && Visible(string(r)) || r == '\ufe0f' && unicode.IsSymbol(before):
 			out.WriteRune(r)
 		default:
 			fmt.Fprintf(&out, "⟨U+%04X⟩", r)
 		}
+		before = r
 	}
 	return out.String()
 }

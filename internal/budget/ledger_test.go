@@ -175,15 +175,22 @@ func TestUnknownPrice(t *testing.T) {
 	}
 }
 
-// A provider that reports no usage is taken at the estimate.
+// A provider that reports no usage is taken at the estimate, of what it answered too.
 func TestNoUsage(t *testing.T) {
 	b := newBench(t, budget.Limits{})
-	if err := ask(t, b.Ledger, ann(), &fake{}, request(77)); err != nil {
+	if err := ask(t, b.Ledger, ann(), silent{}, request(77)); err != nil {
 		t.Fatal(err)
 	}
-	if got := report(t, b.Ledger, ann()).User.Spent; got.Input != 77 {
+	if got := report(t, b.Ledger, ann()).User.Spent; got.Input != 77 || got.Output < 110 || got.Output > 130 {
 		t.Errorf("%+v", got)
 	}
+}
+
+// silent answers and calls a tool, and says nothing of what that took.
+type silent struct{}
+
+func (silent) Complete(context.Context, agent.Request, func(agent.Delta)) (agent.Reply, error) {
+	return agent.Reply{Text: strings.Repeat("word ", 80), Calls: []agent.Call{{Arguments: strings.Repeat("a", 40)}}}, nil
 }
 
 // What was broken off is billed by the provider, and is charged at an estimate: else

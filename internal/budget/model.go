@@ -57,6 +57,9 @@ func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(ag
 		used = m.sum(u, req)
 	}
 	if err == nil {
+		if u.Input == 0 && u.Output == 0 { // a provider that says nothing
+			u.Output = agent.EstimateTokens([]agent.Message{{Text: reply.Text, Calls: reply.Calls}})
+		}
 		used, calls = m.sum(u, req), reply.Calls
 	}
 	return reply, err

@@ -28,6 +28,9 @@ var (
 	ErrURL = errors.New("not a usable URL")
 	// ErrRedirects is returned when there are more redirects than allowed.
 	ErrRedirects = errors.New("too many redirects")
+	// ErrElsewhere is returned when a redirect would have another host do what was asked of
+	// the first: whoever approved that was shown the first alone.
+	ErrElsewhere = errors.New("it redirects to another host, which is followed only to read; send it there if that is meant")
 )
 
 // DialTimeout bounds resolving and connecting.
@@ -68,6 +71,9 @@ func NewClient(cfg Config) *http.Client {
 				return err
 			}
 			if first := via[0].URL; req.URL.Scheme != first.Scheme || req.URL.Host != first.Host {
+				if upgrade := first.Scheme == "http" && req.URL.Scheme == "https" && req.URL.Hostname() == first.Hostname(); !upgrade && !reads(req.Method) {
+					return ErrElsewhere
+				}
 				keepPublicHeaders(req.Header)
 			}
 			return nil
@@ -117,6 +123,8 @@ func check(u *url.URL) error {
 	}
 	return nil
 }
+
+func reads(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
 // keepPublicHeaders drops all that may be a secret meant for another host: net/http
 // drops only the best-known ones.

@@ -256,3 +256,39 @@ func (d *dns) answer(query []byte) ([]byte, error) {
 	}
 	return msg.Pack()
 }
+
+// What somebody has approved for one host is not posted to another, whoever redirects there.
+func TestWhatIsSentStaysWithItsHost(t *testing.T) {
+	var got []string
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = append(got, r.Method) }))
+	defer other.Close()
+	var status int
+	first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" {
+			http.Redirect(w, r, r.URL.Query().Get("to"), status)
+		}
+	}))
+	defer first.Close()
+	client := guard.NewClient(guard.Config{AllowPrivate: loopback()})
+	send := func(method, to string) error {
+		req, err := guard.NewRequest(t.Context(), method, first.URL+"/?to="+url.QueryEscape(to), "the minutes", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = guard.Fetch(client, req, guard.MaxReply)
+		return err
+	}
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete} {
+		status = http.StatusTemporaryRedirect
+		if err := send(method, other.URL); !errors.Is(err, guard.ErrElsewhere) || len(got) > 0 {
+			t.Errorf("%s: %v, and the other host got %v", method, err, got)
+		}
+		if err := send(method, first.URL+"/new"); err != nil {
+			t.Errorf("%s to the same host: %v", method, err)
+		}
+	}
+	status = http.StatusSeeOther
+	if err := send(http.MethodPost, other.URL); err != nil || len(got) != 1 || got[0] != http.MethodGet {
+		t.Errorf("to be read elsewhere: %v, %v", err, got)
+	}
+}

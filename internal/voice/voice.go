@@ -169,8 +169,13 @@ type sounding struct {
 
 // Complete implements agent.Model.
 func (s *sounding) Complete(ctx context.Context, _ agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
-	text, err := s.client.Transcribe(ctx, s.name, s.sound)
-	return agent.Reply{Text: text, Usage: agent.Usage{Input: s.tokens, Output: len(text)/4 + 1}}, err
+	heard, err := s.client.Transcribe(ctx, s.name, s.sound)
+	said := heard.Usage
+	return agent.Reply{Text: heard.Text, Usage: agent.Usage{
+		// What is known before is what the sender says of it.
+		Input:  cmp.Or(said.Input, int(math.Ceil(said.Seconds*tokensPerSecond)), s.tokens),
+		Output: cmp.Or(said.Output, len(heard.Text)/4+1),
+	}}, err
 }
 
 // nameOf is a file name whose ending says what a sound is, by its first bytes; empty for what

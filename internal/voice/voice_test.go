@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -156,4 +157,46 @@ type answers func(*http.Request)
 func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	a(r)
 	return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+}
+
+// How long a recording is says whoever sends it; what is charged says who has heard it.
+func TestARecordingIsChargedAsItWasHeard(t *testing.T) {
+	for usage, want := range map[string]int{
+		`{"type":"duration","seconds":3600}`:                      36_000,
+		`{"type":"tokens","input_tokens":777,"output_tokens":12}`: 777,
+		`null`: 30,
+	} {
+		var used agent.Usage
+		l, err := voice.New(voice.Config{
+			Settings: voice.Settings{Model: "ears"}, BaseURL: "http://ears.example/v1", Logger: slog.New(slog.DiscardHandler),
+			HTTP:   &http.Client{Transport: says(`{"text":"a long story","usage":` + usage + `}`)},
+			Charge: func(_ toolgroups.Scope, m agent.Model, _ string) agent.Model { return noting{m, &used} },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := l.Hear(t.Context(), toolgroups.Scope{}, recording(openai.Speech("x")))
+		if text != "a long story" || err != nil || used.Input != want || used.Output < 4 {
+			t.Errorf("%s: %q, %v, charged %+v", usage, text, err, used)
+		}
+	}
+}
+
+// says answers all requests.
+type says string
+
+func (s says) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(s))), Request: r}, nil
+}
+
+// noting notes what a model says it used.
+type noting struct {
+	agent.Model
+	used *agent.Usage
+}
+
+func (n noting) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
+	reply, err := n.Model.Complete(ctx, req, onDelta)
+	*n.used = reply.Usage
+	return reply, err
 }
