@@ -146,7 +146,7 @@ func TestB07B08PicturesReachTheModel(t *testing.T) {
 	s.say(t, s.ann, "", photo)
 	s.until(t, func(st emulator.State) bool { return st.CountAnswers(s.ann) >= 1 })
 	// A file that the platform does not hand out any more is named; the text is answered.
-	s.inject(t, emulator.Fault{Method: "getFile", Times: 1, Effect: emulator.ServerError})
+	s.inject(t, emulator.Fault{Method: "getFile", Times: 3, Effect: emulator.ServerError})
 	s.say(t, s.ann, "what", photo)
 	s.until(t, func(st emulator.State) bool { return st.CountAnswers(s.ann) >= 2 })
 	model.mu.Lock()
