@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"oneclaw/bridge/audit"
@@ -108,7 +109,7 @@ func (k *keeper) pruneTalks(ctx context.Context, now time.Time) (int, error) {
 		// By days: what is erased of a conversation costs it its summary.
 		saidBefore = now.Add(-age).Truncate(24 * time.Hour)
 	}
-	removed, erased := 0, false
+	removed, erased, tell := 0, false, sync.OnceValue(func() error { return k.tellErased(ctx) })
 	for entry, err := range jobs.Gently(ctx, k.store.List(ctx, storage.Range{Prefix: sessions.ConversationPrefix})) {
 		if err != nil {
 			return removed, fmt.Errorf("list conversations: %w", err)
@@ -120,7 +121,7 @@ func (k *keeper) pruneTalks(ctx context.Context, now time.Time) (int, error) {
 		old := c.Task != "" && c.Begun.Before(tasksBefore)
 		if !old && c.Oldest().Before(saidBefore) {
 			erased = true
-			if old, err = k.shorten(ctx, c, saidBefore, entry.Revision); err != nil {
+			if old, err = k.shorten(ctx, c, saidBefore, entry.Revision, tell); err != nil {
 				return removed, err
 			}
 		}
@@ -148,13 +149,19 @@ func (k *keeper) pruneTalks(ctx context.Context, now time.Time) (int, error) {
 	return removed, nil
 }
 
+// tellErased says that something is removed that somebody wants to be gone.
+func (k *keeper) tellErased(ctx context.Context) error {
+	if k.cfg.Hooks.Erased == nil {
+		return nil
+	}
+	return k.cfg.Hooks.Erased(ctx)
+}
+
 // shorten takes out of a conversation what was said before a time, and tells that before it does:
 // a crash leaves nothing untold.
-func (k *keeper) shorten(ctx context.Context, c sessions.Conversation, before time.Time, rev storage.Revision) (empty bool, err error) {
-	if k.cfg.Hooks.Erased != nil {
-		if err := k.cfg.Hooks.Erased(ctx); err != nil {
-			return false, err
-		}
+func (k *keeper) shorten(ctx context.Context, c sessions.Conversation, before time.Time, rev storage.Revision, tell func() error) (empty bool, err error) {
+	if err := tell(); err != nil {
+		return false, err
 	}
 	return c.Shorten(ctx, k.store, before, rev)
 }
