@@ -142,21 +142,18 @@ func (c *converter) definition(out []*node, n *ast.LinkReferenceDefinition) []*n
 
 func (c *converter) list(n *ast.List) *node {
 	list := &node{kind: kindList, ordered: n.IsOrdered()}
-	counts := true // where all have the same number, as lists are often written
-	for child := n.FirstChild(); child != nil; child = child.NextSibling() {
-		item := &node{kind: kindItem, box: box(child), number: n.Start + len(list.children)}
-		if own, ok := c.number(child); ok && own != n.Start {
-			counts = false
+	same := true // all have the same number, as lists are often written: they count on
+	for i, child := 0, n.FirstChild(); child != nil; i, child = i+1, child.NextSibling() {
+		item := &node{kind: kindItem, box: box(child), number: n.Start + i}
+		if own, ok := c.number(child); ok {
+			item.number, same = own, same && own == n.Start
 		}
 		item.children = c.blocks(child)
 		list.children = append(list.children, item)
 	}
-	if counts || !n.IsOrdered() {
-		return list
-	}
-	for i, child := 0, n.FirstChild(); child != nil; i, child = i+1, child.NextSibling() {
-		if own, ok := c.number(child); ok {
-			list.children[i].number = own
+	if same {
+		for i, item := range list.children {
+			item.number = n.Start + i
 		}
 	}
 	return list

@@ -14,13 +14,17 @@ type Connection struct{ Server, User string }
 // Connections yields the connected accounts in the order of their servers and people, behind one
 // of them; the zero value for all.
 func Connections(ctx context.Context, kv storage.KV, after Connection) iter.Seq2[Connection, error] {
+	r := storage.Range{Prefix: accountPrefix}
+	if after.Server != "" {
+		r.After = accountPrefix + of(after.Server, after.User)
+	}
+	return connections(ctx, kv, r)
+}
+
+func connections(ctx context.Context, kv storage.KV, r storage.Range) iter.Seq2[Connection, error] {
 	return func(yield func(Connection, error) bool) {
-		r := storage.Range{Prefix: accountPrefix}
-		if after.Server != "" {
-			r.After = accountPrefix + of(after.Server, after.User)
-		}
 		for entry, err := range kv.List(ctx, r) {
-			server, user, _ := strings.Cut(strings.TrimPrefix(entry.Key, accountPrefix), "/")
+			server, user, _ := strings.Cut(strings.TrimPrefix(entry.Key, r.Prefix), "/")
 			if !yield(Connection{server, user}, err) || err != nil {
 				return
 			}
@@ -33,9 +37,8 @@ func Connections(ctx context.Context, kv storage.KV, after Connection) iter.Seq2
 func Begun(ctx context.Context, kv storage.KV, user string) iter.Seq2[Connection, error] {
 	return func(yield func(Connection, error) bool) {
 		for _, prefix := range []string{accountPrefix, pendingPrefix} {
-			for entry, err := range kv.List(ctx, storage.Range{Prefix: prefix}) {
-				server, whose, _ := strings.Cut(strings.TrimPrefix(entry.Key, prefix), "/")
-				if (err != nil || whose == user) && !yield(Connection{server, whose}, err) {
+			for c, err := range connections(ctx, kv, storage.Range{Prefix: prefix}) {
+				if (err != nil || c.User == user) && !yield(c, err) {
 					return
 				}
 			}
