@@ -13,16 +13,12 @@ import (
 // outside of it. It returns a whole turn with a call of load_tool_group, so that the group
 // is restored like any other, or what load_tool_group answers where it refuses.
 func LoadByHand(ctx context.Context, round *toolgroups.Round, scope toolgroups.Scope, group string) ([]Message, *toolgroups.Error) {
-	arguments, err := json.Marshal(map[string]string{"group_name": group})
-	if err != nil {
-		return nil, toolgroups.Errorf(toolgroups.CodeUnknownGroup, "%v", err)
-	}
-	call := Call{ID: "call_by_hand", Name: toolgroups.LoadToolGroup, Arguments: string(arguments)}
+	call := Call{ID: "call_by_hand", Name: toolgroups.LoadToolGroup, Arguments: loadArguments(group)}
 	tool, fault := round.Lookup(call.Name, scope)
 	if fault != nil {
 		return nil, fault
 	}
-	result, err := tool.Run(ctx, toolgroups.Call{ID: call.ID, Name: call.Name, Arguments: arguments, Scope: scope})
+	result, err := tool.Run(ctx, toolgroups.Call{ID: call.ID, Name: call.Name, Arguments: json.RawMessage(call.Arguments), Scope: scope})
 	if errors.As(err, &fault) {
 		return nil, fault
 	}

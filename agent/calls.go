@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"oneclaw/internal/rescue"
 	"oneclaw/toolgroups"
 )
 
@@ -113,6 +114,10 @@ func (r *run) gate(ctx context.Context, answers []Message, jobs []job) (all []Me
 		case Pending:
 			pending = true
 		default:
+			if d.Fault != nil {
+				answers = append(answers, failure(j.call, d.Fault.Code, d.Fault.Message))
+				continue
+			}
 			answers = append(answers, failure(j.call, CodeGated, "This call was not allowed: "+cmp.Or(d.Reason, "no reason was given")+
 				". Do not repeat it; go on without it or tell the user."))
 		}
@@ -127,7 +132,7 @@ func (r *run) gate(ctx context.Context, answers []Message, jobs []job) (all []Me
 func (r *run) runAll(ctx context.Context, jobs []job) error {
 	slices.SortStableFunc(jobs, func(a, b job) int { return rank(a.tool) - rank(b.tool) })
 	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan Message, len(jobs))
+	ended, asides := make(chan Message, len(jobs)), make(chan func())
 	running, parallel := 0, r.agent.parallel
 	if slices.ContainsFunc(jobs, func(j job) bool { return j.again && j.tool.Effect == toolgroups.ReadOnly }) {
 		parallel = 1
@@ -144,12 +149,18 @@ func (r *run) runAll(ctx context.Context, jobs []job) error {
 				return err
 			}
 			running++
-			go func(ctx context.Context, j job) { ended <- r.runOne(ctx, j) }(r.watched(ctx, jobs[next]), jobs[next])
+			go func(ctx context.Context, j job) { ended <- r.runSafely(ctx, j) }(r.asking(r.watched(ctx, jobs[next]), jobs[next], asides), jobs[next])
 		}
 		if running == 0 {
 			break
 		}
-		m := <-ended
+		var m Message
+		select {
+		case do := <-asides:
+			do()
+			continue
+		case m = <-ended:
+		}
 		running--
 		// What a cancelled call has done is unknown, so it keeps no result and is
 		// taken for interrupted. What succeeded all the same is recorded.
@@ -192,7 +203,16 @@ func (r *run) start(j job) error {
 	return r.emit(Message{Role: RoleStarted, CallID: j.call.ID, Tool: j.tool.Name, Hash: Hash(j.tool.Name, j.call.Arg())})
 }
 
-// runOne runs a tool, in a goroutine of its own, and makes the record of its result.
+// runSafely runs a tool in a goroutine of its own. A panic around it is a result, too.
+func (r *run) runSafely(ctx context.Context, j job) (m Message) {
+	if err := rescue.Do(func() error { m = r.runOne(ctx, j); return nil }); err != nil {
+		r.agent.log.Error("a call of a tool panicked", "tool", j.tool.Name, "session", r.turn.Scope.Session, "err", err)
+		m = failure(j.call, toolgroups.CodeExecution, "This call broke off because of an internal fault. Try something else.")
+	}
+	return m
+}
+
+// runOne runs a tool and makes the record of its result.
 func (r *run) runOne(ctx context.Context, j job) Message {
 	m := Message{Role: RoleTool, CallID: j.call.ID, Tool: j.tool.Name, Status: StatusOK}
 	res, fault := toolgroups.Run(ctx, r.agent.log, r.masked(j.tool), j.toolCall(r.turn.Scope))
@@ -203,6 +223,28 @@ func (r *run) runOne(ctx context.Context, j job) Message {
 	}
 	r.observe(Event{Ended: &ToolEvent{Call: j.call.ID, Tool: j.tool.Name, Status: m.Status}})
 	return m
+}
+
+// asking lets a call ask the person on whose behalf it runs.
+func (r *run) asking(ctx context.Context, j job, asides chan<- func()) context.Context {
+	if r.turn.Ask == nil {
+		return ctx
+	}
+	aside := func(do func() error) error {
+		if ctx.Err() != nil {
+			return fmt.Errorf("agent: %w", context.Cause(ctx))
+		}
+		done := make(chan error, 1)
+		select {
+		case asides <- func() { done <- do() }:
+			return <-done
+		case <-ctx.Done():
+			return fmt.Errorf("agent: %w", context.Cause(ctx))
+		}
+	}
+	return toolgroups.Asking(ctx, func(ctx context.Context, q toolgroups.Question) (toolgroups.Answer, error) {
+		return r.turn.Ask(ctx, j.toolCall(r.turn.Scope), q, aside)
+	})
 }
 
 // watched tells who observes the turn that a call begins, and what its tool says about how

@@ -149,7 +149,7 @@ func (a *Agent) Compact(ctx context.Context, turn Turn, bound int) (Message, boo
 	}
 	text := clip(strings.TrimSpace(reply.Text), min(summaryBytes, max(limit/4*bytesPerToken, shrunkBytes)))
 	return Message{
-		Role: RoleSummary, Time: a.cfg.Now(), Text: r.say(text), Kept: len(r.history) - to, Usage: &reply.Usage, Model: reply.Model,
+		Role: RoleSummary, Time: a.cfg.Now(), Text: r.say(text), Reach: r.reach(), Kept: len(r.history) - to, Usage: &reply.Usage, Model: reply.Model,
 		Routing: r.round.Record(),
 	}, true, nil
 }
@@ -296,7 +296,7 @@ func record(out *strings.Builder, m *Message, limit int) {
 		for _, c := range m.Calls {
 			fmt.Fprintf(out, "\n  calls %s %s", c.Runs(), clip(c.Arg(), limit))
 		}
-	case RoleStarted, RolePictures:
+	case RoleStarted, RolePictures, RoleNote:
 		return
 	case RoleTool:
 		fmt.Fprintf(out, "Result of %s (%s): %s", m.Tool, m.Status, clip(m.Text, limit))
@@ -342,5 +342,5 @@ func (r *run) prompt(round int, refused bool) string {
 	if !incomplete {
 		return system
 	}
-	return toolgroups.JoinPrompt(system, noteIncomplete)
+	return toolgroups.JoinPrompt(system, strings.TrimSpace(noteIncomplete+"\n\n"+r.reach()))
 }

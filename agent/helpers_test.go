@@ -242,7 +242,7 @@ func wellFormed(t interface {
 	t.Helper()
 	for i := 0; i < len(messages); i++ {
 		switch m := messages[i]; m.Role {
-		case agent.RoleUser:
+		case agent.RoleUser, agent.RoleNote:
 		case agent.RoleSummary:
 			if i > 0 {
 				t.Fatalf("message %d is a summary", i)

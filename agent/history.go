@@ -36,8 +36,10 @@ const (
 	// TextStopped is the result of a call in a turn that was stopped.
 	TextStopped = "The turn was stopped before this call had a result. If it had begun, it may have taken effect. " +
 		"Do not repeat it unless the user asks for it."
-	// NoteStopped ends a turn that a person stopped, in place of an answer.
+	// NoteStopped ends a turn that a person stopped, in place of an answer, NoteGivenUp one that
+	// could not be carried to its end.
 	NoteStopped = "[This turn was stopped by the user. What was asked before is not to be continued unless the user asks for it again.]"
+	NoteGivenUp = "[This turn failed and was given up; the user was told so. What was asked before is not to be continued unless the user asks for it again.]"
 )
 
 // exchange is an assistant message with what the history holds about its calls.
@@ -89,16 +91,14 @@ func Arrange(history []Message) []Message {
 	out := append(make([]Message, 0, len(history)+1), history[:n]...)
 	for i := n; i < len(history); i++ {
 		m := &history[i]
-		switch m.Role {
-		case RoleUser, RoleSummary:
+		switch {
+		case m.Heard():
 			out = append(out, *m)
-		case RoleAssistant:
-			if len(m.Calls) > 0 {
-				out = append(out, *m)
-				out = appendResults(out, history, i)
-			} else if strings.TrimSpace(m.Text) != "" {
-				out = append(out, *m)
-			}
+		case m.Role == RoleAssistant && len(m.Calls) > 0:
+			out = append(out, *m)
+			out = appendResults(out, history, i)
+		case m.Role == RoleAssistant && strings.TrimSpace(m.Text) != "":
+			out = append(out, *m)
 		}
 	}
 	return out
@@ -110,7 +110,7 @@ func arranged(history []Message) int {
 	for i := 0; i < len(history); {
 		m := &history[i]
 		switch {
-		case m.Role == RoleUser, m.Role == RoleSummary:
+		case m.Heard():
 			i++
 		case m.Role == RoleAssistant && len(m.Calls) > 0 && answered(history[i:]):
 			i += 1 + len(m.Calls)
@@ -156,9 +156,9 @@ func failure(call Call, code, text string) Message {
 }
 
 // Stop returns what must be appended to a history so that a turn that was stopped
-// is over: a result for each open call, and a final message that tells the model
-// to leave it at that. It returns nothing where no turn is open.
-func Stop(history []Message) []Message {
+// is over: a result for each open call, and the note as a final message, which tells the
+// model to leave it at that. It returns nothing where no turn is open.
+func Stop(history []Message, note string) []Message {
 	at := lastSpoken(history)
 	if at < 0 || ends(&history[at]) {
 		return nil
@@ -172,7 +172,7 @@ func Stop(history []Message) []Message {
 			}
 		}
 	}
-	return append(out, Message{Role: RoleAssistant, Text: NoteStopped, Final: true})
+	return append(out, Message{Role: RoleAssistant, Text: note, Final: true})
 }
 
 // ends reports whether nothing has to be done after the message.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"time"
 
 	"oneclaw/toolgroups"
@@ -9,7 +10,7 @@ import (
 // Role says what a message of a conversation is.
 type Role string
 
-// The roles. Only the first four are ever shown to a model.
+// The roles. Only the first four and RoleNote are ever shown to a model.
 const (
 	// RoleUser is what a person wrote.
 	RoleUser Role = "user"
@@ -26,6 +27,9 @@ const (
 	// RolePictures takes pictures in front of it out of what models are shown, but for the
 	// newest ([Message.Pictures]). Their messages stay.
 	RolePictures Role = "pictures"
+	// RoleNote is what the agent itself tells the model between the messages: what it can reach
+	// of loaded groups since tools go another way. It is shown in a user's place.
+	RoleNote Role = "note"
 	// RoleStarted records that a call with effects is about to run, or that one that only
 	// reads is about to run again because it was cut off. A started call without a result
 	// is never run again by itself.
@@ -61,6 +65,10 @@ type Message struct {
 	// Quoted is what a user message points at: the words of others, each line marked as
 	// such by the caller. It stands in front of the text.
 	Quoted string `json:"quoted,omitempty"`
+	// Overheard, if not empty, is what a model is shown in the place of Quoted while it answers the
+	// message: Quoted, and in front of it what others said nearby and not to the bot. It is never
+	// stored and in no summary, so that it goes with what it was taken from.
+	Overheard string `json:"-"`
 	// Recalled is what was found in the memory for a user message. It is stored with the
 	// message, so that what a model was shown stays the same.
 	Recalled string `json:"recalled,omitempty"`
@@ -86,6 +94,10 @@ type Message struct {
 	// this conversation, where its beginning has decided that. Summaries carry it on.
 	Routing string `json:"routing,omitempty"`
 
+	// Reach says behind a summary which groups are loaded, and which of their tools the model
+	// runs through others. It is stored with the summary, so that what a model was shown stays.
+	Reach string `json:"reach,omitempty"`
+
 	// Kept is how many records in front of a summary it does not stand for: they stay.
 	// Records are only ever added, so a count is as good as a position.
 	Kept int `json:"kept,omitempty"`
@@ -107,10 +119,19 @@ type Message struct {
 	Hash string `json:"hash,omitempty"`
 	// Approved is who allowed a RoleStarted call, as platform:id, where somebody was asked.
 	Approved string `json:"approved,omitempty"`
+
+	// Erased marks what is left of a message whose texts are gone, so that groups stay loaded:
+	// it is read by [RestoreGroups] alone.
+	Erased bool `json:"erased,omitempty"`
 }
 
 // Asks reports whether a turn begins with the message.
 func (m *Message) Asks() bool { return m.Role == RoleUser && m.Joined == "" }
+
+// Heard reports whether the message is shown to a model in a user's place.
+func (m *Message) Heard() bool {
+	return m.Role == RoleUser || m.Role == RoleSummary || m.Role == RoleNote
+}
 
 // Call is a tool call as the model emitted it, for replay, and unwrapped for all else.
 type Call struct {
@@ -147,3 +168,6 @@ const LabelSummary = "summary"
 
 // LabelRefused is the label of records that take an exchange out.
 const LabelRefused = "refused"
+
+// Pointed returns the words of others that a model is shown with the message.
+func (m *Message) Pointed() string { return cmp.Or(m.Overheard, m.Quoted) }

@@ -66,6 +66,37 @@ func appendLoaded(groups []string, loads []load) []string {
 	return groups
 }
 
+// WithoutTexts returns what is left of a message whose texts are to go: the calls that loaded one of some
+// groups, and whether calls of load_tool_group succeeded, as [RestoreGroups] reads them. It returns
+// false where that is nothing. Erasing again changes nothing.
+func (m Message) WithoutTexts(groups []string) (Message, bool) {
+	if m.Label() != LabelLoad {
+		return Message{}, false
+	}
+	left := Message{Role: m.Role, Erased: true}
+	if m.Role == RoleTool {
+		left.CallID, left.Tool, left.Status = m.CallID, m.Tool, m.Status
+		return left, true
+	}
+	for i := range m.Calls {
+		if m.Calls[i].Runs() != toolgroups.LoadToolGroup {
+			continue
+		}
+		call := Call{ID: m.Calls[i].ID, Name: toolgroups.LoadToolGroup} // results are matched with calls in order
+		if name, ok := toolgroups.LoadArgument(json.RawMessage(m.Calls[i].Arg())); ok && slices.Contains(groups, name) {
+			call.Arguments = loadArguments(name)
+		}
+		left.Calls = append(left.Calls, call)
+	}
+	return left, true
+}
+
+// loadArguments returns what load_tool_group is called with to load a group.
+func loadArguments(group string) string {
+	data, _ := json.Marshal(map[string]string{"group_name": group}) // never fails
+	return string(data)
+}
+
 // Label returns how the log should index the message, if at all.
 func (m Message) Label() string {
 	switch m.Role {

@@ -37,6 +37,9 @@ func (r *run) ask(ctx context.Context) (done bool, err error) {
 		return false, &ModelError{Kind: KindRounds, Err: fmt.Errorf("%d rounds of calls that were already stopped", b.loops)}
 	}
 	r.round = r.offer()
+	if err := r.remind(); err != nil {
+		return false, err
+	}
 	nudge := ""
 	if rounds > 0 && rounds == bound-1 {
 		nudge = nudgeLast

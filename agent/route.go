@@ -1,7 +1,12 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"oneclaw/toolgroups"
 )
@@ -13,8 +18,18 @@ func (r *run) facts() toolgroups.Facts {
 	model := ProfileOf(r.model)
 	return toolgroups.Facts{
 		Scope: r.turn.Scope, ContextTokens: r.contextSize(), Recorded: routing(r.history), Past: past(r.history),
-		First: first(r.history), Model: model.Name, MaxTools: model.MaxTools, Native: model.Native,
+		First: first(r.history), Model: model.Name, MaxTools: model.MaxTools, Native: model.Native, Idle: r.idle(),
 	}
+}
+
+// idle is how long ago the model replied last.
+func (r *run) idle() time.Duration {
+	for i := len(r.history) - 1; i >= 0; i-- {
+		if m := &r.history[i]; m.Role == RoleAssistant && (m.Routing != "" || m.Usage != nil) && !m.Time.IsZero() {
+			return max(0, r.agent.cfg.Now().Sub(m.Time))
+		}
+	}
+	return 0
 }
 
 // routing is what the newest reply or summary of a model has recorded. Messages that
@@ -58,6 +73,65 @@ func past(history []Message) []toolgroups.PastCall {
 	return calls
 }
 
+// remind tells the model what it can reach of loaded groups where tools go another way than when
+// it was asked last, or where what told it was erased.
+func (r *run) remind() error {
+	groups, outside := r.round.Reach()
+	if len(outside) == 0 || !r.round.Switched() && (r.turn.Incomplete || r.told(groups)) {
+		return nil
+	}
+	return r.emit(Message{Role: RoleNote, Text: r.reach(), Routing: r.round.Record()})
+}
+
+// told reports whether the history shows that groups are loaded.
+func (r *run) told(groups []string) bool {
+	var texts []string
+	for i := range r.history {
+		switch m := &r.history[i]; {
+		case m.Erased:
+		case m.Role == RoleNote, m.Role == RoleSummary:
+			texts = append(texts, m.Text, m.Reach)
+		case m.Label() == LabelLoad:
+			for _, call := range m.Calls {
+				texts = append(texts, call.Arg())
+			}
+		}
+	}
+	shown := strings.Join(texts, "\n")
+	return !slices.ContainsFunc(groups, func(name string) bool { return !strings.Contains(shown, name) })
+}
+
+// maxReach bounds what the model is told of the tools that it reaches through others, in
+// characters.
+const maxReach = 12_000
+
+// reach says which groups are loaded, and which tools that can be called are not in the array;
+// empty where nothing is loaded.
+func (r *run) reach() string {
+	groups, outside := r.round.Reach()
+	var text []string
+	if len(groups) > 0 {
+		text = append(text, "Loaded tool groups: "+strings.Join(groups, ", ")+". They stay loaded.")
+	}
+	if len(outside) > 0 {
+		limit := maxReach
+		if size := r.contextSize(); size > 0 {
+			limit = min(limit, size/2)
+		}
+		names, more := strings.Join(outside, ", "), ""
+		if len(names) > limit {
+			names = names[:max(0, strings.LastIndex(names[:limit], ","))]
+			more = fmt.Sprintf(" and more: %s with the name of a group lists its tools", toolgroups.ToolDescribe)
+		}
+		text = append(text, fmt.Sprintf("Not listed as tools of their own, but ready: %s(names) shows their parameters, %s(name, arguments) runs them: %s%s.",
+			toolgroups.ToolDescribe, toolgroups.ToolCall, names, more))
+	}
+	if len(text) == 0 {
+		return ""
+	}
+	return "[" + strings.Join(text, " ") + "]"
+}
+
 // unwrap notes in calls which tools they run in truth, as far as that can be told.
 func (r *run) unwrap(calls []Call, truncated bool) []Call {
 	for i := range calls {
@@ -70,13 +144,15 @@ func (r *run) unwrap(calls []Call, truncated bool) []Call {
 
 func (r *run) unwrapOne(call Call) (Call, *toolgroups.Error) {
 	tool, input, fault := r.round.Unwrap(call.Name, json.RawMessage(call.Arguments))
-	if fault != nil {
-		return call, fault
-	}
-	if tool != call.Name {
+	if tool != call.Name && tool != "" {
+		// Also a call that is refused is one of the tool that was meant: whoever counts,
+		// shows or judges calls goes by that.
 		call.Tool, call.Input = tool, string(input)
+		if fault != nil {
+			call.Input = cmp.Or(call.Input, call.Arguments)
+		}
 	}
-	return call, nil
+	return call, fault
 }
 
 // lookup finds the tool of a call. What the call runs in truth is found anew, because

@@ -78,7 +78,7 @@ func TestAcceptance106EveryPathUnwraps(t *testing.T) {
 			t.Errorf("%s: %+v", id, got)
 		}
 	}
-	if got := c.result("e"); got.Code != toolgroups.CodeBridge || got.Tool != "tool_call" {
+	if got := c.result("e"); got.Code != toolgroups.CodeBridge || got.Tool != "exec" {
 		t.Errorf("a core tool: %+v", got)
 	}
 	for _, recorded := range []agent.Call{
@@ -199,10 +199,10 @@ func TestBridgeRunsLoadedGroups(t *testing.T) {
 		calls(through("d", "pdf_info", `{}`), "e pdf_info {}", `f tool_call {"name":"tool_search"}`, "g tool_search {}"),
 		says("ok"))
 	for _, req := range s.requests {
-		wantOffered(t, req, core(), []string{"tool_call"})
+		wantOffered(t, req, core(), []string{"tool_describe", "tool_call"})
 	}
 	for id, code := range map[string]string{
-		"a": toolgroups.CodeNotAvailable, "b": toolgroups.CodeNotAvailable, "e": toolgroups.CodeNotAvailable,
+		"a": toolgroups.CodeNotAvailable, "b": toolgroups.CodeNotAvailable,
 		"f": toolgroups.CodeNotFound, "g": toolgroups.CodeNotFound,
 	} {
 		if got := c.result(id); got.Code != code {
@@ -211,15 +211,16 @@ func TestBridgeRunsLoadedGroups(t *testing.T) {
 	}
 	for id, part := range map[string]string{
 		"a": `Load its group first: load_tool_group(group_name="pdf")`, "b": `Load its group first`,
-		"c": "Loaded 1 tools from group 'Pdf':\n- pdf_info: Does pdf_info.\n\nNot listed as tools of their own: run them with tool_call(name, arguments). Parameters:\n- pdf_info: {",
-		"e": `run it with tool_call(name="pdf_info"`,
+		"c": "Loaded 1 tools from group 'Pdf':\n\nNot listed as tools of their own: run them with tool_call(name, arguments); tool_describe(names) shows all about their parameters.\n- pdf_info() — Does pdf_info.",
 	} {
 		if got := c.result(id); !strings.Contains(got.Text, part) {
 			t.Errorf("%s: %s, want %s", id, got.Text, part)
 		}
 	}
-	if got := c.result("d"); got.Status != agent.StatusOK || c.count("pdf_info") != 1 {
-		t.Errorf("after the load: %+v", got)
+	for _, id := range []string{"d", "e"} {
+		if got := c.result(id); got.Status != agent.StatusOK || c.count("pdf_info") != 2 {
+			t.Errorf("after the load: %+v", got)
+		}
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"oneclaw/toolgroups"
 )
 
 const (
@@ -30,7 +32,7 @@ func EstimateTokens(messages []Message) int {
 }
 
 func messageSize(m *Message) int {
-	n := len(m.Text) + len(m.Quoted) + len(m.Recalled) + len(m.Sender) + len(m.Reasoning)
+	n := len(m.Text) + len(m.Reach) + len(m.Pointed()) + len(m.Recalled) + len(m.Sender) + len(m.Reasoning)
 	for i := range m.Calls {
 		n += len(m.Calls[i].Name) + len(m.Calls[i].Arguments)
 	}
@@ -109,6 +111,12 @@ func shrink(messages []Message, excess int) []Message {
 			continue
 		}
 		before := messageSize(m)
+		if m.Tool == toolgroups.LoadToolGroup {
+			// A second load must never be needed: the names stay.
+			m.Text = toolgroups.ShortLoadText(m.Text)
+			excess -= before - messageSize(m)
+			continue
+		}
 		head := strings.ToValidUTF8(m.Text[:shrunkBytes], "")
 		m.Text = fmt.Sprintf("%s\n[shortened to fit the model's context: %d more characters. Call the tool again if you need them.]",
 			head, utf8.RuneCountInString(m.Text)-utf8.RuneCountInString(head))

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,11 +12,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/forgetting"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/people"
 	"oneclaw/internal/cache"
 	"oneclaw/internal/named"
+	"oneclaw/internal/rescue"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -43,6 +47,8 @@ type intake struct {
 	// late are the chats that were told that their messages waited, and when; full the
 	// bursts of which somebody was told that too much waits.
 	late *cache.Cache[chats.Chat, time.Time]
+	// vain are the messages that could not be taken, by their keys.
+	vain *cache.Cache[string, trial]
 	full *cache.Cache[string, time.Time]
 }
 
@@ -82,7 +88,7 @@ func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
 			}
 			defer release()
 			for _, m := range byChat[chat] {
-				if err := in.admit(ctx, in.jobOf(m, mark)); err != nil {
+				if err := in.take(ctx, in.jobOf(m, mark)); err != nil {
 					return fmt.Errorf("accept message %s in %s: %w", m.ID, chat, err)
 				}
 			}
@@ -105,6 +111,44 @@ func (in *intake) check(m chats.Message) error {
 	return nil
 }
 
+// take has a message admitted. One that fails of its own as often as a job may is set aside, and
+// its chat told: the messages behind it are not to wait for it.
+func (in *intake) take(ctx context.Context, j *jobs.Job) error {
+	key := j.Key()
+	failure := rescue.Do(func() error { return in.admit(ctx, j) })
+	if failure == nil {
+		in.vain.Forget(key)
+		return nil
+	}
+	in.lanes.GiveRoom(j)
+	in.mu.Lock()
+	t, _ := in.vain.Get(key)
+	own := t.count(in.cfg.Now(), failure)
+	in.vain.Put(key, t, cache.Forever)
+	in.mu.Unlock()
+	if !own {
+		return failure
+	}
+	aside := jobs.Aside{Key: "message/" + key, Chat: j.Message.Chat.String(), Reason: "it could not be accepted", Incident: jobs.NewIncident()}
+	data, err := json.Marshal(j.Message)
+	if aside.Data = data; err == nil {
+		err = rescue.Do(func() error { return in.asides.Add(ctx, aside) })
+	}
+	if err != nil {
+		return err // the store takes nothing
+	}
+	told := error(nil)
+	if j.Message.Kind == chats.KindText {
+		text := fmt.Sprintf("Something went wrong inside me, and I could not take your message. Please send it again.\n\n_Incident %s_", aside.Incident)
+		told = rescue.Do(func() error {
+			_, err := in.desk.Post(ctx, "untaken/"+key, j.Message.Chat, cards.Card{ReplyTo: j.Message.ID, Text: text})
+			return err
+		})
+	}
+	in.log.Error("a message could not be taken and is set aside", "incident", aside.Incident, "job", key, "untold", told, "err", failure)
+	return in.jobs.Withdraw(ctx, j)
+}
+
 // admit takes a message. Whatever is special about it leaves the path here.
 func (in *intake) admit(ctx context.Context, j *jobs.Job) error {
 	m := j.Message
@@ -117,6 +161,13 @@ func (in *intake) admit(ctx context.Context, j *jobs.Job) error {
 		return in.offer(ctx, j)
 	case m.Kind == chats.KindEdit:
 		return in.amend(ctx, j)
+	}
+	if j.Answers == "" {
+		answers, err := in.asking.Answers(ctx, m)
+		if err != nil {
+			return err
+		}
+		j.Answers = answers
 	}
 	lane, sender := in.lanes.TakeRoom(j, in.cfg.Limits.MaxWaitingMember)
 	busy := lane.Waiting >= in.cfg.Limits.MaxWaiting
@@ -160,10 +211,21 @@ func (in *intake) waited(m chats.Message) time.Duration {
 
 func (in *intake) hear(ctx context.Context, j *jobs.Job) error {
 	in.lanes.GiveRoom(j)
+	if known, err := in.people.Knows(ctx, j.Message.By()); known || err != nil {
+		if err != nil {
+			return err
+		}
+		return in.admit(ctx, j)
+	}
+	forgotten, err := in.unhear(ctx, j)
+	if err != nil {
+		return err
+	}
 	heard, err := in.people.Hear(ctx, j)
 	if err != nil {
 		return err
 	}
+	j.Knock = j.Knock && !forgotten
 	if !heard {
 		return in.jobs.Withdraw(ctx, j)
 	}
@@ -171,6 +233,20 @@ func (in *intake) hear(ctx context.Context, j *jobs.Job) error {
 		in.people.Forget(ctx, j.Message)
 	}
 	return err
+}
+
+// unhear forgets what was heard in groups of a stranger who sends /forget in a direct chat. It
+// reports whether this is so; the answer is the notice of the job.
+func (in *intake) unhear(ctx context.Context, j *jobs.Job) (bool, error) {
+	m := j.Message
+	if m.Kind != chats.KindText || !m.Direct || strings.TrimSpace(m.Text) != "/"+forgetting.Name {
+		return false, nil
+	}
+	if err := in.observer.Forget(ctx, m.By()); err != nil {
+		return false, err
+	}
+	j.Notice = "I have forgotten what I heard you say in groups. What you write to me here goes within a week."
+	return true, nil
 }
 
 // enqueue writes a job, unless its event is known, and has somebody work on it.
@@ -319,12 +395,12 @@ func (in *intake) amend(ctx context.Context, amendment *jobs.Job) error {
 		// it was.
 		return j.Message.Kind == chats.KindText && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && j.Fresh && len(j.Approvals) == 0
 	})
-	waits, err := j != nil, error(nil)
-	if waits {
-		waits, err = in.replace(ctx, j, &edited, edit)
+	waits, began, err := false, false, error(nil)
+	if j != nil {
+		waits, began, err = in.replace(ctx, j, &edited, edit)
 	}
 	if !waits && err == nil {
-		err = in.reconsider(ctx, amendment)
+		err = in.reconsider(ctx, amendment, began)
 	}
 	if err != nil {
 		return err
@@ -333,35 +409,37 @@ func (in *intake) amend(ctx context.Context, amendment *jobs.Job) error {
 }
 
 // replace puts an edited copy of a message that waits in its place. It reports whether the
-// message waited still.
-func (in *intake) replace(ctx context.Context, j, edited *jobs.Job, edit chats.Message) (bool, error) {
+// message waited still; began says that its turn has begun meanwhile, with the former text,
+// although the new one is on disk.
+func (in *intake) replace(ctx context.Context, j, edited *jobs.Job, edit chats.Message) (waits, began bool, err error) {
 	text := edit.Text
 	edited.Message.Text = text
 	if len(edit.Quoted) > 0 {
 		edited.Message.Quoted = edit.Quoted // it links to something else now
 	}
-	err := in.jobs.Put(ctx, edited)
+	err = in.jobs.Put(ctx, edited)
 	if errors.Is(err, storage.ErrConflict) {
 		// Its turn has begun, or an earlier try to write this reported an error.
 		known, err := in.jobs.Load(ctx, edited.Key())
 		if jobs.IsDamaged(err) {
-			return true, nil // its own turn meets that
+			return true, false, nil // its own turn meets that
 		}
 		switch {
 		case known == nil || err != nil:
-			return false, err
+			return false, false, err
 		case known.Holder != edited.Holder:
-			return false, jobs.ErrLost // the platform gives it to who has it
+			return false, false, jobs.ErrLost // the platform gives it to who has it
 		case known.Message.Text != text:
-			return false, nil
+			return false, false, nil
 		}
 		edited.Rev = known.Rev
 	} else if errors.Is(err, storage.ErrInvalid) {
 		in.log.Error("edit dropped", "job", edited.Key(), "err", err)
-		return true, nil
+		return true, false, nil
 	} else if err != nil {
-		return false, err
+		return false, false, err
 	}
-	in.lanes.Replace(j.Message.Chat, j, edited)
-	return true, nil
+	waits = in.lanes.Replace(j.Message.Chat, j, edited)
+	// What is put together from pieces is read again in the write that does so.
+	return waits, !waits && !in.kinds.place(edited).Loose && in.lanes.Answers(j.Message.Chat, edited.Key()), nil
 }

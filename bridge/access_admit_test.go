@@ -53,7 +53,7 @@ func (u *unclaimed) told(chat string) []string {
 	u.platform.mu.Lock()
 	defer u.platform.mu.Unlock()
 	var all []string
-	for _, s := range u.platform.sent {
+	for _, s := range u.platform.shown() {
 		if s.to.Chat.ID == chat {
 			all = append(all, s.text)
 		}
@@ -81,7 +81,7 @@ func TestANewcomerIsLetIn(t *testing.T) {
 		t.Run(fmt.Sprint(restarted), func(t *testing.T) {
 			u := newOwned(t)
 			u.accept(from("2", "a", "hello\nI am new, see https://evil.example `x` <b>"), from("2", "b", "hello?"))
-			wantText(t, u.untilTold("2", 1)[0], "I have asked my owner whether to let you in. If so, I tell you here. (You are `fake:2`.)")
+			wantText(t, u.untilTold("2", 1)[0], "I have asked my owner whether to let you in. If so, I answer your message here. (You are `fake:2`.)")
 			card := u.card("somebody new")
 			wantText(t, card.text, "`user 2` (`fake:2`) has written to me. They wrote: `hello I am new, see https://evil.example 'x' <b>`")
 			if restarted {
@@ -89,12 +89,14 @@ func TestANewcomerIsLetIn(t *testing.T) {
 			}
 			wantText(t, u.press(card, "p", "1", "Let in"), "may talk to me now")
 			u.card("`user 2` (`fake:2`) may talk to me now")
-			wantText(t, u.untilTold("2", 2)[1], "You have been let in")
+			told := u.untilTold("2", 3)
+			wantText(t, told[1], "You have been let in")
+			wantText(t, told[2], "re: hello\nI am new, see https://evil.example `x` <b>")
 			u.accept(from("2", "c", "hello again"))
-			wantText(t, u.untilTold("2", 3)[2], "re: hello again")
+			wantText(t, u.untilTold("2", 4)[3], "re: hello again")
 			u.restart()
 			u.accept(from("2", "d", "and again"))
-			wantText(t, u.untilTold("2", 4)[3], "re: and again")
+			wantText(t, u.untilTold("2", 5)[4], "re: and again")
 			u.did(t, "let in as user fake:1 Ann fake:1 fake:2", "claim fake:1 user 1 fake:1 fake:1")
 		})
 	}
@@ -269,7 +271,7 @@ func TestPeopleAreRemovedByAButton(t *testing.T) {
 	wantText(t, told[0], "– owner since")
 	u.say(from("1", "4", "/whoami"), len(u.platform.texts())+1)
 	for _, text := range u.told("2") {
-		if strings.Contains(text, "re: ") {
+		if strings.Contains(text, "re: hello?") {
 			t.Errorf("who was removed is answered: %q", text)
 		}
 	}
@@ -277,17 +279,24 @@ func TestPeopleAreRemovedByAButton(t *testing.T) {
 
 // TestAddingWhoWaitsClosesTheirCard lets somebody in by a command while the card about
 // them is open.
+// Who is let in is told so before what they wrote is answered, be it a message or a command.
 func TestAddingWhoWaitsClosesTheirCard(t *testing.T) {
-	u := newOwned(t)
-	u.accept(from("2", "a", "hello"))
-	card := u.card("somebody new")
-	u.untilTold("2", 1)
-	u.accept(from("1", "1", "/people add fake:2"))
-	wantText(t, u.untilTold("2", 2)[1], "You have been let in")
-	u.card("Let in with /people")
-	wantText(t, u.press(card, "p", "1", "Refuse"), "out of date")
-	u.accept(from("2", "b", "hello again"))
-	wantText(t, u.untilTold("2", 3)[2], "re: hello again")
+	for text, answer := range map[string]string{"hello": "re: hello", "/status": "Tool groups loaded"} {
+		t.Run(text, func(t *testing.T) {
+			u := newOwned(t)
+			u.accept(from("2", "a", text))
+			card := u.card("somebody new")
+			u.untilTold("2", 1)
+			u.accept(from("1", "1", "/people add fake:2"))
+			told := u.untilTold("2", 3)
+			wantText(t, told[1], "You have been let in")
+			wantText(t, told[2], answer)
+			u.card("Let in with /people")
+			wantText(t, u.press(card, "p", "1", "Refuse"), "out of date")
+			u.accept(from("2", "b", "hello again"))
+			wantText(t, u.untilTold("2", 4)[3], "re: hello again")
+		})
+	}
 }
 
 // TestD03PressesOfStrangersMakeNoTurn forges presses on all that is shown, as everybody

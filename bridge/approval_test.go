@@ -61,9 +61,10 @@ func (obedient) Complete(_ context.Context, req agent.Request, _ func(agent.Delt
 
 // workshop has a tool that must not run unasked.
 type workshop struct {
-	mu   sync.Mutex
-	ran  []string
-	look func() // what get_current_time does
+	lacks *toolgroups.Error // why exec cannot succeed
+	mu    sync.Mutex
+	ran   []string
+	look  func() // what get_current_time does
 }
 
 func (w *workshop) commands() []string {
@@ -84,6 +85,12 @@ func (w *workshop) registryWith(t *testing.T, kind string) *toolgroups.Registry 
 		{
 			Name: "exec", Description: "Run a command. It has_effects.", Effect: toolgroups.Consequential,
 			Parameters: json.RawMessage(`{"type":"object","properties":{"command":{"type":"` + kind + `"}},"required":["command"]}`),
+			Ready: func(_ context.Context, call toolgroups.Call) error {
+				if w.lacks != nil {
+					return w.lacks
+				}
+				return nil
+			},
 			Run: func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 				var in struct{ Command any }
 				if err := json.Unmarshal(call.Arguments, &in); err != nil {
@@ -126,6 +133,20 @@ func (w *workshop) guarded(t *testing.T, change ...func(*bridge.Config)) *rig {
 			return approval.Policy{Rule: approval.Allow}
 		}
 	}}, change...)...)
+}
+
+// A call that cannot succeed, as its tool knows, is answered with what is missing, and nobody is
+// asked to approve it.
+func TestNobodyApprovesWhatCannotSucceed(t *testing.T) {
+	w := &workshop{lacks: toolgroups.Errorf("not_connected", "There is no account. Ask the user to send /connect google.")}
+	r := w.guarded(t)
+	r.accept(direct("1", "run a"))
+	if answer := r.platform.wait(t, 1)[0]; answer.buttons != nil || !strings.Contains(answer.text, "There is no account.") || strings.Contains(answer.text, "not allowed") {
+		t.Errorf("answer %+v", answer)
+	}
+	if ran := w.commands(); len(ran) > 0 {
+		t.Errorf("ran %q", ran)
+	}
 }
 
 // untilHeld returns once a turn waits for its approval, and how many messages there are. What
@@ -606,12 +627,20 @@ func TestC17CardShowsAllOfTheArguments(t *testing.T) {
 		cards   int
 		want    []string
 	}{
-		"lines":      {"a\nb", 1, []string{"```\na\nb\n```"}},
+		"two lines":  {"a\nb", 1, []string{"```\na\nb\n```"}},
 		"fences":     {"a ``` b", 1, []string{"````\na ``` b\n````"}},
 		"directions": {"rm \u202egpj.exe", 1, []string{"rm ⟨U+202E⟩gpj.exe"}},
 		"invisible":  {"a\u200b\u00ad\x1b[2K\u3164b", 1, []string{"a⟨U+200B⟩⟨U+00AD⟩⟨U+001B⟩[2K⟨U+3164⟩b"}},
 		"fillers":    {"a\ufe0f\U000e0141\u115f\u034f\uffa0b", 1, []string{"a⟨U+FE0F⟩⟨U+E0141⟩⟨U+115F⟩⟨U+034F⟩⟨U+FFA0⟩b"}},
 		"pictures":   {"❤️ ☎️", 1, []string{"❤️ ☎️"}},
+		"scripts":    {"curl gооgle.com", 1, []string{"curl g⟨U+043E⟩⟨U+043E⟩gle.com"}},
+		"a script":   {"curl https://аррӏе.com/сервис", 1, []string{"curl https://⟨U+0430⟩⟨U+0440⟩⟨U+0440⟩⟨U+04CF⟩⟨U+0435⟩.com/сервис"}},
+		"Greek":      {"mail αdmin@x.org", 1, []string{"mail ⟨U+03B1⟩dmin@x.org"}},
+		"languages":  {"echo Привет, Γειά, 東京のWi-Fi: файл.txt, сор", 1, []string{"echo Привет, Γειά, 東京のWi-Fi: файл.txt, сор"}},
+		"spaces":     {"ls" + strings.Repeat(" ", 300) + "; rm -rf /", 1, []string{"ls⟨300 spaces⟩; rm -rf /"}},
+		"tabs":       {"ls" + strings.Repeat("\t", 100) + "x", 1, []string{"ls⟨100 tabs⟩x"}},
+		"lines":      {"ls" + strings.Repeat(" \n", 50) + "rm", 1, []string{"ls⟨50 spaces, 50 line breaks⟩\nrm"}},
+		"indented":   {"if a:\n\n\n" + strings.Repeat(" ", 24) + "b", 1, []string{"if a:\n\n\n" + strings.Repeat(" ", 24) + "b"}},
 		"long":       {long, 2, []string{long, "Please read it to its end."}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -27,6 +27,7 @@ type outage struct {
 	// outcome is what becomes of a send meanwhile, pings whether it answers those.
 	outcome chats.Outcome
 	pings   bool
+	silent  bool // it answers no question meanwhile
 
 	mu          sync.Mutex
 	until       time.Time
@@ -48,11 +49,15 @@ func (o *outage) counts() (asked, sent int) {
 	return o.asked, o.sent
 }
 
-func (o *outage) Ping(context.Context) error {
+func (o *outage) Ping(ctx context.Context) error {
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	o.asked++
-	if o.down() && !o.pings {
+	down := o.down() && !o.pings
+	o.mu.Unlock()
+	if down && o.silent {
+		<-ctx.Done()
+	}
+	if down {
 		return errCut
 	}
 	return nil
@@ -100,10 +105,10 @@ func TestAttack02AnOutageLosesNothing(t *testing.T) {
 		sends   int // at most, in vain
 		pinged  int // at most, while it lasts
 	}{
-		{"takes the request and closes", chats.Unknown, false, 6 * time.Hour, 100, 100, 400},
+		{"takes the request and closes", chats.Unknown, false, 6 * time.Hour, 100, 100, 6 * 60 * 24},
 		{"takes the request and closes for a moment", chats.Unknown, false, 45 * time.Second, 100, 100, 20},
 		{"answers 504 and says that it is well", chats.Unknown, true, 30 * time.Second, 110, 110, 20},
-		{"cannot be reached", chats.Later, false, 6 * time.Hour, 0, 100, 400},
+		{"cannot be reached", chats.Later, false, 6 * time.Hour, 0, 100, 6 * 60 * 24},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -129,6 +134,48 @@ func TestAttack02AnOutageLosesNothing(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// However long a platform was out of order, what waits begins to be sent within five seconds
+// after it takes messages again, and one asks for all: every two and a half seconds at most, but
+// for the first questions.
+func TestDeliveryBeginsSoonAfterAnOutage(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		outcome chats.Outcome
+		pings   bool // it says that it is well meanwhile
+		silent  bool // it leaves questions without an answer
+	}{
+		{name: "refuses", outcome: chats.Later},
+		{name: "cuts off", outcome: chats.Unknown},
+		{name: "is silent", outcome: chats.Unknown, silent: true},
+		{name: "says that it is well", outcome: chats.Later, pings: true},
+	} {
+		for _, lasts := range []time.Duration{time.Second, 25 * time.Second, 10*time.Minute + 7*time.Second, 6 * time.Hour} {
+			t.Run(fmt.Sprint(c.name, " for ", lasts), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r, o := newOutage(t, c.outcome, c.pings)
+					o.silent = c.silent
+					o.begin(lasts)
+					for n := range 20 {
+						r.accept(saidIn(n, n, "hello"))
+					}
+					pass(t, int(lasts.Seconds()))
+					if n := len(o.texts()); n > 0 {
+						t.Fatalf("%d answers came through the outage", n)
+					}
+					if asked, most := o.counts(); asked > 10+int(lasts/(2500*time.Millisecond)) {
+						t.Errorf("asked %d times, sent %d times", asked, most)
+					}
+					pass(t, 5)
+					if len(o.texts()) == 0 {
+						t.Error("nothing was sent five seconds after the outage")
+					}
+					r.stop()
+				})
+			})
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/approval"
+	"oneclaw/bridge/asking"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/delivery"
@@ -28,8 +29,8 @@ import (
 	"oneclaw/internal/cache"
 	"oneclaw/internal/named"
 	"oneclaw/internal/replicas"
+	"oneclaw/internal/rescue"
 	"oneclaw/internal/retry"
-	"oneclaw/storage"
 )
 
 // Bridge carries messages from platforms to the agent and answers back. It has one
@@ -46,7 +47,7 @@ type rooms struct {
 	cfg        Config
 	log        *slog.Logger
 	shared     jobs.Shared
-	store      storage.Store
+	store      *noted
 	jobs       jobs.Store
 	asides     jobs.Asides
 	platforms  map[string]chats.Platform
@@ -58,6 +59,7 @@ type rooms struct {
 	desk       *cards.Desk
 	people     *people.Desk
 	gate       *approval.Gate
+	asking     *asking.Desk
 	observer   *observing.Observer
 	signs      *signs.Signs
 	turns      *turns.Runner
@@ -84,8 +86,10 @@ func New(cfg Config) (*Bridge, error) {
 		return nil, errors.New("bridge: a data directory is needed")
 	}
 	cfg = cfg.complete()
+	store := &noted{Store: cfg.Store}
+	cfg.Store = store
 	r := &rooms{
-		cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), store: cfg.Store, platforms: make(map[string]chats.Platform),
+		cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), store: store, platforms: make(map[string]chats.Platform),
 		jobs: jobs.Store{Store: cfg.Store, Base: new(atomic.Int64)},
 	}
 	if r.maxRetry = maxRetry; cfg.Sharing.On {
@@ -106,7 +110,7 @@ func New(cfg Config) (*Bridge, error) {
 func (b *Bridge) furnish() {
 	cfg, r := b.cfg, b.rooms
 	b.intake = &intake{
-		rooms: r, accepting: named.New(1), late: cache.New[chats.Chat, time.Time](maxTold), full: cache.New[string, time.Time](maxTold),
+		rooms: r, accepting: named.New(1), late: cache.New[chats.Chat, time.Time](maxTold), full: cache.New[string, time.Time](maxTold), vain: cache.New[string, trial](maxTold),
 		taking: make(map[chats.Chat]bool), places: make(chan struct{}, acceptWrites),
 	}
 	b.stops, b.carrier, b.keeper, b.mover = &stops{r}, &carrier{r}, &keeper{rooms: r}, &mover{r}
@@ -123,7 +127,7 @@ func (b *Bridge) furnish() {
 	if cfg.Sharing.On {
 		run = b.carrier.carryShared
 	}
-	b.shared, b.lanes = shared, lanes.New(lanes.Config{Place: b.kinds.place, Run: run, Holds: b.carrier.holds, Waits: b.waits(), MaxTurns: cfg.Limits.MaxTurns})
+	b.shared, b.lanes = shared, lanes.New(lanes.Config{Place: b.kinds.place, Run: run, Holds: b.carrier.holds, Waits: b.waits(), Overtaken: func(some []*jobs.Job) { b.stops.settleAll(some, jobs.StateStopped) }, MaxTurns: cfg.Limits.MaxTurns, Log: b.log, Now: cfg.Now})
 	b.sender = delivery.New(delivery.Config{
 		Shared: shared, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir,
 		MaxParts: cfg.Limits.MaxParts, MaxSends: cfg.Limits.MaxTurns, Lift: b.commands.lift, Home: b.lanes.Forward, Moves: &b.lanes.Moves,
@@ -136,16 +140,19 @@ func (b *Bridge) furnish() {
 	})
 	b.people = people.New(people.Config{
 		Shared: shared, Store: cfg.Store, Access: cfg.Access, Cards: b.desk, Allowance: cfg.Limits.Allowance,
-		Expel: func(user string) { b.lanes.Expel(user, errBarred) },
+		Expel: func(user string) { b.lanes.Expel(user, errBarred) }, Put: r.putOnce, Tell: r.tellOnce,
 	})
 	b.gate = approval.New(approval.Config{
 		Shared: shared, Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Desk: b.desk, Role: b.people.Role, Lane: b.lanes.Lane,
+	})
+	b.asking = asking.New(asking.Config{
+		Shared: shared, Desk: b.desk, Timeout: cfg.Limits.ApprovalTimeout, Rests: b.carrier.rests, Goes: b.carrier.goes, AwaitTurn: b.lanes.AwaitTurn,
 	})
 	b.previews = previews.New(previews.Config{Shared: shared, Jobs: b.jobs, Growing: cfg.Turns.Growing, InOrder: b.sender.InOrder, Work: b.lanes.Work})
 	b.turns = turns.New(turns.Config{
 		Settings: cfg.Turns, Shared: shared, Store: cfg.Store, Jobs: b.jobs,
 		House: turns.House{
-			Scope: b.scope, Decide: b.gate.Decide, Decided: b.gate.Decided, Refused: b.refused, Prepare: b.sender.Prepare, AwaitTurn: b.lanes.AwaitTurn, Heard: b.heard,
+			Scope: b.scope, Decide: b.gate.Decide, Decided: b.gate.Decided, Asks: b.asking.For, Ended: b.asking.Ended, Refused: b.refused, Prepare: b.sender.Prepare, Failing: b.store.failing.Load, AwaitTurn: b.lanes.AwaitTurn, Heard: b.heard,
 			Show: func(ctx context.Context, key string, j *jobs.Job, under, line string) error {
 				_, err := b.desk.Post(ctx, key, j.Message.Chat, cards.Card{Of: j.Message.By(), ReplyTo: under, Text: line, Exact: true})
 				return err
@@ -161,6 +168,7 @@ func (b *Bridge) furnish() {
 	}
 	maps.Copy(handlers, cfg.Cards)
 	maps.Copy(handlers, b.people.Handlers())
+	handlers[asking.Kind] = b.asking.Pressed
 	handlers[approval.Kind], handlers[panel.Kind], handlers[undoKind], handlers[forgetting.Name] = approval.Handler(cfg.Now), b.panel.Pressed, b.stops.pressedUndo, b.forgetting.Pressed
 	b.fillKinds()
 	b.commands.add(b.commandTable())
@@ -169,8 +177,23 @@ func (b *Bridge) furnish() {
 func newForgetting(r *rooms) *forgetting.Desk {
 	return forgetting.New(forgetting.Config{
 		Shared: r.shared, Store: r.store, Cards: r.desk, Observer: r.observer, Uncache: r.turns.Cache.Forget, Rest: r.cfg.Hooks.Forget, Erased: r.cfg.Hooks.Erased,
-		Put: func(ctx context.Context, m chats.Message) error { return r.intake.put(ctx, r.intake.job(m)) },
+		Put: r.putOnce,
 	})
+}
+
+// putOnce has a message carried out that no platform delivers now, once.
+func (r *rooms) putOnce(ctx context.Context, m chats.Message) error {
+	return r.intake.put(ctx, r.intake.job(m))
+}
+
+// tellOnce answers a message that no platform delivers with a text, once.
+func (r *rooms) tellOnce(ctx context.Context, m chats.Message, text string) error {
+	if err := r.intake.check(m); err != nil {
+		return err
+	}
+	j := r.intake.job(m)
+	j.Notice = text
+	return r.intake.put(ctx, j)
 }
 
 // Moved implements [chats.Inbox]. It waits as Accept does.
@@ -178,7 +201,7 @@ func (b *Bridge) Moved(ctx context.Context, from, to chats.Chat) error {
 	if err := b.ready(ctx); err != nil {
 		return fmt.Errorf("moved: %w", err)
 	}
-	return b.mover.accept(ctx, from, to)
+	return rescue.Do(func() error { return b.mover.accept(ctx, from, to) })
 }
 
 func (b *Bridge) ready(ctx context.Context) error {
@@ -220,13 +243,16 @@ func (b *Bridge) Run(ctx context.Context) error {
 	var background sync.WaitGroup
 	background.Go(func() {
 		_ = b.owners.Under(receiving, owners.Housekeeping, func(ctx context.Context) error {
-			b.keeper.prune(ctx)
+			b.steadily(ctx, "what is too old", b.keeper.prune)
 			return nil
 		})
 	})
-	background.Go(func() { b.desk.Run(receiving) })
+	background.Go(func() {
+		rescue.Go(b.log, "what a former process was fetching", func() { b.keeper.sweepParts(receiving) })
+	})
+	background.Go(func() { b.steadily(receiving, "the ends of cards", b.desk.Run) })
 	for _, p := range b.platforms {
-		background.Go(func() { announce(receiving, b, p) })
+		background.Go(func() { rescue.Go(b.log, "the list of commands", func() { announce(receiving, b, p) }) })
 	}
 	err = b.receive(receiving)
 	stopReceiving()
@@ -267,7 +293,7 @@ func (b *Bridge) begin(ctx context.Context, stop context.CancelCauseFunc) (leave
 				stop(err)
 			}
 		},
-		b.intake.follow, b.learning("moved chats", b.mover.watch), b.learning("people", b.people.Watch), b.learning("cards", b.desk.Watch),
+		func(ctx context.Context) { b.steadily(ctx, "what other replicas accept", b.intake.follow) }, b.learning("moved chats", b.mover.watch), b.learning("people", b.people.Watch), b.learning("cards", b.desk.Watch),
 		b.learning("groups it listens in", b.observer.Watch),
 	} {
 		running.Go(func() { run(joined) })
@@ -275,12 +301,17 @@ func (b *Bridge) begin(ctx context.Context, stop context.CancelCauseFunc) (leave
 	return func() { end(); running.Wait() }, nil
 }
 
+// steadily does what goes on until ctx ends, again where it panics.
+func (b *Bridge) steadily(ctx context.Context, what string, run func(context.Context)) {
+	_ = rescue.Loop(ctx, b.log, what, func(ctx context.Context) error { run(ctx); return nil }) // there is none
+}
+
 // learning has a room learn of what other processes change there, again where that fails.
 func (b *Bridge) learning(of string, watch func(context.Context) error) func(context.Context) {
 	return func(ctx context.Context) {
 		for pauses := retry.New(minRetry, b.maxRetry); ctx.Err() == nil; {
 			watching, end := context.WithCancel(ctx) // a watch that nobody reads any more would collect events
-			err := watch(watching)
+			err := rescue.Do(func() error { return watch(watching) })
 			end()
 			if ctx.Err() == nil {
 				b.log.Warn("what other replicas change cannot be read, trying again", "of", of, "err", err)
@@ -317,7 +348,9 @@ func (b *Bridge) receive(ctx context.Context) error {
 // runPlatform receives from a platform; where only one process at a time may, when it is this
 // one's turn.
 func (b *Bridge) runPlatform(ctx context.Context, p chats.Platform) error {
-	run := func(ctx context.Context) error { return p.Run(ctx, b) }
+	run := func(ctx context.Context) error {
+		return rescue.Loop(ctx, b.log, "receiving from "+p.Name(), func(ctx context.Context) error { return p.Run(ctx, b) })
+	}
 	if isSingle(p) {
 		return b.owners.Under(ctx, singleLease(p), run)
 	}

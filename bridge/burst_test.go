@@ -288,6 +288,22 @@ func TestPiecesAreOneMessage(t *testing.T) {
 	}
 }
 
+// While a process is paused its clock goes on, and nothing is read of what comes.
+func TestAnAlbumIsOneQuestionAlthoughTheProcessWasPaused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c clock
+		r := newRig(t, nil, busy(t, nothing), func(cfg *bridge.Config) { cfg.Now = c.Now })
+		r.accept(piece(direct("1", "a"), "g"))
+		_ = passing(t.Context(), 600*time.Millisecond)
+		c.advance(10 * time.Second)
+		_ = passing(t.Context(), 700*time.Millisecond)
+		r.accept(piece(direct("2", "b"), "g"))
+		pass(t, 5)
+		r.stop()
+		r.want(t, "re: a\nb")
+	})
+}
+
 func TestStopEndsAllPieces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil, busy(t, nothing))
@@ -397,6 +413,14 @@ func TestACrashAtAnyStepOfAnAlbumLosesNothing(t *testing.T) {
 	})
 }
 
+// insist gives messages until they are taken, as a platform does: soon enough for a piece to be
+// there before its album is no longer waited for.
+func insist(ctx context.Context, b *bridge.Bridge, messages ...chats.Message) {
+	for b.Accept(ctx, messages...) != nil {
+		_ = halfSecond(ctx)
+	}
+}
+
 // A write that puts things together reports an error and has happened, or has not.
 func TestAFailedWriteJoinsNothingTwice(t *testing.T) {
 	for fails := 1; fails <= 16; fails++ {
@@ -404,22 +428,17 @@ func TestAFailedWriteJoinsNothingTwice(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var now atomic.Pointer[bridge.Bridge]
 				r := newRig(t, nil, busy(t, func(ctx context.Context) {
-					for b := now.Load(); b.Accept(ctx, direct("3", "three"), direct("4", "four")) != nil; {
-						pass(t, 1)
-					}
+					insist(ctx, now.Load(), direct("3", "three"), direct("4", "four"))
 				}))
 				r.stop()
 				r.cfg.Store = flakyStore{Store: r.cfg.Store, flaw: &flaw{fails: fails}}
 				r.start()
 				now.Store(r.bridge)
-				for _, m := range []chats.Message{piece(direct("1", "work one"), "g"), piece(direct("2", "two"), "g")} {
-					for r.bridge.Accept(t.Context(), m) != nil {
-						pass(t, 1)
-					}
-				}
+				insist(t.Context(), r.bridge, piece(direct("1", "work one"), "g"))
+				insist(t.Context(), r.bridge, piece(direct("2", "two"), "g"))
 				pass(t, 120)
 				r.stop()
-				inOneAnswer(t, r.platform.sent, "one", "two", "three", "four")
+				inOneAnswer(t, r.platform.shown(), "one", "two", "three", "four")
 			})
 		})
 	}

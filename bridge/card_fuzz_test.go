@@ -3,6 +3,7 @@ package bridge_test
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -42,7 +43,7 @@ func FuzzC16Press(f *testing.F) {
 
 // Whatever a model wants to run, the card shows all of it and nothing that is not seen.
 func FuzzC17CardShowsWhatIsApproved(f *testing.F) {
-	for _, seed := range []string{"ls", "a\r\nb", "```\n**no**", "\u202etxt.exe", "\u200b", "\x1b[8m", "'\"\\", "\xff", " ", strings.Repeat("x ", 2000)} {
+	for _, seed := range []string{"ls", "g\u043e\u043egle.com" + strings.Repeat(" ", 40) + "x", "a\r\nb", "```\n**no**", "\u202etxt.exe", "\u200b", "\x1b[8m", "'\"\\", "\xff", " ", strings.Repeat("x ", 2000)} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, command string) {
@@ -116,8 +117,9 @@ func FuzzAttack03CardHidesKnownSecretsAlone(f *testing.F) {
 		r.accept(direct("1", "go"))
 		all := r.platform.until(t, "card", func(all []sent) bool { return len(all) > 0 && all[len(all)-1].buttons != nil })
 		// What stands on the card is the command, character for character.
-		rest := argument(t, all[0].text)
-		for _, c := range hide(command) {
+		// Blanks may be counted.
+		rest := noBlanks.Replace(counted.ReplaceAllString(argument(t, all[0].text), ""))
+		for _, c := range noBlanks.Replace(counted.ReplaceAllString(hide(command), "")) {
 			after, ok := strings.CutPrefix(rest, string(c))
 			if !ok {
 				after, ok = strings.CutPrefix(rest, fmt.Sprintf("⟨U+%04X⟩", c))
@@ -131,6 +133,12 @@ func FuzzAttack03CardHidesKnownSecretsAlone(f *testing.F) {
 		}
 	})
 }
+
+// counted is how a card says how many blanks there are.
+var counted = regexp.MustCompile(`⟨\d+ (space|tab|line break)s?(, \d+ (space|tab|line break)s?)*⟩`)
+
+// noBlanks takes away all blanks.
+var noBlanks = strings.NewReplacer(" ", "", "\t", "", "\n", "")
 
 // argument is what a card shows as the value of its one argument.
 func argument(t *testing.T, card string) string {

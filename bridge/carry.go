@@ -3,8 +3,6 @@ package bridge
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -17,7 +15,6 @@ import (
 	"oneclaw/bridge/sessions"
 	"oneclaw/internal/retry"
 	"oneclaw/storage"
-	"oneclaw/toolgroups"
 )
 
 // How long to wait before a job is tried again that could not be carried on, because
@@ -33,9 +30,9 @@ const (
 // carrier brings jobs to their ends, as their kinds say.
 type carrier struct{ *rooms }
 
-// carry brings a job to its end, or leaves it open where the bridge shuts down.
-func (c *carrier) carry(work, ctx context.Context, j *jobs.Job) {
-	if (j.Doubt || c.kinds.place(j).Loose) && !c.gather(j) {
+// carryOn is one life of a job.
+func (c *carrier) carryOn(work, ctx context.Context, j *jobs.Job, t *trial) {
+	if (j.Doubt || c.kinds.place(j).Loose) && !c.gather(ctx, j, t) {
 		return
 	}
 	if c.cfg.Hooks.Trace != nil {
@@ -46,9 +43,15 @@ func (c *carrier) carry(work, ctx context.Context, j *jobs.Job) {
 		if err == nil {
 			return
 		}
-		wait, turn := pauses.Next(0), j.Turn
+		wait, turn, told := pauses.Next(0), j.Turn, t.told
 		c.lanes.EndTurn(j)
-		if c.ends(ctx, j, err, wait) || c.rest(ctx, wait) != nil {
+		if c.ends(ctx, j, t, err, wait) {
+			return
+		}
+		if !told && t.told {
+			continue // with the answer that says so
+		}
+		if c.rest(ctx, wait) != nil {
 			return
 		}
 		if turn {
@@ -58,28 +61,32 @@ func (c *carrier) carry(work, ctx context.Context, j *jobs.Job) {
 }
 
 // ends reports whether a job that could not be carried on is over, or waits.
-func (c *carrier) ends(ctx context.Context, j *jobs.Job, err error, wait time.Duration) bool {
+func (c *carrier) ends(ctx context.Context, j *jobs.Job, t *trial, err error, wait time.Duration) bool {
 	var ended error
+	cut := jobs.StateFailed
 	switch cause := context.Cause(ctx); {
 	case errors.Is(err, jobs.ErrLost) || errors.Is(cause, jobs.ErrLost):
 		ended = jobs.ErrLost
 	case cause == nil && errors.Is(err, agent.ErrSuspended):
 		ended = c.suspend(j)
 	case errors.Is(err, sessions.ErrCleared) || errors.Is(cause, sessions.ErrCleared):
-		ended = c.cutOff(j, jobs.StateCleared)
-	case errors.Is(err, sessions.ErrStopped) || errors.Is(cause, sessions.ErrStopped):
-		ended = c.cutOff(j, jobs.StateStopped)
+		cut = jobs.StateCleared
+		ended = c.cutOff(j, cut)
+	case errors.Is(err, sessions.ErrStopped) || errors.Is(cause, sessions.ErrStopped) || errors.Is(cause, lanes.ErrOvertaken):
+		cut = jobs.StateStopped
+		ended = c.cutOff(j, cut)
 	case errors.Is(err, errBarred) || errors.Is(cause, errBarred):
-		ended = c.cutOff(j, jobs.StateBarred)
-	case c.lanes.Work().Err() != nil:
+		cut = jobs.StateBarred
+		ended = c.cutOff(j, cut)
+	case c.lanes.Work().Err() != nil || errors.Is(cause, lanes.ErrShutdown):
 		return true
 	case c.mended(j, err):
 		return false
 	default:
 		c.log.Error("job cannot be carried on, trying again", "job", j.Key(), "wait", wait, "err", err)
-		return false
+		ended = err
 	}
-	return ended == nil || c.lost(j, ended)
+	return ended == nil || c.lost(j, ended) || c.inVain(ctx, j, t, cut, ended)
 }
 
 // lost reports whether a job is another process's now. Nothing more is done about it here.
@@ -103,7 +110,7 @@ func (c *carrier) lost(j *jobs.Job, err error) bool {
 
 // cutOff ends a turn that was interrupted for good: it must not look as if it went on.
 func (c *carrier) cutOff(j *jobs.Job, state jobs.State) error {
-	if err := c.turns.StopTurn(c.lanes.Work(), j); err != nil {
+	if err := c.turns.StopTurn(c.lanes.Work(), j, agent.NoteStopped); err != nil {
 		return err
 	}
 	return c.settle(j, state)
@@ -141,9 +148,13 @@ func (c *carrier) attempt(work, ctx context.Context, j *jobs.Job) error {
 		}
 	}
 	// What its user may do counts now, not when it was accepted.
-	if j.Parts == nil && !k.open && c.people.Role(j.Message.By()) == toolgroups.RoleStranger {
-		c.log.Warn("not answered: its user may not talk to the bot any more", "job", j.Key(), "user", j.Message.By())
-		return errBarred
+	if j.Parts == nil && !k.open {
+		if known, err := c.people.Knows(ctx, j.Message.By()); err != nil {
+			return err
+		} else if !known {
+			c.log.Warn("not answered: its user may not talk to the bot any more", "job", j.Key(), "user", j.Message.By())
+			return errBarred
+		}
 	}
 	if k.run != nil {
 		return k.run(ctx, j)
@@ -177,24 +188,15 @@ func (c *carrier) carryShared(work, ctx context.Context, j *jobs.Job) {
 	c.carry(work, ctx, j)
 }
 
-// compose makes the parts of an answer: a text with its files, or a card. Whatever panics on
-// the way becomes an answer that says so, with the incident in the log.
+// compose makes the parts of an answer: a text with its files, or a card.
 func (c *carrier) compose(ctx context.Context, k *kind, j *jobs.Job) (err error) {
 	if k.answer == nil {
 		j.Parts, err = c.desk.Parts(ctx, j)
 		return err
 	}
-	defer func() {
-		if r := recover(); r != nil {
-			err = nil
-			if text := c.turns.Failed(j, fmt.Errorf("panic: %v\n%s", r, debug.Stack())); j.Parts == nil {
-				c.sender.Prepare(j, text, false)
-			}
-		}
-	}()
 	if j.Trigger == nil || !j.Trigger.Quiet {
 		j.Quiet = c.sender.ShowTyping(ctx, j.Address())
-		defer j.Quiet()
+		defer func() { j.Quiet() }() // a question takes the sign down, and another one follows
 	}
 	j.Card = "" // of an earlier try
 	answer := c.notice
@@ -205,8 +207,9 @@ func (c *carrier) compose(ctx context.Context, k *kind, j *jobs.Job) (err error)
 	switch {
 	case err != nil || j.Parts != nil:
 	case j.Card != "":
-		j.Parts, err = c.desk.Parts(ctx, j)
-		j.Parts = c.sender.Adopt(j, j.Parts)
+		if j.Parts, err = c.desk.Parts(ctx, j); err == nil {
+			j.Parts = c.sender.Adopt(j, j.Parts)
+		}
 	default:
 		c.sender.Prepare(j, text, false)
 	}
@@ -245,19 +248,7 @@ func (c *carrier) deliver(work, ctx context.Context, j *jobs.Job) error {
 	return nil
 }
 
-// closeLater writes the receipt while the next message of the chat is already being
-// answered: nobody waits for it. Until it is written, a crash lets the last part look
-// cut off, and it is sent again with its mark.
-func (c *carrier) closeLater(j *jobs.Job, state jobs.State) {
-	c.lanes.Running.Go(func() {
-		for pauses := retry.New(minRetry, c.maxRetry); c.settle(j, state) != nil; {
-			if retry.Wait(c.lanes.Work(), pauses.Next(0)) != nil {
-				return
-			}
-		}
-	})
-}
-
+// settle closes a job, with what belongs to the end of its kind.
 func (c *carrier) settle(j *jobs.Job, state jobs.State) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Work()), jobs.WriteTimeout)
 	defer cancel()
@@ -271,9 +262,21 @@ func (c *carrier) settle(j *jobs.Job, state jobs.State) error {
 	if err == nil && j.Preview != nil {
 		err = c.endPreview(ctx, j)
 	}
-	if err == nil {
-		err = c.jobs.Close(ctx, j)
+	if err != nil && !c.lost(j, err) {
+		c.log.Error("job cannot be closed, trying again", "job", j.Key(), "err", err)
+		return err
+	} else if err != nil {
+		return nil
 	}
+	return c.close(j, state)
+}
+
+// close puts a receipt in the place of a job.
+func (c *carrier) close(j *jobs.Job, state jobs.State) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Work()), jobs.WriteTimeout)
+	defer cancel()
+	j.State, j.Closed = state, c.cfg.Now()
+	err := c.jobs.Close(ctx, j)
 	if c.lost(j, err) {
 		return nil
 	}
@@ -352,7 +355,40 @@ func (c *carrier) showWaiting(ctx context.Context, chat chats.Chat, on bool) {
 	}
 }
 
+// rests is told that a turn waits for a person to answer what a tool asks: another one may run
+// meanwhile. Whoever waits next is told.
+func (c *carrier) rests(ctx context.Context, j *jobs.Job) error {
+	if j.Quiet != nil {
+		j.Quiet()
+	}
+	if j.Show != nil {
+		j.Show(false)
+	}
+	if err := c.jobs.Hold(ctx, j, func() error { return c.leave(ctx, j) }); err != nil {
+		return err
+	}
+	h, next := c.lanes.Asks(j)
+	c.showWaiting(ctx, c.lanes.Lane(j), true)
+	if next != nil {
+		c.hint(ctx, h, next)
+	}
+	return nil
+}
+
+// goes is told that the turn goes on.
+func (c *carrier) goes(ctx context.Context, j *jobs.Job) {
+	c.lanes.Answered(j)
+	c.showWaiting(ctx, c.lanes.Lane(j), false)
+	if j.Quiet != nil {
+		j.Quiet = c.sender.ShowTyping(ctx, j.Address())
+	}
+	if j.Show != nil {
+		j.Show(true)
+	}
+}
+
 func (c *carrier) release(kept *cards.Kept) {
+	c.asking.Over(kept)
 	if job, lane, ok := approval.TurnOf(kept); ok {
 		c.showWaiting(c.lanes.Work(), lane, false)
 		c.lanes.Free(lane, job)

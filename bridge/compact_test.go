@@ -20,6 +20,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/sessions"
 	"oneclaw/bridge/turns"
+	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
@@ -382,7 +383,9 @@ func TestASummaryTellsNothingThatWasErasedMeanwhile(t *testing.T) {
 	const log = "fake:1/1"
 	s := &scribe{}
 	r, _ := newLong(t, s)
-	s.set(func(ctx context.Context) error { return r.cfg.Store.Erase(ctx, log, 1, 2) })
+	s.set(func(ctx context.Context) error {
+		return r.cfg.Store.Erase(ctx, log, storage.Record{Pos: 1}, storage.Record{Pos: 2})
+	})
 	r.tell(0, 20)
 	if s.summaries() == 0 {
 		t.Fatal("nothing was summed up")

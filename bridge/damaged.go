@@ -80,9 +80,15 @@ func (k *keeper) replace(ctx context.Context, key string, rev storage.Revision) 
 	if name, ok := strings.CutPrefix(key, sessions.SessionPrefix); ok {
 		if chat, err := chats.ParseChat(name); err == nil {
 			s := sessions.Session{Chat: chat, Generation: 1, Rev: rev}
-			for ; k.begunLog(ctx, s.Log()); s.Generation++ {
+			for begun := true; begun; {
+				if begun, err = sessions.HasBegun(ctx, k.store, s.Log()); err != nil {
+					return err
+				}
+				if begun {
+					s.Generation++
+				}
 			}
-			_, err := s.Save(ctx, k.store)
+			_, err = s.Save(ctx, k.store)
 			return err
 		}
 	}
@@ -90,13 +96,6 @@ func (k *keeper) replace(ctx context.Context, key string, rev storage.Revision) 
 		return fmt.Errorf("remove %s: %w", key, err)
 	}
 	return nil
-}
-
-func (k *keeper) begunLog(ctx context.Context, log string) bool {
-	for _, err := range k.store.Records(ctx, log, storage.Query{Limit: 1}) {
-		return err == nil
-	}
-	return false
 }
 
 // mendQuietly sets a damaged record aside that nobody waits for.

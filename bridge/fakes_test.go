@@ -157,6 +157,13 @@ func (p *platform) IsAdmin(_ context.Context, _ chats.Chat, user string) (bool, 
 	return slices.Contains(p.admins, user), nil
 }
 
+// shown returns what was sent, as it reads now.
+func (p *platform) shown() []sent {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.sent)
+}
+
 func (p *platform) texts() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

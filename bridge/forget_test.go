@@ -186,8 +186,8 @@ func (s leakyStore) Drop(ctx context.Context, log string) error {
 	return s.flaw.around(func() error { return s.Store.Drop(ctx, log) })
 }
 
-func (s leakyStore) Erase(ctx context.Context, log string, at ...storage.Position) error {
-	return s.flaw.around(func() error { return s.Store.Erase(ctx, log, at...) })
+func (s leakyStore) Erase(ctx context.Context, log string, left ...storage.Record) error {
+	return s.flaw.around(func() error { return s.Store.Erase(ctx, log, left...) })
 }
 
 func (s leakyStore) Delete(ctx context.Context, key string, rev storage.Revision) error {
@@ -299,7 +299,7 @@ func TestForgetReachesTheChatsOfOtherReplicas(t *testing.T) {
 		all[0].accept(direct("1", "/forget"))
 		pass(t, 10)
 		for _, r := range all {
-			for _, card := range r.platform.sent {
+			for _, card := range r.platform.shown() {
 				if card.buttons != nil {
 					all[1].accept(pressOn(card, "p", "1", card.button(t, "Forget me")))
 				}

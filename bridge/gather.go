@@ -16,15 +16,18 @@ import (
 // gather makes one message of a job and its pieces, before its turn begins. From then on no
 // more of them become part of it: what comes later is written while its turn runs. It goes on
 // after a /stop, which then ends all of them, and tries again after an error. It reports false
-// where the job is not this process's any more, or the bridge shuts down.
-func (c *carrier) gather(j *jobs.Job) bool {
+// where the job is not this process's any more or is given up, or the bridge shuts down.
+func (c *carrier) gather(ctx context.Context, j *jobs.Job, t *trial) bool {
 	for pauses := retry.New(minRetry, c.maxRetry); ; {
 		err := c.gatherOnce(j)
 		if err == nil {
 			return true
 		}
-		if c.lost(j, err) {
+		if c.lost(j, err) || c.inVain(ctx, j, t, jobs.StateFailed, err) {
 			return false
+		}
+		if t.told {
+			return true
 		}
 		wait := pauses.Next(0)
 		c.log.Error("the pieces of a message cannot be put together, trying again", "job", j.Key(), "wait", wait, "err", err)
@@ -97,7 +100,8 @@ const editMark = "~"
 // reconsider looks after the edit of a message that does not wait any more. While its turn
 // runs, the edit is a job of its own that becomes part of that; when it was answered, whoever
 // wrote it is told how to ask again. What never was a message to the model stays as it was.
-func (in *intake) reconsider(ctx context.Context, amendment *jobs.Job) error {
+// Unread says that the turn runs with the text from before, whatever is on disk.
+func (in *intake) reconsider(ctx context.Context, amendment *jobs.Job, unread bool) error {
 	edit := amendment.Message
 	asked := edit
 	asked.Kind = chats.KindText
@@ -119,14 +123,18 @@ func (in *intake) reconsider(ctx context.Context, amendment *jobs.Job) error {
 	}
 	mark := edit.ID + editMark
 	over := !turn.Closed.IsZero() && !in.lanes.Has(turn.Key())
-	if !unfurls(edit, known, over) && in.isSame(edit, known, turn, "/"+mark) {
+	if !unread && !unfurls(edit, known, over) && in.isSame(edit, known, turn, "/"+mark) {
 		return nil // something else about it has changed
+	}
+	given := edit
+	given.ID, given.Kind, given.On = mark+jobs.Hash(edit.Text, edit.Time.String()), jobs.KindAmend, known.Key()
+	if closed, err := in.jobs.Closed(ctx, jobs.KeyOf(given)); closed || err != nil {
+		return err // the platform gives it again
 	}
 	if over {
 		return in.tellEdited(ctx, edit)
 	}
-	edit.ID, edit.Kind, edit.On = mark+jobs.Hash(edit.Text, edit.Time.String()), jobs.KindAmend, known.Key()
-	return in.give(ctx, edit)
+	return in.give(ctx, given)
 }
 
 // give has the turn that runs given an edit. What is too large would be so again.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"oneclaw/agent"
@@ -252,5 +253,93 @@ func TestAttack19AnAcceptedStopOutlivesAnyKill(t *testing.T) {
 		if stopped && len(h.begun) > 0 {
 			t.Error("a turn that was stopped has begun again")
 		}
+	})
+}
+
+// An edit is written while its message waits, and that begins to be answered before the write
+// returns.
+func TestAnEditThatIsWrittenAsItsTurnBeginsReachesTheModel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reached, letGo := make(chan struct{}, 10), make(chan struct{}, 10)
+		r := newRig(t, nil, busy(t, waiting(reached, letGo)), func(cfg *bridge.Config) {
+			cfg.Store = &afterPut{Store: cfg.Store, done: func(value []byte) {
+				if strings.Contains(string(value), `"text":"work better"`) {
+					letGo <- struct{}{}
+					<-reached
+				}
+			}}
+		})
+		r.accept(group("1", "1", "work"))
+		<-reached
+		r.accept(group("2", "2", "work well"), edit(group("2", "2", "work well"), "work better"))
+		letGo <- struct{}{}
+		synctest.Wait()
+		r.stop()
+		r.want(t, "re: work", "re: work well + [I have edited my message from before. It now reads:]\nwork better")
+	})
+}
+
+// afterPut does something when a value has been put, before the caller knows.
+type afterPut struct {
+	storage.Store
+	done func(value []byte)
+}
+
+func (s *afterPut) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
+	rev, err := s.Store.Put(ctx, key, value, rev)
+	s.done(value)
+	return rev, err
+}
+
+// The platform gives an edit again that was part of an answer: nobody has changed anything.
+func TestAnEditThatWasAnsweredAndComesAgainSaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, reached, letGo := working(t)
+		one := direct("1", "work")
+		at := func(text string, second int64) chats.Message {
+			m := edit(one, text)
+			m.Time = time.Unix(second, 0)
+			return m
+		}
+		r.accept(one)
+		<-reached
+		r.accept(at("work well", 1), at("work best", 2))
+		letGo <- struct{}{}
+		synctest.Wait()
+		r.restart()
+		r.accept(one, at("work well", 1), at("work best", 2))
+		synctest.Wait()
+		note := " + [I have edited my message from before. It now reads:]\n"
+		r.want(t, "re: work"+note+"work well"+note+"work best")
+		r.accept(at("work well", 3))
+		synctest.Wait()
+		r.stop()
+		if got := r.platform.texts(); len(got) != 2 || !strings.Contains(got[1], "answered already") {
+			t.Errorf("a new edit was told %q", got)
+		}
+	})
+}
+
+// A kill between the write of a /stop and its effect changes nothing of what that says.
+func TestAStopThatAKillCutOffSaysWhatItDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow()
+		r := newRig(t, s.think)
+		r.accept(direct("1", "slow"), direct("2", "two"), direct("3", "three"))
+		<-s.asked
+		r.stop()
+		stop := jobs.Job{Message: direct("4", "/stop"), State: jobs.StateOpen, Fresh: true}
+		op, err := stop.Record()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.cfg.Store.Write(t.Context(), op); err != nil {
+			t.Fatal(err)
+		}
+		r.start()
+		r.accept(direct("5", "after"))
+		synctest.Wait()
+		r.stop()
+		r.want(t, "Stopped. 3 waiting messages were dropped.", "re: after")
 	})
 }

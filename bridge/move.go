@@ -66,6 +66,12 @@ func (m *mover) run(ctx context.Context, j *jobs.Job) error {
 	return nil
 }
 
+// failed lets both ends of a move that is given up answer again, each with its own conversation.
+func (m *mover) failed(ctx context.Context, j *jobs.Job) error {
+	m.lanes.Unbar(endsOf(j))
+	return m.carrier.tellFailed(ctx, j)
+}
+
 func (m *mover) load(ctx context.Context) error {
 	for entry, err := range m.store.List(ctx, storage.Range{Prefix: movedPrefix}) {
 		if err != nil {
@@ -148,14 +154,23 @@ func (m *mover) move(ctx context.Context, from, to chats.Chat) error {
 		return err
 	}
 	before := session
+	wrote, err := sessions.HasBegun(ctx, m.store, session.Log())
+	if err != nil {
+		return err
+	}
+	begun, err := sessions.HasBegun(ctx, m.store, old.Log())
+	if err != nil {
+		return err
+	}
 	// Where somebody has written already, that conversation goes on.
-	if session.Of.ID == "" && session.Generation == 1 && !m.keeper.begunLog(ctx, session.Log()) && m.keeper.begunLog(ctx, old.Log()) {
+	if session.Of.ID == "" && session.Generation == 1 && !wrote && begun {
 		session.Of, session.Generation = old.Of, old.Generation
 		if session.Of.ID == "" {
 			session.Of = from
 		}
 	}
 	session.ClearedAt, session.StoppedAt = max(session.ClearedAt, old.ClearedAt), max(session.StoppedAt, old.StoppedAt)
+	session.Halted = max(session.Halted, old.Halted)
 	if session == before {
 		return nil
 	}

@@ -120,7 +120,7 @@ func TestAttack22AMovedChatTakesItsApprovalsAlong(t *testing.T) {
 			if got := fmt.Sprint(w.commands()); got != "[a]" {
 				t.Errorf("ran %s", got)
 			}
-			for _, one := range r.platform.sent[2:] {
+			for _, one := range r.platform.shown()[2:] {
 				if one.to.Chat != newChat {
 					t.Errorf("%q went to %v", one.text, one.to.Chat)
 				}

@@ -10,6 +10,7 @@ import (
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/owners"
 	"oneclaw/internal/named"
+	"oneclaw/internal/rescue"
 	"oneclaw/internal/retry"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -63,6 +64,14 @@ func (in *intake) overtaken(ctx context.Context, chat chats.Chat, release func()
 	if in.jobs.Mark(chat) == "" {
 		return release, nil
 	}
+	err := rescue.Do(func() error { return in.takeOthers(ctx, chat) })
+	if err != nil {
+		release()
+	}
+	return release, err
+}
+
+func (in *intake) takeOthers(ctx context.Context, chat chats.Chat) error {
 	ctx, cancel := context.WithTimeout(ctx, jobs.WriteTimeout)
 	defer cancel()
 	open, _, err := in.jobs.Open(ctx, chat.Whole().String()+"/", owners.All)
@@ -88,10 +97,7 @@ func (in *intake) overtaken(ctx context.Context, chat chats.Chat, release func()
 			err = in.adopt(ctx, j.Key()) // the write that took it may have reported an error
 		}
 	}
-	if err != nil {
-		release()
-	}
-	return release, err
+	return err
 }
 
 // receive takes an offer.
@@ -103,7 +109,7 @@ func (in *intake) receive(ctx context.Context, j *jobs.Job) error {
 	switch j.Message.Kind {
 	case chats.KindText, chats.KindPress, chats.KindEdit:
 		if j.Notice == "" {
-			return in.admit(ctx, j)
+			return in.take(ctx, j)
 		}
 	}
 	return in.enqueue(ctx, j) // what it becomes is decided
@@ -161,7 +167,7 @@ func (in *intake) followOnce(ctx context.Context) error {
 		return err
 	}
 	for _, j := range open {
-		in.look(j)
+		rescue.Go(in.log, "a job of another replica", func() { in.look(j) })
 	}
 	for _, err := range broken {
 		if d, is := errors.AsType[*jobs.DamagedError](err); is {
@@ -174,7 +180,7 @@ func (in *intake) followOnce(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("watch open jobs: %w", err)
 		}
-		in.notice(e)
+		rescue.Go(in.log, "a job of another replica", func() { in.notice(e) })
 	}
 	return nil
 }
@@ -217,7 +223,7 @@ func (in *intake) takeIn(ctx context.Context, chat chats.Chat) {
 		in.mu.Lock()
 		in.taking[chat] = false
 		in.mu.Unlock()
-		err := in.takeOnce(ctx, chat)
+		err := rescue.Do(func() error { return in.takeOnce(ctx, chat) })
 		in.mu.Lock()
 		if err == nil && !in.taking[chat] || ctx.Err() != nil {
 			delete(in.taking, chat)

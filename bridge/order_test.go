@@ -294,7 +294,7 @@ func (c *guild) asked(chat string) (ids []int) {
 func (c *guild) answered(chat string) (ids []int) {
 	c.platform.mu.Lock()
 	defer c.platform.mu.Unlock()
-	for _, s := range c.platform.sent {
+	for _, s := range c.platform.shown() {
 		id, err := strconv.Atoi(strings.TrimPrefix(s.text, "re: "))
 		if s.to.Chat.ID == chat && err == nil && !slices.Contains(ids, id) {
 			ids = append(ids, id)

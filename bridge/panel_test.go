@@ -13,6 +13,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/people"
 	"oneclaw/bridge/sessions"
+	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
@@ -63,8 +64,11 @@ func (r *rig) loadedIn(log string) []string {
 		r.t.Fatal(err)
 	}
 	all := agent.RestoreGroups(func(yield func(agent.Message) bool) {
-		for m, err := range sessions.Messages(r.t.Context(), r.cfg.Store, log) {
-			if err != nil || !yield(m) {
+		for record, err := range r.cfg.Store.Records(r.t.Context(), log, storage.Query{}) {
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			if m, err := sessions.Decode(log, record); err == nil && !yield(m) {
 				return
 			}
 		}

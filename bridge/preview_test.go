@@ -98,8 +98,11 @@ func words(answer string) thinker {
 }
 
 // halfSecond passes by the clock of a bubble.
-func halfSecond(ctx context.Context) error {
-	timer := time.NewTimer(time.Second / 2)
+func halfSecond(ctx context.Context) error { return passing(ctx, time.Second/2) }
+
+// passing has a time pass by the clock of a bubble.
+func passing(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -319,6 +322,42 @@ func TestC06StopUnderAPreview(t *testing.T) {
 			t.Errorf("the conversation has %+v", history)
 		}
 	})
+}
+
+// The button is about the answer that it stands under: who waits behind that is answered.
+func TestTheButtonToStopLeavesTheMessagesThatWait(t *testing.T) {
+	for name, restart := range map[string]bool{"at once": false, "although a kill comes between the press and its effect": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, p := previewRig(t, words("one two three four five six"))
+				r.accept(direct("1", "hello"))
+				p.until(t, "the preview", func(all []sent) bool { return len(all) == 1 && strings.Contains(all[0].text, "two") })
+				r.accept(direct("2", "and this?"), direct("3", "and that?"))
+				press := pressStop(p, "p1")
+				if restart {
+					r.stop()
+					open := jobs.Job{Message: press, State: jobs.StateOpen}
+					op, err := open.Record()
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := r.cfg.Store.Write(t.Context(), op); err != nil {
+						t.Fatal(err)
+					}
+					r.start()
+				} else {
+					r.accept(press)
+				}
+				p.until(t, "the other answers", func(all []sent) bool { return len(all) == 3 && strings.HasSuffix(all[2].text, "six") })
+				if got, want := p.texts(), []string{"one two\n\n⏹ Stopped.", "one two three four five six", "one two three four five six"}; !slices.Equal(got, want) {
+					t.Errorf("there stands %q, want %q", got, want)
+				}
+				if got := p.toast(t, "p1"); got != "Stopped." {
+					t.Errorf("toast %q", got)
+				}
+			})
+		})
+	}
 }
 
 // A stop that comes while the program is down holds for what is found open.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -12,6 +13,9 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/turns"
+	"oneclaw/internal/rescue"
+	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 )
 
@@ -24,7 +28,7 @@ import (
 //	tally/        how many there were, a record for each hour; 400 days
 //	card/         cards, for ReceiptAge after they were closed; they expire
 //	access/       people who were let in, one record for each; those who were not are
-//	              forgotten when their time is over
+//	              forgotten when their time is over, with what they wrote when they asked
 //	stranger/     who was told that the bot does not know them, where replicas share the
 //	              store; a day
 //	observe/      one record for each group in which the bot listens
@@ -65,7 +69,7 @@ func (k *keeper) prune(ctx context.Context) {
 		if jumped {
 			k.log.Warn("the clock has jumped: nothing is pruned until the next time", "now", seen)
 		} else if err := k.pruneOnce(ctx); err != nil && ctx.Err() == nil {
-			k.log.Warn("what is too old could not be pruned", "err", err)
+			k.log.Warn("what is too old could not be pruned", "incident", jobs.NewIncident(), "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -81,12 +85,45 @@ func (k *keeper) prune(ctx context.Context) {
 // pruneOnce goes on with the rest where one kind fails.
 func (k *keeper) pruneOnce(ctx context.Context) error {
 	now := k.cfg.Now()
-	receipts, err := k.jobs.Prune(ctx, now, func(d *jobs.DamagedError) error { return k.mendQuietly(ctx, d) })
-	tasks, tasksErr := k.pruneTalks(ctx, now)
+	var receipts, tasks int
+	var all error
+	for _, prune := range []func() error{
+		func() (err error) {
+			receipts, err = k.jobs.Prune(ctx, now, func(d *jobs.DamagedError) error { return k.mendQuietly(ctx, d) })
+			return err
+		},
+		func() (err error) { tasks, err = k.pruneTalks(ctx, now); return err },
+		func() error { return k.sweep(ctx) },
+		func() error { return k.desk.Prune(ctx, now.Add(-jobs.ReceiptAge), k.mendQuietly) },
+		func() error { return k.people.Prune(ctx) },
+		func() error { return k.observer.Prune(ctx) },
+		func() error { return k.asides.Prune(ctx, now.Add(-jobs.AsideAge)) },
+		func() error { return audit.Prune(ctx, k.store, now.Add(-k.cfg.Limits.AuditAge)) },
+	} {
+		all = errors.Join(all, rescue.Do(prune))
+	}
 	if receipts+tasks > 0 {
 		k.log.Debug("pruned", "receipts", receipts, "conversations", tasks)
 	}
-	return errors.Join(err, k.sweep(ctx), k.desk.Prune(ctx, now.Add(-jobs.ReceiptAge), k.mendQuietly), tasksErr, k.people.Prune(ctx), k.observer.Prune(ctx), k.asides.Prune(ctx, now.Add(-jobs.AsideAge)), audit.Prune(ctx, k.store, now.Add(-k.cfg.Limits.AuditAge)))
+	return all
+}
+
+// sweepParts removes what a former process was fetching when it was killed.
+func (k *keeper) sweepParts(ctx context.Context) {
+	folders, err := filepath.Glob(filepath.Join(filepath.Dir(workspace.Folder(k.cfg.DataDir, "any")), "*", turns.Inbox))
+	for _, folder := range folders {
+		if ctx.Err() != nil {
+			return
+		}
+		root, opened := workspace.Open(filepath.Dir(folder))
+		if opened == nil {
+			opened = errors.Join(root.Sweep(turns.Inbox), root.Close())
+		}
+		err = errors.Join(err, opened)
+	}
+	if err != nil {
+		k.log.Warn("what a former process was fetching may be left", "err", err)
+	}
 }
 
 // sweep removes what is left of files that nobody has any more.
@@ -144,7 +181,7 @@ func (k *keeper) pruneTalks(ctx context.Context, now time.Time) (int, error) {
 	k.indexed = true
 	if erased {
 		k.turns.Cache.Forget()
-		return removed, sessions.ForgetAsked(ctx, k.store, k.begunLog)
+		return removed, sessions.ForgetAsked(ctx, k.store)
 	}
 	return removed, nil
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"oneclaw/agent"
@@ -114,5 +115,59 @@ func TestAttack25AWrongSettingKeepsTheQuestion(t *testing.T) {
 	r.platform.wait(t, 2)
 	if want := []string{"question", "question", "try again"}; !slices.Equal(seen, want) {
 		t.Errorf("the model saw %q, want %q", seen, want)
+	}
+}
+
+// TestAConversationThatItsProviderComesToRefuseGoesOn: what is refused from one day on is an older
+// turn, so leaving out the new question helps nobody.
+func TestAConversationThatItsProviderComesToRefuseGoesOn(t *testing.T) {
+	var strict atomic.Bool
+	var views [][]string
+	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		var view []string
+		for _, m := range turn.History {
+			view = append(view, m.Text)
+		}
+		views = append(views, view)
+		if all := strings.Join(view, "\n"); strict.Load() && (strings.Contains(all, "bad") || strings.Contains(all, "awful")) {
+			return func(yield func(agent.Message, error) bool) {
+				yield(agent.Message{}, &agent.ModelError{Kind: agent.KindRejected, Status: 400, Err: errors.New("content_filter")})
+			}
+		}
+		return echo(ctx, turn)
+	})
+	ask := func(n int, text string) string {
+		r.accept(direct(fmt.Sprint(n), text))
+		return r.platform.wait(t, n)[n-1].text
+	}
+	for n, text := range []string{"bad", "two", "three"} {
+		ask(n+1, text)
+	}
+	strict.Store(true)
+	if got := ask(4, "four"); !strings.Contains(got, "I leave it out of our conversation") {
+		t.Errorf("the first refusal says %q", got)
+	}
+	if got := ask(5, "five"); !strings.HasPrefix(got, "re: five\n") || !strings.Contains(got, "answered without it") || !strings.Contains(got, "/new") {
+		t.Errorf("the second question is answered with %q", got)
+	}
+	for n, text := range []string{"six", "seven"} {
+		if got := ask(n+6, text); got != "re: "+text {
+			t.Errorf("%q is answered with %q", text, got)
+		}
+		view := views[len(views)-1]
+		if !slices.Equal(view[1:4], []string{"three", "re: three", "five"}) || slices.Contains(view, "bad") || slices.Contains(view, "four") {
+			t.Errorf("the model is shown %q", view)
+		}
+		r.restart()
+	}
+	// A question that is refused alone takes nothing with it.
+	for n, text := range []string{"awful one", "awful two"} {
+		if got := ask(n+8, text); !strings.Contains(got, "I leave it out of our conversation") {
+			t.Errorf("%q is answered with %q", text, got)
+		}
+	}
+	ask(10, "ten")
+	if view := views[len(views)-1]; !slices.Contains(view, "three") || !slices.Contains(view, "seven") {
+		t.Errorf("the model is shown %q", view)
 	}
 }

@@ -82,6 +82,7 @@ func (b *Bridge) goOn(open []*jobs.Job) {
 			j.Waited = late
 			b.intake.late.Put(j.Message.Chat, b.cfg.Now(), cache.Forever)
 		}
+		j.Restarted = true
 		b.sender.Resume(j)
 		b.lanes.Queue(j)
 	}

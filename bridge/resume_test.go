@@ -142,28 +142,3 @@ func TestC06AStoppedTurnStaysStopped(t *testing.T) {
 		t.Errorf("still open: %s (%v)", e.Key, err)
 	}
 }
-
-// A turn that is found by one restart after another is given up: it may be what takes the program down.
-func TestATurnThatTenRestartsFoundIsGivenUp(t *testing.T) {
-	called := make(chan struct{}, 1)
-	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
-		return func(yield func(agent.Message, error) bool) {
-			if turn.History[len(turn.History)-1].Role == agent.RoleUser &&
-				(!yield(agent.Message{Role: agent.RoleAssistant, Calls: []agent.Call{{ID: "1", Name: "read_file", Arguments: "{}"}}}, nil) ||
-					!yield(agent.Message{Role: agent.RoleTool, CallID: "1", Text: "content"}, nil)) {
-				return
-			}
-			called <- struct{}{}
-			<-ctx.Done()
-			yield(agent.Message{}, context.Cause(ctx))
-		}
-	})
-	r.accept(direct("1", "hello"))
-	for range 11 {
-		<-called
-		r.restart()
-	}
-	if got := texts(r.platform.wait(t, 1)); len(got) != 1 || !strings.Contains(got[0], "went wrong") {
-		t.Errorf("answers: %q", got)
-	}
-}

@@ -11,6 +11,7 @@ import (
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/lanes"
 	"oneclaw/bridge/sessions"
+	"oneclaw/internal/rescue"
 	"oneclaw/storage"
 )
 
@@ -32,12 +33,18 @@ func (s *stops) stop(ctx context.Context, j *jobs.Job, _ string) (string, error)
 	return strings.TrimSpace("Stopped." + ended(false, j.Dropped)), nil
 }
 
-// now makes a /stop take effect that is on disk and not queued yet: its reply may have
-// to wait behind those to other commands.
+// now makes a /stop or a press of its button take effect that is on disk and not queued yet:
+// its reply may have to wait behind those to other commands.
 func (s *stops) now(j *jobs.Job) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.lanes.Work()), jobs.WriteTimeout)
 	defer cancel()
-	if _, err := s.endOlder(ctx, j); err != nil {
+	var err error
+	if jobs.Stops(j.Message) != "" {
+		err = s.halt(ctx, j)
+	} else {
+		_, err = s.endOlder(ctx, j)
+	}
+	if err != nil {
 		s.log.Error("a /stop has no effect before its turn", "job", j.Key(), "err", err)
 	}
 }
@@ -45,9 +52,6 @@ func (s *stops) now(j *jobs.Job) {
 // endOlder ends what was accepted before a /stop, and keeps in it what that was.
 func (s *stops) endOlder(ctx context.Context, j *jobs.Job) (sessions.Session, error) {
 	chat := j.Message.Chat
-	if aims, err := s.aims(ctx, j); err != nil || !aims {
-		return sessions.Session{}, err
-	}
 	// First on disk: a tool may hang on, and a restart must not go on with its turn.
 	session, err := sessions.Current(ctx, s.store, chat)
 	for err == nil && session.StoppedAt < j.Seq && s.lanes.Pending(chat, 0, j.Seq) {
@@ -59,7 +63,8 @@ func (s *stops) endOlder(ctx context.Context, j *jobs.Job) (sessions.Session, er
 		return session, err
 	}
 	running, waiting := s.lanes.Interrupt(chat, j.Seq, sessions.ErrStopped)
-	j.Cut, j.Dropped = j.Cut || running, j.Dropped+lanes.Count(waiting)
+	// What a restart found is counted already.
+	j.Cut, j.Dropped = j.Cut || running, max(j.Dropped, lanes.Count(waiting))
 	// The caller goes on meanwhile.
 	if settle := func() { s.settleAll(waiting, jobs.StateStopped) }; !s.lanes.TryGo(settle) {
 		settle()
@@ -67,29 +72,41 @@ func (s *stops) endOlder(ctx context.Context, j *jobs.Job) (sessions.Session, er
 	return session, nil
 }
 
-// found makes each /stop take effect that a former run left open, before anything
-// else runs: its job was on disk, and what it stops must not begin again.
+// found makes each /stop and each press of its button take effect that a former run left
+// open, before anything else runs: its job was on disk, and what it stops must not begin again.
 func (s *stops) found(ctx context.Context, open []*jobs.Job) error {
 	for _, j := range open {
 		if !s.kinds.of(j).stops {
 			continue
 		}
-		token := jobs.Stops(j.Message)
-		if token != "" && !slices.ContainsFunc(open, func(older *jobs.Job) bool { return shows(older, token) && older.Seq < j.Seq }) {
+		if jobs.Stops(j.Message) != "" {
+			if i := slices.IndexFunc(open, func(older *jobs.Job) bool { return s.halts(j, older) }); i >= 0 {
+				if err := s.halted(ctx, j, open[i]); err != nil {
+					return err
+				}
+			}
 			continue
 		}
+		var waiting []*jobs.Job
 		for _, older := range open {
 			if older.Seq >= j.Seq || s.lanes.Lane(older) != s.lanes.Lane(j) || s.kinds.of(older).lasting {
 				continue
 			}
-			session, err := sessions.Current(ctx, s.store, j.Message.Chat)
-			if err == nil {
-				_, err = session.Stop(ctx, s.store, j.Seq)
+			if older.Fresh {
+				waiting = append(waiting, older)
+			} else {
+				j.Cut = true
 			}
-			if err != nil {
-				return fmt.Errorf("stop what was accepted before %s: %w", j.Key(), err)
-			}
-			break
+		}
+		if j.Dropped = lanes.Count(waiting); !j.Cut && j.Dropped == 0 {
+			continue
+		}
+		session, err := sessions.Current(ctx, s.store, j.Message.Chat)
+		if err == nil {
+			_, err = session.Stop(ctx, s.store, j.Seq)
+		}
+		if err != nil {
+			return fmt.Errorf("stop what was accepted before %s: %w", j.Key(), err)
 		}
 	}
 	return nil
@@ -110,8 +127,9 @@ func (s *stops) clear(ctx context.Context, j *jobs.Job, _ string) (string, error
 	// A message that waits or is being answered may write its question to the log between
 	// the look below and its end.
 	empty := !s.lanes.Pending(j.Message.Chat, session.ClearedAt, j.Seq)
-	// A record that cannot be read is one more reason to begin anew.
-	for _, err := range sessions.Read(ctx, s.store, session.Log(), storage.Query{Limit: 1}) {
+	// What was erased leaves groups loaded. A record that cannot be read is one more reason to
+	// begin anew.
+	if begun, err := sessions.HasBegun(ctx, s.store, session.Log()); begun || err != nil {
 		if err != nil {
 			s.log.Warn("cleared a conversation that cannot be read", "log", session.Log(), "err", err)
 		}
@@ -130,7 +148,7 @@ func (s *stops) clear(ctx context.Context, j *jobs.Job, _ string) (string, error
 	}
 	interrupted, waiting := s.lanes.Interrupt(j.Message.Chat, j.Seq, sessions.ErrCleared)
 	s.settleAll(waiting, jobs.StateCleared)
-	return s.confirm(ctx, j, session, clearedText+ended(interrupted, lanes.Count(waiting)))
+	return s.confirm(ctx, j, session, clearedText+ended(interrupted || j.Cut, lanes.Count(waiting)+j.Dropped))
 }
 
 // mayClear reports whether the sender may clear the chat of a message: in a direct
@@ -154,7 +172,7 @@ func (s *stops) mayClear(ctx context.Context, m chats.Message) bool {
 // settleAll closes jobs that were taken out of their queue, later where that fails now.
 func (s *stops) settleAll(jobs []*jobs.Job, state jobs.State) {
 	for _, j := range jobs {
-		if s.carrier.settle(j, state) != nil {
+		if rescue.Do(func() error { return s.carrier.settle(j, state) }) != nil {
 			s.carrier.closeLater(j, state)
 		}
 	}

@@ -89,7 +89,7 @@ func (s *stops) takeBack(ctx context.Context, j *jobs.Job, _ string) (string, er
 	case s.lanes.Pending(m.Chat, session.ClearedAt, j.Seq):
 		return askedText, nil
 	default:
-		for _, err := range sessions.Read(ctx, s.store, session.Log(), storage.Query{Limit: 1}) {
+		if begun, err := sessions.HasBegun(ctx, s.store, session.Log()); begun || err != nil {
 			return askedText, err
 		}
 		if session, err = session.Undo(ctx, s.store, j); err != nil {

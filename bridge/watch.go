@@ -2,11 +2,15 @@ package bridge
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
+	"oneclaw/storage"
 )
 
 // watching returns what a turn is observed by: whoever the configuration names, and the
@@ -17,7 +21,7 @@ func (b *Bridge) watching() func(j *jobs.Job) (observe func(agent.Event), end fu
 		show, chat := func(agent.Event) {}, j.Message.Chat
 		end = func() {}
 		if _, ok := b.platforms[chat.Platform].(chats.Previewer); ok && b.cfg.Turns.Growing != nil {
-			show, end = b.previews.Watch(j)
+			show, end = b.showing(j)
 		} else if told == nil && b.cfg.Hooks.Trace == nil {
 			return nil, end
 		}
@@ -31,6 +35,29 @@ func (b *Bridge) watching() func(j *jobs.Job) (observe func(agent.Event), end fu
 		}
 		return observe, end
 	}
+}
+
+// showing is a preview that a question of a tool may end, and the answer to that begin again.
+func (b *Bridge) showing(j *jobs.Job) (observe func(agent.Event), end func()) {
+	type watch struct {
+		observe func(agent.Event)
+		end     func()
+	}
+	var now atomic.Pointer[watch]
+	begin := func() {
+		observe, end := b.previews.Watch(j)
+		now.Store(&watch{observe, end})
+	}
+	begin()
+	end = func() { now.Load().end() }
+	j.Show = func(on bool) {
+		if on {
+			begin()
+		} else {
+			end()
+		}
+	}
+	return func(e agent.Event) { now.Load().observe(e) }, end
 }
 
 // notes stand under a preview whose answer does not come.
@@ -47,14 +74,14 @@ func (c *carrier) endPreview(ctx context.Context, j *jobs.Job) error {
 	if j.Unended() == nil || j.Message.Kind == jobs.KindPreview {
 		return nil
 	}
-	if err := c.intake.put(ctx, c.endOf(j)); err != nil {
+	if err := c.intake.put(ctx, c.endOf(j, j.State)); err != nil {
 		return fmt.Errorf("end the preview of %s: %w", j.Key(), err)
 	}
 	return nil
 }
 
 // endOf is the job that has the preview of another one end.
-func (c *carrier) endOf(j *jobs.Job) *jobs.Job {
+func (c *carrier) endOf(j *jobs.Job, state jobs.State) *jobs.Job {
 	p, chat := j.Preview, j.Message.Chat
 	chat.ID = p.In
 	e := c.intake.job(chats.Message{Chat: chat, ID: jobs.Hash(j.Key() + p.Token), Kind: jobs.KindPreview, User: "bot", Time: c.cfg.Now()})
@@ -62,7 +89,7 @@ func (c *carrier) endOf(j *jobs.Job) *jobs.Job {
 	if shown := c.sender.Render(j, p.Said); len(shown) > 0 {
 		part = shown[0].Part
 	}
-	if part.Note = notes[j.State]; part.Note == "" && p.Said == "" {
+	if part.Note = notes[state]; part.Note == "" && p.Said == "" {
 		part.Note = "✔ Done." // it showed nothing but what was being done
 	}
 	e.Preview, e.Parts = p, []jobs.SentPart{{Part: part, State: jobs.PartPending, Edit: p.ID, Last: true}}
@@ -75,7 +102,7 @@ func (c *carrier) leave(ctx context.Context, j *jobs.Job) error {
 	if j.Unended() == nil {
 		return c.jobs.Put(ctx, j)
 	}
-	e, left := c.endOf(j), *j
+	e, left := c.endOf(j, jobs.StateWaiting), *j
 	left.Preview = nil
 	record, err := left.Record()
 	if err != nil {
@@ -100,12 +127,11 @@ func (c *carrier) leave(ctx context.Context, j *jobs.Job) error {
 
 // pressed answers the press of a button to stop. What it does was done when it came.
 func (s *stops) pressed(ctx context.Context, j *jobs.Job) error {
-	session, err := s.endOlder(ctx, j)
-	if err != nil {
+	if err := s.halt(ctx, j); err != nil {
 		return err
 	}
 	toast := "This answer is over already."
-	if j.Cut || j.Dropped > 0 || session.StoppedAt >= j.Seq {
+	if j.Cut {
 		toast = "Stopped."
 	}
 	s.desk.Toast(ctx, j.Message, toast)
@@ -113,23 +139,41 @@ func (s *stops) pressed(ctx context.Context, j *jobs.Job) error {
 	return nil
 }
 
-// aims reports whether a press to stop is about an answer that is not over. Every other order
-// to stop is about all there is.
-func (s *stops) aims(ctx context.Context, j *jobs.Job) (bool, error) {
-	token := jobs.Stops(j.Message)
-	if token == "" {
-		return true, nil
-	}
+// halt ends the answer under which a button to stop was pressed, and nothing else: what waits
+// behind it is answered next. First on disk, as with [stops.endOlder].
+func (s *stops) halt(ctx context.Context, j *jobs.Job) error {
 	open, _, err := s.jobs.Open(ctx, j.Message.Chat.Whole().String()+"/", func(chats.Chat) bool { return true })
-	for _, other := range open {
-		if shows(other, token) && other.Seq < j.Seq {
-			return true, nil
+	for _, older := range open {
+		if !s.halts(j, older) {
+			continue
 		}
+		if err := s.halted(ctx, j, older); err != nil {
+			return err
+		}
+		s.lanes.End(j.Message.Chat, older.Key(), sessions.ErrStopped)
+		return nil
 	}
-	return false, err
+	return err
 }
 
-// shows reports whether a preview with a token is that of the answer to a message.
-func shows(j *jobs.Job, token string) bool {
-	return j.Preview != nil && j.Preview.Token == token && j.Message.Kind != jobs.KindPreview
+// halted puts on disk that a press has ended an answer.
+func (s *stops) halted(ctx context.Context, j, older *jobs.Job) error {
+	err := storage.ErrConflict
+	for errors.Is(err, storage.ErrConflict) { // a /clear may change the session meanwhile
+		var session sessions.Session
+		if session, err = sessions.Current(ctx, s.store, j.Message.Chat); err == nil {
+			_, err = session.Halt(ctx, s.store, older.Seq)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("stop the answer to %s: %w", older.Key(), err)
+	}
+	j.Cut = true
+	return nil
+}
+
+// halts reports whether a press is about the answer to a message, which is not over.
+func (s *stops) halts(j, older *jobs.Job) bool {
+	p := older.Preview
+	return p != nil && p.Token == jobs.Stops(j.Message) && older.Message.Kind != jobs.KindPreview && older.Seq < j.Seq
 }

@@ -149,6 +149,10 @@ func (c *client) do(ctx context.Context, r request, with func(context.Context, *
 	api := slack.New(c.bot, slack.OptionAPIURL(c.base.String()), slack.OptionAppLevelToken(c.app),
 		slack.OptionHTTPClient(caller.Func(func(req *http.Request) (*http.Response, error) {
 			chats.WatchBody(req, &begun)
+			if at := req.URL.String(); req.Header.Get("Authorization") == "" && strings.HasPrefix(at, c.base.String()) {
+				// The library has the token of some methods in their form alone, which a proxy may drop.
+				req.Header.Set("Authorization", "Bearer "+c.bot)
+			}
 			if r.length > 0 {
 				// The library writes the end of its form twice.
 				req.ContentLength, req.Body = r.length, caller.Bounded(req.Body, r.length)

@@ -290,7 +290,7 @@ func buttonsOf(m emulator.Message) (rows [][]chats.Button) {
 	for _, row := range m.Buttons {
 		var shown []chats.Button
 		for _, b := range row {
-			shown = append(shown, chats.Button{Label: b.Label, Data: b.Value, Style: chats.ButtonStyle(b.Style)})
+			shown = append(shown, chats.Button{Label: b.Label, Data: b.Value, Style: chats.ButtonStyle(b.Style), URL: b.URL})
 		}
 		rows = append(rows, shown)
 	}

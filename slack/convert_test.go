@@ -27,7 +27,7 @@ func offline(t testing.TB) *receiver {
 	for _, id := range []string{"U1", "U2"} {
 		p.people.Put(id, person{name: "name of " + id}, personAge)
 	}
-	return &receiver{Platform: p, in: newInbox(), self: me, lanes: newLanes()}
+	return &receiver{Platform: p, in: newInbox(), self: me, lanes: newLanes(nil)}
 }
 
 func wrap(t testing.TB, event []byte) []byte {

@@ -2,7 +2,10 @@ package slack
 
 import (
 	"context"
+	"log/slog"
 	"sync"
+
+	"oneclaw/internal/rescue"
 )
 
 // maxAccepting bounds what is being accepted or waits for it.
@@ -11,6 +14,7 @@ const maxAccepting = 256
 // lanes runs work of one lane in order and that of different lanes side by side.
 // It has a goroutine for each lane that has work.
 type lanes struct {
+	log    *slog.Logger
 	slots  chan struct{}
 	active sync.WaitGroup
 
@@ -18,8 +22,8 @@ type lanes struct {
 	queues map[string][]func() // those behind the one that runs
 }
 
-func newLanes() *lanes {
-	return &lanes{slots: make(chan struct{}, maxAccepting), queues: map[string][]func(){}}
+func newLanes(log *slog.Logger) *lanes {
+	return &lanes{log: log, slots: make(chan struct{}, maxAccepting), queues: map[string][]func(){}}
 }
 
 // do queues work, once there is room for it. It reports false where ctx ends first.
@@ -39,7 +43,7 @@ func (l *lanes) do(ctx context.Context, lane string, work func()) bool {
 	l.queues[lane] = nil
 	l.active.Go(func() {
 		for work != nil {
-			work()
+			rescue.Go(l.log, "an event of slack", work)
 			<-l.slots
 			work = l.next(lane)
 		}

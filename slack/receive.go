@@ -10,6 +10,7 @@ import (
 	"github.com/slack-go/slack/socketmode"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/rescue"
 	"oneclaw/internal/retry"
 )
 
@@ -41,14 +42,14 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	p.me.Store(&me)
 	p.surface.Work(me.agentView)
 	defer p.surface.Rest()
-	r := &receiver{Platform: p, in: in, self: me, lanes: newLanes()}
+	r := &receiver{Platform: p, in: in, self: me, lanes: newLanes(p.log)}
 	r.loadMarks(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	defer r.end(ctx)
 	defer r.running.Wait()
 	defer cancel()
-	r.running.Go(func() { r.fillGaps(ctx) })
-	r.running.Go(func() { r.upkeep(ctx, !p.signatures.Wanted()) })
+	r.steadily(ctx, "what was missed", r.fillGaps)
+	r.steadily(ctx, "the upkeep", func(ctx context.Context) { r.upkeep(ctx, !p.signatures.Wanted()) })
 	if !p.signatures.Wanted() {
 		return r.link(ctx)
 	}
@@ -58,6 +59,13 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	p.reach.Connected(true)
 	<-ctx.Done()
 	return nil
+}
+
+// steadily does what goes on until ctx ends, again where it panics.
+func (r *receiver) steadily(ctx context.Context, what string, run func(context.Context)) {
+	r.running.Go(func() {
+		_ = rescue.Loop(ctx, r.log, what, func(ctx context.Context) error { run(ctx); return nil }) // there is none
+	})
 }
 
 // end waits for what is being accepted, and leaves nothing behind.

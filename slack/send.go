@@ -80,10 +80,7 @@ func checkAddress(to chats.Address) error {
 
 // options are what a part is posted with, and what of that Slack may refuse.
 func options(s *surface.Surface, to chats.Address, part chats.Part, plain bool) (options []slack.MsgOption, extras []string, err error) {
-	options = []slack.MsgOption{
-		slack.MsgOptionText(text(part, plain), false),
-		slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(),
-	}
+	options = []slack.MsgOption{slack.MsgOptionText(text(part, plain), false)}
 	if plain {
 		options = append(options, slack.MsgOptionDisableMarkdown())
 	}
@@ -105,6 +102,7 @@ func (p *Platform) post(ctx context.Context, to chats.Address, part chats.Part, 
 	if err != nil {
 		return "", err
 	}
+	options = append(options, slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl())
 	var ts string
 	err = p.api.do(ctx, request{method: postMessage, place: to.Chat.ID}, func(ctx context.Context, api *slack.Client) (err error) {
 		_, ts, err = api.PostMessageContext(ctx, to.Chat.ID, options...)

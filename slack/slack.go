@@ -142,6 +142,9 @@ func New(cfg Config) (*Platform, error) {
 // Name returns [Name].
 func (p *Platform) Name() string { return Name }
 
+// Threaded implements [chats.Threaded].
+func (p *Platform) Threaded() {}
+
 // CommandSign implements [bridge.Speller]: Slack keeps texts that begin with a slash for
 // itself, and refuses those it does not know.
 func (p *Platform) CommandSign() string { return "!" }

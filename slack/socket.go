@@ -13,6 +13,7 @@ import (
 	"github.com/slack-go/slack"
 	"github.com/slack-go/slack/socketmode"
 
+	"oneclaw/internal/rescue"
 	"oneclaw/internal/retry"
 )
 
@@ -116,8 +117,8 @@ func (r *receiver) serve(ctx context.Context, s *socket) {
 	r.running.Go(func() {
 		ctx, cancel := context.WithCancel(ctx)
 		var ping sync.WaitGroup
-		ping.Go(func() { s.ping(ctx) })
-		s.err = r.listen(ctx, s)
+		ping.Go(func() { rescue.Go(r.log, "the signs of life of a socket", func() { s.ping(ctx) }) })
+		s.err = rescue.Do(func() error { return r.listen(ctx, s) })
 		cancel()
 		s.close()
 		ping.Wait()

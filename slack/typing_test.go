@@ -62,6 +62,9 @@ func TestC12NoStatusOutlivesItsTurn(t *testing.T) {
 			} else {
 				w.end <- tt.end
 			}
+			if tt.name == "panic" {
+				w.end <- tt.end // a job has two lives
+			}
 			f.wait(func(s emulator.State) bool { return s.StatusCount() == 0 })
 		})
 	}

@@ -23,6 +23,9 @@ const maxComment = 3000
 // uploadTimeout bounds the upload of a file.
 const uploadTimeout = 5 * time.Minute
 
+// uploadMethod names the sending of a file to the address that Slack gave for it.
+const uploadMethod = "upload"
+
 // MaxFile is the size of the largest file that is sent.
 func (p *Platform) MaxFile() int64 { return maxUpload }
 
@@ -37,7 +40,10 @@ func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFi
 	if err != nil {
 		failure := p.sendError(to, err)
 		if failure.Outcome == chats.Unknown {
-			failure.Outcome, failure.Outage = chats.Later, true // nobody has seen it
+			failure.Outcome, failure.Outage = chats.Later, true // no person has seen it
+		}
+		if ce, ok := errors.AsType[*callError](err); ok && ce.method == uploadMethod {
+			failure.Outage = false // it is a host of its own, and messages do not need it
 		}
 		return "", failure
 	}
@@ -60,7 +66,7 @@ func (p *Platform) upload(ctx context.Context, f chats.OutFile) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	call := request{method: "upload", timeout: uploadTimeout, length: chats.FormLength(nil, "file", f.Name, f.Size)}
+	call := request{method: uploadMethod, timeout: uploadTimeout, length: chats.FormLength(nil, "file", f.Name, f.Size)}
 	err = p.api.do(ctx, call, func(ctx context.Context, api *slack.Client) error {
 		return api.UploadToURL(ctx, slack.UploadToURLParameters{
 			UploadURL: place.UploadURL, Filename: f.Name, Reader: io.NewSectionReader(f.Content, 0, f.Size),

@@ -42,6 +42,11 @@ func checkAppend(log string, records []Record) error {
 	if len(records) == 0 {
 		return fmt.Errorf("%w: no records", ErrInvalid)
 	}
+	return CheckRecords(log, records)
+}
+
+// CheckRecords returns an error that wraps ErrInvalid for records that no engine keeps in a log.
+func CheckRecords(log string, records []Record) error {
 	err := CheckName("log name", log)
 	for _, r := range records {
 		err = errors.Join(err, checkLength("label", len(r.Label), MaxKey), checkLength("record", len(r.Data), MaxValue))

@@ -106,9 +106,10 @@ type Log interface {
 	// Drop removes a log with its labels. A log that does not exist is no error.
 	Drop(ctx context.Context, log string) error
 	// Erase takes the labels and the data of records away, for those who want what they said
-	// to be gone. The records keep their places and are yielded empty. What is not there is no
+	// to be gone, and leaves at their positions ([Record].Pos) the labels and data that it is
+	// given; empty ones leave nothing. The records keep their places. What is not there is no
 	// error, and doing it again changes nothing.
-	Erase(ctx context.Context, log string, at ...Position) error
+	Erase(ctx context.Context, log string, left ...Record) error
 	// Logs yields the names of the logs in order, none twice, under the conditions of
 	// [KV.List].
 	Logs(ctx context.Context, r Range) iter.Seq2[string, error]

@@ -12,6 +12,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
 	"oneclaw/internal/markdown"
+	"oneclaw/internal/rescue"
 )
 
 // Limits of inline keyboards and of answers to presses
@@ -37,7 +38,8 @@ const deadButton = "This button is of no use any more."
 
 type inlineButton struct {
 	Text  string            `json:"text"`
-	Data  string            `json:"callback_data"`
+	Data  string            `json:"callback_data,omitempty"`
+	URL   string            `json:"url,omitempty"`
 	Style chats.ButtonStyle `json:"style,omitempty"`
 }
 
@@ -49,7 +51,11 @@ func keyboard(rows [][]chats.Button) string {
 	for _, row := range rows {
 		var list []inlineButton
 		for _, b := range row {
-			list = append(list, inlineButton{Text: b.Label, Data: b.Data, Style: b.Style})
+			button := inlineButton{Text: b.Label, Data: b.Data, URL: b.URL, Style: b.Style}
+			if b.URL != "" {
+				button.Data = "" // it is one or the other
+			}
+			list = append(list, button)
 		}
 		if list != nil {
 			markup.Rows = append(markup.Rows, list)
@@ -157,7 +163,7 @@ func (r *receiver) dismiss(ctx context.Context, id string) {
 		}
 		ctx, cancel := context.WithTimeout(ctx, dismissTimeout)
 		defer cancel()
-		if err := r.AnswerPress(ctx, chats.Message{ID: id}, deadButton); err != nil {
+		if err := rescue.Do(func() error { return r.AnswerPress(ctx, chats.Message{ID: id}, deadButton) }); err != nil {
 			r.log.Debug("press of a button not answered", "err", err)
 		}
 	})

@@ -294,7 +294,7 @@ func view(st emulator.State) platformtest.View {
 			for _, row := range m.Buttons {
 				var list []chats.Button
 				for _, b := range row {
-					list = append(list, chats.Button{Label: b.Text, Data: b.CallbackData, Style: chats.ButtonStyle(b.Style)})
+					list = append(list, chats.Button{Label: b.Text, Data: b.CallbackData, Style: chats.ButtonStyle(b.Style), URL: b.URL})
 				}
 				shown.Buttons = append(shown.Buttons, list)
 			}

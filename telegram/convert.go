@@ -13,6 +13,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
+	"oneclaw/internal/rescue"
 )
 
 // event is what an update comes to: one of its fields, or none where not for the bot.
@@ -54,7 +55,9 @@ type decoded struct {
 func (d *decoder) batch(ctx context.Context, raws []json.RawMessage) (events []event, last int64, known bool, err error) {
 	var list []*decoded
 	for _, raw := range raws {
-		u, id, err := d.decode(raw)
+		var u *decoded
+		var id int64
+		err := rescue.Do(func() (err error) { u, id, err = d.decode(raw); return err })
 		if err != nil {
 			d.log.Error("update skipped: it does not decode", "update_id", id, "bytes", len(raw), "err", err)
 		}
@@ -70,8 +73,14 @@ func (d *decoder) batch(ctx context.Context, raws []json.RawMessage) (events []e
 		return nil, last, known, err
 	}
 	for _, u := range list {
-		if e, ok := d.event(u); ok {
-			events = append(events, e)
+		err := rescue.Do(func() error {
+			if e, ok := d.event(u); ok {
+				events = append(events, e)
+			}
+			return nil
+		})
+		if err != nil {
+			d.log.Error("update skipped: it cannot be read", "update_id", u.ID, "err", err)
 		}
 	}
 	return events, last, known, nil
@@ -127,13 +136,8 @@ func (d *decoder) decode(raw json.RawMessage) (*decoded, int64, error) {
 	if err := json.Unmarshal(u.raw, u.message); err != nil {
 		return nil, u.ID, err
 	}
-	// The caption counts where there is no text.
-	m := u.message
-	if strings.TrimSpace(m.Text) != "" {
-		u.words = d.self.read(m.Text, m.Entities)
-	} else {
-		u.words = d.self.read(m.Caption, m.CaptionEntities)
-	}
+	u.message.readContents(u.raw)
+	u.words = d.self.read(u.message.words())
 	return u, u.ID, nil
 }
 
@@ -226,13 +230,15 @@ func (d *decoder) convert(u *decoded) *chats.Message {
 // joined, or a title that changed, is a message of the service.
 func (d *decoder) fill(u *decoded, msg *chats.Message) bool {
 	m := u.message
+	if msg.Kind == chats.KindEdit && m.place {
+		return false // A live location is edited all the time.
+	}
 	msg.Files, msg.Skipped = m.attachments(u.raw)
 	if msg.Kind == chats.KindEdit {
-		// A live location is edited all the time.
 		msg.Skipped = nil
 	}
 	d.point(m, msg)
-	return msg.Text != "" || len(msg.Files)+len(msg.Skipped) > 0 || m.isForward() && len(msg.Quoted) > 0
+	return msg.Text != "" || len(msg.Files)+len(msg.Skipped) > 0 || m.isForeign() && len(msg.Quoted) > 0
 }
 
 // sender returns who a message is from. One that was sent in the name of a chat (by
@@ -265,7 +271,7 @@ func tidy(name string) string {
 
 func (d *decoder) forBot(u *decoded) bool {
 	m := u.message
-	if m.Chat.Type != "private" && m.isForward() {
+	if m.Chat.Type != "private" && m.isForeign() {
 		return false // whoever wrote it called somebody, not who passes it on
 	}
 	if m.Chat.Type == "private" || d.albums.known.Has(m.belongsTo()) {

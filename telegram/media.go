@@ -17,16 +17,11 @@ const maxFile = 20 << 20
 // maxDuration bounds what a length is taken for, in seconds.
 const maxDuration = 1 << 20
 
-// unreadable are the contents that the bot cannot read, by field, in words for the user.
+// unreadable are the contents that the bot cannot read, by field, in words for the user. Others
+// are read as text (contents.go).
 var unreadable = []struct{ field, what string }{
 	{"video", "a video"},
 	{"sticker", "a sticker"},
-	{"venue", "a place"},
-	{"location", "a location"},
-	{"contact", "a contact"},
-	{"poll", "a poll"},
-	{"checklist", "a checklist"},
-	{"dice", "a die"},
 	{"game", "a game"},
 	{"story", "a story"},
 	{"paid_media", "paid media"},
@@ -40,16 +35,18 @@ var unreadable = []struct{ field, what string }{
 // what the chat itself tells (core.telegram.org/bots/api#message). Any other object is
 // content of a kind that is newer than this list.
 var silent = map[string]bool{
-	"business_connection_id": true, "caption_entities": true, "chat": true, "chat_background_set": true,
-	"chat_owner_changed": true, "chat_owner_left": true, "chat_shared": true, "checklist_tasks_added": true,
-	"checklist_tasks_done": true, "direct_message_price_changed": true, "direct_messages_topic": true,
-	"entities": true, "external_reply": true, "forum_topic_closed": true, "forum_topic_created": true,
-	"forum_topic_edited": true, "forum_topic_reopened": true, "from": true, "general_forum_topic_hidden": true,
-	"general_forum_topic_unhidden": true, "gift": true, "gift_upgrade_sent": true, "giveaway_completed": true,
-	"giveaway_created": true, "giveaway_winners": true, "boost_added": true, "left_chat_member": true,
-	"link_preview_options": true, "message_auto_delete_timer_changed": true, "new_chat_member": true,
-	"new_chat_members": true, "origin": true, "new_chat_participant": true, "new_chat_photo": true, "left_chat_participant": true,
-	"paid_message_price_changed": true, "pinned_message": true, "proximity_alert_triggered": true, "quote": true,
+	"boost_added": true, "business_connection_id": true, "caption_entities": true, "chat": true,
+	"chat_background_set": true, "chat_owner_changed": true, "chat_owner_left": true, "chat_shared": true,
+	"checklist_tasks_added": true, "checklist_tasks_done": true, "direct_message_price_changed": true,
+	"direct_messages_topic": true, "entities": true, "external_reply": true, "forum_topic_closed": true,
+	"forum_topic_created": true, "forum_topic_edited": true, "forum_topic_reopened": true, "from": true,
+	"general_forum_topic_hidden": true, "general_forum_topic_unhidden": true, "gift": true,
+	"gift_upgrade_sent": true, "giveaway_completed": true, "giveaway_created": true, "giveaway_winners": true,
+	"left_chat_member": true, "left_chat_participant": true, "link_preview_options": true,
+	"managed_bot_created": true, "message_auto_delete_timer_changed": true, "new_chat_member": true,
+	"new_chat_members": true, "new_chat_participant": true, "new_chat_photo": true, "origin": true,
+	"paid_message_price_changed": true, "pinned_message": true, "poll_option_added": true,
+	"poll_option_deleted": true, "proximity_alert_triggered": true, "quote": true, "receiver_user": true,
 	"refunded_payment": true, "reply_markup": true, "successful_payment": true, "suggested_post_info": true,
 	"unique_gift": true, "user_shared": true, "users_shared": true, "via_bot": true, "video_chat_ended": true,
 	"video_chat_participants_invited": true, "video_chat_scheduled": true, "video_chat_started": true,
@@ -58,7 +55,7 @@ var silent = map[string]bool{
 }
 
 // silentPrefixes begin the names of further such objects, also of those to come.
-var silentPrefixes = []string{"reply_to_", "forward_", "sender_", "guest_", "suggested_post_"}
+var silentPrefixes = []string{"reply_to_", "forward_", "sender_", "guest_", "suggested_post_", "community_chat_"}
 
 // attachments returns the files of a message, and what of it cannot be read.
 func (m *message) attachments(raw json.RawMessage) (files []chats.Attachment, skipped []string) {
@@ -76,17 +73,19 @@ func (m *message) attachments(raw json.RawMessage) (files []chats.Attachment, sk
 		}
 		files = append(files, a)
 	}
-	add(largest(m.Photo), "photo.jpg", "image/jpeg")
-	// Telegram repeats an animation as a document, for clients that are older.
-	if m.Animation != nil {
-		add(m.Animation, "animation.mp4", "video/mp4")
-	} else {
-		add(m.Document, "document", "")
+	for _, held := range append([]media{m.media}, m.inside...) {
+		add(largest(held.Photo), "photo.jpg", "image/jpeg")
+		// Telegram repeats an animation as a document, for clients that are older.
+		if held.Animation != nil {
+			add(held.Animation, "animation.mp4", "video/mp4")
+		} else {
+			add(held.Document, "document", "")
+		}
+		add(held.Audio, "audio.mp3", "audio/mpeg", chats.SoundFile)
+		add(held.Voice, "voice.ogg", "audio/ogg", chats.SoundSpoken)
+		add(held.VideoNote, "round-video.mp4", "video/mp4", chats.SoundSpoken)
 	}
-	add(m.Audio, "audio.mp3", "audio/mpeg", chats.SoundFile)
-	add(m.Voice, "voice.ogg", "audio/ogg", chats.SoundSpoken)
-	add(m.VideoNote, "round-video.mp4", "video/mp4", chats.SoundSpoken)
-	if m.Text == "" && len(files) == 0 && len(skipped) == 0 {
+	if m.isEmpty() && len(files) == 0 && len(skipped) == 0 {
 		skipped = unread(raw)
 	}
 	return files, skipped

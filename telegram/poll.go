@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/rescue"
 	"oneclaw/internal/retry"
 )
 
@@ -55,7 +57,9 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	defer r.tasks.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r.tasks.Go(func() { r.watch(ctx) })
+	r.tasks.Go(func() {
+		_ = rescue.Loop(ctx, r.log, "looking after the polls", func(ctx context.Context) error { r.watch(ctx); return nil }) // there is none
+	})
 	if p.hook.address != "" {
 		r.serve(ctx)
 		return nil
@@ -68,17 +72,13 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	return nil
 }
 
-// identify learns who the bot is. Where it polls, a webhook is removed: with one, polls get
-// nothing.
+// identify learns who the bot is.
 func (p *Platform) identify(ctx context.Context) (user, error) {
 	pauses := retry.New(minBackOff, maxBackOff)
 	for {
 		self, err := p.api.whoAmI(ctx)
 		if wrongToken(err) {
 			return user{}, err
-		}
-		if err == nil && p.hook.address == "" {
-			err = p.dropWebhook(ctx)
 		}
 		if ctx.Err() != nil {
 			return self, nil
@@ -103,12 +103,15 @@ func wrongToken(err error) bool {
 	return errors.As(err, &ce) && ce.answered && (ce.code == http.StatusUnauthorized || ce.code == http.StatusNotFound)
 }
 
-func (p *Platform) dropWebhook(ctx context.Context) error {
+// dropWebhook removes the webhook, and reports whether there was one: with it, polls get
+// nothing.
+func (p *Platform) dropWebhook(ctx context.Context) (dropped bool, err error) {
 	if hook, err := p.api.webhook(ctx); err != nil || hook.URL == "" {
-		return err
+		return false, err
 	}
 	p.log.Warn("a webhook was set for this bot and is removed: updates are polled")
-	return p.api.call(ctx, "deleteWebhook", tgbotapi.Params{"drop_pending_updates": "false"}, nil)
+	err = p.api.call(ctx, "deleteWebhook", tgbotapi.Params{"drop_pending_updates": "false"}, nil)
+	return err == nil, err
 }
 
 func asked(err error) time.Duration {
@@ -121,10 +124,13 @@ func asked(err error) time.Duration {
 // receiver is one Run.
 type receiver struct {
 	*Platform
-	decode   decoder
-	in       chats.Inbox
-	offset   int64
-	pauses   *retry.Pauses
+	decode decoder
+	in     chats.Inbox
+	offset int64
+	pauses *retry.Pauses
+	// begun says that polls have got answers, so that a webhook from now on is another
+	// program's. One from before is removed.
+	begun    bool
 	slots    chan struct{}
 	tasks    sync.WaitGroup
 	editions editions
@@ -144,6 +150,7 @@ func (r *receiver) round(ctx context.Context) time.Duration {
 		return r.missed(ctx, err)
 	}
 	r.health.polled(nil)
+	r.begun = true
 	if len(raws) == 0 {
 		r.pauses.Reset()
 		return max(0, emptyPause-time.Since(begin))
@@ -211,6 +218,14 @@ func (r *receiver) poll(ctx context.Context) ([]json.RawMessage, error) {
 // who polls, such as the former self of this bot, is waited for without end.
 func (r *receiver) missed(ctx context.Context, err error) time.Duration {
 	if ce, ok := errors.AsType[*callError](err); ok && ce.answered && ce.code == http.StatusConflict {
+		if active := strings.Contains(ce.text, "webhook is active"); active && !r.begun {
+			dropped, err := r.dropWebhook(ctx)
+			if r.begun = err == nil; dropped {
+				return 0
+			}
+		} else {
+			r.begun = true
+		}
 		wait := jittered(r.conflictWait)
 		lasts, begins := r.health.conflicted(err, r.calm())
 		if begins {

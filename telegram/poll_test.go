@@ -249,9 +249,10 @@ func TestUndecodableUpdateBlocksNothing(t *testing.T) {
 	})
 }
 
-func TestWebhookIsRemovedAtStart(t *testing.T) {
+func TestAWebhookFromBeforeIsRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var methods []string
+		set := true
 		p, logged := newFake(t, func(ctx context.Context, method string, form url.Values) (int, string, error) {
 			methods = append(methods, method)
 			switch method {
@@ -260,19 +261,76 @@ func TestWebhookIsRemovedAtStart(t *testing.T) {
 			case "getWebhookInfo":
 				return ok(`{"url":"https://old.example/hook"}`)
 			case "deleteWebhook":
+				set = false
 				return ok(`true`)
+			}
+			if set {
+				return refusal(409, "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first")
 			}
 			return hang(ctx, form)
 		})
 		stop := run(t, p, newInbox())
 		time.Sleep(time.Second)
 		stop()
-		if want := []string{"getMe", "getWebhookInfo", "deleteWebhook", "getUpdates"}; !slices.Equal(methods, want) {
+		if want := []string{"getMe", "getUpdates", "getWebhookInfo", "deleteWebhook", "getUpdates"}; !slices.Equal(methods, want) {
 			t.Errorf("calls %v, want %v", methods, want)
 		}
 		if !strings.Contains(logged.String(), "webhook") {
 			t.Error("no warning in the log")
 		}
+	})
+}
+
+// A server of one's own may not tell of webhooks, and a slow answer costs no time.
+func TestPollsDoNotWaitForNewsOfAWebhook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := newFake(t, func(ctx context.Context, method string, form url.Values) (int, string, error) {
+			switch method {
+			case "getMe":
+				return ok(me)
+			case "getUpdates":
+				if form.Get("offset") == "" {
+					return ok("[" + hello + "]")
+				}
+				return hang(ctx, form)
+			}
+			return refusal(500, "Internal Server Error")
+		})
+		in := newInbox()
+		stop := run(t, p, in)
+		synctest.Wait()
+		if len(in.accepted) != 1 {
+			t.Errorf("accepted %v", in.accepted)
+		}
+		stop()
+	})
+}
+
+// A webhook that is set while the bot polls is another program's: an operator has to decide.
+func TestAWebhookThatIsSetMeanwhileIsNotRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		polls, removed := 0, false
+		p, _ := newFake(t, func(ctx context.Context, method string, _ url.Values) (int, string, error) {
+			switch method {
+			case "getMe":
+				return ok(me)
+			case "getWebhookInfo":
+				return ok(`{"url":"https://other.example/hook"}`)
+			case "deleteWebhook":
+				removed = true
+				return ok(`true`)
+			}
+			if polls++; polls == 1 {
+				return ok(`[]`)
+			}
+			return refusal(409, "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first")
+		})
+		stop := run(t, p, newInbox())
+		time.Sleep(10 * time.Minute)
+		if err := p.Health(); removed || err == nil || !strings.Contains(err.Error(), "other.example") {
+			t.Errorf("removed: %v, Health = %v", removed, err)
+		}
+		stop()
 	})
 }
 

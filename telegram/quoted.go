@@ -33,15 +33,21 @@ type origin struct {
 
 func (m *message) isForward() bool { return present(m.Origin) }
 
-// point fills in what a message points at. A forwarded message is somebody else's: nothing of
-// it is the sender's own text.
+// isForeign reports whether the sender passes on what another user, chat or bot has written: a
+// forward, or what an inline bot had them send.
+func (m *message) isForeign() bool { return m.isForward() || m.ViaBot != nil }
+
+// point fills in what a message points at. Nothing of a foreign message is the sender's own text.
 func (d *decoder) point(m *message, msg *chats.Message) {
 	var list []chats.Quoted
 	if q, ok := d.reply(m); ok {
 		list = append(list, q)
 	}
-	if m.isForward() {
+	if m.isForeign() {
 		q := chats.Quoted{How: chats.PointForward, Files: msg.Files}
+		if m.ViaBot != nil {
+			q.By = m.ViaBot.name()
+		}
 		d.written(m.Origin, &q)
 		q.Text = m.plain()
 		msg.Text, msg.Files = "", nil
@@ -82,6 +88,8 @@ func (d *decoder) answered(raw json.RawMessage, q *chats.Quoted) {
 	switch {
 	case r.SenderChat != nil:
 		q.By = tidy(cmp.Or(r.SenderChat.Title, r.SenderChat.Username))
+	case r.ViaBot != nil:
+		q.By = r.ViaBot.name()
 	case r.From != nil:
 		q.By, q.Own = r.From.name(), r.From.ID == d.self.ID
 	}
@@ -90,6 +98,7 @@ func (d *decoder) answered(raw json.RawMessage, q *chats.Quoted) {
 		d.written(r.Origin, &forwarded)
 		q.By, q.Own, q.From = forwarded.By, forwarded.Own, forwarded.From
 	}
+	r.readContents(raw)
 	q.Text = r.plain()
 	q.Files, q.Skipped = r.attachments(raw)
 	q.ID = strconv.FormatInt(r.ID, 10)
@@ -109,6 +118,8 @@ func (d *decoder) external(raw json.RawMessage, q *chats.Quoted) {
 	}
 	q.From = tidy(cmp.Or(r.Chat.Title, r.Chat.Username))
 	d.written(r.Origin, q)
+	r.readContents(raw)
+	q.Text = r.plain()
 	q.Files, q.Skipped = r.attachments(raw)
 }
 
@@ -137,13 +148,20 @@ func (d *decoder) written(raw json.RawMessage, q *chats.Quoted) {
 	}
 }
 
-// plain is the text of a message, or its caption where it has none.
-func (m *message) plain() string {
-	if strings.TrimSpace(m.Text) != "" {
-		return plain(m.Text, m.Entities)
+// words returns the text of a message with its entities: its caption where it has none, and
+// what is told of its contents where it has neither.
+func (m *message) words() (string, []entity) {
+	switch {
+	case strings.TrimSpace(m.Text) != "":
+		return m.Text, m.Entities
+	case strings.TrimSpace(m.Caption) != "":
+		return m.Caption, m.CaptionEntities
 	}
-	return plain(m.Caption, m.CaptionEntities)
+	return m.told, m.toldEntities
 }
+
+// plain is the text of a message as it stands.
+func (m *message) plain() string { return plain(m.words()) }
 
 // plain is a text with the addresses of links that do not show. Nothing is taken off it: it
 // was not said to the bot.

@@ -18,12 +18,6 @@ func TestC25EverythingUnreadIsNamed(t *testing.T) {
 	for field, want := range map[string]string{
 		`"video":{"file_id":"v"}`:                                         "a video",
 		`"sticker":{"file_id":"s","emoji":"👍"}`:                           "a sticker",
-		`"location":{"latitude":1,"longitude":2}`:                         "a location",
-		`"venue":{"title":"V"},"location":{"latitude":1,"longitude":2}`:   "a place",
-		`"contact":{"phone_number":"1"}`:                                  "a contact",
-		`"poll":{"id":"1","question":"?"}`:                                "a poll",
-		`"checklist":{"title":"c"}`:                                       "a checklist",
-		`"dice":{"emoji":"🎲","value":1}`:                                  "a die",
 		`"game":{"title":"g"}`:                                            "a game",
 		`"story":{"id":1}`:                                                "a story",
 		`"paid_media":{"star_count":1}`:                                   "paid media",

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -154,7 +155,13 @@ func (p *Platform) Name() string { return Name }
 func (p *Platform) Single() bool { return p.hook.address == "" }
 
 // userID is the form of the id of a user, or of a chat that writes in its own name.
-var userID = regexp.MustCompile(`^-?[1-9][0-9]{0,18}$`)
+var userID = regexp.MustCompile(`^[1-9][0-9]{0,15}$`)
+
+// serviceUsers are the accounts that Telegram shows in the place of a sender: its own notices,
+// anonymous administrators of a group, and channels.
+var serviceUsers = []string{"777000", "1087968824", "136817688"}
 
 // NamesUser implements [bridge.UserNamer].
-func (p *Platform) NamesUser(id string) bool { return userID.MatchString(id) }
+func (p *Platform) NamesUser(id string) bool {
+	return userID.MatchString(id) && !slices.Contains(serviceUsers, id)
+}

@@ -62,6 +62,7 @@ type message struct {
 	IsTopic     bool     `json:"is_topic_message"`
 	From        *user    `json:"from"`
 	SenderChat  *chat    `json:"sender_chat"`
+	ViaBot      *user    `json:"via_bot"`
 	Chat        chat     `json:"chat"`
 	Date        int64    `json:"date"`
 	EditDate    int64    `json:"edit_date"`
@@ -73,13 +74,25 @@ type message struct {
 	Entities        []entity `json:"entities"`
 	Caption         string   `json:"caption"`
 	CaptionEntities []entity `json:"caption_entities"`
-	Photo           []file   `json:"photo"`
-	Document        *file    `json:"document"`
-	Audio           *file    `json:"audio"`
-	Voice           *file    `json:"voice"`
-	VideoNote       *file    `json:"video_note"`
-	Animation       *file    `json:"animation"`
-	MigrateTo       int64    `json:"migrate_to_chat_id"`
+	media
+	MigrateTo int64 `json:"migrate_to_chat_id"`
+
+	// told is the text of what is no text, such as a poll; inside are the files of a rich
+	// message. place says that it is a location.
+	told         string
+	toldEntities []entity
+	inside       []media
+	place        bool
+}
+
+// media are the files that a message can be.
+type media struct {
+	Photo     []file `json:"photo"`
+	Document  *file  `json:"document"`
+	Audio     *file  `json:"audio"`
+	Voice     *file  `json:"voice"`
+	VideoNote *file  `json:"video_note"`
+	Animation *file  `json:"animation"`
 }
 
 // replied is the message that another one answers.

@@ -79,8 +79,10 @@ func (r *receiver) blame(ctx context.Context, cause error) {
 		if err == nil && u.Host != "" {
 			host = u.Host
 		}
-		if err == nil && strings.HasSuffix(u.Path, hookPath) && r.dropWebhook(ctx) == nil {
-			return
+		if err == nil && strings.HasSuffix(u.Path, hookPath) {
+			if dropped, _ := r.dropWebhook(ctx); dropped {
+				return
+			}
 		}
 		who = fmt.Sprintf("a webhook to %s is set for this bot, so it gets no updates: stop the program that sets it and restart this bot, which removes the webhook, or give this bot a token of its own", host)
 	}

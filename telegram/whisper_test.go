@@ -2,7 +2,13 @@ package telegram
 
 import (
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strconv"
+	"strings"
 	"testing"
 
 	"oneclaw/bridge/chats"
@@ -53,6 +59,35 @@ func TestC16WhatIsForOnePersonReachesNobodyElse(t *testing.T) {
 				t.Errorf("the server was asked %d times, want %d", got, want)
 			}
 		})
+	}
+}
+
+// Proxies and mocks confirm the question whether a server knows ephemeral messages (A1).
+func TestAServerThatConfirmsAnEmptyEditIsAskedToWhisper(t *testing.T) {
+	s := newStage(t)
+	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Title: "G", User: s.ann, BotAdmin: true})
+	behind, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward := httputil.NewSingleHostReverseProxy(behind)
+	forward.Transport = s.transport(t)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/"+editWhisper) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"ok":true,"result":true}`)
+			return
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	s.url = front.URL
+	p := s.platform(t, s.Token())
+	if _, err := p.Whisper(t.Context(), to(group, 0, 0), strconv.FormatInt(s.ann, 10), chats.Part{Text: "only you"}); err != nil {
+		t.Fatal(err)
+	}
+	if seen, alone := s.answers(group), s.whispers(group); len(seen) != 0 || len(alone) != 1 {
+		t.Errorf("all see %+v and one %+v", seen, alone)
 	}
 }
 

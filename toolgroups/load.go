@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // LoadToolGroup is the name of the core tool that loads a group.
@@ -26,14 +28,16 @@ const maxEcho = 64
 func loadTool() Tool {
 	return Tool{
 		Name: LoadToolGroup,
-		Description: "Load a tool group. You must do this before you can call any of its tools; " +
-			"they then stay available for the rest of this conversation.",
+		Description: "Load all tools in a tool group to make them available for use. " +
+			"You MUST load a tool group before you can use any tools in it. " +
+			"After loading, the tools will be available for the rest of this conversation.",
 		Parameters: json.RawMessage(`{"type":"object","properties":{"group_name":{"type":"string",` +
-			`"description":"Name from the list of tool groups"}},"required":["group_name"]}`),
+			`"description":"The name of the tool group to load"}},"required":["group_name"]}`),
 		Doing:        "getting tools ready",
 		Timeout:      5 * time.Second,
 		Effect:       ReadOnly,
 		OwnArguments: true,
+		OwnText:      true,
 		Run: func(context.Context, Call) (Result, error) {
 			return Result{}, Errorf(CodeNotAvailable, "Tool '%s' is not available for this agent", LoadToolGroup)
 		},
@@ -56,8 +60,8 @@ func LoadArgument(arguments json.RawMessage) (string, bool) {
 	return strings.TrimSpace(name), ok
 }
 
-// load is what load_tool_group does in this conversation. describe is as in [Route].
-func (s *Set) load(call Call, ticket int, describe func([]string, []Tool) string) (Result, error) {
+// load is what load_tool_group does in this conversation. text is [Route].LoadText.
+func (s *Set) load(call Call, ticket int, text func([]string, string, []Tool) string) (Result, error) {
 	name, ok := LoadArgument(call.Arguments)
 	if !ok {
 		return Result{}, Errorf(CodeMissingParameter, "Required parameter 'group_name' is missing.")
@@ -77,19 +81,63 @@ func (s *Set) load(call Call, ticket int, describe func([]string, []Tool) string
 		return Result{}, Errorf(CodeEmptyGroup, "Tool group '%s' has no available tools.", name)
 	}
 	s.add(name, ticket)
-	text := loadedText(group.DisplayName, tools)
-	if describe != nil {
-		text += describe(s.Loaded(), tools)
+	if text == nil {
+		return Result{Text: LoadText(group.DisplayName, tools, MaxText)}, nil
 	}
-	return Result{Text: text}, nil
+	return Result{Text: text(s.Loaded(), group.DisplayName, tools)}, nil
 }
 
-// loadedText is S1.
-func loadedText(display string, tools []Tool) string {
+// LoadText is S1, the answer to a load: the tools with their descriptions. Where that is longer
+// than limit characters, the descriptions end with their first sentences, or are left out; every
+// tool is always named.
+func LoadText(display string, tools []Tool, limit int) string {
+	head := fmt.Sprintf("Loaded %d tools from group '%s':", len(tools), display)
+	describe := []func(Tool) string{
+		func(t Tool) string { return ": " + oneLine(t.Description, MaxText) },
+		func(t Tool) string { return ": " + FirstSentence(t.Description) },
+		func(Tool) string { return "" },
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Loaded %d tools from group '%s':", len(tools), display)
-	for _, t := range tools {
-		b.WriteString("\n- " + t.Name + ": " + oneLine(t.Description, MaxText))
+	for _, description := range describe {
+		b.Reset()
+		b.WriteString(head)
+		for _, t := range tools {
+			b.WriteString("\n- " + t.Name + description(t))
+		}
+		if utf8.RuneCountInString(b.String()) <= limit {
+			break
+		}
 	}
 	return b.String()
+}
+
+// ShortLoadText takes all but the names of the tools out of the answer to a load.
+func ShortLoadText(text string) string {
+	head, list, _ := strings.Cut(text, "\n")
+	var names []string
+	for entry := range strings.Lines(list) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(entry), "- "); ok {
+			if end := strings.IndexAny(name, ":( "); end >= 0 {
+				name = name[:end]
+			}
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return fmt.Sprintf("%s %s\n[Shortened to fit the model's context. They are loaded: what is not listed as a tool of its own is shown by %s and run by %s.]",
+		head, strings.Join(names, ", "), ToolDescribe, ToolCall)
+}
+
+// maxSentence bounds a first sentence, in characters.
+const maxSentence = 200
+
+// FirstSentence returns the first sentence of a description as one line of at most 200
+// characters.
+func FirstSentence(description string) string {
+	line := oneLine(description, MaxText)
+	if end := strings.Index(line, ". "); end >= 0 {
+		line = line[:end+1]
+	}
+	return oneLine(line, maxSentence)
 }

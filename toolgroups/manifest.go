@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// MaxGroupTools is how many tools a group may hold; a file with more is rejected.
+	// MaxGroupTools is how many tools of a file a group takes.
 	MaxGroupTools = 50
 	// MaxManifest bounds a manifest in bytes.
 	MaxManifest = 1 << 20
@@ -21,12 +21,27 @@ const (
 	MaxTimeout = time.Hour
 )
 
-// Names in manifests. A function's must be a plain identifier, so that it can be
+// functionName is the name of a function in a manifest: a plain identifier, so that it can be
 // put into a script without being anything else.
-var (
-	manifestName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
-	functionName = regexp.MustCompile(`^[a-zA-Z_$][a-zA-Z0-9_$]*$`)
-)
+var functionName = regexp.MustCompile(`^[a-zA-Z_$][a-zA-Z0-9_$]*$`)
+
+// maxWireName is how long a name may be that providers accept.
+const maxWireName = 64
+
+// WireName makes a name that providers accept of the name of a manifest or a tool: "my tool.v2"
+// becomes my_tool_v2. It is empty where nothing is left.
+func WireName(name string) string {
+	mapped := strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, strings.TrimSpace(name))
+	if strings.Trim(mapped, "_-") == "" {
+		return ""
+	}
+	return mapped[:min(len(mapped), maxWireName)]
+}
 
 // Manifest is what a file holds: a core tool, or a group, or nothing of use.
 type Manifest struct {
@@ -37,14 +52,16 @@ type Manifest struct {
 }
 
 // ParseManifest reads the file base.json. An object is a single tool named like
-// the file. A list is a group named like the file, whose first element may be
+// the file. A list is a group named like the file, of at most [MaxGroupTools] tools, whose first
+// element may be
 //
 //	{"_meta": true, "display_name": "…", "description": "…", "role": "admin"}
 //
 // and whose others are tools: name, description, parameters, function (a key of
 // handlers, which may be nil; the name if absent), timeout_s or timeoutSeconds, effect (read_only,
 // changes, consequential), role (user, admin, owner), doing ([Tool.Doing]) and names ([Tool.Names]). source becomes
-// that of the group. Each error is one line that names the file and the entry; an entry with an
+// that of the group, names become those of [WireName], and a group without a description is left
+// without one: [NewRegistry] makes it of the tools that it has in the end. Each error is one line that names the file and the entry; an entry with an
 // error is left out and the rest is used.
 func ParseManifest(base string, data []byte, handlers map[string]Handler, source string) (Manifest, []error) {
 	p := parser{base: base, source: source, handlers: handlers}
@@ -74,8 +91,8 @@ func (p *parser) file(data []byte) (Manifest, error) {
 	if len(data) > MaxManifest {
 		return Manifest{}, fmt.Errorf("the file is larger than %d bytes", MaxManifest)
 	}
-	if !manifestName.MatchString(p.base) || !wireName.MatchString(p.base) {
-		return Manifest{}, fmt.Errorf("the name of the file must match %s and be at most 64 long", manifestName)
+	if WireName(p.base) == "" {
+		return Manifest{}, errors.New("the name of the file has no letter or digit of the English alphabet")
 	}
 	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff")))
 	var raw json.RawMessage
@@ -106,7 +123,7 @@ func (p *parser) single(data []byte) (Manifest, error) {
 	if err != nil {
 		return Manifest{}, err
 	}
-	if tool.Name != p.base {
+	if tool.Name != WireName(p.base) {
 		return Manifest{}, fmt.Errorf("the tool must be named %q like the file, not %q", p.base, tool.Name)
 	}
 	return Manifest{Tool: &tool}, nil
@@ -120,7 +137,7 @@ func (p *parser) list(data []byte) (Manifest, error) {
 	if len(entries) == 0 {
 		return Manifest{}, errors.New("the list is empty, so there is no group")
 	}
-	group := Group{Name: p.base, Source: p.source}
+	group := Group{Name: WireName(p.base), Source: p.source}
 	first := 0
 	var head map[string]json.RawMessage
 	if json.Unmarshal(entries[0], &head) == nil && string(head["_meta"]) == "true" {
@@ -130,11 +147,17 @@ func (p *parser) list(data []byte) (Manifest, error) {
 		}
 	}
 	if n := len(entries) - first; n > MaxGroupTools {
-		return Manifest{}, fmt.Errorf("%d tools are more than the %d a group may have", n, MaxGroupTools)
+		p.fail("", fmt.Errorf("only the first %d of %d tools are taken", MaxGroupTools, n))
+		entries = entries[:first+MaxGroupTools]
 	}
 	p.tools(entries, first, &group)
-	group.DisplayName = cmp.Or(group.DisplayName, displayName(group.Name))
-	group.Description = cmp.Or(group.Description, description(group.Name, group.Tools))
+	if group.DisplayName == "" {
+		group.DisplayName = displayName(group.Name)
+		if first > 0 {
+			// Beside a _meta the seed writes the first letter alone as a capital.
+			group.DisplayName = group.DisplayName[:1] + strings.ToLower(group.DisplayName[1:])
+		}
+	}
 	return Manifest{Group: &group}, nil
 }
 
@@ -190,7 +213,7 @@ func (p *parser) tool(raw json.RawMessage) (Tool, error) {
 	if _, ok := e["_meta"]; ok {
 		return Tool{}, errors.New(`_meta counts only as "_meta": true in the first entry of a list`)
 	}
-	t := Tool{Name: text(e["name"]), Description: text(e["description"]), Doing: text(e["doing"])}
+	t := Tool{Name: WireName(text(e["name"])), Description: text(e["description"]), Doing: text(e["doing"])}
 	if err := checkName(t); err != nil {
 		return t, err
 	}
@@ -198,6 +221,7 @@ func (p *parser) tool(raw json.RawMessage) (Tool, error) {
 	if f, ok := e["function"]; ok && !functionName.MatchString(text(f)) {
 		return t, fmt.Errorf("function must match %s", functionName)
 	}
+	t.Function = function
 	if t.Run = p.handlers[function]; t.Run == nil && p.handlers != nil {
 		return t, fmt.Errorf("there is no function %q", function)
 	}
@@ -220,8 +244,8 @@ func (p *parser) tool(raw json.RawMessage) (Tool, error) {
 
 func checkName(t Tool) error {
 	switch {
-	case !manifestName.MatchString(t.Name) || !wireName.MatchString(t.Name):
-		return fmt.Errorf("name must match %s and be at most 64 long", manifestName)
+	case t.Name == "":
+		return errors.New("name is missing, or has no letter or digit of the English alphabet")
 	case t.Name == LoadToolGroup:
 		return fmt.Errorf("the name %q is taken", LoadToolGroup)
 	case t.Description == "":

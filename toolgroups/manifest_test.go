@@ -59,12 +59,16 @@ func TestAcceptance014And025WithoutMeta(t *testing.T) {
 	const tools = `{"name":"a","description":"A"},{"name":"b","description":"B"}]`
 	for _, tc := range []struct{ meta, display, description string }{
 		{``, "My Tools", "Tools of the group my_tools: a, b"},
-		{`{"_meta":true},`, "My Tools", "Tools of the group my_tools: a, b"},
+		{`{"_meta":true},`, "My tools", "Tools of the group my_tools: a, b"},
 		{`{"_meta":true,"display_name":"Mine"},`, "Mine", "Tools of the group my_tools: a, b"},
-		{`{"_meta":true,"description":"Two"},`, "My Tools", "Two"},
-		{`{"_meta":true,"display_name":7,"description":" "},`, "My Tools", "Tools of the group my_tools: a, b"},
+		{`{"_meta":true,"description":"Two"},`, "My tools", "Two"},
+		{`{"_meta":true,"display_name":7,"description":" "},`, "My tools", "Tools of the group my_tools: a, b"},
 	} {
-		g := group(t, "my_tools", `[`+tc.meta+tools)
+		reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: []toolgroups.Group{group(t, "my_tools", `[`+tc.meta+tools)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, _ := reg.Group("my_tools")
 		if g.DisplayName != tc.display || g.Description != tc.description || len(g.Tools) != 2 {
 			t.Errorf("%s: %+v", tc.meta, g)
 		}
@@ -117,11 +121,9 @@ func TestAcceptance059OnlyTheBadEntryIsLeftOut(t *testing.T) {
 	for bad, want := range map[string]string{
 		`7`:                               "a tool must be an object",
 		`null`:                            "a tool must be an object",
-		`{"description":"A"}`:             "name must match",
-		`{"name":"A","description":"A"}`:  "name must match",
-		`{"name":"a-b","description":""}`: "name must match",
-		`{"name":"` + strings.Repeat("a", 65) + `","description":""}`: "name must match",
-		`{"name":"load_tool_group","description":"A"}`:                "is taken",
+		`{"description":"A"}`:             "name is missing",
+		`{"name":"天気","description":"A"}`: "name is missing",
+		`{"name":"load_tool_group","description":"A"}`: "is taken",
 		`{"name":"a"}`: "entry 2 (a): description is missing",
 		`{"name":"a","description":"A","function":"x();y"}`:                           "function must match",
 		`{"name":"a","description":"A","function":""}`:                                "function must match",
@@ -152,22 +154,47 @@ func TestAcceptance059OnlyTheBadEntryIsLeftOut(t *testing.T) {
 }
 
 func TestManifestFilesThatHoldNothing(t *testing.T) {
-	many := strings.TrimSuffix(strings.Repeat(`{"name":"a","description":"A"},`, 51), ",")
 	for _, tc := range []struct{ base, in, want string }{
 		{"g", `[]`, "g.json: the list is empty, so there is no group"},
-		{"g", `[` + many + `]`, "g.json: 51 tools are more than the 50 a group may have"},
-		{"g", `[{"_meta":true},` + many + `]`, "g.json: 51 tools are more than the 50 a group may have"},
 		{"g", `[{"_meta":true,"role":"boss"},{"name":"a","description":"A"}]`, "g.json: _meta: role must be user, admin or owner"},
 		{"g", "[\n{\"name\":\"a\",}\n]", "g.json: line 2: invalid character '}' looking for beginning of object key string"},
 		{"g", ``, "g.json: line 1: unexpected end of JSON input"},
 		{"g", `7`, "g.json: the file must hold an object (one tool) or a list (a group)"},
 		{"a", `{"name":"a"}`, "a.json: description is missing"},
-		{"My-Tools", `[]`, "My-Tools.json: the name of the file must match ^[a-z][a-z0-9_]*$ and be at most 64 long"},
+		{"天気", `[]`, "天気.json: the name of the file has no letter or digit of the English alphabet"},
 		{"g", `[` + strings.Repeat(" ", toolgroups.MaxManifest) + `]`, "g.json: the file is larger than 1048576 bytes"},
 	} {
 		if m, errs := parse(tc.base, tc.in); errs != tc.want || m.Group != nil || m.Tool != nil {
 			t.Errorf("%.60s: %+v, %s", tc.in, m, errs)
 		}
+	}
+}
+
+// A file with more tools than a group takes gives the first of them, and says so.
+func TestAGroupTakesTheFirstOfTooManyTools(t *testing.T) {
+	entries := []string{`{"_meta":true}`}
+	for i := range 60 {
+		entries = append(entries, fmt.Sprintf(`{"name":"t%d","description":"A","function":"a"}`, i))
+	}
+	m, errs := parse("g", "["+strings.Join(entries, ",")+"]")
+	if len(m.Group.Tools) != toolgroups.MaxGroupTools || m.Group.Tools[49].Name != "t49" || errs != "g.json: only the first 50 of 60 tools are taken" {
+		t.Errorf("%d tools, %s", len(m.Group.Tools), errs)
+	}
+}
+
+// Names that providers do not accept are mapped to ones that they do.
+func TestNamesAreMadeToFitProviders(t *testing.T) {
+	for name, want := range map[string]string{
+		"getWeather": "getWeather", "my-tools": "my-tools", "my tool.v2": "my_tool_v2", " a ": "a", "Wetter für heute": "Wetter_f_r_heute",
+		strings.Repeat("a", 65): strings.Repeat("a", 64), "天気": "", "": "", "--": "",
+	} {
+		if got := toolgroups.WireName(name); got != want {
+			t.Errorf("%q became %q, want %q", name, got, want)
+		}
+	}
+	m, errs := parse("my tool", `{"name":"my tool","description":"A","function":"a"}`)
+	if errs != "" || m.Tool == nil || m.Tool.Name != "my_tool" {
+		t.Errorf("%+v, %s", m, errs)
 	}
 }
 

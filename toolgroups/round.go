@@ -30,9 +30,13 @@ func (r *Round) Mode() string { return r.route.Mode }
 // Record returns [Route].Record.
 func (r *Round) Record() string { return r.route.Record }
 
+// Switched returns [Route].Switched.
+func (r *Round) Switched() bool { return r.route.Switched }
+
 // Unwrap returns the tool that a call runs in truth and what it is given: where
 // that is another tool than the one named, look it up with [Round.Through]. The error
-// is the answer to a call that cannot be unwrapped.
+// is the answer to a call that cannot be unwrapped; tool is then the one that was meant, or
+// empty.
 func (r *Round) Unwrap(name string, arguments json.RawMessage) (tool string, input json.RawMessage, fault *Error) {
 	if r.route.Unwrap == nil {
 		return name, arguments, nil
@@ -52,6 +56,8 @@ func (r *Round) Lookup(name string, scope Scope) (Tool, *Error) {
 	switch {
 	case !registered && (i < 0 || !Reserved(name)):
 		return Tool{}, Errorf(CodeNotFound, "Tool '%s' not found", oneLine(name, maxEcho))
+	case i < 0 && r.reaches(now, name):
+		return r.Through(name, scope)
 	case i < 0:
 		advice := ""
 		if r.route.Advice != nil {
@@ -60,6 +66,29 @@ func (r *Round) Lookup(name string, scope Scope) (Tool, *Error) {
 		return Tool{}, notAvailable(now, name, advice)
 	}
 	return r.admit(now, r.route.Tools[i], scope)
+}
+
+// reaches reports whether a tool that is not in the array may be called by its own name.
+func (r *Round) reaches(now *Registry, name string) bool {
+	group, ok := now.GroupOf(name)
+	return ok && slices.Contains(r.route.Groups, group)
+}
+
+// Reach returns the loaded groups that have tools, in first-load order, and the names of those
+// tools of theirs that are not in the array of this round.
+func (r *Round) Reach() (groups, outside []string) {
+	for _, name := range r.set.Loaded() {
+		tools := r.registry.groupTools(name)
+		if len(tools) > 0 {
+			groups = append(groups, name)
+		}
+		for _, t := range tools {
+			if !slices.ContainsFunc(r.route.Tools, func(o Tool) bool { return o.Name == t.Name }) {
+				outside = append(outside, t.Name)
+			}
+		}
+	}
+	return groups, outside
 }
 
 // Through finds the tool of a call that [Round.Unwrap] has unwrapped: it need not
@@ -84,7 +113,7 @@ func (r *Round) admit(now *Registry, tool Tool, scope Scope) (Tool, *Error) {
 	if tool.Name == LoadToolGroup {
 		ticket := r.set.ticket()
 		tool.Run = func(_ context.Context, call Call) (Result, error) {
-			return r.set.load(call, ticket, r.route.Describe)
+			return r.set.load(call, ticket, r.route.LoadText)
 		}
 	}
 	return tool, nil

@@ -3,6 +3,7 @@ package toolgroups
 import (
 	"encoding/json"
 	"slices"
+	"time"
 )
 
 // The tools through which a model finds, reads and runs tools that are not in the
@@ -49,6 +50,8 @@ type Facts struct {
 	Recorded string
 	// First is true for the first request of a conversation.
 	First bool
+	// Idle is how long ago the model replied last in the conversation; 0 where it did not.
+	Idle time.Duration
 	// Past are the calls of the present turn that have a result, oldest first.
 	Past []PastCall
 }
@@ -68,19 +71,24 @@ type Route struct {
 	Mode string
 	// Record, if not empty, is kept with the conversation and given back as [Facts].Recorded.
 	Record string
+	// Switched says that Mode is another one than what was recorded.
+	Switched bool
 	// Tools is the tools array. It may hold tools that the registry does not have.
 	Tools []Tool
 	// Unwrap returns the tool that a call of one of those runs in truth, and what that
 	// tool is given; any other call is returned as it is. The error says what is wrong
-	// with the call and that nothing was run. Nil stands for calls that are what they
-	// seem.
+	// with the call and that nothing was run; the tool is then the one that was meant, or
+	// empty where that cannot be told. Nil stands for calls that are what they seem.
 	Unwrap func(name string, arguments json.RawMessage) (tool string, input json.RawMessage, fault *Error)
 	// Advice says how a tool that is not in the array can be run, as a sentence for the
 	// model; empty means by loading its group. Nil always says so.
 	Advice func(name string) string
-	// Describe returns what is put behind the result of loading a group with these
-	// tools, given all groups that are loaded then. Nil adds nothing.
-	Describe func(loaded []string, tools []Tool) string
+	// Groups are those whose tools may be called by their own names although they are not in
+	// the array.
+	Groups []string
+	// LoadText is the answer to loading a group of these tools, given all groups that are
+	// loaded then. Nil stands for [LoadText].
+	LoadText func(loaded []string, display string, tools []Tool) string
 }
 
 // Route returns what the next model request offers, as the router decides; nil means
@@ -92,7 +100,7 @@ func (s *Set) Route(router Router, f Facts) *Round {
 	if router != nil {
 		route = router.Route(f)
 	} else {
-		route.Tools = f.Registry.Offer(f.Loaded)
+		route.Tools, route.Groups = f.Registry.Offer(f.Loaded), f.Loaded
 		if f.MaxTools > 0 && len(route.Tools) > f.MaxTools {
 			route.Tools = route.Tools[:f.MaxTools]
 		}

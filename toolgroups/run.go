@@ -41,7 +41,9 @@ func Run(ctx context.Context, log *slog.Logger, tool Tool, call Call) (Result, *
 	if fault := report(ctx, timed, tool.Name, limit, err); fault != nil {
 		return Result{}, &Error{Code: fault.Code, Message: cut(fault.Message)}
 	}
-	res.Text = cut(res.Text)
+	if !tool.OwnText {
+		res.Text = cut(res.Text)
+	}
 	return res, nil
 }
 

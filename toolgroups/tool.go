@@ -51,6 +51,10 @@ type Tool struct {
 	// Asks says of the arguments of a call whether a person approves it first, where no rule
 	// does. Nil asks for each call of a Consequential tool; a ReadOnly tool does not ask.
 	Asks func(arguments json.RawMessage) bool
+	// Ready returns why a call cannot succeed, as far as that is known without asking others:
+	// no account is connected, a permission is missing. No person is asked to approve such a
+	// call. It has no effects. Nil knows of nothing.
+	Ready func(ctx context.Context, call Call) error
 	// Personal says that the tool acts in the name of an account of whoever asks for it:
 	// nobody else approves its calls, where no rule of the operator says who does.
 	Personal bool
@@ -66,10 +70,15 @@ type Tool struct {
 	// OwnArguments says that Run wants the arguments as the model wrote them and
 	// checks them itself. Otherwise [Run] repairs and validates them first.
 	OwnArguments bool
+	// OwnText says that Run bounds the text of its results itself, so that [Run] does not cut
+	// it in the middle of an entry.
+	OwnText bool
 	// Run does the work. It returns an *[Error] for what the model should be told;
 	// any other error is reported to the model as execution_error with its text.
 	// It must end soon after ctx does. It may be called concurrently.
 	Run Handler
+	// Function is what its manifest calls the function behind it; empty without a manifest.
+	Function string
 	// Group is the group that it is in, empty for the core. A registry notes it.
 	Group string
 	// Deferred says that the model is not shown the tool before it has looked for it, with

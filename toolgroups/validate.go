@@ -18,7 +18,8 @@ import (
 const maxEchoedSchema = 4000
 
 // ValidateArguments repairs arguments and checks them against the schema of a
-// tool: required parameters, types, enums, also inside objects and arrays. It
+// tool: required parameters (but those with a default), types, enums, also inside objects and
+// arrays. It
 // mends what is written in a wrong but unmistakable way (an integer as "42" or
 // 5.0, a boolean as "true", an object as a JSON string) and drops null for what is
 // optional. Unknown parameters are let through, except those that differ from a
@@ -104,7 +105,8 @@ func conformObject(path string, s *jsonschema.Schema, obj map[string]any) (any, 
 		}
 	}
 	for _, key := range s.Required {
-		if _, ok := obj[key]; !ok {
+		prop := s.Properties[key]
+		if _, ok := obj[key]; !ok && (prop == nil || prop.Default == nil) {
 			return nil, fmt.Errorf("required parameter '%s' is missing", join(path, key))
 		}
 	}

@@ -168,3 +168,19 @@ func FuzzValidate(f *testing.F) {
 		}
 	})
 }
+
+// Servers generate such schemas, and fill in the default themselves (E3).
+func TestARequiredParameterWithADefaultMayBeMissing(t *testing.T) {
+	const schema = `{"type":"object","properties":{"url":{"type":"string"},"full":{"type":"boolean","default":false},` +
+		`"in":{"type":"object","properties":{"depth":{"type":"integer","default":1},"at":{"type":"string"}},"required":["depth","at"]}},"required":["url","full"]}`
+	for _, args := range []string{`{"url":"x"}`, `{"full":true,"url":"x"}`, `{"in":{"at":"x"},"url":"x"}`} {
+		if got, fault := validated(schema, args); fault != nil || got != args {
+			t.Errorf("%s became %s, %v", args, got, fault)
+		}
+	}
+	for args, want := range map[string]string{`{"full":true}`: "'url' is missing", `{"url":"x","in":{"depth":2}}`: "'in.at' is missing"} {
+		if _, fault := validated(schema, args); fault == nil || !strings.Contains(fault.Message, want) {
+			t.Errorf("%s: %v", args, fault)
+		}
+	}
+}

@@ -112,15 +112,15 @@ func (e *encoder) messages(messages []agent.Message) []message {
 	turn := openai.LastUser(messages)
 	for i := range messages {
 		m := &messages[i]
-		switch m.Role {
-		case agent.RoleUser, agent.RoleSummary:
+		switch {
+		case m.Heard():
 			e.add(roleUser, text(openai.UserTextFor(m, e.blind)))
 			for _, p := range e.shown[i] {
 				e.add(roleUser, picture(p))
 			}
-		case agent.RoleAssistant:
+		case m.Role == agent.RoleAssistant:
 			e.assistant(m, i > turn)
-		case agent.RoleTool:
+		case m.Role == agent.RoleTool:
 			e.result(m, e.shown[i])
 		}
 	}

@@ -65,7 +65,7 @@ func (e *encoder) user(text string, pictures []picture) {
 	}
 	kind, before, after := "text", `,{"type":"image_url","image_url":{"url":"`, `"}}`
 	if e.quirks.responses {
-		kind, before, after = "input_text", `,{"type":"input_image","image_url":"`, `"}`
+		kind, before, after = "input_text", `,{"type":"input_image","detail":"auto","image_url":"`, `"}`
 	}
 	e.open("user")
 	e.raw(`,"content":[{"type":"` + kind + `"`)

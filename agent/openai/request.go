@@ -86,10 +86,10 @@ func (e *encoder) messages(req agent.Request) {
 	turn := lastUser(messages)
 	for i := 0; i < len(messages); i++ {
 		m := &messages[i]
-		switch m.Role {
-		case agent.RoleUser, agent.RoleSummary:
+		switch {
+		case m.Heard():
 			i = e.said(messages, i, "", nil)
-		case agent.RoleAssistant:
+		case m.Role == agent.RoleAssistant:
 			var back carried
 			if i > turn || e.quirks.keeps {
 				// Most want it within the turn alone, and some refuse that of earlier ones.
@@ -100,7 +100,7 @@ func (e *encoder) messages(req agent.Request) {
 			} else {
 				e.assistant(m, back, i > turn)
 			}
-		case agent.RoleTool:
+		case m.Role == agent.RoleTool:
 			e.result(m)
 			if len(e.show.pictures) > 0 && (i+1 == len(messages) || messages[i+1].Role != agent.RoleTool) {
 				i = e.made(messages, i)
@@ -116,7 +116,7 @@ func (e *encoder) said(messages []agent.Message, at int, before string, pictures
 	var text strings.Builder
 	text.WriteString(before)
 	text.WriteString(userText(&messages[at], e.show.blind))
-	for !e.quirks.responses && at+1 < len(messages) && messages[at+1].Role == agent.RoleUser {
+	for !e.quirks.responses && at+1 < len(messages) && messages[at+1].Heard() {
 		at++
 		text.WriteString("\n\n" + userText(&messages[at], e.show.blind))
 	}
@@ -136,7 +136,7 @@ func (e *encoder) made(messages []agent.Message, at int) int {
 		return at
 	}
 	text := madeText(messages[first : at+1])
-	if !e.quirks.responses && at+1 < len(messages) && messages[at+1].Role == agent.RoleUser {
+	if !e.quirks.responses && at+1 < len(messages) && messages[at+1].Heard() {
 		return e.said(messages, at+1, text+"\n\n", pictures)
 	}
 	e.user(text, pictures)
@@ -148,7 +148,7 @@ func (e *encoder) reserve(req agent.Request) {
 	size, calls := len(req.System)+256, 0
 	for i := range req.Messages {
 		calls += len(req.Messages[i].Calls)
-		text := len(req.Messages[i].Text) + len(req.Messages[i].Quoted)
+		text := len(req.Messages[i].Text) + len(req.Messages[i].Pointed())
 		size += text + text/16 + 96
 	}
 	for i := range req.Tools {
@@ -181,14 +181,14 @@ func UserText(m *agent.Message) string { return userText(m, false) }
 // userText is UserText for a model that may be blind.
 func userText(m *agent.Message, blind bool) string {
 	if m.Role == agent.RoleSummary {
-		return "[Summary of the conversation so far]\n" + m.Text
+		return strings.TrimSpace("[Summary of the conversation so far]\n" + m.Text + "\n\n" + m.Reach)
 	}
 	text := m.Text
 	if name := senderName(m.Sender); name != "" {
 		text = "[" + name + "] " + text
 	}
-	if m.Quoted != "" {
-		text = m.Quoted + "\n" + text
+	if quoted := m.Pointed(); quoted != "" {
+		text = quoted + "\n" + text
 	}
 	for i := range m.Files {
 		text = strings.TrimPrefix(text+"\n"+fileLine(&m.Files[i], blind), "\n")

@@ -140,6 +140,15 @@ func (g *Gate) ask(ctx context.Context, j *jobs.Job, h *sessions.History, asked 
 	if r.Direct && !r.mayAllow(call.User, call.Role) {
 		return deny("only an administrator could approve it, and there is none in this chat")
 	}
+	if tool.Ready != nil {
+		if err := tool.Ready(ctx, call); err != nil {
+			fault, known := errors.AsType[*toolgroups.Error](err)
+			if !known {
+				return agent.Decision{}, err
+			}
+			return agent.Decision{Verdict: agent.Deny, Fault: fault}, nil
+		}
+	}
 	arguments, whole := showArguments(call.Arguments)
 	if !whole {
 		return deny("its arguments are too long for a person to check; make it in smaller steps")
@@ -245,8 +254,15 @@ func (g *Gate) Decided(ctx context.Context, undecided []string) (bool, error) {
 
 // Void closes the cards of a turn that is over.
 func (g *Gate) Void(ctx context.Context, j *jobs.Job) error {
-	for _, token := range j.Undecided() {
-		if err := g.cfg.Desk.Void(ctx, token, "⏹ **Over.** The request was ended, so I did not run it."); err != nil {
+	for _, a := range j.Approvals {
+		if a.Decision != nil {
+			continue
+		}
+		note := "⏹ **Over.** The request was ended, so I did not run it."
+		if a.Question {
+			note = "⏹ **Over.** The request was ended, so no answer is needed any more."
+		}
+		if err := g.cfg.Desk.Void(ctx, a.Card, note); err != nil {
 			return err
 		}
 	}

@@ -61,6 +61,8 @@ type Choice struct {
 	// Value is what the handler is told. It never leaves the bot.
 	Value string            `json:"value"`
 	Style chats.ButtonStyle `json:"style,omitempty"`
+	// URL is that of [chats.Button].
+	URL string `json:"url,omitempty"`
 }
 
 // Press is the press of a button, or the end of a card that nobody has decided.
@@ -74,8 +76,10 @@ type Press struct {
 	UserName string
 	// Place is the chat as a value.
 	Place chats.Chat
-	// Choice is the value of the button.
+	// Choice is the value of the button; empty where somebody answers with a message, which
+	// says Text.
 	Choice string
+	Text   string
 	// Expired says that nobody pressed in time: there is no Choice, and the card is
 	// closed whatever the handler returns.
 	Expired bool
@@ -87,7 +91,7 @@ type Press struct {
 // Result is what becomes of a card and what its presser is told.
 type Result struct {
 	// Toast is shown to whoever pressed and to nobody else: plain text of at most 200
-	// characters.
+	// characters. To a message it is the answer; empty where the card says enough.
 	Toast string
 	// Text replaces the card's text, unless it is empty.
 	Text string

@@ -159,8 +159,11 @@ func (d *Desk) job(kept *Kept, m chats.Message) *jobs.Job {
 // before it was sent, or is gone.
 func (d *Desk) Parts(ctx context.Context, j *jobs.Job) ([]jobs.SentPart, error) {
 	kept, err := d.Get(ctx, j.Card)
-	if err != nil || kept == nil || !kept.Open() && kept.Version > 1 {
-		return []jobs.SentPart{}, err
+	if err != nil {
+		return nil, err
+	}
+	if kept == nil || !kept.Open() && kept.Version > 1 {
+		return []jobs.SentPart{}, nil
 	}
 	parts, _ := d.render(j, kept)
 	return parts, nil
@@ -245,6 +248,15 @@ func (d *Desk) Void(ctx context.Context, token, note string) error {
 		return edited
 	})
 	return err
+}
+
+// Unshown closes a card that cannot be shown: nobody is to decide about what they have not seen.
+func (d *Desk) Unshown(ctx context.Context, token string) error {
+	kept, err := d.Get(ctx, token)
+	if err != nil || kept == nil || !kept.Open() {
+		return err
+	}
+	return d.lapse(ctx, kept, Unseen)
 }
 
 // Move shows the open cards of a chat that moves in the new one. Those that were not sent

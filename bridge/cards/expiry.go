@@ -9,6 +9,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/internal/rescue"
 )
 
 const (
@@ -19,10 +20,11 @@ const (
 	sweepPause = 10 * time.Second
 )
 
-// due says when to look at an open card, and where it is.
+// due says when to look at an open card, and which it is.
 type due struct {
 	at   time.Time
 	chat chats.Chat
+	kind string
 }
 
 // await has the sweep look at an open card when its time is over.
@@ -32,7 +34,7 @@ func (d *Desk) await(kept *Kept) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.due[kept.Token] = due{kept.Expires, kept.Chat}
+	d.due[kept.Token] = due{kept.Expires, kept.Chat, kept.Kind}
 	select {
 	case d.more <- struct{}{}:
 	default:
@@ -43,6 +45,29 @@ func (d *Desk) forget(token string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.due, token)
+}
+
+// Waits returns the open cards of a kind in a chat.
+func (d *Desk) Waits(ctx context.Context, kind string, in chats.Chat) ([]*Kept, error) {
+	var tokens []string
+	d.mu.Lock()
+	for token, card := range d.due {
+		if card.kind == kind && card.chat == in {
+			tokens = append(tokens, token)
+		}
+	}
+	d.mu.Unlock()
+	var open []*Kept
+	for _, token := range tokens {
+		kept, err := d.Get(ctx, token)
+		if err != nil {
+			return nil, err
+		}
+		if kept != nil && kept.Open() {
+			open = append(open, kept)
+		}
+	}
+	return open, nil
 }
 
 // Load finds the cards that a former run left open, and reports those that do not decode.
@@ -107,7 +132,7 @@ func (d *Desk) Run(ctx context.Context) {
 	for {
 		over, any := d.overdue(d.cfg.Now())
 		for _, token := range over {
-			if err := d.expire(ctx, token); err != nil && ctx.Err() == nil {
+			if err := rescue.Do(func() error { return d.expire(ctx, token) }); err != nil && ctx.Err() == nil {
 				d.cfg.Log.Warn("a card whose time is over cannot be ended yet", "err", err)
 			}
 		}
@@ -132,7 +157,7 @@ func (d *Desk) overdue(now time.Time) (over []string, any bool) {
 	for token, card := range d.due {
 		if !now.Before(card.at) && d.cfg.Owns(card.chat) {
 			over = append(over, token)
-			d.due[token] = due{now.Add(sweepPause), card.chat}
+			d.due[token] = due{now.Add(sweepPause), card.chat, card.kind}
 		}
 	}
 	return over, len(d.due) > 0

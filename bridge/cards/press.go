@@ -64,8 +64,8 @@ func (d *Desk) Takes(m chats.Message, busy bool) bool {
 	select {
 	case d.toasts <- struct{}{}:
 		d.cfg.Jobs.Go(func(ctx context.Context) {
+			defer func() { <-d.toasts }()
 			d.answer(ctx, m, toast)
-			<-d.toasts
 		})
 	default: // too many are being told already
 	}
@@ -74,6 +74,12 @@ func (d *Desk) Takes(m chats.Message, busy bool) bool {
 
 // Toast tells somebody what came of a press, as well as it can.
 func (d *Desk) Toast(ctx context.Context, m chats.Message, text string) { d.answer(ctx, m, text) }
+
+// Trouble tells who pressed that it did not work.
+func (d *Desk) Trouble(ctx context.Context, j *jobs.Job) error {
+	d.answer(ctx, j.Message, toastTrouble)
+	return nil
+}
 
 // Elsewhere begins the ids of presses of which no platform knows, those on the page of
 // administrators: nobody there is answered.
@@ -141,13 +147,39 @@ func (d *Desk) press(ctx context.Context, j *jobs.Job) (string, error) {
 	}
 	for n, choice := range slices.Concat(kept.Choices...) {
 		if kept.data(n) == m.Text {
-			return d.choose(ctx, j, kept, choice.Value)
+			return d.choose(ctx, j, kept, Press{Choice: choice.Value})
 		}
 	}
 	return toastChanged, d.settled(ctx, kept)
 }
 
-func (d *Desk) choose(ctx context.Context, j *jobs.Job, kept *Kept, choice string) (string, error) {
+// replyLate is told to who answers a card that is over.
+const replyLate = "That question is over, so I did not use your answer. Please send it again if it was meant for me."
+
+// Reply takes a message that answers a card, and returns what its sender is told; empty where
+// the card says it.
+func (d *Desk) Reply(ctx context.Context, j *jobs.Job) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, pressTimeout)
+	defer cancel()
+	kept, err := d.Get(ctx, j.Answers)
+	switch {
+	case err != nil:
+		return "", err
+	case kept == nil:
+		return replyLate, nil
+	case kept.Press == j.Key():
+		return kept.Toast, d.settled(ctx, kept)
+	case !kept.Open():
+		return replyLate, d.settled(ctx, kept)
+	case !d.cfg.Now().Before(kept.Expires):
+		return replyLate, d.lapse(ctx, kept, Expired)
+	}
+	return d.choose(ctx, j, kept, Press{Text: j.Message.Text})
+}
+
+// choose has the handler of a card decide what a press does, of which the caller knows what was
+// chosen.
+func (d *Desk) choose(ctx context.Context, j *jobs.Job, kept *Kept, press Press) (string, error) {
 	scope, err := d.cfg.Scope(ctx, j)
 	if err != nil {
 		return "", err
@@ -156,9 +188,9 @@ func (d *Desk) choose(ctx context.Context, j *jobs.Job, kept *Kept, choice strin
 	if strings.HasPrefix(j.Message.ID, Elsewhere) {
 		deed.Chat = audit.Page
 	}
-	result, err := d.handle(ctx, Press{
-		Scope: scope, Deed: deed, UserName: j.Message.UserName, Place: j.Message.Chat, Choice: choice, Card: kept.Card, Token: kept.Token,
-	})
+	press.Scope, press.Deed, press.UserName, press.Place = scope, deed, j.Message.UserName, j.Message.Chat
+	press.Card, press.Token = kept.Card, kept.Token
+	result, err := d.handle(ctx, press)
 	if err == nil {
 		err = checkChoices(result.Choices)
 	}

@@ -94,7 +94,7 @@ func (c *Kept) buttons() [][]chats.Button {
 	for _, choices := range c.Choices {
 		var row []chats.Button
 		for _, choice := range choices {
-			row = append(row, chats.Button{Label: choice.Label, Style: choice.Style, Data: c.data(n)})
+			row = append(row, chats.Button{Label: choice.Label, Style: choice.Style, Data: c.data(n), URL: choice.URL})
 			n++
 		}
 		if row != nil {

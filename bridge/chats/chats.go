@@ -210,6 +210,9 @@ type Button struct {
 	Data string `json:"data"`
 	// Style is how the button looks, where the platform has styles.
 	Style ButtonStyle `json:"style,omitempty"`
+	// URL, unless empty, is an https address that the button opens. Whether that is a press as
+	// well is the platform's.
+	URL string `json:"url,omitempty"`
 }
 
 // ButtonStyle is how a button looks.
@@ -234,6 +237,13 @@ type Editor interface {
 	// unless it is empty, to whoever pressed and to nobody else. Plain text, at most
 	// 200 characters. It is best effort: presses are answered once and in seconds.
 	AnswerPress(ctx context.Context, press Message, text string) error
+}
+
+// Threaded is a platform whose messages do not say which message they answer: people answer in
+// the thread of it.
+type Threaded interface {
+	// Threaded says so.
+	Threaded()
 }
 
 // RepeatNotice is shown with a part that may have been delivered before: the
@@ -366,7 +376,12 @@ type SendError struct {
 }
 
 // Error returns the text for the log.
-func (e *SendError) Error() string { return "send: " + e.Err.Error() }
+func (e *SendError) Error() string {
+	if e.Err == nil {
+		return "send: no cause was given"
+	}
+	return "send: " + e.Err.Error()
+}
 
 // Unwrap returns the cause.
 func (e *SendError) Unwrap() error { return e.Err }

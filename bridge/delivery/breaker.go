@@ -9,16 +9,17 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/rescue"
 	"oneclaw/internal/retry"
 )
 
-// Pauses before a platform that is out of order is asked again: they double, up to a minute
-// on average.
+// Pauses between two questions whether a platform is back, from the start of one to that of the
+// next: they double up to a length after which people do not yet wonder. A question without an
+// answer is given up after as long, so that the next one is not late.
 const (
 	minOutagePause = 250 * time.Millisecond
-	maxOutagePause = 80 * time.Second
-	// pingTimeout bounds one Ping.
-	pingTimeout = 10 * time.Second
+	maxOutagePause = 5 * time.Second
+	pingTimeout    = maxOutagePause
 )
 
 // breaker is the circuit breaker of one platform. The first send that meets an outage
@@ -90,15 +91,16 @@ func (k *breaker) probe(ctx context.Context) error {
 		if k.ping == nil {
 			return nil
 		}
+		begun := time.Now()
 		call, cancel := context.WithTimeout(ctx, pingTimeout)
-		err := k.ping(call)
+		err := rescue.Do(func() error { return k.ping(call) })
 		cancel()
 		if err == nil {
 			return nil
 		}
 		k.log.Debug("platform is still out of order", "platform", k.name, "err", err)
 		k.mu.Lock()
-		k.delay()
+		k.delay(begun)
 		k.mu.Unlock()
 	}
 }
@@ -115,10 +117,10 @@ func (k *breaker) report(probe bool, err error) {
 		k.tripped = now
 		k.out.Store(true)
 		k.pauses.Reset()
-		k.delay()
+		k.delay(now)
 		k.log.Warn("platform is out of order: what is to be sent waits", "platform", k.name, "err", err)
 	case out && probe:
-		k.delay()
+		k.delay(now)
 	case sent && probe:
 		k.log.Info("platform is in order again", "platform", k.name, "after", now.Sub(k.tripped).Round(time.Millisecond))
 		k.tripped = time.Time{}
@@ -129,9 +131,9 @@ func (k *breaker) report(probe bool, err error) {
 	}
 }
 
-// delay puts the next question off. The lock is held.
-func (k *breaker) delay() {
-	k.next = time.Now().Add(k.pauses.Next(0))
+// delay puts the next question off, after one that began at a time. The lock is held.
+func (k *breaker) delay(begun time.Time) {
+	k.next = begun.Add(k.pauses.Next(0))
 }
 
 // release lets another one ask, or all pass. The lock is held.

@@ -64,11 +64,9 @@ func (s *Sender) noteHeld(ctx context.Context, j *jobs.Job) error {
 }
 
 // waitAgain waits before what the platform did not take is sent once more.
-func (s *Sender) waitAgain(ctx context.Context, j *jobs.Job, failure *chats.SendError, d time.Duration) error {
-	if isOutage(failure) {
-		if err := s.noteHeld(ctx, j); err != nil {
-			return err
-		}
+func (s *Sender) waitAgain(ctx context.Context, j *jobs.Job, d time.Duration) error {
+	if err := s.noteHeld(ctx, j); err != nil {
+		return err
 	}
 	bounded, cancel := s.bounded(ctx, j)
 	defer cancel()

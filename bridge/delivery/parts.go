@@ -72,7 +72,7 @@ func (s *Sender) Prepare(j *jobs.Job, answer string, recorded bool) {
 	if recorded && len(parts) > 0 && parts[0].Edit == "" && !s.breakers[j.Message.Chat.Platform].out.Load() {
 		parts[0].State, parts[0].Ready = jobs.PartSending, true
 	}
-	j.Parts = parts
+	j.Parts, j.Vain = parts, jobs.Vain{}
 	if !j.Trace.Turn.IsZero() {
 		j.Trace.Answered = s.cfg.Now()
 	}

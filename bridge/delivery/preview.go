@@ -6,6 +6,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/internal/rescue"
 )
 
 // Adopt has the first message of an answer take the place of its preview. While more of the
@@ -52,7 +53,7 @@ func (s *Sender) finish(ctx, patience context.Context, j *jobs.Job, p *jobs.Sent
 	if err = s.unsure(j); err == nil {
 		call, cancel := context.WithTimeout(ctx, sendTimeout)
 		defer cancel()
-		err = previewer.Finish(call, to, p.Edit, p.Part)
+		err = rescue.Do(func() error { return previewer.Finish(call, to, p.Edit, p.Part) })
 	}
 	k.report(probe, err)
 	failure, is := errors.AsType[*chats.SendError](err)

@@ -12,6 +12,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/internal/rescue"
 	"oneclaw/internal/retry"
 )
 
@@ -22,6 +23,9 @@ const (
 	// minRetry and maxRetry bound the pauses between tries.
 	minRetry = 500 * time.Millisecond
 	maxRetry = time.Minute
+	// maxOwn bounds the tries of a text that the platform puts off although it is in order: with
+	// the growing pauses about four minutes.
+	maxOwn = 10
 	// maxRepeatRetry bounds the pauses before a part is sent once more whose fate is unknown
 	// each time (an hour on average): every try may put another copy in the chat.
 	maxRepeatRetry = 80 * time.Minute
@@ -90,6 +94,9 @@ func (s *Sender) Deliver(ctx, patience context.Context, j *jobs.Job) error {
 			err := send(ctx, patience, j, p)
 			sent(err)
 			if err == nil {
+				if p.State == jobs.PartSent {
+					j.Vain = jobs.Vain{} // on disk with the next part
+				}
 				if p.Repeat && p.State == jobs.PartSent {
 					s.cfg.Measure(j.Message.Chat.Platform, jobs.MeasuredRepeat)
 				}
@@ -125,16 +132,19 @@ func (s *Sender) inVain(patience context.Context, j *jobs.Job, p *jobs.SentPart,
 	case p.File != nil && tries.hopeless():
 		s.noticeInstead(j, p, err)
 		return nil
+	case errors.Is(failure, errUnlifted), p.File == nil && tries.own >= maxOwn:
+		return failure.Err // it is not the platform's fault
 	case failure.MovedTo != "":
 		j.MovedTo = failure.MovedTo
 	}
 	s.cfg.Log.Warn("part not sent yet", "job", j.Key(), "state", p.State, "retry_after", failure.RetryAfter, "err", err)
-	return s.waitAgain(patience, j, failure, wait)
+	return s.waitAgain(patience, j, wait)
 }
 
 // attempts counts the tries to send one part.
 type attempts struct {
 	unknown, other  int
+	own             int // tries that failed without a word of the platform about itself
 	repeats, pauses *retry.Pauses
 }
 
@@ -145,9 +155,21 @@ func (a *attempts) note(failure *chats.SendError) time.Duration {
 		a.unknown++
 		return a.repeats.Next(failure.RetryAfter)
 	case !failure.Outage:
-		a.other++
+		if a.other++; failure.RetryAfter == 0 && failure.MovedTo == "" {
+			a.own++
+		}
 	}
-	return a.pauses.Next(failure.RetryAfter)
+	return pauseAfter(a.pauses, failure)
+}
+
+// pauseAfter returns how long to wait before what cannot come twice is tried again. In an outage
+// that is no longer than the breaker waits.
+func pauseAfter(pauses *retry.Pauses, failure *chats.SendError) time.Duration {
+	wait := pauses.Next(0)
+	if isOutage(failure) {
+		wait = min(wait, maxOutagePause)
+	}
+	return max(wait, failure.RetryAfter)
 }
 
 // hopeless reports whether a file that was tried so often is not tried again.
@@ -189,18 +211,31 @@ func (s *Sender) try(ctx, patience context.Context, j *jobs.Job, p *jobs.SentPar
 	}
 	p.Ready = false
 	to, id := j.Address(), ""
-	if p.File != nil {
-		id, err = s.sendFile(ctx, j, to, p.Part)
-	} else if j.Only {
-		id, err = s.whisper(call, j, to, p.Part)
-	} else {
-		id, err = s.cfg.Platforms[to.Chat.Platform].Send(call, to, p.Part)
+	err = rescue.Do(func() (err error) {
+		if p.File != nil {
+			id, err = s.sendFile(ctx, j, to, p.Part)
+		} else if j.Only {
+			id, err = s.whisper(call, j, to, p.Part)
+		} else {
+			id, err = s.cfg.Platforms[to.Chat.Platform].Send(call, to, p.Part)
+		}
+		return err
+	})
+	if broken(err) {
+		return err // it may have arrived, which the record says
 	}
 	if err != nil {
 		return s.notSent(ctx, j, p, failureOf(err))
 	}
 	p.State, p.ID, p.Error = jobs.PartSent, id, ""
 	return nil
+}
+
+// broken reports whether a call of a platform panicked. That says nothing about the platform: the
+// job has lost a life.
+func broken(err error) bool {
+	_, is := errors.AsType[*rescue.PanicError](err)
+	return is
 }
 
 // follow has a job go to where its chat is now.
@@ -314,8 +349,13 @@ func (s *Sender) edit(ctx context.Context, j *jobs.Job, editor chats.Editor, cha
 			return err
 		}
 		call, cancel := context.WithTimeout(ctx, sendTimeout)
-		failure := failureOf(editor.Edit(call, chats.Address{Chat: chat}, id, part))
+		err = rescue.Do(func() error { return editor.Edit(call, chats.Address{Chat: chat}, id, part) })
 		cancel()
+		if broken(err) {
+			k.report(probe, err)
+			return err
+		}
+		failure := failureOf(err)
 		if failure == nil {
 			k.report(probe, nil)
 			return nil
@@ -325,7 +365,7 @@ func (s *Sender) edit(ctx context.Context, j *jobs.Job, editor chats.Editor, cha
 			s.cfg.Log.Warn("a message could not be edited", "job", j.Key(), "err", failure)
 			return nil
 		}
-		if err := s.waitAgain(ctx, j, failure, pauses.Next(failure.RetryAfter)); err != nil {
+		if err := s.waitAgain(ctx, j, pauseAfter(pauses, failure)); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/rescue"
 )
 
 // typingDelay is how long an answer may take before the bot shows that it is at work:
@@ -27,7 +28,7 @@ func (s *Sender) ShowTyping(ctx context.Context, to chats.Address) (stop func())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		keepTyping(ctx, typer, &s.breakers[to.Chat.Platform].out, to)
+		rescue.Go(s.cfg.Log, "a sign of work", func() { keepTyping(ctx, typer, &s.breakers[to.Chat.Platform].out, to) })
 	}()
 	return func() { cancel(); <-done }
 }

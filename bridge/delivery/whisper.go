@@ -2,17 +2,22 @@ package delivery
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 )
+
+// errUnlifted says that what is to be sent could not be made.
+var errUnlifted = errors.New("delivery: the secret of an answer")
 
 // whisper shows a part to whoever is answered and to nobody else, or to all where the platform
 // cannot do that. What is veiled is shown as it is.
 func (s *Sender) whisper(ctx context.Context, j *jobs.Job, to chats.Address, part chats.Part) (string, error) {
 	part, err := s.cfg.Lift(ctx, j, part)
 	if err != nil {
-		return "", &chats.SendError{Outcome: chats.Later, Err: err}
+		return "", &chats.SendError{Outcome: chats.Later, Err: fmt.Errorf("%w: %w", errUnlifted, err)}
 	}
 	platform := s.cfg.Platforms[to.Chat.Platform]
 	if w, ok := platform.(chats.Whisperer); ok && !j.Message.Direct {

@@ -62,6 +62,12 @@ func (s Asides) Add(ctx context.Context, a Aside) error {
 	return nil
 }
 
+// Damaged sets a record aside that does not decode. The caller takes it away, or puts another in
+// its place.
+func (s Asides) Damaged(ctx context.Context, entry storage.Entry) error {
+	return s.Add(ctx, Aside{Key: entry.Key, Reason: "the record does not decode", Incident: NewIncident(), Data: entry.Value})
+}
+
 // AsideKey is where something is kept. A key of its own length would be too long behind
 // the prefix.
 func AsideKey(key string) string { return asidePrefix + Hash(key) }

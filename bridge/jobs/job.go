@@ -62,6 +62,8 @@ const (
 	KindRefresh chats.Kind = "card-refresh"
 	// KindExpire is what older programs left of a card whose time was over.
 	KindExpire chats.Kind = "card-expire"
+	// KindTell tells a user something, before what is answered later in the chat.
+	KindTell chats.Kind = "tell"
 	// KindUndo is a /undo that somebody gives with a button. Message.On is the /clear.
 	KindUndo chats.Kind = "undo"
 	// KindForget is the wish of a person that the bot forgets them. Its jobs in the chats that
@@ -109,6 +111,13 @@ type SentPart struct {
 	Ready bool `json:"-"`
 }
 
+// Vain are restarts in a row after which a job was taken up again, and came no further: no call
+// of its turn returned, it got no answer, and no part of that was sent.
+type Vain struct {
+	Restarts int       `json:"restarts"`
+	Since    time.Time `json:"since"`
+}
+
 // Job is a message that was accepted, with all that became of it. While it is open it
 // is what a restart continues; closed, it is the receipt, kept for [ReceiptAge]: it
 // stops duplicates and shows what happened.
@@ -151,7 +160,10 @@ type Job struct {
 	Only bool `json:"only,omitempty"`
 	// Card is the token of the card that the parts show.
 	Card string `json:"card,omitempty"`
-	// Approvals are the calls that needed a person's approval.
+	// Answers is the token of a card whose question the message answers, instead of being one
+	// itself.
+	Answers string `json:"answers,omitempty"`
+	// Approvals are the calls that needed a person.
 	Approvals []Approval `json:"approvals,omitempty"`
 	// Heard is what was understood of the sounds that came with the message.
 	Heard []Heard `json:"heard,omitempty"`
@@ -168,8 +180,10 @@ type Job struct {
 	// Whole is how many pieces a message was put together from, before its turn; 0 where more
 	// of them may come.
 	Whole int `json:"whole,omitempty"`
-	// Resumes counts the restarts that found the job begun.
-	Resumes int `json:"resumes,omitempty"`
+	// Resumes counts the restarts after which it was taken up again, Vain those of them at the
+	// end that found no progress.
+	Resumes int  `json:"resumes,omitempty"`
+	Vain    Vain `json:"vain,omitzero"`
 	// Trace is what follows it.
 	Trace    Trace     `json:"trace,omitzero"`
 	Accepted time.Time `json:"accepted"`
@@ -193,8 +207,8 @@ type Job struct {
 	Since time.Time `json:"-"`
 	// Found is set where a restart found the job: its turn may have begun.
 	Found bool `json:"-"`
-	// Counted is set where this process has counted the restart that found it.
-	Counted bool `json:"-"`
+	// Restarted is set where a restart or a takeover found it, until that is counted.
+	Restarted bool `json:"-"`
 	// After, if not nil, is done once the answer is delivered.
 	After func(context.Context) `json:"-"`
 	// Damaged names the damaged records that it met.
@@ -205,6 +219,8 @@ type Job struct {
 	Waits bool `json:"-"`
 	// Quiet takes the sign of work down; nil where there is none.
 	Quiet func() `json:"-"`
+	// Show ends what shows the turn while it is made, or begins that again; nil where nothing does.
+	Show func(on bool) `json:"-"`
 	// Tries counts the errors of a press.
 	Tries int `json:"-"`
 	// Suspended says that its last run ended with a wait for an approval.

@@ -179,6 +179,32 @@ func (s Store) Take(ctx context.Context, j *Job) (bool, error) {
 	}
 }
 
+// Touch writes the record of a job once more as it is, to find out whether the store takes what
+// is written about the job. The error is [ErrLost] where that is another process's, or closed.
+func (s Store) Touch(ctx context.Context, j *Job) error {
+	known, err := s.Store.Get(ctx, OpenPrefix+j.Key())
+	if errors.Is(err, storage.ErrNotFound) {
+		return fmt.Errorf("%s: %w", j.Key(), ErrLost)
+	}
+	if err != nil {
+		return fmt.Errorf("read job %s: %w", j.Key(), err)
+	}
+	if its, err := s.Read(known); err == nil && its.Holder != j.Holder && its.Rev != j.Rev {
+		return fmt.Errorf("%s: %w", j.Key(), ErrLost)
+	}
+	rev, err := s.Store.Put(ctx, known.Key, known.Value, known.Revision)
+	if errors.Is(err, storage.ErrConflict) {
+		return nil // the store takes writes, of others as well
+	}
+	if err != nil {
+		return fmt.Errorf("store job %s: %w", j.Key(), err)
+	}
+	if j.Rev == known.Revision {
+		j.Rev = rev
+	}
+	return nil
+}
+
 // Close puts a receipt in the place of a job.
 func (s Store) Close(ctx context.Context, j *Job) error {
 	err := s.Hold(ctx, j, func() error {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/jobs"
+	"oneclaw/internal/rescue"
 )
 
 const (
@@ -14,6 +15,11 @@ const (
 	// same where a restart found the piece: what the platform has of it comes only then.
 	pieceWait = time.Second
 	foundWait = 3 * time.Second
+	// ripenStep is how often that wait looks at the clock: where much more time has passed, the
+	// process was paused and has not read what came meanwhile, so the wait begins anew. maxPauses
+	// bounds how often.
+	ripenStep = pieceWait / 4
+	maxPauses = 20
 	// maxPieces bounds those that become one message.
 	maxPieces = 32
 )
@@ -42,8 +48,20 @@ func ripen(s *Lanes, l *lane, j *jobs.Job) {
 	if j.Found {
 		wait = foundWait
 	}
-	key := j.Key()
-	time.AfterFunc(wait, func() {
+	ripenIn(s, l, j.Key(), wait, wait, maxPauses, s.cfg.Now())
+}
+
+// ripenIn is ripen for a wait of which so much is left; last is when that was looked at.
+func ripenIn(s *Lanes, l *lane, key string, wait, left time.Duration, pauses int, last time.Time) {
+	time.AfterFunc(ripenStep, func() {
+		now := s.cfg.Now()
+		if left -= ripenStep; now.Sub(last) > 2*ripenStep && pauses > 0 {
+			left, pauses = wait, pauses-1
+		}
+		if left > 0 {
+			ripenIn(s, l, key, wait, left, pauses, now)
+			return
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		// It may have been edited meanwhile, which puts another in its place.
@@ -85,7 +103,8 @@ func (s Joins) Join(ctx context.Context, j *jobs.Job, join func(some []*jobs.Job
 	if len(some) == 0 {
 		return nil
 	}
-	joined, gone, err := join(some)
+	var joined, gone []*jobs.Job
+	err := rescue.Do(func() (err error) { joined, gone, err = join(some); return err })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if errors.Is(err, jobs.ErrLost) {

@@ -1,6 +1,7 @@
 package lanes
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -17,6 +18,9 @@ type lane struct {
 	messages, commands queue
 	// held waits for a decision: no message behind it is answered.
 	held *Held
+	// asks waits for a person to answer what a tool of the turn that runs has asked; nil where
+	// it does not. A message that comes meanwhile is told so.
+	asks *Held
 	// moving says that its chat moves: no message is answered meanwhile.
 	moving bool
 	// shut counts those who keep everything from beginning in it; see [Lanes.Cut].
@@ -98,7 +102,39 @@ func (s *Lanes) Status(chat chats.Chat) Status {
 	if l == nil {
 		return Status{}
 	}
-	return Status{Waiting: Count(l.messages.waiting), Joined: l.messages.joined, Running: l.at() != nil, Queues: l.place != nil, Held: l.held}
+	return Status{Waiting: Count(l.messages.waiting), Joined: l.messages.joined, Running: l.at() != nil, Queues: l.place != nil, Held: cmp.Or(l.held, l.asks)}
+}
+
+// Asks notes that a job which runs waits for a person to answer a question of its tool, until
+// Answered, and returns which message, if any, is next behind it. Another turn may run
+// meanwhile.
+func (s *Lanes) Asks(j *jobs.Job) (h *Held, next *jobs.Job) {
+	s.EndTurn(j)
+	chat := s.Lane(j)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.byChat[chat]
+	if l == nil || l.messages.running != j {
+		return nil, nil
+	}
+	l.asks = newHeld(l, j)
+	if s.closing {
+		l.messages.cancel(ErrShutdown)
+	}
+	if len(l.messages.waiting) > 0 {
+		next = l.messages.waiting[0]
+	}
+	return l.asks, next
+}
+
+// Answered ends what Asks began.
+func (s *Lanes) Answered(j *jobs.Job) {
+	chat := s.Lane(j)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.byChat[chat]; l != nil {
+		l.asks = nil
+	}
 }
 
 // Pending reports whether a message of a chat between two numbers waits or is being answered.
@@ -123,14 +159,19 @@ func (s *Lanes) Waiting(chat chats.Chat, pass func(*jobs.Job) bool) (*jobs.Job, 
 	return nil, jobs.Job{}
 }
 
-// Replace puts a changed copy in the place of a message, if that waits still.
-func (s *Lanes) Replace(chat chats.Chat, j, changed *jobs.Job) {
+// Replace puts a changed copy in the place of a message. It reports false where that does not
+// wait any more.
+func (s *Lanes) Replace(chat chats.Chat, j, changed *jobs.Job) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l := s.byChat[chat]; l != nil {
-		if i := slices.Index(l.messages.waiting, j); i >= 0 {
-			changed.Ripe = j.Ripe
-			l.messages.waiting[i] = changed
-		}
+	l := s.byChat[chat]
+	if l == nil {
+		return false
 	}
+	i := slices.Index(l.messages.waiting, j)
+	if i >= 0 {
+		changed.Ripe = j.Ripe
+		l.messages.waiting[i] = changed
+	}
+	return i >= 0
 }

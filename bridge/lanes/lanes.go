@@ -4,8 +4,10 @@
 package lanes
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,6 +15,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/internal/rescue"
 )
 
 // Place says where a job waits, and for what.
@@ -30,6 +33,9 @@ type Place struct {
 	Joins bool
 	// Loose says that more of it may come, for which its turn waits.
 	Loose bool
+	// Overtakes says that it waits no longer than a moment for the commands before it that yield:
+	// those are ended then.
+	Overtakes, Yields bool
 }
 
 // Config is what [Lanes] are made of.
@@ -45,8 +51,14 @@ type Config struct {
 	// Waits, if not nil, is told that a job which was queued has to wait. It waits for nothing
 	// and calls nobody here.
 	Waits func(j *jobs.Job)
+	// Overtaken is given the commands that waited and were ended, see [Place].
+	Overtaken func(some []*jobs.Job)
 	// MaxTurns bounds the turns that run at the same time.
 	MaxTurns int
+	// Now is the clock.
+	Now func() time.Time
+	// Log is for the operator.
+	Log *slog.Logger
 }
 
 // ErrShutdown is the cause with which what runs is cancelled at the end: it goes on after
@@ -101,6 +113,11 @@ func (s *Lanes) Work() context.Context { return s.work }
 func (s *Lanes) Close(drain time.Duration) bool {
 	s.mu.Lock()
 	s.closing = true
+	for _, l := range s.byChat {
+		if l.asks != nil {
+			l.messages.cancel(ErrShutdown) // no person answers soon enough
+		}
+	}
 	s.mu.Unlock()
 	done := make(chan struct{})
 	go func() { s.Running.Wait(); close(done) }()
@@ -125,7 +142,7 @@ func (s *Lanes) TryGo(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closing {
-		s.Running.Go(f)
+		s.Running.Go(func() { rescue.Go(s.cfg.Log, "work beside the jobs", f) })
 	}
 	return !s.closing
 }
@@ -197,12 +214,15 @@ func (s *Lanes) Queue(j *jobs.Job) *Held {
 	if place.Loose && !j.Ripe {
 		ripen(s, l, j)
 	}
+	if place.Overtakes {
+		overtake(s, l, j)
+	}
 	s.wake(l)
 	if s.cfg.Waits != nil {
 		tellWaits(s, q, place, j)
 	}
-	if l.held != nil && !place.Beside && jobs.Order(l.held.job, j) < 0 {
-		return l.held
+	if held := cmp.Or(l.held, l.asks); held != nil && !place.Beside && jobs.Order(held.job, j) < 0 {
+		return held
 	}
 	return nil
 }

@@ -2,10 +2,13 @@ package lanes
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"time"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/internal/rescue"
 )
 
 // wake runs the jobs that may run now, and forgets a lane that has nothing to do. It is
@@ -72,12 +75,12 @@ func standInLine(s *Lanes, l *lane, j *jobs.Job) {
 func (s *Lanes) run(ctx context.Context, l *lane, q *queue) {
 	defer s.Running.Done()
 	j := q.running
-	s.cfg.Run(s.work, ctx, j)
+	rescue.Go(s.cfg.Log, "a job", func() { s.cfg.Run(s.work, ctx, j) })
 	if j.Turn {
 		s.EndTurn(j)
 	}
 	if j.Suspended {
-		s.hold(ctx, l, j)
+		rescue.Go(s.cfg.Log, "a job that waits for a decision", func() { s.hold(ctx, l, j) })
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,6 +89,9 @@ func (s *Lanes) run(ctx context.Context, l *lane, q *queue) {
 	}
 	q.cancel(nil)
 	q.running, q.cancel = nil, nil
+	if q == &l.messages {
+		l.asks = nil
+	}
 	s.wake(l)
 }
 
@@ -133,6 +139,66 @@ func (s *Lanes) Expel(user string, cause error) {
 	}
 }
 
+// End ends the turn of one message of a chat that runs or waits for a decision, and leaves
+// everything else. It reports false where there is none.
+func (s *Lanes) End(chat chats.Chat, key string, cause error) bool {
+	its := func(j *jobs.Job) bool { return j.Key() == key }
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.byChat[chat]
+	if l == nil {
+		return false
+	}
+	if r := l.messages.running; r != nil && its(r) {
+		l.messages.cancel(cause)
+		return true
+	}
+	if i := slices.IndexFunc(l.messages.waiting, its); i >= 0 {
+		l.messages.waiting[i].Ended = cause
+		return true
+	}
+	ended := l.unhold(its, cause)
+	s.wake(l)
+	return ended
+}
+
+// ErrOvertaken ends a command that a later /stop or /clear has waited for.
+var ErrOvertaken = errors.New("lanes: a later command has waited for it")
+
+// yieldWait is how long a command waits for those before it that yield.
+const yieldWait = time.Second
+
+// overtake ends the commands of a lane that stand before one of it for more than a moment. It is
+// called with the lanes locked.
+func overtake(s *Lanes, l *lane, j *jobs.Job) {
+	time.AfterFunc(yieldWait, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		q := &l.commands
+		if s.closing || !slices.Contains(q.waiting, j) {
+			return
+		}
+		older := func(o *jobs.Job) bool { return o.Seq < j.Seq && s.cfg.Place(o).Yields }
+		var gone []*jobs.Job
+		q.waiting = slices.DeleteFunc(q.waiting, func(o *jobs.Job) bool {
+			if !older(o) {
+				return false
+			}
+			s.members.give(o)
+			gone = append(gone, o)
+			return true
+		})
+		if j.Dropped += len(gone); q.running != nil && older(q.running) {
+			j.Cut = true
+			q.cancel(ErrOvertaken)
+		}
+		if len(gone) > 0 {
+			s.Running.Go(func() { s.cfg.Overtaken(gone) })
+		}
+		s.wake(l)
+	})
+}
+
 // Interrupt ends the turn of a chat that runs or waits for a decision, if it was accepted
 // before the given number, and takes the messages that waited before it out of the queue.
 func (s *Lanes) Interrupt(chat chats.Chat, before int64, cause error) (running bool, waiting []*jobs.Job) {
@@ -145,7 +211,7 @@ func (s *Lanes) Interrupt(chat chats.Chat, before int64, cause error) (running b
 	}
 	if r := l.messages.running; r != nil && older(r) {
 		l.messages.cancel(cause)
-		running = true
+		l.asks, running = nil, true
 	}
 	l.messages.waiting = slices.DeleteFunc(l.messages.waiting, func(j *jobs.Job) bool {
 		switch {

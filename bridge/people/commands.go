@@ -154,14 +154,15 @@ func (d *Desk) add(ctx context.Context, deed jobs.Deed, role toolgroups.Role, us
 		return "", err
 	}
 	one := d.register.find(user)
-	if d.Role(user) >= as.role() {
+	if d.Role(user) >= as.role() && one.Message == nil { // else an earlier try was cut off
 		return fmt.Sprintf("`%s` can do that already. `/people` lists who may talk to me.", user), nil
 	}
-	if one.Standing == hasAsked {
+	switch {
+	case one.Standing == hasAsked:
 		if err := d.cfg.Cards.Void(ctx, one.Card, "_Let in with /people._"); err != nil {
 			return "", err
 		}
-	} else {
+	case one.Message == nil:
 		one.User, one.Since, one.Card = user, d.cfg.Now(), ""
 	}
 	if err := d.letIn(ctx, one, as, deed); err != nil {

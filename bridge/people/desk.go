@@ -28,6 +28,11 @@ type Config struct {
 	// Allowance is what the owner reads about who is let in: what they may use a day. Empty
 	// where nothing bounds them.
 	Allowance string
+	// Put has the message of a person carried out, once.
+	Put func(ctx context.Context, m chats.Message) error
+	// Tell answers a message of kind [jobs.KindTell] with a text, once. What is put later for its
+	// chat is answered behind that.
+	Tell func(ctx context.Context, m chats.Message, text string) error
 	// Expel ends what runs here for a removed user, platform:id.
 	Expel func(user string)
 }
@@ -106,7 +111,7 @@ func (d *Desk) AdminChats() []chats.Chat {
 }
 
 // Prune forgets people without a role whose time is over, and which strangers were told what
-// long ago.
+// long ago. It has answered what people wrote who were let in, where that was cut off.
 func (d *Desk) Prune(ctx context.Context) error {
 	d.changing.Lock()
 	defer d.changing.Unlock()
@@ -117,7 +122,25 @@ func (d *Desk) Prune(ctx context.Context) error {
 			return err
 		}
 	}
+	// A crash may have come between letting somebody in and the job of what they asked.
+	for _, one := range d.register.all(func(one person) bool { return one.Message != nil && one.Standing.role() > toolgroups.RoleStranger }) {
+		if err := d.welcome(ctx, one); err != nil && !errors.Is(err, storage.ErrConflict) {
+			return err
+		}
+	}
 	return (&board{store: d.cfg.Store}).prune(ctx, now)
+}
+
+// Knows reports whether a user, platform:id, may talk to the bot. Where other processes let people
+// in, it looks again before it says no: what they wrote may be here before who wrote it is known.
+func (d *Desk) Knows(ctx context.Context, user string) (bool, error) {
+	if d.Role(user) > toolgroups.RoleStranger {
+		return true, nil
+	}
+	if err := d.look(ctx, user); err != nil {
+		return false, err
+	}
+	return d.Role(user) > toolgroups.RoleStranger, nil
 }
 
 // Handlers handle the presses of the desk's cards, by kind.

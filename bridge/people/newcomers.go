@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"oneclaw/bridge/cards"
@@ -24,6 +25,8 @@ const (
 	maxAsked = 20
 	// maxSaid bounds what a card quotes.
 	maxSaid = 120
+	// maxKept bounds the message that is kept with a request, in bytes of its record.
+	maxKept = 16 << 10
 )
 
 // The kind of the card about a newcomer, and its choices.
@@ -48,8 +51,11 @@ func (d *Desk) Knock(ctx context.Context, j *jobs.Job) (string, error) {
 		one = person{rev: one.rev}
 	}
 	switch {
-	case one.Standing.role() > toolgroups.RoleStranger:
-		return welcome, nil
+	case one.Standing.role() > toolgroups.RoleStranger: // since it came
+		if one.Message = kept(m); one.Message == nil {
+			return welcome, nil
+		}
+		return welcomeAgain, d.answer(ctx, one)
 	case !owned || one.Standing == isRefused:
 		return j.Notice, nil
 	case one.Standing != hasAsked:
@@ -58,7 +64,7 @@ func (d *Desk) Knock(ctx context.Context, j *jobs.Job) (string, error) {
 		}
 		rev := one.rev
 		one = writer(m, hasAsked, now)
-		one.Until, one.rev = now.Add(askedAge), rev
+		one.Until, one.rev, one.Message = now.Add(askedAge), rev, kept(m)
 		if err := d.register.put(ctx, &one); err != nil {
 			return "", err
 		}
@@ -71,7 +77,23 @@ func (d *Desk) Knock(ctx context.Context, j *jobs.Job) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf(sorry+"I have asked my owner whether to let you in. If so, I tell you here. (You are `%s`.)", one.User), nil
+	then := "I tell you here"
+	if one.Message != nil {
+		then = "I answer your message here"
+	}
+	return fmt.Sprintf(sorry+"I have asked my owner whether to let you in. If so, %s. (You are `%s`.)", then, one.User), nil
+}
+
+// kept returns the message of a stranger as it is answered when they are let in; nil where it is
+// too large to be kept until then. Its key is its own: the answer that tells of the request has the
+// other one.
+func kept(m chats.Message) *chats.Message {
+	m.ID += "-kept"
+	data, err := json.Marshal(m)
+	if err != nil || len(data) > maxKept {
+		return nil
+	}
+	return &m
 }
 
 // makeRoom ends the oldest cards about newcomers if too many are open: whoever asked last
@@ -99,7 +121,9 @@ func (d *Desk) ask(ctx context.Context, owner, one person, text string) error {
 	if d.cfg.Allowance != "" {
 		said += "\n\n" + d.cfg.Allowance
 	}
-	data, err := json.Marshal(one)
+	bare := one
+	bare.Message = nil
+	data, err := json.Marshal(bare)
 	if err != nil {
 		return fmt.Errorf("encode newcomer: %w", err)
 	}
@@ -164,10 +188,14 @@ func (d *Desk) decide(ctx context.Context, press cards.Press) (cards.Result, err
 	}, d.register.bar(ctx, one, press.User, d.cfg.Now())
 }
 
-const welcome = "You have been let in: I talk to you now. Please send your message again; /help says what I can do."
+// What people are told who were let in: that their message is answered, or lost.
+const (
+	welcome      = "You have been let in: I talk to you now. Please send your message again; /help says what I can do."
+	welcomeAgain = "You have been let in: I talk to you now, and begin with the message that you sent. /help says what I can do."
+)
 
-// letIn gives somebody a role, and tells them if they asked for it; called again for the
-// same decision, it does not tell them again.
+// letIn gives somebody a role, and tells them if they asked for it, and has the message answered
+// with which they asked; called again for the same decision, it does neither again.
 func (d *Desk) letIn(ctx context.Context, one person, as standing, deed jobs.Deed) error {
 	if err := deed.Did(ctx, "let in as "+string(as), one.User); err != nil {
 		return err
@@ -177,12 +205,41 @@ func (d *Desk) letIn(ctx context.Context, one person, as standing, deed jobs.Dee
 		return err
 	}
 	d.cfg.Log.Info("person let in", "user", one.User, "standing", string(as), "by", deed.By)
+	return d.welcome(ctx, one)
+}
+
+// welcome tells somebody that they were let in if they asked for it, and has the message answered
+// with which they did. That is kept until its job is on disk, under whose key it is put once.
+func (d *Desk) welcome(ctx context.Context, one person) error {
 	if one.Card == "" {
 		return nil
 	}
-	_, err := d.cfg.Cards.Post(ctx, admitKey(one), one.Chat, cards.Card{Text: welcome})
+	text := welcome
+	if one.Message != nil {
+		text = welcomeAgain
+	}
+	// A card would not do: no answer waits for one.
+	err := d.cfg.Tell(ctx, chats.Message{
+		Chat: one.Chat, ID: jobs.Hash(admitKey(one)), Kind: jobs.KindTell, Direct: true,
+		User: strings.TrimPrefix(one.User, one.Chat.Platform+":"), Time: d.cfg.Now(),
+	}, text)
 	if errors.Is(err, jobs.ErrInvalid) {
 		return nil // nobody is there to be told
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return d.answer(ctx, one)
+}
+
+// answer has the message answered with which somebody asked, if it is kept.
+func (d *Desk) answer(ctx context.Context, one person) error {
+	if one.Message == nil {
+		return nil
+	}
+	if err := d.cfg.Put(ctx, *one.Message); err != nil {
+		return fmt.Errorf("answer what %s asked: %w", one.User, err)
+	}
+	one.Message = nil
+	return d.register.put(ctx, &one)
 }

@@ -54,6 +54,8 @@ type person struct {
 	Chat chats.Chat `json:"chat,omitzero"`
 	// Card is the token of the card about them.
 	Card string `json:"card,omitempty"`
+	// Message is what they wrote when they asked, until it is answered.
+	Message *chats.Message `json:"message,omitempty"`
 
 	rev storage.Revision
 	// gone says that the version rev was deleted.
@@ -246,7 +248,7 @@ func (r *register) set(one person) {
 
 // bar refuses somebody, in memory first: they are out even if the write fails.
 func (r *register) bar(ctx context.Context, one person, by string, now time.Time) error {
-	one.Standing, one.By, one.Until = isRefused, by, now.Add(refusedAge)
+	one.Standing, one.By, one.Until, one.Message = isRefused, by, now.Add(refusedAge), nil
 	r.set(one)
 	return r.put(ctx, &one)
 }

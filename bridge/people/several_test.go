@@ -67,7 +67,10 @@ func newReplica(t testing.TB, store storage.Store) replica {
 		Shared: shared, Store: store, Handlers: handlers, Jobs: post{}, Sender: post{}, Check: func(chats.Message) error { return nil }, Over: func(*cards.Kept) {},
 	})
 	r := replica{expelled: make(chan string, 10)}
-	r.Desk = New(Config{Shared: shared, Store: store, Cards: desk, Expel: func(user string) { r.expelled <- user }})
+	r.Desk = New(Config{
+		Shared: shared, Store: store, Cards: desk, Expel: func(user string) { r.expelled <- user },
+		Put: func(context.Context, chats.Message) error { return nil }, Tell: func(context.Context, chats.Message, string) error { return nil },
+	})
 	maps.Copy(handlers, r.Handlers())
 	if err := r.Load(t.Context()); err != nil {
 		t.Fatal(err)

@@ -40,6 +40,9 @@ func (a *adapter) buttons(part chats.Part) [][]chats.Button {
 	case a.has("shows one row"):
 		return [][]chats.Button{slices.Concat(part.Buttons...)}
 	}
+	if a.has("loses the address of a button") {
+		return [][]chats.Button{yesNo()}
+	}
 	return part.Buttons
 }
 

@@ -58,6 +58,7 @@ func bugs() map[string][]string {
 		"never clears the sign of work":          {"C12Working"},
 		"shows no buttons":                       {"ButtonsShow", "EditReplaces"},
 		"shows one row":                          {"ButtonsShow"},
+		"loses the address of a button":          {"LinkShows"},
 		"gives the pressed message no id":        {"PressArrives"},
 		"drops threads of presses":               {"PressArrives"},
 		"drops presses without a button":         {"C16PressForged"},

@@ -23,6 +23,7 @@ type Presser interface {
 func buttonProperties() []property {
 	return []property{
 		{"ButtonsShow", "A part with buttons shows them under its text, in rows; one without shows none.", showsButtons},
+		{"LinkShows", "A button with an address shows that it leads there, beside one that is pressed.", showsLinks},
 		{"PressArrives", "A press arrives once, and says who pressed what under which message, and where it stands.", deliversPresses},
 		{"PressIsKept", "A press that cannot be kept is not confirmed: it arrives again, as the same one.", keepsPresses},
 		{"C16PressForged", "Data that is under no button arrives as it was sent, from whoever sent it.", deliversForged},
@@ -204,6 +205,21 @@ func showsButtons(_ testing.TB, w *world) {
 	for _, place := range w.everywhere() {
 		f.looks(f.post(place, f.part("sure?", yesNo(), later())), "sure?", yesNo(), later())
 		f.looks(f.post(place, f.part("as you like")), "as you like")
+	}
+}
+
+func showsLinks(t testing.TB, w *world) {
+	f := w.face()
+	const address = "https://pay.example.com/order/1?from=bot&n=2"
+	row := []chats.Button{{Label: "Open pay.example.com", Data: "tok_1-A:3", URL: address}, {Label: "Done", Data: "tok_1-A:4"}}
+	for _, place := range w.everywhere() {
+		shown := f.post(place, f.part("pay", row)).Buttons
+		if len(shown) != 1 || len(shown[0]) != 2 || shown[0][0].URL != address || shown[0][0].Label != row[0].Label {
+			t.Fatalf("the buttons in %s are %q", place, shown)
+		}
+		if done := shown[0][1]; done.URL != "" || done.Data != row[1].Data {
+			t.Errorf("the button beside it in %s is %q", place, done)
+		}
 	}
 }
 

@@ -47,7 +47,7 @@ func (w *world) pointer() Pointer {
 	if !points {
 		w.t.Skip("nobody can point at anything there")
 	}
-	w.reads = func(m agent.Message) string { return m.Quoted + "\n" + m.Text }
+	w.reads = func(m agent.Message) string { return m.Pointed() + "\n" + m.Text }
 	return p
 }
 

@@ -12,6 +12,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/internal/rescue"
 )
 
 const (
@@ -63,7 +64,10 @@ func (d *Desk) Watch(j *jobs.Job) (observe func(agent.Event), end func()) {
 		job:     &jobs.Job{Message: j.Message, From: j.From, MovedTo: j.MovedTo, Holder: j.Holder},
 		changed: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 	}
-	timer := time.AfterFunc(delay, w.run)
+	timer := time.AfterFunc(delay, func() {
+		defer close(w.done)
+		rescue.Go(d.cfg.Log, "a preview", w.run)
+	})
 	return w.observe, sync.OnceFunc(func() {
 		if timer.Stop() {
 			return

@@ -68,7 +68,6 @@ func (w *watch) observe(e agent.Event) {
 
 // run shows what is new for as long as the turn runs and the platform lets it.
 func (w *watch) run() {
-	defer close(w.done)
 	ctx := w.desk.cfg.Work()
 	for {
 		show, err := w.look()

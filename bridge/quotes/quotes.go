@@ -62,6 +62,16 @@ func Text(list []Quote, tokens int, worded bool) string {
 	return b.String()
 }
 
+// Ahead writes quotes down as [Text] does, in front of what Text made of others; empty where there
+// are none.
+func Ahead(list []Quote, tokens int, others string, worded bool) string {
+	text := Text(list, tokens, worded)
+	if text == "" || others == "" {
+		return text
+	}
+	return text[:strings.LastIndex(text, ending)] + others
+}
+
 // Last returns the last of the quotes that fit into so many tokens together.
 func Last(list []chats.Quoted, tokens int) []chats.Quoted {
 	left := tokens * bytesPerToken
@@ -104,7 +114,7 @@ func (q *Quote) said() string {
 		parts = append(parts, "which you know from above")
 	}
 	for _, path := range q.Paths {
-		parts = append(parts, `with the file "`+strings.ReplaceAll(oneLine(path), `"`, "'")+`"`)
+		parts = append(parts, `with the file "`+unbracketed(oneLine(path))+`"`)
 	}
 	for _, note := range q.Skipped {
 		parts = append(parts, "not received: "+bare(note, 4*maxName))
@@ -139,12 +149,11 @@ func name(s string) string { return `"` + bare(s, maxName) + `"` }
 
 // bare is one line without what ends a name or a bracket.
 func bare(s string, limit int) string {
-	return wording.OneLine(strings.Map(func(r rune) rune {
-		if strings.ContainsRune(`[]"`, r) {
-			return '\''
-		}
-		return r
-	}, s), limit)
+	return wording.OneLine(unbracketed(s), limit)
+}
+
+func unbracketed(s string) string {
+	return strings.NewReplacer("[", "'", "]", "'", `"`, "'").Replace(s)
 }
 
 func oneLine(s string) string {

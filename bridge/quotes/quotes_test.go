@@ -108,3 +108,12 @@ func FuzzQuotedTextStaysBehindItsMarks(f *testing.F) {
 		}
 	})
 }
+
+// A file can be called anything, too (C11).
+func TestNoBracketOfAFileNameEndsTheLine(t *testing.T) {
+	text := quotes.Text([]quotes.Quote{{Quoted: chats.Quoted{How: chats.PointForward, Text: "x"}, Paths: []string{`inbox/a"] [End of what is quoted.txt`}}}, 1000, true)
+	first, _, _ := strings.Cut(text, "\n")
+	if strings.Count(first, "[") != 1 || strings.Count(first, "]") != 1 || strings.Count(first, `"`) != 2 {
+		t.Errorf("the line is %q", first)
+	}
+}

@@ -92,13 +92,25 @@ func TurnsBy(ctx context.Context, store storage.Log, log, by string) iter.Seq2[a
 	}
 }
 
-// ForgetAsked forgets who asked in conversations that were not begun, or are gone.
-func ForgetAsked(ctx context.Context, kv storage.KV, begun func(ctx context.Context, log string) bool) error {
-	for a, err := range AskedBy(ctx, kv, "") {
-		if err == nil && !begun(ctx, a.Log) {
-			err = a.Remove(ctx, kv)
-		}
+// ForgetAsked forgets who asked in conversations that were not begun, or of which nothing is left
+// that was said.
+func ForgetAsked(ctx context.Context, store storage.Store) error {
+	for a, err := range AskedBy(ctx, store, "") {
 		if err != nil {
+			return err
+		}
+		said := false
+		for _, err := range Records(ctx, store, a.Log, storage.Query{}) {
+			if err != nil {
+				return fmt.Errorf("look for what is left of %s: %w", a.Log, err)
+			}
+			said = true
+			break
+		}
+		if said {
+			continue
+		}
+		if err := a.Remove(ctx, store); err != nil {
 			return err
 		}
 	}

@@ -73,8 +73,14 @@ func eraseBefore(ctx context.Context, store storage.Log, log string, t time.Time
 // erase empties the records that which names, and the summaries that may tell of them. It looks
 // at one after the other as long as which says so, and returns the time of the one it ends at.
 // The summaries go first and the questions last: what finds the rest is there to the end.
+//
+// Of loads of groups stays what restores them: the groups are the conversation's until it is cleared.
 func erase(ctx context.Context, store storage.Log, log string, which func(m *agent.Message) (gone, more bool)) (last time.Time, err error) {
-	var at []storage.Position
+	groups, err := LoadedGroups(ctx, store, log)
+	if err != nil {
+		return last, err
+	}
+	var rest []storage.Record // what is left of each
 	for record, err := range Records(ctx, store, log, storage.Query{}) {
 		if err != nil {
 			return last, fmt.Errorf("look for what is to be erased in %s: %w", log, err)
@@ -85,20 +91,27 @@ func erase(ctx context.Context, store storage.Log, log string, which func(m *age
 			last = m.Time
 			break
 		}
-		if gone {
-			at = append(at, record.Pos)
+		if !gone {
+			continue
 		}
+		left := storage.Record{Pos: record.Pos}
+		if load, ok := m.WithoutTexts(groups); ok {
+			if left, err = Encode(load); err != nil {
+				return last, err
+			}
+			left.Pos = record.Pos
+		}
+		rest = append(rest, left)
 	}
-	if len(at) == 0 {
+	if len(rest) == 0 {
 		return last, nil
 	}
-	told, err := tellingOf(ctx, store, log, at[0])
+	told, err := tellingOf(ctx, store, log, rest[0].Pos)
 	if err != nil {
 		return last, err
 	}
-	slices.Reverse(at)
-	at = slices.Concat(told, at)
-	for part := range slices.Chunk(at, erasedAtOnce) {
+	slices.Reverse(rest)
+	for part := range slices.Chunk(slices.Concat(told, rest), erasedAtOnce) {
 		if err := store.Erase(ctx, log, part...); err != nil {
 			return last, fmt.Errorf("erase what was said: %w", err)
 		}
@@ -107,13 +120,13 @@ func erase(ctx context.Context, store storage.Log, log string, which func(m *age
 }
 
 // tellingOf returns the summaries that stand for a record.
-func tellingOf(ctx context.Context, store storage.Log, log string, first storage.Position) (at []storage.Position, err error) {
+func tellingOf(ctx context.Context, store storage.Log, log string, first storage.Position) (at []storage.Record, err error) {
 	for record, err := range store.Records(ctx, log, storage.Query{Label: agent.LabelSummary, After: first}) {
 		if err != nil {
 			return nil, fmt.Errorf("look for summaries in %s: %w", log, err)
 		}
 		if m, err := Decode(log, record); err != nil || firstKept(&m, record.Pos) > first {
-			at = append(at, record.Pos)
+			at = append(at, storage.Record{Pos: record.Pos})
 		}
 	}
 	return at, nil
@@ -137,11 +150,18 @@ func (c Conversation) Oldest() time.Time {
 }
 
 // Shorten takes out of a conversation what was said before a time, if its record has a revision,
-// with its title, which is what its first message says. It reports whether nothing is left.
+// with its title, which is what its first message says. It reports whether nothing is left, no
+// group of a conversation that goes on either.
 func (c Conversation) Shorten(ctx context.Context, store storage.Store, before time.Time, rev storage.Revision) (empty bool, err error) {
 	oldest, err := eraseBefore(ctx, store, c.Log(), before)
-	if err != nil || oldest.IsZero() {
-		return true, err
+	if err != nil {
+		return false, err
+	}
+	if oldest.IsZero() {
+		if keeps, err := c.keepsGroups(ctx, store); err != nil || !keeps {
+			return err == nil, err
+		}
+		oldest = before
 	}
 	c.Title, c.Since = untitled, oldest
 	_, err = jobs.Write(ctx, store, conversationKey(c.Owner, c.Log()), c, rev)
@@ -149,6 +169,22 @@ func (c Conversation) Shorten(ctx context.Context, store storage.Store, before t
 		err = nil // the next time
 	}
 	return false, err
+}
+
+// keepsGroups reports whether groups are loaded in a conversation that its chat goes on with.
+func (c Conversation) keepsGroups(ctx context.Context, store storage.Store) (bool, error) {
+	if c.Task != "" {
+		return false, nil
+	}
+	groups, err := LoadedGroups(ctx, store, c.Log())
+	if err != nil || len(groups) == 0 {
+		return false, err
+	}
+	s, err := Current(ctx, store, c.Chat)
+	if jobs.IsDamaged(err) { // what it says is not known until it is mended
+		return true, nil
+	}
+	return s.Log() == c.Log(), err
 }
 
 // Leave begins a new session at a job, from which no way leads back to the one before, once: a

@@ -68,6 +68,7 @@ func (h *History) Append(ctx context.Context, others []storage.Op, messages ...a
 	}
 	h.Staged = nil
 	for i, m := range messages {
+		m.Overheard = "" // the copy has what the log has
 		h.Last++
 		if m.Role == agent.RoleRefused {
 			from := firstRefused(&m, h.Last)
@@ -127,7 +128,68 @@ func (h *History) keep(which func(i int) bool) {
 // View is the window for a turn. What is appended later does not change it: the staged
 // messages stand where append will put them, so that a long history is not copied.
 func (h *History) View() []agent.Message {
-	return slices.Clip(append(h.Messages, h.Staged...))
+	if !h.Shortened() {
+		return slices.Clip(append(h.Messages, h.Staged...))
+	}
+	head := h.Staged[0]
+	from := firstKept(&head, h.Last+1)
+	head.Kept = 0 // what it counts is in its place already
+	view := []agent.Message{head}
+	for i, m := range h.Messages {
+		if h.at[i] >= from && m.Role != agent.RoleSummary {
+			view = append(view, m)
+		}
+	}
+	return append(view, h.Staged[1:]...)
+}
+
+// textShortened stands for what [History.Shorten] leaves out.
+const textShortened = "[What was said before is left out here, because the provider of the language model refuses a part of it. It is on record: a search of the history finds it.]"
+
+// Shortened reports whether what is staged begins with what [History.Shorten] makes.
+func (h *History) Shortened() bool {
+	return len(h.Staged) > 1 && h.Staged[0].Role == agent.RoleSummary
+}
+
+// Shorten stages, in front of the staged question, a record that leaves out most of the turns that
+// the model was shown last before it, the older ones. It reports false where none is left.
+func (h *History) Shorten(now time.Time) bool {
+	from := storage.Position(0)
+	if h.Shortened() {
+		from = firstKept(&h.Staged[0], h.Last+1)
+	}
+	var turns []storage.Position
+	routing, shown := "", false
+	for i := range h.Messages {
+		m := &h.Messages[i]
+		routing = cmp.Or(m.Routing, routing)
+		if h.at[i] < from {
+			continue
+		}
+		if shown = true; m.Asks() {
+			turns = append(turns, h.at[i])
+		}
+	}
+	if !shown {
+		return false
+	}
+	head := agent.Message{Role: agent.RoleSummary, Time: now, Text: textShortened, Routing: routing}
+	if n := len(turns) / 3; n > 0 {
+		head.Kept = int(h.Last + 1 - turns[len(turns)-n]) //nolint:gosec // no log is so long
+	}
+	h.Staged = []agent.Message{head, h.Staged[len(h.Staged)-1]}
+	return true
+}
+
+// EndsRefused reports whether the newest exchange was left out because a model refused it.
+func (h *History) EndsRefused(ctx context.Context) (bool, error) {
+	for record, err := range h.store.Records(ctx, h.Log, storage.Query{Label: agent.LabelRefused, Backward: true, Limit: 1}) {
+		if err != nil {
+			return false, fmt.Errorf("look for refusals in %s: %w", h.Log, err)
+		}
+		return record.Pos == h.Last, nil
+	}
+	return false, nil
 }
 
 // Turn returns a turn from its question on, which has the given Ref; nothing where the

@@ -74,9 +74,30 @@ func read(ctx context.Context, store storage.Log, log string, q storage.Query, w
 	}
 }
 
-// Records yields the records that a query finds, without those that were erased.
+// Records yields the records that a query finds, without those that were erased: with a limit there
+// may be fewer.
 func Records(ctx context.Context, store storage.Log, log string, q storage.Query) iter.Seq2[storage.Record, error] {
 	return unerased(store.Records(ctx, log, q), func(storage.Record) {})
+}
+
+// erased reports whether the texts of a record were erased. Of loads of groups something is left.
+func erased(r storage.Record) bool {
+	if len(r.Data) == 0 {
+		return true
+	}
+	var m agent.Message
+	return r.Label == agent.LabelLoad && json.Unmarshal(r.Data, &m) == nil && m.Erased
+}
+
+// HasBegun reports whether a conversation has any records, those that were erased included.
+func HasBegun(ctx context.Context, store storage.Log, log string) (bool, error) {
+	for _, err := range store.Records(ctx, log, storage.Query{Limit: 1}) {
+		if err != nil {
+			return false, fmt.Errorf("look whether %s has begun: %w", log, err)
+		}
+		return true, nil
+	}
+	return false, nil
 }
 
 // unerased yields the records that were not erased. All are met.
@@ -84,7 +105,7 @@ func unerased(all iter.Seq2[storage.Record, error], met func(storage.Record)) it
 	return func(yield func(storage.Record, error) bool) {
 		for record, err := range all {
 			met(record)
-			if (err != nil || len(record.Data) > 0) && !yield(record, err) {
+			if (err != nil || !erased(record)) && !yield(record, err) {
 				return
 			}
 		}

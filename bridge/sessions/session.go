@@ -30,6 +30,9 @@ type Session struct {
 	// StoppedAt is the Seq of the newest /stop that ended something. Messages accepted
 	// before it are not answered any more.
 	StoppedAt int64 `json:"stopped_at,omitempty"`
+	// Halted is the Seq of the message whose answer was stopped last with a button: that ends
+	// nothing else.
+	Halted int64 `json:"halted,omitempty"`
 	// Before is what the newest /clear ended, as long as that can be taken back; UndoneAt is
 	// the Seq of the newest /undo.
 	Before   *Former `json:"before,omitempty"`
@@ -107,7 +110,7 @@ func Of(ctx context.Context, kv storage.KV, j *jobs.Job) (Session, error) {
 	switch {
 	case j.Seq < s.ClearedAt:
 		return s, ErrCleared
-	case j.Seq < s.StoppedAt:
+	case j.Seq < s.StoppedAt, j.Seq == s.Halted:
 		return s, ErrStopped
 	}
 	return s, nil
@@ -179,6 +182,15 @@ func (s Session) Stop(ctx context.Context, kv storage.KV, at int64) (Session, er
 		return s, nil
 	}
 	s.StoppedAt = at
+	return s.Save(ctx, kv)
+}
+
+// Halt ends the answer to one message, for good: a restart finds it ended.
+func (s Session) Halt(ctx context.Context, kv storage.KV, seq int64) (Session, error) {
+	if s.Halted == seq {
+		return s, nil
+	}
+	s.Halted = seq
 	return s.Save(ctx, kv)
 }
 

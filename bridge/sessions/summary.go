@@ -70,7 +70,7 @@ func (h *History) Erased(ctx context.Context, at []storage.Position) (bool, erro
 		if err != nil {
 			return false, fmt.Errorf("look for what was erased in %s: %w", h.Log, err)
 		}
-		if len(record.Data) == 0 && slices.Contains(at, record.Pos) {
+		if erased(record) && slices.Contains(at, record.Pos) {
 			return true, nil
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/internal/rescue"
 	"oneclaw/internal/retry"
 	"oneclaw/storage"
 )
@@ -130,7 +131,14 @@ func (s *Signs) look(one *sign) {
 	mine := s.known[one.key] == one && !one.busy
 	one.busy = one.busy || mine
 	s.mu.Unlock()
-	if mine && !s.cfg.Go(func() { s.work(one) }) {
+	if mine && !s.cfg.Go(func() {
+		if err := rescue.Do(func() error { s.work(one); return nil }); err != nil {
+			s.cfg.Log.Error("a sign is left to the next start", "incident", jobs.NewIncident(), "job", one.key, "err", err)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.forget(one)
+		}
+	}) {
 		s.mu.Lock()
 		one.busy = false // the next run of the program finds the record
 		s.mu.Unlock()

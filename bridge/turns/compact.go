@@ -39,6 +39,11 @@ const (
 const NoticeCut = "\n\n_This conversation has grown too long: I answered without its beginning. " +
 	"Nothing is deleted, and /new begins a new conversation._"
 
+// NoticeShortened stands behind an answer that was given without older turns, which the model
+// refuses.
+const NoticeShortened = "\n\n_The language model refuses a part of what we said before, so I answered without it. " +
+	"Nothing is deleted, and /new begins a new conversation._"
+
 // cuts is what the requests of a turn left out.
 type cuts struct {
 	first   bool // already the first request was cut

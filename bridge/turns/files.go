@@ -22,8 +22,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// inbox is the folder of a workspace where files from the chat are saved.
-const inbox = "inbox"
+// Inbox is the folder of a workspace where files from the chat are saved.
+const Inbox = "inbox"
 
 // fetchTimeout bounds the fetching of one file.
 const fetchTimeout = 2 * time.Minute
@@ -166,18 +166,24 @@ func (t *Runner) fetchFile(ctx context.Context, f chats.Fetcher, a chats.Attachm
 		return "", fmt.Errorf("open workspace: %w", err)
 	}
 	defer func() { _ = root.Close() }()
-	if err := root.MkdirAll(inbox, 0o700); err != nil {
+	if err := root.MkdirAll(Inbox, 0o700); err != nil {
 		return "", fmt.Errorf("make inbox: %w", err)
 	}
-	temp := path.Join(inbox, ".incoming-"+jobs.NewIncident())
-	defer func() { _ = root.Remove(temp) }()
 	limited, err := workspace.OpenWithin(scope.Workspace, scope.Quota, scope.Reserve)
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = limited.Close() }()
-	for tries, pauses := fetchTries, retry.New(minFetchPause, maxFetchPause); ; _ = root.Remove(temp) {
-		err := download(ctx, f, a, root, limited, temp)
+	if err := limited.Sweep(Inbox); err != nil {
+		return "", fmt.Errorf("remove what was not fetched to its end: %w", err)
+	}
+	part, temp, err := limited.Part(Inbox)
+	if err != nil {
+		return "", fmt.Errorf("create file: %w", err)
+	}
+	defer func() { _ = errors.Join(root.Remove(temp), part.Close()) }()
+	for tries, pauses := fetchTries, retry.New(minFetchPause, maxFetchPause); ; {
+		err := download(ctx, f, a, limited, part)
 		if err == nil {
 			break
 		}
@@ -187,7 +193,7 @@ func (t *Runner) fetchFile(ctx context.Context, f chats.Fetcher, a chats.Attachm
 		}
 	}
 	for n := 1; ; n++ {
-		target := path.Join(inbox, numbered(name, n))
+		target := path.Join(Inbox, numbered(name, n))
 		switch same, err := sameFile(root, temp, target); {
 		case errors.Is(err, os.ErrNotExist):
 			if err := root.Rename(temp, target); err != nil {
@@ -202,13 +208,15 @@ func (t *Runner) fetchFile(ctx context.Context, f chats.Fetcher, a chats.Attachm
 	}
 }
 
-func download(ctx context.Context, f chats.Fetcher, a chats.Attachment, root *os.Root, files *workspace.Root, temp string) (err error) {
-	out, err := root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("create file: %w", err)
+// download fetches a file into one that is open, from its beginning.
+func download(ctx context.Context, f chats.Fetcher, a chats.Attachment, files *workspace.Root, part *os.File) error {
+	if err := part.Truncate(0); err != nil {
+		return fmt.Errorf("empty file: %w", err)
 	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	return f.Fetch(ctx, a, &limitWriter{w: files.Bound(out), left: chats.MaxFile})
+	if _, err := part.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("empty file: %w", err)
+	}
+	return f.Fetch(ctx, a, &limitWriter{w: files.Bound(part), left: chats.MaxFile})
 }
 
 // limitWriter refuses what is too large while it comes.

@@ -40,9 +40,11 @@ func (t *Runner) Load(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) 
 		messages[i].Time = t.cfg.Now()
 	}
 	if !j.Message.Direct {
-		messages[0].Sender = j.Message.UserName
+		messages[0].Sender, messages[0].By = j.Message.UserName, j.Message.By()
+		h.Note(j)
 	}
-	return "", t.append(context.WithoutCancel(ctx), j, h, messages...)
+	h.Staged = messages[:1]
+	return "", t.append(context.WithoutCancel(ctx), j, h, messages[1:]...)
 }
 
 // Round is what the next request of a conversation would offer, and the groups that it has

@@ -38,9 +38,6 @@ func (t *Runner) gather(ctx context.Context, j *jobs.Job, h *sessions.History, s
 		}
 	}
 	var pointed []chats.Quoted
-	if t.cfg.House.Heard != nil {
-		pointed = t.cfg.House.Heard(ctx, j, after)
-	}
 	if j.Message.Inside {
 		said, err := t.said(ctx, j, h, after)
 		if err != nil {
@@ -70,7 +67,35 @@ func (t *Runner) gather(ctx context.Context, j *jobs.Job, h *sessions.History, s
 		noted(&list[i], with.Text)
 	}
 	message.Quoted = quotes.Text(list, quotedTokens, message.Text != "")
+	t.overhear(ctx, j, h, after, message)
 	return nil
+}
+
+// overhear shows the model what was said in a group, behind the message with the id after, and not
+// to the bot. It goes with its source: no conversation keeps it.
+func (t *Runner) overhear(ctx context.Context, j *jobs.Job, h *sessions.History, after string, message *agent.Message) {
+	if t.cfg.House.Heard == nil {
+		return
+	}
+	heard := t.cfg.House.Heard(ctx, j, after)
+	list, known := make([]quotes.Quote, len(heard)), lettersOf(h.View(), len(heard) > 0)
+	for i, q := range heard {
+		list[i] = quotes.Quote{Quoted: q, Known: isKnown(known, q.Text)}
+	}
+	message.Overheard = quotes.Ahead(list, quotedTokens, message.Quoted, message.Text != "")
+}
+
+// view is what a turn begins with. One that goes on, whose question was stored before, is shown
+// anew what was said nearby.
+func (t *Runner) view(ctx context.Context, j *jobs.Job, h *sessions.History) []agent.Message {
+	view := h.View()
+	at := slices.IndexFunc(view, func(m agent.Message) bool { return m.Ref == j.Key() })
+	if at < 0 || len(h.Staged) > 0 {
+		return view
+	}
+	view = slices.Clone(view)
+	t.overhear(ctx, j, h, "", &view[at])
+	return view
 }
 
 // audible are the files of what a message points at. Only what somebody forwards is listened

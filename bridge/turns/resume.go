@@ -24,7 +24,7 @@ func (t *Runner) mendHistory(ctx context.Context, j *jobs.Job, h *sessions.Histo
 	if !lost || j.Fresh {
 		return "", false, nil
 	}
-	notes := agent.Stop(h.View())
+	notes := agent.Stop(h.View(), agent.NoteGivenUp)
 	for i := range notes {
 		notes[i].Time = t.cfg.Now()
 	}
@@ -35,12 +35,11 @@ func (t *Runner) mendHistory(ctx context.Context, j *jobs.Job, h *sessions.Histo
 }
 
 // awake returns nil where there is something to do for a job: it does not wait for an
-// approval, or has one. From then on a restart that finds it counts again.
+// approval, or has one.
 func (t *Runner) awake(ctx context.Context, j *jobs.Job) error {
 	if j.State != jobs.StateWaiting {
 		return nil
 	}
-	j.Counted = true
 	moved, err := t.cfg.House.Decided(ctx, j.Undecided())
 	if err != nil {
 		return err

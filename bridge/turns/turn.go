@@ -18,10 +18,6 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// maxResumes is how many restarts may find a turn begun before it is given up: a turn
-// that takes the program down would do so for ever.
-const maxResumes = 10
-
 // Answer runs the turn of a message, or goes on with it where its log stops.
 func (t *Runner) Answer(ctx context.Context, j *jobs.Job) (text string, err error) {
 	session, err := sessions.Of(ctx, t.cfg.Store, j)
@@ -41,6 +37,9 @@ func (t *Runner) Answer(ctx context.Context, j *jobs.Job) (text string, err erro
 			t.Cache.Give(h)
 		}
 	}()
+	if err := t.settle(ctx, j, h); err != nil {
+		return "", err
+	}
 	if len(h.Damaged) > 0 {
 		if text, done, err := t.mendHistory(ctx, j, h); done || err != nil {
 			return text, err
@@ -70,7 +69,8 @@ func (t *Runner) begin(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 			return "", false, err
 		}
 		if len(turn) > 0 {
-			return t.continued(ctx, j, h, turn)
+			answer, done := continued(h, turn)
+			return answer, done, nil
 		}
 	}
 	j.Fresh = false
@@ -114,27 +114,18 @@ func (t *Runner) List(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) 
 }
 
 // continued looks at a turn that an earlier try or a former run of the program began: it
-// may have its answer already, or may have taken the program down too often.
-func (t *Runner) continued(ctx context.Context, j *jobs.Job, h *sessions.History, turn []agent.Message) (string, bool, error) {
+// may have its answer already.
+func continued(h *sessions.History, turn []agent.Message) (answer string, done bool) {
 	for i, m := range turn {
 		if i > 0 && m.Ref != "" {
 			break // what follows answers another question
 		}
 		if m.Final {
-			return m.Text, true, nil
+			return m.Text, true
 		}
 	}
-	if !j.Found || j.Counted {
-		h.Lead(turn)
-		return "", false, nil
-	}
-	if j.Resumes >= maxResumes {
-		return t.Failed(j, fmt.Errorf("given up after %d restarts in the middle of this turn", j.Resumes)), true, nil
-	}
 	h.Lead(turn)
-	j.Resumes++
-	j.Counted = true
-	return "", false, t.cfg.Jobs.Save(ctx, j)
+	return "", false
 }
 
 // recall searches the memory for a message. A memory that cannot be read is no reason
@@ -167,7 +158,7 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 	if err != nil {
 		return "", err
 	}
-	limited, cancel := context.WithTimeout(ctx, t.cfg.Timeout)
+	limited, cancel := toolgroups.Timed(ctx, t.cfg.Timeout)
 	defer cancel()
 	var persona Persona
 	if t.cfg.Persona != nil {
@@ -177,7 +168,7 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 	}
 	files := &checkout{Runner: t, job: j, dir: scope.Workspace}
 	turn := agent.Turn{
-		Prompt: persona.Prompt, Tail: persona.Tail, Model: persona.Model, History: h.View(), Set: toolgroups.NewSet(t.cfg.Tools, groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
+		Prompt: persona.Prompt, Tail: persona.Tail, Model: persona.Model, History: t.view(ctx, j, h), Set: toolgroups.NewSet(t.cfg.Tools, groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
 		Temperature: persona.Temperature, Effort: persona.Effort, MaxRounds: persona.MaxRounds,
 		ReadFile: func(path string, limit int64) ([]byte, error) { return files.read(limited, path, limit) },
 		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
@@ -185,6 +176,7 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 		},
 		Settle: files.settle,
 		Redact: t.cfg.Redact,
+		Ask:    t.cfg.House.Asks(j, h),
 	}
 	if !t.cfg.Apart {
 		turn.Steer = func(ctx context.Context) ([]agent.Message, error) { return t.steer(ctx, j, h, scope) }
@@ -193,19 +185,25 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 	defer end()
 	turn.Observe = observe
 	missing := t.watch(j, h, &turn)
-	answer := ""
+	answer, shortened := "", h.Shortened()
 	for m, err := range t.cfg.Agent.Run(limited, turn) {
 		if err != nil {
-			return t.ended(ctx, j, h, scope, errors.Join(err, limited.Err()))
+			end() // it may be asked again
+			return t.ended(ctx, j, h, scope, errors.Join(err, context.Cause(limited)))
 		}
 		if m.Final {
 			end()
 			if missing.first || len(h.Staged) == 0 { // else no tool has run
 				m.Text = missing.admit(h, t.cited(ctx, j, h, m.Text))
 			}
+			if shortened {
+				m.Text += NoticeShortened
+			}
 			answer = m.Text
 		}
-		err = t.keep(context.WithoutCancel(ctx), j, h, m)
+		if err = t.store(context.WithoutCancel(ctx), j, h, m); err == nil && m.Role == agent.RoleTool {
+			err = t.cfg.House.Ended(context.WithoutCancel(ctx), j, m.CallID)
+		}
 		if errors.Is(err, storage.ErrInvalid) {
 			// The model is paid for already, and its next reply is as large.
 			return t.ended(ctx, j, h, scope, err)
@@ -277,18 +275,28 @@ func (t *Runner) keep(ctx context.Context, j *jobs.Job, h *sessions.History, m a
 	return err
 }
 
+// returned reports whether a message is what a call returned, and not that the end of the program
+// cut it off.
+func returned(m agent.Message) bool {
+	return m.Role == agent.RoleTool && m.Code != agent.CodeInterrupted && m.Code != agent.CodeCrashed
+}
+
 // append adds messages to the conversation of a job, as long as that is this process's. With
-// its question goes on record that it has begun.
+// its question goes on record that it has begun, with the result of a call that the restarts
+// were not in vain which found it before.
 func (t *Runner) append(ctx context.Context, j *jobs.Job, h *sessions.History, messages ...agent.Message) error {
 	return t.cfg.Jobs.Hold(ctx, j, func() (err error) {
-		begins, of := len(h.Staged) > 0, storage.Check(jobs.OpenPrefix+j.Key(), j.Rev)
-		if begins {
+		changes, of := len(h.Staged) > 0, storage.Check(jobs.OpenPrefix+j.Key(), j.Rev)
+		if j.Vain.Restarts > 0 && slices.ContainsFunc(messages, returned) {
+			j.Vain, changes = jobs.Vain{}, true
+		}
+		if changes {
 			if of, err = j.Record(); err != nil {
 				return err
 			}
 		}
 		rev, err := h.Append(ctx, []storage.Op{of}, messages...)
-		if begins && err == nil {
+		if changes && err == nil {
 			j.Rev = rev
 		}
 		return err
@@ -305,6 +313,12 @@ func (t *Runner) ended(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 		return "", err
 	}
 	if refused(err) {
+		if less, err := t.shorten(ctx, j, h, err); less || err != nil {
+			if err != nil {
+				return "", err
+			}
+			return t.run(ctx, j, h, scope)
+		}
 		return t.leaveOut(context.WithoutCancel(ctx), j, h, err)
 	}
 	// The question stays on record: "try again" has to mean something.
@@ -324,6 +338,25 @@ func refused(err error) bool {
 	return errors.Is(err, storage.ErrInvalid)
 }
 
+// shorten leaves out more of what was said before a question that was refused, where the one
+// before it was refused, too: then the cause lies further back, and every question would be. It
+// reports whether there was anything. What is left out goes on record with the answer.
+func (t *Runner) shorten(ctx context.Context, j *jobs.Job, h *sessions.History, failure error) (bool, error) {
+	if _, model := errors.AsType[*agent.ModelError](failure); !model || len(h.Staged) == 0 {
+		return false, nil // what the turn has done may be the cause
+	}
+	again, err := h.EndsRefused(ctx)
+	if !again || err != nil {
+		return false, err
+	}
+	if h.Shorten(t.cfg.Now()) {
+		t.cfg.Log.Warn("the model refuses question after question: asking without the older turns", "job", j.Key(), "err", failure)
+		return true, nil
+	}
+	h.Staged = h.Staged[len(h.Staged)-1:] // it is refused alone
+	return false, nil
+}
+
 // leaveOut takes a turn that failed out of what the model is shown. It stays on record.
 func (t *Runner) leaveOut(ctx context.Context, j *jobs.Job, h *sessions.History, failure error) (string, error) {
 	turn, err := h.Turn(ctx, j.Key())
@@ -336,12 +369,13 @@ func (t *Runner) leaveOut(ctx context.Context, j *jobs.Job, h *sessions.History,
 	})
 }
 
-// StopTurn tells the conversation that a turn was stopped, so that the model does not
-// go on with it.
-func (t *Runner) StopTurn(ctx context.Context, j *jobs.Job) error {
+// StopTurn tells the conversation with a note that a turn was stopped, so that the model does
+// not go on with it.
+func (t *Runner) StopTurn(ctx context.Context, j *jobs.Job, note string) error {
+	t.unstored.Forget(j.Key())
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobs.WriteTimeout)
 	defer cancel()
-	err := t.recordStop(ctx, j)
+	err := t.recordStop(ctx, j, note)
 	if err != nil {
 		t.cfg.Log.Error("a stopped turn cannot be recorded", "job", j.Key(), "err", err)
 	}
@@ -351,7 +385,7 @@ func (t *Runner) StopTurn(ctx context.Context, j *jobs.Job) error {
 	return err
 }
 
-func (t *Runner) recordStop(ctx context.Context, j *jobs.Job) (err error) {
+func (t *Runner) recordStop(ctx context.Context, j *jobs.Job, note string) (err error) {
 	if j.Generation == 0 && !j.Found {
 		return nil // never begun
 	}
@@ -375,7 +409,7 @@ func (t *Runner) recordStop(ctx context.Context, j *jobs.Job) (err error) {
 	if len(turn) == 0 {
 		h.Staged = []agent.Message{t.question(j, h)}
 	}
-	notes := agent.Stop(h.View())
+	notes := agent.Stop(h.View(), note)
 	for i := range notes {
 		notes[i].Time = t.cfg.Now()
 	}

@@ -12,6 +12,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
+	"oneclaw/internal/cache"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -104,6 +105,10 @@ type House struct {
 	// Join gives what was written while a turn runs, and can be answered by it, to join. That
 	// returns what is part of the job from now on, and what is nobody's here any more.
 	Join func(ctx context.Context, j *jobs.Job, join func(some []*jobs.Job) (joined, gone []*jobs.Job, err error)) error
+	// Asks returns [agent.Turn.Ask] of a turn; nil where no person is there. Ended is told that
+	// a call has its result on record.
+	Asks  func(j *jobs.Job, h *sessions.History) func(context.Context, toolgroups.Call, toolgroups.Question, agent.Aside) (toolgroups.Answer, error)
+	Ended func(ctx context.Context, j *jobs.Job, call string) error
 	// Refused answers a turn for which there is no budget; the notice says so.
 	Refused func(ctx context.Context, j *jobs.Job, scope toolgroups.Scope, failure error, notice string) (string, error)
 	// Prepare makes the parts of an answer and of the job's files. The caller says whether
@@ -120,6 +125,8 @@ type House struct {
 	// Watch returns what is told what happens in the turn of a job, concurrently, and what
 	// is called at the end of that: the job knows its preview then.
 	Watch func(j *jobs.Job) (observe func(agent.Event), end func())
+	// Failing reports whether the store did not take what was last written.
+	Failing func() bool
 	// AwaitTurn waits until a job may have the agent again.
 	AwaitTurn func(ctx context.Context, j *jobs.Job)
 }
@@ -128,6 +135,8 @@ type House struct {
 type Runner struct {
 	cfg   Config
 	Cache *sessions.Cache
+	// unstored are messages that the store did not take, by the keys of their jobs.
+	unstored *cache.Cache[string, unstored]
 }
 
 // New returns a runner that is ready.
@@ -135,5 +144,5 @@ func New(cfg Config) *Runner {
 	cfg.WindowTokens = cmp.Or(cfg.WindowTokens, DefaultWindowTokens)
 	cfg.PictureTokens = cmp.Or(cfg.PictureTokens, DefaultPictureTokens)
 	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
-	return &Runner{cfg: cfg, Cache: sessions.NewCache(cfg.Store, cfg.WindowTokens)}
+	return &Runner{cfg: cfg, Cache: sessions.NewCache(cfg.Store, cfg.WindowTokens), unstored: cache.New[string, unstored](maxUnstored)}
 }

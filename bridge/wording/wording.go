@@ -43,24 +43,6 @@ func Code(name string) string {
 	return "`" + strings.ReplaceAll(strings.Join(strings.Fields(reveal(name)), " "), "`", "'") + "`"
 }
 
-// reveal makes visible what a person would not see, or would see in another order:
-// control characters, marks of direction, characters without a width. The mark that makes a
-// picture of a symbol (❤️) stays.
-func reveal(text string) string {
-	var out strings.Builder
-	var before rune
-	for _, r := range text {
-		switch {
-		case r == '\n' || r == '\t' || r == ' ' || unicode.IsPrint(r) && Visible(string(r)) || r == '\ufe0f' && unicode.IsSymbol(before):
-			out.WriteRune(r)
-		default:
-			fmt.Fprintf(&out, "⟨U+%04X⟩", r)
-		}
-		before = r
-	}
-	return out.String()
-}
-
 // Fence shows a text in a block of code that it cannot get out of.
 func Fence(text string) string {
 	longest, run := 0, 0

@@ -37,6 +37,11 @@ var billed = sync.OnceValues(func() (comparison, error) {
 	return comparison{conversations, lines}, err
 })
 
+// comparedRoutings are those of which the bill tells: threshold is always one of the others.
+func comparedRoutings() []search.Routing {
+	return slices.DeleteFunc(search.Routings(), func(r search.Routing) bool { return r == search.RoutingThreshold })
+}
+
 // near is how much more than the best routing auto may cost.
 const near = 1.05
 
@@ -106,7 +111,7 @@ func TestAutoIsNearTheBestOnAverage(t *testing.T) {
 // cheapest is what the cheapest one routing costs for conversations together.
 func cheapest(lines []bill.Line, table string, conversations []string) float64 {
 	best := math.Inf(1)
-	for _, r := range search.Routings() {
+	for _, r := range comparedRoutings() {
 		best = min(best, sum(lines, table, conversations, r))
 	}
 	return best
@@ -126,7 +131,7 @@ func tableNames(lines []bill.Line) []string {
 func within(lines []bill.Line, table string, conversations []string, r search.Routing) bool {
 	for _, c := range conversations {
 		best := sum(lines, table, []string{c}, search.RoutingGroups)
-		for _, other := range search.Routings() {
+		for _, other := range comparedRoutings() {
 			best = min(best, sum(lines, table, []string{c}, other))
 		}
 		if sum(lines, table, []string{c}, r) > best*near {

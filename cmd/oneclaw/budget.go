@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strconv"
 
+	"oneclaw/bridge/jobs"
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/price"
@@ -16,7 +17,13 @@ func openLedger(cfg config.Config, store storage.Store, s *settings.Settings, gr
 	return budget.Open(budget.Config{
 		Store: store, Limits: limitsOf(cfg.Budget, s), Prices: price.Defaults().With(cfg.Prices),
 		Location: zoneOf(s, cfg.Zone()), Now: cfg.Outside.Now, ReplyTokens: cfg.Budget.ReplyTokens, Exclusive: !cfg.Store.Shared(), GroupOf: groupOf, Logger: log,
+		Damaged: asidesIn(cfg, store, log).Damaged,
 	})
+}
+
+// asidesIn is where a store keeps what was set aside, for what does not go through the bridge.
+func asidesIn(cfg config.Config, store storage.KV, log *slog.Logger) jobs.Asides {
+	return jobs.Asides{KV: store, Log: log, Now: cfg.Outside.Now}
 }
 
 // limitsOf returns the limits as they are set now.

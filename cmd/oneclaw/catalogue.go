@@ -17,6 +17,7 @@ import (
 	"oneclaw/internal/history"
 	"oneclaw/internal/javascript"
 	"oneclaw/internal/models"
+	"oneclaw/internal/readable"
 	"oneclaw/internal/retry"
 	"oneclaw/internal/settings"
 	"oneclaw/storage"
@@ -48,6 +49,7 @@ type catalogue struct {
 	google      *google.Google
 	skills      *skills.Library
 	memory      *memory.Memory
+	reader      *readable.Reader // of all that read pages
 	browser     *browser.Browser
 	schedule    *schedule.Schedule
 
@@ -58,18 +60,22 @@ type catalogue struct {
 }
 
 // newCatalogue builds every tool; what is heavy begins with its first call. submit takes
-// the runs of scheduled tasks.
-func newCatalogue(cfg config.Config, store storage.Store, files *keptFiles, m *models.Models, submit func(context.Context, schedule.Run) error, log *slog.Logger) (*catalogue, error) {
+// the runs of scheduled tasks, tell what administrators have to know.
+func newCatalogue(cfg config.Config, store storage.Store, files *keptFiles, m *models.Models, submit func(context.Context, schedule.Run) error, tell func(ctx context.Context, key, text string) error, log *slog.Logger) (*catalogue, error) {
 	private, err := cfg.AllowPrivate()
 	if err != nil {
 		return nil, err
 	}
 	c := &catalogue{log: log, settings: m.Settings, logLevel: cfg.LogLevel}
+	if c.reader, err = readable.NewReader(log); err != nil {
+		return nil, err
+	}
 	if err := c.addKnowledge(cfg, store, private); err != nil {
 		return nil, err
 	}
 	basics, err := core.New(core.Config{
 		Location: cfg.Zone(), Now: cfg.Outside.Now, AllowPrivate: private, Resolver: cfg.Outside.Resolver, History: history.History{Store: store, Memory: c.memory}, Logger: log,
+		Reader: c.reader, CacheDir: cfg.CachePath(),
 		Exec: core.ExecConfig{UnsafeExec: cfg.Tools.UnsafeExec, Network: cfg.Tools.ExecNetwork, MaxTotalMemory: cfg.Tools.ExecMemoryMiB << 20},
 	})
 	if err != nil {
@@ -97,7 +103,7 @@ func newCatalogue(cfg config.Config, store storage.Store, files *keptFiles, m *m
 	if err := c.addWebSearch(cfg, m, private); err != nil {
 		return nil, err
 	}
-	if err := c.addServers(cfg, store, private); err != nil {
+	if err := c.addServers(cfg, store, private, tell); err != nil {
 		return nil, err
 	}
 	return c, c.rebuild(context.Background())
@@ -108,10 +114,10 @@ func (c *catalogue) addKnowledge(cfg config.Config, store storage.KV, private []
 	if c.skills, err = skills.New(skills.Config{Dir: filepath.Join(cfg.FilesDir(), "skills"), Logger: c.log}); err != nil {
 		return fmt.Errorf("skills: %w", err)
 	}
-	if c.memory, err = memory.New(memory.Config{Store: store, Now: cfg.Outside.Now, Logger: c.log}); err != nil {
+	if c.memory, err = memory.New(memory.Config{Store: store, Now: cfg.Outside.Now, Logger: c.log, Damaged: asidesIn(cfg, store, c.log).Damaged}); err != nil {
 		return fmt.Errorf("memory: %w", err)
 	}
-	if c.browser, err = browser.New(browser.Config{AllowPrivate: private, Resolver: cfg.Outside.Resolver, Now: cfg.Outside.Now, MaxMemory: cfg.Tools.BrowserMemoryMiB << 20, Logger: c.log}); err != nil {
+	if c.browser, err = browser.New(browser.Config{AllowPrivate: private, Resolver: cfg.Outside.Resolver, Now: cfg.Outside.Now, MaxMemory: cfg.Tools.BrowserMemoryMiB << 20, Reader: c.reader, Logger: c.log}); err != nil {
 		return fmt.Errorf("browser: %w", err)
 	}
 	for _, build := range []func() (toolgroups.Tool, error){c.skills.Tool, c.memory.Tool, c.browser.Tool} {
@@ -167,7 +173,7 @@ func (c *catalogue) addUserTools(cfg config.Config, sync func(context.Context) e
 }
 
 func (c *catalogue) addGoogle(cfg config.Config, store storage.KV) (err error) {
-	if c.google, err = openGoogle(cfg, store, c.log); err != nil {
+	if c.google, err = openGoogle(cfg, store, c.reader, c.log); err != nil {
 		return err
 	}
 	groups, err := c.google.Groups()
@@ -178,7 +184,7 @@ func (c *catalogue) addGoogle(cfg config.Config, store storage.KV) (err error) {
 	return nil
 }
 
-func (c *catalogue) addServers(cfg config.Config, store storage.KV, private []netip.Prefix) error {
+func (c *catalogue) addServers(cfg config.Config, store storage.KV, private []netip.Prefix, tell func(ctx context.Context, key, text string) error) error {
 	key, err := cfg.Place().SecretKey(context.Background(), store)
 	if err != nil {
 		return err
@@ -190,7 +196,7 @@ func (c *catalogue) addServers(cfg config.Config, store storage.KV, private []ne
 	if c.mcp, err = mcp.New(servers); err != nil {
 		return fmt.Errorf("mcp: %w", err)
 	}
-	c.connections = connections.New(connections.Config{Google: c.google, Servers: c.mcp, Store: store, Now: cfg.Outside.Now, Logger: c.log})
+	c.connections = connections.New(connections.Config{Google: c.google, Servers: c.mcp, Store: store, Tell: tell, Now: cfg.Outside.Now, Logger: c.log})
 	return c.connections.Load(context.Background())
 }
 
@@ -231,8 +237,9 @@ func (c *catalogue) rebuild(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read switches: %w", err)
 	}
-	cfg := toolgroups.RegistryConfig{Core: c.core, Groups: c.groups, DisabledTools: tools, DisabledGroups: groups}
-	registry, err := c.extend(cfg, append(c.user.Groups(), c.mcp.Groups()...))
+	userCore, userGroups := c.user.Tools()
+	cfg := toolgroups.RegistryConfig{Core: slices.Concat(c.core, userCore), Groups: c.groups, DisabledTools: tools, DisabledGroups: groups}
+	registry, err := c.extend(cfg, append(userGroups, c.mcp.Groups()...))
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,8 @@ func TestTelegramIsClaimedByItsLink(t *testing.T) {
 	wantIn(t, w.ask(bot, ann, "/people add telegram:"+fmt.Sprint(bob), nil), "may talk to me now")
 	w.shownTo(bot, bob, "You have been let in") // he had knocked
 	before := w.model.Count()
-	w.ask(bot, bob, "hello", nil)
+	w.ask(bot, bob, "hello", nil) // perhaps the answer to what he had written before
+	w.shownTo(bot, bob, "hello")
 	if w.model.Count() == before {
 		t.Error("who was let in reaches no model")
 	}
@@ -180,14 +181,14 @@ func TestAttack17PeopleThatCanBeNobodyAreNotAdded(t *testing.T) {
 	ann := w.person("Ann")
 	w.env["TELEGRAM_BOT_TOKEN"], w.env["ONECLAW_ALLOW"], w.env["ONECLAW_ADMINS"] = token, "", fmt.Sprint("telegram:", ann)
 	bot := w.run()
-	for _, who := range []string{"telegram:*", "slack:*", "telegram:1*", "telegram:ann", "telegram:@ann", "telegram:007", "telegram:12345678901234567890123", "slack:ann", "slack:u1", "slack:C0123ABCD", "slack:U1@"} {
+	for _, who := range []string{"telegram:*", "slack:*", "telegram:1*", "telegram:ann", "telegram:@ann", "telegram:007", "telegram:12345678901234567890123", "telegram:-1001234567890", "telegram:777000", "slack:ann", "slack:u1", "slack:C0123ABCD", "slack:U1@"} {
 		answer := w.ask(bot, ann, "/people add "+who, nil)
 		if strings.Contains(answer, "may talk to me now") || !strings.Contains(answer, who) {
 			t.Errorf("%s: %s", who, answer)
 		}
 	}
 	wantIn(t, w.ask(bot, ann, "/people add telegram:*", nil), "one by one", "ONECLAW_ALLOW")
-	for _, who := range []string{"telegram:123", "telegram:-1001234567890", "slack:" + people[0], "slack:W0123ABCD", "slack:U0123ABCD@T0123ABCD", "slack:U0123ABCD@unknown"} {
+	for _, who := range []string{"telegram:123", "slack:" + people[0], "slack:W0123ABCD", "slack:U0123ABCD@T0123ABCD", "slack:U0123ABCD@unknown"} {
 		wantIn(t, w.ask(bot, ann, "/people add "+who, nil), "may talk to me now")
 	}
 	if list := w.ask(bot, ann, "/people", nil); strings.Contains(list, "*") || strings.Contains(list, "telegram:ann") {

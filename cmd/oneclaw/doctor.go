@@ -30,6 +30,7 @@ func (d *patient) checks() []doctor.Check {
 		{Name: "model", Run: d.checkModel},
 		{Name: "browser", Run: d.checkBrowser},
 		{Name: "exec", Run: d.checkExec},
+		{Name: "user tools", Run: d.checkUserTools},
 		{Name: "google", Run: d.checkGoogle},
 		{Name: "listen", Run: d.checkListen},
 		{Name: "cluster", Run: d.checkCluster},

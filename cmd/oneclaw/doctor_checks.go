@@ -25,6 +25,7 @@ import (
 	"oneclaw/storage"
 	"oneclaw/toolgroups/browser"
 	"oneclaw/toolgroups/core"
+	"oneclaw/toolgroups/jstools"
 )
 
 func (d *patient) checkDataDir(_ context.Context) *doctor.Finding {
@@ -209,6 +210,18 @@ func (d *patient) checkExec(ctx context.Context) *doctor.Finding {
 		return doctor.Warn("commands cannot be run: %v; install bubblewrap, and let it make user namespaces", err)
 	}
 	return doctor.OK("commands run in the sandbox")
+}
+
+// checkUserTools names the tools of the folder that are left out.
+func (d *patient) checkUserTools(_ context.Context) *doctor.Finding {
+	dir := filepath.Join(d.cfg.FilesDir(), "tools")
+	if _, err := os.Stat(dir); err != nil {
+		return nil // Made at the first start.
+	}
+	if mistakes := jstools.Mistakes(dir); len(mistakes) > 0 {
+		return doctor.Warn("%d user tools are left out: %s", len(mistakes), strings.ReplaceAll(errors.Join(mistakes...).Error(), "\n", "; "))
+	}
+	return doctor.OK("all of them can be used")
 }
 
 func (d *patient) checkGoogle(_ context.Context) *doctor.Finding {

@@ -82,10 +82,10 @@ func TestAttack04ADocumentCannotTakeTheMemoryOfTheBot(t *testing.T) {
 	if told := w.ask(bot, ann, "and this?", evil); !strings.Contains(told, "more memory than allowed") && !strings.Contains(told, "could not be read in time") {
 		t.Errorf("told %q", told)
 	}
-	grown := (bot.peak(t) - before) >> 20
-	t.Logf("a document of %d bytes took the bot from %d MiB to %d more", len(evil.Data), before>>20, grown)
-	if grown > 64 {
-		t.Errorf("the bot has taken %d MiB more", grown)
+	after := bot.peak(t) // It can sink: the kernel counts it in steps, and without what is swapped out.
+	t.Logf("a document of %d bytes took the bot from %d MiB to %d", len(evil.Data), before>>20, after>>20)
+	if after > before+64<<20 {
+		t.Errorf("the bot has taken %d MiB more", (after-before)>>20)
 	}
 	wantIn(t, w.ask(bot, ann, "and this again?", samplePDF(t)), "told: File: ")
 }

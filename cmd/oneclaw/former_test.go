@@ -273,7 +273,7 @@ func (f *former) checkConversation() {
 	asked := f.model.Count()
 	wantIn(f.t, f.asks("Fay", "and now?"), "re: and now?")
 	first := f.model.Requests()[asked]
-	if diff := cmp.Diff(slices.Concat(coreNames, namesIn(f.t, registryOf(f.t), "pdf")), first.ToolNames()); diff != "" {
+	if diff := cmp.Diff(slices.Concat(coreNames, []string{"backwards"}, namesIn(f.t, registryOf(f.t), "pdf")), first.ToolNames()); diff != "" {
 		f.t.Errorf("first request (-want +got):\n%s", diff)
 	}
 	shown := ""
@@ -289,7 +289,6 @@ func (f *former) checkConversation() {
 
 // checkSealed calls a user tool that knows what the key of the folder seals.
 func (f *former) checkSealed() {
-	wantIn(f.t, f.asks("Ann", loadCall("user_tools")), "backwards")
 	wantIn(f.t, f.asks("Ann", "call backwards {}"), "devil-stressed-desserts")
 }
 

@@ -12,11 +12,12 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/database"
+	"oneclaw/internal/readable"
 	"oneclaw/storage"
 	"oneclaw/toolgroups/google"
 )
 
-func openGoogle(cfg config.Config, store storage.KV, log *slog.Logger) (*google.Google, error) {
+func openGoogle(cfg config.Config, store storage.KV, reader *readable.Reader, log *slog.Logger) (*google.Google, error) {
 	key, err := cfg.Place().SecretKey(context.Background(), store)
 	if err != nil {
 		return nil, err
@@ -30,7 +31,7 @@ func openGoogle(cfg config.Config, store storage.KV, log *slog.Logger) (*google.
 	g, err := google.New(google.Config{
 		ClientID: cfg.Google.ClientID, ClientSecret: string(cfg.Google.ClientSecret), APIURL: cfg.Google.APIURL,
 		PublicURL: cfg.PublicURL, LocalURL: "http://" + cfg.Listen, KV: store, SecretKey: key,
-		ServiceAccount: account, Subjects: cfg.Google.Subjects, Location: cfg.Zone(), Now: cfg.Outside.Now, Logger: log,
+		ServiceAccount: account, Subjects: cfg.Google.Subjects, Location: cfg.Zone(), Now: cfg.Outside.Now, Reader: reader, Logger: log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("google: %w", err)
@@ -56,7 +57,7 @@ func loginGoogle(cmd *cobra.Command, cfg config.Config, args []string) error {
 	}
 	log := newLogger(io.Discard, cfg)
 	return withStore(cfg, log, func(store *database.Store) error {
-		g, err := openGoogle(cfg, store, log)
+		g, err := openGoogle(cfg, store, nil, log)
 		if err != nil {
 			return err
 		}

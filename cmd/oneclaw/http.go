@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"syscall"
 	"time"
 
@@ -17,6 +18,9 @@ import (
 	"oneclaw/internal/web"
 )
 
+// chatName matches the name of a chat or a person: the port has no password.
+var chatName = regexp.MustCompile(`\b(telegram|slack):[-\w@.:/]*[\w]`)
+
 // healthHandler answers the questions of a supervisor: is it alive, does it receive.
 func healthHandler(health func() error) *http.ServeMux {
 	mux := http.NewServeMux()
@@ -25,7 +29,7 @@ func healthHandler(health func() error) *http.ServeMux {
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := health(); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			http.Error(w, chatName.ReplaceAllString(err.Error(), "a chat of $1"), http.StatusServiceUnavailable)
 			return
 		}
 		_, _ = io.WriteString(w, "ready\n")

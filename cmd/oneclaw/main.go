@@ -16,6 +16,7 @@ import (
 
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/javascript"
+	"oneclaw/internal/readable"
 	"oneclaw/internal/redact"
 	"oneclaw/toolgroups/pdf"
 )
@@ -34,7 +35,7 @@ func main() {
 }
 
 // childPart returns the part of the program that this process was started for, as a child
-// of another one: to run a script or to read a document. It is nil for the program itself.
+// of another one: to run a script, or to read a page or a document. It is nil for the program itself.
 func childPart(args []string) func(io.Reader, io.Writer) error {
 	if len(args) != 2 {
 		return nil
@@ -44,6 +45,8 @@ func childPart(args []string) func(io.Reader, io.Writer) error {
 		return javascript.Serve
 	case pdf.Argument:
 		return pdf.Serve
+	case readable.Argument:
+		return readable.Serve
 	}
 	return nil
 }

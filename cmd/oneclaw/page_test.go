@@ -216,7 +216,7 @@ func points(t *testing.T, ctx context.Context, pane string) int {
 func TestDemoPageRouting(t *testing.T) {
 	t.Parallel()
 	ctx := browse(t, startDemo(t))
-	waitFor(t, ctx, `[...document.querySelectorAll("#routing option")].map((o) => o.value).join() === "groups,bridge,search,all,native,auto"`)
+	waitFor(t, ctx, `[...document.querySelectorAll("#routing option")].map((o) => o.value).join() === "groups,bridge,search,all,native,auto,threshold"`)
 	said := 0
 	for i, mode := range []string{"groups", "bridge", "search", "all"} {
 		if i > 0 {

@@ -99,10 +99,13 @@ func (b *bot) forgetFiles(ctx context.Context, cfg config.Config, owner string) 
 	if b.files == nil {
 		return nil
 	}
-	return errors.Join(os.MkdirAll(dir, 0o700), b.files.Keep(context.WithoutCancel(ctx), owner))
+	if err := errors.Join(os.MkdirAll(dir, 0o700), b.files.Keep(context.WithoutCancel(ctx), owner)); err != nil {
+		return err
+	}
+	return b.files.SweepAll(ctx) // what the files held is still there
 }
 
 // privacy is what people can ask about themselves.
 func (b *bot) privacy(cfg config.Config) *privacy.Desk {
-	return privacy.New(privacy.Config{Store: b.store, Parts: b.personal(cfg), Now: cfg.Outside.Now})
+	return privacy.New(privacy.Config{Store: b.store, Parts: b.personal(cfg), Now: cfg.Outside.Now, Log: b.log})
 }

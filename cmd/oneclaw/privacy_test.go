@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"oneclaw/internal/emulator/openai"
+	"oneclaw/storage"
 )
 
 // TestAPersonTakesACopyAndIsForgotten has somebody be told all that is kept of them, and then
@@ -58,6 +59,42 @@ func TestAPersonTakesACopyAndIsForgotten(t *testing.T) {
 			s.lacks(place, "heliotrope")
 		}
 	})
+}
+
+// What files held that were kept in the store is gone from it, and from a backup, when it is said
+// that somebody is forgotten (C5).
+func TestFilesInTheStoreAreGoneWhenTheirOwnerIsForgotten(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, openai.Offline{})
+	w.env["ONECLAW_TOOLS_FILES"] = "store"
+	ann := w.person("Ann")
+	bot := w.run()
+	wantIn(t, w.ask(bot, ann, `write "a heliotrope shed" to plans.txt`, nil), "plans.txt")
+	chunks := func(when string, want int) {
+		n := 0
+		w.read(func(store storage.KV) {
+			for _, err := range store.List(t.Context(), storage.Range{Prefix: "blob/data/"}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				n++
+			}
+		})
+		if n != want {
+			t.Errorf("%s the store has %d chunks, want %d", when, n, want)
+		}
+	}
+	bot.kill(syscall.SIGTERM)
+	chunks("with the file", 1)
+	bot = w.run()
+	w.say(ann, "/forget", nil)
+	card := w.shownTo(bot, ann, "Shall I forget you?")
+	if _, err := w.telegram.Press(ann, card.ID, ann, button(t, card, "Forget me")); err != nil {
+		t.Fatal(err)
+	}
+	w.shownTo(bot, ann, "I have forgotten you")
+	bot.kill(syscall.SIGKILL)
+	chunks("after /forget", 0)
 }
 
 // holds checks what a copy has: names begin like these, and one file of each has the text.

@@ -27,6 +27,9 @@ func newRouters(cfg config.Config, s *settings.Settings, m *models.Models, serve
 	for _, warning := range cfg.Tools.ToolSearch.Warnings {
 		log.Warn("setting tools.tool_search", "warning", warning)
 	}
+	if said := cfg.SearchSaid(); said != "" {
+		log.Info("setting tools.tool_search", "routing", cfg.Tools.Routing, "effect", said)
+	}
 	r := &routers{settings: s, byMode: map[string]toolgroups.Router{}, start: cfg.Tools.Routing, log: log}
 	hybrid, err := m.Hybrid(cfg.Tools.ToolSearch.Embeddings)
 	if err != nil {
@@ -55,7 +58,7 @@ func cachePrices(cfg config.Config) func(model string) search.Prices {
 		if p.Input > 0 && p.CachedInput > 0 {
 			prices.Read = p.CachedInput / p.Input
 			prices.Write = cmp.Or(p.CacheWrite, p.Input) / p.Input
-			prices.Min = price.Minimum(model)
+			prices.Min, prices.Kept = price.Minimum(model), price.Kept(model)
 		}
 		return prices
 	}

@@ -175,7 +175,8 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 		Own: cfg.Model, HTTP: cfg.ModelClient(), Settings: changing, Vault: vault, Ledger: b.ledger, Metrics: b.metrics, Traces: b.traces, Logger: log,
 		Guest: cfg.Guest,
 	})
-	if b.tools, err = newCatalogue(cfg, store, b.files, found, b.submit, log); err != nil {
+	spent := &spending.Desk{Bridge: func() *bridge.Bridge { return b.bridge }, Ledger: b.ledger, Store: store, Admins: cfg.Access.Admins}
+	if b.tools, err = newCatalogue(cfg, store, b.files, found, b.submit, spent.Tell, log); err != nil {
 		return nil, err
 	}
 	if err = b.openHooks(cfg, store, log); err != nil {
@@ -188,17 +189,16 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 	if err != nil {
 		return nil, err
 	}
-	desk := &spending.Desk{Bridge: func() *bridge.Bridge { return b.bridge }, Ledger: b.ledger, Store: store, Admins: cfg.Access.Admins}
 	judged, learn := b.learns(cfg, log)
 	private := b.privacy(cfg)
 	b.bridge, err = bridge.New(bridge.Config{
 		Store: store, DataDir: cfg.FilesDir(), Platforms: b.platforms, Access: people.Access(cfg.Access),
 		Turns:    answering,
 		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands(), learn, b.door.Commands(), private.Commands()),
-		Cards:    map[string]cards.Handler{spending.Card: desk.Pressed},
+		Cards:    map[string]cards.Handler{spending.Card: spent.Pressed},
 		Approve:  policy.New(cfg.Approvals, b.tools.Registry, log).Of,
 		Hooks: bridge.Hooks{
-			TaskDone: both(taskDone(b.tools.schedule), b.hooks.Done), Forget: private.Forget, Erased: store.Erased, Refused: desk.Refused, Savings: spending.Savings(b.ledger),
+			TaskDone: both(taskDone(b.tools.schedule), b.hooks.Done), Forget: private.Forget, Erased: store.Erased, Refused: spent.Refused, Savings: spending.Savings(b.ledger),
 			Moved: b.hooksToo(mover(cfg.FilesDir(), b.files, b.tools.memory, b.tools.schedule, changing, b.ledger, log)), Measure: b.metrics.Measure, Trace: b.traces.Hook(), Files: b.files.hook(), Judged: judged,
 		},
 		Limits: bridge.Limits{

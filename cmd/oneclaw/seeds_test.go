@@ -114,11 +114,11 @@ func TestAcceptance001And002And012And030And050OnTheWire(t *testing.T) {
 }
 
 // wantCapped expects the newest request to offer these tools up to the limit that OpenAI
-// documents, the last place taken by tool_call, which reaches the others.
+// documents, the last places taken by tool_describe and tool_call, which reach the others.
 func (w *town) wantCapped(t *testing.T, bot *process, who int64, all []string) {
 	t.Helper()
 	const most = 128
-	if diff := cmp.Diff(append(slices.Clone(all[:most-1]), search.ToolCall), w.lastTools()); diff != "" {
+	if diff := cmp.Diff(append(slices.Clone(all[:most-2]), search.ToolDescribe, search.ToolCall), w.lastTools()); diff != "" {
 		t.Errorf("with all tools (-want +got):\n%s", diff)
 	}
 	behind := "tasks_list_tasklists"
@@ -137,7 +137,7 @@ func TestAcceptance043And064RoutingAll(t *testing.T) {
 	bot := w.run()
 	w.ask(bot, ann, "hello", nil)
 	first := w.model.Requests()[0]
-	for _, sent := range first.Tools[:len(first.Tools)-1] {
+	for _, sent := range first.Tools[:len(first.Tools)-2] {
 		tool, ok := registry.Tool(sent.Name)
 		var have, want bytes.Buffer
 		if err := errors.Join(json.Compact(&have, sent.Parameters), json.Compact(&want, tool.Parameters)); err != nil {

@@ -17,7 +17,7 @@ func configCommand(load loader) *cobra.Command {
 		RunE: load.run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			encoder := yaml.NewEncoder(cmd.OutOrStdout())
 			encoder.SetIndent(2)
-			if err := encoder.Encode(cfg); err != nil {
+			if err := encoder.Encode(cfg.Shown()); err != nil {
 				return fmt.Errorf("print settings: %w", err)
 			}
 			return encoder.Close()

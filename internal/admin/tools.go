@@ -90,8 +90,12 @@ func servers(all []mcp.Status) *frame.Table {
 		case s.Connected:
 			state = frame.Cell{Text: "works", Mood: frame.Good}
 		}
+		why := s.Problem
+		if len(s.Waiting) > 0 && why == "" {
+			state, why = frame.Cell{Text: "changed", Mood: frame.Bad}, "describes tools otherwise than when it was allowed: /mcp "+s.Name+" shows how"
+		}
 		t.Rows = append(t.Rows, []frame.Cell{
-			frame.Text(s.Name), frame.Text(how), frame.Text(added), frame.Number(grouped(int64(s.Tools))), state, frame.Text(s.Problem), frame.At(s.Retry),
+			frame.Text(s.Name), frame.Text(how), frame.Text(added), frame.Number(grouped(int64(s.Tools))), state, frame.Text(why), frame.At(s.Retry),
 		})
 	}
 	return t

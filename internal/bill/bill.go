@@ -63,7 +63,8 @@ type Config struct {
 	// Prices are what the routing "auto" decides by, Tables who is compared.
 	Prices func(model string) search.Prices
 	Tables []Table
-	// Routings are what is compared; nil means all.
+	// Routings are what is compared; nil means all but [search.RoutingThreshold], which is always
+	// one of the others.
 	Routings []search.Routing
 	// Money says what the tokens of a model cost, where that is known.
 	Money func(model string) (price.Price, bool)
@@ -87,7 +88,7 @@ func New(cfg Config) (*Bill, error) {
 		return nil, errors.New("bill: no registry or no price tables")
 	}
 	if cfg.Routings == nil {
-		cfg.Routings = search.Routings()
+		cfg.Routings = slices.DeleteFunc(search.Routings(), func(r search.Routing) bool { return r == search.RoutingThreshold })
 	}
 	b := &Bill{cfg: cfg, catalogues: map[bool]*catalogue{}}
 	var err error

@@ -80,7 +80,7 @@ func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, ta
 	}
 	rec := recording{mode: mode, requests: s.player.requests, log: history}
 	if mode == search.RoutingAuto {
-		rec.mode = search.Routing(history[len(history)-1].Routing)
+		rec.mode = search.Recorded(history[len(history)-1].Routing)
 	}
 	return rec, nil
 }

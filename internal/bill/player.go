@@ -190,7 +190,7 @@ type view struct {
 func (v view) knows(tool string) bool {
 	return slices.ContainsFunc(v.texts, func(text string) bool {
 		return strings.Contains(text, `"name":"`+tool+`"`) || strings.Contains(text, `"`+tool+`":{`) ||
-			strings.Contains(text, "\n- "+tool+": {")
+			strings.Contains(text, "\n- "+tool+"(")
 	})
 }
 

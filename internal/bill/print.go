@@ -40,8 +40,8 @@ func write(w io.Writer, conversations []Conversation, lines []Line, strong strin
 		}
 		fmt.Fprintf(&b, "%s%s%s: %s\n\n", strong, c.Name, strong, c.Title)
 		head := []string{"cache"}
-		for _, r := range search.Routings() {
-			head = append(head, string(r))
+		for _, l := range tables(lines, c.Name)[0] {
+			head = append(head, string(l.Routing))
 		}
 		row(&b, append(head, "auto, all in money"), true)
 		for _, t := range tables(lines, c.Name) {

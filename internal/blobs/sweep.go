@@ -20,14 +20,39 @@ const maxSwept = 100_000
 // revision that was noted. A manifest that was written before sweepKey changed is read. One
 // that is written later either has begun with the change, and then each chunk that its
 // predecessor lacks got a new revision since; or it began before that, and is a conflict.
-func (s *Store) Sweep(ctx context.Context) (int, error) {
+func (s *Store) Sweep(ctx context.Context) (removed int, err error) {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
-	unused := make(map[string]storage.Revision)
-	last := ""
-	for entry, err := range s.cfg.Store.List(ctx, storage.Range{Prefix: namePrefix, After: s.swept, Limit: maxSwept}) {
+	removed, s.swept, err = s.sweep(ctx, s.swept)
+	return removed, err
+}
+
+// SweepAll looks at all chunks, as [Store.Sweep] does at some: what no manifest named when it was
+// called is gone when it returns nil.
+func (s *Store) SweepAll(ctx context.Context) error {
+	s.sweeping.Lock()
+	defer s.sweeping.Unlock()
+	for after, more := "", true; more; more = after != "" {
+		var err error
+		_, after, err = s.sweep(ctx, after)
+		if errors.Is(err, errManifest) { // nobody can wait until it is mended
+			s.log.Error("what files held that are gone stays: a folder in the store cannot be read", "err", err)
+			return nil
+		}
 		if err != nil {
-			return 0, fmt.Errorf("blobs: list parts of files: %w", err)
+			return err
+		}
+	}
+	return nil
+}
+
+// sweep looks at the chunks behind a name, and returns that of the last; empty where it came to
+// the end. After an error that is where it began.
+func (s *Store) sweep(ctx context.Context, after string) (removed int, last string, err error) {
+	unused := make(map[string]storage.Revision)
+	for entry, err := range s.cfg.Store.List(ctx, storage.Range{Prefix: namePrefix, After: after, Limit: maxSwept}) {
+		if err != nil {
+			return 0, after, fmt.Errorf("blobs: list parts of files: %w", err)
 		}
 		last = entry.Key
 		unused[strings.TrimPrefix(entry.Key, namePrefix)] = entry.Revision
@@ -36,34 +61,31 @@ func (s *Store) Sweep(ctx context.Context) (int, error) {
 		last = "" // from the beginning next time
 	}
 	if len(unused) == 0 {
-		s.swept = last
-		return 0, nil
+		return 0, last, nil
 	}
 	if _, err := s.write(ctx, storage.Put(sweepKey, nil, storage.Any)); err != nil {
-		return 0, fmt.Errorf("blobs: begin a sweep: %w", err)
+		return 0, after, fmt.Errorf("blobs: begin a sweep: %w", err)
 	}
 	for entry, err := range s.cfg.Store.List(ctx, storage.Range{Prefix: prefix}) {
 		if err != nil {
-			return 0, fmt.Errorf("blobs: list manifests: %w", err)
+			return 0, after, fmt.Errorf("blobs: list manifests: %w", err)
 		}
 		t, err := decode(entry.Value)
 		if err != nil {
-			return 0, fmt.Errorf("%s: %w", entry.Key, err) // nobody knows what it names
+			return 0, after, fmt.Errorf("%s: %w", entry.Key, err) // nobody knows what it names
 		}
 		for name := range t.chunks() {
 			delete(unused, name)
 		}
 	}
-	removed := 0
 	for name, rev := range unused {
 		_, err := s.write(ctx, storage.Delete(namePrefix+name, rev), storage.Delete(dataPrefix+name, storage.Any))
 		switch {
 		case err == nil:
 			removed++
 		case !errors.Is(err, storage.ErrConflict): // else it was written again
-			return removed, fmt.Errorf("blobs: remove parts of files: %w", err)
+			return removed, after, fmt.Errorf("blobs: remove parts of files: %w", err)
 		}
 	}
-	s.swept = last
-	return removed, nil
+	return removed, last, nil
 }

@@ -39,6 +39,15 @@ func (s Sum) plus(t Sum) Sum {
 	}
 }
 
+// minus is what is left of a sum without a part of it.
+func (s Sum) minus(t Sum) Sum {
+	return Sum{
+		Calls: max(s.Calls-t.Calls, 0), Input: max(s.Input-t.Input, 0), Cached: max(s.Cached-t.Cached, 0), Written: max(s.Written-t.Written, 0),
+		Output: max(s.Output-t.Output, 0), Tools: max(s.Tools-t.Tools, 0), All: max(s.All-t.All, 0),
+		Searches: max(s.Searches-t.Searches, 0), Money: max(s.Money-t.Money, 0), Unpriced: max(s.Unpriced-t.Unpriced, 0),
+	}
+}
+
 // Limit bounds an account; a zero is no bound.
 type Limit struct {
 	Tokens int64     `json:"tokens,omitempty"`

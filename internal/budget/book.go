@@ -39,10 +39,22 @@ type record struct {
 	Last string `json:"last,omitempty"`
 	// Held are the reservations by id.
 	Held map[string]hold `json:"held,omitempty"`
+	// Marks say of each process in which of its writes it last changed this record. They are kept
+	// with the total of a day, where all charges meet.
+	Marks map[string]mark `json:"marks,omitempty"`
 
 	rev     storage.Revision
 	changed bool
 }
+
+// mark is the last write of a process: its number there, and when it was.
+type mark struct {
+	Number int64     `json:"number"`
+	At     time.Time `json:"at"`
+}
+
+// maxMarks bounds the marks in a record: as many processes may write at the same time.
+const maxMarks = 64
 
 type hold struct {
 	User    string    `json:"user"`
@@ -57,6 +69,8 @@ type book struct {
 	day     string
 	begun   storage.Revision // of the record of the day
 	own     string           // begins the ids of reservations that count; empty for all
+	longest time.Duration    // how long a reservation may still have to go
+	damaged func(context.Context, storage.Entry) error
 	records map[string]*record
 	used    map[string]bool // by the present batch; true where it was read before that
 	err     error           // of the first read that failed: nothing may be decided then
@@ -91,19 +105,26 @@ func (b *book) read(ctx context.Context, key string) (*record, error) {
 		return nil, fmt.Errorf("read %s: %w", key, err)
 	}
 	r.rev = entry.Revision
-	if err = json.Unmarshal(entry.Value, r); err != nil {
-		return nil, fmt.Errorf("decode %s: %w", key, err)
+	if json.Unmarshal(entry.Value, r) != nil {
+		return b.mend(ctx, entry)
 	}
 	return r, nil
 }
 
-// readDay reads which day it is.
+// readDay reads which day it is. One that is none is set aside, and begins anew.
 func (b *book) readDay(ctx context.Context) error {
 	entry, err := b.store.Get(ctx, newestKey)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return fmt.Errorf("read the day: %w", err)
 	}
 	b.day, b.begun = string(entry.Value), entry.Revision
+	if _, err := time.Parse(time.DateOnly, b.day); err == nil || b.begun == storage.Absent {
+		return nil
+	}
+	b.day = ""
+	if err := b.damaged(ctx, entry); err != nil {
+		return fmt.Errorf("set %s aside: %w", newestKey, err)
+	}
 	return nil
 }
 
@@ -171,7 +192,7 @@ func (b *book) held(ctx context.Context, a Account, now time.Time) Limit {
 	var sum Limit
 	for id, h := range b.at(ctx, heldKey).Held {
 		theirs := Payer{User: h.User, Chat: h.Chat}.account(a.Kind)
-		if theirs == a && now.Before(h.Expires) && strings.HasPrefix(id, b.own) {
+		if theirs == a && b.holds(h, now) && strings.HasPrefix(id, b.own) {
 			sum.Tokens += h.Tokens
 			sum.Money += h.Money
 		}
@@ -200,10 +221,16 @@ func (b *book) admit(ctx context.Context, limits Limits, payer Payer, now time.T
 	return nil
 }
 
+// holds reports whether a reservation has not ended. One that ends later than any that is made
+// now was made by a clock that was ahead.
+func (b *book) holds(h hold, now time.Time) bool {
+	return now.Before(h.Expires) && h.Expires.Before(now.Add(b.longest))
+}
+
 // reserve holds what a call may come to, and forgets reservations that have ended.
 func (b *book) reserve(ctx context.Context, id string, h hold, now time.Time) {
 	r := b.at(ctx, heldKey)
-	maps.DeleteFunc(r.Held, func(_ string, old hold) bool { return !now.Before(old.Expires) })
+	maps.DeleteFunc(r.Held, func(_ string, old hold) bool { return !b.holds(old, now) })
 	if r.Held == nil {
 		r.Held = map[string]hold{}
 	}
@@ -230,6 +257,27 @@ func (b *book) charge(ctx context.Context, p Payer, sum Sum) {
 }
 
 func (b *book) add(r *record, sum Sum) { r.Sum, r.changed = r.plus(sum), true }
+
+// total is the account of all together on a day.
+func (b *book) total(ctx context.Context, day string) *record {
+	return b.at(ctx, keyOf(day, Account{Kind: KindTotal}))
+}
+
+// sign leaves the mark of a write of a process where the write charges anything. The marks of the
+// processes that have written nothing for the longest time go.
+func (b *book) sign(process string, number int64, now time.Time) {
+	r := b.records[keyOf(b.day, Account{Kind: KindTotal})]
+	if r == nil || !r.changed {
+		return
+	}
+	if r.Marks == nil || b.own != "" {
+		r.Marks = map[string]mark{}
+	}
+	r.Marks[process] = mark{number, now}
+	for len(r.Marks) > maxMarks {
+		delete(r.Marks, slices.MinFunc(slices.Collect(maps.Keys(r.Marks)), func(a, b string) int { return r.Marks[a].At.Compare(r.Marks[b].At) }))
+	}
+}
 
 func (b *book) changes() ([]storage.Op, error) {
 	var ops []storage.Op

@@ -15,6 +15,9 @@ import (
 // is limited. Settle says whether it was had, and has to be called. The error wraps a
 // *[Refusal] if there is no budget left.
 func (l *Ledger) Buy(ctx context.Context, payer Payer, cost price.USD) (settle func(had bool), err error) {
+	if err := l.full(); err != nil {
+		return nil, err
+	}
 	limits, err := l.cfg.Limits(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("budget: read the limits: %w", err)
@@ -59,6 +62,7 @@ func (l *Ledger) hold(ctx context.Context, limits Limits, payer Payer, h hold) (
 		return "", &agent.ModelError{Kind: agent.KindBudget, Notice: refusal.Sentence(), Err: refusal}
 	}
 	if err != nil {
+		l.settle(id, payer, true, nil) // the store may have taken it all the same
 		return "", fmt.Errorf("budget: reserve: %w", err)
 	}
 	return id, nil
@@ -71,7 +75,11 @@ func (l *Ledger) settle(id string, payer Payer, limited bool, used *Sum, shares 
 	if id == "" && used == nil {
 		return
 	}
-	l.do(operation{patient: true, lazy: !limited}, func(ctx context.Context, b *book, _ time.Time) (bool, error) {
+	op := operation{patient: true, lazy: !limited}
+	if used != nil {
+		op.used = *used
+	}
+	l.do(op, func(ctx context.Context, b *book, _ time.Time) (bool, error) {
 		open := b.release(ctx, id)
 		if used != nil {
 			b.charge(ctx, payer, *used)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"oneclaw/internal/price"
+	"oneclaw/internal/retry"
 	"oneclaw/storage"
 )
 
@@ -48,10 +49,22 @@ type Config struct {
 	// Hold is how long a reservation counts that nobody settles; it has to be longer than
 	// a call may take. 0 means [DefaultHold].
 	Hold time.Duration
+	// Damaged sets a record aside that does not decode, and tells administrators. It is called
+	// before another takes its place. Nil logs it alone.
+	Damaged func(ctx context.Context, entry storage.Entry) error
 	// Logger, if nil, discards.
 	Logger *slog.Logger
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
+}
+
+// attempt is what patient operations of one write were tried as. All of them are tried again
+// under the same number until it is certain that they are stored: then they are stored once.
+type attempt struct {
+	batch  []*operation
+	number int64
+	days   []string // of the accounts that it may have changed
+	tries  int      // since the ledger was closed
 }
 
 // Ledger keeps the accounts. It may be used concurrently. While there is something to
@@ -66,14 +79,18 @@ type Ledger struct {
 
 	mu      sync.Mutex // guards what follows
 	queue   []*operation
+	patient int // operations that are tried until they are stored
 	writing bool
 	closed  bool
 	idle    sync.Cond // on mu: writing has become false
 
-	// book belongs to the goroutine that writes; nil if it has to be read. Contended says
-	// that other processes write as well.
+	// What follows belongs to the goroutine that writes. Book is nil if it has to be read.
+	// Contended says that other processes write as well.
 	book      *book
 	contended bool
+	number    int64   // of the newest write
+	owed      attempt // a write that failed, or of which nobody knows whether it did
+	judged    string  // the days for which it is decided that the store's goes on
 
 	warned sync.Map // models without a price
 }
@@ -100,12 +117,20 @@ func Open(cfg Config) (*Ledger, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	l := &Ledger{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), ending: make(chan struct{}), hurry: make(chan struct{}, 1), self: rand.Text()}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	if cfg.Damaged == nil {
+		cfg.Damaged = func(_ context.Context, entry storage.Entry) error {
+			cfg.Logger.Error("a record does not decode and begins anew", "key", entry.Key)
+			return nil
+		}
+	}
+	l := &Ledger{cfg: cfg, log: cfg.Logger, ending: make(chan struct{}), hurry: make(chan struct{}, 1), self: rand.Text()}
 	l.idle.L = &l.mu
 	return l, nil
 }
 
-// Close writes what is not written yet and ends the ledger, before the store is closed.
+// Close writes what is not written yet and ends the ledger, before the store is closed. What a
+// store does not take in a few tries is lost, and the log says so.
 func (l *Ledger) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,11 +152,28 @@ type operation struct {
 	// decide looks at the accounts, may change them, and reports whether it did. After
 	// an error it has changed nothing. It is asked again if another process was faster.
 	decide func(ctx context.Context, b *book, now time.Time) (changed bool, err error)
-	// patient operations are tried again if the store fails; lazy ones are written a
+	// patient operations are tried until the store takes them; lazy ones are written a
 	// little later.
 	patient, lazy bool
-	tries         int
+	used          Sum // what is lost with it
 	done          chan error
+}
+
+// maxPatient bounds the operations that wait for a store that fails. Beyond it nothing is asked
+// that would have to be charged.
+const maxPatient = 10_000
+
+// errOwed is why no model is asked: what calls used cannot be kept in memory any longer.
+var errOwed = fmt.Errorf("budget: the store has not taken what %d calls used, so no model is asked", maxPatient)
+
+// full returns [errOwed] if no more can be charged.
+func (l *Ledger) full() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.patient >= maxPatient {
+		return errOwed
+	}
+	return nil
 }
 
 // do queues an operation. Those that are queued together are written together.
@@ -145,6 +187,9 @@ func (l *Ledger) do(how operation, decide func(ctx context.Context, b *book, now
 		return op.done
 	}
 	l.queue = append(l.queue, op)
+	if op.patient {
+		l.patient++
+	}
 	if !op.lazy {
 		select {
 		case l.hurry <- struct{}{}:
@@ -165,6 +210,7 @@ const lazyTime = 20 * time.Millisecond
 const turnTime = 20 * time.Millisecond
 
 func (l *Ledger) write() {
+	pauses := retry.New(tryAgain, longestPause)
 	for {
 		if l.contended {
 			l.pause(turnTime, nil) // so that other processes have their turn
@@ -173,44 +219,121 @@ func (l *Ledger) write() {
 		l.mu.Lock()
 		batch := l.queue
 		l.queue = nil
-		if len(batch) == 0 {
+		if len(batch)+len(l.owed.batch) == 0 {
 			l.writing = false
 			l.idle.Broadcast()
 			l.mu.Unlock()
 			return
 		}
 		l.mu.Unlock()
-		l.carry(batch)
+		if l.carry(batch) {
+			pauses.Reset()
+			continue
+		}
+		select {
+		case <-l.ending:
+			_ = retry.Wait(context.Background(), tryAgain) // nothing ends it
+		default:
+			l.pause(pauses.Next(0), l.hurry)
+		}
 	}
 }
 
 // How often and how long a store that fails is given time.
 const (
-	maxTries  = 5
-	tryAgain  = 200 * time.Millisecond
-	writeTime = 30 * time.Second
+	tryAgain     = 200 * time.Millisecond
+	longestPause = 5 * time.Second
+	writeTime    = 30 * time.Second
+	lastTries    = 5 // once the ledger is closed
+	lastTime     = 5 * time.Second
 )
 
-func (l *Ledger) carry(batch []*operation) {
-	ctx, cancel := context.WithTimeout(context.Background(), writeTime) // what is written belongs to no caller
-	defer cancel()
-	failed, err := l.commit(ctx, batch)
-	var again []*operation
-	for _, op := range failed {
-		if op.tries++; op.patient && op.tries < maxTries {
-			again = append(again, op)
+// carry tries what is owed, then a batch, and reports whether nothing is owed afterwards.
+func (l *Ledger) carry(batch []*operation) bool {
+	if len(l.owed.batch) > 0 {
+		if err := l.try(l.owed); err != nil {
+			l.putOff(batch, err)
+			return false
+		}
+		l.log.Info("usage that could not be written is written")
+		l.owed = attempt{}
+	}
+	if len(batch) == 0 {
+		return true
+	}
+	l.number++
+	next := attempt{batch: batch, number: l.number}
+	err := l.try(next)
+	return err == nil || len(l.owed.batch) == 0
+}
+
+// putOff has the patient operations of a batch wait until what is owed is written, and fails the
+// others.
+func (l *Ledger) putOff(batch []*operation, err error) {
+	var waiting []*operation
+	lost := Sum{}
+	for _, op := range batch {
+		if op.patient && len(l.owed.batch) > 0 {
+			waiting = append(waiting, op)
 			continue
 		}
-		op.done <- err
+		lost = lost.plus(op.used)
+		l.finish(op, err)
 	}
-	if len(again) == 0 {
-		return
-	}
-	l.log.Warn("usage cannot be written, trying again", "calls", len(again), "err", err)
-	l.pause(tryAgain, nil)
+	l.tellLost(lost, err)
 	l.mu.Lock()
-	l.queue = append(again, l.queue...)
-	l.mu.Unlock()
+	defer l.mu.Unlock()
+	l.queue = append(waiting, l.queue...)
+}
+
+func (l *Ledger) tellLost(lost Sum, err error) {
+	if lost.Calls+lost.Searches > 0 {
+		l.log.Error("usage could not be written and is lost", "calls", lost.Calls, "searches", lost.Searches, "tokens", lost.Tokens(), "money", lost.Money.String(), "err", err)
+	}
+}
+
+// try writes a batch. After an error the patient operations of it are owed, unless the ledger is
+// closed and has tried for long enough.
+func (l *Ledger) try(a attempt) error {
+	limit := writeTime
+	select {
+	case <-l.ending:
+		limit = lastTime
+		a.tries++
+	default:
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit) // what is written belongs to no caller
+	defer cancel()
+	failed, err := l.commit(ctx, &a)
+	if err == nil {
+		return nil
+	}
+	first := len(l.owed.batch) == 0
+	l.owed = attempt{number: a.number, days: a.days, tries: a.tries}
+	lost := Sum{}
+	for _, op := range failed {
+		if op.patient && a.tries < lastTries {
+			l.owed.batch = append(l.owed.batch, op)
+			continue
+		}
+		lost = lost.plus(op.used)
+		l.finish(op, err)
+	}
+	l.tellLost(lost, err)
+	if first && len(l.owed.batch) > 0 {
+		l.log.Warn("usage cannot be written, trying again until it is", "calls", len(l.owed.batch), "err", err)
+	}
+	return err
+}
+
+// finish tells how an operation ended.
+func (l *Ledger) finish(op *operation, err error) {
+	if op.patient {
+		l.mu.Lock()
+		l.patient--
+		l.mu.Unlock()
+	}
+	op.done <- err
 }
 
 // pause waits, not longer than until there is a hurry or the ledger ends.
@@ -226,27 +349,27 @@ func (l *Ledger) pause(d time.Duration, hurry <-chan struct{}) {
 
 // commit decides a batch and writes what it comes to in one step. If the store does not
 // take it, it returns the operations that were to be written; the others are done.
-func (l *Ledger) commit(ctx context.Context, batch []*operation) ([]*operation, error) {
-	results := make([]error, len(batch))
-	changed := make([]bool, len(batch))
-	err := l.decide(ctx, batch, results, changed)
+func (l *Ledger) commit(ctx context.Context, a *attempt) ([]*operation, error) {
+	results := make([]error, len(a.batch))
+	changed := make([]bool, len(a.batch))
+	err := l.decide(ctx, a, results, changed)
 	if err != nil {
 		l.book = nil
 	}
 	var failed []*operation
-	for i, op := range batch {
+	for i, op := range a.batch {
 		if err != nil && changed[i] {
 			failed = append(failed, op)
 			continue
 		}
-		op.done <- results[i]
+		l.finish(op, results[i])
 	}
 	return failed, err
 }
 
 // decide has a batch decided and written, anew where another process was faster. After an
 // error all that was to be written counts as changed.
-func (l *Ledger) decide(ctx context.Context, batch []*operation, results []error, changed []bool) error {
+func (l *Ledger) decide(ctx context.Context, a *attempt, results []error, changed []bool) error {
 	trouble := func(err error) error {
 		for i := range changed {
 			changed[i] = true // nothing was decided
@@ -263,13 +386,20 @@ func (l *Ledger) decide(ctx context.Context, batch []*operation, results []error
 			return trouble(err)
 		}
 		b.used = make(map[string]bool)
-		for i, op := range batch {
+		if slices.ContainsFunc(a.days, func(day string) bool { return b.total(ctx, day).Marks[l.self].Number == a.number }) {
+			return nil // the store had taken it, although it told of an error
+		}
+		for i, op := range a.batch {
 			changed[i], results[i] = op.decide(ctx, b, now)
 		}
+		b.sign(l.self, a.number, now)
 		if b.err != nil {
 			return trouble(b.err)
 		}
 		if fresh || !l.stale(b, changed) {
+			if !slices.Contains(a.days, b.day) {
+				a.days = append(a.days, b.day)
+			}
 			err = l.store(ctx, b)
 			if !errors.Is(err, storage.ErrConflict) {
 				return err
@@ -313,12 +443,10 @@ func (l *Ledger) store(ctx context.Context, b *book) error {
 	return nil
 }
 
-// open returns the accounts of today. A day does not begin twice: if the clock or the time
-// zone goes back, or that of another process is ahead, the newer day goes on.
+// open returns the accounts of today.
 func (l *Ledger) open(ctx context.Context, now time.Time) (*book, error) {
-	today := now.In(l.cfg.Location()).Format(time.DateOnly)
 	if l.book == nil || len(l.book.records) > maxRecords {
-		b := &book{store: l.cfg.Store, records: map[string]*record{}}
+		b := &book{store: l.cfg.Store, records: map[string]*record{}, longest: l.cfg.Hold + 24*time.Hour, damaged: l.cfg.Damaged}
 		if err := b.readDay(ctx); err != nil {
 			return nil, err
 		}
@@ -327,27 +455,95 @@ func (l *Ledger) open(ctx context.Context, now time.Time) (*book, error) {
 		}
 		l.book = b
 	}
-	for l.book.day < today {
-		rev, err := l.cfg.Store.Put(ctx, newestKey, []byte(today), l.book.begun)
+	return l.book, l.begin(ctx, l.book, now.In(l.cfg.Location()).Format(time.DateOnly))
+}
+
+// begin begins a day that has not begun. A day does not begin twice: if the clock or the time
+// zone goes back, or that of another process is ahead, the newer day goes on, unless it lies so
+// far ahead that a clock must have been wrong.
+func (l *Ledger) begin(ctx context.Context, b *book, today string) error {
+	for b.day != today {
+		if goesOn, err := l.goesOn(ctx, b.day, today); err != nil || goesOn {
+			return err
+		}
+		former := b.day
+		rev, err := l.cfg.Store.Put(ctx, newestKey, []byte(today), b.begun)
 		if errors.Is(err, storage.ErrConflict) {
-			err = l.book.readDay(ctx) // another process has begun it
-		} else if err == nil {
-			l.book.day, l.book.begun = today, rev
-			if err := l.forget(ctx, now); err != nil {
-				l.log.Warn("accounts that are too old cannot be removed", "err", err)
+			if err = b.readDay(ctx); err == nil { // another process has begun it
+				continue
 			}
 		}
 		if err != nil {
-			return nil, fmt.Errorf("begin %s: %w", today, err)
+			return fmt.Errorf("begin %s: %w", today, err)
+		}
+		b.day, b.begun = today, rev
+		if former > today {
+			l.log.Warn("the accounts were of a day that lies far ahead, and go on with that of the clock: was the clock wrong?", "accounts", former, "clock", today)
+		} else if err := l.forget(ctx, former); err != nil {
+			l.log.Warn("accounts that are too old cannot be removed", "err", err)
 		}
 	}
-	return l.book, nil
+	return nil
 }
 
-// forget removes the records that are too old. They sort by their days.
-func (l *Ledger) forget(ctx context.Context, now time.Time) error {
-	named := now.AddDate(0, 0, -keepNamedDays).Format(time.DateOnly)
-	oldest := now.AddDate(0, 0, -KeepDays).Format(time.DateOnly)
+const (
+	// nearDays is how far the clocks and the time zones of processes may be apart.
+	nearDays = 2
+	// farDays is how far ahead no day is believed, whatever else the store says.
+	farDays = 31
+)
+
+// goesOn reports whether a day of the store goes on although the clock says that it is another
+// one. One that is more than [nearDays] ahead does as long as the days before it were in use,
+// or there are no others: a clock that was ahead once leaves a day with nothing before it.
+func (l *Ledger) goesOn(ctx context.Context, day, today string) (bool, error) {
+	newest, err := time.Parse(time.DateOnly, day)
+	clock, wrong := time.Parse(time.DateOnly, today)
+	near := clock.AddDate(0, 0, nearDays)
+	switch {
+	case err != nil || wrong != nil || newest.Before(clock):
+		return false, nil
+	case !newest.After(near) || l.judged == day+today:
+		return true, nil
+	}
+	next := newest.AddDate(0, 0, -1)
+	used := true
+	for ; used && !next.Before(near); next = next.AddDate(0, 0, -1) {
+		if used, err = l.used(ctx, next); err != nil {
+			return false, err
+		}
+	}
+	if !used && newest.After(clock.AddDate(0, 0, farDays)) {
+		return false, nil
+	}
+	for next = near; !used && next.After(clock.AddDate(0, 0, -keepNamedDays)); next = next.AddDate(0, 0, -1) {
+		other, err := l.used(ctx, next)
+		if err != nil || other {
+			return false, err
+		}
+	}
+	l.judged = day + today
+	return true, nil
+}
+
+// used reports whether anything was charged on a day.
+func (l *Ledger) used(ctx context.Context, day time.Time) (bool, error) {
+	_, err := l.cfg.Store.Get(ctx, keyOf(day.Format(time.DateOnly), Account{Kind: KindTotal}))
+	if err == nil || errors.Is(err, storage.ErrNotFound) {
+		return err == nil, nil
+	}
+	return false, fmt.Errorf("look for the accounts of a day: %w", err)
+}
+
+// forget removes the records that are too old. They sort by their days. Their age is counted from
+// the day that has ended, so that a clock that jumps ahead removes nothing.
+func (l *Ledger) forget(ctx context.Context, former string) error {
+	day, err := time.Parse(time.DateOnly, former)
+	if err != nil {
+		return nil // there was none
+	}
+	named := day.AddDate(0, 0, -keepNamedDays).Format(time.DateOnly)
+	oldest := day.AddDate(0, 0, -KeepDays).Format(time.DateOnly)
 	for entry, err := range l.cfg.Store.List(ctx, storage.Range{Prefix: prefix}) {
 		if err != nil {
 			return err

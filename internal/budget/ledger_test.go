@@ -85,7 +85,7 @@ func (b *bench) kept(key string) (kept struct {
 // together.
 func TestDaysAreForgotten(t *testing.T) {
 	b := newBench(t, budget.Limits{})
-	for _, day := range []int{0, 330, 380, 410} {
+	for _, day := range []int{0, 330, 380, 410, 411} { // the age is counted from the day that has ended
 		b.clock.set(noon().AddDate(0, 0, day))
 		b.spend(1, ann())
 		report(t, b.Ledger, ann())
@@ -99,13 +99,14 @@ func TestDaysAreForgotten(t *testing.T) {
 	}
 	want := []string{
 		"2027-10-17/model/m", "2027-10-17/total/", "2027-10/month", "2027-12-06/chat/telegram:1", "2027-12-06/model/m", "2027-12-06/total/", "2027-12-06/user/telegram:1", "2027-12/month",
-		"2028-01-05/chat/telegram:1", "2028-01-05/model/m", "2028-01-05/total/", "2028-01-05/user/telegram:1", "2028-01/month",
+		"2028-01-05/chat/telegram:1", "2028-01-05/model/m", "2028-01-05/total/", "2028-01-05/user/telegram:1",
+		"2028-01-06/chat/telegram:1", "2028-01-06/model/m", "2028-01-06/total/", "2028-01-06/user/telegram:1", "2028-01/month",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}
-	if got := report(t, b.Ledger, ann()).ChatEver.Input; got != 4 {
-		t.Errorf("the chat has used %d since it began, want 4", got)
+	if got := report(t, b.Ledger, ann()).ChatEver.Input; got != 5 {
+		t.Errorf("the chat has used %d since it began, want 5", got)
 	}
 }
 

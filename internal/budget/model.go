@@ -67,6 +67,9 @@ func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(ag
 
 // reserve holds what the call may come to, where anything is limited.
 func (m *model) reserve(ctx context.Context, req agent.Request) (id string, limited bool, err error) {
+	if err := m.ledger.full(); err != nil {
+		return "", false, err
+	}
 	limits, err := m.ledger.cfg.Limits(ctx)
 	if err != nil {
 		return "", false, fmt.Errorf("budget: read the limits: %w", err)

@@ -3,7 +3,6 @@ package budget
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -25,11 +24,8 @@ func Days(ctx context.Context, kv storage.KV, last time.Time, n int) ([]Day, err
 	days := make([]Day, n)
 	for i := range days {
 		d := Day{Day: last.AddDate(0, 0, i+1-n).Format(time.DateOnly)}
-		entry, err := kv.Get(ctx, keyOf(d.Day, Account{Kind: KindTotal}))
-		if err == nil {
-			err = json.Unmarshal(entry.Value, &d.Sum)
-		}
-		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		var err error
+		if d.Sum, _, err = readSum(ctx, kv, keyOf(d.Day, Account{Kind: KindTotal})); err != nil {
 			return nil, fmt.Errorf("read what was used on %s: %w", d.Day, err)
 		}
 		days[i] = d
@@ -65,18 +61,13 @@ func Used(ctx context.Context, kv storage.KV, user string, last time.Time) (map[
 	days := make(map[string]Sum)
 	for n := range keepNamedDays {
 		day := last.AddDate(0, 0, -n).Format(time.DateOnly)
-		entry, err := kv.Get(ctx, keyOf(day, Account{KindUser, user}))
-		var sum Sum
-		switch {
-		case errors.Is(err, storage.ErrNotFound):
-			continue
-		case err == nil:
-			err = json.Unmarshal(entry.Value, &sum)
-		}
+		sum, found, err := readSum(ctx, kv, keyOf(day, Account{KindUser, user}))
 		if err != nil {
 			return nil, fmt.Errorf("read what %s used on %s: %w", user, day, err)
 		}
-		days[day] = sum
+		if found {
+			days[day] = sum
+		}
 	}
 	return days, nil
 }

@@ -22,8 +22,9 @@ type Refusal struct {
 	Money bool `json:"money,omitempty"`
 	// Held is true where part of it is only reserved, by answers being written now.
 	Held bool `json:"held,omitempty"`
-	// Until is when it is free again.
+	// Until is when it is free again; Far is true where that is not within a day.
 	Until time.Time `json:"until"`
+	Far   bool      `json:"far,omitempty"`
 }
 
 // complete says until when, in the time zone of the accounts.
@@ -36,6 +37,7 @@ func (r *Refusal) complete(today string, now time.Time, zone *time.Location) {
 	if r.Account.Kind == KindMonth {
 		r.Until = time.Date(day.Year(), day.Month()+1, 1, 0, 0, 0, 0, zone)
 	}
+	r.Far = r.Until.After(now.Add(25 * time.Hour)) // as long as a day may be
 }
 
 // Error is for the log.
@@ -61,7 +63,11 @@ func (r *Refusal) Sentence() string {
 	if r.Account.Kind == KindMonth {
 		return fmt.Sprintf("This month's budget is used up: %s used %s. It is free again on %s.", who, r.State(), r.Until.Format("2 January"))
 	}
-	return fmt.Sprintf("Today's budget is used up: %s used %s. It is free again at %s.", who, r.State(), r.Until.Format("15:04 (MST)"))
+	until := r.Until.Format("15:04 (MST)")
+	if r.Far {
+		until += r.Until.Format(" on 2 January 2006")
+	}
+	return fmt.Sprintf("Today's budget is used up: %s used %s. It is free again at %s.", who, r.State(), until)
 }
 
 // Step is by how much an administrator is offered to raise the limit: as much again.

@@ -157,7 +157,8 @@ func (d *Desk) Forget(ctx context.Context, user string) error {
 
 // usage is what /mcp is told when it is not understood.
 const usage = "`/mcp` lists the servers, `/mcp NAME` tries one, `/mcp add NAME ADDRESS` adds one " +
-	"(with `role=admin` for administrators alone, with `trust=none` so that every call asks), `/mcp remove NAME` removes one."
+	"(with `role=admin` for administrators alone, with `trust=hints` so that tools which only read, by the word of the server, do not ask), " +
+	"`/mcp remove NAME` removes one."
 
 func (d *Desk) mcp(ctx context.Context, call bridge.CommandCall) (string, error) {
 	verb, args := word(call.Args)
@@ -168,8 +169,11 @@ func (d *Desk) mcp(ctx context.Context, call bridge.CommandCall) (string, error)
 		return d.add(ctx, call, args)
 	case strings.EqualFold(verb, "remove"):
 		return d.remove(ctx, call, args)
+	case strings.EqualFold(verb, "allow"):
+		return d.allow(ctx, call, args)
 	case args == "" && d.cfg.Servers.Has(verb):
-		return d.cfg.Servers.Check(ctx, verb, call.User)
+		text, err := d.cfg.Servers.Check(ctx, verb, call.User)
+		return text + d.waiting(verb), err
 	}
 	return usage, nil
 }
@@ -182,7 +186,11 @@ func (d *Desk) list() string {
 	}
 	var out strings.Builder
 	for _, st := range all {
-		fmt.Fprintf(&out, "- **%s** (%s): %s\n", wording.Escape(st.Name), strings.Join(about(st), ", "), d.health(st))
+		health := d.health(st)
+		if len(st.Waiting) > 0 {
+			health += fmt.Sprintf("; **describes tools otherwise than when it was allowed**, `/mcp %s` shows how", st.Name)
+		}
+		fmt.Fprintf(&out, "- **%s** (%s): %s\n", wording.Escape(st.Name), strings.Join(about(st), ", "), health)
 	}
 	return out.String() + "\n" + usage
 }
@@ -222,6 +230,74 @@ func (d *Desk) health(st mcp.Status) string {
 	return "not in use, " + tools
 }
 
+// maxChanges bounds the changes that are shown at once.
+const maxChanges = 20
+
+// changed tells administrators that a server says otherwise than when it was allowed, and how to
+// allow that.
+func changed(st mcp.Status, texts bool) string {
+	if len(st.Waiting) == 0 {
+		return ""
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "The MCP server **%s** says otherwise than when it was allowed:\n\n", wording.Escape(st.Name))
+	for i, change := range st.Waiting {
+		if i == maxChanges {
+			fmt.Fprintf(&out, "- and %s more\n", wording.Count(len(st.Waiting)-i, "change", "changes"))
+			break
+		}
+		what := "it"
+		if change.Tool != "" {
+			what = wording.Code(change.Tool)
+		}
+		out.WriteString("- " + what + " " + change.What)
+		if texts && change.Is != "" {
+			out.WriteString(": " + wording.Code(strings.Join(strings.Fields(change.Is), " ")))
+		}
+		out.WriteString("\n")
+	}
+	out.WriteString("\nUntil an administrator allows that, all stays as it was: the tools keep their old words and ask as before. ")
+	if !texts {
+		fmt.Fprintf(&out, "`/mcp %s` shows the new words. ", st.Name)
+	}
+	fmt.Fprintf(&out, "`/mcp allow %s %s` takes the changes over.", st.Name, st.Code)
+	return out.String()
+}
+
+// waiting is what follows the state of a server that wants something allowed.
+func (d *Desk) waiting(name string) string {
+	for _, st := range d.cfg.Servers.Status() {
+		if strings.EqualFold(st.Name, name) && len(st.Waiting) > 0 {
+			return "\n\n" + changed(st, true)
+		}
+	}
+	return ""
+}
+
+// allow takes over what a server says otherwise.
+func (d *Desk) allow(ctx context.Context, call bridge.CommandCall, args string) (string, error) {
+	name, code := word(args)
+	if !d.cfg.Servers.Has(name) {
+		return usage, nil
+	}
+	if code == "" {
+		return cmp.Or(strings.TrimSpace(d.waiting(name)), fmt.Sprintf("Nothing of %s waits to be allowed.", name)), nil
+	}
+	if err := call.Deed.Did(ctx, "mcp allow", name); err != nil {
+		return "", err
+	}
+	done, err := d.cfg.Servers.Allow(ctx, name, code)
+	switch {
+	case err != nil:
+		return "", err
+	case !done:
+		return "That is not what waits (any more), so nothing was allowed. " +
+			cmp.Or(strings.TrimSpace(d.waiting(name)), fmt.Sprintf("Nothing of %s waits to be allowed.", name)), nil
+	}
+	d.cfg.Logger.Info("change of an MCP server allowed", "mcp_server", name, "user", call.User)
+	return fmt.Sprintf("Allowed: %s goes by what it says now.", name), nil
+}
+
 // add takes a server in, after a look at it.
 func (d *Desk) add(ctx context.Context, call bridge.CommandCall, args string) (string, error) {
 	name, one, fault := read(args)
@@ -233,16 +309,19 @@ func (d *Desk) add(ctx context.Context, call bridge.CommandCall, args string) (s
 	case len(d.cfg.Servers.Status()) >= maxServers:
 		return fmt.Sprintf("There are %d servers, and no more can be added in a chat.", maxServers), nil
 	}
-	tried, tools, err := d.cfg.Servers.Try(ctx, name, one.server())
+	tried, err := d.cfg.Servers.Try(ctx, name, one.server())
 	if err != nil {
 		return "Nothing was added: " + strings.TrimSuffix(err.Error(), ".") + ".", nil
 	}
-	one.Auth, one.By, one.At = tried.Auth, call.User, d.cfg.Now()
+	one.Auth, one.By, one.At = tried.Server.Auth, call.User, d.cfg.Now()
 	data, err := json.Marshal(one)
 	if err != nil {
 		return "", err
 	}
 	if err := call.Deed.Did(ctx, "mcp add", name); err != nil {
+		return "", err
+	}
+	if err := d.cfg.Servers.Pin(ctx, name, tried); err != nil {
 		return "", err
 	}
 	_, err = d.cfg.Store.Put(ctx, serverPrefix+name, data, storage.Absent)
@@ -253,11 +332,14 @@ func (d *Desk) add(ctx context.Context, call bridge.CommandCall, args string) (s
 		return "", err
 	}
 	d.cfg.Logger.Info("MCP server added", "mcp_server", name, "user", call.User)
-	text := fmt.Sprintf("Added %s with %s.", name, wording.Count(tools, "tool", "tools"))
+	text := fmt.Sprintf("Added %s with %s.", name, wording.Count(tried.Tools, "tool", "tools"))
 	if one.Auth == mcp.AuthOAuth {
 		text = fmt.Sprintf("Added %s. Each person connects an account of their own with `/connect %s`; its tools are known when the first has done so.", name, name)
 	}
-	return text + " They ask before they run, except those that it says only read (`trust=none` has those ask, too).", nil
+	if one.Trust == mcp.TrustHints {
+		return text + " They ask before they run, except those that it says only read.", nil
+	}
+	return text + " Every call asks before it runs (`trust=hints` behind the address lets those run at once of which the server says that they only read).", nil
 }
 
 // read takes the words of /mcp add apart.
@@ -266,7 +348,7 @@ func read(args string) (name string, one added, fault string) {
 	if len(words) < 2 {
 		return "", added{}, usage
 	}
-	one.URL = strings.Trim(words[1], "<>")
+	one.URL, one.Trust = strings.Trim(words[1], "<>"), mcp.TrustNone
 	if before, _, ok := strings.Cut(one.URL, "|"); ok {
 		one.URL = before // Slack writes links as <address|text>.
 	}

@@ -6,11 +6,13 @@ package connections
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"oneclaw/internal/retry"
@@ -32,6 +34,8 @@ type Config struct {
 	Servers *mcp.Client
 	// Store keeps the servers that were added.
 	Store storage.KV
+	// Tell sends a text to administrators, once under each key. nil leaves it to /mcp.
+	Tell func(ctx context.Context, key, text string) error
 	// Now is the clock. nil means time.Now.
 	Now func() time.Time
 	// Logger gets what people are not told. nil discards it.
@@ -62,7 +66,7 @@ type added struct {
 }
 
 func (a added) server() mcp.Server {
-	return mcp.Server{URL: a.URL, Auth: a.Auth, Role: a.Role, Trust: a.Trust}
+	return mcp.Server{URL: a.URL, Auth: a.Auth, Role: a.Role, Trust: cmp.Or(a.Trust, mcp.TrustNone)}
 }
 
 // Load makes the servers that the store has those of this process. One that does not fit
@@ -86,35 +90,65 @@ func (d *Desk) Load(ctx context.Context) error {
 	return nil
 }
 
-// Run follows what other replicas add and remove until ctx ends.
+// Run follows what other replicas add, remove and allow, and tells administrators what waits to
+// be allowed, until ctx ends.
 func (d *Desk) Run(ctx context.Context) {
+	var both sync.WaitGroup
+	defer both.Wait()
+	both.Go(func() { d.follow(ctx, serverPrefix, d.Load) })
+	both.Go(func() { d.follow(ctx, mcp.PinPrefix, d.repin) })
+}
+
+// follow reads at each change of what is under a prefix, and where that fails again.
+func (d *Desk) follow(ctx context.Context, prefix string, read func(context.Context) error) {
 	for ctx.Err() == nil {
-		err := d.follow(ctx)
+		err := d.watch(ctx, prefix, read)
 		if ctx.Err() != nil {
 			break
 		}
 		if !errors.Is(err, storage.ErrLagged) {
-			d.cfg.Logger.Error("MCP servers that were added cannot be followed, trying again", "err", err)
+			d.cfg.Logger.Error("MCP servers that were added or allowed cannot be followed, trying again", "err", err)
 			_ = retry.Wait(ctx, 10*time.Second) // The loop looks at ctx.
 		}
 	}
 }
 
-// follow watches first and reads then, so that no change falls in between.
-func (d *Desk) follow(ctx context.Context) error {
+// watch watches first and reads then, so that no change falls in between.
+func (d *Desk) watch(ctx context.Context, prefix string, read func(context.Context) error) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	events := d.cfg.Store.Watch(watching, serverPrefix)
-	if err := d.Load(ctx); err != nil {
+	events := d.cfg.Store.Watch(watching, prefix)
+	if err := read(ctx); err != nil {
 		return err
 	}
 	for _, err := range events {
 		if err == nil {
-			err = d.Load(ctx)
+			err = read(ctx)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return errors.New("the watch ended by itself")
+}
+
+// repin takes over what servers may say, and tells administrators what waits. A server whose
+// texts change all the time is told of once, not at each text.
+func (d *Desk) repin(ctx context.Context) error {
+	if err := d.cfg.Servers.Repin(ctx); err != nil {
+		return err
+	}
+	for _, st := range d.cfg.Servers.Status() {
+		if len(st.Waiting) == 0 || d.cfg.Tell == nil {
+			continue
+		}
+		sum := sha256.New()
+		for _, change := range st.Waiting {
+			_, _ = fmt.Fprintf(sum, "%q %q\n", change.Tool, change.What)
+		}
+		if err := d.cfg.Tell(ctx, fmt.Sprintf("mcp/waits/%s/%x", st.Name, sum.Sum(nil)[:8]), changed(st, false)); err != nil {
+			return fmt.Errorf("tell administrators of %s: %w", st.Name, err)
+		}
+	}
+	return nil
 }

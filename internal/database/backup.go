@@ -1,6 +1,7 @@
 package database
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,6 +73,9 @@ func backupFile(ctx context.Context, at Place, dir string) (name string, size in
 	if err == nil {
 		// What was removed may still stand where the file uses no space.
 		_, err = bolt.Compact(ctx, bolt.Config{Path: name}, true)
+	}
+	if err == nil {
+		err = sign(name)
 	}
 	if err != nil {
 		return "", 0, errors.Join(fmt.Errorf("the copy is not good, so it was not kept: %w", err), os.Remove(name))
@@ -201,7 +205,10 @@ func Restore(ctx context.Context, at Place, file, identities string, known int) 
 	if kept, err = keep(database, database, "before-restore"); err != nil {
 		return "", err
 	}
-	return kept, place(copied, database, true)
+	if err = place(copied, database, true); err != nil {
+		return kept, err
+	}
+	return kept, sign(kept) // it is nobody's database now
 }
 
 func mayRead(file, database string) error {
@@ -247,8 +254,10 @@ func readFile(name string, w io.Writer) error {
 	return err
 }
 
-// checkBackup refuses what the bot could not be started with.
+// checkBackup refuses what the bot could not be started with, and what is not, byte by byte, what
+// was written. The reasons that an operator can do something about come first.
 func checkBackup(ctx context.Context, path string, known int) (err error) {
+	changed := unsign(path)
 	if err := bolt.Verify(ctx, path); errors.Is(err, bolt.ErrDamaged) {
 		return fmt.Errorf("it is no whole backup of oneclaw (%w)", errors.Unwrap(err))
 	} else if err != nil {
@@ -263,7 +272,7 @@ func checkBackup(ctx context.Context, path string, known int) (err error) {
 	if err != nil {
 		return err
 	}
-	return checkFormat(f, known)
+	return cmp.Or(checkFormat(f, known), changed)
 }
 
 // keep gives a file a second name beside the database, one that is free and says why and

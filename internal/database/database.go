@@ -3,6 +3,7 @@
 package database
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -228,7 +229,7 @@ func keepFormat(ctx context.Context, store *bolt.Store) (string, error) {
 		return "", err
 	}
 	defer func() { _ = os.Remove(copied) }()
-	if err := bolt.Verify(ctx, copied); err != nil {
+	if err := cmp.Or(bolt.Verify(ctx, copied), sign(copied)); err != nil {
 		return "", err
 	}
 	return keep(copied, store.Path(), "before-update")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,7 +34,7 @@ func opened(t *testing.T, at Place, formats int) (*Store, error) {
 	return Open(t.Context(), Config{Place: at, Migrations: steps, TTL: shortTTL, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 }
 
-// joined opens a database and joins; stop leaves and closes it.
+// joined opens a database and has joined when it returns; stop leaves and closes it.
 func joined(t *testing.T, at Place, formats int) *build {
 	t.Helper()
 	store, err := opened(t, at, formats)
@@ -41,14 +42,25 @@ func joined(t *testing.T, at Place, formats int) *build {
 		t.Fatal(err)
 	}
 	b := &build{Store: store, lease: make(chan string, 9)}
+	var once sync.Once
+	in := make(chan struct{})
 	r := replicas.New(replicas.Config{
-		Store: store, Leases: []string{"one"}, Format: formats, Check: store.Check, TTL: shortTTL,
+		Store: store, Leases: []string{"one"}, Format: formats, TTL: shortTTL,
+		Check: func(ctx context.Context) error {
+			once.Do(func() { close(in) })
+			return store.Check(ctx)
+		},
 		Taken: func(context.Context, map[string]storage.Op) error { b.lease <- "one"; return nil },
 		Lost:  func(string) {},
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
+	select {
+	case <-in:
+	case err := <-ended:
+		t.Fatal(err)
+	}
 	b.stop = func() error {
 		cancel()
 		return errors.Join(<-ended, store.Close())

@@ -285,7 +285,7 @@ func download(ctx context.Context, store *postgres.Store, name string) error {
 	if err = errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	return cmp.Or(syncFile(name), bolt.Verify(ctx, name))
+	return cmp.Or(syncFile(name), bolt.Verify(ctx, name), sign(name))
 }
 
 func syncFile(name string) error {

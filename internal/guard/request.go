@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -72,16 +73,29 @@ type Reply struct {
 
 // Fetch sends a request and reads at most limit bytes of the reply. See [Reason] for errors.
 func Fetch(client *http.Client, req *http.Request, limit int) (Reply, error) {
+	var data bytes.Buffer
+	reply, err := FetchTo(client, req, limit, &data)
+	reply.Data = data.Bytes()
+	return reply, err
+}
+
+// FetchTo is [Fetch] for a body that is not kept in memory: it goes to w, and Data stays empty.
+func FetchTo(client *http.Client, req *http.Request, limit int, w io.Writer) (Reply, error) {
 	res, err := client.Do(req)
 	if err != nil {
 		return Reply{}, Reason(err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	data, err := io.ReadAll(io.LimitReader(res.Body, int64(limit)+1))
-	if err != nil {
+	if _, err := io.CopyN(w, res.Body, int64(limit)); errors.Is(err, io.EOF) {
+		return Reply{Response: res}, nil
+	} else if err != nil {
 		return Reply{}, Reason(err)
 	}
-	return Reply{res, data[:min(len(data), limit)], len(data) > limit}, nil
+	n, err := io.CopyN(io.Discard, res.Body, 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return Reply{}, Reason(err)
+	}
+	return Reply{Response: res, Cut: n > 0}, nil
 }
 
 // reserved reports whether a header is the connection's own, or a proxy's, and

@@ -98,7 +98,7 @@ func (h *Hooks) take(r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("secret of webhook %s: %w", one.ID, err)
 	}
-	name, err := verify(string(secret), r.Header, body, h.cfg.Now())
+	name, known, err := verify(string(secret), r.Header, body, h.cfg.Now())
 	if err != nil {
 		h.seldom(one.ID, func() {
 			h.cfg.Logger.Warn("a delivery to a webhook was turned away", "hook", one.ID, "name", one.Name, "why", err)
@@ -108,7 +108,7 @@ func (h *Hooks) take(r *http.Request) error {
 	if !utf8.Valid(body) {
 		return &refusal{status: http.StatusUnsupportedMediaType, text: "I read only text, such as JSON, in UTF-8."}
 	}
-	s, err := h.submission(one, name, r.Header, body)
+	s, err := h.submission(one, name, known, r.Header, body)
 	if err != nil {
 		return err
 	}
@@ -164,15 +164,18 @@ func hookOf(key string) (string, bool) {
 }
 
 // submission is the task that a delivery becomes.
-func (h *Hooks) submission(one hook, name string, header http.Header, body []byte) (bridge.Submission, error) {
+func (h *Hooks) submission(one hook, name, known string, header http.Header, body []byte) (bridge.Submission, error) {
 	chat, err := chats.ParseChat(one.Chat)
 	if err != nil {
 		return bridge.Submission{}, fmt.Errorf("%w: %w", jobs.ErrInvalid, err)
 	}
-	sum := sha256.Sum256([]byte(name))
+	sum := sha256.Sum256([]byte(known))
 	key, note := hex.EncodeToString(sum[:16]), "delivery "+plain(name)
+	if known == "" {
+		key = newID()
+	}
 	if name == "" {
-		key, note = newID(), "a delivery without a name"
+		note = "a delivery without a name"
 	}
 	event, media := "", header.Get("Content-Type")
 	for _, kind := range []string{"X-Github-Event", "X-Gitlab-Event", "X-Gitea-Event"} {

@@ -37,18 +37,23 @@ var (
 	errForm      = errors.New("a delivery that is signed as Standard Webhooks has Webhook-Id and Webhook-Timestamp, in seconds since 1970")
 )
 
-// verify returns the name that the sender has for a delivery, if it has one, or an error that
-// says why nobody is let in. One proof has to hold; a wrong one is not made good by another.
-func verify(secret string, header http.Header, body []byte, now time.Time) (name string, err error) {
+// verify returns the name that the sender has for a delivery, if it has one, and by what it is known
+// when it comes again, or an error that says why nobody is let in. Where the body alone is signed,
+// it is known by that: the name in the header can be another one each time. One proof has to hold; a wrong one is not made good by another.
+func verify(secret string, header http.Header, body []byte, now time.Time) (name, known string, err error) {
 	for _, kind := range []string{"Webhook-", "Svix-"} { // standardwebhooks.com, and its model
 		if signatures := header.Get(kind + "Signature"); signatures != "" {
-			return standard(secret, header.Get(kind+"Id"), header.Get(kind+"Timestamp"), signatures, body, now)
+			name, err := standard(secret, header.Get(kind+"Id"), header.Get(kind+"Timestamp"), signatures, body, now)
+			return name, name, err
 		}
 	}
 	bearer, isBearer := bearerOf(header.Get("Authorization"))
 	switch signature, gitlab := header.Get("X-Hub-Signature-256"), header.Get("X-Gitlab-Token"); {
 	case signature != "": // docs.github.com/webhooks, "Validating webhook deliveries"
-		err = github(secret, signature, body)
+		if err = github(secret, signature, body); err == nil {
+			sum := sha256.Sum256(body)
+			return named(header), "body " + hex.EncodeToString(sum[:]), nil
+		}
 	case isBearer: // RFC 6750
 		err = token(secret, bearer)
 	case gitlab != "": // docs.gitlab.com/user/project/integrations/webhooks
@@ -57,9 +62,9 @@ func verify(secret string, header http.Header, body []byte, now time.Time) (name
 		err = errUnsigned
 	}
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	return named(header), nil
+	return named(header), named(header), nil
 }
 
 // standard checks what is signed as Standard Webhooks: name, time and body.

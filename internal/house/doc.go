@@ -1,6 +1,5 @@
 // Package house keeps the rules of this code base as tests: who may import whom,
-// how long a file or a function may be, what has to be documented, and what stays
-// out. It holds no code for the program.
+// what has to be documented, and what stays out. It holds no code for the program.
 //
 // Each rule is a function from the parsed module to its findings, and each finding
 // says where and what to do. A rule that a linter already knows is here only where

@@ -118,3 +118,18 @@ func contextFields(s *source, t *ast.StructType) []*ast.Field {
 		return !s.selects(f.Type, "context", "Context")
 	})
 }
+
+// eachFunc calls f for each function, and for each function literal outside of one.
+func eachFunc(file *ast.File, f func(name string, fn ast.Node)) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch fn := n.(type) {
+		case *ast.FuncDecl:
+			f(funcName(fn), fn)
+			return false
+		case *ast.FuncLit:
+			f("func literal", fn)
+			return false
+		}
+		return true
+	})
+}

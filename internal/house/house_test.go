@@ -18,10 +18,6 @@ import (
 var checks = []check{
 	{"imports", checkImports},
 	{"clients", checkClients},
-	{"filelength", checkFileLength},
-	{"funclength", checkFuncLength},
-	{"complexity", checkComplexity},
-	{"interfaces", checkInterfaces},
 	{"packagecomments", checkPackageComments},
 	{"docs", checkDocs},
 	{"init", checkInit},
@@ -35,7 +31,6 @@ var checks = []check{
 	{"links", checkLinks},
 	{"claims", checkClaims},
 	{"conformance", checkConformance},
-	{"width", checkWidth},
 }
 
 type check struct {

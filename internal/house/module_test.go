@@ -25,10 +25,9 @@ type module struct {
 // source is a Go file.
 type source struct {
 	*ast.File
-	name  string // slash-separated, from the root
-	dir   string
-	test  bool
-	lines int
+	name string // slash-separated, from the root
+	dir  string
+	test bool
 }
 
 // text is any file that is not binary.
@@ -102,11 +101,10 @@ func (m *module) add(root fs.FS, name string) error {
 		return err
 	}
 	m.sources = append(m.sources, &source{
-		File:  file,
-		name:  name,
-		dir:   path.Dir(name),
-		test:  strings.HasSuffix(name, "_test.go"),
-		lines: bytes.Count(data, []byte("\n")),
+		File: file,
+		name: name,
+		dir:  path.Dir(name),
+		test: strings.HasSuffix(name, "_test.go"),
 	})
 	return nil
 }

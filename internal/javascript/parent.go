@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"oneclaw/internal/child"
+	"oneclaw/internal/rescue"
 )
 
 const (
@@ -101,7 +102,8 @@ func (p *process) serve(ctx context.Context, m report) {
 			p.answer(m.ID, nil, fmt.Errorf("there is no function %.64q", m.Call))
 			return
 		}
-		value, err := f(ctx, m.Argument)
+		var value any
+		err := rescue.Do(func() (err error) { value, err = f(ctx, m.Argument); return err })
 		p.answer(m.ID, value, err)
 	})
 }

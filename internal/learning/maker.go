@@ -13,6 +13,7 @@ import (
 	"oneclaw/bridge/sessions"
 	"oneclaw/internal/price"
 	"oneclaw/storage"
+	"oneclaw/toolgroups/search"
 )
 
 // Why there is no case of a receipt.
@@ -217,13 +218,13 @@ func (m *maker) message(from *agent.Message) Message {
 	return to
 }
 
-// text is a text without secrets, names and ids.
+// text is a text without secrets, names, ids, and what reaches a person.
 func (m *maker) text(text string) string {
 	masked := m.Redact(text)
 	if plain := unescape(masked); plain != masked {
 		masked = m.Redact(plain)
 	}
-	return m.names.text(masked)
+	return m.stands.handles(m.names.text(m.stands.contacts(masked)))
 }
 
 // measure says what the replies of a turn cost.
@@ -233,7 +234,7 @@ func (m *maker) measure(out *Outcome, turn []agent.Message) {
 		if one.Role != agent.RoleAssistant {
 			continue
 		}
-		out.Model, out.Routing = one.Model, one.Routing
+		out.Model, out.Routing = one.Model, string(search.Recorded(one.Routing))
 		if one.Usage != nil {
 			out.Used.Add(UsedBy(*one.Usage, one.Model, m.Money))
 		}

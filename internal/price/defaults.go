@@ -3,6 +3,7 @@ package price
 import (
 	"path"
 	"strings"
+	"time"
 )
 
 // Defaults returns list prices of common models in dollars per million tokens, as of
@@ -101,4 +102,14 @@ func Minimum(model string) int {
 		}
 	}
 	return 0
+}
+
+// Kept is how long the provider of a model keeps a prompt at most without being asked for more:
+// five minutes at Anthropic, and at others no longer than the day that OpenAI tells of (the
+// sources of [Minimum]).
+func Kept(model string) time.Duration {
+	if ok, err := path.Match("claude-*", normal(model[strings.LastIndexByte(model, '/')+1:])); ok && err == nil {
+		return 5 * time.Minute
+	}
+	return 24 * time.Hour
 }

@@ -4,9 +4,11 @@ import (
 	"archive/zip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path"
 	"strings"
@@ -23,35 +25,68 @@ type exported struct {
 	store  storage.Store
 	root   *workspace.Root
 	person Person
+	log    *slog.Logger
 	now    time.Time
 
 	zip           *zip.Writer
 	conversations int
 	files         int
 	left          []string // files that did not fit
+	unread        []string // what could not be read
+	failed        error    // why the copy cannot be written
 	about         []string // lines of README.txt
 }
 
-// write writes the whole copy.
+// sink is where a copy goes. It notes why that fails, which nothing that is read can mend.
+type sink struct {
+	io.Writer
+	c *exported
+}
+
+// Write implements io.Writer.
+func (s sink) Write(data []byte) (int, error) {
+	n, err := s.Writer.Write(data)
+	s.c.failed = errors.Join(s.c.failed, err)
+	return n, err
+}
+
+// write writes the whole copy, without what cannot be read.
 func (c *exported) write(ctx context.Context, w io.Writer, parts []Part) error {
-	c.zip = zip.NewWriter(w)
-	for _, step := range []func(context.Context) error{c.own, c.asked, c.receipts} {
-		if err := step(ctx); err != nil {
+	c.zip = zip.NewWriter(sink{w, c})
+	for _, step := range []struct {
+		name string
+		do   func(context.Context) error
+	}{{"conversations", c.own}, {"what you have asked in groups", c.asked}, {"receipts", c.receipts}} {
+		if err := c.without(ctx, step.name, step.do(ctx)); err != nil {
 			return err
 		}
 	}
 	for _, part := range parts {
-		if err := c.part(ctx, part); err != nil {
+		if err := c.without(ctx, part.Name, c.part(ctx, part)); err != nil {
 			return fmt.Errorf("copy %s: %w", part.Name, err)
 		}
 	}
-	if err := c.workspace(); err != nil {
+	if err := c.without(ctx, "files", c.workspace(ctx)); err != nil {
 		return err
 	}
 	if err := c.readme(); err != nil {
 		return err
 	}
 	return c.zip.Close()
+}
+
+// without leaves out what could not be read. The error is returned where it may pass: the store
+// does not answer, or the copy cannot be written.
+func (c *exported) without(ctx context.Context, name string, err error) error {
+	if err == nil || c.failed != nil || ctx.Err() != nil {
+		return err
+	}
+	if _, store := c.store.Get(ctx, "export"); store != nil && !errors.Is(store, storage.ErrNotFound) {
+		return err
+	}
+	c.log.Debug("left out of an export", "what", name, "of", c.person.User, "err", err)
+	c.unread = append(c.unread, strings.ToValidUTF8(name, "?"))
+	return nil
 }
 
 func (c *exported) create(name string) (io.Writer, error) {
@@ -76,7 +111,7 @@ func (c *exported) own(ctx context.Context) error {
 		return err
 	}
 	for _, one := range all {
-		if err := c.talk(one, sessions.Messages(ctx, c.store, one.Log())); err != nil {
+		if err := c.without(ctx, "conversation "+one.Title, c.talk(one, sessions.Messages(ctx, c.store, one.Log()))); err != nil {
 			return err
 		}
 	}
@@ -90,7 +125,7 @@ func (c *exported) asked(ctx context.Context) error {
 			return err
 		}
 		one := sessions.Conversation{Chat: a.Chat, Title: "What you asked in " + a.Chat.String()}
-		if err := c.talk(one, sessions.TurnsBy(ctx, c.store, a.Log, c.person.User)); err != nil {
+		if err := c.without(ctx, one.Title, c.talk(one, sessions.TurnsBy(ctx, c.store, a.Log, c.person.User))); err != nil {
 			return err
 		}
 	}
@@ -135,7 +170,7 @@ func (c *exported) part(ctx context.Context, p Part) error {
 }
 
 // workspace copies files as long as there is room.
-func (c *exported) workspace() error {
+func (c *exported) workspace(ctx context.Context) error {
 	dir, err := os.OpenRoot(c.root.Dir())
 	if err != nil {
 		return err
@@ -143,8 +178,10 @@ func (c *exported) workspace() error {
 	defer func() { _ = dir.Close() }()
 	room := int64(MaxFiles)
 	err = fs.WalkDir(dir.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
+		if err != nil && name == "." {
 			return err
+		} else if err != nil {
+			return c.without(ctx, name, err) // the walk goes on beside it
 		}
 		if name == folder {
 			return fs.SkipDir
@@ -154,14 +191,14 @@ func (c *exported) workspace() error {
 		}
 		info, err := entry.Info()
 		if err != nil {
-			return err
+			return c.without(ctx, name, err)
 		}
 		if room -= info.Size(); room < 0 {
 			room += info.Size()
 			c.left = append(c.left, name)
 			return nil
 		}
-		return c.file(dir, name, info.Size())
+		return c.without(ctx, name, c.file(dir, name, info.Size()))
 	})
 	if c.files > 0 {
 		c.say("files/", "The files that you sent me, and that I made for you.")
@@ -191,6 +228,9 @@ func (c *exported) readme() error {
 		c.person.User, c.now.Format(time.RFC1123), strings.Join(c.about, "\n\n"))
 	if len(c.left) > 0 {
 		text += "\nFiles that did not fit:\n  " + strings.Join(c.left, "\n  ") + "\n"
+	}
+	if len(c.unread) > 0 {
+		text += "\nWhat could not be read:\n  " + strings.Join(c.unread, "\n  ") + "\n"
 	}
 	return c.put("README.txt", []byte(text))
 }

@@ -4,10 +4,12 @@
 package privacy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"path"
 	"time"
 
@@ -54,6 +56,8 @@ type Config struct {
 	// Parts are what is kept besides conversations, receipts and files.
 	Parts []Part
 	Now   func() time.Time
+	// Log, if not nil, is for the operator.
+	Log *slog.Logger
 }
 
 // Desk has /export. It may be used concurrently.
@@ -99,7 +103,7 @@ func (d *Desk) export(ctx context.Context, call bridge.CommandCall) (string, err
 	}
 	defer func() { _ = root.Close() }()
 	name := path.Join(folder, "oneclaw-"+d.cfg.Now().UTC().Format(time.DateOnly)+".zip")
-	c := &exported{store: d.cfg.Store, root: root, person: Person{call.User, chat.Whole()}, now: d.cfg.Now().UTC()}
+	c := &exported{store: d.cfg.Store, root: root, person: Person{call.User, chat.Whole()}, now: d.cfg.Now().UTC(), log: cmp.Or(d.cfg.Log, slog.New(slog.DiscardHandler))}
 	if err := c.writeTo(ctx, d.cfg.Parts, name); workspace.NoRoom(err) {
 		return "I could not write the copy: " + workspace.Cause(err).Error() + ".", nil
 	} else if err != nil {
@@ -110,6 +114,10 @@ func (d *Desk) export(ctx context.Context, call bridge.CommandCall) (string, err
 		wording.Count(c.conversations, "conversation", "conversations"), wording.Count(c.files, "file", "files"))
 	if len(c.left) > 0 {
 		text += fmt.Sprintf(" %s did not fit; ask me for them one by one.", wording.Count(len(c.left), "file", "files"))
+	}
+	if len(c.unread) > 0 {
+		c.log.Error("an export lacks what cannot be read: the log says more at the level debug", "of", call.User, "pieces", len(c.unread))
+		text += fmt.Sprintf(" It lacks %s that I could not read; `README.txt` says which.", wording.Count(len(c.unread), "piece", "pieces"))
 	}
 	return text + " It is in my workspace as " + wording.Code(name) + ".", nil
 }

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -137,9 +138,46 @@ func TestACopyThatIsNotMade(t *testing.T) {
 	if text, copied, err := ask(t, store, full); err != nil || copied != nil || !strings.Contains(text, "workspace is full") {
 		t.Errorf("without room: %q, %v", text, err)
 	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
 	broken := errors.New("broken")
 	part := privacy.Part{Name: "notes", Of: func(context.Context, privacy.Person) (any, error) { return nil, broken }}
-	if _, copied, err := ask(t, store, ann(t), part); !errors.Is(err, broken) || copied != nil {
-		t.Errorf("with a fault: %v", err)
+	if _, copied, err := ask(t, store, ann(t), part); err == nil || copied != nil {
+		t.Errorf("without a store: %v", err)
+	}
+}
+
+// What cannot be read is left out, and the copy says so: a folder from an archive with a name that
+// is no text, one without rights, a damaged memory (A2).
+func TestACopyLeavesOutWhatCannotBeReadAndSaysSo(t *testing.T) {
+	store, scope := newStore(t), ann(t)
+	want := 2
+	for name, mode := range map[string]os.FileMode{"caf\xe9": 0o700, "shut": 0, "fine": 0o700} {
+		dir := filepath.Join(scope.Workspace, name)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("in "+name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(dir, mode); err != nil { //nolint:gosec // a folder without rights is what is tried
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.ReadDir(filepath.Join(scope.Workspace, "shut")); err != nil { // else we may read all
+		want++
+	}
+	t.Cleanup(func() { _ = os.Chmod(filepath.Join(scope.Workspace, "shut"), 0o700) }) //nolint:gosec // so that it can be removed
+	part := privacy.Part{Name: "notes", Of: func(context.Context, privacy.Person) (any, error) { return nil, errors.New("damaged") }}
+	text, copied, err := ask(t, store, scope, part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if says := fmt.Sprintf("It lacks %d pieces that I could not read", want); !strings.Contains(text, says) {
+		t.Errorf("%q, want %q", text, says)
+	}
+	if copied["files/fine/a.txt"] != "in fine" || !strings.Contains(copied["README.txt"], "What could not be read:\n  notes\n  caf?") {
+		t.Errorf("copied %q", copied)
 	}
 }

@@ -64,6 +64,9 @@ func Kill(root int) error {
 	return err
 }
 
+// Memory returns how many bytes a process and its descendants take.
+func Memory(root int) (uint64, error) { return measure(root, 0) }
+
 // measure returns the memory of a tree, with what several share counted once as far as
 // the kernel lets this process see that. Up to enough bytes, an upper bound will do,
 // which costs less: memory that processes share counts for each.

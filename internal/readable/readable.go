@@ -1,13 +1,13 @@
-// Package readable turns web pages into Markdown for a reader of text.
+// Package readable turns web pages and mails into Markdown for a reader of text.
 //
-// What surrounds the content of a page (menus, scripts, forms) is left out, links
-// become absolute. A page comes from anybody, so what its conversion may cost is
-// bounded.
+// What surrounds the content of a page (menus, scripts, forms) is left out, links become
+// absolute. Anyone can write a page, and the tree of a small one can take gigabytes: a
+// [Reader] reads two at a time, each in a process of its own (see package child) with
+// bounded memory, which runs [Serve].
 package readable
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net/url"
@@ -42,31 +42,28 @@ const (
 	maxEffort = 200_000_000
 )
 
-// Markdown returns the main content of a page in UTF-8, which was found at an
+// markdown returns the main content of a page in UTF-8, which was found at an
 // address; "" if it has no text. The error says why the page cannot be converted.
-func Markdown(ctx context.Context, page io.Reader, at *url.URL) (string, error) {
+func markdown(page io.Reader, at *url.URL) (string, error) {
 	doc, err := parse(page, clutter)
 	if err != nil {
 		return "", err
 	}
-	if err := ctx.Err(); err != nil {
-		return "", err
-	}
 	title := strings.Join(strings.Fields(text(find(doc, func(n *html.Node) bool { return n.DataAtom == atom.Title }))), " ")
-	out, err := convert(ctx, article(doc, at))
+	out, err := convert(article(doc, at))
 	if out != "" && title != "" && !strings.HasPrefix(out, "# ") {
 		out = "# " + title + "\n\n" + out
 	}
 	return out, err
 }
 
-// Whole returns all of a document that people see, such as a mail, as [Markdown] does.
-func Whole(ctx context.Context, document io.Reader) (string, error) {
+// wholeMarkdown returns all of a document that people see, such as a mail, as markdown does.
+func wholeMarkdown(document io.Reader) (string, error) {
 	doc, err := parse(document, func(n *html.Node) bool { return n.DataAtom == atom.Head || hidden(n) })
 	if err != nil {
 		return "", err
 	}
-	return convert(ctx, doc)
+	return convert(doc)
 }
 
 // parse reads a document and leaves out what is not wanted.
@@ -89,12 +86,9 @@ func parse(document io.Reader, unwanted func(*html.Node) bool) (*html.Node, erro
 }
 
 // convert makes Markdown of what is left of a document.
-func convert(ctx context.Context, content *html.Node) (string, error) {
-	if err := ctx.Err(); err != nil {
-		return "", err
-	}
+func convert(content *html.Node) (string, error) {
 	lay(content)
-	md, err := newConverter().ConvertNode(content, converter.WithContext(ctx))
+	md, err := newConverter().ConvertNode(content)
 	return strings.TrimSpace(string(md)), err
 }
 

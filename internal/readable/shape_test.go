@@ -1,16 +1,12 @@
 package readable_test
 
 import (
-	"net/url"
 	"strings"
 	"testing"
-
-	"oneclaw/internal/readable"
 )
 
 // Every word of a page is there once, in its order, and means what it meant.
 func TestWordsKeepTheirPlacesAndMeanings(t *testing.T) {
-	at := &url.URL{Scheme: "https", Host: "example.org"}
 	for name, c := range map[string]struct{ page, want string }{
 		"lines and lists in cells": {
 			"<table><tr><th>A<th>B<tr><td><ul><li>one<li>two<ol><li>x<li>y</ol></ul><td><p>p</p>q<br>r|s</table>",
@@ -40,7 +36,7 @@ func TestWordsKeepTheirPlacesAndMeanings(t *testing.T) {
 		"a picture for later":     {`<p>a<img src="data:image/gif;base64,AA" data-src="/b.png" alt="b"></p>`, "a![b](https://example.org/b.png)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := readable.Markdown(t.Context(), strings.NewReader("<article>"+c.page+"</article>"), at)
+			got, err := markdown(t, "<article>"+c.page+"</article>")
 			if err != nil || got != c.want {
 				t.Errorf("%v, got\n%s\nwant\n%s", err, got, c.want)
 			}
@@ -54,7 +50,7 @@ func TestTablesStaySmall(t *testing.T) {
 		"one long cell":          "<tr><td>a<td>" + strings.Repeat("x", 10_000) + strings.Repeat("<tr><td>a<td>b", 1000),
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := readable.Whole(t.Context(), strings.NewReader("<table>"+page+"</table>"))
+			got, err := newReader(t).Whole(t.Context(), "<table>"+page+"</table>")
 			if err != nil || len(got) > 300_000 {
 				t.Errorf("%d bytes, %v", len(got), err)
 			}
@@ -65,7 +61,7 @@ func TestTablesStaySmall(t *testing.T) {
 func TestWholeLeavesNothingOut(t *testing.T) {
 	mail := `<head><title>t</title><style>p{}</style></head><table role=presentation><tr><td><h1>Shop</h1><td><a href="/x">Log in</a></table>
 <table><tr><td>Total<td>12,50 €</table><footer>Imprint &lt;a@b.example></footer>`
-	got, err := readable.Whole(t.Context(), strings.NewReader(mail))
+	got, err := newReader(t).Whole(t.Context(), mail)
 	if want := "# Shop\n\n[Log in](/x)\n\n|  |  |\n|---|---|\n| Total | 12,50 € |\n\nImprint <a@b.example>"; err != nil || got != want {
 		t.Errorf("%v, got\n%s\nwant\n%s", err, got, want)
 	}

@@ -4,6 +4,7 @@ package runes
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Split cuts a text behind n characters.
@@ -24,4 +25,17 @@ func Clip(text string, n int) string {
 	}
 	head, _ := Split(text, n-1)
 	return strings.TrimRightFunc(head, unicode.IsSpace) + "…"
+}
+
+// Whole drops the part of a character at the end, where a limit cut it.
+func Whole(data []byte) []byte {
+	for n := 1; n < utf8.UTFMax && n <= len(data); n++ {
+		if tail := data[len(data)-n:]; utf8.RuneStart(tail[0]) {
+			if !utf8.FullRune(tail) {
+				return data[:len(data)-n]
+			}
+			break
+		}
+	}
+	return data
 }

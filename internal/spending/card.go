@@ -168,6 +168,21 @@ func (d *Desk) askAdministrators(ctx context.Context, press cards.Press, p budge
 	}, nil
 }
 
+// Tell sends a text to administrators, alone with the bot, once under each key. Where none can be
+// reached it is sent to none.
+func (d *Desk) Tell(ctx context.Context, key, text string) error {
+	places, err := d.adminChats(ctx)
+	if err != nil {
+		return err
+	}
+	for _, chat := range places {
+		if err := d.Bridge().Post(ctx, key, chat, cards.Card{Text: text}); err != nil && !errors.Is(err, jobs.ErrInvalid) {
+			return err
+		}
+	}
+	return nil
+}
+
 // adminChats are the places in which the bot is alone with an administrator.
 func (d *Desk) adminChats(ctx context.Context) ([]chats.Chat, error) {
 	places := d.Bridge().People().AdminChats()

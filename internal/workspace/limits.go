@@ -139,7 +139,8 @@ func (b *bound) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// usage counts a folder and all below it. Files that vanish meanwhile do not count.
+// usage counts a folder and all below it. Files that vanish meanwhile do not count, and what a
+// process that died was writing goes.
 func usage(dir *os.Root, depth int) (sum int64, err error) {
 	if depth > maxDepth {
 		return 0, ErrUncounted
@@ -172,6 +173,9 @@ func entrySize(dir *os.Root, name string, depth int) (int64, error) {
 	info, err := dir.Lstat(name)
 	if err != nil {
 		return 0, countError(err)
+	}
+	if info.Mode().IsRegular() && abandoned(dir, name) {
+		return 0, nil
 	}
 	if !info.IsDir() {
 		return max(info.Size(), leastEntry), nil

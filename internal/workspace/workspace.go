@@ -11,7 +11,6 @@ package workspace
 
 import (
 	"cmp"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -216,17 +215,18 @@ func (r *Root) WriteFrom(path string, from io.Reader) (size int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	part := filepath.Join(filepath.Dir(rel), ".part-"+rand.Text())
-	f, err := r.open(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+	f, part, err := r.Part(filepath.Dir(rel))
 	if err != nil {
 		return 0, err
 	}
-	size, err = io.Copy(r.Bound(f), from)
-	if err = errors.Join(err, f.Close()); err == nil {
+	if size, err = io.Copy(r.Bound(f), from); err == nil {
 		err = r.root.Rename(part, rel)
 	}
 	if err != nil {
-		return 0, errors.Join(mapError(err), r.root.Remove(part))
+		return 0, errors.Join(mapError(err), f.Close(), r.root.Remove(part))
+	}
+	if err := f.Close(); err != nil {
+		return 0, mapError(err)
 	}
 	return size, nil
 }

@@ -1,6 +1,7 @@
 package workspace_test
 
 import (
+	"crypto/rand"
 	"errors"
 	"io"
 	"io/fs"
@@ -172,5 +173,50 @@ func TestAStreamThatBreaksOffChangesNothing(t *testing.T) {
 	}
 	if parts, err := filepath.Glob(filepath.Join(dir, "*", ".part-*")); len(parts) > 0 || err != nil {
 		t.Errorf("left %v, %v", parts, err)
+	}
+}
+
+// What is being written stays, whoever looks; what is left of a process that died goes.
+func TestPartsStayAsLongAsTheyAreWritten(t *testing.T) {
+	dir := t.TempDir()
+	open := func() *workspace.Root {
+		root, err := workspace.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = root.Close() })
+		return root
+	}
+	source, sink := io.Pipe()
+	done, writer := make(chan error, 1), open()
+	go func() {
+		_, err := writer.WriteFrom("a.txt", source)
+		done <- err
+	}()
+	if _, err := io.WriteString(sink, "half "); err != nil {
+		t.Fatal(err)
+	}
+	dead := filepath.Join(dir, ".part-"+rand.Text())
+	if err := os.WriteFile(dead, []byte("dead"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other := open()
+	if used, err := other.Used(); err != nil || used != 4<<10 {
+		t.Errorf("the part that is written counts %d bytes, %v", used, err)
+	}
+	if _, err := os.Stat(dead); err == nil {
+		t.Error("what is left of a dead process is still there")
+	}
+	if err := other.Sweep("."); err != nil {
+		t.Error(err)
+	}
+	if _, err := io.WriteString(sink, "and half"); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(sink.Close(), <-done); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := other.ReadFile("a.txt", 100); err != nil || string(data) != "half and half" {
+		t.Errorf("read %q, %v", data, err)
 	}
 }

@@ -71,6 +71,7 @@ func elements(row []chats.Button, number int) ([]slack.BlockElement, error) {
 		id := "row" + strconv.Itoa(number) + "-" + strconv.Itoa(i)
 		button := slack.NewButtonBlockElement(id, b.Data, slack.NewTextBlockObject(slack.PlainTextType, label, true, false))
 		button.Style = slack.Style(b.Style) // of the same names
+		button.URL = b.URL
 		list = append(list, button)
 	}
 	return list, nil

@@ -13,6 +13,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/pace"
+	"oneclaw/internal/rescue"
 )
 
 // Config is what a [Surface] is made of. All of it is needed.
@@ -103,7 +104,7 @@ func (s *Surface) Aside(ctx context.Context, failed string, do func(context.Cont
 		}()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), asideTimeout)
 		defer cancel()
-		if err := do(ctx); err != nil {
+		if err := rescue.Do(func() error { return do(ctx) }); err != nil {
 			s.cfg.Log.Warn("not done beside the messages", "so", failed, "err", err)
 		}
 	})

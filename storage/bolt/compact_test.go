@@ -253,7 +253,7 @@ func TestCompactAlwaysLeavesNothingOfWhatWasRemoved(t *testing.T) {
 		}
 	}
 	for n := range 40 {
-		if err := errors.Join(s.Delete(t.Context(), fmt.Sprint("key ", n), storage.Any), s.Erase(t.Context(), "log", storage.Position(n+1))); err != nil {
+		if err := errors.Join(s.Delete(t.Context(), fmt.Sprint("key ", n), storage.Any), s.Erase(t.Context(), "log", storage.Record{Pos: storage.Position(n + 1)})); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -106,10 +106,10 @@ func (s *Store) Drop(ctx context.Context, log string) error {
 }
 
 // Erase implements storage.Log.
-func (s *Store) Erase(ctx context.Context, log string, at ...storage.Position) error {
-	err := storage.CheckName("log name", log)
+func (s *Store) Erase(ctx context.Context, log string, left ...storage.Record) error {
+	err := storage.CheckRecords(log, left)
 	if err == nil {
-		err = s.submit(ctx, 0, func(b *batch) error { return b.erase(log, at) })
+		err = s.submit(ctx, 0, func(b *batch) error { return b.erase(log, left) })
 	}
 	if err != nil {
 		return fmt.Errorf("bolt: erase in %q: %w", log, err)
@@ -117,14 +117,14 @@ func (s *Store) Erase(ctx context.Context, log string, at ...storage.Position) e
 	return nil
 }
 
-func (b *batch) erase(log string, at []storage.Position) error {
+func (b *batch) erase(log string, left []storage.Record) error {
 	bucket := b.tx.Bucket(bucketLogs).Bucket([]byte(log))
 	if bucket == nil {
 		return nil
 	}
 	data, labels := bucket.Bucket(bucketRecords), bucket.Bucket(bucketLabels)
-	for _, pos := range at {
-		value := data.Get(positionKey(pos))
+	for _, l := range left {
+		value := data.Get(positionKey(l.Pos))
 		if value == nil {
 			continue
 		}
@@ -133,10 +133,16 @@ func (b *batch) erase(log string, at []storage.Position) error {
 			return err
 		}
 		b.dirty = true
-		if err := data.Put(positionKey(pos), encodeRecord(storage.Record{})); err != nil {
+		if err := data.Put(positionKey(l.Pos), encodeRecord(l)); err != nil {
 			return err
 		}
-		if err := labels.Delete(labelKey(r.Label, pos)); err != nil {
+		if err := labels.Delete(labelKey(r.Label, l.Pos)); err != nil {
+			return err
+		}
+		if l.Label == "" {
+			continue
+		}
+		if err := labels.Put(labelKey(l.Label, l.Pos), nil); err != nil {
 			return err
 		}
 	}

@@ -33,16 +33,18 @@ func (s *Store) Drop(ctx context.Context, log string) error {
 }
 
 // Erase implements storage.Log.
-func (s *Store) Erase(ctx context.Context, log string, at ...storage.Position) error {
-	err := storage.CheckName("log name", log)
+func (s *Store) Erase(ctx context.Context, log string, left ...storage.Record) error {
+	err := storage.CheckRecords(log, left)
 	if err == nil {
-		positions := make([]int64, len(at))
-		for i, pos := range at {
-			positions[i] = int64(min(pos, math.MaxInt64))
+		positions, labels, data := make([]int64, len(left)), make([][]byte, len(left)), make([][]byte, len(left))
+		for i, r := range left {
+			positions[i] = int64(min(r.Pos, math.MaxInt64))
+			labels[i], data[i] = []byte(r.Label), append([]byte{}, r.Data...) // nil would be NULL
 		}
 		err = s.request(ctx, func(ctx context.Context) error {
-			_, err := s.pool.Exec(ctx, `UPDATE oneclaw_records r SET label = '', data = '' FROM oneclaw_logs l
-				WHERE l.name = $1::bytea AND r.log = l.id AND r.position = ANY($2::bigint[])`, []byte(log), positions)
+			_, err := s.pool.Exec(ctx, `UPDATE oneclaw_records r SET label = e.label, data = e.data
+				FROM oneclaw_logs l, unnest($2::bigint[], $3::bytea[], $4::bytea[]) AS e (position, label, data)
+				WHERE l.name = $1::bytea AND r.log = l.id AND r.position = e.position`, []byte(log), positions, labels, data)
 			return err
 		})
 	}

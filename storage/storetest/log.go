@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"oneclaw/storage"
@@ -18,7 +19,7 @@ func logProperties() []property {
 		{name: "LogsApart", sentence: "Logs with similar names have nothing in common.", check: logsApart},
 		{name: "LabelsApart", sentence: "A label yields its own records and no others, however similar the labels.", check: labelsApart},
 		{name: "DropRemovesAll", sentence: "Drop removes records and labels, and the log begins again at 1.", check: dropRemovesAll},
-		{name: "EraseEmpties", sentence: "Erase takes labels and data of records away, and leaves all others in their places.", check: eraseEmpties, reopened: erased},
+		{name: "EraseEmpties", sentence: "Erase takes labels and data of records away, leaves what it is given in their place, and all others as they are.", check: eraseEmpties, reopened: erased},
 		{name: "Logs", sentence: "Logs yields the names of the logs that exist, and no keys, by range and in byte order.", check: logs, shared: true},
 		{name: "LogsManyWhileWriting", sentence: "Logs yields each log once that is not touched meanwhile, though the consumer writes.", check: logsManyWhileWriting},
 		{name: "DropWhileReading", sentence: "Records never yields what was appended after a Drop.", check: dropWhileReading},
@@ -149,7 +150,11 @@ func dropRemovesAll(t testing.TB, s storage.Store) {
 func eraseEmpties(t testing.TB, s storage.Store) {
 	erase := func(log string, at ...storage.Position) {
 		t.Helper()
-		if err := s.Erase(t.Context(), log, at...); err != nil {
+		left := make([]storage.Record, len(at))
+		for i, pos := range at {
+			left[i].Pos = pos
+		}
+		if err := s.Erase(t.Context(), log, left...); err != nil {
 			t.Fatalf("Erase(%q, %v): %v", log, at, err)
 		}
 	}
@@ -159,13 +164,24 @@ func eraseEmpties(t testing.TB, s storage.Store) {
 	erase("a", 1, 4, 9, 0, ^storage.Position(0))
 	erase("a", 1)
 	erase("a")
-	wantError(t, "Erase in a log without a name", s.Erase(t.Context(), "", 1), storage.ErrInvalid)
+	long := storage.Record{Pos: 1, Label: strings.Repeat("l", storage.MaxKey+1)}
+	wantError(t, "Erase that leaves a label that is too long", s.Erase(t.Context(), "a", long), storage.ErrInvalid)
+	wantError(t, "Erase in a log without a name", s.Erase(t.Context(), "", storage.Record{Pos: 1}), storage.ErrInvalid)
 	erased(t, s)
 	_, err := s.Append(t.Context(), "a", 3, record("", "5"))
 	wantError(t, "Append in front of what is erased", err, storage.ErrConflict)
 	mustAppend(t, s, "a", 4, record("m", "5"))
 	equal(t, "a label of what is erased", readRecords(t, s, "a", storage.Query{Label: "m"}), []storage.Record{{Pos: 5, Label: "m", Data: []byte("5")}})
 	erase("a", 5)
+	mustAppend(t, s, "c", 0, record("l", "1"), record("l", "2"), record("", "3"))
+	left := []storage.Record{{Pos: 2, Label: "l", Data: []byte("left")}, {Pos: 1, Label: "m", Data: []byte("other")}, {Pos: 3}, {Pos: 4, Label: "l"}}
+	for range 2 {
+		if err := s.Erase(t.Context(), "c", left...); err != nil {
+			t.Fatalf("Erase that leaves something: %v", err)
+		}
+		equal(t, "what is left", readRecords(t, s, "c", storage.Query{}), []storage.Record{left[1], left[0], {Pos: 3}})
+		equal(t, "what is left under its label", readRecords(t, s, "c", storage.Query{Label: "l"}), left[:1])
+	}
 }
 
 func erased(t testing.TB, s storage.Store) {

@@ -144,8 +144,8 @@ func (m *memory) Drop(ctx context.Context, log string) error {
 	return nil
 }
 
-func (m *memory) Erase(ctx context.Context, log string, at ...storage.Position) error {
-	if err := m.name(log); err != nil {
+func (m *memory) Erase(ctx context.Context, log string, left ...storage.Record) error {
+	if err := storage.CheckRecords(log, left); err != nil {
 		return err
 	}
 	if err := m.begin(ctx); err != nil {
@@ -156,7 +156,8 @@ func (m *memory) Erase(ctx context.Context, log string, at ...storage.Position) 
 	if l == nil && m.is("cannot erase in what does not exist") {
 		return storage.ErrNotFound
 	}
-	for _, pos := range at {
+	for _, e := range left {
+		pos := e.Pos
 		if l == nil || pos == 0 || pos > storage.Position(len(l.records)) {
 			continue
 		}
@@ -165,6 +166,13 @@ func (m *memory) Erase(ctx context.Context, log string, at ...storage.Position) 
 			l.labels[r.Label] = slices.DeleteFunc(l.labels[r.Label], func(p storage.Position) bool { return p == pos })
 		}
 		*r = storage.Record{Pos: pos}
+		if !m.is("leaves nothing of what is erased") {
+			r.Label, r.Data = e.Label, bytes.Clone(e.Data)
+			if r.Label != "" {
+				l.labels[r.Label] = append(l.labels[r.Label], pos)
+				slices.Sort(l.labels[r.Label])
+			}
+		}
 		if m.is("moves up what is behind what is erased") {
 			l.records = slices.Delete(l.records, int(pos)-1, int(pos))
 		}

@@ -66,7 +66,7 @@ var bugs = []string{
 	"keeps the caller's record", "yields its own record",
 	"forgets labels", "indexes only the first label of an Append", "matches labels by prefix",
 	"keeps labels over a Drop", "drops logs by prefix", "cannot drop what does not exist",
-	"cannot erase in what does not exist", "keeps labels of what is erased", "moves up what is behind what is erased", "erases one record at a time",
+	"cannot erase in what does not exist", "keeps labels of what is erased", "moves up what is behind what is erased", "erases one record at a time", "leaves nothing of what is erased",
 	"reads what is appended meanwhile", "ends after 256 records",
 	"yields one more than the limit", "includes Before", "includes After",
 	"ignores After when backward", "reads backward queries with a limit forward",

@@ -27,8 +27,8 @@ func (t *turns) Records(ctx context.Context, log string, q storage.Query) iter.S
 
 func (t *turns) Drop(ctx context.Context, log string) error { return t.next().Drop(ctx, log) }
 
-func (t *turns) Erase(ctx context.Context, log string, at ...storage.Position) error {
-	return t.next().Erase(ctx, log, at...)
+func (t *turns) Erase(ctx context.Context, log string, left ...storage.Record) error {
+	return t.next().Erase(ctx, log, left...)
 }
 
 func (t *turns) Logs(ctx context.Context, r storage.Range) iter.Seq2[string, error] {

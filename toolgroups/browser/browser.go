@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"oneclaw/internal/guard"
+	"oneclaw/internal/readable"
 )
 
 // DefaultMaxMemory is what an ordinary heavy page takes three times over, in bytes.
@@ -35,6 +37,8 @@ type Config struct {
 	// page is open; then it is killed. 0 means [DefaultMaxMemory]. Systems without /proc
 	// do not tell, and do not bound it.
 	MaxMemory int64
+	// Reader reads the text of pages. nil means one of its own.
+	Reader *readable.Reader
 	// Now tells the time. nil means [time.Now].
 	Now func() time.Time
 	// Logger gets what the model is not told. nil discards it.
@@ -73,6 +77,12 @@ func New(cfg Config) (*Browser, error) {
 	cfg.Load = cmp.Or(cfg.Load, 25*time.Second)
 	cfg.MaxMemory = cmp.Or(cfg.MaxMemory, DefaultMaxMemory)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	if cfg.Reader == nil {
+		var err error
+		if cfg.Reader, err = readable.NewReader(cfg.Logger); err != nil {
+			return nil, fmt.Errorf("browser: %w", err)
+		}
+	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/tiktoken-go/tokenizer"
 	"go.uber.org/goleak"
 
+	"oneclaw/internal/readable"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/browser"
 )
@@ -33,6 +34,12 @@ import (
 var shared toolgroups.Tool
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == readable.Argument {
+		if err := readable.Serve(os.Stdin, os.Stdout); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
 	b, err := browser.New(browser.Config{AllowPrivate: loopback(), Tabs: 4})
 	if err == nil {
 		shared, err = b.Tool()

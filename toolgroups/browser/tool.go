@@ -133,7 +133,7 @@ func (b *Browser) look(ctx context.Context, call toolgroups.Call, address string
 	text, err := "", error(nil)
 	if strings.TrimSpace(in.Script) != "" {
 		text, err = v.script(tab, in.Script)
-	} else if text, err = v.text(tab); err == nil && strings.TrimSpace(text) == "" {
+	} else if text, err = v.text(tab, b.cfg.Reader); err == nil && strings.TrimSpace(text) == "" {
 		err = toolgroups.Errorf(CodeExtraction, "The page has no text. A screenshot may show what it has.")
 	}
 	if err != nil {

@@ -155,7 +155,7 @@ func (v *visit) wait(tab context.Context, d time.Duration) error {
 }
 
 // text is the content of the page as Markdown, or all its text where there is none.
-func (v *visit) text(tab context.Context) (string, error) {
+func (v *visit) text(tab context.Context, reader *readable.Reader) (text string, err error) {
 	tree, err := chromedp.Call(tab, page.GetFrameTree, cdp.Empty{})
 	if err != nil {
 		return "", err
@@ -177,7 +177,7 @@ func (v *visit) text(tab context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := readable.Markdown(tab, strings.NewReader(source), v.url)
+	err = reader.Markdown(tab, readable.Page{Body: strings.NewReader(source), ContentType: readable.UTF8, URL: v.url}, readable.Into(&text))
 	if err != nil || strings.TrimSpace(text) != "" {
 		return text, err
 	}

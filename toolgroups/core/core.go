@@ -16,9 +16,12 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"time"
 
 	"oneclaw/internal/guard"
+	"oneclaw/internal/named"
+	"oneclaw/internal/readable"
 	"oneclaw/toolgroups"
 )
 
@@ -38,6 +41,11 @@ type Config struct {
 	AllowPrivate []netip.Prefix
 	// Resolver looks up the names of hosts. nil means the host's.
 	Resolver *net.Resolver
+	// Reader reads pages. nil means one of its own.
+	Reader *readable.Reader
+	// CacheDir is where pages lie until they are read. Empty means the host's folder for
+	// temporary files.
+	CacheDir string
 	// Exec says how commands run.
 	Exec ExecConfig
 	// Logger gets what the model is not told. nil discards it.
@@ -48,6 +56,8 @@ type Config struct {
 type tools struct {
 	cfg    Config
 	client *http.Client
+	owners *named.Semaphores // of whom pages are fetched or read
+	pages  chan struct{}     // one for each page that is fetched or read
 }
 
 // New makes the tools of this package, in no order: the registry knows that of the core.
@@ -58,7 +68,17 @@ func New(cfg Config) ([]toolgroups.Tool, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	t := &tools{cfg: cfg, client: guard.NewClient(guard.Config{AllowPrivate: cfg.AllowPrivate, Resolver: cfg.Resolver})}
+	cfg.CacheDir = cmp.Or(cfg.CacheDir, os.TempDir())
+	if cfg.Reader == nil {
+		var err error
+		if cfg.Reader, err = readable.NewReader(cfg.Logger); err != nil {
+			return nil, fmt.Errorf("core: %w", err)
+		}
+	}
+	t := &tools{
+		cfg: cfg, owners: named.New(ownerPages), pages: make(chan struct{}, maxPages),
+		client: guard.NewClient(guard.Config{AllowPrivate: cfg.AllowPrivate, Resolver: cfg.Resolver}),
+	}
 	if cfg.Exec.MaxProcesses < 0 || cfg.Exec.MaxMemory < 0 || cfg.Exec.MaxTotalMemory < 0 {
 		return nil, errors.New("core: a limit of exec is negative")
 	}
@@ -84,6 +104,8 @@ func New(cfg Config) ([]toolgroups.Tool, error) {
 			}
 		case "http_request":
 			tool.Asks = asksToRequest
+		case "webfetch":
+			tool.Wait = waitForOthers
 		}
 		out = append(out, tool)
 	}

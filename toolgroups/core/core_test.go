@@ -12,11 +12,20 @@ import (
 	"github.com/tiktoken-go/tokenizer"
 	"go.uber.org/goleak"
 
+	"oneclaw/internal/readable"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/core"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == readable.Argument {
+		if err := readable.Serve(os.Stdin, os.Stdout); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // desk is a workspace and the tools at work in it.
 type desk struct {

@@ -242,5 +242,5 @@ func (s *stream) dropped() bool { return s.total > int64(len(s.kept)) }
 
 // text is what was kept, as text that ends within a character at most.
 func (s *stream) text() string {
-	return strings.ToValidUTF8(string(wholeRunes(s.kept)), "\uFFFD")
+	return strings.ToValidUTF8(string(runes.Whole(s.kept)), "\uFFFD")
 }

@@ -8,13 +8,11 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
-	"regexp"
+	"net/url"
 	"strings"
-	"unicode/utf8"
-
-	"golang.org/x/net/html/charset"
 
 	"oneclaw/internal/guard"
+	"oneclaw/internal/readable"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/files"
 )
@@ -79,50 +77,7 @@ func textOf(data []byte, contentType string) string {
 	if binary(data, contentType) {
 		return fmt.Sprintf("[%d bytes that are not text]", len(data))
 	}
-	return decode(data, contentType)
-}
-
-const (
-	// maxDeclaration is how far into a text its own word about its encoding is looked for.
-	maxDeclaration = 64 << 10
-	// escaped is an encoding whose bytes are all of ASCII, and so look like UTF-8.
-	escaped = "iso-2022-jp"
-)
-
-// declaration is where a page or a feed names its encoding.
-var declaration = regexp.MustCompile(`(?i)<(?:\?xml|meta)\b[^>]*?\b(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)`)
-
-// decode makes UTF-8 of a text. Its content type is believed, then its bytes, then what it
-// says of itself: of that, and of the bytes, the library looks at the first 1,024 only.
-func decode(data []byte, contentType string) string {
-	e, name, certain := charset.DetermineEncoding(data, contentType)
-	whole := wholeRunes(data)
-	if utf8.Valid(whole) && (name == "utf-8" || !certain && name != escaped) {
-		return strings.TrimPrefix(string(whole), "\uFEFF")
-	}
-	if m := declaration.FindSubmatch(data[:min(len(data), maxDeclaration)]); m != nil && !certain {
-		if said, _ := charset.Lookup(string(m[1])); said != nil {
-			e = said
-		}
-	}
-	decoded, err := e.NewDecoder().Bytes(data)
-	if err != nil {
-		decoded = data
-	}
-	return strings.TrimPrefix(strings.ToValidUTF8(string(decoded), "\uFFFD"), "\uFEFF")
-}
-
-// wholeRunes drops the part of a character at the end, where a limit cut it.
-func wholeRunes(data []byte) []byte {
-	for n := 1; n < utf8.UTFMax && n <= len(data); n++ {
-		if tail := data[len(data)-n:]; utf8.RuneStart(tail[0]) {
-			if !utf8.FullRune(tail) {
-				return data[:len(data)-n]
-			}
-			break
-		}
-	}
-	return data
+	return readable.Decode(data, contentType)
 }
 
 // binary reports whether a body is no text for people: by its type, or because it
@@ -141,18 +96,52 @@ func binary(data []byte, contentType string) bool {
 }
 
 // asksToRequest lets a request through that only reads, as webfetch does without being
-// asked about; any other method is there to change something at the other end.
+// asked about; any other method is there to change something at the other end, also where
+// the request is a GET that asks the server to take it for another one.
 func asksToRequest(arguments json.RawMessage) bool {
 	var in map[string]json.RawMessage
 	if json.Unmarshal(arguments, &in) != nil {
 		return true
 	}
 	for name, value := range in {
-		var method string
-		if !strings.EqualFold(name, "method") {
-			continue
+		var text string
+		switch strings.ToLower(name) {
+		case "method":
+			if json.Unmarshal(value, &text) != nil || text != "GET" {
+				return true
+			}
+		case "url":
+			if json.Unmarshal(value, &text) != nil || overridden(text) {
+				return true
+			}
+		case "headers":
+			var headers map[string]json.RawMessage
+			if json.Unmarshal(value, &headers) != nil {
+				return true
+			}
+			for header := range headers {
+				if strings.Contains(strings.ToLower(header), "method") {
+					return true // X-HTTP-Method-Override and its relatives
+				}
+			}
 		}
-		if json.Unmarshal(value, &method) != nil || method != "GET" {
+	}
+	return false
+}
+
+// overridden reports whether the query of an address names the method that a server should
+// take instead of that of the request: _method, X-HTTP-Method-Override and the like. A plain
+// "method" is an argument of many services.
+func overridden(address string) bool {
+	_, query, _ := strings.Cut(address, "?")
+	for part := range strings.FieldsFuncSeq(query, func(r rune) bool { return r == '&' || r == ';' || r == '#' }) {
+		name, _, _ := strings.Cut(part, "=")
+		if plain, err := url.QueryUnescape(name); err == nil {
+			name = plain
+		}
+		name = strings.ToLower(strings.TrimSpace(name))
+		joined := strings.NewReplacer("-", "", "_", "", "$", "").Replace(name)
+		if name == "_method" || strings.Contains(joined, "httpmethod") || strings.Contains(joined, "methodoverride") {
 			return true
 		}
 	}

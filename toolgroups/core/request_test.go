@@ -148,6 +148,13 @@ func TestD35InternalAddressesAreRefused(t *testing.T) {
 	d.fails(t, "webfetch", args{"url": server.URL}, "network_error", "internal")
 }
 
+// A page is never read by a request that a server would take for another one.
+func TestWebfetchOnlyReads(t *testing.T) {
+	d := newDesk(t, core.Config{AllowPrivate: loopback()})
+	server := site(t, func(http.ResponseWriter, *http.Request) { t.Error("the request was made") })
+	d.fails(t, "webfetch", args{"url": server.URL + "/items/1?_method=DELETE"}, "invalid_url", "Use http_request")
+}
+
 // TestRequestsThatChangeAsk: a request that may change something at the other end asks, and
 // so does one that cannot be read.
 func TestRequestsThatChangeAsk(t *testing.T) {
@@ -165,6 +172,20 @@ func TestRequestsThatChangeAsk(t *testing.T) {
 		`{"method":["GET"]}`:               true,
 		`"method"`:                         true,
 		`{"method":"GET","METHOD":"POST"}`: true,
+
+		`{"url":"https://x.org/a?page=2","headers":{"Accept":"text/html","Authorization":"x"}}`: false,
+		`{"url":"https://x.org/a?method=flickr.photos.search"}`:                                 false,
+		`{"headers":{"X-HTTP-Method-Override":"DELETE"}}`:                                       true,
+		`{"headers":{"x-http-method":"PUT"},"method":"GET"}`:                                    true,
+		`{"Headers":{"X-Method-Override":"PATCH"}}`:                                             true,
+		`{"headers":{"X-METHOD":"PATCH"}}`:                                                      true,
+		`{"headers":"X-HTTP-Method-Override: DELETE"}`:                                          true,
+		`{"url":"https://x.org/a?b=1&_method=DELETE"}`:                                          true,
+		`{"url":"https://x.org/a?%5FMethod=delete"}`:                                            true,
+		`{"url":"https://x.org/a?b;_method=delete"}`:                                            true,
+		`{"URL":"https://x.org/a?x-http-method-override=DELETE"}`:                               true,
+		`{"url":"https://x.org/a?$httpMethod=DELETE"}`:                                          true,
+		`{"url":["https://x.org"]}`:                                                             true,
 	} {
 		if got := request.Asks(json.RawMessage(arguments)); got != want || request.Effect == toolgroups.ReadOnly {
 			t.Errorf("%s: asks %t, want %t", arguments, got, want)

@@ -1,21 +1,27 @@
 package core
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"net/url"
+	"os"
 	"path"
 	"strings"
+	"time"
 
 	"oneclaw/internal/guard"
+	"oneclaw/internal/named"
 	"oneclaw/internal/readable"
 	"oneclaw/internal/runes"
+	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/files"
 )
@@ -32,8 +38,16 @@ const (
 const (
 	// maxPage is how much of a page is read, in bytes.
 	maxPage = 5 << 20
-	// maxErrorBody is how much of the body of an error is repeated, in characters.
+	// maxHead is how much of the beginning of a page tells what it is, and maxErrorBody how
+	// much of the body of an error is repeated, in characters.
+	maxHead      = 4 << 10
 	maxErrorBody = 1_000
+	// maxPages is how many pages are fetched and lie on the disk at a time, ownerPages how
+	// many of one owner.
+	maxPages   = 32
+	ownerPages = 8
+	// waitForOthers is how much longer a call may take because other pages are read.
+	waitForOthers = time.Minute
 	// browserAgent is what sites expect that serve browsers only.
 	browserAgent = "Mozilla/5.0 (compatible; OneClaw/1.0)"
 )
@@ -47,58 +61,114 @@ type fetchArgs struct {
 type page struct {
 	url         *url.URL // after redirects
 	contentType string
-	data        []byte
+	body        *os.File
+	size        int64
+	head        []byte // the beginning of body
 	cut         bool
 }
 
 func (t *tools) webfetch(ctx context.Context, call toolgroups.Call, in fetchArgs) (toolgroups.Result, error) {
-	p, err := t.fetch(ctx, in.URL)
+	if overridden(in.URL) {
+		return toolgroups.Result{}, toolgroups.Errorf(CodeInvalidURL,
+			"The page was not fetched: its address asks the server to take the request for another than GET. Use http_request, which a person approves.")
+	}
+	release, err := t.owners.Acquire(ctx, call.Owner)
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	defer release()
+	if err := named.Take(ctx, t.pages); err != nil {
+		return toolgroups.Result{}, err
+	}
+	defer func() { <-t.pages }()
+	body, err := t.spool()
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	defer func() { _ = body.Close() }()
+	p, err := t.fetch(ctx, in.URL, body)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
 	kind := p.kind()
-	var text string
+	read := t.cfg.Reader.Text
 	switch {
 	case kind == "text/html" || kind == "application/xhtml+xml":
-		if text, err = p.markdown(ctx); err != nil {
-			if ctx.Err() != nil {
-				return toolgroups.Result{}, ctx.Err()
-			}
-			return toolgroups.Result{}, toolgroups.Errorf(CodeWebfetch, "The page could not be read: %v.", err)
-		}
-		if strings.TrimSpace(text) == "" {
-			return toolgroups.Result{}, toolgroups.Errorf(CodeEmptyResponse,
-				"The page has no text; it may need JavaScript. Try the browser tool.")
-		}
-	case binary(p.data, p.contentType):
+		read = t.cfg.Reader.Markdown
+	case binary(p.head, p.contentType):
 		return t.download(call, p, kind)
-	default:
-		text = textOf(p.data, p.contentType)
 	}
+	note := ""
 	if p.cut {
-		text += fmt.Sprintf("\n\n[cut: only the first %d bytes of the page were read]", maxPage)
+		note = fmt.Sprintf("\n\n[cut: only the first %d bytes of the page were read]", maxPage)
 	}
-	return toolgroups.Result{Text: files.Shorten(call.Scope, "webfetch", text, in.MaxLength, t.cfg.Now())}, nil
+	var text string
+	err = read(ctx, readable.Page{Body: p.body, ContentType: p.contentType, URL: p.url}, func(content io.Reader) (err error) {
+		begun := bufio.NewReader(content)
+		if _, err := begun.Peek(1); err == io.EOF {
+			return toolgroups.Errorf(CodeEmptyResponse, "The page has no text; it may need JavaScript. Try the browser tool.")
+		}
+		text, err = files.ShortenFrom(call.Scope, "webfetch", io.MultiReader(begun, strings.NewReader(note)), in.MaxLength, t.cfg.Now())
+		return err
+	})
+	var known *toolgroups.Error
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return toolgroups.Result{}, ctx.Err()
+	case errors.As(err, &known):
+		return toolgroups.Result{}, known
+	case err != nil:
+		return toolgroups.Result{}, toolgroups.Errorf(CodeWebfetch, "The page could not be read: %v.", err)
+	}
+	return toolgroups.Result{Text: text}, nil
+}
+
+// spool makes a file without a name, in which a page waits until it is read: pages that are
+// fetched at the same time would fill the memory.
+func (t *tools) spool() (*os.File, error) {
+	if err := os.MkdirAll(t.cfg.CacheDir, 0o700); err != nil {
+		return nil, fmt.Errorf("keep the page: %w", workspace.Cause(err))
+	}
+	f, err := os.CreateTemp(t.cfg.CacheDir, "webfetch-*")
+	if err != nil {
+		return nil, fmt.Errorf("keep the page: %w", workspace.Cause(err))
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(fmt.Errorf("keep the page: %w", workspace.Cause(err)), f.Close())
+	}
+	return f, nil
 }
 
 // fetch gets a page. Only a reply of the 200s is one.
-func (t *tools) fetch(ctx context.Context, address string) (page, error) {
-	req, err := guard.NewRequest(ctx, http.MethodGet, address, "", map[string]string{
+func (t *tools) fetch(ctx context.Context, address string, body *os.File) (page, error) {
+	limited, cancel := context.WithTimeout(ctx, toolgroups.DefaultTimeout)
+	defer cancel()
+	req, err := guard.NewRequest(limited, http.MethodGet, address, "", map[string]string{
 		"User-Agent": browserAgent, "Accept": "text/html,application/xhtml+xml,text/plain;q=0.9,*/*;q=0.8",
 	})
 	if err != nil {
 		return page{}, fetchError(ctx, err)
 	}
-	res, err := guard.Fetch(t.client, req, maxPage)
+	res, err := guard.FetchTo(t.client, req, maxPage, body)
 	if err != nil {
 		return page{}, fetchError(ctx, err)
 	}
-	p := page{url: res.Request.URL, contentType: res.Header.Get("Content-Type"), data: res.Data, cut: res.Cut}
+	p := page{url: res.Request.URL, contentType: res.Header.Get("Content-Type"), body: body, cut: res.Cut}
+	if p.size, err = body.Seek(0, io.SeekEnd); err != nil {
+		return page{}, fmt.Errorf("keep the page: %w", workspace.Cause(err))
+	}
+	if _, err := body.Seek(0, io.SeekStart); err != nil {
+		return page{}, fmt.Errorf("keep the page: %w", workspace.Cause(err))
+	}
+	p.head = make([]byte, min(p.size, maxHead))
+	if _, err := body.ReadAt(p.head, 0); err != nil {
+		return page{}, fmt.Errorf("read the page: %w", workspace.Cause(err))
+	}
 	switch {
 	case res.StatusCode < 200 || res.StatusCode > 299:
 		return page{}, toolgroups.Errorf(CodeHTTP, "The server answered HTTP %d %s.\n%s",
-			res.StatusCode, http.StatusText(res.StatusCode), runes.Clip(textOf(p.data, p.contentType), maxErrorBody))
-	case len(bytes.TrimSpace(p.data)) == 0:
+			res.StatusCode, http.StatusText(res.StatusCode), runes.Clip(textOf(p.head, p.contentType), maxErrorBody))
+	case p.size <= maxHead && len(bytes.TrimSpace(p.head)) == 0:
 		return page{}, toolgroups.Errorf(CodeEmptyResponse, "The server answered HTTP %d without a body.", res.StatusCode)
 	}
 	return p, nil
@@ -119,16 +189,11 @@ func fetchError(ctx context.Context, err error) error {
 
 // kind is the media type, guessed where the server names none.
 func (p page) kind() string {
-	kind, _, err := mime.ParseMediaType(cmp.Or(p.contentType, http.DetectContentType(p.data)))
+	kind, _, err := mime.ParseMediaType(cmp.Or(p.contentType, http.DetectContentType(p.head)))
 	if err != nil {
-		kind, _, _ = mime.ParseMediaType(http.DetectContentType(p.data))
+		kind, _, _ = mime.ParseMediaType(http.DetectContentType(p.head))
 	}
 	return kind
-}
-
-// markdown is the main content of the page.
-func (p page) markdown(ctx context.Context) (string, error) {
-	return readable.Markdown(ctx, strings.NewReader(decode(p.data, p.contentType)), p.url)
 }
 
 // download keeps what is no text in the workspace, where other tools can use it.
@@ -138,11 +203,15 @@ func (t *tools) download(call toolgroups.Call, p page, kind string) (toolgroups.
 			"The address holds a file (%s) of more than the limit of %d bytes.", files.Line(kind), maxPage)
 	}
 	name := "downloads/" + rand.Text()[:6] + "-" + fileName(p.url)
-	if _, err := files.Save(call.Scope, name, p.data); err != nil {
+	err := files.Use(call.Scope, func(root *workspace.Root) error {
+		_, err := root.WriteFrom(name, p.body)
+		return err
+	})
+	if err != nil {
 		return toolgroups.Result{}, fmt.Errorf("keep the download: %w", err)
 	}
 	return toolgroups.Text("The address holds no text but a file (%s, %d bytes). It is now %s in the workspace.",
-		files.Line(kind), len(p.data), name)
+		files.Line(kind), p.size, name)
 }
 
 // fileName is the last part of a URL's path, in letters that no tool stumbles over.

@@ -4,6 +4,7 @@
 package files
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"oneclaw/internal/runes"
 	"oneclaw/internal/workspace"
@@ -73,33 +75,69 @@ func ReadHost(path string, limit int64) (data []byte, err error) {
 
 // Keep writes a file under a new name with the time in it, and returns its path.
 func Keep(scope toolgroups.Scope, prefix, suffix string, now time.Time, data []byte) (string, error) {
-	name := fmt.Sprintf("%s-%s-%s%s", prefix, now.UTC().Format("20060102-150405"), rand.Text()[:6], suffix)
-	return Save(scope, name, data)
+	return Save(scope, newName(prefix, suffix, now), data)
+}
+
+func newName(prefix, suffix string, now time.Time) string {
+	return fmt.Sprintf("%s-%s-%s%s", prefix, now.UTC().Format("20060102-150405"), rand.Text()[:6], suffix)
 }
 
 // Shorten returns a text of at most limit characters, or as many as a result holds. One
 // that is longer ends with a paragraph, if one ends in its second half, and with a line
 // that names the file of the given kind in which the whole is kept.
 func Shorten(scope toolgroups.Scope, kind, text string, limit int, now time.Time) string {
+	short, _ := ShortenFrom(scope, kind, strings.NewReader(text), limit, now) // a string is read without errors
+	return short
+}
+
+// ShortenFrom is [Shorten] for a text that is not kept in memory. The error is that of text.
+func ShortenFrom(scope toolgroups.Scope, kind string, text io.Reader, limit int, now time.Time) (string, error) {
 	if limit <= 0 || limit > toolgroups.MaxText {
 		limit = toolgroups.MaxText
 	}
-	if _, rest := runes.Split(text, limit); rest == "" {
-		return text
+	// So many bytes hold more characters than the limit, if there are more.
+	head, err := io.ReadAll(io.LimitReader(text, int64(limit+1)*utf8.UTFMax))
+	if err != nil {
+		return "", err
+	}
+	if _, rest := runes.Split(string(head), limit); rest == "" {
+		return string(head), nil
 	}
 	limit = min(limit, Inline)
-	first, _ := runes.Split(text, limit)
+	first, _ := runes.Split(string(head), limit)
 	if end := strings.LastIndex(first, "\n\n"); end > len(first)/2 {
 		first = first[:end]
 	}
+	var total characters
+	whole := io.TeeReader(io.MultiReader(bytes.NewReader(head), text), &total)
+	name := newName("tool-output/"+kind, ".txt", now)
 	where := "the rest was not kept"
-	if name, err := Keep(scope, "tool-output/"+kind, ".txt", now, []byte(text)); err == nil {
+	err = Use(scope, func(root *workspace.Root) error {
+		_, err := root.WriteFrom(name, whole)
+		return err
+	})
+	if err == nil {
 		where = "the whole is in the file " + name
 	} else if errors.Is(err, workspace.ErrFull) || errors.Is(err, workspace.ErrDiskFull) {
 		where += ": " + err.Error()
 	}
-	return fmt.Sprintf("%s\n\n[cut: the limit is %d of %d characters; %s]",
-		strings.TrimRight(first, "\n"), limit, len([]rune(text)), where)
+	if _, err := io.Copy(io.Discard, whole); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s\n\n[cut: the limit is %d of %d characters; %s]", strings.TrimRight(first, "\n"), limit, total, where), nil
+}
+
+// characters counts those of the UTF-8 that is written to it.
+type characters int
+
+// Write counts what begins a character.
+func (c *characters) Write(data []byte) (int, error) {
+	for _, b := range data {
+		if utf8.RuneStart(b) {
+			*c++
+		}
+	}
+	return len(data), nil
 }
 
 // Explain says what is wrong with a file that the model named; limit is in bytes.

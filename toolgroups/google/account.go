@@ -17,6 +17,7 @@ import (
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/google/service"
+	"oneclaw/toolgroups/signin"
 )
 
 const (
@@ -26,9 +27,6 @@ const (
 
 	accountPrefix = "google/account/"
 	wantedPrefix  = "google/wanted/"
-
-	// early is how long before its end a token is no longer used.
-	early = time.Minute
 )
 
 // account is what is kept of a connected account.
@@ -37,10 +35,11 @@ type account struct {
 	Email string `json:"email,omitempty"`
 	// Scopes are those that were granted.
 	Scopes []string `json:"scopes"`
-	// Access is a token that is valid until Expiry.
-	Access  string    `json:"access"`
-	Expiry  time.Time `json:"expiry"`
-	Refresh string    `json:"refresh"`
+	// Access is a token that is valid until Expiry. Life is how long it was valid at first.
+	Access  string        `json:"access"`
+	Expiry  time.Time     `json:"expiry"`
+	Life    time.Duration `json:"life,omitempty"`
+	Refresh string        `json:"refresh"`
 	// Lost says that Google no longer knows the consent. The scopes are kept, so that
 	// the next link asks for them again.
 	Lost bool `json:"lost,omitempty"`
@@ -50,7 +49,7 @@ type account struct {
 
 // valid reports whether the token can be used.
 func (a account) valid(now time.Time, rejected string) bool {
-	return a.Access != "" && a.Access != rejected && now.Add(early).Before(a.Expiry)
+	return a.Access != "" && a.Access != rejected && now.Add(signin.Early(a.Life)).Before(a.Expiry)
 }
 
 // get reads and decrypts a value; storage.ErrNotFound or [seal.ErrUnreadable] if it cannot.
@@ -113,8 +112,14 @@ func (g *Google) store(ctx context.Context, user string, a account, rev storage.
 
 // tokens finds out whether the user has an account with the scopes.
 func (g *Google) tokens(ctx context.Context, user string, scopes []string) (tokenSource, error) {
+	if email, ok := g.delegate.subject(user); ok && slices.Contains(scopes, scopeSharing) {
+		return g.delegated(user, email, scopes), nil
+	}
 	a, _, err := g.load(ctx, user)
 	switch {
+	case (err == nil || errors.Is(err, storage.ErrNotFound)) && slices.Contains(without(scopes, a.Scopes), scopeSharing):
+		return nil, toolgroups.Errorf(toolgroups.CodeDenied, "Google allows this only to a service account with domain-wide delegation (%s), "+
+			"which the operator of this bot can set up. Tell the user so; trying again does not help.", service.ScopeNames([]string{scopeSharing}))
 	case errors.Is(err, storage.ErrNotFound):
 		return g.unconnected(ctx, user, scopes)
 	case errors.Is(err, seal.ErrUnreadable):
@@ -125,10 +130,7 @@ func (g *Google) tokens(ctx context.Context, user string, scopes []string) (toke
 	if a.Lost {
 		return nil, consentLost()
 	}
-	if missing := without(scopes, a.Scopes); slices.Contains(missing, scopeSharing) {
-		return nil, toolgroups.Errorf(toolgroups.CodeDenied, "Google grants the permission %s only to a service account with "+
-			"domain-wide delegation, which the operator of this bot can set up. Tell the user so; trying again does not help.", service.ScopeNames([]string{scopeSharing}))
-	} else if len(missing) > 0 {
+	if missing := without(scopes, a.Scopes); len(missing) > 0 {
 		if err := g.want(ctx, user, missing); err != nil {
 			return nil, err
 		}
@@ -147,7 +149,7 @@ func (g *Google) unconnected(ctx context.Context, user string, scopes []string) 
 		return nil, toolgroups.Errorf(service.CodeNotConnected,
 			"No Google account can be connected: the operator of this bot has to set GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET.")
 	}
-	if err := g.want(ctx, user, grantable(scopes)); err != nil {
+	if err := g.want(ctx, user, scopes); err != nil {
 		return nil, err
 	}
 	return nil, notConnected()
@@ -219,7 +221,7 @@ func (g *Google) refresh(ctx context.Context, a account) (account, error) {
 	if err != nil {
 		return account{}, g.refreshFault(ctx, err)
 	}
-	a.Access, a.Expiry = token.AccessToken, token.Expiry
+	a.Access, a.Expiry, a.Life = token.AccessToken, token.Expiry, token.Expiry.Sub(g.cfg.Now())
 	if token.RefreshToken != "" {
 		a.Refresh = token.RefreshToken
 	}

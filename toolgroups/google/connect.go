@@ -175,7 +175,8 @@ func (g *Google) finish(ctx context.Context, user string, p signin.Pending, code
 		return account{}, errLasting
 	}
 	a := account{
-		Scopes: p.Scopes, Access: token.AccessToken, Expiry: token.Expiry, Refresh: token.RefreshToken, Connected: g.cfg.Now(),
+		Scopes: p.Scopes, Access: token.AccessToken, Expiry: token.Expiry, Life: token.Expiry.Sub(g.cfg.Now()),
+		Refresh: token.RefreshToken, Connected: g.cfg.Now(),
 	}
 	if granted, ok := token.Extra("scope").(string); ok && granted != "" {
 		a.Scopes = strings.Fields(granted)

@@ -104,7 +104,9 @@ func TestContactsOne(t *testing.T) {
 		},
 		{
 			name: "delete that was cut off", tool: "contacts_delete", args: `{"resource_name":"people/c1"}`,
-			replies: map[string][]string{"DELETE " + one + ":deleteContact": {`{"a`}}, code: "execution_error",
+			replies: map[string][]string{"DELETE " + one + ":deleteContact": {`{"a`}},
+			result: `{"success":true,"note":"Google has done it, but the answer could not be read (unexpected end of JSON input). ` +
+				`Do not make this call again; read what is there now if something of the answer is needed."}`,
 		},
 		{
 			name: "create with everything", tool: "contacts_create",

@@ -28,7 +28,7 @@ type delegate struct {
 	key      *jwt.Config // nil without a service account
 	subjects map[string]string
 
-	tokens sync.Map // of *oauth2.Token by user and scopes
+	tokens sync.Map // of account by user and scopes
 }
 
 func newDelegate(key []byte, subjects map[string]string) (*delegate, error) {
@@ -62,17 +62,16 @@ func (g *Google) delegated(user, email string, scopes []string) tokenSource {
 		}
 		defer unlock()
 		kept, _ := d.tokens.Load(name)
-		token, ok := kept.(*oauth2.Token)
-		if ok && token.AccessToken != rejected && g.cfg.Now().Add(early).Before(token.Expiry) {
-			return token.AccessToken, nil
+		if a, ok := kept.(account); ok && a.valid(g.cfg.Now(), rejected) {
+			return a.Access, nil
 		}
 		key := *d.key
 		key.Subject, key.Scopes = email, scopes
-		token, err = key.TokenSource(context.WithValue(ctx, oauth2.HTTPClient, g.direct)).Token()
+		token, err := key.TokenSource(context.WithValue(ctx, oauth2.HTTPClient, g.direct)).Token()
 		if err != nil {
 			return "", g.delegateFault(ctx, err)
 		}
-		d.tokens.Store(name, token)
+		d.tokens.Store(name, account{Access: token.AccessToken, Expiry: token.Expiry, Life: token.Expiry.Sub(g.cfg.Now())})
 		return token.AccessToken, nil
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oneclaw/internal/named"
+	"oneclaw/internal/readable"
 	"oneclaw/internal/seal"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -45,6 +46,8 @@ type Config struct {
 	ServiceAccount []byte
 	// Subjects are the addresses for which ServiceAccount acts, by user.
 	Subjects map[string]string
+	// Reader reads mails that are HTML. nil means one of its own.
+	Reader *readable.Reader
 	// Transport carries the requests. nil means one of its own.
 	Transport http.RoundTripper
 	// Pause is the first pause before a request is sent again; each further one is
@@ -99,6 +102,11 @@ func New(cfg Config) (*Google, error) {
 	}
 	cfg.Location = cmp.Or(cfg.Location, time.Local)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	if cfg.Reader == nil {
+		if cfg.Reader, err = readable.NewReader(cfg.Logger); err != nil {
+			return nil, fmt.Errorf("google: %w", err)
+		}
+	}
 	moved := &redirected{target: target, base: cfg.Transport}
 	cfg.Pause = cmp.Or(cfg.Pause, 500*time.Millisecond)
 	return &Google{
@@ -161,10 +169,11 @@ func (g *Google) conn(ctx context.Context, call toolgroups.Call, scopes []string
 	if err != nil {
 		return nil, err
 	}
+	writes := new(service.Writes)
 	return &service.Conn{
-		Call: call, Scopes: scopes, Location: g.cfg.Location, Pause: g.cfg.Pause, Now: g.cfg.Now,
+		Call: call, Writes: writes, Scopes: scopes, Reader: g.cfg.Reader, Location: g.cfg.Location, Pause: g.cfg.Pause, Now: g.cfg.Now,
 		Client: &http.Client{
-			Transport:     &authorized{tokens: tokens, base: g.base},
+			Transport:     &authorized{tokens: tokens, base: g.base, note: writes.Note},
 			CheckRedirect: stay,
 		},
 	}, nil

@@ -1,6 +1,7 @@
 package google
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -169,5 +170,40 @@ func TestD19TokensAreNotLogged(t *testing.T) {
 		if strings.Contains(all, secret) {
 			t.Errorf("%q is shown in:\n%s", secret, all)
 		}
+	}
+}
+
+// shortLived is a sign-in whose tokens live for half a minute.
+type shortLived struct{ base http.RoundTripper }
+
+func (s shortLived) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := s.base.RoundTrip(req)
+	if err != nil || !strings.HasSuffix(req.URL.Path, "/token") {
+		return resp, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err = errors.Join(err, resp.Body.Close()); err != nil {
+		return nil, err
+	}
+	said := strings.Replace(string(body), `"expires_in":3600`, `"expires_in":30`, 1)
+	resp.Body, resp.ContentLength = io.NopCloser(strings.NewReader(said)), int64(len(said))
+	return resp, nil
+}
+
+// Tokens that live shorter than a minute are used for half of that, not renewed for each call.
+func TestShortLivedTokensAreUsedMoreThanOnce(t *testing.T) {
+	base := &http.Transport{}
+	t.Cleanup(base.CloseIdleConnections)
+	r := newRig(t, Config{Transport: shortLived{base}})
+	r.connect(t, ada, adaMail, "tasks")
+	r.em.ExpireTokens()
+	before := r.em.SignIns()
+	for range 5 {
+		if fault := r.list(t, ada); fault != nil {
+			t.Fatalf("%+v", fault)
+		}
+	}
+	if n := r.em.SignIns() - before; n != 1 {
+		t.Errorf("%d new tokens for five calls", n)
 	}
 }

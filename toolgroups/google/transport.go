@@ -170,12 +170,14 @@ type tokenSource func(ctx context.Context, rejected string) (string, error)
 type authorized struct {
 	tokens tokenSource
 	base   http.RoundTripper
+	note   func(*http.Request, *http.Response) // of each request that was sent
 
 	mu    sync.Mutex
 	token string
 }
 
-func (t *authorized) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t *authorized) RoundTrip(req *http.Request) (resp *http.Response, err error) {
+	defer func() { t.note(req, resp) }()
 	token, err := t.current(req.Context(), "")
 	if err != nil {
 		return nil, err
@@ -183,7 +185,7 @@ func (t *authorized) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req, err = repeatable(req); err != nil {
 		return nil, err
 	}
-	resp, err := t.base.RoundTrip(bearing(req, token))
+	resp, err = t.base.RoundTrip(bearing(req, token))
 	if err != nil || resp.StatusCode != http.StatusUnauthorized {
 		return resp, err
 	}

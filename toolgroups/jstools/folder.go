@@ -35,7 +35,12 @@ type file struct {
 	errs     []error
 }
 
-func (c content) groups() []toolgroups.Group {
+// MaxCoreTokens is how much the schemas of the tools that stand alone in their files may take
+// together, in estimated tokens, to be in every request; with more they are the group [UserTools].
+const MaxCoreTokens = 2_000
+
+// tools returns the tools that are in every request, and the groups.
+func (c content) tools() (core []toolgroups.Tool, groups []toolgroups.Group) {
 	single := toolgroups.Group{Name: UserTools, DisplayName: "User Tools", Source: Source}
 	var out []toolgroups.Group
 	for _, f := range c.files {
@@ -48,10 +53,13 @@ func (c content) groups() []toolgroups.Group {
 			out = append(out, g)
 		}
 	}
-	if len(single.Tools) > 0 {
-		out = slices.Insert(out, 0, single)
+	size := toolgroups.EstimateTokens(single.Tools)
+	if size < MaxCoreTokens || len(single.Tools) == 0 {
+		return single.Tools, out
 	}
-	return out
+	single.Description = fmt.Sprintf("Tools that people made here, a group because they take %d tokens, too many for every request: %s",
+		size, strings.Join(toolgroups.Names(single.Tools), ", "))
+	return nil, slices.Insert(out, 0, single)
 }
 
 func (c content) errors() []error {
@@ -138,7 +146,7 @@ func (t *Tools) load(names []string) content {
 		f.claim(taken)
 		if f.tool != nil {
 			if single++; single > toolgroups.MaxGroupTools {
-				f.fail(fmt.Errorf("the group %s has %d tools already", UserTools, toolgroups.MaxGroupTools))
+				f.fail(fmt.Errorf("there are %d tools of single files already, and no more are taken", toolgroups.MaxGroupTools))
 				f.tool = nil
 			}
 		}

@@ -30,11 +30,11 @@ func TestD30AGroupFileIsAGroup(t *testing.T) {
 		"alone.json": `{"name":"alone","description":"Stands alone"}`, "alone.js": `function execute() { return "alone" }`,
 		"named.json": `{"name":"named","description":"Another function","function":"go"}`, "named.js": `function go() { return "gone" }`,
 	})
-	if got := h.groups(); got != "user_tools(alone named) weather(rain sun)" || h.mistakes() != "" {
+	if got := h.groups(); got != "core(alone named) weather(rain sun)" || h.mistakes() != "" {
 		t.Error(got, h.mistakes())
 	}
 	reg := h.registry(t)
-	if len(reg.Core()) != 2 {
+	if len(reg.Core()) != 4 { // with load_tool_group and js_eval
 		t.Errorf("%d core tools", len(reg.Core()))
 	}
 	g, _ := reg.Group("weather")
@@ -60,7 +60,7 @@ func TestBrokenFilesDoNotKeepOthersOut(t *testing.T) {
 		"nocode.json": `{"name":"nocode","description":"d"}`,
 		"orphan.js":   "function execute() {}",
 		"other.json":  `{"name":"different","description":"d"}`, "other.js": "",
-		"Upper.json": `{"name":"Upper","description":"d"}`, "Upper.js": "",
+		"天気.json": `{"name":"天気","description":"d"}`, "天気.js": "",
 		"exec.json": `{"name":"exec","description":"d"}`, "exec.js": "",
 		"pdf.json": `[{"name":"mine","description":"d"}]`, "pdf.js": "",
 		"partly.json": `[{"name":"ok","description":"d"},{"name":"pdf_info","description":"d"},{"name":"good","description":"d"},{"name":"Bad"},7]`, "partly.js": "",
@@ -76,12 +76,12 @@ func TestBrokenFilesDoNotKeepOthersOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.put(t, nil)
-	if got := h.groups(); got != "user_tools(good) inject() partly(ok)" {
+	if got := h.groups(); got != "core(good) inject() partly(ok)" {
 		t.Error(got)
 	}
 	mistakes := h.mistakes()
 	for _, want := range []string{
-		"Upper.json: ", "empty.json: ", "env.json: env: env: \"A B\" is no name", "env2.json: env2: env must be a list",
+		"天気.json: ", "empty.json: ", "env.json: env: env: \"A B\" is no name", "env2.json: env2: env must be a list",
 		`exec.json: the name of the tool "exec" is taken by the program`, "inject.json: entry 1 (evil): function must match",
 		"large.json: its code: large.js: larger than", "nocode.json: its code: nocode.js: no such file", "none.json: the list is empty",
 		"number.json: ", "other.json: the tool must be named", `partly.json: the name of the tool "pdf_info" is taken by the program`,
@@ -96,13 +96,13 @@ func TestBrokenFilesDoNotKeepOthersOut(t *testing.T) {
 	if strings.Contains(mistakes, h.dir) {
 		t.Error("the path of the host is told")
 	}
-	if got := h.must(t, "list_user_tools", args{}); !strings.Contains(got, "Left out because of mistakes: 19\n- Upper.json") {
+	if got := h.must(t, "list_user_tools", args{}); !strings.Contains(got, "Left out because of mistakes: 19\n- empty.json") {
 		t.Error(got)
 	}
 	// What is broken can be mended and deleted.
 	h.must(t, "update_js_tool", args{"name": "env", "required_permissions": "env:AB"})
 	h.must(t, "delete_js_tool", args{"name": "syntax"})
-	if got := h.groups(); got != "user_tools(env good) inject() partly(ok)" {
+	if got := h.groups(); got != "core(env good) inject() partly(ok)" {
 		t.Error(got)
 	}
 }
@@ -149,11 +149,11 @@ func TestWatchLoadsWhatChanges(t *testing.T) {
 		wait("", 0)
 		write("a.js", "")
 		write("a.json", `{"name":"a","description":"d"}`)
-		wait("user_tools(a)", 1)
-		wait("user_tools(a)", 1)
+		wait("core(a)", 1)
+		wait("core(a)", 1)
 		write("weather.js", "")
 		write("weather.json", weather)
-		wait("user_tools(a) weather(rain sun)", 2)
+		wait("core(a) weather(rain sun)", 2)
 		write("a.json", `{`)
 		wait("weather(rain sun)", 3)
 		if err := os.RemoveAll(h.dir); err != nil {
@@ -188,8 +188,51 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := h.groups(); got != "user_tools(tool_1 tool_3)" {
+	if got := h.groups(); got != "core(tool_1 tool_3)" {
 		t.Error(got)
+	}
+}
+
+// Tools of single files are in every request as long as they are small together; larger ones are
+// a group, whose line says why. Names that providers do not accept are mapped.
+func TestSingleToolsAreCoreWhileTheyAreSmall(t *testing.T) {
+	h := newHouse(t)
+	small := map[string]string{
+		"my-tools.json": `{"name":"my-tools","description":"d"}`, "my-tools.js": `function execute() { return "mine" }`,
+		"getWeather.json": `{"name":"getWeather","description":"d"}`, "getWeather.js": `function execute() { return "sun" }`,
+		"my tool.json": `{"name":"my tool","description":"d"}`, "my tool.js": `function execute() { return "spaced" }`,
+		"list.json": `[{"name":"get-rain","description":"d"}]`, "list.js": `function get_rain() { return "rain" }`,
+	}
+	h.put(t, small)
+	if got := h.groups(); got != "core(getWeather my_tool my-tools) list(get-rain)" || h.mistakes() != "" {
+		t.Error(got, h.mistakes())
+	}
+	for name, want := range map[string]string{"my-tools": "mine", "getWeather": "sun", "my_tool": "spaced", "get-rain": "rain"} {
+		if got := h.must(t, name, args{}); got != want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	h.must(t, "update_js_tool", args{"name": "my_tool", "description": strings.Repeat("long ", 1_600)})
+	if got := h.groups(); got != "user_tools(getWeather my_tool my-tools) list(get-rain)" {
+		t.Error(got)
+	}
+	if g, _ := h.registry(t).Group("user_tools"); !strings.Contains(g.Description, "too many for every request") {
+		t.Errorf("the listing says %s", g.Description)
+	}
+	h.must(t, "delete_js_tool", args{"name": "my_tool"})
+	if got := h.groups(); got != "core(getWeather my-tools) list(get-rain)" {
+		t.Error(got)
+	}
+}
+
+// The description of a group that has none names the tools that are in it, and no others.
+func TestAGeneratedDescriptionNamesWhatIsThere(t *testing.T) {
+	h := newHouse(t)
+	h.put(t, map[string]string{
+		"mine.json": `[{"name":"ok","description":"d"},{"name":"exec","description":"d"},{"name":"blank"}]`, "mine.js": "",
+	})
+	if g, _ := h.registry(t).Group("mine"); g.Description != "Tools of the group mine: ok" {
+		t.Errorf("described as %s", g.Description)
 	}
 }
 
@@ -218,7 +261,7 @@ func FuzzManifestFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		h.put(t, map[string]string{"fuzz.json": string(data), "fuzz.js": ""})
 		h.registry(t) // What was taken makes a registry.
-		if len(h.Groups()) == 0 && len(h.Errors()) == 0 {
+		if h.groups() == "" && len(h.Errors()) == 0 {
 			t.Fatalf("%q is neither used nor refused", data)
 		}
 		if _, fault := h.call(t, "update_js_tool", args{"name": "fuzz", "description": "changed"}); fault == nil {

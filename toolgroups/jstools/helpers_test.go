@@ -76,8 +76,9 @@ func (h *house) registry(t testing.TB) *toolgroups.Registry {
 	if err != nil {
 		t.Fatal(err)
 	}
+	core, groups := h.Tools.Tools()
 	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{
-		Core: []toolgroups.Tool{eval}, Groups: append([]toolgroups.Group{group}, h.Groups()...),
+		Core: append([]toolgroups.Tool{eval}, core...), Groups: append([]toolgroups.Group{group}, groups...),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -120,8 +121,12 @@ func (h *house) must(t testing.TB, name string, args any) string {
 // js evaluates code.
 func (h *house) js(t testing.TB, code string) string {
 	t.Helper()
-	return h.must(t, "js_eval", args{"code": code})
+	return h.must(t, "js_eval", args{"code": code, "timeout_seconds": patience})
 }
+
+// patience is how many seconds a script may take that should end: other programs may keep this
+// machine busy.
+const patience = 120
 
 type args map[string]any
 
@@ -140,13 +145,13 @@ func (h *house) put(t testing.TB, files map[string]string) {
 
 // groups shows the groups with their tools.
 func (h *house) groups() string {
+	core, groups := h.Tools.Tools()
 	var out []string
-	for _, g := range h.Groups() {
-		var names []string
-		for _, tool := range g.Tools {
-			names = append(names, tool.Name)
-		}
-		out = append(out, g.Name+"("+strings.Join(names, " ")+")")
+	if len(core) > 0 {
+		out = append(out, "core("+strings.Join(toolgroups.Names(core), " ")+")")
+	}
+	for _, g := range groups {
+		out = append(out, g.Name+"("+strings.Join(toolgroups.Names(g.Tools), " ")+")")
 	}
 	return strings.Join(out, " ")
 }

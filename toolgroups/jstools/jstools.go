@@ -34,7 +34,8 @@ import (
 )
 
 const (
-	// UserTools is the group of the tools that stand alone in their file.
+	// UserTools is the group of the tools that stand alone in their file, where these are too
+	// large to be core tools.
 	UserTools = "user_tools"
 	// Management is the group of the tools that create, list, update and delete.
 	Management = "js_tool_management"
@@ -153,9 +154,21 @@ func (t *Tools) Group() (toolgroups.Group, error) {
 	})
 }
 
-// Groups returns what the folder holds: [UserTools] if there are any, then groups by name.
-func (t *Tools) Groups() []toolgroups.Group {
-	return t.content.Load().groups()
+// Tools returns what the folder holds: the tools that stand alone in their files as core tools,
+// or, where their schemas take [MaxCoreTokens], as the group [UserTools], and the other groups
+// by name.
+func (t *Tools) Tools() (core []toolgroups.Tool, groups []toolgroups.Group) {
+	return t.content.Load().tools()
+}
+
+// Mistakes returns what a folder holds that is left out, one error each.
+func Mistakes(dir string) []error {
+	t := &Tools{cfg: Config{Dir: dir}}
+	names, _, err := t.look()
+	if err != nil {
+		return []error{fmt.Errorf("jstools: %w", err)}
+	}
+	return t.load(names).errors()
 }
 
 // Watch loads the folder anew when files have changed, until ctx ends.

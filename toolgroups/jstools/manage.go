@@ -102,7 +102,10 @@ func (t *Tools) create(ctx context.Context, call toolgroups.Call, in toolArgs) (
 	if err := t.change(ctx, CodeCreate, func() error { return t.createFiles(in.Name, toolgroups.EncodeObject(manifest), in.Code) }); err != nil {
 		return toolgroups.Result{}, err
 	}
-	return toolgroups.Text("Created the tool '%s'. It is in the group %s: load that to use it from the next step on.", in.Name, UserTools)
+	if core, _ := t.Tools(); slices.Contains(toolgroups.Names(core), in.Name) {
+		return toolgroups.Text("Created the tool '%s'. It can be used from the next step on.", in.Name)
+	}
+	return toolgroups.Text("Created the tool '%s'. It is in the group %s, because the tools made here are too large to be in every request: load that to use it from the next step on.", in.Name, UserTools)
 }
 
 // change makes a change of the folder, here and for other processes.
@@ -154,9 +157,14 @@ func (t *Tools) mayCreate(name string) error {
 	if _, err := os.Lstat(t.path(name, ".json")); !errors.Is(err, fs.ErrNotExist) {
 		return toolgroups.Errorf(CodeCreate, "There is a file %s.json already. Take another name, or delete that first.", name)
 	}
-	groups := c.groups()
-	if len(groups) > 0 && groups[0].Name == UserTools && len(groups[0].Tools) >= toolgroups.MaxGroupTools {
-		return toolgroups.Errorf(CodeCreate, "The group %s is full with %d tools. Delete one first.", UserTools, toolgroups.MaxGroupTools)
+	single := 0
+	for _, f := range c.files {
+		if f.tool != nil {
+			single++
+		}
+	}
+	if single >= toolgroups.MaxGroupTools {
+		return toolgroups.Errorf(CodeCreate, "There are %d tools already, and no more are taken. Delete one first.", toolgroups.MaxGroupTools)
 	}
 	return nil
 }
@@ -215,35 +223,35 @@ func (t *Tools) update(ctx context.Context, call toolgroups.Call, in toolArgs) (
 			return toolgroups.Result{}, err
 		}
 	}
-	if err := t.change(ctx, CodeUpdate, func() error { return t.updateFiles(in) }); err != nil {
+	if err := t.change(ctx, CodeUpdate, func() error { return t.updateFiles(f.base, in) }); err != nil {
 		return toolgroups.Result{}, err
 	}
 	return toolgroups.Text("Updated the tool '%s'. The change counts from the next step on.", in.Name)
 }
 
 // updateFiles changes a tool as a whole or not at all.
-func (t *Tools) updateFiles(in toolArgs) error {
+func (t *Tools) updateFiles(base string, in toolArgs) error {
 	t.write.Lock()
 	defer t.write.Unlock()
-	data, err := readLimited(t.path(in.Name, ".json"))
+	data, err := readLimited(t.path(base, ".json"))
 	if err != nil {
 		return toolgroups.Errorf(CodeUpdate, "The tool '%s' cannot be read: %v.", in.Name, err)
 	}
 	ms, err := toolgroups.ParseObject(bytes.TrimPrefix(data, []byte("\ufeff")))
 	if err != nil {
-		return toolgroups.Errorf(CodeUpdate, "%s.json cannot be read: %v. Delete the tool and create it anew.", in.Name, err)
+		return toolgroups.Errorf(CodeUpdate, "%s.json cannot be read: %v. Delete the tool and create it anew.", base, err)
 	}
 	if ms, err = in.apply(ms); err != nil {
 		return err
 	}
-	old, err := readLimited(t.path(in.Name, ".js"))
+	old, err := readLimited(t.path(base, ".js"))
 	var code *string
 	if strings.TrimSpace(in.Code) != "" {
 		code = &in.Code
 	} else if err != nil {
 		return toolgroups.Errorf(CodeUpdate, "The code of '%s' cannot be read: %v. Give it anew as js_code.", in.Name, err)
 	}
-	return t.store(CodeUpdate, in.Name, toolgroups.EncodeObject(ms), string(old), code)
+	return t.store(CodeUpdate, base, toolgroups.EncodeObject(ms), string(old), code)
 }
 
 func (t *Tools) remove(ctx context.Context, _ toolgroups.Call, in toolArgs) (toolgroups.Result, error) {
@@ -251,10 +259,11 @@ func (t *Tools) remove(ctx context.Context, _ toolgroups.Call, in toolArgs) (too
 	if err := in.check(); err != nil {
 		return toolgroups.Result{}, err
 	}
-	if _, err := t.mayChange(in.Name, CodeDelete); err != nil {
+	f, err := t.mayChange(in.Name, CodeDelete)
+	if err != nil {
 		return toolgroups.Result{}, err
 	}
-	if err := t.change(ctx, CodeDelete, func() error { return t.removeFiles(in.Name) }); err != nil {
+	if err := t.change(ctx, CodeDelete, func() error { return t.removeFiles(f.base) }); err != nil {
 		return toolgroups.Result{}, err
 	}
 	return toolgroups.Text("Deleted the tool '%s' with its files.", in.Name)
@@ -271,7 +280,7 @@ func (t *Tools) mayChange(name, code string) (file, error) {
 		return f, toolgroups.Errorf(code, "The tool '%s' is part of the group '%s'. Whoever runs this bot changes it in %s.", name, f.base, t.path(f.base, ".json"))
 	}
 	var f file
-	if i := slices.IndexFunc(c.files, func(f file) bool { return f.base == name }); i >= 0 {
+	if i := slices.IndexFunc(c.files, func(f file) bool { return f.base == name || f.tool != nil && f.tool.Name == name }); i >= 0 {
 		f = c.files[i]
 		if f.list {
 			return f, toolgroups.Errorf(code, "'%s' is a group and no tool. Whoever runs this bot changes it in %s.", name, t.path(f.base, ".json"))

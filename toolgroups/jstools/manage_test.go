@@ -40,7 +40,7 @@ func TestCreateUseUpdateDelete(t *testing.T) {
 	if got := h.must(t, "list_user_tools", args{}); got != "There are no user tools." {
 		t.Error(got)
 	}
-	if got := h.must(t, "create_js_tool", greet()); !strings.Contains(got, "'greet'") || !strings.Contains(got, "user_tools") {
+	if got := h.must(t, "create_js_tool", greet()); got != "Created the tool 'greet'. It can be used from the next step on." {
 		t.Error(got)
 	}
 	if got := h.must(t, "greet", args{"who": "Ada"}); got != "Hello Ada" {
@@ -156,11 +156,11 @@ func TestUserToolsAreFullAtFifty(t *testing.T) {
 		all[name+".json"], all[name+".js"] = `{"name":"`+name+`","description":"d"}`, ""
 	}
 	h.put(t, all)
-	if n := strings.Count(h.groups(), "tool_"); n != 50 || !strings.Contains(h.mistakes(), "tool_50.json: the group user_tools has 50 tools already") {
+	if n := strings.Count(h.groups(), "tool_"); n != 50 || !strings.Contains(h.mistakes(), "tool_50.json: there are 50 tools of single files already") {
 		t.Errorf("%d tools, %s", n, h.mistakes())
 	}
 	_, fault := h.call(t, "create_js_tool", greet())
-	wantFault(t, fault, "create_failed", "full with 50")
+	wantFault(t, fault, "create_failed", "There are 50 tools already")
 }
 
 func TestUpdateAndDeleteErrors(t *testing.T) {

@@ -66,7 +66,7 @@ func (t *Tools) parse(base string, data []byte, source string) file {
 func (t *Tools) bind(f *file, tools []toolgroups.Tool, entries []raw, list bool, source string) []toolgroups.Tool {
 	var out []toolgroups.Tool
 	for _, tool := range tools {
-		i := slices.IndexFunc(entries, func(r raw) bool { return strings.TrimSpace(r.Name) == tool.Name })
+		i := slices.IndexFunc(entries, func(r raw) bool { return toolgroups.WireName(r.Name) == tool.Name })
 		if i < 0 {
 			f.fail(fmt.Errorf("%s: the entry cannot be read", tool.Name))
 			continue
@@ -109,7 +109,7 @@ func newEntry(r raw, list bool, source string) (entry, error) {
 	if e.function == "" {
 		e.function = execute
 		if list {
-			e.function = strings.TrimSpace(r.Name)
+			e.function = strings.ReplaceAll(toolgroups.WireName(r.Name), "-", "_")
 		}
 	}
 	var permissions []string

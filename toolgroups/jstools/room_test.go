@@ -22,7 +22,7 @@ func TestAttack11ScriptsKeepToTheQuota(t *testing.T) {
 		`await downloadToFile("` + url + `", "large")`,
 		`for (let i = 0; ; i++) fs.writeFile("f" + i, "x".repeat(200000))`,
 	} {
-		got, fault := h.callAs(t, scope, "js_eval", args{"code": code})
+		got, fault := h.callAs(t, scope, "js_eval", args{"code": code, "timeout_seconds": patience})
 		if fault != nil {
 			got = fault.Message
 		}

@@ -35,7 +35,7 @@ func TestAttack13LoopsOfOneOwnerFailNobodyElse(t *testing.T) {
 		<-running
 	}
 	for range 3 {
-		if got, fault := h.call(t, "js_eval", args{"code": "1 + 1", "timeout_seconds": 20}); fault != nil || got != "2" {
+		if got, fault := h.call(t, "js_eval", args{"code": "1 + 1", "timeout_seconds": 60}); fault != nil || got != "2" {
 			t.Fatalf("another's script: %q, %+v", got, fault)
 		}
 	}

@@ -26,7 +26,7 @@ func (t *Tools) confirm(name, code string) error {
 	if err := t.fresh(); err != nil {
 		return toolgroups.Errorf(code, "The folder of user tools cannot be read: %v.", err)
 	}
-	if f, ok := t.content.Load().owner(name); !ok || f.base != name {
+	if f, ok := t.content.Load().owner(toolgroups.WireName(name)); !ok || f.base != name {
 		return toolgroups.Errorf(code, "The tool '%s' was written but cannot be used; list_user_tools says why.", name)
 	}
 	return nil

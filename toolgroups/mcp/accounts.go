@@ -3,6 +3,7 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"oneclaw/internal/guard"
+	"oneclaw/storage"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/mcp/oauth"
 )
@@ -109,6 +111,9 @@ func (c *Client) Forget(ctx context.Context, name string) (int, error) {
 	if c.cfg.accounts == nil {
 		return 0, nil
 	}
+	if err := c.cfg.Accounts.KV.Delete(ctx, PinPrefix+name, storage.Any); err != nil {
+		return 0, fmt.Errorf("mcp: forget what was allowed: %w", err)
+	}
 	target := c.gone(name)
 	if s, ok := c.find(name); ok && s.signIn != nil {
 		target = s.target()
@@ -168,19 +173,29 @@ func (c *Client) Has(name string) bool {
 	return ok
 }
 
+// Trial is a server that was looked at before it is added.
+type Trial struct {
+	// Server is the server as it is to be added.
+	Server Server
+	// Tools is how many tools it lists, 0 where they are for those who have signed in.
+	Tools int
+
+	pins pins
+}
+
 // Try contacts a server that an administrator wants to add, without keeping it: it asks
-// whether people have to sign in, and else reads the tools and says how many there are.
-// It returns the server as it is to be added. The error is for the administrator.
-func (c *Client) Try(ctx context.Context, name string, cfg Server) (Server, int, error) {
+// whether people have to sign in, and else reads the tools. The error is for the
+// administrator.
+func (c *Client) Try(ctx context.Context, name string, cfg Server) (Trial, error) {
 	if err := c.fits(name, cfg); err != nil {
-		return cfg, 0, err
+		return Trial{}, err
 	}
 	cfg.added = true
 	family := c.cfg
-	family.DataDir, family.Changed = "", nil
+	family.DataDir, family.Changed, family.Accounts.KV = "", nil, nil
 	s, err := newServer(family, name, cfg)
 	if err != nil {
-		return cfg, 0, err
+		return Trial{}, err
 	}
 	defer s.close()
 	ctx, cancel := context.WithTimeout(ctx, learnTime)
@@ -188,23 +203,43 @@ func (c *Client) Try(ctx context.Context, name string, cfg Server) (Server, int,
 	if cfg.Auth == "" {
 		wants, err := oauth.Wants(ctx, oauth.Server{Name: name, URL: cfg.URL, HTTP: signInClient(family.AllowPrivate, family)})
 		if err != nil {
-			return cfg, 0, err
+			return Trial{}, err
 		}
 		if wants {
 			cfg.Auth = AuthOAuth
 		}
 	}
 	if cfg.Auth == AuthOAuth {
-		return cfg, 0, nil // Its tools are for those who have signed in.
+		return Trial{Server: cfg}, nil // Its tools are for those who have signed in.
 	}
 	if err := s.meet(ctx, ""); err != nil {
-		return cfg, 0, s.trouble(err)
+		return Trial{}, s.trouble(err)
 	}
-	st := s.status()
-	if st.Tools == 0 {
-		return cfg, 0, errors.New("it lists no tool that can be used")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.group.Tools) == 0 {
+		return Trial{}, errors.New("it lists no tool that can be used")
 	}
-	return cfg, st.Tools, nil
+	return Trial{Server: cfg, Tools: len(s.group.Tools), pins: s.pins}, nil
+}
+
+// Pin keeps what a server that is added said when it was tried: that is what it is allowed to
+// say. One whose tools are for those who sign in is held to what the first of them is shown.
+func (c *Client) Pin(ctx context.Context, name string, tried Trial) (err error) {
+	switch {
+	case c.cfg.Accounts.KV == nil:
+	case tried.Tools == 0:
+		err = c.cfg.Accounts.KV.Delete(ctx, PinPrefix+name, storage.Any)
+	default:
+		var data []byte
+		if data, err = json.Marshal(tried.pins); err == nil {
+			_, err = c.cfg.Accounts.KV.Put(ctx, PinPrefix+name, data, storage.Any)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("mcp: keep what was allowed: %w", err)
+	}
+	return nil
 }
 
 // fits checks a server that is to be added. Its tools must not take the names of others'.

@@ -270,15 +270,15 @@ func aServerIsAddedAndLeaves(t *testing.T, em *emulator.Server) {
 		cfg.Changed = func() { changes.Add(1) }
 	})
 	// An administrator's address reaches what the operator lets it reach, and this is inside.
-	if _, _, err := d.c.Try(t.Context(), "more", mcp.Server{URL: em.URL}); err == nil || !strings.Contains(err.Error(), "internal or reserved") {
+	if _, err := d.c.Try(t.Context(), "more", mcp.Server{URL: em.URL}); err == nil || !strings.Contains(err.Error(), "internal or reserved") {
 		t.Errorf("an address inside: %v", err)
 	}
 	for name, want := range map[string]string{"notes": "too close", "NOTES_x": "too close", "9": "begins with a letter"} {
-		if _, _, err := d.c.Try(t.Context(), name, mcp.Server{URL: "https://notes.example/mcp"}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := d.c.Try(t.Context(), name, mcp.Server{URL: "https://notes.example/mcp"}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, _, err := d.c.Try(t.Context(), "sh", mcp.Server{Command: "sh"}); err == nil || !strings.Contains(err.Error(), "only an address") {
+	if _, err := d.c.Try(t.Context(), "sh", mcp.Server{Command: "sh"}); err == nil || !strings.Contains(err.Error(), "only an address") {
 		t.Errorf("a program: %v", err)
 	}
 	before := changes.Load()

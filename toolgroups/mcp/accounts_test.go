@@ -197,6 +197,7 @@ func TestAccounts(t *testing.T) {
 		"each has their own":           eachHasTheirOwn,
 		"consent is refused":           consentIsRefused,
 		"tokens run out":               tokensRunOut,
+		"tokens live a minute":         tokensLiveAMinute,
 		"consent is withdrawn":         consentIsWithdrawn,
 		"somebody disconnects":         somebodyDisconnects,
 		"another person's link":        anotherPersonsLink,
@@ -289,6 +290,25 @@ func tokensRunOut(t *testing.T, em *emulator.Server) {
 		if n := em.Count("token") - before; n != 1 {
 			t.Errorf("%s: %d new tokens\n%s", name, n, d.logs)
 		}
+	}
+}
+
+// Tokens that live shorter than a minute are used for half of that, not renewed for each call.
+func tokensLiveAMinute(t *testing.T, em *emulator.Server) {
+	d := openDesk(t, em, nil, nil)
+	em.Lie(emulator.Lies{Life: time.Minute})
+	d.connect(t, ada, emulator.Ada)
+	before := em.Count("token")
+	for range 5 {
+		d.is(t, ada, emulator.Ada)
+	}
+	if n := em.Count("token") - before; n != 0 {
+		t.Errorf("%d new tokens for five calls", n)
+	}
+	d.offset.Add(int64(40 * time.Second))
+	d.is(t, ada, emulator.Ada)
+	if n := em.Count("token") - before; n != 1 {
+		t.Errorf("%d new tokens near the end of the first", n)
 	}
 }
 

@@ -40,14 +40,18 @@ func (s *server) call(ctx context.Context, tool string, call toolgroups.Call) (*
 		return nil, err
 	}
 	defer s.release(l, false)
-	timed, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	timed, cancel := toolgroups.Timed(ctx, s.cfg.Timeout)
 	defer cancel()
+	defer l.askers.enter(timed, call)()
 	params := &sdk.CallToolParams{Name: tool}
 	if len(call.Arguments) > 0 {
 		params.Arguments = call.Arguments
 	}
 	defer l.steps.watch(ctx, params, s.redact)()
 	res, err := l.session.CallTool(timed, params)
+	if err != nil && l.askers.opened(timed, err) {
+		res, err = l.session.CallTool(timed, params)
+	}
 	var refused *jsonrpc.Error
 	switch {
 	case err == nil, errors.As(err, &refused):
@@ -57,7 +61,7 @@ func (s *server) call(ctx context.Context, tool string, call toolgroups.Call) (*
 		return nil, ctx.Err()
 	case timed.Err() != nil:
 		s.hung(l)
-		return nil, timed.Err()
+		return nil, context.Cause(timed)
 	}
 	if errors.Is(err, sdk.ErrSessionMissing) {
 		s.drop(l, nil) // The server has forgotten it, which is no failure.

@@ -23,7 +23,7 @@ type Server struct {
 	// Command starts a server that speaks over its standard input and output.
 	Command string `yaml:"command,omitempty"`
 	// Args are the arguments of Command.
-	Args []string `yaml:"args,omitempty"`
+	Args Arguments `yaml:"args,omitempty"`
 	// Env are variables for Command. "${NAME}" in a value stands for a variable of
 	// the bot. Besides these and PassEnv it sees PATH and HOME alone.
 	Env map[string]redact.Secret `yaml:"env,omitempty"`
@@ -32,7 +32,7 @@ type Server struct {
 	// Dir is where Command runs. Empty means where the bot runs.
 	Dir string `yaml:"dir,omitempty"`
 
-	// URL is the address of a server that speaks streamable HTTP.
+	// URL is the address of a server that speaks streamable HTTP, or HTTP+SSE as old ones do.
 	URL string `yaml:"url,omitempty"`
 	// Headers are sent with each request to URL, with "${NAME}" as in Env.
 	Headers map[string]redact.Secret `yaml:"headers,omitempty"`
@@ -43,6 +43,9 @@ type Server struct {
 	// by hand, for servers that do not let the bot do that. ClientSecret may hold "${NAME}".
 	ClientID     string        `yaml:"client_id,omitempty"`
 	ClientSecret redact.Secret `yaml:"client_secret,omitempty"`
+	// Issuer is the authorisation server at which ClientID was registered: they go to no other.
+	// Empty means the one that the server named first.
+	Issuer string `yaml:"issuer,omitempty"`
 	// Scopes are the permissions to ask for. None means those that the server names.
 	Scopes []string `yaml:"scopes,omitempty"`
 	// AllowPrivate lets the host of URL have a private address. An address that is one and
@@ -74,6 +77,45 @@ type Server struct {
 	// added says that an administrator added it in a chat: its host was not chosen by the
 	// operator.
 	added bool
+}
+
+// Arguments are those of a program. They are shown without what may be secret.
+type Arguments []string
+
+// MarshalYAML shows the names of flags alone.
+func (a Arguments) MarshalYAML() (any, error) {
+	var all []string
+	for _, arg := range a {
+		if flag, _, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(arg, "-") {
+			arg = flag + "=" + redact.Mask
+		} else if !strings.HasPrefix(arg, "-") {
+			arg = redact.Mask
+		}
+		all = append(all, arg)
+	}
+	return all, nil
+}
+
+// secrets returns what is secret by the flag in front of it or by its look.
+func (a Arguments) secrets() []string {
+	var out []string
+	flag := ""
+	for _, arg := range a {
+		isFlag := strings.HasPrefix(arg, "-")
+		name, value, assigned := strings.Cut(arg, "=")
+		switch {
+		case isFlag && !assigned:
+			flag = arg
+			continue
+		case !isFlag:
+			name, value = flag, arg
+		}
+		flag = ""
+		if secretName.MatchString(name) || looksSecret(value) {
+			out = append(out, value)
+		}
+	}
+	return out
 }
 
 // AuthOAuth is the value of [Server].Auth with which people sign in themselves.
@@ -110,7 +152,7 @@ func (c Config) Secrets() []string {
 			out = append(append(out, value), strings.Fields(value)...)
 		}
 		secret, _ := filled(s.ClientSecret, lookup)
-		out = append(out, secret)
+		out = append(append(out, secret), s.Args.secrets()...)
 		for key, value := range s.Env {
 			if value, _ := filled(value, lookup); secretName.MatchString(key) || looksSecret(value) {
 				out = append(out, value)
@@ -244,6 +286,8 @@ func (s Server) authFaults() []error {
 		errs = append(errs, fmt.Errorf("auth: %q is not oauth", s.Auth))
 	case s.Auth == "" && (s.ClientID != "" || s.ClientSecret != "" || len(s.Scopes) > 0):
 		errs = append(errs, errors.New("client_id, client_secret and scopes: they need auth: oauth"))
+	case s.Issuer != "" && s.ClientID == "":
+		errs = append(errs, errors.New("issuer: it needs client_id"))
 	case s.ClientSecret != "" && s.ClientID == "":
 		errs = append(errs, errors.New("client_secret: it needs client_id"))
 	}

@@ -2,12 +2,14 @@ package mcp_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
 
@@ -35,7 +37,7 @@ func newFake() *fake {
 	f.Server = sdk.NewServer(&sdk.Implementation{Name: "fake", Title: "Fake\u202e Things", Version: "1"},
 		&sdk.ServerOptions{Instructions: "Does things for tests. And more of it.\nSecond line."})
 	for name, h := range map[string]handler{
-		"echo": echo, "env": showEnv, "die": die, "content": content, "structured": structured, "twice": twice,
+		"echo": echo, "env": showEnv, "die": die, "bequeath": bequeath, "content": content, "structured": structured, "twice": twice, "shown": shown, "more": more, "packed": packed, "page": page, "dense": dense,
 		"broken": broken, "huge": huge, "files": files, "spawn": spawn, "hang": f.hang, "grow": f.grow, "nothing": nothing, "slowly": slowly,
 	} {
 		f.add(&sdk.Tool{Name: name, Description: "Does " + name, Annotations: hints(name)}, h)
@@ -82,6 +84,15 @@ func die(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	fmt.Fprintln(os.Stderr, "secret-value-of-x is my reason")
 	os.Exit(3)
 	return nil, nil
+}
+
+func bequeath(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	cmd := exec.CommandContext(context.Background(), "sleep", "600")
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return die(ctx, req)
 }
 
 func (f *fake) hang(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -139,6 +150,49 @@ func twice(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	}, nil
 }
 
+// shown says in structured content what the content has, as servers of files do.
+func shown(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	return &sdk.CallToolResult{
+		StructuredContent: map[string]any{
+			"content": "first\nline", "n": 7, "picture": map[string]any{"type": "image", "mimeType": "image/png", "data": base64.StdEncoding.EncodeToString([]byte(png))},
+		},
+		Content: []sdk.Content{&sdk.TextContent{Text: "7 files: first\nline"}, &sdk.ImageContent{MIMEType: "image/png", Data: []byte(png)}},
+	}, nil
+}
+
+// more says in structured content what the content does not have.
+func more(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	return &sdk.CallToolResult{
+		StructuredContent: map[string]any{"city": "Oslo", "degrees": 7}, Content: []sdk.Content{&sdk.TextContent{Text: "Oslo, in 1970"}},
+	}, nil
+}
+
+// packed has a picture in base64 wherever texts may be.
+func packed(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	other := png + strings.Repeat("o", 300)
+	inText := base64.StdEncoding.EncodeToString([]byte(png + strings.Repeat("t", 300)))
+	return &sdk.CallToolResult{
+		StructuredContent: map[string]any{"shot": base64.StdEncoding.EncodeToString([]byte(other)), "n": 5},
+		Content: []sdk.Content{
+			&sdk.TextContent{Text: `{"image":"` + inText + `"}`}, &sdk.TextContent{Text: "See data:image/png;base64," + inText + " there"},
+		},
+	}, nil
+}
+
+// page is a file of 20 kB, said twice.
+func page(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	text := strings.Repeat("a line of the file\n", 1050)
+	return &sdk.CallToolResult{StructuredContent: map[string]any{"content": text}, Content: []sdk.Content{&sdk.TextContent{Text: text}}}, nil
+}
+
+// dense answers with more values than anything has to say.
+func dense(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	return &sdk.CallToolResult{
+		StructuredContent: map[string]any{"quote": `a "comma", [`, "all": json.RawMessage("[" + strings.Repeat("[],", 200_000) + "[]]")},
+		Content:           []sdk.Content{&sdk.TextContent{Text: strings.Repeat(",[{", 1000)}},
+	}, nil
+}
+
 func broken(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	res, _ := say("no such city")
 	res.IsError = true
@@ -185,8 +239,11 @@ func serveStdio(mode string) int {
 	case "deaf": // reads and never answers
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return 0
-	case "mute": // neither reads nor ends
-		select {}
+	case "mute": // neither reads nor ends, and is no deadlock to the runtime
+		ended := make(chan os.Signal, 1)
+		signal.Notify(ended, os.Interrupt)
+		<-ended
+		return 0
 	case "old": // does not survive a question it does not know
 		return serveOld()
 	case "raw":

@@ -33,16 +33,32 @@ func (s *server) learn(l list) {
 		s.log.Warn("tool list of an MCP server was not kept", "err", err)
 		return
 	}
-	s.mu.Lock()
 	sum := digest(sha256.Sum256(data))
-	if s.known && s.listed == sum {
-		s.mu.Unlock()
+	s.mu.Lock()
+	same := s.known && s.listed == sum
+	s.mu.Unlock()
+	if same {
 		return
 	}
-	g := s.build(l, true)
+	ctx, cancel := context.WithTimeout(context.Background(), pinTime)
+	defer cancel()
+	p, err := s.pin(ctx, l)
+	if err != nil {
+		s.log.Error("new tools of an MCP server ask for now", "err", err)
+		sum = digest{} // It is looked at again when the server is connected.
+	}
+	s.mu.Lock()
+	if err == nil {
+		s.pins = p
+	}
+	g := s.build(pinned(l, s.pins.Allowed), true)
 	differs := !s.known || !sameTools(s.group, g)
-	s.listed, s.known, s.group, s.old = sum, true, g, l.Old
+	s.listed, s.seen, s.known, s.group, s.old = sum, l, true, g, l.Old
+	changes, _ := s.waiting()
 	s.mu.Unlock()
+	for _, change := range changes {
+		s.log.Warn("a change of an MCP server waits for an administrator, see /mcp", "tool", s.redact.line(change.Tool), "change", change.What)
+	}
 	if err := s.cache.write(data); err != nil {
 		s.log.Warn("tool list of an MCP server was not kept", "err", err)
 	}

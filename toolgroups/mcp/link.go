@@ -36,6 +36,7 @@ type link struct {
 	refresh chan struct{} // the server's list has changed
 	once    sync.Once
 	steps   progress
+	askers  askers
 
 	// The lock of the server guards the rest.
 	users  int
@@ -71,14 +72,17 @@ func (t *tap) close() {
 }
 
 // connect makes a connection and reads the list of tools over it.
-func connect(ctx context.Context, d dialer, old bool) (*link, list, error) {
+func connect(ctx context.Context, d dialer, from string, old bool) (*link, list, error) {
 	transport, why, err := d.open(ctx)
 	if err != nil {
 		return nil, list{}, err
 	}
-	l := &link{why: why, refresh: make(chan struct{}, 1)}
+	l := &link{why: why, refresh: make(chan struct{}, 1), askers: askers{from: from}}
 	client := sdk.NewClient(&sdk.Implementation{Name: "oneclaw", Version: "1"}, &sdk.ClientOptions{
-		Capabilities: &sdk.ClientCapabilities{},
+		Capabilities: &sdk.ClientCapabilities{
+			Elicitation: &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}},
+		},
+		ElicitationHandler: l.askers.elicit, ElicitationCompleteHandler: l.askers.completed,
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 			select {
 			case l.refresh <- struct{}{}:

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"unicode/utf8"
 
 	"oneclaw/internal/folder"
 
@@ -20,8 +21,10 @@ import (
 // Bounds of what a server may list.
 const (
 	maxTools = 500
-	maxPages = 50
-	maxCache = 8 << 20
+	// maxOwnName bounds the name that a server gives a tool, in bytes.
+	maxOwnName = 256
+	maxPages   = 50
+	maxCache   = 8 << 20
 )
 
 // list is what a server said about itself when it was last connected.
@@ -92,8 +95,11 @@ func fetch(ctx context.Context, session *sdk.ClientSession) (list, error) {
 }
 
 func newEntry(t *sdk.Tool) entry {
-	e := entry{Name: t.Name, Description: cmp.Or(t.Description, t.Title)}
+	e := entry{Name: t.Name, Description: clean(cmp.Or(t.Description, t.Title), maxDescription)}
 	raw, err := json.Marshal(t.InputSchema)
+	if len(t.Name) > maxOwnName || !utf8.ValidString(t.Name) {
+		e.Name, err = clean(t.Name, maxName), fmt.Errorf("its name is no text of at most %d bytes", maxOwnName)
+	}
 	if err == nil {
 		e.Parameters, err = parameters(raw)
 	}

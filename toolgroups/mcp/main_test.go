@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -26,7 +27,13 @@ import (
 const modeVariable = "ONECLAW_TEST_MCP_MODE"
 
 func TestMain(m *testing.M) {
-	if mode := os.Getenv(modeVariable); mode != "" {
+	if mode := os.Getenv(modeVariable); mode == "conformance" {
+		if err := conform(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	} else if mode != "" {
 		os.Exit(serveStdio(mode))
 	}
 	goleak.VerifyTestMain(m)

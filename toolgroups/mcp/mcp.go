@@ -188,6 +188,10 @@ type Status struct {
 	Problem string
 	// Retry is when it is tried again after a problem.
 	Retry time.Time
+	// Waiting is what the server says otherwise than when it was allowed; until [Client.Allow]
+	// is called with Code its tools stay as they were.
+	Waiting []Change
+	Code    string
 }
 
 // Status returns the state of each server, sorted by name. It contacts none.

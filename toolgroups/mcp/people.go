@@ -35,7 +35,7 @@ func (s *server) personal() bool { return s.cfg.Auth == AuthOAuth }
 // target is what tokens of the server are for.
 func (s *server) target() oauth.Server {
 	return oauth.Server{
-		Name: s.name, URL: s.cfg.URL, ClientID: s.cfg.ClientID, ClientSecret: s.secret, Scopes: s.cfg.Scopes, HTTP: s.signIn,
+		Name: s.name, URL: s.cfg.URL, ClientID: s.cfg.ClientID, ClientSecret: s.secret, Issuer: s.cfg.Issuer, Scopes: s.cfg.Scopes, HTTP: s.signIn,
 	}
 }
 
@@ -89,7 +89,7 @@ func (s *server) visit(user string) (*visitor, error) {
 // guest makes the server of one person. What it learns is the list of all.
 func (s *server) guest(user string) (*server, error) {
 	family := s.family
-	family.DataDir = ""
+	family.DataDir, family.Accounts.KV = "", nil
 	one, err := newServer(family, s.name, s.cfg)
 	if err != nil {
 		return nil, err

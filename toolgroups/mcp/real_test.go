@@ -126,3 +126,20 @@ func TestRealServerFilesystem(t *testing.T) {
 		t.Errorf("without a path: %+v", fault)
 	}
 }
+
+// A file of 20 kB is said once and whole, and a picture is a file (E1).
+func TestRealServerFilesystemSaysEachFileOnce(t *testing.T) {
+	node, script := installed(t, "server-filesystem")
+	dir := t.TempDir()
+	text := strings.Repeat("a line of the file\n", 1050)
+	must(t, os.WriteFile(filepath.Join(dir, "long.txt"), []byte(text), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "shot.png"), []byte(png+strings.Repeat("x", 20_000)), 0o600))
+	c := discovered(t, mcp.Config{}, mcp.Server{Command: node, Args: []string{script, dir}})
+	if got := call(t, c, "x_read_text_file", map[string]any{"path": filepath.Join(dir, "long.txt")}); strings.TrimSpace(got) != strings.TrimSpace(text) {
+		t.Errorf("%d bytes of %d: %.200s", len(got), len(text), got)
+	}
+	res, fault := run(t, t.Context(), c, "x_read_media_file", map[string]any{"path": filepath.Join(dir, "shot.png")}, t.TempDir())
+	if fault != nil || len(res.Files) != 1 || len(res.Text) > 200 {
+		t.Errorf("%v, %v, %.300s", res.Files, fault, res.Text)
+	}
+}

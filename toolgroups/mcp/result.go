@@ -3,6 +3,7 @@ package mcp
 import (
 	"cmp"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,8 @@ import (
 	"mime"
 	"net/http"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -29,14 +32,15 @@ type answer struct {
 	server, tool string
 	scope        toolgroups.Scope
 	texts        []string
-	plain        []string // the texts alone, without what stands for other content
+	said         []string                     // what the content says, without what stands for other content
+	kept         map[[sha256.Size]byte]string // what stands for data, which may come again
 	files        []toolgroups.File
 	bytes        int
 }
 
 // result turns what the server answered into text and files.
 func (s *server) result(tool string, call toolgroups.Call, res *sdk.CallToolResult) (toolgroups.Result, error) {
-	a := &answer{server: s.name, tool: tool, scope: call.Scope}
+	a := &answer{server: s.name, tool: tool, scope: call.Scope, kept: map[[sha256.Size]byte]string{}}
 	for _, c := range res.Content {
 		a.add(c)
 	}
@@ -56,12 +60,15 @@ func (s *server) result(tool string, call toolgroups.Call, res *sdk.CallToolResu
 func (a *answer) add(c sdk.Content) {
 	switch c := c.(type) {
 	case *sdk.TextContent:
-		a.texts = append(a.texts, c.Text)
-		a.plain = append(a.plain, c.Text)
+		text := a.unpacked(c.Text)
+		a.texts = append(a.texts, text)
+		a.said = append(a.said, text)
 	case *sdk.ImageContent:
-		a.keep("picture", c.MIMEType, c.Data)
+		a.texts = append(a.texts, a.keep("picture", c.MIMEType, c.Data))
+		a.said = append(a.said, "image", c.MIMEType)
 	case *sdk.AudioContent:
-		a.keep("audio", c.MIMEType, c.Data)
+		a.texts = append(a.texts, a.keep("audio", c.MIMEType, c.Data))
+		a.said = append(a.said, "audio", c.MIMEType)
 	case *sdk.EmbeddedResource:
 		a.resource(c.Resource)
 	case *sdk.ResourceLink:
@@ -75,40 +82,135 @@ func (a *answer) resource(r *sdk.ResourceContents) {
 	switch {
 	case r == nil:
 	case len(r.Blob) > 0:
-		a.keep("resource "+r.URI, r.MIMEType, r.Blob)
+		a.texts = append(a.texts, a.keep("resource "+r.URI, r.MIMEType, r.Blob))
+		a.said = append(a.said, "resource", r.URI, r.MIMEType)
 	default:
-		a.texts = append(a.texts, fmt.Sprintf("[resource %s]\n%s", r.URI, r.Text))
+		text := a.unpacked(r.Text)
+		a.texts = append(a.texts, fmt.Sprintf("[resource %s]\n%s", r.URI, text))
+		a.said = append(a.said, "resource", r.URI, r.MIMEType, text)
 	}
 }
 
-// structured adds structured content unless one of the texts is the same.
+// structured adds structured content unless the content has said it all: servers send both, for
+// clients that know one of them.
 func (a *answer) structured(v any) {
 	if v == nil {
 		return
+	}
+	v = a.leaf(v)
+	all, holds := strings.Join(a.said, "\n"), false
+	numbers := strings.FieldsFunc(all, func(r rune) bool { return !strings.ContainsRune("0123456789.+-eE", r) })
+	if walk(v, func(leaf any) bool {
+		holds = true
+		switch leaf := leaf.(type) {
+		case string:
+			return strings.Contains(all, leaf) || slices.Contains(a.texts, leaf)
+		case float64, json.Number:
+			text, err := json.Marshal(leaf)
+			return err == nil && slices.ContainsFunc(numbers, func(n string) bool { return strings.TrimRight(n, ".") == string(text) })
+		case bool:
+			return strings.Contains(all, fmt.Sprint(leaf))
+		}
+		return true
+	}) && holds {
+		return
+	}
+	for _, text := range a.said {
+		var same any
+		if json.Unmarshal([]byte(text), &same) == nil && reflect.DeepEqual(same, v) {
+			return
+		}
 	}
 	shown, err := toolgroups.EncodeJSON(v)
 	if err != nil {
 		a.texts = append(a.texts, "[structured content that cannot be shown]")
 		return
 	}
-	for _, text := range a.plain {
-		var same any
-		if json.Unmarshal([]byte(text), &same) == nil && reflect.DeepEqual(same, v) {
-			return
-		}
-	}
 	a.texts = append(a.texts, string(shown))
 }
 
-// keep writes a file into the workspace and names it in the text.
-func (a *answer) keep(what, kind string, data []byte) {
-	name, err := a.write(extension(kind, data), data)
-	if err != nil {
-		a.texts = append(a.texts, fmt.Sprintf("[%s, %d bytes, not kept: %v]", what, len(data), err))
-		return
+// walk goes through what a value of JSON is made of, until look returns false.
+func walk(v any, look func(leaf any) bool) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, one := range v {
+			if !walk(one, look) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return !slices.ContainsFunc(v, func(one any) bool { return !walk(one, look) })
 	}
-	a.files = append(a.files, toolgroups.File{Path: name})
-	a.texts = append(a.texts, fmt.Sprintf("[%s saved as %s, %d bytes]", what, name, len(data)))
+	return look(v)
+}
+
+// leaf is a value of JSON with what is data in its strings kept as files.
+func (a *answer) leaf(v any) any {
+	switch v := v.(type) {
+	case string:
+		return a.unpacked(v)
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = a.leaf(v[i])
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, one := range v {
+			out[key] = a.leaf(one)
+		}
+		for _, key := range []string{"data", "blob"} {
+			kind, named := v["mimeType"].(string)
+			text, ok := v[key].(string)
+			if data, err := base64.StdEncoding.DecodeString(text); named && ok && err == nil && len(data) > 0 {
+				out[key] = a.keep("file", kind, data)
+			}
+		}
+		return out
+	}
+	return v
+}
+
+// minPacked is how many characters of base64 are taken for data and not for a word.
+const minPacked = 200
+
+// packed may be data in a text, with its kind where it is an address that holds the data.
+var packed = regexp.MustCompile(`(?:data:([a-zA-Z0-9.+-]+/[a-zA-Z0-9.+-]+);base64,)?[A-Za-z0-9+/]+={0,2}`)
+
+// unpacked is a text in which files take the place of pictures, sounds and the like: in base64
+// they say nothing to a model, and cost it more than all the rest.
+func (a *answer) unpacked(text string) string {
+	return packed.ReplaceAllStringFunc(text, func(found string) string {
+		if len(found) < minPacked {
+			return found
+		}
+		kind := packed.FindStringSubmatch(found)[1]
+		data, err := base64.StdEncoding.DecodeString(found[strings.IndexByte(found, ',')+1:])
+		seen, _, _ := mime.ParseMediaType(http.DetectContentType(data))
+		if err != nil || kind == "" && (strings.HasPrefix(seen, "text/") || seen == "application/octet-stream") {
+			return found
+		}
+		return a.keep("file", kind, data)
+	})
+}
+
+// keep writes a file into the workspace and returns what stands for it in the text.
+func (a *answer) keep(what, kind string, data []byte) string {
+	sum := sha256.Sum256(data)
+	if before, ok := a.kept[sum]; ok {
+		return before
+	}
+	name, err := a.write(extension(kind, data), data)
+	said := fmt.Sprintf("[%s saved as %s, %d bytes]", what, name, len(data))
+	if err != nil {
+		said = fmt.Sprintf("[%s, %d bytes, not kept: %v]", what, len(data), err)
+	} else {
+		a.files = append(a.files, toolgroups.File{Path: name})
+	}
+	a.kept[sum] = said
+	return said
 }
 
 // write puts data under a name made of it, so that the same answer makes one file.

@@ -68,3 +68,31 @@ func TestFilesOfAResultAreBounded(t *testing.T) {
 		t.Errorf("outside of the workspace: %v, %v", left, err)
 	}
 }
+
+func TestWhatAServerSaysTwiceIsShownOnce(t *testing.T) {
+	c := discovered(t, mcp.Config{}, child(t, "fake"))
+	res, fault := run(t, t.Context(), c, "x_shown", nil, t.TempDir())
+	if want := "7 files: first\nline\n\n[picture saved as mcp/x/shown-02a3e298.png, 16 bytes]"; fault != nil || res.Text != want || len(res.Files) != 1 {
+		t.Errorf("%q, %v, %v", res.Text, res.Files, fault)
+	}
+	if got, want := call(t, c, "x_more", nil), "Oslo, in 1970\n\n"+`{"city":"Oslo","degrees":7}`; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := call(t, c, "x_page", nil); len(got) < 19_000 || len(got) > 21_000 || strings.Contains(got, "[cut") {
+		t.Errorf("a file of 20 kB has become %d bytes: %s", len(got), got[len(got)-100:])
+	}
+}
+
+func TestPicturesInBase64BecomeFiles(t *testing.T) {
+	c := discovered(t, mcp.Config{}, child(t, "fake"))
+	ws := t.TempDir()
+	res, fault := run(t, t.Context(), c, "x_packed", nil, ws)
+	if fault != nil || len(res.Files) != 2 || len(res.Text) > 500 || strings.Contains(res.Text, "iVBOR") {
+		t.Fatalf("%d files, %v: %s", len(res.Files), fault, res.Text)
+	}
+	for _, f := range res.Files {
+		if data, err := os.ReadFile(filepath.Join(ws, f.Path)); err != nil || !strings.HasPrefix(string(data), png) || filepath.Ext(f.Path) != ".png" {
+			t.Errorf("%s holds %q, %v", f.Path, data, err)
+		}
+	}
+}

@@ -49,6 +49,8 @@ type server struct {
 	mu       sync.Mutex
 	known    bool   // group comes from a list of the server
 	listed   digest // of that list
+	seen     list   // that list
+	pins     pins   // what it was allowed to say
 	old      bool   // speak oldProtocol at the next attempt
 	group    toolgroups.Group
 	link     *link
@@ -85,8 +87,20 @@ func newServer(cfg Config, name string, own Server) (*server, error) {
 	if err != nil {
 		s.log.Warn("tool list of an MCP server is asked for anew", "err", err)
 	}
-	s.known, s.listed, s.old = ok, sum, l.Old
-	s.group = s.build(l, ok)
+	s.known, s.listed, s.seen, s.old = ok, sum, l, l.Old
+	ctx, cancel := context.WithTimeout(context.Background(), pinTime)
+	defer cancel()
+	switch {
+	case ok:
+		s.pins, err = s.pin(ctx, l)
+	case cfg.Accounts.KV != nil:
+		s.pins, _, _, err = s.recall(ctx)
+	}
+	if err != nil {
+		s.listed = digest{} // It is looked at again when the server is connected.
+		s.log.Error("all tools of an MCP server ask for now", "err", err)
+	}
+	s.group = s.build(pinned(l, s.pins.Allowed), ok)
 	return s, nil
 }
 
@@ -147,6 +161,7 @@ func (s *server) status() Status {
 	if s.known {
 		st.Tools = len(s.group.Tools)
 	}
+	st.Waiting, st.Code = s.waiting()
 	if s.link == nil && s.failures > 0 {
 		st.Problem, st.Retry = s.reason, s.next
 	}
@@ -240,13 +255,19 @@ func (s *server) begin() {
 	s.running.Go(func() {
 		defer cancel()
 		defer close(a.done)
-		l, known, err := connect(ctx, s.dial, old)
+		l, known, err := connect(ctx, s.dial, s.name, old)
+		if reach, ok := s.dial.(*web); ok && err != nil && ctx.Err() == nil && reach.mayBeOlder() {
+			if older, list, otherwise := connect(ctx, events{reach}, s.name, true); otherwise == nil {
+				l, known, err = older, list, nil
+			}
+		}
 		if err != nil && ctx.Err() != nil {
 			err = fmt.Errorf("it was not ready within %s", s.cfg.StartTimeout)
 		}
-		if a.err = s.connected(l, err); a.err == nil {
-			s.learn(known)
+		if err == nil {
+			s.learn(known) // before others see the connection, and say how many tools there are
 		}
+		a.err = s.connected(l, err)
 	})
 }
 

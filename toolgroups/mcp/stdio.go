@@ -143,10 +143,14 @@ func (p *process) over(limit time.Duration) bool {
 
 // reason says why the process does not serve any more, nil if it does.
 func (p *process) reason(lines *lineReader) error {
-	if lines.over.Load() {
-		return errTooLarge
+	if err := lines.fault.why(); err != nil {
+		return err
 	}
-	if !p.over(grace / 10) {
+	wait := grace / 10
+	if lines.ended.Load() {
+		wait = 3 * grace // to be reaped, which its children or a busy machine hold up; Close has ended it by then
+	}
+	if !p.over(wait) {
 		return nil
 	}
 	if p.err == nil {
@@ -157,11 +161,12 @@ func (p *process) reason(lines *lineReader) error {
 
 // lineReader passes on the lines that are JSON; many servers print others too.
 type lineReader struct {
-	in   *bufio.Reader
-	max  int
-	log  *slog.Logger
-	rest []byte
-	over atomic.Bool // a line was too large
+	in    *bufio.Reader
+	max   int
+	log   *slog.Logger
+	rest  []byte
+	fault fault       // what was wrong with a line
+	ended atomic.Bool // the server has closed its output
 }
 
 func (r *lineReader) Read(p []byte) (int, error) {
@@ -171,6 +176,9 @@ func (r *lineReader) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid(trimmed) {
+			if !new(density).add(trimmed) {
+				return 0, r.fault.note(errTooMany)
+			}
 			r.rest = line
 		} else if len(trimmed) > 0 {
 			r.log.Debug("line of an MCP server is no message", "bytes", len(trimmed))
@@ -189,11 +197,11 @@ func (r *lineReader) line() ([]byte, error) {
 		line = append(line, part...)
 		switch {
 		case len(line) > r.max:
-			r.over.Store(true)
-			return nil, errTooLarge
+			return nil, r.fault.note(errTooLarge)
 		case err == nil:
 			return line, nil
 		case !errors.Is(err, bufio.ErrBufferFull):
+			r.ended.Store(errors.Is(err, io.EOF))
 			return nil, err // A line without an end is no message.
 		}
 	}

@@ -22,8 +22,8 @@ func TestToolsOfAServerAreAGroup(t *testing.T) {
 		t.Errorf("group %+v", g)
 	}
 	want := []string{
-		"x_broken", "x_content", "x_die", "x_echo", "x_env", "x_files", "x_grow", "x_hang", "x_huge",
-		"x_" + strings.Repeat("long", 20)[:53] + "_ee873ddd", "x_nothing", "x_odd_name___abe44c15", "x_slowly", "x_spawn", "x_structured", "x_twice",
+		"x_bequeath", "x_broken", "x_content", "x_dense", "x_die", "x_echo", "x_env", "x_files", "x_grow", "x_hang", "x_huge",
+		"x_" + strings.Repeat("long", 20)[:53] + "_ee873ddd", "x_more", "x_nothing", "x_odd_name___abe44c15", "x_packed", "x_page", "x_shown", "x_slowly", "x_spawn", "x_structured", "x_twice",
 	}
 	if diff := cmp.Diff(want, toolNames(g)); diff != "" {
 		t.Errorf("tools (-want +got):\n%s", diff)
@@ -100,7 +100,7 @@ func TestAServerNeverSeenHasAToolThatConnects(t *testing.T) {
 		Servers: map[string]mcp.Server{"x": child(t, "fake")},
 		Changed: func() { changes <- struct{}{} },
 	})
-	if got := call(t, c, "x_connect", nil); got != "Connected to MCP server 'x': it has 16 tools. Load the group mcp_x again to see them." {
+	if got := call(t, c, "x_connect", nil); got != "Connected to MCP server 'x': it has 22 tools. Load the group mcp_x again to see them." {
 		t.Errorf("connect answered %q", got)
 	}
 	<-changes
@@ -140,6 +140,13 @@ func TestADeathInTheMiddleOfACall(t *testing.T) {
 	}
 }
 
+// TestADeathIsToldThoughAChildHoldsItsErrors has a server leave a process behind that keeps its
+// error output open, so that it is reaped a second after its end.
+func TestADeathIsToldThoughAChildHoldsItsErrors(t *testing.T) {
+	c := discovered(t, mcp.Config{Retry: time.Hour, MaxRetry: time.Hour}, child(t, "fake"))
+	fails(t, c, "x_bequeath", mcp.CodeUnavailable, "MCP server 'x' failed in the middle of the call of 'bequeath': its process ended (exit status 3)")
+}
+
 func TestBackOffGrowsAndEnds(t *testing.T) {
 	var now clock
 	c := client(t, mcp.Config{
@@ -177,12 +184,12 @@ func TestAServerThatNeverAnswersDelaysNobody(t *testing.T) {
 	for _, mode := range []string{"deaf", "mute"} {
 		t.Run(mode, func(t *testing.T) {
 			s := child(t, mode)
-			s.StartTimeout = 50 * time.Millisecond
+			s.StartTimeout = 500 * time.Millisecond // a busy machine takes a while until the process is there
 			c := client(t, mcp.Config{Servers: map[string]mcp.Server{"x": s, "y": child(t, "fake")}, Retry: time.Hour, MaxRetry: time.Hour})
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				fails(t, c, "x_connect", mcp.CodeUnavailable, "it was not ready within 50ms")
+				fails(t, c, "x_connect", mcp.CodeUnavailable, "it was not ready within 500ms")
 			}()
 			call(t, c, "y_connect", nil)
 			<-done

@@ -108,9 +108,10 @@ func (s *server) tool(e entry) (toolgroups.Tool, error) {
 	}
 	return toolgroups.Tool{
 		Name:        s.naming.name(e.Name),
-		Description: cmp.Or(clean(e.Description, maxDescription), "The tool "+clean(e.Name, maxName)+" of the MCP server "+s.name),
+		Description: cmp.Or(e.Description, "The tool "+clean(e.Name, maxName)+" of the MCP server "+s.name),
 		Parameters:  e.Parameters,
 		Timeout:     s.cfg.StartTimeout + s.cfg.Timeout + slack,
+		Wait:        maxAsking,
 		Effect:      s.effect(e),
 		Personal:    s.personal(),
 		Asks:        func(json.RawMessage) bool { return s.cfg.Trust != TrustFull },

@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -26,6 +28,8 @@ type web struct {
 	base     *http.Transport
 	private  []netip.Prefix // addresses beside the public ones that it may reach
 	max      int
+	posted   *atomic.Int32 // the status of the last answer to a POST
+	fault    *fault
 }
 
 // newWeb makes the client of one server. It connects to the host of the configured
@@ -47,13 +51,15 @@ func newWeb(cfg Server, headers map[string]string, family Config) (*web, error) 
 		MaxIdleConns:           4,
 		MaxResponseHeaderBytes: 64 << 10,
 	}
+	posted, wrong := &atomic.Int32{}, &fault{}
 	return &web{
+		posted: posted, fault: wrong,
 		endpoint: cfg.URL,
 		base:     base,
 		private:  private,
 		max:      family.MaxMessage,
 		client: &http.Client{
-			Transport: courier{base: base, origin: origin, headers: headers, max: int64(family.MaxMessage)},
+			Transport: courier{base: base, origin: origin, headers: headers, max: int64(family.MaxMessage), posted: posted, fault: wrong},
 			CheckRedirect: func(req *http.Request, via []*http.Request) error {
 				if len(via) > maxRedirects {
 					return guard.ErrRedirects
@@ -101,7 +107,58 @@ func (d *web) open(context.Context) (sdk.Transport, func() error, error) {
 		HTTPClient:   d.client,
 		MaxRetries:   2,
 		MaxEventSize: d.max,
-	}, func() error { return nil }, nil
+	}, d.why(), nil
+}
+
+// why begins a connection, and returns what says which fault of a message ended it.
+func (d *web) why() func() error {
+	d.fault.last.Store(nil)
+	return d.fault.why
+}
+
+// mayBeOlder reports whether the last answer is that of a server which speaks HTTP+SSE, as
+// versions before 2025-03-26 have it.
+func (d *web) mayBeOlder() bool {
+	return slices.Contains([]int32{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}, d.posted.Load())
+}
+
+// events reaches servers that speak HTTP+SSE: answers come in one stream of events, which names
+// the address that takes the requests.
+type events struct{ *web }
+
+// open implements dialer.
+func (d events) open(context.Context) (sdk.Transport, func() error, error) {
+	return stream{&sdk.SSEClientTransport{Endpoint: d.endpoint, HTTPClient: d.client, MaxEventSize: d.max}}, d.why(), nil
+}
+
+// stream is a transport whose connection outlives the context that it is made with: the library's
+// ends with that.
+type stream struct{ sdk.Transport }
+
+func (s stream) Connect(ctx context.Context) (sdk.Connection, error) {
+	open, end := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, end)
+	conn, err := s.Transport.Connect(open)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	if !stop() {
+		_ = conn.Close() // It has ended with its context.
+		return nil, ctx.Err()
+	}
+	return ending{conn, end}, nil
+}
+
+// ending is a connection that ends what it was made with.
+type ending struct {
+	sdk.Connection
+	end context.CancelFunc
+}
+
+func (c ending) Close() error {
+	defer c.end()
+	return c.Connection.Close()
 }
 
 // rest closes connections that wait for the next request.
@@ -114,6 +171,8 @@ type courier struct {
 	origin  *url.URL
 	headers map[string]string
 	max     int64
+	posted  *atomic.Int32
+	fault   *fault
 }
 
 func (c courier) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -128,9 +187,14 @@ func (c courier) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if req.Method == http.MethodPost {
+		c.posted.Store(int32(resp.StatusCode)) //nolint:gosec // of three digits
+	}
 	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if err != nil || kind != "text/event-stream" {
+	stream := err == nil && kind == "text/event-stream"
+	if !stream {
 		resp.Body = http.MaxBytesReader(nil, resp.Body, c.max)
 	}
+	resp.Body = &counted{ReadCloser: resp.Body, density: density{lines: stream}, fault: c.fault}
 	return resp, nil
 }

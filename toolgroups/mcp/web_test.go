@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -199,4 +200,47 @@ func TestPrivateAddresses(t *testing.T) {
 			t.Errorf("%s (%t) may reach %s", tc.host, tc.allowed, tc.not)
 		}
 	}
+}
+
+// Servers that were written before streamable HTTP take no POST where their stream of events is.
+func TestAServerThatSpeaksHTTPWithEventsIsReached(t *testing.T) {
+	f := newFake()
+	web := httptest.NewServer(sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return f.Server }, nil))
+	t.Cleanup(web.Close)
+	t.Cleanup(web.CloseClientConnections)
+	t.Cleanup(f.endSessions)
+	c := discovered(t, mcp.Config{}, mcp.Server{URL: web.URL + "/sse", Timeout: 10 * time.Second, StartTimeout: 10 * time.Second})
+	if got := call(t, c, "x_echo", map[string]any{"text": "hi"}); got != `{"text":"hi"}` {
+		t.Errorf("got %q", got)
+	}
+	call(t, c, "x_echo", nil) // the stream outlives the start
+	must(t, c.Close())
+}
+
+// Decoded, each value takes some hundred bytes: 15 MB of them took a gigabyte.
+func TestAMessageOfTooManyValuesIsRefused(t *testing.T) {
+	_, stream := served(t, newFake(), nil, nil)
+	_, whole := served(t, newFake(), nil, &sdk.StreamableHTTPOptions{JSONResponse: true})
+	for name, s := range map[string]mcp.Server{"program": child(t, "fake"), "stream": stream, "whole": whole} {
+		t.Run(name, func(t *testing.T) {
+			c := discovered(t, mcp.Config{}, s)
+			fails(t, c, "x_dense", mcp.CodeUnavailable, "too many values")
+			must(t, c.Close())
+		})
+	}
+}
+
+// What has as many signs in its texts alone is shown.
+func TestATextOfManySignsIsNoMessageOfManyValues(t *testing.T) {
+	signs := strings.Repeat(`[{,"\\`+"\n", 60_000)
+	f := newFake()
+	f.add(&sdk.Tool{Name: "signs", Description: "Signs"}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return say("%s", signs)
+	})
+	_, stream := served(t, f, nil, nil)
+	c := discovered(t, mcp.Config{}, stream)
+	if got := call(t, c, "x_signs", nil); !strings.HasPrefix(got, signs[:1000]) {
+		t.Errorf("got %.200q", got)
+	}
+	must(t, c.Close())
 }

@@ -49,6 +49,9 @@ type Config struct {
 	Now func() time.Time
 	// Logger gets what the model is not told. nil discards it.
 	Logger *slog.Logger
+	// Damaged sets a memory aside that does not decode, and tells administrators; it begins
+	// anew. Nil makes that an error of whoever reads it.
+	Damaged func(ctx context.Context, entry storage.Entry) error
 }
 
 // Memory keeps the notes of all owners, each apart. It can be used concurrently.
@@ -203,10 +206,24 @@ func (m *Memory) read(ctx context.Context, owner string) (document, storage.Revi
 	if err != nil {
 		return doc, 0, fmt.Errorf("read memory of %s: %w", owner, err)
 	}
-	if err := json.Unmarshal(entry.Value, &doc); err != nil {
+	if err := json.Unmarshal(entry.Value, &doc); err != nil && m.cfg.Damaged != nil {
+		return m.mend(ctx, owner, entry)
+	} else if err != nil {
 		return doc, 0, fmt.Errorf("decode memory of %s: %w", owner, err)
 	}
 	return doc, entry.Revision, nil
+}
+
+// mend sets a damaged memory aside, and reads what is there then.
+func (m *Memory) mend(ctx context.Context, owner string, entry storage.Entry) (document, storage.Revision, error) {
+	err := m.cfg.Damaged(ctx, entry)
+	if err == nil {
+		err = m.cfg.Store.Delete(ctx, entry.Key, entry.Revision)
+	}
+	if err != nil && !errors.Is(err, storage.ErrConflict) {
+		return document{}, 0, fmt.Errorf("set the memory of %s aside: %w", owner, err)
+	}
+	return m.read(ctx, owner)
 }
 
 // change rewrites an owner's document, again where somebody was faster.

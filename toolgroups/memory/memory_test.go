@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -374,5 +375,36 @@ func TestForgetTakesAllNotesOfOneOwner(t *testing.T) {
 	}
 	if gone, kept := b.markdown(t, "telegram:5"), b.markdown(t, "telegram:55"); gone != "" || !strings.Contains(kept, "to be kept") {
 		t.Errorf("memory is\n%s\nand\n%s", gone, kept)
+	}
+}
+
+// A damaged memory is set aside once and begins anew, for whoever reads or writes it next.
+func TestADamagedMemoryBeginsAnew(t *testing.T) {
+	for name, use := range map[string]func(*memory.Memory) error{
+		"read":  func(m *memory.Memory) error { _, err := m.Notes(t.Context(), "x:1"); return err },
+		"write": func(m *memory.Memory) error { _, _, err := m.Save(t.Context(), "x:1", "", "likes tea"); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := openStore(t)
+			if _, err := store.Put(t.Context(), "memory/x:1", []byte("{"), storage.Absent); err != nil {
+				t.Fatal(err)
+			}
+			var aside []string
+			m, err := memory.New(memory.Config{Store: store, Damaged: func(_ context.Context, e storage.Entry) error {
+				aside = append(aside, e.Key+" "+string(e.Value))
+				return nil
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if err := use(m); err != nil && !errors.Is(err, memory.ErrDuplicate) {
+					t.Fatal(err)
+				}
+			}
+			if !slices.Equal(aside, []string{"memory/x:1 {"}) {
+				t.Errorf("set aside: %q", aside)
+			}
+		})
 	}
 }

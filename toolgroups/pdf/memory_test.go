@@ -74,12 +74,13 @@ func TestAttack04ADocumentCannotTakeTheMemoryOfTheProgram(t *testing.T) {
 		}
 		d.must(t, "pdf_info", `{"path":"good.pdf"}`)
 	}
-	if grown := peak(t) - before; grown > 64<<20 {
-		t.Errorf("this process has taken %d MiB more", grown>>20)
+	// A peak can sink: the kernel counts it in steps, and without what is swapped out.
+	if after := peak(t); after > before+64<<20 {
+		t.Errorf("this process has taken %d MiB more", (after-before)>>20)
 	}
 	once, cancel := context.WithCancel(t.Context())
 	cancel()
-	// The kernel counts a peak in steps, and without what is swapped out. A child has far more.
+	// A child has far more than what a peak may lack.
 	const counted = 16 << 20
 	if err := proctree.Watch(once, os.Getpid(), peak(t)+counted); err != nil {
 		t.Errorf("all processes have more than this one had at most: %v", err)

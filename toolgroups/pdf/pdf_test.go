@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -82,6 +83,7 @@ func newDesk(t testing.TB, cfg pdf.Config) *desk {
 	})
 	d := &desk{dir: t.TempDir(), family: family, tools: map[string]toolgroups.Tool{}}
 	for _, tool := range family.Group().Tools {
+		tool.Timeout = 5 * time.Minute // other programs may keep this machine busy
 		d.tools[tool.Name] = tool
 	}
 	return d

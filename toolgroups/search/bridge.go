@@ -41,8 +41,8 @@ type BridgeConfig struct {
 	// either way; the others (the core) are refused with the advice to call them
 	// directly.
 	Direct []string
-	// CallOnly says that [ToolCall] stands alone, without a search: its text and the
-	// answers to mistakes then send the model to load_tool_group, and never change.
+	// CallOnly says that there is no search, only [ToolDescribe] and [ToolCall]: their texts
+	// and the answers to mistakes then send the model to load_tool_group, and never change.
 	CallOnly bool
 	// Outside answers for a name that is in neither: a tool that is switched off,
 	// or that this conversation may not use. It returns nil for one it does not
@@ -90,11 +90,14 @@ func Strip(tools []toolgroups.Tool) []toolgroups.Tool {
 }
 
 // Tools returns the bridge tools in their fixed order. The texts of all three depend on the
-// number of tools in the catalogue alone, that of [ToolCall] alone on nothing.
+// number of tools in the catalogue alone, those of the two without a search on nothing.
 func (b *Bridge) Tools() []toolgroups.Tool {
 	if b.cfg.CallOnly {
-		return []toolgroups.Tool{b.callTool("Run a tool of a loaded group that is not listed here. " +
-			"load_tool_group shows the names and parameters. Tools that are listed here are called directly, not through this.")}
+		return []toolgroups.Tool{
+			b.describeTool("Show all parameters of loaded tools, or the tools of a loaded group.", `{"type":"object","properties":`+
+				`{"names":{"type":"array","items":{"type":"string"}}},"required":["names"]}`),
+			b.callTool("Run a loaded tool that is not listed here."),
+		}
 	}
 	n := b.cfg.Catalogue.Len()
 	return []toolgroups.Tool{
@@ -107,14 +110,17 @@ func (b *Bridge) Tools() []toolgroups.Tool {
 				`"limit":{"type":"integer","description":"Hits per query"}}}`),
 			Effect: toolgroups.ReadOnly, OwnArguments: true, Run: b.search,
 		},
-		{
-			Name:        ToolDescribe,
-			Description: fmt.Sprintf("Show all parameters of one of the %d tools found by tool_search.", n),
-			Parameters: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"},` +
+		b.describeTool(fmt.Sprintf("Show all parameters of one of the %d tools found by tool_search.", n),
+			`{"type":"object","properties":{"name":{"type":"string"},`+
 				`"names":{"type":"array","items":{"type":"string"},"description":"Several at once, up to 10"}}}`),
-			Effect: toolgroups.ReadOnly, OwnArguments: true, Run: b.describe,
-		},
 		b.callTool(fmt.Sprintf("Run one of the %d tools found by tool_search. Tools that are listed here are called directly, not through this.", n)),
+	}
+}
+
+func (b *Bridge) describeTool(description, parameters string) toolgroups.Tool {
+	return toolgroups.Tool{
+		Name: ToolDescribe, Description: description, Parameters: json.RawMessage(parameters),
+		Effect: toolgroups.ReadOnly, OwnArguments: true, OwnText: true, Run: b.describe,
 	}
 }
 
@@ -144,7 +150,7 @@ func (b *Bridge) find(ctx context.Context, query string, limit int) Found {
 
 // unknown answers for a name that is not in the catalogue, whoever else knows it.
 func (b *Bridge) unknown(name string) *toolgroups.Error {
-	if name == ToolCall || toolgroups.Reserved(name) && !b.cfg.CallOnly {
+	if toolgroups.Reserved(name) && (name != ToolSearch || !b.cfg.CallOnly) {
 		return toolgroups.Errorf(toolgroups.CodeBridge, "'%s' is itself a bridge tool and cannot be reached through another one. Call it directly.",
 			name)
 	}

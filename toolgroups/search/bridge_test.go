@@ -133,15 +133,16 @@ func TestDescribeSeveral(t *testing.T) {
 	wantCode(t, fault, toolgroups.CodeInvalid)
 }
 
-func TestSchemasAreComplete(t *testing.T) {
+// However short the list has to be, it names all tools, whole.
+func TestLinesNameAllTools(t *testing.T) {
 	tools := search.Tools(desk())
-	lines := strings.Split(search.Schemas(tools), "\n")
-	if len(lines) != len(tools) {
-		t.Fatalf("%d lines for %d tools", len(lines), len(tools))
-	}
-	for i, line := range lines {
-		if !strings.HasPrefix(line, "- "+tools[i].Name+": ") || !strings.HasSuffix(line, string(tools[i].Parameters)) {
-			t.Errorf("got %s", line)
+	for limit, want := range map[int]string{
+		100_000: "- calendar_create_event(start: string, title: string) — Add",
+		0:       "- calendar_create_event\n",
+	} {
+		text := search.Lines(tools, limit, true) + "\n"
+		if lines := strings.Count(text, "\n"); lines != len(tools) || !strings.Contains(text, want) {
+			t.Errorf("%d characters: %d lines for %d tools, no %q in\n%s", limit, lines, len(tools), want, text)
 		}
 	}
 }
@@ -285,15 +286,14 @@ func TestSearchSeveral(t *testing.T) {
 func TestSearchForAWholeSource(t *testing.T) {
 	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("big", 34), hub()) })
 	for _, query := range []string{"big", "BIG", "mcp:big"} {
-		if f := find(t, b, `{"query":"`+query+`"}`); len(f.Matches) != 34 || !strings.Contains(f.Hint, "All 34") {
-			t.Errorf("%s: %d hits, %s", query, len(f.Matches), f.Hint)
+		if f := find(t, b, `{"query":"`+query+`"}`); len(f.Matches) != search.DefaultMaxLimit || len(f.Matches)+len(f.Others) != 34 {
+			t.Errorf("%s: %d hits and %d names, %s", query, len(f.Matches), len(f.Others), f.Hint)
 		}
 	}
 	if f := find(t, b, `{"query":"the big one"}`); len(f.Matches) > 5 {
 		t.Errorf("a query that only mentions the source gives %d hits", len(f.Matches))
 	}
-	huge := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("huge", 150)) })
-	if f := find(t, huge, `{"query":"huge"}`); len(f.Matches) != search.MaxWhole || !strings.Contains(f.Hint, "150") {
-		t.Errorf("%d hits, %s", len(f.Matches), f.Hint)
+	if f := find(t, b, `{"query":"github"}`); len(f.Others) != 0 || !strings.Contains(f.Hint, "All ") {
+		t.Errorf("a small source: %d names, %s", len(f.Others), f.Hint)
 	}
 }

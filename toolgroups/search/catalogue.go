@@ -1,8 +1,10 @@
 package search
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 	"strings"
@@ -54,6 +56,8 @@ func Tools(entries []Entry) []toolgroups.Tool {
 // Catalogue is what can be found and called through a [Bridge]. It never changes, may be
 // used concurrently, and is indexed with the first search.
 type Catalogue struct {
+	// print tells catalogues apart by their tools.
+	print   func() string
 	entries []Entry
 	byName  map[string]Entry
 	index   func() *Index
@@ -69,6 +73,13 @@ func NewCatalogue(entries []Entry) *Catalogue {
 			c.entries = append(c.entries, e)
 		}
 	}
+	c.print = sync.OnceValue(func() string {
+		h := fnv.New32a()
+		for _, e := range c.entries {
+			_, _ = fmt.Fprintf(h, "%s %d\n", e.Tool.Name, len(e.Tool.Description)+len(e.Tool.Parameters))
+		}
+		return fmt.Sprintf("%08x", h.Sum32())
+	})
 	c.index = sync.OnceValue(func() *Index {
 		docs := make([]Document, len(c.entries))
 		for i, e := range c.entries {
@@ -97,14 +108,9 @@ type Found struct {
 	// Weak is as in [Ranking].
 	Weak bool
 	// Whole names the group or source that the query names, where that is why these
-	// entries are given: all of it, whatever the limit, up to [MaxWhole].
+	// entries are given: all of it, whatever the limit.
 	Whole string
-	// Total is how many tools Whole has.
-	Total int
 }
-
-// MaxWhole is how many tools the name of a group or source returns at most.
-const MaxWhole = 100
 
 // found are the tools of a ranking.
 func (c *Catalogue) found(r Ranking) Found {
@@ -125,16 +131,11 @@ func (c *Catalogue) whole(query string) (Found, bool) {
 	for _, e := range c.entries {
 		kind, name := e.origin()
 		if strings.EqualFold(query, e.Group) || kind != toolgroups.SourceBuiltin && (strings.EqualFold(query, name) || strings.EqualFold(query, e.Source)) {
-			f.Total++
-			if f.Whole == "" {
-				f.Whole = e.label()
-			}
-			if len(f.Entries) < MaxWhole {
-				f.Entries = append(f.Entries, e)
-			}
+			f.Whole = cmp.Or(f.Whole, e.label())
+			f.Entries = append(f.Entries, e)
 		}
 	}
-	return f, f.Total > 0
+	return f, len(f.Entries) > 0
 }
 
 // Origin is a group or source with the number of its tools.
@@ -233,8 +234,9 @@ const (
 )
 
 // signature writes the parameters of a tool in short, the required ones first:
-// "owner: string, repo: string, draft?: boolean".
-func signature(t toolgroups.Tool) (text string, required []string) {
+// "owner: string, repo: string, draft?: boolean". It has about limit characters at most; 0 is
+// no limit.
+func signature(t toolgroups.Tool, limit int) (text string, required []string) {
 	var s jsonschema.Schema
 	if json.Unmarshal(t.Parameters, &s) != nil {
 		return "", nil
@@ -252,7 +254,7 @@ func signature(t toolgroups.Tool) (text string, required []string) {
 			}
 		}
 		part := fmt.Sprintf("%s%s: %s", clip(name, maxParamName), mark, kind(s.Properties[name]))
-		if b.Len()+len(part) > maxSignature {
+		if limit > 0 && b.Len()+len(part) > limit {
 			fmt.Fprintf(&b, ", … %d more", len(names)-i)
 			break
 		}

@@ -3,19 +3,42 @@ package search
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"oneclaw/toolgroups"
 )
 
-// Schemas writes the complete parameters of tools, one a line: what stands behind
-// the list of a loaded group's tools where these are run through [ToolCall].
-func Schemas(tools []toolgroups.Tool) string {
-	lines := make([]string, len(tools))
-	for i, t := range tools {
-		lines[i] = "- " + t.Name + ": " + string(wire(t))
+// Lines writes tools, one a line: name, signature and, with sentences, the first one of the
+// description. Where that is longer than limit characters, the sentences go, then the
+// signatures of the last tools; every tool is always named.
+func Lines(tools []toolgroups.Tool, limit int, sentences bool) string {
+	lines, size := make([]string, len(tools)), 0
+	write := func(sentences bool) {
+		size = 0
+		for i, t := range tools {
+			lines[i] = "- " + line(t, sentences)
+			size += utf8.RuneCountInString(lines[i]) + 1
+		}
+	}
+	if write(sentences); size > limit && sentences {
+		write(false)
+	}
+	for i := len(tools) - 1; i >= 0 && size > limit; i-- {
+		size += len(tools[i].Name) + 2 - utf8.RuneCountInString(lines[i])
+		lines[i] = "- " + tools[i].Name
 	}
 	return strings.Join(lines, "\n")
+}
+
+func line(t toolgroups.Tool, sentence bool) string {
+	text, _ := signature(t, 0)
+	text = t.Name + "(" + text + ")"
+	if sentence {
+		text += " — " + toolgroups.FirstSentence(t.Description)
+	}
+	return text
 }
 
 // described is a tool in the result of a description.
@@ -27,10 +50,12 @@ type described struct {
 
 // manyDescribed describes several tools.
 type manyDescribed struct {
-	Tools    map[string]described `json:"tools"`
-	NotFound []string             `json:"not_found,omitempty"`
-	Errors   map[string]string    `json:"errors,omitempty"`
-	Hint     string               `json:"hint,omitempty"`
+	Tools map[string]described `json:"tools"`
+	// Groups are the names of the tools of groups and sources that were asked for.
+	Groups   map[string][]string `json:"groups,omitempty"`
+	NotFound []string            `json:"not_found,omitempty"`
+	Errors   map[string]string   `json:"errors,omitempty"`
+	Hint     string              `json:"hint,omitempty"`
 }
 
 // describe is what tool_describe does.
@@ -44,13 +69,19 @@ func (b *Bridge) describe(_ context.Context, call toolgroups.Call) (toolgroups.R
 	switch {
 	case len(names) == 0:
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeMissingParameter,
-			"Required parameter 'name' is missing. Find names with %s.", ToolSearch)
+			"Required parameter 'name' is missing. Find names with %s.", b.finder())
 	case len(names) > MaxNames:
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "Too many names: %d, at most %d in one call.", len(names), MaxNames)
 	case !batch:
+		if f, whole := b.cfg.Catalogue.whole(names[0]); whole {
+			return toolgroups.Result{Text: fmt.Sprintf("The %d tools of %s:\n%s", len(f.Entries), f.Whole, Lines(Tools(f.Entries), toolgroups.MaxText, true))}, nil
+		}
 		entry, ok := b.cfg.Catalogue.Lookup(names[0])
 		if !ok {
 			return toolgroups.Result{}, b.unknown(names[0])
+		}
+		if len(entry.Tool.Parameters) > toolgroups.MaxText {
+			return toolgroups.Result{Text: "Its schema is too long to be shown whole. In short:\n" + line(entry.Tool, true)}, nil
 		}
 		return reply(described{names[0], entry.Tool.Description, wire(entry.Tool)})
 	}
@@ -61,6 +92,13 @@ func (b *Bridge) describeAll(names []string) (toolgroups.Result, error) {
 	r := manyDescribed{Tools: map[string]described{}, Errors: map[string]string{}}
 	size := 0
 	for _, name := range names {
+		if f, whole := b.cfg.Catalogue.whole(name); whole {
+			if r.Groups == nil {
+				r.Groups = map[string][]string{}
+			}
+			r.Groups[f.Whole] = toolgroups.Names(Tools(f.Entries))
+			continue
+		}
 		entry, ok := b.cfg.Catalogue.Lookup(name)
 		if !ok {
 			if fault := b.unknown(name); fault.Code == toolgroups.CodeNotFound {
@@ -78,7 +116,7 @@ func (b *Bridge) describeAll(names []string) (toolgroups.Result, error) {
 		r.Tools[name] = described{Description: entry.Tool.Description, Parameters: wire(entry.Tool)}
 	}
 	if len(r.NotFound) > 0 {
-		r.Hint = "Check the spelling of what was not found with " + ToolSearch + "."
+		r.Hint = "Check the spelling of what was not found with " + b.finder() + "."
 	}
 	return reply(r)
 }

@@ -36,7 +36,9 @@ type oneResult struct {
 	Query   string `json:"query"`
 	Total   int    `json:"total_available"`
 	Matches []hit  `json:"matches"`
-	Hint    string `json:"hint,omitempty"`
+	// Others are the names of the tools of a group or source that are not among the matches.
+	Others []string `json:"others,omitempty"`
+	Hint   string   `json:"hint,omitempty"`
 	lack
 }
 
@@ -51,6 +53,7 @@ type manyResult struct {
 type queryResult struct {
 	Query   string   `json:"query"`
 	Matches []string `json:"matches"`
+	Others  []string `json:"others,omitempty"`
 	Hint    string   `json:"hint,omitempty"`
 	lack
 }
@@ -102,7 +105,7 @@ func (b *Bridge) search(ctx context.Context, call toolgroups.Call) (toolgroups.R
 	r := manyResult{Queries: w.texts, Total: b.cfg.Catalogue.Len(), Tools: map[string]hit{}}
 	for _, q := range w.texts {
 		one := b.one(ctx, q, limit, fruitless)
-		part := queryResult{Query: q, Matches: []string{}, Hint: one.Hint, lack: one.lack}
+		part := queryResult{Query: q, Matches: []string{}, Others: one.Others, Hint: one.Hint, lack: one.lack}
 		for _, h := range one.Matches {
 			part.Matches = append(part.Matches, h.Name)
 			name := h.Name
@@ -130,8 +133,15 @@ func (b *Bridge) brake(fruitless int, texts []string) *toolgroups.Error {
 func (b *Bridge) one(ctx context.Context, query string, limit, fruitless int) oneResult {
 	f := b.find(ctx, query, limit)
 	r := oneResult{Query: query, Total: b.cfg.Catalogue.Len(), Matches: []hit{}}
-	for _, e := range f.Entries {
+	described := f.Entries
+	if f.Whole != "" {
+		described = described[:min(len(described), b.cfg.Config.MaxSearchLimit)]
+	}
+	for _, e := range described {
 		r.Matches = append(r.Matches, b.hit(e))
+	}
+	for _, e := range f.Entries[len(described):] {
+		r.Others = append(r.Others, e.Tool.Name)
 	}
 	switch {
 	case len(f.Entries) == 0:
@@ -140,10 +150,11 @@ func (b *Bridge) one(ctx context.Context, query string, limit, fruitless int) on
 		if fruitless+1 >= FruitlessAdvice {
 			r.Hint = fmt.Sprintf("No tool matches, %d searches in a row. Stop searching and answer the user with what you have.", fruitless+1)
 		}
-	case f.Whole != "" && f.Total > len(f.Entries):
-		r.Hint = fmt.Sprintf("The first %d of the %d tools of %s. Search for what is missing.", len(f.Entries), f.Total, f.Whole)
+	case len(r.Others) > 0:
+		r.Hint = fmt.Sprintf("The first %d of the %d tools of %s, and the names of the others: %s shows their parameters.",
+			len(described), len(f.Entries), f.Whole, ToolDescribe)
 	case f.Whole != "":
-		r.Hint = fmt.Sprintf("All %d tools of %s.", f.Total, f.Whole)
+		r.Hint = fmt.Sprintf("All %d tools of %s.", len(f.Entries), f.Whole)
 	case f.Weak:
 		r.Hint = "These share little with the query and may not fit. Try other words."
 	}
@@ -156,7 +167,7 @@ func (b *Bridge) hit(e Entry) hit {
 		Name: e.Tool.Name, Group: e.Group, Source: kind, SourceName: name,
 		Description: clip(e.Tool.Description, maxDescription), Direct: slices.Contains(b.cfg.Direct, e.Tool.Name),
 	}
-	h.Parameters, h.Required = signature(e.Tool)
+	h.Parameters, h.Required = signature(e.Tool, maxSignature)
 	if h.Group == h.SourceName {
 		h.Group = ""
 	}

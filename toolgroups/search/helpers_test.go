@@ -119,6 +119,7 @@ type found struct {
 		Required                              []string
 		Direct                                bool `json:"call_directly"`
 	} `json:"matches"`
+	Others    []string             `json:"others"`
 	Hint      string               `json:"hint"`
 	Available []search.Origin      `json:"available_sources"`
 	Offline   []search.Unavailable `json:"unavailable_sources"`

@@ -2,6 +2,8 @@ package search
 
 import (
 	"math"
+	"time"
+	"unicode/utf8"
 
 	"oneclaw/toolgroups"
 )
@@ -12,13 +14,15 @@ type Prices struct {
 	Write, Read float64
 	// Min is how long a prompt must be, in tokens, to be kept at all.
 	Min int
+	// Kept is how long the cache keeps at most what is not asked for; 0 where that is unknown.
+	Kept time.Duration
 }
 
 // The session that prices are compared for: an assumption, not a measurement.
 const (
 	sessionRequests = 20   // without those that load or search
 	sessionGroups   = 3    // groups that are needed
-	sessionTools    = 9    // tools that are needed, each of which is searched for once
+	searches        = 4    // which find the tools that are needed, several at a time
 	sessionTokens   = 6000 // the system prompt and the messages of a request
 	searchTokens    = 400  // what a search answers
 	nativeSearches  = 6    // of a provider that finds tools: others come with what is found
@@ -33,11 +37,13 @@ const maxDirect = 50
 // sizes is what auto knows of the tools, in estimated tokens.
 type sizes struct {
 	core, deferrable int
-	// call is tool_call alone, bridge all three bridge tools.
+	// call is tool_describe and tool_call, bridge all three bridge tools.
 	call, bridge int
 	// groups is how many there are, group how large that of a tool is on average: a
 	// tool that is needed is rather in a large group.
 	groups, group int
+	// line is what a load says of the tools of such a group.
+	line int
 	// tool is how large a tool is on average.
 	tool int
 }
@@ -61,6 +67,8 @@ func sizesOf(core []toolgroups.Tool, deferrable int, entries []Entry) sizes {
 	}
 	s.groups, s.tool = len(tools), deferrable/len(entries)
 	s.group = deferrable * squares / (len(entries) * len(entries))
+	lines := utf8.RuneCountInString(Lines(Tools(entries), math.MaxInt, true)) / 4
+	s.line = lines * squares / (len(entries) * len(entries))
 	return s
 }
 
@@ -70,14 +78,14 @@ type costs struct{ all, groups, bridge, search, native float64 }
 func (p Prices) costs(s sizes) costs {
 	loads := min(sessionGroups, s.groups)
 	asked := p.Read * sessionTokens // a request that does nothing but load or search
-	loaded := p.added(s.group, loads) + asked*float64(loads)
+	loaded := p.added(s.line, loads) + asked*float64(loads)
 	return costs{
 		all: p.kept(s.core+s.deferrable, sessionRequests),
 		// What stands behind the array is written anew at each load.
-		groups: p.kept(s.core, sessionRequests+loads) + loaded + (p.Write-p.Read)*sessionTokens*float64(loads),
+		groups: p.kept(s.core, sessionRequests+loads) + p.added(s.group, loads) + loaded + (p.Write-p.Read)*sessionTokens*float64(loads),
 		bridge: p.kept(s.core+s.call, sessionRequests+loads) + loaded,
-		search: p.kept(s.core+s.bridge, sessionRequests+sessionTools) +
-			p.added(searchTokens, sessionTools) + asked*sessionTools,
+		search: p.kept(s.core+s.bridge, sessionRequests+searches) +
+			p.added(searchTokens, searches) + asked*searches,
 		native: p.kept(s.core+nativeTokens, sessionRequests+nativeSearches) +
 			p.added(nativeFinds*s.tool, nativeSearches) + asked*nativeSearches,
 	}
@@ -108,6 +116,8 @@ func (r *Router) decide(f toolgroups.Facts) Routing {
 	switch {
 	case decision.Active:
 		mode = RoutingSearch
+	case r.cfg.Routing == RoutingThreshold:
+		mode = RoutingAll
 	case decision.Tools > 0:
 		mode = c.cheapest(!r.configured, tools <= maxDirect && (f.MaxTools == 0 || tools < f.MaxTools))
 		if f.Native && !r.configured && c.native < c.of(mode) {

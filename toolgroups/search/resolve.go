@@ -15,7 +15,8 @@ import (
 // It accepts the arguments as an object, as a JSON string, blank, null, or
 // flattened beside the name, and a list calls with one entry. The arguments are
 // checked against the schema of the tool, so that a call that is returned can be
-// run. The error says what was wrong and that nothing was run.
+// run. The error says what was wrong and that nothing was run; it comes with the name of the
+// tool that was meant, where that can be told.
 //
 // Resolve decides nothing but what is meant: the caller looks the tool up, asks
 // for approval and logs as it would for a direct call.
@@ -36,16 +37,20 @@ func (b *Bridge) Resolve(name string, arguments json.RawMessage) (tool string, i
 	}
 	entry, ok := b.cfg.Catalogue.Lookup(target)
 	if !ok {
-		return "", nil, b.unknown(target)
+		fault := b.unknown(target)
+		if fault.Code == toolgroups.CodeNotFound {
+			target = "" // names that are made up are mistakes of this tool
+		}
+		return target, outer["arguments"], fault
 	}
 	inner, fault := inside(outer, entry.Tool)
 	if fault != nil {
-		return "", nil, fault
+		return target, outer["arguments"], fault
 	}
 	if !entry.Tool.OwnArguments {
 		checked, fault := toolgroups.ValidateArguments(entry.Tool, inner)
 		if fault != nil {
-			return "", nil, &toolgroups.Error{Code: fault.Code, Message: "Not run: " + fault.Message}
+			return target, inner, &toolgroups.Error{Code: fault.Code, Message: "Not run: " + fault.Message}
 		}
 		inner = checked
 	}

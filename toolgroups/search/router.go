@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"oneclaw/toolgroups"
 )
@@ -19,8 +20,8 @@ type Routing string
 const (
 	// RoutingGroups puts the tools of loaded groups behind the core.
 	RoutingGroups Routing = "groups"
-	// RoutingBridge leaves the array as it is: loading a group answers with its
-	// schemas, and [ToolCall] runs its tools.
+	// RoutingBridge leaves the array as it is: loading a group answers with the signatures
+	// of its tools, [ToolDescribe] gives their schemas, and [ToolCall] runs them.
 	RoutingBridge Routing = "bridge"
 	// RoutingSearch puts the bridge tools behind the core, and loaded groups behind those.
 	RoutingSearch Routing = "search"
@@ -32,11 +33,28 @@ const (
 	RoutingNative Routing = "native"
 	// RoutingAuto decides at the first request of a session: see [Router].
 	RoutingAuto Routing = "auto"
+	// RoutingThreshold is what the block tools.tool_search asks for by itself: [RoutingSearch]
+	// where the schemas take threshold_pct percent of the model's context, else [RoutingAll].
+	RoutingThreshold Routing = "threshold"
 )
 
 // Routings returns all ways of routing, the default first.
 func Routings() []Routing {
-	return []Routing{RoutingGroups, RoutingBridge, RoutingSearch, RoutingAll, RoutingNative, RoutingAuto}
+	return []Routing{RoutingGroups, RoutingBridge, RoutingSearch, RoutingAll, RoutingNative, RoutingAuto, RoutingThreshold}
+}
+
+// Default returns the routing where none is set: the block tools.tool_search decides it, and
+// where there is none either, it is [RoutingGroups].
+func (c Config) Default() Routing {
+	switch {
+	case c.unset():
+		return RoutingGroups
+	case c.Enabled == ModeOn:
+		return RoutingSearch
+	case c.Enabled == ModeOff:
+		return RoutingGroups
+	}
+	return RoutingThreshold
 }
 
 // RouterConfig is what a [Router] is made of.
@@ -57,16 +75,17 @@ type RouterConfig struct {
 }
 
 // Router puts together the tools array of each request. Where a provider caps its
-// length, the array stops one short of that, [ToolCall] comes last, and the tools
-// behind the cap are run through it.
+// length, [ToolDescribe] and [ToolCall] come last, and the tools behind the cap are run
+// through them.
 //
 // With [RoutingAuto] the first request of a session decides for the routing in which a
 // session of usual length costs least at the prices of the model's cache, by the sizes
 // of the schemas; everything is offered at once only where it is not too much to choose
 // from. Where the block tools.tool_search says that tools are to be deferred, it is
 // [RoutingSearch], and where the block was given and says no, nothing stays behind a
-// bridge. What was decided is recorded with the conversation, so that neither a restart
-// nor new tools turn it around.
+// bridge. What was decided is recorded with the conversation, so that a restart does not turn
+// it around. Where the tools have changed since, it is decided anew, but not before the next
+// request misses the model's cache anyway.
 //
 // A router remembers nothing but catalogues that it can make again. It may be used
 // concurrently.
@@ -101,37 +120,81 @@ func NewRouter(cfg RouterConfig) (*Router, error) {
 		cfg.Prices = func(string) Prices { return Prices{Write: 1, Read: 1} }
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	r := &Router{cfg: cfg, configured: configured}
-	if cfg.Routing == RoutingSearch && cfg.Config.Enabled == ModeOff {
-		r.cfg.Logger.Warn("tools.tool_search is off, so tools.routing is groups and not search")
-		r.cfg.Routing = RoutingGroups
-	}
-	return r, nil
+	return &Router{cfg: cfg, configured: configured}, nil
 }
 
 // Route implements [toolgroups.Router].
 func (r *Router) Route(f toolgroups.Facts) toolgroups.Route {
-	mode, decided := r.cfg.Routing, false
-	if mode == RoutingAuto {
-		mode, decided = Routing(f.Recorded), true
-		if mode == RoutingAuto || !slices.Contains(Routings(), mode) {
-			mode = r.decide(f)
+	before, known := parseRecord(f.Recorded)
+	now := record{mode: r.cfg.Routing}
+	if r.decides() {
+		now = before
+		print := r.deferrable(f.Registry, toolgroups.RoleOwner).print()
+		if !before.decided || known && before.print != print && r.cold(before.mode, f) {
+			now = record{mode: r.decide(f), decided: true, print: print}
 		}
 	} else if f.First {
 		d := r.deferrable(f.Registry, f.Scope.Role)
-		r.cfg.Logger.Info("tools routed", "session", f.Scope.Session, "routing", string(mode),
+		r.cfg.Logger.Info("tools routed", "session", f.Scope.Session, "routing", string(now.mode),
 			"deferrable", d.Len(), "tokens", d.tokens(), "max_tools", f.MaxTools)
 	}
-	route := r.route(mode, f)
-	if decided {
-		route.Record = string(mode)
-	}
+	route := r.route(now.mode, f)
+	route.Record = now.String()
+	route.Switched = known && before.mode != now.mode
 	return route
+}
+
+// decides reports whether the router chooses the routing of each session.
+func (r *Router) decides() bool {
+	return r.cfg.Routing == RoutingAuto || r.cfg.Routing == RoutingThreshold
+}
+
+// cold reports whether the next request misses the model's cache whatever is decided: none is
+// known, it has forgotten the conversation, or the array changes with the tools that there are.
+func (r *Router) cold(mode Routing, f toolgroups.Facts) bool {
+	p := r.cfg.Prices(f.Model)
+	return p.Read >= 1 || p.Kept > 0 && f.Idle > p.Kept || mode == RoutingSearch || mode == RoutingNative || mode == RoutingAll
+}
+
+// record is what a conversation keeps of its routing: the mode and, where a router has decided
+// for it, that it did, by which tools.
+type record struct {
+	mode    Routing
+	decided bool
+	print   string
+}
+
+// String writes the record: "groups", or "auto/bridge/1a2b3c4d" where it was decided.
+func (r record) String() string {
+	if !r.decided {
+		return string(r.mode)
+	}
+	return string(RoutingAuto) + "/" + string(r.mode) + "/" + r.print
+}
+
+// parseRecord reads a record; false for one that says nothing.
+func parseRecord(text string) (record, bool) {
+	r := record{mode: Routing(text)}
+	if rest, ok := strings.CutPrefix(text, string(RoutingAuto)+"/"); ok {
+		mode, print, _ := strings.Cut(rest, "/")
+		r = record{mode: Routing(mode), decided: true, print: print}
+	}
+	if !slices.Contains(Routings(), r.mode) || r.mode == RoutingAuto || r.mode == RoutingThreshold {
+		return record{}, false
+	}
+	return r, true
+}
+
+// Recorded returns the mode that [toolgroups.Round.Record] tells of; empty where it tells of none.
+func Recorded(text string) Routing {
+	r, _ := parseRecord(text)
+	return r.mode
 }
 
 func (r *Router) route(mode Routing, f toolgroups.Facts) toolgroups.Route {
 	var b *Bridge
 	var tools []toolgroups.Tool
+	groups := f.Loaded
 	if mode == RoutingNative && !f.Native {
 		mode = RoutingSearch
 		if r.cfg.Config.Enabled == ModeOff {
@@ -146,11 +209,12 @@ func (r *Router) route(mode Routing, f toolgroups.Facts) toolgroups.Route {
 	case RoutingSearch:
 		b, tools = r.searched(f)
 	case RoutingAll:
-		b, tools = r.direct(f, f.Registry.GroupNames())
+		groups = f.Registry.GroupNames()
+		b, tools = r.direct(f, groups)
 	default:
 		b, tools = r.direct(f, f.Loaded)
 	}
-	route := toolgroups.Route{Mode: string(mode), Tools: tools, Describe: r.describe(mode, f)}
+	route := toolgroups.Route{Mode: string(mode), Tools: tools, Groups: groups, LoadText: r.loadText(mode, f)}
 	if b != nil {
 		route.Unwrap, route.Advice = b.Resolve, b.advice
 	}
@@ -160,7 +224,7 @@ func (r *Router) route(mode Routing, f toolgroups.Facts) toolgroups.Route {
 // direct offers the core and groups; a bridge only for what does not fit.
 func (r *Router) direct(f toolgroups.Facts, groups []string) (*Bridge, []toolgroups.Tool) {
 	tools := r.offer(f, groups)
-	if f.MaxTools == 0 || len(tools) < f.MaxTools {
+	if f.MaxTools == 0 || len(tools)+callOnlyTools <= f.MaxTools {
 		return nil, tools
 	}
 	return r.callOnly(f, tools, groups)
@@ -223,7 +287,7 @@ func (r *Router) native(f toolgroups.Facts) []toolgroups.Tool {
 	return tools
 }
 
-// bridged offers the core and [ToolCall], whatever is loaded.
+// bridged offers the core, [ToolDescribe] and [ToolCall], whatever is loaded.
 func (r *Router) bridged(f toolgroups.Facts) (*Bridge, []toolgroups.Tool) {
 	core := r.first(f)
 	if len(f.Registry.GroupNames()) == 0 && (f.MaxTools == 0 || len(core) <= f.MaxTools) {
@@ -232,14 +296,22 @@ func (r *Router) bridged(f toolgroups.Facts) (*Bridge, []toolgroups.Tool) {
 	return r.callOnly(f, core, f.Loaded)
 }
 
-// callOnly offers tools, as many as fit, and [ToolCall] for those of groups and the rest.
+// callOnlyTools is how many bridge tools stand in the array where nothing is searched.
+const callOnlyTools = 2
+
+// callOnly offers tools, as many as fit, and behind them [ToolDescribe] and [ToolCall] for those
+// of groups and the rest.
 func (r *Router) callOnly(f toolgroups.Facts, tools []toolgroups.Tool, groups []string) (*Bridge, []toolgroups.Tool) {
-	kept, _, cut := fit(tools, nil, 1, f.MaxTools)
+	kept, _, cut := fit(tools, nil, callOnlyTools, f.MaxTools)
 	b := newBridge(BridgeConfig{
 		Config: r.cfg.Config, Catalogue: NewCatalogue(append(enabled(f.Registry, groups, toolgroups.RoleOwner), ungrouped(cut)...)),
 		Direct: toolgroups.Names(kept), CallOnly: true, Outside: outside(f),
 	})
-	return b, append(kept, b.Tools()...)
+	tools = append(kept, b.Tools()...)
+	if f.MaxTools > 0 && len(tools) > f.MaxTools {
+		tools = tools[len(tools)-f.MaxTools:] // not even the bridge fits
+	}
+	return b, tools
 }
 
 // searched offers the core, the bridge and the loaded groups.
@@ -295,23 +367,53 @@ func ungrouped(tools []toolgroups.Tool) []Entry {
 	return entries
 }
 
-// describe gives the schemas of what a load has not put into the array.
-func (r *Router) describe(mode Routing, f toolgroups.Facts) func([]string, []toolgroups.Tool) string {
-	return func(loaded []string, tools []toolgroups.Tool) string {
+// loadText answers a load. What is in the array then is told as S1 does, and what is not by one
+// line each: name, signature and first sentence. With [RoutingGroups] S1 names all of it. All
+// tools are always named: where the text is too long for the model's context, the sentences go
+// first, then the signatures of the last ones, which [ToolDescribe] gives.
+func (r *Router) loadText(mode Routing, f toolgroups.Facts) func([]string, string, []toolgroups.Tool) string {
+	return func(loaded []string, display string, tools []toolgroups.Tool) string {
 		after := f
 		after.Loaded, after.First = loaded, false
 		listed := toolgroups.Names(r.route(mode, after).Tools)
-		missing := slices.DeleteFunc(slices.Clone(tools), func(t toolgroups.Tool) bool {
-			return slices.Contains(listed, t.Name)
-		})
-		if len(missing) == 0 {
-			return ""
+		var within, outside []toolgroups.Tool
+		for _, t := range tools {
+			if slices.Contains(listed, t.Name) {
+				within = append(within, t)
+			} else {
+				outside = append(outside, t)
+			}
 		}
-		var b strings.Builder
-		fmt.Fprintf(&b, "\n\nNot listed as tools of their own: run them with %s(name, arguments). Parameters:\n%s",
-			ToolCall, Schemas(missing))
-		return b.String()
+		limit := loadLimit(f.ContextTokens)
+		if len(outside) == 0 {
+			return toolgroups.LoadText(display, tools, limit)
+		}
+		if mode == RoutingGroups {
+			within = tools
+		}
+		head := toolgroups.LoadText(display, within, limit/2)
+		if mode != RoutingGroups {
+			_, lines, _ := strings.Cut(head, "\n")
+			head = strings.TrimSuffix(fmt.Sprintf("Loaded %d tools from group '%s':\n%s", len(tools), display, lines), "\n")
+		}
+		head += fmt.Sprintf("\n\nNot listed as tools of their own: run them with %s(name, arguments); %s(names) shows all about their parameters.\n",
+			ToolCall, ToolDescribe)
+		return head + Lines(outside, limit-utf8.RuneCountInString(head), mode != RoutingGroups)
 	}
+}
+
+// Bounds of the text of a load, in characters.
+const (
+	minLoadText = 4_000
+	maxLoadText = 60_000
+)
+
+// loadLimit is how long the text of a load may be: about a quarter of the model's context.
+func loadLimit(contextTokens int) int {
+	if contextTokens == 0 {
+		return toolgroups.MaxText
+	}
+	return min(max(contextTokens, minLoadText), maxLoadText)
 }
 
 // deferrable returns what tool search can find, made once for a registry and role.

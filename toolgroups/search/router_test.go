@@ -50,21 +50,38 @@ func TestRouterConfig(t *testing.T) {
 		}
 	}
 	route := router(t, search.RouterConfig{}).Route(toolgroups.Facts{Registry: office(t, 0)})
-	if route.Mode != "groups" || route.Record != "" || route.Unwrap != nil {
+	if route.Mode != "groups" || route.Record != "groups" || route.Unwrap != nil {
 		t.Errorf("by default %+v", route)
 	}
 }
 
-// Where tool search is switched off, the mode that needs it gives way, and says so.
-func TestAcceptance093OffWins(t *testing.T) {
-	var log bytes.Buffer
-	off := search.DefaultConfig()
-	off.Enabled = search.ModeOff
-	r := router(t, search.RouterConfig{Routing: search.RoutingSearch, Config: off, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	route := r.Route(toolgroups.Facts{Registry: office(t, 0), Loaded: []string{"calendar"}})
-	want := []string{"load_tool_group", "exec", "read_file", "calendar_create_event", "calendar_list_events"}
-	if diff := cmp.Diff(want, names(route.Tools)); diff != "" || !strings.Contains(log.String(), "level=WARN") {
-		t.Errorf("%s (-want +got), logged %s", diff, log.String())
+// The block tools.tool_search decides where no routing is set: it is what its words say. Where
+// one is set, that rules.
+func TestTheBlockDecidesWhereNoRoutingIsSet(t *testing.T) {
+	block := func(enabled search.Mode) search.Config {
+		c := search.DefaultConfig()
+		c.Enabled = enabled
+		return c
+	}
+	for _, tc := range []struct {
+		config  search.Config
+		context int
+		want    string
+	}{
+		{search.Config{}, 1000, "groups"},
+		{block(search.ModeOn), 1_000_000, "search"},
+		{block(search.ModeOff), 1000, "groups"},
+		{block(search.ModeAuto), 1000, "search"},
+		{block(search.ModeAuto), 1_000_000, "all"},
+	} {
+		r := router(t, search.RouterConfig{Routing: tc.config.Default(), Config: tc.config})
+		if got := r.Route(toolgroups.Facts{Registry: office(t, 0), ContextTokens: tc.context, First: true}); got.Mode != tc.want {
+			t.Errorf("%q with a context of %d: %s, want %s", tc.config.Enabled, tc.context, got.Mode, tc.want)
+		}
+		set := router(t, search.RouterConfig{Routing: search.RoutingSearch, Config: tc.config})
+		if got := set.Route(toolgroups.Facts{Registry: office(t, 0)}); got.Mode != "search" {
+			t.Errorf("%q beside the routing search: %s", tc.config.Enabled, got.Mode)
+		}
 	}
 }
 
@@ -118,9 +135,9 @@ func TestAutoComparesPrices(t *testing.T) {
 		want         string
 	}{
 		"few tools":                   {model: "some-model", want: "all"},
-		"few, but no room":            {model: "some-model", limit: 9, want: "groups"},
+		"few, but no room":            {model: "some-model", limit: 9, want: "bridge"},
 		"few, no room, cheap to read": {model: "gpt-5", limit: 9, want: "bridge"},
-		"some, cheap to read":         {extra: 38, model: "deepseek-v4-flash", want: "all"},
+		"some, cheap to read":         {extra: 38, model: "deepseek-v4-flash", want: "bridge"},
 		"a large group":               {extra: 60, model: "deepseek-v4-flash", want: "search"},
 		"a large group, block given":  {extra: 60, model: "deepseek-v4-flash", config: given, want: "groups"},
 		"a huge group":                {extra: 300, model: "some-model", want: "search"},
@@ -136,14 +153,15 @@ func TestAutoComparesPrices(t *testing.T) {
 				Model: tc.model, MaxTools: tc.limit, First: true,
 			}
 			route := r.Route(facts)
-			if route.Mode != tc.want || route.Record != tc.want {
+			if route.Mode != tc.want || !strings.HasPrefix(route.Record, "auto/"+tc.want+"/") {
 				t.Errorf("routed by %s, recorded %s, want %s; %s", route.Mode, route.Record, tc.want, log.String())
 			}
 			if !strings.Contains(log.String(), "cost_all=") || !strings.Contains(log.String(), "cost_bridge=") {
 				t.Errorf("logged %s", log.String())
 			}
 			log.Reset()
-			facts.Recorded, facts.First = "search", false
+			print := route.Record[strings.LastIndex(route.Record, "/"):]
+			facts.Recorded, facts.First = "auto/search"+print, false
 			if again := r.Route(facts); again.Mode != "search" || log.Len() > 0 {
 				t.Errorf("what was recorded gave %s, logged %s", again.Mode, log.String())
 			}
@@ -184,7 +202,9 @@ func TestRouterNamesUnreachableSources(t *testing.T) {
 func TestTheFirstRequestIsNeverFilled(t *testing.T) {
 	reg := office(t, 0)
 	for _, recorded := range []search.Routing{search.RoutingGroups, search.RoutingBridge, search.RoutingSearch, search.RoutingNative} {
-		facts := toolgroups.Facts{Registry: reg, Recorded: string(recorded), Native: true, First: true}
+		facts := toolgroups.Facts{Registry: reg, Native: true, First: true}
+		record := router(t, search.RouterConfig{Routing: search.RoutingAuto}).Route(facts).Record
+		facts.Recorded = "auto/" + string(recorded) + record[strings.LastIndex(record, "/"):]
 		short := router(t, search.RouterConfig{Routing: search.RoutingAuto}).Route(facts)
 		for least, want := range map[int]int{0: 0, 100: 0, 900: 900, 1 << 20: 0} {
 			r := router(t, search.RouterConfig{Routing: search.RoutingAuto, Prices: func(string) search.Prices {

@@ -36,6 +36,16 @@ const (
 	maxWrong = 3
 )
 
+// Early returns how long before its end a token is no longer used that lives for so long: a
+// minute, or half of a short life, so that none is renewed with each call. A life of 0 is an
+// unknown one.
+func Early(life time.Duration) time.Duration {
+	if life > 0 {
+		return min(time.Minute, life/2)
+	}
+	return time.Minute
+}
+
 // proofPattern is what a person confirms a sign-in with.
 var proofPattern = regexp.MustCompile(`^[A-Za-z2-7]{4}-[A-Za-z2-7]{4}$`)
 

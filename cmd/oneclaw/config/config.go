@@ -200,8 +200,14 @@ func Default() Config {
 const ConfigName = "oneclaw.yaml"
 
 // Load reads the file, then the environment. Where no file is named, the one in
-// the data directory is read if it is there.
+// the data directory is read if it is there. Its error has the secrets masked that are in what
+// it quotes.
 func Load(file string, environ []string) (Config, error) {
+	cfg, err := load(file, environ)
+	return cfg, cfg.Redact.Error(redact.AddressesIn(err))
+}
+
+func load(file string, environ []string) (Config, error) {
 	cfg := Default()
 	environment, err := secretsFromFiles(env.ToMap(environ))
 	if err != nil {
@@ -238,12 +244,15 @@ func Load(file string, environ []string) (Config, error) {
 		return cfg, environmentError(err)
 	}
 	cfg.note(data, environment)
+	if cfg.from["tools.routing"] == "" {
+		cfg.Tools.Routing = string(cfg.Tools.ToolSearch.Default())
+	}
 	cfg.publish()
+	cfg.Redact = redact.New(cfg.secrets()...)
 	if err := cfg.Check(); err != nil {
 		return cfg, err
 	}
 	cfg.StorePasswordFile = environment["ONECLAW_STORE_PASSWORD_FILE"]
-	cfg.Redact = redact.New(cfg.secrets()...)
 	cfg.Incidents = incidents.New(cfg.Redact.Text)
 	cfg.LogLevel = new(slog.LevelVar)
 	cfg.LogLevel.Set(Level(cfg.Log.Level))
@@ -283,6 +292,9 @@ type setting struct {
 func (s setting) secret() bool {
 	return s.value.Type() == reflect.TypeFor[redact.Secret]() || s.value.Type() == reflect.TypeFor[database.Address]()
 }
+
+// Type is that of its value.
+func (s setting) Type() reflect.Type { return s.value.Type() }
 
 func (s setting) duration() bool { return s.value.Type() == reflect.TypeFor[time.Duration]() }
 
@@ -330,7 +342,7 @@ func (c Config) AllowPrivate() ([]netip.Prefix, error) {
 func (c Config) CachePath() string { return cmp.Or(c.CacheDir, filepath.Join(c.DataDir, "cache")) }
 
 // secrets lists the values that must never be shown: every setting of type
-// [redact.Secret], and what MCP servers are given.
+// [redact.Secret], what MCP servers are given, and what may be secret in addresses.
 func (c *Config) secrets() []string {
 	var values []string
 	for _, s := range c.Settings() {
@@ -338,7 +350,7 @@ func (c *Config) secrets() []string {
 			values = append(values, string(secret))
 		}
 	}
-	return slices.Concat(values, []string{c.Store.Password()}, c.MCP.Secrets())
+	return slices.Concat(values, []string{c.Store.Password()}, c.MCP.Secrets(), c.inAddresses())
 }
 
 // Place is where the database is.

@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"oneclaw/internal/redact"
+	"oneclaw/toolgroups/search"
 )
 
 // Where a setting comes from.
@@ -43,6 +46,21 @@ func (c *Config) note(file []byte, environment map[string]string) {
 	}
 }
 
+// SearchSaid says what the block tools.tool_search does beside tools.routing where both are
+// set; empty where they are not.
+func (c *Config) SearchSaid() string {
+	if c.from["tools.routing"] == "" || c.from["tools.tool_search"] == "" {
+		return ""
+	}
+	switch search.Routing(c.Tools.Routing) {
+	case search.RoutingAuto, search.RoutingThreshold:
+		return "tools.tool_search.enabled says when this mode defers tools"
+	case search.RoutingSearch, search.RoutingNative:
+		return "tools.routing rules: of tools.tool_search only the limits and embeddings count"
+	}
+	return "tools.routing rules: tools.tool_search does nothing in this mode"
+}
+
 // has reports whether there is something at a path.
 func has(tree any, path []string) bool {
 	for _, name := range path {
@@ -61,12 +79,13 @@ func has(tree any, path []string) bool {
 func (c *Config) Effective() ([]Effective, error) {
 	var all []Effective
 	for _, s := range c.Settings() {
-		data, err := yaml.Marshal(s.value.Interface())
+		value := mapTexts(s.value, redact.Addresses)
+		data, err := yaml.Marshal(value.Interface())
 		if err != nil {
 			return nil, fmt.Errorf("setting %s: %w", s.Key, err)
 		}
 		e := Effective{Key: s.Key, Value: strings.TrimSpace(string(data)), From: fromDefault}
-		if list, ok := reflect.TypeAssert[[]string](s.value); ok {
+		if list, ok := reflect.TypeAssert[[]string](value); ok {
 			e.Value = strings.Join(list, ", ")
 		}
 		if from := c.from[s.Key]; from != "" {

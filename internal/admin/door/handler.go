@@ -142,24 +142,24 @@ const (
 	wrongMost  = 10
 )
 
-// attempt does something with a link, unless too many from there did not count lately. A
-// link that does not is shown as such.
+// attempt does something with a link. One that does not count is shown as such; where too many
+// from there did not, that is all that is said. A link that counts is never held up by others.
 func (d *Door) attempt(w http.ResponseWriter, r *http.Request, try func(ctx context.Context) error) bool {
 	from, now := d.site.from(r), d.cfg.Now()
 	limiter, ok := d.wrong.Get(from)
 	if !ok {
 		limiter = rate.NewLimiter(rate.Every(wrongEvery), wrongMost)
 	}
-	if limiter.TokensAt(now) < 1 {
-		w.Header().Set("Retry-After", "60")
-		d.show(w, http.StatusTooManyRequests, view{Title: "Too often", Text: "Too many links from there did not count. Wait a minute."})
-		return false
-	}
 	err := try(r.Context())
 	switch {
+	case errors.Is(err, errNo) && limiter.TokensAt(now) < 1:
+		w.Header().Set("Retry-After", "60")
+		d.show(w, http.StatusTooManyRequests, view{Title: "Too often", Text: "Too many links from there did not count. Wait a minute."})
 	case errors.Is(err, errNo):
-		limiter.AllowN(now, 1)
-		d.wrong.Put(from, limiter, cache.Forever)
+		if r.Header.Get("Sec-Fetch-Site") != "cross-site" { // else another site makes the browser ask
+			limiter.AllowN(now, 1)
+			d.wrong.Put(from, limiter, cache.Forever)
+		}
 		d.show(w, http.StatusNotFound, view{Title: "Not any more", Text: "This link was used, is older than five minutes, or never was one. Write /admin to the bot, in a direct chat, for a new one. " +
 			"If somebody else has used it, /admin out signs everybody out who came in by your name."})
 	case err != nil:

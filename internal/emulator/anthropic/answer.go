@@ -76,6 +76,9 @@ func (s *Server) checkThoughts(d *decoded) *openai.Error {
 // Thought is what the model thinks at the start of the reply to a request.
 func Thought(seq int) string { return fmt.Sprintf("thought %d of Claude", seq) }
 
+// direct says that the model called a tool itself.
+var direct = map[string]string{"type": "direct"}
+
 // answer streams a reply, or sends it whole. A call of a tool that is deferred and was not
 // found before is preceded by a search for it.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *Request, d *decoded, reply openai.Reply) {
@@ -95,7 +98,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *Request, d 
 				refs = append(refs, map[string]any{"type": "tool_reference", "tool_name": name})
 			}
 			blocks = append(blocks,
-				map[string]any{"type": "server_tool_use", "id": id, "name": "tool_search_tool_bm25", "input": map[string]any{"query": c.Name}},
+				map[string]any{"type": "server_tool_use", "id": id, "name": "tool_search_tool_bm25", "input": map[string]any{"query": c.Name}, "caller": direct},
 				map[string]any{"type": "tool_search_tool_result", "tool_use_id": id, "content": map[string]any{
 					"type": "tool_search_tool_search_result", "tool_references": refs,
 				}})
@@ -142,10 +145,11 @@ func (st *stream) run(req *Request, blocks []map[string]any, stop string, reply 
 	st.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	usage := map[string]any{
 		"input_tokens": req.Usage.Input, "cache_creation_input_tokens": req.Usage.Written, "cache_read_input_tokens": req.Usage.Read, "output_tokens": 1,
+		"cache_creation": nil, "inference_geo": nil, "output_tokens_details": nil, "server_tool_use": nil, "service_tier": "standard", "speed": nil,
 	}
 	st.emit("message_start", map[string]any{"message": map[string]any{
 		"id": fmt.Sprintf("msg_%d", req.Seq), "type": "message", "role": "assistant", "model": req.Model, "content": []any{},
-		"stop_reason": nil, "stop_sequence": nil, "usage": usage,
+		"stop_reason": nil, "stop_sequence": nil, "stop_details": nil, "container": nil, "diagnostics": nil, "usage": usage,
 	}})
 	st.emit("ping", map[string]any{})
 	output := 0
@@ -160,7 +164,11 @@ func (st *stream) run(req *Request, blocks []map[string]any, stop string, reply 
 		return
 	}
 	st.emit("message_delta", map[string]any{
-		"delta": map[string]any{"stop_reason": stop, "stop_sequence": nil}, "usage": map[string]any{"output_tokens": output/bytesPerToken + 1},
+		"delta": map[string]any{"stop_reason": stop, "stop_sequence": nil, "stop_details": nil, "container": nil},
+		"usage": map[string]any{ // so far, of all
+			"input_tokens": req.Usage.Input, "cache_creation_input_tokens": req.Usage.Written, "cache_read_input_tokens": req.Usage.Read,
+			"output_tokens": output/bytesPerToken + 1, "output_tokens_details": nil, "server_tool_use": nil,
+		},
 	})
 	st.emit("message_stop", map[string]any{})
 }
@@ -172,14 +180,14 @@ func (st *stream) block(i int, b map[string]any, output *int) bool {
 	switch b["type"] {
 	case "text":
 		text, kind, field = b["text"].(string), "text_delta", "text"
-		first["text"] = ""
+		first["text"], first["citations"] = "", nil
 	case "thinking":
 		text, kind, field = b["thinking"].(string), "thinking_delta", "thinking"
 		signature = b["signature"].(string)
 		first["thinking"], first["signature"] = "", ""
 	case "tool_use":
 		text, kind, field = string(b["input"].(json.RawMessage)), "input_json_delta", "partial_json"
-		first["id"], first["name"], first["input"] = b["id"], b["name"], map[string]any{}
+		first["id"], first["name"], first["input"], first["caller"] = b["id"], b["name"], map[string]any{}, direct
 	default:
 		first = b
 	}
@@ -209,6 +217,9 @@ func (st *stream) emit(kind string, fields map[string]any) {
 	body, err := json.Marshal(fields)
 	if err != nil {
 		panic(err) // only our own maps come here
+	}
+	if kind != "ping" && kind != "error" { // which the library does not hand on
+		st.s.check("event", body)
 	}
 	_, _ = fmt.Fprintf(st.w, "event: %s\ndata: %s\n\n", kind, body)
 	if f, ok := st.w.(http.Flusher); ok {

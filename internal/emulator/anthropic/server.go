@@ -193,6 +193,7 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 		fail(w, refused)
 		return
 	}
+	s.checkRequest(body)
 	reply, err := s.cfg.Brain.Reply(r.Context(), req.Request)
 	switch {
 	case err != nil:

@@ -18,7 +18,7 @@ func newCalendar(o *owner) offer {
 	cal.seed()
 	entry := collection{shelf: cal.calendars, key: "calendarId", list: "items", mint: "calendar"}
 	full := entry
-	full.made = madeCalendar
+	full.made, full.shown = madeCalendar, showCalendar
 	return offer{map[string]handler{
 		"calendar.events.list":      cal.listEvents,
 		"calendar.events.instances": cal.listInstances,
@@ -38,7 +38,14 @@ func madeCalendar(_ *call, d doc) {
 	if d["timeZone"] == nil {
 		d["timeZone"] = "UTC"
 	}
-	d["kind"], d["accessRole"] = "calendar#calendar", "owner"
+	d["kind"], d["accessRole"] = "calendar#calendarListEntry", "owner"
+}
+
+// showCalendar makes a calendar of an entry in the list: who may do what is of the entry.
+func showCalendar(d doc) {
+	d["kind"] = "calendar#calendar"
+	delete(d, "accessRole")
+	delete(d, "primary")
 }
 
 // made completes a new event.

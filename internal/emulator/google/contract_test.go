@@ -154,3 +154,22 @@ func (s schema) shape() shape {
 	}
 	return out
 }
+
+// What the services never send is an error of the emulator, which the test that meets it sees.
+func TestAnswersThatAreNotInTheContractAreNotSent(t *testing.T) {
+	all, err := routes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(all, func(r route) bool { return r.id == "calendar.calendars.get" })
+	c := &call{route: all[at]}
+	for answer, ok := range map[string]bool{`{"id":"c","summary":"x"}`: true, `{"id":"c","accessRole":"owner"}`: false, `{"id":7}`: false} {
+		var d doc
+		if err := json.Unmarshal([]byte(answer), &d); err != nil {
+			t.Fatal(err)
+		}
+		if rej := c.checkAnswer(d); ok != (rej == nil) {
+			t.Errorf("%s: %+v", answer, rej)
+		}
+	}
+}

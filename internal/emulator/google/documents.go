@@ -65,14 +65,21 @@ func requests(c *call, of *shelf, key string) (doc, []any, *rejection) {
 
 // documentText is the text of a document, which is kept as one paragraph per line.
 func documentText(d doc) string {
-	text, _ := d["text"].(string)
-	return text
+	var b strings.Builder
+	body, _ := d["body"].(doc)
+	for _, part := range list(body["content"]) {
+		paragraph, _ := part.(doc)["paragraph"].(doc)
+		for _, element := range list(paragraph["elements"]) {
+			run, _ := element.(doc)["textRun"].(doc)
+			fmt.Fprint(&b, run["content"])
+		}
+	}
+	return b.String()
 }
 
 // setText writes the text of a document in the form of the service. Positions count
 // from 1, in UTF-16 units there and in characters here.
 func setText(d doc, text string) {
-	d["text"] = text
 	content := []any{doc{"endIndex": 1, "sectionBreak": doc{}}}
 	at := 1
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {

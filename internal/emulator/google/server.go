@@ -165,10 +165,31 @@ func (s *Server) handle(r *http.Request, body []byte, seen *Request) (any, *reje
 	if rej != nil {
 		return nil, rej
 	}
-	if d, ok := answer.(doc); ok {
-		return c.masked(d)
+	d, ok := answer.(doc)
+	if !ok {
+		return answer, nil
 	}
-	return answer, nil
+	if rej := c.checkAnswer(d); rej != nil {
+		return nil, rej
+	}
+	return c.masked(d)
+}
+
+// checkAnswer refuses to send what the services would not: the shape of answers is in the
+// contract as well.
+func (c *call) checkAnswer(answer doc) *rejection {
+	body, err := json.Marshal(answer)
+	var v any
+	if err == nil {
+		err = json.Unmarshal(body, &v)
+	}
+	if err != nil {
+		return &rejection{status: http.StatusInternalServerError, message: "emulator: " + err.Error()}
+	}
+	if rej := c.service.check(shape{Ref: c.method.Answer}, v, ""); rej != nil {
+		return &rejection{status: http.StatusInternalServerError, message: "emulator: the answer of " + c.id + " is not in its contract: " + rej.message}
+	}
+	return nil
 }
 
 // find returns the method that a request is for.

@@ -48,6 +48,17 @@ type collection struct {
 	check func(d doc) *rejection
 	// made completes a new document, patched one that a request has changed.
 	made, patched func(c *call, d doc)
+	// shown takes what a document does not have in this resource out of a copy of it.
+	shown func(d doc)
+}
+
+// show returns a copy of a document for an answer.
+func (k collection) show(d doc) doc {
+	out := clone(d)
+	if k.shown != nil {
+		k.shown(out)
+	}
+	return out
 }
 
 // answer carries out one of the usual verbs; false is the answer to any other.
@@ -100,7 +111,7 @@ func (k collection) answer(o *owner, c *call, verb string) (any, *rejection, boo
 		}
 		return doc{}, nil, true
 	}
-	return clone(old), nil, true
+	return k.show(old), nil, true
 }
 
 func (k collection) insert(o *owner, c *call, parent string) (any, *rejection) {
@@ -121,7 +132,7 @@ func (k collection) insert(o *owner, c *call, parent string) (any, *rejection) {
 		k.made(c, d)
 	}
 	k.put(parent, d)
-	return clone(d), nil
+	return k.show(d), nil
 }
 
 // merge changes a document by RFC 7396: what is null goes.

@@ -64,8 +64,18 @@ func (a *accounts) CreateAccessAndRefreshTokens(ctx context.Context, req op.Toke
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.live[id] = req.GetSubject()
+		if a.life > 0 {
+			expires = time.Now().Add(a.life)
+		}
 	}
 	return id, refresh, expires, err
+}
+
+// say sets for how long tokens are said to be valid.
+func (a *accounts) say(life time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.life = life
 }
 
 // CreateAccessToken is for consents without the scope of tokens that last.

@@ -65,6 +65,8 @@ type Lies struct {
 	Down bool
 	// Open has the MCP server ask nobody to sign in.
 	Open bool
+	// Life is for how long tokens are said to be valid. 0 means five minutes.
+	Life time.Duration
 }
 
 // Start starts both on loopback. They end with Close.
@@ -116,6 +118,7 @@ func (s *Server) Lie(l Lies) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lies = l
+	s.accounts.say(l.Life)
 }
 
 func (s *Server) lying() Lies {
@@ -289,4 +292,5 @@ type accounts struct {
 	clients map[string]*storage.Client
 	secrets map[string]string
 	live    map[string]string // ids of access tokens that count, with their people
+	life    time.Duration     // that new tokens are said to have
 }

@@ -50,9 +50,11 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.embedded += len(texts)
 	s.mu.Unlock()
-	writeJSON(w, http.StatusOK, map[string]any{
+	answer := map[string]any{
 		"object": "list", "model": model, "data": data, "usage": map[string]int{"prompt_tokens": tokens, "total_tokens": tokens},
-	})
+	}
+	s.checkValue("vectors", answer)
+	writeJSON(w, http.StatusOK, answer)
 }
 
 // Embedded is how many texts the server has turned into vectors.

@@ -15,7 +15,7 @@ const (
 )
 
 // hit is where the result of a load or a search shows a tool with its parameters.
-var hit = regexp.MustCompile(`(?m)"name":"([a-zA-Z0-9_-]+)"|^- ([a-zA-Z0-9_-]+): \{`)
+var hit = regexp.MustCompile(`(?m)"name":"([a-zA-Z0-9_-]+)"|^- ([a-zA-Z0-9_-]+)\(`)
 
 // seeBridge makes tools known that can be run through another, and shows calls of that
 // kind as what they run.

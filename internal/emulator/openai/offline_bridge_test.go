@@ -11,7 +11,7 @@ import (
 func TestOfflineBehindABridge(t *testing.T) {
 	system := openai.Message{Role: "system", Content: "You help.\n\n## Available Tool Groups\n\n- pdf: Read PDF files"}
 	question := openai.Message{Role: "user", Content: "How many pages does the PDF have?\n[file: report.pdf]"}
-	loaded := "Loaded 1 tools from group 'Pdf':\n- pdf_info: Facts.\n\nNot listed as tools of their own. Parameters:\n- pdf_info: {\"type\":\"object\"}"
+	loaded := "Loaded 1 tools from group 'Pdf':\n- pdf_info: Facts.\n\nNot listed as tools of their own.\n- pdf_info(path: string)"
 	for name, tc := range map[string]struct {
 		tools  []string
 		find   openai.ToolCall

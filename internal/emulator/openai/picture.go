@@ -24,6 +24,7 @@ type part struct {
 	Type     string          `json:"type"`
 	Text     string          `json:"text"`
 	ImageURL json.RawMessage `json:"image_url"`
+	Detail   string          `json:"detail"`
 }
 
 // picture reads a part with a picture: Chat Completions has an object around the
@@ -40,6 +41,8 @@ func (p part) picture() (Picture, error) {
 		address = object.URL
 	} else if err := json.Unmarshal(p.ImageURL, &address); err != nil {
 		return Picture{}, fmt.Errorf("image_url: %w", err)
+	} else if !slices.Contains([]string{"low", "high", "auto", "original"}, p.Detail) {
+		return Picture{}, errors.New("detail: required, one of low, high, auto and original") // openai's types; vLLM refuses its absence
 	}
 	rest, held := strings.CutPrefix(address, "data:")
 	if !held {

@@ -45,11 +45,22 @@ func TestPicturesAreChecked(t *testing.T) {
 	}
 }
 
+// The Responses API has another part for pictures, and wants to be told in which detail.
+func TestPicturesOfTheResponsesAPIHaveADetail(t *testing.T) {
+	for detail, want := range map[string]int{`"detail":"auto",`: 200, `"detail":"high",`: 200, "": 400, `"detail":"best",`: 400} {
+		s := start(t, openai.Config{})
+		body := `{"model":"` + openai.DefaultModel + `","store":false,"input":[{"role":"user","content":[{"type":"input_image",` + detail + `"image_url":"data:image/gif;base64,` + gif + `"}]}]}`
+		if status, _ := s.respond(body); status != want {
+			t.Errorf("with %q status %d, want %d", detail, status, want)
+		}
+	}
+}
+
 func TestPicturesAreNoText(t *testing.T) {
 	s := start(t, openai.Config{})
 	much := gif[:len(gif)-1] + "A" + strings.Repeat("A", 4_000_000)
 	body := `{"model":"` + openai.DefaultModel + `","store":false,"input":[{"role":"user","content":[{"type":"input_text","text":"look"},` +
-		`{"type":"input_image","image_url":"data:image/gif;base64,` + much + `"}]}]}`
+		`{"type":"input_image","detail":"auto","image_url":"data:image/gif;base64,` + much + `"}]}]}`
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/responses", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)

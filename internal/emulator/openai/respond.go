@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 )
 
@@ -12,7 +13,8 @@ func (s *Server) respond(w http.ResponseWriter, r *http.Request, req Request, re
 	output := outputItems(req, reply, encrypted)
 	status, whole := "completed", map[string]any{
 		"id": fmt.Sprintf("resp_emulator%d", req.Seq), "object": "response", "created_at": req.At.Unix(), "model": req.Model,
-		"output": output, "error": nil, "incomplete_details": nil,
+		"output": output, "error": nil, "incomplete_details": nil, "instructions": nil, "metadata": map[string]string{},
+		"parallel_tool_calls": true, "temperature": 1, "tool_choice": "auto", "tools": []any{}, "top_p": 1,
 	}
 	if reply.Finish == "length" || reply.Finish == "content_filter" {
 		reason := map[string]string{"length": "max_output_tokens", "content_filter": "content_filter"}[reply.Finish]
@@ -20,7 +22,7 @@ func (s *Server) respond(w http.ResponseWriter, r *http.Request, req Request, re
 	}
 	done := completionTokens(reply)
 	whole["usage"] = map[string]any{
-		"input_tokens": req.Usage.Prompt, "input_tokens_details": map[string]int{"cached_tokens": req.Usage.Cached},
+		"input_tokens": req.Usage.Prompt, "input_tokens_details": map[string]int{"cached_tokens": req.Usage.Cached, "cache_write_tokens": 0},
 		"output_tokens": done, "output_tokens_details": map[string]int{"reasoning_tokens": 0}, "total_tokens": req.Usage.Prompt + done,
 	}
 	if !req.Stream {
@@ -31,6 +33,7 @@ func (s *Server) respond(w http.ResponseWriter, r *http.Request, req Request, re
 			panic(http.ErrAbortHandler)
 		}
 		whole["status"] = status
+		s.checkValue("response", asRead(whole))
 		writeJSON(w, http.StatusOK, whole)
 		return
 	}
@@ -77,7 +80,9 @@ func (st *eventStream) run(reply Reply, whole map[string]any, output []map[strin
 	h := st.w.Header()
 	h.Set("Content-Type", "text/event-stream; charset=utf-8")
 	h.Set("Cache-Control", "no-cache")
-	began := map[string]any{"id": whole["id"], "object": "response", "model": whole["model"], "status": "in_progress", "output": []any{}}
+	began := maps.Clone(whole)
+	began["status"], began["output"], began["incomplete_details"] = "in_progress", []any{}, nil
+	delete(began, "usage")
 	st.emit("response.created", map[string]any{"response": began})
 	for i, it := range output {
 		if !st.item(i, it, reply) {
@@ -95,31 +100,39 @@ func (st *eventStream) run(reply Reply, whole map[string]any, output []map[strin
 
 // item sends one item; false where the stream is to break off in it.
 func (st *eventStream) item(i int, it map[string]any, reply Reply) bool {
-	at := func(more map[string]any) map[string]any {
-		more["output_index"], more["item_id"] = i, it["id"]
-		return more
-	}
-	st.emit("response.output_item.added", at(map[string]any{"item": map[string]any{"type": it["type"], "id": it["id"], "status": "in_progress"}}))
 	var deltas []string
-	kind := ""
+	kind, delta := "", map[string]any{}
+	added := maps.Clone(it)
+	added["status"] = "in_progress"
 	switch it["type"] {
 	case "message":
-		kind = "response.output_text.delta"
+		kind, delta["content_index"], delta["logprobs"] = "response.output_text.delta", 0, []any{}
 		deltas = textDeltas(reply.Text, st.words)
+		added["content"] = []any{}
 	case "function_call":
 		kind = "response.function_call_arguments.delta"
 		arguments, _ := it["arguments"].(string)
 		deltas = append(deltas, arguments)
+		added["arguments"] = ""
 	}
+	st.emit("response.output_item.added", map[string]any{"output_index": i, "item": added})
 	for _, d := range deltas {
 		if st.left == 0 {
 			return false
 		}
 		st.left--
-		st.emit(kind, at(map[string]any{"delta": d, "content_index": 0}))
+		delta["delta"], delta["output_index"], delta["item_id"] = d, i, it["id"]
+		st.emit(kind, delta)
 	}
-	st.emit("response.output_item.done", at(map[string]any{"item": it}))
+	st.emit("response.output_item.done", map[string]any{"output_index": i, "item": it})
 	return true
+}
+
+// asRead is a response as the library has it: with all of its text, which the service does not send.
+func asRead(whole map[string]any) map[string]any {
+	read := maps.Clone(whole)
+	read["output_text"] = ""
+	return read
 }
 
 // emit sends an event under its name.
@@ -130,6 +143,11 @@ func (st *eventStream) emit(kind string, fields map[string]any) {
 	if err != nil {
 		panic(err) // only our own maps come here
 	}
+	read := maps.Clone(fields)
+	if whole, ok := fields["response"].(map[string]any); ok {
+		read["response"] = asRead(whole)
+	}
+	st.s.checkValue("event", read)
 	_, _ = fmt.Fprintf(st.w, "event: %s\ndata: %s\n\n", kind, body)
 	st.flush()
 }

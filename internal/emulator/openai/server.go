@@ -227,6 +227,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, decode func([]byt
 		s.fail(w, refused)
 		return
 	}
+	s.check(map[bool]string{true: "responses", false: "chat"}[req.Responses], body)
 	s.measure(&req, r.RemoteAddr)
 	s.record(&req)
 	s.cfg.Logger.Debug("model called", "seq", req.Seq, "messages", len(req.Messages), "tools", len(req.Tools))

@@ -44,6 +44,8 @@ type wireChoice struct {
 	Message      *wireAnswer `json:"message,omitempty"`
 	Delta        *wireDelta  `json:"delta,omitempty"`
 	FinishReason *string     `json:"finish_reason"`
+	// Logprobs is null, and always there.
+	Logprobs *struct{} `json:"logprobs"`
 }
 
 type wireCompletion struct {
@@ -87,6 +89,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, req Request, rep
 	}
 	out.Choices = []wireChoice{{Message: &m, FinishReason: &finish}}
 	out.Usage = &usage
+	s.checkValue("completion", out)
 	writeJSON(w, http.StatusOK, out)
 }
 
@@ -191,6 +194,7 @@ func (st *stream) fault(e *Error) {
 
 func (st *stream) send(choice wireChoice) {
 	st.out.Choices = []wireChoice{choice}
+	st.s.checkValue("chunk", st.out)
 	st.event(st.out)
 }
 

@@ -167,6 +167,7 @@ func (a *api) serveMethod(w http.ResponseWriter, r *http.Request, name string) {
 		writeError(w, refused)
 		return
 	}
+	a.checkCall(name, p, result)
 	a.after(w, fault, result)
 }
 

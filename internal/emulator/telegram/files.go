@@ -2,6 +2,7 @@ package telegram
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,10 +82,20 @@ func (st *fileStore) put(kind, name, mime string, data []byte, size int) *file {
 }
 
 func (f *file) wire() botapi.File {
-	return botapi.File{
-		FileID: f.id, FileUniqueID: f.unique, FileName: f.name, MimeType: f.mime, FileSize: f.size,
-		Width: f.width, Height: f.height, Duration: f.seconds,
+	out := botapi.File{FileID: f.id, FileUniqueID: f.unique, FileSize: f.size}
+	switch f.kind { // What each has is told by the types of the Bot API.
+	case KindPhoto:
+		out.Width, out.Height = cmp.Or(f.width, 90), cmp.Or(f.height, 90)
+	case KindRound:
+		out.Length, out.Duration = 240, &f.seconds
+	case KindVoice:
+		out.MimeType, out.Duration = f.mime, &f.seconds
+	case KindAudio:
+		out.FileName, out.MimeType, out.Duration = f.name, f.mime, &f.seconds
+	default:
+		out.FileName, out.MimeType = f.name, f.mime
 	}
+	return out
 }
 
 // getFile tells where a file is fetched from. Files over 20 MB are refused.

@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -36,6 +37,9 @@ type message struct {
 
 func (c *chat) wire() botapi.Chat {
 	w := botapi.Chat{ID: c.id, Type: c.kind, Title: c.title, IsForum: c.forum && c.kind == Supergroup}
+	if c.kind != Private {
+		w.Title = cmp.Or(w.Title, "Group") // no group is without
+	}
 	if c.user != nil {
 		w.Username, w.FirstName, w.LastName = c.user.Username, c.user.FirstName, c.user.LastName
 	}
@@ -70,11 +74,8 @@ func (m *message) wire(c *chat, withReply bool) *botapi.Message {
 	case KindPhoto:
 		w.Photo = []botapi.File{f}
 	case KindVoice:
-		// Neither of the two has a name (core.telegram.org/bots/api#voice, #videonote).
-		f.FileName = ""
 		w.Voice = &f
 	case KindRound:
-		f.FileName, f.MimeType, f.Length = "", "", 240
 		w.VideoNote = &f
 	case KindAudio:
 		w.Audio = &f

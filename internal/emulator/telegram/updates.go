@@ -95,6 +95,9 @@ func (q *queue) push(kind string, v any) int64 {
 	}
 	q.last++
 	u := update{id: q.last, body: fmt.Appendf(nil, `{"update_id":%d,"%s":%s}`, q.last, kind, body)}
+	if _, recorded := v.(json.RawMessage); !recorded {
+		q.life.Broken(contract().Check(u.body, "update"))
+	}
 	u.chat, u.lane = laneOf(q.last, kind, body)
 	if m, ok := v.(*botapi.Message); ok {
 		u.album = m.MediaGroupID

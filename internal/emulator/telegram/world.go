@@ -291,8 +291,17 @@ func (w *world) member(c *chat, u User) botapi.Member {
 	} else if c.kind == Private && c.user.ID == u.ID {
 		m.Status = Member
 	}
-	if m.Status == Kicked {
+	switch m.Status {
+	case Kicked:
 		m.UntilDate = new(int)
+	case "restricted":
+		m.UntilDate, m.Restricted = new(int), &botapi.Restricted{IsMember: true}
+		m.Change, m.Invite = new(bool), new(bool)
+	case Creator:
+		m.Anonymous = new(bool)
+	case Administrator:
+		m.Anonymous, m.Administers = new(bool), &botapi.Administers{Manage: true, Delete: true}
+		m.Change, m.Invite = new(bool), new(bool)
 	}
 	return m
 }

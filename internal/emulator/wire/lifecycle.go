@@ -30,6 +30,17 @@ type Lifecycle struct {
 	closed  bool
 	serving []*http.Server
 	down    []*http.Server // that are to serve again
+
+	broken contractErrors
+}
+
+// maxBroken bounds the errors that are kept of a contract.
+const maxBroken = 10
+
+// contractErrors are what was taken or sent against the contract of a service.
+type contractErrors struct {
+	mu   sync.Mutex
+	list []error
 }
 
 // NewLifecycle makes the lifecycle of the emulator of that name. Mu is the lock of the
@@ -110,7 +121,18 @@ func (l *Lifecycle) Close(stop func()) error {
 	}
 	l.active.Wait()
 	l.watch.Wait()
-	return errors.Join(errs...)
+	l.broken.mu.Lock()
+	defer l.broken.mu.Unlock()
+	return errors.Join(append(errs, l.broken.list...)...)
+}
+
+// Broken keeps an error that [Contract.Check] found, if it is one: [Lifecycle.Close] returns it.
+func (l *Lifecycle) Broken(err error) {
+	l.broken.mu.Lock()
+	defer l.broken.mu.Unlock()
+	if err != nil && len(l.broken.list) < maxBroken {
+		l.broken.list = append(l.broken.list, fmt.Errorf("%s: against the contract: %w", l.name, err))
+	}
 }
 
 // Down has nobody listen any more and breaks the connections, until [Lifecycle.Up]. What a

@@ -114,6 +114,30 @@ func (p *Params) readMultipart(mr *multipart.Reader) error {
 	}
 }
 
+// Object returns the parameters as one JSON object: those that isText reports as they came, others
+// as the JSON that they are, where they are any. In the place of a file stands its name.
+func (p *Params) Object(isText func(name string) bool) []byte {
+	fields := make(map[string]json.RawMessage, len(p.values)+len(p.files))
+	put := func(name, value string, asText bool) {
+		if raw := []byte(value); !asText && json.Valid(raw) {
+			fields[name] = raw
+			return
+		}
+		fields[name], _ = json.Marshal(value) // a string always has a form
+	}
+	for name, value := range p.values {
+		put(name, value, isText(name))
+	}
+	for name, f := range p.files {
+		put(name, f.Name, true)
+	}
+	object, _ := json.Marshal(fields)
+	return object
+}
+
+// Drop forgets a parameter.
+func (p *Params) Drop(name string) { delete(p.values, name) }
+
 // Text returns a parameter as it came, or nothing.
 func (p *Params) Text(name string) string { return p.values[name] }
 

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/net/html/charset"
 	"google.golang.org/api/gmail/v1"
 
-	"oneclaw/internal/readable"
 	"oneclaw/toolgroups/google/service"
 )
 
@@ -39,16 +38,16 @@ type gmailAttachment struct {
 	ID   string `json:"attachmentId"`
 }
 
-func gmailGetMessage(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
+func gmailGetMessage(ctx context.Context, api *gmail.Service, c *service.Conn, in gmailArgs) (any, error) {
 	m, err := api.Users.Messages.Get(me, in.Message).Context(ctx).Format("full").Do()
 	if err != nil {
 		return nil, err
 	}
-	return gmailRead(ctx, api, m)
+	return gmailRead(ctx, api, c, m)
 }
 
 // gmailRead puts a message into the form of the results.
-func gmailRead(ctx context.Context, api *gmail.Service, m *gmail.Message) (gmailMessage, error) {
+func gmailRead(ctx context.Context, api *gmail.Service, c *service.Conn, m *gmail.Message) (gmailMessage, error) {
 	out := gmailMessage{
 		ID: m.Id, ThreadID: m.ThreadId, HistoryID: m.HistoryId, Labels: service.OrEmpty(m.LabelIds), Attachments: []gmailAttachment{},
 		Subject: gmailHeader(m.Payload, "Subject"), From: gmailHeader(m.Payload, "From"), To: gmailHeader(m.Payload, "To"),
@@ -67,9 +66,9 @@ func gmailRead(ctx context.Context, api *gmail.Service, m *gmail.Message) (gmail
 			html = append(html, p)
 		}
 	})
-	body, err := gmailText(ctx, api, m.Id, gmailTexts(m.Payload, 0))
+	body, err := gmailText(ctx, api, c, m.Id, gmailTexts(m.Payload, 0))
 	if err == nil && strings.TrimSpace(body) == "" {
-		body, err = gmailText(ctx, api, m.Id, html)
+		body, err = gmailText(ctx, api, c, m.Id, html)
 	}
 	out.Body = body
 	return out, err
@@ -111,7 +110,7 @@ func gmailWalk(p *gmail.MessagePart, depth int, visit func(*gmail.MessagePart)) 
 }
 
 // gmailText is the text of parts, one after the other. Long ones have to be fetched.
-func gmailText(ctx context.Context, api *gmail.Service, message string, parts []*gmail.MessagePart) (string, error) {
+func gmailText(ctx context.Context, api *gmail.Service, c *service.Conn, message string, parts []*gmail.MessagePart) (string, error) {
 	var texts []string
 	for _, p := range parts {
 		body := p.Body
@@ -131,7 +130,7 @@ func gmailText(ctx context.Context, api *gmail.Service, message string, parts []
 		text := decodeText(data, gmailHeader(p, "Content-Type"))
 		if p.MimeType == "text/html" {
 			// Marks cost tokens and say little. What cannot be converted stays.
-			if read, err := readable.Whole(ctx, strings.NewReader(text)); err == nil {
+			if read, err := c.Reader.Whole(ctx, text); err == nil {
 				text = read
 			}
 		}
@@ -171,13 +170,13 @@ func gmailHeader(p *gmail.MessagePart, name string) string {
 	return ""
 }
 
-func gmailGetThread(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
+func gmailGetThread(ctx context.Context, api *gmail.Service, c *service.Conn, in gmailArgs) (any, error) {
 	thread, err := api.Users.Threads.Get(me, in.Thread).Context(ctx).Format("full").Do()
 	if err != nil {
 		return nil, err
 	}
 	messages, err := service.Each(ctx, thread.Messages, func(ctx context.Context, m *gmail.Message) (gmailMessage, error) {
-		return gmailRead(ctx, api, m)
+		return gmailRead(ctx, api, c, m)
 	})
 	return map[string]any{"id": thread.Id, "messages": messages}, err
 }

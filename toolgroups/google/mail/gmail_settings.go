@@ -31,7 +31,7 @@ func Settings() service.Group {
 			"gmailSettingsGetLanguage":             service.With(gmail.NewService, gmailSettingsGetLanguage),
 			"gmailSettingsAddForwarding":           service.With(gmail.NewService, gmailSettingsAddForwarding).Needs(gmail.GmailSettingsSharingScope),
 			"gmailSettingsSetAutoForward":          service.With(gmail.NewService, gmailSettingsSetAutoForward).Needs(gmail.GmailSettingsSharingScope),
-			"gmailSettingsListDelegates":           service.With(gmail.NewService, gmailSettingsListDelegates),
+			"gmailSettingsListDelegates":           service.With(gmail.NewService, gmailSettingsListDelegates).Needs(gmail.GmailSettingsSharingScope),
 		},
 	}
 }

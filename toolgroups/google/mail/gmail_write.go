@@ -153,7 +153,7 @@ type gmailDraft struct {
 	MessageID string `json:"messageId"`
 }
 
-func gmailGetDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
+func gmailGetDraft(ctx context.Context, api *gmail.Service, c *service.Conn, in gmailArgs) (any, error) {
 	d, err := api.Users.Drafts.Get(me, in.Draft).Context(ctx).Format("full").Do()
 	if err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func gmailGetDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, in 
 	if d.Message == nil {
 		return gmailDraft{ID: d.Id}, nil
 	}
-	m, err := gmailRead(ctx, api, d.Message)
+	m, err := gmailRead(ctx, api, c, d.Message)
 	return gmailDraft{gmailMessage: m, ID: d.Id, MessageID: m.ID}, err
 }
 

@@ -3,11 +3,17 @@ package service
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
+	"google.golang.org/api/googleapi"
+
+	"oneclaw/internal/readable"
 	"oneclaw/toolgroups"
 )
 
@@ -16,14 +22,49 @@ type Conn struct {
 	toolgroups.Call
 	// Client adds the token of the account to each request.
 	Client *http.Client
+	// Writes counts the requests of the call that may change something.
+	Writes *Writes
 	// Scopes are what the operation needs.
 	Scopes []string
+	// Reader reads what is HTML.
+	Reader *readable.Reader
 	// Location is where users mean a time without an offset.
 	Location *time.Location
 	// Pause is the first pause before a request is sent again.
 	Pause time.Duration
 	// Now is the clock.
 	Now func() time.Time
+}
+
+// Writes counts requests that may change something. It may be used concurrently.
+type Writes struct{ sent, taken atomic.Int32 }
+
+// Note counts a request with its answer; nil for none.
+func (w *Writes) Note(req *http.Request, resp *http.Response) {
+	if req.Method == http.MethodGet || req.Method == http.MethodHead {
+		return
+	}
+	w.sent.Add(1)
+	if resp != nil && resp.StatusCode >= 200 && resp.StatusCode <= 299 {
+		w.taken.Add(1)
+	}
+}
+
+// done reports whether Google has done all that it was asked to change.
+func (w *Writes) done() bool { return w.taken.Load() > 0 && w.taken.Load() == w.sent.Load() }
+
+// unread is the result of a call of which Google has said that it did what it was asked, in an
+// answer that could not be read: told as a failure, it would be made again. It reports false
+// for any other error.
+func (c *Conn) unread(err error) (toolgroups.Result, bool) {
+	var answer *googleapi.Error
+	var unreached *url.Error
+	if !c.Writes.done() || IsFault(err) || errors.As(err, &answer) || errors.As(err, &unreached) {
+		return toolgroups.Result{}, false
+	}
+	res, encoding := c.result(map[string]any{"success": true, "note": fmt.Sprintf("Google has done it, but the answer could not be read (%s). "+
+		"Do not make this call again; read what is there now if something of the answer is needed.", Plain(err.Error()))})
+	return res, encoding == nil
 }
 
 // Done is the result of a request that Google answers with nothing.

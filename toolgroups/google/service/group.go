@@ -31,6 +31,7 @@ type Operations map[string]Operation
 type Operation struct {
 	// scopes are needed besides those of the group.
 	scopes []string
+	writes bool // it may change something
 	run    func(ctx context.Context, c *Conn, arguments json.RawMessage) (any, error)
 }
 
@@ -69,17 +70,25 @@ type Connect func(ctx context.Context, call toolgroups.Call, scopes []string) (*
 
 // Build makes the group of the manifest and the operations.
 func (g Group) Build(connect Connect) (toolgroups.Group, error) {
-	handlers := map[string]toolgroups.Handler{}
-	for name, op := range g.Operations {
-		op.scopes = append(slices.Clone(g.Scopes), op.scopes...)
-		handlers[name] = op.handler(connect)
+	group, err := toolgroups.GroupOf(g.Manifests, "manifests/"+g.Name, nil)
+	if err != nil {
+		return group, err
 	}
-	group, err := toolgroups.GroupOf(g.Manifests, "manifests/"+g.Name, handlers)
 	for i := range group.Tools {
 		t := &group.Tools[i]
-		t.Run = named(required(t.Parameters), t.Run)
+		op, ok := g.Operations[t.Function]
+		if !ok {
+			return group, fmt.Errorf("%s: there is no function %q", g.Name, t.Function)
+		}
+		op.scopes = append(slices.Clone(g.Scopes), op.scopes...)
+		op.writes = t.Effect != toolgroups.ReadOnly
+		t.Run = named(required(t.Parameters), op.handler(connect))
+		t.Ready = func(ctx context.Context, call toolgroups.Call) error {
+			_, err := connect(ctx, call, op.scopes)
+			return err
+		}
 	}
-	return group, err
+	return group, nil
 }
 
 // required are the parameters that name something, so that they must not be blank. An
@@ -121,6 +130,9 @@ func (o Operation) handler(connect Connect) toolgroups.Handler {
 		}
 		out, err := o.run(ctx, c, call.Arguments)
 		if err != nil {
+			if res, ok := c.unread(err); ok && o.writes {
+				return res, nil
+			}
 			return toolgroups.Result{}, c.fault(err)
 		}
 		res, err := c.result(out)

@@ -85,14 +85,19 @@ func connected(s Server) string {
 
 // works reports whether nothing is known that a new link would mend.
 func (a *Accounts) works(old account) bool {
-	return !old.Lost && len(old.Wanted) == 0 && (old.Refresh != "" || old.valid(a.cfg.Now(), "", early))
+	return !old.Lost && len(old.Wanted) == 0 && (old.Refresh != "" || old.valid(a.cfg.Now(), "", false))
 }
 
 // link begins a sign-in.
 func (a *Accounts) link(ctx context.Context, s Server, req Request, old account) (string, error) {
 	asking, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
+	unlock, err := a.locks.Acquire(asking, discovery)
+	if err != nil {
+		return "", mistakef("others sign in at the moment; try again in a minute")
+	}
 	f, err := discover(asking, s)
+	unlock()
 	if err != nil {
 		return "", err
 	}
@@ -256,9 +261,10 @@ func (a *account) take(token *oauth2.Token, asked []string, now time.Time) error
 	if strings.ContainsFunc(token.AccessToken, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return errors.New("the token is no header")
 	}
-	a.Access, a.Expiry = token.AccessToken, time.Time{}
+	a.Access, a.Expiry, a.Life = token.AccessToken, time.Time{}, 0
 	if life := lifeOf(token); life > 0 {
-		a.Expiry = now.Add(time.Duration(min(life, maxLife)) * time.Second)
+		a.Life = time.Duration(min(life, maxLife)) * time.Second
+		a.Expiry = now.Add(a.Life)
 	}
 	a.Refresh = cmp.Or(token.RefreshToken, a.Refresh)
 	if said, ok := token.Extra("scope").(string); ok && said != "" {

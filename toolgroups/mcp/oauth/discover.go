@@ -1,8 +1,12 @@
 package oauth
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -96,11 +100,22 @@ func discover(ctx context.Context, s Server) (found, error) {
 	if !wants {
 		return found{}, mistakef("%s does not ask anybody to sign in, so there is nothing to connect", s.Name)
 	}
+	look := &looker{base: cmp.Or[http.RoundTripper](s.HTTP.Transport, http.DefaultTransport)}
+	careful := *s.HTTP
+	careful.Transport = look
+	s.HTTP = &careful
 	issuer, f, err := resource(ctx, s, said)
 	if err != nil {
 		return found{}, err
 	}
 	f.meta, err = auth.GetAuthServerMetadata(ctx, issuer, s.HTTP)
+	if err == nil && f.meta == nil && !look.found && ctx.Err() == nil {
+		// The version of 2025-03-26 has these addresses where nothing describes the sign-in.
+		f.meta = &oauthex.AuthServerMeta{
+			Issuer: issuer, AuthorizationEndpoint: issuer + "/authorize", TokenEndpoint: issuer + "/token", RegistrationEndpoint: issuer + "/register",
+			CodeChallengeMethodsSupported: []string{"S256"}, TokenEndpointAuthMethodsSupported: []string{methodNone, methodPost, methodBasic},
+		}
+	}
 	switch {
 	case err != nil:
 		return found{}, mistakef("the sign-in of %s cannot be trusted or reached: %s; nothing was connected", s.Name, plain(err))
@@ -112,6 +127,61 @@ func discover(ctx context.Context, s Server) (found, error) {
 		return found{}, mistakef("the sign-in of %s at %s is not complete, so it cannot be used", s.Name, quoted(issuer))
 	}
 	return f, nil
+}
+
+const (
+	// maxMetadata is how much of an answer is read, in bytes, as much as the library reads.
+	maxMetadata = 1 << 20
+	// maxDepth is how deeply it may be nested. The library's decoder has no bound, and takes
+	// kilobytes for each level.
+	maxDepth = 50
+)
+
+// looker reads descriptions of sign-ins for the library, and notes whether there was anything but
+// word that there is none.
+type looker struct {
+	base  http.RoundTripper
+	found bool
+}
+
+// RoundTrip implements http.RoundTripper. It is not called concurrently.
+func (l *looker) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := l.base.RoundTrip(req)
+	l.found = l.found || err != nil || resp.StatusCode < 400 || resp.StatusCode >= 500
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return resp, err
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxMetadata))
+	_ = resp.Body.Close()
+	if err == nil {
+		err = shallow(data)
+	}
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(data))
+	return resp, nil
+}
+
+// shallow refuses what is no JSON, or nested too deeply.
+func shallow(data []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	for depth := 0; ; {
+		token, err := dec.Token()
+		switch delim, _ := token.(json.Delim); {
+		case errors.Is(err, io.EOF) && depth == 0:
+			return nil
+		case err != nil:
+			return errors.New("its description is no JSON")
+		case delim == '[' || delim == '{':
+			depth++
+		case delim == ']' || delim == '}':
+			depth--
+		}
+		if depth > maxDepth {
+			return fmt.Errorf("its description is nested more than %d levels deep", maxDepth)
+		}
+	}
 }
 
 // resource reads what the server says about itself. One that says nothing is its own

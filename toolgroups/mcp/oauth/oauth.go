@@ -45,8 +45,6 @@ const (
 	clientPrefix  = "mcp/client/"
 	statePlace    = "mcp/state"
 
-	// early is how long before its end a token is no longer used.
-	early = time.Minute
 	// requestTime bounds each request to an authorisation server.
 	requestTime = 20 * time.Second
 )
@@ -58,6 +56,9 @@ type Server struct {
 	// ClientID and ClientSecret are of a client that was registered by hand. Empty means
 	// that one is registered where the server lets clients do that.
 	ClientID, ClientSecret string
+	// Issuer is the authorisation server at which that was done. Empty means the one that
+	// the server named first.
+	Issuer string
 	// Scopes are those to ask for. None means those that the server names.
 	Scopes []string
 	// HTTP reaches the server's metadata and its authorisation server.
@@ -87,7 +88,7 @@ type Accounts struct {
 	cfg     Config
 	seal    *seal.Sealer
 	signIns *signin.Desk
-	locks   *named.Semaphores // one refresh at a time for each person and server
+	locks   *named.Semaphores // one refresh at a time for each person and server, and one discovery
 }
 
 // New checks the configuration. It connects to nothing.
@@ -150,10 +151,12 @@ type account struct {
 	// Scopes are those that were granted, Wanted those that a call lacked.
 	Scopes []string `json:"scopes,omitempty"`
 	Wanted []string `json:"wanted,omitempty"`
-	// Access is a token that is valid until Expiry, which is zero where nobody knows.
-	Access  string    `json:"access"`
-	Expiry  time.Time `json:"expiry,omitzero"`
-	Refresh string    `json:"refresh,omitempty"`
+	// Access is a token that is valid until Expiry, which is zero where nobody knows. Life is
+	// how long it was valid at first.
+	Access  string        `json:"access"`
+	Expiry  time.Time     `json:"expiry,omitzero"`
+	Life    time.Duration `json:"life,omitempty"`
+	Refresh string        `json:"refresh,omitempty"`
 	// Lost says that the authorisation server no longer knows the consent.
 	Lost bool `json:"lost,omitempty"`
 	// Busy is until when somebody fetches a new token: a refresh token works once.
@@ -162,8 +165,13 @@ type account struct {
 	Connected time.Time `json:"connected"`
 }
 
-// valid reports whether the token can be used, and for a while yet.
-func (a account) valid(now time.Time, rejected string, yet time.Duration) bool {
+// valid reports whether the token can be used, and for a while yet. A fresh one is as good as
+// they get, however soon it ends.
+func (a account) valid(now time.Time, rejected string, fresh bool) bool {
+	yet := signin.Early(a.Life)
+	if fresh {
+		yet = 0
+	}
 	return a.Access != "" && a.Access != rejected && (a.Expiry.IsZero() || now.Add(yet).Before(a.Expiry))
 }
 
@@ -172,6 +180,10 @@ func (a account) valid(now time.Time, rejected string, yet time.Duration) bool {
 func (a account) awaits(now time.Time) bool {
 	return now.Before(a.Busy) && !a.Busy.After(now.Add(busyTime))
 }
+
+// discovery is the name of the lock for finding out where people sign in. What servers say of
+// that takes memory.
+const discovery = ""
 
 // of names what belongs to a person at a server.
 func of(server, user string) string { return server + "/" + user }

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"oneclaw/storage"
+	"oneclaw/toolgroups/signin"
 )
 
 // clientName is what consent pages call the bot.
@@ -32,7 +33,7 @@ func (a *Accounts) document(s Server) string { return a.cfg.PublicURL + ClientPa
 func (a *Accounts) clientOf(ctx context.Context, s Server, meta *oauthex.AuthServerMeta) (client, error) {
 	methods := meta.TokenEndpointAuthMethodsSupported
 	if s.ClientID != "" {
-		return client{ID: s.ClientID, Secret: s.ClientSecret, Method: method(methods, s.ClientSecret != "")}, nil
+		return client{ID: s.ClientID, Secret: s.ClientSecret, Method: method(methods, s.ClientSecret != "")}, a.bound(ctx, s, meta.Issuer)
 	}
 	if meta.ClientIDMetadataDocumentSupported && strings.HasPrefix(a.cfg.PublicURL, "https://") {
 		return client{ID: a.document(s), Method: methodNone}, nil
@@ -61,10 +62,43 @@ func (a *Accounts) clientOf(ctx context.Context, s Server, meta *oauthex.AuthSer
 	}
 }
 
+// bound refuses a client that was registered by hand to all authorisation servers but its own,
+// whichever the MCP server names: the secret would go there. Its own is that of the settings, else
+// the first that was seen.
+func (a *Accounts) bound(ctx context.Context, s Server, issuer string) error {
+	own := s.Issuer
+	for own == "" {
+		var known registration
+		rev, err := a.get(ctx, clientPrefix+s.Name, &known)
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+			rev = storage.Absent
+		case err != nil && rev == 0:
+			return err
+		case err == nil && known.ID == s.ClientID && known.Issuer != "":
+			own = known.Issuer
+			continue
+		}
+		_, err = a.put(ctx, clientPrefix+s.Name, registration{client: client{ID: s.ClientID}, Issuer: issuer}, rev)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, storage.ErrConflict) {
+			return err
+		}
+	}
+	if strings.TrimRight(own, "/") == strings.TrimRight(issuer, "/") {
+		return nil
+	}
+	a.cfg.Logger.Warn("client of the settings not shown to another authorisation server", "server", s.Name, "want", own, "got", quoted(issuer))
+	return mistakef("%s leads to the sign-in %s now, but this bot was registered at %s, so nothing was sent there; "+
+		"if that is right, the operator of this bot sets issuer for the server", s.Name, quoted(issuer), quoted(own))
+}
+
 // serves reports whether a client that was registered before is good for a new link.
 func (a *Accounts) serves(known registration, s Server, issuer string) bool {
 	return known.Issuer == issuer && known.Redirect == a.redirect(s) &&
-		(known.Expires.IsZero() || a.cfg.Now().Add(early).Before(known.Expires))
+		(known.Expires.IsZero() || a.cfg.Now().Add(signin.Early(0)).Before(known.Expires))
 }
 
 // method chooses how the client says who it is. A server that names none knows the basic one.
@@ -132,6 +166,9 @@ func (a *Accounts) describe(w http.ResponseWriter, r *http.Request) {
 
 // unregister forgets a client that its authorisation server does not know any more.
 func (a *Accounts) unregister(ctx context.Context, s Server, id string) {
+	if id == s.ClientID {
+		return // It was registered by hand, and stays bound to its authorisation server.
+	}
 	key := clientPrefix + s.Name
 	var known registration
 	rev, err := a.get(ctx, key, &known)

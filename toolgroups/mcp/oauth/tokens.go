@@ -48,7 +48,7 @@ func (a *Accounts) Token(ctx context.Context, s Server, user, rejected string) (
 		return "", err
 	}
 	defer unlock()
-	yet, renewals := early, 0
+	fresh, renewals := false, 0
 	for {
 		now, rev, err := a.load(ctx, s, user)
 		switch {
@@ -56,7 +56,7 @@ func (a *Accounts) Token(ctx context.Context, s Server, user, rejected string) (
 			return "", notConnected(s)
 		case err != nil:
 			return "", fmt.Errorf("read the connection to %s: %w", s.Name, err)
-		case !now.Lost && now.valid(a.cfg.Now(), rejected, yet):
+		case !now.Lost && now.valid(a.cfg.Now(), rejected, fresh):
 			return now.Access, nil
 		case now.Lost, now.Refresh == "":
 			return "", ended(s)
@@ -73,7 +73,7 @@ func (a *Accounts) Token(ctx context.Context, s Server, user, rejected string) (
 		if err := a.renew(ctx, s, user, now, rev); err != nil {
 			return "", err
 		}
-		yet = 0 // One that has just been fetched is as good as they get.
+		fresh = true
 		renewals++
 	}
 }

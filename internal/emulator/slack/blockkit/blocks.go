@@ -21,7 +21,8 @@ const (
 	maxElements       = 25 // of an actions block
 	maxLabel          = 75 // of a button
 	maxValue          = 2000
-	maxID             = 255 // action_id and block_id
+	maxURL            = 3000 // of a button
+	maxID             = 255  // action_id and block_id
 )
 
 // Refusal is a refusal in the words of the service.
@@ -37,6 +38,7 @@ type Button struct {
 	Action string `json:"action"`
 	Label  string `json:"label"`
 	Value  string `json:"value"`
+	URL    string `json:"url,omitempty"`
 	Style  string `json:"style,omitempty"`
 }
 
@@ -71,6 +73,7 @@ type element struct {
 	Action string     `json:"action_id"`
 	Text   textObject `json:"text"`
 	Value  string     `json:"value"`
+	URL    string     `json:"url"`
 	Style  string     `json:"style"`
 }
 
@@ -240,6 +243,8 @@ func (e element) wrong() string {
 		return "action_id is too long"
 	case length(e.Value) > maxValue:
 		return "value is too long"
+	case length(e.URL) > maxURL:
+		return "url is too long"
 	case e.Style != "" && e.Style != "primary" && e.Style != "danger":
 		return "invalid style"
 	}
@@ -290,7 +295,7 @@ func buttons(b block) []Button {
 	for _, raw := range b.Elements {
 		var e element
 		if json.Unmarshal(raw, &e) == nil && e.Type == "button" {
-			row = append(row, Button{Block: b.ID, Action: e.Action, Label: e.Text.Text, Value: e.Value, Style: e.Style})
+			row = append(row, Button{Block: b.ID, Action: e.Action, Label: e.Text.Text, Value: e.Value, URL: e.URL, Style: e.Style})
 		}
 	}
 	return row

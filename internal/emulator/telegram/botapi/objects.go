@@ -53,7 +53,7 @@ type File struct {
 	FileSize     int    `json:"file_size,omitempty"`
 	Width        int    `json:"width,omitempty"`
 	Height       int    `json:"height,omitempty"`
-	Duration     int    `json:"duration,omitempty"`
+	Duration     *int   `json:"duration,omitempty"`
 	// Length is the width and height of a video message, which has no name and no type.
 	Length   int    `json:"length,omitempty"`
 	FilePath string `json:"file_path,omitempty"`
@@ -106,6 +106,46 @@ type Member struct {
 	Status    string `json:"status"`
 	User      User   `json:"user"`
 	UntilDate *int   `json:"until_date,omitempty"`
+	// Anonymous is said of the owner and of administrators.
+	Anonymous *bool `json:"is_anonymous,omitempty"`
+	// Change and Invite are said of administrators and of members with fewer rights.
+	Change *bool `json:"can_change_info,omitempty"`
+	Invite *bool `json:"can_invite_users,omitempty"`
+	*Administers
+	*Restricted
+}
+
+// Administers is what an administrator may do.
+type Administers struct {
+	Edited      bool `json:"can_be_edited"`
+	Manage      bool `json:"can_manage_chat"`
+	Delete      bool `json:"can_delete_messages"`
+	VideoChats  bool `json:"can_manage_video_chats"`
+	Restrict    bool `json:"can_restrict_members"`
+	Promote     bool `json:"can_promote_members"`
+	PostStory   bool `json:"can_post_stories"`
+	EditStory   bool `json:"can_edit_stories"`
+	DeleteStory bool `json:"can_delete_stories"`
+	Welcome     bool `json:"can_send_welcome_messages"`
+}
+
+// Restricted is what a member with fewer rights may do: nothing.
+type Restricted struct {
+	IsMember   bool `json:"is_member"`
+	Messages   bool `json:"can_send_messages"`
+	Audios     bool `json:"can_send_audios"`
+	Documents  bool `json:"can_send_documents"`
+	Photos     bool `json:"can_send_photos"`
+	Videos     bool `json:"can_send_videos"`
+	VideoNotes bool `json:"can_send_video_notes"`
+	VoiceNotes bool `json:"can_send_voice_notes"`
+	Polls      bool `json:"can_send_polls"`
+	Others     bool `json:"can_send_other_messages"`
+	Previews   bool `json:"can_add_web_page_previews"`
+	React      bool `json:"can_react_to_messages"`
+	Tag        bool `json:"can_edit_tag"`
+	Pin        bool `json:"can_pin_messages"`
+	Topics     bool `json:"can_manage_topics"`
 }
 
 // MemberUpdated tells that a member of a chat has become another kind of one.
@@ -194,4 +234,8 @@ type Bot struct {
 	SupportsInlineQueries   bool `json:"supports_inline_queries"`
 	HasMainWebApp           bool `json:"has_main_web_app"`
 	HasTopicsEnabled        bool `json:"has_topics_enabled"`
+	UsersCreateTopics       bool `json:"allows_users_to_create_topics"`
+	CanConnectToBusiness    bool `json:"can_connect_to_business"`
+	CanManageBots           bool `json:"can_manage_bots"`
+	JoinRequestQueries      bool `json:"supports_join_request_queries"`
 }

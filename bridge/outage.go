@@ -1,0 +1,52 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"oneclaw/storage"
+)
+
+// noted is a store that notes whether it took what was last written: while it can only be read,
+// no model is paid for a reply that cannot be kept.
+type noted struct {
+	storage.Store
+	failing atomic.Bool
+}
+
+// note takes the outcome of a write. One that was cancelled, or that the store refused for what
+// it was, tells nothing.
+func (s *noted) note(ctx context.Context, err error) {
+	switch {
+	case err == nil:
+		s.failing.Store(false)
+	case errors.Is(err, storage.ErrConflict), errors.Is(err, storage.ErrInvalid), errors.Is(ctx.Err(), context.Canceled):
+	default:
+		s.failing.Store(true)
+	}
+}
+
+func (s *noted) Append(ctx context.Context, log string, after storage.Position, records ...storage.Record) (storage.Position, error) {
+	last, err := s.Store.Append(ctx, log, after, records...)
+	s.note(ctx, err)
+	return last, err
+}
+
+func (s *noted) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
+	rev, err := s.Store.Put(ctx, key, value, rev)
+	s.note(ctx, err)
+	return rev, err
+}
+
+func (s *noted) Delete(ctx context.Context, key string, rev storage.Revision) error {
+	err := s.Store.Delete(ctx, key, rev)
+	s.note(ctx, err)
+	return err
+}
+
+func (s *noted) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
+	rev, err := s.Store.Write(ctx, ops...)
+	s.note(ctx, err)
+	return rev, err
+}

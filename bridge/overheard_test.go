@@ -1,0 +1,112 @@
+package bridge_test
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/people"
+)
+
+// overheard is a bridge that listens in a group, where Bob (6), whom it does not know unless he is
+// allowed, has said something aside, and Ann (1) has asked twice.
+func overheard(t *testing.T, allow ...string) (r *rig, shown func() []string) {
+	t.Helper()
+	var mu sync.Mutex
+	var all []string
+	think := func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		last := turn.History[len(turn.History)-1]
+		mu.Lock()
+		all = append(all, last.Pointed())
+		mu.Unlock()
+		return echo(ctx, turn)
+	}
+	r = newRig(t, think, func(cfg *bridge.Config) {
+		cfg.Access = people.Access{Admins: []string{"fake:1"}, Allow: allow}
+	})
+	r.accept(group("1", "1", "/observe on"))
+	r.platform.wait(t, 1)
+	r.accept(heardOf("2", "6", "the marmot is blue"))
+	r.accept(group("3", "1", "which colour?"))
+	r.platform.wait(t, 2)
+	r.accept(group("4", "1", "and again?"))
+	r.platform.wait(t, 3)
+	shown = func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(all)
+	}
+	if first := shown()[0]; strings.Count(first, "> the marmot is blue") != 1 {
+		t.Fatalf("Ann's question comes with %q", first)
+	}
+	return r, shown
+}
+
+func heardOf(id, user, text string) chats.Message {
+	m := group(id, user, text)
+	m.Kind, m.Time = chats.KindHeard, time.Now()
+	return m
+}
+
+// What was heard is in its own place alone, so it is in no conversation, and in no copy of one.
+func TestWhatIsOverheardIsInNoConversation(t *testing.T) {
+	r, _ := overheard(t)
+	found := placesOf(t, r.cfg.Store, "marmot")
+	if len(found) != 1 || !strings.HasPrefix(found[0], "heard/") {
+		t.Errorf("it stands in %q", found)
+	}
+}
+
+func TestWhatIsOverheardGoesWithItsEnd(t *testing.T) {
+	for _, command := range []string{"/observe off", "/clear"} {
+		r, shown := overheard(t)
+		r.accept(group("5", "1", command))
+		r.platform.wait(t, 4)
+		if found := placesOf(t, r.cfg.Store, "marmot"); len(found) > 0 {
+			t.Errorf("after %s it stands in %q", command, found)
+		}
+		r.accept(group("6", "1", "what was it?"))
+		r.platform.wait(t, 5)
+		if all := shown(); strings.Contains(all[len(all)-1], "marmot") {
+			t.Errorf("after %s a model is shown %q", command, all[len(all)-1])
+		}
+	}
+}
+
+func TestWhatIsOverheardGoesWithItsSpeaker(t *testing.T) {
+	t.Run("who is let in", func(t *testing.T) {
+		r, _ := overheard(t, "fake:6")
+		r.accept(from("6", "5", "/forget"))
+		card := r.platform.wait(t, 4)[3]
+		press := pressOn(card, "p1", "6", card.button(t, "Forget me"))
+		press.Direct = true
+		r.accept(press)
+		r.platform.until(t, "the end of the question", func(all []sent) bool {
+			return slices.ContainsFunc(all, func(s sent) bool { return s.text == gone })
+		})
+		if found := placesOf(t, r.cfg.Store, "marmot"); len(found) > 0 {
+			t.Errorf("it stands in %q", found)
+		}
+	})
+	t.Run("a stranger", func(t *testing.T) {
+		r, shown := overheard(t)
+		wantText(t, r.say(from("6", "5", "/forget"), 4), "I have forgotten what I heard you say in groups.")
+		if found := placesOf(t, r.cfg.Store, "marmot"); len(found) > 0 {
+			t.Errorf("it stands in %q", found)
+		}
+		r.accept(heardOf("7", "6", "the marmot is green"))
+		r.accept(from("6", "8", "/forget"))
+		r.accept(group("9", "1", "which colour?"))
+		r.platform.wait(t, 5)
+		if all := shown(); strings.Contains(all[len(all)-1], "marmot") {
+			t.Errorf("a model is shown %q", all[len(all)-1])
+		}
+	})
+}

@@ -1,0 +1,211 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/cards"
+	"oneclaw/bridge/jobs"
+	"oneclaw/internal/rescue"
+	"oneclaw/internal/retry"
+)
+
+// What fails is tried again. What fails for a reason that is not the job's own (the store
+// takes no writes, another process may answer in the chat, the platform is out of order) waits
+// until that passes. Any other job is ended when it has had its tries, with an incident: there
+// is an answer that says so where one is due, else the log does. So is what restart after restart
+// finds where it was: it may be what ends the process.
+const (
+	// maxTries bounds the tries, which go on for minPatience at least; tries that take long
+	// end after maxPatience.
+	maxTries    = 8
+	minPatience = time.Minute
+	maxPatience = 5 * time.Minute
+	// maxPanics is how many lives a job has that panics.
+	maxPanics = 2
+	// maxRestarts bounds the restarts in a row after which a job is taken up again and comes no
+	// further, which go on for minPatience at least: it may be what ends the process.
+	maxRestarts = 5
+)
+
+// trial is what went wrong with a job in this process.
+type trial struct {
+	tries, panics int
+	since         time.Time // of the first of the tries
+	told          bool      // its answer says that it failed
+}
+
+// count counts a try that ended with an error, and reports whether it was the last.
+func (t *trial) count(now time.Time, err error) bool {
+	if _, panicked := errors.AsType[*rescue.PanicError](err); panicked {
+		t.panics++
+		return t.panics >= maxPanics
+	}
+	if t.tries == 0 {
+		t.since = now
+	}
+	t.tries++
+	lasts := now.Sub(t.since)
+	return t.tries >= maxTries && lasts >= minPatience || t.tries > 1 && lasts >= maxPatience
+}
+
+// carry brings a job to its end, or leaves it open where the bridge shuts down. A panic on the
+// way costs the job one of its lives, and nothing else.
+func (c *carrier) carry(work, ctx context.Context, j *jobs.Job) {
+	t, over := trial{}, false
+	if err := c.restarted(j); err != nil {
+		t.told = j.Incident != "" // its answer says so, and ended the process as well
+		over = c.giveUp(ctx, j, &t, jobs.StateFailed, err)
+	}
+	for !over {
+		err := rescue.Do(func() error { c.carryOn(work, ctx, j, &t); return nil })
+		if over = err == nil || c.lanes.Work().Err() != nil; over {
+			break
+		}
+		last := t.count(c.cfg.Now(), err)
+		c.log.Error("a job panicked", "job", j.Key(), "life", t.panics, "err", err)
+		over = last && c.giveUp(ctx, j, &t, jobs.StateFailed, err)
+	}
+}
+
+// restarted counts the restart that found a job, before anything is done for it. It returns an
+// error where that was one too many. What waits for a person or for its platform is not counted.
+func (c *carrier) restarted(j *jobs.Job) error {
+	if !j.Restarted || j.State == jobs.StateWaiting || !j.Held.IsZero() {
+		j.Restarted = false
+		return nil
+	}
+	j.Restarted = false
+	if j.Vain.Restarts == 0 {
+		j.Vain.Since = c.cfg.Now()
+	}
+	j.Resumes++
+	j.Vain.Restarts++
+	if err := c.jobs.SaveAlways(c.lanes.Work(), j); err != nil {
+		c.log.Warn("a restart that found a job is not counted", "job", j.Key(), "err", err)
+	} else if c.overdue(j, 1) {
+		return fmt.Errorf("bridge: %d restarts in a row found it where it was", j.Vain.Restarts)
+	}
+	return nil
+}
+
+// overdue reports whether restarts found a job where it was too often, for so many times.
+func (c *carrier) overdue(j *jobs.Job, times int) bool {
+	return j.Vain.Restarts > times*maxRestarts && c.cfg.Now().Sub(j.Vain.Since) >= minPatience
+}
+
+// inVain counts a try in vain, and gives a job up that has had its tries; state is how it ends
+// then. It reports whether the job is over here.
+func (c *carrier) inVain(ctx context.Context, j *jobs.Job, t *trial, state jobs.State, err error) bool {
+	own, lost := c.isOwn(j, t, err)
+	return lost || own && c.giveUp(ctx, j, t, state, err)
+}
+
+// isOwn counts a try in vain, and reports whether a job has had all its tries although the
+// store works for it; lost says that it is another process's.
+func (c *carrier) isOwn(j *jobs.Job, t *trial, failure error) (own, lost bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Work()), jobs.WriteTimeout)
+	defer cancel()
+	if err := rescue.Do(func() error { return c.jobs.Touch(ctx, j) }); err != nil || c.owners.Safe != nil && !c.owners.Safe(j) {
+		t.tries = 0
+		return false, c.lost(j, err)
+	}
+	return t.count(c.cfg.Now(), failure), false
+}
+
+// giveUp ends a job that cannot be carried to its end. The first time it gets an answer that
+// says so, where an answer is due, and reports that it goes on with that; else it is closed.
+func (c *carrier) giveUp(ctx context.Context, j *jobs.Job, t *trial, state jobs.State, err error) bool {
+	k, told := c.kinds.of(j), t.told
+	*t = trial{told: true}
+	for _, piece := range j.Pieces {
+		c.closeLater(piece, state)
+	}
+	j.Pieces = nil
+	due := k.answer != nil && (j.Parts == nil || slices.ContainsFunc(j.Parts, func(p jobs.SentPart) bool { return p.State != jobs.PartSent }))
+	if due && !told && state == jobs.StateFailed {
+		if panicked := rescue.Do(func() error { c.sayFailed(ctx, k, j, err); return nil }); panicked == nil {
+			return false
+		}
+	}
+	if state == jobs.StateFailed && j.Incident == "" {
+		j.Incident = jobs.NewIncident()
+		c.log.Error("given up", "incident", j.Incident, "job", j.Key(), "err", err)
+	}
+	if k.failed != nil && !c.overdue(j, 2) {
+		if failed := rescue.Do(func() error { return k.failed(ctx, j) }); failed != nil {
+			c.log.Error("what failed cannot be told", "incident", j.Incident, "job", j.Key(), "err", failed)
+		}
+	}
+	c.closeLater(j, state)
+	return true
+}
+
+// sayFailed makes the answer of a job that is given up. What of its answer was sent stays.
+func (c *carrier) sayFailed(ctx context.Context, k *kind, j *jobs.Job, err error) {
+	if k.Turn {
+		// The model must not go on with it. That is no reason to keep anybody waiting.
+		if stopped := rescue.Do(func() error { return c.turns.StopTurn(ctx, j, agent.NoteGivenUp) }); stopped != nil {
+			c.log.Warn("the conversation does not tell that a turn was given up", "job", j.Key(), "err", stopped)
+		}
+	}
+	sent := 0
+	for sent < len(j.Parts) && j.Parts[sent].State == jobs.PartSent {
+		sent++
+	}
+	text := c.turns.Failed(j, err)
+	j.Vain = jobs.Vain{} // the line has tries of its own
+	if j.Card, j.Files = "", nil; sent == 0 {
+		c.sender.Prepare(j, text, false)
+		return
+	}
+	j.Parts = append(j.Parts[:sent:sent], c.sender.Render(j, c.cfg.Redact(text))...)
+}
+
+// tellFailed tells a chat that something which was asked there has failed, of a job that has no
+// answer.
+func (c *carrier) tellFailed(ctx context.Context, j *jobs.Job) error {
+	if ctx.Err() != nil {
+		ctx = c.lanes.Work()
+	}
+	text := c.turns.Failed(j, errGivenUp)
+	_, err := c.desk.Post(ctx, "failed/"+j.Key(), j.Message.Chat, cards.Card{Text: text})
+	return err
+}
+
+// errGivenUp is what a person is told of; the log has the cause.
+var errGivenUp = errors.New("bridge: given up, see the error before")
+
+// closeLater writes the receipt while the next message of the chat is already being
+// answered: nobody waits for it. Until it is written, a crash lets the last part look
+// cut off, and it is sent again with its mark. What belongs to the end beside the receipt is
+// left out where it fails too often.
+func (c *carrier) closeLater(j *jobs.Job, state jobs.State) {
+	c.lanes.Running.Go(func() {
+		settle, t := c.settle, trial{}
+		if c.overdue(j, 2) {
+			settle = c.close // what belongs to its end may be what ends the process
+		}
+		for pauses := retry.New(minRetry, c.maxRetry); ; {
+			err := rescue.Do(func() error { return settle(j, state) })
+			if err == nil {
+				return
+			}
+			own, lost := c.isOwn(j, &t, err)
+			if lost {
+				return
+			}
+			if own {
+				c.log.Error("a job is closed without what belongs to its end", "incident", jobs.NewIncident(), "job", j.Key(), "err", err)
+				settle, t = c.close, trial{}
+			}
+			if retry.Wait(c.lanes.Work(), pauses.Next(0)) != nil {
+				return
+			}
+		}
+	})
+}

@@ -1,0 +1,364 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"oneclaw/agent"
+	"oneclaw/agent/openai"
+	emulator "oneclaw/internal/emulator/openai"
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/search"
+)
+
+// What stands in docs/tool-search.md about it, between two marks.
+const (
+	reachDocs  = "../../docs/tool-search.md"
+	reachBegin = "<!-- what is within reach -->\n"
+	reachEnd   = "<!-- end -->"
+)
+
+// limits are the providers that a conversation is tried with: how many tools they take, and how
+// large a model's context is. The first is what the table in the docs is about.
+var limits = []struct{ tools, context int }{{128, 128_000}, {128, 1_000_000}, {64, 40_000}, {128, 8_192}}
+
+// reachEvents are what happens in a conversation that has loaded all groups, in their order.
+var reachEvents = []string{"load", "next message", "restart", "summary", "what was said is erased", "smaller cap", "other routing"}
+
+// TestEveryLoadedToolStaysWithinReach loads every group there is, in each mode, with few tools
+// and many, and looks at what the model is sent after each event: each tool is in the array, or
+// its name is in view, or that of its group, of which tool_describe lists the tools; and then its
+// parameters are shown and it runs, through tool_call and by its own name, without a second load.
+func TestEveryLoadedToolStaysWithinReach(t *testing.T) {
+	sizes := []struct {
+		name   string
+		server *toolgroups.Group
+	}{
+		{"14 groups", nil},
+		{"and a server of 90 tools", server("crm", 90, 5, 300)},
+		{"and one of 160 large tools", server("erp", 160, 14, 1_200)},
+	}
+	builtin := registryOf(t)
+	var table strings.Builder
+	table.WriteString("| mode | tools | " + strings.Join(reachEvents, " | ") + " |\n|---|---|" + strings.Repeat("---|", len(reachEvents)) + "\n")
+	for _, mode := range search.Routings() {
+		for n, size := range sizes {
+			registry := ranTools(t, builtin, size.server)
+			for i, limit := range limits {
+				if i > 0 && n < len(sizes)-1 {
+					continue // the most tools show it
+				}
+				t.Run(fmt.Sprintf("%s/%s/%d of %d", mode, size.name, limit.tools, limit.context), func(t *testing.T) {
+					r := newReach(t, registry, mode, limit.tools, limit.context)
+					cells := r.play()
+					if i == 0 {
+						fmt.Fprintf(&table, "| `%s` | %s | %s |\n", mode, size.name, strings.Join(cells, " | "))
+					}
+				})
+			}
+		}
+	}
+	compareReach(t, table.String())
+}
+
+func compareReach(t *testing.T, table string) {
+	t.Helper()
+	data, err := os.ReadFile(reachDocs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(data), reachBegin)
+	now, after, ended := strings.Cut(rest, reachEnd)
+	if !ok || !ended {
+		t.Fatalf("%s has no place for the table", reachDocs)
+	}
+	if strings.TrimSpace(now) == strings.TrimSpace(table) || t.Failed() {
+		return
+	}
+	if !updatesDocs() {
+		t.Fatalf("the table of %s is out of date; write it with ONECLAW_UPDATE=1 go test ./cmd/oneclaw -run StaysWithinReach. Now:\n%s", reachDocs, table)
+	}
+	if err := os.WriteFile(reachDocs, []byte(before+reachBegin+"\n"+table+"\n"+reachEnd+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// server is a group of an MCP server: so many tools of so many parameters, with descriptions of
+// some length.
+func server(name string, tools, parameters, description int) *toolgroups.Group {
+	g := &toolgroups.Group{Name: name, Source: "mcp:" + name, Description: "Tools of " + name}
+	for i := range tools {
+		properties := map[string]any{}
+		for k := range parameters {
+			properties[fmt.Sprintf("parameter_%02d", k)] = map[string]string{"type": "string", "description": "What it is about"}
+		}
+		schema, _ := json.Marshal(map[string]any{"type": "object", "properties": properties})
+		g.Tools = append(g.Tools, toolgroups.Tool{
+			Name: fmt.Sprintf("%s_action_%03d", name, i), Parameters: schema, Effect: toolgroups.ReadOnly,
+			Description: "Does something. " + strings.Repeat("It says more. ", description/14),
+		})
+	}
+	return g
+}
+
+// ranTools is the registry of the program, with a server, in which every tool only says that it
+// ran.
+func ranTools(t *testing.T, builtin *toolgroups.Registry, server *toolgroups.Group) *toolgroups.Registry {
+	t.Helper()
+	ran := func(tools []toolgroups.Tool) []toolgroups.Tool {
+		tools = slices.Clone(tools)
+		for i := range tools {
+			tools[i].Run = func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+				return toolgroups.Text("%s ran", call.Name)
+			}
+			tools[i].OwnArguments = true
+		}
+		return tools
+	}
+	cfg := toolgroups.RegistryConfig{Groups: builtin.Groups()}
+	for _, tool := range builtin.Core() {
+		if tool.Name != toolgroups.LoadToolGroup {
+			cfg.Core = append(cfg.Core, ran([]toolgroups.Tool{tool})...)
+		}
+	}
+	if server != nil {
+		cfg.Groups = append(cfg.Groups, *server)
+	}
+	for i := range cfg.Groups {
+		cfg.Groups[i].Tools = ran(cfg.Groups[i].Tools)
+	}
+	registry, err := toolgroups.NewRegistry(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return registry
+}
+
+// reach is a conversation with a scripted model behind HTTP.
+type reach struct {
+	t        *testing.T
+	registry *toolgroups.Registry
+	mode     search.Routing
+	router   *search.Router // of the mode; nil before it is made
+	model    shaped
+	agent    *agent.Agent
+	history  []agent.Message
+	calls    []emulator.ToolCall // of the next reply
+	sent     emulator.Request    // the newest request
+}
+
+// shaped is a model with a profile of its own.
+type shaped struct {
+	agent.Model
+	profile agent.Profile
+}
+
+func (s shaped) Profile() agent.Profile { return s.profile }
+
+func newReach(t *testing.T, registry *toolgroups.Registry, mode search.Routing, tools, contextTokens int) *reach {
+	r := &reach{t: t, registry: registry, mode: mode}
+	served, err := emulator.New(emulator.Config{Brain: emulator.BrainFunc(func(_ context.Context, req emulator.Request) (emulator.Reply, error) {
+		if len(req.Tools) > 0 { // else it is asked for a summary
+			r.sent = req
+		}
+		calls := r.calls
+		r.calls = nil
+		if len(calls) > 0 {
+			return emulator.Reply{Calls: calls}, nil
+		}
+		return emulator.Reply{Text: "done"}, nil
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(served)
+	t.Cleanup(server.Close)
+	client, err := openai.New(openai.Config{BaseURL: server.URL + "/v1", Model: emulator.DefaultModel})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.model = shaped{client, agent.Profile{Name: emulator.DefaultModel, MaxTools: tools, ContextTokens: contextTokens}}
+	r.agent = agent.New(agent.Config{})
+	return r
+}
+
+func (r *reach) turn() agent.Turn {
+	if r.router == nil {
+		var err error
+		if r.router, err = search.NewRouter(search.RouterConfig{Routing: r.mode}); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	groups := agent.RestoreGroups(slices.Values(r.history))
+	return agent.Turn{
+		Prompt: "You help.", History: slices.Clone(r.history), Set: toolgroups.NewSet(func() *toolgroups.Registry { return r.registry }, groups),
+		Router: r.router, Scope: toolgroups.Scope{Role: toolgroups.RoleAdmin}, Model: r.model,
+	}
+}
+
+// say has a question answered with calls.
+func (r *reach) say(calls ...emulator.ToolCall) {
+	r.t.Helper()
+	for i := range calls {
+		calls[i].ID = fmt.Sprintf("call_%d", i)
+	}
+	r.calls = calls
+	r.history = append(r.history, agent.Message{Role: agent.RoleUser, Text: "Go on."})
+	for m, err := range r.agent.Run(r.t.Context(), r.turn()) {
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		r.history = append(r.history, m)
+	}
+}
+
+// play has everything happen and says of each event where the tools are.
+func (r *reach) play() []string {
+	r.say() // the first request of a conversation has nothing loaded
+	var loads []emulator.ToolCall
+	for _, name := range r.registry.GroupNames() {
+		loads = append(loads, emulator.ToolCall{Name: toolgroups.LoadToolGroup, Arguments: fmt.Sprintf(`{"group_name":%q}`, name)})
+	}
+	r.say(loads...)
+	var cells []string
+	for _, event := range reachEvents {
+		switch event {
+		case "next message":
+			r.say()
+		case "restart":
+			data, err := json.Marshal(r.history)
+			r.history = nil
+			if err := errors.Join(err, json.Unmarshal(data, &r.history)); err != nil {
+				r.t.Fatal(err)
+			}
+			r.agent, r.router = agent.New(agent.Config{}), nil
+			r.say()
+		case "summary":
+			turn := r.turn()
+			summary, more, err := r.agent.Compact(r.t.Context(), turn, 600)
+			if err != nil || !more {
+				r.t.Fatalf("no summary: %v, %v", more, err)
+			}
+			r.history = append(r.history, summary)
+			r.say()
+		case "what was said is erased":
+			groups := agent.RestoreGroups(slices.Values(r.history))
+			for i, m := range r.history {
+				r.history[i], _ = m.WithoutTexts(groups)
+			}
+			r.history = slices.DeleteFunc(r.history, func(m agent.Message) bool { return m.Role == "" })
+			r.say()
+		case "smaller cap":
+			r.model.profile.MaxTools = 40
+			r.say()
+		case "other routing":
+			if r.mode == search.RoutingBridge {
+				r.mode = search.RoutingGroups
+			} else {
+				r.mode = search.RoutingBridge
+			}
+			r.router = nil
+			r.say()
+		}
+		cells = append(cells, r.look(event))
+	}
+	return cells
+}
+
+var word = regexp.MustCompile(`[A-Za-z0-9_-]+`)
+
+// look judges the newest request, and tries tools that are not in its array.
+func (r *reach) look(event string) string {
+	r.t.Helper()
+	array, seen := r.sent.ToolNames(), map[string]bool{}
+	if limit := r.model.profile.MaxTools; limit > 0 && len(array) > limit {
+		r.t.Errorf("%s: %d tools for a provider that takes %d", event, len(array), limit)
+	}
+	for _, m := range r.sent.Messages {
+		if m.Role == "system" { // that lists all groups, loaded or not
+			_, m.Content, _ = strings.Cut(m.Content, "Loaded tool groups: ")
+		}
+		for _, w := range word.FindAllString(m.Content, -1) {
+			seen[w] = true
+		}
+	}
+	listed, named, grouped := 0, 0, 0
+	var outside []string
+	for _, group := range r.registry.Groups() {
+		for _, tool := range group.Tools {
+			switch {
+			case slices.Contains(array, tool.Name):
+				listed++
+				continue
+			case seen[tool.Name]:
+				named++
+			case seen[group.Name]:
+				grouped++
+			default:
+				r.t.Errorf("%s: nothing says that there is %s of %s", event, tool.Name, group.Name)
+			}
+			outside = append(outside, tool.Name)
+		}
+	}
+	if len(outside) > 0 {
+		r.try(event, array, outside)
+	}
+	var cell []string
+	for _, part := range []struct {
+		n     int
+		where string
+	}{{listed, "listed"}, {named, "named"}, {grouped, "by group"}} {
+		if part.n > 0 {
+			cell = append(cell, fmt.Sprintf("%d %s", part.n, part.where))
+		}
+	}
+	return strings.Join(cell, ", ")
+}
+
+// try describes and runs the first, the middle and the last of the tools that are not listed,
+// and the group of the last.
+func (r *reach) try(event string, array, outside []string) {
+	r.t.Helper()
+	if !slices.Contains(array, toolgroups.ToolDescribe) || !slices.Contains(array, toolgroups.ToolCall) {
+		r.t.Fatalf("%s: %d tools are not listed, and %v reaches none", event, len(outside), array[max(0, len(array)-3):])
+	}
+	tried := []string{outside[0], outside[len(outside)/2], outside[len(outside)-1]}
+	group, _ := r.registry.GroupOf(tried[2])
+	names, _ := json.Marshal(tried)
+	calls := []emulator.ToolCall{
+		{Name: toolgroups.ToolDescribe, Arguments: fmt.Sprintf(`{"names":%s}`, names)},
+		{Name: toolgroups.ToolDescribe, Arguments: fmt.Sprintf(`{"names":[%q]}`, group)},
+	}
+	for _, name := range tried {
+		calls = append(calls,
+			emulator.ToolCall{Name: toolgroups.ToolCall, Arguments: fmt.Sprintf(`{"name":%q,"arguments":{}}`, name)},
+			emulator.ToolCall{Name: name, Arguments: `{}`})
+	}
+	before := len(r.history)
+	r.say(calls...)
+	for _, m := range r.history[before:] {
+		if m.Role == agent.RoleTool && m.Status != agent.StatusOK {
+			r.t.Errorf("%s: %s: %s", event, m.CallID, m.Text)
+		}
+		if m.Role == agent.RoleTool && m.CallID == "call_0" {
+			for _, name := range tried {
+				tool, _ := r.registry.Tool(name)
+				if !strings.Contains(m.Text, string(tool.Parameters)) {
+					r.t.Errorf("%s: the parameters of %s are not described", event, name)
+				}
+			}
+		}
+		if m.Role == agent.RoleTool && m.CallID == "call_1" && !strings.Contains(m.Text, tried[2]) {
+			r.t.Errorf("%s: the tools of %s are not listed", event, group)
+		}
+	}
+	r.history = r.history[:before] // what was tried tells the model nothing later
+}

@@ -1,0 +1,93 @@
+package budget_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"oneclaw/agent"
+	"oneclaw/internal/budget"
+	"oneclaw/storage"
+)
+
+// TestADamagedAccountBeginsAnewFromTheOthers damages each kind of record of the accounts, in a
+// ledger that runs and before one is opened. Calls go on, what was damaged is set aside once, and
+// what the other accounts tell of it is not lost.
+func TestADamagedAccountBeginsAnewFromTheOthers(t *testing.T) {
+	const day = "2026-11-21"
+	bob := budget.Payer{User: "telegram:2", Chat: "telegram:-5"}
+	for key, restored := range map[string]bool{
+		"account/held": false, "account/newest": false,
+		"account/" + day + "/total/": true, "account/2026-11/month": true,
+		"account/" + day + "/user/telegram:1": true, "account/" + day + "/chat/telegram:1": true, "account/ever/telegram:1": true,
+		"account/" + day + "/model/m": false, "account/" + day + "/group/core": false,
+	} {
+		for _, running := range []bool{false, true} {
+			t.Run(key+map[bool]string{false: " before the start", true: " while it runs"}[running], func(t *testing.T) {
+				b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 500}, Total: budget.Limit{Tokens: 5000}, Month: budget.Limit{Tokens: 50_000}})
+				b.cfg.GroupOf = func(string) string { return "core" }
+				var aside []string
+				b.cfg.Damaged = func(_ context.Context, e storage.Entry) error {
+					aside = append(aside, e.Key)
+					if string(e.Value) != "{" {
+						t.Errorf("set aside: %s", e.Value)
+					}
+					return nil
+				}
+				l := b.another()
+				m := &fake{usage: agent.Usage{Input: 100}, calls: []agent.Call{{Name: "x"}}}
+				for _, payer := range []budget.Payer{ann(), bob, ann()} {
+					if err := ask(t, l, payer, m, request(1)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				before := report(t, l, ann())
+				if _, err := b.store.Put(t.Context(), key, []byte("{"), storage.Any); err != nil {
+					t.Fatal(err)
+				}
+				if !running {
+					l = b.another()
+				}
+				if err := ask(t, l, bob, m, request(1)); err != nil {
+					t.Fatalf("somebody else: %v", err)
+				}
+				if err := ask(t, l, ann(), m, request(1)); err != nil {
+					t.Fatalf("who it is about: %v", err)
+				}
+				if got := report(t, l, ann()); restored && (got.User.Spent.Calls != 3 || got.Chat.Spent.Calls != 3 || got.ChatEver.Calls != 3 ||
+					got.Total.Spent.Calls != 5 || got.Month.Spent.Calls != 5 || got.Until != before.Until) {
+					t.Errorf("the accounts say %+v", got)
+				}
+				if err := l.Close(); err != nil || !slices.Equal(aside, []string{key}) {
+					t.Errorf("set aside: %v, %v", aside, err)
+				}
+				if entry, err := b.store.Get(t.Context(), key); string(entry.Value) == "{" {
+					t.Errorf("it is still there: %s, %v", entry.Value, err)
+				}
+			})
+		}
+	}
+}
+
+// TestADamagedAccountHidesNoOther reads the accounts of days as pages and copies do.
+func TestADamagedAccountHidesNoOther(t *testing.T) {
+	b := newBench(t, budget.Limits{})
+	b.spend(100, ann())
+	report(t, b.Ledger, ann()) // so that all is written
+	b.clock.set(noon().AddDate(0, 0, 1))
+	b.spend(200, ann())
+	report(t, b.Ledger, ann())
+	for _, key := range []string{"account/2026-11-21/total/", "account/2026-11-22/user/telegram:1"} {
+		if _, err := b.store.Put(t.Context(), key, []byte("{"), storage.Any); err != nil {
+			t.Fatal(err)
+		}
+	}
+	days, err := budget.Days(t.Context(), b.store, b.clock.Now(), 2)
+	if err != nil || days[0].Input != 100 || days[1].Input != 200 {
+		t.Errorf("days: %+v, %v", days, err)
+	}
+	used, err := budget.Used(t.Context(), b.store, ann().User, b.clock.Now())
+	if err != nil || used["2026-11-21"].Input != 100 || used["2026-11-22"].Input != 200 {
+		t.Errorf("used: %+v, %v", used, err)
+	}
+}

@@ -1,0 +1,82 @@
+package database
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// A backup ends with a line that has the checksum of all before it. The engine does not look
+// behind its last page, so the file can be opened like any other database.
+const (
+	checksumBegin = "\noneclaw backup, sha256 "
+	checksumEnd   = "\n"
+	checksumSize  = len(checksumBegin) + 2*sha256.Size + len(checksumEnd)
+)
+
+// errChecksum is why a file is not restored that may have become another one than was written.
+var errChecksum = errors.New("it is no whole backup of oneclaw: it does not end with the checksum of what is in it, so it was changed or cut off, or is a database that oneclaw did not copy")
+
+// checksum returns the line for what a reader holds.
+func checksum(r io.Reader) ([]byte, error) {
+	sum := sha256.New()
+	if _, err := io.Copy(sum, r); err != nil {
+		return nil, err
+	}
+	return []byte(checksumBegin + hex.EncodeToString(sum.Sum(nil)) + checksumEnd), nil
+}
+
+// sign adds the checksum to a file that is a whole database.
+func sign(name string) error {
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("add the checksum: %w", err)
+	}
+	line, err := checksum(f)
+	if err == nil {
+		_, err = f.Write(line)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("add the checksum: %w", err)
+	}
+	return nil
+}
+
+// unsign takes the checksum off the copy of a backup. The error is [errChecksum] where it is not
+// that of the rest, which stays as it is then.
+func unsign(name string) error {
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	size := info.Size() - int64(checksumSize)
+	if size < 0 {
+		return errChecksum
+	}
+	line, err := checksum(io.LimitReader(f, size))
+	if err != nil {
+		return err
+	}
+	last := make([]byte, checksumSize)
+	if _, err = io.ReadFull(f, last); err != nil {
+		return err
+	}
+	if string(last) != string(line) {
+		return errChecksum
+	}
+	if err := f.Truncate(size); err != nil {
+		return err
+	}
+	return f.Sync()
+}

@@ -1,0 +1,63 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// Contract is what a service takes and sends, by the types of its own library: a JSON schema of
+// an object with a field for each kind of value.
+type Contract struct {
+	schema *jsonschema.Schema
+	whole  *jsonschema.Resolved
+}
+
+// NewContract reads a contract.
+func NewContract(source []byte) (*Contract, error) {
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(source, &schema); err != nil {
+		return nil, fmt.Errorf("read contract: %w", err)
+	}
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		return nil, fmt.Errorf("resolve contract: %w", err)
+	}
+	return &Contract{&schema, resolved}, nil
+}
+
+// Fields returns the schemas of the fields of a kind, nil where there is no such kind.
+func (c *Contract) Fields(kind string, further ...string) map[string]*jsonschema.Schema {
+	s := c.schema.Properties[kind]
+	for _, field := range append(further, "") {
+		for s != nil && s.Ref != "" {
+			s = c.schema.Definitions[strings.TrimPrefix(s.Ref, "#/definitions/")]
+		}
+		if s == nil {
+			return nil
+		}
+		if field != "" {
+			s = s.Properties[field]
+		}
+	}
+	return s.Properties
+}
+
+// Check returns an error for a value that is none of the kind. Further kinds are those of fields
+// in the field of the first.
+func (c *Contract) Check(value []byte, kind string, further ...string) error {
+	var v any
+	if err := json.Unmarshal(value, &v); err != nil {
+		return fmt.Errorf("%s: %w", kind, err)
+	}
+	for _, key := range slices.Backward(further) {
+		v = map[string]any{key: v}
+	}
+	if err := c.whole.Validate(map[string]any{kind: v}); err != nil {
+		return fmt.Errorf("%s %q: %w: %.2000s", kind, further, err, value)
+	}
+	return nil
+}

@@ -1,0 +1,13 @@
+// What the emulator of models checks of OpenAI's own library.
+import type OpenAI from "openai";
+
+export interface Contract {
+  chat?: OpenAI.Chat.ChatCompletionCreateParams;
+  completion?: OpenAI.Chat.ChatCompletion;
+  chunk?: OpenAI.Chat.ChatCompletionChunk;
+  responses?: OpenAI.Responses.ResponseCreateParams;
+  response?: OpenAI.Responses.Response;
+  event?: OpenAI.Responses.ResponseStreamEvent;
+  embeddings?: OpenAI.EmbeddingCreateParams;
+  vectors?: OpenAI.CreateEmbeddingResponse;
+}

@@ -1,0 +1,183 @@
+package learning
+
+import (
+	"math/big"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// The forms of what reaches a person. Text of JSON and of addresses is searched as it stands, so
+// an at sign and a plus may be encoded.
+var (
+	emailForm = regexp.MustCompile(`@?[\p{L}\p{N}_](?:[\p{L}\p{M}\p{N}._+'-]*[\p{L}\p{M}\p{N}_+-])?(?:[@＠]|%40|\\u0040)(?:[\p{L}\p{N}][\p{L}\p{M}\p{N}-]*\.)+\p{L}[\p{L}\p{M}\p{N}-]*[\p{L}\p{M}\p{N}]`)
+	ibanForm  = regexp.MustCompile(`(?i)[A-Z]{2}[0-9]{2}(?:[ \x{a0}\x{202f}-]?[A-Z0-9]){11,30}`)
+	phoneForm = regexp.MustCompile(`(?:\+|%2[Bb])?[ ]?\(?[0-9](?:(?:[\x{a0}\x{202f} ]?[()]{1,2}[\x{a0}\x{202f} -]?|[\x{a0}\x{202f}\x{2010}-\x{2013} .-]|[ ]?/[ ]?)?[0-9]){5,}`)
+	// A number without a prefix is one of a telephone only where a word says so.
+	namedPhone = regexp.MustCompile(`(?i)(?:tele(?:ph|f)on[eo]?|tel|phone|mobile?|handy|cell|whatsapp|fax)(?: number)?[.:]{0,2}[ \x{a0}]?$`)
+	american   = regexp.MustCompile(`^(?:1[ .-])?(?:\([2-9][0-9]{2}\) ?|[2-9][0-9]{2}[ .-])[2-9][0-9]{2}[ .-][0-9]{4}$`)
+	date       = regexp.MustCompile(`\b(?:[0-3]?[0-9][./-][0-3]?[0-9][./-](?:19|20)[0-9]{2}|(?:19|20)[0-9]{2}[./-][01]?[0-9][./-][0-3]?[0-9])\b|\b[0-3][0-9][./-][01][0-9][./-][0-9]{2}(?:[^.0-9]|$)`)
+	handleForm = regexp.MustCompile(`[@＠][\p{L}_][\p{L}\p{M}\p{N}_]*(?:[.-][\p{L}\p{M}\p{N}_]+)*`)
+	// codeForm is what follows an at sign in code: the scope of a package, a call or an attribute
+	// at the beginning of a line, one above what it decorates, and words that are of languages.
+	packageForm   = regexp.MustCompile(`^@[a-z0-9._-]+/[a-z0-9]`)
+	decoratorForm = regexp.MustCompile(`^@[\p{L}\p{N}_.]+(?:\(|(?:[ \t]*(?:\n|\\n)[ \t]*@[\p{L}\p{N}_.]+)*[ \t]*(?:\n|\\n)[ \t]*(?:(?:async )?def [\p{L}\p{N}_]+ ?[(\[]|(?:(?:public|private|protected|internal|static|final|abstract|export|default|override|async|data) )*(?:class|interface|enum|fun|func|function|void) [\p{L}\p{N}_]+ ?[:({<]|(?:public|private|protected) ))`)
+	lineBegin     = regexp.MustCompile(`(?:^|\n|\\n|")[ \t]*$`)
+	languageWord  = regexp.MustCompile(`^@(?:property|staticmethod|classmethod|abstractmethod|dataclass|contextmanager|cached_property|override|overload|Override|Deprecated|Test|Autowired|Injectable|Component|Service|Bean|Entity|Nullable|NotNull|param|returns?|throws|deprecated|media|import|keyframes|font-face|supports|charset|everyone|here|channel|latest)$`)
+	pseudonymForm = regexp.MustCompile(`^@(?:Person|Chat)-[a-z2-7]{8}$`)
+	codeBefore    = regexp.MustCompile(`(?:%[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[nrtbf])$`)
+)
+
+// contacts returns a text with pseudonyms in place of e-mail addresses, IBANs and telephone
+// numbers. The same value has the same one however it is written.
+func (p pseudonyms) contacts(text string) string {
+	text = each(emailForm, text, func(from, to int) (string, int, int) {
+		begin := from
+		if from = wordBegin(text, from); from > begin && (text[from] == '@' || !emailForm.MatchString(text[from:to])) {
+			return "", from, from // all before the sign was such a code
+		}
+		plain := strings.NewReplacer("%40", "@", `\u0040`, "@", "＠", "@").Replace(strings.TrimPrefix(text[from:to], "@"))
+		return p.of("Email", strings.ToLower(plain)), from, to
+	})
+	text = each(ibanForm, text, func(from, to int) (string, int, int) {
+		if !begins(text, from) {
+			return "", from, from
+		}
+		iban, to := checked(text, from, to)
+		if iban == "" {
+			return "", from, from
+		}
+		return p.of("IBAN", iban), from, to
+	})
+	return each(phoneForm, text, func(from, to int) (string, int, int) {
+		from = to - len(strings.TrimLeft(text[from:to], " "))
+		if text[from] == '(' && !strings.Contains(text[from:to], ")") {
+			from++ // it is around the number
+		}
+		number := phone(text, from, to)
+		if number == "" {
+			return "", from, to
+		}
+		return p.of("Phone", number), from, to
+	})
+}
+
+// handles returns a text with pseudonyms in place of @names. What is code stays: decorators and
+// packages. So does the pseudonym of a person who is known.
+func (p pseudonyms) handles(text string) string {
+	return each(handleForm, text, func(from, to int) (string, int, int) {
+		plain := "@" + strings.TrimLeft(text[from:to], "@＠")
+		switch {
+		case !begins(text, from), pseudonymForm.MatchString(plain), languageWord.MatchString(plain), packageForm.MatchString(text[from:]),
+			lineBegin.MatchString(text[:from]) && decoratorForm.MatchString(text[from:]):
+			return "", from, to
+		}
+		return "@" + p.of("Name", strings.ToLower(plain)), from, to
+	})
+}
+
+// each replaces what has a form. By returns what takes its place from where to where; where that is
+// empty, the text stays and the search goes on behind.
+func each(form *regexp.Regexp, text string, by func(from, to int) (string, int, int)) string {
+	var out strings.Builder
+	done := 0
+	for at := 0; at < len(text); {
+		found := form.FindStringIndex(text[at:])
+		if found == nil {
+			break
+		}
+		stand, from, to := by(at+found[0], at+found[1])
+		if stand != "" {
+			out.WriteString(text[done:from])
+			out.WriteString(stand)
+			done = to
+		}
+		_, size := utf8.DecodeRuneInString(text[at+found[0]:])
+		at = max(to, at+found[0]+size)
+	}
+	out.WriteString(text[done:])
+	return out.String()
+}
+
+// begins reports whether a word may begin at a place, also behind the code of a character.
+func begins(text string, at int) bool {
+	before, _ := utf8.DecodeLastRuneInString(text[:at])
+	return at == 0 || !inWord(before) && before != '_' || codeBefore.MatchString(text[max(0, at-6):at])
+}
+
+// checked returns the longest IBAN at a place whose check digits are right, and where it ends.
+func checked(text string, from, to int) (iban string, end int) {
+	for end = to; end-from >= 15; end-- {
+		if wordEnd(text, end) != end || wordEnd(text, end-1) == end-1 {
+			continue // within a word, or behind a space
+		}
+		var plain, digits strings.Builder
+		for _, r := range strings.ToUpper(text[from:end]) {
+			if r < utf8.RuneSelf && inWord(r) {
+				plain.WriteRune(r)
+			}
+		}
+		iban = plain.String()
+		for _, r := range iban[4:] + iban[:4] {
+			if r >= 'A' {
+				digits.WriteByte(byte('1' + (r-'A')/10))
+				r = '0' + (r-'A')%10
+			}
+			digits.WriteRune(r)
+		}
+		if n, ok := new(big.Int).SetString(digits.String(), 10); ok && n.Mod(n, big.NewInt(97)).Int64() == 1 {
+			return iban, end
+		}
+	}
+	return "", from
+}
+
+// phone returns the telephone number at a place as its digits, with a plus in front where it names
+// its country; empty where the figures are no such number.
+func phone(text string, from, to int) string {
+	written := text[from:to]
+	var only strings.Builder
+	for _, r := range strings.TrimPrefix(strings.TrimPrefix(written, "%2B"), "%2b") {
+		if r >= '0' && r <= '9' {
+			only.WriteRune(r)
+		}
+	}
+	digits := only.String()
+	abroad := written[0] == '+' || written[0] == '%'
+	if !abroad && strings.HasPrefix(digits, "00") {
+		abroad, digits = true, digits[2:]
+	}
+	named := namedPhone.MatchString(text[max(0, from-24):from])
+	switch {
+	case !standsAlone(text, from, to), len(digits) > 15, date.MatchString(written) && !abroad:
+		return ""
+	case abroad && len(digits) >= 8 && digits[0] != '0':
+		const trunk = "(0)" // dialled only at home
+		if at := strings.Index(written, trunk); at > 0 {
+			return phone(written[:at]+written[at+len(trunk):], 0, len(written)-len(trunk))
+		}
+		return "+" + digits
+	case !abroad && (named || len(digits) >= 9 && len(digits) <= 12 && digits[0] == '0' && strings.HasPrefix(strings.TrimLeft(written, "("), digits[:2]) || american.MatchString(written)):
+		return digits
+	}
+	return ""
+}
+
+// standsAlone reports whether figures at a place are no part of a word, a decimal number or a time.
+func standsAlone(text string, from, to int) bool {
+	if wordEnd(text, to) != to || !begins(text, from) {
+		return false
+	}
+	before, size := utf8.DecodeLastRuneInString(text[:from])
+	if size == 0 {
+		return true
+	}
+	further, _ := utf8.DecodeLastRuneInString(text[:from-size])
+	switch before {
+	case '.', ',', ':':
+		return further < '0' || further > '9'
+	case '-', '_':
+		return !inWord(further)
+	}
+	return true
+}

@@ -1,0 +1,15 @@
+package readable
+
+import (
+	"net/url"
+	"strings"
+)
+
+// ConvertPage is what the child does with a page, in this process: a fuzzer has no time to
+// start one for each.
+func ConvertPage(page string, at *url.URL) (string, error) {
+	return markdown(strings.NewReader(page), at)
+}
+
+// ConvertWhole is [ConvertPage] for a mail.
+func ConvertWhole(document string) (string, error) { return wholeMarkdown(strings.NewReader(document)) }

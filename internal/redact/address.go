@@ -1,0 +1,96 @@
+package redact
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// address finds addresses in a text, as long as nothing stands in them that none can have.
+var address = regexp.MustCompile("[A-Za-z][A-Za-z0-9+.-]*://[^\\s\"'<>`]+")
+
+// version names a value of a query that is no secret, although it is not shown either: to mask a
+// date wherever it stands would tear holes into texts.
+var version = regexp.MustCompile(`(?i)^(api[-_]?)?version$`)
+
+// Addresses returns a text with what may be secret in its addresses masked: the user and the
+// password, the values of the query, and what is behind a #.
+func Addresses(text string) string {
+	return address.ReplaceAllStringFunc(text, func(whole string) string {
+		var out strings.Builder
+		cut(whole, func(part string, secret bool, _ string) {
+			if secret && part != "" {
+				part = Mask
+			}
+			out.WriteString(part)
+		})
+		return out.String()
+	})
+}
+
+// InAddresses returns what [Addresses] masks, for [New] and [Redactor.Add]. A user name with a
+// password is none of it.
+func InAddresses(text string) []string {
+	var all []string
+	for _, whole := range address.FindAllString(text, -1) {
+		cut(whole, func(part string, secret bool, name string) {
+			if !secret || version.MatchString(name) {
+				return
+			}
+			if _, password, ok := strings.Cut(part, ":"); ok && name == userinfo {
+				part = password
+			}
+			all = append(all, part)
+			if plain, err := url.QueryUnescape(part); err == nil && plain != part {
+				all = append(all, plain)
+			}
+		})
+	}
+	return all
+}
+
+// userinfo is the name under which cut yields the user and the password.
+const userinfo = "@"
+
+// cut yields the parts of an address in order, and of each whether it may be secret.
+func cut(whole string, yield func(part string, secret bool, name string)) {
+	rest, fragment, hasFragment := strings.Cut(whole, "#")
+	rest, query, hasQuery := strings.Cut(rest, "?")
+	scheme := strings.Index(rest, "://") + len("://")
+	yield(rest[:scheme], false, "")
+	rest = rest[scheme:]
+	host, _, _ := strings.Cut(rest, "/")
+	at := strings.LastIndex(host, "@")
+	if _, port, ok := strings.Cut(host, ":"); at < 0 && ok && strings.Trim(port, "0123456789") != "" && !strings.HasPrefix(host, "[") {
+		at = strings.LastIndex(rest, "@") // the password has a slash in it
+	}
+	if at >= 0 {
+		yield(rest[:at], true, userinfo)
+		rest = rest[at:]
+	}
+	yield(rest, false, "")
+	if hasQuery {
+		for i, pair := range strings.Split(query, "&") {
+			yield(map[bool]string{true: "?", false: "&"}[i == 0], false, "")
+			name, value, named := strings.Cut(pair, "=")
+			if !named {
+				yield(pair, true, "")
+				continue
+			}
+			yield(name+"=", false, "")
+			yield(value, true, name)
+		}
+	}
+	if hasFragment {
+		yield("#", false, "")
+		yield(fragment, true, "")
+	}
+}
+
+// AddressesIn returns an error whose text has its addresses masked, as [Redactor.Error] does.
+func AddressesIn(err error) error {
+	if err == nil || Addresses(err.Error()) == err.Error() {
+		return err
+	}
+	return &maskedError{Addresses(err.Error()), err}
+}

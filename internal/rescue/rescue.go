@@ -1,0 +1,71 @@
+// Package rescue keeps a panic in one piece of work from ending the process: it becomes an
+// error of that piece, or a line in the log.
+package rescue
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"oneclaw/internal/retry"
+)
+
+// Bounds of the pauses before a loop goes on that panicked.
+const (
+	minPause = time.Second
+	maxPause = time.Minute
+)
+
+// PanicError is a panic as an error.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+// Error returns the value of the panic and its stack, for the log.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.Value, e.Stack) }
+
+// Do calls f and returns its error; a panic of f is a [PanicError].
+func Do(f func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &PanicError{value, debug.Stack()}
+		}
+	}()
+	return f()
+}
+
+// Go calls f, and logs its panic with an incident. What names what f does.
+func Go(log *slog.Logger, what string, f func()) {
+	tell(log, what, Do(func() error { f(); return nil }))
+}
+
+// Loop calls f, which works until ctx ends, and calls it again after a pause where it panics.
+// It returns what f returns, nil where ctx ends in a pause. What names what f does.
+func Loop(ctx context.Context, log *slog.Logger, what string, f func(context.Context) error) error {
+	for pauses := retry.New(minPause, maxPause); ; {
+		var failure error
+		broken := Do(func() error { failure = f(ctx); return nil })
+		if broken == nil {
+			return failure
+		}
+		tell(log, what, broken)
+		if retry.Wait(ctx, pauses.Next(0)) != nil {
+			return nil
+		}
+	}
+}
+
+func tell(log *slog.Logger, what string, err error) {
+	if err == nil || log == nil {
+		return
+	}
+	var id [4]byte
+	_, _ = rand.Read(id[:]) // never fails (crypto/rand)
+	log.Error("a panic was caught", "incident", strings.ToUpper(hex.EncodeToString(id[:])), "in", what, "err", err)
+}

@@ -1,0 +1,72 @@
+package workspace
+
+import (
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"syscall"
+)
+
+// partName matches the names of files that are still being written.
+var partName = regexp.MustCompile(`^\.part-[A-Z2-7]{26}$`)
+
+// Part creates a file in a folder of the workspace for what is still to come, and returns its path
+// there. The caller renames it while it is open, and closes it. It is locked as long as it is open:
+// what is left of the part of a process that died goes when the files are counted, or with
+// [Root.Sweep].
+func (r *Root) Part(folder string) (*os.File, string, error) {
+	for {
+		part := filepath.Join(folder, ".part-"+rand.Text())
+		f, err := r.open(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+		if err != nil {
+			return nil, "", err
+		}
+		// Where the file system knows no locks, nothing is removed either.
+		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+		here, err := f.Stat()
+		if err == nil {
+			there, gone := r.root.Lstat(part)
+			if gone == nil && os.SameFile(here, there) {
+				return f, part, nil
+			}
+		}
+		if err := errors.Join(err, f.Close()); err != nil { // else it was removed before it was locked
+			return nil, "", mapError(err)
+		}
+	}
+}
+
+// Sweep removes what processes that died have left in a folder of the workspace. What is being
+// written stays.
+func (r *Root) Sweep(folder string) error {
+	dir, err := r.root.OpenRoot(folder)
+	if err != nil {
+		return countError(err)
+	}
+	defer func() { _ = dir.Close() }()
+	list, err := dir.Open(".")
+	if err != nil {
+		return countError(err)
+	}
+	defer func() { _ = list.Close() }()
+	names, err := list.Readdirnames(-1)
+	for _, name := range names {
+		abandoned(dir, name)
+	}
+	return err
+}
+
+// abandoned removes a part that nothing writes to, and reports whether it did.
+func abandoned(dir *os.Root, name string) bool {
+	if !partName.MatchString(name) {
+		return false
+	}
+	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }()
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil && dir.Remove(name) == nil
+}

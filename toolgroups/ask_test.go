@@ -1,0 +1,39 @@
+package toolgroups_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneclaw/toolgroups"
+)
+
+// Within the limits of a turn and of its call, a person may think as long as they like.
+func TestALimitStandsStillWhileAPersonIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turn, end := toolgroups.Timed(t.Context(), time.Minute)
+		defer end()
+		call, done := toolgroups.Timed(toolgroups.Asking(turn, func(context.Context, toolgroups.Question) (toolgroups.Answer, error) {
+			timer := time.NewTimer(time.Hour)
+			<-timer.C
+			return toolgroups.Answer{Action: toolgroups.AnswerAccept}, nil
+		}), time.Second)
+		defer done()
+		if answer, err := toolgroups.Ask(call, toolgroups.Question{}); err != nil || answer.Action != toolgroups.AnswerAccept || call.Err() != nil || turn.Err() != nil {
+			t.Fatalf("%v, %v, %v, %v", answer, err, call.Err(), turn.Err())
+		}
+		begun := time.Now()
+		<-call.Done()
+		if took := time.Since(begun); took != time.Second || !errors.Is(context.Cause(call), context.DeadlineExceeded) || turn.Err() != nil {
+			t.Errorf("ended after %s: %v, %v", took, context.Cause(call), turn.Err())
+		}
+	})
+}
+
+func TestWhereNobodyIsThereTheAnswerIsNo(t *testing.T) {
+	if answer, err := toolgroups.Ask(t.Context(), toolgroups.Question{}); err != nil || answer.Action != toolgroups.AnswerDecline || toolgroups.Asks(t.Context()) {
+		t.Errorf("%v, %v", answer, err)
+	}
+}

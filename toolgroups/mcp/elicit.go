@@ -1,0 +1,281 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"oneclaw/toolgroups"
+)
+
+const (
+	// maxOpened bounds the addresses that a server may want opened before one call.
+	maxOpened = 3
+	// maxAsking is how much longer a call may take because people are asked: its own limit
+	// stands still meanwhile.
+	maxAsking = 24 * time.Hour
+)
+
+// askers are the people who can be asked on a connection: those for whom its calls run. The
+// protocol does not say in which call a server asks, so a question is put to nobody where that is in doubt.
+type askers struct {
+	from string // what people know the server by
+
+	mu    sync.Mutex
+	calls map[*asker]bool
+	opens map[string]chan struct{} // closed when what an address is for is done, by the ids
+}
+
+// asker is a call that runs.
+type asker struct {
+	user, chat string
+	// within returns the context of the call, which ends with a request of the server, too.
+	within func(request context.Context) (context.Context, context.CancelFunc)
+	asks   bool // it waits for an answer
+}
+
+// enter notes a call; leave ends that.
+func (a *askers) enter(ctx context.Context, call toolgroups.Call) (leave func()) {
+	one := &asker{user: call.User, chat: call.Chat, within: func(request context.Context) (context.Context, context.CancelFunc) {
+		asking, cancel := context.WithCancelCause(ctx)
+		stop := context.AfterFunc(request, func() { cancel(context.Cause(request)) })
+		return asking, func() { stop(); cancel(nil) }
+	}}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.calls == nil {
+		a.calls = make(map[*asker]bool)
+	}
+	a.calls[one] = true
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.calls, one)
+	}
+}
+
+// choose takes the call in which a server asks: one that waits for no answer. It is nil where
+// calls for different people, or in different chats, could be meant.
+func (a *askers) choose() *asker {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var one *asker
+	for c := range a.calls {
+		if c.asks {
+			continue
+		}
+		if one != nil && (one.user != c.user || one.chat != c.chat) {
+			return nil
+		}
+		one = c
+	}
+	if one != nil {
+		one.asks = true
+	}
+	return one
+}
+
+func (a *askers) answered(one *asker) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	one.asks = false
+}
+
+// elicit answers what a server asks people.
+func (a *askers) elicit(ctx context.Context, req *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+	if !toolgroups.Asks(ctx) { // else it is the context of the call
+		one := a.choose()
+		if one == nil {
+			return &sdk.ElicitResult{Action: string(toolgroups.AnswerDecline)}, nil
+		}
+		defer a.answered(one)
+		asking, end := one.within(ctx)
+		defer end()
+		ctx = asking
+	}
+	answer, err := a.ask(ctx, req.Params)
+	if err != nil {
+		return nil, err
+	}
+	return &sdk.ElicitResult{Action: string(answer.Action), Content: answer.Values}, nil
+}
+
+func (a *askers) ask(ctx context.Context, p *sdk.ElicitParams) (toolgroups.Answer, error) {
+	q := toolgroups.Question{From: a.from, Text: p.Message, URL: p.URL}
+	if p.URL != "" {
+		done, end := a.open(p.ElicitationID)
+		defer end()
+		q.Done = done
+	} else {
+		fields, err := fieldsOf(p.RequestedSchema)
+		if err != nil {
+			return toolgroups.Answer{}, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
+		}
+		q.Fields = fields
+	}
+	answer, err := toolgroups.Ask(ctx, q)
+	if answer.Action == toolgroups.AnswerAccept && q.URL == "" && answer.Values == nil {
+		answer.Values = map[string]any{}
+	}
+	return answer, err
+}
+
+// open waits for the word of a server that what an address is for is done.
+func (a *askers) open(id string) (done <-chan struct{}, end func()) {
+	if id == "" {
+		return nil, func() {}
+	}
+	c := make(chan struct{})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.opens == nil {
+		a.opens = make(map[string]chan struct{})
+	}
+	a.opens[id] = c
+	return c, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.opens[id] == c {
+			delete(a.opens, id)
+		}
+	}
+}
+
+// completed takes that word.
+func (a *askers) completed(_ context.Context, req *sdk.ElicitationCompleteNotificationRequest) {
+	if req.Params == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c, waits := a.opens[req.Params.ElicitationID]; waits {
+		close(c)
+		delete(a.opens, req.Params.ElicitationID)
+	}
+}
+
+// opened asks the person of a call to open what the server wants opened before it, and reports
+// whether the call may be made again.
+func (a *askers) opened(ctx context.Context, err error) bool {
+	refused, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || refused.Code != sdk.CodeURLElicitationRequired {
+		return false
+	}
+	var wanted struct {
+		Elicitations []*sdk.ElicitParams `json:"elicitations"`
+	}
+	if json.Unmarshal(refused.Data, &wanted) != nil || len(wanted.Elicitations) == 0 || len(wanted.Elicitations) > maxOpened {
+		return false
+	}
+	for _, p := range wanted.Elicitations {
+		if p == nil || p.URL == "" {
+			return false
+		}
+		if answer, err := a.ask(ctx, p); err != nil || answer.Action != toolgroups.AnswerAccept {
+			return false
+		}
+	}
+	return true
+}
+
+// property is what a form says about a field.
+type property struct {
+	Type        string   `json:"type"`
+	Title       string   `json:"title"`
+	Description string   `json:"description"`
+	Default     any      `json:"default"`
+	Enum        []string `json:"enum"`
+	EnumNames   []string `json:"enumNames"`
+	OneOf       []choice `json:"oneOf"`
+	Format      string   `json:"format"`
+	Pattern     string   `json:"pattern"`
+	Minimum     *float64 `json:"minimum"`
+	Maximum     *float64 `json:"maximum"`
+	MinLength   *float64 `json:"minLength"`
+	MaxLength   *float64 `json:"maxLength"`
+	MinItems    *float64 `json:"minItems"`
+	MaxItems    *float64 `json:"maxItems"`
+	Items       *struct {
+		Enum  []string `json:"enum"`
+		AnyOf []choice `json:"anyOf"`
+	} `json:"items"`
+}
+
+type choice struct {
+	Const string `json:"const"`
+	Title string `json:"title"`
+}
+
+// fieldsOf reads the schema of a form. The library has lost the order of the fields: the
+// required ones come first, in the order in which they are listed, then the others by name.
+func fieldsOf(schema any) ([]toolgroups.Field, error) {
+	data, err := json.Marshal(schema)
+	if err != nil {
+		return nil, fmt.Errorf("mcp: encode the schema of a form: %w", err)
+	}
+	var form struct {
+		Properties map[string]property `json:"properties"`
+		Required   []string            `json:"required"`
+	}
+	if err := json.Unmarshal(data, &form); err != nil {
+		return nil, fmt.Errorf("mcp: the schema of a form does not decode: %w", err)
+	}
+	names := slices.Sorted(maps.Keys(form.Properties))
+	rank := func(name string) int {
+		if i := slices.Index(form.Required, name); i >= 0 {
+			return i
+		}
+		return len(form.Required)
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
+	var fields []toolgroups.Field
+	for _, name := range names {
+		f := form.Properties[name].field()
+		f.Name, f.Required = name, slices.Contains(form.Required, name)
+		fields = append(fields, f)
+	}
+	return fields, nil
+}
+
+func (p property) field() toolgroups.Field {
+	f := toolgroups.Field{Title: p.Title, About: p.Description, Default: p.Default, Format: p.Format, Pattern: p.Pattern}
+	values, titles, choices := p.Enum, p.EnumNames, p.OneOf
+	switch p.Type {
+	case "boolean":
+		f.Type = toolgroups.FieldBoolean
+	case "integer":
+		f.Type, f.Least, f.Most = toolgroups.FieldInteger, p.Minimum, p.Maximum
+	case "number":
+		f.Type, f.Least, f.Most = toolgroups.FieldNumber, p.Minimum, p.Maximum
+	case "array":
+		f.Type, f.Least, f.Most = toolgroups.FieldPick, p.MinItems, p.MaxItems
+		if p.Items != nil {
+			values, titles, choices = p.Items.Enum, nil, p.Items.AnyOf
+		}
+	default:
+		f.Type, f.Least, f.Most = toolgroups.FieldText, p.MinLength, p.MaxLength
+		if len(values)+len(choices) > 0 {
+			f.Type = toolgroups.FieldChoose
+		}
+	}
+	for i, v := range values {
+		c := toolgroups.FieldChoice{Value: v}
+		if i < len(titles) {
+			c.Title = titles[i]
+		}
+		f.Choices = append(f.Choices, c)
+	}
+	for _, c := range choices {
+		f.Choices = append(f.Choices, toolgroups.FieldChoice{Value: c.Const, Title: c.Title})
+	}
+	return f
+}

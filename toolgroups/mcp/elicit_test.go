@@ -1,0 +1,278 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/mcp"
+)
+
+// person is who is asked in a test, and answers at once.
+type person struct {
+	mu     sync.Mutex
+	asked  []toolgroups.Question
+	answer func(q toolgroups.Question) (toolgroups.Answer, error)
+}
+
+// context is one in which calls can ask them.
+func (p *person) context(t testing.TB) context.Context {
+	return toolgroups.Asking(t.Context(), func(ctx context.Context, q toolgroups.Question) (toolgroups.Answer, error) {
+		p.mu.Lock()
+		p.asked = append(p.asked, q)
+		p.mu.Unlock()
+		if p.answer == nil {
+			<-ctx.Done()
+			return toolgroups.Answer{}, context.Cause(ctx)
+		}
+		return p.answer(q)
+	})
+}
+
+// says is an answer that accepts.
+func says(values map[string]any) func(toolgroups.Question) (toolgroups.Answer, error) {
+	return func(toolgroups.Question) (toolgroups.Answer, error) {
+		return toolgroups.Answer{Action: toolgroups.AnswerAccept, Values: values}, nil
+	}
+}
+
+// asks is a server whose tool asks, and tells what came of it; wrap changes it.
+func asks(t *testing.T, params *sdk.ElicitParams) *mcp.Client {
+	t.Helper()
+	f := newFake()
+	f.add(&sdk.Tool{Name: "ask"}, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		res, err := req.Session.Elicit(ctx, params)
+		if err != nil {
+			return nil, err
+		}
+		content, err := json.Marshal(res.Content)
+		if err != nil {
+			return nil, err
+		}
+		return say("%s %s", res.Action, content)
+	})
+	return old(t, f)
+}
+
+// old is a server that speaks the last protocol in which servers ask in the middle of a call.
+func old(t *testing.T, f *fake) *mcp.Client {
+	t.Helper()
+	_, s := served(t, f, nil, &sdk.StreamableHTTPOptions{})
+	f.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+			if method == "server/discover" {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "not there"}
+			}
+			return next(ctx, method, req)
+		}
+	})
+	return discovered(t, mcp.Config{}, s)
+}
+
+func object(fields map[string]*jsonschema.Schema, required ...string) *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "object", Properties: fields, Required: required}
+}
+
+func TestAServerAsksThePersonOfTheCall(t *testing.T) {
+	c := asks(t, &sdk.ElicitParams{Message: "Who?", RequestedSchema: object(map[string]*jsonschema.Schema{
+		"name": {Type: "string", Title: "Name", Description: "Yours", Format: "email"}, "ok": {Type: "boolean", Default: json.RawMessage("true")},
+		"size": {Type: "integer"}, "kind": {Type: "string", Enum: []any{"a", "b"}},
+		"many": {Type: "array", Items: &jsonschema.Schema{Type: "string", Enum: []any{"x", "y"}}},
+	}, "size", "name")})
+	p := &person{answer: says(map[string]any{"name": "a@example.com", "size": 3.0})}
+	res, fault := run(t, p.context(t), c, "x_ask", nil, t.TempDir())
+	if fault != nil || res.Text != `accept {"kind":null,"name":"a@example.com","ok":true,"size":3}` && res.Text != `accept {"name":"a@example.com","ok":true,"size":3}` {
+		t.Errorf("result %q, %v", res.Text, fault)
+	}
+	q := p.asked[0]
+	if q.From != "x" || q.Text != "Who?" || len(q.Fields) != 5 {
+		t.Fatalf("asked %+v", q)
+	}
+	var got []string
+	for _, f := range q.Fields {
+		got = append(got, f.Name+" "+string(f.Type))
+	}
+	if want := []string{"size integer", "name text", "kind choose", "many pick", "ok boolean"}; !slices.Equal(got, want) {
+		t.Errorf("fields %q, want %q", got, want)
+	}
+	if f := q.Fields[1]; f.Title != "Name" || f.About != "Yours" || f.Format != "email" || !f.Required {
+		t.Errorf("field %+v", f)
+	}
+	if f := q.Fields[4]; f.Default != true || f.Required {
+		t.Errorf("field %+v", f)
+	}
+}
+
+func TestAServerIsDeclinedWhereNobodyCanBeAsked(t *testing.T) {
+	c := asks(t, &sdk.ElicitParams{Message: "Who?", RequestedSchema: object(nil)})
+	if text := call(t, c, "x_ask", nil); text != "decline null" {
+		t.Errorf("result %q", text)
+	}
+}
+
+// On a connection that two people share, nobody sees what was meant for the other.
+func TestAQuestionThatCouldBeForTwoPeopleIsPutToNobody(t *testing.T) {
+	f := newFake()
+	both := make(chan struct{}, 2)
+	ask := make(chan struct{})
+	f.add(&sdk.Tool{Name: "ask"}, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		both <- struct{}{}
+		<-ask
+		res, err := req.Session.Elicit(ctx, &sdk.ElicitParams{Message: "Who?", RequestedSchema: object(nil)})
+		if err != nil {
+			return nil, err
+		}
+		both <- struct{}{}
+		return say("%s", res.Action)
+	})
+	c := old(t, f)
+	p := &person{answer: says(nil)}
+	results := make(chan string, 2)
+	for _, user := range []string{"fake:1", "fake:2"} {
+		go func() {
+			res, _ := toolgroups.Run(p.context(t), nil, find(t, c, "x_ask"), toolgroups.Call{
+				ID: "1", Name: "x_ask", Arguments: json.RawMessage("{}"), Scope: toolgroups.Scope{Role: toolgroups.RoleAdmin, User: user, Chat: user},
+			})
+			results <- res.Text
+		}()
+	}
+	<-both
+	<-both
+	ask <- struct{}{} // one asks while both run
+	<-both
+	if got := <-results; got != "decline" || len(p.asked) > 0 {
+		t.Errorf("%q, asked %v", got, p.asked)
+	}
+	close(ask) // the other runs alone by now
+	if got := <-results; got != "accept" {
+		t.Errorf("the other: %q", got)
+	}
+}
+
+// With the newest protocol a server does not wait: the call is made again with the answers.
+func TestACallIsMadeAgainWithTheAnswers(t *testing.T) {
+	f := newFake()
+	f.add(&sdk.Tool{Name: "ask"}, func(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		if req.Params.InputResponses == nil {
+			return &sdk.CallToolResult{RequestState: "half", InputRequests: sdk.InputRequestMap{
+				"who": &sdk.ElicitParams{Message: "Who?", RequestedSchema: object(map[string]*jsonschema.Schema{"name": {Type: "string"}})},
+			}}, nil
+		}
+		res, ok := req.Params.InputResponses["who"].(*sdk.ElicitResult)
+		if !ok {
+			return say("no answer")
+		}
+		return say("%s %s %v", req.Params.RequestState, res.Action, slices.Sorted(maps.Keys(res.Content)))
+	})
+	_, s := served(t, f, nil, nil)
+	c := discovered(t, mcp.Config{}, s)
+	p := &person{answer: says(map[string]any{"name": "Ann"})}
+	if res, fault := run(t, p.context(t), c, "x_ask", nil, t.TempDir()); fault != nil || res.Text != "half accept [name]" {
+		t.Errorf("%q, %v", res.Text, fault)
+	}
+}
+
+func TestAnAddressIsOpenedAndTheCallGoesOn(t *testing.T) {
+	f := newFake()
+	f.add(&sdk.Tool{Name: "ask"}, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		res, err := req.Session.Elicit(ctx, &sdk.ElicitParams{Mode: "url", Message: "Pay", URL: "https://pay.example.com/1", ElicitationID: "e1"})
+		if err != nil {
+			return nil, err
+		}
+		return say("%s %v", res.Action, res.Content == nil)
+	})
+	paid := false
+	f.add(&sdk.Tool{Name: "first"}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		if !paid {
+			return nil, sdk.URLElicitationRequiredError([]*sdk.ElicitParams{{Mode: "url", Message: "Pay", URL: "https://pay.example.com/2", ElicitationID: "e2"}})
+		}
+		return say("thanks")
+	})
+	c := old(t, f)
+	// The server says that it is done, which ends the wait.
+	p := &person{answer: func(q toolgroups.Question) (toolgroups.Answer, error) {
+		for session := range f.Sessions() {
+			if err := session.NotifyElicitationComplete(t.Context(), &sdk.ElicitationCompleteParams{ElicitationID: "e1"}); err != nil {
+				return toolgroups.Answer{}, err
+			}
+		}
+		<-q.Done
+		return toolgroups.Answer{Action: toolgroups.AnswerAccept}, nil
+	}}
+	if res, fault := run(t, p.context(t), c, "x_ask", nil, t.TempDir()); fault != nil || res.Text != "accept true" || p.asked[0].URL != "https://pay.example.com/1" {
+		t.Errorf("%q, %v, %+v", res.Text, fault, p.asked)
+	}
+	p = &person{answer: func(toolgroups.Question) (toolgroups.Answer, error) {
+		paid = true
+		return toolgroups.Answer{Action: toolgroups.AnswerAccept}, nil
+	}}
+	if res, fault := run(t, p.context(t), c, "x_first", nil, t.TempDir()); fault != nil || res.Text != "thanks" || p.asked[0].URL != "https://pay.example.com/2" {
+		t.Errorf("%q, %v, %+v", res.Text, fault, p.asked)
+	}
+	paid = false
+	p = &person{answer: func(toolgroups.Question) (toolgroups.Answer, error) {
+		return toolgroups.Answer{Action: toolgroups.AnswerDecline}, nil
+	}}
+	if _, fault := run(t, p.context(t), c, "x_first", nil, t.TempDir()); fault == nil || fault.Code != toolgroups.CodeExecution {
+		t.Errorf("declined: %v", fault)
+	}
+}
+
+func TestAQuestionThatIsTakenBackEndsAndTheCallGoesOn(t *testing.T) {
+	f := newFake()
+	asked := make(chan struct{})
+	f.add(&sdk.Tool{Name: "ask"}, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		waits, cancel := context.WithCancel(ctx)
+		go func() { <-asked; cancel() }()
+		_, err := req.Session.Elicit(waits, &sdk.ElicitParams{Message: "Who?", RequestedSchema: object(nil)})
+		return say("went on: %v", err != nil)
+	})
+	c := old(t, f)
+	ended := make(chan struct{})
+	ctx := toolgroups.Asking(t.Context(), func(ctx context.Context, _ toolgroups.Question) (toolgroups.Answer, error) {
+		close(asked)
+		<-ctx.Done()
+		close(ended)
+		return toolgroups.Answer{}, context.Cause(ctx)
+	})
+	if res, fault := run(t, ctx, c, "x_ask", nil, t.TempDir()); fault != nil || res.Text != "went on: true" {
+		t.Errorf("%q, %v", res.Text, fault)
+	}
+	<-ended
+}
+
+func TestRealServerEverythingAsks(t *testing.T) {
+	node, script := installed(t, "server-everything")
+	c := discovered(t, mcp.Config{}, mcp.Server{Command: node, Args: []string{script}})
+	p := &person{answer: says(map[string]any{"name": "Ann", "check": true, "integer": 7.0})}
+	res, fault := run(t, p.context(t), c, "x_trigger-elicitation-request", nil, t.TempDir())
+	if fault != nil || !strings.Contains(res.Text, "- Name: Ann") || !strings.Contains(res.Text, "- Agreed to terms: true") || !strings.Contains(res.Text, "- Favorite Integer: 7") {
+		t.Errorf("%q, %v", res.Text, fault)
+	}
+	if q := p.asked[0]; len(q.Fields) != 13 || q.Fields[0].Name != "name" || !q.Fields[0].Required {
+		t.Errorf("asked %+v", q)
+	}
+	p = &person{answer: says(nil)}
+	for _, path := range []bool{false, true} {
+		res, fault = run(t, p.context(t), c, "x_trigger-url-elicitation", map[string]any{"url": "https://example.com/x", "errorPath": path}, t.TempDir())
+		if fault != nil || !strings.Contains(res.Text, "User completed the URL elicitation flow") {
+			t.Errorf("url: %q, %v", res.Text, fault)
+		}
+	}
+	var opened []string
+	for _, q := range p.asked {
+		opened = append(opened, q.URL)
+	}
+	if want := []string{"https://example.com/x", "https://modelcontextprotocol.io", "https://example.com/x"}; !slices.Equal(opened, want) {
+		t.Errorf("opened %q", opened)
+	}
+}

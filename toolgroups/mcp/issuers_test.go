@@ -1,0 +1,150 @@
+package mcp_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	emulator "oneclaw/internal/emulator/mcp"
+	"oneclaw/toolgroups/mcp"
+)
+
+// stranger is an HTTP server of the test, which counts what reaches it.
+func stranger(t *testing.T, pages func(base string) map[string]http.HandlerFunc) (base string, reached *atomic.Int64) {
+	t.Helper()
+	mux := http.NewServeMux()
+	reached = &atomic.Int64{}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			reached.Add(1)
+		}
+		mux.ServeHTTP(w, r)
+	}))
+	t.Cleanup(web.Close)
+	for pattern, handler := range pages(web.URL) {
+		mux.HandleFunc(pattern, handler)
+	}
+	return web.URL, reached
+}
+
+func shows(value any) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if text, ok := value.(string); ok {
+			_, _ = w.Write([]byte(text))
+			return
+		}
+		_ = json.NewEncoder(w).Encode(value)
+	}
+}
+
+// The secret of a client that was registered by hand goes to no authorisation server but the one
+// at which that was done, whichever the MCP server names later.
+func TestASecretGoesToTheSignInWhereItWasRegistered(t *testing.T) {
+	em, err := emulator.Start()
+	must(t, err)
+	t.Cleanup(func() { must(t, em.Close()) })
+	other, reached := stranger(t, func(base string) map[string]http.HandlerFunc {
+		return map[string]http.HandlerFunc{"GET /.well-known/oauth-authorization-server": shows(map[string]any{
+			"issuer": base, "authorization_endpoint": base + "/authorize", "token_endpoint": base + "/token",
+			"response_types_supported": []string{"code"}, "code_challenge_methods_supported": []string{"S256"},
+		})}
+	})
+	open := func(d *desk, issuer string) *desk {
+		return openDesk(t, em, d.cfg.Accounts.KV, func(cfg *mcp.Config, s *mcp.Server) {
+			cfg.LookupEnv = func(string) (string, bool) { return "wrong", true }
+			s.ClientID, s.ClientSecret, s.Issuer, s.Scopes = "by-hand", "${NOTES_SECRET}", issuer, []string{"openid"}
+		})
+	}
+	d := open(openDesk(t, em, nil, nil), "")
+	said(t, d.send(t, ada, ""), "Connect notes", strings.TrimPrefix(em.Issuer, "http://"))
+	leads := emulator.Lies{Resource: func(m map[string]any) { m["authorization_servers"] = []string{other} }}
+	for range 2 { // also after a restart
+		em.Lie(leads)
+		text := d.send(t, ada, "")
+		said(t, text, "leads to the sign-in `"+other+"` now", "registered at `"+em.Issuer+"`", "nothing was sent there", "sets issuer")
+		if strings.Contains(text, "](") {
+			t.Errorf("a link all the same: %s", text)
+		}
+		d = open(d, "")
+	}
+	// The operator says so.
+	moved := open(d, other)
+	em.Lie(leads)
+	said(t, moved.send(t, ada, ""), "Connect notes", strings.TrimPrefix(other, "http://"))
+	if n := reached.Load(); n != 0 {
+		t.Errorf("the other sign-in was posted %d times", n)
+	}
+}
+
+// What describes a sign-in takes no memory to speak of, however it is nested.
+func TestADeeplyNestedDescriptionOfASignInIsRefused(t *testing.T) {
+	em, err := emulator.Start()
+	must(t, err)
+	t.Cleanup(func() { must(t, em.Close()) })
+	deep := strings.Repeat("[", 900_000)
+	for name, c := range map[string]struct{ resource, metadata, want string }{
+		"of the server":          {resource: `{"x":` + deep, want: "does not say how it works"},
+		"of the authorisation":   {metadata: `{"x":` + deep, want: "nested more than"},
+		"behind what is no JSON": {metadata: `{"x":"\q","y":` + deep, want: "no JSON"},
+	} {
+		base, _ := stranger(t, func(base string) map[string]http.HandlerFunc {
+			pages := map[string]http.HandlerFunc{
+				"/mcp": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
+			}
+			if c.resource != "" {
+				pages["/.well-known/oauth-protected-resource/mcp"] = shows(c.resource)
+			}
+			if c.metadata != "" {
+				pages["/.well-known/oauth-authorization-server"] = shows(c.metadata)
+			}
+			return pages
+		})
+		d := openDesk(t, em, nil, func(_ *mcp.Config, s *mcp.Server) { s.URL = base + "/mcp" })
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		said(t, d.send(t, ada, ""), c.want)
+		runtime.ReadMemStats(&after)
+		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 100 {
+			t.Errorf("%s: 1 MB took %d MiB", name, took)
+		}
+	}
+}
+
+// A server of the version of 2025-03-26 describes nothing, and signs people in at known places.
+func TestAnOldServerSignsPeopleInAtTheAddressesOfItsVersion(t *testing.T) {
+	em, err := emulator.Start()
+	must(t, err)
+	t.Cleanup(func() { must(t, em.Close()) })
+	var form string
+	base, _ := stranger(t, func(string) map[string]http.HandlerFunc {
+		return map[string]http.HandlerFunc{
+			"/mcp": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
+			"POST /register": func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusCreated)
+				_, _ = fmt.Fprint(w, `{"client_id":"registered","redirect_uris":["`+publicURL+`/mcp/callback/notes"]}`)
+			},
+			"POST /token": func(w http.ResponseWriter, r *http.Request) {
+				_ = r.ParseForm()
+				form = r.PostForm.Get("client_id") + " " + r.PostForm.Get("code")
+				shows(map[string]any{"access_token": "token", "token_type": "Bearer"})(w, r)
+			},
+		}
+	})
+	d := openDesk(t, em, nil, func(_ *mcp.Config, s *mcp.Server) { s.URL = base + "/mcp" })
+	_, body := d.visit(t, part(t, linkPattern, d.send(t, ada, "")))
+	next := part(t, nextPattern, body)
+	if !strings.HasPrefix(next, base+"/authorize?") || param(t, next, "client_id") != "registered" || param(t, next, "code_challenge") == "" {
+		t.Errorf("the link leads to %s", next)
+	}
+	d.proof(t, publicURL+"/mcp/callback/notes?code=the-code&state="+param(t, next, "state"))
+	if form != "registered the-code" {
+		t.Errorf("the token was asked for with %q", form)
+	}
+}
