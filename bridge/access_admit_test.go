@@ -50,8 +50,6 @@ func (u *unclaimed) press(on sent, id, user, label string) string {
 
 // told returns what was sent to a chat.
 func (u *unclaimed) told(chat string) []string {
-	u.platform.mu.Lock()
-	defer u.platform.mu.Unlock()
 	var all []string
 	for _, s := range u.platform.shown() {
 		if s.to.Chat.ID == chat {

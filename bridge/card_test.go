@@ -122,8 +122,8 @@ func TestC17CardIsPressedOnce(t *testing.T) {
 	r.stop()
 	r.platform.mu.Lock()
 	defer r.platform.mu.Unlock()
-	if len(r.platform.shown()) != 2 || len(r.platform.toasts) != 2 {
-		t.Errorf("sent %v, toasts %v", r.platform.shown(), r.platform.toasts)
+	if len(r.platform.sent) != 2 || len(r.platform.toasts) != 2 {
+		t.Errorf("sent %v, toasts %v", r.platform.sent, r.platform.toasts)
 	}
 }
 

@@ -299,16 +299,13 @@ func (r *injected) rest(d time.Duration) {
 func (r *injected) shows(chat string, wants ...string) {
 	r.t.Helper()
 	for range 200 {
-		r.platform.mu.Lock()
 		for _, s := range r.platform.shown() {
 			for _, want := range wants {
 				if s.to.Chat.ID == chat && strings.Contains(s.text, want) {
-					r.platform.mu.Unlock()
 					return
 				}
 			}
 		}
-		r.platform.mu.Unlock()
 		r.rest(5 * time.Second)
 	}
 	r.t.Fatalf("chat %s never shows %q: %q", chat, wants, r.platform.texts())
@@ -333,7 +330,7 @@ func (r *injected) survives() {
 // allOver checks that every job has come to its end.
 func (r *injected) allOver() {
 	r.t.Helper()
-	for range 60 {
+	for range 120 {
 		if r.bridge.Load().Open == 0 {
 			return
 		}

@@ -292,8 +292,6 @@ func (c *guild) asked(chat string) (ids []int) {
 // answered are the numbers of the messages that were answered in a chat, each where it was
 // answered first.
 func (c *guild) answered(chat string) (ids []int) {
-	c.platform.mu.Lock()
-	defer c.platform.mu.Unlock()
 	for _, s := range c.platform.shown() {
 		id, err := strconv.Atoi(strings.TrimPrefix(s.text, "re: "))
 		if s.to.Chat.ID == chat && err == nil && !slices.Contains(ids, id) {
