@@ -3,7 +3,6 @@ package anthropic
 import (
 	_ "embed"
 	"encoding/json"
-	"sync"
 
 	"oneclaw/internal/emulator/wire"
 )
@@ -14,21 +13,12 @@ import (
 //go:embed contract.json
 var contractJSON []byte
 
-var contract = sync.OnceValue(func() *wire.Contract {
-	c, err := wire.NewContract(contractJSON)
-	if err != nil {
-		panic(err) // the file is compiled in
-	}
-	return c
-})
-
-// maxChecked bounds what is held against the contract, in bytes: long conversations have nothing new.
-const maxChecked = 256 << 10
+var contract = wire.LazyContract(contractJSON)
 
 // checkRequest leaves out what the library knew before and some models still take.
 func (s *Server) checkRequest(body []byte) {
 	var fields map[string]json.RawMessage
-	if len(body) > maxChecked || json.Unmarshal(body, &fields) != nil {
+	if json.Unmarshal(body, &fields) != nil {
 		return
 	}
 	delete(fields, "temperature")
@@ -39,7 +29,5 @@ func (s *Server) checkRequest(body []byte) {
 // check holds what was accepted, or is sent, against the contract. What is wrong is an error of
 // whoever asked, or of the emulator, and [Server.Close] returns it.
 func (s *Server) check(kind string, body []byte) {
-	if len(body) <= maxChecked {
-		s.life.Broken(contract().Check(body, kind))
-	}
+	s.life.Broken(contract().Check(body, kind))
 }

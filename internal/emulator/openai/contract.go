@@ -3,7 +3,6 @@ package openai
 import (
 	_ "embed"
 	"encoding/json"
-	"sync"
 
 	"oneclaw/internal/emulator/wire"
 )
@@ -14,21 +13,12 @@ import (
 //go:embed contract.json
 var contractJSON []byte
 
-var contract = sync.OnceValue(func() *wire.Contract {
-	c, err := wire.NewContract(contractJSON)
-	if err != nil {
-		panic(err) // the file is compiled in
-	}
-	return c
-})
-
-// maxChecked bounds what is held against the contract, in bytes: long conversations have nothing new.
-const maxChecked = 256 << 10
+var contract = wire.LazyContract(contractJSON)
 
 // check holds what was accepted, or is sent, against the contract of the service whose contract that is.
 // What is wrong is an error of whoever asked, or of the emulator, and [Server.Close] returns it.
 func (s *Server) check(kind string, body []byte) {
-	if p := &s.cfg.Personality; p.URL == personalities[0].URL && !p.Parts && len(body) <= maxChecked {
+	if p := &s.cfg.Personality; p.URL == personalities[0].URL && !p.Parts {
 		s.life.Broken(contract().Check(body, kind))
 	}
 }

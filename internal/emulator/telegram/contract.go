@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"oneclaw/internal/emulator/wire"
 )
@@ -17,13 +16,7 @@ import (
 //go:embed contract.json
 var contractJSON []byte
 
-var contract = sync.OnceValue(func() *wire.Contract {
-	c, err := wire.NewContract(contractJSON)
-	if err != nil {
-		panic(err) // the file is compiled in
-	}
-	return c
-})
+var contract = wire.LazyContract(contractJSON)
 
 // olderParameters are those that servers before Bot API 10.3 read, which newer ones ignore.
 var olderParameters = []string{"receiver_user_id", "callback_query_id"}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -16,17 +17,20 @@ type Contract struct {
 	whole  *jsonschema.Resolved
 }
 
-// NewContract reads a contract.
-func NewContract(source []byte) (*Contract, error) {
-	var schema jsonschema.Schema
-	if err := json.Unmarshal(source, &schema); err != nil {
-		return nil, fmt.Errorf("read contract: %w", err)
-	}
-	resolved, err := schema.Resolve(nil)
-	if err != nil {
-		return nil, fmt.Errorf("resolve contract: %w", err)
-	}
-	return &Contract{&schema, resolved}, nil
+// LazyContract returns a function that reads a contract when it is first needed. It panics where
+// the source is none: it is compiled in.
+func LazyContract(source []byte) func() *Contract {
+	return sync.OnceValue(func() *Contract {
+		var schema jsonschema.Schema
+		if err := json.Unmarshal(source, &schema); err != nil {
+			panic(fmt.Errorf("read contract: %w", err))
+		}
+		resolved, err := schema.Resolve(nil)
+		if err != nil {
+			panic(fmt.Errorf("resolve contract: %w", err))
+		}
+		return &Contract{&schema, resolved}
+	})
 }
 
 // Fields returns the schemas of the fields of a kind, nil where there is no such kind.
@@ -46,9 +50,16 @@ func (c *Contract) Fields(kind string, further ...string) map[string]*jsonschema
 	return s.Properties
 }
 
+// maxChecked is the size in bytes beyond which a value is not checked: long conversations have
+// nothing new, and a schema takes its time with them.
+const maxChecked = 256 << 10
+
 // Check returns an error for a value that is none of the kind. Further kinds are those of fields
-// in the field of the first.
+// in the field of the first. Values over 256 KiB pass.
 func (c *Contract) Check(value []byte, kind string, further ...string) error {
+	if len(value) > maxChecked {
+		return nil
+	}
 	var v any
 	if err := json.Unmarshal(value, &v); err != nil {
 		return fmt.Errorf("%s: %w", kind, err)
