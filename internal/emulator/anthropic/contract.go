@@ -3,6 +3,7 @@ package anthropic
 import (
 	_ "embed"
 	"encoding/json"
+	"sync"
 
 	"oneclaw/internal/emulator/wire"
 )
@@ -13,7 +14,7 @@ import (
 //go:embed contract.json
 var contractJSON []byte
 
-var contract = wire.LazyContract(contractJSON)
+var contract = sync.OnceValue(func() *wire.Contract { return wire.MustContract(contractJSON) })
 
 // checkRequest leaves out what the library knew before and some models still take.
 func (s *Server) checkRequest(body []byte) {

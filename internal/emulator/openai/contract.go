@@ -3,6 +3,7 @@ package openai
 import (
 	_ "embed"
 	"encoding/json"
+	"sync"
 
 	"oneclaw/internal/emulator/wire"
 )
@@ -13,7 +14,7 @@ import (
 //go:embed contract.json
 var contractJSON []byte
 
-var contract = wire.LazyContract(contractJSON)
+var contract = sync.OnceValue(func() *wire.Contract { return wire.MustContract(contractJSON) })
 
 // check holds what was accepted, or is sent, against the contract of the service whose contract that is.
 // What is wrong is an error of whoever asked, or of the emulator, and [Server.Close] returns it.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"oneclaw/internal/emulator/wire"
 )
@@ -16,7 +17,7 @@ import (
 //go:embed contract.json
 var contractJSON []byte
 
-var contract = wire.LazyContract(contractJSON)
+var contract = sync.OnceValue(func() *wire.Contract { return wire.MustContract(contractJSON) })
 
 // olderParameters are those that servers before Bot API 10.3 read, which newer ones ignore.
 var olderParameters = []string{"receiver_user_id", "callback_query_id"}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -17,20 +16,17 @@ type Contract struct {
 	whole  *jsonschema.Resolved
 }
 
-// LazyContract returns a function that reads a contract when it is first needed. It panics where
-// the source is none: it is compiled in.
-func LazyContract(source []byte) func() *Contract {
-	return sync.OnceValue(func() *Contract {
-		var schema jsonschema.Schema
-		if err := json.Unmarshal(source, &schema); err != nil {
-			panic(fmt.Errorf("read contract: %w", err))
-		}
-		resolved, err := schema.Resolve(nil)
-		if err != nil {
-			panic(fmt.Errorf("resolve contract: %w", err))
-		}
-		return &Contract{&schema, resolved}
-	})
+// MustContract reads a contract. It panics where the source is none: it is compiled in.
+func MustContract(source []byte) *Contract {
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(source, &schema); err != nil {
+		panic(fmt.Errorf("read contract: %w", err))
+	}
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		panic(fmt.Errorf("resolve contract: %w", err))
+	}
+	return &Contract{&schema, resolved}
 }
 
 // Fields returns the schemas of the fields of a kind, nil where there is no such kind.
