@@ -123,7 +123,7 @@ func (in *intake) take(ctx context.Context, j *jobs.Job) error {
 	in.lanes.GiveRoom(j)
 	in.mu.Lock()
 	t, _ := in.vain.Get(key)
-	own := t.count(in.cfg.Now(), failure)
+	own := t.count(&in.cfg, failure)
 	in.vain.Put(key, t, cache.Forever)
 	in.mu.Unlock()
 	if !own {

@@ -92,8 +92,8 @@ func New(cfg Config) (*Bridge, error) {
 		cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), store: store, platforms: make(map[string]chats.Platform),
 		jobs: jobs.Store{Store: cfg.Store, Base: new(atomic.Int64)},
 	}
-	if r.maxRetry = maxRetry; cfg.Sharing.On {
-		r.maxRetry = sharedRetry
+	if r.maxRetry = cfg.Limits.RetryFor; cfg.Sharing.On {
+		r.maxRetry = min(r.maxRetry, sharedRetry)
 	}
 	b := &Bridge{rooms: r, begun: cfg.Now(), resumed: make(chan struct{})}
 	for _, p := range cfg.Platforms {
@@ -130,7 +130,7 @@ func (b *Bridge) furnish() {
 	b.shared, b.lanes = shared, lanes.New(lanes.Config{Place: b.kinds.place, Run: run, Holds: b.carrier.holds, Waits: b.waits(), Overtaken: func(some []*jobs.Job) { b.stops.settleAll(some, jobs.StateStopped) }, MaxTurns: cfg.Limits.MaxTurns, Log: b.log, Now: cfg.Now})
 	b.sender = delivery.New(delivery.Config{
 		Shared: shared, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir,
-		MaxParts: cfg.Limits.MaxParts, MaxSends: cfg.Limits.MaxTurns, Lift: b.commands.lift, Home: b.lanes.Forward, Moves: &b.lanes.Moves,
+		MaxParts: cfg.Limits.MaxParts, MaxSends: cfg.Limits.MaxTurns, MaxRetry: cfg.Limits.RetryFor, Lift: b.commands.lift, Home: b.lanes.Forward, Moves: &b.lanes.Moves,
 	})
 	b.signs = b.newSigns(shared)
 	handlers := make(map[string]cards.Handler)

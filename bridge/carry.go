@@ -18,11 +18,10 @@ import (
 )
 
 // How long to wait before a job is tried again that could not be carried on, because
-// the store or the platform was out of order.
+// the store or the platform was out of order. No pause is longer than [Limits.RetryFor].
 const (
 	minRetry = 500 * time.Millisecond
-	maxRetry = time.Minute
-	// sharedRetry takes its place where processes share the store: while a database is replaced
+	// sharedRetry bounds them where processes share the store: while a database is replaced
 	// none of them may be slower than its takeover by another would be.
 	sharedRetry = time.Second
 )

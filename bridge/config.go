@@ -114,6 +114,9 @@ type Limits struct {
 	// WorkspaceQuota is how many bytes the files of one owner may take, and DiskReserve how
 	// many bytes of the disk tools leave free. 0 means the defaults of internal/workspace.
 	WorkspaceQuota, DiskReserve int64
+	// RetryFor is how long a job that fails is tried again at least before it is given up, and
+	// how long a pause between tries is at most. 0 means [DefaultRetryFor].
+	RetryFor time.Duration
 	// ApprovalTimeout is how long a call waits for a decision. 0 means
 	// [approval.DefaultTimeout].
 	ApprovalTimeout time.Duration
@@ -129,6 +132,7 @@ const (
 	DefaultMaxWaitingMember = 20
 	DefaultMaxTurns         = 1000
 	DefaultMaxParts         = 10
+	DefaultRetryFor         = time.Minute
 	DefaultDrainTimeout     = 10 * time.Second
 )
 
@@ -138,6 +142,7 @@ func (l Limits) complete() Limits {
 	l.MaxWaitingMember = cmp.Or(l.MaxWaitingMember, DefaultMaxWaitingMember)
 	l.MaxTurns = cmp.Or(l.MaxTurns, DefaultMaxTurns)
 	l.MaxParts = cmp.Or(l.MaxParts, DefaultMaxParts)
+	l.RetryFor = cmp.Or(l.RetryFor, DefaultRetryFor)
 	l.ApprovalTimeout = cmp.Or(l.ApprovalTimeout, approval.DefaultTimeout)
 	l.DrainTimeout = cmp.Or(l.DrainTimeout, DefaultDrainTimeout)
 	return l

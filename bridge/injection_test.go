@@ -13,13 +13,18 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/approval"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/owners"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
+	"oneclaw/storage/postgres"
+	"oneclaw/storage/postgres/pgtest"
 	"oneclaw/toolgroups"
 )
 
@@ -234,14 +239,22 @@ type injected struct {
 	*rig
 	*saboteur
 	w *workshop
+	// speed is how much shorter the pauses of the test are than in a bubble, where they cost
+	// nothing.
+	speed time.Duration
 }
 
-func inject(t *testing.T, step, way string, change ...func(*bridge.Config)) *injected {
+// inject makes a rig on the store of engine, or on the usual one where that is nil.
+func inject(t *testing.T, engine func(*bridge.Config), step, way string) *injected {
 	t.Helper()
 	s := &saboteur{step: step, way: way}
 	w := &workshop{look: func() { _ = s.strike("tool") }}
 	reg := w.registry(t)
-	r := newRig(t, nil, append([]func(*bridge.Config){func(c *bridge.Config) {
+	r := newRig(t, nil, func(c *bridge.Config) {
+		c.Limits.DrainTimeout = time.Minute
+		if engine != nil {
+			engine(c)
+		}
 		c.Store = brittle{c.Store, s}
 		c.Platforms = []chats.Platform{fragile{&growing{platform: c.Platforms[0].(*platform)}, s}}
 		c.Turns.Agent, c.Turns.Tools = agent.New(agent.Config{Model: sick{s}}), func() *toolgroups.Registry { return reg }
@@ -272,9 +285,8 @@ func inject(t *testing.T, step, way string, change ...func(*bridge.Config)) *inj
 		c.Commands = append(c.Commands, bridge.Command{CommandInfo: chats.CommandInfo{Name: "usage", Description: "Usage"}, Run: func(context.Context, bridge.CommandCall) (string, error) {
 			return "re: poison", s.strike("command")
 		}})
-		c.Limits.DrainTimeout = time.Minute
-	}}, change...)...)
-	return &injected{r, s, w}
+	})
+	return &injected{r, s, w, 1}
 }
 
 // insist hands a message over as a platform does that gives again what was not accepted.
@@ -290,7 +302,7 @@ func (r *injected) insist(m chats.Message) {
 }
 
 func (r *injected) rest(d time.Duration) {
-	timer := time.NewTimer(d)
+	timer := time.NewTimer(d / r.speed)
 	defer timer.Stop()
 	<-timer.C
 }
@@ -341,10 +353,18 @@ func (r *injected) allOver() {
 
 const incident = "Incident "
 
-// Each step of the work on one message breaks in each way. Whatever it is, the message is answered
-// or a line names an incident; other chats and the next message of the same chat are answered, and
-// commands work (A1, A2, A3).
-func TestAStepThatBreaksEndsItsOwnJobAlone(t *testing.T) {
+// breakage is a step of the work that breaks, and what its person sees in the end.
+type breakage struct {
+	name string
+	do   func(*injected)
+	ends func(*injected)
+	// open: what broke keeps its own record.
+	open bool
+}
+
+// breakages are the steps of accepting, of a turn, a tool, a delivery, a preview, a card, a task,
+// a command, and of what is done every hour.
+func breakages() []breakage {
 	poison := func(r *injected) { r.insist(direct("poison", "poison")) }
 	said := func(text string) func(*injected) { return func(r *injected) { r.insist(direct("poison", text)) } }
 	answered := func(r *injected) { r.shows("1", "re: poison", incident) }
@@ -376,13 +396,7 @@ func TestAStepThatBreaksEndsItsOwnJobAlone(t *testing.T) {
 		}
 	}
 	look := said("look poison\nlook")
-	for _, step := range []struct {
-		name string
-		do   func(*injected)
-		ends func(*injected)
-		// open: what broke keeps its own record.
-		open bool
-	}{
+	return []breakage{
 		{"store: write job/open/fake:1/poison/text", poison, answered, false},
 		{"store: get job/open/fake:1/poison/text", poison, answered, true},
 		{"store: append poison", poison, answered, false},
@@ -417,31 +431,88 @@ func TestAStepThatBreaksEndsItsOwnJobAlone(t *testing.T) {
 			r.insist(m)
 		}, answered, false},
 		{"files", look, func(r *injected) { r.shows("1", "looked", incident) }, false},
-	} {
+	}
+}
+
+// run has a step break in a way, and checks what becomes of everything else.
+func (b breakage) run(t *testing.T, r *injected) {
+	b.do(r)
+	b.ends(r)
+	r.survives()
+	if !b.open || r.way == panicsOnce {
+		r.allOver()
+	}
+	if r.struck() == 0 {
+		t.Error("nothing has come to this step")
+	}
+	r.stop()
+}
+
+// Each step of the work on one message breaks in each way. Whatever it is, the message is answered
+// or a line names an incident; other chats and the next message of the same chat are answered, and
+// commands work (A1, A2, A3).
+func TestAStepThatBreaksEndsItsOwnJobAlone(t *testing.T) {
+	for _, step := range breakages() {
 		for _, way := range []string{failsForEver, panicsOnce, panicsAlways} {
 			t.Run(step.name+" "+way, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					r := inject(t, step.name, way)
-					step.do(r)
-					step.ends(r)
-					r.survives()
-					if !step.open || way == panicsOnce {
-						r.allOver()
-					}
-					if r.struck() == 0 {
-						t.Error("nothing has come to this step")
-					}
-					r.stop()
-				})
+				synctest.Test(t, func(t *testing.T) { step.run(t, inject(t, nil, step.name, way)) })
 			})
 		}
 	}
 }
 
+// The same holds for a replica on PostgreSQL, whose time is real: what fails is tried for a
+// moment only.
+func TestAStepThatBreaksEndsItsOwnJobAloneOnPostgreSQL(t *testing.T) {
+	server := &pgtest.Server{}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	server.Database(t) // or there is none
+	var cases errgroup.Group
+	cases.SetLimit(16) // most of the time each of them waits
+	for _, step := range breakages() {
+		for _, way := range []string{failsForEver, panicsOnce, panicsAlways} {
+			if way == panicsOnce && !strings.HasPrefix(step.name, "store: ") {
+				continue // this is not about the store
+			}
+			cases.Go(func() error {
+				t.Run(step.name+" "+way, func(t *testing.T) {
+					r := inject(t, func(c *bridge.Config) {
+						c.Store = openPostgres(t, server)
+						c.Sharing = owners.Sharing{On: true}
+						c.Limits.RetryFor, c.Limits.ApprovalTimeout, c.Limits.DrainTimeout = time.Second/4, time.Second, time.Second
+					}, step.name, way)
+					r.speed = 20
+					step.run(t, r)
+				})
+				return nil
+			})
+		}
+	}
+	_ = cases.Wait() // each has told its own test
+}
+
+func openPostgres(t *testing.T, server *pgtest.Server) storage.Store {
+	t.Helper()
+	s, err := postgres.Open(t.Context(), postgres.Config{URL: server.Database(t), MaxConns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
 // A card is shown although the store failed when it was to be made.
 func TestACardThatCouldNotBeReadForAMomentIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := inject(t, "store: get card/", failsOnce)
+		r := inject(t, nil, "store: get card/", failsOnce)
 		r.post("poison", chatOne, cards.Card{Text: "Tea?"})
 		r.shows("1", "Tea?")
 		r.allOver()
@@ -455,7 +526,7 @@ func TestACardThatCouldNotBeReadForAMomentIsShown(t *testing.T) {
 // A folder that cannot be made ends what needs it alone (A3).
 func TestAFolderThatCannotBeMadeEndsItsOwnJobAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := inject(t, "", "")
+		r := inject(t, nil, "", "")
 		m := group("poison", "1", "look poison\nlook")
 		m.Chat.ID = "poison"
 		folder := workspace.Folder(r.cfg.DataDir, m.Owner())

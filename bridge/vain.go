@@ -20,15 +20,14 @@ import (
 // is an answer that says so where one is due, else the log does. So is what restart after restart
 // finds where it was: it may be what ends the process.
 const (
-	// maxTries bounds the tries, which go on for minPatience at least; tries that take long
-	// end after maxPatience.
+	// maxTries bounds the tries, which go on for [Limits.RetryFor] at least; tries that take long
+	// end after maxPatience times that.
 	maxTries    = 8
-	minPatience = time.Minute
-	maxPatience = 5 * time.Minute
+	maxPatience = 5
 	// maxPanics is how many lives a job has that panics.
 	maxPanics = 2
 	// maxRestarts bounds the restarts in a row after which a job is taken up again and comes no
-	// further, which go on for minPatience at least: it may be what ends the process.
+	// further, which go on for [Limits.RetryFor] at least: it may be what ends the process.
 	maxRestarts = 5
 )
 
@@ -40,17 +39,18 @@ type trial struct {
 }
 
 // count counts a try that ended with an error, and reports whether it was the last.
-func (t *trial) count(now time.Time, err error) bool {
+func (t *trial) count(cfg *Config, err error) bool {
 	if _, panicked := errors.AsType[*rescue.PanicError](err); panicked {
 		t.panics++
 		return t.panics >= maxPanics
 	}
+	now, patience := cfg.Now(), cfg.Limits.RetryFor
 	if t.tries == 0 {
 		t.since = now
 	}
 	t.tries++
 	lasts := now.Sub(t.since)
-	return t.tries >= maxTries && lasts >= minPatience || t.tries > 1 && lasts >= maxPatience
+	return t.tries >= maxTries && lasts >= patience || t.tries > 1 && lasts >= maxPatience*patience
 }
 
 // carry brings a job to its end, or leaves it open where the bridge shuts down. A panic on the
@@ -66,7 +66,7 @@ func (c *carrier) carry(work, ctx context.Context, j *jobs.Job) {
 		if over = err == nil || c.lanes.Work().Err() != nil; over {
 			break
 		}
-		last := t.count(c.cfg.Now(), err)
+		last := t.count(&c.cfg, err)
 		c.log.Error("a job panicked", "job", j.Key(), "life", t.panics, "err", err)
 		over = last && c.giveUp(ctx, j, &t, jobs.StateFailed, err)
 	}
@@ -95,7 +95,7 @@ func (c *carrier) restarted(j *jobs.Job) error {
 
 // overdue reports whether restarts found a job where it was too often, for so many times.
 func (c *carrier) overdue(j *jobs.Job, times int) bool {
-	return j.Vain.Restarts > times*maxRestarts && c.cfg.Now().Sub(j.Vain.Since) >= minPatience
+	return j.Vain.Restarts > times*maxRestarts && c.cfg.Now().Sub(j.Vain.Since) >= c.cfg.Limits.RetryFor
 }
 
 // inVain counts a try in vain, and gives a job up that has had its tries; state is how it ends
@@ -114,7 +114,7 @@ func (c *carrier) isOwn(j *jobs.Job, t *trial, failure error) (own, lost bool) {
 		t.tries = 0
 		return false, c.lost(j, err)
 	}
-	return t.count(c.cfg.Now(), failure), false
+	return t.count(&c.cfg, failure), false
 }
 
 // giveUp ends a job that cannot be carried to its end. The first time it gets an answer that

@@ -20,11 +20,10 @@ const (
 	// sendTimeout bounds one try to send or edit a message, fileTimeout one to send a file.
 	sendTimeout = time.Minute
 	fileTimeout = 10 * time.Minute
-	// minRetry and maxRetry bound the pauses between tries.
+	// minRetry is the first pause between tries.
 	minRetry = 500 * time.Millisecond
-	maxRetry = time.Minute
 	// maxOwn bounds the tries of a text that the platform puts off although it is in order: with
-	// the growing pauses about four minutes.
+	// pauses that grow to a minute about four minutes.
 	maxOwn = 10
 	// maxRepeatRetry bounds the pauses before a part is sent once more whose fate is unknown
 	// each time (an hour on average): every try may put another copy in the chat.
@@ -43,6 +42,8 @@ type Config struct {
 	// MaxParts bounds the messages of one answer. What is longer is sent as a file besides,
 	// where the platform takes files. A negative value is no bound.
 	MaxParts int
+	// MaxRetry bounds the pauses between tries.
+	MaxRetry time.Duration
 	// MaxSends bounds the sends that are made at the same time.
 	MaxSends int
 	// Lift makes what is sent of a part that has a [jobs.Veil].
@@ -103,7 +104,7 @@ func (s *Sender) Deliver(ctx, patience context.Context, j *jobs.Job) error {
 				continue
 			}
 			if tries == nil {
-				tries = &attempts{repeats: retry.New(minRetry, maxRepeatRetry), pauses: retry.New(minRetry, maxRetry)}
+				tries = &attempts{repeats: retry.New(minRetry, maxRepeatRetry), pauses: retry.New(minRetry, s.cfg.MaxRetry)}
 			}
 			if err = s.inVain(patience, j, p, tries, err); errors.Is(err, errOverdue) {
 				err = s.giveUp(ctx, j, i)
@@ -340,7 +341,7 @@ func (s *Sender) Edit(ctx context.Context, j *jobs.Job, chat chats.Chat, ids []s
 
 func (s *Sender) edit(ctx context.Context, j *jobs.Job, editor chats.Editor, chat chats.Chat, id string, part chats.Part) error {
 	k := s.breakers[j.Message.Chat.Platform]
-	for pauses := retry.New(minRetry, maxRetry); ; {
+	for pauses := retry.New(minRetry, s.cfg.MaxRetry); ; {
 		if err := s.unsure(j); err != nil {
 			return err
 		}
