@@ -48,6 +48,9 @@ type world struct {
 	// act, if not nil, is what the agent does before it speaks.
 	act func(ctx context.Context, observe func(agent.Event))
 
+	// wrap, if not nil, makes of each adapter what the bridge gets.
+	wrap func(chats.Platform) chats.Platform
+
 	opened map[Place]bool
 	// received is told each time that a bridge has stopped receiving.
 	received chan struct{}
@@ -103,6 +106,9 @@ func (w *world) close() {
 func (w *world) start() {
 	w.t.Helper()
 	platform := w.town.Adapter()
+	if w.wrap != nil {
+		platform = w.wrap(platform)
+	}
 	w.cfg.Platforms = []chats.Platform{platform}
 	w.cfg.Access = people.Access{Allow: []string{platform.Name() + ":" + w.town.Member, platform.Name() + ":" + w.town.Admin}}
 	b, err := bridge.New(w.cfg)
