@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
@@ -84,6 +85,47 @@ func TestAttack22AMovedChatTakesItsTurnsAlong(t *testing.T) {
 	}
 	r.accept(moved("5", "5", "/clear"))
 	r.platform.wait(t, 6)
+}
+
+// Where somebody has written in the new chat before it is told of the move, that conversation goes
+// on; the one of the old chat goes on where nobody has.
+func TestTheConversationOfTheNewChatGoesOn(t *testing.T) {
+	for name, tt := range map[string]struct {
+		there bool
+		want  string
+	}{
+		"somebody has written there": {true, "[there re: there next]"},
+		"nobody has":                 {false, "[here re: here next]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var said []string
+				r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+					said = nil
+					for _, m := range turn.History {
+						said = append(said, m.Text)
+					}
+					return echo(ctx, turn)
+				})
+				r.accept(group("1", "5", "here"))
+				r.platform.wait(t, 1)
+				before := 1
+				if tt.there {
+					r.accept(moved("1", "5", "there"))
+					r.platform.wait(t, 2)
+					before++
+				}
+				r.move()
+				synctest.Wait()
+				r.accept(moved("2", "5", "next"))
+				r.platform.wait(t, before+1)
+				r.stop()
+				if got := fmt.Sprint(said); got != tt.want {
+					t.Errorf("the model saw %s, want %s", got, tt.want)
+				}
+			})
+		})
+	}
 }
 
 // TestAttack22AMovedChatTakesItsApprovalsAlong moves a chat in which a turn waits for a

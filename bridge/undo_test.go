@@ -115,6 +115,38 @@ func TestUndoThatCannotBe(t *testing.T) {
 	}
 }
 
+// What was asked since a /clear and waits, or is being answered, would be lost: an /undo is refused
+// then, although nothing of it is part of the new conversation yet.
+func TestUndoIsRefusedWhileAMessageWaits(t *testing.T) {
+	for name, elsewhere := range map[string]bool{"for its answer": false, "for its turn": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSlow()
+				r := newRig(t, s.think, func(cfg *bridge.Config) { cfg.Limits.MaxTurns = 1 })
+				r.accept(direct("1", "before"))
+				r.platform.wait(t, 1)
+				r.accept(direct("2", "/clear"))
+				r.platform.wait(t, 2)
+				if elsewhere {
+					r.accept(in("busy", "1", "slow there"))
+					soon(t, s.asked)
+				}
+				r.accept(direct("3", "slow new"))
+				synctest.Wait()
+				r.accept(direct("4", "/undo"))
+				if got := r.platform.wait(t, 3)[2].text; !strings.HasPrefix(got, "I cannot take the /clear back any more") {
+					t.Errorf("undone: %q", got)
+				}
+				close(s.free)
+				r.platform.until(t, "the answer", func(all []sent) bool {
+					return slices.ContainsFunc(all, func(s sent) bool { return s.text == "re: slow new" })
+				})
+				r.stop()
+			})
+		})
+	}
+}
+
 // A turn that a /clear has cut off is over in the conversation that an undo brings back.
 func TestUndoAfterATurnWasCutOff(t *testing.T) {
 	s := newSlow()
