@@ -43,6 +43,7 @@ type mortal struct {
 	mu    sync.Mutex
 	steps int
 	dies  int // the step at which it dies; 0 for never
+	hangs int // the step that hangs until it is dead; 0 for none
 	dead  chan struct{}
 }
 
@@ -50,6 +51,12 @@ func (m *mortal) step() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.steps++
+	if m.hangs != 0 && m.steps == m.hangs {
+		m.mu.Unlock()
+		<-m.dead
+		m.mu.Lock()
+		return errDead
+	}
 	if m.dies != 0 && m.steps == m.dies {
 		close(m.dead)
 	}
@@ -57,6 +64,15 @@ func (m *mortal) step() error {
 		return errDead
 	}
 	return nil
+}
+
+// end kills the process now.
+func (m *mortal) end() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.steps++
+	m.dies = m.steps
+	close(m.dead)
 }
 
 func (m *mortal) around(effect func() error) error {
@@ -120,6 +136,9 @@ func (p mortalPlatform) request(send func() (string, error)) (id string, err err
 		id, err = send()
 		return err
 	})
+	if _, refused := errors.AsType[*chats.SendError](failure); refused {
+		return "", failure
+	}
 	if failure != nil {
 		return "", &chats.SendError{Outcome: chats.Later, Err: failure}
 	}
@@ -173,6 +192,29 @@ func diesAtEachStep(t *testing.T, least int, live func(*testing.T, *mortal)) {
 		t.Run(fmt.Sprint("step ", dies), func(t *testing.T) {
 			live(t, &mortal{dies: dies, dead: make(chan struct{})})
 		})
+	}
+}
+
+// hangsAtEachStep lives once to the end, then once for each of the steps that are counted until
+// then, which hangs while everything else goes on: so the process dies in any state that the
+// order of its steps allows.
+func hangsAtEachStep(t *testing.T, least int, live func(*testing.T, *mortal)) {
+	t.Helper()
+	bubble := func(t *testing.T, hangs int) (steps int) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			life := &mortal{hangs: hangs, dead: make(chan struct{})}
+			live(t, life)
+			steps = life.steps
+		})
+		return steps
+	}
+	steps := bubble(t, 0)
+	if steps < least {
+		t.Fatalf("only %d steps: the test does not see what is written and sent", steps)
+	}
+	for hangs := 1; hangs <= steps; hangs++ {
+		t.Run(fmt.Sprint("step ", hangs), func(t *testing.T) { bubble(t, hangs) })
 	}
 }
 
