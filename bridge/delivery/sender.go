@@ -287,11 +287,8 @@ func failureOf(err error) *chats.SendError {
 // recordSending has the record say that a part is being sent, unless it does. It refuses
 // where another process may be about to send it.
 func (s *Sender) recordSending(ctx context.Context, j *jobs.Job, p *jobs.SentPart) error {
-	if err := s.unsure(j); err != nil {
-		return err
-	}
 	if p.Ready {
-		return nil
+		return s.unsure(j)
 	}
 	// The state on disk may be of a former life: what was being sent may have arrived.
 	p.Repeat = p.Repeat || p.State == jobs.PartSending || p.State == jobs.PartUnknown
@@ -300,6 +297,11 @@ func (s *Sender) recordSending(ctx context.Context, j *jobs.Job, p *jobs.SentPar
 	if err := s.cfg.Jobs.Save(ctx, j); err != nil {
 		p.State = before
 		return fmt.Errorf("record that a part is being sent: %w", err)
+	}
+	// The process may have been paused since it asked for that.
+	if err := s.unsure(j); err != nil {
+		p.State = before
+		return err
 	}
 	return nil
 }

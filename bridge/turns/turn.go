@@ -204,6 +204,9 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 		if err = t.store(context.WithoutCancel(ctx), j, h, m); err == nil && m.Role == agent.RoleTool {
 			err = t.cfg.House.Ended(context.WithoutCancel(ctx), j, m.CallID)
 		}
+		if err == nil && !m.Final {
+			err = t.sure(j)
+		}
 		if errors.Is(err, storage.ErrInvalid) {
 			// The model is paid for already, and its next reply is as large.
 			return t.ended(ctx, j, h, scope, err)
@@ -219,6 +222,18 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 		return t.Failed(j, errors.New("the agent ended without an answer")), nil
 	}
 	return answer, nil
+}
+
+// errUnsure says that another process may be answering.
+var errUnsure = errors.New("turns: this process has not proved for too long that it answers in this chat")
+
+// sure returns an error where another process may be answering: one that was paused while it
+// stored a message does not act on that.
+func (t *Runner) sure(j *jobs.Job) error {
+	if t.cfg.Safe == nil || t.cfg.Safe(j) {
+		return nil
+	}
+	return errUnsure
 }
 
 // errGate wraps what kept the gate from an answer: the turn is tried again.

@@ -1,0 +1,217 @@
+package bridge_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/bridge/approval"
+	"oneclaw/bridge/chats"
+	"oneclaw/toolgroups"
+)
+
+// eager is a model that looks once for each message of a turn, has run what it is asked to, and
+// then answers all that the turn was told. It says what it is doing before that.
+type eager struct {
+	mu    sync.Mutex
+	asked []string // what the requests were about
+}
+
+func (m *eager) Complete(ctx context.Context, req agent.Request, show func(agent.Delta)) (agent.Reply, error) {
+	var said []string
+	results := 0
+	for _, one := range req.Messages {
+		switch {
+		case one.Asks():
+			said, results = []string{one.Text}, 0
+		case one.Role == agent.RoleUser:
+			said = append(said, one.Text)
+		case one.Role == agent.RoleTool:
+			results++
+		}
+	}
+	m.mu.Lock()
+	m.asked = append(m.asked, strings.Join(said, " + "))
+	m.mu.Unlock()
+	if strings.HasPrefix(said[0], "run") && results == 0 {
+		show(agent.Delta{Text: "Let me do that. "})
+		if err := passing(ctx, 2*time.Second); err != nil {
+			return agent.Reply{}, err
+		}
+		return agent.Reply{Text: "Let me do that.", Calls: []agent.Call{{ID: "0", Name: "exec", Arguments: `{}`}}}, nil
+	}
+	if strings.HasPrefix(said[0], "work") && results < min(2, len(said)) {
+		return agent.Reply{Calls: []agent.Call{{ID: fmt.Sprint(results), Name: "look", Arguments: `{}`}}}, nil
+	}
+	return agent.Reply{Text: "re: " + strings.Join(said, " + ")}, nil
+}
+
+// unsettled is a rig whose store fails once, before a write or after it.
+type unsettled struct {
+	*rig
+	*flaw
+	model *eager
+	grows *growing
+	ran   int
+	look  func(n int) // what its tool that looks does, the nth time
+}
+
+func newUnsettled(t *testing.T, fails int) *unsettled {
+	t.Helper()
+	u := &unsettled{flaw: &flaw{}, model: &eager{}, grows: &growing{platform: newPlatform()}, look: func(int) {}}
+	looked := 0
+	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{
+		{
+			Name: "exec", Description: "Run.", Effect: toolgroups.Consequential, Parameters: json.RawMessage(`{"type":"object"}`),
+			Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+				u.ran++
+				return toolgroups.Text("done")
+			},
+		},
+		{
+			Name: "look", Description: "Look.", Effect: toolgroups.ReadOnly, Parameters: json.RawMessage(`{"type":"object"}`),
+			Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+				looked++
+				u.look(looked)
+				return toolgroups.Text("looked")
+			},
+		},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.rig = newRig(t, nil, func(c *bridge.Config) {
+		c.Store, c.Platforms = flakyStore{Store: c.Store, flaw: u.flaw}, []chats.Platform{u.grows}
+		c.Turns.Agent, c.Turns.Tools = agent.New(agent.Config{Model: u.model}), func() *toolgroups.Registry { return reg }
+		c.Turns.Growing = func(text string) string { return text }
+		c.Approve = func(_ toolgroups.Call, tool toolgroups.Tool) approval.Policy {
+			if tool.Effect == toolgroups.ReadOnly {
+				return approval.Policy{Rule: approval.Allow}
+			}
+			return approval.Policy{}
+		}
+	})
+	u.platform = u.grows.platform
+	pass(t, 1)
+	u.flaw.mu.Lock()
+	u.flaw.steps, u.flaw.fails = 0, fails
+	u.flaw.mu.Unlock()
+	return u
+}
+
+// insist gives a message until it is taken.
+func (u *unsettled) insist(m chats.Message) { insist(u.t.Context(), u.bridge, m) }
+
+// A write reports an error once, and has happened or has not, at any step: people see what they
+// would have seen otherwise.
+func TestAWriteOfUnknownOutcomeChangesNothing(t *testing.T) {
+	for name, does := range map[string]func(t *testing.T, u *unsettled){
+		"a turn waits for an approval": func(t *testing.T, u *unsettled) {
+			u.insist(direct("1", "run it"))
+			pass(t, 10*60)
+			all := u.platform.shown()
+			card := all[len(all)-1]
+			if len(all) == 2 && (all[0].buttons != nil || !strings.Contains(all[0].text, "This goes on below")) {
+				t.Errorf("the preview is not over: %+v", all)
+			}
+			u.insist(pressOn(card, "p", "1", card.button(t, "Allow once")))
+			pass(t, 120)
+			// A call that may have begun is not made again: the model is told.
+			if got := u.platform.texts(); len(got) != len(all)+1 || got[len(all)] != "re: run it" || u.ran > 1 {
+				t.Errorf("answers %q, ran %d times", got, u.ran)
+			}
+		},
+		"an album": func(t *testing.T, u *unsettled) {
+			u.insist(piece(direct("1", "one"), "g"))
+			u.insist(piece(direct("2", "two"), "g"))
+			pass(t, 30*60)
+			u.want(t, "re: one\ntwo")
+		},
+		"a turn is told more": func(t *testing.T, u *unsettled) {
+			u.look = func(n int) {
+				if n == 1 {
+					go u.insist(direct("2", "two"))
+				}
+				pass(t, 2)
+			}
+			u.insist(direct("1", "work"))
+			pass(t, 30*60)
+			inOneAnswer(t, u.platform.shown(), "work", "two")
+			if got := strings.Join(u.platform.texts(), " "); strings.Contains(got, "work + two") && slices.Contains(u.model.asked, "two") {
+				t.Errorf("what is part of a turn was asked once more: %q", u.model.asked)
+			}
+		},
+		"a /clear is taken back": func(t *testing.T, u *unsettled) {
+			u.insist(direct("1", "one"))
+			pass(t, 60)
+			u.insist(direct("2", "/clear"))
+			pass(t, 60)
+			u.insist(direct("3", "/undo"))
+			pass(t, 60)
+			if got := u.platform.texts(); len(got) != 3 || got[2] != back {
+				t.Errorf("answers %q", got)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble := func(t *testing.T, fails int) (steps int) {
+				t.Helper()
+				synctest.Test(t, func(t *testing.T) {
+					u := newUnsettled(t, fails)
+					does(t, u)
+					pass(t, 60)
+					if open := u.bridge.Load().Open; open != 0 {
+						t.Errorf("%d jobs are open", open)
+					}
+					if shown := strings.Join(u.platform.texts(), "\n"); strings.Contains(shown, incident) {
+						t.Errorf("there stands %s", shown)
+					}
+					steps = u.flaw.steps
+					u.stop()
+				})
+				return steps
+			}
+			steps := bubble(t, 0)
+			if steps < 8 {
+				t.Fatalf("only %d steps: the test does not see what is written", steps)
+			}
+			for fails := 1; fails <= steps; fails++ {
+				t.Run(fmt.Sprint("step ", fails), func(t *testing.T) { bubble(t, fails) })
+			}
+		})
+	}
+}
+
+// What became part of a turn stays so: its edit reaches the turn, too, and /why counts it.
+func TestAnEditOfWhatATurnWasToldReachesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := newUnsettled(t, 0)
+		u.look = func(n int) {
+			if n == 1 {
+				u.insist(direct("2", "two"))
+			} else {
+				u.insist(edit(direct("2", "two"), "two changed"))
+			}
+		}
+		u.accept(direct("1", "work"))
+		pass(t, 10)
+		u.accept(direct("3", "/why"))
+		pass(t, 5)
+		u.stop()
+		got := u.platform.texts()
+		if len(got) != 2 || !strings.HasPrefix(got[0], "re: work + two + ") || !strings.HasSuffix(got[0], "two changed") {
+			t.Errorf("answers %q", got)
+		}
+		if !strings.Contains(got[len(got)-1], "part of it: 2 messages") {
+			t.Errorf("/why says %q", got[len(got)-1])
+		}
+	})
+}
