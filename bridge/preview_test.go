@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -459,4 +460,48 @@ func liveGrowing(t *testing.T, life *mortal) {
 	if !slices.Equal(order, want) || pieces > 1 || pieces == 1 && !marked {
 		t.Errorf("there stands %+v\n%s", p.sent, p.story())
 	}
+}
+
+// sluggish takes two seconds to show an update.
+type sluggish struct {
+	*growing
+	updating atomic.Bool
+	crossed  atomic.Bool // something else was sent meanwhile
+}
+
+func (p *sluggish) Update(ctx context.Context, to chats.Address, id string, show chats.Preview) error {
+	p.updating.Store(true)
+	defer p.updating.Store(false)
+	_ = passing(context.WithoutCancel(ctx), 2*time.Second)
+	return p.growing.Update(ctx, to, id, show)
+}
+
+func (p *sluggish) Finish(ctx context.Context, to chats.Address, id string, part chats.Part) error {
+	if p.updating.Load() {
+		p.crossed.Store(true)
+	}
+	return p.growing.Finish(ctx, to, id, part)
+}
+
+// The end of a preview waits for the update that is on its way, which would be shown over it.
+func TestTheAnswerWaitsForTheUpdateBeforeIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, p := previewRig(t, words("one two three four five"))
+		r.stop()
+		slow := &sluggish{growing: p}
+		r.cfg.Platforms = []chats.Platform{slow}
+		r.start()
+		r.accept(direct("1", "hello"))
+		pass(t, 20)
+		r.stop()
+		if slow.crossed.Load() {
+			t.Error("the answer was shown while an update was on its way")
+		}
+		if got := p.texts(); !slices.Equal(got, []string{"one two three four five"}) {
+			t.Errorf("there stands %q", got)
+		}
+		if !strings.Contains(p.story(), "update") {
+			t.Errorf("there was no update: %s", p.story())
+		}
+	})
 }

@@ -2,16 +2,20 @@ package bridge_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/toolgroups"
 )
 
 // minded is an agent that keeps what it was asked, and what stood before that: it answers slowly
@@ -159,4 +163,199 @@ func checkNext(t *testing.T, r *rig, m *minded, said string) {
 	if open := r.bridge.Load().Open; open != 0 {
 		t.Errorf("%d jobs are open", open)
 	}
+}
+
+// An approval is there, and its turn waits for others to end: a /stop or /clear ends it, and its
+// call is not made.
+func TestACommandEndsATurnThatWaitsToGoOn(t *testing.T) {
+	for command, want := range map[string]string{"/stop": "Stopped.", "/clear": "I stopped what I was doing."} {
+		for _, restarted := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s restarted %v", command, restarted), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s, w := newSlow(), &workshop{}
+					r := w.guarded(t, func(c *bridge.Config) {
+						c.Limits.MaxTurns, c.Limits.DrainTimeout = 1, -1
+						c.Turns.Agent = s.or(c.Turns.Agent)
+					})
+					r.accept(direct("1", "run a"))
+					card := r.platform.wait(t, 1)[0]
+					synctest.Wait()
+					r.accept(in("busy", "1", "slow")) // the only turn
+					soon(t, s.asked)
+					r.accept(pressOn(card, "p", "1", card.button(t, "Allow once")))
+					if got := r.platform.toast(t, "p"); got != "Allowed once." {
+						t.Fatalf("told %q", got)
+					}
+					synctest.Wait()
+					r.accept(direct("2", command))
+					r.platform.wait(t, 2)
+					synctest.Wait() // that it was sent is on record
+					if restarted {
+						r.restart()
+					}
+					close(s.free)
+					r.accept(direct("3", "next"))
+					pass(t, 10)
+					r.stop()
+					if ran := w.commands(); len(ran) > 0 {
+						t.Errorf("ran %q", ran)
+					}
+					got := r.platform.in("1")
+					if len(got) != 3 || !strings.Contains(got[1].text, want) || got[2].text != "re: next" {
+						t.Errorf("there stands %q", texts(got))
+					}
+				})
+			})
+		}
+	}
+}
+
+// A /stop that comes at any step of a turn which comes to wait for an approval ends it: its call
+// is not made, whatever is pressed, and the next message is answered.
+func TestAStopAtAnyStepOfATurnThatComesToWaitEndsIt(t *testing.T) {
+	bubble := func(t *testing.T, step int) (steps int) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			life := &sleeper{goOn: make(chan struct{}), alive: make(chan struct{})}
+			close(life.alive) // that step alone is held up
+			w := &workshop{}
+			r := w.guarded(t, func(c *bridge.Config) { c.Store = sleeperStore{c.Store, life} })
+			life.mu.Lock()
+			life.counting, life.at = true, step
+			life.mu.Unlock()
+			accepted := make(chan error, 2)
+			go func() { accepted <- r.bridge.Accept(t.Context(), direct("1", "run a")) }()
+			pass(t, 5)
+			life.mu.Lock()
+			life.counting, steps = false, life.steps
+			life.mu.Unlock()
+			go func() { accepted <- r.bridge.Accept(t.Context(), direct("2", "/stop")) }()
+			pass(t, 5)
+			close(life.goOn)
+			for range 2 {
+				if err := soon(t, accepted); err != nil {
+					t.Error(err)
+				}
+			}
+			pass(t, 5)
+			for i, one := range r.platform.shown() {
+				if one.buttons != nil {
+					r.accept(pressOn(one, fmt.Sprint("p", i), "1", one.button(t, "Allow once")))
+				}
+			}
+			r.accept(direct("3", "next"))
+			pass(t, 5)
+			r.stop()
+			if ran := w.commands(); len(ran) > 0 {
+				t.Errorf("ran %q", ran)
+			}
+			if got := r.platform.texts(); got[len(got)-1] != "re: next" {
+				t.Errorf("there stands %q", got)
+			}
+			if open := r.bridge.Load().Open; open != 0 {
+				t.Errorf("%d jobs are open", open)
+			}
+		})
+		return steps
+	}
+	steps := bubble(t, 0)
+	if steps < 8 {
+		t.Fatalf("only %d steps: the test does not see what is written", steps)
+	}
+	for step := 3; step <= steps; step++ { // before them nothing is accepted that it could end
+		t.Run(fmt.Sprint("step ", step), func(t *testing.T) { bubble(t, step) })
+	}
+}
+
+// An edit of a message whose approval is there, and which waits to go on, changes nothing of it.
+func TestAnEditOfWhatWaitsToGoOnLeavesItAsItWas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, w := newSlow(), &workshop{}
+		r := w.guarded(t, func(c *bridge.Config) {
+			c.Limits.MaxTurns = 1
+			c.Turns.Agent = s.or(c.Turns.Agent)
+		})
+		r.accept(direct("1", "run a"))
+		card := r.platform.wait(t, 1)[0]
+		synctest.Wait()
+		r.accept(in("busy", "1", "slow")) // the only turn
+		soon(t, s.asked)
+		r.accept(pressOn(card, "p", "1", card.button(t, "Allow once")))
+		r.platform.toast(t, "p")
+		synctest.Wait()
+		r.accept(edit(direct("1", "run a"), "run b"))
+		synctest.Wait()
+		r.accept(direct("2", "/why"))
+		pass(t, 5)
+		why := r.platform.in("1")
+		close(s.free)
+		pass(t, 10)
+		r.stop()
+		if ran := fmt.Sprint(w.commands()); ran != "[a]" {
+			t.Errorf("ran %s", ran)
+		}
+		if got := why[len(why)-1].text; strings.Contains(got, "run b") {
+			t.Errorf("/why says %q", got)
+		}
+	})
+}
+
+// What a tool returns is kept, although a /stop or the end of the time for the turn comes before:
+// the next question is asked with it.
+func TestTheResultOfAToolThatEndsLateIsKept(t *testing.T) {
+	for name, stop := range map[string]bool{"a /stop": true, "the time limit": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				var results []string
+				reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{{
+					Name: "get_current_time", Description: "Look.", Effect: toolgroups.Consequential, Parameters: json.RawMessage(`{"type":"object"}`),
+					Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+						pass(t, 60) // whatever its context says
+						return toolgroups.Text("it is done")
+					},
+				}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				r := newRig(t, nil, func(c *bridge.Config) {
+					c.Turns.Timeout = 30 * time.Second
+					if stop {
+						c.Turns.Timeout = time.Hour
+					}
+					c.Turns.Tools = func() *toolgroups.Registry { return reg }
+					c.Turns.Agent = agent.New(agent.Config{Model: spy(func(req agent.Request) {
+						mu.Lock()
+						defer mu.Unlock()
+						results = nil
+						for _, m := range req.Messages {
+							if m.Role == agent.RoleTool {
+								results = append(results, m.Text)
+							}
+						}
+					})})
+				})
+				r.accept(direct("1", "look"))
+				pass(t, 10)
+				if stop {
+					r.accept(direct("2", "/stop"))
+				}
+				pass(t, 120)
+				r.accept(direct("3", "next"))
+				pass(t, 10)
+				r.stop()
+				if !slices.Equal(results, []string{"it is done"}) {
+					t.Errorf("the model is shown %q: %q", results, r.platform.texts())
+				}
+			})
+		})
+	}
+}
+
+// spy is told what is asked of an obedient model.
+type spy func(req agent.Request)
+
+func (s spy) Complete(ctx context.Context, req agent.Request, show func(agent.Delta)) (agent.Reply, error) {
+	s(req)
+	return obedient{}.Complete(ctx, req, show)
 }
