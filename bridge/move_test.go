@@ -223,3 +223,56 @@ func TestAttack22AMoveOutlivesAnyKill(t *testing.T) {
 		}
 	})
 }
+
+// A chat moves right after a /stop or /clear, and the process dies in between while any one step
+// hangs: what those have ended is not answered in the new chat either.
+func TestAMoveBringsNothingBackThatACommandHasEnded(t *testing.T) {
+	for _, command := range []string{"/stop", "/clear"} {
+		t.Run(command, func(t *testing.T) {
+			hangsAtEachStep(t, 6, func(t *testing.T, life *mortal) {
+				s := newSlow()
+				r := newRig(t, s.think, func(cfg *bridge.Config) {
+					cfg.Limits.MaxTurns, cfg.Access.Admins = 1, []string{"fake:5"}
+				})
+				r.stop()
+				store, shown, hangs := r.cfg.Store, r.platform, life.hangs
+				life.hangs = 0
+				r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalPlatform{shown, life}}
+				r.start()
+				r.accept(in("busy", "1", "slow there")) // the only turn
+				soon(t, s.asked)
+				r.accept(group("1", "6", "two"), group("2", "7", "three"))
+				pass(t, 1)
+				life.mu.Lock()
+				life.steps, life.hangs = 0, hangs
+				life.mu.Unlock()
+				accepted := make(chan error, 1)
+				go func() { accepted <- r.bridge.Accept(t.Context(), group("3", "5", command)) }()
+				pass(t, 3)
+				life.end()
+				taken := <-accepted == nil
+				r.stop()
+				r.cfg.Store, r.cfg.Platforms = store, []chats.Platform{shown}
+				r.start()
+				soon(t, s.asked) // it has the only turn again
+				pass(t, 1)
+				r.move()
+				pass(t, 5)
+				close(s.free)
+				pass(t, 10)
+				r.accept(moved("9", "5", "next"))
+				pass(t, 10)
+				r.stop()
+				got := shown.texts()
+				for _, text := range got {
+					if taken && (text == "re: two" || text == "re: three") {
+						t.Errorf("answered after the %s: %q", command, got)
+					}
+				}
+				if got[len(got)-1] != "re: next" {
+					t.Errorf("the next answer is missing: %q", got)
+				}
+			})
+		})
+	}
+}

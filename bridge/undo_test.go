@@ -147,6 +147,23 @@ func TestUndoIsRefusedWhileAMessageWaits(t *testing.T) {
 	}
 }
 
+// An /undo brings back what the newest /clear has ended, not what one before it has.
+func TestUndoBringsTheNewestConversationBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &minded{slow: newSlow()}
+		r := newRig(t, m.think)
+		for i, text := range []string{"one", "/clear", "two", "/clear", "/clear", "/undo", "next"} {
+			r.accept(direct(fmt.Sprint(i), text))
+			r.platform.wait(t, i+1)
+			pass(t, 5)
+		}
+		r.stop()
+		if _, seen := m.since(); !slices.Equal(seen, []string{"two", "re: two", "next"}) {
+			t.Errorf("the conversation is %q", seen)
+		}
+	})
+}
+
 // A turn that a /clear has cut off is over in the conversation that an undo brings back.
 func TestUndoAfterATurnWasCutOff(t *testing.T) {
 	s := newSlow()
