@@ -33,8 +33,10 @@ type sleeper struct {
 	goOn     chan struct{} // closed when that step goes on
 	alive    chan struct{} // closed when all that has begun meanwhile does
 	sends    int
-	edits    int      // the first one is put off
-	late     []string // what it asked of a platform, and the tools that it started, when it was overdue
+	edits    int // the first one is put off
+	// cancelled counts the requests to its model that were ended.
+	cancelled int
+	late      []string // what it asked of a platform, and the tools that it started, when it was overdue
 }
 
 func (s *sleeper) step() {
@@ -144,6 +146,9 @@ func (m talker) Complete(ctx context.Context, req agent.Request, show func(agent
 	select {
 	case <-m.held():
 	case <-ctx.Done():
+		m.sleeper.mu.Lock()
+		m.cancelled++
+		m.sleeper.mu.Unlock()
 		return agent.Reply{}, context.Cause(ctx)
 	}
 	var said []string
@@ -411,6 +416,67 @@ func (d *duo) check(t *testing.T, r *rig, says string, cleared bool) {
 	d.mu.Lock()
 	if !slices.Equal(d.seen, want) {
 		t.Errorf("the conversation has %q, want %q", d.seen, want)
+	}
+	d.mu.Unlock()
+	d.several.stop(t)
+}
+
+// A replica that was replaced ends what it still does for its former chats as soon as it knows, and
+// when it has them again its model is not shown what the other one has erased.
+func TestAReplacedReplicaEndsItsTurnsAndForgets(t *testing.T) {
+	for _, answered := range []bool{false, true} {
+		t.Run(fmt.Sprint("answered ", answered), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { replaced(t, answered) })
+		})
+	}
+}
+
+// replaced has a replica be replaced when it has answered, or is about to.
+func replaced(t *testing.T, answered bool) {
+	t.Helper()
+	d := newDuo(t)
+	owner, other := d.owner(t, "7")
+	life, free := d.lives[owner], d.hold[owner]
+	if !answered {
+		d.mu.Lock()
+		d.hold[owner] = make(chan struct{})
+		d.mu.Unlock()
+	}
+	d.several[owner].accept(in("7", "1", "secret"))
+	pass(t, 2)
+	life.mu.Lock()
+	life.counting, life.at = true, 1 // a sign of life
+	life.mu.Unlock()
+	pass(t, takeover)
+	life.mu.Lock()
+	life.asleep, life.counting = false, false
+	life.mu.Unlock()
+	close(life.goOn)
+	close(life.alive)
+	pass(t, 3)
+	life.mu.Lock()
+	if (life.cancelled == 1) == answered {
+		t.Errorf("%d requests to its model were ended", life.cancelled)
+	}
+	life.mu.Unlock()
+	d.mu.Lock()
+	d.hold[owner] = free
+	d.mu.Unlock()
+	d.several[other].accept(in("7", "2", "/forget"))
+	pass(t, 3)
+	all := d.shown.in("7")
+	card := all[len(all)-1]
+	press := pressOn(card, "p", "1", card.button(t, "Forget me"))
+	press.Direct = true
+	d.several[other].accept(press)
+	pass(t, 10)
+	d.several[other].stop()
+	pass(t, 30)
+	d.several[owner].accept(in("7", "3", "next"))
+	pass(t, 10)
+	d.mu.Lock()
+	if !slices.Equal(d.seen, []string{"next"}) {
+		t.Errorf("the model is shown %q", d.seen)
 	}
 	d.mu.Unlock()
 	d.several.stop(t)
