@@ -111,21 +111,21 @@ func (b *book) read(ctx context.Context, key string) (*record, error) {
 	return r, nil
 }
 
-// readDay reads which day it is. One that is none is set aside, and begins anew.
-func (b *book) readDay(ctx context.Context) error {
+// readDay reads which day it is, and since which revision. One that is none is set aside, and
+// begins anew.
+func (b *book) readDay(ctx context.Context) (day string, begun storage.Revision, err error) {
 	entry, err := b.store.Get(ctx, newestKey)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		return fmt.Errorf("read the day: %w", err)
+		return "", storage.Absent, fmt.Errorf("read the day: %w", err)
 	}
-	b.day, b.begun = string(entry.Value), entry.Revision
-	if _, err := time.Parse(time.DateOnly, b.day); err == nil || b.begun == storage.Absent {
-		return nil
+	day, begun = string(entry.Value), entry.Revision
+	if _, err := time.Parse(time.DateOnly, day); err == nil || begun == storage.Absent {
+		return day, begun, nil
 	}
-	b.day = ""
 	if err := b.damaged(ctx, entry); err != nil {
-		return fmt.Errorf("set %s aside: %w", newestKey, err)
+		return "", storage.Absent, fmt.Errorf("set %s aside: %w", newestKey, err)
 	}
-	return nil
+	return "", begun, nil
 }
 
 // readsAtOnce bounds the reads that are made side by side.
@@ -136,8 +136,12 @@ const readsAtOnce = 16
 func (b *book) reread(ctx context.Context, keys []string) (bool, error) {
 	var group errgroup.Group
 	group.SetLimit(readsAtOnce)
-	begun := b.begun
-	group.Go(func() error { return b.readDay(ctx) })
+	var day string
+	var begun storage.Revision
+	group.Go(func() (err error) {
+		day, begun, err = b.readDay(ctx)
+		return err
+	})
 	fresh := make([]*record, len(keys))
 	for i, key := range keys {
 		group.Go(func() (err error) {
@@ -149,6 +153,7 @@ func (b *book) reread(ctx context.Context, keys []string) (bool, error) {
 		return false, err
 	}
 	changed := b.begun != begun
+	b.day, b.begun = day, begun
 	for i, key := range keys {
 		known := b.records[key]
 		changed = changed || known == nil || known.rev != fresh[i].rev

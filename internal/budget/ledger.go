@@ -447,7 +447,8 @@ func (l *Ledger) store(ctx context.Context, b *book) error {
 func (l *Ledger) open(ctx context.Context, now time.Time) (*book, error) {
 	if l.book == nil || len(l.book.records) > maxRecords {
 		b := &book{store: l.cfg.Store, records: map[string]*record{}, longest: l.cfg.Hold + 24*time.Hour, damaged: l.cfg.Damaged}
-		if err := b.readDay(ctx); err != nil {
+		var err error
+		if b.day, b.begun, err = b.readDay(ctx); err != nil {
 			return nil, err
 		}
 		if l.cfg.Exclusive {
@@ -469,7 +470,7 @@ func (l *Ledger) begin(ctx context.Context, b *book, today string) error {
 		former := b.day
 		rev, err := l.cfg.Store.Put(ctx, newestKey, []byte(today), b.begun)
 		if errors.Is(err, storage.ErrConflict) {
-			if err = b.readDay(ctx); err == nil { // another process has begun it
+			if b.day, b.begun, err = b.readDay(ctx); err == nil { // another process has begun it
 				continue
 			}
 		}
