@@ -271,8 +271,9 @@ func TestC16WhatIsQuotedIsNoApproval(t *testing.T) {
 		t.Fatalf("ran %v", w.commands())
 	}
 	r.accept(pressOn(card, "p", "1", allow))
-	// That a message waits behind the call may be said behind the look at that, or before it.
-	got := slices.DeleteFunc(texts(r.platform.wait(t, n+5)[n:]), func(text string) bool {
+	// That a message waits behind the call may be said behind the look at that, or before it. What is
+	// passed on is one question with the words before it.
+	got := slices.DeleteFunc(texts(r.platform.wait(t, n+4)[n:]), func(text string) bool {
 		return text == "I am waiting for the decision above. Your message is next after that; /stop ends what waits."
 	})
 	if got[0] != "ran a" || fmt.Sprint(w.commands()) != "[a]" {

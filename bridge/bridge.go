@@ -157,7 +157,7 @@ func (b *Bridge) furnish() {
 				_, err := b.desk.Post(ctx, key, j.Message.Chat, cards.Card{Of: j.Message.By(), ReplyTo: under, Text: line, Exact: true})
 				return err
 			},
-			Watch: b.watching(), Join: lanes.Joins{Lanes: b.lanes}.Join,
+			Watch: b.watching(), Join: lanes.Joins{Lanes: b.lanes}.Join, Listen: lanes.Joins{Lanes: b.lanes}.Listen,
 			Mend: func(ctx context.Context, d *jobs.DamagedError, chat chats.Chat) (bool, error) {
 				return b.keeper.mend(ctx, d, chat, "")
 			},

@@ -275,6 +275,7 @@ func TestPiecesAreOneMessage(t *testing.T) {
 				began := time.Now()
 				for _, m := range tt.messages {
 					r.accept(m)
+					synctest.Wait()
 				}
 				r.platform.wait(t, 1)
 				if took := time.Since(began); took != tt.at {

@@ -31,7 +31,7 @@ type carrier struct{ *rooms }
 
 // carryOn is one life of a job.
 func (c *carrier) carryOn(work, ctx context.Context, j *jobs.Job, t *trial) {
-	if (j.Doubt || c.kinds.place(j).Loose) && !c.gather(ctx, j, t) {
+	if (j.Doubt || c.kinds.place(j).Loose || len(j.Pieces) > 0) && !c.gather(ctx, j, t) {
 		return
 	}
 	if c.cfg.Hooks.Trace != nil {

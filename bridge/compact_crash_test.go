@@ -27,7 +27,9 @@ func crashed(t *testing.T, dies int) int {
 	t.Helper()
 	life := &mortal{dies: dies, dead: make(chan struct{})}
 	s := &scribe{}
-	r, _ := newLong(t, s, func(c *bridge.Config) { c.Turns.WindowTokens, c.Limits.DrainTimeout = 700, -1 })
+	r, _ := newLong(t, s, func(c *bridge.Config) {
+		c.Turns.WindowTokens, c.Turns.Apart, c.Limits.DrainTimeout = 700, true, -1
+	})
 	r.stop()
 	store, shown := r.cfg.Store, r.platform
 	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalPlatform{shown, life}}

@@ -260,6 +260,7 @@ func newRig(t *testing.T, think thinker, change ...func(*bridge.Config)) *rig {
 		Platforms: []chats.Platform{p}, Access: people.Access{Allow: []string{"*"}},
 		DataDir: t.TempDir(), Limits: bridge.Limits{DrainTimeout: -1}, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}}
+	r.cfg.Turns.Apart = think != nil // a thinker is told nothing while it thinks
 	for _, c := range change {
 		c(&r.cfg)
 	}

@@ -47,7 +47,7 @@ func (c *carrier) gatherOnce(j *jobs.Job) error {
 	if err != nil {
 		return err
 	}
-	if c.kinds.place(j).Loose {
+	if c.kinds.place(j).Loose || len(pieces) > 0 {
 		one := *j
 		one.Message, one.Whole = jobs.Together(j.Message, pieces), 1+len(pieces)
 		ops, err := c.jobs.Joining(&one, pieces, c.cfg.Now())

@@ -127,6 +127,7 @@ func (t *kinds) slash(j *jobs.Job) *kind {
 func (t *kinds) place(j *jobs.Job) lanes.Place {
 	place := t.of(j).Place
 	place.Turn = place.Turn && j.Parts == nil && j.Notice == ""
+	place.Bare = place.Turn && place.Joins && j.Whole == 0 && j.Fresh && j.Message.Forwards()
 	place.Loose = place.Turn && place.Joins && j.Whole == 0 && (j.Message.Group != "" || j.Message.Cut != chats.CutNowhere)
 	return place
 }

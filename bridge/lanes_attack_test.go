@@ -52,6 +52,7 @@ func TestAttack20AnEditRacesWithNobody(t *testing.T) {
 	w := &workshop{}
 	edits, ended := make(chan struct{}), make(chan struct{})
 	r := w.guarded(t, func(c *bridge.Config) {
+		c.Turns.Apart = true // the message waits
 		c.Store = gatedStore{
 			Store: c.Store,
 			put: func(_ string, value []byte) {

@@ -135,7 +135,9 @@ func TestAttack22AMovedChatTakesItsApprovalsAlong(t *testing.T) {
 		t.Run(restart, func(t *testing.T) {
 			w := &workshop{}
 			r := w.guarded(t)
-			r.accept(group("1", "1", "run a"), group("2", "1", "two"))
+			r.accept(group("1", "1", "run a"))
+			r.platform.wait(t, 1)
+			r.accept(group("2", "1", "two"))
 			r.platform.until(t, "hint", func(all []sent) bool { return len(all) == 2 })
 			card := r.platform.wait(t, 2)[0]
 			if restart == "before" {

@@ -9,21 +9,22 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/previews"
 	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 )
 
 // watching returns what a turn is observed by: whoever the configuration names, and the
 // previews, where the platform shows any.
-func (b *Bridge) watching() func(j *jobs.Job) (observe func(agent.Event), end func()) {
+func (b *Bridge) watching() func(j *jobs.Job) (observe func(agent.Event), withhold func() bool, end func()) {
 	told := b.cfg.Turns.Observe
-	return func(j *jobs.Job) (observe func(agent.Event), end func()) {
+	return func(j *jobs.Job) (observe func(agent.Event), withhold func() bool, end func()) {
 		show, chat := func(agent.Event) {}, j.Message.Chat
-		end = func() {}
+		withhold, end = func() bool { return true }, func() {}
 		if _, ok := b.platforms[chat.Platform].(chats.Previewer); ok && b.cfg.Turns.Growing != nil {
-			show, end = b.showing(j)
+			show, withhold, end = b.showing(j)
 		} else if told == nil && b.cfg.Hooks.Trace == nil {
-			return nil, end
+			return nil, withhold, end
 		}
 		observe = func(e agent.Event) {
 			if show(e); told != nil {
@@ -33,23 +34,19 @@ func (b *Bridge) watching() func(j *jobs.Job) (observe func(agent.Event), end fu
 		if b.cfg.Hooks.Trace != nil {
 			observe = b.cfg.Hooks.Trace.Watch(j, observe)
 		}
-		return observe, end
+		return observe, withhold, end
 	}
 }
 
 // showing is a preview that a question of a tool may end, and the answer to that begin again.
-func (b *Bridge) showing(j *jobs.Job) (observe func(agent.Event), end func()) {
-	type watch struct {
-		observe func(agent.Event)
-		end     func()
-	}
-	var now atomic.Pointer[watch]
+func (b *Bridge) showing(j *jobs.Job) (observe func(agent.Event), withhold func() bool, end func()) {
+	var now atomic.Pointer[previews.Watch]
 	begin := func() {
-		observe, end := b.previews.Watch(j)
-		now.Store(&watch{observe, end})
+		watch := b.previews.Watch(j)
+		now.Store(&watch)
 	}
 	begin()
-	end = func() { now.Load().end() }
+	end = func() { now.Load().End() }
 	j.Show = func(on bool) {
 		if on {
 			begin()
@@ -57,7 +54,7 @@ func (b *Bridge) showing(j *jobs.Job) (observe func(agent.Event), end func()) {
 			end()
 		}
 	}
-	return func(e agent.Event) { now.Load().observe(e) }, end
+	return func(e agent.Event) { now.Load().Observe(e) }, func() bool { return now.Load().Withhold() }, end
 }
 
 // notes stand under a preview whose answer does not come.

@@ -311,7 +311,7 @@ func (f *fixture) bridged(a turns.Agent) {
 		f.t.Fatal(err)
 	}
 	b, err := bridge.New(bridge.Config{
-		Store: store, Turns: turns.Settings{Agent: a, Tools: func() *toolgroups.Registry { return reg }}, Platforms: []chats.Platform{f.p},
+		Store: store, Turns: turns.Settings{Agent: a, Apart: true, Tools: func() *toolgroups.Registry { return reg }}, Platforms: []chats.Platform{f.p},
 		Access: people.Access{Allow: []string{"*"}}, DataDir: f.t.TempDir(), Logger: slog.New(slog.NewTextHandler(f.log, nil)),
 	})
 	if err != nil {

@@ -84,7 +84,7 @@ func runBridge(t *testing.T, p *Platform) (stop func()) {
 		t.Fatal(err)
 	}
 	b, err := bridge.New(bridge.Config{
-		Store: store, Turns: turns.Settings{Agent: echo{}, Tools: func() *toolgroups.Registry { return registry }}, Platforms: []chats.Platform{p}, DataDir: t.TempDir(),
+		Store: store, Turns: turns.Settings{Agent: echo{}, Apart: true, Tools: func() *toolgroups.Registry { return registry }}, Platforms: []chats.Platform{p}, DataDir: t.TempDir(),
 		Access: people.Access{Allow: []string{"telegram:*"}},
 		Limits: bridge.Limits{DrainTimeout: -1, MaxWaitingMember: 1000},
 	})

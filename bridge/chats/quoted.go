@@ -90,6 +90,12 @@ func Join(list, more []Quoted) []Quoted {
 	return Bound(list)
 }
 
+// Forwards reports whether a message passes something on without a word of its own.
+func (m *Message) Forwards() bool {
+	isForward := func(q Quoted) bool { return q.How == PointForward }
+	return m.Kind == KindText && m.Text == "" && len(m.Files) == 0 && slices.ContainsFunc(m.Quoted, isForward)
+}
+
 // Empty reports whether there is nothing to be quoted.
 func (q *Quoted) Empty() bool { return q.Text == "" && len(q.Files) == 0 && len(q.Skipped) == 0 }
 

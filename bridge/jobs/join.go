@@ -75,16 +75,44 @@ func (j *Job) become(known *Job) {
 // pieceGap is how far apart a client sends two pieces of a text, by the time of the platform.
 const pieceGap = 3 * time.Second
 
-// Continues reports whether a message is the next piece of the one before it.
+// Continues reports whether a message is the next piece of the one before it: of an album, of a
+// text that a client cut, or of something that is passed on and the words about it, which clients
+// send as a message before it.
 func Continues(before, j *Job) bool {
-	a, b := before.Message, j.Message
+	a, b := &before.Message, &j.Message
 	if a.User != b.User || b.Kind != chats.KindText || before.Whole > 0 || !j.Fresh || j.Parts != nil || j.Notice != "" {
 		return false
 	}
-	if a.Group != "" {
-		return a.Group == b.Group
+	isNear := b.Time.Sub(a.Time).Abs() <= pieceGap
+	switch {
+	case a.Group != "" && a.Group == b.Group:
+		return true
+	case a.Forwards() || b.Forwards():
+		return isNear && a.Kind == chats.KindText && before.Fresh && before.Parts == nil && before.Notice == ""
 	}
-	return a.Cut != chats.CutNowhere && b.Group == "" && len(b.Files) == 0 && b.Time.Sub(a.Time).Abs() <= pieceGap
+	return a.Group == "" && a.Cut != chats.CutNowhere && b.Group == "" && len(b.Files) == 0 && isNear
+}
+
+// maxPieces bounds those that become one message.
+const maxPieces = 32
+
+// Pieces returns how many of some messages are the first one: all that continue it, as far as one
+// message holds what they pass on, and to the end of the words about that.
+func Pieces(some []*Job) (n int) {
+	forwards, hasWords := 0, false
+	for ; n < min(len(some), maxPieces) && (n == 0 || Continues(some[n-1], some[n])); n++ {
+		switch {
+		case some[n].Message.Forwards():
+			if forwards++; forwards > chats.MaxQuoted {
+				return n
+			}
+		case hasWords && some[n-1].Message.Forwards():
+			return n
+		default:
+			hasWords = true
+		}
+	}
+	return n
 }
 
 // Together is a message with the pieces that continue it.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/internal/rescue"
 )
@@ -20,15 +21,15 @@ const (
 	// bounds how often.
 	ripenStep = pieceWait / 4
 	maxPauses = 20
-	// maxPieces bounds those that become one message.
-	maxPieces = 32
 )
 
-// pieces returns how many of the messages that wait are the first one: all that continue it.
+// pieces returns how many of the messages that wait are the first one.
 func pieces(s *Lanes, waiting []*jobs.Job) int {
-	n := 1
-	for n < min(len(waiting), maxPieces) && jobs.Continues(waiting[n-1], waiting[n]) && s.cfg.Place(waiting[n]).Joins {
-		n++
+	n := jobs.Pieces(waiting)
+	for i := 1; i < n; i++ {
+		if !s.cfg.Place(waiting[i]).Joins {
+			return i
+		}
 	}
 	return n
 }
@@ -38,7 +39,11 @@ func pieces(s *Lanes, waiting []*jobs.Job) int {
 func whole(s *Lanes, waiting []*jobs.Job) bool {
 	n := pieces(s, waiting)
 	last := waiting[n-1]
-	return n < len(waiting) || n == maxPieces || last.Ripe || !s.cfg.Place(last).Loose
+	if n < len(waiting) || last.Ripe {
+		return true
+	}
+	hasWords := func(j *jobs.Job) bool { return !s.cfg.Place(j).Bare }
+	return !s.cfg.Place(last).Loose && slices.ContainsFunc(waiting[:n], hasWords)
 }
 
 // ripen has a turn wait for the piece behind j no longer than that may take. It is called
@@ -85,10 +90,8 @@ func collect(s *Lanes, q *queue, j *jobs.Job) {
 // Count counts messages: pieces of one are one.
 func Count(waiting []*jobs.Job) int {
 	n := 0
-	for i, j := range waiting {
-		if i == 0 || !jobs.Continues(waiting[i-1], j) {
-			n++
-		}
+	for ; len(waiting) > 0; n++ {
+		waiting = waiting[jobs.Pieces(waiting):]
 	}
 	return n
 }
@@ -141,9 +144,21 @@ func (s Joins) claim(ctx context.Context, j *jobs.Job) (*lane, []*jobs.Job) {
 		return nil, nil
 	}
 	q := &l.messages
-	n, step := 0, 0
-	for ; n < len(q.waiting); n += step {
-		o := q.waiting[n]
+	n, _ := l.joinable(s.Lanes, j)
+	some := slices.Clone(q.waiting[:n])
+	q.waiting = slices.Delete(q.waiting, 0, n)
+	for _, o := range some {
+		s.members.give(o)
+	}
+	return l, some
+}
+
+// joinable returns how many of the messages that wait can become part of a job that runs, and
+// whether more of what comes behind them is waited for.
+func (l *lane) joinable(s *Lanes, j *jobs.Job) (n int, partial bool) {
+	waiting, step := l.messages.waiting, 0
+	for ; n < len(waiting); n += step {
+		o := waiting[n]
 		place := s.cfg.Place(o)
 		if l.commanded(o) || !place.Joins || !j.Takes(o) {
 			break
@@ -151,14 +166,60 @@ func (s Joins) claim(ctx context.Context, j *jobs.Job) (*lane, []*jobs.Job) {
 		if step = 1; !place.Loose {
 			continue
 		}
-		if step = pieces(s.Lanes, q.waiting[n:]); !whole(s.Lanes, q.waiting[n:]) {
-			break
+		if step = pieces(s, waiting[n:]); !whole(s, waiting[n:]) {
+			return n, true
 		}
 	}
-	some := slices.Clone(q.waiting[:n])
-	q.waiting = slices.Delete(q.waiting, 0, n)
-	for _, o := range some {
-		s.members.give(o)
+	return n, false
+}
+
+// Listen has added called, with the lanes locked, when something waits that its sender wrote soon
+// after a job began to run and that can become part of it, until the job ends or stop is called.
+// It is told whether more of that is waited for.
+func (s Joins) Listen(j *jobs.Job, added func(partial bool)) (stop func()) {
+	chat := s.Lane(j)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.byChat[chat]
+	if l == nil || l.messages.running != j {
+		return func() {}
 	}
-	return l, some
+	l.messages.added = added
+	l.tellAdded(s.Lanes)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if l.messages.running == j {
+			l.messages.added = nil
+		}
+	}
+}
+
+// tellAdded tells what listens what was added. It is called with the lanes locked.
+func (l *lane) tellAdded(s *Lanes) {
+	q := &l.messages
+	if q.added == nil || l.moving || l.shut > 0 {
+		return
+	}
+	n, partial := l.joinable(s, q.running)
+	some := q.waiting[:n]
+	if partial {
+		some = q.waiting[:n+1]
+	}
+	isText := func(o *jobs.Job) bool { return o.Message.Kind == chats.KindText }
+	if slices.ContainsFunc(some, isText) && !slices.ContainsFunc(some, func(o *jobs.Job) bool { return !q.isSoon(o) }) {
+		q.added(partial)
+	}
+}
+
+// soonAfter is how long after a turn began a message was written soon after that, by the time of
+// the platform: what piled up while nothing was received is no such message.
+const soonAfter = 5 * time.Second
+
+// isSoon reports whether a message was written soon after the one that runs began, and not before.
+// What a restart found was.
+func (q *queue) isSoon(o *jobs.Job) bool {
+	j := q.running
+	waited := max(0, q.begun.Sub(j.Accepted))
+	return !o.Found && o.Seq > q.backlog && o.Message.Time.Sub(j.Message.Time) <= waited+soonAfter
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
@@ -38,6 +39,11 @@ type queue struct {
 	burst int64
 	// joined is how many messages became part of the one that runs.
 	joined int
+	// begun is when the job that runs began, backlog the Seq of the last that waited then; added,
+	// if not nil, is told what came since: see [Joins.Listen].
+	begun   time.Time
+	backlog int64
+	added   func(partial bool)
 }
 
 // Held is a job that waits for a decision, with what does not change while it does.

@@ -31,8 +31,9 @@ type Place struct {
 	Fixed bool
 	// Joins says that it can become part of the turn that runs before it.
 	Joins bool
-	// Loose says that more of it may come, for which its turn waits.
-	Loose bool
+	// Loose says that more of it may come, for which its turn waits. Bare says the same of what
+	// passes something on without a word, as long as none came with it.
+	Loose, Bare bool
 	// Overtakes says that it waits no longer than a moment for the commands before it that yield:
 	// those are ended then.
 	Overtakes, Yields bool
@@ -211,7 +212,7 @@ func (s *Lanes) Queue(j *jobs.Job) *Held {
 	}
 	at, _ := slices.BinarySearchFunc(q.waiting, j, jobs.Order)
 	q.waiting = slices.Insert(q.waiting, at, j)
-	if place.Loose && !j.Ripe {
+	if (place.Loose || place.Bare) && !j.Ripe {
 		ripen(s, l, j)
 	}
 	if place.Overtakes {

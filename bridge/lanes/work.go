@@ -23,17 +23,19 @@ func (s *Lanes) wake(l *lane) {
 		if j.Waits {
 			s.members.give(j)
 		}
-		if s.cfg.Place(j).Loose {
-			collect(s, q, j)
-		}
+		collect(s, q, j)
 		ctx, cancel := context.WithCancelCause(s.work)
 		if j.Ended != nil {
 			cancel(j.Ended)
 		}
-		q.running, q.cancel, q.joined = j, cancel, len(j.Joined)
+		q.running, q.cancel, q.joined, q.begun, q.backlog = j, cancel, len(j.Joined), s.cfg.Now(), 0
+		if n := len(q.waiting); n > 0 {
+			q.backlog = q.waiting[n-1].Seq
+		}
 		s.Running.Add(1)
 		go s.run(ctx, l, q)
 	}
+	l.tellAdded(s)
 	busy := l.commands.running != nil || l.messages.running != nil || l.held != nil
 	if !busy && len(l.commands.waiting)+len(l.messages.waiting) == 0 && l.place == nil && l.shut == 0 {
 		delete(s.byChat, l.chat)
@@ -54,7 +56,7 @@ func (s *Lanes) takes(l *lane, q *queue) bool {
 		return false
 	}
 	place := s.cfg.Place(j)
-	if place.Loose && !whole(s, q.waiting) {
+	if !whole(s, q.waiting) {
 		return false
 	}
 	if j.Turn = place.Turn && s.free > 0; j.Turn {
@@ -88,7 +90,7 @@ func (s *Lanes) run(ctx context.Context, l *lane, q *queue) {
 		s.hush()
 	}
 	q.cancel(nil)
-	q.running, q.cancel = nil, nil
+	q.running, q.cancel, q.added = nil, nil, nil
 	if q == &l.messages {
 		l.asks = nil
 	}

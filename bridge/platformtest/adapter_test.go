@@ -75,7 +75,7 @@ func bugs() map[string][]string {
 		"hands out half of a file":               {"PictureStays"},
 		"takes voice notes for files":            {"VoiceHeard", "VoiceOnce", "VoiceSilent"},
 		"drops what is pointed at":               {"QuotedReaches"},
-		"takes what is passed on for own words":  {"QuotedIsNoCommand", "QuotedReaches"},
+		"takes what is passed on for own words":  {"QuotedIsNoCommand", "QuotedReaches", "CommentJoins"},
 		"answers what is for others":             {"ObservedReaches"},
 		"tells nothing of threads":               {"ThreadReaches"},
 		"tells threads from their beginning":     {"ThreadReaches"},

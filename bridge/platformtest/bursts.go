@@ -141,7 +141,7 @@ func (w *world) working() worker {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.cfg.Turns.Agent = agent.New(agent.Config{Model: k})
+	w.cfg.Turns.Agent, w.cfg.Turns.Apart = agent.New(agent.Config{Model: k}), false
 	w.cfg.Turns.Tools = func() *toolgroups.Registry { return registry }
 	w.start()
 	return k

@@ -107,6 +107,9 @@ func (m *memory) say(in Place, by, text string, files ...chats.Attachment) {
 
 func (m *memory) Point(in Place, by, text string, at Original) {
 	q := chats.Quoted{How: chats.PointReply, By: at.Author, Text: at.Text}
+	if text == "" {
+		q.How = chats.PointForward
+	}
 	if at.Own != "" {
 		m.mu.Lock()
 		i := slices.IndexFunc(m.view.Messages, func(s Shown) bool { return s.ID == at.Own })

@@ -34,6 +34,7 @@ type Original struct {
 func quoteProperties() []property {
 	return []property{
 		{"QuotedReaches", "What a message answers or passes on reaches the model with it, with its author and its files, also across a restart, and is told apart from the sender's words.", reachesQuoted},
+		{"CommentJoins", "What is passed on and the words about it are one question, whichever comes first.", commentJoins},
 		{"QuotedIsNoCommand", "A command that is passed on is none.", obeysNoQuotes},
 		{"ThreadReaches", "Who calls the bot in a thread need not repeat what was said there: the model is shown it, once.", reachesThread},
 		{"ObservedReaches", "Where administrators want it, what was said in a group and not to the bot is shown when somebody asks, once, also after a restart; it starts nothing, and nothing is kept before and after.", reachesObserved},
@@ -110,6 +111,40 @@ func reachesQuoted(t testing.TB, w *world) {
 		want[place] = append(want[place], reply("slow")+"seen, quoted Guten, own translate")
 		w.want(w.shown(place, len(want[place])), want[place]...)
 	}
+}
+
+// patient is a model that has nothing to say before it is asked to translate what is passed on.
+type patient struct{ reached chan string }
+
+func (p patient) Complete(ctx context.Context, req agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
+	quoted, own := "", ""
+	for _, m := range req.Messages {
+		if m.Asks() {
+			quoted, own = "", ""
+		}
+		quoted, own = quoted+m.Quoted, own+m.Text
+	}
+	if !strings.Contains(quoted, "Guten Tag") || !strings.Contains(own, "translate") {
+		p.reached <- own
+		<-ctx.Done()
+		return agent.Reply{}, context.Cause(ctx)
+	}
+	return agent.Reply{Text: reply("both")}, nil
+}
+
+func commentJoins(t testing.TB, w *world) {
+	p := w.pointer()
+	k := patient{make(chan string, 64)}
+	w.cfg.Turns.Agent, w.cfg.Turns.Apart = agent.New(agent.Config{Model: k}), false
+	w.start()
+	place := w.open(Direct, w.town.Member)
+	w.say(place, "translate this")
+	until(t, "the comment to reach the model", k.reached)
+	p.Point(place, w.town.Member, "", Original{Author: w.town.Admin, Text: "Guten Tag"})
+	w.want(w.shown(place, 1), reply("both"))
+	p.Point(place, w.town.Member, "", Original{Author: w.town.Admin, Text: "Guten Tag"})
+	w.say(place, "translate that")
+	w.want(w.shown(place, 2), reply("both"), reply("both"))
 }
 
 func obeysNoQuotes(_ testing.TB, w *world) {

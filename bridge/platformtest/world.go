@@ -72,7 +72,7 @@ func newWorld(t testing.TB, town Town) *world {
 	}
 	w := &world{t: t, town: town, store: &hookedStore{Store: engine}, think: echo, reads: func(m agent.Message) string { return m.Text }, opened: map[Place]bool{}, received: make(chan struct{}, 1), stop: func() {}}
 	w.cfg = bridge.Config{
-		Store: w.store, Turns: turns.Settings{Agent: w, Tools: func() *toolgroups.Registry { return registry }}, DataDir: t.TempDir(), Limits: bridge.Limits{DrainTimeout: -1},
+		Store: w.store, Turns: turns.Settings{Agent: w, Apart: true, Tools: func() *toolgroups.Registry { return registry }}, DataDir: t.TempDir(), Limits: bridge.Limits{DrainTimeout: -1},
 		Logger: slog.New(listener{slog.NewTextHandler(t.Output(), nil), w.received}),
 	}
 	return w

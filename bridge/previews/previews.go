@@ -51,16 +51,27 @@ type Desk struct {
 // New returns a desk.
 func New(cfg Config) *Desk { return &Desk{cfg: cfg, aloud: make(map[string]bool)} }
 
-// Watch shows what is observed in the turn of a job, until end returns; the job knows its
-// preview then. What began without a person has none, and neither has a job of which one may
-// stand unfinished.
-func (d *Desk) Watch(j *jobs.Job) (observe func(agent.Event), end func()) {
+// Watch is what shows a turn.
+type Watch struct {
+	// Observe is told what happens in the turn, concurrently.
+	Observe func(agent.Event)
+	// Withhold has nothing be shown any more, where nothing was, and reports whether that is so.
+	// It waits for nothing.
+	Withhold func() bool
+	// End is called at the end of that: the job knows its preview then.
+	End func()
+}
+
+// Watch shows what is observed in the turn of a job, until its end. What began without a person
+// has no preview, and neither has a job of which one may stand unfinished.
+func (d *Desk) Watch(j *jobs.Job) Watch {
 	p, ok := d.cfg.Platforms[j.Message.Chat.Platform].(chats.Previewer)
 	if !ok || j.Trigger != nil || j.Message.Kind == jobs.KindTask || j.Preview != nil && (j.Preview.ID == "" || j.Preview.In != j.Address().Chat.ID) {
-		return func(agent.Event) {}, func() {}
+		shown := j.Preview != nil
+		return Watch{Observe: func(agent.Event) {}, Withhold: func() bool { return !shown }, End: func() {}}
 	}
 	w := &watch{
-		desk: d, platform: p, to: j.Address(), begun: d.cfg.Now(), quiet: j.Quiet, kept: j.Preview,
+		desk: d, platform: p, to: j.Address(), begun: d.cfg.Now(), quiet: j.Quiet, kept: j.Preview, begins: j.Preview != nil,
 		job:     &jobs.Job{Message: j.Message, From: j.From, MovedTo: j.MovedTo, Holder: j.Holder},
 		changed: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 	}
@@ -68,14 +79,14 @@ func (d *Desk) Watch(j *jobs.Job) (observe func(agent.Event), end func()) {
 		defer close(w.done)
 		rescue.Go(d.cfg.Log, "a preview", w.run)
 	})
-	return w.observe, sync.OnceFunc(func() {
+	return Watch{Observe: w.observe, Withhold: w.withhold, End: sync.OnceFunc(func() {
 		if timer.Stop() {
 			return
 		}
 		close(w.stop)
 		<-w.done
 		j.Preview, j.Rev = w.kept, max(j.Rev, w.rev)
-	})
+	})}
 }
 
 // learn notes whether a model thinks aloud.

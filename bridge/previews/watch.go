@@ -34,6 +34,8 @@ type watch struct {
 	text  []byte // of the present reply
 	again bool   // the next text begins another reply
 	doing progress
+	// begins says that something is shown or about to be, withheld that nothing may be.
+	begins, withheld bool
 
 	// What the goroutine knows; end reads it when that is done.
 	kept  *jobs.Preview
@@ -181,7 +183,7 @@ func speaking(reply string, aloud bool, growing func(string) string) string {
 // show brings a preview into the chat, and returns how long the next waits: until there is
 // something new, for a time, or forever.
 func (w *watch) show(ctx context.Context, show chats.Preview) time.Duration {
-	if w.kept == nil && !w.keep(ctx, &jobs.Preview{Token: newToken(), In: w.to.Chat.ID}) {
+	if w.kept == nil && (!w.begin() || !w.keep(ctx, &jobs.Preview{Token: newToken(), In: w.to.Chat.ID})) {
 		return forever
 	}
 	if safe := w.desk.cfg.Safe; safe != nil && !safe(w.job) {
@@ -207,6 +209,22 @@ func (w *watch) show(ctx context.Context, show chats.Preview) time.Duration {
 		w.quiet = nil
 	}
 	return -1
+}
+
+// begin reports whether a preview may be shown, which cannot be withheld from then on.
+func (w *watch) begin() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.begins = !w.withheld
+	return w.begins
+}
+
+// withhold has nothing be shown, and reports whether nothing was. It waits for nothing.
+func (w *watch) withhold() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.withheld = !w.begins
+	return w.withheld
 }
 
 // failed says how long a preview waits after an error. One that has not arrived is forgotten;

@@ -63,10 +63,7 @@ func (t *Runner) written(ctx context.Context, j *jobs.Job, h *sessions.History, 
 	var messages []agent.Message
 	after := lastAsked(h.View(), j)
 	for n := 0; n < len(others); {
-		end := n + 1
-		for end < len(others) && jobs.Continues(others[end-1], others[end]) {
-			end++
-		}
+		end := n + jobs.Pieces(others[n:])
 		one := *others[n]
 		one.Message, n = jobs.Together(one.Message, others[n+1:end]), end
 		message := t.question(&one, h)

@@ -152,8 +152,9 @@ func (t *Runner) question(j *jobs.Job, h *sessions.History) agent.Message {
 	return message
 }
 
-// run has the agent answer and stores each message before the agent acts on it.
-func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scope toolgroups.Scope) (string, error) {
+// ask has the agent answer and stores each message before the agent acts on it. The error is
+// [errAnew] where more was added to the question.
+func (t *Runner) ask(ctx context.Context, j *jobs.Job, h *sessions.History, scope toolgroups.Scope, more *additions) (string, error) {
 	groups, err := sessions.LoadedGroups(ctx, t.cfg.Store, h.Log)
 	if err != nil {
 		return "", err
@@ -165,6 +166,9 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 		if persona, err = t.cfg.Persona(limited, scope); err != nil {
 			return t.Failed(j, err), t.append(context.WithoutCancel(ctx), j, h)
 		}
+	}
+	if more.take() {
+		return "", errAnew // what was added meanwhile costs no call
 	}
 	files := &checkout{Runner: t, job: j, dir: scope.Workspace}
 	turn := agent.Turn{
@@ -181,12 +185,17 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 	if !t.cfg.Apart {
 		turn.Steer = func(ctx context.Context) ([]agent.Message, error) { return t.steer(ctx, j, h, scope) }
 	}
-	observe, end := t.cfg.House.Watch(j)
+	observe, withhold, end := t.cfg.House.Watch(j)
 	defer end()
-	turn.Observe = observe
+	asking, over := more.ask(limited, withhold)
+	defer over(nil)
+	turn.Observe = func(e agent.Event) { more.observe(e, observe) }
 	missing := t.watch(j, h, &turn)
 	answer, shortened := "", h.Shortened()
-	for m, err := range t.cfg.Agent.Run(limited, turn) {
+	for m, err := range t.cfg.Agent.Run(asking, turn) {
+		if more.isBroken() {
+			return "", errAnew
+		}
 		if err != nil {
 			end() // it may be asked again
 			return t.ended(ctx, j, h, scope, errors.Join(err, context.Cause(limited)))

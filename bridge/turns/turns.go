@@ -122,9 +122,14 @@ type House struct {
 	// Show puts a line of Markdown under a message, or into the chat of a job where that is empty: once
 	// under its key, and certainly once it returns.
 	Show func(ctx context.Context, key string, j *jobs.Job, under, line string) error
-	// Watch returns what is told what happens in the turn of a job, concurrently, and what
-	// is called at the end of that: the job knows its preview then.
-	Watch func(j *jobs.Job) (observe func(agent.Event), end func())
+	// Listen has added called, without waiting for it, when something waits that the sender of a
+	// job wrote since it runs and that Join would give, until stop. Partial says that more of
+	// that may come.
+	Listen func(j *jobs.Job, added func(partial bool)) (stop func())
+	// Watch returns what is told what happens in the turn of a job, concurrently; what has nothing
+	// of it be shown, and reports false where something is; and what is called at the end of
+	// that: the job knows its preview then.
+	Watch func(j *jobs.Job) (observe func(agent.Event), withhold func() bool, end func())
 	// Failing reports whether the store did not take what was last written.
 	Failing func() bool
 	// AwaitTurn waits until a job may have the agent again.
