@@ -113,7 +113,7 @@ func (b *Bridge) furnish() {
 		rooms: r, accepting: named.New(1), late: cache.New[chats.Chat, time.Time](maxTold), full: cache.New[string, time.Time](maxTold), vain: cache.New[string, trial](maxTold),
 		taking: make(map[chats.Chat]bool), places: make(chan struct{}, acceptWrites),
 	}
-	b.stops, b.carrier, b.keeper, b.mover = &stops{r}, &carrier{r}, &keeper{rooms: r}, &mover{r}
+	b.stops, b.carrier, b.keeper, b.mover = &stops{r}, &carrier{r, make(chan struct{}, 1)}, &keeper{rooms: r}, &mover{r}
 	b.asides, b.commands = jobs.Asides{KV: cfg.Store, Log: b.log, Now: cfg.Now}, &commands{platforms: b.platforms}
 	b.kinds = &kinds{commands: b.commands}
 	b.owners = owners.New(owners.Config{

@@ -27,7 +27,10 @@ const (
 )
 
 // carrier brings jobs to their ends, as their kinds say.
-type carrier struct{ *rooms }
+type carrier struct {
+	*rooms
+	suspects chan struct{} // see alone
+}
 
 // carryOn is one life of a job.
 func (c *carrier) carryOn(work, ctx context.Context, j *jobs.Job, t *trial) {

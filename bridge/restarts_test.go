@@ -24,7 +24,7 @@ type stubborn struct {
 	told  *atomic.Bool // it has seen that a turn was given up
 }
 
-func (m stubborn) Complete(_ context.Context, req agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
+func (m stubborn) Complete(ctx context.Context, req agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
 	question, returned := "", 0
 	for _, said := range req.Messages {
 		if said.Role == agent.RoleUser {
@@ -37,6 +37,11 @@ func (m stubborn) Complete(_ context.Context, req agent.Request, _ func(agent.De
 		}
 	}
 	m.meets("model", question)
+	if strings.Contains(question, "slowly") {
+		if err := halfSecond(ctx); err != nil {
+			return agent.Reply{}, err
+		}
+	}
 	if strings.Contains(question, "poison") && returned < m.calls {
 		arguments := fmt.Sprintf(`{"n":%d}`, len(req.Messages))
 		return agent.Reply{Calls: []agent.Call{{ID: fmt.Sprint(len(req.Messages)), Name: "look", Arguments: arguments}}}, nil
@@ -176,6 +181,38 @@ func TestATurnThatComesFurtherAfterEachRestartIsNotGivenUp(t *testing.T) {
 		}
 		if l.ended.Load() < 8 {
 			t.Errorf("the process ended %d times only", l.ended.Load())
+		}
+	})
+}
+
+// What runs beside that which ends the process, and is ended with it each time, is answered.
+func TestWhatIsEndedByAnotherMessageIsNotGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLives(t, "model", 1, func(*lives) {})
+		close(l.armed)
+		others := func() (n int) {
+			for _, text := range l.platform.texts() {
+				if strings.HasPrefix(text, "re: slowly") {
+					n++
+				}
+			}
+			return n
+		}
+		const beside = 5
+		l.live("model", func() {
+			for n := range beside {
+				l.accept(in(fmt.Sprint("other", n), fmt.Sprint(n), "slowly"))
+			}
+			l.accept(direct("1", "poison"))
+		})
+		for n := 0; others() < beside || !strings.Contains(fmt.Sprint(l.platform.texts()), incident); n++ {
+			if n > 20 {
+				t.Fatalf("after %d lives: %q", n, l.platform.texts())
+			}
+			l.live("model", func() {})
+		}
+		if got := strings.Count(fmt.Sprint(l.platform.texts()), incident); got != 1 || others() != beside {
+			t.Errorf("%d were given up: %q", got, l.platform.texts())
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"oneclaw/agent"
@@ -29,6 +30,11 @@ const (
 	// maxRestarts bounds the restarts in a row after which a job is taken up again and comes no
 	// further, which go on for [Limits.RetryFor] at least: it may be what ends the process.
 	maxRestarts = 5
+	// maxTogether is after how many restarts in a row the jobs that were found each time are
+	// carried on one by one, so that those beside the one that ends the process come to their
+	// ends. None keeps the others waiting for longer than aloneFor.
+	maxTogether = 2
+	aloneFor    = 10 * time.Second
 )
 
 // trial is what went wrong with a job in this process.
@@ -57,6 +63,7 @@ func (t *trial) count(cfg *Config, err error) bool {
 // way costs the job one of its lives, and nothing else.
 func (c *carrier) carry(work, ctx context.Context, j *jobs.Job) {
 	t, over := trial{}, false
+	defer c.alone(ctx, j)()
 	if err := c.restarted(j); err != nil {
 		t.told = j.Incident != "" // its answer says so, and ended the process as well
 		over = c.giveUp(ctx, j, &t, jobs.StateFailed, err)
@@ -70,6 +77,27 @@ func (c *carrier) carry(work, ctx context.Context, j *jobs.Job) {
 		c.log.Error("a job panicked", "job", j.Key(), "life", t.panics, "err", err)
 		over = last && c.giveUp(ctx, j, &t, jobs.StateFailed, err)
 	}
+}
+
+// alone waits until a job may be carried on that may be what ends the process; next lets another
+// such job begin.
+func (c *carrier) alone(ctx context.Context, j *jobs.Job) (next func()) {
+	if !j.Restarted || j.Vain.Restarts < maxTogether || j.State == jobs.StateWaiting || !j.Held.IsZero() {
+		return func() {}
+	}
+	turn := j.Turn
+	c.lanes.EndTurn(j)
+	select {
+	case c.suspects <- struct{}{}:
+	case <-ctx.Done():
+		return func() {}
+	}
+	if turn {
+		c.lanes.AwaitTurn(ctx, j)
+	}
+	leave := sync.OnceFunc(func() { <-c.suspects })
+	timer := time.AfterFunc(aloneFor, leave)
+	return func() { timer.Stop(); leave() }
 }
 
 // restarted counts the restart that found a job, before anything is done for it. It returns an
