@@ -139,3 +139,34 @@ func TestC20CrashWhileTheModelThinks(t *testing.T) {
 	w.shows(bot, ann, "here I am")
 	wantIn(t, w.ask(bot, ann, "again", nil), "Today's budget is used up: you have used ", " of 1 tokens.")
 }
+
+// TestAForwardJoinsItsCommentAndBothCallsAreCharged: Telegram gives a comment before what it is
+// about. The model is asked anew with both, and the call that was broken off counts.
+func TestAForwardJoinsItsCommentAndBothCallsAreCharged(t *testing.T) {
+	t.Parallel()
+	asked := make(chan string, 10)
+	w := newTown(t, openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+		last := req.Messages[len(req.Messages)-1].Content
+		asked <- last
+		if !strings.Contains(last, "> Guten Tag") {
+			<-ctx.Done()
+			return openai.Reply{}, ctx.Err()
+		}
+		return openai.Reply{Text: "Good day"}, nil
+	}))
+	w.env["ONECLAW_STEERING"], w.env["ONECLAW_BUDGET_USER_TOKENS"] = "true", "1000000"
+	ann, bob := w.person("Ann"), w.person("Bob")
+	bot := w.run()
+	w.say(ann, "what does this mean?", nil)
+	<-asked
+	if _, err := w.telegram.Say(ann, ann, "Guten Tag", &telegram.SayOptions{Pointers: telegram.Pointers{Forward: &telegram.Origin{Kind: telegram.OriginUser, User: bob}}}); err != nil {
+		t.Fatal(err)
+	}
+	w.shows(bot, ann, "Good day")
+	wantIn(t, <-asked, "what does this mean?", "> Guten Tag")
+	wantIn(t, w.ask(bot, ann, "/usage", nil), " tokens in 2 calls")
+	bot.kill(syscall.SIGTERM)
+	if got := w.answers(ann); len(got) != 2 {
+		t.Errorf("answers: %q", got)
+	}
+}
