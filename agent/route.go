@@ -85,20 +85,23 @@ func (r *run) remind() error {
 
 // told reports whether the history shows that groups are loaded.
 func (r *run) told(groups []string) bool {
-	var texts []string
-	for i := range r.history {
+	missing := slices.Clone(groups)
+	tells := func(text string) {
+		missing = slices.DeleteFunc(missing, func(name string) bool { return strings.Contains(text, name) })
+	}
+	for i := 0; i < len(r.history) && len(missing) > 0; i++ {
 		switch m := &r.history[i]; {
 		case m.Erased:
 		case m.Role == RoleNote, m.Role == RoleSummary:
-			texts = append(texts, m.Text, m.Reach)
+			tells(m.Text)
+			tells(m.Reach)
 		case m.Label() == LabelLoad:
 			for _, call := range m.Calls {
-				texts = append(texts, call.Arg())
+				tells(call.Arg())
 			}
 		}
 	}
-	shown := strings.Join(texts, "\n")
-	return !slices.ContainsFunc(groups, func(name string) bool { return !strings.Contains(shown, name) })
+	return len(missing) == 0
 }
 
 // maxReach bounds what the model is told of the tools that it reaches through others, in

@@ -13,8 +13,10 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/people"
 	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/turns"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/search"
 )
 
 // cupboard has groups g1 to gn with a tool each; gn is for administrators.
@@ -129,6 +131,39 @@ func TestC22PanelLoadsAGroup(t *testing.T) {
 	}
 	if all, err := sessions.Conversations(t.Context(), r.cfg.Store, "fake:1"); err != nil || len(all) != 1 {
 		t.Errorf("conversations %v, %v", all, err)
+	}
+}
+
+// capped is a model whose provider takes three tools.
+type capped struct{ agent.Model }
+
+func (capped) Profile() agent.Profile { return agent.Profile{MaxTools: 3} }
+
+// What a button loads goes by the model's limits, as a load by the model does.
+func TestAcceptance121PanelKnowsTheLimitsOfTheModel(t *testing.T) {
+	router, err := search.NewRouter(search.RouterConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, armed, cupboard(t, 4), func(c *bridge.Config) {
+		c.Turns.Router = router
+		c.Turns.Persona = func(context.Context, toolgroups.Scope) (turns.Persona, error) {
+			return turns.Persona{Model: capped{}}, nil
+		}
+	})
+	r.accept(direct("1", "/tools"))
+	panel := r.platform.wait(t, 1)[0]
+	r.accept(pressOn(panel, "p1", "1", panel.button(t, "Group 2")))
+	r.platform.until(t, "the load", func(all []sent) bool {
+		return strings.Contains(all[0].text, "Loaded in this conversation: g2.") && strings.Contains(all[0].text, "offered 3 of 5 tools")
+	})
+	for m, err := range sessions.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Role == agent.RoleTool && !strings.Contains(m.Text, "tool_call(name, arguments); tool_describe(names) shows all about their parameters.\n- tool_2()") {
+			t.Errorf("the load says %s", m.Text)
+		}
 	}
 }
 

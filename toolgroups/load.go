@@ -76,7 +76,7 @@ func (s *Set) load(call Call, ticket int, text func([]string, string, []Tool) st
 	if call.Role < group.Role {
 		return Result{}, denied("load the tool group '"+name+"'", group.Role)
 	}
-	tools := reg.groupTools(name)
+	tools := slices.DeleteFunc(reg.groupTools(name), call.Hides)
 	if len(tools) == 0 {
 		return Result{}, Errorf(CodeEmptyGroup, "Tool group '%s' has no available tools.", name)
 	}

@@ -12,6 +12,7 @@ type Round struct {
 	set      *Set
 	registry *Registry
 	route    Route
+	scope    Scope
 }
 
 // Tools returns the tools of the request: without a [Router], those that are switched on
@@ -75,10 +76,10 @@ func (r *Round) reaches(now *Registry, name string) bool {
 }
 
 // Reach returns the loaded groups that have tools, in first-load order, and the names of those
-// tools of theirs that are not in the array of this round.
+// tools of theirs that are not in the array of this round, without what [Scope.Hides].
 func (r *Round) Reach() (groups, outside []string) {
 	for _, name := range r.set.Loaded() {
-		tools := r.registry.groupTools(name)
+		tools := slices.DeleteFunc(r.registry.groupTools(name), r.scope.Hides)
 		if len(tools) > 0 {
 			groups = append(groups, name)
 		}

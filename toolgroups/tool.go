@@ -132,6 +132,11 @@ type Scope struct {
 	Scheduled bool
 }
 
+// Hides reports whether the model is not shown a tool of a group because the sender may not use
+// it. In a shared chat it is shown all the same, and the call refused: the next message may be an
+// administrator's, and an array that follows the senders would miss the model's cache each time.
+func (s Scope) Hides(t Tool) bool { return s.Direct && s.Role < t.Role }
+
 // Result is what a call gives back.
 type Result struct {
 	// Text goes to the model.

@@ -47,16 +47,23 @@ func (t *Runner) Load(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) 
 	return "", t.append(context.WithoutCancel(ctx), j, h, messages[1:]...)
 }
 
-// Round is what the next request of a conversation would offer, and the groups that it has
-// loaded.
+// Round is what the next request of a conversation would offer its model, and the groups that it
+// has loaded.
 func (t *Runner) Round(ctx context.Context, scope toolgroups.Scope) (*toolgroups.Round, []string, error) {
 	loaded, err := sessions.LoadedGroups(ctx, t.cfg.Store, scope.Session)
 	if err != nil {
 		return nil, nil, err
 	}
-	return toolgroups.NewSet(t.cfg.Tools, loaded).Route(t.cfg.Router, toolgroups.Facts{
-		Scope: scope, Recorded: t.recordedRouting(ctx, scope.Session),
-	}), loaded, nil
+	facts := toolgroups.Facts{Scope: scope, Recorded: t.recordedRouting(ctx, scope.Session)}
+	if t.cfg.Persona != nil {
+		persona, err := t.cfg.Persona(ctx, scope)
+		if err != nil {
+			t.cfg.Log.Warn("tools shown without the limits of a model", "session", scope.Session, "err", err)
+		}
+		model := agent.ProfileOf(persona.Model)
+		facts.Model, facts.ContextTokens, facts.MaxTools, facts.Native = model.Name, model.ContextTokens, model.MaxTools, model.Native
+	}
+	return toolgroups.NewSet(t.cfg.Tools, loaded).Route(t.cfg.Router, facts), loaded, nil
 }
 
 // recordedRouting is the mode that the newest reply of a conversation was made in; empty

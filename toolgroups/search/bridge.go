@@ -53,6 +53,8 @@ type BridgeConfig struct {
 	// Turn are the calls of bridge tools in this turn so far, oldest first, for the
 	// brake on searches that find nothing.
 	Turn []toolgroups.PastCall
+	// Limit bounds the text of a description, in characters. 0 means [toolgroups.MaxText].
+	Limit int
 	// Hybrid, if not nil, joins an embedder to the ranking.
 	Hybrid *Hybrid
 }
@@ -69,6 +71,7 @@ type Bridge struct{ cfg BridgeConfig }
 
 func newBridge(cfg BridgeConfig) *Bridge {
 	cfg.Catalogue = cmp.Or(cfg.Catalogue, NewCatalogue(nil))
+	cfg.Limit = cmp.Or(cfg.Limit, toolgroups.MaxText)
 	return &Bridge{cfg: cfg}
 }
 

@@ -133,16 +133,21 @@ func TestDescribeSeveral(t *testing.T) {
 	wantCode(t, fault, toolgroups.CodeInvalid)
 }
 
-// However short the list has to be, it names all tools, whole.
-func TestLinesNameAllTools(t *testing.T) {
+// However short the list has to be, it names all tools, whole, and says what it leaves out: first
+// the sentences go, then the types, then the parameters of the last tools.
+func TestAcceptance121LinesNameAllTools(t *testing.T) {
 	tools := search.Tools(desk())
-	for limit, want := range map[int]string{
-		100_000: "- calendar_create_event(start: string, title: string) — Add",
-		0:       "- calendar_create_event\n",
+	for limit, want := range map[int][]string{
+		100_000: {"- calendar_create_event(start: string, title: string) — Add an event to a calendar.", "- calendar_list_events("},
+		95:      {"- calendar_create_event(start: string, title: string)\n", "- calendar_list_events("},
+		85:      {"- calendar_create_event(start, title)\n", "- calendar_list_events("},
+		0:       {"- calendar_create_event\n", "- calendar_list_events\n[The parameters of the last 2 would be too long here: tool_describe shows them.]\n"},
 	} {
 		text := search.Lines(tools, limit, true) + "\n"
-		if lines := strings.Count(text, "\n"); lines != len(tools) || !strings.Contains(text, want) {
-			t.Errorf("%d characters: %d lines for %d tools, no %q in\n%s", limit, lines, len(tools), want, text)
+		for _, want := range want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%d characters: no %q in\n%s", limit, want, text)
+			}
 		}
 	}
 }
@@ -283,7 +288,7 @@ func TestSearchSeveral(t *testing.T) {
 	}
 }
 
-func TestSearchForAWholeSource(t *testing.T) {
+func TestAcceptance127SearchForAWholeSource(t *testing.T) {
 	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("big", 34), hub()) })
 	for _, query := range []string{"big", "BIG", "mcp:big"} {
 		if f := find(t, b, `{"query":"`+query+`"}`); len(f.Matches) != search.DefaultMaxLimit || len(f.Matches)+len(f.Others) != 34 {

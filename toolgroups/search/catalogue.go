@@ -237,13 +237,7 @@ const (
 // "owner: string, repo: string, draft?: boolean". It has about limit characters at most; 0 is
 // no limit.
 func signature(t toolgroups.Tool, limit int) (text string, required []string) {
-	var s jsonschema.Schema
-	if json.Unmarshal(t.Parameters, &s) != nil {
-		return "", nil
-	}
-	names := parameters(t)
-	must := func(name string) bool { return slices.Contains(s.Required, name) }
-	names = append(slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !must(name) }), slices.DeleteFunc(names, must)...)
+	s, names, must := ordered(t)
 	var b strings.Builder
 	for i, name := range names {
 		mark := "?"
@@ -264,6 +258,29 @@ func signature(t toolgroups.Tool, limit int) (text string, required []string) {
 		b.WriteString(part)
 	}
 	return b.String(), required
+}
+
+// parameterNames is a signature without types: "owner, repo, draft?".
+func parameterNames(t toolgroups.Tool) string {
+	_, names, must := ordered(t)
+	for i, name := range names {
+		names[i] = clip(name, maxParamName)
+		if !must(name) {
+			names[i] += "?"
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// ordered returns the schema of a tool and the names of its parameters, the required ones first.
+// What cannot be read has none.
+func ordered(t toolgroups.Tool) (s jsonschema.Schema, names []string, must func(string) bool) {
+	must = func(name string) bool { return slices.Contains(s.Required, name) }
+	if json.Unmarshal(t.Parameters, &s) != nil {
+		return s, nil, must
+	}
+	names = parameters(t)
+	return s, append(slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !must(name) }), slices.DeleteFunc(names, must)...), must
 }
 
 // kind writes a type in short.

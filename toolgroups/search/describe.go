@@ -11,23 +11,34 @@ import (
 )
 
 // Lines writes tools, one a line: name, signature and, with sentences, the first one of the
-// description. Where that is longer than limit characters, the sentences go, then the
-// signatures of the last tools; every tool is always named.
+// description. Where that is longer than limit characters, the sentences go, then the types of
+// the last tools' parameters, then these parameters; every tool is always named, and where that
+// is all, the end says how many and what shows the rest.
 func Lines(tools []toolgroups.Tool, limit int, sentences bool) string {
-	lines, size := make([]string, len(tools)), 0
-	write := func(sentences bool) {
-		size = 0
+	lines, size := make([]string, len(tools)), len(tools)
+	write := func(i int, text string) {
+		text = "- " + text
+		size += utf8.RuneCountInString(text) - utf8.RuneCountInString(lines[i])
+		lines[i] = text
+	}
+	for i, t := range tools {
+		write(i, line(t, sentences))
+	}
+	if sentences && size > limit {
 		for i, t := range tools {
-			lines[i] = "- " + line(t, sentences)
-			size += utf8.RuneCountInString(lines[i]) + 1
+			write(i, line(t, false))
 		}
 	}
-	if write(sentences); size > limit && sentences {
-		write(false)
-	}
 	for i := len(tools) - 1; i >= 0 && size > limit; i-- {
-		size += len(tools[i].Name) + 2 - utf8.RuneCountInString(lines[i])
-		lines[i] = "- " + tools[i].Name
+		write(i, tools[i].Name+"("+parameterNames(tools[i])+")")
+	}
+	bare := 0
+	for i := len(tools) - 1; i >= 0 && size > limit; i-- {
+		write(i, tools[i].Name)
+		bare++
+	}
+	if bare > 0 {
+		lines = append(lines, fmt.Sprintf("[The parameters of the last %d would be too long here: %s shows them.]", bare, ToolDescribe))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -72,10 +83,13 @@ func (b *Bridge) describe(_ context.Context, call toolgroups.Call) (toolgroups.R
 			"Required parameter 'name' is missing. Find names with %s.", b.finder())
 	case len(names) > MaxNames:
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "Too many names: %d, at most %d in one call.", len(names), MaxNames)
-	case !batch:
+	}
+	if len(names) == 1 {
 		if f, whole := b.cfg.Catalogue.whole(names[0]); whole {
-			return toolgroups.Result{Text: fmt.Sprintf("The %d tools of %s:\n%s", len(f.Entries), f.Whole, Lines(Tools(f.Entries), toolgroups.MaxText, true))}, nil
+			return toolgroups.Result{Text: fmt.Sprintf("The %d tools of %s:\n%s", len(f.Entries), f.Whole, Lines(Tools(f.Entries), b.cfg.Limit, true))}, nil
 		}
+	}
+	if !batch {
 		entry, ok := b.cfg.Catalogue.Lookup(names[0])
 		if !ok {
 			return toolgroups.Result{}, b.unknown(names[0])
@@ -109,7 +123,7 @@ func (b *Bridge) describeAll(names []string) (toolgroups.Result, error) {
 			continue
 		}
 		size += len(entry.Tool.Parameters)
-		if size > maxSchemas && len(r.Tools) > 0 {
+		if size > min(maxSchemas, b.cfg.Limit) && len(r.Tools) > 0 {
 			r.Errors[name] = "Left out because the answer would be too long. Describe it alone."
 			continue
 		}

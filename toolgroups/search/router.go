@@ -260,10 +260,12 @@ const promptTokens = 300
 // estimated.
 const fillPct = 108
 
-// offer offers what comes first, and groups behind it.
+// offer offers what comes first, and behind it what the sender is to see of groups.
 func (r *Router) offer(f toolgroups.Facts, groups []string) []toolgroups.Tool {
 	first := r.first(f)
-	return append(first, without(f.Registry.Offer(groups), first)...)
+	return append(first, slices.DeleteFunc(without(f.Registry.Offer(groups), first), func(t toolgroups.Tool) bool {
+		return t.Group != "" && f.Scope.Hides(t)
+	})...)
 }
 
 // without returns the tools that are not among others.
@@ -305,7 +307,7 @@ func (r *Router) callOnly(f toolgroups.Facts, tools []toolgroups.Tool, groups []
 	kept, _, cut := fit(tools, nil, callOnlyTools, f.MaxTools)
 	b := newBridge(BridgeConfig{
 		Config: r.cfg.Config, Catalogue: NewCatalogue(append(enabled(f.Registry, groups, toolgroups.RoleOwner), ungrouped(cut)...)),
-		Direct: toolgroups.Names(kept), CallOnly: true, Outside: outside(f),
+		Direct: toolgroups.Names(kept), CallOnly: true, Outside: outside(f), Limit: min(loadLimit(f.ContextTokens), toolgroups.MaxText),
 	})
 	tools = append(kept, b.Tools()...)
 	if f.MaxTools > 0 && len(tools) > f.MaxTools {
@@ -327,7 +329,7 @@ func (r *Router) searched(f toolgroups.Facts) (*Bridge, []toolgroups.Tool) {
 	}
 	cfg := BridgeConfig{
 		Config: r.cfg.Config, Catalogue: catalogue, Direct: toolgroups.Names(slices.Concat(core, loaded)),
-		Outside: outside(f), Hybrid: r.cfg.Hybrid,
+		Outside: outside(f), Hybrid: r.cfg.Hybrid, Limit: min(loadLimit(f.ContextTokens), toolgroups.MaxText),
 		Turn: slices.DeleteFunc(slices.Clone(f.Past), func(p toolgroups.PastCall) bool { return !toolgroups.Reserved(p.Tool) }),
 	}
 	if r.cfg.Unavailable != nil {
@@ -368,9 +370,9 @@ func ungrouped(tools []toolgroups.Tool) []Entry {
 }
 
 // loadText answers a load. What is in the array then is told as S1 does, and what is not by one
-// line each: name, signature and first sentence. With [RoutingGroups] S1 names all of it. All
-// tools are always named: where the text is too long for the model's context, the sentences go
-// first, then the signatures of the last ones, which [ToolDescribe] gives.
+// line each: name, signature and first sentence. With [RoutingGroups] S1 names all of it where
+// the model's context has room for that beside the signatures. See [Lines] for what goes where
+// the text would be too long.
 func (r *Router) loadText(mode Routing, f toolgroups.Facts) func([]string, string, []toolgroups.Tool) string {
 	return func(loaded []string, display string, tools []toolgroups.Tool) string {
 		after := f
@@ -388,17 +390,15 @@ func (r *Router) loadText(mode Routing, f toolgroups.Facts) func([]string, strin
 		if len(outside) == 0 {
 			return toolgroups.LoadText(display, tools, limit)
 		}
-		if mode == RoutingGroups {
-			within = tools
+		s1 := toolgroups.LoadText(display, tools, limit/2)
+		twice := mode == RoutingGroups && utf8.RuneCountInString(s1+Lines(outside, limit, false)) <= limit
+		if !twice {
+			_, lines, _ := strings.Cut(toolgroups.LoadText(display, within, limit/2), "\n")
+			s1 = strings.TrimSuffix(fmt.Sprintf("Loaded %d tools from group '%s':\n%s", len(tools), display, lines), "\n")
 		}
-		head := toolgroups.LoadText(display, within, limit/2)
-		if mode != RoutingGroups {
-			_, lines, _ := strings.Cut(head, "\n")
-			head = strings.TrimSuffix(fmt.Sprintf("Loaded %d tools from group '%s':\n%s", len(tools), display, lines), "\n")
-		}
-		head += fmt.Sprintf("\n\nNot listed as tools of their own: run them with %s(name, arguments); %s(names) shows all about their parameters.\n",
+		head := s1 + fmt.Sprintf("\n\nNot listed as tools of their own: run them with %s(name, arguments); %s(names) shows all about their parameters.\n",
 			ToolCall, ToolDescribe)
-		return head + Lines(outside, limit-utf8.RuneCountInString(head), mode != RoutingGroups)
+		return head + Lines(outside, limit-utf8.RuneCountInString(head), !twice)
 	}
 }
 

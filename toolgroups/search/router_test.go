@@ -227,3 +227,28 @@ func TestTheFirstRequestIsNeverFilled(t *testing.T) {
 		}
 	}
 }
+
+// What a person may not use is not in the array of a chat with them alone. In a shared one it
+// stays where it is for everyone, because the senders change and the model's cache goes by the array.
+func TestAcceptance063ToolsForAdministratorsAreHiddenInDirectChats(t *testing.T) {
+	for _, routing := range search.Routings() {
+		r := router(t, search.RouterConfig{Routing: routing})
+		seen := func(role toolgroups.Role, direct bool) (names []string) {
+			set := toolgroups.NewSet(func() *toolgroups.Registry { return office(t, 3) }, []string{"extra", "github"})
+			round := set.Route(r, toolgroups.Facts{Scope: toolgroups.Scope{Role: role, Direct: direct}})
+			_, outside := round.Reach()
+			return slices.DeleteFunc(slices.Concat(toolgroups.Names(round.Tools()), outside), func(name string) bool { return !strings.HasPrefix(name, "extra_") })
+		}
+		if got := seen(toolgroups.RoleUser, true); len(got) > 0 {
+			t.Errorf("%s: a user is offered %v in a direct chat", routing, got)
+		}
+		for _, direct := range []bool{true, false} {
+			if got := seen(toolgroups.RoleAdmin, direct); len(got) != 3 {
+				t.Errorf("%s, direct %t: an administrator is offered %v", routing, direct, got)
+			}
+		}
+		if got := seen(toolgroups.RoleUser, false); routing != search.RoutingNative && len(got) != 3 {
+			t.Errorf("%s: in a shared chat a user is offered %v", routing, got)
+		}
+	}
+}
