@@ -125,7 +125,8 @@ func (r *run) gate(ctx context.Context, answers []Message, jobs []job) (all []Me
 	return answers, allowed, pending, nil
 }
 
-// runAll runs tools side by side and emits the result of each as it ends. Those
+// runAll runs tools side by side and emits the result of each as it ends. Loads of groups take no
+// time and run in their order: what one answers depends on what is loaded before it. Those
 // that only read begin first; before any other begins, that is put on record. Those
 // that only read and may have been cut off run one by one, so that one that ends the
 // program takes no other with it. When it returns, nothing runs any more.
@@ -149,7 +150,12 @@ func (r *run) runAll(ctx context.Context, jobs []job) error {
 				return err
 			}
 			running++
-			go func(ctx context.Context, j job) { ended <- r.runSafely(ctx, j) }(r.asking(r.watched(ctx, jobs[next]), jobs[next], asides), jobs[next])
+			run := func(ctx context.Context, j job) { ended <- r.runSafely(ctx, j) }
+			if ctx, j := r.asking(r.watched(ctx, jobs[next]), jobs[next], asides), jobs[next]; j.tool.Name == toolgroups.LoadToolGroup {
+				run(ctx, j)
+			} else {
+				go run(ctx, j)
+			}
 		}
 		if running == 0 {
 			break

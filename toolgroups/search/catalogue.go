@@ -233,23 +233,40 @@ const (
 	maxEnum      = 6
 )
 
-// signature writes the parameters of a tool in short, the required ones first:
-// "owner: string, repo: string, draft?: boolean". It has about limit characters at most; 0 is
-// no limit.
-func signature(t toolgroups.Tool, limit int) (text string, required []string) {
-	s, names, must := ordered(t)
+// outline is what a signature is made of: the schema of a tool and the names of its parameters,
+// the required ones first. A schema that cannot be read has none.
+type outline struct {
+	schema jsonschema.Schema
+	names  []string
+}
+
+func outlineOf(t toolgroups.Tool) (o outline) {
+	if json.Unmarshal(t.Parameters, &o.schema) != nil {
+		return outline{}
+	}
+	names := slices.Sorted(maps.Keys(o.schema.Properties))
+	o.names = append(slices.DeleteFunc(slices.Clone(names), o.optional), slices.DeleteFunc(names, o.required)...)
+	return o
+}
+
+func (o outline) required(name string) bool { return slices.Contains(o.schema.Required, name) }
+func (o outline) optional(name string) bool { return !o.required(name) }
+
+// signature writes the parameters in short: "owner: string, repo: string, draft?: boolean". It has
+// about limit characters at most; 0 is no limit.
+func (o outline) signature(limit int) (text string, required []string) {
 	var b strings.Builder
-	for i, name := range names {
+	for i, name := range o.names {
 		mark := "?"
-		if must(name) {
+		if o.required(name) {
 			mark = ""
 			if len(required) < maxRequired {
 				required = append(required, clip(name, maxParamName))
 			}
 		}
-		part := fmt.Sprintf("%s%s: %s", clip(name, maxParamName), mark, kind(s.Properties[name]))
+		part := fmt.Sprintf("%s%s: %s", clip(name, maxParamName), mark, kind(o.schema.Properties[name]))
 		if limit > 0 && b.Len()+len(part) > limit {
-			fmt.Fprintf(&b, ", … %d more", len(names)-i)
+			fmt.Fprintf(&b, ", … %d more", len(o.names)-i)
 			break
 		}
 		if i > 0 {
@@ -260,27 +277,16 @@ func signature(t toolgroups.Tool, limit int) (text string, required []string) {
 	return b.String(), required
 }
 
-// parameterNames is a signature without types: "owner, repo, draft?".
-func parameterNames(t toolgroups.Tool) string {
-	_, names, must := ordered(t)
-	for i, name := range names {
+// parameters is a signature without types: "owner, repo, draft?".
+func (o outline) parameters() string {
+	names := make([]string, len(o.names))
+	for i, name := range o.names {
 		names[i] = clip(name, maxParamName)
-		if !must(name) {
+		if o.optional(name) {
 			names[i] += "?"
 		}
 	}
 	return strings.Join(names, ", ")
-}
-
-// ordered returns the schema of a tool and the names of its parameters, the required ones first.
-// What cannot be read has none.
-func ordered(t toolgroups.Tool) (s jsonschema.Schema, names []string, must func(string) bool) {
-	must = func(name string) bool { return slices.Contains(s.Required, name) }
-	if json.Unmarshal(t.Parameters, &s) != nil {
-		return s, nil, must
-	}
-	names = parameters(t)
-	return s, append(slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !must(name) }), slices.DeleteFunc(names, must)...), must
 }
 
 // kind writes a type in short.

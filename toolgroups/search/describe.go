@@ -15,22 +15,23 @@ import (
 // the last tools' parameters, then these parameters; every tool is always named, and where that
 // is all, the end says how many and what shows the rest.
 func Lines(tools []toolgroups.Tool, limit int, sentences bool) string {
-	lines, size := make([]string, len(tools)), len(tools)
+	lines, outlines, size := make([]string, len(tools)), make([]outline, len(tools)), len(tools)
 	write := func(i int, text string) {
 		text = "- " + text
 		size += utf8.RuneCountInString(text) - utf8.RuneCountInString(lines[i])
 		lines[i] = text
 	}
 	for i, t := range tools {
-		write(i, line(t, sentences))
+		outlines[i] = outlineOf(t)
+		write(i, line(t, outlines[i], sentences))
 	}
 	if sentences && size > limit {
 		for i, t := range tools {
-			write(i, line(t, false))
+			write(i, line(t, outlines[i], false))
 		}
 	}
 	for i := len(tools) - 1; i >= 0 && size > limit; i-- {
-		write(i, tools[i].Name+"("+parameterNames(tools[i])+")")
+		write(i, tools[i].Name+"("+outlines[i].parameters()+")")
 	}
 	bare := 0
 	for i := len(tools) - 1; i >= 0 && size > limit; i-- {
@@ -43,8 +44,8 @@ func Lines(tools []toolgroups.Tool, limit int, sentences bool) string {
 	return strings.Join(lines, "\n")
 }
 
-func line(t toolgroups.Tool, sentence bool) string {
-	text, _ := signature(t, 0)
+func line(t toolgroups.Tool, o outline, sentence bool) string {
+	text, _ := o.signature(0)
 	text = t.Name + "(" + text + ")"
 	if sentence {
 		text += " — " + toolgroups.FirstSentence(t.Description)
@@ -95,7 +96,7 @@ func (b *Bridge) describe(_ context.Context, call toolgroups.Call) (toolgroups.R
 			return toolgroups.Result{}, b.unknown(names[0])
 		}
 		if len(entry.Tool.Parameters) > toolgroups.MaxText {
-			return toolgroups.Result{Text: "Its schema is too long to be shown whole. In short:\n" + line(entry.Tool, true)}, nil
+			return toolgroups.Result{Text: "Its schema is too long to be shown whole. In short:\n" + line(entry.Tool, outlineOf(entry.Tool), true)}, nil
 		}
 		return reply(described{names[0], entry.Tool.Description, wire(entry.Tool)})
 	}

@@ -167,7 +167,7 @@ func (b *Bridge) hit(e Entry) hit {
 		Name: e.Tool.Name, Group: e.Group, Source: kind, SourceName: name,
 		Description: clip(e.Tool.Description, maxDescription), Direct: slices.Contains(b.cfg.Direct, e.Tool.Name),
 	}
-	h.Parameters, h.Required = signature(e.Tool, maxSignature)
+	h.Parameters, h.Required = outlineOf(e.Tool).signature(maxSignature)
 	if h.Group == h.SourceName {
 		h.Group = ""
 	}
