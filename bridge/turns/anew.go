@@ -32,7 +32,6 @@ var errAnew = errors.New("bridge: more was added to the question")
 
 // additions are what is added to a question while it is asked.
 type additions struct {
-	now     func() time.Time
 	changed chan struct{} // holds a token where something was added
 
 	mu sync.Mutex // guards the rest; nothing is waited for while it is held
@@ -49,7 +48,7 @@ type additions struct {
 
 // run has the agent answer, anew where something is added to the question.
 func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scope toolgroups.Scope) (string, error) {
-	more := &additions{now: t.cfg.Now, changed: make(chan struct{}, 1)}
+	more := &additions{changed: make(chan struct{}, 1)}
 	if !t.cfg.Apart && len(h.Staged) > 0 { // else the turn has begun before
 		defer t.cfg.House.Listen(j, more.add)()
 	}
@@ -85,7 +84,7 @@ func (a *additions) add(partial bool) {
 // breakOff ends the first call of the model where something was added and nothing was shown. It is
 // called with the lock held.
 func (a *additions) breakOff() {
-	if a.some && a.asked && a.times < maxAnew && a.now().Sub(a.first) < anewWithin && a.withhold() {
+	if a.some && a.asked && a.times < maxAnew && time.Since(a.first) < anewWithin && a.withhold() {
 		a.asked, a.broken = false, true
 		a.times++
 		a.cancel(errAnew)
@@ -96,7 +95,7 @@ func (a *additions) breakOff() {
 func (a *additions) take() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.some && (a.broken || a.times < maxAnew && (a.first.IsZero() || a.now().Sub(a.first) < anewWithin))
+	return a.some && (a.broken || a.times < maxAnew && (a.first.IsZero() || time.Since(a.first) < anewWithin))
 }
 
 // settle waits until all is there that is added.
@@ -140,7 +139,7 @@ func (a *additions) observe(e agent.Event, next func(agent.Event)) {
 	switch {
 	case e.Request != nil && !a.replied:
 		if a.asked = true; a.first.IsZero() {
-			a.first = a.now()
+			a.first = time.Now()
 		}
 		a.breakOff() // what was added just before
 	case e.Reply != nil:
