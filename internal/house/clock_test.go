@@ -14,6 +14,7 @@ var clocks = []struct{ file, reason string }{
 	{"internal/emulator/*/*.go", "stand-ins for services have clocks of their own"},
 	{"internal/emulator/*/*/*.go", "stand-ins for services have clocks of their own"},
 	{"agent/openai/transport.go", "a date that a server has sent"},
+	{"bridge/turns/anew.go", "how soon a person added to a question, which no restart keeps"},
 	{"bridge/delivery/breaker.go", "pauses of an outage, which no restart keeps"},
 	{"bridge/sessions/history.go", "how old a copy is, which no restart keeps"},
 	{"bridge/platformtest/streams.go", "how soon people see an answer that grows"},
