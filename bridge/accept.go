@@ -12,11 +12,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"oneclaw/bridge/cards"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/forgetting"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/people"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/privacy"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/cache"
 	"oneclaw/internal/named"
 	"oneclaw/internal/rescue"
@@ -79,7 +79,7 @@ func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
 			release, err := in.accepting.Acquire(ctx, chat.String())
 			// Who answers is asked once: a message must not overtake what was offered to
 			// others, or what they have accepted, before it.
-			mark := in.owners.Sure(chat)
+			mark := in.owners.SafeToken(chat)
 			if err == nil && mark != "" && in.cfg.Sharing.On {
 				release, err = in.overtaken(ctx, chat, release)
 			}
@@ -101,11 +101,11 @@ func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
 // check refuses what no platform should hand over.
 func (in *intake) check(m chats.Message) error {
 	if in.platforms[m.Chat.Platform] == nil {
-		return fmt.Errorf("%w: no platform is named %q", jobs.ErrInvalid, m.Chat.Platform)
+		return fmt.Errorf("%w: no platform is named %q", queue.ErrInvalid, m.Chat.Platform)
 	}
 	for _, id := range []string{m.Chat.ID, m.ID, m.User} {
 		if id == "" || strings.ContainsAny(id, "/: \n") {
-			return fmt.Errorf("%w: %s message %q of user %q in chat %q: bad id", jobs.ErrInvalid, m.Chat.Platform, m.ID, m.User, m.Chat.ID)
+			return fmt.Errorf("%w: %s message %q of user %q in chat %q: bad id", queue.ErrInvalid, m.Chat.Platform, m.ID, m.User, m.Chat.ID)
 		}
 	}
 	return nil
@@ -113,14 +113,14 @@ func (in *intake) check(m chats.Message) error {
 
 // take has a message admitted. One that fails of its own as often as a job may is set aside, and
 // its chat told: the messages behind it are not to wait for it.
-func (in *intake) take(ctx context.Context, j *jobs.Job) error {
+func (in *intake) take(ctx context.Context, j *queue.Job) error {
 	key := j.Key()
 	failure := rescue.Do(func() error { return in.admit(ctx, j) })
 	if failure == nil {
 		in.vain.Forget(key)
 		return nil
 	}
-	in.lanes.GiveRoom(j)
+	in.lanes.Release(j)
 	in.mu.Lock()
 	t, _ := in.vain.Get(key)
 	own := t.count(&in.cfg, failure)
@@ -129,7 +129,7 @@ func (in *intake) take(ctx context.Context, j *jobs.Job) error {
 	if !own {
 		return failure
 	}
-	aside := jobs.Aside{Key: "message/" + key, Chat: j.Message.Chat.String(), Reason: "it could not be accepted", Incident: jobs.NewIncident()}
+	aside := queue.DeadLetter{Key: "message/" + key, Chat: j.Message.Chat.String(), Reason: "it could not be accepted", Incident: queue.NewIncident()}
 	data, err := json.Marshal(j.Message)
 	if aside.Data = data; err == nil {
 		err = rescue.Do(func() error { return in.asides.Add(ctx, aside) })
@@ -141,23 +141,23 @@ func (in *intake) take(ctx context.Context, j *jobs.Job) error {
 	if j.Message.Kind == chats.KindText {
 		text := fmt.Sprintf("Something went wrong inside me, and I could not take your message. Please send it again.\n\n_Incident %s_", aside.Incident)
 		told = rescue.Do(func() error {
-			_, err := in.desk.Post(ctx, "untaken/"+key, j.Message.Chat, cards.Card{ReplyTo: j.Message.ID, Text: text})
+			_, err := in.desk.Post(ctx, "untaken/"+key, j.Message.Chat, interact.Card{ReplyTo: j.Message.ID, Text: text})
 			return err
 		})
 	}
 	in.log.Error("a message could not be taken and is set aside", "incident", aside.Incident, "job", key, "untold", told, "err", failure)
-	return in.jobs.Withdraw(ctx, j)
+	return in.jobs.Discard(ctx, j)
 }
 
 // admit takes a message. Whatever is special about it leaves the path here.
-func (in *intake) admit(ctx context.Context, j *jobs.Job) error {
+func (in *intake) admit(ctx context.Context, j *queue.Job) error {
 	m := j.Message
 	switch {
-	case m.Kind == chats.KindHeard:
-		return in.observer.Keep(ctx, m)
-	case m.Kind == chats.KindOpinion:
+	case m.Kind == chats.KindAmbient:
+		return in.observer.Add(ctx, m)
+	case m.Kind == chats.KindFeedback:
 		return in.judged(ctx, m)
-	case j.Offer:
+	case j.Unclaimed:
 		return in.offer(ctx, j)
 	case m.Kind == chats.KindEdit:
 		return in.amend(ctx, j)
@@ -169,12 +169,12 @@ func (in *intake) admit(ctx context.Context, j *jobs.Job) error {
 		}
 		j.Answers = answers
 	}
-	lane, sender := in.lanes.TakeRoom(j, in.cfg.Limits.MaxWaitingMember)
+	lane, sender := in.lanes.Reserve(j, in.cfg.Limits.MaxWaitingMember)
 	busy := lane.Waiting >= in.cfg.Limits.MaxWaiting
 	switch {
 	case m.Kind == chats.KindPress:
-		if !in.desk.Takes(m, busy) {
-			return in.jobs.Withdraw(ctx, j)
+		if !in.desk.AcceptsPress(m, busy) {
+			return in.jobs.Discard(ctx, j)
 		}
 	case in.people.Role(m.By()) == toolgroups.RoleStranger:
 		return in.hear(ctx, j)
@@ -184,7 +184,7 @@ func (in *intake) admit(ctx context.Context, j *jobs.Job) error {
 		}
 	}
 	if !m.Time.IsZero() && j.Accepted.Sub(m.Time) > staleAfter {
-		j.Waited = in.waited(m)
+		j.Delay = in.waited(m)
 	}
 	return in.enqueue(ctx, j)
 }
@@ -209,8 +209,8 @@ func (in *intake) waited(m chats.Message) time.Duration {
 	return late
 }
 
-func (in *intake) hear(ctx context.Context, j *jobs.Job) error {
-	in.lanes.GiveRoom(j)
+func (in *intake) hear(ctx context.Context, j *queue.Job) error {
+	in.lanes.Release(j)
 	if known, err := in.people.Knows(ctx, j.Message.By()); known || err != nil {
 		if err != nil {
 			return err
@@ -225,9 +225,9 @@ func (in *intake) hear(ctx context.Context, j *jobs.Job) error {
 	if err != nil {
 		return err
 	}
-	j.Knock = j.Knock && !forgotten
+	j.AskOwner = j.AskOwner && !forgotten
 	if !heard {
-		return in.jobs.Withdraw(ctx, j)
+		return in.jobs.Discard(ctx, j)
 	}
 	if err = in.enqueue(ctx, j); err != nil {
 		in.people.Forget(ctx, j.Message)
@@ -237,9 +237,9 @@ func (in *intake) hear(ctx context.Context, j *jobs.Job) error {
 
 // unhear forgets what was heard in groups of a stranger who sends /forget in a direct chat. It
 // reports whether this is so; the answer is the notice of the job.
-func (in *intake) unhear(ctx context.Context, j *jobs.Job) (bool, error) {
+func (in *intake) unhear(ctx context.Context, j *queue.Job) (bool, error) {
 	m := j.Message
-	if m.Kind != chats.KindText || !m.Direct || strings.TrimSpace(m.Text) != "/"+forgetting.Name {
+	if m.Kind != chats.KindText || !m.Direct || strings.TrimSpace(m.Text) != "/"+privacy.ForgetCommand {
 		return false, nil
 	}
 	if err := in.observer.Forget(ctx, m.By()); err != nil {
@@ -250,31 +250,31 @@ func (in *intake) unhear(ctx context.Context, j *jobs.Job) (bool, error) {
 }
 
 // enqueue writes a job, unless its event is known, and has somebody work on it.
-func (in *intake) enqueue(ctx context.Context, j *jobs.Job) error {
+func (in *intake) enqueue(ctx context.Context, j *queue.Job) error {
 	first := j.Rev == storage.Absent
 	added, err := in.jobs.Add(ctx, j)
 	if errors.Is(err, storage.ErrInvalid) {
 		added, err = in.shorten(ctx, j, err)
 	}
-	if !added || j.Offer {
-		in.lanes.GiveRoom(j)
+	if !added || j.Unclaimed {
+		in.lanes.Release(j)
 	}
 	switch {
 	case errors.Is(err, storage.ErrInvalid):
 		in.log.Error("message dropped", "err", err)
-		return in.jobs.Withdraw(ctx, j)
+		return in.jobs.Discard(ctx, j)
 	case err != nil:
 		return err
 	case !added:
 		return in.known(ctx, j)
 	}
 	if first {
-		in.cfg.Hooks.Measure(j.Message.Chat.Platform, jobs.MeasuredAccepted)
+		in.cfg.Hooks.Measure(j.Message.Chat.Platform, queue.MeasuredAccepted)
 	}
-	if j.Waited > 0 {
+	if j.Delay > 0 {
 		in.late.Put(j.Message.Chat, in.cfg.Now(), cache.Forever)
 	}
-	if j.Offer {
+	if j.Unclaimed {
 		return nil
 	}
 	if in.cfg.Hooks.Trace != nil {
@@ -283,7 +283,7 @@ func (in *intake) enqueue(ctx context.Context, j *jobs.Job) error {
 	if in.kinds.of(j).stops {
 		in.stops.now(j)
 	}
-	if held := in.lanes.Queue(j); held != nil {
+	if held := in.lanes.Enqueue(j); held != nil {
 		in.carrier.hint(ctx, held, j)
 	}
 	return nil
@@ -291,7 +291,7 @@ func (in *intake) enqueue(ctx context.Context, j *jobs.Job) error {
 
 // shorten writes a job whose message is too large: giving it again would not help, so it is
 // answered without what it says.
-func (in *intake) shorten(ctx context.Context, j *jobs.Job, err error) (bool, error) {
+func (in *intake) shorten(ctx context.Context, j *queue.Job, err error) (bool, error) {
 	in.log.Error("message is too large", "job", j.Key(), "err", err)
 	j.Message.Text, j.Message.Files, j.Message.Skipped, j.Message.Quoted = "", nil, nil, nil
 	j.Notice = "This message is too long for me. Please send it in smaller pieces, or as a file."
@@ -301,19 +301,19 @@ func (in *intake) shorten(ctx context.Context, j *jobs.Job, err error) (bool, er
 // known looks after a message that the platform has given again. Where this process answers,
 // one that another has written meanwhile is taken at once, before what comes next in its chat
 // and behind what was written before it.
-func (in *intake) known(ctx context.Context, j *jobs.Job) error {
+func (in *intake) known(ctx context.Context, j *queue.Job) error {
 	if in.lanes.Has(j.Key()) {
 		return nil
 	}
 	known, err := in.jobs.Load(ctx, j.Key())
 	switch {
-	case known == nil || j.Offer:
+	case known == nil || j.Unclaimed:
 	case in.cfg.Sharing.On && in.owners.Owns(known.Message.Chat):
 		_, err = in.overtaken(ctx, known.Origin(), func() {})
-	case known.Holder == in.jobs.Mark(known.Message.Chat):
+	case known.LeaseToken == in.jobs.LeaseToken(known.Message.Chat):
 		in.begin(known)
 	}
-	if d, is := errors.AsType[*jobs.DamagedError](err); is {
+	if d, is := errors.AsType[*queue.DamagedError](err); is {
 		if _, err := in.keeper.mend(ctx, d, chats.Chat{}, ""); err != nil {
 			return err
 		}
@@ -324,16 +324,16 @@ func (in *intake) known(ctx context.Context, j *jobs.Job) error {
 
 // put has a job worked on that nobody sees come: a new one, which is on disk then, or the
 // known one under its key.
-func (in *intake) put(ctx context.Context, j *jobs.Job) error {
+func (in *intake) put(ctx context.Context, j *queue.Job) error {
 	added, err := in.jobs.Add(ctx, j)
 	if err == nil && !added {
 		return in.adopt(ctx, j.Key())
 	}
-	if added && !j.Offer {
+	if added && !j.Unclaimed {
 		if in.cfg.Hooks.Trace != nil {
 			j.Since = in.cfg.Now()
 		}
-		in.lanes.Queue(j)
+		in.lanes.Enqueue(j)
 	}
 	return err
 }
@@ -345,40 +345,40 @@ func (in *intake) adopt(ctx context.Context, key string) error {
 		return nil
 	}
 	j, err := in.jobs.Load(ctx, key)
-	if j != nil && j.Holder == in.jobs.Mark(j.Message.Chat) {
+	if j != nil && j.LeaseToken == in.jobs.LeaseToken(j.Message.Chat) {
 		in.begin(j)
 	}
 	return err
 }
 
 // begin queues a job of this process that nobody works on, unless another one answers now.
-func (in *intake) begin(j *jobs.Job) {
-	if j.Offer {
+func (in *intake) begin(j *queue.Job) {
+	if j.Unclaimed {
 		return
 	}
 	if in.kinds.of(j).stops {
 		in.stops.now(j)
 	}
 	in.sender.Resume(j)
-	in.lanes.Queue(j)
+	in.lanes.Enqueue(j)
 }
 
 // job makes the job of a message: this process's, or an offer where another one answers.
-func (in *intake) job(m chats.Message) *jobs.Job { return in.jobOf(m, in.owners.Sure(m.Chat)) }
+func (in *intake) job(m chats.Message) *queue.Job { return in.jobOf(m, in.owners.SafeToken(m.Chat)) }
 
-func (in *intake) jobOf(m chats.Message, mark string) *jobs.Job {
-	if people.ClaimPattern.MatchString(strings.TrimSpace(m.Text)) {
-		m = people.AsClaim(m) // a code is nothing for the model
+func (in *intake) jobOf(m chats.Message, mark string) *queue.Job {
+	if access.ClaimPattern.MatchString(strings.TrimSpace(m.Text)) {
+		m = access.AsClaim(m) // a code is nothing for the model
 	}
 	if len(m.Quoted) > 0 {
 		m.Quoted = slices.Clone(m.Quoted)
 		for i := range m.Quoted {
-			if q := &m.Quoted[i]; q.Own { // it may be an answer with a [jobs.Veil]
+			if q := &m.Quoted[i]; q.Own { // it may be an answer with a [queue.SecretPlaceholder]
 				q.Text = in.cfg.Redact(q.Text)
 			}
 		}
 	}
-	j := &jobs.Job{Message: m, State: jobs.StateOpen, Accepted: in.cfg.Now(), Holder: mark, Offer: mark == "", Fresh: true}
+	j := &queue.Job{Message: m, State: queue.StateOpen, Accepted: in.cfg.Now(), LeaseToken: mark, Unclaimed: mark == "", Unstarted: true}
 	if in.cfg.Hooks.Trace != nil {
 		in.cfg.Hooks.Trace.Begin(j)
 	}
@@ -388,12 +388,12 @@ func (in *intake) jobOf(m chats.Message, mark string) *jobs.Job {
 // amend gives a message that still waits its new text; see reconsider for the others. A job
 // that waits is read without a lock, so it is replaced, never changed; the lane goes on while
 // the disk is written.
-func (in *intake) amend(ctx context.Context, amendment *jobs.Job) error {
+func (in *intake) amend(ctx context.Context, amendment *queue.Job) error {
 	edit := amendment.Message
-	j, edited := in.lanes.Waiting(edit.Chat, func(j *jobs.Job) bool {
+	j, edited := in.lanes.Waiting(edit.Chat, func(j *queue.Job) bool {
 		// What has begun and waits for its turn again (after an approval) is on record as
 		// it was.
-		return j.Message.Kind == chats.KindText && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && j.Fresh && len(j.Approvals) == 0
+		return j.Message.Kind == chats.KindText && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && j.Unstarted && len(j.Approvals) == 0
 	})
 	waits, began, err := false, false, error(nil)
 	if j != nil {
@@ -405,13 +405,13 @@ func (in *intake) amend(ctx context.Context, amendment *jobs.Job) error {
 	if err != nil {
 		return err
 	}
-	return in.jobs.Withdraw(ctx, amendment)
+	return in.jobs.Discard(ctx, amendment)
 }
 
 // replace puts an edited copy of a message that waits in its place. It reports whether the
 // message waited still; began says that its turn has begun meanwhile, with the former text,
 // although the new one is on disk.
-func (in *intake) replace(ctx context.Context, j, edited *jobs.Job, edit chats.Message) (waits, began bool, err error) {
+func (in *intake) replace(ctx context.Context, j, edited *queue.Job, edit chats.Message) (waits, began bool, err error) {
 	text := edit.Text
 	edited.Message.Text = text
 	if len(edit.Quoted) > 0 {
@@ -421,14 +421,14 @@ func (in *intake) replace(ctx context.Context, j, edited *jobs.Job, edit chats.M
 	if errors.Is(err, storage.ErrConflict) {
 		// Its turn has begun, or an earlier try to write this reported an error.
 		known, err := in.jobs.Load(ctx, edited.Key())
-		if jobs.IsDamaged(err) {
+		if queue.IsDamaged(err) {
 			return true, false, nil // its own turn meets that
 		}
 		switch {
 		case known == nil || err != nil:
 			return false, false, err
-		case known.Holder != edited.Holder:
-			return false, false, jobs.ErrLost // the platform gives it to who has it
+		case known.LeaseToken != edited.LeaseToken:
+			return false, false, queue.ErrLost // the platform gives it to who has it
 		case known.Message.Text != text:
 			return false, false, nil
 		}
@@ -441,5 +441,5 @@ func (in *intake) replace(ctx context.Context, j, edited *jobs.Job, edit chats.M
 	}
 	waits = in.lanes.Replace(j.Message.Chat, j, edited)
 	// What is put together from pieces is read again in the write that does so.
-	return waits, !waits && !in.kinds.place(edited).Loose && in.lanes.Answers(j.Message.Chat, edited.Key()), nil
+	return waits, !waits && !in.kinds.place(edited).Partial && in.lanes.IsAnswering(j.Message.Chat, edited.Key()), nil
 }

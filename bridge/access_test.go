@@ -15,9 +15,9 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/people"
+	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -32,7 +32,7 @@ func from(user, id, text string) chats.Message {
 // unclaimed is a bot that nobody is configured for, with the code that claims it, and a
 // clock that can be moved.
 type unclaimed struct {
-	*rig
+	*harness
 	code string
 	now  *clock
 }
@@ -42,16 +42,16 @@ func newUnclaimed(t *testing.T, change ...func(*bridge.Config)) *unclaimed {
 	u := &unclaimed{now: &clock{}}
 	closed := func(c *bridge.Config) {
 		// Its ends are orderly, so that nothing is sent twice.
-		c.Access, c.Now, c.Limits.DrainTimeout = people.Access{}, u.now.Now, time.Minute
+		c.Access, c.Now, c.Limits.DrainTimeout = access.Access{}, u.now.Now, time.Minute
 	}
-	u.rig = newRig(t, echo, append([]func(*bridge.Config){closed}, change...)...)
+	u.harness = newHarness(t, echo, append([]func(*bridge.Config){closed}, change...)...)
 	u.offer()
 	return u
 }
 
 func (u *unclaimed) offer() {
 	u.t.Helper()
-	claim, err := people.NewClaim(u.t.Context(), u.cfg.Store, u.now.Now(), false)
+	claim, err := access.NewClaim(u.t.Context(), u.cfg.Store, u.now.Now(), false)
 	if err != nil {
 		u.t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func (u *unclaimed) offer() {
 }
 
 // say has a message accepted and returns the n-th text that the bot has sent.
-func (r *rig) say(m chats.Message, n int) string {
+func (r *harness) say(m chats.Message, n int) string {
 	r.t.Helper()
 	r.accept(m)
 	return r.platform.wait(r.t, n)[n-1].text
@@ -84,7 +84,7 @@ func TestTheRightCodeMakesTheOwner(t *testing.T) {
 			wantText(t, u.say(from("1", "4", "/whoami"), 5), "You are my owner.")
 			u.accept(from("2", "5", "/claim "+u.code))
 			wantText(t, u.untilTold("2", 1)[0], "only talk to people")
-			if _, err := people.NewClaim(t.Context(), u.cfg.Store, u.now.Now(), false); !errors.Is(err, people.ErrOwned) {
+			if _, err := access.NewClaim(t.Context(), u.cfg.Store, u.now.Now(), false); !errors.Is(err, access.ErrOwned) {
 				t.Errorf("a bot with an owner can be claimed: %v", err)
 			}
 			if _, err := u.cfg.Store.Get(t.Context(), "claim"); err == nil {
@@ -104,7 +104,7 @@ func TestTheCodeIsNotStored(t *testing.T) {
 
 func TestAClaimEnds(t *testing.T) {
 	tests := map[string]func(u *unclaimed){
-		"with its time":    func(u *unclaimed) { u.now.advance(people.ClaimAge) },
+		"with its time":    func(u *unclaimed) { u.now.advance(access.ClaimAge) },
 		"with another one": func(u *unclaimed) { code := u.code; u.offer(); u.code = code },
 		"seen in a group": func(u *unclaimed) {
 			wantText(u.t, u.say(group("g1", "1", "/claim "+u.code), 1), "does not count any more")
@@ -166,7 +166,7 @@ func TestAttack14WrongCodesVoidNoClaim(t *testing.T) {
 				wantText(t, s.text, "not the code")
 			}
 			wantText(t, u.say(from(winner, "right", "/claim "+u.code), answered+1), "Welcome")
-			if owned, err := people.Owned(t.Context(), u.cfg.Store); !owned || err != nil {
+			if owned, err := access.Owned(t.Context(), u.cfg.Store); !owned || err != nil {
 				t.Errorf("owned: %t, %v", owned, err)
 			}
 			if n := u.taken(); n != answered+1 {
@@ -213,7 +213,7 @@ func TestAClaimSurvivesACrash(t *testing.T) {
 }
 
 // taken counts the messages that were taken to be answered.
-func (r *rig) taken() int {
+func (r *harness) taken() int {
 	r.t.Helper()
 	keys := make(map[string]bool)
 	for _, prefix := range []string{"job/open/", "job/done/"} {
@@ -246,7 +246,7 @@ func TestD03NothingAStrangerDoesMakesATurn(t *testing.T) {
 			"hello", "/start", "/help", "/clear", "/people", "/people add fake:1", "/people admin fake:2", "/agent", "/claim", "/claim x",
 			"/claim AAAAAAAAAAAAAAAAAAAAAAAAAA", "claim me", "/stop", "/new", "card:1", "/claim\n/help", "", "/start hello",
 		})
-		kinds := rapid.SampledFrom([]chats.Kind{chats.KindText, chats.KindText, chats.KindEdit, chats.KindPress, jobs.KindTask})
+		kinds := rapid.SampledFrom([]chats.Kind{chats.KindText, chats.KindText, chats.KindEdit, chats.KindPress, queue.KindTask})
 		for n := range rapid.IntRange(1, 30).Draw(rt, "events") {
 			user := fmt.Sprint(rapid.IntRange(1, 3).Draw(rt, "user"))
 			m := from(user, fmt.Sprint(rapid.IntRange(1, 5).Draw(rt, "id")), texts.Draw(rt, "text"))
@@ -264,7 +264,7 @@ func TestD03NothingAStrangerDoesMakesATurn(t *testing.T) {
 			rt.Fatalf("a turn for %s", user)
 		default:
 		}
-		if owned, err := people.Owned(t.Context(), u.cfg.Store); owned || err != nil {
+		if owned, err := access.Owned(t.Context(), u.cfg.Store); owned || err != nil {
 			rt.Fatalf("owned: %t, %v", owned, err)
 		}
 	})

@@ -14,7 +14,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 )
 
@@ -79,7 +79,7 @@ type line struct {
 func later(at time.Duration, id, text string) line { return line{at, direct(id, text)} }
 
 // lines has messages come at their times, and everything be answered.
-func (r *rig) lines(lines ...line) {
+func (r *harness) lines(lines ...line) {
 	r.t.Helper()
 	began := time.Now()
 	for _, l := range lines {
@@ -148,7 +148,7 @@ func TestQuickLinesAreOneQuestion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := &musing{thinks: tt.thinks}
-				r := newRig(t, nil, m.answers, func(cfg *bridge.Config) { cfg.Now = func() time.Time { return time.Unix(1060, 0) } })
+				r := newHarness(t, nil, m.answers, func(cfg *bridge.Config) { cfg.Now = func() time.Time { return time.Unix(1060, 0) } })
 				r.lines(tt.lines...)
 				r.stop()
 				r.want(t, tt.want...)
@@ -161,7 +161,7 @@ func TestQuickLinesAreOneQuestion(t *testing.T) {
 func TestWithoutSteeringEachLineIsAQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &musing{thinks: time.Second}
-		r := newRig(t, nil, m.answers, func(cfg *bridge.Config) { cfg.Turns.Apart = true })
+		r := newHarness(t, nil, m.answers, func(cfg *bridge.Config) { cfg.Turns.SeparateTurns = true })
 		r.lines(later(0, "1", "one"), later(200*ms, "2", "two"))
 		r.stop()
 		r.want(t, "re: one", "re: two")
@@ -173,7 +173,7 @@ func TestWithoutSteeringEachLineIsAQuestion(t *testing.T) {
 func TestNoTaskIsAskedAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &musing{thinks: time.Second}
-		r := newRig(t, nil, m.answers)
+		r := newHarness(t, nil, m.answers)
 		for _, key := range []string{"a", "b"} {
 			if err := r.bridge.Submit(t.Context(), task(key, key, "task "+key)); err != nil {
 				t.Fatal(err)
@@ -228,7 +228,7 @@ func TestAnAnswerThatComesWithItsEndIsNotShown(t *testing.T) {
 			}
 		})
 		m.during = func(context.Context) { once() }
-		r := newRig(t, nil, m.answers)
+		r := newHarness(t, nil, m.answers)
 		now <- r.bridge
 		r.lines(later(0, "1", "one"))
 		r.stop()
@@ -264,7 +264,7 @@ func TestAForwardAndItsCommentAreOneQuestion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := &musing{thinks: time.Second}
-				r := newRig(t, nil, m.answers, func(cfg *bridge.Config) { cfg.Turns.Apart = tt.apart })
+				r := newHarness(t, nil, m.answers, func(cfg *bridge.Config) { cfg.Turns.SeparateTurns = tt.apart })
 				r.lines(tt.lines...)
 				r.stop()
 				got := r.platform.texts()
@@ -288,7 +288,7 @@ func TestAForwardAndItsCommentAreOneQuestion(t *testing.T) {
 func TestManyForwardsAreAllAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &musing{}
-		r := newRig(t, nil, m.answers, func(cfg *bridge.Config) { cfg.Turns.Apart = true })
+		r := newHarness(t, nil, m.answers, func(cfg *bridge.Config) { cfg.Turns.SeparateTurns = true })
 		for n := range chats.MaxQuoted + 3 {
 			f := direct(fmt.Sprint(n), "")
 			f.Quoted = []chats.Quoted{{How: chats.PointForward, Text: fmt.Sprintf("part %02d", n)}}
@@ -312,7 +312,7 @@ func TestACrashAtAnyStepOfAQuestionThatIsAskedAnewLosesNothing(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			life.dead = make(chan struct{})
 			m := &musing{thinks: time.Second}
-			r := newRig(t, nil, m.answers)
+			r := newHarness(t, nil, m.answers)
 			r.stop()
 			store, shown := r.cfg.Store, r.platform
 			r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalPlatform{shown, life}}
@@ -333,7 +333,7 @@ func TestACrashAtAnyStepOfAQuestionThatIsAskedAnewLosesNothing(t *testing.T) {
 			pass(t, 60)
 			r.stop()
 			inOneAnswer(t, shown.sent, "one", "two", "three")
-			for e, err := range store.List(t.Context(), storage.Range{Prefix: jobs.OpenPrefix}) {
+			for e, err := range store.List(t.Context(), storage.Range{Prefix: queue.OpenPrefix}) {
 				t.Errorf("still open: %s (%v)", e.Value, err)
 			}
 		})
@@ -347,7 +347,7 @@ func TestAFailedWriteAddsNothingTwice(t *testing.T) {
 		t.Run(fmt.Sprint("step ", fails), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := &musing{thinks: time.Second}
-				r := newRig(t, nil, m.answers)
+				r := newHarness(t, nil, m.answers)
 				r.stop()
 				r.cfg.Store = flakyStore{Store: r.cfg.Store, flaw: &flaw{fails: fails}}
 				r.start()
@@ -373,7 +373,7 @@ func TestACrashAtAnyStepOfACommentAndItsForwardLosesNothing(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			life.dead = make(chan struct{})
 			m := &musing{thinks: time.Second}
-			r := newRig(t, nil, m.answers, func(cfg *bridge.Config) { cfg.Turns.Apart = true })
+			r := newHarness(t, nil, m.answers, func(cfg *bridge.Config) { cfg.Turns.SeparateTurns = true })
 			r.stop()
 			store, shown := r.cfg.Store, r.platform
 			r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalPlatform{shown, life}}

@@ -12,9 +12,9 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
-	"oneclaw/bridge/approval"
-	"oneclaw/bridge/people"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/access"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/turn"
 	"oneclaw/toolgroups"
 )
 
@@ -49,11 +49,11 @@ func TestPolicyAndCardHaveTheArgumentsThatTheToolReceives(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				r := newRig(t, nil, func(c *bridge.Config) {
+				r := newHarness(t, nil, func(c *bridge.Config) {
 					c.Turns.Agent, c.Turns.Tools = agent.New(agent.Config{Model: caller(called)}), func() *toolgroups.Registry { return reg }
-					c.Approve = func(call toolgroups.Call, _ toolgroups.Tool) approval.Policy {
+					c.Approve = func(call toolgroups.Call, _ toolgroups.Tool) interact.Policy {
 						note(&asked, call.Arguments)
-						return approval.Policy{}
+						return interact.Policy{}
 					}
 				})
 				r.accept(direct("1", "go"))
@@ -87,7 +87,7 @@ func TestInADirectChatOnlyTheRequesterAllows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &workshop{}
 		r := w.guarded(t, func(c *bridge.Config) {
-			c.Access = people.Access{Allow: []string{"fake:1", "fake:2"}, Admins: []string{"fake:9"}}
+			c.Access = access.Access{Allow: []string{"fake:1", "fake:2"}, Admins: []string{"fake:9"}}
 		})
 		r.accept(direct("1", "run a"))
 		card := r.platform.wait(t, 1)[0]
@@ -120,7 +120,7 @@ func TestInADirectChatOnlyTheRequesterAllows(t *testing.T) {
 }
 
 // or answers slowly where that is asked for, and otherwise as another agent does.
-func (s *slow) or(other turns.Agent) thinker {
+func (s *slow) or(other turn.Agent) thinker {
 	return func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		if strings.HasPrefix(turn.History[len(turn.History)-1].Text, "slow") {
 			return s.think(ctx, turn)
@@ -132,14 +132,14 @@ func (s *slow) or(other turns.Agent) thinker {
 // An approval is void where the settings name stricter approvers by the time the call is made.
 func TestApproversThatWereTightenedVoidAnApproval(t *testing.T) {
 	for name, tt := range map[string]struct {
-		before, after approval.Approvers
+		before, after interact.Approvers
 		by, want      string
 	}{
-		"as before":                     {approval.ApproversBoth, approval.ApproversBoth, "1", "ran a"},
-		"only administrators now":       {approval.ApproversBoth, approval.ApproversAdmins, "1", notAllowed + "Ann approved it, and may not any more"},
-		"only who asked now":            {approval.ApproversBoth, approval.ApproversRequester, "9", notAllowed + "Ann approved it, and may not any more"},
-		"an administrator is enough":    {approval.ApproversBoth, approval.ApproversAdmins, "9", "ran a"},
-		"loosened is as strict as then": {approval.ApproversRequester, approval.ApproversBoth, "1", "ran a"},
+		"as before":                     {interact.ApproversBoth, interact.ApproversBoth, "1", "ran a"},
+		"only administrators now":       {interact.ApproversBoth, interact.ApproversAdmins, "1", notAllowed + "Ann approved it, and may not any more"},
+		"only who asked now":            {interact.ApproversBoth, interact.ApproversRequester, "9", notAllowed + "Ann approved it, and may not any more"},
+		"an administrator is enough":    {interact.ApproversBoth, interact.ApproversAdmins, "9", "ran a"},
+		"loosened is as strict as then": {interact.ApproversRequester, interact.ApproversBoth, "1", "ran a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -150,11 +150,11 @@ func TestApproversThatWereTightenedVoidAnApproval(t *testing.T) {
 				r := w.guarded(t, func(c *bridge.Config) {
 					c.Limits.MaxTurns = 1
 					c.Turns.Agent = s.or(c.Turns.Agent)
-					c.Access = people.Access{Allow: []string{"fake:1"}, Admins: []string{"fake:9"}}
-					c.Approve = func(toolgroups.Call, toolgroups.Tool) approval.Policy {
+					c.Access = access.Access{Allow: []string{"fake:1"}, Admins: []string{"fake:9"}}
+					c.Approve = func(toolgroups.Call, toolgroups.Tool) interact.Policy {
 						mu.Lock()
 						defer mu.Unlock()
-						return approval.Policy{Approvers: now}
+						return interact.Policy{Approvers: now}
 					}
 				})
 				r.accept(group("1", "1", "run a"))

@@ -12,11 +12,11 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
-	"oneclaw/bridge/approval"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/people"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -119,18 +119,18 @@ func (w *workshop) registryWith(t *testing.T, kind string) *toolgroups.Registry 
 }
 
 // guarded is a rig whose bridge asks before exec runs.
-func (w *workshop) guarded(t *testing.T, change ...func(*bridge.Config)) *rig {
+func (w *workshop) guarded(t *testing.T, change ...func(*bridge.Config)) *harness {
 	t.Helper()
 	a := agent.New(agent.Config{Model: obedient{}})
 	reg := w.registry(t)
-	return newRig(t, nil, append([]func(*bridge.Config){func(c *bridge.Config) {
+	return newHarness(t, nil, append([]func(*bridge.Config){func(c *bridge.Config) {
 		c.Limits.DrainTimeout = 20 * time.Second // so that what was sent is recorded as sent
 		c.Turns.Agent, c.Turns.Tools = a, func() *toolgroups.Registry { return reg }
-		c.Approve = func(_ toolgroups.Call, tool toolgroups.Tool) approval.Policy {
+		c.Approve = func(_ toolgroups.Call, tool toolgroups.Tool) interact.Policy {
 			if tool.Effect == toolgroups.Consequential {
-				return approval.Policy{}
+				return interact.Policy{}
 			}
-			return approval.Policy{Rule: approval.Allow}
+			return interact.Policy{Rule: interact.Allow}
 		}
 	}}, change...)...)
 }
@@ -151,7 +151,7 @@ func TestNobodyApprovesWhatCannotSucceed(t *testing.T) {
 
 // untilHeld returns once a turn waits for its approval, and how many messages there are. What
 // the turn itself shows may come before the answer to a question for it.
-func (r *rig) untilHeld() int {
+func (r *harness) untilHeld() int {
 	r.t.Helper()
 	for n := range 1000 {
 		before := len(r.platform.texts())
@@ -199,7 +199,7 @@ func TestC17CallWaitsForItsApproval(t *testing.T) {
 			!strings.Contains(all[0].text, "until then I wait")
 	})
 	// The decision is on record with the start of the call.
-	for m, err := range sessions.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
+	for m, err := range conversation.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,7 +243,7 @@ func TestC17ApprovalSurvivesRestarts(t *testing.T) {
 	if got := fmt.Sprint(texts(all[n:])); got != "[ran a re: hello re: hello again]" || fmt.Sprint(w.commands()) != "[a]" {
 		t.Errorf("answers %s, ran %v", got, w.commands())
 	}
-	r.jobs(jobs.OpenPrefix, func(open []jobs.Job) bool { return len(open) == 0 })
+	r.jobs(queue.OpenPrefix, func(open []queue.Job) bool { return len(open) == 0 })
 	r.stop()
 	told.whole(t, true)
 }
@@ -283,14 +283,14 @@ func TestC16WhatIsQuotedIsNoApproval(t *testing.T) {
 
 func TestC16OnlyTheRightPeopleApprove(t *testing.T) {
 	shared := func(c *bridge.Config) {
-		c.Access = people.Access{Allow: []string{"fake:1", "fake:2"}, Admins: []string{"fake:9"}}
+		c.Access = access.Access{Allow: []string{"fake:1", "fake:2"}, Admins: []string{"fake:9"}}
 	}
 	admins := func(c *bridge.Config) {
-		c.Approve = func(toolgroups.Call, toolgroups.Tool) approval.Policy {
-			return approval.Policy{Approvers: approval.ApproversAdmins}
+		c.Approve = func(toolgroups.Call, toolgroups.Tool) interact.Policy {
+			return interact.Policy{Approvers: interact.ApproversAdmins}
 		}
 	}
-	press := func(r *rig, card sent, id, user, label string) string {
+	press := func(r *harness, card sent, id, user, label string) string {
 		r.t.Helper()
 		r.accept(pressOn(card, id, user, card.button(r.t, label)))
 		return r.platform.toast(r.t, id)
@@ -348,8 +348,8 @@ func TestC16OnlyTheRightPeopleApprove(t *testing.T) {
 	t.Run("nobody but who asked", func(t *testing.T) {
 		w := &workshop{}
 		r := w.guarded(t, shared, func(c *bridge.Config) {
-			c.Approve = func(toolgroups.Call, toolgroups.Tool) approval.Policy {
-				return approval.Policy{Approvers: approval.ApproversRequester}
+			c.Approve = func(toolgroups.Call, toolgroups.Tool) interact.Policy {
+				return interact.Policy{Approvers: interact.ApproversRequester}
 			}
 		})
 		r.accept(group("1", "1", "run a"))
@@ -378,17 +378,17 @@ func TestC16OnlyTheRightPeopleApprove(t *testing.T) {
 // Between the press and the call somebody may lose the right: it is looked up again.
 func TestC16WhoPressedIsAuthorisedAgainAtDispatch(t *testing.T) {
 	for name, tc := range map[string]struct {
-		access people.Access
+		access access.Access
 		want   string
 	}{
-		"still an administrator": {people.Access{Allow: []string{"fake:1"}, Admins: []string{"fake:9"}}, "ran a"},
-		"not any more":           {people.Access{Allow: []string{"fake:1", "fake:9"}}, notAllowed + "Zoe approved it, and may not any more"},
-		"a stranger now":         {people.Access{Allow: []string{"fake:1"}}, notAllowed + "Zoe approved it, and may not any more"},
+		"still an administrator": {access.Access{Allow: []string{"fake:1"}, Admins: []string{"fake:9"}}, "ran a"},
+		"not any more":           {access.Access{Allow: []string{"fake:1", "fake:9"}}, notAllowed + "Zoe approved it, and may not any more"},
+		"a stranger now":         {access.Access{Allow: []string{"fake:1"}}, notAllowed + "Zoe approved it, and may not any more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &workshop{}
 			r := w.guarded(t, func(c *bridge.Config) {
-				c.Access = people.Access{Allow: []string{"fake:1"}, Admins: []string{"fake:9"}}
+				c.Access = access.Access{Allow: []string{"fake:1"}, Admins: []string{"fake:9"}}
 			})
 			r.accept(group("1", "1", "run a"))
 			r.platform.wait(t, 1)
@@ -410,7 +410,7 @@ func TestC16NothingRunsForWhoeverIsAStrangerNow(t *testing.T) {
 	r.accept(group("1", "1", "run a"))
 	card := r.platform.wait(t, 1)[0]
 	r.stop()
-	r.cfg.Access = people.Access{Admins: []string{"fake:9"}}
+	r.cfg.Access = access.Access{Admins: []string{"fake:9"}}
 	r.start()
 	r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "⏹ **Over.**") })
 	r.accept(pressOn(card, "p", "9", card.button(t, "Allow once")))
@@ -550,17 +550,17 @@ func TestC17DecisionBeforeTheTurnWaits(t *testing.T) {
 }
 
 func TestC17PolicyDecides(t *testing.T) {
-	for rule, want := range map[approval.Rule]string{
-		approval.Allow: "ran a",
-		approval.Deny:  notAllowed + "the settings of this bot do not let exec run here",
+	for rule, want := range map[interact.Rule]string{
+		interact.Allow: "ran a",
+		interact.Deny:  notAllowed + "the settings of this bot do not let exec run here",
 	} {
 		w := &workshop{}
 		r := w.guarded(t, func(c *bridge.Config) {
-			c.Approve = func(call toolgroups.Call, _ toolgroups.Tool) approval.Policy {
+			c.Approve = func(call toolgroups.Call, _ toolgroups.Tool) interact.Policy {
 				if string(call.Arguments) != `{"command":"a"}` || call.User != "fake:1" {
 					t.Errorf("call %+v", call)
 				}
-				return approval.Policy{Rule: rule}
+				return interact.Policy{Rule: rule}
 			}
 		})
 		r.accept(direct("1", "run a"))
@@ -585,7 +585,7 @@ func TestC17NoApprovalWithoutButtons(t *testing.T) {
 func TestC17WhoDecidesIsToldThatSomebodyOutsideHasPosted(t *testing.T) {
 	w := &workshop{}
 	r := w.guarded(t)
-	r.submit(bridge.Submission{Key: "k", Chat: chatOne, User: "1", Direct: true, Title: "ci", Text: "run a", Trigger: jobs.Trigger{Hook: "ci", Quiet: true}})
+	r.submit(bridge.Submission{Key: "k", Chat: chatOne, User: "1", Direct: true, Title: "ci", Text: "run a", Trigger: queue.Trigger{Hook: "ci", Quiet: true}})
 	card := r.platform.wait(t, 1)[0]
 	if !strings.Contains(card.text, "It is for what somebody outside has posted to the webhook ci.") || len(w.commands()) != 0 {
 		t.Errorf("card %+v, ran %v", card, w.commands())
@@ -615,7 +615,7 @@ func TestC17ScheduledTurnAsksInItsChat(t *testing.T) {
 	if answer := r.platform.wait(t, 3)[2].text; !strings.HasSuffix(answer, "ran a") {
 		t.Errorf("answer %q", answer)
 	}
-	if result := <-results; result.State != jobs.StateDone {
+	if result := <-results; result.State != queue.StateDone {
 		t.Errorf("result %+v", result)
 	}
 }
@@ -703,7 +703,7 @@ func TestInvalidCallsAreNotAskedAbout(t *testing.T) {
 func TestC16RemovedWhileACallWaits(t *testing.T) {
 	w := &workshop{}
 	r := w.guarded(t, func(c *bridge.Config) {
-		c.Access = people.Access{Admins: []string{"fake:9"}}
+		c.Access = access.Access{Admins: []string{"fake:9"}}
 	})
 	admin := direct("0", "/people add fake:2")
 	admin.Chat.ID, admin.User = "9", "9"
@@ -755,7 +755,7 @@ func TestC17RestartWithoutTheRequesterEndsTheTurn(t *testing.T) {
 	r.start()
 	r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "**Over.**") && all[0].buttons == nil })
 	last := ""
-	for m, err := range sessions.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
+	for m, err := range conversation.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
 		if err != nil {
 			t.Fatal(err)
 		}

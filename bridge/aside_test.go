@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 )
 
@@ -19,7 +19,7 @@ func TestAsidesAreListedByTime(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, err := jobs.ListAsides(t.Context(), store)
+	all, err := queue.ListDeadLetters(t.Context(), store)
 	if err != nil || len(all) != 3 {
 		t.Fatalf("%v, %v", all, err)
 	}

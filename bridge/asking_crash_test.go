@@ -8,9 +8,9 @@ import (
 	"testing/synctest"
 
 	"oneclaw/agent"
-	"oneclaw/bridge/approval"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -56,7 +56,7 @@ func liveAsking(t *testing.T, life *mortal) {
 	r, p := previewRig(t, nil)
 	r.stop()
 	r.cfg.Turns.Agent, r.cfg.Turns.Tools = agent.New(agent.Config{Model: deliberate{}}), func() *toolgroups.Registry { return registry }
-	r.cfg.Approve = func(toolgroups.Call, toolgroups.Tool) approval.Policy { return approval.Policy{} }
+	r.cfg.Approve = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{} }
 	store := r.cfg.Store
 	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalAsking{mortalGrowing{mortalPlatform{p.platform, life}, p}}}
 	for _, whole := range []bool{false, true} {
@@ -76,7 +76,7 @@ func liveAsking(t *testing.T, life *mortal) {
 		}
 	}
 	r.stop()
-	for e, err := range store.List(t.Context(), storage.Range{Prefix: jobs.OpenPrefix}) {
+	for e, err := range store.List(t.Context(), storage.Range{Prefix: queue.OpenPrefix}) {
 		t.Errorf("still open: %s (%v)", e.Value, err)
 	}
 	answers, marked, lost := 0, 0, 0

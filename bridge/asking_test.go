@@ -52,7 +52,7 @@ func (c *curious) run(ctx context.Context, _ toolgroups.Call) (toolgroups.Result
 }
 
 // rig is one in which "run x" makes a call of the tool, and "look" one that only looks.
-func (c *curious) rig(t *testing.T, change ...func(*bridge.Config)) *rig {
+func (c *curious) rig(t *testing.T, change ...func(*bridge.Config)) *harness {
 	t.Helper()
 	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{
 		{Name: "exec", Description: "Ask.", Effect: c.effect, Parameters: json.RawMessage(`{"type":"object"}`), Timeout: time.Hour, Run: c.run},
@@ -61,7 +61,7 @@ func (c *curious) rig(t *testing.T, change ...func(*bridge.Config)) *rig {
 		t.Fatal(err)
 	}
 	a := agent.New(agent.Config{Model: obedient{}})
-	return newRig(t, nil, append([]func(*bridge.Config){func(c *bridge.Config) {
+	return newHarness(t, nil, append([]func(*bridge.Config){func(c *bridge.Config) {
 		c.Limits.DrainTimeout = 20 * time.Second // so that what was sent is recorded as sent
 		c.Turns.Agent, c.Turns.Tools = a, func() *toolgroups.Registry { return reg }
 	}}, change...)...)
@@ -459,7 +459,7 @@ func TestAQuestionIsAnsweredAtAnyReplica(t *testing.T) {
 		other.platform.ids = 100 // both are the same service
 		other.platform.mu.Unlock()
 		owner.accept(in("7", "1", "run x"))
-		shown := func(r *rig) sent {
+		shown := func(r *harness) sent {
 			t.Helper()
 			pass(t, 30)
 			list := r.platform.wait(t, 1)

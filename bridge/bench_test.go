@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"oneclaw/bridge"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/people"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/turn"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
 )
@@ -27,8 +27,8 @@ func BenchmarkMessage(b *testing.B) {
 	}
 	p := newPlatform()
 	bot, err := bridge.New(bridge.Config{
-		Store: store, Turns: turns.Settings{Agent: thinker(echo), Tools: func() *toolgroups.Registry { return registry }},
-		Platforms: []chats.Platform{p}, Access: people.Access{Allow: []string{"*"}}, DataDir: b.TempDir(), Limits: bridge.Limits{DrainTimeout: -1},
+		Store: store, Turns: turn.Settings{Agent: thinker(echo), Tools: func() *toolgroups.Registry { return registry }},
+		Platforms: []chats.Platform{p}, Access: access.Access{Allow: []string{"*"}}, DataDir: b.TempDir(), Limits: bridge.Limits{DrainTimeout: -1},
 	})
 	if err != nil {
 		b.Fatal(err)

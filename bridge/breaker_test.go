@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"oneclaw/bridge"
-	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/queue"
 )
 
 var errCut = errors.New("the connection broke")
@@ -74,10 +74,10 @@ func (o *outage) fate(_ int, arrived bool) error {
 	return &chats.SendError{Outcome: o.outcome, Outage: true, Err: errCut}
 }
 
-func newOutage(t *testing.T, outcome chats.Outcome, pings bool) (*rig, *outage) {
+func newOutage(t *testing.T, outcome chats.Outcome, pings bool) (*harness, *outage) {
 	t.Helper()
 	o := &outage{outcome: outcome, pings: pings}
-	r := newRig(t, echo, func(cfg *bridge.Config) {
+	r := newHarness(t, echo, func(cfg *bridge.Config) {
 		o.platform, _ = cfg.Platforms[0].(*platform)
 		o.fail = o.fate
 		cfg.Platforms = []chats.Platform{o}
@@ -244,9 +244,9 @@ func TestAttack02NothingIsGivenUpInSilence(t *testing.T) {
 	})
 }
 
-func asides(t *testing.T, r *rig) []jobs.Aside {
+func asides(t *testing.T, r *harness) []queue.DeadLetter {
 	t.Helper()
-	all, err := jobs.ListAsides(t.Context(), r.cfg.Store)
+	all, err := queue.ListDeadLetters(t.Context(), r.cfg.Store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func asides(t *testing.T, r *rig) []jobs.Aside {
 func TestAttack02OnePoisonedAnswerHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &outage{}
-		r := newRig(t, echo, func(cfg *bridge.Config) {
+		r := newHarness(t, echo, func(cfg *bridge.Config) {
 			o.platform, _ = cfg.Platforms[0].(*platform)
 			cfg.Platforms = []chats.Platform{poisoned{o}}
 		})
@@ -328,7 +328,7 @@ func (p *platform) awaitIn(t *testing.T, chat string, n int) {
 // TestAttack02CommandsAndTheEndDoNotWaitForThePlatform: /stop and /clear take effect while
 // nothing can be sent, and the bridge ends.
 func TestAttack02CommandsAndTheEndDoNotWaitForThePlatform(t *testing.T) {
-	for command, state := range map[string]jobs.State{"/stop": jobs.StateStopped, "/clear": jobs.StateCleared} {
+	for command, state := range map[string]queue.State{"/stop": queue.StateStopped, "/clear": queue.StateCleared} {
 		t.Run(command, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, o := newOutage(t, chats.Unknown, false)
@@ -390,15 +390,15 @@ func TestAttack02AFloodIsNoOutage(t *testing.T) {
 func TestAttack02EditsWaitToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &outage{}
-		r := newRig(t, echo, func(cfg *bridge.Config) {
+		r := newHarness(t, echo, func(cfg *bridge.Config) {
 			o.platform, _ = cfg.Platforms[0].(*platform)
 			cfg.Platforms = []chats.Platform{editable{o}}
-			cfg.Cards = map[string]cards.Handler{"test": func(context.Context, cards.Press) (cards.Result, error) {
-				return cards.Result{Text: "pressed", Close: true}, nil
+			cfg.Cards = map[string]interact.Handler{"test": func(context.Context, interact.Press) (interact.Result, error) {
+				return interact.Result{Text: "pressed", Close: true}, nil
 			}}
 		})
-		err := r.bridge.Post(t.Context(), "k", chats.Chat{Platform: "fake", ID: "1"}, cards.Card{
-			Kind: "test", Text: "question", Choices: [][]cards.Choice{{{Label: "yes", Value: "yes"}}},
+		err := r.bridge.Post(t.Context(), "k", chats.Chat{Platform: "fake", ID: "1"}, interact.Card{
+			Kind: "test", Text: "question", Choices: [][]interact.Choice{{{Label: "yes", Value: "yes"}}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -428,7 +428,7 @@ func (e editable) Edit(ctx context.Context, to chats.Address, id string, part ch
 }
 
 // receipt returns a job that is closed.
-func receipt(t *testing.T, r *rig, key string) (j jobs.Job) {
+func receipt(t *testing.T, r *harness, key string) (j queue.Job) {
 	t.Helper()
 	entry, err := r.cfg.Store.Get(t.Context(), "job/done/"+key)
 	if err == nil {

@@ -11,21 +11,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"oneclaw/bridge/approval"
-	"oneclaw/bridge/asking"
-	"oneclaw/bridge/cards"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/delivery"
-	"oneclaw/bridge/forgetting"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/lanes"
-	"oneclaw/bridge/observing"
-	"oneclaw/bridge/owners"
-	"oneclaw/bridge/panel"
-	"oneclaw/bridge/people"
-	"oneclaw/bridge/previews"
-	"oneclaw/bridge/signs"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/outbox"
+	"oneclaw/bridge/privacy"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/turn"
 	"oneclaw/internal/cache"
 	"oneclaw/internal/named"
 	"oneclaw/internal/replicas"
@@ -46,26 +38,26 @@ type Bridge struct {
 type rooms struct {
 	cfg        Config
 	log        *slog.Logger
-	shared     jobs.Shared
+	shared     queue.Shared
 	store      *noted
-	jobs       jobs.Store
-	asides     jobs.Asides
+	jobs       queue.Store
+	asides     queue.DeadLetters
 	platforms  map[string]chats.Platform
 	commands   *commands
 	kinds      *kinds
-	lanes      *lanes.Lanes
-	owners     *owners.Owners
-	sender     *delivery.Sender
-	desk       *cards.Desk
-	people     *people.Desk
-	gate       *approval.Gate
-	asking     *asking.Desk
-	observer   *observing.Observer
-	signs      *signs.Signs
-	turns      *turns.Runner
-	previews   *previews.Desk
-	panel      panel.Panel
-	forgetting *forgetting.Desk
+	lanes      *queue.Queue
+	owners     *queue.Leases
+	sender     *outbox.Sender
+	desk       *interact.Cards
+	people     *access.Registry
+	gate       *interact.Gate
+	asking     *interact.Elicitation
+	observer   *privacy.Observer
+	signs      *outbox.Reactions
+	turns      *turn.Runner
+	previews   *outbox.Previews
+	panel      interact.Panel
+	forgetting *privacy.Eraser
 	maxRetry   time.Duration // bounds the pauses between tries of what the store did not take
 
 	intake  *intake
@@ -90,7 +82,7 @@ func New(cfg Config) (*Bridge, error) {
 	cfg.Store = store
 	r := &rooms{
 		cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), store: store, platforms: make(map[string]chats.Platform),
-		jobs: jobs.Store{Store: cfg.Store, Base: new(atomic.Int64)},
+		jobs: queue.Store{Store: cfg.Store, Base: new(atomic.Int64)},
 	}
 	if r.maxRetry = cfg.Limits.RetryFor; cfg.Sharing.On {
 		r.maxRetry = min(r.maxRetry, sharedRetry)
@@ -114,69 +106,69 @@ func (b *Bridge) furnish() {
 		taking: make(map[chats.Chat]bool), places: make(chan struct{}, acceptWrites),
 	}
 	b.stops, b.carrier, b.keeper, b.mover = &stops{r}, &carrier{r, make(chan struct{}, 1)}, &keeper{rooms: r}, &mover{r}
-	b.asides, b.commands = jobs.Asides{KV: cfg.Store, Log: b.log, Now: cfg.Now}, &commands{platforms: b.platforms}
+	b.asides, b.commands = queue.DeadLetters{KV: cfg.Store, Log: b.log, Now: cfg.Now}, &commands{platforms: b.platforms}
 	b.kinds = &kinds{commands: b.commands}
-	b.owners = owners.New(owners.Config{
-		Sharing: cfg.Sharing, Store: cfg.Store, Leases: b.singles(), Home: func(chat chats.Chat) chats.Chat { return b.lanes.Home(chat) },
-		Take: b.takeOver, Lost: func(in owners.Chats) { b.lanes.Drop(in); b.signs.Drop(in) }, Busy: func(in owners.Chats) bool { return b.lanes.Runs(in) }, Logger: b.log,
+	b.owners = queue.NewLeases(queue.LeasesConfig{
+		Sharing: cfg.Sharing, Store: cfg.Store, Leases: b.singles(), Home: func(chat chats.Chat) chats.Chat { return b.lanes.CurrentChat(chat) },
+		Take: b.takeOver, Lost: func(in queue.ChatFilter) { b.lanes.DropChats(in); b.signs.Drop(in) }, Busy: func(in queue.ChatFilter) bool { return b.lanes.AnyRunning(in) }, Logger: b.log,
 	})
-	b.jobs.Mark, b.jobs.Fence = b.owners.Mark, b.owners.Fence
-	b.observer = observing.New(observing.Config{Store: cfg.Store, Log: b.log, Now: cfg.Now})
-	shared := jobs.Shared{Platforms: b.platforms, Owns: b.owners.Owns, Safe: b.owners.Safe, Redact: cfg.Redact, Spell: b.commands.spelled, Files: cfg.Hooks.Files, Measure: cfg.Hooks.Measure, Trace: cfg.Hooks.Trace, Keep: keepDeed(cfg.Store), Log: b.log, Now: cfg.Now}
+	b.jobs.LeaseToken, b.jobs.Fence = b.owners.Token, b.owners.Fence
+	b.observer = privacy.NewObserver(privacy.ObserverConfig{Store: cfg.Store, Log: b.log, Now: cfg.Now})
+	shared := queue.Shared{Platforms: b.platforms, Owns: b.owners.Owns, Safe: b.owners.OwnsSafely, Redact: cfg.Redact, Spell: b.commands.spelled, Files: cfg.Hooks.Files, Measure: cfg.Hooks.Measure, Trace: cfg.Hooks.Trace, Keep: keepDeed(cfg.Store), Log: b.log, Now: cfg.Now}
 	run := b.carrier.carry
 	if cfg.Sharing.On {
 		run = b.carrier.carryShared
 	}
-	b.shared, b.lanes = shared, lanes.New(lanes.Config{Place: b.kinds.place, Run: run, Holds: b.carrier.holds, Waits: b.waits(), Overtaken: func(some []*jobs.Job) { b.stops.settleAll(some, jobs.StateStopped) }, MaxTurns: cfg.Limits.MaxTurns, Log: b.log, Now: cfg.Now})
-	b.sender = delivery.New(delivery.Config{
+	b.shared, b.lanes = shared, queue.New(queue.Config{Place: b.kinds.place, Run: run, OnSuspend: b.carrier.holds, OnWait: b.waits(), OnOvertaken: func(some []*queue.Job) { b.stops.settleAll(some, queue.StateStopped) }, MaxTurns: cfg.Limits.MaxTurns, Log: b.log, Now: cfg.Now})
+	b.sender = outbox.NewSender(outbox.SenderConfig{
 		Shared: shared, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir,
 		MaxParts: cfg.Limits.MaxParts, MaxSends: cfg.Limits.MaxTurns, MaxRetry: cfg.Limits.RetryFor, Lift: b.commands.lift, Home: b.lanes.Forward, Moves: &b.lanes.Moves,
 	})
 	b.signs = b.newSigns(shared)
-	handlers := make(map[string]cards.Handler)
-	b.desk = cards.New(cards.Config{
+	handlers := make(map[string]interact.Handler)
+	b.desk = interact.NewCards(interact.CardsConfig{
 		Shared: shared, Store: b.store, Handlers: handlers, Jobs: deskJobs{r}, Sender: b.sender, RedactCards: cfg.RedactCards,
 		Check: b.intake.check, Role: b.role, Scope: b.scopeOf, Over: b.carrier.release,
 	})
-	b.people = people.New(people.Config{
+	b.people = access.New(access.Config{
 		Shared: shared, Store: cfg.Store, Access: cfg.Access, Cards: b.desk, Allowance: cfg.Limits.Allowance,
-		Expel: func(user string) { b.lanes.Expel(user, errBarred) }, Put: r.putOnce, Tell: r.tellOnce,
+		Expel: func(user string) { b.lanes.InterruptUser(user, errBarred) }, Put: r.putOnce, Tell: r.tellOnce,
 	})
-	b.gate = approval.New(approval.Config{
-		Shared: shared, Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Desk: b.desk, Role: b.people.Role, Lane: b.lanes.Lane,
+	b.gate = interact.NewGate(interact.GateConfig{
+		Shared: shared, Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Desk: b.desk, Role: b.people.Role, Lane: b.lanes.ChatOf,
 	})
-	b.asking = asking.New(asking.Config{
-		Shared: shared, Desk: b.desk, Timeout: cfg.Limits.ApprovalTimeout, Rests: b.carrier.rests, Goes: b.carrier.goes, AwaitTurn: b.lanes.AwaitTurn,
+	b.asking = interact.NewElicitation(interact.ElicitationConfig{
+		Shared: shared, Desk: b.desk, Timeout: cfg.Limits.ApprovalTimeout, Rests: b.carrier.rests, Goes: b.carrier.goes, AwaitTurn: b.lanes.AwaitSlot,
 	})
-	b.previews = previews.New(previews.Config{Shared: shared, Jobs: b.jobs, Growing: cfg.Turns.Growing, InOrder: b.sender.InOrder, Work: b.lanes.Work})
-	b.turns = turns.New(turns.Config{
+	b.previews = outbox.NewPreviews(outbox.PreviewsConfig{Shared: shared, Jobs: b.jobs, Growing: cfg.Turns.RedactPartial, InOrder: b.sender.IsUp, Work: b.lanes.Context})
+	b.turns = turn.New(turn.Config{
 		Settings: cfg.Turns, Shared: shared, Store: cfg.Store, Jobs: b.jobs,
-		House: turns.House{
-			Scope: b.scope, Decide: b.gate.Decide, Decided: b.gate.Decided, Asks: b.asking.For, Ended: b.asking.Ended, Refused: b.refused, Prepare: b.sender.Prepare, Failing: b.store.failing.Load, AwaitTurn: b.lanes.AwaitTurn, Heard: b.heard,
-			Show: func(ctx context.Context, key string, j *jobs.Job, under, line string) error {
-				_, err := b.desk.Post(ctx, key, j.Message.Chat, cards.Card{Of: j.Message.By(), ReplyTo: under, Text: line, Exact: true})
+		Deps: turn.Dependencies{
+			Scope: b.scope, Decide: b.gate.Decide, Decided: b.gate.Decided, Asks: b.asking.For, Ended: b.asking.Ended, Refused: b.refused, Prepare: b.sender.Prepare, Failing: b.store.failing.Load, AwaitTurn: b.lanes.AwaitSlot, Heard: b.heard,
+			Show: func(ctx context.Context, key string, j *queue.Job, under, line string) error {
+				_, err := b.desk.Post(ctx, key, j.Message.Chat, interact.Card{Of: j.Message.By(), ReplyTo: under, Text: line, Exact: true})
 				return err
 			},
-			Watch: b.watching(), Join: lanes.Joins{Lanes: b.lanes}.Join, Listen: lanes.Joins{Lanes: b.lanes}.Listen,
-			Mend: func(ctx context.Context, d *jobs.DamagedError, chat chats.Chat) (bool, error) {
+			Watch: b.watching(), Join: queue.Joiner{Queue: b.lanes}.Join, Listen: queue.Joiner{Queue: b.lanes}.Listen,
+			Mend: func(ctx context.Context, d *queue.DamagedError, chat chats.Chat) (bool, error) {
 				return b.keeper.mend(ctx, d, chat, "")
 			},
 		},
 	})
-	b.forgetting, b.panel = newForgetting(r), panel.Panel{
+	b.forgetting, b.panel = newForgetting(r), interact.Panel{
 		Runner: b.turns, Tools: cfg.Turns.Tools, Savings: cfg.Hooks.Savings, Scope: b.scopeOf, Answer: b.desk.Answer, Load: b.loadLater, Log: b.log,
 	}
 	maps.Copy(handlers, cfg.Cards)
 	maps.Copy(handlers, b.people.Handlers())
-	handlers[asking.Kind] = b.asking.Pressed
-	handlers[approval.Kind], handlers[panel.Kind], handlers[undoKind], handlers[forgetting.Name] = approval.Handler(cfg.Now), b.panel.Pressed, b.stops.pressedUndo, b.forgetting.Pressed
+	handlers[interact.ElicitationKind] = b.asking.Pressed
+	handlers[interact.ApprovalKind], handlers[interact.PanelKind], handlers[undoKind], handlers[privacy.ForgetCommand] = interact.ApprovalHandler(cfg.Now), b.panel.Pressed, b.stops.pressedUndo, b.forgetting.Pressed
 	b.fillKinds()
 	b.commands.add(b.commandTable())
 }
 
-func newForgetting(r *rooms) *forgetting.Desk {
-	return forgetting.New(forgetting.Config{
-		Shared: r.shared, Store: r.store, Cards: r.desk, Observer: r.observer, Uncache: r.turns.Cache.Forget, Rest: r.cfg.Hooks.Forget, Erased: r.cfg.Hooks.Erased,
+func newForgetting(r *rooms) *privacy.Eraser {
+	return privacy.NewEraser(privacy.EraserConfig{
+		Shared: r.shared, Store: r.store, Cards: r.desk, Observer: r.observer, Uncache: r.turns.Cache.Clear, Rest: r.cfg.Hooks.Forget, Erased: r.cfg.Hooks.Erased,
 		Put: r.putOnce,
 	})
 }
@@ -242,7 +234,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	defer stopReceiving()
 	var background sync.WaitGroup
 	background.Go(func() {
-		_ = b.owners.Under(receiving, owners.Housekeeping, func(ctx context.Context) error {
+		_ = b.owners.WhileHeld(receiving, queue.Leader, func(ctx context.Context) error {
 			b.steadily(ctx, "what is too old", b.keeper.prune)
 			return nil
 		})
@@ -352,14 +344,14 @@ func (b *Bridge) runPlatform(ctx context.Context, p chats.Platform) error {
 		return rescue.Loop(ctx, b.log, "receiving from "+p.Name(), func(ctx context.Context) error { return p.Run(ctx, b) })
 	}
 	if isSingle(p) {
-		return b.owners.Under(ctx, singleLease(p), run)
+		return b.owners.WhileHeld(ctx, singleLease(p), run)
 	}
 	return run(ctx)
 }
 
 func isSingle(p chats.Platform) bool {
-	s, ok := p.(chats.Single)
-	return ok && s.Single()
+	s, ok := p.(chats.ExclusiveReceiver)
+	return ok && s.ReceivesExclusively()
 }
 
 func singleLease(p chats.Platform) string { return "platform/" + p.Name() }
@@ -374,28 +366,28 @@ func (b *Bridge) singles() (leases []string) {
 	return leases
 }
 
-// KeepsHouse reports whether this process is the one of several that does what is done once.
-func (b *Bridge) KeepsHouse() bool { return b.owners.Holds(owners.Housekeeping) }
+// IsLeader reports whether this process is the one of several that does what is done once.
+func (b *Bridge) IsLeader() bool { return b.owners.Holds(queue.Leader) }
 
 func announce(ctx context.Context, b *Bridge, p chats.Platform) {
-	announcer, ok := p.(chats.Announcer)
+	announcer, ok := p.(chats.CommandLister)
 	if !ok {
 		return
 	}
-	if err := announcer.Announce(ctx, b.commands.infos()); err != nil && ctx.Err() == nil {
+	if err := announcer.ListCommands(ctx, b.commands.infos()); err != nil && ctx.Err() == nil {
 		b.log.Warn("commands could not be announced", "platform", p.Name(), "err", err)
 	}
 }
 
 // Load counts the open jobs.
-func (b *Bridge) Load() lanes.Load { return b.lanes.Load() }
+func (b *Bridge) Load() queue.Load { return b.lanes.Load() }
 
 // Ready returns for each platform nil where it receives, or what is wrong.
 func (b *Bridge) Ready() map[string]error {
 	ready := make(map[string]error, len(b.platforms))
 	for name, p := range b.platforms {
 		ready[name] = nil
-		if m, ok := p.(chats.Monitor); ok && (!isSingle(p) || b.owners.Holds(singleLease(p))) {
+		if m, ok := p.(chats.HealthReporter); ok && (!isSingle(p) || b.owners.Holds(singleLease(p))) {
 			ready[name] = m.Health()
 		}
 	}

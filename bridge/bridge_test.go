@@ -10,14 +10,14 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/people"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
 	"oneclaw/storage"
 )
 
 func TestD20MessagesOfOneChatAreAnsweredInOrder(t *testing.T) {
-	r := newRig(t, echo)
+	r := newHarness(t, echo)
 	for n := range 20 {
 		r.accept(direct(fmt.Sprint(n), fmt.Sprint("message ", n)))
 	}
@@ -29,7 +29,7 @@ func TestD20MessagesOfOneChatAreAnsweredInOrder(t *testing.T) {
 }
 
 func TestB09ADuplicateIsAnsweredOnce(t *testing.T) {
-	r := newRig(t, echo)
+	r := newHarness(t, echo)
 	r.accept(direct("1", "one"), direct("1", "one"))
 	r.platform.wait(t, 1)
 	r.accept(direct("1", "one"))
@@ -46,7 +46,7 @@ func TestD03NobodyIsLetInByDefault(t *testing.T) {
 		t.Error("a stranger reached the agent")
 		return func(func(agent.Message, error) bool) {}
 	}
-	r := newRig(t, asked, func(c *bridge.Config) { c.Access = people.Access{Allow: []string{"fake:2", "other:*"}} })
+	r := newHarness(t, asked, func(c *bridge.Config) { c.Access = access.Access{Allow: []string{"fake:2", "other:*"}} })
 	r.accept(direct("1", "let me in"), direct("2", "/clear"), direct("3", "please"))
 	other := direct("4", "hello")
 	other.User = "3"
@@ -59,7 +59,7 @@ func TestD03NobodyIsLetInByDefault(t *testing.T) {
 
 func TestD01ChatsShareNothing(t *testing.T) {
 	seen := make(chan int, 10)
-	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		seen <- len(turn.History)
 		return echo(ctx, turn)
 	})
@@ -102,7 +102,7 @@ func (s *slow) think(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Messa
 
 func TestD02ClearEndsTheRunningTurnAndTheWaitingOnes(t *testing.T) {
 	s := newSlow()
-	r := newRig(t, s.think)
+	r := newHarness(t, s.think)
 	r.accept(direct("1", "slow one"), direct("2", "two"), direct("3", "three"))
 	<-s.asked
 	r.accept(direct("4", "/clear"), direct("5", "after"))
@@ -115,11 +115,11 @@ func TestD02ClearEndsTheRunningTurnAndTheWaitingOnes(t *testing.T) {
 	}
 }
 
-func countHistory(t *testing.T, r *rig, generation int) int {
+func countHistory(t *testing.T, r *harness, generation int) int {
 	t.Helper()
-	c := sessions.Conversation{Chat: chats.Chat{Platform: "fake", ID: "1"}, Generation: generation}
+	c := conversation.Conversation{Chat: chats.Chat{Platform: "fake", ID: "1"}, Generation: generation}
 	n := 0
-	for _, err := range sessions.Messages(t.Context(), r.cfg.Store, c.Log()) {
+	for _, err := range conversation.Messages(t.Context(), r.cfg.Store, c.Log()) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,19 +129,19 @@ func countHistory(t *testing.T, r *rig, generation int) int {
 }
 
 func TestB06ClearTwiceLeavesOneEmptySession(t *testing.T) {
-	r := newRig(t, echo)
+	r := newHarness(t, echo)
 	r.accept(direct("1", "x"))
 	r.platform.wait(t, 1)
 	r.accept(direct("2", "/clear"), direct("3", "/clear"), direct("4", "/new"))
 	r.platform.wait(t, 4)
-	s, err := sessions.Current(t.Context(), r.cfg.Store, chats.Chat{Platform: "fake", ID: "1"})
+	s, err := conversation.Current(t.Context(), r.cfg.Store, chats.Chat{Platform: "fake", ID: "1"})
 	if err != nil || s.Generation != 2 {
 		t.Errorf("generation %d (%v), want 2", s.Generation, err)
 	}
 }
 
 func TestClearInASharedChatNeedsAnAdministrator(t *testing.T) {
-	r := newRig(t, echo, func(c *bridge.Config) { c.Access.Admins = []string{"fake:9"} })
+	r := newHarness(t, echo, func(c *bridge.Config) { c.Access.Admins = []string{"fake:9"} })
 	r.platform.admins = []string{"8"}
 	opener := group("3", "7", "/clear")
 	opener.Opener = "7"
@@ -160,7 +160,7 @@ func TestClearInASharedChatNeedsAnAdministrator(t *testing.T) {
 func TestD21StopEndsTheTurnAndTellsTheModel(t *testing.T) {
 	s := newSlow()
 	var history []agent.Message
-	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		if turn.History[len(turn.History)-1].Text == "last" {
 			history = turn.History
 		}
@@ -185,7 +185,7 @@ func TestD21StopEndsTheTurnAndTellsTheModel(t *testing.T) {
 
 func TestCommandsDoNotWaitForATurn(t *testing.T) {
 	s := newSlow()
-	r := newRig(t, s.think)
+	r := newHarness(t, s.think)
 	r.accept(direct("1", "slow one"), direct("2", "waits"))
 	<-s.asked
 	for n, c := range []string{"/help", "/status", "/tools", "/whoami"} {
@@ -203,7 +203,7 @@ func TestCommandsDoNotWaitForATurn(t *testing.T) {
 
 func TestAnEditOfAWaitingMessageAmendsIt(t *testing.T) {
 	s := newSlow()
-	r := newRig(t, s.think)
+	r := newHarness(t, s.think)
 	r.accept(direct("1", "slow"), direct("2", "wrong"))
 	<-s.asked
 	edit := direct("2", "right")
@@ -219,7 +219,7 @@ func TestAnEditOfAWaitingMessageAmendsIt(t *testing.T) {
 
 func TestAHangingChatDelaysNoOther(t *testing.T) {
 	s := newSlow()
-	r := newRig(t, s.think)
+	r := newHarness(t, s.think)
 	r.accept(direct("1", "slow"))
 	<-s.asked
 	for n := range 50 {
@@ -238,7 +238,7 @@ func TestAHangingChatDelaysNoOther(t *testing.T) {
 
 func TestAFullQueueSaysSo(t *testing.T) {
 	s := newSlow()
-	r := newRig(t, s.think, func(c *bridge.Config) { c.Limits.MaxWaiting = 2 })
+	r := newHarness(t, s.think, func(c *bridge.Config) { c.Limits.MaxWaiting = 2 })
 	r.accept(direct("0", "slow"))
 	<-s.asked
 	r.accept(direct("1", "a"), direct("2", "b"), direct("3", "c"))
@@ -266,7 +266,7 @@ func TestD04AFailureIsASentenceWithAnIncident(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, func(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
+			r := newHarness(t, func(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
 				return func(yield func(agent.Message, error) bool) { yield(agent.Message{}, c.err) }
 			})
 			r.accept(direct("1", "x"))
@@ -279,7 +279,7 @@ func TestD04AFailureIsASentenceWithAnIncident(t *testing.T) {
 }
 
 func TestAPanicIsASentenceToo(t *testing.T) {
-	r := newRig(t, func(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	r := newHarness(t, func(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		if turn.History[len(turn.History)-1].Text == "x" {
 			panic("boom")
 		}
@@ -295,7 +295,7 @@ func TestAPanicIsASentenceToo(t *testing.T) {
 func TestB19OnePlatformThatGivesUpLeavesTheOthers(t *testing.T) {
 	broken := newPlatform()
 	broken.run = func(context.Context, chats.Inbox) error { return errors.New("wrong token") }
-	r := newRig(t, echo, func(c *bridge.Config) { c.Platforms = append(c.Platforms, named{broken, "broken"}) })
+	r := newHarness(t, echo, func(c *bridge.Config) { c.Platforms = append(c.Platforms, named{broken, "broken"}) })
 	r.accept(direct("1", "x"))
 	r.platform.wait(t, 1)
 }
@@ -308,7 +308,7 @@ type named struct {
 func (n named) Name() string { return n.name }
 
 func TestBadIdsAreDroppedAlone(t *testing.T) {
-	r := newRig(t, echo)
+	r := newHarness(t, echo)
 	bad := direct("1", "x")
 	bad.User = "a/b"
 	elsewhere := direct("2", "x")
@@ -321,7 +321,7 @@ func TestBadIdsAreDroppedAlone(t *testing.T) {
 
 func TestMovedChatKeepsItsConversation(t *testing.T) {
 	lengths := make(chan int, 2)
-	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		lengths <- len(turn.History)
 		return echo(ctx, turn)
 	})
@@ -343,7 +343,7 @@ func TestMovedChatKeepsItsConversation(t *testing.T) {
 }
 
 func TestReceiptsAreKept(t *testing.T) {
-	r := newRig(t, echo)
+	r := newHarness(t, echo)
 	r.accept(direct("1", "x"))
 	r.platform.wait(t, 1)
 	r.stop()

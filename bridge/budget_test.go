@@ -9,8 +9,8 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
-	"oneclaw/bridge/cards"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/interact"
 	"oneclaw/toolgroups"
 )
 
@@ -25,10 +25,10 @@ func broke(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
 
 func asking(c *bridge.Config) {
 	v := &voter{}
-	c.Cards = map[string]cards.Handler{"vote": v.handle}
-	c.Hooks.Refused = func(_ context.Context, scope toolgroups.Scope, failure error) (cards.Card, error) {
+	c.Cards = map[string]interact.Handler{"vote": v.handle}
+	c.Hooks.Refused = func(_ context.Context, scope toolgroups.Scope, failure error) (interact.Card, error) {
 		if !errors.Is(failure, errSpent) {
-			return cards.Card{}, failure
+			return interact.Card{}, failure
 		}
 		card := vote()
 		card.Text = "Today's budget is used up, " + scope.User
@@ -39,7 +39,7 @@ func asking(c *bridge.Config) {
 // A turn without a budget is no incident: it is answered with a card, and the question
 // stays on record.
 func TestC20ATurnWithoutBudgetIsAnsweredWithACard(t *testing.T) {
-	r := newRig(t, broke, asking)
+	r := newHarness(t, broke, asking)
 	r.accept(direct("1", "hello"), direct("1", "hello")) // the second is a repeated delivery
 	got := r.platform.wait(t, 1)[0]
 	if got.text != "Today's budget is used up, fake:1" || len(got.buttons) != 2 {
@@ -49,7 +49,7 @@ func TestC20ATurnWithoutBudgetIsAnsweredWithACard(t *testing.T) {
 	r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "chose yes") })
 	r.accept(direct("1", "hello"))
 	said := 0
-	for m, err := range sessions.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
+	for m, err := range conversation.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
 		if err != nil || m.Text != "hello" {
 			t.Errorf("on record: %+v, %v", m, err)
 		}
@@ -66,9 +66,9 @@ func TestC20ATurnWithoutBudgetIsAnsweredWithACard(t *testing.T) {
 
 // A card without buttons is told, too.
 func TestC20ANoticeIsTold(t *testing.T) {
-	r := newRig(t, broke, asking, func(c *bridge.Config) {
-		c.Hooks.Refused = func(context.Context, toolgroups.Scope, error) (cards.Card, error) {
-			return cards.Card{Kind: "vote", Text: "Please wait a minute."}, nil
+	r := newHarness(t, broke, asking, func(c *bridge.Config) {
+		c.Hooks.Refused = func(context.Context, toolgroups.Scope, error) (interact.Card, error) {
+			return interact.Card{Kind: "vote", Text: "Please wait a minute."}, nil
 		}
 	})
 	r.accept(direct("1", "hello"))
@@ -80,7 +80,7 @@ func TestC20ANoticeIsTold(t *testing.T) {
 // Without anybody who makes a card, and in a task, the notice stands alone.
 func TestC20ATaskWithoutBudgetIsTold(t *testing.T) {
 	told := newResults()
-	r := newRig(t, broke, asking, func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
+	r := newHarness(t, broke, asking, func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
 	r.submit(task("a.1", "News", "tell me"))
 	result := told.next(t)
 	got := r.platform.wait(t, 1)

@@ -14,7 +14,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -62,10 +62,10 @@ func busy(t *testing.T, look func(ctx context.Context)) func(*bridge.Config) {
 }
 
 // working is a rig of which a turn waits in its tool until it is let go.
-func working(t *testing.T) (r *rig, reached, letGo chan struct{}) {
+func working(t *testing.T) (r *harness, reached, letGo chan struct{}) {
 	t.Helper()
 	reached, letGo = make(chan struct{}, 10), make(chan struct{}, 10)
-	r = newRig(t, nil, busy(t, waiting(reached, letGo)))
+	r = newHarness(t, nil, busy(t, waiting(reached, letGo)))
 	return r, reached, letGo
 }
 
@@ -87,7 +87,7 @@ func piece(m chats.Message, album string) chats.Message {
 }
 
 // want checks what was sent.
-func (r *rig) want(t *testing.T, want ...string) {
+func (r *harness) want(t *testing.T, want ...string) {
 	t.Helper()
 	if got := r.platform.texts(); !slices.Equal(got, want) {
 		t.Errorf("there stands %q, want %q", got, want)
@@ -132,7 +132,7 @@ func TestStatusNamesWhatBecamePartOfATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reached, letGo := make(chan struct{}, 10), make(chan struct{}, 10)
 		s := newSlow()
-		r := newRig(t, nil, busy(t, waiting(reached, letGo)), func(cfg *bridge.Config) {
+		r := newHarness(t, nil, busy(t, waiting(reached, letGo)), func(cfg *bridge.Config) {
 			cfg.Turns.Agent = agent.New(agent.Config{Model: patient{s}})
 		})
 		r.accept(direct("1", "work"))
@@ -224,7 +224,7 @@ func TestEditsOfWhatIsBeingAnsweredReachIt(t *testing.T) {
 func TestAnEditOfWhatEndsBeforeIsAnsweredWithALine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow()
-		r := newRig(t, s.think)
+		r := newHarness(t, s.think)
 		r.accept(direct("1", "slow"))
 		<-s.asked
 		r.accept(edit(direct("1", ""), "slower"))
@@ -270,7 +270,7 @@ func TestPiecesAreOneMessage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, nil, busy(t, nothing), func(cfg *bridge.Config) { cfg.Now = func() time.Time { return time.Unix(1060, 0) } })
+				r := newHarness(t, nil, busy(t, nothing), func(cfg *bridge.Config) { cfg.Now = func() time.Time { return time.Unix(1060, 0) } })
 				synctest.Wait()
 				began := time.Now()
 				for _, m := range tt.messages {
@@ -293,7 +293,7 @@ func TestPiecesAreOneMessage(t *testing.T) {
 func TestAnAlbumIsOneQuestionAlthoughTheProcessWasPaused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock
-		r := newRig(t, nil, busy(t, nothing), func(cfg *bridge.Config) { cfg.Now = c.Now })
+		r := newHarness(t, nil, busy(t, nothing), func(cfg *bridge.Config) { cfg.Now = c.Now })
 		r.accept(piece(direct("1", "a"), "g"))
 		_ = passing(t.Context(), 600*time.Millisecond)
 		c.advance(10 * time.Second)
@@ -307,7 +307,7 @@ func TestAnAlbumIsOneQuestionAlthoughTheProcessWasPaused(t *testing.T) {
 
 func TestStopEndsAllPieces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, nil, busy(t, nothing))
+		r := newHarness(t, nil, busy(t, nothing))
 		r.accept(piece(direct("1", "a"), "a"), piece(direct("2", "b"), "a"), direct("3", "/stop"), direct("4", "after"))
 		pass(t, 5)
 		r.stop()
@@ -317,7 +317,7 @@ func TestStopEndsAllPieces(t *testing.T) {
 
 func TestPiecesAreEditedAndExplained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, nil, busy(t, nothing))
+		r := newHarness(t, nil, busy(t, nothing))
 		r.accept(piece(direct("1", "a"), "a"), piece(direct("2", "b"), "a"), edit(direct("2", "b"), "b, changed"))
 		pass(t, 5)
 		r.accept(direct("3", "/why"))
@@ -339,7 +339,7 @@ func killedEverywhere(t *testing.T, least int, messages, meanwhile []chats.Messa
 		synctest.Test(t, func(t *testing.T) {
 			life.dead = make(chan struct{})
 			var first atomic.Pointer[bridge.Bridge]
-			r := newRig(t, nil, busy(t, func(ctx context.Context) {
+			r := newHarness(t, nil, busy(t, func(ctx context.Context) {
 				if b := first.Load(); b != nil {
 					_ = b.Accept(ctx, meanwhile...) // a dead one takes nothing
 				}
@@ -361,7 +361,7 @@ func killedEverywhere(t *testing.T, least int, messages, meanwhile []chats.Messa
 			pass(t, 60)
 			r.stop()
 			check(t, shown.sent)
-			for e, err := range store.List(t.Context(), storage.Range{Prefix: jobs.OpenPrefix}) {
+			for e, err := range store.List(t.Context(), storage.Range{Prefix: queue.OpenPrefix}) {
 				t.Errorf("still open: %s (%v)", e.Value, err)
 			}
 		})
@@ -428,7 +428,7 @@ func TestAFailedWriteJoinsNothingTwice(t *testing.T) {
 		t.Run(fmt.Sprint("step ", fails), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var now atomic.Pointer[bridge.Bridge]
-				r := newRig(t, nil, busy(t, func(ctx context.Context) {
+				r := newHarness(t, nil, busy(t, func(ctx context.Context) {
 					insist(ctx, now.Load(), direct("3", "three"), direct("4", "four"))
 				}))
 				r.stop()
@@ -464,7 +464,7 @@ func TestWhatBelongsTogetherStaysSoAtAnotherReplica(t *testing.T) {
 		close(letGo)
 		pass(t, 10)
 		all.once(t, "re: work + two + three + four")
-		rest := slices.DeleteFunc(slices.Clone(all), func(r *rig) bool { return r == owner })
+		rest := slices.DeleteFunc(slices.Clone(all), func(r *harness) bool { return r == owner })
 		for i, r := range rest {
 			r.accept(piece(in("7", fmt.Sprint("a", i), fmt.Sprint("piece ", i)), "g"))
 		}

@@ -11,7 +11,7 @@ import (
 // answered where it is new, and not again where it was answered.
 func TestAMessageThatComesWithItsEditIsAnsweredOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, echo)
+		r := newHarness(t, echo)
 		both := func(text string) []chats.Message {
 			m := group("1", "1", text)
 			edit := m

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/interact"
 	"oneclaw/storage"
 )
 
@@ -22,14 +22,14 @@ func (p mortalEditor) Edit(ctx context.Context, to chats.Address, id string, par
 	return err
 }
 
-// fate is which buttons of a card are pressed, and what its message shows in the end.
-type fate struct {
+// outcome is which buttons of a card are pressed, and what its message shows in the end.
+type outcome struct {
 	name    string
 	presses []string
 	shown   string
 }
 
-var fates = []fate{
+var fates = []outcome{
 	{"is pressed", []string{"Yes"}, "fake:1 chose yes"},
 	{"changes", []string{"Later", "No"}, "fake:1 chose no"},
 	{"expires", nil, "nobody voted"},
@@ -37,19 +37,19 @@ var fates = []fate{
 
 // fated handles the presses of such cards.
 func fated() *voter {
-	return &voter{decide: func(p cards.Press) (cards.Result, error) {
+	return &voter{decide: func(p interact.Press) (interact.Result, error) {
 		switch p.Choice {
 		case "":
-			return cards.Result{Text: "nobody voted"}, nil
+			return interact.Result{Text: "nobody voted"}, nil
 		case "later":
-			return cards.Result{Text: "And now?", Choices: [][]cards.Choice{{{Label: "No", Value: "no"}}}}, nil
+			return interact.Result{Text: "And now?", Choices: [][]interact.Choice{{{Label: "No", Value: "no"}}}}, nil
 		}
-		return cards.Result{Text: p.User + " chose " + p.Choice, Close: true}, nil
+		return interact.Result{Text: p.User + " chose " + p.Choice, Close: true}, nil
 	}}
 }
 
 // meet posts a card and presses its buttons, as often as a platform delivers a press.
-func (f fate) meet(r *rig, times int) {
+func (f outcome) meet(r *harness, times int) {
 	card := vote()
 	card.Expires = time.Now().Add(time.Hour)
 	for range times {
@@ -77,7 +77,7 @@ func (f fate) meet(r *rig, times int) {
 }
 
 // check looks at what the chat shows and the store has in the end.
-func (f fate) check(t *testing.T, p *platform, store storage.Store) {
+func (f outcome) check(t *testing.T, p *platform, store storage.Store) {
 	t.Helper()
 	all := p.in("1")
 	if len(all) == 0 && f.presses == nil {
@@ -87,7 +87,7 @@ func (f fate) check(t *testing.T, p *platform, store storage.Store) {
 		t.Errorf("shown are %+v", all)
 	}
 	for entry, err := range store.List(t.Context(), storage.Range{Prefix: "card/"}) {
-		var kept cards.Kept
+		var kept interact.StoredCard
 		if err == nil {
 			err = json.Unmarshal(entry.Value, &kept)
 		}
@@ -113,10 +113,10 @@ func TestC17ACardOutlivesAnyKill(t *testing.T) {
 	}
 }
 
-func liveCard(t *testing.T, life *mortal, f fate) {
+func liveCard(t *testing.T, life *mortal, f outcome) {
 	t.Helper()
 	v := fated()
-	r := newRig(t, echo, voting(v))
+	r := newHarness(t, echo, voting(v))
 	r.stop()
 	store, shown := r.cfg.Store, r.platform
 	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalEditor{mortalPlatform{shown, life}}}
@@ -141,7 +141,7 @@ func TestC17ACardOutlivesAFailedWrite(t *testing.T) {
 		for fails := 1; fails <= 20; fails++ {
 			t.Run(fmt.Sprint(f.name, " step ", fails), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					r := newRig(t, echo, voting(fated()))
+					r := newHarness(t, echo, voting(fated()))
 					r.stop()
 					store := r.cfg.Store
 					r.cfg.Store = flakyStore{Store: store, flaw: &flaw{fails: fails}}

@@ -24,7 +24,7 @@ func FuzzC16Press(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data string, cut uint8) {
 		v := &voter{}
-		r := newRig(t, echo, voting(v))
+		r := newHarness(t, echo, voting(v))
 		r.post("a", chatOne, vote())
 		shown := r.platform.wait(t, 1)[0]
 		yes := shown.button(t, "Yes")

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"oneclaw/bridge"
-	"oneclaw/bridge/cards"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/people"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -24,11 +24,11 @@ import (
 // voter handles cards of the kind vote.
 type voter struct {
 	mu      sync.Mutex
-	presses []cards.Press
-	decide  func(cards.Press) (cards.Result, error)
+	presses []interact.Press
+	decide  func(interact.Press) (interact.Result, error)
 }
 
-func (v *voter) handle(_ context.Context, press cards.Press) (cards.Result, error) {
+func (v *voter) handle(_ context.Context, press interact.Press) (interact.Result, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.presses = append(v.presses, press)
@@ -36,12 +36,12 @@ func (v *voter) handle(_ context.Context, press cards.Press) (cards.Result, erro
 		return v.decide(press)
 	}
 	if press.Expired {
-		return cards.Result{Text: "nobody voted"}, nil
+		return interact.Result{Text: "nobody voted"}, nil
 	}
-	return cards.Result{Toast: "thanks", Text: press.User + " chose " + press.Choice, Close: true}, nil
+	return interact.Result{Toast: "thanks", Text: press.User + " chose " + press.Choice, Close: true}, nil
 }
 
-func (v *voter) seen() []cards.Press {
+func (v *voter) seen() []interact.Press {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return slices.Clone(v.presses)
@@ -49,7 +49,7 @@ func (v *voter) seen() []cards.Press {
 
 func voting(v *voter, change ...func(*bridge.Config)) func(*bridge.Config) {
 	return func(c *bridge.Config) {
-		c.Cards = map[string]cards.Handler{"vote": v.handle}
+		c.Cards = map[string]interact.Handler{"vote": v.handle}
 		c.Limits.DrainTimeout = 20 * time.Second // so that what was sent is recorded as sent
 		for _, f := range change {
 			f(c)
@@ -57,15 +57,15 @@ func voting(v *voter, change ...func(*bridge.Config)) func(*bridge.Config) {
 	}
 }
 
-func vote() cards.Card {
-	return cards.Card{Kind: "vote", Text: "Tea?", Data: json.RawMessage(`{"n":1}`), Choices: [][]cards.Choice{
+func vote() interact.Card {
+	return interact.Card{Kind: "vote", Text: "Tea?", Data: json.RawMessage(`{"n":1}`), Choices: [][]interact.Choice{
 		{{Label: "Yes", Value: "yes", Style: chats.StylePrimary}, {Label: "No", Value: "no"}}, {{Label: "Later", Value: "later"}},
 	}}
 }
 
 var chatOne = chats.Chat{Platform: "fake", ID: "1"}
 
-func (r *rig) post(key string, to chats.Chat, card cards.Card) {
+func (r *harness) post(key string, to chats.Chat, card interact.Card) {
 	r.t.Helper()
 	if err := r.bridge.Post(r.t.Context(), key, to, card); err != nil {
 		r.t.Fatal(err)
@@ -92,7 +92,7 @@ func (s sent) button(t *testing.T, label string) string {
 
 func TestC17CardIsPressedOnce(t *testing.T) {
 	v := &voter{}
-	r := newRig(t, echo, voting(v))
+	r := newHarness(t, echo, voting(v))
 	r.post("q:1/x", chatOne, vote())
 	r.post("q:1/x", chatOne, vote())
 	shown := r.platform.wait(t, 1)[0]
@@ -129,7 +129,7 @@ func TestC17CardIsPressedOnce(t *testing.T) {
 
 func TestC16CardRefusesForgedPresses(t *testing.T) {
 	v := &voter{}
-	r := newRig(t, echo, voting(v, func(c *bridge.Config) { c.Access = people.Access{Allow: []string{"fake:1"}} }))
+	r := newHarness(t, echo, voting(v, func(c *bridge.Config) { c.Access = access.Access{Allow: []string{"fake:1"}} }))
 	r.post("a", chatOne, vote())
 	r.post("b", chatOne, vote())
 	all := r.platform.wait(t, 2)
@@ -167,7 +167,7 @@ func TestC16CardRefusesForgedPresses(t *testing.T) {
 
 func TestC17CardSurvivesRestart(t *testing.T) {
 	v := &voter{}
-	r := newRig(t, echo, voting(v))
+	r := newHarness(t, echo, voting(v))
 	r.post("a", chatOne, vote())
 	shown := r.platform.wait(t, 1)[0]
 	r.receipts(1) // else it is sent again, and says so
@@ -195,7 +195,7 @@ func TestC17CardExpires(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		t.Run(fmt.Sprint(restarted), func(t *testing.T) {
 			v, c := &voter{}, &clock{}
-			r := newRig(t, echo, voting(v, func(cfg *bridge.Config) { cfg.Now = c.Now }))
+			r := newHarness(t, echo, voting(v, func(cfg *bridge.Config) { cfg.Now = c.Now }))
 			card := vote()
 			card.Expires = c.Now().Add(time.Hour)
 			r.post("a", chatOne, card)
@@ -229,7 +229,7 @@ func TestC17CardExpires(t *testing.T) {
 // A card whose sending was cut off may stand there twice; both copies can be pressed.
 func TestC17CardThatMayStandTwice(t *testing.T) {
 	v := &voter{}
-	r := newRig(t, echo, voting(v))
+	r := newHarness(t, echo, voting(v))
 	r.platform.fail = func(n int, arrived bool) error {
 		if n == 1 && arrived {
 			return &chats.SendError{Outcome: chats.Unknown, Err: errors.New("the line broke")}
@@ -254,13 +254,13 @@ func TestC17CardThatMayStandTwice(t *testing.T) {
 
 func TestCardChangesItsButtons(t *testing.T) {
 	v := &voter{}
-	v.decide = func(p cards.Press) (cards.Result, error) {
-		return cards.Result{
+	v.decide = func(p interact.Press) (interact.Result, error) {
+		return interact.Result{
 			Toast: p.Choice, Text: "page " + p.Choice, Data: json.RawMessage(fmt.Sprintf("%q", p.Choice)),
-			Choices: [][]cards.Choice{{{Label: "Back", Value: "back of " + string(p.Card.Data)}}},
+			Choices: [][]interact.Choice{{{Label: "Back", Value: "back of " + string(p.Card.Data)}}},
 		}, nil
 	}
-	r := newRig(t, echo, voting(v))
+	r := newHarness(t, echo, voting(v))
 	r.post("a", chatOne, vote())
 	first := r.platform.wait(t, 1)[0]
 	r.accept(pressOn(first, "p1", "1", first.button(t, "Yes")))
@@ -281,7 +281,7 @@ func TestCardChangesItsButtons(t *testing.T) {
 
 func TestCardWithLeadAndReply(t *testing.T) {
 	v := &voter{}
-	r := newRig(t, echo, voting(v))
+	r := newHarness(t, echo, voting(v))
 	card := vote()
 	card.Lead, card.Text, card.ReplyTo = "long\fstory", "one\ftwo", "m7"
 	chat := chats.Chat{Platform: "fake", ID: "g", Thread: "t"}
@@ -295,8 +295,8 @@ func TestCardWithLeadAndReply(t *testing.T) {
 			t.Errorf("part %d: %+v", i, s)
 		}
 	}
-	v.decide = func(cards.Press) (cards.Result, error) {
-		return cards.Result{Close: true, Text: "1\f2"}, nil
+	v.decide = func(interact.Press) (interact.Result, error) {
+		return interact.Result{Close: true, Text: "1\f2"}, nil
 	}
 	r.accept(pressOn(all[3], "p", "9", all[3].button(t, "Yes")))
 	r.platform.until(t, "edit", func(all []sent) bool { return fmt.Sprint(texts(all)) == "[long story 1 2]" && all[3].buttons == nil })
@@ -304,10 +304,10 @@ func TestCardWithLeadAndReply(t *testing.T) {
 
 func TestCardOfACommand(t *testing.T) {
 	v := &voter{}
-	r := newRig(t, echo, voting(v, func(c *bridge.Config) {
+	r := newHarness(t, echo, voting(v, func(c *bridge.Config) {
 		c.Commands = []bridge.Command{{
 			CommandInfo: chats.CommandInfo{Name: "tea", Description: "Tea"},
-			Ask: func(_ context.Context, call bridge.CommandCall) (cards.Card, error) {
+			Ask: func(_ context.Context, call bridge.CommandCall) (interact.Card, error) {
 				card := vote()
 				card.Text = "Tea, " + call.Args + "?"
 				return card, nil
@@ -327,16 +327,16 @@ func TestCardOfACommand(t *testing.T) {
 
 func TestCardOnAPlatformWithoutButtons(t *testing.T) {
 	v := &voter{}
-	r := newRig(t, echo, voting(v, func(c *bridge.Config) {
+	r := newHarness(t, echo, voting(v, func(c *bridge.Config) {
 		c.Platforms = []chats.Platform{struct{ chats.Platform }{c.Platforms[0]}}
-		c.Commands = []bridge.Command{{CommandInfo: chats.CommandInfo{Name: "tea", Description: "Tea"}, Ask: func(context.Context, bridge.CommandCall) (cards.Card, error) {
+		c.Commands = []bridge.Command{{CommandInfo: chats.CommandInfo{Name: "tea", Description: "Tea"}, Ask: func(context.Context, bridge.CommandCall) (interact.Card, error) {
 			return vote(), nil
 		}}}
 	}))
-	if err := r.bridge.Post(t.Context(), "a", chatOne, vote()); !errors.Is(err, cards.ErrNoButtons) {
+	if err := r.bridge.Post(t.Context(), "a", chatOne, vote()); !errors.Is(err, interact.ErrNoButtons) {
 		t.Errorf("error %v", err)
 	}
-	r.post("b", chatOne, cards.Card{Text: "a notice"})
+	r.post("b", chatOne, interact.Card{Text: "a notice"})
 	r.platform.wait(t, 1)
 	r.accept(direct("1", "/tea"))
 	if got := strings.TrimSpace(r.platform.wait(t, 2)[1].text); got != "Tea?" {
@@ -345,28 +345,28 @@ func TestCardOnAPlatformWithoutButtons(t *testing.T) {
 }
 
 func TestCardsThatAreRefused(t *testing.T) {
-	r := newRig(t, echo, voting(&voter{}))
+	r := newHarness(t, echo, voting(&voter{}))
 	many := vote()
-	many.Choices = append(many.Choices, slices.Repeat([]cards.Choice{{Label: "x"}}, 60))
+	many.Choices = append(many.Choices, slices.Repeat([]interact.Choice{{Label: "x"}}, 60))
 	unlabelled := vote()
-	unlabelled.Choices = [][]cards.Choice{{{Value: "x"}}}
+	unlabelled.Choices = [][]interact.Choice{{{Value: "x"}}}
 	long := vote()
 	long.Choices[0][0].Label = strings.Repeat("é", 41)
 	unknown := vote()
 	unknown.Kind = "poll"
-	for name, card := range map[string]cards.Card{"many": many, "unlabelled": unlabelled, "long": long, "unknown": unknown} {
+	for name, card := range map[string]interact.Card{"many": many, "unlabelled": unlabelled, "long": long, "unknown": unknown} {
 		if err := r.bridge.Post(t.Context(), name, chatOne, card); err == nil {
 			t.Errorf("%s: posted", name)
 		}
 	}
-	if err := r.bridge.Post(t.Context(), "a", chats.Chat{Platform: "other", ID: "1"}, vote()); !errors.Is(err, jobs.ErrInvalid) {
+	if err := r.bridge.Post(t.Context(), "a", chats.Chat{Platform: "other", ID: "1"}, vote()); !errors.Is(err, queue.ErrInvalid) {
 		t.Errorf("other platform: %v", err)
 	}
 }
 
 func TestCardHandlerThatPanics(t *testing.T) {
-	v := &voter{decide: func(cards.Press) (cards.Result, error) { panic("ouch") }}
-	r := newRig(t, echo, voting(v))
+	v := &voter{decide: func(interact.Press) (interact.Result, error) { panic("ouch") }}
+	r := newHarness(t, echo, voting(v))
 	r.post("a", chatOne, vote())
 	shown := r.platform.wait(t, 1)[0]
 	r.accept(pressOn(shown, "p", "1", shown.button(t, "Yes")))
@@ -379,7 +379,7 @@ func TestCardHandlerThatPanics(t *testing.T) {
 // what they have not seen.
 func TestC17CardThatCouldNotBeShownWhole(t *testing.T) {
 	v := &voter{}
-	r := newRig(t, echo, voting(v))
+	r := newHarness(t, echo, voting(v))
 	r.platform.fail = func(n int, arrived bool) error {
 		if n == 1 && !arrived {
 			return &chats.SendError{Outcome: chats.Refused, Err: errors.New("no")}
@@ -400,7 +400,7 @@ func TestC17CardThatCouldNotBeShownWhole(t *testing.T) {
 
 func TestCardsArePrunedAfterAWeek(t *testing.T) {
 	v, c := &voter{}, &clock{}
-	r := newRig(t, echo, voting(v, func(cfg *bridge.Config) { cfg.Now = c.Now }))
+	r := newHarness(t, echo, voting(v, func(cfg *bridge.Config) { cfg.Now = c.Now }))
 	card := vote()
 	card.Expires = c.Now().Add(30 * 24 * time.Hour)
 	r.post("a", chatOne, card)
@@ -409,7 +409,7 @@ func TestCardsArePrunedAfterAWeek(t *testing.T) {
 	r.accept(pressOn(shown[1], "p", "1", shown[1].button(t, "Yes")))
 	r.platform.until(t, "edit", func(all []sent) bool { return all[1].text == "fake:1 chose yes" })
 	r.stop()
-	c.advance(jobs.ReceiptAge + time.Minute)
+	c.advance(queue.ReceiptAge + time.Minute)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	changes := r.cfg.Store.Watch(ctx, "card/")
@@ -439,13 +439,13 @@ func TestCardsArePrunedAfterAWeek(t *testing.T) {
 // other cards of the chat from being pressed.
 func TestC17CardWhoseEndFailsEachTime(t *testing.T) {
 	v, c := &voter{}, &clock{}
-	v.decide = func(p cards.Press) (cards.Result, error) {
+	v.decide = func(p interact.Press) (interact.Result, error) {
 		if p.Expired {
-			return cards.Result{}, errors.New("damaged")
+			return interact.Result{}, errors.New("damaged")
 		}
-		return cards.Result{Toast: "thanks", Close: true}, nil
+		return interact.Result{Toast: "thanks", Close: true}, nil
 	}
-	r := newRig(t, echo, voting(v, func(cfg *bridge.Config) { cfg.Now = c.Now }))
+	r := newHarness(t, echo, voting(v, func(cfg *bridge.Config) { cfg.Now = c.Now }))
 	card := vote()
 	card.Expires = c.Now().Add(time.Hour)
 	r.post("a", chatOne, card)

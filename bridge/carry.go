@@ -7,12 +7,10 @@ import (
 	"time"
 
 	"oneclaw/agent"
-	"oneclaw/bridge/approval"
-	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/lanes"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/retry"
 	"oneclaw/storage"
 )
@@ -33,8 +31,8 @@ type carrier struct {
 }
 
 // carryOn is one life of a job.
-func (c *carrier) carryOn(work, ctx context.Context, j *jobs.Job, t *trial) {
-	if (j.Doubt || c.kinds.place(j).Loose || len(j.Pieces) > 0) && !c.gather(ctx, j, t) {
+func (c *carrier) carryOn(work, ctx context.Context, j *queue.Job, t *trial) {
+	if (j.PossiblyJoined || c.kinds.place(j).Partial || len(j.Pieces) > 0) && !c.gather(ctx, j, t) {
 		return
 	}
 	if c.cfg.Hooks.Trace != nil {
@@ -45,8 +43,8 @@ func (c *carrier) carryOn(work, ctx context.Context, j *jobs.Job, t *trial) {
 		if err == nil {
 			return
 		}
-		wait, turn, told := pauses.Next(0), j.Turn, t.told
-		c.lanes.EndTurn(j)
+		wait, turn, told := pauses.Next(0), j.HasSlot, t.told
+		c.lanes.ReleaseSlot(j)
 		if c.ends(ctx, j, t, err, wait) {
 			return
 		}
@@ -57,30 +55,30 @@ func (c *carrier) carryOn(work, ctx context.Context, j *jobs.Job, t *trial) {
 			return
 		}
 		if turn {
-			c.lanes.AwaitTurn(ctx, j)
+			c.lanes.AwaitSlot(ctx, j)
 		}
 	}
 }
 
 // ends reports whether a job that could not be carried on is over, or waits.
-func (c *carrier) ends(ctx context.Context, j *jobs.Job, t *trial, err error, wait time.Duration) bool {
+func (c *carrier) ends(ctx context.Context, j *queue.Job, t *trial, err error, wait time.Duration) bool {
 	var ended error
-	cut := jobs.StateFailed
+	cut := queue.StateFailed
 	switch cause := context.Cause(ctx); {
-	case errors.Is(err, jobs.ErrLost) || errors.Is(cause, jobs.ErrLost):
-		ended = jobs.ErrLost
+	case errors.Is(err, queue.ErrLost) || errors.Is(cause, queue.ErrLost):
+		ended = queue.ErrLost
 	case cause == nil && errors.Is(err, agent.ErrSuspended):
 		ended = c.suspend(j)
-	case errors.Is(err, sessions.ErrCleared) || errors.Is(cause, sessions.ErrCleared):
-		cut = jobs.StateCleared
+	case errors.Is(err, conversation.ErrCleared) || errors.Is(cause, conversation.ErrCleared):
+		cut = queue.StateCleared
 		ended = c.cutOff(j, cut)
-	case errors.Is(err, sessions.ErrStopped) || errors.Is(cause, sessions.ErrStopped) || errors.Is(cause, lanes.ErrOvertaken):
-		cut = jobs.StateStopped
+	case errors.Is(err, conversation.ErrStopped) || errors.Is(cause, conversation.ErrStopped) || errors.Is(cause, queue.ErrOvertaken):
+		cut = queue.StateStopped
 		ended = c.cutOff(j, cut)
 	case errors.Is(err, errBarred) || errors.Is(cause, errBarred):
-		cut = jobs.StateBarred
+		cut = queue.StateBarred
 		ended = c.cutOff(j, cut)
-	case c.lanes.Work().Err() != nil || errors.Is(cause, lanes.ErrShutdown):
+	case c.lanes.Context().Err() != nil || errors.Is(cause, queue.ErrShutdown):
 		return true
 	case c.mended(j, err):
 		return false
@@ -92,39 +90,39 @@ func (c *carrier) ends(ctx context.Context, j *jobs.Job, t *trial, err error, wa
 }
 
 // lost reports whether a job is another process's now. Nothing more is done about it here.
-func (c *carrier) lost(j *jobs.Job, err error) bool {
-	if !errors.Is(err, jobs.ErrLost) {
+func (c *carrier) lost(j *queue.Job, err error) bool {
+	if !errors.Is(err, queue.ErrLost) {
 		return false
 	}
 	c.log.Info("a job is another process's now", "job", j.Key())
-	c.lanes.Done(j.Key())
+	c.lanes.Remove(j.Key())
 	for _, piece := range j.Pieces {
-		c.lanes.Done(piece.Key())
+		c.lanes.Remove(piece.Key())
 	}
-	if j.Message.Kind == jobs.KindMove {
-		c.lanes.Unbar(endsOf(j)) // who has it bars its ends
+	if j.Message.Kind == queue.KindMove {
+		c.lanes.Unblock(endsOf(j)) // who has it bars its ends
 	}
-	if c.jobs.Mark(j.Message.Chat) != "" {
+	if c.jobs.LeaseToken(j.Message.Chat) != "" {
 		c.intake.lookAgain() // it was lost to another tenure of this process
 	}
 	return true
 }
 
 // cutOff ends a turn that was interrupted for good: it must not look as if it went on.
-func (c *carrier) cutOff(j *jobs.Job, state jobs.State) error {
-	if err := c.turns.StopTurn(c.lanes.Work(), j, agent.NoteStopped); err != nil {
+func (c *carrier) cutOff(j *queue.Job, state queue.State) error {
+	if err := c.turns.StopTurn(c.lanes.Context(), j, agent.NoteStopped); err != nil {
 		return err
 	}
 	return c.settle(j, state)
 }
 
 // settled has a job closed that something is done for.
-func (c *carrier) settled(do func(context.Context, *jobs.Job) error) func(context.Context, *jobs.Job) error {
-	return func(ctx context.Context, j *jobs.Job) error {
+func (c *carrier) settled(do func(context.Context, *queue.Job) error) func(context.Context, *queue.Job) error {
+	return func(ctx context.Context, j *queue.Job) error {
 		if err := do(ctx, j); err != nil {
 			return err
 		}
-		return c.settle(j, jobs.StateDone)
+		return c.settle(j, queue.StateDone)
 	}
 }
 
@@ -132,20 +130,20 @@ func (c *carrier) settled(do func(context.Context, *jobs.Job) error) func(contex
 // the end of the bridge is an error.
 func (c *carrier) rest(ctx context.Context, d time.Duration) error {
 	if ctx.Err() != nil {
-		ctx = c.lanes.Work()
+		ctx = c.lanes.Context()
 	}
 	_ = retry.Wait(ctx, d)
-	return c.lanes.Work().Err()
+	return c.lanes.Context().Err()
 }
 
 // attempt carries a job on as its kind says.
-func (c *carrier) attempt(work, ctx context.Context, j *jobs.Job) error {
+func (c *carrier) attempt(work, ctx context.Context, j *queue.Job) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
 	k := c.kinds.of(j)
 	if j.Found && !k.lasting { // a command may have ended it in a former run
-		if _, err := sessions.Of(ctx, c.store, j); err != nil {
+		if _, err := conversation.Of(ctx, c.store, j); err != nil {
 			return err
 		}
 	}
@@ -166,39 +164,39 @@ func (c *carrier) attempt(work, ctx context.Context, j *jobs.Job) error {
 			return err
 		}
 	}
-	c.lanes.EndTurn(j)
+	c.lanes.ReleaseSlot(j)
 	err := c.deliver(work, ctx, j)
 	if errors.Is(err, storage.ErrInvalid) {
 		// The job with its answer is larger than a value can be: none of it was sent.
 		c.sender.Prepare(j, c.turns.Failed(j, err), false)
 		err = c.deliver(work, ctx, j)
 	}
-	if err == nil && j.After != nil {
+	if err == nil && j.AfterDelivery != nil {
 		c.turns.Afterwards(ctx, j)
 	}
 	return err
 }
 
 // carryShared is carry where other processes have jobs, too.
-func (c *carrier) carryShared(work, ctx context.Context, j *jobs.Job) {
+func (c *carrier) carryShared(work, ctx context.Context, j *queue.Job) {
 	// It was accepted while its chat was given away, and perhaps taken again: what others have
 	// accepted before it comes first, so it is taken with that. A process that was paused asks
 	// first whether it still answers there.
-	if !c.owners.Safe(j) && c.lost(j, jobs.ErrLost) {
+	if !c.owners.OwnsSafely(j) && c.lost(j, queue.ErrLost) {
 		return
 	}
 	c.carry(work, ctx, j)
 }
 
 // compose makes the parts of an answer: a text with its files, or a card.
-func (c *carrier) compose(ctx context.Context, k *kind, j *jobs.Job) (err error) {
+func (c *carrier) compose(ctx context.Context, k *kind, j *queue.Job) (err error) {
 	if k.answer == nil {
 		j.Parts, err = c.desk.Parts(ctx, j)
 		return err
 	}
 	if j.Trigger == nil || !j.Trigger.Quiet {
-		j.Quiet = c.sender.ShowTyping(ctx, j.Address())
-		defer func() { j.Quiet() }() // a question takes the sign down, and another one follows
+		j.StopTyping = c.sender.ShowTyping(ctx, j.Address())
+		defer func() { j.StopTyping() }() // a question takes the sign down, and another one follows
 	}
 	j.Card = "" // of an earlier try
 	answer := c.notice
@@ -220,30 +218,30 @@ func (c *carrier) compose(ctx context.Context, k *kind, j *jobs.Job) (err error)
 
 // notice is an answer that was known when the message came; a stranger's message is asked
 // about first.
-func (c *carrier) notice(ctx context.Context, j *jobs.Job) (string, error) {
-	if j.Knock {
-		return c.people.Knock(ctx, j)
+func (c *carrier) notice(ctx context.Context, j *queue.Job) (string, error) {
+	if j.AskOwner {
+		return c.people.AskOwner(ctx, j)
 	}
 	if j.Message.Kind == chats.KindText {
-		j.Confide()
+		j.MakeEphemeral()
 	}
 	return c.commands.spelled(j.Message.Chat.Platform, j.Notice), nil
 }
 
 // deliver sends what has not been sent, and closes the job. An error means that it has to
 // go on later; the job then says where.
-func (c *carrier) deliver(work, ctx context.Context, j *jobs.Job) error {
+func (c *carrier) deliver(work, ctx context.Context, j *queue.Job) error {
 	if err := c.sender.Deliver(work, ctx, j); err != nil {
 		return err
 	}
 	if j.Card != "" {
-		if err := c.desk.Sent(ctx, j); err != nil {
+		if err := c.desk.Delivered(ctx, j); err != nil {
 			return err
 		}
 	}
-	state, counted := jobs.StateDone, jobs.MeasuredDelivered
-	if j.Aside != "" || slices.ContainsFunc(j.Parts, func(p jobs.SentPart) bool { return p.State == jobs.PartFailed }) {
-		state, counted = jobs.StateFailed, jobs.MeasuredFailed
+	state, counted := queue.StateDone, queue.MeasuredDelivered
+	if j.DeadLetter != "" || slices.ContainsFunc(j.Parts, func(p queue.SentPart) bool { return p.State == queue.PartFailed }) {
+		state, counted = queue.StateFailed, queue.MeasuredFailed
 	}
 	c.cfg.Hooks.Measure(j.Message.Chat.Platform, counted)
 	c.closeLater(j, state)
@@ -251,8 +249,8 @@ func (c *carrier) deliver(work, ctx context.Context, j *jobs.Job) error {
 }
 
 // settle closes a job, with what belongs to the end of its kind.
-func (c *carrier) settle(j *jobs.Job, state jobs.State) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Work()), jobs.WriteTimeout)
+func (c *carrier) settle(j *queue.Job, state queue.State) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Context()), queue.WriteTimeout)
 	defer cancel()
 	j.State, j.Closed = state, c.cfg.Now()
 	var err error
@@ -274,8 +272,8 @@ func (c *carrier) settle(j *jobs.Job, state jobs.State) error {
 }
 
 // close puts a receipt in the place of a job.
-func (c *carrier) close(j *jobs.Job, state jobs.State) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Work()), jobs.WriteTimeout)
+func (c *carrier) close(j *queue.Job, state queue.State) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Context()), queue.WriteTimeout)
 	defer cancel()
 	j.State, j.Closed = state, c.cfg.Now()
 	err := c.jobs.Close(ctx, j)
@@ -286,7 +284,7 @@ func (c *carrier) close(j *jobs.Job, state jobs.State) error {
 		c.log.Error("job cannot be closed, trying again", "job", j.Key(), "err", err)
 		return err
 	}
-	if c.lanes.Done(j.Key()); c.signs.Any.Load() {
+	if c.lanes.Remove(j.Key()); c.signs.Any.Load() {
 		c.signs.End(j)
 	}
 	if c.cfg.Hooks.Trace != nil {
@@ -297,14 +295,14 @@ func (c *carrier) close(j *jobs.Job, state jobs.State) error {
 
 // mended reports whether a job failed because of a damaged record, which is set aside now.
 // A record that is met twice all the same ends the job.
-func (c *carrier) mended(j *jobs.Job, err error) bool {
-	d, is := errors.AsType[*jobs.DamagedError](err)
+func (c *carrier) mended(j *queue.Job, err error) bool {
+	d, is := errors.AsType[*queue.DamagedError](err)
 	if !is {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Work()), jobs.WriteTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Context()), queue.WriteTimeout)
 	defer cancel()
-	if slices.Contains(j.Damaged, d.Name()) {
+	if slices.Contains(j.DamagedKeys, d.Name()) {
 		j.Notice = c.turns.Failed(j, err)
 		return false
 	}
@@ -312,7 +310,7 @@ func (c *carrier) mended(j *jobs.Job, err error) bool {
 		c.log.Error("a damaged record cannot be set aside, trying again", "key", d.Name(), "err", err)
 		return false
 	}
-	j.Damaged = append(j.Damaged, d.Name())
+	j.DamagedKeys = append(j.DamagedKeys, d.Name())
 	return true
 }
 
@@ -321,15 +319,15 @@ var errBarred = errors.New("bridge: its user was removed")
 
 // suspend puts on disk that a job waits for a decision. Its lane is held for it, without
 // a goroutine.
-func (c *carrier) suspend(j *jobs.Job) error {
-	j.State = jobs.StateWaiting
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Work()), jobs.WriteTimeout)
+func (c *carrier) suspend(j *queue.Job) error {
+	j.State = queue.StateWaiting
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Context()), queue.WriteTimeout)
 	defer cancel()
-	err := c.jobs.Hold(ctx, j, func() error { return c.leave(ctx, j) })
+	err := c.jobs.WriteFenced(ctx, j, func() error { return c.leave(ctx, j) })
 	j.Suspended = err == nil
 	j.Since = c.cfg.Now()
 	if err != nil {
-		j.State = jobs.StateOpen
+		j.State = queue.StateOpen
 		c.log.Error("a turn that waits for an approval cannot be stored, trying again", "job", j.Key(), "err", err)
 	}
 	return err
@@ -337,14 +335,14 @@ func (c *carrier) suspend(j *jobs.Job) error {
 
 // holds looks after a job that waits for a decision from now on: that may have come
 // meanwhile. Whoever waits next is told.
-func (c *carrier) holds(h *lanes.Held, next *jobs.Job) {
-	ctx, cancel := context.WithTimeout(c.lanes.Work(), jobs.WriteTimeout)
+func (c *carrier) holds(h *queue.Suspended, next *queue.Job) {
+	ctx, cancel := context.WithTimeout(c.lanes.Context(), queue.WriteTimeout)
 	defer cancel()
 	if moved, err := c.gate.Decided(ctx, h.Cards); moved || err != nil {
-		c.lanes.Free(h.Lane, h.Key())
+		c.lanes.Resume(h.Chat, h.Key())
 		return
 	}
-	c.showWaiting(ctx, h.Lane, true)
+	c.showWaiting(ctx, h.Chat, true)
 	if next != nil {
 		c.hint(ctx, h, next)
 	}
@@ -352,25 +350,25 @@ func (c *carrier) holds(h *lanes.Held, next *jobs.Job) {
 
 // showWaiting shows where a turn waits for a decision, on platforms that can.
 func (c *carrier) showWaiting(ctx context.Context, chat chats.Chat, on bool) {
-	if w, ok := c.platforms[chat.Platform].(chats.Waiter); ok {
-		w.Waits(ctx, chat, on)
+	if w, ok := c.platforms[chat.Platform].(chats.WaitIndicator); ok {
+		w.SetWaiting(ctx, chat, on)
 	}
 }
 
 // rests is told that a turn waits for a person to answer what a tool asks: another one may run
 // meanwhile. Whoever waits next is told.
-func (c *carrier) rests(ctx context.Context, j *jobs.Job) error {
-	if j.Quiet != nil {
-		j.Quiet()
+func (c *carrier) rests(ctx context.Context, j *queue.Job) error {
+	if j.StopTyping != nil {
+		j.StopTyping()
 	}
-	if j.Show != nil {
-		j.Show(false)
+	if j.ShowPreview != nil {
+		j.ShowPreview(false)
 	}
-	if err := c.jobs.Hold(ctx, j, func() error { return c.leave(ctx, j) }); err != nil {
+	if err := c.jobs.WriteFenced(ctx, j, func() error { return c.leave(ctx, j) }); err != nil {
 		return err
 	}
-	h, next := c.lanes.Asks(j)
-	c.showWaiting(ctx, c.lanes.Lane(j), true)
+	h, next := c.lanes.Park(j)
+	c.showWaiting(ctx, c.lanes.ChatOf(j), true)
 	if next != nil {
 		c.hint(ctx, h, next)
 	}
@@ -378,32 +376,32 @@ func (c *carrier) rests(ctx context.Context, j *jobs.Job) error {
 }
 
 // goes is told that the turn goes on.
-func (c *carrier) goes(ctx context.Context, j *jobs.Job) {
-	c.lanes.Answered(j)
-	c.showWaiting(ctx, c.lanes.Lane(j), false)
-	if j.Quiet != nil {
-		j.Quiet = c.sender.ShowTyping(ctx, j.Address())
+func (c *carrier) goes(ctx context.Context, j *queue.Job) {
+	c.lanes.Unpark(j)
+	c.showWaiting(ctx, c.lanes.ChatOf(j), false)
+	if j.StopTyping != nil {
+		j.StopTyping = c.sender.ShowTyping(ctx, j.Address())
 	}
-	if j.Show != nil {
-		j.Show(true)
+	if j.ShowPreview != nil {
+		j.ShowPreview(true)
 	}
 }
 
-func (c *carrier) release(kept *cards.Kept) {
-	c.asking.Over(kept)
-	if job, lane, ok := approval.TurnOf(kept); ok {
-		c.showWaiting(c.lanes.Work(), lane, false)
-		c.lanes.Free(lane, job)
+func (c *carrier) release(kept *interact.StoredCard) {
+	c.asking.CardClosed(kept)
+	if job, lane, ok := interact.TurnOf(kept); ok {
+		c.showWaiting(c.lanes.Context(), lane, false)
+		c.lanes.Resume(lane, job)
 	}
 }
 
 // hint tells somebody who writes while a decision is due that their message waits, once
 // for each wait.
-func (c *carrier) hint(ctx context.Context, held *lanes.Held, j *jobs.Job) {
-	if k := c.kinds.of(j); len(held.Cards) == 0 || !k.Turn || k.Lane != "" {
+func (c *carrier) hint(ctx context.Context, held *queue.Suspended, j *queue.Job) {
+	if k := c.kinds.of(j); len(held.Cards) == 0 || !k.NeedsSlot || k.SubQueue != "" {
 		return
 	}
-	_, err := c.desk.Post(ctx, "wait/"+held.Cards[0], j.Message.Chat, cards.Card{
+	_, err := c.desk.Post(ctx, "wait/"+held.Cards[0], j.Message.Chat, interact.Card{
 		ReplyTo: j.Message.ID,
 		Text:    "I am waiting for the decision above. Your message is next after that; /stop ends what waits.",
 	})

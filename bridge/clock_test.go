@@ -9,8 +9,8 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 )
 
@@ -36,7 +36,7 @@ func TestAClockThatIsSetBackClearsNothing(t *testing.T) {
 		t.Run(command, func(t *testing.T) {
 			var c clock
 			s := newSlow()
-			r := newRig(t, s.think, func(cfg *bridge.Config) { cfg.Now = c.Now })
+			r := newHarness(t, s.think, func(cfg *bridge.Config) { cfg.Now = c.Now })
 			c.advance(2 * day)
 			r.accept(direct("1", "slow one"))
 			<-s.asked
@@ -61,7 +61,7 @@ func TestAClockThatIsSetBackClearsNothing(t *testing.T) {
 func TestReceiptsOutliveAClockThatJumps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock
-		r := newRig(t, echo, func(cfg *bridge.Config) { cfg.Now = c.Now })
+		r := newHarness(t, echo, func(cfg *bridge.Config) { cfg.Now = c.Now })
 		r.accept(direct("1", "one"))
 		r.platform.wait(t, 1)
 		pass(t, 30*60)
@@ -80,7 +80,7 @@ func TestReceiptsOutliveAClockThatJumps(t *testing.T) {
 			t.Errorf("%d receipts, want 2", n)
 		}
 		// Both are forgotten a week later, the one from the future too.
-		pass(t, int((jobs.ReceiptAge+3*time.Hour)/time.Second))
+		pass(t, int((queue.ReceiptAge+3*time.Hour)/time.Second))
 		r.stop()
 		if n := keys(t, r.cfg.Store, "job/done/"); n != 0 {
 			t.Errorf("%d receipts after a week, want none", n)
@@ -92,7 +92,7 @@ func TestConversationsOfTasksAreForgottenInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock
 		told := newResults()
-		r := newRig(t, echo, func(cfg *bridge.Config) { cfg.Now, cfg.Hooks.TaskDone = c.Now, told.done })
+		r := newHarness(t, echo, func(cfg *bridge.Config) { cfg.Now, cfg.Hooks.TaskDone = c.Now, told.done })
 		r.accept(direct("1", "one"))
 		r.submit(task("a.1", "News", "tell me"))
 		result := told.next(t)
@@ -118,9 +118,9 @@ func TestConversationsOfTasksAreForgottenInTime(t *testing.T) {
 // What runs on another replica is not in the lanes of the one that keeps house.
 func TestTheConversationOfATaskThatRunsElsewhereIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, echo)
-		c := sessions.Conversation{Owner: "fake:1", Chat: chats.Chat{Platform: "fake", ID: "1"}, Generation: 1, Task: "a.1", Begun: time.Now().Add(-2 * bridge.TaskAge)}
-		key := jobs.OpenPrefix + jobs.KeyOf(chats.Message{Chat: c.Chat, ID: c.Task, Kind: jobs.KindTask})
+		r := newHarness(t, echo)
+		c := conversation.Conversation{Owner: "fake:1", Chat: chats.Chat{Platform: "fake", ID: "1"}, Generation: 1, Task: "a.1", Begun: time.Now().Add(-2 * bridge.TaskAge)}
+		key := queue.OpenPrefix + queue.KeyOf(chats.Message{Chat: c.Chat, ID: c.Task, Kind: queue.KindTask})
 		if _, err := r.cfg.Store.Put(t.Context(), key, []byte(`{"holder":"another"}`), storage.Absent); err != nil {
 			t.Fatal(err)
 		}

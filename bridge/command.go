@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"oneclaw/agent"
-	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/forgetting"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/privacy"
+	"oneclaw/bridge/queue"
 	"oneclaw/bridge/why"
 	"oneclaw/bridge/wording"
 	"oneclaw/storage"
@@ -29,12 +29,12 @@ type Command struct {
 	// Alone says that the answer is for whoever gave it, where the platform can show that to
 	// one person alone.
 	Alone bool
-	// Secret, where it is set, makes what stands in the place of [jobs.Veil] in the answer, when
+	// Secret, where it is set, makes what stands in the place of [queue.SecretPlaceholder] in the answer, when
 	// that is sent: no record has it, and each try makes another one.
 	Secret func(ctx context.Context, call CommandCall) (string, error)
 	// Ask, where it is set, is called instead of Run: the answer is a card. Where the
 	// platform has no buttons its text goes out without them.
-	Ask func(ctx context.Context, call CommandCall) (cards.Card, error)
+	Ask func(ctx context.Context, call CommandCall) (interact.Card, error)
 	// Files says that Run works with the files of whoever gives it.
 	Files bool
 	// Run answers in Markdown. An error is retried, for what the person did wrong the
@@ -46,7 +46,7 @@ type Command struct {
 type CommandCall struct {
 	toolgroups.Scope
 	// Deed keeps what the command does, for the audit.
-	Deed jobs.Deed
+	Deed queue.AuditEntry
 	// UserName is what the platform calls who sent it.
 	UserName string
 	// Args is what stands behind the command.
@@ -56,27 +56,27 @@ type CommandCall struct {
 }
 
 // bring makes a command of one that another part of the program brings.
-func (b *Bridge) bring(c Command) jobs.Command {
-	secret := func(ctx context.Context, j *jobs.Job) (string, error) {
+func (b *Bridge) bring(c Command) queue.Command {
+	secret := func(ctx context.Context, j *queue.Job) (string, error) {
 		scope, err := b.scopeOf(ctx, j)
 		if err != nil || scope.Role < c.Role {
 			return "", err
 		}
-		return c.Secret(ctx, CommandCall{Scope: scope, Deed: b.shared.Deed(j), UserName: j.Message.UserName})
+		return c.Secret(ctx, CommandCall{Scope: scope, Deed: b.shared.AuditEntry(j), UserName: j.Message.UserName})
 	}
 	if c.Secret == nil {
 		secret = nil
 	}
-	return jobs.Command{CommandInfo: c.CommandInfo, Alone: c.Alone, Secret: secret, Run: func(ctx context.Context, j *jobs.Job, args string) (string, error) {
+	return queue.Command{CommandInfo: c.CommandInfo, Alone: c.Alone, Secret: secret, Run: func(ctx context.Context, j *queue.Job, args string) (string, error) {
 		scope, err := b.scopeOf(ctx, j)
 		if err != nil {
 			return "", err
 		}
 		if scope.Role < c.Role {
-			j.Confide()
+			j.MakeEphemeral()
 			return fmt.Sprintf("Sorry, /%s is for my administrators.", c.Name), nil
 		}
-		call := CommandCall{Scope: scope, Deed: b.shared.Deed(j), UserName: j.Message.UserName, Args: args}
+		call := CommandCall{Scope: scope, Deed: b.shared.AuditEntry(j), UserName: j.Message.UserName, Args: args}
 		if c.Files {
 			return b.withFiles(ctx, j, call, c.Run)
 		}
@@ -92,7 +92,7 @@ func (b *Bridge) bring(c Command) jobs.Command {
 }
 
 // withFiles runs a command that works with the files of whoever gave it.
-func (r *rooms) withFiles(ctx context.Context, j *jobs.Job, call CommandCall, run func(context.Context, CommandCall) (string, error)) (string, error) {
+func (r *rooms) withFiles(ctx context.Context, j *queue.Job, call CommandCall, run func(context.Context, CommandCall) (string, error)) (string, error) {
 	if err := r.shared.CheckOut(ctx, j); err != nil {
 		return "", err
 	}
@@ -106,17 +106,17 @@ func (r *rooms) withFiles(ctx context.Context, j *jobs.Job, call CommandCall, ru
 }
 
 // commandTable lists the commands in the order in which platforms show them.
-func (b *Bridge) commandTable() []jobs.Command {
-	row := func(name, description string, run func(context.Context, *jobs.Job, string) (string, error)) jobs.Command {
-		return jobs.Command{CommandInfo: chats.CommandInfo{Name: name, Description: description}, Run: run}
+func (b *Bridge) commandTable() []queue.Command {
+	row := func(name, description string, run func(context.Context, *queue.Job, string) (string, error)) queue.Command {
+		return queue.Command{CommandInfo: chats.CommandInfo{Name: name, Description: description}, Run: run}
 	}
 	start := row("start", "Hello", b.commands.help)
 	start.Hidden = true
-	alone := func(c jobs.Command) jobs.Command {
+	alone := func(c queue.Command) queue.Command {
 		c.Alone = true
 		return c
 	}
-	table := []jobs.Command{
+	table := []queue.Command{
 		row("help", "What I can do and which commands there are", b.commands.help),
 		row("clear", "Close this conversation and unload its tools; I can still find it when I search", b.stops.clear),
 		row("new", "Begin a new conversation; does the same as clear", b.stops.clear),
@@ -126,7 +126,7 @@ func (b *Bridge) commandTable() []jobs.Command {
 		row("observe", "Listen along in this group, or no more: on, off", b.observe),
 		alone(row("tools", "Tool groups, and which are loaded here", b.panel.Command)),
 		alone(row("why", "What became of the last message here, and why", explainer(b).Explain)),
-		row(forgetting.Name, "Forget what I keep of you, after a question", b.forgetting.Ask),
+		row(privacy.ForgetCommand, "Forget what I keep of you, after a question", b.forgetting.Ask),
 		start,
 	}
 	table = append(table, b.people.Commands()...)
@@ -138,23 +138,23 @@ func (b *Bridge) commandTable() []jobs.Command {
 
 func explainer(b *Bridge) why.Explainer {
 	return why.Explainer{
-		Store: b.store, Jobs: b.jobs, Explains: func(j *jobs.Job) bool { return b.kinds.of(j).explained }, Admin: b.isAdmin, Answering: b.lanes.Answers,
+		Store: b.store, Jobs: b.jobs, Explains: func(j *queue.Job) bool { return b.kinds.of(j).explained }, Admin: b.isAdmin, Answering: b.lanes.IsAnswering,
 	}
 }
 
 // Tell tells an administrator what became of the message with a key; nil where there is none.
-func (b *Bridge) Tell(ctx context.Context, key string) (*why.Told, error) {
+func (b *Bridge) Tell(ctx context.Context, key string) (*why.Explanation, error) {
 	return explainer(b).Tell(ctx, key)
 }
 
 func (r *rooms) isAdmin(m chats.Message) bool { return r.role(m) >= toolgroups.RoleAdmin }
 
-func (b *Bridge) status(ctx context.Context, j *jobs.Job, _ string) (string, error) {
-	session, err := sessions.Current(ctx, b.store, j.Message.Chat)
+func (b *Bridge) status(ctx context.Context, j *queue.Job, _ string) (string, error) {
+	session, err := conversation.Current(ctx, b.store, j.Message.Chat)
 	if err != nil {
 		return "", err
 	}
-	groups, err := sessions.LoadedGroups(ctx, b.store, session.Log())
+	groups, err := conversation.LoadedGroups(ctx, b.store, session.Log())
 	if err != nil {
 		return "", err
 	}
@@ -201,7 +201,7 @@ func (b *Bridge) said(ctx context.Context, log string) (string, error) {
 			return "", fmt.Errorf("read %s: %w", log, err)
 		}
 		oldest = record.Pos
-		if m, err := sessions.Decode(log, record); err == nil && m.Role == agent.RoleUser {
+		if m, err := conversation.Decode(log, record); err == nil && m.Role == agent.RoleUser {
 			n++
 		}
 	}
@@ -222,12 +222,12 @@ func behind(waiting int) string {
 // commands are what people ask of the bot itself.
 type commands struct {
 	platforms map[string]chats.Platform
-	list      []jobs.Command
+	list      []queue.Command
 	names     *regexp.Regexp // of the commands, as texts of ours name them
 }
 
 // add takes the commands that all rooms bring.
-func (c *commands) add(list []jobs.Command) {
+func (c *commands) add(list []queue.Command) {
 	c.list = list
 	var names []string
 	for _, one := range list {
@@ -250,56 +250,56 @@ var commandPattern = regexp.MustCompile(`^/([a-z_]{1,32})(?:\s+([\s\S]*))?$`)
 
 // of returns the command of a job. A job with a notice has none, and neither has a text
 // that only looks like one.
-func (c *commands) of(j *jobs.Job) (jobs.Command, string, bool) {
+func (c *commands) of(j *queue.Job) (queue.Command, string, bool) {
 	if j.Notice != "" || j.Message.Kind != chats.KindText {
-		return jobs.Command{}, "", false
+		return queue.Command{}, "", false
 	}
 	match := commandPattern.FindStringSubmatch(strings.TrimSpace(j.Message.Text))
 	if match == nil {
-		return jobs.Command{}, "", false
+		return queue.Command{}, "", false
 	}
-	i := slices.IndexFunc(c.list, func(one jobs.Command) bool { return one.Name == match[1] })
+	i := slices.IndexFunc(c.list, func(one queue.Command) bool { return one.Name == match[1] })
 	if i < 0 {
-		return jobs.Command{}, "", false
+		return queue.Command{}, "", false
 	}
 	return c.list[i], match[2], true
 }
 
-func (c *commands) run(ctx context.Context, j *jobs.Job) (string, error) {
+func (c *commands) run(ctx context.Context, j *queue.Job) (string, error) {
 	one, args, _ := c.of(j)
 	if one.Alone {
-		j.Confide()
+		j.MakeEphemeral()
 	}
 	text, err := one.Run(ctx, j, args)
-	j.Only = j.Only || one.Secret != nil
+	j.Ephemeral = j.Ephemeral || one.Secret != nil
 	return c.spelled(j.Message.Chat.Platform, text), err
 }
 
 // spelled is a text of ours, in which commands have a slash, with the commands as people
 // write them on a platform.
 func (c *commands) spelled(platform, text string) string {
-	s, ok := c.platforms[platform].(chats.Speller)
+	s, ok := c.platforms[platform].(chats.CommandPrefixer)
 	if !ok {
 		return text
 	}
-	return c.names.ReplaceAllString(text, "${1}"+strings.ReplaceAll(s.CommandSign(), "$", "$$")+"${2}")
+	return c.names.ReplaceAllString(text, "${1}"+strings.ReplaceAll(s.CommandPrefix(), "$", "$$")+"${2}")
 }
 
 // lift puts the secret of a command in the place of the veil of a part.
-func (c *commands) lift(ctx context.Context, j *jobs.Job, part chats.Part) (chats.Part, error) {
+func (c *commands) lift(ctx context.Context, j *queue.Job, part chats.Part) (chats.Part, error) {
 	one, _, _ := c.of(j)
-	if one.Secret == nil || !strings.Contains(part.Text+part.Plain, jobs.Veil) {
+	if one.Secret == nil || !strings.Contains(part.Text+part.Plain, queue.SecretPlaceholder) {
 		return part, nil
 	}
 	secret, err := one.Secret(ctx, j)
 	if err != nil {
 		return part, fmt.Errorf("make the secret of /%s: %w", one.Name, err)
 	}
-	part.Text, part.Plain = strings.ReplaceAll(part.Text, jobs.Veil, secret), strings.ReplaceAll(part.Plain, jobs.Veil, secret)
+	part.Text, part.Plain = strings.ReplaceAll(part.Text, queue.SecretPlaceholder, secret), strings.ReplaceAll(part.Plain, queue.SecretPlaceholder, secret)
 	return part, nil
 }
 
-func (c *commands) help(_ context.Context, j *jobs.Job, _ string) (string, error) {
+func (c *commands) help(_ context.Context, j *queue.Job, _ string) (string, error) {
 	var text strings.Builder
 	text.WriteString("I answer what you write to me, and I have tools to get things done. " +
 		"I load the ones I need as we go.\n\n")

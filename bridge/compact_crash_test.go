@@ -28,7 +28,7 @@ func crashed(t *testing.T, dies int) int {
 	life := &mortal{dies: dies, dead: make(chan struct{})}
 	s := &scribe{}
 	r, _ := newLong(t, s, func(c *bridge.Config) {
-		c.Turns.WindowTokens, c.Turns.Apart, c.Limits.DrainTimeout = 700, true, -1
+		c.Turns.WindowTokens, c.Turns.SeparateTurns, c.Limits.DrainTimeout = 700, true, -1
 	})
 	r.stop()
 	store, shown := r.cfg.Store, r.platform

@@ -18,8 +18,8 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/sessions"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/turn"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -112,18 +112,18 @@ func (w *witness) Run(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Mess
 }
 
 // newLong is a rig for conversations that outgrow a small window.
-func newLong(t *testing.T, s *scribe, change ...func(*bridge.Config)) (*rig, *witness) {
+func newLong(t *testing.T, s *scribe, change ...func(*bridge.Config)) (*harness, *witness) {
 	t.Helper()
 	a := agent.New(agent.Config{Model: s})
 	w := &witness{Agent: a}
 	change = append([]func(*bridge.Config){func(c *bridge.Config) {
 		c.Turns.Agent, c.Turns.WindowTokens, c.Limits.DrainTimeout = w, 3000, 20*time.Second
 	}}, change...)
-	return newRig(t, nil, change...), w
+	return newHarness(t, nil, change...), w
 }
 
 // tell sends questions with marks, one after the other, and waits for each answer.
-func (r *rig) tell(from, to int) {
+func (r *harness) tell(from, to int) {
 	r.t.Helper()
 	for n := from; n < to; n++ {
 		r.accept(direct(fmt.Sprint(n), question(n)))
@@ -156,10 +156,10 @@ func TestD24NothingIsForgottenInALongConversation(t *testing.T) {
 	if n := s.summaries(); n < 4 || n > turns/4 {
 		t.Errorf("%d summaries in %d turns", n, turns)
 	}
-	log := sessions.Conversation{Chat: chats.Chat{Platform: "fake", ID: "1"}, Generation: 1}.Log()
+	log := conversation.Conversation{Chat: chats.Chat{Platform: "fake", ID: "1"}, Generation: 1}.Log()
 	for name, all := range map[string]iter.Seq2[agent.Message, error]{
-		"forward":  sessions.Messages(t.Context(), r.cfg.Store, log),
-		"backward": sessions.RecentMessages(t.Context(), r.cfg.Store, log),
+		"forward":  conversation.Messages(t.Context(), r.cfg.Store, log),
+		"backward": conversation.RecentMessages(t.Context(), r.cfg.Store, log),
 	} {
 		questions, answers := 0, 0
 		for m, err := range all {
@@ -221,7 +221,7 @@ func TestD23C21TheLastResort(t *testing.T) {
 	}
 	told := 0
 	for _, text := range r.platform.texts() {
-		if strings.HasSuffix(text, turns.NoticeCut) {
+		if strings.HasSuffix(text, turn.NoticeCut) {
 			told++
 		}
 	}
@@ -248,13 +248,13 @@ func TestD23C21TheLastResort(t *testing.T) {
 // D-27: what a summary is about to cover is shown to the memory before.
 func TestD27TheMemoryLooksFirst(t *testing.T) {
 	s := &scribe{}
-	var r *rig
+	var r *harness
 	var flushed [][]agent.Message
 	r, _ = newLong(t, s, func(c *bridge.Config) {
 		store := c.Store
 		c.Turns.BeforeCompact = func(ctx context.Context, scope toolgroups.Scope, messages []agent.Message) error {
 			summaries := 0
-			for m, err := range sessions.Messages(ctx, store, scope.Session) {
+			for m, err := range conversation.Messages(ctx, store, scope.Session) {
 				if err == nil && m.Role == agent.RoleSummary {
 					summaries++
 				}
@@ -391,7 +391,7 @@ func TestASummaryTellsNothingThatWasErasedMeanwhile(t *testing.T) {
 		t.Fatal("nothing was summed up")
 	}
 	told := 0
-	for m, err := range sessions.Messages(t.Context(), r.cfg.Store, log) {
+	for m, err := range conversation.Messages(t.Context(), r.cfg.Store, log) {
 		if err != nil {
 			t.Fatal(err)
 		}

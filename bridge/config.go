@@ -6,14 +6,12 @@ import (
 	"log/slog"
 	"time"
 
-	"oneclaw/bridge/approval"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/audit"
-	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/owners"
-	"oneclaw/bridge/people"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/turn"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -23,19 +21,19 @@ type Config struct {
 	// Store keeps jobs, sessions and conversations.
 	Store storage.Store
 	// Turns say how messages are answered.
-	Turns turns.Settings
+	Turns turn.Settings
 	// Platforms deliver messages and take answers. Their names differ.
 	Platforms []chats.Platform
 	// Access says who may talk to the bot, besides those who were let in from a chat.
 	// Its zero value lets nobody in.
-	Access people.Access
+	Access access.Access
 	// Commands are understood besides the bridge's own.
 	Commands []Command
 	// Approve says whether a call needs the approval of a person. It is given the
 	// arguments that the tool would be given. Nil means that none does.
-	Approve func(call toolgroups.Call, tool toolgroups.Tool) approval.Policy
+	Approve func(call toolgroups.Call, tool toolgroups.Tool) interact.Policy
 	// Cards handle the presses of cards, by [Card.Kind].
-	Cards map[string]cards.Handler
+	Cards map[string]interact.Handler
 	// DataDir holds the folder of workspaces.
 	DataDir string
 	// Redact, if not nil, masks secrets in everything that is sent to a chat, in what
@@ -51,7 +49,7 @@ type Config struct {
 	// Limits bound what is done.
 	Limits Limits
 	// Sharing says how the store is shared with other processes; not at all where it is zero.
-	Sharing owners.Sharing
+	Sharing queue.Sharing
 	// Logger, if nil, discards.
 	Logger *slog.Logger
 	// Now is the clock; nil means time.Now.
@@ -63,7 +61,7 @@ type Hooks struct {
 	// Refused makes the card with which a turn is answered for which there is
 	// no budget; its text has to say so. The error is that of the turn. Tasks and
 	// platforms without buttons get the notice of the error alone.
-	Refused func(ctx context.Context, scope toolgroups.Scope, failure error) (cards.Card, error)
+	Refused func(ctx context.Context, scope toolgroups.Scope, failure error) (interact.Card, error)
 	// Savings says in a sentence for /tools what loading tools when they are
 	// needed has saved in a chat so far.
 	Savings func(ctx context.Context, scope toolgroups.Scope) (string, error)
@@ -71,7 +69,7 @@ type Hooks struct {
 	// It may be told again after a crash or an error.
 	TaskDone func(ctx context.Context, result TaskResult) error
 	// Files keeps the workspaces in the store, where several processes share that.
-	Files jobs.Files
+	Files queue.Files
 	// Moved is told that a chat goes on under another id, before messages
 	// from there are answered. It is told while no turn of either runs, and again after
 	// an error or a crash.
@@ -82,9 +80,9 @@ type Hooks struct {
 	// Erased is told that something is removed that somebody wants to be gone.
 	Erased func(ctx context.Context) error
 	// Measure counts.
-	Measure jobs.Meter
+	Measure queue.Counter
 	// Trace follows jobs.
-	Trace jobs.Tracer
+	Trace queue.Tracer
 	// Judged is asked what a chat has to be told once an answer was judged there; it is empty
 	// where there is nothing. told is called when that is certain to be sent.
 	Judged func(ctx context.Context, chat chats.Chat) (text string, told func(context.Context) error, err error)
@@ -118,7 +116,7 @@ type Limits struct {
 	// how long a pause between tries is at most. 0 means [DefaultRetryFor].
 	RetryFor time.Duration
 	// ApprovalTimeout is how long a call waits for a decision. 0 means
-	// [approval.DefaultTimeout].
+	// [interact.ApprovalTimeout].
 	ApprovalTimeout time.Duration
 	// DrainTimeout is how long running turns may go on when the bridge is stopped.
 	// What is not finished then goes on after the next start. 0 means
@@ -143,7 +141,7 @@ func (l Limits) complete() Limits {
 	l.MaxTurns = cmp.Or(l.MaxTurns, DefaultMaxTurns)
 	l.MaxParts = cmp.Or(l.MaxParts, DefaultMaxParts)
 	l.RetryFor = cmp.Or(l.RetryFor, DefaultRetryFor)
-	l.ApprovalTimeout = cmp.Or(l.ApprovalTimeout, approval.DefaultTimeout)
+	l.ApprovalTimeout = cmp.Or(l.ApprovalTimeout, interact.ApprovalTimeout)
 	l.DrainTimeout = cmp.Or(l.DrainTimeout, DefaultDrainTimeout)
 	return l
 }
@@ -157,7 +155,7 @@ func (cfg Config) complete() Config {
 		cfg.Redact = func(text string) string { return text }
 	}
 	if cfg.Hooks.Measure == nil {
-		cfg.Hooks.Measure = func(string, jobs.Measured) {}
+		cfg.Hooks.Measure = func(string, queue.Metric) {}
 	}
 	if cfg.RedactCards == nil {
 		cfg.RedactCards = cfg.Redact

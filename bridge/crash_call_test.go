@@ -42,7 +42,7 @@ func TestAttack04ACallThatEndsTheProcessRunsTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := agent.New(agent.Config{Model: lookOnce{}})
-	r := newRig(t, nil, func(c *bridge.Config) {
+	r := newHarness(t, nil, func(c *bridge.Config) {
 		c.Turns.Agent, c.Turns.Tools = a, func() *toolgroups.Registry { return reg }
 	})
 	store := r.cfg.Store

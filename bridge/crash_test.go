@@ -221,7 +221,7 @@ func hangsAtEachStep(t *testing.T, least int, live func(*testing.T, *mortal)) {
 func live(t *testing.T, life *mortal) {
 	t.Helper()
 	var effects sync.Map
-	r := newRig(t, twoRounds(&effects))
+	r := newHarness(t, twoRounds(&effects))
 	r.stop()
 	store, shown := r.cfg.Store, r.platform
 	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalPlatform{shown, life}}
@@ -315,7 +315,7 @@ func TestAFailedWriteAsksNothingTwice(t *testing.T) {
 		t.Run(fmt.Sprint("step ", fails), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var effects sync.Map
-				r := newRig(t, twoRounds(&effects))
+				r := newHarness(t, twoRounds(&effects))
 				r.stop()
 				r.cfg.Store = flakyStore{Store: r.cfg.Store, flaw: &flaw{fails: fails}}
 				r.start()

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"sync"
 
-	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 )
 
@@ -28,14 +28,14 @@ type keeper struct {
 // mend sets a damaged record aside and tells the chat that it is about, if that is known.
 // Afterwards it is gone, or replaced by what stands for it; a record of a log stays, and
 // is skipped. It reports whether it was set aside now, not before.
-func (k *keeper) mend(ctx context.Context, d *jobs.DamagedError, chat chats.Chat, more string) (bool, error) {
+func (k *keeper) mend(ctx context.Context, d *queue.DamagedError, chat chats.Chat, more string) (bool, error) {
 	k.mending.Lock()
 	defer k.mending.Unlock()
 	rev, still, err := k.stillThere(ctx, d)
 	if !still || err != nil {
 		return false, err
 	}
-	a := jobs.Aside{Key: d.Name(), Reason: "the record does not decode", Incident: jobs.NewIncident(), Data: d.Data}
+	a := queue.DeadLetter{Key: d.Name(), Reason: "the record does not decode", Incident: queue.NewIncident(), Data: d.Data}
 	if chat.ID != "" {
 		a.Chat = chat.String()
 	}
@@ -43,8 +43,8 @@ func (k *keeper) mend(ctx context.Context, d *jobs.DamagedError, chat chats.Chat
 		return false, err
 	}
 	if k.platforms[chat.Platform] != nil && chat.ID != "" {
-		_, err := k.desk.Post(ctx, "aside/"+d.Name(), chat, cards.Card{Text: fmt.Sprintf(damagedNotice, more, a.Incident)})
-		if err != nil && !errors.Is(err, jobs.ErrInvalid) {
+		_, err := k.desk.Post(ctx, "aside/"+d.Name(), chat, interact.Card{Text: fmt.Sprintf(damagedNotice, more, a.Incident)})
+		if err != nil && !errors.Is(err, queue.ErrInvalid) {
 			return false, err
 		}
 	}
@@ -55,10 +55,10 @@ func (k *keeper) mend(ctx context.Context, d *jobs.DamagedError, chat chats.Chat
 }
 
 // stillThere reports whether a damaged record was not set aside yet, and its revision.
-func (k *keeper) stillThere(ctx context.Context, d *jobs.DamagedError) (storage.Revision, bool, error) {
+func (k *keeper) stillThere(ctx context.Context, d *queue.DamagedError) (storage.Revision, bool, error) {
 	key := d.Key
 	if d.Pos > 0 { // it stays where it is
-		key = jobs.AsideKey(d.Name())
+		key = queue.DeadLetterKey(d.Name())
 	}
 	entry, err := k.store.Get(ctx, key)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -74,14 +74,14 @@ func (k *keeper) stillThere(ctx context.Context, d *jobs.DamagedError) (storage.
 // stops duplicates; a session by one that nothing was said in, since nobody knows what was
 // cleared.
 func (k *keeper) replace(ctx context.Context, key string, rev storage.Revision) error {
-	if m, ok := jobs.MessageOf(key, jobs.ReceiptPrefix); ok {
-		return k.jobs.Refuse(ctx, &jobs.Job{Message: m, State: jobs.StateFailed, Closed: k.cfg.Now()}, rev)
+	if m, ok := queue.MessageOf(key, queue.ReceiptPrefix); ok {
+		return k.jobs.WriteReceipt(ctx, &queue.Job{Message: m, State: queue.StateFailed, Closed: k.cfg.Now()}, rev)
 	}
-	if name, ok := strings.CutPrefix(key, sessions.SessionPrefix); ok {
+	if name, ok := strings.CutPrefix(key, conversation.SessionPrefix); ok {
 		if chat, err := chats.ParseChat(name); err == nil {
-			s := sessions.Session{Chat: chat, Generation: 1, Rev: rev}
+			s := conversation.Session{Chat: chat, Generation: 1, Rev: rev}
 			for begun := true; begun; {
-				if begun, err = sessions.HasBegun(ctx, k.store, s.Log()); err != nil {
+				if begun, err = conversation.HasBegun(ctx, k.store, s.Log()); err != nil {
 					return err
 				}
 				if begun {
@@ -99,18 +99,18 @@ func (k *keeper) replace(ctx context.Context, key string, rev storage.Revision) 
 }
 
 // mendQuietly sets a damaged record aside that nobody waits for.
-func (k *keeper) mendQuietly(ctx context.Context, d *jobs.DamagedError) error {
+func (k *keeper) mendQuietly(ctx context.Context, d *queue.DamagedError) error {
 	_, err := k.mend(ctx, d, chats.Chat{}, "")
 	return err
 }
 
 // mendJob sets an open job aside that does not decode. A person hears of their message.
-func (k *keeper) mendJob(ctx context.Context, d *jobs.DamagedError) error {
-	m, _ := jobs.MessageOf(d.Key, jobs.OpenPrefix)
+func (k *keeper) mendJob(ctx context.Context, d *queue.DamagedError) error {
+	m, _ := queue.MessageOf(d.Key, queue.OpenPrefix)
 	more := ""
 	if m.Kind == chats.KindText {
 		more = " It was a message of yours: please send it again."
-	} else if m.Kind != jobs.KindTask {
+	} else if m.Kind != queue.KindTask {
 		m.Chat = chats.Chat{} // a card is nothing to people
 	}
 	_, err := k.mend(ctx, d, m.Chat, more)

@@ -11,14 +11,14 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 )
 
 const setAside = "cannot be read any more"
 
 // put writes a value, whatever is there.
-func (r *rig) put(key, value string) {
+func (r *harness) put(key, value string) {
 	r.t.Helper()
 	if _, err := r.cfg.Store.Put(r.t.Context(), key, []byte(value), storage.Any); err != nil {
 		r.t.Fatal(err)
@@ -26,7 +26,7 @@ func (r *rig) put(key, value string) {
 }
 
 // appendRecord writes a record behind the last of the first conversation.
-func (r *rig) appendRecord(record storage.Record) {
+func (r *harness) appendRecord(record storage.Record) {
 	r.t.Helper()
 	const log = "fake:1/1"
 	last := storage.Position(0)
@@ -42,9 +42,9 @@ func (r *rig) appendRecord(record storage.Record) {
 }
 
 // asides are the incidents of what was set aside, by key.
-func (r *rig) asides() map[string]string {
+func (r *harness) asides() map[string]string {
 	r.t.Helper()
-	all, err := jobs.ListAsides(r.t.Context(), r.cfg.Store)
+	all, err := queue.ListDeadLetters(r.t.Context(), r.cfg.Store)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func (r *rig) asides() map[string]string {
 }
 
 func TestAttack23AnOpenJobThatDoesNotDecodeIsSetAside(t *testing.T) {
-	r := newRig(t, echo, func(c *bridge.Config) { c.Limits.DrainTimeout = 20 * time.Second })
+	r := newHarness(t, echo, func(c *bridge.Config) { c.Limits.DrainTimeout = 20 * time.Second })
 	r.stop()
 	r.put("job/open/fake:1/7/text", "{")
 	r.put("job/open/fake:1/8/card", "null and void")
@@ -84,7 +84,7 @@ func TestAttack23AnOpenJobThatDoesNotDecodeIsSetAside(t *testing.T) {
 }
 
 func TestAttack23AReceiptThatDoesNotDecodeStillStopsDuplicates(t *testing.T) {
-	r := newRig(t, echo)
+	r := newHarness(t, echo)
 	r.accept(direct("1", "one"))
 	r.receipts(1)
 	r.stop()
@@ -94,8 +94,8 @@ func TestAttack23AReceiptThatDoesNotDecodeStillStopsDuplicates(t *testing.T) {
 	if got := texts(r.platform.wait(t, 2)); got[1] != "re: two" {
 		t.Errorf("answers: %q", got)
 	}
-	r.jobs("aside/", func(all []jobs.Job) bool { return len(all) == 1 })
-	r.jobs("job/done/", func(all []jobs.Job) bool { return len(all) == 2 }) // all of them decode
+	r.jobs("aside/", func(all []queue.Job) bool { return len(all) == 1 })
+	r.jobs("job/done/", func(all []queue.Job) bool { return len(all) == 2 }) // all of them decode
 	if asides := r.asides(); asides["job/done/fake:1/1/text"] == "" {
 		t.Errorf("set aside: %v", asides)
 	}
@@ -139,7 +139,7 @@ func TestAttack23ATurnDoesNotWaitForACardThatDoesNotDecode(t *testing.T) {
 
 func TestAttack23ARecordOfAConversationThatDoesNotDecodeIsSkipped(t *testing.T) {
 	seen := make(chan int, 10)
-	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		seen <- len(turn.History)
 		return echo(ctx, turn)
 	}, func(c *bridge.Config) { c.Limits.DrainTimeout = 20 * time.Second })
@@ -175,7 +175,7 @@ func TestAttack23ARecordOfAConversationThatDoesNotDecodeIsSkipped(t *testing.T) 
 // call, which the restart would otherwise make again.
 func TestAttack23ATurnWithALostRecordRunsNothingTwice(t *testing.T) {
 	began := make(chan struct{}, 10)
-	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		if turn.History[len(turn.History)-1].Text == "last" {
 			return echo(ctx, turn)
 		}
@@ -205,7 +205,7 @@ func TestAttack23ATurnWithALostRecordRunsNothingTwice(t *testing.T) {
 
 func TestAttack23ALostSessionBringsNothingBackThatWasCleared(t *testing.T) {
 	seen := make(chan int, 10)
-	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		seen <- len(turn.History)
 		return echo(ctx, turn)
 	})

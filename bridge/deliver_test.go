@@ -40,7 +40,7 @@ func TestDeliveryStates(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, answering(c.answer))
+				r := newHarness(t, answering(c.answer))
 				r.platform.fail = outcomes(c.fail)
 				r.accept(direct("1", "x"))
 				var got []string
@@ -65,7 +65,7 @@ func shown(s sent) string {
 
 func TestAFloodInOneChatDoesNotStopAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, echo)
+		r := newHarness(t, echo)
 		r.platform.fail = outcomes(map[int]*chats.SendError{1: {Outcome: chats.Later, RetryAfter: 3600e9, Err: errors.New("flood")}})
 		r.accept(direct("1", "flooded"))
 		synctest.Wait()
@@ -79,7 +79,7 @@ func TestAFloodInOneChatDoesNotStopAnother(t *testing.T) {
 
 func TestAMovedChatGetsItsAnswerThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, echo)
+		r := newHarness(t, echo)
 		r.platform.fail = outcomes(map[int]*chats.SendError{1: {Outcome: chats.Later, MovedTo: "s", Err: errors.New("moved")}})
 		r.accept(group("1", "5", "x"))
 		if got := r.platform.wait(t, 1)[0]; got.to.Chat.ID != "s" || got.to.ReplyTo != "" {
@@ -90,7 +90,7 @@ func TestAMovedChatGetsItsAnswerThere(t *testing.T) {
 }
 
 func TestB04ARendererThatFailsLosesNothing(t *testing.T) {
-	r := newRig(t, answering("plain *text*"))
+	r := newHarness(t, answering("plain *text*"))
 	r.cfg.Platforms = []chats.Platform{unrenderable{r.platform}}
 	r.restart()
 	r.accept(direct("1", "x"))
@@ -106,7 +106,7 @@ func (unrenderable) Render(string) []chats.Part { panic("renderer") }
 func TestB02TypingIsShownBeforeTheAnswerAndClearedAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow()
-		r := newRig(t, s.think)
+		r := newHarness(t, s.think)
 		r.accept(direct("1", "slow"))
 		<-s.asked
 		synctest.Wait()

@@ -4,18 +4,18 @@ import (
 	"context"
 	"fmt"
 
-	"oneclaw/bridge/cards"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/people"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/queue"
 )
 
 // Post sends a card to a chat. When it returns nil, the card is on disk and is delivered
 // like an answer; it waits for no turn. The key identifies it in its chat: a second card
-// under the same key is dropped, for [jobs.ReceiptAge] after the first was delivered.
+// under the same key is dropped, for [queue.ReceiptAge] after the first was delivered.
 //
 // Post waits until Run has found what a former run left open.
-func (b *Bridge) Post(ctx context.Context, key string, to chats.Chat, card cards.Card) error {
+func (b *Bridge) Post(ctx context.Context, key string, to chats.Chat, card interact.Card) error {
 	if err := b.ready(ctx); err != nil {
 		return fmt.Errorf("post card: %w", err)
 	}
@@ -24,15 +24,15 @@ func (b *Bridge) Post(ctx context.Context, key string, to chats.Chat, card cards
 }
 
 // People is the desk that knows who may talk to the bot.
-func (b *Bridge) People() *people.Desk { return b.people }
+func (b *Bridge) People() *access.Registry { return b.people }
 
 // cardStep makes the run of a job that has no answer to deliver.
-func (b *Bridge) cardStep(step func(context.Context, *jobs.Job) error) func(context.Context, *jobs.Job) error {
-	return func(ctx context.Context, j *jobs.Job) error {
+func (b *Bridge) cardStep(step func(context.Context, *queue.Job) error) func(context.Context, *queue.Job) error {
+	return func(ctx context.Context, j *queue.Job) error {
 		if err := step(ctx, j); err != nil {
 			return err
 		}
-		b.carrier.closeLater(j, jobs.StateDone)
+		b.carrier.closeLater(j, queue.StateDone)
 		return nil
 	}
 }
@@ -40,11 +40,11 @@ func (b *Bridge) cardStep(step func(context.Context, *jobs.Job) error) func(cont
 // deskJobs carries the jobs of cards.
 type deskJobs struct{ *rooms }
 
-func (d deskJobs) New(m chats.Message) *jobs.Job { return d.intake.job(m) }
+func (d deskJobs) New(m chats.Message) *queue.Job { return d.intake.job(m) }
 
-func (d deskJobs) Queue(j *jobs.Job) {
-	if d.jobs.Number(j); !j.Offer {
-		_ = d.lanes.Queue(j)
+func (d deskJobs) Queue(j *queue.Job) {
+	if d.jobs.AssignSeq(j); !j.Unclaimed {
+		_ = d.lanes.Enqueue(j)
 	}
 }
 
@@ -52,5 +52,5 @@ func (d deskJobs) Adopt(ctx context.Context, key string) error { return d.intake
 
 // Go does nothing where the lanes are closing: nobody would wait for it.
 func (d deskJobs) Go(f func(ctx context.Context)) {
-	d.lanes.TryGo(func() { f(d.lanes.Work()) })
+	d.lanes.TryGo(func() { f(d.lanes.Context()) })
 }

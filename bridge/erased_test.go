@@ -16,14 +16,14 @@ import (
 const daySeconds = 24 * 3600
 
 // wantGroups checks what a conversation restores, from its labelled records and from all of them.
-func (r *rig) wantGroups(when, log string, want ...string) {
+func (r *harness) wantGroups(when, log string, want ...string) {
 	r.t.Helper()
 	if got := r.loadedIn(log); !slices.Equal(got, want) {
 		r.t.Errorf("%s %q are loaded in %s, want %q", when, got, log, want)
 	}
 }
 
-func (r *rig) wantNoSecrets() {
+func (r *harness) wantNoSecrets() {
 	r.t.Helper()
 	if found := placesOf(r.t, r.cfg.Store, "secret"); len(found) > 0 {
 		r.t.Errorf("there are still secrets in %q", found)
@@ -34,7 +34,7 @@ func (r *rig) wantNoSecrets() {
 func TestGroupsStayLoadedWhenWhatWasSaidHasGoneByItsAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &picky{}
-		r := newRig(t, p.think, func(cfg *bridge.Config) { cfg.Limits.HistoryAge = 30 * 24 * time.Hour })
+		r := newHarness(t, p.think, func(cfg *bridge.Config) { cfg.Limits.HistoryAge = 30 * 24 * time.Hour })
 		r.accept(direct("1", "call secret pdf"))
 		r.platform.wait(t, 1)
 		pass(t, 20*daySeconds)
@@ -77,7 +77,7 @@ func TestGroupsStayLoadedWhenWhatWasSaidHasGoneByItsAge(t *testing.T) {
 func TestForgettingAPersonLeavesTheGroupsOfASharedChat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &picky{}
-		r := newRig(t, p.think, cupboard(t, 4))
+		r := newHarness(t, p.think, cupboard(t, 4))
 		ask := func(n int, m chats.Message) []sent {
 			r.accept(m)
 			return r.platform.wait(t, n)
@@ -106,7 +106,7 @@ func TestForgettingAPersonLeavesTheGroupsOfASharedChat(t *testing.T) {
 func TestClearEndsAConversationWhoseBeginningWasErased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &picky{}
-		r := newRig(t, p.think, func(cfg *bridge.Config) { cfg.Limits.HistoryAge = 30 * 24 * time.Hour })
+		r := newHarness(t, p.think, func(cfg *bridge.Config) { cfg.Limits.HistoryAge = 30 * 24 * time.Hour })
 		for n, text := range []string{"one", "two"} {
 			r.accept(direct(fmt.Sprint(n), text))
 			r.platform.wait(t, n+1)

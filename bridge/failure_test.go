@@ -33,7 +33,7 @@ var told = regexp.MustCompile(`^(?:` +
 // page of a server, no stack.
 func TestC19FailuresAreSentencesOfAClosedSet(t *testing.T) {
 	var failure func() error
-	r := newRig(t, func(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
+	r := newHarness(t, func(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
 		return func(yield func(agent.Message, error) bool) { yield(agent.Message{Reasoning: "THOUGHT"}, failure()) }
 	}, func(c *bridge.Config) { c.Logger = nil })
 	n := 0

@@ -19,9 +19,9 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/people"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/turn"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
@@ -146,7 +146,7 @@ func (p *platform) show(what sent) (string, error) {
 	return fmt.Sprint(n), failure
 }
 
-func (p *platform) Typing(_ context.Context, to chats.Address, on bool) error {
+func (p *platform) SetTyping(_ context.Context, to chats.Address, on bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.typing = append(p.typing, fmt.Sprintf("%s %v", to.Chat, on))
@@ -231,8 +231,8 @@ func echo(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 	}
 }
 
-// rig is a bridge on a store and a fake platform, and can be stopped and started.
-type rig struct {
+// harness is a bridge on a store and a fake platform, and can be stopped and started.
+type harness struct {
 	t        *testing.T
 	cfg      bridge.Config
 	platform *platform
@@ -251,16 +251,16 @@ func registry(t *testing.T) *toolgroups.Registry {
 	return r
 }
 
-func newRig(t *testing.T, think thinker, change ...func(*bridge.Config)) *rig {
+func newHarness(t *testing.T, think thinker, change ...func(*bridge.Config)) *harness {
 	t.Helper()
 	reg := registry(t)
 	p := newPlatform()
-	r := &rig{t: t, platform: p, cfg: bridge.Config{
-		Store: openStore(t, filepath.Join(t.TempDir(), "db")), Turns: turns.Settings{Agent: think, Tools: func() *toolgroups.Registry { return reg }},
-		Platforms: []chats.Platform{p}, Access: people.Access{Allow: []string{"*"}},
+	r := &harness{t: t, platform: p, cfg: bridge.Config{
+		Store: openStore(t, filepath.Join(t.TempDir(), "db")), Turns: turn.Settings{Agent: think, Tools: func() *toolgroups.Registry { return reg }},
+		Platforms: []chats.Platform{p}, Access: access.Access{Allow: []string{"*"}},
 		DataDir: t.TempDir(), Limits: bridge.Limits{DrainTimeout: -1}, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}}
-	r.cfg.Turns.Apart = think != nil // a thinker is told nothing while it thinks
+	r.cfg.Turns.SeparateTurns = think != nil // a thinker is told nothing while it thinks
 	for _, c := range change {
 		c(&r.cfg)
 	}
@@ -282,7 +282,7 @@ func openStore(t *testing.T, path string) storage.Store {
 	return s
 }
 
-func (r *rig) start() {
+func (r *harness) start() {
 	r.t.Helper()
 	b, err := bridge.New(r.cfg)
 	if err != nil {
@@ -301,7 +301,7 @@ func (r *rig) start() {
 	r.t.Cleanup(r.stop)
 }
 
-func (r *rig) restart() {
+func (r *harness) restart() {
 	r.t.Helper()
 	r.stop()
 	r.start()
@@ -320,7 +320,7 @@ func group(id, user, text string) chats.Message {
 	return m
 }
 
-func (r *rig) accept(messages ...chats.Message) {
+func (r *harness) accept(messages ...chats.Message) {
 	r.t.Helper()
 	if err := r.bridge.Accept(r.t.Context(), messages...); err != nil {
 		r.t.Fatal(err)

@@ -14,8 +14,8 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 )
 
@@ -64,7 +64,7 @@ func newSleepers(t *testing.T, think thinker, change ...func(*bridge.Config)) *s
 				return do()
 			},
 			list: func(prefix string) error {
-				if s.blind.Load() && strings.HasPrefix(prefix, jobs.OpenPrefix+"fake:") {
+				if s.blind.Load() && strings.HasPrefix(prefix, queue.OpenPrefix+"fake:") {
 					return errFaulty
 				}
 				return nil
@@ -121,11 +121,11 @@ func (s *sleepers) answers() (all []string) {
 func (s *sleepers) questions(t *testing.T) (all []string) {
 	t.Helper()
 	store := s.several[0].cfg.Store
-	session, err := sessions.Current(t.Context(), store, in("7", "", "").Chat)
+	session, err := conversation.Current(t.Context(), store, in("7", "", "").Chat)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for m, err := range sessions.Messages(t.Context(), store, session.Log()) {
+	for m, err := range conversation.Messages(t.Context(), store, session.Log()) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +148,7 @@ func TestAReplicaThatIsPausedWhileItTakesAChatOverTakesNothing(t *testing.T) {
 		s := newSleepers(t, slow.think)
 		owner, other := s.owner(t)
 		s.when(func(replica int, ops []storage.Op) bool {
-			return replica == other && ops[0].Key == jobs.OpenPrefix+"fake:7/2/text"
+			return replica == other && ops[0].Key == queue.OpenPrefix+"fake:7/2/text"
 		})
 		s.several[owner].accept(in("7", "1", "slow one"), in("7", "2", "two"))
 		<-slow.asked
@@ -178,7 +178,7 @@ func TestAMessageThatIsAcceptedAfterATakeoverIsNotLost(t *testing.T) {
 		s := newSleepers(t, echo)
 		owner, other := s.owner(t)
 		s.when(func(replica int, ops []storage.Op) bool {
-			return replica == owner && ops[0].Key == jobs.OpenPrefix+"fake:7/1/text"
+			return replica == owner && ops[0].Key == queue.OpenPrefix+"fake:7/1/text"
 		})
 		accepted := make(chan error, 1)
 		go func() {
@@ -214,7 +214,7 @@ func TestAStopThatIsAcceptedAfterATakeoverStops(t *testing.T) {
 		s.several[owner].accept(said("1", "slow one"), said("2", "two"))
 		<-slow.asked
 		s.when(func(replica int, ops []storage.Op) bool {
-			return replica == owner && ops[0].Key == jobs.OpenPrefix+"fake:7/3/text"
+			return replica == owner && ops[0].Key == queue.OpenPrefix+"fake:7/3/text"
 		})
 		accepted := make(chan error, 1)
 		go func() { accepted <- s.several[owner].bridge.Accept(t.Context(), said("3", "/stop")) }()

@@ -18,7 +18,7 @@ type faltering struct {
 	breaks *int
 }
 
-func (f faltering) Fetch(_ context.Context, _ chats.Attachment, w io.Writer) error {
+func (f faltering) FetchFile(_ context.Context, _ chats.Attachment, w io.Writer) error {
 	if *f.breaks--; *f.breaks >= 0 {
 		_, err := io.WriteString(w, "hal")
 		return errors.Join(err, errors.New("connection reset"))
@@ -31,7 +31,7 @@ func (f faltering) Fetch(_ context.Context, _ chats.Attachment, w io.Writer) err
 func TestAFileIsFetchedAgain(t *testing.T) {
 	for breaks, lost := range map[int]bool{0: false, 2: false, 1000: true} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, echo, func(cfg *bridge.Config) {
+			r := newHarness(t, echo, func(cfg *bridge.Config) {
 				p, _ := cfg.Platforms[0].(*platform)
 				cfg.Platforms[0] = faltering{p, &breaks}
 			})

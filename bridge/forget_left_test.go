@@ -16,13 +16,13 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/turn"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
 // forget has Ann forget herself, by the first card that asks her.
-func (r *rig) forget(t *testing.T) {
+func (r *harness) forget(t *testing.T) {
 	t.Helper()
 	r.accept(direct("forget", "/forget"))
 	var card sent
@@ -66,7 +66,7 @@ func TestForgetTakesQuestionsForApprovalAway(t *testing.T) {
 func TestForgetTakesAwayWhatIsStillAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 			return func(yield func(agent.Message, error) bool) {
 				if !turn.Scope.Direct {
 					<-release
@@ -98,7 +98,7 @@ func TestForgetTakesAwayWhatIsStillAnswered(t *testing.T) {
 // Each thread is a conversation of its own.
 func TestForgetGoesThroughAllThreads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, echo)
+		r := newHarness(t, echo)
 		for n := range 3 {
 			for i, m := range []chats.Message{direct(fmt.Sprint(2*n+1), "secret"), group(fmt.Sprint(2*n+2), "1", "secret")} {
 				m.Chat.Thread = fmt.Sprint("t", n)
@@ -118,7 +118,7 @@ func TestForgetGoesThroughAllThreads(t *testing.T) {
 // hearing is a platform whose messages can carry sounds.
 type hearing struct{ *platform }
 
-func (hearing) Fetch(_ context.Context, _ chats.Attachment, w io.Writer) error {
+func (hearing) FetchFile(_ context.Context, _ chats.Attachment, w io.Writer) error {
 	_, err := io.WriteString(w, "sound")
 	return err
 }
@@ -126,10 +126,10 @@ func (hearing) Fetch(_ context.Context, _ chats.Attachment, w io.Writer) error {
 // What somebody said in a recording is shown in the chat, so it is more than once on record.
 func TestForgetTakesTheWordsOfRecordingsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, echo, func(cfg *bridge.Config) {
+		r := newHarness(t, echo, func(cfg *bridge.Config) {
 			p, _ := cfg.Platforms[0].(*platform)
 			cfg.Platforms[0] = hearing{p}
-			cfg.Turns.Hear = func(context.Context, toolgroups.Scope, turns.Recording) (string, error) { return "secret words", nil }
+			cfg.Turns.Transcribe = func(context.Context, toolgroups.Scope, turn.Recording) (string, error) { return "secret words", nil }
 		})
 		for i, m := range []chats.Message{direct("1", ""), group("2", "1", "")} {
 			m.Files = []chats.Attachment{{Ref: "f" + m.ID, Name: "a.ogg", Size: 5, Sound: chats.Sound{Kind: chats.SoundSpoken}}}
@@ -203,7 +203,7 @@ func TestForgetHoldsNobodyUp(t *testing.T) {
 // nothing more.
 func TestForgetIsNotHeldUpByADamagedRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, echo)
+		r := newHarness(t, echo)
 		r.accept(direct("1", "secret"))
 		r.platform.wait(t, 1)
 		if _, err := r.cfg.Store.Put(t.Context(), "conversation/fake:1/fake:1:t/1", []byte(`{"title":"secret`), storage.Absent); err != nil {
@@ -229,7 +229,7 @@ type recalling struct {
 	behind []string
 }
 
-func (r *recalling) Said(_ context.Context, _ chats.Message, after string, _ int) ([]chats.Quoted, error) {
+func (r *recalling) ReadThread(_ context.Context, _ chats.Message, after string, _ int) ([]chats.Quoted, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.behind = append(r.behind, after)
@@ -241,7 +241,7 @@ func (r *recalling) Said(_ context.Context, _ chats.Message, after string, _ int
 func TestForgetLeavesNothingToRecall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &recalling{}
-		r := newRig(t, echo, func(cfg *bridge.Config) {
+		r := newHarness(t, echo, func(cfg *bridge.Config) {
 			p.platform, _ = cfg.Platforms[0].(*platform)
 			cfg.Platforms[0] = p
 		})
@@ -267,7 +267,7 @@ func TestForgetWaitsForTheOtherThreads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var memory atomic.Bool
-		r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 			return func(yield func(agent.Message, error) bool) {
 				<-release
 				memory.Store(true) // as a tool does

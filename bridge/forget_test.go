@@ -15,8 +15,8 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 )
 
@@ -24,9 +24,9 @@ const gone = "I have forgotten you: what was yours here is gone. What you asked 
 
 // spoken is a bridge to which Ann (1) has said secrets in many ways, and Bob (6) something else,
 // and the card that asks Ann whether she wants to be forgotten.
-func spoken(t *testing.T, think thinker, change ...func(*bridge.Config)) (*rig, sent) {
+func spoken(t *testing.T, think thinker, change ...func(*bridge.Config)) (*harness, sent) {
 	t.Helper()
-	r := newRig(t, think, append(change, func(cfg *bridge.Config) { cfg.Access.Admins = []string{"fake:1"} })...)
+	r := newHarness(t, think, append(change, func(cfg *bridge.Config) { cfg.Access.Admins = []string{"fake:1"} })...)
 	thread := direct("t1", "secret thread")
 	thread.Chat.Thread = "t"
 	quoted := group("g3", "6", "Bob once more")
@@ -45,7 +45,7 @@ func spoken(t *testing.T, think thinker, change ...func(*bridge.Config)) (*rig, 
 	say(quoted, 8)
 	say(group("g5", "1", "/observe on"), 9)
 	heard := group("g6", "1", "secret aside")
-	heard.Kind = chats.KindHeard
+	heard.Kind = chats.KindAmbient
 	r.accept(heard)
 	for i, chat := range []chats.Chat{{Platform: "fake", ID: "1"}, {Platform: "fake", ID: "g"}} {
 		s := bridge.Submission{Key: fmt.Sprint("task", i), Chat: chat, User: "1", Direct: i == 0, Title: "Secret title", Text: "secret task"}
@@ -208,12 +208,12 @@ func (f *flaw) moves(t *testing.T) bool {
 }
 
 func TestForgetIsAskedInDirectChatsAlone(t *testing.T) {
-	r := newRig(t, echo)
+	r := newHarness(t, echo)
 	r.accept(group("1", "6", "/forget"))
 	if got := r.platform.wait(t, 1)[0]; !strings.HasPrefix(got.text, "Please send me /forget in a direct chat") || got.buttons != nil {
 		t.Errorf("answered %+v", got)
 	}
-	if n := len(placesOf(t, r.cfg.Store, string(jobs.KindForget))); n != 1 { // the receipt of the command
+	if n := len(placesOf(t, r.cfg.Store, string(queue.KindForget))); n != 1 { // the receipt of the command
 		t.Errorf("%d places tell of it", n)
 	}
 }
@@ -228,13 +228,13 @@ func TestHistoryHasAnAge(t *testing.T) {
 			return echo(ctx, turn)
 		}
 		var erased atomic.Int32
-		r := newRig(t, think, func(cfg *bridge.Config) {
+		r := newHarness(t, think, func(cfg *bridge.Config) {
 			cfg.Limits.HistoryAge = 30 * 24 * time.Hour
 			cfg.Hooks.Erased = func(context.Context) error { erased.Add(1); return nil }
 		})
 		r.accept(direct("1", "once secret"), group("g1", "6", "once secret as well"))
 		r.platform.wait(t, 2)
-		summary, err := sessions.Encode(agent.Message{Role: agent.RoleSummary, Time: time.Now(), Text: "Somebody told a secret."})
+		summary, err := conversation.Encode(agent.Message{Role: agent.RoleSummary, Time: time.Now(), Text: "Somebody told a secret."})
 		if err == nil {
 			_, err = r.cfg.Store.Append(t.Context(), "fake:1/1", 2, summary)
 		}

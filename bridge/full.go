@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"oneclaw/bridge/cards"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/lanes"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/cache"
 	"oneclaw/storage"
 )
@@ -22,8 +21,8 @@ const (
 // refuse reports whether a message is not taken, because too much waits in its chat or of its
 // sender. Then there is a notice, one for a burst, in the lane of the cards, and the message
 // has a receipt: it is refused again however often it is delivered.
-func (in *intake) refuse(ctx context.Context, j *jobs.Job, lane, sender lanes.Room) (bool, error) {
-	in.lanes.GiveRoom(j)
+func (in *intake) refuse(ctx context.Context, j *queue.Job, lane, sender queue.Occupancy) (bool, error) {
+	in.lanes.Release(j)
 	if in.lanes.Has(j.Key()) {
 		return false, nil
 	}
@@ -39,31 +38,31 @@ func (in *intake) refuse(ctx context.Context, j *jobs.Job, lane, sender lanes.Ro
 		"Please send this one again when they are answered.", sender.Waiting)
 	if lane.Waiting >= in.cfg.Limits.MaxWaiting {
 		whose, full, what = j.Message.Chat.String(), lane, "messages"
-		if k.Beside {
+		if k.Barrier {
 			what = "commands"
 		}
 		j.Notice = fmt.Sprintf("%d %s are waiting here already, so I take no more for now. "+
 			"Please send yours again later, or send /stop to drop the waiting messages.", lane.Waiting, what)
 	}
 	if burst := fmt.Sprint(whose, " ", what, full.Burst); in.tellFull(burst) {
-		if _, err := in.desk.Post(ctx, "full/"+j.Key(), j.Message.Chat, cards.Card{ReplyTo: j.Message.ID, Text: j.Notice}); err != nil {
+		if _, err := in.desk.Post(ctx, "full/"+j.Key(), j.Message.Chat, interact.Card{ReplyTo: j.Message.ID, Text: j.Notice}); err != nil {
 			in.full.Put(burst, time.Time{}, cache.Forever)
 			return true, err
 		}
 		in.log.Warn("messages are refused: too many wait", "chat", j.Message.Chat.String(), "whose", whose)
 	}
-	j.State, j.Closed = jobs.StateRefused, in.cfg.Now()
-	return true, in.jobs.Refuse(ctx, j, storage.Absent)
+	j.State, j.Closed = queue.StateRefused, in.cfg.Now()
+	return true, in.jobs.WriteReceipt(ctx, j, storage.Absent)
 }
 
 // stopUnanswered makes a /stop take effect to which there is no room for a reply.
-func (in *intake) stopUnanswered(ctx context.Context, j *jobs.Job) error {
+func (in *intake) stopUnanswered(ctx context.Context, j *queue.Job) error {
 	added, err := in.jobs.Add(ctx, j)
-	if !added || j.Offer || err != nil {
+	if !added || j.Unclaimed || err != nil {
 		return err
 	}
 	in.stops.now(j)
-	j.State, j.Closed = jobs.StateDone, in.cfg.Now()
+	j.State, j.Closed = queue.StateDone, in.cfg.Now()
 	return in.jobs.Close(ctx, j)
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 )
 
@@ -38,7 +38,7 @@ func openJobs(t *testing.T, store storage.Store) (n int) {
 
 func TestAttack08ABurstIsBoundedAndToldOnce(t *testing.T) {
 	s := newSlow()
-	r := newRig(t, s.think, func(c *bridge.Config) { c.Limits.MaxWaiting, c.Limits.MaxWaitingMember = 2, 1000 })
+	r := newHarness(t, s.think, func(c *bridge.Config) { c.Limits.MaxWaiting, c.Limits.MaxWaitingMember = 2, 1000 })
 	for burst := range 2 {
 		r.accept(group(fmt.Sprint("s", burst), "5", "slow"))
 		<-s.asked
@@ -77,7 +77,7 @@ func TestAttack08ABurstIsBoundedAndToldOnce(t *testing.T) {
 // TestAttack08AMemberLeavesRoomForTheOthers floods a group, in all of its threads.
 func TestAttack08AMemberLeavesRoomForTheOthers(t *testing.T) {
 	s := newSlow()
-	r := newRig(t, s.think, func(c *bridge.Config) { c.Limits.MaxWaiting, c.Limits.MaxWaitingMember = 10, 3 })
+	r := newHarness(t, s.think, func(c *bridge.Config) { c.Limits.MaxWaiting, c.Limits.MaxWaitingMember = 10, 3 })
 	r.accept(group("s", "5", "slow"))
 	<-s.asked
 	thread := func(m chats.Message) chats.Message {
@@ -114,7 +114,7 @@ func TestAttack08AMemberLeavesRoomForTheOthers(t *testing.T) {
 // off. A /stop takes effect all the same, once.
 func TestAttack08CommandsAreBoundedToo(t *testing.T) {
 	h := newHanging()
-	r := newRig(t, h.think, func(c *bridge.Config) { c.Limits.MaxWaiting = 3 })
+	r := newHarness(t, h.think, func(c *bridge.Config) { c.Limits.MaxWaiting = 3 })
 	r.stop()
 	p := &putOff{platform: r.platform, beginning: helpBegins, tried: make(chan struct{}, 1)}
 	r.cfg.Platforms = []chats.Platform{p}
@@ -149,7 +149,7 @@ func TestAttack08CommandsAreBoundedToo(t *testing.T) {
 func TestAttack08ARefusalOutlivesAnyKill(t *testing.T) {
 	diesAtEachStep(t, 12, func(t *testing.T, life *mortal) {
 		s := newSlow()
-		r := newRig(t, s.think, func(c *bridge.Config) { c.Limits.MaxWaiting = 1 })
+		r := newHarness(t, s.think, func(c *bridge.Config) { c.Limits.MaxWaiting = 1 })
 		r.stop()
 		store, shown := r.cfg.Store, r.platform
 		r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalPlatform{shown, life}}
@@ -165,7 +165,7 @@ func TestAttack08ARefusalOutlivesAnyKill(t *testing.T) {
 		}
 		if life.dies == 0 {
 			shown.wait(t, 1)
-			r.jobs("job/done/", func(all []jobs.Job) bool { return len(all) == 2 })
+			r.jobs("job/done/", func(all []queue.Job) bool { return len(all) == 2 })
 		}
 		r.stop()
 		r.cfg.Store, r.cfg.Platforms = store, []chats.Platform{shown}
@@ -173,7 +173,7 @@ func TestAttack08ARefusalOutlivesAnyKill(t *testing.T) {
 		r.start()
 		r.accept(messages...)
 		refused := 0
-		r.jobs("job/done/", func(all []jobs.Job) bool {
+		r.jobs("job/done/", func(all []queue.Job) bool {
 			known := 0
 			refused = 0
 			for _, j := range all {
@@ -181,7 +181,7 @@ func TestAttack08ARefusalOutlivesAnyKill(t *testing.T) {
 					continue
 				}
 				known++
-				if j.State == jobs.StateRefused {
+				if j.State == queue.StateRefused {
 					refused++
 				}
 			}

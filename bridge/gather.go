@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/retry"
 	"oneclaw/storage"
 )
@@ -17,13 +17,13 @@ import (
 // more of them become part of it: what comes later is written while its turn runs. It goes on
 // after a /stop, which then ends all of them, and tries again after an error. It reports false
 // where the job is not this process's any more or is given up, or the bridge shuts down.
-func (c *carrier) gather(ctx context.Context, j *jobs.Job, t *trial) bool {
+func (c *carrier) gather(ctx context.Context, j *queue.Job, t *trial) bool {
 	for pauses := retry.New(minRetry, c.maxRetry); ; {
 		err := c.gatherOnce(j)
 		if err == nil {
 			return true
 		}
-		if c.lost(j, err) || c.inVain(ctx, j, t, jobs.StateFailed, err) {
+		if c.lost(j, err) || c.inVain(ctx, j, t, queue.StateFailed, err) {
 			return false
 		}
 		if t.told {
@@ -31,42 +31,42 @@ func (c *carrier) gather(ctx context.Context, j *jobs.Job, t *trial) bool {
 		}
 		wait := pauses.Next(0)
 		c.log.Error("the pieces of a message cannot be put together, trying again", "job", j.Key(), "wait", wait, "err", err)
-		if retry.Wait(c.lanes.Work(), wait) != nil {
+		if retry.Wait(c.lanes.Context(), wait) != nil {
 			return false
 		}
 	}
 }
 
-func (c *carrier) gatherOnce(j *jobs.Job) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Work()), jobs.WriteTimeout)
+func (c *carrier) gatherOnce(j *queue.Job) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Context()), queue.WriteTimeout)
 	defer cancel()
 	if err := c.jobs.Resolve(ctx, j); err != nil {
 		return err
 	}
-	pieces, _, err := c.jobs.Refresh(ctx, j.Pieces)
+	pieces, _, err := c.jobs.Reload(ctx, j.Pieces)
 	if err != nil {
 		return err
 	}
-	if c.kinds.place(j).Loose || len(pieces) > 0 {
+	if c.kinds.place(j).Partial || len(pieces) > 0 {
 		one := *j
-		one.Message, one.Whole = jobs.Together(j.Message, pieces), 1+len(pieces)
+		one.Message, one.PieceCount = queue.MergePieces(j.Message, pieces), 1+len(pieces)
 		ops, err := c.jobs.Joining(&one, pieces, c.cfg.Now())
 		if err == nil {
 			one.Rev, err = c.store.Write(ctx, ops...)
 		}
 		if err != nil {
 			for _, some := range append(pieces, j) {
-				some.Doubt = true
+				some.PossiblyJoined = true
 			}
 			return err
 		}
-		j.Message, j.Whole, j.Rev = one.Message, one.Whole, one.Rev
+		j.Message, j.PieceCount, j.Rev = one.Message, one.PieceCount, one.Rev
 		for _, piece := range pieces {
 			j.Joined = append(j.Joined, piece.Key())
 		}
 	}
 	for _, piece := range j.Pieces {
-		c.lanes.Done(piece.Key())
+		c.lanes.Remove(piece.Key())
 	}
 	j.Pieces = nil
 	return nil
@@ -76,18 +76,18 @@ func (c *carrier) gatherOnce(j *jobs.Job) error {
 const editedText = "You changed a message that I have answered already. To have me answer it as it is now, send it again as a new message."
 
 // amended answers the edit of a message whose turn was over before it could be told.
-func (c *carrier) amended(ctx context.Context, j *jobs.Job) error {
+func (c *carrier) amended(ctx context.Context, j *queue.Job) error {
 	if err := c.intake.tellEdited(ctx, j.Message); err != nil {
 		return err
 	}
-	return c.settle(j, jobs.StateDone)
+	return c.settle(j, queue.StateDone)
 }
 
 // tellEdited says once for a message that its edit changes nothing.
 func (in *intake) tellEdited(ctx context.Context, edit chats.Message) error {
 	id, _, _ := strings.Cut(edit.ID, editMark)
-	_, err := in.desk.Post(ctx, "edited/"+edit.Chat.String()+"/"+id, edit.Chat, cards.Card{ReplyTo: id, Text: editedText})
-	if errors.Is(err, jobs.ErrInvalid) {
+	_, err := in.desk.Post(ctx, "edited/"+edit.Chat.String()+"/"+id, edit.Chat, interact.Card{ReplyTo: id, Text: editedText})
+	if errors.Is(err, queue.ErrInvalid) {
 		return nil
 	}
 	return err
@@ -101,12 +101,12 @@ const editMark = "~"
 // runs, the edit is a job of its own that becomes part of that; when it was answered, whoever
 // wrote it is told how to ask again. What never was a message to the model stays as it was.
 // Unread says that the turn runs with the text from before, whatever is on disk.
-func (in *intake) reconsider(ctx context.Context, amendment *jobs.Job, unread bool) error {
+func (in *intake) reconsider(ctx context.Context, amendment *queue.Job, unread bool) error {
 	edit := amendment.Message
 	asked := edit
 	asked.Kind = chats.KindText
-	known, err := in.jobs.Find(ctx, jobs.KeyOf(asked))
-	if jobs.IsDamaged(err) {
+	known, err := in.jobs.Find(ctx, queue.KeyOf(asked))
+	if queue.IsDamaged(err) {
 		return nil
 	}
 	if known == nil || err != nil || known.Message.User != edit.User || in.kinds.of(known) != &in.kinds.message {
@@ -116,8 +116,8 @@ func (in *intake) reconsider(ctx context.Context, amendment *jobs.Job, unread bo
 		return nil
 	}
 	turn := known
-	if known.With != "" {
-		if turn, err = in.jobs.Find(ctx, known.With); turn == nil || err != nil {
+	if known.JoinedTo != "" {
+		if turn, err = in.jobs.Find(ctx, known.JoinedTo); turn == nil || err != nil {
 			return err
 		}
 	}
@@ -127,8 +127,8 @@ func (in *intake) reconsider(ctx context.Context, amendment *jobs.Job, unread bo
 		return nil // something else about it has changed
 	}
 	given := edit
-	given.ID, given.Kind, given.On = mark+jobs.Hash(edit.Text, edit.Time.String()), jobs.KindAmend, known.Key()
-	if closed, err := in.jobs.Closed(ctx, jobs.KeyOf(given)); closed || err != nil {
+	given.ID, given.Kind, given.On = mark+queue.Hash(edit.Text, edit.Time.String()), queue.KindAmend, known.Key()
+	if closed, err := in.jobs.Closed(ctx, queue.KeyOf(given)); closed || err != nil {
 		return err // the platform gives it again
 	}
 	if over {
@@ -148,18 +148,18 @@ func (in *intake) give(ctx context.Context, edit chats.Message) error {
 }
 
 // isSame reports whether an edit says what its message says already.
-func (in *intake) isSame(edit chats.Message, known, turn *jobs.Job, mark string) bool {
+func (in *intake) isSame(edit chats.Message, known, turn *queue.Job, mark string) bool {
 	return known.Message.Text == edit.Text && !in.amends(edit.Chat, turn, mark)
 }
 
 // unfurls reports whether an edit shows what a message links to only now, and in time.
-func unfurls(edit chats.Message, known *jobs.Job, over bool) bool {
+func unfurls(edit chats.Message, known *queue.Job, over bool) bool {
 	return !over && len(edit.Quoted) > len(known.Message.Quoted)
 }
 
 // amends reports whether an edit of a message is part of a turn, or waits for it.
-func (in *intake) amends(chat chats.Chat, turn *jobs.Job, mark string) bool {
+func (in *intake) amends(chat chats.Chat, turn *queue.Job, mark string) bool {
 	its := func(key string) bool { return strings.Contains(key, mark) }
-	waiting, _ := in.lanes.Waiting(chat, func(j *jobs.Job) bool { return its(j.Key()) })
+	waiting, _ := in.lanes.Waiting(chat, func(j *queue.Job) bool { return its(j.Key()) })
 	return waiting != nil || slices.ContainsFunc(turn.Joined, its)
 }

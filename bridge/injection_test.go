@@ -17,10 +17,9 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
-	"oneclaw/bridge/approval"
-	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/owners"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 	"oneclaw/storage/postgres"
@@ -173,11 +172,11 @@ func (p fragile) Render(markdown string) []chats.Part {
 	return p.growing.Render(markdown)
 }
 
-func (p fragile) Typing(ctx context.Context, to chats.Address, on bool) error {
+func (p fragile) SetTyping(ctx context.Context, to chats.Address, on bool) error {
 	if err := p.strike("platform: typing"); err != nil {
 		return err
 	}
-	return p.growing.Typing(ctx, to, on)
+	return p.growing.SetTyping(ctx, to, on)
 }
 
 func (p fragile) AnswerPress(ctx context.Context, press chats.Message, text string) error {
@@ -187,7 +186,7 @@ func (p fragile) AnswerPress(ctx context.Context, press chats.Message, text stri
 	return p.growing.AnswerPress(ctx, press, text)
 }
 
-func (p fragile) Fetch(_ context.Context, a chats.Attachment, w io.Writer) error {
+func (p fragile) FetchFile(_ context.Context, a chats.Attachment, w io.Writer) error {
 	if err := p.strike("platform: fetch"); err != nil {
 		return err
 	}
@@ -236,7 +235,7 @@ func (frail) Sweep(context.Context) (int, error) { return 0, nil }
 
 // injected is a rig in which one step breaks.
 type injected struct {
-	*rig
+	*harness
 	*saboteur
 	w *workshop
 	// speed is how much shorter the pauses of the test are than in a bubble, where they cost
@@ -250,7 +249,7 @@ func inject(t *testing.T, engine func(*bridge.Config), step, way string) *inject
 	s := &saboteur{step: step, way: way}
 	w := &workshop{look: func() { _ = s.strike("tool") }}
 	reg := w.registry(t)
-	r := newRig(t, nil, func(c *bridge.Config) {
+	r := newHarness(t, nil, func(c *bridge.Config) {
 		c.Limits.DrainTimeout = time.Minute
 		if engine != nil {
 			engine(c)
@@ -258,19 +257,19 @@ func inject(t *testing.T, engine func(*bridge.Config), step, way string) *inject
 		c.Store = brittle{c.Store, s}
 		c.Platforms = []chats.Platform{fragile{&growing{platform: c.Platforms[0].(*platform)}, s}}
 		c.Turns.Agent, c.Turns.Tools = agent.New(agent.Config{Model: sick{s}}), func() *toolgroups.Registry { return reg }
-		c.Turns.Growing = func(text string) string { return text }
-		c.Approve = func(call toolgroups.Call, tool toolgroups.Tool) approval.Policy {
+		c.Turns.RedactPartial = func(text string) string { return text }
+		c.Approve = func(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
 			if strings.Contains(string(call.Arguments), "poison") {
 				_ = s.strike("gate")
 			}
 			if tool.Effect == toolgroups.Consequential {
-				return approval.Policy{}
+				return interact.Policy{}
 			}
-			return approval.Policy{Rule: approval.Allow}
+			return interact.Policy{Rule: interact.Allow}
 		}
 		c.Access.Admins = []string{"fake:1"}
-		c.Cards = map[string]cards.Handler{"vote": func(_ context.Context, press cards.Press) (cards.Result, error) {
-			return cards.Result{Toast: "thanks", Text: "poison was chosen", Close: true}, s.strike("handler")
+		c.Cards = map[string]interact.Handler{"vote": func(_ context.Context, press interact.Press) (interact.Result, error) {
+			return interact.Result{Toast: "thanks", Text: "poison was chosen", Close: true}, s.strike("handler")
 		}}
 		c.Hooks.Files = frail{s}
 		c.Hooks.Moved = func(context.Context, chats.Chat, chats.Chat) error { return s.strike("moved") }
@@ -420,8 +419,8 @@ func breakages() []breakage {
 		{"platform: edit", press("Yes"), pressed, true}, // for a day,
 		{"platform: answer press", press("Yes"), func(*injected) {}, false},
 		{"store: write job/open/fake:1/p1", press("Yes"), func(*injected) {}, false},
-		{"store: get card/", func(r *injected) { r.post("poison", chatOne, cards.Card{Text: "poison"}) }, func(*injected) {}, true},
-		{"platform: send", func(r *injected) { r.post("poison", chatOne, cards.Card{Text: "poison"}) }, func(*injected) {}, false},
+		{"store: get card/", func(r *injected) { r.post("poison", chatOne, interact.Card{Text: "poison"}) }, func(*injected) {}, true},
+		{"platform: send", func(r *injected) { r.post("poison", chatOne, interact.Card{Text: "poison"}) }, func(*injected) {}, false},
 		{"moved", move, func(*injected) {}, false},
 		{"forget", forget, func(r *injected) { r.shows("1", "I have forgotten you", incident) }, false},
 		{"erased", forget, func(r *injected) { r.shows("1", "I have forgotten you", incident) }, false},
@@ -482,7 +481,7 @@ func TestAStepThatBreaksEndsItsOwnJobAloneOnPostgreSQL(t *testing.T) {
 				t.Run(step.name+" "+way, func(t *testing.T) {
 					r := inject(t, func(c *bridge.Config) {
 						c.Store = openPostgres(t, server)
-						c.Sharing = owners.Sharing{On: true}
+						c.Sharing = queue.Sharing{On: true}
 						c.Limits.RetryFor, c.Limits.ApprovalTimeout, c.Limits.DrainTimeout = time.Second/4, time.Second, time.Second
 					}, step.name, way)
 					r.speed = 20
@@ -513,7 +512,7 @@ func openPostgres(t *testing.T, server *pgtest.Server) storage.Store {
 func TestACardThatCouldNotBeReadForAMomentIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := inject(t, nil, "store: get card/", failsOnce)
-		r.post("poison", chatOne, cards.Card{Text: "Tea?"})
+		r.post("poison", chatOne, interact.Card{Text: "Tea?"})
 		r.shows("1", "Tea?")
 		r.allOver()
 		if r.struck() < 2 {

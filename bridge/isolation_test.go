@@ -14,7 +14,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
 	"oneclaw/internal/workspace"
 )
 
@@ -97,7 +97,7 @@ func TestC13C15NothingCrossesConversations(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := &watcher{owners: map[string]string{}}
 		second := renamed{newPlatform(), "other"}
-		r := newRig(t, w.answer, func(c *bridge.Config) {
+		r := newHarness(t, w.answer, func(c *bridge.Config) {
 			c.Platforms = append(c.Platforms, second)
 			c.Access.Admins = []string{"*"}
 			c.Logger = nil
@@ -151,7 +151,7 @@ type step struct {
 func TestC15KeysAreDifferent(t *testing.T) {
 	logs, workspaces := map[string]place{}, map[string]string{}
 	for _, p := range places() {
-		session := sessions.Session{Chat: p.chat, Generation: 1}.Log()
+		session := conversation.Session{Chat: p.chat, Generation: 1}.Log()
 		if other, twice := logs[session]; twice {
 			t.Errorf("%v and %v share %s", p, other, session)
 		}

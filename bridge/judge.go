@@ -4,34 +4,34 @@ import (
 	"context"
 	"fmt"
 
-	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/queue"
 	"oneclaw/toolgroups"
 )
 
-// opinions say what the texts of messages of [chats.KindOpinion] mean, and how each is counted
+// opinions say what the texts of messages of [chats.KindFeedback] mean, and how each is counted
 // that says something new.
-var opinions = map[chats.Opinion]struct {
+var opinions = map[chats.Feedback]struct {
 	good, given bool
-	counted     jobs.Measured
+	counted     queue.Metric
 }{
-	chats.Good:    {true, true, jobs.MeasuredGood},
-	chats.Bad:     {false, true, jobs.MeasuredBad},
-	chats.NotGood: {true, false, jobs.MeasuredWithdrawn},
-	chats.NotBad:  {false, false, jobs.MeasuredWithdrawn},
+	chats.Good:    {true, true, queue.MeasuredGood},
+	chats.Bad:     {false, true, queue.MeasuredBad},
+	chats.NotGood: {true, false, queue.MeasuredWithdrawn},
+	chats.NotBad:  {false, false, queue.MeasuredWithdrawn},
 }
 
 // judged keeps what somebody who may talk to the bot thinks of an answer. It needs nobody who
 // answers in the chat: receipts are changed by whoever reads them last.
 func (in *intake) judged(ctx context.Context, m chats.Message) error {
-	what, known := opinions[chats.Opinion(m.Text)]
+	what, known := opinions[chats.Feedback(m.Text)]
 	if !known || m.On == "" || in.people.Role(m.By()) == toolgroups.RoleStranger {
 		return nil
 	}
-	opinion := jobs.Opinion{By: m.By(), Good: what.good, Given: what.given, At: m.Time}
+	opinion := queue.Feedback{By: m.By(), Good: what.good, Given: what.given, At: m.Time}
 	var where *chats.Chat // of the answer
-	changed, err := in.jobs.Judge(ctx, m.Chat, m.On, opinion, func(j *jobs.Job) bool {
+	changed, err := in.jobs.SetFeedback(ctx, m.Chat, m.On, opinion, func(j *queue.Job) bool {
 		if !in.kinds.of(j).explained {
 			return false
 		}
@@ -56,7 +56,7 @@ func (in *intake) announce(ctx context.Context, chat chats.Chat) error {
 	if err != nil || text == "" {
 		return err
 	}
-	if _, err := in.desk.Post(ctx, "judged in "+chat.Whole().String(), chat, cards.Card{Text: text}); err != nil {
+	if _, err := in.desk.Post(ctx, "judged in "+chat.Whole().String(), chat, interact.Card{Text: text}); err != nil {
 		return fmt.Errorf("say what comes of opinions: %w", err)
 	}
 	return told(ctx)

@@ -19,17 +19,17 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 )
 
 // counts are what a bridge has measured.
 type counts struct {
 	mu sync.Mutex
-	of map[jobs.Measured]int
+	of map[queue.Metric]int
 }
 
-func (c *counts) measure(_ string, what jobs.Measured) {
+func (c *counts) measure(_ string, what queue.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.of[what]++
@@ -38,18 +38,18 @@ func (c *counts) measure(_ string, what jobs.Measured) {
 func (c *counts) opinions() [3]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return [3]int{c.of[jobs.MeasuredGood], c.of[jobs.MeasuredBad], c.of[jobs.MeasuredWithdrawn]}
+	return [3]int{c.of[queue.MeasuredGood], c.of[queue.MeasuredBad], c.of[queue.MeasuredWithdrawn]}
 }
 
 func TestOpinionsAreKeptWithTheReceipt(t *testing.T) {
-	counted := &counts{of: map[jobs.Measured]int{}}
+	counted := &counts{of: map[queue.Metric]int{}}
 	arrived, release := make(chan struct{}), make(chan struct{})
 	twoParts := func(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
 		return func(yield func(agent.Message, error) bool) {
 			yield(agent.Message{Role: agent.RoleAssistant, Text: "one\ftwo", Final: true}, nil)
 		}
 	}
-	r := newRig(t, twoParts, clockAt, func(c *bridge.Config) {
+	r := newHarness(t, twoParts, clockAt, func(c *bridge.Config) {
 		c.Hooks.Measure = counted.measure
 		c.Access.Allow = []string{"fake:1", "fake:2", "fake:3"}
 	})
@@ -61,10 +61,10 @@ func TestOpinionsAreKeptWithTheReceipt(t *testing.T) {
 		return nil
 	}
 	second := 0
-	judge := func(user, on string, what chats.Opinion) {
+	judge := func(user, on string, what chats.Feedback) {
 		t.Helper()
 		second++
-		r.accept(chats.Judged(group("", "", "").Chat, on, user, what, time.Unix(int64(second), 0)))
+		r.accept(chats.NewFeedback(group("", "", "").Chat, on, user, what, time.Unix(int64(second), 0)))
 	}
 	r.accept(group("q", "1", "count"))
 	<-arrived
@@ -112,7 +112,7 @@ func TestOpinionsAreKeptWithTheReceipt(t *testing.T) {
 // A chat is told what comes of opinions once, also where it is not certain at first that it was.
 func TestAChatIsToldOnceWhatComesOfOpinions(t *testing.T) {
 	var known, failed bool
-	r := newRig(t, echo, func(c *bridge.Config) {
+	r := newHarness(t, echo, func(c *bridge.Config) {
 		c.Hooks.Judged = func(_ context.Context, chat chats.Chat) (string, func(context.Context) error, error) {
 			if known {
 				return "", nil, nil
@@ -129,8 +129,8 @@ func TestAChatIsToldOnceWhatComesOfOpinions(t *testing.T) {
 	r.accept(group("q", "1", "count"))
 	r.platform.wait(t, 1)
 	r.receipts(1)
-	judge := func(on string, what chats.Opinion) error {
-		return r.bridge.Accept(t.Context(), chats.Judged(group("", "", "").Chat, on, "1", what, time.Unix(1, 0)))
+	judge := func(on string, what chats.Feedback) error {
+		return r.bridge.Accept(t.Context(), chats.NewFeedback(group("", "", "").Chat, on, "1", what, time.Unix(1, 0)))
 	}
 	if err := errors.Join(judge("99", chats.Good), judge("1", chats.NotGood)); err != nil {
 		t.Fatal(err)
@@ -153,26 +153,26 @@ func TestAChatIsToldOnceWhatComesOfOpinions(t *testing.T) {
 func TestOpinionsOvertakeEachOther(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "db"))
 	chat := chats.Chat{Platform: "fake", ID: "1"}
-	receipts, key := jobs.Store{Store: store}, ""
+	receipts, key := queue.Store{Store: store}, ""
 	tries := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		tries++
 		id := "answer-" + strconv.Itoa(tries)
-		key = jobs.ReceiptPrefix + "fake:1/" + id + "/text"
-		receipt := jobs.Job{Message: chats.Message{Chat: chat, ID: id, Kind: chats.KindText}, Parts: []jobs.SentPart{{ID: id}}}
-		if _, err := jobs.Write(t.Context(), store, key, receipt, storage.Any); err != nil {
+		key = queue.ReceiptPrefix + "fake:1/" + id + "/text"
+		receipt := queue.Job{Message: chats.Message{Chat: chat, ID: id, Kind: chats.KindText}, Parts: []queue.SentPart{{ID: id}}}
+		if _, err := queue.Write(t.Context(), store, key, receipt, storage.Any); err != nil {
 			rt.Fatal(err)
 		}
-		var events []jobs.Opinion
-		last := make(map[string]map[bool]jobs.Opinion)
+		var events []queue.Feedback
+		last := make(map[string]map[bool]queue.Feedback)
 		for n := range rapid.IntRange(1, 12).Draw(rt, "events") {
-			o := jobs.Opinion{
+			o := queue.Feedback{
 				By:   rapid.SampledFrom([]string{"fake:a", "fake:b", "fake:c"}).Draw(rt, "by"),
 				Good: rapid.Bool().Draw(rt, "good"), Given: rapid.Bool().Draw(rt, "given"), At: time.Unix(int64(n+1), 0),
 			}
 			events = append(events, o)
 			if last[o.By] == nil {
-				last[o.By] = make(map[bool]jobs.Opinion)
+				last[o.By] = make(map[bool]queue.Feedback)
 			}
 			last[o.By][o.Good] = o
 		}
@@ -188,16 +188,16 @@ func TestOpinionsOvertakeEachOther(t *testing.T) {
 		}
 		again := rapid.SampledFrom(events).Draw(rt, "again")
 		for _, o := range rapid.Permutation(append(slices.Clone(events), again)).Draw(rt, "arriving") {
-			if _, err := receipts.Judge(t.Context(), chat, id, o, func(*jobs.Job) bool { return true }); err != nil {
+			if _, err := receipts.SetFeedback(t.Context(), chat, id, o, func(*queue.Job) bool { return true }); err != nil {
 				rt.Fatal(err)
 			}
 		}
 		entry, err := store.Get(t.Context(), key)
-		var j jobs.Job
+		var j queue.Job
 		if err == nil {
 			err = json.Unmarshal(entry.Value, &j)
 		}
-		if good, bad := j.Judged(); err != nil || good != wantGood || bad != wantBad {
+		if good, bad := j.FeedbackCounts(); err != nil || good != wantGood || bad != wantBad {
 			rt.Errorf("%d and %d, want %d and %d: %v", good, bad, wantGood, wantBad, err)
 		}
 	})

@@ -5,14 +5,13 @@ import (
 	"strings"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/lanes"
+	"oneclaw/bridge/queue"
 )
 
 // kind is what differs between jobs. The table of kinds is the one place that knows it:
 // nobody else asks what kind a job is of.
 type kind struct {
-	lanes.Place
+	queue.Placement
 	// stops: it takes effect before it is queued.
 	stops bool
 	// lasting: no /clear and no /stop ends it.
@@ -22,12 +21,12 @@ type kind struct {
 	// explained: /why tells what became of it.
 	explained bool
 	// answer makes the text that is delivered; run carries out a job without one.
-	answer func(ctx context.Context, j *jobs.Job) (string, error)
-	run    func(ctx context.Context, j *jobs.Job) error
+	answer func(ctx context.Context, j *queue.Job) (string, error)
+	run    func(ctx context.Context, j *queue.Job) error
 	// closing, if not nil, is done before the job is closed. It bears repeating.
-	closing func(ctx context.Context, j *jobs.Job) error
+	closing func(ctx context.Context, j *queue.Job) error
 	// failed, if not nil, is done where a job is given up, for those whose work it was.
-	failed func(ctx context.Context, j *jobs.Job) error
+	failed func(ctx context.Context, j *queue.Job) error
 }
 
 // kinds is the table, by the kind of the message. A text is a message, a command or, where
@@ -45,51 +44,51 @@ type kinds struct {
 }
 
 func (b *Bridge) fillKinds() {
-	turn := kind{Place: lanes.Place{Turn: true, Joins: true}, explained: true, answer: b.turns.Answer, closing: b.gate.Void}
+	turn := kind{Placement: queue.Placement{NeedsSlot: true, Joinable: true}, explained: true, answer: b.turns.Answer, closing: b.gate.Invalidate}
 	task := turn
-	task.Lane, task.Joins, task.answer, task.closing = "/task", false, b.answerTask, b.closeTask
-	firm := kind{Place: lanes.Place{Beside: true}, lasting: true, answer: b.commands.run}
+	task.SubQueue, task.Joinable, task.answer, task.closing = "/task", false, b.answerTask, b.closeTask
+	firm := kind{Placement: queue.Placement{Barrier: true}, lasting: true, answer: b.commands.run}
 	command, clear, stop, open := firm, firm, firm, firm
 	command.Yields, clear.Overtakes, stop.Overtakes = true, true, true
 	stop.stops, open.open = true, true
-	b.kinds.halt = kind{Place: firm.Place, stops: true, lasting: true, run: b.stops.pressed}
-	preview := kind{Place: lanes.Place{Lane: "/card"}, lasting: true, open: true}
+	b.kinds.halt = kind{Placement: firm.Placement, stops: true, lasting: true, run: b.stops.pressed}
+	preview := kind{Placement: queue.Placement{SubQueue: "/card"}, lasting: true, open: true}
 	card, refresh, press := preview, preview, preview
-	card.failed = func(ctx context.Context, j *jobs.Job) error { return b.desk.Unshown(ctx, j.Card) }
+	card.failed = func(ctx context.Context, j *queue.Job) error { return b.desk.SendFailed(ctx, j.Card) }
 	refresh.run = b.cardStep(b.desk.Refresh)
-	press.Beside, press.run, press.failed = true, b.cardStep(b.desk.Press), b.desk.Trouble
-	b.kinds.reply = kind{Place: press.Place, lasting: true, answer: b.asking.Reply}
-	move := kind{Place: lanes.Place{Lane: "/move", Beside: true, Fixed: true}, lasting: true, open: true, run: b.mover.run, failed: b.mover.failed}
+	press.Barrier, press.run, press.failed = true, b.cardStep(b.desk.Press), b.desk.PressFailed
+	b.kinds.reply = kind{Placement: press.Placement, lasting: true, answer: b.asking.Reply}
+	move := kind{Placement: queue.Placement{SubQueue: "/move", Barrier: true, Pinned: true}, lasting: true, open: true, run: b.mover.run, failed: b.mover.failed}
 	undo := firm
-	undo.answer = func(ctx context.Context, j *jobs.Job) (string, error) { return b.stops.takeBack(ctx, j, "") }
+	undo.answer = func(ctx context.Context, j *queue.Job) (string, error) { return b.stops.takeBack(ctx, j, "") }
 	tell := firm
 	tell.open, tell.answer = true, b.carrier.notice
 	forget := kind{lasting: true, open: true, answer: b.forgetting.Forget}
 	erase := kind{lasting: true, open: true, run: b.carrier.settled(b.forgetting.Erase), failed: b.carrier.tellFailed}
 	eraseTasks := erase
-	eraseTasks.Lane = task.Lane
+	eraseTasks.SubQueue = task.SubQueue
 	b.kinds.stop = stop
 	b.kinds.message, b.kinds.command, b.kinds.open, b.kinds.firm, b.kinds.clear = turn, command, open, firm, clear
-	b.kinds.notice = kind{open: true, explained: true, answer: b.carrier.notice, closing: b.gate.Void}
+	b.kinds.notice = kind{open: true, explained: true, answer: b.carrier.notice, closing: b.gate.Invalidate}
 	b.kinds.others = map[chats.Kind]*kind{
-		jobs.KindTask:    &task,
-		jobs.KindLoad:    {run: b.attemptLoad, failed: b.carrier.tellFailed},
-		jobs.KindAmend:   {Place: lanes.Place{Joins: true}, run: b.carrier.amended},
-		jobs.KindMove:    &move,
-		jobs.KindCard:    &card,
-		jobs.KindRefresh: &refresh,
-		jobs.KindExpire:  &refresh, // of a former build: its card is looked at, and shown as it is
-		chats.KindPress:  &press,
-		jobs.KindPreview: &preview,
-		jobs.KindUndo:    &undo,
-		jobs.KindTell:    &tell,
-		jobs.KindForget:  &forget, jobs.KindErase: &erase, jobs.KindEraseTasks: &eraseTasks,
+		queue.KindTask:    &task,
+		queue.KindLoad:    {run: b.attemptLoad, failed: b.carrier.tellFailed},
+		queue.KindAmend:   {Placement: queue.Placement{Joinable: true}, run: b.carrier.amended},
+		queue.KindMove:    &move,
+		queue.KindCard:    &card,
+		queue.KindRefresh: &refresh,
+		queue.KindExpire:  &refresh, // of a former build: its card is looked at, and shown as it is
+		chats.KindPress:   &press,
+		queue.KindPreview: &preview,
+		queue.KindUndo:    &undo,
+		queue.KindTell:    &tell,
+		queue.KindForget:  &forget, queue.KindErase: &erase, queue.KindEraseTasks: &eraseTasks,
 	}
 }
 
-func (t *kinds) of(j *jobs.Job) *kind {
+func (t *kinds) of(j *queue.Job) *kind {
 	if k, ok := t.others[j.Message.Kind]; ok {
-		if jobs.Stops(j.Message) != "" {
+		if queue.StopToken(j.Message) != "" {
 			return &t.halt
 		}
 		return k
@@ -107,7 +106,7 @@ func (t *kinds) of(j *jobs.Job) *kind {
 }
 
 // slash returns the row of a text that looks like a command.
-func (t *kinds) slash(j *jobs.Job) *kind {
+func (t *kinds) slash(j *queue.Job) *kind {
 	c, _, ok := t.commands.of(j)
 	switch {
 	case !ok:
@@ -124,10 +123,10 @@ func (t *kinds) slash(j *jobs.Job) *kind {
 	return &t.command
 }
 
-func (t *kinds) place(j *jobs.Job) lanes.Place {
-	place := t.of(j).Place
-	place.Turn = place.Turn && j.Parts == nil && j.Notice == ""
-	place.Bare = place.Turn && place.Joins && j.Whole == 0 && j.Fresh && j.Message.Forwards()
-	place.Loose = place.Turn && place.Joins && j.Whole == 0 && (j.Message.Group != "" || j.Message.Cut != chats.CutNowhere)
+func (t *kinds) place(j *queue.Job) queue.Placement {
+	place := t.of(j).Placement
+	place.NeedsSlot = place.NeedsSlot && j.Parts == nil && j.Notice == ""
+	place.Bare = place.NeedsSlot && place.Joinable && j.PieceCount == 0 && j.Unstarted && j.Message.Forwards()
+	place.Partial = place.NeedsSlot && place.Joinable && j.PieceCount == 0 && (j.Message.Group != "" || j.Message.Cut != chats.CutNowhere)
 	return place
 }

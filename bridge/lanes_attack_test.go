@@ -14,7 +14,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 )
 
@@ -52,7 +52,7 @@ func TestAttack20AnEditRacesWithNobody(t *testing.T) {
 	w := &workshop{}
 	edits, ended := make(chan struct{}), make(chan struct{})
 	r := w.guarded(t, func(c *bridge.Config) {
-		c.Turns.Apart = true // the message waits
+		c.Turns.SeparateTurns = true // the message waits
 		c.Store = gatedStore{
 			Store: c.Store,
 			put: func(_ string, value []byte) {
@@ -106,7 +106,7 @@ func TestAttack20AnEditHoldsNothingUp(t *testing.T) {
 		close(writing)
 		<-written
 	})
-	r := newRig(t, s.think, func(c *bridge.Config) {
+	r := newHarness(t, s.think, func(c *bridge.Config) {
 		c.Store = gatedStore{Store: c.Store, put: func(_ string, value []byte) {
 			if strings.Contains(string(value), `"text":"right"`) && strings.Contains(string(value), `"state":"open"`) {
 				wait()
@@ -179,7 +179,7 @@ func (h *hanging) think(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Me
 // the /stop is put off for an hour.
 func TestAttack19StopWaitsForNoOtherReply(t *testing.T) {
 	h := newHanging()
-	r := newRig(t, h.think)
+	r := newHarness(t, h.think)
 	r.stop()
 	p := &putOff{platform: r.platform, beginning: helpBegins, tried: make(chan struct{}, 1)}
 	r.cfg.Platforms = []chats.Platform{p}
@@ -190,8 +190,8 @@ func TestAttack19StopWaitsForNoOtherReply(t *testing.T) {
 	<-p.tried
 	r.accept(direct("4", "/stop"))
 	within(t, h.ended, "end of the turn")
-	r.jobs("job/done/", func(all []jobs.Job) bool {
-		return len(all) == 2 && all[0].State == jobs.StateStopped && all[1].State == jobs.StateStopped
+	r.jobs("job/done/", func(all []queue.Job) bool {
+		return len(all) == 2 && all[0].State == queue.StateStopped && all[1].State == queue.StateStopped
 	})
 	// The program is killed before the reply is there. It comes when it can.
 	r.stop()
@@ -222,7 +222,7 @@ func within[T any](t *testing.T, happens <-chan T, what string) (v T) {
 func TestAttack19AnAcceptedStopOutlivesAnyKill(t *testing.T) {
 	diesAtEachStep(t, 12, func(t *testing.T, life *mortal) {
 		h := newHanging()
-		r := newRig(t, h.think)
+		r := newHarness(t, h.think)
 		r.stop()
 		p := &putOff{platform: r.platform, beginning: helpBegins, tried: make(chan struct{}, 1)}
 		store := r.cfg.Store
@@ -238,7 +238,7 @@ func TestAttack19AnAcceptedStopOutlivesAnyKill(t *testing.T) {
 			}
 		}
 		if life.dies == 0 {
-			r.jobs("job/done/", func(all []jobs.Job) bool { return len(all) == 1 })
+			r.jobs("job/done/", func(all []queue.Job) bool { return len(all) == 1 })
 		}
 		r.stop()
 		for len(h.begun) > 0 {
@@ -262,7 +262,7 @@ func TestAttack19AnAcceptedStopOutlivesAnyKill(t *testing.T) {
 func TestAnEditThatIsWrittenAsItsTurnBeginsReachesTheModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reached, letGo := make(chan struct{}, 10), make(chan struct{}, 10)
-		r := newRig(t, nil, busy(t, waiting(reached, letGo)), func(cfg *bridge.Config) {
+		r := newHarness(t, nil, busy(t, waiting(reached, letGo)), func(cfg *bridge.Config) {
 			cfg.Store = &afterPut{Store: cfg.Store, done: func(value []byte) {
 				if strings.Contains(string(value), `"text":"work better"`) {
 					letGo <- struct{}{}
@@ -325,11 +325,11 @@ func TestAnEditThatWasAnsweredAndComesAgainSaysNothing(t *testing.T) {
 func TestAStopThatAKillCutOffSaysWhatItDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow()
-		r := newRig(t, s.think)
+		r := newHarness(t, s.think)
 		r.accept(direct("1", "slow"), direct("2", "two"), direct("3", "three"))
 		<-s.asked
 		r.stop()
-		stop := jobs.Job{Message: direct("4", "/stop"), State: jobs.StateOpen, Fresh: true}
+		stop := queue.Job{Message: direct("4", "/stop"), State: queue.StateOpen, Unstarted: true}
 		op, err := stop.Record()
 		if err != nil {
 			t.Fatal(err)

@@ -33,7 +33,7 @@ func TestAttack07AMessageLargerThanARecordEndsItsTurn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asked atomic.Int32
-			r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+			r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 				if turn.History[len(turn.History)-1].Text != "much" {
 					return echo(ctx, turn)
 				}
@@ -63,7 +63,7 @@ func TestAttack07AMessageLargerThanARecordEndsItsTurn(t *testing.T) {
 // TestAttack07AMessageThatIsTooLargeIsAnsweredOnce: one that fits into no job, and one
 // that fits into its job and not into a record.
 func TestAttack07AMessageThatIsTooLargeIsAnsweredOnce(t *testing.T) {
-	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		if n := len(turn.History[len(turn.History)-1].Recalled); n > 0 {
 			t.Errorf("a message with %d bytes of memory reached the agent", n)
 		}
@@ -89,7 +89,7 @@ func TestAttack07AMessageThatIsTooLargeIsAnsweredOnce(t *testing.T) {
 // TestAttack07AnAnswerLargerThanItsJobBecomesASentence: the parts of an answer stand in
 // its job.
 func TestAttack07AnAnswerLargerThanItsJobBecomesASentence(t *testing.T) {
-	r := newRig(t, echo, func(c *bridge.Config) {
+	r := newHarness(t, echo, func(c *bridge.Config) {
 		c.Commands = []bridge.Command{{
 			CommandInfo: chats.CommandInfo{Name: "much"},
 			Run:         func(context.Context, bridge.CommandCall) (string, error) { return tooLarge(), nil },

@@ -11,7 +11,7 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
 	"oneclaw/storage"
 )
 
@@ -23,7 +23,7 @@ func sentAt(m chats.Message, at time.Time) chats.Message {
 
 func TestC05OldMessagesAreNotReplayedAndStaleOnesSaySo(t *testing.T) {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
-	r := newRig(t, echo, func(c *bridge.Config) { c.Now = func() time.Time { return now } })
+	r := newHarness(t, echo, func(c *bridge.Config) { c.Now = func() time.Time { return now } })
 	r.accept(sentAt(direct("1", "fresh"), now.Add(-59*time.Minute)))
 	r.platform.wait(t, 1)
 	r.stop()
@@ -58,7 +58,7 @@ func TestC05OldMessagesAreNotReplayedAndStaleOnesSaySo(t *testing.T) {
 func TestC05StaleCommandsRunInTheirPlace(t *testing.T) {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	s := newSlow()
-	r := newRig(t, s.think, func(c *bridge.Config) { c.Now = func() time.Time { return now } })
+	r := newHarness(t, s.think, func(c *bridge.Config) { c.Now = func() time.Time { return now } })
 	old := now.Add(-75 * time.Minute)
 	r.accept(sentAt(direct("1", "slow one"), old))
 	<-s.asked
@@ -71,8 +71,8 @@ func TestC05StaleCommandsRunInTheirPlace(t *testing.T) {
 
 func TestAMoveIsToldBeforeItIsDone(t *testing.T) {
 	var told []string
-	var r *rig
-	r = newRig(t, echo, func(c *bridge.Config) {
+	var r *harness
+	r = newHarness(t, echo, func(c *bridge.Config) {
 		c.Hooks.Moved = func(ctx context.Context, from, to chats.Chat) error {
 			told = append(told, from.String()+" "+to.String())
 			if _, err := r.cfg.Store.Get(ctx, "session/fake:s"); !errors.Is(err, storage.ErrNotFound) {
@@ -97,14 +97,14 @@ func TestAMoveIsToldBeforeItIsDone(t *testing.T) {
 	if want := []string{"fake:g fake:s", "fake:g fake:s"}; !slices.Equal(told, want) {
 		t.Errorf("told %q", told)
 	}
-	if c := (sessions.Conversation{Chat: from, Generation: 1}); r.countOf(c.Log()) != 4 {
+	if c := (conversation.Conversation{Chat: from, Generation: 1}); r.countOf(c.Log()) != 4 {
 		t.Errorf("the conversation has %d messages", r.countOf(c.Log()))
 	}
 }
 
-func (r *rig) countOf(log string) (n int) {
+func (r *harness) countOf(log string) (n int) {
 	r.t.Helper()
-	for _, err := range sessions.Messages(r.t.Context(), r.cfg.Store, log) {
+	for _, err := range conversation.Messages(r.t.Context(), r.cfg.Store, log) {
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func (r *rig) countOf(log string) (n int) {
 }
 
 func TestAMovedChatKeepsItsFormerConversations(t *testing.T) {
-	r := newRig(t, echo, func(c *bridge.Config) { c.Access.Admins = []string{"*"} })
+	r := newHarness(t, echo, func(c *bridge.Config) { c.Access.Admins = []string{"*"} })
 	r.accept(group("1", "5", "first"))
 	r.platform.wait(t, 1)
 	r.accept(group("2", "5", "/clear"), group("3", "5", "second"))
@@ -127,10 +127,10 @@ func TestAMovedChatKeepsItsFormerConversations(t *testing.T) {
 	}
 	r.accept(moved("1", "5", "third")) // is answered when the chat has moved
 	waitAnswered(t, r.platform, "re: third")
-	all, err := sessions.Conversations(t.Context(), r.cfg.Store, to.String())
+	all, err := conversation.Conversations(t.Context(), r.cfg.Store, to.String())
 	said := map[string]bool{}
 	for _, c := range all {
-		for m, err := range sessions.Messages(t.Context(), r.cfg.Store, c.Log()) {
+		for m, err := range conversation.Messages(t.Context(), r.cfg.Store, c.Log()) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,7 +146,7 @@ func TestAMovedChatKeepsItsFormerConversations(t *testing.T) {
 func TestC05WhatWaitedForARestartSaysSo(t *testing.T) {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	s := newSlow()
-	r := newRig(t, s.think, func(c *bridge.Config) { c.Now = func() time.Time { return now } })
+	r := newHarness(t, s.think, func(c *bridge.Config) { c.Now = func() time.Time { return now } })
 	r.accept(sentAt(direct("1", "slow one"), now), sentAt(direct("2", "two"), now))
 	<-s.asked
 	r.stop()

@@ -18,7 +18,7 @@ import (
 // and masked like them.
 func TestAttack18ALongAnswerGoesAsAFile(t *testing.T) {
 	cut := make(chan struct{})
-	r := newRig(t, echo, func(c *bridge.Config) {
+	r := newHarness(t, echo, func(c *bridge.Config) {
 		c.Limits.MaxParts = 2
 		c.Redact = func(text string) string { return strings.ReplaceAll(text, "SECRET", "••••") }
 	})
@@ -62,8 +62,8 @@ func TestAttack18ALongAnswerGoesAsAFile(t *testing.T) {
 
 // TestAttack18WithoutAFileAllOfItIsSent: where no file can be made, the bound gives way.
 func TestAttack18WithoutAFileAllOfItIsSent(t *testing.T) {
-	for name, prepare := range map[string]func(*rig) string{
-		"taken": func(r *rig) string {
+	for name, prepare := range map[string]func(*harness) string{
+		"taken": func(r *harness) string {
 			dir := workspace.Folder(r.cfg.DataDir, "fake:1")
 			if err := os.MkdirAll(dir, 0o700); err != nil {
 				r.t.Fatal(err)
@@ -73,10 +73,10 @@ func TestAttack18WithoutAFileAllOfItIsSent(t *testing.T) {
 			}
 			return "a\fb\fc"
 		},
-		"too large": func(*rig) string { return "a\fb\f" + strings.Repeat("c", 1000) },
+		"too large": func(*harness) string { return "a\fb\f" + strings.Repeat("c", 1000) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, echo, func(c *bridge.Config) { c.Limits.MaxParts = 2 })
+			r := newHarness(t, echo, func(c *bridge.Config) { c.Limits.MaxParts = 2 })
 			text := prepare(r)
 			r.accept(direct("1", text))
 			if got := texts(r.platform.wait(t, 3)); strings.Join(got, "\f") != "re: "+text {
@@ -90,7 +90,7 @@ func TestAttack18WithoutAFileAllOfItIsSent(t *testing.T) {
 // messages can take.
 func TestAttack18OnlyWhatIsShownIsRendered(t *testing.T) {
 	large := strings.Repeat("é", 1<<20)
-	r := newRig(t, echo, func(c *bridge.Config) {
+	r := newHarness(t, echo, func(c *bridge.Config) {
 		c.Limits.MaxParts = 1
 		c.Platforms = []chats.Platform{roomy{c.Platforms[0].(*platform)}}
 		c.Commands = []bridge.Command{{

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 )
 
@@ -24,26 +24,26 @@ func (m *mover) accept(ctx context.Context, from, to chats.Chat) error {
 	if from.Platform != to.Platform || from.ID == to.ID {
 		return errors.New("bridge: moved: want two chats of one platform")
 	}
-	j := m.intake.job(chats.Message{Chat: to.Whole(), ID: jobs.Hash("moved", from.ID), Kind: jobs.KindMove, User: "bot", Text: from.ID, Time: m.cfg.Now()})
-	m.lanes.Bar(endsOf(j))
+	j := m.intake.job(chats.Message{Chat: to.Whole(), ID: queue.Hash("moved", from.ID), Kind: queue.KindMove, User: "bot", Text: from.ID, Time: m.cfg.Now()})
+	m.lanes.Block(endsOf(j))
 	err := m.intake.put(ctx, j)
 	if !m.lanes.Has(j.Key()) { // it was carried out before, or is not on disk
-		m.lanes.Unbar(endsOf(j))
+		m.lanes.Unblock(endsOf(j))
 	}
 	return err
 }
 
 // endsOf are the chats that a move leads from and to.
-func endsOf(j *jobs.Job) (from, to chats.Chat) {
+func endsOf(j *queue.Job) (from, to chats.Chat) {
 	to = j.Message.Chat
 	return chats.Chat{Platform: to.Platform, ID: j.Message.Text}, to
 }
 
 // run carries a move out. Each step bears repeating.
-func (m *mover) run(ctx context.Context, j *jobs.Job) error {
+func (m *mover) run(ctx context.Context, j *queue.Job) error {
 	from, to := endsOf(j)
-	m.lanes.Bar(from, to) // where another process has accepted it, nobody has
-	if err := m.lanes.Quiet(ctx, from, to); err != nil {
+	m.lanes.Block(from, to) // where another process has accepted it, nobody has
+	if err := m.lanes.AwaitIdle(ctx, from, to); err != nil {
 		return err
 	}
 	if err := m.move(ctx, from, to); err != nil {
@@ -53,22 +53,22 @@ func (m *mover) run(ctx context.Context, j *jobs.Job) error {
 		return err
 	}
 	// From here on a start finds the jobs of the old chat in the new one.
-	if _, err := jobs.Write(ctx, m.store, movedPrefix+from.String(), to, storage.Any); err != nil {
+	if _, err := queue.Write(ctx, m.store, movedPrefix+from.String(), to, storage.Any); err != nil {
 		return err
 	}
-	m.lanes.MoveOn(from, to)
+	m.lanes.MoveChat(from, to)
 	m.intake.lookAgain() // another process may have jobs of the old chat
-	if err := m.carrier.settle(j, jobs.StateDone); err != nil {
+	if err := m.carrier.settle(j, queue.StateDone); err != nil {
 		return err
 	}
-	m.lanes.Unbar(from, to)
+	m.lanes.Unblock(from, to)
 	m.log.Info("chat moved", "from", from.String(), "to", to.String())
 	return nil
 }
 
 // failed lets both ends of a move that is given up answer again, each with its own conversation.
-func (m *mover) failed(ctx context.Context, j *jobs.Job) error {
-	m.lanes.Unbar(endsOf(j))
+func (m *mover) failed(ctx context.Context, j *queue.Job) error {
+	m.lanes.Unblock(endsOf(j))
 	return m.carrier.tellFailed(ctx, j)
 }
 
@@ -87,13 +87,13 @@ func (m *mover) learn(entry storage.Entry) {
 	from, err := chats.ParseChat(strings.TrimPrefix(entry.Key, movedPrefix))
 	var to chats.Chat
 	if err == nil {
-		err = jobs.Decode(entry, &to)
+		err = queue.Decode(entry, &to)
 	}
 	if err != nil {
 		m.log.Error("the move of a chat cannot be read and is left alone", "key", entry.Key, "err", err)
 		return
 	}
-	m.lanes.Restore(from, to)
+	m.lanes.RestoreMove(from, to)
 }
 
 // watch learns of the moves that other processes carry out, until ctx ends, beginning with
@@ -119,7 +119,7 @@ func (m *mover) watch(ctx context.Context) error {
 
 // learned follows from moves that were carried out elsewhere: they decide whose chats are.
 func (m *mover) learned() {
-	m.lanes.Drop(func(chat chats.Chat) bool { return m.jobs.Mark(chat) == "" })
+	m.lanes.DropChats(func(chat chats.Chat) bool { return m.jobs.LeaseToken(chat) == "" })
 	m.intake.lookAgain()
 }
 
@@ -135,7 +135,7 @@ func (m *mover) move(ctx context.Context, from, to chats.Chat) error {
 		return err
 	}
 	// The former conversations are searched under the new id.
-	former, err := sessions.Conversations(ctx, m.store, chats.Message{Chat: from}.Owner())
+	former, err := conversation.Conversations(ctx, m.store, chats.Message{Chat: from}.Owner())
 	if err != nil {
 		return err
 	}
@@ -145,20 +145,20 @@ func (m *mover) move(ctx context.Context, from, to chats.Chat) error {
 			return err
 		}
 	}
-	old, err := sessions.Current(ctx, m.store, from)
+	old, err := conversation.Current(ctx, m.store, from)
 	if err != nil {
 		return err
 	}
-	session, err := sessions.Current(ctx, m.store, to)
+	session, err := conversation.Current(ctx, m.store, to)
 	if err != nil {
 		return err
 	}
 	before := session
-	wrote, err := sessions.HasBegun(ctx, m.store, session.Log())
+	wrote, err := conversation.HasBegun(ctx, m.store, session.Log())
 	if err != nil {
 		return err
 	}
-	begun, err := sessions.HasBegun(ctx, m.store, old.Log())
+	begun, err := conversation.HasBegun(ctx, m.store, old.Log())
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func moved(id, user, text string) chats.Message {
 	return m
 }
 
-func (r *rig) move() {
+func (r *harness) move() {
 	r.t.Helper()
 	if err := r.bridge.Moved(r.t.Context(), oldChat, newChat); err != nil {
 		r.t.Fatal(err)
@@ -39,7 +39,7 @@ func TestAttack22AMovedChatTakesItsTurnsAlong(t *testing.T) {
 	var mu sync.Mutex
 	var lengths []int
 	running, atMove := 0, -1
-	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		return func(yield func(agent.Message, error) bool) {
 			mu.Lock()
 			lengths = append(lengths, len(turn.History))
@@ -100,7 +100,7 @@ func TestTheConversationOfTheNewChatGoesOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var said []string
-				r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+				r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 					said = nil
 					for _, m := range turn.History {
 						said = append(said, m.Text)
@@ -181,7 +181,7 @@ func TestAttack22AMoveOutlivesAnyKill(t *testing.T) {
 		var mu sync.Mutex
 		seen := map[string]int{}
 		think := twoRounds(&effects)
-		r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 			mu.Lock()
 			defer mu.Unlock()
 			for n, m := range turn.History {
@@ -233,7 +233,7 @@ func TestAMoveBringsNothingBackThatACommandHasEnded(t *testing.T) {
 		t.Run(command, func(t *testing.T) {
 			hangsAtEachStep(t, 6, func(t *testing.T, life *mortal) {
 				s := newSlow()
-				r := newRig(t, s.think, func(cfg *bridge.Config) {
+				r := newHarness(t, s.think, func(cfg *bridge.Config) {
 					cfg.Limits.MaxTurns, cfg.Access.Admins = 1, []string{"fake:5"}
 				})
 				r.stop()

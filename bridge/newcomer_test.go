@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"oneclaw/bridge"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/people"
 	"oneclaw/storage"
 )
 
@@ -86,8 +86,8 @@ func TestWhatANewcomerWroteIsAnsweredOnceThoughAWriteFails(t *testing.T) {
 // The one who lets a newcomer in may be at another replica than the newcomer.
 func TestWhatANewcomerWroteIsAnsweredByTheReplicaOfTheirChat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := newSeveral(t, 2, echo, func(cfg *bridge.Config) { cfg.Access = people.Access{} })
-		claim, err := people.NewClaim(t.Context(), all[0].cfg.Store, time.Now(), false)
+		all := newSeveral(t, 2, echo, func(cfg *bridge.Config) { cfg.Access = access.Access{} })
+		claim, err := access.NewClaim(t.Context(), all[0].cfg.Store, time.Now(), false)
 		if err != nil {
 			t.Fatal(err)
 		}

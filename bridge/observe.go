@@ -5,30 +5,30 @@ import (
 	"fmt"
 	"strings"
 
-	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/observing"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/privacy"
+	"oneclaw/bridge/queue"
 	"oneclaw/bridge/wording"
 )
 
-// Listens implements [chats.Listener].
-func (b *Bridge) Listens(chat chats.Chat) bool { return b.observer.Listens(chat) }
+// WantsAmbient implements [chats.AmbientInbox].
+func (b *Bridge) WantsAmbient(chat chats.Chat) bool { return b.observer.WantsAmbient(chat) }
 
 // heard is what was said in the chat of a job and not to the bot, behind a message. Only
 // somebody who asks is shown it.
-func (r *rooms) heard(ctx context.Context, j *jobs.Job, after string) []chats.Quoted {
+func (r *rooms) heard(ctx context.Context, j *queue.Job, after string) []chats.Quoted {
 	m := j.Message
-	if m.Direct || m.Kind != chats.KindText || !r.observer.Listens(m.Chat) {
+	if m.Direct || m.Kind != chats.KindText || !r.observer.WantsAmbient(m.Chat) {
 		return nil
 	}
 	chat := m.Chat
 	if chat.Thread == m.ID {
 		chat = chat.Whole() // its thread begins with it
 	}
-	list, err := r.observer.Heard(ctx, chat, after, func(user string) string {
-		if namer, ok := r.platforms[chat.Platform].(chats.Namer); ok {
-			return namer.NameOf(ctx, user)
+	list, err := r.observer.Recent(ctx, chat, after, func(user string) string {
+		if namer, ok := r.platforms[chat.Platform].(chats.UserNamer); ok {
+			return namer.UserName(ctx, user)
 		}
 		return user
 	})
@@ -45,11 +45,11 @@ func observed() string {
 	return fmt.Sprintf("From now on I listen along here: when somebody asks me, I am shown up to %d of the last messages that were not for me, "+
 		"none older than %s. They start nothing, nobody can search them, and I forget them with /clear. "+
 		"/observe off ends this. On Telegram I only hear everything as an administrator of the group or with my privacy mode off.",
-		observing.Shown, wording.Roughly(observing.Age))
+		privacy.Shown, wording.Roughly(privacy.Age))
 }
 
 // observe switches on or off that the bot listens in a group.
-func (b *Bridge) observe(ctx context.Context, j *jobs.Job, args string) (string, error) {
+func (b *Bridge) observe(ctx context.Context, j *queue.Job, args string) (string, error) {
 	m := j.Message
 	on := strings.EqualFold(strings.TrimSpace(args), "on")
 	switch {
@@ -57,14 +57,14 @@ func (b *Bridge) observe(ctx context.Context, j *jobs.Job, args string) (string,
 		return "Here everything is for me already: this is for groups.", nil
 	case !on && !strings.EqualFold(strings.TrimSpace(args), "off"):
 		state := "I do not listen along here. "
-		if b.observer.Listens(m.Chat) {
+		if b.observer.WantsAmbient(m.Chat) {
 			state = "I listen along here. "
 		}
 		return state + observeUsage, nil
 	case !b.administers(ctx, m):
 		return "Sorry, only an administrator of this group can change that.", nil
 	}
-	changed, err := b.observer.Switch(ctx, m.Chat, on, m.By())
+	changed, err := b.observer.SetEnabled(ctx, m.Chat, on, m.By())
 	switch {
 	case err != nil:
 		return "", err
@@ -75,7 +75,7 @@ func (b *Bridge) observe(ctx context.Context, j *jobs.Job, args string) (string,
 	case m.Chat.Thread == "":
 		return observed(), nil // everybody sees it
 	}
-	if _, err := b.desk.Post(ctx, "observe/"+j.Key(), m.Chat.Whole(), cards.Card{Text: observed()}); err != nil {
+	if _, err := b.desk.Post(ctx, "observe/"+j.Key(), m.Chat.Whole(), interact.Card{Text: observed()}); err != nil {
 		return "", err
 	}
 	return "I listen along in this group from now on, and I have said so to everybody.", nil

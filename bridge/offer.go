@@ -7,8 +7,7 @@ import (
 	"slices"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/owners"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/named"
 	"oneclaw/internal/rescue"
 	"oneclaw/internal/retry"
@@ -24,7 +23,7 @@ import (
 // still: each job there that does not carry its own mark is taken.
 
 // offer writes a message for the process that answers in its chat.
-func (in *intake) offer(ctx context.Context, j *jobs.Job) error {
+func (in *intake) offer(ctx context.Context, j *queue.Job) error {
 	switch {
 	case j.Message.Kind == chats.KindEdit:
 		return in.offerEdit(ctx, j)
@@ -35,7 +34,7 @@ func (in *intake) offer(ctx context.Context, j *jobs.Job) error {
 }
 
 // offerEdit offers an edit in the place of one that nobody has taken yet.
-func (in *intake) offerEdit(ctx context.Context, j *jobs.Job) error {
+func (in *intake) offerEdit(ctx context.Context, j *queue.Job) error {
 	for {
 		added, err := in.jobs.Add(ctx, j)
 		if errors.Is(err, storage.ErrInvalid) {
@@ -61,7 +60,7 @@ var errAsleep = errors.New("bridge: this process has not proved for too long tha
 // overtaken takes what other processes have accepted in a chat before, if this one answers
 // there. The caller has the chat to itself; after an error it does not any more.
 func (in *intake) overtaken(ctx context.Context, chat chats.Chat, release func()) (func(), error) {
-	if in.jobs.Mark(chat) == "" {
+	if in.jobs.LeaseToken(chat) == "" {
 		return release, nil
 	}
 	err := rescue.Do(func() error { return in.takeOthers(ctx, chat) })
@@ -72,26 +71,26 @@ func (in *intake) overtaken(ctx context.Context, chat chats.Chat, release func()
 }
 
 func (in *intake) takeOthers(ctx context.Context, chat chats.Chat) error {
-	ctx, cancel := context.WithTimeout(ctx, jobs.WriteTimeout)
+	ctx, cancel := context.WithTimeout(ctx, queue.WriteTimeout)
 	defer cancel()
-	open, _, err := in.jobs.Open(ctx, chat.Whole().String()+"/", owners.All)
+	open, _, err := in.jobs.Open(ctx, chat.Whole().String()+"/", queue.AllChats)
 	if err == nil && !in.owners.Owns(chat) {
 		err = errAsleep
 	}
-	open = slices.DeleteFunc(open, func(j *jobs.Job) bool { return j.Origin() != chat })
+	open = slices.DeleteFunc(open, func(j *queue.Job) bool { return j.Origin() != chat })
 	// First all are taken that others work on, the last first as in TakeAll.
 	for _, j := range slices.Backward(open) {
-		if err == nil && !j.Offer && j.Holder != in.jobs.Mark(chat) {
+		if err == nil && !j.Unclaimed && j.LeaseToken != in.jobs.LeaseToken(chat) {
 			var resume func()
 			resume, err = in.retake(ctx, j)
 			defer resume()
 		}
 	}
-	slices.SortFunc(open, jobs.Order)
+	slices.SortFunc(open, queue.Order)
 	for _, j := range open {
 		switch {
 		case err != nil:
-		case j.Offer:
+		case j.Unclaimed:
 			err = in.receive(ctx, j)
 		default:
 			err = in.adopt(ctx, j.Key()) // the write that took it may have reported an error
@@ -101,8 +100,8 @@ func (in *intake) takeOthers(ctx context.Context, chat chats.Chat) error {
 }
 
 // receive takes an offer.
-func (in *intake) receive(ctx context.Context, j *jobs.Job) error {
-	if in.jobs.Assign(j); j.Offer {
+func (in *intake) receive(ctx context.Context, j *queue.Job) error {
+	if in.jobs.Assign(j); j.Unclaimed {
 		return nil // the chat was given away meanwhile
 	}
 	j.Found = false
@@ -117,16 +116,16 @@ func (in *intake) receive(ctx context.Context, j *jobs.Job) error {
 
 // retake makes a job this tenure's that belongs to another one, here or elsewhere. Until
 // resume is called nothing begins in its lane.
-func (in *intake) retake(ctx context.Context, j *jobs.Job) (resume func(), err error) {
+func (in *intake) retake(ctx context.Context, j *queue.Job) (resume func(), err error) {
 	resume = func() {}
 	if in.lanes.Has(j.Key()) {
-		if cut, err := in.lanes.Cut(ctx, j.Key()); err != nil {
+		if cut, err := in.lanes.Evict(ctx, j.Key()); err != nil {
 			return resume, err
 		} else if resume = cut; in.lanes.Has(j.Key()) {
 			return resume, nil // it is about to be closed here; see carrier.lost
 		}
 	}
-	_, err = in.jobs.Take(ctx, j)
+	_, err = in.jobs.Claim(ctx, j)
 	return resume, err
 }
 
@@ -161,8 +160,8 @@ func (in *intake) lookAgain() {
 
 // followOnce looks at all there is, then at changes.
 func (in *intake) followOnce(ctx context.Context) error {
-	changes := in.store.Watch(ctx, jobs.OpenPrefix)
-	open, broken, err := in.jobs.Open(ctx, "", func(chat chats.Chat) bool { return in.jobs.Mark(chat) != "" })
+	changes := in.store.Watch(ctx, queue.OpenPrefix)
+	open, broken, err := in.jobs.Open(ctx, "", func(chat chats.Chat) bool { return in.jobs.LeaseToken(chat) != "" })
 	if err != nil {
 		return err
 	}
@@ -170,7 +169,7 @@ func (in *intake) followOnce(ctx context.Context) error {
 		rescue.Go(in.log, "a job of another replica", func() { in.look(j) })
 	}
 	for _, err := range broken {
-		if d, is := errors.AsType[*jobs.DamagedError](err); is {
+		if d, is := errors.AsType[*queue.DamagedError](err); is {
 			if err := in.keeper.mendJob(ctx, d); err != nil {
 				return err
 			}
@@ -187,20 +186,20 @@ func (in *intake) followOnce(ctx context.Context) error {
 
 // notice looks at a job that was written.
 func (in *intake) notice(e storage.Event) {
-	m, ok := jobs.MessageOf(e.Key, jobs.OpenPrefix)
-	if e.Deleted || !ok || in.jobs.Mark(m.Chat) == "" {
+	m, ok := queue.MessageOf(e.Key, queue.OpenPrefix)
+	if e.Deleted || !ok || in.jobs.LeaseToken(m.Chat) == "" {
 		return
 	}
-	var j jobs.Job
-	if jobs.Decode(e.Entry, &j) == nil { // else it is found when the chat is taken over
+	var j queue.Job
+	if queue.Decode(e.Entry, &j) == nil { // else it is found when the chat is taken over
 		in.look(&j)
 	}
 }
 
 // look has a job taken on which nobody works here. One with the mark of this process is on
 // disk although its first write has reported an error.
-func (in *intake) look(j *jobs.Job) {
-	if j.Holder != in.jobs.Mark(j.Message.Chat) || !in.lanes.Has(j.Key()) {
+func (in *intake) look(j *queue.Job) {
+	if j.LeaseToken != in.jobs.LeaseToken(j.Message.Chat) || !in.lanes.Has(j.Key()) {
 		in.see(j.Origin())
 	}
 }
@@ -212,7 +211,7 @@ func (in *intake) see(chat chats.Chat) {
 	_, taken := in.taking[chat]
 	in.taking[chat] = taken
 	in.mu.Unlock()
-	if take := func() { in.takeIn(in.lanes.Work(), chat) }; !taken && !in.lanes.TryGo(take) {
+	if take := func() { in.takeIn(in.lanes.Context(), chat) }; !taken && !in.lanes.TryGo(take) {
 		take()
 	}
 }

@@ -21,12 +21,11 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/owners"
-	"oneclaw/bridge/people"
-	"oneclaw/bridge/sessions"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/turn"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -187,7 +186,7 @@ type guild struct {
 	store    storage.Store
 	platform *platform
 	folder   string
-	turns    turns.Settings
+	turns    turn.Settings
 	log      io.Writer
 
 	mu      sync.Mutex
@@ -199,8 +198,8 @@ const ttlOfGuild = 2 * time.Second
 func (c *guild) join(place int) {
 	m := &member{far: &far{Store: c.store, chance: c.chance}, ended: make(chan struct{})}
 	b, err := bridge.New(bridge.Config{
-		Store: m.far, Turns: c.turns, Platforms: []chats.Platform{c.platform}, Access: people.Access{Allow: []string{"*"}},
-		DataDir: c.folder, Limits: bridge.Limits{DrainTimeout: -1}, Sharing: owners.Sharing{On: true, TTL: ttlOfGuild, Host: fmt.Sprint(place)},
+		Store: m.far, Turns: c.turns, Platforms: []chats.Platform{c.platform}, Access: access.Access{Allow: []string{"*"}},
+		DataDir: c.folder, Limits: bridge.Limits{DrainTimeout: -1}, Sharing: queue.Sharing{On: true, TTL: ttlOfGuild, Host: fmt.Sprint(place)},
 		Logger: slog.New(slog.NewTextHandler(c.log, nil)).With("place", place),
 	})
 	if err != nil {
@@ -273,11 +272,11 @@ func (c *guild) say(chat string, messages, pace int) {
 
 // asked are the ids of the questions in the conversation of a chat.
 func (c *guild) asked(chat string) (ids []int) {
-	session, err := sessions.Current(context.Background(), c.store, chats.Chat{Platform: "fake", ID: chat})
+	session, err := conversation.Current(context.Background(), c.store, chats.Chat{Platform: "fake", ID: chat})
 	if err != nil {
 		panic(err)
 	}
-	for m, err := range sessions.Messages(context.Background(), c.store, session.Log()) {
+	for m, err := range conversation.Messages(context.Background(), c.store, session.Log()) {
 		if err != nil {
 			panic(err)
 		}
@@ -303,7 +302,7 @@ func (c *guild) answered(chat string) (ids []int) {
 
 // open are the jobs that are not over.
 func (c *guild) open() (all []string) {
-	for e, err := range c.store.List(context.Background(), storage.Range{Prefix: jobs.OpenPrefix}) {
+	for e, err := range c.store.List(context.Background(), storage.Range{Prefix: queue.OpenPrefix}) {
 		all = append(all, fmt.Sprintf("%s is open: %s %v", e.Key, e.Value, err))
 	}
 	return all
@@ -363,7 +362,7 @@ func (s script) play(t *testing.T) (wrong []string) {
 		chance: &chance{rng: rand.New(rand.NewPCG(s.seed, 1))}, store: openStore(t, filepath.Join(t.TempDir(), "db")), platform: newPlatform(),
 		folder: t.TempDir(), members: make([]*member, s.members), log: t.Output(),
 	}
-	c.turns = turns.Settings{Agent: thinker(c.lengthy), Tools: func() *toolgroups.Registry { return tools }, Apart: true}
+	c.turns = turn.Settings{Agent: thinker(c.lengthy), Tools: func() *toolgroups.Registry { return tools }, SeparateTurns: true}
 	for place := range c.members {
 		c.join(place)
 	}
@@ -433,7 +432,7 @@ func TestChatsKeepTheirOrder(t *testing.T) {
 func TestAnOfferThatWasTakenKeepsItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, hold := &faulty{}, make(chan struct{})
-		var other *rig
+		var other *harness
 		var written atomic.Int32
 		store.write = func(ops []storage.Op, do func() (storage.Revision, error)) (storage.Revision, error) {
 			if !strings.HasSuffix(ops[0].Key, "/1/text") || written.Add(1) != 2 {
@@ -464,12 +463,12 @@ func TestAMessageThatIsGivenAgainKeepsItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var broken atomic.Bool
 		store := &faulty{list: func(prefix string) error {
-			if broken.Load() && prefix == jobs.OpenPrefix+"fake:7/" {
+			if broken.Load() && prefix == queue.OpenPrefix+"fake:7/" {
 				return errFaulty
 			}
 			return nil
 		}}
-		var owner *rig
+		var owner *harness
 		var written atomic.Int32
 		store.write = func(ops []storage.Op, do func() (storage.Revision, error)) (storage.Revision, error) {
 			if strings.HasSuffix(ops[0].Key, "/2/text") && written.Add(1) == 2 {
@@ -480,7 +479,7 @@ func TestAMessageThatIsGivenAgainKeepsItsPlace(t *testing.T) {
 			return do()
 		}
 		all := newSeveral(t, 2, echo, inStore(store))
-		var other *rig
+		var other *harness
 		owner, other = all.sides(t, "7")
 		broken.Store(true) // nothing is taken
 		other.accept(in("7", "1", "one"))

@@ -15,7 +15,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
 	"oneclaw/storage"
 )
 
@@ -107,7 +107,7 @@ func (d *disk) Records(ctx context.Context, log string, q storage.Query) iter.Se
 
 // deliverAll hands over messages as a platform does that gives again what was not
 // accepted, and counts how often it had to.
-func (r *rig) deliverAll(messages ...chats.Message) (again int) {
+func (r *harness) deliverAll(messages ...chats.Message) (again int) {
 	for _, m := range messages {
 		for {
 			err := r.bridge.Accept(r.t.Context(), m)
@@ -186,7 +186,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 func outlast(t *testing.T, d *disk) (refused int) {
 	t.Helper()
 	var effects sync.Map
-	r := newRig(t, careful(&effects))
+	r := newHarness(t, careful(&effects))
 	r.stop()
 	store := r.cfg.Store
 	d.Store, r.cfg.Store = store, d
@@ -216,8 +216,8 @@ func outlast(t *testing.T, d *disk) (refused int) {
 // countLog counts the messages of the first chat in its first session.
 func countLog(t *testing.T, store storage.Store) int {
 	t.Helper()
-	c, n := sessions.Conversation{Chat: chats.Chat{Platform: "fake", ID: "1"}, Generation: 1}, 0
-	for _, err := range sessions.Messages(t.Context(), store, c.Log()) {
+	c, n := conversation.Conversation{Chat: chats.Chat{Platform: "fake", ID: "1"}, Generation: 1}, 0
+	for _, err := range conversation.Messages(t.Context(), store, c.Log()) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +229,7 @@ func countLog(t *testing.T, store storage.Store) int {
 // TestASlowDiskKeepsTheOrder has every write take seconds.
 func TestASlowDiskKeepsTheOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, echo)
+		r := newHarness(t, echo)
 		r.stop()
 		r.cfg.Store = &disk{Store: r.cfg.Store, slow: 3 * time.Second}
 		r.start()
@@ -248,7 +248,7 @@ func TestASlowDiskKeepsTheOrder(t *testing.T) {
 }
 
 // waitLong waits in a synctest bubble for as many messages, for up to an hour.
-func (r *rig) waitLong(n int) {
+func (r *harness) waitLong(n int) {
 	r.t.Helper()
 	for range 360 {
 		if len(r.platform.texts()) >= n {
@@ -264,7 +264,7 @@ func (r *rig) waitLong(n int) {
 func TestAFullDiskAtARestartLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow()
-		r := newRig(t, s.think)
+		r := newHarness(t, s.think)
 		r.accept(direct("1", "slow one"), direct("2", "two"))
 		<-s.asked
 		r.stop()

@@ -97,7 +97,7 @@ func TestD10FilesOfToolsAreSent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, draws)
+				r := newHarness(t, draws)
 				r.accept(direct("1", c.files))
 				if diff := cmp.Diff(c.want, texts(r.platform.wait(t, len(c.want)))); diff != "" {
 					t.Errorf("shown (-want +got):\n%s", diff)
@@ -115,7 +115,7 @@ func TestD10FilesOfToolsAreSent(t *testing.T) {
 }
 
 func TestFilesOfATurnLongerThanTheWindowAreSent(t *testing.T) {
-	r := newRig(t, draws, func(cfg *bridge.Config) { cfg.Turns.WindowTokens = 1 })
+	r := newHarness(t, draws, func(cfg *bridge.Config) { cfg.Turns.WindowTokens = 1 })
 	r.accept(direct("1", "a.png"))
 	r.platform.wait(t, 2)
 	r.accept(direct("2", "b.png"))
@@ -128,7 +128,7 @@ func TestFilesOfATurnLongerThanTheWindowAreSent(t *testing.T) {
 // The log tells the model that the file was made, so the user gets it even where the
 // turn ends without an answer.
 func TestFilesOfATurnThatFailsAreSent(t *testing.T) {
-	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		return func(yield func(agent.Message, error) bool) {
 			for m, err := range draws(ctx, turn) {
 				if m.Final {
@@ -149,7 +149,7 @@ func TestFilesOfATurnThatFailsAreSent(t *testing.T) {
 }
 
 func TestAPlatformWithoutFilesNamesThem(t *testing.T) {
-	r := newRig(t, draws)
+	r := newHarness(t, draws)
 	r.cfg.Platforms = []chats.Platform{struct{ chats.Platform }{r.platform}}
 	r.restart()
 	r.accept(direct("1", "a.png\nb.pdf"))
@@ -186,7 +186,7 @@ func TestDeliveryStatesOfFiles(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, draws)
+				r := newHarness(t, draws)
 				r.platform.fail = outcomes(c.fail)
 				r.accept(direct("1", "a.png"))
 				for n := 1; n < len(c.want); n++ {
@@ -218,7 +218,7 @@ func TestACrashAtAnyStepOfAFileLosesNothing(t *testing.T) {
 
 func drawAndDie(t *testing.T, life *mortal) {
 	t.Helper()
-	r := newRig(t, draws)
+	r := newHarness(t, draws)
 	r.stop()
 	store, shown := r.cfg.Store, r.platform
 	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalPlatform{shown, life}}
@@ -256,7 +256,7 @@ func drawAndDie(t *testing.T, life *mortal) {
 func TestB08TheModelCanReadWhatCame(t *testing.T) {
 	var wait sync.WaitGroup
 	wait.Add(1)
-	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		defer wait.Done()
 		write(turn.Scope.Workspace, "in.png")
 		if data, err := turn.ReadFile("in.png", 100); err != nil || string(data) != "bytes of in.png" {

@@ -11,13 +11,13 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/people"
 )
 
 // overheard is a bridge that listens in a group, where Bob (6), whom it does not know unless he is
 // allowed, has said something aside, and Ann (1) has asked twice.
-func overheard(t *testing.T, allow ...string) (r *rig, shown func() []string) {
+func overheard(t *testing.T, allow ...string) (r *harness, shown func() []string) {
 	t.Helper()
 	var mu sync.Mutex
 	var all []string
@@ -28,8 +28,8 @@ func overheard(t *testing.T, allow ...string) (r *rig, shown func() []string) {
 		mu.Unlock()
 		return echo(ctx, turn)
 	}
-	r = newRig(t, think, func(cfg *bridge.Config) {
-		cfg.Access = people.Access{Admins: []string{"fake:1"}, Allow: allow}
+	r = newHarness(t, think, func(cfg *bridge.Config) {
+		cfg.Access = access.Access{Admins: []string{"fake:1"}, Allow: allow}
 	})
 	r.accept(group("1", "1", "/observe on"))
 	r.platform.wait(t, 1)
@@ -51,7 +51,7 @@ func overheard(t *testing.T, allow ...string) (r *rig, shown func() []string) {
 
 func heardOf(id, user, text string) chats.Message {
 	m := group(id, user, text)
-	m.Kind, m.Time = chats.KindHeard, time.Now()
+	m.Kind, m.Time = chats.KindAmbient, time.Now()
 	return m
 }
 

@@ -19,7 +19,7 @@ func TestStopAndClearEndCommandsThatStandInTheirWay(t *testing.T) {
 		for _, order := range []string{"/stop", "/clear"} {
 			t.Run(name+" "+order, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					r := newRig(t, echo, func(c *bridge.Config) {
+					r := newHarness(t, echo, func(c *bridge.Config) {
 						c.Commands = append(c.Commands, bridge.Command{
 							CommandInfo: chats.CommandInfo{Name: "usage", Description: "Usage"}, Run: func(ctx context.Context, _ bridge.CommandCall) (string, error) {
 								if hangs {
@@ -48,7 +48,7 @@ func TestStopAndClearEndCommandsThatStandInTheirWay(t *testing.T) {
 // Commands before a /stop or /clear that end by themselves are answered.
 func TestStopAndClearLetOtherCommandsBeAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, echo)
+		r := newHarness(t, echo)
 		r.accept(direct("1", "/help"), direct("2", "/status"), direct("3", "/clear"), direct("4", "/undo"), direct("5", "/stop"), direct("6", "on"))
 		pass(t, 5)
 		got := r.platform.texts()

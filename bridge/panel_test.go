@@ -11,9 +11,9 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
-	"oneclaw/bridge/people"
-	"oneclaw/bridge/sessions"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/access"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/turn"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/search"
@@ -59,9 +59,9 @@ func labels(s sent) []string {
 }
 
 // loadedIn checks that the labelled records tell the same groups as all of them.
-func (r *rig) loadedIn(log string) []string {
+func (r *harness) loadedIn(log string) []string {
 	r.t.Helper()
-	groups, err := sessions.LoadedGroups(r.t.Context(), r.cfg.Store, log)
+	groups, err := conversation.LoadedGroups(r.t.Context(), r.cfg.Store, log)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func (r *rig) loadedIn(log string) []string {
 			if err != nil {
 				r.t.Fatal(err)
 			}
-			if m, err := sessions.Decode(log, record); err == nil && !yield(m) {
+			if m, err := conversation.Decode(log, record); err == nil && !yield(m) {
 				return
 			}
 		}
@@ -84,7 +84,7 @@ func (r *rig) loadedIn(log string) []string {
 // The panel shows what tools cost and loads groups by hand, for the next request and
 // beyond a restart.
 func TestC22PanelLoadsAGroup(t *testing.T) {
-	r := newRig(t, armed, cupboard(t, 4), func(c *bridge.Config) {
+	r := newHarness(t, armed, cupboard(t, 4), func(c *bridge.Config) {
 		c.Hooks.Savings = func(_ context.Context, scope toolgroups.Scope) (string, error) {
 			return "Saved in " + scope.Chat + ".", nil
 		}
@@ -120,7 +120,7 @@ func TestC22PanelLoadsAGroup(t *testing.T) {
 		t.Errorf("loaded %v", groups)
 	}
 	var history []agent.Message
-	for m, err := range sessions.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
+	for m, err := range conversation.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestC22PanelLoadsAGroup(t *testing.T) {
 	if len(history) != 8 || len(agent.Arrange(history)) != 8 || history[2].Status != agent.StatusOK || !history[3].Final {
 		t.Errorf("on record: %+v", history)
 	}
-	if all, err := sessions.Conversations(t.Context(), r.cfg.Store, "fake:1"); err != nil || len(all) != 1 {
+	if all, err := conversation.Conversations(t.Context(), r.cfg.Store, "fake:1"); err != nil || len(all) != 1 {
 		t.Errorf("conversations %v, %v", all, err)
 	}
 }
@@ -145,10 +145,10 @@ func TestAcceptance121PanelKnowsTheLimitsOfTheModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, armed, cupboard(t, 4), func(c *bridge.Config) {
+	r := newHarness(t, armed, cupboard(t, 4), func(c *bridge.Config) {
 		c.Turns.Router = router
-		c.Turns.Persona = func(context.Context, toolgroups.Scope) (turns.Persona, error) {
-			return turns.Persona{Model: capped{}}, nil
+		c.Turns.Profile = func(context.Context, toolgroups.Scope) (turn.Profile, error) {
+			return turn.Profile{Model: capped{}}, nil
 		}
 	})
 	r.accept(direct("1", "/tools"))
@@ -157,7 +157,7 @@ func TestAcceptance121PanelKnowsTheLimitsOfTheModel(t *testing.T) {
 	r.platform.until(t, "the load", func(all []sent) bool {
 		return strings.Contains(all[0].text, "Loaded in this conversation: g2.") && strings.Contains(all[0].text, "offered 3 of 5 tools")
 	})
-	for m, err := range sessions.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
+	for m, err := range conversation.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +171,7 @@ func TestAcceptance121PanelKnowsTheLimitsOfTheModel(t *testing.T) {
 // where the conversation was cleared before.
 func TestC22PanelWaitsForItsTurn(t *testing.T) {
 	s := newSlow()
-	r := newRig(t, s.think, cupboard(t, 4))
+	r := newHarness(t, s.think, cupboard(t, 4))
 	r.accept(direct("1", "/tools"))
 	panel := r.platform.wait(t, 1)[0]
 	r.accept(direct("2", "slow"))
@@ -190,7 +190,7 @@ func TestC22PanelWaitsForItsTurn(t *testing.T) {
 	s.free <- struct{}{}
 	shown := r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "Loaded in this conversation: g1.") })[0]
 	var roles []agent.Role
-	for m, err := range sessions.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
+	for m, err := range conversation.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +216,7 @@ func TestC22PanelWaitsForItsTurn(t *testing.T) {
 
 // Whoever may not load a group has no button for it, and cannot press that of another.
 func TestC16PanelLooksWhoPresses(t *testing.T) {
-	r := newRig(t, armed, cupboard(t, 20), func(c *bridge.Config) { c.Access = people.Access{Allow: []string{"*"}, Admins: []string{"fake:9"}} })
+	r := newHarness(t, armed, cupboard(t, 20), func(c *bridge.Config) { c.Access = access.Access{Allow: []string{"*"}, Admins: []string{"fake:9"}} })
 	r.accept(group("1", "9", "/tools"))
 	panel := r.platform.wait(t, 1)[0]
 	if got := labels(panel); len(got) != 9 || got[8] != "More ›" {

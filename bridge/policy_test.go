@@ -4,16 +4,16 @@ import (
 	"testing"
 
 	"oneclaw/bridge"
-	"oneclaw/bridge/approval"
+	"oneclaw/bridge/interact"
 	"oneclaw/toolgroups"
 )
 
 // TestAttack24WhatIsNoRuleAsks: the zero value and whatever nobody knows ask.
 func TestAttack24WhatIsNoRuleAsks(t *testing.T) {
-	for _, rule := range []approval.Rule{"", approval.Ask, "ALLOW", "yes"} {
+	for _, rule := range []interact.Rule{"", interact.Ask, "ALLOW", "yes"} {
 		w := &workshop{}
 		r := w.guarded(t, func(c *bridge.Config) {
-			c.Approve = func(toolgroups.Call, toolgroups.Tool) approval.Policy { return approval.Policy{Rule: rule} }
+			c.Approve = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: rule} }
 		})
 		r.accept(direct("1", "run a"))
 		r.untilHeld()

@@ -15,7 +15,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 )
 
@@ -120,12 +120,12 @@ func observe(turn agent.Turn, e agent.Event) {
 }
 
 // previewRig is a bridge that shows answers while they are made.
-func previewRig(t *testing.T, think thinker) (*rig, *growing) {
+func previewRig(t *testing.T, think thinker) (*harness, *growing) {
 	t.Helper()
 	p := &growing{platform: newPlatform()}
-	r := newRig(t, think, func(cfg *bridge.Config) {
+	r := newHarness(t, think, func(cfg *bridge.Config) {
 		cfg.Platforms = []chats.Platform{p}
-		cfg.Turns.Growing = func(text string) string { return text[:strings.LastIndexByte(text, ' ')+1] }
+		cfg.Turns.RedactPartial = func(text string) string { return text[:strings.LastIndexByte(text, ' ')+1] }
 	})
 	r.platform = p.platform
 	return r, p
@@ -136,11 +136,11 @@ func failing(outcome chats.Outcome) error {
 }
 
 // closed waits, by the clock of a bubble, until so many messages are over.
-func (r *rig) closed(n int) {
+func (r *harness) closed(n int) {
 	r.t.Helper()
 	for range 600 {
 		closed := 0
-		for _, err := range r.cfg.Store.List(r.t.Context(), storage.Range{Prefix: jobs.ReceiptPrefix}) {
+		for _, err := range r.cfg.Store.List(r.t.Context(), storage.Range{Prefix: queue.ReceiptPrefix}) {
 			if err != nil {
 				r.t.Fatal(err)
 			}
@@ -337,7 +337,7 @@ func TestTheButtonToStopLeavesTheMessagesThatWait(t *testing.T) {
 				press := pressStop(p, "p1")
 				if restart {
 					r.stop()
-					open := jobs.Job{Message: press, State: jobs.StateOpen}
+					open := queue.Job{Message: press, State: queue.StateOpen}
 					op, err := open.Record()
 					if err != nil {
 						t.Fatal(err)

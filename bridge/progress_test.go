@@ -11,8 +11,8 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
-	"oneclaw/bridge/approval"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/interact"
 	"oneclaw/toolgroups"
 )
 
@@ -43,20 +43,20 @@ func reader(t *testing.T, effect toolgroups.Effect) (*agent.Agent, *toolgroups.R
 }
 
 // progressRig is a bridge with a reader that shows what it does.
-func progressRig(t *testing.T, effect toolgroups.Effect) (*rig, *growing) {
+func progressRig(t *testing.T, effect toolgroups.Effect) (*harness, *growing) {
 	t.Helper()
 	model, registry := reader(t, effect)
 	p := &growing{platform: newPlatform()}
 	hide := func(text string) string { return strings.ReplaceAll(text, "SECRET", "••••") }
-	r := newRig(t, nil, func(cfg *bridge.Config) {
+	r := newHarness(t, nil, func(cfg *bridge.Config) {
 		cfg.Platforms = []chats.Platform{p}
 		cfg.Turns.Agent, cfg.Turns.Tools = model, func() *toolgroups.Registry { return registry }
-		cfg.Redact, cfg.Turns.Growing = hide, hide
-		cfg.Approve = func(toolgroups.Call, toolgroups.Tool) approval.Policy {
+		cfg.Redact, cfg.Turns.RedactPartial = hide, hide
+		cfg.Approve = func(toolgroups.Call, toolgroups.Tool) interact.Policy {
 			if effect == toolgroups.ReadOnly {
-				return approval.Policy{Rule: approval.Allow}
+				return interact.Policy{Rule: interact.Allow}
 			}
-			return approval.Policy{}
+			return interact.Policy{}
 		}
 	})
 	r.platform = p.platform

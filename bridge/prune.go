@@ -11,9 +11,9 @@ import (
 
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/sessions"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/turn"
 	"oneclaw/internal/rescue"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
@@ -32,7 +32,7 @@ import (
 //	stranger/     who was told that the bot does not know them, where replicas share the
 //	              store; a day
 //	observe/      one record for each group in which the bot listens
-//	heard/        what it heard there: observing.Kept messages of each place, for observing.Age
+//	heard/        what it heard there: privacy.Kept messages of each place, for privacy.Age
 //	sign/         one record for each message that may bear the sign that it was seen; it goes
 //	              with the sign, when the message is answered
 //	moved/        one record for each chat that goes on under another id
@@ -69,7 +69,7 @@ func (k *keeper) prune(ctx context.Context) {
 		if jumped {
 			k.log.Warn("the clock has jumped: nothing is pruned until the next time", "now", seen)
 		} else if err := k.pruneOnce(ctx); err != nil && ctx.Err() == nil {
-			k.log.Warn("what is too old could not be pruned", "incident", jobs.NewIncident(), "err", err)
+			k.log.Warn("what is too old could not be pruned", "incident", queue.NewIncident(), "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -89,15 +89,15 @@ func (k *keeper) pruneOnce(ctx context.Context) error {
 	var all error
 	for _, prune := range []func() error{
 		func() (err error) {
-			receipts, err = k.jobs.Prune(ctx, now, func(d *jobs.DamagedError) error { return k.mendQuietly(ctx, d) })
+			receipts, err = k.jobs.Prune(ctx, now, func(d *queue.DamagedError) error { return k.mendQuietly(ctx, d) })
 			return err
 		},
 		func() (err error) { tasks, err = k.pruneTalks(ctx, now); return err },
 		func() error { return k.sweep(ctx) },
-		func() error { return k.desk.Prune(ctx, now.Add(-jobs.ReceiptAge), k.mendQuietly) },
+		func() error { return k.desk.Prune(ctx, now.Add(-queue.ReceiptAge), k.mendQuietly) },
 		func() error { return k.people.Prune(ctx) },
 		func() error { return k.observer.Prune(ctx) },
-		func() error { return k.asides.Prune(ctx, now.Add(-jobs.AsideAge)) },
+		func() error { return k.asides.Prune(ctx, now.Add(-queue.DeadLetterAge)) },
 		func() error { return audit.Prune(ctx, k.store, now.Add(-k.cfg.Limits.AuditAge)) },
 	} {
 		all = errors.Join(all, rescue.Do(prune))
@@ -110,14 +110,14 @@ func (k *keeper) pruneOnce(ctx context.Context) error {
 
 // sweepParts removes what a former process was fetching when it was killed.
 func (k *keeper) sweepParts(ctx context.Context) {
-	folders, err := filepath.Glob(filepath.Join(filepath.Dir(workspace.Folder(k.cfg.DataDir, "any")), "*", turns.Inbox))
+	folders, err := filepath.Glob(filepath.Join(filepath.Dir(workspace.Folder(k.cfg.DataDir, "any")), "*", turn.Inbox))
 	for _, folder := range folders {
 		if ctx.Err() != nil {
 			return
 		}
 		root, opened := workspace.Open(filepath.Dir(folder))
 		if opened == nil {
-			opened = errors.Join(root.Sweep(turns.Inbox), root.Close())
+			opened = errors.Join(root.Sweep(turn.Inbox), root.Close())
 		}
 		err = errors.Join(err, opened)
 	}
@@ -147,11 +147,11 @@ func (k *keeper) pruneTalks(ctx context.Context, now time.Time) (int, error) {
 		saidBefore = now.Add(-age).Truncate(24 * time.Hour)
 	}
 	removed, erased, tell := 0, false, sync.OnceValue(func() error { return k.tellErased(ctx) })
-	for entry, err := range jobs.Gently(ctx, k.store.List(ctx, storage.Range{Prefix: sessions.ConversationPrefix})) {
+	for entry, err := range queue.Throttled(ctx, k.store.List(ctx, storage.Range{Prefix: conversation.ConversationPrefix})) {
 		if err != nil {
 			return removed, fmt.Errorf("list conversations: %w", err)
 		}
-		var c sessions.Conversation
+		var c conversation.Conversation
 		if json.Unmarshal(entry.Value, &c) != nil {
 			continue
 		}
@@ -180,8 +180,8 @@ func (k *keeper) pruneTalks(ctx context.Context, now time.Time) (int, error) {
 	}
 	k.indexed = true
 	if erased {
-		k.turns.Cache.Forget()
-		return removed, sessions.ForgetAsked(ctx, k.store)
+		k.turns.Cache.Clear()
+		return removed, conversation.ForgetAsked(ctx, k.store)
 	}
 	return removed, nil
 }
@@ -196,7 +196,7 @@ func (k *keeper) tellErased(ctx context.Context) error {
 
 // shorten takes out of a conversation what was said before a time, and tells that before it does:
 // a crash leaves nothing untold.
-func (k *keeper) shorten(ctx context.Context, c sessions.Conversation, before time.Time, rev storage.Revision, tell func() error) (empty bool, err error) {
+func (k *keeper) shorten(ctx context.Context, c conversation.Conversation, before time.Time, rev storage.Revision, tell func() error) (empty bool, err error) {
 	if err := tell(); err != nil {
 		return false, err
 	}
@@ -205,10 +205,10 @@ func (k *keeper) shorten(ctx context.Context, c sessions.Conversation, before ti
 
 // runs reports whether something is open in the chat of a conversation; of that of a task whether
 // the task is. The store knows it, whichever process works on it.
-func (k *keeper) runs(ctx context.Context, c sessions.Conversation) (bool, error) {
-	prefix := jobs.OpenPrefix + c.Chat.Whole().String() + "/"
+func (k *keeper) runs(ctx context.Context, c conversation.Conversation) (bool, error) {
+	prefix := queue.OpenPrefix + c.Chat.Whole().String() + "/"
 	if c.Task != "" {
-		prefix = jobs.OpenPrefix + jobs.KeyOf(chats.Message{Chat: c.Chat, ID: c.Task, Kind: jobs.KindTask})
+		prefix = queue.OpenPrefix + queue.KeyOf(chats.Message{Chat: c.Chat, ID: c.Task, Kind: queue.KindTask})
 	}
 	for _, err := range k.store.List(ctx, storage.Range{Prefix: prefix, Limit: 1}) {
 		if err != nil {
@@ -221,7 +221,7 @@ func (k *keeper) runs(ctx context.Context, c sessions.Conversation) (bool, error
 
 // index lists a conversation that stays by its beginning, because an older program may have
 // begun it. Once is enough.
-func (k *keeper) index(ctx context.Context, c sessions.Conversation) error {
+func (k *keeper) index(ctx context.Context, c conversation.Conversation) error {
 	if k.indexed {
 		return nil
 	}

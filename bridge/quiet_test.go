@@ -12,9 +12,9 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/people"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/access"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/turn"
 	"oneclaw/toolgroups"
 )
 
@@ -26,7 +26,7 @@ func hushed(think thinker) thinker {
 		return func(yield func(agent.Message, error) bool) {
 			for m, err := range think(ctx, turn) {
 				if m.Final && strings.Contains(m.Text, "nothing to tell") {
-					m.Text = " " + jobs.Silence + "\n"
+					m.Text = " " + queue.Silence + "\n"
 				}
 				if !yield(m, err) {
 					return
@@ -38,12 +38,12 @@ func hushed(think thinker) thinker {
 
 func TestATaskWithNothingToTellEndsInSilence(t *testing.T) {
 	told := newResults()
-	r := newRig(t, hushed(echo), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
+	r := newHarness(t, hushed(echo), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
 	quiet := task("a.1", "News", "nothing to tell")
-	quiet.Trigger = jobs.Trigger{Note: "daily, 08:00", Quiet: true}
+	quiet.Trigger = queue.Trigger{Note: "daily, 08:00", Quiet: true}
 	r.submit(quiet)
 	want := bridge.TaskResult{
-		Key: "a.1", Chat: quiet.Chat, Owner: "fake:1", Session: "fake:1/task/a.1", Silent: true, State: jobs.StateDone,
+		Key: "a.1", Chat: quiet.Chat, Owner: "fake:1", Session: "fake:1/task/a.1", Silent: true, State: queue.StateDone,
 	}
 	if got := told.next(t); got != want {
 		t.Errorf("told %+v, want %+v", got, want)
@@ -65,7 +65,7 @@ func TestATaskWithNothingToTellEndsInSilence(t *testing.T) {
 	loud := task("a.3", "More", "no news")
 	loud.Trigger.Quiet = true
 	r.submit(loud)
-	if got, want := texts(r.platform.wait(t, 3))[1:], []string{heading + "Now\n\n " + jobs.Silence + "\n", heading + "More\n\nre: no news"}; !slices.Equal(got, want) {
+	if got, want := texts(r.platform.wait(t, 3))[1:], []string{heading + "Now\n\n " + queue.Silence + "\n", heading + "More\n\nre: no news"}; !slices.Equal(got, want) {
 		t.Errorf("sent %q, want %q", got, want)
 	}
 }
@@ -74,17 +74,17 @@ func TestATaskWithNothingToTellEndsInSilence(t *testing.T) {
 // done as an ordinary user, whoever made the hook.
 func TestWhatAWebhookBringsIsDataFromOutside(t *testing.T) {
 	asked := make(chan agent.Turn, 10)
-	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		asked <- turn
 		return echo(ctx, turn)
 	}, func(c *bridge.Config) {
-		c.Access = people.Access{Allow: []string{"fake:1"}, Admins: []string{"fake:1"}}
-		c.Turns.Persona = func(context.Context, toolgroups.Scope) (turns.Persona, error) {
-			return turns.Persona{Prompt: "static", Tail: "memory"}, nil
+		c.Access = access.Access{Allow: []string{"fake:1"}, Admins: []string{"fake:1"}}
+		c.Turns.Profile = func(context.Context, toolgroups.Scope) (turn.Profile, error) {
+			return turn.Profile{Prompt: "static", Tail: "memory"}, nil
 		}
 	})
 	hook := task("a.1", "github", "Tell me.\n--- {} ---")
-	hook.Trigger = jobs.Trigger{Hook: "github", Note: "delivery 7", Quiet: true}
+	hook.Trigger = queue.Trigger{Hook: "github", Note: "delivery 7", Quiet: true}
 	r.submit(hook)
 	turn := <-asked
 	if s := turn.Scope; s.Role != toolgroups.RoleUser || !s.Scheduled || s.User != "fake:1" {
@@ -117,9 +117,9 @@ func TestTasksAtAnyReplicaAreAnsweredOnce(t *testing.T) {
 		all := newSeveral(t, 3, hushed(echo), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
 		owner, other := all.sides(t, "7")
 		var want []string
-		submit := func(r *rig, n int, text string) {
+		submit := func(r *harness, n int, text string) {
 			s := task(fmt.Sprint("a.", n), "T", text)
-			s.Chat.ID, s.Trigger = "7", jobs.Trigger{Hook: "h", Quiet: true}
+			s.Chat.ID, s.Trigger = "7", queue.Trigger{Hook: "h", Quiet: true}
 			r.submit(s)
 			if text != "nothing to tell" {
 				want = append(want, hookHeading+"T\n\nre: "+text)

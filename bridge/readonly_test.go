@@ -90,7 +90,7 @@ func TestAReplyThatCannotBeStoredIsNotPaidForAgain(t *testing.T) {
 				if shared {
 					all = newSeveral(t, 2, nil, change...)
 				} else {
-					all = several{newRig(t, nil, change...)}
+					all = several{newHarness(t, nil, change...)}
 				}
 				for n := range questions {
 					all[0].accept(in(fmt.Sprint(100+n), "0", "hello"))
@@ -131,7 +131,7 @@ func TestAStoreThatTakesNothingFromTheStartHasNoModelAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := billed{diligent{}, new(atomic.Int32), make(chan struct{}, 1000), make(chan struct{})}
 		close(m.free)
-		r := newRig(t, nil, busy(t, nothing), func(cfg *bridge.Config) { cfg.Turns.Agent = agent.New(agent.Config{Model: m}) })
+		r := newHarness(t, nil, busy(t, nothing), func(cfg *bridge.Config) { cfg.Turns.Agent = agent.New(agent.Config{Model: m}) })
 		r.accept(direct("0", "hello"))
 		synctest.Wait()
 		r.stop()

@@ -11,7 +11,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -20,7 +20,7 @@ import (
 func TestC18WhatIsSentIsMasked(t *testing.T) {
 	hide := func(text string) string { return strings.ReplaceAll(text, "SECRET", "••••") }
 	broken := true
-	r := newRig(t, echo, func(c *bridge.Config) {
+	r := newHarness(t, echo, func(c *bridge.Config) {
 		c.Redact = hide
 		c.Commands = []bridge.Command{{
 			CommandInfo: chats.CommandInfo{Name: "leak"},
@@ -43,7 +43,7 @@ func TestC18WhatIsSentIsMasked(t *testing.T) {
 	}
 	r.stop()
 	for entry, err := range r.cfg.Store.List(context.Background(), storage.Range{Prefix: "job/"}) {
-		var job jobs.Job
+		var job queue.Job
 		if err != nil || json.Unmarshal(entry.Value, &job) != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestC18NoticesOfFilesAreMasked(t *testing.T) {
 			}
 		}
 	}
-	r := newRig(t, think, func(c *bridge.Config) {
+	r := newHarness(t, think, func(c *bridge.Config) {
 		c.Redact = func(text string) string { return strings.ReplaceAll(text, "SECRET", "••••") }
 	})
 	r.accept(direct("1", "draw"))

@@ -12,7 +12,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
 	"oneclaw/toolgroups"
 )
 
@@ -41,7 +41,7 @@ func (p *picky) think(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Mess
 // nor those after a restart show it; what is shown is what [agent.Compacted] says.
 func TestAttack25ARefusedExchangeIsLeftOut(t *testing.T) {
 	p := &picky{}
-	r := newRig(t, p.think, func(c *bridge.Config) { c.Turns.WindowTokens = 150 })
+	r := newHarness(t, p.think, func(c *bridge.Config) { c.Turns.WindowTokens = 150 })
 	said := []string{"call pdf", "bad one", "good one", "call bad xyz", "good two", "bad two", "bad three", strings.TrimSpace(strings.Repeat("long ", 100)), "bad four", "good three"}
 	for n, text := range said {
 		if n%3 == 2 {
@@ -63,7 +63,7 @@ func TestAttack25ARefusedExchangeIsLeftOut(t *testing.T) {
 	r.stop()
 	var all []agent.Message
 	var questions []string
-	for m, err := range sessions.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
+	for m, err := range conversation.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ func TestAttack25ARefusedExchangeIsLeftOut(t *testing.T) {
 			t.Errorf("%d from the end the model was shown %q, want %q", n, got, want)
 		}
 	}
-	groups, err := sessions.LoadedGroups(t.Context(), r.cfg.Store, "fake:1/1")
+	groups, err := conversation.LoadedGroups(t.Context(), r.cfg.Store, "fake:1/1")
 	if err != nil || !slices.Equal(groups, []string{"pdf", "xyz"}) {
 		t.Errorf("groups loaded: %q (%v)", groups, err)
 	}
@@ -98,7 +98,7 @@ func (p *picky) last() string {
 // question, which is there when somebody says "try again".
 func TestAttack25AWrongSettingKeepsTheQuestion(t *testing.T) {
 	var seen []string
-	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		for _, m := range turn.History {
 			seen = append(seen, m.Text)
 		}
@@ -123,7 +123,7 @@ func TestAttack25AWrongSettingKeepsTheQuestion(t *testing.T) {
 func TestAConversationThatItsProviderComesToRefuseGoesOn(t *testing.T) {
 	var strict atomic.Bool
 	var views [][]string
-	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		var view []string
 		for _, m := range turn.History {
 			view = append(view, m.Text)

@@ -9,13 +9,13 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
 )
 
 func TestB16AMessageDuringATurnIsAnsweredAfterIt(t *testing.T) {
 	s := newSlow()
 	histories := make(chan int, 3)
-	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		histories <- len(turn.History)
 		return s.think(ctx, turn)
 	})
@@ -37,8 +37,8 @@ func TestB16AMessageDuringATurnIsAnsweredAfterIt(t *testing.T) {
 // TestB15AConversationThatIsGoneBeginsAnew takes the log of a chat away, with and without
 // the bot keeping its end in memory.
 func TestB15AConversationThatIsGoneBeginsAnew(t *testing.T) {
-	r := newRig(t, echo)
-	c := sessions.Conversation{Chat: chats.Chat{Platform: "fake", ID: "1"}, Generation: 1}
+	r := newHarness(t, echo)
+	c := conversation.Conversation{Chat: chats.Chat{Platform: "fake", ID: "1"}, Generation: 1}
 	sent := 0
 	for n, restarts := range []bool{false, true} {
 		r.accept(direct(fmt.Sprint("a", n), "before"))
@@ -83,7 +83,7 @@ func (s summing) Compact(context.Context, agent.Turn, int) (agent.Message, bool,
 
 func TestB05D11TheAnswerIsSentBeforeWhatFollowsItAndWhateverBecomesOfThat(t *testing.T) {
 	told := make(chan bool, 10)
-	r := newRig(t, echo)
+	r := newHarness(t, echo)
 	r.stop()
 	r.cfg.Turns.Agent = summing{thinker: echo, told: told, seen: func() bool { return len(r.platform.texts()) > 0 }}
 	r.start()

@@ -17,20 +17,19 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/owners"
+	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 )
 
 // several is some bridges that share a store.
-type several []*rig
+type several []*harness
 
 func newSeveral(t *testing.T, n int, think thinker, change ...func(*bridge.Config)) several {
 	t.Helper()
 	var all several
 	for i := range n {
-		all = append(all, newRig(t, think, append([]func(*bridge.Config){func(cfg *bridge.Config) {
-			cfg.Sharing = owners.Sharing{On: true}
+		all = append(all, newHarness(t, think, append([]func(*bridge.Config){func(cfg *bridge.Config) {
+			cfg.Sharing = queue.Sharing{On: true}
 			if i > 0 {
 				cfg.Store = all[0].cfg.Store
 			}
@@ -48,7 +47,7 @@ func in(chat, id, text string) chats.Message {
 }
 
 // sides returns who answers in a chat, and somebody who does not.
-func (s several) sides(t *testing.T, chat string) (owner, other *rig) {
+func (s several) sides(t *testing.T, chat string) (owner, other *harness) {
 	t.Helper()
 	s[0].accept(in(chat, "side", "whose is "+chat))
 	pass(t, 10)
@@ -78,7 +77,7 @@ func (s several) stop(t *testing.T) {
 	for _, r := range s {
 		r.stop()
 	}
-	for e, err := range s[0].cfg.Store.List(t.Context(), storage.Range{Prefix: jobs.OpenPrefix}) {
+	for e, err := range s[0].cfg.Store.List(t.Context(), storage.Range{Prefix: queue.OpenPrefix}) {
 		t.Errorf("still open: %s (%v)", e.Value, err)
 	}
 }
@@ -161,7 +160,7 @@ func TestTheLimitsAreThoseOfTheOwner(t *testing.T) {
 		other.accept(in("7", "1", "slow one"))
 		<-s.asked
 		for n := 2; n < 10; n++ {
-			[]*rig{owner, other}[n%2].accept(in("7", fmt.Sprint(n), fmt.Sprint("number ", n)))
+			[]*harness{owner, other}[n%2].accept(in("7", fmt.Sprint(n), fmt.Sprint("number ", n)))
 		}
 		pass(t, 1)
 		close(s.free)
@@ -275,7 +274,7 @@ func TestAMessageWhoseWriteReportedAnErrorIsAnsweredOnce(t *testing.T) {
 func TestAMessageThatComesToTwoReplicasKeepsItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &faulty{}
-		var other *rig
+		var other *harness
 		var offered atomic.Bool
 		store.write = func(ops []storage.Op, do func() (storage.Revision, error)) (storage.Revision, error) {
 			if strings.HasSuffix(ops[0].Key, "/twice/text") && !offered.Swap(true) {
@@ -289,7 +288,7 @@ func TestAMessageThatComesToTwoReplicasKeepsItsPlace(t *testing.T) {
 			}
 			cfg.Store = store
 		})
-		var owner *rig
+		var owner *harness
 		owner, other = all.sides(t, "7")
 		owner.accept(in("7", "twice", "one"), in("7", "next", "two"))
 		pass(t, 10)
@@ -329,7 +328,7 @@ func TestAChatInTroubleHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var broken atomic.Bool
 		store := &faulty{list: func(prefix string) error {
-			if broken.Load() && prefix == jobs.OpenPrefix+"fake:100/" {
+			if broken.Load() && prefix == queue.OpenPrefix+"fake:100/" {
 				return errFaulty
 			}
 			return nil
@@ -378,7 +377,7 @@ func TestAJobIsClosedAcrossTenures(t *testing.T) {
 		hold := make(chan struct{})
 		r := newSeveral(t, 1, echo, func(cfg *bridge.Config) {
 			cfg.Store = &faulty{Store: cfg.Store, write: func(ops []storage.Op, do func() (storage.Revision, error)) (storage.Revision, error) {
-				if ops[0].Key == jobs.ReceiptPrefix+"fake:7/1/text" {
+				if ops[0].Key == queue.ReceiptPrefix+"fake:7/1/text" {
 					<-hold
 				}
 				return do()
@@ -426,11 +425,11 @@ func TestAToolThatHangsHoldsUpNoTakeover(t *testing.T) {
 // A bridge whose time ends while it begins has left the others when Run returns.
 func TestABridgeThatEndsWhileItBeginsLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, echo)
+		r := newHarness(t, echo)
 		r.stop()
 		ctx, cancel := context.WithCancel(t.Context())
 		store := r.cfg.Store
-		r.cfg.Sharing = owners.Sharing{On: true}
+		r.cfg.Sharing = queue.Sharing{On: true}
 		r.cfg.Store = &faulty{Store: store, got: func(key string) {
 			if key == "numbers" { // what is read last
 				cancel()
@@ -452,10 +451,10 @@ func TestABridgeThatEndsWhileItBeginsLeaves(t *testing.T) {
 
 // Offers that others have left are answered by a process that works alone, too.
 func TestOffersAreAnsweredByAProcessThatWorksAlone(t *testing.T) {
-	r := newRig(t, echo)
+	r := newHarness(t, echo)
 	r.stop()
-	offers := jobs.Store{Store: r.cfg.Store, Mark: func(chats.Chat) string { return "" }, Base: new(atomic.Int64)}
-	if added, err := offers.Add(t.Context(), &jobs.Job{Message: direct("1", "hello"), State: jobs.StateOpen, Offer: true}); !added || err != nil {
+	offers := queue.Store{Store: r.cfg.Store, LeaseToken: func(chats.Chat) string { return "" }, Base: new(atomic.Int64)}
+	if added, err := offers.Add(t.Context(), &queue.Job{Message: direct("1", "hello"), State: queue.StateOpen, Unclaimed: true}); !added || err != nil {
 		t.Fatal(added, err)
 	}
 	r.start()
@@ -467,14 +466,14 @@ func TestOffersAreAnsweredByAProcessThatWorksAlone(t *testing.T) {
 // A message that somebody accepted who answered in the chat no more stays behind what was
 // offered before it.
 func TestWhatNobodyHasBegunStaysBehindAnEarlierOffer(t *testing.T) {
-	r := newRig(t, echo)
+	r := newHarness(t, echo)
 	r.stop()
 	mark := ""
-	former := jobs.Store{Store: r.cfg.Store, Mark: func(chats.Chat) string { return mark }, Base: new(atomic.Int64)}
+	former := queue.Store{Store: r.cfg.Store, LeaseToken: func(chats.Chat) string { return mark }, Base: new(atomic.Int64)}
 	for i, text := range []string{"one", "two", "three"} {
-		j := &jobs.Job{Message: direct(text, text), State: jobs.StateOpen, Offer: i != 1, Fresh: true}
-		if !j.Offer {
-			j.Holder = "former"
+		j := &queue.Job{Message: direct(text, text), State: queue.StateOpen, Unclaimed: i != 1, Unstarted: true}
+		if !j.Unclaimed {
+			j.LeaseToken = "former"
 		}
 		if added, err := former.Add(t.Context(), j); !added || err != nil {
 			t.Fatal(added, err)
@@ -491,7 +490,7 @@ func TestWhatNobodyHasBegunStaysBehindAnEarlierOffer(t *testing.T) {
 func TestWhatHasBegunGoesBeforeAnEarlierOffer(t *testing.T) {
 	called := make(chan struct{}, 1)
 	var going atomic.Bool
-	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		return func(yield func(agent.Message, error) bool) {
 			last := turn.History[len(turn.History)-1].Text
 			if last == "offered" || going.Load() {
@@ -512,27 +511,27 @@ func TestWhatHasBegunGoesBeforeAnEarlierOffer(t *testing.T) {
 	r.accept(direct("2", "begun"))
 	<-called
 	r.stop()
-	offers := jobs.Store{Store: r.cfg.Store, Mark: func(chats.Chat) string { return "" }, Base: new(atomic.Int64)}
-	offer, err := json.Marshal(jobs.Job{Message: direct("1", "offered"), State: jobs.StateOpen, Offer: true, Seq: 1})
+	offers := queue.Store{Store: r.cfg.Store, LeaseToken: func(chats.Chat) string { return "" }, Base: new(atomic.Int64)}
+	offer, err := json.Marshal(queue.Job{Message: direct("1", "offered"), State: queue.StateOpen, Unclaimed: true, Seq: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &jobs.Job{Message: direct("1", "offered"), State: jobs.StateOpen, Offer: true}
+	j := &queue.Job{Message: direct("1", "offered"), State: queue.StateOpen, Unclaimed: true}
 	if added, err := offers.Add(t.Context(), j); !added || err != nil {
 		t.Fatal(added, err)
 	}
-	if _, err := r.cfg.Store.Put(t.Context(), jobs.OpenPrefix+j.Key(), offer, storage.Any); err != nil {
+	if _, err := r.cfg.Store.Put(t.Context(), queue.OpenPrefix+j.Key(), offer, storage.Any); err != nil {
 		t.Fatal(err)
 	}
-	changes := r.cfg.Store.Watch(t.Context(), jobs.OpenPrefix+j.Key())
+	changes := r.cfg.Store.Watch(t.Context(), queue.OpenPrefix+j.Key())
 	r.start()
 	<-called
 	for e, err := range changes {
-		var taken jobs.Job
+		var taken queue.Job
 		if err := cmp.Or(err, json.Unmarshal(e.Value, &taken)); err != nil {
 			t.Fatal(err)
 		}
-		if taken.Holder != "" {
+		if taken.LeaseToken != "" {
 			break
 		}
 	}
@@ -545,20 +544,20 @@ func TestWhatHasBegunGoesBeforeAnEarlierOffer(t *testing.T) {
 
 // A job whose chat was given away is left as it is.
 func TestAJobIsNotTakenInAChatThatWasGivenAway(t *testing.T) {
-	r := newRig(t, echo)
+	r := newHarness(t, echo)
 	r.stop() // it would take the job itself when it starts
 	store := r.cfg.Store
 	mark := "former"
-	s := jobs.Store{Store: store, Mark: func(chats.Chat) string { return mark }, Base: new(atomic.Int64)}
-	j := &jobs.Job{Message: direct("x", "hello"), State: jobs.StateOpen, Holder: "former"}
+	s := queue.Store{Store: store, LeaseToken: func(chats.Chat) string { return mark }, Base: new(atomic.Int64)}
+	j := &queue.Job{Message: direct("x", "hello"), State: queue.StateOpen, LeaseToken: "former"}
 	if added, err := s.Add(t.Context(), j); !added || err != nil {
 		t.Fatal(added, err)
 	}
 	mark = ""
-	if taken, err := s.Take(t.Context(), j); taken || err != nil {
+	if taken, err := s.Claim(t.Context(), j); taken || err != nil {
 		t.Errorf("taken: %v, %v", taken, err)
 	}
-	if known, err := s.Load(t.Context(), j.Key()); err != nil || known.Offer || known.Holder != "former" {
+	if known, err := s.Load(t.Context(), j.Key()); err != nil || known.Unclaimed || known.LeaseToken != "former" {
 		t.Errorf("it is %+v, %v", known, err)
 	}
 }

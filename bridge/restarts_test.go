@@ -52,7 +52,7 @@ func (m stubborn) Complete(ctx context.Context, req agent.Request, _ func(agent.
 // lives are the lives of a bridge whose process ends whenever it comes to a step for what is
 // marked.
 type lives struct {
-	*rig
+	*harness
 	store storage.Store
 	life  atomic.Pointer[mortal]
 	armed chan struct{}
@@ -111,8 +111,8 @@ func newLives(t *testing.T, step string, calls int, look func(l *lives)) *lives 
 		t.Fatal(err)
 	}
 	model := stubborn{calls, func(at, text string) { l.meets(step, at, text) }, &l.told}
-	l.rig = newRig(t, nil, func(c *bridge.Config) {
-		c.Turns.Agent, c.Turns.Tools, c.Turns.Apart = agent.New(agent.Config{Model: model}), func() *toolgroups.Registry { return reg }, true
+	l.harness = newHarness(t, nil, func(c *bridge.Config) {
+		c.Turns.Agent, c.Turns.Tools, c.Turns.SeparateTurns = agent.New(agent.Config{Model: model}), func() *toolgroups.Registry { return reg }, true
 		c.Commands = append(c.Commands, bridge.Command{CommandInfo: chats.CommandInfo{Name: "usage", Description: "Usage"}, Run: func(context.Context, bridge.CommandCall) (string, error) {
 			l.meets(step, "command", "poison")
 			return "re: poison", nil

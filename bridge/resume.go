@@ -8,23 +8,22 @@ import (
 	"slices"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/owners"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/cache"
 	"oneclaw/storage"
 )
 
 // takeOver takes what others have left open in some chats: a former run of the program, or
 // another process. Begin has it go on.
-func (b *Bridge) takeOver(ctx context.Context, in owners.Chats, mark func(chats.Chat) string) (begin func(), err error) {
+func (b *Bridge) takeOver(ctx context.Context, in queue.ChatFilter, mark func(chats.Chat) string) (begin func(), err error) {
 	// What is cut short here must not write under the same marks.
-	if err := b.lanes.Still(ctx, in); err != nil {
+	if err := b.lanes.AwaitStopped(ctx, in); err != nil {
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
-	b.turns.Cache.Forget() // another process may have answered here since
+	b.turns.Cache.Clear() // another process may have answered here since
 	as := b.jobs
-	as.Mark = mark
+	as.LeaseToken = mark
 	open, broken, err := as.Open(ctx, "", in)
 	if err != nil {
 		return nil, fmt.Errorf("take chats over: %w", err)
@@ -35,14 +34,14 @@ func (b *Bridge) takeOver(ctx context.Context, in owners.Chats, mark func(chats.
 	}
 	aside := make(map[string]bool) // what this process is about to close is not taken from it
 	for _, j := range open {
-		aside[j.Key()] = j.Offer || b.lanes.Has(j.Key())
+		aside[j.Key()] = j.Unclaimed || b.lanes.Has(j.Key())
 	}
-	taken, err := as.TakeAll(ctx, slices.DeleteFunc(slices.Clone(open), func(j *jobs.Job) bool { return aside[j.Key()] }))
+	taken, err := as.ClaimAll(ctx, slices.DeleteFunc(slices.Clone(open), func(j *queue.Job) bool { return aside[j.Key()] }))
 	if err != nil {
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
 	for _, err := range broken {
-		if d, is := errors.AsType[*jobs.DamagedError](err); is {
+		if d, is := errors.AsType[*queue.DamagedError](err); is {
 			if err := b.keeper.mendJob(ctx, d); err != nil {
 				return nil, fmt.Errorf("take chats over: %w", err)
 			}
@@ -54,12 +53,12 @@ func (b *Bridge) takeOver(ctx context.Context, in owners.Chats, mark func(chats.
 	// What was accepted after something that is left aside comes after it; see overtaken.
 	behind := make(map[chats.Chat]bool)
 	now := make(map[string]bool)
-	for _, j := range slices.SortedFunc(slices.Values(open), jobs.Order) { // taken, they may have begun
+	for _, j := range slices.SortedFunc(slices.Values(open), queue.Order) { // taken, they may have begun
 		behind[j.Origin()] = behind[j.Origin()] || aside[j.Key()]
 		now[j.Key()] = !behind[j.Origin()]
 	}
 	return func() {
-		b.goOn(slices.DeleteFunc(taken, func(j *jobs.Job) bool { return !now[j.Key()] }))
+		b.goOn(slices.DeleteFunc(taken, func(j *queue.Job) bool { return !now[j.Key()] }))
 		sweep()
 		for chat, is := range behind {
 			if is {
@@ -71,20 +70,20 @@ func (b *Bridge) takeOver(ctx context.Context, in owners.Chats, mark func(chats.
 }
 
 // goOn queues jobs that were taken over.
-func (b *Bridge) goOn(open []*jobs.Job) {
+func (b *Bridge) goOn(open []*queue.Job) {
 	for _, j := range open {
-		if j.Message.Kind == jobs.KindMove {
-			b.lanes.Bar(endsOf(j))
+		if j.Message.Kind == queue.KindMove {
+			b.lanes.Block(endsOf(j))
 		}
 	}
 	for _, j := range open {
-		if late := b.intake.waited(j.Message); late > 0 && j.State == jobs.StateOpen && j.Parts == nil && j.Notice == "" {
-			j.Waited = late
+		if late := b.intake.waited(j.Message); late > 0 && j.State == queue.StateOpen && j.Parts == nil && j.Notice == "" {
+			j.Delay = late
 			b.intake.late.Put(j.Message.Chat, b.cfg.Now(), cache.Forever)
 		}
 		j.Restarted = true
 		b.sender.Resume(j)
-		b.lanes.Queue(j)
+		b.lanes.Enqueue(j)
 	}
 	if len(open) > 0 {
 		b.log.Info("resuming open jobs", "count", len(open))
@@ -94,7 +93,7 @@ func (b *Bridge) goOn(open []*jobs.Job) {
 // number has new jobs get higher numbers than any that is on record: a message with a lower
 // number than the /clear before it would be taken for an older one.
 func (b *Bridge) number(ctx context.Context) error {
-	open, _, err := b.jobs.Open(ctx, "", owners.All)
+	open, _, err := b.jobs.Open(ctx, "", queue.AllChats)
 	if err != nil {
 		return err
 	}
@@ -103,11 +102,11 @@ func (b *Bridge) number(ctx context.Context) error {
 	for _, j := range open {
 		newest, seen = max(newest, j.Seq), max(seen, j.Rev)
 	}
-	for entry, err := range b.store.List(ctx, storage.Range{Prefix: sessions.SessionPrefix}) {
+	for entry, err := range b.store.List(ctx, storage.Range{Prefix: conversation.SessionPrefix}) {
 		if err != nil {
 			return fmt.Errorf("list sessions: %w", err)
 		}
-		var s sessions.Session
+		var s conversation.Session
 		if err := json.Unmarshal(entry.Value, &s); err != nil {
 			b.log.Error("session cannot be read and is left alone", "key", entry.Key, "err", err)
 			continue

@@ -10,7 +10,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
 	"oneclaw/storage"
 )
 
@@ -54,7 +54,7 @@ func long(paused chan<- []agent.Message, free <-chan struct{}) thinker {
 
 func TestC23ATurnLargerThanTheWindowIsNotAskedAgain(t *testing.T) {
 	paused, free := make(chan []agent.Message, 2), make(chan struct{})
-	r := newRig(t, long(paused, free), func(c *bridge.Config) { c.Turns.WindowTokens = 100 })
+	r := newHarness(t, long(paused, free), func(c *bridge.Config) { c.Turns.WindowTokens = 100 })
 	r.accept(direct("1", "the question"))
 	<-paused
 	r.restart()
@@ -67,8 +67,8 @@ func TestC23ATurnLargerThanTheWindowIsNotAskedAgain(t *testing.T) {
 		t.Errorf("answers: %q", got)
 	}
 	asked := 0
-	c := sessions.Conversation{Chat: chats.Chat{Platform: "fake", ID: "1"}, Generation: 1}
-	for m, err := range sessions.Messages(t.Context(), r.cfg.Store, c.Log()) {
+	c := conversation.Conversation{Chat: chats.Chat{Platform: "fake", ID: "1"}, Generation: 1}
+	for m, err := range conversation.Messages(t.Context(), r.cfg.Store, c.Log()) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func TestC06AStoppedTurnStaysStopped(t *testing.T) {
 		}
 	}
 	var history []agent.Message
-	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		history = turn.History
 		return hanging(ctx, turn)
 	})

@@ -6,15 +6,15 @@ import (
 	"os"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/delivery"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/outbox"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
 
 // scope says on whose behalf the tools of a turn run, and makes the workspace.
-func (r *rooms) scope(j *jobs.Job, session sessions.Session) (toolgroups.Scope, error) {
+func (r *rooms) scope(j *queue.Job, session conversation.Session) (toolgroups.Scope, error) {
 	m := j.Message
 	owner := m.Owner()
 	folder := workspace.Folder(r.cfg.DataDir, owner)
@@ -27,15 +27,15 @@ func (r *rooms) scope(j *jobs.Job, session sessions.Session) (toolgroups.Scope, 
 	}
 	return toolgroups.Scope{
 		User: m.By(), Role: role, Chat: m.Chat.String(), Direct: m.Direct,
-		Owner: owner, Session: session.Log(), Workspace: folder, Scheduled: j.Message.Kind == jobs.KindTask,
+		Owner: owner, Session: session.Log(), Workspace: folder, Scheduled: j.Message.Kind == queue.KindTask,
 		Quota: r.cfg.Limits.WorkspaceQuota, Reserve: r.cfg.Limits.DiskReserve,
 	}, nil
 }
 
 // refused answers a turn for which there is no budget: with a card where [Hooks]
 // makes one, else with the notice.
-func (r *rooms) refused(ctx context.Context, j *jobs.Job, scope toolgroups.Scope, failure error, notice string) (string, error) {
-	if j.Message.Kind == jobs.KindTask || r.cfg.Hooks.Refused == nil {
+func (r *rooms) refused(ctx context.Context, j *queue.Job, scope toolgroups.Scope, failure error, notice string) (string, error) {
+	if j.Message.Kind == queue.KindTask || r.cfg.Hooks.Refused == nil {
 		return notice, nil
 	}
 	card, err := r.cfg.Hooks.Refused(ctx, scope, failure)
@@ -43,12 +43,12 @@ func (r *rooms) refused(ctx context.Context, j *jobs.Job, scope toolgroups.Scope
 		r.log.Warn("nobody can be asked for more budget", "job", j.Key(), "err", err)
 		return notice, nil
 	}
-	card.Text = delivery.Headed(j, card.Text)
+	card.Text = outbox.WithTitle(j, card.Text)
 	return r.desk.Answer(ctx, j, card)
 }
 
-func (r *rooms) scopeOf(ctx context.Context, j *jobs.Job) (toolgroups.Scope, error) {
-	session, err := sessions.Current(ctx, r.store, j.Message.Chat)
+func (r *rooms) scopeOf(ctx context.Context, j *queue.Job) (toolgroups.Scope, error) {
+	session, err := conversation.Current(ctx, r.store, j.Message.Chat)
 	if err != nil {
 		return toolgroups.Scope{}, err
 	}

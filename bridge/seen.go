@@ -2,26 +2,26 @@ package bridge
 
 import (
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/signs"
+	"oneclaw/bridge/outbox"
+	"oneclaw/bridge/queue"
 )
 
 // newSigns makes the room of signs. Where none are wanted it only takes away what a former run
 // has left.
-func (b *Bridge) newSigns(shared jobs.Shared) *signs.Signs {
-	return signs.New(signs.Config{
-		Shared: shared, Store: b.store, Mark: b.jobs.Mark, InOrder: b.sender.InOrder, Go: b.lanes.TryGo, Work: b.lanes.Work,
+func (b *Bridge) newSigns(shared queue.Shared) *outbox.Reactions {
+	return outbox.NewReactions(outbox.ReactionsConfig{
+		Shared: shared, Store: b.store, Mark: b.jobs.LeaseToken, InOrder: b.sender.IsUp, Go: b.lanes.TryGo, Work: b.lanes.Context,
 		Waits: func(chat chats.Chat, key string) bool {
-			j, _ := b.lanes.Waiting(chat, func(j *jobs.Job) bool { return j.Key() == key })
+			j, _ := b.lanes.Waiting(chat, func(j *queue.Job) bool { return j.Key() == key })
 			return j != nil
 		},
 	})
 }
 
 // waits returns what is told of messages whose turn has to wait; nil where nobody is.
-func (b *Bridge) waits() func(*jobs.Job) {
-	if !b.cfg.Turns.Seen {
+func (b *Bridge) waits() func(*queue.Job) {
+	if !b.cfg.Turns.Acknowledge {
 		return nil
 	}
-	return func(j *jobs.Job) { b.signs.Wait(j) }
+	return func(j *queue.Job) { b.signs.Wait(j) }
 }

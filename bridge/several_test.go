@@ -11,9 +11,9 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/owners"
-	"oneclaw/bridge/people"
+	"oneclaw/bridge/queue"
 )
 
 // An administrator removes people on one replica: their turns end, whichever replica runs
@@ -22,8 +22,8 @@ func TestWhoIsRemovedOnOneReplicaIsAnsweredOnNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const users = 10
 		var mu sync.Mutex
-		running := map[*rig]int{}
-		thinking := func(of *rig) thinker {
+		running := map[*harness]int{}
+		thinking := func(of *harness) thinker {
 			return func(ctx context.Context, _ agent.Turn) iter.Seq2[agent.Message, error] {
 				return func(yield func(agent.Message, error) bool) {
 					count := func(n int) {
@@ -38,11 +38,11 @@ func TestWhoIsRemovedOnOneReplicaIsAnsweredOnNone(t *testing.T) {
 				}
 			}
 		}
-		all := make([]*rig, 2)
+		all := make([]*harness, 2)
 		for i := range all {
-			self := new(rig)
-			r := newRig(t, thinking(self), func(cfg *bridge.Config) {
-				cfg.Sharing, cfg.Access = owners.Sharing{On: true}, people.Access{Admins: []string{"fake:1"}}
+			self := new(harness)
+			r := newHarness(t, thinking(self), func(cfg *bridge.Config) {
+				cfg.Sharing, cfg.Access = queue.Sharing{On: true}, access.Access{Admins: []string{"fake:1"}}
 				if i > 0 {
 					cfg.Store = all[0].cfg.Store
 				}

@@ -27,7 +27,7 @@ type signing struct {
 	answer func(call string, n int) (error, bool)
 }
 
-func (p *signing) Sign(_ context.Context, _ chats.Chat, id string, on bool) error {
+func (p *signing) Acknowledge(_ context.Context, _ chats.Chat, id string, on bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	call := "-" + id
@@ -63,7 +63,7 @@ func withSigns(p *signing) func(*bridge.Config) {
 	return func(c *bridge.Config) {
 		p.platform = c.Platforms[0].(*platform)
 		p.shown = map[string]bool{}
-		c.Platforms, c.Turns.Seen = []chats.Platform{p}, true
+		c.Platforms, c.Turns.Acknowledge = []chats.Platform{p}, true
 	}
 }
 
@@ -78,7 +78,7 @@ func slowly(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error
 	return echo(ctx, turn)
 }
 
-func (r *rig) noSignsOnRecord() {
+func (r *harness) noSignsOnRecord() {
 	r.t.Helper()
 	for e, err := range r.cfg.Store.List(r.t.Context(), storage.Range{Prefix: "sign/"}) {
 		r.t.Errorf("%s is left: %v", e.Key, err)
@@ -92,7 +92,7 @@ func TestSigns(t *testing.T) {
 		// during are the messages with a sign while the first is answered, calls what was asked in all.
 		during, calls string
 		// act, if not nil, is done meanwhile.
-		act func(r *rig)
+		act func(r *harness)
 	}{
 		{name: "shown until answered", during: "2 3", calls: "+2 +3 -2 -3"},
 		{name: "under flood control", during: "2 3", calls: "+2 +3 +2 +3 -2 -3", answer: func(_ string, n int) (error, bool) {
@@ -110,12 +110,12 @@ func TestSigns(t *testing.T) {
 			}
 			return nil, true
 		}},
-		{name: "stopped", calls: "+2 +3 -2 -3", act: func(r *rig) { r.accept(direct("4", "/stop")) }},
+		{name: "stopped", calls: "+2 +3 -2 -3", act: func(r *harness) { r.accept(direct("4", "/stop")) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &signing{answer: tt.answer}
-				r := newRig(t, slowly, withSigns(p))
+				r := newHarness(t, slowly, withSigns(p))
 				defer r.stop()
 				r.accept(direct("0", "quick"))
 				r.platform.wait(t, 1)
@@ -152,13 +152,13 @@ func TestSigns(t *testing.T) {
 func TestSignsOfAFormerRunAreTakenAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &signing{answer: func(call string, _ int) (error, bool) { return nil, true }}
-		r := newRig(t, slowly, withSigns(p))
+		r := newHarness(t, slowly, withSigns(p))
 		r.accept(direct("1", "slow one"), direct("2", "slow two"), direct("3", "three"))
 		pass(t, 5)
 		if _, err := r.cfg.Store.Put(t.Context(), "sign/fake:1/0/text", []byte("{}"), storage.Absent); err != nil {
 			t.Fatal(err)
 		}
-		r.cfg.Turns.Seen = false
+		r.cfg.Turns.Acknowledge = false
 		r.restart()
 		synctest.Wait()
 		if shown, calls := p.seen(); shown != "2 3" || calls != "+2 +3 -0" && calls != "+3 +2 -0" {
@@ -178,7 +178,7 @@ func TestSignsAreTheOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSeveral(t, 2, slowly, func(c *bridge.Config) { withSigns(&signing{})(c) })
 		owner, other := s.sides(t, "1")
-		signs := func(r *rig) *signing { return r.cfg.Platforms[0].(*signing) }
+		signs := func(r *harness) *signing { return r.cfg.Platforms[0].(*signing) }
 		other.accept(direct("1", "slow one"))
 		pass(t, 1)
 		other.accept(direct("2", "two"))

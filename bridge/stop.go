@@ -8,9 +8,8 @@ import (
 	"strings"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/lanes"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/rescue"
 	"oneclaw/storage"
 )
@@ -22,12 +21,12 @@ type stops struct{ *rooms }
 
 // stop says what a /stop has ended. It ends what is older once more: the first time may
 // have failed, or been in a former life.
-func (s *stops) stop(ctx context.Context, j *jobs.Job, _ string) (string, error) {
+func (s *stops) stop(ctx context.Context, j *queue.Job, _ string) (string, error) {
 	session, err := s.endOlder(ctx, j)
 	if err != nil {
 		return "", err
 	}
-	if !j.Cut && j.Dropped == 0 && session.StoppedAt < j.Seq {
+	if !j.Interrupted && j.Dropped == 0 && session.StoppedAt < j.Seq {
 		return "There is nothing to stop.", nil
 	}
 	return strings.TrimSpace("Stopped." + ended(false, j.Dropped)), nil
@@ -35,11 +34,11 @@ func (s *stops) stop(ctx context.Context, j *jobs.Job, _ string) (string, error)
 
 // now makes a /stop or a press of its button take effect that is on disk and not queued yet:
 // its reply may have to wait behind those to other commands.
-func (s *stops) now(j *jobs.Job) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.lanes.Work()), jobs.WriteTimeout)
+func (s *stops) now(j *queue.Job) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.lanes.Context()), queue.WriteTimeout)
 	defer cancel()
 	var err error
-	if jobs.Stops(j.Message) != "" {
+	if queue.StopToken(j.Message) != "" {
 		err = s.halt(ctx, j)
 	} else {
 		_, err = s.endOlder(ctx, j)
@@ -50,23 +49,23 @@ func (s *stops) now(j *jobs.Job) {
 }
 
 // endOlder ends what was accepted before a /stop, and keeps in it what that was.
-func (s *stops) endOlder(ctx context.Context, j *jobs.Job) (sessions.Session, error) {
+func (s *stops) endOlder(ctx context.Context, j *queue.Job) (conversation.Session, error) {
 	chat := j.Message.Chat
 	// First on disk: a tool may hang on, and a restart must not go on with its turn.
-	session, err := sessions.Current(ctx, s.store, chat)
+	session, err := conversation.Current(ctx, s.store, chat)
 	for err == nil && session.StoppedAt < j.Seq && s.lanes.Pending(chat, 0, j.Seq) {
 		if session, err = session.Stop(ctx, s.store, j.Seq); errors.Is(err, storage.ErrConflict) {
-			session, err = sessions.Current(ctx, s.store, chat) // a /clear may have changed it
+			session, err = conversation.Current(ctx, s.store, chat) // a /clear may have changed it
 		}
 	}
 	if err != nil {
 		return session, err
 	}
-	running, waiting := s.lanes.Interrupt(chat, j.Seq, sessions.ErrStopped)
+	running, waiting := s.lanes.Interrupt(chat, j.Seq, conversation.ErrStopped)
 	// What a restart found is counted already.
-	j.Cut, j.Dropped = j.Cut || running, max(j.Dropped, lanes.Count(waiting))
+	j.Interrupted, j.Dropped = j.Interrupted || running, max(j.Dropped, queue.Count(waiting))
 	// The caller goes on meanwhile.
-	if settle := func() { s.settleAll(waiting, jobs.StateStopped) }; !s.lanes.TryGo(settle) {
+	if settle := func() { s.settleAll(waiting, queue.StateStopped) }; !s.lanes.TryGo(settle) {
 		settle()
 	}
 	return session, nil
@@ -74,34 +73,34 @@ func (s *stops) endOlder(ctx context.Context, j *jobs.Job) (sessions.Session, er
 
 // found makes each /stop and each press of its button take effect that a former run left
 // open, before anything else runs: its job was on disk, and what it stops must not begin again.
-func (s *stops) found(ctx context.Context, open []*jobs.Job) error {
+func (s *stops) found(ctx context.Context, open []*queue.Job) error {
 	for _, j := range open {
 		if !s.kinds.of(j).stops {
 			continue
 		}
-		if jobs.Stops(j.Message) != "" {
-			if i := slices.IndexFunc(open, func(older *jobs.Job) bool { return s.halts(j, older) }); i >= 0 {
+		if queue.StopToken(j.Message) != "" {
+			if i := slices.IndexFunc(open, func(older *queue.Job) bool { return s.halts(j, older) }); i >= 0 {
 				if err := s.halted(ctx, j, open[i]); err != nil {
 					return err
 				}
 			}
 			continue
 		}
-		var waiting []*jobs.Job
+		var waiting []*queue.Job
 		for _, older := range open {
-			if older.Seq >= j.Seq || s.lanes.Lane(older) != s.lanes.Lane(j) || s.kinds.of(older).lasting {
+			if older.Seq >= j.Seq || s.lanes.ChatOf(older) != s.lanes.ChatOf(j) || s.kinds.of(older).lasting {
 				continue
 			}
-			if older.Fresh {
+			if older.Unstarted {
 				waiting = append(waiting, older)
 			} else {
-				j.Cut = true
+				j.Interrupted = true
 			}
 		}
-		if j.Dropped = lanes.Count(waiting); !j.Cut && j.Dropped == 0 {
+		if j.Dropped = queue.Count(waiting); !j.Interrupted && j.Dropped == 0 {
 			continue
 		}
-		session, err := sessions.Current(ctx, s.store, j.Message.Chat)
+		session, err := conversation.Current(ctx, s.store, j.Message.Chat)
 		if err == nil {
 			_, err = session.Stop(ctx, s.store, j.Seq)
 		}
@@ -115,12 +114,12 @@ func (s *stops) found(ctx context.Context, open []*jobs.Job) error {
 const clearedText = "Conversation cleared: it is closed, and its tools are unloaded. We begin anew. " +
 	"Nothing is deleted: your files are kept, and I can still find what was said when I search."
 
-func (s *stops) clear(ctx context.Context, j *jobs.Job, _ string) (string, error) {
+func (s *stops) clear(ctx context.Context, j *queue.Job, _ string) (string, error) {
 	if !s.mayClear(ctx, j.Message) {
-		j.Confide()
+		j.MakeEphemeral()
 		return "Sorry, only an administrator or whoever began this thread can clear it.", nil
 	}
-	session, err := sessions.Current(ctx, s.store, j.Message.Chat)
+	session, err := conversation.Current(ctx, s.store, j.Message.Chat)
 	if err != nil {
 		return "", err
 	}
@@ -129,7 +128,7 @@ func (s *stops) clear(ctx context.Context, j *jobs.Job, _ string) (string, error
 	empty := !s.lanes.Pending(j.Message.Chat, session.ClearedAt, j.Seq)
 	// What was erased leaves groups loaded. A record that cannot be read is one more reason to
 	// begin anew.
-	if begun, err := sessions.HasBegun(ctx, s.store, session.Log()); begun || err != nil {
+	if begun, err := conversation.HasBegun(ctx, s.store, session.Log()); begun || err != nil {
 		if err != nil {
 			s.log.Warn("cleared a conversation that cannot be read", "log", session.Log(), "err", err)
 		}
@@ -140,15 +139,15 @@ func (s *stops) clear(ctx context.Context, j *jobs.Job, _ string) (string, error
 	if session, err = session.Clear(ctx, s.store, j, empty); err != nil {
 		return "", err
 	}
-	if err := s.shared.Deed(j).Did(ctx, "clear", session.Ended(j)); err != nil {
+	if err := s.shared.AuditEntry(j).Record(ctx, "clear", session.Ended(j)); err != nil {
 		return "", err
 	}
 	if err := s.observer.Drop(ctx, j.Message.Chat); err != nil {
 		return "", err
 	}
-	interrupted, waiting := s.lanes.Interrupt(j.Message.Chat, j.Seq, sessions.ErrCleared)
-	s.settleAll(waiting, jobs.StateCleared)
-	return s.confirm(ctx, j, session, clearedText+ended(interrupted || j.Cut, lanes.Count(waiting)+j.Dropped))
+	interrupted, waiting := s.lanes.Interrupt(j.Message.Chat, j.Seq, conversation.ErrCleared)
+	s.settleAll(waiting, queue.StateCleared)
+	return s.confirm(ctx, j, session, clearedText+ended(interrupted || j.Interrupted, queue.Count(waiting)+j.Dropped))
 }
 
 // mayClear reports whether the sender may clear the chat of a message: in a direct
@@ -158,7 +157,7 @@ func (s *stops) mayClear(ctx context.Context, m chats.Message) bool {
 	if m.Direct || s.isAdmin(m) || (m.Opener != "" && m.Opener == m.User) {
 		return true
 	}
-	admins, ok := s.platforms[m.Chat.Platform].(chats.Administrators)
+	admins, ok := s.platforms[m.Chat.Platform].(chats.AdminChecker)
 	if !ok {
 		return false
 	}
@@ -170,7 +169,7 @@ func (s *stops) mayClear(ctx context.Context, m chats.Message) bool {
 }
 
 // settleAll closes jobs that were taken out of their queue, later where that fails now.
-func (s *stops) settleAll(jobs []*jobs.Job, state jobs.State) {
+func (s *stops) settleAll(jobs []*queue.Job, state queue.State) {
 	for _, j := range jobs {
 		if rescue.Do(func() error { return s.carrier.settle(j, state) }) != nil {
 			s.carrier.closeLater(j, state)

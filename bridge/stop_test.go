@@ -54,14 +54,14 @@ func (m *minded) since() (asked, seen []string) {
 // the answer to a /clear nothing that is older is shown, and an /undo brings back what there was.
 func TestACommandHoldsWhereverTheProcessDies(t *testing.T) {
 	old := []string{"slow one", "two", "long one"}
-	for name, begin := range map[string]func(t *testing.T, r *rig, m *minded){
-		"a turn runs and a message waits": func(t *testing.T, r *rig, m *minded) {
+	for name, begin := range map[string]func(t *testing.T, r *harness, m *minded){
+		"a turn runs and a message waits": func(t *testing.T, r *harness, m *minded) {
 			r.accept(direct("1", "slow one"))
 			soon(t, m.slow.asked)
 			pass(t, 5)
 			r.accept(direct("2", "two"))
 		},
-		"an answer is half delivered": func(t *testing.T, r *rig, _ *minded) {
+		"an answer is half delivered": func(t *testing.T, r *harness, _ *minded) {
 			refused := false
 			r.platform.fail = func(_ int, arrived bool) error {
 				if arrived || refused || len(r.platform.shown()) < 2 {
@@ -73,7 +73,7 @@ func TestACommandHoldsWhereverTheProcessDies(t *testing.T) {
 			r.accept(direct("1", "long one"))
 			pass(t, 5)
 		},
-		"a message waits for its turn": func(t *testing.T, r *rig, m *minded) {
+		"a message waits for its turn": func(t *testing.T, r *harness, m *minded) {
 			r.accept(in("busy", "1", "slow there"))
 			soon(t, m.slow.asked)
 			r.accept(direct("2", "two"))
@@ -83,7 +83,7 @@ func TestACommandHoldsWhereverTheProcessDies(t *testing.T) {
 			t.Run(command+" while "+name, func(t *testing.T) {
 				hangsAtEachStep(t, 6, func(t *testing.T, life *mortal) {
 					m := &minded{slow: newSlow()}
-					r := newRig(t, m.think, func(cfg *bridge.Config) { cfg.Limits.MaxTurns = 1 })
+					r := newHarness(t, m.think, func(cfg *bridge.Config) { cfg.Limits.MaxTurns = 1 })
 					r.accept(direct("0", "before"))
 					r.platform.wait(t, 1)
 					r.stop()
@@ -149,7 +149,7 @@ func TestACommandHoldsWhereverTheProcessDies(t *testing.T) {
 }
 
 // checkNext checks that the next message is answered, in a conversation in which that was said.
-func checkNext(t *testing.T, r *rig, m *minded, said string) {
+func checkNext(t *testing.T, r *harness, m *minded, said string) {
 	t.Helper()
 	r.accept(direct("next", "next"))
 	pass(t, 5)
@@ -318,7 +318,7 @@ func TestTheResultOfAToolThatEndsLateIsKept(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				r := newRig(t, nil, func(c *bridge.Config) {
+				r := newHarness(t, nil, func(c *bridge.Config) {
 					c.Turns.Timeout = 30 * time.Second
 					if stop {
 						c.Turns.Timeout = time.Hour

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 )
 
@@ -30,7 +30,7 @@ type Submission struct {
 	// Text is what the agent is asked.
 	Text string
 	// Trigger is what began it.
-	Trigger jobs.Trigger
+	Trigger queue.Trigger
 }
 
 // TaskResult is what became of a [Submission].
@@ -52,7 +52,7 @@ type TaskResult struct {
 	// Silent is true where it ended without an answer because there was nothing to tell.
 	Silent bool
 	// State is how it ended.
-	State jobs.State
+	State queue.State
 }
 
 // ErrBusy is returned by [Bridge.Submit] where too many tasks of the chat wait.
@@ -68,13 +68,13 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 	if err := b.ready(ctx); err != nil {
 		return fmt.Errorf("submit: %w", err)
 	}
-	m := chats.Message{Chat: s.Chat, ID: s.Key, Kind: jobs.KindTask, User: s.User, Direct: s.Direct, Text: s.Text, Time: b.cfg.Now()}
+	m := chats.Message{Chat: s.Chat, ID: s.Key, Kind: queue.KindTask, User: s.User, Direct: s.Direct, Text: s.Text, Time: b.cfg.Now()}
 	if err := b.intake.check(m); err != nil {
 		return fmt.Errorf("submit: %w", err)
 	}
 	j := b.intake.job(m)
 	j.Title, j.Trigger = s.Title, &s.Trigger
-	release, err := b.intake.accepting.Acquire(ctx, b.lanes.Lane(j).String())
+	release, err := b.intake.accepting.Acquire(ctx, b.lanes.ChatOf(j).String())
 	if err != nil {
 		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, err)
 	}
@@ -83,7 +83,7 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, err)
 	}
 	if err := b.intake.put(ctx, j); errors.Is(err, storage.ErrInvalid) {
-		return fmt.Errorf("%w: %w", jobs.ErrInvalid, err)
+		return fmt.Errorf("%w: %w", queue.ErrInvalid, err)
 	} else if err != nil {
 		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, err)
 	}
@@ -92,15 +92,15 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 
 // roomFor returns ErrBusy where too many tasks of a chat wait, here or at the process that
 // answers there. What is known already needs no room.
-func (in *intake) roomFor(ctx context.Context, j *jobs.Job) error {
-	lane, _ := in.lanes.TakeRoom(j, 0)
+func (in *intake) roomFor(ctx context.Context, j *queue.Job) error {
+	lane, _ := in.lanes.Reserve(j, 0)
 	waiting := lane.Waiting
-	if j.Offer {
-		for entry, err := range in.store.List(ctx, storage.Range{Prefix: jobs.OpenPrefix + j.Message.Chat.Whole().String() + "/"}) {
+	if j.Unclaimed {
+		for entry, err := range in.store.List(ctx, storage.Range{Prefix: queue.OpenPrefix + j.Message.Chat.Whole().String() + "/"}) {
 			if err != nil {
 				return fmt.Errorf("list open jobs: %w", err)
 			}
-			if strings.HasSuffix(entry.Key, "/"+string(jobs.KindTask)) {
+			if strings.HasSuffix(entry.Key, "/"+string(queue.KindTask)) {
 				waiting++
 			}
 		}
@@ -117,7 +117,7 @@ func (in *intake) roomFor(ctx context.Context, j *jobs.Job) error {
 
 // answerTask is the answer of a task; none if that says that there is nothing to tell. Files
 // that were made on the way are sent all the same.
-func (b *Bridge) answerTask(ctx context.Context, j *jobs.Job) (string, error) {
+func (b *Bridge) answerTask(ctx context.Context, j *queue.Job) (string, error) {
 	text, err := b.turns.Answer(ctx, j)
 	if err != nil || j.Parts != nil || j.Trigger == nil || !j.Trigger.Ends(text) {
 		return text, err
@@ -125,23 +125,23 @@ func (b *Bridge) answerTask(ctx context.Context, j *jobs.Job) (string, error) {
 	if len(j.Files) == 0 {
 		ended := *j.Trigger
 		ended.Silent = true
-		j.Trigger, j.Parts = &ended, []jobs.SentPart{}
+		j.Trigger, j.Parts = &ended, []queue.SentPart{}
 	}
 	return "", nil
 }
 
 // closeTask tells what became of a task that is about to be closed. After a crash it may
 // be told again.
-func (b *Bridge) closeTask(ctx context.Context, j *jobs.Job) error {
-	if err := b.gate.Void(ctx, j); err != nil || b.cfg.Hooks.TaskDone == nil {
+func (b *Bridge) closeTask(ctx context.Context, j *queue.Job) error {
+	if err := b.gate.Invalidate(ctx, j); err != nil || b.cfg.Hooks.TaskDone == nil {
 		return err
 	}
-	r := TaskResult{Key: j.Message.ID, Chat: j.Message.Chat, Owner: j.Message.Owner(), Incident: cmp.Or(j.Incident, j.Aside), Refused: j.Refused, State: j.State}
+	r := TaskResult{Key: j.Message.ID, Chat: j.Message.Chat, Owner: j.Message.Owner(), Incident: cmp.Or(j.Incident, j.DeadLetter), Refused: j.Refused, State: j.State}
 	r.Silent = j.Trigger != nil && j.Trigger.Silent
-	if j.State != jobs.StateBarred {
-		r.Session = sessions.TaskLog(j.Origin(), r.Key)
+	if j.State != queue.StateBarred {
+		r.Session = conversation.TaskLog(j.Origin(), r.Key)
 	}
-	if j.State == jobs.StateDone {
+	if j.State == queue.StateDone {
 		for _, p := range j.Parts {
 			r.MessageID = cmp.Or(r.MessageID, p.ID)
 		}

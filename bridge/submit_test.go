@@ -13,10 +13,10 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/people"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
 	"oneclaw/toolgroups"
 )
 
@@ -24,7 +24,7 @@ func task(key, title, text string) bridge.Submission {
 	return bridge.Submission{Key: key, Chat: chats.Chat{Platform: "fake", ID: "1"}, User: "1", Direct: true, Title: title, Text: text}
 }
 
-func (r *rig) submit(s bridge.Submission) {
+func (r *harness) submit(s bridge.Submission) {
 	r.t.Helper()
 	if err := r.bridge.Submit(r.t.Context(), s); err != nil {
 		r.t.Fatal(err)
@@ -70,7 +70,7 @@ const heading = `\[Scheduled\] `
 func TestD12ATaskIsAnsweredWithItsFinalAnswerAlone(t *testing.T) {
 	var effects sync.Map
 	told := newResults()
-	r := newRig(t, twoRounds(&effects), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
+	r := newHarness(t, twoRounds(&effects), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
 	r.submit(task("a.1", "News *of* today", "/clear the desk"))
 	got := r.platform.wait(t, 1)
 	if want := heading + `News \*of\* today` + "\n\nre: /clear the desk"; got[0].text != want || got[0].to.ReplyTo != "" {
@@ -79,7 +79,7 @@ func TestD12ATaskIsAnsweredWithItsFinalAnswerAlone(t *testing.T) {
 	result := told.next(t)
 	want := bridge.TaskResult{
 		Key: "a.1", Chat: chats.Chat{Platform: "fake", ID: "1"}, Owner: "fake:1",
-		Session: "fake:1/task/a.1", MessageID: "1", State: jobs.StateDone,
+		Session: "fake:1/task/a.1", MessageID: "1", State: queue.StateDone,
 	}
 	if result != want {
 		t.Errorf("told %+v, want %+v", result, want)
@@ -88,7 +88,7 @@ func TestD12ATaskIsAnsweredWithItsFinalAnswerAlone(t *testing.T) {
 
 func TestATaskHasAConversationOfItsOwn(t *testing.T) {
 	scopes := make(chan toolgroups.Scope, 10)
-	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		if len(turn.History) != 1 {
 			t.Errorf("a turn began with %d messages of history", len(turn.History)-1)
 		}
@@ -108,7 +108,7 @@ func TestATaskHasAConversationOfItsOwn(t *testing.T) {
 			t.Errorf("scope %+v", s)
 		}
 	}
-	conversations, err := sessions.Conversations(t.Context(), r.cfg.Store, "fake:1")
+	conversations, err := conversation.Conversations(t.Context(), r.cfg.Store, "fake:1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestATaskHasAConversationOfItsOwn(t *testing.T) {
 
 func TestTheSameTaskIsAnsweredOnce(t *testing.T) {
 	told := newResults()
-	r := newRig(t, echo, func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
+	r := newHarness(t, echo, func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
@@ -146,7 +146,7 @@ func TestTheSameTaskIsAnsweredOnce(t *testing.T) {
 
 func TestATaskDoesNotHoldUpItsChatAndIsNotCleared(t *testing.T) {
 	s := newSlow()
-	r := newRig(t, s.think)
+	r := newHarness(t, s.think)
 	r.submit(task("a.1", "News", "slow task"))
 	<-s.asked
 	r.accept(direct("1", "hello"))
@@ -164,7 +164,7 @@ func TestATaskDoesNotHoldUpItsChatAndIsNotCleared(t *testing.T) {
 func TestC24AFailureOfATaskIsToldToItsChat(t *testing.T) {
 	told := newResults()
 	told.fail = errors.New("the store is out of order")
-	r := newRig(t, func(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
+	r := newHarness(t, func(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
 		return func(yield func(agent.Message, error) bool) {
 			yield(agent.Message{}, &agent.ModelError{Kind: agent.KindAuth, Err: errors.New("401")})
 		}
@@ -182,7 +182,7 @@ func TestC24AFailureOfATaskIsToldToItsChat(t *testing.T) {
 
 func TestC24OnlyWhatThePlatformConfirmedCountsAsDelivered(t *testing.T) {
 	told := newResults()
-	r := newRig(t, answering("one\ftwo"), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
+	r := newHarness(t, answering("one\ftwo"), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
 	r.platform.mu.Lock()
 	r.platform.fail = func(n int, arrived bool) error {
 		if n == 2 && !arrived {
@@ -192,19 +192,19 @@ func TestC24OnlyWhatThePlatformConfirmedCountsAsDelivered(t *testing.T) {
 	}
 	r.platform.mu.Unlock()
 	r.submit(task("a.1", "News", "tell me"))
-	if result := told.next(t); result.MessageID != "" || result.State != jobs.StateFailed {
+	if result := told.next(t); result.MessageID != "" || result.State != queue.StateFailed {
 		t.Errorf("told %+v of an answer that was refused in part", result)
 	}
 }
 
 func TestATaskOfSomebodyWhoIsNoLongerAllowedDoesNotRun(t *testing.T) {
 	told := newResults()
-	r := newRig(t, echo, func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
+	r := newHarness(t, echo, func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
 	r.stop()
-	r.cfg.Access = people.Access{Allow: []string{"fake:2"}}
+	r.cfg.Access = access.Access{Allow: []string{"fake:2"}}
 	r.start()
 	r.submit(task("a.1", "News", "tell me"))
-	if result := told.next(t); result.State != jobs.StateBarred || result.MessageID != "" || result.Session != "" {
+	if result := told.next(t); result.State != queue.StateBarred || result.MessageID != "" || result.Session != "" {
 		t.Errorf("told %+v", result)
 	}
 	if got := r.platform.texts(); len(got) != 0 {
@@ -214,11 +214,11 @@ func TestATaskOfSomebodyWhoIsNoLongerAllowedDoesNotRun(t *testing.T) {
 
 func TestSubmitRefusesWhatCanNotBeAnswered(t *testing.T) {
 	s := newSlow()
-	r := newRig(t, s.think, func(c *bridge.Config) { c.Limits.MaxWaiting = 1 })
+	r := newHarness(t, s.think, func(c *bridge.Config) { c.Limits.MaxWaiting = 1 })
 	nowhere, badKey, nobody := task("a.1", "", ""), task("a/1", "", ""), task("a.1", "", "")
 	nowhere.Chat.Platform, nobody.User = "none", ""
 	for name, s := range map[string]bridge.Submission{"platform": nowhere, "key": badKey, "user": nobody} {
-		if err := r.bridge.Submit(t.Context(), s); !errors.Is(err, jobs.ErrInvalid) {
+		if err := r.bridge.Submit(t.Context(), s); !errors.Is(err, queue.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -241,13 +241,13 @@ func liveTasks(t *testing.T, life *mortal) {
 	t.Helper()
 	var effects sync.Map
 	told := newResults()
-	r := newRig(t, hushed(twoRounds(&effects)), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
+	r := newHarness(t, hushed(twoRounds(&effects)), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
 	r.stop()
 	store, shown := r.cfg.Store, r.platform
 	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalPlatform{shown, life}}
 	r.start()
 	tasks := []bridge.Submission{task("0.1", "0", "nothing to tell"), task("a.1", "A", "one"), task("b.1", "B", "two")}
-	tasks[0].Trigger.Quiet, tasks[2].Trigger = true, jobs.Trigger{Hook: "B", Quiet: true}
+	tasks[0].Trigger.Quiet, tasks[2].Trigger = true, queue.Trigger{Hook: "B", Quiet: true}
 	for _, s := range tasks {
 		// Whoever submits tries again after the restart, until it works.
 		_ = r.bridge.Submit(t.Context(), s)
@@ -268,7 +268,7 @@ func liveTasks(t *testing.T, life *mortal) {
 	r.receipts(len(tasks))
 	r.stop()
 	for _, result := range told.all {
-		if silent := result.Key == "0.1"; result.Silent != silent || result.State != jobs.StateDone {
+		if silent := result.Key == "0.1"; result.Silent != silent || result.State != queue.StateDone {
 			t.Errorf("told %+v", result)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
-	"oneclaw/bridge/approval"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/interact"
 	"oneclaw/internal/replicas"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -230,12 +230,12 @@ func newDuo(t *testing.T) *duo {
 		cfg.Turns.Agent = agent.New(agent.Config{Model: talker{life, func() <-chan struct{} { return d.held(i) }, &d.mu, &d.seen}})
 		cfg.Turns.Tools = func() *toolgroups.Registry { return reg }
 		cfg.Limits.MaxTurns = 1
-		cfg.Turns.Growing = func(text string) string { return text }
-		cfg.Approve = func(call toolgroups.Call, _ toolgroups.Tool) approval.Policy {
+		cfg.Turns.RedactPartial = func(text string) string { return text }
+		cfg.Approve = func(call toolgroups.Call, _ toolgroups.Tool) interact.Policy {
 			if strings.Contains(string(call.Arguments), "asked") {
-				return approval.Policy{}
+				return interact.Policy{}
 			}
-			return approval.Policy{Rule: approval.Allow}
+			return interact.Policy{Rule: interact.Allow}
 		}
 	})
 	return d
@@ -384,7 +384,7 @@ func overdue(t *testing.T, step int, says string, acts func(*testing.T, *duo, in
 }
 
 // check checks that all was answered, once unless that is marked, in one conversation.
-func (d *duo) check(t *testing.T, r *rig, says string, cleared bool) {
+func (d *duo) check(t *testing.T, r *harness, says string, cleared bool) {
 	t.Helper()
 	if says == "run asked" && !cleared { // where that is still to be decided
 		all := d.shown.shown()

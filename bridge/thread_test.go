@@ -19,7 +19,7 @@ type archived struct {
 	said func(m chats.Message) []chats.Quoted
 }
 
-func (a archived) Said(_ context.Context, m chats.Message, _ string, _ int) ([]chats.Quoted, error) {
+func (a archived) ReadThread(_ context.Context, m chats.Message, _ string, _ int) ([]chats.Quoted, error) {
 	return a.said(m), nil
 }
 
@@ -27,8 +27,8 @@ func (a archived) Said(_ context.Context, m chats.Message, _ string, _ int) ([]c
 // that came later than the one behind it, and waits, nor one that is on its way.
 func TestWhatHasATurnOfItsOwnIsNotQuotedFromItsThread(t *testing.T) {
 	shown := make(chan string, 3)
-	var r *rig
-	r = newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	var r *harness
+	r = newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		shown <- turn.History[len(turn.History)-1].Quoted
 		return echo(ctx, turn)
 	}, func(cfg *bridge.Config) {

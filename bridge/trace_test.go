@@ -10,7 +10,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 )
 
 // followers are tracers of processes that share a store, and what they were told.
@@ -20,17 +20,17 @@ type followers struct {
 	parent map[string]string // of the jobs that were begun, as the first who did it said
 	ran    map[string]int
 	sent   map[string]int
-	closed map[string][]jobs.Job
+	closed map[string][]queue.Job
 }
 
 func newFollowers() *followers {
-	return &followers{parent: map[string]string{}, ran: map[string]int{}, sent: map[string]int{}, closed: map[string][]jobs.Job{}}
+	return &followers{parent: map[string]string{}, ran: map[string]int{}, sent: map[string]int{}, closed: map[string][]queue.Job{}}
 }
 
 // join has a bridge tell what it does.
 func (f *followers) join(cfg *bridge.Config) { cfg.Hooks.Trace = f }
 
-func (f *followers) Begin(j *jobs.Job) {
+func (f *followers) Begin(j *queue.Job) {
 	if j.Message.Kind != chats.KindText {
 		return
 	}
@@ -43,19 +43,19 @@ func (f *followers) Begin(j *jobs.Job) {
 	}
 }
 
-func (f *followers) Runs(ctx context.Context, j *jobs.Job) context.Context {
+func (f *followers) Runs(ctx context.Context, j *queue.Job) context.Context {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ran[j.Key()]++
-	if j.Turn && j.Trace.Turn.IsZero() {
+	if j.HasSlot && j.Trace.Turn.IsZero() {
 		j.Trace.Turn = j.Accepted
 	}
 	return ctx
 }
 
-func (f *followers) Watch(_ *jobs.Job, observe func(agent.Event)) func(agent.Event) { return observe }
+func (f *followers) Watch(_ *queue.Job, observe func(agent.Event)) func(agent.Event) { return observe }
 
-func (f *followers) Sending(j *jobs.Job, _ *jobs.SentPart) func(error) {
+func (f *followers) Sending(j *queue.Job, _ *queue.SentPart) func(error) {
 	return func(error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -63,10 +63,10 @@ func (f *followers) Sending(j *jobs.Job, _ *jobs.SentPart) func(error) {
 	}
 }
 
-func (f *followers) Closed(j *jobs.Job) {
+func (f *followers) Closed(j *queue.Job) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.closed[j.Key()] = append(f.closed[j.Key()], jobs.Job{Message: j.Message, Trace: j.Trace}) // the rest may still be used
+	f.closed[j.Key()] = append(f.closed[j.Key()], queue.Job{Message: j.Message, Trace: j.Trace}) // the rest may still be used
 }
 
 // whole checks that each job was closed once, with the trace that it began with, whoever began,

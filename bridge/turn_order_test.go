@@ -29,7 +29,7 @@ func soon[T any](t *testing.T, ch <-chan T) (got T) {
 func TestChatsGetTheirTurnsInTheOrderOfAcceptance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow()
-		r := newRig(t, s.think, func(cfg *bridge.Config) { cfg.Limits.MaxTurns = 1 })
+		r := newHarness(t, s.think, func(cfg *bridge.Config) { cfg.Limits.MaxTurns = 1 })
 		// Behind the turn that runs wait two messages of its own chat, which stand in line only when
 		// it is over; the others stand there already.
 		r.accept(in("a", "1", "slow a1"))
@@ -63,7 +63,7 @@ func TestWhatWaitsBehindACommandIsNoPartOfTheTurnBeforeIt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				reached, letGo := make(chan struct{}, 10), make(chan struct{}, 10)
 				used := make(chan struct{})
-				r := newRig(t, nil, busy(t, waiting(reached, letGo)), func(cfg *bridge.Config) {
+				r := newHarness(t, nil, busy(t, waiting(reached, letGo)), func(cfg *bridge.Config) {
 					cfg.Commands = append(cfg.Commands, bridge.Command{CommandInfo: chats.CommandInfo{Name: "usage", Description: "Usage"}, Run: func(ctx context.Context, _ bridge.CommandCall) (string, error) {
 						select {
 						case <-used:

@@ -60,7 +60,7 @@ func inChat(n int, id, text string) chats.Message {
 func TestAttack10TurnsAreBoundedAndWaitInOrder(t *testing.T) {
 	const chats = 300
 	c := newCrowd()
-	r := newRig(t, c.think, func(c *bridge.Config) { c.Limits.MaxTurns = 1 })
+	r := newHarness(t, c.think, func(c *bridge.Config) { c.Limits.MaxTurns = 1 })
 	var want []string
 	for n := range chats {
 		r.accept(inChat(n, "1", fmt.Sprint("m", n)))

@@ -5,9 +5,8 @@ import (
 	"crypto/rand"
 	"strings"
 
-	"oneclaw/bridge/approval"
-	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/interact"
 )
 
 // Approvals are the calls of tools that wait for a person, for those who decide somewhere else
@@ -18,13 +17,13 @@ type Approvals struct{ b *Bridge }
 func ApprovalsOf(b *Bridge) Approvals { return Approvals{b} }
 
 // Waiting returns at most so many that wait, as they are for somebody, platform:id.
-func (a Approvals) Waiting(ctx context.Context, user string, most int) ([]approval.Question, error) {
-	var list []approval.Question
+func (a Approvals) Waiting(ctx context.Context, user string, most int) ([]interact.ApprovalRequest, error) {
+	var list []interact.ApprovalRequest
 	for kept, err := range a.b.desk.Waiting(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		if q, ok := approval.QuestionOf(kept, user, a.b.people.Role(user)); ok && len(kept.IDs) > 0 {
+		if q, ok := interact.ApprovalRequestOf(kept, user, a.b.people.Role(user)); ok && len(kept.IDs) > 0 {
 			if list = append(list, q); len(list) == most {
 				break
 			}
@@ -41,13 +40,13 @@ func (a Approvals) Press(ctx context.Context, user, name, data string) (bool, er
 	if err != nil || kept == nil {
 		return false, err
 	}
-	q, ok := approval.QuestionOf(kept, user, a.b.people.Role(user))
+	q, ok := interact.ApprovalRequestOf(kept, user, a.b.people.Role(user))
 	platform, id, _ := strings.Cut(user, ":")
 	if !ok || platform != kept.Chat.Platform || len(kept.IDs) == 0 {
 		return false, nil
 	}
 	return true, a.b.Accept(ctx, chats.Message{
-		Chat: kept.Chat, ID: cards.Elsewhere + rand.Text(), Kind: chats.KindPress, User: id, UserName: name, Direct: q.Direct,
+		Chat: kept.Chat, ID: interact.Elsewhere + rand.Text(), Kind: chats.KindPress, User: id, UserName: name, Direct: q.Direct,
 		Text: data, On: kept.IDs[len(kept.IDs)-1], Time: a.b.cfg.Now(),
 	})
 }

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"oneclaw/bridge"
-	"oneclaw/bridge/approval"
-	"oneclaw/bridge/people"
+	"oneclaw/bridge/access"
+	"oneclaw/bridge/interact"
 )
 
 // What is pressed somewhere else than under the question holds as much as there: for those who
@@ -13,7 +13,7 @@ import (
 func TestC16APressFromElsewhereHoldsAsInTheChat(t *testing.T) {
 	w := &workshop{}
 	r := w.guarded(t, func(c *bridge.Config) {
-		c.Access = people.Access{Allow: []string{"fake:1", "fake:2"}, Admins: []string{"fake:9", "other:9"}}
+		c.Access = access.Access{Allow: []string{"fake:1", "fake:2"}, Admins: []string{"fake:9", "other:9"}}
 	})
 	r.accept(group("1", "1", "run a"))
 	card := r.platform.wait(t, 1)[0]
@@ -21,7 +21,7 @@ func TestC16APressFromElsewhereHoldsAsInTheChat(t *testing.T) {
 	r.accept(pressOn(card, "x", "2", card.button(t, "Deny")))
 	r.platform.toast(t, "x")
 	all := bridge.ApprovalsOf(r.bridge)
-	asked := func(user string) approval.Question {
+	asked := func(user string) interact.ApprovalRequest {
 		t.Helper()
 		list, err := all.Waiting(t.Context(), user, 10)
 		if err != nil || len(list) != 1 || list[0].Tool != "exec" || list[0].Requester != "fake:1" {

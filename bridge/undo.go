@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"oneclaw/bridge/audit"
-	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 )
 
@@ -33,7 +33,7 @@ type cleared struct {
 }
 
 // confirm answers a /clear: where it can be taken back, with a button for that.
-func (s *stops) confirm(ctx context.Context, j *jobs.Job, session sessions.Session, text string) (string, error) {
+func (s *stops) confirm(ctx context.Context, j *queue.Job, session conversation.Session, text string) (string, error) {
 	until := session.UndoUntil()
 	if !s.cfg.Now().Before(until) {
 		return text, nil
@@ -42,9 +42,9 @@ func (s *stops) confirm(ctx context.Context, j *jobs.Job, session sessions.Sessi
 	if err != nil {
 		return "", err
 	}
-	card := cards.Card{
+	card := interact.Card{
 		Kind: undoKind, Text: text, Data: data, Expires: until,
-		Choices: [][]cards.Choice{{{Label: "↩ Undo", Value: undoKind}}},
+		Choices: [][]interact.Choice{{{Label: "↩ Undo", Value: undoKind}}},
 	}
 	if _, ok := s.platforms[j.Message.Chat.Platform].(chats.Editor); ok {
 		card.Foot = undoFoot
@@ -53,32 +53,32 @@ func (s *stops) confirm(ctx context.Context, j *jobs.Job, session sessions.Sessi
 }
 
 // pressedUndo has a /clear taken back as /undo does, in its turn among the messages of the chat.
-func (s *stops) pressedUndo(ctx context.Context, press cards.Press) (cards.Result, error) {
+func (s *stops) pressedUndo(ctx context.Context, press interact.Press) (interact.Result, error) {
 	var of cleared
 	if err := json.Unmarshal(press.Card.Data, &of); err != nil {
-		return cards.Result{}, err
+		return interact.Result{}, err
 	}
 	if press.Expired {
-		return cards.Result{Text: press.Card.Text}, nil
+		return interact.Result{Text: press.Card.Text}, nil
 	}
 	m := chats.Message{
-		Chat: press.Place, ID: press.Token, Kind: jobs.KindUndo, User: strings.TrimPrefix(press.User, press.Place.Platform+":"),
+		Chat: press.Place, ID: press.Token, Kind: queue.KindUndo, User: strings.TrimPrefix(press.User, press.Place.Platform+":"),
 		UserName: press.UserName, Direct: press.Direct, Opener: of.Opener, On: of.Message, Text: "/" + undoKind, Time: s.cfg.Now(),
 	}
 	if !s.mayClear(ctx, m) {
-		return cards.Result{Toast: mayNotText}, nil
+		return interact.Result{Toast: mayNotText}, nil
 	}
-	return cards.Result{Close: true}, s.intake.put(ctx, s.intake.job(m))
+	return interact.Result{Close: true}, s.intake.put(ctx, s.intake.job(m))
 }
 
 // takeBack carries out an /undo: the conversation from before a /clear is the present one again.
-func (s *stops) takeBack(ctx context.Context, j *jobs.Job, _ string) (string, error) {
+func (s *stops) takeBack(ctx context.Context, j *queue.Job, _ string) (string, error) {
 	m := j.Message
 	if !s.mayClear(ctx, m) {
-		j.Confide()
+		j.MakeEphemeral()
 		return mayNotText, nil
 	}
-	session, err := sessions.Current(ctx, s.store, m.Chat)
+	session, err := conversation.Current(ctx, s.store, m.Chat)
 	if err != nil {
 		return "", err
 	}
@@ -89,19 +89,19 @@ func (s *stops) takeBack(ctx context.Context, j *jobs.Job, _ string) (string, er
 	case s.lanes.Pending(m.Chat, session.ClearedAt, j.Seq):
 		return askedText, nil
 	default:
-		if begun, err := sessions.HasBegun(ctx, s.store, session.Log()); begun || err != nil {
+		if begun, err := conversation.HasBegun(ctx, s.store, session.Log()); begun || err != nil {
 			return askedText, err
 		}
 		if session, err = session.Undo(ctx, s.store, j); err != nil {
 			return "", err
 		}
 	}
-	return undoneText, s.shared.Deed(j).Did(ctx, "undo", session.Log())
+	return undoneText, s.shared.AuditEntry(j).Record(ctx, "undo", session.Log())
 }
 
 // keepDeed writes what people do into the audit. It bears repeating.
-func keepDeed(kv storage.KV) func(context.Context, jobs.Deed) error {
-	return func(ctx context.Context, d jobs.Deed) error {
+func keepDeed(kv storage.KV) func(context.Context, queue.AuditEntry) error {
+	return func(ctx context.Context, d queue.AuditEntry) error {
 		return audit.Append(ctx, kv, d.Event, audit.Entry{At: d.At, Action: d.Action, By: d.By, Name: d.Name, Chat: d.Chat, About: d.About})
 	}
 }

@@ -21,10 +21,10 @@ const back = "The conversation from before the /clear is back, with its tools."
 
 // clearedRig is a bridge with a conversation that the owner of the group has cleared, and the card
 // that says so.
-func clearedRig(t *testing.T) (*rig, *clock, sent) {
+func clearedRig(t *testing.T) (*harness, *clock, sent) {
 	t.Helper()
 	c := &clock{}
-	r := newRig(t, echo, func(cfg *bridge.Config) {
+	r := newHarness(t, echo, func(cfg *bridge.Config) {
 		cfg.Now, cfg.Limits.DrainTimeout = c.Now, 20*time.Second
 		cfg.Access.Admins = []string{"fake:9"}
 	})
@@ -73,7 +73,7 @@ func TestUndoBringsTheConversationBack(t *testing.T) {
 }
 
 // did checks what the audit has, the newest first.
-func (r *rig) did(t *testing.T, want ...string) {
+func (r *harness) did(t *testing.T, want ...string) {
 	t.Helper()
 	entries, err := audit.List(t.Context(), r.cfg.Store, 0)
 	var did []string
@@ -90,16 +90,16 @@ func (r *rig) did(t *testing.T, want ...string) {
 
 func TestUndoThatCannotBe(t *testing.T) {
 	for name, tt := range map[string]struct {
-		then func(r *rig, c *clock)
+		then func(r *harness, c *clock)
 		want string
 	}{
-		"something was asked since": {func(r *rig, _ *clock) {
+		"something was asked since": {func(r *harness, _ *clock) {
 			r.accept(group("3", "6", "new"))
 			r.platform.wait(t, 3)
 		}, "I cannot take the /clear back any more"},
-		"something is being asked": {func(r *rig, _ *clock) { r.accept(group("3", "6", "new")) }, "I cannot take the /clear back any more"},
-		"it is too late":           {func(_ *rig, c *clock) { c.advance(11 * time.Minute) }, "There is nothing to take back"},
-		"another /clear, of nothing, changes nothing": {func(r *rig, _ *clock) {
+		"something is being asked": {func(r *harness, _ *clock) { r.accept(group("3", "6", "new")) }, "I cannot take the /clear back any more"},
+		"it is too late":           {func(_ *harness, c *clock) { c.advance(11 * time.Minute) }, "There is nothing to take back"},
+		"another /clear, of nothing, changes nothing": {func(r *harness, _ *clock) {
 			r.accept(group("3", "9", "/clear"))
 			r.platform.wait(t, 3)
 		}, back},
@@ -122,7 +122,7 @@ func TestUndoIsRefusedWhileAMessageWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSlow()
-				r := newRig(t, s.think, func(cfg *bridge.Config) { cfg.Limits.MaxTurns = 1 })
+				r := newHarness(t, s.think, func(cfg *bridge.Config) { cfg.Limits.MaxTurns = 1 })
 				r.accept(direct("1", "before"))
 				r.platform.wait(t, 1)
 				r.accept(direct("2", "/clear"))
@@ -151,7 +151,7 @@ func TestUndoIsRefusedWhileAMessageWaits(t *testing.T) {
 func TestUndoBringsTheNewestConversationBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &minded{slow: newSlow()}
-		r := newRig(t, m.think)
+		r := newHarness(t, m.think)
 		for i, text := range []string{"one", "/clear", "two", "/clear", "/clear", "/undo", "next"} {
 			r.accept(direct(fmt.Sprint(i), text))
 			r.platform.wait(t, i+1)
@@ -167,7 +167,7 @@ func TestUndoBringsTheNewestConversationBack(t *testing.T) {
 // A turn that a /clear has cut off is over in the conversation that an undo brings back.
 func TestUndoAfterATurnWasCutOff(t *testing.T) {
 	s := newSlow()
-	r := newRig(t, s.think)
+	r := newHarness(t, s.think)
 	r.accept(direct("1", "slow one"))
 	<-s.asked
 	r.accept(direct("2", "/clear"))
@@ -226,7 +226,7 @@ func TestUndoAtAnotherReplicaBringsTheGroupsBack(t *testing.T) {
 }
 
 func TestTheAuditIsBounded(t *testing.T) {
-	store, now := newRig(t, echo).cfg.Store, time.Now()
+	store, now := newHarness(t, echo).cfg.Store, time.Now()
 	for i, age := range []time.Duration{time.Hour, audit.DefaultAge + time.Hour, 0, time.Hour} {
 		e := audit.Entry{At: now.Add(-age), Action: "clear", By: string(rune('a' + i)), Chat: chats.Chat{Platform: "fake", ID: "1"}.String()}
 		if err := audit.Append(t.Context(), store, "event", e); err != nil {

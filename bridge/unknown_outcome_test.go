@@ -13,8 +13,8 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
-	"oneclaw/bridge/approval"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/interact"
 	"oneclaw/toolgroups"
 )
 
@@ -56,7 +56,7 @@ func (m *eager) Complete(ctx context.Context, req agent.Request, show func(agent
 
 // unsettled is a rig whose store fails once, before a write or after it.
 type unsettled struct {
-	*rig
+	*harness
 	*flaw
 	model *eager
 	grows *growing
@@ -88,15 +88,15 @@ func newUnsettled(t *testing.T, fails int) *unsettled {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.rig = newRig(t, nil, func(c *bridge.Config) {
+	u.harness = newHarness(t, nil, func(c *bridge.Config) {
 		c.Store, c.Platforms = flakyStore{Store: c.Store, flaw: u.flaw}, []chats.Platform{u.grows}
 		c.Turns.Agent, c.Turns.Tools = agent.New(agent.Config{Model: u.model}), func() *toolgroups.Registry { return reg }
-		c.Turns.Growing = func(text string) string { return text }
-		c.Approve = func(_ toolgroups.Call, tool toolgroups.Tool) approval.Policy {
+		c.Turns.RedactPartial = func(text string) string { return text }
+		c.Approve = func(_ toolgroups.Call, tool toolgroups.Tool) interact.Policy {
 			if tool.Effect == toolgroups.ReadOnly {
-				return approval.Policy{Rule: approval.Allow}
+				return interact.Policy{Rule: interact.Allow}
 			}
-			return approval.Policy{}
+			return interact.Policy{}
 		}
 	})
 	u.platform = u.grows.platform

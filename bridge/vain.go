@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"oneclaw/agent"
-	"oneclaw/bridge/cards"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/rescue"
 	"oneclaw/internal/retry"
 )
@@ -61,39 +61,39 @@ func (t *trial) count(cfg *Config, err error) bool {
 
 // carry brings a job to its end, or leaves it open where the bridge shuts down. A panic on the
 // way costs the job one of its lives, and nothing else.
-func (c *carrier) carry(work, ctx context.Context, j *jobs.Job) {
+func (c *carrier) carry(work, ctx context.Context, j *queue.Job) {
 	t, over := trial{}, false
 	defer c.alone(ctx, j)()
 	if err := c.restarted(j); err != nil {
 		t.told = j.Incident != "" // its answer says so, and ended the process as well
-		over = c.giveUp(ctx, j, &t, jobs.StateFailed, err)
+		over = c.giveUp(ctx, j, &t, queue.StateFailed, err)
 	}
 	for !over {
 		err := rescue.Do(func() error { c.carryOn(work, ctx, j, &t); return nil })
-		if over = err == nil || c.lanes.Work().Err() != nil; over {
+		if over = err == nil || c.lanes.Context().Err() != nil; over {
 			break
 		}
 		last := t.count(&c.cfg, err)
 		c.log.Error("a job panicked", "job", j.Key(), "life", t.panics, "err", err)
-		over = last && c.giveUp(ctx, j, &t, jobs.StateFailed, err)
+		over = last && c.giveUp(ctx, j, &t, queue.StateFailed, err)
 	}
 }
 
 // alone waits until a job may be carried on that may be what ends the process; next lets another
 // such job begin.
-func (c *carrier) alone(ctx context.Context, j *jobs.Job) (next func()) {
-	if !j.Restarted || j.Vain.Restarts < maxTogether || j.State == jobs.StateWaiting || !j.Held.IsZero() {
+func (c *carrier) alone(ctx context.Context, j *queue.Job) (next func()) {
+	if !j.Restarted || j.Stall.Restarts < maxTogether || j.State == queue.StateWaiting || !j.OutageSince.IsZero() {
 		return func() {}
 	}
-	turn := j.Turn
-	c.lanes.EndTurn(j)
+	turn := j.HasSlot
+	c.lanes.ReleaseSlot(j)
 	select {
 	case c.suspects <- struct{}{}:
 	case <-ctx.Done():
 		return func() {}
 	}
 	if turn {
-		c.lanes.AwaitTurn(ctx, j)
+		c.lanes.AwaitSlot(ctx, j)
 	}
 	leave := sync.OnceFunc(func() { <-c.suspects })
 	timer := time.AfterFunc(aloneFor, leave)
@@ -102,43 +102,43 @@ func (c *carrier) alone(ctx context.Context, j *jobs.Job) (next func()) {
 
 // restarted counts the restart that found a job, before anything is done for it. It returns an
 // error where that was one too many. What waits for a person or for its platform is not counted.
-func (c *carrier) restarted(j *jobs.Job) error {
-	if !j.Restarted || j.State == jobs.StateWaiting || !j.Held.IsZero() {
+func (c *carrier) restarted(j *queue.Job) error {
+	if !j.Restarted || j.State == queue.StateWaiting || !j.OutageSince.IsZero() {
 		j.Restarted = false
 		return nil
 	}
 	j.Restarted = false
-	if j.Vain.Restarts == 0 {
-		j.Vain.Since = c.cfg.Now()
+	if j.Stall.Restarts == 0 {
+		j.Stall.Since = c.cfg.Now()
 	}
 	j.Resumes++
-	j.Vain.Restarts++
-	if err := c.jobs.SaveAlways(c.lanes.Work(), j); err != nil {
+	j.Stall.Restarts++
+	if err := c.jobs.SaveAlways(c.lanes.Context(), j); err != nil {
 		c.log.Warn("a restart that found a job is not counted", "job", j.Key(), "err", err)
 	} else if c.overdue(j, 1) {
-		return fmt.Errorf("bridge: %d restarts in a row found it where it was", j.Vain.Restarts)
+		return fmt.Errorf("bridge: %d restarts in a row found it where it was", j.Stall.Restarts)
 	}
 	return nil
 }
 
 // overdue reports whether restarts found a job where it was too often, for so many times.
-func (c *carrier) overdue(j *jobs.Job, times int) bool {
-	return j.Vain.Restarts > times*maxRestarts && c.cfg.Now().Sub(j.Vain.Since) >= c.cfg.Limits.RetryFor
+func (c *carrier) overdue(j *queue.Job, times int) bool {
+	return j.Stall.Restarts > times*maxRestarts && c.cfg.Now().Sub(j.Stall.Since) >= c.cfg.Limits.RetryFor
 }
 
 // inVain counts a try in vain, and gives a job up that has had its tries; state is how it ends
 // then. It reports whether the job is over here.
-func (c *carrier) inVain(ctx context.Context, j *jobs.Job, t *trial, state jobs.State, err error) bool {
+func (c *carrier) inVain(ctx context.Context, j *queue.Job, t *trial, state queue.State, err error) bool {
 	own, lost := c.isOwn(j, t, err)
 	return lost || own && c.giveUp(ctx, j, t, state, err)
 }
 
 // isOwn counts a try in vain, and reports whether a job has had all its tries although the
 // store works for it; lost says that it is another process's.
-func (c *carrier) isOwn(j *jobs.Job, t *trial, failure error) (own, lost bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Work()), jobs.WriteTimeout)
+func (c *carrier) isOwn(j *queue.Job, t *trial, failure error) (own, lost bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Context()), queue.WriteTimeout)
 	defer cancel()
-	if err := rescue.Do(func() error { return c.jobs.Touch(ctx, j) }); err != nil || c.owners.Safe != nil && !c.owners.Safe(j) {
+	if err := rescue.Do(func() error { return c.jobs.Touch(ctx, j) }); err != nil || c.owners.OwnsSafely != nil && !c.owners.OwnsSafely(j) {
 		t.tries = 0
 		return false, c.lost(j, err)
 	}
@@ -147,21 +147,21 @@ func (c *carrier) isOwn(j *jobs.Job, t *trial, failure error) (own, lost bool) {
 
 // giveUp ends a job that cannot be carried to its end. The first time it gets an answer that
 // says so, where an answer is due, and reports that it goes on with that; else it is closed.
-func (c *carrier) giveUp(ctx context.Context, j *jobs.Job, t *trial, state jobs.State, err error) bool {
+func (c *carrier) giveUp(ctx context.Context, j *queue.Job, t *trial, state queue.State, err error) bool {
 	k, told := c.kinds.of(j), t.told
 	*t = trial{told: true}
 	for _, piece := range j.Pieces {
 		c.closeLater(piece, state)
 	}
 	j.Pieces = nil
-	due := k.answer != nil && (j.Parts == nil || slices.ContainsFunc(j.Parts, func(p jobs.SentPart) bool { return p.State != jobs.PartSent }))
-	if due && !told && state == jobs.StateFailed {
+	due := k.answer != nil && (j.Parts == nil || slices.ContainsFunc(j.Parts, func(p queue.SentPart) bool { return p.State != queue.PartSent }))
+	if due && !told && state == queue.StateFailed {
 		if panicked := rescue.Do(func() error { c.sayFailed(ctx, k, j, err); return nil }); panicked == nil {
 			return false
 		}
 	}
-	if state == jobs.StateFailed && j.Incident == "" {
-		j.Incident = jobs.NewIncident()
+	if state == queue.StateFailed && j.Incident == "" {
+		j.Incident = queue.NewIncident()
 		c.log.Error("given up", "incident", j.Incident, "job", j.Key(), "err", err)
 	}
 	if k.failed != nil && !c.overdue(j, 2) {
@@ -174,19 +174,19 @@ func (c *carrier) giveUp(ctx context.Context, j *jobs.Job, t *trial, state jobs.
 }
 
 // sayFailed makes the answer of a job that is given up. What of its answer was sent stays.
-func (c *carrier) sayFailed(ctx context.Context, k *kind, j *jobs.Job, err error) {
-	if k.Turn {
+func (c *carrier) sayFailed(ctx context.Context, k *kind, j *queue.Job, err error) {
+	if k.NeedsSlot {
 		// The model must not go on with it. That is no reason to keep anybody waiting.
 		if stopped := rescue.Do(func() error { return c.turns.StopTurn(ctx, j, agent.NoteGivenUp) }); stopped != nil {
 			c.log.Warn("the conversation does not tell that a turn was given up", "job", j.Key(), "err", stopped)
 		}
 	}
 	sent := 0
-	for sent < len(j.Parts) && j.Parts[sent].State == jobs.PartSent {
+	for sent < len(j.Parts) && j.Parts[sent].State == queue.PartSent {
 		sent++
 	}
 	text := c.turns.Failed(j, err)
-	j.Vain = jobs.Vain{} // the line has tries of its own
+	j.Stall = queue.Stall{} // the line has tries of its own
 	if j.Card, j.Files = "", nil; sent == 0 {
 		c.sender.Prepare(j, text, false)
 		return
@@ -196,12 +196,12 @@ func (c *carrier) sayFailed(ctx context.Context, k *kind, j *jobs.Job, err error
 
 // tellFailed tells a chat that something which was asked there has failed, of a job that has no
 // answer.
-func (c *carrier) tellFailed(ctx context.Context, j *jobs.Job) error {
+func (c *carrier) tellFailed(ctx context.Context, j *queue.Job) error {
 	if ctx.Err() != nil {
-		ctx = c.lanes.Work()
+		ctx = c.lanes.Context()
 	}
 	text := c.turns.Failed(j, errGivenUp)
-	_, err := c.desk.Post(ctx, "failed/"+j.Key(), j.Message.Chat, cards.Card{Text: text})
+	_, err := c.desk.Post(ctx, "failed/"+j.Key(), j.Message.Chat, interact.Card{Text: text})
 	return err
 }
 
@@ -212,7 +212,7 @@ var errGivenUp = errors.New("bridge: given up, see the error before")
 // answered: nobody waits for it. Until it is written, a crash lets the last part look
 // cut off, and it is sent again with its mark. What belongs to the end beside the receipt is
 // left out where it fails too often.
-func (c *carrier) closeLater(j *jobs.Job, state jobs.State) {
+func (c *carrier) closeLater(j *queue.Job, state queue.State) {
 	c.lanes.Running.Go(func() {
 		settle, t := c.settle, trial{}
 		if c.overdue(j, 2) {
@@ -228,10 +228,10 @@ func (c *carrier) closeLater(j *jobs.Job, state jobs.State) {
 				return
 			}
 			if own {
-				c.log.Error("a job is closed without what belongs to its end", "incident", jobs.NewIncident(), "job", j.Key(), "err", err)
+				c.log.Error("a job is closed without what belongs to its end", "incident", queue.NewIncident(), "job", j.Key(), "err", err)
 				settle, t = c.close, trial{}
 			}
-			if retry.Wait(c.lanes.Work(), pauses.Next(0)) != nil {
+			if retry.Wait(c.lanes.Context(), pauses.Next(0)) != nil {
 				return
 			}
 		}

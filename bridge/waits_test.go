@@ -48,7 +48,7 @@ func (w *waits) Write(ctx context.Context, ops ...storage.Op) (storage.Revision,
 // TestAPlainAnswerWaitsForTwoWrites: the job, then the answer together with the record
 // that it is being sent. The receipt of the message before is nobody's wait.
 func TestAPlainAnswerWaitsForTwoWrites(t *testing.T) {
-	r := newRig(t, echo)
+	r := newHarness(t, echo)
 	r.stop()
 	store := &waits{Store: r.cfg.Store}
 	r.cfg.Store = store

@@ -8,20 +8,20 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/previews"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/outbox"
+	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 )
 
 // watching returns what a turn is observed by: whoever the configuration names, and the
 // previews, where the platform shows any.
-func (b *Bridge) watching() func(j *jobs.Job) (observe func(agent.Event), withhold func() bool, end func()) {
+func (b *Bridge) watching() func(j *queue.Job) (observe func(agent.Event), withhold func() bool, end func()) {
 	told := b.cfg.Turns.Observe
-	return func(j *jobs.Job) (observe func(agent.Event), withhold func() bool, end func()) {
+	return func(j *queue.Job) (observe func(agent.Event), withhold func() bool, end func()) {
 		show, chat := func(agent.Event) {}, j.Message.Chat
 		withhold, end = func() bool { return true }, func() {}
-		if _, ok := b.platforms[chat.Platform].(chats.Previewer); ok && b.cfg.Turns.Growing != nil {
+		if _, ok := b.platforms[chat.Platform].(chats.Previewer); ok && b.cfg.Turns.RedactPartial != nil {
 			show, withhold, end = b.showing(j)
 		} else if told == nil && b.cfg.Hooks.Trace == nil {
 			return nil, withhold, end
@@ -39,15 +39,15 @@ func (b *Bridge) watching() func(j *jobs.Job) (observe func(agent.Event), withho
 }
 
 // showing is a preview that a question of a tool may end, and the answer to that begin again.
-func (b *Bridge) showing(j *jobs.Job) (observe func(agent.Event), withhold func() bool, end func()) {
-	var now atomic.Pointer[previews.Watch]
+func (b *Bridge) showing(j *queue.Job) (observe func(agent.Event), withhold func() bool, end func()) {
+	var now atomic.Pointer[outbox.Watch]
 	begin := func() {
 		watch := b.previews.Watch(j)
 		now.Store(&watch)
 	}
 	begin()
 	end = func() { now.Load().End() }
-	j.Show = func(on bool) {
+	j.ShowPreview = func(on bool) {
 		if on {
 			begin()
 		} else {
@@ -58,17 +58,17 @@ func (b *Bridge) showing(j *jobs.Job) (observe func(agent.Event), withhold func(
 }
 
 // notes stand under a preview whose answer does not come.
-var notes = map[jobs.State]string{
-	jobs.StateStopped: "⏹ Stopped.",
-	jobs.StateCleared: "⏹ Stopped: the conversation was cleared.",
-	jobs.StateBarred:  "⏹ Stopped.",
-	jobs.StateWaiting: "⏬ This goes on below.",
+var notes = map[queue.State]string{
+	queue.StateStopped: "⏹ Stopped.",
+	queue.StateCleared: "⏹ Stopped: the conversation was cleared.",
+	queue.StateBarred:  "⏹ Stopped.",
+	queue.StateWaiting: "⏬ This goes on below.",
 }
 
 // endPreview has the preview of a job that is about to be closed say that no more comes. It
 // bears repeating.
-func (c *carrier) endPreview(ctx context.Context, j *jobs.Job) error {
-	if j.Unended() == nil || j.Message.Kind == jobs.KindPreview {
+func (c *carrier) endPreview(ctx context.Context, j *queue.Job) error {
+	if j.OpenPreview() == nil || j.Message.Kind == queue.KindPreview {
 		return nil
 	}
 	if err := c.intake.put(ctx, c.endOf(j, j.State)); err != nil {
@@ -78,28 +78,28 @@ func (c *carrier) endPreview(ctx context.Context, j *jobs.Job) error {
 }
 
 // endOf is the job that has the preview of another one end.
-func (c *carrier) endOf(j *jobs.Job, state jobs.State) *jobs.Job {
+func (c *carrier) endOf(j *queue.Job, state queue.State) *queue.Job {
 	p, chat := j.Preview, j.Message.Chat
-	chat.ID = p.In
-	e := c.intake.job(chats.Message{Chat: chat, ID: jobs.Hash(j.Key() + p.Token), Kind: jobs.KindPreview, User: "bot", Time: c.cfg.Now()})
+	chat.ID = p.ChatID
+	e := c.intake.job(chats.Message{Chat: chat, ID: queue.Hash(j.Key() + p.Token), Kind: queue.KindPreview, User: "bot", Time: c.cfg.Now()})
 	part := chats.Part{}
-	if shown := c.sender.Render(j, p.Said); len(shown) > 0 {
+	if shown := c.sender.Render(j, p.Shown); len(shown) > 0 {
 		part = shown[0].Part
 	}
-	if part.Note = notes[state]; part.Note == "" && p.Said == "" {
+	if part.Note = notes[state]; part.Note == "" && p.Shown == "" {
 		part.Note = "✔ Done." // it showed nothing but what was being done
 	}
-	e.Preview, e.Parts = p, []jobs.SentPart{{Part: part, State: jobs.PartPending, Edit: p.ID, Last: true}}
+	e.Preview, e.Parts = p, []queue.SentPart{{Part: part, State: queue.PartPending, Edit: p.ID, Last: true}}
 	return e
 }
 
 // leave writes a job whose turn waits for a decision, and has its preview end with the same
 // write: the question stands below that, and what comes then is to be shown below the question.
-func (c *carrier) leave(ctx context.Context, j *jobs.Job) error {
-	if j.Unended() == nil {
+func (c *carrier) leave(ctx context.Context, j *queue.Job) error {
+	if j.OpenPreview() == nil {
 		return c.jobs.Put(ctx, j)
 	}
-	e, left := c.endOf(j, jobs.StateWaiting), *j
+	e, left := c.endOf(j, queue.StateWaiting), *j
 	left.Preview = nil
 	record, err := left.Record()
 	if err != nil {
@@ -116,29 +116,29 @@ func (c *carrier) leave(ctx context.Context, j *jobs.Job) error {
 		return fmt.Errorf("store job %s and the end of its preview: %w", j.Key(), err)
 	}
 	j.Preview, j.Rev = nil, e.Rev
-	if c.jobs.Number(e); !e.Offer {
-		c.lanes.Queue(e)
+	if c.jobs.AssignSeq(e); !e.Unclaimed {
+		c.lanes.Enqueue(e)
 	}
 	return nil
 }
 
 // pressed answers the press of a button to stop. What it does was done when it came.
-func (s *stops) pressed(ctx context.Context, j *jobs.Job) error {
+func (s *stops) pressed(ctx context.Context, j *queue.Job) error {
 	if err := s.halt(ctx, j); err != nil {
 		return err
 	}
 	toast := "This answer is over already."
-	if j.Cut {
+	if j.Interrupted {
 		toast = "Stopped."
 	}
 	s.desk.Toast(ctx, j.Message, toast)
-	s.carrier.closeLater(j, jobs.StateDone)
+	s.carrier.closeLater(j, queue.StateDone)
 	return nil
 }
 
 // halt ends the answer under which a button to stop was pressed, and nothing else: what waits
 // behind it is answered next. First on disk, as with [stops.endOlder].
-func (s *stops) halt(ctx context.Context, j *jobs.Job) error {
+func (s *stops) halt(ctx context.Context, j *queue.Job) error {
 	open, _, err := s.jobs.Open(ctx, j.Message.Chat.Whole().String()+"/", func(chats.Chat) bool { return true })
 	for _, older := range open {
 		if !s.halts(j, older) {
@@ -147,30 +147,30 @@ func (s *stops) halt(ctx context.Context, j *jobs.Job) error {
 		if err := s.halted(ctx, j, older); err != nil {
 			return err
 		}
-		s.lanes.End(j.Message.Chat, older.Key(), sessions.ErrStopped)
+		s.lanes.InterruptJob(j.Message.Chat, older.Key(), conversation.ErrStopped)
 		return nil
 	}
 	return err
 }
 
 // halted puts on disk that a press has ended an answer.
-func (s *stops) halted(ctx context.Context, j, older *jobs.Job) error {
+func (s *stops) halted(ctx context.Context, j, older *queue.Job) error {
 	err := storage.ErrConflict
 	for errors.Is(err, storage.ErrConflict) { // a /clear may change the session meanwhile
-		var session sessions.Session
-		if session, err = sessions.Current(ctx, s.store, j.Message.Chat); err == nil {
-			_, err = session.Halt(ctx, s.store, older.Seq)
+		var session conversation.Session
+		if session, err = conversation.Current(ctx, s.store, j.Message.Chat); err == nil {
+			_, err = session.StopOne(ctx, s.store, older.Seq)
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("stop the answer to %s: %w", older.Key(), err)
 	}
-	j.Cut = true
+	j.Interrupted = true
 	return nil
 }
 
 // halts reports whether a press is about the answer to a message, which is not over.
-func (s *stops) halts(j, older *jobs.Job) bool {
+func (s *stops) halts(j, older *queue.Job) bool {
 	p := older.Preview
-	return p != nil && p.Token == jobs.Stops(j.Message) && older.Message.Kind != jobs.KindPreview && older.Seq < j.Seq
+	return p != nil && p.Token == queue.StopToken(j.Message) && older.Message.Kind != queue.KindPreview && older.Seq < j.Seq
 }

@@ -6,10 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"oneclaw/bridge/approval"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/panel"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/queue"
 	"oneclaw/bridge/wording"
 	"oneclaw/toolgroups"
 )
@@ -23,7 +22,7 @@ const (
 // strange is what is shown to who may not talk to the bot.
 const strange = "I do not know you yet. Write to me in Messages: I ask whether I may talk to you."
 
-// Welcome implements [chats.Host]. Its texts are those of the commands.
+// Welcome implements [chats.Welcomer]. Its texts are those of the commands.
 func (b *Bridge) Welcome(ctx context.Context, m chats.Message) (chats.Welcome, error) {
 	if err := b.ready(ctx); err != nil {
 		return chats.Welcome{}, fmt.Errorf("welcome: %w", err)
@@ -36,15 +35,15 @@ func (b *Bridge) Welcome(ctx context.Context, m chats.Message) (chats.Welcome, e
 	groups := slices.DeleteFunc(b.cfg.Turns.Tools().Groups(), func(g toolgroups.Group) bool { return len(g.Tools) == 0 || role < g.Role })
 	var can strings.Builder
 	for _, g := range groups {
-		fmt.Fprintf(&can, "- **%s** – %s\n", wording.Escape(panel.Label(g)), wording.Escape(g.Description))
+		fmt.Fprintf(&can, "- **%s** – %s\n", wording.Escape(interact.Label(g)), wording.Escape(g.Description))
 		if len(w.Prompts) < maxPrompts {
-			w.Prompts = append(w.Prompts, chats.Prompt{Title: panel.Label(g), Message: "What can you do for me with " + panel.Label(g) + "?"})
+			w.Prompts = append(w.Prompts, chats.Prompt{Title: interact.Label(g), Message: "What can you do for me with " + interact.Label(g) + "?"})
 		}
 	}
 	if can.Len() > 0 {
 		w.Sections = append(w.Sections, chats.Section{Title: "What I can do for you", Text: can.String()})
 	}
-	j := &jobs.Job{Message: m}
+	j := &queue.Job{Message: m}
 	for _, s := range []struct{ title, command string }{{"Your accounts", "connect"}, {"Usage and budget", "usage"}} {
 		at := slices.IndexFunc(b.cfg.Commands, func(c Command) bool { return c.Name == s.command && c.Run != nil })
 		if at < 0 {
@@ -76,7 +75,7 @@ func (b *Bridge) waiting(ctx context.Context, user string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("welcome: %w", err)
 		}
-		if line, ok := approval.Asked(kept, user); ok && len(list) < maxApproved {
+		if line, ok := interact.Asked(kept, user); ok && len(list) < maxApproved {
 			list = append(list, line)
 		}
 	}
@@ -86,4 +85,4 @@ func (b *Bridge) waiting(ctx context.Context, user string) (string, error) {
 	return strings.Join(list, "\n"), nil
 }
 
-var _ chats.Host = (*Bridge)(nil)
+var _ chats.Welcomer = (*Bridge)(nil)

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"oneclaw/bridge"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/people"
 )
 
 // Who opens the bot is shown what is theirs, by the texts of the commands.
@@ -17,8 +17,8 @@ func TestWelcomeIsForOnePerson(t *testing.T) {
 			return text + " for " + call.User, nil
 		}}
 	}
-	r := newRig(t, nil, cupboard(t, 6), func(c *bridge.Config) {
-		c.Access = people.Access{Allow: []string{"fake:1"}, Admins: []string{"fake:2"}}
+	r := newHarness(t, nil, cupboard(t, 6), func(c *bridge.Config) {
+		c.Access = access.Access{Allow: []string{"fake:1"}, Admins: []string{"fake:2"}}
 		c.Commands = []bridge.Command{command("connect", "`/connect google` password1"), command("usage", "3 tokens")}
 		c.Redact = func(text string) string { return strings.ReplaceAll(text, "password1", "***") }
 	})

@@ -14,7 +14,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 )
 
@@ -25,21 +25,21 @@ func clockAt(c *bridge.Config) {
 }
 
 // receipts waits until as many jobs are closed: a /why that comes before finds them open.
-func (r *rig) receipts(n int) {
+func (r *harness) receipts(n int) {
 	r.t.Helper()
-	r.jobs("job/done/", func(all []jobs.Job) bool { return len(all) >= n })
+	r.jobs("job/done/", func(all []queue.Job) bool { return len(all) >= n })
 }
 
 // jobs waits for what the store has under a prefix.
-func (r *rig) jobs(prefix string, enough func([]jobs.Job) bool) {
+func (r *harness) jobs(prefix string, enough func([]queue.Job) bool) {
 	r.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; {
-		var all []jobs.Job
+		var all []queue.Job
 		for entry, err := range r.cfg.Store.List(r.t.Context(), storage.Range{Prefix: prefix}) {
 			if err != nil {
 				r.t.Fatal(err)
 			}
-			var j jobs.Job
+			var j queue.Job
 			if json.Unmarshal(entry.Value, &j) == nil { // what does not decode is replaced soon
 				all = append(all, j)
 			}
@@ -82,7 +82,7 @@ func mailer(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] 
 }
 
 func TestWhyShowsTheReceipt(t *testing.T) {
-	r := newRig(t, mailer, clockAt, func(c *bridge.Config) { c.Access.Admins = []string{"fake:2"} })
+	r := newHarness(t, mailer, clockAt, func(c *bridge.Config) { c.Access.Admins = []string{"fake:2"} })
 	question := group("1", "1", "look at *my* file\nplease")
 	question.Time = time.Date(2026, 11, 21, 9, 59, 50, 0, time.UTC)
 	r.accept(question)
@@ -108,7 +108,7 @@ func TestWhyShowsTheReceipt(t *testing.T) {
 
 // What happened elsewhere is nobody's business here.
 func TestWhyIsAboutThisChatAlone(t *testing.T) {
-	r := newRig(t, echo, clockAt)
+	r := newHarness(t, echo, clockAt)
 	thread := group("1", "1", "in a thread")
 	thread.Chat.Thread = "7"
 	r.accept(direct("2", "mine"), thread)
@@ -128,7 +128,7 @@ func TestWhyIsAboutThisChatAlone(t *testing.T) {
 func TestWhyNamesTheReason(t *testing.T) {
 	gate := make(chan struct{})
 	begun := make(chan struct{}, 10)
-	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		return func(yield func(agent.Message, error) bool) {
 			last := turn.History[len(turn.History)-1]
 			switch last.Text {
@@ -198,7 +198,7 @@ func TestWhyNamesTheReason(t *testing.T) {
 }
 
 func TestWhyOfATask(t *testing.T) {
-	r := newRig(t, echo, clockAt)
+	r := newHarness(t, echo, clockAt)
 	if err := r.bridge.Submit(t.Context(), bridge.Submission{Key: "t1", Chat: direct("", "").Chat, User: "1", Direct: true, Title: "Morning news", Text: "tell me"}); err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestWhyOfATask(t *testing.T) {
 }
 
 func TestWhyTellsOfLostAnswers(t *testing.T) {
-	r := newRig(t, echo, clockAt)
+	r := newHarness(t, echo, clockAt)
 	failures := 1
 	r.platform.fail = func(_ int, arrived bool) error {
 		if arrived && failures > 0 {
@@ -234,8 +234,8 @@ func TestWhyOfACallThatIsAskedAbout(t *testing.T) {
 	r := w.guarded(t)
 	r.accept(direct("1", "run rm -rf x"))
 	card := r.platform.wait(t, 1)[0]
-	r.jobs("job/open/", func(all []jobs.Job) bool {
-		return slices.ContainsFunc(all, func(j jobs.Job) bool { return j.Message.ID == "1" && j.State == jobs.StateWaiting })
+	r.jobs("job/open/", func(all []queue.Job) bool {
+		return slices.ContainsFunc(all, func(j queue.Job) bool { return j.Message.ID == "1" && j.State == queue.StateWaiting })
 	})
 	r.accept(direct("2", "/why"))
 	if got := r.platform.wait(t, 2)[1].text; !strings.Contains(got, "It waits for somebody to approve") {
@@ -243,8 +243,8 @@ func TestWhyOfACallThatIsAskedAbout(t *testing.T) {
 	}
 	r.accept(pressOn(card, "p1", "1", card.button(t, "Allow once")))
 	r.platform.wait(t, 3)
-	r.jobs("job/done/", func(all []jobs.Job) bool {
-		return slices.ContainsFunc(all, func(j jobs.Job) bool { return j.Message.ID == "1" && j.Message.Kind == chats.KindText })
+	r.jobs("job/done/", func(all []queue.Job) bool {
+		return slices.ContainsFunc(all, func(j queue.Job) bool { return j.Message.ID == "1" && j.Message.Kind == chats.KindText })
 	})
 	r.accept(direct("3", "/why"))
 	if got := r.platform.wait(t, 4)[3].text; !strings.Contains(got, ", approved by fake:1)") || strings.Contains(strings.TrimPrefix(got, "**Your message** “run rm -rf x”"), "rm -rf") {

@@ -14,8 +14,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/owners"
+	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 )
 
@@ -123,7 +122,7 @@ func takenOver(t *testing.T, life *zombie, wakes string) {
 		life.awake = make(chan struct{})
 		var effects sync.Map
 		think := twoRounds(&effects)
-		r := newRig(t, think)
+		r := newHarness(t, think)
 		r.stop()
 		store, shown := r.cfg.Store, r.platform
 		r.cfg.Store, r.cfg.Platforms = zombieStore{store, life}, []chats.Platform{zombiePlatform{shown, life}}
@@ -178,14 +177,14 @@ func takenOver(t *testing.T, life *zombie, wakes string) {
 // checkRecords checks that each message has its receipt and no job is open.
 func checkRecords(t *testing.T, store storage.Store) {
 	t.Helper()
-	for prefix, want := range map[string]int{jobs.OpenPrefix: 0, jobs.ReceiptPrefix: 3} {
+	for prefix, want := range map[string]int{queue.OpenPrefix: 0, queue.ReceiptPrefix: 3} {
 		n := 0
 		for entry, err := range store.List(t.Context(), storage.Range{Prefix: prefix}) {
 			if err != nil {
 				t.Fatal(err)
 			}
 			n++
-			if prefix == jobs.OpenPrefix {
+			if prefix == queue.OpenPrefix {
 				t.Errorf("still open: %s", entry.Value)
 			}
 		}
@@ -199,15 +198,15 @@ func checkRecords(t *testing.T, store storage.Store) {
 // is refused from then on, to the former holder alone.
 func TestZombieLosesItsJob(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "db"))
-	former := jobs.Store{Store: store, Mark: func(chats.Chat) string { return "former" }, Base: new(atomic.Int64)}
-	j := &jobs.Job{Message: direct("7", "hello"), State: jobs.StateWaiting}
+	former := queue.Store{Store: store, LeaseToken: func(chats.Chat) string { return "former" }, Base: new(atomic.Int64)}
+	j := &queue.Job{Message: direct("7", "hello"), State: queue.StateWaiting}
 	if added, err := former.Add(t.Context(), j); !added || err != nil {
 		t.Fatal(added, err)
 	}
-	present := jobs.Store{Store: store, Mark: func(chats.Chat) string { return "present" }, Base: new(atomic.Int64)}
-	open, _, err := present.Open(t.Context(), "", owners.All)
+	present := queue.Store{Store: store, LeaseToken: func(chats.Chat) string { return "present" }, Base: new(atomic.Int64)}
+	open, _, err := present.Open(t.Context(), "", queue.AllChats)
 	if err == nil {
-		open, err = present.TakeAll(t.Context(), open)
+		open, err = present.ClaimAll(t.Context(), open)
 	}
 	if err != nil || len(open) != 1 {
 		t.Fatal(open, err)
@@ -217,11 +216,11 @@ func TestZombieLosesItsJob(t *testing.T) {
 		"close": func() error { return former.Close(t.Context(), j) },
 		"check": func() error { return former.Check(t.Context(), j) },
 	} {
-		if err := write(); !errors.Is(err, jobs.ErrLost) {
+		if err := write(); !errors.Is(err, queue.ErrLost) {
 			t.Errorf("%s by the former holder: %v", name, err)
 		}
 	}
-	if added, err := former.Add(t.Context(), &jobs.Job{Message: direct("7", "hello")}); added || err != nil {
+	if added, err := former.Add(t.Context(), &queue.Job{Message: direct("7", "hello")}); added || err != nil {
 		t.Errorf("added again: %v, %v", added, err)
 	}
 	for range 2 { // the second time as after a write that reported an error
@@ -229,11 +228,11 @@ func TestZombieLosesItsJob(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := former.Close(t.Context(), j); !errors.Is(err, jobs.ErrLost) {
+	if err := former.Close(t.Context(), j); !errors.Is(err, queue.ErrLost) {
 		t.Errorf("closed by the former holder: %v", err)
 	}
 	found, err := present.Find(t.Context(), j.Key())
-	if err != nil || found == nil || !strings.HasPrefix(found.Holder, "present") {
+	if err != nil || found == nil || !strings.HasPrefix(found.LeaseToken, "present") {
 		t.Errorf("the receipt is %+v, %v", found, err)
 	}
 }

@@ -84,7 +84,7 @@ func (r *receiver) convertAgent(ctx context.Context, e *agentEvent) *chats.Messa
 
 // welcome shows who has opened the app what it can do for them.
 func (r *receiver) welcome(ctx context.Context, e *agentEvent, m chats.Message) {
-	host, ok := r.in.(chats.Host)
+	host, ok := r.in.(chats.Welcomer)
 	if !ok || !m.Direct {
 		return
 	}
@@ -100,7 +100,7 @@ func judged(ctx context.Context, r *receiver, p *interaction, user string) *chat
 	if !ok || p.Container.Ephemeral {
 		return nil
 	}
-	m := chats.Judged(chats.Chat{Platform: Name, ID: p.Channel.ID}, p.Container.MessageTS, user, says, stamp(p.Actions[0].TS))
+	m := chats.NewFeedback(chats.Chat{Platform: Name, ID: p.Channel.ID}, p.Container.MessageTS, user, says, stamp(p.Actions[0].TS))
 	thanks := chats.Message{Chat: p.chat(), User: user}
 	r.surface.Aside(ctx, "nobody is thanked for an opinion", func(ctx context.Context) error {
 		return r.AnswerPress(ctx, thanks, surface.Thanks)
@@ -112,7 +112,7 @@ func judged(ctx context.Context, r *receiver, p *interaction, user string) *chat
 // answer, or as its layout says. What of that Slack may refuse is named.
 func lay(s *surface.Surface, part chats.Part, plain, needed bool) (laid []slack.Block, extras []string, err error) {
 	all := text(part, plain)
-	if judged := part.Judge && len(part.Buttons) == 0 && s.Judges(all, blocks.MaxSection); judged {
+	if judged := part.FeedbackButtons && len(part.Buttons) == 0 && s.Judges(all, blocks.MaxSection); judged {
 		extras = append(extras, surface.Feedback)
 	}
 	if part.Layout != nil && !plain && s.LaysOut() {

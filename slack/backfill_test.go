@@ -19,9 +19,9 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/people"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/turn"
 	emulator "oneclaw/internal/emulator/slack"
 	"oneclaw/internal/redact"
 	"oneclaw/storage"
@@ -300,7 +300,7 @@ func TestMarksThatCannotBeKept(t *testing.T) {
 }
 
 // bridged runs a bridge with an agent over the platform.
-func (f *fixture) bridged(a turns.Agent) {
+func (f *fixture) bridged(a turn.Agent) {
 	f.t.Helper()
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(f.t.TempDir(), "db"), NoSync: true})
 	if err != nil {
@@ -311,8 +311,8 @@ func (f *fixture) bridged(a turns.Agent) {
 		f.t.Fatal(err)
 	}
 	b, err := bridge.New(bridge.Config{
-		Store: store, Turns: turns.Settings{Agent: a, Apart: true, Tools: func() *toolgroups.Registry { return reg }}, Platforms: []chats.Platform{f.p},
-		Access: people.Access{Allow: []string{"*"}}, DataDir: f.t.TempDir(), Logger: slog.New(slog.NewTextHandler(f.log, nil)),
+		Store: store, Turns: turn.Settings{Agent: a, SeparateTurns: true, Tools: func() *toolgroups.Registry { return reg }}, Platforms: []chats.Platform{f.p},
+		Access: access.Access{Allow: []string{"*"}}, DataDir: f.t.TempDir(), Logger: slog.New(slog.NewTextHandler(f.log, nil)),
 	})
 	if err != nil {
 		f.t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/caller"
-	"oneclaw/internal/pace"
+	"oneclaw/internal/retry"
 	"oneclaw/slack/shared"
 )
 
@@ -35,13 +35,13 @@ type client struct {
 	base     *url.URL
 	timeout  time.Duration
 	secrets  []string
-	paces    *pace.Paces
+	paces    *retry.Pacer
 	clock    shared.Clock
 	sockets  websocket.Dialer
 }
 
 func newClient(bot, app, signing string, base *url.URL, given *http.Client, timeout time.Duration) *client {
-	c := &client{bot: bot, app: app, base: base, timeout: timeout, paces: pace.New(maxHold), secrets: []string{bot, app, signing}}
+	c := &client{bot: bot, app: app, base: base, timeout: timeout, paces: retry.NewPacer(maxHold), secrets: []string{bot, app, signing}}
 	c.Caller = caller.New(given, c.redact)
 	c.sockets = websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: timeout}
 	if given != nil {

@@ -56,7 +56,7 @@ func TestTheHeaderOfEachCallHasTheToken(t *testing.T) {
 	to := chats.Address{Chat: chatOf(f.channel, "")}
 	part := chats.Part{Text: "see https://a.test", Plain: "see https://a.test"}
 	_, sent := f.p.Send(t.Context(), to, part)
-	_, whispered := f.p.Whisper(t.Context(), to, f.user, part)
+	_, whispered := f.p.SendEphemeral(t.Context(), to, f.user, part)
 	_, filed := f.p.SendFile(t.Context(), to, out("a.txt", "a", []byte("x")))
 	if err := errors.Join(f.p.Ping(t.Context()), sent, whispered, filed); err != nil {
 		t.Fatal(err)

@@ -19,13 +19,13 @@ type App struct {
 	Name, Team string
 	// Lacks are the scopes of the manifest that the bot token does not have, each with what
 	// does not work for it. It is empty where Slack does not say.
-	Lacks []Lack
+	Lacks []MissingScope
 	// AgentView is true where direct messages with the app are threads.
 	AgentView bool
 }
 
-// Lack is a scope that the bot token does not have, and what does not work without it.
-type Lack struct{ Scope, Broken string }
+// MissingScope is a scope that the bot token does not have, and what does not work without it.
+type MissingScope struct{ Scope, Broken string }
 
 // agentScope is the scope of apps with the agent view. Slack gives it to no others, and no
 // call tells of the feature itself.
@@ -92,7 +92,7 @@ func (c *client) whoAmI(ctx context.Context) (*slack.AuthTestResponse, error) {
 }
 
 // readScopes compares the scopes of an answer with the manifest's; a proxy may drop them.
-func readScopes(header http.Header) (lacks []Lack, agentView bool) {
+func readScopes(header http.Header) (lacks []MissingScope, agentView bool) {
 	list := header.Get("X-Oauth-Scopes")
 	if list == "" {
 		return nil, false
@@ -100,7 +100,7 @@ func readScopes(header http.Header) (lacks []Lack, agentView bool) {
 	have := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 	for _, scope := range manifest.Scopes() {
 		if !slices.Contains(have, scope) {
-			lacks = append(lacks, Lack{scope, broken[scope]})
+			lacks = append(lacks, MissingScope{scope, broken[scope]})
 		}
 	}
 	return lacks, slices.Contains(have, agentScope)

@@ -20,18 +20,18 @@ import (
 
 // The app is the one of the manifest: it has no scope and gets no event but those.
 func TestLiveC06TheAppOfTheManifestOverHTTP2(t *testing.T) {
-	platformtest.Run(t, func(t *testing.T) platformtest.Town { return newTown(t, "h2", manifest.YAML()) })
+	platformtest.Run(t, func(t *testing.T) platformtest.Harness { return newTown(t, "h2", manifest.YAML()) })
 }
 
 // The other tests of this package speak HTTP/1.1 without TLS, so the suite does not.
 func TestLiveC01OverTLSWithHTTP1(t *testing.T) {
-	platformtest.Run(t, func(t *testing.T) platformtest.Town { return newTown(t, "http/1.1", nil) })
+	platformtest.Run(t, func(t *testing.T) platformtest.Harness { return newTown(t, "http/1.1", nil) })
 }
 
-// town is the emulator as the suite of all platforms sees it. Places are chats in
+// harness is the emulator as the suite of all platforms sees it. Places are chats in
 // words. A shared chat is a channel in which the first message opens a thread for all
 // that follow; threads begin in one channel, under what somebody says to others.
-type town struct {
+type harness struct {
 	*fixture
 	people []string
 	direct map[string]string // the DM of each person
@@ -45,13 +45,13 @@ type town struct {
 
 // newTown makes a service that speaks a protocol over TLS, with the app of a manifest, or
 // with one that has no agent view.
-func newTown(t *testing.T, protocol string, app []byte) platformtest.Town {
+func newTown(t *testing.T, protocol string, app []byte) platformtest.Harness {
 	return townOf(t, quick(), protocol, app)
 }
 
-func townOf(t *testing.T, cfg emulator.Config, protocol string, app []byte) platformtest.Town {
+func townOf(t *testing.T, cfg emulator.Config, protocol string, app []byte) platformtest.Harness {
 	cfg.AckTimeout = time.Second
-	w := &town{agent: app != nil, direct: map[string]string{}, roots: map[string]string{}}
+	w := &harness{agent: app != nil, direct: map[string]string{}, roots: map[string]string{}}
 	var err error
 	if cfg.TLS, w.root, err = wire.Certificate(); err != nil {
 		t.Fatal(err)
@@ -71,11 +71,11 @@ func townOf(t *testing.T, cfg emulator.Config, protocol string, app []byte) plat
 		w.direct[u.ID] = w.make(emulator.ChannelSpec{Kind: emulator.DM, Members: []string{u.ID}})
 	}
 	w.forum = w.make(emulator.ChannelSpec{Members: w.people})
-	return platformtest.Town{Service: w, Member: w.people[0], Admin: w.people[1], Stranger: w.people[2], Limit: 4000, PressesOnce: true}
+	return platformtest.Harness{Service: w, Member: w.people[0], Admin: w.people[1], Stranger: w.people[2], Limit: 4000, PressesOnce: true}
 }
 
 // speaks checks that the service and a client of the adapter agree on a protocol.
-func (w *town) speaks(protocol string) {
+func (w *harness) speaks(protocol string) {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.url+"auth.test", nil)
 	if err != nil {
@@ -90,14 +90,14 @@ func (w *town) speaks(protocol string) {
 	}
 }
 
-func (w *town) client() *http.Client {
+func (w *harness) client() *http.Client {
 	transport := wire.Trusting(w.root)
 	w.t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
 }
 
 // at reads a place: its channel and, where it is one, its thread.
-func (w *town) at(place platformtest.Place) chats.Chat {
+func (w *harness) at(place platformtest.Place) chats.Chat {
 	w.t.Helper()
 	c, err := chats.ParseChat(string(place))
 	if err != nil {
@@ -110,7 +110,7 @@ func place(channel, thread string) platformtest.Place {
 	return platformtest.Place(chatOf(channel, thread).String())
 }
 
-func (w *town) Adapter() chats.Platform {
+func (w *harness) Adapter() chats.Platform {
 	w.t.Helper()
 	// What is pressed before Slack has noticed that the one before is gone is lost.
 	w.wait(func(s emulator.State) bool { return s.Sockets() == 0 })
@@ -121,7 +121,7 @@ func (w *town) Adapter() chats.Platform {
 	return p
 }
 
-func (w *town) Open(kind platformtest.Kind, by string) platformtest.Place {
+func (w *harness) Open(kind platformtest.Kind, by string) platformtest.Place {
 	w.t.Helper()
 	switch kind {
 	case platformtest.Direct:
@@ -145,13 +145,13 @@ func (w *town) Open(kind platformtest.Kind, by string) platformtest.Place {
 	return place(w.forum, root.TS)
 }
 
-func (w *town) Say(in platformtest.Place, by, text string) string {
+func (w *harness) Say(in platformtest.Place, by, text string) string {
 	w.t.Helper()
 	return w.tell(in, by, text, emulator.SayOptions{})
 }
 
 // Point implements [platformtest.Pointer].
-func (w *town) Point(in platformtest.Place, by, text string, at platformtest.Original) {
+func (w *harness) Point(in platformtest.Place, by, text string, at platformtest.Original) {
 	w.t.Helper()
 	of := emulator.Share{Channel: w.at(in).ID, TS: at.Own}
 	if at.Own == "" {
@@ -173,7 +173,7 @@ func (w *town) Point(in platformtest.Place, by, text string, at platformtest.Ori
 	w.tell(in, by, text, emulator.SayOptions{Share: &of})
 }
 
-func (w *town) Aside(in platformtest.Place, by, text string) {
+func (w *harness) Aside(in platformtest.Place, by, text string) {
 	w.t.Helper()
 	chat := w.at(in)
 	if _, err := w.Server.Say(chat.ID, by, text, &emulator.SayOptions{Thread: chat.Thread}); err != nil {
@@ -182,13 +182,13 @@ func (w *town) Aside(in platformtest.Place, by, text string) {
 }
 
 // Speak implements [platformtest.Speaker].
-func (w *town) Speak(in platformtest.Place, by string, sound []byte) {
+func (w *harness) Speak(in platformtest.Place, by string, sound []byte) {
 	w.t.Helper()
 	w.tell(in, by, "", emulator.SayOptions{Files: []emulator.Attachment{{Name: "audio_message.m4a", MIME: "audio/mp4", Data: sound, Clip: 3}}})
 }
 
 // React implements [platformtest.Reactor].
-func (w *town) React(in platformtest.Place, by, message string, good, back bool) {
+func (w *harness) React(in platformtest.Place, by, message string, good, back bool) {
 	w.t.Helper()
 	name := "thumbsdown"
 	if good {
@@ -200,13 +200,13 @@ func (w *town) React(in platformtest.Place, by, message string, good, back bool)
 }
 
 // Photograph implements [platformtest.Photographer].
-func (w *town) Photograph(in platformtest.Place, by, text string, picture []byte) {
+func (w *harness) Photograph(in platformtest.Place, by, text string, picture []byte) {
 	w.t.Helper()
 	w.tell(in, by, text, emulator.SayOptions{Files: []emulator.Attachment{{Name: "photo.png", MIME: "image/png", Data: picture}}})
 }
 
 // SayAlbum has one message: so does Slack.
-func (w *town) SayAlbum(in platformtest.Place, by, text string, files ...string) {
+func (w *harness) SayAlbum(in platformtest.Place, by, text string, files ...string) {
 	w.t.Helper()
 	var with []emulator.Attachment
 	for _, name := range files {
@@ -216,19 +216,19 @@ func (w *town) SayAlbum(in platformtest.Place, by, text string, files ...string)
 }
 
 // SayLong has one message: Slack takes 40,000 characters.
-func (w *town) SayLong(in platformtest.Place, by, text string) {
+func (w *harness) SayLong(in platformtest.Place, by, text string) {
 	w.t.Helper()
 	w.tell(in, by, text, emulator.SayOptions{})
 }
 
-func (w *town) Amend(in platformtest.Place, _, message, text string) {
+func (w *harness) Amend(in platformtest.Place, _, message, text string) {
 	w.t.Helper()
 	if _, err := w.Edit(w.at(in).ID, message, text); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-func (w *town) tell(in platformtest.Place, by, text string, opts emulator.SayOptions) string {
+func (w *harness) tell(in platformtest.Place, by, text string, opts emulator.SayOptions) string {
 	w.t.Helper()
 	chat := w.at(in)
 	command, isCommand := strings.CutPrefix(text, "/")
@@ -269,7 +269,7 @@ func (w *town) tell(in platformtest.Place, by, text string, opts emulator.SayOpt
 }
 
 // Press implements [platformtest.Presser].
-func (w *town) Press(in platformtest.Place, by, message, data string) {
+func (w *harness) Press(in platformtest.Place, by, message, data string) {
 	w.t.Helper()
 	there := slices.ContainsFunc(slices.Concat(w.message(w.at(in).ID, message).Buttons...), func(b emulator.Button) bool { return b.Value == data })
 	if _, err := w.Server.Press(w.at(in).ID, message, by, data, !there); err != nil {
@@ -278,7 +278,7 @@ func (w *town) Press(in platformtest.Place, by, message, data string) {
 }
 
 // Stop implements [platformtest.Stopper].
-func (w *town) Stop(in platformtest.Place, by, message string) {
+func (w *harness) Stop(in platformtest.Place, by, message string) {
 	w.t.Helper()
 	channel := w.at(in).ID
 	if _, err := w.StopSession(channel, w.message(channel, message).Thread, by); err != nil {
@@ -298,14 +298,14 @@ func buttonsOf(m emulator.Message) (rows [][]chats.Button) {
 }
 
 // Remove implements [platformtest.Remover].
-func (w *town) Remove(in platformtest.Place, message string) {
+func (w *harness) Remove(in platformtest.Place, message string) {
 	w.t.Helper()
 	if err := w.TakeAway(w.at(in).ID, message); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-func (w *town) Inject(in platformtest.Place, fault platformtest.Fault) {
+func (w *harness) Inject(in platformtest.Place, fault platformtest.Fault) {
 	w.t.Helper()
 	f := emulator.Fault{Method: "chat.postMessage", Chat: w.at(in).ID, Times: 1, RetryAfter: int(fault.RetryAfter.Seconds())}
 	if fault.Edit {
@@ -332,11 +332,11 @@ func (w *town) Inject(in platformtest.Place, fault platformtest.Fault) {
 	w.inject(f)
 }
 
-func (w *town) Await(ctx context.Context, enough func(platformtest.View) bool) error {
+func (w *harness) Await(ctx context.Context, enough func(platformtest.View) bool) error {
 	return w.WaitFor(ctx, func(st emulator.State) bool { return enough(w.view(st)) })
 }
 
-func (w *town) view(st emulator.State) platformtest.View {
+func (w *harness) view(st emulator.State) platformtest.View {
 	v := platformtest.View{Sends: st.Calls("chat.postMessage") + st.Calls("chat.startStream")}
 	for _, channel := range st.Channels() {
 		for _, m := range st.Answers(channel) {
@@ -361,7 +361,7 @@ func (w *town) view(st emulator.State) platformtest.View {
 }
 
 // placeOf tells where a message of the bot stands.
-func (w *town) placeOf(m emulator.Message) platformtest.Place {
+func (w *harness) placeOf(m emulator.Message) platformtest.Place {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	root, shared := w.roots[m.Channel]

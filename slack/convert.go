@@ -174,7 +174,7 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 	if r.name(e, m, msg, r.naming(ctx, forBot)); forBot {
 		files = r.api.known(ctx, files)
 	} else {
-		msg.Kind, msg.Chat = chats.KindHeard, msg.Chat.Whole()
+		msg.Kind, msg.Chat = chats.KindAmbient, msg.Chat.Whole()
 	}
 	msg.Files, msg.Skipped = attached.Read(files)
 	if msg.Text == "" && len(msg.Files) == 0 && len(msg.Skipped) == 0 && len(msg.Quoted) == 0 {

@@ -27,8 +27,8 @@ const (
 
 var errSignIn = errors.New("slack: file: slack shows its sign-in page instead: the app needs the scope files:read and has to be in the channel")
 
-// Fetch downloads a file of at most [bridge.MaxFile].
-func (p *Platform) Fetch(ctx context.Context, a chats.Attachment, w io.Writer) error {
+// FetchFile downloads a file of at most [bridge.MaxFile].
+func (p *Platform) FetchFile(ctx context.Context, a chats.Attachment, w io.Writer) error {
 	if a.Size > chats.MaxFile {
 		return chats.ErrTooLarge
 	}

@@ -28,20 +28,20 @@ func TestFetch(t *testing.T) {
 	}
 	for i, want := range []string{"content", "shared", "<p>page</p>"} {
 		var got bytes.Buffer
-		if err := f.p.Fetch(t.Context(), files[i], &got); err != nil || got.String() != want {
+		if err := f.p.FetchFile(t.Context(), files[i], &got); err != nil || got.String() != want {
 			t.Errorf("%s: %q, %v", files[i].Name, got.String(), err)
 		}
 	}
 	f.inject(emulator.Fault{Method: "file", Times: 1, Effect: emulator.CutAfter})
-	if err := f.p.Fetch(t.Context(), files[0], io.Discard); err == nil {
+	if err := f.p.FetchFile(t.Context(), files[0], io.Discard); err == nil {
 		t.Error("half a file is no file")
 	}
 	f.SetScopes("chat:write")
-	err := f.p.Fetch(t.Context(), files[0], io.Discard)
+	err := f.p.FetchFile(t.Context(), files[0], io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "sign-in page") {
 		t.Errorf("without the scope: %v", err)
 	}
-	if err := f.p.Fetch(t.Context(), chats.Attachment{Ref: files[0].Ref, Size: chats.MaxFile + 1}, io.Discard); !errors.Is(err, chats.ErrTooLarge) {
+	if err := f.p.FetchFile(t.Context(), chats.Attachment{Ref: files[0].Ref, Size: chats.MaxFile + 1}, io.Discard); !errors.Is(err, chats.ErrTooLarge) {
 		t.Errorf("too large: %v", err)
 	}
 }
@@ -70,7 +70,7 @@ func TestFilesOfSharedChannelsAreLookedUp(t *testing.T) {
 	f.inject(emulator.Fault{Method: "files.info", Times: 1, Effect: emulator.Refuse, Error: "internal_error"})
 	f.say(f.dm, "again", &emulator.SayOptions{Files: sent[:1]})
 	var got bytes.Buffer
-	if err := f.p.Fetch(t.Context(), f.in.wait(t, 2)[1].Files[0], &got); err != nil || got.String() != "%PDF-" {
+	if err := f.p.FetchFile(t.Context(), f.in.wait(t, 2)[1].Files[0], &got); err != nil || got.String() != "%PDF-" {
 		t.Errorf("fetched %q, %v", got.String(), err)
 	}
 }
@@ -102,7 +102,7 @@ func TestTheTokenGoesNowhereElse(t *testing.T) {
 		home.URL + "/file": true, home.URL + "/away": false, home.URL + "/round": false, home.URL + "/login": false,
 		elsewhere.URL + "/file": false, "": false, "http://slack.com/x": false, "file:///etc/passwd": false,
 	} {
-		if err := p.Fetch(t.Context(), chats.Attachment{Ref: address}, io.Discard); (err == nil) != ok {
+		if err := p.FetchFile(t.Context(), chats.Attachment{Ref: address}, io.Discard); (err == nil) != ok {
 			t.Errorf("%q: %v", address, err)
 		}
 	}

@@ -17,7 +17,7 @@ func TestAnswersAreJudgedWithSlacksButtons(t *testing.T) {
 	f.run()
 	root := f.say(f.dm, "tell", nil)
 	f.in.wait(t, 1)
-	part := chats.Part{Text: "*well* told", Judge: true}
+	part := chats.Part{Text: "*well* told", FeedbackButtons: true}
 	ts, err := f.send(chatOf(f.dm, root.TS), part)
 	if err != nil {
 		t.Fatal(err)
@@ -25,12 +25,12 @@ func TestAnswersAreJudgedWithSlacksButtons(t *testing.T) {
 	if m := f.message(f.dm, ts); !m.Judged || m.Shown != part.Text || m.Text != part.Text {
 		t.Errorf("there stands %+v", m)
 	}
-	for i, says := range []chats.Opinion{chats.Good, chats.Bad} {
-		if _, err := f.Press(f.dm, ts, f.user, string(map[chats.Opinion]string{chats.Good: "good", chats.Bad: "bad"}[says]), false); err != nil {
+	for i, says := range []chats.Feedback{chats.Good, chats.Bad} {
+		if _, err := f.Press(f.dm, ts, f.user, string(map[chats.Feedback]string{chats.Good: "good", chats.Bad: "bad"}[says]), false); err != nil {
 			t.Fatal(err)
 		}
 		got := f.in.wait(t, i+2)[i+1]
-		if got.Kind != chats.KindOpinion || got.On != ts || got.Text != string(says) || got.User != f.user {
+		if got.Kind != chats.KindFeedback || got.On != ts || got.Text != string(says) || got.User != f.user {
 			t.Errorf("it comes as %+v", got)
 		}
 	}
@@ -62,7 +62,7 @@ func TestAnswersAreJudgedWithSlacksButtons(t *testing.T) {
 
 func TestAPlainAppShowsNoButtonsToJudge(t *testing.T) {
 	f := start(t, quick(), nil)
-	ts, err := f.send(chatOf(f.dm, ""), chats.Part{Text: "told", Judge: true})
+	ts, err := f.send(chatOf(f.dm, ""), chats.Part{Text: "told", FeedbackButtons: true})
 	if err != nil {
 		t.Fatal(err)
 	}

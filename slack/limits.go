@@ -18,8 +18,8 @@ var channelID = regexp.MustCompile(`^[CG][A-Z0-9]+$`)
 // memberID is the form of the id of a user, with the workspace of those from elsewhere.
 var memberID = regexp.MustCompile(`^[UW][A-Z0-9]+(@([TE][A-Z0-9]+|unknown))?$`)
 
-// NamesUser implements [bridge.UserNamer].
-func (p *Platform) NamesUser(id string) bool { return memberID.MatchString(id) }
+// IsUserID implements [bridge.UserNamer].
+func (p *Platform) IsUserID(id string) bool { return memberID.MatchString(id) }
 
 func checkChannels(list []string) ([]string, error) {
 	var ids []string

@@ -141,7 +141,7 @@ func TestLiveDCanvasesAreRead(t *testing.T) {
 	f.say(f.dm, "look", &emulator.SayOptions{Files: []emulator.Attachment{{Name: "Plan", MIME: "application/vnd.slack-docs", Data: []byte("<h1>plan</h1>")}}})
 	file := f.in.wait(t, 1)[0].Files[0]
 	var got bytes.Buffer
-	if err := f.p.Fetch(t.Context(), file, &got); err != nil || got.String() != "<h1>plan</h1>" {
+	if err := f.p.FetchFile(t.Context(), file, &got); err != nil || got.String() != "<h1>plan</h1>" {
 		t.Errorf("%q, %v", got.String(), err)
 	}
 	if file.Name != "Plan.html" || file.Type != "text/html" {

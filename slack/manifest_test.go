@@ -145,7 +145,7 @@ func TestLiveC06DirectMessagesAreThreads(t *testing.T) {
 		}
 	}
 	to := chats.Address{Chat: got[first.TS].Chat}
-	if err := f.p.Typing(t.Context(), to, true); err != nil {
+	if err := f.p.SetTyping(t.Context(), to, true); err != nil {
 		t.Fatal(err)
 	}
 	f.wait(func(s emulator.State) bool {

@@ -15,7 +15,7 @@ import (
 // owe notes on disk that a message is still to be looked at.
 func (r *receiver) owe(ctx context.Context, e *event) error {
 	m := e.subject()
-	return r.reach.Owe(ctx, e.chat(m), shared.Debt{Since: m.TS, Kind: e.ChannelType, Shared: e.shared})
+	return r.reach.Owe(ctx, e.chat(m), shared.Unresolved{Since: m.TS, Kind: e.ChannelType, Shared: e.shared})
 }
 
 // settle looks at what was put off, until nothing is left or ctx ends.
@@ -37,7 +37,7 @@ func (r *receiver) settle(ctx context.Context) {
 }
 
 // pay fetches what a thread owes.
-func (r *receiver) pay(ctx context.Context, chat chats.Chat, d shared.Debt) error {
+func (r *receiver) pay(ctx context.Context, chat chats.Chat, d shared.Unresolved) error {
 	from := stamp(d.Since).Add(-time.Microsecond)
 	oldest := fmt.Sprintf("%d.%06d", from.Unix(), from.Nanosecond()/1000)
 	if _, err := r.fillThread(ctx, conversation{id: chat.ID, kind: d.Kind, shared: d.Shared}, chat.Thread, oldest); err != nil {

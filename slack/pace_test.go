@@ -23,7 +23,7 @@ func TestC07ALimitOfAChannelIsKeptAndTouchesNoOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.p.Typing(t.Context(), chats.Address{Chat: thread}, true); err != nil {
+	if err := f.p.SetTyping(t.Context(), chats.Address{Chat: thread}, true); err != nil {
 		t.Fatal(err)
 	}
 	f.inject(emulator.Fault{Method: "chat.postMessage", Chat: f.channel, Times: 1, Effect: emulator.TooManyRequests, RetryAfter: 60})
@@ -47,7 +47,7 @@ func TestC07ALimitOfAChannelIsKeptAndTouchesNoOther(t *testing.T) {
 	}
 	for _, on := range []bool{true, false} {
 		reply := chats.Address{Chat: chatOf(f.channel, root.TS)}
-		if err := f.p.Typing(t.Context(), reply, on); err != nil {
+		if err := f.p.SetTyping(t.Context(), reply, on); err != nil {
 			t.Error(err)
 		}
 	}

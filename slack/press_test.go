@@ -10,7 +10,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
-	"oneclaw/internal/pace"
+	"oneclaw/internal/retry"
 )
 
 // question is a part with two rows of buttons.
@@ -214,7 +214,7 @@ func TestEditRefusals(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.fault.Effect != "" {
 				tt.fault.Method, tt.fault.Times = "chat.update", 1
-				f.p.api.paces = pace.New(maxHold)
+				f.p.api.paces = retry.NewPacer(maxHold)
 				f.inject(tt.fault)
 			}
 			err := f.p.Edit(t.Context(), chats.Address{Chat: chatOf(f.dm, "")}, tt.id, tt.part)
@@ -224,7 +224,7 @@ func TestEditRefusals(t *testing.T) {
 			}
 		})
 	}
-	f.p.api.paces = pace.New(maxHold)
+	f.p.api.paces = retry.NewPacer(maxHold)
 	f.inject(emulator.Fault{Method: "chat.update", Times: 1, Effect: emulator.Refuse, Error: "invalid_blocks"})
 	if err := f.p.Edit(t.Context(), chats.Address{Chat: chatOf(f.dm, "")}, mine, question()); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/internal/pace"
+	"oneclaw/internal/retry"
 )
 
 // The room of previews. Slack takes 50 chat.update a minute, of all channels together, and
@@ -23,7 +23,7 @@ const (
 // previews are a platform's [chats.Previewer].
 type previews struct {
 	platform *Platform
-	room     *pace.Spare
+	room     *retry.Spare
 }
 
 // Room implements [chats.Previewer]. While messages to the channel wait there is none.
@@ -103,7 +103,7 @@ func (v *previews) Finish(ctx context.Context, to chats.Address, id string, part
 	return err
 }
 
-// Waits implements [chats.Waiter].
-func (v *previews) Waits(ctx context.Context, chat chats.Chat, on bool) {
-	v.platform.surface.Waits(ctx, chat, on)
+// SetWaiting implements [chats.WaitIndicator].
+func (v *previews) SetWaiting(ctx context.Context, chat chats.Chat, on bool) {
+	v.platform.surface.SetWaiting(ctx, chat, on)
 }

@@ -40,8 +40,8 @@ func (s self) reader(name names) quoted.Reader {
 // hugeThread is how far back a thread is read of which there is more than threadPages.
 const hugeThread = 24 * time.Hour
 
-// Said implements [chats.Archive]. Slack tells a thread from its beginning.
-func (p *Platform) Said(ctx context.Context, m chats.Message, after string, limit int) ([]chats.Quoted, error) {
+// ReadThread implements [chats.ThreadReader]. Slack tells a thread from its beginning.
+func (p *Platform) ReadThread(ctx context.Context, m chats.Message, after string, limit int) ([]chats.Quoted, error) {
 	me := p.me.Load()
 	if me == nil { // what a former run left open goes on before the bot has connected
 		who, err := p.api.whoAmI(ctx)
@@ -126,8 +126,8 @@ func (s self) quote(m *message, channel string, name names) []chats.Quoted {
 // hears reports whether a message of a channel is wanted although it is not for the bot. What
 // is said in threads is asked of Slack when the bot is called there.
 func (r *receiver) hears(m *message, msg *chats.Message) bool {
-	listener, ok := r.in.(chats.Listener)
-	return ok && m.ThreadTS == "" && listener.Listens(msg.Chat)
+	listener, ok := r.in.(chats.AmbientInbox)
+	return ok && m.ThreadTS == "" && listener.WantsAmbient(msg.Chat)
 }
 
 // naming tells names: without asking for them where a message is not for the bot.
@@ -138,7 +138,7 @@ func (r *receiver) naming(ctx context.Context, forBot bool) names {
 	return r.knownName
 }
 
-// NameOf implements [chats.Namer].
-func (p *Platform) NameOf(ctx context.Context, user string) string {
+// UserName implements [chats.UserNamer].
+func (p *Platform) UserName(ctx context.Context, user string) string {
 	return p.askName(ctx, user, nameTimeout)
 }

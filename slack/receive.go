@@ -103,7 +103,7 @@ func (p *Platform) identify(ctx context.Context) (self, error) {
 }
 
 // checkScopes says at the start what would only show when it is needed.
-func checkScopes(lacks []Lack, log *slog.Logger) error {
+func checkScopes(lacks []MissingScope, log *slog.Logger) error {
 	for _, lack := range lacks {
 		switch lack.Scope {
 		case "chat:write":
@@ -170,7 +170,7 @@ func (r *receiver) accept(ctx context.Context, in intake) (reply string, err err
 	case in.agent != nil:
 		msg = r.convertAgent(ctx, in.agent)
 	case in.said != nil && r.works(in.said.Channel, isDirectID(in.said.Channel)):
-		said := chats.Judged(chats.Chat{Platform: Name, ID: in.said.Channel}, in.said.TS, r.self.userID(in.said.User, "", in.said.Shared), in.said.Says, stamp(in.said.At))
+		said := chats.NewFeedback(chats.Chat{Platform: Name, ID: in.said.Channel}, in.said.TS, r.self.userID(in.said.User, "", in.said.Shared), in.said.Says, stamp(in.said.At))
 		msg = &said
 	}
 	if err != nil || msg == nil {

@@ -198,7 +198,7 @@ func TestAThreadTellsWhatComesByItself(t *testing.T) {
 		{last.TS, "", 1, []bool{true}},
 		{last.TS, called.TS, 20, []bool{false, true}},
 	} {
-		said, err := f.p.Said(t.Context(), chats.Message{Chat: chatOf(f.channel, first.TS), ID: tt.message, Time: time.Now()}, tt.after, tt.limit)
+		said, err := f.p.ReadThread(t.Context(), chats.Message{Chat: chatOf(f.channel, first.TS), ID: tt.message, Time: time.Now()}, tt.after, tt.limit)
 		var got []bool
 		for _, q := range said {
 			got = append(got, q.Addressed)

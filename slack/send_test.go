@@ -10,7 +10,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
-	"oneclaw/internal/pace"
+	"oneclaw/internal/retry"
 )
 
 func TestC13D16AnswersStandInTheThread(t *testing.T) {
@@ -67,7 +67,7 @@ func TestAttack21D17Outcomes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.fault.Method, tt.fault.Times = "chat.postMessage", 1
 			f.inject(tt.fault)
-			f.p.api.paces = pace.New(maxHold)
+			f.p.api.paces = retry.NewPacer(maxHold)
 			before := len(f.Messages(f.dm))
 			_, err := f.send(chatOf(f.dm, ""), chats.Part{Text: "x"})
 			var failure *chats.SendError
@@ -216,7 +216,7 @@ func TestC12StatusesAreCleared(t *testing.T) {
 	to := chats.Address{Chat: chatOf(f.channel, root.TS)}
 	typing := func(on bool) {
 		t.Helper()
-		if err := f.p.Typing(t.Context(), to, on); err != nil {
+		if err := f.p.SetTyping(t.Context(), to, on); err != nil {
 			t.Error(err)
 		}
 	}
@@ -250,13 +250,13 @@ func TestC12StatusesAreCleared(t *testing.T) {
 	shown(0)
 	typing(true)
 	f.inject(emulator.Fault{Method: "assistant.threads.setStatus", Times: 1, Effect: emulator.CutBefore})
-	if err := f.p.Typing(t.Context(), to, false); err == nil {
+	if err := f.p.SetTyping(t.Context(), to, false); err == nil {
 		t.Error("no error")
 	}
 	shown(1)
 	f.stop()
 	shown(0)
-	if err := f.p.Typing(t.Context(), chats.Address{Chat: chatOf(f.dm, "")}, true); err != nil {
+	if err := f.p.SetTyping(t.Context(), chats.Address{Chat: chatOf(f.dm, "")}, true); err != nil {
 		t.Error(err)
 	}
 }
@@ -267,7 +267,7 @@ func TestStatusesAreGivenUp(t *testing.T) {
 	f := start(t, cfg, nil)
 	root := f.say(f.channel, "x", nil)
 	for range 3 {
-		if err := f.p.Typing(t.Context(), chats.Address{Chat: chatOf(f.channel, root.TS)}, true); err != nil {
+		if err := f.p.SetTyping(t.Context(), chats.Address{Chat: chatOf(f.channel, root.TS)}, true); err != nil {
 			t.Error(err)
 		}
 	}

@@ -17,9 +17,9 @@ const (
 	eyes = "eyes"
 )
 
-// Sign implements [chats.Signer]. While messages to the channel wait for Slack's limits, or
+// Acknowledge implements [chats.Acknowledger]. While messages to the channel wait for Slack's limits, or
 // reactions anywhere, nothing is done.
-func (p *Platform) Sign(ctx context.Context, chat chats.Chat, id string, on bool) error {
+func (p *Platform) Acknowledge(ctx context.Context, chat chats.Chat, id string, on bool) error {
 	method, change, done := addReaction, (*slack.Client).AddReactionContext, "already_reacted"
 	if !on {
 		method, change, done = removeReaction, (*slack.Client).RemoveReactionContext, "no_reaction"

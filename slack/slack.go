@@ -13,7 +13,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
-	"oneclaw/internal/pace"
+	"oneclaw/internal/retry"
 	"oneclaw/slack/shared"
 	"oneclaw/slack/signed"
 	"oneclaw/slack/surface"
@@ -75,21 +75,21 @@ type Platform struct {
 }
 
 var (
-	_ chats.Editor         = (*Platform)(nil)
-	_ chats.Previewer      = (*Platform)(nil)
-	_ chats.Typer          = (*Platform)(nil)
-	_ chats.Signer         = (*Platform)(nil)
-	_ chats.Waiter         = (*Platform)(nil)
-	_ chats.Whisperer      = (*Platform)(nil)
-	_ chats.Fetcher        = (*Platform)(nil)
-	_ chats.Archive        = (*Platform)(nil)
-	_ chats.Namer          = (*Platform)(nil)
-	_ chats.Uploader       = (*Platform)(nil)
-	_ chats.Administrators = (*Platform)(nil)
-	_ chats.Monitor        = (*Platform)(nil)
-	_ chats.Pinger         = (*Platform)(nil)
-	_ chats.Speller        = (*Platform)(nil)
-	_ chats.UserNamer      = (*Platform)(nil)
+	_ chats.Editor          = (*Platform)(nil)
+	_ chats.Previewer       = (*Platform)(nil)
+	_ chats.TypingIndicator = (*Platform)(nil)
+	_ chats.Acknowledger    = (*Platform)(nil)
+	_ chats.WaitIndicator   = (*Platform)(nil)
+	_ chats.EphemeralSender = (*Platform)(nil)
+	_ chats.FileFetcher     = (*Platform)(nil)
+	_ chats.ThreadReader    = (*Platform)(nil)
+	_ chats.UserNamer       = (*Platform)(nil)
+	_ chats.FileSender      = (*Platform)(nil)
+	_ chats.AdminChecker    = (*Platform)(nil)
+	_ chats.HealthReporter  = (*Platform)(nil)
+	_ chats.Pinger          = (*Platform)(nil)
+	_ chats.CommandPrefixer = (*Platform)(nil)
+	_ chats.UserIDChecker   = (*Platform)(nil)
 )
 
 // New checks the configuration. It sends nothing.
@@ -126,7 +126,7 @@ func New(cfg Config) (*Platform, error) {
 	if p.responses, err = shared.NewInvitations(cfg.KV, bot, &p.api.clock); err != nil {
 		return nil, err
 	}
-	p.previews = &previews{platform: p, room: pace.NewSpare(previewRate, previewBurst)}
+	p.previews = &previews{platform: p, room: retry.NewSpare(previewRate, previewBurst)}
 	p.surface = surface.New(surface.Config{
 		Call: p.api.call, Code: codeOf, Log: p.log,
 		Blocks: layOut(p.Render),
@@ -142,9 +142,9 @@ func New(cfg Config) (*Platform, error) {
 // Name returns [Name].
 func (p *Platform) Name() string { return Name }
 
-// Threaded implements [chats.Threaded].
-func (p *Platform) Threaded() {}
+// RepliesInThreads implements [chats.ThreadReplier].
+func (p *Platform) RepliesInThreads() {}
 
-// CommandSign implements [bridge.Speller]: Slack keeps texts that begin with a slash for
+// CommandPrefix implements [bridge.Speller]: Slack keeps texts that begin with a slash for
 // itself, and refuses those it does not know.
-func (p *Platform) CommandSign() string { return "!" }
+func (p *Platform) CommandPrefix() string { return "!" }

@@ -82,7 +82,7 @@ func (s self) cutMention(text string) (string, bool) {
 	if m == nil || m[0] != 0 || !s.is(text[m[2]:m[3]]) {
 		return text, false
 	}
-	return chats.AfterCall(text[m[1]:]), true
+	return chats.TrimMention(text[m[1]:]), true
 }
 
 // lastMention returns where a mention of the bot at the end of a text begins, or -1.

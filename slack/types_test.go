@@ -43,17 +43,17 @@ func TestCallsFitTheTypesOfSlacksLibrary(t *testing.T) {
 	must(id, err)
 	must("", f.p.Update(t.Context(), to, id, growing("one two ")))
 	must("", f.p.Finish(t.Context(), to, id, chats.Part{Text: "one two three"}))
-	must("", f.p.Typing(t.Context(), to, true))
-	must("", f.p.Sign(t.Context(), to.Chat, asked.TS, true))
-	must("", f.p.Sign(t.Context(), to.Chat, asked.TS, false))
+	must("", f.p.SetTyping(t.Context(), to, true))
+	must("", f.p.Acknowledge(t.Context(), to.Chat, asked.TS, true))
+	must("", f.p.Acknowledge(t.Context(), to.Chat, asked.TS, false))
 	for _, part := range f.p.Render("# Title\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```go\nx\n```\n\n- see [here](https://a.test)") {
-		part.Buttons, part.Judge = [][]chats.Button{{{Label: "Yes", Data: "y"}}}, true
+		part.Buttons, part.FeedbackButtons = [][]chats.Button{{{Label: "Yes", Data: "y"}}}, true
 		id, err := f.p.Send(t.Context(), to, part)
 		must(id, err)
 		must("", f.p.Edit(t.Context(), to, id, part))
 	}
 	public := chats.Address{Chat: chatOf(f.channel, "")}
-	must(f.p.Whisper(t.Context(), public, f.user, chats.Part{Text: "psst", Plain: "psst"}))
+	must(f.p.SendEphemeral(t.Context(), public, f.user, chats.Part{Text: "psst", Plain: "psst"}))
 	must(f.p.SendFile(t.Context(), public, out("a.txt", "a", []byte("x"))))
 	f.stop()
 

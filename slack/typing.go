@@ -20,8 +20,8 @@ const (
 	sweepTimeout = 5 * time.Second
 )
 
-// Typing shows in a thread that the bot is at work, or clears the sign.
-func (p *Platform) Typing(ctx context.Context, to chats.Address, on bool) error {
+// SetTyping shows in a thread that the bot is at work, or clears the sign.
+func (p *Platform) SetTyping(ctx context.Context, to chats.Address, on bool) error {
 	if to.Chat.Thread == "" {
 		return nil
 	}
@@ -63,7 +63,7 @@ func (p *Platform) setStatus(ctx context.Context, chat chats.Chat, status string
 // sweep clears what is still shown, or only what should not be.
 func (p *Platform) sweep(ctx context.Context, leftAlone bool) {
 	for _, chat := range p.statuses.List(leftAlone) {
-		if err := p.Typing(ctx, chats.Address{Chat: chat}, false); err != nil {
+		if err := p.SetTyping(ctx, chats.Address{Chat: chat}, false); err != nil {
 			p.log.Warn("status not cleared", "chat", chat.String(), "err", err)
 		}
 	}

@@ -77,7 +77,7 @@ func TestC12StatusesOfAKilledProcessAreCleared(t *testing.T) {
 	f.acked(root)
 	f.stop()
 	// It was killed before it could clear this.
-	if err := f.p.Typing(t.Context(), chats.Address{Chat: chatOf(f.channel, root.TS)}, true); err != nil {
+	if err := f.p.SetTyping(t.Context(), chats.Address{Chat: chatOf(f.channel, root.TS)}, true); err != nil {
 		t.Fatal(err)
 	}
 	p, err := New(Config{

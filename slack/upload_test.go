@@ -19,7 +19,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
-	"oneclaw/internal/pace"
+	"oneclaw/internal/retry"
 	"oneclaw/toolgroups"
 )
 
@@ -106,7 +106,7 @@ func TestD17RefusalsOfFiles(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.fault.Times = 1
 			f.inject(tt.fault)
-			f.p.api.paces = pace.New(maxHold)
+			f.p.api.paces = retry.NewPacer(maxHold)
 			before := len(f.Messages(f.dm))
 			_, err := f.sendFile(chatOf(f.dm, ""), out("a.txt", "a", []byte("x")))
 			var failure *chats.SendError

@@ -28,7 +28,7 @@ func TestC12SlackShowsThatADecisionIsDue(t *testing.T) {
 		t.Fatal(err)
 	}
 	is("processing")
-	f.p.Waits(t.Context(), to.Chat, true)
+	f.p.SetWaiting(t.Context(), to.Chat, true)
 	is("suspended")
 	set := 0
 	f.View(func(s emulator.State) { set = s.Calls("agents.sessions.setStatus") })
@@ -37,7 +37,7 @@ func TestC12SlackShowsThatADecisionIsDue(t *testing.T) {
 	}
 	f.wait(func(s emulator.State) bool { return s.Calls("agents.sessions.setStatus") > set })
 	is("suspended")
-	f.p.Waits(t.Context(), to.Chat, false)
+	f.p.SetWaiting(t.Context(), to.Chat, false)
 	is("active")
-	f.p.Waits(t.Context(), to.Chat.Whole(), true) // there is no session outside of a thread
+	f.p.SetWaiting(t.Context(), to.Chat.Whole(), true) // there is no session outside of a thread
 }

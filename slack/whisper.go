@@ -12,9 +12,9 @@ import (
 // whisperMessage is the method that posts for one person alone.
 const whisperMessage = "chat.postEphemeral"
 
-// Whisper implements [chats.Whisperer]. Where the bot or the person is not in the channel, it
+// SendEphemeral implements [chats.EphemeralSender]. Where the bot or the person is not in the channel, it
 // answers the command instead, which only who gave it sees as well.
-func (p *Platform) Whisper(ctx context.Context, to chats.Address, user string, part chats.Part) (string, error) {
+func (p *Platform) SendEphemeral(ctx context.Context, to chats.Address, user string, part chats.Part) (string, error) {
 	if err := checkAddress(to); err != nil {
 		return "", err
 	}
@@ -25,7 +25,7 @@ func (p *Platform) Whisper(ctx context.Context, to chats.Address, user string, p
 
 // whisper posts a part for one person.
 func (c *client) whisper(ctx context.Context, to chats.Address, user string, part chats.Part, plain bool) (string, error) {
-	part.Judge, part.Layout = false, nil // what passes is no answer to look back at
+	part.FeedbackButtons, part.Layout = false, nil // what passes is no answer to look back at
 	options, _, err := options(nil, to, part, plain)
 	if err != nil {
 		return "", err

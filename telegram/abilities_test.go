@@ -24,10 +24,10 @@ func TestB02Typing(t *testing.T) {
 	s.say(t, forum, "@oneclaw_bot hi", nil)
 	in.wait(t, atLeast(1)) // now it is known to be a forum
 	for _, a := range []chats.Address{to(s.ann, 0, 0), to(forum, topic, 0), to(forum, 0, 0)} {
-		if err := s.p.Typing(t.Context(), a, true); err != nil {
+		if err := s.p.SetTyping(t.Context(), a, true); err != nil {
 			t.Errorf("Typing in %v = %v", a, err)
 		}
-		if err := s.p.Typing(t.Context(), a, false); err != nil {
+		if err := s.p.SetTyping(t.Context(), a, false); err != nil {
 			t.Errorf("Typing off in %v = %v", a, err)
 		}
 	}
@@ -52,20 +52,20 @@ func TestFetch(t *testing.T) {
 	s.say(t, s.ann, "", &emulator.SayOptions{Attachment: &emulator.Attachment{Name: "big.bin", Data: data, Size: maxFile + 1}})
 	got := in.wait(t, atLeast(3))
 	var buf bytes.Buffer
-	if err := s.p.Fetch(t.Context(), got[0].Files[0], &buf); err != nil || !bytes.Equal(buf.Bytes(), data) || got[0].Files[0].Name != "a b.txt" {
+	if err := s.p.FetchFile(t.Context(), got[0].Files[0], &buf); err != nil || !bytes.Equal(buf.Bytes(), data) || got[0].Files[0].Name != "a b.txt" {
 		t.Errorf("fetched %d bytes of %+v, %v", buf.Len(), got[0].Files[0], err)
 	}
 	buf.Reset()
-	if err := s.p.Fetch(t.Context(), got[1].Files[0], &buf); err != nil || buf.Len() != 3 {
+	if err := s.p.FetchFile(t.Context(), got[1].Files[0], &buf); err != nil || buf.Len() != 3 {
 		t.Errorf("fetched %d bytes of a photo, %v", buf.Len(), err)
 	}
 	if len(got[2].Files) != 0 || len(got[2].Skipped) != 1 {
 		t.Errorf("a file over the limit came as %+v", got[2])
 	}
-	if err := s.p.Fetch(t.Context(), chats.Attachment{Ref: "x", Size: maxFile + 1}, &buf); !errors.Is(err, chats.ErrTooLarge) {
+	if err := s.p.FetchFile(t.Context(), chats.Attachment{Ref: "x", Size: maxFile + 1}, &buf); !errors.Is(err, chats.ErrTooLarge) {
 		t.Errorf("Fetch over the limit = %v", err)
 	}
-	if err := s.p.Fetch(t.Context(), chats.Attachment{Ref: "nothing"}, &buf); err == nil {
+	if err := s.p.FetchFile(t.Context(), chats.Attachment{Ref: "nothing"}, &buf); err == nil {
 		t.Error("an unknown file was fetched")
 	}
 }
@@ -105,7 +105,7 @@ func TestAnnounce(t *testing.T) {
 	s := newStage(t)
 	list := []chats.CommandInfo{{Name: "help", Description: "what I can do"}, {Name: "clear", Description: strings.Repeat("ä", 300)}, {Name: "new"}}
 	for range 2 {
-		if err := s.p.Announce(t.Context(), list); err != nil {
+		if err := s.p.ListCommands(t.Context(), list); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -117,7 +117,7 @@ func TestAnnounce(t *testing.T) {
 			t.Errorf("commands %s", got)
 		}
 	})
-	if err := s.p.Announce(t.Context(), []chats.CommandInfo{{Name: "Not-one"}}); err == nil {
+	if err := s.p.ListCommands(t.Context(), []chats.CommandInfo{{Name: "Not-one"}}); err == nil {
 		t.Error("a bad name was announced")
 	}
 	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, User: s.ann})

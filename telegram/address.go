@@ -91,7 +91,7 @@ func trimCalls(units []uint16, own []span) (from, to int) {
 		if i < 0 {
 			break
 		}
-		from = to - markdown.Units(chats.AfterCall(string(utf16.Decode(units[own[i].to:]))))
+		from = to - markdown.Units(chats.TrimMention(string(utf16.Decode(units[own[i].to:]))))
 		next = from
 	}
 	for last := skipBack(units, to); last > from; {

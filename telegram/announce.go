@@ -28,9 +28,9 @@ type botCommand struct {
 	Description string `json:"description"`
 }
 
-// Announce shows the commands in Telegram's menu. From now on they count as the bot's in
+// ListCommands shows the commands in Telegram's menu. From now on they count as the bot's in
 // groups without its name behind them, also where the menu cannot be changed.
-func (p *Platform) Announce(ctx context.Context, commands []chats.CommandInfo) error {
+func (p *Platform) ListCommands(ctx context.Context, commands []chats.CommandInfo) error {
 	names := map[string]bool{}
 	list := make([]botCommand, 0, len(commands))
 	for _, c := range commands {

@@ -19,14 +19,14 @@ import (
 func TestLiveC01OverTLS(t *testing.T) {
 	for _, protocol := range []string{"h2", "http/1.1"} {
 		t.Run(strings.ReplaceAll(protocol, "/", " "), func(t *testing.T) {
-			platformtest.Run(t, func(t *testing.T) platformtest.Town { return newTown(t, protocol) })
+			platformtest.Run(t, func(t *testing.T) platformtest.Harness { return newTown(t, protocol) })
 		})
 	}
 }
 
-// town is the emulator as the suite of all platforms sees it. Places are chats in
+// harness is the emulator as the suite of all platforms sees it. Places are chats in
 // words; threads are topics of one forum.
-type town struct {
+type harness struct {
 	*stage
 	t      *testing.T
 	people []int64
@@ -35,12 +35,12 @@ type town struct {
 }
 
 // newTown makes a service that speaks a protocol over TLS.
-func newTown(t *testing.T, protocol string) platformtest.Town {
+func newTown(t *testing.T, protocol string) platformtest.Harness {
 	return townOn(t, secureStage(t, protocol))
 }
 
-func townOn(t *testing.T, s *stage) platformtest.Town {
-	w := &town{stage: s, t: t, people: []int64{s.ann}}
+func townOn(t *testing.T, s *stage) platformtest.Harness {
+	w := &harness{stage: s, t: t, people: []int64{s.ann}}
 	for _, name := range []string{"Chief", "Eve"} {
 		id := s.AddUser(emulator.User{FirstName: name}).ID
 		s.chat(t, emulator.ChatSpec{Kind: emulator.Private, User: id})
@@ -49,14 +49,14 @@ func townOn(t *testing.T, s *stage) platformtest.Town {
 	w.admin = w.people[1]
 	w.forum = s.chat(t, w.group(true))
 	id := func(i int) string { return strconv.FormatInt(w.people[i], 10) }
-	return platformtest.Town{Service: w, Member: id(0), Admin: id(1), Stranger: id(2), Limit: maxText}
+	return platformtest.Harness{Service: w, Member: id(0), Admin: id(1), Stranger: id(2), Limit: maxText}
 }
 
-func (w *town) group(forum bool) emulator.ChatSpec {
+func (w *harness) group(forum bool) emulator.ChatSpec {
 	return emulator.ChatSpec{Kind: emulator.Supergroup, Title: "Group", Forum: forum, Members: w.people, Admins: []int64{w.admin}, BotAdmin: true}
 }
 
-func (w *town) number(s string) int64 {
+func (w *harness) number(s string) int64 {
 	w.t.Helper()
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
@@ -66,7 +66,7 @@ func (w *town) number(s string) int64 {
 }
 
 // at reads a place: its chat and, where it is one, its topic.
-func (w *town) at(place platformtest.Place) (chat, topic int64) {
+func (w *harness) at(place platformtest.Place) (chat, topic int64) {
 	w.t.Helper()
 	c, err := chats.ParseChat(string(place))
 	if err != nil {
@@ -82,9 +82,9 @@ func place(chat, topic int64) platformtest.Place {
 	return platformtest.Place(to(chat, topic, 0).Chat.String())
 }
 
-func (w *town) Adapter() chats.Platform { return w.platform(w.t, w.Token()) }
+func (w *harness) Adapter() chats.Platform { return w.platform(w.t, w.Token()) }
 
-func (w *town) Open(kind platformtest.Kind, by string) platformtest.Place {
+func (w *harness) Open(kind platformtest.Kind, by string) platformtest.Place {
 	w.t.Helper()
 	switch kind {
 	case platformtest.Direct:
@@ -99,19 +99,19 @@ func (w *town) Open(kind platformtest.Kind, by string) platformtest.Place {
 	return place(w.forum, topic)
 }
 
-func (w *town) Say(in platformtest.Place, by, text string) string {
+func (w *harness) Say(in platformtest.Place, by, text string) string {
 	w.t.Helper()
 	return w.tell(in, by, text, emulator.SayOptions{})
 }
 
 // Speak implements [platformtest.Speaker].
-func (w *town) Speak(in platformtest.Place, by string, sound []byte) {
+func (w *harness) Speak(in platformtest.Place, by string, sound []byte) {
 	w.t.Helper()
 	w.tell(in, by, "", emulator.SayOptions{Attachment: &emulator.Attachment{Kind: emulator.KindVoice, MIME: "audio/ogg", Data: sound, Seconds: 3}})
 }
 
 // React implements [platformtest.Reactor]. In groups the bot hears of it as an administrator.
-func (w *town) React(in platformtest.Place, by, message string, good, back bool) {
+func (w *harness) React(in platformtest.Place, by, message string, good, back bool) {
 	w.t.Helper()
 	chat, _ := w.at(in)
 	if chat < 0 {
@@ -132,14 +132,14 @@ func (w *town) React(in platformtest.Place, by, message string, good, back bool)
 }
 
 // Photograph implements [platformtest.Photographer].
-func (w *town) Photograph(in platformtest.Place, by, text string, picture []byte) {
+func (w *harness) Photograph(in platformtest.Place, by, text string, picture []byte) {
 	w.t.Helper()
 	w.tell(in, by, text, emulator.SayOptions{Attachment: &emulator.Attachment{Kind: emulator.KindPhoto, Name: "photo.png", Data: picture}})
 }
 
 // Point implements [platformtest.Pointer]. In a direct chat it is a message of another chat
 // that is answered.
-func (w *town) Point(in platformtest.Place, by, text string, at platformtest.Original) {
+func (w *harness) Point(in platformtest.Place, by, text string, at platformtest.Original) {
 	w.t.Helper()
 	chat, topic := w.at(in)
 	var opts emulator.SayOptions
@@ -166,7 +166,7 @@ func (w *town) Point(in platformtest.Place, by, text string, at platformtest.Ori
 	w.tell(in, by, text, opts)
 }
 
-func (w *town) Aside(in platformtest.Place, by, text string) {
+func (w *harness) Aside(in platformtest.Place, by, text string) {
 	w.t.Helper()
 	chat, topic := w.at(in)
 	if _, err := w.Server.Say(chat, w.number(by), text, &emulator.SayOptions{Thread: topic}); err != nil {
@@ -174,7 +174,7 @@ func (w *town) Aside(in platformtest.Place, by, text string) {
 	}
 }
 
-func (w *town) tell(in platformtest.Place, by, text string, opts emulator.SayOptions) string {
+func (w *harness) tell(in platformtest.Place, by, text string, opts emulator.SayOptions) string {
 	w.t.Helper()
 	chat, topic := w.at(in)
 	switch command := strings.HasPrefix(text, "/"); {
@@ -193,7 +193,7 @@ func (w *town) tell(in platformtest.Place, by, text string, opts emulator.SayOpt
 	return strconv.FormatInt(sent.Message, 10)
 }
 
-func (w *town) SayAlbum(in platformtest.Place, by, text string, files ...string) {
+func (w *harness) SayAlbum(in platformtest.Place, by, text string, files ...string) {
 	w.t.Helper()
 	chat, topic := w.at(in)
 	if chat < 0 {
@@ -208,7 +208,7 @@ func (w *town) SayAlbum(in platformtest.Place, by, text string, files ...string)
 	}
 }
 
-func (w *town) SayLong(in platformtest.Place, by, text string) {
+func (w *harness) SayLong(in platformtest.Place, by, text string) {
 	w.t.Helper()
 	chat, topic := w.at(in)
 	if _, err := w.Server.SayLong(chat, w.number(by), text, &emulator.SayOptions{Thread: topic}); err != nil {
@@ -216,7 +216,7 @@ func (w *town) SayLong(in platformtest.Place, by, text string) {
 	}
 }
 
-func (w *town) Amend(in platformtest.Place, _, message, text string) {
+func (w *harness) Amend(in platformtest.Place, _, message, text string) {
 	w.t.Helper()
 	chat, _ := w.at(in)
 	if _, err := w.Edit(chat, w.number(message), text); err != nil {
@@ -224,7 +224,7 @@ func (w *town) Amend(in platformtest.Place, _, message, text string) {
 	}
 }
 
-func (w *town) Press(in platformtest.Place, by, message, data string) {
+func (w *harness) Press(in platformtest.Place, by, message, data string) {
 	w.t.Helper()
 	chat, _ := w.at(in)
 	if _, err := w.Server.Press(chat, w.number(message), w.number(by), data, true); err != nil {
@@ -233,7 +233,7 @@ func (w *town) Press(in platformtest.Place, by, message, data string) {
 }
 
 // Remove implements [platformtest.Remover].
-func (w *town) Remove(in platformtest.Place, message string) {
+func (w *harness) Remove(in platformtest.Place, message string) {
 	w.t.Helper()
 	chat, _ := w.at(in)
 	if err := w.TakeAway(chat, w.number(message)); err != nil {
@@ -241,7 +241,7 @@ func (w *town) Remove(in platformtest.Place, message string) {
 	}
 }
 
-func (w *town) Inject(in platformtest.Place, fault platformtest.Fault) {
+func (w *harness) Inject(in platformtest.Place, fault platformtest.Fault) {
 	w.t.Helper()
 	chat, _ := w.at(in)
 	f := emulator.Fault{Method: "sendMessage", Chat: chat, Times: 1, RetryAfter: int(fault.RetryAfter.Seconds())}
@@ -268,7 +268,7 @@ func (w *town) Inject(in platformtest.Place, fault platformtest.Fault) {
 	w.inject(w.t, f)
 }
 
-func (w *town) Await(ctx context.Context, enough func(platformtest.View) bool) error {
+func (w *harness) Await(ctx context.Context, enough func(platformtest.View) bool) error {
 	return w.WaitFor(ctx, func(st emulator.State) bool { return enough(view(st)) })
 }
 

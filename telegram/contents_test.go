@@ -151,7 +151,7 @@ func TestWhatCameThroughAnInlineBotIsQuoted(t *testing.T) {
 func TestServiceAccountsAreNoPeople(t *testing.T) {
 	p := &Platform{}
 	for id, want := range map[string]bool{"123": true, "777000": false, "1087968824": false, "136817688": false, "-100123": false, "0": false, "x": false} {
-		if got := p.NamesUser(id); got != want {
+		if got := p.IsUserID(id); got != want {
 			t.Errorf("%s: %t", id, got)
 		}
 	}

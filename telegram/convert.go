@@ -221,7 +221,7 @@ func (d *decoder) convert(u *decoded) *chats.Message {
 		return nil
 	}
 	if !forBot {
-		msg.Kind = chats.KindHeard
+		msg.Kind = chats.KindAmbient
 	}
 	return msg
 }

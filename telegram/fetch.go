@@ -21,8 +21,8 @@ import (
 // fetchTimeout bounds the download of a file.
 const fetchTimeout = 2 * time.Minute
 
-// Fetch downloads a file of at most 20 MB, which is what Telegram hands to bots.
-func (p *Platform) Fetch(ctx context.Context, a chats.Attachment, w io.Writer) error {
+// FetchFile downloads a file of at most 20 MB, which is what Telegram hands to bots.
+func (p *Platform) FetchFile(ctx context.Context, a chats.Attachment, w io.Writer) error {
 	if a.Size > maxFile {
 		return chats.ErrTooLarge
 	}

@@ -15,9 +15,9 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/people"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/turn"
 	emulator "oneclaw/internal/emulator/telegram"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
@@ -64,8 +64,8 @@ func serve(t *testing.T, p chats.Platform, s *sender) {
 		t.Fatal(err)
 	}
 	b, err := bridge.New(bridge.Config{
-		Store: store, Turns: turns.Settings{Agent: s, Tools: func() *toolgroups.Registry { return reg }}, Platforms: []chats.Platform{p},
-		Access: people.Access{Allow: []string{"*"}}, DataDir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Store: store, Turns: turn.Settings{Agent: s, Tools: func() *toolgroups.Registry { return reg }}, Platforms: []chats.Platform{p},
+		Access: access.Access{Allow: []string{"*"}}, DataDir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

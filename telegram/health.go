@@ -98,7 +98,7 @@ func (p *Platform) Health() error {
 		return errors.New("telegram: not polling")
 	case h.holder != "" && time.Since(h.last) < p.calm():
 		return fmt.Errorf("telegram: %s, since %v", h.holder, time.Since(h.since).Round(time.Second))
-	case h.inbox != nil && (p.Single() || time.Since(h.failed) < postedPatience):
+	case h.inbox != nil && (p.ReceivesExclusively() || time.Since(h.failed) < postedPatience):
 		return fmt.Errorf("telegram: messages cannot be kept and wait at Telegram: %w", h.inbox)
 	case wrongToken(h.poll):
 		return fmt.Errorf("telegram: the token is refused: check TELEGRAM_BOT_TOKEN: %w", h.poll)

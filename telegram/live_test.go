@@ -106,7 +106,7 @@ func TestLiveC05FilesOfAServerOfOnesOwn(t *testing.T) {
 			defer run(t, s.p, in)()
 			file := in.wait(t, atLeast(1))[0].Files[0]
 			var got bytes.Buffer
-			err := s.p.Fetch(t.Context(), file, &got)
+			err := s.p.FetchFile(t.Context(), file, &got)
 			switch {
 			case tt.want == "" && (err != nil || got.String() != "hello"):
 				t.Errorf("Fetch = %q, %v", got.String(), err)
@@ -133,7 +133,7 @@ func TestLiveC05NothingElseOfTheMachineIsRead(t *testing.T) {
 		})
 		p.api.hosted = path == secret
 		var got bytes.Buffer
-		if err := p.Fetch(t.Context(), chats.Attachment{Ref: "x"}, &got); err == nil || got.Len() > 0 {
+		if err := p.FetchFile(t.Context(), chats.Attachment{Ref: "x"}, &got); err == nil || got.Len() > 0 {
 			t.Errorf("%s was read: %q, %v", path, got.String(), err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/internal/pace"
+	"oneclaw/internal/retry"
 )
 
 // Bounds of the pace that flood control asks for. Telegram does not publish its limits:
@@ -38,7 +38,7 @@ const all = ""
 
 // pacer keeps to what flood control asks for. No chat delays another one.
 type pacer struct {
-	paces *pace.Paces
+	paces *retry.Pacer
 
 	mu      sync.Mutex           // guards refused
 	refused map[string]time.Time // the chats of the last refusals

@@ -217,7 +217,7 @@ func TestC07OnlyItsChat(t *testing.T) {
 				t.Errorf("%s during the penalty = %v", name, err)
 			}
 		}
-		if err := s.p.Typing(t.Context(), to(s.ann, 0, 0), true); err != nil {
+		if err := s.p.SetTyping(t.Context(), to(s.ann, 0, 0), true); err != nil {
 			t.Errorf("Typing = %v", err)
 		}
 		if n := calls() - before; n != 0 {
@@ -279,7 +279,7 @@ func TestC12NoSignWhileMessagesWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := flooded(t, nil)
 		s.inject(t, emulator.Fault{Method: "sendChatAction", Times: 1, Effect: emulator.TooManyRequests, RetryAfter: 30})
-		if err := s.p.Typing(t.Context(), to(s.ann, 0, 0), true); err == nil {
+		if err := s.p.SetTyping(t.Context(), to(s.ann, 0, 0), true); err == nil {
 			t.Fatal("the flood is not there")
 		}
 		var got *chats.SendError
@@ -292,7 +292,7 @@ func TestC12NoSignWhileMessagesWait(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if err := s.p.Typing(t.Context(), to(s.ann, 0, 0), true); err != nil {
+		if err := s.p.SetTyping(t.Context(), to(s.ann, 0, 0), true); err != nil {
 			t.Error(err)
 		}
 		s.View(func(st emulator.State) {

@@ -184,8 +184,8 @@ func (d *decoder) hears(m *message) bool {
 
 // listening asks an inbox what it wants besides what is for the bot; nil where that is nothing.
 func listening(in chats.Inbox) func(chats.Chat) bool {
-	if l, ok := in.(chats.Listener); ok {
-		return l.Listens
+	if l, ok := in.(chats.AmbientInbox); ok {
+		return l.WantsAmbient
 	}
 	return nil
 }

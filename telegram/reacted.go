@@ -24,7 +24,7 @@ type reaction struct {
 }
 
 // thumbs are the reactions that say what somebody thinks.
-var thumbs = map[reaction][2]chats.Opinion{
+var thumbs = map[reaction][2]chats.Feedback{
 	{"👍"}: {chats.Good, chats.NotGood},
 	{"👎"}: {chats.Bad, chats.NotBad},
 }
@@ -37,7 +37,7 @@ func (r *reacted) opinions() (said []chats.Message) {
 	say := func(these, others []reaction, which int) {
 		for _, one := range these {
 			if what, is := thumbs[one]; is && !slices.Contains(others, one) {
-				said = append(said, chats.Judged(chatOf(r.Chat.ID), strconv.FormatInt(r.Message, 10), strconv.FormatInt(r.User.ID, 10), what[which], time.Unix(r.Date, 0).UTC()))
+				said = append(said, chats.NewFeedback(chatOf(r.Chat.ID), strconv.FormatInt(r.Message, 10), strconv.FormatInt(r.User.ID, 10), what[which], time.Unix(r.Date, 0).UTC()))
 			}
 		}
 	}

@@ -177,9 +177,9 @@ func outcome(ce *callError) chats.Outcome {
 	return chats.Unknown
 }
 
-// Typing shows that the bot is at work for about five seconds; Telegram clears the sign by
+// SetTyping shows that the bot is at work for about five seconds; Telegram clears the sign by
 // itself. While messages to the chat wait for flood control there is none.
-func (p *Platform) Typing(ctx context.Context, to chats.Address, on bool) error {
+func (p *Platform) SetTyping(ctx context.Context, to chats.Address, on bool) error {
 	if !on {
 		return nil
 	}

@@ -174,8 +174,8 @@ func TestD19NoToken(t *testing.T) {
 			chat := chats.Chat{Platform: Name, ID: "-5"}
 			var errs []error
 			_, err := p.Send(ctx, private, chats.Part{Text: "hi"})
-			errs = append(errs, err, p.Typing(ctx, private, true), p.Announce(ctx, nil),
-				p.Fetch(ctx, chats.Attachment{Ref: "f"}, &strings.Builder{}), p.api.download(ctx, "photos/1.jpg", &strings.Builder{}))
+			errs = append(errs, err, p.SetTyping(ctx, private, true), p.ListCommands(ctx, nil),
+				p.FetchFile(ctx, chats.Attachment{Ref: "f"}, &strings.Builder{}), p.api.download(ctx, "photos/1.jpg", &strings.Builder{}))
 			_, err = p.IsAdmin(ctx, chat, "5")
 			errs = append(errs, err)
 			p.health.start()
@@ -209,7 +209,7 @@ func TestFetchIsBounded(t *testing.T) {
 				return 200, data, nil
 			})
 			var w strings.Builder
-			err := p.Fetch(t.Context(), chats.Attachment{Ref: "f"}, &w)
+			err := p.FetchFile(t.Context(), chats.Attachment{Ref: "f"}, &w)
 			if size <= maxFile && (err != nil || w.Len() != size) || size > maxFile && !errors.Is(err, chats.ErrTooLarge) {
 				t.Errorf("Fetch of %d bytes = %v after %d", size, err, w.Len())
 			}
@@ -224,7 +224,7 @@ func TestFetchKeepsToItsFolder(t *testing.T) {
 		}
 		return ok(`{"file_id":"f","file_path":"../../bot1:2/getMe"}`)
 	})
-	if err := p.Fetch(t.Context(), chats.Attachment{Ref: "f"}, &strings.Builder{}); err == nil {
+	if err := p.FetchFile(t.Context(), chats.Attachment{Ref: "f"}, &strings.Builder{}); err == nil {
 		t.Error("a path that leads elsewhere was followed")
 	}
 }

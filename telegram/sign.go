@@ -23,10 +23,10 @@ const (
 	signGap  = 300 * time.Millisecond
 )
 
-// Sign implements [chats.Signer]. Signs take what previews leave: while messages to the chat
+// Acknowledge implements [chats.Acknowledger]. Signs take what previews leave: while messages to the chat
 // wait for flood control, nothing is done. That there were too many signs says nothing about
 // messages.
-func (p *Platform) Sign(ctx context.Context, chat chats.Chat, id string, on bool) error {
+func (p *Platform) Acknowledge(ctx context.Context, chat chats.Chat, id string, on bool) error {
 	if n, err := strconv.ParseInt(id, 10, 64); err != nil || n <= 0 || chat.Platform != Name {
 		return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("telegram: sign: %q is no id of a message", id)}
 	}

@@ -174,7 +174,7 @@ func TestC14TopicThatIsGone(t *testing.T) {
 				t.Fatal(err)
 			}
 			to := chats.Address{Chat: asked.Chat, ReplyTo: strconv.FormatInt(sent.Message, 10)}
-			_ = s.p.Typing(t.Context(), to, true) // refused, and nothing follows from it
+			_ = s.p.SetTyping(t.Context(), to, true) // refused, and nothing follows from it
 			for i, part := range []chats.Part{{Text: "<b>late</b>", Plain: "late", Buttons: oneButton("Yes", "x")}, {Text: "<broken", Plain: "plain"}} {
 				if _, err := s.p.Send(t.Context(), to, part); err != nil {
 					t.Fatalf("Send = %v", err)

@@ -19,9 +19,9 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/people"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/turn"
 	emulator "oneclaw/internal/emulator/telegram"
 	"oneclaw/internal/redact"
 	"oneclaw/storage/bolt"
@@ -84,8 +84,8 @@ func runBridge(t *testing.T, p *Platform) (stop func()) {
 		t.Fatal(err)
 	}
 	b, err := bridge.New(bridge.Config{
-		Store: store, Turns: turns.Settings{Agent: echo{}, Apart: true, Tools: func() *toolgroups.Registry { return registry }}, Platforms: []chats.Platform{p}, DataDir: t.TempDir(),
-		Access: people.Access{Allow: []string{"telegram:*"}},
+		Store: store, Turns: turn.Settings{Agent: echo{}, SeparateTurns: true, Tools: func() *toolgroups.Registry { return registry }}, Platforms: []chats.Platform{p}, DataDir: t.TempDir(),
+		Access: access.Access{Allow: []string{"telegram:*"}},
 		Limits: bridge.Limits{DrainTimeout: -1, MaxWaitingMember: 1000},
 	})
 	if err != nil {

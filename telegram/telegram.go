@@ -15,7 +15,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
-	"oneclaw/internal/pace"
+	"oneclaw/internal/retry"
 	"oneclaw/storage"
 )
 
@@ -75,8 +75,8 @@ type Platform struct {
 	admins       *cache.Cache[adminKey, bool]
 	forums       *cache.Cache[int64, bool]
 	pacer        *pacer
-	previews     *pace.Spare
-	ends         *pace.Spare // of previews
+	previews     *retry.Spare
+	ends         *retry.Spare // of previews
 	albums       albums
 	hook         hook
 	whispers     atomic.Pointer[bool] // whether the server can; nil where nobody asked it yet
@@ -85,19 +85,19 @@ type Platform struct {
 }
 
 var (
-	_ chats.Editor         = (*Platform)(nil)
-	_ chats.Previewer      = (*Platform)(nil)
-	_ chats.Whisperer      = (*Platform)(nil)
-	_ chats.Typer          = (*Platform)(nil)
-	_ chats.Signer         = (*Platform)(nil)
-	_ chats.Fetcher        = (*Platform)(nil)
-	_ chats.Uploader       = (*Platform)(nil)
-	_ chats.Administrators = (*Platform)(nil)
-	_ chats.Announcer      = (*Platform)(nil)
-	_ chats.Monitor        = (*Platform)(nil)
-	_ chats.Pinger         = (*Platform)(nil)
-	_ chats.Single         = (*Platform)(nil)
-	_ chats.UserNamer      = (*Platform)(nil)
+	_ chats.Editor            = (*Platform)(nil)
+	_ chats.Previewer         = (*Platform)(nil)
+	_ chats.EphemeralSender   = (*Platform)(nil)
+	_ chats.TypingIndicator   = (*Platform)(nil)
+	_ chats.Acknowledger      = (*Platform)(nil)
+	_ chats.FileFetcher       = (*Platform)(nil)
+	_ chats.FileSender        = (*Platform)(nil)
+	_ chats.AdminChecker      = (*Platform)(nil)
+	_ chats.CommandLister     = (*Platform)(nil)
+	_ chats.HealthReporter    = (*Platform)(nil)
+	_ chats.Pinger            = (*Platform)(nil)
+	_ chats.ExclusiveReceiver = (*Platform)(nil)
+	_ chats.UserIDChecker     = (*Platform)(nil)
 )
 
 // New checks the configuration. It sends nothing.
@@ -127,9 +127,9 @@ func New(cfg Config) (*Platform, error) {
 		pollMargin:   defaultPollMargin,
 		clocks:       newClocks(),
 		conflictWait: cmp.Or(cfg.ConflictWait, DefaultConflictWait),
-		pacer:        &pacer{paces: pace.New(maxHold), refused: map[string]time.Time{}},
-		previews:     pace.NewSpare(previewRate, previewBurst),
-		ends:         pace.NewSpare(endRate, endBurst),
+		pacer:        &pacer{paces: retry.NewPacer(maxHold), refused: map[string]time.Time{}},
+		previews:     retry.NewSpare(previewRate, previewBurst),
+		ends:         retry.NewSpare(endRate, endBurst),
 		admins:       cache.New[adminKey, bool](maxAdmins),
 		forums:       cache.New[int64, bool](maxForums),
 		albums:       newAlbums(cfg.KV),
@@ -150,9 +150,9 @@ func New(cfg Config) (*Platform, error) {
 // Name returns [Name].
 func (p *Platform) Name() string { return Name }
 
-// Single implements [chats.Single]: of two that poll, Telegram refuses one. Updates that it
+// ReceivesExclusively implements [chats.ExclusiveReceiver]: of two that poll, Telegram refuses one. Updates that it
 // posts reach any.
-func (p *Platform) Single() bool { return p.hook.address == "" }
+func (p *Platform) ReceivesExclusively() bool { return p.hook.address == "" }
 
 // userID is the form of the id of a user, or of a chat that writes in its own name.
 var userID = regexp.MustCompile(`^[1-9][0-9]{0,15}$`)
@@ -161,7 +161,7 @@ var userID = regexp.MustCompile(`^[1-9][0-9]{0,15}$`)
 // anonymous administrators of a group, and channels.
 var serviceUsers = []string{"777000", "1087968824", "136817688"}
 
-// NamesUser implements [bridge.UserNamer].
-func (p *Platform) NamesUser(id string) bool {
+// IsUserID implements [bridge.UserNamer].
+func (p *Platform) IsUserID(id string) bool {
 	return userID.MatchString(id) && !slices.Contains(serviceUsers, id)
 }

@@ -84,21 +84,21 @@ func openStore(t *testing.T) storage.Store {
 	return store
 }
 
-// postedTown is the suite's town with a bot that is posted its updates.
-type postedTown struct {
-	*town
+// postedHarness is the suite's town with a bot that is posted its updates.
+type postedHarness struct {
+	*harness
 	posts *postedStage
 }
 
-func (w *postedTown) Adapter() chats.Platform {
+func (w *postedHarness) Adapter() chats.Platform {
 	p := w.posts.join(w.t, nil)
 	w.posts.behind.Store(&[]*Platform{p}) // the one before has been stopped
 	return p
 }
 
-func (w *postedTown) Inject(in platformtest.Place, fault platformtest.Fault) {
+func (w *postedHarness) Inject(in platformtest.Place, fault platformtest.Fault) {
 	if fault.Effect != platformtest.DuplicateDelivery {
-		w.town.Inject(in, fault)
+		w.harness.Inject(in, fault)
 		return
 	}
 	chat, _ := w.at(in)
@@ -107,10 +107,10 @@ func (w *postedTown) Inject(in platformtest.Place, fault platformtest.Fault) {
 
 // TestConformanceWithAWebhook tries what reaches the bot in another way than by polls.
 func TestConformanceWithAWebhook(t *testing.T) {
-	platformtest.RunDeliveries(t, func(t *testing.T) platformtest.Town {
+	platformtest.RunDeliveries(t, func(t *testing.T) platformtest.Harness {
 		s := newPostedStage(t)
 		w := townOn(t, s.stage)
-		w.Service = &postedTown{w.Service.(*town), s}
+		w.Service = &postedHarness{w.Service.(*harness), s}
 		return w
 	})
 }
@@ -282,7 +282,7 @@ func TestWebhookTakesNothingElse(t *testing.T) {
 	if w := request(t, poller, hello, nil); w.Code != http.StatusNotFound {
 		t.Errorf("where the bot polls: %d", w.Code)
 	}
-	if !poller.Single() || p.Single() {
+	if !poller.ReceivesExclusively() || p.ReceivesExclusively() {
 		t.Error("one alone may poll, any may be posted to")
 	}
 }

@@ -21,10 +21,10 @@ func whisperID(ephemeral int64, user string) string {
 	return "e" + strconv.FormatInt(ephemeral, 10) + "u" + user
 }
 
-// Whisper implements [chats.Whisperer]. In a group that the bot administers, Telegram shows the
+// SendEphemeral implements [chats.EphemeralSender]. In a group that the bot administers, Telegram shows the
 // message to one person alone. Where the bot does not, or the server is too old for that,
 // everybody sees it, as they do what is sent by any bot.
-func (p *Platform) Whisper(ctx context.Context, to chats.Address, user string, part chats.Part) (string, error) {
+func (p *Platform) SendEphemeral(ctx context.Context, to chats.Address, user string, part chats.Part) (string, error) {
 	if err := p.ready(ctx, to); err != nil {
 		return "", err
 	}

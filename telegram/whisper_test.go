@@ -43,7 +43,7 @@ func TestC16WhatIsForOnePersonReachesNobodyElse(t *testing.T) {
 				who = strconv.FormatInt(group, 10)
 			}
 			for range 2 {
-				id, err := s.p.Whisper(t.Context(), to(group, 0, 0), who, chats.Part{Text: "<b>only you</b>", Plain: "only you"})
+				id, err := s.p.SendEphemeral(t.Context(), to(group, 0, 0), who, chats.Part{Text: "<b>only you</b>", Plain: "only you"})
 				if err != nil || id == "" {
 					t.Fatalf("Whisper = %q, %v", id, err)
 				}
@@ -83,7 +83,7 @@ func TestAServerThatConfirmsAnEmptyEditIsAskedToWhisper(t *testing.T) {
 	t.Cleanup(front.Close)
 	s.url = front.URL
 	p := s.platform(t, s.Token())
-	if _, err := p.Whisper(t.Context(), to(group, 0, 0), strconv.FormatInt(s.ann, 10), chats.Part{Text: "only you"}); err != nil {
+	if _, err := p.SendEphemeral(t.Context(), to(group, 0, 0), strconv.FormatInt(s.ann, 10), chats.Part{Text: "only you"}); err != nil {
 		t.Fatal(err)
 	}
 	if seen, alone := s.answers(group), s.whispers(group); len(seen) != 0 || len(alone) != 1 {
@@ -101,7 +101,7 @@ func TestC16NothingIsShownUntilTheServerWasAsked(t *testing.T) {
 	s := newStage(t, emulator.Config{Version: emulator.Version100})
 	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Title: "G", User: s.ann, BotAdmin: true})
 	s.inject(t, emulator.Fault{Method: editWhisper, Times: 1, Effect: emulator.CutBefore})
-	_, err := s.p.Whisper(t.Context(), to(group, 0, 0), strconv.FormatInt(s.ann, 10), chats.Part{Text: "secret"})
+	_, err := s.p.SendEphemeral(t.Context(), to(group, 0, 0), strconv.FormatInt(s.ann, 10), chats.Part{Text: "secret"})
 	if failure, ok := errors.AsType[*chats.SendError](err); !ok || failure.Outcome != chats.Later || !failure.Outage {
 		t.Errorf("Whisper = %v, want that it can be tried later", err)
 	}
@@ -117,7 +117,7 @@ func TestC16PressesOfWhatOnePersonSees(t *testing.T) {
 	in := newInbox()
 	stop := run(t, s.p, in)
 	defer stop()
-	id, err := s.p.Whisper(t.Context(), to(group, 0, 0), strconv.FormatInt(s.ann, 10), chats.Part{Text: "sure?", Buttons: oneButton("Yes", "x")})
+	id, err := s.p.SendEphemeral(t.Context(), to(group, 0, 0), strconv.FormatInt(s.ann, 10), chats.Part{Text: "sure?", Buttons: oneButton("Yes", "x")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,8 +22,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// talk is a conversation with a model behind the emulator, kept as the bridge would.
-type talk struct {
+// harness is a conversation with a model behind the emulator, kept as the bridge would.
+type harness struct {
 	t       *testing.T
 	srv     *emulator.Server
 	cfg     anthropic.Config
@@ -39,9 +39,9 @@ type talk struct {
 
 const key = "sk-ant-secret"
 
-func newTalk(t *testing.T, change ...func(*emulator.Config)) *talk {
+func newTalk(t *testing.T, change ...func(*emulator.Config)) *harness {
 	t.Helper()
-	c := &talk{t: t, now: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), think: func(brain.Request) brain.Reply { return brain.Reply{Text: "Fine."} }}
+	c := &harness{t: t, now: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), think: func(brain.Request) brain.Reply { return brain.Reply{Text: "Fine."} }}
 	cfg := emulator.Config{
 		Key: key, Now: c.clock,
 		Brain: brain.BrainFunc(func(_ context.Context, req brain.Request) (brain.Reply, error) { return c.think(req), nil }),
@@ -71,13 +71,13 @@ func newTalk(t *testing.T, change ...func(*emulator.Config)) *talk {
 	return c
 }
 
-func (c *talk) clock() time.Time {
+func (c *harness) clock() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-func (c *talk) wait(d time.Duration) {
+func (c *harness) wait(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
@@ -110,7 +110,7 @@ func tools(t *testing.T, groups, each int) *toolgroups.Registry {
 	return reg
 }
 
-func (c *talk) model() *anthropic.Client {
+func (c *harness) model() *anthropic.Client {
 	c.t.Helper()
 	m, err := anthropic.New(c.cfg)
 	if err != nil {
@@ -120,7 +120,7 @@ func (c *talk) model() *anthropic.Client {
 }
 
 // by has the tools routed.
-func (c *talk) by(mode search.Routing) *talk {
+func (c *harness) by(mode search.Routing) *harness {
 	c.t.Helper()
 	r, err := search.NewRouter(search.RouterConfig{Routing: mode})
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *talk) by(mode search.Routing) *talk {
 }
 
 // try has a message answered.
-func (c *talk) try(text string, files ...string) (string, error) {
+func (c *harness) try(text string, files ...string) (string, error) {
 	c.t.Helper()
 	m := c.model()
 	u := agent.Message{Role: agent.RoleUser, Text: text}
@@ -151,14 +151,14 @@ func (c *talk) try(text string, files ...string) (string, error) {
 	return c.history[len(c.history)-1].Text, nil
 }
 
-func (c *talk) say(text, want string, files ...string) {
+func (c *harness) say(text, want string, files ...string) {
 	c.t.Helper()
 	if got, err := c.try(text, files...); err != nil || got != want {
 		c.t.Fatalf("%q is answered %q, %v; want %q", text, got, err, want)
 	}
 }
 
-func (c *talk) refusals() (texts []string) {
+func (c *harness) refusals() (texts []string) {
 	for _, r := range c.srv.Requests() {
 		if r.Refused != nil {
 			texts = append(texts, r.Refused.Message)
@@ -167,7 +167,7 @@ func (c *talk) refusals() (texts []string) {
 	return texts
 }
 
-func (c *talk) last() emulator.Request {
+func (c *harness) last() emulator.Request {
 	all := c.srv.Requests()
 	return all[len(all)-1]
 }

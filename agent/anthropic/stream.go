@@ -103,7 +103,7 @@ func (a *answer) add(raw []byte) error {
 	case "message_stop":
 		a.whole = true
 	case "error":
-		return openai.Told(raw)
+		return openai.EventError(raw)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 // table in docs/live.md.
 var conversations = []struct {
 	name string
-	hold func(t *testing.T, p emulator.Personality)
+	hold func(t *testing.T, p emulator.Profile)
 }{
 	{"text", holdText},
 	{"tools", holdTools},
@@ -37,7 +37,7 @@ var conversations = []struct {
 	{"bad input", holdBadInput},
 }
 
-func holdText(t *testing.T, p emulator.Personality) {
+func holdText(t *testing.T, p emulator.Profile) {
 	l, c := newLive(t, p), newTalk(t)
 	l.think = func(_ context.Context, req emulator.Request) (emulator.Reply, error) {
 		return emulator.Reply{Text: "You said: " + req.Messages[len(req.Messages)-1].Content}, nil
@@ -50,7 +50,7 @@ func holdText(t *testing.T, p emulator.Personality) {
 }
 
 // holdTools has three tools run side by side, three rounds long, in two turns.
-func holdTools(t *testing.T, p emulator.Personality) {
+func holdTools(t *testing.T, p emulator.Profile) {
 	l, c := newLive(t, p), newTalk(t)
 	l.think = threeRounds
 	c.say(l.model(), "go", ofThreeRounds)
@@ -62,7 +62,7 @@ func holdTools(t *testing.T, p emulator.Personality) {
 
 // holdIDs goes on with a conversation whose calls have ids of all kinds, and which ends
 // with a result.
-func holdIDs(t *testing.T, p emulator.Personality) {
+func holdIDs(t *testing.T, p emulator.Profile) {
 	l, c := newLive(t, p), newTalk(t)
 	l.think = threeRounds
 	odd := []string{"call_0", "call_0", "functions.note:0", "chatcmpl-tool-0123456789abcdef0123456789abcdef", "abcd12345", "ünï cödé", strings.Repeat("x", 200), "call_0"}
@@ -96,7 +96,7 @@ func holdIDs(t *testing.T, p emulator.Personality) {
 }
 
 // holdReasoning goes through turns with tools: what was thought goes back where it has to.
-func holdReasoning(t *testing.T, p emulator.Personality) {
+func holdReasoning(t *testing.T, p emulator.Profile) {
 	l, c := newLive(t, p), newTalk(t)
 	l.think = threeRounds
 	c.say(l.model(), "go", ofThreeRounds)
@@ -115,7 +115,7 @@ func holdReasoning(t *testing.T, p emulator.Personality) {
 
 // holdPictures shows pictures. A model that sees none still answers, and is not shown any
 // a second time.
-func holdPictures(t *testing.T, p emulator.Personality) {
+func holdPictures(t *testing.T, p emulator.Profile) {
 	l, c := newLive(t, p), newTalk(t)
 	c.turn.ReadFile = pictures(t).read
 	l.think = func(_ context.Context, req emulator.Request) (emulator.Reply, error) {
@@ -136,7 +136,7 @@ func holdPictures(t *testing.T, p emulator.Personality) {
 	}
 }
 
-func holdStreamErrors(t *testing.T, p emulator.Personality) {
+func holdStreamErrors(t *testing.T, p emulator.Profile) {
 	l, c := newLive(t, p), newTalk(t)
 	var asked atomic.Int32
 	l.think = func(context.Context, emulator.Request) (emulator.Reply, error) {
@@ -161,7 +161,7 @@ func holdStreamErrors(t *testing.T, p emulator.Personality) {
 	}
 }
 
-func holdParts(t *testing.T, p emulator.Personality) {
+func holdParts(t *testing.T, p emulator.Profile) {
 	p.Parts = true
 	l, c := newLive(t, p), newTalk(t)
 	l.think = func(context.Context, emulator.Request) (emulator.Reply, error) {
@@ -172,7 +172,7 @@ func holdParts(t *testing.T, p emulator.Personality) {
 
 // holdOverflow lets a conversation outgrow the context: it is answered, summed up, and
 // then fits. Who cuts in silence has told how much fits.
-func holdOverflow(t *testing.T, p emulator.Personality) {
+func holdOverflow(t *testing.T, p emulator.Profile) {
 	const context = 3000
 	l, c := newLive(t, p, func(cfg *emulator.Config) { cfg.Context = context }), newTalk(t)
 	l.think = overflowing
@@ -242,11 +242,11 @@ func (broken) Complete(context.Context, agent.Request, func(agent.Delta)) (agent
 
 // holdFailover goes over to others in the middle of a turn, and back: each pair of services
 // has its turn in one of the two rows.
-func holdFailover(t *testing.T, p emulator.Personality) {
+func holdFailover(t *testing.T, p emulator.Profile) {
 	one := newLive(t, p)
 	one.think = threeRounds
 	all := emulator.Personalities()
-	at := slices.IndexFunc(all, func(o emulator.Personality) bool { return o.Name == p.Name })
+	at := slices.IndexFunc(all, func(o emulator.Profile) bool { return o.Name == p.Name })
 	for i := range len(all) / 2 {
 		other := all[(at+1+i)%len(all)]
 		two, c := newLive(t, other), newTalk(t)
@@ -268,7 +268,7 @@ func holdFailover(t *testing.T, p emulator.Personality) {
 	}
 }
 
-func otherThan(p, one, two emulator.Personality) emulator.Personality {
+func otherThan(p, one, two emulator.Profile) emulator.Profile {
 	if p.Name == one.Name {
 		return two
 	}
@@ -276,7 +276,7 @@ func otherThan(p, one, two emulator.Personality) emulator.Personality {
 }
 
 // holdColdStart waits for a server that loads its model and says nothing meanwhile.
-func holdColdStart(t *testing.T, p emulator.Personality) {
+func holdColdStart(t *testing.T, p emulator.Profile) {
 	l, c := newLive(t, p), newTalk(t)
 	var asked atomic.Int32
 	l.think = func(ctx context.Context, _ emulator.Request) (emulator.Reply, error) {
@@ -292,7 +292,7 @@ func holdColdStart(t *testing.T, p emulator.Personality) {
 }
 
 // holdNoUsage speaks to servers that refuse stream_options, each in its own form.
-func holdNoUsage(t *testing.T, p emulator.Personality) {
+func holdNoUsage(t *testing.T, p emulator.Profile) {
 	p.NoStreamOptions = emulator.Error{Status: 422, Message: "stream_options: Extra inputs are not permitted"}
 	l, c := newLive(t, p), newTalk(t)
 	l.think = threeRounds
@@ -305,7 +305,7 @@ func holdNoUsage(t *testing.T, p emulator.Personality) {
 
 // holdGateway reaches a service, and a model, under names that tell nothing: what it wants
 // is learned from what it refuses, once.
-func holdGateway(t *testing.T, p emulator.Personality) {
+func holdGateway(t *testing.T, p emulator.Profile) {
 	l, c := gateway(t, p.Name, "house-model"), newTalk(t)
 	c.turn.ReadFile = pictures(t).read
 	for i := range 2 {
@@ -326,7 +326,7 @@ func holdGateway(t *testing.T, p emulator.Personality) {
 
 // holdBadInput gets what is no answer, says what the matter is, and goes on when there is
 // one.
-func holdBadInput(t *testing.T, p emulator.Personality) {
+func holdBadInput(t *testing.T, p emulator.Profile) {
 	l, c := newLive(t, p), newTalk(t)
 	good := l.addr
 	for name, bad := range badAnswers() {

@@ -22,7 +22,7 @@ import (
 // connections.
 type live struct {
 	t   *testing.T
-	p   emulator.Personality
+	p   emulator.Profile
 	srv *emulator.Server
 	cfg openai.Config
 	// think is what the model says.
@@ -32,7 +32,7 @@ type live struct {
 	addr string
 }
 
-func newLive(t *testing.T, p emulator.Personality, change ...func(*emulator.Config)) *live {
+func newLive(t *testing.T, p emulator.Profile, change ...func(*emulator.Config)) *live {
 	t.Helper()
 	l := &live{t: t, p: p, think: func(context.Context, emulator.Request) (emulator.Reply, error) {
 		return emulator.Reply{Text: "Fine."}, nil
@@ -114,8 +114,8 @@ func (l *live) last() emulator.Request {
 	return all[len(all)-1]
 }
 
-// talk is a conversation, kept as the bridge would.
-type talk struct {
+// liveHarness is a conversation, kept as the bridge would.
+type liveHarness struct {
 	t       *testing.T
 	agent   *agent.Agent
 	tools   *toolgroups.Registry
@@ -123,7 +123,7 @@ type talk struct {
 	history []agent.Message
 }
 
-func newTalk(t *testing.T) *talk {
+func newTalk(t *testing.T) *liveHarness {
 	t.Helper()
 	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{{
 		Name: "note", Description: "Takes a note.", Effect: toolgroups.ReadOnly,
@@ -135,16 +135,16 @@ func newTalk(t *testing.T) *talk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &talk{t: t, agent: agent.New(agent.Config{}), tools: reg, turn: agent.Turn{Prompt: "You help.", CacheKey: "chat", Scope: toolgroups.Scope{Role: toolgroups.RoleUser}}}
+	return &liveHarness{t: t, agent: agent.New(agent.Config{}), tools: reg, turn: agent.Turn{Prompt: "You help.", CacheKey: "chat", Scope: toolgroups.Scope{Role: toolgroups.RoleUser}}}
 }
 
 // set is what the conversation can use.
-func (c *talk) set() *toolgroups.Set {
+func (c *liveHarness) set() *toolgroups.Set {
 	return toolgroups.NewSet(func() *toolgroups.Registry { return c.tools }, agent.RestoreGroups(slices.Values(c.history)))
 }
 
 // try has a message answered and returns the answer.
-func (c *talk) try(m agent.Model, text string, names ...string) (string, error) {
+func (c *liveHarness) try(m agent.Model, text string, names ...string) (string, error) {
 	c.t.Helper()
 	c.history = append(c.history, agent.Message{Role: agent.RoleUser, Text: text, Files: files(names...)})
 	turn := c.turn
@@ -163,7 +163,7 @@ func (c *talk) try(m agent.Model, text string, names ...string) (string, error) 
 }
 
 // say has a message answered as wanted.
-func (c *talk) say(m agent.Model, text, want string, names ...string) {
+func (c *liveHarness) say(m agent.Model, text, want string, names ...string) {
 	c.t.Helper()
 	if got, err := c.try(m, text, names...); err != nil || got != want {
 		c.t.Fatalf("%q is answered %q, %v; want %q", text, got, err, want)
@@ -171,7 +171,7 @@ func (c *talk) say(m agent.Model, text, want string, names ...string) {
 }
 
 // compact sums up as often as the bridge would.
-func (c *talk) compact(m agent.Model, context int) int {
+func (c *liveHarness) compact(m agent.Model, context int) int {
 	c.t.Helper()
 	turn := c.turn
 	for n := 0; ; n++ {

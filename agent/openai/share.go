@@ -46,8 +46,8 @@ func WithoutAddress(err error) string { return withoutAddress(err) }
 // Refused is what a server says in place of an answer. It closes the body.
 func Refused(resp *http.Response) error { return refusal(resp) }
 
-// Told is the error that an event of a stream is.
-func Told(event []byte) error { return errorPage(event) }
+// EventError is the error that an event of a stream is.
+func EventError(event []byte) error { return errorPage(event) }
 
 // Refusal is what a server has said in place of a reply.
 type Refusal struct {
@@ -56,7 +56,7 @@ type Refusal struct {
 	Code, Text string
 }
 
-// RefusalIn is what an error of [Refused], [Told] or [Events] says.
+// RefusalIn is what an error of [Refused], [EventError] or [Events] says.
 func RefusalIn(err error) (r Refusal, ok bool) {
 	e, ok := errors.AsType[*serverError](err)
 	if ok {

@@ -9,9 +9,9 @@ import (
 // face is a face or the name of an emoji, whose colon is no punctuation.
 var face = regexp.MustCompile(`^(?::[\pL\d_+'-]+:|[:;]['-]?[()DPpOo3/\\|*]+(?:\s|$))`)
 
-// AfterCall returns what follows a name that calls the bot, without the space and the
+// TrimMention returns what follows a name that calls the bot, without the space and the
 // punctuation that set it off.
-func AfterCall(text string) string {
+func TrimMention(text string) string {
 	for {
 		text = strings.TrimLeftFunc(text, unicode.IsSpace)
 		if text == "" || !strings.ContainsRune(",:;", rune(text[0])) || face.MatchString(text) {

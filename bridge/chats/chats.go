@@ -58,12 +58,12 @@ const (
 	KindEdit Kind = "edit"
 	// KindPress is the press of a button under one of the bot's messages.
 	KindPress Kind = "press"
-	// KindHeard is a message, or its new text, that is not for the bot, in a chat where a
-	// [Listener] wants it all the same. It is answered by nobody.
-	KindHeard Kind = "heard"
-	// KindOpinion is what somebody thinks of a message of the bot; see [Judged]. It is
+	// KindAmbient is a message, or its new text, that is not for the bot, in a chat where a
+	// [AmbientInbox] wants it all the same. It is answered by nobody.
+	KindAmbient Kind = "heard"
+	// KindFeedback is what somebody thinks of a message of the bot; see [NewFeedback]. It is
 	// answered by nobody.
-	KindOpinion Kind = "opinion"
+	KindFeedback Kind = "opinion"
 )
 
 // Message is what a platform delivers: something that a person did, for the bot.
@@ -99,7 +99,7 @@ type Message struct {
 	// Quoted is what the message points at. Text holds nothing of it.
 	Quoted []Quoted `json:"quoted,omitempty"`
 	// Inside is true of a message in a thread that others began, and Called where it calls
-	// the bot by its name: what was said there before can be asked of an [Archive].
+	// the bot by its name: what was said there before can be asked of an [ThreadReader].
 	Inside bool `json:"inside,omitempty"`
 	Called bool `json:"called,omitempty"`
 	// Group, where it is not empty, is the same for all messages that the sender sent at once
@@ -190,14 +190,14 @@ type Part struct {
 	Repeat bool `json:"repeat,omitempty"`
 	// Note is a line that stands under the text: plain, at most 80 characters.
 	Note string `json:"note,omitempty"`
-	// Judge asks the platform to show buttons with which people say what they think of the
-	// answer that ends here, where it has some of its own: they come back as [Judged].
-	Judge bool `json:"judge,omitempty"`
+	// FeedbackButtons asks the platform to show buttons with which people say what they think of the
+	// answer that ends here, where it has some of its own: they come back as [NewFeedback].
+	FeedbackButtons bool `json:"judge,omitempty"`
 	// Buttons stand under the text, in rows. Only platforms that are an [Editor] show
 	// them; they are given to no other.
 	Buttons [][]Button `json:"buttons,omitempty"`
 	// File, where not nil, is a file of the workspace that is the part instead of a
-	// text. It is sent with [Uploader], never given to [Platform.Send].
+	// text. It is sent with [FileSender], never given to [Platform.Send].
 	File *toolgroups.File `json:"file,omitempty"`
 }
 
@@ -225,60 +225,9 @@ const (
 	StyleDanger  ButtonStyle = "danger"
 )
 
-// Editor is a platform whose messages can have buttons and be changed after they were
-// sent. It delivers presses as messages of [KindPress]: Message.ID is the platform's id
-// of the press, Message.User who pressed, Message.On the message with the button.
-type Editor interface {
-	// Edit replaces the text and the buttons of the bot's message with this id; a part
-	// without buttons takes them away. Doing it again, or a message that already looks
-	// like that, is no error. Errors are *[SendError].
-	Edit(ctx context.Context, to Address, id string, part Part) error
-	// AnswerPress ends the press that the platform shows as going on, and shows text,
-	// unless it is empty, to whoever pressed and to nobody else. Plain text, at most
-	// 200 characters. It is best effort: presses are answered once and in seconds.
-	AnswerPress(ctx context.Context, press Message, text string) error
-}
-
-// Threaded is a platform whose messages do not say which message they answer: people answer in
-// the thread of it.
-type Threaded interface {
-	// Threaded says so.
-	Threaded()
-}
-
 // RepeatNotice is shown with a part that may have been delivered before: the
 // platform's answer to the first try was lost. Plain text, at most 80 characters.
 const RepeatNotice = "↻ Possible repeat: the connection broke while this was being sent."
-
-// Whisperer is a platform that can show a message in a shared chat to one person alone.
-type Whisperer interface {
-	// Whisper is [Platform.Send] for one person. Nobody can look afterwards whether it
-	// arrived.
-	Whisper(ctx context.Context, to Address, user string, part Part) (string, error)
-}
-
-// Typer is a platform that can show that the bot is at work.
-type Typer interface {
-	// Typing shows (and refreshes, every few seconds) or clears the sign.
-	Typing(ctx context.Context, to Address, on bool) error
-}
-
-// Fetcher is a platform whose messages can carry files.
-type Fetcher interface {
-	// Fetch writes the file to w. It ends with [ErrTooLarge] where the platform does
-	// not hand out files of this size.
-	Fetch(ctx context.Context, a Attachment, w io.Writer) error
-}
-
-// Uploader is a platform that can send files. On others a line says that there are some.
-type Uploader interface {
-	// MaxFile is the size in bytes of the largest file that can be sent.
-	MaxFile() int64
-	// SendFile sends a file as a message of its own and returns the platform's id of
-	// it. Errors are as with [Platform.Send]. A file that is refused is not tried again;
-	// a line in its place says so.
-	SendFile(ctx context.Context, to Address, file OutFile) (string, error)
-}
 
 // OutFile is a file on its way to a chat.
 type OutFile struct {
@@ -286,7 +235,7 @@ type OutFile struct {
 	Name string
 	// Caption is plain text of any length; it may be empty.
 	Caption string
-	// Size in bytes; never 0, and at most what [Uploader] takes.
+	// Size in bytes; never 0, and at most what [FileSender] takes.
 	Size int64
 	// Content holds Size bytes. It is open only until SendFile returns.
 	Content io.ReaderAt
@@ -294,41 +243,8 @@ type OutFile struct {
 	Repeat bool
 }
 
-// ErrTooLarge is returned by [Fetcher.Fetch].
+// ErrTooLarge is returned by [FileFetcher.Fetch].
 var ErrTooLarge = errors.New("bridge: the file is larger than the platform hands out")
-
-// Single is a platform of which one process at a time may receive, because its service
-// hands out what arrives to one. On the others every process calls [Platform.Run].
-type Single interface {
-	// Single reports whether one process alone may call [Platform.Run] at a time. It is
-	// the same for as long as the platform lives.
-	Single() bool
-}
-
-// Administrators is a platform that knows who administers a chat or workspace.
-type Administrators interface {
-	// IsAdmin reports whether the user administers the chat. It fails closed: on an
-	// error the user counts as no administrator.
-	IsAdmin(ctx context.Context, chat Chat, user string) (bool, error)
-}
-
-// Announcer is a platform that shows a list of the bot's commands.
-type Announcer interface {
-	// Announce shows these commands, in this order, instead of what was shown before.
-	Announce(ctx context.Context, commands []CommandInfo) error
-}
-
-// Speller is a platform on which commands are not written with a slash.
-type Speller interface {
-	// CommandSign is what people write there in front of a command.
-	CommandSign() string
-}
-
-// UserNamer is a platform on which the ids of users have a form of their own.
-type UserNamer interface {
-	// NamesUser reports whether a user can have this id, as [Message.User] brings it.
-	NamesUser(id string) bool
-}
 
 // CommandInfo is a command as platforms list it.
 type CommandInfo struct {
@@ -336,12 +252,6 @@ type CommandInfo struct {
 	Name string
 	// Description is one short line.
 	Description string
-}
-
-// Monitor is a platform that can tell whether it receives.
-type Monitor interface {
-	// Health returns nil, or what is wrong in words for the operator.
-	Health() error
 }
 
 // Outcome is what became of a send that failed.
@@ -396,13 +306,6 @@ func (m Message) Owner() string {
 		return m.By()
 	}
 	return Chat{Platform: m.Chat.Platform, ID: m.Chat.ID}.String()
-}
-
-// Pinger is a platform with a call that changes nothing and shows whether the platform is
-// in order. Without one, a send has to find out.
-type Pinger interface {
-	// Ping returns nil where the platform has answered as it should.
-	Ping(ctx context.Context) error
 }
 
 // MaxFile bounds a file that is taken from a chat (Telegram hands out 20 MB, Slack more).

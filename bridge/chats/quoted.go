@@ -1,7 +1,6 @@
 package chats
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -38,7 +37,7 @@ type Quoted struct {
 	From string `json:"from,omitempty"`
 	// Own is true where the bot wrote it.
 	Own bool `json:"own,omitempty"`
-	// Addressed is true where an [Archive] tells of a message that comes to the bot by itself.
+	// Addressed is true where an [ThreadReader] tells of a message that comes to the bot by itself.
 	Addressed bool `json:"-"`
 	// Part is true where Text is the part of it that the sender has chosen.
 	Part bool   `json:"part,omitempty"`
@@ -98,22 +97,3 @@ func (m *Message) Forwards() bool {
 
 // Empty reports whether there is nothing to be quoted.
 func (q *Quoted) Empty() bool { return q.Text == "" && len(q.Files) == 0 && len(q.Skipped) == 0 }
-
-// Archive is a platform that can tell what was said in a thread.
-type Archive interface {
-	// Said returns what was said in the thread of a message before it, and behind the message
-	// with the id after unless that is empty: the last limit messages, the oldest first.
-	Said(ctx context.Context, m Message, after string, limit int) ([]Quoted, error)
-}
-
-// Listener is an [Inbox] that may want what is said in a chat and not to the bot.
-type Listener interface {
-	// Listens reports whether messages of [KindHeard] are wanted from a chat.
-	Listens(chat Chat) bool
-}
-
-// Namer is a platform that can tell the names of people later than their messages.
-type Namer interface {
-	// NameOf returns the name of a user, or the id where that is not to be had soon.
-	NameOf(ctx context.Context, user string) string
-}

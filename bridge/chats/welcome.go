@@ -1,14 +1,5 @@
 package chats
 
-import "context"
-
-// Host is an [Inbox] that says what it can do for a person before they ask.
-type Host interface {
-	// Welcome returns what is shown to who opens their chat with the bot: the user and the
-	// chat of a message that is not there.
-	Welcome(ctx context.Context, m Message) (Welcome, error)
-}
-
 // Welcome is what is shown to somebody who opens their chat with the bot.
 type Welcome struct {
 	// Prompts are what they may want to ask first, and Sections what there is to know.

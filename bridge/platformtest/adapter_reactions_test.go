@@ -8,7 +8,7 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-var _ chats.Signer = (*adapter)(nil)
+var _ chats.Acknowledger = (*adapter)(nil)
 
 // React implements [Reactor].
 func (m *memory) React(in Place, by, message string, good, back bool) {
@@ -16,14 +16,14 @@ func (m *memory) React(in Place, by, message string, good, back bool) {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	says := map[[2]bool]chats.Opinion{{true, false}: chats.Good, {true, true}: chats.NotGood, {false, false}: chats.Bad, {false, true}: chats.NotBad}
+	says := map[[2]bool]chats.Feedback{{true, false}: chats.Good, {true, true}: chats.NotGood, {false, false}: chats.Bad, {false, true}: chats.NotBad}
 	m.change(func() {
-		m.updates = append(m.updates, chats.Judged(chat.Whole(), message, by, says[[2]bool{good, back}], time.Now()))
+		m.updates = append(m.updates, chats.NewFeedback(chat.Whole(), message, by, says[[2]bool{good, back}], time.Now()))
 	})
 }
 
-// Sign implements [chats.Signer].
-func (a *adapter) Sign(_ context.Context, _ chats.Chat, id string, on bool) error {
+// Acknowledge implements [chats.Acknowledger].
+func (a *adapter) Acknowledge(_ context.Context, _ chats.Chat, id string, on bool) error {
 	switch {
 	case on && a.has("puts signs on nothing"), !on && a.has("leaves its signs"), !on && a.restarted && a.has("leaves the signs of others"):
 		return nil

@@ -113,12 +113,12 @@ type adapter struct {
 }
 
 var (
-	_ chats.Editor         = (*adapter)(nil)
-	_ chats.Typer          = (*adapter)(nil)
-	_ chats.Administrators = (*adapter)(nil)
-	_ chats.Pinger         = (*adapter)(nil)
-	_ chats.Fetcher        = (*adapter)(nil)
-	_ chats.Archive        = (*adapter)(nil)
+	_ chats.Editor          = (*adapter)(nil)
+	_ chats.TypingIndicator = (*adapter)(nil)
+	_ chats.AdminChecker    = (*adapter)(nil)
+	_ chats.Pinger          = (*adapter)(nil)
+	_ chats.FileFetcher     = (*adapter)(nil)
+	_ chats.ThreadReader    = (*adapter)(nil)
 )
 
 func (a *adapter) has(bug string) bool { return a.m.bug == bug }
@@ -132,8 +132,8 @@ func (a *adapter) Ping(context.Context) error {
 	return nil
 }
 
-// Fetch implements [chats.Fetcher].
-func (a *adapter) Fetch(_ context.Context, file chats.Attachment, w io.Writer) error {
+// FetchFile implements [chats.FileFetcher].
+func (a *adapter) FetchFile(_ context.Context, file chats.Attachment, w io.Writer) error {
 	n, err := strconv.Atoi(file.Ref)
 	if err != nil {
 		return err
@@ -155,8 +155,8 @@ func (a *adapter) Run(ctx context.Context, in chats.Inbox) error {
 		return nil
 	}
 	a.listens = func(chat chats.Chat) bool {
-		l, ok := in.(chats.Listener)
-		return ok && l.Listens(chat)
+		l, ok := in.(chats.AmbientInbox)
+		return ok && l.WantsAmbient(chat)
 	}
 	for ctx.Err() == nil {
 		updates, changed := a.m.take()
@@ -192,7 +192,7 @@ func (a *adapter) confirm(n int) {
 
 func (a *adapter) decode(messages []chats.Message) []chats.Message {
 	messages = slices.DeleteFunc(messages, func(m chats.Message) bool {
-		return m.Kind == chats.KindHeard && (!a.listens(m.Chat) || a.has("hears nothing"))
+		return m.Kind == chats.KindAmbient && (!a.listens(m.Chat) || a.has("hears nothing"))
 	})
 	for i := range messages {
 		a.spoil(&messages[i])
@@ -243,7 +243,7 @@ func (a *adapter) spoil(msg *chats.Message) {
 			msg.Files[i].Sound = chats.Sound{}
 		}
 	case "answers what is for others":
-		if msg.Kind == chats.KindHeard {
+		if msg.Kind == chats.KindAmbient {
 			msg.Kind = chats.KindText
 		}
 	case "drops what is pointed at":
@@ -258,8 +258,8 @@ func (a *adapter) spoil(msg *chats.Message) {
 	}
 }
 
-// Said implements [chats.Archive].
-func (a *adapter) Said(_ context.Context, m chats.Message, after string, _ int) ([]chats.Quoted, error) {
+// ReadThread implements [chats.ThreadReader].
+func (a *adapter) ReadThread(_ context.Context, m chats.Message, after string, _ int) ([]chats.Quoted, error) {
 	switch a.m.bug {
 	case "tells nothing of threads":
 		return nil, nil
@@ -279,7 +279,7 @@ func (a *adapter) IsAdmin(_ context.Context, _ chats.Chat, user string) (bool, e
 	return user == "chief", nil
 }
 
-func (a *adapter) Typing(_ context.Context, to chats.Address, on bool) error {
+func (a *adapter) SetTyping(_ context.Context, to chats.Address, on bool) error {
 	if a.has("shows no sign of work") || !on && a.has("never clears the sign of work") {
 		return nil
 	}

@@ -6,9 +6,9 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-var _ chats.Whisperer = (*adapter)(nil)
+var _ chats.EphemeralSender = (*adapter)(nil)
 
-func (a *adapter) Whisper(ctx context.Context, to chats.Address, user string, part chats.Part) (string, error) {
+func (a *adapter) SendEphemeral(ctx context.Context, to chats.Address, user string, part chats.Part) (string, error) {
 	if a.has("whispers aloud") {
 		return a.Send(ctx, to, part)
 	}

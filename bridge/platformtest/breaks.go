@@ -54,10 +54,10 @@ type breakage struct {
 type complete interface {
 	chats.Platform
 	chats.Editor
-	chats.Typer
+	chats.TypingIndicator
 	chats.Previewer
-	chats.Fetcher
-	chats.Administrators
+	chats.FileFetcher
+	chats.AdminChecker
 	chats.Pinger
 }
 
@@ -154,11 +154,11 @@ func (p *brittle) Finish(ctx context.Context, to chats.Address, id string, part 
 	return p.complete.Finish(ctx, to, id, part)
 }
 
-func (p *brittle) Typing(ctx context.Context, to chats.Address, on bool) error {
+func (p *brittle) SetTyping(ctx context.Context, to chats.Address, on bool) error {
 	if err := p.strike(stepTyping, to.Chat); err != nil {
 		return err
 	}
-	return p.complete.Typing(ctx, to, on)
+	return p.complete.SetTyping(ctx, to, on)
 }
 
 func (p *brittle) Edit(ctx context.Context, to chats.Address, id string, part chats.Part) error {
@@ -175,11 +175,11 @@ func (p *brittle) AnswerPress(ctx context.Context, press chats.Message, text str
 	return p.complete.AnswerPress(ctx, press, text)
 }
 
-func (p *brittle) Fetch(ctx context.Context, a chats.Attachment, w io.Writer) error {
+func (p *brittle) FetchFile(ctx context.Context, a chats.Attachment, w io.Writer) error {
 	if err := p.strikeFile(a.Ref); err != nil {
 		return err
 	}
-	return p.complete.Fetch(ctx, a, w)
+	return p.complete.FetchFile(ctx, a, w)
 }
 
 // strikeFile gives each file that is fetched one of the ways.
@@ -243,7 +243,7 @@ func breaksAlone(t testing.TB, w *world) {
 		return p
 	}
 	w.speak = p.speak
-	w.cfg.Turns.Growing = func(text string) string { return text[:strings.LastIndexByte(text, ' ')+1] }
+	w.cfg.Turns.RedactPartial = func(text string) string { return text[:strings.LastIndexByte(text, ' ')+1] }
 	w.cfg.Limits.RetryFor, w.cfg.Limits.MaxWaitingMember = 50*time.Millisecond, 100
 	places := map[Place]string{} // what is broken there
 	breaks := func(step, way string) Place {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"oneclaw/agent"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/toolgroups"
 )
 
@@ -49,7 +49,7 @@ func (w *world) cutShort(say func()) {
 	w.t.Helper()
 	kept := make(chan struct{})
 	once := sync.OnceFunc(func() { close(kept) })
-	w.store.onJob(func(ctx context.Context, j jobs.Job, write func() error) error {
+	w.store.onJob(func(ctx context.Context, j queue.Job, write func() error) error {
 		err := write()
 		if err == nil && j.Parts == nil {
 			once()
@@ -141,7 +141,7 @@ func (w *world) working() worker {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.cfg.Turns.Agent, w.cfg.Turns.Apart = agent.New(agent.Config{Model: k}), false
+	w.cfg.Turns.Agent, w.cfg.Turns.SeparateTurns = agent.New(agent.Config{Model: k}), false
 	w.cfg.Turns.Tools = func() *toolgroups.Registry { return registry }
 	w.start()
 	return k

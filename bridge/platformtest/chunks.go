@@ -8,7 +8,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/previews"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/wording"
 )
 
@@ -52,7 +52,7 @@ func CheckGrowth(t *testing.T, g Growth) {
 			return shown
 		}
 		for range rapid.IntRange(1, 3).Draw(t, "steps") {
-			said := previews.Shown(answer[:rapid.IntRange(0, len(answer)).Draw(t, "so far")], false, g.Growing)
+			said := outbox.Shown(answer[:rapid.IntRange(0, len(answer)).Draw(t, "so far")], false, g.Growing)
 			if parts := g.Render(said); wording.Visible(said) && len(parts) > 0 {
 				show(parts[0])
 			}

@@ -133,7 +133,7 @@ func refusesClear(t testing.TB, w *world) {
 // and otherwise in a message behind so many others. It returns how many stand there then.
 func (w *world) confided(place Place, behind int, text string) int {
 	w.t.Helper()
-	if _, ok := w.cfg.Platforms[0].(chats.Whisperer); !ok {
+	if _, ok := w.cfg.Platforms[0].(chats.EphemeralSender); !ok {
 		w.contains(w.shown(place, behind+1)[behind], text)
 		return behind + 1
 	}

@@ -14,7 +14,7 @@ import (
 func TestAForwardedVoiceNoteIsHeard(t *testing.T) {
 	t.Parallel()
 	m := newMemory(t, "")
-	w := newWorld(t, Town{Service: m, Member: "ann", Admin: "chief", Stranger: "eve", Limit: memoryLimit})
+	w := newWorld(t, Harness{Service: m, Member: "ann", Admin: "chief", Stranger: "eve", Limit: memoryLimit})
 	defer w.close()
 	_, e := w.speaker()
 	w.reads = func(m agent.Message) string {

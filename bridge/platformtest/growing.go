@@ -9,7 +9,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 )
 
 // Remover is a [Service] of whose messages people can delete those of the bot. The suite asks
@@ -72,7 +72,7 @@ func (w *world) telling() *teller {
 	}
 	g := &teller{goOn: make(chan struct{}, 64)}
 	w.speak = g.speak
-	w.cfg.Turns.Growing = func(text string) string { return text[:strings.LastIndexByte(text, ' ')+1] }
+	w.cfg.Turns.RedactPartial = func(text string) string { return text[:strings.LastIndexByte(text, ' ')+1] }
 	w.start()
 	return g
 }
@@ -267,7 +267,7 @@ func growsOn(t testing.TB, w *world) {
 	for _, kind := range []Kind{Shared, Thread} {
 		known, asked := make(chan struct{}), "tell in a "+string(kind)
 		once := sync.OnceFunc(func() { close(known) })
-		w.store.onJob(func(_ context.Context, j jobs.Job, write func() error) error {
+		w.store.onJob(func(_ context.Context, j queue.Job, write func() error) error {
 			err := write()
 			if j.Preview != nil && j.Preview.ID != "" && strings.HasSuffix(j.Message.Text, asked) {
 				once()
@@ -322,7 +322,7 @@ func streamsOn(t testing.TB, w *world) {
 	for _, refused := range []bool{false, true} {
 		known := make(chan struct{})
 		once := sync.OnceFunc(func() { close(known) })
-		w.store.onJob(func(_ context.Context, j jobs.Job, write func() error) error {
+		w.store.onJob(func(_ context.Context, j queue.Job, write func() error) error {
 			err := write()
 			if j.Preview != nil && j.Preview.ID != "" && strings.HasPrefix(j.Message.Text, "tell on") {
 				once()

@@ -43,8 +43,8 @@ func newMemory(t testing.TB, bug string) *memory {
 	}
 }
 
-func memoryTown(t testing.TB, bug string) Town {
-	return Town{Service: newMemory(t, bug), Member: "ann", Admin: "chief", Stranger: "eve", Limit: memoryLimit}
+func memoryTown(t testing.TB, bug string) Harness {
+	return Harness{Service: newMemory(t, bug), Member: "ann", Admin: "chief", Stranger: "eve", Limit: memoryLimit}
 }
 
 // change changes the service and tells those who watch.
@@ -131,7 +131,7 @@ func (m *memory) Aside(in Place, by, text string) {
 		m.ids++
 		if chat.Thread == "" {
 			m.updates = append(m.updates, chats.Message{
-				Chat: chat, ID: fmt.Sprint(m.ids), Kind: chats.KindHeard, User: by, UserName: by, Text: text, Time: time.Now(),
+				Chat: chat, ID: fmt.Sprint(m.ids), Kind: chats.KindAmbient, User: by, UserName: by, Text: text, Time: time.Now(),
 			})
 			return
 		}

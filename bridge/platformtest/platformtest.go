@@ -2,7 +2,7 @@
 // the service that it speaks to.
 //
 // It is a table of properties. Each has a sentence that says what people can rely on,
-// and a function that shows it in a [Town] of its own: a service with a few people in
+// and a function that shows it in a [Harness] of its own: a service with a few people in
 // it, an adapter, a real bridge with a real store behind it, and a function in the
 // place of the agent. The suite is itself tested: a simple platform in memory passes,
 // and each of many mutants of it fails.
@@ -17,9 +17,9 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// Town is a platform as a test supplies it: the service, new and empty, and who lives
+// Harness is a platform as a test supplies it: the service, new and empty, and who lives
 // there. What has to be cleaned up is left to t.Cleanup of the test that it is made for.
-type Town struct {
+type Harness struct {
 	Service
 	// Member, Admin and Stranger are the user ids of three people. The bot knows the
 	// first two; the second is an administrator by the platform's word.
@@ -79,7 +79,7 @@ type View struct {
 	// them, for a [Reactor].
 	Signed []string
 	// Toasts are the texts that were shown to one person alone: because of a press, or by a
-	// [chats.Whisperer].
+	// [chats.EphemeralSender].
 	Toasts []Toast
 }
 
@@ -139,7 +139,7 @@ const (
 )
 
 // Run runs all properties as subtests of t, each in a town of its own.
-func Run(t *testing.T, town func(t *testing.T) Town) {
+func Run(t *testing.T, town func(t *testing.T) Harness) {
 	t.Helper()
 	run(t, properties(), town)
 }
@@ -152,7 +152,7 @@ var deliveries = []string{
 
 // RunDeliveries is Run with the properties alone that show how messages reach the bot: for
 // a platform that can get them in a second way.
-func RunDeliveries(t *testing.T, town func(t *testing.T) Town) {
+func RunDeliveries(t *testing.T, town func(t *testing.T) Harness) {
 	t.Helper()
 	all := properties()
 	for _, name := range deliveries {
@@ -163,7 +163,7 @@ func RunDeliveries(t *testing.T, town func(t *testing.T) Town) {
 	run(t, slices.DeleteFunc(all, func(p property) bool { return !slices.Contains(deliveries, p.name) }), town)
 }
 
-func run(t *testing.T, list []property, town func(t *testing.T) Town) {
+func run(t *testing.T, list []property, town func(t *testing.T) Harness) {
 	t.Helper()
 	for _, p := range list {
 		t.Run(p.name, func(t *testing.T) {
@@ -186,7 +186,7 @@ func properties() []property {
 	return slices.Concat(placeProperties(), commandProperties(), faultProperties(), textProperties(), restartProperties(), buttonProperties(), growingProperties(), burstProperties(), quoteProperties(), voiceProperties(), pictureProperties(), reactionProperties(), breakProperties())
 }
 
-func runProperty(t testing.TB, town Town, p property) {
+func runProperty(t testing.TB, town Harness, p property) {
 	t.Helper()
 	w := newWorld(t, town)
 	defer w.close()

@@ -85,7 +85,7 @@ func reachesQuoted(t testing.TB, w *world) {
 	}
 	w.start()
 	file, with := "", ""
-	if _, fetches := w.cfg.Platforms[0].(chats.Fetcher); fetches {
+	if _, fetches := w.cfg.Platforms[0].(chats.FileFetcher); fetches {
 		file, with = "plan.txt", ", quoted plan.txt"
 	}
 	want := map[Place][]string{}
@@ -135,7 +135,7 @@ func (p patient) Complete(ctx context.Context, req agent.Request, _ func(agent.D
 func commentJoins(t testing.TB, w *world) {
 	p := w.pointer()
 	k := patient{make(chan string, 64)}
-	w.cfg.Turns.Agent, w.cfg.Turns.Apart = agent.New(agent.Config{Model: k}), false
+	w.cfg.Turns.Agent, w.cfg.Turns.SeparateTurns = agent.New(agent.Config{Model: k}), false
 	w.start()
 	place := w.open(Direct, w.town.Member)
 	w.say(place, "translate this")
@@ -164,7 +164,7 @@ func reachesThread(t testing.TB, w *world) {
 	p := w.pointer()
 	w.think = sees("blue", "green", "colour")
 	w.start()
-	if _, tells := w.cfg.Platforms[0].(chats.Archive); !tells {
+	if _, tells := w.cfg.Platforms[0].(chats.ThreadReader); !tells {
 		t.Skip("nobody tells what was said in threads")
 	}
 	for i := range 2 {

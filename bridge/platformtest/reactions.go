@@ -7,12 +7,12 @@ import (
 	"testing"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 )
 
 // Reactor is a [Service] where people react to messages. The suite asks it of services whose
-// adapter is a [chats.Signer]; the properties of reactions are skipped for others. Views then
+// adapter is a [chats.Acknowledger]; the properties of reactions are skipped for others. Views then
 // have [View.Signed].
 type Reactor interface {
 	// React has a person show on a message that it is good, or that it is not, or take that
@@ -34,7 +34,7 @@ func (w *world) reactor() Reactor {
 	if !can {
 		w.t.Skip("nobody can react on the platform")
 	}
-	w.cfg.Turns.Seen = true
+	w.cfg.Turns.Acknowledge = true
 	return r
 }
 
@@ -120,20 +120,20 @@ func (w *world) judged(place Place, id string, good, bad int) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
-	changes := w.store.Watch(ctx, jobs.ReceiptPrefix)
+	changes := w.store.Watch(ctx, queue.ReceiptPrefix)
 	chat, err := chats.ParseChat(string(place))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	fits := func(entry storage.Entry) bool {
-		var j jobs.Job
-		if json.Unmarshal(entry.Value, &j) != nil || j.Message.Chat.ID != chat.ID || !slices.ContainsFunc(j.Parts, func(p jobs.SentPart) bool { return p.ID == id }) {
+		var j queue.Job
+		if json.Unmarshal(entry.Value, &j) != nil || j.Message.Chat.ID != chat.ID || !slices.ContainsFunc(j.Parts, func(p queue.SentPart) bool { return p.ID == id }) {
 			return false
 		}
-		g, b := j.Judged()
+		g, b := j.FeedbackCounts()
 		return g == good && b == bad
 	}
-	for entry, err := range w.store.List(ctx, storage.Range{Prefix: jobs.ReceiptPrefix}) {
+	for entry, err := range w.store.List(ctx, storage.Range{Prefix: queue.ReceiptPrefix}) {
 		if err != nil {
 			w.t.Fatal(err)
 		}

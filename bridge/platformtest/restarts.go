@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 )
 
 func restartProperties() []property {
@@ -84,7 +84,7 @@ func isTakenOver(t testing.TB, w *world) {
 func confirmsLate(t testing.TB, w *world) {
 	written := make(chan struct{})
 	once := sync.OnceFunc(func() { close(written) })
-	w.store.onJob(func(ctx context.Context, j jobs.Job, write func() error) error {
+	w.store.onJob(func(ctx context.Context, j queue.Job, write func() error) error {
 		err := write()
 		if err == nil && j.Parts == nil {
 			once()
@@ -107,7 +107,7 @@ func resendsMarked(t testing.TB, w *world) {
 	sending, stopping := make(chan struct{}), make(chan struct{})
 	once, release := sync.OnceFunc(func() { close(sending) }), sync.OnceFunc(func() { close(stopping) })
 	defer release()
-	w.store.onJob(func(_ context.Context, j jobs.Job, write func() error) error {
+	w.store.onJob(func(_ context.Context, j queue.Job, write func() error) error {
 		err := write()
 		if err == nil && isSending(j) {
 			once()
@@ -120,7 +120,7 @@ func resendsMarked(t testing.TB, w *world) {
 	place := w.open(Thread, w.town.Member)
 	w.say(place, "cut off")
 	until(t, "the record of the sending", sending)
-	// The write would end by itself only after [jobs.WriteTimeout].
+	// The write would end by itself only after [queue.WriteTimeout].
 	stop, ended := w.stop, make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -148,7 +148,7 @@ var (
 
 func keepsTrying(_ testing.TB, w *world) {
 	var once sync.Once
-	w.store.onJob(func(_ context.Context, j jobs.Job, write func() error) (err error) {
+	w.store.onJob(func(_ context.Context, j queue.Job, write func() error) (err error) {
 		if j.Parts == nil && j.Message.Text == "keep this" {
 			once.Do(func() { err = errFull })
 		}
@@ -169,7 +169,7 @@ func recordsFirst(t testing.TB, w *world) {
 	w.think = func(context.Context, []string) string { return text }
 	var mu sync.Mutex
 	var arrived []int // how many messages there were at each record
-	w.store.onJob(func(_ context.Context, j jobs.Job, write func() error) error {
+	w.store.onJob(func(_ context.Context, j queue.Job, write func() error) error {
 		if isSending(j) {
 			mu.Lock()
 			arrived = append(arrived, w.count())
@@ -203,7 +203,7 @@ func (w *world) count() (n int) {
 
 func waitsForRecord(_ testing.TB, w *world) {
 	var once sync.Once
-	w.store.onJob(func(_ context.Context, j jobs.Job, write func() error) (err error) {
+	w.store.onJob(func(_ context.Context, j queue.Job, write func() error) (err error) {
 		if isSending(j) {
 			once.Do(func() { err = errFull })
 		}

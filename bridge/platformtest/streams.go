@@ -20,7 +20,7 @@ const words = 40
 // Streams has so many answers grow at the same time and logs how long after the model's first
 // words people see some, and after its last all. Edits tells how often the service was asked
 // to change a message.
-func Streams(t *testing.T, town Town, number string, edits func() int) {
+func Streams(t *testing.T, town Harness, number string, edits func() int) {
 	streamed, err := strconv.Atoi(number)
 	if err != nil {
 		t.Skip("it measures, and runs where TEST_ONECLAW_STREAMS says how many answers grow")
@@ -32,7 +32,7 @@ func Streams(t *testing.T, town Town, number string, edits func() int) {
 	}
 	var model stopwatch
 	w.speak = model.speak
-	w.cfg.Turns.Growing = func(text string) string { return text[:strings.LastIndexByte(text, ' ')+1] }
+	w.cfg.Turns.RedactPartial = func(text string) string { return text[:strings.LastIndexByte(text, ' ')+1] }
 	w.cfg.Limits.MaxWaitingMember = 2 * streamed
 	w.start()
 	for i := range streamed {

@@ -10,13 +10,13 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/turn"
 	"oneclaw/toolgroups"
 )
 
 // Speaker is a [Service] where people can speak. The suite asks it of services whose adapter
-// is a [chats.Fetcher]; the properties of voice are skipped for others.
+// is a [chats.FileFetcher]; the properties of voice are skipped for others.
 type Speaker interface {
 	// Speak has a person send a voice note that is for the bot. Its file is the sound that
 	// the suite gives.
@@ -37,7 +37,7 @@ type ears struct{ heard atomic.Int32 }
 // soundMark is what the sounds of the suite begin with.
 const soundMark = "OggS sounds like "
 
-func (e *ears) hear(_ context.Context, _ toolgroups.Scope, r turns.Recording) (string, error) {
+func (e *ears) hear(_ context.Context, _ toolgroups.Scope, r turn.Recording) (string, error) {
 	e.heard.Add(1)
 	sound, err := io.ReadAll(r.Content)
 	words, ok := strings.CutPrefix(string(sound), soundMark)
@@ -55,7 +55,7 @@ func (w *world) speaker() (Speaker, *ears) {
 		w.t.Skip("nobody can speak on the platform")
 	}
 	e := &ears{}
-	w.cfg.Turns.Hear = e.hear
+	w.cfg.Turns.Transcribe = e.hear
 	w.think = func(_ context.Context, said []string) string {
 		last := said[len(said)-1]
 		return reply(strings.TrimSpace(last[strings.LastIndex(last, "\n")+1:])) // behind where it was spoken
@@ -97,9 +97,9 @@ func hearsOnce(t testing.TB, w *world) {
 	kept, stopping := make(chan struct{}), make(chan struct{})
 	once, release := sync.OnceFunc(func() { close(kept) }), sync.OnceFunc(func() { close(stopping) })
 	defer release()
-	w.store.onJob(func(_ context.Context, j jobs.Job, write func() error) error {
+	w.store.onJob(func(_ context.Context, j queue.Job, write func() error) error {
 		err := write()
-		if err == nil && len(j.Heard) > 0 {
+		if err == nil && len(j.Transcripts) > 0 {
 			once()
 			<-stopping
 			err = errStopping

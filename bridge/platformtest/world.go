@@ -15,10 +15,10 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/people"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/turn"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
@@ -30,7 +30,7 @@ const patience = 20 * time.Second
 // world is a town with a bot in it that can be stopped and started.
 type world struct {
 	t     testing.TB
-	town  Town
+	town  Harness
 	store *hookedStore
 	cfg   bridge.Config
 	// think is the agent: it gets what people said in the conversation and answers
@@ -60,7 +60,7 @@ type world struct {
 
 type thought func(ctx context.Context, said []string) string
 
-func newWorld(t testing.TB, town Town) *world {
+func newWorld(t testing.TB, town Harness) *world {
 	t.Helper()
 	registry, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{})
 	if err != nil {
@@ -72,7 +72,7 @@ func newWorld(t testing.TB, town Town) *world {
 	}
 	w := &world{t: t, town: town, store: &hookedStore{Store: engine}, think: echo, reads: func(m agent.Message) string { return m.Text }, opened: map[Place]bool{}, received: make(chan struct{}, 1), stop: func() {}}
 	w.cfg = bridge.Config{
-		Store: w.store, Turns: turns.Settings{Agent: w, Apart: true, Tools: func() *toolgroups.Registry { return registry }}, DataDir: t.TempDir(), Limits: bridge.Limits{DrainTimeout: -1},
+		Store: w.store, Turns: turn.Settings{Agent: w, SeparateTurns: true, Tools: func() *toolgroups.Registry { return registry }}, DataDir: t.TempDir(), Limits: bridge.Limits{DrainTimeout: -1},
 		Logger: slog.New(listener{slog.NewTextHandler(t.Output(), nil), w.received}),
 	}
 	return w
@@ -110,7 +110,7 @@ func (w *world) start() {
 		platform = w.wrap(platform)
 	}
 	w.cfg.Platforms = []chats.Platform{platform}
-	w.cfg.Access = people.Access{Allow: []string{platform.Name() + ":" + w.town.Member, platform.Name() + ":" + w.town.Admin}}
+	w.cfg.Access = access.Access{Allow: []string{platform.Name() + ":" + w.town.Member, platform.Name() + ":" + w.town.Admin}}
 	b, err := bridge.New(w.cfg)
 	if err != nil {
 		w.t.Fatal(err)
@@ -305,11 +305,11 @@ type hookedStore struct {
 	storage.Store
 
 	mu   sync.Mutex // guards hook
-	hook func(ctx context.Context, j jobs.Job, write func() error) error
+	hook func(ctx context.Context, j queue.Job, write func() error) error
 }
 
 // onJob sets what decides about writes of open jobs from now on; nil for nothing.
-func (s *hookedStore) onJob(hook func(ctx context.Context, j jobs.Job, write func() error) error) {
+func (s *hookedStore) onJob(hook func(ctx context.Context, j queue.Job, write func() error) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hook = hook
@@ -320,8 +320,8 @@ func (s *hookedStore) Put(ctx context.Context, key string, value []byte, rev sto
 	s.mu.Lock()
 	hook := s.hook
 	s.mu.Unlock()
-	var j jobs.Job
-	if hook == nil || json.Unmarshal(value, &j) != nil || j.State != jobs.StateOpen {
+	var j queue.Job
+	if hook == nil || json.Unmarshal(value, &j) != nil || j.State != queue.StateOpen {
 		return s.Store.Put(ctx, key, value, rev)
 	}
 	err = hook(ctx, j, func() error {
@@ -341,8 +341,8 @@ func (s *hookedStore) Write(ctx context.Context, ops ...storage.Op) (got storage
 		return err
 	}
 	for _, op := range ops {
-		var j jobs.Job
-		if hook != nil && json.Unmarshal(op.Value, &j) == nil && j.State == jobs.StateOpen {
+		var j queue.Job
+		if hook != nil && json.Unmarshal(op.Value, &j) == nil && j.State == queue.StateOpen {
 			return got, hook(ctx, j, write)
 		}
 	}
@@ -350,6 +350,6 @@ func (s *hookedStore) Write(ctx context.Context, ops ...storage.Op) (got storage
 }
 
 // isSending reports whether a job is written because a part is on its way.
-func isSending(j jobs.Job) bool {
-	return slices.ContainsFunc(j.Parts, func(p jobs.SentPart) bool { return p.State == jobs.PartSending })
+func isSending(j queue.Job) bool {
+	return slices.ContainsFunc(j.Parts, func(p queue.SentPart) bool { return p.State == queue.PartSending })
 }

@@ -11,8 +11,8 @@ import (
 // joined says what else is part of the message.
 func (s story) joined() string {
 	var text []string
-	if s.job.Whole > 1 {
-		text = append(text, fmt.Sprintf("It came in %d pieces, which I took as one message.", s.job.Whole))
+	if s.job.PieceCount > 1 {
+		text = append(text, fmt.Sprintf("It came in %d pieces, which I took as one message.", s.job.PieceCount))
 	}
 	n := 0
 	for i := range s.turn {

@@ -4,12 +4,12 @@ import (
 	"context"
 
 	"oneclaw/agent"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 )
 
-// Told is what became of a message, for an administrator who is not in its chat.
-type Told struct {
-	Job *jobs.Job
+// Explanation is what became of a message, for an administrator who is not in its chat.
+type Explanation struct {
+	Job *queue.Job
 	// Lines are what [Explainer.Explain] says, in Markdown, without anything that somebody wrote.
 	Lines []string
 	// Turn is what its conversation has about it: the whole texts.
@@ -17,10 +17,10 @@ type Told struct {
 }
 
 // Tell tells of a job, or of the one that it became part of; nil where there is none.
-func (e Explainer) Tell(ctx context.Context, key string) (*Told, error) {
+func (e Explainer) Tell(ctx context.Context, key string) (*Explanation, error) {
 	j, err := e.Jobs.Find(ctx, key)
-	if err == nil && j != nil && j.With != "" {
-		j, err = e.Jobs.Find(ctx, j.With)
+	if err == nil && j != nil && j.JoinedTo != "" {
+		j, err = e.Jobs.Find(ctx, j.JoinedTo)
 	}
 	if j == nil || err != nil {
 		return nil, err
@@ -30,5 +30,5 @@ func (e Explainer) Tell(ctx context.Context, key string) (*Told, error) {
 		return nil, err
 	}
 	s := story{job: j, turn: turn, whole: true, silent: true, running: e.Answering(j.Message.Chat, j.Key())}
-	return &Told{Job: j, Lines: s.facts(), Turn: turn}, nil
+	return &Explanation{Job: j, Lines: s.facts(), Turn: turn}, nil
 }

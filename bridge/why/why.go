@@ -12,8 +12,8 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
 	"oneclaw/bridge/wording"
 	"oneclaw/internal/runes"
 	"oneclaw/storage"
@@ -34,9 +34,9 @@ const (
 type Explainer struct {
 	// Store has the jobs and the conversations, Jobs reads the jobs.
 	Store storage.Store
-	Jobs  jobs.Store
+	Jobs  queue.Store
 	// Explains reports whether a job is one to be explained.
-	Explains func(*jobs.Job) bool
+	Explains func(*queue.Job) bool
 	// Admin reports whether somebody is told also what they find in the log.
 	Admin func(chats.Message) bool
 	// Answering reports whether a job of this chat is being answered.
@@ -46,7 +46,7 @@ type Explainer struct {
 // Explain shows what became of the last message of a chat: the receipt, and what its
 // conversation has about the turn. It tells names and outcomes, which everybody in the
 // chat could see, and neither the arguments nor the results of tools.
-func (e Explainer) Explain(ctx context.Context, j *jobs.Job, _ string) (string, error) {
+func (e Explainer) Explain(ctx context.Context, j *queue.Job, _ string) (string, error) {
 	last, err := e.last(ctx, j)
 	if err != nil {
 		return "", err
@@ -59,8 +59,8 @@ func (e Explainer) Explain(ctx context.Context, j *jobs.Job, _ string) (string, 
 		return text, nil
 	}
 	w := story{job: last, whole: e.Admin(j.Message)}
-	if last.With != "" {
-		if with, err := e.Jobs.Find(ctx, last.With); err != nil {
+	if last.JoinedTo != "" {
+		if with, err := e.Jobs.Find(ctx, last.JoinedTo); err != nil {
 			return "", err
 		} else if with != nil {
 			w.job, w.part = with, last
@@ -75,10 +75,10 @@ func (e Explainer) Explain(ctx context.Context, j *jobs.Job, _ string) (string, 
 
 // last returns the newest message or task of a chat before a job, open or closed; nil
 // where there is none.
-func (e Explainer) last(ctx context.Context, before *jobs.Job) (*jobs.Job, error) {
+func (e Explainer) last(ctx context.Context, before *queue.Job) (*queue.Job, error) {
 	chat := before.Message.Chat
-	var last *jobs.Job
-	for _, prefix := range []string{jobs.ReceiptPrefix, jobs.OpenPrefix} {
+	var last *queue.Job
+	for _, prefix := range []string{queue.ReceiptPrefix, queue.OpenPrefix} {
 		for entry, err := range e.Store.List(ctx, storage.Range{Prefix: prefix + chat.Whole().String() + "/"}) {
 			if err != nil {
 				return nil, fmt.Errorf("look for the last message of %s: %w", chat, err)
@@ -97,15 +97,15 @@ func (e Explainer) last(ctx context.Context, before *jobs.Job) (*jobs.Job, error
 
 // turn reads what the conversation has about a job: its question and what follows,
 // up to the next question. It is empty where the turn never began.
-func (e Explainer) turn(ctx context.Context, j *jobs.Job) ([]agent.Message, error) {
-	session, begun := sessions.Answered(ctx, e.Store, j)
+func (e Explainer) turn(ctx context.Context, j *queue.Job) ([]agent.Message, error) {
+	session, begun := conversation.Answered(ctx, e.Store, j)
 	if !begun {
 		return nil, nil
 	}
 	var turn []agent.Message
 	read := 0
-	for m, err := range sessions.RecentMessages(ctx, e.Store, session.Log()) {
-		if jobs.IsDamaged(err) {
+	for m, err := range conversation.RecentMessages(ctx, e.Store, session.Log()) {
+		if queue.IsDamaged(err) {
 			continue
 		}
 		if err != nil {
@@ -128,10 +128,10 @@ func (e Explainer) turn(ctx context.Context, j *jobs.Job) ([]agent.Message, erro
 
 // story makes the answer from a job and its turn.
 type story struct {
-	job  *jobs.Job
+	job  *queue.Job
 	turn []agent.Message
 	// part is the message that was asked about, where it is part of the job's.
-	part  *jobs.Job
+	part  *queue.Job
 	whole bool // for administrators: also what they find in the log
 	// running says that it is being answered now.
 	running bool
@@ -145,13 +145,13 @@ func (s story) text() string {
 	switch {
 	case s.job.Trigger != nil && s.job.Trigger.Hook != "":
 		whose = "What a webhook brought"
-	case m.Kind == jobs.KindTask:
+	case m.Kind == queue.KindTask:
 		whose = "The scheduled task"
 	case !m.Direct:
 		whose = "The last message"
 	}
 	first := fmt.Sprintf("**%s** “%s”", whose, wording.Escape(quoted(firstOf(s.job.Title, m.Text))))
-	if s.part != nil && s.job.Whole <= 1 {
+	if s.part != nil && s.job.PieceCount <= 1 {
 		first = fmt.Sprintf("**%s** “%s” came while I worked on “%s”, and is answered with that", whose,
 			wording.Escape(quoted(firstOf(s.part.Message.Text))), wording.Escape(quoted(firstOf(m.Text))))
 	}
@@ -191,27 +191,27 @@ func quoted(text string) string {
 func (s story) outcome() string {
 	j := s.job
 	switch {
-	case j.State == jobs.StateCleared:
+	case j.State == queue.StateCleared:
 		return "Not answered: a /clear came before the answer."
-	case j.State == jobs.StateStopped:
+	case j.State == queue.StateStopped:
 		return "Not answered: a /stop came before the answer."
-	case j.State == jobs.StateBarred:
+	case j.State == queue.StateBarred:
 		return "Not run: whose task it is may not talk to me any more."
 	case j.Notice != "":
 		return s.noticed()
-	case j.State == jobs.StateFailed && j.Incident == "":
+	case j.State == queue.StateFailed && j.Incident == "":
 		return "Answered, but a part of the answer could not be delivered."
 	case j.Refused:
 		return "Not answered: a budget is used up. /usage shows it."
 	case j.Incident != "":
 		return fmt.Sprintf("No answer because of an error: incident `%s` in my operator's log.", j.Incident)
-	case j.State == jobs.StateWaiting:
+	case j.State == queue.StateWaiting:
 		return "It waits for somebody to approve what I want to do: see the card with the buttons."
-	case j.State == jobs.StateOpen && len(j.Parts) > 0:
+	case j.State == queue.StateOpen && len(j.Parts) > 0:
 		return "The answer is being delivered."
-	case j.State == jobs.StateOpen && s.running:
+	case j.State == queue.StateOpen && s.running:
 		return "I am working on it."
-	case j.State == jobs.StateOpen:
+	case j.State == queue.StateOpen:
 		return "It waits for its turn."
 	}
 	return s.answered()
@@ -320,9 +320,9 @@ func groupOf(call agent.Call) string {
 }
 
 func (s story) delivered() []string {
-	words := map[jobs.PartState]string{
-		jobs.PartSent: "sent", jobs.PartPending: "waits to be sent", jobs.PartSending: "is being sent",
-		jobs.PartUnknown: "may have arrived", jobs.PartFailed: "refused by the platform",
+	words := map[queue.PartState]string{
+		queue.PartSent: "sent", queue.PartPending: "waits to be sent", queue.PartSending: "is being sent",
+		queue.PartUnknown: "may have arrived", queue.PartFailed: "refused by the platform",
 	}
 	var parts []string
 	for _, p := range s.job.Parts {
@@ -345,15 +345,15 @@ func (s story) delivered() []string {
 	if !s.job.Closed.IsZero() {
 		line += ", finished " + wording.Clock(s.job.Closed)
 	}
-	if s.job.Aside != "" {
-		line += ". The platform was out of order for a day: the rest was set aside, incident " + s.job.Aside
+	if s.job.DeadLetter != "" {
+		line += ". The platform was out of order for a day: the rest was set aside, incident " + s.job.DeadLetter
 	}
 	return []string{line + ".", s.judged()}
 }
 
 // judged says what people think of the answer.
 func (s story) judged() string {
-	good, bad := s.job.Judged()
+	good, bad := s.job.FeedbackCounts()
 	if good+bad == 0 {
 		return ""
 	}
@@ -366,8 +366,8 @@ func (s story) forAdministrators() []string {
 		return nil
 	}
 	lines := []string{"Job `" + s.job.Key() + "`"}
-	if s.job.Generation > 0 && s.job.Message.Kind != jobs.KindTask {
-		lines[0] += fmt.Sprintf(", session `%s`", sessions.Session{Chat: s.job.Message.Chat, Generation: s.job.Generation}.Log())
+	if s.job.Generation > 0 && s.job.Message.Kind != queue.KindTask {
+		lines[0] += fmt.Sprintf(", session `%s`", conversation.Session{Chat: s.job.Message.Chat, Generation: s.job.Generation}.Log())
 	}
 	for _, p := range s.job.Parts {
 		if p.Error != "" && !s.silent { // platforms repeat what they do not understand

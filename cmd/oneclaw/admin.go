@@ -6,16 +6,16 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/cmd/oneclaw/config"
-	"oneclaw/internal/admin/door"
-	"oneclaw/internal/admin/duties"
+	"oneclaw/internal/admin"
 	"oneclaw/internal/admin/frame"
+	"oneclaw/internal/admin/signin"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
 // openDoor makes the door to the pages of administrators.
 func (b *bot) openDoor(cfg config.Config, store storage.Store, log *slog.Logger) (err error) {
-	b.door, err = door.New(door.Config{
+	b.door, err = signin.New(signin.Config{
 		Store: store, PublicURL: cfg.PublicURL, Listen: cfg.Listen, Now: cfg.Outside.Now, Logger: log,
 		Admin: func(user string) bool { return b.bridge.People().Role(user) >= toolgroups.RoleAdmin },
 	})
@@ -24,7 +24,7 @@ func (b *bot) openDoor(cfg config.Config, store storage.Store, log *slog.Logger)
 
 // duties are the views where administrators decide something.
 func (b *bot) duties(cfg config.Config) ([]frame.View, error) {
-	return duties.Views(duties.Config{
+	return admin.OperationsViews(admin.OperationsConfig{
 		People: b.bridge.People(), Approvals: bridge.ApprovalsOf(b.bridge), Store: b.store,
 		Redact: cfg.Redact.Text, RedactCards: cfg.Redact.Known, Now: cfg.Outside.Now,
 	})
@@ -34,5 +34,5 @@ func (b *bot) duties(cfg config.Config) ([]frame.View, error) {
 func (b *bot) pages(mux *http.ServeMux) {
 	pages := b.door.Handler(b.inside)
 	mux.Handle("/admin", pages)
-	mux.Handle(door.Path, pages)
+	mux.Handle(signin.Path, pages)
 }

@@ -61,7 +61,7 @@ func TestAdministratorsConfigureInTheChat(t *testing.T) {
 
 // did checks that the audit of a program that has ended has these deeds in this order: what, who,
 // where, to what.
-func (w *town) did(want ...string) {
+func (w *harness) did(want ...string) {
 	w.t.Helper()
 	w.read(func(store storage.KV) {
 		all, err := audit.List(w.t.Context(), store, 0)
@@ -86,7 +86,7 @@ func (w *town) did(want ...string) {
 
 // comesIn signs somebody in to the pages of administrators, points at the message with the link
 // in each way there is, and looks whether what brings them there stands anywhere.
-func (w *town) comesIn(t *testing.T, bot *process, who int64) {
+func (w *harness) comesIn(t *testing.T, bot *process, who int64) {
 	t.Helper()
 	v := w.visit(bot, who, "")
 	wantIn(t, v.offer, "telegram:"+fmt.Sprint(who))
@@ -107,7 +107,7 @@ func (w *town) comesIn(t *testing.T, bot *process, who int64) {
 
 // pointsAt answers, quotes and passes on the last message of the bot, which has a secret. The model
 // is given the rest of it each time.
-func (w *town) pointsAt(bot *process, who int64, secret string) {
+func (w *harness) pointsAt(bot *process, who int64, secret string) {
 	w.t.Helper()
 	var shown telegram.Message
 	w.telegram.View(func(s telegram.State) {

@@ -54,7 +54,7 @@ func TestTelegramNewcomersAreLetInByAButton(t *testing.T) {
 }
 
 // shownTo waits until somebody is shown a text by the bot, and returns the message.
-func (w *town) shownTo(p *process, who int64, text string) telegram.Message {
+func (w *harness) shownTo(p *process, who int64, text string) telegram.Message {
 	w.t.Helper()
 	var found telegram.Message
 	w.until(p, fmt.Sprintf("%q", text), func(s telegram.State) bool {

@@ -21,7 +21,7 @@ import (
 )
 
 // settings writes the settings file of the bot.
-func (w *town) settings(yaml string) {
+func (w *harness) settings(yaml string) {
 	w.t.Helper()
 	if err := os.WriteFile(filepath.Join(w.env["ONECLAW_DATA_DIR"], config.ConfigName), []byte(yaml), 0o600); err != nil {
 		w.t.Fatal(err)
@@ -29,7 +29,7 @@ func (w *town) settings(yaml string) {
 }
 
 // doing is a model that makes one call for what it is asked, then says what came of it.
-func doing(name string, arguments func(req openai.Request) map[string]any) openai.Brain {
+func doing(name string, arguments func(req openai.Request) map[string]any) openai.Responder {
 	return openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
 		if last.Role == "user" && strings.Contains(last.Content, "do it") {
@@ -46,7 +46,7 @@ func counting(openai.Request) map[string]any {
 }
 
 // runs counts the lines that a counting command has left.
-func (w *town) runs() int {
+func (w *harness) runs() int {
 	w.t.Helper()
 	files, err := filepath.Glob(filepath.Join(w.env["ONECLAW_DATA_DIR"], "workspaces", "*", "count.txt"))
 	if err != nil {
@@ -293,7 +293,7 @@ func TestC16MailFromASharedChatIsSentByWhoAskedAlone(t *testing.T) {
 }
 
 // connectGoogle connects the Google account of a person in their direct chat.
-func connectGoogle(t *testing.T, w *town, bot *process, server *google.Server, user string) {
+func connectGoogle(t *testing.T, w *harness, bot *process, server *google.Server, user string) {
 	t.Helper()
 	var id int64
 	if _, err := fmt.Sscanf(user, "telegram:%d", &id); err != nil {

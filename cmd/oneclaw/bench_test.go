@@ -26,7 +26,7 @@ import (
 
 // crowd is people who write one message after another, each once the former is answered.
 type crowd struct {
-	w      *town
+	w      *harness
 	bot    *process
 	people []int64
 	next   map[int64]chan struct{}

@@ -14,8 +14,8 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/storage"
@@ -23,7 +23,7 @@ import (
 )
 
 // bigStore fills the database of a town with what so many goroutines at a time write.
-func bigStore(b testing.TB, w *town, fill func(ctx context.Context, store storage.Store, group *errgroup.Group)) {
+func bigStore(b testing.TB, w *harness, fill func(ctx context.Context, store storage.Store, group *errgroup.Group)) {
 	b.Helper()
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(w.env["ONECLAW_DATA_DIR"], databaseName), NoSync: true})
 	if err != nil {
@@ -65,9 +65,9 @@ func fillChats(n int) func(context.Context, storage.Store, *errgroup.Group) {
 		for i := range n {
 			group.Go(func() error {
 				chat := chats.Chat{Platform: "telegram", ID: fmt.Sprint(1_000_000 + i)}
-				c := sessions.Conversation{Owner: chat.String(), Chat: chat, Generation: 2, Title: "question 0", Begun: time.Now()}
+				c := conversation.Conversation{Owner: chat.String(), Chat: chat, Generation: 2, Title: "question 0", Begun: time.Now()}
 				values := map[string]any{
-					"session/" + chat.String():                sessions.Session{Chat: chat, Generation: 2, ClearedAt: int64(i)},
+					"session/" + chat.String():                conversation.Session{Chat: chat, Generation: 2, ClearedAt: int64(i)},
 					"conversation/" + c.Owner + "/" + c.Log(): c,
 					"job/done/" + chat.String() + "/1/text":   receipt(chat, "1"),
 					"job/done/" + chat.String() + "/2/text":   receipt(chat, "2"),
@@ -89,11 +89,11 @@ func fillChats(n int) func(context.Context, storage.Store, *errgroup.Group) {
 	}
 }
 
-func receipt(chat chats.Chat, id string) jobs.Job {
-	return jobs.Job{
+func receipt(chat chats.Chat, id string) queue.Job {
+	return queue.Job{
 		Message: chats.Message{Chat: chat, ID: id, Kind: chats.KindText, User: chat.ID, UserName: "Ann", Direct: true, Text: strings.Repeat("what is it about? ", 10), Time: time.Now()},
-		State:   jobs.StateDone, Accepted: time.Now(), Closed: time.Now(), Generation: 1,
-		Parts: []jobs.SentPart{{Part: chats.Part{Text: strings.Repeat("It is about this and that. ", 15)}, State: jobs.PartSent, ID: "7"}},
+		State:   queue.StateDone, Accepted: time.Now(), Closed: time.Now(), Generation: 1,
+		Parts: []queue.SentPart{{Part: chats.Part{Text: strings.Repeat("It is about this and that. ", 15)}, State: queue.PartSent, ID: "7"}},
 	}
 }
 
@@ -147,7 +147,7 @@ func BenchmarkManyRecords(b *testing.B) {
 			}))
 			ann := w.person("Ann")
 			chat := chats.Chat{Platform: "telegram", ID: fmt.Sprint(ann)}
-			c := sessions.Conversation{Owner: chat.String(), Chat: chat, Generation: 1, Title: "question 0", Begun: time.Now()}
+			c := conversation.Conversation{Owner: chat.String(), Chat: chat, Generation: 1, Title: "question 0", Begun: time.Now()}
 			bigStore(b, w, func(ctx context.Context, store storage.Store, group *errgroup.Group) {
 				put(b, store, "conversation/"+c.Owner+"/"+c.Log(), c)
 				group.Go(func() error {

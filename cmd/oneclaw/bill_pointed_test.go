@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/quotes"
+	"oneclaw/bridge/conversation"
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/bill"
 	"oneclaw/internal/price"
@@ -30,24 +30,24 @@ type addition struct {
 func additions() []addition {
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	others := func(how chats.Pointing, n int) string {
-		var list []quotes.Quote
+		var list []conversation.Quote
 		for i := range n {
-			list = append(list, quotes.Quote{Quoted: chats.Quoted{How: how, By: []string{"Ann Lee", "Bob"}[i%2], Time: at, Text: strings.Repeat("We could do it on Monday. ", 6)}})
+			list = append(list, conversation.Quote{Quoted: chats.Quoted{How: how, By: []string{"Ann Lee", "Bob"}[i%2], Time: at, Text: strings.Repeat("We could do it on Monday. ", 6)}})
 		}
-		return quotes.Text(list, 1500, true)
+		return conversation.QuoteText(list, 1500, true)
 	}
 	return []addition{
 		{"each question replies to the answer before it", func(_ int, before string) string {
 			if before == "" {
 				return ""
 			}
-			return quotes.Text([]quotes.Quote{{Quoted: chats.Quoted{How: chats.PointReply, Own: true, Text: before, Time: at}, Known: true}}, 2500, true)
+			return conversation.QuoteText([]conversation.Quote{{Quoted: chats.Quoted{How: chats.PointReply, Own: true, Text: before, Time: at}, Known: true}}, 2500, true)
 		}},
 		{"every fourth passes on a text of 2,000 characters", func(turn int, _ string) string {
 			if turn%4 != 0 {
 				return ""
 			}
-			return quotes.Text([]quotes.Quote{{Quoted: chats.Quoted{How: chats.PointForward, By: "Ann Lee", Time: at, Text: strings.Repeat("We could do it on Monday. ", 77)}}}, 2500, true)
+			return conversation.QuoteText([]conversation.Quote{{Quoted: chats.Quoted{How: chats.PointForward, By: "Ann Lee", Time: at, Text: strings.Repeat("We could do it on Monday. ", 77)}}}, 2500, true)
 		}},
 		{"a thread: its last 20 messages, then 2 new ones with each question", func(turn int, _ string) string {
 			if turn == 0 {

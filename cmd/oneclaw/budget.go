@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"strconv"
 
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/price"
@@ -22,8 +22,8 @@ func openLedger(cfg config.Config, store storage.Store, s *settings.Settings, gr
 }
 
 // asidesIn is where a store keeps what was set aside, for what does not go through the bridge.
-func asidesIn(cfg config.Config, store storage.KV, log *slog.Logger) jobs.Asides {
-	return jobs.Asides{KV: store, Log: log, Now: cfg.Outside.Now}
+func asidesIn(cfg config.Config, store storage.KV, log *slog.Logger) queue.DeadLetters {
+	return queue.DeadLetters{KV: store, Log: log, Now: cfg.Outside.Now}
 }
 
 // limitsOf returns the limits as they are set now.

@@ -15,7 +15,7 @@ import (
 )
 
 // newest is the newest message of the bot in a private chat.
-func (w *town) newest(who int64) telegram.Message {
+func (w *harness) newest(who int64) telegram.Message {
 	w.t.Helper()
 	var m telegram.Message
 	w.telegram.View(func(s telegram.State) {
@@ -28,7 +28,7 @@ func (w *town) newest(who int64) telegram.Message {
 
 // tap presses a button of the newest message in a private chat, twice where a delivery is
 // repeated, and returns what the person is told.
-func (w *town) tap(p *process, who int64, label string) string {
+func (w *harness) tap(p *process, who int64, label string) string {
 	w.t.Helper()
 	m := w.newest(who)
 	for _, row := range m.Buttons {
@@ -54,7 +54,7 @@ func (w *town) tap(p *process, who int64, label string) string {
 }
 
 // shows waits until the newest message in a private chat has a text, and returns it.
-func (w *town) shows(p *process, who int64, part string) string {
+func (w *harness) shows(p *process, who int64, part string) string {
 	w.t.Helper()
 	text := ""
 	w.until(p, fmt.Sprintf("a message with %q", part), func(s telegram.State) bool {

@@ -45,7 +45,7 @@ type catalogue struct {
 	user     *jstools.Tools
 	mcp      *mcp.Client
 	// connections has the commands of accounts, and the servers that were added in chats.
-	connections *connections.Desk
+	connections *connections.Handler
 	google      *google.Google
 	skills      *skills.Library
 	memory      *memory.Memory

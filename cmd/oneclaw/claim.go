@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oneclaw/bridge/people"
+	"oneclaw/bridge/access"
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/database"
 	"oneclaw/storage"
@@ -24,15 +24,15 @@ const linkPatience = 15 * time.Second
 // offer makes a claim where nobody is configured and nobody owns the bot, and logs it,
 // this once: whoever reads the log owns the bot. It does not keep a bot from running.
 func offer(ctx context.Context, cfg config.Config, kv storage.KV, log *slog.Logger) {
-	if !people.Access(cfg.Access).Empty() {
+	if !access.Access(cfg.Access).Empty() {
 		return
 	}
-	owned, err := people.Owned(ctx, kv)
+	owned, err := access.Owned(ctx, kv)
 	if owned {
 		return
 	}
 	link := claimLink(ctx, cfg, log)
-	var claim people.Claim
+	var claim access.Claim
 	if err == nil {
 		claim, err = ownClaim(ctx, cfg, kv)
 	}
@@ -44,24 +44,24 @@ func offer(ctx context.Context, cfg config.Config, kv storage.KV, log *slog.Logg
 			attrs = append([]any{"link", link(claim.Code)}, attrs...)
 		}
 		log.Info("nobody may talk to the bot yet: open the link, or send it the code in a direct chat, and it is yours (or set ONECLAW_ALLOW)", attrs...)
-	case errors.Is(err, people.ErrOffered):
+	case errors.Is(err, access.ErrOffered):
 		log.Info("nobody may talk to the bot yet: it waits for the code that oneclaw claim has printed (or set ONECLAW_ALLOW)", until)
-	case errors.Is(err, people.ErrOwned):
+	case errors.Is(err, access.ErrOwned):
 	case ctx.Err() == nil:
 		log.Error("nobody may talk to the bot yet, and it cannot be claimed: set ONECLAW_ALLOW", "err", err)
 	}
 }
 
 // ownClaim makes a claim, or finds that of the other replicas.
-func ownClaim(ctx context.Context, cfg config.Config, kv storage.KV) (people.Claim, error) {
+func ownClaim(ctx context.Context, cfg config.Config, kv storage.KV) (access.Claim, error) {
 	if !cfg.Store.Shared() {
-		return people.NewClaim(ctx, kv, cfg.Outside.Now(), false)
+		return access.NewClaim(ctx, kv, cfg.Outside.Now(), false)
 	}
 	secret, err := cfg.Place().SecretKey(ctx, kv)
 	if err != nil {
-		return people.Claim{}, err
+		return access.Claim{}, err
 	}
-	return people.SharedClaim(ctx, kv, cfg.Outside.Now(), secret)
+	return access.SharedClaim(ctx, kv, cfg.Outside.Now(), secret)
 }
 
 // claimLink makes the links of a platform that claim the bot; nil where there are none.
@@ -91,7 +91,7 @@ func newClaim(cmd *cobra.Command, cfg config.Config, _ []string) error {
 	if err := cfg.Platforms.Check(); err != nil {
 		return err
 	}
-	var claim people.Claim
+	var claim access.Claim
 	running, err := order(cmd.Context(), cfg, "claim", func(body io.Reader) error {
 		return json.NewDecoder(io.LimitReader(body, 1000)).Decode(&claim)
 	})
@@ -115,16 +115,16 @@ func newClaim(cmd *cobra.Command, cfg config.Config, _ []string) error {
 }
 
 // storeClaim makes a claim in the data directory of a bot that does not run.
-func storeClaim(ctx context.Context, cfg config.Config) (claim people.Claim, err error) {
+func storeClaim(ctx context.Context, cfg config.Config) (claim access.Claim, err error) {
 	err = withStore(cfg, newLogger(io.Discard, cfg), func(store *database.Store) error {
-		claim, err = people.NewClaim(ctx, store, cfg.Outside.Now(), true)
+		claim, err = access.NewClaim(ctx, store, cfg.Outside.Now(), true)
 		return claimRefusal(err)
 	})
 	return claim, err
 }
 
 func claimRefusal(err error) error {
-	if errors.Is(err, people.ErrOwned) {
+	if errors.Is(err, access.ErrOwned) {
 		return errors.New("the bot has an owner; /people in a chat with the bot shows who, and ONECLAW_ADMINS names administrators without it")
 	}
 	return err

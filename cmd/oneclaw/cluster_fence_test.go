@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/emulator/telegram"
 	"oneclaw/storage"
 )
@@ -26,7 +26,7 @@ type unfenced struct{ storage.Store }
 // fenced reports whether a key is one that a replica loses when it is taken for dead. Leases
 // stay what they are: who starts beside others must find out which are taken.
 func fenced(key string) bool {
-	return strings.HasPrefix(key, "replicas/member/") || strings.HasPrefix(key, jobs.OpenPrefix) || strings.HasPrefix(key, jobs.ReceiptPrefix)
+	return strings.HasPrefix(key, "replicas/member/") || strings.HasPrefix(key, queue.OpenPrefix) || strings.HasPrefix(key, queue.ReceiptPrefix)
 }
 
 // holds reports whether an operation checks that a lease is held.

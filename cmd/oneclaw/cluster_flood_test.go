@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/emulator/slack"
 	"oneclaw/internal/emulator/telegram"
 	"oneclaw/storage"
@@ -22,7 +22,7 @@ func (c *cluster) say(messages int) {
 	for range messages {
 		c.said++
 		for n, who := range c.people {
-			c.town.say(who, fmt.Sprintf("person %d: message %d", n, c.said), nil)
+			c.harness.say(who, fmt.Sprintf("person %d: message %d", n, c.said), nil)
 		}
 		for _, r := range c.rooms {
 			c.write(r, fmt.Sprintf("message of %s %d", r.who, c.said))
@@ -177,7 +177,7 @@ func (c *cluster) sending() (parts int) {
 func (c *cluster) checkClosed() {
 	c.t.Helper()
 	c.read(func(store *postgres.Store) {
-		for entry, err := range store.List(c.t.Context(), storage.Range{Prefix: jobs.OpenPrefix}) {
+		for entry, err := range store.List(c.t.Context(), storage.Range{Prefix: queue.OpenPrefix}) {
 			c.t.Errorf("a job is open at the end: %s %.300s, %v", entry.Key, entry.Value, err)
 		}
 	})

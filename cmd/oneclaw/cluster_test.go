@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/slack"
 	"oneclaw/internal/replicas"
@@ -30,7 +30,7 @@ import (
 // cluster is some programs on one database, which serve the same bot on both platforms.
 type cluster struct {
 	t *testing.T
-	*town
+	*harness
 	ttl time.Duration // of the replicas
 	// base is the URL of the database on the server that the test began with.
 	base             string
@@ -58,7 +58,7 @@ type room struct {
 
 // replica is one program, with lines of its own to both servers and with a clock of its own.
 type replica struct {
-	*town
+	*harness
 	name  string
 	lines [2]*line
 	clock *offClock
@@ -88,7 +88,7 @@ func newPostbox(t *testing.T) *postbox {
 }
 
 // flooded is a model like repeating which posts every fourth message to a service.
-func flooded(service *string) openai.Brain {
+func flooded(service *string) openai.Responder {
 	return openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
 		n, err := strconv.Atoi(last.Content[strings.LastIndex(last.Content, " ")+1:])
@@ -108,7 +108,7 @@ func newCluster(t *testing.T, size int, ttl time.Duration, env ...string) *clust
 	c.base = c.primary.Database(t)
 	t.Cleanup(func() { _ = c.primary.Stop() })
 	c.standby = c.primary.Standby(t)
-	c.town = newTown(t, hooking(flooded(&c.posted.URL)))
+	c.harness = newTown(t, hooking(flooded(&c.posted.URL)))
 	c.moveIn(ttl)
 	for _, setting := range env {
 		name, value, _ := strings.Cut(setting, "=")
@@ -129,7 +129,7 @@ func newCluster(t *testing.T, size int, ttl time.Duration, env ...string) *clust
 	for _, r := range c.replicas {
 		addresses = append(addresses, r.env["ONECLAW_LISTEN"])
 	}
-	c.hooks = newPoster(c.town, c.replicas[0].bot, addresses...)
+	c.hooks = newPoster(c.harness, c.replicas[0].bot, addresses...)
 	return c
 }
 
@@ -158,10 +158,10 @@ func (c *cluster) moveIn(ttl time.Duration) {
 }
 
 func (c *cluster) newReplica(name string) *replica {
-	w := *c.town
+	w := *c.harness
 	w.env = maps.Clone(c.env)
 	w.env["ONECLAW_DATA_DIR"], w.env["ONECLAW_LISTEN"] = c.t.TempDir(), freeAddress(c.t)
-	r := &replica{town: &w, name: name, clock: newOffClock(c.t, &w)}
+	r := &replica{harness: &w, name: name, clock: newOffClock(c.t, &w)}
 	r.settings("approvals: [{tool: http_request, policy: allow}]\n")
 	for n, server := range []*pgtest.Server{c.primary, c.standby} {
 		r.lines[n] = newLine(c.t, server.Address())
@@ -251,11 +251,11 @@ func (c *cluster) explain() {
 	c.readIn(ctx, func(store *postgres.Store) {
 		members, err := replicas.List(ctx, store)
 		c.t.Logf("%+v, %v", members, err)
-		for entry, err := range store.List(ctx, storage.Range{Prefix: jobs.OpenPrefix}) {
+		for entry, err := range store.List(ctx, storage.Range{Prefix: queue.OpenPrefix}) {
 			c.t.Logf("%d %s %s, %v", entry.Revision, entry.Key, entry.Value, err)
 		}
 		var all strings.Builder
-		for entry, err := range store.List(ctx, storage.Range{Prefix: jobs.ReceiptPrefix}) {
+		for entry, err := range store.List(ctx, storage.Range{Prefix: queue.ReceiptPrefix}) {
 			fmt.Fprintf(&all, "%d %s %s, %v\n", entry.Revision, entry.Key, entry.Value, err)
 		}
 		for log, err := range store.Logs(ctx, storage.Range{}) {

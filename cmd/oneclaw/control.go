@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/audit"
-	"oneclaw/bridge/people"
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/control"
 	"oneclaw/internal/database"
@@ -49,7 +49,7 @@ func controlHandler(store *database.Store, now func() time.Time, log *slog.Logge
 	mux := http.NewServeMux()
 	mux.Handle("POST /backup", store.Backups(log))
 	mux.HandleFunc("POST /claim", func(w http.ResponseWriter, r *http.Request) {
-		claim, err := people.NewClaim(r.Context(), store, now(), true)
+		claim, err := access.NewClaim(r.Context(), store, now(), true)
 		if err != nil {
 			http.Error(w, claimRefusal(err).Error(), http.StatusConflict)
 			return

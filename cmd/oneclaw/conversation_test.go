@@ -20,7 +20,7 @@ import (
 )
 
 // lastTools are the names in the tools array of the newest request.
-func (w *town) lastTools() []string {
+func (w *harness) lastTools() []string {
 	w.t.Helper()
 	requests := w.model.Requests()
 	if len(requests) == 0 {
@@ -30,7 +30,7 @@ func (w *town) lastTools() []string {
 }
 
 // loads counts the calls of load_tool_group in the conversation.
-func (w *town) loads() int {
+func (w *harness) loads() int {
 	n := 0
 	requests := w.model.Requests()
 	if len(requests) == 0 {

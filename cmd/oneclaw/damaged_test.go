@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/database"
@@ -145,7 +145,7 @@ type life struct {
 	stop  func()
 }
 
-func (w *town) live() *life {
+func (w *harness) live() *life {
 	w.t.Helper()
 	environment := os.Environ()
 	for name, value := range w.env {
@@ -179,7 +179,7 @@ func (w *town) live() *life {
 }
 
 // answered has somebody say something and waits until exactly that is answered.
-func (w *town) answered(who int64, text, want string) {
+func (w *harness) answered(who int64, text, want string) {
 	w.t.Helper()
 	w.say(who, text, nil)
 	w.until(nil, fmt.Sprintf("answer to %q", text), func(s telegram.State) bool {
@@ -226,11 +226,11 @@ func TestADamagedRecordOfAnyKindStopsNothingElse(t *testing.T) {
 				if _, err := l.bot.ledger.Report(t.Context(), budget.Payer{}); err != nil { // what was used is written
 					t.Fatal(err)
 				}
-				asides, err := jobs.ListAsides(t.Context(), l.store)
+				asides, err := queue.ListDeadLetters(t.Context(), l.store)
 				if err != nil {
 					t.Fatal(err)
 				}
-				heard := strings.Contains(l.log.String(), key) || slices.ContainsFunc(asides, func(a jobs.Aside) bool { return a.Key == key })
+				heard := strings.Contains(l.log.String(), key) || slices.ContainsFunc(asides, func(a queue.DeadLetter) bool { return a.Key == key })
 				if !heard && (kind.told == always || kind.told == atStart && !running) {
 					t.Errorf("administrators are not told of %s: %s", key, l.log)
 				}

@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"oneclaw/bridge"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/database"
 )
@@ -26,7 +26,7 @@ const deployFolder = "../../deploy"
 
 // enough is what a replica takes to end at most: the drain, and the last write to a database
 // that does not answer.
-const enough = bridge.DefaultDrainTimeout + jobs.WriteTimeout
+const enough = bridge.DefaultDrainTimeout + queue.WriteTimeout
 
 // yamls decodes all documents of a text.
 func yamls(t *testing.T, data []byte) (all []map[string]any) {

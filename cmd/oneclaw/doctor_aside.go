@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/database"
 	"oneclaw/internal/doctor"
@@ -43,11 +43,11 @@ func (d *patient) checkAside(ctx context.Context) *doctor.Finding {
 		lines = append(lines, fmt.Sprintf("and %d before them", more))
 	}
 	return doctor.Warn("%d given up, kept for %d days; the log has more under the incident: %s",
-		len(all), int(jobs.AsideAge.Hours()/24), strings.Join(lines, "; "))
+		len(all), int(queue.DeadLetterAge.Hours()/24), strings.Join(lines, "; "))
 }
 
 // asides asks the running bot what was set aside, or the database where none runs.
-func asides(ctx context.Context, cfg config.Config) (all []jobs.Aside, err error) {
+func asides(ctx context.Context, cfg config.Config) (all []queue.DeadLetter, err error) {
 	running, err := order(ctx, cfg, "aside", func(body io.Reader) error {
 		return json.NewDecoder(io.LimitReader(body, maxAsideList)).Decode(&all)
 	})
@@ -62,8 +62,8 @@ func asides(ctx context.Context, cfg config.Config) (all []jobs.Aside, err error
 }
 
 // asidesOf lists what was set aside, without what people wrote.
-func asidesOf(ctx context.Context, store storage.KV) ([]jobs.Aside, error) {
-	all, err := jobs.ListAsides(ctx, store)
+func asidesOf(ctx context.Context, store storage.KV) ([]queue.DeadLetter, error) {
+	all, err := queue.ListDeadLetters(ctx, store)
 	for i := range all {
 		all[i].Data = nil
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/storage"
@@ -26,7 +26,7 @@ func TestAttack02DoctorListsWhatWasSetAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range maxAsides + 3 {
-		data, err := json.Marshal(jobs.Aside{
+		data, err := json.Marshal(queue.DeadLetter{
 			Key: fmt.Sprintf("job/open/telegram:7/%d/text", n), Chat: "telegram:7", Reason: "not sent", Incident: fmt.Sprintf("INC%d", n),
 			Time: time.Now().Add(time.Duration(n) * time.Second), Data: []byte("what Ann wrote"),
 		})

@@ -15,7 +15,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
-	"oneclaw/bridge/people"
+	"oneclaw/bridge/access"
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/database"
 	"oneclaw/internal/doctor"
@@ -136,19 +136,19 @@ func (d *patient) checkServer(ctx context.Context) *doctor.Finding {
 }
 
 func (d *patient) checkAccess(ctx context.Context) *doctor.Finding {
-	access := people.Access(d.cfg.Access)
-	if slices.ContainsFunc(slices.Concat(access.Allow, access.Admins), func(entry string) bool { return strings.HasSuffix(entry, "*") }) {
+	who := access.Access(d.cfg.Access)
+	if slices.ContainsFunc(slices.Concat(who.Allow, who.Admins), func(entry string) bool { return strings.HasSuffix(entry, "*") }) {
 		return doctor.Warn("everybody on a platform may talk to the bot, at your cost: name people in ONECLAW_ALLOW and ONECLAW_ADMINS")
 	}
-	if !access.Empty() {
-		return doctor.OK("%d people or groups of people in ONECLAW_ALLOW, %d in ONECLAW_ADMINS", len(access.Allow), len(access.Admins))
+	if !who.Empty() {
+		return doctor.OK("%d people or groups of people in ONECLAW_ALLOW, %d in ONECLAW_ADMINS", len(who.Allow), len(who.Admins))
 	}
 	if d.running && !d.cfg.Store.Shared() {
 		return doctor.OK("nobody in the settings; /people shows who may talk to the bot")
 	}
 	owned := false
 	err := database.Look(ctx, d.cfg.Place(), func(store *database.Store) (err error) {
-		owned, err = people.Owned(ctx, store)
+		owned, err = access.Owned(ctx, store)
 		return err
 	})
 	switch {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/people"
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/database"
 	"oneclaw/internal/live"
@@ -69,7 +69,7 @@ func livePlaces(ctx context.Context, cfg config.Config, chosen []string) (map[st
 		if err := store.CheckUnserved(ctx); err != nil {
 			return err
 		}
-		chat, err := people.OwnerChat(ctx, store)
+		chat, err := access.OwnerChat(ctx, store)
 		places[chat.Platform] = chat
 		return err
 	})

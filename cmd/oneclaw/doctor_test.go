@@ -70,34 +70,34 @@ func TestDoctorFindsAHealthyBot(t *testing.T) {
 func TestDoctorSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		change func(w *town)
+		change func(w *harness)
 		check  string
 		status doctor.Verdict
 		says   string
 	}{
-		"no platform":     {func(w *town) { delete(w.env, "TELEGRAM_BOT_TOKEN") }, "settings", doctor.VerdictFail, "TELEGRAM_BOT_TOKEN"},
-		"mistyped":        {func(w *town) { w.env["ONECLAW_ALOW"] = "x" }, "settings", doctor.VerdictFail, "ONECLAW_ALOW"},
-		"wrong token":     {func(w *town) { w.env["TELEGRAM_BOT_TOKEN"] = "12345:wrong" }, "telegram", doctor.VerdictFail, "TELEGRAM_BOT_TOKEN"},
-		"nobody there":    {func(w *town) { w.env["TELEGRAM_API_URL"] = "http://127.0.0.1:1" }, "telegram", doctor.VerdictFail, "TELEGRAM_API_URL"},
-		"wrong key":       {func(w *town) { w.env["OPENAI_API_KEY"] = "sk-wrong" }, "model", doctor.VerdictFail, "OPENAI_API_KEY"},
-		"no model there":  {func(w *town) { w.env["OPENAI_BASE_URL"] = "http://127.0.0.1:1/v1" }, "model", doctor.VerdictFail, "OPENAI_BASE_URL"},
-		"unknown model":   {func(w *town) { w.env["OPENAI_MODEL"] = "gpt-imaginary" }, "model", doctor.VerdictWarn, "OPENAI_MODEL"},
-		"open to all":     {func(w *town) { w.env["ONECLAW_ALLOW"] = "*" }, "access", doctor.VerdictWarn, "ONECLAW_ALLOW"},
-		"nobody yet":      {func(w *town) { delete(w.env, "ONECLAW_ALLOW") }, "access", doctor.VerdictOK, "link"},
-		"half of google":  {func(w *town) { w.env["GOOGLE_CLIENT_ID"] = "x" }, "google", doctor.VerdictFail, "GOOGLE_CLIENT_SECRET"},
-		"unsafe commands": {func(w *town) { w.env["ONECLAW_TOOLS_UNSAFE_EXEC"] = "true" }, "exec", doctor.VerdictWarn, "sandbox"},
-		"no programs":     {func(w *town) { w.env["PATH"] = "/nonexistent" }, "browser", doctor.VerdictWarn, "Chromium"},
-		"a folder for all": {func(w *town) {
+		"no platform":     {func(w *harness) { delete(w.env, "TELEGRAM_BOT_TOKEN") }, "settings", doctor.VerdictFail, "TELEGRAM_BOT_TOKEN"},
+		"mistyped":        {func(w *harness) { w.env["ONECLAW_ALOW"] = "x" }, "settings", doctor.VerdictFail, "ONECLAW_ALOW"},
+		"wrong token":     {func(w *harness) { w.env["TELEGRAM_BOT_TOKEN"] = "12345:wrong" }, "telegram", doctor.VerdictFail, "TELEGRAM_BOT_TOKEN"},
+		"nobody there":    {func(w *harness) { w.env["TELEGRAM_API_URL"] = "http://127.0.0.1:1" }, "telegram", doctor.VerdictFail, "TELEGRAM_API_URL"},
+		"wrong key":       {func(w *harness) { w.env["OPENAI_API_KEY"] = "sk-wrong" }, "model", doctor.VerdictFail, "OPENAI_API_KEY"},
+		"no model there":  {func(w *harness) { w.env["OPENAI_BASE_URL"] = "http://127.0.0.1:1/v1" }, "model", doctor.VerdictFail, "OPENAI_BASE_URL"},
+		"unknown model":   {func(w *harness) { w.env["OPENAI_MODEL"] = "gpt-imaginary" }, "model", doctor.VerdictWarn, "OPENAI_MODEL"},
+		"open to all":     {func(w *harness) { w.env["ONECLAW_ALLOW"] = "*" }, "access", doctor.VerdictWarn, "ONECLAW_ALLOW"},
+		"nobody yet":      {func(w *harness) { delete(w.env, "ONECLAW_ALLOW") }, "access", doctor.VerdictOK, "link"},
+		"half of google":  {func(w *harness) { w.env["GOOGLE_CLIENT_ID"] = "x" }, "google", doctor.VerdictFail, "GOOGLE_CLIENT_SECRET"},
+		"unsafe commands": {func(w *harness) { w.env["ONECLAW_TOOLS_UNSAFE_EXEC"] = "true" }, "exec", doctor.VerdictWarn, "sandbox"},
+		"no programs":     {func(w *harness) { w.env["PATH"] = "/nonexistent" }, "browser", doctor.VerdictWarn, "Chromium"},
+		"a folder for all": {func(w *harness) {
 			if err := os.Chmod(w.env["ONECLAW_DATA_DIR"], 0o755); err != nil {
 				w.t.Fatal(err)
 			}
 		}, "data directory", doctor.VerdictWarn, "chmod 700"},
-		"a damaged database": {func(w *town) {
+		"a damaged database": {func(w *harness) {
 			if err := os.WriteFile(filepath.Join(w.env["ONECLAW_DATA_DIR"], databaseName), []byte("no database"), 0o600); err != nil {
 				w.t.Fatal(err)
 			}
 		}, "database", doctor.VerdictFail, "restore"},
-		"a key for all to read": {func(w *town) {
+		"a key for all to read": {func(w *harness) {
 			if err := os.WriteFile(filepath.Join(w.env["ONECLAW_DATA_DIR"], database.SecretName), []byte("0123456789abcdef"), 0o644); err != nil {
 				w.t.Fatal(err)
 			}

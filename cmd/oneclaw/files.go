@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/blobs"
 	"oneclaw/storage"
@@ -48,7 +48,7 @@ func openFiles(ctx context.Context, cfg config.Config, store storage.Store, log 
 }
 
 // hook is what the bridge uses; nil where files are on this disk alone.
-func (f *keptFiles) hook() jobs.Files {
+func (f *keptFiles) hook() queue.Files {
 	if f == nil {
 		return nil
 	}

@@ -30,7 +30,7 @@ import (
 // former is a data folder that an earlier build has left, and the town it was in; see
 // testdata/former/README.md.
 type former struct {
-	*town
+	*harness
 	t     *testing.T
 	bot   *process
 	clock *offClock
@@ -54,7 +54,7 @@ func repliesToEach(ctx context.Context, req openai.Request) (openai.Reply, error
 
 // openFormer puts the folder where a program finds it, on the day on which it was made.
 func openFormer(t *testing.T) *former {
-	f := &former{town: newTown(t, openai.BrainFunc(repliesToEach)), t: t}
+	f := &former{harness: newTown(t, openai.BrainFunc(repliesToEach)), t: t}
 	delete(f.env, "ONECLAW_ALLOW")
 	f.env["ONECLAW_TIMEZONE"] = "UTC"
 	data, err := os.ReadFile(filepath.Join("testdata", "former", "telegram.json"))
@@ -67,7 +67,7 @@ func openFormer(t *testing.T) *former {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.clock = newOffClock(t, f.town)
+	f.clock = newOffClock(t, f.harness)
 	f.at(f.Made.Add(time.Second))
 	server, err := telegram.New(telegram.Config{Now: func() time.Time { return time.Now().Add(time.Duration(f.behind.Load())) }})
 	if err != nil {

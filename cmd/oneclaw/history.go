@@ -13,7 +13,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/database"
 )
@@ -55,11 +55,11 @@ func readChat(ctx context.Context, cfg config.Config, name string, read func(ite
 		return fmt.Errorf("there is no database in %s: set ONECLAW_DATA_DIR to the bot's data directory", cfg.DataDir)
 	}
 	return withStore(cfg, newLogger(io.Discard, cfg), func(store *database.Store) error {
-		session, err := sessions.Current(ctx, store, chat)
+		session, err := conversation.Current(ctx, store, chat)
 		if err != nil {
 			return err
 		}
-		return read(sessions.Messages(ctx, store, session.Log()))
+		return read(conversation.Messages(ctx, store, session.Log()))
 	})
 }
 

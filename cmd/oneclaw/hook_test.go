@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
 	"oneclaw/storage"
@@ -27,7 +27,7 @@ const hookAddress = "https://bot.example"
 // poster is a service that posts to a webhook of the bot, to one of several programs, and
 // posts again what was not taken.
 type poster struct {
-	*town
+	*harness
 	who          int64    // whose webhook it is
 	at           []string // where the programs listen
 	path, secret string
@@ -40,7 +40,7 @@ type poster struct {
 
 // hooking is a model that tells the number of what a webhook brings, and nothing of every
 // fourth; what else it is asked another one answers.
-func hooking(otherwise openai.Brain) openai.Brain {
+func hooking(otherwise openai.Responder) openai.Responder {
 	return openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		_, received, ok := strings.Cut(req.Messages[len(req.Messages)-1].Content, "data from outside ---\n")
 		if !ok {
@@ -51,7 +51,7 @@ func hooking(otherwise openai.Brain) openai.Brain {
 			return openai.Reply{}, err
 		}
 		if silent(n) {
-			return openai.Reply{Text: jobs.Silence}, nil
+			return openai.Reply{Text: queue.Silence}, nil
 		}
 		return openai.Reply{Text: fmt.Sprint("hooked ", n)}, nil
 	})
@@ -62,9 +62,9 @@ func silent(n int) bool { return n%4 == 0 }
 var hookLinks = regexp.MustCompile(hookAddress + `(/hook/[a-z0-9]+)(/secret/[a-z0-9]+)`)
 
 // newPoster makes a webhook in a chat of its own.
-func newPoster(w *town, bot *process, at ...string) *poster {
+func newPoster(w *harness, bot *process, at ...string) *poster {
 	w.t.Helper()
-	p := &poster{town: w, who: w.person("hooks"), at: at}
+	p := &poster{harness: w, who: w.person("hooks"), at: at}
 	links := hookLinks.FindStringSubmatch(w.ask(bot, p.who, "/hook new ci Tell the number.", nil))
 	if links == nil {
 		w.t.Fatal("/hook new has no addresses")
@@ -185,8 +185,8 @@ func (p *poster) check(t complainer) (marks int) {
 func (p *poster) checkSilent(t *testing.T, store storage.KV) {
 	t.Helper()
 	n := 0
-	for entry, err := range store.List(t.Context(), storage.Range{Prefix: jobs.ReceiptPrefix}) {
-		var j jobs.Job
+	for entry, err := range store.List(t.Context(), storage.Range{Prefix: queue.ReceiptPrefix}) {
+		var j queue.Job
 		if err == nil {
 			err = json.Unmarshal(entry.Value, &j)
 		}

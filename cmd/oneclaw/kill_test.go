@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
 	"oneclaw/storage"
@@ -80,7 +80,7 @@ func repeating(_ context.Context, req openai.Request) (openai.Reply, error) {
 const breath = 8
 
 // caughtUp waits until the last message of everybody is answered.
-func (w *town) caughtUp(bot *process, people []int64, said int) {
+func (w *harness) caughtUp(bot *process, people []int64, said int) {
 	w.t.Helper()
 	last := fmt.Sprint("message ", said)
 	w.until(bot, "answer to everything", func(s telegram.State) bool {
@@ -156,14 +156,14 @@ func TestKilledInAFlood(t *testing.T) {
 
 // sending counts the parts of answers that the end of the program found in the middle of
 // their sending: those that it sends once more, marked, when it runs again.
-func (w *town) sending() (parts int) {
+func (w *harness) sending() (parts int) {
 	w.t.Helper()
 	w.read(func(store storage.KV) { parts = sendingIn(w.t, store) })
 	return parts
 }
 
 // read looks at the database of a program that has ended.
-func (w *town) read(look func(storage.KV)) {
+func (w *harness) read(look func(storage.KV)) {
 	w.t.Helper()
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(w.env["ONECLAW_DATA_DIR"], databaseName)})
 	if err != nil {
@@ -175,19 +175,19 @@ func (w *town) read(look func(storage.KV)) {
 
 func sendingIn(t testing.TB, store storage.KV) (parts int) {
 	t.Helper()
-	for entry, err := range store.List(t.Context(), storage.Range{Prefix: jobs.OpenPrefix}) {
-		var j jobs.Job
+	for entry, err := range store.List(t.Context(), storage.Range{Prefix: queue.OpenPrefix}) {
+		var j queue.Job
 		if err == nil {
 			err = json.Unmarshal(entry.Value, &j)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := store.Get(t.Context(), jobs.ReceiptPrefix+j.Key()); err == nil {
+		if _, err := store.Get(t.Context(), queue.ReceiptPrefix+j.Key()); err == nil {
 			continue // the answer has its receipt
 		}
 		for _, p := range j.Parts {
-			if p.State == jobs.PartSending {
+			if p.State == queue.PartSending {
 				parts++
 			}
 		}
@@ -196,7 +196,7 @@ func sendingIn(t testing.TB, store storage.KV) (parts int) {
 }
 
 // effects counts the lines that tools have added to files, each of which may be there once.
-func (w *town) effects(t *testing.T) (lines int) {
+func (w *harness) effects(t *testing.T) (lines int) {
 	t.Helper()
 	err := filepath.WalkDir(w.env["ONECLAW_DATA_DIR"], func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.Name() != effects {
@@ -219,7 +219,7 @@ func (w *town) effects(t *testing.T) (lines int) {
 	return lines
 }
 
-func (w *town) answers(who int64) (texts []string) {
+func (w *harness) answers(who int64) (texts []string) {
 	w.telegram.View(func(s telegram.State) {
 		for _, m := range s.Answers(who) {
 			texts = append(texts, m.Text)
@@ -277,11 +277,11 @@ func together(answers []string) (n int) {
 }
 
 // steer lets the program of every second round answer together what is said meanwhile.
-func (w *town) steer(round int) { w.env["ONECLAW_STEERING"] = strconv.FormatBool(round%2 == 0) }
+func (w *harness) steer(round int) { w.env["ONECLAW_STEERING"] = strconv.FormatBool(round%2 == 0) }
 
 // some is how many answers the program may give before it is killed, of those to so many
 // messages in each of so many chats: with steering there may be one for each chat.
-func (w *town) some(chats, messages int) int {
+func (w *harness) some(chats, messages int) int {
 	if w.env["ONECLAW_STEERING"] == "true" {
 		messages = 1
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // served starts a model server with the manners of a service and sends the bot there.
-func (w *town) served(name string, context int) openai.Personality {
+func (w *harness) served(name string, context int) openai.Profile {
 	w.t.Helper()
 	p, ok := openai.PersonalityOf(name)
 	if !ok {

@@ -24,7 +24,7 @@ import (
 
 // vault are secrets that stand in settings, in files, in what servers answer, and on the
 // lips of the model. They are put together here so that nobody takes them for real ones.
-func vault(w *town) map[string]string {
+func vault(w *harness) map[string]string {
 	long := "q7Rv2LxN8mKd4TzB6wYc0PfHs3Jg5Ua9"
 	return map[string]string{
 		"telegram token": w.env["TELEGRAM_BOT_TOKEN"], "slack bot": w.env["SLACK_BOT_TOKEN"], "slack app": w.env["SLACK_APP_TOKEN"],
@@ -39,7 +39,7 @@ func vault(w *town) map[string]string {
 
 // babbler is a model that reads what it is told to read, tells all that it was shown,
 // and makes up secrets of its own.
-func babbler(secrets string, reads []openai.ToolCall) openai.Brain {
+func babbler(secrets string, reads []openai.ToolCall) openai.Responder {
 	return openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
 		switch {

@@ -11,7 +11,7 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/turn"
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/database"
 	"oneclaw/internal/learning"
@@ -49,7 +49,7 @@ func exportCommand(load loader) *cobra.Command {
 }
 
 func exporter(cfg config.Config, store storage.Store, log *slog.Logger) learning.Exporter {
-	return learning.Exporter{Store: store, Redact: cfg.Redact.Text, Money: cfg.Money(), WindowTokens: turns.DefaultWindowTokens, Log: log, Now: cfg.Outside.Now}
+	return learning.Exporter{Store: store, Redact: cfg.Redact.Text, Money: cfg.Money(), WindowTokens: turn.DefaultWindowTokens, Log: log, Now: cfg.Outside.Now}
 }
 
 // learns returns what tells people of exports, where the settings allow them.

@@ -131,7 +131,7 @@ func TestAttack10FewDescriptorsMakeFewTurns(t *testing.T) {
 
 // runUnder runs the bot by a command of the shell, which is given the program and its
 // arguments.
-func (w *town) runUnder(shell, script string) *process {
+func (w *harness) runUnder(shell, script string) *process {
 	w.t.Helper()
 	self, err := os.Executable()
 	if err != nil {

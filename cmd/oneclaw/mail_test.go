@@ -16,7 +16,7 @@ import (
 )
 
 // withGoogle adds Google to a town.
-func (w *town) withGoogle(t *testing.T) *google.Server {
+func (w *harness) withGoogle(t *testing.T) *google.Server {
 	t.Helper()
 	server, err := google.New(google.Config{ClientID: "client", ClientSecret: "client-secret"})
 	if err != nil {
@@ -102,7 +102,7 @@ func askSlack(t *testing.T, workspace *slack.Server, channel, who, text string) 
 	return strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">").Replace(answer)
 }
 
-func deleteSpam(t *testing.T, w *town, server *google.Server, ask func(string) string) {
+func deleteSpam(t *testing.T, w *harness, server *google.Server, ask func(string) string) {
 	t.Helper()
 	wantIn(t, ask("check my email"), "connect")
 	answer := ask("/connect google gmail")

@@ -18,9 +18,9 @@ import (
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
 	"oneclaw/bridge"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/people"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/turn"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
 )
@@ -201,8 +201,8 @@ func bridgeOn(t *testing.T, model http.RoundTripper, page chats.Platform) (*brid
 		t.Fatal(err)
 	}
 	b, err := bridge.New(bridge.Config{
-		Store: store, Turns: turns.Settings{Agent: answering, Tools: func() *toolgroups.Registry { return registry }},
-		Platforms: []chats.Platform{page}, Access: people.Access{Allow: []string{"*"}}, DataDir: t.TempDir(),
+		Store: store, Turns: turn.Settings{Agent: answering, Tools: func() *toolgroups.Registry { return registry }},
+		Platforms: []chats.Platform{page}, Access: access.Access{Allow: []string{"*"}}, DataDir: t.TempDir(),
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/database"
-	"oneclaw/internal/transfer"
 )
 
 // progressEvery is how often a move says how far it is.
@@ -50,7 +49,7 @@ func move(cmd *cobra.Command, cfg config.Config, from, to database.Address) erro
 		return errors.New("both ends are the same: name the other one with --from or --to, such as --to postgres://user@host/database")
 	}
 	last := cfg.Outside.Now()
-	progress := func(so transfer.Count) {
+	progress := func(so database.RecordCount) {
 		if now := cfg.Outside.Now(); now.Sub(last) >= progressEvery {
 			last = now
 			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s …\n", counted(so))
@@ -70,6 +69,6 @@ func move(cmd *cobra.Command, cfg config.Config, from, to database.Address) erro
 }
 
 // counted says what was moved.
-func counted(n transfer.Count) string {
+func counted(n database.RecordCount) string {
 	return fmt.Sprintf("%d entries and %d conversations with %d records, %s", n.Keys, n.Logs, n.Records, bytesInWords(n.Bytes))
 }

@@ -30,7 +30,7 @@ type exchange struct {
 // callers is how many people there are.
 const callers = 45
 
-func telegramExchange(t *testing.T, w *town) *exchange {
+func telegramExchange(t *testing.T, w *harness) *exchange {
 	var people []int64
 	for n := range callers {
 		people = append(people, w.person(fmt.Sprint("person ", n)))
@@ -74,7 +74,7 @@ func telegramExchange(t *testing.T, w *town) *exchange {
 	return x
 }
 
-func slackExchange(t *testing.T, w *town) *exchange {
+func slackExchange(t *testing.T, w *harness) *exchange {
 	server, _, _ := w.withSlack(t)
 	var people, rooms []string
 	for n := range callers {
@@ -128,7 +128,7 @@ func slackExchange(t *testing.T, w *town) *exchange {
 // to be sent, in each of the ways that were seen to lose them, and kills the program in the
 // middle: every answer arrives, and what comes twice is marked.
 func TestAttack02AShortOutageLosesNoAnswer(t *testing.T) {
-	for name, platform := range map[string]func(*testing.T, *town) *exchange{"telegram": telegramExchange, "slack": slackExchange} {
+	for name, platform := range map[string]func(*testing.T, *harness) *exchange{"telegram": telegramExchange, "slack": slackExchange} {
 		for _, c := range []struct {
 			name, effect string
 			status       int
@@ -268,7 +268,7 @@ func (g *floodgate) await(t *testing.T, n int) {
 	}
 }
 
-// Reply implements [openai.Brain].
+// Reply implements [openai.Responder].
 func (g *floodgate) Reply(ctx context.Context, req openai.Request) (openai.Reply, error) {
 	g.arrived <- struct{}{}
 	select {

@@ -197,7 +197,7 @@ func TestASmallMachine(t *testing.T) {
 }
 
 // systemd listens to what a bot tells it; told wants the next of that.
-func (w *town) systemd() (told func(want string)) {
+func (w *harness) systemd() (told func(want string)) {
 	w.t.Helper()
 	address := filepath.Join(w.t.TempDir(), "notify")
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: address, Net: "unixgram"})

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"oneclaw/bridge/sessions"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/turn"
 	"oneclaw/internal/models"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -29,7 +29,7 @@ type personas struct {
 
 // of implements bridge.Config.Persona. A memory that cannot be read is no reason not to
 // answer.
-func (p *personas) of(ctx context.Context, scope toolgroups.Scope) (turns.Persona, error) {
+func (p *personas) of(ctx context.Context, scope toolgroups.Scope) (turn.Profile, error) {
 	persona, err := p.models.Persona(ctx, scope)
 	if err != nil {
 		return persona, err
@@ -53,7 +53,7 @@ func (p *personas) recall(ctx context.Context, scope toolgroups.Scope, text stri
 
 // begun is when a conversation began: now, where nothing says so.
 func (p *personas) begun(ctx context.Context, scope toolgroups.Scope) time.Time {
-	c, err := sessions.FindConversation(ctx, p.store, scope.Owner, scope.Session)
+	c, err := conversation.FindConversation(ctx, p.store, scope.Owner, scope.Session)
 	if err == nil {
 		return c.Begun
 	}

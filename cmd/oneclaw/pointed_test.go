@@ -54,9 +54,9 @@ const (
 	inThread
 )
 
-// talk is a conversation with the bot in a place of its own, which the program is killed in
+// talkHarness is a conversation with the bot in a place of its own, which the program is killed in
 // the middle of.
-type talk struct {
+type talkHarness struct {
 	name  string
 	place int
 	says  map[moment][]saying
@@ -86,7 +86,7 @@ func answer(n int, name string) string { return fmt.Sprintf("answer %d of %s.", 
 
 // settle gives a talk its place, and notes what the bot has to write: one answer for what is
 // said in each moment, but for what joins that of another one.
-func (k *talk) settle(where chat, platform string) {
+func (k *talkHarness) settle(where chat, platform string) {
 	k.chat, k.name = where, "talk-"+k.name+"-"+platform
 	if k.pieces != nil {
 		maps.Copy(k.says, k.when(k.pieces))
@@ -114,10 +114,10 @@ func (k *talk) settle(where chat, platform string) {
 }
 
 // all are the beginnings of what the bot has to write up to a moment.
-func (k *talk) all(until moment) []string { return slices.Concat(k.due[:until+1]...) }
+func (k *talkHarness) all(until moment) []string { return slices.Concat(k.due[:until+1]...) }
 
 // shows waits until all stands there that is due by a moment.
-func (k *talk) shows(m moment) {
+func (k *talkHarness) shows(m moment) {
 	due := k.all(m)
 	k.until(k.name, func(shown []string) bool {
 		return !slices.ContainsFunc(due, func(d string) bool {
@@ -128,7 +128,7 @@ func (k *talk) shows(m moment) {
 
 // check says what is wrong with what the bot has written. What was on its way in the moment of
 // the kill may come again, and says so.
-func (k *talk) check(t *testing.T) {
+func (k *talkHarness) check(t *testing.T) {
 	t.Helper()
 	left := k.all(moments - 1)
 	shown := k.until(k.name, func([]string) bool { return true })
@@ -156,7 +156,7 @@ type keeper struct {
 	changed chan struct{}
 }
 
-// Reply implements [openai.Brain].
+// Reply implements [openai.Responder].
 func (k *keeper) Reply(ctx context.Context, req openai.Request) (openai.Reply, error) {
 	name, answers := nameOf(req), 0
 	for _, m := range req.Messages {
@@ -218,11 +218,11 @@ func (k *keeper) await(ctx context.Context, name string) error {
 
 // quarter is where the talks are: a program that is on both platforms.
 type quarter struct {
-	*town
+	*harness
 	t     *testing.T
 	slack *slack.Server
 	brain *keeper
-	talks []*talk
+	talks []*talkHarness
 }
 
 // TestWhatPeoplePointAtOutlivesAKill has one conversation for each thing that people point at,
@@ -257,7 +257,7 @@ func TestWhatPeoplePointAtOutlivesAKill(t *testing.T) {
 
 func newQuarter(t *testing.T) *quarter {
 	q := &quarter{t: t, brain: &keeper{kept: map[string]bool{}, changed: make(chan struct{})}}
-	q.town = newTown(t, q.brain)
+	q.harness = newTown(t, q.brain)
 	const model = "gpt-5-emulated" // which sees
 	seeing, err := openai.New(openai.Config{Brain: q.brain, Models: []string{model, openai.DefaultModel}, MaxTools: 200})
 	if err != nil {
@@ -326,7 +326,7 @@ func (q *quarter) delivered(m moment) {
 }
 
 // checkGiven checks what the model was given in a talk.
-func (q *quarter) checkGiven(k *talk) {
+func (q *quarter) checkGiven(k *talkHarness) {
 	q.t.Helper()
 	var before []byte
 	var last openai.Request

@@ -7,23 +7,23 @@ import (
 	"os"
 	"slices"
 
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/audit"
-	"oneclaw/bridge/observing"
-	"oneclaw/bridge/people"
+	"oneclaw/bridge/privacy"
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/budget"
-	"oneclaw/internal/privacy"
+	"oneclaw/internal/personal"
 	"oneclaw/internal/settings"
 	"oneclaw/internal/workspace"
 )
 
 // personal is the list of what is kept of people.
-func (b *bot) personal(cfg config.Config) []privacy.Part {
-	type person = privacy.Person
+func (b *bot) personal(cfg config.Config) []personal.Part {
+	type person = personal.Person
 	owner := func(of func(context.Context, string) error) func(context.Context, person) error {
 		return func(ctx context.Context, p person) error { return of(ctx, p.User) }
 	}
-	return []privacy.Part{
+	return []personal.Part{
 		{
 			Name: "memory", About: "What I remember of you.", Forget: owner(b.tools.memory.Forget),
 			Of: func(ctx context.Context, p person) (any, error) { return b.tools.memory.Notes(ctx, p.User) },
@@ -59,12 +59,12 @@ func (b *bot) personal(cfg config.Config) []privacy.Part {
 		{Name: "files", Forget: func(ctx context.Context, p person) error { return b.forgetFiles(ctx, cfg, p.User) }},
 		{
 			Name: "heard", About: "What I overheard of you in groups where I listen along; a day.",
-			Of: func(ctx context.Context, p person) (any, error) { return observing.Of(ctx, b.store, p.User) },
+			Of: func(ctx context.Context, p person) (any, error) { return privacy.AmbientOf(ctx, b.store, p.User) },
 		},
 		{
 			Name: "person", About: "What you may do, and who let you in.",
 			Of: func(_ context.Context, p person) (any, error) {
-				return slices.DeleteFunc(b.bridge.People().Everybody(), func(one people.Person) bool { return one.User != p.User }), nil
+				return slices.DeleteFunc(b.bridge.People().Everybody(), func(one access.Person) bool { return one.User != p.User }), nil
 			},
 		},
 		{
@@ -80,7 +80,7 @@ func (b *bot) personal(cfg config.Config) []privacy.Part {
 	}
 }
 
-func (b *bot) deedsOf(ctx context.Context, p privacy.Person) (any, error) {
+func (b *bot) deedsOf(ctx context.Context, p personal.Person) (any, error) {
 	all, err := audit.List(ctx, b.store, 0)
 	return slices.DeleteFunc(all, func(e audit.Entry) bool { return e.By != p.User }), err
 }
@@ -106,6 +106,6 @@ func (b *bot) forgetFiles(ctx context.Context, cfg config.Config, owner string) 
 }
 
 // privacy is what people can ask about themselves.
-func (b *bot) privacy(cfg config.Config) *privacy.Desk {
-	return privacy.New(privacy.Config{Store: b.store, Parts: b.personal(cfg), Now: cfg.Outside.Now, Log: b.log})
+func (b *bot) privacy(cfg config.Config) *personal.Exporter {
+	return personal.New(personal.Config{Store: b.store, Parts: b.personal(cfg), Now: cfg.Outside.Now, Log: b.log})
 }

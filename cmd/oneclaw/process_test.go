@@ -210,15 +210,15 @@ func (p *process) kill(signal syscall.Signal) {
 	}
 }
 
-// town is Telegram and a model, both emulated, and the settings of a bot in them.
-type town struct {
+// harness is Telegram and a model, both emulated, and the settings of a bot in them.
+type harness struct {
 	t        testing.TB
 	telegram *telegram.Server
 	model    *openai.Server
 	env      map[string]string
 }
 
-func newTown(t testing.TB, brain openai.Brain) *town {
+func newTown(t testing.TB, brain openai.Responder) *harness {
 	t.Helper()
 	tg, err := telegram.New(telegram.Config{MaxMessages: 100_000})
 	if err != nil {
@@ -238,7 +238,7 @@ func newTown(t testing.TB, brain openai.Brain) *town {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &town{t: t, telegram: tg, model: model, env: map[string]string{
+	return &harness{t: t, telegram: tg, model: model, env: map[string]string{
 		"TELEGRAM_BOT_TOKEN": tg.Token(), "TELEGRAM_API_URL": tgURL,
 		"OPENAI_API_KEY": "sk-emulated", "OPENAI_BASE_URL": modelURL, "OPENAI_MODEL": openai.DefaultModel,
 		"ONECLAW_DATA_DIR": t.TempDir(), "ONECLAW_ALLOW": "telegram:*", "ONECLAW_LISTEN": "127.0.0.1:0",
@@ -246,7 +246,7 @@ func newTown(t testing.TB, brain openai.Brain) *town {
 }
 
 // run starts the bot and returns once it has polled.
-func (w *town) run() *process {
+func (w *harness) run() *process {
 	w.t.Helper()
 	before := 0
 	w.telegram.View(func(s telegram.State) { before = s.Polls() })
@@ -256,7 +256,7 @@ func (w *town) run() *process {
 }
 
 // until waits for what Telegram sees; p, if not nil, must stay alive meanwhile.
-func (w *town) until(p *process, what string, cond func(telegram.State) bool) {
+func (w *harness) until(p *process, what string, cond func(telegram.State) bool) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
@@ -275,7 +275,7 @@ func (w *town) until(p *process, what string, cond func(telegram.State) bool) {
 }
 
 // person adds a user with a private chat; both have the returned id.
-func (w *town) person(name string) int64 {
+func (w *harness) person(name string) int64 {
 	w.t.Helper()
 	u := w.telegram.AddUser(telegram.User{FirstName: name})
 	id, err := w.telegram.AddChat(telegram.ChatSpec{Kind: telegram.Private, User: u.ID})
@@ -286,7 +286,7 @@ func (w *town) person(name string) int64 {
 }
 
 // ask has a person write in their private chat and returns the text of the next answer.
-func (w *town) ask(p *process, who int64, text string, file *telegram.Attachment) string {
+func (w *harness) ask(p *process, who int64, text string, file *telegram.Attachment) string {
 	w.t.Helper()
 	before := 0
 	w.telegram.View(func(s telegram.State) { before = s.CountAnswers(who) })
@@ -297,7 +297,7 @@ func (w *town) ask(p *process, who int64, text string, file *telegram.Attachment
 	return answer
 }
 
-func (w *town) say(who int64, text string, file *telegram.Attachment) telegram.Sent {
+func (w *harness) say(who int64, text string, file *telegram.Attachment) telegram.Sent {
 	w.t.Helper()
 	var options *telegram.SayOptions
 	if file != nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oneclaw/bridge/people"
+	"oneclaw/bridge/access"
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/models"
 	"oneclaw/internal/record"
@@ -75,7 +75,7 @@ func replayConfig(cfg config.Config, env record.Environment, dir string) config.
 	cfg.Model = models.Own{APIKey: "replayed", BaseURL: env.ModelURL, Name: env.ModelName}
 	cfg.Google, cfg.MCP, cfg.PublicURL = config.GoogleConfig{}, mcp.Config{}, ""
 	cfg.Tools.UnsafeExec, cfg.Tools.ExecNetwork, cfg.Tools.AllowPrivate = false, false, nil
-	if people.Access(cfg.Access).Empty() {
+	if access.Access(cfg.Access).Empty() {
 		cfg.Access.Admins = []string{"*"}
 	}
 	return cfg

@@ -19,7 +19,7 @@ import (
 )
 
 // writers is a model that does what the message says, by a tool, and repeats its result.
-func writers() openai.Brain {
+func writers() openai.Responder {
 	calls := map[string]struct{ tool, arguments string }{
 		"tool":    {"write_file", `{"path": "t", "content": "` + strings.Repeat("x", 30_000) + `"}`},
 		"again":   {"write_file", `{"path": "t2", "content": "` + strings.Repeat("x", 40_000) + `"}`},
@@ -44,7 +44,7 @@ func quoted(s string) string {
 }
 
 // stored sums the files of all workspaces.
-func (w *town) stored() (sum int64) {
+func (w *harness) stored() (sum int64) {
 	w.t.Helper()
 	err := filepath.WalkDir(filepath.Join(w.env["ONECLAW_DATA_DIR"], "workspaces"), func(_ string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() {

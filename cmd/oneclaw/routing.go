@@ -58,7 +58,7 @@ func cachePrices(cfg config.Config) func(model string) search.Prices {
 		if p.Input > 0 && p.CachedInput > 0 {
 			prices.Read = p.CachedInput / p.Input
 			prices.Write = cmp.Or(p.CacheWrite, p.Input) / p.Input
-			prices.Min, prices.Kept = price.Minimum(model), price.Kept(model)
+			prices.Min, prices.Kept = price.MinCacheable(model), price.CacheTTL(model)
 		}
 		return prices
 	}

@@ -14,12 +14,12 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
-	"oneclaw/bridge/cards"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/people"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/turn"
 	"oneclaw/cmd/oneclaw/config"
-	"oneclaw/internal/admin/door"
+	"oneclaw/internal/admin/signin"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/database"
 	"oneclaw/internal/hooks"
@@ -87,7 +87,7 @@ type bot struct {
 	platforms []chats.Platform
 	tools     *catalogue
 	hooks     *hooks.Hooks
-	door      *door.Door
+	door      *signin.SignIn
 	inside    http.Handler // what is behind the door
 	files     *keptFiles
 	ledger    *budget.Ledger
@@ -175,7 +175,7 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 		Own: cfg.Model, HTTP: cfg.ModelClient(), Settings: changing, Vault: vault, Ledger: b.ledger, Metrics: b.metrics, Traces: b.traces, Logger: log,
 		Guest: cfg.Guest,
 	})
-	spent := &spending.Desk{Bridge: func() *bridge.Bridge { return b.bridge }, Ledger: b.ledger, Store: store, Admins: cfg.Access.Admins}
+	spent := &spending.Handler{Bridge: func() *bridge.Bridge { return b.bridge }, Ledger: b.ledger, Store: store, Admins: cfg.Access.Admins}
 	if b.tools, err = newCatalogue(cfg, store, b.files, found, b.submit, spent.Tell, log); err != nil {
 		return nil, err
 	}
@@ -192,10 +192,10 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 	judged, learn := b.learns(cfg, log)
 	private := b.privacy(cfg)
 	b.bridge, err = bridge.New(bridge.Config{
-		Store: store, DataDir: cfg.FilesDir(), Platforms: b.platforms, Access: people.Access(cfg.Access),
+		Store: store, DataDir: cfg.FilesDir(), Platforms: b.platforms, Access: access.Access(cfg.Access),
 		Turns:    answering,
 		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands(), learn, b.door.Commands(), private.Commands()),
-		Cards:    map[string]cards.Handler{spending.Card: spent.Pressed},
+		Cards:    map[string]interact.Handler{spending.Card: spent.Pressed},
 		Approve:  policy.New(cfg.Approvals, b.tools.Registry, log).Of,
 		Hooks: bridge.Hooks{
 			TaskDone: both(taskDone(b.tools.schedule), b.hooks.Done), Forget: private.Forget, Erased: store.Erased, Refused: spent.Refused, Savings: spending.Savings(b.ledger),
@@ -211,18 +211,18 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 }
 
 // answering says how messages are answered.
-func (b *bot) answering(cfg config.Config, changing *settings.Settings, found *models.Models, observe []func(chats.Chat, agent.Event), log *slog.Logger) (turns.Settings, error) {
+func (b *bot) answering(cfg config.Config, changing *settings.Settings, found *models.Models, observe []func(chats.Chat, agent.Event), log *slog.Logger) (turn.Settings, error) {
 	persona := &personas{models: found, skills: b.tools.skills, memory: b.tools.memory, store: b.store, now: cfg.Outside.Now, log: log}
 	router, err := newRouters(cfg, changing, found, b.tools.mcp, log)
 	if err != nil {
-		return turns.Settings{}, err
+		return turn.Settings{}, err
 	}
 	listener, err := cfg.Listener(cfg.ModelClient(), found.Charge, log)
 	if err != nil {
-		return turns.Settings{}, err
+		return turn.Settings{}, err
 	}
-	return turns.Settings{
-		Agent: agent.New(agent.Config{Now: cfg.Outside.Now, Logger: log}), Tools: b.tools.Registry, Router: router, Persona: persona.of, Recall: persona.recall, Hear: listener.Hear, PictureTokens: cfg.PictureTokens, Growing: cfg.Growing(), Apart: !cfg.Steering, Seen: cfg.Reactions,
+	return turn.Settings{
+		Agent: agent.New(agent.Config{Now: cfg.Outside.Now, Logger: log}), Tools: b.tools.Registry, Router: router, Profile: persona.of, Recall: persona.recall, Transcribe: listener.Hear, PictureTokens: cfg.PictureTokens, RedactPartial: cfg.Growing(), SeparateTurns: !cfg.Steering, Acknowledge: cfg.Reactions,
 		Observe: func(chat chats.Chat, e agent.Event) {
 			b.metrics.Observe(b.tools.Registry(), e)
 			for _, f := range observe {
@@ -238,7 +238,7 @@ func (b *bot) leads() func() bool {
 	if !b.store.Shared() {
 		return nil
 	}
-	return func() bool { return b.bridge.KeepsHouse() }
+	return func() bool { return b.bridge.IsLeader() }
 }
 
 // run serves messages until ctx ends.

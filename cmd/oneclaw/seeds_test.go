@@ -115,7 +115,7 @@ func TestAcceptance001And002And012And030And050OnTheWire(t *testing.T) {
 
 // wantCapped expects the newest request to offer these tools up to the limit that OpenAI
 // documents, the last places taken by tool_describe and tool_call, which reach the others.
-func (w *town) wantCapped(t *testing.T, bot *process, who int64, all []string) {
+func (w *harness) wantCapped(t *testing.T, bot *process, who int64, all []string) {
 	t.Helper()
 	const most = 128
 	if diff := cmp.Diff(append(slices.Clone(all[:most-2]), search.ToolDescribe, search.ToolCall), w.lastTools()); diff != "" {

@@ -73,7 +73,7 @@ func runTools(name string) error {
 
 // withServers gives the bot ten servers of fifty tools each, and returns their names and
 // the folder in which they leave a file at each start.
-func (w *town) withServers() (names []string, starts string) {
+func (w *harness) withServers() (names []string, starts string) {
 	w.t.Helper()
 	list, err := bill.ServerList()
 	if err != nil {
@@ -103,7 +103,7 @@ func (w *town) withServers() (names []string, starts string) {
 }
 
 // learnServers starts the bot, waits until it knows all tools, and ends it.
-func (w *town) learnServers(names []string) {
+func (w *harness) learnServers(names []string) {
 	w.t.Helper()
 	bot := w.run()
 	for _, name := range names {
@@ -178,7 +178,7 @@ func TestFirstRequestWithAuto(t *testing.T) {
 }
 
 // firstRequest is that of a conversation, with the tokens of its tools and their listing.
-func (w *town) firstRequest(ann int64) (openai.Request, int) {
+func (w *harness) firstRequest(ann int64) (openai.Request, int) {
 	w.t.Helper()
 	codec, err := tokenizer.Get(tokenizer.O200kBase)
 	if err != nil {
@@ -207,7 +207,7 @@ func BenchmarkStartWithServers(b *testing.B) {
 }
 
 // measureStart reports the time to the first poll and the memory of an idle bot.
-func (w *town) measureStart(b *testing.B) {
+func (w *harness) measureStart(b *testing.B) {
 	b.Helper()
 	var took time.Duration
 	var idle float64

@@ -27,7 +27,7 @@ func newServer(t *testing.T) *pgtest.Server {
 
 // onServer has a town keep its store in PostgreSQL, and returns the password, which nothing
 // may print.
-func (w *town) onServer(t *testing.T) (password string) {
+func (w *harness) onServer(t *testing.T) (password string) {
 	t.Helper()
 	u, err := url.Parse(newServer(t).Database(t))
 	if err != nil {
@@ -76,7 +76,7 @@ func TestTheStoreInPostgreSQL(t *testing.T) {
 }
 
 // besides does beside a running bot what is done from any machine, and what is refused there.
-func (w *town) besides(t *testing.T, printed *strings.Builder) {
+func (w *harness) besides(t *testing.T, printed *strings.Builder) {
 	t.Helper()
 	host := hostname()
 	for _, c := range []struct {

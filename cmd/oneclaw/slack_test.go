@@ -15,13 +15,13 @@ import (
 )
 
 // withSlack adds a Slack workspace with one channel to a town and takes Telegram out.
-func (w *town) withSlack(t *testing.T, people ...string) (server *slack.Server, channel string, members []string) {
+func (w *harness) withSlack(t *testing.T, people ...string) (server *slack.Server, channel string, members []string) {
 	t.Helper()
 	return w.withSlackThatWaits(t, patience, people...)
 }
 
 // withSlackThatWaits is withSlack with how long Slack waits before it delivers again.
-func (w *town) withSlackThatWaits(t *testing.T, ack time.Duration, people ...string) (server *slack.Server, channel string, members []string) {
+func (w *harness) withSlackThatWaits(t *testing.T, ack time.Duration, people ...string) (server *slack.Server, channel string, members []string) {
 	t.Helper()
 	server, err := slack.New(slack.Config{MaxMessages: 100_000, Delivery: slack.Delivery{AckTimeout: ack, Retry: []time.Duration{0, 0, 0, 0, 0, 0, 0, 0}}})
 	if err != nil {

@@ -28,7 +28,7 @@ type shown struct {
 // shared by all.
 type stage struct {
 	t *testing.T
-	w *town
+	w *harness
 	// users are the people as the bot names them.
 	users []string
 	// sign is what commands begin with.
@@ -52,17 +52,17 @@ type stage struct {
 }
 
 // onBothPlatforms runs a test in a chat of each platform.
-func onBothPlatforms(t *testing.T, shared bool, brain openai.Brain, test func(*stage)) {
+func onBothPlatforms(t *testing.T, shared bool, brain openai.Responder, test func(*stage)) {
 	t.Helper()
 	t.Run("telegram", func(t *testing.T) { test(telegramStage(t, shared, brain)) })
 	t.Run("slack", func(t *testing.T) { test(slackStage(t, shared, brain)) })
 }
 
-func telegramStage(t *testing.T, shared bool, brain openai.Brain) *stage {
+func telegramStage(t *testing.T, shared bool, brain openai.Responder) *stage {
 	return telegramStageIn(t, newTown(t, brain), shared)
 }
 
-func telegramStageIn(t *testing.T, w *town, shared bool) *stage {
+func telegramStageIn(t *testing.T, w *harness, shared bool) *stage {
 	people := []int64{w.person("Ann"), w.person("Bob"), w.person("Zoe")}
 	chat := people[0]
 	mention := ""
@@ -142,7 +142,7 @@ func telegramStageIn(t *testing.T, w *town, shared bool) *stage {
 	return s
 }
 
-func slackStage(t *testing.T, shared bool, brain openai.Brain) *stage {
+func slackStage(t *testing.T, shared bool, brain openai.Responder) *stage {
 	w := newTown(t, brain)
 	server, chat, people := w.withSlack(t, "Ann", "Bob", "Zoe")
 	install(t, server)

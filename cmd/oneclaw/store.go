@@ -9,7 +9,7 @@ import (
 	"os"
 	"strconv"
 
-	"oneclaw/bridge/owners"
+	"oneclaw/bridge/queue"
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/database"
 	"oneclaw/internal/settings"
@@ -35,11 +35,11 @@ func withStore(cfg config.Config, log *slog.Logger, do func(*database.Store) err
 }
 
 // sharing is how the bridge shares a store with other replicas; not at all where it is a file.
-func sharing(cfg config.Config, store *database.Store) owners.Sharing {
+func sharing(cfg config.Config, store *database.Store) queue.Sharing {
 	if !store.Shared() {
-		return owners.Sharing{}
+		return queue.Sharing{}
 	}
-	return owners.Sharing{On: true, Host: hostname(), Version: version, Format: store.Known(), Check: store.Check, TTL: cfg.Outside.TTL}
+	return queue.Sharing{On: true, Host: hostname(), Version: version, Format: store.Known(), Check: store.Check, TTL: cfg.Outside.TTL}
 }
 
 // hostname is where this process runs, for people, who do without it where it has no name.

@@ -21,7 +21,7 @@ type received struct {
 }
 
 // newTraces has the program of a town tell a collector what it does.
-func newTraces(w *town) *received {
+func newTraces(w *harness) *received {
 	r := &received{t: w.t.(*testing.T), collector: collector.Collector{Header: "Bearer collectors-own-secret"}}
 	mux := http.NewServeMux()
 	mux.Handle("/v1/traces", &r.collector)

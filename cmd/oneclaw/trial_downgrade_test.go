@@ -17,7 +17,7 @@ import (
 )
 
 // refused runs a command of the program that has to end with one line.
-func (w *town) refused(env map[string]string, args ...string) string {
+func (w *harness) refused(env map[string]string, args ...string) string {
 	w.t.Helper()
 	out, err := command(w.t.Context(), w.t, env, args...).CombinedOutput()
 	if err == nil || bytes.Count(out, []byte("\n")) != 1 {

@@ -58,7 +58,7 @@ type offClock struct {
 	file *os.File
 }
 
-func newOffClock(t *testing.T, w *town) *offClock {
+func newOffClock(t *testing.T, w *harness) *offClock {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "clock"))
 	if err != nil {

@@ -46,7 +46,7 @@ func soakTime() time.Duration {
 // soak is the real program between two platforms.
 type soak struct {
 	t       *testing.T
-	w       *town
+	w       *harness
 	slack   *slack.Server
 	bot     *process
 	address string

@@ -9,12 +9,12 @@ import (
 	"net/http"
 	"time"
 
-	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/interact"
 	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/admin"
-	"oneclaw/internal/admin/door"
 	"oneclaw/internal/admin/frame"
+	"oneclaw/internal/admin/signin"
 	"oneclaw/internal/bill"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/learning"
@@ -41,10 +41,10 @@ func (b *bot) views(cfg config.Config) (http.Handler, error) {
 		More: more, Store: b.store, Tell: b.bridge.Tell, Bot: bot, Ledger: b.ledger,
 		Costs: learning.NewCosts(learning.CostsConfig{Store: b.store, Bill: func() bill.Config { return b.billed(cfg) }, Money: cfg.Money()}),
 		Texts: admin.Texts{Shown: cfg.AdminTexts, Announce: func(ctx context.Context, chat chats.Chat, key, text string) error {
-			return b.bridge.Post(ctx, key, chat, cards.Card{Text: text})
+			return b.bridge.Post(ctx, key, chat, interact.Card{Text: text})
 		}},
 		Visitor: func(r *http.Request) (frame.Visitor, bool) {
-			s, ok := door.From(r.Context())
+			s, ok := signin.From(r.Context())
 			return frame.Visitor{Person: s.User, Name: s.Name, CSRF: s.CSRF}, ok
 		},
 		Tools:   admin.Tools{Registry: b.tools.Registry, Servers: b.tools.mcp.Status},

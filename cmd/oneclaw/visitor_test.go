@@ -28,7 +28,7 @@ type visitor struct {
 }
 
 // visit signs somebody in who asks for a link, at an address; empty for that of the link.
-func (w *town) visit(bot *process, who int64, at string) *visitor {
+func (w *harness) visit(bot *process, who int64, at string) *visitor {
 	w.t.Helper()
 	link := adminLinks.FindStringSubmatch(w.ask(bot, who, "/admin", nil))
 	if link == nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // withWebSearch sets up Brave, which is out of order, and Tavily.
-func (w *town) withWebSearch(t *testing.T) *websearch.Server {
+func (w *harness) withWebSearch(t *testing.T) *websearch.Server {
 	t.Helper()
 	server := websearch.New(websearch.Config{Key: "search-key", Pages: []websearch.Page{
 		{Title: "Comet [seen] & *named*", URL: "https://news.example/comet_(1)", Text: "A comet was seen."},

@@ -19,7 +19,7 @@ import (
 
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/bridge/why"
 	"oneclaw/internal/admin/frame"
 	"oneclaw/internal/budget"
@@ -46,7 +46,7 @@ const (
 type Config struct {
 	Store storage.Store
 	// Tell tells what became of a message.
-	Tell func(ctx context.Context, key string) (*why.Told, error)
+	Tell func(ctx context.Context, key string) (*why.Explanation, error)
 	// Texts says who may read what was said.
 	Texts Texts
 	// Bot is how the bot is, Ledger what it used.
@@ -81,7 +81,7 @@ type Texts struct {
 type page struct {
 	Config
 
-	jobs     jobs.Store
+	jobs     queue.Store
 	examined atomic.Pointer[examined]
 	played   *cache.Cache[string, played]
 	recent   atomic.Pointer[recent]
@@ -99,7 +99,7 @@ func New(cfg Config) (http.Handler, error) {
 	if cfg.Zone == nil {
 		cfg.Zone = func() *time.Location { return time.UTC }
 	}
-	p := &page{Config: cfg, jobs: jobs.Store{Store: cfg.Store, Base: new(atomic.Int64)}, played: cache.New[string, played](maxPlayed)}
+	p := &page{Config: cfg, jobs: queue.Store{Store: cfg.Store, Base: new(atomic.Int64)}, played: cache.New[string, played](maxPlayed)}
 	return frame.New(frame.Config{
 		Views: append(p.views(), cfg.More...), Visitor: cfg.Visitor, SignOut: cfg.SignOut, Exported: p.exported, Redact: cfg.Redact, Zone: cfg.Zone, Log: cfg.Log, Now: cfg.Now,
 	})

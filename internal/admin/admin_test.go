@@ -23,8 +23,8 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
 	"oneclaw/bridge/why"
 	"oneclaw/internal/admin"
 	"oneclaw/internal/admin/frame"
@@ -33,12 +33,12 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// rig is a page over a real store.
-type rig struct {
+// harness is a page over a real store.
+type harness struct {
 	testing.TB
 
 	store     storage.Store
-	jobs      jobs.Store
+	jobs      queue.Store
 	now       time.Time
 	cfg       admin.Config
 	announced []string
@@ -46,7 +46,7 @@ type rig struct {
 	handler http.Handler
 }
 
-func newRig(t testing.TB, change ...func(*admin.Config)) *rig {
+func newRig(t testing.TB, change ...func(*admin.Config)) *harness {
 	t.Helper()
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
 	if err != nil {
@@ -56,11 +56,11 @@ func newRig(t testing.TB, change ...func(*admin.Config)) *rig {
 }
 
 // newRigOver is newRig over a store, which it closes.
-func newRigOver(t testing.TB, store storage.Store, change ...func(*admin.Config)) *rig {
+func newRigOver(t testing.TB, store storage.Store, change ...func(*admin.Config)) *harness {
 	t.Helper()
 	t.Cleanup(func() { _ = store.Close() })
-	r := &rig{TB: t, store: store, now: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)}
-	r.jobs = jobs.Store{Store: store, Mark: func(chats.Chat) string { return "me" }, Base: new(atomic.Int64)}
+	r := &harness{TB: t, store: store, now: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)}
+	r.jobs = queue.Store{Store: store, LeaseToken: func(chats.Chat) string { return "me" }, Base: new(atomic.Int64)}
 	explainer := why.Explainer{Store: store, Jobs: r.jobs, Answering: func(chats.Chat, string) bool { return false }}
 	r.cfg = admin.Config{
 		Store: store, Tell: explainer.Tell, Now: func() time.Time { return r.now },
@@ -80,7 +80,7 @@ func newRigOver(t testing.TB, store storage.Store, change ...func(*admin.Config)
 	return r
 }
 
-func (r *rig) serve(method, target, body string) *http.Response {
+func (r *harness) serve(method, target, body string) *http.Response {
 	r.Helper()
 	handler := r.handler
 	if handler == nil {
@@ -92,7 +92,7 @@ func (r *rig) serve(method, target, body string) *http.Response {
 	return r.serveFrom(handler, method, target, body)
 }
 
-func (r *rig) serveFrom(handler http.Handler, method, target, body string) *http.Response {
+func (r *harness) serveFrom(handler http.Handler, method, target, body string) *http.Response {
 	request := httptest.NewRequestWithContext(r.Context(), method, target, strings.NewReader(body))
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	w := httptest.NewRecorder()
@@ -101,18 +101,18 @@ func (r *rig) serveFrom(handler http.Handler, method, target, body string) *http
 }
 
 // get returns a page, which has to be there.
-func (r *rig) get(target string) string {
+func (r *harness) get(target string) string {
 	r.Helper()
 	return r.body(target, r.serve(http.MethodGet, target, ""))
 }
 
 // getFrom is get from a page that was made before.
-func (r *rig) getFrom(handler http.Handler, target string) string {
+func (r *harness) getFrom(handler http.Handler, target string) string {
 	r.Helper()
 	return r.body(target, r.serveFrom(handler, http.MethodGet, target, ""))
 }
 
-func (r *rig) body(target string, response *http.Response) string {
+func (r *harness) body(target string, response *http.Response) string {
 	r.Helper()
 	body, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {
@@ -122,7 +122,7 @@ func (r *rig) body(target string, response *http.Response) string {
 }
 
 // file returns the rows of a table as its file has them, with the head.
-func (r *rig) file(target, name string) [][]string {
+func (r *harness) file(target, name string) [][]string {
 	r.Helper()
 	u, err := url.Parse(target)
 	if err != nil {
@@ -143,39 +143,39 @@ type said struct {
 	chat, id, user, name, text string
 	at                         time.Time
 	took                       time.Duration
-	state                      jobs.State
+	state                      queue.State
 	incident                   string
 	turn                       []agent.Message
 }
 
 // finish accepts a message, answers it and closes it.
-func (r *rig) finish(s said) *jobs.Job {
+func (r *harness) finish(s said) *queue.Job {
 	r.Helper()
 	chat, err := chats.ParseChat(s.chat)
 	if err != nil {
 		r.Fatal(err)
 	}
 	m := chats.Message{Chat: chat, ID: s.id, Kind: chats.KindText, User: s.user, UserName: s.name, Text: s.text, Direct: true, Time: s.at.Add(-3 * time.Second)}
-	j := &jobs.Job{Message: m, State: jobs.StateOpen, Accepted: s.at, Generation: 1, Holder: "me"}
+	j := &queue.Job{Message: m, State: queue.StateOpen, Accepted: s.at, Generation: 1, LeaseToken: "me"}
 	if added, err := r.jobs.Add(r.Context(), j); !added || err != nil {
 		r.Fatal(added, err)
 	}
 	if len(s.turn) > 0 {
-		r.append(sessions.Session{Chat: chat, Generation: 1}.Log(), s.turn)
-		c := sessions.Conversation{Owner: m.Owner(), Chat: chat, Generation: 1, Title: s.text, Begun: s.at}
+		r.append(conversation.Session{Chat: chat, Generation: 1}.Log(), s.turn)
+		c := conversation.Conversation{Owner: m.Owner(), Chat: chat, Generation: 1, Title: s.text, Begun: s.at}
 		if err := c.Enter(r.Context(), r.store); err != nil {
 			r.Fatal(err)
 		}
 	}
 	j.State, j.Incident, j.Closed = s.state, s.incident, s.at.Add(s.took)
-	j.Parts = []jobs.SentPart{{State: jobs.PartSent, ID: "p" + s.id}}
+	j.Parts = []queue.SentPart{{State: queue.PartSent, ID: "p" + s.id}}
 	if err := r.jobs.Close(r.Context(), j); err != nil {
 		r.Fatal(err)
 	}
 	return j
 }
 
-func (r *rig) append(log string, messages []agent.Message) {
+func (r *harness) append(log string, messages []agent.Message) {
 	r.Helper()
 	after := storage.Position(0)
 	for record, err := range r.store.Records(r.Context(), log, storage.Query{Backward: true, Limit: 1}) {
@@ -185,7 +185,7 @@ func (r *rig) append(log string, messages []agent.Message) {
 		after = record.Pos
 	}
 	for _, m := range messages {
-		record, err := sessions.Encode(m)
+		record, err := conversation.Encode(m)
 		if err == nil {
 			after, err = r.store.Append(r.Context(), log, after, record)
 		}
@@ -196,7 +196,7 @@ func (r *rig) append(log string, messages []agent.Message) {
 }
 
 // a turn with two tools, whose texts are given.
-func (r *rig) turn(ref, text string, at time.Time) []agent.Message {
+func (r *harness) turn(ref, text string, at time.Time) []agent.Message {
 	after := func(ms int) time.Time { return at.Add(time.Duration(ms) * time.Millisecond) }
 	return []agent.Message{
 		{Role: agent.RoleUser, Time: after(100), Text: text, Ref: ref, Sender: text, Files: []toolgroups.File{{Path: text}}},
@@ -253,9 +253,9 @@ func TestMessagesByTime(t *testing.T) {
 		for i := range n {
 			at := r.now.Add(-time.Duration(random.IntN(5000)) * time.Second)
 			failed := random.IntN(3) == 0
-			s := said{chat: fmt.Sprintf("telegram:%d", i%7), id: fmt.Sprint(i), user: "5", at: at, took: time.Second, state: jobs.StateDone}
+			s := said{chat: fmt.Sprintf("telegram:%d", i%7), id: fmt.Sprint(i), user: "5", at: at, took: time.Second, state: queue.StateDone}
 			if failed {
-				s.state, s.incident = jobs.StateFailed, "AB12CD34"
+				s.state, s.incident = queue.StateFailed, "AB12CD34"
 			}
 			want[r.finish(s).Key()] = failed
 		}
@@ -292,7 +292,7 @@ func TestMessage(t *testing.T) {
 	at := r.now.Add(-time.Hour)
 	text := "my words <script>alert(1)</script> hunter2"
 	ref := "telegram:7/1/text"
-	r.finish(said{chat: "telegram:7", id: "1", user: "5", name: "Bob", text: text, at: at, took: 3400 * time.Millisecond, state: jobs.StateDone, turn: r.turn(ref, text, at)})
+	r.finish(said{chat: "telegram:7", id: "1", user: "5", name: "Bob", text: text, at: at, took: 3400 * time.Millisecond, state: queue.StateDone, turn: r.turn(ref, text, at)})
 	address := frame.To("message", "key", ref)
 	page := r.get(address)
 	for _, want := range []string{"Answered.", "gpt-x", "read_pdf (done, ", "send_mail (failed: refused", "approved by telegram:1", "Bob (telegram:5)", "telegram:7/1"} {
@@ -346,7 +346,7 @@ func TestMessage(t *testing.T) {
 func TestSums(t *testing.T) {
 	for seed := range uint64(8) {
 		r, random := newRig(t), rand.New(rand.NewPCG(2, seed))
-		var want jobs.Tally
+		var want queue.Tally
 		for i := range 20 + random.IntN(40) {
 			if i == 30 {
 				if _, err := r.jobs.Prune(t.Context(), r.now, nil); err != nil {
@@ -356,9 +356,9 @@ func TestSums(t *testing.T) {
 			}
 			took := time.Duration((1 + random.IntN(400_000))) * time.Millisecond
 			closed := r.now.Add(-time.Duration(random.IntN(30)) * time.Second)
-			state := []jobs.State{jobs.StateDone, jobs.StateFailed, jobs.StateStopped}[random.IntN(3)]
+			state := []queue.State{queue.StateDone, queue.StateFailed, queue.StateStopped}[random.IntN(3)]
 			j := r.finish(said{chat: "slack:C", id: fmt.Sprint(i), user: "U", at: closed.Add(-took), took: took, state: state})
-			want.Add(jobs.Finished{State: j.State, Took: took.Milliseconds()})
+			want.Add(queue.Completed{State: j.State, Took: took.Milliseconds()})
 		}
 		rows := r.file(frame.Root, "days")
 		if len(rows) != 2 || rows[1][1] != fmt.Sprint(want.Messages) || rows[1][2] != fmt.Sprint(want.Answered) || rows[1][3] != fmt.Sprint(want.Failed) {
@@ -373,7 +373,7 @@ func TestConversationsByBeginning(t *testing.T) {
 	r := newRig(t)
 	for i := range 120 {
 		chat := chats.Chat{Platform: "slack", ID: fmt.Sprint("C", i%40)}
-		c := sessions.Conversation{Owner: chat.String(), Chat: chat, Generation: i/40 + 1, Begun: r.now.Add(-time.Duration(i*7919%120) * time.Minute)}
+		c := conversation.Conversation{Owner: chat.String(), Chat: chat, Generation: i/40 + 1, Begun: r.now.Add(-time.Duration(i*7919%120) * time.Minute)}
 		if err := c.Enter(t.Context(), r.store); err != nil {
 			t.Fatal(err)
 		}

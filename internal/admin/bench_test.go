@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/admin"
 	"oneclaw/internal/admin/filled"
 	"oneclaw/internal/admin/frame"
@@ -41,7 +41,7 @@ func BenchmarkPage(b *testing.B) {
 }
 
 // askAll fills a store and asks for each page.
-func askAll(b *testing.B, r *rig, n int) {
+func askAll(b *testing.B, r *harness, n int) {
 	if err := errors.Join(filled.Week(b.Context(), r.store, r.now, n), hourly(r)); err != nil {
 		b.Fatal(err)
 	}
@@ -100,15 +100,15 @@ func used(b *testing.B) float64 {
 	return float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e6
 }
 
-func hourly(r *rig) error {
+func hourly(r *harness) error {
 	_, err := r.jobs.Prune(r.Context(), r.now, nil)
 	return err
 }
 
 // deep is a place in the middle of the index.
-func deep(r *rig, n int) string {
-	i, last := 0, jobs.Finished{}
-	for f, err := range r.jobs.Finished(r.Context(), "") {
+func deep(r *harness, n int) string {
+	i, last := 0, queue.Completed{}
+	for f, err := range r.jobs.Completed(r.Context(), "") {
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -126,11 +126,11 @@ func BenchmarkClose(b *testing.B) {
 			r := newRig(b)
 			for i := 0; b.Loop(); i++ {
 				m := chats.Message{Chat: chats.Chat{Platform: "telegram", ID: "5"}, ID: fmt.Sprint(i), Kind: kind, User: "5", Text: "hello", Time: r.now}
-				j := &jobs.Job{Message: m, State: jobs.StateOpen, Accepted: r.now, Holder: "me"}
+				j := &queue.Job{Message: m, State: queue.StateOpen, Accepted: r.now, LeaseToken: "me"}
 				if _, err := r.jobs.Add(b.Context(), j); err != nil {
 					b.Fatal(err)
 				}
-				j.State, j.Closed = jobs.StateDone, r.now.Add(time.Duration(i))
+				j.State, j.Closed = queue.StateDone, r.now.Add(time.Duration(i))
 				if err := r.jobs.Close(b.Context(), j); err != nil {
 					b.Fatal(err)
 				}

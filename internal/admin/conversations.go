@@ -11,8 +11,8 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/admin/frame"
 	"oneclaw/storage"
 )
@@ -27,11 +27,11 @@ const (
 func (p *page) conversations(ctx context.Context, r frame.Request) (frame.Page, error) {
 	owner, kind, after := strings.TrimSpace(r.Query.Get("owner")), r.Query.Get("kind"), r.Query.Get("after")
 	t := &frame.Table{Name: "conversations", Caption: "Conversations, the newest first", Columns: frame.Columns("Begun", "Chat", "Whose", "Kind"), Empty: "None was found."}
-	all := sessions.Begun(ctx, p.Store, after)
-	next := sessions.Conversation.Place
+	all := conversation.Begun(ctx, p.Store, after)
+	next := conversation.Conversation.Place
 	if owner != "" {
 		t.Caption = "Conversations of " + owner + ", by their names"
-		all, next = sessions.Owned(ctx, p.Store, owner, after), sessions.Conversation.Log
+		all, next = conversation.Owned(ctx, p.Store, owner, after), conversation.Conversation.Log
 	}
 	if after != "" {
 		t.First = r.Link("after", "")
@@ -55,7 +55,7 @@ func (p *page) conversations(ctx context.Context, r frame.Request) (frame.Page, 
 }
 
 // listed fills a table with the conversations of a kind.
-func (p *page) listed(ctx context.Context, all iter.Seq2[sessions.Conversation, error], t *frame.Table, kind string, limit int) (n int, last sessions.Conversation, whole bool, err error) {
+func (p *page) listed(ctx context.Context, all iter.Seq2[conversation.Conversation, error], t *frame.Table, kind string, limit int) (n int, last conversation.Conversation, whole bool, err error) {
 	for c, err := range all {
 		if err != nil {
 			return n, last, false, err
@@ -141,7 +141,7 @@ func (p *page) conversation(ctx context.Context, r frame.Request) (frame.Page, e
 
 // facts say which conversation it is; an owner is in whose list it stands.
 func (p *page) facts(ctx context.Context, owner, log string) ([]frame.Fact, error) {
-	groups, err := sessions.LoadedGroups(ctx, p.Store, log)
+	groups, err := conversation.LoadedGroups(ctx, p.Store, log)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (p *page) facts(ctx context.Context, owner, log string) ([]frame.Fact, erro
 	if owner == "" {
 		return facts, nil
 	}
-	c, err := sessions.FindConversation(ctx, p.Store, owner, log)
+	c, err := conversation.FindConversation(ctx, p.Store, owner, log)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return facts, nil
@@ -170,13 +170,13 @@ func (p *page) turns(ctx context.Context, log string, before storage.Position) (
 	}
 	var part []agent.Message
 	n := 0
-	for record, err := range sessions.Records(ctx, p.Store, log, storage.Query{Backward: true, Before: before}) {
+	for record, err := range conversation.Records(ctx, p.Store, log, storage.Query{Backward: true, Before: before}) {
 		if err != nil {
 			return nil, 0, fmt.Errorf("read %s: %w", log, err)
 		}
 		n++
-		m, err := sessions.Decode(log, record)
-		if jobs.IsDamaged(err) {
+		m, err := conversation.Decode(log, record)
+		if queue.IsDamaged(err) {
 			continue
 		}
 		part = append(part, m)
@@ -200,7 +200,7 @@ func (p *page) turn(ctx context.Context, messages []agent.Message) ([]frame.Cell
 	first := frame.At(messages[0].Time)
 	if key := messages[0].Ref; key != "" {
 		j, err := p.jobs.Find(ctx, key)
-		if err != nil && !jobs.IsDamaged(err) {
+		if err != nil && !queue.IsDamaged(err) {
 			return nil, err
 		}
 		if j != nil && explained(j) {

@@ -40,7 +40,7 @@ func (c *reckoner) Of(ctx context.Context, log string, with learning.With) (lear
 }
 
 // real has conversations played with a registry of one tool.
-func (r *rig) real() *reckoner {
+func (r *harness) real() *reckoner {
 	r.Helper()
 	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: []toolgroups.Group{{Name: "pdf", Tools: []toolgroups.Tool{{
 		Name: "read_pdf", Description: "Reads.", Parameters: json.RawMessage(`{"type":"object","properties":{}}`),

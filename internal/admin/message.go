@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"oneclaw/agent"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
 	"oneclaw/bridge/why"
 	"oneclaw/internal/admin/frame"
 	"oneclaw/storage"
@@ -51,7 +51,7 @@ func (p *page) message(ctx context.Context, r frame.Request) (frame.Page, error)
 	return frame.Page{Title: kindOf(j.Key()) + " of " + j.Accepted.In(p.Zone()).Format(time.DateTime), Sections: append(sections, said)}, nil
 }
 
-func (p *page) told(ctx context.Context, key string) (*why.Told, error) {
+func (p *page) told(ctx context.Context, key string) (*why.Explanation, error) {
 	told, err := p.Tell(ctx, key)
 	if errors.Is(err, storage.ErrInvalid) {
 		return nil, frame.ErrNotFound
@@ -66,18 +66,18 @@ func (p *page) told(ctx context.Context, key string) (*why.Told, error) {
 }
 
 // logOf is the log of the conversation that a message is in; empty where it is in none.
-func logOf(j *jobs.Job) string {
-	if j.Message.Kind == jobs.KindTask {
-		return sessions.Session{Chat: j.Origin(), Task: j.Message.ID}.Log()
+func logOf(j *queue.Job) string {
+	if j.Message.Kind == queue.KindTask {
+		return conversation.Session{Chat: j.Origin(), Task: j.Message.ID}.Log()
 	}
 	if j.Generation == 0 {
 		return ""
 	}
-	return sessions.Session{Chat: j.Message.Chat, Generation: j.Generation}.Log()
+	return conversation.Session{Chat: j.Message.Chat, Generation: j.Generation}.Log()
 }
 
 // stepsOf is what happened when, from the platform to the last part of the answer.
-func stepsOf(told *why.Told, now time.Time) []frame.Step {
+func stepsOf(told *why.Explanation, now time.Time) []frame.Step {
 	j := told.Job
 	var all []frame.Step
 	add := func(name, kind, note string, from, to time.Time) {
@@ -114,7 +114,7 @@ func stepsOf(told *why.Told, now time.Time) []frame.Step {
 }
 
 // asked is when the reply was there that made a call.
-func asked(turn []agent.Message, a jobs.Approval) time.Time {
+func asked(turn []agent.Message, a queue.Approval) time.Time {
 	var at time.Time
 	for _, m := range turn {
 		for _, call := range m.Calls {

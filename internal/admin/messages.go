@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/admin/frame"
 	"oneclaw/storage"
 )
@@ -47,7 +47,7 @@ func (p *page) messages(ctx context.Context, r frame.Request) (frame.Page, error
 
 func (p *page) open(ctx context.Context) (*frame.Table, error) {
 	t := &frame.Table{Name: "open", Caption: "Messages that wait or are being answered", Columns: frame.Columns("Message", "Chat", "From", "State", "Accepted"), Empty: "Nothing is open."}
-	for entry, err := range p.Store.List(ctx, storage.Range{Prefix: jobs.OpenPrefix, Limit: 10 * maxOpen}) {
+	for entry, err := range p.Store.List(ctx, storage.Range{Prefix: queue.OpenPrefix, Limit: 10 * maxOpen}) {
 		if err != nil {
 			return nil, fmt.Errorf("list open messages: %w", err)
 		}
@@ -60,7 +60,7 @@ func (p *page) open(ctx context.Context) (*frame.Table, error) {
 			break
 		}
 		state := "waits or is being answered"
-		if j.State == jobs.StateWaiting {
+		if j.State == queue.StateWaiting {
 			state = "waits for an approval"
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
@@ -73,19 +73,19 @@ func (p *page) open(ctx context.Context) (*frame.Table, error) {
 }
 
 // explained reports whether a job is a message or a task.
-func explained(j *jobs.Job) bool {
-	return j.Message.Kind == chats.KindText || j.Message.Kind == jobs.KindTask
+func explained(j *queue.Job) bool {
+	return j.Message.Kind == chats.KindText || j.Message.Kind == queue.KindTask
 }
 
 // kindOf says what the job with a key is.
 func kindOf(key string) string {
-	if strings.HasSuffix(key, "/"+string(jobs.KindTask)) {
+	if strings.HasSuffix(key, "/"+string(queue.KindTask)) {
 		return "Task"
 	}
 	return "Message"
 }
 
-func personOf(j *jobs.Job) string {
+func personOf(j *queue.Job) string {
 	if name := j.Message.UserName; name != "" {
 		return name + " (" + j.Message.By() + ")"
 	}
@@ -103,9 +103,9 @@ func (p *page) finished(ctx context.Context, r frame.Request) (*frame.Table, err
 	if after != "" {
 		t.First = r.Link("after", "")
 	}
-	var found []jobs.Finished
-	n, last, whole := 0, jobs.Finished{}, true
-	for f, err := range p.jobs.Finished(ctx, after) {
+	var found []queue.Completed
+	n, last, whole := 0, queue.Completed{}, true
+	for f, err := range p.jobs.Completed(ctx, after) {
 		if err != nil {
 			return nil, err
 		}
@@ -139,11 +139,11 @@ func (p *page) finished(ctx context.Context, r frame.Request) (*frame.Table, err
 }
 
 // fits reports whether an entry is of a chat, a person or an incident, and of a state.
-func fits(f jobs.Finished, find, state string) bool {
+func fits(f queue.Completed, find, state string) bool {
 	switch {
-	case state == string(jobs.StateFailed) && f.State != jobs.StateFailed && f.Incident == "":
+	case state == string(queue.StateFailed) && f.State != queue.StateFailed && f.Incident == "":
 		return false
-	case state != "" && state != string(jobs.StateFailed) && (string(f.State) != state || f.Incident != ""):
+	case state != "" && state != string(queue.StateFailed) && (string(f.State) != state || f.Incident != ""):
 		return false
 	case find == "" || f.Incident != "" && strings.EqualFold(find, f.Incident):
 		return true
@@ -154,10 +154,10 @@ func fits(f jobs.Finished, find, state string) bool {
 }
 
 // receiptRow is the row of a receipt.
-func receiptRow(j *jobs.Job) []frame.Cell {
+func receiptRow(j *queue.Job) []frame.Cell {
 	mood := frame.Plain
 	text := outcome(j)
-	if j.State == jobs.StateFailed || j.Incident != "" {
+	if j.State == queue.StateFailed || j.Incident != "" {
 		mood = frame.Bad
 	}
 	return []frame.Cell{
@@ -169,19 +169,19 @@ func receiptRow(j *jobs.Job) []frame.Cell {
 }
 
 // outcome says in a few words what became of a message.
-func outcome(j *jobs.Job) string {
+func outcome(j *queue.Job) string {
 	switch {
 	case j.Refused:
 		return "no budget"
 	case j.Incident != "":
 		return "error"
-	case j.State == jobs.StateFailed:
+	case j.State == queue.StateFailed:
 		return "not delivered in full"
-	case j.State == jobs.StateDone && j.Trigger != nil && j.Trigger.Silent:
+	case j.State == queue.StateDone && j.Trigger != nil && j.Trigger.Silent:
 		return "ended in silence"
-	case j.State == jobs.StateDone && j.Notice != "":
+	case j.State == queue.StateDone && j.Notice != "":
 		return "answered with a notice"
-	case j.State == jobs.StateDone:
+	case j.State == queue.StateDone:
 		return "answered"
 	}
 	return string(j.State)

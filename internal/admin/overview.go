@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/admin/frame"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/doctor"
@@ -41,7 +41,7 @@ type examined struct {
 // day is what happened on one.
 type day struct {
 	name  string
-	tally jobs.Tally
+	tally queue.Tally
 	used  budget.Day
 }
 
@@ -76,7 +76,7 @@ func (p *page) overview(ctx context.Context, r frame.Request) (frame.Page, error
 	whole := func(v float64) string { return grouped(int64(v)) }
 	sections := append(health,
 		plot("Messages by day", func(d day) float64 { return float64(d.tally.Messages) }, whole),
-		plot("Time to the answer by day: half took less", func(d day) float64 { return d.tally.Within(0.5).Seconds() }, func(v float64) string { return took(time.Duration(v * float64(time.Second))) }),
+		plot("Time to the answer by day: half took less", func(d day) float64 { return d.tally.Percentile(0.5).Seconds() }, func(v float64) string { return took(time.Duration(v * float64(time.Second))) }),
 		plot("Cost by day", func(d day) float64 { return float64(d.used.Money) }, func(v float64) string { return price.USD(v).String() }),
 		plot("Tokens of tools saved by day", func(d day) float64 { return float64(d.used.Saved()) }, whole),
 		frame.Section{Title: "By day", Text: []string{last.note}, Table: daysTable(last.days)},
@@ -108,7 +108,7 @@ func (p *page) days(ctx context.Context, n int) (days []day, note string, err er
 	}
 	note = "Messages and times are counted until now."
 	looked := 0
-	for f, err := range p.jobs.Finished(ctx, "") {
+	for f, err := range p.jobs.Completed(ctx, "") {
 		if err != nil {
 			return nil, "", err
 		}
@@ -143,7 +143,7 @@ func daysTable(days []day) *frame.Table {
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
 			frame.Text(d.name), number(int64(d.tally.Messages)), number(int64(d.tally.Answered)), failed,
-			frame.Number(took(d.tally.Within(0.5))), frame.Number(took(d.tally.Within(0.95))),
+			frame.Number(took(d.tally.Percentile(0.5))), frame.Number(took(d.tally.Percentile(0.95))),
 			number(d.used.Calls), number(d.used.Tokens()), frame.Number(d.used.Money.String()), number(d.used.Saved()),
 		})
 	}

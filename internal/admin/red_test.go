@@ -17,12 +17,12 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/admin"
 	"oneclaw/internal/admin/frame"
 	"oneclaw/internal/bill"
 	"oneclaw/internal/doctor"
-	"oneclaw/internal/incidents"
+	"oneclaw/internal/errlog"
 	"oneclaw/internal/learning"
 	"oneclaw/internal/replicas"
 	"oneclaw/storage"
@@ -34,9 +34,9 @@ import (
 const script = `<script>alert(1)</script><img src=x onerror=alert(2)>"'><svg onload=alert(3)>`
 
 // everywhere lets a text stand in all that others can write.
-func everywhere(t *testing.T, text string) *rig {
+func everywhere(t *testing.T, text string) *harness {
 	t.Helper()
-	ring := incidents.New(func(s string) string { return s })
+	ring := errlog.New(func(s string) string { return s })
 	slog.New(ring.Handler(slog.DiscardHandler)).With("of", text).WithGroup("g").Warn(text, "err", text) //nolint:sloglint // Any text can become a message.
 	registry, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: []toolgroups.Group{{Name: "evil", Source: "mcp:" + text, Description: text}}})
 	if err != nil {
@@ -82,7 +82,7 @@ func everywhere(t *testing.T, text string) *rig {
 			turn[i].Calls[k].Name = text
 		}
 	}
-	r.finish(said{chat: "telegram:7", id: "1", user: text, name: text, text: text, at: at, took: time.Second, state: jobs.StateFailed, incident: text, turn: turn})
+	r.finish(said{chat: "telegram:7", id: "1", user: text, name: text, text: text, at: at, took: time.Second, state: queue.StateFailed, incident: text, turn: turn})
 	r.append("account", []agent.Message{{Role: agent.RoleUser, Text: text}})
 	for _, kind := range []string{"user", "chat", "model", "group"} {
 		key := "account/" + r.now.Format(time.DateOnly) + "/" + kind + "/" + text
@@ -111,7 +111,7 @@ func quoted(text string) string {
 }
 
 // pages are the addresses of all views.
-func pages(r *rig) []string {
+func pages(r *harness) []string {
 	r.Helper()
 	for view, form := range map[string]string{"": "", "message": "key=telegram%3A7%2F1%2Ftext"} {
 		if response := r.serve(http.MethodPost, frame.Root+view, form); response.StatusCode != http.StatusSeeOther {
@@ -254,7 +254,7 @@ func TestNoTextsBeforeTheChatIsTold(t *testing.T) {
 		}}
 	})
 	at, ref := r.now.Add(-time.Hour), "telegram:7/1/text"
-	r.finish(said{chat: "telegram:7", id: "1", user: "5", text: "my words", at: at, state: jobs.StateDone, turn: r.turn(ref, "my words", at)})
+	r.finish(said{chat: "telegram:7", id: "1", user: "5", text: "my words", at: at, state: queue.StateDone, turn: r.turn(ref, "my words", at)})
 	form, address := url.Values{"key": {ref}}.Encode(), frame.To("message", "key", ref, "texts", "1")
 	if response := r.serve(http.MethodPost, frame.Root+"message", form); response.StatusCode != http.StatusInternalServerError {
 		t.Errorf("where the chat cannot be told: %s", response.Status)

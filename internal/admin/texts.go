@@ -10,7 +10,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/admin/frame"
 	"oneclaw/internal/runes"
 )
@@ -85,7 +85,7 @@ func (p *page) look(ctx context.Context, r frame.Request, chat chats.Chat, at pl
 	}
 	// The entry is what lets them read, so it comes last.
 	entry := audit.Entry{At: p.Now(), Action: read, By: v.Person, Name: v.Name, Chat: audit.Page, About: at.log}
-	if err := audit.Append(ctx, p.Store, jobs.Hash(v.Person, at.log), entry); err != nil {
+	if err := audit.Append(ctx, p.Store, queue.Hash(v.Person, at.log), entry); err != nil {
 		return "", err
 	}
 	return frame.To(at.view, at.name, at.value, "texts", "1"), nil

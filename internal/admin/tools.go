@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/admin/frame"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/google"
@@ -104,9 +104,9 @@ func servers(all []mcp.Status) *frame.Table {
 // loaded lists the groups that the conversations have loaded which were active last.
 func (p *page) loaded(ctx context.Context, r frame.Request) (*frame.Table, error) {
 	t := &frame.Table{Name: "loaded", Caption: "Conversations that were active last, with the groups that they have loaded", Columns: frame.Columns("Conversation", "Groups"), Empty: "None has loaded a group."}
-	n, last, whole, seen := 0, jobs.Finished{}, true, make(map[string]bool)
-	var some []jobs.Finished
-	for f, err := range p.jobs.Finished(ctx, "") {
+	n, last, whole, seen := 0, queue.Completed{}, true, make(map[string]bool)
+	var some []queue.Completed
+	for f, err := range p.jobs.Completed(ctx, "") {
 		if err != nil {
 			return nil, err
 		}
@@ -130,7 +130,7 @@ func (p *page) loaded(ctx context.Context, r frame.Request) (*frame.Table, error
 }
 
 // active adds the conversations of some messages to a table, unless they were seen.
-func (p *page) active(ctx context.Context, some []jobs.Finished, seen map[string]bool, most int, t *frame.Table) error {
+func (p *page) active(ctx context.Context, some []queue.Completed, seen map[string]bool, most int, t *frame.Table) error {
 	receipts, err := p.jobs.Receipts(ctx, some)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (p *page) active(ctx context.Context, some []jobs.Finished, seen map[string
 		}
 		log := logOf(j)
 		seen[log] = true
-		groups, err := sessions.LoadedGroups(ctx, p.Store, log)
+		groups, err := conversation.LoadedGroups(ctx, p.Store, log)
 		if err != nil {
 			return err
 		}

@@ -13,32 +13,32 @@ import (
 	"oneclaw/storage"
 )
 
-// desk is the folder of skills on the disk of a replica.
-type desk struct {
+// replicaHarness is the folder of skills on the disk of a replica.
+type replicaHarness struct {
 	*blobs.Folder
 	t   *testing.T
 	dir string // of the replica
 }
 
-func newDesk(t *testing.T, store storage.Store, dir string) desk {
+func newDesk(t *testing.T, store storage.Store, dir string) replicaHarness {
 	t.Helper()
-	return desk{blobs.New(blobs.Config{Store: store, Dir: dir, Reserve: 1}).Folder("skills"), t, dir}
+	return replicaHarness{blobs.New(blobs.Config{Store: store, Dir: dir, Reserve: 1}).Folder("skills"), t, dir}
 }
 
-func (d desk) path(name string) string { return filepath.Join(d.dir, "skills", name) }
+func (d replicaHarness) path(name string) string { return filepath.Join(d.dir, "skills", name) }
 
-func (d desk) write(name, content string) {
+func (d replicaHarness) write(name, content string) {
 	d.t.Helper()
 	must(d.t, os.MkdirAll(filepath.Dir(d.path(name)), 0o700))
 	must(d.t, os.WriteFile(d.path(name), []byte(content), 0o600))
 }
 
-func (d desk) sync() {
+func (d replicaHarness) sync() {
 	d.t.Helper()
 	must(d.t, d.Sync(d.t.Context()))
 }
 
-func (d desk) want(name, content string) {
+func (d replicaHarness) want(name, content string) {
 	d.t.Helper()
 	data, err := os.ReadFile(d.path(name))
 	if content == "" && errors.Is(err, os.ErrNotExist) {
@@ -58,7 +58,7 @@ func TestAFolderIsTheSameEverywhere(t *testing.T) {
 	a.sync()
 	b.sync()
 	a.sync()
-	for _, d := range []desk{a, b} {
+	for _, d := range []replicaHarness{a, b} {
 		d.want("one/SKILL.md", "1")
 		d.want("two/SKILL.md", "2")
 	}
@@ -71,7 +71,7 @@ func TestAFolderIsTheSameEverywhere(t *testing.T) {
 	b.sync()
 	a.sync()
 	b.sync()
-	for _, d := range []desk{a, b} {
+	for _, d := range []replicaHarness{a, b} {
 		d.want("one/SKILL.md", "1a")
 		d.want("two/SKILL.md", "")
 		d.want("three/SKILL.md", "3")
@@ -94,7 +94,7 @@ func TestAChangeWhileNobodyRunsIsFound(t *testing.T) {
 	a = newDesk(t, store, dir)
 	a.sync()
 	b.sync()
-	for _, d := range []desk{a, b} {
+	for _, d := range []replicaHarness{a, b} {
 		d.want("one", "1a")
 		d.want("two", "2")
 		d.want("gone", "")
@@ -117,7 +117,7 @@ func TestOfTwoChangesOfAFileTheFirstCounts(t *testing.T) {
 	}
 	a.sync()
 	b.sync()
-	for _, d := range []desk{a, b} {
+	for _, d := range []replicaHarness{a, b} {
 		d.want("one", "a")
 		d.want("other", "b")
 	}
@@ -149,7 +149,7 @@ func TestASyncThatIsCutOffLosesNothing(t *testing.T) {
 				}
 				a.sync()
 				b.sync()
-				for _, d := range []desk{a, b} {
+				for _, d := range []replicaHarness{a, b} {
 					d.want("one", "1a")
 					d.want("two", "2")
 					d.want("three", "3")
@@ -163,7 +163,7 @@ func TestFollowSeesWhatOthersChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, dir := openStore(t), t.TempDir()
 		s := blobs.New(blobs.Config{Store: store, Dir: dir, Reserve: 1})
-		b := desk{s.Folder("skills"), t, dir}
+		b := replicaHarness{s.Folder("skills"), t, dir}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go s.Follow(ctx, 0, b.Folder)

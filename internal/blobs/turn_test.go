@@ -17,9 +17,9 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/people"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/turn"
 	"oneclaw/internal/blobs"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
@@ -50,7 +50,7 @@ func (l *life) step() {
 type mortalStore struct {
 	storage.Store
 	life *life
-	w    *office
+	w    *turnHarness
 }
 
 func (s mortalStore) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
@@ -77,8 +77,8 @@ func (s mortalStore) Write(ctx context.Context, ops ...storage.Op) (storage.Revi
 	return rev, err
 }
 
-// office is a chat, with what was seen of it.
-type office struct {
+// turnHarness is a chat, with what was seen of it.
+type turnHarness struct {
 	t     *testing.T
 	store storage.Store
 
@@ -87,27 +87,27 @@ type office struct {
 	runs  map[string]int
 }
 
-func (*office) Name() string { return "fake" }
+func (*turnHarness) Name() string { return "fake" }
 
 // Run implements chats.Platform.
-func (*office) Run(ctx context.Context, _ chats.Inbox) error {
+func (*turnHarness) Run(ctx context.Context, _ chats.Inbox) error {
 	<-ctx.Done()
 	return nil
 }
 
 // Render implements chats.Platform.
-func (*office) Render(markdown string) []chats.Part { return []chats.Part{{Text: markdown}} }
+func (*turnHarness) Render(markdown string) []chats.Part { return []chats.Part{{Text: markdown}} }
 
-// MaxFile implements chats.Uploader.
-func (*office) MaxFile() int64 { return 10 << 20 }
+// MaxFile implements chats.FileSender.
+func (*turnHarness) MaxFile() int64 { return 10 << 20 }
 
-// Fetch implements chats.Fetcher.
-func (*office) Fetch(_ context.Context, a chats.Attachment, w io.Writer) error {
+// FetchFile implements chats.FileFetcher.
+func (*turnHarness) FetchFile(_ context.Context, a chats.Attachment, w io.Writer) error {
 	_, err := io.WriteString(w, "sent "+a.Ref)
 	return err
 }
 
-func (o *office) show(text string, repeat bool) (string, error) {
+func (o *turnHarness) show(text string, repeat bool) (string, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if repeat {
@@ -119,7 +119,7 @@ func (o *office) show(text string, repeat bool) (string, error) {
 
 // mortalPlatform is the office for a process that is paused.
 type mortalPlatform struct {
-	*office
+	*turnHarness
 	life *life
 }
 
@@ -130,7 +130,7 @@ func (p mortalPlatform) Send(_ context.Context, _ chats.Address, part chats.Part
 	return p.show(part.Text, part.Repeat)
 }
 
-// SendFile implements chats.Uploader.
+// SendFile implements chats.FileSender.
 func (p mortalPlatform) SendFile(_ context.Context, _ chats.Address, file chats.OutFile) (string, error) {
 	p.life.step()
 	defer p.life.step()
@@ -142,7 +142,7 @@ func (p mortalPlatform) SendFile(_ context.Context, _ chats.Address, file chats.
 }
 
 // stored checks the results among some records: their files are in the store.
-func (o *office) stored(records []storage.Record) {
+func (o *turnHarness) stored(records []storage.Record) {
 	for _, r := range records {
 		var m agent.Message
 		if json.Unmarshal(r.Data, &m) != nil || m.Role != agent.RoleTool || m.Status != agent.StatusOK {
@@ -157,7 +157,7 @@ func (o *office) stored(records []storage.Record) {
 }
 
 // file is what a new replica finds.
-func (o *office) file(name string) string {
+func (o *turnHarness) file(name string) string {
 	fresh := newReplica(o.t, o.store)
 	fresh.t = o.t
 	if err := fresh.Prepare(context.Background(), "fake:1"); err != nil {
@@ -182,7 +182,7 @@ func (maker) Complete(_ context.Context, req agent.Request, _ func(agent.Delta))
 func (maker) ContextTokens() int { return 100_000 }
 
 // bot starts a process on a disk of its own.
-func (o *office) bot(life *life) (b *bridge.Bridge, stop func()) {
+func (o *turnHarness) bot(life *life) (b *bridge.Bridge, stop func()) {
 	o.t.Helper()
 	store, dir := mortalStore{o.store, life, o}, o.t.TempDir()
 	type args struct{ Name string }
@@ -200,8 +200,8 @@ func (o *office) bot(life *life) (b *bridge.Bridge, stop func()) {
 	}}})
 	must(o.t, err)
 	b, err = bridge.New(bridge.Config{
-		Store: store, DataDir: dir, Platforms: []chats.Platform{mortalPlatform{o, life}}, Access: people.Access{Allow: []string{"*"}},
-		Turns:  turns.Settings{Agent: agent.New(agent.Config{Model: maker{}}), Tools: func() *toolgroups.Registry { return registry }, Apart: true},
+		Store: store, DataDir: dir, Platforms: []chats.Platform{mortalPlatform{o, life}}, Access: access.Access{Allow: []string{"*"}},
+		Turns:  turn.Settings{Agent: agent.New(agent.Config{Model: maker{}}), Tools: func() *toolgroups.Registry { return registry }, SeparateTurns: true},
 		Hooks:  bridge.Hooks{Files: blobs.New(blobs.Config{Store: store, Dir: dir, Reserve: 1})},
 		Limits: bridge.Limits{DrainTimeout: -1}, Logger: slog.New(slog.NewTextHandler(o.t.Output(), nil)),
 	})
@@ -241,7 +241,7 @@ func TestATurnIsTakenOverWithItsFiles(t *testing.T) {
 func takenOver(t *testing.T, first *life) {
 	synctest.Test(t, func(t *testing.T) {
 		first.awake = make(chan struct{})
-		o := &office{t: t, store: openStore(t), runs: map[string]int{}}
+		o := &turnHarness{t: t, store: openStore(t), runs: map[string]int{}}
 		a, stopA := o.bot(first)
 		messages := []chats.Message{
 			{ID: "1", Text: "one", Files: []chats.Attachment{{Ref: "photo", Name: "photo.jpg"}}},
@@ -274,7 +274,7 @@ func takenOver(t *testing.T, first *life) {
 	})
 }
 
-func (o *office) check(t *testing.T) {
+func (o *turnHarness) check(t *testing.T) {
 	t.Helper()
 	if got := o.file("inbox/photo.jpg"); got != "sent photo" {
 		t.Errorf("the file of the first message is %q", got)

@@ -24,7 +24,7 @@ import (
 const googleName = "google"
 
 // Commands are /connect, /disconnect and /mcp.
-func (d *Desk) Commands() []bridge.Command {
+func (d *Handler) Commands() []bridge.Command {
 	row := func(name, description string, role toolgroups.Role, run func(context.Context, bridge.CommandCall) (string, error)) bridge.Command {
 		return bridge.Command{CommandInfo: chats.CommandInfo{Name: name, Description: description}, Role: role, Run: run}
 	}
@@ -41,9 +41,9 @@ func word(text string) (first, rest string) {
 	return first, strings.TrimSpace(rest)
 }
 
-func (d *Desk) connect(ctx context.Context, call bridge.CommandCall) (string, error) {
+func (d *Handler) connect(ctx context.Context, call bridge.CommandCall) (string, error) {
 	name, args := word(call.Args)
-	confirmed := func(ctx context.Context) error { return call.Deed.Did(ctx, "connect", strings.ToLower(name)) }
+	confirmed := func(ctx context.Context) error { return call.Deed.Record(ctx, "connect", strings.ToLower(name)) }
 	switch {
 	case strings.EqualFold(name, googleName):
 		return d.cfg.Google.Connect(ctx, google.ConnectRequest{
@@ -59,7 +59,7 @@ func (d *Desk) connect(ctx context.Context, call bridge.CommandCall) (string, er
 }
 
 // connected says which accounts whoever asks has connected. Others need not know.
-func (d *Desk) connected(ctx context.Context, call bridge.CommandCall) (string, error) {
+func (d *Handler) connected(ctx context.Context, call bridge.CommandCall) (string, error) {
 	if !call.Direct {
 		return "", nil
 	}
@@ -92,7 +92,7 @@ func (d *Desk) connected(ctx context.Context, call bridge.CommandCall) (string, 
 }
 
 // connectable says what whoever asks can connect an account at.
-func (d *Desk) connectable(call bridge.CommandCall) string {
+func (d *Handler) connectable(call bridge.CommandCall) string {
 	out := []string{"your Google account: `/connect google`"}
 	for _, st := range d.cfg.Servers.Status() {
 		role, _ := toolgroups.ParseRole(cmp.Or(st.Server.Role, "user"))
@@ -103,11 +103,11 @@ func (d *Desk) connectable(call bridge.CommandCall) string {
 	return strings.Join(out, ", ")
 }
 
-func (d *Desk) disconnect(ctx context.Context, call bridge.CommandCall) (string, error) {
+func (d *Handler) disconnect(ctx context.Context, call bridge.CommandCall) (string, error) {
 	name, _ := word(call.Args)
 	isGoogle := strings.EqualFold(name, googleName)
 	if isGoogle || mcp.ValidName(name) {
-		if err := call.Deed.Did(ctx, "disconnect", strings.ToLower(name)); err != nil {
+		if err := call.Deed.Record(ctx, "disconnect", strings.ToLower(name)); err != nil {
 			return "", err
 		}
 	}
@@ -121,7 +121,7 @@ func (d *Desk) disconnect(ctx context.Context, call bridge.CommandCall) (string,
 }
 
 // Of returns the names of what a person, as platform:id, has connected accounts at.
-func (d *Desk) Of(ctx context.Context, user string) (names []string, err error) {
+func (d *Handler) Of(ctx context.Context, user string) (names []string, err error) {
 	if _, has, err := d.cfg.Google.Account(ctx, user); err != nil {
 		return nil, err
 	} else if has {
@@ -140,7 +140,7 @@ func (d *Desk) Of(ctx context.Context, user string) (names []string, err error) 
 
 // Forget disconnects all of them, and ends sign-ins that have begun. Where a service could not be
 // told, the tokens are forgotten all the same.
-func (d *Desk) Forget(ctx context.Context, user string) error {
+func (d *Handler) Forget(ctx context.Context, user string) error {
 	if _, err := d.cfg.Google.Disconnect(ctx, user); err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ const usage = "`/mcp` lists the servers, `/mcp NAME` tries one, `/mcp add NAME A
 	"(with `role=admin` for administrators alone, with `trust=hints` so that tools which only read, by the word of the server, do not ask), " +
 	"`/mcp remove NAME` removes one."
 
-func (d *Desk) mcp(ctx context.Context, call bridge.CommandCall) (string, error) {
+func (d *Handler) mcp(ctx context.Context, call bridge.CommandCall) (string, error) {
 	verb, args := word(call.Args)
 	switch {
 	case verb == "" || strings.EqualFold(verb, "list"):
@@ -179,7 +179,7 @@ func (d *Desk) mcp(ctx context.Context, call bridge.CommandCall) (string, error)
 }
 
 // list shows the servers with how they are.
-func (d *Desk) list() string {
+func (d *Handler) list() string {
 	all := d.cfg.Servers.Status()
 	if len(all) == 0 {
 		return "There are no MCP servers yet. " + usage
@@ -215,7 +215,7 @@ func about(st mcp.Status) []string {
 }
 
 // health says how a server is.
-func (d *Desk) health(st mcp.Status) string {
+func (d *Handler) health(st mcp.Status) string {
 	tools := "its tools are not known yet"
 	if st.Tools > 0 {
 		tools = wording.Count(st.Tools, "tool", "tools")
@@ -265,7 +265,7 @@ func changed(st mcp.Status, texts bool) string {
 }
 
 // waiting is what follows the state of a server that wants something allowed.
-func (d *Desk) waiting(name string) string {
+func (d *Handler) waiting(name string) string {
 	for _, st := range d.cfg.Servers.Status() {
 		if strings.EqualFold(st.Name, name) && len(st.Waiting) > 0 {
 			return "\n\n" + changed(st, true)
@@ -275,7 +275,7 @@ func (d *Desk) waiting(name string) string {
 }
 
 // allow takes over what a server says otherwise.
-func (d *Desk) allow(ctx context.Context, call bridge.CommandCall, args string) (string, error) {
+func (d *Handler) allow(ctx context.Context, call bridge.CommandCall, args string) (string, error) {
 	name, code := word(args)
 	if !d.cfg.Servers.Has(name) {
 		return usage, nil
@@ -283,7 +283,7 @@ func (d *Desk) allow(ctx context.Context, call bridge.CommandCall, args string) 
 	if code == "" {
 		return cmp.Or(strings.TrimSpace(d.waiting(name)), fmt.Sprintf("Nothing of %s waits to be allowed.", name)), nil
 	}
-	if err := call.Deed.Did(ctx, "mcp allow", name); err != nil {
+	if err := call.Deed.Record(ctx, "mcp allow", name); err != nil {
 		return "", err
 	}
 	done, err := d.cfg.Servers.Allow(ctx, name, code)
@@ -299,7 +299,7 @@ func (d *Desk) allow(ctx context.Context, call bridge.CommandCall, args string) 
 }
 
 // add takes a server in, after a look at it.
-func (d *Desk) add(ctx context.Context, call bridge.CommandCall, args string) (string, error) {
+func (d *Handler) add(ctx context.Context, call bridge.CommandCall, args string) (string, error) {
 	name, one, fault := read(args)
 	switch {
 	case fault != "":
@@ -318,7 +318,7 @@ func (d *Desk) add(ctx context.Context, call bridge.CommandCall, args string) (s
 	if err != nil {
 		return "", err
 	}
-	if err := call.Deed.Did(ctx, "mcp add", name); err != nil {
+	if err := call.Deed.Record(ctx, "mcp add", name); err != nil {
 		return "", err
 	}
 	if err := d.cfg.Servers.Pin(ctx, name, tried); err != nil {
@@ -367,7 +367,7 @@ func read(args string) (name string, one added, fault string) {
 }
 
 // remove takes a server out, with what people connected there. It may be done twice.
-func (d *Desk) remove(ctx context.Context, call bridge.CommandCall, args string) (string, error) {
+func (d *Handler) remove(ctx context.Context, call bridge.CommandCall, args string) (string, error) {
 	name, _ := word(args)
 	if !mcp.ValidName(name) {
 		return usage, nil
@@ -386,7 +386,7 @@ func (d *Desk) remove(ctx context.Context, call bridge.CommandCall, args string)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return "", fmt.Errorf("read the MCP server: %w", err)
 	}
-	if err := call.Deed.Did(ctx, "mcp remove", name); err != nil {
+	if err := call.Deed.Record(ctx, "mcp remove", name); err != nil {
 		return "", err
 	}
 	people, err := d.cfg.Servers.Forget(ctx, name)

@@ -42,16 +42,16 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Desk runs the commands. It may be used concurrently.
-type Desk struct{ cfg Config }
+// Handler runs the commands. It may be used concurrently.
+type Handler struct{ cfg Config }
 
-// New makes the desk. [Desk.Load] or [Desk.Run] brings the servers that were added.
-func New(cfg Config) *Desk {
+// New makes the desk. [Handler.Load] or [Handler.Run] brings the servers that were added.
+func New(cfg Config) *Handler {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	return &Desk{cfg: cfg}
+	return &Handler{cfg: cfg}
 }
 
 // added is a server that an administrator added.
@@ -71,7 +71,7 @@ func (a added) server() mcp.Server {
 
 // Load makes the servers that the store has those of this process. One that does not fit
 // beside the settings is left out.
-func (d *Desk) Load(ctx context.Context) error {
+func (d *Handler) Load(ctx context.Context) error {
 	servers := map[string]mcp.Server{}
 	for entry, err := range d.cfg.Store.List(ctx, storage.Range{Prefix: serverPrefix}) {
 		if err != nil {
@@ -92,7 +92,7 @@ func (d *Desk) Load(ctx context.Context) error {
 
 // Run follows what other replicas add, remove and allow, and tells administrators what waits to
 // be allowed, until ctx ends.
-func (d *Desk) Run(ctx context.Context) {
+func (d *Handler) Run(ctx context.Context) {
 	var both sync.WaitGroup
 	defer both.Wait()
 	both.Go(func() { d.follow(ctx, serverPrefix, d.Load) })
@@ -100,7 +100,7 @@ func (d *Desk) Run(ctx context.Context) {
 }
 
 // follow reads at each change of what is under a prefix, and where that fails again.
-func (d *Desk) follow(ctx context.Context, prefix string, read func(context.Context) error) {
+func (d *Handler) follow(ctx context.Context, prefix string, read func(context.Context) error) {
 	for ctx.Err() == nil {
 		err := d.watch(ctx, prefix, read)
 		if ctx.Err() != nil {
@@ -114,7 +114,7 @@ func (d *Desk) follow(ctx context.Context, prefix string, read func(context.Cont
 }
 
 // watch watches first and reads then, so that no change falls in between.
-func (d *Desk) watch(ctx context.Context, prefix string, read func(context.Context) error) error {
+func (d *Handler) watch(ctx context.Context, prefix string, read func(context.Context) error) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	events := d.cfg.Store.Watch(watching, prefix)
@@ -134,7 +134,7 @@ func (d *Desk) watch(ctx context.Context, prefix string, read func(context.Conte
 
 // repin takes over what servers may say, and tells administrators what waits. A server whose
 // texts change all the time is told of once, not at each text.
-func (d *Desk) repin(ctx context.Context) error {
+func (d *Handler) repin(ctx context.Context) error {
 	if err := d.cfg.Servers.Repin(ctx); err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func must(t *testing.T, err error) {
 
 // replica is a process that shares a store.
 type replica struct {
-	desk    *connections.Desk
+	desk    *connections.Handler
 	servers *mcp.Client
 	changed chan struct{}
 }

@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"oneclaw/internal/transfer"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 )
@@ -117,7 +116,7 @@ func openFile(ctx context.Context, cfg Config) (*Store, error) {
 	if store, err = wipe(ctx, store, log); err != nil {
 		return nil, err
 	}
-	if err = transfer.Check(ctx, store); err == nil {
+	if err = CheckEmpty(ctx, store); err == nil {
 		err = upgrade(ctx, store, cfg.Migrations, func() (string, error) { return keepFormat(ctx, store) }, log)
 	}
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"oneclaw/internal/replicas"
-	"oneclaw/internal/transfer"
 	"oneclaw/storage"
 	"oneclaw/storage/postgres"
 )
@@ -42,7 +41,7 @@ func Examine(ctx context.Context, at Place, steps []Migration) (h Health, err er
 		return h, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if err := transfer.Check(ctx, store); err != nil {
+	if err := CheckEmpty(ctx, store); err != nil {
 		return h, err
 	}
 	asked := time.Now()

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"oneclaw/internal/transfer"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/storage/postgres"
@@ -16,7 +15,7 @@ import (
 
 // Move writes all that a database holds into another one, which is empty or what a move that
 // broke off has left, and compares the two. No bot serves either meanwhile.
-func Move(ctx context.Context, from, to Place, progress func(transfer.Count)) (moved transfer.Count, err error) {
+func Move(ctx context.Context, from, to Place, progress func(RecordCount)) (moved RecordCount, err error) {
 	if err := from.checkKeys(to); err != nil {
 		return moved, err
 	}
@@ -32,14 +31,14 @@ func Move(ctx context.Context, from, to Place, progress func(transfer.Count)) (m
 	defer func() { err = errors.Join(err, target.Close()) }()
 	err = alone(ctx, source, func(ctx context.Context) error {
 		return alone(ctx, target, func(ctx context.Context) error {
-			moved, err = transfer.Move(ctx, settled{source}, target, progress)
+			moved, err = MoveStore(ctx, settled{source}, target, progress)
 			if err == nil && to.Address.Shared() {
 				err = from.leaveKey(ctx, target)
 			}
 			return err
 		})
 	})
-	if errors.Is(err, transfer.ErrNotEmpty) {
+	if errors.Is(err, ErrNotEmpty) {
 		err = errors.New("there is a database already where this one should go: move it away, or name another place")
 	}
 	return moved, err
@@ -77,7 +76,7 @@ func (p Place) leaveKey(ctx context.Context, target storage.KV) error {
 }
 
 // openEnd opens one end of a move, as it is. No format is changed.
-func openEnd(ctx context.Context, at Place, existing bool) (transfer.Target, error) {
+func openEnd(ctx context.Context, at Place, existing bool) (Target, error) {
 	if at.Address.Shared() {
 		return at.connect(ctx, existing, nil)
 	}

@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 
 	"oneclaw/internal/replicas"
-	"oneclaw/internal/transfer"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/storage/postgres"
@@ -86,7 +85,7 @@ func (s *shared) upgrade(ctx context.Context) (done bool, err error) {
 		return nil
 	}
 	err = s.Alone(ctx, waiting, func(ctx context.Context) error {
-		if err := transfer.Check(ctx, s.Store); err != nil {
+		if err := CheckEmpty(ctx, s.Store); err != nil {
 			return err
 		}
 		f, err := readFormat(ctx, s.Store)
@@ -239,9 +238,9 @@ func exclusively(ctx context.Context, store *postgres.Store, do func(context.Con
 }
 
 // settled is a source without the records of replicas: who they are is no data.
-type settled struct{ transfer.Source }
+type settled struct{ Source }
 
-// List implements transfer.Source.
+// List implements Source.
 func (s settled) List(ctx context.Context, r storage.Range) iter.Seq2[storage.Entry, error] {
 	return func(yield func(storage.Entry, error) bool) {
 		for entry, err := range s.Source.List(ctx, r) {
@@ -279,7 +278,7 @@ func download(ctx context.Context, store *postgres.Store, name string) error {
 		return err
 	}
 	err = store.Snapshot(ctx, func(moment *postgres.Snapshot) error {
-		_, err := transfer.Move(ctx, settled{moment}, file, nil)
+		_, err := MoveStore(ctx, settled{moment}, file, nil)
 		return err
 	})
 	if err = errors.Join(err, file.Close()); err != nil {
@@ -303,7 +302,7 @@ func backupShared(ctx context.Context, at Place, dir string) (name string, size 
 		return "", 0, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if err := transfer.Check(ctx, store); err != nil {
+	if err := CheckEmpty(ctx, store); err != nil {
 		return "", 0, err
 	}
 	name, _, err = spool(dir, backupPattern, func(io.Writer) error { return nil })
@@ -332,21 +331,21 @@ func restoreShared(ctx context.Context, at Place, name string) (kept string, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	err = exclusively(ctx, store, func(ctx context.Context) error {
-		begun := transfer.Check(ctx, store)
+		begun := CheckEmpty(ctx, store)
 		used, err := holds(ctx, store)
 		if err != nil {
 			return err
 		}
 		// What a restore that broke off has left is no database to keep.
-		if used && !errors.Is(begun, transfer.ErrUnfinished) {
+		if used && !errors.Is(begun, ErrUnfinished) {
 			if kept, err = keepShared(ctx, store, filepath.Join(at.Dir, Name), "before-restore"); err != nil {
 				return fmt.Errorf("keep the database as it is: %w", err)
 			}
 		}
-		if err := transfer.Clear(ctx, store); err != nil {
+		if err := ClearStore(ctx, store); err != nil {
 			return err
 		}
-		_, err = transfer.Move(ctx, file, store, nil)
+		_, err = MoveStore(ctx, file, store, nil)
 		return err
 	})
 	return kept, err

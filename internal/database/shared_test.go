@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"oneclaw/internal/replicas"
-	"oneclaw/internal/transfer"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/storage/postgres/pgtest"
@@ -170,12 +169,12 @@ func TestARestoreThatBrokeOffServesNobody(t *testing.T) {
 		_, err = Backup(ctx, at, file, Options{})
 	}
 	if err == nil {
-		err = transfer.Clear(ctx, store)
+		err = ClearStore(ctx, store)
 	}
 	if err = errors.Join(err, store.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open(); !errors.Is(err, transfer.ErrUnfinished) {
+	if _, err := open(); !errors.Is(err, ErrUnfinished) {
 		t.Errorf("half a database was opened: %v", err)
 	}
 	if kept, err := Restore(ctx, at, file, "", 0); err != nil || kept != "" {

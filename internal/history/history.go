@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"oneclaw/agent"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
 	"oneclaw/storage"
 	"oneclaw/toolgroups/core"
 	"oneclaw/toolgroups/memory"
@@ -26,12 +26,12 @@ func (h History) Passages(ctx context.Context, owner string, q core.HistoryQuery
 		if slices.Contains(q.Kinds, core.KindMemory) && !h.notes(ctx, owner, q, yield) {
 			return
 		}
-		conversations, err := sessions.Conversations(ctx, h.Store, owner)
+		conversations, err := conversation.Conversations(ctx, h.Store, owner)
 		if err != nil {
 			yield(core.Passage{}, err)
 			return
 		}
-		slices.SortFunc(conversations, func(a, b sessions.Conversation) int { return b.Begun.Compare(a.Begun) })
+		slices.SortFunc(conversations, func(a, b conversation.Conversation) int { return b.Begun.Compare(a.Begun) })
 		for _, c := range conversations {
 			if !q.Until.IsZero() && !c.Begun.Before(q.Until) {
 				continue
@@ -60,7 +60,7 @@ func (h History) notes(ctx context.Context, owner string, q core.HistoryQuery, y
 }
 
 // conversation yields what was said in one conversation, until the query's first moment.
-func (h History) conversation(ctx context.Context, c sessions.Conversation, q core.HistoryQuery, yield func(core.Passage, error) bool) bool {
+func (h History) conversation(ctx context.Context, c conversation.Conversation, q core.HistoryQuery, yield func(core.Passage, error) bool) bool {
 	if slices.Contains(q.Kinds, core.KindSession) && !c.Begun.Before(q.From) {
 		if !yield(core.Passage{Kind: core.KindSession, Time: c.Begun, Title: c.Title, Text: c.Title}, nil) {
 			return false
@@ -69,7 +69,7 @@ func (h History) conversation(ctx context.Context, c sessions.Conversation, q co
 	if !slices.Contains(q.Kinds, core.KindMessage) {
 		return true
 	}
-	for m, err := range sessions.RecentMatches(ctx, h.Store, c.Log(), mayMatch(q)) {
+	for m, err := range conversation.RecentMatches(ctx, h.Store, c.Log(), mayMatch(q)) {
 		if err != nil {
 			if !yield(core.Passage{}, err) {
 				return false

@@ -12,7 +12,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
@@ -37,7 +37,7 @@ func TestSearchFindsWhatAFullScanFinds(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = store.Close() })
 	begun := time.Now().Add(-time.Hour)
-	c := sessions.Conversation{Owner: "telegram:1", Chat: chats.Chat{Platform: "telegram", ID: "1"}, Generation: 1, Title: "talk", Begun: begun}
+	c := conversation.Conversation{Owner: "telegram:1", Chat: chats.Chat{Platform: "telegram", ID: "1"}, Generation: 1, Title: "talk", Begun: begun}
 	put(t, store, "conversation/telegram:1/"+c.Log(), c)
 	var records []storage.Record
 	for _, text := range []string{

@@ -29,9 +29,9 @@ var (
 	group = toolgroups.Scope{User: "fake:1", Role: toolgroups.RoleAdmin, Chat: "fake:-7:3", Owner: "fake:-7"}
 )
 
-// door is some hooks with a clock and a place for what they submit, which knows the keys that
+// harness is some hooks with a clock and a place for what they submit, which knows the keys that
 // it has seen.
-type door struct {
+type harness struct {
 	*hooks.Hooks
 	t     testing.TB
 	store *bolt.Store
@@ -43,14 +43,14 @@ type door struct {
 	refuse error
 }
 
-func newDoor(t testing.TB, change ...func(*hooks.Config)) *door {
+func newDoor(t testing.TB, change ...func(*hooks.Config)) *harness {
 	t.Helper()
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	d := &door{t: t, store: store, now: time.Date(2026, 11, 22, 20, 0, 0, 0, time.UTC)}
+	d := &harness{t: t, store: store, now: time.Date(2026, 11, 22, 20, 0, 0, 0, time.UTC)}
 	d.cfg = hooks.Config{
 		Store: store, SecretKey: []byte("a secret of enough bytes"), PublicURL: "https://bot.example/", Submit: d.submit,
 		Redact: func(text string) string { return strings.ReplaceAll(text, "hunter2", "••••") },
@@ -69,7 +69,7 @@ func newDoor(t testing.TB, change ...func(*hooks.Config)) *door {
 	return d
 }
 
-func (d *door) submit(_ context.Context, s bridge.Submission) error {
+func (d *harness) submit(_ context.Context, s bridge.Submission) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.refuse != nil {
@@ -84,20 +84,20 @@ func (d *door) submit(_ context.Context, s bridge.Submission) error {
 	return nil
 }
 
-func (d *door) pass(by time.Duration) {
+func (d *harness) pass(by time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.now = d.now.Add(by)
 }
 
-func (d *door) refuses(err error) {
+func (d *harness) refuses(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.refuse = err
 }
 
 // taken returns what was submitted since the last time.
-func (d *door) taken() []bridge.Submission {
+func (d *harness) taken() []bridge.Submission {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	all := d.tasks
@@ -106,7 +106,7 @@ func (d *door) taken() []bridge.Submission {
 }
 
 // say gives the command and returns the answer.
-func (d *door) say(scope toolgroups.Scope, args string) string {
+func (d *harness) say(scope toolgroups.Scope, args string) string {
 	d.t.Helper()
 	text, err := d.Commands()[0].Run(context.Background(), bridge.CommandCall{Scope: scope, Args: args})
 	if err != nil {
@@ -116,7 +116,7 @@ func (d *door) say(scope toolgroups.Scope, args string) string {
 }
 
 // ask makes a request and returns the status and the answer.
-func (d *door) ask(method, path, body string, header map[string]string) (int, string) {
+func (d *harness) ask(method, path, body string, header map[string]string) (int, string) {
 	d.t.Helper()
 	r := httptest.NewRequestWithContext(context.Background(), method, path, strings.NewReader(body))
 	for name, value := range header {
@@ -140,7 +140,7 @@ var (
 )
 
 // link makes a hook and returns its addresses.
-func (d *door) link(scope toolgroups.Scope, args string) made {
+func (d *harness) link(scope toolgroups.Scope, args string) made {
 	d.t.Helper()
 	told := d.say(scope, "new "+args)
 	found := pathOf.FindStringSubmatch(told)
@@ -151,7 +151,7 @@ func (d *door) link(scope toolgroups.Scope, args string) made {
 }
 
 // hook makes a hook and looks at its secret.
-func (d *door) hook(scope toolgroups.Scope, args string) made {
+func (d *harness) hook(scope toolgroups.Scope, args string) made {
 	d.t.Helper()
 	one := d.link(scope, args)
 	status, page := d.ask(http.MethodPost, one.page, "", nil)
@@ -185,7 +185,7 @@ func sum(key []byte, text string) []byte {
 }
 
 // post posts a body in one of the forms.
-func (d *door) post(one made, form, name, body string) (int, string) {
+func (d *harness) post(one made, form, name, body string) (int, string) {
 	d.t.Helper()
 	return d.ask(http.MethodPost, one.path, body, forms(one.secret, name, body, d.cfg.Now())[form])
 }

@@ -22,7 +22,7 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/cache"
 	"oneclaw/internal/seal"
 	"oneclaw/storage"
@@ -251,7 +251,7 @@ func (h *Hooks) Done(ctx context.Context, r bridge.TaskResult) error {
 	}
 	outcome := "answered"
 	switch {
-	case r.State == jobs.StateBarred:
+	case r.State == queue.StateBarred:
 		outcome = "not run: whoever made the webhook may not talk to me any more"
 	case r.Refused:
 		outcome = "not answered: no budget was left"

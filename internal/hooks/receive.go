@@ -21,7 +21,7 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/runes"
 	"oneclaw/storage"
 )
@@ -115,7 +115,7 @@ func (h *Hooks) take(r *http.Request) error {
 	switch err = h.cfg.Submit(ctx, s); {
 	case errors.Is(err, bridge.ErrBusy):
 		return &refusal{http.StatusTooManyRequests, time.Minute, "Too many deliveries wait in this chat. Please post it again in a minute."}
-	case errors.Is(err, jobs.ErrInvalid):
+	case errors.Is(err, queue.ErrInvalid):
 		h.cfg.Logger.Error("a webhook's chat is out of reach", "hook", one.ID, "chat", one.Chat, "err", err)
 		return &refusal{status: http.StatusGone, text: "The chat of this webhook is out of reach."}
 	}
@@ -167,7 +167,7 @@ func hookOf(key string) (string, bool) {
 func (h *Hooks) submission(one hook, name, known string, header http.Header, body []byte) (bridge.Submission, error) {
 	chat, err := chats.ParseChat(one.Chat)
 	if err != nil {
-		return bridge.Submission{}, fmt.Errorf("%w: %w", jobs.ErrInvalid, err)
+		return bridge.Submission{}, fmt.Errorf("%w: %w", queue.ErrInvalid, err)
 	}
 	sum := sha256.Sum256([]byte(known))
 	key, note := hex.EncodeToString(sum[:16]), "delivery "+plain(name)
@@ -188,7 +188,7 @@ func (h *Hooks) submission(one hook, name, known string, header http.Header, bod
 		one.Task, mark, event, plain(media), len(body), h.cfg.Redact(shown(media, body)), mark)
 	return bridge.Submission{
 		Key: keyStart + one.ID + "." + key, Chat: chat, User: strings.TrimPrefix(one.User, chat.Platform+":"), Direct: one.Direct,
-		Title: one.Name, Text: text, Trigger: jobs.Trigger{Hook: one.Name, Note: note, Quiet: true},
+		Title: one.Name, Text: text, Trigger: queue.Trigger{Hook: one.Name, Note: note, Quiet: true},
 	}, nil
 }
 

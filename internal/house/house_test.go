@@ -42,7 +42,7 @@ type check struct {
 // the function, type or variable that the finding is about. One that no longer
 // finds its place fails.
 var exceptions = []exception{
-	{"contextfields", "bridge/lanes/lanes.go", "Lanes", "what jobs run under outlives the calls of Accept that queue them; Close ends it"},
+	{"contextfields", "bridge/queue/queue.go", "Queue", "what jobs run under outlives the calls of Accept that queue them; Close ends it"},
 	{"sleep", "bridge/crash_test.go", "waitDead", "looks at what a platform has got until the bridge has died"},
 	{"sleep", "bridge/outage_test.go", "disk.write", "a slow disk, in a synctest bubble only"},
 	{"sleep", "internal/replicas/replicas_test.go", "cluster.after", "lets time pass in a synctest bubble"},

@@ -9,7 +9,7 @@ import (
 
 	"modernc.org/quickjs"
 
-	"oneclaw/internal/child"
+	"oneclaw/internal/sandbox"
 )
 
 // maxStarted is how many calls of the host are open at once; the prelude queues more.
@@ -22,10 +22,10 @@ const addressSpace = 1 << 30
 // Serve runs one script that the parent sends over in and reports its result over out. It
 // bounds what this process may use, for good, and ends it when in does.
 func Serve(in io.Reader, out io.Writer) error {
-	if err := child.Confine(child.Limits{Memory: addressSpace}); err != nil {
+	if err := sandbox.Confine(sandbox.Limits{Memory: addressSpace}); err != nil {
 		return fmt.Errorf("javascript: %w", err)
 	}
-	parent := child.NewConn(in, out)
+	parent := sandbox.NewConn(in, out)
 	c := &runner{parent: parent, replies: make(chan reply, maxStarted+1), timers: map[int]due{}}
 	var t task
 	if err := parent.Receive(&t); err != nil {
@@ -52,7 +52,7 @@ func Serve(in io.Reader, out io.Writer) error {
 // runner is a script and what it waits for.
 type runner struct {
 	vm      *quickjs.VM
-	parent  *child.Conn
+	parent  *sandbox.Conn
 	replies chan reply
 	late    []reply // that came while another was waited for
 	asked   int     // the last id given

@@ -18,8 +18,8 @@ import (
 	"log/slog"
 	"time"
 
-	"oneclaw/internal/child"
 	"oneclaw/internal/named"
+	"oneclaw/internal/sandbox"
 )
 
 // Limits of a run.
@@ -114,7 +114,7 @@ func New(cfg Config) (*Engine, error) {
 	command := cfg.Command
 	if len(command) == 0 {
 		var err error
-		if command, err = child.Command(Argument); err != nil {
+		if command, err = sandbox.Command(Argument); err != nil {
 			return nil, fmt.Errorf("javascript: %w", err)
 		}
 	}

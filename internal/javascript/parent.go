@@ -12,8 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"oneclaw/internal/child"
 	"oneclaw/internal/rescue"
+	"oneclaw/internal/sandbox"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 // process is a child and the conversation with it.
 type process struct {
 	script Script
-	child  *child.Process
+	child  *sandbox.Process
 	lines  int
 
 	open  atomic.Int32
@@ -37,7 +37,7 @@ type process struct {
 
 func (e *Engine) run(ctx context.Context, s Script) (string, error) {
 	running, cancel := context.WithCancel(ctx)
-	started, err := child.Start(running, e.command)
+	started, err := sandbox.Start(running, e.command)
 	if err != nil {
 		cancel()
 		return "", fmt.Errorf("javascript: start the engine: %w", err)
@@ -65,7 +65,7 @@ func (p *process) converse(ctx context.Context) (string, error) {
 		Functions: slices.Sorted(maps.Keys(p.script.Functions)), Check: p.script.Check,
 	}
 	if err := p.child.Send(first); err != nil {
-		if errors.Is(err, child.ErrTooLong) {
+		if errors.Is(err, sandbox.ErrTooLong) {
 			return "", &ScriptError{"the parameters are too large"}
 		}
 		return "", fmt.Errorf("%w: %w", errBroken, err)

@@ -3,12 +3,12 @@ package javascript
 import (
 	"encoding/json"
 
-	"oneclaw/internal/child"
+	"oneclaw/internal/sandbox"
 )
 
 // maxValue bounds one argument or value within a message, in bytes. A text of
 // [MaxResult] fits into a message also where JSON needs six bytes for each of its own.
-const maxValue = child.MaxMessage - 4<<10
+const maxValue = sandbox.MaxMessage - 4<<10
 
 // task is the first message to the child.
 type task struct {

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"oneclaw/agent"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
 	"oneclaw/internal/bill"
 	"oneclaw/internal/price"
 	"oneclaw/storage"
@@ -127,10 +127,10 @@ func (w With) narrow(cfg bill.Config) (bill.Config, error) {
 func (c *Costs) read(ctx context.Context, log string, was *Used) iter.Seq2[agent.Message, error] {
 	return func(yield func(agent.Message, error) bool) {
 		messages, size := 0, 0
-		for record, err := range sessions.Records(ctx, c.cfg.Store, log, storage.Query{}) {
+		for record, err := range conversation.Records(ctx, c.cfg.Store, log, storage.Query{}) {
 			var m agent.Message
 			if err == nil {
-				m, err = sessions.Decode(log, record)
+				m, err = conversation.Decode(log, record)
 			}
 			messages, size = messages+1, size+len(record.Data)
 			if messages > maxMessages || size > maxBytes {

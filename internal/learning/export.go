@@ -15,7 +15,7 @@ import (
 
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/price"
 	"oneclaw/storage"
 )
@@ -129,7 +129,7 @@ type person struct {
 
 // receipts reads all receipts, those of a chat one after another.
 func (x *export) receipts(ctx context.Context, each func(chat string, who person, entry storage.Entry) error) error {
-	for entry, err := range x.Store.List(ctx, storage.Range{Prefix: jobs.ReceiptPrefix}) {
+	for entry, err := range x.Store.List(ctx, storage.Range{Prefix: queue.ReceiptPrefix}) {
 		if err != nil {
 			return fmt.Errorf("read the receipts: %w", err)
 		}
@@ -137,7 +137,7 @@ func (x *export) receipts(ctx context.Context, each func(chat string, who person
 		if json.Unmarshal(entry.Value, &who) != nil {
 			continue // one that is damaged is set aside elsewhere
 		}
-		chat, _, _ := strings.Cut(strings.TrimPrefix(entry.Key, jobs.ReceiptPrefix), "/")
+		chat, _, _ := strings.Cut(strings.TrimPrefix(entry.Key, queue.ReceiptPrefix), "/")
 		if err := each(chat, who, entry); err != nil {
 			return err
 		}
@@ -210,8 +210,8 @@ func (x *export) chat(ctx context.Context, g *group) error {
 		if err != nil {
 			return fmt.Errorf("read a receipt: %w", err)
 		}
-		j := &jobs.Job{Rev: entry.Revision}
-		if jobs.Decode(entry, j) != nil {
+		j := &queue.Job{Rev: entry.Revision}
+		if queue.Decode(entry, j) != nil {
 			x.counts.Unfit++
 			continue
 		}
@@ -223,8 +223,8 @@ func (x *export) chat(ctx context.Context, g *group) error {
 }
 
 // job writes the case of a receipt, or counts why there is none.
-func (x *export) job(ctx context.Context, j *jobs.Job, here *names) error {
-	if good, bad := j.Judged(); good+bad == 0 || j.State != jobs.StateDone {
+func (x *export) job(ctx context.Context, j *queue.Job, here *names) error {
+	if good, bad := j.FeedbackCounts(); good+bad == 0 || j.State != queue.StateDone {
 		return nil
 	}
 	told, err := x.consent.has(ctx, toldPrefix+j.Message.Chat.Whole().String())

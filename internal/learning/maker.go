@@ -9,8 +9,8 @@ import (
 	"strconv"
 
 	"oneclaw/agent"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/price"
 	"oneclaw/storage"
 	"oneclaw/toolgroups/search"
@@ -29,14 +29,14 @@ const leftOut = "[What this message points at is left out: others wrote it.]\n"
 type maker struct {
 	*export
 
-	job   *jobs.Job
+	job   *queue.Job
 	names *names
 	calls int
 	ids   map[string]string // of the calls of the last reply
 }
 
 func (m *maker) make(ctx context.Context) (c Case, err error) {
-	session, begun := sessions.Answered(ctx, m.Store, m.job)
+	session, begun := conversation.Answered(ctx, m.Store, m.job)
 	if !begun {
 		return c, errUnfit
 	}
@@ -53,7 +53,7 @@ func (m *maker) make(ctx context.Context) (c Case, err error) {
 	if err != nil {
 		return c, err
 	}
-	past, err := sessions.Before(ctx, m.Store, log, at, m.WindowTokens)
+	past, err := conversation.Before(ctx, m.Store, log, at, m.WindowTokens)
 	if err != nil {
 		return c, err
 	}
@@ -77,7 +77,7 @@ func (m *maker) make(ctx context.Context) (c Case, err error) {
 // person, too.
 func (m *maker) judged(ctx context.Context) (good, bad int, err error) {
 	no := map[string]bool{m.job.Message.By(): false}
-	for _, o := range m.job.Opinions {
+	for _, o := range m.job.Feedback {
 		no[o.By] = false
 	}
 	for user := range no {
@@ -86,8 +86,8 @@ func (m *maker) judged(ctx context.Context) (good, bad int, err error) {
 		}
 	}
 	kept := *m.job
-	kept.Opinions = slices.DeleteFunc(slices.Clone(m.job.Opinions), func(o jobs.Opinion) bool { return no[o.By] })
-	if good, bad = kept.Judged(); no[m.job.Message.By()] || good+bad == 0 {
+	kept.Feedback = slices.DeleteFunc(slices.Clone(m.job.Feedback), func(o queue.Feedback) bool { return no[o.By] })
+	if good, bad = kept.FeedbackCounts(); no[m.job.Message.By()] || good+bad == 0 {
 		return 0, 0, errRefused
 	}
 	return good, bad, nil
@@ -103,7 +103,7 @@ func (m *maker) find(ctx context.Context, log string) (storage.Position, error) 
 		if !bytes.Contains(record.Data, key) {
 			continue
 		}
-		if one, err := sessions.Decode(log, record); err == nil && one.Ref == m.job.Key() {
+		if one, err := conversation.Decode(log, record); err == nil && one.Ref == m.job.Key() {
 			return record.Pos, nil
 		}
 	}
@@ -113,11 +113,11 @@ func (m *maker) find(ctx context.Context, log string) (storage.Position, error) 
 // turn reads the question and what follows, up to the answer.
 func (m *maker) turn(ctx context.Context, log string, at storage.Position) (turn []agent.Message, err error) {
 	size := 0
-	for record, err := range sessions.Records(ctx, m.Store, log, storage.Query{After: at - 1}) {
+	for record, err := range conversation.Records(ctx, m.Store, log, storage.Query{After: at - 1}) {
 		if err != nil {
 			return nil, fmt.Errorf("read a turn in %s: %w", log, err)
 		}
-		one, err := sessions.Decode(log, record)
+		one, err := conversation.Decode(log, record)
 		if size += len(record.Data); err != nil || size > MaxLine || len(turn) > 0 && one.Asks() {
 			return nil, errUnfit
 		}
@@ -158,9 +158,9 @@ func (m *maker) authors(ctx context.Context, messages []agent.Message) error {
 // is to be forgotten, and nobody of the platform has said no.
 func (m *maker) author(ctx context.Context, one *agent.Message) (string, error) {
 	key := one.Ref + one.Joined // it has one of them at most
-	entry, err := m.Store.Get(ctx, jobs.ReceiptPrefix+key)
-	var j jobs.Job
-	if key == "" || errors.Is(err, storage.ErrNotFound) || err == nil && (jobs.Decode(entry, &j) != nil || j.Message.User == "") {
+	entry, err := m.Store.Get(ctx, queue.ReceiptPrefix+key)
+	var j queue.Job
+	if key == "" || errors.Is(err, storage.ErrNotFound) || err == nil && (queue.Decode(entry, &j) != nil || j.Message.User == "") {
 		no, err := m.consent.anyRefused(ctx, m.job.Message.Chat.Platform)
 		if no {
 			err = errRefused

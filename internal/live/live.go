@@ -100,8 +100,8 @@ const Messages = "9 messages (plain, formatted, a long one in 3 parts, a file, a
 type service interface {
 	chats.Platform
 	chats.Editor
-	chats.Uploader
-	chats.Fetcher
+	chats.FileSender
+	chats.FileFetcher
 }
 
 // Platform sends one message of each kind to a chat. Seen returns what was exchanged with
@@ -300,6 +300,6 @@ func (t *trial) readBack(ctx context.Context) (did string, err error) {
 		did = "text " + compared(text, plainText) + ", "
 	}
 	var data bytes.Buffer
-	err = t.Fetch(ctx, chats.Attachment{Ref: t.ref, Type: "text/plain"}, &data)
+	err = t.FetchFile(ctx, chats.Attachment{Ref: t.ref, Type: "text/plain"}, &data)
 	return did + "file " + compared(data.String(), fileText), err
 }

@@ -15,8 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"oneclaw/agent"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/lanes"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/redact"
 	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"
@@ -82,21 +81,21 @@ func (m *Metrics) Handler() http.Handler {
 }
 
 // Measure implements bridge.Hooks.Measure.
-func (m *Metrics) Measure(platform string, what jobs.Measured) {
+func (m *Metrics) Measure(platform string, what queue.Metric) {
 	switch what {
-	case jobs.MeasuredAccepted:
+	case queue.MeasuredAccepted:
 		m.accepted.WithLabelValues(platform).Inc()
-	case jobs.MeasuredDelivered, jobs.MeasuredFailed:
+	case queue.MeasuredDelivered, queue.MeasuredFailed:
 		m.answers.WithLabelValues(platform, string(what)).Inc()
-	case jobs.MeasuredRepeat:
+	case queue.MeasuredRepeat:
 		m.repeats.WithLabelValues(platform).Inc()
-	case jobs.MeasuredRefused, jobs.MeasuredDelayed, jobs.MeasuredPutOff, jobs.MeasuredUnknown:
+	case queue.MeasuredRefused, queue.MeasuredDelayed, queue.MeasuredPutOff, queue.MeasuredUnknown:
 		m.sends.WithLabelValues(platform, strings.TrimPrefix(string(what), "send_")).Inc()
-	case jobs.MeasuredAsked:
+	case queue.MeasuredAsked:
 		m.asked.WithLabelValues(platform).Inc()
-	case jobs.MeasuredAllowed, jobs.MeasuredDenied, jobs.MeasuredExpired:
+	case queue.MeasuredAllowed, queue.MeasuredDenied, queue.MeasuredExpired:
 		m.decided.WithLabelValues(platform, strings.TrimPrefix(string(what), "approval_")).Inc()
-	case jobs.MeasuredGood, jobs.MeasuredBad, jobs.MeasuredWithdrawn:
+	case queue.MeasuredGood, queue.MeasuredBad, queue.MeasuredWithdrawn:
 		m.opinions.WithLabelValues(platform, strings.TrimPrefix(string(what), "opinion_")).Inc()
 	}
 }
@@ -255,7 +254,7 @@ func (m *Metrics) WatchProcess() {
 // Worker is the bridge, as far as it is looked at.
 type Worker interface {
 	// Load says how much there is to do.
-	Load() lanes.Load
+	Load() queue.Load
 	// Ready says of each platform why it does not receive.
 	Ready() map[string]error
 }

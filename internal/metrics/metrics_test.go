@@ -12,8 +12,7 @@ import (
 	"time"
 
 	"oneclaw/agent"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/lanes"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/redact"
 	"oneclaw/toolgroups"
 )
@@ -27,18 +26,18 @@ func wantIn(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// office is a bridge with one job and a platform that does not receive.
-type office struct{}
+// harness is a bridge with one job and a platform that does not receive.
+type harness struct{}
 
-func (office) Load() lanes.Load {
-	return lanes.Load{Open: 3, Waiting: 2, Oldest: time.Now().Add(-time.Hour)}
+func (harness) Load() queue.Load {
+	return queue.Load{Open: 3, Waiting: 2, Oldest: time.Now().Add(-time.Hour)}
 }
 
-func (office) Ready() map[string]error {
+func (harness) Ready() map[string]error {
 	return map[string]error{"telegram": nil, "slack": errors.New("no socket")}
 }
 
-func (office) Replica() (string, int) { return "R1", 22 }
+func (harness) Replica() (string, int) { return "R1", 22 }
 
 // shownBy returns what a page of metrics says.
 func shownBy(t *testing.T, m *Metrics) string {
@@ -55,10 +54,10 @@ func shownBy(t *testing.T, m *Metrics) string {
 func everything(t *testing.T) *Metrics {
 	t.Helper()
 	m := New("devel", redact.New())
-	for _, what := range []jobs.Measured{
-		jobs.MeasuredAccepted, jobs.MeasuredDelivered, jobs.MeasuredFailed, jobs.MeasuredRepeat, jobs.MeasuredRefused,
-		jobs.MeasuredDelayed, jobs.MeasuredPutOff, jobs.MeasuredUnknown, jobs.MeasuredAsked, jobs.MeasuredAllowed,
-		jobs.MeasuredDenied, jobs.MeasuredExpired, jobs.MeasuredGood, jobs.MeasuredBad, jobs.MeasuredWithdrawn,
+	for _, what := range []queue.Metric{
+		queue.MeasuredAccepted, queue.MeasuredDelivered, queue.MeasuredFailed, queue.MeasuredRepeat, queue.MeasuredRefused,
+		queue.MeasuredDelayed, queue.MeasuredPutOff, queue.MeasuredUnknown, queue.MeasuredAsked, queue.MeasuredAllowed,
+		queue.MeasuredDenied, queue.MeasuredExpired, queue.MeasuredGood, queue.MeasuredBad, queue.MeasuredWithdrawn,
 	} {
 		m.Measure("telegram", what)
 	}
@@ -70,8 +69,8 @@ func everything(t *testing.T) *Metrics {
 	m.Observe(tools, agent.Event{Ended: &agent.ToolEvent{Tool: "read_file", Status: agent.StatusOK}})
 	m.Observe(tools, agent.Event{Ended: &agent.ToolEvent{Tool: "read_file", Status: agent.StatusError}})
 	m.count(t.Context(), "preset/m-1", time.Second, agent.Usage{Input: 10, Cached: 4, Output: 2}, nil)
-	m.Watch(office{}, func(context.Context) (int64, error) { return 4096, nil }, time.Now)
-	m.WatchReplica(office{}, "box-1")
+	m.Watch(harness{}, func(context.Context) (int64, error) { return 4096, nil }, time.Now)
+	m.WatchReplica(harness{}, "box-1")
 	return m
 }
 

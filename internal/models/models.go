@@ -15,7 +15,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/agent/anthropic"
 	"oneclaw/agent/openai"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/turn"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/metrics"
 	"oneclaw/internal/price"
@@ -97,13 +97,13 @@ const (
 	waitBeforeNext     = 5 * time.Second
 )
 
-// Persona implements turns.Settings.Persona.
-func (m *Models) Persona(ctx context.Context, scope toolgroups.Scope) (turns.Persona, error) {
+// Persona implements turn.Settings.Profile.
+func (m *Models) Persona(ctx context.Context, scope toolgroups.Scope) (turn.Profile, error) {
 	answer, err := m.Settings.Chats.Resolve(ctx, scope.Chat, scope.Owner)
 	if err != nil {
-		return turns.Persona{}, fmt.Errorf("find the model of the turn: %w", err)
+		return turn.Profile{}, fmt.Errorf("find the model of the turn: %w", err)
 	}
-	persona := turns.Persona{
+	persona := turn.Profile{
 		Prompt: answer.Agent.Prompt, Temperature: answer.Agent.Temperature, MaxRounds: answer.Agent.MaxIterations,
 		Effort: answer.Effort,
 	}

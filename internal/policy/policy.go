@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"oneclaw/bridge/approval"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/interact"
 	"oneclaw/toolgroups"
 )
 
@@ -28,7 +28,7 @@ type Rule struct {
 	// chats of a platform (telegram:*), or direct, shared or scheduled.
 	Chat string `yaml:"chat,omitempty"`
 	// Policy is allow, ask or deny.
-	Policy approval.Rule `yaml:"policy"`
+	Policy interact.Rule `yaml:"policy"`
 	// Approvers is who may approve: requester, admins, or both. Empty leaves it to the
 	// tool: both, and the requester alone for tools that act in the name of their account.
 	Approvers string `yaml:"approvers,omitempty"`
@@ -39,8 +39,8 @@ const groupCore = "core"
 
 var roleNames = map[string]toolgroups.Role{"user": toolgroups.RoleUser, "admin": toolgroups.RoleAdmin, "owner": toolgroups.RoleOwner}
 
-var approverNames = map[string]approval.Approvers{
-	"": "", "both": approval.ApproversBoth, "requester": approval.ApproversRequester, "admins": approval.ApproversAdmins,
+var approverNames = map[string]interact.Approvers{
+	"": "", "both": interact.ApproversBoth, "requester": interact.ApproversRequester, "admins": interact.ApproversAdmins,
 }
 
 // String names the rule in messages about it.
@@ -59,13 +59,13 @@ func (r Rule) String() string {
 
 func (r Rule) check() error {
 	switch {
-	case r.Policy != approval.Allow && r.Policy != approval.Ask && r.Policy != approval.Deny:
+	case r.Policy != interact.Allow && r.Policy != interact.Ask && r.Policy != interact.Deny:
 		return fmt.Errorf("policy %q is none of allow, ask, deny", r.Policy)
 	case r.Tool != "" && r.Group != "":
 		return errors.New("name a tool or a group, not both")
 	case strings.Contains(strings.TrimSuffix(r.Tool, "*"), "*"):
 		return fmt.Errorf("tool %q: a * may only stand at the end", r.Tool)
-	case r.Approvers != "" && r.Policy != approval.Ask:
+	case r.Approvers != "" && r.Policy != interact.Ask:
 		return fmt.Errorf("approvers say who is asked; with policy %s nobody is", r.Policy)
 	}
 	if _, ok := roleNames[r.Role]; !ok && r.Role != "" {
@@ -161,7 +161,7 @@ func New(rules []Rule, registry func() *toolgroups.Registry, log *slog.Logger) *
 }
 
 // Of is what the rules say about a call, else what its tool says.
-func (p *Policies) Of(call toolgroups.Call, tool toolgroups.Tool) approval.Policy {
+func (p *Policies) Of(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
 	group, grouped := p.registry().GroupOf(tool.Name)
 	if !grouped {
 		group = groupCore
@@ -181,17 +181,17 @@ func (p *Policies) Of(call toolgroups.Call, tool toolgroups.Tool) approval.Polic
 }
 
 // otherwise is the policy of a call that no rule is for.
-func otherwise(call toolgroups.Call, tool toolgroups.Tool) approval.Policy {
-	policy := approval.Policy{Rule: approval.Allow}
+func otherwise(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
+	policy := interact.Policy{Rule: interact.Allow}
 	asks := tool.Effect == toolgroups.Consequential
 	if tool.Asks != nil {
 		asks = tool.Asks(call.Arguments)
 	}
 	if asks && tool.Effect != toolgroups.ReadOnly {
-		policy.Rule = approval.Ask
+		policy.Rule = interact.Ask
 	}
 	if tool.Personal {
-		policy.Approvers = approval.ApproversRequester
+		policy.Approvers = interact.ApproversRequester
 	}
 	return policy
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"oneclaw/bridge/approval"
+	"oneclaw/bridge/interact"
 	"oneclaw/toolgroups"
 )
 
@@ -40,7 +40,7 @@ func policiesOf(t *testing.T, rules ...Rule) *Policies {
 	return New(rules, func() *toolgroups.Registry { return reg }, slog.New(slog.DiscardHandler))
 }
 
-func of(t *testing.T, a *Policies, tool, arguments string, scope toolgroups.Scope) approval.Policy {
+func of(t *testing.T, a *Policies, tool, arguments string, scope toolgroups.Scope) interact.Policy {
 	t.Helper()
 	found, ok := a.registry().Tool(tool)
 	if !ok {
@@ -51,7 +51,7 @@ func of(t *testing.T, a *Policies, tool, arguments string, scope toolgroups.Scop
 
 func TestPoliciesWithoutRules(t *testing.T) {
 	a := policiesOf(t)
-	for call, want := range map[string]approval.Policy{
+	for call, want := range map[string]interact.Policy{
 		`exec {}`:                        {Rule: "ask"},
 		`write_file {}`:                  {Rule: "allow"},
 		`gmail_send {}`:                  {Rule: "ask", Approvers: "requester"},
@@ -89,23 +89,23 @@ func TestTheMostSpecificRuleCounts(t *testing.T) {
 	for n, tc := range []struct {
 		tool  string
 		scope toolgroups.Scope
-		want  approval.Policy
+		want  interact.Policy
 	}{
-		{"exec", toolgroups.Scope{Role: user, Chat: "slack:C2"}, approval.Policy{Rule: "deny"}},
-		{"exec", toolgroups.Scope{Role: admin, Chat: "slack:C2"}, approval.Policy{Rule: "allow"}},
-		{"exec", toolgroups.Scope{Role: admin, Chat: "slack:D2", Direct: true}, approval.Policy{Rule: "ask"}},
-		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:2", Direct: true}, approval.Policy{Rule: "deny"}},
-		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:1"}, approval.Policy{Rule: "allow"}},
-		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:1:6"}, approval.Policy{Rule: "allow"}},
-		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:12"}, approval.Policy{Rule: "deny"}},
-		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:1:7"}, approval.Policy{Rule: "ask", Approvers: "admins"}},
-		{"exec", toolgroups.Scope{Role: user, Chat: "slack:C1:9"}, approval.Policy{Rule: "ask"}},
-		{"shop_list", toolgroups.Scope{Role: user, Chat: "slack:C1"}, approval.Policy{Rule: "deny"}},
-		{"gmail_archive", toolgroups.Scope{Role: user, Chat: "telegram:1"}, approval.Policy{Rule: "ask", Approvers: "requester"}},
-		{"gmail_archive", toolgroups.Scope{Role: user, Chat: "telegram:1", Scheduled: true}, approval.Policy{Rule: "deny", Approvers: "requester"}},
-		{"gmail_search", toolgroups.Scope{Role: user, Chat: "telegram:1", Scheduled: true}, approval.Policy{Rule: "allow", Approvers: "requester"}},
-		{"gmail_send", toolgroups.Scope{Role: admin, Chat: "telegram:1"}, approval.Policy{Rule: "ask", Approvers: "both"}},
-		{"gmail_send", toolgroups.Scope{Role: owner, Chat: "telegram:1"}, approval.Policy{Rule: "allow", Approvers: "requester"}},
+		{"exec", toolgroups.Scope{Role: user, Chat: "slack:C2"}, interact.Policy{Rule: "deny"}},
+		{"exec", toolgroups.Scope{Role: admin, Chat: "slack:C2"}, interact.Policy{Rule: "allow"}},
+		{"exec", toolgroups.Scope{Role: admin, Chat: "slack:D2", Direct: true}, interact.Policy{Rule: "ask"}},
+		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:2", Direct: true}, interact.Policy{Rule: "deny"}},
+		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:1"}, interact.Policy{Rule: "allow"}},
+		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:1:6"}, interact.Policy{Rule: "allow"}},
+		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:12"}, interact.Policy{Rule: "deny"}},
+		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:1:7"}, interact.Policy{Rule: "ask", Approvers: "admins"}},
+		{"exec", toolgroups.Scope{Role: user, Chat: "slack:C1:9"}, interact.Policy{Rule: "ask"}},
+		{"shop_list", toolgroups.Scope{Role: user, Chat: "slack:C1"}, interact.Policy{Rule: "deny"}},
+		{"gmail_archive", toolgroups.Scope{Role: user, Chat: "telegram:1"}, interact.Policy{Rule: "ask", Approvers: "requester"}},
+		{"gmail_archive", toolgroups.Scope{Role: user, Chat: "telegram:1", Scheduled: true}, interact.Policy{Rule: "deny", Approvers: "requester"}},
+		{"gmail_search", toolgroups.Scope{Role: user, Chat: "telegram:1", Scheduled: true}, interact.Policy{Rule: "allow", Approvers: "requester"}},
+		{"gmail_send", toolgroups.Scope{Role: admin, Chat: "telegram:1"}, interact.Policy{Rule: "ask", Approvers: "both"}},
+		{"gmail_send", toolgroups.Scope{Role: owner, Chat: "telegram:1"}, interact.Policy{Rule: "allow", Approvers: "requester"}},
 	} {
 		if got := of(t, a, tc.tool, "{}", tc.scope); got != tc.want {
 			t.Errorf("%d: %s in %+v: %+v, want %+v", n, tc.tool, tc.scope, got, tc.want)

@@ -92,9 +92,9 @@ var minima = []struct {
 	{"gpt-*", 1024},
 }
 
-// Minimum is how many tokens a prompt must have for the provider of a model to keep it; 0
+// MinCacheable is how many tokens a prompt must have for the provider of a model to keep it; 0
 // where that is not known.
-func Minimum(model string) int {
+func MinCacheable(model string) int {
 	name := normal(model[strings.LastIndexByte(model, '/')+1:])
 	for _, m := range minima {
 		if ok, err := path.Match(m.models, name); ok && err == nil {
@@ -104,10 +104,10 @@ func Minimum(model string) int {
 	return 0
 }
 
-// Kept is how long the provider of a model keeps a prompt at most without being asked for more:
+// CacheTTL is how long the provider of a model keeps a prompt at most without being asked for more:
 // five minutes at Anthropic, and at others no longer than the day that OpenAI tells of (the
-// sources of [Minimum]).
-func Kept(model string) time.Duration {
+// sources of [MinCacheable]).
+func CacheTTL(model string) time.Duration {
 	if ok, err := path.Match("claude-*", normal(model[strings.LastIndexByte(model, '/')+1:])); ok && err == nil {
 		return 5 * time.Minute
 	}

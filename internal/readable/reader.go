@@ -12,8 +12,8 @@ import (
 	"strings"
 	"sync"
 
-	"oneclaw/internal/child"
 	"oneclaw/internal/named"
+	"oneclaw/internal/sandbox"
 )
 
 // atOnce is how many documents are read at a time.
@@ -33,7 +33,7 @@ type Reader struct {
 // NewReader makes a reader, which logs how a child ended that gave no answer; a nil log
 // discards that. Nothing is started.
 func NewReader(log *slog.Logger) (*Reader, error) {
-	command, err := child.Command(Argument)
+	command, err := sandbox.Command(Argument)
 	if err != nil {
 		return nil, fmt.Errorf("readable: %w", err)
 	}
@@ -89,7 +89,7 @@ func (r *Reader) read(ctx context.Context, t task, document io.Reader, use func(
 	if err != nil {
 		return fmt.Errorf("readable: %w", err)
 	}
-	c, err := child.Start(ctx, r.command, from)
+	c, err := sandbox.Start(ctx, r.command, from)
 	if err = errors.Join(err, from.Close()); err != nil {
 		return errors.Join(fmt.Errorf("readable: start: %w", err), to.Close())
 	}
@@ -118,7 +118,7 @@ func (r *Reader) read(ctx context.Context, t task, document io.Reader, use func(
 
 // answer is the text that a child sends, in parts.
 type answer struct {
-	child *child.Process
+	child *sandbox.Process
 	part  []byte
 	err   error
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"oneclaw/internal/child"
+	"oneclaw/internal/sandbox"
 )
 
 // Argument is what the child is started with: a program that is given it as its only
@@ -60,10 +60,10 @@ type reply struct {
 // when in does, or when the document takes too much memory.
 func Serve(in io.Reader, out io.Writer) error {
 	debug.SetMemoryLimit(frugal)
-	if err := child.Confine(child.Limits{Memory: mapRoom, CPU: maxTime}); err != nil {
+	if err := sandbox.Confine(sandbox.Limits{Memory: mapRoom, CPU: maxTime}); err != nil {
 		return fmt.Errorf("readable: %w", err)
 	}
-	parent := child.NewConn(in, out)
+	parent := sandbox.NewConn(in, out)
 	var t task
 	if err := parent.Receive(&t); err != nil {
 		return err

@@ -60,7 +60,7 @@ var shapes = []shape{
 		name: "services", literals: []string{"glpat-", "sk_live_", "rk_live_", "whsec_", "hf_", "npm_"}, within: inToken,
 		pattern: regexp.MustCompile(`^((?:glpat-|[sr]k_live_|whsec_)[A-Za-z0-9_.-]{20,}|hf_[A-Za-z]{34}|npm_[A-Za-z0-9]{36})`),
 	},
-	{ // ours: the links and sessions of internal/admin/door
+	{ // ours: the links and sessions of internal/admin/signin
 		name: "oneclaw", literals: []string{"oclink_", "ocseat_"}, within: inToken,
 		pattern: regexp.MustCompile(`^(oc(?:link|seat)_[A-Za-z0-9_-]{1,400}[.][A-Z2-7]{26})`),
 	},

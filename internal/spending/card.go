@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"oneclaw/bridge"
-	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/budget"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -29,8 +29,8 @@ const (
 	choiceAsk   = "ask"
 )
 
-// Desk takes the presses of budget cards.
-type Desk struct {
+// Handler takes the presses of budget cards.
+type Handler struct {
 	// Bridge posts cards. It is made after the desk.
 	Bridge func() *bridge.Bridge
 	Ledger *budget.Ledger
@@ -61,29 +61,29 @@ func (p budgetRequest) once() string {
 	return fmt.Sprintf("budget/ask/%s/%s/%s/%s", r.Account.Kind, r.Account.Name, r.Limit, r.Until.Format(time.DateOnly))
 }
 
-func (p budgetRequest) raiseButton() []cards.Choice {
-	return []cards.Choice{{
+func (p budgetRequest) raiseButton() []interact.Choice {
+	return []interact.Choice{{
 		Label: fmt.Sprintf("Raise by %s %s", p.Refusal.Step(), p.period()), Value: choiceRaise, Style: chats.StylePrimary,
 	}}
 }
 
-func (p budgetRequest) card(text string, rows ...[]cards.Choice) (cards.Card, error) {
+func (p budgetRequest) card(text string, rows ...[]interact.Choice) (interact.Card, error) {
 	data, err := json.Marshal(p)
 	if err != nil {
-		return cards.Card{}, fmt.Errorf("encode budget card: %w", err)
+		return interact.Card{}, fmt.Errorf("encode budget card: %w", err)
 	}
-	return cards.Card{Kind: Card, Text: text, Choices: rows, Data: data, Expires: p.Refusal.Until}, nil
+	return interact.Card{Kind: Card, Text: text, Choices: rows, Data: data, Expires: p.Refusal.Until}, nil
 }
 
 // Refused implements bridge.Config.Refused.
-func (d *Desk) Refused(_ context.Context, scope toolgroups.Scope, failure error) (cards.Card, error) {
+func (d *Handler) Refused(_ context.Context, scope toolgroups.Scope, failure error) (interact.Card, error) {
 	var refusal *budget.Refusal
 	if !errors.As(failure, &refusal) {
-		return cards.Card{}, errors.New("the failure names no budget")
+		return interact.Card{}, errors.New("the failure names no budget")
 	}
 	chat, err := chats.ParseChat(scope.Chat)
 	if err != nil {
-		return cards.Card{}, err
+		return interact.Card{}, err
 	}
 	p := budgetRequest{ID: rand.Text(), Chat: chat, User: scope.User, Refusal: *refusal}
 	if refusal.Held {
@@ -94,30 +94,30 @@ func (d *Desk) Refused(_ context.Context, scope toolgroups.Scope, failure error)
 		return p.card(text+" You may raise it.", p.raiseButton())
 	}
 	return p.card(text+" An administrator can raise it.",
-		[]cards.Choice{{Label: "Ask an administrator", Value: choiceAsk}}, p.raiseButton())
+		[]interact.Choice{{Label: "Ask an administrator", Value: choiceAsk}}, p.raiseButton())
 }
 
 // Pressed implements bridge.CardHandler.
-func (d *Desk) Pressed(ctx context.Context, press cards.Press) (cards.Result, error) {
+func (d *Handler) Pressed(ctx context.Context, press interact.Press) (interact.Result, error) {
 	var p budgetRequest
 	if err := json.Unmarshal(press.Card.Data, &p); err != nil {
-		return cards.Result{}, fmt.Errorf("decode budget card: %w", err)
+		return interact.Result{}, fmt.Errorf("decode budget card: %w", err)
 	}
 	switch {
 	case press.Expired:
-		return cards.Result{}, nil
+		return interact.Result{}, nil
 	case press.Choice == choiceAsk:
 		return d.askAdministrators(ctx, press, p)
 	case press.Role < toolgroups.RoleAdmin:
-		return cards.Result{Toast: "Only an administrator can raise a budget."}, nil
+		return interact.Result{Toast: "Only an administrator can raise a budget."}, nil
 	}
 	raise := budget.Raise{Account: p.Refusal.Account, By: p.Refusal.Step(), Who: press.User, Key: p.ID}
-	if err := press.Deed.Did(ctx, "raise a budget", p.Refusal.Account.Name); err != nil {
-		return cards.Result{}, err
+	if err := press.Deed.Record(ctx, "raise a budget", p.Refusal.Account.Name); err != nil {
+		return interact.Result{}, err
 	}
 	limit, err := d.Ledger.Raise(ctx, raise)
 	if err != nil {
-		return cards.Result{}, err
+		return interact.Result{}, err
 	}
 	now := budget.Limit{Tokens: limit.Tokens}
 	if p.Refusal.Money {
@@ -125,58 +125,58 @@ func (d *Desk) Pressed(ctx context.Context, press cards.Press) (cards.Result, er
 	}
 	told := fmt.Sprintf("The budget was raised to %s %s.", now, p.period())
 	if press.Place == p.Chat {
-		return cards.Result{Toast: "Raised.", Text: told + " Please send your message again.", Close: true}, nil
+		return interact.Result{Toast: "Raised.", Text: told + " Please send your message again.", Close: true}, nil
 	}
-	card := cards.Card{Text: told + " Please send your message again."}
+	card := interact.Card{Text: told + " Please send your message again."}
 	if err := d.Bridge().Post(ctx, "budget/told/"+p.ID, p.Chat, card); err != nil {
-		return cards.Result{}, err
+		return interact.Result{}, err
 	}
-	return cards.Result{Toast: "Raised.", Text: told + " I have told them.", Close: true}, nil
+	return interact.Result{Toast: "Raised.", Text: told + " I have told them.", Close: true}, nil
 }
 
 // maxAsked bounds the administrators who are asked.
 const maxAsked = 10
 
 // askAdministrators shows administrators, alone with the bot, who wants more.
-func (d *Desk) askAdministrators(ctx context.Context, press cards.Press, p budgetRequest) (cards.Result, error) {
+func (d *Handler) askAdministrators(ctx context.Context, press interact.Press, p budgetRequest) (interact.Result, error) {
 	places, err := d.adminChats(ctx)
 	if err != nil {
-		return cards.Result{}, err
+		return interact.Result{}, err
 	}
 	asked := 0
 	for _, chat := range places {
 		card, err := p.card(fmt.Sprintf("%s`%s` asks for more budget in `%s`.\n\nUsed by %s: %s.",
 			plainName(press.UserName), press.User, p.Chat, p.Refusal.Account.Whose(p.User), p.Refusal.State()), p.raiseButton())
 		if err != nil {
-			return cards.Result{}, err
+			return interact.Result{}, err
 		}
 		err = d.Bridge().Post(ctx, p.once(), chat, card)
 		switch {
-		case errors.Is(err, cards.ErrNoButtons), errors.Is(err, jobs.ErrInvalid):
+		case errors.Is(err, interact.ErrNoButtons), errors.Is(err, queue.ErrInvalid):
 			continue
 		case err != nil:
-			return cards.Result{}, err
+			return interact.Result{}, err
 		}
 		asked++
 	}
 	if asked == 0 {
-		return cards.Result{Toast: "I do not know where to reach an administrator. Show them this message: they can press the other button."}, nil
+		return interact.Result{Toast: "I do not know where to reach an administrator. Show them this message: they can press the other button."}, nil
 	}
-	return cards.Result{
+	return interact.Result{
 		Toast: "Asked.", Text: p.Refusal.Sentence() + " I have asked an administrator, and tell you here when it is raised.",
-		Choices: [][]cards.Choice{p.raiseButton()},
+		Choices: [][]interact.Choice{p.raiseButton()},
 	}, nil
 }
 
 // Tell sends a text to administrators, alone with the bot, once under each key. Where none can be
 // reached it is sent to none.
-func (d *Desk) Tell(ctx context.Context, key, text string) error {
+func (d *Handler) Tell(ctx context.Context, key, text string) error {
 	places, err := d.adminChats(ctx)
 	if err != nil {
 		return err
 	}
 	for _, chat := range places {
-		if err := d.Bridge().Post(ctx, key, chat, cards.Card{Text: text}); err != nil && !errors.Is(err, jobs.ErrInvalid) {
+		if err := d.Bridge().Post(ctx, key, chat, interact.Card{Text: text}); err != nil && !errors.Is(err, queue.ErrInvalid) {
 			return err
 		}
 	}
@@ -184,20 +184,20 @@ func (d *Desk) Tell(ctx context.Context, key, text string) error {
 }
 
 // adminChats are the places in which the bot is alone with an administrator.
-func (d *Desk) adminChats(ctx context.Context) ([]chats.Chat, error) {
+func (d *Handler) adminChats(ctx context.Context) ([]chats.Chat, error) {
 	places := d.Bridge().People().AdminChats()
 	for _, user := range d.Admins {
 		if strings.Contains(user, "*") {
 			continue
 		}
-		conversations, err := sessions.Conversations(ctx, d.Store, user)
+		conversations, err := conversation.Conversations(ctx, d.Store, user)
 		if err != nil {
 			return nil, err
 		}
 		if len(conversations) == 0 {
 			continue // they have never talked to the bot alone
 		}
-		newest := slices.MaxFunc(conversations, func(a, b sessions.Conversation) int { return a.Begun.Compare(b.Begun) })
+		newest := slices.MaxFunc(conversations, func(a, b conversation.Conversation) int { return a.Begun.Compare(b.Begun) })
 		chat := chats.Chat{Platform: newest.Chat.Platform, ID: newest.Chat.ID}
 		if !slices.Contains(places, chat) {
 			places = append(places, chat)

@@ -16,7 +16,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/emulator/collector"
 	"oneclaw/internal/redact"
 )
@@ -27,17 +27,17 @@ const (
 	header  = "basic-credentials-of-the-collector"
 )
 
-// office is a tracer with its collector and its log.
-type office struct {
+// harness is a tracer with its collector and its log.
+type harness struct {
 	*Tracer
 
 	collector *collector.Collector
 	log       *bytes.Buffer
 }
 
-func newOffice(t *testing.T, texts bool, refuse int) *office {
+func newOffice(t *testing.T, texts bool, refuse int) *harness {
 	t.Helper()
-	o := &office{collector: &collector.Collector{Refuse: refuse, Header: "Basic " + header}, log: &bytes.Buffer{}}
+	o := &harness{collector: &collector.Collector{Refuse: refuse, Header: "Basic " + header}, log: &bytes.Buffer{}}
 	server := httptest.NewServer(o.collector)
 	t.Cleanup(func() {
 		server.Close()
@@ -49,7 +49,7 @@ func newOffice(t *testing.T, texts bool, refuse int) *office {
 	return o
 }
 
-func (o *office) config(texts bool) Config {
+func (o *harness) config(texts bool) Config {
 	known := redact.New()
 	return Config{
 		Version: "devel", Texts: texts, Redact: known, Now: time.Now, Logger: slog.New(slog.NewJSONHandler(known.Writer(o.log), nil)),
@@ -63,11 +63,11 @@ func (o *office) config(texts bool) Config {
 }
 
 // answer follows one message with a call of a model and one of an MCP server to its end.
-func (o *office) answer(t testing.TB, text string) *jobs.Job {
+func (o *harness) answer(t testing.TB, text string) *queue.Job {
 	t.Helper()
-	j := &jobs.Job{Message: chats.Message{Chat: chats.Chat{Platform: "slack", ID: "C77"}, ID: "1.2", User: "U99", Kind: chats.KindText, Text: text}, Accepted: time.Now()}
+	j := &queue.Job{Message: chats.Message{Chat: chats.Chat{Platform: "slack", ID: "C77"}, ID: "1.2", User: "U99", Kind: chats.KindText, Text: text}, Accepted: time.Now()}
 	o.Begin(j)
-	j.Since, j.Turn = time.Now(), true
+	j.Since, j.HasSlot = time.Now(), true
 	ctx := o.Runs(t.Context(), j)
 	if c := trace.SpanContextFromContext(ctx); c.IsValid() {
 		t.Errorf("a client that knows OpenTelemetry would pass on %v", c)
@@ -79,10 +79,10 @@ func (o *office) answer(t testing.TB, text string) *jobs.Job {
 	watch := o.Watch(j, func(agent.Event) {})
 	watch(agent.Event{Began: &agent.ToolEvent{Call: "1", Tool: "files_look"}})
 	watch(agent.Event{Ended: &agent.ToolEvent{Call: "1", Tool: "files_look", Status: agent.StatusError}})
-	j.Trace.Answered, j.Parts = time.Now(), []jobs.SentPart{{}}
+	j.Trace.Answered, j.Parts = time.Now(), []queue.SentPart{{}}
 	o.Sending(j, &j.Parts[0])(&chats.SendError{Outcome: chats.Later, Err: errors.New("wait")})
 	o.Sending(j, &j.Parts[0])(nil)
-	j.State, j.Closed = jobs.StateDone, time.Now()
+	j.State, j.Closed = queue.StateDone, time.Now()
 	o.Closed(j)
 	return j
 }
@@ -173,7 +173,7 @@ func TestNothingIsMadeUnlessACollectorIsNamed(t *testing.T) {
 			for name, value := range c.env {
 				t.Setenv(name, value)
 			}
-			o := &office{log: &bytes.Buffer{}}
+			o := &harness{log: &bytes.Buffer{}}
 			tracer := New(o.config(false))
 			if tracer != nil || tracer.Hook() != nil || !strings.Contains(o.log.String(), c.told) || c.told == "" && o.log.Len() > 0 {
 				t.Errorf("%v: %v, %q", c.env, tracer, o.log)
@@ -203,7 +203,7 @@ var _ agent.Model = silent{}
 // collector that takes nothing.
 func BenchmarkMessage(b *testing.B) {
 	b.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
-	o := &office{log: &bytes.Buffer{}}
+	o := &harness{log: &bytes.Buffer{}}
 	o.Tracer = New(o.config(false))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -12,7 +12,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/emulator/collector"
 	"oneclaw/internal/redact"
 )
@@ -59,7 +59,7 @@ func (p *process) step(out *outbox, do func()) {
 // live brings a job as far as the process lives. Disk is its record.
 func (p *process) live(out *outbox, disk *[]byte, found bool) (closed bool) {
 	ok := p.Model(silent{}, "OPENAI", "m", func(agent.Usage) (float64, bool) { return 0, false })
-	var j jobs.Job
+	var j queue.Job
 	if err := json.Unmarshal(*disk, &j); err != nil {
 		p.t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func (p *process) live(out *outbox, disk *[]byte, found bool) (closed bool) {
 		}
 		*disk = data
 	}
-	j.Found, j.Turn = found, j.Parts == nil
+	j.Found, j.HasSlot = found, j.Parts == nil
 	ctx := p.t.Context()
 	stopped := rapid.Bool().Draw(p.t, "stopped") // before it ran here
 	if !stopped {
@@ -87,12 +87,12 @@ func (p *process) live(out *outbox, disk *[]byte, found bool) (closed bool) {
 		p.step(out, func() { watch(agent.Event{Ended: &agent.ToolEvent{Call: "1", Tool: "look"}}) })
 	}
 	if !stopped && j.Parts == nil {
-		p.step(out, func() { j.Trace.Answered = p.cfg.Now(); j.Parts = []jobs.SentPart{{}}; write() })
+		p.step(out, func() { j.Trace.Answered = p.cfg.Now(); j.Parts = []queue.SentPart{{}}; write() })
 	}
 	for i := range j.Parts {
 		p.step(out, func() { p.Sending(&j, &j.Parts[i])(nil) })
 	}
-	p.step(out, func() { j.State, j.Closed, closed = jobs.StateDone, p.cfg.Now(), true; p.Closed(&j) })
+	p.step(out, func() { j.State, j.Closed, closed = queue.StateDone, p.cfg.Now(), true; p.Closed(&j) })
 	return closed
 }
 
@@ -102,7 +102,7 @@ func TestATraceIsOneTreeWhoeverIsKilled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		out, clock := &outbox{}, time.Unix(1_700_000_000, 0)
 		now := func() time.Time { clock = clock.Add(time.Second); return clock }
-		j := jobs.Job{Message: chats.Message{Chat: chats.Chat{Platform: "telegram", ID: "7"}, ID: "1", Kind: chats.KindText, User: "7", Text: "hello"}, Accepted: now()}
+		j := queue.Job{Message: chats.Message{Chat: chats.Chat{Platform: "telegram", ID: "7"}, ID: "1", Kind: chats.KindText, User: "7", Text: "hello"}, Accepted: now()}
 		life := func(killed int) *process {
 			tracer := newTracer(Config{Now: now, Redact: redact.New(), Group: func(string) string { return "core" }}, sdk.WithSyncer(out))
 			return &process{Tracer: tracer, t: t, killed: killed}

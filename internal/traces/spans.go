@@ -16,7 +16,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/cache"
 )
 
@@ -24,7 +24,7 @@ import (
 type roots struct{ message, turn trace.SpanContext }
 
 // follow are the roots of a job; none where it is not followed, or was not drawn by the sampler.
-func (t *Tracer) follow(j *jobs.Job) (roots, bool) {
+func (t *Tracer) follow(j *queue.Job) (roots, bool) {
 	fields := strings.Split(j.Trace.Parent, "-")
 	if len(fields) != 4 || fields[3] != "01" {
 		return roots{}, false
@@ -40,7 +40,7 @@ func (t *Tracer) follow(j *jobs.Job) (roots, bool) {
 }
 
 // Hook is the tracer as the bridge calls it: nil where there is none.
-func (t *Tracer) Hook() jobs.Tracer {
+func (t *Tracer) Hook() queue.Tracer {
 	if t == nil {
 		return nil
 	}
@@ -49,13 +49,13 @@ func (t *Tracer) Hook() jobs.Tracer {
 
 // followed reports whether jobs of a kind have traces: what people or their schedules say, and
 // not what the program says to itself.
-func followed(j *jobs.Job) bool {
-	return j.Message.Kind == chats.KindText || j.Message.Kind == jobs.KindTask
+func followed(j *queue.Job) bool {
+	return j.Message.Kind == chats.KindText || j.Message.Kind == queue.KindTask
 }
 
-// Begin implements [jobs.Tracer]. The ids follow from the job, so that it keeps them also where
+// Begin implements [queue.Tracer]. The ids follow from the job, so that it keeps them also where
 // a program that does not know them has written its record.
-func (t *Tracer) Begin(j *jobs.Job) {
+func (t *Tracer) Begin(j *queue.Job) {
 	if !followed(j) || j.Trace.Parent != "" {
 		return
 	}
@@ -69,8 +69,8 @@ func (t *Tracer) Begin(j *jobs.Job) {
 	j.Trace.Parent = "00-" + hex.EncodeToString(sum[:16]) + "-" + hex.EncodeToString(sum[16:24]) + "-" + flags
 }
 
-// Runs implements [jobs.Tracer].
-func (t *Tracer) Runs(ctx context.Context, j *jobs.Job) context.Context {
+// Runs implements [queue.Tracer].
+func (t *Tracer) Runs(ctx context.Context, j *queue.Job) context.Context {
 	t.Begin(j)
 	r, ok := t.follow(j)
 	if !ok {
@@ -86,15 +86,15 @@ func (t *Tracer) Runs(ctx context.Context, j *jobs.Job) context.Context {
 	case !since.IsZero():
 		t.leaf(r.message, "wait", trace.SpanKindInternal, since, now, attribute.String("oneclaw.wait.for", "approval"))
 	}
-	if j.Turn && j.Trace.Turn.IsZero() {
+	if j.HasSlot && j.Trace.Turn.IsZero() {
 		j.Trace.Turn = now
 	}
 	t.known.Put(j.Key(), r, cache.Forever)
 	return context.WithValue(ctx, rootsKey{}, r)
 }
 
-// Watch implements [jobs.Tracer].
-func (t *Tracer) Watch(j *jobs.Job, observe func(agent.Event)) func(agent.Event) {
+// Watch implements [queue.Tracer].
+func (t *Tracer) Watch(j *queue.Job, observe func(agent.Event)) func(agent.Event) {
 	r, ok := t.follow(j)
 	if !ok {
 		return observe
@@ -142,8 +142,8 @@ func (t *Tracer) tool(r roots, e *agent.ToolEvent, began time.Time) {
 	t.leaf(r.turn, "execute_tool "+name, kind, began, t.cfg.Now(), append(about, errorType(failure)...)...)
 }
 
-// Sending implements [jobs.Tracer].
-func (t *Tracer) Sending(j *jobs.Job, p *jobs.SentPart) func(error) {
+// Sending implements [queue.Tracer].
+func (t *Tracer) Sending(j *queue.Job, p *queue.SentPart) func(error) {
 	r, ok := t.follow(j)
 	if !ok {
 		return func(error) {}
@@ -174,8 +174,8 @@ func outcome(err error) string {
 	return "unknown"
 }
 
-// Closed implements [jobs.Tracer].
-func (t *Tracer) Closed(j *jobs.Job) {
+// Closed implements [queue.Tracer].
+func (t *Tracer) Closed(j *queue.Job) {
 	t.Begin(j)
 	r, ok := t.follow(j)
 	if !ok {
@@ -197,7 +197,7 @@ func (t *Tracer) Closed(j *jobs.Job) {
 	}
 	name := "message"
 	switch {
-	case j.Message.Kind == jobs.KindTask:
+	case j.Message.Kind == queue.KindTask:
 		name = "task"
 	case command:
 		name = "command"
@@ -207,7 +207,7 @@ func (t *Tracer) Closed(j *jobs.Job) {
 		attribute.String("oneclaw.state", string(j.State)), attribute.Int("oneclaw.parts", len(j.Parts)),
 	}
 	failure := ""
-	if j.State == jobs.StateFailed {
+	if j.State == queue.StateFailed {
 		failure = string(j.State)
 	}
 	if j.Incident != "" {

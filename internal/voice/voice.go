@@ -16,7 +16,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/turn"
 	"oneclaw/internal/redact"
 	"oneclaw/toolgroups"
 )
@@ -101,15 +101,15 @@ func hosted(address string) bool {
 	return err == nil && u.Hostname() == "api.openai.com"
 }
 
-// Hear implements turns.Settings.Hear; also that of no listener.
-func (l *Listener) Hear(ctx context.Context, scope toolgroups.Scope, r turns.Recording) (string, error) {
+// Hear implements turn.Settings.Transcribe; also that of no listener.
+func (l *Listener) Hear(ctx context.Context, scope toolgroups.Scope, r turn.Recording) (string, error) {
 	switch {
 	case l == nil:
-		return "", &turns.Unheard{Never: true}
+		return "", &turn.TranscriptionError{Never: true}
 	case r.Length > l.cfg.Settings.MaxLength:
-		return "", &turns.Unheard{Why: fmt.Sprintf("is longer than the %v that I listen to", minutes(l.cfg.Settings.MaxLength))}
+		return "", &turn.TranscriptionError{Why: fmt.Sprintf("is longer than the %v that I listen to", minutes(l.cfg.Settings.MaxLength))}
 	case r.Size > maxSize:
-		return "", &turns.Unheard{Why: fmt.Sprintf("is larger than the %d MB that I listen to", maxSize>>20)}
+		return "", &turn.TranscriptionError{Why: fmt.Sprintf("is larger than the %d MB that I listen to", maxSize>>20)}
 	}
 	sound, err := io.ReadAll(io.LimitReader(r.Content, maxSize))
 	if err != nil {
@@ -137,7 +137,7 @@ func minutes(d time.Duration) string {
 }
 
 func unreadable() error {
-	return &turns.Unheard{Why: "is of a kind that I cannot listen to, or damaged"}
+	return &turn.TranscriptionError{Why: "is of a kind that I cannot listen to, or damaged"}
 }
 
 // told makes of an error what people are told, where trying again would not help.
@@ -148,9 +148,9 @@ func told(err error) error {
 	}
 	switch failure.Kind {
 	case agent.KindBudget:
-		return &turns.Unheard{Why: "was not listened to: " + failure.Notice}
+		return &turn.TranscriptionError{Why: "was not listened to: " + failure.Notice}
 	case agent.KindOverflow:
-		return &turns.Unheard{Why: "is larger than what the server that listens takes"}
+		return &turn.TranscriptionError{Why: "is larger than what the server that listens takes"}
 	case agent.KindRejected:
 		if failure.Status == http.StatusBadRequest || failure.Status == http.StatusUnsupportedMediaType || failure.Status == http.StatusUnprocessableEntity {
 			return unreadable()

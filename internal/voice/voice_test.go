@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"oneclaw/agent"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/turn"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/voice"
 	"oneclaw/toolgroups"
@@ -45,8 +45,8 @@ func listener(t *testing.T, cfg voice.Config) (*voice.Listener, *openai.Server) 
 	return l, server
 }
 
-func recording(sound []byte) turns.Recording {
-	return turns.Recording{Name: "inbox/voice.bin", Size: int64(len(sound)), Length: 3 * time.Second, Content: bytes.NewReader(sound)}
+func recording(sound []byte) turn.Recording {
+	return turn.Recording{Name: "inbox/voice.bin", Size: int64(len(sound)), Length: 3 * time.Second, Content: bytes.NewReader(sound)}
 }
 
 func TestRecordingsAreWrittenDown(t *testing.T) {
@@ -87,7 +87,7 @@ func TestWhatIsNotHeardIsSaid(t *testing.T) {
 	off, _ := listener(t, voice.Config{Settings: voice.Settings{Model: voice.Off}})
 	for name, c := range map[string]struct {
 		l    *voice.Listener
-		r    turns.Recording
+		r    turn.Recording
 		want string
 	}{
 		"too long":       {l, long, "is longer than the minute that I listen to"},
@@ -98,7 +98,7 @@ func TestWhatIsNotHeardIsSaid(t *testing.T) {
 		"not configured": {off, recording(openai.Speech("x")), ""},
 	} {
 		text, err := c.l.Hear(t.Context(), toolgroups.Scope{}, c.r)
-		told, ok := errors.AsType[*turns.Unheard](err)
+		told, ok := errors.AsType[*turn.TranscriptionError](err)
 		if text != "" || !ok || told.Why != c.want || told.Never != (c.want == "") {
 			t.Errorf("%s: %q, %v", name, text, err)
 		}

@@ -51,8 +51,8 @@ func NoRoom(err error) bool {
 	return false
 }
 
-// Room returns how many bytes may still be written, or why there are none.
-func (r *Root) Room() (int64, error) {
+// FreeBytes returns how many bytes may still be written, or why there are none.
+func (r *Root) FreeBytes() (int64, error) {
 	used, err := usage(r.root, 0)
 	if err != nil {
 		return 0, err

@@ -46,7 +46,7 @@ func TestAttack11AWorkspaceHoldsItsQuotaAndNoMore(t *testing.T) {
 	must(t, os.Remove(filepath.Join(dir, "a")))
 	must(t, again.WriteFile("b", make([]byte, 600*kib), false))
 	must(t, root.WriteFile("c", make([]byte, 300*kib), false))
-	if room, err := root.Room(); err != nil || room != mib-900*kib {
+	if room, err := root.FreeBytes(); err != nil || room != mib-900*kib {
 		t.Errorf("there is room for %d, %v", room, err)
 	}
 }
@@ -113,7 +113,7 @@ func TestAttack11TheReserveStaysFree(t *testing.T) {
 	if err := root.WriteFile("a", []byte("x"), false); !errors.Is(err, workspace.ErrDiskFull) {
 		t.Errorf("into the reserve: %v", err)
 	}
-	if room, err := root.Room(); room != 0 || !errors.Is(err, workspace.ErrDiskFull) {
+	if room, err := root.FreeBytes(); room != 0 || !errors.Is(err, workspace.ErrDiskFull) {
 		t.Errorf("there is room for %d, %v", room, err)
 	}
 	if _, err := root.Bound(io.Discard).Write([]byte("x")); !errors.Is(err, workspace.ErrDiskFull) {

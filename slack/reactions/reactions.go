@@ -22,7 +22,7 @@ func Is(kind string) bool { return kind == added || kind == removed }
 type Reaction struct {
 	User        string
 	Channel, TS string
-	Says        chats.Opinion
+	Says        chats.Feedback
 	// At is when, as Slack writes it.
 	At string
 	// Shared is set where the channel may be shared with other workspaces.
@@ -31,7 +31,7 @@ type Reaction struct {
 
 // thumbs are the names of the reactions that say something, with what it says to add them and
 // to take them back. The second of each is an alias.
-var thumbs = map[string][2]chats.Opinion{
+var thumbs = map[string][2]chats.Feedback{
 	"+1": {chats.Good, chats.NotGood}, "thumbsup": {chats.Good, chats.NotGood},
 	"-1": {chats.Bad, chats.NotBad}, "thumbsdown": {chats.Bad, chats.NotBad},
 }

@@ -25,7 +25,7 @@ type marks struct {
 	Gap     string               `json:"gap,omitempty"`
 	Threads map[string]time.Time `json:"threads,omitempty"`
 	// Owed is of a former release; they have keys of their own.
-	Owed map[string]Debt `json:"owed,omitempty"`
+	Owed map[string]Unresolved `json:"owed,omitempty"`
 }
 
 // since is when the gap began, zero for none.

@@ -35,17 +35,17 @@ type Reach struct {
 	// name, so that only who filled all of it closes it.
 	missing time.Time
 	gap     string
-	opened  bool                     // the gap is not in the store yet
-	closed  string                   // the last gap that was filled here
-	live    map[chats.Chat]time.Time // threads with the bot, and when somebody wrote
-	owed    map[chats.Chat]Debt      // threads with messages that were put off
-	saving  sync.Mutex               // held while the state is written
+	opened  bool                      // the gap is not in the store yet
+	closed  string                    // the last gap that was filled here
+	live    map[chats.Chat]time.Time  // threads with the bot, and when somebody wrote
+	owed    map[chats.Chat]Unresolved // threads with messages that were put off
+	saving  sync.Mutex                // held while the state is written
 }
 
 // NewReach knows nothing yet. Kv may be nil.
 func NewReach(kv storage.KV, clock *Clock) *Reach {
 	return &Reach{
-		Wake: make(chan struct{}, 1), kv: kv, clock: clock, live: map[chats.Chat]time.Time{}, owed: map[chats.Chat]Debt{},
+		Wake: make(chan struct{}, 1), kv: kv, clock: clock, live: map[chats.Chat]time.Time{}, owed: map[chats.Chat]Unresolved{},
 	}
 }
 

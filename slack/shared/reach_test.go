@@ -179,14 +179,14 @@ func TestDebtsOfSeveral(t *testing.T) {
 	all, store, _ := several(t, 3)
 	thread := chatOf("C1", "1.000001")
 	for i, since := range []string{"5.000000", "3.000000", "4.000000"} {
-		if err := all[i].Owe(t.Context(), thread, Debt{Since: since, Kind: "channel"}); err != nil {
+		if err := all[i].Owe(t.Context(), thread, Unresolved{Since: since, Kind: "channel"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := all[0].LoadDebts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	oldest := Debt{Since: "3.000000", Kind: "channel"}
+	oldest := Unresolved{Since: "3.000000", Kind: "channel"}
 	if got := all[0].Debts()[thread]; got != oldest {
 		t.Errorf("of three is known %+v", got)
 	}

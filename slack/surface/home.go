@@ -34,7 +34,7 @@ type Opened struct {
 }
 
 // Greet shows who has opened the bot what it can do for them.
-func (s *Surface) Greet(ctx context.Context, host chats.Host, m chats.Message, at Opened) error {
+func (s *Surface) Greet(ctx context.Context, host chats.Welcomer, m chats.Message, at Opened) error {
 	method := setPrompts
 	if at.Home {
 		method = publishView

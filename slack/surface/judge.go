@@ -47,7 +47,7 @@ func Judging() slack.Block {
 }
 
 // Says is what the value of a button means.
-func Says(value string) (chats.Opinion, bool) {
+func Says(value string) (chats.Feedback, bool) {
 	switch value {
 	case good:
 		return chats.Good, true

@@ -140,7 +140,7 @@ func (s *Surface) End(ctx context.Context, channel, id string) error {
 	switch code := s.cfg.Code(err); {
 	case err == nil, st != nil && code != "" && !transient[code]:
 		if s.forget(id); st != nil && s.waits(st.in) {
-			s.Waits(ctx, st.in, true) // the end of a stream has told Slack that nothing is due
+			s.SetWaiting(ctx, st.in, true) // the end of a stream has told Slack that nothing is due
 		}
 		return nil
 	case code == "message_not_in_streaming_state", code == "message_not_found":

@@ -12,8 +12,8 @@ import (
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/internal/pace"
 	"oneclaw/internal/rescue"
+	"oneclaw/internal/retry"
 )
 
 // Config is what a [Surface] is made of. All of it is needed.
@@ -46,7 +46,7 @@ const (
 // Surface is the surface of one app. Its methods may be called concurrently.
 type Surface struct {
 	cfg          Config
-	begins, more *pace.Spare
+	begins, more *retry.Spare
 
 	asides sync.WaitGroup
 
@@ -66,7 +66,7 @@ type Surface struct {
 // New returns the surface of an app that is no agent yet.
 func New(cfg Config) *Surface {
 	return &Surface{
-		cfg: cfg, begins: pace.NewSpare(beginRate, beginBurst), more: pace.NewSpare(appendRate, appendBurst),
+		cfg: cfg, begins: retry.NewSpare(beginRate, beginBurst), more: retry.NewSpare(appendRate, appendBurst),
 		refused: make(map[string]struct{}), streams: make(map[string]*stream), ended: make(map[string]struct{}), waiting: make(map[chats.Chat]bool),
 	}
 }

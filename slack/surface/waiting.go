@@ -11,9 +11,9 @@ import (
 // maxWaiting bounds the threads of which is remembered that a turn waits there.
 const maxWaiting = 1000
 
-// Waits has Slack show that a turn waits for a decision in a thread, or that it does no more:
+// SetWaiting has Slack show that a turn waits for a decision in a thread, or that it does no more:
 // then the session is one in which nothing is done, until something is.
-func (s *Surface) Waits(ctx context.Context, chat chats.Chat, on bool) {
+func (s *Surface) SetWaiting(ctx context.Context, chat chats.Chat, on bool) {
 	if chat.Thread == "" || !s.may(sessionStatus) {
 		return
 	}

@@ -56,8 +56,8 @@ func TestMain(m *testing.M) {
 
 func loopback() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} }
 
-// desk is a browser at work in a workspace, and a site that it may reach.
-type desk struct {
+// harness is a browser at work in a workspace, and a site that it may reach.
+type harness struct {
 	dir  string
 	tool toolgroups.Tool
 	mux  *http.ServeMux
@@ -98,12 +98,12 @@ func serve(t testing.TB, ip string, h http.Handler) *httptest.Server {
 }
 
 // newDesk makes a desk with the shared browser.
-func newDesk(t testing.TB) *desk {
+func newDesk(t testing.TB) *harness {
 	t.Helper()
 	if !installed() {
 		t.Skip("there is no Chromium on this machine")
 	}
-	d := &desk{dir: t.TempDir(), mux: http.NewServeMux(), tool: shared}
+	d := &harness{dir: t.TempDir(), mux: http.NewServeMux(), tool: shared}
 	d.site = serve(t, "127.0.0.1", d.mux).URL
 	return d
 }
@@ -118,7 +118,7 @@ func installed() bool {
 }
 
 // page has the site answer a path with HTML.
-func (d *desk) page(path, html string) string {
+func (d *harness) page(path, html string) string {
 	d.mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = io.WriteString(w, html)
@@ -128,7 +128,7 @@ func (d *desk) page(path, html string) string {
 
 type args map[string]any
 
-func (d *desk) run(t testing.TB, in args) (toolgroups.Result, *toolgroups.Error) {
+func (d *harness) run(t testing.TB, in args) (toolgroups.Result, *toolgroups.Error) {
 	t.Helper()
 	raw, err := json.Marshal(in)
 	if err != nil {
@@ -140,7 +140,7 @@ func (d *desk) run(t testing.TB, in args) (toolgroups.Result, *toolgroups.Error)
 }
 
 // extract reads a page, with arguments beside its address.
-func (d *desk) extract(t testing.TB, address string, more args) string {
+func (d *harness) extract(t testing.TB, address string, more args) string {
 	t.Helper()
 	in := args{"url": address, "mode": "extract", "wait_seconds": 0}
 	maps.Copy(in, more)
@@ -345,7 +345,7 @@ func TestBrowserErrors(t *testing.T) {
 }
 
 func TestMissingChromiumIsSaid(t *testing.T) {
-	d := &desk{dir: t.TempDir(), tool: newTool(t, browser.Config{Path: filepath.Join(t.TempDir(), "chromium")})}
+	d := &harness{dir: t.TempDir(), tool: newTool(t, browser.Config{Path: filepath.Join(t.TempDir(), "chromium")})}
 	for mode, code := range map[string]string{"extract": browser.CodeExtraction, "screenshot": browser.CodeScreenshot} {
 		_, fault := d.run(t, args{"url": "https://example.org/", "mode": mode})
 		if fault == nil || fault.Code != code || !strings.Contains(fault.Message, "no Chromium") {

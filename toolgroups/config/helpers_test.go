@@ -52,8 +52,8 @@ func (b *broken) Get(ctx context.Context, key string) (storage.Entry, error) {
 	return b.KV.Get(ctx, key)
 }
 
-// desk is the family at work, with a catalogue that follows the switches.
-type desk struct {
+// harness is the family at work, with a catalogue that follows the switches.
+type harness struct {
 	t        testing.TB
 	settings *settings.Settings
 	vault    *settings.Vault
@@ -67,7 +67,7 @@ type desk struct {
 
 const presetKey = "sk-preset-secret"
 
-func newDesk(t testing.TB) *desk {
+func newDesk(t testing.TB) *harness {
 	t.Helper()
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
 	if err != nil {
@@ -78,7 +78,7 @@ func newDesk(t testing.TB) *desk {
 			t.Error(err)
 		}
 	})
-	d := &desk{t: t, kv: &broken{KV: store}}
+	d := &harness{t: t, kv: &broken{KV: store}}
 	d.settings, d.vault, err = settings.Open(settings.Config{
 		KV: d.kv, SecretKey: []byte("0123456789abcdef"),
 		Preset:   settings.Preset{Type: settings.TypeOpenAI, BaseURL: "https://api.test/v1", Key: presetKey, Model: "gpt-5-mini"},
@@ -103,7 +103,7 @@ func newDesk(t testing.TB) *desk {
 }
 
 // rebuild is what a catalogue does: the same tools with the switches of now.
-func (d *desk) rebuild(ctx context.Context) error {
+func (d *harness) rebuild(ctx context.Context) error {
 	offTools, offGroups, err := d.settings.Switches.Off(ctx)
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func admin() toolgroups.Scope {
 }
 
 // call runs a tool through the dispatch: arguments are checked, texts bounded.
-func (d *desk) call(scope toolgroups.Scope, name string, arguments any) (string, *toolgroups.Error) {
+func (d *harness) call(scope toolgroups.Scope, name string, arguments any) (string, *toolgroups.Error) {
 	d.t.Helper()
 	tool, ok := d.registry.Load().Tool(name)
 	if !ok {
@@ -148,7 +148,7 @@ func (d *desk) call(scope toolgroups.Scope, name string, arguments any) (string,
 }
 
 // clean fails where a text holds what no tool may tell.
-func (d *desk) clean(text string) {
+func (d *harness) clean(text string) {
 	d.t.Helper()
 	for _, word := range []string{"-secret", "secret-path", "disk full"} {
 		if strings.Contains(text, word) {
@@ -160,7 +160,7 @@ func (d *desk) clean(text string) {
 type args map[string]any
 
 // ok wants the tool to succeed and its text to hold the words.
-func (d *desk) ok(name string, arguments args, words ...string) string {
+func (d *harness) ok(name string, arguments args, words ...string) string {
 	d.t.Helper()
 	text, fault := d.call(admin(), name, arguments)
 	if fault != nil {
@@ -175,7 +175,7 @@ func (d *desk) ok(name string, arguments args, words ...string) string {
 }
 
 // fault wants the tool to fail with a code and words.
-func (d *desk) fault(code, name string, arguments args, words ...string) {
+func (d *harness) fault(code, name string, arguments args, words ...string) {
 	d.t.Helper()
 	text, fault := d.call(admin(), name, arguments)
 	if fault == nil {
@@ -193,7 +193,7 @@ func (d *desk) fault(code, name string, arguments args, words ...string) {
 }
 
 // provider adds one and returns its id.
-func (d *desk) provider() string {
+func (d *harness) provider() string {
 	d.t.Helper()
 	d.ok("create_provider", args{"name": "Local", "type": "OPENAI", "api_base_url": "http://127.0.0.1:11434/v1"})
 	all, err := d.settings.Providers.List(d.t.Context())
@@ -204,7 +204,7 @@ func (d *desk) provider() string {
 }
 
 // agent makes one and returns its id.
-func (d *desk) agent() string {
+func (d *harness) agent() string {
 	d.t.Helper()
 	text := d.ok("create_agent", args{"name": "Poet", "system_prompt": "Answer in rhymes."})
 	_, rest, _ := strings.Cut(text, "with the id ")

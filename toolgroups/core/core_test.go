@@ -27,31 +27,31 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// desk is a workspace and the tools at work in it.
-type desk struct {
+// harness is a workspace and the tools at work in it.
+type harness struct {
 	dir   string
 	tools map[string]toolgroups.Tool
 }
 
-func newDesk(t testing.TB, cfg core.Config) *desk {
+func newDesk(t testing.TB, cfg core.Config) *harness {
 	t.Helper()
 	list, err := core.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{dir: t.TempDir(), tools: map[string]toolgroups.Tool{}}
+	d := &harness{dir: t.TempDir(), tools: map[string]toolgroups.Tool{}}
 	for _, tool := range list {
 		d.tools[tool.Name] = tool
 	}
 	return d
 }
 
-func (d *desk) scope() toolgroups.Scope {
+func (d *harness) scope() toolgroups.Scope {
 	return toolgroups.Scope{Workspace: d.dir, Owner: "telegram:1", User: "telegram:1", Role: toolgroups.RoleUser}
 }
 
 // run dispatches a call as the agent does, with validation.
-func (d *desk) run(t testing.TB, tool string, args any) (toolgroups.Result, *toolgroups.Error) {
+func (d *harness) run(t testing.TB, tool string, args any) (toolgroups.Result, *toolgroups.Error) {
 	t.Helper()
 	raw, err := json.Marshal(args)
 	if err != nil {
@@ -60,7 +60,7 @@ func (d *desk) run(t testing.TB, tool string, args any) (toolgroups.Result, *too
 	return toolgroups.Run(t.Context(), nil, d.tools[tool], toolgroups.Call{Name: tool, Arguments: raw, Scope: d.scope()})
 }
 
-func (d *desk) must(t testing.TB, tool string, args any) string {
+func (d *harness) must(t testing.TB, tool string, args any) string {
 	t.Helper()
 	res, err := d.run(t, tool, args)
 	if err != nil {
@@ -69,7 +69,7 @@ func (d *desk) must(t testing.TB, tool string, args any) string {
 	return res.Text
 }
 
-func (d *desk) fails(t testing.TB, tool string, args any, code, text string) {
+func (d *harness) fails(t testing.TB, tool string, args any, code, text string) {
 	t.Helper()
 	res, err := d.run(t, tool, args)
 	if err == nil || err.Code != code || !strings.Contains(err.Message, text) {
@@ -77,7 +77,7 @@ func (d *desk) fails(t testing.TB, tool string, args any, code, text string) {
 	}
 }
 
-func (d *desk) put(t testing.TB, name, data string) {
+func (d *harness) put(t testing.TB, name, data string) {
 	t.Helper()
 	file := filepath.Join(d.dir, name)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(data), 0o600)); err != nil {

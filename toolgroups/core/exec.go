@@ -116,7 +116,7 @@ func newPlace(call toolgroups.Call, asked string) (*place, error) {
 			"'working_directory' must be a folder in the workspace; '%s' is not.", files.Line(asked)), root.Close())
 	}
 	p := &place{files: root, dir: filepath.Join(root.Dir(), rel)}
-	p.room, p.full = root.Room()
+	p.room, p.full = root.FreeBytes()
 	return p, nil
 }
 

@@ -14,9 +14,9 @@ import (
 )
 
 // shells returns a desk per way to run commands that works here.
-func shells(t *testing.T) map[string]*desk {
+func shells(t *testing.T) map[string]*harness {
 	t.Helper()
-	out := map[string]*desk{"unsafe": newDesk(t, core.Config{Exec: core.ExecConfig{UnsafeExec: true}})}
+	out := map[string]*harness{"unsafe": newDesk(t, core.Config{Exec: core.ExecConfig{UnsafeExec: true}})}
 	if sandboxed(t) {
 		out["sandbox"] = newDesk(t, core.Config{})
 	}
@@ -39,7 +39,7 @@ func needSandbox(t *testing.T) {
 }
 
 // admin runs a command as an administrator, whom the unsafe shell asks for.
-func (d *desk) admin(t *testing.T, a args) (string, *toolgroups.Error) {
+func (d *harness) admin(t *testing.T, a args) (string, *toolgroups.Error) {
 	t.Helper()
 	tool := d.tools["exec"]
 	tool.Role = toolgroups.RoleUser

@@ -28,7 +28,7 @@ func TestAttack11MemoryOfAllProcessesIsBounded(t *testing.T) {
 }
 
 // confined runs a tool in a workspace with a quota and a reserve.
-func (d *desk) confined(t *testing.T, quota, reserve int64, tool string, a string) (string, *toolgroups.Error) {
+func (d *harness) confined(t *testing.T, quota, reserve int64, tool string, a string) (string, *toolgroups.Error) {
 	t.Helper()
 	scope := d.scope()
 	scope.Quota, scope.Reserve, scope.Role = quota, reserve, toolgroups.RoleAdmin

@@ -92,7 +92,7 @@ func (p *place) watch(ctx context.Context, _ int) error {
 // count returns why a command has to end.
 func (p *place) count(most int64) error {
 	if p.full == nil {
-		if _, err := p.files.Room(); err != nil {
+		if _, err := p.files.FreeBytes(); err != nil {
 			return exceeded(err.Error())
 		}
 		return nil

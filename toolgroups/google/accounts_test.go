@@ -23,7 +23,7 @@ import (
 )
 
 // list runs a tool that only reads.
-func (r *rig) list(t *testing.T, user string) *toolgroups.Error {
+func (r *harness) list(t *testing.T, user string) *toolgroups.Error {
 	t.Helper()
 	_, fault := r.run(t.Context(), user, t.TempDir(), "tasks_list_tasklists", json.RawMessage(`{}`))
 	return fault
@@ -403,7 +403,7 @@ func TestLogin(t *testing.T) {
 }
 
 // get fetches a page as a browser does.
-func (r *rig) get(ctx context.Context, page string) error {
+func (r *harness) get(ctx context.Context, page string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/api/calendar/v3"
 )
 
-func (r *rig) event(t *testing.T, tool, args string) (*calendar.Event, string) {
+func (r *harness) event(t *testing.T, tool, args string) (*calendar.Event, string) {
 	t.Helper()
 	res, fault := r.run(t.Context(), ada, t.TempDir(), tool, json.RawMessage(args))
 	if fault != nil {

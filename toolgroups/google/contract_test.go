@@ -102,19 +102,19 @@ func bare(v map[string]any) map[string]any {
 // scene is a state of the world in which every tool is run.
 type scene struct {
 	name   string
-	before func(r *rig)
+	before func(r *harness)
 	user   string // ada if empty
 	code   string // of the error, success if empty
 	text   string // a part of the error
-	after  func(r *rig) string
+	after  func(r *harness) string
 }
 
 func scenes() []scene {
 	soon, late := 0, 30
 	return []scene{
-		{name: "success", before: func(*rig) {}},
-		{name: "not connected", before: func(*rig) {}, user: "telegram:9", code: service.CodeNotConnected, text: "/connect google"},
-		{name: "expired token", before: func(r *rig) { r.em.ExpireTokens() }, after: func(r *rig) string {
+		{name: "success", before: func(*harness) {}},
+		{name: "not connected", before: func(*harness) {}, user: "telegram:9", code: service.CodeNotConnected, text: "/connect google"},
+		{name: "expired token", before: func(r *harness) { r.em.ExpireTokens() }, after: func(r *harness) string {
 			if r.em.Requests()[0].Status != http.StatusUnauthorized {
 				return "the first request was not refused"
 			}
@@ -128,7 +128,7 @@ func scenes() []scene {
 		{name: "429 for long", before: fails(google.Fault{Status: 429, RetryAfter: &late}), code: service.CodeRateLimited, text: "Try again in 30s"},
 		{name: "429 for a moment", before: fails(google.Fault{Status: 429, RetryAfter: &soon, Times: 2})},
 		{name: "403 that is a limit", before: fails(google.Fault{Status: 403, Reason: "userRateLimitExceeded", Times: 1})},
-		{name: "503", before: fails(google.Fault{Status: 503}), code: service.CodeUnavailable, after: func(r *rig) string {
+		{name: "503", before: fails(google.Fault{Status: 503}), code: service.CodeUnavailable, after: func(r *harness) string {
 			if n := len(r.em.Requests()); n < attempts {
 				return fmt.Sprintf("%d requests", n)
 			}
@@ -138,7 +138,7 @@ func scenes() []scene {
 	}
 }
 
-func fails(f google.Fault) func(*rig) { return func(r *rig) { r.em.Inject(f) } }
+func fails(f google.Fault) func(*harness) { return func(r *harness) { r.em.Inject(f) } }
 
 // forDelegation reports whether Google allows a tool to service accounts with domain-wide
 // delegation alone (users.settings in the reference of the Gmail API): to connect an account
@@ -188,7 +188,7 @@ func TestEveryToolInEveryScene(t *testing.T) {
 	}
 }
 
-func playScene(t *testing.T, r *rig, s scene, tool string, args json.RawMessage, shape string) {
+func playScene(t *testing.T, r *harness, s scene, tool string, args json.RawMessage, shape string) {
 	r.em.Reset()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "upload.txt"), []byte("for the drive"), 0o600); err != nil {
@@ -221,7 +221,7 @@ func playScene(t *testing.T, r *rig, s scene, tool string, args json.RawMessage,
 }
 
 // grantSharing adds the scope that Google grants to domains alone.
-func grantSharing(t *testing.T, r *rig) {
+func grantSharing(t *testing.T, r *harness) {
 	t.Helper()
 	a, rev, err := r.g.load(t.Context(), ada)
 	if err != nil {

@@ -42,7 +42,7 @@ func examples(t *testing.T) map[string]string {
 }
 
 // toolsOf are the tools of the groups by name.
-func (d *desk) toolsOf(t *testing.T, names []string) map[string]toolgroups.Tool {
+func (d *driveHarness) toolsOf(t *testing.T, names []string) map[string]toolgroups.Tool {
 	t.Helper()
 	out := map[string]toolgroups.Tool{}
 	groups, err := d.g.Groups()

@@ -26,7 +26,7 @@ type tripper func(*http.Request) (*http.Response, error)
 func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // answering has every request below the retries answered by fn.
-func (d *desk) answering(fn tripper) {
+func (d *driveHarness) answering(fn tripper) {
 	d.g.base = &retrying{base: &redirected{base: fn}, pause: 1, now: d.g.cfg.Now}
 }
 

@@ -20,7 +20,7 @@ import (
 
 // newStory is a desk before the emulator, which refuses what Google's documents do
 // not allow and remembers what was done.
-func newStory(t *testing.T) *desk {
+func newStory(t *testing.T) *driveHarness {
 	t.Helper()
 	return newDesk(t).before(t, newEmulator(t), emulator.DefaultAccount)
 }
@@ -35,7 +35,7 @@ func newEmulator(t *testing.T, accounts ...string) *emulator.Server {
 }
 
 // before connects an account of the emulator.
-func (d *desk) before(t *testing.T, server *emulator.Server, email string) *desk {
+func (d *driveHarness) before(t *testing.T, server *emulator.Server, email string) *driveHarness {
 	t.Helper()
 	d.answering(func(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
@@ -85,7 +85,7 @@ func storyToken(t *testing.T, server *emulator.Server, email string) string {
 }
 
 // tell runs a tool that must succeed and decodes its result into out.
-func (d *desk) tell(t *testing.T, out any, tool, format string, args ...any) {
+func (d *driveHarness) tell(t *testing.T, out any, tool, format string, args ...any) {
 	t.Helper()
 	res, fault := d.run(t.Context(), tool, fmt.Sprintf(format, args...))
 	if fault != nil {

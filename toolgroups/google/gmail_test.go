@@ -121,7 +121,7 @@ func parse(raw string) (parsed, error) {
 }
 
 // sent is the message in the last request.
-func (r *rig) sent(t *testing.T) (parsed, string) {
+func (r *harness) sent(t *testing.T) (parsed, string) {
 	t.Helper()
 	seen := r.em.Requests()
 	var body struct {

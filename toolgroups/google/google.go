@@ -65,7 +65,7 @@ type Config struct {
 type Google struct {
 	cfg      Config
 	seal     *seal.Sealer
-	signIns  *signin.Desk
+	signIns  *signin.Flows
 	locks    *named.Semaphores // one token at a time for each user
 	delegate *delegate
 	target   *url.URL     // [Config].APIURL; nil means Google

@@ -35,9 +35,9 @@ func TestMain(m *testing.M) {
 
 const testUser = "telegram:1"
 
-// desk is the family at work for a user whose account is connected, against a
+// driveHarness is the family at work for a user whose account is connected, against a
 // server that plays Google with a script.
-type desk struct {
+type driveHarness struct {
 	g      *Google
 	dir    string
 	server *httptest.Server
@@ -48,9 +48,9 @@ type desk struct {
 	requests []string
 }
 
-func newDesk(t *testing.T) *desk {
+func newDesk(t *testing.T) *driveHarness {
 	t.Helper()
-	d := &desk{dir: t.TempDir(), tools: map[string]toolgroups.Tool{}, replies: map[string][]string{}}
+	d := &driveHarness{dir: t.TempDir(), tools: map[string]toolgroups.Tool{}, replies: map[string][]string{}}
 	d.server = httptest.NewServer(http.HandlerFunc(d.serve))
 	transport := &http.Transport{}
 	t.Cleanup(func() { transport.CloseIdleConnections(); d.server.Close() })
@@ -97,7 +97,7 @@ func everyScope() []string {
 	return scopes
 }
 
-func (d *desk) connect(t *testing.T, user string, a account) {
+func (d *driveHarness) connect(t *testing.T, user string, a account) {
 	t.Helper()
 	if _, err := d.g.store(t.Context(), user, a, storage.Any); err != nil {
 		t.Fatal(err)
@@ -105,9 +105,9 @@ func (d *desk) connect(t *testing.T, user string, a account) {
 }
 
 // reply scripts the answers to a request: a body for 200, or "status body".
-func (d *desk) reply(request string, replies ...string) { d.replies[request] = replies }
+func (d *driveHarness) reply(request string, replies ...string) { d.replies[request] = replies }
 
-func (d *desk) serve(w http.ResponseWriter, r *http.Request) {
+func (d *driveHarness) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -143,16 +143,16 @@ func (d *desk) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // run runs a tool in the direct chat of the user.
-func (d *desk) run(ctx context.Context, tool, args string) (toolgroups.Result, *toolgroups.Error) {
+func (d *driveHarness) run(ctx context.Context, tool, args string) (toolgroups.Result, *toolgroups.Error) {
 	return d.runAs(ctx, toolgroups.Scope{User: testUser, Owner: testUser, Direct: true, Workspace: d.dir}, tool, args)
 }
 
-func (d *desk) runAs(ctx context.Context, scope toolgroups.Scope, tool, args string) (toolgroups.Result, *toolgroups.Error) {
+func (d *driveHarness) runAs(ctx context.Context, scope toolgroups.Scope, tool, args string) (toolgroups.Result, *toolgroups.Error) {
 	return toolgroups.Run(ctx, nil, d.tools[tool], toolgroups.Call{Name: tool, Arguments: json.RawMessage(args), Scope: scope})
 }
 
 // take returns the requests since the last take.
-func (d *desk) take() []string {
+func (d *driveHarness) take() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	out := slices.Clone(d.requests)
@@ -216,7 +216,7 @@ func sameJSON(t *testing.T, want, got string) {
 }
 
 // put writes a file of the workspace.
-func (d *desk) put(t *testing.T, name string, data []byte) {
+func (d *driveHarness) put(t *testing.T, name string, data []byte) {
 	t.Helper()
 	file := filepath.Join(d.dir, name)
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {

@@ -31,8 +31,8 @@ const (
 	graceMail = "grace@example.com"
 )
 
-// rig is the family in front of the emulator.
-type rig struct {
+// harness is the family in front of the emulator.
+type harness struct {
 	em     *google.Server
 	server *httptest.Server
 	g      *Google
@@ -60,7 +60,7 @@ func (l *logs) String() string {
 	return l.b.String()
 }
 
-func newRig(t *testing.T, cfg Config) *rig {
+func newRig(t *testing.T, cfg Config) *harness {
 	t.Helper()
 	em, err := google.New(google.Config{
 		ClientID: "client", ClientSecret: "top-secret", Accounts: []string{adaMail, graceMail}, Now: cfg.Now,
@@ -68,7 +68,7 @@ func newRig(t *testing.T, cfg Config) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{em: em, server: httptest.NewServer(em), logs: &logs{}, tools: map[string]toolgroups.Tool{}, client: &http.Transport{}}
+	r := &harness{em: em, server: httptest.NewServer(em), logs: &logs{}, tools: map[string]toolgroups.Tool{}, client: &http.Transport{}}
 	t.Cleanup(func() { r.client.CloseIdleConnections(); r.server.Close() })
 	cfg.ClientID, cfg.ClientSecret, cfg.SecretKey = "client", "top-secret", []byte("0123456789abcdef")
 	cfg.APIURL, cfg.Pause = r.server.URL, time.Millisecond
@@ -96,7 +96,7 @@ func newRig(t *testing.T, cfg Config) *rig {
 var link = regexp.MustCompile(`\]\((http[^)]+)\)`)
 
 // ask sends /connect google and returns the link of the answer.
-func (r *rig) ask(t *testing.T, user, args string) string {
+func (r *harness) ask(t *testing.T, user, args string) string {
 	t.Helper()
 	text := r.send(t, user, args)
 	found := link.FindStringSubmatch(text)
@@ -108,7 +108,7 @@ func (r *rig) ask(t *testing.T, user, args string) string {
 
 // consent goes by our own page where there is one, presses the button of Google's page
 // and returns where the browser is sent.
-func (r *rig) consent(t *testing.T, page, account string) string {
+func (r *harness) consent(t *testing.T, page, account string) string {
 	t.Helper()
 	if strings.Contains(page, StartPath) {
 		status, body := r.visit(t, page)
@@ -126,7 +126,7 @@ func (r *rig) consent(t *testing.T, page, account string) string {
 }
 
 // visit has a browser open an address of ours, and returns the page.
-func (r *rig) visit(t *testing.T, address string) (int, string) {
+func (r *harness) visit(t *testing.T, address string) (int, string) {
 	t.Helper()
 	u, err := url.Parse(address)
 	if err != nil {
@@ -140,7 +140,7 @@ func (r *rig) visit(t *testing.T, address string) (int, string) {
 var proof = regexp.MustCompile(`<code>(.*)</code>`)
 
 // proof has the browser come back and returns the code of the page.
-func (r *rig) proof(t *testing.T, back string) string {
+func (r *harness) proof(t *testing.T, back string) string {
 	t.Helper()
 	status, page := r.visit(t, back)
 	found := proof.FindStringSubmatch(page)
@@ -151,7 +151,7 @@ func (r *rig) proof(t *testing.T, back string) string {
 }
 
 // send sends /connect google in the direct chat of a user.
-func (r *rig) send(t *testing.T, user, args string) string {
+func (r *harness) send(t *testing.T, user, args string) string {
 	t.Helper()
 	text, err := r.g.Connect(t.Context(), ConnectRequest{User: user, Chat: "chat of " + user, Direct: true, Args: args})
 	if err != nil {
@@ -161,7 +161,7 @@ func (r *rig) send(t *testing.T, user, args string) string {
 }
 
 // confirm has the browser come back and sends the code of the page.
-func (r *rig) confirm(t *testing.T, user, back string) {
+func (r *harness) confirm(t *testing.T, user, back string) {
 	t.Helper()
 	if text := r.send(t, user, r.proof(t, back)); !strings.Contains(text, "is connected") {
 		t.Fatalf("confirmed: %q", text)
@@ -169,7 +169,7 @@ func (r *rig) confirm(t *testing.T, user, back string) {
 }
 
 // connect connects an account with services, all of them if none is named.
-func (r *rig) connect(t *testing.T, user, account string, services ...string) {
+func (r *harness) connect(t *testing.T, user, account string, services ...string) {
 	t.Helper()
 	if len(services) == 0 {
 		services = serviceNames()
@@ -178,7 +178,7 @@ func (r *rig) connect(t *testing.T, user, account string, services ...string) {
 }
 
 // run runs a tool in the direct chat of a user.
-func (r *rig) run(ctx context.Context, user, dir, tool string, args json.RawMessage) (toolgroups.Result, *toolgroups.Error) {
+func (r *harness) run(ctx context.Context, user, dir, tool string, args json.RawMessage) (toolgroups.Result, *toolgroups.Error) {
 	return toolgroups.Run(ctx, nil, r.tools[tool], toolgroups.Call{Name: tool, Arguments: args, Scope: toolgroups.Scope{
 		User: user, Owner: user, Direct: true, Chat: "chat of " + user, Workspace: dir,
 	}})

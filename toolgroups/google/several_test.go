@@ -26,7 +26,7 @@ func (r *racing) Put(ctx context.Context, key string, value []byte, rev storage.
 }
 
 // twoProcesses are rigs whose programs share a store and the emulator of the first.
-func twoProcesses(t *testing.T) (here, other *rig, kv *racing) {
+func twoProcesses(t *testing.T) (here, other *harness, kv *racing) {
 	t.Helper()
 	kv = &racing{KV: openKV(t)}
 	here = newRig(t, Config{KV: kv})

@@ -162,7 +162,7 @@ func alone(t *testing.T, transport http.RoundTripper) lone {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{g: g}
+	d := &driveHarness{g: g}
 	d.connect(t, testUser, account{Access: "good", Expiry: time.Now().Add(time.Hour), Refresh: "refresh", Scopes: everyScope()})
 	groups, err := g.Groups()
 	if err != nil {

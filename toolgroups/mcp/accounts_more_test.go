@@ -36,7 +36,7 @@ func theIssuerChanges(t *testing.T, em *emulator.Server) {
 		})
 	}))
 	t.Cleanup(other.Close)
-	em.Lie(emulator.Lies{Resource: func(said map[string]any) { said["authorization_servers"] = []string{other.URL} }})
+	em.Lie(emulator.Misbehavior{Resource: func(said map[string]any) { said["authorization_servers"] = []string{other.URL} }})
 	d.offset.Add(int64(10 * time.Minute))
 	d.is(t, ada, emulator.Ada)
 	said(t, d.send(t, ada, "again"), "was at `"+em.Issuer+"` before and is at `"+other.URL+"` now")
@@ -49,7 +49,7 @@ func theIssuerChanges(t *testing.T, em *emulator.Server) {
 	}
 	// An answer that says it comes from elsewhere, or does not say where from.
 	for _, issuer := range []string{other.URL, "-"} {
-		em.Lie(emulator.Lies{Issuer: issuer})
+		em.Lie(emulator.Misbehavior{Issuer: issuer})
 		start := part(t, linkPattern, d.send(t, ada, ""))
 		before := em.Count("token")
 		_, body := d.visit(t, d.consent(t, start, emulator.Ada))
@@ -59,7 +59,7 @@ func theIssuerChanges(t *testing.T, em *emulator.Server) {
 		}
 	}
 	// It calls itself something else than what the server calls it.
-	em.Lie(emulator.Lies{Metadata: func(said map[string]any) { said["issuer"] = other.URL }})
+	em.Lie(emulator.Misbehavior{Metadata: func(said map[string]any) { said["issuer"] = other.URL }})
 	said(t, d.send(t, ada, ""), "cannot be trusted", "nothing was connected")
 }
 
@@ -90,9 +90,9 @@ func theAddressChanges(t *testing.T, em *emulator.Server) {
 func aPermissionIsMissing(t *testing.T, em *emulator.Server) {
 	d := openDesk(t, em, nil, nil)
 	d.connect(t, ada, emulator.Ada)
-	em.Lie(emulator.Lies{Lacks: "profile phone"})
+	em.Lie(emulator.Misbehavior{Lacks: "profile phone"})
 	d.refuses(t, ada, "permission_denied", "has not granted notes the permission `profile phone`")
-	em.Lie(emulator.Lies{})
+	em.Lie(emulator.Misbehavior{})
 	d.is(t, ada, emulator.Ada)
 	_, body := d.visit(t, part(t, linkPattern, d.send(t, ada, "")))
 	if got := param(t, part(t, nextPattern, body), "scope"); got != "openid email profile phone offline_access" {
@@ -104,11 +104,11 @@ func theSignInIsOutOfOrder(t *testing.T, em *emulator.Server) {
 	d := openDesk(t, em, nil, nil)
 	d.connect(t, ada, emulator.Ada)
 	d.offset.Add(int64(10 * time.Minute))
-	em.Lie(emulator.Lies{Down: true})
+	em.Lie(emulator.Misbehavior{Down: true})
 	d.refuses(t, ada, oauth.CodeSignIn, "stays connected")
-	em.Lie(emulator.Lies{Refuse: true})
+	em.Lie(emulator.Misbehavior{Refuse: true})
 	d.refuses(t, ada, oauth.CodeNotConnected, "does not take the user's sign-in any more")
-	em.Lie(emulator.Lies{}) // Nobody waits for a pause: no fault of the server was noted.
+	em.Lie(emulator.Misbehavior{}) // Nobody waits for a pause: no fault of the server was noted.
 	d.is(t, ada, emulator.Ada)
 }
 
@@ -124,7 +124,7 @@ func replicasShareAToken(t *testing.T, em *emulator.Server) {
 	two.offset.Add(int64(10 * time.Minute))
 	before := em.Count("token")
 	var wg sync.WaitGroup
-	for _, d := range []*desk{one, two} {
+	for _, d := range []*harness{one, two} {
 		for range 3 {
 			wg.Go(func() { d.is(t, ada, emulator.Ada) })
 		}
@@ -198,7 +198,7 @@ func clients(t *testing.T, em *emulator.Server) {
 	confidential := func(said map[string]any) {
 		said["token_endpoint_auth_methods_supported"] = []string{"client_secret_basic"}
 	}
-	em.Lie(emulator.Lies{Metadata: confidential})
+	em.Lie(emulator.Misbehavior{Metadata: confidential})
 	before := em.Count("register")
 	d.connect(t, ada, emulator.Ada)
 	d.connect(t, grace, emulator.Grace)
@@ -219,14 +219,14 @@ func clients(t *testing.T, em *emulator.Server) {
 		cfg.LookupEnv = func(string) (string, bool) { return "secret of " + id, true }
 		s.ClientID, s.ClientSecret, s.Scopes = id, "${NOTES_SECRET}", []string{"openid"}
 	})
-	em.Lie(emulator.Lies{Metadata: confidential})
+	em.Lie(emulator.Misbehavior{Metadata: confidential})
 	before = em.Count("register")
 	byHand.connect(t, ada, emulator.Ada)
 	if em.Count("register") != before {
 		t.Error("a client was registered beside the one of the settings")
 	}
 	// A description at an address of the bot, where the sign-in reads those.
-	em.Lie(emulator.Lies{Metadata: func(said map[string]any) { said["client_id_metadata_document_supported"] = true }})
+	em.Lie(emulator.Misbehavior{Metadata: func(said map[string]any) { said["client_id_metadata_document_supported"] = true }})
 	_, body := d.visit(t, part(t, linkPattern, d.send(t, ada, "")))
 	document := param(t, part(t, nextPattern, body), "client_id")
 	status, about := d.visit(t, document)
@@ -236,31 +236,31 @@ func clients(t *testing.T, em *emulator.Server) {
 	said(t, about, `"client_id":"`+document+`"`, publicURL+"/mcp/callback/notes")
 	// None of all that.
 	fresh := openDesk(t, em, nil, nil)
-	em.Lie(emulator.Lies{Metadata: func(said map[string]any) { delete(said, "registration_endpoint") }})
+	em.Lie(emulator.Misbehavior{Metadata: func(said map[string]any) { delete(said, "registration_endpoint") }})
 	said(t, fresh.send(t, ada, ""), "client_id", publicURL+"/mcp/callback/notes")
 }
 
 func metadataThatIsNoGood(t *testing.T, em *emulator.Server) {
 	d := openDesk(t, em, nil, nil)
 	for name, c := range map[string]struct {
-		lies emulator.Lies
+		lies emulator.Misbehavior
 		want string
 	}{
-		"no PKCE":      {emulator.Lies{Metadata: func(m map[string]any) { m["code_challenge_methods_supported"] = []string{"plain"} }}, "PKCE"},
-		"a script":     {emulator.Lies{Metadata: func(m map[string]any) { m["authorization_endpoint"] = "javascript:alert(1)" }}, "cannot be trusted"},
-		"in the clear": {emulator.Lies{Metadata: func(m map[string]any) { m["token_endpoint"] = "http://notes.example/token" }}, "cannot be trusted"},
-		"inside":       {emulator.Lies{Resource: func(m map[string]any) { m["authorization_servers"] = []string{"https://10.0.0.1"} }}, "does not say how it works"},
-		"nobody":       {emulator.Lies{Resource: func(m map[string]any) { m["authorization_servers"] = []string{} }}, "names no place"},
-		"another":      {emulator.Lies{Resource: func(m map[string]any) { m["resource"] = "https://bank.example/mcp" }}, "does not say how it works"},
-		"open":         {emulator.Lies{Open: true}, "does not ask anybody to sign in"},
-		"no client":    {emulator.Lies{Metadata: func(m map[string]any) { m["registration_endpoint"] = em.Issuer + "/nowhere" }}, "does not take this bot as a client"},
+		"no PKCE":      {emulator.Misbehavior{Metadata: func(m map[string]any) { m["code_challenge_methods_supported"] = []string{"plain"} }}, "PKCE"},
+		"a script":     {emulator.Misbehavior{Metadata: func(m map[string]any) { m["authorization_endpoint"] = "javascript:alert(1)" }}, "cannot be trusted"},
+		"in the clear": {emulator.Misbehavior{Metadata: func(m map[string]any) { m["token_endpoint"] = "http://notes.example/token" }}, "cannot be trusted"},
+		"inside":       {emulator.Misbehavior{Resource: func(m map[string]any) { m["authorization_servers"] = []string{"https://10.0.0.1"} }}, "does not say how it works"},
+		"nobody":       {emulator.Misbehavior{Resource: func(m map[string]any) { m["authorization_servers"] = []string{} }}, "names no place"},
+		"another":      {emulator.Misbehavior{Resource: func(m map[string]any) { m["resource"] = "https://bank.example/mcp" }}, "does not say how it works"},
+		"open":         {emulator.Misbehavior{Open: true}, "does not ask anybody to sign in"},
+		"no client":    {emulator.Misbehavior{Metadata: func(m map[string]any) { m["registration_endpoint"] = em.Issuer + "/nowhere" }}, "does not take this bot as a client"},
 	} {
 		em.Lie(c.lies)
 		if text := d.send(t, ada, ""); !strings.Contains(text, c.want) || strings.Contains(text, "](") {
 			t.Errorf("%s: %q, want %q", name, text, c.want)
 		}
 	}
-	em.Lie(emulator.Lies{})
+	em.Lie(emulator.Misbehavior{})
 	d.connect(t, ada, emulator.Ada)
 }
 

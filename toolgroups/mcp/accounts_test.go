@@ -30,8 +30,8 @@ const (
 
 const publicURL = "https://bot.example"
 
-// desk is a family with one server that wants people to sign in.
-type desk struct {
+// harness is a family with one server that wants people to sign in.
+type harness struct {
 	em     *emulator.Server
 	c      *mcp.Client
 	cfg    mcp.Config
@@ -40,16 +40,16 @@ type desk struct {
 }
 
 // openDesk makes a desk on a store; nil means a new one.
-func openDesk(t *testing.T, em *emulator.Server, kv storage.KV, change func(*mcp.Config, *mcp.Server)) *desk {
+func openDesk(t *testing.T, em *emulator.Server, kv storage.KV, change func(*mcp.Config, *mcp.Server)) *harness {
 	t.Helper()
-	em.Lie(emulator.Lies{})
+	em.Lie(emulator.Misbehavior{})
 	if kv == nil {
 		store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db")})
 		must(t, err)
 		t.Cleanup(func() { must(t, store.Close()) })
 		kv = store
 	}
-	d := &desk{em: em, logs: &logs{}, offset: &atomic.Int64{}}
+	d := &harness{em: em, logs: &logs{}, offset: &atomic.Int64{}}
 	server := mcp.Server{URL: em.URL, Auth: mcp.AuthOAuth, Timeout: 10 * time.Second, StartTimeout: 10 * time.Second}
 	d.cfg = mcp.Config{
 		Accounts: mcp.AccountsConfig{KV: kv, SecretKey: []byte("0123456789abcdef"), PublicURL: publicURL},
@@ -65,12 +65,12 @@ func openDesk(t *testing.T, em *emulator.Server, kv storage.KV, change func(*mcp
 }
 
 // send sends /connect notes in a direct chat.
-func (d *desk) send(t *testing.T, user, args string) string {
+func (d *harness) send(t *testing.T, user, args string) string {
 	t.Helper()
 	return d.sendIn(t, user, user, args)
 }
 
-func (d *desk) sendIn(t *testing.T, user, chat, args string) string {
+func (d *harness) sendIn(t *testing.T, user, chat, args string) string {
 	t.Helper()
 	text, err := d.c.Connect(t.Context(), "Notes", toolgroups.RoleUser, oauth.Request{
 		User: user, UserName: "Somebody", Chat: chat, Direct: chat == user, Args: args,
@@ -96,7 +96,7 @@ func part(t *testing.T, p *regexp.Regexp, text string) string {
 }
 
 // visit opens a page of the bot.
-func (d *desk) visit(t *testing.T, address string) (int, string) {
+func (d *harness) visit(t *testing.T, address string) (int, string) {
 	t.Helper()
 	w := httptest.NewRecorder()
 	d.c.Pages().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimPrefix(address, publicURL), http.NoBody))
@@ -104,7 +104,7 @@ func (d *desk) visit(t *testing.T, address string) (int, string) {
 }
 
 // consent goes from a link to where the browser comes back to.
-func (d *desk) consent(t *testing.T, start, person string) string {
+func (d *harness) consent(t *testing.T, start, person string) string {
 	t.Helper()
 	_, body := d.visit(t, start)
 	back, err := d.em.Consent(t.Context(), part(t, nextPattern, body), person)
@@ -113,14 +113,14 @@ func (d *desk) consent(t *testing.T, start, person string) string {
 }
 
 // proof is what the page at the end shows.
-func (d *desk) proof(t *testing.T, back string) string {
+func (d *harness) proof(t *testing.T, back string) string {
 	t.Helper()
 	_, body := d.visit(t, back)
 	return part(t, proofPattern, body)
 }
 
 // connect brings somebody through the whole of a sign-in.
-func (d *desk) connect(t *testing.T, user, person string) {
+func (d *harness) connect(t *testing.T, user, person string) {
 	t.Helper()
 	back := d.consent(t, part(t, linkPattern, d.send(t, user, "")), person)
 	if text := d.send(t, user, d.proof(t, back)); !strings.Contains(text, "is connected") || !strings.Contains(text, "2 tools") {
@@ -129,7 +129,7 @@ func (d *desk) connect(t *testing.T, user, person string) {
 }
 
 // run runs a tool for somebody.
-func (d *desk) run(t *testing.T, ctx context.Context, user string) (string, *toolgroups.Error) {
+func (d *harness) run(t *testing.T, ctx context.Context, user string) (string, *toolgroups.Error) {
 	t.Helper()
 	name := "notes_whoami"
 	if d.c.Status()[0].Tools == 0 {
@@ -142,7 +142,7 @@ func (d *desk) run(t *testing.T, ctx context.Context, user string) (string, *too
 }
 
 // is fails unless the server takes somebody for a person.
-func (d *desk) is(t *testing.T, user, person string) {
+func (d *harness) is(t *testing.T, user, person string) {
 	t.Helper()
 	if text, fault := d.run(t, t.Context(), user); fault != nil || text != "it is "+person {
 		t.Errorf("%s is %q, %+v; want %s", user, text, fault, person)
@@ -150,7 +150,7 @@ func (d *desk) is(t *testing.T, user, person string) {
 }
 
 // refuses fails unless a call ends with a code and these words.
-func (d *desk) refuses(t *testing.T, user, code, words string) {
+func (d *harness) refuses(t *testing.T, user, code, words string) {
 	t.Helper()
 	if text, fault := d.run(t, t.Context(), user); fault == nil || fault.Code != code || !strings.Contains(fault.Message, words) {
 		t.Errorf("%s got %q, %+v; want %s with %q", user, text, fault, code, words)
@@ -296,7 +296,7 @@ func tokensRunOut(t *testing.T, em *emulator.Server) {
 // Tokens that live shorter than a minute are used for half of that, not renewed for each call.
 func tokensLiveAMinute(t *testing.T, em *emulator.Server) {
 	d := openDesk(t, em, nil, nil)
-	em.Lie(emulator.Lies{Life: time.Minute})
+	em.Lie(emulator.Misbehavior{Life: time.Minute})
 	d.connect(t, ada, emulator.Ada)
 	before := em.Count("token")
 	for range 5 {

@@ -55,7 +55,7 @@ func TestASecretGoesToTheSignInWhereItWasRegistered(t *testing.T) {
 			"response_types_supported": []string{"code"}, "code_challenge_methods_supported": []string{"S256"},
 		})}
 	})
-	open := func(d *desk, issuer string) *desk {
+	open := func(d *harness, issuer string) *harness {
 		return openDesk(t, em, d.cfg.Accounts.KV, func(cfg *mcp.Config, s *mcp.Server) {
 			cfg.LookupEnv = func(string) (string, bool) { return "wrong", true }
 			s.ClientID, s.ClientSecret, s.Issuer, s.Scopes = "by-hand", "${NOTES_SECRET}", issuer, []string{"openid"}
@@ -63,7 +63,7 @@ func TestASecretGoesToTheSignInWhereItWasRegistered(t *testing.T) {
 	}
 	d := open(openDesk(t, em, nil, nil), "")
 	said(t, d.send(t, ada, ""), "Connect notes", strings.TrimPrefix(em.Issuer, "http://"))
-	leads := emulator.Lies{Resource: func(m map[string]any) { m["authorization_servers"] = []string{other} }}
+	leads := emulator.Misbehavior{Resource: func(m map[string]any) { m["authorization_servers"] = []string{other} }}
 	for range 2 { // also after a restart
 		em.Lie(leads)
 		text := d.send(t, ada, "")

@@ -19,7 +19,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
-	"oneclaw/internal/child"
+	"oneclaw/internal/sandbox"
 )
 
 // Argument is what the child is started with: a program that is given it as its only
@@ -51,7 +51,7 @@ const cacheName = "pdfium"
 // It bounds what this process may use, for good, before it looks at the document, and
 // ends it when in does.
 func Serve(in io.Reader, out io.Writer) error {
-	parent := child.NewConn(in, out)
+	parent := sandbox.NewConn(in, out)
 	var s setup
 	if err := parent.Receive(&s); err != nil {
 		return err
@@ -107,7 +107,7 @@ func start(s setup) (pdfium.Pdfium, error) {
 		debug.FreeOSMemory()
 		debug.SetGCPercent(-1)
 		debug.SetMemoryLimit(goRoom)
-		err = child.Confine(child.Limits{Memory: mapRoom, CPU: maxTime})
+		err = sandbox.Confine(sandbox.Limits{Memory: mapRoom, CPU: maxTime})
 	}
 	return instance, err
 }
@@ -192,7 +192,7 @@ func openCache(dir string) wazero.CompilationCache {
 }
 
 // answer does what the parent asks for. All of the result but its last message is sent.
-func (d *document) answer(q request, parent *child.Conn) (reply, error) {
+func (d *document) answer(q request, parent *sandbox.Conn) (reply, error) {
 	data := bufio.NewWriterSize(sink{parent}, maxData)
 	switch q.Ask {
 	case askMeta:
@@ -217,7 +217,7 @@ func (d *document) answer(q request, parent *child.Conn) (reply, error) {
 }
 
 // sink sends what is written to it as parts of a result.
-type sink struct{ parent *child.Conn }
+type sink struct{ parent *sandbox.Conn }
 
 // Write sends data, in parts that fit into a message.
 func (s sink) Write(data []byte) (int, error) {

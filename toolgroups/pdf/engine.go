@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"oneclaw/internal/child"
+	"oneclaw/internal/sandbox"
 )
 
 var (
@@ -43,7 +43,7 @@ func (e *engine) use(ctx context.Context, file *os.File, f func(*remote) error) 
 	if e.closed.Load() {
 		return errClosed
 	}
-	c, err := child.Start(ctx, e.command, file)
+	c, err := sandbox.Start(ctx, e.command, file)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errStart, err)
 	}
@@ -56,7 +56,7 @@ func (e *engine) use(ctx context.Context, file *os.File, f func(*remote) error) 
 }
 
 // converse serves f until it is done.
-func (e *engine) converse(c *child.Process, f func(*remote) error) error {
+func (e *engine) converse(c *sandbox.Process, f func(*remote) error) error {
 	d := &remote{child: c}
 	if err := c.Send(e.setup); err != nil {
 		return fmt.Errorf("%w: %w", errBroken, err)
@@ -88,7 +88,7 @@ func (e *engine) close() {
 
 // remote is a document that a child has open.
 type remote struct {
-	child *child.Process
+	child *sandbox.Process
 	count int // pages
 }
 

@@ -16,7 +16,7 @@ import (
 	"log/slog"
 	"path/filepath"
 
-	"oneclaw/internal/child"
+	"oneclaw/internal/sandbox"
 	"oneclaw/toolgroups"
 )
 
@@ -64,7 +64,7 @@ func New(cfg Config) (*PDF, error) {
 	if cfg.MaxMemory > 4<<30 {
 		return nil, errors.New("pdf: a document cannot take more than 4 GiB")
 	}
-	command, err := child.Command(Argument)
+	command, err := sandbox.Command(Argument)
 	if err != nil {
 		return nil, fmt.Errorf("pdf: %w", err)
 	}

@@ -62,14 +62,14 @@ func cacheDir() string {
 	return filepath.Join(dir, "oneclaw-test")
 }
 
-// desk is a workspace and the tools at work in it.
-type desk struct {
+// harness is a workspace and the tools at work in it.
+type harness struct {
 	dir    string
 	family *pdf.PDF
 	tools  map[string]toolgroups.Tool
 }
 
-func newDesk(t testing.TB, cfg pdf.Config) *desk {
+func newDesk(t testing.TB, cfg pdf.Config) *harness {
 	t.Helper()
 	cfg.CacheDir = cacheDir()
 	family, err := pdf.New(cfg)
@@ -81,7 +81,7 @@ func newDesk(t testing.TB, cfg pdf.Config) *desk {
 			t.Error(err)
 		}
 	})
-	d := &desk{dir: t.TempDir(), family: family, tools: map[string]toolgroups.Tool{}}
+	d := &harness{dir: t.TempDir(), family: family, tools: map[string]toolgroups.Tool{}}
 	for _, tool := range family.Group().Tools {
 		tool.Timeout = 5 * time.Minute // other programs may keep this machine busy
 		d.tools[tool.Name] = tool
@@ -89,7 +89,7 @@ func newDesk(t testing.TB, cfg pdf.Config) *desk {
 	return d
 }
 
-func (d *desk) put(t testing.TB, name string, data []byte) {
+func (d *harness) put(t testing.TB, name string, data []byte) {
 	t.Helper()
 	file := filepath.Join(d.dir, name)
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -101,13 +101,13 @@ func (d *desk) put(t testing.TB, name string, data []byte) {
 }
 
 // run dispatches a call as the agent does, with validation.
-func (d *desk) run(ctx context.Context, tool, args string) (toolgroups.Result, *toolgroups.Error) {
+func (d *harness) run(ctx context.Context, tool, args string) (toolgroups.Result, *toolgroups.Error) {
 	return toolgroups.Run(ctx, nil, d.tools[tool], toolgroups.Call{
 		Name: tool, Arguments: json.RawMessage(args), Scope: toolgroups.Scope{Workspace: d.dir},
 	})
 }
 
-func (d *desk) must(t testing.TB, tool, args string) toolgroups.Result {
+func (d *harness) must(t testing.TB, tool, args string) toolgroups.Result {
 	t.Helper()
 	res, err := d.run(t.Context(), tool, args)
 	if err != nil {

@@ -142,7 +142,7 @@ func TestCronAndIntervalsRun(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			at(t, "America/New_York", c.now, func(_ *testing.T, o *office) {
+			at(t, "America/New_York", c.now, func(_ *testing.T, o *harness) {
 				o.make(c.task)
 				o.start()
 				pass(3 * time.Hour)
@@ -154,7 +154,7 @@ func TestCronAndIntervalsRun(t *testing.T) {
 
 // TestCronWhenTheClockJumps puts the clock forward and back, and has been away.
 func TestCronWhenTheClockJumps(t *testing.T) {
-	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		o.make(everyQuarter)
 		o.start()
 		pass(time.Minute)
@@ -187,7 +187,7 @@ func TestCronWhenTheClockJumps(t *testing.T) {
 }
 
 func TestAPlanThatIsChanged(t *testing.T) {
-	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		id := o.make(morning)
 		for _, c := range []struct{ fields, want, due string }{
 			{`"cron":"0  9 * * 1-5","time_zone":"Asia/Tokyo"`, "schedule_type, hour 8 -> 0, cron, time_zone. Schedule: cron 0 9 * * 1-5 (Asia/Tokyo). Next run: 2026-06-11 09:00 (Asia/Tokyo)", "20260611T000000Z"},

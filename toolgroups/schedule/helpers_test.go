@@ -26,9 +26,9 @@ var ann = toolgroups.Scope{
 	User: "fake:1", Role: toolgroups.RoleUser, Chat: "fake:1", Direct: true, Owner: "fake:1", Session: "fake:1/1",
 }
 
-// office is a schedule with a clock that can be set and a place for what it submits,
+// harness is a schedule with a clock that can be set and a place for what it submits,
 // which knows the keys that it has seen.
-type office struct {
+type harness struct {
 	*schedule.Schedule
 	t     testing.TB
 	cfg   schedule.Config
@@ -43,13 +43,13 @@ type office struct {
 	refuse error
 }
 
-func newOffice(t testing.TB, zoneName string, change ...func(*schedule.Config)) *office {
+func newOffice(t testing.TB, zoneName string, change ...func(*schedule.Config)) *harness {
 	t.Helper()
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &office{t: t, store: store, zone: zone(t, zoneName), stop: func() {}}
+	o := &harness{t: t, store: store, zone: zone(t, zoneName), stop: func() {}}
 	t.Cleanup(func() {
 		o.stop()
 		if err := store.Close(); err != nil {
@@ -71,7 +71,7 @@ func newOffice(t testing.TB, zoneName string, change ...func(*schedule.Config)) 
 	return o
 }
 
-func (o *office) open() {
+func (o *harness) open() {
 	o.t.Helper()
 	s, err := schedule.New(o.cfg)
 	if err != nil {
@@ -81,7 +81,7 @@ func (o *office) open() {
 }
 
 // start runs the clock until stop.
-func (o *office) start() {
+func (o *harness) start() {
 	o.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -97,7 +97,7 @@ func (o *office) start() {
 	})
 }
 
-func (o *office) submit(_ context.Context, run schedule.Run) error {
+func (o *harness) submit(_ context.Context, run schedule.Run) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.refuse != nil {
@@ -111,22 +111,22 @@ func (o *office) submit(_ context.Context, run schedule.Run) error {
 	return nil
 }
 
-func (o *office) now() time.Time {
+func (o *harness) now() time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return time.Now().Add(o.offset)
 }
 
 // jump sets the clock forward or back.
-func (o *office) jump(d time.Duration) {
+func (o *harness) jump(d time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.offset += d
 }
 
-func (o *office) set(at string) { o.jump(instant(o.t, at).Sub(o.now())) }
+func (o *harness) set(at string) { o.jump(instant(o.t, at).Sub(o.now())) }
 
-func (o *office) refuses(err error) {
+func (o *harness) refuses(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.refuse = err
@@ -134,7 +134,7 @@ func (o *office) refuses(err error) {
 
 // take returns the runs since the last take, as the second halves of their keys and
 // what their titles say of lateness.
-func (o *office) take() []string {
+func (o *harness) take() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	shown := []string{}
@@ -149,7 +149,7 @@ func (o *office) take() []string {
 	return shown
 }
 
-func (o *office) expect(want ...string) {
+func (o *harness) expect(want ...string) {
 	o.t.Helper()
 	if got := o.take(); !slices.Equal(got, want) {
 		o.t.Errorf("runs %q, want %q", got, want)
@@ -157,7 +157,7 @@ func (o *office) expect(want ...string) {
 }
 
 // run dispatches a call as the agent does, with validation.
-func (o *office) run(scope toolgroups.Scope, tool, args string) (string, *toolgroups.Error) {
+func (o *harness) run(scope toolgroups.Scope, tool, args string) (string, *toolgroups.Error) {
 	o.t.Helper()
 	for _, tl := range o.Group().Tools {
 		if tl.Name == tool {
@@ -169,7 +169,7 @@ func (o *office) run(scope toolgroups.Scope, tool, args string) (string, *toolgr
 	return "", nil
 }
 
-func (o *office) must(tool, args string) string {
+func (o *harness) must(tool, args string) string {
 	o.t.Helper()
 	text, err := o.run(ann, tool, args)
 	if err != nil {
@@ -179,14 +179,14 @@ func (o *office) must(tool, args string) string {
 }
 
 // make creates a task and returns its id.
-func (o *office) make(args string) string {
+func (o *harness) make(args string) string {
 	o.t.Helper()
 	_, rest, _ := strings.Cut(o.must("schedule_task", args), "(id ")
 	id, _, _ := strings.Cut(rest, ")")
 	return id
 }
 
-func (o *office) tasks(owner string) []schedule.Task {
+func (o *harness) tasks(owner string) []schedule.Task {
 	o.t.Helper()
 	tasks, err := o.Tasks(context.Background(), owner)
 	if err != nil {
@@ -195,7 +195,7 @@ func (o *office) tasks(owner string) []schedule.Task {
 	return tasks
 }
 
-func (o *office) states() []string {
+func (o *harness) states() []string {
 	o.t.Helper()
 	var states []string
 	for _, e := range o.tasks("fake:1")[0].History {
@@ -205,7 +205,7 @@ func (o *office) states() []string {
 }
 
 // index returns the keys of the index.
-func (o *office) index() []string {
+func (o *harness) index() []string {
 	o.t.Helper()
 	keys := []string{}
 	for entry, err := range o.store.List(context.Background(), storage.Range{Prefix: "schedule/due/"}) {

@@ -10,7 +10,7 @@ import (
 // TestAMovedChatKeepsItsTasks lets a task run, moves it to another owner, and lets it
 // run on there.
 func TestAMovedChatKeepsItsTasks(t *testing.T) {
-	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		o.make(morning)
 		o.start()
 		pass(4 * time.Hour)
@@ -45,7 +45,7 @@ func TestAMovedChatKeepsItsTasks(t *testing.T) {
 }
 
 func TestForgetTakesTheTasksThatSomebodyMade(t *testing.T) {
-	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		o.make(morning)
 		for _, user := range []string{"fake:1", "fake:2"} {
 			in := toolgroups.Scope{User: user, Role: toolgroups.RoleUser, Chat: "fake:-7", Owner: "fake:-7"}

@@ -15,7 +15,7 @@ import (
 )
 
 // at runs a test in a bubble in which it is the given time.
-func at(t *testing.T, zoneName, now string, f func(t *testing.T, o *office)) {
+func at(t *testing.T, zoneName, now string, f func(t *testing.T, o *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t, zoneName)
@@ -35,7 +35,7 @@ func TestADailyTaskRunsOnceADayAcrossChangesOfTheClock(t *testing.T) {
 		{"Asia/Kolkata", "2026-03-27T20:00:00Z", "2", "30", "20260328T0230 20260329T0230 20260330T0230"},
 	} {
 		t.Run(c.zone+" "+c.from[:10], func(t *testing.T) {
-			at(t, c.zone, c.from, func(t *testing.T, o *office) {
+			at(t, c.zone, c.from, func(t *testing.T, o *harness) {
 				o.make(`{"name":"n","prompt":"p","schedule_type":"daily","hour":` + c.hour + `,"minute":` + c.minute + `}`)
 				o.start()
 				pass(3 * day)
@@ -46,7 +46,7 @@ func TestADailyTaskRunsOnceADayAcrossChangesOfTheClock(t *testing.T) {
 }
 
 func TestWhatIsSubmitted(t *testing.T) {
-	at(t, "Europe/Berlin", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+	at(t, "Europe/Berlin", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		id := o.make(morning)
 		o.start()
 		pass(time.Hour)
@@ -62,7 +62,7 @@ func TestWhatIsSubmitted(t *testing.T) {
 }
 
 func TestWeeklyAndOneTime(t *testing.T) {
-	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) { // a Wednesday
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) { // a Wednesday
 		o.start()
 		o.make(`{"name":"n","prompt":"p","schedule_type":"weekly","day_of_week":"tuesday","hour":9,"minute":5}`)
 		o.make(`{"name":"n","prompt":"p","schedule_type":"one_time","date":"2026-06-12","hour":23,"minute":59}`)
@@ -95,7 +95,7 @@ func TestMissedRuns(t *testing.T) {
 		"daily, the clock was wrong by years": {morning, 9 * 365 * day, "20350607T0800 (was due 2035-06-07 08:00)", "queued"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+			at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 				o.make(c.task)
 				o.jump(c.away)
 				o.start()
@@ -114,7 +114,7 @@ func TestMissedRuns(t *testing.T) {
 }
 
 func TestTheClockJumps(t *testing.T) {
-	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		o.make(morning)
 		o.start()
 		pass(time.Minute)
@@ -138,7 +138,7 @@ func TestTheClockJumps(t *testing.T) {
 }
 
 func TestRestarts(t *testing.T) {
-	at(t, "Europe/Berlin", "2026-06-10T05:55:00Z", func(t *testing.T, o *office) {
+	at(t, "Europe/Berlin", "2026-06-10T05:55:00Z", func(t *testing.T, o *harness) {
 		o.make(morning)
 		for range 30 { // one every minute, from 07:55 on
 			o.open()
@@ -151,7 +151,7 @@ func TestRestarts(t *testing.T) {
 }
 
 func TestATimeZoneThatChangesMovesTheTasks(t *testing.T) {
-	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		o.make(morning)
 		o.start()
 		pass(time.Minute)
@@ -169,7 +169,7 @@ func TestATimeZoneThatChangesMovesTheTasks(t *testing.T) {
 }
 
 func TestOfTwoSchedulesOneClaimsARun(t *testing.T) {
-	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		for n := range 5 {
 			o.make(strings.ReplaceAll(morning, "News", fmt.Sprint("News ", n)))
 		}
@@ -187,7 +187,7 @@ func TestOfTwoSchedulesOneClaimsARun(t *testing.T) {
 }
 
 func TestASubmissionThatFailsIsTriedAgain(t *testing.T) {
-	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		o.make(morning)
 		o.start()
 		o.refuses(errOut)
@@ -212,7 +212,7 @@ func TestASubmissionThatFailsIsTriedAgain(t *testing.T) {
 }
 
 func TestATaskThatIsDeletedOrDisabledDoesNotRun(t *testing.T) {
-	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		first, second := o.make(morning), o.make(morning)
 		o.start()
 		synctest.Wait()
@@ -287,7 +287,7 @@ func TestACrashAtAnyStepNeitherLosesNorDoublesARun(t *testing.T) {
 // steps there were.
 func crash(t *testing.T, dies int) (steps int) {
 	t.Helper()
-	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		life := &mortal{Store: o.store, dies: dies}
 		o.make(morning)
 		o.make(`{"name":"n","prompt":"p","schedule_type":"one_time","date":"2026-06-10","hour":9,"minute":0}`)
@@ -330,7 +330,7 @@ func crash(t *testing.T, dies int) (steps int) {
 }
 
 func TestC24TheLastResultIsOnRecord(t *testing.T) {
-	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		id := o.make(morning)
 		o.start()
 		for n, c := range []struct {
@@ -368,7 +368,7 @@ func TestC24TheLastResultIsOnRecord(t *testing.T) {
 }
 
 func TestHistoryIsKeptForNinetyDays(t *testing.T) {
-	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		o.make(`{"name":"n","prompt":"p","schedule_type":"weekly","day_of_week":"tuesday","hour":9,"minute":5}`)
 		o.start()
 		for range 30 {

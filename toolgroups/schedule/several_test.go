@@ -13,7 +13,7 @@ import (
 )
 
 // startAt runs another schedule on the store, as another process has it whose clock is wrong.
-func (o *office) startAt(wrong time.Duration) {
+func (o *harness) startAt(wrong time.Duration) {
 	o.t.Helper()
 	right := o.cfg.Now
 	o.cfg.Now = func() time.Time { return right().Add(wrong) }
@@ -25,7 +25,7 @@ func (o *office) startAt(wrong time.Duration) {
 // TestSchedulesWhoseClocksAreAnHourApartRunEachTaskOnceADay has three processes with one
 // store: each run has one key, whoever takes it on, and no day has two.
 func TestSchedulesWhoseClocksAreAnHourApartRunEachTaskOnceADay(t *testing.T) {
-	at(t, "Europe/Berlin", "2026-03-27T05:10:00Z", func(t *testing.T, o *office) {
+	at(t, "Europe/Berlin", "2026-03-27T05:10:00Z", func(t *testing.T, o *harness) {
 		for _, hour := range []int{0, 2, 23} {
 			o.make(fmt.Sprintf(`{"name":"n","prompt":"p","schedule_type":"daily","hour":%d,"minute":30}`, hour))
 		}
@@ -81,7 +81,7 @@ func (s *racing) Write(ctx context.Context, ops ...storage.Op) (storage.Revision
 // TestATaskThatIsClaimedWhileItsChatMovesRunsOnce: the other process claims the run between
 // the look at the task and its move.
 func TestATaskThatIsClaimedWhileItsChatMovesRunsOnce(t *testing.T) {
-	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		o.make(morning)
 		other := o.Schedule
 		slow := &racing{Store: o.store}
@@ -117,7 +117,7 @@ func TestATaskThatIsClaimedWhileItsChatMovesRunsOnce(t *testing.T) {
 // TestATaskThatIsPlannedAnewByTwoStaysInTheIndex: one process plans it for another time, and
 // back, while the other is about to do the same.
 func TestATaskThatIsPlannedAnewByTwoStaysInTheIndex(t *testing.T) {
-	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		id := o.make(morning)
 		other := o.Schedule
 		slow := &racing{Store: o.store}

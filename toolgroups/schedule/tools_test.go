@@ -32,7 +32,7 @@ func TestAcceptance050ScheduledTasksHoldsFiveTools(t *testing.T) {
 }
 
 func TestSchedulePhrases(t *testing.T) {
-	at(t, "Europe/Berlin", "2026-06-10T05:00:00Z", func(_ *testing.T, o *office) {
+	at(t, "Europe/Berlin", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) {
 		for args, want := range map[string]string{
 			morning: "daily, 08:00. Next run: 2026-06-10 08:00 (Europe/Berlin), epoch milliseconds 1781071200000.",
 			`{"name":" a \n b ","prompt":"p","schedule_type":"weekly","day_of_week":"friday","hour":23,"minute":59}`:                        "'a b' (id ",
@@ -109,12 +109,12 @@ func failures() map[string]failure {
 func TestErrorsOfTheContract(t *testing.T) {
 	for name, c := range failures() {
 		t.Run(name, func(t *testing.T) {
-			at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *office) { checkFailure(o, c) })
+			at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) { checkFailure(o, c) })
 		})
 	}
 }
 
-func checkFailure(o *office, c failure) {
+func checkFailure(o *harness, c failure) {
 	o.t.Helper()
 	id := o.make(morning)
 	before := fmt.Sprint(o.tasks("fake:1"), o.index())
@@ -129,7 +129,7 @@ func checkFailure(o *office, c failure) {
 }
 
 func TestD34HourAndMinuteHaveBounds(t *testing.T) {
-	at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *office) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) {
 		for _, time := range []string{`"hour":24,"minute":0`, `"hour":-1,"minute":0`, `"hour":0,"minute":60`, `"hour":0,"minute":-1`} {
 			checkFailure(o, failure{"schedule_task", `{"name":"n","prompt":"p","schedule_type":"daily",` + time + `}`, "validation_error", "want 0 to"})
 			checkFailure(o, failure{"update_scheduled_task", `{"task_id":"%s",` + time + `}`, "validation_error", "want 0 to"})
@@ -153,7 +153,7 @@ func TestTasksHaveALimit(t *testing.T) {
 }
 
 func TestListShowsEverything(t *testing.T) {
-	at(t, "Europe/Berlin", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+	at(t, "Europe/Berlin", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		if got := o.must("list_scheduled_tasks", `{}`); got != "There are no scheduled tasks." {
 			t.Errorf("listed as %q", got)
 		}
@@ -184,7 +184,7 @@ func TestListShowsEverything(t *testing.T) {
 }
 
 func TestUpdateNamesWhatHasChanged(t *testing.T) {
-	at(t, "UTC", "2026-06-10T09:00:00Z", func(t *testing.T, o *office) {
+	at(t, "UTC", "2026-06-10T09:00:00Z", func(t *testing.T, o *harness) {
 		id := o.make(morning)
 		for _, c := range []struct{ fields, want, due string }{
 			{`"name":"News"`, "Nothing to change", "20260611T080000Z"},
@@ -207,7 +207,7 @@ func TestUpdateNamesWhatHasChanged(t *testing.T) {
 }
 
 func TestAOneTimeTaskThatHasRunIsEnabledOnlyWithANewTime(t *testing.T) {
-	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		id := o.make(`{"name":"n","prompt":"p","schedule_type":"one_time","date":"2026-06-10","hour":6,"minute":0}`)
 		o.start()
 		pass(2 * time.Hour)
@@ -223,7 +223,7 @@ func TestAOneTimeTaskThatHasRunIsEnabledOnlyWithANewTime(t *testing.T) {
 }
 
 func TestRunNowChangesNeitherSwitchNorSchedule(t *testing.T) {
-	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		id := o.make(morning)
 		o.must("update_scheduled_task", `{"task_id":"`+id+`","enabled":false}`)
 		run := `{"task_id":"` + id + `"}`

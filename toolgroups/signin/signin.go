@@ -110,15 +110,15 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Desk has the sign-ins of one kind. Each is named by whom and what it is for, and there
+// Flows has the sign-ins of one kind. Each is named by whom and what it is for, and there
 // is one under a name at a time. It may be used concurrently.
-type Desk struct{ cfg Config }
+type Flows struct{ cfg Config }
 
 // New makes a desk.
-func New(cfg Config) *Desk { return &Desk{cfg: cfg} }
+func New(cfg Config) *Flows { return &Flows{cfg: cfg} }
 
 // Begin remembers a sign-in under a new state.
-func (d *Desk) Begin(ctx context.Context, of string, p Pending) (Pending, error) {
+func (d *Flows) Begin(ctx context.Context, of string, p Pending) (Pending, error) {
 	p.State = base64.RawURLEncoding.EncodeToString(d.cfg.Seal.Seal(d.cfg.StatePlace, []byte(of+"\x00"+rand.Text())))
 	p.Verifier, p.Expires = oauth2.GenerateVerifier(), d.cfg.Now().Add(Lifetime)
 	// Any: the newest link replaces the one before it.
@@ -128,7 +128,7 @@ func (d *Desk) Begin(ctx context.Context, of string, p Pending) (Pending, error)
 	return p, nil
 }
 
-func (d *Desk) put(ctx context.Context, of string, p Pending, rev storage.Revision) error {
+func (d *Flows) put(ctx context.Context, of string, p Pending, rev storage.Revision) error {
 	data, err := json.Marshal(p)
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func (d *Desk) put(ctx context.Context, of string, p Pending, rev storage.Revisi
 }
 
 // Find returns a sign-in. An empty state is one of the person's own chat.
-func (d *Desk) Find(ctx context.Context, of, state string) (Pending, storage.Revision, error) {
+func (d *Flows) Find(ctx context.Context, of, state string) (Pending, storage.Revision, error) {
 	key := d.cfg.Prefix + of
 	entry, err := d.cfg.KV.Get(ctx, key)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -163,7 +163,7 @@ func (d *Desk) Find(ctx context.Context, of, state string) (Pending, storage.Rev
 }
 
 // Started finds the sign-in that a link leads to. One that was consented to is over.
-func (d *Desk) Started(ctx context.Context, state string) (of string, p Pending, err error) {
+func (d *Flows) Started(ctx context.Context, state string) (of string, p Pending, err error) {
 	of, ok := d.Of(state)
 	if !ok {
 		return "", Pending{}, ErrLink
@@ -176,7 +176,7 @@ func (d *Desk) Started(ctx context.Context, state string) (of string, p Pending,
 }
 
 // end removes a sign-in that was found, so that it is used once.
-func (d *Desk) end(ctx context.Context, of string, rev storage.Revision) error {
+func (d *Flows) end(ctx context.Context, of string, rev storage.Revision) error {
 	err := d.cfg.KV.Delete(ctx, d.cfg.Prefix+of, rev)
 	if errors.Is(err, storage.ErrConflict) {
 		return ErrLink
@@ -188,7 +188,7 @@ func (d *Desk) end(ctx context.Context, of string, rev storage.Revision) error {
 }
 
 // Take finds a sign-in and ends it.
-func (d *Desk) Take(ctx context.Context, of, state string) (Pending, error) {
+func (d *Flows) Take(ctx context.Context, of, state string) (Pending, error) {
 	p, rev, err := d.Find(ctx, of, state)
 	if err == nil {
 		err = d.end(ctx, of, rev)
@@ -197,12 +197,12 @@ func (d *Desk) Take(ctx context.Context, of, state string) (Pending, error) {
 }
 
 // Forget removes whatever sign-in there is.
-func (d *Desk) Forget(ctx context.Context, of string) error {
+func (d *Flows) Forget(ctx context.Context, of string) error {
 	return d.cfg.KV.Delete(ctx, d.cfg.Prefix+of, storage.Any)
 }
 
 // Of is whom and what a state is for.
-func (d *Desk) Of(state string) (string, bool) {
+func (d *Flows) Of(state string) (string, bool) {
 	sealed, err := base64.RawURLEncoding.DecodeString(state)
 	if err != nil {
 		return "", false
@@ -219,7 +219,7 @@ func (d *Desk) Of(state string) (string, bool) {
 // the chat: whoever gave the consent may be somebody else. It returns the sign-in with
 // what has to be sent. A sign-in takes one code, so that nobody replaces that of another.
 // redeem, where there is one, turns the code into what is kept in its place.
-func (d *Desk) Arrive(ctx context.Context, of, state, code string, redeem func(Pending) (string, error)) (Pending, error) {
+func (d *Flows) Arrive(ctx context.Context, of, state, code string, redeem func(Pending) (string, error)) (Pending, error) {
 	p, rev, err := d.Find(ctx, of, state)
 	switch {
 	case err != nil:
@@ -244,7 +244,7 @@ func (d *Desk) Arrive(ctx context.Context, of, state, code string, redeem func(P
 }
 
 // spoilt counts a code that could not be redeemed: a few of them end the sign-in.
-func (d *Desk) spoilt(ctx context.Context, of string, p Pending, rev storage.Revision, err error) error {
+func (d *Flows) spoilt(ctx context.Context, of string, p Pending, rev storage.Revision, err error) error {
 	var stored error
 	if p.Wrong++; p.Wrong >= maxWrong {
 		stored = d.end(ctx, of, rev)
@@ -260,7 +260,7 @@ func (d *Desk) spoilt(ctx context.Context, of string, p Pending, rev storage.Rev
 // Confirm ends a sign-in with what its page has shown, in the chat of its link. A few
 // wrong ones make it void. before, where there is one, is called with a sign-in that was
 // confirmed and that does not end where it fails.
-func (d *Desk) Confirm(ctx context.Context, of, chat, proof string, before func(Pending) error) (Pending, error) {
+func (d *Flows) Confirm(ctx context.Context, of, chat, proof string, before func(Pending) error) (Pending, error) {
 	for {
 		p, rev, err := d.Find(ctx, of, "")
 		switch {

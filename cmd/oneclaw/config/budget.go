@@ -3,7 +3,7 @@ package config
 import (
 	"fmt"
 
-	"oneclaw/bridge/people"
+	"oneclaw/bridge/access"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/price"
 	"oneclaw/toolgroups"
@@ -46,7 +46,7 @@ func (b BudgetConfig) Allowance() string {
 
 // Guest bounds users who are not in the settings: those who were let in.
 func (c Config) Guest(scope toolgroups.Scope) budget.Limit {
-	if scope.Role != toolgroups.RoleUser || people.Access(c.Access).Role(scope.User) != toolgroups.RoleStranger {
+	if scope.Role != toolgroups.RoleUser || access.Access(c.Access).Role(scope.User) != toolgroups.RoleStranger {
 		return budget.Limit{}
 	}
 	return budget.Limit{Tokens: c.Budget.GuestTokens}

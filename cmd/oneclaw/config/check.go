@@ -10,7 +10,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
-	"oneclaw/bridge/people"
+	"oneclaw/bridge/access"
 	"oneclaw/internal/database"
 	"oneclaw/internal/models"
 	"oneclaw/internal/policy"
@@ -19,7 +19,7 @@ import (
 
 // Check says what of the settings does not fit, in words for the operator.
 func (c Config) Check() error {
-	if err := people.Access(c.Access).Validate(); err != nil {
+	if err := access.Access(c.Access).Validate(); err != nil {
 		return fmt.Errorf("setting access (ONECLAW_ALLOW, ONECLAW_ADMINS): %w", err)
 	}
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {

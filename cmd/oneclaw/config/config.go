@@ -23,11 +23,11 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"oneclaw/bridge"
-	"oneclaw/bridge/approval"
 	"oneclaw/bridge/audit"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/turn"
 	"oneclaw/internal/database"
-	"oneclaw/internal/incidents"
+	"oneclaw/internal/errlog"
 	"oneclaw/internal/models"
 	"oneclaw/internal/policy"
 	"oneclaw/internal/price"
@@ -71,7 +71,7 @@ type program struct {
 	// Redact masks the secrets of all settings, and those that are added later.
 	Redact *redact.Redactor
 	// Incidents are the last of the log.
-	Incidents *incidents.Ring
+	Incidents *errlog.Ring
 	from      origins
 }
 
@@ -187,8 +187,8 @@ func Default() Config {
 			WebSearch: defaultWebSearch(),
 		},
 		Log:            LogConfig{Level: "info"},
-		ApprovalConfig: ApprovalConfig{ApprovalTimeout: approval.DefaultTimeout},
-		AnswerConfig:   AnswerConfig{MaxParts: bridge.DefaultMaxParts, Previews: true, Steering: true, PictureTokens: turns.DefaultPictureTokens},
+		ApprovalConfig: ApprovalConfig{ApprovalTimeout: interact.ApprovalTimeout},
+		AnswerConfig:   AnswerConfig{MaxParts: bridge.DefaultMaxParts, Previews: true, Steering: true, PictureTokens: turn.DefaultPictureTokens},
 	}
 	for _, platform := range cfg.All {
 		platform.Default()
@@ -253,7 +253,7 @@ func load(file string, environ []string) (Config, error) {
 		return cfg, err
 	}
 	cfg.StorePasswordFile = environment["ONECLAW_STORE_PASSWORD_FILE"]
-	cfg.Incidents = incidents.New(cfg.Redact.Text)
+	cfg.Incidents = errlog.New(cfg.Redact.Text)
 	cfg.LogLevel = new(slog.LevelVar)
 	cfg.LogLevel.Set(Level(cfg.Log.Level))
 	return cfg, nil

@@ -8,8 +8,8 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/budget"
 	"oneclaw/storage"
 )
@@ -34,7 +34,7 @@ func Week(ctx context.Context, store storage.Store, now time.Time, receipts int)
 		}
 	}
 	for i := range people {
-		if err := conversation(ctx, b, i, people, now); err != nil {
+		if err := oneConversation(ctx, b, i, people, now); err != nil {
 			return err
 		}
 	}
@@ -49,17 +49,17 @@ func Key(i, receipts int) string {
 
 func receipt(ctx context.Context, b *batch, i, people int, at time.Time) error {
 	chat := chats.Chat{Platform: "telegram", ID: fmt.Sprint(i % people)}
-	j := &jobs.Job{
+	j := &queue.Job{
 		Message: chats.Message{Chat: chat, ID: fmt.Sprint(i), Kind: chats.KindText, User: chat.ID, UserName: "Somebody", Text: text, Direct: true, Time: at},
-		State:   jobs.StateDone, Generation: 1, Accepted: at.Add(-2 * time.Second), Closed: at, Holder: "me",
-		Parts: []jobs.SentPart{{Part: chats.Part{Text: text}, State: jobs.PartSent, ID: "1"}},
+		State:   queue.StateDone, Generation: 1, Accepted: at.Add(-2 * time.Second), Closed: at, LeaseToken: "me",
+		Parts: []queue.SentPart{{Part: chats.Part{Text: text}, State: queue.PartSent, ID: "1"}},
 	}
-	return jobs.Store{Store: b}.Refuse(ctx, j, storage.Absent)
+	return queue.Store{Store: b}.WriteReceipt(ctx, j, storage.Absent)
 }
 
-func conversation(ctx context.Context, b *batch, i, people int, now time.Time) error {
+func oneConversation(ctx context.Context, b *batch, i, people int, now time.Time) error {
 	chat := chats.Chat{Platform: "telegram", ID: fmt.Sprint(i)}
-	c := sessions.Conversation{Owner: chat.String(), Chat: chat, Generation: 1, Title: title, Begun: now.Add(-time.Duration(i) * time.Minute)}
+	c := conversation.Conversation{Owner: chat.String(), Chat: chat, Generation: 1, Title: title, Begun: now.Add(-time.Duration(i) * time.Minute)}
 	if err := c.Enter(ctx, b); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func conversation(ctx context.Context, b *batch, i, people int, now time.Time) e
 			{Role: agent.RoleUser, Time: at, Text: text, Ref: fmt.Sprintf("%s/%d/text", chat, i+k*people)},
 			{Role: agent.RoleAssistant, Time: at, Text: text, Final: true, Model: "m", Usage: &agent.Usage{Input: 1}},
 		} {
-			record, err := sessions.Encode(m)
+			record, err := conversation.Encode(m)
 			if err != nil {
 				return err
 			}

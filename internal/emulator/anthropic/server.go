@@ -41,7 +41,7 @@ const (
 // Config says how a [Server] behaves.
 type Config struct {
 	// Brain answers. Nil means [openai.Offline].
-	Brain openai.Brain
+	Brain openai.Responder
 	// Key is the key asked for. Empty means that any will do.
 	Key string
 	// Model is the one that exists. Empty means [DefaultModel].

@@ -45,14 +45,14 @@ type Server struct {
 	serving  sync.WaitGroup
 
 	mu      sync.Mutex
-	lies    Lies
+	lies    Misbehavior
 	seen    map[string]bool // tokens that were used
 	expired map[string]bool
 	counts  map[string]int
 }
 
-// Lies are what the servers say or do that they should not, or need not.
-type Lies struct {
+// Misbehavior are what the servers say or do that they should not, or need not.
+type Misbehavior struct {
 	// Metadata changes what the authorisation server says of itself, Resource what the MCP
 	// server says of itself.
 	Metadata, Resource func(map[string]any)
@@ -114,14 +114,14 @@ func (s *Server) Close() error {
 }
 
 // Lie has the servers do what they should not from now on. The zero value ends that.
-func (s *Server) Lie(l Lies) {
+func (s *Server) Lie(l Misbehavior) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lies = l
 	s.accounts.say(l.Life)
 }
 
-func (s *Server) lying() Lies {
+func (s *Server) lying() Misbehavior {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lies

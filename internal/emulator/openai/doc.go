@@ -3,7 +3,7 @@
 // them for inspection, counts tokens and finds out how much of a prompt a cache
 // would have known.
 //
-// What it answers comes from a [Brain]: a [Script] of replies, with errors and
+// What it answers comes from a [Responder]: a [Script] of replies, with errors and
 // broken streams among them, a function, or [Offline], a rule-based model that shows
 // the product without a key.
 //

@@ -106,7 +106,7 @@ func (s *Server) fail(w http.ResponseWriter, e *Error) {
 }
 
 // calls are those of a reply with ids, and what else the service sends with them.
-func (p *Personality) calls(reply Reply, seq int) []wireCall {
+func (p *Profile) calls(reply Reply, seq int) []wireCall {
 	calls := make([]wireCall, len(reply.Calls))
 	for i, c := range reply.Calls {
 		id := fmt.Sprintf("call_%d_%d", seq, i)
@@ -124,7 +124,7 @@ func (p *Personality) calls(reply Reply, seq int) []wireCall {
 }
 
 // thoughts are the reasoning of a reply, in two pieces.
-func (p *Personality) thoughts(reply Reply, seq int) []wireDelta {
+func (p *Profile) thoughts(reply Reply, seq int) []wireDelta {
 	text := p.Thought(seq)
 	head, tail := text[:len(text)/2], text[len(text)/2:]
 	switch p.Thinks {
@@ -153,7 +153,7 @@ func (p *Personality) thoughts(reply Reply, seq int) []wireDelta {
 }
 
 // content is a piece of text as the service sends it.
-func (p *Personality) content(text string) any {
+func (p *Profile) content(text string) any {
 	if p.Parts {
 		return []any{map[string]any{"type": "text", "text": text}}
 	}

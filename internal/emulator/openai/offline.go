@@ -14,7 +14,7 @@ import (
 // with what it has.
 const maxRounds = 6
 
-// Offline is a [Brain] of rules, for showing the product without a key. It knows
+// Offline is a [Responder] of rules, for showing the product without a key. It knows
 // nothing but the request: it calls only tools that are offered, loads a group only
 // where the prompt lists it and its tools are missing, and says plainly what it
 // cannot do. It understands English requests of a few kinds and claims no more.

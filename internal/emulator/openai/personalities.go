@@ -8,7 +8,7 @@ import (
 // personalities are the services, each with where its rules are from: a page of the
 // service's documentation, a source file of the server, a thread in a tracker. "assumed"
 // says that no source was found; docs/live.md lists those.
-var personalities = []Personality{
+var personalities = []Profile{
 	{
 		Name: "openai", URL: "https://api.openai.com/v1", Model: "gpt-4.1",
 		// assumed: that messages are checked for unknown fields as requests are.

@@ -33,7 +33,7 @@ const (
 // Config says how a [Server] behaves.
 type Config struct {
 	// Brain answers. Nil means [Offline].
-	Brain Brain
+	Brain Responder
 	// Key is the bearer key asked for. Empty means that any key, or none, will do.
 	Key string
 	// Models are those that exist. Empty means [DefaultModel] alone.
@@ -52,7 +52,7 @@ type Config struct {
 	MaxTools, MaxBody, Context int
 	// Personality is whose service it is. Empty means the first of [Personalities], OpenAI's
 	// Chat Completions.
-	Personality Personality
+	Personality Profile
 	// MaxRequests and MaxRecorded bound the requests kept, in number and bytes.
 	MaxRequests, MaxRecorded int
 	// Now is the clock. Nil means time.Now.

@@ -11,7 +11,7 @@
 // apps would. The observer's face is [Observer]: [Observer.WaitFor], [Observer.View] and
 // [Observer.Subscribe] show what the app did without sleeping. [wire.Faults.Inject] makes
 // the server misbehave: refuse, cut connections before or after accepting, hang, repeat or
-// delay envelopes; [delivery.Control] does the same to sockets.
+// delay envelopes; [outbox.Control] does the same to sockets.
 //
 // Behind them lies the world: people, channels and messages, with the rules of the service.
 // People and the methods that the app calls (api) change it, and each has the app told (news)

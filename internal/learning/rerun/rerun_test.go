@@ -103,7 +103,7 @@ type asked struct {
 }
 
 // service is a model of one kind, with what it was asked.
-func service(t *testing.T, messages bool, brain emulator.Brain) (agent.Model, func() asked) {
+func service(t *testing.T, messages bool, brain emulator.Responder) (agent.Model, func() asked) {
 	t.Helper()
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)

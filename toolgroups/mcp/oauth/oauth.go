@@ -87,7 +87,7 @@ type Config struct {
 type Accounts struct {
 	cfg     Config
 	seal    *seal.Sealer
-	signIns *signin.Desk
+	signIns *signin.Flows
 	locks   *named.Semaphores // one refresh at a time for each person and server, and one discovery
 }
 

@@ -1,0 +1,57 @@
+package access
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"oneclaw/toolgroups"
+)
+
+// Access says who may talk to the bot. It is closed by default: an empty Access lets
+// nobody in.
+//
+// Each entry is platform:id for one user, platform:* for everybody on a platform, or
+// * for everybody but those from another workspace (see [chats.Message.User]).
+type Access struct {
+	// Allow lists who may talk to the bot.
+	Allow []string
+	// Admins lists who may clear shared chats and configure; they may talk, too.
+	Admins []string
+}
+
+// Validate reports the first entry that is none of the three forms.
+func (a Access) Validate() error {
+	for _, list := range [][]string{a.Allow, a.Admins} {
+		for _, entry := range list {
+			platform, id, ok := strings.Cut(entry, ":")
+			if entry != "*" && (!ok || platform == "" || id == "" || strings.ContainsAny(entry, " /")) {
+				return fmt.Errorf("access: %q is not of the form telegram:123, telegram:* or *", entry)
+			}
+		}
+	}
+	return nil
+}
+
+// Empty reports whether nobody may talk to the bot.
+func (a Access) Empty() bool { return len(a.Allow) == 0 && len(a.Admins) == 0 }
+
+// Role returns what a user, platform:id, may do. People from outside of the platform's
+// workspace need an entry of their own.
+func (a Access) Role(user string) toolgroups.Role {
+	platform, id, _ := strings.Cut(user, ":")
+	entries := []string{user}
+	if !strings.Contains(id, "@") {
+		entries = append(entries, platform+":*", "*")
+	}
+	names := func(entry string) bool { return slices.Contains(entries, entry) }
+	switch {
+	case id == "":
+		return toolgroups.RoleStranger
+	case slices.ContainsFunc(a.Admins, names):
+		return toolgroups.RoleAdmin
+	case slices.ContainsFunc(a.Allow, names):
+		return toolgroups.RoleUser
+	}
+	return toolgroups.RoleStranger
+}

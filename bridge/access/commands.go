@@ -1,0 +1,191 @@
+package access
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/wording"
+	"oneclaw/toolgroups"
+)
+
+// Commands are what people can ask of the desk.
+func (d *Registry) Commands() []queue.Command {
+	return []queue.Command{
+		{CommandInfo: chats.CommandInfo{Name: "whoami", Description: "Your id and what you may do"}, Alone: true, Run: d.whoami},
+		{CommandInfo: chats.CommandInfo{Name: "people", Description: "Who may talk to me: list and remove (administrators)"}, Alone: true, Run: d.people},
+		{CommandInfo: chats.CommandInfo{Name: claimName, Description: "Make me yours"}, Hidden: true, Open: true, Run: d.claimBot},
+	}
+}
+
+func (d *Registry) whoami(_ context.Context, j *queue.Job, _ string) (string, error) {
+	can := "You may talk to me."
+	switch d.Role(j.Message.By()) {
+	case toolgroups.RoleOwner:
+		can = "You are my owner."
+	case toolgroups.RoleAdmin:
+		can = "You are one of my administrators."
+	}
+	return fmt.Sprintf("You are `%s`. %s\n\nThis chat is `%s`.", j.Message.By(), can, j.Message.Chat), nil
+}
+
+const cardPeople = "people"
+
+const peopleUsage = "`/people` lists who may talk to me. `/people add telegram:123` lets somebody in, " +
+	"`/people admin telegram:123` makes them an administrator, `/people remove telegram:123` takes it all back. " +
+	"/whoami tells everybody their own id."
+
+func (d *Registry) people(ctx context.Context, j *queue.Job, args string) (string, error) {
+	role := d.Role(j.Message.By())
+	if role < toolgroups.RoleAdmin {
+		return "Sorry, /people is for my administrators.", nil
+	}
+	if !j.Message.Direct {
+		return "I do not say in a shared chat who may talk to me. Please ask me in a direct one.", nil
+	}
+	verb, user, _ := strings.Cut(strings.Join(strings.Fields(args), " "), " ")
+	switch {
+	case verb == "":
+		text, choices := d.list(role)
+		return d.cfg.Cards.Answer(ctx, j, interact.Card{Kind: cardPeople, Text: text, Choices: choices})
+	case user == "" || strings.Contains(user, " "):
+		return peopleUsage, nil
+	case verb == "add":
+		return d.add(ctx, d.cfg.AuditEntry(j), role, user, isUser)
+	case verb == "admin":
+		return d.add(ctx, d.cfg.AuditEntry(j), role, user, isAdmin)
+	case verb == "remove":
+		return d.Take(ctx, d.cfg.AuditEntry(j), user)
+	}
+	return peopleUsage, nil
+}
+
+// pressed removes the person whose button was pressed in the list.
+func (d *Registry) pressed(ctx context.Context, press interact.Press) (interact.Result, error) {
+	if press.Expired {
+		return interact.Result{}, nil
+	}
+	if press.Role < toolgroups.RoleAdmin {
+		return interact.Result{Toast: "Sorry, this is for my administrators."}, nil
+	}
+	_, refusal, err := d.remove(ctx, press.Deed, press.Role, press.Choice)
+	if err != nil {
+		return interact.Result{}, err
+	}
+	text, choices := d.list(press.Role)
+	return interact.Result{Toast: cmp.Or(refusal, "Removed."), Text: text, Choices: choices, Close: len(choices) == 0}, nil
+}
+
+// maxListed bounds the list, so that it fits into one message.
+const maxListed = 30
+
+// list lists people and settings, with a button for each person whom this role can remove.
+func (d *Registry) list(role toolgroups.Role) (string, [][]interact.Choice) {
+	var lines []string
+	var choices [][]interact.Choice
+	for n, p := range d.register.with(toolgroups.RoleUser) {
+		lines = append(lines, fmt.Sprintf("- %s – %s since %s", p.title(), p.Standing, p.Since.UTC().Format("2 January 2006")))
+		if n < maxListed && role > p.Standing.role() {
+			label := wording.OneLine("Remove "+cmp.Or(p.Name, p.User), interact.MaxLabel)
+			choices = append(choices, []interact.Choice{{Label: label, Value: p.User, Style: chats.StyleDanger}})
+		}
+	}
+	for _, entry := range d.cfg.Access.Admins {
+		lines = append(lines, fmt.Sprintf("- `%s` – %s, in my settings", entry, isAdmin))
+	}
+	for _, entry := range d.cfg.Access.Allow {
+		lines = append(lines, fmt.Sprintf("- `%s` – %s, in my settings", entry, isUser))
+	}
+	if more := len(lines) - maxListed; more > 0 {
+		lines = append(lines[:maxListed], fmt.Sprintf("- … and %d more", more))
+	}
+	return strings.Join(lines, "\n") + "\n\n" + peopleUsage, choices
+}
+
+// remove takes back what somebody was allowed in a chat, at once: what they asked for is not
+// answered any more. A refusal says in plain words why they may still talk to the bot.
+func (d *Registry) remove(ctx context.Context, deed queue.AuditEntry, role toolgroups.Role, user string) (one person, refusal string, err error) {
+	d.changing.Lock()
+	defer d.changing.Unlock()
+	if err := d.look(ctx, user); err != nil {
+		return one, "", err
+	}
+	one = d.register.find(user)
+	known, inSettings := one.User != "", d.cfg.Access.Role(user) > toolgroups.RoleStranger
+	switch {
+	case !known && !inSettings:
+		return one, "I do not know them. /people lists who may talk to me.", nil
+	case one.Standing == isOwner:
+		return one, "My owner cannot be removed.", nil
+	case role <= one.Standing.role():
+		return one, "Only my owner can remove an administrator.", nil
+	}
+	if known {
+		if err := deed.Record(ctx, "remove", user); err != nil {
+			return one, "", err
+		}
+		if err := d.register.bar(ctx, one, deed.By, d.cfg.Now()); err != nil {
+			return one, "", err
+		}
+		d.cfg.Log.Info("person removed", "user", user, "by", deed.By)
+	}
+	if inSettings {
+		return one, "My settings let them in: change ONECLAW_ALLOW or ONECLAW_ADMINS.", nil
+	}
+	d.cfg.Expel(user)
+	return one, "", nil
+}
+
+// add lets somebody in by their id, or makes them an administrator.
+func (d *Registry) add(ctx context.Context, deed queue.AuditEntry, role toolgroups.Role, user string, as standing) (string, error) {
+	if refusal := d.unnamed(user); refusal != "" {
+		return refusal, nil
+	}
+	if as == isAdmin && role < toolgroups.RoleOwner {
+		return "Only my owner can make an administrator.", nil
+	}
+	d.changing.Lock()
+	defer d.changing.Unlock()
+	if err := d.look(ctx, user); err != nil {
+		return "", err
+	}
+	one := d.register.find(user)
+	if d.Role(user) >= as.role() && one.Message == nil { // else an earlier try was cut off
+		return fmt.Sprintf("`%s` can do that already. `/people` lists who may talk to me.", user), nil
+	}
+	switch {
+	case one.Standing == hasAsked:
+		if err := d.cfg.Cards.Invalidate(ctx, one.Card, "_Let in with /people._"); err != nil {
+			return "", err
+		}
+	case one.Message == nil:
+		one.User, one.Since, one.Card = user, d.cfg.Now(), ""
+	}
+	if err := d.letIn(ctx, one, as, deed); err != nil {
+		return "", err
+	}
+	if as == isAdmin {
+		return one.title() + " is an administrator now.", nil
+	}
+	return one.title() + " may talk to me now.", nil
+}
+
+// unnamed says why a text is not the id of one person; it returns nothing if it is.
+func (d *Registry) unnamed(user string) string {
+	chat, err := chats.ParseChat(user)
+	platform := d.cfg.Platforms[chat.Platform]
+	namer, names := platform.(chats.UserIDChecker)
+	switch {
+	case err != nil || chat.Thread != "" || platform == nil:
+		return "Name a person by platform and id, such as `telegram:123`. /whoami tells everybody their own."
+	case strings.Contains(chat.ID, "*"):
+		return fmt.Sprintf("`%s` names nobody: I let people in one by one. Only my settings (ONECLAW_ALLOW) can let everybody in.", user)
+	case names && !namer.IsUserID(chat.ID):
+		return fmt.Sprintf("Nobody there can have the id `%s`. /whoami tells everybody their own.", user)
+	}
+	return ""
+}

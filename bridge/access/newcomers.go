@@ -1,0 +1,245 @@
+package access
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/wording"
+	"oneclaw/toolgroups"
+)
+
+// Bounds of the cards about newcomers.
+const (
+	// askedAge is how long the owner has to decide.
+	askedAge = 7 * 24 * time.Hour
+	// refusedAge is how long the owner is not asked again about somebody.
+	refusedAge = 30 * 24 * time.Hour
+	// maxAsked bounds the cards that are open.
+	maxAsked = 20
+	// maxSaid bounds what a card quotes.
+	maxSaid = 120
+	// maxKept bounds the message that is kept with a request, in bytes of its record.
+	maxKept = 16 << 10
+)
+
+// The kind of the card about a newcomer, and its choices.
+const (
+	cardAdmit    = "admit"
+	choiceAdmit  = "admit"
+	choiceRefuse = "refuse"
+)
+
+// AskOwner asks the owner about a stranger, once however often it is called, and returns what
+// to tell the stranger.
+func (d *Registry) AskOwner(ctx context.Context, j *queue.Job) (string, error) {
+	d.changing.Lock()
+	defer d.changing.Unlock()
+	m, now := j.Message, d.cfg.Now()
+	if err := d.look(ctx, m.By()); err != nil {
+		return "", err
+	}
+	owner, owned := d.register.owner()
+	one := d.register.find(m.By())
+	if one.over(now) {
+		one = person{rev: one.rev}
+	}
+	switch {
+	case one.Standing.role() > toolgroups.RoleStranger: // since it came
+		if one.Message = kept(m); one.Message == nil {
+			return welcome, nil
+		}
+		return welcomeAgain, d.answer(ctx, one)
+	case !owned || one.Standing == isRefused:
+		return j.Notice, nil
+	case one.Standing != hasAsked:
+		if err := d.makeRoom(ctx, now); err != nil {
+			return "", err
+		}
+		rev := one.rev
+		one = writer(m, hasAsked, now)
+		one.Until, one.rev, one.Message = now.Add(askedAge), rev, kept(m)
+		if err := d.register.put(ctx, &one); err != nil {
+			return "", err
+		}
+	}
+	err := d.ask(ctx, owner, one, m.Text)
+	if errors.Is(err, interact.ErrNoButtons) || errors.Is(err, queue.ErrInvalid) {
+		d.cfg.Log.Warn("owner not asked about a newcomer: let them in with /people add", "user", one.User, "err", err)
+		return j.Notice, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	then := "I tell you here"
+	if one.Message != nil {
+		then = "I answer your message here"
+	}
+	return fmt.Sprintf(sorry+"I have asked my owner whether to let you in. If so, %s. (You are `%s`.)", then, one.User), nil
+}
+
+// kept returns the message of a stranger as it is answered when they are let in; nil where it is
+// too large to be kept until then. Its key is its own: the answer that tells of the request has the
+// other one.
+func kept(m chats.Message) *chats.Message {
+	m.ID += "-kept"
+	data, err := json.Marshal(m)
+	if err != nil || len(data) > maxKept {
+		return nil
+	}
+	return &m
+}
+
+// makeRoom ends the oldest cards about newcomers if too many are open: whoever asked last
+// is most likely still there, and strangers must not keep the owner from hearing of others.
+func (d *Registry) makeRoom(ctx context.Context, now time.Time) error {
+	waiting := d.register.all(func(p person) bool { return p.Standing == hasAsked && !p.over(now) })
+	for _, oldest := range waiting[:max(0, len(waiting)-maxAsked+1)] {
+		note := fmt.Sprintf("_Too many have asked since. `/people add %s` lets them in._", oldest.User)
+		if err := d.cfg.Cards.Invalidate(ctx, oldest.Card, note); err != nil {
+			return err
+		}
+		if err := d.register.remove(ctx, oldest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask posts the card about a newcomer, once.
+func (d *Registry) ask(ctx context.Context, owner, one person, text string) error {
+	said := "They sent something other than text."
+	if text = wording.OneLine(text, maxSaid); text != "" {
+		said = "They wrote: " + wording.Code(text)
+	}
+	if d.cfg.Allowance != "" {
+		said += "\n\n" + d.cfg.Allowance
+	}
+	bare := one
+	bare.Message = nil
+	data, err := json.Marshal(bare)
+	if err != nil {
+		return fmt.Errorf("encode newcomer: %w", err)
+	}
+	token, err := d.cfg.Cards.Post(ctx, admitKey(one), owner.Chat, interact.Card{
+		Kind: cardAdmit, Of: one.User, Data: data, Expires: one.Until,
+		Text: fmt.Sprintf("**May I talk to somebody new?**\n\n%s has written to me. %s", one.title(), said),
+		Choices: [][]interact.Choice{{
+			{Label: "Let in", Value: choiceAdmit, Style: chats.StylePrimary},
+			{Label: "Refuse", Value: choiceRefuse, Style: chats.StyleDanger},
+		}},
+	})
+	if err != nil || token == one.Card {
+		return err
+	}
+	one.Card = token
+	return d.register.put(ctx, &one)
+}
+
+func admitKey(one person) string {
+	return fmt.Sprintf("admit/%s/%d", one.User, one.Since.UnixNano())
+}
+
+// decide does what the owner has pressed on the card about a newcomer.
+func (d *Registry) decide(ctx context.Context, press interact.Press) (interact.Result, error) {
+	var who person
+	if err := json.Unmarshal(press.Card.Data, &who); err != nil {
+		return interact.Result{}, fmt.Errorf("decode newcomer: %w", err)
+	}
+	if !press.Expired && press.Role < toolgroups.RoleOwner {
+		return interact.Result{Toast: "Only my owner decides about this."}, nil
+	}
+	d.changing.Lock()
+	defer d.changing.Unlock()
+	if err := d.look(ctx, who.User); err != nil {
+		return interact.Result{}, err
+	}
+	one := d.register.find(who.User)
+	known := one.User != "" && one.Since.Equal(who.Since)
+	switch {
+	case press.Expired:
+		result := interact.Result{Text: "Nobody has decided about " + who.title() + ". When they write again, I ask again."}
+		if !known || one.Standing != hasAsked {
+			return result, nil
+		}
+		return result, d.register.remove(ctx, one)
+	case !known:
+		return interact.Result{Close: true, Toast: "This was settled already.", Text: press.Card.Text + "\n\n_Settled already._"}, nil
+	case press.Choice == choiceAdmit:
+		return interact.Result{Close: true, Toast: "They may talk to me now.", Text: one.title() + " may talk to me now. /people changes that."},
+			d.letIn(ctx, one, isUser, press.Deed)
+	case one.Standing.role() > toolgroups.RoleStranger:
+		return interact.Result{Toast: "They were let in already; /people changes that."}, nil
+	}
+	if err := press.Deed.Record(ctx, "refuse", one.User); err != nil {
+		return interact.Result{}, err
+	}
+	d.cfg.Log.Info("person refused", "user", one.User, "by", press.User)
+	return interact.Result{
+		Close: true, Toast: "They are not told.",
+		Text: fmt.Sprintf("%s is refused; I do not ask about them again for %d days. `/people add %s` lets them in all the same.",
+			one.title(), int(refusedAge.Hours()/24), one.User),
+	}, d.register.bar(ctx, one, press.User, d.cfg.Now())
+}
+
+// What people are told who were let in: that their message is answered, or lost.
+const (
+	welcome      = "You have been let in: I talk to you now. Please send your message again; /help says what I can do."
+	welcomeAgain = "You have been let in: I talk to you now, and begin with the message that you sent. /help says what I can do."
+)
+
+// letIn gives somebody a role, and tells them if they asked for it, and has the message answered
+// with which they asked; called again for the same decision, it does neither again.
+func (d *Registry) letIn(ctx context.Context, one person, as standing, deed queue.AuditEntry) error {
+	if err := deed.Record(ctx, "let in as "+string(as), one.User); err != nil {
+		return err
+	}
+	one.Standing, one.By, one.Until = as, deed.By, time.Time{}
+	if err := d.register.put(ctx, &one); err != nil {
+		return err
+	}
+	d.cfg.Log.Info("person let in", "user", one.User, "standing", string(as), "by", deed.By)
+	return d.welcome(ctx, one)
+}
+
+// welcome tells somebody that they were let in if they asked for it, and has the message answered
+// with which they did. That is kept until its job is on disk, under whose key it is put once.
+func (d *Registry) welcome(ctx context.Context, one person) error {
+	if one.Card == "" {
+		return nil
+	}
+	text := welcome
+	if one.Message != nil {
+		text = welcomeAgain
+	}
+	// A card would not do: no answer waits for one.
+	err := d.cfg.Tell(ctx, chats.Message{
+		Chat: one.Chat, ID: queue.Hash(admitKey(one)), Kind: queue.KindTell, Direct: true,
+		User: strings.TrimPrefix(one.User, one.Chat.Platform+":"), Time: d.cfg.Now(),
+	}, text)
+	if errors.Is(err, queue.ErrInvalid) {
+		return nil // nobody is there to be told
+	}
+	if err != nil {
+		return err
+	}
+	return d.answer(ctx, one)
+}
+
+// answer has the message answered with which somebody asked, if it is kept.
+func (d *Registry) answer(ctx context.Context, one person) error {
+	if one.Message == nil {
+		return nil
+	}
+	if err := d.cfg.Put(ctx, *one.Message); err != nil {
+		return fmt.Errorf("answer what %s asked: %w", one.User, err)
+	}
+	one.Message = nil
+	return d.register.put(ctx, &one)
+}

@@ -1,0 +1,377 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/queue"
+	"oneclaw/storage"
+	"oneclaw/storage/bolt"
+	"oneclaw/toolgroups"
+)
+
+// service is a platform with buttons.
+type service struct {
+	chats.Platform
+	chats.Editor
+}
+
+// post is the jobs and the sender of a desk of cards: it carries nothing anywhere.
+type post struct{}
+
+func (post) New(m chats.Message) *queue.Job             { return &queue.Job{Message: m} }
+func (post) Queue(*queue.Job)                           {}
+func (post) Adopt(context.Context, string) error        { return nil }
+func (post) Go(func(context.Context))                   {}
+func (post) Render(*queue.Job, string) []queue.SentPart { return nil }
+
+func (post) Edit(context.Context, *queue.Job, chats.Chat, []string, []queue.SentPart) error {
+	return nil
+}
+
+// replica is the desk of one of several processes.
+type replica struct {
+	*Registry
+	expelled chan string
+}
+
+func openStore(t testing.TB) storage.Store {
+	t.Helper()
+	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	return store
+}
+
+func newReplica(t testing.TB, store storage.Store) replica {
+	t.Helper()
+	shared := queue.Shared{
+		Platforms: map[string]chats.Platform{"fake": service{}}, Owns: func(chats.Chat) bool { return true }, Safe: func(*queue.Job) bool { return true },
+		Log: slog.New(slog.DiscardHandler), Now: time.Now, Measure: func(string, queue.Metric) {},
+	}
+	handlers := map[string]interact.Handler{}
+	desk := interact.NewCards(interact.CardsConfig{
+		Shared: shared, Store: store, Handlers: handlers, Jobs: post{}, Sender: post{}, Check: func(chats.Message) error { return nil }, Over: func(*interact.StoredCard) {},
+	})
+	r := replica{expelled: make(chan string, 10)}
+	r.Registry = New(Config{
+		Shared: shared, Store: store, Cards: desk, Expel: func(user string) { r.expelled <- user },
+		Put: func(context.Context, chats.Message) error { return nil }, Tell: func(context.Context, chats.Message, string) error { return nil },
+	})
+	maps.Copy(handlers, r.Handlers())
+	if err := r.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// watch has a replica learn of the others.
+func (r replica) watch(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Watch(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func from(user string) *queue.Job {
+	return &queue.Job{Message: chats.Message{Chat: chats.Chat{Platform: "fake", ID: user}, ID: "1", User: user, Direct: true, Kind: chats.KindText, Text: "hello"}}
+}
+
+func (r replica) claims(t testing.TB, user, code string) string {
+	t.Helper()
+	text, err := r.claimBot(t.Context(), from(user), code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// owned makes somebody the owner.
+func owned(t testing.TB, r replica) {
+	t.Helper()
+	claim, err := NewClaim(t.Context(), r.cfg.Store, time.Now(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := r.claims(t, "1", claim.Code); !strings.HasPrefix(text, "Welcome") {
+		t.Fatal(text)
+	}
+}
+
+// tried does what is tried again after an error, as jobs are.
+func tried(t testing.TB, do func() error) {
+	t.Helper()
+	for range 100 {
+		err := do()
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, storage.ErrConflict) {
+			t.Error(err)
+			return
+		}
+	}
+	t.Error("a conflict again and again")
+}
+
+func TestWhoIsLetInOrRemovedOnOneReplicaIsSoOnAll(t *testing.T) {
+	synctest.Test(t, letInAndRemoved)
+}
+
+func letInAndRemoved(t *testing.T) {
+	store := openStore(t)
+	here, other := newReplica(t, store), newReplica(t, store)
+	owned(t, here)
+	other.watch(t)
+	synctest.Wait()
+	add := func(r replica, verb string) {
+		t.Helper()
+		tried(t, func() error {
+			_, err := r.people(t.Context(), from("1"), verb)
+			return err
+		})
+	}
+	add(here, "add fake:2")
+	synctest.Wait()
+	if other.Role("fake:1") != toolgroups.RoleOwner || other.Role("fake:2") != toolgroups.RoleUser {
+		t.Error("the other replica has not learned who was let in")
+	}
+	add(here, "remove fake:2")
+	if user := <-other.expelled; user != "fake:2" || other.Role("fake:2") != toolgroups.RoleStranger {
+		t.Errorf("%s is expelled", user)
+	}
+	add(here, "add fake:3")
+	synctest.Wait()
+	if other.Role("fake:3") != toolgroups.RoleUser {
+		t.Error("the other replica has not learned who was let in")
+	}
+	if err := store.Delete(t.Context(), accessPrefix+"fake:3", storage.Any); err != nil {
+		t.Fatal(err)
+	}
+	if user := <-other.expelled; user != "fake:3" {
+		t.Errorf("%s is expelled", user)
+	}
+}
+
+// What a watch has missed is found when it begins anew.
+func TestWhoIsRemovedWhileNobodyWatchesIsExpelledThen(t *testing.T) {
+	store := openStore(t)
+	here, other := newReplica(t, store), newReplica(t, store)
+	owned(t, here)
+	if _, err := here.people(t.Context(), from("1"), "add fake:2"); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Load(t.Context()); err != nil || other.Role("fake:2") != toolgroups.RoleUser {
+		t.Fatal(err)
+	}
+	if _, err := here.people(t.Context(), from("1"), "remove fake:2"); err != nil {
+		t.Fatal(err)
+	}
+	other.watch(t)
+	if user := <-other.expelled; user != "fake:2" {
+		t.Errorf("%s is expelled", user)
+	}
+}
+
+func TestOfTwoReplicasOneGivesTheBotAway(t *testing.T) {
+	for range 20 {
+		store := openStore(t)
+		claim, err := NewClaim(t.Context(), store, time.Now(), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		replicas := []replica{newReplica(t, store), newReplica(t, store), newReplica(t, store)}
+		var wait sync.WaitGroup
+		welcome := make(chan string, len(replicas))
+		for i, r := range replicas {
+			wait.Go(func() {
+				tried(t, func() error {
+					text, err := r.claimBot(t.Context(), from(fmt.Sprint(i)), claim.Code)
+					if strings.HasPrefix(text, "Welcome") {
+						welcome <- text
+					}
+					return err
+				})
+			})
+		}
+		wait.Wait()
+		last := newReplica(t, store)
+		if n := len(last.register.with(toolgroups.RoleOwner)); n != 1 || len(welcome) != 1 {
+			t.Fatalf("%d owners, %d were welcomed", n, len(welcome))
+		}
+	}
+}
+
+func TestReplicasShowOneCodeThatAllKnow(t *testing.T) {
+	store := openStore(t)
+	secret, now := []byte("0123456789abcdef"), time.Now()
+	codes := make(chan Claim, 3)
+	var wait sync.WaitGroup
+	for range 3 {
+		wait.Go(func() {
+			claim, err := SharedClaim(t.Context(), store, now, secret)
+			if err != nil {
+				t.Error(err)
+			}
+			codes <- claim
+		})
+	}
+	wait.Wait()
+	first := <-codes
+	for range 2 {
+		if next := <-codes; next.Code != first.Code || !next.Until.Equal(first.Until) || !ClaimPattern.MatchString("claim "+next.Code) {
+			t.Errorf("codes %v and %v", first, next)
+		}
+	}
+	if entry, err := store.Get(t.Context(), claimKey); err != nil || strings.Contains(string(entry.Value), first.Code) {
+		t.Errorf("the store has %s (%v)", entry.Value, err)
+	}
+	later, err := SharedClaim(t.Context(), store, now.Add(ClaimAge), secret)
+	if err != nil || later.Code == first.Code {
+		t.Errorf("the code is the same after its time: %v", err)
+	}
+	if _, err := NewClaim(t.Context(), store, now, true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := SharedClaim(t.Context(), store, now, secret); !errors.Is(err, ErrOffered) {
+		t.Errorf("in place of the operator's: %v", err)
+	}
+}
+
+// However strangers knock at several replicas, the owner is asked once about each.
+func TestTheOwnerIsAskedOnceAboutAStrangerWhoKnocksEverywhere(t *testing.T) {
+	store := openStore(t)
+	replicas := []replica{newReplica(t, store), newReplica(t, store), newReplica(t, store)}
+	owned(t, replicas[0])
+	for _, r := range replicas[1:] {
+		if err := r.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var wait sync.WaitGroup
+	for _, r := range replicas {
+		for n := range 3 {
+			wait.Go(func() {
+				tried(t, func() error {
+					_, err := r.AskOwner(t.Context(), from(fmt.Sprint("s", n)))
+					return err
+				})
+			})
+		}
+	}
+	wait.Wait()
+	n := 0
+	for _, err := range store.List(t.Context(), storage.Range{Prefix: queue.OpenPrefix}) {
+		if n++; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n != 3 {
+		t.Errorf("%d cards about 3 strangers", n)
+	}
+}
+
+// A stranger is told once a day in each place, and all together so many times an hour,
+// whichever replica hears them and whatever its clock says within the hour.
+func TestStrangersAreToldOnceHoweverManyReplicasHearThem(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		b := &peopleList{store: openStore(t)}
+		now := time.Now()
+		told := map[note]int{}
+		replicas := rapid.IntRange(1, 3).Draw(rt, "replicas")
+		users := rapid.IntRange(1, 4).Draw(rt, "users")
+		skew := time.Duration(rapid.IntRange(-50, 50).Draw(rt, "skew")) * time.Minute
+		var mu sync.Mutex
+		var wait sync.WaitGroup
+		for r := range replicas {
+			wait.Go(func() {
+				for u := range users {
+					for _, direct := range []bool{true, false} {
+						n := note{user: fmt.Sprint("fake:", u), direct: direct}
+						ok, err := b.tell(t.Context(), n, now.Add(time.Duration(r)*skew))
+						if err != nil {
+							t.Error(err)
+						}
+						if ok {
+							mu.Lock()
+							told[n]++
+							mu.Unlock()
+						}
+					}
+				}
+			})
+		}
+		wait.Wait()
+		for n, times := range told {
+			if times > 1 {
+				rt.Fatalf("%v was told %d times", n, times)
+			}
+		}
+		for u := range users {
+			if told[note{user: fmt.Sprint("fake:", u), direct: true}] != 1 {
+				rt.Fatalf("%d was not told", u)
+			}
+		}
+	})
+	b := &peopleList{store: openStore(t)}
+	answers := 0
+	for n := range maxStrangersAnHour + 10 {
+		if ok, err := b.tell(t.Context(), note{user: fmt.Sprint("fake:", n)}, time.Now()); err != nil {
+			t.Fatal(err)
+		} else if ok {
+			answers++
+		}
+	}
+	if answers != maxStrangersAnHour {
+		t.Errorf("%d answers in an hour", answers)
+	}
+	if err := b.prune(t.Context(), time.Now().Add(strangerInterval)); err != nil {
+		t.Fatal(err)
+	}
+	for entry, err := range b.store.List(t.Context(), storage.Range{Prefix: toldPrefix}) {
+		t.Fatalf("%s is kept, %v", entry.Key, err)
+	}
+}
+
+// A removal that was decided on an older record of somebody is decided again.
+func TestARemovalSeesWhatAnotherReplicaHasMadeOfSomebody(t *testing.T) {
+	store := openStore(t)
+	here, other := newReplica(t, store), newReplica(t, store)
+	owned(t, here)
+	for _, verb := range []string{"add fake:2", "admin fake:3"} {
+		if _, err := here.people(t.Context(), from("1"), verb); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := other.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := here.people(t.Context(), from("1"), "admin fake:2"); err != nil {
+		t.Fatal(err)
+	}
+	text, err := other.people(t.Context(), from("3"), "remove fake:2")
+	if err != nil || !strings.Contains(text, "Only my owner") || here.Role("fake:2") != toolgroups.RoleAdmin {
+		t.Errorf("an administrator removed another: %q, %v", text, err)
+	}
+}

@@ -1,0 +1,124 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+)
+
+// In this time a stranger is told once how to be let in, and once that a code is wrong; the
+// rest of what they send is dropped. All together get so many answers an hour.
+const (
+	strangerInterval   = 24 * time.Hour
+	maxStrangersAnHour = 200
+)
+
+// strangers remember who was told: at most as many as are answered in the interval.
+type strangers interface {
+	// tell reports whether to answer somebody, and notes it. Somebody who was told in a shared
+	// chat is told once more in a direct one.
+	tell(ctx context.Context, n note, now time.Time) (bool, error)
+	// forget forgets that a user was told, or that anybody was where none is named.
+	forget(ctx context.Context, user string) error
+}
+
+// note says whom the bot told what, and where.
+type note struct {
+	user   string
+	direct bool // in a direct chat
+	code   bool // about a code
+}
+
+// alike are the notes after which somebody is not told again.
+func (n note) alike() []note {
+	if n.direct {
+		return []note{n}
+	}
+	return []note{n, {n.user, true, n.code}}
+}
+
+// memory is that of a process that works alone.
+type memory struct {
+	mu   sync.Mutex
+	told map[note]time.Time
+	// hour is when the present hour of answers began.
+	hour    time.Time
+	answers int
+}
+
+func (s *memory) tell(_ context.Context, n note, now time.Time) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, known := range n.alike() {
+		if at, told := s.told[known]; told && now.Sub(at) < strangerInterval {
+			return false, nil
+		}
+	}
+	if now.Sub(s.hour) >= time.Hour {
+		s.hour, s.answers = now, 0
+		maps.DeleteFunc(s.told, func(_ note, at time.Time) bool { return now.Sub(at) >= strangerInterval })
+	}
+	if s.answers >= maxStrangersAnHour {
+		return false, nil
+	}
+	s.told[n] = now
+	s.answers++
+	return true, nil
+}
+
+func (s *memory) forget(_ context.Context, user string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.told, func(n note, _ time.Time) bool { return user == "" || n.user == user })
+	return nil
+}
+
+const sorry = "Sorry, I only talk to people I have been introduced to. "
+
+// Hear decides what a stranger's message becomes: the command that claims the bot, a notice
+// that says once how to be let in, or nothing, where it returns false. If the job cannot be
+// stored, [Desk.Forget] has to follow.
+func (d *Registry) Hear(ctx context.Context, j *queue.Job) (bool, error) {
+	m := j.Message
+	if m.Kind != chats.KindText {
+		return false, nil
+	}
+	if code, claims := strings.CutPrefix(m.Text, "/"+claimName); claims {
+		c, refusal, err := d.tryCode(ctx, m.By(), code)
+		if err != nil || refusal == "" {
+			return err == nil, err
+		}
+		if c.Hash != nil {
+			j.Notice = refusal
+		}
+	}
+	if told, err := d.strangers.tell(ctx, note{m.By(), m.Direct, j.Notice != ""}, d.cfg.Now()); !told || err != nil {
+		return false, err
+	}
+	_, owned := d.register.owner()
+	j.AskOwner = owned && m.Direct
+	switch {
+	case j.Notice != "":
+	case owned && !m.Direct:
+		j.Notice = sorry + "Write to me in a direct chat, and I will ask my owner to let you in."
+	case !owned && d.cfg.Access.Empty():
+		j.Notice = fmt.Sprintf("I talk to nobody yet. If I am yours, open the link that my log shows, or send me the code that "+
+			"stands there in a direct chat. Or allow `%s` in my settings (ONECLAW_ALLOW).", m.By())
+	default:
+		j.Notice = fmt.Sprintf(sorry+"If you should be one of them, ask my operator to allow `%s`.", m.By())
+	}
+	return true, nil
+}
+
+// Forget takes back what [Desk.Hear] noted: the sender was not told.
+func (d *Registry) Forget(ctx context.Context, m chats.Message) {
+	if err := d.strangers.forget(ctx, m.By()); err != nil {
+		d.cfg.Log.Warn("a stranger may wait for an answer in vain", "user", m.By(), "err", err)
+	}
+}

@@ -1,0 +1,142 @@
+package conversation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"strings"
+
+	"oneclaw/storage"
+)
+
+// begunPrefix begins the keys of an index: conversations by their beginnings, the newest first.
+const begunPrefix = "begun/"
+
+// atOnce is how many conversations are read at once: a page of a list, and the one behind it.
+const atOnce = 51
+
+// Place is where a conversation is in the index: what [Begun] goes on behind.
+func (c Conversation) Place() string {
+	return fmt.Sprintf("%s%019d/%s", begunPrefix, math.MaxInt64-c.Begun.UnixNano(), strings.TrimPrefix(conversationKey(c.Owner, c.Log()), ConversationPrefix))
+}
+
+// begun is the operation that puts a conversation into the index; none where its key would be
+// too long. Any: the key says all.
+func (c Conversation) begun() []storage.Op {
+	if len(c.Place()) > storage.MaxKey {
+		return nil
+	}
+	return []storage.Op{storage.Put(c.Place(), nil, storage.Any)}
+}
+
+// Begun yields the conversations, the newest first, behind a place in the index; empty for all.
+// What is not listed any more is left out.
+func Begun(ctx context.Context, kv storage.KV, after string) iter.Seq2[Conversation, error] {
+	return func(yield func(Conversation, error) bool) {
+		for more := true; more; {
+			places := make([]string, 0, atOnce)
+			for entry, err := range kv.List(ctx, storage.Range{Prefix: begunPrefix, After: after, Limit: atOnce}) {
+				if err != nil {
+					yield(Conversation{}, fmt.Errorf("list conversations: %w", err))
+					return
+				}
+				places, after = append(places, entry.Key), entry.Key
+			}
+			more = len(places) == atOnce
+			all, err := conversationsAt(ctx, kv, places)
+			for _, c := range all {
+				if !yield(c, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(Conversation{}, err)
+				return
+			}
+		}
+	}
+}
+
+// conversationsAt returns the conversations of some places in the index, in their order.
+func conversationsAt(ctx context.Context, kv storage.KV, places []string) (all []Conversation, err error) {
+	keys := make([]string, len(places))
+	for i, place := range places {
+		_, key, _ := strings.Cut(strings.TrimPrefix(place, begunPrefix), "/")
+		keys[i] = ConversationPrefix + key
+	}
+	entries, err := storage.GetMany(ctx, kv, keys)
+	if err != nil {
+		return nil, fmt.Errorf("read conversations: %w", err)
+	}
+	for i, key := range keys {
+		var c Conversation
+		if json.Unmarshal(entries[key].Value, &c) == nil && c.Place() == places[i] { // one that is damaged hides no other
+			all = append(all, c)
+		}
+	}
+	return all, nil
+}
+
+func conversationAt(ctx context.Context, kv storage.KV, key string) (c Conversation, err error) {
+	entry, err := kv.Get(ctx, key)
+	if err != nil {
+		return c, fmt.Errorf("find %s: %w", key, err)
+	}
+	if err := json.Unmarshal(entry.Value, &c); err != nil {
+		return c, fmt.Errorf("decode %s: %w", key, err)
+	}
+	return c, nil
+}
+
+// Remove takes a conversation off the lists, if the one among those of its owner has a revision.
+func (c Conversation) Remove(ctx context.Context, store storage.Store, rev storage.Revision) error {
+	ops := []storage.Op{storage.Delete(conversationKey(c.Owner, c.Log()), rev)}
+	for _, listed := range c.begun() {
+		ops = append(ops, storage.Delete(listed.Key, storage.Any))
+	}
+	if c.By != "" {
+		ops = append(ops, storage.Delete(askedKey(c.By, c.Log()), storage.Any))
+	}
+	_, err := store.Write(ctx, ops...)
+	if err != nil && !errors.Is(err, storage.ErrConflict) {
+		return fmt.Errorf("remove %s from the lists: %w", c.Log(), err)
+	}
+	return nil
+}
+
+// Index puts a conversation into the index that an older program has listed.
+func (c Conversation) Index(ctx context.Context, kv storage.KV) error {
+	for _, op := range c.begun() {
+		_, err := kv.Get(ctx, op.Key)
+		if errors.Is(err, storage.ErrNotFound) {
+			_, err = kv.Put(ctx, op.Key, op.Value, op.Rev)
+		}
+		if err != nil {
+			return fmt.Errorf("index %s: %w", c.Log(), err)
+		}
+	}
+	return nil
+}
+
+// Owned yields the conversations of an owner in the order of their logs, behind one of these;
+// empty for all.
+func Owned(ctx context.Context, kv storage.KV, owner, after string) iter.Seq2[Conversation, error] {
+	return func(yield func(Conversation, error) bool) {
+		r := storage.Range{Prefix: conversationKey(owner, "")}
+		if after != "" {
+			r.After = conversationKey(owner, after)
+		}
+		for entry, err := range kv.List(ctx, r) {
+			var c Conversation
+			if err == nil && json.Unmarshal(entry.Value, &c) != nil {
+				continue // one that is damaged hides no other
+			}
+			if !yield(c, err) || err != nil {
+				return
+			}
+		}
+	}
+}

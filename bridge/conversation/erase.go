@@ -1,0 +1,201 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+	"oneclaw/storage"
+)
+
+// untitled takes the place of a title that is erased.
+const untitled = "…"
+
+// erasedAtOnce bounds the records that one write empties.
+const erasedAtOnce = 500
+
+// EraseBy takes out of a conversation, which is listed under some owners, what somebody, as
+// platform:id, has asked in it: the turns that begin with that, and the summaries that may tell
+// of them. Nobody may answer there meanwhile.
+func EraseBy(ctx context.Context, store storage.Store, log, by string, owners ...string) error {
+	for record, err := range Records(ctx, store, log, storage.Query{Limit: 1}) {
+		if m, broken := Decode(log, record); err == nil && broken == nil && m.By == by {
+			for _, owner := range owners {
+				err = errors.Join(err, untitle(ctx, store, owner, log))
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	gone := false
+	_, err := erase(ctx, store, log, func(m *agent.Message) (bool, bool) {
+		if m.Asks() {
+			gone = m.By == by
+		}
+		return gone, true
+	})
+	return err
+}
+
+// untitle takes the title of a conversation away, which is what its first message says.
+func untitle(ctx context.Context, kv storage.KV, owner, log string) error {
+	entry, err := kv.Get(ctx, conversationKey(owner, log))
+	var c Conversation
+	if err == nil {
+		err = queue.Decode(entry, &c)
+	}
+	if err == nil {
+		c.Title = untitled
+		_, err = queue.Write(ctx, kv, entry.Key, c, entry.Revision)
+	}
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return fmt.Errorf("take the title of %s away: %w", log, err)
+	}
+	return nil
+}
+
+// eraseBefore takes out of a conversation what was said before a time, by turns, and the
+// summaries that may tell of it. It returns when the oldest turn was that is left; the zero time
+// where none is.
+func eraseBefore(ctx context.Context, store storage.Log, log string, t time.Time) (oldest time.Time, err error) {
+	return erase(ctx, store, log, func(m *agent.Message) (bool, bool) {
+		left := m.Asks() && !m.Time.Before(t)
+		return !left, !left
+	})
+}
+
+// erase empties the records that which names, and the summaries that may tell of them. It looks
+// at one after the other as long as which says so, and returns the time of the one it ends at.
+// The summaries go first and the questions last: what finds the rest is there to the end.
+//
+// Of loads of groups stays what restores them: the groups are the conversation's until it is cleared.
+func erase(ctx context.Context, store storage.Log, log string, which func(m *agent.Message) (gone, more bool)) (last time.Time, err error) {
+	groups, err := LoadedGroups(ctx, store, log)
+	if err != nil {
+		return last, err
+	}
+	var rest []storage.Record // what is left of each
+	for record, err := range Records(ctx, store, log, storage.Query{}) {
+		if err != nil {
+			return last, fmt.Errorf("look for what is to be erased in %s: %w", log, err)
+		}
+		m, _ := Decode(log, record) // a damaged one goes with its turn
+		gone, more := which(&m)
+		if !more {
+			last = m.Time
+			break
+		}
+		if !gone {
+			continue
+		}
+		left := storage.Record{Pos: record.Pos}
+		if load, ok := m.WithoutTexts(groups); ok {
+			if left, err = Encode(load); err != nil {
+				return last, err
+			}
+			left.Pos = record.Pos
+		}
+		rest = append(rest, left)
+	}
+	if len(rest) == 0 {
+		return last, nil
+	}
+	told, err := tellingOf(ctx, store, log, rest[0].Pos)
+	if err != nil {
+		return last, err
+	}
+	slices.Reverse(rest)
+	for part := range slices.Chunk(slices.Concat(told, rest), erasedAtOnce) {
+		if err := store.Erase(ctx, log, part...); err != nil {
+			return last, fmt.Errorf("erase what was said: %w", err)
+		}
+	}
+	return last, nil
+}
+
+// tellingOf returns the summaries that stand for a record.
+func tellingOf(ctx context.Context, store storage.Log, log string, first storage.Position) (at []storage.Record, err error) {
+	for record, err := range store.Records(ctx, log, storage.Query{Label: agent.LabelSummary, After: first}) {
+		if err != nil {
+			return nil, fmt.Errorf("look for summaries in %s: %w", log, err)
+		}
+		if m, err := Decode(log, record); err != nil || firstKept(&m, record.Pos) > first {
+			at = append(at, storage.Record{Pos: record.Pos})
+		}
+	}
+	return at, nil
+}
+
+// Drop removes a conversation with its log, for good, if its record has a revision. The record
+// goes last: it is what finds the log again after a crash.
+func (c Conversation) Drop(ctx context.Context, store storage.Store, rev storage.Revision) error {
+	if err := store.Drop(ctx, c.Log()); err != nil {
+		return fmt.Errorf("remove %s: %w", c.Log(), err)
+	}
+	return c.Remove(ctx, store, rev)
+}
+
+// Oldest is when the oldest turn was that is left of a conversation.
+func (c Conversation) Oldest() time.Time {
+	if c.Since.IsZero() {
+		return c.Begun
+	}
+	return c.Since
+}
+
+// Shorten takes out of a conversation what was said before a time, if its record has a revision,
+// with its title, which is what its first message says. It reports whether nothing is left, no
+// group of a conversation that goes on either.
+func (c Conversation) Shorten(ctx context.Context, store storage.Store, before time.Time, rev storage.Revision) (empty bool, err error) {
+	oldest, err := eraseBefore(ctx, store, c.Log(), before)
+	if err != nil {
+		return false, err
+	}
+	if oldest.IsZero() {
+		if keeps, err := c.keepsGroups(ctx, store); err != nil || !keeps {
+			return err == nil, err
+		}
+		oldest = before
+	}
+	c.Title, c.Since = untitled, oldest
+	_, err = queue.Write(ctx, store, conversationKey(c.Owner, c.Log()), c, rev)
+	if errors.Is(err, storage.ErrConflict) {
+		err = nil // the next time
+	}
+	return false, err
+}
+
+// keepsGroups reports whether groups are loaded in a conversation that its chat goes on with.
+func (c Conversation) keepsGroups(ctx context.Context, store storage.Store) (bool, error) {
+	if c.Task != "" {
+		return false, nil
+	}
+	groups, err := LoadedGroups(ctx, store, c.Log())
+	if err != nil || len(groups) == 0 {
+		return false, err
+	}
+	s, err := Current(ctx, store, c.Chat)
+	if queue.IsDamaged(err) { // what it says is not known until it is mended
+		return true, nil
+	}
+	return s.Log() == c.Log(), err
+}
+
+// StartNew begins a new session at a job, from which no way leads back to the one before, once: a
+// job that is run again finds it done.
+func StartNew(ctx context.Context, kv storage.KV, by *queue.Job) error {
+	s, err := Current(ctx, kv, by.Message.Chat)
+	if err != nil || s.ClearedAt >= by.Seq {
+		return err
+	}
+	s.ClearedAt, s.After, s.Before, s.Of = by.Seq, "", nil, chats.Chat{} // the job is no message of the chat
+	s.Generation++
+	_, err = s.Save(ctx, kv)
+	return err
+}

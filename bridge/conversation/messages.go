@@ -1,0 +1,135 @@
+package conversation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/queue"
+	"oneclaw/storage"
+)
+
+// Encode makes the record of a message. One that is larger than a record can be is
+// [storage.ErrInvalid]: trying again does not help.
+func Encode(m agent.Message) (storage.Record, error) {
+	data, err := json.Marshal(m)
+	if err != nil {
+		return storage.Record{}, fmt.Errorf("encode message: %w", err)
+	}
+	if len(data) > storage.MaxValue {
+		return storage.Record{}, fmt.Errorf("%w: a message of %d bytes, at most %d", storage.ErrInvalid, len(data), storage.MaxValue)
+	}
+	return storage.Record{Label: m.Label(), Data: data}, nil
+}
+
+// Decode reads the record of a message.
+func Decode(log string, r storage.Record) (agent.Message, error) {
+	var m agent.Message
+	if err := json.Unmarshal(r.Data, &m); err != nil {
+		return m, &queue.DamagedError{Key: log, Data: r.Data, Pos: r.Pos, Err: err}
+	}
+	return m, nil
+}
+
+// Messages yields a conversation from its first message on. A record that cannot be
+// decoded is yielded as an error, and the others after it.
+func Messages(ctx context.Context, store storage.Log, log string) iter.Seq2[agent.Message, error] {
+	return Read(ctx, store, log, storage.Query{})
+}
+
+// RecentMessages yields a conversation from its newest message back.
+func RecentMessages(ctx context.Context, store storage.Log, log string) iter.Seq2[agent.Message, error] {
+	return Read(ctx, store, log, storage.Query{Backward: true})
+}
+
+// RecentMatches is [RecentMessages] without the messages whose record, as JSON, is not
+// wanted: those are not decoded.
+func RecentMatches(ctx context.Context, store storage.Log, log string, wanted func(record []byte) bool) iter.Seq2[agent.Message, error] {
+	return read(ctx, store, log, storage.Query{Backward: true}, wanted)
+}
+
+// Read yields the messages that a query finds, in its order. A record that does not decode
+// is yielded as an error, and the others after it.
+func Read(ctx context.Context, store storage.Log, log string, q storage.Query) iter.Seq2[agent.Message, error] {
+	return read(ctx, store, log, q, func([]byte) bool { return true })
+}
+
+func read(ctx context.Context, store storage.Log, log string, q storage.Query, wanted func([]byte) bool) iter.Seq2[agent.Message, error] {
+	return func(yield func(agent.Message, error) bool) {
+		for record, err := range Records(ctx, store, log, q) {
+			if err == nil && !wanted(record.Data) {
+				continue
+			}
+			var m agent.Message
+			if err == nil {
+				m, err = Decode(log, record)
+			}
+			if !yield(m, err) {
+				return
+			}
+		}
+	}
+}
+
+// Records yields the records that a query finds, without those that were erased: with a limit there
+// may be fewer.
+func Records(ctx context.Context, store storage.Log, log string, q storage.Query) iter.Seq2[storage.Record, error] {
+	return unerased(store.Records(ctx, log, q), func(storage.Record) {})
+}
+
+// erased reports whether the texts of a record were erased. Of loads of groups something is left.
+func erased(r storage.Record) bool {
+	if len(r.Data) == 0 {
+		return true
+	}
+	var m agent.Message
+	return r.Label == agent.LabelLoad && json.Unmarshal(r.Data, &m) == nil && m.Erased
+}
+
+// HasBegun reports whether a conversation has any records, those that were erased included.
+func HasBegun(ctx context.Context, store storage.Log, log string) (bool, error) {
+	for _, err := range store.Records(ctx, log, storage.Query{Limit: 1}) {
+		if err != nil {
+			return false, fmt.Errorf("look whether %s has begun: %w", log, err)
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// unerased yields the records that were not erased. All are met.
+func unerased(all iter.Seq2[storage.Record, error], met func(storage.Record)) iter.Seq2[storage.Record, error] {
+	return func(yield func(storage.Record, error) bool) {
+		for record, err := range all {
+			met(record)
+			if (err != nil || !erased(record)) && !yield(record, err) {
+				return
+			}
+		}
+	}
+}
+
+// LoadedGroups returns the groups that a conversation has loaded, in first-load order,
+// as its log tells. Only the labelled records are read.
+func LoadedGroups(ctx context.Context, store storage.Log, log string) ([]string, error) {
+	var failure error
+	groups := agent.RestoreGroups(func(yield func(agent.Message) bool) {
+		for record, err := range store.Records(ctx, log, storage.Query{Label: agent.LabelLoad}) {
+			if err != nil {
+				failure = errors.Join(failure, err)
+				continue
+			}
+			// What a damaged one loaded can be loaded again.
+			if m, err := Decode(log, record); err == nil && !yield(m) {
+				return
+			}
+		}
+	})
+	if failure != nil {
+		return nil, fmt.Errorf("restore groups of %s: %w", log, failure)
+	}
+	return groups, nil
+}

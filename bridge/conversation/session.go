@@ -1,0 +1,272 @@
+// Package conversation keeps conversations: which one a chat has now, what its log says, and
+// the end of it that a turn is shown. [QuoteText] and its relatives write down for a model what a message
+// points at, so that the words of others cannot be taken for those of the person who asks.
+package conversation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+	"oneclaw/storage"
+)
+
+// Session is the present conversation of a chat: a generation that /clear raises.
+// Each generation has a log of its own, so what belongs to a cleared one can never
+// reach the next.
+type Session struct {
+	Chat       chats.Chat `json:"chat"`
+	Generation int        `json:"generation"`
+	// ClearedAt is the Seq of the /clear that began it. Messages accepted before it
+	// belong to the session that it ended.
+	ClearedAt int64 `json:"cleared_at,omitempty"`
+	// After is the platform's id of the message that cleared it: what was said before belongs
+	// to what is closed.
+	After string `json:"after,omitempty"`
+	// StoppedAt is the Seq of the newest /stop that ended something. Messages accepted
+	// before it are not answered any more.
+	StoppedAt int64 `json:"stopped_at,omitempty"`
+	// Halted is the Seq of the message whose answer was stopped last with a button: that ends
+	// nothing else.
+	Halted int64 `json:"halted,omitempty"`
+	// Before is what the newest /clear ended, as long as that can be taken back; UndoneAt is
+	// the Seq of the newest /undo.
+	Before   *ClearedSession `json:"before,omitempty"`
+	UndoneAt int64           `json:"undone_at,omitempty"`
+	// Of, where it is set, is the chat in which the conversation began, and under which
+	// its log is found: that chat goes on as this one.
+	Of chats.Chat `json:"of,omitzero"`
+	// Task is the id of a task, whose conversation is apart from that of the chat.
+	Task string `json:"-"`
+
+	Rev storage.Revision `json:"-"`
+}
+
+// ClearedSession is a conversation that a /clear has ended.
+type ClearedSession struct {
+	Generation int        `json:"generation"`
+	Of         chats.Chat `json:"of,omitzero"`
+	After      string     `json:"after,omitempty"`
+	// At is when that was.
+	At time.Time `json:"at"`
+}
+
+// UndoTime is how long a /clear can be taken back.
+const UndoTime = 10 * time.Minute
+
+// UndoUntil is until when the newest /clear can be taken back; the zero time where there is
+// none.
+func (s Session) UndoUntil() time.Time {
+	if s.Before == nil {
+		return time.Time{}
+	}
+	return s.Before.At.Add(UndoTime)
+}
+
+// Log is the name of the log that holds the conversation.
+func (s Session) Log() string {
+	if s.Task != "" {
+		return TaskLog(s.Chat, s.Task)
+	}
+	chat := s.Chat
+	if s.Of.ID != "" {
+		chat = s.Of
+	}
+	return fmt.Sprintf("%s/%d", chat, s.Generation)
+}
+
+// SessionPrefix begins the keys of sessions.
+const SessionPrefix = "session/"
+
+// Current returns the session of a chat: that of what comes now.
+func Current(ctx context.Context, kv storage.KV, chat chats.Chat) (Session, error) {
+	return Of(ctx, kv, &queue.Job{Message: chats.Message{Chat: chat}, Seq: math.MaxInt64})
+}
+
+// Of returns the conversation that a job belongs to: that of its chat, or for a task one of
+// its own. One that was never cleared has generation 1 and is not stored. With ErrCleared or
+// ErrStopped it says that a command has ended the job.
+func Of(ctx context.Context, kv storage.KV, j *queue.Job) (Session, error) {
+	if j.Message.Kind == queue.KindTask {
+		return Session{Chat: j.Origin(), Task: j.Message.ID}, nil
+	}
+	chat := j.Message.Chat
+	s := Session{Chat: chat, Generation: 1}
+	entry, err := kv.Get(ctx, SessionPrefix+chat.String())
+	if errors.Is(err, storage.ErrNotFound) {
+		return s, nil
+	}
+	if err != nil {
+		return s, fmt.Errorf("read session of %s: %w", chat, err)
+	}
+	if err := queue.Decode(entry, &s); err != nil {
+		return s, err
+	}
+	s.Chat, s.Rev = chat, entry.Revision
+	switch {
+	case j.Seq < s.ClearedAt:
+		return s, ErrCleared
+	case j.Seq < s.StoppedAt, j.Seq == s.Halted:
+		return s, ErrStopped
+	}
+	return s, nil
+}
+
+// Answered returns the conversation in which a job was answered; false where its turn never
+// began.
+func Answered(ctx context.Context, kv storage.KV, j *queue.Job) (Session, bool) {
+	s := Session{Chat: j.Origin(), Generation: j.Generation}
+	if now, err := Current(ctx, kv, j.Message.Chat); err == nil && now.Generation == j.Generation && j.From == "" {
+		s = now // it may have begun in another chat
+	}
+	if j.Message.Kind == queue.KindTask {
+		s.Task = j.Message.ID
+		return s, true
+	}
+	return s, j.Generation > 0
+}
+
+// Clear begins a new session at a job, once: a job that is run again finds it done. An
+// empty session is kept, only its beginning moves, so that repeated clears leave no
+// trail of empty ones.
+func (s Session) Clear(ctx context.Context, kv storage.KV, by *queue.Job, empty bool) (Session, error) {
+	if s.ClearedAt >= by.Seq {
+		return s, nil
+	}
+	former := ClearedSession{Generation: s.Generation, Of: s.Of, After: s.After, At: by.Accepted}
+	s.ClearedAt, s.After = by.Seq, by.Message.ID
+	if !empty {
+		s.Before = &former
+		s.Generation++
+		s.Of = chats.Chat{}
+	}
+	return s.Save(ctx, kv)
+}
+
+// In is the conversation of a generation, the present one for 0.
+func (s Session) In(generation int) Session {
+	if generation == 0 {
+		return s
+	}
+	s.Generation = generation
+	if s.Before != nil && s.Before.Generation == generation {
+		s.Of = s.Before.Of
+	}
+	return s
+}
+
+// Ended is the name of the log of the conversation that a /clear has ended; the present one
+// where that had none.
+func (s Session) Ended(by *queue.Job) string {
+	if former := s.Before; former != nil && former.At.Equal(by.Accepted) {
+		s = s.In(former.Generation)
+	}
+	return s.Log()
+}
+
+// Undo makes the conversation that the newest /clear has ended the present one again. What
+// that has stopped and dropped stays so.
+func (s Session) Undo(ctx context.Context, kv storage.KV, by *queue.Job) (Session, error) {
+	s.Generation, s.Of, s.After = s.Before.Generation, s.Before.Of, s.Before.After
+	s.Before, s.UndoneAt = nil, by.Seq
+	return s.Save(ctx, kv)
+}
+
+// Stop ends what was accepted before a job, for good: a restart finds it ended.
+func (s Session) Stop(ctx context.Context, kv storage.KV, at int64) (Session, error) {
+	if s.StoppedAt >= at {
+		return s, nil
+	}
+	s.StoppedAt = at
+	return s.Save(ctx, kv)
+}
+
+// StopOne ends the answer to one message, for good: a restart finds it ended.
+func (s Session) StopOne(ctx context.Context, kv storage.KV, seq int64) (Session, error) {
+	if s.Halted == seq {
+		return s, nil
+	}
+	s.Halted = seq
+	return s.Save(ctx, kv)
+}
+
+// Causes with which the context of a running job is cancelled.
+var (
+	ErrCleared = errors.New("bridge: cleared")
+	ErrStopped = errors.New("bridge: stopped")
+)
+
+// Save writes a session over the revision that it was read at.
+func (s Session) Save(ctx context.Context, kv storage.KV) (_ Session, err error) {
+	s.Rev, err = queue.Write(ctx, kv, SessionPrefix+s.Chat.String(), s, s.Rev)
+	return s, err
+}
+
+// Conversation is a session as an owner's history lists it.
+type Conversation struct {
+	Owner      string     `json:"owner"`
+	Chat       chats.Chat `json:"chat"`
+	Generation int        `json:"generation"`
+	Task       string     `json:"task,omitempty"`
+	Title      string     `json:"title"`
+	Begun      time.Time  `json:"begun"`
+	// By is whose task it is, in a shared chat.
+	By string `json:"by,omitempty"`
+	// Since is when the oldest turn was that is left of it, where others were erased.
+	Since time.Time `json:"since,omitzero"`
+}
+
+// Log is the name of the log that holds the conversation.
+func (c Conversation) Log() string {
+	return Session{Chat: c.Chat, Generation: c.Generation, Task: c.Task}.Log()
+}
+
+// ConversationPrefix begins the keys of conversations.
+const ConversationPrefix = "conversation/"
+
+// conversationKey sorts by owner. A slash ends the owner, who has none in it.
+func conversationKey(owner, log string) string { return ConversationPrefix + owner + "/" + log }
+
+// Enter lists a conversation under its owner, and by its beginning; doing it again changes
+// nothing.
+func (c Conversation) Enter(ctx context.Context, store storage.Store) error {
+	data, err := json.Marshal(c)
+	if err != nil {
+		return fmt.Errorf("encode conversation %s: %w", c.Log(), err)
+	}
+	_, err = store.Write(ctx, append(c.begun(), storage.Put(conversationKey(c.Owner, c.Log()), data, storage.Absent))...)
+	if err != nil && !errors.Is(err, storage.ErrConflict) {
+		return fmt.Errorf("list conversation %s: %w", c.Log(), err)
+	}
+	return nil
+}
+
+// Conversations returns all conversations of an owner, in no particular order.
+func Conversations(ctx context.Context, kv storage.KV, owner string) ([]Conversation, error) {
+	var all []Conversation
+	for entry, err := range kv.List(ctx, storage.Range{Prefix: conversationKey(owner, "")}) {
+		if err != nil {
+			return nil, fmt.Errorf("list conversations of %s: %w", owner, err)
+		}
+		var c Conversation
+		if err := queue.Decode(entry, &c); err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// FindConversation returns a conversation of an owner by its log; storage.ErrNotFound
+// where it has not begun.
+func FindConversation(ctx context.Context, kv storage.KV, owner, log string) (Conversation, error) {
+	return conversationAt(ctx, kv, conversationKey(owner, log))
+}
+
+// TaskLog is the name of the log of a task.
+func TaskLog(chat chats.Chat, task string) string { return chat.String() + "/task/" + task }

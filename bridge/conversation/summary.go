@@ -1,0 +1,128 @@
+package conversation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"oneclaw/agent"
+	"oneclaw/storage"
+)
+
+// span is a stretch of a conversation that no summary stands for yet, behind the newest
+// summary if there is one.
+type span struct {
+	Messages []agent.Message
+	At       []storage.Position
+	Size     int
+	Next     storage.Position // behind its last message
+}
+
+// Unsummarized returns what a next summary could cover. Where the beginning of that has been
+// let go, it is read again, as far as the window is wide and to the next user message.
+func (h *History) Unsummarized(ctx context.Context) (span, error) {
+	s := span{Messages: h.Messages, At: h.at, Size: h.size, Next: h.Last + 1}
+	if !h.Cut {
+		return s, nil
+	}
+	s = span{}
+	head, pos, err := newestSummary(ctx, h.store, h.Log)
+	if err != nil {
+		return s, err
+	}
+	refused, err := refusals(ctx, h.store, h.Log)
+	if err != nil {
+		return s, err
+	}
+	after := storage.Position(0)
+	if head != nil {
+		s.Messages, s.At, after = []agent.Message{*head}, []storage.Position{pos}, firstKept(head, pos)-1
+	}
+	for record, err := range Records(ctx, h.store, h.Log, storage.Query{After: after, Before: h.Last + 1}) {
+		if err != nil {
+			return s, fmt.Errorf("read %s: %w", h.Log, err)
+		}
+		if refused(record.Pos) {
+			continue
+		}
+		m, err := Decode(h.Log, record)
+		if err != nil || m.Role == agent.RoleSummary {
+			continue
+		}
+		full := s.Size > h.Window
+		if full && m.Role == agent.RoleTool && len(m.Text) > clippedBytes {
+			m.Text = strings.ToValidUTF8(m.Text[:clippedBytes], "") + " […]"
+		}
+		s.Messages, s.At, s.Next = append(s.Messages, m), append(s.At, record.Pos), record.Pos+1
+		s.Size += len(record.Data)
+		if full && m.Role == agent.RoleUser {
+			break
+		}
+	}
+	return s, nil
+}
+
+// Erased reports whether one of some records, at least one, was erased since it was read: another
+// process may have done so.
+func (h *History) Erased(ctx context.Context, at []storage.Position) (bool, error) {
+	for record, err := range h.store.Records(ctx, h.Log, storage.Query{After: slices.Min(at) - 1, Before: slices.Max(at) + 1}) {
+		if err != nil {
+			return false, fmt.Errorf("look for what was erased in %s: %w", h.Log, err)
+		}
+		if erased(record) && slices.Contains(at, record.Pos) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// clippedBytes is what is read of results beyond the window, in a turn that is larger.
+const clippedBytes = 1000
+
+// firstKept is the position of the first record that a summary does not stand for.
+func firstKept(m *agent.Message, pos storage.Position) storage.Position {
+	kept := storage.Position(max(m.Kept, 0))
+	if kept == 0 {
+		return pos + 1
+	}
+	return pos - min(kept, pos-1)
+}
+
+// firstRefused is the position of the first record that a refusal takes out.
+func firstRefused(m *agent.Message, pos storage.Position) storage.Position {
+	return pos - min(storage.Position(max(m.Left, 0)), pos-1)
+}
+
+// refusals returns which positions of a log belong to refused exchanges. Only the labelled
+// records are read.
+func refusals(ctx context.Context, store storage.Log, log string) (func(storage.Position) bool, error) {
+	out := make(map[storage.Position]bool)
+	for record, err := range store.Records(ctx, log, storage.Query{Label: agent.LabelRefused}) {
+		if err != nil {
+			return nil, fmt.Errorf("look for refusals in %s: %w", log, err)
+		}
+		m, err := Decode(log, record)
+		if err != nil {
+			continue // set aside when the log was read
+		}
+		for pos := firstRefused(&m, record.Pos); pos <= record.Pos; pos++ {
+			out[pos] = true
+		}
+	}
+	return func(pos storage.Position) bool { return out[pos] }, nil
+}
+
+func newestSummary(ctx context.Context, store storage.Log, log string) (*agent.Message, storage.Position, error) {
+	for record, err := range store.Records(ctx, log, storage.Query{Label: agent.LabelSummary, Backward: true}) {
+		if err != nil {
+			return nil, 0, fmt.Errorf("look for the summary of %s: %w", log, err)
+		}
+		m, err := Decode(log, record)
+		if err != nil {
+			continue // the one before it stands for less
+		}
+		return &m, record.Pos, nil
+	}
+	return nil, 0, nil
+}

@@ -1,0 +1,267 @@
+package interact
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/wording"
+	"oneclaw/toolgroups"
+)
+
+// ApprovalTimeout is how long a call waits for a decision.
+const ApprovalTimeout = 15 * time.Minute
+
+// Policy says whether a call needs the approval of a person.
+type Policy struct {
+	Rule Rule
+	// Approvers may approve. The zero value is [ApproversBoth].
+	Approvers Approvers
+}
+
+// Approvers says who may approve a call.
+type Approvers string
+
+// Who may approve. Whoever asked for a call may refuse it in any case.
+const (
+	// ApproversBoth: whoever asked for it, and in a shared chat configured
+	// administrators too.
+	ApproversBoth Approvers = "both"
+	// ApproversRequester: nobody but whoever asked for it.
+	ApproversRequester Approvers = "requester"
+	// ApproversAdmins: only configured administrators.
+	ApproversAdmins Approvers = "admins"
+)
+
+// Rule is what a [Policy] says.
+type Rule string
+
+// The rules of policies. Every other value asks as Ask does, the zero value too: a call
+// that nobody has thought of asks.
+const (
+	Ask   Rule = "ask"
+	Allow Rule = "allow"
+	Deny  Rule = "deny"
+)
+
+// GateConfig is what a [Gate] is made of.
+type GateConfig struct {
+	queue.Shared
+	// Policy says whether a call needs approval, with the arguments that the tool would be
+	// given. Nil means that none does.
+	Policy func(call toolgroups.Call, tool toolgroups.Tool) Policy
+	// Timeout is how long a call waits for a decision.
+	Timeout time.Duration
+	Desk    *Cards
+	// Role is what a user, platform:id, may do now.
+	Role func(user string) toolgroups.Role
+	// Lane is where a job waits for its turn.
+	Lane func(j *queue.Job) chats.Chat
+}
+
+// Gate decides about the calls of turns. It remembers nothing: the decisions stand in the
+// jobs and on the cards.
+type Gate struct{ cfg GateConfig }
+
+// NewGate returns a gate.
+func NewGate(cfg GateConfig) *Gate { return &Gate{cfg} }
+
+// Decide says whether a call of a turn may run: first whether its user may make it now,
+// whatever they could do when the turn began, then whether somebody has to approve it.
+func (g *Gate) Decide(ctx context.Context, j *queue.Job, h *conversation.History, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
+	role := g.cfg.Role(j.Message.By())
+	switch {
+	case role == toolgroups.RoleStranger || role < tool.Role:
+		return deny("the user may not use this tool any more")
+	case g.cfg.Policy == nil:
+		return agent.Decision{}, nil
+	}
+	decision, err := g.decide(ctx, j, h, call, tool)
+	if err == nil && decision.Verdict == agent.Allow && tool.Role >= toolgroups.RoleAdmin && tool.Effect != toolgroups.ReadOnly {
+		deed := g.cfg.AuditEntry(j)
+		deed.Event += "/" + h.ReplyPosition() + "/" + call.ID
+		err = deed.Record(ctx, "call", strings.TrimSpace(tool.Name+" "+toolgroups.About(tool, call.Arguments, g.cfg.Redact)))
+	}
+	return decision, err
+}
+
+func deny(format string, args ...any) (agent.Decision, error) {
+	return agent.Decision{Verdict: agent.Deny, Reason: fmt.Sprintf(format, args...)}, nil
+}
+
+// decide asks the policy about a call, and a person where the policy says so.
+func (g *Gate) decide(ctx context.Context, j *queue.Job, h *conversation.History, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
+	shown := call.Arguments
+	if !tool.OwnArguments {
+		valid, fault := toolgroups.ValidateArguments(tool, call.Arguments)
+		if fault != nil {
+			return agent.Decision{}, nil // it is refused when it is run, and nobody need be asked
+		}
+		shown = valid
+	}
+	effective := call
+	effective.Arguments = shown
+	policy := g.cfg.Policy(effective, tool)
+	switch policy.Rule {
+	case Allow:
+		return agent.Decision{}, nil
+	case Deny:
+		return deny("the settings of this bot do not let %s run here", tool.Name)
+	}
+	asked := queue.Approval{
+		Call: h.ReplyPosition() + "/" + call.ID, Tool: tool.Name,
+		Hash: agent.Hash(tool.Name, string(call.Arguments)), Shown: agent.Hash(tool.Name, string(shown)),
+	}
+	i := slices.IndexFunc(j.Approvals, func(a queue.Approval) bool {
+		return a.Call == asked.Call && a.Tool == asked.Tool && a.Hash == asked.Hash && a.Shown == asked.Shown
+	})
+	if i < 0 {
+		return g.ask(ctx, j, h, &asked, effective, tool, policy)
+	}
+	return g.decided(ctx, j, &j.Approvals[i], policy)
+}
+
+func (g *Gate) ask(ctx context.Context, j *queue.Job, h *conversation.History, asked *queue.Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy) (agent.Decision, error) {
+	r := request{
+		Job: j.Key(), Lane: g.cfg.Lane(j), Tool: tool.Name, Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers,
+	}
+	if r.Direct && !r.mayAllow(call.User, call.Role) {
+		return deny("only an administrator could approve it, and there is none in this chat")
+	}
+	if tool.Ready != nil {
+		if err := tool.Ready(ctx, call); err != nil {
+			fault, known := errors.AsType[*toolgroups.Error](err)
+			if !known {
+				return agent.Decision{}, err
+			}
+			return agent.Decision{Verdict: agent.Deny, Fault: fault}, nil
+		}
+	}
+	arguments, whole := showArguments(call.Arguments)
+	if !whole {
+		return deny("its arguments are too long for a person to check; make it in smaller steps")
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return agent.Decision{}, fmt.Errorf("encode request: %w", err)
+	}
+	expires := g.cfg.Now().Add(g.cfg.Timeout)
+	card := question(j, &r, tool, arguments, g.cfg.Timeout)
+	card.Data, card.Expires = data, expires
+	key := strings.Join([]string{ApprovalKind, h.Log, asked.Call, asked.Hash, asked.Shown}, "/")
+	asked.Card, err = g.cfg.Desk.Post(ctx, key, j.Address().Chat, card)
+	if errors.Is(err, ErrNoButtons) {
+		return deny("it needs the approval of a person, and this chat has no buttons to ask with")
+	}
+	if err != nil {
+		return agent.Decision{}, err
+	}
+	g.cfg.Log.Info("approval asked for", "tool", tool.Name, "hash", asked.Hash, "job", j.Key(), "user", call.User)
+	g.cfg.Measure(j.Message.Chat.Platform, queue.MeasuredAsked)
+	j.Approvals = append(j.Approvals, *asked)
+	// A card that was posted before a crash may be decided already.
+	return g.decided(ctx, j, &j.Approvals[len(j.Approvals)-1], policy)
+}
+
+// measured says how decisions are counted.
+var measured = map[string]queue.Metric{
+	queue.ChoiceAllow: queue.MeasuredAllowed, queue.ChoiceDeny: queue.MeasuredDenied, queue.ChoiceExpired: queue.MeasuredExpired,
+}
+
+// decided returns what has come of a request. It looks up again what whoever decided may do:
+// they may have lost the right since.
+func (g *Gate) decided(ctx context.Context, j *queue.Job, a *queue.Approval, policy Policy) (agent.Decision, error) {
+	kept, err := g.cfg.Desk.Get(ctx, a.Card)
+	if err != nil {
+		return agent.Decision{}, err
+	}
+	if kept == nil {
+		return deny("its request for approval is gone")
+	}
+	if kept.Open() {
+		return agent.Decision{Verdict: agent.Pending}, nil
+	}
+	r, err := requestOf(kept.Card)
+	if err != nil {
+		return agent.Decision{}, err
+	}
+	// What the settings say now counts as well.
+	strict := r
+	strict.Approvers = policy.Approvers
+	if a.Decision == nil {
+		if err := g.keep(ctx, kept, a.Tool, r.Decision); err != nil {
+			return agent.Decision{}, err
+		}
+		a.Decision = r.Decision
+		decision := cmp.Or(r.Decision, &queue.Decision{Choice: string(kept.How)})
+		g.cfg.Log.Info("approval decided", "tool", a.Tool, "hash", a.Hash, "job", j.Key(), "decision", decision.Choice, "by", decision.By)
+		if what, counted := measured[decision.Choice]; counted {
+			g.cfg.Measure(j.Message.Chat.Platform, what)
+		}
+	}
+	switch {
+	case kept.How == Unseen:
+		return deny("it could not be shown to a person")
+	case r.Decision == nil || r.Decision.Choice == queue.ChoiceExpired:
+		return deny("nobody approved it within %s", wording.Minutes(g.cfg.Timeout))
+	case r.Decision.Choice != queue.ChoiceAllow:
+		return deny("%s said no", who(r.Decision))
+	case !g.mayAllow(r) || !g.mayAllow(strict):
+		return deny("%s approved it, and may not any more", who(r.Decision))
+	}
+	return agent.Decision{}, nil
+}
+
+// keep keeps for the audit what a person has decided.
+func (g *Gate) keep(ctx context.Context, kept *StoredCard, tool string, d *queue.Decision) error {
+	if d == nil || d.By == "" {
+		return nil
+	}
+	deed := queue.AuditEntry{Event: kept.Token, At: d.At, By: d.By, Name: d.Name, Chat: cmp.Or(d.Where, kept.Chat.String()), Keep: g.cfg.Keep}
+	return deed.Record(ctx, d.Choice+" a call", tool)
+}
+
+// mayAllow reports whether whoever decided about a request may still do so.
+func (g *Gate) mayAllow(r request) bool {
+	return r.mayAllow(r.Decision.By, g.cfg.Role(r.Decision.By))
+}
+
+// Decided reports whether one of the decisions that a job waits for is there.
+func (g *Gate) Decided(ctx context.Context, undecided []string) (bool, error) {
+	for _, token := range undecided {
+		kept, err := g.cfg.Desk.Get(ctx, token)
+		if err != nil {
+			return false, err
+		}
+		if kept == nil || !kept.Open() {
+			return true, nil
+		}
+	}
+	return len(undecided) == 0, nil
+}
+
+// Invalidate closes the cards of a turn that is over.
+func (g *Gate) Invalidate(ctx context.Context, j *queue.Job) error {
+	for _, a := range j.Approvals {
+		if a.Decision != nil {
+			continue
+		}
+		note := "⏹ **Over.** The request was ended, so I did not run it."
+		if a.Question {
+			note = "⏹ **Over.** The request was ended, so no answer is needed any more."
+		}
+		if err := g.cfg.Desk.Invalidate(ctx, a.Card, note); err != nil {
+			return err
+		}
+	}
+	return nil
+}

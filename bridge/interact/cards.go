@@ -1,0 +1,330 @@
+package interact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// Jobs carries what comes of cards to its end.
+type Jobs interface {
+	// New makes the job of a message.
+	New(m chats.Message) *queue.Job
+	// Queue has a new job worked on, which is on disk.
+	Queue(j *queue.Job)
+	// Adopt queues the open job under a key, unless somebody works on it already.
+	Adopt(ctx context.Context, key string) error
+	// Go runs f beside the jobs; its context ends with theirs. Where they are ending, it need
+	// not.
+	Go(f func(ctx context.Context))
+}
+
+// Sender brings texts to the chats.
+type Sender interface {
+	// Render makes the parts of a text whose secrets are masked.
+	Render(j *queue.Job, text string) []queue.SentPart
+	// Edit has messages of a chat show other parts. It waits while the platform is out of
+	// order; an error means that the job has to go on later.
+	Edit(ctx context.Context, j *queue.Job, chat chats.Chat, ids []string, parts []queue.SentPart) error
+}
+
+// CardsConfig is what a [Desk] is made of. All of it is needed.
+type CardsConfig struct {
+	queue.Shared
+	// Store keeps the cards.
+	Store storage.Store
+	// Handlers decide what presses do, by [Card.Kind].
+	Handlers map[string]Handler
+	Jobs     Jobs
+	Sender   Sender
+	// Check refuses a message of no platform, and one with ids that none has.
+	Check func(m chats.Message) error
+	// Role returns what the sender of a message may do now.
+	Role func(m chats.Message) toolgroups.Role
+	// Scope says on whose behalf the handler of a press acts.
+	Scope func(ctx context.Context, press *queue.Job) (toolgroups.Scope, error)
+	// Over is told that a card is over, maybe more than once.
+	Over func(kept *StoredCard)
+	// RedactCards masks secrets in what cards show.
+	RedactCards func(text string) string
+}
+
+// Cards posts cards, takes presses and ends cards. The store has all that it knows; what is
+// in memory says when to look there.
+type Cards struct {
+	cfg CardsConfig
+	// toasts bounds the presses that are answered without a job.
+	toasts chan struct{}
+
+	mu   sync.Mutex
+	due  map[string]due // the open cards, by their tokens
+	more chan struct{}  // told of a new one
+}
+
+// NewCards returns a desk.
+func NewCards(cfg CardsConfig) *Cards {
+	return &Cards{cfg: cfg, toasts: make(chan struct{}, maxToasts), due: make(map[string]due), more: make(chan struct{}, 1)}
+}
+
+// Post sends a card to a chat and returns its token. When it returns, the card is on disk
+// and is delivered like an answer; it waits for no turn. The key identifies it in its chat:
+// a second card under the same key is dropped, for [queue.ReceiptAge] after the first was
+// delivered, and the token is that of the first.
+func (d *Cards) Post(ctx context.Context, key string, to chats.Chat, card Card) (string, error) {
+	m := chats.Message{Chat: to, ID: queue.Hash(key), Kind: posted, User: "bot", On: card.ReplyTo, Time: d.cfg.Now()}
+	if err := d.cfg.Check(m); err != nil {
+		return "", err
+	}
+	for {
+		known, err := queue.Store{Store: d.cfg.Store}.Find(ctx, queue.KeyOf(m))
+		if err != nil {
+			return "", err
+		}
+		if known != nil {
+			return known.Card, d.cfg.Jobs.Adopt(ctx, known.Key())
+		}
+		kept, err := d.keep(to, card)
+		if err != nil {
+			return "", err
+		}
+		if err = d.put(ctx, kept, d.job(kept, m)); errors.Is(err, storage.ErrConflict) {
+			continue
+		}
+		d.await(kept) // after an error too: the write may have happened
+		return kept.Token, err
+	}
+}
+
+// Answer makes a card the answer of a job. Where the platform has no buttons, it returns
+// the text of the card.
+func (d *Cards) Answer(ctx context.Context, j *queue.Job, card Card) (string, error) {
+	kept, err := d.keep(j.Message.Chat, card)
+	if errors.Is(err, ErrNoButtons) {
+		return card.Lead + "\n\n" + card.Text, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	j.Card, err = kept.Token, d.put(ctx, kept, nil)
+	d.await(kept)
+	return "", err
+}
+
+func (d *Cards) keep(chat chats.Chat, card Card) (*StoredCard, error) {
+	now := d.cfg.Now()
+	if card.Expires.IsZero() {
+		card.Expires = now.Add(DefaultAge)
+	}
+	kept := &StoredCard{Card: card, Token: newToken(), Chat: chat, Version: 1}
+	if len(card.Choices) == 0 {
+		kept.end(now, Closed)
+		return kept, nil
+	}
+	if _, ok := d.cfg.Platforms[chat.Platform].(chats.Editor); !ok {
+		return nil, fmt.Errorf("card for %s: %w", chat, ErrNoButtons)
+	}
+	if d.cfg.Handlers[card.Kind] == nil {
+		return nil, fmt.Errorf("card for %s: nobody handles cards of the kind %q", chat, card.Kind)
+	}
+	return kept, checkChoices(card.Choices)
+}
+
+// How a change of a card gets into the chat: the kind of the job that brings it there.
+const (
+	unseen chats.Kind = ""
+	edited            = queue.KindRefresh
+	posted            = queue.KindCard
+)
+
+// message makes the message of the job that shows the present version of a card.
+func (d *Cards) message(kept *StoredCard, kind chats.Kind) chats.Message {
+	return chats.Message{Chat: kept.Chat, ID: kept.Token + "-" + strconv.Itoa(kept.Version), Kind: kind, User: "bot", Time: d.cfg.Now()}
+}
+
+func (d *Cards) job(kept *StoredCard, m chats.Message) *queue.Job {
+	j := d.cfg.Jobs.New(m)
+	j.Card = kept.Token
+	return j
+}
+
+// Parts makes the messages of the card of a job. There are none where the card is over
+// before it was sent, or is gone.
+func (d *Cards) Parts(ctx context.Context, j *queue.Job) ([]queue.SentPart, error) {
+	kept, err := d.Get(ctx, j.Card)
+	if err != nil {
+		return nil, err
+	}
+	if kept == nil || !kept.Open() && kept.Version > 1 {
+		return []queue.SentPart{}, nil
+	}
+	parts, _ := d.render(j, kept)
+	return parts, nil
+}
+
+// render makes the parts of a card: its lead, its text, and the buttons under the last
+// part. Lead says how many of them belong to the lead. Only known secrets are masked: a
+// text that has merely the shape of one may be what somebody decides about.
+func (d *Cards) render(j *queue.Job, kept *StoredCard) (parts []queue.SentPart, lead int) {
+	if kept.Lead != "" {
+		parts = d.cfg.Sender.Render(j, d.cfg.RedactCards(kept.Lead))
+		lead = len(parts)
+	}
+	text := kept.Text
+	if kept.Open() && kept.Foot != "" {
+		text += "\n\n" + kept.Foot
+	}
+	if !kept.Exact {
+		text = d.cfg.Spell(kept.Chat.Platform, text)
+	}
+	parts = append(parts, d.cfg.Sender.Render(j, d.cfg.RedactCards(text))...)
+	for i := range parts {
+		parts[i].Layout = nil // what is decided about is shown letter by letter, as the text has it
+	}
+	if len(parts) > lead {
+		parts[len(parts)-1].Buttons = kept.buttons()
+	}
+	return parts, lead
+}
+
+// Delivered keeps which messages show the card of a job, once all of it was sent. A card that
+// could not be shown whole is closed: nobody is to decide about what they have not seen.
+func (d *Cards) Delivered(ctx context.Context, j *queue.Job) error {
+	var ids []string
+	failed, repeated := j.DeadLetter != "", false
+	for _, p := range j.Parts {
+		ids = append(ids, p.ID)
+		failed = failed || p.State == queue.PartFailed
+		repeated = repeated || p.Repeat
+	}
+	if j.DeadLetter != "" {
+		ids = nil // what stands there says that the card is not shown
+	}
+	kept, err := d.change(ctx, j.Card, func(kept *StoredCard) chats.Kind {
+		now, lead := d.render(j, kept)
+		kept.IDs = ids[min(lead, len(ids)):]
+		kept.Chat, kept.Twice = j.Address().Chat, repeated
+		if slices.EqualFunc(now, j.Parts, sameParts) {
+			return unseen
+		}
+		return edited // it changed while it was on its way
+	})
+	if err != nil || kept == nil || !failed || !kept.Open() {
+		return err
+	}
+	return d.lapse(ctx, kept, Unseen)
+}
+
+func sameParts(a, b queue.SentPart) bool {
+	return a.Text == b.Text && a.Plain == b.Plain && slices.EqualFunc(a.Buttons, b.Buttons, slices.Equal)
+}
+
+// Show has an open card show something else.
+func (d *Cards) Show(ctx context.Context, token string, result Result) error {
+	_, err := d.change(ctx, token, func(kept *StoredCard) chats.Kind {
+		if kept.Open() && kept.take(result) {
+			return edited
+		}
+		return unseen
+	})
+	return err
+}
+
+// Invalidate closes a card whose question is over, with a line that says why.
+func (d *Cards) Invalidate(ctx context.Context, token, note string) error {
+	_, err := d.change(ctx, token, func(kept *StoredCard) chats.Kind {
+		if !kept.Open() {
+			return unseen
+		}
+		kept.Text += "\n\n" + note
+		kept.end(d.cfg.Now(), Void)
+		return edited
+	})
+	return err
+}
+
+// SendFailed closes a card that cannot be shown: nobody is to decide about what they have not seen.
+func (d *Cards) SendFailed(ctx context.Context, token string) error {
+	kept, err := d.Get(ctx, token)
+	if err != nil || kept == nil || !kept.Open() {
+		return err
+	}
+	return d.lapse(ctx, kept, Unseen)
+}
+
+// Move shows the open cards of a chat that moves in the new one. Those that were not sent
+// yet are sent there anyway.
+func (d *Cards) Move(ctx context.Context, from, to chats.Chat) error {
+	for kept, err := range d.all(ctx) {
+		if queue.IsDamaged(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if here := kept.Chat.Whole(); !kept.Open() || here != from && here != to {
+			continue
+		}
+		_, err = d.change(ctx, kept.Token, func(kept *StoredCard) chats.Kind {
+			if !kept.Open() || kept.Chat.ID == to.ID || len(kept.IDs) == 0 {
+				return unseen
+			}
+			kept.Chat.ID, kept.IDs = to.ID, nil
+			return posted
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change changes a card, however often others change it meanwhile, and returns it as it
+// then is; nil where there is none. The change says how it gets into the chat.
+func (d *Cards) change(ctx context.Context, token string, change func(*StoredCard) chats.Kind) (*StoredCard, error) {
+	for {
+		kept, err := d.Get(ctx, token)
+		if kept == nil || err != nil {
+			return nil, err
+		}
+		if err = d.save(ctx, kept, change(kept)); !errors.Is(err, storage.ErrConflict) {
+			return kept, err
+		}
+	}
+}
+
+// save writes a card that was read and changed, and with it the job that shows the change.
+// A card that is still on its way needs none: [Desk.Sent] looks what it should show.
+func (d *Cards) save(ctx context.Context, kept *StoredCard, show chats.Kind) error {
+	var j *queue.Job
+	if show != unseen {
+		kept.Version++
+	}
+	if show == posted || show == edited && len(kept.IDs) > 0 {
+		j = d.job(kept, d.message(kept, show))
+	}
+	if err := d.put(ctx, kept, j); err != nil {
+		return err
+	}
+	return d.settled(ctx, kept)
+}
+
+// settled does what follows from a change that is on disk. It bears repeating.
+func (d *Cards) settled(ctx context.Context, kept *StoredCard) error {
+	if !kept.Open() {
+		d.forget(kept.Token)
+		d.cfg.Over(kept)
+	}
+	shows := edited
+	if len(kept.IDs) == 0 {
+		shows = posted
+	}
+	return d.cfg.Jobs.Adopt(ctx, queue.KeyOf(d.message(kept, shows)))
+}

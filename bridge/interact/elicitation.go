@@ -1,0 +1,281 @@
+package interact
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/wording"
+	"oneclaw/toolgroups"
+)
+
+// ElicitationKind is the [Card.Kind] of a question.
+const ElicitationKind = "question"
+
+// maxQuestions bounds what one call may ask.
+const maxQuestions = 5
+
+// ElicitationConfig is what a [Desk] is made of.
+type ElicitationConfig struct {
+	queue.Shared
+	Desk *Cards
+	// Timeout is how long a question waits for its answer.
+	Timeout time.Duration
+	// Rests writes a job whose turn waits for a person, and lets others run; Goes is told that it
+	// goes on. Both are called by the goroutine of the turn.
+	Rests func(ctx context.Context, j *queue.Job) error
+	Goes  func(ctx context.Context, j *queue.Job)
+	// AwaitTurn waits until a job may have the agent again.
+	AwaitTurn func(ctx context.Context, j *queue.Job)
+}
+
+// Elicitation asks. What it keeps in memory is who waits here; the questions with their answers are
+// cards.
+type Elicitation struct {
+	cfg ElicitationConfig
+
+	mu      sync.Mutex
+	waiting map[string]chan struct{} // by the tokens of cards: closed when one is over
+}
+
+// NewElicitation returns a desk.
+func NewElicitation(cfg ElicitationConfig) *Elicitation {
+	return &Elicitation{cfg: cfg, waiting: make(map[string]chan struct{})}
+}
+
+// asker asks for the calls of one run of a turn, one question after another.
+type asker struct {
+	*Elicitation
+	job     *queue.Job
+	history *conversation.History
+	one     chan struct{}
+
+	mu    sync.Mutex
+	asked map[string]int // how often, by call, and by call and question
+}
+
+// place names a call inside its conversation. The goroutine of the turn asks for it.
+func (a *asker) place(call toolgroups.Call) string { return a.history.ReplyPosition() + "/" + call.ID }
+
+// For returns what the calls of a job's turn ask with: [agent.Turn.Ask]. It is nil where no
+// person is there, because a task is what runs.
+func (d *Elicitation) For(j *queue.Job, h *conversation.History) func(context.Context, toolgroups.Call, toolgroups.Question, agent.Aside) (toolgroups.Answer, error) {
+	if j.Message.Kind == queue.KindTask || j.Trigger != nil {
+		return nil
+	}
+	return (&asker{Elicitation: d, job: j, history: h, one: make(chan struct{}, 1), asked: make(map[string]int)}).ask
+}
+
+func (a *asker) count(what string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asked[what]++
+	return a.asked[what]
+}
+
+// ask asks, and waits for the answer. The same question of a call that is run again has its
+// card already, and perhaps its answer.
+func (a *asker) ask(ctx context.Context, call toolgroups.Call, q toolgroups.Question, aside agent.Aside) (toolgroups.Answer, error) {
+	decline := toolgroups.Answer{Action: toolgroups.AnswerDecline}
+	fault := unfit(&q)
+	if fault == "" && a.count(call.ID) > maxQuestions {
+		fault = "its call has asked too much"
+	}
+	if fault != "" {
+		a.cfg.Log.Warn("a question of a tool is declined", "tool", call.Name, "job", a.job.Key(), "why", fault)
+		return decline, aside(func() error { return a.refused(ctx, call, &q, fault) })
+	}
+	select {
+	case a.one <- struct{}{}:
+		defer func() { <-a.one }()
+	case <-ctx.Done():
+		return decline, fmt.Errorf("ask: %w", context.Cause(ctx))
+	}
+	var token string
+	err := aside(func() (err error) {
+		token, err = a.pose(ctx, call, &q)
+		return err
+	})
+	if errors.Is(err, ErrNoButtons) {
+		return decline, nil
+	}
+	if err != nil {
+		return decline, err
+	}
+	answer, err := a.await(ctx, token, q.Done)
+	over := aside(func() error {
+		a.cfg.Goes(ctx, a.job)
+		if err != nil { // the call goes on, so it was taken back
+			return a.Ended(context.WithoutCancel(ctx), a.job, call.ID)
+		}
+		a.close(token, queue.Decision{Choice: string(answer.Action), By: call.User, At: a.cfg.Now()})
+		return nil
+	})
+	if over == nil {
+		a.cfg.AwaitTurn(ctx, a.job)
+	}
+	if err = errors.Join(err, over); err != nil {
+		return decline, err
+	}
+	a.cfg.Log.Info("a question of a tool is answered", "tool", call.Name, "job", a.job.Key(), "answer", answer.Action)
+	return answer, nil
+}
+
+// pose posts a question, unless it stands there, and puts on record that the job waits for it.
+func (a *asker) pose(ctx context.Context, call toolgroups.Call, q *toolgroups.Question) (string, error) {
+	place := a.place(call)
+	asked, err := json.Marshal(q)
+	if err != nil {
+		return "", fmt.Errorf("encode question: %w", err)
+	}
+	hash := queue.Hash(string(asked))
+	j := a.job
+	f := &form{
+		Requester: j.Message.By(), Name: j.Message.UserName, Direct: j.Message.Direct, Tool: call.Name, Question: *q, Within: a.cfg.Timeout,
+		Threaded: a.threaded(j.Message.Chat.Platform),
+	}
+	card, err := f.card()
+	if err != nil {
+		return "", err
+	}
+	card.Of, card.Expires = f.Requester, a.cfg.Now().Add(a.cfg.Timeout)
+	if !j.Message.Direct {
+		card.ReplyTo = j.Message.ID
+	}
+	key := fmt.Sprintf("%s/%s/%s/%s/%d", ElicitationKind, a.history.Log, place, hash, a.count(place+"/"+hash))
+	token, err := a.cfg.Desk.Post(ctx, key, j.Address().Chat, card)
+	if err != nil {
+		return "", err
+	}
+	if !slices.ContainsFunc(j.Approvals, func(known queue.Approval) bool { return known.Card == token }) {
+		j.Approvals = append(j.Approvals, queue.Approval{Call: place, Tool: call.Name, Hash: hash, Question: true, Card: token})
+	}
+	a.cfg.Log.Info("a tool asks", "tool", call.Name, "job", j.Key(), "fields", len(q.Fields))
+	return token, a.cfg.Rests(ctx, j)
+}
+
+func (d *Elicitation) threaded(platform string) bool {
+	_, threaded := d.cfg.Platforms[platform].(chats.ThreadReplier)
+	return threaded
+}
+
+// await waits until a question is answered.
+func (a *asker) await(ctx context.Context, token string, done <-chan struct{}) (toolgroups.Answer, error) {
+	over := make(chan struct{})
+	a.Elicitation.mu.Lock()
+	a.waiting[token] = over
+	a.Elicitation.mu.Unlock()
+	defer func() {
+		a.Elicitation.mu.Lock()
+		defer a.Elicitation.mu.Unlock()
+		delete(a.waiting, token)
+	}()
+	kept, err := a.cfg.Desk.Get(ctx, token) // it may have been over before
+	if err == nil && kept != nil && kept.Open() {
+		select {
+		case <-over:
+		case <-done:
+			err = a.cfg.Desk.Invalidate(ctx, token, "✅ **Done.**")
+			return toolgroups.Answer{Action: toolgroups.AnswerAccept}, err
+		case <-ctx.Done():
+			return toolgroups.Answer{}, fmt.Errorf("wait for an answer: %w", context.Cause(ctx))
+		}
+		kept, err = a.cfg.Desk.Get(ctx, token)
+	}
+	if err != nil || kept == nil {
+		return toolgroups.Answer{Action: toolgroups.AnswerCancel}, err
+	}
+	f, err := formOf(kept.Card)
+	if err != nil || f.Answer == nil {
+		return toolgroups.Answer{Action: toolgroups.AnswerCancel}, err
+	}
+	return *f.Answer, nil
+}
+
+// CardClosed wakes who waits for an answer.
+func (d *Elicitation) CardClosed(kept *StoredCard) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if over, waits := d.waiting[kept.Token]; waits {
+		close(over)
+		delete(d.waiting, kept.Token)
+	}
+}
+
+// close notes in the job of a turn what came of a question.
+func (a *asker) close(token string, decision queue.Decision) {
+	for i := range a.job.Approvals {
+		if entry := &a.job.Approvals[i]; entry.Card == token && entry.Decision == nil {
+			entry.Decision = &decision
+		}
+	}
+}
+
+// Ended ends what a call has asked that has its result on record, where that still waits: it
+// was cut off, or its server did not want the answer any more.
+func (d *Elicitation) Ended(ctx context.Context, j *queue.Job, call string) error {
+	for i := range j.Approvals {
+		a := &j.Approvals[i]
+		if !a.Question || a.Decision != nil || !strings.HasSuffix(a.Call, "/"+call) {
+			continue
+		}
+		if err := d.cfg.Desk.Invalidate(ctx, a.Card, "⏹ **Interrupted.** What asked this has ended, so no answer is needed any more."); err != nil {
+			return err
+		}
+		a.Decision = &queue.Decision{Choice: queue.ChoiceOver, At: d.cfg.Now()}
+	}
+	return nil
+}
+
+// Answers returns the card that a message answers; empty where it answers none. A person
+// answers with a reply to the question, or where the platform has none in its thread.
+func (d *Elicitation) Answers(ctx context.Context, m chats.Message) (string, error) {
+	text := strings.TrimSpace(m.Text)
+	if m.Kind != chats.KindText || text == "" || strings.HasPrefix(text, "/") {
+		return "", nil
+	}
+	open, err := d.cfg.Desk.Waits(ctx, ElicitationKind, m.Chat)
+	for _, kept := range open {
+		f, err := formOf(kept.Card)
+		if err != nil || f.Requester != m.By() {
+			continue
+		}
+		points := func(q chats.Quoted) bool { // it may overtake the record of its message
+			return q.How == chats.PointReply && (slices.Contains(kept.IDs, q.ID) || len(kept.IDs) == 0 && q.Own)
+		}
+		if d.threaded(m.Chat.Platform) || slices.ContainsFunc(m.Quoted, points) {
+			return kept.Token, nil
+		}
+	}
+	return "", err
+}
+
+// Reply answers a message that answers a question.
+func (d *Elicitation) Reply(ctx context.Context, j *queue.Job) (string, error) {
+	text, err := d.cfg.Desk.Reply(ctx, j)
+	if err == nil && text == "" {
+		j.Parts = []queue.SentPart{} // the card says it
+	}
+	return text, err
+}
+
+// refused tells the person that a question was declined for them, where they should know.
+func (a *asker) refused(ctx context.Context, call toolgroups.Call, q *toolgroups.Question, fault string) error {
+	if fault != faultSecret {
+		return nil
+	}
+	_, err := a.cfg.Desk.Post(ctx, "declined/"+a.history.Log+"/"+a.place(call), a.job.Address().Chat, Card{
+		Of: a.job.Message.By(), Exact: true,
+		Text: fmt.Sprintf("%s asked for something like a password. Such things do not belong into a chat, so I said no for you.", wording.Shown(q.From)),
+	})
+	return err
+}

@@ -1,0 +1,180 @@
+package interact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+	"oneclaw/internal/rescue"
+)
+
+const (
+	// sweepInterval is how often the desk looks at the clock while cards are open: the
+	// clock may jump.
+	sweepInterval = time.Second
+	// sweepPause is how long it leaves a card alone that could not be ended.
+	sweepPause = 10 * time.Second
+)
+
+// due says when to look at an open card, and which it is.
+type due struct {
+	at   time.Time
+	chat chats.Chat
+	kind string
+}
+
+// await has the sweep look at an open card when its time is over.
+func (d *Cards) await(kept *StoredCard) {
+	if !kept.Open() {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.due[kept.Token] = due{kept.Expires, kept.Chat, kept.Kind}
+	select {
+	case d.more <- struct{}{}:
+	default:
+	}
+}
+
+func (d *Cards) forget(token string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.due, token)
+}
+
+// Waits returns the open cards of a kind in a chat.
+func (d *Cards) Waits(ctx context.Context, kind string, in chats.Chat) ([]*StoredCard, error) {
+	var tokens []string
+	d.mu.Lock()
+	for token, card := range d.due {
+		if card.kind == kind && card.chat == in {
+			tokens = append(tokens, token)
+		}
+	}
+	d.mu.Unlock()
+	var open []*StoredCard
+	for _, token := range tokens {
+		kept, err := d.Get(ctx, token)
+		if err != nil {
+			return nil, err
+		}
+		if kept != nil && kept.Open() {
+			open = append(open, kept)
+		}
+	}
+	return open, nil
+}
+
+// Load finds the cards that a former run left open, and reports those that do not decode.
+func (d *Cards) Load(ctx context.Context, damaged func(context.Context, *queue.DamagedError) error) error {
+	for kept, err := range d.all(ctx) {
+		if broken, is := errors.AsType[*queue.DamagedError](err); is {
+			err = damaged(ctx, broken)
+		} else if err == nil {
+			d.await(kept)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Watch learns of the cards that other processes post and close, until ctx ends, beginning
+// with what was missed. A decision may free a turn here that waits in another chat, and the
+// cards of a chat that is taken over are known by then. An error means that it has to be
+// called again.
+func (d *Cards) Watch(ctx context.Context) error {
+	changes := d.cfg.Store.Watch(ctx, prefix)
+	for kept, err := range d.all(ctx) {
+		if queue.IsDamaged(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		d.learn(kept)
+	}
+	for e, err := range changes {
+		switch {
+		case err != nil:
+			return fmt.Errorf("watch cards: %w", err)
+		case e.Deleted:
+			d.forget(strings.TrimPrefix(e.Key, prefix))
+			continue
+		}
+		if kept, err := decode(e.Entry); err == nil {
+			d.learn(kept)
+		}
+	}
+	return nil
+}
+
+// learn takes in a card as somebody has written it.
+func (d *Cards) learn(kept *StoredCard) {
+	if kept.Open() {
+		d.await(kept)
+		return
+	}
+	d.forget(kept.Token)
+	d.cfg.Over(kept)
+}
+
+// Run ends the cards whose time is over, until ctx ends.
+func (d *Cards) Run(ctx context.Context) {
+	tick := time.NewTicker(sweepInterval)
+	defer tick.Stop()
+	for {
+		over, any := d.overdue(d.cfg.Now())
+		for _, token := range over {
+			if err := rescue.Do(func() error { return d.expire(ctx, token) }); err != nil && ctx.Err() == nil {
+				d.cfg.Log.Warn("a card whose time is over cannot be ended yet", "err", err)
+			}
+		}
+		next := tick.C
+		if !any {
+			next = nil
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.more:
+		case <-next:
+		}
+	}
+}
+
+// overdue returns the cards whose time is over and whose chats are this process's, and
+// whether any card is open. It puts off when to look at them again.
+func (d *Cards) overdue(now time.Time) (over []string, any bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for token, card := range d.due {
+		if !now.Before(card.at) && d.cfg.Owns(card.chat) {
+			over = append(over, token)
+			d.due[token] = due{now.Add(sweepPause), card.chat, card.kind}
+		}
+	}
+	return over, len(d.due) > 0
+}
+
+func (d *Cards) expire(ctx context.Context, token string) error {
+	ctx, cancel := context.WithTimeout(ctx, pressTimeout)
+	defer cancel()
+	kept, err := d.Get(ctx, token)
+	switch {
+	case err != nil:
+		return err
+	case kept == nil:
+		d.forget(token)
+		return nil
+	case !kept.Open():
+		return d.settled(ctx, kept)
+	}
+	return d.lapse(ctx, kept, Expired)
+}

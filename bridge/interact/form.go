@@ -1,0 +1,490 @@
+package interact
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/mail"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/wording"
+	"oneclaw/internal/runes"
+	"oneclaw/toolgroups"
+)
+
+// Limits of a question; what is beyond is declined.
+const (
+	maxFields     = 20
+	maxChoices    = 40
+	maxText       = 2000 // characters of what is asked
+	maxFieldAbout = 300  // characters of what is said about a field
+	maxAnswer     = 4000 // characters of an answer
+)
+
+// form is what the card of a question has for its handler: the question, and how far its
+// answer is.
+type form struct {
+	// Requester, platform:id, is who may answer, and Name what the platform calls them.
+	Requester string              `json:"requester"`
+	Name      string              `json:"name,omitempty"`
+	Direct    bool                `json:"direct,omitempty"`
+	Threaded  bool                `json:"threaded,omitempty"`
+	Tool      string              `json:"tool"`
+	Within    time.Duration       `json:"within"`
+	Question  toolgroups.Question `json:"question"`
+	// At is the field that is asked for; behind the last what was said is looked through.
+	At     int            `json:"at,omitempty"`
+	Values map[string]any `json:"values,omitempty"`
+	// Picked are the numbers of what is chosen so far of the present field.
+	Picked []int `json:"picked,omitempty"`
+	// Answer is there once the question is over.
+	Answer *toolgroups.Answer `json:"answer,omitempty"`
+}
+
+func formOf(card Card) (*form, error) {
+	f := &form{}
+	if err := json.Unmarshal(card.Data, f); err != nil {
+		return nil, fmt.Errorf("decode question: %w", err)
+	}
+	return f, nil
+}
+
+const faultSecret = "it asks for a secret"
+
+var secret = regexp.MustCompile(`(?i)pass(word|wd|phrase|code)|secret|token|api[ _-]?key|private[ _-]?key|credential|card[ _-]?number|\b(cvv|cvc|pin|otp)\b`)
+
+// unfit says why nobody is asked a question; empty where it can be asked.
+func unfit(q *toolgroups.Question) string {
+	if len(q.Fields) > maxFields || utf8.RuneCountInString(q.Text) > maxText {
+		return "it is too long"
+	}
+	if q.URL != "" {
+		if at, err := url.Parse(q.URL); err != nil || at.Scheme != "https" || at.Host == "" || at.User != nil || len(q.URL) > maxText {
+			return "its address is no plain https one"
+		}
+	}
+	for _, f := range q.Fields {
+		choose := f.Type == toolgroups.FieldChoose || f.Type == toolgroups.FieldPick
+		switch {
+		case secret.MatchString(f.Name + " " + f.Title):
+			return faultSecret
+		case choose && len(f.Choices) == 0 || len(f.Choices) > maxChoices:
+			return "it has no choices that fit under a message"
+		}
+	}
+	return ""
+}
+
+// The values of buttons. What stands behind a choice is its number.
+const (
+	pressYes     = "yes"
+	pressNo      = "no"
+	pressChoice  = "choice-"
+	pressPicked  = "picked"
+	pressDefault = "default"
+	pressSkip    = "skip"
+	pressSend    = "send"
+	pressAgain   = "again"
+	pressOpen    = "open"
+	pressDone    = "done"
+	pressDecline = "decline"
+	pressCancel  = "cancel"
+)
+
+// Pressed handles the buttons of questions, and the messages that answer them.
+func (d *Elicitation) Pressed(_ context.Context, press Press) (Result, error) {
+	f, err := formOf(press.Card)
+	if err != nil {
+		return Result{}, err
+	}
+	if press.Expired {
+		f.Answer = &toolgroups.Answer{Action: toolgroups.AnswerCancel}
+		return f.result("", "⌛ **Expired.** There was no answer in time.")
+	}
+	if press.User != f.Requester {
+		return Result{Toast: "Only the person this is done for can answer."}, nil
+	}
+	switch press.Choice {
+	case pressDecline:
+		f.Answer = &toolgroups.Answer{Action: toolgroups.AnswerDecline}
+		return f.result("Declined.", "❌ **Declined.**")
+	case pressCancel:
+		f.Answer = &toolgroups.Answer{Action: toolgroups.AnswerCancel}
+		return f.result("Cancelled.", "✖ **Cancelled.**")
+	case pressAgain:
+		f.At, f.Values, f.Picked = 0, nil, nil
+		return f.result("", "")
+	case pressSend, pressDone:
+		f.Answer = &toolgroups.Answer{Action: toolgroups.AnswerAccept, Values: f.Values}
+		return f.result("Sent.", "✅ **Answered.**")
+	case pressOpen:
+		return Result{}, nil // the platform opens it
+	}
+	if complaint := f.take(press); complaint != "" {
+		return Result{Toast: complaint}, nil
+	}
+	if f.At == len(f.Question.Fields) && f.At == 1 {
+		f.Answer = &toolgroups.Answer{Action: toolgroups.AnswerAccept, Values: f.Values}
+		return f.result("", "✅ **Answered.**")
+	}
+	return f.result("", "")
+}
+
+// take takes a press or a text as the value of the present field. It returns what is wrong
+// with it, as a sentence.
+func (f *form) take(press Press) string {
+	if f.At >= len(f.Question.Fields) {
+		return "Please use the buttons under the question."
+	}
+	field := &f.Question.Fields[f.At]
+	var value any
+	switch number, isChoice := strings.CutPrefix(press.Choice, pressChoice); {
+	case press.Choice == "":
+		var complaint string
+		if value, complaint = read(field, press.Text); complaint != "" {
+			return complaint + " Please answer the question once more."
+		}
+	case press.Choice == pressYes, press.Choice == pressNo:
+		value = press.Choice == pressYes
+	case press.Choice == pressDefault:
+		value = field.Default
+	case press.Choice == pressSkip:
+	case press.Choice == pressPicked:
+		var complaint string
+		if value, complaint = picked(field, f.Picked); complaint != "" {
+			return complaint
+		}
+	case isChoice:
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 0 || n >= len(field.Choices) {
+			return "That cannot be chosen here."
+		}
+		if field.Type == toolgroups.FieldPick {
+			if i := slices.Index(f.Picked, n); i >= 0 {
+				f.Picked = slices.Delete(f.Picked, i, i+1)
+			} else {
+				f.Picked = append(f.Picked, n)
+			}
+			return ""
+		}
+		value = field.Choices[n].Value
+	default:
+		return "That cannot be chosen here."
+	}
+	if value != nil {
+		if f.Values == nil {
+			f.Values = make(map[string]any)
+		}
+		f.Values[field.Name] = value
+	}
+	f.At++
+	f.Picked = nil
+	return ""
+}
+
+// read makes a value of a text, or says what is wrong with it.
+func read(field *toolgroups.Field, text string) (any, string) {
+	text = strings.TrimSpace(text)
+	if utf8.RuneCountInString(text) > maxAnswer {
+		return nil, fmt.Sprintf("That is longer than %d characters.", maxAnswer)
+	}
+	switch field.Type {
+	case toolgroups.FieldNumber, toolgroups.FieldInteger:
+		return number(field, text)
+	case toolgroups.FieldBoolean:
+		switch strings.ToLower(text) {
+		case "yes", "y", "true":
+			return true, ""
+		case "no", "n", "false":
+			return false, ""
+		}
+		return nil, "I need a yes or a no."
+	case toolgroups.FieldChoose:
+		if i := named(field, text); i >= 0 {
+			return field.Choices[i].Value, ""
+		}
+		return nil, "That is none of the choices."
+	case toolgroups.FieldPick:
+		var numbers []int
+		for part := range strings.SplitSeq(text, ",") {
+			i := named(field, strings.TrimSpace(part))
+			if i < 0 {
+				return nil, "That is none of the choices."
+			}
+			if !slices.Contains(numbers, i) {
+				numbers = append(numbers, i)
+			}
+		}
+		return picked(field, numbers)
+	}
+	return text, wrong(field, text)
+}
+
+func named(field *toolgroups.Field, text string) int {
+	return slices.IndexFunc(field.Choices, func(c toolgroups.FieldChoice) bool {
+		return strings.EqualFold(c.Value, text) || strings.EqualFold(c.Title, text)
+	})
+}
+
+func number(field *toolgroups.Field, text string) (any, string) {
+	n, err := strconv.ParseFloat(text, 64)
+	switch whole := field.Type == toolgroups.FieldInteger; {
+	case whole && (err != nil || n != float64(int64(n))):
+		return nil, "I need a whole number, such as 7."
+	case err != nil || n-n != 0: // no number, or none that JSON has
+		return nil, "I need a number, such as 7 or 2.5."
+	case field.Least != nil && n < *field.Least:
+		return nil, "That is too small: it has to be " + show(*field.Least) + " or more."
+	case field.Most != nil && n > *field.Most:
+		return nil, "That is too large: it has to be " + show(*field.Most) + " or less."
+	}
+	return n, ""
+}
+
+// wrong says what is wrong with a text.
+func wrong(field *toolgroups.Field, text string) string {
+	length := float64(utf8.RuneCountInString(text))
+	switch {
+	case field.Least != nil && length < *field.Least:
+		return "That is too short: it needs at least " + show(*field.Least) + " characters."
+	case field.Most != nil && length > *field.Most:
+		return "That is too long: it may have " + show(*field.Most) + " characters."
+	}
+	if pattern, err := regexp.Compile(field.Pattern); err == nil && !pattern.MatchString(text) {
+		return "That does not have the form which is asked for."
+	}
+	var err error
+	switch field.Format {
+	case "email":
+		var address *mail.Address
+		if address, err = mail.ParseAddress(text); err == nil && address.Address != text {
+			err = fmt.Errorf("more than an address")
+		}
+	case "uri":
+		var at *url.URL
+		if at, err = url.Parse(text); err == nil && at.Scheme == "" {
+			err = fmt.Errorf("no scheme")
+		}
+	case "date":
+		_, err = time.Parse(time.DateOnly, text)
+	case "date-time":
+		_, err = time.Parse(time.RFC3339, text)
+	}
+	if err != nil {
+		return "I need " + examples[field.Format] + "."
+	}
+	return ""
+}
+
+// examples say what the formats of texts are.
+var examples = map[string]string{
+	"email": "an e-mail address, such as ann@example.com", "uri": "an address, such as https://example.com",
+	"date": "a date, such as 2026-01-31", "date-time": "a date with a time, such as 2026-01-31T18:30:00Z",
+}
+
+// picked makes a value of what is chosen of several.
+func picked(field *toolgroups.Field, numbers []int) (any, string) {
+	n := float64(len(numbers))
+	switch {
+	case field.Least != nil && n < *field.Least:
+		return nil, "Please choose at least " + show(*field.Least) + "."
+	case field.Most != nil && n > *field.Most:
+		return nil, "Please choose at most " + show(*field.Most) + "."
+	}
+	values := []any{}
+	for _, i := range slices.Sorted(slices.Values(numbers)) {
+		values = append(values, field.Choices[i].Value)
+	}
+	return values, ""
+}
+
+// show is a value as people read it.
+func show(value any) string {
+	switch v := value.(type) {
+	case bool:
+		if v {
+			return "yes"
+		}
+		return "no"
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case []any:
+		var all []string
+		for _, one := range v {
+			all = append(all, show(one))
+		}
+		return wording.ListOr(all, "none")
+	}
+	return fmt.Sprint(value)
+}
+
+// card is the question as it stands now.
+func (f *form) card() (Card, error) {
+	data, err := json.Marshal(f)
+	if err != nil {
+		return Card{}, fmt.Errorf("encode question: %w", err)
+	}
+	return Card{Kind: ElicitationKind, Exact: true, Text: f.text(), Foot: f.foot(), Choices: f.choices(), Data: data}, nil
+}
+
+// result is what the card says after a press; with an outcome it is over.
+func (f *form) result(toast, outcome string) (Result, error) {
+	card, err := f.card()
+	result := Result{Toast: toast, Text: card.Text, Choices: card.Choices, Data: card.Data}
+	if outcome != "" {
+		result.Text += "\n\n" + outcome
+		result.Close, result.Choices = true, nil
+	}
+	return result, err
+}
+
+// foot says who may answer.
+func (f *form) foot() string {
+	who := "You"
+	if !f.Direct {
+		who = "Only " + wording.Shown(runes.Clip(cmp.Or(f.Name, f.Requester), maxName))
+	}
+	return fmt.Sprintf("%s can answer within %s; until then I wait. What you answer goes to %s: tell it no passwords.",
+		who, wording.Minutes(f.Within), wording.Shown(runes.Clip(f.Question.From, maxName)))
+}
+
+// text is what is asked, what was answered so far, and what is asked for now.
+func (f *form) text() string {
+	q := &f.Question
+	var text strings.Builder
+	fmt.Fprintf(&text, "**%s asks, for %s:**\n", wording.Shown(runes.Clip(q.From, maxName)), wording.Code(f.Tool))
+	for line := range strings.Lines(q.Text) {
+		fmt.Fprintf(&text, "\n> %s", wording.Shown(line))
+	}
+	if q.URL != "" {
+		at, err := url.Parse(q.URL)
+		if err == nil {
+			fmt.Fprintf(&text, "\n\nIt wants you to open a page at %s:\n\n%s\n\nOpen it if you trust that, and press **Done** when you have finished there.", wording.Code(at.Host), wording.Fence(q.URL))
+		}
+		return text.String()
+	}
+	text.WriteString("\n")
+	for i := range q.Fields[:min(f.At, len(q.Fields))] {
+		field, said := &q.Fields[i], "_left out_"
+		if value, has := f.Values[field.Name]; has {
+			said = wording.Shown(runes.Clip(show(value), maxName))
+		}
+		fmt.Fprintf(&text, "\n- %s: %s", title(field), said)
+	}
+	if f.Answer != nil || len(q.Fields) == 0 {
+		return text.String()
+	}
+	if f.At == len(q.Fields) {
+		return text.String() + "\n\nShall I send this?"
+	}
+	field := &q.Fields[f.At]
+	fmt.Fprintf(&text, "\n\n**%s**", title(field))
+	if len(q.Fields) > 1 {
+		fmt.Fprintf(&text, " (%d of %d)", f.At+1, len(q.Fields))
+	}
+	if field.About != "" {
+		fmt.Fprintf(&text, "\n\n> %s", wording.Shown(runes.Clip(field.About, maxFieldAbout)))
+	}
+	fmt.Fprintf(&text, "\n\n%s", f.how(field))
+	return text.String()
+}
+
+func title(field *toolgroups.Field) string {
+	return wording.Shown(runes.Clip(cmp.Or(field.Title, field.Name), maxName))
+}
+
+// how says how a field is answered.
+func (f *form) how(field *toolgroups.Field) string {
+	var want string
+	switch field.Type {
+	case toolgroups.FieldBoolean, toolgroups.FieldChoose:
+		return "Please press a button."
+	case toolgroups.FieldPick:
+		return "Please press what you choose, then **OK**."
+	case toolgroups.FieldNumber:
+		want = "a number"
+	case toolgroups.FieldInteger:
+		want = "a whole number"
+	default:
+		want = cmp.Or(examples[field.Format], "text")
+	}
+	least, most, unit := field.Least, field.Most, ""
+	if field.Type == toolgroups.FieldText {
+		unit = " characters"
+	}
+	switch {
+	case least != nil && most != nil:
+		want += fmt.Sprintf(", %s to %s%s", show(*least), show(*most), unit)
+	case least != nil:
+		want += fmt.Sprintf(", at least %s%s", show(*least), unit)
+	case most != nil:
+		want += fmt.Sprintf(", at most %s%s", show(*most), unit)
+	}
+	if f.Threaded {
+		return "Please write it here: " + want + "."
+	}
+	return "Please reply to this message with it: " + want + "."
+}
+
+// choices are the buttons.
+func (f *form) choices() [][]Choice {
+	q := &f.Question
+	last := []Choice{{Label: "Decline", Value: pressDecline, Style: chats.StyleDanger}, {Label: "Cancel", Value: pressCancel}}
+	var rows [][]Choice
+	switch {
+	case q.URL != "":
+		rows = [][]Choice{{{Label: runes.Clip("Open "+host(q.URL), MaxLabel), Value: pressOpen, URL: q.URL}, {Label: "Done", Value: pressDone, Style: chats.StylePrimary}}}
+	case len(q.Fields) == 0:
+		rows = [][]Choice{{{Label: "Agree", Value: pressSend, Style: chats.StylePrimary}}}
+	case f.At >= len(q.Fields):
+		rows = [][]Choice{{{Label: "Send", Value: pressSend, Style: chats.StylePrimary}, {Label: "Start over", Value: pressAgain}}}
+	default:
+		rows = f.fieldChoices(&q.Fields[f.At])
+	}
+	return append(rows, last)
+}
+
+func host(address string) string {
+	at, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return at.Host
+}
+
+func (f *form) fieldChoices(field *toolgroups.Field) (rows [][]Choice) {
+	switch field.Type {
+	case toolgroups.FieldBoolean:
+		rows = append(rows, []Choice{{Label: "Yes", Value: pressYes}, {Label: "No", Value: pressNo}})
+	case toolgroups.FieldChoose, toolgroups.FieldPick:
+		for i, c := range field.Choices {
+			label := cmp.Or(wording.OneLine(cmp.Or(c.Title, c.Value), MaxLabel-2), strconv.Itoa(i+1))
+			if slices.Contains(f.Picked, i) {
+				label = "✓ " + label
+			}
+			rows = append(rows, []Choice{{Label: label, Value: pressChoice + strconv.Itoa(i)}})
+		}
+		if field.Type == toolgroups.FieldPick {
+			rows = append(rows, []Choice{{Label: "OK", Value: pressPicked, Style: chats.StylePrimary}})
+		}
+	}
+	var more []Choice
+	if field.Default != nil {
+		more = append(more, Choice{Label: wording.OneLine("As suggested: "+show(field.Default), MaxLabel), Value: pressDefault})
+	}
+	if !field.Required {
+		more = append(more, Choice{Label: "Skip", Value: pressSkip})
+	}
+	if more != nil {
+		rows = append(rows, more)
+	}
+	return rows
+}

@@ -1,0 +1,175 @@
+package interact
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/turn"
+	"oneclaw/bridge/wording"
+	"oneclaw/internal/runes"
+	"oneclaw/toolgroups"
+)
+
+// PanelKind is the kind of the card that /tools answers with.
+const PanelKind = "tools"
+
+// The buttons of the panel: so many groups at a time, so many in a row.
+const (
+	panelPage = 8
+	panelRow  = 2
+)
+
+// maxPanel is up to which length, in bytes, the list of groups stands in the card itself:
+// with more it would not fit into one message everywhere.
+const maxPanel = 2500
+
+// The values of its buttons begin with these words.
+const (
+	choiceLoad = "load"
+	choicePage = "page"
+)
+
+// Panel shows the groups of a conversation.
+type Panel struct {
+	Runner  *turn.Runner
+	Tools   func() *toolgroups.Registry
+	Savings func(ctx context.Context, scope toolgroups.Scope) (string, error)
+	// Scope says on whose behalf a job asks.
+	Scope func(ctx context.Context, j *queue.Job) (toolgroups.Scope, error)
+	// Answer answers a job with a card.
+	Answer func(ctx context.Context, j *queue.Job, card Card) (string, error)
+	// Load has a group loaded when it is its turn.
+	Load func(ctx context.Context, press Press, group string) (Result, error)
+	Log  *slog.Logger
+}
+
+// Command shows the groups, what they cost, and buttons to load one by hand.
+func (p Panel) Command(ctx context.Context, j *queue.Job, _ string) (string, error) {
+	scope, err := p.Scope(ctx, j)
+	if err != nil {
+		return "", err
+	}
+	card, err := p.Card(ctx, scope, 0)
+	if err != nil {
+		return "", err
+	}
+	if len(card.Choices) == 0 {
+		return strings.TrimSpace(card.Lead + "\n\n" + card.Text), nil
+	}
+	return p.Answer(ctx, j, card)
+}
+
+// Card makes the card for a conversation as it is now.
+func (p Panel) Card(ctx context.Context, scope toolgroups.Scope, page int) (Card, error) {
+	round, loaded, err := p.Runner.Round(ctx, scope)
+	if err != nil {
+		return Card{}, err
+	}
+	registry := p.Tools()
+	offered := round.Tools()
+	all := toolgroups.NewSet(p.Tools, registry.GroupNames()).Round().Tools()
+	text := fmt.Sprintf("The model is offered %d of %d tools here: about %d tokens a request instead of %d.",
+		len(offered), len(all), toolgroups.EstimateTokens(offered), toolgroups.EstimateTokens(all))
+	if p.Savings != nil {
+		saved, err := p.Savings(ctx, scope)
+		if err != nil {
+			p.Log.Warn("what was saved is not known", "chat", scope.Chat, "err", err)
+		} else if saved != "" {
+			text += " " + saved
+		}
+	}
+	card := Card{Kind: PanelKind, Choices: panelButtons(loadable(registry, loaded, offered, scope.Role), page)}
+	list := groupList(registry, loaded)
+	text += "\n\nLoaded in this conversation: " + wording.ListOr(loaded, "none yet") + ". /clear unloads them."
+	if len(card.Choices) > 0 {
+		text += " The model loads what it needs by itself; a button loads a group now."
+	}
+	if len(list) > maxPanel {
+		card.Lead, card.Text = list, text
+	} else {
+		card.Text = list + text
+	}
+	return card, nil
+}
+
+func groupList(registry *toolgroups.Registry, loaded []string) string {
+	var text strings.Builder
+	for _, g := range registry.Groups() {
+		mark := "○"
+		if slices.Contains(loaded, g.Name) {
+			mark = "●"
+		}
+		fmt.Fprintf(&text, "%s **%s** (%d) – %s\n\n", mark, g.Name, len(g.Tools), g.Description)
+	}
+	return text.String()
+}
+
+// loadable are the groups that somebody of this role could load and whose tools the model
+// is not offered yet.
+func loadable(registry *toolgroups.Registry, loaded []string, offered []toolgroups.Tool, role toolgroups.Role) []toolgroups.Group {
+	return slices.DeleteFunc(registry.Groups(), func(g toolgroups.Group) bool {
+		return len(g.Tools) == 0 || role < g.Role || slices.Contains(loaded, g.Name) ||
+			slices.ContainsFunc(offered, func(t toolgroups.Tool) bool { return t.Name == g.Tools[0].Name })
+	})
+}
+
+func panelButtons(groups []toolgroups.Group, page int) [][]Choice {
+	pages := (len(groups) + panelPage - 1) / panelPage
+	page = min(max(page, 0), max(pages-1, 0))
+	var rows [][]Choice
+	shown := groups[page*panelPage : min((page+1)*panelPage, len(groups))]
+	for row := range slices.Chunk(shown, panelRow) {
+		var choices []Choice
+		for _, g := range row {
+			choices = append(choices, Choice{Label: Label(g), Value: choiceLoad + " " + g.Name})
+		}
+		rows = append(rows, choices)
+	}
+	var turn []Choice
+	if page > 0 {
+		turn = append(turn, Choice{Label: "‹ Back", Value: choicePage + " " + strconv.Itoa(page-1)})
+	}
+	if page < pages-1 {
+		turn = append(turn, Choice{Label: "More ›", Value: choicePage + " " + strconv.Itoa(page+1)})
+	}
+	if turn != nil {
+		rows = append(rows, turn)
+	}
+	return rows
+}
+
+// Label is what the button of a group says.
+func Label(g toolgroups.Group) string {
+	return runes.Clip(cmp.Or(g.DisplayName, g.Name), MaxLabel)
+}
+
+// Pressed handles the buttons of the panel.
+func (p Panel) Pressed(ctx context.Context, press Press) (Result, error) {
+	what, value, _ := strings.Cut(press.Choice, " ")
+	switch {
+	case press.Expired:
+		return Result{}, nil
+	case what == choiceLoad:
+		return p.Load(ctx, press, value)
+	}
+	page, _ := strconv.Atoi(value) // the bridge wrote it
+	card, err := p.Card(ctx, press.Scope, page)
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Text: card.Text, Choices: KeepRows(card.Choices)}, nil
+}
+
+// KeepRows returns a non-nil slice, so that no rows removes the buttons.
+func KeepRows(rows [][]Choice) [][]Choice {
+	if rows == nil {
+		return [][]Choice{}
+	}
+	return rows
+}

@@ -1,0 +1,279 @@
+package interact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"oneclaw/bridge/audit"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// Replies to presses without effect.
+const (
+	toastUnknown  = "These buttons are out of date."
+	toastStranger = "Sorry, I only take this from people I have been introduced to."
+	toastDecided  = "This was decided already."
+	toastExpired  = "Too late: this has expired."
+	toastChanged  = "This has just changed. Please look again."
+	toastTrouble  = "That did not work. Please try again in a moment."
+	// ToastBusy is for what is not taken because too much waits.
+	ToastBusy = "There is too much going on here. Please try again in a moment."
+)
+
+const (
+	// maxToasts bounds the presses that are answered at the same time without a job.
+	maxToasts = 16
+	// pressTries bounds how often a press is tried that fails: with the growing pauses about
+	// ten seconds, after which nobody waits for it any more.
+	pressTries = 5
+	// pressTimeout bounds what is done with one press.
+	pressTimeout = 30 * time.Second
+)
+
+// overToasts are the replies to presses of cards that are over.
+var overToasts = map[End]string{Closed: toastDecided, Expired: toastExpired, Unseen: toastUnknown, Void: toastUnknown}
+
+// lapsed is what stands under a card that nobody decided, where its handler says nothing.
+var lapsed = map[End]string{Expired: "_Expired._", Unseen: "_Could not be shown whole._"}
+
+var (
+	// errUnseen is why a press is tried again: it overtook the record of its message.
+	errUnseen = errors.New("interact: the card is still being sent")
+	// errPanic is why a press is not tried again.
+	errPanic = errors.New("interact: the handler panicked")
+)
+
+// AcceptsPress reports whether a press is to be handled, where busy says that too many wait. It
+// tells who pressed where not.
+func (d *Cards) AcceptsPress(m chats.Message, busy bool) bool {
+	toast := toastStranger
+	if d.cfg.Role(m) != toolgroups.RoleStranger {
+		if !busy {
+			return true
+		}
+		toast = ToastBusy
+	}
+	select {
+	case d.toasts <- struct{}{}:
+		d.cfg.Jobs.Go(func(ctx context.Context) {
+			defer func() { <-d.toasts }()
+			d.answer(ctx, m, toast)
+		})
+	default: // too many are being told already
+	}
+	return false
+}
+
+// Toast tells somebody what came of a press, as well as it can.
+func (d *Cards) Toast(ctx context.Context, m chats.Message, text string) { d.answer(ctx, m, text) }
+
+// PressFailed tells who pressed that it did not work.
+func (d *Cards) PressFailed(ctx context.Context, j *queue.Job) error {
+	d.answer(ctx, j.Message, toastTrouble)
+	return nil
+}
+
+// Elsewhere begins the ids of presses of which no platform knows, those on the page of
+// administrators: nobody there is answered.
+const Elsewhere = "elsewhere-"
+
+// answer tells somebody what came of their press, as well as it can: a press that is not
+// answered ends by itself.
+func (d *Cards) answer(ctx context.Context, m chats.Message, toast string) {
+	editor, ok := d.cfg.Platforms[m.Chat.Platform].(chats.Editor)
+	if !ok || strings.HasPrefix(m.ID, Elsewhere) {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, pressTimeout)
+	defer cancel()
+	if err := editor.AnswerPress(limited, m, d.cfg.Redact(toast)); err != nil && ctx.Err() == nil {
+		d.cfg.Log.Warn("a press could not be answered", "chat", m.Chat.String(), "err", err)
+	}
+}
+
+// Press handles a press and tells who pressed what came of it. An error means that it has to
+// be tried again; after a few times Press says that it did not work.
+func (d *Cards) Press(ctx context.Context, j *queue.Job) error {
+	limited, cancel := context.WithTimeout(ctx, pressTimeout)
+	defer cancel()
+	toast, err := d.press(limited, j)
+	if err != nil {
+		if j.Tries++; ctx.Err() != nil || j.Tries < pressTries && !errors.Is(err, errPanic) {
+			return err
+		}
+		j.Incident, toast = queue.NewIncident(), toastTrouble
+		d.cfg.Log.Error("a press has no effect", "incident", j.Incident, "job", j.Key(), "err", err)
+	}
+	d.answer(ctx, j.Message, toast)
+	return nil
+}
+
+func (d *Cards) press(ctx context.Context, j *queue.Job) (string, error) {
+	m := j.Message
+	token, ok := tokenOf(m.Text)
+	if !ok {
+		return toastUnknown, nil
+	}
+	kept, err := d.Get(ctx, token)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case kept == nil:
+		return toastUnknown, nil
+	case kept.Press == j.Key():
+		return kept.Toast, d.settled(ctx, kept)
+	case kept.Chat.Platform != m.Chat.Platform || kept.Chat.ID != m.Chat.ID:
+		d.cfg.Log.Warn("a button was pressed in a chat that it was not sent to", "chat", m.Chat.String(), "user", m.User)
+		return toastUnknown, nil
+	case d.cfg.Role(m) == toolgroups.RoleStranger:
+		return toastStranger, nil
+	case !kept.Open():
+		return overToasts[kept.How], d.settled(ctx, kept)
+	case !d.cfg.Now().Before(kept.Expires):
+		return toastExpired, d.lapse(ctx, kept, Expired)
+	case len(kept.IDs) == 0:
+		return "", errUnseen
+	case m.On != kept.IDs[len(kept.IDs)-1] && !kept.Twice:
+		return toastUnknown, nil
+	}
+	for n, choice := range slices.Concat(kept.Choices...) {
+		if kept.data(n) == m.Text {
+			return d.choose(ctx, j, kept, Press{Choice: choice.Value})
+		}
+	}
+	return toastChanged, d.settled(ctx, kept)
+}
+
+// replyLate is told to who answers a card that is over.
+const replyLate = "That question is over, so I did not use your answer. Please send it again if it was meant for me."
+
+// Reply takes a message that answers a card, and returns what its sender is told; empty where
+// the card says it.
+func (d *Cards) Reply(ctx context.Context, j *queue.Job) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, pressTimeout)
+	defer cancel()
+	kept, err := d.Get(ctx, j.Answers)
+	switch {
+	case err != nil:
+		return "", err
+	case kept == nil:
+		return replyLate, nil
+	case kept.Press == j.Key():
+		return kept.Toast, d.settled(ctx, kept)
+	case !kept.Open():
+		return replyLate, d.settled(ctx, kept)
+	case !d.cfg.Now().Before(kept.Expires):
+		return replyLate, d.lapse(ctx, kept, Expired)
+	}
+	return d.choose(ctx, j, kept, Press{Text: j.Message.Text})
+}
+
+// choose has the handler of a card decide what a press does, of which the caller knows what was
+// chosen.
+func (d *Cards) choose(ctx context.Context, j *queue.Job, kept *StoredCard, press Press) (string, error) {
+	scope, err := d.cfg.Scope(ctx, j)
+	if err != nil {
+		return "", err
+	}
+	deed := d.cfg.AuditEntry(j)
+	if strings.HasPrefix(j.Message.ID, Elsewhere) {
+		deed.Chat = audit.Page
+	}
+	press.Scope, press.Deed, press.UserName, press.Place = scope, deed, j.Message.UserName, j.Message.Chat
+	press.Card, press.Token = kept.Card, kept.Token
+	result, err := d.handle(ctx, press)
+	if err == nil {
+		err = checkChoices(result.Choices)
+	}
+	if err != nil {
+		return "", err
+	}
+	kept.Press, kept.Toast = j.Key(), result.Toast
+	how := open
+	if result.Close {
+		how = Closed
+	}
+	return result.Toast, d.keepResult(ctx, kept, result, how)
+}
+
+// lapse closes a card that nobody has decided, whatever becomes of its handler.
+func (d *Cards) lapse(ctx context.Context, kept *StoredCard, how End) error {
+	result, err := d.handle(ctx, Press{Scope: toolgroups.Scope{Chat: kept.Chat.String()}, Place: kept.Chat, Expired: true, Card: kept.Card})
+	if err != nil {
+		d.cfg.Log.Error("a card ends without its handler", "chat", kept.Chat.String(), "err", err)
+		result = Result{}
+	}
+	if result.Text == "" {
+		result.Text = kept.Text + "\n\n" + lapsed[how]
+	}
+	return d.keepResult(ctx, kept, result, how)
+}
+
+// handle calls the handler of a card. Its panic is an error.
+func (d *Cards) handle(ctx context.Context, press Press) (result Result, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v\n%s", errPanic, r, debug.Stack())
+		}
+		if err != nil {
+			err = fmt.Errorf("handle a press of %s: %w", press.Card.Kind, err)
+		}
+	}()
+	return d.cfg.Handlers[press.Card.Kind](ctx, press)
+}
+
+// keepResult writes what became of a card. Where it was decided or changed otherwise
+// meanwhile, that is an error, and the caller looks again; that it was shown or moved
+// changes nothing of the decision, nor does any change of what is merely said.
+func (d *Cards) keepResult(ctx context.Context, kept *StoredCard, result Result, how End) error {
+	for {
+		version := kept.Version
+		show := unseen
+		if kept.take(result) || how != open {
+			show = edited
+		}
+		if how != open {
+			kept.end(d.cfg.Now(), how)
+		}
+		conflict := d.save(ctx, kept, show)
+		if !errors.Is(conflict, storage.ErrConflict) {
+			return conflict
+		}
+		now, err := d.Get(ctx, kept.Token)
+		if err != nil {
+			return err
+		}
+		said := how == open && result.Text == "" && result.Choices == nil && result.Data == nil
+		if now == nil || !now.Open() || now.Version != version && !said {
+			return conflict
+		}
+		now.Press, now.Toast = kept.Press, kept.Toast
+		kept = now
+	}
+}
+
+// Refresh edits the messages of a card. Where its text has got more or fewer parts than
+// there are messages, the last message shows the last part and the others stay.
+func (d *Cards) Refresh(ctx context.Context, j *queue.Job) error {
+	kept, err := d.Get(ctx, j.Card)
+	if err != nil || kept == nil || len(kept.IDs) == 0 {
+		return err // not shown yet: what is shown then is the present version
+	}
+	parts, lead := d.render(j, kept)
+	parts = parts[lead:]
+	ids := kept.IDs
+	if len(parts) != len(ids) {
+		n := min(1, len(parts))
+		parts, ids = parts[len(parts)-n:], ids[len(ids)-n:]
+	}
+	return d.cfg.Sender.Edit(ctx, j, kept.Chat, ids, parts)
+}

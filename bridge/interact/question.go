@@ -1,0 +1,46 @@
+package interact
+
+import (
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+	"oneclaw/toolgroups"
+)
+
+// ApprovalRequest is a call that waits for a decision, as it is for somebody.
+type ApprovalRequest struct {
+	Chat      chats.Chat
+	Direct    bool
+	Tool      string
+	Requester string
+	Expires   time.Time
+	// Text is the question with the exact arguments, in Markdown, for whoever may decide.
+	Text string
+	// Allow and Deny are the data of the buttons that they may press; empty where they may not.
+	// They belong to this question, and to no other arguments.
+	Allow, Deny string
+}
+
+// ApprovalRequestOf returns the question of an open card, if it is one.
+func ApprovalRequestOf(kept *StoredCard, user string, role toolgroups.Role) (ApprovalRequest, bool) {
+	if kept.Kind != ApprovalKind || !kept.Open() {
+		return ApprovalRequest{}, false
+	}
+	r, err := requestOf(kept.Card)
+	if err != nil {
+		return ApprovalRequest{}, false
+	}
+	q := ApprovalRequest{Chat: kept.Chat, Direct: r.Direct, Tool: r.Tool, Requester: r.Requester, Expires: kept.Expires}
+	here := chats.Message{Chat: kept.Chat}.By() // the platform of the chat, and nobody
+	if len(user) <= len(here) || user[:len(here)] != here {
+		return q, true // the chat does not know them
+	}
+	if r.mayAllow(user, role) {
+		q.Allow = kept.ButtonOf(queue.ChoiceAllow)
+	}
+	if r.mayAllow(user, role) || user == r.Requester {
+		q.Deny, q.Text = kept.ButtonOf(queue.ChoiceDeny), kept.Text
+	}
+	return q, true
+}

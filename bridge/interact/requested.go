@@ -1,0 +1,128 @@
+package interact
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/wording"
+	"oneclaw/internal/runes"
+	"oneclaw/toolgroups"
+)
+
+// ApprovalKind is the [Card.Kind] of a request for approval.
+const ApprovalKind = "approval"
+
+// request is what the card of an approval has for its handler.
+type request struct {
+	// Job is the turn that waits in Lane.
+	Job  string     `json:"job"`
+	Lane chats.Chat `json:"lane"`
+	Tool string     `json:"tool"`
+	// Requester is whose turn it is, as platform:id.
+	Requester string          `json:"requester"`
+	Direct    bool            `json:"direct,omitempty"`
+	Approvers Approvers       `json:"approvers,omitempty"`
+	Decision  *queue.Decision `json:"decision,omitempty"`
+}
+
+func (r *request) mayAllow(user string, role toolgroups.Role) bool {
+	own, admin := user == r.Requester, role >= toolgroups.RoleAdmin
+	switch {
+	case role == toolgroups.RoleStranger || r.Direct && !own:
+		return false
+	case r.Approvers == ApproversAdmins:
+		return admin
+	case r.Approvers == ApproversRequester:
+		return own
+	}
+	return own || admin
+}
+
+func requestOf(card Card) (request, error) {
+	var r request
+	if err := json.Unmarshal(card.Data, &r); err != nil {
+		return r, fmt.Errorf("decode request: %w", err)
+	}
+	return r, nil
+}
+
+// TurnOf returns the key of the job that waits for a card, and the lane that it waits in.
+func TurnOf(kept *StoredCard) (job string, lane chats.Chat, ok bool) {
+	if kept.Kind != ApprovalKind {
+		return "", chats.Chat{}, false
+	}
+	r, err := requestOf(kept.Card)
+	return r.Job, r.Lane, err == nil
+}
+
+// Asked is a line about a call that waits for an approval, where a person has asked for it.
+func Asked(kept *StoredCard, user string) (line string, ok bool) {
+	if kept.Kind != ApprovalKind {
+		return "", false
+	}
+	r, err := requestOf(kept.Card)
+	if err != nil || r.Requester != user {
+		return "", false
+	}
+	who := "you, under the question in our chat"
+	switch {
+	case r.Approvers == ApproversAdmins:
+		who = "an administrator"
+	case !r.Direct:
+		who = "you, under the question in the chat where you asked"
+	}
+	return fmt.Sprintf("- %s, since you asked for it; it is decided by %s", wording.Code(r.Tool), who), true
+}
+
+// ApprovalHandler handles the buttons of requests.
+func ApprovalHandler(now func() time.Time) Handler {
+	return func(_ context.Context, press Press) (Result, error) {
+		r, err := requestOf(press.Card)
+		if err != nil {
+			return Result{}, err
+		}
+		d := queue.Decision{Choice: press.Choice, By: press.User, Name: press.UserName, At: now(), Where: press.Deed.Chat}
+		by := " by " + wording.Shown(who(&d)) + "."
+		if r.Direct {
+			by = ""
+		}
+		toast, outcome := "", ""
+		switch {
+		case press.Expired:
+			d = queue.Decision{Choice: queue.ChoiceExpired, At: d.At}
+			outcome = "⌛ **Expired.** Nobody decided in time, so I did not run it."
+		case press.Choice == queue.ChoiceDeny && (press.User == r.Requester || r.mayAllow(press.User, press.Role)):
+			toast, outcome = "Denied.", "❌ **Denied**"+by
+		case press.Choice == queue.ChoiceAllow && r.mayAllow(press.User, press.Role):
+			toast, outcome = "Allowed once.", "✅ **Allowed once**"+by
+		default:
+			return Result{Toast: r.refusal()}, nil
+		}
+		r.Decision = &d
+		data, err := json.Marshal(r)
+		return Result{Toast: toast, Text: press.Card.Text + "\n\n" + outcome, Close: true, Data: data}, err
+	}
+}
+
+// refusal tells somebody that it is not theirs to decide.
+func (r *request) refusal() string {
+	switch {
+	case r.Approvers == ApproversAdmins:
+		return "Only an administrator can approve this."
+	case r.Direct || r.Approvers == ApproversRequester:
+		return "Only who asked for this can decide."
+	}
+	return "Only who asked for this, or an administrator, can decide."
+}
+
+// who names who decided, for the model.
+func who(d *queue.Decision) string {
+	if d.Name == "" {
+		return d.By
+	}
+	return runes.Clip(d.Name, maxName)
+}

@@ -1,0 +1,200 @@
+package interact
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+	"oneclaw/storage/bolt"
+	"oneclaw/toolgroups"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// service is a platform with buttons.
+type service struct {
+	chats.Platform
+	chats.Editor
+}
+
+func (service) AnswerPress(context.Context, chats.Message, string) error { return nil }
+
+// post is the jobs and the sender of a desk: it carries nothing anywhere.
+type post struct{}
+
+func (post) New(m chats.Message) *queue.Job             { return &queue.Job{Message: m} }
+func (post) Queue(*queue.Job)                           {}
+func (post) Adopt(context.Context, string) error        { return nil }
+func (post) Go(func(context.Context))                   {}
+func (post) Render(*queue.Job, string) []queue.SentPart { return nil }
+func (post) Edit(context.Context, *queue.Job, chats.Chat, []string, []queue.SentPart) error {
+	return nil
+}
+
+// replica is the desk of one of several processes.
+type replica struct {
+	*Cards
+	owns atomic.Bool // all chats, or none
+	// handled counts the calls of the handler.
+	handled atomic.Int32
+	mu      sync.Mutex
+	over    []string // the tokens of the cards that it was told are over
+}
+
+// replicas are desks on one store that run and learn from each other.
+func replicas(t *testing.T, n int) []*replica {
+	t.Helper()
+	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*replica
+	var running sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	for range n {
+		r := &replica{}
+		r.Cards = NewCards(CardsConfig{
+			Shared: queue.Shared{
+				Platforms: map[string]chats.Platform{"fake": service{}}, Owns: func(chats.Chat) bool { return r.owns.Load() },
+				Safe: func(*queue.Job) bool { return true }, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+				Redact: func(text string) string { return text },
+			},
+			Store: store, Jobs: post{}, Sender: post{}, Check: func(chats.Message) error { return nil },
+			Role:  func(chats.Message) toolgroups.Role { return toolgroups.RoleUser },
+			Scope: func(context.Context, *queue.Job) (toolgroups.Scope, error) { return toolgroups.Scope{}, nil },
+			Handlers: map[string]Handler{"ask": func(_ context.Context, p Press) (Result, error) {
+				r.handled.Add(1)
+				return Result{Text: "Over.", Close: true}, nil
+			}},
+			Over: func(kept *StoredCard) {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				r.over = append(r.over, kept.Token)
+			},
+		})
+		running.Go(func() { r.Run(ctx) })
+		running.Go(func() {
+			if err := r.Watch(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		all = append(all, r)
+	}
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	synctest.Wait()
+	return all
+}
+
+func (r *replica) ask(t *testing.T, key string) *StoredCard {
+	t.Helper()
+	token, err := r.Post(t.Context(), key, chats.Chat{Platform: "fake", ID: "1"}, Card{
+		Kind: "ask", Text: "?", Choices: [][]Choice{{{Label: "Yes", Value: "yes"}}}, Expires: time.Now().Add(time.Minute),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := r.Get(t.Context(), token)
+	if err != nil || kept == nil {
+		t.Fatal(err)
+	}
+	return kept
+}
+
+func (r *replica) told(token string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Contains(r.over, token)
+}
+
+// after lets time pass, and what is due happen.
+func after(d time.Duration) {
+	timer := time.NewTimer(d)
+	<-timer.C
+	synctest.Wait()
+}
+
+// A card is shown in a chat of one replica, and the turn that waits for it is another's.
+func TestADecisionOnOneReplicaIsToldToAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := replicas(t, 3)
+		kept := all[0].ask(t, "a")
+		if _, err := all[1].change(t.Context(), kept.Token, func(kept *StoredCard) chats.Kind {
+			kept.IDs = []string{"7"} // it was shown
+			return unseen
+		}); err != nil {
+			t.Fatal(err)
+		}
+		j := &queue.Job{Message: chats.Message{Chat: kept.Chat, ID: "p", Kind: chats.KindPress, User: "1", On: "7", Text: kept.data(0)}}
+		if err := all[1].Press(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		for n, r := range all {
+			if !r.told(kept.Token) {
+				t.Errorf("replica %d was not told that the card is over", n)
+			}
+			r.mu.Lock()
+			if len(r.due) != 0 {
+				t.Errorf("replica %d looks after %d cards", n, len(r.due))
+			}
+			r.mu.Unlock()
+		}
+		if n := all[1].handled.Load(); n != 1 {
+			t.Errorf("handled %d times", n)
+		}
+	})
+}
+
+// Whoever answers in the chat of a card ends it; after a takeover that is another, who learns
+// of cards that are posted while it runs and of those from before.
+func TestACardIsEndedByWhoAnswersInItsChat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := replicas(t, 2)
+		kept := all[0].ask(t, "a")
+		synctest.Wait()
+		after(time.Hour)
+		if now, err := all[0].Get(t.Context(), kept.Token); err != nil || !now.Open() || all[0].handled.Load()+all[1].handled.Load() != 0 {
+			t.Fatalf("it is ended where nobody answers: %v", err)
+		}
+		all[1].owns.Store(true)
+		after(2 * time.Second)
+		if now, err := all[0].Get(t.Context(), kept.Token); err != nil || now.How != Expired || all[0].handled.Load() != 0 || all[1].handled.Load() != 1 {
+			t.Errorf("it ends as %q (%v)", now.How, err)
+		}
+		if !all[0].told(kept.Token) || !all[1].told(kept.Token) {
+			t.Error("not all were told")
+		}
+	})
+}
+
+// Where two replicas believe that they answer in a chat, a card ends once.
+func TestACardThatTwoReplicasEndIsWrittenOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := replicas(t, 2)
+		for _, r := range all {
+			r.owns.Store(true)
+		}
+		kept := all[0].ask(t, "a")
+		after(2 * time.Minute)
+		now, err := all[0].Get(t.Context(), kept.Token)
+		if err != nil || now.How != Expired || now.Version != kept.Version+1 {
+			t.Errorf("it ends as %q in version %d after %d (%v)", now.How, now.Version, kept.Version, err)
+		}
+	})
+}

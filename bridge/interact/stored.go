@@ -1,0 +1,242 @@
+package interact
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+	"oneclaw/storage"
+)
+
+// StoredCard is a card as the store has it.
+type StoredCard struct {
+	Card
+	// Token stands in the data of its buttons. Nobody can guess it.
+	Token string     `json:"token"`
+	Chat  chats.Chat `json:"chat"`
+	// Version counts the changes of what it shows. It stands in the data of its buttons,
+	// so that a press of buttons that were replaced is known for one.
+	Version int `json:"version"`
+	// IDs are the messages that show its text; the buttons stand under the last. They
+	// are known once all were sent.
+	IDs []string `json:"ids,omitempty"`
+	// Twice says that there may be a copy whose id is not known.
+	Twice bool `json:"twice,omitempty"`
+	// Ended is when it was closed, and How says by what.
+	Ended time.Time `json:"ended,omitzero"`
+	How   End       `json:"how,omitempty"`
+	// Press is the job of the last press that was handled, and Toast what it was told.
+	Press string `json:"press,omitempty"`
+	Toast string `json:"toast,omitempty"`
+
+	rev storage.Revision
+}
+
+// End says how a card was closed.
+type End string
+
+// The ends of cards.
+const (
+	open End = ""
+	// Closed: somebody decided, or the bridge did.
+	Closed End = "closed"
+	// Expired: nobody decided in time.
+	Expired End = "expired"
+	// Unseen: the platform refused a part of it.
+	Unseen End = "unseen"
+	// Void: what it asked about is over.
+	Void End = "void"
+)
+
+// Open reports whether the card can still be decided.
+func (c *StoredCard) Open() bool { return c.Ended.IsZero() }
+
+func (c *StoredCard) end(now time.Time, how End) { c.Ended, c.How, c.Choices = now, how, nil }
+
+// take changes what the card says, and reports whether it did.
+func (c *StoredCard) take(result Result) bool {
+	if result.Data != nil {
+		c.Data = result.Data
+	}
+	if result.Text != "" {
+		c.Text = result.Text
+	}
+	if result.Choices != nil {
+		c.Choices = result.Choices
+	}
+	return result.Text != "" || result.Choices != nil
+}
+
+func (c *StoredCard) data(n int) string { return fmt.Sprintf("%s-%d-%d", c.Token, c.Version, n) }
+
+// ButtonOf returns the data of the button with a value; empty where there is none.
+func (c *StoredCard) ButtonOf(value string) string {
+	for n, choice := range slices.Concat(c.Choices...) {
+		if choice.Value == value {
+			return c.data(n)
+		}
+	}
+	return ""
+}
+
+func (c *StoredCard) buttons() [][]chats.Button {
+	var rows [][]chats.Button
+	n := 0
+	for _, choices := range c.Choices {
+		var row []chats.Button
+		for _, choice := range choices {
+			row = append(row, chats.Button{Label: choice.Label, Style: choice.Style, Data: c.data(n), URL: choice.URL})
+			n++
+		}
+		if row != nil {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// tokenOf returns the token of the card that the data of a button may belong to.
+func tokenOf(data string) (token string, ok bool) {
+	token, _, ok = strings.Cut(data, "-")
+	return token, ok && len(token) == tokenLength
+}
+
+// tokenLength is that of 16 random bytes in base32.
+const tokenLength = 26
+
+func newToken() string {
+	var random [16]byte
+	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
+	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(random[:]))
+}
+
+const prefix = "card/"
+
+// Get returns a card; nil where there is none.
+func (d *Cards) Get(ctx context.Context, token string) (*StoredCard, error) {
+	entry, err := d.cfg.Store.Get(ctx, prefix+token)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read card: %w", err)
+	}
+	return decode(entry)
+}
+
+// Of returns the card to which the data of a button belongs; nil where there is none.
+func (d *Cards) Of(ctx context.Context, data string) (*StoredCard, error) {
+	token, ok := tokenOf(data)
+	if !ok {
+		return nil, nil
+	}
+	return d.Get(ctx, token)
+}
+
+func decode(entry storage.Entry) (*StoredCard, error) {
+	kept := &StoredCard{}
+	if err := queue.Decode(entry, kept); err != nil {
+		return nil, err
+	}
+	kept.rev = entry.Revision
+	return kept, nil
+}
+
+// put writes a card as it was read and changed, and with it the job that carries the
+// change to the chat, if there is one. ErrConflict means that one of them is there already.
+func (d *Cards) put(ctx context.Context, kept *StoredCard, j *queue.Job) error {
+	data, err := json.Marshal(kept)
+	if err != nil {
+		return fmt.Errorf("encode card: %w", err)
+	}
+	ops := []storage.Op{storage.Put(prefix+kept.Token, data, kept.rev)}
+	if j != nil {
+		record, err := j.Record()
+		if err != nil {
+			return err
+		}
+		ops = append(ops, record, storage.Check(queue.ReceiptPrefix+j.Key(), storage.Absent))
+	}
+	if kept.rev, err = d.cfg.Store.Write(ctx, ops...); err != nil {
+		return fmt.Errorf("store card: %w", err)
+	}
+	if j != nil {
+		j.Rev = kept.rev
+		d.cfg.Jobs.Queue(j)
+	}
+	return nil
+}
+
+// all yields the cards; one that does not decode is a [queue.DamagedError].
+func (d *Cards) all(ctx context.Context) iter.Seq2[*StoredCard, error] {
+	return func(yield func(*StoredCard, error) bool) {
+		for entry, err := range d.cfg.Store.List(ctx, storage.Range{Prefix: prefix}) {
+			var kept *StoredCard
+			if err == nil {
+				kept, err = decode(entry)
+			} else {
+				err = fmt.Errorf("list cards: %w", err)
+			}
+			if !yield(kept, err) {
+				return
+			}
+		}
+	}
+}
+
+// Forget removes the cards of a person, as platform:id, and of some chats that are over, but for
+// one.
+func (d *Cards) Forget(ctx context.Context, person string, of map[chats.Chat]bool, but string) error {
+	for kept, err := range d.all(ctx) {
+		if _, broken := errors.AsType[*queue.DamagedError](err); broken {
+			continue
+		}
+		if err == nil && !kept.Open() && (kept.Of == person || of[kept.Chat.Whole()]) && kept.Token != but {
+			err = d.cfg.Store.Delete(ctx, prefix+kept.Token, storage.Any)
+		}
+		if err != nil {
+			return fmt.Errorf("forget cards: %w", err)
+		}
+	}
+	return nil
+}
+
+// Waiting yields the cards that can still be decided. One that does not decode is left to
+// [Desk.Prune].
+func (d *Cards) Waiting(ctx context.Context) iter.Seq2[*StoredCard, error] {
+	return func(yield func(*StoredCard, error) bool) {
+		for kept, err := range d.all(ctx) {
+			if _, broken := errors.AsType[*queue.DamagedError](err); broken || err == nil && (!kept.Open() || len(kept.Choices) == 0) {
+				continue
+			}
+			if !yield(kept, err) {
+				return
+			}
+		}
+	}
+}
+
+// Prune removes cards that were closed before the given time, and reports those that do not
+// decode.
+func (d *Cards) Prune(ctx context.Context, before time.Time, damaged func(context.Context, *queue.DamagedError) error) error {
+	for kept, err := range d.all(ctx) {
+		if broken, is := errors.AsType[*queue.DamagedError](err); is {
+			err = damaged(ctx, broken)
+		} else if err == nil && !kept.Open() && kept.Ended.Before(before) {
+			err = d.cfg.Store.Delete(ctx, prefix+kept.Token, kept.rev)
+		}
+		if err != nil && !errors.Is(err, storage.ErrConflict) {
+			return fmt.Errorf("prune cards: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package interact
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/wording"
+	"oneclaw/internal/runes"
+	"oneclaw/toolgroups"
+)
+
+const (
+	// maxOnCard is how many characters of arguments stand on the card itself; longer
+	// ones stand whole in the messages above it.
+	maxOnCard = 2000
+	// maxArguments bounds what a person is asked to check.
+	maxArguments = 30_000
+	// maxAbout bounds what the card says about the tool, in characters.
+	maxAbout = 200
+	// maxName bounds the name of a person or of a task, in characters.
+	maxName = 60
+)
+
+// began names what a task is of: whoever decides has to know what comes from outside.
+func began(j *queue.Job) string {
+	if j.Trigger != nil && j.Trigger.Hook != "" {
+		return "what somebody outside has posted to the webhook"
+	}
+	return "the scheduled task"
+}
+
+// question is the card that asks whether a call may run.
+func question(j *queue.Job, r *request, tool toolgroups.Tool, arguments string, timeout time.Duration) Card {
+	card := Card{Kind: ApprovalKind, Exact: true, Of: r.Requester, ReplyTo: j.Message.ID, Choices: [][]Choice{{
+		{Label: "Allow once", Value: queue.ChoiceAllow, Style: chats.StylePrimary},
+		{Label: "Deny", Value: queue.ChoiceDeny, Style: chats.StyleDanger},
+	}}}
+	if j.Message.Kind == queue.KindTask || r.Direct {
+		card.ReplyTo = ""
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "**May I run %s?**", wording.Code(r.Tool))
+	if j.Message.Kind == queue.KindTask {
+		fmt.Fprintf(&text, " It is for %s %s.", began(j), wording.Shown(runes.Clip(j.Title, maxName)))
+	}
+	fmt.Fprintf(&text, "\n\n_%s_\n\n", wording.Shown(firstSentence(tool.Description)))
+	if utf8.RuneCountInString(arguments) > maxOnCard {
+		card.Lead = fmt.Sprintf("**What %s would be given:**\n\n%s", wording.Code(r.Tool), arguments)
+		text.WriteString("What it would be given stands above. Please read it to its end.")
+	} else {
+		text.WriteString(arguments)
+	}
+	requester := wording.Shown(runes.Clip(cmp.Or(j.Message.UserName, j.Message.User), maxName))
+	who := requester + " or an administrator"
+	switch {
+	case r.Approvers == ApproversAdmins:
+		who = "An administrator"
+	case r.Direct:
+		who = "You"
+	case r.Approvers == ApproversRequester:
+		who = "Only " + requester
+	}
+	card.Text = text.String()
+	card.Foot = fmt.Sprintf("%s can allow it within %s; until then I wait.", who, wording.Minutes(timeout))
+	return card
+}
+
+// firstSentence returns the beginning of a tool's description, on one line.
+func firstSentence(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if i := strings.Index(line, ". "); i >= 0 {
+		line = line[:i+1]
+	}
+	return runes.Clip(line, maxAbout)
+}
+
+var plainName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+// showArguments shows the arguments of a call whole and exactly, as Markdown: each under
+// its name, texts with their lines. It reports false if they are too long for that.
+func showArguments(raw json.RawMessage) (string, bool) {
+	if utf8.RuneCount(raw) > maxArguments {
+		return "", false
+	}
+	if len(bytes.TrimSpace(raw)) == 0 || string(bytes.TrimSpace(raw)) == "{}" {
+		return "It is given nothing.", true
+	}
+	fields, ok := argumentFields(raw)
+	if !ok {
+		return wording.Fence(string(raw)), true
+	}
+	var text strings.Builder
+	for _, f := range fields {
+		fmt.Fprintf(&text, "%s:\n\n%s\n\n", wording.Code(f.name), wording.Fence(f.value))
+	}
+	shown := strings.TrimSpace(text.String())
+	return shown, utf8.RuneCountInString(shown) <= 2*maxArguments
+}
+
+type field struct{ name, value string }
+
+// argumentFields takes an object apart, in its own order, every key counted. It reports
+// false for anything else, and for an object whose keys are no plain names.
+func argumentFields(raw json.RawMessage) ([]field, bool) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
+		return nil, false
+	}
+	var fields []field
+	for decoder.More() {
+		key, err := decoder.Token()
+		name, _ := key.(string)
+		var value json.RawMessage
+		if err != nil || !plainName.MatchString(name) || decoder.Decode(&value) != nil {
+			return nil, false
+		}
+		var text string
+		if value[0] != '"' || json.Unmarshal(value, &text) != nil {
+			var indented bytes.Buffer
+			if json.Indent(&indented, value, "", "  ") != nil {
+				return nil, false
+			}
+			text = indented.String()
+		}
+		fields = append(fields, field{name, text})
+	}
+	if _, err := decoder.Token(); err != nil || decoder.More() {
+		return nil, false
+	}
+	return fields, true
+}

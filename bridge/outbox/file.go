@@ -1,0 +1,130 @@
+package outbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/wording"
+	"oneclaw/internal/runes"
+	"oneclaw/internal/workspace"
+	"oneclaw/toolgroups"
+)
+
+const (
+	// maxOutFiles bounds the files that are sent with one answer.
+	maxOutFiles = 10
+	// maxFileTries bounds how often a file is tried that the platform could not take at
+	// the moment: with the growing pauses about a quarter of an hour. A text waits for
+	// longer, and the file stays in the workspace.
+	maxFileTries = 20
+	// maxFileUnknown bounds how often a file is sent whose fate is unknown each time,
+	// although the platform answers otherwise: with the growing pauses about two minutes.
+	// What breaks each upload may be the file.
+	maxFileUnknown = 8
+	// maxShownName bounds a file name in a notice, in characters.
+	maxShownName = 60
+)
+
+// Why a file of the workspace cannot be sent, besides what opening it says.
+var (
+	errEmptyFile  = errors.New("outbox: the file is empty")
+	errFileBig    = errors.New("outbox: the file is larger than the platform takes")
+	errNoUploader = errors.New("outbox: the platform takes no files")
+)
+
+func names(files []toolgroups.File) string {
+	var list []string
+	for _, f := range files[:min(len(files), maxOutFiles)] {
+		list = append(list, shownName(f))
+	}
+	if more := len(files) - len(list); more > 0 {
+		list = append(list, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(list, ", ")
+}
+
+func shownName(f toolgroups.File) string {
+	return runes.Clip(wording.FileName(f.Path, 0), maxShownName)
+}
+
+func (s *Sender) sendFile(ctx context.Context, j *queue.Job, to chats.Address, p chats.Part) (id string, err error) {
+	uploader, ok := s.cfg.Platforms[to.Chat.Platform].(chats.FileSender)
+	if !ok {
+		return "", &chats.SendError{Outcome: chats.Refused, Err: errNoUploader}
+	}
+	if err := s.cfg.CheckOut(ctx, j); err != nil {
+		return "", unreadable(err)
+	}
+	root, err := workspace.Open(workspace.Folder(s.cfg.DataDir, j.Message.Owner()))
+	if err != nil {
+		return "", unreadable(err)
+	}
+	defer func() { _ = root.Close() }()
+	f, err := root.Open(p.File.Path)
+	if err != nil {
+		return "", unreadable(err)
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return "", unreadable(err)
+	case info.Size() == 0:
+		return "", &chats.SendError{Outcome: chats.Refused, Err: errEmptyFile}
+	case info.Size() > uploader.MaxFile():
+		return "", &chats.SendError{Outcome: chats.Refused, Err: errFileBig}
+	}
+	ctx, cancel := context.WithTimeout(ctx, fileTimeout)
+	defer cancel()
+	return uploader.SendFile(ctx, to, chats.OutFile{
+		Name: wording.FileName(p.File.Path, 0), Caption: p.File.Caption, Size: info.Size(), Content: f, Repeat: p.Repeat,
+	})
+}
+
+// unreadable is the error for a file that cannot be opened: for good, or for now.
+func unreadable(err error) *chats.SendError {
+	for _, lasting := range []error{
+		fs.ErrNotExist, fs.ErrPermission, workspace.ErrOutside, workspace.ErrNotFile, workspace.ErrEmptyPath,
+	} {
+		if errors.Is(err, lasting) {
+			return &chats.SendError{Outcome: chats.Refused, Err: err}
+		}
+	}
+	return &chats.SendError{Outcome: chats.Later, Err: err}
+}
+
+// noticeInstead has a line take the place of a file that cannot be sent.
+func (s *Sender) noticeInstead(j *queue.Job, p *queue.SentPart, err error) {
+	s.cfg.Log.Warn("file not sent", "job", j.Key(), "file", p.File.Path, "err", err)
+	could := "could not be sent"
+	if p.Repeat || p.State == queue.PartUnknown {
+		could = "may not have arrived"
+	}
+	*p = queue.SentPart{
+		Part:  chats.Part{Plain: fmt.Sprintf("[%s %s: %s]", s.cfg.Redact(shownName(*p.File)), could, s.why(j, err))},
+		State: queue.PartPending, Error: cmp.Or(p.Error, s.cfg.Redact(err.Error())),
+	}
+}
+
+// why says in words for the user why a file could not be sent.
+func (s *Sender) why(j *queue.Job, err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "the file is gone"
+	case errors.Is(err, errEmptyFile):
+		return "the file is empty"
+	case errors.Is(err, errFileBig):
+		if uploader, ok := s.cfg.Platforms[j.Message.Chat.Platform].(chats.FileSender); ok {
+			return fmt.Sprintf("it is larger than the %d MB that I can send here", uploader.MaxFile()>>20)
+		}
+	case errors.Is(err, workspace.ErrOutside), errors.Is(err, workspace.ErrNotFile), errors.Is(err, fs.ErrPermission):
+		return "it is no file of my workspace"
+	}
+	return "sending it failed; it is in my workspace"
+}

@@ -1,0 +1,177 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/wording"
+	"oneclaw/internal/workspace"
+	"oneclaw/toolgroups"
+)
+
+const (
+	// answersFolder is the folder of a workspace with answers that were too long for a chat.
+	answersFolder = "answers"
+	// partBytes is more than the Markdown of one message takes, so that of an enormous
+	// answer only what is shown has to be rendered.
+	partBytes = 16 << 10
+	// captionAnswer stands with the file of a long answer.
+	captionAnswer = "My answer is too long for this chat. This file holds all of it."
+)
+
+func notice(format string, args ...any) queue.SentPart {
+	return queue.SentPart{Part: chats.Part{Plain: fmt.Sprintf(format, args...)}, State: queue.PartPending}
+}
+
+// Render makes the parts of a text that is masked already. Where the platform's renderer
+// fails, the text goes out as it is (B-04).
+func (s *Sender) Render(j *queue.Job, masked string) (parts []queue.SentPart) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.cfg.Log.Error("answer cannot be rendered and goes out plain", "job", j.Key(), "panic", r)
+			parts = []queue.SentPart{notice("%s", masked)}
+		}
+	}()
+	parts = []queue.SentPart{}
+	for _, p := range s.cfg.Platforms[j.Message.Chat.Platform].Render(masked) {
+		parts = append(parts, queue.SentPart{Part: p, State: queue.PartPending})
+	}
+	return parts
+}
+
+// Prepare makes the parts of an answer in words and of the job's files, with secrets masked.
+// Where the caller writes the job next, the record says that the first part is being sent, if
+// its platform is in order: [Sender.Deliver] then begins with the request.
+func (s *Sender) Prepare(j *queue.Job, answer string, recorded bool) {
+	if j.Delay > 0 || j.Message.Kind == queue.KindTask {
+		answer = WithTitle(j, answer)
+	}
+	var parts []queue.SentPart
+	if len(answer) <= s.cfg.MaxParts*partBytes {
+		parts = s.Render(j, s.cfg.Redact(answer))
+	}
+	if parts == nil || len(parts) > s.cfg.MaxParts {
+		parts = s.longParts(j, answer)
+	}
+	if recorded && len(parts) > 0 {
+		parts[len(parts)-1].FeedbackButtons = true
+	}
+	if len(j.Files) > 0 {
+		parts = append(parts, s.fileParts(j)...)
+	}
+	if j.Preview != nil {
+		parts = s.Adopt(j, parts)
+	}
+	if recorded && len(parts) > 0 && parts[0].Edit == "" && !s.breakers[j.Message.Chat.Platform].out.Load() {
+		parts[0].State, parts[0].Ready = queue.PartSending, true
+	}
+	j.Parts, j.Stall = parts, queue.Stall{}
+	if !j.Trace.Turn.IsZero() {
+		j.Trace.Answered = s.cfg.Now()
+	}
+}
+
+// WithTitle puts above an answer what belongs there: the title of a task, or that the
+// message waited.
+func WithTitle(j *queue.Job, answer string) string {
+	switch {
+	case j.Delay > 0:
+		return "_I was away: this waited for " + wording.Roughly(j.Delay) + "._\n\n" + answer
+	case j.Trigger != nil && j.Trigger.Hook != "":
+		return `\[Webhook\] ` + wording.Escape(j.Title) + "\n\n" + answer
+	case j.Message.Kind == queue.KindTask:
+		return `\[Scheduled\] ` + wording.Escape(j.Title) + "\n\n" + answer
+	}
+	return answer
+}
+
+// longParts are the messages of an answer with more than [Config.MaxParts]: the first of
+// them, and a file that holds all of it.
+func (s *Sender) longParts(j *queue.Job, answer string) []queue.SentPart {
+	file, err := s.keepAnswer(j, answer)
+	if err != nil {
+		s.cfg.Log.Warn("a long answer cannot go as a file and is sent in messages", "job", j.Key(), "err", err)
+		return s.Render(j, s.cfg.Redact(answer))
+	}
+	parts := s.Render(j, s.cfg.Redact(beginning(answer, s.cfg.MaxParts*partBytes)))
+	return append(parts[:min(len(parts), s.cfg.MaxParts)], queue.SentPart{Part: chats.Part{File: &file}, State: queue.PartPending})
+}
+
+// beginning returns at most so many bytes of a text, up to the end of a line where there is
+// one in the second half.
+func beginning(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	if end := strings.LastIndexByte(text[:most], '\n'); end > most/2 {
+		most = end
+	}
+	return text[:most]
+}
+
+// keepAnswer writes an answer into the workspace, on disk when it returns: its part goes
+// on record with the first one that is sent. The same job writes the same file again.
+func (s *Sender) keepAnswer(j *queue.Job, answer string) (file toolgroups.File, err error) {
+	content := []byte(s.cfg.Redact(answer))
+	uploader, ok := s.cfg.Platforms[j.Message.Chat.Platform].(chats.FileSender)
+	switch {
+	case !ok:
+		return file, errNoUploader
+	case int64(len(content)) > uploader.MaxFile():
+		return file, errFileBig
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), queue.WriteTimeout)
+	defer cancel()
+	if err := s.cfg.CheckOut(ctx, j); err != nil {
+		return file, err
+	}
+	dir := workspace.Folder(s.cfg.DataDir, j.Message.Owner())
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return file, fmt.Errorf("make workspace: %w", err)
+	}
+	root, err := workspace.Open(dir)
+	if err != nil {
+		return file, err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	name := fmt.Sprintf("answer-%s-%s.md", j.Accepted.UTC().Format("20060102-150405"), queue.Hash(j.Key())[:6])
+	file = toolgroups.File{Path: path.Join(answersFolder, name), Caption: captionAnswer}
+	if err := root.WriteFile(file.Path, content, false); err != nil {
+		return file, err
+	}
+	f, err := root.Open(file.Path)
+	if err != nil {
+		return file, err
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return file, err
+	}
+	return file, s.cfg.KeepFiles(ctx, s.cfg.Jobs, j)
+}
+
+// fileParts are the parts behind the text of an answer: its files, and notices for
+// those that are not sent.
+func (s *Sender) fileParts(j *queue.Job) []queue.SentPart {
+	files := j.Files
+	if _, ok := s.cfg.Platforms[j.Message.Chat.Platform].(chats.FileSender); !ok {
+		return []queue.SentPart{notice("I cannot send files here. They are in my workspace: %s", s.cfg.Redact(names(files)))}
+	}
+	var parts []queue.SentPart
+	for _, f := range files[:min(len(files), maxOutFiles)] {
+		parts = append(parts, queue.SentPart{Part: chats.Part{File: &f}, State: queue.PartPending})
+	}
+	if len(files) > maxOutFiles {
+		parts = append(parts, notice("I send at most %d files at once. These are in my workspace: %s", maxOutFiles, s.cfg.Redact(names(files[maxOutFiles:]))))
+	}
+	return parts
+}

@@ -1,0 +1,85 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+	"oneclaw/internal/rescue"
+)
+
+// Adopt has the first message of an answer take the place of its preview. While more of the
+// answer is to come, the button stays. Where it is not known whether a preview arrived, the
+// answer may follow a piece of itself, and says so.
+func (s *Sender) Adopt(j *queue.Job, parts []queue.SentPart) []queue.SentPart {
+	p := j.Preview
+	if p == nil || len(parts) == 0 {
+		return parts
+	}
+	first := &parts[0]
+	switch {
+	case p.ID == "":
+		first.Repeat = true
+	case first.File != nil || p.ChatID != j.Address().Chat.ID:
+	case len(parts) > 1 && j.Card == "":
+		first.Edit = p.ID
+		last := *first
+		last.Last, first.Buttons = true, p.StopButtons()
+		return append(parts, last)
+	default:
+		first.Edit = p.ID
+	}
+	return parts
+}
+
+// finish has the preview of a job become a part of its answer. Where it is gone, the part is
+// sent like any other. Errors are as with try.
+func (s *Sender) finish(ctx, patience context.Context, j *queue.Job, p *queue.SentPart) error {
+	if s.cfg.Moves.Load() {
+		s.follow(j)
+	}
+	to := j.Address()
+	previewer, ok := s.cfg.Platforms[to.Chat.Platform].(chats.Previewer)
+	if !ok || j.Preview == nil || j.Preview.ChatID != to.Chat.ID {
+		gone(j, p)
+		return nil
+	}
+	k := s.breakers[to.Chat.Platform]
+	probe, err := s.waitInOrder(patience, j, k)
+	if err != nil {
+		return err
+	}
+	if err = s.unsure(j); err == nil {
+		call, cancel := context.WithTimeout(ctx, sendTimeout)
+		defer cancel()
+		err = rescue.Do(func() error { return previewer.Finish(call, to, p.Edit, p.Part) })
+	}
+	k.report(probe, err)
+	failure, is := errors.AsType[*chats.SendError](err)
+	switch {
+	case err == nil:
+		p.State, p.ID, p.Error = queue.PartSent, p.Edit, ""
+	case is && failure.Outcome == chats.Refused:
+		s.cfg.Log.Warn("a preview is gone, and what it should show is sent", "job", j.Key(), "err", err)
+		gone(j, p)
+		p.Repeat = p.Repeat || failure.Stands
+		return nil
+	case is:
+		p.Error = s.cfg.Redact(failure.Error())
+	}
+	return err
+}
+
+// gone has a part sent like any other, because the message is gone whose place it should take;
+// what would only have taken the button away is left out.
+func gone(j *queue.Job, p *queue.SentPart) {
+	for i := range j.Parts {
+		if q := &j.Parts[i]; q.Last && q.Edit == p.Edit {
+			q.State, p.Buttons = queue.PartSent, nil
+		}
+	}
+	if p.Edit = ""; !p.Last {
+		j.Preview = nil
+	}
+}

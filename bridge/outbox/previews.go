@@ -1,0 +1,110 @@
+package outbox
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+	"oneclaw/internal/rescue"
+)
+
+const (
+	// delay is how old a turn is before it is shown: a short answer comes at once and whole.
+	delay = 700 * time.Millisecond
+	// timeout bounds one request. What follows it waits for it: it must not come later.
+	timeout = 10 * time.Second
+	// pause is how long a preview waits after trouble that does not say how long it lasts.
+	pause = 5 * time.Second
+	// maxModels bounds the models that are known.
+	maxModels = 1000
+)
+
+// PreviewsConfig is what a [Desk] is made of. All of it is needed.
+type PreviewsConfig struct {
+	queue.Shared
+	// Jobs keeps which message shows a preview.
+	Jobs queue.Store
+	// Growing masks secrets in a text that is still growing.
+	Growing func(text string) string
+	// InOrder reports whether a platform takes messages at the moment.
+	InOrder func(platform string) bool
+	// Work returns the context that requests are made under.
+	Work func() context.Context
+}
+
+// Previews shows previews. Each has one goroutine, from when its turn has taken a while until
+// that ends.
+type Previews struct {
+	cfg PreviewsConfig
+
+	mu    sync.Mutex
+	aloud map[string]bool // the models whose replies were seen: see agent.Speaking
+}
+
+// NewPreviews returns a desk.
+func NewPreviews(cfg PreviewsConfig) *Previews {
+	return &Previews{cfg: cfg, aloud: make(map[string]bool)}
+}
+
+// Watch is what shows a turn.
+type Watch struct {
+	// Observe is told what happens in the turn, concurrently.
+	Observe func(agent.Event)
+	// Withhold has nothing be shown any more, where nothing was, and reports whether that is so.
+	// It waits for nothing.
+	Withhold func() bool
+	// End is called at the end of that: the job knows its preview then.
+	End func()
+}
+
+// Watch shows what is observed in the turn of a job, until its end. What began without a person
+// has no preview, and neither has a job of which one may stand unfinished.
+func (d *Previews) Watch(j *queue.Job) Watch {
+	p, ok := d.cfg.Platforms[j.Message.Chat.Platform].(chats.Previewer)
+	if !ok || j.Trigger != nil || j.Message.Kind == queue.KindTask || j.Preview != nil && (j.Preview.ID == "" || j.Preview.ChatID != j.Address().Chat.ID) {
+		shown := j.Preview != nil
+		return Watch{Observe: func(agent.Event) {}, Withhold: func() bool { return !shown }, End: func() {}}
+	}
+	w := &watch{
+		desk: d, platform: p, to: j.Address(), begun: d.cfg.Now(), quiet: j.StopTyping, kept: j.Preview, begins: j.Preview != nil,
+		job:     &queue.Job{Message: j.Message, From: j.From, MovedTo: j.MovedTo, LeaseToken: j.LeaseToken},
+		changed: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	timer := time.AfterFunc(delay, func() {
+		defer close(w.done)
+		rescue.Go(d.cfg.Log, "a preview", w.run)
+	})
+	return Watch{Observe: w.observe, Withhold: w.withhold, End: sync.OnceFunc(func() {
+		if timer.Stop() {
+			return
+		}
+		close(w.stop)
+		<-w.done
+		j.Preview, j.Rev = w.kept, max(j.Rev, w.rev)
+	})}
+}
+
+// learn notes whether a model thinks aloud.
+func (d *Previews) learn(model string, aloud bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.aloud) < maxModels {
+		d.aloud[model] = aloud
+	}
+}
+
+// thinks reports whether the replies of a model may begin in the middle of a thought.
+func (d *Previews) thinks(model string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if aloud, known := d.aloud[model]; known {
+		return aloud
+	}
+	return agent.ThinksAloud(model)
+}
+
+func newToken() string { return rand.Text()[:16] }

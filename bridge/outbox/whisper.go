@@ -1,0 +1,27 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+)
+
+// errUnlifted says that what is to be sent could not be made.
+var errUnlifted = errors.New("outbox: the secret of an answer")
+
+// whisper shows a part to whoever is answered and to nobody else, or to all where the platform
+// cannot do that. What is veiled is shown as it is.
+func (s *Sender) whisper(ctx context.Context, j *queue.Job, to chats.Address, part chats.Part) (string, error) {
+	part, err := s.cfg.Lift(ctx, j, part)
+	if err != nil {
+		return "", &chats.SendError{Outcome: chats.Later, Err: fmt.Errorf("%w: %w", errUnlifted, err)}
+	}
+	platform := s.cfg.Platforms[to.Chat.Platform]
+	if w, ok := platform.(chats.EphemeralSender); ok && !j.Message.Direct {
+		return w.SendEphemeral(ctx, to, j.Message.User, part)
+	}
+	return platform.Send(ctx, to, part)
+}

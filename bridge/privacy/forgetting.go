@@ -1,0 +1,276 @@
+// Package privacy takes away what the bot keeps of people who want that ([Eraser]): /forget, its
+// question, and the jobs that carry it out. Each chat that they have asked in has one of its
+// own, which waits for its turn there like a message; so nothing is written to a conversation
+// while it goes. The one in whose chat the question was asked begins the others, and answers
+// when all that belongs to the person alone is gone.
+//
+// [Observer] keeps what is said in a group and not to the bot, where administrators of the group ask
+// for it: the last of it, for a while, as context for when the bot is asked. Nothing else is done
+// with it: it starts nothing, and no search finds it.
+package privacy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/queue"
+	"oneclaw/storage"
+)
+
+// ForgetCommand is that of the command and the kind of its cards.
+const ForgetCommand = "forget"
+
+// The values of the buttons.
+const (
+	choiceForget = "forget"
+	choiceKeep   = "keep"
+)
+
+const (
+	elsewhereText = "Please send me /forget in a direct chat: what I keep of you is nothing for others to read about."
+	questionText  = "**Shall I forget you?** Then these are gone, and nobody can bring them back:\n\n" +
+		"- our conversations, and what I keep of each message for a week\n" +
+		"- what you asked me in groups and threads, with my answers\n" +
+		"- your files, and what I remember of you\n" +
+		"- your scheduled tasks and webhooks\n" +
+		"- the accounts you have connected\n\n" +
+		"What stays: the messages that you see here, which are not mine to delete; that you may talk to me; " +
+		"how much you have used, as numbers, for two months; the administrators' record of who changed what. " +
+		"Backups of my operator have it until they are deleted.\n\n/export gives you a copy of it before."
+	keptText = "I have forgotten nothing."
+	goneText = "I have forgotten you: what was yours here is gone. " +
+		"What you asked me in other chats goes as soon as I am not busy there."
+	notYours = "Only who sent /forget can decide that."
+)
+
+// EraserConfig is what a [Desk] is made of. All of it is needed but Rest and Erased.
+type EraserConfig struct {
+	queue.Shared
+
+	Store    storage.Store
+	Cards    *interact.Cards
+	Observer *Observer
+	// Put has the job of a message carried out, once.
+	Put func(ctx context.Context, m chats.Message) error
+	// Uncache lets go all copies of conversations.
+	Uncache func()
+	// Rest takes away what the rest of the program keeps of somebody, as platform:id, and of
+	// their direct chat. It bears repeating.
+	Rest func(ctx context.Context, user string, direct chats.Chat) error
+	// Erased is told that something was removed, before the job says that it is done.
+	Erased func(ctx context.Context) error
+}
+
+// Eraser asks whether people want to be forgotten, and forgets them.
+type Eraser struct{ cfg EraserConfig }
+
+// NewEraser returns a desk that is ready.
+func NewEraser(cfg EraserConfig) *Eraser { return &Eraser{cfg} }
+
+// Ask answers /forget with the question.
+func (d *Eraser) Ask(ctx context.Context, j *queue.Job, _ string) (string, error) {
+	if !j.Message.Direct {
+		j.MakeEphemeral()
+		return elsewhereText, nil
+	}
+	return d.cfg.Cards.Answer(ctx, j, interact.Card{Kind: ForgetCommand, Text: questionText, Choices: [][]interact.Choice{{
+		{Label: "Forget me", Value: choiceForget, Style: chats.StyleDanger}, {Label: "Keep all", Value: choiceKeep},
+	}}})
+}
+
+// Pressed takes the answer. What is to be done is on disk when it returns.
+func (d *Eraser) Pressed(ctx context.Context, press interact.Press) (interact.Result, error) {
+	switch {
+	case press.Expired || press.Choice == choiceKeep:
+		return interact.Result{Text: keptText, Close: true}, nil
+	case !press.Direct || press.Choice != choiceForget:
+		return interact.Result{Toast: notYours}, nil
+	}
+	m := chats.Message{
+		Chat: press.Place, ID: press.Token, Kind: queue.KindForget, Direct: true, Time: d.cfg.Now(),
+		User: strings.TrimPrefix(press.User, press.Place.Platform+":"), UserName: press.UserName,
+	}
+	return interact.Result{Text: "I am forgetting you.", Close: true}, d.cfg.Put(ctx, m)
+}
+
+// Forget is the job of a person: it forgets what belongs to them alone, and begins the jobs of
+// the chats. It bears repeating; what finds the rest goes last.
+func (d *Eraser) Forget(ctx context.Context, j *queue.Job) (string, error) {
+	by := j.Message.By()
+	if err := queue.AllClosed(ctx, d.cfg.Store, j); err != nil { // before anything goes
+		return "", err
+	}
+	if err := d.cfg.AuditEntry(j).Record(ctx, ForgetCommand, ""); err != nil {
+		return "", err
+	}
+	direct, err := d.beginAll(ctx, j)
+	if err != nil {
+		return "", err
+	}
+	if d.cfg.Rest != nil {
+		if err := d.cfg.Rest(ctx, by, j.Message.Chat.Whole()); err != nil {
+			return "", err
+		}
+	}
+	if err := queue.EraseFromAllReceipts(ctx, d.cfg.Store, by); err != nil {
+		return "", err
+	}
+	if err := d.cfg.Observer.Forget(ctx, by); err != nil {
+		return "", err
+	}
+	if err := d.cfg.Cards.Forget(ctx, by, direct, j.Message.ID); err != nil {
+		return "", err
+	}
+	if err := d.asides(ctx, by, direct); err != nil {
+		return "", err
+	}
+	return goneText, d.erase(ctx, j)
+}
+
+// beginAll begins the jobs of the chats, and returns those that are direct.
+func (d *Eraser) beginAll(ctx context.Context, j *queue.Job) (direct map[chats.Chat]bool, err error) {
+	by := j.Message.By()
+	// What is still to be answered may be in no list of conversations yet.
+	for o, err := range queue.OpenOf(ctx, d.cfg.Store, by) {
+		if err == nil && o.Says() {
+			err = d.begin(ctx, j, o.Message.Chat, o.Message.Kind == queue.KindTask, o.Message.Direct)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	direct = map[chats.Chat]bool{j.Message.Chat.Whole(): true}
+	own, err := conversation.Conversations(ctx, d.cfg.Store, by)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range own {
+		direct[c.Chat.Whole()] = true
+		if err := d.begin(ctx, j, c.Chat, c.Task != "", true); err != nil {
+			return nil, err
+		}
+	}
+	for a, err := range conversation.AskedBy(ctx, d.cfg.Store, by) {
+		if err == nil {
+			err = d.begin(ctx, j, a.Chat, a.Task, false)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return direct, nil
+}
+
+// begin has what was said in a chat go, in its turn there: the conversations of its tasks or the
+// others. That of the person's own job goes with it.
+func (d *Eraser) begin(ctx context.Context, j *queue.Job, chat chats.Chat, tasks, direct bool) error {
+	kind := queue.KindErase
+	switch {
+	case tasks:
+		kind = queue.KindEraseTasks
+	case chat == j.Message.Chat:
+		return nil
+	}
+	id := queue.Hash(j.Message.ID, chat.String()) // keys leave the thread out
+	return d.cfg.Put(ctx, chats.Message{Chat: chat, ID: id, Kind: kind, User: j.Message.User, Direct: direct, Time: d.cfg.Now()})
+}
+
+// Erase is the job of a chat.
+func (d *Eraser) Erase(ctx context.Context, j *queue.Job) error {
+	if err := queue.AllClosed(ctx, d.cfg.Store, j); err != nil {
+		return err
+	}
+	by := j.Message.By()
+	if err := queue.EraseFromReceipts(ctx, d.cfg.Store, by, j.Message.Chat); err != nil {
+		return err
+	}
+	if err := d.cfg.Cards.Forget(ctx, by, nil, ""); err != nil {
+		return err
+	}
+	if err := d.asides(ctx, by, nil); err != nil {
+		return err
+	}
+	return d.erase(ctx, j)
+}
+
+func (d *Eraser) erase(ctx context.Context, j *queue.Job) error {
+	erase := d.asked
+	if j.Message.Direct {
+		erase = d.own
+	}
+	if err := erase(ctx, j); err != nil {
+		return err
+	}
+	d.cfg.Uncache()
+	if d.cfg.Erased == nil {
+		return nil
+	}
+	return d.cfg.Erased(ctx)
+}
+
+// own drops the conversations that a person has had in a direct chat.
+func (d *Eraser) own(ctx context.Context, j *queue.Job) error {
+	tasks := j.Message.Kind == queue.KindEraseTasks
+	if !tasks {
+		if err := conversation.StartNew(ctx, d.cfg.Store, j); err != nil {
+			return err
+		}
+	}
+	all, err := conversation.Conversations(ctx, d.cfg.Store, j.Message.By())
+	if err != nil {
+		return err
+	}
+	for _, c := range all {
+		if c.Chat != j.Origin() || (c.Task != "") != tasks {
+			continue
+		}
+		if err := c.Drop(ctx, d.cfg.Store, storage.Any); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// asked takes what a person has asked in a shared chat out of its conversations.
+func (d *Eraser) asked(ctx context.Context, j *queue.Job) error {
+	by := j.Message.By()
+	for a, err := range conversation.AskedBy(ctx, d.cfg.Store, by) {
+		if err != nil {
+			return err
+		}
+		if a.Chat != j.Origin() || a.Task != (j.Message.Kind == queue.KindEraseTasks) {
+			continue
+		}
+		if err := conversation.EraseBy(ctx, d.cfg.Store, a.Log, by, j.Message.Owner(), chats.Message{Chat: a.Chat}.Owner()); err != nil {
+			return err
+		}
+		if err := a.Remove(ctx, d.cfg.Store); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// asides removes what was set aside of what a person has said, and of direct chats.
+func (d *Eraser) asides(ctx context.Context, by string, direct map[chats.Chat]bool) error {
+	all, err := queue.ListDeadLetters(ctx, d.cfg.Store)
+	if err != nil {
+		return err
+	}
+	for _, a := range all {
+		var j queue.Job // a record of something else has no sender
+		theirs := json.Unmarshal(a.Data, &j) == nil && j.Message.By() == by
+		if chat, err := chats.ParseChat(a.Chat); !theirs && (err != nil || !direct[chat.Whole()]) {
+			continue
+		}
+		if err := d.cfg.Store.Delete(ctx, queue.DeadLetterKey(a.Key), storage.Any); err != nil {
+			return fmt.Errorf("remove what was set aside: %w", err)
+		}
+	}
+	return nil
+}

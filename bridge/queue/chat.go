@@ -1,0 +1,182 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/wording"
+)
+
+// lane holds the jobs of one chat. Messages are answered one after another in the order of
+// their Seq, commands likewise beside them: a command waits for no message, but a message
+// waits for the commands before it.
+type lane struct {
+	chat               chats.Chat
+	messages, commands queue
+	// held waits for a decision: no message behind it is answered.
+	held *Suspended
+	// asks waits for a person to answer what a tool of the turn that runs has asked; nil where
+	// it does not. A message that comes meanwhile is told so.
+	asks *Suspended
+	// moving says that its chat moves: no message is answered meanwhile.
+	moving bool
+	// shut counts those who keep everything from beginning in it; see [Lanes.Cut].
+	shut int
+	// place is where the messages stand in line for a turn; nil where they do not.
+	place *place
+}
+
+// queue is a line of jobs, of which one runs at a time.
+type queue struct {
+	waiting []*Job
+	running *Job
+	cancel  context.CancelCauseFunc
+	// burst is the Seq of the first job that waits since none did.
+	burst int64
+	// joined is how many messages became part of the one that runs.
+	joined int
+	// begun is when the job that runs began, backlog the Seq of the last that waited then; added,
+	// if not nil, is told what came since: see [Joiner.Listen].
+	begun   time.Time
+	backlog int64
+	added   func(partial bool)
+}
+
+// Suspended is a job that waits for a decision, with what does not change while it does.
+type Suspended struct {
+	job *Job
+	// Chat is that which it holds.
+	Chat chats.Chat
+	// Cards ask for the decisions, about these tools.
+	Cards, Tools []string
+}
+
+func newHeld(l *lane, j *Job) *Suspended {
+	h := &Suspended{job: j, Chat: l.chat, Cards: j.Undecided()}
+	for _, a := range j.Approvals {
+		if name := wording.Code(a.Tool); a.Decision == nil && !slices.Contains(h.Tools, name) {
+			h.Tools = append(h.Tools, name)
+		}
+	}
+	return h
+}
+
+// Key is that of its job.
+func (h *Suspended) Key() string { return h.job.Key() }
+
+func (l *lane) at() *Job {
+	if l.held != nil {
+		return l.held.job
+	}
+	return l.messages.running
+}
+
+// unhold lets the job that waits for a decision run again, if it passes; with a cause it
+// ends then. The caller wakes the lane.
+func (l *lane) unhold(pass func(*Job) bool, cause error) bool {
+	if l.held == nil || !pass(l.held.job) {
+		return false
+	}
+	j := l.held.job
+	l.held = nil
+	j.Suspended, j.EndCause = false, cause
+	l.messages.waiting = append(l.messages.waiting, j)
+	slices.SortFunc(l.messages.waiting, Order)
+	return true
+}
+
+// Status is what a lane has to do.
+type Status struct {
+	// Waiting are the messages that wait; pieces of one count as one. Joined are those that
+	// became part of what runs.
+	Waiting, Joined int
+	// Running says that a message is being answered or waits for a decision, Held which
+	// does, Queues that the first that waits stands in line for a turn.
+	Running, Queues bool
+	Held            *Suspended
+}
+
+// Status returns what the lane of a chat has to do.
+func (s *Queue) Status(chat chats.Chat) Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.byChat[chat]
+	if l == nil {
+		return Status{}
+	}
+	return Status{Waiting: Count(l.messages.waiting), Joined: l.messages.joined, Running: l.at() != nil, Queues: l.place != nil, Held: cmp.Or(l.held, l.asks)}
+}
+
+// Park notes that a job which runs waits for a person to answer a question of its tool, until
+// Answered, and returns which message, if any, is next behind it. Another turn may run
+// meanwhile.
+func (s *Queue) Park(j *Job) (h *Suspended, next *Job) {
+	s.ReleaseSlot(j)
+	chat := s.ChatOf(j)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.byChat[chat]
+	if l == nil || l.messages.running != j {
+		return nil, nil
+	}
+	l.asks = newHeld(l, j)
+	if s.closing {
+		l.messages.cancel(ErrShutdown)
+	}
+	if len(l.messages.waiting) > 0 {
+		next = l.messages.waiting[0]
+	}
+	return l.asks, next
+}
+
+// Unpark ends what Asks began.
+func (s *Queue) Unpark(j *Job) {
+	chat := s.ChatOf(j)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.byChat[chat]; l != nil {
+		l.asks = nil
+	}
+}
+
+// Pending reports whether a message of a chat between two numbers waits or is being answered.
+func (s *Queue) Pending(chat chats.Chat, after, before int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.byChat[chat]
+	between := func(j *Job) bool { return j.Seq > after && j.Seq < before }
+	return l != nil && (l.at() != nil && between(l.at()) || slices.ContainsFunc(l.messages.waiting, between))
+}
+
+// Waiting returns a message of a chat that waits and passes, nil if there is none, and a copy
+// to change: the job itself belongs to its worker as soon as this returns.
+func (s *Queue) Waiting(chat chats.Chat, pass func(*Job) bool) (*Job, Job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.byChat[chat]; l != nil {
+		if i := slices.IndexFunc(l.messages.waiting, pass); i >= 0 {
+			return l.messages.waiting[i], *l.messages.waiting[i]
+		}
+	}
+	return nil, Job{}
+}
+
+// Replace puts a changed copy in the place of a message. It reports false where that does not
+// wait any more.
+func (s *Queue) Replace(chat chats.Chat, j, changed *Job) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.byChat[chat]
+	if l == nil {
+		return false
+	}
+	i := slices.Index(l.messages.waiting, j)
+	if i >= 0 {
+		changed.Complete = j.Complete
+		l.messages.waiting[i] = changed
+	}
+	return i >= 0
+}

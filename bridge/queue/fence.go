@@ -1,0 +1,48 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"oneclaw/storage"
+)
+
+// fenced are the operations of a write that puts its mark on a job, where other processes work
+// with the store.
+func (s Store) fenced(j *Job, ops ...storage.Op) []storage.Op {
+	if j.LeaseToken == "" {
+		return ops
+	}
+	return append(ops, s.Fence(j.LeaseToken))
+}
+
+// over reports whether the tenure has ended whose mark a job was to get.
+func (s Store) over(ctx context.Context, j *Job) (bool, error) {
+	if s.Fence == nil || j.LeaseToken == "" {
+		return false, nil
+	}
+	check := s.Fence(j.LeaseToken)
+	lease, err := s.Store.Get(ctx, check.Key)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return false, fmt.Errorf("read %s: %w", check.Key, err)
+	}
+	return lease.Revision != check.Rev, nil
+}
+
+// mark writes a job that was another tenure's with its new mark.
+func (s Store) mark(ctx context.Context, j *Job) error {
+	if s.Fence == nil {
+		return s.Put(ctx, j)
+	}
+	op, err := j.Record()
+	if err != nil {
+		return err
+	}
+	rev, err := s.Store.Write(ctx, s.fenced(j, op)...)
+	if err != nil {
+		return fmt.Errorf("store job %s: %w", j.Key(), err)
+	}
+	j.Rev = rev
+	return nil
+}

@@ -1,0 +1,40 @@
+package queue
+
+import (
+	"context"
+
+	"oneclaw/storage"
+)
+
+// Files keeps the workspaces where several processes share a store.
+type Files interface {
+	// Prepare makes the folder of an owner hold what is stored.
+	Prepare(ctx context.Context, owner string) error
+	// Keep stores what has changed in it since. Where one of the conditions does not hold, or
+	// another process has stored something else, it stores nothing and returns
+	// [storage.ErrConflict].
+	Keep(ctx context.Context, owner string, conditions ...storage.Op) error
+	// Sweep removes what no folder holds any more, and returns how many parts of files that
+	// were.
+	Sweep(ctx context.Context) (int, error)
+}
+
+// CheckOut has the files of a job's owner on the local disk.
+func (s Shared) CheckOut(ctx context.Context, j *Job) error {
+	if s.Files == nil {
+		return nil
+	}
+	return s.Files.Prepare(ctx, j.Message.Owner())
+}
+
+// KeepFiles stores what was changed in the files of a job's owner, as long as the job is this
+// process's. It does not end with ctx.
+func (s Shared) KeepFiles(ctx context.Context, jobs Store, j *Job) error {
+	if s.Files == nil {
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx)
+	return jobs.WriteFenced(ctx, j, func() error {
+		return s.Files.Keep(ctx, j.Message.Owner(), storage.Check(OpenPrefix+j.Key(), j.Rev))
+	})
+}

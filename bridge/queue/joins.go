@@ -1,0 +1,224 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/internal/rescue"
+)
+
+const (
+	// pieceWait is how long a turn waits for the next piece of its message, and foundWait the
+	// same where a restart found the piece: what the platform has of it comes only then.
+	pieceWait = time.Second
+	foundWait = 3 * time.Second
+	// ripenStep is how often that wait looks at the clock: where much more time has passed, the
+	// process was paused and has not read what came meanwhile, so the wait begins anew. maxPauses
+	// bounds how often.
+	ripenStep = pieceWait / 4
+	maxPauses = 20
+)
+
+// pieces returns how many of the messages that wait are the first one.
+func pieces(s *Queue, waiting []*Job) int {
+	n := Pieces(waiting)
+	for i := 1; i < n; i++ {
+		if !s.cfg.Place(waiting[i]).Joinable {
+			return i
+		}
+	}
+	return n
+}
+
+// whole reports whether nothing more is waited for of the first message that waits: its last
+// piece is there, time is over, or something else was said.
+func whole(s *Queue, waiting []*Job) bool {
+	n := pieces(s, waiting)
+	last := waiting[n-1]
+	if n < len(waiting) || last.Complete {
+		return true
+	}
+	hasWords := func(j *Job) bool { return !s.cfg.Place(j).Bare }
+	return !s.cfg.Place(last).Partial && slices.ContainsFunc(waiting[:n], hasWords)
+}
+
+// ripen has a turn wait for the piece behind j no longer than that may take. It is called
+// with the lanes locked.
+func ripen(s *Queue, l *lane, j *Job) {
+	wait := pieceWait
+	if j.Found {
+		wait = foundWait
+	}
+	ripenIn(s, l, j.Key(), wait, wait, maxPauses, s.cfg.Now())
+}
+
+// ripenIn is ripen for a wait of which so much is left; last is when that was looked at.
+func ripenIn(s *Queue, l *lane, key string, wait, left time.Duration, pauses int, last time.Time) {
+	time.AfterFunc(ripenStep, func() {
+		now := s.cfg.Now()
+		if left -= ripenStep; now.Sub(last) > 2*ripenStep && pauses > 0 {
+			left, pauses = wait, pauses-1
+		}
+		if left > 0 {
+			ripenIn(s, l, key, wait, left, pauses, now)
+			return
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		// It may have been edited meanwhile, which puts another in its place.
+		if i := slices.IndexFunc(l.messages.waiting, func(j *Job) bool { return j.Key() == key }); i >= 0 {
+			l.messages.waiting[i].Complete = true
+			s.wake(l)
+		}
+	})
+}
+
+// collect takes the pieces of a message out of the queue that it was taken out of.
+func collect(s *Queue, q *queue, j *Job) {
+	n := pieces(s, append([]*Job{j}, q.waiting...)) - 1
+	j.Pieces = append(j.Pieces, q.waiting[:n]...)
+	for _, piece := range j.Pieces {
+		s.members.give(piece)
+	}
+	q.waiting = slices.Delete(q.waiting, 0, n)
+}
+
+// Count counts messages: pieces of one are one.
+func Count(waiting []*Job) int {
+	n := 0
+	for ; len(waiting) > 0; n++ {
+		waiting = waiting[Pieces(waiting):]
+	}
+	return n
+}
+
+// Joiner lets messages become part of the turn that runs before them.
+type Joiner struct{ *Queue }
+
+// Join gives the messages that can become part of a job that runs to join, in their order,
+// which makes them part of it. The others stay where they are, and all do after an error.
+func (s Joiner) Join(ctx context.Context, j *Job, join func(some []*Job) (joined, gone []*Job, err error)) error {
+	l, some := s.claim(ctx, j)
+	if len(some) == 0 {
+		return nil
+	}
+	var joined, gone []*Job
+	err := rescue.Do(func() (err error) { joined, gone, err = join(some); return err })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if errors.Is(err, ErrLost) {
+		gone = some // who has the job has the chat
+	}
+	for _, o := range slices.Concat(joined, gone) {
+		delete(s.open, o.Key())
+	}
+	l.messages.joined += len(joined)
+	for _, o := range some {
+		if _, open := s.open[o.Key()]; open {
+			l.messages.waiting = append(l.messages.waiting, o)
+		}
+	}
+	slices.SortFunc(l.messages.waiting, Order)
+	return err
+}
+
+// commanded reports whether a message waits for a command.
+func (l *lane) commanded(j *Job) bool {
+	c := &l.commands
+	return c.running != nil && c.running.Seq < j.Seq || len(c.waiting) > 0 && c.waiting[0].Seq < j.Seq
+}
+
+// claim takes the messages out of the queue that can become part of a job that runs: those of
+// its sender, up to the first that cannot. What belongs before them comes first, and where a
+// command has ended the job there are none.
+func (s Joiner) claim(ctx context.Context, j *Job) (*lane, []*Job) {
+	chat := s.ChatOf(j)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.byChat[chat]
+	if l == nil || l.messages.running != j || l.moving || l.shut > 0 || ctx.Err() != nil {
+		return nil, nil
+	}
+	q := &l.messages
+	n, _ := l.joinable(s.Queue, j)
+	some := slices.Clone(q.waiting[:n])
+	q.waiting = slices.Delete(q.waiting, 0, n)
+	for _, o := range some {
+		s.members.give(o)
+	}
+	return l, some
+}
+
+// joinable returns how many of the messages that wait can become part of a job that runs, and
+// whether more of what comes behind them is waited for.
+func (l *lane) joinable(s *Queue, j *Job) (n int, partial bool) {
+	waiting, step := l.messages.waiting, 0
+	for ; n < len(waiting); n += step {
+		o := waiting[n]
+		place := s.cfg.Place(o)
+		if l.commanded(o) || !place.Joinable || !j.CanJoin(o) {
+			break
+		}
+		if step = 1; !place.Partial {
+			continue
+		}
+		if step = pieces(s, waiting[n:]); !whole(s, waiting[n:]) {
+			return n, true
+		}
+	}
+	return n, false
+}
+
+// Listen has added called, with the lanes locked, when something waits that its sender wrote soon
+// after a job began to run and that can become part of it, until the job ends or stop is called.
+// It is told whether more of that is waited for.
+func (s Joiner) Listen(j *Job, added func(partial bool)) (stop func()) {
+	chat := s.ChatOf(j)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.byChat[chat]
+	if l == nil || l.messages.running != j {
+		return func() {}
+	}
+	l.messages.added = added
+	l.tellAdded(s.Queue)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if l.messages.running == j {
+			l.messages.added = nil
+		}
+	}
+}
+
+// tellAdded tells what listens what was added. It is called with the lanes locked.
+func (l *lane) tellAdded(s *Queue) {
+	q := &l.messages
+	if q.added == nil || l.moving || l.shut > 0 {
+		return
+	}
+	n, partial := l.joinable(s, q.running)
+	some := q.waiting[:n]
+	if partial {
+		some = q.waiting[:n+1]
+	}
+	isText := func(o *Job) bool { return o.Message.Kind == chats.KindText }
+	if slices.ContainsFunc(some, isText) && !slices.ContainsFunc(some, func(o *Job) bool { return !q.isSoon(o) }) {
+		q.added(partial)
+	}
+}
+
+// soonAfter is how long after a turn began a message was written soon after that, by the time of
+// the platform: what piled up while nothing was received is no such message.
+const soonAfter = 5 * time.Second
+
+// isSoon reports whether a message was written soon after the one that runs began, and not before.
+// What a restart found was.
+func (q *queue) isSoon(o *Job) bool {
+	j := q.running
+	waited := max(0, q.begun.Sub(j.Accepted))
+	return !o.Found && o.Seq > q.backlog && o.Message.Time.Sub(j.Message.Time) <= waited+soonAfter
+}

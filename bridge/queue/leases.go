@@ -1,0 +1,290 @@
+package queue
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/internal/replicas"
+	"oneclaw/storage"
+)
+
+const (
+	// shares is how many there are. With more a takeover would take longer, with fewer some
+	// replica would have much more to do than another.
+	shares      = 64
+	sharePrefix = "chats/"
+)
+
+// Leader is the lease of who does what has to be done once, not by each replica.
+const Leader = "housekeeping"
+
+// Sharing says how a process shares its store with others; the zero value means not at all.
+type Sharing struct {
+	On bool
+	// Host and Version are what people read about the process.
+	Host, Version string
+	// Format and Check are those of [replicas.Config].
+	Format int
+	Check  func(ctx context.Context) error
+	// TTL is how long a process may give no sign of life before others take its chats over.
+	// 0 means [replicas.DefaultTTL].
+	TTL time.Duration
+}
+
+// ChatFilter are those that pass.
+type ChatFilter func(chat chats.Chat) bool
+
+// AllChats are all chats.
+func AllChats(chats.Chat) bool { return true }
+
+// LeasesConfig is what [Owners] are made of.
+type LeasesConfig struct {
+	Sharing
+	Store storage.Store
+	// Leases are those that there are besides [Leader] and the shares of the chats.
+	Leases []string
+	// Home returns the chat as which a chat goes on that has moved.
+	Home func(chat chats.Chat) chats.Chat
+	// Take takes over what others left open in some chats, with the marks of the tenures that
+	// are about to begin. Once they have, begin is called.
+	Take func(ctx context.Context, in ChatFilter, mark func(chats.Chat) string) (begin func(), err error)
+	// Lost is called when this process no longer answers in some chats.
+	Lost func(in ChatFilter)
+	// Busy reports whether something runs in some chats.
+	Busy   func(in ChatFilter) bool
+	Logger *slog.Logger
+}
+
+// Leases know in which chats this process answers.
+type Leases struct {
+	// Token names the tenure in which this process answers in a chat. It is empty where
+	// another process does, or nobody. A process that works alone has one mark.
+	Token func(chat chats.Chat) string
+	// SafeToken is Mark where this process has proved to be alive recently enough that no other can
+	// answer in the chat, and empty elsewhere.
+	SafeToken func(chat chats.Chat) string
+	// OwnsSafely reports whether a job is certainly not another process's at this moment. It is for
+	// what no store can refuse, such as a request to a platform. Nil where this one works alone.
+	OwnsSafely func(j *Job) bool
+	// Fence returns the check that is a conflict unless the tenure with a mark lasts. Nil where
+	// this process works alone.
+	Fence func(mark string) storage.Op
+
+	cfg     LeasesConfig
+	replica *replicas.Replica // nil in a process that works alone
+
+	mu     sync.Mutex
+	marks  map[string]string     // of the tenures, by lease
+	fences map[string]storage.Op // by mark, from before a tenure begins
+	// changed is closed, and replaced, when another lease is held or lost.
+	changed chan struct{}
+}
+
+// NewLeases returns owners that answer nowhere yet, if the store is shared.
+func NewLeases(cfg LeasesConfig) *Leases {
+	o := &Leases{cfg: cfg, marks: make(map[string]string), fences: make(map[string]storage.Op), changed: make(chan struct{})}
+	if !cfg.On {
+		alone := rand.Text()
+		o.Token = func(chats.Chat) string { return alone }
+		o.SafeToken = o.Token
+		return o
+	}
+	o.Token, o.SafeToken, o.OwnsSafely, o.Fence = o.mark, o.sure, o.safe, o.fence
+	leases := append([]string{Leader}, cfg.Leases...)
+	for i := range shares {
+		leases = append(leases, share(uint32(i)))
+	}
+	o.replica = replicas.New(replicas.Config{
+		Store: cfg.Store, Leases: leases, Host: cfg.Host, Version: cfg.Version, Format: cfg.Format, Check: cfg.Check, TTL: cfg.TTL,
+		Taken: o.taken, Lost: o.lost, Busy: func(lease string) bool { return cfg.Busy(o.in(lease)) }, Logger: cfg.Logger,
+	})
+	return o
+}
+
+// Shared reports whether other processes may work with the same store.
+func (o *Leases) Shared() bool { return o.replica != nil }
+
+// Replica is the id under which this process has joined, and how many leases it holds; empty
+// where it works alone.
+func (o *Leases) Replica() (id string, leases int) {
+	if !o.Shared() {
+		return "", 0
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.replica.ID(), len(o.marks)
+}
+
+func (o *Leases) mark(chat chats.Chat) string {
+	lease := o.leaseOf(chat)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.marks[lease]
+}
+
+// Owns reports whether this process surely answers in a chat: one that was paused must not
+// take back what others have by then.
+func (o *Leases) Owns(chat chats.Chat) bool { return o.SafeToken(chat) != "" }
+
+func (o *Leases) sure(chat chats.Chat) string {
+	if !o.replica.Alive() {
+		return ""
+	}
+	return o.Token(chat)
+}
+
+func (o *Leases) safe(j *Job) bool {
+	return o.replica.Alive() && o.Token(j.Message.Chat) == j.LeaseToken
+}
+
+func (o *Leases) fence(mark string) storage.Op {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if fence, ok := o.fences[mark]; ok {
+		return fence
+	}
+	return storage.Check(replicas.Prefix+"over", 1) // there is no such key
+}
+
+func share(n uint32) string { return fmt.Sprintf("%s%02d", sharePrefix, n%shares) }
+
+func (o *Leases) leaseOf(chat chats.Chat) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(o.cfg.Home(chat).Whole().String())) // never fails
+	return share(h.Sum32())
+}
+
+// in are the chats of some leases.
+func (o *Leases) in(leases ...string) ChatFilter {
+	return func(chat chats.Chat) bool { return slices.Contains(leases, o.leaseOf(chat)) }
+}
+
+// Run holds leases until ctx ends. A process that works alone takes all chats over, and that
+// is all.
+func (o *Leases) Run(ctx context.Context) error {
+	if o.replica != nil {
+		return o.replica.Run(ctx)
+	}
+	begin, err := o.cfg.Take(ctx, AllChats, o.Token)
+	if err == nil {
+		begin()
+	}
+	return err
+}
+
+// Retire gives the chats away in which nothing runs, the others as soon as nothing does.
+func (o *Leases) Retire() {
+	if o.replica != nil {
+		o.replica.Retire()
+	}
+}
+
+func (o *Leases) taken(ctx context.Context, leases map[string]storage.Op) (err error) {
+	marks := make(map[string]string, len(leases))
+	var taken []string
+	o.mu.Lock()
+	for lease, fence := range leases {
+		marks[lease] = rand.Text()
+		o.fences[marks[lease]] = fence
+		if strings.HasPrefix(lease, sharePrefix) {
+			taken = append(taken, lease)
+		}
+	}
+	o.mu.Unlock()
+	begin := func() {}
+	if len(taken) > 0 {
+		begin, err = o.cfg.Take(ctx, o.in(taken...), func(chat chats.Chat) string { return marks[o.leaseOf(chat)] })
+	}
+	o.mu.Lock()
+	if err == nil {
+		maps.Copy(o.marks, marks)
+		o.tell()
+	} else {
+		for _, mark := range marks {
+			delete(o.fences, mark)
+		}
+	}
+	o.mu.Unlock()
+	if err == nil {
+		begin()
+	}
+	return err
+}
+
+func (o *Leases) lost(lease string) {
+	o.mu.Lock()
+	delete(o.fences, o.marks[lease])
+	delete(o.marks, lease)
+	o.tell()
+	o.mu.Unlock()
+	if strings.HasPrefix(lease, sharePrefix) {
+		o.cfg.Lost(o.in(lease))
+	}
+}
+
+func (o *Leases) tell() {
+	close(o.changed)
+	o.changed = make(chan struct{})
+}
+
+// WhileHeld does what only one process may do at a time, whenever this one holds a lease. It ends
+// with ctx, or when do returns while the lease is held.
+func (o *Leases) WhileHeld(ctx context.Context, lease string, do func(context.Context) error) error {
+	if o.replica == nil {
+		return do(ctx)
+	}
+	for ctx.Err() == nil {
+		if o.await(ctx, lease, true) != nil {
+			break
+		}
+		held, lost := context.WithCancel(ctx)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			if o.await(held, lease, false) == nil {
+				lost()
+			}
+		}()
+		err := do(held)
+		still := held.Err() == nil
+		lost()
+		<-ended
+		if still {
+			return err
+		}
+	}
+	return nil
+}
+
+// Holds reports whether this process holds a lease; one that works alone holds all.
+func (o *Leases) Holds(lease string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.replica == nil || o.marks[lease] != ""
+}
+
+// await waits until a lease is held, or is not.
+func (o *Leases) await(ctx context.Context, lease string, held bool) error {
+	for {
+		o.mu.Lock()
+		is, changed := o.marks[lease] != "", o.changed
+		o.mu.Unlock()
+		if is == held {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

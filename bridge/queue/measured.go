@@ -1,0 +1,74 @@
+package queue
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"oneclaw/bridge/chats"
+)
+
+// Metric is something that a bridge counts. The values are a closed set.
+type Metric string
+
+// What is counted.
+const (
+	// MeasuredAccepted: a message, a command or a press is on disk. Duplicates are not
+	// counted.
+	MeasuredAccepted Metric = "accepted"
+	// MeasuredDelivered and MeasuredFailed: an answer has arrived, or a part of it was
+	// given up.
+	MeasuredDelivered Metric = "delivered"
+	MeasuredFailed    Metric = "failed"
+	// MeasuredRepeat: a part was sent that may have arrived before, and says so.
+	MeasuredRepeat Metric = "repeat"
+	// MeasuredRefused, MeasuredDelayed, MeasuredPutOff and MeasuredUnknown: a try to send
+	// was refused for good, for as long as the platform said, for now, or nobody knows.
+	MeasuredRefused Metric = "send_refused"
+	MeasuredDelayed Metric = "send_delayed"
+	MeasuredPutOff  Metric = "send_put_off"
+	MeasuredUnknown Metric = "send_unknown"
+	// MeasuredAsked and those after it: an approval was asked for, and what the turn that
+	// waited for it found.
+	MeasuredAsked   Metric = "approval_asked"
+	MeasuredAllowed Metric = "approval_allowed"
+	MeasuredDenied  Metric = "approval_denied"
+	MeasuredExpired Metric = "approval_expired"
+	// MeasuredGood and MeasuredBad: somebody says so of an answer. MeasuredWithdrawn:
+	// somebody says it no more.
+	MeasuredGood      Metric = "opinion_good"
+	MeasuredBad       Metric = "opinion_bad"
+	MeasuredWithdrawn Metric = "opinion_withdrawn"
+)
+
+// Counter is told what is to be counted, by the name of the platform. It is
+// called from several goroutines and must not wait.
+type Counter func(platform string, what Metric)
+
+// Shared is what all rooms know. All of it is needed.
+type Shared struct {
+	// Platforms are all there are, by name.
+	Platforms map[string]chats.Platform
+	// Owns reports whether this process answers in a chat.
+	Owns func(chat chats.Chat) bool
+	// Safe reports whether a job is certainly not another process's at this moment. Nil where
+	// this process works alone.
+	Safe func(j *Job) bool
+	// Redact masks secrets in what goes out.
+	Redact func(text string) string
+	// Spell writes the commands in a text as people do on a platform.
+	Spell func(platform, text string) string
+	// Files keeps the workspaces. Nil means that nobody else has this disk's.
+	Files Files
+	// Trace follows jobs; nil where nobody does.
+	Trace Tracer
+	// Keep writes what people do; see [AuditEntry].
+	Keep func(ctx context.Context, d AuditEntry) error
+	// Measure counts, Log is for the operator, Now is the clock.
+	Measure Counter
+	Log     *slog.Logger
+	Now     func() time.Time
+}
+
+// Alone reports whether no other process may work with the store.
+func (s Shared) Alone() bool { return s.Safe == nil }

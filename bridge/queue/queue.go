@@ -1,0 +1,317 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/internal/rescue"
+)
+
+// Placement says where a job waits, and for what.
+type Placement struct {
+	// SubQueue stands for a lane of its own beside that of the chat; empty where there is none.
+	// It begins with a slash: no thread of a platform has one.
+	SubQueue string
+	// Barrier says that it waits for no message: those wait for it.
+	Barrier bool
+	// NeedsSlot says that the agent runs for it.
+	NeedsSlot bool
+	// Pinned says that it stays where it is when its chat moves.
+	Pinned bool
+	// Joinable says that it can become part of the turn that runs before it.
+	Joinable bool
+	// Partial says that more of it may come, for which its turn waits. Bare says the same of what
+	// passes something on without a word, as long as none came with it.
+	Partial, Bare bool
+	// Overtakes says that it waits no longer than a moment for the commands before it that yield:
+	// those are ended then.
+	Overtakes, Yields bool
+}
+
+// Config is what [Lanes] are made of.
+type Config struct {
+	// Place says where a job waits. It is asked each time.
+	Place func(*Job) Placement
+	// Run brings a job to its end, or leaves it open where work ends. Its own context ends
+	// also where a command ends the job.
+	Run func(work, ctx context.Context, j *Job)
+	// OnSuspend is told that a job waits for a decision from now on, and which message, if
+	// any, is next behind it. The decision may have come meanwhile: see [Lanes.Free].
+	OnSuspend func(h *Suspended, next *Job)
+	// OnWait, if not nil, is told that a job which was queued has to wait. It waits for nothing
+	// and calls nobody here.
+	OnWait func(j *Job)
+	// OnOvertaken is given the commands that waited and were ended, see [Placement].
+	OnOvertaken func(some []*Job)
+	// MaxTurns bounds the turns that run at the same time.
+	MaxTurns int
+	// Now is the clock.
+	Now func() time.Time
+	// Log is for the operator.
+	Log *slog.Logger
+}
+
+// ErrShutdown is the cause with which what runs is cancelled at the end: it goes on after
+// the next start.
+var ErrShutdown = errors.New("bridge: shutting down")
+
+// Queue hold all jobs that are open. They have one goroutine for each job that runs: at most
+// one message and one command of a chat; [Lanes.Close] waits for all.
+type Queue struct {
+	cfg Config
+	// work is what jobs run under: it outlives the call that queues them.
+	work context.Context //nolint:containedctx // Close ends it
+	end  context.CancelCauseFunc
+	// Running is what Close waits for. A job that runs may add to it.
+	Running sync.WaitGroup
+	// Moves says that a chat has moved or moves: see Forward.
+	Moves atomic.Bool
+
+	mu sync.Mutex // guards the rest and all lanes; nobody waits while they hold it
+	// open holds the keys of the jobs that are queued or worked on, and when they were
+	// accepted.
+	open    map[string]time.Time
+	byChat  map[chats.Chat]*lane
+	closing bool // no lane begins another job
+	members members
+	free    int  // how many more turns may run
+	line    line // nobody stands here while one is free
+	// over are the moves that were carried out, pending both ends of those that were not,
+	// with where they lead. Hushed is closed, and replaced, when something ended for which
+	// somebody may wait: in a chat that moves, or because it was cut short.
+	over, pending map[chats.Chat]chats.Chat
+	hushed        chan struct{}
+	awaited       int // how many wait for chats to be still, who hear of every end
+}
+
+// New returns lanes without jobs.
+func New(cfg Config) *Queue {
+	s := &Queue{
+		cfg: cfg, open: make(map[string]time.Time), byChat: make(map[chats.Chat]*lane), members: make(members),
+		free: cfg.MaxTurns,
+		over: make(map[chats.Chat]chats.Chat), pending: make(map[chats.Chat]chats.Chat), hushed: make(chan struct{}),
+	}
+	s.work, s.end = context.WithCancelCause(context.Background())
+	return s
+}
+
+// Context is the context that jobs run under.
+func (s *Queue) Context() context.Context { return s.work }
+
+// Close begins no job any more. It gives those that run so much time, then cancels them, and
+// returns when they have ended. It reports whether the time was enough.
+func (s *Queue) Close(drain time.Duration) bool {
+	s.mu.Lock()
+	s.closing = true
+	for _, l := range s.byChat {
+		if l.asks != nil {
+			l.messages.cancel(ErrShutdown) // no person answers soon enough
+		}
+	}
+	s.mu.Unlock()
+	done := make(chan struct{})
+	go func() { s.Running.Wait(); close(done) }()
+	inTime := true
+	if drain > 0 {
+		timer := time.NewTimer(drain)
+		defer timer.Stop()
+		select {
+		case <-done:
+		case <-timer.C:
+			inTime = false
+		}
+	}
+	s.end(ErrShutdown)
+	<-done
+	return inTime
+}
+
+// TryGo runs a function that Close waits for, for who may come when the lanes are closing:
+// then it reports false, and the caller does it.
+func (s *Queue) TryGo(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closing {
+		s.Running.Go(func() { rescue.Go(s.cfg.Log, "work beside the jobs", f) })
+	}
+	return !s.closing
+}
+
+// ChatOf is the chat or the lane beside it that a job waits in.
+func (s *Queue) ChatOf(j *Job) chats.Chat {
+	chat := j.Message.Chat
+	chat.Thread += s.cfg.Place(j).SubQueue
+	return chat
+}
+
+// Has reports whether a job is queued or worked on.
+func (s *Queue) Has(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, has := s.open[key]
+	return has
+}
+
+// IsAnswering reports whether the message of a job is being answered in a chat.
+func (s *Queue) IsAnswering(chat chats.Chat, key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.byChat[chat]
+	return l != nil && l.messages.running != nil && l.messages.running.Key() == key
+}
+
+// Remove forgets a job that is closed.
+func (s *Queue) Remove(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, key)
+}
+
+// Enqueue puts a job in the lane of its chat as that is called now, once. It returns what
+// stands in front of it and waits for a decision; nil where nothing does.
+func (s *Queue) Enqueue(j *Job) *Suspended {
+	key := j.Key()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, twice := s.open[key]; twice {
+		s.members.give(j)
+		return nil
+	}
+	s.open[key] = j.Accepted
+	if len(s.over) > 0 {
+		s.relocate(j)
+	}
+	if j.Message.Kind == chats.KindText && !j.Message.Direct && !j.Waits {
+		s.members.take(j)
+	}
+	place, chat := s.cfg.Place(j), j.Message.Chat
+	chat.Thread += place.SubQueue
+	l := s.byChat[chat]
+	if l == nil {
+		_, moving := s.pending[chats.Chat{Platform: chat.Platform, ID: chat.ID}]
+		l = &lane{chat: chat, moving: moving}
+		s.byChat[chat] = l
+	}
+	q := &l.messages
+	if place.Barrier {
+		q = &l.commands
+	}
+	if len(q.waiting) == 0 {
+		q.burst = j.Seq
+	}
+	at, _ := slices.BinarySearchFunc(q.waiting, j, Order)
+	q.waiting = slices.Insert(q.waiting, at, j)
+	if (place.Partial || place.Bare) && !j.Complete {
+		ripen(s, l, j)
+	}
+	if place.Overtakes {
+		overtake(s, l, j)
+	}
+	s.wake(l)
+	if s.cfg.OnWait != nil {
+		tellWaits(s, q, place, j)
+	}
+	if held := cmp.Or(l.held, l.asks); held != nil && !place.Barrier && Order(held.job, j) < 0 {
+		return held
+	}
+	return nil
+}
+
+func tellWaits(s *Queue, q *queue, place Placement, j *Job) {
+	if place.NeedsSlot && slices.Contains(q.waiting, j) {
+		s.cfg.OnWait(j)
+	}
+}
+
+// Occupancy is how much waits; Burst tells it from what waited before, when it was gone.
+type Occupancy struct {
+	Waiting int
+	Burst   int64
+}
+
+// Reserve returns how much waits where a job would wait, and what its sender has waiting in
+// all shared chats. It counts the job among that, unless so much waits already: others of
+// that sender may be on their way to other chats.
+func (s *Queue) Reserve(j *Job, bound int) (lane, sender Occupancy) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	place, chat := s.cfg.Place(j), j.Message.Chat
+	chat.Thread += place.SubQueue
+	if l := s.byChat[chat]; l != nil {
+		lane = Occupancy{len(l.messages.waiting), l.messages.burst}
+		if place.Barrier {
+			lane = Occupancy{len(l.commands.waiting), l.commands.burst}
+		}
+	}
+	if j.Message.Kind == chats.KindText && !j.Message.Direct {
+		if known := s.members[j.Message.By()]; known != nil {
+			sender = *known
+		}
+		if sender.Waiting < bound {
+			s.members.take(j)
+		}
+	}
+	return lane, sender
+}
+
+// members count what waits in shared chats, by who wrote it.
+type members map[string]*Occupancy
+
+func (m members) take(j *Job) {
+	by := j.Message.By()
+	if m[by] == nil {
+		m[by] = &Occupancy{Burst: j.Accepted.UnixNano()}
+	}
+	m[by].Waiting++
+	j.Waits = true
+}
+
+func (m members) give(j *Job) {
+	if !j.Waits {
+		return
+	}
+	j.Waits = false
+	by := j.Message.By()
+	if m[by].Waiting--; m[by].Waiting == 0 {
+		delete(m, by)
+	}
+}
+
+// Release takes back what TakeRoom or Queue counted.
+func (s *Queue) Release(j *Job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.members.give(j)
+}
+
+// Load is how much there is to do.
+type Load struct {
+	// Open are the jobs that are not closed, Waiting those of them in the queues of their
+	// chats.
+	Open, Waiting int
+	// Oldest is when the oldest open job was accepted; zero without one.
+	Oldest time.Time
+}
+
+// Load counts the open jobs.
+func (s *Queue) Load() Load {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	load := Load{Open: len(s.open)}
+	for _, at := range s.open {
+		if load.Oldest.IsZero() || at.Before(load.Oldest) {
+			load.Oldest = at
+		}
+	}
+	for _, l := range s.byChat {
+		load.Waiting += len(l.messages.waiting) + len(l.commands.waiting)
+	}
+	return load
+}

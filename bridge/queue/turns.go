@@ -1,0 +1,69 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"slices"
+)
+
+// So many turns run at the same time. The others stand in line in the order in which their
+// messages were accepted, without a goroutine; a turn that waits for a decision or for its
+// delivery is not counted.
+
+// place is a place in the line. Grant is called once, with the lanes locked, when a turn is
+// free; who needs it takes it then.
+type place struct {
+	seq   int64
+	grant func()
+}
+
+// line are places by their numbers.
+type line []*place
+
+func (l *line) stand(seq int64, grant func()) *place {
+	p := &place{seq, grant}
+	at, _ := slices.BinarySearchFunc(*l, p, func(a, b *place) int { return cmp.Compare(a.seq, b.seq) })
+	*l = slices.Insert(*l, at, p)
+	return p
+}
+
+// ReleaseSlot lets another turn run, where the job has one.
+func (s *Queue) ReleaseSlot(j *Job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !j.HasSlot {
+		return
+	}
+	j.HasSlot = false
+	s.free++
+	for s.free > 0 && len(s.line) > 0 {
+		first := s.line[0]
+		s.line = slices.Delete(s.line, 0, 1)
+		first.grant()
+	}
+}
+
+// AwaitSlot waits until a job that has a goroutine may run, or ctx ends.
+func (s *Queue) AwaitSlot(ctx context.Context, j *Job) {
+	granted := make(chan struct{})
+	take := func() { s.free--; close(granted) }
+	s.mu.Lock()
+	var p *place
+	if s.free > 0 {
+		take()
+	} else {
+		p = s.line.stand(j.Seq, take)
+	}
+	s.mu.Unlock()
+	select {
+	case <-granted:
+	case <-ctx.Done():
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if i := slices.Index(s.line, p); i >= 0 {
+			s.line = slices.Delete(s.line, i, i+1)
+			return
+		}
+	}
+	j.HasSlot = true
+}

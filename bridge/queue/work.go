@@ -1,0 +1,233 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/internal/rescue"
+)
+
+// wake runs the jobs that may run now, and forgets a lane that has nothing to do. It is
+// called with the lanes locked, whenever something has changed in one.
+func (s *Queue) wake(l *lane) {
+	for _, q := range []*queue{&l.commands, &l.messages} {
+		if l.shut > 0 || s.closing || !s.takes(l, q) {
+			continue
+		}
+		j := q.waiting[0]
+		q.waiting = slices.Delete(q.waiting, 0, 1)
+		if j.Waits {
+			s.members.give(j)
+		}
+		collect(s, q, j)
+		ctx, cancel := context.WithCancelCause(s.work)
+		if j.EndCause != nil {
+			cancel(j.EndCause)
+		}
+		q.running, q.cancel, q.joined, q.begun, q.backlog = j, cancel, len(j.Joined), s.cfg.Now(), 0
+		if n := len(q.waiting); n > 0 {
+			q.backlog = q.waiting[n-1].Seq
+		}
+		s.Running.Add(1)
+		go s.run(ctx, l, q)
+	}
+	l.tellAdded(s)
+	busy := l.commands.running != nil || l.messages.running != nil || l.held != nil
+	if !busy && len(l.commands.waiting)+len(l.messages.waiting) == 0 && l.place == nil && l.shut == 0 {
+		delete(s.byChat, l.chat)
+	}
+}
+
+// takes reports whether the first job of a queue may run now. Where it needs a turn it has
+// one then, or the lane stands in line.
+func (s *Queue) takes(l *lane, q *queue) bool {
+	if q.running != nil || len(q.waiting) == 0 {
+		return false
+	}
+	if q == &l.commands {
+		return true
+	}
+	j, c := q.waiting[0], &l.commands
+	if l.moving || l.held != nil || c.running != nil && c.running.Seq < j.Seq || len(c.waiting) > 0 && c.waiting[0].Seq < j.Seq {
+		return false
+	}
+	place := s.cfg.Place(j)
+	if !whole(s, q.waiting) {
+		return false
+	}
+	if j.HasSlot = place.NeedsSlot && s.free > 0; j.HasSlot {
+		s.free--
+	} else if place.NeedsSlot {
+		standInLine(s, l, j)
+	}
+	return j.HasSlot == place.NeedsSlot
+}
+
+func standInLine(s *Queue, l *lane, j *Job) {
+	if l.place == nil {
+		l.place = s.line.stand(j.Seq, func() { l.place = nil; s.wake(l) })
+	}
+}
+
+// run runs a job and wakes its lane.
+func (s *Queue) run(ctx context.Context, l *lane, q *queue) {
+	defer s.Running.Done()
+	j := q.running
+	rescue.Go(s.cfg.Log, "a job", func() { s.cfg.Run(s.work, ctx, j) })
+	if j.HasSlot {
+		s.ReleaseSlot(j)
+	}
+	if j.Suspended {
+		rescue.Go(s.cfg.Log, "a job that waits for a decision", func() { s.hold(ctx, l, j) })
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.moving || ctx.Err() != nil || s.awaited > 0 {
+		s.hush()
+	}
+	q.cancel(nil)
+	q.running, q.cancel, q.added = nil, nil, nil
+	if q == &l.messages {
+		l.asks = nil
+	}
+	s.wake(l)
+}
+
+// hold keeps the lane for a job that ran and waits now, without a goroutine. The command
+// that ends it may have come meanwhile.
+func (s *Queue) hold(ran context.Context, l *lane, j *Job) {
+	h := newHeld(l, j)
+	var next *Job
+	s.mu.Lock()
+	l.held = h
+	cause := context.Cause(ran)
+	if cause != nil {
+		l.unhold(func(*Job) bool { return true }, cause)
+	} else if len(l.messages.waiting) > 0 {
+		next = l.messages.waiting[0]
+	}
+	s.mu.Unlock()
+	if cause == nil {
+		s.cfg.OnSuspend(h, next)
+	}
+}
+
+// Resume lets a job go on that waits for a decision, where it still does. Chat names its
+// lane; it may have moved.
+func (s *Queue) Resume(chat chats.Chat, key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.byChat[s.home(chat)]; l != nil && l.unhold(func(j *Job) bool { return j.Key() == key }, nil) {
+		s.wake(l)
+	}
+}
+
+// InterruptUser ends what is being answered for a user, platform:id, and what waits for a decision.
+func (s *Queue) InterruptUser(user string, cause error) {
+	theirs := func(j *Job) bool { return j.Message.By() == user }
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.byChat {
+		if r := l.messages.running; r != nil && theirs(r) {
+			l.messages.cancel(cause)
+		}
+		if l.unhold(theirs, cause) {
+			s.wake(l)
+		}
+	}
+}
+
+// InterruptJob ends the turn of one message of a chat that runs or waits for a decision, and leaves
+// everything else. It reports false where there is none.
+func (s *Queue) InterruptJob(chat chats.Chat, key string, cause error) bool {
+	its := func(j *Job) bool { return j.Key() == key }
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.byChat[chat]
+	if l == nil {
+		return false
+	}
+	if r := l.messages.running; r != nil && its(r) {
+		l.messages.cancel(cause)
+		return true
+	}
+	if i := slices.IndexFunc(l.messages.waiting, its); i >= 0 {
+		l.messages.waiting[i].EndCause = cause
+		return true
+	}
+	ended := l.unhold(its, cause)
+	s.wake(l)
+	return ended
+}
+
+// ErrOvertaken ends a command that a later /stop or /clear has waited for.
+var ErrOvertaken = errors.New("queue: a later command has waited for it")
+
+// yieldWait is how long a command waits for those before it that yield.
+const yieldWait = time.Second
+
+// overtake ends the commands of a lane that stand before one of it for more than a moment. It is
+// called with the lanes locked.
+func overtake(s *Queue, l *lane, j *Job) {
+	time.AfterFunc(yieldWait, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		q := &l.commands
+		if s.closing || !slices.Contains(q.waiting, j) {
+			return
+		}
+		older := func(o *Job) bool { return o.Seq < j.Seq && s.cfg.Place(o).Yields }
+		var gone []*Job
+		q.waiting = slices.DeleteFunc(q.waiting, func(o *Job) bool {
+			if !older(o) {
+				return false
+			}
+			s.members.give(o)
+			gone = append(gone, o)
+			return true
+		})
+		if j.Dropped += len(gone); q.running != nil && older(q.running) {
+			j.Interrupted = true
+			q.cancel(ErrOvertaken)
+		}
+		if len(gone) > 0 {
+			s.Running.Go(func() { s.cfg.OnOvertaken(gone) })
+		}
+		s.wake(l)
+	})
+}
+
+// Interrupt ends the turn of a chat that runs or waits for a decision, if it was accepted
+// before the given number, and takes the messages that waited before it out of the queue.
+func (s *Queue) Interrupt(chat chats.Chat, before int64, cause error) (running bool, waiting []*Job) {
+	older := func(j *Job) bool { return j.Seq < before }
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.byChat[chat]
+	if l == nil {
+		return false, nil
+	}
+	if r := l.messages.running; r != nil && older(r) {
+		l.messages.cancel(cause)
+		l.asks, running = nil, true
+	}
+	l.messages.waiting = slices.DeleteFunc(l.messages.waiting, func(j *Job) bool {
+		switch {
+		case !older(j):
+			return false
+		case !j.Unstarted:
+			// Its approval is there, and it has not gone on yet.
+			j.EndCause, running = cause, true
+			return false
+		}
+		s.members.give(j)
+		waiting = append(waiting, j)
+		return true
+	})
+	running = l.unhold(older, cause) || running
+	s.wake(l)
+	return running, waiting
+}

@@ -1,0 +1,201 @@
+package turn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// Compactor is an [Agent] that can sum up what no longer fits. *[agent.Agent] is one.
+type Compactor interface {
+	// Compact returns a summary of the beginning of turn.History; its Kept counts the
+	// messages at the end of turn.History that it does not cover. It returns false where
+	// the conversation still fits the model's context and bound tokens.
+	Compact(ctx context.Context, turn agent.Turn, bound int) (agent.Message, bool, error)
+}
+
+const (
+	// compactTimeout bounds what a chat waits for its summaries after an answer.
+	compactTimeout = 4 * time.Minute
+	// compactRest is how long a conversation is left alone that could not be summed up.
+	compactRest = 10 * time.Minute
+	// maxCompactions bounds the summaries after one answer.
+	maxCompactions = 8
+)
+
+// NoticeCut stands behind an answer that was given without the beginning of its
+// conversation, unless the conversation shows it already.
+const NoticeCut = "\n\n_This conversation has grown too long: I answered without its beginning. " +
+	"Nothing is deleted, and /new begins a new conversation._"
+
+// NoticeShortened stands behind an answer that was given without older turns, which the model
+// refuses.
+const NoticeShortened = "\n\n_The language model refuses a part of what we said before, so I answered without it. " +
+	"Nothing is deleted, and /new begins a new conversation._"
+
+// cuts is what the requests of a turn left out.
+type cuts struct {
+	first   bool // already the first request was cut
+	context int  // how large the context seems to be, where a model refused
+}
+
+// watch prepares a turn for a conversation that may have outgrown the context, and its
+// job for the compaction that follows the answer. A task is told what began it.
+func (t *Runner) watch(j *queue.Job, h *conversation.History, turn *agent.Turn) *cuts {
+	c := &cuts{}
+	if j.Trigger != nil {
+		turn.Tail = tail(turn.Tail, j.Trigger)
+	}
+	turn.Incomplete = h.Cut
+	turn.Cut = func(cut agent.Cut) {
+		c.first = c.first || cut.Round == 1 && (cut.Left > 0 || turn.Incomplete)
+		c.context = cmp.Or(cut.ContextTokens, c.context)
+	}
+	compactor, ok := t.cfg.Agent.(Compactor)
+	if !ok {
+		return c
+	}
+	later, log := *turn, h.Log
+	later.History = nil
+	j.AfterDelivery = func(ctx context.Context) {
+		later.ContextTokens = cmp.Or(c.context, later.ContextTokens)
+		t.compact(ctx, compactor, log, later)
+	}
+	return c
+}
+
+// admit tells the user once that the model did not see everything.
+func (c *cuts) admit(h *conversation.History, answer string) string {
+	told := func(m agent.Message) bool { return m.Final && strings.HasSuffix(m.Text, NoticeCut) }
+	if !c.first || strings.TrimSpace(answer) == "" || slices.ContainsFunc(h.Messages, told) {
+		return answer
+	}
+	return answer + NoticeCut
+}
+
+// Afterwards does what a delivered answer did not wait for. The job is closed already,
+// so nothing of this can fail it.
+func (t *Runner) Afterwards(ctx context.Context, j *queue.Job) {
+	after := j.AfterDelivery
+	j.AfterDelivery = nil
+	if len(j.Parts) == 0 || ctx.Err() != nil {
+		return
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			t.cfg.Log.Error("compaction broke off", "panic", r, "stack", string(debug.Stack()))
+		}
+	}()
+	if t.cfg.Deps.AwaitTurn(ctx, j); ctx.Err() != nil {
+		return
+	}
+	after(ctx)
+}
+
+// compact sums a conversation up as often as it takes to fit again. Where that fails the
+// conversation stays as it is: requests are cut at their beginning, and people are told.
+func (t *Runner) compact(ctx context.Context, c Compactor, log string, turn agent.Turn) {
+	ctx, cancel := context.WithTimeout(ctx, compactTimeout)
+	defer cancel()
+	for range maxCompactions {
+		h, err := t.Cache.Take(ctx, log)
+		if err != nil {
+			t.cfg.Log.Warn("conversation cannot be read for its summary", "log", log, "err", err)
+			return
+		}
+		// A copy that may be wrong or is incomplete is read anew.
+		more, keep, err := t.fold(ctx, c, h, turn)
+		if keep {
+			t.Cache.Put(h)
+		}
+		if err != nil && (ctx.Err() == nil || errors.Is(context.Cause(ctx), context.DeadlineExceeded)) {
+			t.cfg.Log.Warn("conversation cannot be summed up", "log", log, "err", err)
+		}
+		if !more {
+			return
+		}
+	}
+}
+
+// fold adds one summary to a conversation, if it needs one. more says that it may need
+// another, keep that the history is still what the log says.
+func (t *Runner) fold(ctx context.Context, c Compactor, h *conversation.History, turn agent.Turn) (more, keep bool, err error) {
+	if some, err := t.fewer(ctx, h); some || err != nil {
+		return some, !h.Cut, err
+	}
+	if t.cfg.Now().Before(h.Rest) {
+		return false, true, nil
+	}
+	s, err := h.Unsummarized(ctx)
+	if err != nil {
+		return false, false, err
+	}
+	turn.History = slices.Clip(s.Messages)
+	// What the window holds, in tokens of such messages as these.
+	bound := min(t.cfg.WindowTokens, agent.EstimateTokens(s.Messages)*h.Window/max(s.Size, 1))
+	summary, needed, err := c.Compact(ctx, turn, max(bound, 1))
+	if err != nil {
+		if ctx.Err() == nil || errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+			h.Rest = t.cfg.Now().Add(compactRest)
+		}
+		return false, true, err
+	}
+	if !needed {
+		return false, true, nil
+	}
+	covers, erased, err := covered(ctx, h, s.At, summary.Kept)
+	if erased || err != nil {
+		return erased, false, err // what is gone must not live on in a summary
+	}
+	if err := t.flush(ctx, turn.Scope, turn.History[:covers:covers]); err != nil {
+		t.cfg.Log.Warn("what a summary will cover could not be looked through before", "log", h.Log, "err", err)
+	}
+	from := s.Next
+	if covers < len(s.Messages) {
+		from = s.At[covers]
+	}
+	summary.Kept = int(h.Last + 1 - from)
+	whole := !h.Cut
+	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), queue.WriteTimeout)
+	defer cancel()
+	if _, err := h.Append(writing, nil, summary); err != nil {
+		return false, false, err
+	}
+	t.cfg.Log.Info("conversation summed up", "log", h.Log, "covered", covers, "kept", summary.Kept)
+	return true, whole, nil
+}
+
+// covered returns how many of some messages a summary stands for that keeps the others, and whether
+// any of them was erased since they were read.
+func covered(ctx context.Context, h *conversation.History, at []storage.Position, kept int) (n int, erased bool, err error) {
+	n = len(at) - kept
+	if n < 1 || n > len(at) {
+		return 0, false, fmt.Errorf("a summary keeps %d of %d messages", kept, len(at))
+	}
+	erased, err = h.Erased(ctx, at[:n])
+	return n, erased, err
+}
+
+// flush shows messages that a summary will stand for to whoever wants to keep something.
+func (t *Runner) flush(ctx context.Context, scope toolgroups.Scope, messages []agent.Message) (err error) {
+	if t.cfg.BeforeCompact == nil {
+		return nil
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return t.cfg.BeforeCompact(ctx, scope, messages)
+}

@@ -1,0 +1,177 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/wording"
+	"oneclaw/internal/workspace"
+	"oneclaw/toolgroups"
+)
+
+// maxShownWords bounds how much of a transcript people are shown, in characters.
+const maxShownWords = 300
+
+// Recording is a sound to be written down.
+type Recording struct {
+	// Name is its file name; it may say nothing of what the file holds.
+	Name string
+	// Size is how many bytes Content has, Length how long it lasts; 0 if unknown.
+	Size   int64
+	Length time.Duration
+	// Content is open only until the call returns.
+	Content io.Reader
+}
+
+// TranscriptionError is why a recording has no words, in the words of a sentence for people that begins
+// with the recording. Whoever hears it again hears no more.
+type TranscriptionError struct {
+	Why string
+	// Never says that recordings are not heard here at all.
+	Never bool
+}
+
+// Error returns the reason.
+func (e *TranscriptionError) Error() string { return e.Why }
+
+// Why there are no words where nobody says more.
+const (
+	whyLost  = "could not be fetched"
+	whyLarge = "is too large for me"
+	whyFull  = "could not be saved: there is no room for it among your files"
+	whyNever = "was not listened to, because my operator has not set up speech"
+	whyLater = "could not be written down now: please send it again in a minute"
+)
+
+// hear adds the words of a sound to a message. The record of the job says what they are
+// before anybody is shown them, so that a sound is heard once. Saved is where it lies;
+// fetched says why it does not.
+func (t *Runner) hear(ctx context.Context, j *queue.Job, scope toolgroups.Scope, a chats.Attachment, saved string, fetched error) (queue.Transcript, error) {
+	keeper := j.Keeper()
+	heard, known := keeper.TranscriptOf(a.Ref)
+	if !known {
+		heard = queue.Transcript{Ref: a.Ref}
+		var err error
+		switch {
+		case errors.Is(fetched, chats.ErrTooLarge):
+			heard.Why = whyLarge
+		case workspace.NoRoom(fetched):
+			heard.Why = whyFull
+		case fetched != nil:
+			heard.Why = whyLost
+		default:
+			heard.Text, err = t.transcribe(ctx, scope, a, saved)
+		}
+		if cause := context.Cause(ctx); cause != nil {
+			return heard, cause
+		}
+		if err != nil {
+			heard.Why = unheard(t.cfg.Log, j, a, err)
+		}
+		if heard.Text == "" && heard.Why == "" {
+			return heard, nil // it is a file like others
+		}
+		keeper.Transcripts = append(keeper.Transcripts, heard)
+		if err := t.cfg.Jobs.Save(ctx, keeper); err != nil {
+			keeper.Transcripts = keeper.Transcripts[:len(keeper.Transcripts)-1]
+			return heard, err
+		}
+	}
+	if heard.Text == "" {
+		return heard, nil
+	}
+	under := j.Message.ID
+	if j.From != "" {
+		under = "" // it is not there
+	}
+	line := "🎤 “" + wording.Escape(wording.OneLine(t.cfg.Redact(heard.Text), maxShownWords)) + "”"
+	return heard, t.cfg.Deps.Show(ctx, "heard/"+j.Key()+"/"+a.Ref, j, under, line)
+}
+
+// unheard says why a sound has no words; nothing where that is no loss.
+func unheard(log *slog.Logger, j *queue.Job, a chats.Attachment, err error) string {
+	why, told := errors.AsType[*TranscriptionError](err)
+	switch {
+	case !told:
+		log.Error("a recording could not be written down", "job", j.Key(), "err", err)
+		return whyLater
+	case !why.Never:
+		return why.Why
+	case a.Sound.Kind == chats.SoundSpoken:
+		return whyNever
+	}
+	return ""
+}
+
+// transcribe has a saved sound written down.
+func (t *Runner) transcribe(ctx context.Context, scope toolgroups.Scope, a chats.Attachment, saved string) (text string, err error) {
+	if t.cfg.Transcribe == nil {
+		return "", &TranscriptionError{Never: true}
+	}
+	root, err := workspace.Open(scope.Workspace)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	file, err := root.Open(saved)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	info, err := file.Stat()
+	if err != nil {
+		return "", fmt.Errorf("size of a recording: %w", err)
+	}
+	text, err = t.cfg.Transcribe(ctx, scope, Recording{Name: saved, Size: info.Size(), Length: a.Sound.Length, Content: file})
+	if text = strings.TrimSpace(text); err == nil && !wording.Visible(text) {
+		err = &TranscriptionError{Why: "has no words in it that I could hear"}
+	}
+	return text, err
+}
+
+// wordsOf is how a message has what was understood of a sound.
+func wordsOf(heard queue.Transcript, name string) string {
+	switch {
+	case heard.Text != "":
+		return "\n[spoken in " + name + ", as a machine wrote it down]\n" + heard.Text
+	case heard.Why != "":
+		return notReceived(name + ": it " + heard.Why)
+	}
+	return ""
+}
+
+// take gathers what comes with a message. One that says nothing but what could not be heard
+// is answered at once: the model would have nothing to go by.
+func (t *Runner) take(ctx context.Context, j *queue.Job, h *conversation.History, scope toolgroups.Scope, message *agent.Message) (string, error) {
+	if err := t.gather(ctx, j, h, scope, lastAsked(h.View(), j), message); err != nil {
+		return "", err
+	}
+	if j.Message.Text != "" || len(j.Message.Skipped) > 0 || len(j.Message.Files) == 0 {
+		return "", nil
+	}
+	answer := ""
+	for _, a := range j.Message.Files {
+		heard, known := j.TranscriptOf(a.Ref)
+		if !known || heard.Text != "" {
+			return "", nil
+		}
+		answer += "Your recording " + heard.Why + ".\n"
+	}
+	answer = strings.TrimSpace(answer)
+	if h.Last == 0 {
+		if err := t.List(ctx, j, scope); err != nil {
+			return "", err
+		}
+	}
+	h.Staged = []agent.Message{*message}
+	return answer, t.keep(context.WithoutCancel(ctx), j, h, agent.Message{Role: agent.RoleAssistant, Time: t.cfg.Now(), Text: answer, Final: true})
+}

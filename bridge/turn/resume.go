@@ -1,0 +1,56 @@
+package turn
+
+import (
+	"context"
+	"errors"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
+)
+
+// mendHistory sets aside what was skipped in the conversation of a job. A turn that has
+// begun is not gone on with then: what it has done may stand in what is lost.
+func (t *Runner) mendHistory(ctx context.Context, j *queue.Job, h *conversation.History) (string, bool, error) {
+	lost := false
+	for _, d := range h.Damaged {
+		now, err := t.cfg.Deps.Mend(ctx, d, j.Message.Chat)
+		if err != nil {
+			return "", false, err
+		}
+		lost = lost || now
+	}
+	h.Damaged = nil
+	if !lost || j.Unstarted {
+		return "", false, nil
+	}
+	notes := agent.Stop(h.View(), agent.NoteGivenUp)
+	for i := range notes {
+		notes[i].Time = t.cfg.Now()
+	}
+	if err := t.append(ctx, j, h, notes...); err != nil {
+		return "", false, err
+	}
+	return t.Failed(j, errors.New("a record of this turn does not decode")), true, nil
+}
+
+// awake returns nil where there is something to do for a job: it does not wait for an
+// approval, or has one.
+func (t *Runner) awake(ctx context.Context, j *queue.Job) error {
+	if j.State != queue.StateWaiting {
+		return nil
+	}
+	moved, err := t.cfg.Deps.Decided(ctx, j.Undecided())
+	if err != nil {
+		return err
+	}
+	if !moved {
+		return agent.ErrSuspended
+	}
+	j.State = queue.StateOpen
+	if err := t.cfg.Jobs.Save(ctx, j); err != nil {
+		j.State = queue.StateWaiting
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// errSteer wraps what kept messages from becoming part of a turn: it is tried again.
+var errSteer = errors.New("bridge: what was written while a turn runs")
+
+// steer makes what was written since a turn began part of it, and returns that. The messages
+// are in the conversation, their jobs closed and named by that of the turn, all in one write:
+// so each is answered by this turn, or by one of its own, and by no other.
+func (t *Runner) steer(ctx context.Context, j *queue.Job, h *conversation.History, scope toolgroups.Scope) (messages []agent.Message, err error) {
+	err = t.cfg.Deps.Join(ctx, j, func(some []*queue.Job) (joined, gone []*queue.Job, err error) {
+		return t.cfg.Jobs.Join(ctx, j, some, func(others []*queue.Job) error {
+			if messages, err = t.written(ctx, j, h, others, scope); err != nil || len(others) == 0 {
+				return err
+			}
+			return t.joinAll(ctx, j, h, others, messages)
+		})
+	})
+	switch {
+	case errors.Is(err, storage.ErrInvalid):
+		t.cfg.Log.Warn("what was written meanwhile is too large for this turn, and waits for its own", "job", j.Key(), "err", err)
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", errSteer, err)
+	}
+	return messages, nil
+}
+
+// joinAll is the one write.
+func (t *Runner) joinAll(ctx context.Context, j *queue.Job, h *conversation.History, others []*queue.Job, messages []agent.Message) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), queue.WriteTimeout)
+	defer cancel()
+	ops, err := t.cfg.Jobs.Joining(j, others, t.cfg.Now())
+	if err != nil {
+		return err
+	}
+	rev, err := h.Append(ctx, ops, messages...)
+	if err != nil {
+		return err
+	}
+	j.Rev = rev
+	for _, o := range others {
+		j.Joined = append(j.Joined, o.Key())
+	}
+	return nil
+}
+
+// written are messages as the conversation keeps them, with their files in the workspace.
+// Pieces of one are one.
+func (t *Runner) written(ctx context.Context, j *queue.Job, h *conversation.History, others []*queue.Job, scope toolgroups.Scope) ([]agent.Message, error) {
+	var messages []agent.Message
+	after := lastAsked(h.View(), j)
+	for n := 0; n < len(others); {
+		end := n + queue.Pieces(others[n:])
+		one := *others[n]
+		one.Message, n = queue.MergePieces(one.Message, others[n+1:end]), end
+		message := t.question(&one, h)
+		message.Joined, message.Ref = message.Ref, ""
+		if one.Message.Kind == queue.KindAmend {
+			message.Text = editNote + message.Text
+		}
+		if m := &one.Message; len(m.Files)+len(m.Quoted) > 0 || !m.Direct || m.Inside {
+			held := *j // whose files they are
+			held.Within = j
+			at := &held.Message
+			at.ID, at.Files, at.Quoted, at.Inside, at.Called, at.Time = m.ID, m.Files, m.Quoted, m.Inside, m.Called, m.Time
+			if err := t.gather(ctx, &held, h, scope, after, &message); err != nil {
+				return nil, err
+			}
+			if m.Kind == chats.KindText {
+				after = m.ID
+			}
+		}
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		if t.cfg.Recall != nil {
+			message.Recalled = t.recall(ctx, &one, scope)
+		}
+		messages = append(messages, message)
+	}
+	return messages, nil
+}
+
+// editNote stands before the new text of a message that was edited while its turn ran.
+const editNote = "[I have edited my message from before. It now reads:]\n"

@@ -1,0 +1,456 @@
+package turn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/wording"
+	"oneclaw/internal/workspace"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// Answer runs the turn of a message, or goes on with it where its log stops.
+func (t *Runner) Answer(ctx context.Context, j *queue.Job) (text string, err error) {
+	session, err := conversation.Of(ctx, t.cfg.Store, j)
+	if err == nil && j.State == queue.StateWaiting {
+		err = t.awake(ctx, j)
+	}
+	if err != nil {
+		return "", err
+	}
+	j.Generation = session.Generation
+	h, err := t.Cache.Take(ctx, session.Log())
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		if err == nil || errors.Is(err, agent.ErrSuspended) {
+			t.Cache.Put(h)
+		}
+	}()
+	if err := t.settle(ctx, j, h); err != nil {
+		return "", err
+	}
+	if len(h.Damaged) > 0 {
+		if text, done, err := t.mendHistory(ctx, j, h); done || err != nil {
+			return text, err
+		}
+	}
+	scope, err := t.cfg.Deps.Scope(j, session)
+	if err != nil {
+		return "", err
+	}
+	text, done, err := t.begin(ctx, j, h, scope)
+	if !done && err == nil {
+		text, err = t.run(ctx, j, h, scope)
+	}
+	if err == nil && j.Parts == nil {
+		// A turn that failed may have made files all the same; the log says it did.
+		j.Files = t.made(ctx, h, j.Key())
+	}
+	return text, err
+}
+
+// begin stages the message, if the log does not have it yet. Where the log has even
+// its answer, there is nothing left to run.
+func (t *Runner) begin(ctx context.Context, j *queue.Job, h *conversation.History, scope toolgroups.Scope) (string, bool, error) {
+	if !j.Unstarted {
+		turn, err := h.Turn(ctx, j.Key())
+		if err != nil {
+			return "", false, err
+		}
+		if len(turn) > 0 {
+			answer, done := continued(h, turn)
+			return answer, done, nil
+		}
+	}
+	j.Unstarted = false
+	message := t.question(j, h)
+	if m := &j.Message; len(m.Files)+len(m.Quoted) > 0 || !m.Direct || m.Inside {
+		if answer, err := t.take(ctx, j, h, scope, &message); answer != "" || err != nil {
+			return answer, answer != "", err
+		}
+	}
+	if h.Last == 0 {
+		if err := t.List(ctx, j, scope); err != nil {
+			return "", false, err
+		}
+	}
+	if err := context.Cause(ctx); err != nil {
+		return "", false, err
+	}
+	if t.cfg.Recall != nil {
+		message.Recalled = t.recall(ctx, j, scope)
+	}
+	if _, err := conversation.Encode(message); err != nil {
+		return t.Failed(j, err), true, nil
+	}
+	h.Staged = []agent.Message{message}
+	return "", false, nil
+}
+
+// List enters the conversation that a job begins into those of its owner.
+func (t *Runner) List(ctx context.Context, j *queue.Job, scope toolgroups.Scope) error {
+	entry := conversation.Conversation{
+		Owner: scope.Owner, Chat: j.Message.Chat, Generation: j.Generation,
+		Title: title(cmp.Or(j.Title, j.Words(), pointedAt(j.Message))), Begun: t.cfg.Now(),
+	}
+	if j.Message.Kind == queue.KindTask {
+		entry.Task, entry.Chat = j.Message.ID, j.Origin()
+		if !j.Message.Direct {
+			entry.By = j.Message.By()
+		}
+	}
+	return entry.Enter(ctx, t.cfg.Store)
+}
+
+// continued looks at a turn that an earlier try or a former run of the program began: it
+// may have its answer already.
+func continued(h *conversation.History, turn []agent.Message) (answer string, done bool) {
+	for i, m := range turn {
+		if i > 0 && m.Ref != "" {
+			break // what follows answers another question
+		}
+		if m.Final {
+			return m.Text, true
+		}
+	}
+	h.EnsureQuestion(turn)
+	return "", false
+}
+
+// recall searches the memory for a message. A memory that cannot be read is no reason
+// not to answer.
+func (t *Runner) recall(ctx context.Context, j *queue.Job, scope toolgroups.Scope) string {
+	found, err := t.cfg.Recall(ctx, scope, j.Words())
+	if err != nil {
+		t.cfg.Log.Warn("memory cannot be searched", "job", j.Key(), "err", err)
+	}
+	return found
+}
+
+// question is the message as the conversation keeps it.
+func (t *Runner) question(j *queue.Job, h *conversation.History) agent.Message {
+	message := agent.Message{Role: agent.RoleUser, Time: t.cfg.Now(), Text: j.Message.Text, Ref: j.Key()}
+	if !j.Message.Direct {
+		message.Sender, message.By = j.Message.UserName, j.Message.By()
+		h.NoteAuthor(j)
+	}
+	for _, note := range j.Message.Skipped {
+		message.Text += notReceived(note)
+	}
+	message.Text = strings.TrimSpace(message.Text)
+	return message
+}
+
+// ask has the agent answer and stores each message before the agent acts on it. The error is
+// [errAnew] where more was added to the question.
+func (t *Runner) ask(ctx context.Context, j *queue.Job, h *conversation.History, scope toolgroups.Scope, more *additions) (string, error) {
+	groups, err := conversation.LoadedGroups(ctx, t.cfg.Store, h.Log)
+	if err != nil {
+		return "", err
+	}
+	limited, cancel := toolgroups.Timed(ctx, t.cfg.Timeout)
+	defer cancel()
+	var persona Profile
+	if t.cfg.Profile != nil {
+		if persona, err = t.cfg.Profile(limited, scope); err != nil {
+			return t.Failed(j, err), t.append(context.WithoutCancel(ctx), j, h)
+		}
+	}
+	if more.take() {
+		return "", errAnew // what was added meanwhile costs no call
+	}
+	files := &checkout{Runner: t, job: j, dir: scope.Workspace}
+	turn := agent.Turn{
+		Prompt: persona.Prompt, Tail: persona.Tail, Model: persona.Model, History: t.view(ctx, j, h), Set: toolgroups.NewSet(t.cfg.Tools, groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
+		Temperature: persona.Temperature, Effort: persona.Effort, MaxRounds: persona.MaxRounds,
+		ReadFile: func(path string, limit int64) ([]byte, error) { return files.read(limited, path, limit) },
+		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
+			return t.decide(ctx, j, h, call, tool, files)
+		},
+		Settle: files.settle,
+		Redact: t.cfg.Redact,
+		Ask:    t.cfg.Deps.Asks(j, h),
+	}
+	if !t.cfg.SeparateTurns {
+		turn.Steer = func(ctx context.Context) ([]agent.Message, error) { return t.steer(ctx, j, h, scope) }
+	}
+	observe, withhold, end := t.cfg.Deps.Watch(j)
+	defer end()
+	asking, over := more.ask(limited, withhold)
+	defer over(nil)
+	turn.Observe = func(e agent.Event) { more.observe(e, observe) }
+	missing := t.watch(j, h, &turn)
+	answer, shortened := "", h.Shortened()
+	for m, err := range t.cfg.Agent.Run(asking, turn) {
+		if more.isBroken() {
+			return "", errAnew
+		}
+		if err != nil {
+			end() // it may be asked again
+			return t.ended(ctx, j, h, scope, errors.Join(err, context.Cause(limited)))
+		}
+		if m.Final {
+			end()
+			if missing.first || len(h.Staged) == 0 { // else no tool has run
+				m.Text = missing.admit(h, t.cited(ctx, j, h, m.Text))
+			}
+			if shortened {
+				m.Text += NoticeShortened
+			}
+			answer = m.Text
+		}
+		if err = t.store(context.WithoutCancel(ctx), j, h, m); err == nil && m.Role == agent.RoleTool {
+			err = t.cfg.Deps.Ended(context.WithoutCancel(ctx), j, m.CallID)
+		}
+		if err == nil && !m.Final {
+			err = t.sure(j)
+		}
+		if errors.Is(err, storage.ErrInvalid) {
+			// The model is paid for already, and its next reply is as large.
+			return t.ended(ctx, j, h, scope, err)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	if cause := context.Cause(ctx); cause != nil && answer == "" {
+		return "", cause
+	}
+	if !wording.Visible(answer) {
+		return t.Failed(j, errors.New("the agent ended without an answer")), nil
+	}
+	return answer, nil
+}
+
+// errUnsure says that another process may be answering.
+var errUnsure = errors.New("turn: this process has not proved for too long that it answers in this chat")
+
+// sure returns an error where another process may be answering: one that was paused while it
+// stored a message does not act on that.
+func (t *Runner) sure(j *queue.Job) error {
+	if t.cfg.Safe == nil || t.cfg.Safe(j) {
+		return nil
+	}
+	return errUnsure
+}
+
+// errGate wraps what kept the gate from an answer: the turn is tried again.
+var errGate = errors.New("bridge: it cannot be found out whether a call may run")
+
+// decide says whether a call may run, and has the files here for one that may.
+func (t *Runner) decide(ctx context.Context, j *queue.Job, h *conversation.History, call toolgroups.Call, tool toolgroups.Tool, files *checkout) (agent.Decision, error) {
+	d, err := t.cfg.Deps.Decide(ctx, j, h, call, tool)
+	if err != nil {
+		return d, fmt.Errorf("%w: %w", errGate, err)
+	}
+	if d.Verdict == agent.Allow {
+		err = files.here(ctx)
+	}
+	if workspace.NoRoom(err) {
+		return agent.Decision{Verdict: agent.Deny, Reason: err.Error()}, nil
+	}
+	return d, err
+}
+
+// keep stores a message of a turn. The answer and the record that its first part is being
+// sent are one write: a platform that is in order is asked next.
+func (t *Runner) keep(ctx context.Context, j *queue.Job, h *conversation.History, m agent.Message) error {
+	if m.Role == agent.RoleStarted {
+		m.Approved = j.ApprovedBy(m)
+	}
+	if !m.Final || !wording.Visible(m.Text) || j.Trigger != nil && j.Trigger.Ends(m.Text) {
+		return t.append(ctx, j, h, m)
+	}
+	ctx, cancel := context.WithTimeout(ctx, queue.WriteTimeout)
+	defer cancel()
+	j.Files = nil
+	if len(h.Staged) == 0 { // else its question is not on record yet, and no result of a tool
+		j.Files = t.made(ctx, h, j.Key())
+	}
+	t.cfg.Deps.Prepare(j, m.Text, true)
+	err := t.cfg.Jobs.WriteFenced(ctx, j, func() error {
+		record, err := j.Record()
+		if err != nil {
+			return err
+		}
+		rev, err := h.Append(ctx, []storage.Op{record}, m)
+		if err == nil {
+			j.Rev = rev
+		}
+		return err
+	})
+	if err != nil {
+		j.Parts = nil
+	}
+	if errors.Is(err, storage.ErrInvalid) {
+		return t.append(ctx, j, h, m) // it may be the job, which is saved when it is delivered
+	}
+	return err
+}
+
+// returned reports whether a message is what a call returned, and not that the end of the program
+// cut it off.
+func returned(m agent.Message) bool {
+	return m.Role == agent.RoleTool && m.Code != agent.CodeInterrupted && m.Code != agent.CodeCrashed
+}
+
+// append adds messages to the conversation of a job, as long as that is this process's. With
+// its question goes on record that it has begun, with the result of a call that the restarts
+// were not in vain which found it before.
+func (t *Runner) append(ctx context.Context, j *queue.Job, h *conversation.History, messages ...agent.Message) error {
+	return t.cfg.Jobs.WriteFenced(ctx, j, func() (err error) {
+		changes, of := len(h.Staged) > 0, storage.Check(queue.OpenPrefix+j.Key(), j.Rev)
+		if j.Stall.Restarts > 0 && slices.ContainsFunc(messages, returned) {
+			j.Stall, changes = queue.Stall{}, true
+		}
+		if changes {
+			if of, err = j.Record(); err != nil {
+				return err
+			}
+		}
+		rev, err := h.Append(ctx, []storage.Op{of}, messages...)
+		if changes && err == nil {
+			j.Rev = rev
+		}
+		return err
+	})
+}
+
+// ended is what becomes of a turn that the agent ended with an error: it goes on later,
+// or that is its answer.
+func (t *Runner) ended(ctx context.Context, j *queue.Job, h *conversation.History, scope toolgroups.Scope, err error) (string, error) {
+	if cause := context.Cause(ctx); cause != nil {
+		return "", cause
+	}
+	if errors.Is(err, agent.ErrSuspended) || slices.ContainsFunc([]error{errGate, errFiles, errSteer}, func(again error) bool { return errors.Is(err, again) }) {
+		return "", err
+	}
+	if refused(err) {
+		if less, err := t.shorten(ctx, j, h, err); less || err != nil {
+			if err != nil {
+				return "", err
+			}
+			return t.run(ctx, j, h, scope)
+		}
+		return t.leaveOut(context.WithoutCancel(ctx), j, h, err)
+	}
+	// The question stays on record: "try again" has to mean something.
+	if err := t.append(context.WithoutCancel(ctx), j, h); err != nil {
+		return "", err
+	}
+	return t.unanswered(ctx, j, scope, err)
+}
+
+// refused reports whether what is asked is what failed, so that it would fail again with
+// the next message: a provider does not take it, or the answer is too large to keep. An
+// unknown model or address is no such thing.
+func refused(err error) bool {
+	if failure, ok := errors.AsType[*agent.ModelError](err); ok {
+		return failure.Kind == agent.KindRejected && failure.Status != http.StatusNotFound && failure.Status != http.StatusMethodNotAllowed
+	}
+	return errors.Is(err, storage.ErrInvalid)
+}
+
+// shorten leaves out more of what was said before a question that was refused, where the one
+// before it was refused, too: then the cause lies further back, and every question would be. It
+// reports whether there was anything. What is left out goes on record with the answer.
+func (t *Runner) shorten(ctx context.Context, j *queue.Job, h *conversation.History, failure error) (bool, error) {
+	if _, model := errors.AsType[*agent.ModelError](failure); !model || len(h.Staged) == 0 {
+		return false, nil // what the turn has done may be the cause
+	}
+	again, err := h.LastRefused(ctx)
+	if !again || err != nil {
+		return false, err
+	}
+	if h.DropOlderTurns(t.cfg.Now()) {
+		t.cfg.Log.Warn("the model refuses question after question: asking without the older turns", "job", j.Key(), "err", failure)
+		return true, nil
+	}
+	h.Staged = h.Staged[len(h.Staged)-1:] // it is refused alone
+	return false, nil
+}
+
+// leaveOut takes a turn that failed out of what the model is shown. It stays on record.
+func (t *Runner) leaveOut(ctx context.Context, j *queue.Job, h *conversation.History, failure error) (string, error) {
+	turn, err := h.Turn(ctx, j.Key())
+	if err != nil {
+		return "", err
+	}
+	text := t.Failed(j, failure)
+	return text, t.append(ctx, j, h, agent.Message{
+		Role: agent.RoleRefused, Time: t.cfg.Now(), Text: text, Final: true, Left: len(turn) + len(h.Staged),
+	})
+}
+
+// StopTurn tells the conversation with a note that a turn was stopped, so that the model does
+// not go on with it.
+func (t *Runner) StopTurn(ctx context.Context, j *queue.Job, note string) error {
+	t.unstored.Forget(j.Key())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), queue.WriteTimeout)
+	defer cancel()
+	err := t.recordStop(ctx, j, note)
+	if err != nil {
+		t.cfg.Log.Error("a stopped turn cannot be recorded", "job", j.Key(), "err", err)
+	}
+	if errors.Is(err, storage.ErrInvalid) {
+		return nil // it cannot ever be
+	}
+	return err
+}
+
+func (t *Runner) recordStop(ctx context.Context, j *queue.Job, note string) (err error) {
+	if j.Generation == 0 && !j.Found {
+		return nil // never begun
+	}
+	session, err := conversation.Of(ctx, t.cfg.Store, j)
+	if err != nil && !errors.Is(err, conversation.ErrStopped) && !errors.Is(err, conversation.ErrCleared) {
+		return err
+	}
+	h, err := t.Cache.Take(ctx, session.In(j.Generation).Log())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err == nil {
+			t.Cache.Put(h)
+		}
+	}()
+	turn, err := h.Turn(ctx, j.Key())
+	if err != nil || len(turn) == 0 && j.Generation == 0 {
+		return err // what a restart found may not have been begun either
+	}
+	if len(turn) == 0 {
+		h.Staged = []agent.Message{t.question(j, h)}
+	}
+	notes := agent.Stop(h.View(), note)
+	for i := range notes {
+		notes[i].Time = t.cfg.Now()
+	}
+	if len(notes) == 0 {
+		return nil
+	}
+	if j.Preview != nil {
+		tellShown(j.Preview.Shown, turn, &notes[len(notes)-1])
+	}
+	return t.append(ctx, j, h, notes...)
+}
+
+// tellShown puts what people saw of an answer in front of the note that it was stopped, unless
+// the turn has it.
+func tellShown(said string, turn []agent.Message, note *agent.Message) {
+	has := func(m agent.Message) bool { return strings.Contains(m.Text, said) }
+	if wording.Visible(said) && !slices.ContainsFunc(turn, has) {
+		note.Text = said + "\n\n" + note.Text
+	}
+}

@@ -1,0 +1,54 @@
+package turn
+
+import (
+	"context"
+	"errors"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
+	"oneclaw/storage"
+)
+
+// maxUnstored bounds the messages that are kept until the store takes them. While it takes
+// nothing no model is asked, so there are no more of them than turns that ran.
+const maxUnstored = 256
+
+// unstored is a message of a turn that the store did not take: a reply that was paid for, or the
+// result of a tool that has run. It belongs behind a position of a log, with a question that
+// was to be written with it.
+type unstored struct {
+	log     string
+	after   storage.Position
+	staged  []agent.Message
+	message agent.Message
+}
+
+// store is keep, and keeps in memory what the store did not take: see [Runner.settle].
+func (t *Runner) store(ctx context.Context, j *queue.Job, h *conversation.History, m agent.Message) error {
+	err := t.keep(ctx, j, h, m)
+	paid := m.Role == agent.RoleAssistant || m.Role == agent.RoleTool
+	if err != nil && paid && !errors.Is(err, queue.ErrLost) && !errors.Is(err, storage.ErrInvalid) {
+		t.unstored.Put(j.Key(), unstored{h.Log, h.Last, h.Staged, m}, 0)
+	}
+	return err
+}
+
+// settle stores what an earlier try of a turn could not, unless the conversation has gone on
+// since: then that was stored, or another process has answered. While the last write of anybody
+// has failed it returns an error before the model is asked for what could not be kept.
+func (t *Runner) settle(ctx context.Context, j *queue.Job, h *conversation.History) error {
+	kept, ok := t.unstored.Get(j.Key())
+	if ok && kept.log == h.Log && kept.after == h.Last {
+		j.Unstarted, h.Staged = false, kept.staged
+		if err := t.store(context.WithoutCancel(ctx), j, h, kept.message); err != nil {
+			return err
+		}
+	} else if t.cfg.Deps.Failing() {
+		if err := t.cfg.Jobs.Save(ctx, j); err != nil {
+			return err
+		}
+	}
+	t.unstored.Forget(j.Key())
+	return nil
+}

@@ -1,0 +1,44 @@
+package signin
+
+import (
+	"context"
+	"strings"
+
+	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+	"oneclaw/toolgroups"
+)
+
+// Commands are what administrators say in a chat to come in, and to end all their sessions.
+func (d *SignIn) Commands() []bridge.Command {
+	return []bridge.Command{{
+		CommandInfo: chats.CommandInfo{Name: "admin", Description: "My pages for administrators: a link to sign in; out"},
+		Role:        toolgroups.RoleAdmin, Alone: true, Run: d.command,
+		Secret: func(ctx context.Context, call bridge.CommandCall) (string, error) {
+			return d.ticket(ctx, call.User, call.UserName)
+		},
+	}}
+}
+
+// command answers with a veil in the link, which is lifted as the answer is sent: no record has it.
+func (d *SignIn) command(ctx context.Context, call bridge.CommandCall) (string, error) {
+	switch args := strings.TrimSpace(call.Args); {
+	case !call.Direct:
+		return "That link is for you alone. Please ask me in a direct chat.", nil
+	case args == "out":
+		if err := d.SignOut(ctx, call.User, "sign-out everywhere"); err != nil {
+			return "", err
+		}
+		return "Whoever was signed in by your name is signed out, and no link of yours counts any more.", nil
+	case args != "":
+		return "`/admin` gives you a link to my pages, `/admin out` signs you out everywhere.", nil
+	case d.site.closed != "":
+		return d.site.closed, nil
+	}
+	text := "This link signs you in to my pages, once, within five minutes. Keep it to yourself.\n\n" + d.link(queue.SecretPlaceholder)
+	if d.site.public == "" {
+		text += "\n\nIt works on the machine that I run on alone. From elsewhere it needs an encrypted address. " + howToOpen
+	}
+	return text, nil
+}

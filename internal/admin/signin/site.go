@@ -1,0 +1,83 @@
+package signin
+
+import (
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// site says at which names the pages are.
+type site struct {
+	// closed says in plain words why there are no pages; empty where there are.
+	closed string
+	// base is what links begin with.
+	base string
+	// public is the host of the public address, as browsers send it, and origin that address
+	// without a path; empty without one.
+	public, origin string
+	secure         bool
+}
+
+// howToOpen says what has to be set for pages that are seen from elsewhere.
+const howToOpen = "For that, my operator sets `public_url` (`ONECLAW_PUBLIC_URL`) to an address that begins with https://, and has what answers there pass `/admin` on to me."
+
+func siteOf(publicURL, listen string) site {
+	if publicURL == "" {
+		host, port, err := net.SplitHostPort(listen)
+		if err != nil || !loopback(host) {
+			return site{closed: "My pages need an address where nobody can listen in. " + howToOpen}
+		}
+		return site{base: "http://" + net.JoinHostPort(host, port)}
+	}
+	u, err := url.Parse(publicURL)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil:
+		return site{closed: "My pages need an address, and I do not understand the one that I was given. " + howToOpen}
+	case u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
+		return site{closed: "I keep my pages shut: they need an encrypted address. " + howToOpen}
+	case strings.Trim(u.Path, "/") != "":
+		return site{closed: "My pages need a host of their own: an address without a path. " + howToOpen}
+	}
+	origin := u.Scheme + "://" + strings.ToLower(u.Host)
+	return site{base: origin, public: strings.ToLower(u.Host), origin: origin, secure: u.Scheme == "https"}
+}
+
+// loopback reports whether a name without a port is that of this machine alone.
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}
+
+// knows reports whether a request was made to one of the names of these pages. A name of this
+// machine does not count in front of a proxy where no public address is set: whoever comes
+// that way is somewhere else.
+func (s site) knows(r *http.Request) bool {
+	name := strings.ToLower(r.Host)
+	if s.public != "" && (name == s.public || name == s.public+":443" && s.secure) {
+		return true
+	}
+	host := name
+	if h, _, err := net.SplitHostPort(name); err == nil {
+		host = h
+	}
+	if !loopback(strings.Trim(host, "[]")) {
+		return false
+	}
+	return s.public != "" || r.Header.Get("X-Forwarded-For") == "" && r.Header.Get("Forwarded") == ""
+}
+
+// from is where a request comes from: what the nearest proxy says, else the other end.
+func (s site) from(r *http.Request) string {
+	if hops := r.Header.Values("X-Forwarded-For"); s.public != "" && len(hops) > 0 {
+		last := hops[len(hops)-1]
+		if ip := net.ParseIP(strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])); ip != nil {
+			return ip.String()
+		}
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}

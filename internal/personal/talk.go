@@ -1,0 +1,80 @@
+package personal
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
+)
+
+// talk copies a conversation: to be read, and as it is stored.
+func (c *exported) talk(of conversation.Conversation, messages iter.Seq2[agent.Message, error]) error {
+	var text, stored bytes.Buffer
+	begun := of.Begun
+	for m, err := range messages {
+		if queue.IsDamaged(err) {
+			continue
+		}
+		if err == nil {
+			err = json.NewEncoder(&stored).Encode(m)
+		}
+		if err != nil {
+			return err
+		}
+		if begun.IsZero() {
+			begun = m.Time
+		}
+		tell(&text, m)
+	}
+	if stored.Len() == 0 {
+		return nil
+	}
+	c.conversations++
+	name := fmt.Sprintf("conversations/%04d-%s", c.conversations, begun.UTC().Format(time.DateOnly))
+	heading := fmt.Sprintf("# %s\n\n%s\n", of.Title, of.Chat)
+	if err := c.put(name+".md", []byte(heading+text.String())); err != nil {
+		return err
+	}
+	return c.put(name+".jsonl", stored.Bytes())
+}
+
+// tell writes a message for people.
+func tell(text *bytes.Buffer, m agent.Message) {
+	at := ""
+	if !m.Time.IsZero() {
+		at = ", " + m.Time.UTC().Format(time.RFC1123)
+	}
+	switch m.Role {
+	case agent.RoleUser:
+		fmt.Fprintf(text, "\n## You%s\n\n", at)
+		if m.Quoted != "" {
+			fmt.Fprintf(text, "%s\n\n", m.Quoted)
+		}
+	case agent.RoleAssistant:
+		if m.Text == "" && len(m.Calls) == 0 {
+			return
+		}
+		fmt.Fprintf(text, "\n## OneClaw%s\n\n", at)
+	case agent.RoleSummary:
+		fmt.Fprintf(text, "\n## My summary of what was said until here%s\n\n", at)
+	case agent.RoleTool:
+		fmt.Fprintf(text, "\n### %s returned\n\n", m.Tool)
+	default:
+		return // what the program notes for itself
+	}
+	if m.Text != "" {
+		fmt.Fprintf(text, "%s\n", strings.TrimSpace(m.Text))
+	}
+	for _, f := range m.Files {
+		fmt.Fprintf(text, "\n- file: %s\n", f.Path)
+	}
+	for _, call := range m.Calls {
+		fmt.Fprintf(text, "\n- called %s\n", call.Name)
+	}
+}

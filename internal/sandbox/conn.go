@@ -1,0 +1,60 @@
+package sandbox
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// MaxMessage bounds one message in bytes.
+const MaxMessage = 8 << 20
+
+// ErrTooLong is returned by [Conn.Send] for a message longer than [MaxMessage].
+var ErrTooLong = errors.New("child: a message is too long")
+
+// Conn carries messages between parent and child, each a line of JSON. Send may be used
+// concurrently, Receive by one goroutine at a time.
+type Conn struct {
+	mu    sync.Mutex
+	w     io.Writer
+	lines *bufio.Scanner
+}
+
+// NewConn makes a connection of its two directions.
+func NewConn(in io.Reader, out io.Writer) *Conn {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, MaxMessage)
+	return &Conn{w: out, lines: lines}
+}
+
+// Send writes a message.
+func (c *Conn) Send(message any) error {
+	line, err := json.Marshal(message)
+	if err != nil {
+		return fmt.Errorf("child: encode a message: %w", err)
+	}
+	if len(line) >= MaxMessage {
+		return ErrTooLong
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, err = c.w.Write(append(line, '\n'))
+	return err
+}
+
+// Receive reads a message. It returns io.EOF behind the last one.
+func (c *Conn) Receive(message any) error {
+	if !c.lines.Scan() {
+		if err := c.lines.Err(); err != nil {
+			return fmt.Errorf("child: read a message: %w", err)
+		}
+		return io.EOF
+	}
+	if err := json.Unmarshal(c.lines.Bytes(), message); err != nil {
+		return fmt.Errorf("child: read a message: %w", err)
+	}
+	return nil
+}

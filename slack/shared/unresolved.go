@@ -1,0 +1,124 @@
+package shared
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/storage"
+)
+
+// owedPrefix is where the store keeps debts, each under its thread.
+const owedPrefix = "slack/owed/"
+
+// Unresolved is a thread in which something was said that Slack would not tell the place of when
+// it came: whether the bot takes part there was not to be found out. It is acknowledged all
+// the same, because Slack gives up soon, and fetched again from since on.
+type Unresolved struct {
+	Since  string `json:"since"`
+	Kind   string `json:"kind"`
+	Shared bool   `json:"shared,omitempty"`
+}
+
+// maxDebts bounds the threads to fetch from. What is more is not acknowledged.
+const maxDebts = 200
+
+// Owe notes on disk that something is still to be looked at; of two debts of a thread the
+// older one counts.
+func (r *Reach) Owe(ctx context.Context, chat chats.Chat, d Unresolved) error {
+	if r.kv == nil {
+		return errors.New("slack: nothing is kept across restarts")
+	}
+	if !r.owe(chat, d) {
+		return errors.New("slack: too many threads are still to be looked at")
+	}
+	if err := r.keepDebt(ctx, chat, d); err != nil {
+		return fmt.Errorf("slack: note a message to look at: %w", err)
+	}
+	r.Ring()
+	return nil
+}
+
+func (r *Reach) owe(chat chats.Chat, d Unresolved) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	have, known := r.owed[chat]
+	if !known && len(r.owed) >= maxDebts {
+		return false
+	}
+	if !known || d.Since < have.Since {
+		r.owed[chat] = d
+	}
+	return true
+}
+
+func (r *Reach) keepDebt(ctx context.Context, chat chats.Chat, d Unresolved) error {
+	body, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	key := owedPrefix + chat.String()
+	err = storage.ErrConflict
+	for try := 0; errors.Is(err, storage.ErrConflict) && try < maxTries; try++ {
+		var have Unresolved
+		entry, missing := r.kv.Get(ctx, key)
+		switch {
+		case errors.Is(missing, storage.ErrNotFound):
+		case missing != nil:
+			return missing
+		case json.Unmarshal(entry.Value, &have) == nil && have.Since <= d.Since:
+			return nil
+		}
+		_, err = r.kv.Put(ctx, key, body, entry.Revision)
+	}
+	return err
+}
+
+// LoadDebts takes over those that the processes of the bot have noted.
+func (r *Reach) LoadDebts(ctx context.Context) error {
+	if r.kv == nil {
+		return nil
+	}
+	for entry, err := range r.kv.List(ctx, storage.Range{Prefix: owedPrefix}) {
+		if err != nil {
+			return fmt.Errorf("slack: read what is still to be looked at: %w", err)
+		}
+		var d Unresolved
+		if chat, ok := threadOf(entry.Key[len(owedPrefix):]); ok && json.Unmarshal(entry.Value, &d) == nil {
+			r.owe(chat, d)
+		}
+	}
+	return nil
+}
+
+// Settled forgets a debt, unless there is an older one meanwhile.
+func (r *Reach) Settled(ctx context.Context, chat chats.Chat, d Unresolved) error {
+	r.mu.Lock()
+	if r.owed[chat] == d {
+		delete(r.owed, chat)
+	}
+	r.mu.Unlock()
+	if r.kv == nil {
+		return nil
+	}
+	key := owedPrefix + chat.String()
+	entry, err := r.kv.Get(ctx, key)
+	var have Unresolved
+	if err == nil && (json.Unmarshal(entry.Value, &have) != nil || have == d) {
+		err = r.kv.Delete(ctx, key, entry.Revision)
+	}
+	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrConflict) {
+		return nil // another process has settled it, or owes more
+	}
+	return err
+}
+
+// Debts returns what is still to be looked at.
+func (r *Reach) Debts() map[chats.Chat]Unresolved {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.owed)
+}
