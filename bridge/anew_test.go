@@ -101,47 +101,69 @@ func TestQuickLinesAreOneQuestion(t *testing.T) {
 		want          []string
 	}{
 		"three lines": {
-			time.Second, []line{later(0, "1", "one"), later(200*ms, "2", "two"), later(700*ms, "3", "three")}, 3, 2,
+			time.Second,
+			[]line{later(0, "1", "one"), later(200*ms, "2", "two"), later(700*ms, "3", "three")},
+			3, 2,
 			[]string{"re: one + two + three"},
 		},
 		"lines at once cost one call more": {
-			time.Second, []line{later(0, "1", "one"), later(200*ms, "2", "two"), later(300*ms, "3", "three"), later(400*ms, "4", "four")}, 2, 1,
+			time.Second,
+			[]line{later(0, "1", "one"), later(200*ms, "2", "two"), later(300*ms, "3", "three"), later(400*ms, "4", "four")},
+			2, 1,
 			[]string{"re: one + two + three + four"},
 		},
 		"not a third time": {
-			time.Second, []line{later(0, "1", "one"), later(200*ms, "2", "two"), later(700*ms, "3", "three"), later(1200*ms, "4", "four")}, 4, 2,
+			time.Second,
+			[]line{later(0, "1", "one"), later(200*ms, "2", "two"), later(700*ms, "3", "three"), later(1200*ms, "4", "four")},
+			4, 2,
 			[]string{"re: one + two + three", "re: four"},
 		},
 		"not after three seconds, nor what waited before": {
-			5 * time.Second, []line{later(0, "1", "one"), later(3100*ms, "2", "two"), later(3200*ms, "3", "three")}, 3, 0,
+			5 * time.Second,
+			[]line{later(0, "1", "one"), later(3100*ms, "2", "two"), later(3200*ms, "3", "three")},
+			3, 0,
 			[]string{"re: one", "re: two", "re: three"},
 		},
 		"what comes behind others that wait waits for its turn": {
-			5 * time.Second, []line{later(0, "1", "one"), later(3100*ms, "2", "two"), later(3200*ms, "3", "three"), later(5500*ms, "4", "four")}, 4, 0,
+			5 * time.Second,
+			[]line{later(0, "1", "one"), later(3100*ms, "2", "two"), later(3200*ms, "3", "three"), later(5500*ms, "4", "four")},
+			4, 0,
 			[]string{"re: one", "re: two", "re: three", "re: four"},
 		},
 		"not what was written long after": {
-			time.Second, []line{old(later(0, "1", "one"), 20*time.Minute), old(later(100*ms, "2", "two"), 10*time.Minute)}, 2, 0,
+			time.Second,
+			[]line{old(later(0, "1", "one"), 20*time.Minute), old(later(100*ms, "2", "two"), 10*time.Minute)},
+			2, 0,
 			[]string{"re: one", "re: two"},
 		},
 		"nobody else's": {
-			time.Second, []line{other(0, "1", "1", "one"), other(100*ms, "2", "2", "two"), other(200*ms, "3", "1", "three")}, 3, 0,
+			time.Second,
+			[]line{other(0, "1", "1", "one"), other(100*ms, "2", "2", "two"), other(200*ms, "3", "1", "three")},
+			3, 0,
 			[]string{"re: one", "re: two", "re: three"},
 		},
 		"their own before another's": {
-			time.Second, []line{other(0, "1", "1", "one"), other(100*ms, "2", "1", "two"), other(200*ms, "3", "2", "three")}, 3, 1,
+			time.Second,
+			[]line{other(0, "1", "1", "one"), other(100*ms, "2", "1", "two"), other(200*ms, "3", "2", "three")},
+			3, 1,
 			[]string{"re: one + two", "re: three"},
 		},
 		"an edit is no new question": {
-			time.Second, []line{later(0, "1", "one"), {100 * ms, edit(direct("1", ""), "won")}}, 1, 0,
+			time.Second,
+			[]line{later(0, "1", "one"), {100 * ms, edit(direct("1", ""), "won")}},
+			1, 0,
 			[]string{"re: one", "You changed a message that I have answered already. To have me answer it as it is now, send it again as a new message."},
 		},
 		"an album is waited for": {
-			time.Second, []line{later(0, "1", "one"), {100 * ms, piece(direct("2", "two"), "g")}, {900 * ms, piece(direct("3", "three"), "g")}}, 2, 1,
+			time.Second,
+			[]line{later(0, "1", "one"), {100 * ms, piece(direct("2", "two"), "g")}, {900 * ms, piece(direct("3", "three"), "g")}},
+			2, 1,
 			[]string{"re: one + two\nthree"},
 		},
 		"a stop ends all": {
-			time.Second, []line{later(0, "1", "one"), later(200*ms, "2", "two"), later(300*ms, "3", "/stop"), later(2*time.Second, "4", "four")}, 2, 1,
+			time.Second,
+			[]line{later(0, "1", "one"), later(200*ms, "2", "two"), later(300*ms, "3", "/stop"), later(2*time.Second, "4", "four")},
+			2, 1,
 			[]string{"Stopped. One waiting message was dropped.", "re: four"},
 		},
 	} {
@@ -272,7 +294,7 @@ func TestAForwardAndItsCommentAreOneQuestion(t *testing.T) {
 					t.Fatalf("there stands %q, want %q", got, tt.want)
 				}
 				for i, want := range tt.want {
-					for _, part := range strings.Split(want, "|") {
+					for _, part := range strings.SplitSeq(want, "|") {
 						if !strings.Contains(got[i], part) {
 							t.Errorf("there stands %q, want %q at %d", got, want, i)
 						}

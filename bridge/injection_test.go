@@ -370,12 +370,10 @@ func breakages() []breakage {
 	task := func(r *injected) {
 		r.submit(task("poison", "Tea", "poison, a poisonous one"))
 	}
-	press := func(choice string) func(*injected) {
-		return func(r *injected) {
-			r.post("poison", chatOne, vote())
-			shown := r.platform.wait(r.t, 1)[0]
-			r.insist(pressOn(shown, "p1", "1", shown.button(r.t, choice)))
-		}
+	press := func(r *injected) {
+		r.post("poison", chatOne, vote())
+		shown := r.platform.wait(r.t, 1)[0]
+		r.insist(pressOn(shown, "p1", "1", shown.button(r.t, "Yes")))
 	}
 	pressed := func(r *injected) { r.platform.toast(r.t, "p1") }
 	forget := func(r *injected) {
@@ -415,10 +413,10 @@ func breakages() []breakage {
 		{"task done", task, answered, false},
 		{"store: append poisonous", task, answered, false},
 		{"store: list aside/", poison, answered, false},
-		{"handler", press("Yes"), pressed, false},
-		{"platform: edit", press("Yes"), pressed, true}, // for a day,
-		{"platform: answer press", press("Yes"), func(*injected) {}, false},
-		{"store: write job/open/fake:1/p1", press("Yes"), func(*injected) {}, false},
+		{"handler", press, pressed, false},
+		{"platform: edit", press, pressed, true}, // for a day,
+		{"platform: answer press", press, func(*injected) {}, false},
+		{"store: write job/open/fake:1/p1", press, func(*injected) {}, false},
 		{"store: get card/", func(r *injected) { r.post("poison", chatOne, interact.Card{Text: "poison"}) }, func(*injected) {}, true},
 		{"platform: send", func(r *injected) { r.post("poison", chatOne, interact.Card{Text: "poison"}) }, func(*injected) {}, false},
 		{"moved", move, func(*injected) {}, false},

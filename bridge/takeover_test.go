@@ -67,6 +67,13 @@ func (s *sleeper) reaches(what string) {
 	}
 }
 
+// sent counts what it asked of a platform, and the tools that it started.
+func (s *sleeper) sent() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sends
+}
+
 type sleeperStore struct {
 	storage.Store
 	*sleeper
@@ -250,10 +257,10 @@ func (d *duo) held(i int) <-chan struct{} {
 // owner returns who answers in a chat, and who does not.
 func (d *duo) owner(t *testing.T, chat string) (owner, other int) {
 	t.Helper()
-	before := d.lives[0].sends
+	before := d.lives[0].sent()
 	d.several[0].accept(in(chat, "side", "whose is it"))
 	pass(t, 3)
-	if d.lives[0].sends == before {
+	if d.lives[0].sent() == before {
 		return 1, 0
 	}
 	return 0, 1
@@ -342,7 +349,7 @@ func overdue(t *testing.T, step int, says string, acts func(*testing.T, *duo, in
 		life.counting = false
 		life.mu.Unlock()
 		if step == 0 {
-			<-accepted
+			_ = <-accepted // it may have been told that it is dead
 			if meanwhile == "has no turn free" {
 				close(free)
 			}
@@ -376,7 +383,7 @@ func overdue(t *testing.T, step int, says string, acts func(*testing.T, *duo, in
 		if meanwhile != "answers" {
 			close(free)
 		}
-		<-accepted
+		_ = <-accepted // as above
 		pass(t, 30)
 		d.check(t, d.several[other], says, strings.HasSuffix(meanwhile, "clears"))
 	})
@@ -418,7 +425,7 @@ func (d *duo) check(t *testing.T, r *harness, says string, cleared bool) {
 		t.Errorf("the conversation has %q, want %q", d.seen, want)
 	}
 	d.mu.Unlock()
-	d.several.stop(t)
+	d.stop(t)
 }
 
 // A replica that was replaced ends what it still does for its former chats as soon as it knows, and
@@ -479,5 +486,5 @@ func replaced(t *testing.T, answered bool) {
 		t.Errorf("the model is shown %q", d.seen)
 	}
 	d.mu.Unlock()
-	d.several.stop(t)
+	d.stop(t)
 }

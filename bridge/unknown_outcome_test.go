@@ -101,9 +101,9 @@ func newUnsettled(t *testing.T, fails int) *unsettled {
 	})
 	u.platform = u.grows.platform
 	pass(t, 1)
-	u.flaw.mu.Lock()
-	u.flaw.steps, u.flaw.fails = 0, fails
-	u.flaw.mu.Unlock()
+	u.mu.Lock()
+	u.steps, u.fails = 0, fails
+	u.mu.Unlock()
 	return u
 }
 
@@ -174,7 +174,7 @@ func TestAWriteOfUnknownOutcomeChangesNothing(t *testing.T) {
 					if shown := strings.Join(u.platform.texts(), "\n"); strings.Contains(shown, incident) {
 						t.Errorf("there stands %s", shown)
 					}
-					steps = u.flaw.steps
+					steps = u.steps
 					u.stop()
 				})
 				return steps

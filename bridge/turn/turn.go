@@ -210,13 +210,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Job, h *conversation.History,
 			}
 			answer = m.Text
 		}
-		if err = t.store(context.WithoutCancel(ctx), j, h, m); err == nil && m.Role == agent.RoleTool {
-			err = t.cfg.Deps.Ended(context.WithoutCancel(ctx), j, m.CallID)
-		}
-		if err == nil && !m.Final {
-			err = t.sure(j)
-		}
-		if errors.Is(err, storage.ErrInvalid) {
+		if err = t.commit(context.WithoutCancel(ctx), j, h, m); errors.Is(err, storage.ErrInvalid) {
 			// The model is paid for already, and its next reply is as large.
 			return t.ended(ctx, j, h, scope, err)
 		}
@@ -231,6 +225,22 @@ func (t *Runner) ask(ctx context.Context, j *queue.Job, h *conversation.History,
 		return t.Failed(j, errors.New("the agent ended without an answer")), nil
 	}
 	return answer, nil
+}
+
+// commit stores a message before the agent acts on it, and returns an error where it must not.
+func (t *Runner) commit(ctx context.Context, j *queue.Job, h *conversation.History, m agent.Message) error {
+	if err := t.store(ctx, j, h, m); err != nil {
+		return err
+	}
+	if m.Role == agent.RoleTool {
+		if err := t.cfg.Deps.Ended(ctx, j, m.CallID); err != nil {
+			return err
+		}
+	}
+	if m.Final {
+		return nil
+	}
+	return t.sure(j)
 }
 
 // errUnsure says that another process may be answering.
@@ -265,7 +275,7 @@ func (t *Runner) decide(ctx context.Context, j *queue.Job, h *conversation.Histo
 
 // keep stores a message of a turn. The answer and the record that its first part is being
 // sent are one write: a platform that is in order is asked next.
-func (t *Runner) keep(ctx context.Context, j *queue.Job, h *conversation.History, m agent.Message) error {
+func (t *Runner) commit(ctx context.Context, j *queue.Job, h *conversation.History, m agent.Message) error {
 	if m.Role == agent.RoleStarted {
 		m.Approved = j.ApprovedBy(m)
 	}

@@ -245,20 +245,6 @@ func (r *reach) run(replies ...[]emulator.ToolCall) error {
 	return nil
 }
 
-// results are those of the newest turn, in the order of its calls.
-func (r *reach) results() (results []agent.Message) {
-	for _, m := range slices.Backward(r.history) {
-		if m.Role == agent.RoleUser {
-			break
-		}
-		if m.Role == agent.RoleTool {
-			results = append(results, m)
-		}
-	}
-	slices.Reverse(results)
-	return results
-}
-
 func load(group string) emulator.ToolCall {
 	return emulator.ToolCall{Name: toolgroups.LoadToolGroup, Arguments: fmt.Sprintf(`{"group_name":%q}`, group)}
 }
