@@ -23,8 +23,9 @@ import (
 type musing struct {
 	thinks time.Duration
 	says   string
-	// during, if not nil, is called when it is asked.
+	// during, if not nil, is called when it is asked. A deaf one goes on where it is broken off.
 	during func(ctx context.Context)
+	deaf   bool
 
 	mu            sync.Mutex // guards the rest
 	calls, broken int
@@ -36,6 +37,9 @@ func (m *musing) Complete(ctx context.Context, req agent.Request, on func(agent.
 	m.mu.Unlock()
 	if m.during != nil {
 		m.during(ctx)
+	}
+	if m.deaf {
+		ctx = context.WithoutCancel(ctx)
 	}
 	if m.says != "" {
 		on(agent.Delta{Text: m.says})
@@ -243,7 +247,7 @@ func TestWhatHasShownSomethingIsNotAskedAnew(t *testing.T) {
 func TestAnAnswerThatComesWithItsEndIsNotShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := make(chan *bridge.Bridge, 1)
-		m := &musing{}
+		m := &musing{deaf: true, thinks: ms}
 		once := sync.OnceFunc(func() {
 			if err := (<-now).Accept(context.WithoutCancel(t.Context()), direct("2", "two")); err != nil {
 				t.Error(err)
@@ -294,7 +298,7 @@ func TestAForwardAndItsCommentAreOneQuestion(t *testing.T) {
 					t.Fatalf("there stands %q, want %q", got, tt.want)
 				}
 				for i, want := range tt.want {
-					for _, part := range strings.SplitSeq(want, "|") {
+					for part := range strings.SplitSeq(want, "|") {
 						if !strings.Contains(got[i], part) {
 							t.Errorf("there stands %q, want %q at %d", got, want, i)
 						}

@@ -210,7 +210,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Job, h *conversation.History,
 			}
 			answer = m.Text
 		}
-		if err = t.commit(context.WithoutCancel(ctx), j, h, m); errors.Is(err, storage.ErrInvalid) {
+		if err = t.proceed(context.WithoutCancel(ctx), j, h, m); errors.Is(err, storage.ErrInvalid) {
 			// The model is paid for already, and its next reply is as large.
 			return t.ended(ctx, j, h, scope, err)
 		}
@@ -227,8 +227,8 @@ func (t *Runner) ask(ctx context.Context, j *queue.Job, h *conversation.History,
 	return answer, nil
 }
 
-// commit stores a message before the agent acts on it, and returns an error where it must not.
-func (t *Runner) commit(ctx context.Context, j *queue.Job, h *conversation.History, m agent.Message) error {
+// proceed stores a message, and returns an error where the agent must not act on it.
+func (t *Runner) proceed(ctx context.Context, j *queue.Job, h *conversation.History, m agent.Message) error {
 	if err := t.store(ctx, j, h, m); err != nil {
 		return err
 	}
@@ -275,7 +275,7 @@ func (t *Runner) decide(ctx context.Context, j *queue.Job, h *conversation.Histo
 
 // keep stores a message of a turn. The answer and the record that its first part is being
 // sent are one write: a platform that is in order is asked next.
-func (t *Runner) commit(ctx context.Context, j *queue.Job, h *conversation.History, m agent.Message) error {
+func (t *Runner) keep(ctx context.Context, j *queue.Job, h *conversation.History, m agent.Message) error {
 	if m.Role == agent.RoleStarted {
 		m.Approved = j.ApprovedBy(m)
 	}
