@@ -21,8 +21,6 @@ const damagedNotice = "Something that I had stored for this chat cannot be read 
 type keeper struct {
 	*rooms
 	mending sync.Mutex // held while a damaged record is set aside
-	// indexed says that it has seen to it that all conversations are found by their beginnings.
-	indexed bool
 }
 
 // mend sets a damaged record aside and tells the chat that it is about, if that is known.

@@ -77,7 +77,6 @@ func (b *Bridge) fillKinds() {
 		queue.KindMove:    &move,
 		queue.KindCard:    &card,
 		queue.KindRefresh: &refresh,
-		queue.KindExpire:  &refresh, // of a former build: its card is looked at, and shown as it is
 		chats.KindPress:   &press,
 		queue.KindPreview: &preview,
 		queue.KindUndo:    &undo,

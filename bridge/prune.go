@@ -163,9 +163,6 @@ func (k *keeper) pruneTalks(ctx context.Context, now time.Time) (int, error) {
 			}
 		}
 		if !old {
-			if err := k.index(ctx, c); err != nil {
-				return removed, err
-			}
 			continue
 		}
 		if runs, err := k.runs(ctx, c); err != nil {
@@ -178,7 +175,6 @@ func (k *keeper) pruneTalks(ctx context.Context, now time.Time) (int, error) {
 		}
 		removed++
 	}
-	k.indexed = true
 	if erased {
 		k.turns.Cache.Clear()
 		return removed, conversation.ForgetAsked(ctx, k.store)
@@ -217,13 +213,4 @@ func (k *keeper) runs(ctx context.Context, c conversation.Conversation) (bool, e
 		return true, nil
 	}
 	return false, nil
-}
-
-// index lists a conversation that stays by its beginning, because an older program may have
-// begun it. Once is enough.
-func (k *keeper) index(ctx context.Context, c conversation.Conversation) error {
-	if k.indexed {
-		return nil
-	}
-	return c.Index(ctx, k.store)
 }

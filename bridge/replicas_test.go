@@ -454,7 +454,7 @@ func TestOffersAreAnsweredByAProcessThatWorksAlone(t *testing.T) {
 	r := newHarness(t, echo)
 	r.stop()
 	offers := queue.Store{Store: r.cfg.Store, LeaseToken: func(chats.Chat) string { return "" }, Base: new(atomic.Int64)}
-	if added, err := offers.Add(t.Context(), &queue.Job{Message: direct("1", "hello"), State: queue.StateOpen, Unclaimed: true}); !added || err != nil {
+	if added, err := offers.Add(t.Context(), &queue.Job{Message: direct("1", "hello"), State: queue.StateOpen, Unclaimed: true, Unstarted: true}); !added || err != nil {
 		t.Fatal(added, err)
 	}
 	r.start()
@@ -512,11 +512,11 @@ func TestWhatHasBegunGoesBeforeAnEarlierOffer(t *testing.T) {
 	<-called
 	r.stop()
 	offers := queue.Store{Store: r.cfg.Store, LeaseToken: func(chats.Chat) string { return "" }, Base: new(atomic.Int64)}
-	offer, err := json.Marshal(queue.Job{Message: direct("1", "offered"), State: queue.StateOpen, Unclaimed: true, Seq: 1})
+	offer, err := json.Marshal(queue.Job{Message: direct("1", "offered"), State: queue.StateOpen, Unclaimed: true, Unstarted: true, Seq: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &queue.Job{Message: direct("1", "offered"), State: queue.StateOpen, Unclaimed: true}
+	j := &queue.Job{Message: direct("1", "offered"), State: queue.StateOpen, Unclaimed: true, Unstarted: true}
 	if added, err := offers.Add(t.Context(), j); !added || err != nil {
 		t.Fatal(added, err)
 	}

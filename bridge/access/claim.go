@@ -123,8 +123,6 @@ type claim struct {
 	ByHand bool `json:"by_hand,omitempty"`
 	// Seed is what processes make the same code of that share a secret.
 	Seed string `json:"seed,omitempty"`
-	// By sent the right code: a former build wrote that before it wrote the owner.
-	By string `json:"by,omitempty"`
 
 	rev storage.Revision
 }
@@ -164,15 +162,15 @@ const (
 		"If I am yours, start me again: my log then shows a new one."
 )
 
-// tryCode returns the last claim, if there is one, and why a user's code does not take it.
+// tryCode returns the last claim, if there is one, and why a code does not take it.
 // It does not count wrong codes: a code has 130 bits, and the operator alone decides when it
 // ends.
-func (d *Registry) tryCode(ctx context.Context, user, code string) (c claim, refusal string, err error) {
+func (d *Registry) tryCode(ctx context.Context, code string) (c claim, refusal string, err error) {
 	c, err = readClaim(ctx, d.cfg.Store)
 	switch {
 	case err != nil:
 		return c, "", err
-	case !c.open(d.cfg.Now()) || c.By != "" && c.By != user:
+	case !c.open(d.cfg.Now()):
 		return c, noClaim, nil
 	case !c.is(code):
 		return c, wrongCode, nil
@@ -206,7 +204,7 @@ func (d *Registry) claimBot(ctx context.Context, j *queue.Job, code string) (str
 	if d.Role(m.By()) == toolgroups.RoleOwner {
 		return greeting(m), nil
 	}
-	c, refusal, err := d.tryCode(ctx, m.By(), code)
+	c, refusal, err := d.tryCode(ctx, code)
 	if err != nil || refusal != "" {
 		return refusal, err
 	}

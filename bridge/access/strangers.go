@@ -90,7 +90,7 @@ func (d *Registry) Hear(ctx context.Context, j *queue.Job) (bool, error) {
 		return false, nil
 	}
 	if code, claims := strings.CutPrefix(m.Text, "/"+claimName); claims {
-		c, refusal, err := d.tryCode(ctx, m.By(), code)
+		c, refusal, err := d.tryCode(ctx, code)
 		if err != nil || refusal == "" {
 			return err == nil, err
 		}

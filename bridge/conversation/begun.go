@@ -107,20 +107,6 @@ func (c Conversation) Remove(ctx context.Context, store storage.Store, rev stora
 	return nil
 }
 
-// Index puts a conversation into the index that an older program has listed.
-func (c Conversation) Index(ctx context.Context, kv storage.KV) error {
-	for _, op := range c.begun() {
-		_, err := kv.Get(ctx, op.Key)
-		if errors.Is(err, storage.ErrNotFound) {
-			_, err = kv.Put(ctx, op.Key, op.Value, op.Rev)
-		}
-		if err != nil {
-			return fmt.Errorf("index %s: %w", c.Log(), err)
-		}
-	}
-	return nil
-}
-
 // Owned yields the conversations of an owner in the order of their logs, behind one of these;
 // empty for all.
 func Owned(ctx context.Context, kv storage.KV, owner, after string) iter.Seq2[Conversation, error] {

@@ -67,8 +67,6 @@ const (
 	// KindCard is a card to be sent, KindRefresh one whose message shows an older version.
 	KindCard    chats.Kind = "card"
 	KindRefresh chats.Kind = "card-refresh"
-	// KindExpire is what older programs left of a card whose time was over.
-	KindExpire chats.Kind = "card-expire"
 	// KindTell tells a user something, before what is answered later in the chat.
 	KindTell chats.Kind = "tell"
 	// KindUndo is a /undo that somebody gives with a button. Message.On is the /clear.
@@ -139,7 +137,7 @@ type Job struct {
 	Generation int `json:"generation,omitempty"`
 	// Title stands above the answer of a task.
 	Title string `json:"title,omitempty"`
-	// Trigger is what began a task; nil for those of older programs, and of messages.
+	// Trigger is what began a task; nil for messages.
 	Trigger *Trigger `json:"trigger,omitempty"`
 	// Notice is an answer that needs no model: a polite refusal, a full queue.
 	Notice string `json:"notice,omitempty"`
@@ -202,7 +200,7 @@ type Job struct {
 	// LeaseToken is the mark of the tenure in which it is worked on; see [Store].
 	LeaseToken string `json:"holder,omitempty"`
 	// Unstarted says that its turn has not begun. The write that puts its question into the
-	// conversation takes it away, as a program does that does not know it.
+	// conversation takes it away.
 	Unstarted bool `json:"fresh,omitempty"`
 
 	Rev storage.Revision `json:"-"`
@@ -210,7 +208,7 @@ type Job struct {
 	// job that this is.
 	Within *Job `json:"-"`
 	// Since is when this process began to wait with it, for its lane or for a decision; zero
-	// where a former life did.
+	// where an earlier process did.
 	Since time.Time `json:"-"`
 	// Found is set where a restart found the job: its turn may have begun.
 	Found bool `json:"-"`

@@ -22,8 +22,7 @@ func (s Store) AssignSeq(j *Job) {
 }
 
 // Begin has the numbers of new jobs be higher than the newest that there is: that may be of
-// a former build, which took numbers from the clock, or of another store, whose revisions
-// were higher. Seen is a revision that the store has reached.
+// another store, whose revisions were higher. Seen is a revision that the store has reached.
 func (s Store) Begin(ctx context.Context, newest int64, seen storage.Revision) error {
 	entry, err := s.Store.Get(ctx, baseKey)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {

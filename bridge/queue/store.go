@@ -150,14 +150,8 @@ func (s Store) Check(ctx context.Context, j *Job) error {
 }
 
 // Claim makes a job that another tenure has left this one's, as it is on disk by then. It
-// reports false where it is closed, or this one's already, or the chat is another's by now.
+// reports false where it is gone, or this one's already, or the chat is another's by now.
 func (s Store) Claim(ctx context.Context, j *Job) (bool, error) {
-	if closed, err := s.Closed(ctx, j.Key()); err != nil {
-		return false, err
-	} else if closed {
-		// A former build wrote the receipt first and could end before it removed the job.
-		return false, remove(ctx, s.Store, OpenPrefix+j.Key(), j.Rev)
-	}
 	for {
 		holder := s.LeaseToken(j.Message.Chat)
 		if holder == "" {
@@ -348,7 +342,6 @@ func (s Store) Read(entry storage.Entry) (*Job, error) {
 		return nil, err
 	}
 	s.AssignSeq(j)
-	j.Unstarted = j.Unstarted || j.Unclaimed // older programs do not say so
 	return j, nil
 }
 

@@ -137,7 +137,7 @@ func (t *Runner) said(ctx context.Context, j *queue.Job, h *conversation.History
 	}
 	if h.Last == 0 && session.ClearedAt > 0 {
 		if after = session.After; after == "" {
-			return nil, nil // an older program has cleared it, or somebody was forgotten
+			return nil, nil // a person was forgotten
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, threadTimeout)

@@ -367,8 +367,7 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// Each conversation is found once, the newest first; what an older program has listed too, and
-// what was taken off the lists not any more.
+// Each conversation is found once, the newest first, and what was taken off the lists not any more.
 func TestConversationsByBeginning(t *testing.T) {
 	r := newRig(t)
 	for i := range 120 {
@@ -378,10 +377,6 @@ func TestConversationsByBeginning(t *testing.T) {
 			t.Fatal(err)
 		}
 		switch i {
-		case 5: // before there was an index
-			if err := errors.Join(r.store.Delete(t.Context(), c.Place(), storage.Any), c.Index(t.Context(), r.store), c.Index(t.Context(), r.store)); err != nil {
-				t.Fatal(err)
-			}
 		case 9:
 			if err := c.Remove(t.Context(), r.store, storage.Any); err != nil {
 				t.Fatal(err)

@@ -107,7 +107,7 @@ func TestATraceIsOneTreeWhoeverIsKilled(t *testing.T) {
 			tracer := newTracer(Config{Now: now, Redact: redact.New(), Group: func(string) string { return "core" }}, sdk.WithSyncer(out))
 			return &process{Tracer: tracer, t: t, killed: killed}
 		}
-		if rapid.Bool().Draw(t, "knows traces") { // else an older program accepted it
+		if rapid.Bool().Draw(t, "knows traces") { // else nothing was traced when it was accepted
 			life(0).Begin(&j)
 		}
 		disk, err := json.Marshal(&j)
