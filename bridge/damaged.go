@@ -77,7 +77,7 @@ func (k *keeper) replace(ctx context.Context, key string, rev storage.Revision) 
 	}
 	if name, ok := strings.CutPrefix(key, conversation.SessionPrefix); ok {
 		if chat, err := chats.ParseChat(name); err == nil {
-			s := conversation.Session{Chat: chat, Generation: 1, Rev: rev}
+			s := conversation.Session{Chat: chat, Generation: 1}
 			for begun := true; begun; {
 				if begun, err = conversation.HasBegun(ctx, k.store, s.Log()); err != nil {
 					return err
@@ -86,7 +86,7 @@ func (k *keeper) replace(ctx context.Context, key string, rev storage.Revision) 
 					s.Generation++
 				}
 			}
-			_, err = s.Save(ctx, k.store)
+			_, err = queue.Write(ctx, k.store, key, s, rev)
 			return err
 		}
 	}

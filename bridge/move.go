@@ -12,9 +12,6 @@ import (
 	"oneclaw/storage"
 )
 
-// movedPrefix is where the store keeps under which id a chat goes on.
-const movedPrefix = "moved/"
-
 // mover carries out the moves of chats.
 type mover struct{ *rooms }
 
@@ -49,13 +46,7 @@ func (m *mover) run(ctx context.Context, j *queue.Job) error {
 	if err := m.move(ctx, from, to); err != nil {
 		return err
 	}
-	if err := m.desk.Move(ctx, from, to); err != nil {
-		return err
-	}
-	// From here on a start finds the jobs of the old chat in the new one.
-	if _, err := queue.Write(ctx, m.store, movedPrefix+from.String(), to, storage.Any); err != nil {
-		return err
-	}
+	// A start finds the jobs of the old chat in the new one from here on.
 	m.lanes.MoveChat(from, to)
 	m.intake.lookAgain() // another process may have jobs of the old chat
 	if err := m.carrier.settle(j, queue.StateDone); err != nil {
@@ -73,7 +64,7 @@ func (m *mover) failed(ctx context.Context, j *queue.Job) error {
 }
 
 func (m *mover) load(ctx context.Context) error {
-	for entry, err := range m.store.List(ctx, storage.Range{Prefix: movedPrefix}) {
+	for entry, err := range m.store.List(ctx, storage.Range{Prefix: conversation.MovedPrefix}) {
 		if err != nil {
 			return fmt.Errorf("list moved chats: %w", err)
 		}
@@ -84,7 +75,7 @@ func (m *mover) load(ctx context.Context) error {
 
 // learn notes the move that a record tells of.
 func (m *mover) learn(entry storage.Entry) {
-	from, err := chats.ParseChat(strings.TrimPrefix(entry.Key, movedPrefix))
+	from, err := chats.ParseChat(strings.TrimPrefix(entry.Key, conversation.MovedPrefix))
 	var to chats.Chat
 	if err == nil {
 		err = queue.Decode(entry, &to)
@@ -100,7 +91,7 @@ func (m *mover) learn(entry storage.Entry) {
 // what was missed. What this one still has to do in a chat that is no longer its own is left
 // to who has it now. An error means that it has to be called again.
 func (m *mover) watch(ctx context.Context) error {
-	changes := m.store.Watch(ctx, movedPrefix)
+	changes := m.store.Watch(ctx, conversation.MovedPrefix)
 	if err := m.load(ctx); err != nil {
 		return err
 	}
@@ -123,9 +114,14 @@ func (m *mover) learned() {
 	m.intake.lookAgain()
 }
 
-// move lets the conversation of a chat that got a new id go on there: the new chat's
-// session points to the old log. The receipts stay where they are.
+// move lets what there is of a chat that got a new id go on there, once; its conversation comes
+// last. The receipts stay where they are.
 func (m *mover) move(ctx context.Context, from, to chats.Chat) error {
+	if _, err := m.store.Get(ctx, conversation.MovedPrefix+from.String()); err == nil {
+		return nil // a former try came so far
+	} else if !errors.Is(err, storage.ErrNotFound) {
+		return fmt.Errorf("read where %s is now: %w", from, err)
+	}
 	if m.cfg.Hooks.Moved != nil {
 		if err := m.cfg.Hooks.Moved(ctx, from, to); err != nil {
 			return err
@@ -145,35 +141,8 @@ func (m *mover) move(ctx context.Context, from, to chats.Chat) error {
 			return err
 		}
 	}
-	old, err := conversation.Current(ctx, m.store, from)
-	if err != nil {
+	if err := m.desk.Move(ctx, from, to); err != nil {
 		return err
 	}
-	session, err := conversation.Current(ctx, m.store, to)
-	if err != nil {
-		return err
-	}
-	before := session
-	wrote, err := conversation.HasBegun(ctx, m.store, session.Log())
-	if err != nil {
-		return err
-	}
-	begun, err := conversation.HasBegun(ctx, m.store, old.Log())
-	if err != nil {
-		return err
-	}
-	// Where somebody has written already, that conversation goes on.
-	if session.Of.ID == "" && session.Generation == 1 && !wrote && begun {
-		session.Of, session.Generation = old.Of, old.Generation
-		if session.Of.ID == "" {
-			session.Of = from
-		}
-	}
-	session.ClearedAt, session.StoppedAt = max(session.ClearedAt, old.ClearedAt), max(session.StoppedAt, old.StoppedAt)
-	session.Halted = max(session.Halted, old.Halted)
-	if session == before {
-		return nil
-	}
-	_, err = session.Save(ctx, m.store)
-	return err
+	return conversation.Move(ctx, m.store, from, to)
 }

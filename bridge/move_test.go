@@ -4,15 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"iter"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+	"oneclaw/storage"
 )
 
 var (
@@ -227,7 +231,8 @@ func TestAttack22AMoveOutlivesAnyKill(t *testing.T) {
 }
 
 // A chat moves right after a /stop or /clear, and the process dies in between while any one step
-// hangs: what those have ended is not answered in the new chat either.
+// hangs, so that the move begins while the command is carried out again: what it has ended is not
+// answered in the new chat either.
 func TestAMoveBringsNothingBackThatACommandHasEnded(t *testing.T) {
 	for _, command := range []string{"/stop", "/clear"} {
 		t.Run(command, func(t *testing.T) {
@@ -257,7 +262,6 @@ func TestAMoveBringsNothingBackThatACommandHasEnded(t *testing.T) {
 				r.cfg.Store, r.cfg.Platforms = store, []chats.Platform{shown}
 				r.start()
 				soon(t, s.asked) // it has the only turn again
-				pass(t, 1)
 				r.move()
 				pass(t, 5)
 				close(s.free)
@@ -277,4 +281,205 @@ func TestAMoveBringsNothingBackThatACommandHasEnded(t *testing.T) {
 			})
 		})
 	}
+}
+
+// heldAt is a store that keeps writes of one key waiting.
+type heldAt struct {
+	storage.Store
+	reached chan struct{}
+	free    chan struct{}
+
+	mu  sync.Mutex
+	key string
+}
+
+func (s *heldAt) hold(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.key = key
+}
+
+func (s *heldAt) wait(key string) {
+	s.mu.Lock()
+	held := key == s.key
+	s.mu.Unlock()
+	if held {
+		select {
+		case s.reached <- struct{}{}:
+		default:
+		}
+		<-s.free
+	}
+}
+
+func (s *heldAt) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
+	s.wait(key)
+	return s.Store.Put(ctx, key, value, rev)
+}
+
+func (s *heldAt) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
+	for _, op := range ops {
+		if op.Kind == storage.KindPut {
+			s.wait(op.Key)
+		}
+	}
+	return s.Store.Write(ctx, ops...)
+}
+
+// elsewhere returns a chat in which nothing was said and that is not answered by who answers in a chat.
+func (s several) elsewhere(t *testing.T, chat string) string {
+	t.Helper()
+	share := func(id string) uint32 {
+		h := fnv.New32a()
+		_, _ = h.Write([]byte("fake:" + id))
+		return h.Sum32() % 64
+	}
+	owner, _ := s.sides(t, chat)
+	for n := 1000; ; n++ {
+		probe := fmt.Sprint(n)
+		if other, _ := s.sides(t, probe); other == owner {
+			continue
+		}
+		for n := 10_000; ; n++ {
+			if id := fmt.Sprint(n); share(id) == share(probe) {
+				return id
+			}
+		}
+	}
+}
+
+// A chat moves while a /clear is about to write that its conversation is over, or a /clear comes while
+// the move is about to write what the conversation of the new chat is: it ends what was said before.
+// With two processes one has the old chat, the other the new one.
+func TestAClearThatRunsWhileItsChatMovesHolds(t *testing.T) {
+	for _, first := range []string{"clear", "move"} {
+		for _, replicas := range []int{1, 2} {
+			t.Run(fmt.Sprint(first, " ", replicas), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { clearWhileMoving(t, first, replicas) })
+			})
+		}
+	}
+}
+
+func clearWhileMoving(t *testing.T, first string, replicas int) {
+	var mu sync.Mutex
+	saw := map[string]int{}
+	think := func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		mu.Lock()
+		defer mu.Unlock()
+		saw[turn.History[len(turn.History)-1].Text] = len(turn.History)
+		return echo(ctx, turn)
+	}
+	held := &heldAt{reached: make(chan struct{}, 1), free: make(chan struct{})}
+	hold := func(cfg *bridge.Config) {
+		if cfg.Sharing.On = replicas > 1; held.Store == nil {
+			held.Store = cfg.Store
+		}
+		cfg.Store = held
+	}
+	all := several{newHarness(t, think, hold)}
+	from, to := in("99", "1", "said before"), in("100", "1", "")
+	if replicas > 1 {
+		all = append(all, newHarness(t, think, hold))
+		pass(t, 60)
+		to.Chat.ID = all.elsewhere(t, "99")
+	}
+	all[0].accept(from)
+	pass(t, 10)
+	begin := map[string]func(){
+		"clear": func() { all[0].accept(in("99", "2", "/clear")) },
+		"move": func() {
+			if err := all[0].bridge.Moved(t.Context(), from.Chat, to.Chat); err != nil {
+				t.Error(err)
+			}
+		},
+	}
+	held.hold(map[string]string{"clear": "session/fake:99", "move": "session/" + to.Chat.String()}[first])
+	begin[first]()
+	<-held.reached
+	delete(begin, first)
+	for _, second := range begin {
+		second()
+	}
+	pass(t, 1)
+	close(held.free)
+	pass(t, 30)
+	all[0].accept(in(to.Chat.ID, "3", "said after"))
+	pass(t, 30)
+	all.stop(t)
+	all.once(t, "re: said before", "re: said after")
+	mu.Lock()
+	defer mu.Unlock()
+	if n := saw["said after"]; n != 1 || !strings.Contains(strings.Join(all.texts(), "\n"), "Conversation cleared") {
+		t.Errorf("after the /clear the model saw %d messages: %q", n, all.texts())
+	}
+}
+
+// A chat moves while a turn runs there, and the move waits for that: a /clear does not, and in the new
+// chat as in the old one it begins a conversation in which nothing was said.
+func TestAClearEndsTheTurnForWhichAMoveWaits(t *testing.T) {
+	for name, chat := range map[string]chats.Chat{"old chat": oldChat, "new chat": newChat} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSlow()
+				var mu sync.Mutex
+				var last int
+				r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+					mu.Lock()
+					defer mu.Unlock()
+					last = len(turn.History)
+					return s.think(ctx, turn)
+				}, func(cfg *bridge.Config) { cfg.Access.Admins = []string{"fake:5"} })
+				r.accept(group("1", "5", "slow one"))
+				soon(t, s.asked)
+				r.move()
+				pass(t, 1)
+				clear := group("2", "5", "/clear")
+				clear.Chat = chat
+				r.accept(clear)
+				pass(t, 5)
+				if got := r.platform.texts(); len(got) != 1 || !strings.HasPrefix(got[0], "Conversation cleared") {
+					t.Errorf("while the turn runs: %q", got)
+				}
+				close(s.free)
+				pass(t, 5)
+				r.accept(moved("3", "5", "next"))
+				pass(t, 5)
+				r.stop()
+				mu.Lock()
+				defer mu.Unlock()
+				if got := r.platform.texts(); got[len(got)-1] != "re: next" || last != 1 {
+					t.Errorf("after the /clear the model saw %d messages: %q", last, got)
+				}
+			})
+		})
+	}
+}
+
+// A /stop that is found after a restart ends what waits in its chat, although that has moved.
+func TestAStopThatIsFoundEndsWhatItsMovedChatLeftOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow()
+		r := newHarness(t, s.think, func(cfg *bridge.Config) { cfg.Limits.MaxTurns = 1 })
+		r.accept(group("0", "5", "hello"))
+		pass(t, 5)
+		r.accept(in("busy", "1", "slow there"))
+		soon(t, s.asked) // the only turn
+		r.accept(group("1", "5", "two"))
+		r.move()
+		pass(t, 5)
+		r.stop()
+		stop := group("2", "5", "/stop")
+		jobs := queue.Store{Store: r.cfg.Store, LeaseToken: func(chats.Chat) string { return "former" }, Base: new(atomic.Int64)}
+		if added, err := jobs.Add(t.Context(), &queue.Job{Message: stop, State: queue.StateOpen, LeaseToken: "former", Unstarted: true}); !added || err != nil {
+			t.Fatal(added, err)
+		}
+		r.start()
+		close(s.free)
+		pass(t, 10)
+		r.accept(moved("3", "5", "next"))
+		pass(t, 10)
+		r.stop()
+		r.want(t, "re: hello", "re: slow there", "Stopped. One waiting message was dropped.", "re: next")
+	})
 }

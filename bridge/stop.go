@@ -50,7 +50,7 @@ func (s *stops) now(j *queue.Job) {
 
 // endOlder ends what was accepted before a /stop, and keeps in it what that was.
 func (s *stops) endOlder(ctx context.Context, j *queue.Job) (conversation.Session, error) {
-	chat := j.Message.Chat
+	chat := s.lanes.CurrentChat(j.Message.Chat)
 	// First on disk: a tool may hang on, and a restart must not go on with its turn.
 	session, err := conversation.Current(ctx, s.store, chat)
 	for err == nil && session.StoppedAt < j.Seq && s.lanes.Pending(chat, 0, j.Seq) {
@@ -87,8 +87,9 @@ func (s *stops) found(ctx context.Context, open []*queue.Job) error {
 			continue
 		}
 		var waiting []*queue.Job
+		lane := func(j *queue.Job) chats.Chat { return s.lanes.CurrentChat(s.lanes.ChatOf(j)) }
 		for _, older := range open {
-			if older.Seq >= j.Seq || s.lanes.ChatOf(older) != s.lanes.ChatOf(j) || s.kinds.of(older).lasting {
+			if older.Seq >= j.Seq || lane(older) != lane(j) || s.kinds.of(older).lasting {
 				continue
 			}
 			if older.Unstarted {
@@ -100,7 +101,7 @@ func (s *stops) found(ctx context.Context, open []*queue.Job) error {
 		if j.Dropped = queue.Count(waiting); !j.Interrupted && j.Dropped == 0 {
 			continue
 		}
-		session, err := conversation.Current(ctx, s.store, j.Message.Chat)
+		session, err := conversation.Current(ctx, s.store, s.lanes.CurrentChat(j.Message.Chat))
 		if err == nil {
 			_, err = session.Stop(ctx, s.store, j.Seq)
 		}

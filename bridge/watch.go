@@ -158,7 +158,7 @@ func (s *stops) halted(ctx context.Context, j, older *queue.Job) error {
 	err := storage.ErrConflict
 	for errors.Is(err, storage.ErrConflict) { // a /clear may change the session meanwhile
 		var session conversation.Session
-		if session, err = conversation.Current(ctx, s.store, j.Message.Chat); err == nil {
+		if session, err = conversation.Current(ctx, s.store, s.lanes.CurrentChat(j.Message.Chat)); err == nil {
 			_, err = session.StopOne(ctx, s.store, older.Seq)
 		}
 	}

@@ -189,13 +189,13 @@ func (c Conversation) keepsGroups(ctx context.Context, store storage.Store) (boo
 
 // StartNew begins a new session at a job, from which no way leads back to the one before, once: a
 // job that is run again finds it done.
-func StartNew(ctx context.Context, kv storage.KV, by *queue.Job) error {
-	s, err := Current(ctx, kv, by.Message.Chat)
+func StartNew(ctx context.Context, store storage.Store, by *queue.Job) error {
+	s, err := Current(ctx, store, by.Message.Chat)
 	if err != nil || s.ClearedAt >= by.Seq {
 		return err
 	}
 	s.ClearedAt, s.After, s.Before, s.Of = by.Seq, "", nil, chats.Chat{} // the job is no message of the chat
 	s.Generation++
-	_, err = s.Save(ctx, kv)
+	_, err = s.Save(ctx, store)
 	return err
 }

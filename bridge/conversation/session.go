@@ -134,7 +134,7 @@ func Answered(ctx context.Context, kv storage.KV, j *queue.Job) (Session, bool) 
 // Clear begins a new session at a job, once: a job that is run again finds it done. An
 // empty session is kept, only its beginning moves, so that repeated clears leave no
 // trail of empty ones.
-func (s Session) Clear(ctx context.Context, kv storage.KV, by *queue.Job, empty bool) (Session, error) {
+func (s Session) Clear(ctx context.Context, store storage.Store, by *queue.Job, empty bool) (Session, error) {
 	if s.ClearedAt >= by.Seq {
 		return s, nil
 	}
@@ -145,7 +145,7 @@ func (s Session) Clear(ctx context.Context, kv storage.KV, by *queue.Job, empty 
 		s.Generation++
 		s.Of = chats.Chat{}
 	}
-	return s.Save(ctx, kv)
+	return s.Save(ctx, store)
 }
 
 // In is the conversation of a generation, the present one for 0.
@@ -171,28 +171,28 @@ func (s Session) Ended(by *queue.Job) string {
 
 // Undo makes the conversation that the newest /clear has ended the present one again. What
 // that has stopped and dropped stays so.
-func (s Session) Undo(ctx context.Context, kv storage.KV, by *queue.Job) (Session, error) {
+func (s Session) Undo(ctx context.Context, store storage.Store, by *queue.Job) (Session, error) {
 	s.Generation, s.Of, s.After = s.Before.Generation, s.Before.Of, s.Before.After
 	s.Before, s.UndoneAt = nil, by.Seq
-	return s.Save(ctx, kv)
+	return s.Save(ctx, store)
 }
 
 // Stop ends what was accepted before a job, for good: a restart finds it ended.
-func (s Session) Stop(ctx context.Context, kv storage.KV, at int64) (Session, error) {
+func (s Session) Stop(ctx context.Context, store storage.Store, at int64) (Session, error) {
 	if s.StoppedAt >= at {
 		return s, nil
 	}
 	s.StoppedAt = at
-	return s.Save(ctx, kv)
+	return s.Save(ctx, store)
 }
 
 // StopOne ends the answer to one message, for good: a restart finds it ended.
-func (s Session) StopOne(ctx context.Context, kv storage.KV, seq int64) (Session, error) {
+func (s Session) StopOne(ctx context.Context, store storage.Store, seq int64) (Session, error) {
 	if s.Halted == seq {
 		return s, nil
 	}
 	s.Halted = seq
-	return s.Save(ctx, kv)
+	return s.Save(ctx, store)
 }
 
 // Causes with which the context of a running job is cancelled.
@@ -201,10 +201,91 @@ var (
 	ErrStopped = errors.New("bridge: stopped")
 )
 
-// Save writes a session over the revision that it was read at.
-func (s Session) Save(ctx context.Context, kv storage.KV) (_ Session, err error) {
-	s.Rev, err = queue.Write(ctx, kv, SessionPrefix+s.Chat.String(), s, s.Rev)
-	return s, err
+// MovedPrefix begins the keys of chats that go on under another id, which is the value.
+const MovedPrefix = "moved/"
+
+// ErrMoved is returned where the session of a chat was to be written that goes on under
+// another id: what a command does there belongs to the conversation that was taken along.
+var ErrMoved = errors.New("conversation: the chat has moved")
+
+// Save writes a session over the revision that it was read at, unless its chat has moved.
+func (s Session) Save(ctx context.Context, store storage.Store) (Session, error) {
+	op, err := s.record()
+	if err != nil {
+		return s, err
+	}
+	moved := MovedPrefix + s.Chat.Whole().String()
+	rev, err := store.Write(ctx, op, storage.Check(moved, storage.Absent))
+	if errors.Is(err, storage.ErrConflict) {
+		if _, absent := store.Get(ctx, moved); absent == nil {
+			return s, fmt.Errorf("store session of %s: %w", s.Chat, ErrMoved)
+		}
+	}
+	if err != nil {
+		return s, fmt.Errorf("store session of %s: %w", s.Chat, err)
+	}
+	s.Rev = rev
+	return s, nil
+}
+
+func (s Session) record() (storage.Op, error) {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return storage.Op{}, fmt.Errorf("encode session of %s: %w", s.Chat, err)
+	}
+	return storage.Put(SessionPrefix+s.Chat.String(), data, s.Rev), nil
+}
+
+// Move lets the conversation of a chat go on in another one, and notes in the same write that
+// the chat has moved: no command ends a conversation that was taken along before, or one that
+// is not that of a chat any more.
+func Move(ctx context.Context, store storage.Store, from, to chats.Chat) error {
+	old, err := Current(ctx, store, from)
+	if err != nil {
+		return err
+	}
+	session, err := Current(ctx, store, to)
+	if err != nil {
+		return err
+	}
+	if err := session.follow(ctx, store, old); err != nil {
+		return err
+	}
+	op, err := session.record()
+	if err != nil {
+		return err
+	}
+	where, err := json.Marshal(to)
+	if err != nil {
+		return fmt.Errorf("encode chat %s: %w", to, err)
+	}
+	_, err = store.Write(ctx, op, storage.Check(SessionPrefix+from.String(), old.Rev), storage.Put(MovedPrefix+from.String(), where, storage.Absent))
+	if err != nil {
+		return fmt.Errorf("store session of %s, which was %s: %w", to, from, err)
+	}
+	return nil
+}
+
+// follow makes the conversation of a chat that has moved that of the chat as which it goes on,
+// unless that has one: something was asked or cleared there.
+func (s *Session) follow(ctx context.Context, store storage.Store, old Session) error {
+	has, err := HasBegun(ctx, store, s.Log())
+	if err != nil {
+		return err
+	}
+	begun, err := HasBegun(ctx, store, old.Log())
+	if err != nil {
+		return err
+	}
+	if s.Of.ID == "" && s.Generation == 1 && s.ClearedAt == 0 && !has && begun {
+		s.Of, s.Generation = old.Of, old.Generation
+		if s.Of.ID == "" {
+			s.Of = old.Chat
+		}
+	}
+	s.ClearedAt, s.StoppedAt = max(s.ClearedAt, old.ClearedAt), max(s.StoppedAt, old.StoppedAt)
+	s.Halted = max(s.Halted, old.Halted)
+	return nil
 }
 
 // Conversation is a session as an owner's history lists it.

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"slices"
 
 	"oneclaw/bridge/chats"
 )
@@ -26,7 +27,8 @@ func (s *Queue) RestoreMove(from, to chats.Chat) {
 	s.Moves.Store(true)
 }
 
-// Block lets no message be answered at either end of a move, until Unbar.
+// Block lets no message be answered at either end of a move, until Unblock. Commands begin as
+// long as a message is being answered: it may wait for what one of them says, or be ended by it.
 func (s *Queue) Block(from, to chats.Chat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,13 +70,28 @@ func (s *Queue) hush() {
 	s.hushed = make(chan struct{})
 }
 
-// AwaitIdle waits until no message is being answered in some chats that are barred.
+// blocks reports whether a command has to wait for the move of its chat: what is left of the old
+// chat by then is carried out in the new one.
+func (s *Queue) blocks(l *lane) bool {
+	if !l.moving || s.cfg.Place(l.commands.waiting[0]).Pinned {
+		return false
+	}
+	to, answering := s.pending[l.chat.Whole()], false
+	for end, target := range s.pending {
+		if target == to {
+			answering = answering || slices.ContainsFunc(s.ofChats(end), func(l *lane) bool { return l.messages.running != nil })
+		}
+	}
+	return !answering
+}
+
+// AwaitIdle waits until nothing runs in some chats that are blocked, but the move itself.
 func (s *Queue) AwaitIdle(ctx context.Context, some ...chats.Chat) error {
 	for {
 		s.mu.Lock()
 		hushed, busy := s.hushed, false
 		for _, l := range s.ofChats(some...) {
-			busy = busy || l.messages.running != nil
+			busy = busy || l.messages.running != nil || l.commands.running != nil && !s.cfg.Place(l.commands.running).Pinned
 		}
 		s.mu.Unlock()
 		if !busy {

@@ -48,7 +48,7 @@ func (s *Queue) takes(l *lane, q *queue) bool {
 		return false
 	}
 	if q == &l.commands {
-		return true
+		return !s.blocks(l)
 	}
 	j, c := q.waiting[0], &l.commands
 	if l.moving || l.held != nil || c.running != nil && c.running.Seq < j.Seq || len(c.waiting) > 0 && c.waiting[0].Seq < j.Seq {
