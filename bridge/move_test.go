@@ -475,11 +475,12 @@ func TestAStopThatIsFoundEndsWhatItsMovedChatLeftOpen(t *testing.T) {
 			t.Fatal(added, err)
 		}
 		r.start()
+		pass(t, 5)
 		close(s.free)
 		pass(t, 10)
 		r.accept(moved("3", "5", "next"))
 		pass(t, 10)
 		r.stop()
-		r.want(t, "re: hello", "re: slow there", "Stopped. One waiting message was dropped.", "re: next")
+		r.want(t, "re: hello", "Stopped. One waiting message was dropped.", "re: slow there", "re: next")
 	})
 }
