@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,7 +13,9 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/turn"
 	"oneclaw/storage"
+	"oneclaw/toolgroups"
 )
 
 // readOnly is a store that takes no writes as long as it is full.
@@ -154,5 +157,85 @@ func TestAStoreThatTakesNothingFromTheStartHasNoModelAsked(t *testing.T) {
 		pass(t, 120)
 		r.stop()
 		r.want(t, "re: hello", "re: work")
+	})
+}
+
+// A recording whose words cannot be stored is not listened to again, and no other one is meanwhile.
+func TestATranscriptThatCannotBeStoredIsNotPaidForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		full, calls := new(atomic.Bool), new(atomic.Int32)
+		r := newHarness(t, echo, func(cfg *bridge.Config) {
+			p, _ := cfg.Platforms[0].(*platform)
+			cfg.Platforms[0], cfg.Store = hearing{p}, readOnly{cfg.Store, full}
+			cfg.Turns.Transcribe = func(context.Context, toolgroups.Scope, turn.Recording) (string, error) {
+				if calls.Add(1) == 1 {
+					full.Store(true)
+				}
+				return "water the plants", nil
+			}
+		})
+		m := direct("1", "")
+		for _, ref := range []string{"a", "b"} {
+			m.Files = append(m.Files, chats.Attachment{Ref: ref, Name: ref + ".ogg", Size: 5, Sound: chats.Sound{Kind: chats.SoundSpoken}})
+		}
+		r.accept(m)
+		pass(t, 120)
+		if n := calls.Load(); n != 1 {
+			t.Errorf("while nothing could be stored %d recordings were listened to", n)
+		}
+		if got := r.platform.texts(); len(got) > 0 {
+			t.Errorf("shown before it was stored: %q", got)
+		}
+		full.Store(false)
+		pass(t, 120)
+		r.stop()
+		got := r.platform.texts()
+		if n := calls.Load(); n != 2 || len(got) != 3 || strings.Count(strings.Join(got, "\n"), "water the plants") != 4 {
+			t.Errorf("two recordings were listened to %d times, and there stands %q", n, got)
+		}
+	})
+}
+
+// A conversation that waits for its summary while another chat is answered has no model asked for it
+// when the store takes no writes any more.
+func TestNothingIsSummedUpWhileNothingCanBeStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		due, control := 0, &scribe{}
+		for r, _ := newLong(t, control); control.summaries() == 0; due++ {
+			r.tell(due, due+1)
+			pass(t, 1)
+		}
+		full, s := new(atomic.Bool), &scribe{}
+		asked, letGo := make(chan string), make(chan struct{})
+		s.reading = func(req agent.Request) (agent.Reply, error) {
+			last := req.Messages[len(req.Messages)-1].Text
+			if len(req.Messages) > 3 && strings.Contains(last, fmt.Sprintf("#%d#", due-1)) || strings.Contains(last, "#77#") {
+				asked <- last
+				<-letGo
+			}
+			return agent.Reply{}, nil
+		}
+		r, _ := newLong(t, s, func(cfg *bridge.Config) { cfg.Store, cfg.Limits.MaxTurns = readOnly{cfg.Store, full}, 1 })
+		r.tell(0, due-1)
+		r.accept(direct("due", question(due-1)))
+		<-asked
+		r.accept(in("other", "1", "#77#")) // has the only turn when the conversation is to be summed up
+		letGo <- struct{}{}
+		<-asked
+		pass(t, 5)
+		full.Store(true)
+		letGo <- struct{}{}
+		pass(t, 60)
+		if n := s.summaries(); n != 0 {
+			t.Errorf("%d summaries were asked for while none could be stored", n)
+		}
+		full.Store(false)
+		pass(t, 60)
+		r.accept(direct("next", question(due)))
+		pass(t, 10)
+		r.stop()
+		if got := r.platform.texts(); s.summaries() == 0 || len(got) != due+2 {
+			t.Errorf("%d summaries after %d answers: %q", s.summaries(), len(got), got)
+		}
 	})
 }

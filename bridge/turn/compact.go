@@ -109,6 +109,9 @@ func (t *Runner) compact(ctx context.Context, c Compactor, log string, turn agen
 	ctx, cancel := context.WithTimeout(ctx, compactTimeout)
 	defer cancel()
 	for range maxCompactions {
+		if t.cfg.Deps.Failing() {
+			return // a summary could not be kept; the next answer sees to it
+		}
 		h, err := t.Cache.Take(ctx, log)
 		if err != nil {
 			t.cfg.Log.Warn("conversation cannot be read for its summary", "log", log, "err", err)

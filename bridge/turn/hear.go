@@ -14,6 +14,7 @@ import (
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/wording"
+	"oneclaw/internal/cache"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
@@ -53,29 +54,19 @@ const (
 )
 
 // hear adds the words of a sound to a message. The record of the job says what they are
-// before anybody is shown them, so that a sound is heard once. Saved is where it lies;
-// fetched says why it does not.
+// before anybody is shown them, so that a sound is heard once; what the store did not take is
+// kept in memory until it does. Saved is where it lies; fetched says why it does not.
 func (t *Runner) hear(ctx context.Context, j *queue.Job, scope toolgroups.Scope, a chats.Attachment, saved string, fetched error) (queue.Transcript, error) {
 	keeper := j.Keeper()
 	heard, known := keeper.TranscriptOf(a.Ref)
 	if !known {
-		heard = queue.Transcript{Ref: a.Ref}
-		var err error
-		switch {
-		case errors.Is(fetched, chats.ErrTooLarge):
-			heard.Why = whyLarge
-		case workspace.NoRoom(fetched):
-			heard.Why = whyFull
-		case fetched != nil:
-			heard.Why = whyLost
-		default:
-			heard.Text, err = t.transcribe(ctx, scope, a, saved)
-		}
-		if cause := context.Cause(ctx); cause != nil {
-			return heard, cause
-		}
-		if err != nil {
-			heard.Why = unheard(t.cfg.Log, j, a, err)
+		key := unheardKey(keeper, a)
+		unstored, kept := t.unheard.Get(key)
+		if heard = unstored; !kept {
+			var err error
+			if heard, err = t.listen(ctx, j, scope, a, saved, fetched); err != nil {
+				return heard, err
+			}
 		}
 		if heard.Text == "" && heard.Why == "" {
 			return heard, nil // it is a file like others
@@ -83,8 +74,10 @@ func (t *Runner) hear(ctx context.Context, j *queue.Job, scope toolgroups.Scope,
 		keeper.Transcripts = append(keeper.Transcripts, heard)
 		if err := t.cfg.Jobs.Save(ctx, keeper); err != nil {
 			keeper.Transcripts = keeper.Transcripts[:len(keeper.Transcripts)-1]
+			t.unheard.Put(key, heard, cache.Forever)
 			return heard, err
 		}
+		t.unheard.Forget(key)
 	}
 	if heard.Text == "" {
 		return heard, nil
@@ -97,8 +90,37 @@ func (t *Runner) hear(ctx context.Context, j *queue.Job, scope toolgroups.Scope,
 	return heard, t.cfg.Deps.Show(ctx, "heard/"+j.Key()+"/"+a.Ref, j, under, line)
 }
 
-// unheard says why a sound has no words; nothing where that is no loss.
-func unheard(log *slog.Logger, j *queue.Job, a chats.Attachment, err error) string {
+func unheardKey(keeper *queue.Job, a chats.Attachment) string { return keeper.Key() + " " + a.Ref }
+
+// listen finds the words of a sound, or why there are none. No model is asked while the store takes
+// no writes.
+func (t *Runner) listen(ctx context.Context, j *queue.Job, scope toolgroups.Scope, a chats.Attachment, saved string, fetched error) (queue.Transcript, error) {
+	heard := queue.Transcript{Ref: a.Ref}
+	var err error
+	switch {
+	case errors.Is(fetched, chats.ErrTooLarge):
+		heard.Why = whyLarge
+	case workspace.NoRoom(fetched):
+		heard.Why = whyFull
+	case fetched != nil:
+		heard.Why = whyLost
+	default:
+		if err := t.writable(ctx, j.Keeper()); err != nil {
+			return heard, err
+		}
+		heard.Text, err = t.transcribe(ctx, scope, a, saved)
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return heard, cause
+	}
+	if err != nil {
+		heard.Why = whyUnheard(t.cfg.Log, j, a, err)
+	}
+	return heard, nil
+}
+
+// whyUnheard says why a sound has no words; nothing where that is no loss.
+func whyUnheard(log *slog.Logger, j *queue.Job, a chats.Attachment, err error) string {
 	why, told := errors.AsType[*TranscriptionError](err)
 	switch {
 	case !told:

@@ -407,6 +407,9 @@ func (t *Runner) leaveOut(ctx context.Context, j *queue.Job, h *conversation.His
 // not go on with it.
 func (t *Runner) StopTurn(ctx context.Context, j *queue.Job, note string) error {
 	t.unstored.Forget(j.Key())
+	for _, a := range j.Message.Files {
+		t.unheard.Forget(unheardKey(j, a))
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), queue.WriteTimeout)
 	defer cancel()
 	err := t.recordStop(ctx, j, note)

@@ -142,6 +142,8 @@ type Runner struct {
 	Cache *conversation.Cache
 	// unstored are messages that the store did not take, by the keys of their jobs.
 	unstored *cache.Cache[string, unstored]
+	// unheard are transcripts that the store did not take, by the keys of their jobs and their sounds.
+	unheard *cache.Cache[string, queue.Transcript]
 }
 
 // New returns a runner that is ready.
@@ -149,5 +151,8 @@ func New(cfg Config) *Runner {
 	cfg.WindowTokens = cmp.Or(cfg.WindowTokens, DefaultWindowTokens)
 	cfg.PictureTokens = cmp.Or(cfg.PictureTokens, DefaultPictureTokens)
 	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
-	return &Runner{cfg: cfg, Cache: conversation.NewCache(cfg.Store, cfg.WindowTokens), unstored: cache.New[string, unstored](maxUnstored)}
+	return &Runner{
+		cfg: cfg, Cache: conversation.NewCache(cfg.Store, cfg.WindowTokens),
+		unstored: cache.New[string, unstored](maxUnstored), unheard: cache.New[string, queue.Transcript](maxUnstored),
+	}
 }

@@ -35,8 +35,7 @@ func (t *Runner) store(ctx context.Context, j *queue.Job, h *conversation.Histor
 }
 
 // settle stores what an earlier try of a turn could not, unless the conversation has gone on
-// since: then that was stored, or another process has answered. While the last write of anybody
-// has failed it returns an error before the model is asked for what could not be kept.
+// since: then that was stored, or another process has answered. See [Runner.writable], too.
 func (t *Runner) settle(ctx context.Context, j *queue.Job, h *conversation.History) error {
 	kept, ok := t.unstored.Get(j.Key())
 	if ok && kept.log == h.Log && kept.after == h.Last {
@@ -44,11 +43,18 @@ func (t *Runner) settle(ctx context.Context, j *queue.Job, h *conversation.Histo
 		if err := t.store(context.WithoutCancel(ctx), j, h, kept.message); err != nil {
 			return err
 		}
-	} else if t.cfg.Deps.Failing() {
-		if err := t.cfg.Jobs.Save(ctx, j); err != nil {
-			return err
-		}
+	} else if err := t.writable(ctx, j); err != nil {
+		return err
 	}
 	t.unstored.Forget(j.Key())
 	return nil
+}
+
+// writable writes a job where the store did not take what was last written, and returns its error: no
+// model is asked for what could not be kept.
+func (t *Runner) writable(ctx context.Context, j *queue.Job) error {
+	if !t.cfg.Deps.Failing() {
+		return nil
+	}
+	return t.cfg.Jobs.Save(ctx, j)
 }
