@@ -3,6 +3,7 @@
 package pgtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -231,6 +232,14 @@ func (s *Server) Promote() error {
 	defer s.mu.Unlock()
 	_, err := s.run("pg_ctl", "promote", "-D", s.data(), "-w")
 	return err
+}
+
+// TakeWrites lets all databases of the server be written, or only read, as managed servers do
+// whose disk is full.
+func (s *Server) TakeWrites(on bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return cmp.Or(s.psql(fmt.Sprintf("ALTER SYSTEM SET default_transaction_read_only = %t", !on)), s.psql("SELECT pg_reload_conf()"))
 }
 
 func (s *Server) postmaster() (int, error) {
