@@ -38,9 +38,11 @@ type kinds struct {
 	firm, clear kind
 	// halt is the row of presses that stop an answer, reply that of messages that answer a
 	// question of a tool.
-	halt   kind
-	reply  kind
-	others map[chats.Kind]*kind
+	halt  kind
+	reply kind
+	// unknown is the row of jobs that a later program wrote.
+	unknown kind
+	others  map[chats.Kind]*kind
 }
 
 func (b *Bridge) fillKinds() {
@@ -70,6 +72,7 @@ func (b *Bridge) fillKinds() {
 	b.kinds.stop = stop
 	b.kinds.message, b.kinds.command, b.kinds.open, b.kinds.firm, b.kinds.clear = turn, command, open, firm, clear
 	b.kinds.notice = kind{open: true, explained: true, answer: b.carrier.notice, closing: b.gate.Invalidate}
+	b.kinds.unknown = kind{Placement: queue.Placement{Unknown: true}, lasting: true}
 	b.kinds.others = map[chats.Kind]*kind{
 		queue.KindTask:    &task,
 		queue.KindLoad:    {run: b.attemptLoad, failed: b.carrier.tellFailed},
@@ -91,6 +94,9 @@ func (t *kinds) of(j *queue.Job) *kind {
 			return &t.halt
 		}
 		return k
+	}
+	if kind := j.Message.Kind; kind != chats.KindText && kind != chats.KindEdit {
+		return &t.unknown
 	}
 	if j.Notice != "" {
 		return &t.notice

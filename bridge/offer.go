@@ -78,6 +78,9 @@ func (in *intake) takeOthers(ctx context.Context, chat chats.Chat) error {
 		err = errAsleep
 	}
 	open = slices.DeleteFunc(open, func(j *queue.Job) bool { return j.Origin() != chat })
+	if err == nil {
+		open = in.hold(open)
+	}
 	// First all are taken that others work on, the last first as in TakeAll.
 	for _, j := range slices.Backward(open) {
 		if err == nil && !j.Unclaimed && j.LeaseToken != in.jobs.LeaseToken(chat) {
@@ -97,6 +100,21 @@ func (in *intake) takeOthers(ctx context.Context, chat chats.Chat) error {
 		}
 	}
 	return err
+}
+
+// hold has the jobs among some that a later program wrote hold up what is behind them in their
+// chats, and returns the others. Such a program takes them when it answers there.
+func (in *intake) hold(open []*queue.Job) []*queue.Job {
+	return slices.DeleteFunc(open, func(j *queue.Job) bool {
+		if !in.kinds.place(j).Unknown {
+			return false
+		}
+		if !in.lanes.Has(j.Key()) {
+			in.log.Warn("this program does not know the kind of a job: its chat waits for a later one", "job", j.Key())
+			in.lanes.Enqueue(j)
+		}
+		return true
+	})
 }
 
 // receive takes an offer.
@@ -165,6 +183,9 @@ func (in *intake) followOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	in.lanes.ReleaseUnknown(func(j *queue.Job) bool {
+		return !slices.ContainsFunc(open, func(o *queue.Job) bool { return o.Key() == j.Key() })
+	})
 	for _, j := range open {
 		rescue.Go(in.log, "a job of another replica", func() { in.look(j) })
 	}
@@ -187,7 +208,13 @@ func (in *intake) followOnce(ctx context.Context) error {
 // notice looks at a job that was written.
 func (in *intake) notice(e storage.Event) {
 	m, ok := queue.MessageOf(e.Key, queue.OpenPrefix)
-	if e.Deleted || !ok || in.jobs.LeaseToken(m.Chat) == "" {
+	if !ok || in.jobs.LeaseToken(m.Chat) == "" {
+		return
+	}
+	if e.Deleted {
+		if in.kinds.place(&queue.Job{Message: m}).Unknown {
+			in.lanes.ReleaseUnknown(func(j *queue.Job) bool { return queue.OpenPrefix+j.Key() == e.Key })
+		}
 		return
 	}
 	var j queue.Job

@@ -32,6 +32,7 @@ func (b *Bridge) takeOver(ctx context.Context, in queue.ChatFilter, mark func(ch
 	if err != nil {
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
+	open = b.intake.hold(open)
 	aside := make(map[string]bool) // what this process is about to close is not taken from it
 	for _, j := range open {
 		aside[j.Key()] = j.Unclaimed || b.lanes.Has(j.Key())

@@ -147,7 +147,7 @@ func (s *Queue) Pending(chat chats.Chat, after, before int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.byChat[chat]
-	between := func(j *Job) bool { return j.Seq > after && j.Seq < before }
+	between := func(j *Job) bool { return j.Seq > after && j.Seq < before && !s.cfg.Place(j).Unknown }
 	return l != nil && (l.at() != nil && between(l.at()) || slices.ContainsFunc(l.messages.waiting, between))
 }
 

@@ -33,6 +33,9 @@ type Placement struct {
 	// Overtakes says that it waits no longer than a moment for the commands before it that yield:
 	// those are ended then.
 	Overtakes, Yields bool
+	// Unknown says that a later program wrote it, which alone can run it: until one has, what is
+	// behind it waits.
+	Unknown bool
 }
 
 // Config is what [Lanes] are made of.

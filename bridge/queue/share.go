@@ -107,6 +107,25 @@ func (s *Queue) Evict(ctx context.Context, key string) (resume func(), err error
 	}
 }
 
+// ReleaseUnknown takes the jobs of unknown kinds that a later program has closed out of their lanes.
+func (s *Queue) ReleaseUnknown(closed func(*Job) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.byChat {
+		before := len(l.messages.waiting)
+		l.messages.waiting = slices.DeleteFunc(l.messages.waiting, func(j *Job) bool {
+			gone := s.cfg.Place(j).Unknown && closed(j)
+			if gone {
+				delete(s.open, j.Key())
+			}
+			return gone
+		})
+		if len(l.messages.waiting) < before {
+			s.wake(l)
+		}
+	}
+}
+
 // cut takes a job out of a lane, or ends it where it runs.
 func (l *lane) cut(its func(*Job) bool, members members) (has, runs bool) {
 	for _, q := range []*queue{&l.commands, &l.messages} {

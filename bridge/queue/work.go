@@ -51,10 +51,10 @@ func (s *Queue) takes(l *lane, q *queue) bool {
 		return !s.blocks(l)
 	}
 	j, c := q.waiting[0], &l.commands
-	if l.moving || l.held != nil || c.running != nil && c.running.Seq < j.Seq || len(c.waiting) > 0 && c.waiting[0].Seq < j.Seq {
+	place := s.cfg.Place(j)
+	if place.Unknown || l.moving || l.held != nil || c.running != nil && c.running.Seq < j.Seq || len(c.waiting) > 0 && c.waiting[0].Seq < j.Seq {
 		return false
 	}
-	place := s.cfg.Place(j)
 	if !whole(s, q.waiting) {
 		return false
 	}
@@ -203,7 +203,7 @@ func overtake(s *Queue, l *lane, j *Job) {
 // Interrupt ends the turn of a chat that runs or waits for a decision, if it was accepted
 // before the given number, and takes the messages that waited before it out of the queue.
 func (s *Queue) Interrupt(chat chats.Chat, before int64, cause error) (running bool, waiting []*Job) {
-	older := func(j *Job) bool { return j.Seq < before }
+	older := func(j *Job) bool { return j.Seq < before && !s.cfg.Place(j).Unknown }
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.byChat[chat]
