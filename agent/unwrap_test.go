@@ -66,7 +66,7 @@ func TestAcceptance105TheRealToolIsSeen(t *testing.T) {
 }
 
 // Acceptance 106: one alone, several side by side, beside a direct one, and one that a
-// restart finds open, recorded unwrapped or, by an older version, not.
+// restart finds open, recorded unwrapped or not.
 func TestAcceptance106EveryPathUnwraps(t *testing.T) {
 	c, _ := routed(t, search.RoutingSearch)
 	c.say("x",

@@ -57,7 +57,7 @@ func restoreCommand(load loader) *cobra.Command {
 			"A backup that is sealed wants the file with its secret key (--identity). " + beside,
 		Args: oneArgument,
 		RunE: load.run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
-			kept, err := database.Restore(cmd.Context(), cfg.Place(), args[0], identities, len(cfg.Outside.Migrations))
+			kept, err := database.Restore(cmd.Context(), cfg.Place(), args[0], identities, database.Newest(cfg.Outside.Migrations))
 			if err != nil {
 				return err
 			}

@@ -307,38 +307,28 @@ func TestADamagedDatabaseNamesItsMend(t *testing.T) {
 	}
 }
 
-// TestADatabaseWithoutAFormatIsBroughtUpToDate begins with a database as it was before
-// there was a record of the format.
-func TestADatabaseWithoutAFormatIsBroughtUpToDate(t *testing.T) {
-	dir, database := dataDir(t, "kept")
-	store, err := bolt.Open(bolt.Config{Path: database})
+// What was written before the first release stays as it is.
+func TestAFormatFromBeforeTheFirstReleaseIsRefused(t *testing.T) {
+	_, path := dataDir(t, "kept")
+	store, err := bolt.Open(bolt.Config{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(store.Delete(t.Context(), "format", storage.Any), store.Close()); err != nil {
+	put(t, store, "format", map[string]int{"version": database.Lowest - 1})
+	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	cfg := config.Default()
-	cfg.DataDir = dir
-	for range 2 { // the second time there is nothing to do
-		store, err := openStore(cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := store.Get(t.Context(), "format")
-		if want := fmt.Sprintf(`{"version":%d}`, len(config.Migrations())); err != nil || string(f.Value) != want {
-			t.Errorf("the format is %s (%v), want %s", f.Value, err, want)
-		}
-		if err := store.Close(); err != nil {
-			t.Fatal(err)
-		}
+	old := filepath.Join(t.TempDir(), "old")
+	wantOK(t, "backup", old)
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
 	}
-	kept, err := filepath.Glob(database + ".before-update-*")
-	if err != nil || len(kept) != 1 {
-		t.Fatalf("kept %q (%v), want one backup", kept, err)
+	for _, args := range [][]string{{"history", "telegram:1"}, {"restore", old}} {
+		wantRefusal(t, []string{fmt.Sprintf("format %d, this oneclaw reads %d and above", database.Lowest-1, database.Lowest), "the program of commit"}, args...)
 	}
-	if valueIn(t, database) != "kept" || valueIn(t, kept[0]) != "kept" {
-		t.Error("the value is not in both")
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("a refusal has changed the database (%v)", err)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/database"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
@@ -35,7 +35,7 @@ func bigStore(b testing.TB, w *harness, fill func(ctx context.Context, store sto
 	if err := group.Wait(); err != nil {
 		b.Fatal(err)
 	}
-	put(b, store, "format", map[string]int{"version": len(config.Migrations())})
+	put(b, store, "format", map[string]int{"version": database.Lowest})
 	if err := store.Close(); err != nil {
 		b.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/queue"
+	"oneclaw/internal/database"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/storage"
@@ -25,6 +26,7 @@ func TestAttack02DoctorListsWhatWasSetAside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	put(t, store, "format", map[string]int{"version": database.Lowest})
 	for n := range maxAsides + 3 {
 		data, err := json.Marshal(queue.DeadLetter{
 			Key: fmt.Sprintf("job/open/telegram:7/%d/text", n), Chat: "telegram:7", Reason: "not sent", Incident: fmt.Sprintf("INC%d", n),

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"oneclaw/internal/database"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
@@ -22,6 +23,7 @@ func TestAttack24ATaskOfARemovedPlatformIsGivenUpAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	put(t, store, "format", map[string]int{"version": database.Lowest})
 	due := time.Now().UTC().Add(-time.Hour)
 	s, err := schedule.New(schedule.Config{
 		Store: store, Submit: func(context.Context, schedule.Run) error { return nil },

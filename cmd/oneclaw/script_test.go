@@ -1,15 +1,15 @@
 package main
 
 import (
+	"errors"
+	"log/slog"
 	"net/url"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"oneclaw/internal/database"
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/storage/postgres/pgtest"
 )
 
@@ -25,7 +25,7 @@ func endPromptly(env *testscript.Env) error {
 	return nil
 }
 
-// TestPostgresScripts does so with a server beside, and the data folder of an earlier build.
+// TestPostgresScripts does so with a server beside, and a data folder in which there is a conversation.
 func TestPostgresScripts(t *testing.T) {
 	t.Parallel()
 	server := newServer(t)
@@ -50,16 +50,18 @@ func TestPostgresScripts(t *testing.T) {
 		env.Setenv("MISSING", changed(func(u *url.URL) { u.Path = "nowhere" }))
 		env.Setenv("READONLY", option("default_transaction_read_only=on"))
 		env.Setenv("ASYNC", option("synchronous_commit=off"))
-		data := filepath.Join(env.WorkDir, "data")
 		_ = endPromptly(env)
-		if err := os.Mkdir(data, 0o700); err != nil {
+		cfg := config.Default()
+		cfg.DataDir = filepath.Join(env.WorkDir, "data")
+		store, err := openStore(cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
+		if err != nil {
 			return err
 		}
-		if err := unpack(filepath.Join("testdata", "former", "data.tar.gz"), data); err != nil {
-			return err
+		key, err := cfg.Place().SecretKey(t.Context(), store)
+		env.Setenv("ONECLAW_SECRET_KEY", string(key))
+		if err == nil {
+			_, err = store.Append(t.Context(), "telegram:1001/1", 0, spoken(0, 20)...)
 		}
-		key, err := os.ReadFile(filepath.Join(data, database.SecretName))
-		env.Setenv("ONECLAW_SECRET_KEY", strings.TrimSpace(string(key)))
-		return err
+		return errors.Join(err, store.Close())
 	}})
 }

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/database"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
 )
@@ -34,7 +34,7 @@ func TestTrialDowngradeIsRefusedAndComesBack(t *testing.T) {
 	w := newTown(t, openai.Offline{})
 	ann := w.person("Ann")
 	dir := w.env["ONECLAW_DATA_DIR"]
-	database := filepath.Join(dir, databaseName)
+	path := filepath.Join(dir, databaseName)
 	older := w.env
 	newer := maps.Clone(older)
 	newer[newerVariable] = "1"
@@ -47,7 +47,7 @@ func TestTrialDowngradeIsRefusedAndComesBack(t *testing.T) {
 	}
 	backups := func() []string {
 		t.Helper()
-		all, err := filepath.Glob(database + ".before-update-*")
+		all, err := filepath.Glob(path + ".before-update-*")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestTrialDowngradeIsRefusedAndComesBack(t *testing.T) {
 		t.Fatalf("kept %q, want one backup", kept)
 	}
 
-	before, err := os.ReadFile(database)
+	before, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,9 +78,9 @@ func TestTrialDowngradeIsRefusedAndComesBack(t *testing.T) {
 	}
 	chat := fmt.Sprint("telegram:", ann)
 	for _, args := range [][]string{{"run"}, {"claim"}, {"history", chat}, {"restore", copied}} {
-		wantIn(t, w.refused(older, args...), fmt.Sprintf("newer oneclaw (format %d, this one knows %d)", len(config.Migrations())+1, len(config.Migrations())), "update oneclaw")
+		wantIn(t, w.refused(older, args...), fmt.Sprintf("newer oneclaw (format %d, this one knows %d)", database.Lowest+1, database.Lowest), "update oneclaw")
 	}
-	after, err := os.ReadFile(database)
+	after, err := os.ReadFile(path)
 	if err != nil || !bytes.Equal(before, after) {
 		t.Errorf("a refusal has changed the database (%v)", err)
 	}

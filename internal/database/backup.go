@@ -172,8 +172,8 @@ func place(from, to string, force bool) error {
 }
 
 // Restore puts a backup in the place of the database in one step, and returns where that
-// is kept, which is a file for a database on a server, too. A backup in a format above known
-// is refused. One that is sealed is opened with the keys in a file.
+// is kept, which is a file for a database on a server, too. A backup in a format above known,
+// or below [Lowest], is refused. One that is sealed is opened with the keys in a file.
 func Restore(ctx context.Context, at Place, file, identities string, known int) (kept string, err error) {
 	dir := at.Dir
 	database := filepath.Join(dir, Name)

@@ -80,7 +80,7 @@ func (p Place) String() string {
 // Config says which database is opened.
 type Config struct {
 	Place
-	// Migrations are all steps: the one at n leads from format n to n+1.
+	// Migrations are all steps: the first leads from format [Lowest] to the next, and so on.
 	Migrations []Migration
 	// TTL is how long a replica may give no sign of life; 0 means replicas.DefaultTTL.
 	TTL    time.Duration

@@ -51,6 +51,9 @@ func TestMigrationsRunInOrderWhereverACrashCutsThemOff(t *testing.T) {
 		if _, err := store.Put(t.Context(), "k", []byte("0"), storage.Absent); err != nil {
 			t.Fatal(err)
 		}
+		if err := writeFormat(t.Context(), store, &format{Version: Lowest}); err != nil {
+			t.Fatal(err)
+		}
 		backups := []string{}
 		backup := func() (string, error) {
 			entry, err := store.Get(t.Context(), "k")
@@ -66,7 +69,7 @@ func TestMigrationsRunInOrderWhereverACrashCutsThemOff(t *testing.T) {
 		}
 		entry, err := store.Get(t.Context(), "k")
 		f, formatErr := readFormat(t.Context(), store)
-		if string(entry.Value) != "0abc" || f.Version != 3 || f.Backup != "" || err != nil || formatErr != nil {
+		if string(entry.Value) != "0abc" || f.Version != Lowest+3 || f.Backup != "" || err != nil || formatErr != nil {
 			t.Errorf("after a crash at write %d: %q, format %v (%v, %v)", writes, entry.Value, f, err, formatErr)
 		}
 		for _, b := range backups {

@@ -50,8 +50,8 @@ func Examine(ctx context.Context, at Place, steps []Migration) (h Health, err er
 	}
 	h.Ahead = h.Time.Sub(asked.Add(time.Since(asked) / 2)).Round(time.Millisecond)
 	f, err := readFormat(ctx, store)
-	if h.Format, h.Known = f.Version, len(steps); err == nil {
-		err = checkFormat(f, len(steps))
+	if h.Format, h.Known = f.Version, Newest(steps); err == nil {
+		err = checkFormat(f, h.Known)
 	}
 	if err == nil {
 		h.Replicas, err = replicas.List(ctx, store)

@@ -61,6 +61,16 @@ import (
 // tasks, which go with their lines.
 const formatKey = "format"
 
+// Lowest is the lowest format that is read, lastReader the commit whose program reads what lies
+// below: no release wrote that.
+const (
+	Lowest     = 4
+	lastReader = "86754647"
+)
+
+// Newest is the format that some steps lead to.
+func Newest(steps []Migration) int { return Lowest + len(steps) }
+
 type format struct {
 	Version int `json:"version"`
 	// Backup names what was written before the steps that have begun, until all are
@@ -72,6 +82,8 @@ type format struct {
 
 	// rev is that of the record: who writes it over another loses.
 	rev storage.Revision
+	// empty says that there are no data at all.
+	empty bool
 }
 
 // Migration brings data from one format to the next. A crash has it run again, so it
@@ -81,11 +93,18 @@ type format struct {
 // and writes that until [Store.Format] says that all know the new one.
 type Migration func(ctx context.Context, store storage.Store) error
 
-// readFormat returns the format of the data: 0 for those without a record.
+// readFormat returns the format of the data: 0 where there is no record of it.
 func readFormat(ctx context.Context, store storage.KV) (format, error) {
 	var f format
 	entry, err := store.Get(ctx, formatKey)
 	if errors.Is(err, storage.ErrNotFound) {
+		f.empty = true
+		for _, err := range store.List(ctx, storage.Range{Limit: 1}) {
+			if err != nil {
+				return f, fmt.Errorf("look for data: %w", err)
+			}
+			f.empty = false
+		}
 		return f, nil
 	}
 	if err != nil {
@@ -98,33 +117,32 @@ func readFormat(ctx context.Context, store storage.KV) (format, error) {
 	return f, nil
 }
 
+// checkFormat refuses a format that a program does not know which knows those from [Lowest] up to
+// known.
 func checkFormat(f format, known int) error {
 	if newest := max(f.Version, f.Next); newest > known {
 		return fmt.Errorf("the database was written by a newer oneclaw (format %d, this one knows %d): update oneclaw, "+
 			"or restore the backup that the newer one made before it changed the format", newest, known)
 	}
+	if f.Version < Lowest && !f.empty {
+		return fmt.Errorf("the database was written before the first release (format %d, this oneclaw reads %d and above): "+
+			"the program of commit %s reads it; to begin anew, name another place for the data", f.Version, Lowest, lastReader)
+	}
 	return nil
 }
 
 // upgrade brings the data to the newest format. backup is called before the first step
-// and returns the name of what it wrote; data of a database without any need none.
+// and returns the name of what it wrote.
 func upgrade(ctx context.Context, store storage.Store, steps []Migration, backup func() (string, error), log *slog.Logger) error {
 	f, err := readFormat(ctx, store)
 	if err == nil {
-		err = checkFormat(f, len(steps))
+		err = checkFormat(f, Newest(steps))
 	}
-	if err != nil || f.Version == len(steps) && f.Backup == "" {
+	if err != nil || f.Version == Newest(steps) && f.Backup == "" {
 		return err
 	}
-	empty := true
-	for _, err := range store.List(ctx, storage.Range{Limit: 1}) {
-		if err != nil {
-			return fmt.Errorf("look for data: %w", err)
-		}
-		empty = false
-	}
-	if empty {
-		return writeFormat(ctx, store, &format{Version: len(steps)})
+	if f.empty {
+		return writeFormat(ctx, store, &format{Version: Newest(steps)})
 	}
 	if f.Backup == "" {
 		if f.Backup, err = backup(); err != nil {
@@ -135,8 +153,8 @@ func upgrade(ctx context.Context, store storage.Store, steps []Migration, backup
 		}
 	}
 	begun := time.Now()
-	for f.Version < len(steps) {
-		if err := steps[f.Version](ctx, store); err != nil {
+	for f.Version < Newest(steps) {
+		if err := steps[f.Version-Lowest](ctx, store); err != nil {
 			return fmt.Errorf("bring the database from format %d to %d (as it was it is in %s): %w", f.Version, f.Version+1, f.Backup, err)
 		}
 		f.Version++

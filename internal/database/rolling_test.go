@@ -3,6 +3,7 @@ package database
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -13,7 +14,7 @@ import (
 	"oneclaw/storage"
 )
 
-// build is a program that knows so many formats, opened and joined.
+// build is a program that knows so many formats above the lowest, opened and joined.
 type build struct {
 	*Store
 	stop  func() error
@@ -45,7 +46,7 @@ func joined(t *testing.T, at Place, formats int) *build {
 	var once sync.Once
 	in := make(chan struct{})
 	r := replicas.New(replicas.Config{
-		Store: store, Leases: []string{"one"}, Format: formats, TTL: shortTTL,
+		Store: store, Leases: []string{"one"}, Format: Lowest + formats, TTL: shortTTL,
 		Check: func(ctx context.Context) error {
 			once.Do(func() { close(in) })
 			return store.Check(ctx)
@@ -85,7 +86,7 @@ func TestANewFormatWaitsForTheLastOldReplica(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, second := joined(t, at, 2), joined(t, at, 2)
-	if first.Format() != 1 || first.Known() != 2 {
+	if first.Format() != Lowest+1 || first.Known() != Lowest+2 {
 		t.Errorf("beside an old replica the format is %d of %d", first.Format(), first.Known())
 	}
 	one, two := first.upgraded(t), second.upgraded(t)
@@ -99,10 +100,10 @@ func TestANewFormatWaitsForTheLastOldReplica(t *testing.T) {
 	if err := errors.Join(old.stop(), again.stop(), <-one, <-two); err != nil {
 		t.Fatal(err)
 	}
-	if first.Format() != 2 || second.Format() != 2 {
+	if first.Format() != Lowest+2 || second.Format() != Lowest+2 {
 		t.Errorf("at the end the formats are %d and %d", first.Format(), second.Format())
 	}
-	if _, err := opened(t, at, 1); err == nil || !strings.Contains(err.Error(), "newer oneclaw (format 2, this one knows 1)") {
+	if _, err := opened(t, at, 1); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("newer oneclaw (format %d, this one knows %d)", Lowest+2, Lowest+1)) {
 		t.Errorf("an old program opens the new format: %v", err)
 	}
 	if err := errors.Join(first.stop(), second.stop()); err != nil {
@@ -125,7 +126,7 @@ func TestAnOldProgramThatOpenedBeforeTheChangeIsRefused(t *testing.T) {
 		t.Errorf("refused with %v", err)
 	}
 	r := replicas.New(replicas.Config{
-		Store: old, Leases: []string{"one"}, Format: 1, Check: old.Check, TTL: shortTTL,
+		Store: old, Leases: []string{"one"}, Format: Lowest + 1, Check: old.Check, TTL: shortTTL,
 		Taken: func(context.Context, map[string]storage.Op) error { t.Error("it took a lease"); return nil },
 		Lost:  func(string) {},
 	})
@@ -147,14 +148,14 @@ func TestADeadReplicaDoesNotHoldUpTheFormat(t *testing.T) {
 	old := joined(t, at, 1)
 	<-old.lease
 	err := Look(t.Context(), at, func(s *Store) error {
-		_, err := s.Put(t.Context(), "replicas/member/dead", []byte(`{"id":"dead","format":1}`), storage.Absent)
+		_, err := s.Put(t.Context(), "replicas/member/dead", fmt.Appendf(nil, `{"id":"dead","format":%d}`, Lowest+1), storage.Absent)
 		return err
 	})
 	if err = errors.Join(err, old.stop()); err != nil {
 		t.Fatal(err)
 	}
 	farAhead, err := opened(t, at, 3)
-	if err != nil || farAhead.Format() != 3 {
+	if err != nil || farAhead.Format() != Lowest+3 {
 		t.Fatalf("beside a dead one: %v", err)
 	}
 	if err := farAhead.Close(); err != nil {

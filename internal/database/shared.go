@@ -28,6 +28,8 @@ type shared struct {
 	format atomic.Int64
 }
 
+func (s *shared) newest() int { return Newest(s.cfg.Migrations) }
+
 // connect opens the tables of a server. Those that do not exist are made, unless they have to
 // exist; then the error is storage.ErrNotFound.
 func (p Place) connect(ctx context.Context, existing bool, log *slog.Logger) (*postgres.Store, error) {
@@ -63,7 +65,7 @@ func (s *shared) begin(ctx context.Context) error {
 	if err != nil || done {
 		return err
 	}
-	if behind := len(s.cfg.Migrations) - int(s.format.Load()); behind == 1 {
+	if behind := s.newest() - int(s.format.Load()); behind == 1 {
 		s.cfg.Logger.Info("other replicas do not know the newest format of the database, which waits for them", "format", s.format.Load())
 		return nil
 	}
@@ -72,7 +74,7 @@ func (s *shared) begin(ctx context.Context) error {
 	}
 	if err == nil && !done {
 		err = fmt.Errorf("the database has format %d, this oneclaw knows %d, and older replicas are running: "+
-			"update them one release after another, or stop them all first", s.format.Load(), len(s.cfg.Migrations))
+			"update them one release after another, or stop them all first", s.format.Load(), s.newest())
 	}
 	return err
 }
@@ -90,13 +92,13 @@ func (s *shared) upgrade(ctx context.Context) (done bool, err error) {
 		}
 		f, err := readFormat(ctx, s.Store)
 		if err == nil {
-			err = checkFormat(f, len(s.cfg.Migrations))
+			err = checkFormat(f, s.newest())
 		}
 		s.format.Store(int64(f.Version))
 		if err != nil {
 			return err
 		}
-		if f.Version < len(s.cfg.Migrations) && f.rev > 0 {
+		if f.Version < s.newest() && f.rev > 0 {
 			if others, err := s.announce(ctx, &f); err != nil || others < 0 {
 				return err
 			}
@@ -106,7 +108,7 @@ func (s *shared) upgrade(ctx context.Context) (done bool, err error) {
 		}
 		if err = upgrade(ctx, s.Store, s.cfg.Migrations, backup, s.cfg.Logger); err == nil {
 			done = true
-			s.format.Store(int64(len(s.cfg.Migrations)))
+			s.format.Store(int64(s.newest()))
 		}
 		return err
 	})
@@ -120,7 +122,7 @@ func (s *shared) announce(ctx context.Context, f *format) (others int, err error
 	if others, err = s.others(ctx); err != nil || others < 0 {
 		return others, err
 	}
-	f.Next = len(s.cfg.Migrations)
+	f.Next = s.newest()
 	if err := writeFormat(ctx, s.Store, f); err != nil {
 		return 0, err
 	}
@@ -135,7 +137,7 @@ func (s *shared) announce(ctx context.Context, f *format) (others int, err error
 func (s *shared) others(ctx context.Context) (int, error) {
 	members, err := replicas.List(ctx, s.Store)
 	for _, m := range members {
-		if m.Format < len(s.cfg.Migrations) {
+		if m.Format < s.newest() {
 			return -1, err
 		}
 	}
@@ -158,7 +160,7 @@ func (s *Store) Known() int {
 	if s.shared == nil {
 		return 0
 	}
-	return len(s.shared.cfg.Migrations)
+	return s.shared.newest()
 }
 
 // Check refuses a database that has, or is about to get, a format that this program does not

@@ -39,7 +39,7 @@ func TestProcessesThatStartTogetherMigrateOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = old.Put(t.Context(), "k", []byte("kept"), storage.Absent)
-	if err = errors.Join(err, old.Close()); err != nil {
+	if err = errors.Join(err, writeFormat(t.Context(), old, &format{Version: Lowest}), old.Close()); err != nil {
 		t.Fatal(err)
 	}
 	var runs atomic.Int32
@@ -56,7 +56,7 @@ func TestProcessesThatStartTogetherMigrateOnce(t *testing.T) {
 				return err
 			}
 			f, err := readFormat(t.Context(), store)
-			if err == nil && (f.Version != 1 || f.Backup != "") {
+			if err == nil && (f.Version != Lowest+1 || f.Backup != "") {
 				err = errors.New("it was opened in another format")
 			}
 			return errors.Join(err, store.Close())
@@ -122,7 +122,7 @@ func TestABotThatRunsKeepsItsDatabase(t *testing.T) {
 	}
 	elsewhere := Place{Dir: t.TempDir(), Address: Bolt}
 	_, moved := Move(ctx, at, elsewhere, nil)
-	_, restored := Restore(ctx, at, file, "", 0)
+	_, restored := Restore(ctx, at, file, "", Lowest)
 	for _, err := range []error{moved, restored, store.CheckUnserved(ctx)} {
 		if err == nil || !strings.Contains(err.Error(), "bots run with this database (box-1): stop them first") {
 			t.Errorf("beside a bot: %v", err)
@@ -135,7 +135,7 @@ func TestABotThatRunsKeepsItsDatabase(t *testing.T) {
 	if _, err := Move(ctx, at, elsewhere, nil); err != nil {
 		t.Error(err)
 	}
-	if kept, err := Restore(ctx, at, file, "", 0); err != nil || kept == "" {
+	if kept, err := Restore(ctx, at, file, "", Lowest); err != nil || kept == "" {
 		t.Errorf("kept %q: %v", kept, err)
 	}
 	for _, name := range []string{file, filepath.Join(elsewhere.Dir, Name)} {
@@ -177,7 +177,7 @@ func TestARestoreThatBrokeOffServesNobody(t *testing.T) {
 	if _, err := open(); !errors.Is(err, ErrUnfinished) {
 		t.Errorf("half a database was opened: %v", err)
 	}
-	if kept, err := Restore(ctx, at, file, "", 0); err != nil || kept != "" {
+	if kept, err := Restore(ctx, at, file, "", Lowest); err != nil || kept != "" {
 		t.Fatalf("kept %q: %v", kept, err)
 	}
 	if store, err = open(); err != nil {

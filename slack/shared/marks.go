@@ -18,22 +18,12 @@ const marksKey = "slack/marks"
 
 // marks are what all processes know together.
 type marks struct {
-	// Seen is since when something may be missing, where there is a gap, and Alive elsewhere:
-	// a former release knows nothing else.
-	Seen    time.Time            `json:"seen"`
-	Alive   time.Time            `json:"alive,omitzero"`
+	Alive time.Time `json:"alive"`
+	// Gap names a gap, and Missing is since when something may be missing there; both are zero
+	// where there is none.
 	Gap     string               `json:"gap,omitempty"`
+	Missing time.Time            `json:"missing,omitzero"`
 	Threads map[string]time.Time `json:"threads,omitempty"`
-	// Owed is of a former release; they have keys of their own.
-	Owed map[string]Unresolved `json:"owed,omitempty"`
-}
-
-// since is when the gap began, zero for none.
-func (m marks) since() time.Time {
-	if m.Gap == "" {
-		return time.Time{}
-	}
-	return m.Seen
 }
 
 // Load takes up what was saved, if that can be read.
@@ -41,20 +31,15 @@ func (r *Reach) Load(ctx context.Context) error {
 	if r.kv == nil {
 		return nil
 	}
-	former, _, err := r.read(ctx)
+	saved, _, err := r.read(ctx)
 	if err != nil {
 		return err
-	}
-	for name, d := range former.Owed {
-		if chat, ok := threadOf(name); ok && r.owe(chat, d) {
-			err = errors.Join(err, r.keepDebt(ctx, chat, d))
-		}
 	}
 	r.mu.Lock()
 	closed := r.closed
 	r.mu.Unlock()
-	r.adopt(former, closed)
-	return errors.Join(err, r.LoadDebts(ctx))
+	r.adopt(saved, closed)
+	return r.LoadDebts(ctx)
 }
 
 // Save joins what is known here with what the other processes have saved.
@@ -106,9 +91,6 @@ func (r *Reach) decode(state []byte) (m marks, err error) {
 	if err := json.Unmarshal(state, &m); err != nil {
 		return m, fmt.Errorf("decode marks: %w", err)
 	}
-	if m.Alive.IsZero() {
-		m.Alive = m.Seen
-	}
 	if now := r.clock.Now(); m.Alive.After(now) {
 		m.Alive = now
 	}
@@ -120,19 +102,15 @@ func (r *Reach) decode(state []byte) (m marks, err error) {
 func (r *Reach) merge(theirs marks) (m marks, closed string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m = marks{Alive: later(theirs.Alive, r.alive), Gap: theirs.Gap, Threads: map[string]time.Time{}}
-	since := theirs.since()
+	m = marks{Alive: later(theirs.Alive, r.alive), Gap: theirs.Gap, Missing: theirs.Missing, Threads: map[string]time.Time{}}
 	if m.Gap == r.closed {
-		m.Gap, since = "", time.Time{}
+		m.Gap, m.Missing = "", time.Time{}
 	}
 	if r.opened {
-		if since.IsZero() || r.missing.Before(since) {
-			since = r.missing
+		if m.Missing.IsZero() || r.missing.Before(m.Missing) {
+			m.Missing = r.missing
 		}
 		m.Gap = r.gap
-	}
-	if m.Seen = since; m.Gap == "" {
-		m.Seen = m.Alive
 	}
 	r.know(theirs.Threads)
 	maps.DeleteFunc(r.live, func(_ chats.Chat, at time.Time) bool { return r.clock.Now().Sub(at) > maxIdle })
@@ -151,7 +129,7 @@ func (r *Reach) adopt(m marks, closed string) {
 	if r.opened && r.gap != m.Gap || r.closed != closed {
 		return
 	}
-	r.opened, r.gap, r.missing = false, m.Gap, m.since()
+	r.opened, r.gap, r.missing = false, m.Gap, m.Missing
 }
 
 // know adds threads that others know.

@@ -151,29 +151,6 @@ func TestAGapIsFilledOnceForAll(t *testing.T) {
 	}
 }
 
-// TestMarksOfAFormerRelease takes up what a release knew that overwrote its marks.
-func TestMarksOfAFormerRelease(t *testing.T) {
-	store := openStore(t)
-	seen := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
-	former := fmt.Sprintf(`{"seen":%q,"threads":{"slack:C1:1.000001":%q},"owed":{"slack:C1:2.000001":{"since":"3.000001","kind":"channel"}}}`, seen.Format(time.RFC3339), seen.Format(time.RFC3339))
-	if _, err := store.Put(t.Context(), marksKey, []byte(former), storage.Absent); err != nil {
-		t.Fatal(err)
-	}
-	r := NewReach(store, &Clock{})
-	if err := r.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	r.Connected(true)
-	if since, _ := r.Gap(); !since.Equal(seen) || len(r.Threads()) != 1 || len(r.Debts()) != 1 {
-		t.Errorf("gap since %v, threads %v, debts %v", since, r.Threads(), r.Debts())
-	}
-	save(t, r)
-	next := NewReach(store, &Clock{})
-	if err := next.Load(t.Context()); err != nil || len(next.Debts()) != 1 {
-		t.Errorf("%v, debts %v", err, next.Debts())
-	}
-}
-
 // TestDebtsOfSeveral has the debt of one process be settled by another.
 func TestDebtsOfSeveral(t *testing.T) {
 	all, store, _ := several(t, 3)
@@ -228,9 +205,9 @@ func TestThreadsOfSeveral(t *testing.T) {
 }
 
 func FuzzMarks(f *testing.F) {
-	f.Add([]byte(`{"seen":"2026-11-01T10:00:00Z","threads":{"slack:C1:1.000001":"2026-11-01T10:00:00Z","telegram:1:2":"2026-11-01T10:00:00Z","x":"2026-11-01T10:00:00Z"}}`))
-	f.Add([]byte(`{"seen":"9999-11-01T10:00:00Z"}`))
-	f.Add([]byte(`{"seen":"2026-11-01T10:00:00Z","alive":"2026-11-01T11:00:00Z","gap":"X"}`))
+	f.Add([]byte(`{"alive":"2026-11-01T10:00:00Z","threads":{"slack:C1:1.000001":"2026-11-01T10:00:00Z","telegram:1:2":"2026-11-01T10:00:00Z","x":"2026-11-01T10:00:00Z"}}`))
+	f.Add([]byte(`{"alive":"9999-11-01T10:00:00Z"}`))
+	f.Add([]byte(`{"missing":"2026-11-01T10:00:00Z","alive":"2026-11-01T11:00:00Z","gap":"X"}`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, state []byte) {
 		r := NewReach(nil, &Clock{})

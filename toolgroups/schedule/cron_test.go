@@ -1,7 +1,6 @@
 package schedule_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -209,34 +208,4 @@ func TestAPlanThatIsChanged(t *testing.T) {
 			t.Errorf("list: %q", got)
 		}
 	})
-}
-
-// TestOlderProgramsLeaveNewPlansAlone: what they do not know they could only run at the
-// wrong time, and lose.
-func TestOlderProgramsLeaveNewPlansAlone(t *testing.T) {
-	for _, p := range []schedule.Plan{
-		{Kind: schedule.Daily, Hour: 8}, cronPlan("0 9 * * *"), {Kind: schedule.Interval, Every: 5, From: 60}, {Kind: schedule.Daily, Zone: "UTC"},
-	} {
-		data, err := json.Marshal(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var known struct {
-			Kind string `json:"kind"`
-			Hour int    `json:"hour"`
-		}
-		reads := json.Unmarshal(data, &known) == nil
-		if plain := p.Kind == schedule.Daily && p.Zone == ""; reads != plain {
-			t.Errorf("an older program reads %s: %v", data, reads)
-		}
-		var again schedule.Plan
-		if err := json.Unmarshal(data, &again); err != nil || again != p {
-			t.Errorf("%s is read as %+v, %v", data, again, err)
-		}
-	}
-	for _, bad := range []string{`[]`, `[{},{}]`, `[1]`, `"x"`} {
-		if err := json.Unmarshal([]byte(bad), new(schedule.Plan)); err == nil {
-			t.Errorf("%s is a plan", bad)
-		}
-	}
 }

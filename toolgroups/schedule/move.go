@@ -39,24 +39,18 @@ func (s *Schedule) moveTask(ctx context.Context, id, from, owner, to string) err
 			return err
 		}
 		ops := deletes(t, rev)
-		// Where the new owner has it, a former build broke off, and what they have counts.
-		if _, _, err = s.read(ctx, owner, id); errors.Is(err, storage.ErrNotFound) {
-			t.Owner, t.Chat = owner, to
-			if t.Claimed != nil {
-				t.Claimed.Owner, t.Claimed.Chat = owner, to
-			}
-			if t.Claimed != nil && !t.Claimed.Index.Equal(t.Due) {
+		t.Owner, t.Chat = owner, to
+		if t.Claimed != nil {
+			t.Claimed.Owner, t.Claimed.Chat = owner, to
+			if !t.Claimed.Index.Equal(t.Due) {
 				ops = append(ops, storage.Put(dueKey(t.Claimed.Index, owner, id), nil, storage.Any))
 			}
-			puts, err := s.puts(t, storage.Absent, time.Time{})
-			if err != nil {
-				return err
-			}
-			ops = append(ops, puts...)
-		} else if err != nil {
+		}
+		puts, err := s.puts(t, storage.Absent, time.Time{})
+		if err != nil {
 			return err
 		}
-		if err := s.commit(ctx, id, ops); !errors.Is(err, storage.ErrConflict) {
+		if err := s.commit(ctx, id, append(ops, puts...)); !errors.Is(err, storage.ErrConflict) {
 			return err
 		}
 	}

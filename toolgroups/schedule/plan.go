@@ -1,8 +1,6 @@
 package schedule
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -56,39 +54,6 @@ type Plan struct {
 	From  int64 `json:"from,omitempty"`
 	// Zone is the IANA name of the time zone; empty means that of the settings.
 	Zone string `json:"zone,omitempty"`
-}
-
-// plainPlan is a Plan as JSON has it.
-type plainPlan Plan
-
-// known reports whether programs that know only hours and minutes of days in one time zone
-// understand a plan.
-func (p Plan) known() bool { return p.Kind.onClock() && p.Zone == "" }
-
-// MarshalJSON puts a plan that older programs do not understand into a list. They cannot
-// read that: they leave such a task alone, where they would otherwise run it every day and
-// drop what they do not know.
-func (p Plan) MarshalJSON() ([]byte, error) {
-	if p.known() {
-		return json.Marshal(plainPlan(p))
-	}
-	return json.Marshal([]plainPlan{plainPlan(p)})
-}
-
-// UnmarshalJSON is the inverse of MarshalJSON.
-func (p *Plan) UnmarshalJSON(data []byte) error {
-	if bytes.HasPrefix(data, []byte("[")) {
-		var list []plainPlan
-		if err := json.Unmarshal(data, &list); err != nil {
-			return err
-		}
-		if len(list) != 1 {
-			return fmt.Errorf("%d plans, want one", len(list))
-		}
-		*p = Plan(list[0])
-		return nil
-	}
-	return json.Unmarshal(data, (*plainPlan)(p))
 }
 
 // In returns the time zone of a plan.

@@ -103,3 +103,21 @@ func (w *world) meet(in botapi.Chat, from User) error {
 	}
 	return nil
 }
+
+// restore puts a message into a chat that the bot has seen there.
+func (w *world) restore(old Message) error {
+	c, from := w.chats[old.Chat], w.users[old.From]
+	if c == nil || from == nil {
+		return fmt.Errorf("telegram emulator: message %d cannot have been in chat %d", old.ID, old.Chat)
+	}
+	m := &message{id: old.ID, thread: old.Thread, from: *from, date: old.Date, body: markup.Text{Plain: old.Text, Source: old.Text}}
+	c.messages = append(c.messages, m)
+	c.byID[m.id] = m
+	w.tally(c, m, 1)
+	if c.kind == Supergroup {
+		c.next = max(c.next, m.id)
+	} else {
+		w.nextShared = max(w.nextShared, m.id)
+	}
+	return nil
+}
