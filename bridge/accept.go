@@ -283,10 +283,18 @@ func (in *intake) enqueue(ctx context.Context, j *queue.Job) error {
 	if in.kinds.of(j).stops {
 		in.stops.now(j)
 	}
-	if held := in.lanes.Enqueue(j); held != nil {
+	if held := in.inLine(j); held != nil {
 		in.carrier.hint(ctx, held, j)
 	}
 	return nil
+}
+
+// inLine queues a job. Behind a move nothing begins at its ends before it is carried out.
+func (in *intake) inLine(j *queue.Job) *queue.Suspended {
+	if j.Message.Kind == queue.KindMove {
+		in.lanes.Block(endsOf(j))
+	}
+	return in.lanes.Enqueue(j)
 }
 
 // shorten writes a job whose message is too large: giving it again would not help, so it is
@@ -360,7 +368,7 @@ func (in *intake) begin(j *queue.Job) {
 		in.stops.now(j)
 	}
 	in.sender.Resume(j)
-	in.lanes.Enqueue(j)
+	in.inLine(j)
 }
 
 // job makes the job of a message: this process's, or an offer where another one answers.

@@ -39,7 +39,6 @@ func endsOf(j *queue.Job) (from, to chats.Chat) {
 // run carries a move out. Each step bears repeating.
 func (m *mover) run(ctx context.Context, j *queue.Job) error {
 	from, to := endsOf(j)
-	m.lanes.Block(from, to) // where another process has accepted it, nobody has
 	if err := m.lanes.AwaitIdle(ctx, from, to); err != nil {
 		return err
 	}
@@ -48,7 +47,11 @@ func (m *mover) run(ctx context.Context, j *queue.Job) error {
 	}
 	// A start finds the jobs of the old chat in the new one from here on.
 	m.lanes.MoveChat(from, to)
-	m.intake.lookAgain() // another process may have jobs of the old chat
+	if m.cfg.Sharing.On { // others may have jobs of the old chat, which come before those of the new one
+		if err := m.intake.takeAll(ctx, from); err != nil {
+			return err
+		}
+	}
 	if err := m.carrier.settle(j, queue.StateDone); err != nil {
 		return err
 	}

@@ -264,6 +264,19 @@ func (in *intake) takeIn(ctx context.Context, chat chats.Chat) {
 	}
 }
 
+// takeAll takes what there is for a chat and its threads now, and has others look for the rest.
+func (in *intake) takeAll(ctx context.Context, chat chats.Chat) error {
+	open, _, err := in.jobs.Open(ctx, chat.String()+"/", queue.AllChats)
+	taken := make(map[chats.Chat]bool)
+	for _, j := range open {
+		if origin := j.Origin(); err == nil && !taken[origin] {
+			taken[origin], err = true, in.takeOnce(ctx, origin)
+		}
+	}
+	in.lookAgain()
+	return err
+}
+
 func (in *intake) takeOnce(ctx context.Context, chat chats.Chat) error {
 	if err := named.Take(ctx, in.places); err != nil {
 		return err

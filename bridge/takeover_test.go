@@ -26,6 +26,7 @@ import (
 type sleeper struct {
 	mu       sync.Mutex
 	counting bool
+	early    bool // its steps are before its writes, not behind them and what else it does
 	steps    int
 	at       int // the step at which it is paused; 0 for never
 	paused   time.Time
@@ -39,14 +40,20 @@ type sleeper struct {
 	late      []string // what it asked of a platform, and the tools that it started, when it was overdue
 }
 
-func (s *sleeper) step() {
+// before is a step before a write.
+func (s *sleeper) before() { s.pause(true) }
+
+// step is one behind what has been done.
+func (s *sleeper) step() { s.pause(!s.early) }
+
+func (s *sleeper) pause(counts bool) {
 	s.mu.Lock()
 	wait := (<-chan struct{})(nil)
-	if s.counting {
+	if counts = counts && s.counting; counts {
 		s.steps++
 	}
 	switch {
-	case s.counting && s.steps == s.at:
+	case counts && s.steps == s.at:
 		s.asleep, s.paused, wait = true, time.Now(), s.goOn
 	case s.asleep:
 		wait = s.alive
@@ -80,19 +87,19 @@ type sleeperStore struct {
 }
 
 func (s sleeperStore) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
-	s.step()
+	s.before()
 	defer s.step()
 	return s.Store.Put(context.WithoutCancel(ctx), key, value, rev)
 }
 
 func (s sleeperStore) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
-	s.step()
+	s.before()
 	defer s.step()
 	return s.Store.Write(context.WithoutCancel(ctx), ops...)
 }
 
 func (s sleeperStore) Delete(ctx context.Context, key string, rev storage.Revision) error {
-	s.step()
+	s.before()
 	defer s.step()
 	return s.Store.Delete(context.WithoutCancel(ctx), key, rev)
 }
@@ -196,7 +203,7 @@ type duo struct {
 	hold  []chan struct{} // closed for the replicas whose model answers
 }
 
-func newDuo(t *testing.T) *duo {
+func newDuo(t *testing.T, change ...func(d *duo, i int, cfg *bridge.Config)) *duo {
 	t.Helper()
 	d := &duo{shown: newPlatform()}
 	grows := &growing{platform: d.shown}
@@ -243,6 +250,9 @@ func newDuo(t *testing.T) *duo {
 				return interact.Policy{}
 			}
 			return interact.Policy{Rule: interact.Allow}
+		}
+		for _, c := range change {
+			c(d, i, cfg)
 		}
 	})
 	return d

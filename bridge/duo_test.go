@@ -1,0 +1,268 @@
+package bridge_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/toolgroups"
+)
+
+// worker is a talker that looks once where it is asked to work, which takes a while, and then
+// answers all that its turn was told.
+type worker struct{ talker }
+
+func (m worker) Complete(ctx context.Context, req agent.Request, show func(agent.Delta)) (agent.Reply, error) {
+	if _, err := m.talker.Complete(ctx, req, func(agent.Delta) {}); err != nil {
+		return agent.Reply{}, err
+	}
+	return diligent{}.Complete(ctx, req, show)
+}
+
+// workers has the replicas of a duo answer so.
+func workers(d *duo, i int, cfg *bridge.Config) {
+	life := d.lives[i]
+	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{{
+		Name: "get_current_time", Description: "Look.", Effect: toolgroups.ReadOnly, Parameters: json.RawMessage(`{"type":"object"}`),
+		Run: func(ctx context.Context, _ toolgroups.Call) (toolgroups.Result, error) {
+			life.reaches("look")
+			defer life.step()
+			if err := passing(ctx, 2*time.Second); err != nil {
+				return toolgroups.Result{}, err
+			}
+			return toolgroups.Text("looked")
+		},
+	}}})
+	if err != nil {
+		panic(err)
+	}
+	model := worker{talker{life, func() <-chan struct{} { return d.held(i) }, &d.mu, &d.seen}}
+	cfg.Turns.Agent, cfg.Turns.Tools = agent.New(agent.Config{Model: model}), func() *toolgroups.Registry { return reg }
+}
+
+// chatOf returns a chat in which a replica answers, and in which no conversation has begun.
+func (d *duo) chatOf(t *testing.T, replica int) string {
+	t.Helper()
+	for n := 60; n < 100; n++ {
+		chat, before := fmt.Sprint(n), d.lives[replica].sent()
+		d.several[0].accept(in(chat, "whoami", "/whoami"))
+		if pass(t, 1); d.lives[replica].sent() > before {
+			return chat
+		}
+	}
+	t.Fatal("it answers nowhere")
+	return ""
+}
+
+// block has the model of a replica answer no more, until it is let.
+func (d *duo) block(replica int) (free func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	was := make(chan struct{})
+	d.hold[replica] = was
+	return func() { close(was) }
+}
+
+// pause is one way to pause a replica that answers in a chat, at any of its steps.
+type pause struct {
+	// begins is what there is before; does is what the replica is paused in, which the platform
+	// then gives to the other one, that has taken the chat over by then.
+	begins, does func(t *testing.T, d *duo, owner int)
+	// meanwhile is what happens there until the first one goes on.
+	meanwhile func(t *testing.T, d *duo, other int)
+	// check is told what the model was shown with the last question.
+	check func(t *testing.T, d *duo, seen []string)
+	chat  string // where the last question is asked
+	least int    // so many writes there have to be
+}
+
+// A replica is paused before any write of something that changes which jobs there are and which run,
+// and goes on when the other one has taken its chat over and has done it, but before it knows:
+// all of it has happened once.
+func TestWhatAPausedReplicaBeganHappensOnce(t *testing.T) {
+	for name, p := range pauses() {
+		t.Run(name, func(t *testing.T) {
+			steps := p.at(t, 0)
+			if steps < p.least {
+				t.Fatalf("only %d writes: the test does not see what is done", steps)
+			}
+			for step := 1; step <= steps; step++ {
+				t.Run(fmt.Sprint("write ", step), func(t *testing.T) { p.at(t, step) })
+			}
+		})
+	}
+}
+
+func (p *pause) at(t *testing.T, step int) (steps int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDuo(t, workers)
+		owner, other := d.owner(t, "7")
+		p.begins(t, d, owner)
+		life := d.lives[owner]
+		life.mu.Lock()
+		life.counting, life.early, life.at = true, true, step
+		life.mu.Unlock()
+		given := make(chan struct{})
+		go func() { p.does(t, d, owner); close(given) }()
+		pass(t, 5)
+		life.mu.Lock()
+		life.counting, steps = false, life.steps
+		life.mu.Unlock()
+		if step > 0 {
+			again := make(chan struct{})
+			go func() { p.does(t, d, other); close(again) }()
+			pass(t, takeover)
+			<-again
+		}
+		p.meanwhile(t, d, other)
+		if step > 0 {
+			life.mu.Lock()
+			life.asleep = false
+			life.mu.Unlock()
+			close(life.goOn)
+			pass(t, 5)
+			close(life.alive)
+		}
+		<-given
+		pass(t, 30)
+		d.several[other].accept(in(p.chat, "9", "last"))
+		pass(t, 10)
+		d.mu.Lock()
+		seen := slices.Clone(d.seen)
+		d.mu.Unlock()
+		p.check(t, d, seen)
+		d.once(t)
+		d.stop(t)
+	})
+	return steps
+}
+
+// once checks that nothing stands there twice without a mark.
+func (d *duo) once(t *testing.T) {
+	t.Helper()
+	n := make(map[string]int)
+	for _, one := range d.shown.shown() {
+		if one.repeat {
+			continue
+		}
+		key := one.to.Chat.ID + " " + one.text
+		if n[key]++; n[key] > 1 {
+			t.Errorf("%q stands there twice: %q", one.text, d.shown.texts())
+		}
+	}
+}
+
+// give has a replica take messages.
+func (d *duo) give(replica int, messages ...chats.Message) {
+	insist(context.Background(), d.several[replica].bridge, messages...)
+}
+
+func pauses() map[string]*pause {
+	none := func(*testing.T, *duo, int) {}
+	all := map[string]*pause{
+		"messages become part of a turn": {
+			begins: none,
+			does: func(t *testing.T, d *duo, owner int) {
+				d.give(owner, in("7", "1", "work"))
+				pass(t, 1)
+				d.give(owner, in("7", "2", "two"), in("7", "3", "three"))
+			},
+			meanwhile: none,
+			check: func(t *testing.T, d *duo, seen []string) {
+				inOneAnswer(t, d.shown.in("7"), "work", "two", "three", "last")
+				if want := []string{"whose is it", "work", "two", "three", "last"}; !slices.Equal(seen, want) {
+					t.Errorf("the conversation has %q, want %q", seen, want)
+				}
+			},
+			chat: "7", least: 12,
+		},
+	}
+	for command, want := range map[string][]string{"/stop": {"whose is it", "after", "last"}, "/clear": {"after", "last"}} {
+		var free []func()
+		all["a turn is ended by a "+command] = &pause{
+			begins: func(t *testing.T, d *duo, owner int) {
+				free = []func(){d.block(0), d.block(1)}
+				d.several[owner].accept(in("7", "1", "one"))
+				pass(t, 1)
+			},
+			does: func(_ *testing.T, d *duo, owner int) { d.give(owner, in("7", "1", "one"), in("7", "2", command)) },
+			meanwhile: func(t *testing.T, d *duo, other int) {
+				for _, f := range free {
+					f()
+				}
+				d.several[other].accept(in("7", "3", "after"))
+				pass(t, 5)
+			},
+			check: func(t *testing.T, d *duo, seen []string) {
+				got := strings.Join(texts(d.shown.in("7")), "\n")
+				if strings.Contains(got, "re: one") || !strings.Contains(got, "re: after") || !strings.Contains(got, "re: last") ||
+					!strings.Contains(got, "Stopped.") && !strings.Contains(got, "cleared") {
+					t.Errorf("there stands %q", got)
+				}
+				// What was stopped may be part of it.
+				if seen = slices.DeleteFunc(seen, func(text string) bool { return text == "one" && command == "/stop" }); !slices.Equal(seen, want) {
+					t.Errorf("the conversation has %q, want %q", seen, want)
+				}
+			},
+			chat: "7", least: 5,
+		}
+	}
+	for _, own := range []bool{true, false} {
+		name := "a chat moves in which a message waits to one of the other replica"
+		if own {
+			name = "a chat moves in which a message waits"
+		}
+		all[name] = moves(own)
+	}
+	return all
+}
+
+// moves has a replica be paused while a chat moves to one that is its own, or the other one's.
+func moves(own bool) *pause {
+	var free func()
+	p := &pause{least: 5}
+	p.begins = func(t *testing.T, d *duo, owner int) {
+		to := 1 - owner
+		if own {
+			to = owner
+		}
+		p.chat = d.chatOf(t, to)
+		d.occupy(t, owner, func() { free = d.block(owner) })
+		d.several[owner].accept(in("7", "1", "one"))
+		pass(t, 1)
+	}
+	p.does = func(_ *testing.T, d *duo, owner int) {
+		d.give(owner, in("7", "1", "one"))
+		for d.several[owner].bridge.Moved(context.Background(), in("7", "", "").Chat, in(p.chat, "", "").Chat) != nil {
+			_ = halfSecond(context.Background())
+		}
+		d.give(owner, in(p.chat, "2", "two"), in("7", "3", "late"))
+	}
+	p.meanwhile = func(t *testing.T, d *duo, other int) {
+		free()
+		d.several[other].accept(in(p.chat, "4", "after"))
+		pass(t, 10)
+	}
+	p.check = func(t *testing.T, d *duo, seen []string) {
+		for _, want := range []string{"re: one", "re: late", "re: two", "re: after", "re: last"} {
+			// The first one may have been answered before the other one was told of the move.
+			if !slices.Contains(texts(d.shown.in(p.chat)), want) && (want != "re: one" || !slices.Contains(d.shown.texts(), want)) {
+				t.Errorf("%q is not answered in the new chat: %q", want, d.shown.texts())
+			}
+		}
+		slices.Sort(seen[min(2, len(seen)):])
+		if want := []string{"whose is it", "one", "after", "last", "late", "two"}; !slices.Equal(seen, want) {
+			t.Errorf("the conversation has %q, want %q", seen, want)
+		}
+	}
+	return p
+}
