@@ -385,3 +385,36 @@ func TestD25NoSummaryEndsInsideACall(t *testing.T) {
 		}
 	}
 }
+
+// An exchange that a model refused is left out, with what was asked in it, and nothing in front of it.
+func TestLeavingOutARefusedExchangeKeepsTheAnswerBeforeIt(t *testing.T) {
+	history := []agent.Message{
+		{Role: agent.RoleUser, Text: "first"}, {Role: agent.RoleAssistant, Text: "answer", Final: true},
+		{Role: agent.RoleUser, Text: "refused"}, {Role: agent.RoleRefused, Text: "sorry", Final: true, Left: 1},
+		{Role: agent.RoleUser, Text: "next"},
+	}
+	var got []string
+	for _, m := range agent.Compacted(history) {
+		got = append(got, m.Text)
+	}
+	if diff := gocmp.Diff([]string{"first", "answer", "next"}, got); diff != "" {
+		t.Errorf("the model is shown (-want +got):\n%s", diff)
+	}
+}
+
+// What a summary cost that was of no use is charged with the one that was made then.
+func TestASummaryThatFailsIsCharged(t *testing.T) {
+	usages := []agent.Usage{{Input: 1000, Output: 5}, {Input: 500, Output: 20}}
+	n := 0
+	m := model(func(context.Context, agent.Request) (agent.Reply, error) {
+		reply := agent.Reply{Usage: usages[n]}
+		if n++; n == len(usages) {
+			reply.Text = "fine"
+		}
+		return reply, nil
+	})
+	summary, _, err := compactor(t, m, 3000)(marked(0, 40), 0)
+	if err != nil || summary.Usage == nil || summary.Usage.Input != 1500 || summary.Usage.Output != 25 {
+		t.Errorf("charged %+v (%v)", summary.Usage, err)
+	}
+}

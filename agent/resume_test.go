@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -295,5 +297,43 @@ func TestAttack04ACallCutOffTwiceIsNotRunAThirdTime(t *testing.T) {
 	}
 	if got := s.requests[1].Messages; got[len(got)-1].Code != agent.CodeLoop {
 		t.Errorf("the call again: %+v", got[len(got)-1])
+	}
+}
+
+// Reads that may have ended the program run one by one when they run again: the one that does
+// takes no other with it.
+func TestReadsThatMayHaveBeenCutOffRunOneByOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newChat(t, agent.Config{})
+		c.history = []agent.Message{{Role: agent.RoleUser, Text: "x"}}
+		c.crash(&script{t: t, replies: []agent.Reply{calls(`a read_file {"path":"a"}`, `b read_file {"path":"b"}`, `c read_file {"path":"c"}`)}}, "read_file")
+		most, running := 0, 0
+		c.during = func(context.Context, toolgroups.Call) error {
+			c.mu.Lock()
+			running++
+			most = max(most, running)
+			c.mu.Unlock()
+			time.Sleep(time.Second)
+			c.mu.Lock()
+			running--
+			c.mu.Unlock()
+			return nil
+		}
+		if err := c.run(&script{t: t, replies: []agent.Reply{says("ok")}}); err != nil {
+			t.Fatal(err)
+		}
+		if most != 1 {
+			t.Errorf("%d at a time", most)
+		}
+	})
+}
+
+// Calls that only read begin before those with effects, whatever their order in the reply.
+func TestReadsBeginFirst(t *testing.T) {
+	c := newChat(t, agent.Config{})
+	c.agent.SetParallel(1)
+	c.say("x", calls(`a exec {}`, `b read_file {}`, `c write_file {}`, `d get_current_time {}`), says("ok"))
+	if diff := cmp.Diff([]string{"read_file {}", "get_current_time {}", "exec {}", "write_file {}"}, c.ran); diff != "" {
+		t.Errorf("ran (-want +got):\n%s", diff)
 	}
 }

@@ -188,7 +188,7 @@ func pauses() map[string]*pause {
 	}
 	for command, want := range map[string][]string{"/stop": {"whose is it", "after", "last"}, "/clear": {"after", "last"}} {
 		var free []func()
-		all["a turn is ended by a "+command] = &pause{
+		all["a turn is ended by "+command[1:]] = &pause{
 			begins: func(t *testing.T, d *duo, owner int) {
 				free = []func(){d.block(0), d.block(1)}
 				d.several[owner].accept(in("7", "1", "one"))

@@ -239,3 +239,42 @@ func TestNoModelIsAskedBeyondWhatCanBeKept(t *testing.T) {
 		t.Errorf("%d of %d are counted", got, asked)
 	}
 }
+
+// slow is a store whose writes wait until they are let through.
+type slow struct {
+	storage.Store
+	arrived chan struct{}
+	through chan struct{}
+}
+
+func (s *slow) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
+	select {
+	case s.arrived <- struct{}{}:
+	default:
+	}
+	<-s.through
+	return s.Store.Write(ctx, ops...)
+}
+
+// TestACallThatIsCancelledWhileItReservesHoldsNothing has the write of the reservation come late.
+func TestACallThatIsCancelledWhileItReservesHoldsNothing(t *testing.T) {
+	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 1000}})
+	store := &slow{Store: b.store, arrived: make(chan struct{}, 1), through: make(chan struct{})}
+	b.cfg.Store = store
+	l := b.another()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := l.Model(&fake{}, ann(), "OPENAI", "m").Complete(ctx, request(900), nil)
+		done <- err
+	}()
+	<-store.arrived
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("the call ended with %v", err)
+	}
+	close(store.through)
+	if err := ask(t, l, ann(), &fake{usage: agent.Usage{Input: 900}}, request(900)); err != nil {
+		t.Errorf("the next call: %v", err)
+	}
+}

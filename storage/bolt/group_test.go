@@ -57,3 +57,64 @@ func transaction(t *testing.T, db *bbolt.DB) (id int) {
 	}
 	return id
 }
+
+// A write that cannot be applied fails, and none of those that share its transaction does.
+func TestAWriteThatCannotBeAppliedFailsNoOther(t *testing.T) {
+	s := opened(t)
+	broken := errors.New("it cannot be applied")
+	var group []*write
+	for i := range 5 {
+		group = append(group, &write{done: make(chan error, 1), apply: func(b *batch) error {
+			if _, err := b.apply([]storage.Op{storage.Put(fmt.Sprint(i), nil, storage.Absent)}); err != nil || i != 2 {
+				return err
+			}
+			return broken
+		}})
+	}
+	s.commit(group)
+	for i, w := range group {
+		err := <-w.done
+		_, missing := s.Get(t.Context(), fmt.Sprint(i))
+		if want := i == 2; errors.Is(err, broken) != want || (missing != nil) != want {
+			t.Errorf("write %d: %v, then %v", i, err, missing)
+		}
+	}
+}
+
+// Whether a commit that failed has happened is not known: who watches has to look again.
+func TestWatchersLookAgainAfterACommitThatFailed(t *testing.T) {
+	s := opened(t)
+	changes := s.Watch(t.Context(), "")
+	w := &write{done: make(chan error, 1), apply: func(b *batch) error {
+		_, err := b.apply([]storage.Op{storage.Put("k", nil, storage.Absent)})
+		b.tx.OnCommit(func() { panic("after the commit") })
+		return err
+	}}
+	s.commit([]*write{w})
+	if err := <-w.done; err == nil {
+		t.Fatal("the commit did not fail")
+	}
+	if _, err := s.Put(t.Context(), "next", nil, storage.Absent); err != nil {
+		t.Fatal(err)
+	}
+	for e, err := range changes {
+		if !errors.Is(err, storage.ErrLagged) {
+			t.Errorf("the watch goes on with %q (%v)", e.Key, err)
+		}
+		break
+	}
+}
+
+func opened(t *testing.T) *Store {
+	t.Helper()
+	s, err := Open(Config{Path: filepath.Join(t.TempDir(), "store.db"), NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
