@@ -1,11 +1,13 @@
 package bridge_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
@@ -80,6 +83,8 @@ type pause struct {
 	meanwhile func(t *testing.T, d *duo, other int)
 	// check is told what the model was shown with the last question.
 	check func(t *testing.T, d *duo, seen []string)
+	apart bool   // no message becomes part of the turn before it
+	reads string // it is paused before it reads what has a key that begins so, too
 	chat  string // where the last question is asked
 	least int    // so many writes there have to be
 }
@@ -104,12 +109,12 @@ func TestWhatAPausedReplicaBeganHappensOnce(t *testing.T) {
 func (p *pause) at(t *testing.T, step int) (steps int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDuo(t, workers)
+		d := newDuo(t, workers, func(_ *duo, _ int, cfg *bridge.Config) { cfg.Turns.SeparateTurns = p.apart })
 		owner, other := d.owner(t, "7")
 		p.begins(t, d, owner)
 		life := d.lives[owner]
 		life.mu.Lock()
-		life.counting, life.early, life.at = true, true, step
+		life.counting, life.early, life.reads, life.at = true, true, p.reads, step
 		life.mu.Unlock()
 		given := make(chan struct{})
 		go func() { p.does(t, d, owner); close(given) }()
@@ -213,7 +218,7 @@ func pauses() map[string]*pause {
 					t.Errorf("the conversation has %q, want %q", seen, want)
 				}
 			},
-			chat: "7", least: 5,
+			chat: "7", least: 5, reads: "session/",
 		}
 	}
 	for _, own := range []bool{true, false} {
@@ -229,7 +234,7 @@ func pauses() map[string]*pause {
 // moves has a replica be paused while a chat moves to one that is its own, or the other one's.
 func moves(own bool) *pause {
 	var free func()
-	p := &pause{least: 5}
+	p := &pause{least: 5, apart: true}
 	p.begins = func(t *testing.T, d *duo, owner int) {
 		to := 1 - owner
 		if own {
@@ -259,10 +264,161 @@ func moves(own bool) *pause {
 				t.Errorf("%q is not answered in the new chat: %q", want, d.shown.texts())
 			}
 		}
-		slices.Sort(seen[min(2, len(seen)):])
-		if want := []string{"whose is it", "one", "after", "last", "late", "two"}; !slices.Equal(seen, want) {
+		want := []string{"whose is it", "one", "after", "last", "late", "two"}
+		first := 2 // what waited comes first, as far as the replica that has it knows of the move
+		if !own {
+			first = 1
+			slices.Sort(want[first:])
+		}
+		slices.Sort(seen[min(first, len(seen)):])
+		if !slices.Equal(seen, want) {
 			t.Errorf("the conversation has %q, want %q", seen, want)
 		}
 	}
 	return p
+}
+
+// starting has a process be paused before it stores that a call begins.
+type starting struct {
+	storage.Store
+	life  *sleeper
+	armed *atomic.Bool
+}
+
+func (s starting) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
+	begins := slices.ContainsFunc(ops, func(op storage.Op) bool {
+		return slices.ContainsFunc(op.Records, func(r storage.Record) bool { return bytes.Contains(r.Data, []byte(agent.RoleStarted)) })
+	})
+	if begins && s.armed.Swap(false) {
+		s.life.mu.Lock()
+		s.life.counting, s.life.at = true, s.life.steps+1
+		s.life.mu.Unlock()
+	}
+	return s.Store.Write(ctx, ops...)
+}
+
+// A replica is paused before it stores that a call begins, and goes on when the other one has its
+// job and no turn for it: the call has not begun, so it is made there.
+func TestACallThatAPausedReplicaWasAboutToMakeIsMadeByTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ran atomic.Int32
+		var armed atomic.Bool
+		d := newDuo(t, func(d *duo, i int, cfg *bridge.Config) {
+			cfg.Store = starting{cfg.Store, d.lives[i], &armed}
+			reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{{
+				Name: "exec", Description: "Run.", Effect: toolgroups.Consequential, Parameters: json.RawMessage(`{"type":"object"}`),
+				Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+					ran.Add(1)
+					return toolgroups.Text("done")
+				},
+			}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg.Turns.Tools = func() *toolgroups.Registry { return reg }
+		})
+		owner, other := d.owner(t, "7")
+		var free func()
+		d.occupy(t, other, func() { free = d.block(other) })
+		armed.Store(true)
+		d.several[owner].accept(in("7", "1", "run a"))
+		pass(t, takeover)
+		d.lives[owner].wake()
+		pass(t, 5)
+		close(d.lives[owner].alive)
+		free()
+		pass(t, 30)
+		if got := texts(d.shown.in("7")); ran.Load() != 1 || !slices.Contains(got, "done") {
+			t.Errorf("it was made %d times, and there stands %q", ran.Load(), got)
+		}
+		d.stop(t)
+	})
+}
+
+// wake has a process go on at the step at which it is paused.
+func (s *sleeper) wake() {
+	s.mu.Lock()
+	s.asleep, s.counting = false, false
+	s.mu.Unlock()
+	close(s.goOn)
+}
+
+// What a person has the bot forget in a group goes out of its conversation, whose end stays as it
+// is. A replica that has answered there before is not to show it to the model when it does again.
+func TestAReplicaThatTakesAChatOverShowsNothingThatWasErasedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDuo(t)
+		owner, other := d.owner(t, "8") // any
+		say := func(id, user, text string) chats.Message {
+			m := in("7", id, text)
+			m.User, m.Direct = user, false
+			return m
+		}
+		before := d.lives[owner].sent()
+		d.several[owner].accept(say("1", "1", "secret"))
+		pass(t, 3)
+		if d.lives[owner].sent() == before {
+			owner, other = other, owner
+		}
+		d.several[owner].accept(say("2", "6", "mine"))
+		pass(t, 3)
+		life := d.lives[owner]
+		life.mu.Lock()
+		life.counting, life.at = true, 1 // a sign of life
+		life.mu.Unlock()
+		pass(t, takeover)
+		d.several[other].accept(direct("3", "/forget"))
+		pass(t, 3)
+		all := d.shown.in("1")
+		card := all[len(all)-1]
+		d.several[other].accept(pressOn(card, "p", "1", card.button(t, "Forget me")))
+		pass(t, 30)
+		life.wake()
+		close(life.alive)
+		d.several[other].stop()
+		pass(t, 30)
+		d.several[owner].accept(say("4", "6", "next"))
+		pass(t, 10)
+		d.mu.Lock()
+		if !slices.Equal(d.seen, []string{"mine", "next"}) {
+			t.Errorf("the model is shown %q", d.seen)
+		}
+		d.mu.Unlock()
+		d.stop(t)
+	})
+}
+
+// before has something happen before a write about a key that begins so, once.
+func before(store *faulty, prefix string, happens func()) {
+	var happened atomic.Bool
+	store.write = func(ops []storage.Op, do func() (storage.Revision, error)) (storage.Revision, error) {
+		if strings.HasPrefix(ops[0].Key, prefix) && !happened.Swap(true) {
+			happens()
+		}
+		return do()
+	}
+}
+
+// Two replicas have the same thing to say in a chat: it stands there once, also where the second
+// one has looked before the first one had said it, and writes when that is over.
+func TestACardIsPostedOnceByTwoReplicas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &faulty{}
+		all := newSeveral(t, 2, echo, func(cfg *bridge.Config) {
+			if store.Store == nil {
+				store.Store = cfg.Store
+			}
+			cfg.Store = store
+			voting(&voter{})(cfg)
+		})
+		owner, other := all.sides(t, "7")
+		before(store, "card/", func() {
+			owner.post("key", in("7", "", "").Chat, vote())
+			pass(t, 5) // it was delivered, and its job is closed
+		})
+		other.post("key", in("7", "", "").Chat, vote())
+		pass(t, 10)
+		all.once(t, "Tea?")
+		all.stop(t)
+	})
 }

@@ -26,7 +26,8 @@ import (
 type sleeper struct {
 	mu       sync.Mutex
 	counting bool
-	early    bool // its steps are before its writes, not behind them and what else it does
+	early    bool   // its steps are before its writes, not behind them and what else it does
+	reads    string // and before it reads keys that begin so; empty for none
 	steps    int
 	at       int // the step at which it is paused; 0 for never
 	paused   time.Time
@@ -84,6 +85,16 @@ func (s *sleeper) sent() int {
 type sleeperStore struct {
 	storage.Store
 	*sleeper
+}
+
+func (s sleeperStore) Get(ctx context.Context, key string) (storage.Entry, error) {
+	s.mu.Lock()
+	is := s.reads != "" && strings.HasPrefix(key, s.reads)
+	s.mu.Unlock()
+	if is {
+		s.before()
+	}
+	return s.Store.Get(context.WithoutCancel(ctx), key)
 }
 
 func (s sleeperStore) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
