@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"oneclaw/bridge"
@@ -457,5 +458,38 @@ func TestC17CardWhoseEndFailsEachTime(t *testing.T) {
 	r.accept(pressOn(shown[1], "p", "1", shown[1].button(t, "Yes")))
 	if got := r.platform.toast(t, "p"); got != "thanks" {
 		t.Errorf("toast: %q", got)
+	}
+}
+
+// A replica is paused before it stores what a press does, and goes on when the other one has stored
+// that, and what the next press does: each of them has counted once, and the second one stays.
+func TestAPressThatIsStoredLateUndoesNoOther(t *testing.T) {
+	for _, closes := range []bool{false, true} {
+		t.Run(fmt.Sprint("the second one decides: ", closes), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				v := &voter{decide: func(p interact.Press) (interact.Result, error) {
+					return interact.Result{Text: p.Card.Text + " " + p.Choice, Choices: p.Card.Choices, Close: closes && p.Choice == "no"}, nil
+				}}
+				s := newSleepers(t, echo, voting(v))
+				owner, other := s.owner(t)
+				s.several[owner].post("key", in("7", "", "").Chat, vote())
+				pass(t, 1)
+				card := s.platform.shown()[1]
+				s.when(func(replica int, ops []storage.Op) bool {
+					return replica == owner && strings.HasPrefix(ops[0].Key, "card/")
+				})
+				s.several[owner].accept(pressOn(card, "p1", "1", card.button(t, "Yes")))
+				pass(t, takeover)
+				card = s.platform.shown()[1]
+				s.several[other].accept(pressOn(card, "p2", "2", card.button(t, "No")))
+				pass(t, 5)
+				s.wake(owner)
+				pass(t, 30)
+				if got := s.platform.shown()[1].text; got != "Tea? yes no" {
+					t.Errorf("the card says %q", got)
+				}
+				s.stop(t)
+			})
+		})
 	}
 }

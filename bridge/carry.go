@@ -67,7 +67,7 @@ func (c *carrier) ends(ctx context.Context, j *queue.Job, t *trial, err error, w
 	switch cause := context.Cause(ctx); {
 	case errors.Is(err, queue.ErrLost) || errors.Is(cause, queue.ErrLost):
 		ended = queue.ErrLost
-	case cause == nil && errors.Is(err, agent.ErrSuspended):
+	case errors.Is(err, agent.ErrSuspended):
 		ended = c.suspend(j)
 	case errors.Is(err, conversation.ErrCleared) || errors.Is(cause, conversation.ErrCleared):
 		cut = queue.StateCleared

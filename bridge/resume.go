@@ -17,10 +17,6 @@ import (
 // takeOver takes what others have left open in some chats: a former run of the program, or
 // another process. Begin has it go on.
 func (b *Bridge) takeOver(ctx context.Context, in queue.ChatFilter, mark func(chats.Chat) string) (begin func(), err error) {
-	// What is cut short here must not write under the same marks.
-	if err := b.lanes.AwaitStopped(ctx, in); err != nil {
-		return nil, fmt.Errorf("take chats over: %w", err)
-	}
 	b.turns.Cache.Clear() // another process may have answered here since
 	as := b.jobs
 	as.LeaseToken = mark

@@ -193,7 +193,16 @@ func TestACommandEndsATurnThatWaitsToGoOn(t *testing.T) {
 					if restarted {
 						r.restart()
 					}
+					r.platform.mu.Lock()
+					r.platform.typing = nil
+					r.platform.mu.Unlock()
 					close(s.free)
+					pass(t, 5)
+					r.platform.mu.Lock()
+					if slices.Contains(r.platform.typing, "fake:1 true") {
+						t.Error("it looks as if it went on")
+					}
+					r.platform.mu.Unlock()
 					r.accept(direct("3", "next"))
 					pass(t, 10)
 					r.stop()
@@ -238,19 +247,20 @@ func TestAStopAtAnyStepOfATurnThatComesToWaitEndsIt(t *testing.T) {
 				}
 			}
 			pass(t, 5)
+			r.accept(direct("3", "next"))
+			pass(t, 5) // it does not wait for a decision
+			if got := r.platform.texts(); got[len(got)-1] != "re: next" {
+				t.Errorf("there stands %q", got)
+			}
 			for i, one := range r.platform.shown() {
 				if one.buttons != nil {
 					r.accept(pressOn(one, fmt.Sprint("p", i), "1", one.button(t, "Allow once")))
 				}
 			}
-			r.accept(direct("3", "next"))
 			pass(t, 5)
 			r.stop()
 			if ran := w.commands(); len(ran) > 0 {
 				t.Errorf("ran %q", ran)
-			}
-			if got := r.platform.texts(); got[len(got)-1] != "re: next" {
-				t.Errorf("there stands %q", got)
 			}
 			if open := r.bridge.Load().Open; open != 0 {
 				t.Errorf("%d jobs are open", open)

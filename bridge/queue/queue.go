@@ -91,7 +91,6 @@ type Queue struct {
 	// somebody may wait: in a chat that moves, or because it was cut short.
 	over, pending map[chats.Chat]chats.Chat
 	hushed        chan struct{}
-	awaited       int // how many wait for chats to be still, who hear of every end
 }
 
 // New returns lanes without jobs.

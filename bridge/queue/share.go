@@ -146,31 +146,6 @@ func (l *lane) cut(its func(*Job) bool, members members) (has, runs bool) {
 	return has, runs
 }
 
-// AwaitStopped waits until nothing runs in the chats that pass and were dropped.
-func (s *Queue) AwaitStopped(ctx context.Context, passes func(chats.Chat) bool) error {
-	s.mu.Lock()
-	s.awaited++
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		s.awaited--
-		s.mu.Unlock()
-	}()
-	for {
-		s.mu.Lock()
-		hushed := s.hushed
-		s.mu.Unlock()
-		if !s.AnyRunning(passes) {
-			return nil
-		}
-		select {
-		case <-hushed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
 // CurrentChat is the chat as which a chat goes on that has moved.
 func (s *Queue) CurrentChat(chat chats.Chat) chats.Chat {
 	if !s.Moves.Load() {

@@ -85,7 +85,7 @@ func (s *Queue) run(ctx context.Context, l *lane, q *queue) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l.moving || ctx.Err() != nil || s.awaited > 0 {
+	if l.moving || ctx.Err() != nil {
 		s.hush()
 	}
 	q.cancel(nil)
