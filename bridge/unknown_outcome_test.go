@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
+	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
@@ -64,7 +66,7 @@ type unsettled struct {
 	look  func(n int) // what its tool that looks does, the nth time
 }
 
-func newUnsettled(t *testing.T, fails int) *unsettled {
+func newUnsettled(t *testing.T, fails int, change ...func(*bridge.Config)) *unsettled {
 	t.Helper()
 	u := &unsettled{flaw: &flaw{}, model: &eager{}, grows: &growing{platform: newPlatform()}, look: func(int) {}}
 	looked := 0
@@ -97,6 +99,9 @@ func newUnsettled(t *testing.T, fails int) *unsettled {
 				return interact.Policy{Rule: interact.Allow}
 			}
 			return interact.Policy{}
+		}
+		for _, f := range change {
+			f(c)
 		}
 	})
 	u.platform = u.grows.platform
@@ -214,4 +219,52 @@ func TestAnEditOfWhatATurnWasToldReachesIt(t *testing.T) {
 			t.Errorf("/why says %q", got[len(got)-1])
 		}
 	})
+}
+
+// A message is about to become part of a turn, by a write that reports an error, and the turn is
+// stopped with its button before it is tried again. The message is answered where that write has
+// not happened, and nothing is asked about it where it has: it was part of what was stopped.
+func TestAMessageThatMayBePartOfAStoppedTurnIsAnsweredOnceOrNotAtAll(t *testing.T) {
+	for _, happens := range []bool{true, false} {
+		t.Run(fmt.Sprint("the write has happened: ", happens), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var failed atomic.Bool
+				u := newUnsettled(t, 0, func(c *bridge.Config) {
+					c.Store = &faulty{Store: c.Store, write: func(ops []storage.Op, do func() (storage.Revision, error)) (storage.Revision, error) {
+						joins := slices.ContainsFunc(ops, func(op storage.Op) bool {
+							return op.Kind == storage.KindDelete && strings.HasSuffix(op.Key, "/2/text")
+						})
+						if !joins || failed.Swap(true) {
+							return do()
+						}
+						if happens {
+							if _, err := do(); err != nil {
+								t.Error(err)
+							}
+						}
+						return 0, errFaulty
+					}}
+				})
+				u.look = func(n int) {
+					if n == 1 {
+						pass(t, 6) // later it is no part of the question
+						u.insist(direct("2", "two"))
+						pass(t, 1)
+					}
+				}
+				u.insist(direct("1", "work"))
+				for !failed.Load() {
+					_ = passing(t.Context(), 100*time.Millisecond)
+				}
+				shown := u.platform.shown()[0]
+				u.accept(pressOn(shown, "p", "1", shown.buttons[0][0].Data))
+				pass(t, 60)
+				u.stop()
+				answered := slices.Contains(u.platform.texts(), "re: two")
+				if asked := slices.Contains(u.model.asked, "two"); asked == happens || answered == happens {
+					t.Errorf("asked %v, answered %v: %q", asked, answered, u.platform.texts())
+				}
+			})
+		})
+	}
 }
