@@ -389,8 +389,10 @@ func TestD25NoSummaryEndsInsideACall(t *testing.T) {
 // An exchange that a model refused is left out, with what was asked in it, and nothing in front of it.
 func TestLeavingOutARefusedExchangeKeepsTheAnswerBeforeIt(t *testing.T) {
 	history := []agent.Message{
-		{Role: agent.RoleUser, Text: "first"}, {Role: agent.RoleAssistant, Text: "answer", Final: true},
-		{Role: agent.RoleUser, Text: "refused"}, {Role: agent.RoleRefused, Text: "sorry", Final: true, Left: 1},
+		{Role: agent.RoleUser, Text: "first"},
+		{Role: agent.RoleAssistant, Text: "answer", Final: true},
+		{Role: agent.RoleUser, Text: "refused"},
+		{Role: agent.RoleRefused, Text: "sorry", Final: true, Left: 1},
 		{Role: agent.RoleUser, Text: "next"},
 	}
 	var got []string

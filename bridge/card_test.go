@@ -464,11 +464,21 @@ func TestC17CardWhoseEndFailsEachTime(t *testing.T) {
 // A replica is paused before it stores what a press does, and goes on when the other one has stored
 // that, and what the next press does: each of them has counted once, and the second one stays.
 func TestAPressThatIsStoredLateUndoesNoOther(t *testing.T) {
-	for _, closes := range []bool{false, true} {
-		t.Run(fmt.Sprint("the second one decides: ", closes), func(t *testing.T) {
+	for name, tt := range map[string]struct {
+		first, second func(p interact.Press) interact.Result
+		want          string
+	}{
+		"both change what it says": {adds, adds, "Tea? yes no"},
+		"the second one decides":   {adds, decides, "Tea? yes no"},
+		"the first one is told":    {tells, decides, "Tea? no"},
+	} {
+		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				v := &voter{decide: func(p interact.Press) (interact.Result, error) {
-					return interact.Result{Text: p.Card.Text + " " + p.Choice, Choices: p.Card.Choices, Close: closes && p.Choice == "no"}, nil
+					if p.Choice == "yes" {
+						return tt.first(p), nil
+					}
+					return tt.second(p), nil
 				}}
 				s := newSleepers(t, echo, voting(v))
 				owner, other := s.owner(t)
@@ -485,7 +495,9 @@ func TestAPressThatIsStoredLateUndoesNoOther(t *testing.T) {
 				pass(t, 5)
 				s.wake(owner)
 				pass(t, 30)
-				if got := s.platform.shown()[1].text; got != "Tea? yes no" {
+				s.several[other].accept(pressOn(card, "p3", "3", card.button(t, "No")))
+				pass(t, 5)
+				if got := s.platform.shown()[1].text; got != tt.want {
 					t.Errorf("the card says %q", got)
 				}
 				s.stop(t)
@@ -493,3 +505,15 @@ func TestAPressThatIsStoredLateUndoesNoOther(t *testing.T) {
 		})
 	}
 }
+
+// What a press of a vote may do: it changes what that says, or decides it, or says something to who
+// pressed.
+func adds(p interact.Press) interact.Result {
+	return interact.Result{Text: p.Card.Text + " " + p.Choice, Choices: p.Card.Choices}
+}
+
+func decides(p interact.Press) interact.Result {
+	return interact.Result{Text: p.Card.Text + " " + p.Choice, Close: true}
+}
+
+func tells(interact.Press) interact.Result { return interact.Result{Toast: "noted"} }
