@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,11 +56,11 @@ func TestForgettingTakesTheSummaryBehindLaterTurnsAway(t *testing.T) {
 // dyingEraser dies with its process before the second time that it erases something.
 type dyingEraser struct {
 	mortalStore
-	erased *int
+	erased *atomic.Int32
 }
 
 func (s dyingEraser) Erase(ctx context.Context, log string, left ...storage.Record) error {
-	if *s.erased++; *s.erased == 2 {
+	if s.erased.Add(1) == 2 {
 		s.life.end()
 	}
 	return s.life.around(func() error { return s.Store.Erase(ctx, log, left...) })
@@ -69,7 +70,7 @@ func (s dyingEraser) Erase(ctx context.Context, log string, left ...storage.Reco
 // is left, also of a turn whose question was part of it.
 func TestAnErasureOfManyRecordsOutlivesAKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		life, erased := &mortal{dead: make(chan struct{})}, 0
+		life, erased := &mortal{dead: make(chan struct{})}, new(atomic.Int32)
 		r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 			if turn.History[len(turn.History)-1].Text != "secret" {
 				return echo(ctx, turn)
@@ -86,14 +87,14 @@ func TestAnErasureOfManyRecordsOutlivesAKill(t *testing.T) {
 			}
 		}, func(cfg *bridge.Config) {
 			cfg.Limits.DrainTimeout = time.Minute
-			cfg.Store = dyingEraser{mortalStore{cfg.Store, life}, &erased}
+			cfg.Store = dyingEraser{mortalStore{cfg.Store, life}, erased}
 		})
 		r.accept(group("1", "6", "mine"), group("2", "1", "secret"), group("3", "6", "mine, too"))
 		r.platform.awaitIn(t, "g", 3)
 		pass(t, 1)
 		r.forget(t)
 		pass(t, 30)
-		if erased < 2 {
+		if erased.Load() < 2 {
 			t.Fatal("it did not die")
 		}
 		r.stop()

@@ -45,12 +45,13 @@ type sleeper struct {
 func (s *sleeper) before() { s.pause(true) }
 
 // step is one behind what has been done.
-func (s *sleeper) step() { s.pause(!s.early) }
+func (s *sleeper) step() { s.pause(false) }
 
-func (s *sleeper) pause(counts bool) {
+func (s *sleeper) pause(early bool) {
 	s.mu.Lock()
 	wait := (<-chan struct{})(nil)
-	if counts = counts && s.counting; counts {
+	counts := s.counting && (early || !s.early)
+	if counts {
 		s.steps++
 	}
 	switch {
