@@ -80,7 +80,7 @@ func TestToolsArrayOnlyGrows(t *testing.T) {
 			cfg.Prices = func(string) search.Prices { return prices }
 		})
 		c.registry = served(t, c.world)
-		c.turn.ContextTokens = rapid.SampledFrom([]int{0, 10 * c.deferrableTokens(), 100_000}).Draw(rt, "context")
+		c.turn.ContextTokens = rapid.SampledFrom([]int{0, c.deferrableTokens(), 10 * c.deferrableTokens(), 100_000}).Draw(rt, "context")
 		var whole []agent.Message
 		var before []byte
 		for range rapid.IntRange(1, 6).Draw(rt, "turns") {

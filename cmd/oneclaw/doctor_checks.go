@@ -219,7 +219,7 @@ func (d *patient) checkUserTools(_ context.Context) *doctor.Finding {
 		return nil // Made at the first start.
 	}
 	if mistakes := jstools.Mistakes(dir); len(mistakes) > 0 {
-		return doctor.Warn("%d user tools are left out: %s", len(mistakes), strings.ReplaceAll(errors.Join(mistakes...).Error(), "\n", "; "))
+		return doctor.Warn("some user tools are left out: %s", strings.ReplaceAll(errors.Join(mistakes...).Error(), "\n", "; "))
 	}
 	return doctor.OK("all of them can be used")
 }

@@ -62,8 +62,11 @@ func TestAcceptance030And065And066And067And069And076And086And105And115And116And1
 				t.Run(fmt.Sprintf("%s/%s/%d of %d", mode, size.name, limit.tools, limit.context), func(t *testing.T) {
 					r := newReach(t, registry, mode, limit.tools, limit.context)
 					cells := r.play()
-					if i == 0 {
+					switch {
+					case i == 0:
 						fmt.Fprintf(&table, "| `%s` | %s | %s |\n", mode, size.name, strings.Join(cells, " | "))
+					case limit.tools == limits[0].tools && limit.context == 8_192:
+						fmt.Fprintf(&table, "| `%s` | these, and a context of 8,192 tokens | %s |\n", mode, strings.Join(cells, " | "))
 					}
 				})
 			}
@@ -334,10 +337,30 @@ func unsigned(t *testing.T, tool toolgroups.Tool, signature string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(schema.Properties)), func(name string) bool { return slices.Contains(has, name) })
 }
 
+// inView are the words in what a model is told, and what it reads as the signatures of tools.
+func inView(req emulator.Request) (seen map[string]bool, signed map[string]string) {
+	seen, signed = map[string]bool{}, map[string]string{}
+	for _, m := range req.Messages {
+		if m.Role == "system" { // that lists all groups, loaded or not
+			_, m.Content, _ = strings.Cut(m.Content, "Loaded tool groups: ")
+		}
+		for _, w := range word.FindAllString(m.Content, -1) {
+			seen[w] = true
+		}
+		for line := range strings.Lines(m.Content) {
+			if name, signature, ok := strings.Cut(line, "("); ok && strings.HasPrefix(name, "- ") {
+				signed[name[2:]] = signature
+			}
+		}
+	}
+	return seen, signed
+}
+
 // look judges the newest request, and tries tools that are not in its array.
 func (r *reach) look(event string) string {
 	r.t.Helper()
-	array, seen, signed := r.sent.ToolNames(), map[string]bool{}, map[string]string{}
+	array := r.sent.ToolNames()
+	seen, signed := inView(r.sent)
 	if !slices.Equal(array[:min(len(array), len(coreNames))], coreNames) {
 		r.t.Errorf("%s: the array begins with %v, not with the core (Acceptance115)", event, array)
 	}
@@ -347,18 +370,9 @@ func (r *reach) look(event string) string {
 	if limit := r.model.profile.MaxTools; limit > 0 && len(array) > limit {
 		r.t.Errorf("%s: %d tools for a provider that takes %d", event, len(array), limit)
 	}
-	for _, m := range r.sent.Messages {
-		if m.Role == "system" { // that lists all groups, loaded or not
-			_, m.Content, _ = strings.Cut(m.Content, "Loaded tool groups: ")
-		}
-		for _, w := range word.FindAllString(m.Content, -1) {
-			seen[w] = true
-		}
-		for line := range strings.Lines(m.Content) {
-			if name, signature, ok := strings.Cut(line, "("); ok && event == "load" && strings.HasPrefix(name, "- ") {
-				signed[name[2:]] = signature
-			}
-		}
+	// With what the messages get in any case it is the 85 percent that a request may take.
+	if size := len(r.sent.ToolsJSON) / 4; size > r.model.profile.ContextTokens*60/100 {
+		r.t.Errorf("%s: the tools take %d tokens of a context of %d", event, size, r.model.profile.ContextTokens)
 	}
 	listed, named, grouped := 0, 0, 0
 	var outside []string

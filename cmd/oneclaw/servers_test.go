@@ -50,6 +50,11 @@ func runTools(name string) error {
 	if name == killer {
 		return serveKiller()
 	}
+	for _, g := range largeServers() {
+		if g.Name == name {
+			return serveLarge(g)
+		}
+	}
 	list, err := bill.ServerList()
 	if err != nil {
 		return err

@@ -112,6 +112,8 @@ func (r *Router) decide(f toolgroups.Facts) Routing {
 	core := f.Registry.Offer(nil)
 	c := r.cfg.Prices(f.Model).costs(sizesOf(core, decision.Tokens, d.entries))
 	tools := len(core) + decision.Tools
+	fits := (f.MaxTools == 0 || tools < f.MaxTools) &&
+		(f.ContextTokens == 0 || toolgroups.EstimateTokens(core)+decision.Tokens <= f.ContextTokens*arrayPct/100)
 	mode := RoutingGroups
 	switch {
 	case decision.Active:
@@ -119,7 +121,7 @@ func (r *Router) decide(f toolgroups.Facts) Routing {
 	case r.cfg.Routing == RoutingThreshold:
 		mode = RoutingAll
 	case decision.Tools > 0:
-		mode = c.cheapest(!r.configured, tools <= maxDirect && (f.MaxTools == 0 || tools < f.MaxTools))
+		mode = c.cheapest(!r.configured, tools <= maxDirect && fits)
 		if f.Native && !r.configured && c.native < c.of(mode) {
 			mode = RoutingNative
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -75,8 +76,8 @@ type RouterConfig struct {
 }
 
 // Router puts together the tools array of each request. Where a provider caps its
-// length, [ToolDescribe] and [ToolCall] come last, and the tools behind the cap are run
-// through them.
+// length, or it would take more than half of the model's context, [ToolDescribe] and
+// [ToolCall] come last, and the tools that do not fit are run through them.
 //
 // With [RoutingAuto] the first request of a session decides for the routing in which a
 // session of usual length costs least at the prices of the model's cache, by the sizes
@@ -224,10 +225,28 @@ func (r *Router) route(mode Routing, f toolgroups.Facts) toolgroups.Route {
 // direct offers the core and groups; a bridge only for what does not fit.
 func (r *Router) direct(f toolgroups.Facts, groups []string) (*Bridge, []toolgroups.Tool) {
 	tools := r.offer(f, groups)
-	if f.MaxTools == 0 || len(tools)+callOnlyTools <= f.MaxTools {
+	affordable := tools[:r.affordable(f, tools)]
+	if len(affordable) == len(tools) && (f.MaxTools == 0 || len(tools)+callOnlyTools <= f.MaxTools) {
 		return nil, tools
 	}
-	return r.callOnly(f, tools, groups)
+	return r.callOnly(f, affordable, groups)
+}
+
+// arrayPct is how much of the model's context tools may take, in percent: a request needs the rest
+// for the conversation and the reply.
+const arrayPct = 50
+
+// affordable returns how many tools, from the first on, the model's context has room for; those that
+// [Router.first] offers in any case. It looks at nothing behind them, so that more tools change
+// nothing in front.
+func (r *Router) affordable(f toolgroups.Facts, tools []toolgroups.Tool) int {
+	if f.ContextTokens == 0 {
+		return len(tools)
+	}
+	least := len(r.first(f))
+	return least + sort.Search(len(tools)-least, func(more int) bool {
+		return toolgroups.EstimateTokens(tools[:least+more+1]) > f.ContextTokens*arrayPct/100
+	})
 }
 
 // first offers the core, and with [RoutingAuto] from the second request on so many tools of
@@ -323,6 +342,7 @@ func (r *Router) searched(f toolgroups.Facts) (*Bridge, []toolgroups.Tool) {
 		return r.direct(f, f.Loaded)
 	}
 	core, all := r.first(f), r.offer(f, f.Loaded)
+	all = all[:r.affordable(f, all)]
 	core, loaded, cut := fit(core, all[len(core):], len(toolgroups.ReservedNames()), f.MaxTools)
 	if len(cut) > 0 {
 		catalogue = NewCatalogue(append(slices.Clone(catalogue.entries), ungrouped(cut)...))

@@ -57,7 +57,7 @@ func TestRouterConfig(t *testing.T) {
 
 // The block tools.tool_search decides where no routing is set: it is what its words say. Where
 // one is set, that rules.
-func TestTheBlockDecidesWhereNoRoutingIsSet(t *testing.T) {
+func TestAcceptance125TheBlockDecidesWhereNoRoutingIsSet(t *testing.T) {
 	block := func(enabled search.Mode) search.Config {
 		c := search.DefaultConfig()
 		c.Enabled = enabled

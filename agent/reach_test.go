@@ -1,0 +1,168 @@
+package agent_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"oneclaw/agent"
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/search"
+)
+
+// Acceptance 030: in a small context the array of everything leaves room for the conversation, and
+// what does not fit is run as what is behind a provider's cap.
+func TestAcceptance030TheArrayLeavesRoomForTheConversation(t *testing.T) {
+	const size = 4_000
+	for _, routing := range search.Routings() {
+		t.Run(string(routing), func(t *testing.T) {
+			c, _ := routed(t, routing)
+			c.turn.ContextTokens = size
+			c.registry = padded(t, c.world, 12_000)
+			c.say("x", calls(loads("a", "google_gmail"), loads("b", "extra"), loads("c", "pdf")), says("ok"))
+			s := c.say("y", calls("d extra_59 {}", through("e", "extra_59", `{}`), "f pdf_info {}", `g tool_describe {"names":["extra_58"]}`), says("ok"))
+			for i, req := range s.requests {
+				if tokens := toolgroups.EstimateTokens(req.Tools); tokens > size*60/100 {
+					t.Errorf("request %d has %d tokens of tools in a context of %d", i, tokens, size)
+				}
+			}
+			for id, tool := range map[string]string{"d": "extra_59", "e": "extra_59", "f": "pdf_info", "g": "tool_describe"} {
+				if got := c.result(id); got.Status != agent.StatusOK || got.Tool != tool {
+					t.Errorf("%s is lost: %+v", tool, got)
+				}
+			}
+		})
+	}
+}
+
+// Acceptance 124: nine tools that are refused once each are nine tools, not nine refusals of the one
+// that they are called through; a tool that is refused over and over is stopped under its own name.
+func TestAcceptance124RefusalsCountForTheToolThatWasMeant(t *testing.T) {
+	c, _ := routed(t, search.RoutingBridge)
+	c.registry = padded(t, c.world, 3_000)
+	var replies []agent.Reply
+	for i := range 9 {
+		replies = append(replies, calls(through(fmt.Sprint(i), fmt.Sprintf("extra_%02d", i), `{}`)))
+	}
+	c.say("x", append(replies, says("sorry"))...)
+	for i := range 9 {
+		want := fmt.Sprintf("extra_%02d", i)
+		if got := c.result(fmt.Sprint(i)); got.Code != toolgroups.CodeNotAvailable || got.Tool != want {
+			t.Errorf("%s, refused for the first time: %+v", want, got)
+		}
+	}
+	replies = nil
+	for i := range 9 {
+		replies = append(replies, calls(through("again", "extra_00", fmt.Sprintf(`{"n":%d}`, i))))
+	}
+	c.say("y", append(replies, calls(through("other", "extra_01", `{}`)), says("sorry"))...)
+	if got := c.result("again"); got.Code != agent.CodeLoop || got.Tool != "extra_00" || !strings.HasPrefix(got.Text, "Tool 'extra_00' is not available") {
+		t.Errorf("refused for the ninth time: %+v", got)
+	}
+	if got := c.result("other"); got.Code != toolgroups.CodeNotAvailable || got.Tool != "extra_01" {
+		t.Errorf("another tool, refused for the first time: %+v", got)
+	}
+}
+
+// Acceptance 124: nor are failures of one tool those of another.
+func TestAcceptance124FailuresCountForTheToolThatRan(t *testing.T) {
+	c, _ := routed(t, search.RoutingSearch)
+	c.fails["gmail_search"] = "broken"
+	var replies []agent.Reply
+	for i := range 9 {
+		replies = append(replies, calls(through("a", "gmail_search", fmt.Sprintf(`{"n":%d}`, i))))
+	}
+	c.say("x", append(replies, calls(through("b", "drive_search", `{}`)), says("sorry"))...)
+	if got := c.result("a"); got.Code != agent.CodeLoop || !strings.HasPrefix(got.Text, "Tool 'gmail_search' failed 8 times") || c.count("gmail_search") != 8 {
+		t.Errorf("the ninth failure: %+v", got)
+	}
+	if got := c.result("b"); got.Status != agent.StatusOK || c.count("drive_search") != 1 {
+		t.Errorf("another tool: %+v", got)
+	}
+}
+
+// answers are what a call is answered in each mode.
+type answers struct{ groups, bridge, search, all string }
+
+// What a load, a description and a call answer where there is nothing, where it is switched off, and
+// where the sender may not: the same in every mode that has the tool which was called.
+func TestMistakesInEveryMode(t *testing.T) {
+	const (
+		nothing  = "tool_not_found: Tool 'made_up' not found"
+		off      = "tool_not_available: Tool '%s' is not available for this agent. It is switched off by an administrator."
+		nowOff   = "tool_globally_disabled: Tool '%s' is switched off by an administrator. Go on without it."
+		unloaded = "tool_not_available: Tool 'get_config' is not available for this agent. Load its group first: load_tool_group(group_name=\"config\")."
+		admins   = "permission_denied: Sorry, only administrators of this bot may %s. Tell the user so; trying again does not help."
+	)
+	trash, pdf, config := fmt.Sprintf(off, "gmail_trash"), fmt.Sprintf(off, "pdf_info"), fmt.Sprintf(admins, "use the tool 'get_config'")
+	// "made_up" is no tool, gmail_trash one of a loaded group that is switched off, pdf_info one of a
+	// group that is switched off, and get_config one for administrators.
+	for call, wants := range map[string]answers{
+		`load_tool_group {"group_name":"nowhere"}`: inAll("not_found: Tool group 'nowhere' not found. Available groups: config, pdf, google_gmail"),
+		`load_tool_group {"group_name":"pdf"}`:     inAll("empty_group: Tool group 'pdf' has no available tools."),
+		`load_tool_group {"group_name":"config"}`:  inAll(fmt.Sprintf(admins, "load the tool group 'config'")),
+
+		`tool_describe {"name":"made_up"}`:     behindABridge("tool_describe", nothing),
+		`tool_describe {"name":"gmail_trash"}`: behindABridge("tool_describe", trash),
+		`tool_describe {"name":"pdf_info"}`:    behindABridge("tool_describe", pdf),
+		`tool_describe {"name":"get_config"}`:  behindABridge("tool_describe", config),
+		`tool_describe {"names":["made_up","gmail_trash","pdf_info","get_config"]}`: behindABridge("tool_describe", `: {"tools":{},"not_found":["made_up"],"errors":{`+
+			`"get_config":"Sorry, only administrators of this bot may use the tool 'get_config'. Tell the user so; trying again does not help.",`+
+			`"gmail_trash":"Tool 'gmail_trash' is not available for this agent. It is switched off by an administrator.",`+
+			`"pdf_info":"Tool 'pdf_info' is not available for this agent. It is switched off by an administrator."}`),
+
+		`tool_call {"name":"made_up","arguments":{}}`:     behindABridge("tool_call", nothing),
+		`tool_call {"name":"gmail_trash","arguments":{}}`: behindABridge("tool_call", trash),
+		`tool_call {"name":"pdf_info","arguments":{}}`:    behindABridge("tool_call", pdf),
+		`tool_call {"name":"get_config","arguments":{}}`:  behindABridge("tool_call", config),
+
+		`made_up {}`:     inAll(nothing),
+		`gmail_trash {}`: inAll(fmt.Sprintf(nowOff, "gmail_trash")),
+		`pdf_info {}`:    {groups: pdf, bridge: pdf, search: pdf, all: fmt.Sprintf(nowOff, "pdf_info")},
+		`get_config {}`:  {groups: unloaded, bridge: unloaded, search: unloaded, all: config},
+	} {
+		for _, routing := range search.Routings() {
+			c, _ := routed(t, routing)
+			c.registry = restricted(t, c.registry)
+			c.say("mail", calls(loads("l", "google_gmail")), calls("a "+call), says("ok"))
+			want, ok := map[search.Routing]string{
+				search.RoutingGroups: wants.groups, search.RoutingBridge: wants.bridge, search.RoutingSearch: wants.search,
+				search.RoutingAll: wants.all, search.RoutingNative: wants.search, // no provider with a search of its own
+			}[search.Recorded(c.last().Routing)]
+			got := c.result("a")
+			if answer := got.Code + ": " + got.Text; !ok || !strings.HasPrefix(answer, want) {
+				t.Errorf("%s: %s is answered %q, want %q", routing, call, answer, want)
+			}
+			if len(c.ran) > 0 {
+				t.Errorf("%s: %s ran %v", routing, call, c.ran)
+			}
+		}
+	}
+}
+
+func inAll(want string) answers {
+	return answers{want, want, want, want}
+}
+
+// behindABridge is what the modes with a bridge answer; the others have no such tool.
+func behindABridge(tool, want string) answers {
+	none := "tool_not_found: Tool '" + tool + "' not found"
+	return answers{none, want, want, none}
+}
+
+// restricted has gmail_trash and the group pdf switched off, and config for administrators.
+func restricted(t testing.TB, reg *toolgroups.Registry) *toolgroups.Registry {
+	t.Helper()
+	cfg := toolgroups.RegistryConfig{Groups: reg.Groups(), DisabledTools: []string{"gmail_trash"}, DisabledGroups: []string{"pdf"}}
+	for _, tool := range reg.Core() {
+		if tool.Name != toolgroups.LoadToolGroup {
+			cfg.Core = append(cfg.Core, tool)
+		}
+	}
+	cfg.Groups[0].Role = toolgroups.RoleAdmin
+	restricted, err := toolgroups.NewRegistry(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return restricted
+}
