@@ -98,7 +98,7 @@ func New(cfg Config) ([]toolgroups.Tool, error) {
 		}
 		switch name {
 		case "exec":
-			tool.Role = toolgroups.RoleUser
+			tool.Role, tool.Ready = toolgroups.RoleUser, t.canRun
 			if cfg.Exec.UnsafeExec {
 				tool.Role = toolgroups.RoleAdmin
 			}

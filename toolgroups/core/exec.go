@@ -49,6 +49,15 @@ type output struct {
 	note           string // for the model, behind the rest
 }
 
+// canRun returns why no command can run, before a person is asked to allow one.
+func (t *tools) canRun(context.Context, toolgroups.Call) error {
+	if t.cfg.Exec.UnsafeExec {
+		return nil
+	}
+	_, err := t.cfg.Exec.bwrap()
+	return err
+}
+
 func (t *tools) runCommand(ctx context.Context, call toolgroups.Call, in execArgs) (toolgroups.Result, error) {
 	if strings.TrimSpace(in.Command) == "" {
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'command' is blank. Give a command line.")

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -154,12 +155,20 @@ func TestD35SandboxConfines(t *testing.T) {
 func TestExecNeedsASandbox(t *testing.T) {
 	d := newDesk(t, core.Config{Exec: core.ExecConfig{Sandbox: "/nonexistent/bwrap"}})
 	d.fails(t, "exec", args{"command": "true"}, "execution_error", "not installed")
+	// No person is asked to approve a command that cannot run.
+	ready := func(d *harness) error { return d.tools["exec"].Ready(t.Context(), toolgroups.Call{Scope: d.scope()}) }
+	if fault, ok := errors.AsType[*toolgroups.Error](ready(d)); !ok || !strings.Contains(fault.Message, "not installed") {
+		t.Errorf("ready: %v", fault)
+	}
 	d = newDesk(t, core.Config{Exec: core.ExecConfig{Sandbox: "/bin/false"}})
 	if res, err := d.run(t, "exec", args{"command": "true"}); err == nil && strings.HasPrefix(res.Text, "[Exit Code: 0]") {
 		t.Errorf("ran without a sandbox: %q", res.Text)
 	}
-	d = newDesk(t, core.Config{Exec: core.ExecConfig{UnsafeExec: true}})
+	d = newDesk(t, core.Config{Exec: core.ExecConfig{UnsafeExec: true, Sandbox: "/nonexistent/bwrap"}})
 	d.fails(t, "exec", args{"command": "true"}, "permission_denied", "administrators")
+	if err := ready(d); err != nil {
+		t.Error(err)
+	}
 }
 
 // A command that writes without end is neither blocked nor kept in memory.

@@ -64,10 +64,9 @@ func (c ExecConfig) argv(command, workspace, dir string, room int64) ([]string, 
 	if c.UnsafeExec {
 		return shell, nil
 	}
-	bwrap, err := exec.LookPath(cmp.Or(c.Sandbox, "bwrap"))
+	bwrap, err := c.bwrap()
 	if err != nil {
-		return nil, toolgroups.Errorf(toolgroups.CodeExecution,
-			"Commands cannot run: the sandbox (bubblewrap) is not installed on this host. Go on without exec.")
+		return nil, err
 	}
 	args := []string{
 		bwrap, "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session",
@@ -96,6 +95,16 @@ func (c ExecConfig) argv(command, workspace, dir string, room int64) ([]string, 
 		"--size", strconv.Itoa(tmpSize), "--tmpfs", "/tmp",
 		"--bind", workspace, workspace, "--remount-ro", "/", "--chdir", dir, "--")
 	return append(args, shell...), nil
+}
+
+// bwrap is the file of the sandbox.
+func (c ExecConfig) bwrap() (string, error) {
+	path, err := exec.LookPath(cmp.Or(c.Sandbox, "bwrap"))
+	if err != nil {
+		return "", toolgroups.Errorf(toolgroups.CodeExecution,
+			"Commands cannot run: the sandbox (bubblewrap) is not installed on this host. Go on without exec.")
+	}
+	return path, nil
 }
 
 // procMounts are the arguments for /proc. All of it is read-only: bubblewrap leaves

@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"context"
+	"errors"
 	"html"
 	"net/http"
 	"net/http/httptest"
@@ -249,7 +250,17 @@ func eachHasTheirOwn(t *testing.T, em *emulator.Server) {
 	said(t, d.send(t, ada, proof), "used already")
 	said(t, d.send(t, ada, ""), "is connected", "again")
 	d.refuses(t, grace, oauth.CodeNotConnected, "/connect notes")
+	// No person is asked to approve what cannot succeed.
+	ready := func(user string) error {
+		return find(t, d.c, "notes_erase").Ready(t.Context(), toolgroups.Call{Scope: toolgroups.Scope{User: user}})
+	}
+	if fault, ok := errors.AsType[*toolgroups.Error](ready(grace)); !ok || fault.Code != oauth.CodeNotConnected || ready(ada) != nil {
+		t.Errorf("ready: %v for who has not connected, %v for who has", fault, ready(ada))
+	}
 	d.connect(t, grace, emulator.Grace)
+	if err := ready(grace); err != nil {
+		t.Error(err)
+	}
 	d.is(t, ada, emulator.Ada)
 	d.is(t, grace, emulator.Grace)
 	if tool := find(t, d.c, "notes_erase"); !tool.Personal || tool.Effect != toolgroups.Consequential || !tool.Asks(nil) {

@@ -46,7 +46,7 @@ func (s *server) as(ctx context.Context, user string) (*server, func(), error) {
 		return s, func() {}, nil
 	}
 	if s.family.accounts == nil {
-		return nil, nil, toolgroups.Errorf(CodeUnavailable, "MCP server '%s' wants people to sign in, which this bot cannot do here.", s.name)
+		return nil, nil, s.noSignIn()
 	}
 	if _, err := s.family.accounts.Token(ctx, s.target(), user, ""); err != nil {
 		return nil, nil, err
@@ -60,6 +60,21 @@ func (s *server) as(ctx context.Context, user string) (*server, func(), error) {
 		defer s.people.mu.Unlock()
 		v.users--
 	}, nil
+}
+
+func (s *server) noSignIn() error {
+	return toolgroups.Errorf(CodeUnavailable, "MCP server '%s' wants people to sign in, which this bot cannot do here.", s.name)
+}
+
+// ready returns why the person of a call cannot use the server, as far as that is known without asking it.
+func (s *server) ready(ctx context.Context, call toolgroups.Call) error {
+	switch {
+	case !s.personal():
+		return nil
+	case s.family.accounts == nil:
+		return s.noSignIn()
+	}
+	return s.family.accounts.Ready(ctx, s.target(), call.User)
 }
 
 // visit returns the connection of a person, made where there is none, and counts its user.

@@ -115,6 +115,7 @@ func (s *server) tool(e entry) (toolgroups.Tool, error) {
 		Effect:      s.effect(e),
 		Personal:    s.personal(),
 		Asks:        func(json.RawMessage) bool { return s.cfg.Trust != TrustFull },
+		Ready:       s.ready,
 		Run:         s.handler(e.Name),
 	}, nil
 }

@@ -50,15 +50,13 @@ func (a *Accounts) Token(ctx context.Context, s Server, user, rejected string) (
 	defer unlock()
 	fresh, renewals := false, 0
 	for {
-		now, rev, err := a.load(ctx, s, user)
+		now, rev, err := a.usable(ctx, s, user)
 		switch {
-		case errors.Is(err, storage.ErrNotFound), errors.Is(err, seal.ErrUnreadable):
-			return "", notConnected(s)
 		case err != nil:
-			return "", fmt.Errorf("read the connection to %s: %w", s.Name, err)
-		case !now.Lost && now.valid(a.cfg.Now(), rejected, fresh):
+			return "", err
+		case now.valid(a.cfg.Now(), rejected, fresh):
 			return now.Access, nil
-		case now.Lost, now.Refresh == "":
+		case now.Refresh == "":
 			return "", ended(s)
 		case renewals == maxRenewals:
 			return "", unavailable(s)
@@ -76,6 +74,26 @@ func (a *Accounts) Token(ctx context.Context, s Server, user, rejected string) (
 		fresh = true
 		renewals++
 	}
+}
+
+// Ready returns why a person has no token for a server, as far as that is known without asking it.
+func (a *Accounts) Ready(ctx context.Context, s Server, user string) error {
+	_, _, err := a.usable(ctx, s, user)
+	return err
+}
+
+// usable reads the connection of a person, which has a token or can get one.
+func (a *Accounts) usable(ctx context.Context, s Server, user string) (account, storage.Revision, error) {
+	now, rev, err := a.load(ctx, s, user)
+	switch {
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, seal.ErrUnreadable):
+		err = notConnected(s)
+	case err != nil:
+		err = fmt.Errorf("read the connection to %s: %w", s.Name, err)
+	case now.Lost, now.Refresh == "" && !now.valid(a.cfg.Now(), "", false):
+		err = ended(s)
+	}
+	return now, rev, err
 }
 
 // renew claims the refresh of a token and makes it, to the end whoever waits for it: what
