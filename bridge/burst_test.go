@@ -315,6 +315,30 @@ func TestStopEndsAllPieces(t *testing.T) {
 	})
 }
 
+// An edit of a piece of an album that its platform gives again, or that changes nothing of what the piece
+// says, is answered by nothing, whichever piece that is.
+func TestAnEditOfAPieceThatChangesNothingSaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, reached, letGo := working(t)
+		one, two := piece(direct("1", "work"), "album"), piece(direct("2", "two"), "album")
+		r.accept(one, edit(one, "work well"), two)
+		<-reached
+		r.accept(edit(one, "work well"), edit(two, "two"))
+		letGo <- struct{}{}
+		pass(t, 5)
+		r.restart()
+		r.accept(one, edit(one, "work well"), two, edit(two, "two"))
+		pass(t, 5)
+		r.want(t, "re: work well\ntwo")
+		r.accept(edit(one, "work"))
+		pass(t, 5)
+		r.stop()
+		if got := r.platform.texts(); len(got) != 2 || !strings.Contains(got[1], "answered already") {
+			t.Errorf("an edit that shortens the first piece was told %q", got)
+		}
+	})
+}
+
 func TestPiecesAreEditedAndExplained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t, nil, busy(t, nothing))

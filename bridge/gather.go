@@ -49,7 +49,7 @@ func (c *carrier) gatherOnce(j *queue.Job) error {
 	}
 	if c.kinds.place(j).Partial || len(pieces) > 0 {
 		one := *j
-		one.Message, one.PieceCount = queue.MergePieces(j.Message, pieces), 1+len(pieces)
+		one.Message, one.PieceCount, one.OwnLength = queue.MergePieces(j.Message, pieces), 1+len(pieces), len(j.Message.Text)
 		ops, err := c.jobs.Joining(&one, pieces, c.cfg.Now())
 		if err == nil {
 			one.Rev, err = c.store.Write(ctx, ops...)
@@ -60,7 +60,7 @@ func (c *carrier) gatherOnce(j *queue.Job) error {
 			}
 			return err
 		}
-		j.Message, j.PieceCount, j.Rev = one.Message, one.PieceCount, one.Rev
+		j.Message, j.PieceCount, j.OwnLength, j.Rev = one.Message, one.PieceCount, one.OwnLength, one.Rev
 		for _, piece := range pieces {
 			j.Joined = append(j.Joined, piece.Key())
 		}
@@ -149,7 +149,7 @@ func (in *intake) give(ctx context.Context, edit chats.Message) error {
 
 // isSame reports whether an edit says what its message says already.
 func (in *intake) isSame(edit chats.Message, known, turn *queue.Job, mark string) bool {
-	return known.Message.Text == edit.Text && !in.amends(edit.Chat, turn, mark)
+	return known.OwnText() == edit.Text && !in.amends(edit.Chat, turn, mark)
 }
 
 // unfurls reports whether an edit shows what a message links to only now, and in time.

@@ -185,6 +185,9 @@ type Job struct {
 	// PieceCount is how many pieces a message was put together from, before its turn; 0 where more
 	// of them may come.
 	PieceCount int `json:"whole,omitempty"`
+	// OwnLength is how much of the text of such a message is that of its first piece, in bytes; 0 where
+	// that has none, and in records of former builds.
+	OwnLength int `json:"own_length,omitempty"`
 	// Resumes counts the restarts after which it was taken up again, Vain those of them at the
 	// end that found no progress.
 	Resumes int   `json:"resumes,omitempty"`

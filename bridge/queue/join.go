@@ -69,7 +69,8 @@ func (s Store) Resolve(ctx context.Context, j *Job) error {
 func (j *Job) become(known *Job) {
 	m, k := &j.Message, known.Message
 	m.Text, m.Files, m.Skipped, m.Quoted, m.Cut = k.Text, k.Files, k.Skipped, k.Quoted, k.Cut
-	j.Rev, j.Joined, j.PieceCount, j.PossiblyJoined = known.Rev, known.Joined, known.PieceCount, false
+	j.Rev, j.Joined, j.PossiblyJoined = known.Rev, known.Joined, false
+	j.PieceCount, j.OwnLength = known.PieceCount, known.OwnLength
 }
 
 // pieceGap is how far apart a client sends two pieces of a text, by the time of the platform.
@@ -131,6 +132,14 @@ func MergePieces(m chats.Message, pieces []*Job) chats.Message {
 	}
 	m.Text = text.String()
 	return m
+}
+
+// OwnText is the text of a message itself, without those of the pieces that continue it.
+func (j *Job) OwnText() string {
+	if j.OwnLength > 0 && j.OwnLength <= len(j.Message.Text) {
+		return j.Message.Text[:j.OwnLength]
+	}
+	return j.Message.Text
 }
 
 // CanJoin reports whether another message can become part of this one, which is being answered:
