@@ -251,6 +251,9 @@ func messageOf(m slack.Msg) message {
 		Type: m.Type, Subtype: m.SubType, User: m.User, BotID: m.BotID, Text: m.Text,
 		TS: m.Timestamp, ThreadTS: m.ThreadTimestamp, Parent: m.ParentUserId, Team: m.Team, Username: m.Username,
 	}
+	if m.BotProfile != nil {
+		out.Profile.Name = m.BotProfile.Name
+	}
 	if len(m.Attachments) > 0 {
 		out.Attachments, _ = json.Marshal(m.Attachments) // it was decoded before
 	}

@@ -158,8 +158,10 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 			r.join(ctx, e.chat(m), m.Parent)
 		}
 		return nil, nil
-	case !m.fromPerson() || !r.works(e.Channel, e.isDirect()):
+	case !r.works(e.Channel, e.isDirect()):
 		return nil, nil
+	case !m.fromPerson():
+		return r.overhear(e, m), nil
 	case e.Subtype == "message_changed":
 		return r.convertEdit(ctx, e)
 	case !spoken(e.Subtype):
@@ -181,6 +183,28 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 		return nil, nil
 	}
 	return msg, nil
+}
+
+// overhear makes what a program has said in a channel, such as a bot or a workflow, a message that is
+// not for the bot, where those are wanted; nil elsewhere. Nothing that a program says asks the bot.
+func (r *receiver) overhear(e *event, m *message) *chats.Message {
+	if e.Message != nil || m.BotID == "" || m.TS == "" || !spoken(m.Subtype) && m.Subtype != "bot_message" {
+		return nil
+	}
+	msg, _ := r.compose(e, m)
+	if !r.hears(m, msg) {
+		return nil
+	}
+	if msg.Kind, msg.Chat = chats.KindAmbient, msg.Chat.Whole(); m.User == "" {
+		msg.User = m.BotID
+	}
+	msg.UserName, msg.Text = r.self.saying(m, r.knownName)
+	msg.Quoted = r.self.pointed(m, e.Channel, r.knownName)
+	msg.Files, msg.Skipped = attached.Read(m.Files)
+	if msg.Text == "" && len(msg.Files) == 0 && len(msg.Skipped) == 0 && len(msg.Quoted) == 0 {
+		return nil
+	}
+	return msg
 }
 
 // compose makes a message of an event. People in it have no names yet: who asks Slack for

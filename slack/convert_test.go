@@ -98,6 +98,46 @@ func eventOf(t *testing.T, event []byte) string {
 	return string(got) + "\n"
 }
 
+// listening is an inbox that wants what is said in C1 and not to the bot.
+type listening struct{ *inbox }
+
+func (listening) WantsAmbient(chat chats.Chat) bool { return chat.ID == "C1" }
+
+// What bots and workflows say in a channel is overheard as the words of people are, where that is wanted,
+// and asks the bot nothing.
+func TestWhatProgramsSayIsOverheard(t *testing.T) {
+	r := offline(t)
+	r.in = listening{newInbox()}
+	for name, tt := range map[string]struct{ event, by, user, text string }{
+		"a bot": {`{"type":"message","subtype":"bot_message","channel":"C1","bot_id":"B9","username":"ci","text":"<@U0BOT> build failed",
+			"attachments":[{"title":"main","text":"red"}],"ts":"1.000002"}`, "ci", "B9", "@oneclaw build failed\nmain\nred"},
+		"a workflow": {`{"type":"message","channel":"C1","user":"U9","bot_id":"B8","bot_profile":{"name":"Holidays"},"text":"for <@U1>","ts":"1.000002"}`,
+			"Holidays", "U9", "for @name of U1"},
+		"a bot with a name":    {`{"type":"message","channel":"C1","user":"U2","bot_id":"B7","text":"up","ts":"1.000002"}`, "name of U2", "U2", "up"},
+		"in a thread":          {event: `{"type":"message","channel":"C1","bot_id":"B9","text":"x","thread_ts":"1.000001","ts":"1.000002"}`},
+		"in a channel unheard": {event: `{"type":"message","channel":"C2","bot_id":"B9","text":"x","ts":"1.000002"}`},
+		"the bot itself":       {event: `{"type":"message","channel":"C1","user":"U0BOT","bot_id":"B0BOT","text":"x","ts":"1.000002"}`},
+		"a change":             {event: `{"type":"message","subtype":"message_changed","channel":"C1","message":{"bot_id":"B9","text":"y","ts":"1.000002"},"previous_message":{"text":"x"}}`},
+		"nothing":              {event: `{"type":"message","channel":"C1","bot_id":"B9","ts":"1.000002"}`},
+		"of Slack":             {event: `{"type":"message","subtype":"channel_join","channel":"C1","user":"U1","text":"joined","ts":"1.000002"}`},
+	} {
+		in, err := me.decode(kindEvent, wrap(t, []byte(tt.event)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		msg, err := r.convert(t.Context(), in.event)
+		var want *chats.Message
+		if tt.user != "" {
+			want = &chats.Message{
+				Chat: chatOf("C1", ""), ID: "1.000002", Kind: chats.KindAmbient, User: tt.user, UserName: tt.by, Text: tt.text, Time: stamp("1.000002"),
+			}
+		}
+		if diff := cmp.Diff(want, msg); diff != "" || err != nil {
+			t.Errorf("%s: %v\n%s", name, err, diff)
+		}
+	}
+}
+
 func TestB09BothEventsAreOne(t *testing.T) {
 	r := offline(t)
 	var got []*chats.Message

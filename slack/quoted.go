@@ -105,22 +105,27 @@ func (s self) readThread(ctx context.Context, api *client, m chats.Message, afte
 
 // quote returns a message of a thread, and what that shares.
 func (s self) quote(m *message, channel string, name names) []chats.Quoted {
-	q := chats.Quoted{
-		How: chats.PointThread, ID: m.TS, Own: s.wrote(m.User, m.BotID), By: m.Username, Text: s.plain(m.Text, name), Time: stamp(m.TS),
-	}
-	if q.By == "" && m.User != "" {
-		q.By = name(m.User)
-	}
-	q.By = cmp.Or(q.By, m.BotID)
-	if m.BotID != "" && !q.Own {
-		q.Text = strings.TrimSpace(q.Text + "\n" + s.reader(name).Words(m.Attachments))
-	}
+	q := chats.Quoted{How: chats.PointThread, ID: m.TS, Own: s.wrote(m.User, m.BotID), Time: stamp(m.TS)}
+	q.By, q.Text = s.saying(m, name)
 	q.Files, q.Skipped = attached.Read(m.Files)
 	list := s.pointed(m, channel, name)
 	if !q.Empty() {
 		list = append([]chats.Quoted{q}, list...)
 	}
 	return chats.Bound(list)
+}
+
+// saying returns who says something in a message that is not for the bot, and what. Programs put their
+// words into attachments as well.
+func (s self) saying(m *message, name names) (by, text string) {
+	text = s.plain(m.Text, name)
+	if m.BotID != "" && !s.wrote(m.User, m.BotID) {
+		text = strings.TrimSpace(text + "\n" + s.reader(name).Words(m.Attachments))
+	}
+	if by = cmp.Or(m.Username, m.Profile.Name); by == "" && m.User != "" {
+		by = name(m.User)
+	}
+	return cmp.Or(by, m.BotID), text
 }
 
 // hears reports whether a message of a channel is wanted although it is not for the bot. What

@@ -42,14 +42,19 @@ type message struct {
 	ThreadTS string          `json:"thread_ts"`
 	Parent   string          `json:"parent_user_id"`
 	Files    []attached.File `json:"files"`
-	// Username is what a bot calls itself.
-	Username string `json:"username"`
+	// Username is what a bot calls itself in this message, Profile what it is called elsewhere.
+	Username string     `json:"username"`
+	Profile  botProfile `json:"bot_profile"`
 	// Attachments are what Slack and others have added; see the package quoted.
 	Attachments json.RawMessage `json:"attachments"`
 	// Workspaces of who wrote it.
 	Team       string `json:"team"`
 	UserTeam   string `json:"user_team"`
 	SourceTeam string `json:"source_team"`
+}
+
+type botProfile struct {
+	Name string `json:"name"`
 }
 
 type command struct {
