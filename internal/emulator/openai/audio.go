@@ -54,7 +54,9 @@ func (s *Server) transcriptions(w http.ResponseWriter, r *http.Request) {
 	if hold != nil {
 		hold()
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"text": text, "usage": map[string]any{"type": "duration", "seconds": 1}})
+	body := map[string]any{"text": text, "usage": map[string]any{"type": "duration", "seconds": 1}}
+	s.checkValue("transcription", body)
+	writeJSON(w, http.StatusOK, body)
 }
 
 // Heard is how many recordings the server has written down.
@@ -122,6 +124,11 @@ func (s *Server) readHearing(r *http.Request) *Error {
 		// gpt-4o-transcribe and gpt-4o-mini-transcribe know no other (the same guide).
 		return invalid("response_format", "unsupported_value", "response_format '%s' is not compatible with model '%s'. Use 'json' or 'text' instead.", format, model)
 	}
+	fields := map[string]string{}
+	for name, values := range r.MultipartForm.Value {
+		fields[name] = values[0]
+	}
+	s.checkValue("transcribe", fields)
 	return nil
 }
 

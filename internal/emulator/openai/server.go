@@ -193,7 +193,9 @@ func (s *Server) models(w http.ResponseWriter) {
 		}
 		list[i] = json.RawMessage(entry + "}")
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": list})
+	body := map[string]any{"object": "list", "data": list}
+	s.checkValue("models", body)
+	writeJSON(w, http.StatusOK, body)
 }
 
 // chat answers a request to Chat Completions.

@@ -137,7 +137,7 @@ func (a *api) serveMethod(w http.ResponseWriter, r *http.Request, name string) {
 		writeError(w, err)
 		return
 	}
-	a.answer(w, f, c, result)
+	a.answer(w, f, c, name, result)
 }
 
 // readParams reads the whole request.
@@ -197,7 +197,7 @@ func (c *call) do(m method) (any, *refusal) {
 }
 
 // answer answers an accepted request, unless a fault spoils the answer.
-func (a *api) answer(w http.ResponseWriter, f *Fault, c *call, result any) {
+func (a *api) answer(w http.ResponseWriter, f *Fault, c *call, name string, result any) {
 	if f != nil {
 		switch f.Effect {
 		case CutAfter:
@@ -215,6 +215,7 @@ func (a *api) answer(w http.ResponseWriter, f *Fault, c *call, result any) {
 		body = map[string]any{}
 	}
 	body["ok"] = true
+	checked(a.life, body, "results", name)
 	writeJSON(w, http.StatusOK, body)
 }
 

@@ -6,12 +6,14 @@ import (
 	"strings"
 
 	"oneclaw/internal/emulator/slack/delivery"
+	"oneclaw/internal/emulator/wire"
 )
 
 // news tells the app what happens in the world, as far as it may hear of it. It is guarded
 // as the world is.
 type news struct {
 	cfg   *Config // does not change
+	life  *wire.Lifecycle
 	world *world
 	app   *App
 	line  *delivery.Line
@@ -100,6 +102,7 @@ func (n *news) event(c *channel, team string, inner any, sent Sent) Sent {
 	if team == "" {
 		team = n.cfg.Team
 	}
+	checked(n.life, inner, "event")
 	id := fmt.Sprintf("Ev0E%07d", n.line.Number())
 	sent.Events = append(sent.Events, id)
 	return n.push(c, delivery.KindEvent, wireOuter{

@@ -193,7 +193,7 @@ func New(cfg Config) (*Server, error) {
 		Answered: s.world.respond,
 	})
 	s.Control = s.line.Control()
-	told := &news{cfg: s.cfg, world: s.world, app: s.App, line: s.line, rand: chances}
+	told := &news{cfg: s.cfg, life: s.life, world: s.world, app: s.App, line: s.line, rand: chances}
 	s.People = &People{cfg: s.cfg, mu: s.mu, world: s.world, app: s.App, news: told}
 	s.api = &api{
 		cfg: s.cfg, mu: s.mu, world: s.world, app: s.App, news: told, line: s.line, life: s.life, hub: hub,

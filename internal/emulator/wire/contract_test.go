@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the contracts anew")
 // which testdata/types/install has installed, and compares them with the files that are checked in.
 func TestContractsAreWhatTheTypesSay(t *testing.T) {
 	dir := typesDir(t)
-	for _, service := range []string{"anthropic", "openai", "telegram"} {
+	for _, service := range []string{"anthropic", "openai", "slack", "telegram"} {
 		t.Run(service, func(t *testing.T) {
 			t.Parallel()
 			want := generate(t, dir, service)
@@ -74,8 +74,15 @@ func generate(t *testing.T, dir, service string) []byte {
 	if err := os.WriteFile(file, source, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "node", "node_modules/ts-json-schema-generator/bin/ts-json-schema-generator.js",
-		"--path", file, "--type", "Contract", "--no-type-check", "--no-top-ref", "--jsDoc", "none")
+	args := []string{
+		"node_modules/ts-json-schema-generator/bin/ts-json-schema-generator.js",
+		"--path", file, "--type", "Contract", "--no-type-check", "--no-top-ref", "--jsDoc", "none",
+	}
+	if service == "slack" {
+		// Its types leave fields out, and each answer has types of its own under the same names.
+		args = append(args, "--additional-properties", "--expose", "none")
+	}
+	cmd := exec.CommandContext(t.Context(), "node", args...)
 	cmd.Dir = dir
 	var told bytes.Buffer
 	cmd.Stderr = &told

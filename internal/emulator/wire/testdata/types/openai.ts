@@ -10,4 +10,7 @@ export interface Contract {
   event?: OpenAI.Responses.ResponseStreamEvent;
   embeddings?: OpenAI.EmbeddingCreateParams;
   vectors?: OpenAI.CreateEmbeddingResponse;
+  transcribe?: Omit<OpenAI.Audio.TranscriptionCreateParamsNonStreaming, "file">;
+  transcription?: OpenAI.Audio.Transcription;
+  models?: { object: string; data: OpenAI.Model[] };
 }
