@@ -265,11 +265,17 @@ func (r *receiver) isForBot(ctx context.Context, e *event, msg *chats.Message, m
 				break // nobody asks who began the thread
 			}
 		}
+		// What was said before the bot was called in is not for it when Slack gives it again.
+		aside := e.Channel + "/" + m.TS
+		if is, _ := r.asides.Get(aside); is && !mentioned {
+			return false, nil
+		}
 		t, err := r.thread(ctx, r.self, msg.Chat)
 		if err != nil {
 			return false, fmt.Errorf("find out who takes part in %s: %w", msg.Chat, err)
 		}
 		if !t.joined {
+			r.asides.Put(aside, true, asideAge)
 			return false, nil
 		}
 		msg.Opener = cmp.Or(m.Parent, t.opener)

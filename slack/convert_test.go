@@ -107,12 +107,15 @@ func (listening) WantsAmbient(chat chats.Chat) bool { return chat.ID == "C1" }
 // and asks the bot nothing.
 func TestWhatProgramsSayIsOverheard(t *testing.T) {
 	r := offline(t)
-	r.in = listening{newInbox()}
+	in, _ := r.in.(*inbox)
+	r.in = listening{in}
 	for name, tt := range map[string]struct{ event, by, user, text string }{
 		"a bot": {`{"type":"message","subtype":"bot_message","channel":"C1","bot_id":"B9","username":"ci","text":"<@U0BOT> build failed",
 			"attachments":[{"title":"main","text":"red"}],"ts":"1.000002"}`, "ci", "B9", "@oneclaw build failed\nmain\nred"},
-		"a workflow": {`{"type":"message","channel":"C1","user":"U9","bot_id":"B8","bot_profile":{"name":"Holidays"},"text":"for <@U1>","ts":"1.000002"}`,
-			"Holidays", "U9", "for @name of U1"},
+		"a workflow": {
+			`{"type":"message","channel":"C1","user":"U9","bot_id":"B8","bot_profile":{"name":"Holidays"},"text":"for <@U1>","ts":"1.000002"}`,
+			"Holidays", "U9", "for @name of U1",
+		},
 		"a bot with a name":    {`{"type":"message","channel":"C1","user":"U2","bot_id":"B7","text":"up","ts":"1.000002"}`, "name of U2", "U2", "up"},
 		"in a thread":          {event: `{"type":"message","channel":"C1","bot_id":"B9","text":"x","thread_ts":"1.000001","ts":"1.000002"}`},
 		"in a channel unheard": {event: `{"type":"message","channel":"C2","bot_id":"B9","text":"x","ts":"1.000002"}`},
@@ -121,11 +124,11 @@ func TestWhatProgramsSayIsOverheard(t *testing.T) {
 		"nothing":              {event: `{"type":"message","channel":"C1","bot_id":"B9","ts":"1.000002"}`},
 		"of Slack":             {event: `{"type":"message","subtype":"channel_join","channel":"C1","user":"U1","text":"joined","ts":"1.000002"}`},
 	} {
-		in, err := me.decode(kindEvent, wrap(t, []byte(tt.event)))
+		got, err := me.decode(kindEvent, wrap(t, []byte(tt.event)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		msg, err := r.convert(t.Context(), in.event)
+		msg, err := r.convert(t.Context(), got.event)
 		var want *chats.Message
 		if tt.user != "" {
 			want = &chats.Message{
@@ -135,6 +138,29 @@ func TestWhatProgramsSayIsOverheard(t *testing.T) {
 		if diff := cmp.Diff(want, msg); diff != "" || err != nil {
 			t.Errorf("%s: %v\n%s", name, err, diff)
 		}
+	}
+}
+
+// What was said in a thread before the bot was called there is not for it, also where Slack gives it again
+// afterwards because its confirmation was late.
+func TestAnAsideThatComesAgainIsNotForTheBot(t *testing.T) {
+	r := offline(t)
+	r.threads.Put(chatOf("C1", "1.000001"), thread{opener: "U2", looked: true}, absentAge)
+	say := func(text, ts string) bool {
+		event := `{"type":"message","channel_type":"channel","channel":"C1","user":"U1","text":"` + text + `","thread_ts":"1.000001","ts":"` + ts + `"}`
+		got, err := me.decode(kindEvent, wrap(t, []byte(event)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		msg, err := r.convert(t.Context(), got.event)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return msg != nil
+	}
+	got := []bool{say("aside", "1.000002"), say("<@U0BOT> hello", "1.000003"), say("aside", "1.000002"), say("more", "1.000004")}
+	if diff := cmp.Diff([]bool{false, true, false, true}, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -63,15 +63,17 @@ type Platform struct {
 	statuses    *surface.Statuses
 	people      *cache.Cache[string, person]
 	threads     *cache.Cache[chats.Chat, thread]
-	responses   *shared.Invitations
-	channels    []string
-	reach       *shared.Reach
-	leads       func() bool
-	surface     *surface.Surface
-	told        sync.Map // reasons that the log has told
-	signatures  *signed.Signatures
-	me          atomic.Pointer[self]
-	receiver    atomic.Pointer[receiver] // of the Run whose requests are served
+	// asides are messages of threads that were not for the bot when they came, by channel and id.
+	asides     *cache.Cache[string, bool]
+	responses  *shared.Invitations
+	channels   []string
+	reach      *shared.Reach
+	leads      func() bool
+	surface    *surface.Surface
+	told       sync.Map // reasons that the log has told
+	signatures *signed.Signatures
+	me         atomic.Pointer[self]
+	receiver   atomic.Pointer[receiver] // of the Run whose requests are served
 }
 
 var (
@@ -121,6 +123,7 @@ func New(cfg Config) (*Platform, error) {
 		leads:       cfg.leads,
 		people:      cache.New[string, person](maxCached),
 		threads:     cache.New[chats.Chat, thread](maxCached),
+		asides:      cache.New[string, bool](maxCached),
 		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
 	}
 	if p.responses, err = shared.NewInvitations(cfg.KV, bot, &p.api.clock); err != nil {
