@@ -9,7 +9,8 @@ import (
 	"oneclaw/agent"
 )
 
-func BenchmarkAcceptance087RestoreGroups(b *testing.B) {
+// Acceptance 87: Long histories restore in bounded work, without network.
+func BenchmarkRestoreGroups(b *testing.B) {
 	for _, n := range []int{10_000, 100_000} {
 		history := []agent.Message{asked(loads("0", "google_gmail")), loaded("0")}
 		for len(history) < n {

@@ -22,7 +22,7 @@ func stubborn(t testing.TB, requests *[]agent.Request, reply func(n int) agent.R
 
 // Acceptance 119: a model that calls a tool over and over though it is refused is
 // told which group to load, then stopped. The field report had 61 such calls.
-func TestAcceptance119RepeatedRefusalsEndTheTurn(t *testing.T) {
+func TestRepeatedRefusalsEndTheTurn(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	var requests []agent.Request
 	err := c.run(stubborn(t, &requests, func(n int) agent.Reply {

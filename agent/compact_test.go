@@ -109,7 +109,9 @@ func TestASummaryIsMadeOfWhatIsMarkedAsQuoted(t *testing.T) {
 
 // D-25: a summary ends in front of a user message and never between a call and its
 // result, and what it leaves is shown as it was.
-func TestD25ASummaryEndsAtAUserMessage(t *testing.T) {
+//
+// D25: A summary ends at a person's message.
+func TestASummaryEndsAtAUserMessage(t *testing.T) {
 	var asked []agent.Request
 	compact := compactor(t, remembering(&asked), 400)
 	done := 0
@@ -144,7 +146,9 @@ func TestD25ASummaryEndsAtAUserMessage(t *testing.T) {
 
 // D-24: a conversation is summed up when it has outgrown the context, and then not
 // again until it has once more.
-func TestD24SummedUpOnceUntilItGrows(t *testing.T) {
+//
+// D24: A summary is not made again and again.
+func TestSummedUpOnceUntilItGrows(t *testing.T) {
 	var asked []agent.Request
 	compact := compactor(t, remembering(&asked), 8000)
 	history, summaries := []agent.Message(nil), []int{}
@@ -246,7 +250,9 @@ func TestATurnLargerThanTheContextIsCovered(t *testing.T) {
 
 // D-23, C21: a summary is asked for twice, the second time with half the text, and a
 // bound on what a model gives back holds.
-func TestD23C21ASummaryThatFails(t *testing.T) {
+//
+// D23; C21.
+func TestASummaryThatFails(t *testing.T) {
 	overflow := &agent.ModelError{Kind: agent.KindOverflow, Err: errors.New("too long")}
 	for name, c := range map[string]struct {
 		replies []agent.Reply
@@ -299,7 +305,9 @@ func TestUnknownContextIsBoundAllTheSame(t *testing.T) {
 
 // D-26: what a request leaves out is not left out silently: the model reads that it is
 // not shown all, and the caller is told, also how much a model took that refused more.
-func TestD26WhatIsCutIsSaid(t *testing.T) {
+//
+// D26: An overflow in the middle of a turn is handled.
+func TestWhatIsCutIsSaid(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.history = marked(0, 40)
 	var cuts []agent.Cut
@@ -337,7 +345,7 @@ func TestD26WhatIsCutIsSaid(t *testing.T) {
 }
 
 // Acceptance 56: the summary is a message; prompt, skills and groups stay as they are.
-func TestAcceptance056TheSummaryIsOutsideThePrompt(t *testing.T) {
+func TestTheSummaryIsOutsideThePrompt(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.turn.Prompt = "You help.\n\n## Skills\n\n- pdf-forms"
 	before := c.say("one", says("ok")).requests[0]
@@ -356,7 +364,9 @@ func TestAcceptance056TheSummaryIsOutsideThePrompt(t *testing.T) {
 }
 
 // D-25: a message that came while a tool ran stands between a call and its result.
-func TestD25NoSummaryEndsInsideACall(t *testing.T) {
+//
+// D25: A summary ends at a person's message.
+func TestNoSummaryEndsInsideACall(t *testing.T) {
 	asks := agent.Message{Role: agent.RoleUser, Text: "#90# look" + strings.Repeat("u", 2000)}
 	call, result := asked("0 read_file {}"), gave("0", "read_file", agent.StatusOK)
 	meanwhile := agent.Message{Role: agent.RoleUser, Text: "#91# hurry"}

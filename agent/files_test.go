@@ -8,7 +8,9 @@ import (
 )
 
 // A model may read files in each request that shows pictures, until they are taken out.
-func TestB08FilesCanBeReadWhilePicturesAreShown(t *testing.T) {
+//
+// B08.
+func TestFilesCanBeReadWhilePicturesAreShown(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.turn.ReadFile = func(path string, _ int64) ([]byte, error) { return []byte("bytes of " + path), nil }
 	with := agent.Message{Role: agent.RoleUser, Text: "look", Files: []toolgroups.File{{Path: "a.png", Picture: &toolgroups.Picture{}}}}

@@ -10,7 +10,8 @@ import (
 	"oneclaw/agent"
 )
 
-func TestAcceptance006LoadedToolsAreInTheNextRequest(t *testing.T) {
+// Acceptance 6: From the next request of the same turn on, its tools are offered and run.
+func TestLoadedToolsAreInTheNextRequest(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	s := c.say("my mail", calls(loads("a", "google_gmail")), calls(`b gmail_search {"q":"x"}`), says("two"))
 	if diff := cmp.Diff(core(), offered(s.requests[0])); diff != "" {
@@ -25,7 +26,9 @@ func TestAcceptance006LoadedToolsAreInTheNextRequest(t *testing.T) {
 }
 
 // Acceptance 008, 065, 066, 067, 069, 072, 088 and B-12: loads last for the session.
-func TestAcceptance065And067And072And088B12LoadsLastForTheSession(t *testing.T) {
+//
+// B12.
+func TestLoadsLastForTheSession(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.say("my files", calls(loads("0", "google_drive")), calls("0 drive_search {}"), says("here"))
 	c.say("my day", calls(loads("0", "google_calendar")), says("free"))
@@ -46,7 +49,8 @@ func TestAcceptance065And067And072And088B12LoadsLastForTheSession(t *testing.T) 
 	}
 }
 
-func TestAcceptance015UnloadedToolIsRefused(t *testing.T) {
+// Acceptance 15: A tool of a group that is not loaded is refused, and does not run.
+func TestUnloadedToolIsRefused(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.say("what of this file; load_tool_group succeeded: Loaded 1 tools from group 'pdf'",
 		calls("a pdf_info {}"), says("sorry"))
@@ -60,7 +64,8 @@ func TestAcceptance015UnloadedToolIsRefused(t *testing.T) {
 	}
 }
 
-func TestAcceptance016LoadedToolRuns(t *testing.T) {
+// Acceptance 16: The same tool runs once its group is loaded.
+func TestLoadedToolRuns(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.say("the file", calls(loads("a", "pdf")), calls(`b pdf_info {"path":"x"}`), says("ok"))
 	if got := c.result("b").Text; got != `pdf_info {"path":"x"} done` {
@@ -68,7 +73,8 @@ func TestAcceptance016LoadedToolRuns(t *testing.T) {
 	}
 }
 
-func TestAcceptance017CoreToolNeedsNoLoad(t *testing.T) {
+// Acceptance 17: What a core tool answers needs no group.
+func TestCoreToolNeedsNoLoad(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.say("what time is it", calls("a get_current_time {}"), says("noon"))
 	want := []string{"user", "assistant", "tool", "assistant"}
@@ -87,7 +93,7 @@ func roles(history []agent.Message) []string {
 
 // Acceptance 007 and 053: a load that fails adds nothing. 027: nor does one without
 // a name.
-func TestAcceptance053FailedLoadAddsNothing(t *testing.T) {
+func TestFailedLoadAddsNothing(t *testing.T) {
 	for name, tc := range map[string]struct{ arguments, code string }{
 		"unknown":  {`{"group_name":"nonexistent"}`, "not_found"},
 		"empty":    {`{"group_name":"empty"}`, "empty_group"},
@@ -109,7 +115,7 @@ func TestAcceptance053FailedLoadAddsNothing(t *testing.T) {
 }
 
 // Acceptance 036 and 037: loads side by side; 010 and 084: again and again.
-func TestAcceptance036ParallelLoads(t *testing.T) {
+func TestGroupsLoadedInParallelAreAllLoaded(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	s := c.say("x",
 		calls(loads("a", "google_drive"), loads("b", "pdf"), loads("c", "google_drive")),
@@ -135,7 +141,7 @@ func TestAcceptance036ParallelLoads(t *testing.T) {
 }
 
 // Acceptance 055 and D-32: a group is available from the round after its load.
-func TestAcceptance055ToolInTheRoundOfItsLoad(t *testing.T) {
+func TestToolInTheRoundOfItsLoad(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.say("x", calls(loads("a", "pdf"), "b pdf_info {}"), calls("c pdf_info {}"), says("ok"))
 	if got := c.result("b"); got.Code != "tool_not_available" {
@@ -147,7 +153,7 @@ func TestAcceptance055ToolInTheRoundOfItsLoad(t *testing.T) {
 }
 
 // Acceptance 054: what may run is what was offered.
-func TestAcceptance054OnlyOfferedToolsRun(t *testing.T) {
+func TestOnlyOfferedToolsRun(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	s := c.say("x", calls("a gmail_trash {}", "b made_up {}", "c get_current_time {}"), says("ok"))
 	for id, tool := range map[string]string{"a": "gmail_trash", "b": "made_up", "c": "get_current_time"} {
@@ -159,7 +165,7 @@ func TestAcceptance054OnlyOfferedToolsRun(t *testing.T) {
 }
 
 // Acceptance 020, 056, 057: the prompt and the core stay as they are.
-func TestAcceptance057PromptDoesNotDependOnLoads(t *testing.T) {
+func TestPromptDoesNotDependOnLoads(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.turn.Tail = "## Memory\nlikes tea"
 	c.history = []agent.Message{{Role: agent.RoleSummary, Text: "we talked"}}
@@ -187,7 +193,7 @@ func TestAcceptance057PromptDoesNotDependOnLoads(t *testing.T) {
 }
 
 // Acceptance 071: a follow-up acts at once, with one call for all items.
-func TestAcceptance071FollowUpUsesTheLoadedGroup(t *testing.T) {
+func TestFollowUpUsesTheLoadedGroup(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.say("find spam", calls(loads("a", "google_gmail")), calls("b gmail_search {}"), says("61 messages"))
 	s := c.say("delete the spam ones", calls(`a gmail_trash {"ids":["1","2"]}`), says("gone"))

@@ -12,7 +12,7 @@ import (
 
 // Acceptance 030: in a small context the array of everything leaves room for the conversation, and
 // what does not fit is run as what is behind a provider's cap.
-func TestAcceptance030TheArrayLeavesRoomForTheConversation(t *testing.T) {
+func TestTheArrayLeavesRoomForTheConversation(t *testing.T) {
 	const size = 4_000
 	for _, routing := range search.Routings() {
 		t.Run(string(routing), func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestAcceptance030TheArrayLeavesRoomForTheConversation(t *testing.T) {
 
 // Acceptance 124: nine tools that are refused once each are nine tools, not nine refusals of the one
 // that they are called through; a tool that is refused over and over is stopped under its own name.
-func TestAcceptance124RefusalsCountForTheToolThatWasMeant(t *testing.T) {
+func TestRefusalsCountForTheToolThatWasMeant(t *testing.T) {
 	c, _ := routed(t, search.RoutingBridge)
 	c.registry = padded(t, c.world, 3_000)
 	var replies []agent.Reply
@@ -65,7 +65,7 @@ func TestAcceptance124RefusalsCountForTheToolThatWasMeant(t *testing.T) {
 }
 
 // Acceptance 124: nor are failures of one tool those of another.
-func TestAcceptance124FailuresCountForTheToolThatRan(t *testing.T) {
+func TestFailuresCountForTheToolThatRan(t *testing.T) {
 	c, _ := routed(t, search.RoutingSearch)
 	c.fails["gmail_search"] = "broken"
 	var replies []agent.Reply

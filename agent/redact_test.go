@@ -14,7 +14,9 @@ func hide(text string) string { return strings.ReplaceAll(text, "SECRET", "â€¢â€
 
 // What tools return is masked before it is cut, stored and shown to the model; calls are
 // run and kept as the model made them.
-func TestC18ResultsAreMasked(t *testing.T) {
+//
+// C18.
+func TestResultsAreMasked(t *testing.T) {
 	w := newWorld(t)
 	w.fails["exec"] = "no such host: SECRET.example"
 	w.during = func(_ context.Context, call toolgroups.Call) error {

@@ -31,21 +31,21 @@ func TestRestoreGroups(t *testing.T) {
 		history []agent.Message
 		want    []string
 	}{
-		"Acceptance075 empty": {},
-		"Acceptance076 success and error": {
+		"empty": {}, // Acceptance 75
+		"success and error": { // Acceptance 76
 			[]agent.Message{asked(loads("a", "google_gmail"), loads("b", "google_drive")), failed("b"), loaded("a")},
 			[]string{"google_gmail"},
 		},
-		"Acceptance077 no result": {
+		"no result": { // Acceptance 77
 			[]agent.Message{asked(loads("a", "pdf")), {Role: agent.RoleStarted, CallID: "a", Tool: "load_tool_group"}, user("x")}, nil,
 		},
-		"Acceptance077 unknown status": {
+		"unknown status": { // Acceptance 77
 			[]agent.Message{asked(loads("a", "pdf")), gave("a", "load_tool_group", "timeout"), gave("a", "load_tool_group", "")}, nil,
 		},
-		"Acceptance078 five times": {
+		"five times": { // Acceptance 78
 			slices.Repeat([]agent.Message{asked(loads("a", "pdf")), loaded("a")}, 5), []string{"pdf"},
 		},
-		"Acceptance080 malformed arguments": {
+		"malformed arguments": { // Acceptance 80
 			[]agent.Message{
 				asked("a load_tool_group nonsense", `b load_tool_group ["pdf"]`, `c load_tool_group {"name":"pdf"}`,
 					`d load_tool_group {"group_name":["pdf"]}`, "e load_tool_group ", loads("f", "config"), `g load_tool_group {"group_name":""}`),
@@ -53,28 +53,28 @@ func TestRestoreGroups(t *testing.T) {
 			},
 			[]string{"config"},
 		},
-		"Acceptance081 results without calls, other tools": {
+		"results without calls, other tools": { // Acceptance 81
 			[]agent.Message{
 				loaded("a"), asked(`a read_file {"group_name":"pdf"}`), gave("a", "read_file", agent.StatusOK), loaded("b"),
 			}, nil,
 		},
-		"Acceptance082 quoted by the user": {
+		"quoted by the user": { // Acceptance 82
 			[]agent.Message{user(`load_tool_group {"group_name":"pdf"}: Loaded 1 tools from group 'PDF Tools'`), loaded("a")}, nil,
 		},
-		"Acceptance052 the call's name, not the result's": {
+		"the call's name, not the result's": { // Acceptance 52
 			[]agent.Message{
 				asked(loads("a", "pdf")),
 				{Role: agent.RoleTool, CallID: "a", Tool: "load_tool_group", Status: agent.StatusOK, Text: "Loaded 3 tools from group 'config'"},
 			},
 			[]string{"pdf"},
 		},
-		"Acceptance083 records of before": {
+		"records of before": { // Acceptance 83
 			[]agent.Message{user("x"), asked(loads("0", "pdf")), loaded("0"), {Role: agent.RoleAssistant, Text: "ok"}}, []string{"pdf"},
 		},
-		"Acceptance086 in front of a summary": {
+		"in front of a summary": { // Acceptance 86
 			[]agent.Message{asked(loads("a", "pdf")), loaded("a"), {Role: agent.RoleSummary, Text: "s"}, user("x")}, []string{"pdf"},
 		},
-		"Acceptance088 order of calls": {
+		"order of calls": { // Acceptance 88
 			[]agent.Message{
 				asked(loads("a", "pdf"), loads("b", "config")), loaded("b"), loaded("a"), asked(loads("a", "google_drive")), loaded("a"),
 			},
@@ -119,7 +119,7 @@ func labelled(history []agent.Message) []agent.Message {
 }
 
 // Acceptance 079: a group that is gone adds nothing and breaks nothing.
-func TestAcceptance079GroupIsGone(t *testing.T) {
+func TestGroupIsGone(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.history = []agent.Message{
 		{Role: agent.RoleUser, Text: "x"},
@@ -221,8 +221,10 @@ func TestRestoreGivesWhatWasLoaded(t *testing.T) {
 	})
 }
 
-// TestAcceptance074NothingExpires restores a load of ten years ago.
-func TestAcceptance074NothingExpires(t *testing.T) {
+// TestLoadedGroupsNeverExpire restores a load of ten years ago.
+//
+// Acceptance 74: Sessions share no groups; nothing unloads or expires.
+func TestLoadedGroupsNeverExpire(t *testing.T) {
 	old := []agent.Message{asked(loads("a", "pdf")), loaded("a")}
 	for i := range old {
 		old[i].Time = time.Date(2016, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -232,9 +234,11 @@ func TestAcceptance074NothingExpires(t *testing.T) {
 	}
 }
 
-// TestAcceptance087RestoringIsBounded counts what restoring allocates: it must not grow
+// TestRestoringIsBounded counts what restoring allocates: it must not grow
 // with the messages that load nothing.
-func TestAcceptance087RestoringIsBounded(t *testing.T) {
+//
+// Acceptance 87: Long histories restore in bounded work, without network.
+func TestRestoringIsBounded(t *testing.T) {
 	history := []agent.Message{asked(loads("0", "google_gmail")), loaded("0")}
 	restore := func() float64 {
 		return testing.AllocsPerRun(5, func() {

@@ -266,7 +266,9 @@ func (c *chat) crash(m agent.Model, at string) {
 
 // A call that only reads is run again after it was cut off, and not a third time; those
 // beside it come to their results. The same call of a later reply is not run either.
-func TestAttack04ACallCutOffTwiceIsNotRunAThirdTime(t *testing.T) {
+//
+// Attack 04.
+func TestACallCutOffTwiceIsNotRunAThirdTime(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.history = []agent.Message{{Role: agent.RoleUser, Text: "x"}}
 	killer := &script{t: t, replies: []agent.Reply{calls(`k read_file {"path":"evil"}`, "o get_current_time {}")}}

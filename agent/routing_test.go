@@ -76,7 +76,8 @@ func wantOffered(t testing.TB, req agent.Request, want ...[]string) {
 	}
 }
 
-func TestAcceptance030LaterGroupsBehindTheCap(t *testing.T) {
+// Acceptance 30.
+func TestLaterGroupsBehindTheCap(t *testing.T) {
 	c, _ := routed(t, search.RoutingGroups)
 	s := c.sayNarrow(9, "mail and files",
 		calls(loads("a", "google_gmail")),
@@ -109,7 +110,7 @@ func TestAcceptance030LaterGroupsBehindTheCap(t *testing.T) {
 }
 
 // Acceptance 030: not even everything at once fails, nor a cap below the core.
-func TestAcceptance030EveryModeUnderEveryCap(t *testing.T) {
+func TestEveryModeUnderEveryCap(t *testing.T) {
 	for _, routing := range search.Routings() {
 		for limit := 1; limit <= 16; limit++ {
 			c, _ := routed(t, routing)
@@ -131,7 +132,8 @@ func TestAcceptance030EveryModeUnderEveryCap(t *testing.T) {
 	}
 }
 
-func TestAcceptance064EverythingFromTheStart(t *testing.T) {
+// Acceptance 64: With routing switched off, all tools are sent.
+func TestEverythingFromTheStart(t *testing.T) {
 	c, _ := routed(t, search.RoutingAll)
 	s := c.say("x", calls("a pdf_info {}"), says("ok"))
 	for _, req := range s.requests {
@@ -143,7 +145,7 @@ func TestAcceptance064EverythingFromTheStart(t *testing.T) {
 }
 
 // Acceptance 090 to 093: the block tools.tool_search where the mode is auto.
-func TestAcceptance090To093Auto(t *testing.T) {
+func TestAutoDefersFromItsThresholdOn(t *testing.T) {
 	tokens := newWorld(t).deferrableTokens()
 	bridged, plain := append(core(), bridgeTools()...), core()
 	for name, tc := range map[string]struct {
@@ -223,7 +225,8 @@ func padded(t testing.TB, w *world, tokens int) *toolgroups.Registry {
 	return reg
 }
 
-func TestAcceptance096CoreIsDirectInEveryMode(t *testing.T) {
+// Acceptance 96: Core tools are always direct, in tasks too.
+func TestCoreIsDirectInEveryMode(t *testing.T) {
 	for _, routing := range search.Routings() {
 		for _, scheduled := range []bool{false, true} {
 			c, _ := routed(t, routing)
@@ -242,7 +245,7 @@ func TestAcceptance096CoreIsDirectInEveryMode(t *testing.T) {
 }
 
 // Acceptance 098: what changes in between shows in the next request.
-func TestAcceptance098CatalogueFollows(t *testing.T) {
+func TestCatalogueFollows(t *testing.T) {
 	c, _ := routed(t, search.RoutingSearch)
 	s := c.say("x", calls(`a tool_search {"query":"extra 07"}`), says("no"))
 	if strings.Contains(c.result("a").Text, "extra_07") {
@@ -300,7 +303,8 @@ func TestAutoDecidesAgainWhenTheCacheIsMissedAnyway(t *testing.T) {
 	}
 }
 
-func TestAcceptance115EveryModeReachesEveryTool(t *testing.T) {
+// Acceptance 115: One setting chooses between groups, search and both.
+func TestEveryModeReachesEveryTool(t *testing.T) {
 	for _, routing := range search.Routings() {
 		t.Run(string(routing), func(t *testing.T) {
 			c, _ := routed(t, routing)
@@ -327,7 +331,7 @@ func TestAcceptance115EveryModeReachesEveryTool(t *testing.T) {
 }
 
 // Acceptance 116: a loaded group is there once, whichever way it is called.
-func TestAcceptance116LoadedIsDirect(t *testing.T) {
+func TestLoadedIsDirect(t *testing.T) {
 	c, _ := routed(t, search.RoutingSearch)
 	s := c.say("x", calls(loads("a", "google_drive")),
 		calls(`b drive_search {}`, `c tool_call {"name":"drive_search"}`, `d tool_search {"query":"drive_search"}`, `e tool_call {"name":"exec","arguments":{}}`),
@@ -343,7 +347,7 @@ func TestAcceptance116LoadedIsDirect(t *testing.T) {
 }
 
 // Acceptance 118: the decision of a session, and its numbers in the log.
-func TestAcceptance118DecisionIsLogged(t *testing.T) {
+func TestDecisionIsLogged(t *testing.T) {
 	for _, tc := range []struct {
 		context, threshold int
 		want               search.Routing

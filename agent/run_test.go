@@ -15,7 +15,9 @@ import (
 )
 
 // B-03: planning texts are messages, but only the last one is the answer.
-func TestB03OnlyTheLastReplyIsFinal(t *testing.T) {
+//
+// B03: Only the last answer of a turn reaches the chat.
+func TestOnlyTheLastReplyIsFinal(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	plan := calls("a read_file {}")
 	plan.Text, plan.Usage, plan.Model = "I will read it.", agent.Usage{Input: 100, Cached: 64, Output: 5}, "m-1"
@@ -47,7 +49,9 @@ func TestNothingToAnswer(t *testing.T) {
 }
 
 // D-20: two messages in a row are answered in order.
-func TestD20TwoMessagesInARow(t *testing.T) {
+//
+// D20: Two quick messages are answered in order.
+func TestTwoMessagesInARow(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.history = []agent.Message{{Role: agent.RoleUser, Text: "first"}}
 	s := c.say("second", says("both"))
@@ -57,7 +61,9 @@ func TestD20TwoMessagesInARow(t *testing.T) {
 }
 
 // D-22: results follow their call, wherever the log has them.
-func TestD22ResultsFollowTheirCalls(t *testing.T) {
+//
+// D22: Each result follows its call.
+func TestResultsFollowTheirCalls(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.history = []agent.Message{
 		{Role: agent.RoleUser, Text: "x"},
@@ -77,7 +83,9 @@ func TestD22ResultsFollowTheirCalls(t *testing.T) {
 }
 
 // D-04: what the provider refuses is reported at once and by kind.
-func TestD04ModelErrorEndsTheTurn(t *testing.T) {
+//
+// D04: A provider's error is a prompt, clear sentence.
+func TestModelErrorEndsTheTurn(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	refused := &agent.ModelError{Kind: agent.KindAuth, Status: 401, Err: errors.New("no such key")}
 	err := c.run(model(func(context.Context, agent.Request) (agent.Reply, error) { return agent.Reply{}, refused }),

@@ -31,7 +31,9 @@ func spokenReplies() map[string]string {
 
 // However a reply is cut, nothing that is not meant for people is shown while it comes, and
 // nothing is missing at its end.
-func TestC19NoThoughtIsShownWhileAReplyComes(t *testing.T) {
+//
+// C19.
+func TestNoThoughtIsShownWhileAReplyComes(t *testing.T) {
 	for text, want := range spokenReplies() {
 		for i := range text {
 			got := agent.Speaking(text[:i], false)
@@ -49,7 +51,9 @@ func TestC19NoThoughtIsShownWhileAReplyComes(t *testing.T) {
 }
 
 // A model that begins in the middle of a thought is not shown before that ends.
-func TestC19ThoughtsWithoutABeginningAreHeldBack(t *testing.T) {
+//
+// C19.
+func TestThoughtsWithoutABeginningAreHeldBack(t *testing.T) {
 	text := "SECRET thought.</think>\n\nHi there."
 	for i := range text {
 		if got := agent.Speaking(text[:i], true); strings.Contains(got, "S") {
@@ -66,7 +70,8 @@ func TestC19ThoughtsWithoutABeginningAreHeldBack(t *testing.T) {
 	}
 }
 
-func TestC19NoSignIsShownInHalves(t *testing.T) {
+// C19.
+func TestNoSignIsShownInHalves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pieces := rapid.SliceOfN(rapid.SampledFrom([]string{
 			"word ", "\n", "<|im_end|>", "<|im_start|>assistant\n", "</s>", "<|channel|>analysis<|message|>THOUGHT<|end|>",

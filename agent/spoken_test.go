@@ -9,7 +9,8 @@ import (
 	"oneclaw/agent"
 )
 
-func TestC19OnlyWhatIsSpokenIsLeft(t *testing.T) {
+// C19.
+func TestOnlyWhatIsSpokenIsLeft(t *testing.T) {
 	for text, want := range map[string]string{
 		"Hello *there*, 1 < 2.":                                      "Hello *there*, 1 < 2.",
 		"<think>They want X. SECRET THOUGHT</think>\n\nHi.":          "Hi.",
@@ -41,7 +42,9 @@ func TestC19OnlyWhatIsSpokenIsLeft(t *testing.T) {
 }
 
 // However thoughts and signs are strewn, none of them is left outside of code.
-func TestC19NoSignsReachAChat(t *testing.T) {
+//
+// C19.
+func TestNoSignsReachAChat(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pieces := rapid.SliceOfN(rapid.SampledFrom([]string{
 			"word ", "\n", "<|im_end|>", "<|im_start|>assistant\n", "<|eot_id|>", "</s>", "<|channel|>analysis<|message|>", "THOUGHT", "<|end|>",
@@ -60,7 +63,9 @@ func TestC19NoSignsReachAChat(t *testing.T) {
 }
 
 // A model that only thinks is asked once more, and its thoughts are no answer.
-func TestC19ThoughtsAreNoAnswer(t *testing.T) {
+//
+// C19.
+func TestThoughtsAreNoAnswer(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.say("hi", says("<think>SECRET THOUGHT"), says("<think>SECRET THOUGHT</think>Hello."))
 	if got := c.last(); got.Text != "Hello." || !got.Final {

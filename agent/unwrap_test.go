@@ -21,7 +21,7 @@ func through(id, tool, arguments string) string {
 }
 
 // Acceptance 105: whoever looks at a call sees the tool that runs.
-func TestAcceptance105TheRealToolIsSeen(t *testing.T) {
+func TestTheRealToolIsSeen(t *testing.T) {
 	c, _ := routed(t, search.RoutingSearch)
 	var mu sync.Mutex
 	var seen []string
@@ -67,7 +67,7 @@ func TestAcceptance105TheRealToolIsSeen(t *testing.T) {
 
 // Acceptance 106: one alone, several side by side, beside a direct one, and one that a
 // restart finds open, recorded unwrapped or not.
-func TestAcceptance106EveryPathUnwraps(t *testing.T) {
+func TestEveryPathUnwraps(t *testing.T) {
 	c, _ := routed(t, search.RoutingSearch)
 	c.say("x",
 		calls(through("a", "pdf_info", `{}`)),
@@ -111,7 +111,7 @@ func TestRecordedUnwrappingIsNoPermission(t *testing.T) {
 }
 
 // Acceptance 113: a description stays in sight of later turns.
-func TestAcceptance113DescriptionStays(t *testing.T) {
+func TestADescriptionStaysInTheConversation(t *testing.T) {
 	c, _ := routed(t, search.RoutingSearch)
 	c.say("x", calls(`a tool_describe {"name":"drive_search"}`), says("I know"))
 	s := c.say("y", calls(through("b", "drive_search", `{}`)), says("done"))
@@ -124,7 +124,7 @@ func TestAcceptance113DescriptionStays(t *testing.T) {
 }
 
 // Acceptance 117: no load is needed, but what is switched off or forbidden stays so.
-func TestAcceptance117UnloadedRunsDisabledDoesNot(t *testing.T) {
+func TestUnloadedRunsDisabledDoesNot(t *testing.T) {
 	c, _ := routed(t, search.RoutingSearch)
 	s := c.say("x", calls(through("a", "pdf_info", `{}`)), says("ok"))
 	wantOffered(t, s.requests[1], core(), bridgeTools())
@@ -167,7 +167,7 @@ func TestAcceptance117UnloadedRunsDisabledDoesNot(t *testing.T) {
 }
 
 // Acceptance 117: a switch that is thrown between the reply and the run counts.
-func TestAcceptance117SwitchedOffInBetween(t *testing.T) {
+func TestSwitchedOffInBetween(t *testing.T) {
 	c, _ := routed(t, search.RoutingSearch)
 	on := c.registry
 	cfg := toolgroups.RegistryConfig{Groups: on.Groups(), DisabledTools: []string{"pdf_info"}}

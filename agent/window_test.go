@@ -72,7 +72,9 @@ func turns(n int) []agent.Message {
 }
 
 // D-25: the window begins at a user message, and what is left fits.
-func TestD25WindowBeginsAtAUserMessage(t *testing.T) {
+//
+// D25: A summary ends at a person's message.
+func TestWindowBeginsAtAUserMessage(t *testing.T) {
 	history := turns(50)
 	all := agent.EstimateTokens(history)
 	for _, limit := range []int{all, all - 1, all / 2, all / 10} {
@@ -107,7 +109,9 @@ func TestWindowMovesSeldom(t *testing.T) {
 }
 
 // D-26: one turn that is too large for the context by itself is shortened.
-func TestD26LongTurnFits(t *testing.T) {
+//
+// D26: An overflow in the middle of a turn is handled.
+func TestLongTurnFits(t *testing.T) {
 	history := turns(3)
 	history = append(history, agent.Message{Role: agent.RoleUser, Text: "now"})
 	for i := range 30 {

@@ -162,7 +162,8 @@ func TestNobodyDecides(t *testing.T) {
 	u.card("still here")
 }
 
-func TestC16OnlyTheOwnerAdmits(t *testing.T) {
+// C16.
+func TestOnlyTheOwnerAdmits(t *testing.T) {
 	u := newOwned(t)
 	u.say(from("1", "1", "/people admin fake:3"), 2)
 	u.accept(from("2", "a", "hello"))
@@ -179,7 +180,8 @@ func TestC16OnlyTheOwnerAdmits(t *testing.T) {
 	}
 }
 
-func TestC16OpenCardsAreBounded(t *testing.T) {
+// C16.
+func TestOpenCardsAreBounded(t *testing.T) {
 	u := newOwned(t)
 	const most = 20
 	for n := range most + 5 {
@@ -203,7 +205,9 @@ func TestC16OpenCardsAreBounded(t *testing.T) {
 
 // Strangers who have asked keep no newcomer from being asked about: the oldest card gives
 // way, and who it was about can ask again.
-func TestAttack14TheOldestStrangerGivesWay(t *testing.T) {
+//
+// Attack 14: Strangers void no claim and stop no cards.
+func TestTheOldestStrangerGivesWay(t *testing.T) {
 	u := newOwned(t)
 	for n := range 20 {
 		u.accept(from(fmt.Sprint(100+n), "a", "hello"))
@@ -297,9 +301,11 @@ func TestAddingWhoWaitsClosesTheirCard(t *testing.T) {
 	}
 }
 
-// TestD03PressesOfStrangersMakeNoTurn forges presses on all that is shown, as everybody
+// TestPressesOfStrangersMakeNoTurn forges presses on all that is shown, as everybody
 // but the owner.
-func TestD03PressesOfStrangersMakeNoTurn(t *testing.T) {
+//
+// D03.
+func TestPressesOfStrangersMakeNoTurn(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		turns := make(chan string, 100)
 		u := newOwned(t, func(c *bridge.Config) {

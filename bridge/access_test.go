@@ -130,7 +130,9 @@ func TestAClaimEnds(t *testing.T) {
 
 // Whoever sends wrong codes is told so once, however many they send, and the right code
 // counts at any time.
-func TestC16GuessesAreAnsweredOnce(t *testing.T) {
+//
+// C16.
+func TestGuessesAreAnsweredOnce(t *testing.T) {
 	u := newUnclaimed(t)
 	wantText(t, u.say(from("1", "hello", "hello"), 1), "open the link that my log shows")
 	wantText(t, u.say(from("1", "0", "/claim wrong"), 2), "not the code")
@@ -150,7 +152,9 @@ func TestC16GuessesAreAnsweredOnce(t *testing.T) {
 
 // Strangers with wrong codes, each with many and more than are answered, keep nobody from
 // claiming the bot who has the right one: neither another nor one of themselves.
-func TestAttack14WrongCodesVoidNoClaim(t *testing.T) {
+//
+// Attack 14: Strangers void no claim and stop no cards.
+func TestWrongCodesVoidNoClaim(t *testing.T) {
 	for _, winner := range []string{"1", "299", "300"} {
 		t.Run(winner, func(t *testing.T) {
 			u := newUnclaimed(t)
@@ -229,8 +233,10 @@ func (r *harness) taken() int {
 	return len(keys)
 }
 
-// TestD03NothingAStrangerDoesMakesATurn tries all that people and forgers can send.
-func TestD03NothingAStrangerDoesMakesATurn(t *testing.T) {
+// TestNothingAStrangerDoesMakesATurn tries all that people and forgers can send.
+//
+// D03.
+func TestNothingAStrangerDoesMakesATurn(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		turns := make(chan string, 100)
 		u := newUnclaimed(t, func(c *bridge.Config) {
@@ -270,7 +276,8 @@ func TestD03NothingAStrangerDoesMakesATurn(t *testing.T) {
 	})
 }
 
-func TestC16WhatStrangersAreToldIsBounded(t *testing.T) {
+// C16.
+func TestWhatStrangersAreToldIsBounded(t *testing.T) {
 	u := newUnclaimed(t)
 	var all []chats.Message
 	for n := range 300 {
@@ -330,9 +337,11 @@ func TestPeopleAreLetInAndRemoved(t *testing.T) {
 	wantText(t, u.say(group("g", "1", "/people"), n), "direct")
 }
 
-// TestC16RemovalHoldsAtOnce removes somebody whose turn runs and whose next message
+// TestRemovalHoldsAtOnce removes somebody whose turn runs and whose next message
 // waits.
-func TestC16RemovalHoldsAtOnce(t *testing.T) {
+//
+// C16.
+func TestRemovalHoldsAtOnce(t *testing.T) {
 	begun, ended := make(chan string, 10), make(chan error, 10)
 	u := newUnclaimed(t, func(c *bridge.Config) {
 		c.Turns.Agent = thinker(func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
@@ -361,9 +370,11 @@ func TestC16RemovalHoldsAtOnce(t *testing.T) {
 	}
 }
 
-// TestC16RolesAreThoseOfTheMoment has a tool asked for after its user's role was taken
+// TestRolesAreThoseOfTheMoment has a tool asked for after its user's role was taken
 // away.
-func TestC16RolesAreThoseOfTheMoment(t *testing.T) {
+//
+// C16.
+func TestRolesAreThoseOfTheMoment(t *testing.T) {
 	verdicts := make(chan agent.Verdict, 2)
 	var u *unclaimed
 	u = newUnclaimed(t, func(c *bridge.Config) {
@@ -391,9 +402,11 @@ func TestC16RolesAreThoseOfTheMoment(t *testing.T) {
 	}
 }
 
-// TestD03DamagedRecordsLetNobodyIn starts on records of people that nobody could have
+// TestDamagedRecordsLetNobodyIn starts on records of people that nobody could have
 // written.
-func TestD03DamagedRecordsLetNobodyIn(t *testing.T) {
+//
+// D03.
+func TestDamagedRecordsLetNobodyIn(t *testing.T) {
 	u := newUnclaimed(t)
 	u.stop()
 	for key, value := range map[string]string{

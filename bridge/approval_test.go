@@ -172,7 +172,8 @@ func (r *harness) untilHeld() int {
 
 const notAllowed = "This call was not allowed: "
 
-func TestC17CallWaitsForItsApproval(t *testing.T) {
+// C17.
+func TestCallWaitsForItsApproval(t *testing.T) {
 	w := &workshop{}
 	r := w.guarded(t)
 	r.accept(direct("1", "run rm -rf x"))
@@ -220,7 +221,8 @@ func TestC17CallWaitsForItsApproval(t *testing.T) {
 	r.did(t, "deny a call fake:1 Ann fake:1 exec", "allow a call fake:1 Ann fake:1 exec")
 }
 
-func TestC17ApprovalSurvivesRestarts(t *testing.T) {
+// C17.
+func TestApprovalSurvivesRestarts(t *testing.T) {
 	w, told := &workshop{}, newFollowers()
 	r := w.guarded(t, told.join)
 	r.accept(direct("1", "run a"))
@@ -250,7 +252,9 @@ func TestC17ApprovalSurvivesRestarts(t *testing.T) {
 
 // What is quoted, passed on or merely written is neither a decision nor a command, whoever is
 // said to have written it.
-func TestC16WhatIsQuotedIsNoApproval(t *testing.T) {
+//
+// C16.
+func TestWhatIsQuotedIsNoApproval(t *testing.T) {
 	w := &workshop{}
 	r := w.guarded(t)
 	r.accept(direct("1", "run a"))
@@ -281,7 +285,8 @@ func TestC16WhatIsQuotedIsNoApproval(t *testing.T) {
 	}
 }
 
-func TestC16OnlyTheRightPeopleApprove(t *testing.T) {
+// C16.
+func TestOnlyTheRightPeopleApprove(t *testing.T) {
 	shared := func(c *bridge.Config) {
 		c.Access = access.Access{Allow: []string{"fake:1", "fake:2"}, Admins: []string{"fake:9"}}
 	}
@@ -376,7 +381,9 @@ func TestC16OnlyTheRightPeopleApprove(t *testing.T) {
 }
 
 // Between the press and the call somebody may lose the right: it is looked up again.
-func TestC16WhoPressedIsAuthorisedAgainAtDispatch(t *testing.T) {
+//
+// C16.
+func TestWhoPressedIsAuthorisedAgainAtDispatch(t *testing.T) {
 	for name, tc := range map[string]struct {
 		access access.Access
 		want   string
@@ -404,7 +411,9 @@ func TestC16WhoPressedIsAuthorisedAgainAtDispatch(t *testing.T) {
 }
 
 // Who asked was removed while the bot was down.
-func TestC16NothingRunsForWhoeverIsAStrangerNow(t *testing.T) {
+//
+// C16.
+func TestNothingRunsForWhoeverIsAStrangerNow(t *testing.T) {
 	w := &workshop{}
 	r := w.guarded(t)
 	r.accept(group("1", "1", "run a"))
@@ -442,7 +451,8 @@ func decideInStore(t *testing.T, store storage.KV, decision string) {
 	}
 }
 
-func TestC17ApprovalExpires(t *testing.T) {
+// C17.
+func TestAnApprovalExpires(t *testing.T) {
 	w, c := &workshop{}, &clock{}
 	r := w.guarded(t, func(cfg *bridge.Config) { cfg.Now = c.Now })
 	r.accept(direct("1", "run a"))
@@ -466,7 +476,8 @@ func TestC17ApprovalExpires(t *testing.T) {
 	}
 }
 
-func TestC17StopAndClearWhileACallWaits(t *testing.T) {
+// C17.
+func TestStopAndClearWhileACallWaits(t *testing.T) {
 	for command, want := range map[string]string{
 		"/stop":  "Stopped. One waiting message was dropped.",
 		"/clear": "Conversation cleared: it is closed, and its tools are unloaded. We begin anew. Nothing is deleted: your files are kept, and I can still find what was said when I search. I stopped what I was doing. One waiting message was dropped.",
@@ -507,7 +518,9 @@ func TestC17StopAndClearWhileACallWaits(t *testing.T) {
 }
 
 // Calls of one reply have a card each, and each runs with its own decision.
-func TestC17ParallelCallsAreDecidedOneByOne(t *testing.T) {
+//
+// C17.
+func TestParallelCallsAreDecidedOneByOne(t *testing.T) {
 	w := &workshop{}
 	r := w.guarded(t)
 	r.accept(direct("1", "run a\nlook\nrun b\nrun c"))
@@ -535,7 +548,9 @@ func commandOn(card sent) string {
 }
 
 // A press may come while the other calls of the reply still run.
-func TestC17DecisionBeforeTheTurnWaits(t *testing.T) {
+//
+// C17.
+func TestDecisionBeforeTheTurnWaits(t *testing.T) {
 	free := make(chan struct{})
 	w := &workshop{look: func() { <-free }}
 	r := w.guarded(t)
@@ -549,7 +564,8 @@ func TestC17DecisionBeforeTheTurnWaits(t *testing.T) {
 	}
 }
 
-func TestC17PolicyDecides(t *testing.T) {
+// C17.
+func TestThePolicyDecidesWhichCallsAsk(t *testing.T) {
 	for rule, want := range map[interact.Rule]string{
 		interact.Allow: "ran a",
 		interact.Deny:  notAllowed + "the settings of this bot do not let exec run here",
@@ -570,7 +586,8 @@ func TestC17PolicyDecides(t *testing.T) {
 	}
 }
 
-func TestC17NoApprovalWithoutButtons(t *testing.T) {
+// C17.
+func TestNoApprovalWithoutButtons(t *testing.T) {
 	w := &workshop{}
 	r := w.guarded(t, func(c *bridge.Config) {
 		c.Platforms = []chats.Platform{struct{ chats.Platform }{c.Platforms[0]}}
@@ -581,8 +598,10 @@ func TestC17NoApprovalWithoutButtons(t *testing.T) {
 	}
 }
 
-// TestC17WhoDecidesIsToldThatSomebodyOutsideHasPosted: a webhook's task asks like any other.
-func TestC17WhoDecidesIsToldThatSomebodyOutsideHasPosted(t *testing.T) {
+// TestWhoDecidesIsToldThatSomebodyOutsideHasPosted: a webhook's task asks like any other.
+//
+// C17.
+func TestWhoDecidesIsToldThatSomebodyOutsideHasPosted(t *testing.T) {
 	w := &workshop{}
 	r := w.guarded(t)
 	r.submit(bridge.Submission{Key: "k", Chat: chatOne, User: "1", Direct: true, Title: "ci", Text: "run a", Trigger: queue.Trigger{Hook: "ci", Quiet: true}})
@@ -593,7 +612,9 @@ func TestC17WhoDecidesIsToldThatSomebodyOutsideHasPosted(t *testing.T) {
 }
 
 // A task asks in its chat; only whose it is, or an administrator, decides.
-func TestC17ScheduledTurnAsksInItsChat(t *testing.T) {
+//
+// C17.
+func TestScheduledTurnAsksInItsChat(t *testing.T) {
 	w := &workshop{}
 	results := make(chan bridge.TaskResult, 1)
 	r := w.guarded(t, func(c *bridge.Config) {
@@ -621,7 +642,9 @@ func TestC17ScheduledTurnAsksInItsChat(t *testing.T) {
 }
 
 // What is hidden on a card would be approved unseen.
-func TestC17CardShowsAllOfTheArguments(t *testing.T) {
+//
+// C17.
+func TestCardShowsAllOfTheArguments(t *testing.T) {
 	long := strings.Repeat("echo nothing to see here; ", 200) + "rm -rf /"
 	for name, tc := range map[string]struct {
 		command string
@@ -700,7 +723,9 @@ func TestInvalidCallsAreNotAskedAbout(t *testing.T) {
 }
 
 // Somebody is removed while a call of theirs waits.
-func TestC16RemovedWhileACallWaits(t *testing.T) {
+//
+// C16.
+func TestRemovedWhileACallWaits(t *testing.T) {
 	w := &workshop{}
 	r := w.guarded(t, func(c *bridge.Config) {
 		c.Access = access.Access{Admins: []string{"fake:9"}}
@@ -722,7 +747,9 @@ func TestC16RemovedWhileACallWaits(t *testing.T) {
 
 // An approval is for what stood on the card: where the tool would be given something
 // else now, it is asked about again.
-func TestC17OtherArgumentsAreAskedAboutAgain(t *testing.T) {
+//
+// C17.
+func TestOtherArgumentsAreAskedAboutAgain(t *testing.T) {
 	w := &workshop{}
 	r := w.guarded(t)
 	r.accept(direct("1", "run 42"))
@@ -744,7 +771,9 @@ func TestC17OtherArgumentsAreAskedAboutAgain(t *testing.T) {
 
 // Somebody who is no longer let in after a restart leaves no turn behind that looks as if
 // it went on.
-func TestC17RestartWithoutTheRequesterEndsTheTurn(t *testing.T) {
+//
+// C17.
+func TestRestartWithoutTheRequesterEndsTheTurn(t *testing.T) {
 	w := &workshop{}
 	r := w.guarded(t)
 	r.accept(direct("1", "run rm -rf x"))

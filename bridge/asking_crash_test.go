@@ -43,7 +43,9 @@ func (m mortalAsking) Edit(ctx context.Context, to chats.Address, id string, par
 // A kill at any step of a turn that is shown while it is made, waits for a decision and goes on:
 // the command runs at most once, and the answer stands there once unless it is marked. Of what was
 // sent and not on record yet, a card or the beginning of a preview, one may stay with its buttons.
-func TestC04C17ACrashAtAnyStepOfATurnThatAsks(t *testing.T) {
+//
+// C04, C17.
+func TestACrashAtAnyStepOfATurnThatAsks(t *testing.T) {
 	diesAtEachStep(t, 30, func(t *testing.T, life *mortal) {
 		synctest.Test(t, func(t *testing.T) { liveAsking(t, life) })
 	})

@@ -92,10 +92,12 @@ func saidIn(chat, id int, text string) chats.Message {
 	return m
 }
 
-// TestAttack02AnOutageLosesNothing has the platform out of order for hours while answers
+// TestAnOutageLosesNothing has the platform out of order for hours while answers
 // wait in a hundred chats, five in each: none is lost, the order stays, nothing comes
 // twice, and the platform is asked by one, not by all.
-func TestAttack02AnOutageLosesNothing(t *testing.T) {
+//
+// Attack 02.
+func TestAnOutageLosesNothing(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		outcome chats.Outcome
@@ -205,10 +207,12 @@ func inOrder(t *testing.T, p *platform, chats, each int) (marks int) {
 	return marks
 }
 
-// TestAttack02NothingIsGivenUpInSilence has the platform out of order for two days, and
+// TestNothingIsGivenUpInSilence has the platform out of order for two days, and
 // the program restarted in between: what waited for a day is on record, and the chat is
 // told once the platform is back. What is asked then is answered.
-func TestAttack02NothingIsGivenUpInSilence(t *testing.T) {
+//
+// Attack 02.
+func TestNothingIsGivenUpInSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, o := newOutage(t, chats.Unknown, false)
 		o.begin(48 * time.Hour)
@@ -253,9 +257,11 @@ func asides(t *testing.T, r *harness) []queue.DeadLetter {
 	return all
 }
 
-// TestAttack02OnePoisonedAnswerHoldsUpNobody has the sends to one chat break each time,
+// TestOnePoisonedAnswerHoldsUpNobody has the sends to one chat break each time,
 // after the message was shown: the other chats go on, and the copies are few.
-func TestAttack02OnePoisonedAnswerHoldsUpNobody(t *testing.T) {
+//
+// Attack 02.
+func TestOnePoisonedAnswerHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &outage{}
 		r := newHarness(t, echo, func(cfg *bridge.Config) {
@@ -325,9 +331,11 @@ func (p *platform) awaitIn(t *testing.T, chat string, n int) {
 	})
 }
 
-// TestAttack02CommandsAndTheEndDoNotWaitForThePlatform: /stop and /clear take effect while
+// TestCommandsAndTheEndDoNotWaitForThePlatform: /stop and /clear take effect while
 // nothing can be sent, and the bridge ends.
-func TestAttack02CommandsAndTheEndDoNotWaitForThePlatform(t *testing.T) {
+//
+// Attack 02.
+func TestCommandsAndTheEndDoNotWaitForThePlatform(t *testing.T) {
 	for command, state := range map[string]queue.State{"/stop": queue.StateStopped, "/clear": queue.StateCleared} {
 		t.Run(command, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -366,8 +374,10 @@ func TestAttack02CommandsAndTheEndDoNotWaitForThePlatform(t *testing.T) {
 	}
 }
 
-// TestAttack02AFloodIsNoOutage: a refusal of one chat, or a limit, asks nobody anything.
-func TestAttack02AFloodIsNoOutage(t *testing.T) {
+// TestAFloodIsNoOutage: a refusal of one chat, or a limit, asks nobody anything.
+//
+// Attack 02.
+func TestAFloodIsNoOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, o := newOutage(t, chats.Later, false)
 		o.fail = outcomes(map[int]*chats.SendError{
@@ -386,8 +396,10 @@ func TestAttack02AFloodIsNoOutage(t *testing.T) {
 	})
 }
 
-// TestAttack02EditsWaitToo: a card that changed during an outage is edited when it is over.
-func TestAttack02EditsWaitToo(t *testing.T) {
+// TestEditsWaitToo: a card that changed during an outage is edited when it is over.
+//
+// Attack 02.
+func TestEditsWaitToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &outage{}
 		r := newHarness(t, echo, func(cfg *bridge.Config) {

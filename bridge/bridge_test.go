@@ -16,7 +16,8 @@ import (
 	"oneclaw/storage"
 )
 
-func TestD20MessagesOfOneChatAreAnsweredInOrder(t *testing.T) {
+// D20: Two quick messages are answered in order.
+func TestMessagesOfOneChatAreAnsweredInOrder(t *testing.T) {
 	r := newHarness(t, echo)
 	for n := range 20 {
 		r.accept(direct(fmt.Sprint(n), fmt.Sprint("message ", n)))
@@ -28,7 +29,8 @@ func TestD20MessagesOfOneChatAreAnsweredInOrder(t *testing.T) {
 	}
 }
 
-func TestB09ADuplicateIsAnsweredOnce(t *testing.T) {
+// B09.
+func TestADuplicateIsAnsweredOnce(t *testing.T) {
 	r := newHarness(t, echo)
 	r.accept(direct("1", "one"), direct("1", "one"))
 	r.platform.wait(t, 1)
@@ -41,7 +43,8 @@ func TestB09ADuplicateIsAnsweredOnce(t *testing.T) {
 	}
 }
 
-func TestD03NobodyIsLetInByDefault(t *testing.T) {
+// D03.
+func TestNobodyIsLetInByDefault(t *testing.T) {
 	asked := func(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
 		t.Error("a stranger reached the agent")
 		return func(func(agent.Message, error) bool) {}
@@ -57,7 +60,8 @@ func TestD03NobodyIsLetInByDefault(t *testing.T) {
 	}
 }
 
-func TestD01ChatsShareNothing(t *testing.T) {
+// D01: Two chats share nothing.
+func TestChatsShareNothing(t *testing.T) {
 	seen := make(chan int, 10)
 	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		seen <- len(turn.History)
@@ -100,7 +104,8 @@ func (s *slow) think(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Messa
 	}
 }
 
-func TestD02ClearEndsTheRunningTurnAndTheWaitingOnes(t *testing.T) {
+// D02: A /clear during a turn keeps its answer out of the new session.
+func TestClearEndsTheRunningTurnAndTheWaitingOnes(t *testing.T) {
 	s := newSlow()
 	r := newHarness(t, s.think)
 	r.accept(direct("1", "slow one"), direct("2", "two"), direct("3", "three"))
@@ -128,7 +133,8 @@ func countHistory(t *testing.T, r *harness, generation int) int {
 	return n
 }
 
-func TestB06ClearTwiceLeavesOneEmptySession(t *testing.T) {
+// B06: Clearing twice leaves one empty session at most.
+func TestClearTwiceLeavesOneEmptySession(t *testing.T) {
 	r := newHarness(t, echo)
 	r.accept(direct("1", "x"))
 	r.platform.wait(t, 1)
@@ -157,7 +163,8 @@ func TestClearInASharedChatNeedsAnAdministrator(t *testing.T) {
 	}
 }
 
-func TestD21StopEndsTheTurnAndTellsTheModel(t *testing.T) {
+// D21: What was dropped never reaches the model.
+func TestStopEndsTheTurnAndTellsTheModel(t *testing.T) {
 	s := newSlow()
 	var history []agent.Message
 	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
@@ -253,7 +260,8 @@ func TestAFullQueueSaysSo(t *testing.T) {
 	}
 }
 
-func TestD04AFailureIsASentenceWithAnIncident(t *testing.T) {
+// D04: A provider's error is a prompt, clear sentence.
+func TestAFailureIsASentenceWithAnIncident(t *testing.T) {
 	cases := map[string]struct {
 		err  error
 		want string
@@ -292,7 +300,8 @@ func TestAPanicIsASentenceToo(t *testing.T) {
 	}
 }
 
-func TestB19OnePlatformThatGivesUpLeavesTheOthers(t *testing.T) {
+// B19: One broken platform leaves the other working.
+func TestOnePlatformThatGivesUpLeavesTheOthers(t *testing.T) {
 	broken := newPlatform()
 	broken.run = func(context.Context, chats.Inbox) error { return errors.New("wrong token") }
 	r := newHarness(t, echo, func(c *bridge.Config) { c.Platforms = append(c.Platforms, named{broken, "broken"}) })

@@ -38,7 +38,9 @@ func asking(c *bridge.Config) {
 
 // A turn without a budget is no incident: it is answered with a card, and the question
 // stays on record.
-func TestC20ATurnWithoutBudgetIsAnsweredWithACard(t *testing.T) {
+//
+// C20.
+func TestATurnWithoutBudgetIsAnsweredWithACard(t *testing.T) {
 	r := newHarness(t, broke, asking)
 	r.accept(direct("1", "hello"), direct("1", "hello")) // the second is a repeated delivery
 	got := r.platform.wait(t, 1)[0]
@@ -65,7 +67,9 @@ func TestC20ATurnWithoutBudgetIsAnsweredWithACard(t *testing.T) {
 }
 
 // A card without buttons is told, too.
-func TestC20ANoticeIsTold(t *testing.T) {
+//
+// C20.
+func TestANoticeIsTold(t *testing.T) {
 	r := newHarness(t, broke, asking, func(c *bridge.Config) {
 		c.Hooks.Refused = func(context.Context, toolgroups.Scope, error) (interact.Card, error) {
 			return interact.Card{Kind: "vote", Text: "Please wait a minute."}, nil
@@ -78,7 +82,9 @@ func TestC20ANoticeIsTold(t *testing.T) {
 }
 
 // Without anybody who makes a card, and in a task, the notice stands alone.
-func TestC20ATaskWithoutBudgetIsTold(t *testing.T) {
+//
+// C20.
+func TestATaskWithoutBudgetIsTold(t *testing.T) {
 	told := newResults()
 	r := newHarness(t, broke, asking, func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
 	r.submit(task("a.1", "News", "tell me"))

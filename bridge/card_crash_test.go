@@ -100,10 +100,12 @@ func (f outcome) check(t *testing.T, p *platform, store storage.Store) {
 	}
 }
 
-// TestC17ACardOutlivesAnyKill kills the bridge at every step of a card that is pressed, that
+// TestACardOutlivesAnyKill kills the bridge at every step of a card that is pressed, that
 // expires, or that changes and is pressed then: the message shows what became of it in the
 // end, and a press is decided once.
-func TestC17ACardOutlivesAnyKill(t *testing.T) {
+//
+// C17.
+func TestACardOutlivesAnyKill(t *testing.T) {
 	for _, f := range fates {
 		t.Run(f.name, func(t *testing.T) {
 			diesAtEachStep(t, 12, func(t *testing.T, life *mortal) {
@@ -134,9 +136,11 @@ func liveCard(t *testing.T, life *mortal, f outcome) {
 	}
 }
 
-// TestC17ACardOutlivesAFailedWrite lets the store fail once, after the write or before it, at
+// TestACardOutlivesAFailedWrite lets the store fail once, after the write or before it, at
 // every write of such cards: nothing waits for a restart.
-func TestC17ACardOutlivesAFailedWrite(t *testing.T) {
+//
+// C17.
+func TestACardOutlivesAFailedWrite(t *testing.T) {
 	for _, f := range fates {
 		for fails := 1; fails <= 20; fails++ {
 			t.Run(fmt.Sprint(f.name, " step ", fails), func(t *testing.T) {

@@ -17,7 +17,9 @@ import (
 
 // Whatever comes back from a platform as the data of a button, nothing but a button of
 // the card that stands there is pressed.
-func FuzzC16Press(f *testing.F) {
+//
+// C16.
+func FuzzPressOfACard(f *testing.F) {
 	for _, seed := range []string{"", "/clear", "a-1-0", strings.Repeat("a", 26) + "-1-0", "-1--1", "\x00", "yes"} {
 		f.Add(seed, uint8(0))
 		f.Add(seed, uint8(3))
@@ -42,7 +44,9 @@ func FuzzC16Press(f *testing.F) {
 }
 
 // Whatever a model wants to run, the card shows all of it and nothing that is not seen.
-func FuzzC17CardShowsWhatIsApproved(f *testing.F) {
+//
+// C17.
+func FuzzCardShowsWhatIsApproved(f *testing.F) {
 	for _, seed := range []string{"ls", "g\u043e\u043egle.com" + strings.Repeat(" ", 40) + "x", "a\r\nb", "```\n**no**", "\u202etxt.exe", "\u200b", "\x1b[8m", "'\"\\", "\xff", " ", strings.Repeat("x ", 2000)} {
 		f.Add(seed)
 	}
@@ -87,9 +91,11 @@ func FuzzC17CardShowsWhatIsApproved(f *testing.F) {
 	})
 }
 
-// FuzzAttack03CardHidesKnownSecretsAlone has a model dress up what it wants to run: the
+// FuzzCardHidesKnownSecretsAlone has a model dress up what it wants to run: the
 // card shows all of it, except for what the bot itself knows as a secret.
-func FuzzAttack03CardHidesKnownSecretsAlone(f *testing.F) {
+//
+// Attack 03: An approval card hides nothing but known secrets.
+func FuzzCardHidesKnownSecretsAlone(f *testing.F) {
 	const known = "t0p-secret-of-the-bot"
 	pem := "-----BEGIN PRIVATE" + " KEY-----"
 	for _, seed := range []string{

@@ -91,7 +91,8 @@ func (s sent) button(t *testing.T, label string) string {
 	return ""
 }
 
-func TestC17CardIsPressedOnce(t *testing.T) {
+// C17.
+func TestCardIsPressedOnce(t *testing.T) {
 	v := &voter{}
 	r := newHarness(t, echo, voting(v))
 	r.post("q:1/x", chatOne, vote())
@@ -128,7 +129,8 @@ func TestC17CardIsPressedOnce(t *testing.T) {
 	}
 }
 
-func TestC16CardRefusesForgedPresses(t *testing.T) {
+// C16.
+func TestCardRefusesForgedPresses(t *testing.T) {
 	v := &voter{}
 	r := newHarness(t, echo, voting(v, func(c *bridge.Config) { c.Access = access.Access{Allow: []string{"fake:1"}} }))
 	r.post("a", chatOne, vote())
@@ -166,7 +168,8 @@ func TestC16CardRefusesForgedPresses(t *testing.T) {
 	}
 }
 
-func TestC17CardSurvivesRestart(t *testing.T) {
+// C17.
+func TestCardSurvivesRestart(t *testing.T) {
 	v := &voter{}
 	r := newHarness(t, echo, voting(v))
 	r.post("a", chatOne, vote())
@@ -192,7 +195,8 @@ type clock struct{ ahead atomic.Int64 }
 func (c *clock) Now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
 func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
-func TestC17CardExpires(t *testing.T) {
+// C17.
+func TestACardExpires(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		t.Run(fmt.Sprint(restarted), func(t *testing.T) {
 			v, c := &voter{}, &clock{}
@@ -228,7 +232,9 @@ func TestC17CardExpires(t *testing.T) {
 }
 
 // A card whose sending was cut off may stand there twice; both copies can be pressed.
-func TestC17CardThatMayStandTwice(t *testing.T) {
+//
+// C17.
+func TestCardThatMayStandTwice(t *testing.T) {
 	v := &voter{}
 	r := newHarness(t, echo, voting(v))
 	r.platform.fail = func(n int, arrived bool) error {
@@ -378,7 +384,9 @@ func TestCardHandlerThatPanics(t *testing.T) {
 
 // A card of which a part was refused cannot be decided: somebody would decide about
 // what they have not seen.
-func TestC17CardThatCouldNotBeShownWhole(t *testing.T) {
+//
+// C17.
+func TestCardThatCouldNotBeShownWhole(t *testing.T) {
 	v := &voter{}
 	r := newHarness(t, echo, voting(v))
 	r.platform.fail = func(n int, arrived bool) error {
@@ -438,7 +446,9 @@ func TestCardsArePrunedAfterAWeek(t *testing.T) {
 
 // A handler that cannot end its card, such as one whose data is damaged, does not keep
 // other cards of the chat from being pressed.
-func TestC17CardWhoseEndFailsEachTime(t *testing.T) {
+//
+// C17.
+func TestCardWhoseEndFailsEachTime(t *testing.T) {
 	v, c := &voter{}, &clock{}
 	v.decide = func(p interact.Press) (interact.Result, error) {
 		if p.Expired {

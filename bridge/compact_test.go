@@ -143,7 +143,9 @@ func allMarks(n int) []string {
 
 // D-24: summaries come when they are needed and not with every turn; whatever they cover
 // is still known to the model, and still in the history.
-func TestD24NothingIsForgottenInALongConversation(t *testing.T) {
+//
+// D24: A summary is not made again and again.
+func TestNothingIsForgottenInALongConversation(t *testing.T) {
 	const turns = 100
 	s := &scribe{}
 	r, _ := newLong(t, s)
@@ -203,7 +205,9 @@ var errOut = errors.New("out of order")
 // D-23, C21: where no summary can be had, the conversation goes on with what fits; the
 // model and the person are told, the person once. When summaries work again, they catch
 // up with all that was left out.
-func TestD23C21TheLastResort(t *testing.T) {
+//
+// D23; C21.
+func TestTheLastResort(t *testing.T) {
 	s := &scribe{summing: func(context.Context) error { return errOut }}
 	var mu sync.Mutex
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -246,7 +250,9 @@ func TestD23C21TheLastResort(t *testing.T) {
 }
 
 // D-27: what a summary is about to cover is shown to the memory before.
-func TestD27TheMemoryLooksFirst(t *testing.T) {
+//
+// D27: The memory is offered what a summary will cover.
+func TestTheMemoryLooksFirst(t *testing.T) {
 	s := &scribe{}
 	var r *harness
 	var flushed [][]agent.Message
@@ -287,7 +293,7 @@ func TestD27TheMemoryLooksFirst(t *testing.T) {
 }
 
 // Acceptance 86: groups stay loaded although the load lies before the boundary.
-func TestAcceptance086GroupsSurviveASummary(t *testing.T) {
+func TestGroupsSurviveASummary(t *testing.T) {
 	s := &scribe{}
 	s.reading = func(req agent.Request) (agent.Reply, error) {
 		if all := req.Messages; len(all) == 1 {
@@ -323,7 +329,9 @@ func TestAcceptance086GroupsSurviveASummary(t *testing.T) {
 }
 
 // C21: a model that refuses what the window allows is not asked for ever with too much.
-func TestC21ARefusedConversationIsSummedUp(t *testing.T) {
+//
+// C21: A conversation that outgrew the context and is stuck.
+func TestARefusedConversationIsSummedUp(t *testing.T) {
 	s := &scribe{}
 	refused := 0
 	s.reading = func(req agent.Request) (agent.Reply, error) {
@@ -408,7 +416,9 @@ func TestASummaryTellsNothingThatWasErasedMeanwhile(t *testing.T) {
 }
 
 // The newest summary is seen however far back it lies.
-func TestD23AnOldSummaryIsStillSeen(t *testing.T) {
+//
+// D23: A summary that fails falls back to cutting.
+func TestAnOldSummaryIsStillSeen(t *testing.T) {
 	s := &scribe{}
 	r, _ := newLong(t, s)
 	r.tell(0, 20)

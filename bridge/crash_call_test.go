@@ -22,9 +22,11 @@ func (lookOnce) Complete(_ context.Context, req agent.Request, _ func(agent.Delt
 	return agent.Reply{Calls: []agent.Call{{ID: "0", Name: "get_current_time", Arguments: "{}"}}}, nil
 }
 
-// TestAttack04ACallThatEndsTheProcessRunsTwice kills the process whenever a tool runs that
+// TestACallThatEndsTheProcessRunsTwice kills the process whenever a tool runs that
 // only reads. The call is not run a third time, and the model is told so.
-func TestAttack04ACallThatEndsTheProcessRunsTwice(t *testing.T) {
+//
+// Attack 04.
+func TestACallThatEndsTheProcessRunsTwice(t *testing.T) {
 	var life *mortal
 	runs := make(chan int, 10)
 	n := 0

@@ -55,7 +55,8 @@ func (r *harness) asides() map[string]string {
 	return byKey
 }
 
-func TestAttack23AnOpenJobThatDoesNotDecodeIsSetAside(t *testing.T) {
+// Attack 23.
+func TestAnOpenJobThatDoesNotDecodeIsSetAside(t *testing.T) {
 	r := newHarness(t, echo, func(c *bridge.Config) { c.Limits.DrainTimeout = 20 * time.Second })
 	r.stop()
 	r.put("job/open/fake:1/7/text", "{")
@@ -83,7 +84,8 @@ func TestAttack23AnOpenJobThatDoesNotDecodeIsSetAside(t *testing.T) {
 	}
 }
 
-func TestAttack23AReceiptThatDoesNotDecodeStillStopsDuplicates(t *testing.T) {
+// Attack 23.
+func TestAReceiptThatDoesNotDecodeStillStopsDuplicates(t *testing.T) {
 	r := newHarness(t, echo)
 	r.accept(direct("1", "one"))
 	r.receipts(1)
@@ -118,7 +120,8 @@ func TestAnOpenMessageWithADamagedReceiptIsNotAnsweredAgain(t *testing.T) {
 	}
 }
 
-func TestAttack23ATurnDoesNotWaitForACardThatDoesNotDecode(t *testing.T) {
+// Attack 23.
+func TestATurnDoesNotWaitForACardThatDoesNotDecode(t *testing.T) {
 	w := &workshop{}
 	r := w.guarded(t)
 	r.accept(direct("1", "run a"))
@@ -154,7 +157,8 @@ func TestAttack23ATurnDoesNotWaitForACardThatDoesNotDecode(t *testing.T) {
 	}
 }
 
-func TestAttack23ARecordOfAConversationThatDoesNotDecodeIsSkipped(t *testing.T) {
+// Attack 23.
+func TestARecordOfAConversationThatDoesNotDecodeIsSkipped(t *testing.T) {
 	seen := make(chan int, 10)
 	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		seen <- len(turn.History)
@@ -188,9 +192,11 @@ func TestAttack23ARecordOfAConversationThatDoesNotDecodeIsSkipped(t *testing.T) 
 	}
 }
 
-// TestAttack23ATurnWithALostRecordRunsNothingTwice loses what a turn has written about a
+// TestATurnWithALostRecordRunsNothingTwice loses what a turn has written about a
 // call, which the restart would otherwise make again.
-func TestAttack23ATurnWithALostRecordRunsNothingTwice(t *testing.T) {
+//
+// Attack 23.
+func TestATurnWithALostRecordRunsNothingTwice(t *testing.T) {
 	began := make(chan struct{}, 10)
 	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		if turn.History[len(turn.History)-1].Text == "last" {
@@ -220,7 +226,8 @@ func TestAttack23ATurnWithALostRecordRunsNothingTwice(t *testing.T) {
 	}
 }
 
-func TestAttack23ALostSessionBringsNothingBackThatWasCleared(t *testing.T) {
+// Attack 23.
+func TestALostSessionBringsNothingBackThatWasCleared(t *testing.T) {
 	seen := make(chan int, 10)
 	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		seen <- len(turn.History)

@@ -89,7 +89,8 @@ func TestAMovedChatGetsItsAnswerThere(t *testing.T) {
 	})
 }
 
-func TestB04ARendererThatFailsLosesNothing(t *testing.T) {
+// B04: An answer that cannot be rendered goes out plain.
+func TestARendererThatFailsLosesNothing(t *testing.T) {
 	r := newHarness(t, answering("plain *text*"))
 	r.cfg.Platforms = []chats.Platform{unrenderable{r.platform}}
 	r.restart()
@@ -103,7 +104,8 @@ type unrenderable struct{ *platform }
 
 func (unrenderable) Render(string) []chats.Part { panic("renderer") }
 
-func TestB02TypingIsShownBeforeTheAnswerAndClearedAfter(t *testing.T) {
+// B02: Typing shows before the model has answered.
+func TestTypingIsShownBeforeTheAnswerAndClearedAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow()
 		r := newHarness(t, s.think)

@@ -31,7 +31,9 @@ var told = regexp.MustCompile(`^(?:` +
 
 // Whatever goes wrong, a chat is told one of a few sentences: no text of an error, no
 // page of a server, no stack.
-func TestC19FailuresAreSentencesOfAClosedSet(t *testing.T) {
+//
+// C19.
+func TestFailuresAreSentencesOfAClosedSet(t *testing.T) {
 	var failure func() error
 	r := newHarness(t, func(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
 		return func(yield func(agent.Message, error) bool) { yield(agent.Message{Reasoning: "THOUGHT"}, failure()) }

@@ -36,7 +36,8 @@ func openJobs(t *testing.T, store storage.Store) (n int) {
 	return n
 }
 
-func TestAttack08ABurstIsBoundedAndToldOnce(t *testing.T) {
+// Attack 08.
+func TestABurstIsBoundedAndToldOnce(t *testing.T) {
 	s := newSlow()
 	r := newHarness(t, s.think, func(c *bridge.Config) { c.Limits.MaxWaiting, c.Limits.MaxWaitingMember = 2, 1000 })
 	for burst := range 2 {
@@ -74,8 +75,10 @@ func TestAttack08ABurstIsBoundedAndToldOnce(t *testing.T) {
 	}
 }
 
-// TestAttack08AMemberLeavesRoomForTheOthers floods a group, in all of its threads.
-func TestAttack08AMemberLeavesRoomForTheOthers(t *testing.T) {
+// TestAMemberLeavesRoomForTheOthers floods a group, in all of its threads.
+//
+// Attack 08.
+func TestAMemberLeavesRoomForTheOthers(t *testing.T) {
 	s := newSlow()
 	r := newHarness(t, s.think, func(c *bridge.Config) { c.Limits.MaxWaiting, c.Limits.MaxWaitingMember = 10, 3 })
 	r.accept(group("s", "5", "slow"))
@@ -110,9 +113,11 @@ func TestAttack08AMemberLeavesRoomForTheOthers(t *testing.T) {
 	}
 }
 
-// TestAttack08CommandsAreBoundedToo floods a chat with commands whose replies are put
+// TestCommandsAreBoundedToo floods a chat with commands whose replies are put
 // off. A /stop takes effect all the same, once.
-func TestAttack08CommandsAreBoundedToo(t *testing.T) {
+//
+// Attack 08.
+func TestCommandsAreBoundedToo(t *testing.T) {
 	h := newHanging()
 	r := newHarness(t, h.think, func(c *bridge.Config) { c.Limits.MaxWaiting = 3 })
 	r.stop()
@@ -143,10 +148,12 @@ func TestAttack08CommandsAreBoundedToo(t *testing.T) {
 	}
 }
 
-// TestAttack08ARefusalOutlivesAnyKill kills the program at each step of a burst. What
+// TestARefusalOutlivesAnyKill kills the program at each step of a burst. What
 // the platform gives again is answered or refused, and nothing is told twice without a
 // mark.
-func TestAttack08ARefusalOutlivesAnyKill(t *testing.T) {
+//
+// Attack 08.
+func TestARefusalOutlivesAnyKill(t *testing.T) {
 	diesAtEachStep(t, 12, func(t *testing.T, life *mortal) {
 		s := newSlow()
 		r := newHarness(t, s.think, func(c *bridge.Config) { c.Limits.MaxWaiting = 1 })

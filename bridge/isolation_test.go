@@ -93,7 +93,9 @@ func (w *watcher) look(turn agent.Turn, where string) {
 // However people write and clear in direct chats, groups, topics and threads of several
 // platforms, at once: a turn is shown what was said in its own conversation alone, works
 // for its own owner, and is answered where it was asked.
-func TestC13C15NothingCrossesConversations(t *testing.T) {
+//
+// C13, C15.
+func TestNothingCrossesConversations(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := &watcher{owners: map[string]string{}}
 		second := renamed{newPlatform(), "other"}
@@ -148,7 +150,9 @@ type step struct {
 }
 
 // Keys of conversations, owners and files are different for different places.
-func TestC15KeysAreDifferent(t *testing.T) {
+//
+// C15: One user sees another's context.
+func TestKeysAreDifferent(t *testing.T) {
 	logs, workspaces := map[string]place{}, map[string]string{}
 	for _, p := range places() {
 		session := conversation.Session{Chat: p.chat, Generation: 1}.Log()

@@ -45,10 +45,12 @@ func (s gatedStore) Get(ctx context.Context, key string) (storage.Entry, error) 
 	return s.Store.Get(ctx, key)
 }
 
-// TestAttack20AnEditRacesWithNobody edits a message all the time while the turn before it
+// TestAnEditRacesWithNobody edits a message all the time while the turn before it
 // begins to wait for an approval, which looks at the message. It proves something under
 // the race detector alone: the look waits for the next edit without telling it.
-func TestAttack20AnEditRacesWithNobody(t *testing.T) {
+//
+// Attack 20: Edits race with nobody.
+func TestAnEditRacesWithNobody(t *testing.T) {
 	w := &workshop{}
 	edits, ended := make(chan struct{}), make(chan struct{})
 	r := w.guarded(t, func(c *bridge.Config) {
@@ -98,8 +100,10 @@ func TestAttack20AnEditRacesWithNobody(t *testing.T) {
 	}
 }
 
-// TestAttack20AnEditHoldsNothingUp has the disk wait in the middle of an edit.
-func TestAttack20AnEditHoldsNothingUp(t *testing.T) {
+// TestAnEditHoldsNothingUp has the disk wait in the middle of an edit.
+//
+// Attack 20: Edits race with nobody.
+func TestAnEditHoldsNothingUp(t *testing.T) {
 	s := newSlow()
 	writing, written := make(chan struct{}), make(chan struct{})
 	wait := sync.OnceFunc(func() {
@@ -175,9 +179,11 @@ func (h *hanging) think(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Me
 	}
 }
 
-// TestAttack19StopWaitsForNoOtherReply stops a turn while the reply to a command before
+// TestStopWaitsForNoOtherReply stops a turn while the reply to a command before
 // the /stop is put off for an hour.
-func TestAttack19StopWaitsForNoOtherReply(t *testing.T) {
+//
+// Attack 19: /stop waits for no other reply.
+func TestStopWaitsForNoOtherReply(t *testing.T) {
 	h := newHanging()
 	r := newHarness(t, h.think)
 	r.stop()
@@ -217,9 +223,11 @@ func within[T any](t *testing.T, happens <-chan T, what string) (v T) {
 	return v
 }
 
-// TestAttack19AnAcceptedStopOutlivesAnyKill kills the program at each step of a /stop
+// TestAnAcceptedStopOutlivesAnyKill kills the program at each step of a /stop
 // that is accepted while the reply to another command is put off.
-func TestAttack19AnAcceptedStopOutlivesAnyKill(t *testing.T) {
+//
+// Attack 19: /stop waits for no other reply.
+func TestAnAcceptedStopOutlivesAnyKill(t *testing.T) {
 	diesAtEachStep(t, 12, func(t *testing.T, life *mortal) {
 		h := newHanging()
 		r := newHarness(t, h.think)

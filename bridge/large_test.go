@@ -17,9 +17,11 @@ import (
 // tooLarge has few characters for its record: "<" takes six bytes there.
 func tooLarge() string { return strings.Repeat("<", storage.MaxValue/6+1) }
 
-// TestAttack07AMessageLargerThanARecordEndsItsTurn: whatever does not fit into a record
+// TestAMessageLargerThanARecordEndsItsTurn: whatever does not fit into a record
 // ends the turn with a sentence, and the chat goes on.
-func TestAttack07AMessageLargerThanARecordEndsItsTurn(t *testing.T) {
+//
+// Attack 07.
+func TestAMessageLargerThanARecordEndsItsTurn(t *testing.T) {
 	large := tooLarge()
 	call := agent.Call{ID: "1", Name: "draw", Arguments: "{}"}
 	for name, said := range map[string][]agent.Message{
@@ -60,9 +62,11 @@ func TestAttack07AMessageLargerThanARecordEndsItsTurn(t *testing.T) {
 	}
 }
 
-// TestAttack07AMessageThatIsTooLargeIsAnsweredOnce: one that fits into no job, and one
+// TestAMessageThatIsTooLargeIsAnsweredOnce: one that fits into no job, and one
 // that fits into its job and not into a record.
-func TestAttack07AMessageThatIsTooLargeIsAnsweredOnce(t *testing.T) {
+//
+// Attack 07.
+func TestAMessageThatIsTooLargeIsAnsweredOnce(t *testing.T) {
 	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		if n := len(turn.History[len(turn.History)-1].Recalled); n > 0 {
 			t.Errorf("a message with %d bytes of memory reached the agent", n)
@@ -86,9 +90,11 @@ func TestAttack07AMessageThatIsTooLargeIsAnsweredOnce(t *testing.T) {
 	}
 }
 
-// TestAttack07AnAnswerLargerThanItsJobBecomesASentence: the parts of an answer stand in
+// TestAnAnswerLargerThanItsJobBecomesASentence: the parts of an answer stand in
 // its job.
-func TestAttack07AnAnswerLargerThanItsJobBecomesASentence(t *testing.T) {
+//
+// Attack 07.
+func TestAnAnswerLargerThanItsJobBecomesASentence(t *testing.T) {
 	r := newHarness(t, echo, func(c *bridge.Config) {
 		c.Commands = []bridge.Command{{
 			CommandInfo: chats.CommandInfo{Name: "much"},

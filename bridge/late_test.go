@@ -21,7 +21,8 @@ func sentAt(m chats.Message, at time.Time) chats.Message {
 	return m
 }
 
-func TestC05OldMessagesAreNotReplayedAndStaleOnesSaySo(t *testing.T) {
+// C05.
+func TestOldMessagesAreNotReplayedAndStaleOnesSaySo(t *testing.T) {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	r := newHarness(t, echo, func(c *bridge.Config) { c.Now = func() time.Time { return now } })
 	r.accept(sentAt(direct("1", "fresh"), now.Add(-59*time.Minute)))
@@ -55,7 +56,8 @@ func TestC05OldMessagesAreNotReplayedAndStaleOnesSaySo(t *testing.T) {
 	}
 }
 
-func TestC05StaleCommandsRunInTheirPlace(t *testing.T) {
+// C05.
+func TestStaleCommandsRunInTheirPlace(t *testing.T) {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	s := newSlow()
 	r := newHarness(t, s.think, func(c *bridge.Config) { c.Now = func() time.Time { return now } })
@@ -142,8 +144,10 @@ func TestAMovedChatKeepsItsFormerConversations(t *testing.T) {
 	}
 }
 
-// TestC05WhatWaitedForARestartSaysSo lets the bot go down with messages it had accepted.
-func TestC05WhatWaitedForARestartSaysSo(t *testing.T) {
+// TestWhatWaitedForARestartSaysSo lets the bot go down with messages it had accepted.
+//
+// C05.
+func TestWhatWaitedForARestartSaysSo(t *testing.T) {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	s := newSlow()
 	r := newHarness(t, s.think, func(c *bridge.Config) { c.Now = func() time.Time { return now } })

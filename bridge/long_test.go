@@ -14,9 +14,11 @@ import (
 	"oneclaw/internal/workspace"
 )
 
-// TestAttack18ALongAnswerGoesAsAFile: beyond the bound, once, behind its first messages,
+// TestALongAnswerGoesAsAFile: beyond the bound, once, behind its first messages,
 // and masked like them.
-func TestAttack18ALongAnswerGoesAsAFile(t *testing.T) {
+//
+// Attack 18.
+func TestALongAnswerGoesAsAFile(t *testing.T) {
 	cut := make(chan struct{})
 	r := newHarness(t, echo, func(c *bridge.Config) {
 		c.Limits.MaxParts = 2
@@ -60,8 +62,10 @@ func TestAttack18ALongAnswerGoesAsAFile(t *testing.T) {
 	}
 }
 
-// TestAttack18WithoutAFileAllOfItIsSent: where no file can be made, the bound gives way.
-func TestAttack18WithoutAFileAllOfItIsSent(t *testing.T) {
+// TestWithoutAFileAllOfItIsSent: where no file can be made, the bound gives way.
+//
+// Attack 18.
+func TestWithoutAFileAllOfItIsSent(t *testing.T) {
 	for name, prepare := range map[string]func(*harness) string{
 		"taken": func(r *harness) string {
 			dir := workspace.Folder(r.cfg.DataDir, "fake:1")
@@ -86,9 +90,11 @@ func TestAttack18WithoutAFileAllOfItIsSent(t *testing.T) {
 	}
 }
 
-// TestAttack18OnlyWhatIsShownIsRendered: of an enormous answer no more than what its
+// TestOnlyWhatIsShownIsRendered: of an enormous answer no more than what its
 // messages can take.
-func TestAttack18OnlyWhatIsShownIsRendered(t *testing.T) {
+//
+// Attack 18.
+func TestOnlyWhatIsShownIsRendered(t *testing.T) {
 	large := strings.Repeat("é", 1<<20)
 	r := newHarness(t, echo, func(c *bridge.Config) {
 		c.Limits.MaxParts = 1

@@ -38,7 +38,8 @@ func (r *harness) move() {
 	}
 }
 
-func TestAttack22AMovedChatTakesItsTurnsAlong(t *testing.T) {
+// Attack 22: A chat that moves takes its turns along.
+func TestAMovedChatTakesItsTurnsAlong(t *testing.T) {
 	s := newSlow()
 	var mu sync.Mutex
 	var lengths []int
@@ -132,9 +133,11 @@ func TestTheConversationOfTheNewChatGoesOn(t *testing.T) {
 	}
 }
 
-// TestAttack22AMovedChatTakesItsApprovalsAlong moves a chat in which a turn waits for a
+// TestAMovedChatTakesItsApprovalsAlong moves a chat in which a turn waits for a
 // decision, with a restart on either side of the move.
-func TestAttack22AMovedChatTakesItsApprovalsAlong(t *testing.T) {
+//
+// Attack 22: A chat that moves takes its turns along.
+func TestAMovedChatTakesItsApprovalsAlong(t *testing.T) {
 	for _, restart := range []string{"never", "before", "after"} {
 		t.Run(restart, func(t *testing.T) {
 			w := &workshop{}
@@ -177,9 +180,11 @@ func TestAttack22AMovedChatTakesItsApprovalsAlong(t *testing.T) {
 	}
 }
 
-// TestAttack22AMoveOutlivesAnyKill kills the program at each step of a move with turns in
+// TestAMoveOutlivesAnyKill kills the program at each step of a move with turns in
 // the old chat, one of which runs.
-func TestAttack22AMoveOutlivesAnyKill(t *testing.T) {
+//
+// Attack 22: A chat that moves takes its turns along.
+func TestAMoveOutlivesAnyKill(t *testing.T) {
 	diesAtEachStep(t, 40, func(t *testing.T, life *mortal) {
 		var effects sync.Map
 		var mu sync.Mutex

@@ -285,9 +285,11 @@ func TestAFullDiskAtARestartLosesNothing(t *testing.T) {
 	})
 }
 
-// TestAttack02AFullDiskIsNoOutage: a send that cannot be recorded is not made, and says
+// TestAFullDiskIsNoOutage: a send that cannot be recorded is not made, and says
 // nothing about the platform.
-func TestAttack02AFullDiskIsNoOutage(t *testing.T) {
+//
+// Attack 02.
+func TestAFullDiskIsNoOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// The job, the question with its answer, and that it is being sent.
 		full := &disk{fullAt: 3, lasts: time.Minute}

@@ -71,7 +71,8 @@ func write(workspace, name string) {
 
 func picture(name string) string { return "<" + name + "|see " + name + "|bytes of " + name + ">" }
 
-func TestD10FilesOfToolsAreSent(t *testing.T) {
+// D10.
+func TestFilesOfToolsAreSent(t *testing.T) {
 	many := make([]string, 12)
 	for i := range many {
 		many[i] = fmt.Sprintf("%02d.png", i)
@@ -253,7 +254,8 @@ func drawAndDie(t *testing.T, life *mortal) {
 	}
 }
 
-func TestB08TheModelCanReadWhatCame(t *testing.T) {
+// B08.
+func TestTheModelCanReadWhatCame(t *testing.T) {
 	var wait sync.WaitGroup
 	wait.Add(1)
 	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {

@@ -8,8 +8,10 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// TestAttack24WhatIsNoRuleAsks: the zero value and whatever nobody knows ask.
-func TestAttack24WhatIsNoRuleAsks(t *testing.T) {
+// TestWhatIsNoRuleAsks: the zero value and whatever nobody knows ask.
+//
+// Attack 24: Small faults: a field, a default, a task of a removed platform.
+func TestWhatIsNoRuleAsks(t *testing.T) {
 	for _, rule := range []interact.Rule{"", interact.Ask, "ALLOW", "yes"} {
 		w := &workshop{}
 		r := w.guarded(t, func(c *bridge.Config) {

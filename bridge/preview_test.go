@@ -154,7 +154,8 @@ func (r *harness) closed(n int) {
 	r.t.Fatalf("%d messages are not over: %+v", n, r.platform.texts())
 }
 
-func TestC08AnAnswerGrowsAndIsExactInTheEnd(t *testing.T) {
+// C08.
+func TestAnAnswerGrowsAndIsExactInTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := "one **two three** four"
 		r, p := previewRig(t, words(answer))
@@ -188,7 +189,9 @@ func TestAShortAnswerHasNoPreview(t *testing.T) {
 }
 
 // Whatever a preview meets, the answer is there in the end, whole and once.
-func TestC04C08TroubleWithAPreviewCostsNoAnswer(t *testing.T) {
+//
+// C04, C08.
+func TestTroubleWithAPreviewCostsNoAnswer(t *testing.T) {
 	once := func(what string, err error) func(string) error {
 		return func(did string) error {
 			if did != what || err == nil {
@@ -289,7 +292,8 @@ func pressStop(p *growing, id string) chats.Message {
 	return m
 }
 
-func TestC06StopUnderAPreview(t *testing.T) {
+// C06.
+func TestStopUnderAPreview(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var history []agent.Message
 		r, p := previewRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
@@ -362,7 +366,9 @@ func TestTheButtonToStopLeavesTheMessagesThatWait(t *testing.T) {
 }
 
 // A stop that comes while the program is down holds for what is found open.
-func TestC06StopUnderAPreviewAcrossARestart(t *testing.T) {
+//
+// C06.
+func TestStopUnderAPreviewAcrossARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, p := previewRig(t, words("one two three four five six"))
 		r.accept(direct("1", "hello"))
@@ -411,7 +417,9 @@ func (m mortalGrowing) Finish(ctx context.Context, to chats.Address, id string, 
 
 // A kill at any step leaves one whole answer, and at most one unfinished piece of it where it
 // came between the first send and its record; the answer is marked then.
-func TestC04C08ACrashAtAnyStepOfAPreview(t *testing.T) {
+//
+// C04, C08.
+func TestACrashAtAnyStepOfAPreview(t *testing.T) {
 	diesAtEachStep(t, 20, func(t *testing.T, life *mortal) {
 		synctest.Test(t, func(t *testing.T) { liveGrowing(t, life) })
 	})

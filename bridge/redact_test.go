@@ -17,7 +17,9 @@ import (
 )
 
 // What leaves for a chat is masked, whoever made it; what people wrote is kept as it is.
-func TestC18WhatIsSentIsMasked(t *testing.T) {
+//
+// C18.
+func TestWhatIsSentIsMasked(t *testing.T) {
 	hide := func(text string) string { return strings.ReplaceAll(text, "SECRET", "••••") }
 	broken := true
 	r := newHarness(t, echo, func(c *bridge.Config) {
@@ -63,7 +65,9 @@ type errSecret struct{}
 func (errSecret) Error() string { return "at SECRET" }
 
 // File names and captions are masked too.
-func TestC18NoticesOfFilesAreMasked(t *testing.T) {
+//
+// C18.
+func TestNoticesOfFilesAreMasked(t *testing.T) {
 	think := func(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		return func(yield func(agent.Message, error) bool) {
 			if yield(agent.Message{Role: agent.RoleAssistant, Calls: []agent.Call{{ID: "1", Name: "draw", Arguments: "{}"}}}, nil) &&
@@ -82,7 +86,9 @@ func TestC18NoticesOfFilesAreMasked(t *testing.T) {
 }
 
 // A card shows no secret; what was allowed is the exact call all the same.
-func TestC18CardsAreMaskedAndTheCallIsExact(t *testing.T) {
+//
+// C18.
+func TestCardsAreMaskedAndTheCallIsExact(t *testing.T) {
 	w := &workshop{}
 	r := w.guarded(t, func(c *bridge.Config) {
 		c.Redact = func(text string) string { return strings.ReplaceAll(text, "SECRET", "••••") }

@@ -37,9 +37,11 @@ func (p *picky) think(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Mess
 	}
 }
 
-// TestAttack25ARefusedExchangeIsLeftOut: it stays on record, and neither the next turns
+// TestARefusedExchangeIsLeftOut: it stays on record, and neither the next turns
 // nor those after a restart show it; what is shown is what [agent.Compacted] says.
-func TestAttack25ARefusedExchangeIsLeftOut(t *testing.T) {
+//
+// Attack 25: A refused question is not sent again.
+func TestARefusedExchangeIsLeftOut(t *testing.T) {
 	p := &picky{}
 	r := newHarness(t, p.think, func(c *bridge.Config) { c.Turns.WindowTokens = 150 })
 	said := []string{"call pdf", "bad one", "good one", "call bad xyz", "good two", "bad two", "bad three", strings.TrimSpace(strings.Repeat("long ", 100)), "bad four", "good three"}
@@ -94,9 +96,11 @@ func (p *picky) last() string {
 	return view[len(view)-1].Text
 }
 
-// TestAttack25AWrongSettingKeepsTheQuestion: an unknown model says nothing about the
+// TestAWrongSettingKeepsTheQuestion: an unknown model says nothing about the
 // question, which is there when somebody says "try again".
-func TestAttack25AWrongSettingKeepsTheQuestion(t *testing.T) {
+//
+// Attack 25: A refused question is not sent again.
+func TestAWrongSettingKeepsTheQuestion(t *testing.T) {
 	var seen []string
 	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		for _, m := range turn.History {

@@ -12,7 +12,8 @@ import (
 	"oneclaw/bridge/conversation"
 )
 
-func TestB16AMessageDuringATurnIsAnsweredAfterIt(t *testing.T) {
+// B16: What is written during a turn is answered, in order.
+func TestAMessageDuringATurnIsAnsweredAfterIt(t *testing.T) {
 	s := newSlow()
 	histories := make(chan int, 3)
 	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
@@ -34,9 +35,11 @@ func TestB16AMessageDuringATurnIsAnsweredAfterIt(t *testing.T) {
 	}
 }
 
-// TestB15AConversationThatIsGoneBeginsAnew takes the log of a chat away, with and without
+// TestAConversationThatIsGoneBeginsAnew takes the log of a chat away, with and without
 // the bot keeping its end in memory.
-func TestB15AConversationThatIsGoneBeginsAnew(t *testing.T) {
+//
+// B15: After a change of the session the next message goes to the new one.
+func TestAConversationThatIsGoneBeginsAnew(t *testing.T) {
 	r := newHarness(t, echo)
 	c := conversation.Conversation{Chat: chats.Chat{Platform: "fake", ID: "1"}, Generation: 1}
 	sent := 0
@@ -81,7 +84,8 @@ func (s summing) Compact(context.Context, agent.Turn, int) (agent.Message, bool,
 	return agent.Message{}, false, errors.New("the model for summaries is out of order")
 }
 
-func TestB05D11TheAnswerIsSentBeforeWhatFollowsItAndWhateverBecomesOfThat(t *testing.T) {
+// B05; D11.
+func TestTheAnswerIsSentBeforeWhatFollowsItAndWhateverBecomesOfThat(t *testing.T) {
 	told := make(chan bool, 10)
 	r := newHarness(t, echo)
 	r.stop()

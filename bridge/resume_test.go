@@ -52,7 +52,8 @@ func long(paused chan<- []agent.Message, free <-chan struct{}) thinker {
 	}
 }
 
-func TestC23ATurnLargerThanTheWindowIsNotAskedAgain(t *testing.T) {
+// C23: A restart that loses work or repeats it.
+func TestATurnLargerThanTheWindowIsNotAskedAgain(t *testing.T) {
 	paused, free := make(chan []agent.Message, 2), make(chan struct{})
 	r := newHarness(t, long(paused, free), func(c *bridge.Config) { c.Turns.WindowTokens = 100 })
 	r.accept(direct("1", "the question"))
@@ -81,9 +82,11 @@ func TestC23ATurnLargerThanTheWindowIsNotAskedAgain(t *testing.T) {
 	}
 }
 
-// TestC06AStoppedTurnStaysStopped kills the process after "Stopped." was said, while the
+// TestAStoppedTurnStaysStopped kills the process after "Stopped." was said, while the
 // tool of the turn hangs on.
-func TestC06AStoppedTurnStaysStopped(t *testing.T) {
+//
+// C06.
+func TestAStoppedTurnStaysStopped(t *testing.T) {
 	life := &mortal{dead: make(chan struct{})}
 	asked, free := make(chan struct{}, 2), make(chan struct{})
 	hanging := func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {

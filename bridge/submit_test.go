@@ -67,7 +67,8 @@ func (r *results) next(t *testing.T) bridge.TaskResult {
 
 const heading = `\[Scheduled\] `
 
-func TestD12ATaskIsAnsweredWithItsFinalAnswerAlone(t *testing.T) {
+// D12: A task delivers its final answer alone.
+func TestATaskIsAnsweredWithItsFinalAnswerAlone(t *testing.T) {
 	var effects sync.Map
 	told := newResults()
 	r := newHarness(t, twoRounds(&effects), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
@@ -161,7 +162,8 @@ func TestATaskDoesNotHoldUpItsChatAndIsNotCleared(t *testing.T) {
 	}
 }
 
-func TestC24AFailureOfATaskIsToldToItsChat(t *testing.T) {
+// C24: A schedule that says delivered and was not.
+func TestAFailureOfATaskIsToldToItsChat(t *testing.T) {
 	told := newResults()
 	told.fail = errors.New("the store is out of order")
 	r := newHarness(t, func(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
@@ -180,7 +182,8 @@ func TestC24AFailureOfATaskIsToldToItsChat(t *testing.T) {
 	}
 }
 
-func TestC24OnlyWhatThePlatformConfirmedCountsAsDelivered(t *testing.T) {
+// C24: A schedule that says delivered and was not.
+func TestOnlyWhatThePlatformConfirmedCountsAsDelivered(t *testing.T) {
 	told := newResults()
 	r := newHarness(t, answering("one\ftwo"), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
 	r.platform.mu.Lock()

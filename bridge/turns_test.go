@@ -57,7 +57,8 @@ func inChat(n int, id, text string) chats.Message {
 	return m
 }
 
-func TestAttack10TurnsAreBoundedAndWaitInOrder(t *testing.T) {
+// Attack 10: The turns that run are bounded, the others wait in order.
+func TestTurnsAreBoundedAndWaitInOrder(t *testing.T) {
 	const chats = 300
 	c := newCrowd()
 	r := newHarness(t, c.think, func(c *bridge.Config) { c.Limits.MaxTurns = 1 })
@@ -90,9 +91,11 @@ func TestAttack10TurnsAreBoundedAndWaitInOrder(t *testing.T) {
 	}
 }
 
-// TestAttack10WhatWaitsForAPersonOrItsDeliveryIsNotCounted has one turn alone run at a
+// TestWhatWaitsForAPersonOrItsDeliveryIsNotCounted has one turn alone run at a
 // time.
-func TestAttack10WhatWaitsForAPersonOrItsDeliveryIsNotCounted(t *testing.T) {
+//
+// Attack 10: The turns that run are bounded, the others wait in order.
+func TestWhatWaitsForAPersonOrItsDeliveryIsNotCounted(t *testing.T) {
 	w := &workshop{}
 	r := w.guarded(t, func(c *bridge.Config) { c.Limits.MaxTurns = 1; c.Limits.DrainTimeout = -1 })
 	r.stop()

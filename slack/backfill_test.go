@@ -139,7 +139,8 @@ func (f *fixture) answers() []string {
 	return all
 }
 
-func TestC03WhatASocketMissedIsAnsweredOnce(t *testing.T) {
+// C03.
+func TestWhatASocketMissedIsAnsweredOnce(t *testing.T) {
 	f := setup(t, deaf(), nil)
 	f.bridged(echo{})
 	root := f.say(f.channel, "<@U0BOT> one", nil)

@@ -19,12 +19,16 @@ import (
 )
 
 // The app is the one of the manifest: it has no scope and gets no event but those.
-func TestLiveC06TheAppOfTheManifestOverHTTP2(t *testing.T) {
+//
+// Live C06.
+func TestTheAppOfTheManifestOverHTTP2(t *testing.T) {
 	platformtest.Run(t, func(t *testing.T) platformtest.Harness { return newTown(t, "h2", manifest.YAML()) })
 }
 
 // The other tests of this package speak HTTP/1.1 without TLS, so the suite does not.
-func TestLiveC01OverTLSWithHTTP1(t *testing.T) {
+//
+// Live C01.
+func TestOverTLSWithHTTP1(t *testing.T) {
 	platformtest.Run(t, func(t *testing.T) platformtest.Harness { return newTown(t, "http/1.1", nil) })
 }
 

@@ -164,7 +164,8 @@ func TestAnAsideThatComesAgainIsNotForTheBot(t *testing.T) {
 	}
 }
 
-func TestB09BothEventsAreOne(t *testing.T) {
+// B09.
+func TestBothEventsAreOne(t *testing.T) {
 	r := offline(t)
 	var got []*chats.Message
 	for _, event := range []string{

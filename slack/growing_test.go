@@ -14,7 +14,8 @@ import (
 	"oneclaw/internal/redact"
 )
 
-func TestC08C09C18C19AnyAnswerInAnyChunks(t *testing.T) {
+// C08, C09, C18, C19.
+func TestAnyAnswerInAnyChunks(t *testing.T) {
 	f := setup(t, quick(), nil)
 	p, err := New(Config{Settings: Settings{BotToken: redact.Secret(f.BotToken()), AppToken: redact.Secret(f.AppToken()), APIURL: f.url}})
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	emulator "oneclaw/internal/emulator/slack"
 )
 
-func TestC11TablesOfAnswers(t *testing.T) {
+// C11.
+func TestTablesOfAnswers(t *testing.T) {
 	f := setup(t, quick(), nil)
 	f.run()
 	root := f.say(f.dm, "tell", nil)

@@ -18,7 +18,9 @@ import (
 )
 
 // What was missed is handed on in its order, and of too much the newest.
-func TestLiveC03MissedMessagesComeInTheirOrder(t *testing.T) {
+//
+// Live C03: A history that is asked for by its oldest end begins there.
+func TestMissedMessagesComeInTheirOrder(t *testing.T) {
 	f := setup(t, quick(), nil)
 	f.p.reach.Sign()
 	f.SetScopes("chat:write") // nothing is delivered
@@ -47,7 +49,9 @@ func ids(messages []chats.Message) (list []string) {
 
 // Messages that are not for the bot ask Slack for nothing but once who takes part in a
 // thread.
-func TestLiveC04AMessageForOthersAsksForNoNames(t *testing.T) {
+//
+// Live C04: Limits are those of a method and workspace, and an event wants its acknowledgement in three seconds.
+func TestAMessageForOthersAsksForNoNames(t *testing.T) {
 	f := start(t, quick(), nil)
 	root := f.say(f.channel, "lunch, <@U7>?", nil)
 	for i := range 20 {
@@ -66,7 +70,9 @@ func TestLiveC04AMessageForOthersAsksForNoNames(t *testing.T) {
 
 // Where Slack does not tell now whether the bot takes part in a thread, the message is
 // acknowledged at once and looked at later, also by the next process.
-func TestLiveC04ARefusedLookUpDelaysNoAcknowledgement(t *testing.T) {
+//
+// Live C04: Limits are those of a method and workspace, and an event wants its acknowledgement in three seconds.
+func TestARefusedLookUpDelaysNoAcknowledgement(t *testing.T) {
 	t.Parallel()
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed %t", killed), func(t *testing.T) {
@@ -117,7 +123,9 @@ func TestLiveC04ARefusedLookUpDelaysNoAcknowledgement(t *testing.T) {
 }
 
 // A refused look-up of a name is not waited for.
-func TestLiveC04ARefusedNameIsNotWaitedFor(t *testing.T) {
+//
+// Live C04: Limits are those of a method and workspace, and an event wants its acknowledgement in three seconds.
+func TestARefusedNameIsNotWaitedFor(t *testing.T) {
 	f := start(t, quick(), nil)
 	f.inject(emulator.Fault{Method: "users.info", Effect: emulator.TooManyRequests, RetryAfter: 30})
 	for i := range 3 {
@@ -136,7 +144,9 @@ func TestLiveC04ARefusedNameIsNotWaitedFor(t *testing.T) {
 }
 
 // A canvas is downloaded as HTML, which is no page to sign in.
-func TestLiveDCanvasesAreRead(t *testing.T) {
+//
+// Live D.
+func TestCanvasesAreRead(t *testing.T) {
 	f := start(t, quick(), nil)
 	f.say(f.dm, "look", &emulator.SayOptions{Files: []emulator.Attachment{{Name: "Plan", MIME: "application/vnd.slack-docs", Data: []byte("<h1>plan</h1>")}}})
 	file := f.in.wait(t, 1)[0].Files[0]
@@ -150,7 +160,9 @@ func TestLiveDCanvasesAreRead(t *testing.T) {
 }
 
 // A response_url takes five answers; the last says that there are no more.
-func TestLiveDFiveAnswersToACommand(t *testing.T) {
+//
+// Live D.
+func TestFiveAnswersToACommand(t *testing.T) {
 	f := start(t, quick(), nil)
 	channel := f.make(emulator.ChannelSpec{ID: "C9", Members: []string{f.user}, WithoutBot: true})
 	sent, err := f.Command(channel, f.user, "/oneclaw", "help")
@@ -181,7 +193,9 @@ func TestLiveDFiveAnswersToACommand(t *testing.T) {
 
 // Where an address takes the connection and then says nothing, nothing has been sent: it is
 // sent later, and not marked as a repeat.
-func TestLiveC01AnAddressThatAnswersSlowly(t *testing.T) {
+//
+// Live C01.
+func TestAnAddressThatAnswersSlowly(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
 	p, err := New(Config{Settings: Settings{BotToken: "xoxb-1-x", AppToken: "xapp-1-x", APIURL: "https://" + platformtest.Mute(t)}, HTTPClient: client, CallTimeout: 100 * time.Millisecond})

@@ -50,7 +50,9 @@ func calls(t *testing.T) []string {
 
 // The scopes are those that something needs: a call, an event, the agent view, the
 // command, and the download of files, which is no call.
-func TestLiveA01NoScopeWithoutACall(t *testing.T) {
+//
+// Live A01.
+func TestNoScopeWithoutACall(t *testing.T) {
 	methods := calls(t)
 	for _, want := range []string{postMessage, setStatus, "chat.update", "conversations.replies", "files.info", "users.info"} {
 		if !slices.Contains(methods, want) {
@@ -86,7 +88,9 @@ func TestLiveA01NoScopeWithoutACall(t *testing.T) {
 
 // A scope that was not granted is a failure that says what does not work: installing can
 // leave some out, and auth.test passes all the same.
-func TestLiveA05MissingScopesSayWhatDoesNotWork(t *testing.T) {
+//
+// Live A05: An app can be installed with fewer scopes than its manifest asks for.
+func TestMissingScopesSayWhatDoesNotWork(t *testing.T) {
 	f := setup(t, quick(), nil)
 	all := manifest.Scopes()
 	ask := func(scopes []string) (status, text string) {
@@ -114,7 +118,8 @@ func TestLiveA05MissingScopesSayWhatDoesNotWork(t *testing.T) {
 	}
 }
 
-func TestLiveA05TheStartSaysWhatDoesNotWork(t *testing.T) {
+// Live A05: An app can be installed with fewer scopes than its manifest asks for.
+func TestTheStartSaysWhatDoesNotWork(t *testing.T) {
 	f := setup(t, quick(), nil)
 	f.SetScopes("chat:write", "im:history", "users:read")
 	f.run()
@@ -126,7 +131,9 @@ func TestLiveA05TheStartSaysWhatDoesNotWork(t *testing.T) {
 
 // With the agent view each message in a direct chat begins a thread, where its answer and
 // the sign of work belong.
-func TestLiveC06DirectMessagesAreThreads(t *testing.T) {
+//
+// Live C06.
+func TestDirectMessagesAreThreads(t *testing.T) {
 	f := setup(t, quick(), nil)
 	if err := f.Install(manifest.YAML()); err != nil {
 		t.Fatal(err)
@@ -165,7 +172,9 @@ func TestLiveC06DirectMessagesAreThreads(t *testing.T) {
 }
 
 // An app without the agent view keeps its direct chats as they are.
-func TestLiveC06WithoutTheAgentViewADirectChatIsOne(t *testing.T) {
+//
+// Live C06.
+func TestWithoutTheAgentViewADirectChatIsOne(t *testing.T) {
 	f := start(t, quick(), nil)
 	f.say(f.dm, "one", nil)
 	f.say(f.dm, "two", nil)
@@ -176,7 +185,8 @@ func TestLiveC06WithoutTheAgentViewADirectChatIsOne(t *testing.T) {
 	}
 }
 
-func TestLiveC06TheAgentViewIsFoundOut(t *testing.T) {
+// Live C06.
+func TestTheAgentViewIsFoundOut(t *testing.T) {
 	f := setup(t, quick(), nil)
 	for _, want := range []bool{false, true} {
 		if want {
@@ -191,7 +201,8 @@ func TestLiveC06TheAgentViewIsFoundOut(t *testing.T) {
 	}
 }
 
-func TestLiveA01TheManifestIsTaken(t *testing.T) {
+// Live A01.
+func TestTheManifestIsTaken(t *testing.T) {
 	posted, err := manifest.HTTP("https://bot.example.com")
 	if err != nil {
 		t.Fatal(err)

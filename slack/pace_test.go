@@ -15,7 +15,8 @@ import (
 	"oneclaw/internal/retry"
 )
 
-func TestC07ALimitOfAChannelIsKeptAndTouchesNoOther(t *testing.T) {
+// C07.
+func TestALimitOfAChannelIsKeptAndTouchesNoOther(t *testing.T) {
 	f := start(t, quick(), nil)
 	root := f.say(f.channel, "<@U0BOT> hi", nil)
 	thread, other := chatOf(f.channel, root.TS), chatOf(f.dm, "")
@@ -62,7 +63,8 @@ func TestC07ALimitOfAChannelIsKeptAndTouchesNoOther(t *testing.T) {
 	})
 }
 
-func TestC07NothingIsLostInAFlood(t *testing.T) {
+// C07.
+func TestNothingIsLostInAFlood(t *testing.T) {
 	t.Parallel()
 	const threads, each = 3, 4
 	cfg := quick()

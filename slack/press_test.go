@@ -317,7 +317,9 @@ func FuzzPress(f *testing.F) {
 
 // A channel can have the name by which Slack calls direct chats; what is private does not
 // belong there, and its limits hold.
-func TestC19ChannelNamedLikeADirectChatIsNone(t *testing.T) {
+//
+// C19.
+func TestChannelNamedLikeADirectChatIsNone(t *testing.T) {
 	f := start(t, quick(), nil)
 	r := &receiver{Platform: f.p, self: self{team: "T0ONECLAW"}}
 	for channel, direct := range map[string]bool{f.channel: false, "D0123": true} {

@@ -180,7 +180,9 @@ func TestForms(t *testing.T) {
 }
 
 // Whoever reaches the port can have the log tell of it once a minute, with a count.
-func TestAttack16UnsignedRequestsAreLoggedRarely(t *testing.T) {
+//
+// Attack 16: Unsigned requests write few lines of log.
+func TestUnsignedRequestsAreLoggedRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		p, err := New(Config{Settings: Settings{BotToken: "xoxb-1", SigningSecret: "secret"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -211,7 +213,9 @@ func TestAttack16UnsignedRequestsAreLoggedRarely(t *testing.T) {
 }
 
 // Without a signing secret anybody could sign: nothing is taken.
-func TestAttack16NothingIsTakenWithoutASecret(t *testing.T) {
+//
+// Attack 16: Unsigned requests write few lines of log.
+func TestNothingIsTakenWithoutASecret(t *testing.T) {
 	f := setup(t, quick(), func(c *Config) { c.SigningSecret = "" })
 	body := `{"type":"url_verification","challenge":"c-1"}`
 	now := strconv.FormatInt(time.Now().Unix(), 10)

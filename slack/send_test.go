@@ -13,7 +13,8 @@ import (
 	"oneclaw/internal/retry"
 )
 
-func TestC13D16AnswersStandInTheThread(t *testing.T) {
+// C13; D16.
+func TestAnswersStandInTheThread(t *testing.T) {
 	f := start(t, quick(), nil)
 	sent := f.say(f.channel, "<@U0BOT> hi", nil)
 	msg := f.in.wait(t, 1)[0]
@@ -35,8 +36,10 @@ func TestC13D16AnswersStandInTheThread(t *testing.T) {
 	}
 }
 
-// TestAttack21D17Outcomes: an error of Slack's own leaves open what had happened by then.
-func TestAttack21D17Outcomes(t *testing.T) {
+// TestOutcomesOfSends: an error of Slack's own leaves open what had happened by then.
+//
+// Attack 21; D17.
+func TestOutcomesOfSends(t *testing.T) {
 	f := setup(t, quick(), nil)
 	tests := []struct {
 		name   string
@@ -107,7 +110,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-func TestC09PlainWhereFormattingIsRefused(t *testing.T) {
+// C09.
+func TestPlainWhereFormattingIsRefused(t *testing.T) {
 	f := setup(t, quick(), nil)
 	f.inject(emulator.Fault{Method: "chat.postMessage", Times: 1, Effect: emulator.Refuse, Error: "invalid_blocks"})
 	_, err := f.send(chatOf(f.dm, ""), chats.Part{Text: "*x*", Plain: "plain <!here> &amp; <@U1>", Repeat: true})
@@ -147,10 +151,10 @@ func TestRendering(t *testing.T) {
 		name, markdown string
 		want           string // of a single part
 	}{
-		{"B11 C11 mrkdwn", "# Title\n\n**bold** _it_ ~~gone~~ [a](https://a.test)\n\n- one\n- two", "*Title*\n\n*bold* _it_ ~gone~ <https://a.test|a>\n\n• one\n• two"},
-		{"D08 escapes", "a < b & c `x < y & z`", "a &lt; b &amp; c `x &lt; y &amp; z`"},
-		{"D09 split", long, ""},
-		{"C11 no calls", "<!channel> <!here|x> <@U1> @channel @here `<!everyone>`\n\n```\n<!channel>\n```", ""},
+		{"mrkdwn", "# Title\n\n**bold** _it_ ~~gone~~ [a](https://a.test)\n\n- one\n- two", "*Title*\n\n*bold* _it_ ~gone~ <https://a.test|a>\n\n• one\n• two"},
+		{"escapes", "a < b & c `x < y & z`", "a &lt; b &amp; c `x &lt; y &amp; z`"},
+		{"split", long, ""},
+		{"no calls", "<!channel> <!here|x> <@U1> @channel @here `<!everyone>`\n\n```\n<!channel>\n```", ""},
 		{"nothing", " \n ", ""},
 	}
 	for _, tt := range tests {
@@ -159,7 +163,7 @@ func TestRendering(t *testing.T) {
 			if tt.want != "" && (len(parts) != 1 || parts[0].Text != tt.want) {
 				t.Errorf("got %+v", parts)
 			}
-			if tt.name == "D09 split" && len(parts) < 3 {
+			if tt.name == "split" && len(parts) < 3 {
 				t.Errorf("only %d parts", len(parts))
 			}
 			for _, part := range parts {
@@ -180,7 +184,8 @@ func TestRendering(t *testing.T) {
 	}
 }
 
-func TestAttack21CommandInAChannelWithoutTheBot(t *testing.T) {
+// Attack 21.
+func TestCommandInAChannelWithoutTheBot(t *testing.T) {
 	f := start(t, quick(), nil)
 	f.make(emulator.ChannelSpec{ID: "C9", Members: []string{f.user}, WithoutBot: true})
 	sent, err := f.Command("C9", f.user, "/oneclaw", "whoami")
@@ -209,7 +214,8 @@ func TestAttack21CommandInAChannelWithoutTheBot(t *testing.T) {
 	}
 }
 
-func TestC12StatusesAreCleared(t *testing.T) {
+// C12.
+func TestStatusesAreCleared(t *testing.T) {
 	t.Parallel()
 	f := start(t, quick(), nil)
 	root := f.say(f.channel, "<@U0BOT> hi", nil)
@@ -326,8 +332,10 @@ func TestSendIsOverWhenItsTimeIs(t *testing.T) {
 	}
 }
 
-// TestAttack02AServerErrorIsNoFlood: an error of Slack's own is no word about the pace.
-func TestAttack02AServerErrorIsNoFlood(t *testing.T) {
+// TestAServerErrorIsNoFlood: an error of Slack's own is no word about the pace.
+//
+// Attack 02.
+func TestAServerErrorIsNoFlood(t *testing.T) {
 	f := setup(t, quick(), nil)
 	for _, fault := range []emulator.Fault{
 		{Effect: emulator.ServerError, Status: 503},
@@ -346,7 +354,8 @@ func TestAttack02AServerErrorIsNoFlood(t *testing.T) {
 	}
 }
 
-func TestAttack02PingShowsAnOutage(t *testing.T) {
+// Attack 02.
+func TestPingShowsAnOutage(t *testing.T) {
 	f := setup(t, quick(), nil)
 	for _, effect := range []emulator.Effect{emulator.CutBefore, emulator.CutAfter, emulator.ServerError, emulator.BadJSON, emulator.Refuse} {
 		f.inject(emulator.Fault{Method: "auth.test", Times: 1, Effect: effect, Status: 504})

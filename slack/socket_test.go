@@ -14,7 +14,8 @@ import (
 	emulator "oneclaw/internal/emulator/slack"
 )
 
-func TestB09OneMentionIsOneMessage(t *testing.T) {
+// B09.
+func TestOneMentionIsOneMessage(t *testing.T) {
 	f := start(t, quick(), nil)
 	sent := f.say(f.channel, "<@U0BOT> what is up?", nil)
 	if len(sent.Envelopes) != 2 {
@@ -57,7 +58,8 @@ func TestAckOnlyAfterAccept(t *testing.T) {
 	}
 }
 
-func TestD15ReconnectsWhenAsked(t *testing.T) {
+// D15: Slack's socket is connected again.
+func TestReconnectsWhenAsked(t *testing.T) {
 	for _, reason := range []string{"warning", "refresh_requested"} {
 		t.Run(reason, func(t *testing.T) {
 			f := start(t, quick(), nil)
@@ -77,7 +79,8 @@ func TestD15ReconnectsWhenAsked(t *testing.T) {
 	}
 }
 
-func TestD15ReconnectsWhenCutOff(t *testing.T) {
+// D15: Slack's socket is connected again.
+func TestReconnectsWhenCutOff(t *testing.T) {
 	f := start(t, quick(), nil)
 	f.inject(emulator.Fault{Method: "socket", Times: 1, Effect: emulator.ServerError})
 	f.inject(emulator.Fault{Method: "apps.connections.open", Times: 1, Effect: emulator.CutBefore})
@@ -90,7 +93,8 @@ func TestD15ReconnectsWhenCutOff(t *testing.T) {
 	}
 }
 
-func TestD15NoticesDeadSockets(t *testing.T) {
+// D15: Slack's socket is connected again.
+func TestNoticesDeadSockets(t *testing.T) {
 	cfg := quick()
 	f := start(t, cfg, func(c *Config) { c.PingTimeout = 300 * time.Millisecond })
 	f.Freeze()
@@ -104,7 +108,8 @@ func TestD15NoticesDeadSockets(t *testing.T) {
 	})
 }
 
-func TestC03TroubleLeavesNoSocketsBehind(t *testing.T) {
+// C03.
+func TestTroubleLeavesNoSocketsBehind(t *testing.T) {
 	t.Parallel()
 	f := start(t, quick(), func(c *Config) { c.PingTimeout = 300 * time.Millisecond })
 	for i := range 5 { // each quick end makes the next wait longer
@@ -125,7 +130,8 @@ func TestC03TroubleLeavesNoSocketsBehind(t *testing.T) {
 	f.wait(func(s emulator.State) bool { return s.Connected() == 0 })
 }
 
-func TestC03ASocketWithoutHelloIsGivenUp(t *testing.T) {
+// C03.
+func TestASocketWithoutHelloIsGivenUp(t *testing.T) {
 	f := setup(t, quick(), func(c *Config) { c.PingTimeout = 200 * time.Millisecond })
 	f.inject(emulator.Fault{Method: "hello", Times: 1, Effect: emulator.Hang})
 	f.run()
@@ -140,7 +146,8 @@ func TestC03ASocketWithoutHelloIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestC03HealthSaysWhy(t *testing.T) {
+// C03.
+func TestHealthSaysWhy(t *testing.T) {
 	f := start(t, quick(), func(c *Config) { c.PingTimeout = time.Second })
 	f.acked(f.say(f.dm, "x", nil))
 	f.inject(emulator.Fault{Method: "apps.connections.open", Effect: emulator.Refuse, Error: "internal_error"})

@@ -10,10 +10,12 @@ import (
 	emulator "oneclaw/internal/emulator/slack"
 )
 
-// TestC04C07AStormLosesNothing has everything go wrong at once: limits, outages, answers
+// TestAStormLosesNothing has everything go wrong at once: limits, outages, answers
 // that are lost after Slack accepted the call, events that come twice, sockets that break
 // or fall silent. Every message is answered, and twice only where that is said.
-func TestC04C07AStormLosesNothing(t *testing.T) {
+//
+// C04, C07.
+func TestAStormLosesNothing(t *testing.T) {
 	t.Parallel()
 	const rounds = 3
 	cfg := quick()

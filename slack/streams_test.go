@@ -15,7 +15,9 @@ func growing(text string) chats.Preview {
 }
 
 // Where Slack does not stream, or does no more, answers are edited as ever.
-func TestC08WithoutStreamsAnswersAreEdited(t *testing.T) {
+//
+// C08.
+func TestWithoutStreamsAnswersAreEdited(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault emulator.Fault
 		begun int // how often a stream is begun for two answers
@@ -68,7 +70,9 @@ func TestC08WithoutStreamsAnswersAreEdited(t *testing.T) {
 }
 
 // Only who talks to the bot alone sees an answer stream; those in a channel see it edited.
-func TestC08ChannelsAreEdited(t *testing.T) {
+//
+// C08.
+func TestChannelsAreEdited(t *testing.T) {
 	f := setup(t, quick(), nil)
 	if err := f.Install(manifest.YAML()); err != nil {
 		t.Fatal(err)

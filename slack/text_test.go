@@ -12,7 +12,8 @@ import (
 	emulator "oneclaw/internal/emulator/slack"
 )
 
-func TestD18MentionsAndEntities(t *testing.T) {
+// D18: The mention is stripped, entities are decoded.
+func TestMentionsAndEntities(t *testing.T) {
 	name := func(id string) string { return map[string]string{"U2": "Bea"}[id] }
 	tests := []struct {
 		raw, want         string

@@ -29,7 +29,8 @@ func (w worker) Run(ctx context.Context, _ agent.Turn) iter.Seq2[agent.Message, 
 	}
 }
 
-func TestC12NoStatusOutlivesItsTurn(t *testing.T) {
+// C12.
+func TestNoStatusOutlivesItsTurn(t *testing.T) {
 	t.Parallel()
 	answer := func(text string) (agent.Message, error) {
 		return agent.Message{Role: agent.RoleAssistant, Text: text, Final: true}, nil
@@ -70,7 +71,8 @@ func TestC12NoStatusOutlivesItsTurn(t *testing.T) {
 	}
 }
 
-func TestC12StatusesOfAKilledProcessAreCleared(t *testing.T) {
+// C12.
+func TestStatusesOfAKilledProcessAreCleared(t *testing.T) {
 	kept := &notes{}
 	f := start(t, quick(), func(c *Config) { c.KV = kept })
 	root := f.say(f.channel, "<@U0BOT> hi", nil)

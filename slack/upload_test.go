@@ -41,7 +41,8 @@ func (f *fixture) sendFile(chat chats.Chat, file chats.OutFile) (id string, err 
 	return f.p.SendFile(f.t.Context(), chats.Address{Chat: chat}, file)
 }
 
-func TestD10D16FilesStandInTheThread(t *testing.T) {
+// D10, D16.
+func TestFilesStandInTheThread(t *testing.T) {
 	f := setup(t, quick(), nil)
 	root := f.say(f.channel, "hi", nil)
 	for _, tt := range []struct {
@@ -77,7 +78,8 @@ func TestD10D16FilesStandInTheThread(t *testing.T) {
 	}
 }
 
-func TestD17RefusalsOfFiles(t *testing.T) {
+// D17: Slack's refusals are logged and tried again when allowed.
+func TestRefusalsOfFiles(t *testing.T) {
 	const ask, give, share = "files.getUploadURLExternal", "upload", "files.completeUploadExternal"
 	f := setup(t, quick(), nil)
 	for _, tt := range []struct {
@@ -156,7 +158,8 @@ func (s *sender) Run(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message
 	}
 }
 
-func TestD10C25B08FilesThroughTheBridge(t *testing.T) {
+// D10; C25; B08.
+func TestFilesThroughTheBridge(t *testing.T) {
 	t.Parallel()
 	f := setup(t, emulator.Config{}, nil)
 	picture := pngOf(t)

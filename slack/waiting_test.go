@@ -10,7 +10,9 @@ import (
 
 // Slack takes the end of a stream for the end of the work: a turn that waits for a decision
 // leaves its preview, and what is shown then is that it waits.
-func TestC12SlackShowsThatADecisionIsDue(t *testing.T) {
+//
+// C12.
+func TestSlackShowsThatADecisionIsDue(t *testing.T) {
 	f := setup(t, quick(), nil)
 	if err := f.Install(manifest.YAML()); err != nil {
 		t.Fatal(err)

@@ -11,7 +11,8 @@ import (
 	emulator "oneclaw/internal/emulator/telegram"
 )
 
-func TestB02Typing(t *testing.T) {
+// B02: Typing shows before the model has answered.
+func TestTypingIsShown(t *testing.T) {
 	s := newStage(t)
 	forum := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Forum: true, User: s.ann})
 	topic, err := s.AddTopic(forum, "T")

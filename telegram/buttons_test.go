@@ -85,7 +85,8 @@ func TestAnswersToPresses(t *testing.T) {
 	}
 }
 
-func TestAttack21EditFaults(t *testing.T) {
+// Attack 21.
+func TestFaultsOfEdits(t *testing.T) {
 	for effect, want := range map[emulator.Effect]chats.Outcome{
 		emulator.TooManyRequests: chats.Later,
 		emulator.ServerError:     chats.Unknown,
@@ -115,7 +116,8 @@ func TestAttack21EditFaults(t *testing.T) {
 	}
 }
 
-func TestC09D14RefusedMarkupIsEditedPlain(t *testing.T) {
+// C09; D14.
+func TestRefusedMarkupIsEditedPlain(t *testing.T) {
 	s := newStage(t)
 	card := strconv.FormatInt(s.card(t, to(s.ann, 0, 0)), 10)
 	for range 2 {

@@ -14,11 +14,13 @@ import (
 	"oneclaw/internal/redact"
 )
 
-// TestC04C06FaultsEverywhere lets every few calls go wrong in one of all the ways, in
+// TestFaultsAtEveryRequest lets every few calls go wrong in one of all the ways, in
 // several chats at once, with a real bridge. Each message must be answered in order; a
 // second copy of an answer is there only where the bot was not told of the one before,
 // and says so.
-func TestC04C06FaultsEverywhere(t *testing.T) {
+//
+// C04, C06.
+func TestFaultsAtEveryRequest(t *testing.T) {
 	for seed := range 5 {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

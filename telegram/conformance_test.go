@@ -16,7 +16,9 @@ import (
 )
 
 // The other tests of this package speak HTTP/1.1 without TLS, so the suite does not.
-func TestLiveC01OverTLS(t *testing.T) {
+//
+// Live C01.
+func TestOverTLS(t *testing.T) {
 	for _, protocol := range []string{"h2", "http/1.1"} {
 		t.Run(strings.ReplaceAll(protocol, "/", " "), func(t *testing.T) {
 			platformtest.Run(t, func(t *testing.T) platformtest.Harness { return newTown(t, protocol) })

@@ -12,7 +12,8 @@ import (
 	emulator "oneclaw/internal/emulator/telegram"
 )
 
-func TestB10D05D06LongAnswers(t *testing.T) {
+// B10; D05, D06.
+func TestLongAnswersArriveWhole(t *testing.T) {
 	s := newStage(t)
 	code := "```go\n" + strings.Repeat("if a < b && c > d { fmt.Println(\"🎉\") }\n", 400) + "```\n"
 	bold := "**" + strings.Repeat("bold & long 🎉 words, ", 800) + "**"
@@ -57,7 +58,8 @@ func TestB10D05D06LongAnswers(t *testing.T) {
 	}
 }
 
-func TestC09D14RefusedMarkupGoesOutPlain(t *testing.T) {
+// C09; D14.
+func TestRefusedMarkupGoesOutPlain(t *testing.T) {
 	s := newStage(t)
 	id, err := s.p.Send(t.Context(), to(s.ann, 0, 0), chats.Part{Text: "<b>never closed & <x>", Plain: "never closed & <x>", Repeat: true})
 	if err != nil {
@@ -69,7 +71,8 @@ func TestC09D14RefusedMarkupGoesOutPlain(t *testing.T) {
 	}
 }
 
-func TestAttack21SendFaults(t *testing.T) {
+// Attack 21.
+func TestFaultsOfSends(t *testing.T) {
 	tests := map[emulator.Effect]struct {
 		outcome chats.Outcome
 		arrived int
@@ -166,8 +169,10 @@ func TestTopics(t *testing.T) {
 	}
 }
 
-// TestAttack02AServerErrorIsNoFlood: an error of the server is no word about the pace.
-func TestAttack02AServerErrorIsNoFlood(t *testing.T) {
+// TestAServerErrorIsNoFlood: an error of the server is no word about the pace.
+//
+// Attack 02.
+func TestAServerErrorIsNoFlood(t *testing.T) {
 	s := newStage(t)
 	for _, status := range []int{500, 502, 503, 504} {
 		for range 5 {
@@ -182,7 +187,8 @@ func TestAttack02AServerErrorIsNoFlood(t *testing.T) {
 	}
 }
 
-func TestAttack02PingShowsAnOutage(t *testing.T) {
+// Attack 02.
+func TestPingShowsAnOutage(t *testing.T) {
 	s := newStage(t)
 	for _, effect := range []emulator.Effect{emulator.CutBefore, emulator.CutAfter, emulator.ServerError, emulator.BadJSON} {
 		s.inject(t, emulator.Fault{Method: "getMe", Times: 1, Effect: effect, Status: 504})

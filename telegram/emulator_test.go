@@ -165,7 +165,8 @@ func TestReceiveOverHTTP(t *testing.T) {
 	}
 }
 
-func TestB09DuplicatesKeepTheirIdentity(t *testing.T) {
+// B09.
+func TestDuplicatesKeepTheirIdentity(t *testing.T) {
 	s := newStage(t)
 	in := newInbox()
 	s.inject(t, emulator.Fault{Method: "getUpdates", Times: 1, Effect: emulator.Duplicate})
@@ -212,7 +213,8 @@ func TestTwoPollers(t *testing.T) {
 	in.wait(t, func(in *inbox) bool { return in.accepted[len(in.accepted)-1].Text == "alone" })
 }
 
-func TestD13WrongTokenOverHTTP(t *testing.T) {
+// D13.
+func TestWrongTokenOverHTTP(t *testing.T) {
 	s := newStage(t)
 	// This one has the client of its own, which must be closed when Run ends.
 	p, err := New(Config{Settings: Settings{Token: "999:NOT-the-token-of-this-bot", APIURL: s.url}})

@@ -96,7 +96,8 @@ func arrived(messages []emulator.Message) (list []string) {
 	return list
 }
 
-func TestD10C25FilesOfToolsReachTheChat(t *testing.T) {
+// D10; C25.
+func TestFilesOfToolsReachTheChat(t *testing.T) {
 	s := newStage(t)
 	picture := pngOf(t, 40, 40)
 	serve(t, s.p, &sender{make: func(workspace, name string) {
@@ -136,7 +137,8 @@ func TestD10C25FilesOfToolsReachTheChat(t *testing.T) {
 	}
 }
 
-func TestB07B08PicturesReachTheModel(t *testing.T) {
+// B07, B08.
+func TestPicturesReachTheModel(t *testing.T) {
 	s := newStage(t)
 	picture := pngOf(t, 40, 40)
 	model := &sender{}

@@ -14,7 +14,8 @@ import (
 	"oneclaw/internal/redact"
 )
 
-func TestC08C09C18C19AnyAnswerInAnyChunks(t *testing.T) {
+// C08, C09, C18, C19.
+func TestAnyAnswerInAnyChunks(t *testing.T) {
 	s := newStage(t)
 	p := s.platform(t, s.Token())
 	var refusals strings.Builder

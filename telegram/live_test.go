@@ -22,7 +22,9 @@ import (
 
 // Telegram keeps 100 entities of a message and drops the others, so that a text with more
 // is sent in parts that have fewer.
-func TestLiveDAllFormattingArrives(t *testing.T) {
+//
+// Live D.
+func TestAllFormattingArrives(t *testing.T) {
 	var text strings.Builder
 	words := map[string]bool{}
 	for i := range 300 {
@@ -57,7 +59,9 @@ func TestLiveDAllFormattingArrives(t *testing.T) {
 }
 
 // In a topic that is closed administrators alone write: the answer goes to the chat.
-func TestLiveDAClosedTopic(t *testing.T) {
+//
+// Live D.
+func TestAClosedTopic(t *testing.T) {
 	s := newStage(t)
 	forum := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Title: "F", Forum: true, User: s.ann})
 	topic, err := s.AddTopic(forum, "Closed")
@@ -77,7 +81,9 @@ func TestLiveDAClosedTopic(t *testing.T) {
 
 // Telegram decodes percent signs in the name of a file, and servers that are older end it
 // at a quote or semicolon.
-func TestLiveDFileNamesArrive(t *testing.T) {
+//
+// Live D.
+func TestFileNamesArrive(t *testing.T) {
 	s := newStage(t)
 	for _, name := range []string{`a;b "c".txt`, "100%.txt", "50%41.txt", `back\slash.txt`, "grüße.txt", "a=b&c+d.txt"} {
 		if _, err := s.p.SendFile(t.Context(), to(s.ann, 0, 0), chats.OutFile{Name: name, Size: 1, Content: strings.NewReader("x")}); err != nil {
@@ -90,7 +96,9 @@ func TestLiveDFileNamesArrive(t *testing.T) {
 }
 
 // A server of one's own hands out no files; with --local it tells where they lie.
-func TestLiveC05FilesOfAServerOfOnesOwn(t *testing.T) {
+//
+// Live C05: A Bot API server of one's own hands out no files.
+func TestFilesOfAServerOfOnesOwn(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		cfg  emulator.Config
@@ -119,7 +127,9 @@ func TestLiveC05FilesOfAServerOfOnesOwn(t *testing.T) {
 
 // What Telegram itself answers is never taken for a file of this machine, and what is no
 // file is not read.
-func TestLiveC05NothingElseOfTheMachineIsRead(t *testing.T) {
+//
+// Live C05: A Bot API server of one's own hands out no files.
+func TestNothingElseOfTheMachineIsRead(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
@@ -140,7 +150,9 @@ func TestLiveC05NothingElseOfTheMachineIsRead(t *testing.T) {
 }
 
 // A folder that is not there has the token in its name.
-func TestLiveC05AFolderThatIsElsewhere(t *testing.T) {
+//
+// Live C05: A Bot API server of one's own hands out no files.
+func TestAFolderThatIsElsewhere(t *testing.T) {
 	p, _ := newFake(t, nil)
 	err := p.api.copyLocal(filepath.Join(t.TempDir(), testToken, "documents", "file_1.txt"), io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "at the same path") || strings.Contains(err.Error(), testToken) {
@@ -149,7 +161,9 @@ func TestLiveC05AFolderThatIsElsewhere(t *testing.T) {
 }
 
 // Privacy mode is on for every new bot, and doctor says what it keeps from the bot.
-func TestLiveC07DoctorTellsOfPrivacyMode(t *testing.T) {
+//
+// Live C07: Privacy mode keeps plain group messages from a Telegram bot.
+func TestDoctorTellsOfPrivacyMode(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		s := newStage(t, emulator.Config{ReadsAll: all})
 		found := (&Settings{Token: redact.Secret(s.Token()), APIURL: s.url}).Doctor(t.Context())
@@ -161,7 +175,9 @@ func TestLiveC07DoctorTellsOfPrivacyMode(t *testing.T) {
 
 // A newer poll ends the older one, so that nobody waits for the poll of a bot that has
 // crashed, and two that fight are found out soon.
-func TestLiveDTheFormerPollKeepsNobodyOut(t *testing.T) {
+//
+// Live D.
+func TestTheFormerPollKeepsNobodyOut(t *testing.T) {
 	s := newStage(t)
 	ended := make(chan error, 1)
 	former := s.platform(t, s.Token())
@@ -182,7 +198,9 @@ func TestLiveDTheFormerPollKeepsNobodyOut(t *testing.T) {
 
 // Where an address takes the connection and then says nothing, nothing has been sent: it is
 // sent later, and not marked as a repeat.
-func TestLiveC01AnAddressThatAnswersSlowly(t *testing.T) {
+//
+// Live C01.
+func TestAnAddressThatAnswersSlowly(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
 	p, err := New(Config{Settings: Settings{Token: testToken, APIURL: "https://" + platformtest.Mute(t)}, HTTPClient: client, CallTimeout: 100 * time.Millisecond})

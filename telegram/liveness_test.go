@@ -42,9 +42,11 @@ func (in *inbox) texts() (list []string) {
 	return list
 }
 
-// TestC01TwoPollersOfOneToken runs two bots of one token for a quarter of an hour, while
+// TestTwoPollersOfOneToken runs two bots of one token for a quarter of an hour, while
 // somebody writes.
-func TestC01TwoPollersOfOneToken(t *testing.T) {
+//
+// C01.
+func TestTwoPollersOfOneToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := flooded(t, nil)
 		inboxes := []*inbox{newInbox(), newInbox()}
@@ -96,8 +98,10 @@ func TestC01TwoPollersOfOneToken(t *testing.T) {
 	})
 }
 
-// TestC01WebhookIsNamed has another program set a webhook while the bot runs.
-func TestC01WebhookIsNamed(t *testing.T) {
+// TestWebhookIsNamed has another program set a webhook while the bot runs.
+//
+// C01.
+func TestWebhookIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := flooded(t, nil)
 		p, logged := s.twin(t)
@@ -133,7 +137,8 @@ func TestC01WebhookIsNamed(t *testing.T) {
 	})
 }
 
-func TestC02HealthSaysWhy(t *testing.T) {
+// C02.
+func TestHealthSaysWhy(t *testing.T) {
 	forever := func(ctx context.Context, _ string, _ url.Values) (int, string, error) {
 		<-ctx.Done()
 		return 0, "", ctx.Err()
@@ -189,10 +194,12 @@ func (f inboxFunc) Accept(ctx context.Context, _ ...chats.Message) error { retur
 
 func (inboxFunc) Moved(context.Context, chats.Chat, chats.Chat) error { return nil }
 
-// TestC02SleptThrough has the clock on the wall jump, as it does when a laptop wakes up:
+// TestAMachineThatSleptPollsAnew has the clock on the wall jump, as it does when a laptop wakes up:
 // the poll that slept as well is given up and made anew at once. A clock that is set back
 // disturbs nothing.
-func TestC02SleptThrough(t *testing.T) {
+//
+// C02.
+func TestAMachineThatSleptPollsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var polls atomic.Int64
 		p, logged := newFake(t, greet(func(ctx context.Context, _ string, form url.Values) (int, string, error) {
@@ -235,9 +242,11 @@ func TestC02SleptThrough(t *testing.T) {
 	})
 }
 
-// TestC02HalfOpenConnection puts a connection that has died in silence between the bot
+// TestHalfOpenConnection puts a connection that has died in silence between the bot
 // and the emulator: what is written to it vanishes. The bot's own client is used.
-func TestC02HalfOpenConnection(t *testing.T) {
+//
+// C02.
+func TestHalfOpenConnection(t *testing.T) {
 	s := newStage(t)
 	link := newLink(t, s.url)
 	p, err := New(Config{Settings: Settings{Token: redact.Secret(s.Token()), APIURL: link.url}, PollTimeout: time.Second})

@@ -9,9 +9,11 @@ import (
 	"oneclaw/internal/redact"
 )
 
-// FuzzC09Markup sends whatever a model may write to a strict server, which must take
+// FuzzMarkupOfAnswers sends whatever a model may write to a strict server, which must take
 // every part with its markup: nothing is refused, nothing falls back to plain text.
-func FuzzC09Markup(f *testing.F) {
+//
+// C09.
+func FuzzMarkupOfAnswers(f *testing.F) {
 	for _, text := range []string{
 		"**bold _it ~~gone `code [link](https://a.test", "<b>one</b> <i>two <u>three</b>", "a < b && c > d; x <y> z &amp; &lt;",
 		"```go\nx := \"<a>\" &y", "````\n```\ninner\n```\n````", "| a | b |\n|---|---|\n| `x|y` | **z** |", "> quote\n> > deep\n\n1. one\n   - two",

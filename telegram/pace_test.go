@@ -133,9 +133,11 @@ func (s *stage) deliverAll(t *testing.T, lanes []lane) (messages int) {
 	return messages
 }
 
-// TestC07FloodStorm has the bot say more than Telegram lets pass, in groups with one
+// TestAStormOfFloodRefusalsLosesNothing has the bot say more than Telegram lets pass, in groups with one
 // and with several topics and in private chats, at the rates of the hosted service.
-func TestC07FloodStorm(t *testing.T) {
+//
+// C07.
+func TestAStormOfFloodRefusalsLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := flooded(t, emulator.ServiceLimits())
 		forum := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Forum: true, User: s.ann})
@@ -159,9 +161,11 @@ func TestC07FloodStorm(t *testing.T) {
 	})
 }
 
-// TestC07NothingDuringAPenalty has one conversation alone, so that no message can be
+// TestNothingDuringAPenalty has one conversation alone, so that no message can be
 // under way while another is refused.
-func TestC07NothingDuringAPenalty(t *testing.T) {
+//
+// C07.
+func TestNothingDuringAPenalty(t *testing.T) {
 	for kind, spec := range map[string]emulator.ChatSpec{"group": {Kind: emulator.Group}, "private": {Kind: emulator.Private}} {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -180,9 +184,11 @@ func TestC07NothingDuringAPenalty(t *testing.T) {
 	}
 }
 
-// TestC07OnlyItsChat checks that nothing goes to a chat during its penalty, and that no
+// TestOnlyItsChat checks that nothing goes to a chat during its penalty, and that no
 // other chat feels it.
-func TestC07OnlyItsChat(t *testing.T) {
+//
+// C07.
+func TestOnlyItsChat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := flooded(t, nil)
 		bob := s.AddUser(emulator.User{}).ID
@@ -237,8 +243,10 @@ func TestC07OnlyItsChat(t *testing.T) {
 	})
 }
 
-// TestC07OverAll floods Telegram as a whole: then every chat goes slower.
-func TestC07OverAll(t *testing.T) {
+// TestALimitOverAllChatsIsKept floods Telegram as a whole: then every chat goes slower.
+//
+// C07.
+func TestALimitOverAllChatsIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := flooded(t, &emulator.Limits{Overall: 8})
 		var lanes []lane
@@ -256,8 +264,10 @@ func TestC07OverAll(t *testing.T) {
 	})
 }
 
-// TestC07PaceIsForgotten checks that a chat is not held back for what was long ago.
-func TestC07PaceIsForgotten(t *testing.T) {
+// TestPaceIsForgotten checks that a chat is not held back for what was long ago.
+//
+// C07.
+func TestPaceIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := flooded(t, nil)
 		s.inject(t, emulator.Fault{Method: "sendMessage", Times: 1, Effect: emulator.TooManyRequests, RetryAfter: 40})
@@ -273,9 +283,11 @@ func TestC07PaceIsForgotten(t *testing.T) {
 	})
 }
 
-// TestC12NoSignWhileMessagesWait checks that a sign of work is left out where a message
+// TestNoSignWhileMessagesWait checks that a sign of work is left out where a message
 // waits, and that a refused sign holds messages back as well.
-func TestC12NoSignWhileMessagesWait(t *testing.T) {
+//
+// C12.
+func TestNoSignWhileMessagesWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := flooded(t, nil)
 		s.inject(t, emulator.Fault{Method: "sendChatAction", Times: 1, Effect: emulator.TooManyRequests, RetryAfter: 30})

@@ -36,7 +36,8 @@ func (c *clock) gaps() (gaps []time.Duration) {
 	return gaps
 }
 
-func TestD13NetworkDownBacksOff(t *testing.T) {
+// D13.
+func TestNetworkDownBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls clock
 		p, logged := newFake(t, func(context.Context, string, url.Values) (int, string, error) {
@@ -67,7 +68,8 @@ func TestD13NetworkDownBacksOff(t *testing.T) {
 	})
 }
 
-func TestD13WrongTokenEndsRun(t *testing.T) {
+// D13.
+func TestWrongTokenEndsRun(t *testing.T) {
 	for name, answer := range map[string]func() (int, string, error){
 		"revoked": func() (int, string, error) { return refusal(401, "Unauthorized") },
 		"unknown": func() (int, string, error) { return refusal(404, "Not Found") },
@@ -89,7 +91,8 @@ func TestD13WrongTokenEndsRun(t *testing.T) {
 	}
 }
 
-func TestD13PollsObeyTheServer(t *testing.T) {
+// D13.
+func TestPollsObeyTheServer(t *testing.T) {
 	tests := map[string]struct {
 		answer   func() (int, string, error)
 		from, to time.Duration
@@ -132,7 +135,8 @@ func TestD13PollsObeyTheServer(t *testing.T) {
 	}
 }
 
-func TestC01ConflictIsWaitedOut(t *testing.T) {
+// C01.
+func TestConflictIsWaitedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var polls clock
 		var over atomic.Bool
@@ -172,7 +176,8 @@ func TestC01ConflictIsWaitedOut(t *testing.T) {
 	})
 }
 
-func TestC02HealthSeesASilentStall(t *testing.T) {
+// C02.
+func TestHealthSeesASilentStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _ := newFake(t, greet(func(ctx context.Context, _ string, _ url.Values) (int, string, error) {
 			<-ctx.Done() // a connection that has died without a word

@@ -8,7 +8,8 @@ import (
 	"oneclaw/internal/markdown"
 )
 
-func TestD06PartsLeaveRoomForNotices(t *testing.T) {
+// D06.
+func TestPartsLeaveRoomForNotices(t *testing.T) {
 	p := &Platform{}
 	long := strings.Repeat("**bold 🎉** and `code` & <tag> ", 2000)
 	parts := p.Render(long)

@@ -17,7 +17,8 @@ import (
 
 var private = chats.Address{Chat: chats.Chat{Platform: Name, ID: "5"}}
 
-func TestAttack21SendOutcomes(t *testing.T) {
+// Attack 21.
+func TestOutcomesOfSends(t *testing.T) {
 	tests := map[string]struct {
 		answer func() (int, string, error)
 		want   chats.SendError
@@ -133,8 +134,10 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// TestD19NoToken plants the token wherever a server or a transport can say it.
-func TestD19NoToken(t *testing.T) {
+// TestErrorsHoldNoToken plants the token wherever a server or a transport can say it.
+//
+// D19: Tokens appear in no log.
+func TestErrorsHoldNoToken(t *testing.T) {
 	leak := "broken at /bot" + testToken + "/sendMessage and " + url.PathEscape(testToken) + url.QueryEscape(testToken)
 	secret := strings.SplitN(testToken, ":", 2)[1]
 	tests := map[string]func() (int, string, error){
@@ -249,7 +252,8 @@ func TestNewChecksItsConfig(t *testing.T) {
 	}
 }
 
-func TestD19NoTokenByRedirect(t *testing.T) {
+// D19: Tokens appear in no log.
+func TestNoTokenByRedirect(t *testing.T) {
 	var referer string
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		referer += r.Method + r.Referer()

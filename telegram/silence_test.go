@@ -12,9 +12,11 @@ import (
 	emulator "oneclaw/internal/emulator/telegram"
 )
 
-// TestC25EverythingUnreadIsNamed has people send each kind of thing that the bot cannot
+// TestEverythingUnreadIsNamed has people send each kind of thing that the bot cannot
 // read, and checks that what only goes with a message or is told by the chat is no such.
-func TestC25EverythingUnreadIsNamed(t *testing.T) {
+//
+// C25.
+func TestEverythingUnreadIsNamed(t *testing.T) {
 	for field, want := range map[string]string{
 		`"video":{"file_id":"v"}`:                                         "a video",
 		`"sticker":{"file_id":"s","emoji":"👍"}`:                           "a sticker",
@@ -50,9 +52,11 @@ func TestC25EverythingUnreadIsNamed(t *testing.T) {
 	}
 }
 
-// TestC25MetadataIsNoEdit has Telegram report as edits what changes no text, before and
+// TestMetadataIsNoEdit has Telegram report as edits what changes no text, before and
 // after the message was accepted.
-func TestC25MetadataIsNoEdit(t *testing.T) {
+//
+// C25.
+func TestMetadataIsNoEdit(t *testing.T) {
 	s := newStage(t)
 	in := newInbox()
 	stop := run(t, s.p, in)
@@ -147,9 +151,11 @@ func TestEditionsForget(t *testing.T) {
 	}
 }
 
-// TestC14TopicThatIsGone answers in a topic that was deleted, of a group and of a private
+// TestTopicThatIsGone answers in a topic that was deleted, of a group and of a private
 // chat: the answer stands in the chat, once, and says why.
-func TestC14TopicThatIsGone(t *testing.T) {
+//
+// C14: Topics that are gone.
+func TestTopicThatIsGone(t *testing.T) {
 	for _, kind := range []string{emulator.Supergroup, emulator.Private} {
 		t.Run(kind, func(t *testing.T) {
 			s := newStage(t)

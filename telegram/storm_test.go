@@ -105,10 +105,12 @@ func runBridge(t *testing.T, p *Platform) (stop func()) {
 	}
 }
 
-// TestC07StormThroughTheBridge has people in three groups write more than the bot may
+// TestStormThroughTheBridge has people in three groups write more than the bot may
 // answer there, and one person elsewhere who must not notice. All is real but the clock,
 // the network and the model.
-func TestC07StormThroughTheBridge(t *testing.T) {
+//
+// C07.
+func TestStormThroughTheBridge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const each = 45
 		s := flooded(t, &emulator.Limits{PerChat: 1, Burst: 5, PerGroup: 20})

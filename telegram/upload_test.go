@@ -43,7 +43,8 @@ func out(name, caption string, data []byte) chats.OutFile {
 	return chats.OutFile{Name: name, Caption: caption, Size: int64(len(data)), Content: bytes.NewReader(data)}
 }
 
-func TestD10PicturesAndDocumentsAreSent(t *testing.T) {
+// D10.
+func TestPicturesAndDocumentsAreSent(t *testing.T) {
 	small := pngOf(t, 30, 20)
 	for name, tt := range map[string]struct {
 		file chats.OutFile
@@ -135,7 +136,8 @@ func TestFilesStandInTheirTopic(t *testing.T) {
 	}
 }
 
-func TestAttack21FileFaults(t *testing.T) {
+// Attack 21.
+func TestFaultsOfFiles(t *testing.T) {
 	for effect, tt := range map[emulator.Effect]struct {
 		outcome chats.Outcome
 		arrived int

@@ -21,7 +21,8 @@ func (s *stage) whispers(chat int64) (list []emulator.Message) {
 	return list
 }
 
-func TestC16WhatIsForOnePersonReachesNobodyElse(t *testing.T) {
+// C16.
+func TestWhatIsForOnePersonReachesNobodyElse(t *testing.T) {
 	for name, tt := range map[string]struct {
 		version  string
 		outsider bool // the bot does not administer the group
@@ -97,7 +98,9 @@ func (s *stage) calls(method string) (n int) {
 }
 
 // While it is not known whether a server would show it to all, nothing is shown to anybody.
-func TestC16NothingIsShownUntilTheServerWasAsked(t *testing.T) {
+//
+// C16.
+func TestNothingIsShownUntilTheServerWasAsked(t *testing.T) {
 	s := newStage(t, emulator.Config{Version: emulator.Version100})
 	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Title: "G", User: s.ann, BotAdmin: true})
 	s.inject(t, emulator.Fault{Method: editWhisper, Times: 1, Effect: emulator.CutBefore})
@@ -111,7 +114,9 @@ func TestC16NothingIsShownUntilTheServerWasAsked(t *testing.T) {
 }
 
 // The buttons under what one person sees work, and what it says can change.
-func TestC16PressesOfWhatOnePersonSees(t *testing.T) {
+//
+// C16.
+func TestPressesOfWhatOnePersonSees(t *testing.T) {
 	s := newStage(t)
 	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Title: "G", User: s.ann, BotAdmin: true})
 	in := newInbox()

@@ -25,7 +25,8 @@ func TestEncodeTools(t *testing.T) {
 	}
 }
 
-func TestAcceptance097EstimateIsCharactersOverFour(t *testing.T) {
+// Acceptance 97: Sizes are estimated by four characters a token.
+func TestEstimateIsCharactersOverFour(t *testing.T) {
 	tools := []toolgroups.Tool{{Name: "a", Description: strings.Repeat("ü", 400)}}
 	empty := len(toolgroups.EncodeTools([]toolgroups.Tool{{Name: "a"}}))
 	if got, want := toolgroups.EstimateTokens(tools), (empty+400)/4; got != want {
@@ -33,7 +34,8 @@ func TestAcceptance097EstimateIsCharactersOverFour(t *testing.T) {
 	}
 }
 
-func TestB17NormalizeParameters(t *testing.T) {
+// B17.
+func TestNormalizeParameters(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"nothing":          {``, `{"type":"object","properties":{}}`},
 		"no properties":    {`{ "type" : "object" }`, `{"type":"object","properties":{}}`},

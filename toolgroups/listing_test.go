@@ -12,7 +12,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-func TestAcceptance003ListingOfTwoGroups(t *testing.T) {
+// Acceptance 3: The system prompt lists every registered group, one line each.
+func TestListingOfTwoGroups(t *testing.T) {
 	reg := registry(t, toolgroups.RegistryConfig{Groups: []toolgroups.Group{
 		{Name: "pdf", Description: "PDF files"}, {Name: "mail", Description: "Email"},
 	}})
@@ -26,7 +27,8 @@ func TestAcceptance003ListingOfTwoGroups(t *testing.T) {
 	}
 }
 
-func TestAcceptance004JoinPrompt(t *testing.T) {
+// Acceptance 4: Without groups the prompt has no such section and no stray separator.
+func TestPromptWithoutGroupsHasNoSection(t *testing.T) {
 	reg := registry(t, toolgroups.RegistryConfig{})
 	if reg.Listing() != "" {
 		t.Errorf("listing of nothing: %q", reg.Listing())
@@ -44,7 +46,8 @@ func TestAcceptance004JoinPrompt(t *testing.T) {
 	}
 }
 
-func TestAcceptance035DescriptionsStayOneLine(t *testing.T) {
+// Acceptance 35: Odd characters in a description keep the listing to one line a group.
+func TestDescriptionsStayOneLine(t *testing.T) {
 	for _, tc := range []struct{ in, want string }{
 		{"a \"quoted\"\nline\r\n\twith `ticks` <b>", "a \"quoted\" line with `ticks` <b>"},
 		{"Grüße – 日本語 🙂", "Grüße – 日本語 🙂"},
@@ -59,7 +62,8 @@ func TestAcceptance035DescriptionsStayOneLine(t *testing.T) {
 	}
 }
 
-func TestAcceptance035OneLinePerGroup(t *testing.T) {
+// Acceptance 35: Odd characters in a description keep the listing to one line a group.
+func TestOneLinePerGroup(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		text := rapid.String().Draw(rt, "description")
 		reg := registry(t, toolgroups.RegistryConfig{Groups: []toolgroups.Group{
@@ -72,7 +76,8 @@ func TestAcceptance035OneLinePerGroup(t *testing.T) {
 	})
 }
 
-func TestAcceptance039LongDescriptionsAreCut(t *testing.T) {
+// Acceptance 39: A long description is shortened to a documented length.
+func TestLongDescriptionsAreCut(t *testing.T) {
 	for name, in := range map[string]string{
 		"letters": strings.Repeat("ä", 500),
 		"words":   strings.Repeat("word ", 100),
@@ -90,14 +95,16 @@ func TestAcceptance039LongDescriptionsAreCut(t *testing.T) {
 	}
 }
 
-func TestAcceptance041TheListingIsBuiltOnce(t *testing.T) {
+// Acceptance 41: The listing is built in bounded work and costs few tokens.
+func TestTheListingIsBuiltOnce(t *testing.T) {
 	reg := house(t)
 	if n := testing.AllocsPerRun(20, func() { _ = reg.Listing() }); n > 2 {
 		t.Errorf("asking for the listing allocates %.0f times: it is built once", n)
 	}
 }
 
-func TestAcceptance042CoreOnlySavesFourFifths(t *testing.T) {
+// Acceptance 42: Core alone saves at least 80 % of the schema tokens.
+func TestCoreOnlySavesFourFifths(t *testing.T) {
 	reg := house(t)
 	core := toolgroups.NewSet(fixed(reg), nil).Round().Tools()
 	all := toolgroups.NewSet(fixed(reg), reg.GroupNames()).Round().Tools()

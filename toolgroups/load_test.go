@@ -11,7 +11,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-func TestAcceptance005And052LoadAnswersWithAllTools(t *testing.T) {
+// Acceptance 5, 52.
+func TestLoadAnswersWithAllTools(t *testing.T) {
 	reg := registry(t, toolgroups.RegistryConfig{Groups: []toolgroups.Group{{
 		Name: "google_gmail", DisplayName: "Google Gmail", Tools: []toolgroups.Tool{fake("gmail_search"), fake("gmail_read")},
 	}}})
@@ -25,7 +26,8 @@ func TestAcceptance005And052LoadAnswersWithAllTools(t *testing.T) {
 	}
 }
 
-func TestAcceptance007And053UnknownGroup(t *testing.T) {
+// Acceptance 7, 53.
+func TestLoadOfAnUnknownGroupChangesNothing(t *testing.T) {
 	set := newSet(t)
 	_, fault := call(t, set.Round(), "load_tool_group", `{"group_name":"nonexistent"}`, admin())
 	wantFault(t, fault, "not_found", "Tool group 'nonexistent' not found. Available groups: config, pdf, scheduled_tasks, "+
@@ -40,7 +42,8 @@ func TestAcceptance007And053UnknownGroup(t *testing.T) {
 	}
 }
 
-func TestAcceptance010And023And084LoadingAgainChangesNothing(t *testing.T) {
+// Acceptance 10, 23, 84.
+func TestLoadingAgainChangesNothing(t *testing.T) {
 	set := newSet(t, "pdf", "google_docs", "pdf")
 	before := names(set.Round().Tools())
 	first := load(t, set, "pdf")
@@ -52,7 +55,8 @@ func TestAcceptance010And023And084LoadingAgainChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAcceptance027MissingParameter(t *testing.T) {
+// Acceptance 27: A missing or wrong `group_name` is a fixed error.
+func TestLoadWithoutAGroupNameIsRefused(t *testing.T) {
 	round := newSet(t).Round()
 	for _, args := range []string{
 		``, `null`, `{}`, `{"group_name":null}`, `{"group_name":7}`, `{"group_name":["pdf"]}`, `{"group":"pdf"}`,
@@ -63,7 +67,8 @@ func TestAcceptance027MissingParameter(t *testing.T) {
 	}
 }
 
-func TestAcceptance080LoadArgument(t *testing.T) {
+// Acceptance 80: A damaged call is skipped, the others count.
+func TestLoadReadsItsArgument(t *testing.T) {
 	for _, tc := range []struct {
 		in, want string
 		ok       bool
@@ -83,7 +88,8 @@ func TestAcceptance080LoadArgument(t *testing.T) {
 	}
 }
 
-func TestAcceptance028And029And034EmptyGroups(t *testing.T) {
+// Acceptance 28, 29, 34.
+func TestEmptyGroupsAreFixedErrors(t *testing.T) {
 	reg := registry(t, toolgroups.RegistryConfig{
 		Groups: []toolgroups.Group{
 			{Name: "bare"},
@@ -107,7 +113,8 @@ func TestAcceptance028And029And034EmptyGroups(t *testing.T) {
 	}
 }
 
-func TestAcceptance031SingleTool(t *testing.T) {
+// Acceptance 31: A group with a single tool loads like any other.
+func TestAGroupOfOneToolLoads(t *testing.T) {
 	reg := registry(t, toolgroups.RegistryConfig{Groups: []toolgroups.Group{{Name: "one_tool", Tools: []toolgroups.Tool{fake("x")}}}})
 	set := toolgroups.NewSet(fixed(reg), nil)
 	if got := load(t, set, "one_tool"); got != "Loaded 1 tools from group 'One Tool':\n- x: Does x" {
@@ -118,9 +125,11 @@ func TestAcceptance031SingleTool(t *testing.T) {
 	}
 }
 
-// TestAcceptance040LoadIsBounded counts what a load allocates with the whole registry: a
+// TestLoadIsBounded counts what a load allocates with the whole registry: a
 // bound that a search through all tools or a copy of all schemas would break.
-func TestAcceptance040LoadIsBounded(t *testing.T) {
+//
+// Acceptance 40: A load makes no network call and does bounded work.
+func TestLoadIsBounded(t *testing.T) {
 	reg := house(t)
 	small, large := loadAllocations(t, reg, "pdf"), loadAllocations(t, reg, "google_gmail")
 	if perTool := (large - small) / (25 - 3); small > 250 || perTool > 25 {
@@ -142,7 +151,8 @@ func loadAllocations(t *testing.T, reg *toolgroups.Registry, group string) float
 	})
 }
 
-func TestAcceptance062And063RolesOfGroups(t *testing.T) {
+// Acceptance 62, 63.
+func TestRolesOfGroups(t *testing.T) {
 	set := newSet(t)
 	user := toolgroups.Scope{Role: toolgroups.RoleUser}
 	for _, name := range []string{"config", "js_tool_management"} {

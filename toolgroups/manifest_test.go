@@ -42,7 +42,8 @@ func group(t *testing.T, base, data string) toolgroups.Group {
 	return *m.Group
 }
 
-func TestAcceptance013MetaNamesTheGroup(t *testing.T) {
+// Acceptance 13: A manifest's `_meta` gives a group its name and description, and is no tool.
+func TestMetaNamesTheGroup(t *testing.T) {
 	g := group(t, "google_gmail", `[
 		{"_meta": true, "display_name": "Google Gmail", "description": "Email tools", "role": "admin"},
 		{"name": "gmail_search", "description": "Search", "function": "gmailSearch"}]`)
@@ -55,7 +56,8 @@ func TestAcceptance013MetaNamesTheGroup(t *testing.T) {
 	}
 }
 
-func TestAcceptance014And025WithoutMeta(t *testing.T) {
+// Acceptance 14, 25.
+func TestManifestWithoutMetaGetsANameAndDescription(t *testing.T) {
 	const tools = `{"name":"a","description":"A"},{"name":"b","description":"B"}]`
 	for _, tc := range []struct{ meta, display, description string }{
 		{``, "My Tools", "Tools of the group my_tools: a, b"},
@@ -75,7 +77,8 @@ func TestAcceptance014And025WithoutMeta(t *testing.T) {
 	}
 }
 
-func TestAcceptance034OnlyMeta(t *testing.T) {
+// Acceptance 34: A manifest with nothing but `_meta` makes an empty group and stops nothing.
+func TestManifestOfMetaAloneIsAnEmptyGroup(t *testing.T) {
 	g := group(t, "later", `[{"_meta":true,"description":"To come"}]`)
 	if len(g.Tools) != 0 {
 		t.Errorf("got %v", names(g.Tools))
@@ -85,7 +88,8 @@ func TestAcceptance034OnlyMeta(t *testing.T) {
 	wantFault(t, fault, "empty_group", "Tool group 'later' has no available tools.")
 }
 
-func TestAcceptance051ObjectIsACoreTool(t *testing.T) {
+// Acceptance 51: Manifests of one object are core tools, arrays are groups.
+func TestObjectIsACoreTool(t *testing.T) {
 	m, errs := parse("read_file", `{"name":"read_file","description":"Read","timeoutSeconds":10,"effect":"read_only"}`)
 	if errs != "" || m.Group != nil || m.Tool == nil {
 		t.Fatalf("got %+v, %s", m, errs)
@@ -98,7 +102,8 @@ func TestAcceptance051ObjectIsACoreTool(t *testing.T) {
 	}
 }
 
-func TestAcceptance058MetaElsewhereIsNoTool(t *testing.T) {
+// Acceptance 58: A `_meta` that is not `true`, or not first, is skipped and never a tool.
+func TestMetaElsewhereIsNoTool(t *testing.T) {
 	const why = `_meta counts only as "_meta": true in the first entry of a list`
 	for name, tc := range map[string]struct{ in, want string }{
 		"not true":  {`[{"_meta":"true","name":"a","description":"A"},{"name":"b","description":"B"}]`, "g.json: entry 1: " + why},
@@ -117,7 +122,8 @@ func TestAcceptance058MetaElsewhereIsNoTool(t *testing.T) {
 	}
 }
 
-func TestAcceptance059OnlyTheBadEntryIsLeftOut(t *testing.T) {
+// Acceptance 59: One invalid entry of a manifest is skipped alone.
+func TestOnlyTheBadEntryIsLeftOut(t *testing.T) {
 	for bad, want := range map[string]string{
 		`7`:                               "a tool must be an object",
 		`null`:                            "a tool must be an object",

@@ -10,7 +10,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-func TestAcceptance002CoreOrder(t *testing.T) {
+// Acceptance 2: Those thirteen have fixed names, each once.
+func TestCoreToolsKeepTheirOrder(t *testing.T) {
 	want := []string{
 		"load_skill", "load_tool_group", "save_memory", "search_history", "exec", "js_eval", "webfetch",
 		"browser", "create_agent", "read_file", "write_file", "get_current_time", "http_request",
@@ -20,7 +21,8 @@ func TestAcceptance002CoreOrder(t *testing.T) {
 	}
 }
 
-func TestAcceptance024LoadToolGroupIsAlwaysCore(t *testing.T) {
+// Acceptance 24: `load_tool_group` belongs to no group and cannot be put into one.
+func TestLoadToolGroupIsAlwaysCore(t *testing.T) {
 	for name, cfg := range map[string]toolgroups.RegistryConfig{
 		"given as core": {Core: []toolgroups.Tool{fake("load_tool_group")}},
 		"grouped":       {Groups: []toolgroups.Group{{Name: "g", Tools: []toolgroups.Tool{fake("load_tool_group")}}}},
@@ -37,7 +39,8 @@ func TestAcceptance024LoadToolGroupIsAlwaysCore(t *testing.T) {
 	}
 }
 
-func TestAcceptance026And045And048GroupedToolsAreNotCore(t *testing.T) {
+// Acceptance 26, 45, 48.
+func TestGroupedToolsAreNotCore(t *testing.T) {
 	reg := registry(t, toolgroups.RegistryConfig{
 		Core: []toolgroups.Tool{fake("core_tool")},
 		Groups: []toolgroups.Group{
@@ -58,7 +61,8 @@ func TestAcceptance026And045And048GroupedToolsAreNotCore(t *testing.T) {
 	}
 }
 
-func TestAcceptance046GroupTools(t *testing.T) {
+// Acceptance 46: A group's definitions are its own; an unknown group has none.
+func TestToolsOfAGroup(t *testing.T) {
 	reg := registry(t, toolgroups.RegistryConfig{Groups: []toolgroups.Group{
 		{Name: "config", Tools: fakes("c", 2)}, {Name: "pdf", Tools: fakes("p", 1)},
 	}})
@@ -70,7 +74,8 @@ func TestAcceptance046GroupTools(t *testing.T) {
 	}
 }
 
-func TestAcceptance047SameSourceReplaces(t *testing.T) {
+// Acceptance 47: Groups are listed in the order of registration, a second registration replaces the first.
+func TestSameSourceReplaces(t *testing.T) {
 	reg := registry(t, toolgroups.RegistryConfig{Groups: []toolgroups.Group{
 		{Name: "a", DisplayName: "Old", Description: "old", Tools: fakes("x", 2)},
 		{Name: "b", DisplayName: "B", Description: "b"},
@@ -96,7 +101,8 @@ func TestAcceptance047SameSourceReplaces(t *testing.T) {
 	}
 }
 
-func TestAcceptance038ClashesAreErrorsThatNameBoth(t *testing.T) {
+// Acceptance 38: Two sources of one group name are an error that names both.
+func TestClashesAreErrorsThatNameBoth(t *testing.T) {
 	group := func(name, source string, tools ...toolgroups.Tool) toolgroups.Group {
 		return toolgroups.Group{Name: name, Source: source, Tools: tools}
 	}
@@ -166,7 +172,8 @@ func TestSwitchesAreHandedOn(t *testing.T) {
 	}
 }
 
-func TestAcceptance043SchemasStayAsTheyAre(t *testing.T) {
+// Acceptance 43: Grouping changes no tool's name, schema or behaviour.
+func TestSchemasStayAsTheyAre(t *testing.T) {
 	in := fake("x")
 	in.Parameters = json.RawMessage(`{"type":"object","properties":{"b":{"type":"integer","description":"<b> & ü","minimum":1},` +
 		`"a":{"type":"array","items":{"type":"number"},"minItems":2}},"required":["b"]}`)

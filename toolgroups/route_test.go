@@ -10,7 +10,9 @@ import (
 )
 
 // Without a router an array is cut where it has to be; what is behind is called all the same.
-func TestAcceptance030WithoutARouter(t *testing.T) {
+//
+// Acceptance 30.
+func TestWithoutARouter(t *testing.T) {
 	set := newSet(t, "pdf", "config")
 	round := set.Route(nil, toolgroups.Facts{MaxTools: 15})
 	if got := names(round.Tools()); len(got) != 15 || got[14] != "pdf_01" {

@@ -22,7 +22,8 @@ func newSet(t testing.TB, groups ...string) *toolgroups.Set {
 	return toolgroups.NewSet(fixed(house(t)), groups)
 }
 
-func TestAcceptance001And011And067FirstRequestIsCoreOnly(t *testing.T) {
+// Acceptance 1, 11, 67.
+func TestFirstRequestIsCoreOnly(t *testing.T) {
 	reg := house(t)
 	round := toolgroups.NewSet(fixed(reg), nil).Round()
 	if diff := cmp.Diff(names(reg.Core()), names(round.Tools())); diff != "" || len(round.Tools()) != 13 {
@@ -33,7 +34,8 @@ func TestAcceptance001And011And067FirstRequestIsCoreOnly(t *testing.T) {
 	}
 }
 
-func TestAcceptance006And016And020NextRoundRunsThem(t *testing.T) {
+// Acceptance 6, 16, 20.
+func TestNextRoundRunsThem(t *testing.T) {
 	set := newSet(t)
 	load(t, set, "pdf")
 	round := set.Round()
@@ -48,7 +50,8 @@ func TestAcceptance006And016And020NextRoundRunsThem(t *testing.T) {
 	}
 }
 
-func TestAcceptance009TwoGroupsTogether(t *testing.T) {
+// Acceptance 9: Two groups loaded one after the other are both there.
+func TestTwoGroupsTogether(t *testing.T) {
 	set := newSet(t)
 	load(t, set, "google_gmail")
 	load(t, set, "google_drive")
@@ -57,7 +60,8 @@ func TestAcceptance009TwoGroupsTogether(t *testing.T) {
 	}
 }
 
-func TestAcceptance012ConfigMakesThirty(t *testing.T) {
+// Acceptance 12: With the group config there are 13 + 17 tools.
+func TestConfigMakesThirty(t *testing.T) {
 	set := newSet(t)
 	load(t, set, "config")
 	if got := len(set.Round().Tools()); got != 30 {
@@ -65,7 +69,8 @@ func TestAcceptance012ConfigMakesThirty(t *testing.T) {
 	}
 }
 
-func TestAcceptance015And021And120BlockedCallNamesTheGroup(t *testing.T) {
+// Acceptance 15, 21, 120.
+func TestBlockedCallNamesTheGroup(t *testing.T) {
 	_, fault := newSet(t).Round().Lookup("pdf_00", admin())
 	wantFault(t, fault, "tool_not_available",
 		`Tool 'pdf_00' is not available for this agent. Load its group first: load_tool_group(group_name="pdf").`)
@@ -110,7 +115,8 @@ func TestLookupOrder(t *testing.T) {
 	}
 }
 
-func TestAcceptance022SetsKnowNothingOfEachOther(t *testing.T) {
+// Acceptance 22: Groups of one conversation are not active in another, or after /clear.
+func TestSetsKnowNothingOfEachOther(t *testing.T) {
 	reg := house(t)
 	a, b := toolgroups.NewSet(fixed(reg), nil), toolgroups.NewSet(fixed(reg), nil)
 	load(t, a, "pdf")
@@ -119,7 +125,8 @@ func TestAcceptance022SetsKnowNothingOfEachOther(t *testing.T) {
 	}
 }
 
-func TestAcceptance030AllGroups(t *testing.T) {
+// Acceptance 30.
+func TestAllGroupsTogether(t *testing.T) {
 	set := newSet(t)
 	for _, g := range house(t).GroupNames() {
 		load(t, set, g)
@@ -131,7 +138,8 @@ func TestAcceptance030AllGroups(t *testing.T) {
 	}
 }
 
-func TestAcceptance032And033And089SwitchesActAtOnce(t *testing.T) {
+// Acceptance 32, 33, 89.
+func TestSwitchesActAtOnce(t *testing.T) {
 	on := house(t)
 	off := house(t, func(cfg *toolgroups.RegistryConfig) { cfg.DisabledTools = []string{"pdf_01"} })
 	gone := house(t, func(cfg *toolgroups.RegistryConfig) { cfg.DisabledGroups = []string{"pdf"} })
@@ -161,7 +169,8 @@ func TestAcceptance032And033And089SwitchesActAtOnce(t *testing.T) {
 	}
 }
 
-func TestAcceptance036And037ParallelLoads(t *testing.T) {
+// Acceptance 36, 37.
+func TestParallelLoadsOfGroups(t *testing.T) {
 	groups := []string{"google_docs", "pdf", "google_docs", "google_tasks", "pdf", "google_gmail"}
 	set := newSet(t)
 	round := set.Round()
@@ -192,7 +201,8 @@ func TestAcceptance036And037ParallelLoads(t *testing.T) {
 	}
 }
 
-func TestD32AndAcceptance054And055LoadAndUseInOneMessage(t *testing.T) {
+// D32; Acceptance 54, 55.
+func TestLoadAndUseInOneMessage(t *testing.T) {
 	set := newSet(t)
 	round := set.Round()
 	loader, fault := round.Lookup("load_tool_group", admin())
@@ -213,7 +223,8 @@ func TestD32AndAcceptance054And055LoadAndUseInOneMessage(t *testing.T) {
 	}
 }
 
-func TestAcceptance054OfferedIsExecutable(t *testing.T) {
+// Acceptance 54: What can be run in a round is what its request offered.
+func TestOfferedIsExecutable(t *testing.T) {
 	round := newSet(t, "pdf", "config").Round()
 	offered := names(round.Tools())
 	reg := round.Registry()
@@ -227,7 +238,8 @@ func TestAcceptance054OfferedIsExecutable(t *testing.T) {
 	}
 }
 
-func TestAcceptance057ListingDoesNotDependOnLoads(t *testing.T) {
+// Acceptance 57: A load leaves the listing as it is, so caches keep it.
+func TestListingDoesNotDependOnLoads(t *testing.T) {
 	reg := house(t)
 	before := reg.Listing()
 	set := toolgroups.NewSet(fixed(reg), nil)
@@ -237,13 +249,15 @@ func TestAcceptance057ListingDoesNotDependOnLoads(t *testing.T) {
 	}
 }
 
-func TestAcceptance064AllGroupsFromTheStart(t *testing.T) {
+// Acceptance 64: With routing switched off, all tools are sent.
+func TestAllGroupsFromTheStart(t *testing.T) {
 	if got := len(newSet(t, house(t).GroupNames()...).Round().Tools()); got != 154 {
 		t.Errorf("%d tools", got)
 	}
 }
 
-func TestAcceptance075And078And079RestoredNames(t *testing.T) {
+// Acceptance 75, 78, 79.
+func TestNamesRestoredFromLoads(t *testing.T) {
 	set := newSet(t, "pdf", "gone", "pdf", "google_docs", "pdf")
 	if diff := cmp.Diff([]string{"pdf", "gone", "google_docs"}, set.Loaded()); diff != "" {
 		t.Error(diff)
@@ -253,7 +267,8 @@ func TestAcceptance075And078And079RestoredNames(t *testing.T) {
 	}
 }
 
-func TestAcceptance088FirstLoadOrderAndBytePrefix(t *testing.T) {
+// Acceptance 88: Core first, then groups in the order of their first load.
+func TestFirstLoadOrderAndBytePrefix(t *testing.T) {
 	reg := house(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		set := toolgroups.NewSet(fixed(reg), nil)

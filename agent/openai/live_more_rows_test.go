@@ -18,7 +18,9 @@ import (
 
 // An error that comes in a stream is one of its kind, in whatever form, and not a reply
 // that broke off.
-func TestLiveB07ErrorsInStreams(t *testing.T) {
+//
+// Live B07: Errors come inside streams, in many forms.
+func TestErrorsInStreams(t *testing.T) {
 	raw := func(lines string) answer { return respond(200, "text/event-stream", lines) }
 	for name, tc := range map[string]struct {
 		answer answer
@@ -52,7 +54,9 @@ func TestLiveB07ErrorsInStreams(t *testing.T) {
 }
 
 // Each server's words for a prompt that is too long are known, and the size that they name.
-func TestLiveB08OverflowInTheWordsOfEachServer(t *testing.T) {
+//
+// Live B08: Each server has words of its own for a prompt that is too long.
+func TestOverflowInTheWordsOfEachServer(t *testing.T) {
 	for text, size := range map[string]int{
 		"You passed 9000 input tokens and requested 0 output tokens. However, the model's context length is only 8192 tokens.":                                       8192,
 		"The decoder prompt (length 9000) is longer than the maximum model length of 4096. Make sure that max_model_len is no smaller.":                              4096,
@@ -98,7 +102,9 @@ func TestLiveB08OverflowInTheWordsOfEachServer(t *testing.T) {
 }
 
 // A call that cannot be read is chance: it is asked for again, twice and no more.
-func TestLiveB09AFailedCallIsAskedForAgain(t *testing.T) {
+//
+// Live B09: A call that cannot be read is an accident, and passes the next time.
+func TestAFailedCallIsAskedForAgain(t *testing.T) {
 	const code = "tool_use_failed"
 	text := "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details."
 	inStream := respond(200, "text/event-stream", fmt.Sprintf("event: error\ndata: {\"error\":{\"message\":%q,\"type\":\"invalid_request_error\",\"code\":%q,\"status_code\":400}}\n\n", text, code))
@@ -118,7 +124,9 @@ func TestLiveB09AFailedCallIsAskedForAgain(t *testing.T) {
 }
 
 // Ollama cuts what is too long and says nothing, so it is asked how much fits.
-func TestLiveB10OllamaTellsItsContext(t *testing.T) {
+//
+// Live B10: Ollama cuts a long prompt and says nothing.
+func TestOllamaTellsItsContext(t *testing.T) {
 	p, _ := emulator.PersonalityOf("ollama")
 	l := newLive(t, p, func(cfg *emulator.Config) { cfg.Context = 4096 })
 	facts, err := l.model().Ask(t.Context())
@@ -135,7 +143,9 @@ func TestLiveB10OllamaTellsItsContext(t *testing.T) {
 }
 
 // A server nearby may take ten minutes to load its model; the setting says otherwise.
-func TestLiveB11TheFirstByteOfALocalServerMayTakeLong(t *testing.T) {
+//
+// Live B11: A local server may take minutes to load its model.
+func TestTheFirstByteOfALocalServerMayTakeLong(t *testing.T) {
 	for _, tc := range []struct {
 		base string
 		set  time.Duration
@@ -163,7 +173,9 @@ func TestLiveB11TheFirstByteOfALocalServerMayTakeLong(t *testing.T) {
 }
 
 // Gemini refuses to be told that something is required that is no property.
-func TestLiveB12RequiredNamesProperties(t *testing.T) {
+//
+// Live B12: Gemini refuses to be told that something is required that is no property.
+func TestRequiredNamesProperties(t *testing.T) {
 	p, _ := emulator.PersonalityOf("gemini")
 	l := newLive(t, p)
 	schema := `{"type":"object","properties":{"a":{"type":"object","properties":{"b":{"type":"string"}},"required":["b","gone"]},` +
@@ -180,7 +192,9 @@ func TestLiveB12RequiredNamesProperties(t *testing.T) {
 }
 
 // A server that does not know stream_options gets the request without, from then on.
-func TestLiveB13NoStreamOptions(t *testing.T) {
+//
+// Live B13: Some servers refuse `stream_options`.
+func TestNoStreamOptions(t *testing.T) {
 	for _, refused := range []answer{
 		refusal(400, "", "Unrecognized request argument supplied: stream_options"),
 		respond(422, "application/json", `{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}`),

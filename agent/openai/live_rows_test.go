@@ -33,7 +33,9 @@ func gateway(t *testing.T, name string, model ...string) *live {
 
 // OpenAI's models that reason take tools over the Responses API alone, from 5.4 on. A
 // gateway in front of them says so, and is believed.
-func TestLiveB01ReasoningModelsWithToolsGoToResponses(t *testing.T) {
+//
+// Live B01: OpenAI's models that reason take tools over the Responses API alone.
+func TestReasoningModelsWithToolsGoToResponses(t *testing.T) {
 	for model, want := range map[string]string{
 		"gpt-5.3": "chat/completions", "gpt-5.4": "responses", "gpt-5.4-mini": "responses", "gpt-5.5": "responses", "gpt-5.6-terra": "responses",
 		"gpt-5.10": "responses", "ft:gpt-5.6:acme": "responses", "gpt-5.4-chat-latest": "chat/completions", "gpt-4.1": "chat/completions",
@@ -67,7 +69,9 @@ func TestLiveB01ReasoningModelsWithToolsGoToResponses(t *testing.T) {
 
 // What a model thought goes back to nobody but its server, under the name it came with.
 // Who refuses it gets the same once more without, and is not sent it again.
-func TestLiveB02ReasoningGoesBackWhereItCameFrom(t *testing.T) {
+//
+// Live B02: What a model thought goes back to nobody but its server, under the name it came with.
+func TestReasoningGoesBackWhereItCameFrom(t *testing.T) {
 	history := func(reasoning string) []agent.Message {
 		return append(question().Messages,
 			agent.Message{Role: agent.RoleAssistant, Reasoning: reasoning, Calls: []agent.Call{{ID: "abcd12345", Name: "note", Arguments: "{}"}}},
@@ -104,7 +108,9 @@ func TestLiveB02ReasoningGoesBackWhereItCameFrom(t *testing.T) {
 
 // DeepSeek and Kimi want what was thought with calls in all later requests, and something
 // in its place where another model called.
-func TestLiveB03ReasoningOfEarlierTurnsIsKept(t *testing.T) {
+//
+// Live B03: DeepSeek and Kimi want what was thought with calls in all later requests.
+func TestReasoningOfEarlierTurnsIsKept(t *testing.T) {
 	for _, name := range []string{"deepseek", "kimi"} {
 		l, c := gateway(t, name), newTalk(t)
 		c.say(l.model(once), "go", ofThreeRounds)
@@ -123,7 +129,9 @@ func TestLiveB03ReasoningOfEarlierTurnsIsKept(t *testing.T) {
 
 // OpenRouter's reasoning_details go back as they came, in one piece, and calls of others
 // have what stands in for them.
-func TestLiveB04ReasoningDetailsGoBack(t *testing.T) {
+//
+// Live B04: Gemini behind OpenRouter wants its `reasoning_details` back.
+func TestReasoningDetailsGoBack(t *testing.T) {
 	c, p := client(t, openai.Config{BaseURL: "https://openrouter.ai/api/v1", Model: "google/gemini-3-pro-preview"},
 		stream(`{"choices":[{"index":0,"delta":{"reasoning":"I ","reasoning_details":[{"type":"reasoning.text","text":"I ","index":0,"format":"f"}]}}]}`,
 			`{"choices":[{"index":0,"delta":{"reasoning":"think","reasoning_details":[{"type":"reasoning.text","text":"think","index":0,"signature":"s"}]}}]}`,
@@ -175,7 +183,9 @@ func TestLiveB04ReasoningDetailsGoBack(t *testing.T) {
 
 // Content may be parts; what a model thinks among them is not said, and goes back as it
 // came.
-func TestLiveB05ContentAsParts(t *testing.T) {
+//
+// Live B05: Mistral streams content as an array of parts.
+func TestContentAsParts(t *testing.T) {
 	c, p := client(t, openai.Config{BaseURL: "https://api.mistral.ai/v1", Model: "magistral-medium-2509"},
 		stream(`{"choices":[{"index":0,"delta":{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"I TH"}]}]}}]}`,
 			`{"choices":[{"index":0,"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"INK"}]},{"type":"text","text":"Hel"}]}}]}`,
@@ -197,7 +207,9 @@ func TestLiveB05ContentAsParts(t *testing.T) {
 
 // Whatever ids a conversation has, each server sees some that it takes, each once where it
 // wants that, and the results answer their calls.
-func TestLiveB06IDsAreThoseThatTheServerTakes(t *testing.T) {
+//
+// Live B06: Servers differ in which ids of calls they take.
+func TestIDsAreThoseThatTheServerTakes(t *testing.T) {
 	servers := map[string]openai.Config{}
 	for _, p := range emulator.Personalities() {
 		servers[p.Name] = openai.Config{BaseURL: p.URL, Model: p.Model}

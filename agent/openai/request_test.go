@@ -147,7 +147,7 @@ func TestChangedToolIsSent(t *testing.T) {
 
 // Acceptance 030: a client says how many tools its server takes, for the array to be
 // made to that length.
-func TestAcceptance030TheLimitIsKnown(t *testing.T) {
+func TestTheLimitIsKnown(t *testing.T) {
 	c, _ := client(t, openai.Config{})
 	if got := c.Profile().MaxTools; got != 128 {
 		t.Errorf("MaxTools is %d", got)

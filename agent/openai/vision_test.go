@@ -89,7 +89,8 @@ func seer(t *testing.T, cfg openai.Config) func(agent.Request) []emulator.Messag
 	}
 }
 
-func TestB08PicturesAreShownWithTheirMessages(t *testing.T) {
+// B08.
+func TestPicturesAreShownWithTheirMessages(t *testing.T) {
 	saved := pictures(t)
 	for api, model := range map[string]string{"chat": "gpt-4.1", "responses": "gpt-6-sol"} {
 		ask := seer(t, openai.Config{Model: model})

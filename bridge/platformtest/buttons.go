@@ -26,7 +26,7 @@ func buttonProperties() []property {
 		{"LinkShows", "A button with an address shows that it leads there, beside one that is pressed.", showsLinks},
 		{"PressArrives", "A press arrives once, and says who pressed what under which message, and where it stands.", deliversPresses},
 		{"PressIsKept", "A press that cannot be kept is not confirmed: it arrives again, as the same one.", keepsPresses},
-		{"C16PressForged", "Data that is under no button arrives as it was sent, from whoever sent it.", deliversForged},
+		{"PressForged", "Data that is under no button arrives as it was sent, from whoever sent it.", deliversForged},
 		{"PressAnswered", "Whoever pressed is shown the answer, and nothing is posted; to answer once more is no error.", answersPresses},
 		{"EditReplaces", "An edit replaces the text and the buttons of its message and of no other; to do it twice is harmless.", edits},
 		{"EditOfNothing", "An edit of a message that is not there is refused for good.", editsNothing},

@@ -14,12 +14,12 @@ import (
 func commandProperties() []property {
 	return []property{
 		{"Help", "Everywhere /help is answered with the commands, and not by the model.", helps},
-		{"C06Stop", "Everywhere /stop ends the answer that is being worked on and drops what waits behind it.", stops},
+		{"Stop", "Everywhere /stop ends the answer that is being worked on and drops what waits behind it.", stops},
 		{"Clear", "After a /clear by whoever may, nothing of the conversation is left; other conversations keep theirs.", clears},
 		{"Undo", "After an undo, by the button or the command, the conversation from before the /clear goes on; only whoever may clear may do that, and pressed twice it changes nothing.", undoes},
 		{"ClearIsRefused", "In a shared chat, and in a thread that somebody else began, only an administrator may clear.", refusesClear},
 		{"Confides", "What one person asked about themselves in a shared chat is told to that person alone, where the platform can do that.", confides},
-		{"D03Strangers", "A stranger is told once, in one message with the id to allow, and never reaches the model.", turnsAway},
+		{"Strangers", "A stranger is told once, in one message with the id to allow, and never reaches the model.", turnsAway},
 	}
 }
 

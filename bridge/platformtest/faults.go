@@ -9,12 +9,12 @@ import (
 
 func faultProperties() []property {
 	return []property{
-		{"B09C04Duplicate", "A message that the platform delivers twice is answered once.", answersOnce},
-		{"C04AnswerDropped", "Where the platform shows an answer and does not say so, it is shown once more, marked as a repeat.", marksRepeat},
-		{"C07Flood", "A flood limit delays its own chat alone, for as long as the platform asks, and loses nothing.", waitsAlone},
-		{"C07FloodPasses", "An answer that met a flood limit is shown by itself when the time is over, unmarked.", waitsOut},
-		{"D17ServerError", "An answer that met an error of the platform's own is sent again, marked as a repeat: nobody knows what became of the first.", triesAgain},
-		{"Attack02Outage", "An outage loses nothing: what was cut off is sent once more when the service is back, marked, and everything else once, unmarked.", outlasts},
+		{"Duplicate", "A message that the platform delivers twice is answered once.", answersOnce},
+		{"AnswerDropped", "Where the platform shows an answer and does not say so, it is shown once more, marked as a repeat.", marksRepeat},
+		{"Flood", "A flood limit delays its own chat alone, for as long as the platform asks, and loses nothing.", waitsAlone},
+		{"FloodPasses", "An answer that met a flood limit is shown by itself when the time is over, unmarked.", waitsOut},
+		{"ServerError", "An answer that met an error of the platform's own is sent again, marked as a repeat: nobody knows what became of the first.", triesAgain},
+		{"Outage", "An outage loses nothing: what was cut off is sent once more when the service is back, marked, and everything else once, unmarked.", outlasts},
 	}
 }
 

@@ -27,16 +27,16 @@ type Stopper interface {
 
 func growingProperties() []property {
 	return []property{
-		{"C08Grows", "An answer that takes a while is shown while it is made, in one message that ends as the answer would be without; what is delivered twice is answered once.", grows},
-		{"C07GrowsInAFlood", "Flood control delays an answer that grows and costs nothing of it.", growsInFloods},
-		{"C04GrowsAndIsLost", "Where the service does not tell that the beginning arrived, the whole answer follows, marked; where it does not tell of a change, nothing is doubled.", growsUnheard},
+		{"Grows", "An answer that takes a while is shown while it is made, in one message that ends as the answer would be without; what is delivered twice is answered once.", grows},
+		{"GrowsInAFlood", "Flood control delays an answer that grows and costs nothing of it.", growsInFloods},
+		{"GrowsAndIsLost", "Where the service does not tell that the beginning arrived, the whole answer follows, marked; where it does not tell of a change, nothing is doubled.", growsUnheard},
 		{"GrowsSlowly", "On a slow service, and where changes fail, the answer is whole and stands there once.", growsSlowly},
-		{"C08GrowsNoMore", "An answer whose beginning was deleted, or cannot be changed any more, is sent whole.", growsAnew},
-		{"C06GrowsUntilStopped", "The button under an answer that grows stops it: what was shown stays and says so, and the button is gone.", growsUntilStopped},
-		{"C06StreamsUntilStopped", "The service's own button to stop does what the bot's does, and nothing shows that the bot is at work.", streamsUntilStopped},
-		{"C06StreamsAcrossAKill", "An answer that streams when the bot is killed ends whole in its message; where that cannot be changed any more, it follows, marked.", streamsOn},
-		{"C08SaysWhatItDoes", "While tools run, a line says what they do, as plain text; it is gone in the end.", saysWhatItDoes},
-		{"C06GrowsAcrossARestart", "An answer that grows when the bot is started anew goes on in its message.", growsOn},
+		{"GrowsNoMore", "An answer whose beginning was deleted, or cannot be changed any more, is sent whole.", growsAnew},
+		{"GrowsUntilStopped", "The button under an answer that grows stops it: what was shown stays and says so, and the button is gone.", growsUntilStopped},
+		{"StreamsUntilStopped", "The service's own button to stop does what the bot's does, and nothing shows that the bot is at work.", streamsUntilStopped},
+		{"StreamsAcrossAKill", "An answer that streams when the bot is killed ends whole in its message; where that cannot be changed any more, it follows, marked.", streamsOn},
+		{"SaysWhatItDoes", "While tools run, a line says what they do, as plain text; it is gone in the end.", saysWhatItDoes},
+		{"GrowsAcrossARestart", "An answer that grows when the bot is started anew goes on in its message.", growsOn},
 	}
 }
 

@@ -9,11 +9,11 @@ import (
 
 func placeProperties() []property {
 	return []property{
-		{"C06D20Order", "Messages of one conversation are answered one after another in the order in which they were sent.", inOrder},
-		{"C06SideBySide", "While the model is busy in one conversation, all others are answered, also another thread of the same chat.", sideBySide},
-		{"C13D16Threads", "Answers stand where the question stands, never elsewhere, and reply to no other message than it.", staysInPlace},
-		{"C15D01Sessions", "Conversations share nothing: not those of two chats, of two threads, of two people.", sharesNothing},
-		{"C12Working", "People see that the bot is at work, and no longer once it has answered, was stopped or broke down.", showsWork},
+		{"Order", "Messages of one conversation are answered one after another in the order in which they were sent.", inOrder},
+		{"SideBySide", "While the model is busy in one conversation, all others are answered, also another thread of the same chat.", sideBySide},
+		{"Threads", "Answers stand where the question stands, never elsewhere, and reply to no other message than it.", staysInPlace},
+		{"Sessions", "Conversations share nothing: not those of two chats, of two threads, of two people.", sharesNothing},
+		{"Working", "People see that the bot is at work, and no longer once it has answered, was stopped or broke down.", showsWork},
 	}
 }
 

@@ -146,7 +146,7 @@ func Run(t *testing.T, town func(t *testing.T) Harness) {
 
 // deliveries are the properties that hang on how messages reach the bot.
 var deliveries = []string{
-	"B09C04Duplicate", "C06D20Order", "C06SideBySide", "C06Restart", "TakenOver", "RestartBeforeConfirmation", "InboxFails",
+	"Duplicate", "Order", "SideBySide", "Restart", "TakenOver", "RestartBeforeConfirmation", "InboxFails",
 	"PressArrives", "PressIsKept", "Album", "LongText",
 }
 

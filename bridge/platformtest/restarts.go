@@ -12,7 +12,7 @@ import (
 
 func restartProperties() []property {
 	return []property{
-		{"C06Restart", "What was accepted before the bot is started anew is answered after it, once, in order, in its place; what was answered is not answered again.", goesOn},
+		{"Restart", "What was accepted before the bot is started anew is answered after it, once, in order, in its place; what was answered is not answered again.", goesOn},
 		{"TakenOver", "A bot that still works when another one has taken its jobs over adds nothing: each message is answered once, in order, in its place.", isTakenOver},
 		{"RestartBeforeConfirmation", "A message that was kept but not confirmed when the bot stopped is answered once.", confirmsLate},
 		{"RestartWhileSending", "An answer that was being sent when the bot stopped is sent once more and marked.", resendsMarked},

@@ -10,8 +10,8 @@ import (
 
 func textProperties() []property {
 	return []property{
-		{"B10D06D09LongAnswers", "A long answer arrives whole, in order, in parts within the platform's limit.", arrivesWhole},
-		{"B04D05D08OddTexts", "Whatever the model answers, something is shown, its words are all there, and the platform refuses nothing.", showsAnything},
+		{"LongAnswers", "A long answer arrives whole, in order, in parts within the platform's limit.", arrivesWhole},
+		{"OddTexts", "Whatever the model answers, something is shown, its words are all there, and the platform refuses nothing.", showsAnything},
 	}
 }
 

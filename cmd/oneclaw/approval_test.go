@@ -63,7 +63,8 @@ func (w *harness) runs() int {
 	return n
 }
 
-func TestC17ExecWaitsForItsApprovalAcrossAKill(t *testing.T) {
+// C17.
+func TestExecWaitsForItsApprovalAcrossAKill(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
 		t.Run(signal.String(), func(t *testing.T) {
@@ -101,7 +102,9 @@ func TestC17ExecWaitsForItsApprovalAcrossAKill(t *testing.T) {
 
 // A command that is dressed up as a secret stands on the card as it is, before the
 // decision and after it. A secret that the bot knows does not.
-func TestAttack03CardShowsWhatRuns(t *testing.T) {
+//
+// Attack 03: An approval card hides nothing but known secrets.
+func TestCardShowsWhatRuns(t *testing.T) {
 	t.Parallel()
 	begin, end := "-----BEGIN PRIVATE"+" KEY-----", "-----END PRIVATE"+" KEY-----"
 	known := "only the bot knows this key"
@@ -127,7 +130,8 @@ func TestAttack03CardShowsWhatRuns(t *testing.T) {
 	})
 }
 
-func TestC17DenyTellsTheModel(t *testing.T) {
+// C17.
+func TestDenyTellsTheModel(t *testing.T) {
 	t.Parallel()
 	onBothPlatforms(t, false, doing("exec", counting), func(s *stage) {
 		s.start()
@@ -148,7 +152,8 @@ func TestC17DenyTellsTheModel(t *testing.T) {
 	})
 }
 
-func TestC17StopEndsACallThatWaits(t *testing.T) {
+// C17.
+func TestStopEndsACallThatWaits(t *testing.T) {
 	t.Parallel()
 	onBothPlatforms(t, false, doing("exec", counting), func(s *stage) {
 		s.start()
@@ -168,7 +173,8 @@ func TestC17StopEndsACallThatWaits(t *testing.T) {
 	})
 }
 
-func TestC17ApprovalExpiresInTime(t *testing.T) {
+// C17.
+func TestApprovalExpiresInTime(t *testing.T) {
 	t.Parallel()
 	onBothPlatforms(t, false, doing("exec", counting), func(s *stage) {
 		s.w.env["ONECLAW_APPROVAL_TIMEOUT"] = "1s"
@@ -183,7 +189,8 @@ func TestC17ApprovalExpiresInTime(t *testing.T) {
 	})
 }
 
-func TestC16OthersInTheChatDoNotApprove(t *testing.T) {
+// C16.
+func TestOthersInTheChatDoNotApprove(t *testing.T) {
 	t.Parallel()
 	onBothPlatforms(t, true, doing("exec", counting), func(s *stage) {
 		s.w.env["ONECLAW_ADMINS"] = s.users[2]
@@ -217,7 +224,9 @@ func TestC16OthersInTheChatDoNotApprove(t *testing.T) {
 }
 
 // A call by way of tool_call is asked about as the tool that it is.
-func TestC16ToolCallIsNoWayAroundAnApproval(t *testing.T) {
+//
+// C16.
+func TestToolCallIsNoWayAroundAnApproval(t *testing.T) {
 	t.Parallel()
 	for _, routing := range []string{"search", "bridge"} {
 		t.Run(routing, func(t *testing.T) {
@@ -242,7 +251,9 @@ func TestC16ToolCallIsNoWayAroundAnApproval(t *testing.T) {
 }
 
 // What a person connected is used for that person alone, after they said yes.
-func TestC16MailFromASharedChatIsSentByWhoAskedAlone(t *testing.T) {
+//
+// C16.
+func TestMailFromASharedChatIsSentByWhoAskedAlone(t *testing.T) {
 	t.Parallel()
 	letter := map[string]any{"to": "grace@example.com", "subject": "Hi", "body": "Line one\nLine two"}
 	w := newTown(t, openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
@@ -313,7 +324,9 @@ func connectGoogle(t *testing.T, w *harness, bot *process, server *google.Server
 
 // A call that was allowed and cut off is not run again, and nobody is asked about it
 // again: what came of it is unknown.
-func TestC23AnApprovedCallThatWasCutOffIsNotRepeated(t *testing.T) {
+//
+// C23: A restart that loses work or repeats it.
+func TestAnApprovedCallThatWasCutOffIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	hits, hang := make(chan struct{}, 10), make(chan struct{})
 	web := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -359,7 +372,9 @@ func TestC23AnApprovedCallThatWasCutOffIsNotRepeated(t *testing.T) {
 }
 
 // Nothing of what is approved may be out of sight, however long it is.
-func TestC17LongArgumentsAreShownWhole(t *testing.T) {
+//
+// C17.
+func TestLongArgumentsAreShownWhole(t *testing.T) {
 	t.Parallel()
 	long := "echo start; " + strings.Repeat("true '0123456789 <&*_>`'; ", 400) + "echo the very end >> count.txt; echo once >> count.txt"
 	onBothPlatforms(t, false, doing("exec", func(openai.Request) map[string]any { return map[string]any{"command": long} }), func(s *stage) {

@@ -347,7 +347,9 @@ func TestANewerFormatIsRefused(t *testing.T) {
 
 // A database that was emptied is not taken for a new one: the owner would be gone, and the
 // bot there for whoever claims it.
-func TestAttack15AnEmptiedDatabaseIsRefused(t *testing.T) {
+//
+// Attack 15: An emptied database is not taken for a new one.
+func TestAnEmptiedDatabaseIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	bot := w.run()

@@ -68,9 +68,11 @@ func (w *harness) shows(p *process, who int64, part string) string {
 	return text
 }
 
-// TestC20BudgetIsUsedUpAndRaised: the budget of a user is used up, they are told so and
+// TestBudgetIsUsedUpAndRaised: the budget of a user is used up, they are told so and
 // ask an administrator, who raises it; then they are answered. All of it outlives restarts.
-func TestC20BudgetIsUsedUpAndRaised(t *testing.T) {
+//
+// C20.
+func TestBudgetIsUsedUpAndRaised(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	ann, bob := w.person("Ann"), w.person("Bob")
@@ -115,8 +117,10 @@ func TestC20BudgetIsUsedUpAndRaised(t *testing.T) {
 	w.did(fmt.Sprintf("raise a budget: telegram:%d Bob in telegram:%[1]d: telegram:%d", bob, ann))
 }
 
-// TestC20CrashWhileTheModelThinks: a call that kill -9 cut off holds no budget afterwards.
-func TestC20CrashWhileTheModelThinks(t *testing.T) {
+// TestCrashWhileTheModelThinks: a call that kill -9 cut off holds no budget afterwards.
+//
+// C20.
+func TestCrashWhileTheModelThinks(t *testing.T) {
 	t.Parallel()
 	began := make(chan struct{}, 10)
 	hang := true

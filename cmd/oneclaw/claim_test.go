@@ -173,7 +173,9 @@ func TestAClaimShownInAGroupIsVoid(t *testing.T) {
 }
 
 // What can let nobody in is refused with a sentence, and is in no list.
-func TestAttack17PeopleThatCanBeNobodyAreNotAdded(t *testing.T) {
+//
+// Attack 17: Nobody is let in who can be nobody.
+func TestPeopleThatCanBeNobodyAreNotAdded(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	token := w.env["TELEGRAM_BOT_TOKEN"]

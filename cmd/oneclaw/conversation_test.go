@@ -47,10 +47,12 @@ func (w *harness) loads() int {
 	return n
 }
 
-// TestAcceptance008And018And044And066And068And069And073And085ConversationAboutAPDF is the promise of the README: somebody sends a
+// TestConversationAboutAPDF is the promise of the README: somebody sends a
 // PDF and asks about it, the model loads the group, has it in the next message and
 // after a restart, and /clear ends that. It covers statements 6, 8, 18, 65-69, 85.
-func TestAcceptance008And018And044And066And068And069And073And085ConversationAboutAPDF(t *testing.T) {
+//
+// Acceptance 8, 18, 44, 66, 68, 69, 73, 85.
+func TestConversationAboutAPDF(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	ann := w.person("Ann")
@@ -96,7 +98,9 @@ func TestAcceptance008And018And044And066And068And069And073And085ConversationAbou
 }
 
 // /clear deletes nothing, and it and /help say so: what was said is still found.
-func TestAttack12ClearSaysWhatItDoes(t *testing.T) {
+//
+// Attack 12: /clear says what it does.
+func TestClearSaysWhatItDoes(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
@@ -129,7 +133,8 @@ func registryOf(t *testing.T) (registry *toolgroups.Registry) {
 	return registry
 }
 
-func TestAcceptance019ScenariosHaveTheirTools(t *testing.T) {
+// Acceptance 19: Each kind of request finds its tool in the group that is named for it.
+func TestScenariosHaveTheirTools(t *testing.T) {
 	registry := registryOf(t)
 	for group, tool := range map[string]string{
 		"google_gmail": "gmail_search", "google_sheets": "sheets_create", "scheduled_tasks": "schedule_task",
@@ -141,9 +146,11 @@ func TestAcceptance019ScenariosHaveTheirTools(t *testing.T) {
 	}
 }
 
-// TestAcceptance011And061SchemasSent counts what is sent at the beginning and for mail,
+// TestAMailTaskSendsFewSchemas counts what is sent at the beginning and for mail,
 // against all 154 tools.
-func TestAcceptance011And061SchemasSent(t *testing.T) {
+//
+// Acceptance 11, 61.
+func TestAMailTaskSendsFewSchemas(t *testing.T) {
 	registry := registryOf(t)
 	round := func(groups ...string) []toolgroups.Tool {
 		return toolgroups.NewSet(func() *toolgroups.Registry { return registry }, groups).Round().Tools()
@@ -157,7 +164,8 @@ func TestAcceptance011And061SchemasSent(t *testing.T) {
 	}
 }
 
-func TestAcceptance074NothingUnloads(t *testing.T) {
+// Acceptance 74: Sessions share no groups; nothing unloads or expires.
+func TestLoadedGroupsAreNeverUnloaded(t *testing.T) {
 	registry := registryOf(t)
 	for _, name := range append(registry.GroupNames(), "core") {
 		tools, err := groupTools(registry, name)

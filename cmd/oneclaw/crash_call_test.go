@@ -71,10 +71,12 @@ func looking(_ context.Context, req openai.Request) (openai.Reply, error) {
 	return openai.Reply{Calls: calls}, nil
 }
 
-// TestAttack04ACallThatKillsTheProgramRunsTwice has the real program call a tool that
+// TestACallThatKillsTheProgramRunsTwice has the real program call a tool that
 // kills it. After two crashes the call is not made again, and the person gets an answer. What
 // a collector received of it meanwhile is one tree.
-func TestAttack04ACallThatKillsTheProgramRunsTwice(t *testing.T) {
+//
+// Attack 04.
+func TestACallThatKillsTheProgramRunsTwice(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.BrainFunc(looking))
 	ann := w.person("Ann")

@@ -17,8 +17,10 @@ import (
 	"oneclaw/storage/bolt"
 )
 
-// TestAttack02DoctorListsWhatWasSetAside asks doctor beside a running bot and without one.
-func TestAttack02DoctorListsWhatWasSetAside(t *testing.T) {
+// TestDoctorListsWhatWasSetAside asks doctor beside a running bot and without one.
+//
+// Attack 02.
+func TestDoctorListsWhatWasSetAside(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	w.env["ONECLAW_ALLOW"] = "telegram:1"

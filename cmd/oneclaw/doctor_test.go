@@ -121,7 +121,8 @@ func TestDoctorSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestLiveA05DoctorComparesScopesOfSlack(t *testing.T) {
+// Live A05: An app can be installed with fewer scopes than its manifest asks for.
+func TestDoctorComparesScopesOfSlack(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	server, _, _ := w.withSlack(t, "ann")

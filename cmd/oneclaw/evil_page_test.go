@@ -28,9 +28,11 @@ func browsing(_ context.Context, req openai.Request) (openai.Reply, error) {
 	return openai.Reply{Calls: []openai.ToolCall{{ID: "call_1", Name: "browser", Arguments: arguments}}}, nil
 }
 
-// TestAttack05APageIsClosedThatTakesTooMuchMemory has the real program open a page that
+// TestAPageIsClosedThatTakesTooMuchMemory has the real program open a page that
 // takes memory until it is stopped, and then an ordinary one.
-func TestAttack05APageIsClosedThatTakesTooMuchMemory(t *testing.T) {
+//
+// Attack 05: A page cannot take the memory of the host.
+func TestAPageIsClosedThatTakesTooMuchMemory(t *testing.T) {
 	t.Parallel()
 	if _, err := browser.Find(""); err != nil {
 		t.Skip("Chromium is not installed")

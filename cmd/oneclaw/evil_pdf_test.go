@@ -68,9 +68,11 @@ func (p *process) peak(t *testing.T) uint64 {
 	return kib << 10
 }
 
-// TestAttack04ADocumentCannotTakeTheMemoryOfTheBot sends the real program a document that
+// TestADocumentCannotTakeTheMemoryOfTheBot sends the real program a document that
 // takes all the memory it can get: the bot does not grow by it, and reads the next one.
-func TestAttack04ADocumentCannotTakeTheMemoryOfTheBot(t *testing.T) {
+//
+// Attack 04.
+func TestADocumentCannotTakeTheMemoryOfTheBot(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.BrainFunc(readingPDFs))
 	ann := w.person("Ann")

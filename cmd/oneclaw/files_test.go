@@ -14,9 +14,11 @@ import (
 	"oneclaw/internal/emulator/telegram"
 )
 
-// TestD10APageIsSeenOnTelegram sends a PDF and asks to see a page: the program loads the
+// TestAPageIsSeenOnTelegram sends a PDF and asks to see a page: the program loads the
 // tools, renders the page and sends it as a photo.
-func TestD10APageIsSeenOnTelegram(t *testing.T) {
+//
+// D10.
+func TestAPageIsSeenOnTelegram(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	ann := w.person("Ann")
@@ -59,8 +61,10 @@ func TestAFileCutOffByAKillComesAgainMarked(t *testing.T) {
 	bot.kill(syscall.SIGTERM)
 }
 
-// TestD10APageIsSeenOnSlack is the same in a thread.
-func TestD10APageIsSeenOnSlack(t *testing.T) {
+// TestAPageIsSeenOnSlack is the same in a thread.
+//
+// D10.
+func TestAPageIsSeenOnSlack(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	server, channel, members := w.withSlack(t, "Ann")
@@ -105,9 +109,11 @@ func wantPage(t *testing.T, data []byte) {
 	t.Error("the picture is empty")
 }
 
-// TestB08APhotoReachesAModelThatSees has a person send a photo: the file is saved, and
+// TestAPhotoReachesAModelThatSees has a person send a photo: the file is saved, and
 // the model is shown it with the message it came with, also where the next is asked.
-func TestB08APhotoReachesAModelThatSees(t *testing.T) {
+//
+// B08.
+func TestAPhotoReachesAModelThatSees(t *testing.T) {
 	t.Parallel()
 	const model = "gpt-5-emulated"
 	w := newTown(t, openai.Offline{})

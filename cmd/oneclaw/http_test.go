@@ -30,9 +30,11 @@ func slowBody(t *testing.T, address string) net.Conn {
 	return conn
 }
 
-// TestAttack09SlowBodiesLeaveThePlatformsAlone gives the program few descriptors and holds
+// TestSlowBodiesLeaveThePlatformsAlone gives the program few descriptors and holds
 // more connections to its port than that.
-func TestAttack09SlowBodiesLeaveThePlatformsAlone(t *testing.T) {
+//
+// Attack 09: Slow requests leave the platforms their descriptors.
+func TestSlowBodiesLeaveThePlatformsAlone(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	w.env["ONECLAW_LISTEN"] = freeAddress(t)
@@ -73,7 +75,9 @@ func startLimited(t *testing.T, env map[string]string, descriptors int) *process
 
 // A request that does not arrive is ended, and those that wait for its connection are
 // answered then.
-func TestAttack09ASlowRequestIsEnded(t *testing.T) {
+//
+// Attack 09: Slow requests leave the platforms their descriptors.
+func TestASlowRequestIsEnded(t *testing.T) {
 	l, err := listen(t.Context(), "127.0.0.1:0", "")
 	if err != nil {
 		t.Fatal(err)

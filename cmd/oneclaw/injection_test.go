@@ -134,9 +134,11 @@ func obeyAPage(t *testing.T, routing string) {
 // pathLike are parameters that name a file of the workspace.
 var pathLike = regexp.MustCompile(`(?i)(^|_)(path|file|filename|output|destination|dest|save_as|attachments?|files)($|_)`)
 
-// TestC15NoToolLeavesTheWorkspace calls every tool that has a parameter like a path with
+// TestNoToolLeavesTheWorkspace calls every tool that has a parameter like a path with
 // paths that lead out: none reads, writes or names what is there.
-func TestC15NoToolLeavesTheWorkspace(t *testing.T) {
+//
+// C15: One user sees another's context.
+func TestNoToolLeavesTheWorkspace(t *testing.T) {
 	outside := t.TempDir()
 	plant(t, outside, "secret.txt", "OUTSIDE SECRET")
 	workspace := filepath.Join(t.TempDir(), "workspaces", "mine")

@@ -28,7 +28,9 @@ func (w *harness) served(name string, context int) openai.Profile {
 }
 
 // Ollama cuts what is too long and says nothing, so doctor does.
-func TestLiveB10DoctorWarnsOfASmallContext(t *testing.T) {
+//
+// Live B10: Ollama cuts a long prompt and says nothing.
+func TestDoctorWarnsOfASmallContext(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		service string

@@ -11,9 +11,11 @@ import (
 	"oneclaw/internal/emulator/telegram"
 )
 
-// TestAttack07AReplyLargerThanARecordIsPaidForOnce: 1.5 MB of "<" take more than 8 MiB in
+// TestAReplyLargerThanARecordIsPaidForOnce: 1.5 MB of "<" take more than 8 MiB in
 // a record.
-func TestAttack07AReplyLargerThanARecordIsPaidForOnce(t *testing.T) {
+//
+// Attack 07.
+func TestAReplyLargerThanARecordIsPaidForOnce(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("<", 1_500_000)
 	w := newTown(t, openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
@@ -33,8 +35,10 @@ func TestAttack07AReplyLargerThanARecordIsPaidForOnce(t *testing.T) {
 	}
 }
 
-// TestAttack18AnEnormousAnswerIsAFewMessagesAndAFile: 1 MB without a space.
-func TestAttack18AnEnormousAnswerIsAFewMessagesAndAFile(t *testing.T) {
+// TestAnEnormousAnswerIsAFewMessagesAndAFile: 1 MB without a space.
+//
+// Attack 18.
+func TestAnEnormousAnswerIsAFewMessagesAndAFile(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x<", 500_000)
 	t.Run("telegram", func(t *testing.T) {

@@ -11,8 +11,10 @@ import (
 	"oneclaw/internal/emulator/telegram"
 )
 
-// TestC05MessagesOfADowntimeSayThatTheyWaited writes to a bot that is down for hours.
-func TestC05MessagesOfADowntimeSayThatTheyWaited(t *testing.T) {
+// TestMessagesOfADowntimeSayThatTheyWaited writes to a bot that is down for hours.
+//
+// C05.
+func TestMessagesOfADowntimeSayThatTheyWaited(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	var behind atomic.Int64

@@ -62,10 +62,12 @@ func babbler(secrets string, reads []openai.ToolCall) openai.Responder {
 	})
 }
 
-// TestC18SecretsAreShownNowhere plants secrets wherever the bot could meet them, has
+// TestSecretsAreShownNowhere plants secrets wherever the bot could meet them, has
 // everything told in both platforms, and looks for them in the chats, in what the model
 // was sent, in the log, in the files of the bot and behind its port.
-func TestC18SecretsAreShownNowhere(t *testing.T) {
+//
+// C18.
+func TestSecretsAreShownNowhere(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, nil)
 	token := w.env["TELEGRAM_BOT_TOKEN"]

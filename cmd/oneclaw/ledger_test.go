@@ -16,10 +16,12 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// TestC20ScheduledTurnsCountForTheirAuthor: what a task uses is charged to who made it,
+// TestScheduledTurnsCountForTheirAuthor: what a task uses is charged to who made it,
 // like what they ask themselves; a summary of the conversation is, too, because it is made
 // with the model of the turn.
-func TestC20ScheduledTurnsCountForTheirAuthor(t *testing.T) {
+//
+// C20.
+func TestScheduledTurnsCountForTheirAuthor(t *testing.T) {
 	t.Parallel()
 	model, err := openai.New(openai.Config{Brain: openai.Offline{}, Key: "sk-emulated"})
 	if err != nil {

@@ -20,9 +20,11 @@ import (
 	"oneclaw/storage/bolt"
 )
 
-// TestAttack08AMemberFloodsAGroup has one member mention the bot three hundred times
+// TestAMemberFloodsAGroup has one member mention the bot three hundred times
 // while it answers, and another once.
-func TestAttack08AMemberFloodsAGroup(t *testing.T) {
+//
+// Attack 08.
+func TestAMemberFloodsAGroup(t *testing.T) {
 	t.Parallel()
 	begun, free := make(chan struct{}, 1), make(chan struct{})
 	w := newTown(t, openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
@@ -74,9 +76,11 @@ func TestAttack08AMemberFloodsAGroup(t *testing.T) {
 	}
 }
 
-// TestAttack10FewDescriptorsMakeFewTurns has more people write at once than the process
+// TestFewDescriptorsMakeFewTurns has more people write at once than the process
 // may open files. All are answered, and none is told that the model cannot be reached.
-func TestAttack10FewDescriptorsMakeFewTurns(t *testing.T) {
+//
+// Attack 10: The turns that run are bounded, the others wait in order.
+func TestFewDescriptorsMakeFewTurns(t *testing.T) {
 	t.Parallel()
 	const descriptors, chats = 256, 400
 	shell, err := exec.LookPath("sh")
@@ -149,8 +153,10 @@ func (w *harness) runUnder(shell, script string) *process {
 	return p
 }
 
-// TestAttack23WhatDoesNotDecodeIsToldAndListed damages a record of a stopped bot.
-func TestAttack23WhatDoesNotDecodeIsToldAndListed(t *testing.T) {
+// TestWhatDoesNotDecodeIsToldAndListed damages a record of a stopped bot.
+//
+// Attack 23.
+func TestWhatDoesNotDecodeIsToldAndListed(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	ann := w.person("Ann")

@@ -67,7 +67,9 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Both platforms are reached through a proxy, with a certificate of one's own, and calls
 // and sockets take the same way.
-func TestLiveC01ThroughAProxyWithACertificateOfOnesOwn(t *testing.T) {
+//
+// Live C01.
+func TestThroughAProxyWithACertificateOfOnesOwn(t *testing.T) {
 	t.Parallel()
 	config, root, err := wire.Certificate("telegram.test", "slack.test")
 	if err != nil {

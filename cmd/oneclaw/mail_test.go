@@ -57,9 +57,11 @@ func mailReader(_ context.Context, req openai.Request) (openai.Reply, error) {
 	return openai.Reply{Text: "The tool says: " + last.Content[:min(300, len(last.Content))]}, nil
 }
 
-// TestAcceptance018And071DeleteTheSpamOnes checks mail in one message and deletes the spam in
+// TestDeleteTheSpamOnes checks mail in one message and deletes the spam in
 // the next, on both platforms: one load, and one request to Google for 61 letters.
-func TestAcceptance018And071DeleteTheSpamOnes(t *testing.T) {
+//
+// Acceptance 18, 71.
+func TestDeleteTheSpamOnes(t *testing.T) {
 	t.Parallel()
 	t.Run("telegram", func(t *testing.T) {
 		w := newTown(t, openai.BrainFunc(mailReader))

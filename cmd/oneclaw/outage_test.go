@@ -124,10 +124,12 @@ func slackExchange(t *testing.T, w *harness) *exchange {
 	return x
 }
 
-// TestAttack02AShortOutageLosesNoAnswer has each platform out of order while answers come
+// TestAShortOutageLosesNoAnswer has each platform out of order while answers come
 // to be sent, in each of the ways that were seen to lose them, and kills the program in the
 // middle: every answer arrives, and what comes twice is marked.
-func TestAttack02AShortOutageLosesNoAnswer(t *testing.T) {
+//
+// Attack 02.
+func TestAShortOutageLosesNoAnswer(t *testing.T) {
 	for name, platform := range map[string]func(*testing.T, *harness) *exchange{"telegram": telegramExchange, "slack": slackExchange} {
 		for _, c := range []struct {
 			name, effect string

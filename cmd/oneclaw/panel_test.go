@@ -8,9 +8,11 @@ import (
 	"oneclaw/internal/emulator/openai"
 )
 
-// TestC22ThePanelLoadsAGroup: the panel says what tools cost and have saved, and a button
+// TestThePanelLoadsAGroup: the panel says what tools cost and have saved, and a button
 // loads a group, whose tools the next request offers, after a restart, too.
-func TestC22ThePanelLoadsAGroup(t *testing.T) {
+//
+// C22.
+func TestThePanelLoadsAGroup(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	ann := w.person("Ann")

@@ -238,7 +238,9 @@ func (r *restarts) withinReach(event string, req openai.Request, groups []toolgr
 // The real program loads the 14 groups and two servers of 250 tools, is killed while the model is
 // asked what comes next, ended between two messages, and started with another way of routing:
 // after each the model is sent each tool, or its name and what shows and runs it, and loads nothing again.
-func TestAcceptance030And065And066And069And085And121And123KilledAndStartedAgain(t *testing.T) {
+//
+// Acceptance 30, 65, 66, 69, 85, 121, 123.
+func TestKilledAndStartedAgain(t *testing.T) {
 	t.Parallel()
 	groups := registryOf(t).Groups()
 	for _, g := range largeServers() {
@@ -280,7 +282,9 @@ func TestAcceptance030And065And066And069And085And121And123KilledAndStartedAgain(
 
 // Nine tools that are refused once each, one after the other, are nine tools for the guard against
 // repeats, although all are called through tool_call.
-func TestAcceptance124NineToolsThroughOneOnTheWire(t *testing.T) {
+//
+// Acceptance 124: Refused calls through `tool_call` count against the tool that was meant.
+func TestNineToolsThroughOneOnTheWire(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, &stepwise{})
 	w.env["ONECLAW_ROUTING"] = string(search.RoutingBridge)
@@ -305,7 +309,9 @@ func TestAcceptance124NineToolsThroughOneOnTheWire(t *testing.T) {
 
 // The block tools.tool_search, with and without tools.routing, as the real program sends it and as
 // its start tells of it.
-func TestAcceptance090And091And092And093And125TheBlockOnTheWire(t *testing.T) {
+//
+// Acceptance 90, 91, 92, 93, 125.
+func TestTheBlockOnTheWire(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	ann := w.person("Ann")

@@ -40,7 +40,9 @@ var reachEvents = []string{"load", "next message", "restart", "summary", "what w
 // model is sent after each event: each tool is in the array, or its name is in view, or that of
 // its group, of which tool_describe lists the tools; and then its parameters are shown and it
 // runs, through tool_call and by its own name, without a second load.
-func TestAcceptance030And065And066And067And069And076And086And105And115And116And121And122And123And126LoadedToolsStayWithinReach(t *testing.T) {
+//
+// Acceptance 30, 65, 66, 67, 69, 76, 86, 105, 115, 116, 121, 122, 123, 126.
+func TestLoadedToolsStayWithinReach(t *testing.T) {
 	sizes := []struct {
 		name   string
 		server *toolgroups.Group
@@ -257,7 +259,7 @@ func (r *reach) play() []string {
 	r.say()
 	grouped := func(name string) bool { _, ok := r.registry.GroupOf(name); return ok }
 	if first := r.sent.ToolNames(); slices.Contains([]search.Routing{search.RoutingGroups, search.RoutingBridge, search.RoutingSearch}, r.mode) && slices.ContainsFunc(first, grouped) {
-		r.t.Errorf("a conversation begins with %v (Acceptance067)", first)
+		r.t.Errorf("a conversation begins with %v", first)
 	}
 	loads := []emulator.ToolCall{load("nowhere")} // fails, and is not restored (Acceptance076)
 	for _, name := range r.registry.GroupNames() {
@@ -319,7 +321,7 @@ func (r *reach) happen(event string) {
 	r.say()
 	if event == "summary" {
 		if want := "Loaded tool groups: " + strings.Join(r.registry.GroupNames(), ", ") + "."; !strings.Contains(r.sent.Messages[0].Content+r.sent.Messages[1].Content, want) {
-			r.t.Errorf("%s: the model is not told %q (Acceptance122)", event, want)
+			r.t.Errorf("%s: the model is not told %q", event, want)
 		}
 	}
 }
@@ -362,10 +364,10 @@ func (r *reach) look(event string) string {
 	array := r.sent.ToolNames()
 	seen, signed := inView(r.sent)
 	if !slices.Equal(array[:min(len(array), len(coreNames))], coreNames) {
-		r.t.Errorf("%s: the array begins with %v, not with the core (Acceptance115)", event, array)
+		r.t.Errorf("%s: the array begins with %v, not with the core", event, array)
 	}
 	if once := slices.Compact(slices.Sorted(slices.Values(array))); len(once) < len(array) {
-		r.t.Errorf("%s: there are tools twice in %v (Acceptance116)", event, array)
+		r.t.Errorf("%s: there are tools twice in %v", event, array)
 	}
 	if limit := r.model.profile.MaxTools; limit > 0 && len(array) > limit {
 		r.t.Errorf("%s: %d tools for a provider that takes %d", event, len(array), limit)
@@ -393,7 +395,7 @@ func (r *reach) look(event string) string {
 			// A model of 8,192 tokens could not hold them all.
 			if event == "load" && r.model.profile.ContextTokens > 8_192 {
 				if missing := unsigned(r.t, tool, signed[tool.Name]); len(missing) > 0 {
-					r.t.Errorf("%s: %v are not in the signature of %s (Acceptance121)", event, missing, tool.Name)
+					r.t.Errorf("%s: %v are not in the signature of %s", event, missing, tool.Name)
 				}
 			}
 		}

@@ -11,9 +11,11 @@ import (
 	"oneclaw/internal/emulator/openai"
 )
 
-// TestC19NothingButAnswersReachesAChat runs the bot on a model server that thinks aloud,
+// TestNothingButAnswersReachesAChat runs the bot on a model server that thinks aloud,
 // leaves signs of its protocol in the text, and fails with pages and stacks.
-func TestC19NothingButAnswersReachesAChat(t *testing.T) {
+//
+// C19.
+func TestNothingButAnswersReachesAChat(t *testing.T) {
 	t.Parallel()
 	answers := map[string]func(http.ResponseWriter){
 		"page": func(w http.ResponseWriter) {

@@ -10,9 +10,11 @@ import (
 	"oneclaw/internal/emulator/openai"
 )
 
-// TestAttack25ARefusedQuestionIsNotSentAgain: a content filter refuses whatever holds a
+// TestARefusedQuestionIsNotSentAgain: a content filter refuses whatever holds a
 // question, so that one must not be in the requests behind it, after a restart neither.
-func TestAttack25ARefusedQuestionIsNotSentAgain(t *testing.T) {
+//
+// Attack 25: A refused question is not sent again.
+func TestARefusedQuestionIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		if strings.Contains(string(req.MessagesJSON), "forbidden") {

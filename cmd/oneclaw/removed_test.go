@@ -15,8 +15,10 @@ import (
 	"oneclaw/toolgroups/schedule"
 )
 
-// TestAttack24ATaskOfARemovedPlatformIsGivenUpAtOnce: it was made when there was Slack.
-func TestAttack24ATaskOfARemovedPlatformIsGivenUpAtOnce(t *testing.T) {
+// TestATaskOfARemovedPlatformIsGivenUpAtOnce: it was made when there was Slack.
+//
+// Attack 24: Small faults: a field, a default, a task of a removed platform.
+func TestATaskOfARemovedPlatformIsGivenUpAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(w.env["ONECLAW_DATA_DIR"], databaseName)})

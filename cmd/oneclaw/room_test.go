@@ -63,7 +63,9 @@ func (w *harness) stored() (sum int64) {
 
 // However somebody has files written, theirs take no more than the quota, and they are
 // told so.
-func TestAttack11FilesOfOneOwnerKeepToTheQuota(t *testing.T) {
+//
+// Attack 11.
+func TestFilesOfOneOwnerKeepToTheQuota(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, writers())
 	w.env["ONECLAW_TOOLS_WORKSPACE_MIB"] = "1"
@@ -105,7 +107,9 @@ func TestAttack11FilesOfOneOwnerKeepToTheQuota(t *testing.T) {
 }
 
 // What is reserved of the disk stays the bot's own: it answers where tools cannot write.
-func TestAttack11ToolsLeaveTheBotRoom(t *testing.T) {
+//
+// Attack 11.
+func TestToolsLeaveTheBotRoom(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, writers())
 	w.env["ONECLAW_TOOLS_DISK_RESERVE_MIB"] = "1000000000"

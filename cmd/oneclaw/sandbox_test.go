@@ -11,7 +11,9 @@ import (
 
 // A user who approves their own command finds no mount of the host that can be written,
 // whoever the bot runs as.
-func TestAttack01AnApprovedCommandCannotChangeTheHost(t *testing.T) {
+//
+// Attack 01.
+func TestAnApprovedCommandCannotChangeTheHost(t *testing.T) {
 	looking := func(openai.Request) map[string]any {
 		return map[string]any{"command": "cut -d' ' -f5,6 /proc/self/mountinfo | grep -E '^(/|/proc.*|/sys.*|/dev) rw'; " +
 			"find /proc/sys -type f -writable 2>/dev/null | wc -l"}
@@ -28,7 +30,8 @@ func TestAttack01AnApprovedCommandCannotChangeTheHost(t *testing.T) {
 	})
 }
 
-func TestAttack01DoctorWarnsOfRoot(t *testing.T) {
+// Attack 01.
+func TestDoctorWarnsOfRoot(t *testing.T) {
 	w := newTown(t, openai.Offline{})
 	all, ok := examined(t, w.env)
 	f := all["user"]

@@ -11,7 +11,8 @@ import (
 	"oneclaw/internal/emulator/telegram"
 )
 
-func TestC06TwentyMessagesAtOnceAreAnsweredInOrder(t *testing.T) {
+// C06.
+func TestTwentyMessagesAtOnceAreAnsweredInOrder(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.BrainFunc(repeating))
 	ann := w.person("Ann")
@@ -99,7 +100,8 @@ func TestAModelThatHangsInOneChatDelaysNoOther(t *testing.T) {
 	}
 }
 
-func TestC07FloodControlLosesNothing(t *testing.T) {
+// C07.
+func TestFloodControlLosesNothing(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.BrainFunc(repeating))
 	ann, bob := w.person("Ann"), w.person("Bob")
@@ -125,7 +127,8 @@ func TestC07FloodControlLosesNothing(t *testing.T) {
 	}
 }
 
-func TestD05LongAnswersArriveWholeInValidParts(t *testing.T) {
+// D05.
+func TestLongAnswersArriveWholeInValidParts(t *testing.T) {
 	t.Parallel()
 	var long strings.Builder
 	for n := range 400 { // more formatting than a message may have goes as a file behind the tenth
@@ -152,7 +155,8 @@ func TestD05LongAnswersArriveWholeInValidParts(t *testing.T) {
 	}
 }
 
-func TestB03OnlyTheLastAnswerReachesTheChat(t *testing.T) {
+// B03: Only the last answer of a turn reaches the chat.
+func TestOnlyTheLastAnswerReachesTheChat(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.NewScript(
 		openai.Reply{Text: "First I look at the clock.", Calls: []openai.ToolCall{{ID: "1", Name: "get_current_time", Arguments: "{}"}}},

@@ -79,9 +79,11 @@ func namesIn(t *testing.T, registry *toolgroups.Registry, groups ...string) []st
 	return names
 }
 
-// TestAcceptance001And002And012And030And050OnTheWire looks at what the real program sends:
+// TestToolsOfTheFirstRequestOnTheWire looks at what the real program sends:
 // first the core, then a group with 17 tools, then all, exactly these names in this order.
-func TestAcceptance001And002And012And030And050OnTheWire(t *testing.T) {
+//
+// Acceptance 1, 2, 12, 30, 50.
+func TestToolsOfTheFirstRequestOnTheWire(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.BrainFunc(toldToCall))
 	w.env["ONECLAW_ADMINS"] = "telegram:*"
@@ -128,9 +130,11 @@ func (w *harness) wantCapped(t *testing.T, bot *process, who int64, all []string
 	wantIn(t, w.ask(bot, who, fmt.Sprintf(`call tool_call {"name":%q,"arguments":{}}`, behind), nil), "Google")
 }
 
-// TestAcceptance043And064RoutingAll switches grouping off: all tools are sent from the
+// TestRoutingAllSendsEveryTool switches grouping off: all tools are sent from the
 // start, each with the name, description and schema that it has in its manifest.
-func TestAcceptance043And064RoutingAll(t *testing.T) {
+//
+// Acceptance 43, 64.
+func TestRoutingAllSendsEveryTool(t *testing.T) {
 	w := newTown(t, openai.BrainFunc(toldToCall))
 	w.env["ONECLAW_ROUTING"], w.env["ONECLAW_ADMINS"] = "all", "telegram:*"
 	ann, registry := w.person("Ann"), registryOf(t)
@@ -150,10 +154,12 @@ func TestAcceptance043And064RoutingAll(t *testing.T) {
 	w.wantCapped(t, bot, ann, append(slices.Clone(coreNames), namesIn(t, registry, registry.GroupNames()...)...))
 }
 
-// TestAcceptance022And068And073EachConversationItsGroups loads a group in one
+// TestEachConversationItsGroups loads a group in one
 // conversation; the same person's next one after a clear, and another person's, begin with
 // the core alone. Telegram and Slack behave alike.
-func TestAcceptance022And068And073EachConversationItsGroups(t *testing.T) {
+//
+// Acceptance 22, 68, 73.
+func TestEachConversationItsGroups(t *testing.T) {
 	onBothPlatforms(t, false, openai.BrainFunc(toldToCall), func(s *stage) {
 		s.start()
 		answered := 0
@@ -181,7 +187,8 @@ func TestAcceptance022And068And073EachConversationItsGroups(t *testing.T) {
 	})
 }
 
-func TestAcceptance022AnotherChatHasNoneOfIt(t *testing.T) {
+// Acceptance 22: Groups of one conversation are not active in another, or after /clear.
+func TestAnotherChatHasNoneOfIt(t *testing.T) {
 	w := newTown(t, openai.BrainFunc(toldToCall))
 	ann, bob := w.person("Ann"), w.person("Bob")
 	bot := w.run()
@@ -192,8 +199,10 @@ func TestAcceptance022AnotherChatHasNoneOfIt(t *testing.T) {
 	}
 }
 
-// TestAcceptance041And042And061RealSchemas weighs what the program really sends.
-func TestAcceptance041And042And061RealSchemas(t *testing.T) {
+// TestCoreAloneSavesSchemaTokens weighs what the program really sends.
+//
+// Acceptance 41, 42, 61.
+func TestCoreAloneSavesSchemaTokens(t *testing.T) {
 	registry := registryOf(t)
 	tokens := func(groups ...string) int {
 		return toolgroups.EstimateTokens(toolgroups.NewSet(func() *toolgroups.Registry { return registry }, groups).Round().Tools())
@@ -214,10 +223,12 @@ func TestAcceptance041And042And061RealSchemas(t *testing.T) {
 	}
 }
 
-// TestAcceptance060TheGroupsOfTheContract compares the groups of the real program with the
+// TestTheGroupsOfTheContract compares the groups of the real program with the
 // contract: their names, how people and the model are told of them, their sizes, who may
 // load them, and the order of the listing.
-func TestAcceptance060TheGroupsOfTheContract(t *testing.T) {
+//
+// Acceptance 60: At the start all fourteen groups are there.
+func TestTheGroupsOfTheContract(t *testing.T) {
 	want := []string{
 		"config | Configuration | 17", "pdf | PDF Tools | 3", "scheduled_tasks | Scheduled Tasks | 5",
 		"js_tool_management | JS Tool Management | 4", "google_gmail | Google Gmail | 25",
@@ -245,9 +256,11 @@ func TestAcceptance060TheGroupsOfTheContract(t *testing.T) {
 	}
 }
 
-// TestAcceptance118TheRealSchemasAtTheThreshold decides with the real schemas: deferred
+// TestTheRealSchemasAtTheThreshold decides with the real schemas: deferred
 // where they are a tenth of the context, whole where they are less.
-func TestAcceptance118TheRealSchemasAtTheThreshold(t *testing.T) {
+//
+// Acceptance 118.
+func TestTheRealSchemasAtTheThreshold(t *testing.T) {
 	deferrable := search.Tools(search.Deferrable(registryOf(t), toolgroups.RoleOwner))
 	tokens := utf8.RuneCount(toolgroups.EncodeTools(deferrable)) / 4
 	for context, want := range map[int]bool{10 * tokens: true, 10*tokens + 1000: false, 200_000: false, 64_000: true} {
@@ -257,9 +270,11 @@ func TestAcceptance118TheRealSchemasAtTheThreshold(t *testing.T) {
 	}
 }
 
-// TestAcceptance111TwentyToolsOfAServer runs search from end to end with the real program
+// TestTwentyToolsOfAServer runs search from end to end with the real program
 // and a server in a process of its own.
-func TestAcceptance111TwentyToolsOfAServer(t *testing.T) {
+//
+// Acceptance 111: Twenty more tools are found, described and called from end to end.
+func TestTwentyToolsOfAServer(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.BrainFunc(toldToCall))
 	w.env["ONECLAW_ROUTING"], w.env["ONECLAW_ADMINS"] = "search", "telegram:*"

@@ -33,7 +33,9 @@ func TestSlackIsLimitedToItsChannels(t *testing.T) {
 
 // What is said while the program does not run, and never delivered, is answered when it
 // runs again.
-func TestC03WhatWasSaidMeanwhileOnSlackIsAnswered(t *testing.T) {
+//
+// C03.
+func TestWhatWasSaidMeanwhileOnSlackIsAnswered(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.BrainFunc(repeating))
 	server, channel, people := w.withSlack(t, "ann")

@@ -14,7 +14,9 @@ import (
 )
 
 // One user's scripts that never end fail no script of another.
-func TestAttack13FourLoopsFailNobodyElse(t *testing.T) {
+//
+// Attack 13.
+func TestFourLoopsFailNobodyElse(t *testing.T) {
 	t.Parallel()
 	running := make(chan struct{}, 8)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -70,7 +70,8 @@ func TestABadTokenIsNamedAndNotShown(t *testing.T) {
 	}
 }
 
-func TestC01TwoProgramsWithOneTokenLoseNothing(t *testing.T) {
+// C01.
+func TestTwoProgramsWithOneTokenLoseNothing(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	ann := w.person("Ann")
@@ -101,7 +102,8 @@ func TestAnUnreachableModelIsASentence(t *testing.T) {
 	wantIn(t, bot.out.String(), strings.TrimSpace(incident), "connection refused")
 }
 
-func TestD03StrangersAndAMissingAllowList(t *testing.T) {
+// D03.
+func TestStrangersAndAMissingAllowList(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	ann := w.person("Ann")

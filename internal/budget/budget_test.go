@@ -145,7 +145,9 @@ func report(t testing.TB, l *budget.Ledger, p budget.Payer) budget.Report {
 
 // The budget is reserved before a call and settled after it; a loop of tool calls ends
 // when it is used up, and other users go on.
-func TestC20ReserveCallSettle(t *testing.T) {
+//
+// C20.
+func TestReserveCallSettle(t *testing.T) {
 	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 1000}})
 	m := &fake{usage: agent.Usage{Input: 300, Cached: 200, Written: 50, Output: 50}}
 	var err error
@@ -175,7 +177,9 @@ func TestC20ReserveCallSettle(t *testing.T) {
 }
 
 // Each account bounds, in tokens and in money.
-func TestC20EveryAccountBounds(t *testing.T) {
+//
+// C20.
+func TestEveryAccountBounds(t *testing.T) {
 	tokens, money := budget.Limit{Tokens: 500}, budget.Limit{Money: price.Dollars(0.5)}
 	m := &fake{usage: agent.Usage{Input: 400, Output: 100}} // $1.40
 	for name, c := range map[string]struct {
@@ -207,7 +211,9 @@ func TestC20EveryAccountBounds(t *testing.T) {
 
 // However many calls are made at the same time, what is spent exceeds a limit by less
 // than one reservation.
-func TestC20ConcurrentCallsOvershootByOneReservation(t *testing.T) {
+//
+// C20.
+func TestConcurrentCallsOvershootByOneReservation(t *testing.T) {
 	b := newBench(t, budget.Limits{})
 	day := noon()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -250,7 +256,9 @@ func TestC20ConcurrentCallsOvershootByOneReservation(t *testing.T) {
 }
 
 // A call that is being made holds its reservation; one that fails gives it back.
-func TestC20HeldWhileRunning(t *testing.T) {
+//
+// C20.
+func TestHeldWhileRunning(t *testing.T) {
 	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 150}})
 	running := &fake{began: make(chan struct{}), goOn: make(chan struct{}), err: errors.New("broken")}
 	done := make(chan error, 1)
@@ -269,7 +277,9 @@ func TestC20HeldWhileRunning(t *testing.T) {
 }
 
 // A reservation outlives the process that made it, and ends by itself.
-func TestC20CrashBetweenReserveAndSettle(t *testing.T) {
+//
+// C20.
+func TestCrashBetweenReserveAndSettle(t *testing.T) {
 	b := newBench(t, budget.Limits{Total: budget.Limit{Tokens: 150}})
 	crashed := &fake{began: make(chan struct{}), goOn: make(chan struct{})}
 	ctx, kill := context.WithCancel(t.Context())
@@ -295,7 +305,9 @@ func TestC20CrashBetweenReserveAndSettle(t *testing.T) {
 }
 
 // Where the program is alone with its store, a crash leaves nothing reserved.
-func TestC20CrashOfTheOnlyProcess(t *testing.T) {
+//
+// C20.
+func TestCrashOfTheOnlyProcess(t *testing.T) {
 	b := newBench(t, budget.Limits{Total: budget.Limit{Tokens: 150}})
 	b.cfg.Exclusive, b.cfg.Hold = true, 24*time.Hour
 	b.Ledger = b.another()
@@ -322,7 +334,9 @@ func TestC20CrashOfTheOnlyProcess(t *testing.T) {
 }
 
 // Processes that share a store share the budget.
-func TestC20TwoProcesses(t *testing.T) {
+//
+// C20.
+func TestTwoProcessesShareAnAccount(t *testing.T) {
 	b := newBench(t, budget.Limits{Total: budget.Limit{Tokens: 1000}})
 	both := []*budget.Ledger{b.Ledger, b.another()}
 	m := &fake{usage: agent.Usage{Input: 10, Output: 90}}
@@ -368,7 +382,9 @@ func TestAPayerWithALimitOfItsOwn(t *testing.T) {
 
 // A search is held and paid like a call: it is refused where nothing is left, what was not
 // had costs nothing, and /usage has the count.
-func TestC20ASearchIsBought(t *testing.T) {
+//
+// C20.
+func TestASearchIsBought(t *testing.T) {
 	for _, limits := range []budget.Limits{{}, {User: budget.Limit{Money: price.Dollars(0.01)}}} {
 		b := newBench(t, limits)
 		for _, had := range []bool{false, true, true} {

@@ -27,7 +27,9 @@ func (b *bench) spend(n int, p budget.Payer) {
 }
 
 // A day ends at midnight where the accounts are kept, a month with its last day.
-func TestC20DayAndMonthBegin(t *testing.T) {
+//
+// C20.
+func TestDayAndMonthBegin(t *testing.T) {
 	b := newBench(t, budget.Limits{})
 	zone := time.FixedZone("CET", 3600)
 	b.cfg.Location = func() *time.Location { return zone }
@@ -111,7 +113,9 @@ func TestDaysAreForgotten(t *testing.T) {
 }
 
 // What was written is what is read after a restart.
-func TestC20Restart(t *testing.T) {
+//
+// C20.
+func TestAnAccountOutlivesARestart(t *testing.T) {
 	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 1 << 40}})
 	for range 1100 {
 		b.spend(3, ann())
@@ -124,7 +128,9 @@ func TestC20Restart(t *testing.T) {
 }
 
 // A raise counts for one account until its day is over, once, and is on record.
-func TestC20Raise(t *testing.T) {
+//
+// C20.
+func TestARaisedBudgetHolds(t *testing.T) {
 	b := newBench(t, budget.Limits{User: budget.Limit{Money: price.Dollars(0.5)}})
 	dear := &fake{usage: agent.Usage{Input: 500}}
 	if err := ask(t, b.Ledger, ann(), dear, request(1)); err != nil {
@@ -196,7 +202,9 @@ func (silent) Complete(context.Context, agent.Request, func(agent.Delta)) (agent
 
 // What was broken off is billed by the provider, and is charged at an estimate: else
 // whoever stops each answer would use models for nothing. What never began costs nothing.
-func TestC20BrokenOff(t *testing.T) {
+//
+// C20.
+func TestACallThatIsBrokenOffIsCharged(t *testing.T) {
 	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 1000}})
 	broken := errors.New("connection reset")
 	if err := ask(t, b.Ledger, ann(), &fake{err: broken}, request(100)); !errors.Is(err, broken) {
@@ -229,7 +237,9 @@ func TestC20BrokenOff(t *testing.T) {
 }
 
 // A chat that goes on under another id takes its accounts along, with its threads.
-func TestC20AChatMoves(t *testing.T) {
+//
+// C20.
+func TestAChatMoves(t *testing.T) {
 	b := newBench(t, budget.Limits{Chat: budget.Limit{Tokens: 10}})
 	old := budget.Payer{User: "telegram:1", Chat: "telegram:-5"}
 	thread := budget.Payer{User: "telegram:1", Chat: "telegram:-5:7"}
@@ -254,7 +264,9 @@ func TestC20AChatMoves(t *testing.T) {
 }
 
 // What is still to be written when the ledger is closed is written.
-func TestC20CloseWrites(t *testing.T) {
+//
+// C20.
+func TestClosingWritesWhatIsUnsettled(t *testing.T) {
 	b := newBench(t, budget.Limits{})
 	b.spend(5, ann())
 	if err := b.Close(); err != nil {
@@ -266,7 +278,9 @@ func TestC20CloseWrites(t *testing.T) {
 }
 
 // The model that took over pays; a refusal is no reason to ask another.
-func TestC20Failover(t *testing.T) {
+//
+// C20.
+func TestFailoverIsChargedToItsModel(t *testing.T) {
 	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 100}})
 	down := &fake{err: &agent.ModelError{Kind: agent.KindUnavailable, Err: errors.New("down")}}
 	up := &fake{usage: agent.Usage{Input: 100}}
@@ -306,7 +320,9 @@ func (s *stumbling) Write(ctx context.Context, ops ...storage.Op) (storage.Revis
 
 // Where the store fails, nothing is asked that could not be counted, and what was used is
 // written later.
-func TestC20StoreFails(t *testing.T) {
+//
+// C20.
+func TestAFailingStoreLosesNoCharge(t *testing.T) {
 	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 1000}})
 	store := &stumbling{Store: b.store}
 	b.cfg.Store = store

@@ -16,7 +16,9 @@ import (
 
 // However many processes make calls at the same time, what is spent exceeds a limit by less
 // than one reservation, and nothing is lost of what was used.
-func TestC20SeveralProcessesOvershootByOneReservation(t *testing.T) {
+//
+// C20.
+func TestSeveralProcessesOvershootByOneReservation(t *testing.T) {
 	b := newBench(t, budget.Limits{})
 	ledgers := []*budget.Ledger{b.Ledger, b.another(), b.another()}
 	day := noon()
@@ -59,7 +61,9 @@ func TestC20SeveralProcessesOvershootByOneReservation(t *testing.T) {
 }
 
 // What another process has changed counts at once, also where nothing would be written.
-func TestC20ARaiseInOneProcessCountsInTheOthers(t *testing.T) {
+//
+// C20.
+func TestARaiseInOneProcessCountsInTheOthers(t *testing.T) {
 	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 500}})
 	other := b.another()
 	m := &fake{usage: agent.Usage{Input: 500}}
@@ -84,7 +88,9 @@ func TestC20ARaiseInOneProcessCountsInTheOthers(t *testing.T) {
 
 // A day ends for all processes when it ends for the first: one whose clock is behind spends
 // nothing of a day that is over, and does not bring it back.
-func TestC20ADayEndsForAllProcessesAtOnce(t *testing.T) {
+//
+// C20.
+func TestADayEndsForAllProcessesAtOnce(t *testing.T) {
 	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 500}})
 	b.clock.set(time.Date(2026, 11, 20, 23, 30, 0, 0, time.UTC))
 	ahead := b.cfg

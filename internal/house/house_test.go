@@ -30,7 +30,6 @@ var checks = []check{
 	{"foreignwords", checkForeignWords},
 	{"links", checkLinks},
 	{"claims", checkClaims},
-	{"conformance", checkConformance},
 }
 
 type check struct {

@@ -39,7 +39,8 @@ func hold(t *testing.T, e *javascript.Engine, owner string) (release func()) {
 	}
 }
 
-func TestAttack13SlotsAreOfOneOwner(t *testing.T) {
+// Attack 13.
+func TestSlotsAreOfOneOwner(t *testing.T) {
 	e, err := javascript.New(javascript.Config{Runs: 3, OwnerRuns: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +61,9 @@ func TestAttack13SlotsAreOfOneOwner(t *testing.T) {
 }
 
 // The time of a script begins when it runs.
-func TestAttack13WaitingIsNotRunning(t *testing.T) {
+//
+// Attack 13.
+func TestWaitingIsNotRunning(t *testing.T) {
 	e, err := javascript.New(javascript.Config{Runs: 1})
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,9 @@ func limits(name string) int {
 
 // TestGolden compares the renderings of testdata/*.md with the files beside
 // them; the zero-width space is written as ␣ there.
-func TestGoldenB01B11(t *testing.T) {
+//
+// B01, B11.
+func TestGoldenRenderings(t *testing.T) {
 	sources, err := filepath.Glob("testdata/*.md")
 	if err != nil || len(sources) == 0 {
 		t.Fatalf("no golden files: %v", err)

@@ -35,7 +35,8 @@ func join(parts []markdown.Part) string {
 	return strings.Join(texts, "|")
 }
 
-func TestTelegramInlineD07(t *testing.T) {
+// D07: Addresses with quotes keep the markup valid.
+func TestTelegramInline(t *testing.T) {
 	tests := []struct{ name, source, want string }{
 		{"escapes", `a < b & c > "d"`, `a &lt; b &amp; c &gt; "d"`},
 		{"entities", `&lt;b&gt; &copy; \&amp; \*x\*`, `&lt;b&gt; © &amp;amp; *x*`},
@@ -66,7 +67,8 @@ func TestTelegramInlineD07(t *testing.T) {
 	}
 }
 
-func TestSlackInlineB11D08(t *testing.T) {
+// B11; D08.
+func TestSlackInline(t *testing.T) {
 	tests := []struct{ name, source, want string }{
 		{"styles", "**b** *i* ~~s~~ `c`", "*b* _i_ ~s~ `c`"},
 		{"escapes outside and inside code", "a < b & c `a < b & c`", "a &lt; b &amp; c `a &lt; b &amp; c`"},
@@ -172,14 +174,16 @@ func TestMarkupAloneIsTheText(t *testing.T) {
 	}
 }
 
-func TestFailingReaderGivesPlainTextB04(t *testing.T) {
+// B04: An answer that cannot be rendered goes out plain.
+func TestFailingReaderGivesPlainText(t *testing.T) {
 	doc := markdown.ParseWith("**a** <b>\n\nc\nd", func() { panic("no Markdown today") })
 	if got := join(doc.TelegramHTML(telegramLimit)); got != "**a** &lt;b&gt;\n\nc\nd" {
 		t.Errorf("got %q", got)
 	}
 }
 
-func TestFailingRenderingGivesPlainTextB04(t *testing.T) {
+// B04: An answer that cannot be rendered goes out plain.
+func TestFailingRenderingGivesPlainText(t *testing.T) {
 	doc := markdown.Broken("**a** <b>\n\nc")
 	if got := join(doc.TelegramHTML(telegramLimit)); got != "**a** &lt;b&gt;\n\nc" {
 		t.Errorf("got %q", got)
@@ -223,7 +227,8 @@ func TestCostlyInput(t *testing.T) {
 	}
 }
 
-func TestLongAnswersAreSplitB10D09(t *testing.T) {
+// B10; D09.
+func TestLongAnswersAreSplit(t *testing.T) {
 	var b strings.Builder
 	for i := range 400 {
 		fmt.Fprintf(&b, "Sentence %d of the answer, with a few words.\n\n", i)
@@ -239,7 +244,8 @@ func TestLongAnswersAreSplitB10D09(t *testing.T) {
 	}
 }
 
-func TestCutsD05(t *testing.T) {
+// D05.
+func TestCutsKeepMarkup(t *testing.T) {
 	long := func(s string, n int) string { return strings.TrimSpace(strings.Repeat(s, n)) }
 	tests := []struct{ name, source, want string }{
 		{
@@ -271,9 +277,11 @@ func TestCutsD05(t *testing.T) {
 	}
 }
 
-// TestSentenceEndAtTheLimitD06 has a sentence that ends exactly at the limit
+// TestSentenceEndAtTheLimit has a sentence that ends exactly at the limit
 // and one that ends a character later.
-func TestSentenceEndAtTheLimitD06(t *testing.T) {
+//
+// D06.
+func TestSentenceEndAtTheLimit(t *testing.T) {
 	for _, n := range []int{62, 63, 64, 65} {
 		telegramHTML(t, strings.Repeat("a", n)+". "+strings.Repeat("𝕏", 40), 64)
 	}

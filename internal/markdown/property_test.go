@@ -100,7 +100,8 @@ func generate(t *rapid.T) (string, int) {
 	return source, limit
 }
 
-func TestTelegramPartsAreValidD05D06D07(t *testing.T) {
+// D05, D06, D07.
+func TestTelegramPartsAreValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		source, limit := generate(t)
 		if err := verifyTelegram(source, limit); err != nil {
@@ -109,7 +110,8 @@ func TestTelegramPartsAreValidD05D06D07(t *testing.T) {
 	})
 }
 
-func TestSlackPartsAreValidD08D09(t *testing.T) {
+// D08, D09.
+func TestSlackPartsAreValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		source, limit := generate(t)
 		if err := verifySlack(source, limit); err != nil {
@@ -118,9 +120,11 @@ func TestSlackPartsAreValidD08D09(t *testing.T) {
 	})
 }
 
-// TestWordsOfTheSourceStayInOrderB10 checks against the source itself, not
+// TestWordsOfTheSourceStayInOrder checks against the source itself, not
 // against another rendering, that no construct loses its text.
-func TestWordsOfTheSourceStayInOrderB10(t *testing.T) {
+//
+// B10: A long answer is split in order, nothing is lost.
+func TestWordsOfTheSourceStayInOrder(t *testing.T) {
 	forms := []string{
 		"# %s\n\n", "%s %s\n\n", "- %s\n- **%s**\n\n", "- %s\n  - _%s_\n\n", "3. %s\n4. ~~%s~~\n\n", "> %s\n> %s\n\n", "> > %s\n\n",
 		"```go\n%s\n%s\n```\n\n", "| %s | %s |\n|---|---|\n| %s | %s |\n\n", "<div>%s</div>\n\n", "<!-- %s -->\n\n", "[%s](http://a.b) `%s`\n\n",

@@ -130,7 +130,9 @@ func document(t *rapid.T) string {
 
 // Tables, lists, quotes and code with odd contents: every part is valid by itself for
 // the service's own reader, calls nobody, and no character is torn.
-func TestC09C11OddDocumentsAreValidInEveryPart(t *testing.T) {
+//
+// C09, C11.
+func TestOddDocumentsAreValidInEveryPart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		source := document(t)
 		limit := rapid.OneOf(rapid.IntRange(markdown.MinLimit, 200), rapid.Just(4096)).Draw(t, "limit")
@@ -153,7 +155,8 @@ func TestC09C11OddDocumentsAreValidInEveryPart(t *testing.T) {
 	})
 }
 
-func TestC09GeneratedTextsAreReadByTheService(t *testing.T) {
+// C09.
+func TestGeneratedTextsAreReadByTheService(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		source, limit := generate(t)
 		if err := strictTelegram(source, limit); err != nil {

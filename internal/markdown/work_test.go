@@ -18,8 +18,10 @@ func checkWork(t testing.TB, text string, limit int) {
 	}
 }
 
-// TestAttack18SplittingIsLinear: what is written for a byte does not grow with the answer.
-func TestAttack18SplittingIsLinear(t *testing.T) {
+// TestSplittingIsLinear: what is written for a byte does not grow with the answer.
+//
+// Attack 18.
+func TestSplittingIsLinear(t *testing.T) {
 	for name, text := range enormous(6_000) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -28,8 +30,10 @@ func TestAttack18SplittingIsLinear(t *testing.T) {
 	}
 }
 
-// TestAttack18EnormousAnswersArriveWhole: nothing is lost where words are severed.
-func TestAttack18EnormousAnswersArriveWhole(t *testing.T) {
+// TestEnormousAnswersArriveWhole: nothing is lost where words are severed.
+//
+// Attack 18.
+func TestEnormousAnswersArriveWhole(t *testing.T) {
 	for name, text := range enormous(8_000) {
 		if err := verifyTelegram(text, 500); err != nil {
 			t.Errorf("%s for Telegram: %.300v", name, err)

@@ -272,7 +272,9 @@ func TestValuesAreAddedAtRunTime(t *testing.T) {
 }
 
 // A growing text never shows a part of a secret, however it is cut.
-func TestC18UnfinishedTextsShowNoBeginnings(t *testing.T) {
+//
+// C18.
+func TestUnfinishedTextsShowNoBeginnings(t *testing.T) {
 	known := "known-" + alnum(20, 51)
 	r := redact.New(known)
 	for name, secret := range planted() {
@@ -289,7 +291,8 @@ func TestC18UnfinishedTextsShowNoBeginnings(t *testing.T) {
 	}
 }
 
-func TestC18UnfinishedPassphraseIsNotShownByItsWords(t *testing.T) {
+// C18.
+func TestUnfinishedPassphraseIsNotShownByItsWords(t *testing.T) {
 	for _, secret := range []string{"correct horse battery staple", "größtes Geheimnis"} {
 		r := redact.New(secret)
 		text := "It is: " + secret + ". All " + secret[:7] + " \n"
@@ -323,7 +326,9 @@ type valuer struct{ secret string }
 func (v valuer) LogValue() slog.Value { return slog.GroupValue(slog.String("inner", v.secret)) }
 
 // Everything that a record can hold goes through the writer.
-func TestC18LogsShowNoSecret(t *testing.T) {
+//
+// C18.
+func TestLogsShowNoSecret(t *testing.T) {
 	known := `kn"wn` + alnum(20, 52)
 	for name, handler := range map[string]func(*bytes.Buffer) slog.Handler{
 		"json": func(b *bytes.Buffer) slog.Handler { return slog.NewJSONHandler(redact.New(known).Writer(b), nil) },
@@ -402,9 +407,11 @@ func BenchmarkText(b *testing.B) {
 	}
 }
 
-// FuzzAttack03KnownMasksValuesAlone: whatever a text looks like, nothing in it is hidden
+// FuzzKnownMasksValuesAlone: whatever a text looks like, nothing in it is hidden
 // but the value that is known.
-func FuzzAttack03KnownMasksValuesAlone(f *testing.F) {
+//
+// Attack 03: An approval card hides nothing but known secrets.
+func FuzzKnownMasksValuesAlone(f *testing.F) {
 	const secret = "t0p-secret-of-the-bot"
 	for _, text := range planted() {
 		f.Add(text)

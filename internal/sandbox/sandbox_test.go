@@ -88,7 +88,9 @@ func ask(p *sandbox.Process, o order) (got int, err error) {
 }
 
 // A child that takes more than it may is killed, and its end says why.
-func TestAttack04AChildThatTakesTooMuchIsKilled(t *testing.T) {
+//
+// Attack 04.
+func TestAChildThatTakesTooMuchIsKilled(t *testing.T) {
 	needProc(t)
 	p := start(t)
 	if n, err := ask(p, order{MiB: 1}); n != 1 || err != nil {
@@ -107,7 +109,9 @@ func TestAttack04AChildThatTakesTooMuchIsKilled(t *testing.T) {
 }
 
 // A child that asks the system for more than it may have ends by itself, watched or not.
-func TestAttack04TheAddressSpaceOfAChildIsBounded(t *testing.T) {
+//
+// Attack 04.
+func TestTheAddressSpaceOfAChildIsBounded(t *testing.T) {
 	needProc(t)
 	p := start(t)
 	if n, err := ask(p, order{MiB: 1 << 10}); err == nil {
@@ -120,7 +124,9 @@ func TestAttack04TheAddressSpaceOfAChildIsBounded(t *testing.T) {
 }
 
 // The kernel ends a child whose processor time is over, also where nobody kills it.
-func TestAttack04TheProcessorTimeOfAChildIsBounded(t *testing.T) {
+//
+// Attack 04.
+func TestTheProcessorTimeOfAChildIsBounded(t *testing.T) {
 	p := start(t)
 	if _, err := ask(p, order{Spin: true}); err == nil {
 		t.Error("it ended its loop")

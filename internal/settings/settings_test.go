@@ -420,7 +420,9 @@ func TestSecretsStaySecret(t *testing.T) {
 }
 
 // Whoever masks secrets learns all that there are, and each that comes.
-func TestC18SecretsAreRevealedToWhoMasksThem(t *testing.T) {
+//
+// C18.
+func TestSecretsAreRevealedToWhoMasksThem(t *testing.T) {
 	kv := openKV(t)
 	var seen []string
 	cfg := config(kv)

@@ -34,7 +34,9 @@ func TestUsageLine(t *testing.T) {
 }
 
 // What all chats use is for administrators.
-func TestC20UsageText(t *testing.T) {
+//
+// C20.
+func TestUsageNamesTokensAndCost(t *testing.T) {
 	used := budget.Sum{Calls: 2, Input: 3000, Output: 100, Tools: 2000, All: 20_000, Money: price.Dollars(0.5)}
 	r := budget.Report{
 		Until: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC), User: budget.Line{Spent: used}, Total: budget.Line{Spent: used}, ChatEver: used,

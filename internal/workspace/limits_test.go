@@ -25,7 +25,8 @@ func within(t *testing.T, dir string, quota, reserve int64) *workspace.Root {
 	return root
 }
 
-func TestAttack11AWorkspaceHoldsItsQuotaAndNoMore(t *testing.T) {
+// Attack 11.
+func TestAWorkspaceHoldsItsQuotaAndNoMore(t *testing.T) {
 	dir := t.TempDir()
 	root := within(t, dir, mib, 1)
 	must(t, root.WriteFile("a", make([]byte, 600*kib), false))
@@ -51,7 +52,8 @@ func TestAttack11AWorkspaceHoldsItsQuotaAndNoMore(t *testing.T) {
 	}
 }
 
-func TestAttack11WhatCounts(t *testing.T) {
+// Attack 11.
+func TestWhatCountsAgainstTheQuota(t *testing.T) {
 	dir := t.TempDir()
 	root := within(t, dir, mib, 1)
 	used := func(want int64) {
@@ -76,7 +78,9 @@ func TestAttack11WhatCounts(t *testing.T) {
 }
 
 // Many empty files are bounded as well.
-func TestAttack11EmptyFilesCount(t *testing.T) {
+//
+// Attack 11.
+func TestEmptyFilesCount(t *testing.T) {
 	root := within(t, t.TempDir(), 40*kib, 1)
 	n := 0
 	for ; root.WriteFile(strings.Repeat("x", n+1), nil, false) == nil; n++ {
@@ -86,7 +90,8 @@ func TestAttack11EmptyFilesCount(t *testing.T) {
 	}
 }
 
-func TestAttack11NothingIsHiddenFromTheCount(t *testing.T) {
+// Attack 11.
+func TestNothingIsHiddenFromTheCount(t *testing.T) {
 	dir := t.TempDir()
 	root := within(t, dir, mib, 1)
 	deep := filepath.Join(dir, strings.Repeat("d/", 70))
@@ -107,7 +112,8 @@ func TestAttack11NothingIsHiddenFromTheCount(t *testing.T) {
 	}
 }
 
-func TestAttack11TheReserveStaysFree(t *testing.T) {
+// Attack 11.
+func TestTheReserveStaysFree(t *testing.T) {
 	dir := t.TempDir()
 	root := within(t, dir, mib, 1<<60)
 	if err := root.WriteFile("a", []byte("x"), false); !errors.Is(err, workspace.ErrDiskFull) {
@@ -130,7 +136,8 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestAttack11AStreamIsBounded(t *testing.T) {
+// Attack 11.
+func TestAStreamIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	root := within(t, dir, mib, 1)
 	must(t, root.WriteFile("a", make([]byte, 200*kib), false))

@@ -35,7 +35,8 @@ func shown(t interface{ Fatalf(string, ...any) }, all []slack.Block) (lines []st
 	return lines
 }
 
-func TestC11TablesAndCodeHaveBlocksOfTheirOwn(t *testing.T) {
+// C11.
+func TestTablesAndCodeHaveBlocksOfTheirOwn(t *testing.T) {
 	small := "| a | b |\n|---|--:|\n| **1** <!channel> | |\n"
 	for name, tt := range map[string]struct{ text, want string }{
 		"neither":    {"Just *words*.\n\n- `x`\n", ""},
@@ -56,7 +57,9 @@ func TestC11TablesAndCodeHaveBlocksOfTheirOwn(t *testing.T) {
 }
 
 // Whatever an answer is, its layout keeps the limits, calls nobody, and shows each of its words.
-func TestC11LayoutsKeepTheWords(t *testing.T) {
+//
+// C11.
+func TestLayoutsKeepTheWords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pieces := rapid.SliceOfN(rapid.SampledFrom([]string{
 			"word", "**bold** <!here>", "\n\n", "```\ncode <@U1>\n```\n\n", "| a | b |\n|---|---|\n| cell | x |\n\n", "- item\n", "> quote\n\n", "```js\n", "[link](https://example.com)",

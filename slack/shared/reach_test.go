@@ -46,7 +46,9 @@ func TestReachIsBounded(t *testing.T) {
 
 // With the agent view each direct message is a thread: of too many those are searched
 // first in which somebody wrote last.
-func TestLiveC06TheLatestThreadsAreSearchedFirst(t *testing.T) {
+//
+// Live C06.
+func TestTheLatestThreadsAreSearchedFirst(t *testing.T) {
 	r := NewReach(nil, &Clock{})
 	for i := range 50 {
 		r.live[chatOf("D1", fmt.Sprint(i))] = time.Unix(int64(i), 0)

@@ -11,7 +11,9 @@ import (
 )
 
 // However a text is cut, what is streamed of it never has to be taken back and calls nobody.
-func TestC08C09WhatIsStreamedStays(t *testing.T) {
+//
+// C08, C09.
+func TestWhatIsStreamedStays(t *testing.T) {
 	pieces := []string{"word ", "**", "*", "_", "`", "```\n", "[", "](https://a.test)", "\n", "\n\n", "| a | b |\n", "|---|---|\n", "- ", "<", "@U1", "!channel", ">", "é"}
 	rapid.Check(t, func(t *rapid.T) {
 		whole := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 1, 40).Draw(t, "text"), "")

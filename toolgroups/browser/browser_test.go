@@ -170,7 +170,9 @@ func TestPagesAreReadAfterTheirScripts(t *testing.T) {
 }
 
 // D-10: a screenshot is a file that goes to the chat.
-func TestD10ScreenshotsAreFilesForTheChat(t *testing.T) {
+//
+// D10.
+func TestScreenshotsAreFilesForTheChat(t *testing.T) {
 	d := newDesk(t)
 	address := d.page("/", `<body style="margin:0"><div style="height:3000px;background:#0a0">tall</div></body>`)
 	endless := d.page("/endless", `<body style="margin:0"><div style="height:50000px">endless</div></body>`)

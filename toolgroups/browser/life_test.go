@@ -178,7 +178,9 @@ eat();
 
 // A page that takes all the memory that it can get is closed with an error that says so,
 // nothing of the browser is left, and the next page is shown.
-func TestAttack05APageCannotTakeTheMemoryOfTheHost(t *testing.T) {
+//
+// Attack 05: A page cannot take the memory of the host.
+func TestAPageCannotTakeTheMemoryOfTheHost(t *testing.T) {
 	d, before := newDesk(t), children(t)
 	d.tool = newTool(t, browser.Config{AllowPrivate: loopback(), MaxMemory: 700 << 20})
 	evil, good := d.page("/evil", hungry), d.page("/good", "<p>good</p>")

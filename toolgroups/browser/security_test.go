@@ -97,7 +97,8 @@ window.done = (async () => {
 })();
 </script>`
 
-func TestD35PageScriptsAndWebSocketsReachNoInternalAddress(t *testing.T) {
+// D35.
+func TestPageScriptsAndWebSocketsReachNoInternalAddress(t *testing.T) {
 	d := newDesk(t)
 	inner, datagrams := newTrap(t, "127.0.0.2"), packetTrap(t)
 	_, port, _ := net.SplitHostPort(inner.address)
@@ -129,7 +130,8 @@ func TestD35PageScriptsAndWebSocketsReachNoInternalAddress(t *testing.T) {
 	}
 }
 
-func TestD35AddressesRedirectsAndPagesLeadToNoInternalAddress(t *testing.T) {
+// D35.
+func TestAddressesRedirectsAndPagesLeadToNoInternalAddress(t *testing.T) {
 	d := newDesk(t)
 	inner := newTrap(t, "127.0.0.2")
 	target := "http://" + inner.address + "/"
@@ -181,7 +183,9 @@ func TestD35AddressesRedirectsAndPagesLeadToNoInternalAddress(t *testing.T) {
 }
 
 // Without an allowance no address of this machine is reached, by whatever name.
-func TestD35LoopbackIsRefusedByDefault(t *testing.T) {
+//
+// D35.
+func TestLoopbackIsRefusedByDefault(t *testing.T) {
 	d := newDesk(t)
 	d.page("/", "<p>inside</p>")
 	d.tool = newTool(t, browser.Config{})
@@ -193,7 +197,8 @@ func TestD35LoopbackIsRefusedByDefault(t *testing.T) {
 	}
 }
 
-func TestD35OnlyWebPagesAreOpened(t *testing.T) {
+// D35.
+func TestOnlyWebPagesAreOpened(t *testing.T) {
 	d := newDesk(t)
 	for _, address := range []string{
 		"file:///etc/passwd", "chrome://version/", "view-source:" + d.site, "data:text/html,<p>x", "javascript:1",
@@ -205,7 +210,8 @@ func TestD35OnlyWebPagesAreOpened(t *testing.T) {
 	}
 }
 
-func TestD35PagesLeadToNoLocalFile(t *testing.T) {
+// D35.
+func TestPagesLeadToNoLocalFile(t *testing.T) {
 	d := newDesk(t)
 	for i, to := range []string{"file:///etc/passwd", "chrome://version/", "view-source:" + d.site + "/1", "data:text/html,<p>root:</p>"} {
 		way := fmt.Sprintf("/redirect%d", i)

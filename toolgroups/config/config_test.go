@@ -36,7 +36,7 @@ func TestNewRefuses(t *testing.T) {
 }
 
 // Acceptance 49: the group holds the seventeen tools, and create_agent stays core.
-func TestAcceptance049TheGroupHoldsSeventeenTools(t *testing.T) {
+func TestTheGroupHoldsSeventeenTools(t *testing.T) {
 	d := newDesk(t)
 	if got := names(d.family.Group().Tools); !slices.Equal(got, seventeen()) {
 		t.Errorf("tools %v", got)
@@ -51,7 +51,7 @@ func TestAcceptance049TheGroupHoldsSeventeenTools(t *testing.T) {
 }
 
 // Acceptance 12: with the group loaded its 17 schemas stand behind those of the core.
-func TestAcceptance012LoadingAddsSeventeenSchemas(t *testing.T) {
+func TestLoadingAddsSeventeenSchemas(t *testing.T) {
 	d := newDesk(t)
 	set := toolgroups.NewSet(d.registry.Load, nil)
 	round := set.Round()

@@ -74,7 +74,7 @@ func TestSwitchesCanAlwaysBeTurnedBack(t *testing.T) {
 
 // Acceptance 29: a group whose tools are all off is empty; of one with some off only
 // the others are listed, counted and activated.
-func TestAcceptance029DisabledToolsAreNotLoaded(t *testing.T) {
+func TestDisabledToolsAreNotLoaded(t *testing.T) {
 	d := newDesk(t)
 	load := func(set *toolgroups.Set) (string, *toolgroups.Error) {
 		tool, fault := set.Round().Lookup(toolgroups.LoadToolGroup, admin())
@@ -108,7 +108,7 @@ func TestAcceptance029DisabledToolsAreNotLoaded(t *testing.T) {
 
 // Acceptance 32: a tool of a loaded group that is switched off answers so at once,
 // also in the round that offered it, and is gone from the next; the others go on.
-func TestAcceptance032DisablingActsAtOnce(t *testing.T) {
+func TestDisablingActsAtOnce(t *testing.T) {
 	d := newDesk(t)
 	set := toolgroups.NewSet(d.registry.Load, []string{"pdf"})
 	round := set.Round()
@@ -128,7 +128,7 @@ func TestAcceptance032DisablingActsAtOnce(t *testing.T) {
 }
 
 // Acceptance 33: switched on again it is back without a load.
-func TestAcceptance033EnablingBringsItBack(t *testing.T) {
+func TestEnablingBringsItBack(t *testing.T) {
 	d := newDesk(t)
 	set := toolgroups.NewSet(d.registry.Load, []string{"pdf"})
 	before := names(set.Round().Tools())
@@ -144,7 +144,7 @@ func TestAcceptance033EnablingBringsItBack(t *testing.T) {
 
 // Acceptance 89: a group that was switched off since it was loaded is not sent when a
 // history is restored; switched on it returns, with the switches of its tools.
-func TestAcceptance089RestoredGroupThatIsOff(t *testing.T) {
+func TestRestoredGroupThatIsOff(t *testing.T) {
 	d := newDesk(t)
 	d.ok("set_tool_enabled", args{"name": "pdf_info", "enabled": false})
 	d.ok("set_tool_enabled", args{"name": "pdf", "enabled": false, "type": "group"})

@@ -87,7 +87,8 @@ func (d *harness) put(t testing.TB, name, data string) {
 
 type args map[string]any
 
-func TestAcceptance051SingleObjectManifestsAreCore(t *testing.T) {
+// Acceptance 51: Manifests of one object are core tools, arrays are groups.
+func TestSingleObjectManifestsAreCore(t *testing.T) {
 	list, err := core.New(core.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +108,9 @@ func TestAcceptance051SingleObjectManifestsAreCore(t *testing.T) {
 }
 
 // B-17: every schema is complete as it stands in the manifest.
-func TestB17SchemasAreComplete(t *testing.T) {
+//
+// B17.
+func TestSchemasAreComplete(t *testing.T) {
 	for name, tool := range newDesk(t, core.Config{}).tools {
 		params, err := toolgroups.NormalizeParameters(tool.Parameters)
 		if err != nil || string(params) != string(tool.Parameters) {
@@ -224,7 +227,9 @@ func TestWriteFile(t *testing.T) {
 }
 
 // D-35: no path leads out, also not through links made beforehand.
-func TestD35FilesAreConfined(t *testing.T) {
+//
+// D35.
+func TestFilesAreConfined(t *testing.T) {
 	d := newDesk(t, core.Config{})
 	outside := t.TempDir()
 	if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600); err != nil {

@@ -96,7 +96,9 @@ func TestExec(t *testing.T) {
 }
 
 // D-35: a command sees nothing of the bot's environment.
-func TestD35ExecEnvironmentHoldsNoSecrets(t *testing.T) {
+//
+// D35.
+func TestExecEnvironmentHoldsNoSecrets(t *testing.T) {
 	t.Setenv("TELEGRAM_BOT_TOKEN", "the-secret")
 	for name, d := range shells(t) {
 		command := "env; tr '\\0' '\\n' < /proc/self/environ"
@@ -113,7 +115,9 @@ func TestD35ExecEnvironmentHoldsNoSecrets(t *testing.T) {
 
 // D-35: in the sandbox the workspace is the only writable place, and neither the
 // files nor the network of the host are there.
-func TestD35SandboxConfines(t *testing.T) {
+//
+// D35.
+func TestTheSandboxConfinesCommands(t *testing.T) {
 	needSandbox(t)
 	d := newDesk(t, core.Config{})
 	outside := t.TempDir()

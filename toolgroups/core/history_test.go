@@ -108,7 +108,9 @@ func TestSearchHistory(t *testing.T) {
 }
 
 // B-14: the question just asked is no answer, unless its day is asked for.
-func TestB14TheQuestionIsNotFound(t *testing.T) {
+//
+// B14: Searching the history does not find the question itself.
+func TestTheQuestionIsNotFound(t *testing.T) {
 	d := newDesk(t, core.Config{History: library(), Now: now, Location: time.UTC})
 	if text := d.must(t, "search_history", args{"query": "where was my"}); strings.Contains(text, "umbrella?") {
 		t.Errorf("found itself: %s", text)

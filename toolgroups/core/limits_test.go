@@ -12,7 +12,9 @@ import (
 )
 
 // Processes that are small each by itself are bounded by what they take together.
-func TestAttack11MemoryOfAllProcessesIsBounded(t *testing.T) {
+//
+// Attack 11.
+func TestMemoryOfAllProcessesIsBounded(t *testing.T) {
 	for name := range shells(t) {
 		d := newDesk(t, core.Config{Exec: core.ExecConfig{UnsafeExec: name == "unsafe", MaxTotalMemory: 100 << 20}})
 		// tail keeps what has no line in memory, until its input ends.
@@ -36,7 +38,8 @@ func (d *harness) confined(t *testing.T, quota, reserve int64, tool string, a st
 	return res.Text, err
 }
 
-func TestAttack11WriteFileKeepsToQuotaAndReserve(t *testing.T) {
+// Attack 11.
+func TestWriteFileKeepsToQuotaAndReserve(t *testing.T) {
 	d := newDesk(t, core.Config{})
 	write := `{"path": "a", "mode": "append", "content": "` + strings.Repeat("x", 500<<10) + `"}`
 	if _, err := d.confined(t, 1<<20, 1, "write_file", write); err != nil {
@@ -59,7 +62,9 @@ func TestAttack11WriteFileKeepsToQuotaAndReserve(t *testing.T) {
 
 // A command that writes more than there is room for is stopped, and in a full workspace
 // it can only delete.
-func TestAttack11CommandsKeepToTheQuota(t *testing.T) {
+//
+// Attack 11.
+func TestCommandsKeepToTheQuota(t *testing.T) {
 	for name, d := range shells(t) {
 		t.Run(name, func(t *testing.T) {
 			const quota = 8 << 20
@@ -94,7 +99,9 @@ func TestAttack11CommandsKeepToTheQuota(t *testing.T) {
 }
 
 // Holes of files count, so that a full workspace cannot be filled through them.
-func TestAttack11CommandsCannotHideFiles(t *testing.T) {
+//
+// Attack 11.
+func TestCommandsCannotHideFiles(t *testing.T) {
 	for name, d := range shells(t) {
 		got, err := d.confined(t, 8<<20, 1, "exec", `{"command": "for i in 1 2 3; do truncate -s 4M f$i; done; sleep 60", "timeout_seconds": 50}`)
 		if err != nil || !strings.Contains(got, "[killed: the workspace is full") {
@@ -103,7 +110,8 @@ func TestAttack11CommandsCannotHideFiles(t *testing.T) {
 	}
 }
 
-func TestAttack11CommandsLeaveTheReserve(t *testing.T) {
+// Attack 11.
+func TestCommandsLeaveTheReserve(t *testing.T) {
 	for name, d := range shells(t) {
 		got, err := d.confined(t, 1<<30, 1<<60, "exec", `{"command": "echo x > a; cat a"}`)
 		if err != nil || strings.Contains(got, "\nx\n") || !strings.Contains(got, "disk of the bot is nearly full") {
@@ -113,7 +121,9 @@ func TestAttack11CommandsLeaveTheReserve(t *testing.T) {
 }
 
 // No system call takes the disk at once, or memory that belongs to no process.
-func TestAttack11CommandsGetNeitherDiskNorMemoryAtOnce(t *testing.T) {
+//
+// Attack 11.
+func TestCommandsGetNeitherDiskNorMemoryAtOnce(t *testing.T) {
 	needSandbox(t)
 	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
 		t.Skip("no filter of system calls for this machine")

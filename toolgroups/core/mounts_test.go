@@ -13,7 +13,9 @@ import (
 // The sandbox shows nothing of the host that a command could change: every mount but
 // the workspace and two bounded ones in memory is read-only. The test looks at the
 // mounts and at the flags of the files, and writes to none of them.
-func TestAttack01TheHostCannotBeChangedFromTheSandbox(t *testing.T) {
+//
+// Attack 01.
+func TestTheHostCannotBeChangedFromTheSandbox(t *testing.T) {
 	needSandbox(t)
 	d := newDesk(t, core.Config{})
 	mayWrite := []string{d.dir, "/tmp", "/dev/shm"}
@@ -51,7 +53,9 @@ func TestAttack01TheHostCannotBeChangedFromTheSandbox(t *testing.T) {
 }
 
 // What the kernel tells root alone, and what container runtimes hide, is not there.
-func TestAttack01TheKernelTellsNothingOfTheHost(t *testing.T) {
+//
+// Attack 01.
+func TestTheKernelTellsNothingOfTheHost(t *testing.T) {
 	needSandbox(t)
 	d := newDesk(t, core.Config{})
 	hidden := []string{"kcore", "keys", "timer_list", "sched_debug", "latency_stats", "interrupts", "cmdline"}
@@ -81,7 +85,9 @@ func TestAttack01TheKernelTellsNothingOfTheHost(t *testing.T) {
 }
 
 // A command works as before: what programs expect to write to is there.
-func TestAttack01ProgramsStillFindWhatTheyNeed(t *testing.T) {
+//
+// Attack 01.
+func TestProgramsStillFindWhatTheyNeed(t *testing.T) {
 	needSandbox(t)
 	d := newDesk(t, core.Config{})
 	got := d.must(t, "exec", args{"command": "echo a > /tmp/a && echo b > /dev/shm/b && echo c > c && echo d > /dev/null && " +

@@ -128,7 +128,9 @@ func TestHTTPRequestErrors(t *testing.T) {
 }
 
 // D-35: webfetch and http_request refuse internal addresses, also behind redirects.
-func TestD35InternalAddressesAreRefused(t *testing.T) {
+//
+// D35.
+func TestInternalAddressesAreRefused(t *testing.T) {
 	d := newDesk(t, core.Config{})
 	for _, host := range []string{
 		"127.0.0.1", "localhost", "[::1]", "0.0.0.0", "10.1.2.3", "192.168.0.1", "172.20.0.1", "169.254.169.254",

@@ -69,7 +69,9 @@ func TestConnectByCallback(t *testing.T) {
 // A user forwards the link, and somebody else consents: the pages say whom the account
 // is for, before and after, and nothing is connected without the code that only that
 // browser was shown.
-func TestAttack06SomebodyElseConsents(t *testing.T) {
+//
+// Attack 06: Somebody else's consent connects no account.
+func TestSomebodyElseConsents(t *testing.T) {
 	r := newRig(t, Config{PublicURL: "https://bot.example"})
 	text, err := r.g.Connect(t.Context(), ConnectRequest{User: ada, UserName: "A<b>d\u202ea\u200b", Chat: ada, Direct: true, Args: "gmail"})
 	if err != nil {
@@ -124,7 +126,9 @@ func TestAttack06SomebodyElseConsents(t *testing.T) {
 
 // What arrives for a link that was used already takes the place of nothing: else a user
 // could be shown the code first, and somebody else's consent follow.
-func TestAttack06ALinkTakesOneConsent(t *testing.T) {
+//
+// Attack 06: Somebody else's consent connects no account.
+func TestALinkTakesOneConsent(t *testing.T) {
 	now := time.Now()
 	r := newRig(t, Config{PublicURL: "https://bot.example", Now: func() time.Time { return now }})
 	start := r.ask(t, ada, "tasks")
@@ -151,7 +155,9 @@ func TestAttack06ALinkTakesOneConsent(t *testing.T) {
 // Without a public address the paste comes from the chat. What somebody else consented to
 // by a link of their own is of no use there, and no more is the link of the user in
 // somebody else's chat.
-func TestAttack06PastesOfOthersConnectNothing(t *testing.T) {
+//
+// Attack 06: Somebody else's consent connects no account.
+func TestPastesOfOthersConnectNothing(t *testing.T) {
 	r := newRig(t, Config{})
 	r.ask(t, ada, "tasks")
 	hers, err := url.Parse(r.consent(t, r.ask(t, grace, "tasks"), graceMail))
@@ -237,7 +243,9 @@ func TestDeniedConsent(t *testing.T) {
 }
 
 // B-13: the code is decoded, whichever way it is pasted.
-func TestB13PastedCode(t *testing.T) {
+//
+// B13: A sign-in code is decoded, and its exchange is not repeated.
+func TestAPastedCodeConnects(t *testing.T) {
 	r := newRig(t, Config{})
 	for _, tc := range []struct {
 		name string
@@ -284,7 +292,9 @@ func TestPasteIsBound(t *testing.T) {
 }
 
 // B-13: an address that cannot be looked up keeps nobody from being connected.
-func TestB13AddressIsOptional(t *testing.T) {
+//
+// B13: A sign-in code is decoded, and its exchange is not repeated.
+func TestAddressIsOptional(t *testing.T) {
 	r := newRig(t, Config{})
 	r.em.Inject(google.Fault{Method: "oauth2.userinfo.get", Status: 500})
 	r.connect(t, ada, adaMail, "tasks")

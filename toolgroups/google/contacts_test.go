@@ -95,11 +95,11 @@ func TestContactsOne(t *testing.T) {
 			requests: []string{wantRequest("DELETE", one+":deleteContact", "")}, result: `{"success":true}`,
 		},
 		{
-			name: "delete with status 204 B18", tool: "contacts_delete", args: `{"resource_name":"people/c1"}`,
+			name: "delete with status 204", tool: "contacts_delete", args: `{"resource_name":"people/c1"}`,
 			replies: map[string][]string{"DELETE " + one + ":deleteContact": {"204"}}, result: `{"success":true}`,
 		},
 		{
-			name: "delete with an empty body B18", tool: "contacts_delete", args: `{"resource_name":"people/c1"}`,
+			name: "delete with an empty body", tool: "contacts_delete", args: `{"resource_name":"people/c1"}`,
 			replies: map[string][]string{"DELETE " + one + ":deleteContact": {"200"}}, result: `{"success":true}`,
 		},
 		{

@@ -44,7 +44,7 @@ func TestDocsChanges(t *testing.T) {
 		{name: "no raw requests", tool: "docs_batch_update", args: `{"document_id":"d1","requests":[]}`, code: "validation_error"},
 		{name: "raw request that is no object", tool: "docs_batch_update", args: `{"document_id":"d1","requests":["x"]}`, code: "validation_error"},
 		{
-			name: "empty answer B18", tool: "docs_batch_update", args: `{"document_id":"d1","requests":[{}]}`,
+			name: "empty answer", tool: "docs_batch_update", args: `{"document_id":"d1","requests":[{}]}`,
 			replies: map[string][]string{post: {"204"}}, result: `{"documentId":"d1","replies":[]}`,
 		},
 		{
@@ -148,9 +148,11 @@ func TestDocsGetText(t *testing.T) {
 	})
 }
 
-// TestDocsLongD33 reads a document of more than the model gets: its beginning is the
+// TestLongDocumentsAreReadWhole reads a document of more than the model gets: its beginning is the
 // result, and all of it a file.
-func TestDocsLongD33(t *testing.T) {
+//
+// D33.
+func TestLongDocumentsAreReadWhole(t *testing.T) {
 	d := newDesk(t)
 	text := strings.Repeat("0123456789", 20_000)
 	d.reply("GET /v1/documents/d1", `{"documentId":"d1","body":{"content":[{"paragraph":{"elements":[{"textRun":{"content":"`+text+`"}}]}}]}}`)

@@ -114,7 +114,8 @@ func TestDriveUpload(t *testing.T) {
 	}
 }
 
-func TestDriveUploadD35(t *testing.T) {
+// D35.
+func TestUploadsStayInTheWorkspace(t *testing.T) {
 	d := newDesk(t)
 	outside := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(outside, []byte("secret"), 0o600); err != nil {
@@ -144,7 +145,8 @@ func TestDriveUploadD35(t *testing.T) {
 	}
 }
 
-func TestDriveDownloadD33(t *testing.T) {
+// D33.
+func TestLargeDownloads(t *testing.T) {
 	d := newDesk(t)
 	data := bytes.Repeat([]byte("x0123456789"), 30_000)
 	d.put(t, "old.bin", []byte("old"))
@@ -196,7 +198,8 @@ func noRemains(t *testing.T, dir string) {
 	}
 }
 
-func TestDriveDownloadIsConfinedD35(t *testing.T) {
+// D35.
+func TestDriveDownloadIsConfined(t *testing.T) {
 	d := newDesk(t)
 	outside := t.TempDir()
 	if err := os.Symlink(outside, filepath.Join(d.dir, "out")); err != nil {
@@ -226,7 +229,8 @@ func TestDriveDownloadIsConfinedD35(t *testing.T) {
 	}
 }
 
-func TestAttack11DownloadsKeepToTheQuota(t *testing.T) {
+// Attack 11.
+func TestDownloadsKeepToTheQuota(t *testing.T) {
 	d := newDesk(t)
 	d.reply("GET /drive/v3/files/f1", strings.Repeat("x", 2<<20))
 	scope := toolgroups.Scope{User: testUser, Owner: testUser, Direct: true, Workspace: d.dir, Quota: 1 << 20, Reserve: 1}

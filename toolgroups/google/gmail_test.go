@@ -275,7 +275,9 @@ func TestReadFindsTheText(t *testing.T) {
 
 // D-33: what is long reaches the workspace as a whole; attachments are written and
 // delivered.
-func TestD33LongAnswersAndAttachments(t *testing.T) {
+//
+// D33.
+func TestLongAnswersAndAttachments(t *testing.T) {
 	r := newRig(t, Config{})
 	r.connect(t, ada, adaMail, "gmail")
 	dir := t.TempDir()
@@ -310,7 +312,9 @@ func TestD33LongAnswersAndAttachments(t *testing.T) {
 }
 
 // B-18: an empty answer is a success.
-func TestB18EmptyAnswers(t *testing.T) {
+//
+// B18: Google's empty answers are successes.
+func TestEmptyAnswersAreSaid(t *testing.T) {
 	r := newRig(t, Config{})
 	r.connect(t, ada, adaMail, "gmail", "gmail_settings")
 	for tool, args := range map[string]string{

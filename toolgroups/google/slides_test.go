@@ -46,7 +46,7 @@ func TestSlidesChanges(t *testing.T) {
 			requests: []string{path + `{"requests":[{"deleteObject":{"objectId":"s1"}}]}`}, result: changed,
 		},
 		{
-			name: "delete with an empty answer B18", tool: "slides_delete_slide", args: `{"presentation_id":"p1","slide_id":"s1"}`,
+			name: "delete with an empty answer", tool: "slides_delete_slide", args: `{"presentation_id":"p1","slide_id":"s1"}`,
 			replies: map[string][]string{post: {"204"}}, result: `{"presentationId":"p1","replies":[]}`,
 		},
 		{name: "delete nothing", tool: "slides_delete_slide", args: `{"presentation_id":"p1","slide_id":""}`, code: "validation_error"},
@@ -100,8 +100,10 @@ func TestSlidesReading(t *testing.T) {
 	})
 }
 
-// TestSlidesLongD33 reads a presentation of more than the model gets.
-func TestSlidesLongD33(t *testing.T) {
+// TestLongSlidesAreReadWhole reads a presentation of more than the model gets.
+//
+// D33.
+func TestLongSlidesAreReadWhole(t *testing.T) {
 	d := newDesk(t)
 	text := strings.Repeat("0123456789", 20_000)
 	d.reply("GET /v1/presentations/p1", `{"presentationId":"p1","slides":[{"pageElements":[{"wordArt":{"renderedText":"`+text+`"}}]}]}`)

@@ -17,7 +17,9 @@ import (
 )
 
 // D-36: only Google's word that the consent has ended signs out.
-func TestD36TroubleWhileRefreshingSignsNobodyOut(t *testing.T) {
+//
+// D36: A passing failure to refresh does not sign anybody out.
+func TestTroubleWhileRefreshingSignsNobodyOut(t *testing.T) {
 	broken := &breakable{base: &http.Transport{}}
 	t.Cleanup(broken.base.CloseIdleConnections)
 	r := newRig(t, Config{Transport: broken})
@@ -139,7 +141,9 @@ func TestTokensAreEncrypted(t *testing.T) {
 }
 
 // D-19: tokens never appear in logs or errors, whatever Google answers.
-func TestD19TokensAreNotLogged(t *testing.T) {
+//
+// D19: Tokens appear in no log.
+func TestTokensAreNotLogged(t *testing.T) {
 	r := newRig(t, Config{})
 	r.connect(t, ada, adaMail, "tasks")
 	a, _, err := r.g.load(t.Context(), ada)

@@ -87,7 +87,8 @@ func TestJsEvalIsSmall(t *testing.T) {
 	}
 }
 
-func TestD35FilesStayInTheWorkspace(t *testing.T) {
+// D35.
+func TestFilesStayInTheWorkspace(t *testing.T) {
 	h := newHouse(t)
 	outside := filepath.Join(t.TempDir(), "secret.txt")
 	if err := os.WriteFile(outside, []byte("secret"), 0o600); err != nil {
@@ -149,7 +150,8 @@ func TestWhatARunWritesIsBounded(t *testing.T) {
 	}
 }
 
-func TestD35JsEvalSeesNoEnvironmentAndNoAccount(t *testing.T) {
+// D35.
+func TestJsEvalSeesNoEnvironmentAndNoAccount(t *testing.T) {
 	t.Setenv("ONECLAW_SECRET_KEY", "hush")
 	h := newHouse(t, func(c *jstools.Config) {
 		c.Google = account{}

@@ -23,7 +23,8 @@ const weather = `[
 	{"name": "sun", "description": "Will the sun shine?", "role": "admin"}
 ]`
 
-func TestD30AGroupFileIsAGroup(t *testing.T) {
+// D30: A group file of one's own behaves like any group.
+func TestAGroupFileIsAGroup(t *testing.T) {
 	h := newHouse(t)
 	h.put(t, map[string]string{
 		"weather.json": weather, "weather.js": `function willRain() { return "rain" } const sun = (p) => p`,

@@ -79,7 +79,8 @@ func TestLongBodiesAreCutWithANote(t *testing.T) {
 	}
 }
 
-func TestD33DownloadsAreNotCut(t *testing.T) {
+// D33.
+func TestDownloadsAreNotCut(t *testing.T) {
 	h := newHouse(t)
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -165,7 +166,8 @@ func TestUploadMultipart(t *testing.T) {
 	}
 }
 
-func TestD35InnerAddressesAreRefused(t *testing.T) {
+// D35.
+func TestInnerAddressesAreRefused(t *testing.T) {
 	hits := 0
 	inner := serve(t, func(http.ResponseWriter, *http.Request) { hits++ })
 	h := newHouse(t, func(c *jstools.Config) { c.AllowPrivate = nil })
@@ -181,7 +183,8 @@ func TestD35InnerAddressesAreRefused(t *testing.T) {
 	}
 }
 
-func TestD35RedirectsToInnerAddressesAreRefused(t *testing.T) {
+// D35.
+func TestRedirectsToInnerAddressesAreRefused(t *testing.T) {
 	h := newHouse(t)
 	for _, target := range []string{"http://169.254.169.254/", "http://127.0.0.2/", "http://[::1]/", "file:///etc/passwd"} {
 		url := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, target, http.StatusFound) })

@@ -224,7 +224,8 @@ func TestAFailedUpdateChangesNothing(t *testing.T) {
 	}
 }
 
-func TestD31UpdateKeepsItemsDefaultsAndWhatItDoesNotKnow(t *testing.T) {
+// D31: Editing a tool keeps the items and defaults of its schema.
+func TestUpdateKeepsItemsDefaultsAndWhatItDoesNotKnow(t *testing.T) {
 	h := newHouse(t)
 	const manifest = `{
   "x-author": {"name": "Ada", "since": 12345678901234567890},
@@ -280,7 +281,8 @@ func TestD31UpdateKeepsItemsDefaultsAndWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-func TestB17ArraysWithoutItemsGetSome(t *testing.T) {
+// B17.
+func TestArraysWithoutItemsGetSome(t *testing.T) {
 	h := newHouse(t)
 	h.must(t, "create_js_tool", greet(with("parameters_schema", `{"properties":{"l":{"type":"array"}}}`)))
 	tool, _ := h.registry(t).Tool("greet")
@@ -289,7 +291,8 @@ func TestB17ArraysWithoutItemsGetSome(t *testing.T) {
 	}
 }
 
-func TestD35OnlyNamedVariablesAndAccounts(t *testing.T) {
+// D35.
+func TestOnlyNamedVariablesAndAccounts(t *testing.T) {
 	t.Setenv("KEY", "of the process")
 	env := map[string]string{"KEY": "k", "OTHER": "o"}
 	h := newHouse(t, func(c *jstools.Config) {

@@ -10,7 +10,9 @@ import (
 )
 
 // A script and what it downloads keep to the quota of the workspace.
-func TestAttack11ScriptsKeepToTheQuota(t *testing.T) {
+//
+// Attack 11.
+func TestScriptsKeepToTheQuota(t *testing.T) {
 	h := newHouse(t)
 	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		for range 32 {

@@ -12,7 +12,9 @@ import (
 )
 
 // One owner's scripts, however many, neither hold up nor fail those of another.
-func TestAttack13LoopsOfOneOwnerFailNobodyElse(t *testing.T) {
+//
+// Attack 13.
+func TestLoopsOfOneOwnerFailNobodyElse(t *testing.T) {
 	h := newHouse(t)
 	running := make(chan struct{}, 8)
 	url := serve(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -45,7 +47,9 @@ func TestAttack13LoopsOfOneOwnerFailNobodyElse(t *testing.T) {
 }
 
 // A script that never gets to run says so, and not that it is too slow.
-func TestAttack13AScriptThatDoesNotBeginSaysSo(t *testing.T) {
+//
+// Attack 13.
+func TestAScriptThatDoesNotBeginSaysSo(t *testing.T) {
 	engine, err := javascript.New(javascript.Config{Runs: 1, OwnerRuns: 1})
 	if err != nil {
 		t.Fatal(err)

@@ -127,7 +127,8 @@ func TestPreviewIsCut(t *testing.T) {
 	}
 }
 
-func TestB20RepeatedFactsAreRefused(t *testing.T) {
+// B20: A fact is kept once.
+func TestRepeatedFactsAreRefused(t *testing.T) {
 	b := newBench(t, openStore(t))
 	b.save(t, ada, "preferences", "Prefers short answers in French, with sources")
 	b.save(t, ada, "notes", "tea")

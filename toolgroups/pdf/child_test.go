@@ -14,8 +14,10 @@ import (
 	"oneclaw/toolgroups/pdf"
 )
 
-// TestAttack04TheChildIsConfinedAndEndsWithItsParent talks to a child as the parent does.
-func TestAttack04TheChildIsConfinedAndEndsWithItsParent(t *testing.T) {
+// TestTheChildIsConfinedAndEndsWithItsParent talks to a child as the parent does.
+//
+// Attack 04.
+func TestTheChildIsConfinedAndEndsWithItsParent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bomb.pdf")
 	if err := os.WriteFile(path, bomb(t, 0).bytes(), 0o600); err != nil {
 		t.Fatal(err)

@@ -116,7 +116,8 @@ func (d *harness) must(t testing.TB, tool, args string) toolgroups.Result {
 	return res
 }
 
-func TestAcceptance050PDFHoldsThreeTools(t *testing.T) {
+// Acceptance 50: The groups pdf, scheduled_tasks and js_tool_management have theirs.
+func TestPDFHoldsThreeTools(t *testing.T) {
 	group := newDesk(t, pdf.Config{}).family.Group()
 	var names []string
 	for _, tool := range group.Tools {
@@ -243,7 +244,9 @@ func TestRenderPage(t *testing.T) {
 }
 
 // D-10: what a tool renders can be sent as an image.
-func TestD10RenderedPageIsDelivered(t *testing.T) {
+//
+// D10.
+func TestRenderedPageIsDelivered(t *testing.T) {
 	d := newDesk(t, pdf.Config{})
 	d.put(t, "x.pdf", paper{pages: []string{"1 0 0 rg 0 0 595 842 re f"}}.bytes())
 	res := d.must(t, "pdf_render_page", `{"path":"x.pdf","page":1,"dpi":72}`)
@@ -323,7 +326,9 @@ func TestErrors(t *testing.T) {
 }
 
 // D-35: file paths of pdf_* are confined, for what they write as well.
-func TestD35RenderCannotWriteOutside(t *testing.T) {
+//
+// D35.
+func TestRenderCannotWriteOutside(t *testing.T) {
 	d := newDesk(t, pdf.Config{})
 	d.put(t, "x.pdf", numbered(1).bytes())
 	outside := t.TempDir()
@@ -339,7 +344,9 @@ func TestD35RenderCannotWriteOutside(t *testing.T) {
 }
 
 // B-17: no array reaches a provider without items; here there are none.
-func TestB17SchemasAreComplete(t *testing.T) {
+//
+// B17.
+func TestSchemasAreComplete(t *testing.T) {
 	d := newDesk(t, pdf.Config{})
 	for _, tool := range d.family.Group().Tools {
 		params, err := toolgroups.NormalizeParameters(tool.Parameters)

@@ -11,9 +11,11 @@ import (
 	"oneclaw/toolgroups/schedule"
 )
 
-// TestAttack24ARefusedRunEndsAtOnce: a run that can never be taken fails once, with one line
+// TestARefusedRunEndsAtOnce: a run that can never be taken fails once, with one line
 // in the log; the next one is tried again.
-func TestAttack24ARefusedRunEndsAtOnce(t *testing.T) {
+//
+// Attack 24: Small faults: a field, a default, a task of a removed platform.
+func TestARefusedRunEndsAtOnce(t *testing.T) {
 	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		var log bytes.Buffer
 		o.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))

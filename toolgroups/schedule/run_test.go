@@ -329,7 +329,8 @@ func crash(t *testing.T, dies int) (steps int) {
 	return steps
 }
 
-func TestC24TheLastResultIsOnRecord(t *testing.T) {
+// C24: A schedule that says delivered and was not.
+func TestTheLastResultIsOnRecord(t *testing.T) {
 	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		id := o.make(morning)
 		o.start()

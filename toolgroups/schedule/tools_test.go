@@ -13,7 +13,8 @@ import (
 	"oneclaw/toolgroups/schedule"
 )
 
-func TestAcceptance050ScheduledTasksHoldsFiveTools(t *testing.T) {
+// Acceptance 50: The groups pdf, scheduled_tasks and js_tool_management have theirs.
+func TestScheduledTasksHoldsFiveTools(t *testing.T) {
 	group := newOffice(t, "UTC").Group()
 	var got []string
 	for _, tool := range group.Tools {
@@ -128,7 +129,8 @@ func checkFailure(o *harness, c failure) {
 	}
 }
 
-func TestD34HourAndMinuteHaveBounds(t *testing.T) {
+// D34: Hour 24 and minute 60 are refused.
+func TestHourAndMinuteHaveBounds(t *testing.T) {
 	at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) {
 		for _, time := range []string{`"hour":24,"minute":0`, `"hour":-1,"minute":0`, `"hour":0,"minute":60`, `"hour":0,"minute":-1`} {
 			checkFailure(o, failure{"schedule_task", `{"name":"n","prompt":"p","schedule_type":"daily",` + time + `}`, "validation_error", "want 0 to"})

@@ -15,21 +15,24 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-func TestAcceptance090BridgeReplacesDeferredTools(t *testing.T) {
+// Acceptance 90.
+func TestBridgeReplacesDeferredTools(t *testing.T) {
 	got := names(bridge(t).Assemble(core(), nil))
 	if diff := cmp.Diff([]string{"exec", "read_file", "tool_search", "tool_describe", "tool_call"}, got); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestAcceptance096CoreIsAlwaysDirect(t *testing.T) {
+// Acceptance 96: Core tools are always direct, in tasks too.
+func TestCoreIsAlwaysDirect(t *testing.T) {
 	b := bridge(t)
 	if got := names(b.Assemble(core(), nil))[:2]; !slices.Equal(got, names(core())) {
 		t.Errorf("the array begins with %v", got)
 	}
 }
 
-func TestAcceptance098CatalogueFollowsTheRegistry(t *testing.T) {
+// Acceptance 98: Tools that come or go are followed by the next catalogue; the mode of `auto` follows when the cache is missed anyway.
+func TestCatalogueFollowsTheRegistry(t *testing.T) {
 	before := bridge(t)
 	after := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(desk()) })
 	if f := find(t, before, `{"query":"pull request"}`); len(f.Matches) == 0 {
@@ -43,7 +46,8 @@ func TestAcceptance098CatalogueFollowsTheRegistry(t *testing.T) {
 	}
 }
 
-func TestAcceptance099Limits(t *testing.T) {
+// Acceptance 99: Five hits unless asked for more, at most twenty.
+func TestSearchLimits(t *testing.T) {
 	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("big", 60)) })
 	for args, want := range map[string]int{
 		`{"query":"thing number"}`:              5,
@@ -60,7 +64,8 @@ func TestAcceptance099Limits(t *testing.T) {
 	}
 }
 
-func TestAcceptance100RanksByNameDescriptionAndParameters(t *testing.T) {
+// Acceptance 100: Hits are ranked by BM25 over names, descriptions and parameters.
+func TestRanksByNameDescriptionAndParameters(t *testing.T) {
 	b := bridge(t, func(c *search.BridgeConfig) {
 		c.Catalogue = catalogue(entries("x", "mcp:x",
 			tool("alpha", "Turns the lantern.", ""), tool("beta_lantern", "Turns.", ""), tool("gamma", "Turns.", `"lantern":{"type":"string"}`),
@@ -72,14 +77,16 @@ func TestAcceptance100RanksByNameDescriptionAndParameters(t *testing.T) {
 	}
 }
 
-func TestAcceptance101TermInEveryName(t *testing.T) {
+// Acceptance 101: Where nothing scores, parts of names are found.
+func TestTermInEveryName(t *testing.T) {
 	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("git_hub", 4)) })
 	if f := find(t, b, `{"query":"hub"}`); len(f.Matches) != 4 {
 		t.Errorf("got %v", f.names())
 	}
 }
 
-func TestAcceptance102NoMatchIsNoError(t *testing.T) {
+// Acceptance 102: No match is an empty list, no error.
+func TestNoMatchIsNoError(t *testing.T) {
 	b := bridge(t, func(c *search.BridgeConfig) {
 		c.Unavailable = []search.Unavailable{{Name: "jira", Reason: "connection refused"}}
 	})
@@ -93,7 +100,8 @@ func TestAcceptance102NoMatchIsNoError(t *testing.T) {
 	}
 }
 
-func TestAcceptance103Describe(t *testing.T) {
+// Acceptance 103: `tool_describe` gives the whole schema, or a clear error.
+func TestDescribeGivesTheWholeSchema(t *testing.T) {
 	text, fault := use(t, bridge(t), search.ToolDescribe, `{"name":"github_create_issue"}`)
 	if fault != nil {
 		t.Fatal(fault)
@@ -135,7 +143,9 @@ func TestDescribeSeveral(t *testing.T) {
 
 // However short the list has to be, it names all tools, whole, and says what it leaves out: first
 // the sentences go, then the types, then the parameters of the last tools.
-func TestAcceptance121LinesNameAllTools(t *testing.T) {
+//
+// Acceptance 121.
+func TestLinesNameAllTools(t *testing.T) {
 	tools := search.Tools(desk())
 	for limit, want := range map[int][]string{
 		100_000: {"- calendar_create_event(start: string, title: string) — Add an event to a calendar.", "- calendar_list_events("},
@@ -152,14 +162,16 @@ func TestAcceptance121LinesNameAllTools(t *testing.T) {
 	}
 }
 
-func TestAcceptance104CallRunsTheHandler(t *testing.T) {
+// Acceptance 104: `tool_call` runs the tool and returns its plain result.
+func TestCallRunsTheHandler(t *testing.T) {
 	text, fault := use(t, bridge(t), search.ToolCall, `{"name":"github_star","arguments":{"repo":"a/b"}}`)
 	if fault != nil || text != `github_star ran with {"repo":"a/b"}` {
 		t.Errorf("got %q, %v", text, fault)
 	}
 }
 
-func TestAcceptance105TheToolSeesItsOwnName(t *testing.T) {
+// Acceptance 105: Hooks, approvals and logs see the tool itself.
+func TestTheToolSeesItsOwnName(t *testing.T) {
 	var seen toolgroups.Call
 	spy := tool("spy", "Looks.", `"a":{"type":"integer"}`)
 	spy.Run = func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
@@ -183,7 +195,8 @@ func TestCallChecksTheRole(t *testing.T) {
 	wantCode(t, fault, toolgroups.CodeDenied)
 }
 
-func TestAcceptance110DescriptionsCountAndAreShort(t *testing.T) {
+// Acceptance 110: The bridge says how many tools it hides, in about 300 tokens.
+func TestDescriptionsCountAndAreShort(t *testing.T) {
 	enc, err := tokenizer.Get(tokenizer.O200kBase)
 	if err != nil {
 		t.Fatal(err)
@@ -204,7 +217,8 @@ func TestAcceptance110DescriptionsCountAndAreShort(t *testing.T) {
 	}
 }
 
-func TestAcceptance111EndToEnd(t *testing.T) {
+// Acceptance 111: Twenty more tools are found, described and called from end to end.
+func TestEndToEnd(t *testing.T) {
 	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("extra", 20)) })
 	if got := b.Assemble(core(), nil); len(got) != 5 {
 		t.Fatalf("the array is %v", names(got))
@@ -224,7 +238,8 @@ func TestAcceptance111EndToEnd(t *testing.T) {
 	}
 }
 
-func TestAcceptance116LoadedToolsAreDirectOrDeferredOnce(t *testing.T) {
+// Acceptance 116: A tool is direct or deferred, never both and never lost.
+func TestLoadedToolsAreDirectOrDeferredOnce(t *testing.T) {
 	b := bridge(t)
 	loaded := search.Tools(desk())
 	before, after := b.Assemble(core(), nil), b.Assemble(core(), loaded)
@@ -237,7 +252,8 @@ func TestAcceptance116LoadedToolsAreDirectOrDeferredOnce(t *testing.T) {
 	}
 }
 
-func TestAcceptance117DisabledToolsAreNotFound(t *testing.T) {
+// Acceptance 117: A deferred tool is called without loading; a disabled one is refused.
+func TestDisabledToolsAreNotFound(t *testing.T) {
 	reg := house(t, func(c *toolgroups.RegistryConfig) {
 		c.DisabledTools, c.DisabledGroups = []string{"github_star"}, []string{"calendar"}
 	})
@@ -288,7 +304,8 @@ func TestSearchSeveral(t *testing.T) {
 	}
 }
 
-func TestAcceptance127SearchForAWholeSource(t *testing.T) {
+// Acceptance 127: A query that is a group's name describes no more than the most hits.
+func TestSearchForAWholeSource(t *testing.T) {
 	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("big", 34), hub()) })
 	for _, query := range []string{"big", "BIG", "mcp:big"} {
 		if f := find(t, b, `{"query":"`+query+`"}`); len(f.Matches) != search.DefaultMaxLimit || len(f.Matches)+len(f.Others) != 34 {

@@ -14,7 +14,8 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-func TestHermes01DefaultWhenMissing(t *testing.T) {
+// Hermes 01.
+func TestDefaultWhenMissing(t *testing.T) {
 	want := search.Config{Enabled: search.ModeAuto, ThresholdPct: 10, SearchDefaultLimit: 5, MaxSearchLimit: 20}
 	for _, v := range []any{nil, map[string]any{}, ""} {
 		if diff := cmp.Diff(want, search.Parse(v)); diff != "" {
@@ -38,13 +39,13 @@ func modes() map[string]struct {
 	}
 	block := func(v any) any { return map[string]any{"enabled": v} }
 	return map[string]row{
-		"Hermes02BoolTrueIsAuto":       {true, search.ModeAuto, 0},
-		"Hermes03BoolFalseIsOff":       {false, search.ModeOff, 0},
-		"Hermes04ExplicitOn":           {block("on"), search.ModeOn, 0},
-		"Hermes05GarbageIsAuto":        {block("perhaps"), search.ModeAuto, 1},
-		"Acceptance094TrueForBlock":    {true, search.ModeAuto, 0},
-		"Acceptance094FalseInBlock":    {block(false), search.ModeOff, 0},
-		"Acceptance094TrueInBlock":     {block(true), search.ModeAuto, 0},
+		"bool true is auto":            {true, search.ModeAuto, 0},             // Hermes 2
+		"bool false is off":            {false, search.ModeOff, 0},             // Hermes 3
+		"explicit on":                  {block("on"), search.ModeOn, 0},        // Hermes 4
+		"garbage is auto":              {block("perhaps"), search.ModeAuto, 1}, // Hermes 5
+		"true for block":               {true, search.ModeAuto, 0},             // Acceptance 94
+		"false in block":               {block(false), search.ModeOff, 0},      // Acceptance 94
+		"true in block":                {block(true), search.ModeAuto, 0},      // Acceptance 94
 		"string yes":                   {"Yes", search.ModeOn, 0},
 		"string 0":                     {block("0"), search.ModeOff, 0},
 		"number 1":                     {block(1), search.ModeOn, 0},
@@ -54,7 +55,8 @@ func modes() map[string]struct {
 	}
 }
 
-func TestAcceptance094Hermes02To05Modes(t *testing.T) {
+// Acceptance 94; Hermes 02To05.
+func TestModesOfTheBlock(t *testing.T) {
 	for name, tt := range modes() {
 		t.Run(name, func(t *testing.T) {
 			got := search.Parse(tt.in)
@@ -65,7 +67,8 @@ func TestAcceptance094Hermes02To05Modes(t *testing.T) {
 	}
 }
 
-func TestHermes06ThresholdClamped(t *testing.T) {
+// Hermes 06.
+func TestThresholdClamped(t *testing.T) {
 	for in, want := range map[any]int{150: 100, -5: 0, 0: 0, 100: 100, "25": 25, 1e30: 100} {
 		c := search.Parse(map[string]any{"threshold_pct": in})
 		if c.ThresholdPct != want {
@@ -74,7 +77,8 @@ func TestHermes06ThresholdClamped(t *testing.T) {
 	}
 }
 
-func TestHermes07SearchLimitsClamped(t *testing.T) {
+// Hermes 07.
+func TestSearchLimitsClamped(t *testing.T) {
 	c := search.Parse(map[string]any{"max_search_limit": 999, "search_default_limit": 77})
 	if c.MaxSearchLimit != 50 || c.SearchDefaultLimit != 50 || len(c.Warnings) != 2 {
 		t.Errorf("got %+v", c)
@@ -85,7 +89,8 @@ func TestHermes07SearchLimitsClamped(t *testing.T) {
 	}
 }
 
-func TestAcceptance095OutOfRangeWarns(t *testing.T) {
+// Acceptance 95: Values out of range are clamped with a message.
+func TestOutOfRangeWarns(t *testing.T) {
 	c := search.Parse(map[string]any{"threshold_pct": 101, "max_search_limit": 0, "search_default_limit": "many"})
 	if c.ThresholdPct != 100 || c.MaxSearchLimit != 1 || c.SearchDefaultLimit != 1 {
 		t.Errorf("got %+v", c)
@@ -148,19 +153,19 @@ func TestDecide(t *testing.T) {
 		tokens, context int
 		want            bool
 	}{
-		{"Hermes12OffNeverActivates", "off", 1_000_000, 200_000, false},
-		{"Acceptance093Off", "off", 30_000, 0, false},
-		{"Hermes14OnActivatesWithAny", "on", 60, 1_000_000, true},
-		{"Acceptance092On", "on", 60, 0, true},
-		{"Hermes15AutoBelowThreshold", "auto", 19_999, 200_000, false},
-		{"Acceptance091AutoBelow", "auto", 100, 128_000, false},
-		{"Hermes16AutoAtThreshold", "auto", 20_000, 200_000, true},
-		{"Hermes16AutoAboveThreshold", "auto", 50_000, 200_000, true},
-		{"Acceptance090AutoAbove", "auto", 12_800, 128_000, true},
-		{"Acceptance118TheHouseAt128k", "auto", 12_900, 128_000, true},
-		{"Acceptance118TheHouseAt200k", "auto", 12_900, 200_000, false},
-		{"Hermes17UnknownContextBelow", "auto", 19_999, 0, false},
-		{"Hermes17UnknownContextAt", "auto", 20_000, 0, true},
+		{"off never activates", "off", 1_000_000, 200_000, false},      // Hermes 12
+		{"off defers nothing", "off", 30_000, 0, false},                // Acceptance 93
+		{"on activates with any", "on", 60, 1_000_000, true},           // Hermes 14
+		{"on", "on", 60, 0, true},                                      // Acceptance 92
+		{"auto below threshold", "auto", 19_999, 200_000, false},       // Hermes 15
+		{"auto below", "auto", 100, 128_000, false},                    // Acceptance 91
+		{"auto at threshold", "auto", 20_000, 200_000, true},           // Hermes 16
+		{"auto above threshold", "auto", 50_000, 200_000, true},        // Hermes 16
+		{"auto above", "auto", 12_800, 128_000, true},                  // Acceptance 90
+		{"the built-in tools at 128k", "auto", 12_900, 128_000, true},  // Acceptance 118
+		{"the built-in tools at 200k", "auto", 12_900, 200_000, false}, // Acceptance 118
+		{"unknown context below", "auto", 19_999, 0, false},            // Hermes 17
+		{"unknown context at", "auto", 20_000, 0, true},                // Hermes 17
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := search.DefaultConfig()
@@ -173,7 +178,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestHermes13ZeroDeferrableNeverActivates(t *testing.T) {
+// Hermes 13.
+func TestZeroDeferrableNeverActivates(t *testing.T) {
 	for _, mode := range []search.Mode{"on", "auto", "off"} {
 		c := search.DefaultConfig()
 		c.Enabled, c.ThresholdPct = mode, 0
@@ -183,7 +189,8 @@ func TestHermes13ZeroDeferrableNeverActivates(t *testing.T) {
 	}
 }
 
-func TestHermes18TokenEstimateProportional(t *testing.T) {
+// Hermes 18.
+func TestTokenEstimateProportional(t *testing.T) {
 	small := toolgroups.EstimateTokens(core()[:1])
 	var ten []toolgroups.Tool
 	for range 10 {
@@ -194,7 +201,8 @@ func TestHermes18TokenEstimateProportional(t *testing.T) {
 	}
 }
 
-func TestAcceptance097SizeIsCharactersByFour(t *testing.T) {
+// Acceptance 97: Sizes are estimated by four characters a token.
+func TestSizeIsCharactersByFour(t *testing.T) {
 	tools := []toolgroups.Tool{tool("t", "äöü", "")}
 	chars := len([]rune(string(toolgroups.EncodeTools(tools))))
 	if got := decide(search.DefaultConfig(), tools, 1000).Tokens; got != chars/4 {
@@ -202,7 +210,8 @@ func TestAcceptance097SizeIsCharactersByFour(t *testing.T) {
 	}
 }
 
-func TestAcceptance112FifteenToolsOnASmallContext(t *testing.T) {
+// Acceptance 112: Many tools on a small context switch auto on, few on a large one do not.
+func TestFifteenToolsOnASmallContext(t *testing.T) {
 	c := search.DefaultConfig()
 	if !decide(c, search.Tools(many("extra", 15)), 4_000).Active {
 		t.Error("fifteen tools do not activate on a context of 4,000 tokens")
@@ -212,7 +221,8 @@ func TestAcceptance112FifteenToolsOnASmallContext(t *testing.T) {
 	}
 }
 
-func TestAcceptance118DecisionIsLoggedWithBothNumbers(t *testing.T) {
+// Acceptance 118.
+func TestDecisionIsLoggedWithBothNumbers(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
 	log.LogAttrs(context.Background(), slog.LevelInfo, "routing", slog.Any("search", decide(search.DefaultConfig(), sized(500), 128_000)))

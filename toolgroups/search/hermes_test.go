@@ -28,7 +28,8 @@ func house(t testing.TB, change ...func(*toolgroups.RegistryConfig)) *toolgroups
 	return reg
 }
 
-func TestHermes08CoreToolsNeverDefer(t *testing.T) {
+// Hermes 08.
+func TestCoreToolsNeverDefer(t *testing.T) {
 	reg := house(t)
 	deferred := names(search.Tools(search.Deferrable(reg, toolgroups.RoleOwner)))
 	for _, c := range reg.Core() {
@@ -41,7 +42,8 @@ func TestHermes08CoreToolsNeverDefer(t *testing.T) {
 	}
 }
 
-func TestHermes09BridgeToolsNeverDefer(t *testing.T) {
+// Hermes 09.
+func TestBridgeToolsNeverDefer(t *testing.T) {
 	var named []toolgroups.Tool
 	for _, name := range []string{search.ToolSearch, search.ToolDescribe, search.ToolCall} {
 		named = append(named, tool(name, "An impostor.", ""))
@@ -51,13 +53,15 @@ func TestHermes09BridgeToolsNeverDefer(t *testing.T) {
 	}
 }
 
-func TestHermes10UnknownToolNotDeferrable(t *testing.T) {
+// Hermes 10.
+func TestUnknownToolNotDeferrable(t *testing.T) {
 	if _, ok := catalogue(search.Deferrable(house(t), toolgroups.RoleOwner)).Lookup("nowhere"); ok {
 		t.Error("a tool that is not registered is in the catalogue")
 	}
 }
 
-func TestHermes11UnknownStaysVisible(t *testing.T) {
+// Hermes 11.
+func TestUnknownStaysVisible(t *testing.T) {
 	stranger := tool("stranger", "Not registered anywhere.", "")
 	got := names(bridge(t).Assemble(append(core(), stranger), nil))
 	want := []string{"exec", "read_file", "stranger", search.ToolSearch, search.ToolDescribe, search.ToolCall}
@@ -66,7 +70,8 @@ func TestHermes11UnknownStaysVisible(t *testing.T) {
 	}
 }
 
-func TestHermes19FindsRelevantTool(t *testing.T) {
+// Hermes 19.
+func TestFindsRelevantTool(t *testing.T) {
 	f := find(t, bridge(t), `{"query":"create a github issue"}`)
 	if len(f.Matches) == 0 || f.Matches[0].Name != "github_create_issue" {
 		t.Fatalf("got %v", f.names())
@@ -78,14 +83,16 @@ func TestHermes19FindsRelevantTool(t *testing.T) {
 	}
 }
 
-func TestHermes20EmptyForIrrelevantQuery(t *testing.T) {
+// Hermes 20.
+func TestEmptyForIrrelevantQuery(t *testing.T) {
 	f := find(t, bridge(t), `{"query":"xyzzy plugh frobnicate"}`)
 	if len(f.Matches) != 0 || f.Matches == nil {
 		t.Errorf("got %v, want an empty list", f.Matches)
 	}
 }
 
-func TestHermes21SubstringFallback(t *testing.T) {
+// Hermes 21.
+func TestSubstringFallback(t *testing.T) {
 	for query, want := range map[string]string{"ithub_st": "github_star", "ndar_list_ev": "calendar_list_events"} {
 		f := find(t, bridge(t), `{"query":"`+query+`"}`)
 		if len(f.Matches) == 0 || f.Matches[0].Name != want {
@@ -94,27 +101,31 @@ func TestHermes21SubstringFallback(t *testing.T) {
 	}
 }
 
-func TestHermes22RespectsLimit(t *testing.T) {
+// Hermes 22.
+func TestSearchKeepsToItsLimit(t *testing.T) {
 	if f := find(t, bridge(t), `{"query":"repository issues","limit":1}`); len(f.Matches) != 1 {
 		t.Errorf("got %v", f.names())
 	}
 }
 
-func TestHermes23NoDeferrableReturnsUnchanged(t *testing.T) {
+// Hermes 23.
+func TestNoDeferrableReturnsUnchanged(t *testing.T) {
 	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = nil })
 	if diff := cmp.Diff(names(core()), names(b.Assemble(core(), nil))); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestHermes24BelowThresholdReturnsUnchanged(t *testing.T) {
+// Hermes 24.
+func TestBelowThresholdReturnsUnchanged(t *testing.T) {
 	d := decide(search.DefaultConfig(), search.Tools(hub()), 200_000)
 	if d.Active || d.Tokens == 0 {
 		t.Errorf("got %+v", d)
 	}
 }
 
-func TestHermes25Idempotent(t *testing.T) {
+// Hermes 25.
+func TestSearchIsIdempotent(t *testing.T) {
 	b := bridge(t)
 	once := b.Assemble(core(), nil)
 	twice := b.Assemble(once, nil)
@@ -127,7 +138,8 @@ func TestHermes25Idempotent(t *testing.T) {
 	}
 }
 
-func TestHermes26SearchRequiresQuery(t *testing.T) {
+// Hermes 26.
+func TestSearchRequiresQuery(t *testing.T) {
 	for _, args := range []string{`{}`, ``, `{"query":"  "}`, `{"queries":[]}`, `{"queries":["", " "]}`, `{"query":7}`} {
 		_, fault := use(t, bridge(t), search.ToolSearch, args)
 		wantCode(t, fault, toolgroups.CodeMissingParameter)
@@ -137,14 +149,16 @@ func TestHermes26SearchRequiresQuery(t *testing.T) {
 	}
 }
 
-func TestHermes27DescribeRequiresName(t *testing.T) {
+// Hermes 27.
+func TestDescribeRequiresName(t *testing.T) {
 	for _, args := range []string{`{}`, `{"name":""}`, `{"names":[" "]}`} {
 		_, fault := use(t, bridge(t), search.ToolDescribe, args)
 		wantCode(t, fault, toolgroups.CodeMissingParameter)
 	}
 }
 
-func TestHermes28DescribeRejectsCoreTool(t *testing.T) {
+// Hermes 28.
+func TestDescribeRejectsCoreTool(t *testing.T) {
 	_, fault := use(t, bridge(t), search.ToolDescribe, `{"name":"exec"}`)
 	wantCode(t, fault, toolgroups.CodeBridge)
 	if !strings.Contains(fault.Message, "listed directly") {
@@ -152,7 +166,8 @@ func TestHermes28DescribeRejectsCoreTool(t *testing.T) {
 	}
 }
 
-func TestHermes33SearchThroughDispatch(t *testing.T) {
+// Hermes 33.
+func TestSearchThroughDispatch(t *testing.T) {
 	b := bridge(t)
 	if f := find(t, b, `{"query":"calendar event"}`); len(f.Matches) == 0 || f.Total != 6 {
 		t.Errorf("got %+v", f)
@@ -161,7 +176,8 @@ func TestHermes33SearchThroughDispatch(t *testing.T) {
 	wantCode(t, fault, toolgroups.CodeInvalid)
 }
 
-func TestHermes34CoreSurvivesManyTools(t *testing.T) {
+// Hermes 34.
+func TestCoreSurvivesManyTools(t *testing.T) {
 	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("big", 400)) })
 	got := names(b.Assemble(core(), nil))
 	for _, want := range names(core()) {
@@ -171,7 +187,8 @@ func TestHermes34CoreSurvivesManyTools(t *testing.T) {
 	}
 }
 
-func TestHermes36CatalogueIsScoped(t *testing.T) {
+// Hermes 36.
+func TestCatalogueIsScoped(t *testing.T) {
 	secret := entries("vault", "mcp:vault", tool("vault_open", "Open the vault of secrets.", ""))
 	reg := house(t, func(c *toolgroups.RegistryConfig) {
 		c.Groups = append(c.Groups, toolgroups.Group{
@@ -191,7 +208,8 @@ func TestHermes36CatalogueIsScoped(t *testing.T) {
 	}
 }
 
-func TestHermes37OutOfScopeRejected(t *testing.T) {
+// Hermes 37.
+func TestOutOfScopeRejected(t *testing.T) {
 	b := bridge(t, func(c *search.BridgeConfig) {
 		c.Outside = func(name string) *toolgroups.Error {
 			if name != "vault_open" {
@@ -210,7 +228,8 @@ func TestHermes37OutOfScopeRejected(t *testing.T) {
 	}
 }
 
-func TestHermes38DispatchDoesNotChangeTheRegistry(t *testing.T) {
+// Hermes 38.
+func TestDispatchDoesNotChangeTheRegistry(t *testing.T) {
 	reg := house(t)
 	before := reg.Groups()
 	b := bridge(t, func(c *search.BridgeConfig) {
@@ -227,7 +246,8 @@ func TestHermes38DispatchDoesNotChangeTheRegistry(t *testing.T) {
 	}
 }
 
-func TestHermes39ScopedNames(t *testing.T) {
+// Hermes 39.
+func TestScopedNamesAreFound(t *testing.T) {
 	got := names(search.Tools(search.Deferrable(house(t), toolgroups.RoleUser)))
 	if !slices.Contains(got, "github_create_issue") || slices.Contains(got, "exec") {
 		t.Errorf("got %v", got)

@@ -15,7 +15,8 @@ func resolve(t testing.TB, args string) (string, json.RawMessage, *toolgroups.Er
 	return bridge(t).Resolve(search.ToolCall, json.RawMessage(args))
 }
 
-func TestHermes29ObjectArguments(t *testing.T) {
+// Hermes 29.
+func TestArgumentsMayBeAnObject(t *testing.T) {
 	tool, input, fault := resolve(t, `{"name":"github_star","arguments":{"repo":"a/b"}}`)
 	if fault != nil || tool != "github_star" || string(input) != `{"repo":"a/b"}` {
 		t.Errorf("got %s %s, %v", tool, input, fault)
@@ -24,7 +25,8 @@ func TestHermes29ObjectArguments(t *testing.T) {
 	wantCode(t, fault, toolgroups.CodeNotFound)
 }
 
-func TestHermes30JSONStringArguments(t *testing.T) {
+// Hermes 30.
+func TestJSONStringArguments(t *testing.T) {
 	_, input, fault := resolve(t, `{"name":"github_star","arguments":"{\"repo\":\"a/b\"}"}`)
 	if fault != nil || string(input) != `{"repo":"a/b"}` {
 		t.Errorf("got %s, %v", input, fault)
@@ -33,7 +35,8 @@ func TestHermes30JSONStringArguments(t *testing.T) {
 	wantCode(t, fault, toolgroups.CodeNotFound)
 }
 
-func TestHermes31BadJSON(t *testing.T) {
+// Hermes 31.
+func TestBadJSON(t *testing.T) {
 	for _, args := range []string{
 		`{"name":"github_star","arguments":"{\"repo\": oops"}`,
 		`{"name":"github_star","arguments":{"repo":`,
@@ -47,7 +50,8 @@ func TestHermes31BadJSON(t *testing.T) {
 	}
 }
 
-func TestHermes32Recursion(t *testing.T) {
+// Hermes 32.
+func TestToolCallDoesNotCallItself(t *testing.T) {
 	for _, name := range []string{search.ToolCall, search.ToolSearch, search.ToolDescribe} {
 		_, _, fault := resolve(t, `{"name":"`+name+`","arguments":{"name":"github_star"}}`)
 		wantCode(t, fault, toolgroups.CodeBridge)
@@ -57,9 +61,11 @@ func TestHermes32Recursion(t *testing.T) {
 	}
 }
 
-func TestAcceptance107Recursion(t *testing.T) { TestHermes32Recursion(t) }
+// Acceptance 107: The bridge calls nothing of itself.
+func TestTheBridgeCallsNothingOfItself(t *testing.T) { TestToolCallDoesNotCallItself(t) }
 
-func TestHermes35CoreThroughTheBridge(t *testing.T) {
+// Hermes 35.
+func TestCoreThroughTheBridge(t *testing.T) {
 	_, _, fault := resolve(t, `{"name":"exec","arguments":{"command":"ls"}}`)
 	wantCode(t, fault, toolgroups.CodeBridge)
 	if !strings.Contains(fault.Message, "not a deferred tool") || !strings.Contains(fault.Message, "Call it directly") {
@@ -67,7 +73,8 @@ func TestHermes35CoreThroughTheBridge(t *testing.T) {
 	}
 }
 
-func TestAcceptance108CoreIsCalledDirectly(t *testing.T) { TestHermes35CoreThroughTheBridge(t) }
+// Acceptance 108: A core tool through the bridge is refused with advice.
+func TestCoreIsCalledDirectly(t *testing.T) { TestCoreThroughTheBridge(t) }
 
 func TestResolveShapes(t *testing.T) {
 	const list = "calendar_list_events"
@@ -125,7 +132,8 @@ func TestResolveRefuses(t *testing.T) {
 	}
 }
 
-func TestAcceptance109InvalidArgumentsEchoTheSchema(t *testing.T) {
+// Acceptance 109: Wrong arguments get the tool's own validation error.
+func TestInvalidArgumentsEchoTheSchema(t *testing.T) {
 	for args, says := range map[string]string{
 		`{"name":"github_create_issue","arguments":{"repo":"r"}}`:                  "'title' is missing",
 		`{"name":"github_create_issue"}`:                                           "is missing",

@@ -57,7 +57,9 @@ func TestRouterConfig(t *testing.T) {
 
 // The block tools.tool_search decides where no routing is set: it is what its words say. Where
 // one is set, that rules.
-func TestAcceptance125TheBlockDecidesWhereNoRoutingIsSet(t *testing.T) {
+//
+// Acceptance 125: The block `tools.tool_search` decides where no routing is set; where one is, that rules.
+func TestTheBlockDecidesWhereNoRoutingIsSet(t *testing.T) {
 	block := func(enabled search.Mode) search.Config {
 		c := search.DefaultConfig()
 		c.Enabled = enabled
@@ -86,7 +88,9 @@ func TestAcceptance125TheBlockDecidesWhereNoRoutingIsSet(t *testing.T) {
 }
 
 // The limits of the block hold for the bridge that a router makes.
-func TestAcceptance099LimitsReachTheBridge(t *testing.T) {
+//
+// Acceptance 99: Five hits unless asked for more, at most twenty.
+func TestLimitsReachTheBridge(t *testing.T) {
 	limits := search.DefaultConfig()
 	limits.MaxSearchLimit, limits.SearchDefaultLimit = 3, 2
 	r := router(t, search.RouterConfig{Routing: search.RoutingSearch, Config: limits})
@@ -230,7 +234,9 @@ func TestTheFirstRequestIsNeverFilled(t *testing.T) {
 
 // What a person may not use is not in the array of a chat with them alone. In a shared one it
 // stays where it is for everyone, because the senders change and the model's cache goes by the array.
-func TestAcceptance063ToolsForAdministratorsAreHiddenInDirectChats(t *testing.T) {
+//
+// Acceptance 63: Loading asks nobody for permission; groups that change the bot for all have a role.
+func TestToolsForAdministratorsAreHiddenInDirectChats(t *testing.T) {
 	for _, routing := range search.Routings() {
 		r := router(t, search.RouterConfig{Routing: routing})
 		seen := func(role toolgroups.Role, direct bool) (names []string) {

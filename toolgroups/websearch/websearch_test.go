@@ -211,7 +211,8 @@ func TestBadSearches(t *testing.T) {
 	}
 }
 
-func TestD35InnerAddressesAreNotSearched(t *testing.T) {
+// D35.
+func TestInnerAddressesAreNotSearched(t *testing.T) {
 	w := newWeb(t, emulator.Config{Pages: pages()})
 	w.cfg.AllowPrivate = nil
 	_, fault := w.search(t, map[string]any{"query": "comet"})

@@ -11,7 +11,9 @@ import (
 )
 
 // A history with oldest alone begins at its oldest end; with an end of its own at that.
-func TestLiveC03HistoryBeginsAtItsOldestEnd(t *testing.T) {
+//
+// Live C03: A history that is asked for by its oldest end begins there.
+func TestHistoryBeginsAtItsOldestEnd(t *testing.T) {
 	f := start(t, slack.Config{})
 	var said []string
 	for i := range 5 {
@@ -42,7 +44,9 @@ func TestLiveC03HistoryBeginsAtItsOldestEnd(t *testing.T) {
 }
 
 // The root of a thread comes with its replies however old it is.
-func TestLiveC03TheRootComesHoweverOldItIs(t *testing.T) {
+//
+// Live C03: A history that is asked for by its oldest end begins there.
+func TestTheRootComesHoweverOldItIs(t *testing.T) {
 	f := start(t, slack.Config{})
 	root := f.say(f.channel, "root", nil)
 	var last slack.Sent

@@ -20,7 +20,8 @@ settings:
   socket_mode_enabled: true
 `
 
-func TestLiveA01ManifestsAreChecked(t *testing.T) {
+// Live A01.
+func TestManifestsAreChecked(t *testing.T) {
 	if err := slack.CheckManifest([]byte(validManifest)); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,8 @@ func TestLiveA01ManifestsAreChecked(t *testing.T) {
 	}
 }
 
-func TestLiveA01AnAppIsWhatItsManifestSays(t *testing.T) {
+// Live A01.
+func TestAnAppIsWhatItsManifestSays(t *testing.T) {
 	f := start(t, slack.Config{})
 	if err := f.Install([]byte("display_information: {}")); err == nil {
 		t.Error("a manifest that is refused is installed")
@@ -69,7 +71,9 @@ func TestLiveA01AnAppIsWhatItsManifestSays(t *testing.T) {
 }
 
 // Either scope will do for a status.
-func TestLiveA01StatusTakesEitherScope(t *testing.T) {
+//
+// Live A01.
+func TestStatusTakesEitherScope(t *testing.T) {
 	for _, scope := range []string{"chat:write", "assistant:write", "users:read"} {
 		f := start(t, slack.Config{Scopes: []string{scope}})
 		root := f.say(f.channel, "root", nil)

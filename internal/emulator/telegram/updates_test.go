@@ -169,7 +169,9 @@ func TestAllowedUpdates(t *testing.T) {
 }
 
 // Privacy mode is on for every new bot: in groups it is sent what is said to it alone.
-func TestLiveC07PrivacyMode(t *testing.T) {
+//
+// Live C07: Privacy mode keeps plain group messages from a Telegram bot.
+func TestPrivacyMode(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
 		cfg            telegram.Config
@@ -208,7 +210,9 @@ func TestLiveC07PrivacyMode(t *testing.T) {
 }
 
 // The items of an album come one by one, often in separate polls, and one has the caption.
-func TestLiveA02AlbumsComeInPieces(t *testing.T) {
+//
+// Live A02: The items of a Telegram album come as updates of their own.
+func TestAlbumsComeInPieces(t *testing.T) {
 	f := start(t, telegram.Config{})
 	photo := telegram.Attachment{Kind: telegram.KindDocument, Name: "a.txt", Data: []byte("x")}
 	album, err := f.SayAlbum(f.user, f.user, "look", photo, photo, photo)
