@@ -113,7 +113,7 @@ func (in *intake) check(m chats.Message) error {
 
 // take has a message admitted. One that fails of its own as often as a job may is set aside, and
 // its chat told: the messages behind it are not to wait for it.
-func (in *intake) take(ctx context.Context, j *queue.Job) error {
+func (in *intake) take(ctx context.Context, j *queue.Run) error {
 	key := j.Key()
 	failure := rescue.Do(func() error { return in.admit(ctx, j) })
 	if failure == nil {
@@ -150,7 +150,7 @@ func (in *intake) take(ctx context.Context, j *queue.Job) error {
 }
 
 // admit takes a message. Whatever is special about it leaves the path here.
-func (in *intake) admit(ctx context.Context, j *queue.Job) error {
+func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 	m := j.Message
 	switch {
 	case m.Kind == chats.KindAmbient:
@@ -209,7 +209,7 @@ func (in *intake) waited(m chats.Message) time.Duration {
 	return late
 }
 
-func (in *intake) hear(ctx context.Context, j *queue.Job) error {
+func (in *intake) hear(ctx context.Context, j *queue.Run) error {
 	in.lanes.Release(j)
 	if known, err := in.people.Knows(ctx, j.Message.By()); known || err != nil {
 		if err != nil {
@@ -237,7 +237,7 @@ func (in *intake) hear(ctx context.Context, j *queue.Job) error {
 
 // unhear forgets what was heard in groups of a stranger who sends /forget in a direct chat. It
 // reports whether this is so; the answer is the notice of the job.
-func (in *intake) unhear(ctx context.Context, j *queue.Job) (bool, error) {
+func (in *intake) unhear(ctx context.Context, j *queue.Run) (bool, error) {
 	m := j.Message
 	if m.Kind != chats.KindText || !m.Direct || strings.TrimSpace(m.Text) != "/"+privacy.ForgetCommand {
 		return false, nil
@@ -250,7 +250,7 @@ func (in *intake) unhear(ctx context.Context, j *queue.Job) (bool, error) {
 }
 
 // enqueue writes a job, unless its event is known, and has somebody work on it.
-func (in *intake) enqueue(ctx context.Context, j *queue.Job) error {
+func (in *intake) enqueue(ctx context.Context, j *queue.Run) error {
 	first := j.Rev == storage.Absent
 	added, err := in.jobs.Add(ctx, j)
 	if errors.Is(err, storage.ErrInvalid) {
@@ -280,7 +280,7 @@ func (in *intake) enqueue(ctx context.Context, j *queue.Job) error {
 	if in.cfg.Hooks.Trace != nil {
 		j.Since = in.cfg.Now()
 	}
-	if in.kinds.of(j).stops {
+	if in.kinds.of(&j.Job).stops {
 		in.stops.now(j)
 	}
 	if held := in.inLine(j); held != nil {
@@ -290,7 +290,7 @@ func (in *intake) enqueue(ctx context.Context, j *queue.Job) error {
 }
 
 // inLine queues a job. Behind a move nothing begins at its ends before it is carried out.
-func (in *intake) inLine(j *queue.Job) *queue.Suspended {
+func (in *intake) inLine(j *queue.Run) *queue.Suspended {
 	if j.Message.Kind == queue.KindMove {
 		in.lanes.Block(endsOf(j))
 	}
@@ -299,7 +299,7 @@ func (in *intake) inLine(j *queue.Job) *queue.Suspended {
 
 // shorten writes a job whose message is too large: giving it again would not help, so it is
 // answered without what it says.
-func (in *intake) shorten(ctx context.Context, j *queue.Job, err error) (bool, error) {
+func (in *intake) shorten(ctx context.Context, j *queue.Run, err error) (bool, error) {
 	in.log.Error("message is too large", "job", j.Key(), "err", err)
 	j.Message.Text, j.Message.Files, j.Message.Skipped, j.Message.Quoted = "", nil, nil, nil
 	j.Notice = "This message is too long for me. Please send it in smaller pieces, or as a file."
@@ -309,7 +309,7 @@ func (in *intake) shorten(ctx context.Context, j *queue.Job, err error) (bool, e
 // known looks after a message that the platform has given again. Where this process answers,
 // one that another has written meanwhile is taken at once, before what comes next in its chat
 // and behind what was written before it.
-func (in *intake) known(ctx context.Context, j *queue.Job) error {
+func (in *intake) known(ctx context.Context, j *queue.Run) error {
 	if in.lanes.Has(j.Key()) {
 		return nil
 	}
@@ -332,7 +332,7 @@ func (in *intake) known(ctx context.Context, j *queue.Job) error {
 
 // put has a job worked on that nobody sees come: a new one, which is on disk then, or the
 // known one under its key.
-func (in *intake) put(ctx context.Context, j *queue.Job) error {
+func (in *intake) put(ctx context.Context, j *queue.Run) error {
 	added, err := in.jobs.Add(ctx, j)
 	if err == nil && !added {
 		return in.adopt(ctx, j.Key())
@@ -360,11 +360,11 @@ func (in *intake) adopt(ctx context.Context, key string) error {
 }
 
 // begin queues a job of this process that nobody works on, unless another one answers now.
-func (in *intake) begin(j *queue.Job) {
+func (in *intake) begin(j *queue.Run) {
 	if j.Unclaimed {
 		return
 	}
-	if in.kinds.of(j).stops {
+	if in.kinds.of(&j.Job).stops {
 		in.stops.now(j)
 	}
 	in.sender.Resume(j)
@@ -372,9 +372,9 @@ func (in *intake) begin(j *queue.Job) {
 }
 
 // job makes the job of a message: this process's, or an offer where another one answers.
-func (in *intake) job(m chats.Message) *queue.Job { return in.jobOf(m, in.owners.SafeToken(m.Chat)) }
+func (in *intake) job(m chats.Message) *queue.Run { return in.jobOf(m, in.owners.SafeToken(m.Chat)) }
 
-func (in *intake) jobOf(m chats.Message, mark string) *queue.Job {
+func (in *intake) jobOf(m chats.Message, mark string) *queue.Run {
 	if access.ClaimPattern.MatchString(strings.TrimSpace(m.Text)) {
 		m = access.AsClaim(m) // a code is nothing for the model
 	}
@@ -386,7 +386,7 @@ func (in *intake) jobOf(m chats.Message, mark string) *queue.Job {
 			}
 		}
 	}
-	j := &queue.Job{Message: m, State: queue.StateOpen, Accepted: in.cfg.Now(), LeaseToken: mark, Unclaimed: mark == "", Unstarted: true}
+	j := &queue.Run{Job: queue.Job{Message: m, State: queue.StateOpen, Accepted: in.cfg.Now(), LeaseToken: mark, Unclaimed: mark == "", Unstarted: true}}
 	if in.cfg.Hooks.Trace != nil {
 		in.cfg.Hooks.Trace.Begin(j)
 	}
@@ -396,9 +396,9 @@ func (in *intake) jobOf(m chats.Message, mark string) *queue.Job {
 // amend gives a message that still waits its new text; see reconsider for the others. A job
 // that waits is read without a lock, so it is replaced, never changed; the lane goes on while
 // the disk is written.
-func (in *intake) amend(ctx context.Context, amendment *queue.Job) error {
+func (in *intake) amend(ctx context.Context, amendment *queue.Run) error {
 	edit := amendment.Message
-	j, edited := in.lanes.Waiting(edit.Chat, func(j *queue.Job) bool {
+	j, edited := in.lanes.Waiting(edit.Chat, func(j *queue.Run) bool {
 		// What has begun and waits for its turn again (after an approval) is on record as
 		// it was.
 		return j.Message.Kind == chats.KindText && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && j.Unstarted && len(j.Approvals) == 0
@@ -419,7 +419,7 @@ func (in *intake) amend(ctx context.Context, amendment *queue.Job) error {
 // replace puts an edited copy of a message that waits in its place. It reports whether the
 // message waited still; began says that its turn has begun meanwhile, with the former text,
 // although the new one is on disk.
-func (in *intake) replace(ctx context.Context, j, edited *queue.Job, edit chats.Message) (waits, began bool, err error) {
+func (in *intake) replace(ctx context.Context, j, edited *queue.Run, edit chats.Message) (waits, began bool, err error) {
 	text := edit.Text
 	edited.Message.Text = text
 	if len(edit.Quoted) > 0 {

@@ -119,7 +119,7 @@ func (b *Bridge) furnish() {
 	if cfg.Sharing.On {
 		run = b.carrier.carryShared
 	}
-	b.shared, b.lanes = shared, queue.New(queue.Config{Place: b.kinds.place, Run: run, OnSuspend: b.carrier.holds, OnWait: b.waits(), OnOvertaken: func(some []*queue.Job) { b.stops.settleAll(some, queue.StateStopped) }, MaxTurns: cfg.Limits.MaxTurns, Log: b.log, Now: cfg.Now})
+	b.shared, b.lanes = shared, queue.New(queue.Config{Place: b.kinds.place, Run: run, OnSuspend: b.carrier.holds, OnWait: b.waits(), OnOvertaken: func(some []*queue.Run) { b.stops.settleAll(some, queue.StateStopped) }, MaxTurns: cfg.Limits.MaxTurns, Log: b.log, Now: cfg.Now})
 	b.sender = outbox.NewSender(outbox.SenderConfig{
 		Shared: shared, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir,
 		MaxParts: cfg.Limits.MaxParts, MaxSends: cfg.Limits.MaxTurns, MaxRetry: cfg.Limits.RetryFor, Lift: b.commands.lift, Home: b.lanes.Forward, Moves: &b.lanes.Moves,
@@ -145,7 +145,7 @@ func (b *Bridge) furnish() {
 		Settings: cfg.Turns, Shared: shared, Store: cfg.Store, Jobs: b.jobs,
 		Deps: turn.Dependencies{
 			Scope: b.scope, Decide: b.gate.Decide, Decided: b.gate.Decided, Asks: b.asking.For, Ended: b.asking.Ended, Refused: b.refused, Prepare: b.sender.Prepare, Failing: b.store.failing.Load, AwaitTurn: b.lanes.AwaitSlot, Heard: b.heard,
-			Show: func(ctx context.Context, key string, j *queue.Job, under, line string) error {
+			Show: func(ctx context.Context, key string, j *queue.Run, under, line string) error {
 				_, err := b.desk.Post(ctx, key, j.Message.Chat, interact.Card{Of: j.Message.By(), ReplyTo: under, Text: line, Exact: true})
 				return err
 			},

@@ -31,7 +31,7 @@ type carrier struct {
 }
 
 // carryOn is one life of a job.
-func (c *carrier) carryOn(work, ctx context.Context, j *queue.Job, t *trial) {
+func (c *carrier) carryOn(work, ctx context.Context, j *queue.Run, t *trial) {
 	if (j.PossiblyJoined || c.kinds.place(j).Partial || len(j.Pieces) > 0) && !c.gather(ctx, j, t) {
 		return
 	}
@@ -61,7 +61,7 @@ func (c *carrier) carryOn(work, ctx context.Context, j *queue.Job, t *trial) {
 }
 
 // ends reports whether a job that could not be carried on is over, or waits.
-func (c *carrier) ends(ctx context.Context, j *queue.Job, t *trial, err error, wait time.Duration) bool {
+func (c *carrier) ends(ctx context.Context, j *queue.Run, t *trial, err error, wait time.Duration) bool {
 	var ended error
 	cut := queue.StateFailed
 	switch cause := context.Cause(ctx); {
@@ -90,7 +90,7 @@ func (c *carrier) ends(ctx context.Context, j *queue.Job, t *trial, err error, w
 }
 
 // lost reports whether a job is another process's now. Nothing more is done about it here.
-func (c *carrier) lost(j *queue.Job, err error) bool {
+func (c *carrier) lost(j *queue.Run, err error) bool {
 	if !errors.Is(err, queue.ErrLost) {
 		return false
 	}
@@ -109,7 +109,7 @@ func (c *carrier) lost(j *queue.Job, err error) bool {
 }
 
 // cutOff ends a turn that was interrupted for good: it must not look as if it went on.
-func (c *carrier) cutOff(j *queue.Job, state queue.State) error {
+func (c *carrier) cutOff(j *queue.Run, state queue.State) error {
 	if err := c.turns.StopTurn(c.lanes.Context(), j, agent.NoteStopped); err != nil {
 		return err
 	}
@@ -117,8 +117,8 @@ func (c *carrier) cutOff(j *queue.Job, state queue.State) error {
 }
 
 // settled has a job closed that something is done for.
-func (c *carrier) settled(do func(context.Context, *queue.Job) error) func(context.Context, *queue.Job) error {
-	return func(ctx context.Context, j *queue.Job) error {
+func (c *carrier) settled(do func(context.Context, *queue.Run) error) func(context.Context, *queue.Run) error {
+	return func(ctx context.Context, j *queue.Run) error {
 		if err := do(ctx, j); err != nil {
 			return err
 		}
@@ -137,13 +137,13 @@ func (c *carrier) rest(ctx context.Context, d time.Duration) error {
 }
 
 // attempt carries a job on as its kind says.
-func (c *carrier) attempt(work, ctx context.Context, j *queue.Job) error {
+func (c *carrier) attempt(work, ctx context.Context, j *queue.Run) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	k := c.kinds.of(j)
+	k := c.kinds.of(&j.Job)
 	if j.Found && !k.lasting { // a command may have ended it in a former run
-		if _, err := conversation.Of(ctx, c.store, j); err != nil {
+		if _, err := conversation.Of(ctx, c.store, &j.Job); err != nil {
 			return err
 		}
 	}
@@ -178,7 +178,7 @@ func (c *carrier) attempt(work, ctx context.Context, j *queue.Job) error {
 }
 
 // carryShared is carry where other processes have jobs, too.
-func (c *carrier) carryShared(work, ctx context.Context, j *queue.Job) {
+func (c *carrier) carryShared(work, ctx context.Context, j *queue.Run) {
 	// It was accepted while its chat was given away, and perhaps taken again: what others have
 	// accepted before it comes first, so it is taken with that. A process that was paused asks
 	// first whether it still answers there.
@@ -189,7 +189,7 @@ func (c *carrier) carryShared(work, ctx context.Context, j *queue.Job) {
 }
 
 // compose makes the parts of an answer: a text with its files, or a card.
-func (c *carrier) compose(ctx context.Context, k *kind, j *queue.Job) (err error) {
+func (c *carrier) compose(ctx context.Context, k *kind, j *queue.Run) (err error) {
 	if k.answer == nil {
 		j.Parts, err = c.desk.Parts(ctx, j)
 		return err
@@ -218,7 +218,7 @@ func (c *carrier) compose(ctx context.Context, k *kind, j *queue.Job) (err error
 
 // notice is an answer that was known when the message came; a stranger's message is asked
 // about first.
-func (c *carrier) notice(ctx context.Context, j *queue.Job) (string, error) {
+func (c *carrier) notice(ctx context.Context, j *queue.Run) (string, error) {
 	if j.AskOwner {
 		return c.people.AskOwner(ctx, j)
 	}
@@ -230,7 +230,7 @@ func (c *carrier) notice(ctx context.Context, j *queue.Job) (string, error) {
 
 // deliver sends what has not been sent, and closes the job. An error means that it has to
 // go on later; the job then says where.
-func (c *carrier) deliver(work, ctx context.Context, j *queue.Job) error {
+func (c *carrier) deliver(work, ctx context.Context, j *queue.Run) error {
 	if err := c.sender.Deliver(work, ctx, j); err != nil {
 		return err
 	}
@@ -249,12 +249,12 @@ func (c *carrier) deliver(work, ctx context.Context, j *queue.Job) error {
 }
 
 // settle closes a job, with what belongs to the end of its kind.
-func (c *carrier) settle(j *queue.Job, state queue.State) error {
+func (c *carrier) settle(j *queue.Run, state queue.State) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Context()), queue.WriteTimeout)
 	defer cancel()
 	j.State, j.Closed = state, c.cfg.Now()
 	var err error
-	if closing := c.kinds.of(j).closing; closing != nil {
+	if closing := c.kinds.of(&j.Job).closing; closing != nil {
 		if err = c.jobs.Check(ctx, j); err == nil {
 			err = closing(ctx, j)
 		}
@@ -272,7 +272,7 @@ func (c *carrier) settle(j *queue.Job, state queue.State) error {
 }
 
 // close puts a receipt in the place of a job.
-func (c *carrier) close(j *queue.Job, state queue.State) error {
+func (c *carrier) close(j *queue.Run, state queue.State) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Context()), queue.WriteTimeout)
 	defer cancel()
 	j.State, j.Closed = state, c.cfg.Now()
@@ -295,7 +295,7 @@ func (c *carrier) close(j *queue.Job, state queue.State) error {
 
 // mended reports whether a job failed because of a damaged record, which is set aside now.
 // A record that is met twice all the same ends the job.
-func (c *carrier) mended(j *queue.Job, err error) bool {
+func (c *carrier) mended(j *queue.Run, err error) bool {
 	d, is := errors.AsType[*queue.DamagedError](err)
 	if !is {
 		return false
@@ -319,7 +319,7 @@ var errBarred = errors.New("bridge: its user was removed")
 
 // suspend puts on disk that a job waits for a decision. Its lane is held for it, without
 // a goroutine.
-func (c *carrier) suspend(j *queue.Job) error {
+func (c *carrier) suspend(j *queue.Run) error {
 	j.State = queue.StateWaiting
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Context()), queue.WriteTimeout)
 	defer cancel()
@@ -335,7 +335,7 @@ func (c *carrier) suspend(j *queue.Job) error {
 
 // holds looks after a job that waits for a decision from now on: that may have come
 // meanwhile. Whoever waits next is told.
-func (c *carrier) holds(h *queue.Suspended, next *queue.Job) {
+func (c *carrier) holds(h *queue.Suspended, next *queue.Run) {
 	ctx, cancel := context.WithTimeout(c.lanes.Context(), queue.WriteTimeout)
 	defer cancel()
 	if moved, err := c.gate.Decided(ctx, h.Cards); moved || err != nil {
@@ -357,7 +357,7 @@ func (c *carrier) showWaiting(ctx context.Context, chat chats.Chat, on bool) {
 
 // rests is told that a turn waits for a person to answer what a tool asks: another one may run
 // meanwhile. Whoever waits next is told.
-func (c *carrier) rests(ctx context.Context, j *queue.Job) error {
+func (c *carrier) rests(ctx context.Context, j *queue.Run) error {
 	if j.StopTyping != nil {
 		j.StopTyping()
 	}
@@ -376,7 +376,7 @@ func (c *carrier) rests(ctx context.Context, j *queue.Job) error {
 }
 
 // goes is told that the turn goes on.
-func (c *carrier) goes(ctx context.Context, j *queue.Job) {
+func (c *carrier) goes(ctx context.Context, j *queue.Run) {
 	c.lanes.Unpark(j)
 	c.showWaiting(ctx, c.lanes.ChatOf(j), false)
 	if j.StopTyping != nil {
@@ -397,8 +397,8 @@ func (c *carrier) release(kept *interact.StoredCard) {
 
 // hint tells somebody who writes while a decision is due that their message waits, once
 // for each wait.
-func (c *carrier) hint(ctx context.Context, held *queue.Suspended, j *queue.Job) {
-	if k := c.kinds.of(j); len(held.Cards) == 0 || !k.NeedsSlot || k.SubQueue != "" {
+func (c *carrier) hint(ctx context.Context, held *queue.Suspended, j *queue.Run) {
+	if k := c.kinds.of(&j.Job); len(held.Cards) == 0 || !k.NeedsSlot || k.SubQueue != "" {
 		return
 	}
 	_, err := c.desk.Post(ctx, "wait/"+held.Cards[0], j.Message.Chat, interact.Card{

@@ -57,7 +57,7 @@ type CommandCall struct {
 
 // bring makes a command of one that another part of the program brings.
 func (b *Bridge) bring(c Command) queue.Command {
-	secret := func(ctx context.Context, j *queue.Job) (string, error) {
+	secret := func(ctx context.Context, j *queue.Run) (string, error) {
 		scope, err := b.scopeOf(ctx, j)
 		if err != nil || scope.Role < c.Role {
 			return "", err
@@ -67,7 +67,7 @@ func (b *Bridge) bring(c Command) queue.Command {
 	if c.Secret == nil {
 		secret = nil
 	}
-	return queue.Command{CommandInfo: c.CommandInfo, Alone: c.Alone, Secret: secret, Run: func(ctx context.Context, j *queue.Job, args string) (string, error) {
+	return queue.Command{CommandInfo: c.CommandInfo, Alone: c.Alone, Secret: secret, Run: func(ctx context.Context, j *queue.Run, args string) (string, error) {
 		scope, err := b.scopeOf(ctx, j)
 		if err != nil {
 			return "", err
@@ -92,7 +92,7 @@ func (b *Bridge) bring(c Command) queue.Command {
 }
 
 // withFiles runs a command that works with the files of whoever gave it.
-func (r *rooms) withFiles(ctx context.Context, j *queue.Job, call CommandCall, run func(context.Context, CommandCall) (string, error)) (string, error) {
+func (r *rooms) withFiles(ctx context.Context, j *queue.Run, call CommandCall, run func(context.Context, CommandCall) (string, error)) (string, error) {
 	if err := r.shared.CheckOut(ctx, j); err != nil {
 		return "", err
 	}
@@ -107,7 +107,7 @@ func (r *rooms) withFiles(ctx context.Context, j *queue.Job, call CommandCall, r
 
 // commandTable lists the commands in the order in which platforms show them.
 func (b *Bridge) commandTable() []queue.Command {
-	row := func(name, description string, run func(context.Context, *queue.Job, string) (string, error)) queue.Command {
+	row := func(name, description string, run func(context.Context, *queue.Run, string) (string, error)) queue.Command {
 		return queue.Command{CommandInfo: chats.CommandInfo{Name: name, Description: description}, Run: run}
 	}
 	start := row("start", "Hello", b.commands.help)
@@ -149,7 +149,7 @@ func (b *Bridge) Tell(ctx context.Context, key string) (*why.Explanation, error)
 
 func (r *rooms) isAdmin(m chats.Message) bool { return r.role(m) >= toolgroups.RoleAdmin }
 
-func (b *Bridge) status(ctx context.Context, j *queue.Job, _ string) (string, error) {
+func (b *Bridge) status(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	session, err := conversation.Current(ctx, b.store, j.Message.Chat)
 	if err != nil {
 		return "", err
@@ -265,8 +265,8 @@ func (c *commands) of(j *queue.Job) (queue.Command, string, bool) {
 	return c.list[i], match[2], true
 }
 
-func (c *commands) run(ctx context.Context, j *queue.Job) (string, error) {
-	one, args, _ := c.of(j)
+func (c *commands) run(ctx context.Context, j *queue.Run) (string, error) {
+	one, args, _ := c.of(&j.Job)
 	if one.Alone {
 		j.MakeEphemeral()
 	}
@@ -286,8 +286,8 @@ func (c *commands) spelled(platform, text string) string {
 }
 
 // lift puts the secret of a command in the place of the veil of a part.
-func (c *commands) lift(ctx context.Context, j *queue.Job, part chats.Part) (chats.Part, error) {
-	one, _, _ := c.of(j)
+func (c *commands) lift(ctx context.Context, j *queue.Run, part chats.Part) (chats.Part, error) {
+	one, _, _ := c.of(&j.Job)
 	if one.Secret == nil || !strings.Contains(part.Text+part.Plain, queue.SecretPlaceholder) {
 		return part, nil
 	}
@@ -299,7 +299,7 @@ func (c *commands) lift(ctx context.Context, j *queue.Job, part chats.Part) (cha
 	return part, nil
 }
 
-func (c *commands) help(_ context.Context, j *queue.Job, _ string) (string, error) {
+func (c *commands) help(_ context.Context, j *queue.Run, _ string) (string, error) {
 	var text strings.Builder
 	text.WriteString("I answer what you write to me, and I have tools to get things done. " +
 		"I load the ones I need as we go.\n\n")

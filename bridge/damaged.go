@@ -73,7 +73,7 @@ func (k *keeper) stillThere(ctx context.Context, d *queue.DamagedError) (storage
 // cleared.
 func (k *keeper) replace(ctx context.Context, key string, rev storage.Revision) error {
 	if m, ok := queue.MessageOf(key, queue.ReceiptPrefix); ok {
-		return k.jobs.WriteReceipt(ctx, &queue.Job{Message: m, State: queue.StateFailed, Closed: k.cfg.Now()}, rev)
+		return k.jobs.WriteReceipt(ctx, &queue.Run{Job: queue.Job{Message: m, State: queue.StateFailed, Closed: k.cfg.Now()}}, rev)
 	}
 	if name, ok := strings.CutPrefix(key, conversation.SessionPrefix); ok {
 		if chat, err := chats.ParseChat(name); err == nil {

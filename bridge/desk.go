@@ -27,8 +27,8 @@ func (b *Bridge) Post(ctx context.Context, key string, to chats.Chat, card inter
 func (b *Bridge) People() *access.Registry { return b.people }
 
 // cardStep makes the run of a job that has no answer to deliver.
-func (b *Bridge) cardStep(step func(context.Context, *queue.Job) error) func(context.Context, *queue.Job) error {
-	return func(ctx context.Context, j *queue.Job) error {
+func (b *Bridge) cardStep(step func(context.Context, *queue.Run) error) func(context.Context, *queue.Run) error {
+	return func(ctx context.Context, j *queue.Run) error {
 		if err := step(ctx, j); err != nil {
 			return err
 		}
@@ -40,9 +40,9 @@ func (b *Bridge) cardStep(step func(context.Context, *queue.Job) error) func(con
 // deskJobs carries the jobs of cards.
 type deskJobs struct{ *rooms }
 
-func (d deskJobs) New(m chats.Message) *queue.Job { return d.intake.job(m) }
+func (d deskJobs) New(m chats.Message) *queue.Run { return d.intake.job(m) }
 
-func (d deskJobs) Queue(j *queue.Job) {
+func (d deskJobs) Queue(j *queue.Run) {
 	if d.jobs.AssignSeq(j); !j.Unclaimed {
 		_ = d.lanes.Enqueue(j)
 	}

@@ -21,7 +21,7 @@ const (
 // refuse reports whether a message is not taken, because too much waits in its chat or of its
 // sender. Then there is a notice, one for a burst, in the lane of the cards, and the message
 // has a receipt: it is refused again however often it is delivered.
-func (in *intake) refuse(ctx context.Context, j *queue.Job, lane, sender queue.Occupancy) (bool, error) {
+func (in *intake) refuse(ctx context.Context, j *queue.Run, lane, sender queue.Occupancy) (bool, error) {
 	in.lanes.Release(j)
 	if in.lanes.Has(j.Key()) {
 		return false, nil
@@ -29,7 +29,7 @@ func (in *intake) refuse(ctx context.Context, j *queue.Job, lane, sender queue.O
 	if known, err := in.jobs.Closed(ctx, j.Key()); known || err != nil {
 		return known, err
 	}
-	k := in.kinds.of(j)
+	k := in.kinds.of(&j.Job)
 	if k.stops {
 		return true, in.stopUnanswered(ctx, j)
 	}
@@ -56,7 +56,7 @@ func (in *intake) refuse(ctx context.Context, j *queue.Job, lane, sender queue.O
 }
 
 // stopUnanswered makes a /stop take effect to which there is no room for a reply.
-func (in *intake) stopUnanswered(ctx context.Context, j *queue.Job) error {
+func (in *intake) stopUnanswered(ctx context.Context, j *queue.Run) error {
 	added, err := in.jobs.Add(ctx, j)
 	if !added || j.Unclaimed || err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 // more of them become part of it: what comes later is written while its turn runs. It goes on
 // after a /stop, which then ends all of them, and tries again after an error. It reports false
 // where the job is not this process's any more or is given up, or the bridge shuts down.
-func (c *carrier) gather(ctx context.Context, j *queue.Job, t *trial) bool {
+func (c *carrier) gather(ctx context.Context, j *queue.Run, t *trial) bool {
 	for pauses := retry.New(minRetry, c.maxRetry); ; {
 		err := c.gatherOnce(j)
 		if err == nil {
@@ -37,7 +37,7 @@ func (c *carrier) gather(ctx context.Context, j *queue.Job, t *trial) bool {
 	}
 }
 
-func (c *carrier) gatherOnce(j *queue.Job) error {
+func (c *carrier) gatherOnce(j *queue.Run) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Context()), queue.WriteTimeout)
 	defer cancel()
 	if err := c.jobs.Resolve(ctx, j); err != nil {
@@ -76,7 +76,7 @@ func (c *carrier) gatherOnce(j *queue.Job) error {
 const editedText = "You changed a message that I have answered already. To have me answer it as it is now, send it again as a new message."
 
 // amended answers the edit of a message whose turn was over before it could be told.
-func (c *carrier) amended(ctx context.Context, j *queue.Job) error {
+func (c *carrier) amended(ctx context.Context, j *queue.Run) error {
 	if err := c.intake.tellEdited(ctx, j.Message); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ const editMark = "~"
 // runs, the edit is a job of its own that becomes part of that; when it was answered, whoever
 // wrote it is told how to ask again. What never was a message to the model stays as it was.
 // Unread says that the turn runs with the text from before, whatever is on disk.
-func (in *intake) reconsider(ctx context.Context, amendment *queue.Job, unread bool) error {
+func (in *intake) reconsider(ctx context.Context, amendment *queue.Run, unread bool) error {
 	edit := amendment.Message
 	asked := edit
 	asked.Kind = chats.KindText
@@ -109,7 +109,7 @@ func (in *intake) reconsider(ctx context.Context, amendment *queue.Job, unread b
 	if queue.IsDamaged(err) {
 		return nil
 	}
-	if known == nil || err != nil || known.Message.User != edit.User || in.kinds.of(known) != &in.kinds.message {
+	if known == nil || err != nil || known.Message.User != edit.User || in.kinds.of(&known.Job) != &in.kinds.message {
 		return err
 	}
 	if text := strings.TrimSpace(edit.Text); text == "" || strings.HasPrefix(text, "/") {
@@ -148,18 +148,18 @@ func (in *intake) give(ctx context.Context, edit chats.Message) error {
 }
 
 // isSame reports whether an edit says what its message says already.
-func (in *intake) isSame(edit chats.Message, known, turn *queue.Job, mark string) bool {
+func (in *intake) isSame(edit chats.Message, known, turn *queue.Run, mark string) bool {
 	return known.OwnText() == edit.Text && !in.amends(edit.Chat, turn, mark)
 }
 
 // unfurls reports whether an edit shows what a message links to only now, and in time.
-func unfurls(edit chats.Message, known *queue.Job, over bool) bool {
+func unfurls(edit chats.Message, known *queue.Run, over bool) bool {
 	return !over && len(edit.Quoted) > len(known.Message.Quoted)
 }
 
 // amends reports whether an edit of a message is part of a turn, or waits for it.
-func (in *intake) amends(chat chats.Chat, turn *queue.Job, mark string) bool {
+func (in *intake) amends(chat chats.Chat, turn *queue.Run, mark string) bool {
 	its := func(key string) bool { return strings.Contains(key, mark) }
-	waiting, _ := in.lanes.Waiting(chat, func(j *queue.Job) bool { return its(j.Key()) })
+	waiting, _ := in.lanes.Waiting(chat, func(j *queue.Run) bool { return its(j.Key()) })
 	return waiting != nil || slices.ContainsFunc(turn.Joined, its)
 }

@@ -21,12 +21,12 @@ type kind struct {
 	// explained: /why tells what became of it.
 	explained bool
 	// answer makes the text that is delivered; run carries out a job without one.
-	answer func(ctx context.Context, j *queue.Job) (string, error)
-	run    func(ctx context.Context, j *queue.Job) error
+	answer func(ctx context.Context, j *queue.Run) (string, error)
+	run    func(ctx context.Context, j *queue.Run) error
 	// closing, if not nil, is done before the job is closed. It bears repeating.
-	closing func(ctx context.Context, j *queue.Job) error
+	closing func(ctx context.Context, j *queue.Run) error
 	// failed, if not nil, is done where a job is given up, for those whose work it was.
-	failed func(ctx context.Context, j *queue.Job) error
+	failed func(ctx context.Context, j *queue.Run) error
 }
 
 // kinds is the table, by the kind of the message. A text is a message, a command or, where
@@ -56,13 +56,13 @@ func (b *Bridge) fillKinds() {
 	b.kinds.halt = kind{Placement: firm.Placement, stops: true, lasting: true, run: b.stops.pressed}
 	preview := kind{Placement: queue.Placement{SubQueue: "/card"}, lasting: true, open: true}
 	card, refresh, press := preview, preview, preview
-	card.failed = func(ctx context.Context, j *queue.Job) error { return b.desk.SendFailed(ctx, j.Card) }
+	card.failed = func(ctx context.Context, j *queue.Run) error { return b.desk.SendFailed(ctx, j.Card) }
 	refresh.run = b.cardStep(b.desk.Refresh)
 	press.Barrier, press.run, press.failed = true, b.cardStep(b.desk.Press), b.desk.PressFailed
 	b.kinds.reply = kind{Placement: press.Placement, lasting: true, answer: b.asking.Reply}
 	move := kind{Placement: queue.Placement{SubQueue: "/move", Barrier: true, Pinned: true}, lasting: true, open: true, run: b.mover.run, failed: b.mover.failed}
 	undo := firm
-	undo.answer = func(ctx context.Context, j *queue.Job) (string, error) { return b.stops.takeBack(ctx, j, "") }
+	undo.answer = func(ctx context.Context, j *queue.Run) (string, error) { return b.stops.takeBack(ctx, j, "") }
 	tell := firm
 	tell.open, tell.answer = true, b.carrier.notice
 	forget := kind{lasting: true, open: true, answer: b.forgetting.Forget}
@@ -128,8 +128,8 @@ func (t *kinds) slash(j *queue.Job) *kind {
 	return &t.command
 }
 
-func (t *kinds) place(j *queue.Job) queue.Placement {
-	place := t.of(j).Placement
+func (t *kinds) place(j *queue.Run) queue.Placement {
+	place := t.of(&j.Job).Placement
 	place.NeedsSlot = place.NeedsSlot && j.Parts == nil && j.Notice == ""
 	place.Bare = place.NeedsSlot && place.Joinable && j.PieceCount == 0 && j.Unstarted && j.Message.Forwards()
 	place.Partial = place.NeedsSlot && place.Joinable && j.PieceCount == 0 && (j.Message.Group != "" || j.Message.Cut != chats.CutNowhere)

@@ -337,7 +337,7 @@ func TestAStopThatAKillCutOffSaysWhatItDropped(t *testing.T) {
 		r.accept(direct("1", "slow"), direct("2", "two"), direct("3", "three"))
 		<-s.asked
 		r.stop()
-		stop := queue.Job{Message: direct("4", "/stop"), State: queue.StateOpen, Unstarted: true}
+		stop := queue.Run{Job: queue.Job{Message: direct("4", "/stop"), State: queue.StateOpen, Unstarted: true}}
 		op, err := stop.Record()
 		if err != nil {
 			t.Fatal(err)

@@ -43,8 +43,8 @@ func (b *Bridge) loadLater(ctx context.Context, press interact.Press, name strin
 	return interact.Result{Toast: toast}, nil
 }
 
-func (b *Bridge) attemptLoad(ctx context.Context, j *queue.Job) error {
-	session, err := conversation.Of(ctx, b.store, j)
+func (b *Bridge) attemptLoad(ctx context.Context, j *queue.Run) error {
+	session, err := conversation.Of(ctx, b.store, &j.Job)
 	if err != nil {
 		return err
 	}

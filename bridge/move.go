@@ -31,13 +31,13 @@ func (m *mover) accept(ctx context.Context, from, to chats.Chat) error {
 }
 
 // endsOf are the chats that a move leads from and to.
-func endsOf(j *queue.Job) (from, to chats.Chat) {
+func endsOf(j *queue.Run) (from, to chats.Chat) {
 	to = j.Message.Chat
 	return chats.Chat{Platform: to.Platform, ID: j.Message.Text}, to
 }
 
 // run carries a move out. Each step bears repeating.
-func (m *mover) run(ctx context.Context, j *queue.Job) error {
+func (m *mover) run(ctx context.Context, j *queue.Run) error {
 	from, to := endsOf(j)
 	if err := m.lanes.AwaitIdle(ctx, from, to); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (m *mover) run(ctx context.Context, j *queue.Job) error {
 }
 
 // failed lets both ends of a move that is given up answer again, each with its own conversation.
-func (m *mover) failed(ctx context.Context, j *queue.Job) error {
+func (m *mover) failed(ctx context.Context, j *queue.Run) error {
 	m.lanes.Unblock(endsOf(j))
 	return m.carrier.tellFailed(ctx, j)
 }

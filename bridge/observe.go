@@ -17,7 +17,7 @@ func (b *Bridge) WantsAmbient(chat chats.Chat) bool { return b.observer.WantsAmb
 
 // heard is what was said in the chat of a job and not to the bot, behind a message. Only
 // somebody who asks is shown it.
-func (r *rooms) heard(ctx context.Context, j *queue.Job, after string) []chats.Quoted {
+func (r *rooms) heard(ctx context.Context, j *queue.Run, after string) []chats.Quoted {
 	m := j.Message
 	if m.Direct || m.Kind != chats.KindText || !r.observer.WantsAmbient(m.Chat) {
 		return nil
@@ -49,7 +49,7 @@ func observed() string {
 }
 
 // observe switches on or off that the bot listens in a group.
-func (b *Bridge) observe(ctx context.Context, j *queue.Job, args string) (string, error) {
+func (b *Bridge) observe(ctx context.Context, j *queue.Run, args string) (string, error) {
 	m := j.Message
 	on := strings.EqualFold(strings.TrimSpace(args), "on")
 	switch {

@@ -23,7 +23,7 @@ import (
 // still: each job there that does not carry its own mark is taken.
 
 // offer writes a message for the process that answers in its chat.
-func (in *intake) offer(ctx context.Context, j *queue.Job) error {
+func (in *intake) offer(ctx context.Context, j *queue.Run) error {
 	switch {
 	case j.Message.Kind == chats.KindEdit:
 		return in.offerEdit(ctx, j)
@@ -34,7 +34,7 @@ func (in *intake) offer(ctx context.Context, j *queue.Job) error {
 }
 
 // offerEdit offers an edit in the place of one that nobody has taken yet.
-func (in *intake) offerEdit(ctx context.Context, j *queue.Job) error {
+func (in *intake) offerEdit(ctx context.Context, j *queue.Run) error {
 	for {
 		added, err := in.jobs.Add(ctx, j)
 		if errors.Is(err, storage.ErrInvalid) {
@@ -77,7 +77,7 @@ func (in *intake) takeOthers(ctx context.Context, chat chats.Chat) error {
 	if err == nil && !in.owners.Owns(chat) {
 		err = errAsleep
 	}
-	open = slices.DeleteFunc(open, func(j *queue.Job) bool { return j.Origin() != chat })
+	open = slices.DeleteFunc(open, func(j *queue.Run) bool { return j.Origin() != chat })
 	if err == nil {
 		open = in.hold(open)
 	}
@@ -104,8 +104,8 @@ func (in *intake) takeOthers(ctx context.Context, chat chats.Chat) error {
 
 // hold has the jobs among some that a later program wrote hold up what is behind them in their
 // chats, and returns the others. Such a program takes them when it answers there.
-func (in *intake) hold(open []*queue.Job) []*queue.Job {
-	return slices.DeleteFunc(open, func(j *queue.Job) bool {
+func (in *intake) hold(open []*queue.Run) []*queue.Run {
+	return slices.DeleteFunc(open, func(j *queue.Run) bool {
 		if !in.kinds.place(j).Unknown {
 			return false
 		}
@@ -118,7 +118,7 @@ func (in *intake) hold(open []*queue.Job) []*queue.Job {
 }
 
 // receive takes an offer.
-func (in *intake) receive(ctx context.Context, j *queue.Job) error {
+func (in *intake) receive(ctx context.Context, j *queue.Run) error {
 	if in.jobs.Assign(j); j.Unclaimed {
 		return nil // the chat was given away meanwhile
 	}
@@ -134,7 +134,7 @@ func (in *intake) receive(ctx context.Context, j *queue.Job) error {
 
 // retake makes a job this tenure's that belongs to another one, here or elsewhere. Until
 // resume is called nothing begins in its lane.
-func (in *intake) retake(ctx context.Context, j *queue.Job) (resume func(), err error) {
+func (in *intake) retake(ctx context.Context, j *queue.Run) (resume func(), err error) {
 	resume = func() {}
 	if in.lanes.Has(j.Key()) {
 		if cut, err := in.lanes.Evict(ctx, j.Key()); err != nil {
@@ -183,8 +183,8 @@ func (in *intake) followOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	in.lanes.ReleaseUnknown(func(j *queue.Job) bool {
-		return !slices.ContainsFunc(open, func(o *queue.Job) bool { return o.Key() == j.Key() })
+	in.lanes.ReleaseUnknown(func(j *queue.Run) bool {
+		return !slices.ContainsFunc(open, func(o *queue.Run) bool { return o.Key() == j.Key() })
 	})
 	for _, j := range open {
 		rescue.Go(in.log, "a job of another replica", func() { in.look(j) })
@@ -212,20 +212,20 @@ func (in *intake) notice(e storage.Event) {
 		return
 	}
 	if e.Deleted {
-		if in.kinds.place(&queue.Job{Message: m}).Unknown {
-			in.lanes.ReleaseUnknown(func(j *queue.Job) bool { return queue.OpenPrefix+j.Key() == e.Key })
+		if in.kinds.place(&queue.Run{Job: queue.Job{Message: m}}).Unknown {
+			in.lanes.ReleaseUnknown(func(j *queue.Run) bool { return queue.OpenPrefix+j.Key() == e.Key })
 		}
 		return
 	}
-	var j queue.Job
-	if queue.Decode(e.Entry, &j) == nil { // else it is found when the chat is taken over
+	var j queue.Run
+	if queue.Decode(e.Entry, &j.Job) == nil { // else it is found when the chat is taken over
 		in.look(&j)
 	}
 }
 
 // look has a job taken on which nobody works here. One with the mark of this process is on
 // disk although its first write has reported an error.
-func (in *intake) look(j *queue.Job) {
+func (in *intake) look(j *queue.Run) {
 	if j.LeaseToken != in.jobs.LeaseToken(j.Message.Chat) || !in.lanes.Has(j.Key()) {
 		in.see(j.Origin())
 	}

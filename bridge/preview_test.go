@@ -341,7 +341,7 @@ func TestTheButtonToStopLeavesTheMessagesThatWait(t *testing.T) {
 				press := pressStop(p, "p1")
 				if restart {
 					r.stop()
-					open := queue.Job{Message: press, State: queue.StateOpen}
+					open := queue.Run{Job: queue.Job{Message: press, State: queue.StateOpen}}
 					op, err := open.Record()
 					if err != nil {
 						t.Fatal(err)

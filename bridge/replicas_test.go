@@ -454,7 +454,7 @@ func TestOffersAreAnsweredByAProcessThatWorksAlone(t *testing.T) {
 	r := newHarness(t, echo)
 	r.stop()
 	offers := queue.Store{Store: r.cfg.Store, LeaseToken: func(chats.Chat) string { return "" }, Base: new(atomic.Int64)}
-	if added, err := offers.Add(t.Context(), &queue.Job{Message: direct("1", "hello"), State: queue.StateOpen, Unclaimed: true, Unstarted: true}); !added || err != nil {
+	if added, err := offers.Add(t.Context(), &queue.Run{Job: queue.Job{Message: direct("1", "hello"), State: queue.StateOpen, Unclaimed: true, Unstarted: true}}); !added || err != nil {
 		t.Fatal(added, err)
 	}
 	r.start()
@@ -471,7 +471,7 @@ func TestWhatNobodyHasBegunStaysBehindAnEarlierOffer(t *testing.T) {
 	mark := ""
 	former := queue.Store{Store: r.cfg.Store, LeaseToken: func(chats.Chat) string { return mark }, Base: new(atomic.Int64)}
 	for i, text := range []string{"one", "two", "three"} {
-		j := &queue.Job{Message: direct(text, text), State: queue.StateOpen, Unclaimed: i != 1, Unstarted: true}
+		j := &queue.Run{Job: queue.Job{Message: direct(text, text), State: queue.StateOpen, Unclaimed: i != 1, Unstarted: true}}
 		if !j.Unclaimed {
 			j.LeaseToken = "former"
 		}
@@ -516,7 +516,7 @@ func TestWhatHasBegunGoesBeforeAnEarlierOffer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &queue.Job{Message: direct("1", "offered"), State: queue.StateOpen, Unclaimed: true, Unstarted: true}
+	j := &queue.Run{Job: queue.Job{Message: direct("1", "offered"), State: queue.StateOpen, Unclaimed: true, Unstarted: true}}
 	if added, err := offers.Add(t.Context(), j); !added || err != nil {
 		t.Fatal(added, err)
 	}
@@ -549,7 +549,7 @@ func TestAJobIsNotTakenInAChatThatWasGivenAway(t *testing.T) {
 	store := r.cfg.Store
 	mark := "former"
 	s := queue.Store{Store: store, LeaseToken: func(chats.Chat) string { return mark }, Base: new(atomic.Int64)}
-	j := &queue.Job{Message: direct("x", "hello"), State: queue.StateOpen, LeaseToken: "former"}
+	j := &queue.Run{Job: queue.Job{Message: direct("x", "hello"), State: queue.StateOpen, LeaseToken: "former"}}
 	if added, err := s.Add(t.Context(), j); !added || err != nil {
 		t.Fatal(added, err)
 	}

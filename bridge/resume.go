@@ -33,7 +33,7 @@ func (b *Bridge) takeOver(ctx context.Context, in queue.ChatFilter, mark func(ch
 	for _, j := range open {
 		aside[j.Key()] = j.Unclaimed || b.lanes.Has(j.Key())
 	}
-	taken, err := as.ClaimAll(ctx, slices.DeleteFunc(slices.Clone(open), func(j *queue.Job) bool { return aside[j.Key()] }))
+	taken, err := as.ClaimAll(ctx, slices.DeleteFunc(slices.Clone(open), func(j *queue.Run) bool { return aside[j.Key()] }))
 	if err != nil {
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
@@ -55,7 +55,7 @@ func (b *Bridge) takeOver(ctx context.Context, in queue.ChatFilter, mark func(ch
 		now[j.Key()] = !behind[j.Origin()]
 	}
 	return func() {
-		b.goOn(slices.DeleteFunc(taken, func(j *queue.Job) bool { return !now[j.Key()] }))
+		b.goOn(slices.DeleteFunc(taken, func(j *queue.Run) bool { return !now[j.Key()] }))
 		sweep()
 		for chat, is := range behind {
 			if is {
@@ -67,7 +67,7 @@ func (b *Bridge) takeOver(ctx context.Context, in queue.ChatFilter, mark func(ch
 }
 
 // goOn queues jobs that were taken over.
-func (b *Bridge) goOn(open []*queue.Job) {
+func (b *Bridge) goOn(open []*queue.Run) {
 	for _, j := range open {
 		if j.Message.Kind == queue.KindMove {
 			b.lanes.Block(endsOf(j))

@@ -14,7 +14,7 @@ import (
 )
 
 // scope says on whose behalf the tools of a turn run, and makes the workspace.
-func (r *rooms) scope(j *queue.Job, session conversation.Session) (toolgroups.Scope, error) {
+func (r *rooms) scope(j *queue.Run, session conversation.Session) (toolgroups.Scope, error) {
 	m := j.Message
 	owner := m.Owner()
 	folder := workspace.Folder(r.cfg.DataDir, owner)
@@ -34,7 +34,7 @@ func (r *rooms) scope(j *queue.Job, session conversation.Session) (toolgroups.Sc
 
 // refused answers a turn for which there is no budget: with a card where [Hooks]
 // makes one, else with the notice.
-func (r *rooms) refused(ctx context.Context, j *queue.Job, scope toolgroups.Scope, failure error, notice string) (string, error) {
+func (r *rooms) refused(ctx context.Context, j *queue.Run, scope toolgroups.Scope, failure error, notice string) (string, error) {
 	if j.Message.Kind == queue.KindTask || r.cfg.Hooks.Refused == nil {
 		return notice, nil
 	}
@@ -47,7 +47,7 @@ func (r *rooms) refused(ctx context.Context, j *queue.Job, scope toolgroups.Scop
 	return r.desk.Answer(ctx, j, card)
 }
 
-func (r *rooms) scopeOf(ctx context.Context, j *queue.Job) (toolgroups.Scope, error) {
+func (r *rooms) scopeOf(ctx context.Context, j *queue.Run) (toolgroups.Scope, error) {
 	session, err := conversation.Current(ctx, r.store, j.Message.Chat)
 	if err != nil {
 		return toolgroups.Scope{}, err

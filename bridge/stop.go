@@ -21,7 +21,7 @@ type stops struct{ *rooms }
 
 // stop says what a /stop has ended. It ends what is older once more: the first time may
 // have failed, or been in a former life.
-func (s *stops) stop(ctx context.Context, j *queue.Job, _ string) (string, error) {
+func (s *stops) stop(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	session, err := s.endOlder(ctx, j)
 	if err != nil {
 		return "", err
@@ -34,7 +34,7 @@ func (s *stops) stop(ctx context.Context, j *queue.Job, _ string) (string, error
 
 // now makes a /stop or a press of its button take effect that is on disk and not queued yet:
 // its reply may have to wait behind those to other commands.
-func (s *stops) now(j *queue.Job) {
+func (s *stops) now(j *queue.Run) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.lanes.Context()), queue.WriteTimeout)
 	defer cancel()
 	var err error
@@ -49,7 +49,7 @@ func (s *stops) now(j *queue.Job) {
 }
 
 // endOlder ends what was accepted before a /stop, and keeps in it what that was.
-func (s *stops) endOlder(ctx context.Context, j *queue.Job) (conversation.Session, error) {
+func (s *stops) endOlder(ctx context.Context, j *queue.Run) (conversation.Session, error) {
 	chat := s.lanes.CurrentChat(j.Message.Chat)
 	// First on disk: a tool may hang on, and a restart must not go on with its turn.
 	session, err := conversation.Current(ctx, s.store, chat)
@@ -73,23 +73,23 @@ func (s *stops) endOlder(ctx context.Context, j *queue.Job) (conversation.Sessio
 
 // found makes each /stop and each press of its button take effect that a former run left
 // open, before anything else runs: its job was on disk, and what it stops must not begin again.
-func (s *stops) found(ctx context.Context, open []*queue.Job) error {
+func (s *stops) found(ctx context.Context, open []*queue.Run) error {
 	for _, j := range open {
-		if !s.kinds.of(j).stops {
+		if !s.kinds.of(&j.Job).stops {
 			continue
 		}
 		if queue.StopToken(j.Message) != "" {
-			if i := slices.IndexFunc(open, func(older *queue.Job) bool { return s.halts(j, older) }); i >= 0 {
+			if i := slices.IndexFunc(open, func(older *queue.Run) bool { return s.halts(j, older) }); i >= 0 {
 				if err := s.halted(ctx, j, open[i]); err != nil {
 					return err
 				}
 			}
 			continue
 		}
-		var waiting []*queue.Job
-		lane := func(j *queue.Job) chats.Chat { return s.lanes.CurrentChat(s.lanes.ChatOf(j)) }
+		var waiting []*queue.Run
+		lane := func(j *queue.Run) chats.Chat { return s.lanes.CurrentChat(s.lanes.ChatOf(j)) }
 		for _, older := range open {
-			if older.Seq >= j.Seq || lane(older) != lane(j) || s.kinds.of(older).lasting {
+			if older.Seq >= j.Seq || lane(older) != lane(j) || s.kinds.of(&older.Job).lasting {
 				continue
 			}
 			if older.Unstarted {
@@ -115,7 +115,7 @@ func (s *stops) found(ctx context.Context, open []*queue.Job) error {
 const clearedText = "Conversation cleared: it is closed, and its tools are unloaded. We begin anew. " +
 	"Nothing is deleted: your files are kept, and I can still find what was said when I search."
 
-func (s *stops) clear(ctx context.Context, j *queue.Job, _ string) (string, error) {
+func (s *stops) clear(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	if !s.mayClear(ctx, j.Message) {
 		j.MakeEphemeral()
 		return "Sorry, only an administrator or whoever began this thread can clear it.", nil
@@ -137,10 +137,10 @@ func (s *stops) clear(ctx context.Context, j *queue.Job, _ string) (string, erro
 	}
 	// First the new session, then the end of what belongs to the old one: a crash in
 	// between leaves jobs that are older than the session, and those are closed.
-	if session, err = session.Clear(ctx, s.store, j, empty); err != nil {
+	if session, err = session.Clear(ctx, s.store, &j.Job, empty); err != nil {
 		return "", err
 	}
-	if err := s.shared.AuditEntry(j).Record(ctx, "clear", session.Ended(j)); err != nil {
+	if err := s.shared.AuditEntry(j).Record(ctx, "clear", session.Ended(&j.Job)); err != nil {
 		return "", err
 	}
 	if err := s.observer.Drop(ctx, j.Message.Chat); err != nil {
@@ -170,7 +170,7 @@ func (s *stops) mayClear(ctx context.Context, m chats.Message) bool {
 }
 
 // settleAll closes jobs that were taken out of their queue, later where that fails now.
-func (s *stops) settleAll(jobs []*queue.Job, state queue.State) {
+func (s *stops) settleAll(jobs []*queue.Run, state queue.State) {
 	for _, j := range jobs {
 		if rescue.Do(func() error { return s.carrier.settle(j, state) }) != nil {
 			s.carrier.closeLater(j, state)

@@ -92,7 +92,7 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 
 // roomFor returns ErrBusy where too many tasks of a chat wait, here or at the process that
 // answers there. What is known already needs no room.
-func (in *intake) roomFor(ctx context.Context, j *queue.Job) error {
+func (in *intake) roomFor(ctx context.Context, j *queue.Run) error {
 	lane, _ := in.lanes.Reserve(j, 0)
 	waiting := lane.Waiting
 	if j.Unclaimed {
@@ -117,7 +117,7 @@ func (in *intake) roomFor(ctx context.Context, j *queue.Job) error {
 
 // answerTask is the answer of a task; none if that says that there is nothing to tell. Files
 // that were made on the way are sent all the same.
-func (b *Bridge) answerTask(ctx context.Context, j *queue.Job) (string, error) {
+func (b *Bridge) answerTask(ctx context.Context, j *queue.Run) (string, error) {
 	text, err := b.turns.Answer(ctx, j)
 	if err != nil || j.Parts != nil || j.Trigger == nil || !j.Trigger.Ends(text) {
 		return text, err
@@ -132,7 +132,7 @@ func (b *Bridge) answerTask(ctx context.Context, j *queue.Job) (string, error) {
 
 // closeTask tells what became of a task that is about to be closed. After a crash it may
 // be told again.
-func (b *Bridge) closeTask(ctx context.Context, j *queue.Job) error {
+func (b *Bridge) closeTask(ctx context.Context, j *queue.Run) error {
 	if err := b.gate.Invalidate(ctx, j); err != nil || b.cfg.Hooks.TaskDone == nil {
 		return err
 	}

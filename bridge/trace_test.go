@@ -30,7 +30,7 @@ func newFollowers() *followers {
 // join has a bridge tell what it does.
 func (f *followers) join(cfg *bridge.Config) { cfg.Hooks.Trace = f }
 
-func (f *followers) Begin(j *queue.Job) {
+func (f *followers) Begin(j *queue.Run) {
 	if j.Message.Kind != chats.KindText {
 		return
 	}
@@ -43,7 +43,7 @@ func (f *followers) Begin(j *queue.Job) {
 	}
 }
 
-func (f *followers) Runs(ctx context.Context, j *queue.Job) context.Context {
+func (f *followers) Runs(ctx context.Context, j *queue.Run) context.Context {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ran[j.Key()]++
@@ -53,9 +53,9 @@ func (f *followers) Runs(ctx context.Context, j *queue.Job) context.Context {
 	return ctx
 }
 
-func (f *followers) Watch(_ *queue.Job, observe func(agent.Event)) func(agent.Event) { return observe }
+func (f *followers) Watch(_ *queue.Run, observe func(agent.Event)) func(agent.Event) { return observe }
 
-func (f *followers) Sending(j *queue.Job, _ *queue.SentPart) func(error) {
+func (f *followers) Sending(j *queue.Run, _ *queue.SentPart) func(error) {
 	return func(error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -63,7 +63,7 @@ func (f *followers) Sending(j *queue.Job, _ *queue.SentPart) func(error) {
 	}
 }
 
-func (f *followers) Closed(j *queue.Job) {
+func (f *followers) Closed(j *queue.Run) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed[j.Key()] = append(f.closed[j.Key()], queue.Job{Message: j.Message, Trace: j.Trace}) // the rest may still be used

@@ -33,7 +33,7 @@ type cleared struct {
 }
 
 // confirm answers a /clear: where it can be taken back, with a button for that.
-func (s *stops) confirm(ctx context.Context, j *queue.Job, session conversation.Session, text string) (string, error) {
+func (s *stops) confirm(ctx context.Context, j *queue.Run, session conversation.Session, text string) (string, error) {
 	until := session.UndoUntil()
 	if !s.cfg.Now().Before(until) {
 		return text, nil
@@ -72,7 +72,7 @@ func (s *stops) pressedUndo(ctx context.Context, press interact.Press) (interact
 }
 
 // takeBack carries out an /undo: the conversation from before a /clear is the present one again.
-func (s *stops) takeBack(ctx context.Context, j *queue.Job, _ string) (string, error) {
+func (s *stops) takeBack(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	m := j.Message
 	if !s.mayClear(ctx, m) {
 		j.MakeEphemeral()
@@ -92,7 +92,7 @@ func (s *stops) takeBack(ctx context.Context, j *queue.Job, _ string) (string, e
 		if begun, err := conversation.HasBegun(ctx, s.store, session.Log()); begun || err != nil {
 			return askedText, err
 		}
-		if session, err = session.Undo(ctx, s.store, j); err != nil {
+		if session, err = session.Undo(ctx, s.store, &j.Job); err != nil {
 			return "", err
 		}
 	}

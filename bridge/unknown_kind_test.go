@@ -19,12 +19,12 @@ import (
 const kindOfLater chats.Kind = "dance"
 
 // writeLater writes a job of a later program in chat 7, under its tenure; an offer where that is empty.
-func writeLater(t *testing.T, store storage.Store, tenure string) *queue.Job {
+func writeLater(t *testing.T, store storage.Store, tenure string) *queue.Run {
 	t.Helper()
 	later := queue.Store{Store: store, LeaseToken: func(chats.Chat) string { return tenure }, Base: new(atomic.Int64)}
 	m := in("7", "later", "hello")
 	m.Kind = kindOfLater
-	j := &queue.Job{Message: m, State: queue.StateOpen, LeaseToken: tenure, Unclaimed: tenure == "", Unstarted: true}
+	j := &queue.Run{Job: queue.Job{Message: m, State: queue.StateOpen, LeaseToken: tenure, Unclaimed: tenure == "", Unstarted: true}}
 	if added, err := later.Add(t.Context(), j); !added || err != nil {
 		t.Fatal(added, err)
 	}
@@ -32,7 +32,7 @@ func writeLater(t *testing.T, store storage.Store, tenure string) *queue.Job {
 }
 
 // wantUntouched checks that nothing was written about a job.
-func wantUntouched(t *testing.T, store storage.Store, j *queue.Job) {
+func wantUntouched(t *testing.T, store storage.Store, j *queue.Run) {
 	t.Helper()
 	t.Helper()
 	entry, err := store.Get(t.Context(), queue.OpenPrefix+j.Key())
@@ -41,7 +41,7 @@ func wantUntouched(t *testing.T, store storage.Store, j *queue.Job) {
 	}
 }
 
-func wantOneLine(t *testing.T, log *bytes.Buffer, j *queue.Job) {
+func wantOneLine(t *testing.T, log *bytes.Buffer, j *queue.Run) {
 	t.Helper()
 	if n := strings.Count(log.String(), j.Key()); n != 1 {
 		t.Errorf("%d lines of the log name the job: %s", n, log)

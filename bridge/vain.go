@@ -61,7 +61,7 @@ func (t *trial) count(cfg *Config, err error) bool {
 
 // carry brings a job to its end, or leaves it open where the bridge shuts down. A panic on the
 // way costs the job one of its lives, and nothing else.
-func (c *carrier) carry(work, ctx context.Context, j *queue.Job) {
+func (c *carrier) carry(work, ctx context.Context, j *queue.Run) {
 	t, over := trial{}, false
 	defer c.alone(ctx, j)()
 	if err := c.restarted(j); err != nil {
@@ -81,7 +81,7 @@ func (c *carrier) carry(work, ctx context.Context, j *queue.Job) {
 
 // alone waits until a job may be carried on that may be what ends the process; next lets another
 // such job begin.
-func (c *carrier) alone(ctx context.Context, j *queue.Job) (next func()) {
+func (c *carrier) alone(ctx context.Context, j *queue.Run) (next func()) {
 	if !j.Restarted || j.Stall.Restarts < maxTogether || j.State == queue.StateWaiting || !j.OutageSince.IsZero() {
 		return func() {}
 	}
@@ -102,7 +102,7 @@ func (c *carrier) alone(ctx context.Context, j *queue.Job) (next func()) {
 
 // restarted counts the restart that found a job, before anything is done for it. It returns an
 // error where that was one too many. What waits for a person or for its platform is not counted.
-func (c *carrier) restarted(j *queue.Job) error {
+func (c *carrier) restarted(j *queue.Run) error {
 	if !j.Restarted || j.State == queue.StateWaiting || !j.OutageSince.IsZero() {
 		j.Restarted = false
 		return nil
@@ -122,20 +122,20 @@ func (c *carrier) restarted(j *queue.Job) error {
 }
 
 // overdue reports whether restarts found a job where it was too often, for so many times.
-func (c *carrier) overdue(j *queue.Job, times int) bool {
+func (c *carrier) overdue(j *queue.Run, times int) bool {
 	return j.Stall.Restarts > times*maxRestarts && c.cfg.Now().Sub(j.Stall.Since) >= c.cfg.Limits.RetryFor
 }
 
 // inVain counts a try in vain, and gives a job up that has had its tries; state is how it ends
 // then. It reports whether the job is over here.
-func (c *carrier) inVain(ctx context.Context, j *queue.Job, t *trial, state queue.State, err error) bool {
+func (c *carrier) inVain(ctx context.Context, j *queue.Run, t *trial, state queue.State, err error) bool {
 	own, lost := c.isOwn(j, t, err)
 	return lost || own && c.giveUp(ctx, j, t, state, err)
 }
 
 // isOwn counts a try in vain, and reports whether a job has had all its tries although the
 // store works for it; lost says that it is another process's.
-func (c *carrier) isOwn(j *queue.Job, t *trial, failure error) (own, lost bool) {
+func (c *carrier) isOwn(j *queue.Run, t *trial, failure error) (own, lost bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Context()), queue.WriteTimeout)
 	defer cancel()
 	if err := rescue.Do(func() error { return c.jobs.Touch(ctx, j) }); err != nil || c.owners.OwnsSafely != nil && !c.owners.OwnsSafely(j) {
@@ -147,8 +147,8 @@ func (c *carrier) isOwn(j *queue.Job, t *trial, failure error) (own, lost bool) 
 
 // giveUp ends a job that cannot be carried to its end. The first time it gets an answer that
 // says so, where an answer is due, and reports that it goes on with that; else it is closed.
-func (c *carrier) giveUp(ctx context.Context, j *queue.Job, t *trial, state queue.State, err error) bool {
-	k, told := c.kinds.of(j), t.told
+func (c *carrier) giveUp(ctx context.Context, j *queue.Run, t *trial, state queue.State, err error) bool {
+	k, told := c.kinds.of(&j.Job), t.told
 	*t = trial{told: true}
 	for _, piece := range j.Pieces {
 		c.closeLater(piece, state)
@@ -174,7 +174,7 @@ func (c *carrier) giveUp(ctx context.Context, j *queue.Job, t *trial, state queu
 }
 
 // sayFailed makes the answer of a job that is given up. What of its answer was sent stays.
-func (c *carrier) sayFailed(ctx context.Context, k *kind, j *queue.Job, err error) {
+func (c *carrier) sayFailed(ctx context.Context, k *kind, j *queue.Run, err error) {
 	if k.NeedsSlot {
 		// The model must not go on with it. That is no reason to keep anybody waiting.
 		if stopped := rescue.Do(func() error { return c.turns.StopTurn(ctx, j, agent.NoteGivenUp) }); stopped != nil {
@@ -196,7 +196,7 @@ func (c *carrier) sayFailed(ctx context.Context, k *kind, j *queue.Job, err erro
 
 // tellFailed tells a chat that something which was asked there has failed, of a job that has no
 // answer.
-func (c *carrier) tellFailed(ctx context.Context, j *queue.Job) error {
+func (c *carrier) tellFailed(ctx context.Context, j *queue.Run) error {
 	if ctx.Err() != nil {
 		ctx = c.lanes.Context()
 	}
@@ -212,7 +212,7 @@ var errGivenUp = errors.New("bridge: given up, see the error before")
 // answered: nobody waits for it. Until it is written, a crash lets the last part look
 // cut off, and it is sent again with its mark. What belongs to the end beside the receipt is
 // left out where it fails too often.
-func (c *carrier) closeLater(j *queue.Job, state queue.State) {
+func (c *carrier) closeLater(j *queue.Run, state queue.State) {
 	c.lanes.Running.Go(func() {
 		settle, t := c.settle, trial{}
 		if c.overdue(j, 2) {

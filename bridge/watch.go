@@ -16,9 +16,9 @@ import (
 
 // watching returns what a turn is observed by: whoever the configuration names, and the
 // previews, where the platform shows any.
-func (b *Bridge) watching() func(j *queue.Job) (observe func(agent.Event), withhold func() bool, end func()) {
+func (b *Bridge) watching() func(j *queue.Run) (observe func(agent.Event), withhold func() bool, end func()) {
 	told := b.cfg.Turns.Observe
-	return func(j *queue.Job) (observe func(agent.Event), withhold func() bool, end func()) {
+	return func(j *queue.Run) (observe func(agent.Event), withhold func() bool, end func()) {
 		show, chat := func(agent.Event) {}, j.Message.Chat
 		withhold, end = func() bool { return true }, func() {}
 		if _, ok := b.platforms[chat.Platform].(chats.Previewer); ok && b.cfg.Turns.RedactPartial != nil {
@@ -39,7 +39,7 @@ func (b *Bridge) watching() func(j *queue.Job) (observe func(agent.Event), withh
 }
 
 // showing is a preview that a question of a tool may end, and the answer to that begin again.
-func (b *Bridge) showing(j *queue.Job) (observe func(agent.Event), withhold func() bool, end func()) {
+func (b *Bridge) showing(j *queue.Run) (observe func(agent.Event), withhold func() bool, end func()) {
 	var now atomic.Pointer[outbox.Watch]
 	begin := func() {
 		watch := b.previews.Watch(j)
@@ -67,7 +67,7 @@ var notes = map[queue.State]string{
 
 // endPreview has the preview of a job that is about to be closed say that no more comes. It
 // bears repeating.
-func (c *carrier) endPreview(ctx context.Context, j *queue.Job) error {
+func (c *carrier) endPreview(ctx context.Context, j *queue.Run) error {
 	if j.OpenPreview() == nil || j.Message.Kind == queue.KindPreview {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (c *carrier) endPreview(ctx context.Context, j *queue.Job) error {
 }
 
 // endOf is the job that has the preview of another one end.
-func (c *carrier) endOf(j *queue.Job, state queue.State) *queue.Job {
+func (c *carrier) endOf(j *queue.Run, state queue.State) *queue.Run {
 	p, chat := j.Preview, j.Message.Chat
 	chat.ID = p.ChatID
 	e := c.intake.job(chats.Message{Chat: chat, ID: queue.Hash(j.Key() + p.Token), Kind: queue.KindPreview, User: "bot", Time: c.cfg.Now()})
@@ -95,7 +95,7 @@ func (c *carrier) endOf(j *queue.Job, state queue.State) *queue.Job {
 
 // leave writes a job whose turn waits for a decision, and has its preview end with the same
 // write: the question stands below that, and what comes then is to be shown below the question.
-func (c *carrier) leave(ctx context.Context, j *queue.Job) error {
+func (c *carrier) leave(ctx context.Context, j *queue.Run) error {
 	if j.OpenPreview() == nil {
 		return c.jobs.Put(ctx, j)
 	}
@@ -123,7 +123,7 @@ func (c *carrier) leave(ctx context.Context, j *queue.Job) error {
 }
 
 // pressed answers the press of a button to stop. What it does was done when it came.
-func (s *stops) pressed(ctx context.Context, j *queue.Job) error {
+func (s *stops) pressed(ctx context.Context, j *queue.Run) error {
 	if err := s.halt(ctx, j); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (s *stops) pressed(ctx context.Context, j *queue.Job) error {
 
 // halt ends the answer under which a button to stop was pressed, and nothing else: what waits
 // behind it is answered next. First on disk, as with [stops.endOlder].
-func (s *stops) halt(ctx context.Context, j *queue.Job) error {
+func (s *stops) halt(ctx context.Context, j *queue.Run) error {
 	open, _, err := s.jobs.Open(ctx, j.Message.Chat.Whole().String()+"/", func(chats.Chat) bool { return true })
 	for _, older := range open {
 		if !s.halts(j, older) {
@@ -154,7 +154,7 @@ func (s *stops) halt(ctx context.Context, j *queue.Job) error {
 }
 
 // halted puts on disk that a press has ended an answer.
-func (s *stops) halted(ctx context.Context, j, older *queue.Job) error {
+func (s *stops) halted(ctx context.Context, j, older *queue.Run) error {
 	err := storage.ErrConflict
 	for errors.Is(err, storage.ErrConflict) { // a /clear may change the session meanwhile
 		var session conversation.Session
@@ -170,7 +170,7 @@ func (s *stops) halted(ctx context.Context, j, older *queue.Job) error {
 }
 
 // halts reports whether a press is about the answer to a message, which is not over.
-func (s *stops) halts(j, older *queue.Job) bool {
+func (s *stops) halts(j, older *queue.Run) bool {
 	p := older.Preview
 	return p != nil && p.Token == queue.StopToken(j.Message) && older.Message.Kind != queue.KindPreview && older.Seq < j.Seq
 }

@@ -43,7 +43,7 @@ func (b *Bridge) Welcome(ctx context.Context, m chats.Message) (chats.Welcome, e
 	if can.Len() > 0 {
 		w.Sections = append(w.Sections, chats.Section{Title: "What I can do for you", Text: can.String()})
 	}
-	j := &queue.Job{Message: m}
+	j := &queue.Run{Job: queue.Job{Message: m}}
 	for _, s := range []struct{ title, command string }{{"Your accounts", "connect"}, {"Usage and budget", "usage"}} {
 		at := slices.IndexFunc(b.cfg.Commands, func(c Command) bool { return c.Name == s.command && c.Run != nil })
 		if at < 0 {

@@ -199,7 +199,7 @@ func checkRecords(t *testing.T, store storage.Store) {
 func TestZombieLosesItsJob(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "db"))
 	former := queue.Store{Store: store, LeaseToken: func(chats.Chat) string { return "former" }, Base: new(atomic.Int64)}
-	j := &queue.Job{Message: direct("7", "hello"), State: queue.StateWaiting}
+	j := &queue.Run{Job: queue.Job{Message: direct("7", "hello"), State: queue.StateWaiting}}
 	if added, err := former.Add(t.Context(), j); !added || err != nil {
 		t.Fatal(added, err)
 	}
@@ -220,7 +220,7 @@ func TestZombieLosesItsJob(t *testing.T) {
 			t.Errorf("%s by the former holder: %v", name, err)
 		}
 	}
-	if added, err := former.Add(t.Context(), &queue.Job{Message: direct("7", "hello")}); added || err != nil {
+	if added, err := former.Add(t.Context(), &queue.Run{Job: queue.Job{Message: direct("7", "hello")}}); added || err != nil {
 		t.Errorf("added again: %v, %v", added, err)
 	}
 	for range 2 { // the second time as after a write that reported an error

@@ -194,7 +194,7 @@ func AsClaim(m chats.Message) chats.Message {
 }
 
 // claimBot makes the sender the owner, if the code is right.
-func (d *Registry) claimBot(ctx context.Context, j *queue.Job, code string) (string, error) {
+func (d *Registry) claimBot(ctx context.Context, j *queue.Run, code string) (string, error) {
 	m := j.Message
 	d.changing.Lock()
 	defer d.changing.Unlock()

@@ -22,7 +22,7 @@ func (d *Registry) Commands() []queue.Command {
 	}
 }
 
-func (d *Registry) whoami(_ context.Context, j *queue.Job, _ string) (string, error) {
+func (d *Registry) whoami(_ context.Context, j *queue.Run, _ string) (string, error) {
 	can := "You may talk to me."
 	switch d.Role(j.Message.By()) {
 	case toolgroups.RoleOwner:
@@ -39,7 +39,7 @@ const peopleUsage = "`/people` lists who may talk to me. `/people add telegram:1
 	"`/people admin telegram:123` makes them an administrator, `/people remove telegram:123` takes it all back. " +
 	"/whoami tells everybody their own id."
 
-func (d *Registry) people(ctx context.Context, j *queue.Job, args string) (string, error) {
+func (d *Registry) people(ctx context.Context, j *queue.Run, args string) (string, error) {
 	role := d.Role(j.Message.By())
 	if role < toolgroups.RoleAdmin {
 		return "Sorry, /people is for my administrators.", nil

@@ -38,7 +38,7 @@ const (
 
 // AskOwner asks the owner about a stranger, once however often it is called, and returns what
 // to tell the stranger.
-func (d *Registry) AskOwner(ctx context.Context, j *queue.Job) (string, error) {
+func (d *Registry) AskOwner(ctx context.Context, j *queue.Run) (string, error) {
 	d.changing.Lock()
 	defer d.changing.Unlock()
 	m, now := j.Message, d.cfg.Now()

@@ -32,13 +32,13 @@ type service struct {
 // post is the jobs and the sender of a desk of cards: it carries nothing anywhere.
 type post struct{}
 
-func (post) New(m chats.Message) *queue.Job             { return &queue.Job{Message: m} }
-func (post) Queue(*queue.Job)                           {}
+func (post) New(m chats.Message) *queue.Run             { return &queue.Run{Job: queue.Job{Message: m}} }
+func (post) Queue(*queue.Run)                           {}
 func (post) Adopt(context.Context, string) error        { return nil }
 func (post) Go(func(context.Context))                   {}
-func (post) Render(*queue.Job, string) []queue.SentPart { return nil }
+func (post) Render(*queue.Run, string) []queue.SentPart { return nil }
 
-func (post) Edit(context.Context, *queue.Job, chats.Chat, []string, []queue.SentPart) error {
+func (post) Edit(context.Context, *queue.Run, chats.Chat, []string, []queue.SentPart) error {
 	return nil
 }
 
@@ -61,7 +61,7 @@ func openStore(t testing.TB) storage.Store {
 func newReplica(t testing.TB, store storage.Store) replica {
 	t.Helper()
 	shared := queue.Shared{
-		Platforms: map[string]chats.Platform{"fake": service{}}, Owns: func(chats.Chat) bool { return true }, Safe: func(*queue.Job) bool { return true },
+		Platforms: map[string]chats.Platform{"fake": service{}}, Owns: func(chats.Chat) bool { return true }, Safe: func(*queue.Run) bool { return true },
 		Log: slog.New(slog.DiscardHandler), Now: time.Now, Measure: func(string, queue.Metric) {},
 	}
 	handlers := map[string]interact.Handler{}
@@ -94,8 +94,8 @@ func (r replica) watch(t testing.TB) {
 	})
 }
 
-func from(user string) *queue.Job {
-	return &queue.Job{Message: chats.Message{Chat: chats.Chat{Platform: "fake", ID: user}, ID: "1", User: user, Direct: true, Kind: chats.KindText, Text: "hello"}}
+func from(user string) *queue.Run {
+	return &queue.Run{Job: queue.Job{Message: chats.Message{Chat: chats.Chat{Platform: "fake", ID: user}, ID: "1", User: user, Direct: true, Kind: chats.KindText, Text: "hello"}}}
 }
 
 func (r replica) claims(t testing.TB, user, code string) string {

@@ -84,7 +84,7 @@ const sorry = "Sorry, I only talk to people I have been introduced to. "
 // Hear decides what a stranger's message becomes: the command that claims the bot, a notice
 // that says once how to be let in, or nothing, where it returns false. If the job cannot be
 // stored, [Desk.Forget] has to follow.
-func (d *Registry) Hear(ctx context.Context, j *queue.Job) (bool, error) {
+func (d *Registry) Hear(ctx context.Context, j *queue.Run) (bool, error) {
 	m := j.Message
 	if m.Kind != chats.KindText {
 		return false, nil

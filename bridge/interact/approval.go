@@ -65,7 +65,7 @@ type GateConfig struct {
 	// Role is what a user, platform:id, may do now.
 	Role func(user string) toolgroups.Role
 	// Lane is where a job waits for its turn.
-	Lane func(j *queue.Job) chats.Chat
+	Lane func(j *queue.Run) chats.Chat
 }
 
 // Gate decides about the calls of turns. It remembers nothing: the decisions stand in the
@@ -77,7 +77,7 @@ func NewGate(cfg GateConfig) *Gate { return &Gate{cfg} }
 
 // Decide says whether a call of a turn may run: first whether its user may make it now,
 // whatever they could do when the turn began, then whether somebody has to approve it.
-func (g *Gate) Decide(ctx context.Context, j *queue.Job, h *conversation.History, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
+func (g *Gate) Decide(ctx context.Context, j *queue.Run, h *conversation.History, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 	role := g.cfg.Role(j.Message.By())
 	switch {
 	case role == toolgroups.RoleStranger || role < tool.Role:
@@ -99,7 +99,7 @@ func deny(format string, args ...any) (agent.Decision, error) {
 }
 
 // decide asks the policy about a call, and a person where the policy says so.
-func (g *Gate) decide(ctx context.Context, j *queue.Job, h *conversation.History, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
+func (g *Gate) decide(ctx context.Context, j *queue.Run, h *conversation.History, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 	shown := call.Arguments
 	if !tool.OwnArguments {
 		valid, fault := toolgroups.ValidateArguments(tool, call.Arguments)
@@ -130,7 +130,7 @@ func (g *Gate) decide(ctx context.Context, j *queue.Job, h *conversation.History
 	return g.decided(ctx, j, &j.Approvals[i], policy)
 }
 
-func (g *Gate) ask(ctx context.Context, j *queue.Job, h *conversation.History, asked *queue.Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy) (agent.Decision, error) {
+func (g *Gate) ask(ctx context.Context, j *queue.Run, h *conversation.History, asked *queue.Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy) (agent.Decision, error) {
 	r := request{
 		Job: j.Key(), Lane: g.cfg.Lane(j), Tool: tool.Name, Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers,
 	}
@@ -179,7 +179,7 @@ var measured = map[string]queue.Metric{
 
 // decided returns what has come of a request. It looks up again what whoever decided may do:
 // they may have lost the right since.
-func (g *Gate) decided(ctx context.Context, j *queue.Job, a *queue.Approval, policy Policy) (agent.Decision, error) {
+func (g *Gate) decided(ctx context.Context, j *queue.Run, a *queue.Approval, policy Policy) (agent.Decision, error) {
 	kept, err := g.cfg.Desk.Get(ctx, a.Card)
 	if err != nil {
 		return agent.Decision{}, err
@@ -250,7 +250,7 @@ func (g *Gate) Decided(ctx context.Context, undecided []string) (bool, error) {
 }
 
 // Invalidate closes the cards of a turn that is over.
-func (g *Gate) Invalidate(ctx context.Context, j *queue.Job) error {
+func (g *Gate) Invalidate(ctx context.Context, j *queue.Run) error {
 	for _, a := range j.Approvals {
 		if a.Decision != nil {
 			continue

@@ -17,9 +17,9 @@ import (
 // Jobs carries what comes of cards to its end.
 type Jobs interface {
 	// New makes the job of a message.
-	New(m chats.Message) *queue.Job
+	New(m chats.Message) *queue.Run
 	// Queue has a new job worked on, which is on disk.
-	Queue(j *queue.Job)
+	Queue(j *queue.Run)
 	// Adopt queues the open job under a key, unless somebody works on it already.
 	Adopt(ctx context.Context, key string) error
 	// Go runs f beside the jobs; its context ends with theirs. Where they are ending, it need
@@ -30,10 +30,10 @@ type Jobs interface {
 // Sender brings texts to the chats.
 type Sender interface {
 	// Render makes the parts of a text whose secrets are masked.
-	Render(j *queue.Job, text string) []queue.SentPart
+	Render(j *queue.Run, text string) []queue.SentPart
 	// Edit has messages of a chat show other parts. It waits while the platform is out of
 	// order; an error means that the job has to go on later.
-	Edit(ctx context.Context, j *queue.Job, chat chats.Chat, ids []string, parts []queue.SentPart) error
+	Edit(ctx context.Context, j *queue.Run, chat chats.Chat, ids []string, parts []queue.SentPart) error
 }
 
 // CardsConfig is what a [Desk] is made of. All of it is needed.
@@ -50,7 +50,7 @@ type CardsConfig struct {
 	// Role returns what the sender of a message may do now.
 	Role func(m chats.Message) toolgroups.Role
 	// Scope says on whose behalf the handler of a press acts.
-	Scope func(ctx context.Context, press *queue.Job) (toolgroups.Scope, error)
+	Scope func(ctx context.Context, press *queue.Run) (toolgroups.Scope, error)
 	// Over is told that a card is over, maybe more than once.
 	Over func(kept *StoredCard)
 	// RedactCards masks secrets in what cards show.
@@ -105,7 +105,7 @@ func (d *Cards) Post(ctx context.Context, key string, to chats.Chat, card Card) 
 
 // Answer makes a card the answer of a job. Where the platform has no buttons, it returns
 // the text of the card.
-func (d *Cards) Answer(ctx context.Context, j *queue.Job, card Card) (string, error) {
+func (d *Cards) Answer(ctx context.Context, j *queue.Run, card Card) (string, error) {
 	kept, err := d.keep(j.Message.Chat, card)
 	if errors.Is(err, ErrNoButtons) {
 		return card.Lead + "\n\n" + card.Text, nil
@@ -149,7 +149,7 @@ func (d *Cards) message(kept *StoredCard, kind chats.Kind) chats.Message {
 	return chats.Message{Chat: kept.Chat, ID: kept.Token + "-" + strconv.Itoa(kept.Version), Kind: kind, User: "bot", Time: d.cfg.Now()}
 }
 
-func (d *Cards) job(kept *StoredCard, m chats.Message) *queue.Job {
+func (d *Cards) job(kept *StoredCard, m chats.Message) *queue.Run {
 	j := d.cfg.Jobs.New(m)
 	j.Card = kept.Token
 	return j
@@ -157,7 +157,7 @@ func (d *Cards) job(kept *StoredCard, m chats.Message) *queue.Job {
 
 // Parts makes the messages of the card of a job. There are none where the card is over
 // before it was sent, or is gone.
-func (d *Cards) Parts(ctx context.Context, j *queue.Job) ([]queue.SentPart, error) {
+func (d *Cards) Parts(ctx context.Context, j *queue.Run) ([]queue.SentPart, error) {
 	kept, err := d.Get(ctx, j.Card)
 	if err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (d *Cards) Parts(ctx context.Context, j *queue.Job) ([]queue.SentPart, erro
 // render makes the parts of a card: its lead, its text, and the buttons under the last
 // part. Lead says how many of them belong to the lead. Only known secrets are masked: a
 // text that has merely the shape of one may be what somebody decides about.
-func (d *Cards) render(j *queue.Job, kept *StoredCard) (parts []queue.SentPart, lead int) {
+func (d *Cards) render(j *queue.Run, kept *StoredCard) (parts []queue.SentPart, lead int) {
 	if kept.Lead != "" {
 		parts = d.cfg.Sender.Render(j, d.cfg.RedactCards(kept.Lead))
 		lead = len(parts)
@@ -196,7 +196,7 @@ func (d *Cards) render(j *queue.Job, kept *StoredCard) (parts []queue.SentPart, 
 
 // Delivered keeps which messages show the card of a job, once all of it was sent. A card that
 // could not be shown whole is closed: nobody is to decide about what they have not seen.
-func (d *Cards) Delivered(ctx context.Context, j *queue.Job) error {
+func (d *Cards) Delivered(ctx context.Context, j *queue.Run) error {
 	var ids []string
 	failed, repeated := j.DeadLetter != "", false
 	for _, p := range j.Parts {
@@ -303,7 +303,7 @@ func (d *Cards) change(ctx context.Context, token string, change func(*StoredCar
 // save writes a card that was read and changed, and with it the job that shows the change.
 // A card that is still on its way needs none: [Desk.Sent] looks what it should show.
 func (d *Cards) save(ctx context.Context, kept *StoredCard, show chats.Kind) error {
-	var j *queue.Job
+	var j *queue.Run
 	if show != unseen {
 		kept.Version++
 	}

@@ -32,10 +32,10 @@ type ElicitationConfig struct {
 	Timeout time.Duration
 	// Rests writes a job whose turn waits for a person, and lets others run; Goes is told that it
 	// goes on. Both are called by the goroutine of the turn.
-	Rests func(ctx context.Context, j *queue.Job) error
-	Goes  func(ctx context.Context, j *queue.Job)
+	Rests func(ctx context.Context, j *queue.Run) error
+	Goes  func(ctx context.Context, j *queue.Run)
 	// AwaitTurn waits until a job may have the agent again.
-	AwaitTurn func(ctx context.Context, j *queue.Job)
+	AwaitTurn func(ctx context.Context, j *queue.Run)
 }
 
 // Elicitation asks. What it keeps in memory is who waits here; the questions with their answers are
@@ -55,7 +55,7 @@ func NewElicitation(cfg ElicitationConfig) *Elicitation {
 // asker asks for the calls of one run of a turn, one question after another.
 type asker struct {
 	*Elicitation
-	job     *queue.Job
+	job     *queue.Run
 	history *conversation.History
 	one     chan struct{}
 
@@ -68,7 +68,7 @@ func (a *asker) place(call toolgroups.Call) string { return a.history.ReplyPosit
 
 // For returns what the calls of a job's turn ask with: [agent.Turn.Ask]. It is nil where no
 // person is there, because a task is what runs.
-func (d *Elicitation) For(j *queue.Job, h *conversation.History) func(context.Context, toolgroups.Call, toolgroups.Question, agent.Aside) (toolgroups.Answer, error) {
+func (d *Elicitation) For(j *queue.Run, h *conversation.History) func(context.Context, toolgroups.Call, toolgroups.Question, agent.Aside) (toolgroups.Answer, error) {
 	if j.Message.Kind == queue.KindTask || j.Trigger != nil {
 		return nil
 	}
@@ -222,7 +222,7 @@ func (a *asker) close(token string, decision queue.Decision) {
 
 // Ended ends what a call has asked that has its result on record, where that still waits: it
 // was cut off, or its server did not want the answer any more.
-func (d *Elicitation) Ended(ctx context.Context, j *queue.Job, call string) error {
+func (d *Elicitation) Ended(ctx context.Context, j *queue.Run, call string) error {
 	for i := range j.Approvals {
 		a := &j.Approvals[i]
 		if !a.Question || a.Decision != nil || !strings.HasSuffix(a.Call, "/"+call) {
@@ -260,7 +260,7 @@ func (d *Elicitation) Answers(ctx context.Context, m chats.Message) (string, err
 }
 
 // Reply answers a message that answers a question.
-func (d *Elicitation) Reply(ctx context.Context, j *queue.Job) (string, error) {
+func (d *Elicitation) Reply(ctx context.Context, j *queue.Run) (string, error) {
 	text, err := d.cfg.Desk.Reply(ctx, j)
 	if err == nil && text == "" {
 		j.Parts = []queue.SentPart{} // the card says it

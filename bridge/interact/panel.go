@@ -41,16 +41,16 @@ type Panel struct {
 	Tools   func() *toolgroups.Registry
 	Savings func(ctx context.Context, scope toolgroups.Scope) (string, error)
 	// Scope says on whose behalf a job asks.
-	Scope func(ctx context.Context, j *queue.Job) (toolgroups.Scope, error)
+	Scope func(ctx context.Context, j *queue.Run) (toolgroups.Scope, error)
 	// Answer answers a job with a card.
-	Answer func(ctx context.Context, j *queue.Job, card Card) (string, error)
+	Answer func(ctx context.Context, j *queue.Run, card Card) (string, error)
 	// Load has a group loaded when it is its turn.
 	Load func(ctx context.Context, press Press, group string) (Result, error)
 	Log  *slog.Logger
 }
 
 // Command shows the groups, what they cost, and buttons to load one by hand.
-func (p Panel) Command(ctx context.Context, j *queue.Job, _ string) (string, error) {
+func (p Panel) Command(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	scope, err := p.Scope(ctx, j)
 	if err != nil {
 		return "", err

@@ -76,7 +76,7 @@ func (d *Cards) AcceptsPress(m chats.Message, busy bool) bool {
 func (d *Cards) Toast(ctx context.Context, m chats.Message, text string) { d.answer(ctx, m, text) }
 
 // PressFailed tells who pressed that it did not work.
-func (d *Cards) PressFailed(ctx context.Context, j *queue.Job) error {
+func (d *Cards) PressFailed(ctx context.Context, j *queue.Run) error {
 	d.answer(ctx, j.Message, toastTrouble)
 	return nil
 }
@@ -101,7 +101,7 @@ func (d *Cards) answer(ctx context.Context, m chats.Message, toast string) {
 
 // Press handles a press and tells who pressed what came of it. An error means that it has to
 // be tried again; after a few times Press says that it did not work.
-func (d *Cards) Press(ctx context.Context, j *queue.Job) error {
+func (d *Cards) Press(ctx context.Context, j *queue.Run) error {
 	limited, cancel := context.WithTimeout(ctx, pressTimeout)
 	defer cancel()
 	toast, err := d.press(limited, j)
@@ -116,7 +116,7 @@ func (d *Cards) Press(ctx context.Context, j *queue.Job) error {
 	return nil
 }
 
-func (d *Cards) press(ctx context.Context, j *queue.Job) (string, error) {
+func (d *Cards) press(ctx context.Context, j *queue.Run) (string, error) {
 	m := j.Message
 	token, ok := tokenOf(m.Text)
 	if !ok {
@@ -158,7 +158,7 @@ const replyLate = "That question is over, so I did not use your answer. Please s
 
 // Reply takes a message that answers a card, and returns what its sender is told; empty where
 // the card says it.
-func (d *Cards) Reply(ctx context.Context, j *queue.Job) (string, error) {
+func (d *Cards) Reply(ctx context.Context, j *queue.Run) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, pressTimeout)
 	defer cancel()
 	kept, err := d.Get(ctx, j.Answers)
@@ -179,7 +179,7 @@ func (d *Cards) Reply(ctx context.Context, j *queue.Job) (string, error) {
 
 // choose has the handler of a card decide what a press does, of which the caller knows what was
 // chosen.
-func (d *Cards) choose(ctx context.Context, j *queue.Job, kept *StoredCard, press Press) (string, error) {
+func (d *Cards) choose(ctx context.Context, j *queue.Run, kept *StoredCard, press Press) (string, error) {
 	scope, err := d.cfg.Scope(ctx, j)
 	if err != nil {
 		return "", err
@@ -263,7 +263,7 @@ func (d *Cards) keepResult(ctx context.Context, kept *StoredCard, result Result,
 
 // Refresh edits the messages of a card. Where its text has got more or fewer parts than
 // there are messages, the last message shows the last part and the others stay.
-func (d *Cards) Refresh(ctx context.Context, j *queue.Job) error {
+func (d *Cards) Refresh(ctx context.Context, j *queue.Run) error {
 	kept, err := d.Get(ctx, j.Card)
 	if err != nil || kept == nil || len(kept.IDs) == 0 {
 		return err // not shown yet: what is shown then is the present version

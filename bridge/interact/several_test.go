@@ -32,12 +32,12 @@ func (service) AnswerPress(context.Context, chats.Message, string) error { retur
 // post is the jobs and the sender of a desk: it carries nothing anywhere.
 type post struct{}
 
-func (post) New(m chats.Message) *queue.Job             { return &queue.Job{Message: m} }
-func (post) Queue(*queue.Job)                           {}
+func (post) New(m chats.Message) *queue.Run             { return &queue.Run{Job: queue.Job{Message: m}} }
+func (post) Queue(*queue.Run)                           {}
 func (post) Adopt(context.Context, string) error        { return nil }
 func (post) Go(func(context.Context))                   {}
-func (post) Render(*queue.Job, string) []queue.SentPart { return nil }
-func (post) Edit(context.Context, *queue.Job, chats.Chat, []string, []queue.SentPart) error {
+func (post) Render(*queue.Run, string) []queue.SentPart { return nil }
+func (post) Edit(context.Context, *queue.Run, chats.Chat, []string, []queue.SentPart) error {
 	return nil
 }
 
@@ -66,12 +66,12 @@ func replicas(t *testing.T, n int) []*replica {
 		r.Cards = NewCards(CardsConfig{
 			Shared: queue.Shared{
 				Platforms: map[string]chats.Platform{"fake": service{}}, Owns: func(chats.Chat) bool { return r.owns.Load() },
-				Safe: func(*queue.Job) bool { return true }, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+				Safe: func(*queue.Run) bool { return true }, Log: slog.New(slog.DiscardHandler), Now: time.Now,
 				Redact: func(text string) string { return text },
 			},
 			Store: store, Jobs: post{}, Sender: post{}, Check: func(chats.Message) error { return nil },
 			Role:  func(chats.Message) toolgroups.Role { return toolgroups.RoleUser },
-			Scope: func(context.Context, *queue.Job) (toolgroups.Scope, error) { return toolgroups.Scope{}, nil },
+			Scope: func(context.Context, *queue.Run) (toolgroups.Scope, error) { return toolgroups.Scope{}, nil },
 			Handlers: map[string]Handler{"ask": func(_ context.Context, p Press) (Result, error) {
 				r.handled.Add(1)
 				return Result{Text: "Over.", Close: true}, nil
@@ -140,7 +140,7 @@ func TestADecisionOnOneReplicaIsToldToAll(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		j := &queue.Job{Message: chats.Message{Chat: kept.Chat, ID: "p", Kind: chats.KindPress, User: "1", On: "7", Text: kept.data(0)}}
+		j := &queue.Run{Job: queue.Job{Message: chats.Message{Chat: kept.Chat, ID: "p", Kind: chats.KindPress, User: "1", On: "7", Text: kept.data(0)}}}
 		if err := all[1].Press(t.Context(), j); err != nil {
 			t.Fatal(err)
 		}

@@ -153,7 +153,7 @@ func decode(entry storage.Entry) (*StoredCard, error) {
 
 // put writes a card as it was read and changed, and with it the job that carries the
 // change to the chat, if there is one. ErrConflict means that one of them is there already.
-func (d *Cards) put(ctx context.Context, kept *StoredCard, j *queue.Job) error {
+func (d *Cards) put(ctx context.Context, kept *StoredCard, j *queue.Run) error {
 	data, err := json.Marshal(kept)
 	if err != nil {
 		return fmt.Errorf("encode card: %w", err)

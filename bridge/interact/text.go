@@ -30,7 +30,7 @@ const (
 )
 
 // began names what a task is of: whoever decides has to know what comes from outside.
-func began(j *queue.Job) string {
+func began(j *queue.Run) string {
 	if j.Trigger != nil && j.Trigger.Hook != "" {
 		return "what somebody outside has posted to the webhook"
 	}
@@ -38,7 +38,7 @@ func began(j *queue.Job) string {
 }
 
 // question is the card that asks whether a call may run.
-func question(j *queue.Job, r *request, tool toolgroups.Tool, arguments string, timeout time.Duration) Card {
+func question(j *queue.Run, r *request, tool toolgroups.Tool, arguments string, timeout time.Duration) Card {
 	card := Card{Kind: ApprovalKind, Exact: true, Of: r.Requester, ReplyTo: j.Message.ID, Choices: [][]Choice{{
 		{Label: "Allow once", Value: queue.ChoiceAllow, Style: chats.StylePrimary},
 		{Label: "Deny", Value: queue.ChoiceDeny, Style: chats.StyleDanger},

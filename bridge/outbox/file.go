@@ -53,7 +53,7 @@ func shownName(f toolgroups.File) string {
 	return runes.Clip(wording.FileName(f.Path, 0), maxShownName)
 }
 
-func (s *Sender) sendFile(ctx context.Context, j *queue.Job, to chats.Address, p chats.Part) (id string, err error) {
+func (s *Sender) sendFile(ctx context.Context, j *queue.Run, to chats.Address, p chats.Part) (id string, err error) {
 	uploader, ok := s.cfg.Platforms[to.Chat.Platform].(chats.FileSender)
 	if !ok {
 		return "", &chats.SendError{Outcome: chats.Refused, Err: errNoUploader}
@@ -100,7 +100,7 @@ func unreadable(err error) *chats.SendError {
 }
 
 // noticeInstead has a line take the place of a file that cannot be sent.
-func (s *Sender) noticeInstead(j *queue.Job, p *queue.SentPart, err error) {
+func (s *Sender) noticeInstead(j *queue.Run, p *queue.SentPart, err error) {
 	s.cfg.Log.Warn("file not sent", "job", j.Key(), "file", p.File.Path, "err", err)
 	could := "could not be sent"
 	if p.Repeat || p.State == queue.PartUnknown {
@@ -113,7 +113,7 @@ func (s *Sender) noticeInstead(j *queue.Job, p *queue.SentPart, err error) {
 }
 
 // why says in words for the user why a file could not be sent.
-func (s *Sender) why(j *queue.Job, err error) string {
+func (s *Sender) why(j *queue.Run, err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "the file is gone"

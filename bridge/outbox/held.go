@@ -25,7 +25,7 @@ var errOverdue = errors.New("outbox: the platform has not taken it for a day")
 
 // Resume trips the breaker where a former run left a job that waits for its platform: the
 // outage may last.
-func (s *Sender) Resume(j *queue.Job) {
+func (s *Sender) Resume(j *queue.Run) {
 	if k := s.breakers[j.Message.Chat.Platform]; k != nil && !j.OutageSince.IsZero() {
 		k.report(false, &chats.SendError{Outcome: chats.Later, Outage: true, Err: errors.New("it was when the program ended")})
 	}
@@ -33,7 +33,7 @@ func (s *Sender) Resume(j *queue.Job) {
 
 // waitInOrder waits until the platform of a job is in order, and returns what the breaker is
 // to be told with what becomes of the request.
-func (s *Sender) waitInOrder(ctx context.Context, j *queue.Job, k *breaker) (probe bool, err error) {
+func (s *Sender) waitInOrder(ctx context.Context, j *queue.Run, k *breaker) (probe bool, err error) {
 	if k.out.Load() {
 		for i := range j.Parts {
 			if p := &j.Parts[i]; p.Ready {
@@ -51,7 +51,7 @@ func (s *Sender) waitInOrder(ctx context.Context, j *queue.Job, k *breaker) (pro
 
 // noteHeld notes that the platform has not taken what is to be sent. It is on disk, so that a
 // restart goes on with the same wait.
-func (s *Sender) noteHeld(ctx context.Context, j *queue.Job) error {
+func (s *Sender) noteHeld(ctx context.Context, j *queue.Run) error {
 	if !j.OutageSince.IsZero() {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (s *Sender) noteHeld(ctx context.Context, j *queue.Job) error {
 }
 
 // waitAgain waits before what the platform did not take is sent once more.
-func (s *Sender) waitAgain(ctx context.Context, j *queue.Job, d time.Duration) error {
+func (s *Sender) waitAgain(ctx context.Context, j *queue.Run, d time.Duration) error {
 	if err := s.noteHeld(ctx, j); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (s *Sender) waitAgain(ctx context.Context, j *queue.Job, d time.Duration) e
 
 // bounded limits how long a job that is held up waits. What says that an answer was set
 // aside waits for as long as it takes.
-func (s *Sender) bounded(ctx context.Context, j *queue.Job) (context.Context, context.CancelFunc) {
+func (s *Sender) bounded(ctx context.Context, j *queue.Run) (context.Context, context.CancelFunc) {
 	if j.OutageSince.IsZero() || j.DeadLetter != "" {
 		return context.WithCancel(ctx)
 	}
@@ -83,7 +83,7 @@ func (s *Sender) bounded(ctx context.Context, j *queue.Job) (context.Context, co
 }
 
 // giveUp sets an answer aside from a part on, and has a line that says so wait in its place.
-func (s *Sender) giveUp(ctx context.Context, j *queue.Job, from int) error {
+func (s *Sender) giveUp(ctx context.Context, j *queue.Run, from int) error {
 	if j.Parts[from].Last {
 		j.Parts[from].State = queue.PartSent // nobody misses that a button goes away
 		return nil
@@ -106,8 +106,8 @@ func (s *Sender) giveUp(ctx context.Context, j *queue.Job, from int) error {
 	return s.cfg.Jobs.SaveAlways(ctx, j)
 }
 
-func (s *Sender) setAside(ctx context.Context, j *queue.Job, incident string) error {
-	data, err := json.Marshal(j)
+func (s *Sender) setAside(ctx context.Context, j *queue.Run, incident string) error {
+	data, err := json.Marshal(&j.Job)
 	if err != nil {
 		return fmt.Errorf("encode job %s: %w", j.Key(), err)
 	}

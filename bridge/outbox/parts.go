@@ -32,7 +32,7 @@ func notice(format string, args ...any) queue.SentPart {
 
 // Render makes the parts of a text that is masked already. Where the platform's renderer
 // fails, the text goes out as it is (B-04).
-func (s *Sender) Render(j *queue.Job, masked string) (parts []queue.SentPart) {
+func (s *Sender) Render(j *queue.Run, masked string) (parts []queue.SentPart) {
 	defer func() {
 		if r := recover(); r != nil {
 			s.cfg.Log.Error("answer cannot be rendered and goes out plain", "job", j.Key(), "panic", r)
@@ -49,7 +49,7 @@ func (s *Sender) Render(j *queue.Job, masked string) (parts []queue.SentPart) {
 // Prepare makes the parts of an answer in words and of the job's files, with secrets masked.
 // Where the caller writes the job next, the record says that the first part is being sent, if
 // its platform is in order: [Sender.Deliver] then begins with the request.
-func (s *Sender) Prepare(j *queue.Job, answer string, recorded bool) {
+func (s *Sender) Prepare(j *queue.Run, answer string, recorded bool) {
 	if j.Delay > 0 || j.Message.Kind == queue.KindTask {
 		answer = WithTitle(j, answer)
 	}
@@ -80,7 +80,7 @@ func (s *Sender) Prepare(j *queue.Job, answer string, recorded bool) {
 
 // WithTitle puts above an answer what belongs there: the title of a task, or that the
 // message waited.
-func WithTitle(j *queue.Job, answer string) string {
+func WithTitle(j *queue.Run, answer string) string {
 	switch {
 	case j.Delay > 0:
 		return "_I was away: this waited for " + wording.Roughly(j.Delay) + "._\n\n" + answer
@@ -94,7 +94,7 @@ func WithTitle(j *queue.Job, answer string) string {
 
 // longParts are the messages of an answer with more than [Config.MaxParts]: the first of
 // them, and a file that holds all of it.
-func (s *Sender) longParts(j *queue.Job, answer string) []queue.SentPart {
+func (s *Sender) longParts(j *queue.Run, answer string) []queue.SentPart {
 	file, err := s.keepAnswer(j, answer)
 	if err != nil {
 		s.cfg.Log.Warn("a long answer cannot go as a file and is sent in messages", "job", j.Key(), "err", err)
@@ -121,7 +121,7 @@ func beginning(text string, most int) string {
 
 // keepAnswer writes an answer into the workspace, on disk when it returns: its part goes
 // on record with the first one that is sent. The same job writes the same file again.
-func (s *Sender) keepAnswer(j *queue.Job, answer string) (file toolgroups.File, err error) {
+func (s *Sender) keepAnswer(j *queue.Run, answer string) (file toolgroups.File, err error) {
 	content := []byte(s.cfg.Redact(answer))
 	uploader, ok := s.cfg.Platforms[j.Message.Chat.Platform].(chats.FileSender)
 	switch {
@@ -161,7 +161,7 @@ func (s *Sender) keepAnswer(j *queue.Job, answer string) (file toolgroups.File, 
 
 // fileParts are the parts behind the text of an answer: its files, and notices for
 // those that are not sent.
-func (s *Sender) fileParts(j *queue.Job) []queue.SentPart {
+func (s *Sender) fileParts(j *queue.Run) []queue.SentPart {
 	files := j.Files
 	if _, ok := s.cfg.Platforms[j.Message.Chat.Platform].(chats.FileSender); !ok {
 		return []queue.SentPart{notice("I cannot send files here. They are in my workspace: %s", s.cfg.Redact(names(files)))}

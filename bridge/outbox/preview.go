@@ -12,7 +12,7 @@ import (
 // Adopt has the first message of an answer take the place of its preview. While more of the
 // answer is to come, the button stays. Where it is not known whether a preview arrived, the
 // answer may follow a piece of itself, and says so.
-func (s *Sender) Adopt(j *queue.Job, parts []queue.SentPart) []queue.SentPart {
+func (s *Sender) Adopt(j *queue.Run, parts []queue.SentPart) []queue.SentPart {
 	p := j.Preview
 	if p == nil || len(parts) == 0 {
 		return parts
@@ -35,7 +35,7 @@ func (s *Sender) Adopt(j *queue.Job, parts []queue.SentPart) []queue.SentPart {
 
 // finish has the preview of a job become a part of its answer. Where it is gone, the part is
 // sent like any other. Errors are as with try.
-func (s *Sender) finish(ctx, patience context.Context, j *queue.Job, p *queue.SentPart) error {
+func (s *Sender) finish(ctx, patience context.Context, j *queue.Run, p *queue.SentPart) error {
 	if s.cfg.Moves.Load() {
 		s.follow(j)
 	}
@@ -73,7 +73,7 @@ func (s *Sender) finish(ctx, patience context.Context, j *queue.Job, p *queue.Se
 
 // gone has a part sent like any other, because the message is gone whose place it should take;
 // what would only have taken the button away is left out.
-func gone(j *queue.Job, p *queue.SentPart) {
+func gone(j *queue.Run, p *queue.SentPart) {
 	for i := range j.Parts {
 		if q := &j.Parts[i]; q.Last && q.Edit == p.Edit {
 			q.State, p.Buttons = queue.PartSent, nil

@@ -63,7 +63,7 @@ type Watch struct {
 
 // Watch shows what is observed in the turn of a job, until its end. What began without a person
 // has no preview, and neither has a job of which one may stand unfinished.
-func (d *Previews) Watch(j *queue.Job) Watch {
+func (d *Previews) Watch(j *queue.Run) Watch {
 	p, ok := d.cfg.Platforms[j.Message.Chat.Platform].(chats.Previewer)
 	if !ok || j.Trigger != nil || j.Message.Kind == queue.KindTask || j.Preview != nil && (j.Preview.ID == "" || j.Preview.ChatID != j.Address().Chat.ID) {
 		shown := j.Preview != nil
@@ -71,7 +71,7 @@ func (d *Previews) Watch(j *queue.Job) Watch {
 	}
 	w := &watch{
 		desk: d, platform: p, to: j.Address(), begun: d.cfg.Now(), quiet: j.StopTyping, kept: j.Preview, begins: j.Preview != nil,
-		job:     &queue.Job{Message: j.Message, From: j.From, MovedTo: j.MovedTo, LeaseToken: j.LeaseToken},
+		job:     &queue.Run{Job: queue.Job{Message: j.Message, From: j.From, MovedTo: j.MovedTo, LeaseToken: j.LeaseToken}},
 		changed: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	timer := time.AfterFunc(delay, func() {

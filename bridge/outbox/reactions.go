@@ -72,7 +72,7 @@ func NewReactions(cfg ReactionsConfig) *Reactions {
 }
 
 // Wait is told that a job waits for its turn. It waits for nothing and calls nobody.
-func (s *Reactions) Wait(j *queue.Job) {
+func (s *Reactions) Wait(j *queue.Run) {
 	if _, can := s.cfg.Platforms[j.Message.Chat.Platform].(chats.Acknowledger); !can || j.Message.Kind != chats.KindText {
 		return
 	}
@@ -93,7 +93,7 @@ func (s *Reactions) later(one *sign, in time.Duration) {
 }
 
 // End takes the signs of a job and of what became part of it away. It waits for nothing.
-func (s *Reactions) End(j *queue.Job) {
+func (s *Reactions) End(j *queue.Run) {
 	var over []*sign
 	s.mu.Lock()
 	for _, key := range append([]string{j.Key()}, j.Joined...) {
@@ -281,7 +281,7 @@ func (s *Reactions) Drop(in func(chats.Chat) bool) {
 
 // Load learns which signs may be there in some chats that this process is about to answer in,
 // and which jobs are open there. It returns what takes those away that belong to none.
-func (s *Reactions) Load(ctx context.Context, in func(chats.Chat) bool, open []*queue.Job) (sweep func(), err error) {
+func (s *Reactions) Load(ctx context.Context, in func(chats.Chat) bool, open []*queue.Run) (sweep func(), err error) {
 	s.Drop(in)
 	var found, over []*sign
 	for entry, err := range s.cfg.Store.List(ctx, storage.Range{Prefix: prefix}) {

@@ -50,7 +50,7 @@ type SenderConfig struct {
 	// MaxSends bounds the sends that are made at the same time.
 	MaxSends int
 	// Lift makes what is sent of a part that has a [queue.SecretPlaceholder].
-	Lift func(ctx context.Context, j *queue.Job, part chats.Part) (chats.Part, error)
+	Lift func(ctx context.Context, j *queue.Run, part chats.Part) (chats.Part, error)
 	// Home returns the chat as which a chat goes on that moves or has moved; Moves says
 	// whether there is such a chat.
 	Home  func(chat chats.Chat) chats.Chat
@@ -83,7 +83,7 @@ var errUnsure = errors.New("outbox: this process has not proved for too long tha
 // sent, refused or set aside; an error means that the job has to go on later, and the job
 // then says where. The end of patience ends the waits between the requests, the end of ctx
 // the requests as well.
-func (s *Sender) Deliver(ctx, patience context.Context, j *queue.Job) error {
+func (s *Sender) Deliver(ctx, patience context.Context, j *queue.Run) error {
 	for i := 0; i < len(j.Parts); i++ {
 		var tries *attempts
 		for p := &j.Parts[i]; p.State != queue.PartSent && p.State != queue.PartFailed; p = &j.Parts[i] {
@@ -123,7 +123,7 @@ func (s *Sender) Deliver(ctx, patience context.Context, j *queue.Job) error {
 
 // inVain decides what follows a try in vain: it returns nil after a wait, or where there is
 // nothing to try any more, and [errOverdue] where the platform has been out of order for a day.
-func (s *Sender) inVain(patience context.Context, j *queue.Job, p *queue.SentPart, tries *attempts, err error) error {
+func (s *Sender) inVain(patience context.Context, j *queue.Run, p *queue.SentPart, tries *attempts, err error) error {
 	failure, is := errors.AsType[*chats.SendError](err)
 	if !is {
 		return err
@@ -182,7 +182,7 @@ func (a *attempts) hopeless() bool { return a.unknown >= maxFileUnknown || a.oth
 // try sends a part once, when the platform is in order and there are not too many sends. The
 // record says sending before the request, and pending again where the platform did not take
 // it.
-func (s *Sender) try(ctx, patience context.Context, j *queue.Job, p *queue.SentPart) (err error) {
+func (s *Sender) try(ctx, patience context.Context, j *queue.Run, p *queue.SentPart) (err error) {
 	if err := context.Cause(patience); err != nil {
 		return err
 	}
@@ -243,14 +243,14 @@ func broken(err error) bool {
 }
 
 // follow has a job go to where its chat is now.
-func (s *Sender) follow(j *queue.Job) {
+func (s *Sender) follow(j *queue.Run) {
 	if home := s.cfg.Home(j.Message.Chat); home.ID != j.Message.Chat.ID {
 		j.MovedTo = home.ID
 	}
 }
 
 // notSent keeps on disk what became of a part that the platform did not take.
-func (s *Sender) notSent(ctx context.Context, j *queue.Job, p *queue.SentPart, failure *chats.SendError) error {
+func (s *Sender) notSent(ctx context.Context, j *queue.Run, p *queue.SentPart, failure *chats.SendError) error {
 	p.Error = s.cfg.Redact(failure.Error())
 	what := queue.MeasuredUnknown
 	switch failure.Outcome {
@@ -289,7 +289,7 @@ func failureOf(err error) *chats.SendError {
 
 // recordSending has the record say that a part is being sent, unless it does. It refuses
 // where another process may be about to send it.
-func (s *Sender) recordSending(ctx context.Context, j *queue.Job, p *queue.SentPart) error {
+func (s *Sender) recordSending(ctx context.Context, j *queue.Run, p *queue.SentPart) error {
 	if p.Ready {
 		return s.unsure(j)
 	}
@@ -311,7 +311,7 @@ func (s *Sender) recordSending(ctx context.Context, j *queue.Job, p *queue.SentP
 
 // unsure returns an error where another process may be about to send for a job. One of a
 // tenure that is over, which came into its lane when the chat was being given away, is lost.
-func (s *Sender) unsure(j *queue.Job) error {
+func (s *Sender) unsure(j *queue.Run) error {
 	switch {
 	case s.cfg.Safe == nil || s.cfg.Safe(j):
 		return nil
@@ -324,7 +324,7 @@ func (s *Sender) unsure(j *queue.Job) error {
 // Edit has messages of a chat show other parts, each in place of its own. It tries until they do or
 // cannot, and sets aside what the platform does not take for a day. Doing it again does no
 // harm.
-func (s *Sender) Edit(ctx context.Context, j *queue.Job, chat chats.Chat, ids []string, parts []queue.SentPart) error {
+func (s *Sender) Edit(ctx context.Context, j *queue.Run, chat chats.Chat, ids []string, parts []queue.SentPart) error {
 	editor, ok := s.cfg.Platforms[j.Message.Chat.Platform].(chats.Editor)
 	if !ok {
 		return nil
@@ -344,7 +344,7 @@ func (s *Sender) Edit(ctx context.Context, j *queue.Job, chat chats.Chat, ids []
 	return nil
 }
 
-func (s *Sender) edit(ctx context.Context, j *queue.Job, editor chats.Editor, chat chats.Chat, id string, part chats.Part) error {
+func (s *Sender) edit(ctx context.Context, j *queue.Run, editor chats.Editor, chat chats.Chat, id string, part chats.Part) error {
 	k := s.breakers[j.Message.Chat.Platform]
 	for pauses := retry.New(minRetry, s.cfg.MaxRetry); ; {
 		if err := s.unsure(j); err != nil {

@@ -24,7 +24,7 @@ const maxSaid = 16 << 10
 type watch struct {
 	desk     *Previews
 	platform chats.Previewer
-	job      *queue.Job // who it is; the turn has the one that counts
+	job      *queue.Run // who it is; the turn has the one that counts
 	to       chats.Address
 	begun    time.Time
 	quiet    func() // takes the sign of work down; nil where there is none

@@ -73,7 +73,7 @@ type Eraser struct{ cfg EraserConfig }
 func NewEraser(cfg EraserConfig) *Eraser { return &Eraser{cfg} }
 
 // Ask answers /forget with the question.
-func (d *Eraser) Ask(ctx context.Context, j *queue.Job, _ string) (string, error) {
+func (d *Eraser) Ask(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	if !j.Message.Direct {
 		j.MakeEphemeral()
 		return elsewhereText, nil
@@ -100,7 +100,7 @@ func (d *Eraser) Pressed(ctx context.Context, press interact.Press) (interact.Re
 
 // Forget is the job of a person: it forgets what belongs to them alone, and begins the jobs of
 // the chats. It bears repeating; what finds the rest goes last.
-func (d *Eraser) Forget(ctx context.Context, j *queue.Job) (string, error) {
+func (d *Eraser) Forget(ctx context.Context, j *queue.Run) (string, error) {
 	by := j.Message.By()
 	if err := queue.AllClosed(ctx, d.cfg.Store, j); err != nil { // before anything goes
 		return "", err
@@ -133,7 +133,7 @@ func (d *Eraser) Forget(ctx context.Context, j *queue.Job) (string, error) {
 }
 
 // beginAll begins the jobs of the chats, and returns those that are direct.
-func (d *Eraser) beginAll(ctx context.Context, j *queue.Job) (direct map[chats.Chat]bool, err error) {
+func (d *Eraser) beginAll(ctx context.Context, j *queue.Run) (direct map[chats.Chat]bool, err error) {
 	by := j.Message.By()
 	// What is still to be answered may be in no list of conversations yet.
 	for o, err := range queue.OpenOf(ctx, d.cfg.Store, by) {
@@ -168,7 +168,7 @@ func (d *Eraser) beginAll(ctx context.Context, j *queue.Job) (direct map[chats.C
 
 // begin has what was said in a chat go, in its turn there: the conversations of its tasks or the
 // others. That of the person's own job goes with it.
-func (d *Eraser) begin(ctx context.Context, j *queue.Job, chat chats.Chat, tasks, direct bool) error {
+func (d *Eraser) begin(ctx context.Context, j *queue.Run, chat chats.Chat, tasks, direct bool) error {
 	kind := queue.KindErase
 	switch {
 	case tasks:
@@ -181,7 +181,7 @@ func (d *Eraser) begin(ctx context.Context, j *queue.Job, chat chats.Chat, tasks
 }
 
 // Erase is the job of a chat.
-func (d *Eraser) Erase(ctx context.Context, j *queue.Job) error {
+func (d *Eraser) Erase(ctx context.Context, j *queue.Run) error {
 	if err := queue.AllClosed(ctx, d.cfg.Store, j); err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (d *Eraser) Erase(ctx context.Context, j *queue.Job) error {
 	return d.erase(ctx, j)
 }
 
-func (d *Eraser) erase(ctx context.Context, j *queue.Job) error {
+func (d *Eraser) erase(ctx context.Context, j *queue.Run) error {
 	erase := d.asked
 	if j.Message.Direct {
 		erase = d.own
@@ -214,10 +214,10 @@ func (d *Eraser) erase(ctx context.Context, j *queue.Job) error {
 }
 
 // own drops the conversations that a person has had in a direct chat.
-func (d *Eraser) own(ctx context.Context, j *queue.Job) error {
+func (d *Eraser) own(ctx context.Context, j *queue.Run) error {
 	tasks := j.Message.Kind == queue.KindEraseTasks
 	if !tasks {
-		if err := conversation.StartNew(ctx, d.cfg.Store, j); err != nil {
+		if err := conversation.StartNew(ctx, d.cfg.Store, &j.Job); err != nil {
 			return err
 		}
 	}
@@ -237,7 +237,7 @@ func (d *Eraser) own(ctx context.Context, j *queue.Job) error {
 }
 
 // asked takes what a person has asked in a shared chat out of its conversations.
-func (d *Eraser) asked(ctx context.Context, j *queue.Job) error {
+func (d *Eraser) asked(ctx context.Context, j *queue.Run) error {
 	by := j.Message.By()
 	for a, err := range conversation.AskedBy(ctx, d.cfg.Store, by) {
 		if err != nil {

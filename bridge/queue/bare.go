@@ -15,12 +15,22 @@ import (
 // ReceiptsOf yields the receipts of what somebody, as platform:id, has sent. It reads those of
 // the whole platform, and leaves out what is damaged.
 func ReceiptsOf(ctx context.Context, kv storage.KV, by string) iter.Seq2[*Job, error] {
+	return func(yield func(*Job, error) bool) {
+		for j, err := range receiptsOf(ctx, kv, by) {
+			if !yield(&j.Job, err) {
+				return
+			}
+		}
+	}
+}
+
+func receiptsOf(ctx context.Context, kv storage.KV, by string) iter.Seq2[*Run, error] {
 	platform, _, _ := strings.Cut(by, ":")
 	return jobsOf(ctx, kv, ReceiptPrefix+platform+":", by)
 }
 
 // OpenOf yields the open jobs of somebody, as platform:id.
-func OpenOf(ctx context.Context, kv storage.KV, by string) iter.Seq2[*Job, error] {
+func OpenOf(ctx context.Context, kv storage.KV, by string) iter.Seq2[*Run, error] {
 	platform, _, _ := strings.Cut(by, ":")
 	return jobsOf(ctx, kv, OpenPrefix+platform+":", by)
 }
@@ -28,15 +38,15 @@ func OpenOf(ctx context.Context, kv storage.KV, by string) iter.Seq2[*Job, error
 // Says reports whether a job is something that its sender says, or has said by a task.
 func (j *Job) Says() bool { return j.Message.Kind == chats.KindText || j.Message.Kind == KindTask }
 
-func jobsOf(ctx context.Context, kv storage.KV, prefix, by string) iter.Seq2[*Job, error] {
-	return func(yield func(*Job, error) bool) {
+func jobsOf(ctx context.Context, kv storage.KV, prefix, by string) iter.Seq2[*Run, error] {
+	return func(yield func(*Run, error) bool) {
 		for entry, err := range kv.List(ctx, storage.Range{Prefix: prefix}) {
 			if err != nil {
-				yield(nil, fmt.Errorf("list jobs: %w", err))
+				yield(new(Run), fmt.Errorf("list jobs: %w", err))
 				return
 			}
-			j := &Job{Rev: entry.Revision}
-			if json.Unmarshal(entry.Value, j) == nil && j.Message.User != "" && j.Message.By() == by && !yield(j, nil) {
+			j := &Run{Rev: entry.Revision}
+			if json.Unmarshal(entry.Value, &j.Job) == nil && j.Message.User != "" && j.Message.By() == by && !yield(j, nil) {
 				return
 			}
 		}
@@ -47,7 +57,7 @@ func jobsOf(ctx context.Context, kv storage.KV, prefix, by string) iter.Seq2[*Jo
 // closed, and has its receipt: their tasks for the job that goes through tasks, else the rest. The
 // one that forgets what is theirs everywhere waits for all threads and tasks, whose tools may make
 // more of it; it holds up nobody else.
-func AllClosed(ctx context.Context, kv storage.KV, by *Job) error {
+func AllClosed(ctx context.Context, kv storage.KV, by *Run) error {
 	for j, err := range jobsOf(ctx, kv, OpenPrefix+by.Message.Chat.Whole().String()+"/", by.Message.By()) {
 		if err != nil {
 			return err
@@ -68,10 +78,10 @@ func EraseFromReceipts(ctx context.Context, store storage.Store, by string, chat
 
 // EraseFromAllReceipts does so in all chats.
 func EraseFromAllReceipts(ctx context.Context, store storage.Store, by string) error {
-	return stripAll(ctx, store, ReceiptsOf(ctx, store, by))
+	return stripAll(ctx, store, receiptsOf(ctx, store, by))
 }
 
-func stripAll(ctx context.Context, store storage.Store, receipts iter.Seq2[*Job, error]) error {
+func stripAll(ctx context.Context, store storage.Store, receipts iter.Seq2[*Run, error]) error {
 	for changed := true; changed; {
 		changed = false
 		for j, err := range receipts {
@@ -89,7 +99,7 @@ func stripAll(ctx context.Context, store storage.Store, receipts iter.Seq2[*Job,
 	return nil
 }
 
-func strip(ctx context.Context, store storage.Store, j *Job) error {
+func strip(ctx context.Context, store storage.Store, j *Run) error {
 	bare := j.bare()
 	ops, err := bare.list()
 	if err != nil {

@@ -31,8 +31,8 @@ type lane struct {
 
 // queue is a line of jobs, of which one runs at a time.
 type queue struct {
-	waiting []*Job
-	running *Job
+	waiting []*Run
+	running *Run
 	cancel  context.CancelCauseFunc
 	// burst is the Seq of the first job that waits since none did.
 	burst int64
@@ -47,14 +47,14 @@ type queue struct {
 
 // Suspended is a job that waits for a decision, with what does not change while it does.
 type Suspended struct {
-	job *Job
+	job *Run
 	// Chat is that which it holds.
 	Chat chats.Chat
 	// Cards ask for the decisions, about these tools.
 	Cards, Tools []string
 }
 
-func newHeld(l *lane, j *Job) *Suspended {
+func newHeld(l *lane, j *Run) *Suspended {
 	h := &Suspended{job: j, Chat: l.chat, Cards: j.Undecided()}
 	for _, a := range j.Approvals {
 		if name := wording.Code(a.Tool); a.Decision == nil && !slices.Contains(h.Tools, name) {
@@ -67,7 +67,7 @@ func newHeld(l *lane, j *Job) *Suspended {
 // Key is that of its job.
 func (h *Suspended) Key() string { return h.job.Key() }
 
-func (l *lane) at() *Job {
+func (l *lane) at() *Run {
 	if l.held != nil {
 		return l.held.job
 	}
@@ -76,7 +76,7 @@ func (l *lane) at() *Job {
 
 // unhold lets the job that waits for a decision run again, if it passes; with a cause it
 // ends then. The caller wakes the lane.
-func (l *lane) unhold(pass func(*Job) bool, cause error) bool {
+func (l *lane) unhold(pass func(*Run) bool, cause error) bool {
 	if l.held == nil || !pass(l.held.job) {
 		return false
 	}
@@ -113,7 +113,7 @@ func (s *Queue) Status(chat chats.Chat) Status {
 // Park notes that a job which runs waits for a person to answer a question of its tool, until
 // Answered, and returns which message, if any, is next behind it. Another turn may run
 // meanwhile.
-func (s *Queue) Park(j *Job) (h *Suspended, next *Job) {
+func (s *Queue) Park(j *Run) (h *Suspended, next *Run) {
 	s.ReleaseSlot(j)
 	chat := s.ChatOf(j)
 	s.mu.Lock()
@@ -133,7 +133,7 @@ func (s *Queue) Park(j *Job) (h *Suspended, next *Job) {
 }
 
 // Unpark ends what Asks began.
-func (s *Queue) Unpark(j *Job) {
+func (s *Queue) Unpark(j *Run) {
 	chat := s.ChatOf(j)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,13 +147,13 @@ func (s *Queue) Pending(chat chats.Chat, after, before int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.byChat[chat]
-	between := func(j *Job) bool { return j.Seq > after && j.Seq < before && !s.cfg.Place(j).Unknown }
+	between := func(j *Run) bool { return j.Seq > after && j.Seq < before && !s.cfg.Place(j).Unknown }
 	return l != nil && (l.at() != nil && between(l.at()) || slices.ContainsFunc(l.messages.waiting, between))
 }
 
 // Waiting returns a message of a chat that waits and passes, nil if there is none, and a copy
 // to change: the job itself belongs to its worker as soon as this returns.
-func (s *Queue) Waiting(chat chats.Chat, pass func(*Job) bool) (*Job, Job) {
+func (s *Queue) Waiting(chat chats.Chat, pass func(*Run) bool) (*Run, Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l := s.byChat[chat]; l != nil {
@@ -161,12 +161,12 @@ func (s *Queue) Waiting(chat chats.Chat, pass func(*Job) bool) (*Job, Job) {
 			return l.messages.waiting[i], *l.messages.waiting[i]
 		}
 	}
-	return nil, Job{}
+	return nil, Run{}
 }
 
 // Replace puts a changed copy in the place of a message. It reports false where that does not
 // wait any more.
-func (s *Queue) Replace(chat chats.Chat, j, changed *Job) bool {
+func (s *Queue) Replace(chat chats.Chat, j, changed *Run) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.byChat[chat]

@@ -21,8 +21,8 @@ type Command struct {
 	Alone bool
 	// Secret, where it is set, makes what stands in the place of [SecretPlaceholder] in the answer. It is
 	// called when that is sent, again with each try: what it returns is in no record.
-	Secret func(ctx context.Context, j *Job) (string, error)
+	Secret func(ctx context.Context, j *Run) (string, error)
 	// Run returns what is answered, in Markdown. An error is tried again; for what the
 	// person did wrong the answer says so.
-	Run func(ctx context.Context, j *Job, args string) (string, error)
+	Run func(ctx context.Context, j *Run, args string) (string, error)
 }

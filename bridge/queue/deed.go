@@ -31,7 +31,7 @@ func (d AuditEntry) Record(ctx context.Context, action, about string) error {
 }
 
 // AuditEntry is what the message of a job does.
-func (s Shared) AuditEntry(j *Job) AuditEntry {
+func (s Shared) AuditEntry(j *Run) AuditEntry {
 	m := j.Message
 	return AuditEntry{Event: j.Key(), At: j.Accepted, By: m.By(), Name: m.UserName, Chat: m.Chat.String(), Keep: s.Keep}
 }

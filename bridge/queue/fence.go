@@ -10,7 +10,7 @@ import (
 
 // fenced are the operations of a write that puts its mark on a job, where other processes work
 // with the store.
-func (s Store) fenced(j *Job, ops ...storage.Op) []storage.Op {
+func (s Store) fenced(j *Run, ops ...storage.Op) []storage.Op {
 	if j.LeaseToken == "" {
 		return ops
 	}
@@ -18,7 +18,7 @@ func (s Store) fenced(j *Job, ops ...storage.Op) []storage.Op {
 }
 
 // over reports whether the tenure has ended whose mark a job was to get.
-func (s Store) over(ctx context.Context, j *Job) (bool, error) {
+func (s Store) over(ctx context.Context, j *Run) (bool, error) {
 	if s.Fence == nil || j.LeaseToken == "" {
 		return false, nil
 	}
@@ -31,7 +31,7 @@ func (s Store) over(ctx context.Context, j *Job) (bool, error) {
 }
 
 // mark writes a job that was another tenure's with its new mark.
-func (s Store) mark(ctx context.Context, j *Job) error {
+func (s Store) mark(ctx context.Context, j *Run) error {
 	if s.Fence == nil {
 		return s.Put(ctx, j)
 	}

@@ -20,7 +20,7 @@ type Files interface {
 }
 
 // CheckOut has the files of a job's owner on the local disk.
-func (s Shared) CheckOut(ctx context.Context, j *Job) error {
+func (s Shared) CheckOut(ctx context.Context, j *Run) error {
 	if s.Files == nil {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (s Shared) CheckOut(ctx context.Context, j *Job) error {
 
 // KeepFiles stores what was changed in the files of a job's owner, as long as the job is this
 // process's. It does not end with ctx.
-func (s Shared) KeepFiles(ctx context.Context, jobs Store, j *Job) error {
+func (s Shared) KeepFiles(ctx context.Context, jobs Store, j *Run) error {
 	if s.Files == nil {
 		return nil
 	}

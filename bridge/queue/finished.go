@@ -96,7 +96,7 @@ func (s Store) Receipts(ctx context.Context, of []Completed) (map[string]*Job, e
 	all := make(map[string]*Job, len(of))
 	for _, f := range of {
 		if j, err := s.Read(entries[ReceiptPrefix+f.Key]); err == nil && j.Closed.Equal(f.At) {
-			all[f.Key] = j
+			all[f.Key] = &j.Job
 		}
 	}
 	return all, nil

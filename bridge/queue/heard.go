@@ -10,7 +10,7 @@ type Transcript struct {
 }
 
 // Keeper is the job whose record keeps what comes of a message.
-func (j *Job) Keeper() *Job {
+func (j *Run) Keeper() *Run {
 	if j.Within != nil {
 		return j.Within
 	}

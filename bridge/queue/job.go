@@ -11,18 +11,13 @@ package queue
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
-	"oneclaw/storage"
-	"oneclaw/toolgroups"
 )
 
 // State is where a job stands.
@@ -125,7 +120,7 @@ type Stall struct {
 
 // Job is a message that was accepted, with all that became of it. While it is open it
 // is what a restart continues; closed, it is the receipt, kept for [ReceiptAge]: it
-// stops duplicates and shows what happened.
+// stops duplicates and shows what happened. A process that works on it has a [Run].
 type Job struct {
 	Message chats.Message `json:"message"`
 	// Seq orders the jobs of a chat; it grows with each accepted message, whichever process
@@ -205,47 +200,6 @@ type Job struct {
 	// Unstarted says that its turn has not begun. The write that puts its question into the
 	// conversation takes it away.
 	Unstarted bool `json:"fresh,omitempty"`
-
-	Rev storage.Revision `json:"-"`
-	// Within is set in a copy alone that has another message, which is part of the turn of the
-	// job that this is.
-	Within *Job `json:"-"`
-	// Since is when this process began to wait with it, for its lane or for a decision; zero
-	// where an earlier process did.
-	Since time.Time `json:"-"`
-	// Found is set where a restart found the job: its turn may have begun.
-	Found bool `json:"-"`
-	// Restarted is set where a restart or a takeover found it, until that is counted.
-	Restarted bool `json:"-"`
-	// AfterDelivery, if not nil, is done once the answer is delivered.
-	AfterDelivery func(context.Context) `json:"-"`
-	// DamagedKeys names the damaged records that it met.
-	DamagedKeys []string `json:"-"`
-	// HasSlot says that it is counted among the turns that run.
-	HasSlot bool `json:"-"`
-	// Waits says that it is counted among those of its sender that wait.
-	Waits bool `json:"-"`
-	// StopTyping takes the sign of work down; nil where there is none.
-	StopTyping func() `json:"-"`
-	// ShowPreview ends what shows the turn while it is made, or begins that again; nil where nothing does.
-	ShowPreview func(on bool) `json:"-"`
-	// Tries counts the errors of a press.
-	Tries int `json:"-"`
-	// Suspended says that its last run ended with a wait for an approval.
-	Suspended bool `json:"-"`
-	// EndCause is why it ends, where a command ended it while it waited for an approval.
-	EndCause error `json:"-"`
-	// Interrupted says that a /stop has ended a turn, dropped how many messages it took out of
-	// their queue.
-	Interrupted bool `json:"-"`
-	Dropped     int  `json:"-"`
-	// Pieces are the messages behind it that are to become part of it before its turn.
-	Pieces []*Job `json:"-"`
-	// Complete says that nothing more of it is waited for, Doubt that it may have become part of
-	// another job although the write reported an error.
-	Complete, PossiblyJoined bool `json:"-"`
-	// Files are to be delivered with the answer that is being rendered.
-	Files []toolgroups.File `json:"-"`
 }
 
 // ErrInvalid is returned for what can never become a job: a chat of no platform, a bad id,
@@ -272,18 +226,6 @@ func (j *Job) Key() string {
 // KeyOf returns the key of the job that a message becomes.
 func KeyOf(m chats.Message) string { return (&Job{Message: m}).Key() }
 
-// Order compares jobs of a chat: a turn that has begun comes before all others, whatever was
-// accepted before it and was not known then.
-func Order(a, b *Job) int {
-	if a.Unstarted != b.Unstarted {
-		if b.Unstarted {
-			return -1
-		}
-		return 1
-	}
-	return cmp.Compare(a.Seq, b.Seq)
-}
-
 // MakeEphemeral makes the answer one for the sender alone. In a direct chat it is that anyway.
 func (j *Job) MakeEphemeral() { j.Ephemeral = !j.Message.Direct }
 
@@ -309,15 +251,6 @@ func (j *Job) Address() chats.Address {
 		to.ReplyTo = j.Message.ID
 	}
 	return to
-}
-
-// Record is the operation that saves a job.
-func (j *Job) Record() (storage.Op, error) {
-	data, err := json.Marshal(j)
-	if err != nil {
-		return storage.Op{}, fmt.Errorf("encode job %s: %w", j.Key(), err)
-	}
-	return storage.Put(OpenPrefix+j.Key(), data, j.Rev), nil
 }
 
 // Undecided are the cards of a job that may still be open.

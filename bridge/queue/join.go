@@ -15,7 +15,7 @@ import (
 // Joining are the operations that make other messages part of a job: its record names them,
 // and each of them is closed with a receipt that names it. Whoever does all of them in one
 // write loses none of them in a crash, and has none answered twice.
-func (s Store) Joining(j *Job, others []*Job, now time.Time) ([]storage.Op, error) {
+func (s Store) Joining(j *Run, others []*Run, now time.Time) ([]storage.Op, error) {
 	joined := *j
 	joined.Joined = slices.Clone(j.Joined)
 	ops := make([]storage.Op, 1, 1+2*len(others))
@@ -35,7 +35,7 @@ func (s Store) Joining(j *Job, others []*Job, now time.Time) ([]storage.Op, erro
 }
 
 // Reload reads jobs that are in doubt, and returns those of all that are open still.
-func (s Store) Reload(ctx context.Context, some []*Job) (open, gone []*Job, err error) {
+func (s Store) Reload(ctx context.Context, some []*Run) (open, gone []*Run, err error) {
 	for i, j := range some {
 		if !j.PossiblyJoined {
 			open = append(open, j)
@@ -57,8 +57,8 @@ func (s Store) Reload(ctx context.Context, some []*Job) (open, gone []*Job, err 
 
 // Resolve is Refresh for one job: where that is not this process's any more, the error is
 // [ErrLost].
-func (s Store) Resolve(ctx context.Context, j *Job) error {
-	_, gone, err := s.Reload(ctx, []*Job{j})
+func (s Store) Resolve(ctx context.Context, j *Run) error {
+	_, gone, err := s.Reload(ctx, []*Run{j})
 	if len(gone) > 0 {
 		return fmt.Errorf("%s: %w", j.Key(), ErrLost)
 	}
@@ -66,7 +66,7 @@ func (s Store) Resolve(ctx context.Context, j *Job) error {
 }
 
 // become takes over what the record says. The chat stays: it may have moved.
-func (j *Job) become(known *Job) {
+func (j *Run) become(known *Run) {
 	m, k := &j.Message, known.Message
 	m.Text, m.Files, m.Skipped, m.Quoted, m.Cut = k.Text, k.Files, k.Skipped, k.Quoted, k.Cut
 	j.Rev, j.Joined, j.PossiblyJoined = known.Rev, known.Joined, false
@@ -79,7 +79,7 @@ const pieceGap = 3 * time.Second
 // IsNextPiece reports whether a message is the next piece of the one before it: of an album, of a
 // text that a client cut, or of something that is passed on and the words about it, which clients
 // send as a message before it.
-func IsNextPiece(before, j *Job) bool {
+func IsNextPiece(before, j *Run) bool {
 	a, b := &before.Message, &j.Message
 	if a.User != b.User || b.Kind != chats.KindText || before.PieceCount > 0 || !j.Unstarted || j.Parts != nil || j.Notice != "" {
 		return false
@@ -99,7 +99,7 @@ const maxPieces = 32
 
 // Pieces returns how many of some messages are the first one: all that continue it, as far as one
 // message holds what they pass on, and to the end of the words about that.
-func Pieces(some []*Job) (n int) {
+func Pieces(some []*Run) (n int) {
 	forwards, hasWords := 0, false
 	for ; n < min(len(some), maxPieces) && (n == 0 || IsNextPiece(some[n-1], some[n])); n++ {
 		switch {
@@ -117,7 +117,7 @@ func Pieces(some []*Job) (n int) {
 }
 
 // MergePieces is a message with the pieces that continue it.
-func MergePieces(m chats.Message, pieces []*Job) chats.Message {
+func MergePieces(m chats.Message, pieces []*Run) chats.Message {
 	var text strings.Builder
 	text.WriteString(m.Text)
 	m.Files, m.Skipped = slices.Clone(m.Files), slices.Clone(m.Skipped)
@@ -159,9 +159,9 @@ const tries = 3
 // Join makes other messages part of a job, with a write that does more than that. It returns
 // those that became part of it; what is gone belongs to nobody here any more. After an error
 // the others are in doubt: they may have become part of it all the same.
-func (s Store) Join(ctx context.Context, j *Job, others []*Job, write func(others []*Job) error) (joined, gone []*Job, err error) {
+func (s Store) Join(ctx context.Context, j *Run, others []*Run, write func(others []*Run) error) (joined, gone []*Run, err error) {
 	for range tries {
-		var lost []*Job
+		var lost []*Run
 		if others, lost, err = s.Reload(ctx, others); err != nil {
 			return nil, gone, err
 		}

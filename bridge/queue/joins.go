@@ -23,7 +23,7 @@ const (
 )
 
 // pieces returns how many of the messages that wait are the first one.
-func pieces(s *Queue, waiting []*Job) int {
+func pieces(s *Queue, waiting []*Run) int {
 	n := Pieces(waiting)
 	for i := 1; i < n; i++ {
 		if !s.cfg.Place(waiting[i]).Joinable {
@@ -35,19 +35,19 @@ func pieces(s *Queue, waiting []*Job) int {
 
 // whole reports whether nothing more is waited for of the first message that waits: its last
 // piece is there, time is over, or something else was said.
-func whole(s *Queue, waiting []*Job) bool {
+func whole(s *Queue, waiting []*Run) bool {
 	n := pieces(s, waiting)
 	last := waiting[n-1]
 	if n < len(waiting) || last.Complete {
 		return true
 	}
-	hasWords := func(j *Job) bool { return !s.cfg.Place(j).Bare }
+	hasWords := func(j *Run) bool { return !s.cfg.Place(j).Bare }
 	return !s.cfg.Place(last).Partial && slices.ContainsFunc(waiting[:n], hasWords)
 }
 
 // ripen has a turn wait for the piece behind j no longer than that may take. It is called
 // with the lanes locked.
-func ripen(s *Queue, l *lane, j *Job) {
+func ripen(s *Queue, l *lane, j *Run) {
 	wait := pieceWait
 	if j.Found {
 		wait = foundWait
@@ -69,7 +69,7 @@ func ripenIn(s *Queue, l *lane, key string, wait, left time.Duration, pauses int
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		// It may have been edited meanwhile, which puts another in its place.
-		if i := slices.IndexFunc(l.messages.waiting, func(j *Job) bool { return j.Key() == key }); i >= 0 {
+		if i := slices.IndexFunc(l.messages.waiting, func(j *Run) bool { return j.Key() == key }); i >= 0 {
 			l.messages.waiting[i].Complete = true
 			s.wake(l)
 		}
@@ -77,8 +77,8 @@ func ripenIn(s *Queue, l *lane, key string, wait, left time.Duration, pauses int
 }
 
 // collect takes the pieces of a message out of the queue that it was taken out of.
-func collect(s *Queue, q *queue, j *Job) {
-	n := pieces(s, append([]*Job{j}, q.waiting...)) - 1
+func collect(s *Queue, q *queue, j *Run) {
+	n := pieces(s, append([]*Run{j}, q.waiting...)) - 1
 	j.Pieces = append(j.Pieces, q.waiting[:n]...)
 	for _, piece := range j.Pieces {
 		s.members.give(piece)
@@ -87,7 +87,7 @@ func collect(s *Queue, q *queue, j *Job) {
 }
 
 // Count counts messages: pieces of one are one.
-func Count(waiting []*Job) int {
+func Count(waiting []*Run) int {
 	n := 0
 	for ; len(waiting) > 0; n++ {
 		waiting = waiting[Pieces(waiting):]
@@ -100,12 +100,12 @@ type Joiner struct{ *Queue }
 
 // Join gives the messages that can become part of a job that runs to join, in their order,
 // which makes them part of it. The others stay where they are, and all do after an error.
-func (s Joiner) Join(ctx context.Context, j *Job, join func(some []*Job) (joined, gone []*Job, err error)) error {
+func (s Joiner) Join(ctx context.Context, j *Run, join func(some []*Run) (joined, gone []*Run, err error)) error {
 	l, some := s.claim(ctx, j)
 	if len(some) == 0 {
 		return nil
 	}
-	var joined, gone []*Job
+	var joined, gone []*Run
 	err := rescue.Do(func() (err error) { joined, gone, err = join(some); return err })
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s Joiner) Join(ctx context.Context, j *Job, join func(some []*Job) (joined
 }
 
 // commanded reports whether a message waits for a command.
-func (l *lane) commanded(j *Job) bool {
+func (l *lane) commanded(j *Run) bool {
 	c := &l.commands
 	return c.running != nil && c.running.Seq < j.Seq || len(c.waiting) > 0 && c.waiting[0].Seq < j.Seq
 }
@@ -134,7 +134,7 @@ func (l *lane) commanded(j *Job) bool {
 // claim takes the messages out of the queue that can become part of a job that runs: those of
 // its sender, up to the first that cannot. What belongs before them comes first, and where a
 // command has ended the job there are none.
-func (s Joiner) claim(ctx context.Context, j *Job) (*lane, []*Job) {
+func (s Joiner) claim(ctx context.Context, j *Run) (*lane, []*Run) {
 	chat := s.ChatOf(j)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,12 +154,12 @@ func (s Joiner) claim(ctx context.Context, j *Job) (*lane, []*Job) {
 
 // joinable returns how many of the messages that wait can become part of a job that runs, and
 // whether more of what comes behind them is waited for.
-func (l *lane) joinable(s *Queue, j *Job) (n int, partial bool) {
+func (l *lane) joinable(s *Queue, j *Run) (n int, partial bool) {
 	waiting, step := l.messages.waiting, 0
 	for ; n < len(waiting); n += step {
 		o := waiting[n]
 		place := s.cfg.Place(o)
-		if l.commanded(o) || !place.Joinable || !j.CanJoin(o) {
+		if l.commanded(o) || !place.Joinable || !j.CanJoin(&o.Job) {
 			break
 		}
 		if step = 1; !place.Partial {
@@ -175,7 +175,7 @@ func (l *lane) joinable(s *Queue, j *Job) (n int, partial bool) {
 // Listen has added called, with the lanes locked, when something waits that its sender wrote soon
 // after a job began to run and that can become part of it, until the job ends or stop is called.
 // It is told whether more of that is waited for.
-func (s Joiner) Listen(j *Job, added func(partial bool)) (stop func()) {
+func (s Joiner) Listen(j *Run, added func(partial bool)) (stop func()) {
 	chat := s.ChatOf(j)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,8 +205,8 @@ func (l *lane) tellAdded(s *Queue) {
 	if partial {
 		some = q.waiting[:n+1]
 	}
-	isText := func(o *Job) bool { return o.Message.Kind == chats.KindText }
-	if slices.ContainsFunc(some, isText) && !slices.ContainsFunc(some, func(o *Job) bool { return !q.isSoon(o) }) {
+	isText := func(o *Run) bool { return o.Message.Kind == chats.KindText }
+	if slices.ContainsFunc(some, isText) && !slices.ContainsFunc(some, func(o *Run) bool { return !q.isSoon(o) }) {
 		q.added(partial)
 	}
 }
@@ -217,7 +217,7 @@ const soonAfter = 5 * time.Second
 
 // isSoon reports whether a message was written soon after the one that runs began, and not before.
 // What a restart found was.
-func (q *queue) isSoon(o *Job) bool {
+func (q *queue) isSoon(o *Run) bool {
 	j := q.running
 	waited := max(0, q.begun.Sub(j.Accepted))
 	return !o.Found && o.Seq > q.backlog && o.Message.Time.Sub(j.Message.Time) <= waited+soonAfter

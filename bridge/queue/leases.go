@@ -74,7 +74,7 @@ type Leases struct {
 	SafeToken func(chat chats.Chat) string
 	// OwnsSafely reports whether a job is certainly not another process's at this moment. It is for
 	// what no store can refuse, such as a request to a platform. Nil where this one works alone.
-	OwnsSafely func(j *Job) bool
+	OwnsSafely func(j *Run) bool
 	// Fence returns the check that is a conflict unless the tenure with a mark lasts. Nil where
 	// this process works alone.
 	Fence func(mark string) storage.Op
@@ -142,7 +142,7 @@ func (o *Leases) sure(chat chats.Chat) string {
 	return o.Token(chat)
 }
 
-func (o *Leases) safe(j *Job) bool {
+func (o *Leases) safe(j *Run) bool {
 	return o.replica.Alive() && o.Token(j.Message.Chat) == j.LeaseToken
 }
 

@@ -53,7 +53,7 @@ type Shared struct {
 	Owns func(chat chats.Chat) bool
 	// Safe reports whether a job is certainly not another process's at this moment. Nil where
 	// this process works alone.
-	Safe func(j *Job) bool
+	Safe func(j *Run) bool
 	// Redact masks secrets in what goes out.
 	Redact func(text string) string
 	// Spell writes the commands in a text as people do on a platform.

@@ -108,7 +108,7 @@ func (s *Queue) AwaitIdle(ctx context.Context, some ...chats.Chat) error {
 // MoveChat notes that a chat goes on as another, and puts what waits there into the lanes of
 // that one. A job that waits for a decision looks for it there.
 func (s *Queue) MoveChat(from, to chats.Chat) {
-	var along []*Job
+	var along []*Run
 	s.mu.Lock()
 	s.over[from] = to
 	for _, l := range s.ofChats(from) {
@@ -132,7 +132,7 @@ func (s *Queue) MoveChat(from, to chats.Chat) {
 }
 
 // relocate gives a job of a chat that has moved to the new one.
-func (s *Queue) relocate(j *Job) {
+func (s *Queue) relocate(j *Run) {
 	home := s.home(j.Message.Chat)
 	if home == j.Message.Chat || s.cfg.Place(j).Pinned {
 		return

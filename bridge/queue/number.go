@@ -15,7 +15,7 @@ const baseKey = "numbers"
 
 // AssignSeq gives a job that has none the number of its first write: revisions grow with each
 // write, whichever process makes it.
-func (s Store) AssignSeq(j *Job) {
+func (s Store) AssignSeq(j *Run) {
 	if j.Seq == 0 && s.Base != nil {
 		j.Seq = s.Base.Load() + int64(j.Rev) //nolint:gosec // no store is written 2^63 times
 	}

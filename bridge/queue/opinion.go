@@ -80,7 +80,7 @@ func (s Store) SetFeedback(ctx context.Context, chat chats.Chat, id string, o Fe
 		}
 		write, changed := j.note(o)
 		if write {
-			_, err = Write(ctx, s.Store, key, j, j.Rev)
+			_, err = Write(ctx, s.Store, key, &j.Job, j.Rev)
 		}
 		if !errors.Is(err, storage.ErrConflict) {
 			return changed && err == nil, err
@@ -89,7 +89,7 @@ func (s Store) SetFeedback(ctx context.Context, chat chats.Chat, id string, o Fe
 }
 
 // answer finds the job of a chat that passes and has sent the message with an id.
-func (s Store) answer(ctx context.Context, chat chats.Chat, id string, passes func(*Job) bool) (key string, j *Job, err error) {
+func (s Store) answer(ctx context.Context, chat chats.Chat, id string, passes func(*Job) bool) (key string, j *Run, err error) {
 	quoted := []byte(`"` + id + `"`)
 	// A job that is closed between the two is found by the second.
 	for _, prefix := range []string{OpenPrefix, ReceiptPrefix} {
@@ -100,7 +100,7 @@ func (s Store) answer(ctx context.Context, chat chats.Chat, id string, passes fu
 			if !bytes.Contains(entry.Value, quoted) {
 				continue
 			}
-			if j := (&Job{Rev: entry.Revision}); Decode(entry, j) == nil && j.sent(id) && passes(j) {
+			if j := (&Run{Rev: entry.Revision}); Decode(entry, &j.Job) == nil && j.sent(id) && passes(&j.Job) {
 				return entry.Key, j, nil
 			}
 		}

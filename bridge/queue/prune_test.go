@@ -50,7 +50,7 @@ func TestPruneRemovesManyWithOneWrite(t *testing.T) {
 			closed = now.Add(-time.Duration(i) * time.Second)
 		}
 		m := chats.Message{Chat: chats.Chat{Platform: "telegram", ID: "5"}, ID: fmt.Sprintf("%04d", i), Kind: chats.KindText}
-		if err := kept.WriteReceipt(t.Context(), &queue.Job{Message: m, State: queue.StateDone, Closed: closed}, storage.Absent); err != nil {
+		if err := kept.WriteReceipt(t.Context(), &queue.Run{Job: queue.Job{Message: m, State: queue.StateDone, Closed: closed}}, storage.Absent); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -41,18 +41,18 @@ type Placement struct {
 // Config is what [Lanes] are made of.
 type Config struct {
 	// Place says where a job waits. It is asked each time.
-	Place func(*Job) Placement
+	Place func(*Run) Placement
 	// Run brings a job to its end, or leaves it open where work ends. Its own context ends
 	// also where a command ends the job.
-	Run func(work, ctx context.Context, j *Job)
+	Run func(work, ctx context.Context, j *Run)
 	// OnSuspend is told that a job waits for a decision from now on, and which message, if
 	// any, is next behind it. The decision may have come meanwhile: see [Lanes.Free].
-	OnSuspend func(h *Suspended, next *Job)
+	OnSuspend func(h *Suspended, next *Run)
 	// OnWait, if not nil, is told that a job which was queued has to wait. It waits for nothing
 	// and calls nobody here.
-	OnWait func(j *Job)
+	OnWait func(j *Run)
 	// OnOvertaken is given the commands that waited and were ended, see [Placement].
-	OnOvertaken func(some []*Job)
+	OnOvertaken func(some []*Run)
 	// MaxTurns bounds the turns that run at the same time.
 	MaxTurns int
 	// Now is the clock.
@@ -147,7 +147,7 @@ func (s *Queue) TryGo(f func()) bool {
 }
 
 // ChatOf is the chat or the lane beside it that a job waits in.
-func (s *Queue) ChatOf(j *Job) chats.Chat {
+func (s *Queue) ChatOf(j *Run) chats.Chat {
 	chat := j.Message.Chat
 	chat.Thread += s.cfg.Place(j).SubQueue
 	return chat
@@ -178,7 +178,7 @@ func (s *Queue) Remove(key string) {
 
 // Enqueue puts a job in the lane of its chat as that is called now, once. It returns what
 // stands in front of it and waits for a decision; nil where nothing does.
-func (s *Queue) Enqueue(j *Job) *Suspended {
+func (s *Queue) Enqueue(j *Run) *Suspended {
 	key := j.Key()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +226,7 @@ func (s *Queue) Enqueue(j *Job) *Suspended {
 	return nil
 }
 
-func tellWaits(s *Queue, q *queue, place Placement, j *Job) {
+func tellWaits(s *Queue, q *queue, place Placement, j *Run) {
 	if place.NeedsSlot && slices.Contains(q.waiting, j) {
 		s.cfg.OnWait(j)
 	}
@@ -241,7 +241,7 @@ type Occupancy struct {
 // Reserve returns how much waits where a job would wait, and what its sender has waiting in
 // all shared chats. It counts the job among that, unless so much waits already: others of
 // that sender may be on their way to other chats.
-func (s *Queue) Reserve(j *Job, bound int) (lane, sender Occupancy) {
+func (s *Queue) Reserve(j *Run, bound int) (lane, sender Occupancy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	place, chat := s.cfg.Place(j), j.Message.Chat
@@ -266,7 +266,7 @@ func (s *Queue) Reserve(j *Job, bound int) (lane, sender Occupancy) {
 // members count what waits in shared chats, by who wrote it.
 type members map[string]*Occupancy
 
-func (m members) take(j *Job) {
+func (m members) take(j *Run) {
 	by := j.Message.By()
 	if m[by] == nil {
 		m[by] = &Occupancy{Burst: j.Accepted.UnixNano()}
@@ -275,7 +275,7 @@ func (m members) take(j *Job) {
 	j.Waits = true
 }
 
-func (m members) give(j *Job) {
+func (m members) give(j *Run) {
 	if !j.Waits {
 		return
 	}
@@ -287,7 +287,7 @@ func (m members) give(j *Job) {
 }
 
 // Release takes back what TakeRoom or Queue counted.
-func (s *Queue) Release(j *Job) {
+func (s *Queue) Release(j *Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.members.give(j)

@@ -84,7 +84,7 @@ func (s *Queue) Evict(ctx context.Context, key string) (resume func(), err error
 		s.mu.Lock()
 		hushed, runs := s.hushed, false
 		for _, l := range s.byChat {
-			has, running := l.cut(func(j *Job) bool { return j.Key() == key }, s.members)
+			has, running := l.cut(func(j *Run) bool { return j.Key() == key }, s.members)
 			if has && !slices.Contains(shut, l) {
 				shut = append(shut, l)
 				l.shut++
@@ -108,12 +108,12 @@ func (s *Queue) Evict(ctx context.Context, key string) (resume func(), err error
 }
 
 // ReleaseUnknown takes the jobs of unknown kinds that a later program has closed out of their lanes.
-func (s *Queue) ReleaseUnknown(closed func(*Job) bool) {
+func (s *Queue) ReleaseUnknown(closed func(*Run) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.byChat {
 		before := len(l.messages.waiting)
-		l.messages.waiting = slices.DeleteFunc(l.messages.waiting, func(j *Job) bool {
+		l.messages.waiting = slices.DeleteFunc(l.messages.waiting, func(j *Run) bool {
 			gone := s.cfg.Place(j).Unknown && closed(j)
 			if gone {
 				delete(s.open, j.Key())
@@ -127,7 +127,7 @@ func (s *Queue) ReleaseUnknown(closed func(*Job) bool) {
 }
 
 // cut takes a job out of a lane, or ends it where it runs.
-func (l *lane) cut(its func(*Job) bool, members members) (has, runs bool) {
+func (l *lane) cut(its func(*Run) bool, members members) (has, runs bool) {
 	for _, q := range []*queue{&l.commands, &l.messages} {
 		if q.running != nil && its(q.running) {
 			q.cancel(ErrLost)

@@ -46,7 +46,7 @@ type Store struct {
 // Add writes a new job, or an offer that was assigned to this process: see [Job.Unclaimed]. It
 // reports false, and writes nothing, where the event is known or somebody has taken the offer.
 // Where another process has taken the chat over, the job is an offer when it returns.
-func (s Store) Add(ctx context.Context, j *Job) (bool, error) {
+func (s Store) Add(ctx context.Context, j *Run) (bool, error) {
 	op, err := j.Record()
 	if err != nil {
 		return false, err
@@ -77,13 +77,13 @@ func (s Store) Add(ctx context.Context, j *Job) (bool, error) {
 }
 
 // Assign makes a job this process's, or an offer where another one answers in its chat.
-func (s Store) Assign(j *Job) {
+func (s Store) Assign(j *Run) {
 	j.LeaseToken = s.LeaseToken(j.Message.Chat)
 	j.Unclaimed = j.LeaseToken == ""
 }
 
 // Discard removes an offer that is nothing to anybody; what was never written needs none.
-func (s Store) Discard(ctx context.Context, j *Job) error {
+func (s Store) Discard(ctx context.Context, j *Run) error {
 	if j.Rev == storage.Absent {
 		return nil
 	}
@@ -91,19 +91,19 @@ func (s Store) Discard(ctx context.Context, j *Job) error {
 }
 
 // Save writes a job that this process works on.
-func (s Store) Save(ctx context.Context, j *Job) error {
+func (s Store) Save(ctx context.Context, j *Run) error {
 	return s.WriteFenced(ctx, j, func() error { return s.Put(ctx, j) })
 }
 
 // SaveAlways is Save where the write must happen although ctx may have ended.
-func (s Store) SaveAlways(ctx context.Context, j *Job) error {
+func (s Store) SaveAlways(ctx context.Context, j *Run) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), WriteTimeout)
 	defer cancel()
 	return s.Save(ctx, j)
 }
 
 // Put writes a job over its revision.
-func (s Store) Put(ctx context.Context, j *Job) error {
+func (s Store) Put(ctx context.Context, j *Run) error {
 	op, err := j.Record()
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (s Store) Put(ctx context.Context, j *Job) error {
 // WriteFenced makes a write that is about the revision of a job. Where that is a conflict because
 // an earlier write happened although it reported an error, it is made again; where the job
 // belongs to another process or is gone, the error is [ErrLost].
-func (s Store) WriteFenced(ctx context.Context, j *Job, write func() error) error {
+func (s Store) WriteFenced(ctx context.Context, j *Run, write func() error) error {
 	for {
 		was := j.Rev
 		err := write()
@@ -137,7 +137,7 @@ func (s Store) WriteFenced(ctx context.Context, j *Job, write func() error) erro
 
 // Check returns nil where a job belongs to this process, with its present revision and what is
 // written beside who works on it.
-func (s Store) Check(ctx context.Context, j *Job) error {
+func (s Store) Check(ctx context.Context, j *Run) error {
 	known, err := s.Load(ctx, j.Key())
 	switch {
 	case err != nil:
@@ -151,7 +151,7 @@ func (s Store) Check(ctx context.Context, j *Job) error {
 
 // Claim makes a job that another tenure has left this one's, as it is on disk by then. It
 // reports false where it is gone, or this one's already, or the chat is another's by now.
-func (s Store) Claim(ctx context.Context, j *Job) (bool, error) {
+func (s Store) Claim(ctx context.Context, j *Run) (bool, error) {
 	for {
 		holder := s.LeaseToken(j.Message.Chat)
 		if holder == "" {
@@ -175,7 +175,7 @@ func (s Store) Claim(ctx context.Context, j *Job) (bool, error) {
 
 // Touch writes the record of a job once more as it is, to find out whether the store takes what
 // is written about the job. The error is [ErrLost] where that is another process's, or closed.
-func (s Store) Touch(ctx context.Context, j *Job) error {
+func (s Store) Touch(ctx context.Context, j *Run) error {
 	known, err := s.Store.Get(ctx, OpenPrefix+j.Key())
 	if errors.Is(err, storage.ErrNotFound) {
 		return fmt.Errorf("%s: %w", j.Key(), ErrLost)
@@ -200,7 +200,7 @@ func (s Store) Touch(ctx context.Context, j *Job) error {
 }
 
 // Close puts a receipt in the place of a job.
-func (s Store) Close(ctx context.Context, j *Job) error {
+func (s Store) Close(ctx context.Context, j *Run) error {
 	err := s.WriteFenced(ctx, j, func() error {
 		ops, err := s.receipt(j, storage.Absent) // as it is known by now
 		if err == nil {
@@ -219,13 +219,13 @@ func (s Store) Close(ctx context.Context, j *Job) error {
 
 // closed reports whether this tenure has closed a job: the write that did reported an
 // error.
-func (s Store) closed(ctx context.Context, j *Job) bool {
+func (s Store) closed(ctx context.Context, j *Run) bool {
 	known, err := s.read(ctx, ReceiptPrefix+j.Key())
 	return err == nil && known != nil && known.LeaseToken == j.LeaseToken
 }
 
 // WriteReceipt writes the receipt of a message that is not answered, over a revision of one.
-func (s Store) WriteReceipt(ctx context.Context, j *Job, rev storage.Revision) error {
+func (s Store) WriteReceipt(ctx context.Context, j *Run, rev storage.Revision) error {
 	ops, err := s.receipt(j, rev)
 	if err == nil {
 		if j.Rev != storage.Absent { // it was an offer
@@ -240,7 +240,7 @@ func (s Store) WriteReceipt(ctx context.Context, j *Job, rev storage.Revision) e
 }
 
 // receipt are the operations that write a receipt, and what finds it by its time.
-func (s Store) receipt(j *Job, rev storage.Revision) ([]storage.Op, error) {
+func (s Store) receipt(j *Run, rev storage.Revision) ([]storage.Op, error) {
 	data, err := json.Marshal(j.kept())
 	if err != nil {
 		return nil, fmt.Errorf("encode receipt %s: %w", j.Key(), err)
@@ -261,7 +261,7 @@ func (s Store) Closed(ctx context.Context, key string) (bool, error) {
 // Open returns the open jobs in the chats that pass, in their order, and the
 // records that do not decode. Under names what the keys of the chats begin with; empty for
 // all.
-func (s Store) Open(ctx context.Context, under string, passes func(chats.Chat) bool) (open []*Job, broken []error, err error) {
+func (s Store) Open(ctx context.Context, under string, passes func(chats.Chat) bool) (open []*Run, broken []error, err error) {
 	for entry, err := range s.Store.List(ctx, storage.Range{Prefix: OpenPrefix + under}) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("list open jobs: %w", err)
@@ -283,8 +283,8 @@ func (s Store) Open(ctx context.Context, under string, passes func(chats.Chat) b
 // ClaimAll makes jobs this tenure's that others have left, and returns those that it got, in
 // their order. In each chat it begins with the last: who still works on the first does not go
 // on to one that is not taken yet.
-func (s Store) ClaimAll(ctx context.Context, some []*Job) (taken []*Job, err error) {
-	byChat := make(map[chats.Chat][]*Job)
+func (s Store) ClaimAll(ctx context.Context, some []*Run) (taken []*Run, err error) {
+	byChat := make(map[chats.Chat][]*Run)
 	for _, j := range some {
 		byChat[j.Message.Chat] = append(byChat[j.Message.Chat], j)
 	}
@@ -311,12 +311,12 @@ func (s Store) ClaimAll(ctx context.Context, some []*Job) (taken []*Job, err err
 }
 
 // Load returns an open job; nil where there is none.
-func (s Store) Load(ctx context.Context, key string) (*Job, error) {
+func (s Store) Load(ctx context.Context, key string) (*Run, error) {
 	return s.read(ctx, OpenPrefix+key)
 }
 
 // Find returns a job, open or closed; nil where there is none.
-func (s Store) Find(ctx context.Context, key string) (*Job, error) {
+func (s Store) Find(ctx context.Context, key string) (*Run, error) {
 	j, err := s.Load(ctx, key)
 	if j != nil || err != nil {
 		return j, err
@@ -324,7 +324,7 @@ func (s Store) Find(ctx context.Context, key string) (*Job, error) {
 	return s.read(ctx, ReceiptPrefix+key)
 }
 
-func (s Store) read(ctx context.Context, key string) (*Job, error) {
+func (s Store) read(ctx context.Context, key string) (*Run, error) {
 	entry, err := s.Store.Get(ctx, key)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil
@@ -336,9 +336,9 @@ func (s Store) read(ctx context.Context, key string) (*Job, error) {
 }
 
 // Read decodes a record.
-func (s Store) Read(entry storage.Entry) (*Job, error) {
-	j := &Job{Rev: entry.Revision, Found: true}
-	if err := Decode(entry, j); err != nil {
+func (s Store) Read(entry storage.Entry) (*Run, error) {
+	j := &Run{Rev: entry.Revision, Found: true}
+	if err := Decode(entry, &j.Job); err != nil {
 		return nil, err
 	}
 	s.AssignSeq(j)

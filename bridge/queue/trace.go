@@ -21,14 +21,14 @@ type Trace struct {
 // Tracer follows jobs to their ends. It is called from several goroutines and must not wait.
 type Tracer interface {
 	// Begin gives a job its trace, before the first write of its record.
-	Begin(j *Job)
+	Begin(j *Run)
 	// Runs is told that a job has waited long enough. What is done for it is done under the
 	// context that it returns.
-	Runs(ctx context.Context, j *Job) context.Context
+	Runs(ctx context.Context, j *Run) context.Context
 	// Watch returns what is told of the events of its turn in the place of observe.
-	Watch(j *Job, observe func(agent.Event)) func(agent.Event)
+	Watch(j *Run, observe func(agent.Event)) func(agent.Event)
 	// Sending is told that a part is about to be sent, and what it returns how that ended.
-	Sending(j *Job, p *SentPart) (sent func(error))
+	Sending(j *Run, p *SentPart) (sent func(error))
 	// Closed is told that the receipt of a job is on disk.
-	Closed(j *Job)
+	Closed(j *Run)
 }

@@ -28,7 +28,7 @@ func (l *line) stand(seq int64, grant func()) *place {
 }
 
 // ReleaseSlot lets another turn run, where the job has one.
-func (s *Queue) ReleaseSlot(j *Job) {
+func (s *Queue) ReleaseSlot(j *Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !j.HasSlot {
@@ -44,7 +44,7 @@ func (s *Queue) ReleaseSlot(j *Job) {
 }
 
 // AwaitSlot waits until a job that has a goroutine may run, or ctx ends.
-func (s *Queue) AwaitSlot(ctx context.Context, j *Job) {
+func (s *Queue) AwaitSlot(ctx context.Context, j *Run) {
 	granted := make(chan struct{})
 	take := func() { s.free--; close(granted) }
 	s.mu.Lock()

@@ -66,7 +66,7 @@ func (s *Queue) takes(l *lane, q *queue) bool {
 	return j.HasSlot == place.NeedsSlot
 }
 
-func standInLine(s *Queue, l *lane, j *Job) {
+func standInLine(s *Queue, l *lane, j *Run) {
 	if l.place == nil {
 		l.place = s.line.stand(j.Seq, func() { l.place = nil; s.wake(l) })
 	}
@@ -98,14 +98,14 @@ func (s *Queue) run(ctx context.Context, l *lane, q *queue) {
 
 // hold keeps the lane for a job that ran and waits now, without a goroutine. The command
 // that ends it may have come meanwhile.
-func (s *Queue) hold(ran context.Context, l *lane, j *Job) {
+func (s *Queue) hold(ran context.Context, l *lane, j *Run) {
 	h := newHeld(l, j)
-	var next *Job
+	var next *Run
 	s.mu.Lock()
 	l.held = h
 	cause := context.Cause(ran)
 	if cause != nil {
-		l.unhold(func(*Job) bool { return true }, cause)
+		l.unhold(func(*Run) bool { return true }, cause)
 	} else if len(l.messages.waiting) > 0 {
 		next = l.messages.waiting[0]
 	}
@@ -120,14 +120,14 @@ func (s *Queue) hold(ran context.Context, l *lane, j *Job) {
 func (s *Queue) Resume(chat chats.Chat, key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l := s.byChat[s.home(chat)]; l != nil && l.unhold(func(j *Job) bool { return j.Key() == key }, nil) {
+	if l := s.byChat[s.home(chat)]; l != nil && l.unhold(func(j *Run) bool { return j.Key() == key }, nil) {
 		s.wake(l)
 	}
 }
 
 // InterruptUser ends what is being answered for a user, platform:id, and what waits for a decision.
 func (s *Queue) InterruptUser(user string, cause error) {
-	theirs := func(j *Job) bool { return j.Message.By() == user }
+	theirs := func(j *Run) bool { return j.Message.By() == user }
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.byChat {
@@ -143,7 +143,7 @@ func (s *Queue) InterruptUser(user string, cause error) {
 // InterruptJob ends the turn of one message of a chat that runs or waits for a decision, and leaves
 // everything else. It reports false where there is none.
 func (s *Queue) InterruptJob(chat chats.Chat, key string, cause error) bool {
-	its := func(j *Job) bool { return j.Key() == key }
+	its := func(j *Run) bool { return j.Key() == key }
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.byChat[chat]
@@ -171,7 +171,7 @@ const yieldWait = time.Second
 
 // overtake ends the commands of a lane that stand before one of it for more than a moment. It is
 // called with the lanes locked.
-func overtake(s *Queue, l *lane, j *Job) {
+func overtake(s *Queue, l *lane, j *Run) {
 	time.AfterFunc(yieldWait, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -179,9 +179,9 @@ func overtake(s *Queue, l *lane, j *Job) {
 		if s.closing || !slices.Contains(q.waiting, j) {
 			return
 		}
-		older := func(o *Job) bool { return o.Seq < j.Seq && s.cfg.Place(o).Yields }
-		var gone []*Job
-		q.waiting = slices.DeleteFunc(q.waiting, func(o *Job) bool {
+		older := func(o *Run) bool { return o.Seq < j.Seq && s.cfg.Place(o).Yields }
+		var gone []*Run
+		q.waiting = slices.DeleteFunc(q.waiting, func(o *Run) bool {
 			if !older(o) {
 				return false
 			}
@@ -202,8 +202,8 @@ func overtake(s *Queue, l *lane, j *Job) {
 
 // Interrupt ends the turn of a chat that runs or waits for a decision, if it was accepted
 // before the given number, and takes the messages that waited before it out of the queue.
-func (s *Queue) Interrupt(chat chats.Chat, before int64, cause error) (running bool, waiting []*Job) {
-	older := func(j *Job) bool { return j.Seq < before && !s.cfg.Place(j).Unknown }
+func (s *Queue) Interrupt(chat chats.Chat, before int64, cause error) (running bool, waiting []*Run) {
+	older := func(j *Run) bool { return j.Seq < before && !s.cfg.Place(j).Unknown }
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.byChat[chat]
@@ -214,7 +214,7 @@ func (s *Queue) Interrupt(chat chats.Chat, before int64, cause error) (running b
 		l.messages.cancel(cause)
 		l.asks, running = nil, true
 	}
-	l.messages.waiting = slices.DeleteFunc(l.messages.waiting, func(j *Job) bool {
+	l.messages.waiting = slices.DeleteFunc(l.messages.waiting, func(j *Run) bool {
 		switch {
 		case !older(j):
 			return false

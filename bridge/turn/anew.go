@@ -47,7 +47,7 @@ type additions struct {
 }
 
 // run has the agent answer, anew where something is added to the question.
-func (t *Runner) run(ctx context.Context, j *queue.Job, h *conversation.History, scope toolgroups.Scope) (string, error) {
+func (t *Runner) run(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope) (string, error) {
 	more := &additions{changed: make(chan struct{}, 1)}
 	if !t.cfg.SeparateTurns && len(h.Staged) > 0 { // else the turn has begun before
 		defer t.cfg.Deps.Listen(j, more.add)()

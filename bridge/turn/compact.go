@@ -52,7 +52,7 @@ type cuts struct {
 
 // watch prepares a turn for a conversation that may have outgrown the context, and its
 // job for the compaction that follows the answer. A task is told what began it.
-func (t *Runner) watch(j *queue.Job, h *conversation.History, turn *agent.Turn) *cuts {
+func (t *Runner) watch(j *queue.Run, h *conversation.History, turn *agent.Turn) *cuts {
 	c := &cuts{}
 	if j.Trigger != nil {
 		turn.Tail = tail(turn.Tail, j.Trigger)
@@ -86,7 +86,7 @@ func (c *cuts) admit(h *conversation.History, answer string) string {
 
 // Afterwards does what a delivered answer did not wait for. The job is closed already,
 // so nothing of this can fail it.
-func (t *Runner) Afterwards(ctx context.Context, j *queue.Job) {
+func (t *Runner) Afterwards(ctx context.Context, j *queue.Run) {
 	after := j.AfterDelivery
 	j.AfterDelivery = nil
 	if len(j.Parts) == 0 || ctx.Err() != nil {

@@ -15,7 +15,7 @@ import (
 // Failed logs why a job has no answer and returns what its sender is told: a sentence
 // from a closed set, and the incident under which the log has the rest. That a budget is
 // used up is no incident.
-func (t *Runner) Failed(j *queue.Job, err error) string {
+func (t *Runner) Failed(j *queue.Run, err error) string {
 	var failure *agent.ModelError
 	if errors.As(err, &failure) && failure.Kind == agent.KindBudget && failure.Notice != "" {
 		j.Refused = true
@@ -29,7 +29,7 @@ func (t *Runner) Failed(j *queue.Job, err error) string {
 
 // unanswered is what is told where a turn failed: where there was no budget for it, what the
 // house makes of that.
-func (t *Runner) unanswered(ctx context.Context, j *queue.Job, scope toolgroups.Scope, failure error) (string, error) {
+func (t *Runner) unanswered(ctx context.Context, j *queue.Run, scope toolgroups.Scope, failure error) (string, error) {
 	j.Refused = false
 	text := t.Failed(j, failure)
 	if j.Refused {

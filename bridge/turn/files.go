@@ -37,7 +37,7 @@ const (
 
 // fetchFiles saves files that came with a message in the workspace. The text names what could
 // not be had, in words for the user; the message is answered all the same.
-func (t *Runner) fetchFiles(ctx context.Context, j *queue.Job, files []chats.Attachment, scope toolgroups.Scope, message *agent.Message) error {
+func (t *Runner) fetchFiles(ctx context.Context, j *queue.Run, files []chats.Attachment, scope toolgroups.Scope, message *agent.Message) error {
 	fetcher, ok := t.cfg.Platforms[j.Message.Chat.Platform].(chats.FileFetcher)
 	full := t.cfg.CheckOut(ctx, j)
 	if full != nil && !workspace.NoRoom(full) {
@@ -88,7 +88,7 @@ var errFiles = errors.New("bridge: the files of a turn")
 // checkout has the files of a turn on the local disk, from when the first is needed.
 type checkout struct {
 	*Runner
-	job  *queue.Job
+	job  *queue.Run
 	dir  string
 	done bool
 }

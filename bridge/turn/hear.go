@@ -56,7 +56,7 @@ const (
 // hear adds the words of a sound to a message. The record of the job says what they are
 // before anybody is shown them, so that a sound is heard once; what the store did not take is
 // kept in memory until it does. Saved is where it lies; fetched says why it does not.
-func (t *Runner) hear(ctx context.Context, j *queue.Job, scope toolgroups.Scope, a chats.Attachment, saved string, fetched error) (queue.Transcript, error) {
+func (t *Runner) hear(ctx context.Context, j *queue.Run, scope toolgroups.Scope, a chats.Attachment, saved string, fetched error) (queue.Transcript, error) {
 	keeper := j.Keeper()
 	heard, known := keeper.TranscriptOf(a.Ref)
 	if !known {
@@ -90,11 +90,11 @@ func (t *Runner) hear(ctx context.Context, j *queue.Job, scope toolgroups.Scope,
 	return heard, t.cfg.Deps.Show(ctx, "heard/"+j.Key()+"/"+a.Ref, j, under, line)
 }
 
-func unheardKey(keeper *queue.Job, a chats.Attachment) string { return keeper.Key() + " " + a.Ref }
+func unheardKey(keeper *queue.Run, a chats.Attachment) string { return keeper.Key() + " " + a.Ref }
 
 // listen finds the words of a sound, or why there are none. No model is asked while the store takes
 // no writes.
-func (t *Runner) listen(ctx context.Context, j *queue.Job, scope toolgroups.Scope, a chats.Attachment, saved string, fetched error) (queue.Transcript, error) {
+func (t *Runner) listen(ctx context.Context, j *queue.Run, scope toolgroups.Scope, a chats.Attachment, saved string, fetched error) (queue.Transcript, error) {
 	heard := queue.Transcript{Ref: a.Ref}
 	var err error
 	switch {
@@ -120,7 +120,7 @@ func (t *Runner) listen(ctx context.Context, j *queue.Job, scope toolgroups.Scop
 }
 
 // whyUnheard says why a sound has no words; nothing where that is no loss.
-func whyUnheard(log *slog.Logger, j *queue.Job, a chats.Attachment, err error) string {
+func whyUnheard(log *slog.Logger, j *queue.Run, a chats.Attachment, err error) string {
 	why, told := errors.AsType[*TranscriptionError](err)
 	switch {
 	case !told:
@@ -173,7 +173,7 @@ func wordsOf(heard queue.Transcript, name string) string {
 
 // take gathers what comes with a message. One that says nothing but what could not be heard
 // is answered at once: the model would have nothing to go by.
-func (t *Runner) take(ctx context.Context, j *queue.Job, h *conversation.History, scope toolgroups.Scope, message *agent.Message) (string, error) {
+func (t *Runner) take(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, message *agent.Message) (string, error) {
 	if err := t.gather(ctx, j, h, scope, lastAsked(h.View(), j), message); err != nil {
 		return "", err
 	}

@@ -13,7 +13,7 @@ import (
 // Load puts a call of load_tool_group and its result into the conversation of a job, as if
 // the model had made it, in one write; a group that is loaded already changes nothing. It
 // returns why it could not be loaded.
-func (t *Runner) Load(ctx context.Context, j *queue.Job, scope toolgroups.Scope) (refused string, err error) {
+func (t *Runner) Load(ctx context.Context, j *queue.Run, scope toolgroups.Scope) (refused string, err error) {
 	h, err := t.Cache.Take(ctx, scope.Session)
 	if err != nil {
 		return "", err
@@ -41,7 +41,7 @@ func (t *Runner) Load(ctx context.Context, j *queue.Job, scope toolgroups.Scope)
 	}
 	if !j.Message.Direct {
 		messages[0].Sender, messages[0].By = j.Message.UserName, j.Message.By()
-		h.NoteAuthor(j)
+		h.NoteAuthor(&j.Job)
 	}
 	h.Staged = messages[:1]
 	return "", t.append(context.WithoutCancel(ctx), j, h, messages[1:]...)

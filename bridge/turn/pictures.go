@@ -26,7 +26,7 @@ const DefaultPictureTokens = 16_000
 
 // pictures measures those among files: what models are shown is on record with the message
 // that brought it, so that it stays the same. The files are the caller's own.
-func (t *Runner) pictures(j *queue.Job, dir string, files []toolgroups.File) {
+func (t *Runner) pictures(j *queue.Run, dir string, files []toolgroups.File) {
 	if !slices.ContainsFunc(files, func(f toolgroups.File) bool { return maybePicture(f.Path) }) {
 		return
 	}

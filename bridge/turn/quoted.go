@@ -30,7 +30,7 @@ const (
 // gather adds to a question what came with it and what it points at, of what was said behind
 // the message with the id after. That is stored with it, once, so that what a model was shown
 // stays the same.
-func (t *Runner) gather(ctx context.Context, j *queue.Job, h *conversation.History, scope toolgroups.Scope, after string, message *agent.Message) error {
+func (t *Runner) gather(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, after string, message *agent.Message) error {
 	if len(j.Message.Files) > 0 {
 		if err := t.fetchFiles(ctx, j, j.Message.Files, scope, message); err != nil {
 			return err
@@ -72,7 +72,7 @@ func (t *Runner) gather(ctx context.Context, j *queue.Job, h *conversation.Histo
 
 // overhear shows the model what was said in a group, behind the message with the id after, and not
 // to the bot. It goes with its source: no conversation keeps it.
-func (t *Runner) overhear(ctx context.Context, j *queue.Job, h *conversation.History, after string, message *agent.Message) {
+func (t *Runner) overhear(ctx context.Context, j *queue.Run, h *conversation.History, after string, message *agent.Message) {
 	if t.cfg.Deps.Heard == nil {
 		return
 	}
@@ -86,7 +86,7 @@ func (t *Runner) overhear(ctx context.Context, j *queue.Job, h *conversation.His
 
 // view is what a turn begins with. One that goes on, whose question was stored before, is shown
 // anew what was said nearby.
-func (t *Runner) view(ctx context.Context, j *queue.Job, h *conversation.History) []agent.Message {
+func (t *Runner) view(ctx context.Context, j *queue.Run, h *conversation.History) []agent.Message {
 	view := h.View()
 	at := slices.IndexFunc(view, func(m agent.Message) bool { return m.Ref == j.Key() })
 	if at < 0 || len(h.Staged) > 0 {
@@ -126,12 +126,12 @@ func noted(q *conversation.Quote, text string) {
 
 // said is what was said in a thread before a message: all of it where the conversation begins,
 // later what is new. What a /clear has closed does not come back.
-func (t *Runner) said(ctx context.Context, j *queue.Job, h *conversation.History, after string) ([]chats.Quoted, error) {
+func (t *Runner) said(ctx context.Context, j *queue.Run, h *conversation.History, after string) ([]chats.Quoted, error) {
 	archive, ok := t.cfg.Platforms[j.Message.Chat.Platform].(chats.ThreadReader)
 	if !ok || h.Last > 0 && (after == "" || !j.Message.Called) {
 		return nil, nil
 	}
-	session, err := conversation.Of(ctx, t.cfg.Store, j)
+	session, err := conversation.Of(ctx, t.cfg.Store, &j.Job)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (t *Runner) said(ctx context.Context, j *queue.Job, h *conversation.History
 
 // unasked are the messages of the thread of a job that have no turn of their own, had none and
 // get none.
-func unasked(ctx context.Context, store queue.Store, j *queue.Job, list []chats.Quoted) (others []chats.Quoted, err error) {
+func unasked(ctx context.Context, store queue.Store, j *queue.Run, list []chats.Quoted) (others []chats.Quoted, err error) {
 	const onItsWay = 5 * time.Minute // a message, past a process that has died
 	asked := false
 	for _, q := range list {
@@ -203,7 +203,7 @@ func hasTurn(ctx context.Context, store queue.Store, m chats.Message, expected b
 
 // lastAsked is the id of the last message of the chat that the conversation has; empty where
 // it has none.
-func lastAsked(view []agent.Message, j *queue.Job) string {
+func lastAsked(view []agent.Message, j *queue.Run) string {
 	for _, v := range slices.Backward(view) {
 		if m, ok := queue.MessageOf(cmp.Or(v.Ref, v.Joined), ""); ok && m.Chat == j.Origin().Whole() && m.Kind == chats.KindText {
 			return m.ID

@@ -11,7 +11,7 @@ import (
 
 // mendHistory sets aside what was skipped in the conversation of a job. A turn that has
 // begun is not gone on with then: what it has done may stand in what is lost.
-func (t *Runner) mendHistory(ctx context.Context, j *queue.Job, h *conversation.History) (string, bool, error) {
+func (t *Runner) mendHistory(ctx context.Context, j *queue.Run, h *conversation.History) (string, bool, error) {
 	lost := false
 	for _, d := range h.Damaged {
 		now, err := t.cfg.Deps.Mend(ctx, d, j.Message.Chat)
@@ -36,7 +36,7 @@ func (t *Runner) mendHistory(ctx context.Context, j *queue.Job, h *conversation.
 
 // awake returns nil where there is something to do for a job: it does not wait for an
 // approval, or has one.
-func (t *Runner) awake(ctx context.Context, j *queue.Job) error {
+func (t *Runner) awake(ctx context.Context, j *queue.Run) error {
 	if j.State != queue.StateWaiting {
 		return nil
 	}

@@ -23,7 +23,7 @@ const (
 // turn tell of pages: those that the answer names by their address, else the first of
 // each result. They are read off the log, so that a turn which went on after a crash has
 // those of before the crash too.
-func (t *Runner) cited(ctx context.Context, j *queue.Job, h *conversation.History, answer string) string {
+func (t *Runner) cited(ctx context.Context, j *queue.Run, h *conversation.History, answer string) string {
 	if j.Trigger != nil && j.Trigger.Ends(answer) {
 		return answer // it says that there is nothing to say
 	}

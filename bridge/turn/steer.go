@@ -19,9 +19,9 @@ var errSteer = errors.New("bridge: what was written while a turn runs")
 // steer makes what was written since a turn began part of it, and returns that. The messages
 // are in the conversation, their jobs closed and named by that of the turn, all in one write:
 // so each is answered by this turn, or by one of its own, and by no other.
-func (t *Runner) steer(ctx context.Context, j *queue.Job, h *conversation.History, scope toolgroups.Scope) (messages []agent.Message, err error) {
-	err = t.cfg.Deps.Join(ctx, j, func(some []*queue.Job) (joined, gone []*queue.Job, err error) {
-		return t.cfg.Jobs.Join(ctx, j, some, func(others []*queue.Job) error {
+func (t *Runner) steer(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope) (messages []agent.Message, err error) {
+	err = t.cfg.Deps.Join(ctx, j, func(some []*queue.Run) (joined, gone []*queue.Run, err error) {
+		return t.cfg.Jobs.Join(ctx, j, some, func(others []*queue.Run) error {
 			if messages, err = t.written(ctx, j, h, others, scope); err != nil || len(others) == 0 {
 				return err
 			}
@@ -39,7 +39,7 @@ func (t *Runner) steer(ctx context.Context, j *queue.Job, h *conversation.Histor
 }
 
 // joinAll is the one write.
-func (t *Runner) joinAll(ctx context.Context, j *queue.Job, h *conversation.History, others []*queue.Job, messages []agent.Message) error {
+func (t *Runner) joinAll(ctx context.Context, j *queue.Run, h *conversation.History, others []*queue.Run, messages []agent.Message) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), queue.WriteTimeout)
 	defer cancel()
 	ops, err := t.cfg.Jobs.Joining(j, others, t.cfg.Now())
@@ -59,7 +59,7 @@ func (t *Runner) joinAll(ctx context.Context, j *queue.Job, h *conversation.Hist
 
 // written are messages as the conversation keeps them, with their files in the workspace.
 // Pieces of one are one.
-func (t *Runner) written(ctx context.Context, j *queue.Job, h *conversation.History, others []*queue.Job, scope toolgroups.Scope) ([]agent.Message, error) {
+func (t *Runner) written(ctx context.Context, j *queue.Run, h *conversation.History, others []*queue.Run, scope toolgroups.Scope) ([]agent.Message, error) {
 	var messages []agent.Message
 	after := lastAsked(h.View(), j)
 	for n := 0; n < len(others); {

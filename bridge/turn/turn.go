@@ -19,8 +19,8 @@ import (
 )
 
 // Answer runs the turn of a message, or goes on with it where its log stops.
-func (t *Runner) Answer(ctx context.Context, j *queue.Job) (text string, err error) {
-	session, err := conversation.Of(ctx, t.cfg.Store, j)
+func (t *Runner) Answer(ctx context.Context, j *queue.Run) (text string, err error) {
+	session, err := conversation.Of(ctx, t.cfg.Store, &j.Job)
 	if err == nil && j.State == queue.StateWaiting {
 		err = t.awake(ctx, j)
 	}
@@ -62,7 +62,7 @@ func (t *Runner) Answer(ctx context.Context, j *queue.Job) (text string, err err
 
 // begin stages the message, if the log does not have it yet. Where the log has even
 // its answer, there is nothing left to run.
-func (t *Runner) begin(ctx context.Context, j *queue.Job, h *conversation.History, scope toolgroups.Scope) (string, bool, error) {
+func (t *Runner) begin(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope) (string, bool, error) {
 	if !j.Unstarted {
 		turn, err := h.Turn(ctx, j.Key())
 		if err != nil {
@@ -99,7 +99,7 @@ func (t *Runner) begin(ctx context.Context, j *queue.Job, h *conversation.Histor
 }
 
 // List enters the conversation that a job begins into those of its owner.
-func (t *Runner) List(ctx context.Context, j *queue.Job, scope toolgroups.Scope) error {
+func (t *Runner) List(ctx context.Context, j *queue.Run, scope toolgroups.Scope) error {
 	entry := conversation.Conversation{
 		Owner: scope.Owner, Chat: j.Message.Chat, Generation: j.Generation,
 		Title: title(cmp.Or(j.Title, j.Words(), pointedAt(j.Message))), Begun: t.cfg.Now(),
@@ -130,7 +130,7 @@ func continued(h *conversation.History, turn []agent.Message) (answer string, do
 
 // recall searches the memory for a message. A memory that cannot be read is no reason
 // not to answer.
-func (t *Runner) recall(ctx context.Context, j *queue.Job, scope toolgroups.Scope) string {
+func (t *Runner) recall(ctx context.Context, j *queue.Run, scope toolgroups.Scope) string {
 	found, err := t.cfg.Recall(ctx, scope, j.Words())
 	if err != nil {
 		t.cfg.Log.Warn("memory cannot be searched", "job", j.Key(), "err", err)
@@ -139,11 +139,11 @@ func (t *Runner) recall(ctx context.Context, j *queue.Job, scope toolgroups.Scop
 }
 
 // question is the message as the conversation keeps it.
-func (t *Runner) question(j *queue.Job, h *conversation.History) agent.Message {
+func (t *Runner) question(j *queue.Run, h *conversation.History) agent.Message {
 	message := agent.Message{Role: agent.RoleUser, Time: t.cfg.Now(), Text: j.Message.Text, Ref: j.Key()}
 	if !j.Message.Direct {
 		message.Sender, message.By = j.Message.UserName, j.Message.By()
-		h.NoteAuthor(j)
+		h.NoteAuthor(&j.Job)
 	}
 	for _, note := range j.Message.Skipped {
 		message.Text += notReceived(note)
@@ -154,7 +154,7 @@ func (t *Runner) question(j *queue.Job, h *conversation.History) agent.Message {
 
 // ask has the agent answer and stores each message before the agent acts on it. The error is
 // [errAnew] where more was added to the question.
-func (t *Runner) ask(ctx context.Context, j *queue.Job, h *conversation.History, scope toolgroups.Scope, more *additions) (string, error) {
+func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, more *additions) (string, error) {
 	groups, err := conversation.LoadedGroups(ctx, t.cfg.Store, h.Log)
 	if err != nil {
 		return "", err
@@ -228,7 +228,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Job, h *conversation.History,
 }
 
 // proceed stores a message, and returns an error where the agent must not act on it.
-func (t *Runner) proceed(ctx context.Context, j *queue.Job, h *conversation.History, m agent.Message) error {
+func (t *Runner) proceed(ctx context.Context, j *queue.Run, h *conversation.History, m agent.Message) error {
 	if err := t.store(ctx, j, h, m); err != nil {
 		return err
 	}
@@ -248,7 +248,7 @@ var errUnsure = errors.New("turn: this process has not proved for too long that 
 
 // sure returns an error where another process may be answering: one that was paused while it
 // stored a message does not act on that.
-func (t *Runner) sure(j *queue.Job) error {
+func (t *Runner) sure(j *queue.Run) error {
 	if t.cfg.Safe == nil || t.cfg.Safe(j) {
 		return nil
 	}
@@ -259,7 +259,7 @@ func (t *Runner) sure(j *queue.Job) error {
 var errGate = errors.New("bridge: it cannot be found out whether a call may run")
 
 // decide says whether a call may run, and has the files here for one that may.
-func (t *Runner) decide(ctx context.Context, j *queue.Job, h *conversation.History, call toolgroups.Call, tool toolgroups.Tool, files *checkout) (agent.Decision, error) {
+func (t *Runner) decide(ctx context.Context, j *queue.Run, h *conversation.History, call toolgroups.Call, tool toolgroups.Tool, files *checkout) (agent.Decision, error) {
 	d, err := t.cfg.Deps.Decide(ctx, j, h, call, tool)
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", errGate, err)
@@ -275,7 +275,7 @@ func (t *Runner) decide(ctx context.Context, j *queue.Job, h *conversation.Histo
 
 // keep stores a message of a turn. The answer and the record that its first part is being
 // sent are one write: a platform that is in order is asked next.
-func (t *Runner) keep(ctx context.Context, j *queue.Job, h *conversation.History, m agent.Message) error {
+func (t *Runner) keep(ctx context.Context, j *queue.Run, h *conversation.History, m agent.Message) error {
 	if m.Role == agent.RoleStarted {
 		m.Approved = j.ApprovedBy(m)
 	}
@@ -318,7 +318,7 @@ func returned(m agent.Message) bool {
 // append adds messages to the conversation of a job, as long as that is this process's. With
 // its question goes on record that it has begun, with the result of a call that the restarts
 // were not in vain which found it before.
-func (t *Runner) append(ctx context.Context, j *queue.Job, h *conversation.History, messages ...agent.Message) error {
+func (t *Runner) append(ctx context.Context, j *queue.Run, h *conversation.History, messages ...agent.Message) error {
 	return t.cfg.Jobs.WriteFenced(ctx, j, func() (err error) {
 		changes, of := len(h.Staged) > 0, storage.Check(queue.OpenPrefix+j.Key(), j.Rev)
 		if j.Stall.Restarts > 0 && slices.ContainsFunc(messages, returned) {
@@ -339,7 +339,7 @@ func (t *Runner) append(ctx context.Context, j *queue.Job, h *conversation.Histo
 
 // ended is what becomes of a turn that the agent ended with an error: it goes on later,
 // or that is its answer.
-func (t *Runner) ended(ctx context.Context, j *queue.Job, h *conversation.History, scope toolgroups.Scope, err error) (string, error) {
+func (t *Runner) ended(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, err error) (string, error) {
 	if cause := context.Cause(ctx); cause != nil {
 		return "", cause
 	}
@@ -375,7 +375,7 @@ func refused(err error) bool {
 // shorten leaves out more of what was said before a question that was refused, where the one
 // before it was refused, too: then the cause lies further back, and every question would be. It
 // reports whether there was anything. What is left out goes on record with the answer.
-func (t *Runner) shorten(ctx context.Context, j *queue.Job, h *conversation.History, failure error) (bool, error) {
+func (t *Runner) shorten(ctx context.Context, j *queue.Run, h *conversation.History, failure error) (bool, error) {
 	if _, model := errors.AsType[*agent.ModelError](failure); !model || len(h.Staged) == 0 {
 		return false, nil // what the turn has done may be the cause
 	}
@@ -392,7 +392,7 @@ func (t *Runner) shorten(ctx context.Context, j *queue.Job, h *conversation.Hist
 }
 
 // leaveOut takes a turn that failed out of what the model is shown. It stays on record.
-func (t *Runner) leaveOut(ctx context.Context, j *queue.Job, h *conversation.History, failure error) (string, error) {
+func (t *Runner) leaveOut(ctx context.Context, j *queue.Run, h *conversation.History, failure error) (string, error) {
 	turn, err := h.Turn(ctx, j.Key())
 	if err != nil {
 		return "", err
@@ -405,7 +405,7 @@ func (t *Runner) leaveOut(ctx context.Context, j *queue.Job, h *conversation.His
 
 // StopTurn tells the conversation with a note that a turn was stopped, so that the model does
 // not go on with it.
-func (t *Runner) StopTurn(ctx context.Context, j *queue.Job, note string) error {
+func (t *Runner) StopTurn(ctx context.Context, j *queue.Run, note string) error {
 	t.unstored.Forget(j.Key())
 	for _, a := range j.Message.Files {
 		t.unheard.Forget(unheardKey(j, a))
@@ -422,11 +422,11 @@ func (t *Runner) StopTurn(ctx context.Context, j *queue.Job, note string) error 
 	return err
 }
 
-func (t *Runner) recordStop(ctx context.Context, j *queue.Job, note string) (err error) {
+func (t *Runner) recordStop(ctx context.Context, j *queue.Run, note string) (err error) {
 	if j.Generation == 0 && !j.Found {
 		return nil // never begun
 	}
-	session, err := conversation.Of(ctx, t.cfg.Store, j)
+	session, err := conversation.Of(ctx, t.cfg.Store, &j.Job)
 	if err != nil && !errors.Is(err, conversation.ErrStopped) && !errors.Is(err, conversation.ErrCleared) {
 		return err
 	}

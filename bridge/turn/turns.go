@@ -97,43 +97,43 @@ type Config struct {
 // Dependencies is what a turn needs around it.
 type Dependencies struct {
 	// Scope says on whose behalf the tools of a turn run.
-	Scope func(*queue.Job, conversation.Session) (toolgroups.Scope, error)
+	Scope func(*queue.Run, conversation.Session) (toolgroups.Scope, error)
 	// Decide says whether a call of a turn may run.
-	Decide func(context.Context, *queue.Job, *conversation.History, toolgroups.Call, toolgroups.Tool) (agent.Decision, error)
+	Decide func(context.Context, *queue.Run, *conversation.History, toolgroups.Call, toolgroups.Tool) (agent.Decision, error)
 	// Decided reports whether one of the decisions is there that these cards ask for.
 	Decided func(ctx context.Context, cards []string) (bool, error)
 	// Join gives what was written while a turn runs, and can be answered by it, to join. That
 	// returns what is part of the job from now on, and what is nobody's here any more.
-	Join func(ctx context.Context, j *queue.Job, join func(some []*queue.Job) (joined, gone []*queue.Job, err error)) error
+	Join func(ctx context.Context, j *queue.Run, join func(some []*queue.Run) (joined, gone []*queue.Run, err error)) error
 	// Asks returns [agent.Turn.Ask] of a turn; nil where no person is there. Ended is told that
 	// a call has its result on record.
-	Asks  func(j *queue.Job, h *conversation.History) func(context.Context, toolgroups.Call, toolgroups.Question, agent.Aside) (toolgroups.Answer, error)
-	Ended func(ctx context.Context, j *queue.Job, call string) error
+	Asks  func(j *queue.Run, h *conversation.History) func(context.Context, toolgroups.Call, toolgroups.Question, agent.Aside) (toolgroups.Answer, error)
+	Ended func(ctx context.Context, j *queue.Run, call string) error
 	// Refused answers a turn for which there is no budget; the notice says so.
-	Refused func(ctx context.Context, j *queue.Job, scope toolgroups.Scope, failure error, notice string) (string, error)
+	Refused func(ctx context.Context, j *queue.Run, scope toolgroups.Scope, failure error, notice string) (string, error)
 	// Prepare makes the parts of an answer and of the job's files. The caller says whether
 	// it writes the job next.
-	Prepare func(j *queue.Job, answer string, recorded bool)
+	Prepare func(j *queue.Run, answer string, recorded bool)
 	// Heard, if not nil, returns what was said in the chat of a job before it and not to the
 	// bot, behind the message with the given id: the last of it, the oldest first.
-	Heard func(ctx context.Context, j *queue.Job, after string) []chats.Quoted
+	Heard func(ctx context.Context, j *queue.Run, after string) []chats.Quoted
 	// Mend sets a damaged record aside, and reports whether that was done now.
 	Mend func(ctx context.Context, d *queue.DamagedError, chat chats.Chat) (bool, error)
 	// Show puts a line of Markdown under a message, or into the chat of a job where that is empty: once
 	// under its key, and certainly once it returns.
-	Show func(ctx context.Context, key string, j *queue.Job, under, line string) error
+	Show func(ctx context.Context, key string, j *queue.Run, under, line string) error
 	// Listen has added called, without waiting for it, when something waits that the sender of a
 	// job wrote since it runs and that Join would give, until stop. Partial says that more of
 	// that may come.
-	Listen func(j *queue.Job, added func(partial bool)) (stop func())
+	Listen func(j *queue.Run, added func(partial bool)) (stop func())
 	// Watch returns what is told what happens in the turn of a job, concurrently; what has nothing
 	// of it be shown, and reports false where something is; and what is called at the end of
 	// that: the job knows its preview then.
-	Watch func(j *queue.Job) (observe func(agent.Event), withhold func() bool, end func())
+	Watch func(j *queue.Run) (observe func(agent.Event), withhold func() bool, end func())
 	// Failing reports whether the store did not take what was last written.
 	Failing func() bool
 	// AwaitTurn waits until a job may have the agent again.
-	AwaitTurn func(ctx context.Context, j *queue.Job)
+	AwaitTurn func(ctx context.Context, j *queue.Run)
 }
 
 // Runner answers messages.

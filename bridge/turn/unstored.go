@@ -25,7 +25,7 @@ type unstored struct {
 }
 
 // store is keep, and keeps in memory what the store did not take: see [Runner.settle].
-func (t *Runner) store(ctx context.Context, j *queue.Job, h *conversation.History, m agent.Message) error {
+func (t *Runner) store(ctx context.Context, j *queue.Run, h *conversation.History, m agent.Message) error {
 	err := t.keep(ctx, j, h, m)
 	paid := m.Role == agent.RoleAssistant || m.Role == agent.RoleTool
 	if err != nil && paid && !errors.Is(err, queue.ErrLost) && !errors.Is(err, storage.ErrInvalid) {
@@ -36,7 +36,7 @@ func (t *Runner) store(ctx context.Context, j *queue.Job, h *conversation.Histor
 
 // settle stores what an earlier try of a turn could not, unless the conversation has gone on
 // since: then that was stored, or another process has answered. See [Runner.writable], too.
-func (t *Runner) settle(ctx context.Context, j *queue.Job, h *conversation.History) error {
+func (t *Runner) settle(ctx context.Context, j *queue.Run, h *conversation.History) error {
 	kept, ok := t.unstored.Get(j.Key())
 	if ok && kept.log == h.Log && kept.after == h.Last {
 		j.Unstarted, h.Staged = false, kept.staged
@@ -52,7 +52,7 @@ func (t *Runner) settle(ctx context.Context, j *queue.Job, h *conversation.Histo
 
 // writable writes a job where the store did not take what was last written, and returns its error: no
 // model is asked for what could not be kept.
-func (t *Runner) writable(ctx context.Context, j *queue.Job) error {
+func (t *Runner) writable(ctx context.Context, j *queue.Run) error {
 	if !t.cfg.Deps.Failing() {
 		return nil
 	}

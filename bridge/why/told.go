@@ -25,10 +25,10 @@ func (e Explainer) Tell(ctx context.Context, key string) (*Explanation, error) {
 	if j == nil || err != nil {
 		return nil, err
 	}
-	turn, err := e.turn(ctx, j)
+	turn, err := e.turn(ctx, &j.Job)
 	if err != nil {
 		return nil, err
 	}
-	s := story{job: j, turn: turn, whole: true, silent: true, running: e.Answering(j.Message.Chat, j.Key())}
-	return &Explanation{Job: j, Lines: s.facts(), Turn: turn}, nil
+	s := story{job: &j.Job, turn: turn, whole: true, silent: true, running: e.Answering(j.Message.Chat, j.Key())}
+	return &Explanation{Job: &j.Job, Lines: s.facts(), Turn: turn}, nil
 }

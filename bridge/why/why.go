@@ -46,8 +46,8 @@ type Explainer struct {
 // Explain shows what became of the last message of a chat: the receipt, and what its
 // conversation has about the turn. It tells names and outcomes, which everybody in the
 // chat could see, and neither the arguments nor the results of tools.
-func (e Explainer) Explain(ctx context.Context, j *queue.Job, _ string) (string, error) {
-	last, err := e.last(ctx, j)
+func (e Explainer) Explain(ctx context.Context, j *queue.Run, _ string) (string, error) {
+	last, err := e.last(ctx, &j.Job)
 	if err != nil {
 		return "", err
 	}
@@ -63,7 +63,7 @@ func (e Explainer) Explain(ctx context.Context, j *queue.Job, _ string) (string,
 		if with, err := e.Jobs.Find(ctx, last.JoinedTo); err != nil {
 			return "", err
 		} else if with != nil {
-			w.job, w.part = with, last
+			w.job, w.part = &with.Job, last
 		}
 	}
 	if w.turn, err = e.turn(ctx, w.job); err != nil {
@@ -84,11 +84,11 @@ func (e Explainer) last(ctx context.Context, before *queue.Job) (*queue.Job, err
 				return nil, fmt.Errorf("look for the last message of %s: %w", chat, err)
 			}
 			j, err := e.Jobs.Read(entry)
-			if err != nil || j.Message.Chat != chat || j.Seq >= before.Seq || !e.Explains(j) {
+			if err != nil || j.Message.Chat != chat || j.Seq >= before.Seq || !e.Explains(&j.Job) {
 				continue
 			}
 			if last == nil || j.Seq > last.Seq {
-				last = j
+				last = &j.Job
 			}
 		}
 	}

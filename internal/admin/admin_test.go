@@ -149,14 +149,14 @@ type said struct {
 }
 
 // finish accepts a message, answers it and closes it.
-func (r *harness) finish(s said) *queue.Job {
+func (r *harness) finish(s said) *queue.Run {
 	r.Helper()
 	chat, err := chats.ParseChat(s.chat)
 	if err != nil {
 		r.Fatal(err)
 	}
 	m := chats.Message{Chat: chat, ID: s.id, Kind: chats.KindText, User: s.user, UserName: s.name, Text: s.text, Direct: true, Time: s.at.Add(-3 * time.Second)}
-	j := &queue.Job{Message: m, State: queue.StateOpen, Accepted: s.at, Generation: 1, LeaseToken: "me"}
+	j := &queue.Run{Job: queue.Job{Message: m, State: queue.StateOpen, Accepted: s.at, Generation: 1, LeaseToken: "me"}}
 	if added, err := r.jobs.Add(r.Context(), j); !added || err != nil {
 		r.Fatal(added, err)
 	}

@@ -126,7 +126,7 @@ func BenchmarkClose(b *testing.B) {
 			r := newRig(b)
 			for i := 0; b.Loop(); i++ {
 				m := chats.Message{Chat: chats.Chat{Platform: "telegram", ID: "5"}, ID: fmt.Sprint(i), Kind: kind, User: "5", Text: "hello", Time: r.now}
-				j := &queue.Job{Message: m, State: queue.StateOpen, Accepted: r.now, LeaseToken: "me"}
+				j := &queue.Run{Job: queue.Job{Message: m, State: queue.StateOpen, Accepted: r.now, LeaseToken: "me"}}
 				if _, err := r.jobs.Add(b.Context(), j); err != nil {
 					b.Fatal(err)
 				}

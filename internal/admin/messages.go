@@ -52,7 +52,7 @@ func (p *page) open(ctx context.Context) (*frame.Table, error) {
 			return nil, fmt.Errorf("list open messages: %w", err)
 		}
 		j, err := p.jobs.Read(entry)
-		if err != nil || !explained(j) {
+		if err != nil || !explained(&j.Job) {
 			continue // one that is damaged hides no other
 		}
 		if len(t.Rows) == maxOpen {
@@ -66,7 +66,7 @@ func (p *page) open(ctx context.Context) (*frame.Table, error) {
 		t.Rows = append(t.Rows, []frame.Cell{
 			{Text: kindOf(j.Key()), Link: frame.To(messageView, "key", j.Key())},
 			frame.Text(j.Message.Chat.String()),
-			frame.Text(personOf(j)), frame.Text(state), frame.At(j.Accepted),
+			frame.Text(personOf(&j.Job)), frame.Text(state), frame.At(j.Accepted),
 		})
 	}
 	return t, nil

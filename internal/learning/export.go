@@ -210,7 +210,7 @@ func (x *export) chat(ctx context.Context, g *group) error {
 		if err != nil {
 			return fmt.Errorf("read a receipt: %w", err)
 		}
-		j := &queue.Job{Rev: entry.Revision}
+		j := new(queue.Job)
 		if queue.Decode(entry, j) != nil {
 			x.counts.Unfit++
 			continue

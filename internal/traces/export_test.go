@@ -63,9 +63,9 @@ func (o *harness) config(texts bool) Config {
 }
 
 // answer follows one message with a call of a model and one of an MCP server to its end.
-func (o *harness) answer(t testing.TB, text string) *queue.Job {
+func (o *harness) answer(t testing.TB, text string) *queue.Run {
 	t.Helper()
-	j := &queue.Job{Message: chats.Message{Chat: chats.Chat{Platform: "slack", ID: "C77"}, ID: "1.2", User: "U99", Kind: chats.KindText, Text: text}, Accepted: time.Now()}
+	j := &queue.Run{Job: queue.Job{Message: chats.Message{Chat: chats.Chat{Platform: "slack", ID: "C77"}, ID: "1.2", User: "U99", Kind: chats.KindText, Text: text}, Accepted: time.Now()}}
 	o.Begin(j)
 	j.Since, j.HasSlot = time.Now(), true
 	ctx := o.Runs(t.Context(), j)

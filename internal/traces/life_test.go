@@ -59,12 +59,12 @@ func (p *process) step(out *outbox, do func()) {
 // live brings a job as far as the process lives. Disk is its record.
 func (p *process) live(out *outbox, disk *[]byte, found bool) (closed bool) {
 	ok := p.Model(silent{}, "OPENAI", "m", func(agent.Usage) (float64, bool) { return 0, false })
-	var j queue.Job
-	if err := json.Unmarshal(*disk, &j); err != nil {
+	var j queue.Run
+	if err := json.Unmarshal(*disk, &j.Job); err != nil {
 		p.t.Fatal(err)
 	}
 	write := func() {
-		data, err := json.Marshal(&j)
+		data, err := json.Marshal(&j.Job)
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestATraceIsOneTreeWhoeverIsKilled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		out, clock := &outbox{}, time.Unix(1_700_000_000, 0)
 		now := func() time.Time { clock = clock.Add(time.Second); return clock }
-		j := queue.Job{Message: chats.Message{Chat: chats.Chat{Platform: "telegram", ID: "7"}, ID: "1", Kind: chats.KindText, User: "7", Text: "hello"}, Accepted: now()}
+		j := queue.Run{Job: queue.Job{Message: chats.Message{Chat: chats.Chat{Platform: "telegram", ID: "7"}, ID: "1", Kind: chats.KindText, User: "7", Text: "hello"}, Accepted: now()}}
 		life := func(killed int) *process {
 			tracer := newTracer(Config{Now: now, Redact: redact.New(), Group: func(string) string { return "core" }}, sdk.WithSyncer(out))
 			return &process{Tracer: tracer, t: t, killed: killed}
@@ -110,7 +110,7 @@ func TestATraceIsOneTreeWhoeverIsKilled(t *testing.T) {
 		if rapid.Bool().Draw(t, "knows traces") { // else nothing was traced when it was accepted
 			life(0).Begin(&j)
 		}
-		disk, err := json.Marshal(&j)
+		disk, err := json.Marshal(&j.Job)
 		if err != nil {
 			t.Fatal(err)
 		}

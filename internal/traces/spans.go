@@ -24,7 +24,7 @@ import (
 type roots struct{ message, turn trace.SpanContext }
 
 // follow are the roots of a job; none where it is not followed, or was not drawn by the sampler.
-func (t *Tracer) follow(j *queue.Job) (roots, bool) {
+func (t *Tracer) follow(j *queue.Run) (roots, bool) {
 	fields := strings.Split(j.Trace.Parent, "-")
 	if len(fields) != 4 || fields[3] != "01" {
 		return roots{}, false
@@ -49,13 +49,13 @@ func (t *Tracer) Hook() queue.Tracer {
 
 // followed reports whether jobs of a kind have traces: what people or their schedules say, and
 // not what the program says to itself.
-func followed(j *queue.Job) bool {
+func followed(j *queue.Run) bool {
 	return j.Message.Kind == chats.KindText || j.Message.Kind == queue.KindTask
 }
 
 // Begin implements [queue.Tracer]. The ids follow from the job, so that it keeps them also where
 // a program that does not know them has written its record.
-func (t *Tracer) Begin(j *queue.Job) {
+func (t *Tracer) Begin(j *queue.Run) {
 	if !followed(j) || j.Trace.Parent != "" {
 		return
 	}
@@ -70,7 +70,7 @@ func (t *Tracer) Begin(j *queue.Job) {
 }
 
 // Runs implements [queue.Tracer].
-func (t *Tracer) Runs(ctx context.Context, j *queue.Job) context.Context {
+func (t *Tracer) Runs(ctx context.Context, j *queue.Run) context.Context {
 	t.Begin(j)
 	r, ok := t.follow(j)
 	if !ok {
@@ -94,7 +94,7 @@ func (t *Tracer) Runs(ctx context.Context, j *queue.Job) context.Context {
 }
 
 // Watch implements [queue.Tracer].
-func (t *Tracer) Watch(j *queue.Job, observe func(agent.Event)) func(agent.Event) {
+func (t *Tracer) Watch(j *queue.Run, observe func(agent.Event)) func(agent.Event) {
 	r, ok := t.follow(j)
 	if !ok {
 		return observe
@@ -143,7 +143,7 @@ func (t *Tracer) tool(r roots, e *agent.ToolEvent, began time.Time) {
 }
 
 // Sending implements [queue.Tracer].
-func (t *Tracer) Sending(j *queue.Job, p *queue.SentPart) func(error) {
+func (t *Tracer) Sending(j *queue.Run, p *queue.SentPart) func(error) {
 	r, ok := t.follow(j)
 	if !ok {
 		return func(error) {}
@@ -175,7 +175,7 @@ func outcome(err error) string {
 }
 
 // Closed implements [queue.Tracer].
-func (t *Tracer) Closed(j *queue.Job) {
+func (t *Tracer) Closed(j *queue.Run) {
 	t.Begin(j)
 	r, ok := t.follow(j)
 	if !ok {

@@ -49,11 +49,11 @@ func Key(i, receipts int) string {
 
 func receipt(ctx context.Context, b *batch, i, people int, at time.Time) error {
 	chat := chats.Chat{Platform: "telegram", ID: fmt.Sprint(i % people)}
-	j := &queue.Job{
+	j := &queue.Run{Job: queue.Job{
 		Message: chats.Message{Chat: chat, ID: fmt.Sprint(i), Kind: chats.KindText, User: chat.ID, UserName: "Somebody", Text: text, Direct: true, Time: at},
 		State:   queue.StateDone, Generation: 1, Accepted: at.Add(-2 * time.Second), Closed: at, LeaseToken: "me",
 		Parts: []queue.SentPart{{Part: chats.Part{Text: text}, State: queue.PartSent, ID: "1"}},
-	}
+	}}
 	return queue.Store{Store: b}.WriteReceipt(ctx, j, storage.Absent)
 }
 

@@ -1,0 +1,80 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// Run is a job in the memory of the process that works on it. Nothing of it but the job is
+// stored: whoever takes the job over begins with an empty one.
+type Run struct {
+	Job
+	// Rev is the revision of the record of the job that is known here.
+	Rev storage.Revision
+	// Within is set in a copy alone that has another message, which is part of the turn of the
+	// job that this is.
+	Within *Run
+	// Since is when this process began to wait with it, for its lane or for a decision; zero
+	// where an earlier process did.
+	Since time.Time
+	// Found is set where a restart found the job: its turn may have begun.
+	Found bool
+	// Restarted is set where a restart or a takeover found it, until that is counted.
+	Restarted bool
+	// AfterDelivery, if not nil, is done once the answer is delivered.
+	AfterDelivery func(context.Context)
+	// DamagedKeys names the damaged records that it met.
+	DamagedKeys []string
+	// HasSlot says that it is counted among the turns that run.
+	HasSlot bool
+	// Waits says that it is counted among those of its sender that wait.
+	Waits bool
+	// StopTyping takes the sign of work down; nil where there is none.
+	StopTyping func()
+	// ShowPreview ends what shows the turn while it is made, or begins that again; nil where nothing does.
+	ShowPreview func(on bool)
+	// Tries counts the errors of a press.
+	Tries int
+	// Suspended says that its last run ended with a wait for an approval.
+	Suspended bool
+	// EndCause is why it ends, where a command ended it while it waited for an approval.
+	EndCause error
+	// Interrupted says that a /stop has ended a turn, dropped how many messages it took out of
+	// their queue.
+	Interrupted bool
+	Dropped     int
+	// Pieces are the messages behind it that are to become part of it before its turn.
+	Pieces []*Run
+	// Complete says that nothing more of it is waited for, PossiblyJoined that it may have become part of
+	// another job although the write reported an error.
+	Complete, PossiblyJoined bool
+	// Files are to be delivered with the answer that is being rendered.
+	Files []toolgroups.File
+}
+
+// Order compares jobs of a chat: a turn that has begun comes before all others, whatever was
+// accepted before it and was not known then.
+func Order(a, b *Run) int {
+	if a.Unstarted != b.Unstarted {
+		if b.Unstarted {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Compare(a.Seq, b.Seq)
+}
+
+// Record is the operation that saves a job.
+func (j *Run) Record() (storage.Op, error) {
+	data, err := json.Marshal(&j.Job)
+	if err != nil {
+		return storage.Op{}, fmt.Errorf("encode job %s: %w", j.Key(), err)
+	}
+	return storage.Put(OpenPrefix+j.Key(), data, j.Rev), nil
+}
