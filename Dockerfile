@@ -1,4 +1,4 @@
-# The image of OneClaw: one static binary on an empty base.
+# The image of OneClaw: two static binaries on an empty base, the bot and oneclaw-lab, which tries it.
 #
 #   docker build -t oneclaw .
 #   docker run -d -v oneclaw:/data -e TELEGRAM_BOT_TOKEN -e OPENAI_API_KEY oneclaw
@@ -21,7 +21,7 @@ COPY . .
 ARG VERSION=devel
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 go build -trimpath -tags timetzdata -gcflags=all=-dwarf=false \
-    -ldflags "-s -w -X main.version=${VERSION}" -o out/oneclaw ./cmd/oneclaw
+    -ldflags "-s -w -X main.version=${VERSION}" -o out/ ./cmd/oneclaw ./cmd/oneclaw-lab
 RUN mkdir -p out/data out/tmp && chmod 1777 out/tmp
 
 FROM debian:trixie-slim AS full
@@ -33,7 +33,7 @@ FROM ${BASE}
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /src/out/tmp /tmp
 COPY --from=build --chown=65532:65532 /src/out/data /data
-COPY --from=build /src/out/oneclaw /oneclaw
+COPY --from=build /src/out/oneclaw /src/out/oneclaw-lab /
 # Inside, the address has to be reachable for "docker run -p"; what is published,
 # and to whom, is said there.
 ENV HOME=/data ONECLAW_DATA_DIR=/data ONECLAW_LISTEN=:8787

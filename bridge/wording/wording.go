@@ -131,3 +131,14 @@ func Minutes(d time.Duration) string {
 	}
 	return d.String()
 }
+
+// Bytes says a size as people do.
+func Bytes(n int64) string {
+	switch {
+	case n < 10<<10:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 10<<20:
+		return fmt.Sprintf("%d KB", n>>10)
+	}
+	return fmt.Sprintf("%d MB", n>>20)
+}

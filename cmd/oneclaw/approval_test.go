@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/config"
 	"oneclaw/internal/emulator/google"
 	"oneclaw/internal/emulator/openai"
 )

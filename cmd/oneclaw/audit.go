@@ -11,19 +11,21 @@ import (
 
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/wording"
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/app"
+	"oneclaw/internal/cli"
+	"oneclaw/internal/config"
 	"oneclaw/internal/database"
 )
 
-func auditCommand(load loader) *cobra.Command {
+func auditCommand(load cli.Loader) *cobra.Command {
 	asJSON, most := false, 0
 	command := &cobra.Command{
 		Use:   "audit",
 		Short: "Show who did what, the newest first: let in, removed, approved, cleared, switched, connected, signed in",
 		Args:  cobra.NoArgs,
-		RunE: load.run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
+		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			var all []audit.Entry
-			running, err := order(cmd.Context(), cfg, fmt.Sprintf("audit?most=%d", most), func(body io.Reader) error { return json.NewDecoder(body).Decode(&all) })
+			running, err := app.Order(cmd.Context(), cfg, fmt.Sprintf("audit?most=%d", most), func(body io.Reader) error { return json.NewDecoder(body).Decode(&all) })
 			if err == nil && !running {
 				err = database.Look(cmd.Context(), cfg.Place(), func(store *database.Store) error {
 					all, err = audit.List(cmd.Context(), store, most)

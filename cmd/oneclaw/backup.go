@@ -6,7 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/bridge/wording"
+	"oneclaw/internal/cli"
+	"oneclaw/internal/config"
 	"oneclaw/internal/database"
 )
 
@@ -14,7 +16,7 @@ import (
 const beside = "Not in it, so copy them as well: the folders workspaces, skills and tools, " +
 	"the settings in oneclaw.yaml, and secret.key, without which stored keys and accounts cannot be read."
 
-func backupCommand(load loader) *cobra.Command {
+func backupCommand(load cli.Loader) *cobra.Command {
 	var o database.Options
 	command := &cobra.Command{
 		Use:   "backup FILE",
@@ -23,8 +25,8 @@ func backupCommand(load loader) *cobra.Command {
 			"memory, tasks, what was set up in chats, and accounts (keys and tokens encrypted), all as it was at one moment. " +
 			"It is the same from a file and from PostgreSQL, and can be restored into either. With --recipient, or the setting backup_recipients, it is sealed with age: " +
 			"who has one of the secret keys can open it, and nobody else. " + beside,
-		Args: oneArgument,
-		RunE: load.run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
+		Args: cli.OneArgument,
+		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
 			if len(o.Recipients) == 0 {
 				o.Recipients = cfg.BackupRecipients
 			}
@@ -37,7 +39,7 @@ func backupCommand(load loader) *cobra.Command {
 				sealed = fmt.Sprintf(", and sealed for %d key(s)", n)
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Backup written to %s and checked (%s)%s.\nIt holds the database in %s as it was at one moment. %s\n",
-				args[0], bytesInWords(size), sealed, cfg.Place(), beside)
+				args[0], wording.Bytes(size), sealed, cfg.Place(), beside)
 			return err
 		}),
 	}
@@ -46,7 +48,7 @@ func backupCommand(load loader) *cobra.Command {
 	return command
 }
 
-func restoreCommand(load loader) *cobra.Command {
+func restoreCommand(load cli.Loader) *cobra.Command {
 	identities := ""
 	command := &cobra.Command{
 		Use:   "restore FILE",
@@ -55,8 +57,8 @@ func restoreCommand(load loader) *cobra.Command {
 			"A database in PostgreSQL is written to a file in the data directory first, and then replaced: where that breaks off, restore again; " +
 			"no bot starts before. Stop the bot first. What the backup says is still unanswered is answered at the next start. " +
 			"A backup that is sealed wants the file with its secret key (--identity). " + beside,
-		Args: oneArgument,
-		RunE: load.run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
+		Args: cli.OneArgument,
+		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
 			kept, err := database.Restore(cmd.Context(), cfg.Place(), args[0], identities, database.Newest(cfg.Outside.Migrations))
 			if err != nil {
 				return err
@@ -71,15 +73,4 @@ func restoreCommand(load loader) *cobra.Command {
 	}
 	command.Flags().StringVar(&identities, "identity", "", "the file with the secret key of age that opens a sealed backup")
 	return command
-}
-
-// bytesInWords says a size as people do.
-func bytesInWords(n int64) string {
-	switch {
-	case n < 10<<10:
-		return fmt.Sprintf("%d bytes", n)
-	case n < 10<<20:
-		return fmt.Sprintf("%d KB", n>>10)
-	}
-	return fmt.Sprintf("%d MB", n>>20)
 }

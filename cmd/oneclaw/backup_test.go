@@ -2,22 +2,17 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
-	"oneclaw/cmd/oneclaw/config"
-	"oneclaw/internal/control"
+	"oneclaw/internal/app"
+	"oneclaw/internal/cli"
+	"oneclaw/internal/config"
 	"oneclaw/internal/database"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/emulator/openai"
@@ -30,7 +25,7 @@ import (
 func oneclaw(t testing.TB, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = execute(config.Standard(), args, strings.NewReader(""), &out, &errs)
+	code = cli.Execute(rootCommand, config.Standard(), args, strings.NewReader(""), &out, &errs)
 	return code, out.String(), errs.String()
 }
 
@@ -137,54 +132,6 @@ func wantDocumented(t *testing.T, database string) {
 	}
 }
 
-// TestTheControlSocketOfALongPath is about a data directory whose name is longer than
-// that of a socket may be.
-func TestTheControlSocketOfALongPath(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("there is no way round the limit here")
-	}
-	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	store, err := bolt.Open(bolt.Config{Path: filepath.Join(dir, databaseName)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = store.Close() }()
-	if asked, err := control.Order(t.Context(), dir, "backup", func(io.Reader) error { return nil }); asked || err != nil {
-		t.Fatalf("a bot that does not run was asked: %v", err)
-	}
-	b := &bot{store: &database.Store{Store: store}, dataDir: dir, log: slog.New(slog.NewTextHandler(t.Output(), nil))}
-	l, err := control.Listen(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(filepath.Join(dir, control.Name))
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the socket: %v (%v), want mode 0600", info.Mode(), err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- serve(ctx, l, controlHandler(b.store, time.Now, b.log)) }()
-	var copied bytes.Buffer
-	asked, err := control.Order(t.Context(), dir, "backup", func(body io.Reader) error {
-		_, err := io.Copy(&copied, body)
-		return err
-	})
-	file := filepath.Join(t.TempDir(), "b")
-	if err := errors.Join(err, os.WriteFile(file, copied.Bytes(), 0o600)); err != nil || !asked {
-		t.Fatalf("asked %v: %v", asked, err)
-	}
-	if err := bolt.Verify(t.Context(), file); err != nil {
-		t.Error(err)
-	}
-	cancel()
-	if err := errors.Join(<-done, l.Close()); err != nil && !errors.Is(err, net.ErrClosed) {
-		t.Error(err)
-	}
-}
-
 // dataDir makes a data directory with a database in which a key has a value.
 func dataDir(t *testing.T, value string) (dir, database string) {
 	t.Helper()
@@ -193,7 +140,7 @@ func dataDir(t *testing.T, value string) (dir, database string) {
 	t.Setenv("ONECLAW_DATA_DIR", dir)
 	cfg := config.Default()
 	cfg.DataDir = dir
-	store, err := openStore(cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	store, err := app.OpenStore(cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

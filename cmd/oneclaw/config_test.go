@@ -6,7 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/config"
 )
 
 // FuzzConfig reads any settings file: an error is one line, and what is accepted prints

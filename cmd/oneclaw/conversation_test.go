@@ -14,7 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/app"
+	"oneclaw/internal/config"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/toolgroups"
 )
@@ -123,8 +124,8 @@ func TestClearSaysWhatItDoes(t *testing.T) {
 // registryOf is the registry of the program as it is built.
 func registryOf(t *testing.T) (registry *toolgroups.Registry) {
 	t.Helper()
-	err := emptyBot(t.Context(), config.Default(), func(b *bot) error {
-		registry = b.tools.Registry()
+	err := app.Empty(t.Context(), config.Default(), func(b *app.Bot) error {
+		registry = b.Registry()
 		return nil
 	})
 	if err != nil {

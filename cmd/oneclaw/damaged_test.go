@@ -14,8 +14,9 @@ import (
 	"time"
 
 	"oneclaw/bridge/queue"
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/app"
 	"oneclaw/internal/budget"
+	"oneclaw/internal/config"
 	"oneclaw/internal/database"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
@@ -139,7 +140,7 @@ func (l *lines) String() string {
 
 // life is the whole bot in this process, whose store a test can write to.
 type life struct {
-	bot   *bot
+	bot   *app.Bot
 	store *database.Store
 	log   *lines
 	stop  func()
@@ -157,20 +158,20 @@ func (w *harness) live() *life {
 	}
 	l := &life{log: &lines{}}
 	log := slog.New(slog.NewTextHandler(l.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	if l.store, err = openStore(cfg, log); err != nil {
+	if l.store, err = app.OpenStore(cfg, log); err != nil {
 		w.t.Fatal(err)
 	}
-	b, err := newBot(cfg, l.store, log, nil)
+	b, err := app.New(cfg, l.store, log)
 	if err != nil {
 		w.t.Fatal(errors.Join(err, l.store.Close()))
 	}
 	l.bot = b
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	done := make(chan error, 1)
-	go func() { done <- b.run(ctx) }()
+	go func() { done <- b.Run(ctx) }()
 	l.stop = sync.OnceFunc(func() {
 		cancel()
-		if err := errors.Join(<-done, b.tools.Close(), b.ledger.Close(), l.store.Close()); err != nil {
+		if err := errors.Join(<-done, b.Close(), l.store.Close()); err != nil {
 			w.t.Error(err)
 		}
 	})
@@ -223,7 +224,7 @@ func TestADamagedRecordOfAnyKindStopsNothingElse(t *testing.T) {
 				said := fmt.Sprint(n, running)
 				w.answered(bob, "b"+said, "re: b"+said)
 				w.answered(ann, "a"+said, "re: a"+said)
-				if _, err := l.bot.ledger.Report(t.Context(), budget.Payer{}); err != nil { // what was used is written
+				if _, err := l.bot.Ledger().Report(t.Context(), budget.Payer{}); err != nil { // what was used is written
 					t.Fatal(err)
 				}
 				asides, err := queue.ListDeadLetters(t.Context(), l.store)

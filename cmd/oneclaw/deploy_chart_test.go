@@ -14,7 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/app"
+	"oneclaw/internal/config"
 )
 
 // chart renders the Helm chart. TEST_ONECLAW_HELM names the program that does it, which
@@ -233,9 +234,9 @@ func served(t *testing.T, path string) (is bool) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	err = serveBot(ended, cfg, slog.New(slog.DiscardHandler), func(b *bot) error {
+	err = app.With(ended, cfg, slog.New(slog.DiscardHandler), func(b *app.Bot) error {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
-			_, pattern := b.handler().(*http.ServeMux).Handler(httptest.NewRequestWithContext(t.Context(), method, path, nil))
+			_, pattern := b.Handler().(*http.ServeMux).Handler(httptest.NewRequestWithContext(t.Context(), method, path, nil))
 			is = is || pattern != ""
 		}
 		return nil

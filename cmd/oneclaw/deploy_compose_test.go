@@ -17,7 +17,7 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/queue"
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/config"
 	"oneclaw/internal/database"
 )
 
@@ -246,7 +246,7 @@ func composedReplica(t *testing.T, name string, service any) {
 	if check[0] != "CMD" || check[1] != "/oneclaw" {
 		t.Fatalf("%s: the health check is %q", name, check)
 	}
-	if _, rest, err := rootCommand(config.Outside{}, nil).Find([]string{check[2].(string)}); err != nil || len(rest) > 0 {
+	if _, rest, err := rootCommand(nil).Find([]string{check[2].(string)}); err != nil || len(rest) > 0 {
 		t.Errorf("%s: the program has no command %s", name, check[2])
 	}
 	if at(service, "depends_on", "postgres", "condition") != "service_healthy" || at(service, "read_only") != true || at(service, "restart") == nil {

@@ -11,9 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/config"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
+	"oneclaw/internal/lab"
 )
 
 // document returns what a page of docs shows as code in the rows of its tables, in the
@@ -83,7 +84,7 @@ func TestDocsNameEveryCommand(t *testing.T) {
 	for _, c := range registered {
 		want["/"+c.Command] = true
 	}
-	for _, path := range leaves(rootCommand(config.Outside{}, nil)) {
+	for _, path := range append(leaves(rootCommand(nil)), leaves(lab.Root(nil))...) {
 		want[path] = true
 	}
 	got := map[string]bool{}

@@ -6,47 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/app"
+	"oneclaw/internal/cli"
+	"oneclaw/internal/config"
 	"oneclaw/internal/doctor"
-	"oneclaw/internal/replicas"
 )
 
-func (d *patient) checks() []doctor.Check {
-	checks := []doctor.Check{
-		{Name: "data directory", Run: d.checkDataDir},
-		{Name: "disk", Run: d.checkDisk},
-		{Name: "files", Run: d.checkFiles},
-		{Name: "user", Run: d.checkUser},
-		{Name: "database", Run: d.checkDatabase},
-		{Name: "access", Run: d.checkAccess},
-		{Name: "set aside", Run: d.checkAside},
-	}
-	for name, platform := range d.cfg.All {
-		if platform.Missing() == "" {
-			checks = append(checks, doctor.Check{Name: name, Run: platform.Doctor})
-		}
-	}
-	return append(checks, []doctor.Check{
-		{Name: "model", Run: d.checkModel},
-		{Name: "browser", Run: d.checkBrowser},
-		{Name: "exec", Run: d.checkExec},
-		{Name: "user tools", Run: d.checkUserTools},
-		{Name: "google", Run: d.checkGoogle},
-		{Name: "listen", Run: d.checkListen},
-		{Name: "cluster", Run: d.checkCluster},
-	}...)
-}
-
-// patient is what the checks look at, and what one has found for those behind it.
-type patient struct {
-	cfg config.Config
-	// running is set where a bot has the database open.
-	running bool
-	// replicas are those that share the database.
-	replicas []replicas.Member
-}
-
-func doctorCommand(load loader) *cobra.Command {
+func doctorCommand(load cli.Loader) *cobra.Command {
 	asJSON, live, chosen := false, false, []string(nil)
 	command := &cobra.Command{
 		Use:   "doctor",
@@ -57,7 +23,7 @@ func doctorCommand(load loader) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if live {
-				return load.run(func(cmd *cobra.Command, cfg config.Config, _ []string) error { return tryLive(cmd, cfg, chosen) })(cmd, nil)
+				return load.Run(func(cmd *cobra.Command, cfg config.Config, _ []string) error { return tryLive(cmd, cfg, chosen) })(cmd, nil)
 			}
 			return examine(cmd.Context(), load, asJSON, cmd.OutOrStdout())
 		},
@@ -70,7 +36,7 @@ func doctorCommand(load loader) *cobra.Command {
 }
 
 // examine checks the settings, and with settings that could be read all the rest.
-func examine(ctx context.Context, load loader, asJSON bool, w io.Writer) error {
+func examine(ctx context.Context, load cli.Loader, asJSON bool, w io.Writer) error {
 	cfg, err := load()
 	if err == nil {
 		err = cfg.Platforms.Check()
@@ -82,7 +48,7 @@ func examine(ctx context.Context, load loader, asJSON bool, w io.Writer) error {
 		return doctor.OK("valid; oneclaw config prints them")
 	}}}
 	if cfg.DataDir != "" && cfg.LogLevel != nil { // they were read
-		checks = append(checks, (&patient{cfg: cfg}).checks()...)
+		checks = append(checks, app.Checks(cfg)...)
 	}
 	return doctor.Examine(ctx, checks, cfg.Redact.Text, asJSON, w)
 }

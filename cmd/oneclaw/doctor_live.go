@@ -10,7 +10,8 @@ import (
 
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/cli"
+	"oneclaw/internal/config"
 	"oneclaw/internal/database"
 	"oneclaw/internal/live"
 	"oneclaw/internal/record"
@@ -41,7 +42,7 @@ func tryLive(cmd *cobra.Command, cfg config.Config, chosen []string) error {
 			_, _ = fmt.Fprintf(w, "Left out: %s. The owner's chat there is not known; name one with --chat %[1]s:ID.\n", name)
 			continue
 		}
-		platform, err := one.Open(nil, newLogger(cmd.ErrOrStderr(), cfg)) // what is kept is of no use without Run
+		platform, err := one.Open(nil, cli.NewLogger(cmd.ErrOrStderr(), cfg)) // what is kept is of no use without Run
 		if err != nil {
 			return err
 		}

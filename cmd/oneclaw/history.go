@@ -14,16 +14,18 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/app"
+	"oneclaw/internal/cli"
+	"oneclaw/internal/config"
 	"oneclaw/internal/database"
 )
 
-func historyCommand(load loader) *cobra.Command {
+func historyCommand(load cli.Loader) *cobra.Command {
 	return &cobra.Command{
 		Use:   "history CHAT",
 		Short: "Print the conversation of a chat, such as telegram:123 (with the database in a file, stop the bot first)",
-		Args:  oneArgument,
-		RunE:  load.run(printHistory),
+		Args:  cli.OneArgument,
+		RunE:  load.Run(printHistory),
 	}
 }
 
@@ -54,7 +56,7 @@ func readChat(ctx context.Context, cfg config.Config, name string, read func(ite
 	if _, err := os.Stat(filepath.Join(cfg.DataDir, database.Name)); err != nil && !cfg.Store.Shared() {
 		return fmt.Errorf("there is no database in %s: set ONECLAW_DATA_DIR to the bot's data directory", cfg.DataDir)
 	}
-	return withStore(cfg, newLogger(io.Discard, cfg), func(store *database.Store) error {
+	return app.WithStore(cfg, cli.NewLogger(io.Discard, cfg), func(store *database.Store) error {
 		session, err := conversation.Current(ctx, store, chat)
 		if err != nil {
 			return err

@@ -1,16 +1,13 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
@@ -71,38 +68,4 @@ func startLimited(t *testing.T, env map[string]string, descriptors int) *process
 	cmd := command(context.Background(), t, env)
 	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, descriptors), program, "run"}
 	return startCommand(t, cmd)
-}
-
-// A request that does not arrive is ended, and those that wait for its connection are
-// answered then.
-//
-// Attack 09: Slow requests leave the platforms their descriptors.
-func TestASlowRequestIsEnded(t *testing.T) {
-	l, err := listen(t.Context(), "127.0.0.1:0", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
-	go func() { served <- servePort(ctx, l, handler, 2, 300*time.Millisecond) }()
-	defer func() {
-		cancel()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	}()
-	address := l.Addr().String()
-	header, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = header.Close() }()
-	body := slowBody(t, address)
-	get(t, "http://"+address) // a third one
-	for name, conn := range map[string]net.Conn{"headers": header, "body": body} {
-		if _, err := io.Copy(io.Discard, bufio.NewReader(conn)); err != nil {
-			t.Errorf("slow %s: %v", name, err)
-		}
-	}
 }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/config"
 	"oneclaw/internal/emulator/openai"
 )
 

@@ -8,14 +8,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/bridge/wording"
+	"oneclaw/internal/cli"
+	"oneclaw/internal/config"
 	"oneclaw/internal/database"
 )
 
 // progressEvery is how often a move says how far it is.
 const progressEvery = 2 * time.Second
 
-func moveCommand(load loader) *cobra.Command {
+func moveCommand(load cli.Loader) *cobra.Command {
 	var from, to string
 	command := &cobra.Command{
 		Use:   "move",
@@ -25,7 +27,7 @@ func moveCommand(load loader) *cobra.Command {
 			"Stop the bot first. Where a move breaks off, run it again: it goes on from there, and nothing serves a database that is half filled. " +
 			"The former database stays as it was.",
 		Args: cobra.NoArgs,
-		RunE: load.run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
+		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			return move(cmd, cfg, database.Address(from), database.Address(to))
 		}),
 	}
@@ -70,5 +72,5 @@ func move(cmd *cobra.Command, cfg config.Config, from, to database.Address) erro
 
 // counted says what was moved.
 func counted(n database.RecordCount) string {
-	return fmt.Sprintf("%d entries and %d conversations with %d records, %s", n.Keys, n.Logs, n.Records, bytesInWords(n.Bytes))
+	return fmt.Sprintf("%d entries and %d conversations with %d records, %s", n.Keys, n.Logs, n.Records, wording.Bytes(n.Bytes))
 }

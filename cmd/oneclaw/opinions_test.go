@@ -103,6 +103,9 @@ func (s *stage) learns(was, now string) {
 func (s *stage) cli(args ...string) string {
 	s.t.Helper()
 	cmd := command(s.t.Context(), s.t, s.w.env, args...)
+	if args[0] == "eval" {
+		cmd.Args[0] = labName
+	}
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	out, err := cmd.Output()

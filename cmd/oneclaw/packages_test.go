@@ -16,7 +16,7 @@ import (
 
 	"filippo.io/age"
 
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/config"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
 	"oneclaw/internal/proctree"

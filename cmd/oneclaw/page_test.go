@@ -115,7 +115,7 @@ func startDemo(t *testing.T, env ...string) string {
 		name, value, _ := strings.Cut(e, "=")
 		settings[name] = value
 	}
-	p := start(t, settings, "demo", "--addr", "127.0.0.1:0")
+	p := startCommand(t, labCommand(context.Background(), t, settings, "demo", "--addr", "127.0.0.1:0"))
 	p.out.await(t, "Ctrl-C")
 	_, rest, _ := strings.Cut(p.out.String(), "http://")
 	return "http://" + strings.Fields(rest)[0]
@@ -368,8 +368,8 @@ func TestDemoAnswersOnlyItself(t *testing.T) {
 			t.Errorf("%s: %d, want 403", c.name, status)
 		}
 	}
-	if line := failing(t, nil, "demo", "--addr", "0.0.0.0:0"); !strings.Contains(line, "loopback only") {
-		t.Errorf("an open address: %s", line)
+	if out, err := labCommand(t.Context(), t, nil, "demo", "--addr", "0.0.0.0:0").CombinedOutput(); err == nil || !strings.HasPrefix(string(out), "oneclaw-lab: --addr 0.0.0.0:0: the demo listens on loopback only") {
+		t.Errorf("an open address: %s", out)
 	}
 }
 

@@ -16,9 +16,11 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"oneclaw/internal/cli"
 	"oneclaw/internal/database"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
+	"oneclaw/internal/lab"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/pdf"
 )
@@ -36,8 +38,11 @@ const promptEnd = "GORACE=atexit_sleep_ms=0"
 // tests start the very code they were built with.
 const programName = "oneclaw"
 
+// labName is the same for the program with the demo.
+const labName = "oneclaw-lab"
+
 func TestMain(m *testing.M) {
-	if serve := childPart(os.Args); serve != nil {
+	if serve := cli.Child(os.Args); serve != nil {
 		if serve(os.Stdin, os.Stdout) != nil {
 			os.Exit(1)
 		}
@@ -47,7 +52,8 @@ func TestMain(m *testing.M) {
 		os.Exit(serveTools(name))
 	}
 	testscript.Main(m, map[string]func(){
-		programName: func() { os.Exit(execute(fromTest(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+		programName: func() { os.Exit(cli.Execute(rootCommand, fromTest(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+		labName:     func() { os.Exit(cli.Execute(lab.Root, fromTest(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
 	})
 }
 
@@ -148,6 +154,14 @@ func command(ctx context.Context, t testing.TB, env map[string]string, args ...s
 	for name, value := range env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
+	return cmd
+}
+
+// labCommand prepares a run of the other program.
+func labCommand(ctx context.Context, t testing.TB, env map[string]string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := command(ctx, t, env, args...)
+	cmd.Args[0] = labName
 	return cmd
 }
 

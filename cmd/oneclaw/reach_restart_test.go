@@ -20,7 +20,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.yaml.in/yaml/v3"
 
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/config"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"

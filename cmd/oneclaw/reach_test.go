@@ -91,7 +91,7 @@ func compareReach(t *testing.T, table string) {
 	if strings.TrimSpace(now) == strings.TrimSpace(table) || t.Failed() {
 		return
 	}
-	if !updatesDocs() {
+	if os.Getenv("ONECLAW_UPDATE") == "" {
 		t.Fatalf("the table of %s is out of date; write it with ONECLAW_UPDATE=1 go test ./cmd/oneclaw -run StayWithinReach. Now:\n%s", reachDocs, table)
 	}
 	if err := os.WriteFile(reachDocs, []byte(before+reachBegin+"\n"+table+"\n"+reachEnd+after), 0o644); err != nil {

@@ -12,8 +12,9 @@ import (
 	"sync"
 	"testing"
 
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/app"
 	"oneclaw/internal/budget"
+	"oneclaw/internal/config"
 	"oneclaw/internal/database"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/storage"
@@ -61,21 +62,21 @@ func TestReadsOfAPlainMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	store, err := openStore(cfg, log)
+	store, err := app.OpenStore(cfg, log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	counted := &readings{Store: store, reads: map[string]int{}}
-	b, err := newBot(cfg, &database.Store{Store: counted}, log, nil)
+	b, err := app.New(cfg, &database.Store{Store: counted}, log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- b.run(ctx) }()
+	go func() { done <- b.Run(ctx) }()
 	w.ask(nil, who, "hello", nil)
 	w.ask(nil, who, "hello again", nil)
-	if _, err := b.ledger.Report(ctx, budget.Payer{}); err != nil { // what was used so far is written
+	if _, err := b.Ledger().Report(ctx, budget.Payer{}); err != nil { // what was used so far is written
 		t.Fatal(err)
 	}
 	counted.mu.Lock()
@@ -92,10 +93,7 @@ func TestReadsOfAPlainMessage(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if err := b.ledger.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := b.tools.Close(); err != nil {
+	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
 	if err := store.Close(); err != nil {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/config"
 	"oneclaw/internal/emulator/openai"
 )
 
@@ -98,6 +98,6 @@ func replayed(t *testing.T, path string) (string, bool) {
 		t.Fatal(err)
 	}
 	env := map[string]string{"ONECLAW_ALLOW": "*", "ONECLAW_LOG_LEVEL": "error"}
-	out, err := command(t.Context(), t, env, "--config", config, "replay", path).CombinedOutput()
+	out, err := labCommand(t.Context(), t, env, "--config", config, "replay", path).CombinedOutput()
 	return string(out), err == nil
 }

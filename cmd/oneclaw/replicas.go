@@ -5,19 +5,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/cli"
+	"oneclaw/internal/config"
 	"oneclaw/internal/database"
 	"oneclaw/internal/replicas"
 )
 
-func replicasCommand(load loader) *cobra.Command {
+func replicasCommand(load cli.Loader) *cobra.Command {
 	asJSON := false
 	command := &cobra.Command{
 		Use:   "replicas",
@@ -25,7 +24,7 @@ func replicasCommand(load loader) *cobra.Command {
 		Long: "Show which bots share the database, since when by their own clocks, and what each holds: shares of the chats, and what only one may do at a time. " +
 			"One that has died is in the list until another has noticed, and a line tells of what nobody holds.",
 		Args: cobra.NoArgs,
-		RunE: load.run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
+		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			members, err := listReplicas(cmd.Context(), cfg)
 			if err != nil {
 				return err
@@ -71,31 +70,7 @@ func printReplicas(w io.Writer, members []replicas.Member, asJSON bool) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "HOST\tID\tVERSION\tSINCE\tHOLDS")
 	for _, m := range members {
-		_, _ = fmt.Fprintf(table, "%s\t%.8s\t%s\t%s\t%s\n", m.Host, m.ID, m.Version, m.Since.UTC().Format(time.DateTime), holdings(m))
+		_, _ = fmt.Fprintf(table, "%s\t%.8s\t%s\t%s\t%s\n", m.Host, m.ID, m.Version, m.Since.UTC().Format(time.DateTime), m.Holdings())
 	}
 	return table.Flush()
-}
-
-// holdings says in a line what a replica holds: how many of what has numbers.
-func holdings(m replicas.Member) string {
-	var list []string
-	count := map[string]int{}
-	for _, lease := range m.Leases {
-		kind, number, _ := strings.Cut(lease, "/")
-		if strings.Trim(number, "0123456789") != "" || number == "" {
-			list = append(list, lease)
-			continue
-		}
-		count[kind]++
-	}
-	for kind, n := range count {
-		list = append(list, fmt.Sprintf("%d shares of %s", n, kind))
-	}
-	if slices.Sort(list); m.Retires {
-		list = append(list, "and gives it away")
-	}
-	if len(list) == 0 {
-		return "nothing"
-	}
-	return strings.Join(list, ", ")
 }

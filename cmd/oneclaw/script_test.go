@@ -9,7 +9,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/app"
+	"oneclaw/internal/config"
 	"oneclaw/storage/postgres/pgtest"
 )
 
@@ -53,7 +54,7 @@ func TestPostgresScripts(t *testing.T) {
 		_ = endPromptly(env)
 		cfg := config.Default()
 		cfg.DataDir = filepath.Join(env.WorkDir, "data")
-		store, err := openStore(cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
+		store, err := app.OpenStore(cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
 		if err != nil {
 			return err
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/tiktoken-go/tokenizer"
 	"go.yaml.in/yaml/v3"
 
-	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/bill"
+	"oneclaw/internal/config"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/toolgroups/search"
 )

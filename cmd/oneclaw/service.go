@@ -9,12 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"oneclaw/internal/cli"
 	"oneclaw/internal/service"
 )
 
 func serviceCommand() *cobra.Command {
 	i := service.Installer{}
-	command := parent("service", "Install the bot as a service of systemd")
+	command := cli.Parent("service", "Install the bot as a service of systemd")
 	command.PersistentFlags().BoolVar(&i.User, "user", false, "the service of your user, not of the system")
 	add := func(use, short string, do func(ctx context.Context) error) *cobra.Command {
 		sub := &cobra.Command{

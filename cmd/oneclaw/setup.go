@@ -16,14 +16,16 @@ import (
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/term"
 
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/app"
+	"oneclaw/internal/cli"
+	"oneclaw/internal/config"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/redact"
 )
 
 const maxTries = 3
 
-func setupCommand(load loader) *cobra.Command {
+func setupCommand(load cli.Loader) *cobra.Command {
 	return &cobra.Command{
 		Use:   "setup",
 		Short: "Ask for a Telegram token and a model key, check them, and write the settings file",
@@ -31,7 +33,7 @@ func setupCommand(load loader) *cobra.Command {
 			config.ConfigName + " in the data directory. What is typed is not shown. From a pipe, the token is the first line " +
 			"and the key the second. What the environment sets already is not asked for.",
 		Args: cobra.NoArgs,
-		RunE: load.run(setup),
+		RunE: load.Run(setup),
 	}
 }
 
@@ -61,7 +63,7 @@ func setup(cmd *cobra.Command, cfg config.Config, _ []string) error {
 		q.say("The language model is %s at %s (OPENAI_MODEL and OPENAI_BASE_URL change that).\n", cfg.Model.Name, cfg.Model.BaseURL)
 		key, err := q.ask(cmd.Context(), "Key of the model", func(ctx context.Context, key string) (string, error) {
 			cfg.Model.APIKey = redact.Secret(key)
-			f := (&patient{cfg: cfg}).checkModel(ctx)
+			f := app.CheckModel(ctx, cfg)
 			if f.Status == doctor.VerdictFail || key == "" && f.Status != doctor.VerdictOK {
 				return "", errors.New(f.Text)
 			}

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"oneclaw/internal/app"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/storage/postgres/pgtest"
@@ -78,7 +79,7 @@ func TestTheStoreInPostgreSQL(t *testing.T) {
 // besides does beside a running bot what is done from any machine, and what is refused there.
 func (w *harness) besides(t *testing.T, printed *strings.Builder) {
 	t.Helper()
-	host := hostname()
+	host := app.Hostname()
 	for _, c := range []struct {
 		args []string
 		want string // of a refusal, if it begins with !

@@ -6,15 +6,16 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/cli"
+	"oneclaw/internal/config"
 )
 
-func configCommand(load loader) *cobra.Command {
+func configCommand(load cli.Loader) *cobra.Command {
 	return &cobra.Command{
 		Use:   "config",
 		Short: "Print the settings in effect, with secrets masked",
 		Args:  cobra.NoArgs,
-		RunE: load.run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
+		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			encoder := yaml.NewEncoder(cmd.OutOrStdout())
 			encoder.SetIndent(2)
 			if err := encoder.Encode(cfg.Shown()); err != nil {

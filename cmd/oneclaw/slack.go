@@ -5,11 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"oneclaw/internal/cli"
 	"oneclaw/slack/manifest"
 )
 
 func slackCommand() *cobra.Command {
-	command := parent("slack", "Help with the Slack app")
+	command := cli.Parent("slack", "Help with the Slack app")
 	link, public := false, ""
 	show := &cobra.Command{
 		Use:   "manifest",

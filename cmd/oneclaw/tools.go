@@ -1,34 +1,32 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/tiktoken-go/tokenizer"
 
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/app"
+	"oneclaw/internal/cli"
+	"oneclaw/internal/config"
 	"oneclaw/toolgroups"
 )
 
-func toolsCommand(load loader) *cobra.Command {
+func toolsCommand(load cli.Loader) *cobra.Command {
 	var asJSON bool
 	command := &cobra.Command{
 		Use:   "tools [GROUP]",
 		Short: "List the tool groups, or the tools of one, with what their schemas cost",
 		Args:  cobra.MaximumNArgs(1),
-		RunE: load.run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
+		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
 			show, group := printTools, strings.Join(args, "")
 			if asJSON {
 				show = printToolsJSON
 			}
-			return emptyBot(cmd.Context(), cfg, func(b *bot) error { return show(cmd.OutOrStdout(), b.tools.Registry(), group) })
+			return app.Empty(cmd.Context(), cfg, func(b *app.Bot) error { return show(cmd.OutOrStdout(), b.Registry(), group) })
 		}),
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print the tools as they are sent to the model")
@@ -120,19 +118,4 @@ func printGroup(w io.Writer, registry *toolgroups.Registry, name string, tokens 
 	}
 	_, err = io.WriteString(w, out.String())
 	return err
-}
-
-// unusedToken stands for a platform where a bot is built and not run.
-const unusedToken = "1:unused"
-
-// emptyBot builds a bot on an empty store, to be looked at and not used.
-func emptyBot(ctx context.Context, cfg config.Config, look func(*bot) error) (err error) {
-	dir, err := os.MkdirTemp("", "oneclaw-tools-")
-	if err != nil {
-		return fmt.Errorf("describe tools: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	cfg.DataDir, cfg.Tools.Files = dir, config.FilesLocal
-	cfg.Telegram.Token = unusedToken
-	return serveBot(ctx, cfg, slog.New(slog.DiscardHandler), look)
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 	"unsafe"
 
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/config"
 	"oneclaw/internal/emulator/dns"
 	"oneclaw/storage"
 )

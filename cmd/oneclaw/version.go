@@ -7,10 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"oneclaw/internal/cli"
 	"oneclaw/internal/newest"
 )
 
-func versionCommand(load loader) *cobra.Command {
+func versionCommand(load cli.Loader) *cobra.Command {
 	check, from := false, ""
 	command := &cobra.Command{
 		Use:   "version",

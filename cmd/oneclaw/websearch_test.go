@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"oneclaw/cmd/oneclaw/config"
+	"oneclaw/internal/config"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/websearch"
 )

@@ -127,7 +127,7 @@ func Conversations(names []string) ([]Conversation, error) {
 	var all []Conversation
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("there is no conversation %q; there are %s, and --chat for one of yours", name, strings.Join(known, ", "))
+			return nil, fmt.Errorf("there is no conversation %q; there are %s", name, strings.Join(known, ", "))
 		}
 		file, err := fs.ReadFile(scripts, "conversations/"+name+".yaml")
 		if err != nil {

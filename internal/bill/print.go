@@ -1,15 +1,51 @@
 package bill
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math"
 	"strings"
 	"text/tabwriter"
 
+	"github.com/spf13/cobra"
+
 	"oneclaw/internal/price"
 	"oneclaw/toolgroups/search"
 )
+
+// Form is how lines are printed: as tables, in Markdown, or as JSON.
+type Form struct{ json, markdown bool }
+
+// Flags adds the forms to the flags of a command.
+func (f *Form) Flags(command *cobra.Command) {
+	command.Flags().BoolVar(&f.json, "json", false, "print one JSON object for each line")
+	command.Flags().BoolVar(&f.markdown, "markdown", false, "print tables in Markdown")
+	command.MarkFlagsMutuallyExclusive("json", "markdown")
+}
+
+// Print plays conversations and prints what they cost.
+func (f *Form) Print(ctx context.Context, w io.Writer, as Config, conversations ...Conversation) error {
+	b, err := New(as)
+	if err != nil {
+		return err
+	}
+	var lines []Line
+	for _, c := range conversations {
+		more, err := b.Compare(ctx, c)
+		if err != nil {
+			return err
+		}
+		lines = append(lines, more...)
+	}
+	switch {
+	case f.json:
+		return search.WriteJSON(w, lines)
+	case f.markdown:
+		return WriteMarkdown(w, conversations, lines)
+	}
+	return WriteText(w, conversations, lines)
+}
 
 // WriteText writes a table for each conversation.
 func WriteText(w io.Writer, conversations []Conversation, lines []Line) error {

@@ -6,7 +6,7 @@ import (
 )
 
 // clocks are where the program may look at the clock by itself, with what for. All other
-// places are given one by their Config, and cmd/oneclaw passes it in: what is stored and
+// places are given one by their Config, and internal/app passes it in: what is stored and
 // compared after a restart, what expires and what is due has to be tried with a clock
 // that jumps. The monotonic clock, by which differences of two such times are taken, does
 // not jump. The first line that fits counts.

@@ -29,7 +29,8 @@ var layers = []layer{
 	{"internal/doctor", nil},
 	{"internal/rescue", []string{"internal/retry"}},
 	{"internal/caller", nil},
-	{"internal/record", []string{"internal/caller", "internal/emulator/*", "internal/redact"}},
+	{"internal/record", []string{"internal/caller", "internal/redact"}},
+	{"internal/replay", []string{"internal/caller", "internal/emulator/*", "internal/record"}},
 	{"internal/retry", nil},
 	{"internal/cache", nil},
 	{"internal/folder", nil},
@@ -112,8 +113,12 @@ var layers = []layer{
 	{"internal/errlog", []string{"internal/runes"}},
 	{"internal/admin", []string{"bridge/interact", "bridge/audit", "bridge/queue", "bridge/access", "internal/admin/frame", "internal/cache", "storage", "toolgroups", "internal/errlog", "agent", "bridge/chats", "bridge/conversation", "bridge/why", "internal/bill", "internal/budget", "internal/doctor", "internal/hooks", "internal/learning", "internal/price", "internal/replicas", "internal/retry", "internal/runes", "toolgroups/google", "toolgroups/mcp", "toolgroups/mcp/oauth", "toolgroups/schedule", "toolgroups/search"}},
 	{"internal/demo", []string{"bridge/chats", "agent", "internal/emulator/*", "internal/retry", "internal/web"}},
-	{"cmd/oneclaw/config", []string{"*", "*/*"}},
+	{"internal/config", []string{"*", "*/*"}},
+	{"internal/cli", []string{"internal/config", "internal/javascript", "internal/readable", "internal/redact", "toolgroups/pdf"}},
+	{"internal/app", []string{"*", "*/*", "*/*/*"}},
+	{"internal/lab", []string{"*", "*/*", "*/*/*"}},
 	{"cmd/oneclaw", []string{"*", "*/*", "*/*/*"}},
+	{"cmd/oneclaw-lab", []string{"internal/cli", "internal/lab"}},
 }
 
 // forTests is what the tests of every package may import besides what its line
@@ -159,7 +164,7 @@ func checkImports(m *module) []finding {
 		for _, spec := range s.Imports {
 			target, ours := m.ours(strings.Trim(spec.Path.Value, `"`))
 			if ours && target != s.dir && !matchAny(allowed, target) {
-				found = append(found, m.at(spec.Pos(), "", "%s may not import %s: move the code, or declare the port it needs as an interface and wire it in cmd/oneclaw", s.dir, target))
+				found = append(found, m.at(spec.Pos(), "", "%s may not import %s: move the code, or declare the port it needs as an interface and wire it in internal/app", s.dir, target))
 			}
 		}
 	}

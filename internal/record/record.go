@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"path"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,6 +53,12 @@ type Line struct {
 	Error string `json:"error,omitempty"`
 }
 
+// Name is that of the method which was called: the end of its address.
+func (l Line) Name() string {
+	address, _, _ := strings.Cut(l.URL, "?")
+	return path.Base(address)
+}
+
 // Recorder sees what is exchanged. It may be used concurrently.
 type Recorder struct {
 	// Keep is given each line when its exchange has ended, one after another.
@@ -84,9 +92,9 @@ func (t tap) Transport(next http.RoundTripper) http.RoundTripper { return transp
 func (t tap) Frame(sent bool, data []byte) {
 	l := Line{Time: t.Now(), Direction: In, Service: t.service}
 	if sent {
-		l.Direction, l.Request = Out, t.body("", data)
+		l.Direction, l.Request = Out, t.Body("", data)
 	} else {
-		l.Response = t.body("", data)
+		l.Response = t.Body("", data)
 	}
 	t.keep(l)
 }

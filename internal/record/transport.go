@@ -58,7 +58,7 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	e.line.Status = resp.StatusCode
 	e.line.Type, _, _ = mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if methodOf(e.line) == "auth.test" {
+	if e.line.Name() == "auth.test" {
 		e.line.Scopes = resp.Header.Get("X-OAuth-Scopes")
 	}
 	resp.Body = &watched{ReadCloser: resp.Body, kept: &e.response, end: e.end}
@@ -76,7 +76,7 @@ type exchange struct {
 // end keeps the line.
 func (e *exchange) end(err error) {
 	l := e.line
-	l.Ended, l.Request, l.Response = e.Now(), e.body(e.kind, e.request.bytes()), e.body(l.Type, e.response.bytes())
+	l.Ended, l.Request, l.Response = e.Now(), e.Body(e.kind, e.request.bytes()), e.Body(l.Type, e.response.bytes())
 	if err != nil {
 		l.Error = e.mask(err.Error())
 	}
@@ -135,9 +135,9 @@ func (w *watched) Close() error {
 	return err
 }
 
-// body returns a body as a line has it: JSON as it is, forms as objects, texts as strings;
+// Body returns a body as a line has it: JSON as it is, forms as objects, texts as strings;
 // of everything else its length alone.
-func (r *Recorder) body(kind string, data []byte) json.RawMessage {
+func (r *Recorder) Body(kind string, data []byte) json.RawMessage {
 	if len(data) == 0 {
 		return nil
 	}

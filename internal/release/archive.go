@@ -22,9 +22,12 @@ func (r release) name(p platform) string {
 }
 
 // archive writes the archive of a platform.
-func (r release) archive(p platform, program string) error {
+func (r release) archive(p platform, programs string) error {
 	name := r.name(p)
-	files := []entry{{name: name + "/", mode: 0o755}, {name: name + "/oneclaw", mode: 0o755, file: program}}
+	files := []entry{{name: name + "/", mode: 0o755}}
+	for _, program := range names() {
+		files = append(files, entry{name: name + "/" + program, mode: 0o755, file: filepath.Join(programs, program)})
+	}
 	for _, text := range []string{"LICENSE", "README.md"} {
 		files = append(files, entry{name: name + "/" + text, mode: 0o644, file: filepath.Join(r.source, text)})
 	}

@@ -35,7 +35,11 @@ func (r release) image(programs map[platform]string, dir string) error {
 		if p.os != "linux" {
 			continue
 		}
-		above, err := r.layer([]entry{{name: "oneclaw", mode: 0o755, file: programs[p]}})
+		var files []entry
+		for _, name := range names() {
+			files = append(files, entry{name: name, mode: 0o755, file: filepath.Join(programs[p], name)})
+		}
+		above, err := r.layer(files)
 		if err != nil {
 			return err
 		}

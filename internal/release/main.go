@@ -78,6 +78,9 @@ func epoch(text string) (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
+// names are those of the programs: the bot, and what tries it.
+func names() []string { return []string{"oneclaw", "oneclaw-lab"} }
+
 // make fills the folder. Programs are built in a folder below it, which is gone afterwards.
 func (r release) make(ctx context.Context, build func(ctx context.Context, p platform, to string) error) error {
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
@@ -110,11 +113,14 @@ func (r release) make(ctx context.Context, build func(ctx context.Context, p pla
 	return r.sums()
 }
 
-// build makes the program as the Dockerfile does: static, with the time zones, and without a
+// build makes the programs as the Dockerfile does: static, with the time zones, and without a
 // trace of where it was built.
 func (r release) build(ctx context.Context, p platform, to string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "timetzdata",
-		"-gcflags=all=-dwarf=false", "-ldflags", "-s -w -X main.version="+r.version, "-o", to, "./cmd/oneclaw")
+		"-gcflags=all=-dwarf=false", "-ldflags", "-s -w -X main.version="+r.version, "-o", to+"/")
+	for _, name := range names() {
+		cmd.Args = append(cmd.Args, "./cmd/"+name)
+	}
 	cmd.Dir = r.source
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=")
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr

@@ -43,7 +43,11 @@ func stubs(t *testing.T) string {
 	}
 	r := release{version: "v1.2.3", source: "../..", out: out, at: at}
 	err = r.make(t.Context(), func(_ context.Context, p platform, to string) error {
-		return os.WriteFile(to, []byte("program for "+p.os+"/"+p.arch), 0o700)
+		err := os.Mkdir(to, 0o700)
+		for _, name := range names() {
+			err = errors.Join(err, os.WriteFile(filepath.Join(to, name), []byte(name+" for "+p.os+"/"+p.arch), 0o700))
+		}
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -61,20 +65,24 @@ func TestTheSameInputMakesTheSameBytes(t *testing.T) {
 	for _, p := range platforms() {
 		name := (release{version: "v1.2.3"}).name(p)
 		dir := unpacked(t, gunzipped(t, filepath.Join(first, name+".tar.gz")))
-		want := "LICENSE README.md oneclaw"
+		want := "LICENSE README.md oneclaw oneclaw-lab"
 		if p.os == "linux" {
 			want += " oneclaw.service"
 		}
 		if got := listed(t, filepath.Join(dir, name)); got != want {
 			t.Errorf("%s has %s, want %s", name, got, want)
 		}
-		if got := string(read(t, dir, name, "oneclaw")); got != "program for "+p.os+"/"+p.arch {
-			t.Errorf("%s has the %s", name, got)
+		for _, program := range names() {
+			if got := string(read(t, dir, name, program)); got != program+" for "+p.os+"/"+p.arch {
+				t.Errorf("%s has the %s", name, got)
+			}
 		}
 	}
 	for arch, root := range roots(t, first) {
-		if got := string(read(t, root, "oneclaw")); got != "program for linux/"+arch {
-			t.Errorf("the image for %s has the %s", arch, got)
+		for _, program := range names() {
+			if got := string(read(t, root, program)); got != program+" for linux/"+arch {
+				t.Errorf("the image for %s has the %s", arch, got)
+			}
 		}
 	}
 }
@@ -113,6 +121,7 @@ func TestTheReleaseThatWasMade(t *testing.T) {
 		dir := unpacked(t, gunzipped(t, filepath.Join(out, r.name(p)+".tar.gz")))
 		program := filepath.Join(dir, r.name(p), "oneclaw")
 		inspected(t, p, program, version)
+		inspected(t, p, program+"-lab", version)
 		if p == (platform{"linux", "amd64"}) {
 			runs(t, version, program)
 		}
@@ -120,6 +129,7 @@ func TestTheReleaseThatWasMade(t *testing.T) {
 	for arch, root := range roots(t, out) {
 		program := filepath.Join(root, "oneclaw")
 		inspected(t, platform{"linux", arch}, program, version)
+		inspected(t, platform{"linux", arch}, program+"-lab", version)
 		if arch != "amd64" {
 			continue
 		}

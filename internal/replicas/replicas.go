@@ -24,6 +24,7 @@ import (
 	"iter"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -85,6 +86,30 @@ type Member struct {
 	Retires bool `json:"retires,omitempty"`
 	// Leases are what it holds, sorted. They are not in its record.
 	Leases []string `json:"-"`
+}
+
+// Holdings says in a line what the replica holds: how many of what has numbers.
+func (m Member) Holdings() string {
+	var list []string
+	count := map[string]int{}
+	for _, lease := range m.Leases {
+		kind, number, _ := strings.Cut(lease, "/")
+		if strings.Trim(number, "0123456789") != "" || number == "" {
+			list = append(list, lease)
+			continue
+		}
+		count[kind]++
+	}
+	for kind, n := range count {
+		list = append(list, fmt.Sprintf("%d shares of %s", n, kind))
+	}
+	if slices.Sort(list); m.Retires {
+		list = append(list, "and gives it away")
+	}
+	if len(list) == 0 {
+		return "nothing"
+	}
+	return strings.Join(list, ", ")
 }
 
 // lease is the record of a lease. Owner is empty where nobody holds it.

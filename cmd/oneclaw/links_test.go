@@ -1,0 +1,20 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestTheBotLinksNoEmulator: what stands in for services is in oneclaw-lab alone.
+func TestTheBotLinksNoEmulator(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range strings.FieldsSeq(string(out)) {
+		if strings.Contains(name, "emulator") || strings.HasPrefix(name, "oneclaw/internal/demo") {
+			t.Errorf("the bot links %s", name)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+
+	"oneclaw/bridge/queue"
+	"oneclaw/internal/budget"
+	"oneclaw/internal/config"
+	"oneclaw/internal/price"
+	"oneclaw/internal/settings"
+	"oneclaw/storage"
+)
+
+func openLedger(cfg config.Config, store storage.Store, s *settings.Settings, groupOf func(tool string) string, log *slog.Logger) (*budget.Ledger, error) {
+	return budget.Open(budget.Config{
+		Store: store, Limits: limitsOf(cfg.Budget, s), Prices: price.Defaults().With(cfg.Prices),
+		Location: zoneOf(s, cfg.Zone()), Now: cfg.Outside.Now, ReplyTokens: cfg.Budget.ReplyTokens, Exclusive: !cfg.Store.Shared(), GroupOf: groupOf, Logger: log,
+		Damaged: asidesIn(cfg, store, log).Damaged,
+	})
+}
+
+// asidesIn is where a store keeps what was set aside, for what does not go through the bridge.
+func asidesIn(cfg config.Config, store storage.KV, log *slog.Logger) queue.DeadLetters {
+	return queue.DeadLetters{KV: store, Log: log, Now: cfg.Outside.Now}
+}
+
+// limitsOf returns the limits as they are set now.
+func limitsOf(cfg config.BudgetConfig, s *settings.Settings) func(context.Context) (budget.Limits, error) {
+	limits := budget.Limits{
+		User:  budget.Limit{Money: price.Dollars(cfg.UserUSD)},
+		Chat:  budget.Limit{Tokens: cfg.ChatTokens, Money: price.Dollars(cfg.ChatUSD)},
+		Total: budget.Limit{Money: price.Dollars(cfg.TotalUSD)},
+		Month: budget.Limit{Tokens: cfg.MonthTokens, Money: price.Dollars(cfg.MonthUSD)},
+	}
+	return func(ctx context.Context) (budget.Limits, error) {
+		now := limits
+		user, err := s.Values.Get(ctx, settings.SettingUserBudget)
+		if err != nil {
+			return now, err
+		}
+		total, err := s.Values.Get(ctx, settings.SettingTotalBudget)
+		// The settings take whole numbers only; an empty one is no bound.
+		now.User.Tokens, _ = strconv.ParseInt(user, 10, 64)
+		now.Total.Tokens, _ = strconv.ParseInt(total, 10, 64)
+		return now, err
+	}
+}

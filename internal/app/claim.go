@@ -1,0 +1,78 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"oneclaw/bridge/access"
+	"oneclaw/internal/config"
+	"oneclaw/storage"
+)
+
+// linkPatience is how long the start waits for a platform to say what the bot is called.
+const linkPatience = 15 * time.Second
+
+// offer makes a claim where nobody is configured and nobody owns the bot, and logs it,
+// this once: whoever reads the log owns the bot. It does not keep a bot from running.
+func offer(ctx context.Context, cfg config.Config, kv storage.KV, log *slog.Logger) {
+	if !access.Access(cfg.Access).Empty() {
+		return
+	}
+	owned, err := access.Owned(ctx, kv)
+	if owned {
+		return
+	}
+	link := ClaimLink(ctx, cfg, log)
+	var claim access.Claim
+	if err == nil {
+		claim, err = ownClaim(ctx, cfg, kv)
+	}
+	until := slog.String("until", claim.Until.Format(time.RFC3339))
+	switch {
+	case err == nil:
+		attrs := []any{"send", "claim " + claim.Code, until}
+		if link != nil {
+			attrs = append([]any{"link", link(claim.Code)}, attrs...)
+		}
+		log.Info("nobody may talk to the bot yet: open the link, or send it the code in a direct chat, and it is yours (or set ONECLAW_ALLOW)", attrs...)
+	case errors.Is(err, access.ErrOffered):
+		log.Info("nobody may talk to the bot yet: it waits for the code that oneclaw claim has printed (or set ONECLAW_ALLOW)", until)
+	case errors.Is(err, access.ErrOwned):
+	case ctx.Err() == nil:
+		log.Error("nobody may talk to the bot yet, and it cannot be claimed: set ONECLAW_ALLOW", "err", err)
+	}
+}
+
+// ownClaim makes a claim, or finds that of the other replicas.
+func ownClaim(ctx context.Context, cfg config.Config, kv storage.KV) (access.Claim, error) {
+	if !cfg.Store.Shared() {
+		return access.NewClaim(ctx, kv, cfg.Outside.Now(), false)
+	}
+	secret, err := cfg.Place().SecretKey(ctx, kv)
+	if err != nil {
+		return access.Claim{}, err
+	}
+	return access.SharedClaim(ctx, kv, cfg.Outside.Now(), secret)
+}
+
+// ClaimLink makes the links of a platform that claim the bot; nil where there are none.
+func ClaimLink(ctx context.Context, cfg config.Config, log *slog.Logger) func(code string) string {
+	ctx, cancel := context.WithTimeout(ctx, linkPatience)
+	defer cancel()
+	for _, platform := range cfg.All {
+		if p, ok := platform.(config.Linking); ok && platform.Missing() == "" {
+			return p.Link(ctx, log)
+		}
+	}
+	return nil
+}
+
+// ClaimRefusal says what to do where a claim is refused.
+func ClaimRefusal(err error) error {
+	if errors.Is(err, access.ErrOwned) {
+		return errors.New("the bot has an owner; /people in a chat with the bot shows who, and ONECLAW_ADMINS names administrators without it")
+	}
+	return err
+}

@@ -1,0 +1,52 @@
+package app
+
+import (
+	"context"
+
+	"oneclaw/internal/config"
+	"oneclaw/internal/doctor"
+	"oneclaw/internal/replicas"
+)
+
+// Checks are what doctor looks at when the settings could be read.
+func Checks(cfg config.Config) []doctor.Check { return (&patient{cfg: cfg}).checks() }
+
+// CheckModel asks the model service whether it knows the key and the model.
+func CheckModel(ctx context.Context, cfg config.Config) *doctor.Finding {
+	return (&patient{cfg: cfg}).checkModel(ctx)
+}
+
+func (d *patient) checks() []doctor.Check {
+	checks := []doctor.Check{
+		{Name: "data directory", Run: d.checkDataDir},
+		{Name: "disk", Run: d.checkDisk},
+		{Name: "files", Run: d.checkFiles},
+		{Name: "user", Run: d.checkUser},
+		{Name: "database", Run: d.checkDatabase},
+		{Name: "access", Run: d.checkAccess},
+		{Name: "set aside", Run: d.checkAside},
+	}
+	for name, platform := range d.cfg.All {
+		if platform.Missing() == "" {
+			checks = append(checks, doctor.Check{Name: name, Run: platform.Doctor})
+		}
+	}
+	return append(checks, []doctor.Check{
+		{Name: "model", Run: d.checkModel},
+		{Name: "browser", Run: d.checkBrowser},
+		{Name: "exec", Run: d.checkExec},
+		{Name: "user tools", Run: d.checkUserTools},
+		{Name: "google", Run: d.checkGoogle},
+		{Name: "listen", Run: d.checkListen},
+		{Name: "cluster", Run: d.checkCluster},
+	}...)
+}
+
+// patient is what the checks look at, and what one has found for those behind it.
+type patient struct {
+	cfg config.Config
+	// running is set where a bot has the database open.
+	running bool
+	// replicas are those that share the database.
+	replicas []replicas.Member
+}

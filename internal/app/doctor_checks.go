@@ -1,0 +1,274 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/agent/openai"
+	"oneclaw/bridge/access"
+	"oneclaw/bridge/wording"
+	"oneclaw/internal/config"
+	"oneclaw/internal/database"
+	"oneclaw/internal/doctor"
+	"oneclaw/internal/models"
+	"oneclaw/internal/replicas"
+	"oneclaw/internal/workspace"
+	"oneclaw/storage"
+	"oneclaw/toolgroups/browser"
+	"oneclaw/toolgroups/core"
+	"oneclaw/toolgroups/jstools"
+)
+
+func (d *patient) checkDataDir(_ context.Context) *doctor.Finding {
+	dir := d.cfg.DataDir
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return doctor.OK("%s is made at the first start", dir)
+	case err != nil:
+		return doctor.Fail("%v: set ONECLAW_DATA_DIR to a folder of the bot", err)
+	case !info.IsDir():
+		return doctor.Fail("%s is no folder: set ONECLAW_DATA_DIR to one", dir)
+	}
+	f, err := os.CreateTemp(dir, ".doctor-*")
+	if err == nil {
+		_, err = f.WriteString("x")
+		err = errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	if err != nil {
+		return doctor.Fail("nothing can be written to %s: %v", dir, err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return doctor.Warn("others on this machine can look into %s: chmod 700 %s", dir, dir)
+	}
+	return doctor.OK("%s", dir)
+}
+
+// checkDisk looks whether tools can still write.
+func (d *patient) checkDisk(_ context.Context) *doctor.Finding {
+	if _, err := os.Stat(d.cfg.DataDir); err != nil {
+		return nil // Made at the first start.
+	}
+	spare, err := workspace.Spare(d.cfg.DataDir, d.cfg.Tools.DiskReserveMiB<<20)
+	if err != nil {
+		return doctor.Warn("%v", err)
+	}
+	if spare <= 0 {
+		return doctor.Warn("tools cannot write files: less than the %d MiB of ONECLAW_TOOLS_DISK_RESERVE_MIB are free", d.cfg.Tools.DiskReserveMiB)
+	}
+	return doctor.OK("%d MiB are free for files of tools", spare>>20)
+}
+
+// checkFiles looks who can read the files with secrets.
+func (d *patient) checkFiles(_ context.Context) *doctor.Finding {
+	var open []string
+	for _, name := range []string{config.ConfigName, database.SecretName, database.Name} {
+		path := filepath.Join(d.cfg.DataDir, name)
+		if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
+			open = append(open, path)
+		}
+	}
+	if len(open) > 0 {
+		return doctor.Warn("others on this machine can read secrets: chmod 600 %s", strings.Join(open, " "))
+	}
+	return doctor.OK("nobody else can read the settings, the secret key and the database")
+}
+
+// checkUser warns of root: whatever gets out of a sandbox has the whole host then.
+func (d *patient) checkUser(_ context.Context) *doctor.Finding {
+	if os.Geteuid() == 0 {
+		return doctor.Warn("the bot runs as root, so a fault in a sandbox gives away the whole host: run it as a user of its own, who owns %s and nothing else", d.cfg.DataDir)
+	}
+	return doctor.OK("the bot does not run as root")
+}
+
+func (d *patient) checkDatabase(ctx context.Context) *doctor.Finding {
+	if d.cfg.Store.Shared() {
+		return d.checkServer(ctx)
+	}
+	err := database.Verify(ctx, d.cfg.Place())
+	switch {
+	case err == nil:
+		return doctor.OK("whole")
+	case errors.Is(err, fs.ErrNotExist):
+		return doctor.OK("made at the first start")
+	case errors.Is(err, storage.ErrLocked):
+		d.running = true
+		return doctor.OK("in use by a running bot; stop it for a full check")
+	case errors.Is(err, context.DeadlineExceeded):
+		return doctor.Warn("too large to be checked within %s", doctor.Patience)
+	}
+	return doctor.Fail("%v", err)
+}
+
+// slowWrite is how long a write may take without a warning: a message waits for a few.
+const slowWrite = 100 * time.Millisecond
+
+// checkServer looks at a database that bots share.
+func (d *patient) checkServer(ctx context.Context) *doctor.Finding {
+	h, err := database.Examine(ctx, d.cfg.Place(), d.cfg.Outside.Migrations)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return doctor.OK("%s can be reached; the tables are made at the first start", d.cfg.Place())
+	case err != nil:
+		return doctor.Fail("%v", err)
+	}
+	d.replicas = h.Replicas
+	d.running = slices.ContainsFunc(h.Replicas, func(m replicas.Member) bool { return m.Host == Hostname() })
+	facts := fmt.Sprintf("PostgreSQL %s, %s, format %d of %d, a write takes %s, the server's clock is %s ahead (nothing depends on that)",
+		h.Version, wording.Bytes(h.Size), h.Format, h.Known, h.Write.Round(10*time.Microsecond), h.Ahead)
+	if h.Write > slowWrite {
+		h.Warnings = append(h.Warnings, "writes are slow, and each message waits for a few: bring the bots nearer to the server, or give it a faster disk")
+	}
+	if len(h.Warnings) > 0 {
+		return doctor.Warn("%s; %s", strings.Join(h.Warnings, "; "), facts)
+	}
+	return doctor.OK("%s", facts)
+}
+
+func (d *patient) checkAccess(ctx context.Context) *doctor.Finding {
+	who := access.Access(d.cfg.Access)
+	if slices.ContainsFunc(slices.Concat(who.Allow, who.Admins), func(entry string) bool { return strings.HasSuffix(entry, "*") }) {
+		return doctor.Warn("everybody on a platform may talk to the bot, at your cost: name people in ONECLAW_ALLOW and ONECLAW_ADMINS")
+	}
+	if !who.Empty() {
+		return doctor.OK("%d people or groups of people in ONECLAW_ALLOW, %d in ONECLAW_ADMINS", len(who.Allow), len(who.Admins))
+	}
+	if d.running && !d.cfg.Store.Shared() {
+		return doctor.OK("nobody in the settings; /people shows who may talk to the bot")
+	}
+	owned := false
+	err := database.Look(ctx, d.cfg.Place(), func(store *database.Store) (err error) {
+		owned, err = access.Owned(ctx, store)
+		return err
+	})
+	switch {
+	case err != nil:
+		return doctor.Warn("nobody in the settings, and the database does not tell more: %v", err)
+	case !owned:
+		return doctor.OK("nobody yet: oneclaw run logs a link that makes you the owner")
+	}
+	return doctor.OK("the bot has an owner; /people shows who else may talk to it")
+}
+
+// checkModel asks for the list of models, which costs nothing.
+func (d *patient) checkModel(ctx context.Context) *doctor.Finding {
+	m := d.cfg.Model
+	if m.APIKey == "" && m.BaseURL == config.Default().Model.BaseURL {
+		return doctor.Warn("no key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that wants none")
+	}
+	offered, err := openai.ListModels(ctx, openai.Config{BaseURL: m.BaseURL, APIKey: string(m.APIKey), Model: m.Name})
+	var refusal *agent.ModelError
+	switch {
+	case err == nil:
+	case errors.As(err, &refusal) && refusal.Kind == agent.KindAuth:
+		return doctor.Fail("the server refuses the key: check OPENAI_API_KEY: %v", err)
+	case refusal != nil && refusal.Status != 0:
+		return doctor.Warn("the server answers and lists no models, so the rest shows in use: %v", err)
+	default:
+		return doctor.Fail("the server cannot be reached: check OPENAI_BASE_URL: %v", err)
+	}
+	if !slices.ContainsFunc(offered, func(info openai.ModelInfo) bool { return strings.TrimPrefix(info.ID, "models/") == m.Name }) {
+		return doctor.Warn("%s is none of the %d models of the server: check OPENAI_MODEL", m.Name, len(offered))
+	}
+	client, err := m.Client(&http.Client{Transport: http.DefaultTransport})
+	if err != nil {
+		return doctor.Fail("%v", err)
+	}
+	facts, err := client.Ask(ctx)
+	if err != nil {
+		return doctor.Warn("%s: what it can do could not be asked: %v", m.Name, err)
+	}
+	if advice := models.Advice(m.Name, facts); advice != "" {
+		return doctor.Warn("%s", advice)
+	}
+	return doctor.OK("%s: %s", m.Name, models.Known(facts))
+}
+
+func (d *patient) checkBrowser(context.Context) *doctor.Finding {
+	path, err := browser.Find("")
+	if err != nil {
+		return doctor.Warn("pages cannot be shown in a browser: %v", err)
+	}
+	return doctor.OK("%s", path)
+}
+
+func (d *patient) checkExec(ctx context.Context) *doctor.Finding {
+	if d.cfg.Tools.UnsafeExec {
+		return doctor.Warn("ONECLAW_TOOLS_UNSAFE_EXEC lets administrators run commands without a sandbox, which can read the bot's secrets")
+	}
+	if err := (core.ExecConfig{Network: d.cfg.Tools.ExecNetwork}).Check(ctx); err != nil {
+		return doctor.Warn("commands cannot be run: %v; install bubblewrap, and let it make user namespaces", err)
+	}
+	return doctor.OK("commands run in the sandbox")
+}
+
+// checkUserTools names the tools of the folder that are left out.
+func (d *patient) checkUserTools(_ context.Context) *doctor.Finding {
+	dir := filepath.Join(d.cfg.FilesDir(), "tools")
+	if _, err := os.Stat(dir); err != nil {
+		return nil // Made at the first start.
+	}
+	if mistakes := jstools.Mistakes(dir); len(mistakes) > 0 {
+		return doctor.Warn("some user tools are left out: %s", strings.ReplaceAll(errors.Join(mistakes...).Error(), "\n", "; "))
+	}
+	return doctor.OK("all of them can be used")
+}
+
+func (d *patient) checkGoogle(_ context.Context) *doctor.Finding {
+	g := d.cfg.Google
+	if g.ServiceAccount != "" {
+		if _, err := os.Stat(g.ServiceAccount); err != nil {
+			return doctor.Fail("setting google.service_account (GOOGLE_SERVICE_ACCOUNT): %v", err)
+		}
+	}
+	switch {
+	case (g.ClientID == "") != (g.ClientSecret == ""):
+		return doctor.Fail("set both GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET, or neither")
+	case g.ClientID == "" && g.ServiceAccount == "":
+		return doctor.OK("not set up (optional): GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET give tools for mail, calendar and documents")
+	case g.ClientID != "" && d.cfg.PublicURL == "":
+		return doctor.OK("set up; accounts are connected on this machine, or from anywhere with ONECLAW_PUBLIC_URL")
+	}
+	return doctor.OK("set up")
+}
+
+func (d *patient) checkListen(ctx context.Context) *doctor.Finding {
+	if d.running {
+		return doctor.OK("%s, if that is where the running bot listens", d.cfg.Listen)
+	}
+	l, err := Listen(ctx, d.cfg.Listen, "ONECLAW_LISTEN")
+	if err != nil {
+		return doctor.Fail("%v", err)
+	}
+	_ = l.Close()
+	host, _, _ := net.SplitHostPort(d.cfg.Listen)
+	if ip := net.ParseIP(host); host == "" || ip != nil && !ip.IsLoopback() {
+		return doctor.OK("%s, open to the network", d.cfg.Listen)
+	}
+	return doctor.OK("%s is free", d.cfg.Listen)
+}
+
+func (d *patient) checkCluster(_ context.Context) *doctor.Finding {
+	if !d.cfg.Store.Shared() {
+		return doctor.OK("one process: nothing else may use the data directory")
+	}
+	var all []string
+	for _, m := range d.replicas {
+		all = append(all, fmt.Sprintf("%s (%s) holds %s", m.Host, m.Version, m.Holdings()))
+	}
+	if len(all) == 0 {
+		return doctor.OK("no bot serves the database")
+	}
+	return doctor.OK("%d bots: %s", len(all), strings.Join(all, "; "))
+}

@@ -1,0 +1,36 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"oneclaw/internal/config"
+	"oneclaw/internal/readable"
+	"oneclaw/storage"
+	"oneclaw/toolgroups/google"
+)
+
+// OpenGoogle opens the accounts at Google. reader may be nil where no mail is read.
+func OpenGoogle(cfg config.Config, store storage.KV, reader *readable.Reader, log *slog.Logger) (*google.Google, error) {
+	key, err := cfg.Place().SecretKey(context.Background(), store)
+	if err != nil {
+		return nil, err
+	}
+	var account []byte
+	if cfg.Google.ServiceAccount != "" {
+		if account, err = os.ReadFile(cfg.Google.ServiceAccount); err != nil {
+			return nil, fmt.Errorf("setting google.service_account (GOOGLE_SERVICE_ACCOUNT): %w", err)
+		}
+	}
+	g, err := google.New(google.Config{
+		ClientID: cfg.Google.ClientID, ClientSecret: string(cfg.Google.ClientSecret), APIURL: cfg.Google.APIURL,
+		PublicURL: cfg.PublicURL, LocalURL: "http://" + cfg.Listen, KV: store, SecretKey: key,
+		ServiceAccount: account, Subjects: cfg.Google.Subjects, Location: cfg.Zone(), Now: cfg.Outside.Now, Reader: reader, Logger: log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("google: %w", err)
+	}
+	return g, nil
+}

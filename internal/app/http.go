@@ -1,0 +1,70 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"syscall"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"oneclaw/internal/web"
+)
+
+// chatName matches the name of a chat or a person: the port has no password.
+var chatName = regexp.MustCompile(`\b(telegram|slack):[-\w@.:/]*[\w]`)
+
+// healthHandler answers the questions of a supervisor: is it alive, does it receive.
+func healthHandler(health func() error) *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "ok\n")
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := health(); err != nil {
+			http.Error(w, chatName.ReplaceAllString(err.Error(), "a chat of $1"), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(w, "ready\n")
+	})
+	return mux
+}
+
+// Listen takes a port. The setting is named where that fails.
+func Listen(ctx context.Context, address, setting string) (net.Listener, error) {
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%s is in use: stop the other program, or set %s to a free one", address, setting)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return l, nil
+}
+
+// Bounds of the port, which anybody may reach.
+const (
+	// portTimeout is how long a request may take to arrive, and its answer to be fetched.
+	portTimeout = 15 * time.Second
+	// maxConnections is how many are open at once, or a quarter of the descriptors where
+	// that is less. More wait in the system's queue.
+	maxConnections = 256
+)
+
+// servePort answers on the port until ctx ends, within bounds.
+func servePort(ctx context.Context, l net.Listener, handler http.Handler, most int, timeout time.Duration) error {
+	return web.Serve(ctx, netutil.LimitListener(l, most), &http.Server{
+		Handler: handler, ReadHeaderTimeout: timeout / 3, ReadTimeout: timeout, WriteTimeout: 2 * timeout, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+	})
+}
+
+// Serve answers until ctx ends.
+func Serve(ctx context.Context, l net.Listener, handler http.Handler) error {
+	return web.Serve(ctx, l, &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10})
+}

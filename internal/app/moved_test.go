@@ -1,0 +1,102 @@
+package app
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/internal/config"
+	"oneclaw/internal/database"
+	"oneclaw/internal/settings"
+	"oneclaw/internal/workspace"
+	"oneclaw/storage/bolt"
+)
+
+// TestAGroupThatBecomesASupergroupKeepsWhatIsItsOwn has everything that belongs to a
+// chat be found under its new id.
+func TestAGroupThatBecomesASupergroupKeepsWhatIsItsOwn(t *testing.T) {
+	t.Parallel()
+	ctx, dir := t.Context(), t.TempDir()
+	cfg := config.Default()
+	cfg.DataDir, cfg.Access.Allow = dir, []string{"*"}
+	cfg.Telegram.Token = "1:x"
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	store, err := bolt.Open(bolt.Config{Path: filepath.Join(dir, database.Name), NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	b, err := New(cfg, &database.Store{Store: store}, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = b.Close() }()
+	changing, _, err := OpenSettings(cfg, store, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, to := chats.Chat{Platform: "telegram", ID: "-5"}, chats.Chat{Platform: "telegram", ID: "-1005"}
+	owner := from.String()
+
+	if _, _, err := b.tools.memory.Save(ctx, owner, "", "The group likes tea."); err != nil {
+		t.Fatal(err)
+	}
+	agent, err := changing.Agents.Add(ctx, settings.Agent{Name: "Pirate", Prompt: "Arr", Owner: owner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := changing.Chats.SetAgent(ctx, from.String(), owner, agent.ID); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(workspace.Folder(dir, from.String()), "notes.txt")
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte("tea"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	moved := mover(dir, nil, b.tools.memory, b.tools.schedule, changing, b.ledger, log)
+	for range 2 { // the second time changes nothing
+		if err := moved(ctx, from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if notes, err := b.tools.memory.Notes(ctx, to.String()); err != nil || len(notes) != 1 {
+		t.Errorf("notes: %v (%v)", notes, err)
+	}
+	answer, err := changing.Chats.Resolve(ctx, to.String(), to.String())
+	if err != nil || answer.Agent.ID != agent.ID {
+		t.Errorf("answered by %q (%v), want %q", answer.Agent.ID, err, agent.ID)
+	}
+	data, err := os.ReadFile(filepath.Join(workspace.Folder(dir, to.String()), "notes.txt"))
+	if err != nil || string(data) != "tea" {
+		t.Errorf("the file: %q (%v)", data, err)
+	}
+}
+
+func TestTheFilesOfAMovedChatDoNotReplaceOthers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
+	for _, d := range []string{from, to} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(d, "f"), []byte(filepath.Base(d)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := moveFiles(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{"f": "to", filepath.Join(movedFolder, "f"): "from"} {
+		if data, err := os.ReadFile(filepath.Join(to, name)); err != nil || string(data) != want {
+			t.Errorf("%s: %q (%v), want %q", name, data, err, want)
+		}
+	}
+}

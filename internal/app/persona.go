@@ -1,0 +1,67 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/turn"
+	"oneclaw/internal/models"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/memory"
+	"oneclaw/toolgroups/skills"
+)
+
+// personas says what a turn is answered with: the model and the prompt of the agent, the
+// list of skills, and what is remembered of the owner.
+type personas struct {
+	models *models.Models
+	skills *skills.Library
+	memory *memory.Memory
+	store  storage.KV
+	now    func() time.Time
+	log    *slog.Logger
+}
+
+// of implements bridge.Config.Persona. A memory that cannot be read is no reason not to
+// answer.
+func (p *personas) of(ctx context.Context, scope toolgroups.Scope) (turn.Profile, error) {
+	persona, err := p.models.Persona(ctx, scope)
+	if err != nil {
+		return persona, err
+	}
+	persona.Prompt = join(persona.Prompt, p.skills.Section())
+	if persona.Tail, err = p.memory.Snapshot(ctx, scope.Owner, p.begun(ctx, scope)); err != nil {
+		p.log.Warn("answering without memory", "err", err)
+	}
+	return persona, nil
+}
+
+// recall implements bridge.Config.Recall.
+func (p *personas) recall(ctx context.Context, scope toolgroups.Scope, text string) (string, error) {
+	notes, err := p.memory.Recall(ctx, scope.Owner, text, p.begun(ctx, scope))
+	var found []string
+	for _, n := range notes {
+		found = append(found, "- "+n.Text)
+	}
+	return strings.Join(found, "\n"), err
+}
+
+// begun is when a conversation began: now, where nothing says so.
+func (p *personas) begun(ctx context.Context, scope toolgroups.Scope) time.Time {
+	c, err := conversation.FindConversation(ctx, p.store, scope.Owner, scope.Session)
+	if err == nil {
+		return c.Begun
+	}
+	if !errors.Is(err, storage.ErrNotFound) {
+		p.log.Warn("beginning of a conversation not found", "err", err)
+	}
+	return p.now()
+}
+
+// join puts a section behind a prompt.
+func join(prompt, section string) string { return strings.TrimSpace(prompt + "\n\n" + section) }

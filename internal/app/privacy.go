@@ -1,0 +1,111 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"oneclaw/bridge/access"
+	"oneclaw/bridge/audit"
+	"oneclaw/bridge/privacy"
+	"oneclaw/internal/budget"
+	"oneclaw/internal/config"
+	"oneclaw/internal/personal"
+	"oneclaw/internal/settings"
+	"oneclaw/internal/workspace"
+)
+
+// personal is the list of what is kept of people.
+func (b *Bot) personal(cfg config.Config) []personal.Part {
+	type person = personal.Person
+	owner := func(of func(context.Context, string) error) func(context.Context, person) error {
+		return func(ctx context.Context, p person) error { return of(ctx, p.User) }
+	}
+	return []personal.Part{
+		{
+			Name: "memory", About: "What I remember of you.", Forget: owner(b.tools.memory.Forget),
+			Of: func(ctx context.Context, p person) (any, error) { return b.tools.memory.Notes(ctx, p.User) },
+		},
+		{
+			Name: "schedules", About: "Your scheduled tasks, also those in groups.", Forget: owner(b.tools.schedule.Forget),
+			Of: func(ctx context.Context, p person) (any, error) { return b.tools.schedule.Of(ctx, p.User) },
+		},
+		{
+			Name: "webhooks", About: "Your webhooks.", Forget: owner(b.hooks.Forget),
+			Of: func(ctx context.Context, p person) (any, error) { return b.hooks.Of(ctx, p.User) },
+		},
+		{
+			Name: "accounts", About: "What you have connected an account at.", Forget: owner(b.tools.connections.Forget),
+			Of: func(ctx context.Context, p person) (any, error) { return b.tools.connections.Of(ctx, p.User) },
+		},
+		{
+			Name: "choices", About: "What was chosen in our chat: model, agent.",
+			Of: func(ctx context.Context, p person) (any, error) {
+				return b.tools.settings.Chats.Chosen(ctx, p.Direct.String())
+			},
+			Forget: func(ctx context.Context, p person) error {
+				return b.tools.settings.Chats.Forget(ctx, p.Direct.String(), p.User)
+			},
+		},
+		{
+			Name: "agents", About: "The agents that you have made.",
+			Of: func(ctx context.Context, p person) (any, error) {
+				all, err := b.tools.settings.Agents.List(ctx)
+				return slices.DeleteFunc(all, func(a settings.Agent) bool { return a.Owner != p.User }), err
+			},
+		},
+		{Name: "files", Forget: func(ctx context.Context, p person) error { return b.forgetFiles(ctx, cfg, p.User) }},
+		{
+			Name: "heard", About: "What I overheard of you in groups where I listen along; a day.",
+			Of: func(ctx context.Context, p person) (any, error) { return privacy.AmbientOf(ctx, b.store, p.User) },
+		},
+		{
+			Name: "person", About: "What you may do, and who let you in.",
+			Of: func(_ context.Context, p person) (any, error) {
+				return slices.DeleteFunc(b.bridge.People().Everybody(), func(one access.Person) bool { return one.User != p.User }), nil
+			},
+		},
+		{
+			Name: "usage", About: "What models have used for you, by day; two months.",
+			Of: func(ctx context.Context, p person) (any, error) {
+				if _, err := b.ledger.Report(ctx, budget.Payer{User: p.User}); err != nil { // writes what is still to be
+					return nil, err
+				}
+				return budget.Used(ctx, b.store, p.User, cfg.Outside.Now())
+			},
+		},
+		{Name: "deeds", About: "What you have done that administrators may have to know later.", Of: b.deedsOf},
+	}
+}
+
+func (b *Bot) deedsOf(ctx context.Context, p personal.Person) (any, error) {
+	all, err := audit.List(ctx, b.store, 0)
+	return slices.DeleteFunc(all, func(e audit.Entry) bool { return e.By != p.User }), err
+}
+
+// forgetFiles empties the workspace of an owner, here and in the store.
+func (b *Bot) forgetFiles(ctx context.Context, cfg config.Config, owner string) error {
+	if b.files != nil {
+		if err := b.files.Prepare(ctx, owner); err != nil {
+			return err
+		}
+	}
+	dir := workspace.Folder(cfg.FilesDir(), owner)
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("remove workspace: %w", err)
+	}
+	if b.files == nil {
+		return nil
+	}
+	if err := errors.Join(os.MkdirAll(dir, 0o700), b.files.Keep(context.WithoutCancel(ctx), owner)); err != nil {
+		return err
+	}
+	return b.files.SweepAll(ctx) // what the files held is still there
+}
+
+// privacy is what people can ask about themselves.
+func (b *Bot) privacy(cfg config.Config) *personal.Exporter {
+	return personal.New(personal.Config{Store: b.store, Parts: b.personal(cfg), Now: cfg.Outside.Now, Log: b.log})
+}

@@ -1,0 +1,79 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+	"oneclaw/internal/settings"
+	"oneclaw/toolgroups/schedule"
+)
+
+// submit hands a scheduled run to the bridge, which answers it in its chat.
+func (b *Bot) submit(ctx context.Context, run schedule.Run) error {
+	chat, err := chats.ParseChat(run.Chat)
+	if err != nil {
+		return fmt.Errorf("%w: %w", schedule.ErrRefused, err)
+	}
+	err = b.bridge.Submit(ctx, bridge.Submission{
+		Key: run.Key, Chat: chat, User: strings.TrimPrefix(run.User, chat.Platform+":"),
+		Direct: run.Direct, Title: run.Title, Text: run.Prompt, Trigger: queue.Trigger{Note: run.Plan, Quiet: run.Plan != ""},
+	})
+	if errors.Is(err, queue.ErrInvalid) {
+		return fmt.Errorf("%w: %w", schedule.ErrRefused, err)
+	}
+	return err
+}
+
+// taskDone tells a schedule what became of a run.
+func taskDone(s *schedule.Schedule) func(context.Context, bridge.TaskResult) error {
+	return func(ctx context.Context, r bridge.TaskResult) error {
+		outcome := schedule.Outcome{Owner: r.Owner, Key: r.Key, Session: r.Session, MessageID: r.MessageID, Silent: r.Silent}
+		switch {
+		case r.State == queue.StateBarred:
+			outcome.Fault = "its author may not talk to the bot any more"
+		case r.Refused:
+			outcome.Fault = "no budget was left"
+		case r.Incident != "":
+			outcome.Fault = "no answer, incident " + r.Incident
+		case r.MessageID == "" && !r.Silent:
+			outcome.Fault = fmt.Sprintf("not delivered (%s)", r.State)
+		}
+		return s.Settled(ctx, outcome)
+	}
+}
+
+// hostZone is the name of the host's time zone, UTC where it has none.
+func hostZone() string {
+	if name := time.Local.String(); name != "Local" {
+		return name
+	}
+	target, err := os.Readlink("/etc/localtime")
+	if _, name, ok := strings.Cut(target, "zoneinfo/"); err == nil && ok {
+		if _, err := time.LoadLocation(name); err == nil {
+			return name
+		}
+	}
+	return "UTC"
+}
+
+// zoneOf returns the time zone of schedules as it is set now.
+func zoneOf(s *settings.Settings, otherwise *time.Location) func() *time.Location {
+	return func() *time.Location {
+		name, err := s.Values.Get(context.Background(), settings.SettingTimeZone)
+		if err != nil || name == "" {
+			return otherwise
+		}
+		zone, err := time.LoadLocation(name)
+		if err != nil {
+			return otherwise
+		}
+		return zone
+	}
+}

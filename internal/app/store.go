@@ -1,0 +1,79 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+
+	"oneclaw/bridge/queue"
+	"oneclaw/internal/config"
+	"oneclaw/internal/database"
+	"oneclaw/internal/settings"
+	"oneclaw/storage"
+)
+
+// OpenStore opens the database in the newest format.
+func OpenStore(cfg config.Config, log *slog.Logger) (*database.Store, error) {
+	store, err := database.Open(context.Background(), database.Config{Place: cfg.Place(), Migrations: cfg.Outside.Migrations, TTL: cfg.Outside.TTL, Logger: log})
+	if err == nil && cfg.Outside.Engine != nil {
+		store.Store = cfg.Outside.Engine(store.Store)
+	}
+	return store, err
+}
+
+// WithStore opens it for as long as do takes.
+func WithStore(cfg config.Config, log *slog.Logger, do func(*database.Store) error) error {
+	store, err := OpenStore(cfg, log)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(store), store.Close())
+}
+
+// sharing is how the bridge shares a store with other replicas; not at all where it is a file.
+func sharing(cfg config.Config, store *database.Store) queue.Sharing {
+	if !store.Shared() {
+		return queue.Sharing{}
+	}
+	return queue.Sharing{On: true, Host: Hostname(), Version: cfg.Outside.Version, Format: store.Known(), Check: store.Check, TTL: cfg.Outside.TTL}
+}
+
+// Hostname is where this process runs, for people, who do without it where it has no name.
+func Hostname() string {
+	host, _ := os.Hostname()
+	return host
+}
+
+// OpenSettings opens what administrators change at run time.
+func OpenSettings(cfg config.Config, kv storage.KV, log *slog.Logger) (*settings.Settings, *settings.Vault, error) {
+	key, err := cfg.Place().SecretKey(context.Background(), kv)
+	if err != nil {
+		return nil, nil, err
+	}
+	changing, vault, err := settings.Open(settings.Config{
+		KV: kv, SecretKey: key, Revealed: func(secret string) { cfg.Redact.Add(secret) }, Routings: config.Routings(), Now: cfg.Outside.Now, Logger: log,
+		Agents: []settings.Agent{{ID: "general", Name: "General", Description: "The assistant that everybody starts with", Prompt: Prompt}},
+		Defaults: map[string]string{
+			settings.SettingTimeZone: cmp.Or(cfg.Timezone, hostZone()),
+			settings.SettingRouting:  cfg.Tools.Routing,
+			settings.SettingLogLevel: cfg.Log.Level,
+
+			settings.SettingUserBudget:  strconv.FormatInt(cfg.Budget.UserTokens, 10),
+			settings.SettingTotalBudget: strconv.FormatInt(cfg.Budget.TotalTokens, 10),
+		},
+		Preset: settings.Preset{
+			Type: settings.TypeOpenAI, BaseURL: cfg.Model.BaseURL, Key: string(cfg.Model.APIKey), Model: cfg.Model.Name,
+		},
+	})
+	if err == nil {
+		err = vault.Reveal(context.Background())
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the stored settings: %w", err)
+	}
+	return changing, vault, nil
+}

@@ -1,0 +1,104 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/interact"
+	"oneclaw/internal/admin"
+	"oneclaw/internal/admin/frame"
+	"oneclaw/internal/admin/signin"
+	"oneclaw/internal/bill"
+	"oneclaw/internal/config"
+	"oneclaw/internal/doctor"
+	"oneclaw/internal/learning"
+	"oneclaw/internal/replicas"
+)
+
+// views makes the pages of administrators, for who is behind the door.
+func (b *Bot) views(cfg config.Config) (http.Handler, error) {
+	bot := admin.Bot{
+		Version: cfg.Outside.Version, Ready: b.bridge.Ready, Examine: func(ctx context.Context) ([]doctor.Finding, error) { return findings(ctx, cfg) },
+		Open: func() (open, waiting int, oldest time.Time) {
+			load := b.bridge.Load()
+			return load.Open, load.Waiting, load.Oldest
+		},
+	}
+	if b.store.Shared() {
+		bot.Replicas = func(ctx context.Context) ([]replicas.Member, error) { return replicas.List(ctx, b.store) }
+	}
+	more, err := b.duties(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return admin.New(admin.Config{
+		More: more, Store: b.store, Tell: b.bridge.Tell, Bot: bot, Ledger: b.ledger,
+		Costs: learning.NewCosts(learning.CostsConfig{Store: b.store, Bill: func() bill.Config { return b.Bill(cfg) }, Money: cfg.Money()}),
+		Texts: admin.Texts{Shown: cfg.AdminTexts, Announce: func(ctx context.Context, chat chats.Chat, key, text string) error {
+			return b.bridge.Post(ctx, key, chat, interact.Card{Text: text})
+		}},
+		Visitor: func(r *http.Request) (frame.Visitor, bool) {
+			s, ok := signin.From(r.Context())
+			return frame.Visitor{Person: s.User, Name: s.Name, CSRF: s.CSRF}, ok
+		},
+		Tools:   admin.Tools{Registry: b.tools.Registry, Servers: b.tools.mcp.Status},
+		Program: admin.Program{Settings: b.effective(cfg), Incidents: cfg.Incidents.Last},
+		SignOut: "leave", Redact: cfg.Redact.Text, Zone: zoneOf(b.tools.settings, cfg.Zone()), Log: b.log, Now: cfg.Outside.Now,
+	})
+}
+
+// groupOf returns the group of a tool for the accounts: core for those that are always offered.
+func (b *Bot) groupOf(tool string) string {
+	registry := b.tools.Registry()
+	if group, grouped := registry.GroupOf(tool); grouped {
+		return group
+	}
+	if _, known := registry.Tool(tool); known {
+		return "core"
+	}
+	return ""
+}
+
+// findings are those of doctor, about the program that runs.
+func findings(ctx context.Context, cfg config.Config) (all []doctor.Finding, err error) {
+	var out bytes.Buffer
+	d := &patient{cfg: cfg, running: true}
+	if err := doctor.Examine(ctx, d.checks(), cfg.Redact.Text, true, &out); err != nil && out.Len() == 0 {
+		return nil, err
+	}
+	if err := json.NewDecoder(&out).Decode(&all); err != nil {
+		return nil, errors.Join(ctx.Err(), fmt.Errorf("read what was found: %w", err))
+	}
+	return all, nil
+}
+
+// effective returns the settings of the file and the environment, and those that were changed
+// while a bot ran.
+func (b *Bot) effective(cfg config.Config) func(context.Context) ([]admin.Setting, error) {
+	return func(ctx context.Context) ([]admin.Setting, error) {
+		began, err := cfg.Effective()
+		if err != nil {
+			return nil, err
+		}
+		var all []admin.Setting
+		for _, name := range b.tools.settings.Values.Names() {
+			value, changed, err := b.tools.settings.Values.Changed(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			if changed {
+				all = append(all, admin.Setting{Name: name, Value: value, From: "changed in a chat; it counts instead of the setting below", Changed: true})
+			}
+		}
+		for _, s := range began {
+			all = append(all, admin.Setting{Name: s.Key, Value: s.Value, From: s.From, Changed: s.Set})
+		}
+		return all, nil
+	}
+}

@@ -1,0 +1,48 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"oneclaw/agent"
+	"oneclaw/internal/budget"
+	"oneclaw/internal/config"
+	"oneclaw/internal/models"
+	"oneclaw/internal/price"
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/websearch"
+)
+
+// addWebSearch adds the group web_search, if a service is set up.
+func (c *catalogue) addWebSearch(cfg config.Config, m *models.Models, private []netip.Prefix) error {
+	services, err := cfg.Tools.WebSearch.Services()
+	if err != nil || len(services) == 0 {
+		return err
+	}
+	family, err := websearch.New(websearch.Config{
+		Services: services, AllowPrivate: private, Resolver: cfg.Outside.Resolver, Pay: payFrom(m.Ledger, cfg.Guest),
+		Now: cfg.Outside.Now, Logger: c.log,
+	})
+	if err != nil {
+		return err
+	}
+	group, err := family.Group()
+	if err != nil {
+		return fmt.Errorf("web search: %w", err)
+	}
+	c.groups = append(c.groups, group)
+	return nil
+}
+
+// payFrom has whoever asks pay for a search.
+func payFrom(ledger *budget.Ledger, guest func(toolgroups.Scope) budget.Limit) func(context.Context, toolgroups.Scope, float64) (func(bool), error) {
+	return func(ctx context.Context, scope toolgroups.Scope, dollars float64) (func(bool), error) {
+		settle, err := ledger.Buy(ctx, budget.Payer{User: scope.User, Chat: scope.Chat, Limit: guest(scope)}, price.Dollars(dollars))
+		if refusal, ok := errors.AsType[*agent.ModelError](err); ok {
+			return nil, errors.New(refusal.Notice)
+		}
+		return settle, err
+	}
+}

@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"io"
+	"log/slog"
+	"os"
+
+	"golang.org/x/term"
+
+	"oneclaw/internal/config"
+)
+
+// NewLogger logs text on a terminal and JSON elsewhere. Secrets are masked in the
+// finished line, wherever in it they stand.
+func NewLogger(w io.Writer, cfg config.Config) *slog.Logger {
+	var at slog.Leveler = config.Level(cfg.Log.Level)
+	if cfg.LogLevel != nil {
+		at = cfg.LogLevel
+	}
+	options := &slog.HandlerOptions{Level: at}
+	format := cfg.Log.Format
+	if format == "" {
+		format = "json"
+		if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+			format = "text"
+		}
+	}
+	w = cfg.Redact.Writer(w)
+	if format == "text" {
+		return slog.New(cfg.Incidents.Handler(slog.NewTextHandler(w, options)))
+	}
+	return slog.New(cfg.Incidents.Handler(slog.NewJSONHandler(w, options)))
+}

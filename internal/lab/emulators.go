@@ -1,0 +1,161 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"oneclaw/internal/app"
+	"oneclaw/internal/emulator/anthropic"
+	"oneclaw/internal/emulator/google"
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/slack"
+	"oneclaw/internal/emulator/telegram"
+	"oneclaw/internal/emulator/websearch"
+	"oneclaw/slack/manifest"
+)
+
+func emulatorsCommand() *cobra.Command {
+	port := 0
+	command := &cobra.Command{
+		Use:   "emulators",
+		Short: "Run all emulated services, and print the settings that point a bot at them",
+		Long: "Run the emulators of Telegram, Slack, OpenAI, Anthropic, Google and the services of web search on ports that follow " +
+			"one another, until stopped, and print the settings of a bot that uses them. In Telegram and Slack there is one person; " +
+			"what they say is posted to /emulator/say, what the bot wrote is at /emulator/messages.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runEmulators(cmd.Context(), cmd.OutOrStdout(), port)
+		},
+	}
+	command.Flags().IntVar(&port, "port", 8790, "the first port on 127.0.0.1; 0 takes any free ones")
+	return command
+}
+
+// The OAuth client of the emulated Google, and the key of the emulated services of web search.
+const (
+	googleID     = "lab-client"
+	googleSecret = "lab-client-secret"
+	searchKey    = "lab-search-key"
+)
+
+func runEmulators(ctx context.Context, w io.Writer, port int) (err error) {
+	var closing []func() error
+	defer func() {
+		for _, end := range closing {
+			err = errors.Join(err, end())
+		}
+	}()
+	next := func() string {
+		if port == 0 {
+			return "127.0.0.1:0"
+		}
+		port++
+		return net.JoinHostPort("127.0.0.1", strconv.Itoa(port-1))
+	}
+	type emulator interface {
+		Start(ctx context.Context, addr ...string) (string, error)
+		Close() error
+	}
+	start := func(e emulator) (string, error) {
+		closing = append(closing, e.Close)
+		return e.Start(ctx, next())
+	}
+
+	tg, err := telegram.New(telegram.Config{Control: true})
+	if err != nil {
+		return err
+	}
+	person := tg.AddUser(telegram.User{FirstName: "You"}).ID
+	if _, err := tg.AddChat(telegram.ChatSpec{Kind: telegram.Private, User: person}); err != nil {
+		return err
+	}
+	telegramURL, err := start(tg)
+	if err != nil {
+		return err
+	}
+	workspace, err := slack.New(slack.Config{Control: true})
+	if err != nil {
+		return err
+	}
+	member := workspace.AddUser(slack.User{Name: "you", RealName: "You", Admin: true}).ID
+	direct, err := workspace.AddChannel(slack.ChannelSpec{Kind: slack.DM, Members: []string{member}})
+	if err == nil {
+		err = workspace.Install(manifest.YAML())
+	}
+	if err != nil {
+		return err
+	}
+	slackURL, err := start(workspace)
+	if err != nil {
+		return err
+	}
+	model, err := openai.New(openai.Config{MaxTools: 1000})
+	if err != nil {
+		return err
+	}
+	openaiURL, err := start(model)
+	if err != nil {
+		return err
+	}
+	claude, err := anthropic.New(anthropic.Config{})
+	if err != nil {
+		return err
+	}
+	anthropicURL, err := start(claude)
+	if err != nil {
+		return err
+	}
+	accounts, err := google.New(google.Config{ClientID: googleID, ClientSecret: googleSecret})
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	defer func() { err = errors.Join(err, group.Wait()) }()
+	serve := func(handler http.Handler) (string, error) {
+		l, err := app.Listen(ctx, next(), "--port")
+		if err != nil {
+			return "", err
+		}
+		group.Go(func() error { return app.Serve(ctx, l, handler) })
+		return "http://" + l.Addr().String(), nil
+	}
+	googleURL, err := serve(accounts)
+	if err != nil {
+		return err
+	}
+	searchURL, err := serve(websearch.New(websearch.Config{Key: searchKey}))
+	if err != nil {
+		return err
+	}
+	telegramSays := fmt.Sprintf(`curl -H 'Content-Type: application/json' -d '{"chat":%d,"user":%[1]d,"text":"hello"}' %s/emulator/say`, person, telegramURL)
+	slackSays := fmt.Sprintf(`curl -H 'Content-Type: application/json' -d '{"channel":%q,"user":%q,"text":"hello"}' %s/emulator/say`, direct, member, strings.TrimSuffix(slackURL, "/api/"))
+	for _, line := range [][]any{
+		{"# The settings of a bot that uses these services:"},
+		{"export TELEGRAM_BOT_TOKEN=" + tg.Token(), "TELEGRAM_API_URL=" + telegramURL},
+		{"export SLACK_BOT_TOKEN=" + workspace.BotToken(), "SLACK_APP_TOKEN=" + workspace.AppToken(), "SLACK_API_URL=" + slackURL},
+		{"export OPENAI_API_KEY=any", "OPENAI_BASE_URL=" + openaiURL, "OPENAI_MODEL=" + openai.DefaultModel},
+		{"export GOOGLE_CLIENT_ID=" + googleID, "GOOGLE_CLIENT_SECRET=" + googleSecret, "GOOGLE_API_URL=" + googleURL},
+		{fmt.Sprintf("export ONECLAW_ALLOW=telegram:%d,slack:%s", person, member)},
+		{"# Claude instead of that model:"},
+		{"#   export OPENAI_API_KEY=any", "OPENAI_BASE_URL=" + anthropicURL, "OPENAI_MODEL=" + anthropic.DefaultModel},
+		{"# The services of web search, with the key " + searchKey + ":", searchURL},
+		{"# What a person says in Telegram, and in Slack:"},
+		{"#  ", telegramSays},
+		{"#  ", slackSays},
+	} {
+		if _, err := fmt.Fprintln(w, line...); err != nil {
+			return err
+		}
+	}
+	<-ctx.Done()
+	return nil
+}

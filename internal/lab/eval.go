@@ -1,0 +1,90 @@
+package lab
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"oneclaw/internal/app"
+	"oneclaw/internal/cli"
+	"oneclaw/internal/config"
+	"oneclaw/internal/database"
+	"oneclaw/internal/learning/rerun"
+	"oneclaw/toolgroups/search"
+)
+
+func evalCommand(load cli.Loader) *cobra.Command {
+	command := cli.Parent("eval", "Measure parts of the bot")
+	var asJSON bool
+	var half, queries string
+	retrieval := &cobra.Command{
+		Use:   "retrieval FILE…",
+		Short: "Measure how well tool search finds the right tools",
+		Long: "Measure how well tool search finds the right tools. Each file is JSON of the form " +
+			`{"tools": [{"name", "desc", "params": […], "source"}], "queries": [{"q", "gold": [names]}]}.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			part, err := search.ParseHalf(half)
+			if err != nil {
+				return err
+			}
+			asked, err := search.ParseQueries(queries)
+			if err != nil {
+				return err
+			}
+			var reports []search.Report
+			for _, name := range args {
+				report, err := evalFile(name, part, asked)
+				if err != nil {
+					return err
+				}
+				reports = append(reports, report)
+			}
+			if asJSON {
+				return search.WriteJSON(cmd.OutOrStdout(), reports)
+			}
+			return search.WriteText(cmd.OutOrStdout(), reports)
+		},
+	}
+	retrieval.Flags().BoolVar(&asJSON, "json", false, "print one JSON object for each file")
+	retrieval.Flags().StringVar(&half, "half", "all", "which queries: all, tuned or held")
+	retrieval.Flags().StringVar(&queries, "queries", "file", "what is asked: the queries of the file, names (the words of the tools' names) or hidden (these, of an index without names)")
+	command.AddCommand(retrieval, evalReplayCommand(load))
+	return command
+}
+
+func evalFile(name string, half search.Half, asked search.Queries) (search.Report, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return search.Report{}, fmt.Errorf("eval retrieval: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	return search.Eval(f, name, half, asked)
+}
+
+func evalReplayCommand(load cli.Loader) *cobra.Command {
+	var o rerun.Options
+	command := &cobra.Command{
+		Use: "replay FILE", Short: "Run exported cases with another model, routing or prompt and show what is different", Args: cli.OneArgument,
+		Long: "Run the cases of oneclaw export eval with the model of the settings, or another one at the same address, and print what is different. Tools answer with what is on record and have no effect; nothing but the model is asked.",
+		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
+			o.Out, o.Progress = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			cfg.Model.Name, cfg.Store = cmp.Or(o.Model, cfg.Model.Name), database.Bolt
+			return app.Empty(cmd.Context(), cfg, func(b *app.Bot) error {
+				client, err := cfg.Model.Client(cfg.ModelClient())
+				if err != nil {
+					return err
+				}
+				o.Base = rerun.Config{
+					Model: client, Name: cfg.Model.Name, Effort: cfg.Model.Effort, Prompt: app.Prompt, Registry: b.Registry(), Now: cfg.Outside.Now,
+					Routing: search.Routing(cfg.Tools.Routing), Search: cfg.Tools.ToolSearch, Prices: app.CachePrices(cfg), Money: cfg.Money(), Budget: o.Base.Budget,
+				}
+				return rerun.File(cmd.Context(), args[0], o)
+			})
+		}),
+	}
+	o.Flags(command.Flags())
+	return command
+}

@@ -1,0 +1,238 @@
+package replay
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"oneclaw/internal/record"
+)
+
+// script is what of a recording is played, each thing with its time.
+type script struct {
+	events []event
+	sends  sends
+	asked  []*asked
+	// names are what services say of the bot and of people: the answers to getMe, auth.test
+	// and users.info.
+	names map[string][]json.RawMessage
+	// refused are methods that were refused in the recording, too.
+	refused map[string]bool
+	scopes  []string
+}
+
+// event is something that a platform has told the bot.
+type event struct {
+	at      time.Time // when it came
+	service string
+	// kind is that of an envelope.
+	kind string
+	body json.RawMessage
+}
+
+// send is something that the bot has sent or changed.
+type send struct {
+	at      time.Time // when it was begun: people may answer before the answer is there
+	service string
+	// text says what, without ids.
+	text string
+	// data are those of its buttons, id its own, and changes that of the message it changes.
+	data        []string
+	id, changes string
+	// name says, in the order of its row, which it is.
+	row, name string
+}
+
+// sends are what a bot has sent and changed. Its program keeps an order among the messages of
+// a chat, among those that one person alone sees there, and among the changes of a message:
+// each of these is a row. Of two rows either may come first.
+type sends []send
+
+// with adds one to the end of its row.
+func (all sends) with(s send) sends {
+	format := "%s, message %d of the bot"
+	if s.changes != "" {
+		format = "%s, change %d"
+		if m := slices.IndexFunc(all, func(m send) bool { return m.row == s.row && m.id == s.changes }); m >= 0 {
+			s.row = all[m].name
+		} else {
+			s.row += ", message " + s.changes
+		}
+	}
+	n := 1
+	for _, other := range all {
+		if other.row == s.row {
+			n++
+		}
+	}
+	s.name = fmt.Sprintf(format, s.row, n)
+	return append(all, s)
+}
+
+// find returns the one with the name of another.
+func (all sends) find(other send) (send, bool) {
+	i := slices.IndexFunc(all, func(s send) bool { return s.name == other.name })
+	if i < 0 {
+		return send{}, false
+	}
+	return all[i], true
+}
+
+// asked is a request to a model.
+type asked struct {
+	record.Line
+	used bool
+}
+
+// read takes a recording apart.
+func read(lines []record.Line) *script {
+	s := &script{names: map[string][]json.RawMessage{}, refused: map[string]bool{}}
+	for _, l := range lines {
+		switch method := l.Name(); {
+		case l.Service == record.Model:
+			s.asked = append(s.asked, &asked{Line: l})
+		case l.Direction == record.In:
+			var frame struct {
+				ID, Type string
+				Envelope string          `json:"envelope_id"`
+				Payload  json.RawMessage `json:"payload"`
+			}
+			if json.Unmarshal(l.Response, &frame) == nil && frame.Envelope != "" {
+				s.events = append(s.events, event{l.Time, l.Service, frame.Type, frame.Payload})
+			}
+		case method == "getUpdates":
+			var answer struct {
+				Result []json.RawMessage `json:"result"`
+			}
+			_ = json.Unmarshal(l.Response, &answer) // what failed brought nothing
+			for _, update := range answer.Result {
+				s.events = append(s.events, event{l.Ended, l.Service, "", update})
+			}
+		case method == "getMe" || method == "auth.test" || method == "users.info":
+			s.names[method] = append(s.names[method], l.Response)
+			if l.Scopes != "" {
+				s.scopes = strings.Split(l.Scopes, ",")
+			}
+		default:
+			if sent, ok := sendOf(l); ok {
+				s.sends = s.sends.with(sent)
+			} else if l.Direction == record.Call {
+				s.refused[method] = true
+			}
+		}
+	}
+	return s
+}
+
+// isSend says which methods people see something of.
+func isSend(l record.Line) bool {
+	method := l.Name()
+	switch {
+	case l.Direction != record.Call || l.Status != http.StatusOK || method == "sendChatAction":
+		return false
+	case strings.Contains(l.URL, "/commands/"), strings.HasPrefix(method, "chat."), method == "files.completeUploadExternal":
+		return true
+	}
+	return slices.ContainsFunc([]string{"send", "edit", "answer", "delete", "pin"}, func(verb string) bool { return strings.HasPrefix(method, verb) }) &&
+		method != "deleteWebhook"
+}
+
+// sendOf finds what a line sends, if a platform has taken it.
+func sendOf(l record.Line) (send, bool) {
+	var fields map[string]any
+	var answer struct {
+		OK     bool   `json:"ok"`
+		TS     string `json:"ts"`
+		Result struct {
+			ID json.Number `json:"message_id"`
+		} `json:"result"`
+	}
+	_ = json.Unmarshal(l.Response, &answer) // some results are no message
+	if !isSend(l) || json.Unmarshal(l.Request, &fields) != nil || !answer.OK && !strings.Contains(l.URL, "/commands/") {
+		return send{}, false
+	}
+	s := send{at: l.Time, service: l.Service, id: cmp.Or(answer.TS, answer.Result.ID.String())}
+	field := func(names ...string) (value string) {
+		for _, name := range names {
+			if text, ok := fields[name].(string); ok {
+				value = text
+			}
+		}
+		return value
+	}
+	s.row, s.changes = s.service+" "+field("chat_id", "channel", "channel_id"), field("message_id", "ts")
+	method := l.Name()
+	if method == "chat.postEphemeral" {
+		s.row += " for " + field("user")
+	}
+	if strings.Contains(l.URL, "/commands/") {
+		method = "response"
+	}
+	s.text = method + " " + s.plain(fields)
+	return s, true
+}
+
+// ids are the fields that are other each time, and those that the chat says already.
+var ids = map[string]bool{
+	"chat_id": true, "channel": true, "channel_id": true, "message_id": true, "ts": true, "callback_query_id": true, "token": true,
+	"id": true, "block_id": true, "action_id": true, "callback_data": true, "value": true, "user": true,
+}
+
+// plain encodes what a request says without ids, and takes note of the data of buttons.
+func (s *send) plain(v any) string {
+	data, _ := json.Marshal(s.without(v)) // it was JSON
+	return string(data)
+}
+
+func (s *send) without(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if data, ok := v[name].(string); ok && (name == "callback_data" || name == "value") {
+				s.data = append(s.data, data)
+			}
+			if !ids[name] {
+				out[name] = s.without(v[name])
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = s.without(v[i])
+		}
+		return out
+	case string:
+		var inner any
+		if (strings.HasPrefix(v, "{") || strings.HasPrefix(v, "[")) && json.Unmarshal([]byte(v), &inner) == nil {
+			return s.without(inner)
+		}
+		return v
+	}
+	return v
+}
+
+// conversation is the form of a request to a model: the roles of its messages, and the
+// last of them.
+func conversation(request json.RawMessage) (roles, last, model string) {
+	var body struct {
+		Model           string
+		Messages, Input []json.RawMessage
+	}
+	if json.Unmarshal(request, &body) != nil {
+		return "", "", ""
+	}
+	var all []string
+	for _, raw := range append(body.Messages, body.Input...) {
+		var m struct{ Role, Type string }
+		_ = json.Unmarshal(raw, &m) // what has neither is shown as such
+		all, last = append(all, cmp.Or(m.Role, m.Type, "?")), string(raw)
+	}
+	return strings.Join(all, " "), last, body.Model
+}
