@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -165,4 +166,24 @@ func restricted(t testing.TB, reg *toolgroups.Registry) *toolgroups.Registry {
 		t.Fatal(err)
 	}
 	return restricted
+}
+
+// Acceptance 126: the model is told of a loaded group where nothing but a longer name and what people
+// say has its name in it.
+func TestWordsThatHaveTheNameOfAGroupTellNothingOfIt(t *testing.T) {
+	c, _ := routed(t, search.RoutingBridge)
+	c.say("a pdf", calls(loads("a", "pdf_forms")), says("no"))
+	n := len(c.history)
+	c.say("x", calls(loads("b", "pdf")), says("ok"))
+	for i := range c.history[n:] {
+		c.history[n+i], _ = c.history[n+i].WithoutTexts([]string{"pdf"})
+	}
+	c.history = slices.DeleteFunc(c.history, func(m agent.Message) bool { return m.Role == "" })
+	c.history = append([]agent.Message{{Role: agent.RoleSummary, Text: "They want a pdf."}}, c.history...)
+	req := c.say("y", says("ok")).requests[0]
+	want := "[Loaded tool groups: pdf. They stay loaded. Not listed as tools of their own, but ready: " +
+		"tool_describe(names) shows their parameters, tool_call(name, arguments) runs them: pdf_info.]"
+	if last := req.Messages[len(req.Messages)-1]; last.Text != want {
+		t.Errorf("the model is sent %q last, want %q", last.Text, want)
+	}
 }

@@ -76,8 +76,8 @@ func past(history []Message) []toolgroups.PastCall {
 // remind tells the model what it can reach of loaded groups where tools go another way than when
 // it was asked last, or where what told it was erased.
 func (r *run) remind() error {
-	groups, outside := r.round.Reach()
-	if len(outside) == 0 || !r.round.Switched() && (r.turn.Incomplete || r.told(groups)) {
+	groups, outside, deferred := r.round.Reach()
+	if len(outside)+len(deferred) == 0 || !r.round.Switched() && (r.turn.Incomplete || r.told(groups)) {
 		return nil
 	}
 	return r.emit(Message{Role: RoleNote, Text: r.reach(), Routing: r.round.Record()})
@@ -86,53 +86,66 @@ func (r *run) remind() error {
 // told reports whether the history shows that groups are loaded.
 func (r *run) told(groups []string) bool {
 	missing := slices.Clone(groups)
-	tells := func(text string) {
-		missing = slices.DeleteFunc(missing, func(name string) bool { return strings.Contains(text, name) })
+	tells := func(names ...string) {
+		missing = slices.DeleteFunc(missing, func(name string) bool { return slices.Contains(names, name) })
 	}
 	for i := 0; i < len(r.history) && len(missing) > 0; i++ {
 		switch m := &r.history[i]; {
 		case m.Erased:
 		case m.Role == RoleNote, m.Role == RoleSummary:
-			tells(m.Text)
-			tells(m.Reach)
+			_, list, _ := strings.Cut(m.Reach+m.Text, reachBegin)
+			list, _, _ = strings.Cut(list, ".")
+			tells(strings.Split(list, ", ")...)
 		case m.Label() == LabelLoad:
 			for _, call := range m.Calls {
-				tells(call.Arg())
+				name, _ := toolgroups.LoadArgument(json.RawMessage(call.Arg()))
+				tells(name)
 			}
 		}
 	}
 	return len(missing) == 0
 }
 
+// reachBegin begins the list of the groups that are loaded.
+const reachBegin = "Loaded tool groups: "
+
 // maxReach bounds what the model is told of the tools that it reaches through others, in
 // characters.
 const maxReach = 12_000
 
-// reach says which groups are loaded, and which tools that can be called are not in the array;
-// empty where nothing is loaded.
+// reach says which groups are loaded, and which tools of theirs the model is not shown; empty where
+// nothing is loaded.
 func (r *run) reach() string {
-	groups, outside := r.round.Reach()
+	groups, outside, deferred := r.round.Reach()
 	var text []string
 	if len(groups) > 0 {
-		text = append(text, "Loaded tool groups: "+strings.Join(groups, ", ")+". They stay loaded.")
+		text = append(text, reachBegin+strings.Join(groups, ", ")+". They stay loaded.")
 	}
 	if len(outside) > 0 {
-		limit := maxReach
-		if size := r.contextSize(); size > 0 {
-			limit = min(limit, size/2)
-		}
-		names, more := strings.Join(outside, ", "), ""
-		if len(names) > limit {
-			names = names[:max(0, strings.LastIndex(names[:limit], ","))]
-			more = fmt.Sprintf(" and more: %s with the name of a group lists its tools", toolgroups.ToolDescribe)
-		}
-		text = append(text, fmt.Sprintf("Not listed as tools of their own, but ready: %s(names) shows their parameters, %s(name, arguments) runs them: %s%s.",
-			toolgroups.ToolDescribe, toolgroups.ToolCall, names, more))
+		text = append(text, fmt.Sprintf("Not listed as tools of their own, but ready: %s(names) shows their parameters, %s(name, arguments) runs them: %s.",
+			toolgroups.ToolDescribe, toolgroups.ToolCall, r.names(outside, toolgroups.ToolDescribe+" with the name of a group lists its tools")))
+	}
+	if len(deferred) > 0 {
+		text = append(text, "Ready, and found by a search for their names: "+r.names(deferred, "search for what they do")+".")
 	}
 	if len(text) == 0 {
 		return ""
 	}
 	return "[" + strings.Join(text, " ") + "]"
+}
+
+// names lists tools, and where that is too long for the model's context, as many as fit and how to
+// get at the others.
+func (r *run) names(tools []string, others string) string {
+	limit := maxReach
+	if size := r.contextSize(); size > 0 {
+		limit = min(limit, size/2)
+	}
+	names := strings.Join(tools, ", ")
+	if len(names) <= limit {
+		return names
+	}
+	return names[:max(0, strings.LastIndex(names[:limit], ","))] + " and more: " + others
 }
 
 // unwrap notes in calls which tools they run in truth, as far as that can be told.

@@ -13,14 +13,22 @@ type Round struct {
 	registry *Registry
 	route    Route
 	scope    Scope
+	loaded   []string
 }
 
 // Tools returns the tools of the request: without a [Router], those that are switched on
 // of the core in its fixed order, then of the groups in first-load order.
 func (r *Round) Tools() []Tool { return slices.Clone(r.route.Tools) }
 
-// Tokens estimates what the tools of the request cost.
-func (r *Round) Tokens() int { return EstimateTokens(r.route.Tools) }
+// Tokens estimates what the tools of the request cost: those of its array, and the deferred ones
+// that loads show.
+func (r *Round) Tokens() int {
+	shown := slices.Clone(r.route.Tools)
+	for i := range shown {
+		shown[i].Deferred = shown[i].Deferred && !slices.Contains(r.loaded, shown[i].Group)
+	}
+	return EstimateTokens(shown)
+}
 
 // Registry returns the registry this round was made from.
 func (r *Round) Registry() *Registry { return r.registry }
@@ -76,20 +84,24 @@ func (r *Round) reaches(now *Registry, name string) bool {
 }
 
 // Reach returns the loaded groups that have tools, in first-load order, and the names of those
-// tools of theirs that are not in the array of this round, without what [Scope.Hides].
-func (r *Round) Reach() (groups, outside []string) {
+// tools of theirs that are not in the array of this round, and of those that are deferred in it,
+// without what [Scope.Hides].
+func (r *Round) Reach() (groups, outside, deferred []string) {
 	for _, name := range r.set.Loaded() {
 		tools := slices.DeleteFunc(r.registry.groupTools(name), r.scope.Hides)
 		if len(tools) > 0 {
 			groups = append(groups, name)
 		}
 		for _, t := range tools {
-			if !slices.ContainsFunc(r.route.Tools, func(o Tool) bool { return o.Name == t.Name }) {
+			switch i := slices.IndexFunc(r.route.Tools, func(o Tool) bool { return o.Name == t.Name }); {
+			case i < 0:
 				outside = append(outside, t.Name)
+			case r.route.Tools[i].Deferred:
+				deferred = append(deferred, t.Name)
 			}
 		}
 	}
-	return groups, outside
+	return groups, outside, deferred
 }
 
 // Through finds the tool of a call that [Round.Unwrap] has unwrapped: it need not

@@ -105,7 +105,7 @@ func (s *Set) Route(router Router, f Facts) *Round {
 			route.Tools = route.Tools[:f.MaxTools]
 		}
 	}
-	return &Round{set: s, registry: f.Registry, route: route, scope: f.Scope}
+	return &Round{set: s, registry: f.Registry, route: route, scope: f.Scope, loaded: f.Loaded}
 }
 
 // Round is [Set.Route] without a router.

@@ -29,8 +29,8 @@ const (
 	// RoutingAll offers everything.
 	RoutingAll Routing = "all"
 	// RoutingNative defers all grouped tools for the search of the model's provider;
-	// loading a group shows the model all of it. Where the provider has none it is
-	// [RoutingSearch].
+	// loading a group shows the model all of it. Where the provider has none, or what is
+	// loaded has no room in the model's context, it is [RoutingSearch].
 	RoutingNative Routing = "native"
 	// RoutingAuto decides at the first request of a session: see [Router].
 	RoutingAuto Routing = "auto"
@@ -196,7 +196,7 @@ func (r *Router) route(mode Routing, f toolgroups.Facts) toolgroups.Route {
 	var b *Bridge
 	var tools []toolgroups.Tool
 	groups := f.Loaded
-	if mode == RoutingNative && !f.Native {
+	if mode == RoutingNative && !(f.Native && fitsDeferred(f)) {
 		mode = RoutingSearch
 		if r.cfg.Config.Enabled == ModeOff {
 			mode = RoutingGroups
@@ -291,6 +291,13 @@ func (r *Router) offer(f toolgroups.Facts, groups []string) []toolgroups.Tool {
 func without(tools, others []toolgroups.Tool) []toolgroups.Tool {
 	names := toolgroups.Names(others)
 	return slices.DeleteFunc(slices.Clone(tools), func(t toolgroups.Tool) bool { return slices.Contains(names, t.Name) })
+}
+
+// fitsDeferred reports whether the model's context has room for what the loads of deferred groups
+// show: the provider puts whole definitions into the conversation.
+func fitsDeferred(f toolgroups.Facts) bool {
+	loaded := Tools(enabled(f.Registry, f.Loaded, f.Scope.Role))
+	return f.ContextTokens == 0 || toolgroups.EstimateTokens(loaded) <= f.ContextTokens*arrayPct/100
 }
 
 // maxDeferred is how many tools a provider's search takes: Anthropic's documentation of its

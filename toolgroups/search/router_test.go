@@ -242,7 +242,7 @@ func TestToolsForAdministratorsAreHiddenInDirectChats(t *testing.T) {
 		seen := func(role toolgroups.Role, direct bool) (names []string) {
 			set := toolgroups.NewSet(func() *toolgroups.Registry { return office(t, 3) }, []string{"extra", "github"})
 			round := set.Route(r, toolgroups.Facts{Scope: toolgroups.Scope{Role: role, Direct: direct}})
-			_, outside := round.Reach()
+			_, outside, _ := round.Reach()
 			return slices.DeleteFunc(slices.Concat(toolgroups.Names(round.Tools()), outside), func(name string) bool { return !strings.HasPrefix(name, "extra_") })
 		}
 		if got := seen(toolgroups.RoleUser, true); len(got) > 0 {
