@@ -76,23 +76,25 @@ func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
 	group.SetLimit(acceptWrites)
 	for _, chat := range places {
 		group.Go(func() error {
-			release, err := in.accepting.Acquire(ctx, chat.String())
-			// Who answers is asked once: a message must not overtake what was offered to
-			// others, or what they have accepted, before it.
-			mark := in.owners.SafeToken(chat)
-			if err == nil && mark != "" && in.cfg.Sharing.On {
-				release, err = in.overtaken(ctx, chat, release)
-			}
-			if err != nil {
-				return fmt.Errorf("accept messages in %s: %w", chat, err)
-			}
-			defer release()
-			for _, m := range byChat[chat] {
-				if err := in.take(ctx, in.jobOf(m, mark)); err != nil {
-					return fmt.Errorf("accept message %s in %s: %w", m.ID, chat, err)
+			return rescue.Do(func() error {
+				release, err := in.accepting.Acquire(ctx, chat.String())
+				// Who answers is asked once: a message must not overtake what was offered to
+				// others, or what they have accepted, before it.
+				mark := in.owners.SafeToken(chat)
+				if err == nil && mark != "" && in.cfg.Sharing.On {
+					release, err = in.overtaken(ctx, chat, release)
 				}
-			}
-			return nil
+				if err != nil {
+					return fmt.Errorf("accept messages in %s: %w", chat, err)
+				}
+				defer release()
+				for _, m := range byChat[chat] {
+					if err := in.take(ctx, in.jobOf(m, mark)); err != nil {
+						return fmt.Errorf("accept message %s in %s: %w", m.ID, chat, err)
+					}
+				}
+				return nil
+			})
 		})
 	}
 	return group.Wait()

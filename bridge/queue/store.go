@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/rescue"
 	"oneclaw/storage"
 )
 
@@ -293,16 +294,18 @@ func (s Store) ClaimAll(ctx context.Context, some []*Run) (taken []*Run, err err
 	group.SetLimit(takeWrites)
 	for _, line := range byChat {
 		group.Go(func() error {
-			for _, j := range slices.Backward(line) {
-				if got, err := s.Claim(ctx, j); err != nil {
-					return err
-				} else if got {
-					mu.Lock()
-					taken = append(taken, j)
-					mu.Unlock()
+			return rescue.Do(func() error {
+				for _, j := range slices.Backward(line) {
+					if got, err := s.Claim(ctx, j); err != nil {
+						return err
+					} else if got {
+						mu.Lock()
+						taken = append(taken, j)
+						mu.Unlock()
+					}
 				}
-			}
-			return nil
+				return nil
+			})
 		})
 	}
 	err = group.Wait()

@@ -194,7 +194,7 @@ func overtake(s *Queue, l *lane, j *Run) {
 			q.cancel(ErrOvertaken)
 		}
 		if len(gone) > 0 {
-			s.Running.Go(func() { s.cfg.OnOvertaken(gone) })
+			s.Running.Go(func() { rescue.Go(s.cfg.Log, "commands that were ended", func() { s.cfg.OnOvertaken(gone) }) })
 		}
 		s.wake(l)
 	})

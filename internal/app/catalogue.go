@@ -18,6 +18,7 @@ import (
 	"oneclaw/internal/javascript"
 	"oneclaw/internal/models"
 	"oneclaw/internal/readable"
+	"oneclaw/internal/rescue"
 	"oneclaw/internal/retry"
 	"oneclaw/internal/settings"
 	"oneclaw/storage"
@@ -277,9 +278,13 @@ func (c *catalogue) extend(cfg toolgroups.RegistryConfig, outside []toolgroups.G
 func (c *catalogue) run(ctx context.Context) error {
 	var work sync.WaitGroup
 	defer work.Wait()
-	work.Go(func() { c.user.Watch(ctx) })
-	work.Go(func() { c.mcp.Discover(ctx) })
-	work.Go(func() { c.connections.Run(ctx) })
+	for what, run := range map[string]func(context.Context){
+		"the tools of users": c.user.Watch, "looking for MCP servers": c.mcp.Discover, "MCP servers that are added": c.connections.Run,
+	} {
+		work.Go(func() {
+			_ = rescue.Loop(ctx, c.log, what, func(ctx context.Context) error { run(ctx); return nil }) // there is none
+		})
+	}
 	for ctx.Err() == nil {
 		err := c.settings.Follow(ctx, c.follow)
 		if err == nil {

@@ -16,6 +16,7 @@ import (
 
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
+	"oneclaw/internal/rescue"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 )
@@ -57,16 +58,16 @@ func (c *exported) write(ctx context.Context, w io.Writer, parts []Part) error {
 		name string
 		do   func(context.Context) error
 	}{{"conversations", c.own}, {"what you have asked in groups", c.asked}, {"receipts", c.receipts}} {
-		if err := c.without(ctx, step.name, step.do(ctx)); err != nil {
+		if err := c.without(ctx, step.name, func() error { return step.do(ctx) }); err != nil {
 			return err
 		}
 	}
 	for _, part := range parts {
-		if err := c.without(ctx, part.Name, c.part(ctx, part)); err != nil {
+		if err := c.without(ctx, part.Name, func() error { return c.part(ctx, part) }); err != nil {
 			return fmt.Errorf("copy %s: %w", part.Name, err)
 		}
 	}
-	if err := c.without(ctx, "files", c.workspace(ctx)); err != nil {
+	if err := c.without(ctx, "files", func() error { return c.workspace(ctx) }); err != nil {
 		return err
 	}
 	if err := c.readme(); err != nil {
@@ -75,9 +76,10 @@ func (c *exported) write(ctx context.Context, w io.Writer, parts []Part) error {
 	return c.zip.Close()
 }
 
-// without leaves out what could not be read. The error is returned where it may pass: the store
-// does not answer, or the copy cannot be written.
-func (c *exported) without(ctx context.Context, name string, err error) error {
+// without copies a piece, and leaves out what could not be read. An error is returned where it may
+// pass: the store does not answer, or the copy cannot be written.
+func (c *exported) without(ctx context.Context, name string, copyPiece func() error) error {
+	err := rescue.Do(copyPiece)
 	if err == nil || c.failed != nil || ctx.Err() != nil {
 		return err
 	}
@@ -111,7 +113,7 @@ func (c *exported) own(ctx context.Context) error {
 		return err
 	}
 	for _, one := range all {
-		if err := c.without(ctx, "conversation "+one.Title, c.talk(one, conversation.Messages(ctx, c.store, one.Log()))); err != nil {
+		if err := c.without(ctx, "conversation "+one.Title, func() error { return c.talk(one, conversation.Messages(ctx, c.store, one.Log())) }); err != nil {
 			return err
 		}
 	}
@@ -125,7 +127,7 @@ func (c *exported) asked(ctx context.Context) error {
 			return err
 		}
 		one := conversation.Conversation{Chat: a.Chat, Title: "What you asked in " + a.Chat.String()}
-		if err := c.without(ctx, one.Title, c.talk(one, conversation.TurnsBy(ctx, c.store, a.Log, c.person.User))); err != nil {
+		if err := c.without(ctx, one.Title, func() error { return c.talk(one, conversation.TurnsBy(ctx, c.store, a.Log, c.person.User)) }); err != nil {
 			return err
 		}
 	}
@@ -181,7 +183,7 @@ func (c *exported) workspace(ctx context.Context) error {
 		if err != nil && name == "." {
 			return err
 		} else if err != nil {
-			return c.without(ctx, name, err) // the walk goes on beside it
+			return c.without(ctx, name, func() error { return err }) // the walk goes on beside it
 		}
 		if name == folder {
 			return fs.SkipDir
@@ -191,14 +193,14 @@ func (c *exported) workspace(ctx context.Context) error {
 		}
 		info, err := entry.Info()
 		if err != nil {
-			return c.without(ctx, name, err)
+			return c.without(ctx, name, func() error { return err })
 		}
 		if room -= info.Size(); room < 0 {
 			room += info.Size()
 			c.left = append(c.left, name)
 			return nil
 		}
-		return c.without(ctx, name, c.file(dir, name, info.Size()))
+		return c.without(ctx, name, func() error { return c.file(dir, name, info.Size()) })
 	})
 	if c.files > 0 {
 		c.say("files/", "The files that you sent me, and that I made for you.")

@@ -18,6 +18,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/wording"
+	"oneclaw/internal/rescue"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -127,12 +128,15 @@ func (c *exported) writeTo(ctx context.Context, parts []Part, name string) error
 	r, w := io.Pipe()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		err := c.write(ctx, w, parts)
+		err := rescue.Do(func() error { return c.write(ctx, w, parts) })
 		_ = w.CloseWithError(err) // never fails
 		return err
 	})
 	group.Go(func() error {
-		_, err := c.root.WriteFrom(name, r)
+		err := rescue.Do(func() error {
+			_, err := c.root.WriteFrom(name, r)
+			return err
+		})
 		_ = r.CloseWithError(errors.Join(err, io.ErrClosedPipe)) // never fails
 		return err
 	})

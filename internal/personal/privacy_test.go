@@ -152,7 +152,7 @@ func TestACopyThatIsNotMade(t *testing.T) {
 // is no text, one without rights, a damaged memory (A2).
 func TestACopyLeavesOutWhatCannotBeReadAndSaysSo(t *testing.T) {
 	store, scope := newStore(t), ann(t)
-	want := 2
+	want := 3
 	for name, mode := range map[string]os.FileMode{"caf\xe9": 0o700, "shut": 0, "fine": 0o700} {
 		dir := filepath.Join(scope.Workspace, name)
 		if err := os.Mkdir(dir, 0o700); err != nil {
@@ -170,14 +170,15 @@ func TestACopyLeavesOutWhatCannotBeReadAndSaysSo(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.Chmod(filepath.Join(scope.Workspace, "shut"), 0o700) }) //nolint:gosec // so that it can be removed
 	part := personal.Part{Name: "notes", Of: func(context.Context, personal.Person) (any, error) { return nil, errors.New("damaged") }}
-	text, copied, err := ask(t, store, scope, part)
+	broken := personal.Part{Name: "schedules", Of: func(context.Context, personal.Person) (any, error) { panic("broken by the test") }}
+	text, copied, err := ask(t, store, scope, part, broken)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if says := fmt.Sprintf("It lacks %d pieces that I could not read", want); !strings.Contains(text, says) {
 		t.Errorf("%q, want %q", text, says)
 	}
-	if copied["files/fine/a.txt"] != "in fine" || !strings.Contains(copied["README.txt"], "What could not be read:\n  notes\n  caf?") {
+	if copied["files/fine/a.txt"] != "in fine" || !strings.Contains(copied["README.txt"], "What could not be read:\n  notes\n  schedules\n  caf?") {
 		t.Errorf("copied %q", copied)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"oneclaw/internal/guard"
 	"oneclaw/internal/readable"
+	"oneclaw/internal/rescue"
 )
 
 // DefaultMaxMemory is what an ordinary heavy page takes three times over, in bytes.
@@ -214,7 +215,7 @@ func (b *Browser) watch(ctx context.Context, c *chromium) func(*error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := c.guard(ctx, uint64(b.cfg.MaxMemory)); err != nil {
+		if err := rescue.Do(func() error { return c.guard(ctx, uint64(b.cfg.MaxMemory)) }); err != nil {
 			b.cfg.Logger.Warn("browser killed", "err", err)
 		}
 	}()

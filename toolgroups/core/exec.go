@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"oneclaw/internal/rescue"
 	"oneclaw/internal/runes"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
@@ -155,7 +156,7 @@ func (t *tools) start(ctx context.Context, argv []string, at *place) (*output, e
 	var watchers sync.WaitGroup
 	for _, watch := range []func(context.Context, int) error{t.cfg.Exec.watchProcesses, t.cfg.Exec.watchMemory, at.watch} {
 		watchers.Go(func() {
-			if err := watch(ctx, cmd.Process.Pid); err != nil {
+			if err := rescue.Do(func() error { return watch(ctx, cmd.Process.Pid) }); err != nil {
 				stop(err)
 			}
 		})

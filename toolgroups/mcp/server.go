@@ -15,6 +15,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"oneclaw/internal/redact"
+	"oneclaw/internal/rescue"
 	"oneclaw/internal/retry"
 	"oneclaw/toolgroups"
 )
@@ -255,20 +256,40 @@ func (s *server) begin() {
 	s.running.Go(func() {
 		defer cancel()
 		defer close(a.done)
-		l, known, err := connect(ctx, s.dial, s.name, old)
-		if reach, ok := s.dial.(*web); ok && err != nil && ctx.Err() == nil && reach.mayBeOlder() {
-			if older, list, otherwise := connect(ctx, events{reach}, s.name, true); otherwise == nil {
-				l, known, err = older, list, nil
-			}
-		}
-		if err != nil && ctx.Err() != nil {
-			err = fmt.Errorf("it was not ready within %s", s.cfg.StartTimeout)
-		}
-		if err == nil {
-			s.learn(known) // before others see the connection, and say how many tools there are
-		}
+		l, err := s.attemptOnce(ctx, old)
 		a.err = s.connected(l, err)
 	})
+}
+
+// errFault is for what a server said and this program did not survive; the log has the rest.
+var errFault = errors.New("what it says cannot be read")
+
+// attemptOnce makes a connection, and learns what the server says of itself.
+func (s *server) attemptOnce(ctx context.Context, old bool) (l *link, err error) {
+	err = rescue.Do(func() (err error) {
+		var said list
+		l, said, err = connect(ctx, s.dial, s.name, old)
+		if reach, ok := s.dial.(*web); ok && err != nil && ctx.Err() == nil && reach.mayBeOlder() {
+			if older, more, otherwise := connect(ctx, events{reach}, s.name, true); otherwise == nil {
+				l, said, err = older, more, nil
+			}
+		}
+		if err == nil {
+			s.learn(said) // before others see the connection, and say how many tools there are
+		}
+		return err
+	})
+	if _, panicked := errors.AsType[*rescue.PanicError](err); panicked {
+		s.log.Error("an MCP server was not survived", "err", err)
+		if l != nil {
+			l.close()
+		}
+		return nil, errFault
+	}
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("it was not ready within %s", s.cfg.StartTimeout)
+	}
+	return l, err
 }
 
 // connected takes the outcome of an attempt.
@@ -338,7 +359,7 @@ func (s *server) watch(l *link) {
 	for {
 		select {
 		case <-l.refresh:
-			s.reload(l)
+			rescue.Go(s.log, "reading the tools of an MCP server", func() { s.reload(l) })
 		case err := <-dead:
 			l.close()
 			s.lost(l, err)

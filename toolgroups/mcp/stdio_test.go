@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -123,6 +124,27 @@ func TestAChangedListIsReadAgain(t *testing.T) {
 		t.Errorf("after the change: %s", names)
 	}
 	call(t, c, "x_grown", nil)
+}
+
+// A panic while a server's tools are taken in ends that attempt alone: the next call connects again.
+func TestAPanicWhileAServerIsReadEndsThatAttemptAlone(t *testing.T) {
+	var l logs
+	var taken atomic.Int32
+	c := client(t, mcp.Config{
+		Servers: map[string]mcp.Server{"x": child(t, "fake")}, Retry: time.Millisecond, Logger: l.logger(),
+		Changed: func() {
+			if taken.Add(1) == 1 {
+				panic("broken by the test")
+			}
+		},
+	})
+	fails(t, c, "x_connect", mcp.CodeUnavailable, "MCP server 'x' is unavailable: what it says cannot be read")
+	for _, fault := run(t, t.Context(), c, "x_echo", nil, t.TempDir()); fault != nil; {
+		_, fault = run(t, t.Context(), c, "x_echo", nil, t.TempDir()) // its pause is a moment
+	}
+	if !strings.Contains(l.String(), "broken by the test") {
+		t.Errorf("log:\n%s", l.String())
+	}
 }
 
 func TestADeathInTheMiddleOfACall(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"oneclaw/internal/rescue"
 	"oneclaw/storage"
 )
 
@@ -37,29 +38,30 @@ func (s *Schedule) Run(ctx context.Context) error {
 	defer stop()
 	changes := s.cfg.Store.Watch(watching, duePrefix)
 	watcher.Go(func() {
-		for {
-			for _, err := range changes {
-				if err != nil {
-					s.cfg.Logger.Warn("changes of tasks cannot be watched, looking every so often", "err", err)
-					break
+		rescue.Go(s.cfg.Logger, "watching tasks", func() {
+			for {
+				for _, err := range changes {
+					if err != nil {
+						s.cfg.Logger.Warn("changes of tasks cannot be watched, looking every so often", "err", err)
+						break
+					}
+					select {
+					case wake <- struct{}{}:
+					default:
+					}
 				}
-				select {
-				case wake <- struct{}{}:
-				default:
+				if !sleep(watching, maxWait, nil) {
+					return
 				}
+				changes = s.cfg.Store.Watch(watching, duePrefix)
 			}
-			if !sleep(watching, maxWait, nil) {
-				return
-			}
-			changes = s.cfg.Store.Watch(watching, duePrefix)
-		}
+		})
 	})
-	c := &clockwork{s: s}
-	for {
-		if !sleep(ctx, c.turn(ctx), wake) {
-			return nil
+	return rescue.Loop(ctx, s.cfg.Logger, "tasks", func(ctx context.Context) error {
+		for c := (&clockwork{s: s}); sleep(ctx, c.turn(ctx), wake); {
 		}
-	}
+		return nil
+	})
 }
 
 // sleep reports false when ctx has ended.
@@ -121,7 +123,7 @@ func (s *Schedule) sweep(ctx context.Context) (time.Time, error) {
 			return due, nil
 		}
 		if err == nil {
-			err = s.handOver(ctx, entry, due, owner, id)
+			err = rescue.Do(func() error { return s.handOver(ctx, entry, due, owner, id) })
 		}
 		if ctx.Err() != nil {
 			return time.Time{}, nil
@@ -148,8 +150,13 @@ func (s *Schedule) handOver(ctx context.Context, entry storage.Entry, due time.T
 	}
 	if err == nil && claim != nil {
 		fault := ""
-		if err := s.cfg.Submit(ctx, claim.Run); err != nil {
-			if !errors.Is(err, ErrRefused) && s.cfg.Now().Sub(claim.At) < giveUpAfter {
+		submit := func() error { return s.cfg.Submit(ctx, claim.Run) }
+		err := rescue.Do(submit)
+		if panicked(err) {
+			err = rescue.Do(submit)
+		}
+		if err != nil {
+			if !errors.Is(err, ErrRefused) && !panicked(err) && s.cfg.Now().Sub(claim.At) < giveUpAfter {
 				return fmt.Errorf("submit: %w", err)
 			}
 			s.cfg.Logger.Error("run given up: it cannot be submitted", "run", claim.Key, "err", err)
@@ -165,6 +172,11 @@ func (s *Schedule) handOver(ctx context.Context, entry storage.Entry, due time.T
 		return fmt.Errorf("remove from the index: %w", err)
 	}
 	return nil
+}
+
+func panicked(err error) bool {
+	_, is := errors.AsType[*rescue.PanicError](err)
+	return is
 }
 
 // release forgets a claim.
@@ -293,7 +305,10 @@ func (s *Schedule) check(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := s.checkTask(ctx, t); err != nil {
+		err := rescue.Do(func() error { return s.checkTask(ctx, t) })
+		if panicked(err) {
+			s.cfg.Logger.Error("a task cannot be planned", "task", t.ID, "owner", t.Owner, "err", err)
+		} else if err != nil {
 			return fmt.Errorf("check task %s: %w", t.ID, err)
 		}
 	}

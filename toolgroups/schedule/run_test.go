@@ -211,6 +211,33 @@ func TestASubmissionThatFailsIsTriedAgain(t *testing.T) {
 	})
 }
 
+// What panics when one task is handed over costs that run two lives, and no other task its run.
+func TestATaskThatPanicsHoldsUpNoOther(t *testing.T) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
+		bad := o.make(morning)
+		o.make(strings.ReplaceAll(morning, "8", "9"))
+		lives := 0
+		o.cfg.Submit = func(ctx context.Context, run schedule.Run) error {
+			if strings.HasPrefix(run.Key, bad+".") {
+				lives++
+				panic("broken by the test")
+			}
+			return o.submit(ctx, run)
+		}
+		o.open()
+		o.start()
+		pass(4 * time.Hour)
+		o.expect("20260610T0900")
+		for _, task := range o.tasks("fake:1") {
+			if task.ID == bad && (lives != 2 || len(task.History) != 1 || task.History[0].State != schedule.Failed) {
+				t.Errorf("it had %d lives and ended %+v", lives, task.History)
+			}
+		}
+		pass(day)
+		o.expect("20260611T0900")
+	})
+}
+
 func TestATaskThatIsDeletedOrDisabledDoesNotRun(t *testing.T) {
 	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		first, second := o.make(morning), o.make(morning)

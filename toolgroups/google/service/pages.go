@@ -5,6 +5,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/api/googleapi"
+
+	"oneclaw/internal/rescue"
 )
 
 // Parallel is how many requests one call has open at a time.
@@ -76,9 +78,7 @@ func Each[T, R any](ctx context.Context, items []T, fn func(context.Context, T) 
 	group.SetLimit(Parallel)
 	for i, item := range items {
 		group.Go(func() error {
-			var err error
-			out[i], err = fn(ctx, item)
-			return err
+			return rescue.Do(func() (err error) { out[i], err = fn(ctx, item); return err })
 		})
 	}
 	return out, group.Wait()
