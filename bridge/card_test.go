@@ -419,7 +419,7 @@ func TestCardsArePrunedAfterAWeek(t *testing.T) {
 	r.platform.until(t, "edit", func(all []sent) bool { return all[1].text == "fake:1 chose yes" })
 	r.stop()
 	c.advance(queue.ReceiptAge + time.Minute)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	changes := r.cfg.Store.Watch(ctx, "card/")
 	r.start()

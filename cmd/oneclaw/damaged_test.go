@@ -102,7 +102,7 @@ var recordKinds = []struct {
 	{"mcp/client/x", onDemand},
 	{"mcp/state", onDemand},
 	{"mcp/pin/x", onDemand},
-	{"files/telegram:{chat}", onDemand},
+	{"files/owner/telegram:{chat}", onDemand},
 	{"blob/name/x", onDemand},
 	{"blob/data/x", onDemand},
 	{"blob/sweep", onDemand},

@@ -44,7 +44,7 @@ func TestAPageIsClosedThatTakesTooMuchMemory(t *testing.T) {
 				const kept = [];
 				const eat = () => {
 					kept.push(new Uint8Array(16 << 20).fill(1));
-					if (kept.length < 96) setTimeout(eat, 20);
+					if (kept.length < 96) setTimeout(eat, 1);
 				};
 				eat();
 			</script>`

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
@@ -361,7 +360,7 @@ func TestDemoAnswersOnlyItself(t *testing.T) {
 		{"foreign host", "Host: evil.example", ""},
 		{"foreign origin", "Origin: https://evil.example", "Sec-Fetch-Site: cross-site"},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		status := request(ctx, t, address+"/restart", c.flag, c.header)
 		cancel()
 		if status != 403 {

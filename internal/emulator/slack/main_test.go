@@ -107,7 +107,7 @@ func (f *fixture) inject(fault slack.Fault) int {
 
 func (f *fixture) wait(cond func(slack.State) bool) {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
 	defer cancel()
 	if err := f.WaitFor(ctx, cond); err != nil {
 		f.t.Fatal(err)

@@ -165,7 +165,7 @@ func (f *fixture) updates(params tg.Params) []got {
 
 func (f *fixture) wait(cond func(telegram.State) bool) {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
 	defer cancel()
 	if err := f.WaitFor(ctx, cond); err != nil {
 		f.t.Fatal(err)
