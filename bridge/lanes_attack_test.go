@@ -288,6 +288,30 @@ func TestAnEditThatIsWrittenAsItsTurnBeginsReachesTheModel(t *testing.T) {
 	})
 }
 
+// The same where its turn waits for the first reply of the model: nothing is written with the former
+// text then, and the new one is on disk.
+func TestAnEditThatIsWrittenAsTheModelIsAskedReachesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := billed{diligent{}, new(atomic.Int32), make(chan struct{}, 10), make(chan struct{}, 10)}
+		r := newHarness(t, nil, busy(t, nothing), func(cfg *bridge.Config) {
+			cfg.Turns.Agent = agent.New(agent.Config{Model: m})
+			cfg.Store = &afterPut{Store: cfg.Store, done: func(value []byte) {
+				if strings.Contains(string(value), `"text":"work better"`) {
+					m.free <- struct{}{}
+					<-m.reached
+				}
+			}}
+		})
+		r.accept(group("1", "1", "work"))
+		<-m.reached
+		r.accept(group("2", "2", "work"), edit(group("2", "2", "work"), "work better"))
+		m.free <- struct{}{}
+		pass(t, 10)
+		r.stop()
+		r.want(t, "re: work", "re: work + [I have edited my message from before. It now reads:]\nwork better")
+	})
+}
+
 // afterPut does something when a value has been put, before the caller knows.
 type afterPut struct {
 	storage.Store
