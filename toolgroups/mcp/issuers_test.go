@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,9 +10,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	emulator "oneclaw/internal/emulator/mcp"
+	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/mcp"
+	"oneclaw/toolgroups/mcp/oauth"
 )
 
 // stranger is an HTTP server of the test, which counts what reaches it.
@@ -114,6 +118,39 @@ func TestADeeplyNestedDescriptionOfASignInIsRefused(t *testing.T) {
 			t.Errorf("%s: 1 MB took %d MiB", name, took)
 		}
 	}
+}
+
+// One description of a sign-in is read at a time, so what many people make the bot read takes the
+// memory of one.
+func TestOneSignInIsLookedAtAtATime(t *testing.T) {
+	em, err := emulator.Start()
+	must(t, err)
+	t.Cleanup(func() { must(t, em.Close()) })
+	var looked atomic.Int32
+	begun, release := make(chan struct{}, 10), make(chan struct{})
+	base, _ := stranger(t, func(string) map[string]http.HandlerFunc {
+		return map[string]http.HandlerFunc{
+			"/mcp": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
+			"/.well-known/": func(w http.ResponseWriter, _ *http.Request) {
+				looked.Add(1)
+				begun <- struct{}{}
+				<-release
+				w.WriteHeader(http.StatusNotFound)
+			},
+		}
+	})
+	d := openDesk(t, em, nil, func(_ *mcp.Config, s *mcp.Server) { s.URL = base + "/mcp" })
+	first := make(chan struct{})
+	go func() { defer close(first); d.send(t, ada, "") }()
+	<-begun
+	short, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	text, err := d.c.Connect(short, "Notes", toolgroups.RoleUser, oauth.Request{User: "telegram:2", UserName: "Bob", Chat: "telegram:2", Direct: true})
+	if n := looked.Load(); n != 1 || !strings.Contains(text+fmt.Sprint(err), "thers sign in at the moment") {
+		t.Errorf("%d looks at once; the second one is told %q, %v", n, text, err)
+	}
+	close(release)
+	<-first
 }
 
 // A server of the version of 2025-03-26 describes nothing, and signs people in at known places.
