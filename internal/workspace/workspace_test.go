@@ -207,8 +207,14 @@ func TestPartsStayAsLongAsTheyAreWritten(t *testing.T) {
 	if _, err := os.Stat(dead); err == nil {
 		t.Error("what is left of a dead process is still there")
 	}
+	if err := os.WriteFile(dead, []byte("dead"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := other.Sweep("."); err != nil {
 		t.Error(err)
+	}
+	if _, err := os.Stat(dead); err == nil {
+		t.Error("what is left of a dead process is still there after a sweep")
 	}
 	if _, err := io.WriteString(sink, "and half"); err != nil {
 		t.Fatal(err)
