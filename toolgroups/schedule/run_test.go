@@ -226,7 +226,7 @@ func TestATaskThatPanicsHoldsUpNoOther(t *testing.T) {
 		}
 		o.open()
 		o.start()
-		pass(4 * time.Hour)
+		pass(5 * time.Hour)
 		o.expect("20260610T0900")
 		for _, task := range o.tasks("fake:1") {
 			if task.ID == bad && (lives != 2 || len(task.History) != 1 || task.History[0].State != schedule.Failed) {
