@@ -51,6 +51,7 @@ type turn struct {
 	tools  map[string]bool // that can be called
 	direct map[string]bool // those of them that are offered themselves
 	groups []group
+	notes  []string // that the user had remembered
 	done   []result // calls of this turn with their results
 	rounds int
 }
@@ -99,14 +100,22 @@ func newTurn(req Request) *turn {
 	for _, mark := range fileMark.FindAllStringSubmatch(text, -1) {
 		t.sent = append(t.sent, mark[1])
 	}
+	text = plainText(text)
+	t.said, t.lower = text, strings.ToLower(text)
+	t.notes = saved(req.Messages)
+	t.readResults(req.Messages[last+1:])
+	t.seeBridge(req.Messages)
+	return t
+}
+
+// plainText is a message of the user without the marks of files, sender and memory.
+func plainText(text string) string {
+	text, _, _ = strings.Cut(text, "\n[From memory]\n")
 	text = strings.TrimSpace(fileMark.ReplaceAllString(text, ""))
 	if !strings.HasPrefix(text, "[Summary of") {
 		text = senderMark.ReplaceAllString(text, "")
 	}
-	t.said, t.lower = text, strings.ToLower(text)
-	t.readResults(req.Messages[last+1:])
-	t.seeBridge(req.Messages)
-	return t
+	return text
 }
 
 // readResults pairs the calls since the user spoke with what came of them.
@@ -194,7 +203,7 @@ func (t *turn) use(tool string, args map[string]any, answer func(string) string)
 	}
 	switch {
 	case !t.tools[tool]:
-		return Reply{Text: fmt.Sprintf("I would need the tool `%s` for that, and I have not been given it here.", tool)}
+		return Reply{Text: fmt.Sprintf("That needs the tool `%s`, which I do not have here.", tool)}
 	case t.rounds >= maxRounds:
 		return Reply{Text: "I have tried several times without getting further, so I stop here."}
 	}
@@ -212,15 +221,15 @@ func (t *turn) need(groupName, tool string) (Reply, bool) {
 	}
 	for _, d := range t.done {
 		if d.call.Name == "load_tool_group" && strings.Contains(d.call.Arguments, `"`+groupName+`"`) {
-			return Reply{Text: fmt.Sprintf("I tried to load the tool group `%s`, but its tools are not available. The answer was: %s", groupName, firstLine(d.text))}, true
+			return Reply{Text: fmt.Sprintf("I could not load the tool group `%s`: %s", groupName, plainly(d.text))}, true
 		}
 	}
 	listed := slices.ContainsFunc(t.groups, func(g group) bool { return g.name == groupName })
 	switch {
 	case !listed:
-		return Reply{Text: fmt.Sprintf("For that I would need the tool group `%s`, which is not set up here.", groupName)}, true
+		return Reply{Text: fmt.Sprintf("That needs the tool group `%s`, which is not set up here.", groupName)}, true
 	case !t.tools["load_tool_group"]:
-		return Reply{Text: fmt.Sprintf("For that I would need the tool group `%s`, and I have no tool to load it with.", groupName)}, true
+		return Reply{Text: fmt.Sprintf("That needs the tool group `%s`, and I cannot load it here.", groupName)}, true
 	case t.rounds >= maxRounds:
 		return Reply{Text: "I have tried several times without getting further, so I stop here."}, true
 	}
@@ -233,30 +242,56 @@ func firstLine(s string) string {
 }
 
 func (t *turn) unknown() string {
-	return "I am the offline demo model: a few rules, no real language model, so I did not understand that. " + t.abilities()
+	return "I do not understand that: " + setKey + " \"What can you do?\" lists what I know."
 }
 
-// abilities says what can be asked for with the tools at hand.
+// abilities names in one sentence what can be asked for with the tools at hand.
 func (t *turn) abilities() string {
-	list := []string{"greet you"}
-	if t.tools["get_current_time"] {
-		list = append(list, "tell the time")
+	group := func(name string) bool {
+		return slices.ContainsFunc(t.groups, func(g group) bool { return g.name == name })
 	}
-	if t.tools["pdf_info"] || slices.ContainsFunc(t.groups, func(g group) bool { return g.name == "pdf" }) {
-		list = append(list, "read a PDF that you send me: summarise it, count its pages, find words, show what a page says")
+	var list []string
+	for _, a := range []struct {
+		can  bool
+		what string
+	}{
+		{t.tools["pdf_info"] || group("pdf"), "read a PDF"},
+		{t.tools["schedule_task"] || group("scheduled_tasks"), "remind you (\"remind me in 1 minute to stretch\")"},
+		{t.tools["save_memory"], "remember things (\"remember that my cat is called Minka\")"},
+		{t.tools["js_eval"], "calculate (\"17*23\")"},
+		{true, "write a table or a little code"},
+		{t.tools["get_current_time"], "tell the time (\"what time is it in Tokyo?\")"},
+		{t.tools["read_file"] && t.tools["write_file"], "keep files"},
+		{t.tools["exec"], "run a command (\"run echo hello\")"},
+		{group("google_gmail"), "look at a sample Google account (\"check my email\")"},
+	} {
+		if a.can {
+			list = append(list, a.what)
+		}
 	}
-	if t.tools["save_memory"] {
-		list = append(list, "remember something (\"remember that …\")")
+	if len(list) == 1 {
+		return "I can " + list[0] + "."
 	}
-	if t.tools["read_file"] && t.tools["write_file"] {
-		list = append(list, "write and read files (\"write \"hello\" to notes.txt\")")
-	}
-	if t.tools["exec"] {
-		list = append(list, "run a command (\"run echo hello\")")
-	}
-	if slices.ContainsFunc(t.groups, func(g group) bool { return g.name == "google_gmail" }) {
-		list = append(list, "look at your mail, your calendar and a budget, once you have sent \"/connect google gmail calendar sheets\" and opened the link")
-	}
-	list = append(list, "list my tool groups")
 	return "I can " + strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1] + "."
 }
+
+// plainly words for the user what a tool wrote for the model.
+func plainly(text string) string {
+	text = strings.TrimSpace(text)
+	switch {
+	case strings.Contains(text, "has connected no Google account"):
+		return "No Google account is connected. Send `/connect google gmail calendar sheets` in a direct chat and open the link."
+	case strings.Contains(text, "You said no"), strings.Contains(text, "was not allowed"):
+		return "OK, I did not run it."
+	}
+	line := firstLine(text)
+	for _, aside := range toModel {
+		if at := strings.Index(line, aside); at > 0 {
+			return strings.TrimSpace(line[:at])
+		}
+	}
+	return text
+}
+
+// toModel begin the sentences by which tools tell a model what to do.
+var toModel = []string{" Ask the user", " Tell the user", " Do not repeat", " Use an IANA", " Call ", " Load ", " Try "}

@@ -30,7 +30,7 @@ func (t *turn) withTool(group, tool string, args map[string]any, answer func(str
 	if reply, wait := t.need(group, tool); wait {
 		for _, d := range t.done {
 			if d.call.Name == "load_tool_group" && strings.HasPrefix(d.text, "Loaded ") {
-				return Reply{Text: fmt.Sprintf("The tool group `%s` is loaded, but I, the offline demo model, do not know how to use it. With a real model you could ask for more now.", group)}
+				return Reply{Text: fmt.Sprintf("The tool group `%s` is loaded, but I do not know how to use it: "+setKey, group)}
 			}
 		}
 		return reply
@@ -60,7 +60,7 @@ func (t *turn) mail() Reply {
 	return t.withTool("google_gmail", "gmail_search", map[string]any{"query": "in:inbox"}, func(text string) string {
 		all, ok := letters(text)
 		if !ok {
-			return text
+			return plainly(text)
 		}
 		if len(all) == 0 {
 			return "Your inbox is empty."
@@ -82,7 +82,10 @@ func (t *turn) mail() Reply {
 // trashSpam finds the spam and moves all of it to the trash with one call.
 func (t *turn) trashSpam() Reply {
 	if done, ok := t.result("gmail_batch_modify"); ok {
-		return Reply{Text: fmt.Sprintf("The spam is in the trash: one call for all of it. The tool says: %s", firstLine(done))}
+		if refusal := plainly(done); refusal != strings.TrimSpace(done) {
+			return Reply{Text: refusal}
+		}
+		return Reply{Text: "The spam is in the trash: one call for all of it."}
 	}
 	found, ok := t.result("gmail_search")
 	if !ok {
@@ -91,7 +94,7 @@ func (t *turn) trashSpam() Reply {
 	all, ok := letters(found)
 	switch {
 	case !ok:
-		return Reply{Text: found}
+		return Reply{Text: plainly(found)}
 	case len(all) == 0:
 		return Reply{Text: "There is no spam."}
 	}
@@ -116,7 +119,7 @@ func (t *turn) days() Reply {
 			} `json:"events"`
 		}
 		if json.Unmarshal([]byte(text), &found) != nil || len(found.Events) == 0 {
-			return cut(text, 1500)
+			return cut(plainly(text), 1500)
 		}
 		var b strings.Builder
 		b.WriteString("In your calendar:\n")
@@ -138,7 +141,7 @@ func (t *turn) sheet() Reply {
 			Values [][]any `json:"values"`
 		}
 		if json.Unmarshal([]byte(text), &found) != nil || len(found.Values) == 0 {
-			return cut(text, 1500)
+			return cut(plainly(text), 1500)
 		}
 		var b strings.Builder
 		b.WriteString("The sheet *Budget* says:\n\n")

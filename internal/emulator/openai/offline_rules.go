@@ -16,7 +16,7 @@ var (
 	runCommand = regexp.MustCompile("(?is)^(?:please )?run\\s+(?:the command\\s+)?[\"'`]?(.+?)[\"'`]?$")
 	zone       = regexp.MustCompile(`\b([A-Z][A-Za-z]+/[A-Z][A-Za-z_]+)\b`)
 	clock      = regexp.MustCompile(`(?i)\b(what('s| is)? (the )?(current )?(time|date)|what time|what day|which day|current (time|date)|time is it|today's date|what('s| is) today)\b`)
-	capability = regexp.MustCompile(`(?i)\b(what can you do|who are you|what are you|help|list (your |the |all )?(tool )?groups|(which|what) (tools|groups|tool groups)|explain yourself|tool groups)\b`)
+	capability = regexp.MustCompile(`(?i)\b(what can you do|help|list (your |the |all )?(tool )?groups|(which|what) (tools|groups|tool groups)|explain yourself|tool groups)\b`)
 )
 
 // service is a kind of request that needs an account's tools.
@@ -37,11 +37,17 @@ func services() []service {
 // rules are tried in order.
 func (t *turn) rules() []rule {
 	rules := []rule{
-		{greeting.MatchString(t.said), t.greet},
-		{remember.MatchString(t.said), t.remember},
+		{reminded.MatchString(t.said), t.remindNow},
+		{greeting.MatchString(t.said), func() Reply { return Reply{Text: "Hello! " + t.introduce().Text} }},
+		{whoAmI.MatchString(t.said), t.introduce},
+		{t.isSum(), t.calculate},
+		{remind.MatchString(t.said), t.reminder},
+		{asksToRemember(t.said), t.remember},
 		{writeFile.MatchString(t.said), t.write},
 		{loadGroup.MatchString(t.said), t.load},
 		{t.aboutPDF(), t.pdf},
+		{tableOf.MatchString(t.said) && !aboutSheet.MatchString(t.said), t.table},
+		{codeAsked.MatchString(t.said), t.code},
 		{clock.MatchString(t.said), t.time},
 		{capability.MatchString(t.said), t.explain},
 		{readFile.MatchString(t.said), t.read},
@@ -52,23 +58,20 @@ func (t *turn) rules() []rule {
 		rules = append(rules, rule{t.has(s.words...), func() Reply { return t.serve(s) }})
 	}
 	return append(rules,
+		rule{t.isRecall(), t.recall},
 		rule{len(t.sent) > 0, t.strangeFile},
+		rule{needsModel.MatchString(t.said), t.honest},
 		rule{thanks.MatchString(t.said), func() Reply { return Reply{Text: "You are welcome."} }},
 	)
 }
 
-func (t *turn) greet() Reply {
-	return Reply{Text: "Hello! I am the offline demo model: a few rules that show how this bot works, without a key and without a network. " + t.abilities()}
-}
-
 func (t *turn) explain() Reply {
 	var b strings.Builder
-	b.WriteString("I am the offline demo model: rules, not a real language model. " + t.abilities())
+	b.WriteString(t.introduce().Text)
 	if len(t.groups) == 0 {
-		b.WriteString("\n\nThere are no tool groups here.")
 		return Reply{Text: b.String()}
 	}
-	fmt.Fprintf(&b, "\n\nTool groups that can be loaded when they are needed (%d):", len(t.groups))
+	fmt.Fprintf(&b, "\n\nTool groups that I load when they are needed (%d):", len(t.groups))
 	for _, g := range t.groups {
 		fmt.Fprintf(&b, "\n- **%s**: %s", g.name, g.description)
 	}
@@ -80,56 +83,56 @@ func (t *turn) time() Reply {
 	where := ""
 	if m := zone.FindStringSubmatch(t.said); m != nil {
 		args["timezone"] = m[1]
-		where = " in " + m[1]
+	} else if zone := cityZone(t.said); zone != "" {
+		args["timezone"] = zone
+	}
+	if args["timezone"] != nil {
+		where = fmt.Sprintf(" in %s", args["timezone"])
 	}
 	return t.use("get_current_time", args, func(text string) string {
-		return fmt.Sprintf("The clock%s says: %s", where, firstLine(text))
-	})
-}
-
-func (t *turn) remember() Reply {
-	fact := strings.TrimSpace(remember.FindStringSubmatch(t.said)[1])
-	return t.use("save_memory", map[string]any{"content": fact}, func(text string) string {
-		return fmt.Sprintf("I asked to keep “%s” in the memory. The answer was: %s", fact, firstLine(text))
+		return fmt.Sprintf("The clock%s says: %s", where, plainly(text))
 	})
 }
 
 func (t *turn) write() Reply {
 	m := writeFile.FindStringSubmatch(t.said)
 	return t.use("write_file", map[string]any{"path": m[2], "content": m[1]}, func(text string) string {
-		return fmt.Sprintf("Writing `%s`: %s", m[2], firstLine(text))
+		return fmt.Sprintf("`%s`: %s", m[2], plainly(text))
 	})
 }
 
 func (t *turn) read() Reply {
 	path := readFile.FindStringSubmatch(t.said)[1]
 	return t.use("read_file", map[string]any{"path": path}, func(text string) string {
-		return fmt.Sprintf("`%s`:\n\n%s", path, cut(text, 2000))
+		return fmt.Sprintf("`%s`:\n\n%s", path, cut(plainly(text), 2000))
 	})
 }
 
 func (t *turn) run() Reply {
 	command := strings.TrimSpace(runCommand.FindStringSubmatch(t.said)[1])
 	return t.use("exec", map[string]any{"command": command}, func(text string) string {
-		return fmt.Sprintf("I asked to run `%s`. The answer was:\n\n```\n%s\n```", command, cut(text, 1500))
+		if refusal := plainly(text); refusal != strings.TrimSpace(text) {
+			return refusal
+		}
+		return fmt.Sprintf("I ran `%s`:\n\n```\n%s\n```", command, cut(text, 1500))
 	})
 }
 
 func (t *turn) load() Reply {
 	name := strings.ToLower(loadGroup.FindStringSubmatch(t.said)[1])
-	return t.use("load_tool_group", map[string]any{"group_name": name}, func(text string) string { return text })
+	return t.use("load_tool_group", map[string]any{"group_name": name}, func(text string) string { return plainly(text) })
 }
 
 // serve answers about an account. What the tool says is shown as it is: these rules
 // cannot read it.
 func (t *turn) serve(s service) Reply {
 	return t.withTool(s.group, s.tool, s.args, func(text string) string {
-		return fmt.Sprintf("I asked `%s` about your %s. It says:\n\n%s", s.tool, s.about, cut(text, 1500))
+		return fmt.Sprintf("Your %s, as `%s` shows it:\n\n%s", s.about, s.tool, cut(plainly(text), 1500))
 	})
 }
 
 func (t *turn) strangeFile() Reply {
-	return Reply{Text: fmt.Sprintf("I got `%s`. The offline demo model can only look into PDF files.", t.sent[len(t.sent)-1])}
+	return Reply{Text: fmt.Sprintf("I got `%s`. Without an AI I can look into PDF files only.", t.sent[len(t.sent)-1])}
 }
 
 // cut shortens a text to about n bytes, at a character.

@@ -1,0 +1,208 @@
+package openai
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// setKey is the advice under each answer that says what rules cannot do.
+const setKey = "this demo answers by rules, not by an AI. Set OPENAI_API_KEY for a real model."
+
+var (
+	sum         = regexp.MustCompile(`(?i)^(?:what(?:'s| is)|how much is|calculate|compute|please calculate)?\s*([-+(]*\d[\d\s.,+*/()x×÷^%-]*)\s*=?\s*\??$`)
+	percentage  = regexp.MustCompile(`(?i)(\d+(?:\.\d+)?)\s*(?:%|percent)\s+of\s+(\d+(?:\.\d+)?)`)
+	tableOf     = regexp.MustCompile(`(?i)\btable\b`)
+	rows        = regexp.MustCompile(`(?is)\btable[^:]*:\s*(.+)$`)
+	codeAsked   = regexp.MustCompile(`(?i)\b(write|show|give|code|program)\b.*\b(function|program|script|code|snippet|python|javascript|golang|go)\b`)
+	needsModel  = regexp.MustCompile(`(?i)\b(weather|forecast|news|translate|translation|draw|paint|picture of|image of|search the web|google for|look up|poem|story|joke|essay)\b`)
+	whoAmI      = regexp.MustCompile(`(?i)^\W*(who|what) are you\W*$|\bintroduce yourself\b`)
+	cityClock   = regexp.MustCompile(`(?i)\b(?:time|date|day)\b.*\bin ([\p{L} ]{3,40}?)\W*$`)
+	tableNumber = regexp.MustCompile(`\b(\d{1,2})\b`)
+)
+
+// introduce says in two lines who answers and what it is good for.
+func (t *turn) introduce() Reply {
+	return Reply{Text: "I am OneClaw. The bot is the real one; its answers here come from rules, not from an AI.\n" + t.abilities()}
+}
+
+// calculate has a sum worked out by js_eval.
+func (t *turn) calculate() Reply {
+	said := strings.TrimSpace(t.said)
+	shown, code := "", ""
+	if m := percentage.FindStringSubmatch(said); m != nil {
+		shown, code = m[1]+" % of "+m[2], m[1]+"/100*"+m[2]
+	} else {
+		shown = strings.TrimSpace(strings.TrimRight(sum.FindStringSubmatch(said)[1], "=? "))
+		code = strings.NewReplacer("x", "*", "×", "*", "÷", "/", "^", "**", ",", "", " ", "").Replace(strings.ToLower(shown))
+	}
+	// Twelve digits hide what binary fractions add behind them.
+	code = "Number((" + code + ").toPrecision(12))"
+	return t.use("js_eval", map[string]any{"code": code}, func(text string) string {
+		value := firstLine(text)
+		if _, err := strconv.ParseFloat(value, 64); err != nil {
+			return "I could not work that out. Write it like 17*23 or 15% of 80."
+		}
+		return shown + " = **" + value + "**"
+	})
+}
+
+// isSum says whether the message is a sum with an operator in it.
+func (t *turn) isSum() bool {
+	if percentage.MatchString(t.said) {
+		return true
+	}
+	m := sum.FindStringSubmatch(strings.TrimSpace(t.said))
+	return m != nil && len(m[1]) <= 60 && strings.ContainsAny(strings.TrimLeft(m[1], "-+ "), "+-*/x×÷^")
+}
+
+// table writes a table of what the message lists, or one of those that the rules know.
+func (t *turn) table() Reply {
+	if m := rows.FindStringSubmatch(t.said); m != nil {
+		return Reply{Text: asTable(m[1])}
+	}
+	switch {
+	case t.has("multiplication", "times"):
+		n := 5
+		if m := tableNumber.FindStringSubmatch(t.said); m != nil {
+			n, _ = strconv.Atoi(m[1])
+		}
+		return Reply{Text: multiplication(min(max(n, 2), 10))}
+	case t.has("slack", "telegram"):
+		return Reply{Text: asTable("What, Telegram, Slack; A conversation is, a chat or topic, a thread; In groups I answer, when mentioned, when mentioned; Start over with, /clear, !clear; Buttons, yes, yes")}
+	case t.has("planet", "planets"):
+		return Reply{Text: asTable("Planet, Moons, Day in hours; Mercury, 0, 1408; Venus, 0, 5832; Earth, 1, 24; Mars, 2, 25; Jupiter, 95, 10; Saturn, 146, 11; Uranus, 28, 17; Neptune, 16, 16")}
+	}
+	return Reply{Text: "Give me the rows, as in \"table: name, age; Ann, 30; Bob, 31\", or ask for the planets, Telegram and Slack, or a multiplication table; " + setKey}
+}
+
+// asTable makes Markdown of rows that semicolons or lines divide, and cells that commas do.
+func asTable(text string) string {
+	var b strings.Builder
+	columns := 0
+	for row := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ';' || r == '\n' }) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(row), "|"), ",")
+		head := columns == 0
+		if head {
+			columns = len(cells)
+		}
+		for i := range columns {
+			cell := ""
+			if i < len(cells) {
+				cell = strings.TrimSpace(cells[i])
+			}
+			b.WriteString("| " + cell + " ")
+		}
+		b.WriteString("|\n")
+		if head {
+			b.WriteString(strings.Repeat("|---", columns) + "|\n")
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func multiplication(n int) string {
+	var lines []string
+	head := "×"
+	for i := 1; i <= n; i++ {
+		head += fmt.Sprintf(",%d", i)
+	}
+	lines = append(lines, head)
+	for i := 1; i <= n; i++ {
+		line := strconv.Itoa(i)
+		for k := 1; k <= n; k++ {
+			line += fmt.Sprintf(",%d", i*k)
+		}
+		lines = append(lines, line)
+	}
+	return asTable(strings.Join(lines, "\n"))
+}
+
+// program is a kind of program that the rules know, in each language.
+type program struct {
+	words                  []string
+	name                   string
+	python, golang, script string
+}
+
+func programs() []program {
+	return []program{
+		{
+			[]string{"reverse", "reverses", "backwards"}, "reverses a text",
+			"def reverse(text):\n    return text[::-1]",
+			"func reverse(text string) string {\n\trunes := []rune(text)\n\tslices.Reverse(runes)\n\treturn string(runes)\n}",
+			"const reverse = (text) => [...text].reverse().join(\"\");",
+		},
+		{
+			[]string{"prime", "primes"}, "tells primes",
+			"def is_prime(n):\n    return n > 1 and all(n % d for d in range(2, int(n**0.5) + 1))",
+			"func isPrime(n int) bool {\n\tfor d := 2; d*d <= n; d++ {\n\t\tif n%d == 0 {\n\t\t\treturn false\n\t\t}\n\t}\n\treturn n > 1\n}",
+			"function isPrime(n) {\n  for (let d = 2; d * d <= n; d++) if (n % d === 0) return false;\n  return n > 1;\n}",
+		},
+		{
+			[]string{"fibonacci"}, "computes Fibonacci numbers",
+			"def fibonacci(n):\n    a, b = 0, 1\n    for _ in range(n):\n        a, b = b, a + b\n    return a",
+			"func fibonacci(n int) int {\n\ta, b := 0, 1\n\tfor range n {\n\t\ta, b = b, a+b\n\t}\n\treturn a\n}",
+			"function fibonacci(n) {\n  let [a, b] = [0, 1];\n  while (n-- > 0) [a, b] = [b, a + b];\n  return a;\n}",
+		},
+		{
+			[]string{"hello"}, "greets",
+			"print(\"Hello!\")",
+			"package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"Hello!\") }",
+			"console.log(\"Hello!\");",
+		},
+	}
+}
+
+// code writes one of the programs that the rules know.
+func (t *turn) code() Reply {
+	for _, p := range programs() {
+		if !t.has(p.words...) {
+			continue
+		}
+		language, text := "python", p.python
+		switch {
+		case t.has("go", "golang"):
+			language, text = "go", p.golang
+		case t.has("javascript", "js"):
+			language, text = "javascript", p.script
+		}
+		return Reply{Text: fmt.Sprintf("This %s:\n\n```%s\n%s\n```", p.name, language, text)}
+	}
+	return Reply{Text: "I know four programs by heart: hello, reverse a text, primes and Fibonacci, in Python, Go and JavaScript; " + setKey}
+}
+
+// honest says what rules cannot do.
+func (t *turn) honest() Reply {
+	what := "write that"
+	switch {
+	case t.has("weather", "forecast", "news", "web", "google for", "look up"):
+		what = "look that up"
+	case t.has("translate", "translation"):
+		what = "translate"
+	case t.has("draw", "paint", "picture", "image"):
+		what = "draw"
+	}
+	return Reply{Text: "I cannot " + what + ": " + setKey}
+}
+
+// cityZone finds the time zone that is named for a city.
+func cityZone(said string) string {
+	m := cityClock.FindStringSubmatch(said)
+	if m == nil {
+		return ""
+	}
+	words := strings.Fields(strings.ToLower(m[1]))
+	for i, w := range words {
+		words[i] = strings.ToUpper(w[:1]) + w[1:]
+	}
+	city := strings.Join(words, "_")
+	for _, region := range []string{"Europe", "America", "Asia", "Africa", "Australia", "Pacific", "Atlantic"} {
+		if _, err := time.LoadLocation(region + "/" + city); err == nil {
+			return region + "/" + city
+		}
+	}
+	return ""
+}

@@ -1,0 +1,126 @@
+package openai
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	memorable = regexp.MustCompile(`(?i)^(?:and\s+)?(?:what|what's|who|who's|whose|where|when|which|how (?:old|tall|many)|do you (?:remember|know))\b.*\b(?:my|i|me|mine)\b.*\?*$`)
+	recallAll = regexp.MustCompile(`(?i)\bwhat (?:do|did) you (?:remember|know about me)\b|\bwhat do you know about me\b`)
+	noteLine  = regexp.MustCompile(`(?m)^- (.+)$`)
+	ofUser    = regexp.MustCompile(`(?i)\b(my|mine|i am|i'm|i|me)\b`)
+)
+
+// saved reads from a request what the user had remembered: in this conversation, and in the
+// memory that the prompt shows.
+func saved(messages []Message) []string {
+	var notes []string
+	for _, m := range messages {
+		switch m.Role {
+		case "system", "developer":
+			if _, memory, ok := strings.Cut(m.Content, "## Memory\n"); ok {
+				for _, line := range noteLine.FindAllStringSubmatch(memory, -1) {
+					notes = append(notes, strings.TrimSpace(line[1]))
+				}
+			}
+		case "user":
+			if _, found, ok := strings.Cut(m.Content, "\n[From memory]\n"); ok {
+				for line := range strings.SplitSeq(found, "\n") {
+					notes = append(notes, strings.TrimPrefix(strings.TrimSpace(line), "- "))
+				}
+			}
+			if text := plainText(m.Content); asksToRemember(text) {
+				notes = append(notes, strings.TrimSpace(remember.FindStringSubmatch(text)[1]))
+			}
+		}
+	}
+	return notes
+}
+
+func asksToRemember(said string) bool {
+	return remember.MatchString(said) && !strings.HasSuffix(strings.TrimSpace(said), "?")
+}
+
+// isRecall says whether the message asks for something that the user said about themselves.
+func (t *turn) isRecall() bool {
+	return recallAll.MatchString(t.said) || memorable.MatchString(strings.TrimSpace(t.said)) && len(content(t.said)) > 0
+}
+
+// recall answers from what was saved.
+func (t *turn) recall() Reply {
+	if recallAll.MatchString(t.said) {
+		notes := slices.Compact(slices.Sorted(slices.Values(t.notes)))
+		if len(notes) == 0 {
+			return Reply{Text: "Nothing yet. Tell me, for example: remember that my cat is called Minka."}
+		}
+		return Reply{Text: "You told me:\n" + strings.Join(bullets(notes), "\n")}
+	}
+	if note := closest(t.said, t.notes); note != "" {
+		return Reply{Text: toUser(note)}
+	}
+	return t.use("search_history", map[string]any{"query": strings.Join(content(t.said), " "), "scope": "memory"}, func(text string) string {
+		var found []string
+		for _, line := range noteLine.FindAllStringSubmatch(text, -1) {
+			found = append(found, line[1])
+		}
+		if note := closest(t.said, found); note != "" {
+			return toUser(note)
+		}
+		return "I do not know that yet. Tell me, for example: remember that my cat is called Minka."
+	})
+}
+
+// closest is the note that shares the most words with a question, the newest of equal ones.
+func closest(question string, notes []string) string {
+	best, most := "", 0
+	for _, note := range notes {
+		shared := 0
+		for _, word := range content(note) {
+			if slices.Contains(content(question), word) {
+				shared++
+			}
+		}
+		if shared >= max(1, most) {
+			best, most = note, shared
+		}
+	}
+	return best
+}
+
+// fillers are words that say nothing about what a sentence is about.
+const fillers = " a an the is are was were be am do does did you your my mine me i it its of to in on at for and or what who where when which how that this remember know called name old many tall have has whats whos "
+
+// content are the words of a text that say what it is about.
+func content(text string) []string {
+	var words []string
+	for _, w := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !('a' <= r && r <= 'z' || '0' <= r && r <= '9' || r > 127) }) {
+		if !strings.Contains(fillers, " "+w+" ") && len(w) > 1 {
+			words = append(words, strings.TrimSuffix(w, "s"))
+		}
+	}
+	return words
+}
+
+// toUser turns a note in the words of the user into a sentence to the user.
+func toUser(note string) string {
+	note = ofUser.ReplaceAllStringFunc(strings.TrimRight(note, ". "), func(word string) string {
+		return map[string]string{"my": "your", "mine": "yours", "i am": "you are", "i'm": "you are", "i": "you", "me": "you"}[strings.ToLower(word)]
+	})
+	return strings.ToUpper(note[:1]) + note[1:] + "."
+}
+
+func (t *turn) remember() Reply {
+	fact := strings.TrimSpace(remember.FindStringSubmatch(t.said)[1])
+	return t.use("save_memory", map[string]any{"content": fact}, func(text string) string {
+		switch {
+		case strings.HasPrefix(text, "Saved"):
+			return fmt.Sprintf("Noted: %s I still know it after /clear.", toUser(fact))
+		case strings.HasPrefix(text, "Memory already holds this"):
+			return "I know that already."
+		}
+		return "I could not note that: " + plainly(text)
+	})
+}
