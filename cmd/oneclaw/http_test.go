@@ -45,7 +45,7 @@ func TestSlowBodiesLeaveThePlatformsAlone(t *testing.T) {
 		slow = append(slow, slowBody(t, w.env["ONECLAW_LISTEN"]))
 	}
 	for n := range 3 {
-		wantIn(t, w.ask(bot, ann, fmt.Sprint("hello ", n), nil), "offline demo model")
+		wantIn(t, w.ask(bot, ann, fmt.Sprint("hello ", n), nil), "the real one")
 	}
 	for _, conn := range slow {
 		_ = conn.Close()

@@ -156,7 +156,7 @@ func TestDemoPage(t *testing.T) {
 		waitFor(t, ctx, fmt.Sprintf(`document.querySelector("#%s .chip")?.innerText === "pdf"`, pane))
 		idea(pane, map[string]string{"telegram": "/clear", "slack": "!clear"}[pane])
 		says(t, ctx, pane, "cleared")
-		waitFor(t, ctx, fmt.Sprintf(`document.querySelector("#%s .groups").innerText.includes("none yet")`, pane))
+		waitFor(t, ctx, fmt.Sprintf(`document.querySelector("#%s .groups").innerText.includes("no tool group yet")`, pane))
 	}
 
 	do(t, ctx, chromedp.EmulateViewport(390, 844))
@@ -191,7 +191,7 @@ func points(t *testing.T, ctx context.Context, pane string) int {
 	const png = `Uint8Array.from(atob("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="), (c) => c.charCodeAt(0))`
 	choose(`new File([` + png + `], "red.png", { type: "image/png" }), new File([` + png + `], "blue.png", { type: "image/png" })`)
 	send("two pictures")
-	says(t, ctx, pane, "can only look into PDF")
+	says(t, ctx, pane, "look into PDF files only")
 	unfold("two pictures", "🖼")
 	choose(`new File(["OggS and a sound"], "voice.ogg", { type: "audio/ogg" })`)
 	send("")
@@ -258,11 +258,11 @@ func TestDemoPageApproval(t *testing.T) {
 		says(t, ctx, pane, "May I run")
 		picture(t, ctx, "demo-approval-"+pane)
 		press("Deny")
-		says(t, ctx, pane, "I asked to run echo hello")
+		says(t, ctx, pane, "OK, I did not run it")
 		suggest(t, ctx, pane, "Run echo hello", 2)
 		says(t, ctx, pane, "May I run")
 		press("Allow once")
-		says(t, ctx, pane, "I asked to run echo hello")
+		says(t, ctx, pane, "I ran echo hello")
 		// Whatever is in a message, nothing is cut off at the side.
 		waitFor(t, ctx, fmt.Sprintf(`document.getElementById(%q).scrollWidth <= document.getElementById(%q).clientWidth`, pane, pane))
 	}
@@ -284,7 +284,7 @@ func TestDemoPageInTheMaking(t *testing.T) {
 		do(t, ctx, chromedp.EmulateViewport(390, 844))
 		waitFor(t, ctx, `document.documentElement.scrollWidth <= 390`)
 		for _, pane := range []string{"telegram", "slack"} {
-			do(t, ctx, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.querySelector("#%s").scrollIntoView()`, pane)))
+			do(t, ctx, chromedp.Click(chromedp.CSS(fmt.Sprintf(`.which button[value="%s"]`, pane))))
 			picture(t, ctx, "making-"+name+"-narrow-"+pane)
 		}
 		do(t, ctx, chromedp.EmulateViewport(1440, 1000))
@@ -316,40 +316,70 @@ func TestDemoPageInTheMaking(t *testing.T) {
 	do(t, ctx, chromedp.Click(chromedp.CSS("#slack .halt")))
 	says(t, ctx, "slack", "stopped")
 	waitFor(t, ctx, `document.querySelector("#slack .halt").hidden`)
-	says(t, ctx, "telegram", "I asked to run sleep 5")
+	says(t, ctx, "telegram", "I ran sleep 5")
 	looks("end")
 	for _, pane := range []string{"telegram", "slack"} {
-		do(t, ctx, chromedp.Focus(chromedp.CSS("#"+pane+" textarea")), chromedp.KeyEvent("tell me a story"), chromedp.KeyEvent("\r"))
+		do(t, ctx, chromedp.Focus(chromedp.CSS("#"+pane+" textarea")), chromedp.KeyEvent("list your tool groups"), chromedp.KeyEvent("\r"))
 	}
-	says(t, ctx, "slack", "I am the offline")
+	says(t, ctx, "slack", "I am OneClaw")
 	waitFor(t, ctx, `!document.querySelector("#slack .halt").hidden`)
 	says(t, ctx, "telegram", "⏹ Stop")
 	looks("growing")
-	says(t, ctx, "telegram", "list my tool groups.")
-	says(t, ctx, "slack", "list my tool groups.")
+	says(t, ctx, "telegram", "google_tasks")
+	says(t, ctx, "slack", "google_tasks")
 	waitFor(t, ctx, `document.querySelector("#slack .halt").hidden && document.querySelectorAll("#telegram .buttons").length === 0`)
 	looks("grown")
 }
 
-// TestDemoPageByKeyboard writes and sends without a mouse, and looks whether everything
-// that can be operated has a name.
+// TestDemoPageByKeyboard reaches the message box and the chart with two Tabs, however long the
+// conversation is, writes and sends without a mouse, and takes the tour.
 func TestDemoPageByKeyboard(t *testing.T) {
 	t.Parallel()
 	ctx := browse(t, startDemo(t))
-	do(t, ctx, chromedp.Focus(chromedp.CSS("#telegram textarea")), chromedp.KeyEvent("hello"), chromedp.KeyEvent("\r"))
-	says(t, ctx, "telegram", "offline")
-	for range 30 {
-		do(t, ctx, chromedp.KeyEvent("\t"))
-		at, err := chromedp.Run(ctx, chromedp.Evaluate[string](`document.activeElement.id`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if at == "restart" {
-			break
-		}
+	for range 3 {
+		do(t, ctx, chromedp.Focus(chromedp.CSS("#telegram textarea")), chromedp.KeyEvent("hello"), chromedp.KeyEvent("\r"))
+		says(t, ctx, "telegram", "the real one")
 	}
-	waitFor(t, ctx, `[...document.querySelectorAll("button, textarea, select, [role=log], [role=img]")].every((e) =>
-		(e.ariaLabel || e.innerText || e.labels?.[0]?.innerText || "").trim() !== "")`)
+	do(t, ctx, chromedp.Evaluate[chromedp.Void](`document.activeElement.blur()`))
+	for _, want := range []string{"#telegram textarea", "#telegram .chart"} {
+		do(t, ctx, chromedp.KeyEvent("\t"))
+		waitFor(t, ctx, fmt.Sprintf(`document.activeElement.matches(%q)`, want))
+	}
+	waitFor(t, ctx, `[...document.querySelectorAll("button, summary, textarea, select, [role=log], [role=img]")].every((e) =>
+		(e.ariaLabel || e.innerText || e.textContent || e.labels?.[0]?.innerText || "").trim() !== "")`)
+	do(t, ctx, chromedp.Focus(chromedp.CSS("#tour")), chromedp.KeyEvent("\r"))
+	for n := 1; n <= 5; n++ {
+		waitFor(t, ctx, fmt.Sprintf(`document.getElementById("guide").innerText.includes("%d of 5")`, n))
+		picture(t, ctx, fmt.Sprintf("demo-tour-%d", n))
+		do(t, ctx, chromedp.Focus(chromedp.CSS("#guide .next")), chromedp.KeyEvent("\r"))
+	}
+	waitFor(t, ctx, `document.getElementById("guide").hidden && document.activeElement.id === "tour"`)
+	do(t, ctx, chromedp.KeyEvent("\r"))
+	waitFor(t, ctx, `!document.getElementById("guide").hidden`)
+	do(t, ctx, chromedp.KeyEvent("\x1b"))
+	waitFor(t, ctx, `document.getElementById("guide").hidden`)
+}
+
+// TestDemoPageFirstScreen measures both sizes: the message box and the chart are in sight, the
+// conversation has half of the screen, the message box half of its row.
+func TestDemoPageFirstScreen(t *testing.T) {
+	t.Parallel()
+	ctx := browse(t, startDemo(t))
+	suggest(t, ctx, "telegram", "Send the PDF: What is this document about?", 1)
+	says(t, ctx, "telegram", "bakery")
+	for _, size := range []struct{ width, height int64 }{{1280, 720}, {390, 844}} {
+		do(t, ctx, chromedp.EmulateViewport(size.width, size.height))
+		waitFor(t, ctx, `innerWidth === `+fmt.Sprint(size.width))
+		for _, part := range []string{"textarea", ".chart", ".groups"} {
+			waitFor(t, ctx, fmt.Sprintf(`(() => { const r = document.querySelector("#telegram %s").getBoundingClientRect();
+				return r.height > 0 && r.top >= 0 && r.bottom <= innerHeight && r.left >= 0 && r.right <= innerWidth; })()`, part))
+		}
+		waitFor(t, ctx, `document.querySelector("#telegram .log").getBoundingClientRect().height >= innerHeight / 2`)
+		waitFor(t, ctx, `(() => { const pane = document.getElementById("telegram");
+			return pane.querySelector("textarea").getBoundingClientRect().width >= pane.getBoundingClientRect().width / 2; })()`)
+		waitFor(t, ctx, `document.documentElement.scrollWidth <= innerWidth`)
+		picture(t, ctx, fmt.Sprintf("demo-first-%d", size.width))
+	}
 }
 
 // TestDemoAnswersOnlyItself sends what a foreign page would.

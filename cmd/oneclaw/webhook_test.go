@@ -41,7 +41,7 @@ func TestTelegramPostsToTheProgram(t *testing.T) {
 		at, _ := s.Webhook()
 		return at == "https://bot.example/telegram/updates"
 	})
-	wantIn(t, w.ask(bot, ann, "hello", nil), "offline demo model")
+	wantIn(t, w.ask(bot, ann, "hello", nil), "the real one")
 	bot.kill(syscall.SIGKILL)
 	w.say(ann, "are you there?", nil)
 	w.until(nil, "try to post", func(s telegram.State) bool { _, why := s.Webhook(); return why != "" })

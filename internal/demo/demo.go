@@ -54,6 +54,8 @@ type Controls struct {
 	Routings   []string
 	Routing    func(ctx context.Context) (string, error)
 	SetRouting func(ctx context.Context, name string) error
+	// Commands says whether exec can run commands on this machine.
+	Commands bool
 }
 
 // Config is what the demo is made of.

@@ -18,6 +18,8 @@ type view struct {
 	// Routing is how tools reach the model, Routings what it can be.
 	Routing  string   `json:"routing"`
 	Routings []string `json:"routings"`
+	// Commands says whether commands can run here.
+	Commands bool `json:"commands"`
 	Telegram pane     `json:"telegram"`
 	Slack    pane     `json:"slack"`
 }
@@ -63,7 +65,7 @@ const maxShown = 200
 
 func (d *Demo) view() (view, <-chan struct{}) {
 	d.mu.Lock()
-	v := view{Bot: d.bot, Offline: d.offline != nil, Model: d.env.Model.Name, Routing: d.routing, Routings: d.controls.Routings}
+	v := view{Bot: d.bot, Offline: d.offline != nil, Model: d.env.Model.Name, Routing: d.routing, Routings: d.controls.Routings, Commands: d.controls.Commands}
 	changed, tools := d.changed, map[string]int{}
 	v.Telegram.Ledgers, v.Slack.Ledgers = map[string]ledger{}, map[string]ledger{}
 	for name, l := range d.calls {

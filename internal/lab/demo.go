@@ -21,6 +21,7 @@ import (
 	"oneclaw/slack"
 	"oneclaw/slack/manifest"
 	"oneclaw/telegram"
+	"oneclaw/toolgroups/core"
 )
 
 // demoPace is how long the offline model of the demo waits between some words and the next.
@@ -56,12 +57,13 @@ func runDemo(cmd *cobra.Command, cfg config.Config, address string) (err error) 
 		return fmt.Errorf("demo: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	commands := cfg.Tools.UnsafeExec || (core.ExecConfig{Network: cfg.Tools.ExecNetwork}).Check(ctx) == nil
 	log := cli.NewLogger(cmd.ErrOrStderr(), cfg)
 	d, err := demo.New(demo.Config{
 		DataDir: dir, Logger: log, Model: demoModel(cfg), Manifest: manifest.YAML(), Pace: demoPace,
 		Bot: func(ctx context.Context, env demo.Environment) error {
 			return app.With(ctx, demoConfig(cfg, env), log, func(b *app.Bot) error {
-				env.Ready(controls(b))
+				env.Ready(controls(b, commands))
 				return b.Run(ctx)
 			}, env.Observe)
 		},
@@ -76,8 +78,9 @@ func runDemo(cmd *cobra.Command, cfg config.Config, address string) (err error) 
 	return d.Run(ctx, listener)
 }
 
-func controls(b *app.Bot) demo.Controls {
+func controls(b *app.Bot, commands bool) demo.Controls {
 	return demo.Controls{
+		Commands: commands,
 		Web: b.Handler(), Routings: config.Routings(),
 		Routing: func(ctx context.Context) (string, error) {
 			return b.Settings().Values.Get(ctx, settings.SettingRouting)

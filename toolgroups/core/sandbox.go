@@ -102,7 +102,7 @@ func (c ExecConfig) bwrap() (string, error) {
 	path, err := exec.LookPath(cmp.Or(c.Sandbox, "bwrap"))
 	if err != nil {
 		return "", toolgroups.Errorf(toolgroups.CodeExecution,
-			"Commands cannot run: the sandbox (bubblewrap) is not installed on this host. Go on without exec.")
+			"Commands cannot run here: bubblewrap is not installed (on Debian: apt install bubblewrap; it exists for Linux only). Tell the user, and go on without exec.")
 	}
 	return path, nil
 }

@@ -8,14 +8,20 @@ const platforms = [
 const ideas = [
   { text: "What is this document about?", pdf: true },
   { text: "How many pages does the PDF have?" },
+  { text: "Remind me in 1 minute to stretch" },
+  { text: "Remember that my cat is called Minka" },
+  { text: "What is my cat called?" },
+  { text: "17*23" },
+  { text: "Run echo hello", commands: true },
+  { text: "Run sleep 5 && echo done", commands: true },
   { text: "What does page 2 of the PDF say?" },
+  // Accounts are connected in a direct chat, and the Slack pane begins in a channel.
   { text: "/connect google gmail calendar sheets", only: "telegram" },
   { text: "Check my email", only: "telegram" },
   { text: "Delete the spam ones", only: "telegram" },
   { text: "What is in my calendar?", only: "telegram" },
   { text: "Read the budget sheet", only: "telegram" },
-  { text: "Run echo hello" },
-  { text: "Run sleep 5 && echo done" },
+  { text: "Table of Telegram and Slack" },
   { text: "/tools", only: "telegram" },
   { text: "/clear", only: "telegram" },
   // Slack keeps what begins with a slash for itself.
@@ -147,7 +153,7 @@ class Pane {
     this.reply = null; // the message that the next one answers
     const root = document.getElementById("pane").content.firstElementChild.cloneNode(true);
     const find = (selector) => root.querySelector(selector);
-    this.parts = Object.fromEntries(["log", "busy", "ideas", "compose", "attach", "pick", "record", "files", "staged", "send", "problem", "groups", "chart", "threads", "tabs", "home", "halt", "offered"]
+    this.parts = Object.fromEntries(["log", "busy", "ideas", "compose", "attach", "pick", "record", "files", "staged", "send", "problem", "groups", "chart", "threads", "tabs", "home", "halt", "offered", "more", "hands"]
       .map((name) => [name, find("." + name)]));
     this.parts.caption = find("figcaption");
     this.input = find("textarea");
@@ -163,11 +169,17 @@ class Pane {
   }
 
   listen() {
-    const { compose, attach, ideas: box, threads } = this.parts;
+    const { compose, attach, threads, send, more } = this.parts;
     compose.addEventListener("submit", (e) => { e.preventDefault(); this.say(this.input.value); });
     this.input.addEventListener("keydown", (e) => {
       if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); compose.requestSubmit(); }
     });
+    send.addEventListener("click", () => compose.requestSubmit());
+    // The box grows with what is written.
+    this.input.addEventListener("input", () => this.grow());
+    more.addEventListener("click", (e) => { if (e.target.closest("button")) more.open = false; });
+    more.addEventListener("keydown", (e) => { if (e.key === "Escape") { more.open = false; more.firstElementChild.focus(); } });
+    more.addEventListener("focusout", (e) => { if (!more.contains(e.relatedTarget)) more.open = false; });
     attach.addEventListener("click", () => this.say(this.input.value || "What is this document about?", true));
     const { pick, record, files, staged } = this.parts;
     pick.addEventListener("click", () => files.click());
@@ -185,18 +197,28 @@ class Pane {
     this.input.addEventListener("keydown", (e) => {
       if (e.key === "Escape") { this.files = []; this.reply = null; this.stage(); }
     });
-    // Accounts are connected in a direct chat, and the Slack pane is a channel.
-    for (const idea of ideas.filter((i) => !i.only || i.only === this.platform.key)) {
-      const button = el("button", { type: "button" }, idea.pdf ? "Send the PDF: " + idea.text : idea.text);
-      button.addEventListener("click", () => this.say(idea.text, idea.pdf));
-      box.append(button);
-    }
     this.parts.halt.addEventListener("click", () => this.tell("stop", { thread: this.thread }));
     window.addEventListener("resize", () => { this.parts.log.scrollTop = this.parts.log.scrollHeight; });
     for (const tab of this.parts.tabs.children) tab.addEventListener("click", () => this.turnTo(tab.value));
     this.parts.tabs.hidden = this.platform.key !== "slack";
     threads.setAttribute("aria-label", "Thread");
     threads.addEventListener("change", () => { this.thread = threads.value; this.shown = ""; this.render(this.state); });
+  }
+
+  grow() {
+    this.input.style.height = "auto";
+    this.input.style.height = Math.min(this.input.scrollHeight + 2, 128) + "px";
+  }
+
+  // Commands are suggested only where they can run.
+  suggest(commands) {
+    if (this.suggested === commands) return;
+    this.suggested = commands;
+    this.parts.ideas.replaceChildren(...ideas.filter((i) => (!i.only || i.only === this.platform.key) && (!i.commands || commands)).map((idea) => {
+      const button = el("button", { type: "button" }, idea.pdf ? "Send the PDF: " + idea.text : idea.text);
+      button.addEventListener("click", () => this.say(idea.text, idea.pdf));
+      return button;
+    }));
   }
 
   // Slack's tabs: the channel, the chat with the app, and what the app tells about itself.
@@ -220,10 +242,10 @@ class Pane {
 
   // What Slack shows of the app besides messages.
   renderSurface(surface) {
-    const { tabs, home, halt, offered, log, compose, ideas } = this.parts;
+    const { tabs, home, halt, offered, log, compose, ideas, hands } = this.parts;
     for (const tab of tabs.children) tab.setAttribute("aria-pressed", String(tab.value === this.place));
     const away = this.place === "home";
-    for (const part of [log, compose, ideas]) part.hidden = away;
+    for (const part of [log, compose, ideas, hands]) part.hidden = away;
     home.hidden = !away;
     halt.hidden = this.place !== "direct" || surface?.sessions[this.thread] !== "processing";
     const told = JSON.stringify(surface?.home ?? []);
@@ -298,6 +320,7 @@ class Pane {
       const sent = await response.json();
       if (this.platform.key === "slack" && !this.thread) this.thread = sent.ts;
       this.input.value = "";
+      this.grow();
       this.files = [];
       this.reply = null;
       this.stage();
@@ -331,7 +354,7 @@ class Pane {
     this.threadKey = key;
     const { threads } = this.parts;
     threads.hidden = roots.length === 0;
-    threads.replaceChildren(el("option", { value: "" }, "＋ New thread"), ...roots.map((m) =>
+    threads.replaceChildren(el("option", { value: "" }, "+ New thread"), ...roots.map((m) =>
       el("option", { value: m.id }, titles[m.id] || unescape(m.text.replace(/<@[^>]*>\s*/g, "")).slice(0, 40) || m.file)));
     threads.value = this.thread;
   }
@@ -351,7 +374,7 @@ class Pane {
     if (!nodes.length) {
       const hint = this.platform.key === "slack"
         ? (this.place ? "Each message here begins a conversation." : "Write here and the bot is mentioned; it answers in a thread.")
-        : "Say hello, or send the sample PDF and ask about it.";
+        : "Say hello, send the sample PDF and ask about it, or take the tour (top right).";
       nodes.push(el("p", { className: "empty" }, hint));
     }
     // Only what is new is put in, so that a screen reader reads only that.
@@ -442,7 +465,7 @@ class Pane {
     if (key === this.costShown) return;
     this.costShown = key;
     const names = ledger?.groups ?? [];
-    groups.replaceChildren("Groups loaded: ", ...(names.length ? names.map((n) => el("span", { className: "chip" }, n)) : ["none yet"]));
+    groups.replaceChildren("Loaded: ", ...(names.length ? names.map((n) => el("span", { className: "chip" }, n)) : ["no tool group yet"]));
     const calls = ledger?.calls ?? [];
     const top = Math.max(1, ...calls.map((c) => c.all));
     // Bars of calls that were routed alike stand together, over the name of the way.
@@ -458,22 +481,22 @@ class Pane {
     chart.scrollLeft = chart.scrollWidth;
     if (!calls.length) {
       chart.setAttribute("aria-label", "No calls of the model yet");
-      caption.textContent = "Each call of the model becomes a bar: the tools it was sent, in front of what all tools would have cost.";
+      caption.textContent = "Each model call becomes a bar: the tools it was sent, in front of what all tools would cost.";
       return;
     }
     const now = calls.at(-1);
     const saved = Math.round(100 * (1 - ledger.sent / Math.max(1, ledger.all)));
     chart.setAttribute("aria-label", calls.map((c, i) => `Call ${i + 1}, ${c.routing}: ${c.tools} tools, ${c.tokens} of ${c.all} tokens`).join("; "));
     const number = (n) => n.toLocaleString("en");
-    caption.replaceChildren("Last call: ", el("b", {}, `${now.tools} tools, ${number(now.tokens)} tokens`), ` (${now.routing})`,
-      ` instead of ${number(now.all)}. So far ${number(ledger.sent)} of ${number(ledger.all)} schema tokens: `, el("b", {}, `${saved} % saved`), ".");
+    caption.replaceChildren("Last call: ", el("b", {}, `${now.tools} tools, ${number(now.tokens)} tokens`),
+      `, not ${number(now.all)} (${now.routing}). So far `, el("b", {}, `${saved} % saved`), ` of ${number(ledger.all)} schema tokens.`);
   }
 }
 
 const panes = Object.fromEntries(platforms.map((p) => [p.key, new Pane(p)]));
 const words = {
-  starting: "The bot is starting…", running: "The bot is running",
-  stopped: "The bot is stopped: what you send waits", failed: "The bot ended with an error; see the terminal",
+  starting: "Starting…", running: "Bot running",
+  stopped: "Bot stopped: messages wait", failed: "Bot failed: see the terminal",
 };
 const bot = document.getElementById("bot");
 const restart = document.getElementById("restart");
@@ -482,6 +505,53 @@ restart.addEventListener("click", async () => {
   restart.disabled = true;
   try { await fetch("restart", { method: "POST" }); } finally { restart.disabled = false; }
 });
+
+// Where there is room for one chat, two buttons say which.
+const which = document.querySelector(".which");
+function front(key) {
+  for (const [name, pane] of Object.entries(panes)) pane.input.closest("section").classList.toggle("front", name === key);
+  for (const button of which.children) button.setAttribute("aria-pressed", String(button.value === key));
+  panes[key].parts.log.scrollTop = panes[key].parts.log.scrollHeight;
+}
+which.replaceChildren(...platforms.map((p) => {
+  const button = el("button", { type: "button", value: p.key }, p.title);
+  button.addEventListener("click", () => front(p.key));
+  return button;
+}));
+front("telegram");
+// A keyboard begins at the message box; a finger would get a keyboard over half of the screen.
+if (matchMedia("(pointer: fine)").matches) panes.telegram.input.focus();
+
+// The tour is five steps. Each can be tried, and all of it left.
+const steps = [
+  { title: "One bot, two chats", text: "Telegram and Slack are emulated on this machine. The bot between them is the real one.", at: "#panes" },
+  { title: "It reads what you send", text: "Send the sample PDF and ask about it.", at: "#telegram .ideas", action: "Send the PDF", run: () => panes.telegram.say("What is this document about?", true) },
+  { title: "It loads only the tools it needs", text: "Each bar is one call of the model: the tools that it was sent, in front of what all tools would cost. The PDF tools were loaded when you asked.", at: "#telegram .cost" },
+  { title: "It does things for you", text: "It schedules, remembers and calculates. What reaches others, deletes or runs a command waits for your button.", at: "#telegram .log", action: "Ask for a reminder", run: () => panes.telegram.say("Remind me in 1 minute to stretch") },
+  { title: "It loses nothing", text: "Restart it in the middle of something: what you send meanwhile waits and is answered once.", at: "#restart", action: "Restart now", run: () => restart.click() },
+];
+const guide = document.getElementById("guide");
+let step = -1;
+function show(n) {
+  for (const spot of document.querySelectorAll(".spot")) spot.classList.remove("spot");
+  step = n < steps.length ? n : -1;
+  guide.hidden = step < 0;
+  if (step < 0) return document.getElementById("tour").focus();
+  front("telegram");
+  const { title, text, at, action } = steps[step];
+  guide.querySelector("h2").textContent = `${step + 1} of ${steps.length}: ${title}`;
+  guide.querySelector("p").textContent = text;
+  guide.querySelector(".try").hidden = !action;
+  guide.querySelector(".try").textContent = action ?? "";
+  guide.querySelector(".next").textContent = step + 1 < steps.length ? "Next" : "Done";
+  document.querySelector(at).classList.add("spot");
+  guide.querySelector("h2").focus();
+}
+document.getElementById("tour").addEventListener("click", () => show(0));
+guide.querySelector(".next").addEventListener("click", () => show(step + 1));
+guide.querySelector(".leave").addEventListener("click", () => show(steps.length));
+guide.querySelector(".try").addEventListener("click", (e) => { e.target.hidden = true; steps[step].run(); guide.querySelector(".next").focus(); });
+guide.addEventListener("keydown", (e) => { if (e.key === "Escape") show(steps.length); });
 
 const routing = document.getElementById("routing");
 routing.addEventListener("change", async () => {
@@ -508,11 +578,11 @@ source.onmessage = (e) => {
   document.getElementById("lost").hidden = true;
   if (bot.textContent !== words[view.bot]) bot.textContent = words[view.bot];
   bot.classList.toggle("off", view.bot !== "running");
-  document.getElementById("model").textContent = view.offline
-    ? "Offline model: answers come from simple rules, not from an AI. Set OPENAI_API_KEY for a real one."
-    : "Model: " + view.model;
-  document.getElementById("leaves").textContent = view.offline ? "" : ", except what your model is asked";
+  document.getElementById("model").textContent = document.getElementById("model").title = view.offline
+    ? "Answers come from rules, not from an AI (set OPENAI_API_KEY for one). Nothing leaves this machine."
+    : "Model: " + view.model + ". Nothing but what it is asked leaves this machine.";
   renderRouting(view);
+  for (const pane of Object.values(panes)) pane.suggest(view.commands);
   for (const [key, pane] of Object.entries(panes)) pane.render(view[key]);
   document.body.dataset.ready = "yes";
 };
