@@ -32,7 +32,7 @@ func newClaim(cmd *cobra.Command, cfg config.Config, _ []string) error {
 		return err
 	}
 	var claim access.Claim
-	running, err := app.Order(cmd.Context(), cfg, "claim", func(body io.Reader) error {
+	running, err := app.Order(cmd.Context(), cfg, "claim", nil, func(body io.Reader) error {
 		return json.NewDecoder(io.LimitReader(body, 1000)).Decode(&claim)
 	})
 	if !running {

@@ -24,7 +24,7 @@ func exportCommand(load cli.Loader) *cobra.Command {
 			counts, err := learning.File{
 				Off: !cfg.ExportJudged, Path: args[0], Force: force, At: cfg.Place(),
 				Ask: func(ctx context.Context, read func(io.Reader) error) (bool, error) {
-					return app.Order(ctx, cfg, "export", read)
+					return app.Order(ctx, cfg, "export", nil, read)
 				},
 				Exporter: func(store *database.Store) (learning.Exporter, error) {
 					log := slog.New(slog.DiscardHandler)

@@ -1,67 +1,55 @@
 package main
 
 import (
-	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"oneclaw/agent"
-	"oneclaw/bridge/chats"
-	"oneclaw/bridge/conversation"
 	"oneclaw/internal/app"
 	"oneclaw/internal/cli"
 	"oneclaw/internal/config"
-	"oneclaw/internal/database"
 )
 
 func historyCommand(load cli.Loader) *cobra.Command {
-	return &cobra.Command{
+	asJSON := false
+	command := &cobra.Command{
 		Use:   "history CHAT",
-		Short: "Print the conversation of a chat, such as telegram:123 (with the database in a file, stop the bot first)",
+		Short: "Print the conversation of a chat, such as telegram:123",
 		Args:  cli.OneArgument,
-		RunE:  load.Run(printHistory),
+		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
+			return printHistory(cmd, cfg, args[0], asJSON)
+		}),
 	}
+	command.Flags().BoolVar(&asJSON, "json", false, "print one JSON object for each message")
+	return command
 }
 
-func printHistory(cmd *cobra.Command, cfg config.Config, args []string) error {
-	return readChat(cmd.Context(), cfg, args[0], func(log iter.Seq2[agent.Message, error]) error {
-		count := 0
+func printHistory(cmd *cobra.Command, cfg config.Config, name string, asJSON bool) error {
+	return app.ReadChat(cmd.Context(), cfg, name, func(log iter.Seq2[agent.Message, error]) error {
+		count, lines := 0, json.NewEncoder(cmd.OutOrStdout())
 		for m, err := range log {
 			if err != nil {
 				return err
 			}
 			count++
-			if _, err := io.WriteString(cmd.OutOrStdout(), historyLine(m)); err != nil {
+			if asJSON {
+				err = lines.Encode(m)
+			} else {
+				_, err = io.WriteString(cmd.OutOrStdout(), historyLine(m))
+			}
+			if err != nil {
 				return err
 			}
 		}
 		if count == 0 {
-			return fmt.Errorf("chat %s has no messages since it began or was cleared", args[0])
+			return fmt.Errorf("chat %s has no messages since it began or was cleared", name)
 		}
 		return nil
-	})
-}
-
-func readChat(ctx context.Context, cfg config.Config, name string, read func(iter.Seq2[agent.Message, error]) error) error {
-	chat, err := chats.ParseChat(name)
-	if err != nil {
-		return err
-	}
-	if _, err := os.Stat(filepath.Join(cfg.DataDir, database.Name)); err != nil && !cfg.Store.Shared() {
-		return fmt.Errorf("there is no database in %s: set ONECLAW_DATA_DIR to the bot's data directory", cfg.DataDir)
-	}
-	return app.WithStore(cfg, cli.NewLogger(io.Discard, cfg), func(store *database.Store) error {
-		session, err := conversation.Current(ctx, store, chat)
-		if err != nil {
-			return err
-		}
-		return read(conversation.Messages(ctx, store, session.Log()))
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"oneclaw/internal/cli"
+	"oneclaw/internal/config"
 	"oneclaw/internal/database"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
@@ -256,6 +257,7 @@ func newTown(t testing.TB, brain openai.Responder) *harness {
 		"TELEGRAM_BOT_TOKEN": tg.Token(), "TELEGRAM_API_URL": tgURL,
 		"OPENAI_API_KEY": "sk-emulated", "OPENAI_BASE_URL": modelURL, "OPENAI_MODEL": openai.DefaultModel,
 		"ONECLAW_DATA_DIR": t.TempDir(), "ONECLAW_ALLOW": "telegram:*", "ONECLAW_LISTEN": "127.0.0.1:0",
+		"ONECLAW_GOOGLE_LISTED": config.ListedAlways, // the groups of the contract
 	}}
 }
 

@@ -19,19 +19,26 @@ func toolsCommand(load cli.Loader) *cobra.Command {
 	var asJSON bool
 	command := &cobra.Command{
 		Use:   "tools [GROUP]",
-		Short: "List the tool groups, or the tools of one, with what their schemas cost",
-		Args:  cobra.MaximumNArgs(1),
+		Short: "List all tool groups, or the tools of one, with what their schemas cost",
+		Long: "List all tool groups, or the tools of one, with what their schemas cost. Google's are marked where the bot does not " +
+			"offer them, because neither a client nor a service account is set up (google.listed).",
+		Args: cobra.MaximumNArgs(1),
 		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
-			show, group := printTools, strings.Join(args, "")
-			if asJSON {
-				show = printToolsJSON
-			}
-			return app.Empty(cmd.Context(), cfg, func(b *app.Bot) error { return show(cmd.OutOrStdout(), b.Registry(), group) })
+			group := strings.Join(args, "")
+			return app.Empty(cmd.Context(), cfg, func(b *app.Bot) error {
+				if asJSON {
+					return printToolsJSON(cmd.OutOrStdout(), b.Registry(), group)
+				}
+				return printTools(cmd.OutOrStdout(), b.Registry(), group, cfg.Google.Shown())
+			})
 		}),
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print the tools as they are sent to the model")
 	return command
 }
+
+// googlePrefix begins the names of Google's groups.
+const googlePrefix = "google_"
 
 // coreTools are the tools that are always offered, load_tool_group among them.
 func coreTools(registry *toolgroups.Registry) []toolgroups.Tool {
@@ -75,7 +82,7 @@ func printToolsJSON(w io.Writer, registry *toolgroups.Registry, name string) err
 	return encoder.Encode(value)
 }
 
-func printTools(w io.Writer, registry *toolgroups.Registry, name string) error {
+func printTools(w io.Writer, registry *toolgroups.Registry, name string, google bool) error {
 	codec, err := tokenizer.Get(tokenizer.O200kBase)
 	if err != nil {
 		return fmt.Errorf("tokenizer: %w", err)
@@ -97,11 +104,15 @@ func printTools(w io.Writer, registry *toolgroups.Registry, name string) error {
 	fmt.Fprintf(&out, "%-24s %5d %7d  always offered\n", "core", len(core), tokens(core))
 	for _, g := range registry.Groups() {
 		all = append(all, g.Tools...)
-		fmt.Fprintf(&out, "%-24s %5d %7d  %s\n", g.Name, len(g.Tools), tokens(g.Tools), g.Description)
+		mark := ""
+		if !google && strings.HasPrefix(g.Name, googlePrefix) {
+			mark = "(not offered: no Google client) "
+		}
+		fmt.Fprintf(&out, "%-24s %5d %7d  %s%s\n", g.Name, len(g.Tools), tokens(g.Tools), mark, g.Description)
 	}
 	listing, _ := codec.Count(registry.Listing()) // counts any string
 	fmt.Fprintf(&out, "%-24s %5d %7d  what a bot without groups would send each time\n", "all", len(all), tokens(all))
-	fmt.Fprintf(&out, "\nA first request carries the core tools and the list of groups: %d tokens (o200k_base).\n", tokens(core)+listing)
+	fmt.Fprintf(&out, "\nA first request carries the core tools and the list of all groups: %d tokens (o200k_base).\n", tokens(core)+listing)
 	_, err = io.WriteString(w, out.String())
 	return err
 }

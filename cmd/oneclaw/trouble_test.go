@@ -44,8 +44,8 @@ func with(env map[string]string, changes ...string) map[string]string {
 func TestASecondStartOnTheSameDataIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.Offline{})
-	w.run()
-	wantIn(t, failing(t, w.env, "run"), "oneclaw.db", "ONECLAW_DATA_DIR")
+	first := w.run()
+	wantIn(t, failing(t, w.env, "run"), "OneClaw already runs with "+w.env["ONECLAW_DATA_DIR"], fmt.Sprintf("(process %d)", first.cmd.Process.Pid), "ONECLAW_DATA_DIR")
 }
 
 func TestAPortInUseIsNamed(t *testing.T) {

@@ -55,6 +55,9 @@ func Run(ctx context.Context, cfg config.Config, log *slog.Logger, beside func(c
 	if cfg.Model.APIKey == "" && cfg.Model.BaseURL == config.Default().Model.BaseURL {
 		log.Warn("no key for the language model: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that wants none")
 	}
+	if process, yes := running(ctx, cfg); yes {
+		return fmt.Errorf("OneClaw already runs with %s (process %d): stop it first, or set ONECLAW_DATA_DIR to another folder", cfg.DataDir, process)
+	}
 	listener, err := Listen(ctx, cfg.Listen, "ONECLAW_LISTEN")
 	if err != nil {
 		return err
@@ -67,7 +70,7 @@ func Run(ctx context.Context, cfg config.Config, log *slog.Logger, beside func(c
 			func(ctx context.Context) error {
 				return servePort(ctx, listener, b.Handler(), max(1, min(maxConnections, config.Descriptors()/4)), portTimeout)
 			},
-			b.control(ctx),
+			b.control(ctx, cfg),
 			b.Run,
 		)
 	})
@@ -129,14 +132,15 @@ func With(ctx context.Context, cfg config.Config, log *slog.Logger, do func(*Bot
 	})
 }
 
-// Empty builds a bot on an empty store and without a platform, to be looked at and not run.
+// Empty builds a bot with all groups on an empty store and without a platform, to be looked at
+// and not run.
 func Empty(ctx context.Context, cfg config.Config, look func(*Bot) error) (err error) {
 	dir, err := os.MkdirTemp("", "oneclaw-empty-")
 	if err != nil {
 		return fmt.Errorf("build an empty bot: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	cfg.DataDir, cfg.Tools.Files = dir, config.FilesLocal
+	cfg.DataDir, cfg.Tools.Files, cfg.Google.Listed = dir, config.FilesLocal, config.ListedAlways
 	cfg.Telegram.Token = UnusedToken
 	return With(ctx, cfg, slog.New(slog.DiscardHandler), look)
 }

@@ -177,6 +177,9 @@ func (c *catalogue) addGoogle(cfg config.Config, store storage.KV) (err error) {
 	if c.google, err = OpenGoogle(cfg, store, c.reader, c.log); err != nil {
 		return err
 	}
+	if !cfg.Google.Shown() {
+		return nil
+	}
 	groups, err := c.google.Groups()
 	if err != nil {
 		return fmt.Errorf("google tools: %w", err)

@@ -1,16 +1,20 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"strconv"
 	"time"
 
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/audit"
+	"oneclaw/internal/bill"
 	"oneclaw/internal/config"
 	"oneclaw/internal/control"
 	"oneclaw/internal/database"
@@ -18,7 +22,7 @@ import (
 
 // control makes the socket and returns what serves orders on it until its context ends: a
 // bot that receives takes orders, too. Where there can be no socket it goes on without.
-func (b *Bot) control(ctx context.Context) func(context.Context) error {
+func (b *Bot) control(ctx context.Context, cfg config.Config) func(context.Context) error {
 	if b.shared {
 		return func(context.Context) error { return nil }
 	}
@@ -31,23 +35,54 @@ func (b *Bot) control(ctx context.Context) func(context.Context) error {
 		defer func() { _ = l.Close() }()
 		mux := http.NewServeMux()
 		mux.Handle("POST /export", b.cases)
+		mux.HandleFunc("POST /history", answerOrder(func(w io.Writer, r *http.Request) error {
+			return writeMessages(r.Context(), b.store, r.FormValue("chat"), w)
+		}))
+		mux.HandleFunc("POST /key", answerOrder(func(w io.Writer, r *http.Request) error {
+			return storeKey(r.Context(), cfg, b.store, r.URL.Query().Get("id"), r.Body, w)
+		}))
+		mux.HandleFunc("POST /bill", answerOrder(func(w io.Writer, r *http.Request) error {
+			return b.billChat(r.Context(), cfg, r.FormValue("chat"), bill.FormOf(r.FormValue("form")), w)
+		}))
 		mux.Handle("/", controlHandler(b.store, b.now, b.log))
 		return Serve(ctx, l, mux)
 	}
 }
 
-// Order gives an order to the bot that has the database locked. A database on a server is open
+// Order gives an order, with a body unless it is nil, to the bot that has the database locked. A database on a server is open
 // to all, wherever bots run, so nobody has to be asked.
-func Order(ctx context.Context, cfg config.Config, what string, read func(io.Reader) error) (bool, error) {
+func Order(ctx context.Context, cfg config.Config, what string, body io.Reader, read func(io.Reader) error) (bool, error) {
 	if cfg.Store.Shared() {
 		return false, nil
 	}
-	return control.Order(ctx, cfg.DataDir, what, read)
+	return control.Order(ctx, cfg.DataDir, what, body, read)
+}
+
+// answerOrder answers an order with what do writes, or with its error.
+func answerOrder(do func(io.Writer, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var out bytes.Buffer
+		if err := do(&out, r); err != nil {
+			http.Error(w, err.Error(), http.StatusConflict)
+			return
+		}
+		_, _ = out.WriteTo(w) // who asked sees that it broke off
+	}
+}
+
+// running returns the process of a bot that serves the data directory already, if there is one.
+func running(ctx context.Context, cfg config.Config) (process int, yes bool) {
+	yes, err := Order(ctx, cfg, "process", nil, func(body io.Reader) error {
+		_, err := fmt.Fscan(body, &process)
+		return err
+	})
+	return process, yes && err == nil
 }
 
 func controlHandler(store *database.Store, now func() time.Time, log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST /backup", store.Backups(log))
+	mux.HandleFunc("POST /process", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, os.Getpid()) })
 	mux.HandleFunc("POST /claim", func(w http.ResponseWriter, r *http.Request) {
 		claim, err := access.NewClaim(r.Context(), store, now(), true)
 		if err != nil {

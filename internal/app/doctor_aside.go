@@ -48,7 +48,7 @@ func (d *patient) checkAside(ctx context.Context) *doctor.Finding {
 
 // asides asks the running bot what was set aside, or the database where none runs.
 func asides(ctx context.Context, cfg config.Config) (all []queue.DeadLetter, err error) {
-	running, err := Order(ctx, cfg, "aside", func(body io.Reader) error {
+	running, err := Order(ctx, cfg, "aside", nil, func(body io.Reader) error {
 		return json.NewDecoder(io.LimitReader(body, maxAsideList)).Decode(&all)
 	})
 	if running || err != nil {

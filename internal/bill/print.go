@@ -24,6 +24,20 @@ func (f *Form) Flags(command *cobra.Command) {
 	command.MarkFlagsMutuallyExclusive("json", "markdown")
 }
 
+// Name is that of the form, for [FormOf]; empty for text.
+func (f *Form) Name() string {
+	switch {
+	case f.json:
+		return "json"
+	case f.markdown:
+		return "markdown"
+	}
+	return ""
+}
+
+// FormOf is the form of a name.
+func FormOf(name string) Form { return Form{json: name == "json", markdown: name == "markdown"} }
+
 // Print plays conversations and prints what they cost.
 func (f *Form) Print(ctx context.Context, w io.Writer, as Config, conversations ...Conversation) error {
 	b, err := New(as)

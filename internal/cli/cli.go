@@ -51,7 +51,7 @@ func Child(args []string) func(io.Reader, io.Writer) error {
 }
 
 // Execute runs commands: it returns the exit code, and what went wrong is one line on
-// standard error. The first SIGINT or SIGTERM ends it in good order, a second at once.
+// standard error, with suggestions below it where a command or a flag is mistyped. The first SIGINT or SIGTERM ends it in good order, a second at once.
 func Execute(root func(Loader) *cobra.Command, o config.Outside, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -71,10 +71,23 @@ func Execute(root func(Loader) *cobra.Command, o config.Outside, args []string, 
 	command.SetOut(stdout)
 	command.SetErr(stderr)
 	if err := command.ExecuteContext(ctx); err != nil {
-		_, _ = fmt.Fprintln(stderr, command.Name()+": "+strings.ReplaceAll(strings.TrimSpace(known.Text(err.Error())), "\n", "; "))
+		_, _ = fmt.Fprintln(stderr, command.Name()+": "+errorText(command.Name(), known.Text(err.Error())))
 		return 1
 	}
 	return 0
+}
+
+// errorText is an error in one line, and what cobra suggests below it.
+func errorText(program, text string) string {
+	line, suggestions, mistyped := strings.Cut(text, "\n\nDid you mean this?")
+	line = strings.ReplaceAll(strings.TrimSpace(line), "\n", "; ")
+	switch {
+	case mistyped:
+		line += "\n\nDid you mean this?" + strings.TrimRight(suggestions, "\n")
+	case !strings.HasPrefix(line, "unknown "):
+		return line
+	}
+	return fmt.Sprintf("%s\n\nRun '%s --help' for usage.", line, program)
 }
 
 // Loader reads the settings.

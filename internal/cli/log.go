@@ -4,6 +4,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	"golang.org/x/term"
 
@@ -29,5 +30,14 @@ func NewLogger(w io.Writer, cfg config.Config) *slog.Logger {
 	if format == "text" {
 		return slog.New(cfg.Incidents.Handler(slog.NewTextHandler(w, options)))
 	}
+	options.ReplaceAttr = readableDuration
 	return slog.New(cfg.Incidents.Handler(slog.NewJSONHandler(w, options)))
+}
+
+// readableDuration writes durations as text does (1.5s), and not in nanoseconds.
+func readableDuration(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().Round(time.Millisecond).String())
+	}
+	return a
 }

@@ -62,6 +62,7 @@ func (c Config) checkChoices() error {
 		{"log.level (ONECLAW_LOG_LEVEL)", c.Log.Level, []string{"debug", "info", "warn", "error"}},
 		{"log.format (ONECLAW_LOG_FORMAT)", c.Log.Format, []string{"", "text", "json"}},
 		{"tools.routing (ONECLAW_ROUTING)", c.Tools.Routing, Routings()},
+		{"google.listed (ONECLAW_GOOGLE_LISTED)", c.Google.Listed, []string{listedConfigured, ListedAlways}},
 		{"model.vision (ONECLAW_MODEL_VISION)", c.Model.Vision, []string{"", "yes", "no"}},
 		{"model.api (ONECLAW_MODEL_API)", c.Model.API, []string{"", openai.APIChat, openai.APIResponses, models.APIMessages}},
 		{"model.effort (ONECLAW_MODEL_EFFORT)", c.Model.Effort, append(agent.Efforts(), "")},

@@ -3,18 +3,15 @@
 package config
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -171,6 +168,20 @@ type GoogleConfig struct {
 	// Subjects are the addresses for which it acts, by user (telegram:123).
 	ServiceAccount string            `yaml:"service_account" env:"GOOGLE_SERVICE_ACCOUNT"`
 	Subjects       map[string]string `yaml:"subjects"`
+	// Listed says when the groups of Google stand in the listing: configured or always.
+	Listed string `yaml:"listed" env:"ONECLAW_GOOGLE_LISTED"`
+}
+
+// ListedAlways lists the groups of Google without a client, too; the default lists them with
+// one, or with a service account.
+const (
+	ListedAlways     = "always"
+	listedConfigured = "configured"
+)
+
+// Shown reports whether the groups of Google are listed.
+func (c GoogleConfig) Shown() bool {
+	return c.Listed == ListedAlways || c.ClientID != "" || c.ServiceAccount != ""
 }
 
 // Default returns the settings of somebody who has set none.
@@ -180,6 +191,7 @@ func Default() Config {
 		DataConfig:     DataConfig{DataDir: "./data", Store: database.Bolt, AuditDays: int(audit.DefaultAge.Hours() / 24)},
 		PortConfig:     PortConfig{Listen: "127.0.0.1:8787"},
 		SpendingConfig: SpendingConfig{Budget: BudgetConfig{GuestTokens: defaultGuestTokens}},
+		Google:         GoogleConfig{Listed: listedConfigured},
 		Model:          models.Own{BaseURL: "https://api.openai.com/v1", Name: "gpt-5-mini"},
 		Tools: ToolsConfig{
 			Routing: "groups", BrowserMemoryMiB: browser.DefaultMaxMemory >> 20, ExecMemoryMiB: core.DefaultMaxTotalMemory >> 20,
@@ -258,29 +270,6 @@ func load(file string, environ []string) (Config, error) {
 	cfg.LogLevel.Set(Level(cfg.Log.Level))
 	return cfg, nil
 }
-
-// goPackage is where the program has a section of the settings: of no use to an operator.
-var goPackage = regexp.MustCompile(` in type \w+\.`)
-
-// DecodeConfig refuses unknown keys, with their line.
-func DecodeConfig(data []byte, cfg *Config) error {
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	decoder.KnownFields(true)
-	err := decoder.Decode(cfg)
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
-		return oneLine(goPackage.ReplaceAllString(strings.Join(wrong.Errors, "; "), " in "))
-	}
-	if err != nil {
-		return oneLine(err.Error())
-	}
-	return nil
-}
-
-// oneLine is an error without the line breaks of what it quotes.
-func oneLine(text string) error { return errors.New(strings.Join(strings.Fields(text), " ")) }
 
 type setting struct {
 	Key, variable string // in the file, and in the environment if it is there

@@ -3,6 +3,7 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 )
 
@@ -61,8 +63,9 @@ func Listen(ctx context.Context, dir string) (net.Listener, error) {
 	return heldListener{l, hold}, nil
 }
 
-// Order gives a running bot an order and reads what it answers; false where none runs.
-func Order(ctx context.Context, dir, what string, read func(io.Reader) error) (bool, error) {
+// Order gives a running bot an order, with a body unless it is nil, and reads what it answers;
+// false where none runs.
+func Order(ctx context.Context, dir, what string, body io.Reader, read func(io.Reader) error) (bool, error) {
 	path, hold, err := socketPath(dir)
 	if err != nil {
 		return false, nil
@@ -77,7 +80,7 @@ func Order(ctx context.Context, dir, what string, read func(io.Reader) error) (b
 		DisableKeepAlives: true,
 		DialContext:       func(context.Context, string, string) (net.Conn, error) { return conn, nil },
 	}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://bot/"+what, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://bot/"+what, body)
 	if err != nil {
 		return true, errors.Join(err, conn.Close())
 	}
@@ -88,7 +91,8 @@ func Order(ctx context.Context, dir, what string, read func(io.Reader) error) (b
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
 		why, _ := io.ReadAll(io.LimitReader(response.Body, 1000))
-		return true, fmt.Errorf("the running bot cannot make the %s: %s", what, why)
+		name, _, _ := strings.Cut(what, "?")
+		return true, fmt.Errorf("%s, at the running bot: %s", name, bytes.TrimSpace(why))
 	}
 	if err := read(response.Body); err != nil {
 		return true, fmt.Errorf("read from the running bot: %w", err)

@@ -140,7 +140,7 @@ func mayWrite(file, database string, force bool) error {
 
 // copyDatabase writes the database as it is now: a running bot is asked for it.
 func copyDatabase(ctx context.Context, dir string, w io.Writer) error {
-	asked, err := control.Order(ctx, dir, "backup", func(body io.Reader) error {
+	asked, err := control.Order(ctx, dir, "backup", nil, func(body io.Reader) error {
 		_, err := io.Copy(w, body)
 		return err
 	})

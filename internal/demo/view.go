@@ -20,8 +20,8 @@ type view struct {
 	Routings []string `json:"routings"`
 	// Commands says whether commands can run here.
 	Commands bool `json:"commands"`
-	Telegram pane     `json:"telegram"`
-	Slack    pane     `json:"slack"`
+	Telegram pane `json:"telegram"`
+	Slack    pane `json:"slack"`
 }
 
 type pane struct {

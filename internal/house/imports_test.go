@@ -20,6 +20,7 @@ var layers = []layer{
 	{"internal/proctree", nil},
 	{"internal/sandbox", []string{"internal/proctree"}},
 	{"internal/named", nil},
+	{"internal/nearest", nil},
 	{"internal/web", nil},
 	{"internal/javascript", []string{"internal/sandbox", "internal/named", "internal/rescue"}},
 	{"internal/readable", []string{"internal/sandbox", "internal/named", "internal/runes"}},

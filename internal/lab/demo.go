@@ -81,7 +81,7 @@ func runDemo(cmd *cobra.Command, cfg config.Config, address string) (err error) 
 func controls(b *app.Bot, commands bool) demo.Controls {
 	return demo.Controls{
 		Commands: commands,
-		Web: b.Handler(), Routings: config.Routings(),
+		Web:      b.Handler(), Routings: config.Routings(),
 		Routing: func(ctx context.Context) (string, error) {
 			return b.Settings().Values.Get(ctx, settings.SettingRouting)
 		},

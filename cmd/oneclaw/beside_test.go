@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"oneclaw/agent"
+	"oneclaw/internal/control"
+	"oneclaw/internal/emulator/openai"
+)
+
+// Commands that read a conversation or store a key work beside the bot that has the database,
+// through a socket that its user alone may open.
+func TestCommandsWorkBesideARunningBot(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, openai.Offline{})
+	ann := w.person("Ann")
+	w.env["ONECLAW_ADMINS"] = fmt.Sprint("telegram:", ann)
+	bot := w.run()
+	w.ask(bot, ann, "what is this about?", nil)
+	cli := func(input string, args ...string) (string, error) {
+		cmd := command(t.Context(), t, w.env, args...)
+		cmd.Stdin = strings.NewReader(input)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	chat := fmt.Sprint("telegram:", ann)
+	out, err := cli("", "history", chat)
+	if err != nil {
+		t.Fatalf("history: %v: %s", err, out)
+	}
+	wantIn(t, out, "what is this about?")
+	out, err = cli("", "history", "--json", chat)
+	var first agent.Message
+	if err != nil || json.Unmarshal(bytes.SplitN([]byte(out), []byte("\n"), 2)[0], &first) != nil || first.Text != "what is this about?" {
+		t.Errorf("history as JSON: %v: %s", err, out)
+	}
+	out, err = cli("", "bill", "--chat", chat)
+	if err != nil {
+		t.Errorf("bill: %v: %s", err, out)
+	}
+	wantIn(t, out, "groups")
+	out, err = cli("sk-very-secret\n", "provider", "key", "nobody")
+	if err == nil || !strings.Contains(out, "nobody") || strings.Contains(out, "very-secret") {
+		t.Errorf("a key for nobody: %v: %s", err, out)
+	}
+	info, err := os.Stat(filepath.Join(w.env["ONECLAW_DATA_DIR"], control.Name))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the socket: %v, %v", info, err)
+	}
+}

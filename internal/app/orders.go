@@ -1,0 +1,189 @@
+package app
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/conversation"
+	"oneclaw/internal/bill"
+	"oneclaw/internal/config"
+	"oneclaw/internal/database"
+	"oneclaw/storage"
+)
+
+// ReadChat reads the present conversation of a chat, from the bot where one runs.
+func ReadChat(ctx context.Context, cfg config.Config, name string, read func(iter.Seq2[agent.Message, error]) error) error {
+	if err := checkChat(cfg, name); err != nil {
+		return err
+	}
+	running, err := Order(ctx, cfg, "history?chat="+url.QueryEscape(name), nil, func(body io.Reader) error {
+		return read(decoded(json.NewDecoder(body)))
+	})
+	if running {
+		return err
+	}
+	return WithStore(cfg, slog.New(slog.DiscardHandler), func(store *database.Store) error {
+		messages, err := messagesOf(ctx, store, name)
+		if err != nil {
+			return err
+		}
+		return read(messages)
+	})
+}
+
+// checkChat refuses what is no chat, and a data directory without a database.
+func checkChat(cfg config.Config, name string) error {
+	if _, err := chats.ParseChat(name); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(cfg.DataDir, database.Name)); err != nil && !cfg.Store.Shared() {
+		return fmt.Errorf("there is no database in %s: set ONECLAW_DATA_DIR to the bot's data directory", cfg.DataDir)
+	}
+	return nil
+}
+
+// messagesOf are the messages of the present conversation of a chat.
+func messagesOf(ctx context.Context, store storage.Store, name string) (iter.Seq2[agent.Message, error], error) {
+	chat, err := chats.ParseChat(name)
+	if err != nil {
+		return nil, err
+	}
+	session, err := conversation.Current(ctx, store, chat)
+	if err != nil {
+		return nil, err
+	}
+	return conversation.Messages(ctx, store, session.Log()), nil
+}
+
+// writeMessages writes them as JSON, one a line.
+func writeMessages(ctx context.Context, store storage.Store, name string, w io.Writer) error {
+	messages, err := messagesOf(ctx, store, name)
+	if err != nil {
+		return err
+	}
+	encoder := json.NewEncoder(w)
+	for m, err := range messages {
+		if err != nil {
+			return err
+		}
+		if err := encoder.Encode(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decoded reads what writeMessages wrote.
+func decoded(decoder *json.Decoder) iter.Seq2[agent.Message, error] {
+	return func(yield func(agent.Message, error) bool) {
+		for {
+			var m agent.Message
+			err := decoder.Decode(&m)
+			if errors.Is(err, io.EOF) || !yield(m, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// ChatBill writes what the present conversation of a chat costs, asking the bot where one runs.
+func ChatBill(ctx context.Context, cfg config.Config, chat string, form bill.Form, w io.Writer) error {
+	if err := checkChat(cfg, chat); err != nil {
+		return err
+	}
+	query := url.Values{"chat": {chat}, "form": {form.Name()}}
+	running, err := Order(ctx, cfg, "bill?"+query.Encode(), nil, func(body io.Reader) error {
+		_, err := io.Copy(w, body)
+		return err
+	})
+	if running {
+		return err
+	}
+	if cfg.Telegram.Token == "" {
+		cfg.Telegram.Token = UnusedToken
+	}
+	// The bot is built with the data of the real one, for its own tools and servers, and not run.
+	return With(ctx, cfg, slog.New(slog.DiscardHandler), func(b *Bot) error { return b.billChat(ctx, cfg, chat, form, w) })
+}
+
+// billChat plays the present conversation of a chat and writes what it costs.
+func (b *Bot) billChat(ctx context.Context, cfg config.Config, chat string, form bill.Form, w io.Writer) error {
+	messages, err := messagesOf(ctx, b.store, chat)
+	if err != nil {
+		return err
+	}
+	played, err := bill.Recorded(chat, messages)
+	if err != nil {
+		return err
+	}
+	as, left := b.Bill(cfg), 0
+	as.Left = func(calls int) { left += calls }
+	if err := form.Print(ctx, w, as, played); err != nil || left == 0 || form.Name() != "" {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "\n%d calls are left out: their tools are not there any more.\n", left)
+	return err
+}
+
+// maxKey bounds a key, in bytes.
+const maxKey = 16 << 10
+
+// SendKey gives the key of a provider to the bot where one runs, or stores it.
+func SendKey(ctx context.Context, cfg config.Config, id string, from io.Reader, w io.Writer) error {
+	key, err := firstLine(from)
+	if err != nil {
+		return err
+	}
+	running, err := Order(ctx, cfg, "key?id="+url.QueryEscape(id), strings.NewReader(key), func(body io.Reader) error {
+		_, err := io.Copy(w, body)
+		return err
+	})
+	if running {
+		return err
+	}
+	return WithStore(cfg, slog.New(slog.DiscardHandler), func(store *database.Store) error {
+		return storeKey(ctx, cfg, store, id, strings.NewReader(key), w)
+	})
+}
+
+// firstLine reads a line, and no further: a terminal goes on.
+func firstLine(from io.Reader) (string, error) {
+	line, err := bufio.NewReader(io.LimitReader(from, maxKey)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("read the key: %w", err)
+	}
+	return strings.TrimSpace(line), nil
+}
+
+// storeKey stores the key of a provider, which is read.
+func storeKey(ctx context.Context, cfg config.Config, store storage.KV, id string, from io.Reader, w io.Writer) error {
+	changing, vault, err := OpenSettings(cfg, store, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	provider, err := changing.Providers.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	key, err := firstLine(from)
+	if err != nil {
+		return err
+	}
+	if err := vault.SetKey(ctx, id, key); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "The key of %s is stored, encrypted.\n", provider.Name)
+	return err
+}

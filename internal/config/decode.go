@@ -1,0 +1,130 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"oneclaw/internal/nearest"
+)
+
+var (
+	unknownKey = regexp.MustCompile(`^line (\d+): field (.+) not found in type `)
+	wrongValue = regexp.MustCompile("(?s)^line (\\d+): cannot unmarshal (!!\\w+)(?: `(.*)`)? into (.+)$")
+	// goPackage is where the program has a section of the settings: of no use to an operator.
+	goPackage = regexp.MustCompile(` in type \w+\.`)
+)
+
+// DecodeConfig refuses unknown keys and values that do not fit, with line, key and what is expected.
+func DecodeConfig(data []byte, cfg *Config) error {
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	err := decoder.Decode(cfg)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
+		var lines []string
+		for _, text := range wrong.Errors {
+			lines = append(lines, explain(text, data))
+		}
+		return oneLine(strings.Join(lines, "; "))
+	}
+	if err != nil {
+		return oneLine(err.Error())
+	}
+	return nil
+}
+
+// oneLine is an error without the line breaks of what it quotes.
+func oneLine(text string) error { return errors.New(strings.Join(strings.Fields(text), " ")) }
+
+// explain words an error of the YAML library for an operator.
+func explain(text string, data []byte) string {
+	if m := unknownKey.FindStringSubmatch(text); m != nil {
+		path := keyAt(data, m[1], m[2])
+		section := path[:strings.LastIndexByte(path, '.')+1]
+		if near := nearest.Of(path, keysBelow(section)); near != "" {
+			return fmt.Sprintf("line %s: there is no setting %s; did you mean %s?", m[1], path, near)
+		}
+		return fmt.Sprintf("line %s: there is no setting %s; docs/settings.md lists them", m[1], path)
+	}
+	if m := wrongValue.FindStringSubmatch(text); m != nil {
+		path, have := keyAt(data, m[1], ""), strconv.Quote(m[3])
+		if m[3] == "" {
+			have = map[string]string{"!!seq": "a list", "!!map": "a section"}[m[2]]
+		}
+		return fmt.Sprintf("line %s: %s: want %s, not %s", m[1], path, expected(m[4]), have)
+	}
+	return goPackage.ReplaceAllString(text, " in ")
+}
+
+// expected says what a Go type takes.
+func expected(goType string) string {
+	switch {
+	case goType == "bool":
+		return "true or false"
+	case strings.HasPrefix(goType, "int"), strings.HasPrefix(goType, "uint"):
+		return "a whole number"
+	case strings.HasPrefix(goType, "float"):
+		return "a number"
+	case goType == "time.Duration":
+		return "a time such as 90s or 15m"
+	case strings.HasPrefix(goType, "[]"):
+		return "a list"
+	case goType == "string", goType == "redact.Secret", goType == "database.Address":
+		return "a text"
+	}
+	return "a section of settings"
+}
+
+// keyAt is the path of the key that stands in a line, or of the one whose value does.
+func keyAt(data []byte, line, key string) string {
+	var root yaml.Node
+	number, err := strconv.Atoi(line)
+	if err != nil || yaml.Unmarshal(data, &root) != nil {
+		return key
+	}
+	found := key
+	var walk func(n *yaml.Node, path string)
+	walk = func(n *yaml.Node, path string) {
+		if n.Kind != yaml.MappingNode {
+			if n.Line == number && key == "" && path != "" && n.Kind != yaml.DocumentNode {
+				found = path
+			}
+			for _, below := range n.Content {
+				walk(below, path)
+			}
+			return
+		}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			below := strings.TrimPrefix(path+"."+n.Content[i].Value, ".")
+			if n.Content[i].Line == number && (n.Content[i].Value == key || key == "") {
+				found = below
+			}
+			walk(n.Content[i+1], below)
+		}
+	}
+	walk(&root, "")
+	return found
+}
+
+// keysBelow are the settings and sections whose names begin with a section.
+func keysBelow(section string) []string {
+	var keys []string
+	for _, s := range new(Config).Settings() {
+		if rest, ok := strings.CutPrefix(s.Key, section); ok {
+			name, _, _ := strings.Cut(rest, ".")
+			keys = append(keys, section+name)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}

@@ -1,0 +1,31 @@
+// Package nearest finds the name that a mistyped one was meant to be.
+package nearest
+
+import (
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+)
+
+// Of returns the known name that is nearest to a mistyped one: two letters or a third of them
+// differ at most, or it begins with what was typed. It is empty where none is near.
+func Of(typed string, known []string) string {
+	best, fewest := "", max(2, len(typed)/3)+1
+	if len(typed) < 4 {
+		fewest = 2
+	}
+	for _, name := range known {
+		if distance := levenshtein.ComputeDistance(strings.ToLower(typed), strings.ToLower(name)); distance < fewest {
+			best, fewest = name, distance
+		}
+	}
+	if best != "" {
+		return best
+	}
+	for _, name := range known {
+		if len(typed) > 1 && strings.HasPrefix(name, strings.ToLower(typed)) {
+			return name
+		}
+	}
+	return ""
+}
