@@ -88,3 +88,29 @@ func (s *Settings) Doctor(ctx context.Context) *doctor.Finding {
 	}
 	return doctor.OK("@%s in %s, with all scopes of the manifest", app.Name, app.Team)
 }
+
+// Questions ask for the tokens of an app that uses Socket Mode.
+func (s *Settings) Questions() []doctor.Question {
+	return []doctor.Question{{
+		Explanation: "Make the Slack app from its manifest (oneclaw slack manifest --link prints a link that fills it in), install it,\n" +
+			"and copy the Bot User OAuth Token from OAuth & Permissions.",
+		What: "Slack bot token (xoxb-…)", Key: "bot_token",
+		Check: func(ctx context.Context, token string) (string, error) {
+			alone := *s
+			alone.BotToken, alone.AppToken, alone.SigningSecret = redact.Secret(token), "", "not needed to ask who the bot is"
+			app, err := Check(ctx, Config{Settings: alone})
+			if err == nil {
+				s.BotToken = alone.BotToken
+			}
+			return "This is @" + app.Name + " in " + app.Team + ".", err
+		},
+	}, {
+		Explanation: "Under Basic Information, App-Level Tokens, make a token with the scope connections:write.",
+		What:        "Slack app token (xapp-…)", Key: "app_token",
+		Check: func(ctx context.Context, token string) (string, error) {
+			s.AppToken = redact.Secret(token)
+			_, err := Check(ctx, Config{Settings: *s})
+			return "Slack opens a connection for it.", err
+		},
+	}}
+}

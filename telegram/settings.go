@@ -101,14 +101,15 @@ func (s *Settings) Link(ctx context.Context, log *slog.Logger) func(code string)
 	return self.Link
 }
 
-// Question is what setup asks: an explanation, what to enter, and the key of the answer.
-func (s *Settings) Question() (explanation, what, key string) {
-	return "Write to @BotFather in Telegram, send /newbot, and copy the token that it gives you.", "Telegram token", "token"
-}
-
-// Answer takes a token that Telegram accepts, and says whose it is.
-func (s *Settings) Answer(ctx context.Context, token string) (string, error) {
-	s.Token = redact.Secret(token)
-	self, err := Check(ctx, Config{Settings: *s})
-	return "This is @" + self.Username + ".", err
+// Questions ask for the token of a bot.
+func (s *Settings) Questions() []doctor.Question {
+	return []doctor.Question{{
+		Explanation: "Write to @BotFather in Telegram, send /newbot, and copy the token that it gives you.",
+		What:        "Telegram token", Key: "token",
+		Check: func(ctx context.Context, token string) (string, error) {
+			s.Token = redact.Secret(token)
+			self, err := Check(ctx, Config{Settings: *s})
+			return "This is @" + self.Username + ".", err
+		},
+	}}
 }

@@ -10,30 +10,51 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/term"
 
-	"oneclaw/internal/app"
+	"oneclaw/agent"
+	"oneclaw/agent/openai"
 	"oneclaw/internal/cli"
 	"oneclaw/internal/config"
 	"oneclaw/internal/doctor"
-	"oneclaw/internal/redact"
+	"oneclaw/internal/nearest"
 )
-
-const maxTries = 3
 
 func setupCommand(load cli.Loader) *cobra.Command {
 	return &cobra.Command{
 		Use:   "setup",
-		Short: "Ask for a Telegram token and a model key, check them, and write the settings file",
-		Long: "Ask for the token of a Telegram bot and the key of the language model, check both, and write them to " +
-			config.ConfigName + " in the data directory. What is typed is not shown. From a pipe, the token is the first line " +
-			"and the key the second. What the environment sets already is not asked for.",
+		Short: "Ask for what the bot needs, check each answer, and write the settings file",
+		Long: "Ask for a platform and its tokens and for a model and its key, check each answer, and write them to " +
+			config.ConfigName + " in the data directory. Tokens and keys are not shown while they are typed. From a pipe each " +
+			"answer is a line, and an empty one takes the default. What the environment sets already is not asked for.",
 		Args: cobra.NoArgs,
 		RunE: load.Run(setup),
+	}
+}
+
+// modelService is where a model can be had.
+type modelService struct {
+	name, address, model string
+	// key says where a key is made; it is empty where none is wanted.
+	key string
+}
+
+const otherAddress = "another address"
+
+func modelServices() []modelService {
+	return []modelService{
+		{"OpenAI", config.Default().Model.BaseURL, config.Default().Model.Name, "https://platform.openai.com/api-keys"},
+		{"Anthropic", "https://api.anthropic.com/v1", "claude-haiku-4-5", "https://console.anthropic.com/settings/keys"},
+		{"OpenRouter", "https://openrouter.ai/api/v1", "openai/gpt-5-mini", "https://openrouter.ai/keys"},
+		{"Gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "gemini-2.5-flash", "https://aistudio.google.com/apikey"},
+		{"Ollama", "http://127.0.0.1:11434/v1", "", ""},
+		{otherAddress, "", "", otherKey},
 	}
 }
 
@@ -46,33 +67,13 @@ func setup(cmd *cobra.Command, cfg config.Config, _ []string) error {
 	}
 	q := newQuestioner(cmd.InOrStdin(), cmd.OutOrStdout())
 	file := map[string]map[string]string{} // the answers by section and key
-	for name, platform := range cfg.All {
-		p, ok := platform.(config.Asking)
-		if !ok || platform.Missing() == "" {
-			continue
-		}
-		explanation, what, key := p.Question()
-		q.say("%s\n", explanation)
-		given, err := q.ask(cmd.Context(), what, p.Answer)
-		if err != nil {
-			return err
-		}
-		file[name] = map[string]string{key: given}
+	if err := q.platforms(cmd.Context(), &cfg, file); err != nil {
+		return err
 	}
 	if cfg.Model.APIKey == "" {
-		q.say("The language model is %s at %s (OPENAI_MODEL and OPENAI_BASE_URL change that).\n", cfg.Model.Name, cfg.Model.BaseURL)
-		key, err := q.ask(cmd.Context(), "Key of the model", func(ctx context.Context, key string) (string, error) {
-			cfg.Model.APIKey = redact.Secret(key)
-			f := app.CheckModel(ctx, cfg)
-			if f.Status == doctor.VerdictFail || key == "" && f.Status != doctor.VerdictOK {
-				return "", errors.New(f.Text)
-			}
-			return "The model: " + f.Text, nil
-		})
-		if err != nil {
+		if err := q.model(cmd.Context(), &cfg, file); err != nil {
 			return err
 		}
-		file["model"] = map[string]string{"api_key": key}
 	}
 	if len(file) == 0 {
 		return errors.New("the environment sets already what setup asks for: oneclaw doctor checks it, oneclaw run starts the bot")
@@ -80,9 +81,147 @@ func setup(cmd *cobra.Command, cfg config.Config, _ []string) error {
 	if err := writeSettings(path, file); err != nil {
 		return err
 	}
-	q.say("\nWritten to %s, readable by you alone. Now start the bot:\n\n  oneclaw run\n\n"+
-		"Its log shows a link: open it, and the bot is yours.\n", path)
+	q.say("Saved in %s, which only you can read. Start the bot:\n\n  %s\n\nIt prints a link: open it, and the bot is yours.\n", path, runCommandLine(os.Args[0], cfg.DataDir))
 	return q.err
+}
+
+// runCommandLine is how the bot is started by who has typed program: from the PATH, from a folder,
+// or with go run.
+func runCommandLine(program, dataDir string) string {
+	command := program
+	if strings.Contains(program, "go-build") {
+		command = "go run ./cmd/oneclaw"
+	}
+	command += " run"
+	if dataDir != config.Default().DataDir {
+		command = "ONECLAW_DATA_DIR=" + strconv.Quote(dataDir) + " " + command
+	}
+	return command
+}
+
+// platforms asks where people reach the bot, unless the environment says so, and for the tokens.
+func (q *questioner) platforms(ctx context.Context, cfg *config.Config, file map[string]map[string]string) error {
+	if cfg.Platforms.Check() == nil {
+		return nil
+	}
+	chosen, err := q.choose(ctx, "Where do people reach the bot?", []string{"Telegram", "Slack", "both"})
+	if err != nil {
+		return err
+	}
+	for name, platform := range cfg.All {
+		if chosen != "both" && !strings.EqualFold(chosen, name) {
+			continue
+		}
+		for _, question := range platform.Questions() {
+			q.say("%s\n", question.Explanation)
+			given, err := q.ask(ctx, question.What, true, question.Check)
+			if err != nil {
+				return err
+			}
+			if file[name] == nil {
+				file[name] = map[string]string{}
+			}
+			file[name][question.Key] = given
+		}
+	}
+	return nil
+}
+
+// model asks for a service, its key and a model of it.
+func (q *questioner) model(ctx context.Context, cfg *config.Config, file map[string]map[string]string) error {
+	at := modelService{address: cfg.Model.BaseURL, model: cfg.Model.Name, key: otherKey}
+	if cfg.Model.BaseURL == config.Default().Model.BaseURL {
+		var names []string
+		for _, s := range modelServices() {
+			names = append(names, s.name)
+		}
+		chosen, err := q.choose(ctx, "Which language model?", names)
+		if err != nil {
+			return err
+		}
+		at = modelServices()[slices.Index(names, chosen)]
+		if cfg.Model.Name != config.Default().Model.Name {
+			at.model = cfg.Model.Name
+		}
+	} else {
+		q.say("The language model is at %s (OPENAI_BASE_URL).\n", at.address)
+	}
+	key, offered, err := "", []string(nil), error(nil)
+	if at.name == otherAddress {
+		if at.address, err = q.ask(ctx, "Address, such as http://127.0.0.1:8080/v1", false, func(ctx context.Context, address string) (string, error) {
+			_, err := offers(ctx, address, "")
+			if refused, ok := errors.AsType[*agent.ModelError](err); ok && refused.Kind == agent.KindAuth {
+				return "The server answers.", nil
+			}
+			return "The server answers.", err
+		}); err != nil {
+			return err
+		}
+	}
+	if at.key != "" {
+		q.say("Make a key at %s.\n", at.key)
+		key, err = q.ask(ctx, "Key of the model", true, func(ctx context.Context, key string) (news string, err error) {
+			offered, err = offers(ctx, at.address, key)
+			return "The key works.", err
+		})
+	} else {
+		q.say("Looking for %s at %s …\n", at.name, at.address)
+		offered, err = offers(ctx, at.address, "")
+		if err == nil && len(offered) == 0 {
+			err = errors.New("it has no model yet: run ollama pull qwen3, then setup again")
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if at.model == "" || len(offered) > 0 && !slices.Contains(offered, at.model) {
+		at.model = strings.Join(offered[:min(1, len(offered))], "")
+	}
+	name, err := q.ask(ctx, fmt.Sprintf("Model [%s]", at.model), false, func(_ context.Context, name string) (string, error) {
+		name = cmp.Or(name, at.model)
+		if len(offered) > 0 && !slices.Contains(offered, name) {
+			near := cmp.Or(nearest.Of(name, offered), offered[0])
+			return "", fmt.Errorf("no model %q there; the nearest is %s (%d in all)", name, near, len(offered))
+		}
+		return "", nil
+	})
+	if err != nil {
+		return err
+	}
+	file["model"] = map[string]string{"base_url": at.address, "name": cmp.Or(name, at.model)}
+	if key != "" {
+		file["model"]["api_key"] = key
+	}
+	return nil
+}
+
+// otherKey says where the key of an address that the environment gave is made.
+const otherKey = "the server; an empty line if it wants none"
+
+// offers asks a service for its models. A service that has no list is taken as it is.
+func offers(ctx context.Context, address, key string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, doctor.Patience)
+	defer cancel()
+	listed, err := openai.ListModels(ctx, openai.Config{BaseURL: address, APIKey: key, Model: "any"})
+	refused, ok := errors.AsType[*agent.ModelError](err)
+	switch {
+	case err == nil:
+	case ok && refused.Kind == agent.KindAuth && key == "":
+		return nil, fmt.Errorf("the server wants a key: %w", err)
+	case ok && refused.Kind == agent.KindAuth:
+		return nil, fmt.Errorf("the server refuses the key: %w", err)
+	case ok && refused.Status != 0 && refused.Status != 404:
+		return nil, fmt.Errorf("the server answers, and cannot be used: %w", err)
+	case ok && refused.Status == 404:
+		return nil, nil
+	default:
+		return nil, fmt.Errorf("nothing answers at %s: %w", address, err)
+	}
+	var names []string
+	for _, m := range listed {
+		names = append(names, strings.TrimPrefix(m.ID, "models/"))
+	}
+	return names, nil
 }
 
 // writeSettings makes a file that nobody else can read.
@@ -105,7 +244,7 @@ func writeSettings(path string, file map[string]map[string]string) error {
 	return nil
 }
 
-// questioner asks on a terminal without showing the answers, or reads lines from a pipe.
+// questioner asks on a terminal, secrets without showing them, or reads lines from a pipe.
 type questioner struct {
 	lines    *bufio.Reader
 	terminal *os.File // nil for a pipe
@@ -126,14 +265,39 @@ func (q *questioner) say(format string, args ...any) {
 	q.err = cmp.Or(q.err, err)
 }
 
+// choose asks for one of a list, by number or name; an empty answer is the first.
+func (q *questioner) choose(ctx context.Context, what string, names []string) (string, error) {
+	q.say("%s\n", what)
+	for i, name := range names {
+		q.say("  %d  %s\n", i+1, name)
+	}
+	chosen := names[0]
+	_, err := q.ask(ctx, fmt.Sprintf("1 to %d [1]", len(names)), false, func(_ context.Context, answer string) (string, error) {
+		n, err := strconv.Atoi(cmp.Or(answer, "1"))
+		at := n - 1
+		if err != nil {
+			at = slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, answer) })
+		}
+		if at < 0 || at >= len(names) {
+			return "", fmt.Errorf("%q is none of them", answer)
+		}
+		chosen = names[at]
+		return "", nil
+	})
+	return chosen, err
+}
+
 // ask asks until the answer is good, and returns it; what comes from a pipe has one try.
-func (q *questioner) ask(ctx context.Context, what string, check func(context.Context, string) (string, error)) (string, error) {
-	for try := 1; ; try++ {
+func (q *questioner) ask(ctx context.Context, what string, secret bool, check func(context.Context, string) (string, error)) (string, error) {
+	for {
 		q.say("%s: ", what)
-		answer, err := q.read(ctx)
-		if q.say("\n"); err != nil {
+		answer, err := q.read(ctx, secret)
+		if secret || q.terminal == nil {
+			q.say("\n")
+		}
+		if err != nil {
 			if errors.Is(err, io.EOF) {
-				return "", fmt.Errorf("no answer to %q: run oneclaw setup in a terminal, or give it the token and the key as two lines", what)
+				return "", fmt.Errorf("no answer to %q: run oneclaw setup in a terminal, or give it each answer as a line", what)
 			}
 			return "", fmt.Errorf("read the answer to %q: %w", what, err)
 		}
@@ -141,47 +305,52 @@ func (q *questioner) ask(ctx context.Context, what string, check func(context.Co
 		news, err := check(limited, answer)
 		cancel()
 		if err == nil {
-			q.say("%s\n\n", news)
+			if news != "" {
+				news += "\n"
+			}
+			q.say("%s\n", news)
 			return answer, q.err
 		}
-		if q.terminal == nil || try == maxTries || ctx.Err() != nil {
+		if q.terminal == nil || ctx.Err() != nil {
 			return "", err
 		}
-		q.say("%v\nPlease try again.\n", err)
+		q.say("That did not work: %v\n\n", err)
 	}
 }
 
-func (q *questioner) read(ctx context.Context) (string, error) {
-	if q.terminal != nil {
-		return readHidden(ctx, int(q.terminal.Fd()))
-	}
-	line, err := q.lines.ReadString('\n')
-	if errors.Is(err, io.EOF) && line != "" {
-		err = nil
-	}
-	return strings.TrimSpace(line), err
-}
-
-// readHidden reads a line from a terminal that does not show it. Where ctx ends first,
-// the terminal shows again what is typed, and the read is left behind: the program ends.
-func readHidden(ctx context.Context, terminal int) (string, error) {
-	before, err := term.GetState(terminal)
-	if err != nil {
-		return "", err
-	}
+// read reads an answer. Where ctx ends first, the terminal shows again what is typed, and the
+// read is left behind: the program ends.
+func (q *questioner) read(ctx context.Context, secret bool) (string, error) {
 	type read struct {
-		line []byte
+		line string
 		err  error
 	}
 	done := make(chan read, 1)
-	go func() {
-		line, err := term.ReadPassword(terminal)
-		done <- read{line, err}
-	}()
+	restore := func() error { return nil }
+	if secret && q.terminal != nil {
+		fd := int(q.terminal.Fd())
+		before, err := term.GetState(fd)
+		if err != nil {
+			return "", err
+		}
+		restore = func() error { return term.Restore(fd, before) }
+		go func() {
+			line, err := term.ReadPassword(fd)
+			done <- read{string(line), err}
+		}()
+	} else {
+		go func() {
+			line, err := q.lines.ReadString('\n')
+			if errors.Is(err, io.EOF) && line != "" {
+				err = nil
+			}
+			done <- read{line, err}
+		}()
+	}
 	select {
 	case r := <-done:
-		return strings.TrimSpace(string(r.line)), r.err
+		return strings.TrimSpace(r.line), r.err
 	case <-ctx.Done():
-		return "", errors.Join(context.Cause(ctx), term.Restore(terminal, before))
+		return "", errors.Join(context.Cause(ctx), restore())
 	}
 }

@@ -30,12 +30,16 @@ func TestSetupMakesABot(t *testing.T) {
 		}
 		return string(out), err
 	}
+	// The environment names the address of the model, so that setup does not ask for it.
 	for name, c := range map[string]struct{ input, says string }{
-		"nothing":       {"", "Telegram token"},
-		"no token":      {"hello\n", "not a token"},
-		"a wrong token": {"12345:wrong\n" + key + "\n", "token is refused"},
-		"a wrong key":   {token + "\nsk-wrong\n", "refuses the key"},
-		"no key":        {token + "\n\n", "refuses the key"},
+		"nothing":         {"", "1 to 3"},
+		"no platform":     {"5\n", `"5" is none of them`},
+		"no token":        {"1\nhello\n", "not a token"},
+		"a wrong token":   {"\n12345:wrong\n" + key + "\n", "token is refused"},
+		"no Slack token":  {"Slack\nhello\n", "xoxb-"},
+		"a wrong key":     {"1\n" + token + "\nsk-wrong\n", "refuses the key"},
+		"no key":          {"1\n" + token + "\n\n", "wants a key"},
+		"a mistyped name": {"1\n" + token + "\n" + key + "\nemulater\n", "the nearest is emulator"},
 	} {
 		out, err := set(c.input)
 		if err == nil {
@@ -46,11 +50,15 @@ func TestSetupMakesABot(t *testing.T) {
 			t.Fatalf("%s: settings are written (%v)", name, err)
 		}
 	}
-	out, err := set(token + "\n" + key)
+	out, err := set("1\n" + token + "\n" + key + "\n\n")
 	if err != nil {
 		t.Fatalf("setup: %v: %s", err, out)
 	}
-	wantIn(t, out, "@oneclaw_bot", "oneclaw run")
+	wantIn(t, out, "@oneclaw_bot", "ONECLAW_DATA_DIR=", " run\n")
+	// What was checked is what the bot uses, without the environment of that day.
+	for _, name := range []string{"OPENAI_BASE_URL", "OPENAI_MODEL"} {
+		delete(w.env, name)
+	}
 	info, err := os.Stat(filepath.Join(dir, config.ConfigName))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the settings file: %v, %v", info, err)

@@ -27,20 +27,14 @@ type platform interface {
 	Validate() error
 	Open(kv storage.KV, log *slog.Logger) (chats.Platform, error)
 	Doctor(ctx context.Context) *doctor.Finding
+	// Questions are what setup asks for, in order.
+	Questions() []doctor.Question
 }
 
 // Linking is a platform with links that claim the bot.
 type Linking interface {
 	// Link returns what makes a link of a code, or nil where the platform cannot tell.
 	Link(ctx context.Context, log *slog.Logger) func(code string) string
-}
-
-// Asking is a platform that setup asks about.
-type Asking interface {
-	// Question is what setup shows and asks for, and the setting that it is about.
-	Question() (explanation, what, key string)
-	// Answer takes what was answered, and returns what to tell of it.
-	Answer(ctx context.Context, answer string) (string, error)
 }
 
 // All yields each platform under its name in the settings.

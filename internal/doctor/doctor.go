@@ -24,6 +24,16 @@ const (
 	VerdictFail Verdict = "fail"
 )
 
+// Question is something that a person is asked while the bot is set up.
+type Question struct {
+	// Explanation says where the answer comes from, What is what is asked for.
+	Explanation, What string
+	// Key is the setting that the answer becomes, in its section.
+	Key string
+	// Check takes an answer and says what it found; its error says what is wrong with it.
+	Check func(ctx context.Context, answer string) (string, error)
+}
+
 // Finding is what a check found, and what to do about it.
 type Finding struct {
 	Check  string  `json:"check"`

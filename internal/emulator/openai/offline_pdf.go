@@ -112,7 +112,7 @@ func (t *turn) answerPDF(doc, info, text string, onlyInfo bool) string {
 		return fmt.Sprintf("I could not read page %s of %s, which has %s pages: %s", m[1], name, count[1], firstLine(text))
 	}
 	if len(pages) == 0 {
-		return fmt.Sprintf("%s has %s pages, but I could not read any text in it: %s", name, count[1], lastLine(text))
+		return fmt.Sprintf("%s has %s pages, but I could not read any text in it: %s", name, count[1], plainly(lastLine(text)))
 	}
 	if m := finding.FindStringSubmatch(t.said); m != nil {
 		return pages.find(name, m[1])
