@@ -417,15 +417,17 @@ func (r *Router) loadText(mode Routing, f toolgroups.Facts) func([]string, strin
 		if len(outside) == 0 {
 			return toolgroups.LoadText(display, tools, limit)
 		}
-		s1 := toolgroups.LoadText(display, tools, limit/2)
-		twice := mode == RoutingGroups && utf8.RuneCountInString(s1+Lines(outside, limit, false)) <= limit
-		if !twice {
-			_, lines, _ := strings.Cut(toolgroups.LoadText(display, within, limit/2), "\n")
-			s1 = strings.TrimSuffix(fmt.Sprintf("Loaded %d tools from group '%s':\n%s", len(tools), display, lines), "\n")
-		}
-		head := s1 + fmt.Sprintf("\n\nNot listed as tools of their own: run them with %s(name, arguments); %s(names) shows all about their parameters.\n",
+		note := fmt.Sprintf("\n\nNot listed as tools of their own: run them with %s(name, arguments); %s(names) shows all about their parameters.\n",
 			ToolCall, ToolDescribe)
-		return head + Lines(outside, limit-utf8.RuneCountInString(head), !twice)
+		size := utf8.RuneCountInString
+		s1 := toolgroups.LoadText(display, tools, limit/2)
+		if mode == RoutingGroups && size(s1+Lines(outside, limit, false)) <= limit {
+			return s1 + note + Lines(outside, limit-size(s1+note), false)
+		}
+		// The definitions of those within are in the array: signatures of the others go first.
+		rest := note + Lines(outside, limit-size(toolgroups.LoadText(display, within, 0)+note), true)
+		_, lines, _ := strings.Cut(toolgroups.LoadText(display, within, limit-size(rest)), "\n")
+		return strings.TrimSuffix(fmt.Sprintf("Loaded %d tools from group '%s':\n%s", len(tools), display, lines), "\n") + rest
 	}
 }
 
