@@ -20,9 +20,9 @@ import (
 	"oneclaw/bridge/turn"
 	"oneclaw/internal/cache"
 	"oneclaw/internal/named"
-	"oneclaw/internal/replicas"
 	"oneclaw/internal/rescue"
 	"oneclaw/internal/retry"
+	"oneclaw/storage/replicas"
 )
 
 // Bridge carries messages from platforms to the agent and answers back. It has one

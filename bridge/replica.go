@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/wording"
-	"oneclaw/internal/replicas"
+	"oneclaw/storage/replicas"
 )
 
 // Replica is the id under which this process is known to those that share the store, and how

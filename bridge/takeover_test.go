@@ -15,8 +15,8 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
-	"oneclaw/internal/replicas"
 	"oneclaw/storage"
+	"oneclaw/storage/replicas"
 	"oneclaw/toolgroups"
 )
 

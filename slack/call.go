@@ -17,7 +17,6 @@ import (
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/internal/caller"
 	"oneclaw/internal/retry"
 	"oneclaw/slack/shared"
 )
@@ -30,7 +29,7 @@ var tokenPattern = regexp.MustCompile(`x(?:ox[a-z]|app)-[\w.%-]+|ticket=[^&\s"]+
 
 // client makes calls of the Web API. It is the only place that knows the tokens.
 type client struct {
-	*caller.Caller
+	*retry.Caller
 	bot, app string
 	base     *url.URL
 	timeout  time.Duration
@@ -42,7 +41,7 @@ type client struct {
 
 func newClient(bot, app, signing string, base *url.URL, given *http.Client, timeout time.Duration) *client {
 	c := &client{bot: bot, app: app, base: base, timeout: timeout, paces: retry.NewPacer(maxHold), secrets: []string{bot, app, signing}}
-	c.Caller = caller.New(given, c.redact)
+	c.Caller = retry.NewCaller(given, c.redact)
 	c.sockets = websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: timeout}
 	if given != nil {
 		// Sockets go the same way as calls.
@@ -147,7 +146,7 @@ func (c *client) do(ctx context.Context, r request, with func(context.Context, *
 	defer cancel()
 	var begun atomic.Bool
 	api := slack.New(c.bot, slack.OptionAPIURL(c.base.String()), slack.OptionAppLevelToken(c.app),
-		slack.OptionHTTPClient(caller.Func(func(req *http.Request) (*http.Response, error) {
+		slack.OptionHTTPClient(retry.Func(func(req *http.Request) (*http.Response, error) {
 			chats.WatchBody(req, &begun)
 			if at := req.URL.String(); req.Header.Get("Authorization") == "" && strings.HasPrefix(at, c.base.String()) {
 				// The library has the token of some methods in their form alone, which a proxy may drop.
@@ -155,12 +154,12 @@ func (c *client) do(ctx context.Context, r request, with func(context.Context, *
 			}
 			if r.length > 0 {
 				// The library writes the end of its form twice.
-				req.ContentLength, req.Body = r.length, caller.Bounded(req.Body, r.length)
+				req.ContentLength, req.Body = r.length, retry.Bounded(req.Body, r.length)
 			}
 			resp, err := c.Do(req)
 			if err == nil {
 				c.clock.Hear(resp.Header)
-				resp.Body = caller.Bounded(resp.Body, maxAnswer)
+				resp.Body = retry.Bounded(resp.Body, maxAnswer)
 			}
 			return resp, err
 		})))

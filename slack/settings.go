@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/internal/caller"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/redact"
+	"oneclaw/internal/retry"
 	"oneclaw/storage"
 )
 
@@ -29,7 +29,7 @@ type Settings struct {
 	// means every channel it is invited to; direct messages stay in any case.
 	Channels []string `yaml:"channels" env:"SLACK_CHANNELS"`
 
-	tap   caller.Tap
+	tap   retry.Tap
 	leads func() bool
 }
 
@@ -39,7 +39,7 @@ type Settings struct {
 func (s *Settings) Share(leads func() bool) { s.leads = leads }
 
 // Tap has a tap see what is exchanged with Slack.
-func (s *Settings) Tap(tap caller.Tap) { s.tap = tap }
+func (s *Settings) Tap(tap retry.Tap) { s.tap = tap }
 
 // Default sets what has a default.
 func (s *Settings) Default() { s.APIURL = DefaultAPIURL }

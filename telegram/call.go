@@ -14,7 +14,7 @@ import (
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/internal/caller"
+	"oneclaw/internal/retry"
 )
 
 // maxAnswer bounds the body of an answer, well above the largest honest one.
@@ -25,7 +25,7 @@ const minSecret = 10
 
 // client makes calls of the Bot API. It is the only place that knows the token.
 type client struct {
-	*caller.Caller
+	*retry.Caller
 	token    string
 	endpoint string // with %s for token and method, as the library wants it
 	files    string
@@ -41,7 +41,7 @@ func newClient(token, base string, given *http.Client, timeout time.Duration) *c
 		hosted:   base == DefaultAPIURL,
 		timeout:  timeout,
 	}
-	c.Caller = caller.New(given, c.redact)
+	c.Caller = retry.NewCaller(given, c.redact)
 	return c
 }
 
@@ -100,7 +100,7 @@ func (c *client) request(ctx context.Context, method string, into any, length in
 	var status int
 	var header http.Header
 	var begun atomic.Bool
-	bot := &tgbotapi.BotAPI{Token: c.token, Client: caller.Func(func(req *http.Request) (*http.Response, error) {
+	bot := &tgbotapi.BotAPI{Token: c.token, Client: retry.Func(func(req *http.Request) (*http.Response, error) {
 		req = req.WithContext(ctx)
 		chats.WatchBody(req, &begun)
 		if length > 0 {
@@ -109,7 +109,7 @@ func (c *client) request(ctx context.Context, method string, into any, length in
 		resp, err := c.Do(req)
 		if err == nil {
 			status, header = resp.StatusCode, resp.Header
-			resp.Body = caller.Bounded(resp.Body, maxAnswer)
+			resp.Body = retry.Bounded(resp.Body, maxAnswer)
 		}
 		return resp, err
 	})}

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/internal/caller"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/redact"
+	"oneclaw/internal/retry"
 	"oneclaw/storage"
 )
 
@@ -26,7 +26,7 @@ type Settings struct {
 	// any number of processes can receive then. It needs a public address.
 	Webhook bool `yaml:"webhook" env:"ONECLAW_TELEGRAM_WEBHOOK"`
 
-	tap    caller.Tap
+	tap    retry.Tap
 	public string
 }
 
@@ -34,7 +34,7 @@ type Settings struct {
 func (s *Settings) Publish(address string) { s.public = strings.TrimRight(address, "/") }
 
 // Tap has a tap see what is exchanged with Telegram.
-func (s *Settings) Tap(tap caller.Tap) { s.tap = tap }
+func (s *Settings) Tap(tap retry.Tap) { s.tap = tap }
 
 // Default sets what has a default.
 func (s *Settings) Default() { s.APIURL = DefaultAPIURL }

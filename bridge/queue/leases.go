@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/internal/replicas"
 	"oneclaw/storage"
+	"oneclaw/storage/replicas"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"oneclaw/agent"
-	"oneclaw/internal/control"
+	"oneclaw/internal/database"
 	"oneclaw/internal/emulator/openai"
 )
 
@@ -49,7 +49,7 @@ func TestCommandsWorkBesideARunningBot(t *testing.T) {
 	if err == nil || !strings.Contains(out, "nobody") || strings.Contains(out, "very-secret") {
 		t.Errorf("a key for nobody: %v: %s", err, out)
 	}
-	info, err := os.Stat(filepath.Join(w.env["ONECLAW_DATA_DIR"], control.Name))
+	info, err := os.Stat(filepath.Join(w.env["ONECLAW_DATA_DIR"], database.ControlName))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the socket: %v, %v", info, err)
 	}

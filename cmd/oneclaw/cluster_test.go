@@ -21,10 +21,10 @@ import (
 	"oneclaw/bridge/queue"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/slack"
-	"oneclaw/internal/replicas"
 	"oneclaw/storage"
 	"oneclaw/storage/postgres"
 	"oneclaw/storage/postgres/pgtest"
+	"oneclaw/storage/replicas"
 )
 
 // cluster is some programs on one database, which serve the same bot on both platforms.

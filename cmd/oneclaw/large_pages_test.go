@@ -13,7 +13,7 @@ import (
 
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
-	"oneclaw/internal/proctree"
+	"oneclaw/internal/sandbox"
 )
 
 // pagesMemory is how much memory the bot and all its children may take beyond what it takes
@@ -82,13 +82,13 @@ func TestLargePagesOfManyChatsFitIntoTheMemory(t *testing.T) {
 		people = append(people, w.person(fmt.Sprint("P", n)))
 	}
 	bot := w.run()
-	idle, err := proctree.Memory(bot.cmd.Process.Pid)
+	idle, err := sandbox.Memory(bot.cmd.Process.Pid)
 	if err != nil {
 		t.Skip("memory is read from /proc")
 	}
 	looking, stop := context.WithCancel(t.Context())
 	most := make(chan error, 1)
-	go func() { most <- proctree.Watch(looking, bot.cmd.Process.Pid, idle+pagesMemory) }()
+	go func() { most <- sandbox.WatchMemory(looking, bot.cmd.Process.Pid, idle+pagesMemory) }()
 	for n, who := range people {
 		text := "fetch 1"
 		if n == 0 {

@@ -19,7 +19,7 @@ import (
 	"oneclaw/internal/config"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
-	"oneclaw/internal/proctree"
+	"oneclaw/internal/sandbox"
 	"oneclaw/internal/service"
 )
 
@@ -177,7 +177,7 @@ func TestASmallMachine(t *testing.T) {
 	together, ended := uint64(0), make(chan struct{})
 	go func() { // it looks at least ten times a second, and at once after it has found more
 		defer close(ended)
-		for proctree.Watch(t.Context(), bot.cmd.Process.Pid, together) != nil {
+		for sandbox.WatchMemory(t.Context(), bot.cmd.Process.Pid, together) != nil {
 			together += 1 << 20
 		}
 	}()

@@ -13,7 +13,7 @@ import (
 	"oneclaw/internal/cli"
 	"oneclaw/internal/config"
 	"oneclaw/internal/database"
-	"oneclaw/internal/replicas"
+	"oneclaw/storage/replicas"
 )
 
 func replicasCommand(load cli.Loader) *cobra.Command {

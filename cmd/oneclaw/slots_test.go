@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"oneclaw/internal/emulator/openai"
-	"oneclaw/internal/javascript"
+	"oneclaw/internal/sandbox"
 )
 
 // One user's scripts that never end fail no script of another.
@@ -45,13 +45,13 @@ func TestFourLoopsFailNobodyElse(t *testing.T) {
 	bot := w.run()
 	defer bot.kill(syscall.SIGKILL) // Bob's scripts go on.
 	w.say(bob, "loop", nil)
-	for range javascript.DefaultOwnerRuns {
+	for range sandbox.DefaultOwnerRuns {
 		<-running
 	}
 	if got := w.ask(bot, ann, "add", nil); got != "Then: 2" {
 		t.Errorf("Ann is told %q", got)
 	}
 	if n := len(running); n > 0 {
-		t.Errorf("%d of Bob's scripts run at once", n+javascript.DefaultOwnerRuns)
+		t.Errorf("%d of Bob's scripts run at once", n+sandbox.DefaultOwnerRuns)
 	}
 }

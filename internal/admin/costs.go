@@ -11,8 +11,8 @@ import (
 
 	"oneclaw/internal/admin/frame"
 	"oneclaw/internal/bill"
+	"oneclaw/internal/budget"
 	"oneclaw/internal/learning"
-	"oneclaw/internal/price"
 	"oneclaw/internal/runes"
 	"oneclaw/toolgroups/search"
 )
@@ -196,10 +196,10 @@ func modelOf(table, model string) string {
 // dollars is an amount with more digits than elsewhere: of two that are compared the cents alone
 // may be the same.
 func dollars(usd float64) string {
-	switch amount := price.Dollars(usd); {
+	switch amount := budget.Dollars(usd); {
 	case amount == 0:
 		return "not known"
-	case amount >= price.Dollar/100 && amount < 10*price.Dollar:
+	case amount >= budget.Dollar/100 && amount < 10*budget.Dollar:
 		return fmt.Sprintf("$%.4f", usd)
 	default:
 		return amount.String()

@@ -19,8 +19,8 @@ import (
 	"oneclaw/internal/admin"
 	"oneclaw/internal/admin/frame"
 	"oneclaw/internal/bill"
+	"oneclaw/internal/budget"
 	"oneclaw/internal/learning"
-	"oneclaw/internal/price"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/search"
 )
@@ -53,8 +53,8 @@ func (r *harness) real() *reckoner {
 		r.Fatal(err)
 	}
 	prices := func(string) search.Prices { return search.Prices{Write: 1, Read: .1, Min: 1024} }
-	money := func(model string) (price.Price, bool) {
-		return price.Price{Input: 1, Output: 2}, model != "local-model"
+	money := func(model string) (budget.Price, bool) {
+		return budget.Price{Input: 1, Output: 2}, model != "local-model"
 	}
 	costs := learning.NewCosts(learning.CostsConfig{Store: r.store, Money: money, Bill: func() bill.Config {
 		return bill.Config{Registry: reg, Prompt: "You help.", Prices: prices, Money: money, Tables: bill.Tables(prices, func(string) int { return 0 })}

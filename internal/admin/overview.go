@@ -11,8 +11,7 @@ import (
 	"oneclaw/internal/admin/frame"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/doctor"
-	"oneclaw/internal/price"
-	"oneclaw/internal/replicas"
+	"oneclaw/storage/replicas"
 )
 
 // overviewDays is how many days the plots show.
@@ -77,7 +76,7 @@ func (p *page) overview(ctx context.Context, r frame.Request) (frame.Page, error
 	sections := append(health,
 		plot("Messages by day", func(d day) float64 { return float64(d.tally.Messages) }, whole),
 		plot("Time to the answer by day: half took less", func(d day) float64 { return d.tally.Percentile(0.5).Seconds() }, func(v float64) string { return took(time.Duration(v * float64(time.Second))) }),
-		plot("Cost by day", func(d day) float64 { return float64(d.used.Money) }, func(v float64) string { return price.USD(v).String() }),
+		plot("Cost by day", func(d day) float64 { return float64(d.used.Money) }, func(v float64) string { return budget.USD(v).String() }),
 		plot("Tokens of tools saved by day", func(d day) float64 { return float64(d.used.Saved()) }, whole),
 		frame.Section{Title: "By day", Text: []string{last.note}, Table: daysTable(last.days)},
 	)

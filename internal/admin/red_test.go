@@ -22,10 +22,10 @@ import (
 	"oneclaw/internal/admin/frame"
 	"oneclaw/internal/bill"
 	"oneclaw/internal/doctor"
-	"oneclaw/internal/errlog"
 	"oneclaw/internal/learning"
-	"oneclaw/internal/replicas"
+	"oneclaw/internal/telemetry"
 	"oneclaw/storage"
+	"oneclaw/storage/replicas"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/mcp"
 	"oneclaw/toolgroups/search"
@@ -36,7 +36,7 @@ const script = `<script>alert(1)</script><img src=x onerror=alert(2)>"'><svg onl
 // everywhere lets a text stand in all that others can write.
 func everywhere(t *testing.T, text string) *harness {
 	t.Helper()
-	ring := errlog.New(func(s string) string { return s })
+	ring := telemetry.NewIncidents(func(s string) string { return s })
 	slog.New(ring.Handler(slog.DiscardHandler)).With("of", text).WithGroup("g").Warn(text, "err", text) //nolint:sloglint // Any text can become a message.
 	registry, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: []toolgroups.Group{{Name: "evil", Source: "mcp:" + text, Description: text}}})
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"oneclaw/internal/admin/frame"
-	"oneclaw/internal/errlog"
+	"oneclaw/internal/telemetry"
 )
 
 // Setting is one in effect.
@@ -21,7 +21,7 @@ type Program struct {
 	// Settings returns what is in effect.
 	Settings func(ctx context.Context) ([]Setting, error)
 	// Incidents returns the last warnings and errors of the log, the newest first.
-	Incidents func() []errlog.Error
+	Incidents func() []telemetry.Error
 }
 
 func (p *page) settings(ctx context.Context, _ frame.Request) (frame.Page, error) {

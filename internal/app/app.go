@@ -28,13 +28,10 @@ import (
 	"oneclaw/internal/database"
 	"oneclaw/internal/hooks"
 	"oneclaw/internal/learning"
-	"oneclaw/internal/metrics"
 	"oneclaw/internal/models"
-	"oneclaw/internal/policy"
 	"oneclaw/internal/redact"
 	"oneclaw/internal/settings"
-	"oneclaw/internal/spending"
-	"oneclaw/internal/traces"
+	"oneclaw/internal/telemetry"
 	"oneclaw/toolgroups"
 )
 
@@ -90,9 +87,9 @@ type Bot struct {
 	redact    *redact.Redactor
 	cases     learning.Exporter // refuses where it is zero
 	// metrics is what /metrics shows.
-	metrics *metrics.Metrics
+	metrics *telemetry.Metrics
 	// traces are what a collector is told; nil where there is none.
-	traces *traces.Tracer
+	traces *telemetry.Tracer
 
 	store   *database.Store
 	dataDir string
@@ -151,9 +148,9 @@ const UnusedToken = "1:unused"
 // New builds a bot on an open store.
 func New(cfg config.Config, store *database.Store, log *slog.Logger, observe ...func(chats.Chat, agent.Event)) (*Bot, error) {
 	b := &Bot{store: store, redact: cfg.Redact, dataDir: cfg.DataDir, shared: cfg.Store.Shared(), now: cfg.Outside.Now}
-	b.traces = traces.New(traces.Config{
+	b.traces = telemetry.NewTraces(telemetry.TracesConfig{
 		Version: cfg.Outside.Version, Texts: cfg.Log.TraceTexts, Redact: cfg.Redact, Now: cfg.Outside.Now, Logger: log,
-		Group: func(tool string) string { return metrics.GroupOf(b.tools.Registry(), tool) },
+		Group: func(tool string) string { return telemetry.GroupOf(b.tools.Registry(), tool) },
 	})
 	log = b.traces.Logger(log)
 	b.log = log
@@ -173,12 +170,12 @@ func New(cfg config.Config, store *database.Store, log *slog.Logger, observe ...
 	if b.files, err = openFiles(context.Background(), cfg, store, log); err != nil {
 		return nil, err
 	}
-	b.metrics = metrics.New(cfg.Outside.Version, cfg.Redact)
+	b.metrics = telemetry.NewMetrics(cfg.Outside.Version, cfg.Redact)
 	found := models.New(models.Config{
 		Own: cfg.Model, HTTP: cfg.ModelClient(), Settings: changing, Vault: vault, Ledger: b.ledger, Metrics: b.metrics, Traces: b.traces, Logger: log,
 		Guest: cfg.Guest,
 	})
-	spent := &spending.Handler{Bridge: func() *bridge.Bridge { return b.bridge }, Ledger: b.ledger, Store: store, Admins: cfg.Access.Admins}
+	spent := &budget.Cards{Bridge: func() *bridge.Bridge { return b.bridge }, Ledger: b.ledger, Store: store, Admins: cfg.Access.Admins}
 	if b.tools, err = newCatalogue(cfg, store, b.files, found, b.submit, spent.Tell, log); err != nil {
 		return nil, err
 	}
@@ -197,11 +194,11 @@ func New(cfg config.Config, store *database.Store, log *slog.Logger, observe ...
 	b.bridge, err = bridge.New(bridge.Config{
 		Store: store, DataDir: cfg.FilesDir(), Platforms: b.platforms, Access: access.Access(cfg.Access),
 		Turns:    answering,
-		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands(), learn, b.door.Commands(), private.Commands()),
-		Cards:    map[string]interact.Handler{spending.Card: spent.Pressed},
-		Approve:  policy.New(cfg.Approvals, b.tools.Registry, log).Of,
+		Commands: slices.Concat(found.Commands(), budget.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands(), learn, b.door.Commands(), private.Commands()),
+		Cards:    map[string]interact.Handler{budget.Card: spent.Pressed},
+		Approve:  config.NewPolicies(cfg.Approvals, b.tools.Registry, log).Of,
 		Hooks: bridge.Hooks{
-			TaskDone: both(taskDone(b.tools.schedule), b.hooks.Done), Forget: private.Forget, Erased: store.Erased, Refused: spent.Refused, Savings: spending.Savings(b.ledger),
+			TaskDone: both(taskDone(b.tools.schedule), b.hooks.Done), Forget: private.Forget, Erased: store.Erased, Refused: spent.Refused, Savings: budget.SavingsOf(b.ledger),
 			Moved: b.hooksToo(mover(cfg.FilesDir(), b.files, b.tools.memory, b.tools.schedule, changing, b.ledger, log)), Measure: b.metrics.Measure, Trace: b.traces.Hook(), Files: b.files.hook(), Judged: judged,
 		},
 		Limits: bridge.Limits{

@@ -8,14 +8,13 @@ import (
 	"oneclaw/bridge/queue"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/config"
-	"oneclaw/internal/price"
 	"oneclaw/internal/settings"
 	"oneclaw/storage"
 )
 
 func openLedger(cfg config.Config, store storage.Store, s *settings.Settings, groupOf func(tool string) string, log *slog.Logger) (*budget.Ledger, error) {
 	return budget.Open(budget.Config{
-		Store: store, Limits: limitsOf(cfg.Budget, s), Prices: price.Defaults().With(cfg.Prices),
+		Store: store, Limits: limitsOf(cfg.Budget, s), Prices: budget.KnownPrices().With(cfg.Prices),
 		Location: zoneOf(s, cfg.Zone()), Now: cfg.Outside.Now, ReplyTokens: cfg.Budget.ReplyTokens, Exclusive: !cfg.Store.Shared(), GroupOf: groupOf, Logger: log,
 		Damaged: asidesIn(cfg, store, log).Damaged,
 	})
@@ -29,10 +28,10 @@ func asidesIn(cfg config.Config, store storage.KV, log *slog.Logger) queue.DeadL
 // limitsOf returns the limits as they are set now.
 func limitsOf(cfg config.BudgetConfig, s *settings.Settings) func(context.Context) (budget.Limits, error) {
 	limits := budget.Limits{
-		User:  budget.Limit{Money: price.Dollars(cfg.UserUSD)},
-		Chat:  budget.Limit{Tokens: cfg.ChatTokens, Money: price.Dollars(cfg.ChatUSD)},
-		Total: budget.Limit{Money: price.Dollars(cfg.TotalUSD)},
-		Month: budget.Limit{Tokens: cfg.MonthTokens, Money: price.Dollars(cfg.MonthUSD)},
+		User:  budget.Limit{Money: budget.Dollars(cfg.UserUSD)},
+		Chat:  budget.Limit{Tokens: cfg.ChatTokens, Money: budget.Dollars(cfg.ChatUSD)},
+		Total: budget.Limit{Money: budget.Dollars(cfg.TotalUSD)},
+		Month: budget.Limit{Tokens: cfg.MonthTokens, Money: budget.Dollars(cfg.MonthUSD)},
 	}
 	return func(ctx context.Context) (budget.Limits, error) {
 		now := limits

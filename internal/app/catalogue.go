@@ -14,12 +14,11 @@ import (
 
 	"oneclaw/internal/config"
 	"oneclaw/internal/connections"
-	"oneclaw/internal/history"
-	"oneclaw/internal/javascript"
 	"oneclaw/internal/models"
 	"oneclaw/internal/readable"
 	"oneclaw/internal/rescue"
 	"oneclaw/internal/retry"
+	"oneclaw/internal/sandbox"
 	"oneclaw/internal/settings"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -75,7 +74,7 @@ func newCatalogue(cfg config.Config, store storage.Store, files *keptFiles, m *m
 		return nil, err
 	}
 	basics, err := core.New(core.Config{
-		Location: cfg.Zone(), Now: cfg.Outside.Now, AllowPrivate: private, Resolver: cfg.Outside.Resolver, History: history.History{Store: store, Memory: c.memory}, Logger: log,
+		Location: cfg.Zone(), Now: cfg.Outside.Now, AllowPrivate: private, Resolver: cfg.Outside.Resolver, History: History{Store: store, Memory: c.memory}, Logger: log,
 		Reader: c.reader, CacheDir: cfg.CachePath(),
 		Exec: core.ExecConfig{UnsafeExec: cfg.Tools.UnsafeExec, Network: cfg.Tools.ExecNetwork, MaxTotalMemory: cfg.Tools.ExecMemoryMiB << 20},
 	})
@@ -144,7 +143,7 @@ func (c *catalogue) addConfig(m *models.Models) error {
 }
 
 func (c *catalogue) addUserTools(cfg config.Config, sync func(context.Context) error, vault *settings.Vault, private []netip.Prefix) error {
-	engine, err := javascript.New(javascript.Config{Logger: c.log})
+	engine, err := sandbox.NewEngine(sandbox.EngineConfig{Logger: c.log})
 	if err != nil {
 		return fmt.Errorf("javascript: %w", err)
 	}

@@ -16,7 +16,6 @@ import (
 	"oneclaw/bridge/audit"
 	"oneclaw/internal/bill"
 	"oneclaw/internal/config"
-	"oneclaw/internal/control"
 	"oneclaw/internal/database"
 )
 
@@ -26,7 +25,7 @@ func (b *Bot) control(ctx context.Context, cfg config.Config) func(context.Conte
 	if b.shared {
 		return func(context.Context) error { return nil }
 	}
-	l, err := control.Listen(ctx, b.dataDir)
+	l, err := database.ListenControl(ctx, b.dataDir)
 	if err != nil {
 		b.log.Warn("the running bot takes no orders, such as to make a backup: there is no control socket", "err", err)
 		return func(context.Context) error { return nil }
@@ -55,7 +54,7 @@ func Order(ctx context.Context, cfg config.Config, what string, body io.Reader, 
 	if cfg.Store.Shared() {
 		return false, nil
 	}
-	return control.Order(ctx, cfg.DataDir, what, body, read)
+	return database.Order(ctx, cfg.DataDir, what, body, read)
 }
 
 // answerOrder answers an order with what do writes, or with its error.

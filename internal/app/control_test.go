@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"oneclaw/internal/control"
 	"oneclaw/internal/database"
 	"oneclaw/storage/bolt"
 )
@@ -34,15 +33,15 @@ func TestTheControlSocketOfALongPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = store.Close() }()
-	if asked, err := control.Order(t.Context(), dir, "backup", nil, func(io.Reader) error { return nil }); asked || err != nil {
+	if asked, err := database.Order(t.Context(), dir, "backup", nil, func(io.Reader) error { return nil }); asked || err != nil {
 		t.Fatalf("a bot that does not run was asked: %v", err)
 	}
 	b := &Bot{store: &database.Store{Store: store}, dataDir: dir, log: slog.New(slog.NewTextHandler(t.Output(), nil))}
-	l, err := control.Listen(t.Context(), dir)
+	l, err := database.ListenControl(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	info, err := os.Stat(filepath.Join(dir, control.Name))
+	info, err := os.Stat(filepath.Join(dir, database.ControlName))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the socket: %v (%v), want mode 0600", info.Mode(), err)
 	}
@@ -50,7 +49,7 @@ func TestTheControlSocketOfALongPath(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- Serve(ctx, l, controlHandler(b.store, time.Now, b.log)) }()
 	var copied bytes.Buffer
-	asked, err := control.Order(t.Context(), dir, "backup", nil, func(body io.Reader) error {
+	asked, err := database.Order(t.Context(), dir, "backup", nil, func(body io.Reader) error {
 		_, err := io.Copy(&copied, body)
 		return err
 	})

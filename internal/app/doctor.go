@@ -5,7 +5,7 @@ import (
 
 	"oneclaw/internal/config"
 	"oneclaw/internal/doctor"
-	"oneclaw/internal/replicas"
+	"oneclaw/storage/replicas"
 )
 
 // Checks are what doctor looks at when the settings could be read.

@@ -12,7 +12,6 @@ import (
 	"oneclaw/internal/config"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/models"
-	"oneclaw/internal/price"
 	"oneclaw/internal/settings"
 	"oneclaw/toolgroups"
 )
@@ -94,7 +93,7 @@ func TestNumbersAreChecked(t *testing.T) {
 		"tools.browser_memory_mib (ONECLAW_TOOLS_BROWSER_MEMORY_MIB)": func(c *config.Config) { c.Tools.BrowserMemoryMiB = 100 },
 		"approval_timeout (ONECLAW_APPROVAL_TIMEOUT)":                 func(c *config.Config) { c.ApprovalTimeout = -1 },
 		"store (ONECLAW_STORE): want bolt, or postgres://":            func(c *config.Config) { c.Store = "postgres" },
-		"prices: x": func(c *config.Config) { c.Prices = price.Table{"x": {Input: -1}} },
+		"prices: x": func(c *config.Config) { c.Prices = budget.Table{"x": {Input: -1}} },
 	} {
 		cfg := config.Default()
 		change(&cfg)

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 
+	"oneclaw/internal/budget"
 	"oneclaw/internal/config"
 	"oneclaw/internal/models"
-	"oneclaw/internal/price"
 	"oneclaw/internal/settings"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/mcp"
@@ -51,14 +51,14 @@ func newRouters(cfg config.Config, s *settings.Settings, m *models.Models, serve
 // CachePrices says what the cache of a model costs, by what its tokens do: those of a
 // model like it where its own are not known.
 func CachePrices(cfg config.Config) func(model string) search.Prices {
-	table := price.Defaults().With(cfg.Prices)
+	table := budget.KnownPrices().With(cfg.Prices)
 	return func(model string) search.Prices {
 		prices := search.Prices{Write: 1, Read: 1}
 		p := table.Like(model)
 		if p.Input > 0 && p.CachedInput > 0 {
 			prices.Read = p.CachedInput / p.Input
 			prices.Write = cmp.Or(p.CacheWrite, p.Input) / p.Input
-			prices.Min, prices.Kept = price.MinCacheable(model), price.CacheTTL(model)
+			prices.Min, prices.Kept = budget.MinCacheable(model), budget.CacheTTL(model)
 		}
 		return prices
 	}

@@ -4,14 +4,14 @@ import (
 	"math"
 	"testing"
 
+	"oneclaw/internal/budget"
 	"oneclaw/internal/config"
-	"oneclaw/internal/price"
 )
 
 // What the routing decides by follows the prices that an operator has set.
 func TestCachePrices(t *testing.T) {
 	cfg := config.Default()
-	cfg.Prices = price.Table{
+	cfg.Prices = budget.Table{
 		"house-model": {Input: 2, CachedInput: 0.5, CacheWrite: 3, Output: 8},
 		"gpt-4.1":     {Input: 2, CachedInput: 1, Output: 8},
 		"plain-model": {Input: 2, Output: 8},

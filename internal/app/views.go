@@ -18,7 +18,7 @@ import (
 	"oneclaw/internal/config"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/learning"
-	"oneclaw/internal/replicas"
+	"oneclaw/storage/replicas"
 )
 
 // views makes the pages of administrators, for who is behind the door.

@@ -10,7 +10,6 @@ import (
 	"oneclaw/internal/budget"
 	"oneclaw/internal/config"
 	"oneclaw/internal/models"
-	"oneclaw/internal/price"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/websearch"
 )
@@ -39,7 +38,7 @@ func (c *catalogue) addWebSearch(cfg config.Config, m *models.Models, private []
 // payFrom has whoever asks pay for a search.
 func payFrom(ledger *budget.Ledger, guest func(toolgroups.Scope) budget.Limit) func(context.Context, toolgroups.Scope, float64) (func(bool), error) {
 	return func(ctx context.Context, scope toolgroups.Scope, dollars float64) (func(bool), error) {
-		settle, err := ledger.Buy(ctx, budget.Payer{User: scope.User, Chat: scope.Chat, Limit: guest(scope)}, price.Dollars(dollars))
+		settle, err := ledger.Buy(ctx, budget.Payer{User: scope.User, Chat: scope.Chat, Limit: guest(scope)}, budget.Dollars(dollars))
 		if refusal, ok := errors.AsType[*agent.ModelError](err); ok {
 			return nil, errors.New(refusal.Notice)
 		}

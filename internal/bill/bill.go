@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"oneclaw/internal/price"
+	"oneclaw/internal/budget"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/search"
 )
@@ -67,7 +67,7 @@ type Config struct {
 	// one of the others.
 	Routings []search.Routing
 	// Money says what the tokens of a model cost, where that is known.
-	Money func(model string) (price.Price, bool)
+	Money func(model string) (budget.Price, bool)
 	// Left is told how many calls of a recorded conversation are left out
 	// because their tools are not there any more.
 	Left func(calls int)
@@ -186,7 +186,7 @@ func (b *Bill) money(t Table, c Cost) float64 {
 	if !ok {
 		return 0
 	}
-	return p.Of(price.Tokens{
+	return p.Of(budget.Tokens{
 		Input: int64(c.Input), Cached: int64(c.Read), Written: int64(c.Written), Output: int64(c.Output),
 	}).Float()
 }

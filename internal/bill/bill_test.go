@@ -14,7 +14,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/internal/bill"
-	"oneclaw/internal/price"
+	"oneclaw/internal/budget"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/search"
 )
@@ -83,7 +83,7 @@ func trip(t testing.TB) bill.Conversation {
 
 // cached is what the caches of models cost.
 func cached(model string) search.Prices {
-	p, ok := price.Defaults().For("", model)
+	p, ok := budget.KnownPrices().For("", model)
 	if !ok {
 		return search.Prices{Write: 1, Read: 1}
 	}
@@ -94,8 +94,8 @@ func calculator(t testing.TB, reg *toolgroups.Registry) *bill.Bill {
 	t.Helper()
 	b, err := bill.New(bill.Config{
 		Registry: reg, Prompt: "You help.", Prices: cached, Tables: bill.Tables(cached, noContext),
-		Money: func(model string) (price.Price, bool) {
-			return price.Price{Input: 10, CachedInput: 1, Output: 50}, model == "gpt-5-mini"
+		Money: func(model string) (budget.Price, bool) {
+			return budget.Price{Input: 10, CachedInput: 1, Output: 50}, model == "gpt-5-mini"
 		},
 	})
 	if err != nil {
@@ -342,4 +342,4 @@ func TestReadRefuses(t *testing.T) {
 
 func noContext(string) int { return 0 }
 
-func noPrice(string) (price.Price, bool) { return price.Price{}, false }
+func noPrice(string) (budget.Price, bool) { return budget.Price{}, false }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oneclaw/internal/price"
+	"oneclaw/internal/budget"
 	"oneclaw/toolgroups/search"
 )
 
@@ -145,9 +145,9 @@ func cells(lines []Line) []string {
 	}
 	out := make([]string, len(lines))
 	for i, l := range lines {
-		out[i] = fmt.Sprintf("%s (+%.0f %%)", price.Count(int64(math.RoundToEven(l.Billed))), math.Round((l.Billed/best-1)*100))
+		out[i] = fmt.Sprintf("%s (+%.0f %%)", budget.Count(int64(math.RoundToEven(l.Billed))), math.Round((l.Billed/best-1)*100))
 		if l.Billed == best {
-			out[i] = price.Count(int64(math.RoundToEven(l.Billed)))
+			out[i] = budget.Count(int64(math.RoundToEven(l.Billed)))
 		}
 		if l.Routing == search.RoutingAuto {
 			out[i] += " " + string(l.Routed)

@@ -9,9 +9,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"oneclaw/internal/folder"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
+	"oneclaw/storage/folder"
 )
 
 const (

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"oneclaw/internal/folder"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
+	"oneclaw/storage/folder"
 )
 
 // DefaultEvery is how often [Folder.Follow] looks.

@@ -2,8 +2,6 @@ package budget
 
 import (
 	"time"
-
-	"oneclaw/internal/price"
 )
 
 // Sum is what calls used.
@@ -21,8 +19,8 @@ type Sum struct {
 	// Searches counts what was bought that is no call of a model: searches of the web.
 	Searches int64 `json:"searches,omitempty"`
 	// Money is what the calls cost that have a price; Unpriced counts the others.
-	Money    price.USD `json:"money,omitempty"`
-	Unpriced int64     `json:"unpriced,omitempty"`
+	Money    USD   `json:"money,omitempty"`
+	Unpriced int64 `json:"unpriced,omitempty"`
 }
 
 // Tokens is what counts against a limit of tokens: input, the cached included, and output.
@@ -50,8 +48,8 @@ func (s Sum) minus(t Sum) Sum {
 
 // Limit bounds an account; a zero is no bound.
 type Limit struct {
-	Tokens int64     `json:"tokens,omitempty"`
-	Money  price.USD `json:"money,omitempty"`
+	Tokens int64 `json:"tokens,omitempty"`
+	Money  USD   `json:"money,omitempty"`
 }
 
 // Limits are the bounds of all accounts.

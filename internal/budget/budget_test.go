@@ -15,14 +15,13 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/internal/budget"
-	"oneclaw/internal/price"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func prices() price.Table { return price.Table{"m": {Input: 1000, CachedInput: 100, Output: 10_000}} }
+func prices() budget.Table { return budget.Table{"m": {Input: 1000, CachedInput: 100, Output: 10_000}} }
 
 // fake is a model that reports a usage.
 type fake struct {
@@ -166,7 +165,7 @@ func TestReserveCallSettle(t *testing.T) {
 		t.Errorf("another user: %v", err)
 	}
 	got := report(t, b.Ledger, ann())
-	cost := prices()["m"].Of(price.Tokens{Input: 900, Cached: 600, Written: 150, Output: 150})
+	cost := prices()["m"].Of(budget.Tokens{Input: 900, Cached: 600, Written: 150, Output: 150})
 	want := budget.Sum{Calls: 3, Input: 900, Cached: 600, Written: 150, Output: 150, Tools: 900, All: 9000, Money: cost}
 	if got.User.Spent != want || got.Chat.Spent != want || got.ChatEver != want || want.Saved() != 8100 {
 		t.Errorf("report %+v, want %+v", got, want)
@@ -180,7 +179,7 @@ func TestReserveCallSettle(t *testing.T) {
 //
 // C20.
 func TestEveryAccountBounds(t *testing.T) {
-	tokens, money := budget.Limit{Tokens: 500}, budget.Limit{Money: price.Dollars(0.5)}
+	tokens, money := budget.Limit{Tokens: 500}, budget.Limit{Money: budget.Dollars(0.5)}
 	m := &fake{usage: agent.Usage{Input: 400, Output: 100}} // $1.40
 	for name, c := range map[string]struct {
 		limits   budget.Limits
@@ -222,7 +221,7 @@ func TestConcurrentCallsOvershootByOneReservation(t *testing.T) {
 		n := rapid.Int64Range(1, 3000)
 		*b.limits = budget.Limits{
 			User: budget.Limit{Tokens: n.Draw(rt, "user")}, Total: budget.Limit{Tokens: n.Draw(rt, "total")},
-			Chat: budget.Limit{Money: price.Dollars(float64(n.Draw(rt, "chat")) / 1000)},
+			Chat: budget.Limit{Money: budget.Dollars(float64(n.Draw(rt, "chat")) / 1000)},
 		}
 		workers := rapid.IntRange(2, 8).Draw(rt, "workers")
 		input := rapid.IntRange(1, 300).Draw(rt, "input")
@@ -241,7 +240,7 @@ func TestConcurrentCallsOvershootByOneReservation(t *testing.T) {
 		}
 		wait.Wait()
 		reserved := int64(input + 100)
-		cost := prices()["m"].Of(price.Tokens{Input: int64(input), Output: 100})
+		cost := prices()["m"].Of(budget.Tokens{Input: int64(input), Output: 100})
 		r := report(t, b.Ledger, budget.Payer{User: "x:0", Chat: "x:c"})
 		if got := r.User.Spent.Tokens(); got >= b.limits.User.Tokens+reserved {
 			rt.Fatalf("user spent %d of %d, a call reserves %d", got, b.limits.User.Tokens, reserved)
@@ -385,19 +384,19 @@ func TestAPayerWithALimitOfItsOwn(t *testing.T) {
 //
 // C20.
 func TestASearchIsBought(t *testing.T) {
-	for _, limits := range []budget.Limits{{}, {User: budget.Limit{Money: price.Dollars(0.01)}}} {
+	for _, limits := range []budget.Limits{{}, {User: budget.Limit{Money: budget.Dollars(0.01)}}} {
 		b := newBench(t, limits)
 		for _, had := range []bool{false, true, true} {
-			settle, err := b.Buy(t.Context(), ann(), price.Dollars(0.005))
+			settle, err := b.Buy(t.Context(), ann(), budget.Dollars(0.005))
 			if err != nil {
 				t.Fatal(err)
 			}
 			settle(had)
 		}
-		if spent := report(t, b.Ledger, ann()); spent.User.Spent.Searches != 2 || spent.User.Spent.Money != price.Dollars(0.01) || spent.User.Spent.Calls != 0 {
+		if spent := report(t, b.Ledger, ann()); spent.User.Spent.Searches != 2 || spent.User.Spent.Money != budget.Dollars(0.01) || spent.User.Spent.Calls != 0 {
 			t.Errorf("spent %+v", spent.User.Spent)
 		}
-		settle, err := b.Buy(t.Context(), ann(), price.Dollars(0.005))
+		settle, err := b.Buy(t.Context(), ann(), budget.Dollars(0.005))
 		if limits == (budget.Limits{}) {
 			settle(false)
 			continue

@@ -8,13 +8,12 @@ import (
 	"time"
 
 	"oneclaw/agent"
-	"oneclaw/internal/price"
 )
 
 // Buy holds the price of one search, or of what else is no call of a model, where anything
 // is limited. Settle says whether it was had, and has to be called. The error wraps a
 // *[Refusal] if there is no budget left.
-func (l *Ledger) Buy(ctx context.Context, payer Payer, cost price.USD) (settle func(had bool), err error) {
+func (l *Ledger) Buy(ctx context.Context, payer Payer, cost USD) (settle func(had bool), err error) {
 	if err := l.full(); err != nil {
 		return nil, err
 	}

@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"oneclaw/internal/price"
 	"oneclaw/internal/retry"
 	"oneclaw/storage"
 )
@@ -34,7 +33,7 @@ type Config struct {
 	// Limits returns the present limits. Nil means none.
 	Limits func(ctx context.Context) (Limits, error)
 	// Prices say what models cost; calls of others count in tokens alone.
-	Prices price.Table
+	Prices Table
 	// Location returns where a day begins at midnight. Nil means UTC.
 	Location func() *time.Location
 	// ReplyTokens is what is reserved for the reply to a call. 0 means

@@ -15,7 +15,6 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/internal/budget"
-	"oneclaw/internal/price"
 	"oneclaw/storage"
 )
 
@@ -131,7 +130,7 @@ func TestAnAccountOutlivesARestart(t *testing.T) {
 //
 // C20.
 func TestARaisedBudgetHolds(t *testing.T) {
-	b := newBench(t, budget.Limits{User: budget.Limit{Money: price.Dollars(0.5)}})
+	b := newBench(t, budget.Limits{User: budget.Limit{Money: budget.Dollars(0.5)}})
 	dear := &fake{usage: agent.Usage{Input: 500}}
 	if err := ask(t, b.Ledger, ann(), dear, request(1)); err != nil {
 		t.Fatal(err)
@@ -139,7 +138,7 @@ func TestARaisedBudgetHolds(t *testing.T) {
 	r := refusal(t, ask(t, b.Ledger, ann(), dear, request(1)))
 	for range 2 {
 		limit, err := b.Raise(t.Context(), budget.Raise{Account: r.Account, By: r.Step(), Who: "telegram:9", Key: "card-1"})
-		if err != nil || limit.Money != price.Dollar {
+		if err != nil || limit.Money != budget.Dollar {
 			t.Fatalf("raised to %v, %v", limit, err)
 		}
 	}
@@ -147,14 +146,14 @@ func TestARaisedBudgetHolds(t *testing.T) {
 	if err := ask(t, b.Ledger, ann(), dear, request(1)); err != nil {
 		t.Fatalf("after the raise: %v", err)
 	}
-	if r := refusal(t, ask(t, b.Ledger, ann(), dear, request(1))); r.Step().Money != price.Dollars(0.5) || r.Limit.Money != price.Dollar {
+	if r := refusal(t, ask(t, b.Ledger, ann(), dear, request(1))); r.Step().Money != budget.Dollars(0.5) || r.Limit.Money != budget.Dollar {
 		t.Errorf("refused again: %+v", r)
 	}
 	b.clock.set(noon().AddDate(0, 0, 1))
 	if err := ask(t, b.Ledger, ann(), dear, request(1)); err != nil {
 		t.Fatal(err)
 	}
-	if r := refusal(t, ask(t, b.Ledger, ann(), dear, request(1))); r.Limit.Money != price.Dollars(0.5) {
+	if r := refusal(t, ask(t, b.Ledger, ann(), dear, request(1))); r.Limit.Money != budget.Dollars(0.5) {
 		t.Errorf("the next day: %+v", r)
 	}
 	if raises := b.kept("2026-11-21/user/telegram:1").Raises; len(raises) != 1 || raises[0].Who != "telegram:9" {
@@ -356,7 +355,7 @@ func TestOpenChecks(t *testing.T) {
 	for name, cfg := range map[string]budget.Config{
 		"no store": {},
 		"reply":    {Store: b.store, ReplyTokens: -1},
-		"prices":   {Store: b.store, Prices: price.Table{"x": {Input: -1}}},
+		"prices":   {Store: b.store, Prices: budget.Table{"x": {Input: -1}}},
 	} {
 		if _, err := budget.Open(cfg); err == nil {
 			t.Errorf("%s: no error", name)

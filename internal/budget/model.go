@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"oneclaw/agent"
-	"oneclaw/internal/price"
 	"oneclaw/toolgroups"
 )
 
@@ -19,9 +18,9 @@ func (l *Ledger) Model(inner agent.Model, payer Payer, provider, name string) ag
 }
 
 // Cost is what tokens of a model come to, and whether its price is known.
-func (l *Ledger) Cost(provider, name string, u agent.Usage) (price.USD, bool) {
+func (l *Ledger) Cost(provider, name string, u agent.Usage) (USD, bool) {
 	p, priced := l.cfg.Prices.For(provider, name)
-	return p.Of(price.Tokens{Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.Written), Output: int64(u.Output)}), priced
+	return p.Of(Tokens{Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.Written), Output: int64(u.Output)}), priced
 }
 
 type model struct {
@@ -29,7 +28,7 @@ type model struct {
 	ledger *Ledger
 	payer  Payer
 	name   string
-	price  price.Price
+	price  Price
 	priced bool
 }
 
@@ -83,7 +82,7 @@ func (m *model) reserve(ctx context.Context, req agent.Request) (id string, limi
 	output := m.ledger.cfg.ReplyTokens + thoughts(cmp.Or(req.Effort, agent.ProfileOf(m.inner).Effort))
 	h := hold{User: m.payer.User, Chat: m.payer.Chat, Limit: Limit{Tokens: input + output}}
 	if m.priced {
-		h.Money = m.price.Of(price.Tokens{Input: input, Output: output})
+		h.Money = m.price.Of(Tokens{Input: input, Output: output})
 	}
 	id, err = m.ledger.hold(ctx, limits, m.payer, h)
 	return id, true, err
@@ -139,7 +138,7 @@ func (m *model) sum(u agent.Usage, req agent.Request) *Sum {
 		s.Unpriced = 1
 		return s
 	}
-	s.Money = m.price.Of(price.Tokens{Input: s.Input, Cached: s.Cached, Written: s.Written, Output: s.Output})
+	s.Money = m.price.Of(Tokens{Input: s.Input, Cached: s.Cached, Written: s.Written, Output: s.Output})
 	return s
 }
 

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"oneclaw/internal/price"
 )
 
 // Refusal is why a call was not made.
@@ -50,7 +48,7 @@ func (r *Refusal) State() string {
 	if r.Money {
 		return fmt.Sprintf("%s of %s", r.Spent.Money, r.Limit.Money)
 	}
-	return fmt.Sprintf("%s of %s tokens", price.Count(r.Spent.Tokens()), price.Count(r.Limit.Tokens))
+	return fmt.Sprintf("%s of %s tokens", Count(r.Spent.Tokens()), Count(r.Limit.Tokens))
 }
 
 // Sentence is for the person who is refused, in Markdown.
@@ -82,11 +80,11 @@ func (r *Refusal) Step() Limit {
 func (l Limit) String() string {
 	switch {
 	case l.Money != 0 && l.Tokens != 0:
-		return fmt.Sprintf("%s and %s tokens", l.Money, price.Count(l.Tokens))
+		return fmt.Sprintf("%s and %s tokens", l.Money, Count(l.Tokens))
 	case l.Money != 0:
 		return l.Money.String()
 	}
-	return price.Count(l.Tokens) + " tokens"
+	return Count(l.Tokens) + " tokens"
 }
 
 // Raise gives an account more until its day or month ends, and returns its new limit.

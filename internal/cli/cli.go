@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"oneclaw/internal/config"
-	"oneclaw/internal/javascript"
 	"oneclaw/internal/readable"
 	"oneclaw/internal/redact"
+	"oneclaw/internal/sandbox"
 	"oneclaw/toolgroups/pdf"
 )
 
@@ -40,8 +40,8 @@ func Child(args []string) func(io.Reader, io.Writer) error {
 		return nil
 	}
 	switch args[1] {
-	case javascript.Argument:
-		return javascript.Serve
+	case sandbox.ScriptArgument:
+		return sandbox.ServeScript
 	case pdf.Argument:
 		return pdf.Serve
 	case readable.Argument:

@@ -1,6 +1,6 @@
 package config
 
-import "oneclaw/internal/voice"
+import "oneclaw/internal/models"
 
 // AnswerConfig says what is heard and seen, and how answers are sent.
 type AnswerConfig struct {
@@ -11,7 +11,7 @@ type AnswerConfig struct {
 	// PictureTokens bounds the pictures that are sent again with each request.
 	PictureTokens int `yaml:"picture_tokens" env:"ONECLAW_PICTURE_TOKENS"`
 	// Voice names the model that listens.
-	Voice voice.Settings `yaml:"voice"`
+	Voice models.VoiceSettings `yaml:"voice"`
 	// Steering has what somebody writes while the bot is at work on their message reach that
 	// work, and be answered with it.
 	Steering bool `yaml:"steering" env:"ONECLAW_STEERING"`

@@ -5,7 +5,6 @@ import (
 
 	"oneclaw/bridge/access"
 	"oneclaw/internal/budget"
-	"oneclaw/internal/price"
 	"oneclaw/toolgroups"
 )
 
@@ -28,9 +27,9 @@ type BudgetConfig struct {
 }
 
 // Money returns what says what the tokens of a model cost.
-func (c Config) Money() func(model string) (price.Price, bool) {
-	known := price.Defaults().With(c.Prices)
-	return func(model string) (price.Price, bool) { return known.For("", model) }
+func (c Config) Money() func(model string) (budget.Price, bool) {
+	known := budget.KnownPrices().With(c.Prices)
+	return func(model string) (budget.Price, bool) { return known.For("", model) }
 }
 
 // defaultGuestTokens are some sixty answers a day.
@@ -41,7 +40,7 @@ func (b BudgetConfig) Allowance() string {
 	if b.GuestTokens <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("They may use %s tokens a day (budget.guest_tokens).", price.Count(b.GuestTokens))
+	return fmt.Sprintf("They may use %s tokens a day (budget.guest_tokens).", budget.Count(b.GuestTokens))
 }
 
 // Guest bounds users who are not in the settings: those who were let in.

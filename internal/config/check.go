@@ -13,7 +13,6 @@ import (
 	"oneclaw/bridge/access"
 	"oneclaw/internal/database"
 	"oneclaw/internal/models"
-	"oneclaw/internal/policy"
 	"oneclaw/toolgroups/search"
 )
 
@@ -84,7 +83,7 @@ func Routings() []string {
 }
 
 func (c Config) checkApprovals() error {
-	if err := policy.Check(c.Approvals); err != nil {
+	if err := CheckRules(c.Approvals); err != nil {
 		return fmt.Errorf("setting approvals: %w", err)
 	}
 	if c.ApprovalTimeout < 0 {

@@ -23,12 +23,11 @@ import (
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/turn"
+	"oneclaw/internal/budget"
 	"oneclaw/internal/database"
-	"oneclaw/internal/errlog"
 	"oneclaw/internal/models"
-	"oneclaw/internal/policy"
-	"oneclaw/internal/price"
 	"oneclaw/internal/redact"
+	"oneclaw/internal/telemetry"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups/browser"
 	"oneclaw/toolgroups/core"
@@ -68,7 +67,7 @@ type program struct {
 	// Redact masks the secrets of all settings, and those that are added later.
 	Redact *redact.Redactor
 	// Incidents are the last of the log.
-	Incidents *errlog.Ring
+	Incidents *telemetry.Ring
 	from      origins
 }
 
@@ -108,12 +107,12 @@ type SpendingConfig struct {
 	Budget BudgetConfig `yaml:"budget"`
 	// Prices of models in dollars per million tokens, beside and in the place of those
 	// that are known; see the package price.
-	Prices price.Table `yaml:"prices"`
+	Prices budget.Table `yaml:"prices"`
 }
 
 // ApprovalConfig says which calls need the approval of a person.
 type ApprovalConfig struct {
-	Approvals []policy.Rule `yaml:"approvals,omitempty"`
+	Approvals []Rule `yaml:"approvals,omitempty"`
 	// ApprovalTimeout is how long a call waits for it.
 	ApprovalTimeout time.Duration `yaml:"approval_timeout" env:"ONECLAW_APPROVAL_TIMEOUT"`
 }
@@ -265,7 +264,7 @@ func load(file string, environ []string) (Config, error) {
 		return cfg, err
 	}
 	cfg.StorePasswordFile = environment["ONECLAW_STORE_PASSWORD_FILE"]
-	cfg.Incidents = errlog.New(cfg.Redact.Text)
+	cfg.Incidents = telemetry.NewIncidents(cfg.Redact.Text)
 	cfg.LogLevel = new(slog.LevelVar)
 	cfg.LogLevel.Set(Level(cfg.Log.Level))
 	return cfg, nil

@@ -5,13 +5,13 @@ import (
 	"net/http"
 
 	"oneclaw/agent"
-	"oneclaw/internal/voice"
+	"oneclaw/internal/models"
 	"oneclaw/toolgroups"
 )
 
 // Listener listens for a bot with these settings.
-func (c Config) Listener(through *http.Client, charge func(toolgroups.Scope, agent.Model, string) agent.Model, log *slog.Logger) (*voice.Listener, error) {
-	return voice.New(voice.Config{
+func (c Config) Listener(through *http.Client, charge func(toolgroups.Scope, agent.Model, string) agent.Model, log *slog.Logger) (*models.Listener, error) {
+	return models.NewListener(models.ListenerConfig{
 		Settings: c.Voice, BaseURL: c.Model.BaseURL, APIKey: string(c.Model.APIKey), HTTP: through, Charge: charge, Logger: log,
 	})
 }

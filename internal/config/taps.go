@@ -3,20 +3,20 @@ package config
 import (
 	"net/http"
 
-	"oneclaw/internal/caller"
 	"oneclaw/internal/models"
 	"oneclaw/internal/record"
+	"oneclaw/internal/retry"
 )
 
 // taps see what is exchanged with each service.
 type taps interface {
-	Tap(service string) caller.Tap
+	Tap(service string) retry.Tap
 }
 
 // TapPlatforms lets the taps see what platforms exchange.
 func (c *Config) TapPlatforms() {
 	for name, one := range c.All {
-		if p, ok := one.(interface{ Tap(tap caller.Tap) }); ok && c.Taps != nil {
+		if p, ok := one.(interface{ Tap(tap retry.Tap) }); ok && c.Taps != nil {
 			p.Tap(c.Taps.Tap(name))
 		}
 	}

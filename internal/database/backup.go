@@ -15,10 +15,9 @@ import (
 	"sync"
 	"time"
 
-	"oneclaw/internal/control"
-	"oneclaw/internal/folder"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
+	"oneclaw/storage/folder"
 )
 
 // Backup writes a database to a file, whole and checked. It is as it was at one moment,
@@ -140,7 +139,7 @@ func mayWrite(file, database string, force bool) error {
 
 // copyDatabase writes the database as it is now: a running bot is asked for it.
 func copyDatabase(ctx context.Context, dir string, w io.Writer) error {
-	asked, err := control.Order(ctx, dir, "backup", nil, func(body io.Reader) error {
+	asked, err := Order(ctx, dir, "backup", nil, func(body io.Reader) error {
 		_, err := io.Copy(w, body)
 		return err
 	})
@@ -149,7 +148,7 @@ func copyDatabase(ctx context.Context, dir string, w io.Writer) error {
 	}
 	err = Look(ctx, Place{Dir: dir}, func(store *Store) error { return store.backup(ctx, w) })
 	if errors.Is(err, storage.ErrLocked) {
-		return fmt.Errorf("%w, which does not answer on %s: stop it and try again", err, filepath.Join(dir, control.Name))
+		return fmt.Errorf("%w, which does not answer on %s: stop it and try again", err, filepath.Join(dir, ControlName))
 	}
 	return damaged(err)
 }

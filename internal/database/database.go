@@ -1,5 +1,5 @@
-// Package database opens, upgrades, checks, backs up and restores the database of a data
-// directory.
+// Package database opens, upgrades, checks, backs up, restores and moves the database, in a
+// data directory or on a server, and carries orders to the bot that has it open.
 package database
 
 import (

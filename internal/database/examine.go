@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"oneclaw/internal/replicas"
 	"oneclaw/storage"
 	"oneclaw/storage/postgres"
+	"oneclaw/storage/replicas"
 )
 
 // Health is what is found out about the database of a server.

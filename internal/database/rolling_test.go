@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"oneclaw/internal/replicas"
 	"oneclaw/storage"
+	"oneclaw/storage/replicas"
 )
 
 // build is a program that knows so many formats above the lowest, opened and joined.

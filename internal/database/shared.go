@@ -13,10 +13,10 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"oneclaw/internal/replicas"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/storage/postgres"
+	"oneclaw/storage/replicas"
 )
 
 // shared is a database on a server, with the steps to the newest format that this program

@@ -12,10 +12,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"oneclaw/internal/replicas"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/storage/postgres/pgtest"
+	"oneclaw/storage/replicas"
 )
 
 // onServer is a place on a server that is stopped with the test.

@@ -24,7 +24,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
 	"oneclaw/internal/cache"
-	"oneclaw/internal/seal"
+	"oneclaw/internal/redact"
 	"oneclaw/storage"
 )
 
@@ -53,7 +53,7 @@ type Config struct {
 // Hooks are the webhooks of all chats.
 type Hooks struct {
 	cfg    Config
-	sealer *seal.Sealer
+	sealer *redact.Sealer
 	// warned are the hooks of which the log has told something lately; see seldom.
 	warned *cache.Cache[string, struct{}]
 }
@@ -63,7 +63,7 @@ func New(cfg Config) (*Hooks, error) {
 	if cfg.Store == nil || cfg.Submit == nil {
 		return nil, errors.New("hooks: a store and a place to submit tasks to are needed")
 	}
-	sealer, err := seal.New(cfg.SecretKey, "webhooks")
+	sealer, err := redact.NewSealer(cfg.SecretKey, "webhooks")
 	if err != nil {
 		return nil, fmt.Errorf("hooks: %w", err)
 	}

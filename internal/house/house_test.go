@@ -44,7 +44,7 @@ var exceptions = []exception{
 	{"contextfields", "bridge/queue/queue.go", "Queue", "what jobs run under outlives the calls of Accept that queue them; Close ends it"},
 	{"sleep", "bridge/crash_test.go", "waitDead", "looks at what a platform has got until the bridge has died"},
 	{"sleep", "bridge/outage_test.go", "disk.write", "a slow disk, in a synctest bubble only"},
-	{"sleep", "internal/replicas/replicas_test.go", "cluster.after", "lets time pass in a synctest bubble"},
+	{"sleep", "storage/replicas/replicas_test.go", "cluster.after", "lets time pass in a synctest bubble"},
 	{"sleep", "cmd/oneclaw/model_outage_test.go", "let", "lets time pass in a synctest bubble"},
 	{"sleep", "cmd/oneclaw/trial_soak_test.go", "soak.settled", "what goroutines and descriptors a process has can only be looked at"},
 	{"sleep", "toolgroups/mcp/trial_lies_test.go", "drip", "a server that is slow by the clock, until its client leaves"},

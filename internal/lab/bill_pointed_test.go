@@ -12,8 +12,8 @@ import (
 	"oneclaw/bridge/conversation"
 	"oneclaw/internal/app"
 	"oneclaw/internal/bill"
+	"oneclaw/internal/budget"
 	"oneclaw/internal/config"
-	"oneclaw/internal/price"
 	"oneclaw/internal/settings"
 	"oneclaw/toolgroups/search"
 )
@@ -87,7 +87,7 @@ func TestBillDocsOfWhatIsPointedAt(t *testing.T) {
 		tables := slices.DeleteFunc(bill.Tables(prices, settings.ContextTokens), func(table bill.Table) bool { return table.Name != "gpt-5" })
 		comparison, err := bill.New(bill.Config{
 			Registry: bot.Registry(), Prompt: bot.Prompt(), ToolSearch: cfg.Tools.ToolSearch,
-			Prices: prices, Tables: tables, Money: func(string) (price.Price, bool) { return price.Price{}, false }, Routings: []search.Routing{search.RoutingAuto},
+			Prices: prices, Tables: tables, Money: func(string) (budget.Price, bool) { return budget.Price{}, false }, Routings: []search.Routing{search.RoutingAuto},
 		})
 		if err != nil {
 			return err
@@ -113,7 +113,7 @@ func TestBillDocsOfWhatIsPointedAt(t *testing.T) {
 				}
 				sent, billed := lines[0].Input-plain[0].Input, lines[0].Billed-plain[0].Billed
 				fmt.Fprintf(&b, "| %s | %s | %s (+%.0f %%) | %s (+%.0f %%) |\n", c.Name, a.name,
-					price.Count(int64(sent)), float64(sent)/float64(plain[0].Input)*100, price.Count(int64(math.RoundToEven(billed))), billed/plain[0].Billed*100)
+					budget.Count(int64(sent)), float64(sent)/float64(plain[0].Input)*100, budget.Count(int64(math.RoundToEven(billed))), billed/plain[0].Billed*100)
 			}
 		}
 		return nil

@@ -11,7 +11,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/conversation"
 	"oneclaw/internal/bill"
-	"oneclaw/internal/price"
+	"oneclaw/internal/budget"
 	"oneclaw/storage"
 	"oneclaw/toolgroups/search"
 )
@@ -39,7 +39,7 @@ type CostsConfig struct {
 	// Bill says how conversations are played now; its Routings and Left are not used.
 	Bill func() bill.Config
 	// Money says what the tokens of a model cost, where that is known.
-	Money func(model string) (price.Price, bool)
+	Money func(model string) (budget.Price, bool)
 }
 
 // Costs says what conversations would have cost with other models and routings. Nothing is sent

@@ -8,8 +8,8 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/internal/bill"
+	"oneclaw/internal/budget"
 	"oneclaw/internal/learning"
-	"oneclaw/internal/price"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/search"
 )
@@ -28,7 +28,7 @@ func BenchmarkCosts(b *testing.B) {
 		b.Fatal(err)
 	}
 	prices := func(string) search.Prices { return search.Prices{Write: 1, Read: .1, Min: 1024} }
-	money := func(string) (price.Price, bool) { return price.Price{Input: 1, Output: 2}, true }
+	money := func(string) (budget.Price, bool) { return budget.Price{Input: 1, Output: 2}, true }
 	tool := groups[0].Tools[0].Name
 	for _, turns := range []int{10, 100} {
 		k := newKept(b)

@@ -10,8 +10,8 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/internal/bill"
+	"oneclaw/internal/budget"
 	"oneclaw/internal/learning"
-	"oneclaw/internal/price"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/search"
 )
@@ -35,7 +35,7 @@ func TestWhatAConversationWouldHaveCost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	money := func(model string) (price.Price, bool) { return price.Price{Input: 1, Output: 2}, true }
+	money := func(model string) (budget.Price, bool) { return budget.Price{Input: 1, Output: 2}, true }
 	prices := func(string) search.Prices { return search.Prices{Write: 1, Read: .1, Min: 1024} }
 	costs := learning.NewCosts(learning.CostsConfig{Store: k.Store, Money: money, Bill: func() bill.Config {
 		return bill.Config{Registry: reg, Prompt: "You help.", Prices: prices, Money: money, Tables: bill.Tables(prices, func(string) int { return 0 })}

@@ -16,7 +16,7 @@ import (
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
-	"oneclaw/internal/price"
+	"oneclaw/internal/budget"
 	"oneclaw/storage"
 )
 
@@ -29,7 +29,7 @@ type Exporter struct {
 	// Redact masks secrets.
 	Redact func(text string) string
 	// Money says what the tokens of a model cost, where that is known.
-	Money func(model string) (price.Price, bool)
+	Money func(model string) (budget.Price, bool)
 	// WindowTokens is that of the turns.
 	WindowTokens int
 	Log          *slog.Logger

@@ -21,8 +21,8 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
+	"oneclaw/internal/budget"
 	"oneclaw/internal/learning"
-	"oneclaw/internal/price"
 	"oneclaw/internal/redact"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
@@ -145,7 +145,7 @@ func (k *kept) command(user, args string) string {
 func (k *kept) exporter() learning.Exporter {
 	return learning.Exporter{
 		Store: k.Store, Redact: redact.New(k.secrets...).Text, WindowTokens: 1000, Now: func() time.Time { return clock },
-		Money: func(model string) (price.Price, bool) { return price.Price{Input: 1, Output: 2}, model == "priced" },
+		Money: func(model string) (budget.Price, bool) { return budget.Price{Input: 1, Output: 2}, model == "priced" },
 	}
 }
 

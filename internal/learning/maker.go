@@ -11,7 +11,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
-	"oneclaw/internal/price"
+	"oneclaw/internal/budget"
 	"oneclaw/storage"
 	"oneclaw/toolgroups/search"
 )
@@ -242,14 +242,14 @@ func (m *maker) measure(out *Outcome, turn []agent.Message) {
 }
 
 // UsedBy says what a reply cost.
-func UsedBy(u agent.Usage, model string, money func(model string) (price.Price, bool)) Used {
+func UsedBy(u agent.Usage, model string, money func(model string) (budget.Price, bool)) Used {
 	used := Used{Rounds: 1, Input: u.Input, Cached: u.Cached, Written: u.Written, Output: u.Output}
 	p, ok := money(model)
 	if !ok {
 		used.Unpriced = 1
 		return used
 	}
-	used.USD = p.Of(price.Tokens{Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.Written), Output: int64(u.Output)}).Float()
+	used.USD = p.Of(budget.Tokens{Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.Written), Output: int64(u.Output)}).Float()
 	return used
 }
 

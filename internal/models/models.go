@@ -17,10 +17,8 @@ import (
 	"oneclaw/agent/openai"
 	"oneclaw/bridge/turn"
 	"oneclaw/internal/budget"
-	"oneclaw/internal/metrics"
-	"oneclaw/internal/price"
 	"oneclaw/internal/settings"
-	"oneclaw/internal/traces"
+	"oneclaw/internal/telemetry"
 	"oneclaw/toolgroups"
 )
 
@@ -35,8 +33,8 @@ type Config struct {
 	Ledger *budget.Ledger
 	// Guest is what bounds a user a day besides the limits of all; nil bounds nobody.
 	Guest   func(scope toolgroups.Scope) budget.Limit
-	Metrics *metrics.Metrics // nil where nothing is counted
-	Traces  *traces.Tracer   // nil where nothing is followed
+	Metrics *telemetry.Metrics // nil where nothing is counted
+	Traces  *telemetry.Tracer  // nil where nothing is followed
 	Logger  *slog.Logger
 }
 
@@ -87,7 +85,7 @@ func (m *Models) Charge(scope toolgroups.Scope, model agent.Model, name string) 
 func (m *Models) traced(model agent.Model, provider settings.Type, name string) agent.Model {
 	return m.Traces.Model(model, string(provider), name, func(u agent.Usage) (float64, bool) {
 		cost, known := m.Ledger.Cost(string(provider), name, u)
-		return float64(cost) / float64(price.Dollar), known
+		return float64(cost) / float64(budget.Dollar), known
 	})
 }
 

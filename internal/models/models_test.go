@@ -57,6 +57,9 @@ func newWorld(t testing.TB, own models.Own) *world {
 	}
 	transport := models.Transport()
 	t.Cleanup(func() {
+		if err := ledger.Close(); err != nil {
+			t.Error(err)
+		}
 		transport.CloseIdleConnections()
 		if err := server.Close(); err != nil {
 			t.Error(err)

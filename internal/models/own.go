@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"oneclaw/agent/openai"
-	"oneclaw/internal/price"
+	"oneclaw/internal/budget"
 	"oneclaw/internal/redact"
 	"oneclaw/internal/settings"
 )
@@ -53,7 +53,7 @@ func Known(f openai.Facts) string {
 	var list []string
 	tokens := func(what string, n openai.Fact[int]) {
 		if n.From != "" {
-			list = append(list, fmt.Sprintf("%s %s tokens (%s)", what, price.Count(int64(n.Value)), n.From))
+			list = append(list, fmt.Sprintf("%s %s tokens (%s)", what, budget.Count(int64(n.Value)), n.From))
 		}
 	}
 	can := func(what string, c openai.Can) {
@@ -91,9 +91,9 @@ func Advice(name string, f openai.Facts) string {
 	case f.Cuts && f.Context.From == "":
 		return fmt.Sprintf("%s: %s; by default that is 4,096 tokens on most machines: set OLLAMA_CONTEXT_LENGTH=32768 or more for Ollama, and model.context (ONECLAW_MODEL_CONTEXT) to the same", name, advice)
 	case f.Cuts && f.Context.Value < leastContext:
-		return fmt.Sprintf("%s: the context has %s tokens (%s), and %s: set OLLAMA_CONTEXT_LENGTH=32768 or more for Ollama", name, price.Count(int64(f.Context.Value)), f.Context.From, advice)
+		return fmt.Sprintf("%s: the context has %s tokens (%s), and %s: set OLLAMA_CONTEXT_LENGTH=32768 or more for Ollama", name, budget.Count(int64(f.Context.Value)), f.Context.From, advice)
 	case f.Context.From != "" && f.Context.Value < leastContext:
-		return fmt.Sprintf("%s: the context has %s tokens (%s), which is little beside instructions and tools: load the model with more, or set model.context (ONECLAW_MODEL_CONTEXT) if that is wrong", name, price.Count(int64(f.Context.Value)), f.Context.From)
+		return fmt.Sprintf("%s: the context has %s tokens (%s), which is little beside instructions and tools: load the model with more, or set model.context (ONECLAW_MODEL_CONTEXT) if that is wrong", name, budget.Count(int64(f.Context.Value)), f.Context.From)
 	}
 	return ""
 }

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"oneclaw/internal/caller"
+	"oneclaw/internal/retry"
 )
 
 // Model is the service of a line that was exchanged with a language model. Those of the
@@ -72,7 +72,7 @@ type Recorder struct {
 }
 
 // Tap returns what sees the exchanges with a service.
-func (r *Recorder) Tap(service string) caller.Tap { return tap{r, service} }
+func (r *Recorder) Tap(service string) retry.Tap { return tap{r, service} }
 
 func (r *Recorder) keep(l Line) {
 	r.mu.Lock()
@@ -85,10 +85,10 @@ type tap struct {
 	service string
 }
 
-// Transport implements [caller.Tap].
+// Transport implements [retry.Tap].
 func (t tap) Transport(next http.RoundTripper) http.RoundTripper { return transport{t, next} }
 
-// Frame implements [caller.Tap].
+// Frame implements [retry.Tap].
 func (t tap) Frame(sent bool, data []byte) {
 	l := Line{Time: t.Now(), Direction: In, Service: t.service}
 	if sent {

@@ -1,4 +1,5 @@
-// Package redact masks secrets in texts: those that are known, in the forms in which
+// Package redact keeps secrets: [Sealer] encrypts what lies in the store or travels through a
+// browser, and [Redactor] masks secrets in texts: those that are known, in the forms in which
 // they turn up again (escaped for an address, for JSON or HTML, within base64), and
 // what has the shape of a token, a key or a password of a well-known service.
 //

@@ -14,10 +14,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"oneclaw/internal/caller"
 	"oneclaw/internal/emulator/slack"
 	"oneclaw/internal/emulator/telegram"
 	"oneclaw/internal/record"
+	"oneclaw/internal/retry"
 )
 
 // Environment is what a bot is connected to while a recording is played.
@@ -28,7 +28,7 @@ type Environment struct {
 	// ModelURL and ModelName are those of the recording. Its answers come through the tap.
 	ModelURL, ModelName string
 	Taps                interface {
-		Tap(service string) caller.Tap
+		Tap(service string) retry.Tap
 	}
 	// Now is the clock of the recording.
 	Now func() time.Time
@@ -325,7 +325,7 @@ func (p *player) compare() []string {
 }
 
 // Tap implements the taps of an [Environment].
-func (p *player) Tap(service string) caller.Tap {
+func (p *player) Tap(service string) retry.Tap {
 	if service == record.Model {
 		return modelTap{p}
 	}

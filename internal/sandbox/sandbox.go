@@ -4,7 +4,14 @@
 // The program starts itself again with an argument that says which part. The sandboxed process
 // has an empty environment, no open files but what it is given, and two pipes to its parent. It
 // calls [Confine] before it touches anything foreign, ends when its parent does, and is
-// killed when its time is over.
+// killed when its time is over. [WatchMemory] bounds it together with all that it starts.
+//
+// [Engine] runs scripts that nobody has checked, each in such a process. It is QuickJS,
+// transpiled to Go. Within one process it could neither be stopped for sure (a native loop such
+// as Array.prototype.includes over a length of 2^53 never looks whether it should end) nor be
+// kept out of the memory that holds the bot's secrets. A script has the language and a few of
+// what it would find in a browser. Whatever reaches outside are functions of the [Script], which
+// run in the parent.
 package sandbox
 
 import (
@@ -15,8 +22,6 @@ import (
 	"os/exec"
 	"runtime"
 	"sync"
-
-	"oneclaw/internal/proctree"
 )
 
 // maxStderr is how much is kept of what a child says when it dies.
@@ -69,7 +74,7 @@ func Start(ctx context.Context, command []string, files ...*os.File) (*Process, 
 		return nil, errors.Join(err, in.Close())
 	}
 	p.Conn = NewConn(out, in)
-	p.measure = func(limit uint64) error { return proctree.Watch(ctx, p.cmd.Process.Pid, limit) }
+	p.measure = func(limit uint64) error { return WatchMemory(ctx, p.cmd.Process.Pid, limit) }
 	if err := p.cmd.Start(); err != nil {
 		cancel()
 		return nil, err

@@ -11,12 +11,14 @@ import (
 
 	"go.uber.org/goleak"
 
-	"oneclaw/internal/proctree"
 	"oneclaw/internal/sandbox"
 )
 
 // argument tells this test program to be a child.
 const argument = "test-child"
+
+// role tells a copy of this test program what memory to take, and what to start.
+const role = "PROCTREE_ROLE"
 
 // order is what the parent wants of it.
 type order struct {
@@ -25,15 +27,28 @@ type order struct {
 }
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == argument {
-		os.Exit(serve())
+	if plan := os.Getenv(role); plan != "" {
+		act(strings.Fields(plan))
+		return
+	}
+	if len(os.Args) == 2 {
+		switch os.Args[1] {
+		case argument:
+			os.Exit(serve())
+		case sandbox.ScriptArgument:
+			if err := sandbox.ServeScript(os.Stdin, os.Stdout); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
+		}
 	}
 	goleak.VerifyTestMain(m)
 }
 
 // serve confines itself, takes memory or processor time as it is told, and says so.
 func serve() int {
-	if err := sandbox.Confine(sandbox.Limits{Memory: 512 << 20, CPU: time.Second}); err != nil {
+	if err := sandbox.Confine(sandbox.Limits{Memory: 512 << 20, CPU: 4 * time.Second}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
@@ -103,7 +118,7 @@ func TestAChildThatTakesTooMuchIsKilled(t *testing.T) {
 			t.Error("it lives on")
 		}
 	}
-	if err := p.End(); !errors.Is(err, proctree.ErrExceeded) {
+	if err := p.End(); !errors.Is(err, sandbox.ErrExceeded) {
 		t.Errorf("ended with %v", err)
 	}
 }

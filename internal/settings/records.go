@@ -13,7 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"oneclaw/internal/seal"
+	"oneclaw/internal/redact"
 	"oneclaw/storage"
 )
 
@@ -21,7 +21,7 @@ import (
 type records struct {
 	cfg  Config
 	kv   storage.KV
-	seal *seal.Sealer
+	seal *redact.Sealer
 	log  *slog.Logger
 
 	cache cache

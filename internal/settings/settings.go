@@ -21,7 +21,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"oneclaw/internal/seal"
+	"oneclaw/internal/redact"
 	"oneclaw/storage"
 )
 
@@ -112,7 +112,7 @@ func Open(cfg Config) (*Settings, *Vault, error) {
 	if cfg.KV == nil {
 		return nil, nil, errors.New("settings: no store")
 	}
-	sealer, err := seal.New(cfg.SecretKey, sealPurpose)
+	sealer, err := redact.NewSealer(cfg.SecretKey, sealPurpose)
 	if err != nil {
 		return nil, nil, fmt.Errorf("settings: %w", err)
 	}

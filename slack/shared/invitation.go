@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"oneclaw/internal/cache"
-	"oneclaw/internal/seal"
+	"oneclaw/internal/redact"
 	"oneclaw/storage"
 )
 
@@ -45,7 +45,7 @@ type Invitation struct {
 // Invitations are kept in the store: what answers may be another process.
 type Invitations struct {
 	kv    storage.KV // nil: in memory
-	seal  *seal.Sealer
+	seal  *redact.Sealer
 	clock *Clock
 
 	mu     sync.Mutex // held while memory changes
@@ -56,7 +56,7 @@ type Invitations struct {
 // processes of the bot have it, and nobody else. Kv may be nil.
 func NewInvitations(kv storage.KV, token string, clock *Clock) (*Invitations, error) {
 	secret := sha256.Sum256([]byte(token))
-	sealer, err := seal.New(secret[:], "oneclaw slack responses v1")
+	sealer, err := redact.NewSealer(secret[:], "oneclaw slack responses v1")
 	if err != nil {
 		return nil, fmt.Errorf("slack: key for response_urls: %w", err)
 	}

@@ -27,8 +27,8 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"oneclaw/internal/folder"
 	"oneclaw/storage"
+	"oneclaw/storage/folder"
 )
 
 // lockTimeout is how long Open waits for another process to let go.

@@ -10,7 +10,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"oneclaw/internal/folder"
+	"oneclaw/storage/folder"
 )
 
 // compactBytes is about how much one transaction of a compaction writes.

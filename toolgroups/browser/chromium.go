@@ -11,7 +11,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"oneclaw/internal/proctree"
+	"oneclaw/internal/sandbox"
 )
 
 const (
@@ -41,12 +41,12 @@ type chromium struct {
 
 // guard kills the browser when its processes together take more than limit bytes, until ctx ends.
 func (c *chromium) guard(ctx context.Context, limit uint64) error {
-	err := proctree.Watch(ctx, c.process.Pid, limit)
+	err := sandbox.WatchMemory(ctx, c.process.Pid, limit)
 	if err == nil || c.swollen.Swap(true) {
 		return nil
 	}
 	// What the page has started would outlive the process that owns it for a moment.
-	err = errors.Join(err, proctree.Kill(c.process.Pid))
+	err = errors.Join(err, sandbox.KillTree(c.process.Pid))
 	c.stop()
 	return err
 }

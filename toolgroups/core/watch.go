@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"oneclaw/internal/proctree"
+	"oneclaw/internal/sandbox"
 	"oneclaw/internal/workspace"
 )
 
@@ -57,7 +57,7 @@ func (c ExecConfig) watchProcesses(ctx context.Context, pid int) error {
 // watchMemory waits until the processes of a command take too much memory together.
 func (c ExecConfig) watchMemory(ctx context.Context, pid int) error {
 	limit := cmp.Or(c.MaxTotalMemory, DefaultMaxTotalMemory)
-	if err := proctree.Watch(ctx, pid, uint64(limit)); err != nil {
+	if err := sandbox.WatchMemory(ctx, pid, uint64(limit)); err != nil {
 		return exceeded(fmt.Sprintf("its processes took more than the limit of %d MiB of memory", limit>>20))
 	}
 	return nil

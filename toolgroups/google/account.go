@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/oauth2"
 
-	"oneclaw/internal/seal"
+	"oneclaw/internal/redact"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/google/service"
@@ -52,7 +52,7 @@ func (a account) valid(now time.Time, rejected string) bool {
 	return a.Access != "" && a.Access != rejected && now.Add(signin.Early(a.Life)).Before(a.Expiry)
 }
 
-// get reads and decrypts a value; storage.ErrNotFound or [seal.ErrUnreadable] if it cannot.
+// get reads and decrypts a value; storage.ErrNotFound or [redact.ErrUnreadable] if it cannot.
 func (g *Google) get(ctx context.Context, key string, value any) (storage.Revision, error) {
 	entry, err := g.cfg.KV.Get(ctx, key)
 	if err != nil {
@@ -78,7 +78,7 @@ func (g *Google) put(ctx context.Context, key string, value any, rev storage.Rev
 // and whether there is one.
 func (g *Google) Account(ctx context.Context, user string) (email string, connected bool, err error) {
 	a, _, err := g.load(ctx, user)
-	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, seal.ErrUnreadable) {
+	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, redact.ErrUnreadable) {
 		return "", false, nil
 	}
 	return a.Email, err == nil && !a.Lost, err
@@ -122,7 +122,7 @@ func (g *Google) tokens(ctx context.Context, user string, scopes []string) (toke
 			"which the operator of this bot can set up. Tell the user so; trying again does not help.", service.ScopeNames([]string{scopeSharing}))
 	case errors.Is(err, storage.ErrNotFound):
 		return g.unconnected(ctx, user, scopes)
-	case errors.Is(err, seal.ErrUnreadable):
+	case errors.Is(err, redact.ErrUnreadable):
 		return nil, toolgroups.Errorf(service.CodeNotConnected, "The stored connection cannot be read any more. %s", service.AskToConnect)
 	case err != nil:
 		return nil, service.Wrap("read the Google account", err)

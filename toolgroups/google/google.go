@@ -13,7 +13,7 @@ import (
 
 	"oneclaw/internal/named"
 	"oneclaw/internal/readable"
-	"oneclaw/internal/seal"
+	"oneclaw/internal/redact"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/google/drive"
@@ -64,7 +64,7 @@ type Config struct {
 // Google is the family. It may be used concurrently.
 type Google struct {
 	cfg      Config
-	seal     *seal.Sealer
+	seal     *redact.Sealer
 	signIns  *signin.Flows
 	locks    *named.Semaphores // one token at a time for each user
 	delegate *delegate
@@ -78,7 +78,7 @@ func New(cfg Config) (*Google, error) {
 	if cfg.KV == nil {
 		return nil, errors.New("google: no store for the accounts")
 	}
-	sealer, err := seal.New(cfg.SecretKey, "oneclaw google accounts v1")
+	sealer, err := redact.NewSealer(cfg.SecretKey, "oneclaw google accounts v1")
 	if err != nil {
 		return nil, fmt.Errorf("google: %w", err)
 	}

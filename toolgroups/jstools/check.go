@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"oneclaw/internal/javascript"
+	"oneclaw/internal/sandbox"
 	"oneclaw/toolgroups"
 )
 
@@ -27,18 +27,18 @@ func (t *Tools) checkCode(ctx context.Context, call toolgroups.Call, code, sourc
 			return nil, fmt.Errorf("only %s(params) may use what is outside of the script", function)
 		}
 	}
-	_, err := t.cfg.Engine.Run(ctx, javascript.Script{
+	_, err := t.cfg.Engine.Run(ctx, sandbox.Script{
 		Source: source, Entry: function, Check: true, Prelude: hostPrelude, Functions: functions,
 		Owner: call.Owner, Timeout: checkTime,
 	})
-	switch fault, ok := errors.AsType[*javascript.ScriptError](err); {
+	switch fault, ok := errors.AsType[*sandbox.ScriptError](err); {
 	case err == nil:
 		return nil
 	case ok:
 		return toolgroups.Errorf(code, "The code does not work: %s", fault.Message)
-	case errors.Is(err, javascript.ErrTooLong):
-		return toolgroups.Errorf(code, "The code is longer than the limit of %d bytes.", javascript.MaxSource)
-	case errors.Is(err, javascript.ErrTimeout):
+	case errors.Is(err, sandbox.ErrScriptTooLong):
+		return toolgroups.Errorf(code, "The code is longer than the limit of %d bytes.", sandbox.MaxSource)
+	case errors.Is(err, sandbox.ErrTimeout):
 		return toolgroups.Errorf(code, "The code runs on outside of its function. Move that into %s(params).", function)
 	}
 	return err

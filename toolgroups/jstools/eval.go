@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"oneclaw/internal/javascript"
+	"oneclaw/internal/sandbox"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/files"
@@ -33,8 +33,8 @@ func (t *Tools) eval(ctx context.Context, call toolgroups.Call, in evalArgs) (to
 	if in.Timeout != nil {
 		seconds = min(max(*in.Timeout, 1), maxEvalTime)
 	}
-	res, err := t.run(ctx, call, javascript.Script{Source: in.Code, Timeout: time.Duration(seconds) * time.Second}, false)
-	if errors.Is(err, javascript.ErrTimeout) {
+	res, err := t.run(ctx, call, sandbox.Script{Source: in.Code, Timeout: time.Duration(seconds) * time.Second}, false)
+	if errors.Is(err, sandbox.ErrTimeout) {
 		return res, toolgroups.Errorf(toolgroups.CodeTimeout,
 			"The script did not end within %d s and was stopped. Make it do less, or raise timeout_seconds (up to %d).",
 			seconds, maxEvalTime)
@@ -49,9 +49,9 @@ func (t *Tools) handler(e entry) toolgroups.Handler {
 		if err != nil {
 			return toolgroups.Result{}, err
 		}
-		script := javascript.Script{Source: e.source, Entry: e.function, Params: params, Timeout: e.timeout}
+		script := sandbox.Script{Source: e.source, Entry: e.function, Params: params, Timeout: e.timeout}
 		res, err := t.run(ctx, call, script, e.google)
-		if errors.Is(err, javascript.ErrTimeout) {
+		if errors.Is(err, sandbox.ErrTimeout) {
 			return res, toolgroups.Errorf(toolgroups.CodeTimeout, "Tool '%s' did not end within %s.", call.Name, e.timeout)
 		}
 		return res, err
@@ -88,7 +88,7 @@ func (t *Tools) params(ctx context.Context, call toolgroups.Call, names []string
 }
 
 // run runs a script for a call. google says that it may use the account of the user.
-func (t *Tools) run(ctx context.Context, call toolgroups.Call, s javascript.Script, google bool) (toolgroups.Result, error) {
+func (t *Tools) run(ctx context.Context, call toolgroups.Call, s sandbox.Script, google bool) (toolgroups.Result, error) {
 	text := ""
 	err := files.Use(call.Scope, func(root *workspace.Root) (err error) {
 		h := &host{tools: t, root: root, scope: call.Scope}
@@ -108,14 +108,14 @@ func (t *Tools) run(ctx context.Context, call toolgroups.Call, s javascript.Scri
 
 // scriptError tells the model what is wrong with a script.
 func scriptError(err error) error {
-	if fault, ok := errors.AsType[*javascript.ScriptError](err); ok {
+	if fault, ok := errors.AsType[*sandbox.ScriptError](err); ok {
 		return toolgroups.Errorf(toolgroups.CodeExecution, "%s", fault.Message)
 	}
-	if errors.Is(err, javascript.ErrBusy) {
+	if errors.Is(err, sandbox.ErrBusy) {
 		return toolgroups.Errorf(toolgroups.CodeTimeout, "The script did not begin: other scripts are still running. Try again later.")
 	}
-	if errors.Is(err, javascript.ErrTooLong) {
-		return toolgroups.Errorf(toolgroups.CodeExecution, "The script is longer than the limit of %d bytes.", javascript.MaxSource)
+	if errors.Is(err, sandbox.ErrScriptTooLong) {
+		return toolgroups.Errorf(toolgroups.CodeExecution, "The script is longer than the limit of %d bytes.", sandbox.MaxSource)
 	}
 	return err
 }

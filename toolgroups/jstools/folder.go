@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"oneclaw/internal/javascript"
+	"oneclaw/internal/sandbox"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/files"
 )
@@ -223,7 +223,7 @@ func (t *Tools) path(base, ext string) string { return filepath.Join(t.cfg.Dir, 
 
 // readLimited reads a manifest or its code.
 func readLimited(path string) ([]byte, error) {
-	data, err := files.ReadHost(path, max(javascript.MaxSource, toolgroups.MaxManifest))
+	data, err := files.ReadHost(path, max(sandbox.MaxSource, toolgroups.MaxManifest))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
 	}

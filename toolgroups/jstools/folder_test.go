@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oneclaw/internal/javascript"
+	"oneclaw/internal/sandbox"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/jstools"
 )
@@ -70,7 +70,7 @@ func TestBrokenFilesDoNotKeepOthersOut(t *testing.T) {
 		"env2.json": `{"name":"env2","description":"d","env":"A"}`, "env2.js": "",
 		"number.json": "7", "number.js": "", "empty.json": "", "empty.js": "", "none.json": "[]", "none.js": "",
 		".hidden.json": "{", "notes.txt": "x", "user_tools.json": `[{"name":"u","description":"d"}]`, "user_tools.js": "",
-		"large.json": `{"name":"large","description":"d"}`, "large.js": strings.Repeat(" ", javascript.MaxSource+1),
+		"large.json": `{"name":"large","description":"d"}`, "large.js": strings.Repeat(" ", sandbox.MaxSource+1),
 	}
 	h.put(t, tools)
 	if err := syscall.Mkfifo(filepath.Join(h.dir, "pipe.json"), 0o600); err != nil {
@@ -238,7 +238,7 @@ func TestAGeneratedDescriptionNamesWhatIsThere(t *testing.T) {
 }
 
 func TestNewNeedsAFolderAndAnEngine(t *testing.T) {
-	engine, err := javascript.New(javascript.Config{})
+	engine, err := sandbox.NewEngine(sandbox.EngineConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,15 +17,15 @@ import (
 
 	"go.uber.org/goleak"
 
-	"oneclaw/internal/javascript"
+	"oneclaw/internal/sandbox"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/jstools"
 )
 
 // TestMain is also the process in which the scripts of the tests run.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == javascript.Argument {
-		if err := javascript.Serve(os.Stdin, os.Stdout); err != nil {
+	if len(os.Args) == 2 && os.Args[1] == sandbox.ScriptArgument {
+		if err := sandbox.ServeScript(os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -44,7 +44,7 @@ type house struct {
 
 func newHouse(t testing.TB, change ...func(*jstools.Config)) *house {
 	t.Helper()
-	engine, err := javascript.New(javascript.Config{})
+	engine, err := sandbox.NewEngine(sandbox.EngineConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

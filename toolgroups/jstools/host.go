@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"oneclaw/internal/javascript"
+	"oneclaw/internal/sandbox"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/files"
@@ -28,8 +28,8 @@ type host struct {
 	written atomic.Int64
 }
 
-func (h *host) functions(google bool) map[string]javascript.Function {
-	functions := map[string]javascript.Function{
+func (h *host) functions(google bool) map[string]sandbox.Function {
+	functions := map[string]sandbox.Function{
 		"fetch":           typed(h.fetch),
 		"downloadToFile":  typed(h.download),
 		"uploadMultipart": typed(h.upload),
@@ -50,7 +50,7 @@ func (h *host) functions(google bool) map[string]javascript.Function {
 }
 
 // typed makes a function of the host of one that takes its argument as a value.
-func typed[In any](f func(context.Context, In) (any, error)) javascript.Function {
+func typed[In any](f func(context.Context, In) (any, error)) sandbox.Function {
 	return func(ctx context.Context, argument json.RawMessage) (any, error) {
 		var in In
 		if err := json.Unmarshal(argument, &in); err != nil {

@@ -29,7 +29,7 @@ import (
 	"time"
 
 	"oneclaw/internal/guard"
-	"oneclaw/internal/javascript"
+	"oneclaw/internal/sandbox"
 	"oneclaw/toolgroups"
 )
 
@@ -68,7 +68,7 @@ type Config struct {
 	// see what it holds. It is called before and after a tool changes it.
 	Sync func(ctx context.Context) error
 	// Engine runs the scripts.
-	Engine *javascript.Engine
+	Engine *sandbox.Engine
 	// Reserved returns the names of tools and groups that come from elsewhere and
 	// that user tools cannot take. It is asked while files are read or written and
 	// must not call these tools. nil means none but those of this package.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"oneclaw/internal/javascript"
+	"oneclaw/internal/sandbox"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/jstools"
 )
@@ -33,7 +33,7 @@ func TestLoopsOfOneOwnerFailNobodyElse(t *testing.T) {
 	}
 	defer loops.Wait()
 	defer stop()
-	for range javascript.DefaultOwnerRuns {
+	for range sandbox.DefaultOwnerRuns {
 		<-running
 	}
 	for range 3 {
@@ -42,7 +42,7 @@ func TestLoopsOfOneOwnerFailNobodyElse(t *testing.T) {
 		}
 	}
 	if n := len(running); n > 0 {
-		t.Errorf("%d scripts of one owner run beside each other", n+javascript.DefaultOwnerRuns)
+		t.Errorf("%d scripts of one owner run beside each other", n+sandbox.DefaultOwnerRuns)
 	}
 }
 
@@ -50,7 +50,7 @@ func TestLoopsOfOneOwnerFailNobodyElse(t *testing.T) {
 //
 // Attack 13.
 func TestAScriptThatDoesNotBeginSaysSo(t *testing.T) {
-	engine, err := javascript.New(javascript.Config{Runs: 1, OwnerRuns: 1})
+	engine, err := sandbox.NewEngine(sandbox.EngineConfig{Runs: 1, OwnerRuns: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"os"
 
-	"oneclaw/internal/folder"
 	"oneclaw/internal/workspace"
+	"oneclaw/storage/folder"
 	"oneclaw/toolgroups"
 )
 

@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"unicode/utf8"
 
-	"oneclaw/internal/folder"
+	"oneclaw/storage/folder"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )

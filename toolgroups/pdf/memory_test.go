@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"oneclaw/internal/proctree"
+	"oneclaw/internal/sandbox"
 	"oneclaw/toolgroups/pdf"
 )
 
@@ -84,7 +84,7 @@ func TestADocumentCannotTakeTheMemoryOfTheProgram(t *testing.T) {
 	cancel()
 	// A child has far more than what a peak may lack.
 	const counted = 16 << 20
-	if err := proctree.Watch(once, os.Getpid(), peak(t)+counted); err != nil {
+	if err := sandbox.WatchMemory(once, os.Getpid(), peak(t)+counted); err != nil {
 		t.Errorf("all processes have more than this one had at most: %v", err)
 	}
 }

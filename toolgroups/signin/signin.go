@@ -23,7 +23,7 @@ import (
 
 	"golang.org/x/oauth2"
 
-	"oneclaw/internal/seal"
+	"oneclaw/internal/redact"
 	"oneclaw/storage"
 )
 
@@ -101,7 +101,7 @@ type Config struct {
 	// KV keeps those that have begun.
 	KV storage.KV
 	// Seal encrypts them.
-	Seal *seal.Sealer
+	Seal *redact.Sealer
 	// Prefix is that of their keys.
 	Prefix string
 	// StatePlace binds what travels through the browser to its purpose.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"oneclaw/internal/price"
+	"oneclaw/internal/budget"
 	"oneclaw/toolgroups/search"
 )
 
@@ -89,7 +89,7 @@ func (o Options) player() (*Player, error) {
 		return nil, fmt.Errorf("--routing %q is none of %q", cfg.Routing, search.Routings())
 	case o.Limit < 0:
 		return nil, errors.New("--limit: want a number of cases")
-	case !(cfg.Budget > 0) || price.Dollars(cfg.Budget) <= 0:
+	case !(cfg.Budget > 0) || budget.Dollars(cfg.Budget) <= 0:
 		return nil, errors.New("--budget: want dollars above 0")
 	}
 	if o.Prompt != "" {

@@ -8,8 +8,8 @@ import (
 	"text/tabwriter"
 	"unicode"
 
+	"oneclaw/internal/budget"
 	"oneclaw/internal/learning"
-	"oneclaw/internal/price"
 	"oneclaw/internal/runes"
 )
 
@@ -118,7 +118,7 @@ func (s Sum) WriteText(w io.Writer) error {
 }
 
 func used(row func(what, was, now string), was, now learning.Used) {
-	number := func(n int) string { return price.Count(int64(n)) }
+	number := func(n int) string { return budget.Count(int64(n)) }
 	row("replies", number(was.Rounds), number(now.Rounds))
 	row("tokens in", number(was.Input), number(now.Input))
 	row("  cached", number(was.Cached), number(now.Cached))
@@ -127,7 +127,7 @@ func used(row func(what, was, now string), was, now learning.Used) {
 }
 
 func money(u learning.Used) string {
-	switch sum := price.Dollars(u.USD).String(); u.Unpriced {
+	switch sum := budget.Dollars(u.USD).String(); u.Unpriced {
 	case 0:
 		return sum
 	case u.Rounds:

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"oneclaw/agent"
-	"oneclaw/internal/price"
+	"oneclaw/internal/budget"
 )
 
 // ErrBudget ends a run whose budget does not allow the next request.
@@ -19,19 +19,19 @@ const replyTokens = 4000
 
 // purse keeps what a run may cost.
 type purse struct {
-	price  price.Price
+	price  budget.Price
 	priced bool
-	limit  price.USD
+	limit  budget.USD
 
 	mu    sync.Mutex
-	spent price.USD
+	spent budget.USD
 }
 
 // unpriced stands for the price of a model of which none is known: a dollar is a million tokens.
-func unpriced() price.Price { return price.Price{Input: 1, CachedInput: 1, CacheWrite: 1, Output: 1} }
+func unpriced() budget.Price { return budget.Price{Input: 1, CachedInput: 1, CacheWrite: 1, Output: 1} }
 
 func newPurse(cfg Config) *purse {
-	p := &purse{limit: price.Dollars(cfg.Budget)}
+	p := &purse{limit: budget.Dollars(cfg.Budget)}
 	if p.price, p.priced = cfg.Money(cfg.Name); !p.priced {
 		p.price = unpriced()
 	}
@@ -43,7 +43,7 @@ func (p *Player) Limit() string {
 	if p.purse.priced {
 		return fmt.Sprintf("at most %s", p.purse.limit)
 	}
-	return fmt.Sprintf("at most %s tokens, since no price of %s is known", price.Count(int64(p.cfg.Budget*1e6)), cmp.Or(p.cfg.Name, "the model"))
+	return fmt.Sprintf("at most %s tokens, since no price of %s is known", budget.Count(int64(p.cfg.Budget*1e6)), cmp.Or(p.cfg.Name, "the model"))
 }
 
 // Spent says what the run has cost until now, in words.
@@ -53,12 +53,12 @@ func (p *Player) Spent() string {
 	if p.purse.priced {
 		return p.purse.spent.String()
 	}
-	return price.Count(int64(p.purse.spent.Float()*1e6)) + " tokens"
+	return budget.Count(int64(p.purse.spent.Float()*1e6)) + " tokens"
 }
 
 // take reserves for a request what it costs at most, and returns how that is settled.
 func (p *purse) take(input int) (settle func(agent.Usage), err error) {
-	reserved := p.price.Of(price.Tokens{Input: int64(input), Written: int64(input), Output: replyTokens})
+	reserved := p.price.Of(budget.Tokens{Input: int64(input), Written: int64(input), Output: replyTokens})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.spent+reserved > p.limit {
@@ -68,7 +68,7 @@ func (p *purse) take(input int) (settle func(agent.Usage), err error) {
 	return func(u agent.Usage) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.spent += p.price.Of(price.Tokens{Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.Written), Output: int64(u.Output)}) - reserved
+		p.spent += p.price.Of(budget.Tokens{Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.Written), Output: int64(u.Output)}) - reserved
 	}, nil
 }
 

@@ -14,8 +14,8 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/internal/bill"
+	"oneclaw/internal/budget"
 	"oneclaw/internal/learning"
-	"oneclaw/internal/price"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/search"
 )
@@ -42,7 +42,7 @@ type Config struct {
 	// Effort is how hard the model is to think; empty leaves it to the model.
 	Effort string
 	// Money says what the tokens of a model cost, where that is known.
-	Money func(model string) (price.Price, bool)
+	Money func(model string) (budget.Price, bool)
 	// Budget bounds what all cases may cost together, in dollars; see [Player.Limit].
 	Budget float64
 	// Now is the clock.

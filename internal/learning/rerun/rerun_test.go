@@ -20,11 +20,11 @@ import (
 	"oneclaw/agent"
 	"oneclaw/agent/anthropic"
 	"oneclaw/agent/openai"
+	"oneclaw/internal/budget"
 	claude "oneclaw/internal/emulator/anthropic"
 	emulator "oneclaw/internal/emulator/openai"
 	"oneclaw/internal/learning"
 	"oneclaw/internal/learning/rerun"
-	"oneclaw/internal/price"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/search"
 )
@@ -153,7 +153,7 @@ func service(t *testing.T, messages bool, brain emulator.Responder) (agent.Model
 func config(t *testing.T, model agent.Model) rerun.Config {
 	return rerun.Config{
 		Model: model, Name: "new-model", Registry: registry(t), Routing: search.RoutingGroups, Prompt: "You help.", Budget: 1, Now: func() time.Time { return clock },
-		Money: func(string) (price.Price, bool) { return price.Price{Input: 3, CachedInput: 1, Output: 7}, true },
+		Money: func(string) (budget.Price, bool) { return budget.Price{Input: 3, CachedInput: 1, Output: 7}, true },
 	}
 }
 
@@ -173,7 +173,7 @@ func TestACaseRunsWithAnotherModel(t *testing.T) {
 			now := requests()
 			used := learning.Used{Rounds: 4, Input: now.input, Cached: now.cached, Written: now.written, Output: got.Now.Used.Output}
 			prices, _ := cfg.Money("")
-			used.USD = prices.Of(price.Tokens{Input: int64(used.Input), Cached: int64(used.Cached), Written: int64(used.Written), Output: int64(used.Output)}).Float()
+			used.USD = prices.Of(budget.Tokens{Input: int64(used.Input), Cached: int64(used.Cached), Written: int64(used.Written), Output: int64(used.Output)}).Float()
 			if diff := used.USD - got.Now.Used.USD; diff > 1e-8 || diff < -1e-8 || used.Output == 0 {
 				t.Errorf("it costs %v, want %v", got.Now.Used.USD, used.USD)
 			}
@@ -233,11 +233,11 @@ func TestAFileRunsWithinItsLimits(t *testing.T) {
 	if err := os.WriteFile(prompt, []byte("Another prompt."), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	priced, unknown := config(t, nil).Money, func(string) (price.Price, bool) { return price.Price{}, false }
+	priced, unknown := config(t, nil).Money, func(string) (budget.Price, bool) { return budget.Price{}, false }
 	for name, test := range map[string]struct {
 		change        func(string) string
 		options       rerun.Options
-		money         func(string) (price.Price, bool)
+		money         func(string) (budget.Price, bool)
 		out, progress []string
 		failure       string
 		requests      int

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/oauth2"
 
-	"oneclaw/internal/seal"
+	"oneclaw/internal/redact"
 	"oneclaw/storage"
 	"oneclaw/toolgroups/signin"
 )
@@ -67,7 +67,7 @@ func (a *Accounts) connect(ctx context.Context, s Server, req Request) (string, 
 		return fmt.Sprintf("I expect `/connect %s`, `/connect %s again`, or the code that the page shows at the end.", s.Name, s.Name), false, nil
 	}
 	old, _, err := a.load(ctx, s, req.User)
-	if err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, seal.ErrUnreadable) {
+	if err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, redact.ErrUnreadable) {
 		return "", false, fmt.Errorf("read the connection: %w", err)
 	}
 	if err == nil && req.Args == "" && a.works(old) {

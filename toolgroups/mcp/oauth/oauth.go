@@ -24,8 +24,8 @@ import (
 
 	"oneclaw/internal/guard"
 	"oneclaw/internal/named"
+	"oneclaw/internal/redact"
 	"oneclaw/internal/runes"
-	"oneclaw/internal/seal"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/signin"
@@ -86,7 +86,7 @@ type Config struct {
 // Accounts are the connections of people. They may be used concurrently.
 type Accounts struct {
 	cfg     Config
-	seal    *seal.Sealer
+	seal    *redact.Sealer
 	signIns *signin.Flows
 	locks   *named.Semaphores // one refresh at a time for each person and server, and one discovery
 }
@@ -96,7 +96,7 @@ func New(cfg Config) (*Accounts, error) {
 	if cfg.KV == nil || cfg.Server == nil {
 		return nil, errors.New("mcp: no store for connections")
 	}
-	sealer, err := seal.New(cfg.SecretKey, "oneclaw mcp accounts v1")
+	sealer, err := redact.NewSealer(cfg.SecretKey, "oneclaw mcp accounts v1")
 	if err != nil {
 		return nil, fmt.Errorf("mcp: %w", err)
 	}
@@ -188,7 +188,7 @@ const discovery = ""
 // of names what belongs to a person at a server.
 func of(server, user string) string { return server + "/" + user }
 
-// get reads and decrypts a value; storage.ErrNotFound or [seal.ErrUnreadable] if it cannot.
+// get reads and decrypts a value; storage.ErrNotFound or [redact.ErrUnreadable] if it cannot.
 func (a *Accounts) get(ctx context.Context, key string, value any) (storage.Revision, error) {
 	entry, err := a.cfg.KV.Get(ctx, key)
 	if err != nil {

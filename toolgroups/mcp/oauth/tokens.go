@@ -13,8 +13,8 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
+	"oneclaw/internal/redact"
 	"oneclaw/internal/retry"
-	"oneclaw/internal/seal"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -31,7 +31,7 @@ const (
 // Connected reports whether a person has connected an account at a server.
 func (a *Accounts) Connected(ctx context.Context, s Server, user string) (bool, error) {
 	now, _, err := a.load(ctx, s, user)
-	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, seal.ErrUnreadable) {
+	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, redact.ErrUnreadable) {
 		return false, nil
 	}
 	return err == nil && !now.Lost, err
@@ -86,7 +86,7 @@ func (a *Accounts) Ready(ctx context.Context, s Server, user string) error {
 func (a *Accounts) usable(ctx context.Context, s Server, user string) (account, storage.Revision, error) {
 	now, rev, err := a.load(ctx, s, user)
 	switch {
-	case errors.Is(err, storage.ErrNotFound), errors.Is(err, seal.ErrUnreadable):
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, redact.ErrUnreadable):
 		err = notConnected(s)
 	case err != nil:
 		err = fmt.Errorf("read the connection to %s: %w", s.Name, err)
@@ -218,7 +218,7 @@ func (a *Accounts) Disconnect(ctx context.Context, s Server, user string) (strin
 	if errors.Is(err, storage.ErrNotFound) {
 		return fmt.Sprintf("You have no account connected at %s.", s.Name), nil
 	}
-	if err != nil && !errors.Is(err, seal.ErrUnreadable) {
+	if err != nil && !errors.Is(err, redact.ErrUnreadable) {
 		a.cfg.Logger.Warn("connection to an MCP server not readable", "server", s.Name, "err", err)
 	}
 	// Any: nothing is to stay, whatever a process has just written.

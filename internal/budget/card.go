@@ -1,0 +1,220 @@
+package budget
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/queue"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// Card is the kind of the card that answers a turn without budget.
+const Card = "budget"
+
+// The buttons of a budget card.
+const (
+	choiceRaise = "raise"
+	choiceAsk   = "ask"
+)
+
+// Cards takes the presses of budget cards.
+type Cards struct {
+	// Bridge posts cards. It is made after the desk.
+	Bridge func() *bridge.Bridge
+	Ledger *Ledger
+	Store  storage.KV
+	Admins []string // from the settings
+}
+
+// budgetRequest is what a budget card is about.
+type budgetRequest struct {
+	// ID is the same in all cards about one refusal.
+	ID string `json:"id"`
+	// Chat and User were refused.
+	Chat    chats.Chat `json:"chat"`
+	User    string     `json:"user"`
+	Refusal Refusal    `json:"refusal"`
+}
+
+func (p budgetRequest) period() string {
+	if p.Refusal.Account.Kind == KindMonth {
+		return "for this month"
+	}
+	return "for today"
+}
+
+// once is the key under which administrators are asked one time for the same limit.
+func (p budgetRequest) once() string {
+	r := p.Refusal
+	return fmt.Sprintf("budget/ask/%s/%s/%s/%s", r.Account.Kind, r.Account.Name, r.Limit, r.Until.Format(time.DateOnly))
+}
+
+func (p budgetRequest) raiseButton() []interact.Choice {
+	return []interact.Choice{{
+		Label: fmt.Sprintf("Raise by %s %s", p.Refusal.Step(), p.period()), Value: choiceRaise, Style: chats.StylePrimary,
+	}}
+}
+
+func (p budgetRequest) card(text string, rows ...[]interact.Choice) (interact.Card, error) {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return interact.Card{}, fmt.Errorf("encode budget card: %w", err)
+	}
+	return interact.Card{Kind: Card, Text: text, Choices: rows, Data: data, Expires: p.Refusal.Until}, nil
+}
+
+// Refused implements bridge.Config.Refused.
+func (d *Cards) Refused(_ context.Context, scope toolgroups.Scope, failure error) (interact.Card, error) {
+	var refusal *Refusal
+	if !errors.As(failure, &refusal) {
+		return interact.Card{}, errors.New("the failure names no budget")
+	}
+	chat, err := chats.ParseChat(scope.Chat)
+	if err != nil {
+		return interact.Card{}, err
+	}
+	p := budgetRequest{ID: rand.Text(), Chat: chat, User: scope.User, Refusal: *refusal}
+	if refusal.Held {
+		return p.card(refusal.Sentence()) // a minute is faster than an administrator
+	}
+	text := refusal.Sentence()
+	if scope.Role >= toolgroups.RoleAdmin {
+		return p.card(text+" You may raise it.", p.raiseButton())
+	}
+	return p.card(text+" An administrator can raise it.",
+		[]interact.Choice{{Label: "Ask an administrator", Value: choiceAsk}}, p.raiseButton())
+}
+
+// Pressed implements bridge.CardHandler.
+func (d *Cards) Pressed(ctx context.Context, press interact.Press) (interact.Result, error) {
+	var p budgetRequest
+	if err := json.Unmarshal(press.Card.Data, &p); err != nil {
+		return interact.Result{}, fmt.Errorf("decode budget card: %w", err)
+	}
+	switch {
+	case press.Expired:
+		return interact.Result{}, nil
+	case press.Choice == choiceAsk:
+		return d.askAdministrators(ctx, press, p)
+	case press.Role < toolgroups.RoleAdmin:
+		return interact.Result{Toast: "Only an administrator can raise a budget."}, nil
+	}
+	raise := Raise{Account: p.Refusal.Account, By: p.Refusal.Step(), Who: press.User, Key: p.ID}
+	if err := press.Deed.Record(ctx, "raise a budget", p.Refusal.Account.Name); err != nil {
+		return interact.Result{}, err
+	}
+	limit, err := d.Ledger.Raise(ctx, raise)
+	if err != nil {
+		return interact.Result{}, err
+	}
+	now := Limit{Tokens: limit.Tokens}
+	if p.Refusal.Money {
+		now = Limit{Money: limit.Money}
+	}
+	told := fmt.Sprintf("The budget was raised to %s %s.", now, p.period())
+	if press.Place == p.Chat {
+		return interact.Result{Toast: "Raised.", Text: told + " Please send your message again.", Close: true}, nil
+	}
+	card := interact.Card{Text: told + " Please send your message again."}
+	if err := d.Bridge().Post(ctx, "budget/told/"+p.ID, p.Chat, card); err != nil {
+		return interact.Result{}, err
+	}
+	return interact.Result{Toast: "Raised.", Text: told + " I have told them.", Close: true}, nil
+}
+
+// maxAsked bounds the administrators who are asked.
+const maxAsked = 10
+
+// askAdministrators shows administrators, alone with the bot, who wants more.
+func (d *Cards) askAdministrators(ctx context.Context, press interact.Press, p budgetRequest) (interact.Result, error) {
+	places, err := d.adminChats(ctx)
+	if err != nil {
+		return interact.Result{}, err
+	}
+	asked := 0
+	for _, chat := range places {
+		card, err := p.card(fmt.Sprintf("%s`%s` asks for more budget in `%s`.\n\nUsed by %s: %s.",
+			plainName(press.UserName), press.User, p.Chat, p.Refusal.Account.Whose(p.User), p.Refusal.State()), p.raiseButton())
+		if err != nil {
+			return interact.Result{}, err
+		}
+		err = d.Bridge().Post(ctx, p.once(), chat, card)
+		switch {
+		case errors.Is(err, interact.ErrNoButtons), errors.Is(err, queue.ErrInvalid):
+			continue
+		case err != nil:
+			return interact.Result{}, err
+		}
+		asked++
+	}
+	if asked == 0 {
+		return interact.Result{Toast: "I do not know where to reach an administrator. Show them this message: they can press the other button."}, nil
+	}
+	return interact.Result{
+		Toast: "Asked.", Text: p.Refusal.Sentence() + " I have asked an administrator, and tell you here when it is raised.",
+		Choices: [][]interact.Choice{p.raiseButton()},
+	}, nil
+}
+
+// Tell sends a text to administrators, alone with the bot, once under each key. Where none can be
+// reached it is sent to none.
+func (d *Cards) Tell(ctx context.Context, key, text string) error {
+	places, err := d.adminChats(ctx)
+	if err != nil {
+		return err
+	}
+	for _, chat := range places {
+		if err := d.Bridge().Post(ctx, key, chat, interact.Card{Text: text}); err != nil && !errors.Is(err, queue.ErrInvalid) {
+			return err
+		}
+	}
+	return nil
+}
+
+// adminChats are the places in which the bot is alone with an administrator.
+func (d *Cards) adminChats(ctx context.Context) ([]chats.Chat, error) {
+	places := d.Bridge().People().AdminChats()
+	for _, user := range d.Admins {
+		if strings.Contains(user, "*") {
+			continue
+		}
+		conversations, err := conversation.Conversations(ctx, d.Store, user)
+		if err != nil {
+			return nil, err
+		}
+		if len(conversations) == 0 {
+			continue // they have never talked to the bot alone
+		}
+		newest := slices.MaxFunc(conversations, func(a, b conversation.Conversation) int { return a.Begun.Compare(b.Begun) })
+		chat := chats.Chat{Platform: newest.Chat.Platform, ID: newest.Chat.ID}
+		if !slices.Contains(places, chat) {
+			places = append(places, chat)
+		}
+	}
+	return places[:min(len(places), maxAsked)], nil
+}
+
+// plainName is a name in front of an id, without what would be Markdown.
+func plainName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if strings.ContainsRune("\\`*_[]<>~|&!#", r) || r < ' ' {
+			return -1
+		}
+		return r
+	}, name)
+	if strings.TrimSpace(name) == "" {
+		return ""
+	}
+	return name + " "
+}

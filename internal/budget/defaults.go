@@ -1,0 +1,115 @@
+package budget
+
+import (
+	"path"
+	"strings"
+	"time"
+)
+
+// KnownPrices returns list prices of common models in dollars per million tokens, as of
+// November 2026: providers change them without notice. They are those of standard
+// requests, and the higher ones where a price depends on the hour.
+func KnownPrices() Table { return openAI().With(others()) }
+
+// openAI is from developers.openai.com/api/docs/pricing.
+func openAI() Table {
+	return Table{
+		"gpt-4o":        {Input: 2.5, CachedInput: 1.25, Output: 10},
+		"gpt-4o-mini":   {Input: 0.15, CachedInput: 0.075, Output: 0.6},
+		"gpt-4.1":       {Input: 2, CachedInput: 0.5, Output: 8},
+		"gpt-4.1-mini":  {Input: 0.4, CachedInput: 0.1, Output: 1.6},
+		"gpt-4.1-nano":  {Input: 0.1, CachedInput: 0.025, Output: 0.4},
+		"gpt-5":         {Input: 1.25, CachedInput: 0.125, Output: 10},
+		"gpt-5-mini":    {Input: 0.25, CachedInput: 0.025, Output: 2},
+		"gpt-5-nano":    {Input: 0.05, CachedInput: 0.005, Output: 0.4},
+		"gpt-5-pro":     {Input: 15, Output: 120},
+		"gpt-5.1":       {Input: 1.25, CachedInput: 0.125, Output: 10},
+		"gpt-5.2":       {Input: 1.75, CachedInput: 0.175, Output: 14},
+		"gpt-5.2-pro":   {Input: 21, Output: 168},
+		"gpt-5.4":       {Input: 2.5, CachedInput: 0.25, Output: 15},
+		"gpt-5.4-mini":  {Input: 0.75, CachedInput: 0.075, Output: 4.5},
+		"gpt-5.4-nano":  {Input: 0.2, CachedInput: 0.02, Output: 1.25},
+		"gpt-5.4-pro":   {Input: 30, Output: 180},
+		"gpt-5.5":       {Input: 5, CachedInput: 0.5, Output: 30},
+		"gpt-5.5-pro":   {Input: 30, Output: 180},
+		"gpt-5.6":       {Input: 4, CachedInput: 0.4, CacheWrite: 5, Output: 20},
+		"gpt-5.6-sol":   {Input: 4, CachedInput: 0.4, CacheWrite: 5, Output: 20},
+		"gpt-5.6-terra": {Input: 2, CachedInput: 0.2, CacheWrite: 2.5, Output: 12},
+		"gpt-5.6-luna":  {Input: 0.2, CachedInput: 0.02, CacheWrite: 0.25, Output: 1.2},
+		"gpt-6-astra":   {Input: 10, CachedInput: 1, CacheWrite: 12.5, Output: 50},
+		"gpt-6-sol":     {Input: 2, CachedInput: 0.2, CacheWrite: 2.5, Output: 10},
+		"gpt-6-luna":    {Input: 0.1, CachedInput: 0.01, CacheWrite: 0.125, Output: 0.5},
+		"gpt-6.1-sol":   {Input: 2, CachedInput: 0.1, CacheWrite: 2.5, Output: 10},
+		"gpt-6.1-terra": {Input: 1, CachedInput: 0.05, CacheWrite: 1.25, Output: 5},
+	}
+}
+
+// others is from platform.claude.com/docs/en/about-claude/pricing (caches of five
+// minutes), ai.google.dev/gemini-api/docs/pricing (the half prices of 3.8 Flash end with
+// 2026) and api-docs.deepseek.com/quick_start/pricing (at peak hours).
+func others() Table {
+	return Table{
+		"claude-fable-5.1":      {Input: 10, CachedInput: 0.25, CacheWrite: 12.5, Output: 50},
+		"claude-fable-5":        {Input: 10, CachedInput: 1, CacheWrite: 12.5, Output: 50},
+		"claude-opus-5.5":       {Input: 4, CachedInput: 0.2, CacheWrite: 5, Output: 20},
+		"claude-opus-5":         {Input: 5, CachedInput: 0.5, CacheWrite: 6.25, Output: 25},
+		"claude-opus-4.8":       {Input: 5, CachedInput: 0.5, CacheWrite: 6.25, Output: 25},
+		"claude-opus-4.7":       {Input: 5, CachedInput: 0.5, CacheWrite: 6.25, Output: 25},
+		"claude-opus-4.6":       {Input: 5, CachedInput: 0.5, CacheWrite: 6.25, Output: 25},
+		"claude-opus-4.5":       {Input: 5, CachedInput: 0.5, CacheWrite: 6.25, Output: 25},
+		"claude-sonnet-5.5":     {Input: 2, CachedInput: 0.1, CacheWrite: 2.5, Output: 10},
+		"claude-sonnet-5":       {Input: 2, CachedInput: 0.2, CacheWrite: 2.5, Output: 10},
+		"claude-sonnet-4.6":     {Input: 3, CachedInput: 0.3, CacheWrite: 3.75, Output: 15},
+		"claude-sonnet-4.5":     {Input: 3, CachedInput: 0.3, CacheWrite: 3.75, Output: 15},
+		"claude-haiku-5.5":      {Input: 0.1, CachedInput: 0.01, CacheWrite: 0.125, Output: 0.5},
+		"claude-haiku-4.5":      {Input: 1, CachedInput: 0.1, CacheWrite: 1.25, Output: 5},
+		"gemini-3.8-flash":      {Input: 0.75, CachedInput: 0.075, Output: 3.75},
+		"gemini-2.5-pro":        {Input: 1.25, CachedInput: 0.125, Output: 10},
+		"gemini-2.5-flash":      {Input: 0.3, CachedInput: 0.03, Output: 2.5},
+		"gemini-2.5-flash-lite": {Input: 0.1, CachedInput: 0.01, Output: 0.4},
+		"deepseek-flash":        {Input: 0.3, CachedInput: 0.006, Output: 1.2},
+		"deepseek-v4-flash":     {Input: 0.3, CachedInput: 0.006, Output: 1.2},
+		"deepseek-v4-pro":       {Input: 1.32, CachedInput: 0.044, Output: 3.96},
+	}
+}
+
+// minima are how many tokens a prompt must have for a provider to keep it, the first that
+// fits counts: platform.claude.com/docs/en/build-with-claude/prompt-caching,
+// developers.openai.com/api/docs/guides/prompt-caching, ai.google.dev/gemini-api/docs/caching,
+// as of November 2026.
+var minima = []struct {
+	models string
+	tokens int
+}{
+	{"claude-opus-5*", 512},
+	{"claude-fable-5*", 512},
+	{"claude-opus-4-8*", 1024},
+	{"claude-opus-4-7*", 2048},
+	{"claude-sonnet-*", 1024},
+	{"claude-*", 4096},
+	{"gemini-2-*", 2048},
+	{"gemini-*", 4096},
+	{"gpt-*", 1024},
+}
+
+// MinCacheable is how many tokens a prompt must have for the provider of a model to keep it; 0
+// where that is not known.
+func MinCacheable(model string) int {
+	name := normal(model[strings.LastIndexByte(model, '/')+1:])
+	for _, m := range minima {
+		if ok, err := path.Match(m.models, name); ok && err == nil {
+			return m.tokens
+		}
+	}
+	return 0
+}
+
+// CacheTTL is how long the provider of a model keeps a prompt at most without being asked for more:
+// five minutes at Anthropic, and at others no longer than the day that OpenAI tells of (the
+// sources of [MinCacheable]).
+func CacheTTL(model string) time.Duration {
+	if ok, err := path.Match("claude-*", normal(model[strings.LastIndexByte(model, '/')+1:])); ok && err == nil {
+		return 5 * time.Minute
+	}
+	return 24 * time.Hour
+}

@@ -1,0 +1,181 @@
+package budget
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// USD is an amount of money in billionths of a US dollar, so that sums are exact.
+type USD int64
+
+// Dollar is one US dollar.
+const Dollar USD = 1_000_000_000
+
+// Dollars returns an amount, rounded to a billionth.
+func Dollars(amount float64) USD { return USD(math.Round(amount * float64(Dollar))) }
+
+// Float returns the amount in dollars.
+func (u USD) Float() float64 { return float64(u) / float64(Dollar) }
+
+// String shows cents, and two digits of what is less than one: $0.42, $0.0031.
+func (u USD) String() string {
+	sign := ""
+	if u < 0 {
+		sign, u = "-", -u
+	}
+	amount, digits := u.Float(), 2
+	if u > 0 && u < Dollar/100 {
+		digits = min(1-int(math.Floor(math.Log10(amount))), 9)
+	}
+	return fmt.Sprintf("%s$%.*f", sign, digits, amount)
+}
+
+// Count writes a number with commas between its thousands.
+func Count(n int64) string {
+	digits := strconv.FormatInt(max(n, -n), 10)
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	if n < 0 {
+		return "-" + digits
+	}
+	return digits
+}
+
+// Price is what the tokens of a model cost, in US dollars per million.
+type Price struct {
+	// Input is for input tokens that are neither read from a cache nor written to one.
+	Input float64 `yaml:"input"`
+	// CachedInput is for input tokens read from the provider's cache; 0 means that they
+	// cost as much as others.
+	CachedInput float64 `yaml:"cached_input,omitempty"`
+	// CacheWrite is for input tokens written to the cache; 0 means that they cost as
+	// much as others.
+	CacheWrite float64 `yaml:"cache_write,omitempty"`
+	// Output is for output tokens, those of reasoning included.
+	Output float64 `yaml:"output"`
+}
+
+// Tokens is what a request used.
+type Tokens struct {
+	// Input counts all input tokens; Cached of them were read from the provider's
+	// cache, Written were written to it.
+	Input, Cached, Written int64
+	Output                 int64
+}
+
+// Of returns what tokens cost.
+func (p Price) Of(t Tokens) USD {
+	cached := min(max(t.Cached, 0), max(t.Input, 0))
+	written := min(max(t.Written, 0), max(t.Input, 0)-cached)
+	plain := max(t.Input, 0) - cached - written
+	millionths := float64(plain)*p.Input + float64(cached)*cmp.Or(p.CachedInput, p.Input) +
+		float64(written)*cmp.Or(p.CacheWrite, p.Input) + float64(max(t.Output, 0))*p.Output
+	return Dollars(millionths / 1e6)
+}
+
+func (p Price) check() error {
+	for _, v := range []float64{p.Input, p.CachedInput, p.CacheWrite, p.Output} {
+		if v < 0 || math.IsNaN(v) || v > 1e6 {
+			return fmt.Errorf("%v is no price in dollars per million tokens", v)
+		}
+	}
+	return nil
+}
+
+// Table has prices by the name of a model as its provider calls it, such as gpt-5-mini.
+// A name may have stars (qwen3-*), and may stand behind a type of provider and a slash
+// (anthropic/claude-haiku-4.5), to count for that type alone.
+type Table map[string]Price
+
+// Check reports the first entry that cannot be used.
+func (t Table) Check() error {
+	for name, p := range t {
+		if _, err := path.Match(name, ""); err != nil || strings.TrimSpace(name) == "" {
+			return fmt.Errorf("prices: %q is no name of a model", name)
+		}
+		if err := p.check(); err != nil {
+			return fmt.Errorf("prices: %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// For returns the price of a model at a type of provider; false where the table does not
+// know it. A date at the end of the name, what a router puts in front of it and the
+// difference of a dot and a dash do not matter. The most exact entry counts.
+func (t Table) For(provider, model string) (Price, bool) {
+	name := normal(model)
+	names := []string{normal(provider) + "/" + name, name}
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		names = append(names, normal(provider)+"/"+name[i+1:], name[i+1:])
+	}
+	var found Price
+	best := -1
+	for pattern, p := range t {
+		pattern = normal(pattern)
+		for i, n := range names {
+			if rank := rank(pattern, n) - i; rank > best {
+				best, found = rank, p
+			}
+		}
+	}
+	return found, best >= 0
+}
+
+// Like is [Table.For] for whatever type of provider. For a model that the table does not
+// know it returns the first price, in the order of names, among those whose names begin
+// most like its own: a new version costs about what its family does. The zero value
+// stands for a model of no family.
+func (t Table) Like(model string) Price {
+	p, ok := t.For("", model)
+	name := normal(model[strings.LastIndexByte(model, '/')+1:])
+	for cut := len(name); !ok && cut > 0; cut = strings.LastIndexByte(name[:cut], '-') {
+		for _, other := range slices.Sorted(maps.Keys(t)) {
+			if !ok && strings.HasPrefix(normal(other)+"-", name[:cut]+"-") {
+				p, ok = t[other], true
+			}
+		}
+	}
+	return p
+}
+
+// rank says how well a pattern fits a name; a negative number if it does not.
+func rank(pattern, name string) int {
+	if pattern == name {
+		return 1 << 20
+	}
+	if !strings.Contains(pattern, "*") {
+		return -1 << 20
+	}
+	if ok, err := path.Match(pattern, name); !ok || err != nil {
+		return -1 << 20
+	}
+	return len(pattern) * 8
+}
+
+// dated is the date at the end of the name of a fixed version.
+var dated = regexp.MustCompile(`-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$`)
+
+func normal(name string) string {
+	name = strings.ToLower(strings.TrimSpace(name))
+	return strings.ReplaceAll(dated.ReplaceAllString(name, ""), ".", "-")
+}
+
+// With returns the table with the entries of another in the place of its own.
+func (t Table) With(other Table) Table {
+	all := make(Table, len(t)+len(other))
+	for _, table := range []Table{t, other} {
+		for name, p := range table {
+			all[normal(name)] = p
+		}
+	}
+	return all
+}

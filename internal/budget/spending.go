@@ -1,0 +1,110 @@
+package budget
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/toolgroups"
+)
+
+// Commands are the commands in a chat that tell what was used.
+func Commands(l *Ledger) []bridge.Command {
+	info := chats.CommandInfo{Name: "usage", Description: "What was used today, and what is left"}
+	return []bridge.Command{{CommandInfo: info, Alone: true, Run: func(ctx context.Context, call bridge.CommandCall) (string, error) {
+		r, err := l.Report(ctx, Payer{User: call.User, Chat: call.Chat})
+		if err != nil {
+			return "", err
+		}
+		return usageText(r, call.Scope), nil
+	}}}
+}
+
+func usageText(r Report, scope toolgroups.Scope) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "**Today**, until %s:\n\n", r.Until.Format("15:04 (MST)"))
+	line := func(who string, l Line) { fmt.Fprintf(&text, "- %s: %s\n", who, usageLine(l)) }
+	line("you", r.User)
+	if !scope.Direct || r.Chat.Limit != (Limit{}) {
+		line("this chat", r.Chat)
+	}
+	if scope.Role >= toolgroups.RoleAdmin {
+		line("everybody", r.Total)
+		line("everybody this month", r.Month)
+	}
+	ever := r.ChatEver
+	fmt.Fprintf(&text, "\n**This chat since it began**: %s tokens in %s", Count(ever.Tokens()), calls(ever.Calls))
+	if ever.Money > 0 {
+		fmt.Fprintf(&text, ", %s", ever.Money)
+	}
+	text.WriteString(".")
+	if s := savings(ever, "Tools took about %s tokens of that; all of them with every call would have been about %s"); s != "" {
+		text.WriteString(" " + s)
+	}
+	return text.String()
+}
+
+// usageLine is what an account has used, and what is left of it.
+func usageLine(l Line) string {
+	s := l.Spent
+	text := Count(s.Tokens())
+	switch {
+	case l.Limit.Tokens > 0:
+		text += fmt.Sprintf(" of %s tokens (%s left)", Count(l.Limit.Tokens), Count(max(l.Limit.Tokens-s.Tokens(), 0)))
+	case s.Calls == 0:
+		text = "nothing"
+	default:
+		text += " tokens"
+	}
+	if s.Calls > 0 {
+		text += " in " + calls(s.Calls)
+	}
+	if s.Searches > 0 {
+		text += fmt.Sprintf(", %s", searches(s.Searches))
+	}
+	if s.Input > 0 && s.Cached > 0 {
+		text += fmt.Sprintf(", %d %% of the input from the cache", 100*s.Cached/s.Input)
+	}
+	switch {
+	case l.Limit.Money > 0:
+		text += fmt.Sprintf(", %s of %s (%s left)", s.Money, l.Limit.Money, max(l.Limit.Money-s.Money, 0))
+	case s.Money > 0:
+		text += ", " + s.Money.String()
+	}
+	if s.Unpriced > 0 {
+		text += fmt.Sprintf(", the price of %s is not known", calls(s.Unpriced))
+	}
+	return text
+}
+
+func calls(n int64) string {
+	if n == 1 {
+		return "1 call"
+	}
+	return Count(n) + " calls"
+}
+
+func searches(n int64) string {
+	if n == 1 {
+		return "1 search of the web"
+	}
+	return Count(n) + " searches of the web"
+}
+
+// SavingsOf implements bridge.Config.Savings.
+func SavingsOf(l *Ledger) func(context.Context, toolgroups.Scope) (string, error) {
+	return func(ctx context.Context, scope toolgroups.Scope) (string, error) {
+		r, err := l.Report(ctx, Payer{User: scope.User, Chat: scope.Chat})
+		return savings(r.ChatEver, "So far in this chat: about %s tokens of tools instead of %s"), err
+	}
+}
+
+// savings says what loading tools when needed has saved; empty before the first call.
+func savings(s Sum, told string) string {
+	if s.All == 0 {
+		return ""
+	}
+	return fmt.Sprintf(told+", so %s were saved (%d %%).", Count(s.Tools), Count(s.All), Count(s.Saved()), 100*s.Saved()/s.All)
+}

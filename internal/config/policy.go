@@ -1,0 +1,195 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/interact"
+	"oneclaw/toolgroups"
+)
+
+// Rule says whether calls need the approval of a person. It is for the calls that
+// fit everything that it names; of several rules the most specific counts: one with the
+// tool before one with the group, then the chat, then the role.
+type Rule struct {
+	// Tool is the name of a tool, or its beginning with a * behind it.
+	Tool string `yaml:"tool,omitempty"`
+	// Group is the name of a tool group; "core" are the tools that are always there.
+	Group string `yaml:"group,omitempty"`
+	// Role is the least role of who asks: user, admin or owner.
+	Role string `yaml:"role,omitempty"`
+	// Chat is a chat such as telegram:-100123 with all its threads, one thread of it, all
+	// chats of a platform (telegram:*), or direct, shared or scheduled.
+	Chat string `yaml:"chat,omitempty"`
+	// Policy is allow, ask or deny.
+	Policy interact.Rule `yaml:"policy"`
+	// Approvers is who may approve: requester, admins, or both. Empty leaves it to the
+	// tool: both, and the requester alone for tools that act in the name of their account.
+	Approvers string `yaml:"approvers,omitempty"`
+}
+
+// groupCore is what a rule calls the tools that are in no group.
+const groupCore = "core"
+
+var roleNames = map[string]toolgroups.Role{"user": toolgroups.RoleUser, "admin": toolgroups.RoleAdmin, "owner": toolgroups.RoleOwner}
+
+var approverNames = map[string]interact.Approvers{
+	"": "", "both": interact.ApproversBoth, "requester": interact.ApproversRequester, "admins": interact.ApproversAdmins,
+}
+
+// String names the rule in messages about it.
+func (r Rule) String() string {
+	var parts []string
+	for _, p := range [][2]string{{"tool", r.Tool}, {"group", r.Group}, {"role", r.Role}, {"chat", r.Chat}} {
+		if p[1] != "" {
+			parts = append(parts, p[0]+": "+p[1])
+		}
+	}
+	if parts == nil {
+		return "all calls"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (r Rule) check() error {
+	switch {
+	case r.Policy != interact.Allow && r.Policy != interact.Ask && r.Policy != interact.Deny:
+		return fmt.Errorf("policy %q is none of allow, ask, deny", r.Policy)
+	case r.Tool != "" && r.Group != "":
+		return errors.New("name a tool or a group, not both")
+	case strings.Contains(strings.TrimSuffix(r.Tool, "*"), "*"):
+		return fmt.Errorf("tool %q: a * may only stand at the end", r.Tool)
+	case r.Approvers != "" && r.Policy != interact.Ask:
+		return fmt.Errorf("approvers say who is asked; with policy %s nobody is", r.Policy)
+	}
+	if _, ok := roleNames[r.Role]; !ok && r.Role != "" {
+		return fmt.Errorf("role %q is none of user, admin, owner", r.Role)
+	}
+	if _, ok := approverNames[r.Approvers]; !ok {
+		return fmt.Errorf("approvers %q are none of requester, admins, both", r.Approvers)
+	}
+	if slices.Contains([]string{"", "direct", "shared", "scheduled"}, r.Chat) {
+		return nil
+	}
+	if _, err := chats.ParseChat(r.Chat); err != nil {
+		return fmt.Errorf("%w, telegram:*, direct, shared or scheduled", err)
+	}
+	return nil
+}
+
+// weight orders rules: the heavier one counts.
+func (r Rule) weight() []int {
+	tool, chat := len(r.Tool), 0
+	if r.Tool != "" && !strings.HasSuffix(r.Tool, "*") {
+		tool = 1000
+	}
+	switch r.Chat {
+	case "":
+	case "scheduled":
+		chat = 2
+	case "direct", "shared":
+		chat = 1
+	default:
+		chat = 3 + strings.Count(r.Chat, ":")
+		if strings.HasSuffix(r.Chat, ":*") {
+			chat = 3
+		}
+	}
+	return []int{tool, min(len(r.Group), 1), chat, int(roleNames[r.Role])}
+}
+
+func (r Rule) fits(call toolgroups.Call, group string) bool {
+	start, all := strings.CutSuffix(r.Tool, "*")
+	tool := r.Tool == "" || r.Tool == call.Name || all && strings.HasPrefix(call.Name, start)
+	return tool && (r.Group == "" || r.Group == group) && call.Role >= roleNames[r.Role] && r.fitsChat(call)
+}
+
+func (r Rule) fitsChat(call toolgroups.Call) bool {
+	switch r.Chat {
+	case "":
+		return true
+	case "direct":
+		return call.Direct
+	case "shared":
+		return !call.Direct
+	case "scheduled":
+		return call.Scheduled
+	}
+	platform, all := strings.CutSuffix(r.Chat, "*")
+	return r.Chat == call.Chat || strings.HasPrefix(call.Chat, r.Chat+":") || all && strings.HasPrefix(call.Chat, platform)
+}
+
+// CheckRules refuses rules that cannot work.
+func CheckRules(rules []Rule) error {
+	seen := make(map[string]int)
+	for n, r := range rules {
+		if err := r.check(); err != nil {
+			return fmt.Errorf("rule %d (%s): %w", n+1, r, err)
+		}
+		if first, twice := seen[r.String()]; twice {
+			return fmt.Errorf("rules %d and %d are for the same (%s)", first, n+1, r)
+		}
+		seen[r.String()] = n + 1
+	}
+	return nil
+}
+
+// Policies decide which calls need the approval of a person.
+type Policies struct {
+	rules    []Rule // the heaviest first
+	registry func() *toolgroups.Registry
+}
+
+// NewPolicies makes policies of rules that [CheckRules] accepts.
+func NewPolicies(rules []Rule, registry func() *toolgroups.Registry, log *slog.Logger) *Policies {
+	p := &Policies{rules: slices.Clone(rules), registry: registry}
+	slices.SortStableFunc(p.rules, func(x, y Rule) int { return slices.Compare(y.weight(), x.weight()) })
+	for _, r := range p.rules {
+		_, tool := registry().Tool(r.Tool)
+		_, group := registry().Group(r.Group)
+		if r.Tool != "" && !tool && !strings.HasSuffix(r.Tool, "*") || r.Group != "" && r.Group != groupCore && !group {
+			log.Warn("an approval rule is for what is not there now", "rule", r.String())
+		}
+	}
+	return p
+}
+
+// Of is what the rules say about a call, else what its tool says.
+func (p *Policies) Of(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
+	group, grouped := p.registry().GroupOf(tool.Name)
+	if !grouped {
+		group = groupCore
+	}
+	policy := otherwise(call, tool)
+	for _, r := range p.rules {
+		if !r.fits(call, group) {
+			continue
+		}
+		policy.Rule = r.Policy
+		if r.Approvers != "" {
+			policy.Approvers = approverNames[r.Approvers]
+		}
+		break
+	}
+	return policy
+}
+
+// otherwise is the policy of a call that no rule is for.
+func otherwise(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
+	policy := interact.Policy{Rule: interact.Allow}
+	asks := tool.Effect == toolgroups.Consequential
+	if tool.Asks != nil {
+		asks = tool.Asks(call.Arguments)
+	}
+	if asks && tool.Effect != toolgroups.ReadOnly {
+		policy.Rule = interact.Ask
+	}
+	if tool.Personal {
+		policy.Approvers = interact.ApproversRequester
+	}
+	return policy
+}

@@ -1,0 +1,133 @@
+package config
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"regexp"
+	"strings"
+	"testing"
+
+	"oneclaw/bridge/interact"
+	"oneclaw/toolgroups"
+)
+
+func policiesOf(t *testing.T, rules ...Rule) *Policies {
+	t.Helper()
+	run := func(context.Context, toolgroups.Call) (toolgroups.Result, error) { return toolgroups.Text("") }
+	tool := func(name string, effect toolgroups.Effect) toolgroups.Tool {
+		return toolgroups.Tool{Name: name, Effect: effect, Run: run}
+	}
+	personal := func(t toolgroups.Tool) toolgroups.Tool { t.Personal = true; return t }
+	asking := func(t toolgroups.Tool, asks func(json.RawMessage) bool) toolgroups.Tool { t.Asks = asks; return t }
+	always, never := func(json.RawMessage) bool { return true }, func(json.RawMessage) bool { return false }
+	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{
+		Core: []toolgroups.Tool{tool("exec", toolgroups.Consequential), asking(tool("http_request", toolgroups.Consequential), func(arguments json.RawMessage) bool { return strings.Contains(string(arguments), "POST") }), tool("write_file", toolgroups.Changes)},
+		Groups: []toolgroups.Group{
+			{Name: "google_gmail", Tools: []toolgroups.Tool{
+				personal(tool("gmail_send", toolgroups.Consequential)), personal(tool("gmail_search", toolgroups.ReadOnly)), personal(tool("gmail_archive", toolgroups.Changes)),
+			}},
+			{Name: "shop", Source: "mcp:shop", Tools: []toolgroups.Tool{asking(tool("shop_list", toolgroups.ReadOnly), always), asking(tool("shop_mark", toolgroups.Changes), always)}},
+			{Name: "trusted", Source: "mcp:trusted", Tools: []toolgroups.Tool{asking(tool("trusted_mark", toolgroups.Changes), never)}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckRules(rules); err != nil {
+		t.Fatal(err)
+	}
+	return NewPolicies(rules, func() *toolgroups.Registry { return reg }, slog.New(slog.DiscardHandler))
+}
+
+func of(t *testing.T, a *Policies, tool, arguments string, scope toolgroups.Scope) interact.Policy {
+	t.Helper()
+	found, ok := a.registry().Tool(tool)
+	if !ok {
+		t.Fatalf("no tool %s", tool)
+	}
+	return a.Of(toolgroups.Call{Name: tool, Arguments: json.RawMessage(arguments), Scope: scope}, found)
+}
+
+func TestPoliciesWithoutRules(t *testing.T) {
+	a := policiesOf(t)
+	for call, want := range map[string]interact.Policy{
+		`exec {}`:                        {Rule: "ask"},
+		`write_file {}`:                  {Rule: "allow"},
+		`gmail_send {}`:                  {Rule: "ask", Approvers: "requester"},
+		`gmail_search {}`:                {Rule: "allow", Approvers: "requester"},
+		`gmail_archive {}`:               {Rule: "allow", Approvers: "requester"},
+		`shop_list {}`:                   {Rule: "allow"},
+		`shop_mark {}`:                   {Rule: "ask"},
+		`trusted_mark {}`:                {Rule: "allow"},
+		`http_request {"url":"x"}`:       {Rule: "allow"},
+		`http_request {"method":"POST"}`: {Rule: "ask"},
+	} {
+		tool, arguments, _ := strings.Cut(call, " ")
+		if got := of(t, a, tool, arguments, toolgroups.Scope{Role: toolgroups.RoleUser}); got != want {
+			t.Errorf("%s: %+v, want %+v", call, got, want)
+		}
+	}
+}
+
+func TestTheMostSpecificRuleCounts(t *testing.T) {
+	a := policiesOf(t,
+		Rule{Policy: "deny"},
+		Rule{Role: "admin", Policy: "allow"},
+		Rule{Chat: "direct", Policy: "ask"},
+		Rule{Chat: "telegram:*", Policy: "deny"},
+		Rule{Chat: "telegram:1", Policy: "allow"},
+		Rule{Chat: "telegram:1:7", Policy: "ask", Approvers: "admins"},
+		Rule{Group: "google_gmail", Policy: "ask"},
+		Rule{Tool: "gmail_*", Chat: "scheduled", Policy: "deny"},
+		Rule{Tool: "gmail_s*", Policy: "allow"},
+		Rule{Tool: "gmail_send", Policy: "ask", Approvers: "both"},
+		Rule{Tool: "gmail_send", Role: "owner", Policy: "allow"},
+		Rule{Group: "core", Role: "user", Chat: "slack:C1", Policy: "ask"},
+	)
+	user, admin, owner := toolgroups.RoleUser, toolgroups.RoleAdmin, toolgroups.RoleOwner
+	for n, tc := range []struct {
+		tool  string
+		scope toolgroups.Scope
+		want  interact.Policy
+	}{
+		{"exec", toolgroups.Scope{Role: user, Chat: "slack:C2"}, interact.Policy{Rule: "deny"}},
+		{"exec", toolgroups.Scope{Role: admin, Chat: "slack:C2"}, interact.Policy{Rule: "allow"}},
+		{"exec", toolgroups.Scope{Role: admin, Chat: "slack:D2", Direct: true}, interact.Policy{Rule: "ask"}},
+		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:2", Direct: true}, interact.Policy{Rule: "deny"}},
+		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:1"}, interact.Policy{Rule: "allow"}},
+		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:1:6"}, interact.Policy{Rule: "allow"}},
+		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:12"}, interact.Policy{Rule: "deny"}},
+		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:1:7"}, interact.Policy{Rule: "ask", Approvers: "admins"}},
+		{"exec", toolgroups.Scope{Role: user, Chat: "slack:C1:9"}, interact.Policy{Rule: "ask"}},
+		{"shop_list", toolgroups.Scope{Role: user, Chat: "slack:C1"}, interact.Policy{Rule: "deny"}},
+		{"gmail_archive", toolgroups.Scope{Role: user, Chat: "telegram:1"}, interact.Policy{Rule: "ask", Approvers: "requester"}},
+		{"gmail_archive", toolgroups.Scope{Role: user, Chat: "telegram:1", Scheduled: true}, interact.Policy{Rule: "deny", Approvers: "requester"}},
+		{"gmail_search", toolgroups.Scope{Role: user, Chat: "telegram:1", Scheduled: true}, interact.Policy{Rule: "allow", Approvers: "requester"}},
+		{"gmail_send", toolgroups.Scope{Role: admin, Chat: "telegram:1"}, interact.Policy{Rule: "ask", Approvers: "both"}},
+		{"gmail_send", toolgroups.Scope{Role: owner, Chat: "telegram:1"}, interact.Policy{Rule: "allow", Approvers: "requester"}},
+	} {
+		if got := of(t, a, tc.tool, "{}", tc.scope); got != tc.want {
+			t.Errorf("%d: %s in %+v: %+v, want %+v", n, tc.tool, tc.scope, got, tc.want)
+		}
+	}
+}
+
+func TestBadApprovalRules(t *testing.T) {
+	for want, rules := range map[string][]Rule{
+		`rule 1 \(tool: exec\): policy "" is none`:        {{Tool: "exec"}},
+		`rule 2 \(all calls\): policy "never" is none`:    {{Policy: "ask"}, {Policy: "never"}},
+		`a tool or a group`:                               {{Tool: "a", Group: "b", Policy: "ask"}},
+		`a \* may only stand at the end`:                  {{Tool: "*_send", Policy: "ask"}},
+		`role "boss" is none`:                             {{Role: "boss", Policy: "ask"}},
+		`approvers "me" are none`:                         {{Approvers: "me", Policy: "ask"}},
+		`with policy allow nobody is`:                     {{Approvers: "admins", Policy: "allow"}},
+		`rule 1 \(chat: here\): chat "here": want`:        {{Chat: "here", Policy: "ask"}},
+		`rules 1 and 2 are for the same \(group: shop\)$`: {{Group: "shop", Policy: "ask"}, {Group: "shop", Policy: "deny"}},
+	} {
+		err := CheckRules(rules)
+		if err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
+			t.Errorf("%v: error %v, want %s", rules, err, want)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package database
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// ControlName is the socket in the data directory.
+const ControlName = "control.sock"
+
+// maxSocketPath is how long the path of a socket may be on every system.
+const maxSocketPath = 100
+
+// socketPath returns a short path of the socket, and what must stay open meanwhile.
+func socketPath(dir string) (path string, hold io.Closer, err error) {
+	path = filepath.Join(dir, ControlName)
+	if len(path) <= maxSocketPath || runtime.GOOS != "linux" {
+		return path, io.NopCloser(nil), nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	return fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), ControlName), d, nil
+}
+
+// heldListener keeps the folder open through which its socket is named.
+type heldListener struct {
+	net.Listener
+	hold io.Closer
+}
+
+// Close implements net.Listener.
+func (l heldListener) Close() error { return errors.Join(l.Listener.Close(), l.hold.Close()) }
+
+// ListenControl makes the socket. The store is open, so what is there is left over.
+func ListenControl(ctx context.Context, dir string) (net.Listener, error) {
+	path, hold, err := socketPath(dir)
+	if err != nil {
+		return nil, err
+	}
+	_ = os.Remove(path)
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, errors.Join(err, hold.Close())
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(err, l.Close(), hold.Close())
+	}
+	return heldListener{l, hold}, nil
+}
+
+// Order gives a running bot an order, with a body unless it is nil, and reads what it answers;
+// false where none runs.
+func Order(ctx context.Context, dir, what string, body io.Reader, read func(io.Reader) error) (bool, error) {
+	path, hold, err := socketPath(dir)
+	if err != nil {
+		return false, nil
+	}
+	defer func() { _ = hold.Close() }()
+	dialer := net.Dialer{Timeout: 5 * time.Second}
+	conn, err := dialer.DialContext(ctx, "unix", path)
+	if err != nil {
+		return false, nil
+	}
+	client := http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext:       func(context.Context, string, string) (net.Conn, error) { return conn, nil },
+	}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://bot/"+what, body)
+	if err != nil {
+		return true, errors.Join(err, conn.Close())
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return true, fmt.Errorf("ask the running bot: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		why, _ := io.ReadAll(io.LimitReader(response.Body, 1000))
+		name, _, _ := strings.Cut(what, "?")
+		return true, fmt.Errorf("%s, at the running bot: %s", name, bytes.TrimSpace(why))
+	}
+	if err := read(response.Body); err != nil {
+		return true, fmt.Errorf("read from the running bot: %w", err)
+	}
+	return true, nil
+}

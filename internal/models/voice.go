@@ -1,0 +1,203 @@
+package models
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/url"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/agent/openai"
+	"oneclaw/bridge/turn"
+	"oneclaw/internal/redact"
+	"oneclaw/toolgroups"
+)
+
+// VoiceSettings name the model, behind any server with /audio/transcriptions.
+type VoiceSettings struct {
+	// BaseURL is its server. Empty means that of the program's own model, with its key.
+	BaseURL string `yaml:"base_url" env:"ONECLAW_VOICE_BASE_URL"`
+	// Model is its name; "off" hears nothing. Empty means [DefaultVoiceModel] at OpenAI, and off
+	// elsewhere.
+	Model  string        `yaml:"model" env:"ONECLAW_VOICE_MODEL"`
+	APIKey redact.Secret `yaml:"api_key" env:"ONECLAW_VOICE_API_KEY"`
+	// MaxLength bounds a recording. 0 means [DefaultVoiceLength].
+	MaxLength time.Duration `yaml:"max_length" env:"ONECLAW_VOICE_MAX_LENGTH"`
+}
+
+const (
+	// DefaultVoiceModel is heard by where the program's own model is OpenAI's.
+	DefaultVoiceModel = "gpt-4o-mini-transcribe"
+	// DefaultVoiceLength is below what OpenAI's models take, which is 25 minutes.
+	DefaultVoiceLength = 20 * time.Minute
+	// VoiceOff as a model hears nothing.
+	VoiceOff = "off"
+	// maxSize is how many bytes OpenAI takes
+	// (developers.openai.com/api/docs/guides/speech-to-text).
+	maxSize = 25 << 20
+	// tokensPerSecond is how a model that takes sound counts it (the same guide).
+	tokensPerSecond = 10
+	// bytesPerSecond is a low rate of sound, by which a length is guessed that is not told.
+	bytesPerSecond = 4000
+)
+
+// ListenerConfig is what a [Listener] is made of.
+type ListenerConfig struct {
+	Settings VoiceSettings
+	// BaseURL and APIKey are those of the program's own model.
+	BaseURL, APIKey string
+	// HTTP carries the requests.
+	HTTP *http.Client
+	// Charge has the calls of a model charged to whoever spoke.
+	Charge func(scope toolgroups.Scope, model agent.Model, name string) agent.Model
+	Logger *slog.Logger
+}
+
+// Listener writes recordings down.
+type Listener struct {
+	cfg    ListenerConfig
+	client *openai.Client
+}
+
+// NewListener returns a listener; nil where no model is named. It sends nothing.
+func NewListener(cfg ListenerConfig) (*Listener, error) {
+	s := &cfg.Settings
+	if s.MaxLength < 0 {
+		return nil, errors.New("setting voice.max_length (ONECLAW_VOICE_MAX_LENGTH) is negative")
+	}
+	s.MaxLength = cmp.Or(s.MaxLength, DefaultVoiceLength)
+	own := s.BaseURL == "" || s.BaseURL == cfg.BaseURL
+	if own {
+		s.BaseURL = cfg.BaseURL
+		s.APIKey = cmp.Or(s.APIKey, redact.Secret(cfg.APIKey)) // no other server is given it
+	}
+	if s.Model == "" && hosted(s.BaseURL) {
+		s.Model = DefaultVoiceModel
+	}
+	if s.Model == "" && !own {
+		return nil, errors.New("setting voice.base_url (ONECLAW_VOICE_BASE_URL) names a server, and voice.model (ONECLAW_VOICE_MODEL) no model there")
+	}
+	if s.Model == "" || s.Model == VoiceOff {
+		return nil, nil
+	}
+	client, err := openai.New(openai.Config{BaseURL: s.BaseURL, APIKey: string(s.APIKey), Model: s.Model, HTTPClient: cfg.HTTP, Logger: cfg.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("setting voice: %w", err)
+	}
+	return &Listener{cfg, client}, nil
+}
+
+// hosted reports whether an address is OpenAI's.
+func hosted(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Hostname() == "api.openai.com"
+}
+
+// Hear implements turn.Settings.Transcribe; also that of no listener.
+func (l *Listener) Hear(ctx context.Context, scope toolgroups.Scope, r turn.Recording) (string, error) {
+	switch {
+	case l == nil:
+		return "", &turn.TranscriptionError{Never: true}
+	case r.Length > l.cfg.Settings.MaxLength:
+		return "", &turn.TranscriptionError{Why: fmt.Sprintf("is longer than the %v that I listen to", minutes(l.cfg.Settings.MaxLength))}
+	case r.Size > maxSize:
+		return "", &turn.TranscriptionError{Why: fmt.Sprintf("is larger than the %d MB that I listen to", maxSize>>20)}
+	}
+	sound, err := io.ReadAll(io.LimitReader(r.Content, maxSize))
+	if err != nil {
+		return "", fmt.Errorf("read a recording: %w", err)
+	}
+	name := nameOf(sound)
+	if name == "" {
+		return "", unreadable()
+	}
+	length := cmp.Or(r.Length, time.Duration(len(sound))*time.Second/bytesPerSecond)
+	s := &sounding{client: l.client, name: name, sound: sound, tokens: int(math.Ceil(length.Seconds() * tokensPerSecond))}
+	// The estimate of a request counts ToolTokens.
+	reply, err := l.cfg.Charge(scope, s, l.cfg.Settings.Model).Complete(ctx, agent.Request{ToolTokens: s.tokens}, nil)
+	if err != nil {
+		l.cfg.Logger.Warn("a recording was not written down", "model", l.cfg.Settings.Model, "err", err)
+	}
+	return reply.Text, told(err)
+}
+
+func minutes(d time.Duration) string {
+	if d == time.Minute {
+		return "minute"
+	}
+	return fmt.Sprintf("%v minutes", math.Round(d.Minutes()*10)/10)
+}
+
+func unreadable() error {
+	return &turn.TranscriptionError{Why: "is of a kind that I cannot listen to, or damaged"}
+}
+
+// told makes of an error what people are told, where trying again would not help.
+func told(err error) error {
+	failure, ok := errors.AsType[*agent.ModelError](err)
+	if !ok {
+		return err
+	}
+	switch failure.Kind {
+	case agent.KindBudget:
+		return &turn.TranscriptionError{Why: "was not listened to: " + failure.Notice}
+	case agent.KindOverflow:
+		return &turn.TranscriptionError{Why: "is larger than what the server that listens takes"}
+	case agent.KindRejected:
+		if failure.Status == http.StatusBadRequest || failure.Status == http.StatusUnsupportedMediaType || failure.Status == http.StatusUnprocessableEntity {
+			return unreadable()
+		}
+	}
+	return err
+}
+
+// sounding is the model that a recording is charged as.
+type sounding struct {
+	client *openai.Client
+	name   string
+	sound  []byte
+	tokens int
+}
+
+// Complete implements agent.Model.
+func (s *sounding) Complete(ctx context.Context, _ agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
+	heard, err := s.client.Transcribe(ctx, s.name, s.sound)
+	said := heard.Usage
+	return agent.Reply{Text: heard.Text, Usage: agent.Usage{
+		// What is known before is what the sender says of it.
+		Input:  cmp.Or(said.Input, int(math.Ceil(said.Seconds*tokensPerSecond)), s.tokens),
+		Output: cmp.Or(said.Output, len(heard.Text)/4+1),
+	}}, err
+}
+
+// nameOf is a file name whose ending says what a sound is, by its first bytes; empty for what
+// no model is known to take. The endings are those that OpenAI lists.
+func nameOf(sound []byte) string {
+	has := func(at int, magic string) bool {
+		return len(sound) >= at+len(magic) && bytes.Equal(sound[at:at+len(magic)], []byte(magic))
+	}
+	switch {
+	case has(0, "OggS"):
+		return "voice.ogg"
+	case has(0, "ID3"), len(sound) > 1 && sound[0] == 0xff && sound[1]&0xe6 == 0xe2:
+		return "voice.mp3"
+	case has(0, "RIFF") && has(8, "WAVE"):
+		return "voice.wav"
+	case has(0, "fLaC"):
+		return "voice.flac"
+	case has(4, "ftypM4A"):
+		return "voice.m4a"
+	case has(4, "ftyp"):
+		return "voice.mp4"
+	case has(0, "\x1a\x45\xdf\xa3"):
+		return "voice.webm"
+	}
+	return ""
+}

@@ -1,0 +1,56 @@
+package redact
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+)
+
+// MinSecret is the least length of a secret in bytes.
+const MinSecret = 16
+
+// ErrUnreadable is what another secret, for another purpose or for another place has
+// sealed, or what is damaged. Which of them it is cannot be told.
+var ErrUnreadable = errors.New("it was encrypted with another secret key or for another place, or is damaged")
+
+// Sealer encrypts with AES-256-GCM and a random nonce, which goes in front. It may be
+// used concurrently.
+type Sealer struct{ aead cipher.AEAD }
+
+// NewSealer makes a sealer. What it seals can be opened only with the same secret and the
+// same purpose, so that one user of a secret cannot be given the data of another.
+func NewSealer(secret []byte, purpose string) (*Sealer, error) {
+	if len(secret) < MinSecret {
+		return nil, fmt.Errorf("the secret key has %d bytes, at least %d are needed", len(secret), MinSecret)
+	}
+	key, err := hkdf.Key(sha256.New, secret, nil, purpose, 32)
+	if err != nil {
+		return nil, fmt.Errorf("derive the key: %w", err)
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, fmt.Errorf("cipher: %w", err)
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		return nil, fmt.Errorf("cipher: %w", err)
+	}
+	return &Sealer{aead: aead}, nil
+}
+
+// Seal encrypts data and binds it to the place where it will lie.
+func (s *Sealer) Seal(place string, data []byte) []byte {
+	return s.aead.Seal(nil, nil, data, []byte(place))
+}
+
+// Open decrypts what was sealed for the same place. The error is [ErrUnreadable].
+func (s *Sealer) Open(place string, sealed []byte) ([]byte, error) {
+	data, err := s.aead.Open(nil, nil, sealed, []byte(place))
+	if err != nil {
+		return nil, ErrUnreadable
+	}
+	return data, nil
+}

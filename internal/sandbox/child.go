@@ -1,0 +1,230 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"modernc.org/quickjs"
+)
+
+// maxStarted is how many calls of the host are open at once; the prelude queues more.
+const maxStarted = 16
+
+// addressSpace is how much a child may map beyond what it has at its start: the
+// heap of the script, the copies made on the way out, and Go's own reserve.
+const addressSpace = 1 << 30
+
+// ServeScript runs one script that the parent sends over in and reports its result over out. It
+// bounds what this process may use, for good, and ends it when in does.
+func ServeScript(in io.Reader, out io.Writer) error {
+	if err := Confine(Limits{Memory: addressSpace}); err != nil {
+		return fmt.Errorf("javascript: %w", err)
+	}
+	parent := NewConn(in, out)
+	c := &runner{parent: parent, replies: make(chan reply, maxStarted+1), timers: map[int]due{}}
+	var t task
+	if err := parent.Receive(&t); err != nil {
+		return err
+	}
+	go func() {
+		for {
+			var r reply
+			if parent.Receive(&r) != nil {
+				os.Exit(1)
+			}
+			// There is room for all the calls that can be open, so that the end is seen
+			// also while the script does not look here.
+			c.replies <- r
+		}
+	}()
+	failure := c.run(t)
+	if c.done {
+		return nil
+	}
+	return parent.Send(report{Done: true, Failed: true, Text: failure.Error()})
+}
+
+// runner is a script and what it waits for.
+type runner struct {
+	vm      *quickjs.VM
+	parent  *Conn
+	replies chan reply
+	late    []reply // that came while another was waited for
+	asked   int     // the last id given
+	started int     // calls without a reply
+	timers  map[int]due
+	armed   int // counts timers, so that those of one moment ring in their order
+	// now is when the script was last given something to do: timers that it sets
+	// meanwhile begin together, so that a slow machine does not turn them around.
+	now    time.Time
+	done   bool
+	failed error // of sending the result
+}
+
+// due is when a timer rings. Timers ring in that order, however late it gets: a busy
+// machine must not turn a script around.
+type due struct {
+	at    time.Time
+	order int
+}
+
+// nextTimer returns the timer that rings first; 0 where there is none.
+func (c *runner) nextTimer() (id int, at time.Time) {
+	first := due{}
+	for n, d := range c.timers {
+		if id == 0 || d.at.Before(first.at) || d.at.Equal(first.at) && d.order < first.order {
+			id, first = n, d
+		}
+	}
+	return id, first.at
+}
+
+var (
+	errUnsettled = errors.New("the script came to no result: it awaits a promise that nothing will settle")
+	errMemory    = errors.New("InternalError: out of memory")
+)
+
+// run runs a task until its result is sent, or returns why it has none.
+func (c *runner) run(t task) error {
+	vm, err := quickjs.NewVM()
+	if err != nil {
+		return fmt.Errorf("start the engine: %w", err)
+	}
+	c.vm, c.now = vm, time.Now()
+	vm.SetMemoryLimit(MaxHeap)
+	settle, err := c.begin(t)
+	if err != nil {
+		return err
+	}
+	var trouble error
+	for {
+		if err := c.drain(); err != nil && trouble == nil {
+			trouble = err
+		}
+		switch {
+		case c.done || c.failed != nil:
+			return c.failed
+		case c.started == 0 && len(c.timers) == 0:
+			if trouble != nil {
+				return trouble
+			}
+			return errUnsettled
+		}
+		if err := c.next(settle); err != nil {
+			return err
+		}
+	}
+}
+
+// drain runs what promises have made ready.
+func (c *runner) drain() error {
+	for {
+		n, err := c.vm.ExecutePendingJobs()
+		if err != nil {
+			return explain(err)
+		}
+		if n == 0 || c.done {
+			return nil
+		}
+	}
+}
+
+// next waits for something to happen and tells the script.
+func (c *runner) next(settle quickjs.Value) error {
+	kind, id, text := "reply", 0, ""
+	if len(c.late) > 0 {
+		id, text = c.late[0].ID, result(c.late[0])
+		c.late = c.late[1:]
+		c.started--
+	} else {
+		var ring <-chan time.Time
+		timer, at := c.nextTimer()
+		if timer != 0 {
+			clock := time.NewTimer(time.Until(at))
+			defer clock.Stop()
+			ring = clock.C
+		}
+		select {
+		case r := <-c.replies:
+			id, text = r.ID, result(r)
+			c.started--
+		case <-ring:
+			kind, id = "timer", timer
+			delete(c.timers, id)
+		}
+	}
+	c.now = time.Now()
+	if _, err := settle.Call(quickjs.UndefinedValue, kind, id, text); err != nil {
+		return explain(err)
+	}
+	return nil
+}
+
+func (c *runner) call(name, argument string) (string, error) {
+	id, err := c.ask(name, argument)
+	if err != nil {
+		return "", err
+	}
+	for {
+		r := <-c.replies
+		if r.ID == id {
+			return result(r), nil
+		}
+		c.late = append(c.late, r)
+	}
+}
+
+func (c *runner) start(name, argument string) (int, error) {
+	id, err := c.ask(name, argument)
+	if err == nil {
+		c.started++
+	}
+	return id, err
+}
+
+func (c *runner) ask(name, argument string) (int, error) {
+	if len(argument) > maxValue {
+		return 0, errors.New("the arguments are too large")
+	}
+	c.asked++
+	return c.asked, c.parent.Send(report{ID: c.asked, Call: name, Argument: []byte(argument)})
+}
+
+// timer starts a timer, or stops one whose time is negative.
+func (c *runner) timer(id, milliseconds int) {
+	delete(c.timers, id)
+	if milliseconds < 0 {
+		return
+	}
+	c.armed++
+	c.timers[id] = due{c.now.Add(time.Duration(milliseconds) * time.Millisecond), c.armed}
+}
+
+func (c *runner) finish(failed bool, text string) {
+	if c.done {
+		return
+	}
+	if err := c.parent.Send(report{Done: true, Failed: failed, Text: shorten(text)}); err != nil {
+		c.failed = err
+		return
+	}
+	c.done = true
+}
+
+// explain makes an error of the engine readable.
+func explain(err error) error {
+	var e *quickjs.Error
+	switch {
+	case !errors.As(err, &e):
+		return err
+	case e.Message == "out of memory", e.Error() == "null":
+		// There is null where not even an error found room.
+		return fmt.Errorf("%w (the limit is %d MiB)", errMemory, MaxHeap>>20)
+	case e.LineNumber > 0:
+		return fmt.Errorf("%w (line %d)", err, e.LineNumber)
+	}
+	return err
+}

@@ -1,0 +1,148 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"oneclaw/internal/rescue"
+)
+
+const (
+	// maxCalls is how many calls of the host a script may have open at once. Only a child
+	// that was tampered with gets there.
+	maxCalls = 2 * maxStarted
+	// maxLines and maxLine bound what a console may write, in lines and bytes.
+	maxLines = 100
+	maxLine  = 2_000
+)
+
+// process is a child and the conversation with it.
+type process struct {
+	script Script
+	child  *Process
+	lines  int
+
+	open  atomic.Int32
+	calls sync.WaitGroup
+}
+
+func (e *Engine) run(ctx context.Context, s Script) (string, error) {
+	running, cancel := context.WithCancel(ctx)
+	started, err := Start(running, e.command)
+	if err != nil {
+		cancel()
+		return "", fmt.Errorf("javascript: start the engine: %w", err)
+	}
+	p := &process{script: s, child: started}
+	text, err := p.converse(running)
+	// The child has nothing left to do, or nothing that it will be let do.
+	cancel()
+	p.calls.Wait()
+	exit := started.End()
+	if ctx.Err() != nil || !errors.Is(err, errBroken) {
+		return text, err
+	}
+	e.log.Warn("javascript engine broke off", "error", err, "exit", exit)
+	return "", &ScriptError{"the script used more memory or stack than it may have, and the engine broke off"}
+}
+
+// errBroken is returned where the child ends without a result or talks nonsense.
+var errBroken = errors.New("the child ended without a result")
+
+// converse gives the child its task and serves it until it is done.
+func (p *process) converse(ctx context.Context) (string, error) {
+	first := task{
+		Source: p.script.Source, Entry: p.script.Entry, Params: p.script.Params, Prelude: p.script.Prelude,
+		Functions: slices.Sorted(maps.Keys(p.script.Functions)), Check: p.script.Check,
+	}
+	if err := p.child.Send(first); err != nil {
+		if errors.Is(err, ErrTooLong) {
+			return "", &ScriptError{"the parameters are too large"}
+		}
+		return "", fmt.Errorf("%w: %w", errBroken, err)
+	}
+	for {
+		var m report
+		if err := p.child.Receive(&m); err != nil {
+			return "", fmt.Errorf("%w: %w", errBroken, err)
+		}
+		switch {
+		case m.Done && m.Failed:
+			return "", &ScriptError{m.Text}
+		case m.Done:
+			return m.Text, nil
+		case m.Call != "":
+			p.serve(ctx, m)
+		default:
+			p.console(m)
+		}
+	}
+}
+
+// serve answers a call of the child, beside what else it asks for.
+func (p *process) serve(ctx context.Context, m report) {
+	if p.open.Add(1) > maxCalls {
+		p.open.Add(-1)
+		p.answer(m.ID, nil, errors.New("too many calls at once"))
+		return
+	}
+	p.calls.Go(func() {
+		defer p.open.Add(-1)
+		f, ok := p.script.Functions[m.Call]
+		if !ok {
+			p.answer(m.ID, nil, fmt.Errorf("there is no function %.64q", m.Call))
+			return
+		}
+		var value any
+		err := rescue.Do(func() (err error) { value, err = f(ctx, m.Argument); return err })
+		p.answer(m.ID, value, err)
+	})
+}
+
+// answer sends what a call has come to. Where the child does not read it, it has
+// ended, which is seen where its messages are read.
+func (p *process) answer(id int, value any, err error) {
+	if err == nil {
+		var data json.RawMessage
+		if data, err = json.Marshal(value); err == nil && len(data) > maxValue {
+			err = errors.New("the value is too large")
+		}
+		if err == nil {
+			err = p.child.Send(reply{ID: id, Value: data})
+		}
+	}
+	if err != nil {
+		text := err.Error()
+		_ = p.child.Send(reply{ID: id, Error: &text})
+	}
+}
+
+// console passes on what a script writes, as far as it is not too much.
+func (p *process) console(m report) {
+	if p.lines++; p.script.Log == nil || p.lines > maxLines {
+		return
+	}
+	level := slog.LevelInfo
+	switch m.Level {
+	case "warn":
+		level = slog.LevelWarn
+	case "error":
+		level = slog.LevelError
+	}
+	text := m.Text
+	if len(text) > maxLine {
+		text = strings.ToValidUTF8(text[:maxLine], "") + "…"
+	}
+	if p.lines == maxLines {
+		text = "the rest of the console is left out"
+	}
+	p.script.Log(level, text)
+}

@@ -1,0 +1,214 @@
+package sandbox
+
+import (
+	"cmp"
+	"crypto/rand"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"modernc.org/quickjs"
+)
+
+//go:embed prelude.js
+var prelude string
+
+// async lets a script await at its top level (JS_EVAL_FLAG_ASYNC of quickjs.h).
+// Its value is then a promise of {value}.
+const async = quickjs.EvalGlobal | 1<<7
+
+// begin runs the task until it waits, and returns what is told of what has happened.
+func (c *runner) begin(t task) (settle quickjs.Value, err error) {
+	natives := map[string]quickjs.HostFunc{
+		"__call": func(args []any) (any, error) {
+			text, err := c.call(text(args, 0), text(args, 1))
+			return enclose(text, err), nil
+		},
+		"__start": func(args []any) (any, error) { return c.start(text(args, 0), text(args, 1)) },
+		"__timer": func(args []any) (any, error) {
+			c.timer(integer(args, 0), integer(args, 1))
+			return nil, nil
+		},
+		"__log": func(args []any) (any, error) {
+			return nil, c.parent.Send(report{Level: text(args, 0), Text: shorten(text(args, 1))})
+		},
+		"__finish": func(args []any) (any, error) {
+			failed, _ := args[0].(bool)
+			c.finish(failed, text(args, 1))
+			return nil, nil
+		},
+		"__url":    func(args []any) (any, error) { return enclose(parseURL(text(args, 0), text(args, 1))), nil },
+		"__random": func(args []any) (any, error) { return random(integer(args, 0)) },
+	}
+	for name, f := range natives {
+		if err := c.vm.RegisterHostFunc(name, f); err != nil {
+			return settle, err
+		}
+	}
+	setUp, err := c.vm.EvalValue(prelude, quickjs.EvalGlobal)
+	if err != nil {
+		return settle, fmt.Errorf("prelude: %w", explain(err))
+	}
+	host, err := setUp.CallValue(quickjs.UndefinedValue, maxStarted, append([]string{}, t.Functions...))
+	if err != nil {
+		return settle, fmt.Errorf("prelude: %w", explain(err))
+	}
+	if settle, err = c.member(host, "settle"); err != nil {
+		return settle, err
+	}
+	if t.Prelude != "" {
+		if err := c.define(host, t.Prelude); err != nil {
+			return settle, fmt.Errorf("prelude: %w", explain(err))
+		}
+	}
+	run, err := c.member(host, "run")
+	if err != nil {
+		return settle, err
+	}
+	value, err := c.eval(t)
+	if err != nil {
+		return settle, explain(err)
+	}
+	if _, err := run.Call(quickjs.UndefinedValue, value, t.Entry, cmp.Or(string(t.Params), "{}"), t.Check); err != nil {
+		return settle, explain(err)
+	}
+	return settle, nil
+}
+
+// define hands the functions of the host to the code that makes globals of them.
+func (c *runner) define(host quickjs.Value, code string) error {
+	f, err := c.vm.EvalValue(code, quickjs.EvalGlobal)
+	if err != nil {
+		return err
+	}
+	functions, err := c.member(host, "functions")
+	if err != nil {
+		return err
+	}
+	_, err = f.Call(quickjs.UndefinedValue, functions)
+	return err
+}
+
+func (c *runner) member(of quickjs.Value, name string) (quickjs.Value, error) {
+	atom, err := c.vm.NewAtom(name)
+	if err != nil {
+		return quickjs.Value{}, err
+	}
+	return of.GetPropertyValue(atom)
+}
+
+// eval evaluates the source. Code that says return at its top level is taken for
+// the body of a function where no function is named.
+func (c *runner) eval(t task) (quickjs.Value, error) {
+	value, err := c.vm.EvalValue(t.Source, async)
+	var e *quickjs.Error
+	if err == nil || t.Entry != "" || !errors.As(err, &e) || e.Name != "SyntaxError" {
+		return value, err
+	}
+	body, bodyErr := c.vm.EvalValue("(async () => {"+t.Source+"\n})()", async)
+	if bodyErr != nil {
+		return value, err
+	}
+	return body, nil
+}
+
+// text and integer read an argument; the prelude gives the right types.
+func text(args []any, i int) string {
+	s, _ := args[i].(string)
+	return s
+}
+
+func integer(args []any, i int) int {
+	switch n := args[i].(type) {
+	case int:
+		return n
+	case float64:
+		return int(n)
+	}
+	return 0
+}
+
+// enclose makes one text of a JSON value or an error.
+func enclose(value string, err error) string {
+	if err == nil {
+		return value
+	}
+	quoted, err := json.Marshal(err.Error())
+	if err != nil {
+		quoted = []byte(`""`)
+	}
+	return `{"error":` + string(quoted) + `}`
+}
+
+// result is what the prelude reads of a reply.
+func result(r reply) string {
+	switch {
+	case r.Error != nil:
+		return enclose("", errors.New(*r.Error))
+	case len(r.Value) == 0:
+		return `{"value":null}`
+	}
+	return `{"value":` + string(r.Value) + `}`
+}
+
+func shorten(s string) string {
+	if len(s) <= MaxResult {
+		return s
+	}
+	return strings.ToValidUTF8(s[:MaxResult], "") + fmt.Sprintf("\n[cut: the first %d of %d bytes]", MaxResult, len(s))
+}
+
+// random returns bytes as an array that JavaScript understands.
+func random(n int) ([]int, error) {
+	data := make([]byte, max(0, min(n, 65_536)))
+	if _, err := rand.Read(data); err != nil {
+		return nil, err
+	}
+	out := make([]int, len(data))
+	for i, b := range data {
+		out[i] = int(b)
+	}
+	return out, nil
+}
+
+// parseURL takes an address apart as the URL class shows it.
+func parseURL(input, base string) (string, error) {
+	u, err := url.Parse(strings.TrimSpace(input))
+	if err == nil && base != "" {
+		var b *url.URL
+		if b, err = url.Parse(base); err == nil {
+			u = b.ResolveReference(u)
+		}
+	}
+	if err != nil || u.Scheme == "" {
+		return "", fmt.Errorf("invalid URL: %.200q", input)
+	}
+	password, _ := u.User.Password()
+	port := u.Port()
+	if u.Scheme == "http" && port == "80" || u.Scheme == "https" && port == "443" {
+		port = ""
+	}
+	path := u.EscapedPath()
+	if path == "" && u.Host != "" {
+		path = "/"
+	}
+	if u.Opaque != "" {
+		path = u.Opaque
+	}
+	data, err := json.Marshal(map[string]any{"value": map[string]any{
+		"protocol": u.Scheme + ":", "username": u.User.Username(), "password": password,
+		"hostname": strings.ToLower(u.Hostname()), "port": port, "pathname": path,
+		"search": sign("?", u.RawQuery), "hash": sign("#", u.EscapedFragment()), "slashes": u.Opaque == "",
+	}})
+	return string(data), err
+}
+
+func sign(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + s
+}

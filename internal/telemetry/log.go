@@ -1,0 +1,71 @@
+package telemetry
+
+import (
+	"context"
+	"log/slog"
+
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Logger returns a logger whose lines name the trace that they belong to: that of their
+// context, else that of the job which they name. A nil tracer returns the logger itself.
+func (t *Tracer) Logger(log *slog.Logger) *slog.Logger {
+	if t == nil {
+		return log
+	}
+	return slog.New(&handler{Handler: log.Handler(), tracer: t})
+}
+
+type handler struct {
+	slog.Handler
+
+	tracer *Tracer
+	// job is the key of the job that all lines name.
+	job string
+}
+
+// Handle implements slog.Handler.
+func (h *handler) Handle(ctx context.Context, line slog.Record) error {
+	if c := h.spanOf(ctx, line); c.IsValid() {
+		line = line.Clone()
+		line.AddAttrs(slog.String("trace_id", c.TraceID().String()), slog.String("span_id", c.SpanID().String()))
+	}
+	return h.Handler.Handle(ctx, line)
+}
+
+func (h *handler) spanOf(ctx context.Context, line slog.Record) trace.SpanContext {
+	if r, ok := ctx.Value(rootsKey{}).(roots); ok {
+		return r.turn
+	}
+	job := h.job
+	line.Attrs(func(a slog.Attr) bool {
+		if a.Key == jobKey {
+			job = a.Value.String()
+		}
+		return a.Key != jobKey
+	})
+	if job == "" {
+		return trace.SpanContext{}
+	}
+	r, _ := h.tracer.known.Get(job)
+	return r.message
+}
+
+// jobKey is what log lines name a job by.
+const jobKey = "job"
+
+// WithAttrs implements slog.Handler.
+func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	with := &handler{h.Handler.WithAttrs(attrs), h.tracer, h.job}
+	for _, a := range attrs {
+		if a.Key == jobKey {
+			with.job = a.Value.String()
+		}
+	}
+	return with
+}
+
+// WithGroup implements slog.Handler.
+func (h *handler) WithGroup(name string) slog.Handler {
+	return &handler{h.Handler.WithGroup(name), h.tracer, h.job}
+}

@@ -1,0 +1,286 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/queue"
+	"oneclaw/internal/redact"
+	"oneclaw/internal/runes"
+	"oneclaw/toolgroups"
+)
+
+// maxLabelValues bounds the models and groups told apart; others count together.
+const maxLabelValues = 64
+
+// Metrics counts. No label has the id of a chat, a user or a message.
+type Metrics struct {
+	registry *prometheus.Registry
+	accepted *prometheus.CounterVec
+	answers  *prometheus.CounterVec
+	repeats  *prometheus.CounterVec
+	sends    *prometheus.CounterVec
+	asked    *prometheus.CounterVec
+	decided  *prometheus.CounterVec
+	calls    *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	tokens   *prometheus.CounterVec
+	tools    *prometheus.CounterVec
+	opinions *prometheus.CounterVec
+	budget   prometheus.Counter
+	models   labels
+	groups   labels
+}
+
+// NewMetrics makes metrics of a version. Known secrets are masked in names that people choose.
+func NewMetrics(version string, known *redact.Redactor) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry(), models: newLabels(known.Text), groups: newLabels(known.Text)}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "oneclaw_" + name, Help: help}, labels)
+		m.registry.MustRegister(c)
+		return c
+	}
+	m.accepted = counter("messages_accepted_total", "Messages, commands and button presses that were put on disk, without duplicates.", "platform")
+	m.answers = counter("answers_total", "Answers that were delivered, or of which a part was given up.", "platform", "outcome")
+	m.repeats = counter("repeats_total", "Parts of answers that were sent with the mark that they may have arrived before.", "platform")
+	m.sends = counter("send_problems_total", "Tries to send that were refused, delayed by a rate limit, put off, or whose fate is unknown.", "platform", "outcome")
+	m.asked = counter("approvals_asked_total", "Tool calls for which a person was asked.", "platform")
+	m.decided = counter("approvals_decided_total", "Requests for approval whose turn went on, by what was decided.", "platform", "decision")
+	m.opinions = counter("opinions_total", "What people said of answers with 👍 (good) and 👎 (bad), and how often they took it back.", "platform", "opinion")
+	m.calls = counter("model_calls_total", "Calls of language models, by what became of them.", "model", "outcome")
+	m.tokens = counter("model_tokens_total", "Tokens of model calls; those of kind cached are also part of input.", "model", "kind")
+	m.tools = counter("tool_calls_total", "Tool calls that were run, by the group of the tool.", "group", "outcome")
+	m.budget = prometheus.NewCounter(prometheus.CounterOpts{Name: "oneclaw_budget_refusals_total", Help: "Model calls that a budget did not allow."})
+	m.seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "oneclaw_model_call_duration_seconds", Help: "How long calls of language models took, with their retries.",
+		Buckets: []float64{0.5, 1, 2, 5, 10, 30, 60, 120},
+	}, []string{"model"})
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "oneclaw_build_info", Help: "Always 1; the labels say what runs.",
+		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
+	})
+	build.Set(1)
+	m.registry.MustRegister(m.budget, m.seconds, build)
+	return m
+}
+
+// Handler shows them.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: 4})
+}
+
+// Measure implements bridge.Hooks.Measure.
+func (m *Metrics) Measure(platform string, what queue.Metric) {
+	switch what {
+	case queue.MeasuredAccepted:
+		m.accepted.WithLabelValues(platform).Inc()
+	case queue.MeasuredDelivered, queue.MeasuredFailed:
+		m.answers.WithLabelValues(platform, string(what)).Inc()
+	case queue.MeasuredRepeat:
+		m.repeats.WithLabelValues(platform).Inc()
+	case queue.MeasuredRefused, queue.MeasuredDelayed, queue.MeasuredPutOff, queue.MeasuredUnknown:
+		m.sends.WithLabelValues(platform, strings.TrimPrefix(string(what), "send_")).Inc()
+	case queue.MeasuredAsked:
+		m.asked.WithLabelValues(platform).Inc()
+	case queue.MeasuredAllowed, queue.MeasuredDenied, queue.MeasuredExpired:
+		m.decided.WithLabelValues(platform, strings.TrimPrefix(string(what), "approval_")).Inc()
+	case queue.MeasuredGood, queue.MeasuredBad, queue.MeasuredWithdrawn:
+		m.opinions.WithLabelValues(platform, strings.TrimPrefix(string(what), "opinion_")).Inc()
+	}
+}
+
+// Observe counts what happens in turns.
+func (m *Metrics) Observe(tools *toolgroups.Registry, e agent.Event) {
+	switch {
+	case e.Reply != nil:
+		var failure *agent.ModelError
+		if errors.As(e.Reply.Err, &failure) && failure.Kind == agent.KindBudget {
+			m.budget.Inc()
+		}
+	case e.Ended != nil:
+		m.tools.WithLabelValues(m.groups.of(GroupOf(tools, e.Ended.Tool)), string(e.Ended.Status)).Inc()
+	}
+}
+
+// GroupOf is what the calls of a tool are counted under: its group, and where that is
+// not one of the program's own, where it comes from.
+func GroupOf(tools *toolgroups.Registry, tool string) string {
+	name, grouped := tools.GroupOf(tool)
+	if !grouped {
+		return "core"
+	}
+	if g, _ := tools.Group(name); g.Source != "" && g.Source != toolgroups.SourceBuiltin {
+		return g.Source
+	}
+	return name
+}
+
+// Client is a model that knows what it is.
+type Client interface {
+	agent.Model
+	// Profile is what is known of it.
+	Profile() agent.Profile
+}
+
+// Model returns a client whose calls are counted. Nil counts nothing.
+func (m *Metrics) Model(client Client, name string) agent.Model {
+	if m == nil {
+		return client
+	}
+	return &measuredModel{Client: client, metrics: m, label: m.models.of(name)}
+}
+
+type measuredModel struct {
+	Client
+
+	metrics *Metrics
+	label   string
+}
+
+// Complete implements agent.Model.
+func (c *measuredModel) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
+	began := time.Now()
+	reply, err := c.Client.Complete(ctx, req, onDelta)
+	c.metrics.count(ctx, c.label, time.Since(began), reply.Usage, err)
+	return reply, err
+}
+
+func (m *Metrics) count(ctx context.Context, model string, took time.Duration, used agent.Usage, err error) {
+	m.seconds.WithLabelValues(model).Observe(took.Seconds())
+	m.calls.WithLabelValues(model, modelOutcome(ctx, err)).Inc()
+	m.tokens.WithLabelValues(model, "input").Add(float64(max(used.Input, 0)))
+	m.tokens.WithLabelValues(model, "cached").Add(float64(max(used.Cached, 0)))
+	m.tokens.WithLabelValues(model, "output").Add(float64(max(used.Output, 0)))
+}
+
+func modelOutcome(ctx context.Context, err error) string {
+	var failure *agent.ModelError
+	switch {
+	case err == nil:
+		return "ok"
+	case ctx.Err() != nil:
+		return "canceled"
+	case errors.As(err, &failure):
+		return string(failure.Kind)
+	}
+	return "error"
+}
+
+// Watch adds what is looked up when somebody asks.
+func (m *Metrics) Watch(b Worker, size func(context.Context) (int64, error), now func() time.Time) {
+	gauge := func(name, help string, labels prometheus.Labels, value func() float64) {
+		opts := prometheus.GaugeOpts{Name: "oneclaw_" + name, Help: help, ConstLabels: labels}
+		m.registry.MustRegister(prometheus.NewGaugeFunc(opts, value))
+	}
+	gauge("jobs_open", "Jobs that are not closed: waiting, running or being delivered.", nil, func() float64 { return float64(b.Load().Open) })
+	gauge("jobs_waiting", "Jobs that wait in the queues of their chats.", nil, func() float64 { return float64(b.Load().Waiting) })
+	gauge("oldest_job_age_seconds", "How long ago the oldest open job was accepted; 0 without one.", nil, func() float64 {
+		if oldest := b.Load().Oldest; !oldest.IsZero() {
+			return max(now().Sub(oldest).Seconds(), 0)
+		}
+		return 0
+	})
+	for name := range b.Ready() {
+		gauge("platform_ready", "1 where the platform receives, else 0.", prometheus.Labels{"platform": name}, func() float64 {
+			if b.Ready()[name] != nil {
+				return 0
+			}
+			return 1
+		})
+	}
+	gauge("database_size_bytes", "Size of the database: of its file, or of its tables on a server.", nil, func() float64 {
+		ctx, cancel := context.WithTimeout(context.Background(), sizePatience)
+		defer cancel()
+		n, err := size(ctx)
+		if err != nil {
+			return 0
+		}
+		return float64(n)
+	})
+}
+
+// sizePatience is how long the size of a database may take.
+const sizePatience = 2 * time.Second
+
+// Replica is this process among those that share a store, as far as it is looked at.
+type Replica interface {
+	// Replica is the id under which it has joined, empty before, and how many leases it holds.
+	Replica() (id string, leases int)
+}
+
+// WatchReplica adds who this process is among others.
+func (m *Metrics) WatchReplica(r Replica, host string) {
+	m.registry.MustRegister(replica{
+		Replica: r, host: host,
+		info:   prometheus.NewDesc("oneclaw_replica_info", "Always 1; the labels say under which id this process has joined the others, and where it runs.", []string{"id", "host"}, nil),
+		leases: prometheus.NewDesc("oneclaw_leases_held", "Shares of the chats and other leases that this process holds.", nil, nil),
+	})
+}
+
+// replica implements prometheus.Collector: the id changes when others took it for dead.
+type replica struct {
+	Replica
+
+	host         string
+	info, leases *prometheus.Desc
+}
+
+// Describe implements prometheus.Collector.
+func (r replica) Describe(to chan<- *prometheus.Desc) { to <- r.info; to <- r.leases }
+
+// Collect implements prometheus.Collector.
+func (r replica) Collect(to chan<- prometheus.Metric) {
+	id, leases := r.Replica.Replica()
+	to <- prometheus.MustNewConstMetric(r.leases, prometheus.GaugeValue, float64(leases))
+	to <- prometheus.MustNewConstMetric(r.info, prometheus.GaugeValue, 1, id, r.host)
+}
+
+// WatchProcess adds what the process uses: goroutines, memory, descriptors.
+func (m *Metrics) WatchProcess() {
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+}
+
+// Worker is the bridge, as far as it is looked at.
+type Worker interface {
+	// Load says how much there is to do.
+	Load() queue.Load
+	// Ready says of each platform why it does not receive.
+	Ready() map[string]error
+}
+
+// labels are the values of a label that people choose: without secrets, and not many.
+type labels struct {
+	redact func(string) string
+	mu     *sync.Mutex
+	known  map[string]string
+}
+
+func newLabels(redact func(string) string) labels {
+	return labels{redact: redact, mu: new(sync.Mutex), known: map[string]string{}}
+}
+
+// of returns the value that stands for a name.
+func (l labels) of(name string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	value, ok := l.known[name]
+	switch {
+	case ok:
+		return value
+	case len(l.known) >= maxLabelValues:
+		return "other"
+	}
+	value, _ = runes.Split(strings.ToValidUTF8(l.redact(name), "?"), 80)
+	l.known[name] = value
+	return value
+}

@@ -1,0 +1,182 @@
+package telemetry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"oneclaw/agent"
+	"oneclaw/internal/runes"
+)
+
+// Model returns a model whose calls are told of, by the type of its provider and its name
+// there. Cost says in dollars what a call came to, if that is known. A nil tracer returns the
+// model itself.
+func (t *Tracer) Model(inner agent.Model, provider, name string, cost func(agent.Usage) (dollars float64, known bool)) agent.Model {
+	if t == nil {
+		return inner
+	}
+	return &model{Model: inner, tracer: t, provider: system(provider), name: t.cfg.Redact.Text(name), cost: cost}
+}
+
+type model struct {
+	agent.Model
+
+	tracer         *Tracer
+	provider, name string
+	cost           func(agent.Usage) (float64, bool)
+}
+
+// system is what the conventions call the provider behind an API.
+func system(provider string) string {
+	if provider = strings.ToLower(provider); provider == "gemini" {
+		return "gcp.gemini"
+	}
+	return provider
+}
+
+// Profile is that of the model.
+func (m *model) Profile() agent.Profile { return agent.ProfileOf(m.Model) }
+
+// Complete implements agent.Model.
+func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
+	r, ok := ctx.Value(rootsKey{}).(roots)
+	if !ok {
+		return m.Model.Complete(ctx, req, onDelta)
+	}
+	began := m.tracer.cfg.Now()
+	var first atomic.Int64
+	watch := onDelta
+	if onDelta != nil {
+		watch = func(d agent.Delta) {
+			if first.Load() == 0 {
+				first.Store(int64(m.tracer.cfg.Now().Sub(began)))
+			}
+			onDelta(d)
+		}
+	}
+	reply, err := m.Model.Complete(ctx, req, watch)
+	about := []attribute.KeyValue{
+		attribute.String("gen_ai.operation.name", "chat"), attribute.String("gen_ai.provider.name", m.provider),
+		attribute.String("gen_ai.request.model", m.name), attribute.Bool("gen_ai.request.stream", onDelta != nil),
+		attribute.Int("oneclaw.request.tools", len(req.Tools)), attribute.Int("oneclaw.request.tool_tokens", req.ToolTokens),
+	}
+	if waited := time.Duration(first.Load()); waited > 0 {
+		about = append(about, attribute.Float64("gen_ai.response.time_to_first_chunk", waited.Seconds()))
+	}
+	if err == nil {
+		about = append(about, m.replied(reply)...)
+	}
+	if m.tracer.cfg.Texts {
+		about = append(about, m.tracer.texts(req, reply, err == nil)...)
+	}
+	m.tracer.leaf(r.turn, "chat "+m.name, trace.SpanKindClient, began, m.tracer.cfg.Now(), append(about, errorType(failureOf(ctx, err))...)...)
+	return reply, err
+}
+
+// replied is what a reply says of itself, and what it cost.
+func (m *model) replied(reply agent.Reply) []attribute.KeyValue {
+	u, reason := reply.Usage, "stop"
+	switch {
+	case reply.Truncated:
+		reason = "length"
+	case len(reply.Calls) > 0:
+		reason = "tool_call"
+	}
+	about := []attribute.KeyValue{
+		attribute.StringSlice("gen_ai.response.finish_reasons", []string{reason}),
+		attribute.Int("gen_ai.usage.input_tokens", u.Input), attribute.Int("gen_ai.usage.output_tokens", u.Output),
+		attribute.Int("gen_ai.usage.cache_read.input_tokens", u.Cached), attribute.Int("gen_ai.usage.cache_creation.input_tokens", u.Written),
+	}
+	if reply.Model != "" {
+		about = append(about, attribute.String("gen_ai.response.model", m.tracer.cfg.Redact.Text(reply.Model)))
+	}
+	if dollars, known := m.cost(u); known {
+		about = append(about, attribute.Float64("oneclaw.cost.usd", dollars))
+	}
+	return about
+}
+
+// failureOf is the kind of the error of a call.
+func failureOf(ctx context.Context, err error) string {
+	var failure *agent.ModelError
+	switch {
+	case err == nil:
+		return ""
+	case ctx.Err() != nil:
+		return "canceled"
+	case errors.As(err, &failure):
+		return string(failure.Kind)
+	}
+	return "error"
+}
+
+const (
+	// maxText and maxTexts bound what a span says of one text, and of how many.
+	maxText  = 2000
+	maxTexts = 8
+)
+
+type (
+	// said is a message as the conventions write it.
+	said struct {
+		Role  string `json:"role"`
+		Parts []part `json:"parts"`
+	}
+	part struct {
+		Type      string `json:"type"`
+		ID        string `json:"id,omitempty"`
+		Name      string `json:"name,omitempty"`
+		Content   string `json:"content,omitempty"`
+		Arguments string `json:"arguments,omitempty"`
+		Response  string `json:"response,omitempty"`
+	}
+)
+
+// texts are what is new in a request, and its reply.
+func (t *Tracer) texts(req agent.Request, reply agent.Reply, replied bool) []attribute.KeyValue {
+	var fresh []said
+	for i := len(req.Messages) - 1; i >= 0 && len(fresh) < maxTexts; i-- {
+		m := &req.Messages[i]
+		if m.Role == agent.RoleAssistant {
+			break
+		}
+		p := part{Type: "text", Content: t.short(m.Text)}
+		if m.Role == agent.RoleTool {
+			p = part{Type: "tool_call_response", ID: m.CallID, Response: t.short(m.Text)}
+		}
+		fresh = append(fresh, said{string(m.Role), []part{p}})
+	}
+	slices.Reverse(fresh)
+	about := []attribute.KeyValue{attribute.String("gen_ai.input.messages", encoded(fresh))}
+	if !replied {
+		return about
+	}
+	answer := said{Role: "assistant"}
+	if reply.Text != "" {
+		answer.Parts = append(answer.Parts, part{Type: "text", Content: t.short(reply.Text)})
+	}
+	for _, c := range reply.Calls[:min(len(reply.Calls), maxTexts)] {
+		answer.Parts = append(answer.Parts, part{Type: "tool_call", ID: c.ID, Name: t.short(c.Name), Arguments: t.short(c.Arguments)})
+	}
+	return append(about, attribute.String("gen_ai.output.messages", encoded([]said{answer})))
+}
+
+// short is a text without secrets and not long. It is masked before it is cut, so that no part
+// of a secret stays.
+func (t *Tracer) short(text string) string {
+	begin, _ := runes.Split(strings.ToValidUTF8(t.cfg.Redact.Text(text), "?"), maxText)
+	return begin
+}
+
+func encoded(messages []said) string {
+	data, _ := json.Marshal(messages) // strings alone
+	return string(data)
+}

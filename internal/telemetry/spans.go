@@ -1,0 +1,283 @@
+package telemetry
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+	"oneclaw/internal/cache"
+)
+
+// roots are the spans of a job that have children: the message, and its turn.
+type roots struct{ message, turn trace.SpanContext }
+
+// follow are the roots of a job; none where it is not followed, or was not drawn by the sampler.
+func (t *Tracer) follow(j *queue.Run) (roots, bool) {
+	fields := strings.Split(j.Trace.Parent, "-")
+	if len(fields) != 4 || fields[3] != "01" {
+		return roots{}, false
+	}
+	id, bad := trace.TraceIDFromHex(fields[1])
+	span, worse := trace.SpanIDFromHex(fields[2])
+	if bad != nil || worse != nil {
+		return roots{}, false
+	}
+	message := trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: span, TraceFlags: trace.FlagsSampled, Remote: true})
+	turn := sha256.Sum256([]byte("turn of " + fields[1] + fields[2]))
+	return roots{message, message.WithSpanID(trace.SpanID(turn[:8]))}, true
+}
+
+// Hook is the tracer as the bridge calls it: nil where there is none.
+func (t *Tracer) Hook() queue.Tracer {
+	if t == nil {
+		return nil
+	}
+	return t
+}
+
+// followed reports whether jobs of a kind have traces: what people or their schedules say, and
+// not what the program says to itself.
+func followed(j *queue.Run) bool {
+	return j.Message.Kind == chats.KindText || j.Message.Kind == queue.KindTask
+}
+
+// Begin implements [queue.Tracer]. The ids follow from the job, so that it keeps them also where
+// a program that does not know them has written its record.
+func (t *Tracer) Begin(j *queue.Run) {
+	if !followed(j) || j.Trace.Parent != "" {
+		return
+	}
+	sum := sha256.Sum256([]byte("trace of " + j.Key() + " " + j.Accepted.UTC().Format(time.RFC3339Nano)))
+	c := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID(sum[:16]), SpanID: trace.SpanID(sum[16:24])})
+	_, drawn := t.tracer.Start(withIDs(context.Background(), c), "message") // asks the sampler and is never ended
+	flags := "00"
+	if drawn.SpanContext().IsSampled() {
+		flags = "01"
+	}
+	j.Trace.Parent = "00-" + hex.EncodeToString(sum[:16]) + "-" + hex.EncodeToString(sum[16:24]) + "-" + flags
+}
+
+// Runs implements [queue.Tracer].
+func (t *Tracer) Runs(ctx context.Context, j *queue.Run) context.Context {
+	t.Begin(j)
+	r, ok := t.follow(j)
+	if !ok {
+		return ctx
+	}
+	now, since := t.cfg.Now(), j.Since
+	switch first := j.Trace.Turn.IsZero() && j.Parts == nil; {
+	case first && !since.IsZero():
+		t.leaf(r.message, "accept", trace.SpanKindInternal, j.Accepted, since)
+		t.leaf(r.message, "wait", trace.SpanKindInternal, since, now, attribute.String("oneclaw.wait.for", "lane"))
+	case first:
+		t.leaf(r.message, "wait", trace.SpanKindInternal, j.Accepted, now, attribute.String("oneclaw.wait.for", "lane"))
+	case !since.IsZero():
+		t.leaf(r.message, "wait", trace.SpanKindInternal, since, now, attribute.String("oneclaw.wait.for", "approval"))
+	}
+	if j.HasSlot && j.Trace.Turn.IsZero() {
+		j.Trace.Turn = now
+	}
+	t.known.Put(j.Key(), r, cache.Forever)
+	return context.WithValue(ctx, rootsKey{}, r)
+}
+
+// Watch implements [queue.Tracer].
+func (t *Tracer) Watch(j *queue.Run, observe func(agent.Event)) func(agent.Event) {
+	r, ok := t.follow(j)
+	if !ok {
+		return observe
+	}
+	var mu sync.Mutex
+	began := make(map[string]time.Time)
+	return func(e agent.Event) {
+		switch {
+		case e.Began != nil:
+			mu.Lock()
+			began[e.Began.Call] = t.cfg.Now()
+			mu.Unlock()
+		case e.Ended != nil:
+			mu.Lock()
+			at, ok := began[e.Ended.Call]
+			delete(began, e.Ended.Call)
+			mu.Unlock()
+			if ok {
+				t.tool(r, e.Ended, at)
+			}
+		}
+		observe(e)
+	}
+}
+
+// tool tells of a tool call. One of an MCP server is this span, too, as the conventions have it
+// where the tool's is there already.
+func (t *Tracer) tool(r roots, e *agent.ToolEvent, began time.Time) {
+	name := t.cfg.Redact.Text(e.Tool)
+	group := t.cfg.Redact.Text(t.cfg.Group(e.Tool))
+	about := []attribute.KeyValue{
+		attribute.String("gen_ai.operation.name", "execute_tool"), attribute.String("gen_ai.tool.name", name),
+		attribute.String("gen_ai.tool.call.id", e.Call), attribute.String("gen_ai.tool.type", "function"),
+		attribute.String("oneclaw.tool.group", group),
+	}
+	kind := trace.SpanKindInternal
+	if server, is := strings.CutPrefix(group, "mcp:"); is {
+		kind = trace.SpanKindClient
+		about = append(about, attribute.String("mcp.method.name", "tools/call"), attribute.String("oneclaw.mcp.server", server))
+	}
+	failure := ""
+	if e.Status == agent.StatusError {
+		failure = "tool_error"
+	}
+	t.leaf(r.turn, "execute_tool "+name, kind, began, t.cfg.Now(), append(about, errorType(failure)...)...)
+}
+
+// Sending implements [queue.Tracer].
+func (t *Tracer) Sending(j *queue.Run, p *queue.SentPart) func(error) {
+	r, ok := t.follow(j)
+	if !ok {
+		return func(error) {}
+	}
+	began := t.cfg.Now()
+	about := []attribute.KeyValue{
+		attribute.String("oneclaw.platform", j.Message.Chat.Platform), attribute.Bool("oneclaw.part.file", p.File != nil),
+		attribute.Bool("oneclaw.part.edit", p.Edit != ""),
+	}
+	return func(err error) {
+		t.leaf(r.message, "deliver", trace.SpanKindClient, began, t.cfg.Now(), append(about, errorType(outcome(err))...)...)
+	}
+}
+
+// outcome says why something was not sent.
+func outcome(err error) string {
+	var failure *chats.SendError
+	switch {
+	case err == nil:
+		return ""
+	case !errors.As(err, &failure):
+		return "interrupted"
+	case failure.Outcome == chats.Refused:
+		return "refused"
+	case failure.Outcome == chats.Later:
+		return "later"
+	}
+	return "unknown"
+}
+
+// Closed implements [queue.Tracer].
+func (t *Tracer) Closed(j *queue.Run) {
+	t.Begin(j)
+	r, ok := t.follow(j)
+	if !ok {
+		return
+	}
+	command := strings.HasPrefix(strings.TrimSpace(j.Message.Text), "/")
+	turn := j.Trace.Turn
+	if turn.IsZero() && j.Found && !command {
+		turn = j.Closed // a former life may have begun it, and told of calls
+	}
+	if !turn.IsZero() {
+		ended := j.Trace.Answered
+		if ended.IsZero() {
+			ended = j.Closed
+		}
+		t.span(withIDs(trace.ContextWithSpanContext(context.Background(), r.message), r.turn), "invoke_agent oneclaw", trace.SpanKindInternal, turn, ended,
+			attribute.String("gen_ai.operation.name", "invoke_agent"), attribute.String("gen_ai.agent.name", "oneclaw"),
+			attribute.Int("oneclaw.resumes", j.Resumes), attribute.Int("oneclaw.joined", len(j.Joined)))
+	}
+	name := "message"
+	switch {
+	case j.Message.Kind == queue.KindTask:
+		name = "task"
+	case command:
+		name = "command"
+	}
+	about := []attribute.KeyValue{
+		attribute.String("oneclaw.platform", j.Message.Chat.Platform), attribute.Bool("oneclaw.direct", j.Message.Direct),
+		attribute.String("oneclaw.state", string(j.State)), attribute.Int("oneclaw.parts", len(j.Parts)),
+	}
+	failure := ""
+	if j.State == queue.StateFailed {
+		failure = string(j.State)
+	}
+	if j.Incident != "" {
+		failure = "incident"
+		about = append(about, attribute.String("oneclaw.incident", j.Incident))
+	}
+	t.span(withIDs(context.Background(), r.message), name, trace.SpanKindServer, j.Accepted, j.Closed, append(about, errorType(failure)...)...)
+}
+
+// leaf tells of a span without children.
+func (t *Tracer) leaf(parent trace.SpanContext, name string, kind trace.SpanKind, began, ended time.Time, about ...attribute.KeyValue) {
+	t.span(trace.ContextWithRemoteSpanContext(context.Background(), parent), name, kind, began, ended, about...)
+}
+
+// span tells of a span that is over. One with an error.type is an error.
+func (t *Tracer) span(ctx context.Context, name string, kind trace.SpanKind, began, ended time.Time, about ...attribute.KeyValue) {
+	if ended.Before(began) {
+		ended = began // the clock was set, or another machine's is behind
+	}
+	_, s := t.tracer.Start(ctx, name, trace.WithTimestamp(began), trace.WithSpanKind(kind), trace.WithAttributes(about...))
+	for _, a := range about {
+		if a.Key == errorKey {
+			s.SetStatus(codes.Error, a.Value.AsString())
+		}
+	}
+	s.End(trace.WithTimestamp(ended))
+}
+
+// errorKey is the attribute that says what kind of error ended a span.
+const errorKey = "error.type"
+
+func errorType(failure string) []attribute.KeyValue {
+	if failure == "" {
+		return nil
+	}
+	return []attribute.KeyValue{attribute.String(errorKey, failure)}
+}
+
+type (
+	rootsKey struct{}
+	idsKey   struct{}
+)
+
+// withIDs has the next span bear ids that are known.
+func withIDs(ctx context.Context, c trace.SpanContext) context.Context {
+	return context.WithValue(ctx, idsKey{}, c)
+}
+
+// idsOfContext implements sdk.IDGenerator: ids are those of the context, else drawn.
+type idsOfContext struct{}
+
+// NewIDs returns the ids of a root.
+func (idsOfContext) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	if c, ok := ctx.Value(idsKey{}).(trace.SpanContext); ok {
+		return c.TraceID(), c.SpanID()
+	}
+	var id trace.TraceID
+	_, _ = rand.Read(id[:]) // never fails
+	return id, drawn()
+}
+
+// NewSpanID returns the id of a child.
+func (idsOfContext) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
+	if c, ok := ctx.Value(idsKey{}).(trace.SpanContext); ok {
+		return c.SpanID()
+	}
+	return drawn()
+}
+
+func drawn() (id trace.SpanID) {
+	_, _ = rand.Read(id[:])
+	return id
+}
