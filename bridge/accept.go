@@ -15,8 +15,11 @@ import (
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/privacy"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
+	"oneclaw/bridge/turn"
 	"oneclaw/internal/cache"
 	"oneclaw/internal/named"
 	"oneclaw/internal/rescue"
@@ -164,12 +167,12 @@ func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 	case m.Kind == chats.KindEdit:
 		return in.amend(ctx, j)
 	}
-	if j.Answers == "" {
+	if outbox.Of(j).Replies == "" {
 		answers, err := in.asking.Answers(ctx, m)
 		if err != nil {
 			return err
 		}
-		j.Answers = answers
+		outbox.Of(j).Replies = answers
 	}
 	lane, sender := in.lanes.Reserve(j, in.cfg.Limits.MaxWaitingMember)
 	busy := lane.Waiting >= in.cfg.Limits.MaxWaiting
@@ -186,7 +189,7 @@ func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 		}
 	}
 	if !m.Time.IsZero() && j.Accepted.Sub(m.Time) > staleAfter {
-		j.Delay = in.waited(m)
+		outbox.Of(j).Delay = in.waited(m)
 	}
 	return in.enqueue(ctx, j)
 }
@@ -227,7 +230,9 @@ func (in *intake) hear(ctx context.Context, j *queue.Run) error {
 	if err != nil {
 		return err
 	}
-	j.AskOwner = j.AskOwner && !forgotten
+	if forgotten {
+		turn.Of(j).AskOwner = false
+	}
 	if !heard {
 		return in.jobs.Discard(ctx, j)
 	}
@@ -247,7 +252,7 @@ func (in *intake) unhear(ctx context.Context, j *queue.Run) (bool, error) {
 	if err := in.observer.Forget(ctx, m.By()); err != nil {
 		return false, err
 	}
-	j.Notice = "I have forgotten what I heard you say in groups. What you write to me here goes within a week."
+	outbox.Of(j).Notice = "I have forgotten what I heard you say in groups. What you write to me here goes within a week."
 	return true, nil
 }
 
@@ -273,7 +278,7 @@ func (in *intake) enqueue(ctx context.Context, j *queue.Run) error {
 	if first {
 		in.cfg.Hooks.Measure(j.Message.Chat.Platform, queue.MeasuredAccepted)
 	}
-	if j.Delay > 0 {
+	if outbox.Of(j).Delay > 0 {
 		in.late.Put(j.Message.Chat, in.cfg.Now(), cache.Forever)
 	}
 	if j.Unclaimed {
@@ -282,7 +287,7 @@ func (in *intake) enqueue(ctx context.Context, j *queue.Run) error {
 	if in.cfg.Hooks.Trace != nil {
 		j.Since = in.cfg.Now()
 	}
-	if in.kinds.of(&j.Job).stops {
+	if in.workers.of(j).declares().stops {
 		in.stops.now(j)
 	}
 	if held := in.inLine(j); held != nil {
@@ -293,8 +298,8 @@ func (in *intake) enqueue(ctx context.Context, j *queue.Run) error {
 
 // inLine queues a job. Behind a move nothing begins at its ends before it is carried out.
 func (in *intake) inLine(j *queue.Run) *queue.Suspended {
-	if j.Message.Kind == queue.KindMove {
-		in.lanes.Block(endsOf(j))
+	if b, ok := in.workers.of(j).(blocker); ok {
+		b.block(j)
 	}
 	return in.lanes.Enqueue(j)
 }
@@ -304,7 +309,7 @@ func (in *intake) inLine(j *queue.Run) *queue.Suspended {
 func (in *intake) shorten(ctx context.Context, j *queue.Run, err error) (bool, error) {
 	in.log.Error("message is too large", "job", j.Key(), "err", err)
 	j.Message.Text, j.Message.Files, j.Message.Skipped, j.Message.Quoted = "", nil, nil, nil
-	j.Notice = "This message is too long for me. Please send it in smaller pieces, or as a file."
+	outbox.Of(j).Notice = "This message is too long for me. Please send it in smaller pieces, or as a file."
 	return in.jobs.Add(ctx, j)
 }
 
@@ -366,7 +371,7 @@ func (in *intake) begin(j *queue.Run) {
 	if j.Unclaimed {
 		return
 	}
-	if in.kinds.of(&j.Job).stops {
+	if in.workers.of(j).declares().stops {
 		in.stops.now(j)
 	}
 	in.sender.Resume(j)
@@ -388,7 +393,8 @@ func (in *intake) jobOf(m chats.Message, mark string) *queue.Run {
 			}
 		}
 	}
-	j := &queue.Run{Job: queue.Job{Message: m, State: queue.StateOpen, Accepted: in.cfg.Now(), LeaseToken: mark, Unclaimed: mark == "", Unstarted: true}}
+	j := &queue.Run{Job: queue.Job{Message: m, State: receipts.Open, Accepted: in.cfg.Now(), LeaseToken: mark, Unclaimed: mark == "", Unstarted: true}}
+	j.Args, j.Work = in.workers.types(m.Kind)
 	if in.cfg.Hooks.Trace != nil {
 		in.cfg.Hooks.Trace.Begin(j)
 	}
@@ -403,11 +409,11 @@ func (in *intake) amend(ctx context.Context, amendment *queue.Run) error {
 	j, edited := in.lanes.Waiting(edit.Chat, func(j *queue.Run) bool {
 		// What has begun and waits for its turn again (after an approval) is on record as
 		// it was.
-		return j.Message.Kind == chats.KindText && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && j.Unstarted && len(j.Approvals) == 0
+		return j.Message.Kind == chats.KindText && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && j.Unstarted && len(turn.Of(j).Approvals) == 0
 	})
 	waits, began, err := false, false, error(nil)
 	if j != nil {
-		waits, began, err = in.replace(ctx, j, &edited, edit)
+		waits, began, err = in.replace(ctx, j, edited, edit)
 	}
 	if !waits && err == nil {
 		err = in.reconsider(ctx, amendment, began)
@@ -451,5 +457,5 @@ func (in *intake) replace(ctx context.Context, j, edited *queue.Run, edit chats.
 	}
 	waits = in.lanes.Replace(j.Message.Chat, j, edited)
 	// What is put together from pieces is read again in the write that does so.
-	return waits, !waits && !in.kinds.place(edited).Partial && in.lanes.IsAnswering(j.Message.Chat, edited.Key()), nil
+	return waits, !waits && !in.workers.place(edited).Partial && in.lanes.IsAnswering(j.Message.Chat, edited.Key()), nil
 }

@@ -17,7 +17,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -252,7 +252,7 @@ func TestNothingAStrangerDoesMakesATurn(t *testing.T) {
 			"hello", "/start", "/help", "/clear", "/people", "/people add fake:1", "/people admin fake:2", "/agent", "/claim", "/claim x",
 			"/claim AAAAAAAAAAAAAAAAAAAAAAAAAA", "claim me", "/stop", "/new", "card:1", "/claim\n/help", "", "/start hello",
 		})
-		kinds := rapid.SampledFrom([]chats.Kind{chats.KindText, chats.KindText, chats.KindEdit, chats.KindPress, queue.KindTask})
+		kinds := rapid.SampledFrom([]chats.Kind{chats.KindText, chats.KindText, chats.KindEdit, chats.KindPress, receipts.KindTask})
 		for n := range rapid.IntRange(1, 30).Draw(rt, "events") {
 			user := fmt.Sprint(rapid.IntRange(1, 3).Draw(rt, "user"))
 			m := from(user, fmt.Sprint(rapid.IntRange(1, 5).Draw(rt, "id")), texts.Draw(rt, "text"))

@@ -17,6 +17,7 @@ import (
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -604,7 +605,7 @@ func TestNoApprovalWithoutButtons(t *testing.T) {
 func TestWhoDecidesIsToldThatSomebodyOutsideHasPosted(t *testing.T) {
 	w := &workshop{}
 	r := w.guarded(t)
-	r.submit(bridge.Submission{Key: "k", Chat: chatOne, User: "1", Direct: true, Title: "ci", Text: "run a", Trigger: queue.Trigger{Hook: "ci", Quiet: true}})
+	r.submit(bridge.Submission{Key: "k", Chat: chatOne, User: "1", Direct: true, Title: "ci", Text: "run a", Trigger: receipts.Trigger{Hook: "ci", Quiet: true}})
 	card := r.platform.wait(t, 1)[0]
 	if !strings.Contains(card.text, "It is for what somebody outside has posted to the webhook ci.") || len(w.commands()) != 0 {
 		t.Errorf("card %+v, ran %v", card, w.commands())
@@ -636,7 +637,7 @@ func TestScheduledTurnAsksInItsChat(t *testing.T) {
 	if answer := r.platform.wait(t, 3)[2].text; !strings.HasSuffix(answer, "ran a") {
 		t.Errorf("answer %q", answer)
 	}
-	if result := <-results; result.State != queue.StateDone {
+	if result := <-results; result.State != receipts.Done {
 		t.Errorf("result %+v", result)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 )
 
 var errCut = errors.New("the connection broke")
@@ -336,7 +337,7 @@ func (p *platform) awaitIn(t *testing.T, chat string, n int) {
 //
 // Attack 02.
 func TestCommandsAndTheEndDoNotWaitForThePlatform(t *testing.T) {
-	for command, state := range map[string]queue.State{"/stop": queue.StateStopped, "/clear": queue.StateCleared} {
+	for command, state := range map[string]receipts.State{"/stop": receipts.Stopped, "/clear": receipts.Cleared} {
 		t.Run(command, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, o := newOutage(t, chats.Unknown, false)

@@ -17,6 +17,7 @@ import (
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/privacy"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/turn"
 	"oneclaw/internal/cache"
 	"oneclaw/internal/named"
@@ -44,7 +45,7 @@ type rooms struct {
 	asides     queue.DeadLetters
 	platforms  map[string]chats.Platform
 	commands   *commands
-	kinds      *kinds
+	workers    *workers
 	lanes      *queue.Queue
 	owners     *queue.Leases
 	sender     *outbox.Sender
@@ -107,19 +108,19 @@ func (b *Bridge) furnish() {
 	}
 	b.stops, b.carrier, b.keeper, b.mover = &stops{r}, &carrier{r, make(chan struct{}, 1)}, &keeper{rooms: r}, &mover{r}
 	b.asides, b.commands = queue.DeadLetters{KV: cfg.Store, Log: b.log, Now: cfg.Now}, &commands{platforms: b.platforms}
-	b.kinds = &kinds{commands: b.commands}
+	b.workers = &workers{commands: b.commands}
 	b.owners = queue.NewLeases(queue.LeasesConfig{
 		Sharing: cfg.Sharing, Store: cfg.Store, Leases: b.singles(), Home: func(chat chats.Chat) chats.Chat { return b.lanes.CurrentChat(chat) },
 		Take: b.takeOver, Lost: func(in queue.ChatFilter) { b.lanes.DropChats(in); b.signs.Drop(in) }, Busy: func(in queue.ChatFilter) bool { return b.lanes.AnyRunning(in) }, Logger: b.log,
 	})
-	b.jobs.LeaseToken, b.jobs.Fence = b.owners.Token, b.owners.Fence
+	b.jobs.LeaseToken, b.jobs.Fence, b.jobs.Types = b.owners.Token, b.owners.Fence, b.workers.types
 	b.observer = privacy.NewObserver(privacy.ObserverConfig{Store: cfg.Store, Log: b.log, Now: cfg.Now})
 	shared := queue.Shared{Platforms: b.platforms, Owns: b.owners.Owns, Safe: b.owners.OwnsSafely, Redact: cfg.Redact, Spell: b.commands.spelled, Files: cfg.Hooks.Files, Measure: cfg.Hooks.Measure, Trace: cfg.Hooks.Trace, Keep: keepDeed(cfg.Store), Log: b.log, Now: cfg.Now}
 	run := b.carrier.carry
 	if cfg.Sharing.On {
 		run = b.carrier.carryShared
 	}
-	b.shared, b.lanes = shared, queue.New(queue.Config{Place: b.kinds.place, Run: run, OnSuspend: b.carrier.holds, OnWait: b.waits(), OnOvertaken: func(some []*queue.Run) { b.stops.settleAll(some, queue.StateStopped) }, MaxTurns: cfg.Limits.MaxTurns, Log: b.log, Now: cfg.Now})
+	b.shared, b.lanes = shared, queue.New(queue.Config{Place: b.workers.place, Pieces: turn.Pieces, Accepts: turn.CanJoin, Decisions: turn.Decisions, Run: run, OnSuspend: b.carrier.holds, OnWait: b.waits(), OnOvertaken: func(some []*queue.Run) { b.stops.settleAll(some, receipts.Stopped) }, MaxTurns: cfg.Limits.MaxTurns, Log: b.log, Now: cfg.Now})
 	b.sender = outbox.NewSender(outbox.SenderConfig{
 		Shared: shared, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir,
 		MaxParts: cfg.Limits.MaxParts, MaxSends: cfg.Limits.MaxTurns, MaxRetry: cfg.Limits.RetryFor, Lift: b.commands.lift, Home: b.lanes.Forward, Moves: &b.lanes.Moves,
@@ -162,7 +163,7 @@ func (b *Bridge) furnish() {
 	maps.Copy(handlers, b.people.Handlers())
 	handlers[interact.ElicitationKind] = b.asking.Pressed
 	handlers[interact.ApprovalKind], handlers[interact.PanelKind], handlers[undoKind], handlers[privacy.ForgetCommand] = interact.ApprovalHandler(cfg.Now), b.panel.Pressed, b.stops.pressedUndo, b.forgetting.Pressed
-	b.fillKinds()
+	*b.workers = *newWorkers(b)
 	b.commands.add(b.commandTable())
 }
 
@@ -184,7 +185,7 @@ func (r *rooms) tellOnce(ctx context.Context, m chats.Message, text string) erro
 		return err
 	}
 	j := r.intake.job(m)
-	j.Notice = text
+	outbox.Of(j).Notice = text
 	return r.intake.put(ctx, j)
 }
 

@@ -18,6 +18,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -418,7 +419,7 @@ func TestCardsArePrunedAfterAWeek(t *testing.T) {
 	r.accept(pressOn(shown[1], "p", "1", shown[1].button(t, "Yes")))
 	r.platform.until(t, "edit", func(all []sent) bool { return all[1].text == "fake:1 chose yes" })
 	r.stop()
-	c.advance(queue.ReceiptAge + time.Minute)
+	c.advance(receipts.Age + time.Minute)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	changes := r.cfg.Store.Watch(ctx, "card/")

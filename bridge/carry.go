@@ -10,7 +10,10 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/interact"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
+	"oneclaw/bridge/turn"
 	"oneclaw/internal/retry"
 	"oneclaw/storage"
 )
@@ -24,7 +27,7 @@ const (
 	sharedRetry = time.Second
 )
 
-// carrier brings jobs to their ends, as their kinds say.
+// carrier has workers bring jobs to their ends.
 type carrier struct {
 	*rooms
 	suspects chan struct{} // see alone
@@ -32,7 +35,7 @@ type carrier struct {
 
 // carryOn is one life of a job.
 func (c *carrier) carryOn(work, ctx context.Context, j *queue.Run, t *trial) {
-	if (j.PossiblyJoined || c.kinds.place(j).Partial || len(j.Pieces) > 0) && !c.gather(ctx, j, t) {
+	if (j.PossiblyJoined || c.workers.place(j).Partial || len(j.Pieces) > 0) && !c.gather(ctx, j, t) {
 		return
 	}
 	if c.cfg.Hooks.Trace != nil {
@@ -63,20 +66,20 @@ func (c *carrier) carryOn(work, ctx context.Context, j *queue.Run, t *trial) {
 // ends reports whether a job that could not be carried on is over, or waits.
 func (c *carrier) ends(ctx context.Context, j *queue.Run, t *trial, err error, wait time.Duration) bool {
 	var ended error
-	cut := queue.StateFailed
+	cut := receipts.Failed
 	switch cause := context.Cause(ctx); {
 	case errors.Is(err, queue.ErrLost) || errors.Is(cause, queue.ErrLost):
 		ended = queue.ErrLost
 	case errors.Is(err, agent.ErrSuspended):
 		ended = c.suspend(j)
 	case errors.Is(err, conversation.ErrCleared) || errors.Is(cause, conversation.ErrCleared):
-		cut = queue.StateCleared
+		cut = receipts.Cleared
 		ended = c.cutOff(j, cut)
 	case errors.Is(err, conversation.ErrStopped) || errors.Is(cause, conversation.ErrStopped) || errors.Is(cause, queue.ErrOvertaken):
-		cut = queue.StateStopped
+		cut = receipts.Stopped
 		ended = c.cutOff(j, cut)
 	case errors.Is(err, errBarred) || errors.Is(cause, errBarred):
-		cut = queue.StateBarred
+		cut = receipts.Barred
 		ended = c.cutOff(j, cut)
 	case c.lanes.Context().Err() != nil || errors.Is(cause, queue.ErrShutdown):
 		return true
@@ -99,8 +102,8 @@ func (c *carrier) lost(j *queue.Run, err error) bool {
 	for _, piece := range j.Pieces {
 		c.lanes.Remove(piece.Key())
 	}
-	if j.Message.Kind == queue.KindMove {
-		c.lanes.Unblock(endsOf(j)) // who has it bars its ends
+	if b, ok := c.workers.of(j).(blocker); ok {
+		b.unblock(j) // who has it blocks them
 	}
 	if c.jobs.LeaseToken(j.Message.Chat) != "" {
 		c.intake.lookAgain() // it was lost to another tenure of this process
@@ -109,21 +112,20 @@ func (c *carrier) lost(j *queue.Run, err error) bool {
 }
 
 // cutOff ends a turn that was interrupted for good: it must not look as if it went on.
-func (c *carrier) cutOff(j *queue.Run, state queue.State) error {
+func (c *carrier) cutOff(j *queue.Run, state receipts.State) error {
 	if err := c.turns.StopTurn(c.lanes.Context(), j, agent.NoteStopped); err != nil {
 		return err
 	}
 	return c.settle(j, state)
 }
 
-// settled has a job closed that something is done for.
-func (c *carrier) settled(do func(context.Context, *queue.Run) error) func(context.Context, *queue.Run) error {
-	return func(ctx context.Context, j *queue.Run) error {
-		if err := do(ctx, j); err != nil {
-			return err
-		}
-		return c.settle(j, queue.StateDone)
+// doneAfter does something for a job, and closes it while the next one runs already.
+func (c *carrier) doneAfter(ctx context.Context, j *queue.Run, do func(context.Context, *queue.Run) error) error {
+	if err := do(ctx, j); err != nil {
+		return err
 	}
+	c.closeLater(j, receipts.Done)
+	return nil
 }
 
 // rest waits before the next try. A /stop or /clear that comes meanwhile ends the wait,
@@ -136,19 +138,20 @@ func (c *carrier) rest(ctx context.Context, d time.Duration) error {
 	return c.lanes.Context().Err()
 }
 
-// attempt carries a job on as its kind says.
+// attempt carries a job on as its worker does.
 func (c *carrier) attempt(work, ctx context.Context, j *queue.Run) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	k := c.kinds.of(&j.Job)
-	if j.Found && !k.lasting { // a command may have ended it in a former run
+	w := c.workers.of(j)
+	declared := w.declares()
+	if j.Found && !declared.lasting { // a command may have ended it in a former run
 		if _, err := conversation.Of(ctx, c.store, &j.Job); err != nil {
 			return err
 		}
 	}
 	// What its user may do counts now, not when it was accepted.
-	if j.Parts == nil && !k.open {
+	if outbox.Of(j).Parts == nil && !declared.open {
 		if known, err := c.people.Knows(ctx, j.Message.By()); err != nil {
 			return err
 		} else if !known {
@@ -156,11 +159,11 @@ func (c *carrier) attempt(work, ctx context.Context, j *queue.Run) error {
 			return errBarred
 		}
 	}
-	if k.run != nil {
-		return k.run(ctx, j)
+	if p, ok := w.(performer); ok {
+		return p.perform(ctx, j)
 	}
-	if j.Parts == nil {
-		if err := c.compose(ctx, k, j); err != nil {
+	if outbox.Of(j).Parts == nil {
+		if err := c.compose(ctx, w, j); err != nil {
 			return err
 		}
 	}
@@ -189,26 +192,28 @@ func (c *carrier) carryShared(work, ctx context.Context, j *queue.Run) {
 }
 
 // compose makes the parts of an answer: a text with its files, or a card.
-func (c *carrier) compose(ctx context.Context, k *kind, j *queue.Run) (err error) {
-	if k.answer == nil {
-		j.Parts, err = c.desk.Parts(ctx, j)
+func (c *carrier) compose(ctx context.Context, w worker, j *queue.Run) (err error) {
+	a, ok := w.(answerer)
+	if !ok {
+		outbox.Of(j).Parts, err = c.desk.Parts(ctx, j)
 		return err
 	}
-	if j.Trigger == nil || !j.Trigger.Quiet {
-		j.StopTyping = c.sender.ShowTyping(ctx, j.Address())
+	if task := turn.TaskOf(j); task == nil || !task.Quiet {
+		j.StopTyping = c.sender.ShowTyping(ctx, outbox.Address(j))
 		defer func() { j.StopTyping() }() // a question takes the sign down, and another one follows
 	}
-	j.Card = "" // of an earlier try
+	d := outbox.Of(j)
+	d.Card = "" // of an earlier try
 	answer := c.notice
-	if j.Notice == "" {
-		answer = k.answer
+	if d.Notice == "" {
+		answer = a.answer
 	}
 	text, err := answer(ctx, j)
 	switch {
-	case err != nil || j.Parts != nil:
-	case j.Card != "":
-		if j.Parts, err = c.desk.Parts(ctx, j); err == nil {
-			j.Parts = c.sender.Adopt(j, j.Parts)
+	case err != nil || d.Parts != nil:
+	case d.Card != "":
+		if d.Parts, err = c.desk.Parts(ctx, j); err == nil {
+			d.Parts = c.sender.Adopt(j, d.Parts)
 		}
 	default:
 		c.sender.Prepare(j, text, false)
@@ -219,13 +224,13 @@ func (c *carrier) compose(ctx context.Context, k *kind, j *queue.Run) (err error
 // notice is an answer that was known when the message came; a stranger's message is asked
 // about first.
 func (c *carrier) notice(ctx context.Context, j *queue.Run) (string, error) {
-	if j.AskOwner {
+	if turn.Of(j).AskOwner {
 		return c.people.AskOwner(ctx, j)
 	}
 	if j.Message.Kind == chats.KindText {
-		j.MakeEphemeral()
+		outbox.MakeEphemeral(j)
 	}
-	return c.commands.spelled(j.Message.Chat.Platform, j.Notice), nil
+	return c.commands.spelled(j.Message.Chat.Platform, outbox.Of(j).Notice), nil
 }
 
 // deliver sends what has not been sent, and closes the job. An error means that it has to
@@ -234,32 +239,33 @@ func (c *carrier) deliver(work, ctx context.Context, j *queue.Run) error {
 	if err := c.sender.Deliver(work, ctx, j); err != nil {
 		return err
 	}
-	if j.Card != "" {
+	d := outbox.Of(j)
+	if d.Card != "" {
 		if err := c.desk.Delivered(ctx, j); err != nil {
 			return err
 		}
 	}
-	state, counted := queue.StateDone, queue.MeasuredDelivered
-	if j.DeadLetter != "" || slices.ContainsFunc(j.Parts, func(p queue.SentPart) bool { return p.State == queue.PartFailed }) {
-		state, counted = queue.StateFailed, queue.MeasuredFailed
+	state, counted := receipts.Done, queue.MeasuredDelivered
+	if d.DeadLetter != "" || slices.ContainsFunc(d.Parts, func(p receipts.Part) bool { return p.State == receipts.PartFailed }) {
+		state, counted = receipts.Failed, queue.MeasuredFailed
 	}
 	c.cfg.Hooks.Measure(j.Message.Chat.Platform, counted)
 	c.closeLater(j, state)
 	return nil
 }
 
-// settle closes a job, with what belongs to the end of its kind.
-func (c *carrier) settle(j *queue.Run, state queue.State) error {
+// settle closes a job, with what its worker does at the end.
+func (c *carrier) settle(j *queue.Run, state receipts.State) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Context()), queue.WriteTimeout)
 	defer cancel()
 	j.State, j.Closed = state, c.cfg.Now()
 	var err error
-	if closing := c.kinds.of(&j.Job).closing; closing != nil {
+	if w, ok := c.workers.of(j).(completer); ok {
 		if err = c.jobs.Check(ctx, j); err == nil {
-			err = closing(ctx, j)
+			err = w.complete(ctx, j)
 		}
 	}
-	if err == nil && j.Preview != nil {
+	if err == nil && outbox.Of(j).Preview != nil {
 		err = c.endPreview(ctx, j)
 	}
 	if err != nil && !c.lost(j, err) {
@@ -272,7 +278,7 @@ func (c *carrier) settle(j *queue.Run, state queue.State) error {
 }
 
 // close puts a receipt in the place of a job.
-func (c *carrier) close(j *queue.Run, state queue.State) error {
+func (c *carrier) close(j *queue.Run, state receipts.State) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Context()), queue.WriteTimeout)
 	defer cancel()
 	j.State, j.Closed = state, c.cfg.Now()
@@ -303,7 +309,7 @@ func (c *carrier) mended(j *queue.Run, err error) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Context()), queue.WriteTimeout)
 	defer cancel()
 	if slices.Contains(j.DamagedKeys, d.Name()) {
-		j.Notice = c.turns.Failed(j, err)
+		outbox.Of(j).Notice = c.turns.Failed(j, err)
 		return false
 	}
 	if _, err := c.keeper.mend(ctx, d, j.Message.Chat, ""); err != nil {
@@ -320,14 +326,14 @@ var errBarred = errors.New("bridge: its user was removed")
 // suspend puts on disk that a job waits for a decision. Its lane is held for it, without
 // a goroutine.
 func (c *carrier) suspend(j *queue.Run) error {
-	j.State = queue.StateWaiting
+	j.State = receipts.Waiting
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Context()), queue.WriteTimeout)
 	defer cancel()
 	err := c.jobs.WriteFenced(ctx, j, func() error { return c.leave(ctx, j) })
 	j.Suspended = err == nil
 	j.Since = c.cfg.Now()
 	if err != nil {
-		j.State = queue.StateOpen
+		j.State = receipts.Open
 		c.log.Error("a turn that waits for an approval cannot be stored, trying again", "job", j.Key(), "err", err)
 	}
 	return err
@@ -380,7 +386,7 @@ func (c *carrier) goes(ctx context.Context, j *queue.Run) {
 	c.lanes.Unpark(j)
 	c.showWaiting(ctx, c.lanes.ChatOf(j), false)
 	if j.StopTyping != nil {
-		j.StopTyping = c.sender.ShowTyping(ctx, j.Address())
+		j.StopTyping = c.sender.ShowTyping(ctx, outbox.Address(j))
 	}
 	if j.ShowPreview != nil {
 		j.ShowPreview(true)
@@ -398,7 +404,7 @@ func (c *carrier) release(kept *interact.StoredCard) {
 // hint tells somebody who writes while a decision is due that their message waits, once
 // for each wait.
 func (c *carrier) hint(ctx context.Context, held *queue.Suspended, j *queue.Run) {
-	if k := c.kinds.of(&j.Job); len(held.Cards) == 0 || !k.NeedsSlot || k.SubQueue != "" {
+	if k := c.workers.of(j).declares(); len(held.Cards) == 0 || !k.NeedsSlot || k.SubQueue != "" {
 		return
 	}
 	_, err := c.desk.Post(ctx, "wait/"+held.Cards[0], j.Message.Chat, interact.Card{

@@ -11,6 +11,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 )
 
@@ -80,7 +81,7 @@ func TestReceiptsOutliveAClockThatJumps(t *testing.T) {
 			t.Errorf("%d receipts, want 2", n)
 		}
 		// Both are forgotten a week later, the one from the future too.
-		pass(t, int((queue.ReceiptAge+3*time.Hour)/time.Second))
+		pass(t, int((receipts.Age+3*time.Hour)/time.Second))
 		r.stop()
 		if n := keys(t, r.cfg.Store, "job/done/"); n != 0 {
 			t.Errorf("%d receipts after a week, want none", n)
@@ -120,7 +121,7 @@ func TestTheConversationOfATaskThatRunsElsewhereIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t, echo)
 		c := conversation.Conversation{Owner: "fake:1", Chat: chats.Chat{Platform: "fake", ID: "1"}, Generation: 1, Task: "a.1", Begun: time.Now().Add(-2 * bridge.TaskAge)}
-		key := queue.OpenPrefix + queue.KeyOf(chats.Message{Chat: c.Chat, ID: c.Task, Kind: queue.KindTask})
+		key := queue.OpenPrefix + queue.KeyOf(chats.Message{Chat: c.Chat, ID: c.Task, Kind: receipts.KindTask})
 		if _, err := r.cfg.Store.Put(t.Context(), key, []byte(`{"holder":"another"}`), storage.Absent); err != nil {
 			t.Fatal(err)
 		}

@@ -13,8 +13,10 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/interact"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/privacy"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/why"
 	"oneclaw/bridge/wording"
 	"oneclaw/storage"
@@ -73,7 +75,7 @@ func (b *Bridge) bring(c Command) queue.Command {
 			return "", err
 		}
 		if scope.Role < c.Role {
-			j.MakeEphemeral()
+			outbox.MakeEphemeral(j)
 			return fmt.Sprintf("Sorry, /%s is for my administrators.", c.Name), nil
 		}
 		call := CommandCall{Scope: scope, Deed: b.shared.AuditEntry(j), UserName: j.Message.UserName, Args: args}
@@ -138,7 +140,7 @@ func (b *Bridge) commandTable() []queue.Command {
 
 func explainer(b *Bridge) why.Explainer {
 	return why.Explainer{
-		Store: b.store, Jobs: b.jobs, Explains: func(j *queue.Job) bool { return b.kinds.of(j).explained }, Admin: b.isAdmin, Answering: b.lanes.IsAnswering,
+		Store: b.store, Jobs: b.jobs, Explains: func(r *receipts.Receipt) bool { return b.workers.ofReceipt(r).declares().explained }, Admin: b.isAdmin, Answering: b.lanes.IsAnswering,
 	}
 }
 
@@ -250,11 +252,16 @@ var commandPattern = regexp.MustCompile(`^/([a-z_]{1,32})(?:\s+([\s\S]*))?$`)
 
 // of returns the command of a job. A job with a notice has none, and neither has a text
 // that only looks like one.
-func (c *commands) of(j *queue.Job) (queue.Command, string, bool) {
-	if j.Notice != "" || j.Message.Kind != chats.KindText {
+func (c *commands) of(j *queue.Run) (queue.Command, string, bool) {
+	if j.Message.Kind != chats.KindText || outbox.Of(j).Notice != "" {
 		return queue.Command{}, "", false
 	}
-	match := commandPattern.FindStringSubmatch(strings.TrimSpace(j.Message.Text))
+	return c.named(j.Message)
+}
+
+// named returns the command that a text gives.
+func (c *commands) named(m chats.Message) (queue.Command, string, bool) {
+	match := commandPattern.FindStringSubmatch(strings.TrimSpace(m.Text))
 	if match == nil {
 		return queue.Command{}, "", false
 	}
@@ -266,12 +273,12 @@ func (c *commands) of(j *queue.Job) (queue.Command, string, bool) {
 }
 
 func (c *commands) run(ctx context.Context, j *queue.Run) (string, error) {
-	one, args, _ := c.of(&j.Job)
+	one, args, _ := c.of(j)
 	if one.Alone {
-		j.MakeEphemeral()
+		outbox.MakeEphemeral(j)
 	}
 	text, err := one.Run(ctx, j, args)
-	j.Ephemeral = j.Ephemeral || one.Secret != nil
+	outbox.Of(j).Ephemeral = outbox.Of(j).Ephemeral || one.Secret != nil
 	return c.spelled(j.Message.Chat.Platform, text), err
 }
 
@@ -287,7 +294,7 @@ func (c *commands) spelled(platform, text string) string {
 
 // lift puts the secret of a command in the place of the veil of a part.
 func (c *commands) lift(ctx context.Context, j *queue.Run, part chats.Part) (chats.Part, error) {
-	one, _, _ := c.of(&j.Job)
+	one, _, _ := c.of(j)
 	if one.Secret == nil || !strings.Contains(part.Text+part.Plain, queue.SecretPlaceholder) {
 		return part, nil
 	}

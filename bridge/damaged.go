@@ -12,6 +12,7 @@ import (
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 )
 
@@ -72,8 +73,8 @@ func (k *keeper) stillThere(ctx context.Context, d *queue.DamagedError) (storage
 // stops duplicates; a session by one that nothing was said in, since nobody knows what was
 // cleared.
 func (k *keeper) replace(ctx context.Context, key string, rev storage.Revision) error {
-	if m, ok := queue.MessageOf(key, queue.ReceiptPrefix); ok {
-		return k.jobs.WriteReceipt(ctx, &queue.Run{Job: queue.Job{Message: m, State: queue.StateFailed, Closed: k.cfg.Now()}}, rev)
+	if m, ok := queue.MessageOf(key, receipts.Prefix); ok {
+		return receipts.Put(ctx, k.store, &receipts.Receipt{Message: m, State: receipts.Failed, Closed: k.cfg.Now()}, rev)
 	}
 	if name, ok := strings.CutPrefix(key, conversation.SessionPrefix); ok {
 		if chat, err := chats.ParseChat(name); err == nil {
@@ -108,7 +109,7 @@ func (k *keeper) mendJob(ctx context.Context, d *queue.DamagedError) error {
 	more := ""
 	if m.Kind == chats.KindText {
 		more = " It was a message of yours: please send it again."
-	} else if m.Kind != queue.KindTask {
+	} else if m.Kind != receipts.KindTask {
 		m.Chat = chats.Chat{} // a card is nothing to people
 	}
 	_, err := k.mend(ctx, d, m.Chat, more)

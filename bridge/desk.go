@@ -8,11 +8,12 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 )
 
 // Post sends a card to a chat. When it returns nil, the card is on disk and is delivered
 // like an answer; it waits for no turn. The key identifies it in its chat: a second card
-// under the same key is dropped, for [queue.ReceiptAge] after the first was delivered.
+// under the same key is dropped, for [receipts.Age] after the first was delivered.
 //
 // Post waits until Run has found what a former run left open.
 func (b *Bridge) Post(ctx context.Context, key string, to chats.Chat, card interact.Card) error {
@@ -26,17 +27,6 @@ func (b *Bridge) Post(ctx context.Context, key string, to chats.Chat, card inter
 // People is the desk that knows who may talk to the bot.
 func (b *Bridge) People() *access.Registry { return b.people }
 
-// cardStep makes the run of a job that has no answer to deliver.
-func (b *Bridge) cardStep(step func(context.Context, *queue.Run) error) func(context.Context, *queue.Run) error {
-	return func(ctx context.Context, j *queue.Run) error {
-		if err := step(ctx, j); err != nil {
-			return err
-		}
-		b.carrier.closeLater(j, queue.StateDone)
-		return nil
-	}
-}
-
 // deskJobs carries the jobs of cards.
 type deskJobs struct{ *rooms }
 
@@ -46,6 +36,10 @@ func (d deskJobs) Queue(j *queue.Run) {
 	if d.jobs.AssignSeq(j); !j.Unclaimed {
 		_ = d.lanes.Enqueue(j)
 	}
+}
+
+func (d deskJobs) Find(ctx context.Context, key string) (*receipts.Receipt, error) {
+	return d.jobs.Find(ctx, key)
 }
 
 func (d deskJobs) Adopt(ctx context.Context, key string) error { return d.intake.adopt(ctx, key) }

@@ -16,7 +16,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
-	"oneclaw/bridge/queue"
+	"oneclaw/bridge/privacy"
 	"oneclaw/storage"
 )
 
@@ -213,7 +213,7 @@ func TestForgetIsAskedInDirectChatsAlone(t *testing.T) {
 	if got := r.platform.wait(t, 1)[0]; !strings.HasPrefix(got.text, "Please send me /forget in a direct chat") || got.buttons != nil {
 		t.Errorf("answered %+v", got)
 	}
-	if n := len(placesOf(t, r.cfg.Store, string(queue.KindForget))); n != 1 { // the receipt of the command
+	if n := len(placesOf(t, r.cfg.Store, string(privacy.KindForget))); n != 1 { // the receipt of the command
 		t.Errorf("%d places tell of it", n)
 	}
 }

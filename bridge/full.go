@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"oneclaw/bridge/interact"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/cache"
 	"oneclaw/storage"
 )
@@ -29,29 +31,29 @@ func (in *intake) refuse(ctx context.Context, j *queue.Run, lane, sender queue.O
 	if known, err := in.jobs.Closed(ctx, j.Key()); known || err != nil {
 		return known, err
 	}
-	k := in.kinds.of(&j.Job)
-	if k.stops {
+	declared := in.workers.of(j).declares()
+	if declared.stops {
 		return true, in.stopUnanswered(ctx, j)
 	}
 	whose, full, what := j.Message.By(), sender, ""
-	j.Notice = fmt.Sprintf("%d of your messages are waiting already, so I take no more of yours for now. "+
+	outbox.Of(j).Notice = fmt.Sprintf("%d of your messages are waiting already, so I take no more of yours for now. "+
 		"Please send this one again when they are answered.", sender.Waiting)
 	if lane.Waiting >= in.cfg.Limits.MaxWaiting {
 		whose, full, what = j.Message.Chat.String(), lane, "messages"
-		if k.Barrier {
+		if declared.Barrier {
 			what = "commands"
 		}
-		j.Notice = fmt.Sprintf("%d %s are waiting here already, so I take no more for now. "+
+		outbox.Of(j).Notice = fmt.Sprintf("%d %s are waiting here already, so I take no more for now. "+
 			"Please send yours again later, or send /stop to drop the waiting messages.", lane.Waiting, what)
 	}
 	if burst := fmt.Sprint(whose, " ", what, full.Burst); in.tellFull(burst) {
-		if _, err := in.desk.Post(ctx, "full/"+j.Key(), j.Message.Chat, interact.Card{ReplyTo: j.Message.ID, Text: j.Notice}); err != nil {
+		if _, err := in.desk.Post(ctx, "full/"+j.Key(), j.Message.Chat, interact.Card{ReplyTo: j.Message.ID, Text: outbox.Of(j).Notice}); err != nil {
 			in.full.Put(burst, time.Time{}, cache.Forever)
 			return true, err
 		}
 		in.log.Warn("messages are refused: too many wait", "chat", j.Message.Chat.String(), "whose", whose)
 	}
-	j.State, j.Closed = queue.StateRefused, in.cfg.Now()
+	j.State, j.Closed = receipts.Refused, in.cfg.Now()
 	return true, in.jobs.WriteReceipt(ctx, j, storage.Absent)
 }
 
@@ -62,7 +64,7 @@ func (in *intake) stopUnanswered(ctx context.Context, j *queue.Run) error {
 		return err
 	}
 	in.stops.now(j)
-	j.State, j.Closed = queue.StateDone, in.cfg.Now()
+	j.State, j.Closed = receipts.Done, in.cfg.Now()
 	return in.jobs.Close(ctx, j)
 }
 

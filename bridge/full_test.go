@@ -9,6 +9,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 )
 
@@ -188,7 +189,7 @@ func TestARefusalOutlivesAnyKill(t *testing.T) {
 					continue
 				}
 				known++
-				if j.State == queue.StateRefused {
+				if j.State == receipts.Refused {
 					refused++
 				}
 			}

@@ -9,6 +9,8 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
+	"oneclaw/bridge/turn"
 	"oneclaw/internal/retry"
 	"oneclaw/storage"
 )
@@ -23,7 +25,7 @@ func (c *carrier) gather(ctx context.Context, j *queue.Run, t *trial) bool {
 		if err == nil {
 			return true
 		}
-		if c.lost(j, err) || c.inVain(ctx, j, t, queue.StateFailed, err) {
+		if c.lost(j, err) || c.inVain(ctx, j, t, receipts.Failed, err) {
 			return false
 		}
 		if t.told {
@@ -47,9 +49,9 @@ func (c *carrier) gatherOnce(j *queue.Run) error {
 	if err != nil {
 		return err
 	}
-	if c.kinds.place(j).Partial || len(pieces) > 0 {
+	if c.workers.place(j).Partial || len(pieces) > 0 {
 		one := *j
-		one.Message, one.PieceCount, one.OwnLength = queue.MergePieces(j.Message, pieces), 1+len(pieces), len(j.Message.Text)
+		one.Message, one.PieceCount, one.OwnLength = turn.MergePieces(j.Message, pieces), 1+len(pieces), len(j.Message.Text)
 		ops, err := c.jobs.Joining(&one, pieces, c.cfg.Now())
 		if err == nil {
 			one.Rev, err = c.store.Write(ctx, ops...)
@@ -80,7 +82,7 @@ func (c *carrier) amended(ctx context.Context, j *queue.Run) error {
 	if err := c.intake.tellEdited(ctx, j.Message); err != nil {
 		return err
 	}
-	return c.settle(j, queue.StateDone)
+	return c.settle(j, receipts.Done)
 }
 
 // tellEdited says once for a message that its edit changes nothing.
@@ -103,31 +105,31 @@ const editMark = "~"
 // Unread says that the turn runs with the text from before, whatever is on disk.
 func (in *intake) reconsider(ctx context.Context, amendment *queue.Run, unread bool) error {
 	edit := amendment.Message
-	asked := edit
-	asked.Kind = chats.KindText
-	known, err := in.jobs.Find(ctx, queue.KeyOf(asked))
+	of := edit
+	of.Kind = chats.KindText
+	known, err := in.jobs.Find(ctx, queue.KeyOf(of))
 	if queue.IsDamaged(err) {
 		return nil
 	}
-	if known == nil || err != nil || known.Message.User != edit.User || in.kinds.of(&known.Job) != &in.kinds.message {
+	if known == nil || err != nil || known.Message.User != edit.User || in.workers.ofReceipt(known) != in.workers.message {
 		return err
 	}
 	if text := strings.TrimSpace(edit.Text); text == "" || strings.HasPrefix(text, "/") {
 		return nil
 	}
-	turn := known
+	asked := known // the job whose turn has it
 	if known.JoinedTo != "" {
-		if turn, err = in.jobs.Find(ctx, known.JoinedTo); turn == nil || err != nil {
+		if asked, err = in.jobs.Find(ctx, known.JoinedTo); asked == nil || err != nil {
 			return err
 		}
 	}
 	mark := edit.ID + editMark
-	over := !turn.Closed.IsZero() && !in.lanes.Has(turn.Key())
-	if !unread && !unfurls(edit, known, over) && in.isSame(edit, known, turn, "/"+mark) {
+	over := !asked.Closed.IsZero() && !in.lanes.Has(asked.Key())
+	if !unread && !unfurls(edit, known, over) && in.isSame(edit, known, asked, "/"+mark) {
 		return nil // something else about it has changed
 	}
 	given := edit
-	given.ID, given.Kind, given.On = mark+queue.Hash(edit.Text, edit.Time.String()), queue.KindAmend, known.Key()
+	given.ID, given.Kind, given.On = mark+queue.Hash(edit.Text, edit.Time.String()), turn.KindEdited, known.Key()
 	if closed, err := in.jobs.Closed(ctx, queue.KeyOf(given)); closed || err != nil {
 		return err // the platform gives it again
 	}
@@ -148,18 +150,18 @@ func (in *intake) give(ctx context.Context, edit chats.Message) error {
 }
 
 // isSame reports whether an edit says what its message says already.
-func (in *intake) isSame(edit chats.Message, known, turn *queue.Run, mark string) bool {
-	return known.OwnText() == edit.Text && !in.amends(edit.Chat, turn, mark)
+func (in *intake) isSame(edit chats.Message, known, asked *receipts.Receipt, mark string) bool {
+	return known.OwnText() == edit.Text && !in.amends(edit.Chat, asked, mark)
 }
 
 // unfurls reports whether an edit shows what a message links to only now, and in time.
-func unfurls(edit chats.Message, known *queue.Run, over bool) bool {
+func unfurls(edit chats.Message, known *receipts.Receipt, over bool) bool {
 	return !over && len(edit.Quoted) > len(known.Message.Quoted)
 }
 
 // amends reports whether an edit of a message is part of a turn, or waits for it.
-func (in *intake) amends(chat chats.Chat, turn *queue.Run, mark string) bool {
+func (in *intake) amends(chat chats.Chat, asked *receipts.Receipt, mark string) bool {
 	its := func(key string) bool { return strings.Contains(key, mark) }
 	waiting, _ := in.lanes.Waiting(chat, func(j *queue.Run) bool { return its(j.Key()) })
-	return waiting != nil || slices.ContainsFunc(turn.Joined, its)
+	return waiting != nil || slices.ContainsFunc(asked.Joined, its)
 }

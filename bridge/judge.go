@@ -7,6 +7,8 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
+	"oneclaw/bridge/turn"
 	"oneclaw/toolgroups"
 )
 
@@ -29,13 +31,13 @@ func (in *intake) judged(ctx context.Context, m chats.Message) error {
 	if !known || m.On == "" || in.people.Role(m.By()) == toolgroups.RoleStranger {
 		return nil
 	}
-	opinion := queue.Feedback{By: m.By(), Good: what.good, Given: what.given, At: m.Time}
+	opinion := receipts.Feedback{By: m.By(), Good: what.good, Given: what.given, At: m.Time}
 	var where *chats.Chat // of the answer
-	changed, err := in.jobs.SetFeedback(ctx, m.Chat, m.On, opinion, func(j *queue.Job) bool {
-		if !in.kinds.of(j).explained {
+	changed, err := turn.SetFeedback(ctx, in.jobs, m.Chat, m.On, opinion, func(r *receipts.Receipt) bool {
+		if !in.workers.ofReceipt(r).declares().explained {
 			return false
 		}
-		where = &j.Message.Chat
+		where = &r.Message.Chat
 		return true
 	})
 	if err != nil {

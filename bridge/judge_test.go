@@ -20,6 +20,8 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
+	"oneclaw/bridge/turn"
 	"oneclaw/storage"
 )
 
@@ -153,26 +155,26 @@ func TestAChatIsToldOnceWhatComesOfOpinions(t *testing.T) {
 func TestOpinionsOvertakeEachOther(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "db"))
 	chat := chats.Chat{Platform: "fake", ID: "1"}
-	receipts, key := queue.Store{Store: store}, ""
+	jobs, key := queue.Store{Store: store}, ""
 	tries := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		tries++
 		id := "answer-" + strconv.Itoa(tries)
-		key = queue.ReceiptPrefix + "fake:1/" + id + "/text"
-		receipt := queue.Job{Message: chats.Message{Chat: chat, ID: id, Kind: chats.KindText}, Parts: []queue.SentPart{{ID: id}}}
+		key = receipts.Prefix + "fake:1/" + id + "/text"
+		receipt := receipts.Receipt{Message: chats.Message{Chat: chat, ID: id, Kind: chats.KindText}, Answer: receipts.Answer{Parts: []receipts.Part{{ID: id}}}}
 		if _, err := queue.Write(t.Context(), store, key, receipt, storage.Any); err != nil {
 			rt.Fatal(err)
 		}
-		var events []queue.Feedback
-		last := make(map[string]map[bool]queue.Feedback)
+		var events []receipts.Feedback
+		last := make(map[string]map[bool]receipts.Feedback)
 		for n := range rapid.IntRange(1, 12).Draw(rt, "events") {
-			o := queue.Feedback{
+			o := receipts.Feedback{
 				By:   rapid.SampledFrom([]string{"fake:a", "fake:b", "fake:c"}).Draw(rt, "by"),
 				Good: rapid.Bool().Draw(rt, "good"), Given: rapid.Bool().Draw(rt, "given"), At: time.Unix(int64(n+1), 0),
 			}
 			events = append(events, o)
 			if last[o.By] == nil {
-				last[o.By] = make(map[bool]queue.Feedback)
+				last[o.By] = make(map[bool]receipts.Feedback)
 			}
 			last[o.By][o.Good] = o
 		}
@@ -188,16 +190,16 @@ func TestOpinionsOvertakeEachOther(t *testing.T) {
 		}
 		again := rapid.SampledFrom(events).Draw(rt, "again")
 		for _, o := range rapid.Permutation(append(slices.Clone(events), again)).Draw(rt, "arriving") {
-			if _, err := receipts.SetFeedback(t.Context(), chat, id, o, func(*queue.Job) bool { return true }); err != nil {
+			if _, err := turn.SetFeedback(t.Context(), jobs, chat, id, o, func(*receipts.Receipt) bool { return true }); err != nil {
 				rt.Fatal(err)
 			}
 		}
 		entry, err := store.Get(t.Context(), key)
-		var j queue.Job
+		var r receipts.Receipt
 		if err == nil {
-			err = json.Unmarshal(entry.Value, &j)
+			err = json.Unmarshal(entry.Value, &r)
 		}
-		if good, bad := j.FeedbackCounts(); err != nil || good != wantGood || bad != wantBad {
+		if good, bad := receipts.FeedbackCounts(r.Turn.Feedback); err != nil || good != wantGood || bad != wantBad {
 			rt.Errorf("%d and %d, want %d and %d: %v", good, bad, wantGood, wantBad, err)
 		}
 	})

@@ -15,6 +15,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 )
 
@@ -197,7 +198,7 @@ func TestStopWaitsForNoOtherReply(t *testing.T) {
 	r.accept(direct("4", "/stop"))
 	within(t, h.ended, "end of the turn")
 	r.jobs("job/done/", func(all []queue.Job) bool {
-		return len(all) == 2 && all[0].State == queue.StateStopped && all[1].State == queue.StateStopped
+		return len(all) == 2 && all[0].State == receipts.Stopped && all[1].State == receipts.Stopped
 	})
 	// The program is killed before the reply is there. It comes when it can.
 	r.stop()
@@ -361,7 +362,7 @@ func TestAStopThatAKillCutOffSaysWhatItDropped(t *testing.T) {
 		r.accept(direct("1", "slow"), direct("2", "two"), direct("3", "three"))
 		<-s.asked
 		r.stop()
-		stop := queue.Run{Job: queue.Job{Message: direct("4", "/stop"), State: queue.StateOpen, Unstarted: true}}
+		stop := queue.Run{Job: queue.Job{Message: direct("4", "/stop"), State: receipts.Open, Unstarted: true}}
 		op, err := stop.Record()
 		if err != nil {
 			t.Fatal(err)

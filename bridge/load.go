@@ -7,7 +7,10 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/interact"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
+	"oneclaw/bridge/turn"
 	"oneclaw/bridge/wording"
 )
 
@@ -25,14 +28,14 @@ func (b *Bridge) loadLater(ctx context.Context, press interact.Press, name strin
 		return interact.Result{Toast: interact.ToastBusy}, nil
 	}
 	m := chats.Message{
-		Chat: press.Place, ID: queue.Hash(press.Token, press.Session, name), Kind: queue.KindLoad, Direct: press.Direct, Text: name, Time: b.cfg.Now(),
+		Chat: press.Place, ID: queue.Hash(press.Token, press.Session, name), Kind: kindLoad, Direct: press.Direct, Text: name, Time: b.cfg.Now(),
 		User: strings.TrimPrefix(press.User, press.Place.Platform+":"), UserName: press.UserName,
 	}
 	if err := b.intake.check(m); err != nil {
 		return interact.Result{}, err
 	}
 	j := b.intake.job(m)
-	j.Card = press.Token
+	outbox.Of(j).Card = press.Token
 	if err := b.intake.enqueue(ctx, j); err != nil {
 		return interact.Result{}, err
 	}
@@ -48,7 +51,7 @@ func (b *Bridge) attemptLoad(ctx context.Context, j *queue.Run) error {
 	if err != nil {
 		return err
 	}
-	j.Generation = session.Generation
+	turn.Of(j).Generation = session.Generation
 	scope, err := b.scope(j, session)
 	if err != nil {
 		return err
@@ -64,8 +67,8 @@ func (b *Bridge) attemptLoad(ctx context.Context, j *queue.Run) error {
 	if refused != "" {
 		card.Text += "\n\n_" + wording.Escape(refused) + "_"
 	}
-	if err := b.desk.Show(ctx, j.Card, interact.Result{Text: card.Text, Choices: interact.KeepRows(card.Choices)}); err != nil {
+	if err := b.desk.Show(ctx, outbox.Of(j).Card, interact.Result{Text: card.Text, Choices: interact.KeepRows(card.Choices)}); err != nil {
 		return err
 	}
-	return b.carrier.settle(j, queue.StateDone)
+	return b.carrier.settle(j, receipts.Done)
 }

@@ -9,6 +9,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 )
 
@@ -21,7 +22,7 @@ func (m *mover) accept(ctx context.Context, from, to chats.Chat) error {
 	if from.Platform != to.Platform || from.ID == to.ID {
 		return errors.New("bridge: moved: want two chats of one platform")
 	}
-	j := m.intake.job(chats.Message{Chat: to.Whole(), ID: queue.Hash("moved", from.ID), Kind: queue.KindMove, User: "bot", Text: from.ID, Time: m.cfg.Now()})
+	j := m.intake.job(chats.Message{Chat: to.Whole(), ID: queue.Hash("moved", from.ID), Kind: kindMove, User: "bot", Text: from.ID, Time: m.cfg.Now()})
 	m.lanes.Block(endsOf(j))
 	err := m.intake.put(ctx, j)
 	if !m.lanes.Has(j.Key()) { // it was carried out before, or is not on disk
@@ -36,8 +37,12 @@ func endsOf(j *queue.Run) (from, to chats.Chat) {
 	return chats.Chat{Platform: to.Platform, ID: j.Message.Text}, to
 }
 
-// run carries a move out. Each step bears repeating.
-func (m *mover) run(ctx context.Context, j *queue.Run) error {
+func (m *mover) block(j *queue.Run) { m.lanes.Block(endsOf(j)) }
+
+func (m *mover) unblock(j *queue.Run) { m.lanes.Unblock(endsOf(j)) }
+
+// perform carries a move out. Each step bears repeating.
+func (m *mover) perform(ctx context.Context, j *queue.Run) error {
 	from, to := endsOf(j)
 	if err := m.lanes.AwaitIdle(ctx, from, to); err != nil {
 		return err
@@ -52,7 +57,7 @@ func (m *mover) run(ctx context.Context, j *queue.Run) error {
 			return err
 		}
 	}
-	if err := m.carrier.settle(j, queue.StateDone); err != nil {
+	if err := m.carrier.settle(j, receipts.Done); err != nil {
 		return err
 	}
 	m.lanes.Unblock(from, to)
@@ -60,8 +65,8 @@ func (m *mover) run(ctx context.Context, j *queue.Run) error {
 	return nil
 }
 
-// failed lets both ends of a move that is given up answer again, each with its own conversation.
-func (m *mover) failed(ctx context.Context, j *queue.Run) error {
+// fail lets both ends of a move that is given up answer again, each with its own conversation.
+func (m *mover) fail(ctx context.Context, j *queue.Run) error {
 	m.lanes.Unblock(endsOf(j))
 	return m.carrier.tellFailed(ctx, j)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
 	"oneclaw/internal/named"
 	"oneclaw/internal/rescue"
@@ -106,7 +107,7 @@ func (in *intake) takeOthers(ctx context.Context, chat chats.Chat) error {
 // chats, and returns the others. Such a program takes them when it answers there.
 func (in *intake) hold(open []*queue.Run) []*queue.Run {
 	return slices.DeleteFunc(open, func(j *queue.Run) bool {
-		if !in.kinds.place(j).Unknown {
+		if !in.workers.place(j).Unknown {
 			return false
 		}
 		if !in.lanes.Has(j.Key()) {
@@ -125,7 +126,7 @@ func (in *intake) receive(ctx context.Context, j *queue.Run) error {
 	j.Found = false
 	switch j.Message.Kind {
 	case chats.KindText, chats.KindPress, chats.KindEdit:
-		if j.Notice == "" {
+		if outbox.Of(j).Notice == "" {
 			return in.take(ctx, j)
 		}
 	}
@@ -212,14 +213,13 @@ func (in *intake) notice(e storage.Event) {
 		return
 	}
 	if e.Deleted {
-		if in.kinds.place(&queue.Run{Job: queue.Job{Message: m}}).Unknown {
+		if in.workers.named(m) == in.workers.unknown {
 			in.lanes.ReleaseUnknown(func(j *queue.Run) bool { return queue.OpenPrefix+j.Key() == e.Key })
 		}
 		return
 	}
-	var j queue.Run
-	if queue.Decode(e.Entry, &j.Job) == nil { // else it is found when the chat is taken over
-		in.look(&j)
+	if j, err := in.jobs.Read(e.Entry); err == nil { // else it is found when the chat is taken over
+		in.look(j)
 	}
 }
 

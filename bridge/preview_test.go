@@ -16,6 +16,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 )
 
@@ -140,7 +141,7 @@ func (r *harness) closed(n int) {
 	r.t.Helper()
 	for range 600 {
 		closed := 0
-		for _, err := range r.cfg.Store.List(r.t.Context(), storage.Range{Prefix: queue.ReceiptPrefix}) {
+		for _, err := range r.cfg.Store.List(r.t.Context(), storage.Range{Prefix: receipts.Prefix}) {
 			if err != nil {
 				r.t.Fatal(err)
 			}
@@ -341,7 +342,7 @@ func TestTheButtonToStopLeavesTheMessagesThatWait(t *testing.T) {
 				press := pressStop(p, "p1")
 				if restart {
 					r.stop()
-					open := queue.Run{Job: queue.Job{Message: press, State: queue.StateOpen}}
+					open := queue.Run{Job: queue.Job{Message: press, State: receipts.Open}}
 					op, err := open.Record()
 					if err != nil {
 						t.Fatal(err)

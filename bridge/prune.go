@@ -13,6 +13,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/turn"
 	"oneclaw/internal/rescue"
 	"oneclaw/internal/workspace"
@@ -85,16 +86,18 @@ func (k *keeper) prune(ctx context.Context) {
 // pruneOnce goes on with the rest where one kind fails.
 func (k *keeper) pruneOnce(ctx context.Context) error {
 	now := k.cfg.Now()
-	var receipts, tasks int
+	var closed, tasks int
 	var all error
 	for _, prune := range []func() error{
 		func() (err error) {
-			receipts, err = k.jobs.Prune(ctx, now, func(d *queue.DamagedError) error { return k.mendQuietly(ctx, d) })
+			closed, err = receipts.Prune(ctx, k.store, now, func(entry storage.Entry, err error) error {
+				return k.mendQuietly(ctx, &queue.DamagedError{Key: entry.Key, Data: entry.Value, Err: err})
+			})
 			return err
 		},
 		func() (err error) { tasks, err = k.pruneTalks(ctx, now); return err },
 		func() error { return k.sweep(ctx) },
-		func() error { return k.desk.Prune(ctx, now.Add(-queue.ReceiptAge), k.mendQuietly) },
+		func() error { return k.desk.Prune(ctx, now.Add(-receipts.Age), k.mendQuietly) },
 		func() error { return k.people.Prune(ctx) },
 		func() error { return k.observer.Prune(ctx) },
 		func() error { return k.asides.Prune(ctx, now.Add(-queue.DeadLetterAge)) },
@@ -102,8 +105,8 @@ func (k *keeper) pruneOnce(ctx context.Context) error {
 	} {
 		all = errors.Join(all, rescue.Do(prune))
 	}
-	if receipts+tasks > 0 {
-		k.log.Debug("pruned", "receipts", receipts, "conversations", tasks)
+	if closed+tasks > 0 {
+		k.log.Debug("pruned", "receipts", closed, "conversations", tasks)
 	}
 	return all
 }
@@ -147,7 +150,7 @@ func (k *keeper) pruneTalks(ctx context.Context, now time.Time) (int, error) {
 		saidBefore = now.Add(-age).Truncate(24 * time.Hour)
 	}
 	removed, erased, tell := 0, false, sync.OnceValue(func() error { return k.tellErased(ctx) })
-	for entry, err := range queue.Throttled(ctx, k.store.List(ctx, storage.Range{Prefix: conversation.ConversationPrefix})) {
+	for entry, err := range receipts.Throttled(ctx, k.store.List(ctx, storage.Range{Prefix: conversation.ConversationPrefix})) {
 		if err != nil {
 			return removed, fmt.Errorf("list conversations: %w", err)
 		}
@@ -204,7 +207,7 @@ func (k *keeper) shorten(ctx context.Context, c conversation.Conversation, befor
 func (k *keeper) runs(ctx context.Context, c conversation.Conversation) (bool, error) {
 	prefix := queue.OpenPrefix + c.Chat.Whole().String() + "/"
 	if c.Task != "" {
-		prefix = queue.OpenPrefix + queue.KeyOf(chats.Message{Chat: c.Chat, ID: c.Task, Kind: queue.KindTask})
+		prefix = queue.OpenPrefix + queue.KeyOf(chats.Message{Chat: c.Chat, ID: c.Task, Kind: receipts.KindTask})
 	}
 	for _, err := range k.store.List(ctx, storage.Range{Prefix: prefix, Limit: 1}) {
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/access"
-	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/turn"
 	"oneclaw/toolgroups"
 )
@@ -26,7 +26,7 @@ func hushed(think thinker) thinker {
 		return func(yield func(agent.Message, error) bool) {
 			for m, err := range think(ctx, turn) {
 				if m.Final && strings.Contains(m.Text, "nothing to tell") {
-					m.Text = " " + queue.Silence + "\n"
+					m.Text = " " + receipts.Silence + "\n"
 				}
 				if !yield(m, err) {
 					return
@@ -40,10 +40,10 @@ func TestATaskWithNothingToTellEndsInSilence(t *testing.T) {
 	told := newResults()
 	r := newHarness(t, hushed(echo), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
 	quiet := task("a.1", "News", "nothing to tell")
-	quiet.Trigger = queue.Trigger{Note: "daily, 08:00", Quiet: true}
+	quiet.Trigger = receipts.Trigger{Note: "daily, 08:00", Quiet: true}
 	r.submit(quiet)
 	want := bridge.TaskResult{
-		Key: "a.1", Chat: quiet.Chat, Owner: "fake:1", Session: "fake:1/task/a.1", Silent: true, State: queue.StateDone,
+		Key: "a.1", Chat: quiet.Chat, Owner: "fake:1", Session: "fake:1/task/a.1", Silent: true, State: receipts.Done,
 	}
 	if got := told.next(t); got != want {
 		t.Errorf("told %+v, want %+v", got, want)
@@ -65,7 +65,7 @@ func TestATaskWithNothingToTellEndsInSilence(t *testing.T) {
 	loud := task("a.3", "More", "no news")
 	loud.Trigger.Quiet = true
 	r.submit(loud)
-	if got, want := texts(r.platform.wait(t, 3))[1:], []string{heading + "Now\n\n " + queue.Silence + "\n", heading + "More\n\nre: no news"}; !slices.Equal(got, want) {
+	if got, want := texts(r.platform.wait(t, 3))[1:], []string{heading + "Now\n\n " + receipts.Silence + "\n", heading + "More\n\nre: no news"}; !slices.Equal(got, want) {
 		t.Errorf("sent %q, want %q", got, want)
 	}
 }
@@ -84,7 +84,7 @@ func TestWhatAWebhookBringsIsDataFromOutside(t *testing.T) {
 		}
 	})
 	hook := task("a.1", "github", "Tell me.\n--- {} ---")
-	hook.Trigger = queue.Trigger{Hook: "github", Note: "delivery 7", Quiet: true}
+	hook.Trigger = receipts.Trigger{Hook: "github", Note: "delivery 7", Quiet: true}
 	r.submit(hook)
 	turn := <-asked
 	if s := turn.Scope; s.Role != toolgroups.RoleUser || !s.Scheduled || s.User != "fake:1" {
@@ -119,7 +119,7 @@ func TestTasksAtAnyReplicaAreAnsweredOnce(t *testing.T) {
 		var want []string
 		submit := func(r *harness, n int, text string) {
 			s := task(fmt.Sprint("a.", n), "T", text)
-			s.Chat.ID, s.Trigger = "7", queue.Trigger{Hook: "h", Quiet: true}
+			s.Chat.ID, s.Trigger = "7", receipts.Trigger{Hook: "h", Quiet: true}
 			r.submit(s)
 			if text != "nothing to tell" {
 				want = append(want, hookHeading+"T\n\nre: "+text)

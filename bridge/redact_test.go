@@ -11,7 +11,8 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
+	"oneclaw/bridge/turn"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -45,11 +46,15 @@ func TestWhatIsSentIsMasked(t *testing.T) {
 	}
 	r.stop()
 	for entry, err := range r.cfg.Store.List(context.Background(), storage.Range{Prefix: "job/"}) {
-		var job queue.Job
+		var job struct {
+			Message chats.Message   `json:"message"`
+			Work    turn.Work       `json:"work"`   // of an open one
+			Answer  receipts.Answer `json:"answer"` // of a receipt
+		}
 		if err != nil || json.Unmarshal(entry.Value, &job) != nil {
 			t.Fatal(err)
 		}
-		for _, p := range job.Parts {
+		for _, p := range append(job.Work.Parts, job.Answer.Parts...) {
 			if strings.Contains(p.Text+p.Plain+p.Error, "SECRET") {
 				t.Errorf("the job %s keeps %+v", entry.Key, p)
 			}

@@ -18,6 +18,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 )
 
@@ -377,7 +378,7 @@ func TestAJobIsClosedAcrossTenures(t *testing.T) {
 		hold := make(chan struct{})
 		r := newSeveral(t, 1, echo, func(cfg *bridge.Config) {
 			cfg.Store = &faulty{Store: cfg.Store, write: func(ops []storage.Op, do func() (storage.Revision, error)) (storage.Revision, error) {
-				if ops[0].Key == queue.ReceiptPrefix+"fake:7/1/text" {
+				if ops[0].Key == receipts.Prefix+"fake:7/1/text" {
 					<-hold
 				}
 				return do()
@@ -454,7 +455,7 @@ func TestOffersAreAnsweredByAProcessThatWorksAlone(t *testing.T) {
 	r := newHarness(t, echo)
 	r.stop()
 	offers := queue.Store{Store: r.cfg.Store, LeaseToken: func(chats.Chat) string { return "" }, Base: new(atomic.Int64)}
-	if added, err := offers.Add(t.Context(), &queue.Run{Job: queue.Job{Message: direct("1", "hello"), State: queue.StateOpen, Unclaimed: true, Unstarted: true}}); !added || err != nil {
+	if added, err := offers.Add(t.Context(), &queue.Run{Job: queue.Job{Message: direct("1", "hello"), State: receipts.Open, Unclaimed: true, Unstarted: true}}); !added || err != nil {
 		t.Fatal(added, err)
 	}
 	r.start()
@@ -471,7 +472,7 @@ func TestWhatNobodyHasBegunStaysBehindAnEarlierOffer(t *testing.T) {
 	mark := ""
 	former := queue.Store{Store: r.cfg.Store, LeaseToken: func(chats.Chat) string { return mark }, Base: new(atomic.Int64)}
 	for i, text := range []string{"one", "two", "three"} {
-		j := &queue.Run{Job: queue.Job{Message: direct(text, text), State: queue.StateOpen, Unclaimed: i != 1, Unstarted: true}}
+		j := &queue.Run{Job: queue.Job{Message: direct(text, text), State: receipts.Open, Unclaimed: i != 1, Unstarted: true}}
 		if !j.Unclaimed {
 			j.LeaseToken = "former"
 		}
@@ -512,11 +513,11 @@ func TestWhatHasBegunGoesBeforeAnEarlierOffer(t *testing.T) {
 	<-called
 	r.stop()
 	offers := queue.Store{Store: r.cfg.Store, LeaseToken: func(chats.Chat) string { return "" }, Base: new(atomic.Int64)}
-	offer, err := json.Marshal(queue.Job{Message: direct("1", "offered"), State: queue.StateOpen, Unclaimed: true, Unstarted: true, Seq: 1})
+	offer, err := json.Marshal(queue.Job{Message: direct("1", "offered"), State: receipts.Open, Unclaimed: true, Unstarted: true, Seq: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &queue.Run{Job: queue.Job{Message: direct("1", "offered"), State: queue.StateOpen, Unclaimed: true, Unstarted: true}}
+	j := &queue.Run{Job: queue.Job{Message: direct("1", "offered"), State: receipts.Open, Unclaimed: true, Unstarted: true}}
 	if added, err := offers.Add(t.Context(), j); !added || err != nil {
 		t.Fatal(added, err)
 	}
@@ -549,7 +550,7 @@ func TestAJobIsNotTakenInAChatThatWasGivenAway(t *testing.T) {
 	store := r.cfg.Store
 	mark := "former"
 	s := queue.Store{Store: store, LeaseToken: func(chats.Chat) string { return mark }, Base: new(atomic.Int64)}
-	j := &queue.Run{Job: queue.Job{Message: direct("x", "hello"), State: queue.StateOpen, LeaseToken: "former"}}
+	j := &queue.Run{Job: queue.Job{Message: direct("x", "hello"), State: receipts.Open, LeaseToken: "former"}}
 	if added, err := s.Add(t.Context(), j); !added || err != nil {
 		t.Fatal(added, err)
 	}

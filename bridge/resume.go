@@ -9,7 +9,9 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/cache"
 	"oneclaw/storage"
 )
@@ -69,13 +71,14 @@ func (b *Bridge) takeOver(ctx context.Context, in queue.ChatFilter, mark func(ch
 // goOn queues jobs that were taken over.
 func (b *Bridge) goOn(open []*queue.Run) {
 	for _, j := range open {
-		if j.Message.Kind == queue.KindMove {
-			b.lanes.Block(endsOf(j))
+		if w, ok := b.workers.of(j).(blocker); ok {
+			w.block(j)
 		}
 	}
 	for _, j := range open {
-		if late := b.intake.waited(j.Message); late > 0 && j.State == queue.StateOpen && j.Parts == nil && j.Notice == "" {
-			j.Delay = late
+		d := outbox.Of(j)
+		if late := b.intake.waited(j.Message); late > 0 && j.State == receipts.Open && d.Parts == nil && d.Notice == "" {
+			d.Delay = late
 			b.intake.late.Put(j.Message.Chat, b.cfg.Now(), cache.Forever)
 		}
 		j.Restarted = true

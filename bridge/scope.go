@@ -9,6 +9,7 @@ import (
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/turn"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
@@ -22,12 +23,13 @@ func (r *rooms) scope(j *queue.Run, session conversation.Session) (toolgroups.Sc
 		return toolgroups.Scope{}, fmt.Errorf("make workspace: %w", err)
 	}
 	role := r.people.Role(m.By())
-	if j.Trigger != nil && j.Trigger.Hook != "" {
+	task := turn.TaskOf(j)
+	if task != nil && task.Hook != "" {
 		role = min(role, toolgroups.RoleUser) // what is done for a stranger's text
 	}
 	return toolgroups.Scope{
 		User: m.By(), Role: role, Chat: m.Chat.String(), Direct: m.Direct,
-		Owner: owner, Session: session.Log(), Workspace: folder, Scheduled: j.Message.Kind == queue.KindTask,
+		Owner: owner, Session: session.Log(), Workspace: folder, Scheduled: task != nil,
 		Quota: r.cfg.Limits.WorkspaceQuota, Reserve: r.cfg.Limits.DiskReserve,
 	}, nil
 }
@@ -35,7 +37,7 @@ func (r *rooms) scope(j *queue.Run, session conversation.Session) (toolgroups.Sc
 // refused answers a turn for which there is no budget: with a card where [Hooks]
 // makes one, else with the notice.
 func (r *rooms) refused(ctx context.Context, j *queue.Run, scope toolgroups.Scope, failure error, notice string) (string, error) {
-	if j.Message.Kind == queue.KindTask || r.cfg.Hooks.Refused == nil {
+	if turn.TaskOf(j) != nil || r.cfg.Hooks.Refused == nil {
 		return notice, nil
 	}
 	card, err := r.cfg.Hooks.Refused(ctx, scope, failure)
@@ -43,7 +45,7 @@ func (r *rooms) refused(ctx context.Context, j *queue.Run, scope toolgroups.Scop
 		r.log.Warn("nobody can be asked for more budget", "job", j.Key(), "err", err)
 		return notice, nil
 	}
-	card.Text = outbox.WithTitle(j, card.Text)
+	card.Text = outbox.WithHeading(j, card.Text)
 	return r.desk.Answer(ctx, j, card)
 }
 

@@ -9,7 +9,9 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/rescue"
 	"oneclaw/storage"
 )
@@ -38,7 +40,7 @@ func (s *stops) now(j *queue.Run) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.lanes.Context()), queue.WriteTimeout)
 	defer cancel()
 	var err error
-	if queue.StopToken(j.Message) != "" {
+	if outbox.StopToken(j.Message) != "" {
 		err = s.halt(ctx, j)
 	} else {
 		_, err = s.endOlder(ctx, j)
@@ -63,9 +65,9 @@ func (s *stops) endOlder(ctx context.Context, j *queue.Run) (conversation.Sessio
 	}
 	running, waiting := s.lanes.Interrupt(chat, j.Seq, conversation.ErrStopped)
 	// What a restart found is counted already.
-	j.Interrupted, j.Dropped = j.Interrupted || running, max(j.Dropped, queue.Count(waiting))
+	j.Interrupted, j.Dropped = j.Interrupted || running, max(j.Dropped, s.lanes.Count(waiting))
 	// The caller goes on meanwhile.
-	if settle := func() { s.settleAll(waiting, queue.StateStopped) }; !s.lanes.TryGo(settle) {
+	if settle := func() { s.settleAll(waiting, receipts.Stopped) }; !s.lanes.TryGo(settle) {
 		settle()
 	}
 	return session, nil
@@ -75,10 +77,10 @@ func (s *stops) endOlder(ctx context.Context, j *queue.Run) (conversation.Sessio
 // open, before anything else runs: its job was on disk, and what it stops must not begin again.
 func (s *stops) found(ctx context.Context, open []*queue.Run) error {
 	for _, j := range open {
-		if !s.kinds.of(&j.Job).stops {
+		if !s.workers.of(j).declares().stops {
 			continue
 		}
-		if queue.StopToken(j.Message) != "" {
+		if outbox.StopToken(j.Message) != "" {
 			if i := slices.IndexFunc(open, func(older *queue.Run) bool { return s.halts(j, older) }); i >= 0 {
 				if err := s.halted(ctx, j, open[i]); err != nil {
 					return err
@@ -89,7 +91,7 @@ func (s *stops) found(ctx context.Context, open []*queue.Run) error {
 		var waiting []*queue.Run
 		lane := func(j *queue.Run) chats.Chat { return s.lanes.CurrentChat(s.lanes.ChatOf(j)) }
 		for _, older := range open {
-			if older.Seq >= j.Seq || lane(older) != lane(j) || s.kinds.of(&older.Job).lasting {
+			if older.Seq >= j.Seq || lane(older) != lane(j) || s.workers.of(older).declares().lasting {
 				continue
 			}
 			if older.Unstarted {
@@ -98,7 +100,7 @@ func (s *stops) found(ctx context.Context, open []*queue.Run) error {
 				j.Interrupted = true
 			}
 		}
-		if j.Dropped = queue.Count(waiting); !j.Interrupted && j.Dropped == 0 {
+		if j.Dropped = s.lanes.Count(waiting); !j.Interrupted && j.Dropped == 0 {
 			continue
 		}
 		session, err := conversation.Current(ctx, s.store, s.lanes.CurrentChat(j.Message.Chat))
@@ -117,7 +119,7 @@ const clearedText = "Conversation cleared: it is closed, and its tools are unloa
 
 func (s *stops) clear(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	if !s.mayClear(ctx, j.Message) {
-		j.MakeEphemeral()
+		outbox.MakeEphemeral(j)
 		return "Sorry, only an administrator or whoever began this thread can clear it.", nil
 	}
 	session, err := conversation.Current(ctx, s.store, j.Message.Chat)
@@ -147,8 +149,8 @@ func (s *stops) clear(ctx context.Context, j *queue.Run, _ string) (string, erro
 		return "", err
 	}
 	interrupted, waiting := s.lanes.Interrupt(j.Message.Chat, j.Seq, conversation.ErrCleared)
-	s.settleAll(waiting, queue.StateCleared)
-	return s.confirm(ctx, j, session, clearedText+ended(interrupted || j.Interrupted, queue.Count(waiting)+j.Dropped))
+	s.settleAll(waiting, receipts.Cleared)
+	return s.confirm(ctx, j, session, clearedText+ended(interrupted || j.Interrupted, s.lanes.Count(waiting)+j.Dropped))
 }
 
 // mayClear reports whether the sender may clear the chat of a message: in a direct
@@ -170,7 +172,7 @@ func (s *stops) mayClear(ctx context.Context, m chats.Message) bool {
 }
 
 // settleAll closes jobs that were taken out of their queue, later where that fails now.
-func (s *stops) settleAll(jobs []*queue.Run, state queue.State) {
+func (s *stops) settleAll(jobs []*queue.Run, state receipts.State) {
 	for _, j := range jobs {
 		if rescue.Do(func() error { return s.carrier.settle(j, state) }) != nil {
 			s.carrier.closeLater(j, state)

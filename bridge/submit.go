@@ -9,7 +9,11 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
+	"oneclaw/bridge/turn"
+	"oneclaw/bridge/wording"
 	"oneclaw/storage"
 )
 
@@ -30,7 +34,7 @@ type Submission struct {
 	// Text is what the agent is asked.
 	Text string
 	// Trigger is what began it.
-	Trigger queue.Trigger
+	Trigger receipts.Trigger
 }
 
 // TaskResult is what became of a [Submission].
@@ -52,7 +56,7 @@ type TaskResult struct {
 	// Silent is true where it ended without an answer because there was nothing to tell.
 	Silent bool
 	// State is how it ended.
-	State queue.State
+	State receipts.State
 }
 
 // ErrBusy is returned by [Bridge.Submit] where too many tasks of the chat wait.
@@ -68,12 +72,13 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 	if err := b.ready(ctx); err != nil {
 		return fmt.Errorf("submit: %w", err)
 	}
-	m := chats.Message{Chat: s.Chat, ID: s.Key, Kind: queue.KindTask, User: s.User, Direct: s.Direct, Text: s.Text, Time: b.cfg.Now()}
+	m := chats.Message{Chat: s.Chat, ID: s.Key, Kind: receipts.KindTask, User: s.User, Direct: s.Direct, Text: s.Text, Time: b.cfg.Now()}
 	if err := b.intake.check(m); err != nil {
 		return fmt.Errorf("submit: %w", err)
 	}
 	j := b.intake.job(m)
-	j.Title, j.Trigger = s.Title, &s.Trigger
+	j.Args = &receipts.Task{Title: s.Title, Trigger: s.Trigger}
+	outbox.Of(j).Heading = heading(s)
 	release, err := b.intake.accepting.Acquire(ctx, b.lanes.ChatOf(j).String())
 	if err != nil {
 		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, err)
@@ -90,6 +95,14 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 	return nil
 }
 
+// heading stands above the answer of a task.
+func heading(s Submission) string {
+	if s.Trigger.Hook != "" {
+		return `\[Webhook\] ` + wording.Escape(s.Title)
+	}
+	return `\[Scheduled\] ` + wording.Escape(s.Title)
+}
+
 // roomFor returns ErrBusy where too many tasks of a chat wait, here or at the process that
 // answers there. What is known already needs no room.
 func (in *intake) roomFor(ctx context.Context, j *queue.Run) error {
@@ -100,7 +113,7 @@ func (in *intake) roomFor(ctx context.Context, j *queue.Run) error {
 			if err != nil {
 				return fmt.Errorf("list open jobs: %w", err)
 			}
-			if strings.HasSuffix(entry.Key, "/"+string(queue.KindTask)) {
+			if strings.HasSuffix(entry.Key, "/"+string(receipts.KindTask)) {
 				waiting++
 			}
 		}
@@ -115,38 +128,38 @@ func (in *intake) roomFor(ctx context.Context, j *queue.Run) error {
 	return err
 }
 
-// answerTask is the answer of a task; none if that says that there is nothing to tell. Files
+// answer is the answer of a task; none if that says that there is nothing to tell. Files
 // that were made on the way are sent all the same.
-func (b *Bridge) answerTask(ctx context.Context, j *queue.Run) (string, error) {
-	text, err := b.turns.Answer(ctx, j)
-	if err != nil || j.Parts != nil || j.Trigger == nil || !j.Trigger.Ends(text) {
+func (w *taskWorker) answer(ctx context.Context, j *queue.Run) (string, error) {
+	text, err := w.turns.Answer(ctx, j)
+	if err != nil || outbox.Of(j).Parts != nil || !turn.TaskOf(j).Ends(text) {
 		return text, err
 	}
 	if len(j.Files) == 0 {
-		ended := *j.Trigger
+		ended := *turn.TaskOf(j)
 		ended.Silent = true
-		j.Trigger, j.Parts = &ended, []queue.SentPart{}
+		j.Args, outbox.Of(j).Parts = &ended, []receipts.Part{}
 	}
 	return "", nil
 }
 
-// closeTask tells what became of a task that is about to be closed. After a crash it may
+// complete tells what became of a task that is about to be closed. After a crash it may
 // be told again.
-func (b *Bridge) closeTask(ctx context.Context, j *queue.Run) error {
-	if err := b.gate.Invalidate(ctx, j); err != nil || b.cfg.Hooks.TaskDone == nil {
+func (w *taskWorker) complete(ctx context.Context, j *queue.Run) error {
+	if err := w.gate.Invalidate(ctx, j); err != nil || w.done == nil {
 		return err
 	}
-	r := TaskResult{Key: j.Message.ID, Chat: j.Message.Chat, Owner: j.Message.Owner(), Incident: cmp.Or(j.Incident, j.DeadLetter), Refused: j.Refused, State: j.State}
-	r.Silent = j.Trigger != nil && j.Trigger.Silent
-	if j.State != queue.StateBarred {
+	r := TaskResult{Key: j.Message.ID, Chat: j.Message.Chat, Owner: j.Message.Owner(), Incident: cmp.Or(j.Incident, outbox.Of(j).DeadLetter), Refused: turn.Of(j).Refused, State: j.State}
+	r.Silent = turn.TaskOf(j).Silent
+	if j.State != receipts.Barred {
 		r.Session = conversation.TaskLog(j.Origin(), r.Key)
 	}
-	if j.State == queue.StateDone {
-		for _, p := range j.Parts {
+	if j.State == receipts.Done {
+		for _, p := range outbox.Of(j).Parts {
 			r.MessageID = cmp.Or(r.MessageID, p.ID)
 		}
 	}
-	if err := b.cfg.Hooks.TaskDone(ctx, r); err != nil {
+	if err := w.done(ctx, r); err != nil {
 		return fmt.Errorf("report task %s: %w", j.Key(), err)
 	}
 	return nil

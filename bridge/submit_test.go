@@ -17,6 +17,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/toolgroups"
 )
 
@@ -80,7 +81,7 @@ func TestATaskIsAnsweredWithItsFinalAnswerAlone(t *testing.T) {
 	result := told.next(t)
 	want := bridge.TaskResult{
 		Key: "a.1", Chat: chats.Chat{Platform: "fake", ID: "1"}, Owner: "fake:1",
-		Session: "fake:1/task/a.1", MessageID: "1", State: queue.StateDone,
+		Session: "fake:1/task/a.1", MessageID: "1", State: receipts.Done,
 	}
 	if result != want {
 		t.Errorf("told %+v, want %+v", result, want)
@@ -195,7 +196,7 @@ func TestOnlyWhatThePlatformConfirmedCountsAsDelivered(t *testing.T) {
 	}
 	r.platform.mu.Unlock()
 	r.submit(task("a.1", "News", "tell me"))
-	if result := told.next(t); result.MessageID != "" || result.State != queue.StateFailed {
+	if result := told.next(t); result.MessageID != "" || result.State != receipts.Failed {
 		t.Errorf("told %+v of an answer that was refused in part", result)
 	}
 }
@@ -207,7 +208,7 @@ func TestATaskOfSomebodyWhoIsNoLongerAllowedDoesNotRun(t *testing.T) {
 	r.cfg.Access = access.Access{Allow: []string{"fake:2"}}
 	r.start()
 	r.submit(task("a.1", "News", "tell me"))
-	if result := told.next(t); result.State != queue.StateBarred || result.MessageID != "" || result.Session != "" {
+	if result := told.next(t); result.State != receipts.Barred || result.MessageID != "" || result.Session != "" {
 		t.Errorf("told %+v", result)
 	}
 	if got := r.platform.texts(); len(got) != 0 {
@@ -250,7 +251,7 @@ func liveTasks(t *testing.T, life *mortal) {
 	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalPlatform{shown, life}}
 	r.start()
 	tasks := []bridge.Submission{task("0.1", "0", "nothing to tell"), task("a.1", "A", "one"), task("b.1", "B", "two")}
-	tasks[0].Trigger.Quiet, tasks[2].Trigger = true, queue.Trigger{Hook: "B", Quiet: true}
+	tasks[0].Trigger.Quiet, tasks[2].Trigger = true, receipts.Trigger{Hook: "B", Quiet: true}
 	for _, s := range tasks {
 		// Whoever submits tries again after the restart, until it works.
 		_ = r.bridge.Submit(t.Context(), s)
@@ -271,7 +272,7 @@ func liveTasks(t *testing.T, life *mortal) {
 	r.receipts(len(tasks))
 	r.stop()
 	for _, result := range told.all {
-		if silent := result.Key == "0.1"; result.Silent != silent || result.State != queue.StateDone {
+		if silent := result.Key == "0.1"; result.Silent != silent || result.State != receipts.Done {
 			t.Errorf("told %+v", result)
 		}
 	}

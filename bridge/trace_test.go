@@ -11,6 +11,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 )
 
 // followers are tracers of processes that share a store, and what they were told.
@@ -55,7 +56,7 @@ func (f *followers) Runs(ctx context.Context, j *queue.Run) context.Context {
 
 func (f *followers) Watch(_ *queue.Run, observe func(agent.Event)) func(agent.Event) { return observe }
 
-func (f *followers) Sending(j *queue.Run, _ *queue.SentPart) func(error) {
+func (f *followers) Sending(j *queue.Run, _ *receipts.Part) func(error) {
 	return func(error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/interact"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 )
@@ -62,8 +63,11 @@ func (s *stops) pressedUndo(ctx context.Context, press interact.Press) (interact
 		return interact.Result{Text: press.Card.Text}, nil
 	}
 	m := chats.Message{
-		Chat: press.Place, ID: press.Token, Kind: queue.KindUndo, User: strings.TrimPrefix(press.User, press.Place.Platform+":"),
-		UserName: press.UserName, Direct: press.Direct, Opener: of.Opener, On: of.Message, Text: "/" + undoKind, Time: s.cfg.Now(),
+		Chat: press.Place, ID: press.Token, Kind: kindUndo, User: strings.TrimPrefix(press.User, press.Place.Platform+":"),
+		UserName: press.UserName, Direct: press.Direct, Opener: of.Opener, Text: "/" + undoKind, Time: s.cfg.Now(),
+	}
+	if !press.Direct {
+		m.On = of.Message // the answer stands under it
 	}
 	if !s.mayClear(ctx, m) {
 		return interact.Result{Toast: mayNotText}, nil
@@ -75,7 +79,7 @@ func (s *stops) pressedUndo(ctx context.Context, press interact.Press) (interact
 func (s *stops) takeBack(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	m := j.Message
 	if !s.mayClear(ctx, m) {
-		j.MakeEphemeral()
+		outbox.MakeEphemeral(j)
 		return mayNotText, nil
 	}
 	session, err := conversation.Current(ctx, s.store, m.Chat)

@@ -12,6 +12,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 )
 
@@ -24,7 +25,7 @@ func writeLater(t *testing.T, store storage.Store, tenure string) *queue.Run {
 	later := queue.Store{Store: store, LeaseToken: func(chats.Chat) string { return tenure }, Base: new(atomic.Int64)}
 	m := in("7", "later", "hello")
 	m.Kind = kindOfLater
-	j := &queue.Run{Job: queue.Job{Message: m, State: queue.StateOpen, LeaseToken: tenure, Unclaimed: tenure == "", Unstarted: true}}
+	j := &queue.Run{Job: queue.Job{Message: m, State: receipts.Open, LeaseToken: tenure, Unclaimed: tenure == "", Unstarted: true}}
 	if added, err := later.Add(t.Context(), j); !added || err != nil {
 		t.Fatal(added, err)
 	}

@@ -10,7 +10,9 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/interact"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/rescue"
 	"oneclaw/internal/retry"
 )
@@ -66,7 +68,7 @@ func (c *carrier) carry(work, ctx context.Context, j *queue.Run) {
 	defer c.alone(ctx, j)()
 	if err := c.restarted(j); err != nil {
 		t.told = j.Incident != "" // its answer says so, and ended the process as well
-		over = c.giveUp(ctx, j, &t, queue.StateFailed, err)
+		over = c.giveUp(ctx, j, &t, receipts.Failed, err)
 	}
 	for !over {
 		err := rescue.Do(func() error { c.carryOn(work, ctx, j, &t); return nil })
@@ -75,14 +77,14 @@ func (c *carrier) carry(work, ctx context.Context, j *queue.Run) {
 		}
 		last := t.count(&c.cfg, err)
 		c.log.Error("a job panicked", "job", j.Key(), "life", t.panics, "err", err)
-		over = last && c.giveUp(ctx, j, &t, queue.StateFailed, err)
+		over = last && c.giveUp(ctx, j, &t, receipts.Failed, err)
 	}
 }
 
 // alone waits until a job may be carried on that may be what ends the process; next lets another
 // such job begin.
 func (c *carrier) alone(ctx context.Context, j *queue.Run) (next func()) {
-	if !j.Restarted || j.Stall.Restarts < maxTogether || j.State == queue.StateWaiting || !j.OutageSince.IsZero() {
+	if !j.Restarted || j.Stall.Restarts < maxTogether || j.State == receipts.Waiting || !outbox.Of(j).OutageSince.IsZero() {
 		return func() {}
 	}
 	turn := j.HasSlot
@@ -103,7 +105,7 @@ func (c *carrier) alone(ctx context.Context, j *queue.Run) (next func()) {
 // restarted counts the restart that found a job, before anything is done for it. It returns an
 // error where that was one too many. What waits for a person or for its platform is not counted.
 func (c *carrier) restarted(j *queue.Run) error {
-	if !j.Restarted || j.State == queue.StateWaiting || !j.OutageSince.IsZero() {
+	if !j.Restarted || j.State == receipts.Waiting || !outbox.Of(j).OutageSince.IsZero() {
 		j.Restarted = false
 		return nil
 	}
@@ -128,7 +130,7 @@ func (c *carrier) overdue(j *queue.Run, times int) bool {
 
 // inVain counts a try in vain, and gives a job up that has had its tries; state is how it ends
 // then. It reports whether the job is over here.
-func (c *carrier) inVain(ctx context.Context, j *queue.Run, t *trial, state queue.State, err error) bool {
+func (c *carrier) inVain(ctx context.Context, j *queue.Run, t *trial, state receipts.State, err error) bool {
 	own, lost := c.isOwn(j, t, err)
 	return lost || own && c.giveUp(ctx, j, t, state, err)
 }
@@ -147,25 +149,27 @@ func (c *carrier) isOwn(j *queue.Run, t *trial, failure error) (own, lost bool) 
 
 // giveUp ends a job that cannot be carried to its end. The first time it gets an answer that
 // says so, where an answer is due, and reports that it goes on with that; else it is closed.
-func (c *carrier) giveUp(ctx context.Context, j *queue.Run, t *trial, state queue.State, err error) bool {
-	k, told := c.kinds.of(&j.Job), t.told
+func (c *carrier) giveUp(ctx context.Context, j *queue.Run, t *trial, state receipts.State, err error) bool {
+	w, told := c.workers.of(j), t.told
 	*t = trial{told: true}
 	for _, piece := range j.Pieces {
 		c.closeLater(piece, state)
 	}
 	j.Pieces = nil
-	due := k.answer != nil && (j.Parts == nil || slices.ContainsFunc(j.Parts, func(p queue.SentPart) bool { return p.State != queue.PartSent }))
-	if due && !told && state == queue.StateFailed {
-		if panicked := rescue.Do(func() error { c.sayFailed(ctx, k, j, err); return nil }); panicked == nil {
+	_, answers := w.(answerer)
+	parts := outbox.Of(j).Parts
+	due := answers && (parts == nil || slices.ContainsFunc(parts, func(p receipts.Part) bool { return p.State != receipts.PartSent }))
+	if due && !told && state == receipts.Failed {
+		if panicked := rescue.Do(func() error { c.sayFailed(ctx, w, j, err); return nil }); panicked == nil {
 			return false
 		}
 	}
-	if state == queue.StateFailed && j.Incident == "" {
+	if state == receipts.Failed && j.Incident == "" {
 		j.Incident = queue.NewIncident()
 		c.log.Error("given up", "incident", j.Incident, "job", j.Key(), "err", err)
 	}
-	if k.failed != nil && !c.overdue(j, 2) {
-		if failed := rescue.Do(func() error { return k.failed(ctx, j) }); failed != nil {
+	if f, ok := w.(failer); ok && !c.overdue(j, 2) {
+		if failed := rescue.Do(func() error { return f.fail(ctx, j) }); failed != nil {
 			c.log.Error("what failed cannot be told", "incident", j.Incident, "job", j.Key(), "err", failed)
 		}
 	}
@@ -174,24 +178,25 @@ func (c *carrier) giveUp(ctx context.Context, j *queue.Run, t *trial, state queu
 }
 
 // sayFailed makes the answer of a job that is given up. What of its answer was sent stays.
-func (c *carrier) sayFailed(ctx context.Context, k *kind, j *queue.Run, err error) {
-	if k.NeedsSlot {
+func (c *carrier) sayFailed(ctx context.Context, w worker, j *queue.Run, err error) {
+	if w.declares().NeedsSlot {
 		// The model must not go on with it. That is no reason to keep anybody waiting.
 		if stopped := rescue.Do(func() error { return c.turns.StopTurn(ctx, j, agent.NoteGivenUp) }); stopped != nil {
 			c.log.Warn("the conversation does not tell that a turn was given up", "job", j.Key(), "err", stopped)
 		}
 	}
-	sent := 0
-	for sent < len(j.Parts) && j.Parts[sent].State == queue.PartSent {
+	d, sent := outbox.Of(j), 0
+	for sent < len(d.Parts) && d.Parts[sent].State == receipts.PartSent {
 		sent++
 	}
 	text := c.turns.Failed(j, err)
 	j.Stall = queue.Stall{} // the line has tries of its own
-	if j.Card, j.Files = "", nil; sent == 0 {
+	if d.Card, j.Files = "", nil; sent == 0 {
 		c.sender.Prepare(j, text, false)
 		return
 	}
-	j.Parts = append(j.Parts[:sent:sent], c.sender.Render(j, c.cfg.Redact(text))...)
+	j.Ready = false
+	d.Parts = append(d.Parts[:sent:sent], c.sender.Render(j, c.cfg.Redact(text))...)
 }
 
 // tellFailed tells a chat that something which was asked there has failed, of a job that has no
@@ -212,7 +217,7 @@ var errGivenUp = errors.New("bridge: given up, see the error before")
 // answered: nobody waits for it. Until it is written, a crash lets the last part look
 // cut off, and it is sent again with its mark. What belongs to the end beside the receipt is
 // left out where it fails too often.
-func (c *carrier) closeLater(j *queue.Run, state queue.State) {
+func (c *carrier) closeLater(j *queue.Run, state receipts.State) {
 	c.lanes.Running.Go(func() {
 		settle, t := c.settle, trial{}
 		if c.overdue(j, 2) {

@@ -11,6 +11,8 @@ import (
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
+	"oneclaw/bridge/turn"
 	"oneclaw/storage"
 )
 
@@ -21,7 +23,7 @@ func (b *Bridge) watching() func(j *queue.Run) (observe func(agent.Event), withh
 	return func(j *queue.Run) (observe func(agent.Event), withhold func() bool, end func()) {
 		show, chat := func(agent.Event) {}, j.Message.Chat
 		withhold, end = func() bool { return true }, func() {}
-		if _, ok := b.platforms[chat.Platform].(chats.Previewer); ok && b.cfg.Turns.RedactPartial != nil {
+		if _, ok := b.platforms[chat.Platform].(chats.Previewer); ok && b.cfg.Turns.RedactPartial != nil && turn.TaskOf(j) == nil { // nobody watches a task
 			show, withhold, end = b.showing(j)
 		} else if told == nil && b.cfg.Hooks.Trace == nil {
 			return nil, withhold, end
@@ -58,17 +60,17 @@ func (b *Bridge) showing(j *queue.Run) (observe func(agent.Event), withhold func
 }
 
 // notes stand under a preview whose answer does not come.
-var notes = map[queue.State]string{
-	queue.StateStopped: "⏹ Stopped.",
-	queue.StateCleared: "⏹ Stopped: the conversation was cleared.",
-	queue.StateBarred:  "⏹ Stopped.",
-	queue.StateWaiting: "⏬ This goes on below.",
+var notes = map[receipts.State]string{
+	receipts.Stopped: "⏹ Stopped.",
+	receipts.Cleared: "⏹ Stopped: the conversation was cleared.",
+	receipts.Barred:  "⏹ Stopped.",
+	receipts.Waiting: "⏬ This goes on below.",
 }
 
 // endPreview has the preview of a job that is about to be closed say that no more comes. It
 // bears repeating.
 func (c *carrier) endPreview(ctx context.Context, j *queue.Run) error {
-	if j.OpenPreview() == nil || j.Message.Kind == queue.KindPreview {
+	if outbox.Of(j).OpenPreview() == nil || j.Message.Kind == outbox.KindPreview {
 		return nil
 	}
 	if err := c.intake.put(ctx, c.endOf(j, j.State)); err != nil {
@@ -78,10 +80,10 @@ func (c *carrier) endPreview(ctx context.Context, j *queue.Run) error {
 }
 
 // endOf is the job that has the preview of another one end.
-func (c *carrier) endOf(j *queue.Run, state queue.State) *queue.Run {
-	p, chat := j.Preview, j.Message.Chat
+func (c *carrier) endOf(j *queue.Run, state receipts.State) *queue.Run {
+	p, chat := outbox.Of(j).Preview, j.Message.Chat
 	chat.ID = p.ChatID
-	e := c.intake.job(chats.Message{Chat: chat, ID: queue.Hash(j.Key() + p.Token), Kind: queue.KindPreview, User: "bot", Time: c.cfg.Now()})
+	e := c.intake.job(chats.Message{Chat: chat, ID: queue.Hash(j.Key() + p.Token), Kind: outbox.KindPreview, User: "bot", Time: c.cfg.Now()})
 	part := chats.Part{}
 	if shown := c.sender.Render(j, p.Shown); len(shown) > 0 {
 		part = shown[0].Part
@@ -89,18 +91,19 @@ func (c *carrier) endOf(j *queue.Run, state queue.State) *queue.Run {
 	if part.Note = notes[state]; part.Note == "" && p.Shown == "" {
 		part.Note = "✔ Done." // it showed nothing but what was being done
 	}
-	e.Preview, e.Parts = p, []queue.SentPart{{Part: part, State: queue.PartPending, Edit: p.ID, Last: true}}
+	d := outbox.Of(e)
+	d.Preview, d.Parts = p, []receipts.Part{{Part: part, State: receipts.PartPending, Edit: p.ID, Last: true}}
 	return e
 }
 
 // leave writes a job whose turn waits for a decision, and has its preview end with the same
 // write: the question stands below that, and what comes then is to be shown below the question.
 func (c *carrier) leave(ctx context.Context, j *queue.Run) error {
-	if j.OpenPreview() == nil {
+	if outbox.Of(j).OpenPreview() == nil {
 		return c.jobs.Put(ctx, j)
 	}
-	e, left := c.endOf(j, queue.StateWaiting), *j
-	left.Preview = nil
+	e, left := c.endOf(j, receipts.Waiting), j.Clone()
+	outbox.Of(left).Preview = nil
 	record, err := left.Record()
 	if err != nil {
 		return err
@@ -115,7 +118,7 @@ func (c *carrier) leave(ctx context.Context, j *queue.Run) error {
 		}
 		return fmt.Errorf("store job %s and the end of its preview: %w", j.Key(), err)
 	}
-	j.Preview, j.Rev = nil, e.Rev
+	outbox.Of(j).Preview, j.Rev = nil, e.Rev
 	if c.jobs.AssignSeq(e); !e.Unclaimed {
 		c.lanes.Enqueue(e)
 	}
@@ -132,7 +135,7 @@ func (s *stops) pressed(ctx context.Context, j *queue.Run) error {
 		toast = "Stopped."
 	}
 	s.desk.Toast(ctx, j.Message, toast)
-	s.carrier.closeLater(j, queue.StateDone)
+	s.carrier.closeLater(j, receipts.Done)
 	return nil
 }
 
@@ -171,6 +174,6 @@ func (s *stops) halted(ctx context.Context, j, older *queue.Run) error {
 
 // halts reports whether a press is about the answer to a message, which is not over.
 func (s *stops) halts(j, older *queue.Run) bool {
-	p := older.Preview
-	return p != nil && p.Token == queue.StopToken(j.Message) && older.Message.Kind != queue.KindPreview && older.Seq < j.Seq
+	p := outbox.Of(older).Preview
+	return p != nil && p.Token == outbox.StopToken(j.Message) && older.Message.Kind != outbox.KindPreview && older.Seq < j.Seq
 }

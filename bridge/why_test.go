@@ -15,6 +15,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 )
 
@@ -235,7 +236,7 @@ func TestWhyOfACallThatIsAskedAbout(t *testing.T) {
 	r.accept(direct("1", "run rm -rf x"))
 	card := r.platform.wait(t, 1)[0]
 	r.jobs("job/open/", func(all []queue.Job) bool {
-		return slices.ContainsFunc(all, func(j queue.Job) bool { return j.Message.ID == "1" && j.State == queue.StateWaiting })
+		return slices.ContainsFunc(all, func(j queue.Job) bool { return j.Message.ID == "1" && j.State == receipts.Waiting })
 	})
 	r.accept(direct("2", "/why"))
 	if got := r.platform.wait(t, 2)[1].text; !strings.Contains(got, "It waits for somebody to approve") {

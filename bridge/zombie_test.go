@@ -15,6 +15,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 )
 
@@ -177,7 +178,7 @@ func takenOver(t *testing.T, life *zombie, wakes string) {
 // checkRecords checks that each message has its receipt and no job is open.
 func checkRecords(t *testing.T, store storage.Store) {
 	t.Helper()
-	for prefix, want := range map[string]int{queue.OpenPrefix: 0, queue.ReceiptPrefix: 3} {
+	for prefix, want := range map[string]int{queue.OpenPrefix: 0, receipts.Prefix: 3} {
 		n := 0
 		for entry, err := range store.List(t.Context(), storage.Range{Prefix: prefix}) {
 			if err != nil {
@@ -199,7 +200,7 @@ func checkRecords(t *testing.T, store storage.Store) {
 func TestZombieLosesItsJob(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "db"))
 	former := queue.Store{Store: store, LeaseToken: func(chats.Chat) string { return "former" }, Base: new(atomic.Int64)}
-	j := &queue.Run{Job: queue.Job{Message: direct("7", "hello"), State: queue.StateWaiting}}
+	j := &queue.Run{Job: queue.Job{Message: direct("7", "hello"), State: receipts.Waiting}}
 	if added, err := former.Add(t.Context(), j); !added || err != nil {
 		t.Fatal(added, err)
 	}

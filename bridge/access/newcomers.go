@@ -10,6 +10,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/wording"
 	"oneclaw/toolgroups"
@@ -57,7 +58,7 @@ func (d *Registry) AskOwner(ctx context.Context, j *queue.Run) (string, error) {
 		}
 		return welcomeAgain, d.answer(ctx, one)
 	case !owned || one.Standing == isRefused:
-		return j.Notice, nil
+		return outbox.Of(j).Notice, nil
 	case one.Standing != hasAsked:
 		if err := d.makeRoom(ctx, now); err != nil {
 			return "", err
@@ -72,7 +73,7 @@ func (d *Registry) AskOwner(ctx context.Context, j *queue.Run) (string, error) {
 	err := d.ask(ctx, owner, one, m.Text)
 	if errors.Is(err, interact.ErrNoButtons) || errors.Is(err, queue.ErrInvalid) {
 		d.cfg.Log.Warn("owner not asked about a newcomer: let them in with /people add", "user", one.User, "err", err)
-		return j.Notice, nil
+		return outbox.Of(j).Notice, nil
 	}
 	if err != nil {
 		return "", err
@@ -220,7 +221,7 @@ func (d *Registry) welcome(ctx context.Context, one person) error {
 	}
 	// A card would not do: no answer waits for one.
 	err := d.cfg.Tell(ctx, chats.Message{
-		Chat: one.Chat, ID: queue.Hash(admitKey(one)), Kind: queue.KindTell, Direct: true,
+		Chat: one.Chat, ID: queue.Hash(admitKey(one)), Kind: KindTell, Direct: true,
 		User: strings.TrimPrefix(one.User, one.Chat.Platform+":"), Time: d.cfg.Now(),
 	}, text)
 	if errors.Is(err, queue.ErrInvalid) {

@@ -16,6 +16,10 @@ import (
 	"oneclaw/toolgroups"
 )
 
+// KindTell is the kind of jobs that tell a user something, before what is answered later in the
+// chat.
+const KindTell chats.Kind = "tell"
+
 // Config is what a [Desk] is made of.
 type Config struct {
 	queue.Shared
@@ -30,7 +34,7 @@ type Config struct {
 	Allowance string
 	// Put has the message of a person carried out, once.
 	Put func(ctx context.Context, m chats.Message) error
-	// Tell answers a message of kind [queue.KindTell] with a text, once. What is put later for its
+	// Tell answers a message of kind [KindTell] with a text, once. What is put later for its
 	// chat is answered behind that.
 	Tell func(ctx context.Context, m chats.Message, text string) error
 	// Expel ends what runs here for a removed user, platform:id.

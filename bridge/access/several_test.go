@@ -18,6 +18,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
@@ -32,13 +33,14 @@ type service struct {
 // post is the jobs and the sender of a desk of cards: it carries nothing anywhere.
 type post struct{}
 
-func (post) New(m chats.Message) *queue.Run             { return &queue.Run{Job: queue.Job{Message: m}} }
-func (post) Queue(*queue.Run)                           {}
-func (post) Adopt(context.Context, string) error        { return nil }
-func (post) Go(func(context.Context))                   {}
-func (post) Render(*queue.Run, string) []queue.SentPart { return nil }
+func (post) New(m chats.Message) *queue.Run                          { return &queue.Run{Job: queue.Job{Message: m}} }
+func (post) Find(context.Context, string) (*receipts.Receipt, error) { return nil, nil }
+func (post) Queue(*queue.Run)                                        {}
+func (post) Adopt(context.Context, string) error                     { return nil }
+func (post) Go(func(context.Context))                                {}
+func (post) Render(*queue.Run, string) []receipts.Part               { return nil }
 
-func (post) Edit(context.Context, *queue.Run, chats.Chat, []string, []queue.SentPart) error {
+func (post) Edit(context.Context, *queue.Run, chats.Chat, []string, []receipts.Part) error {
 	return nil
 }
 

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/turn"
 )
 
 // In this time a stranger is told once how to be let in, and once that a code is wrong; the
@@ -95,23 +97,23 @@ func (d *Registry) Hear(ctx context.Context, j *queue.Run) (bool, error) {
 			return err == nil, err
 		}
 		if c.Hash != nil {
-			j.Notice = refusal
+			outbox.Of(j).Notice = refusal
 		}
 	}
-	if told, err := d.strangers.tell(ctx, note{m.By(), m.Direct, j.Notice != ""}, d.cfg.Now()); !told || err != nil {
+	if told, err := d.strangers.tell(ctx, note{m.By(), m.Direct, outbox.Of(j).Notice != ""}, d.cfg.Now()); !told || err != nil {
 		return false, err
 	}
 	_, owned := d.register.owner()
-	j.AskOwner = owned && m.Direct
+	turn.Of(j).AskOwner = owned && m.Direct
 	switch {
-	case j.Notice != "":
+	case outbox.Of(j).Notice != "":
 	case owned && !m.Direct:
-		j.Notice = sorry + "Write to me in a direct chat, and I will ask my owner to let you in."
+		outbox.Of(j).Notice = sorry + "Write to me in a direct chat, and I will ask my owner to let you in."
 	case !owned && d.cfg.Access.Empty():
-		j.Notice = fmt.Sprintf("I talk to nobody yet. If I am yours, open the link that my log shows, or send me the code that "+
+		outbox.Of(j).Notice = fmt.Sprintf("I talk to nobody yet. If I am yours, open the link that my log shows, or send me the code that "+
 			"stands there in a direct chat. Or allow `%s` in my settings (ONECLAW_ALLOW).", m.By())
 	default:
-		j.Notice = fmt.Sprintf(sorry+"If you should be one of them, ask my operator to allow `%s`.", m.By())
+		outbox.Of(j).Notice = fmt.Sprintf(sorry+"If you should be one of them, ask my operator to allow `%s`.", m.By())
 	}
 	return true, nil
 }

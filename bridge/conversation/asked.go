@@ -11,6 +11,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 )
 
@@ -37,8 +38,8 @@ func (h *History) NoteAuthor(j *queue.Job) {
 	if len(askedKey(by, h.Log)) > storage.MaxKey || slices.ContainsFunc(h.Messages, func(m agent.Message) bool { return m.By == by }) {
 		return
 	}
-	data, _ := json.Marshal(Asked{Chat: j.Message.Chat, Log: h.Log, Task: j.Message.Kind == queue.KindTask}) // never fails
-	h.asked = []storage.Op{storage.Put(askedKey(by, h.Log), data, storage.Any)}                              // the key says all
+	data, _ := json.Marshal(Asked{Chat: j.Message.Chat, Log: h.Log, Task: j.Message.Kind == receipts.KindTask}) // never fails
+	h.asked = []storage.Op{storage.Put(askedKey(by, h.Log), data, storage.Any)}                                 // the key says all
 }
 
 // AskedBy yields the conversations of shared chats in which somebody, as platform:id, has asked

@@ -13,6 +13,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 )
 
@@ -92,7 +93,7 @@ func Current(ctx context.Context, kv storage.KV, chat chats.Chat) (Session, erro
 // its own. One that was never cleared has generation 1 and is not stored. With ErrCleared or
 // ErrStopped it says that a command has ended the job.
 func Of(ctx context.Context, kv storage.KV, j *queue.Job) (Session, error) {
-	if j.Message.Kind == queue.KindTask {
+	if j.Message.Kind == receipts.KindTask {
 		return Session{Chat: j.Origin(), Task: j.Message.ID}, nil
 	}
 	chat := j.Message.Chat
@@ -119,16 +120,16 @@ func Of(ctx context.Context, kv storage.KV, j *queue.Job) (Session, error) {
 
 // Answered returns the conversation in which a job was answered; false where its turn never
 // began.
-func Answered(ctx context.Context, kv storage.KV, j *queue.Job) (Session, bool) {
-	s := Session{Chat: j.Origin(), Generation: j.Generation}
-	if now, err := Current(ctx, kv, j.Message.Chat); err == nil && now.Generation == j.Generation && j.From == "" {
+func Answered(ctx context.Context, kv storage.KV, r *receipts.Receipt) (Session, bool) {
+	s := Session{Chat: r.Origin(), Generation: r.Turn.Generation}
+	if now, err := Current(ctx, kv, r.Message.Chat); err == nil && now.Generation == r.Turn.Generation && r.From == "" {
 		s = now // it may have begun in another chat
 	}
-	if j.Message.Kind == queue.KindTask {
-		s.Task = j.Message.ID
+	if r.Message.Kind == receipts.KindTask {
+		s.Task = r.Message.ID
 		return s, true
 	}
-	return s, j.Generation > 0
+	return s, r.Turn.Generation > 0
 }
 
 // Clear begins a new session at a job, once: a job that is run again finds it done. An

@@ -13,7 +13,10 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
+	"oneclaw/bridge/turn"
 	"oneclaw/bridge/wording"
 	"oneclaw/toolgroups"
 )
@@ -117,20 +120,20 @@ func (g *Gate) decide(ctx context.Context, j *queue.Run, h *conversation.History
 	case Deny:
 		return deny("the settings of this bot do not let %s run here", tool.Name)
 	}
-	asked := queue.Approval{
+	asked := receipts.Approval{
 		Call: h.ReplyPosition() + "/" + call.ID, Tool: tool.Name,
 		Hash: agent.Hash(tool.Name, string(call.Arguments)), Shown: agent.Hash(tool.Name, string(shown)),
 	}
-	i := slices.IndexFunc(j.Approvals, func(a queue.Approval) bool {
+	i := slices.IndexFunc(turn.Of(j).Approvals, func(a receipts.Approval) bool {
 		return a.Call == asked.Call && a.Tool == asked.Tool && a.Hash == asked.Hash && a.Shown == asked.Shown
 	})
 	if i < 0 {
 		return g.ask(ctx, j, h, &asked, effective, tool, policy)
 	}
-	return g.decided(ctx, j, &j.Approvals[i], policy)
+	return g.decided(ctx, j, &turn.Of(j).Approvals[i], policy)
 }
 
-func (g *Gate) ask(ctx context.Context, j *queue.Run, h *conversation.History, asked *queue.Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy) (agent.Decision, error) {
+func (g *Gate) ask(ctx context.Context, j *queue.Run, h *conversation.History, asked *receipts.Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy) (agent.Decision, error) {
 	r := request{
 		Job: j.Key(), Lane: g.cfg.Lane(j), Tool: tool.Name, Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers,
 	}
@@ -158,7 +161,7 @@ func (g *Gate) ask(ctx context.Context, j *queue.Run, h *conversation.History, a
 	card := question(j, &r, tool, arguments, g.cfg.Timeout)
 	card.Data, card.Expires = data, expires
 	key := strings.Join([]string{ApprovalKind, h.Log, asked.Call, asked.Hash, asked.Shown}, "/")
-	asked.Card, err = g.cfg.Desk.Post(ctx, key, j.Address().Chat, card)
+	asked.Card, err = g.cfg.Desk.Post(ctx, key, outbox.Address(j).Chat, card)
 	if errors.Is(err, ErrNoButtons) {
 		return deny("it needs the approval of a person, and this chat has no buttons to ask with")
 	}
@@ -167,19 +170,20 @@ func (g *Gate) ask(ctx context.Context, j *queue.Run, h *conversation.History, a
 	}
 	g.cfg.Log.Info("approval asked for", "tool", tool.Name, "hash", asked.Hash, "job", j.Key(), "user", call.User)
 	g.cfg.Measure(j.Message.Chat.Platform, queue.MeasuredAsked)
-	j.Approvals = append(j.Approvals, *asked)
+	w := turn.Of(j)
+	w.Approvals = append(w.Approvals, *asked)
 	// A card that was posted before a crash may be decided already.
-	return g.decided(ctx, j, &j.Approvals[len(j.Approvals)-1], policy)
+	return g.decided(ctx, j, &w.Approvals[len(w.Approvals)-1], policy)
 }
 
 // measured says how decisions are counted.
 var measured = map[string]queue.Metric{
-	queue.ChoiceAllow: queue.MeasuredAllowed, queue.ChoiceDeny: queue.MeasuredDenied, queue.ChoiceExpired: queue.MeasuredExpired,
+	receipts.ChoiceAllow: queue.MeasuredAllowed, receipts.ChoiceDeny: queue.MeasuredDenied, receipts.ChoiceExpired: queue.MeasuredExpired,
 }
 
 // decided returns what has come of a request. It looks up again what whoever decided may do:
 // they may have lost the right since.
-func (g *Gate) decided(ctx context.Context, j *queue.Run, a *queue.Approval, policy Policy) (agent.Decision, error) {
+func (g *Gate) decided(ctx context.Context, j *queue.Run, a *receipts.Approval, policy Policy) (agent.Decision, error) {
 	kept, err := g.cfg.Desk.Get(ctx, a.Card)
 	if err != nil {
 		return agent.Decision{}, err
@@ -202,7 +206,7 @@ func (g *Gate) decided(ctx context.Context, j *queue.Run, a *queue.Approval, pol
 			return agent.Decision{}, err
 		}
 		a.Decision = r.Decision
-		decision := cmp.Or(r.Decision, &queue.Decision{Choice: string(kept.How)})
+		decision := cmp.Or(r.Decision, &receipts.Decision{Choice: string(kept.How)})
 		g.cfg.Log.Info("approval decided", "tool", a.Tool, "hash", a.Hash, "job", j.Key(), "decision", decision.Choice, "by", decision.By)
 		if what, counted := measured[decision.Choice]; counted {
 			g.cfg.Measure(j.Message.Chat.Platform, what)
@@ -211,9 +215,9 @@ func (g *Gate) decided(ctx context.Context, j *queue.Run, a *queue.Approval, pol
 	switch {
 	case kept.How == Unseen:
 		return deny("it could not be shown to a person")
-	case r.Decision == nil || r.Decision.Choice == queue.ChoiceExpired:
+	case r.Decision == nil || r.Decision.Choice == receipts.ChoiceExpired:
 		return deny("nobody approved it within %s", wording.Minutes(g.cfg.Timeout))
-	case r.Decision.Choice != queue.ChoiceAllow:
+	case r.Decision.Choice != receipts.ChoiceAllow:
 		return deny("%s said no", who(r.Decision))
 	case !g.mayAllow(r) || !g.mayAllow(strict):
 		return deny("%s approved it, and may not any more", who(r.Decision))
@@ -222,7 +226,7 @@ func (g *Gate) decided(ctx context.Context, j *queue.Run, a *queue.Approval, pol
 }
 
 // keep keeps for the audit what a person has decided.
-func (g *Gate) keep(ctx context.Context, kept *StoredCard, tool string, d *queue.Decision) error {
+func (g *Gate) keep(ctx context.Context, kept *StoredCard, tool string, d *receipts.Decision) error {
 	if d == nil || d.By == "" {
 		return nil
 	}
@@ -251,7 +255,7 @@ func (g *Gate) Decided(ctx context.Context, undecided []string) (bool, error) {
 
 // Invalidate closes the cards of a turn that is over.
 func (g *Gate) Invalidate(ctx context.Context, j *queue.Run) error {
-	for _, a := range j.Approvals {
+	for _, a := range turn.Of(j).Approvals {
 		if a.Decision != nil {
 			continue
 		}

@@ -9,7 +9,9 @@ import (
 	"sync"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -18,6 +20,8 @@ import (
 type Jobs interface {
 	// New makes the job of a message.
 	New(m chats.Message) *queue.Run
+	// Find returns what is known of a job, open or closed; nil where there is none.
+	Find(ctx context.Context, key string) (*receipts.Receipt, error)
 	// Queue has a new job worked on, which is on disk.
 	Queue(j *queue.Run)
 	// Adopt queues the open job under a key, unless somebody works on it already.
@@ -30,10 +34,10 @@ type Jobs interface {
 // Sender brings texts to the chats.
 type Sender interface {
 	// Render makes the parts of a text whose secrets are masked.
-	Render(j *queue.Run, text string) []queue.SentPart
+	Render(j *queue.Run, text string) []receipts.Part
 	// Edit has messages of a chat show other parts. It waits while the platform is out of
 	// order; an error means that the job has to go on later.
-	Edit(ctx context.Context, j *queue.Run, chat chats.Chat, ids []string, parts []queue.SentPart) error
+	Edit(ctx context.Context, j *queue.Run, chat chats.Chat, ids []string, parts []receipts.Part) error
 }
 
 // CardsConfig is what a [Desk] is made of. All of it is needed.
@@ -76,7 +80,7 @@ func NewCards(cfg CardsConfig) *Cards {
 
 // Post sends a card to a chat and returns its token. When it returns, the card is on disk
 // and is delivered like an answer; it waits for no turn. The key identifies it in its chat:
-// a second card under the same key is dropped, for [queue.ReceiptAge] after the first was
+// a second card under the same key is dropped, for [receipts.Age] after the first was
 // delivered, and the token is that of the first.
 func (d *Cards) Post(ctx context.Context, key string, to chats.Chat, card Card) (string, error) {
 	m := chats.Message{Chat: to, ID: queue.Hash(key), Kind: posted, User: "bot", On: card.ReplyTo, Time: d.cfg.Now()}
@@ -84,12 +88,12 @@ func (d *Cards) Post(ctx context.Context, key string, to chats.Chat, card Card) 
 		return "", err
 	}
 	for {
-		known, err := queue.Store{Store: d.cfg.Store}.Find(ctx, queue.KeyOf(m))
+		known, err := d.cfg.Jobs.Find(ctx, queue.KeyOf(m))
 		if err != nil {
 			return "", err
 		}
 		if known != nil {
-			return known.Card, d.cfg.Jobs.Adopt(ctx, known.Key())
+			return known.Answer.Card, d.cfg.Jobs.Adopt(ctx, known.Key())
 		}
 		kept, err := d.keep(to, card)
 		if err != nil {
@@ -113,7 +117,7 @@ func (d *Cards) Answer(ctx context.Context, j *queue.Run, card Card) (string, er
 	if err != nil {
 		return "", err
 	}
-	j.Card, err = kept.Token, d.put(ctx, kept, nil)
+	outbox.Of(j).Card, err = kept.Token, d.put(ctx, kept, nil)
 	d.await(kept)
 	return "", err
 }
@@ -137,11 +141,18 @@ func (d *Cards) keep(chat chats.Chat, card Card) (*StoredCard, error) {
 	return kept, checkChoices(card.Choices)
 }
 
+// The kinds of the jobs of cards: one that is to be sent, and one whose message shows an older
+// version.
+const (
+	KindCard    chats.Kind = "card"
+	KindRefresh chats.Kind = "card-refresh"
+)
+
 // How a change of a card gets into the chat: the kind of the job that brings it there.
 const (
 	unseen chats.Kind = ""
-	edited            = queue.KindRefresh
-	posted            = queue.KindCard
+	edited            = KindRefresh
+	posted            = KindCard
 )
 
 // message makes the message of the job that shows the present version of a card.
@@ -151,19 +162,19 @@ func (d *Cards) message(kept *StoredCard, kind chats.Kind) chats.Message {
 
 func (d *Cards) job(kept *StoredCard, m chats.Message) *queue.Run {
 	j := d.cfg.Jobs.New(m)
-	j.Card = kept.Token
+	outbox.Of(j).Card = kept.Token
 	return j
 }
 
 // Parts makes the messages of the card of a job. There are none where the card is over
 // before it was sent, or is gone.
-func (d *Cards) Parts(ctx context.Context, j *queue.Run) ([]queue.SentPart, error) {
-	kept, err := d.Get(ctx, j.Card)
+func (d *Cards) Parts(ctx context.Context, j *queue.Run) ([]receipts.Part, error) {
+	kept, err := d.Get(ctx, outbox.Of(j).Card)
 	if err != nil {
 		return nil, err
 	}
 	if kept == nil || !kept.Open() && kept.Version > 1 {
-		return []queue.SentPart{}, nil
+		return []receipts.Part{}, nil
 	}
 	parts, _ := d.render(j, kept)
 	return parts, nil
@@ -172,7 +183,7 @@ func (d *Cards) Parts(ctx context.Context, j *queue.Run) ([]queue.SentPart, erro
 // render makes the parts of a card: its lead, its text, and the buttons under the last
 // part. Lead says how many of them belong to the lead. Only known secrets are masked: a
 // text that has merely the shape of one may be what somebody decides about.
-func (d *Cards) render(j *queue.Run, kept *StoredCard) (parts []queue.SentPart, lead int) {
+func (d *Cards) render(j *queue.Run, kept *StoredCard) (parts []receipts.Part, lead int) {
 	if kept.Lead != "" {
 		parts = d.cfg.Sender.Render(j, d.cfg.RedactCards(kept.Lead))
 		lead = len(parts)
@@ -198,20 +209,20 @@ func (d *Cards) render(j *queue.Run, kept *StoredCard) (parts []queue.SentPart, 
 // could not be shown whole is closed: nobody is to decide about what they have not seen.
 func (d *Cards) Delivered(ctx context.Context, j *queue.Run) error {
 	var ids []string
-	failed, repeated := j.DeadLetter != "", false
-	for _, p := range j.Parts {
+	failed, repeated := outbox.Of(j).DeadLetter != "", false
+	for _, p := range outbox.Of(j).Parts {
 		ids = append(ids, p.ID)
-		failed = failed || p.State == queue.PartFailed
+		failed = failed || p.State == receipts.PartFailed
 		repeated = repeated || p.Repeat
 	}
-	if j.DeadLetter != "" {
+	if outbox.Of(j).DeadLetter != "" {
 		ids = nil // what stands there says that the card is not shown
 	}
-	kept, err := d.change(ctx, j.Card, func(kept *StoredCard) chats.Kind {
+	kept, err := d.change(ctx, outbox.Of(j).Card, func(kept *StoredCard) chats.Kind {
 		now, lead := d.render(j, kept)
 		kept.IDs = ids[min(lead, len(ids)):]
-		kept.Chat, kept.Twice = j.Address().Chat, repeated
-		if slices.EqualFunc(now, j.Parts, sameParts) {
+		kept.Chat, kept.Twice = outbox.Address(j).Chat, repeated
+		if slices.EqualFunc(now, outbox.Of(j).Parts, sameParts) {
 			return unseen
 		}
 		return edited // it changed while it was on its way
@@ -222,7 +233,7 @@ func (d *Cards) Delivered(ctx context.Context, j *queue.Run) error {
 	return d.lapse(ctx, kept, Unseen)
 }
 
-func sameParts(a, b queue.SentPart) bool {
+func sameParts(a, b receipts.Part) bool {
 	return a.Text == b.Text && a.Plain == b.Plain && slices.EqualFunc(a.Buttons, b.Buttons, slices.Equal)
 }
 

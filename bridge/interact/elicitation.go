@@ -13,7 +13,10 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
+	"oneclaw/bridge/turn"
 	"oneclaw/bridge/wording"
 	"oneclaw/toolgroups"
 )
@@ -69,7 +72,7 @@ func (a *asker) place(call toolgroups.Call) string { return a.history.ReplyPosit
 // For returns what the calls of a job's turn ask with: [agent.Turn.Ask]. It is nil where no
 // person is there, because a task is what runs.
 func (d *Elicitation) For(j *queue.Run, h *conversation.History) func(context.Context, toolgroups.Call, toolgroups.Question, agent.Aside) (toolgroups.Answer, error) {
-	if j.Message.Kind == queue.KindTask || j.Trigger != nil {
+	if turn.TaskOf(j) != nil {
 		return nil
 	}
 	return (&asker{Elicitation: d, job: j, history: h, one: make(chan struct{}, 1), asked: make(map[string]int)}).ask
@@ -117,7 +120,7 @@ func (a *asker) ask(ctx context.Context, call toolgroups.Call, q toolgroups.Ques
 		if err != nil { // the call goes on, so it was taken back
 			return a.Ended(context.WithoutCancel(ctx), a.job, call.ID)
 		}
-		a.close(token, queue.Decision{Choice: string(answer.Action), By: call.User, At: a.cfg.Now()})
+		a.close(token, receipts.Decision{Choice: string(answer.Action), By: call.User, At: a.cfg.Now()})
 		return nil
 	})
 	if over == nil {
@@ -152,12 +155,12 @@ func (a *asker) pose(ctx context.Context, call toolgroups.Call, q *toolgroups.Qu
 		card.ReplyTo = j.Message.ID
 	}
 	key := fmt.Sprintf("%s/%s/%s/%s/%d", ElicitationKind, a.history.Log, place, hash, a.count(place+"/"+hash))
-	token, err := a.cfg.Desk.Post(ctx, key, j.Address().Chat, card)
+	token, err := a.cfg.Desk.Post(ctx, key, outbox.Address(j).Chat, card)
 	if err != nil {
 		return "", err
 	}
-	if !slices.ContainsFunc(j.Approvals, func(known queue.Approval) bool { return known.Card == token }) {
-		j.Approvals = append(j.Approvals, queue.Approval{Call: place, Tool: call.Name, Hash: hash, Question: true, Card: token})
+	if !slices.ContainsFunc(turn.Of(j).Approvals, func(known receipts.Approval) bool { return known.Card == token }) {
+		turn.Of(j).Approvals = append(turn.Of(j).Approvals, receipts.Approval{Call: place, Tool: call.Name, Hash: hash, Question: true, Card: token})
 	}
 	a.cfg.Log.Info("a tool asks", "tool", call.Name, "job", j.Key(), "fields", len(q.Fields))
 	return token, a.cfg.Rests(ctx, j)
@@ -212,9 +215,9 @@ func (d *Elicitation) CardClosed(kept *StoredCard) {
 }
 
 // close notes in the job of a turn what came of a question.
-func (a *asker) close(token string, decision queue.Decision) {
-	for i := range a.job.Approvals {
-		if entry := &a.job.Approvals[i]; entry.Card == token && entry.Decision == nil {
+func (a *asker) close(token string, decision receipts.Decision) {
+	for i := range turn.Of(a.job).Approvals {
+		if entry := &turn.Of(a.job).Approvals[i]; entry.Card == token && entry.Decision == nil {
 			entry.Decision = &decision
 		}
 	}
@@ -223,15 +226,15 @@ func (a *asker) close(token string, decision queue.Decision) {
 // Ended ends what a call has asked that has its result on record, where that still waits: it
 // was cut off, or its server did not want the answer any more.
 func (d *Elicitation) Ended(ctx context.Context, j *queue.Run, call string) error {
-	for i := range j.Approvals {
-		a := &j.Approvals[i]
+	for i := range turn.Of(j).Approvals {
+		a := &turn.Of(j).Approvals[i]
 		if !a.Question || a.Decision != nil || !strings.HasSuffix(a.Call, "/"+call) {
 			continue
 		}
 		if err := d.cfg.Desk.Invalidate(ctx, a.Card, "⏹ **Interrupted.** What asked this has ended, so no answer is needed any more."); err != nil {
 			return err
 		}
-		a.Decision = &queue.Decision{Choice: queue.ChoiceOver, At: d.cfg.Now()}
+		a.Decision = &receipts.Decision{Choice: receipts.ChoiceOver, At: d.cfg.Now()}
 	}
 	return nil
 }
@@ -263,7 +266,7 @@ func (d *Elicitation) Answers(ctx context.Context, m chats.Message) (string, err
 func (d *Elicitation) Reply(ctx context.Context, j *queue.Run) (string, error) {
 	text, err := d.cfg.Desk.Reply(ctx, j)
 	if err == nil && text == "" {
-		j.Parts = []queue.SentPart{} // the card says it
+		outbox.Of(j).Parts = []receipts.Part{} // the card says it
 	}
 	return text, err
 }
@@ -273,7 +276,7 @@ func (a *asker) refused(ctx context.Context, call toolgroups.Call, q *toolgroups
 	if fault != faultSecret {
 		return nil
 	}
-	_, err := a.cfg.Desk.Post(ctx, "declined/"+a.history.Log+"/"+a.place(call), a.job.Address().Chat, Card{
+	_, err := a.cfg.Desk.Post(ctx, "declined/"+a.history.Log+"/"+a.place(call), outbox.Address(a.job).Chat, Card{
 		Of: a.job.Message.By(), Exact: true,
 		Text: fmt.Sprintf("%s asked for something like a password. Such things do not belong into a chat, so I said no for you.", wording.Shown(q.From)),
 	})

@@ -11,6 +11,7 @@ import (
 
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -161,7 +162,7 @@ const replyLate = "That question is over, so I did not use your answer. Please s
 func (d *Cards) Reply(ctx context.Context, j *queue.Run) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, pressTimeout)
 	defer cancel()
-	kept, err := d.Get(ctx, j.Answers)
+	kept, err := d.Get(ctx, outbox.Of(j).Replies)
 	switch {
 	case err != nil:
 		return "", err
@@ -264,7 +265,7 @@ func (d *Cards) keepResult(ctx context.Context, kept *StoredCard, result Result,
 // Refresh edits the messages of a card. Where its text has got more or fewer parts than
 // there are messages, the last message shows the last part and the others stay.
 func (d *Cards) Refresh(ctx context.Context, j *queue.Run) error {
-	kept, err := d.Get(ctx, j.Card)
+	kept, err := d.Get(ctx, outbox.Of(j).Card)
 	if err != nil || kept == nil || len(kept.IDs) == 0 {
 		return err // not shown yet: what is shown then is the present version
 	}

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/toolgroups"
 )
 
@@ -37,10 +37,10 @@ func ApprovalRequestOf(kept *StoredCard, user string, role toolgroups.Role) (App
 		return q, true // the chat does not know them
 	}
 	if r.mayAllow(user, role) {
-		q.Allow = kept.ButtonOf(queue.ChoiceAllow)
+		q.Allow = kept.ButtonOf(receipts.ChoiceAllow)
 	}
 	if r.mayAllow(user, role) || user == r.Requester {
-		q.Deny, q.Text = kept.ButtonOf(queue.ChoiceDeny), kept.Text
+		q.Deny, q.Text = kept.ButtonOf(receipts.ChoiceDeny), kept.Text
 	}
 	return q, true
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/wording"
 	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"
@@ -23,10 +23,10 @@ type request struct {
 	Lane chats.Chat `json:"lane"`
 	Tool string     `json:"tool"`
 	// Requester is whose turn it is, as platform:id.
-	Requester string          `json:"requester"`
-	Direct    bool            `json:"direct,omitempty"`
-	Approvers Approvers       `json:"approvers,omitempty"`
-	Decision  *queue.Decision `json:"decision,omitempty"`
+	Requester string             `json:"requester"`
+	Direct    bool               `json:"direct,omitempty"`
+	Approvers Approvers          `json:"approvers,omitempty"`
+	Decision  *receipts.Decision `json:"decision,omitempty"`
 }
 
 func (r *request) mayAllow(user string, role toolgroups.Role) bool {
@@ -85,7 +85,7 @@ func ApprovalHandler(now func() time.Time) Handler {
 		if err != nil {
 			return Result{}, err
 		}
-		d := queue.Decision{Choice: press.Choice, By: press.User, Name: press.UserName, At: now(), Where: press.Deed.Chat}
+		d := receipts.Decision{Choice: press.Choice, By: press.User, Name: press.UserName, At: now(), Where: press.Deed.Chat}
 		by := " by " + wording.Shown(who(&d)) + "."
 		if r.Direct {
 			by = ""
@@ -93,11 +93,11 @@ func ApprovalHandler(now func() time.Time) Handler {
 		toast, outcome := "", ""
 		switch {
 		case press.Expired:
-			d = queue.Decision{Choice: queue.ChoiceExpired, At: d.At}
+			d = receipts.Decision{Choice: receipts.ChoiceExpired, At: d.At}
 			outcome = "⌛ **Expired.** Nobody decided in time, so I did not run it."
-		case press.Choice == queue.ChoiceDeny && (press.User == r.Requester || r.mayAllow(press.User, press.Role)):
+		case press.Choice == receipts.ChoiceDeny && (press.User == r.Requester || r.mayAllow(press.User, press.Role)):
 			toast, outcome = "Denied.", "❌ **Denied**"+by
-		case press.Choice == queue.ChoiceAllow && r.mayAllow(press.User, press.Role):
+		case press.Choice == receipts.ChoiceAllow && r.mayAllow(press.User, press.Role):
 			toast, outcome = "Allowed once.", "✅ **Allowed once**"+by
 		default:
 			return Result{Toast: r.refusal()}, nil
@@ -120,7 +120,7 @@ func (r *request) refusal() string {
 }
 
 // who names who decided, for the model.
-func who(d *queue.Decision) string {
+func who(d *receipts.Decision) string {
 	if d.Name == "" {
 		return d.By
 	}

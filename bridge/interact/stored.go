@@ -14,6 +14,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 )
 
@@ -164,7 +165,7 @@ func (d *Cards) put(ctx context.Context, kept *StoredCard, j *queue.Run) error {
 		if err != nil {
 			return err
 		}
-		ops = append(ops, record, storage.Check(queue.ReceiptPrefix+j.Key(), storage.Absent))
+		ops = append(ops, record, storage.Check(receipts.Prefix+j.Key(), storage.Absent))
 	}
 	if kept.rev, err = d.cfg.Store.Write(ctx, ops...); err != nil {
 		return fmt.Errorf("store card: %w", err)

@@ -12,6 +12,8 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
+	"oneclaw/bridge/turn"
 	"oneclaw/bridge/wording"
 	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"
@@ -31,7 +33,7 @@ const (
 
 // began names what a task is of: whoever decides has to know what comes from outside.
 func began(j *queue.Run) string {
-	if j.Trigger != nil && j.Trigger.Hook != "" {
+	if turn.TaskOf(j).Hook != "" {
 		return "what somebody outside has posted to the webhook"
 	}
 	return "the scheduled task"
@@ -40,16 +42,16 @@ func began(j *queue.Run) string {
 // question is the card that asks whether a call may run.
 func question(j *queue.Run, r *request, tool toolgroups.Tool, arguments string, timeout time.Duration) Card {
 	card := Card{Kind: ApprovalKind, Exact: true, Of: r.Requester, ReplyTo: j.Message.ID, Choices: [][]Choice{{
-		{Label: "Allow once", Value: queue.ChoiceAllow, Style: chats.StylePrimary},
-		{Label: "Deny", Value: queue.ChoiceDeny, Style: chats.StyleDanger},
+		{Label: "Allow once", Value: receipts.ChoiceAllow, Style: chats.StylePrimary},
+		{Label: "Deny", Value: receipts.ChoiceDeny, Style: chats.StyleDanger},
 	}}}
-	if j.Message.Kind == queue.KindTask || r.Direct {
+	if turn.TaskOf(j) != nil || r.Direct {
 		card.ReplyTo = ""
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "**May I run %s?**", wording.Code(r.Tool))
-	if j.Message.Kind == queue.KindTask {
-		fmt.Fprintf(&text, " It is for %s %s.", began(j), wording.Shown(runes.Clip(j.Title, maxName)))
+	if task := turn.TaskOf(j); task != nil {
+		fmt.Fprintf(&text, " It is for %s %s.", began(j), wording.Shown(runes.Clip(task.Title, maxName)))
 	}
 	fmt.Fprintf(&text, "\n\n_%s_\n\n", wording.Shown(firstSentence(tool.Description)))
 	if utf8.RuneCountInString(arguments) > maxOnCard {

@@ -10,6 +10,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/wording"
 	"oneclaw/internal/runes"
 	"oneclaw/internal/workspace"
@@ -100,15 +101,15 @@ func unreadable(err error) *chats.SendError {
 }
 
 // noticeInstead has a line take the place of a file that cannot be sent.
-func (s *Sender) noticeInstead(j *queue.Run, p *queue.SentPart, err error) {
+func (s *Sender) noticeInstead(j *queue.Run, p *receipts.Part, err error) {
 	s.cfg.Log.Warn("file not sent", "job", j.Key(), "file", p.File.Path, "err", err)
 	could := "could not be sent"
-	if p.Repeat || p.State == queue.PartUnknown {
+	if p.Repeat || p.State == receipts.PartUnknown {
 		could = "may not have arrived"
 	}
-	*p = queue.SentPart{
+	*p = receipts.Part{
 		Part:  chats.Part{Plain: fmt.Sprintf("[%s %s: %s]", s.cfg.Redact(shownName(*p.File)), could, s.why(j, err))},
-		State: queue.PartPending, Error: cmp.Or(p.Error, s.cfg.Redact(err.Error())),
+		State: receipts.PartPending, Error: cmp.Or(p.Error, s.cfg.Redact(err.Error())),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/retry"
 )
 
@@ -26,7 +27,7 @@ var errOverdue = errors.New("outbox: the platform has not taken it for a day")
 // Resume trips the breaker where a former run left a job that waits for its platform: the
 // outage may last.
 func (s *Sender) Resume(j *queue.Run) {
-	if k := s.breakers[j.Message.Chat.Platform]; k != nil && !j.OutageSince.IsZero() {
+	if k := s.breakers[j.Message.Chat.Platform]; k != nil && !Of(j).OutageSince.IsZero() {
 		k.report(false, &chats.SendError{Outcome: chats.Later, Outage: true, Err: errors.New("it was when the program ended")})
 	}
 }
@@ -35,10 +36,8 @@ func (s *Sender) Resume(j *queue.Run) {
 // to be told with what becomes of the request.
 func (s *Sender) waitInOrder(ctx context.Context, j *queue.Run, k *breaker) (probe bool, err error) {
 	if k.out.Load() {
-		for i := range j.Parts {
-			if p := &j.Parts[i]; p.Ready {
-				p.State, p.Ready = queue.PartPending, false
-			}
+		if j.Ready {
+			Of(j).Parts[0].State, j.Ready = receipts.PartPending, false
 		}
 		if err := s.noteHeld(ctx, j); err != nil {
 			return false, err
@@ -52,12 +51,12 @@ func (s *Sender) waitInOrder(ctx context.Context, j *queue.Run, k *breaker) (pro
 // noteHeld notes that the platform has not taken what is to be sent. It is on disk, so that a
 // restart goes on with the same wait.
 func (s *Sender) noteHeld(ctx context.Context, j *queue.Run) error {
-	if !j.OutageSince.IsZero() {
+	if !Of(j).OutageSince.IsZero() {
 		return nil
 	}
-	j.OutageSince = s.cfg.Now()
+	Of(j).OutageSince = s.cfg.Now()
 	if err := s.cfg.Jobs.SaveAlways(ctx, j); err != nil {
-		j.OutageSince = time.Time{}
+		Of(j).OutageSince = time.Time{}
 		return fmt.Errorf("record that a send waits: %w", err)
 	}
 	return nil
@@ -76,16 +75,18 @@ func (s *Sender) waitAgain(ctx context.Context, j *queue.Run, d time.Duration) e
 // bounded limits how long a job that is held up waits. What says that an answer was set
 // aside waits for as long as it takes.
 func (s *Sender) bounded(ctx context.Context, j *queue.Run) (context.Context, context.CancelFunc) {
-	if j.OutageSince.IsZero() || j.DeadLetter != "" {
+	d := Of(j)
+	if d.OutageSince.IsZero() || d.DeadLetter != "" {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeoutCause(ctx, max(lastChance, asideAfter-s.cfg.Now().Sub(j.OutageSince)), errOverdue)
+	return context.WithTimeoutCause(ctx, max(lastChance, asideAfter-s.cfg.Now().Sub(d.OutageSince)), errOverdue)
 }
 
 // giveUp sets an answer aside from a part on, and has a line that says so wait in its place.
 func (s *Sender) giveUp(ctx context.Context, j *queue.Run, from int) error {
-	if j.Parts[from].Last {
-		j.Parts[from].State = queue.PartSent // nobody misses that a button goes away
+	d := Of(j)
+	if d.Parts[from].Last {
+		d.Parts[from].State = receipts.PartSent // nobody misses that a button goes away
 		return nil
 	}
 	incident, what, doubt := queue.NewIncident(), "this answer", ""
@@ -95,14 +96,14 @@ func (s *Sender) giveUp(ctx context.Context, j *queue.Run, from int) error {
 	if err := s.setAside(ctx, j, incident); err != nil {
 		return err
 	}
-	if p := j.Parts[from]; p.Repeat || p.State == queue.PartUnknown || p.State == queue.PartSending {
+	if p := d.Parts[from]; p.Repeat || p.State == receipts.PartUnknown || p.State == receipts.PartSending {
 		doubt = ", or was not told that it arrived"
 	}
-	j.DeadLetter = incident
+	d.DeadLetter = incident
 	instead := notice(
 		"I could not send %s for a day%s, and I have set it aside. Please ask me again if you still need it.\n\nIncident %s", what, doubt, incident)
-	instead.Edit = j.Parts[from].Edit
-	j.Parts = append(j.Parts[:from:from], instead)
+	instead.Edit = d.Parts[from].Edit
+	d.Parts = append(d.Parts[:from:from], instead)
 	return s.cfg.Jobs.SaveAlways(ctx, j)
 }
 
@@ -114,7 +115,7 @@ func (s *Sender) setAside(ctx context.Context, j *queue.Run, incident string) er
 	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), queue.WriteTimeout)
 	defer cancel()
 	return s.cfg.Asides.Add(writing, queue.DeadLetter{
-		Key: queue.OpenPrefix + j.Key(), Chat: j.Address().Chat.String(), Incident: incident, Data: data,
-		Reason: "not sent: " + j.Message.Chat.Platform + " has not taken it since " + j.OutageSince.UTC().Format(time.DateTime),
+		Key: queue.OpenPrefix + j.Key(), Chat: Address(j).Chat.String(), Incident: incident, Data: data,
+		Reason: "not sent: " + j.Message.Chat.Platform + " has not taken it since " + Of(j).OutageSince.UTC().Format(time.DateTime),
 	})
 }

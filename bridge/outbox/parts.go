@@ -7,10 +7,12 @@ import (
 	"os"
 	"path"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/wording"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
@@ -26,22 +28,22 @@ const (
 	captionAnswer = "My answer is too long for this chat. This file holds all of it."
 )
 
-func notice(format string, args ...any) queue.SentPart {
-	return queue.SentPart{Part: chats.Part{Plain: fmt.Sprintf(format, args...)}, State: queue.PartPending}
+func notice(format string, args ...any) receipts.Part {
+	return receipts.Part{Part: chats.Part{Plain: fmt.Sprintf(format, args...)}, State: receipts.PartPending}
 }
 
 // Render makes the parts of a text that is masked already. Where the platform's renderer
 // fails, the text goes out as it is (B-04).
-func (s *Sender) Render(j *queue.Run, masked string) (parts []queue.SentPart) {
+func (s *Sender) Render(j *queue.Run, masked string) (parts []receipts.Part) {
 	defer func() {
 		if r := recover(); r != nil {
 			s.cfg.Log.Error("answer cannot be rendered and goes out plain", "job", j.Key(), "panic", r)
-			parts = []queue.SentPart{notice("%s", masked)}
+			parts = []receipts.Part{notice("%s", masked)}
 		}
 	}()
-	parts = []queue.SentPart{}
+	parts = []receipts.Part{}
 	for _, p := range s.cfg.Platforms[j.Message.Chat.Platform].Render(masked) {
-		parts = append(parts, queue.SentPart{Part: p, State: queue.PartPending})
+		parts = append(parts, receipts.Part{Part: p, State: receipts.PartPending})
 	}
 	return parts
 }
@@ -50,10 +52,9 @@ func (s *Sender) Render(j *queue.Run, masked string) (parts []queue.SentPart) {
 // Where the caller writes the job next, the record says that the first part is being sent, if
 // its platform is in order: [Sender.Deliver] then begins with the request.
 func (s *Sender) Prepare(j *queue.Run, answer string, recorded bool) {
-	if j.Delay > 0 || j.Message.Kind == queue.KindTask {
-		answer = WithTitle(j, answer)
-	}
-	var parts []queue.SentPart
+	d := Of(j)
+	answer = WithHeading(j, answer)
+	var parts []receipts.Part
 	if len(answer) <= s.cfg.MaxParts*partBytes {
 		parts = s.Render(j, s.cfg.Redact(answer))
 	}
@@ -66,42 +67,37 @@ func (s *Sender) Prepare(j *queue.Run, answer string, recorded bool) {
 	if len(j.Files) > 0 {
 		parts = append(parts, s.fileParts(j)...)
 	}
-	if j.Preview != nil {
+	j.Ready = false
+	if d.Preview != nil {
 		parts = s.Adopt(j, parts)
 	}
 	if recorded && len(parts) > 0 && parts[0].Edit == "" && !s.breakers[j.Message.Chat.Platform].out.Load() {
-		parts[0].State, parts[0].Ready = queue.PartSending, true
+		parts[0].State, j.Ready = receipts.PartSending, true
 	}
-	j.Parts, j.Stall = parts, queue.Stall{}
+	d.Parts, j.Stall = parts, queue.Stall{}
 	if !j.Trace.Turn.IsZero() {
 		j.Trace.Answered = s.cfg.Now()
 	}
 }
 
-// WithTitle puts above an answer what belongs there: the title of a task, or that the
-// message waited.
-func WithTitle(j *queue.Run, answer string) string {
-	switch {
-	case j.Delay > 0:
-		return "_I was away: this waited for " + wording.Roughly(j.Delay) + "._\n\n" + answer
-	case j.Trigger != nil && j.Trigger.Hook != "":
-		return `\[Webhook\] ` + wording.Escape(j.Title) + "\n\n" + answer
-	case j.Message.Kind == queue.KindTask:
-		return `\[Scheduled\] ` + wording.Escape(j.Title) + "\n\n" + answer
+// waited says how long a message was on its way; nothing where that is not to be said.
+func waited(d time.Duration) string {
+	if d == 0 {
+		return ""
 	}
-	return answer
+	return "_I was away: this waited for " + wording.Roughly(d) + "._"
 }
 
 // longParts are the messages of an answer with more than [Config.MaxParts]: the first of
 // them, and a file that holds all of it.
-func (s *Sender) longParts(j *queue.Run, answer string) []queue.SentPart {
+func (s *Sender) longParts(j *queue.Run, answer string) []receipts.Part {
 	file, err := s.keepAnswer(j, answer)
 	if err != nil {
 		s.cfg.Log.Warn("a long answer cannot go as a file and is sent in messages", "job", j.Key(), "err", err)
 		return s.Render(j, s.cfg.Redact(answer))
 	}
 	parts := s.Render(j, s.cfg.Redact(beginning(answer, s.cfg.MaxParts*partBytes)))
-	return append(parts[:min(len(parts), s.cfg.MaxParts)], queue.SentPart{Part: chats.Part{File: &file}, State: queue.PartPending})
+	return append(parts[:min(len(parts), s.cfg.MaxParts)], receipts.Part{Part: chats.Part{File: &file}, State: receipts.PartPending})
 }
 
 // beginning returns at most so many bytes of a text, up to the end of a line where there is
@@ -161,14 +157,14 @@ func (s *Sender) keepAnswer(j *queue.Run, answer string) (file toolgroups.File, 
 
 // fileParts are the parts behind the text of an answer: its files, and notices for
 // those that are not sent.
-func (s *Sender) fileParts(j *queue.Run) []queue.SentPart {
+func (s *Sender) fileParts(j *queue.Run) []receipts.Part {
 	files := j.Files
 	if _, ok := s.cfg.Platforms[j.Message.Chat.Platform].(chats.FileSender); !ok {
-		return []queue.SentPart{notice("I cannot send files here. They are in my workspace: %s", s.cfg.Redact(names(files)))}
+		return []receipts.Part{notice("I cannot send files here. They are in my workspace: %s", s.cfg.Redact(names(files)))}
 	}
-	var parts []queue.SentPart
+	var parts []receipts.Part
 	for _, f := range files[:min(len(files), maxOutFiles)] {
-		parts = append(parts, queue.SentPart{Part: chats.Part{File: &f}, State: queue.PartPending})
+		parts = append(parts, receipts.Part{Part: chats.Part{File: &f}, State: receipts.PartPending})
 	}
 	if len(files) > maxOutFiles {
 		parts = append(parts, notice("I send at most %d files at once. These are in my workspace: %s", maxOutFiles, s.cfg.Redact(names(files[maxOutFiles:]))))

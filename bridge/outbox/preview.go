@@ -6,14 +6,16 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/rescue"
 )
 
 // Adopt has the first message of an answer take the place of its preview. While more of the
 // answer is to come, the button stays. Where it is not known whether a preview arrived, the
 // answer may follow a piece of itself, and says so.
-func (s *Sender) Adopt(j *queue.Run, parts []queue.SentPart) []queue.SentPart {
-	p := j.Preview
+func (s *Sender) Adopt(j *queue.Run, parts []receipts.Part) []receipts.Part {
+	d := Of(j)
+	p := d.Preview
 	if p == nil || len(parts) == 0 {
 		return parts
 	}
@@ -21,8 +23,8 @@ func (s *Sender) Adopt(j *queue.Run, parts []queue.SentPart) []queue.SentPart {
 	switch {
 	case p.ID == "":
 		first.Repeat = true
-	case first.File != nil || p.ChatID != j.Address().Chat.ID:
-	case len(parts) > 1 && j.Card == "":
+	case first.File != nil || p.ChatID != Address(j).Chat.ID:
+	case len(parts) > 1 && d.Card == "":
 		first.Edit = p.ID
 		last := *first
 		last.Last, first.Buttons = true, p.StopButtons()
@@ -35,13 +37,13 @@ func (s *Sender) Adopt(j *queue.Run, parts []queue.SentPart) []queue.SentPart {
 
 // finish has the preview of a job become a part of its answer. Where it is gone, the part is
 // sent like any other. Errors are as with try.
-func (s *Sender) finish(ctx, patience context.Context, j *queue.Run, p *queue.SentPart) error {
+func (s *Sender) finish(ctx, patience context.Context, j *queue.Run, p *receipts.Part) error {
 	if s.cfg.Moves.Load() {
 		s.follow(j)
 	}
-	to := j.Address()
+	to := Address(j)
 	previewer, ok := s.cfg.Platforms[to.Chat.Platform].(chats.Previewer)
-	if !ok || j.Preview == nil || j.Preview.ChatID != to.Chat.ID {
+	if shown := Of(j).Preview; !ok || shown == nil || shown.ChatID != to.Chat.ID {
 		gone(j, p)
 		return nil
 	}
@@ -59,7 +61,7 @@ func (s *Sender) finish(ctx, patience context.Context, j *queue.Run, p *queue.Se
 	failure, is := errors.AsType[*chats.SendError](err)
 	switch {
 	case err == nil:
-		p.State, p.ID, p.Error = queue.PartSent, p.Edit, ""
+		p.State, p.ID, p.Error = receipts.PartSent, p.Edit, ""
 	case is && failure.Outcome == chats.Refused:
 		s.cfg.Log.Warn("a preview is gone, and what it should show is sent", "job", j.Key(), "err", err)
 		gone(j, p)
@@ -73,13 +75,14 @@ func (s *Sender) finish(ctx, patience context.Context, j *queue.Run, p *queue.Se
 
 // gone has a part sent like any other, because the message is gone whose place it should take;
 // what would only have taken the button away is left out.
-func gone(j *queue.Run, p *queue.SentPart) {
-	for i := range j.Parts {
-		if q := &j.Parts[i]; q.Last && q.Edit == p.Edit {
-			q.State, p.Buttons = queue.PartSent, nil
+func gone(j *queue.Run, p *receipts.Part) {
+	d := Of(j)
+	for i := range d.Parts {
+		if q := &d.Parts[i]; q.Last && q.Edit == p.Edit {
+			q.State, p.Buttons = receipts.PartSent, nil
 		}
 	}
 	if p.Edit = ""; !p.Last {
-		j.Preview = nil
+		d.Preview = nil
 	}
 }

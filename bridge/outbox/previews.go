@@ -61,17 +61,17 @@ type Watch struct {
 	End func()
 }
 
-// Watch shows what is observed in the turn of a job, until its end. What began without a person
-// has no preview, and neither has a job of which one may stand unfinished.
+// Watch shows what is observed in the turn of a job, until its end. A job of which a preview may
+// stand unfinished has no other.
 func (d *Previews) Watch(j *queue.Run) Watch {
 	p, ok := d.cfg.Platforms[j.Message.Chat.Platform].(chats.Previewer)
-	if !ok || j.Trigger != nil || j.Message.Kind == queue.KindTask || j.Preview != nil && (j.Preview.ID == "" || j.Preview.ChatID != j.Address().Chat.ID) {
-		shown := j.Preview != nil
-		return Watch{Observe: func(agent.Event) {}, Withhold: func() bool { return !shown }, End: func() {}}
+	shown := Of(j).Preview
+	if !ok || shown != nil && (shown.ID == "" || shown.ChatID != Address(j).Chat.ID) {
+		return Watch{Observe: func(agent.Event) {}, Withhold: func() bool { return shown == nil }, End: func() {}}
 	}
 	w := &watch{
-		desk: d, platform: p, to: j.Address(), begun: d.cfg.Now(), quiet: j.StopTyping, kept: j.Preview, begins: j.Preview != nil,
-		job:     &queue.Run{Job: queue.Job{Message: j.Message, From: j.From, MovedTo: j.MovedTo, LeaseToken: j.LeaseToken}},
+		desk: d, platform: p, to: Address(j), begun: d.cfg.Now(), quiet: j.StopTyping, kept: shown, begins: shown != nil,
+		job:     &queue.Run{Job: queue.Job{Message: j.Message, From: j.From, LeaseToken: j.LeaseToken}},
 		changed: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	timer := time.AfterFunc(delay, func() {
@@ -84,7 +84,7 @@ func (d *Previews) Watch(j *queue.Run) Watch {
 		}
 		close(w.stop)
 		<-w.done
-		j.Preview, j.Rev = w.kept, max(j.Rev, w.rev)
+		Of(j).Preview, j.Rev = w.kept, max(j.Rev, w.rev)
 	})}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/rescue"
 	"oneclaw/internal/retry"
 )
@@ -84,9 +85,10 @@ var errUnsure = errors.New("outbox: this process has not proved for too long tha
 // then says where. The end of patience ends the waits between the requests, the end of ctx
 // the requests as well.
 func (s *Sender) Deliver(ctx, patience context.Context, j *queue.Run) error {
-	for i := 0; i < len(j.Parts); i++ {
+	d := Of(j)
+	for i := 0; i < len(d.Parts); i++ {
 		var tries *attempts
-		for p := &j.Parts[i]; p.State != queue.PartSent && p.State != queue.PartFailed; p = &j.Parts[i] {
+		for p := &d.Parts[i]; p.State != receipts.PartSent && p.State != receipts.PartFailed; p = &d.Parts[i] {
 			send := s.try
 			if p.Edit != "" {
 				send = s.finish
@@ -98,10 +100,10 @@ func (s *Sender) Deliver(ctx, patience context.Context, j *queue.Run) error {
 			err := send(ctx, patience, j, p)
 			sent(err)
 			if err == nil {
-				if p.State == queue.PartSent {
+				if p.State == receipts.PartSent {
 					j.Stall = queue.Stall{} // on disk with the next part
 				}
-				if p.Repeat && p.State == queue.PartSent {
+				if p.Repeat && p.State == receipts.PartSent {
 					s.cfg.Measure(j.Message.Chat.Platform, queue.MeasuredRepeat)
 				}
 				continue
@@ -116,14 +118,14 @@ func (s *Sender) Deliver(ctx, patience context.Context, j *queue.Run) error {
 				return err
 			}
 		}
-		j.OutageSince = time.Time{}
+		d.OutageSince = time.Time{}
 	}
 	return nil
 }
 
 // inVain decides what follows a try in vain: it returns nil after a wait, or where there is
 // nothing to try any more, and [errOverdue] where the platform has been out of order for a day.
-func (s *Sender) inVain(patience context.Context, j *queue.Run, p *queue.SentPart, tries *attempts, err error) error {
+func (s *Sender) inVain(patience context.Context, j *queue.Run, p *receipts.Part, tries *attempts, err error) error {
 	failure, is := errors.AsType[*chats.SendError](err)
 	if !is {
 		return err
@@ -139,7 +141,7 @@ func (s *Sender) inVain(patience context.Context, j *queue.Run, p *queue.SentPar
 	case errors.Is(failure, errUnlifted), p.File == nil && tries.own >= maxOwn:
 		return failure.Err // it is not the platform's fault
 	case failure.MovedTo != "":
-		j.MovedTo = failure.MovedTo
+		Of(j).MovedTo = failure.MovedTo
 	}
 	s.cfg.Log.Warn("part not sent yet", "job", j.Key(), "state", p.State, "retry_after", failure.RetryAfter, "err", err)
 	return s.waitAgain(patience, j, wait)
@@ -182,7 +184,7 @@ func (a *attempts) hopeless() bool { return a.unknown >= maxFileUnknown || a.oth
 // try sends a part once, when the platform is in order and there are not too many sends. The
 // record says sending before the request, and pending again where the platform did not take
 // it.
-func (s *Sender) try(ctx, patience context.Context, j *queue.Run, p *queue.SentPart) (err error) {
+func (s *Sender) try(ctx, patience context.Context, j *queue.Run, p *receipts.Part) (err error) {
 	if err := context.Cause(patience); err != nil {
 		return err
 	}
@@ -208,17 +210,17 @@ func (s *Sender) try(ctx, patience context.Context, j *queue.Run, p *queue.SentP
 	defer func() { <-s.sends }()
 	call, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
-	if !p.Ready || s.cfg.Safe != nil {
+	if !j.Ready || s.cfg.Safe != nil {
 		if err := s.recordSending(call, j, p); err != nil {
 			return err
 		}
 	}
-	p.Ready = false
-	to, id := j.Address(), ""
+	j.Ready = false
+	to, id := Address(j), ""
 	err = rescue.Do(func() (err error) {
 		if p.File != nil {
 			id, err = s.sendFile(ctx, j, to, p.Part)
-		} else if j.Ephemeral {
+		} else if Of(j).Ephemeral {
 			id, err = s.whisper(call, j, to, p.Part)
 		} else {
 			id, err = s.cfg.Platforms[to.Chat.Platform].Send(call, to, p.Part)
@@ -231,7 +233,7 @@ func (s *Sender) try(ctx, patience context.Context, j *queue.Run, p *queue.SentP
 	if err != nil {
 		return s.notSent(ctx, j, p, failureOf(err))
 	}
-	p.State, p.ID, p.Error = queue.PartSent, id, ""
+	p.State, p.ID, p.Error = receipts.PartSent, id, ""
 	return nil
 }
 
@@ -245,28 +247,28 @@ func broken(err error) bool {
 // follow has a job go to where its chat is now.
 func (s *Sender) follow(j *queue.Run) {
 	if home := s.cfg.Home(j.Message.Chat); home.ID != j.Message.Chat.ID {
-		j.MovedTo = home.ID
+		Of(j).MovedTo = home.ID
 	}
 }
 
 // notSent keeps on disk what became of a part that the platform did not take.
-func (s *Sender) notSent(ctx context.Context, j *queue.Run, p *queue.SentPart, failure *chats.SendError) error {
+func (s *Sender) notSent(ctx context.Context, j *queue.Run, p *receipts.Part, failure *chats.SendError) error {
 	p.Error = s.cfg.Redact(failure.Error())
 	what := queue.MeasuredUnknown
 	switch failure.Outcome {
 	case chats.Refused:
-		what, p.State = queue.MeasuredRefused, queue.PartFailed
+		what, p.State = queue.MeasuredRefused, receipts.PartFailed
 		if p.File != nil {
 			s.noticeInstead(j, p, failure)
 		}
 	case chats.Later:
 		// Not arrived this time; a former try that may have is remembered by Repeat.
-		what, p.State = queue.MeasuredPutOff, queue.PartPending
+		what, p.State = queue.MeasuredPutOff, receipts.PartPending
 		if failure.RetryAfter > 0 {
 			what = queue.MeasuredDelayed
 		}
 	case chats.Unknown:
-		p.State = queue.PartUnknown
+		p.State = receipts.PartUnknown
 	}
 	s.cfg.Measure(j.Message.Chat.Platform, what)
 	// Of what the end of ctx broke off, the record says sending already.
@@ -289,14 +291,14 @@ func failureOf(err error) *chats.SendError {
 
 // recordSending has the record say that a part is being sent, unless it does. It refuses
 // where another process may be about to send it.
-func (s *Sender) recordSending(ctx context.Context, j *queue.Run, p *queue.SentPart) error {
-	if p.Ready {
+func (s *Sender) recordSending(ctx context.Context, j *queue.Run, p *receipts.Part) error {
+	if j.Ready {
 		return s.unsure(j)
 	}
 	// The state on disk may be of a former life: what was being sent may have arrived.
-	p.Repeat = p.Repeat || p.State == queue.PartSending || p.State == queue.PartUnknown
+	p.Repeat = p.Repeat || p.State == receipts.PartSending || p.State == receipts.PartUnknown
 	before := p.State
-	p.State = queue.PartSending
+	p.State = receipts.PartSending
 	if err := s.cfg.Jobs.Save(ctx, j); err != nil {
 		p.State = before
 		return fmt.Errorf("record that a part is being sent: %w", err)
@@ -324,7 +326,7 @@ func (s *Sender) unsure(j *queue.Run) error {
 // Edit has messages of a chat show other parts, each in place of its own. It tries until they do or
 // cannot, and sets aside what the platform does not take for a day. Doing it again does no
 // harm.
-func (s *Sender) Edit(ctx context.Context, j *queue.Run, chat chats.Chat, ids []string, parts []queue.SentPart) error {
+func (s *Sender) Edit(ctx context.Context, j *queue.Run, chat chats.Chat, ids []string, parts []receipts.Part) error {
 	editor, ok := s.cfg.Platforms[j.Message.Chat.Platform].(chats.Editor)
 	if !ok {
 		return nil

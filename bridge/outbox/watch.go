@@ -38,7 +38,7 @@ type watch struct {
 	begins, withheld bool
 
 	// What the goroutine knows; end reads it when that is done.
-	kept  *queue.Preview
+	kept  *Preview
 	rev   storage.Revision
 	shown string // what stands there
 
@@ -183,7 +183,7 @@ func speaking(reply string, aloud bool, growing func(string) string) string {
 // show brings a preview into the chat, and returns how long the next waits: until there is
 // something new, for a time, or forever.
 func (w *watch) show(ctx context.Context, show chats.Preview) time.Duration {
-	if w.kept == nil && (!w.begin() || !w.keep(ctx, &queue.Preview{Token: newToken(), ChatID: w.to.Chat.ID})) {
+	if w.kept == nil && (!w.begin() || !w.keep(ctx, &Preview{Token: newToken(), ChatID: w.to.Chat.ID})) {
 		return forever
 	}
 	if safe := w.desk.cfg.Safe; safe != nil && !safe(w.job) {
@@ -247,10 +247,10 @@ func (w *watch) failed(ctx context.Context, err error) time.Duration {
 
 // keep puts on record what is known of the preview. Where that fails, nothing more is shown
 // of one that has not begun.
-func (w *watch) keep(ctx context.Context, p *queue.Preview) bool {
+func (w *watch) keep(ctx context.Context, p *Preview) bool {
 	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), queue.WriteTimeout)
 	defer cancel()
-	rev, err := w.desk.cfg.Jobs.SetPreview(writing, w.job.Key(), w.job.LeaseToken, p)
+	rev, err := setPreview(writing, w.desk.cfg.Jobs, w.job.Key(), w.job.LeaseToken, p)
 	if err != nil {
 		w.desk.cfg.Log.Warn("a preview cannot be kept", "job", w.job.Key(), "err", err)
 	} else {

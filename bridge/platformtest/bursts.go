@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"oneclaw/agent"
-	"oneclaw/bridge/queue"
 	"oneclaw/toolgroups"
 )
 
@@ -49,9 +48,9 @@ func (w *world) cutShort(say func()) {
 	w.t.Helper()
 	kept := make(chan struct{})
 	once := sync.OnceFunc(func() { close(kept) })
-	w.store.onJob(func(ctx context.Context, j queue.Job, write func() error) error {
+	w.store.onJob(func(ctx context.Context, j record, write func() error) error {
 		err := write()
-		if err == nil && j.Parts == nil {
+		if err == nil && j.Work.Parts == nil {
 			once()
 			<-ctx.Done()
 			err = ctx.Err()

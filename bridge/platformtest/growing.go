@@ -9,7 +9,6 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/queue"
 )
 
 // Remover is a [Service] of whose messages people can delete those of the bot. The suite asks
@@ -267,9 +266,9 @@ func growsOn(t testing.TB, w *world) {
 	for _, kind := range []Kind{Shared, Thread} {
 		known, asked := make(chan struct{}), "tell in a "+string(kind)
 		once := sync.OnceFunc(func() { close(known) })
-		w.store.onJob(func(_ context.Context, j queue.Job, write func() error) error {
+		w.store.onJob(func(_ context.Context, j record, write func() error) error {
 			err := write()
-			if j.Preview != nil && j.Preview.ID != "" && strings.HasSuffix(j.Message.Text, asked) {
+			if j.Work.Preview != nil && j.Work.Preview.ID != "" && strings.HasSuffix(j.Message.Text, asked) {
 				once()
 			}
 			return err
@@ -322,9 +321,9 @@ func streamsOn(t testing.TB, w *world) {
 	for _, refused := range []bool{false, true} {
 		known := make(chan struct{})
 		once := sync.OnceFunc(func() { close(known) })
-		w.store.onJob(func(_ context.Context, j queue.Job, write func() error) error {
+		w.store.onJob(func(_ context.Context, j record, write func() error) error {
 			err := write()
-			if j.Preview != nil && j.Preview.ID != "" && strings.HasPrefix(j.Message.Text, "tell on") {
+			if j.Work.Preview != nil && j.Work.Preview.ID != "" && strings.HasPrefix(j.Message.Text, "tell on") {
 				once()
 			}
 			return err

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 )
 
@@ -120,20 +120,20 @@ func (w *world) judged(place Place, id string, good, bad int) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
-	changes := w.store.Watch(ctx, queue.ReceiptPrefix)
+	changes := w.store.Watch(ctx, receipts.Prefix)
 	chat, err := chats.ParseChat(string(place))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	fits := func(entry storage.Entry) bool {
-		var j queue.Job
-		if json.Unmarshal(entry.Value, &j) != nil || j.Message.Chat.ID != chat.ID || !slices.ContainsFunc(j.Parts, func(p queue.SentPart) bool { return p.ID == id }) {
+		var r receipts.Receipt
+		if json.Unmarshal(entry.Value, &r) != nil || r.Message.Chat.ID != chat.ID || !r.HasSent(id) {
 			return false
 		}
-		g, b := j.FeedbackCounts()
+		g, b := receipts.FeedbackCounts(r.Turn.Feedback)
 		return g == good && b == bad
 	}
-	for entry, err := range w.store.List(ctx, storage.Range{Prefix: queue.ReceiptPrefix}) {
+	for entry, err := range w.store.List(ctx, storage.Range{Prefix: receipts.Prefix}) {
 		if err != nil {
 			w.t.Fatal(err)
 		}

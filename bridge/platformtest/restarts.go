@@ -6,8 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"oneclaw/bridge/queue"
 )
 
 func restartProperties() []property {
@@ -84,9 +82,9 @@ func isTakenOver(t testing.TB, w *world) {
 func confirmsLate(t testing.TB, w *world) {
 	written := make(chan struct{})
 	once := sync.OnceFunc(func() { close(written) })
-	w.store.onJob(func(ctx context.Context, j queue.Job, write func() error) error {
+	w.store.onJob(func(ctx context.Context, j record, write func() error) error {
 		err := write()
-		if err == nil && j.Parts == nil {
+		if err == nil && j.Work.Parts == nil {
 			once()
 			<-ctx.Done()
 			err = ctx.Err()
@@ -107,7 +105,7 @@ func resendsMarked(t testing.TB, w *world) {
 	sending, stopping := make(chan struct{}), make(chan struct{})
 	once, release := sync.OnceFunc(func() { close(sending) }), sync.OnceFunc(func() { close(stopping) })
 	defer release()
-	w.store.onJob(func(_ context.Context, j queue.Job, write func() error) error {
+	w.store.onJob(func(_ context.Context, j record, write func() error) error {
 		err := write()
 		if err == nil && isSending(j) {
 			once()
@@ -148,8 +146,8 @@ var (
 
 func keepsTrying(_ testing.TB, w *world) {
 	var once sync.Once
-	w.store.onJob(func(_ context.Context, j queue.Job, write func() error) (err error) {
-		if j.Parts == nil && j.Message.Text == "keep this" {
+	w.store.onJob(func(_ context.Context, j record, write func() error) (err error) {
+		if j.Work.Parts == nil && j.Message.Text == "keep this" {
 			once.Do(func() { err = errFull })
 		}
 		if err != nil {
@@ -169,7 +167,7 @@ func recordsFirst(t testing.TB, w *world) {
 	w.think = func(context.Context, []string) string { return text }
 	var mu sync.Mutex
 	var arrived []int // how many messages there were at each record
-	w.store.onJob(func(_ context.Context, j queue.Job, write func() error) error {
+	w.store.onJob(func(_ context.Context, j record, write func() error) error {
 		if isSending(j) {
 			mu.Lock()
 			arrived = append(arrived, w.count())
@@ -203,7 +201,7 @@ func (w *world) count() (n int) {
 
 func waitsForRecord(_ testing.TB, w *world) {
 	var once sync.Once
-	w.store.onJob(func(_ context.Context, j queue.Job, write func() error) (err error) {
+	w.store.onJob(func(_ context.Context, j record, write func() error) (err error) {
 		if isSending(j) {
 			once.Do(func() { err = errFull })
 		}

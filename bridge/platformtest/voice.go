@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"oneclaw/bridge/queue"
 	"oneclaw/bridge/turn"
 	"oneclaw/toolgroups"
 )
@@ -97,9 +96,9 @@ func hearsOnce(t testing.TB, w *world) {
 	kept, stopping := make(chan struct{}), make(chan struct{})
 	once, release := sync.OnceFunc(func() { close(kept) }), sync.OnceFunc(func() { close(stopping) })
 	defer release()
-	w.store.onJob(func(_ context.Context, j queue.Job, write func() error) error {
+	w.store.onJob(func(_ context.Context, j record, write func() error) error {
 		err := write()
-		if err == nil && len(j.Transcripts) > 0 {
+		if err == nil && len(j.Work.Transcripts) > 0 {
 			once()
 			<-stopping
 			err = errStopping

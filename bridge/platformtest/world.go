@@ -18,6 +18,7 @@ import (
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/turn"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
@@ -300,16 +301,23 @@ func texts(shown []Shown) []string {
 
 func marked(s Shown) bool { return strings.Contains(s.Text, chats.RepeatNotice) }
 
+// record is an open job as it is stored.
+type record struct {
+	queue.Job
+
+	Work turn.Work `json:"work"`
+}
+
 // hookedStore lets a test decide about the writes of jobs.
 type hookedStore struct {
 	storage.Store
 
 	mu   sync.Mutex // guards hook
-	hook func(ctx context.Context, j queue.Job, write func() error) error
+	hook func(ctx context.Context, j record, write func() error) error
 }
 
 // onJob sets what decides about writes of open jobs from now on; nil for nothing.
-func (s *hookedStore) onJob(hook func(ctx context.Context, j queue.Job, write func() error) error) {
+func (s *hookedStore) onJob(hook func(ctx context.Context, j record, write func() error) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hook = hook
@@ -320,8 +328,8 @@ func (s *hookedStore) Put(ctx context.Context, key string, value []byte, rev sto
 	s.mu.Lock()
 	hook := s.hook
 	s.mu.Unlock()
-	var j queue.Job
-	if hook == nil || json.Unmarshal(value, &j) != nil || j.State != queue.StateOpen {
+	var j record
+	if hook == nil || json.Unmarshal(value, &j) != nil || j.State != receipts.Open {
 		return s.Store.Put(ctx, key, value, rev)
 	}
 	err = hook(ctx, j, func() error {
@@ -341,8 +349,8 @@ func (s *hookedStore) Write(ctx context.Context, ops ...storage.Op) (got storage
 		return err
 	}
 	for _, op := range ops {
-		var j queue.Job
-		if hook != nil && json.Unmarshal(op.Value, &j) == nil && j.State == queue.StateOpen {
+		var j record
+		if hook != nil && json.Unmarshal(op.Value, &j) == nil && j.State == receipts.Open {
 			return got, hook(ctx, j, write)
 		}
 	}
@@ -350,6 +358,6 @@ func (s *hookedStore) Write(ctx context.Context, ops ...storage.Op) (got storage
 }
 
 // isSending reports whether a job is written because a part is on its way.
-func isSending(j queue.Job) bool {
-	return slices.ContainsFunc(j.Parts, func(p queue.SentPart) bool { return p.State == queue.PartSending })
+func isSending(j record) bool {
+	return slices.ContainsFunc(j.Work.Parts, func(p receipts.Part) bool { return p.State == receipts.PartSending })
 }

@@ -13,12 +13,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"strings"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/interact"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 )
 
@@ -48,6 +51,14 @@ const (
 	notYours = "Only who sent /forget can decide that."
 )
 
+// The kinds of the jobs of /forget: the wish of a user that the bot forgets them, and its jobs in each
+// chat that they have asked in, for its messages and for its tasks.
+const (
+	KindForget     chats.Kind = "forget"
+	KindErase      chats.Kind = "erase"
+	KindEraseTasks chats.Kind = "erase-tasks"
+)
+
 // EraserConfig is what a [Desk] is made of. All of it is needed but Rest and Erased.
 type EraserConfig struct {
 	queue.Shared
@@ -75,7 +86,7 @@ func NewEraser(cfg EraserConfig) *Eraser { return &Eraser{cfg} }
 // Ask answers /forget with the question.
 func (d *Eraser) Ask(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	if !j.Message.Direct {
-		j.MakeEphemeral()
+		outbox.MakeEphemeral(j)
 		return elsewhereText, nil
 	}
 	return d.cfg.Cards.Answer(ctx, j, interact.Card{Kind: ForgetCommand, Text: questionText, Choices: [][]interact.Choice{{
@@ -92,7 +103,7 @@ func (d *Eraser) Pressed(ctx context.Context, press interact.Press) (interact.Re
 		return interact.Result{Toast: notYours}, nil
 	}
 	m := chats.Message{
-		Chat: press.Place, ID: press.Token, Kind: queue.KindForget, Direct: true, Time: d.cfg.Now(),
+		Chat: press.Place, ID: press.Token, Kind: KindForget, Direct: true, Time: d.cfg.Now(),
 		User: strings.TrimPrefix(press.User, press.Place.Platform+":"), UserName: press.UserName,
 	}
 	return interact.Result{Text: "I am forgetting you.", Close: true}, d.cfg.Put(ctx, m)
@@ -102,7 +113,7 @@ func (d *Eraser) Pressed(ctx context.Context, press interact.Press) (interact.Re
 // the chats. It bears repeating; what finds the rest goes last.
 func (d *Eraser) Forget(ctx context.Context, j *queue.Run) (string, error) {
 	by := j.Message.By()
-	if err := queue.AllClosed(ctx, d.cfg.Store, j); err != nil { // before anything goes
+	if err := allClosed(ctx, d.cfg.Store, j); err != nil { // before anything goes
 		return "", err
 	}
 	if err := d.cfg.AuditEntry(j).Record(ctx, ForgetCommand, ""); err != nil {
@@ -117,7 +128,7 @@ func (d *Eraser) Forget(ctx context.Context, j *queue.Run) (string, error) {
 			return "", err
 		}
 	}
-	if err := queue.EraseFromAllReceipts(ctx, d.cfg.Store, by); err != nil {
+	if err := receipts.EraseEverywhere(ctx, d.cfg.Store, by); err != nil {
 		return "", err
 	}
 	if err := d.cfg.Observer.Forget(ctx, by); err != nil {
@@ -136,9 +147,9 @@ func (d *Eraser) Forget(ctx context.Context, j *queue.Run) (string, error) {
 func (d *Eraser) beginAll(ctx context.Context, j *queue.Run) (direct map[chats.Chat]bool, err error) {
 	by := j.Message.By()
 	// What is still to be answered may be in no list of conversations yet.
-	for o, err := range queue.OpenOf(ctx, d.cfg.Store, by) {
-		if err == nil && o.Says() {
-			err = d.begin(ctx, j, o.Message.Chat, o.Message.Kind == queue.KindTask, o.Message.Direct)
+	for o, err := range openBy(ctx, d.cfg.Store, by) {
+		if err == nil && receipts.Says(o.Message) {
+			err = d.begin(ctx, j, o.Message.Chat, o.Message.Kind == receipts.KindTask, o.Message.Direct)
 		}
 		if err != nil {
 			return nil, err
@@ -169,10 +180,10 @@ func (d *Eraser) beginAll(ctx context.Context, j *queue.Run) (direct map[chats.C
 // begin has what was said in a chat go, in its turn there: the conversations of its tasks or the
 // others. That of the person's own job goes with it.
 func (d *Eraser) begin(ctx context.Context, j *queue.Run, chat chats.Chat, tasks, direct bool) error {
-	kind := queue.KindErase
+	kind := KindErase
 	switch {
 	case tasks:
-		kind = queue.KindEraseTasks
+		kind = KindEraseTasks
 	case chat == j.Message.Chat:
 		return nil
 	}
@@ -182,11 +193,11 @@ func (d *Eraser) begin(ctx context.Context, j *queue.Run, chat chats.Chat, tasks
 
 // Erase is the job of a chat.
 func (d *Eraser) Erase(ctx context.Context, j *queue.Run) error {
-	if err := queue.AllClosed(ctx, d.cfg.Store, j); err != nil {
+	if err := allClosed(ctx, d.cfg.Store, j); err != nil {
 		return err
 	}
 	by := j.Message.By()
-	if err := queue.EraseFromReceipts(ctx, d.cfg.Store, by, j.Message.Chat); err != nil {
+	if err := receipts.Erase(ctx, d.cfg.Store, by, j.Message.Chat); err != nil {
 		return err
 	}
 	if err := d.cfg.Cards.Forget(ctx, by, nil, ""); err != nil {
@@ -215,7 +226,7 @@ func (d *Eraser) erase(ctx context.Context, j *queue.Run) error {
 
 // own drops the conversations that a person has had in a direct chat.
 func (d *Eraser) own(ctx context.Context, j *queue.Run) error {
-	tasks := j.Message.Kind == queue.KindEraseTasks
+	tasks := j.Message.Kind == KindEraseTasks
 	if !tasks {
 		if err := conversation.StartNew(ctx, d.cfg.Store, &j.Job); err != nil {
 			return err
@@ -243,7 +254,7 @@ func (d *Eraser) asked(ctx context.Context, j *queue.Run) error {
 		if err != nil {
 			return err
 		}
-		if a.Chat != j.Origin() || a.Task != (j.Message.Kind == queue.KindEraseTasks) {
+		if a.Chat != j.Origin() || a.Task != (j.Message.Kind == KindEraseTasks) {
 			continue
 		}
 		if err := conversation.EraseBy(ctx, d.cfg.Store, a.Log, by, j.Message.Owner(), chats.Message{Chat: a.Chat}.Owner()); err != nil {
@@ -270,6 +281,29 @@ func (d *Eraser) asides(ctx context.Context, by string, direct map[chats.Chat]bo
 		}
 		if err := d.cfg.Store.Delete(ctx, queue.DeadLetterKey(a.Key), storage.Any); err != nil {
 			return fmt.Errorf("remove what was set aside: %w", err)
+		}
+	}
+	return nil
+}
+
+// openBy yields the open jobs of a user, as platform:id.
+func openBy(ctx context.Context, store storage.Store, by string) iter.Seq2[*queue.Run, error] {
+	platform, _, _ := strings.Cut(by, ":")
+	return queue.Store{Store: store}.OpenBy(ctx, platform+":", by)
+}
+
+// allClosed returns an error unless all that the sender of a job has said in its chat before is
+// closed, and has its receipt: their tasks for the job that goes through tasks, else the rest. The
+// one that forgets what is theirs everywhere waits for all threads and tasks, whose tools may make
+// more of it; it holds up nobody else.
+func allClosed(ctx context.Context, store storage.Store, by *queue.Run) error {
+	for j, err := range (queue.Store{Store: store}).OpenBy(ctx, by.Message.Chat.Whole().String()+"/", by.Message.By()) {
+		if err != nil {
+			return err
+		}
+		here := j.Message.Chat == by.Message.Chat && (j.Message.Kind == receipts.KindTask) == (by.Message.Kind == KindEraseTasks)
+		if receipts.Says(j.Message) && (here || by.Message.Kind == KindForget) && j.Seq < by.Seq {
+			return fmt.Errorf("what was accepted before is still to be closed: %s", j.Key())
 		}
 	}
 	return nil

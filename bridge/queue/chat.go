@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/wording"
 )
 
 // lane holds the jobs of one chat. Messages are answered one after another in the order of
@@ -54,13 +53,9 @@ type Suspended struct {
 	Cards, Tools []string
 }
 
-func newHeld(l *lane, j *Run) *Suspended {
-	h := &Suspended{job: j, Chat: l.chat, Cards: j.Undecided()}
-	for _, a := range j.Approvals {
-		if name := wording.Code(a.Tool); a.Decision == nil && !slices.Contains(h.Tools, name) {
-			h.Tools = append(h.Tools, name)
-		}
-	}
+func newHeld(s *Queue, l *lane, j *Run) *Suspended {
+	h := &Suspended{job: j, Chat: l.chat}
+	h.Cards, h.Tools = s.cfg.Decisions(j)
 	return h
 }
 
@@ -107,7 +102,7 @@ func (s *Queue) Status(chat chats.Chat) Status {
 	if l == nil {
 		return Status{}
 	}
-	return Status{Waiting: Count(l.messages.waiting), Joined: l.messages.joined, Running: l.at() != nil, Queues: l.place != nil, Held: cmp.Or(l.held, l.asks)}
+	return Status{Waiting: s.Count(l.messages.waiting), Joined: l.messages.joined, Running: l.at() != nil, Queues: l.place != nil, Held: cmp.Or(l.held, l.asks)}
 }
 
 // Park notes that a job which runs waits for a person to answer a question of its tool, until
@@ -122,7 +117,7 @@ func (s *Queue) Park(j *Run) (h *Suspended, next *Run) {
 	if l == nil || l.messages.running != j {
 		return nil, nil
 	}
-	l.asks = newHeld(l, j)
+	l.asks = newHeld(s, l, j)
 	if s.closing {
 		l.messages.cancel(ErrShutdown)
 	}
@@ -153,15 +148,15 @@ func (s *Queue) Pending(chat chats.Chat, after, before int64) bool {
 
 // Waiting returns a message of a chat that waits and passes, nil if there is none, and a copy
 // to change: the job itself belongs to its worker as soon as this returns.
-func (s *Queue) Waiting(chat chats.Chat, pass func(*Run) bool) (*Run, Run) {
+func (s *Queue) Waiting(chat chats.Chat, pass func(*Run) bool) (waiting, copied *Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l := s.byChat[chat]; l != nil {
 		if i := slices.IndexFunc(l.messages.waiting, pass); i >= 0 {
-			return l.messages.waiting[i], *l.messages.waiting[i]
+			return l.messages.waiting[i], l.messages.waiting[i].Clone()
 		}
 	}
-	return nil, Run{}
+	return nil, nil
 }
 
 // Replace puts a changed copy in the place of a message. It reports false where that does not

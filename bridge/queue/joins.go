@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"oneclaw/bridge/chats"
 	"oneclaw/internal/rescue"
 )
 
@@ -24,7 +23,7 @@ const (
 
 // pieces returns how many of the messages that wait are the first one.
 func pieces(s *Queue, waiting []*Run) int {
-	n := Pieces(waiting)
+	n := s.cfg.Pieces(waiting)
 	for i := 1; i < n; i++ {
 		if !s.cfg.Place(waiting[i]).Joinable {
 			return i
@@ -87,10 +86,10 @@ func collect(s *Queue, q *queue, j *Run) {
 }
 
 // Count counts messages: pieces of one are one.
-func Count(waiting []*Run) int {
+func (s *Queue) Count(waiting []*Run) int {
 	n := 0
 	for ; len(waiting) > 0; n++ {
-		waiting = waiting[Pieces(waiting):]
+		waiting = waiting[s.cfg.Pieces(waiting):]
 	}
 	return n
 }
@@ -159,7 +158,7 @@ func (l *lane) joinable(s *Queue, j *Run) (n int, partial bool) {
 	for ; n < len(waiting); n += step {
 		o := waiting[n]
 		place := s.cfg.Place(o)
-		if l.commanded(o) || !place.Joinable || !j.CanJoin(&o.Job) {
+		if l.commanded(o) || !place.Joinable || !s.cfg.Accepts(j, o) {
 			break
 		}
 		if step = 1; !place.Partial {
@@ -205,8 +204,8 @@ func (l *lane) tellAdded(s *Queue) {
 	if partial {
 		some = q.waiting[:n+1]
 	}
-	isText := func(o *Run) bool { return o.Message.Kind == chats.KindText }
-	if slices.ContainsFunc(some, isText) && !slices.ContainsFunc(some, func(o *Run) bool { return !q.isSoon(o) }) {
+	isSaid := func(o *Run) bool { return s.cfg.Place(o).Said }
+	if slices.ContainsFunc(some, isSaid) && !slices.ContainsFunc(some, func(o *Run) bool { return !q.isSoon(o) }) {
 		q.added(partial)
 	}
 }

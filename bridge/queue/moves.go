@@ -126,8 +126,7 @@ func (s *Queue) MoveChat(from, to chats.Chat) {
 	}
 	s.mu.Unlock()
 	for _, j := range along {
-		copied := *j // others may look at it still
-		s.Enqueue(&copied)
+		s.Enqueue(j.Clone()) // others may look at it still
 	}
 }
 

@@ -33,6 +33,9 @@ type Placement struct {
 	// Overtakes says that it waits no longer than a moment for the commands before it that yield:
 	// those are ended then.
 	Overtakes, Yields bool
+	// Said says that a user said it: it counts among what that one has waiting in shared chats, and
+	// what is said while a turn runs may be added to its question.
+	Said bool
 	// Unknown says that a later program wrote it, which alone can run it: until one has, what is
 	// behind it waits.
 	Unknown bool
@@ -42,6 +45,12 @@ type Placement struct {
 type Config struct {
 	// Place says where a job waits. It is asked each time.
 	Place func(*Run) Placement
+	// Pieces returns how many of some messages are the first one: those that continue it.
+	Pieces func(some []*Run) int
+	// Accepts reports whether a message that waits can become part of a job that runs.
+	Accepts func(running, waiting *Run) bool
+	// Decisions returns the cards that a job waits for, and which tools they are about.
+	Decisions func(j *Run) (cards, tools []string)
 	// Run brings a job to its end, or leaves it open where work ends. Its own context ends
 	// also where a command ends the job.
 	Run func(work, ctx context.Context, j *Run)
@@ -190,10 +199,10 @@ func (s *Queue) Enqueue(j *Run) *Suspended {
 	if len(s.over) > 0 {
 		s.relocate(j)
 	}
-	if j.Message.Kind == chats.KindText && !j.Message.Direct && !j.Waits {
+	place, chat := s.cfg.Place(j), j.Message.Chat
+	if place.Said && !j.Message.Direct && !j.Waits {
 		s.members.take(j)
 	}
-	place, chat := s.cfg.Place(j), j.Message.Chat
 	chat.Thread += place.SubQueue
 	l := s.byChat[chat]
 	if l == nil {
@@ -252,7 +261,7 @@ func (s *Queue) Reserve(j *Run, bound int) (lane, sender Occupancy) {
 			lane = Occupancy{len(l.commands.waiting), l.commands.burst}
 		}
 	}
-	if j.Message.Kind == chats.KindText && !j.Message.Direct {
+	if place.Said && !j.Message.Direct {
 		if known := s.members[j.Message.By()]; known != nil {
 			sender = *known
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // Run is a job in the memory of the process that works on it. Nothing of it but the job is
-// stored: whoever takes the job over begins with an empty one.
+// stored: the process that takes the job over begins with an empty one.
 type Run struct {
 	Job
 	// Rev is the revision of the record of the job that is known here.
@@ -54,6 +54,8 @@ type Run struct {
 	// Complete says that nothing more of it is waited for, PossiblyJoined that it may have become part of
 	// another job although the write reported an error.
 	Complete, PossiblyJoined bool
+	// Ready says that the record says sending of its first part, whose request is still to be made.
+	Ready bool
 	// Files are to be delivered with the answer that is being rendered.
 	Files []toolgroups.File
 }
@@ -68,6 +70,23 @@ func Order(a, b *Run) int {
 		return 1
 	}
 	return cmp.Compare(a.Seq, b.Seq)
+}
+
+// Keeper is the job whose record keeps what comes of a message.
+func (j *Run) Keeper() *Run {
+	if j.Within != nil {
+		return j.Within
+	}
+	return j
+}
+
+// Clone is a copy that may be changed while another goroutine looks at the run.
+func (j *Run) Clone() *Run {
+	copied := *j
+	if work, ok := j.Work.(Cloner); ok {
+		copied.Work = work.Clone()
+	}
+	return &copied
 }
 
 // Record is the operation that saves a job.

@@ -2,10 +2,11 @@ package queue
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/rescue"
 	"oneclaw/storage"
 )
@@ -40,6 +42,9 @@ type Store struct {
 	// gets a mark without it, so whoever takes a chat over finds all that bear an older one.
 	// Nil where no other process works with the store.
 	Fence func(mark string) storage.Op
+	// Types make what the records of jobs are read into. Nil is for readers that need neither Args nor Work:
+	// a receipt has nothing of them then.
+	Types Types
 	// Base is what the numbers of jobs begin above.
 	Base *atomic.Int64
 }
@@ -52,7 +57,7 @@ func (s Store) Add(ctx context.Context, j *Run) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	ops := []storage.Op{op, storage.Check(ReceiptPrefix+j.Key(), storage.Absent)}
+	ops := []storage.Op{op, storage.Check(receipts.Prefix+j.Key(), storage.Absent)}
 	if s.Fence != nil {
 		ops = s.fenced(j, ops...)
 	}
@@ -146,7 +151,10 @@ func (s Store) Check(ctx context.Context, j *Run) error {
 	case known == nil || known.LeaseToken != j.LeaseToken && known.Rev != j.Rev:
 		return fmt.Errorf("%s: %w", j.Key(), ErrLost)
 	}
-	j.Rev, j.Preview, j.Joined, j.Feedback = known.Rev, known.Preview, known.Joined, known.Feedback
+	j.Rev, j.Joined = known.Rev, known.Joined
+	if work, ok := j.Work.(Adopter); ok {
+		work.Adopt(known.Work)
+	}
 	return nil
 }
 
@@ -203,7 +211,7 @@ func (s Store) Touch(ctx context.Context, j *Run) error {
 // Close puts a receipt in the place of a job.
 func (s Store) Close(ctx context.Context, j *Run) error {
 	err := s.WriteFenced(ctx, j, func() error {
-		ops, err := s.receipt(j, storage.Absent) // as it is known by now
+		ops, err := j.Receipt().Ops(storage.Absent) // as it is known by now
 		if err == nil {
 			_, err = s.Store.Write(ctx, append(ops, storage.Delete(OpenPrefix+j.Key(), j.Rev))...)
 		}
@@ -221,13 +229,13 @@ func (s Store) Close(ctx context.Context, j *Run) error {
 // closed reports whether this tenure has closed a job: the write that did reported an
 // error.
 func (s Store) closed(ctx context.Context, j *Run) bool {
-	known, err := s.read(ctx, ReceiptPrefix+j.Key())
+	known, err := s.receipt(ctx, j.Key())
 	return err == nil && known != nil && known.LeaseToken == j.LeaseToken
 }
 
 // WriteReceipt writes the receipt of a message that is not answered, over a revision of one.
 func (s Store) WriteReceipt(ctx context.Context, j *Run, rev storage.Revision) error {
-	ops, err := s.receipt(j, rev)
+	ops, err := j.Receipt().Ops(rev)
 	if err == nil {
 		if j.Rev != storage.Absent { // it was an offer
 			ops = append(ops, storage.Delete(OpenPrefix+j.Key(), j.Rev))
@@ -240,23 +248,16 @@ func (s Store) WriteReceipt(ctx context.Context, j *Run, rev storage.Revision) e
 	return nil
 }
 
-// receipt are the operations that write a receipt, and what finds it by its time.
-func (s Store) receipt(j *Run, rev storage.Revision) ([]storage.Op, error) {
-	data, err := json.Marshal(j.kept())
-	if err != nil {
-		return nil, fmt.Errorf("encode receipt %s: %w", j.Key(), err)
-	}
-	ops, err := j.list()
-	return append(ops, storage.Put(ReceiptPrefix+j.Key(), data, rev)), err
-}
-
 // Closed reports whether there is a receipt under a key, whole or damaged.
 func (s Store) Closed(ctx context.Context, key string) (bool, error) {
-	j, err := s.read(ctx, ReceiptPrefix+key)
-	if IsDamaged(err) {
-		return true, nil
+	_, err := s.Store.Get(ctx, receipts.Prefix+key)
+	if errors.Is(err, storage.ErrNotFound) {
+		return false, nil
 	}
-	return j != nil, err
+	if err != nil {
+		return false, fmt.Errorf("look for the receipt of %s: %w", key, err)
+	}
+	return true, nil
 }
 
 // Open returns the open jobs in the chats that pass, in their order, and the
@@ -315,37 +316,78 @@ func (s Store) ClaimAll(ctx context.Context, some []*Run) (taken []*Run, err err
 
 // Load returns an open job; nil where there is none.
 func (s Store) Load(ctx context.Context, key string) (*Run, error) {
-	return s.read(ctx, OpenPrefix+key)
-}
-
-// Find returns a job, open or closed; nil where there is none.
-func (s Store) Find(ctx context.Context, key string) (*Run, error) {
-	j, err := s.Load(ctx, key)
-	if j != nil || err != nil {
-		return j, err
-	}
-	return s.read(ctx, ReceiptPrefix+key)
-}
-
-func (s Store) read(ctx context.Context, key string) (*Run, error) {
-	entry, err := s.Store.Get(ctx, key)
+	entry, err := s.Store.Get(ctx, OpenPrefix+key)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", key, err)
+		return nil, fmt.Errorf("read the job %s: %w", key, err)
 	}
 	return s.Read(entry)
 }
 
-// Read decodes a record.
+// Find returns what is known of a job, open or closed; nil where there is none.
+func (s Store) Find(ctx context.Context, key string) (*receipts.Receipt, error) {
+	j, err := s.Load(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if j != nil {
+		return j.Receipt(), nil
+	}
+	return s.receipt(ctx, key)
+}
+
+func (s Store) receipt(ctx context.Context, key string) (*receipts.Receipt, error) {
+	entry, err := s.Store.Get(ctx, receipts.Prefix+key)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the receipt of %s: %w", key, err)
+	}
+	return s.ReadReceipt(entry)
+}
+
+// ReadReceipt decodes a receipt. One of a message that was never a job has the number of its write.
+func (s Store) ReadReceipt(entry storage.Entry) (*receipts.Receipt, error) {
+	r := new(receipts.Receipt)
+	if err := Decode(entry, r); err != nil {
+		return nil, err
+	}
+	if r.Seq == 0 && s.Base != nil {
+		r.Seq = s.Base.Load() + int64(entry.Revision) //nolint:gosec // no store is written 2^63 times
+	}
+	return r, nil
+}
+
+// Read decodes the record of an open job.
 func (s Store) Read(entry storage.Entry) (*Run, error) {
 	j := &Run{Rev: entry.Revision, Found: true}
+	if s.Types != nil {
+		j.Args, j.Work = s.Types(chats.Kind(entry.Key[strings.LastIndexByte(entry.Key, '/')+1:]))
+	}
 	if err := Decode(entry, &j.Job); err != nil {
 		return nil, err
 	}
 	s.AssignSeq(j)
 	return j, nil
+}
+
+// OpenBy yields the open jobs of a user, as platform:id, under a prefix of their keys; what is
+// damaged is left out.
+func (s Store) OpenBy(ctx context.Context, under, by string) iter.Seq2[*Run, error] {
+	return func(yield func(*Run, error) bool) {
+		for entry, err := range s.Store.List(ctx, storage.Range{Prefix: OpenPrefix + under}) {
+			if err != nil {
+				yield(nil, fmt.Errorf("list open jobs: %w", err))
+				return
+			}
+			if j, err := s.Read(entry); err == nil && j.Message.User != "" && j.Message.By() == by && !yield(j, nil) {
+				return
+			}
+		}
+	}
 }
 
 func remove(ctx context.Context, kv storage.KV, key string, rev storage.Revision) error {

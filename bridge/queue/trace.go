@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/receipts"
 )
 
 // Trace is what the spans of a job hang on. Its zero value, of a job that nobody follows,
@@ -28,7 +29,7 @@ type Tracer interface {
 	// Watch returns what is told of the events of its turn in the place of observe.
 	Watch(j *Run, observe func(agent.Event)) func(agent.Event)
 	// Sending is told that a part is about to be sent, and what it returns how that ended.
-	Sending(j *Run, p *SentPart) (sent func(error))
+	Sending(j *Run, p *receipts.Part) (sent func(error))
 	// Closed is told that the receipt of a job is on disk.
 	Closed(j *Run)
 }

@@ -99,7 +99,7 @@ func (s *Queue) run(ctx context.Context, l *lane, q *queue) {
 // hold keeps the lane for a job that ran and waits now, without a goroutine. The command
 // that ends it may have come meanwhile.
 func (s *Queue) hold(ran context.Context, l *lane, j *Run) {
-	h := newHeld(l, j)
+	h := newHeld(s, l, j)
 	var next *Run
 	s.mu.Lock()
 	l.held = h

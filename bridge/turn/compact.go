@@ -54,8 +54,8 @@ type cuts struct {
 // job for the compaction that follows the answer. A task is told what began it.
 func (t *Runner) watch(j *queue.Run, h *conversation.History, turn *agent.Turn) *cuts {
 	c := &cuts{}
-	if j.Trigger != nil {
-		turn.Tail = tail(turn.Tail, j.Trigger)
+	if task := TaskOf(j); task != nil {
+		turn.Tail = tail(turn.Tail, task)
 	}
 	turn.Incomplete = h.Cut
 	turn.Cut = func(cut agent.Cut) {
@@ -89,7 +89,7 @@ func (c *cuts) admit(h *conversation.History, answer string) string {
 func (t *Runner) Afterwards(ctx context.Context, j *queue.Run) {
 	after := j.AfterDelivery
 	j.AfterDelivery = nil
-	if len(j.Parts) == 0 || ctx.Err() != nil {
+	if len(Of(j).Parts) == 0 || ctx.Err() != nil {
 		return
 	}
 	defer func() {

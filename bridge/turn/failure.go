@@ -18,7 +18,7 @@ import (
 func (t *Runner) Failed(j *queue.Run, err error) string {
 	var failure *agent.ModelError
 	if errors.As(err, &failure) && failure.Kind == agent.KindBudget && failure.Notice != "" {
-		j.Refused = true
+		Of(j).Refused = true
 		t.cfg.Log.Info("no budget for an answer", "chat", j.Message.Chat.String(), "job", j.Key(), "err", err)
 		return failure.Notice
 	}
@@ -30,9 +30,9 @@ func (t *Runner) Failed(j *queue.Run, err error) string {
 // unanswered is what is told where a turn failed: where there was no budget for it, what the
 // house makes of that.
 func (t *Runner) unanswered(ctx context.Context, j *queue.Run, scope toolgroups.Scope, failure error) (string, error) {
-	j.Refused = false
+	Of(j).Refused = false
 	text := t.Failed(j, failure)
-	if j.Refused {
+	if Of(j).Refused {
 		return t.cfg.Deps.Refused(ctx, j, scope, failure, text)
 	}
 	return text, nil

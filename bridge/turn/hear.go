@@ -13,6 +13,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/wording"
 	"oneclaw/internal/cache"
 	"oneclaw/internal/workspace"
@@ -56,9 +57,9 @@ const (
 // hear adds the words of a sound to a message. The record of the job says what they are
 // before anybody is shown them, so that a sound is heard once; what the store did not take is
 // kept in memory until it does. Saved is where it lies; fetched says why it does not.
-func (t *Runner) hear(ctx context.Context, j *queue.Run, scope toolgroups.Scope, a chats.Attachment, saved string, fetched error) (queue.Transcript, error) {
+func (t *Runner) hear(ctx context.Context, j *queue.Run, scope toolgroups.Scope, a chats.Attachment, saved string, fetched error) (receipts.Transcript, error) {
 	keeper := j.Keeper()
-	heard, known := keeper.TranscriptOf(a.Ref)
+	heard, known := Of(keeper).transcriptOf(a.Ref)
 	if !known {
 		key := unheardKey(keeper, a)
 		unstored, kept := t.unheard.Get(key)
@@ -71,9 +72,9 @@ func (t *Runner) hear(ctx context.Context, j *queue.Run, scope toolgroups.Scope,
 		if heard.Text == "" && heard.Why == "" {
 			return heard, nil // it is a file like others
 		}
-		keeper.Transcripts = append(keeper.Transcripts, heard)
+		Of(keeper).Transcripts = append(Of(keeper).Transcripts, heard)
 		if err := t.cfg.Jobs.Save(ctx, keeper); err != nil {
-			keeper.Transcripts = keeper.Transcripts[:len(keeper.Transcripts)-1]
+			Of(keeper).Transcripts = Of(keeper).Transcripts[:len(Of(keeper).Transcripts)-1]
 			t.unheard.Put(key, heard, cache.Forever)
 			return heard, err
 		}
@@ -94,8 +95,8 @@ func unheardKey(keeper *queue.Run, a chats.Attachment) string { return keeper.Ke
 
 // listen finds the words of a sound, or why there are none. No model is asked while the store takes
 // no writes.
-func (t *Runner) listen(ctx context.Context, j *queue.Run, scope toolgroups.Scope, a chats.Attachment, saved string, fetched error) (queue.Transcript, error) {
-	heard := queue.Transcript{Ref: a.Ref}
+func (t *Runner) listen(ctx context.Context, j *queue.Run, scope toolgroups.Scope, a chats.Attachment, saved string, fetched error) (receipts.Transcript, error) {
+	heard := receipts.Transcript{Ref: a.Ref}
 	var err error
 	switch {
 	case errors.Is(fetched, chats.ErrTooLarge):
@@ -161,7 +162,7 @@ func (t *Runner) transcribe(ctx context.Context, scope toolgroups.Scope, a chats
 }
 
 // wordsOf is how a message has what was understood of a sound.
-func wordsOf(heard queue.Transcript, name string) string {
+func wordsOf(heard receipts.Transcript, name string) string {
 	switch {
 	case heard.Text != "":
 		return "\n[spoken in " + name + ", as a machine wrote it down]\n" + heard.Text
@@ -182,7 +183,7 @@ func (t *Runner) take(ctx context.Context, j *queue.Run, h *conversation.History
 	}
 	answer := ""
 	for _, a := range j.Message.Files {
-		heard, known := j.TranscriptOf(a.Ref)
+		heard, known := Of(j).transcriptOf(a.Ref)
 		if !known || heard.Text != "" {
 			return "", nil
 		}

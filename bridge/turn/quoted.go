@@ -12,6 +12,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"
 )
@@ -191,11 +192,11 @@ func hasTurn(ctx context.Context, store queue.Store, m chats.Message, expected b
 		return false, err
 	case known == nil:
 		return expected, nil
-	case known.AskOwner || known.Notice != "":
+	case known.Answer.Notice != "":
 		return false, nil
 	}
 	switch known.State {
-	case queue.StateOpen, queue.StateWaiting, queue.StateDone, queue.StateFailed, queue.StateJoined:
+	case receipts.Open, receipts.Waiting, receipts.Done, receipts.Failed, receipts.Joined:
 		return true, nil
 	}
 	return false, nil

@@ -7,6 +7,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 )
 
 // mendHistory sets aside what was skipped in the conversation of a job. A turn that has
@@ -37,19 +38,19 @@ func (t *Runner) mendHistory(ctx context.Context, j *queue.Run, h *conversation.
 // awake returns nil where there is something to do for a job: it does not wait for an
 // approval, or has one.
 func (t *Runner) awake(ctx context.Context, j *queue.Run) error {
-	if j.State != queue.StateWaiting {
+	if j.State != receipts.Waiting {
 		return nil
 	}
-	moved, err := t.cfg.Deps.Decided(ctx, j.Undecided())
+	moved, err := t.cfg.Deps.Decided(ctx, Undecided(j))
 	if err != nil {
 		return err
 	}
 	if !moved {
 		return agent.ErrSuspended
 	}
-	j.State = queue.StateOpen
+	j.State = receipts.Open
 	if err := t.cfg.Jobs.Save(ctx, j); err != nil {
-		j.State = queue.StateWaiting
+		j.State = receipts.Waiting
 		return err
 	}
 	return nil

@@ -24,7 +24,7 @@ const (
 // each result. They are read off the log, so that a turn which went on after a crash has
 // those of before the crash too.
 func (t *Runner) cited(ctx context.Context, j *queue.Run, h *conversation.History, answer string) string {
-	if j.Trigger != nil && j.Trigger.Ends(answer) {
+	if TaskOf(j).Ends(answer) {
 		return answer // it says that there is nothing to say
 	}
 	turn, err := h.Turn(ctx, j.Key())

@@ -63,12 +63,12 @@ func (t *Runner) written(ctx context.Context, j *queue.Run, h *conversation.Hist
 	var messages []agent.Message
 	after := lastAsked(h.View(), j)
 	for n := 0; n < len(others); {
-		end := n + queue.Pieces(others[n:])
+		end := n + Pieces(others[n:])
 		one := *others[n]
-		one.Message, n = queue.MergePieces(one.Message, others[n+1:end]), end
+		one.Message, n = MergePieces(one.Message, others[n+1:end]), end
 		message := t.question(&one, h)
 		message.Joined, message.Ref = message.Ref, ""
-		if one.Message.Kind == queue.KindAmend {
+		if one.Message.Kind == KindEdited {
 			message.Text = editNote + message.Text
 		}
 		if m := &one.Message; len(m.Files)+len(m.Quoted) > 0 || !m.Direct || m.Inside {

@@ -12,6 +12,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/wording"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
@@ -21,13 +22,13 @@ import (
 // Answer runs the turn of a message, or goes on with it where its log stops.
 func (t *Runner) Answer(ctx context.Context, j *queue.Run) (text string, err error) {
 	session, err := conversation.Of(ctx, t.cfg.Store, &j.Job)
-	if err == nil && j.State == queue.StateWaiting {
+	if err == nil && j.State == receipts.Waiting {
 		err = t.awake(ctx, j)
 	}
 	if err != nil {
 		return "", err
 	}
-	j.Generation = session.Generation
+	Of(j).Generation = session.Generation
 	h, err := t.Cache.Take(ctx, session.Log())
 	if err != nil {
 		return "", err
@@ -53,7 +54,7 @@ func (t *Runner) Answer(ctx context.Context, j *queue.Run) (text string, err err
 	if !done && err == nil {
 		text, err = t.run(ctx, j, h, scope)
 	}
-	if err == nil && j.Parts == nil {
+	if err == nil && Of(j).Parts == nil {
 		// A turn that failed may have made files all the same; the log says it did.
 		j.Files = t.made(ctx, h, j.Key())
 	}
@@ -101,11 +102,11 @@ func (t *Runner) begin(ctx context.Context, j *queue.Run, h *conversation.Histor
 // List enters the conversation that a job begins into those of its owner.
 func (t *Runner) List(ctx context.Context, j *queue.Run, scope toolgroups.Scope) error {
 	entry := conversation.Conversation{
-		Owner: scope.Owner, Chat: j.Message.Chat, Generation: j.Generation,
-		Title: title(cmp.Or(j.Title, j.Words(), pointedAt(j.Message))), Begun: t.cfg.Now(),
+		Owner: scope.Owner, Chat: j.Message.Chat, Generation: Of(j).Generation,
+		Title: title(cmp.Or(words(j), pointedAt(j.Message))), Begun: t.cfg.Now(),
 	}
-	if j.Message.Kind == queue.KindTask {
-		entry.Task, entry.Chat = j.Message.ID, j.Origin()
+	if task := TaskOf(j); task != nil {
+		entry.Task, entry.Chat, entry.Title = j.Message.ID, j.Origin(), title(cmp.Or(task.Title, entry.Title))
 		if !j.Message.Direct {
 			entry.By = j.Message.By()
 		}
@@ -131,7 +132,7 @@ func continued(h *conversation.History, turn []agent.Message) (answer string, do
 // recall searches the memory for a message. A memory that cannot be read is no reason
 // not to answer.
 func (t *Runner) recall(ctx context.Context, j *queue.Run, scope toolgroups.Scope) string {
-	found, err := t.cfg.Recall(ctx, scope, j.Words())
+	found, err := t.cfg.Recall(ctx, scope, words(j))
 	if err != nil {
 		t.cfg.Log.Warn("memory cannot be searched", "job", j.Key(), "err", err)
 	}
@@ -277,9 +278,9 @@ func (t *Runner) decide(ctx context.Context, j *queue.Run, h *conversation.Histo
 // sent are one write: a platform that is in order is asked next.
 func (t *Runner) keep(ctx context.Context, j *queue.Run, h *conversation.History, m agent.Message) error {
 	if m.Role == agent.RoleStarted {
-		m.Approved = j.ApprovedBy(m)
+		m.Approved = Of(j).approvedBy(m)
 	}
-	if !m.Final || !wording.Visible(m.Text) || j.Trigger != nil && j.Trigger.Ends(m.Text) {
+	if !m.Final || !wording.Visible(m.Text) || TaskOf(j).Ends(m.Text) {
 		return t.append(ctx, j, h, m)
 	}
 	ctx, cancel := context.WithTimeout(ctx, queue.WriteTimeout)
@@ -301,7 +302,7 @@ func (t *Runner) keep(ctx context.Context, j *queue.Run, h *conversation.History
 		return err
 	})
 	if err != nil {
-		j.Parts = nil
+		Of(j).Parts, j.Ready = nil, false
 	}
 	if errors.Is(err, storage.ErrInvalid) {
 		return t.append(ctx, j, h, m) // it may be the job, which is saved when it is delivered
@@ -423,14 +424,14 @@ func (t *Runner) StopTurn(ctx context.Context, j *queue.Run, note string) error 
 }
 
 func (t *Runner) recordStop(ctx context.Context, j *queue.Run, note string) (err error) {
-	if j.Generation == 0 && !j.Found {
+	if Of(j).Generation == 0 && !j.Found {
 		return nil // never begun
 	}
 	session, err := conversation.Of(ctx, t.cfg.Store, &j.Job)
 	if err != nil && !errors.Is(err, conversation.ErrStopped) && !errors.Is(err, conversation.ErrCleared) {
 		return err
 	}
-	h, err := t.Cache.Take(ctx, session.In(j.Generation).Log())
+	h, err := t.Cache.Take(ctx, session.In(Of(j).Generation).Log())
 	if err != nil {
 		return err
 	}
@@ -440,7 +441,7 @@ func (t *Runner) recordStop(ctx context.Context, j *queue.Run, note string) (err
 		}
 	}()
 	turn, err := h.Turn(ctx, j.Key())
-	if err != nil || len(turn) == 0 && j.Generation == 0 {
+	if err != nil || len(turn) == 0 && Of(j).Generation == 0 {
 		return err // what a restart found may not have been begun either
 	}
 	if len(turn) == 0 {
@@ -453,8 +454,8 @@ func (t *Runner) recordStop(ctx context.Context, j *queue.Run, note string) (err
 	if len(notes) == 0 {
 		return nil
 	}
-	if j.Preview != nil {
-		tellShown(j.Preview.Shown, turn, &notes[len(notes)-1])
+	if Of(j).Preview != nil {
+		tellShown(Of(j).Preview.Shown, turn, &notes[len(notes)-1])
 	}
 	return t.append(ctx, j, h, notes...)
 }

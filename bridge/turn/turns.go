@@ -12,6 +12,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/cache"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -143,7 +144,7 @@ type Runner struct {
 	// unstored are messages that the store did not take, by the keys of their jobs.
 	unstored *cache.Cache[string, unstored]
 	// unheard are transcripts that the store did not take, by the keys of their jobs and their sounds.
-	unheard *cache.Cache[string, queue.Transcript]
+	unheard *cache.Cache[string, receipts.Transcript]
 }
 
 // New returns a runner that is ready.
@@ -153,6 +154,6 @@ func New(cfg Config) *Runner {
 	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
 	return &Runner{
 		cfg: cfg, Cache: conversation.NewCache(cfg.Store, cfg.WindowTokens),
-		unstored: cache.New[string, unstored](maxUnstored), unheard: cache.New[string, queue.Transcript](maxUnstored),
+		unstored: cache.New[string, unstored](maxUnstored), unheard: cache.New[string, receipts.Transcript](maxUnstored),
 	}
 }

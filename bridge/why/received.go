@@ -28,7 +28,7 @@ func (s story) joined() string {
 
 // begunBy says what began a task.
 func (s story) begunBy() string {
-	t := s.job.Trigger
+	t := s.job.Task
 	switch {
 	case t == nil || t.Hook == "" && t.Note == "":
 		return ""

@@ -4,12 +4,12 @@ import (
 	"context"
 
 	"oneclaw/agent"
-	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 )
 
 // Explanation is what became of a message, for an administrator who is not in its chat.
 type Explanation struct {
-	Job *queue.Job
+	Receipt *receipts.Receipt
 	// Lines are what [Explainer.Explain] says, in Markdown, without anything that somebody wrote.
 	Lines []string
 	// Turn is what its conversation has about it: the whole texts.
@@ -25,10 +25,10 @@ func (e Explainer) Tell(ctx context.Context, key string) (*Explanation, error) {
 	if j == nil || err != nil {
 		return nil, err
 	}
-	turn, err := e.turn(ctx, &j.Job)
+	turn, err := e.turn(ctx, j)
 	if err != nil {
 		return nil, err
 	}
-	s := story{job: &j.Job, turn: turn, whole: true, silent: true, running: e.Answering(j.Message.Chat, j.Key())}
-	return &Explanation{Job: &j.Job, Lines: s.facts(), Turn: turn}, nil
+	s := story{job: j, turn: turn, whole: true, silent: true, running: e.Answering(j.Message.Chat, j.Key())}
+	return &Explanation{Receipt: j, Lines: s.facts(), Turn: turn}, nil
 }

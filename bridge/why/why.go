@@ -14,6 +14,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/wording"
 	"oneclaw/internal/runes"
 	"oneclaw/storage"
@@ -36,7 +37,7 @@ type Explainer struct {
 	Store storage.Store
 	Jobs  queue.Store
 	// Explains reports whether a job is one to be explained.
-	Explains func(*queue.Job) bool
+	Explains func(*receipts.Receipt) bool
 	// Admin reports whether somebody is told also what they find in the log.
 	Admin func(chats.Message) bool
 	// Answering reports whether a job of this chat is being answered.
@@ -47,7 +48,7 @@ type Explainer struct {
 // conversation has about the turn. It tells names and outcomes, which everybody in the
 // chat could see, and neither the arguments nor the results of tools.
 func (e Explainer) Explain(ctx context.Context, j *queue.Run, _ string) (string, error) {
-	last, err := e.last(ctx, &j.Job)
+	last, err := e.last(ctx, j)
 	if err != nil {
 		return "", err
 	}
@@ -63,7 +64,7 @@ func (e Explainer) Explain(ctx context.Context, j *queue.Run, _ string) (string,
 		if with, err := e.Jobs.Find(ctx, last.JoinedTo); err != nil {
 			return "", err
 		} else if with != nil {
-			w.job, w.part = &with.Job, last
+			w.job, w.part = with, last
 		}
 	}
 	if w.turn, err = e.turn(ctx, w.job); err != nil {
@@ -75,29 +76,41 @@ func (e Explainer) Explain(ctx context.Context, j *queue.Run, _ string) (string,
 
 // last returns the newest message or task of a chat before a job, open or closed; nil
 // where there is none.
-func (e Explainer) last(ctx context.Context, before *queue.Job) (*queue.Job, error) {
+func (e Explainer) last(ctx context.Context, before *queue.Run) (*receipts.Receipt, error) {
 	chat := before.Message.Chat
-	var last *queue.Job
-	for _, prefix := range []string{queue.ReceiptPrefix, queue.OpenPrefix} {
+	var last *receipts.Receipt
+	for _, prefix := range []string{receipts.Prefix, queue.OpenPrefix} {
 		for entry, err := range e.Store.List(ctx, storage.Range{Prefix: prefix + chat.Whole().String() + "/"}) {
 			if err != nil {
 				return nil, fmt.Errorf("look for the last message of %s: %w", chat, err)
 			}
-			j, err := e.Jobs.Read(entry)
-			if err != nil || j.Message.Chat != chat || j.Seq >= before.Seq || !e.Explains(&j.Job) {
+			r, err := e.read(prefix, entry)
+			if err != nil || r.Message.Chat != chat || r.Seq >= before.Seq || !e.Explains(r) {
 				continue
 			}
-			if last == nil || j.Seq > last.Seq {
-				last = &j.Job
+			if last == nil || r.Seq > last.Seq {
+				last = r
 			}
 		}
 	}
 	return last, nil
 }
 
+// read returns what is known of a job by the record under one of its prefixes.
+func (e Explainer) read(prefix string, entry storage.Entry) (*receipts.Receipt, error) {
+	if prefix == receipts.Prefix {
+		return e.Jobs.ReadReceipt(entry)
+	}
+	j, err := e.Jobs.Read(entry)
+	if err != nil {
+		return nil, err
+	}
+	return j.Receipt(), nil
+}
+
 // turn reads what the conversation has about a job: its question and what follows,
 // up to the next question. It is empty where the turn never began.
-func (e Explainer) turn(ctx context.Context, j *queue.Job) ([]agent.Message, error) {
+func (e Explainer) turn(ctx context.Context, j *receipts.Receipt) ([]agent.Message, error) {
 	session, begun := conversation.Answered(ctx, e.Store, j)
 	if !begun {
 		return nil, nil
@@ -128,10 +141,10 @@ func (e Explainer) turn(ctx context.Context, j *queue.Job) ([]agent.Message, err
 
 // story makes the answer from a job and its turn.
 type story struct {
-	job  *queue.Job
+	job  *receipts.Receipt
 	turn []agent.Message
 	// part is the message that was asked about, where it is part of the job's.
-	part  *queue.Job
+	part  *receipts.Receipt
 	whole bool // for administrators: also what they find in the log
 	// running says that it is being answered now.
 	running bool
@@ -143,14 +156,18 @@ func (s story) text() string {
 	m := s.job.Message
 	whose := "Your message"
 	switch {
-	case s.job.Trigger != nil && s.job.Trigger.Hook != "":
+	case s.job.Task != nil && s.job.Task.Hook != "":
 		whose = "What a webhook brought"
-	case m.Kind == queue.KindTask:
+	case m.Kind == receipts.KindTask:
 		whose = "The scheduled task"
 	case !m.Direct:
 		whose = "The last message"
 	}
-	first := fmt.Sprintf("**%s** “%s”", whose, wording.Escape(quoted(firstOf(s.job.Title, m.Text))))
+	title := ""
+	if s.job.Task != nil {
+		title = s.job.Task.Title
+	}
+	first := fmt.Sprintf("**%s** “%s”", whose, wording.Escape(quoted(firstOf(title, m.Text))))
 	if s.part != nil && s.job.PieceCount <= 1 {
 		first = fmt.Sprintf("**%s** “%s” came while I worked on “%s”, and is answered with that", whose,
 			wording.Escape(quoted(firstOf(s.part.Message.Text))), wording.Escape(quoted(firstOf(m.Text))))
@@ -191,27 +208,27 @@ func quoted(text string) string {
 func (s story) outcome() string {
 	j := s.job
 	switch {
-	case j.State == queue.StateCleared:
+	case j.State == receipts.Cleared:
 		return "Not answered: a /clear came before the answer."
-	case j.State == queue.StateStopped:
+	case j.State == receipts.Stopped:
 		return "Not answered: a /stop came before the answer."
-	case j.State == queue.StateBarred:
+	case j.State == receipts.Barred:
 		return "Not run: whose task it is may not talk to me any more."
-	case j.Notice != "":
+	case j.Answer.Notice != "":
 		return s.noticed()
-	case j.State == queue.StateFailed && j.Incident == "":
+	case j.State == receipts.Failed && j.Incident == "":
 		return "Answered, but a part of the answer could not be delivered."
-	case j.Refused:
+	case j.Turn.Refused:
 		return "Not answered: a budget is used up. /usage shows it."
 	case j.Incident != "":
 		return fmt.Sprintf("No answer because of an error: incident `%s` in my operator's log.", j.Incident)
-	case j.State == queue.StateWaiting:
+	case j.State == receipts.Waiting:
 		return "It waits for somebody to approve what I want to do: see the card with the buttons."
-	case j.State == queue.StateOpen && len(j.Parts) > 0:
+	case j.State == receipts.Open && len(j.Answer.Parts) > 0:
 		return "The answer is being delivered."
-	case j.State == queue.StateOpen && s.running:
+	case j.State == receipts.Open && s.running:
 		return "I am working on it."
-	case j.State == queue.StateOpen:
+	case j.State == receipts.Open:
 		return "It waits for its turn."
 	}
 	return s.answered()
@@ -221,11 +238,11 @@ func (s story) noticed() string {
 	if s.silent {
 		return "Not given to the model; I answered with a notice."
 	}
-	return "Not given to the model; I answered: “" + wording.Escape(quoted(s.job.Notice)) + "”"
+	return "Not given to the model; I answered: “" + wording.Escape(quoted(s.job.Answer.Notice)) + "”"
 }
 
 func (s story) answered() string {
-	if t := s.job.Trigger; t != nil && t.Silent {
+	if t := s.job.Task; t != nil && t.Silent {
 		return "Ended in silence: there was nothing to tell."
 	}
 	return "Answered."
@@ -320,12 +337,12 @@ func groupOf(call agent.Call) string {
 }
 
 func (s story) delivered() []string {
-	words := map[queue.PartState]string{
-		queue.PartSent: "sent", queue.PartPending: "waits to be sent", queue.PartSending: "is being sent",
-		queue.PartUnknown: "may have arrived", queue.PartFailed: "refused by the platform",
+	words := map[receipts.PartState]string{
+		receipts.PartSent: "sent", receipts.PartPending: "waits to be sent", receipts.PartSending: "is being sent",
+		receipts.PartUnknown: "may have arrived", receipts.PartFailed: "refused by the platform",
 	}
 	var parts []string
-	for _, p := range s.job.Parts {
+	for _, p := range s.job.Answer.Parts {
 		if p.Last {
 			continue
 		}
@@ -345,15 +362,15 @@ func (s story) delivered() []string {
 	if !s.job.Closed.IsZero() {
 		line += ", finished " + wording.Clock(s.job.Closed)
 	}
-	if s.job.DeadLetter != "" {
-		line += ". The platform was out of order for a day: the rest was set aside, incident " + s.job.DeadLetter
+	if s.job.Answer.DeadLetter != "" {
+		line += ". The platform was out of order for a day: the rest was set aside, incident " + s.job.Answer.DeadLetter
 	}
 	return []string{line + ".", s.judged()}
 }
 
 // judged says what people think of the answer.
 func (s story) judged() string {
-	good, bad := s.job.FeedbackCounts()
+	good, bad := receipts.FeedbackCounts(s.job.Turn.Feedback)
 	if good+bad == 0 {
 		return ""
 	}
@@ -366,10 +383,10 @@ func (s story) forAdministrators() []string {
 		return nil
 	}
 	lines := []string{"Job `" + s.job.Key() + "`"}
-	if s.job.Generation > 0 && s.job.Message.Kind != queue.KindTask {
-		lines[0] += fmt.Sprintf(", session `%s`", conversation.Session{Chat: s.job.Message.Chat, Generation: s.job.Generation}.Log())
+	if s.job.Turn.Generation > 0 && s.job.Message.Kind != receipts.KindTask {
+		lines[0] += fmt.Sprintf(", session `%s`", conversation.Session{Chat: s.job.Message.Chat, Generation: s.job.Turn.Generation}.Log())
 	}
-	for _, p := range s.job.Parts {
+	for _, p := range s.job.Answer.Parts {
 		if p.Error != "" && !s.silent { // platforms repeat what they do not understand
 			return append(lines, "Last trouble in sending: "+wording.Escape(quoted(p.Error)))
 		}

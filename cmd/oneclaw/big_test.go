@@ -15,7 +15,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
-	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/database"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/storage"
@@ -89,11 +89,11 @@ func fillChats(n int) func(context.Context, storage.Store, *errgroup.Group) {
 	}
 }
 
-func receipt(chat chats.Chat, id string) queue.Job {
-	return queue.Job{
+func receipt(chat chats.Chat, id string) receipts.Receipt {
+	return receipts.Receipt{
 		Message: chats.Message{Chat: chat, ID: id, Kind: chats.KindText, User: chat.ID, UserName: "Ann", Direct: true, Text: strings.Repeat("what is it about? ", 10), Time: time.Now()},
-		State:   queue.StateDone, Accepted: time.Now(), Closed: time.Now(), Generation: 1,
-		Parts: []queue.SentPart{{Part: chats.Part{Text: strings.Repeat("It is about this and that. ", 15)}, State: queue.PartSent, ID: "7"}},
+		State:   receipts.Done, Accepted: time.Now(), Closed: time.Now(), Turn: receipts.Turn{Generation: 1},
+		Answer: receipts.Answer{Parts: []receipts.Part{{Part: chats.Part{Text: strings.Repeat("It is about this and that. ", 15)}, State: receipts.PartSent, ID: "7"}}},
 	}
 }
 

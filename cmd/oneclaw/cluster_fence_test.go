@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/emulator/telegram"
 	"oneclaw/storage"
 )
@@ -26,7 +27,7 @@ type unfenced struct{ storage.Store }
 // fenced reports whether a key is one that a replica loses when it is taken for dead. Leases
 // stay what they are: who starts beside others must find out which are taken.
 func fenced(key string) bool {
-	return strings.HasPrefix(key, "replicas/member/") || strings.HasPrefix(key, queue.OpenPrefix) || strings.HasPrefix(key, queue.ReceiptPrefix)
+	return strings.HasPrefix(key, "replicas/member/") || strings.HasPrefix(key, queue.OpenPrefix) || strings.HasPrefix(key, receipts.Prefix)
 }
 
 // holds reports whether an operation checks that a lease is held.

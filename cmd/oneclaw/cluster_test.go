@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/slack"
 	"oneclaw/storage"
@@ -255,7 +256,7 @@ func (c *cluster) explain() {
 			c.t.Logf("%d %s %s, %v", entry.Revision, entry.Key, entry.Value, err)
 		}
 		var all strings.Builder
-		for entry, err := range store.List(ctx, storage.Range{Prefix: queue.ReceiptPrefix}) {
+		for entry, err := range store.List(ctx, storage.Range{Prefix: receipts.Prefix}) {
 			fmt.Fprintf(&all, "%d %s %s, %v\n", entry.Revision, entry.Key, entry.Value, err)
 		}
 		for log, err := range store.Logs(ctx, storage.Range{}) {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
 	"oneclaw/storage"
@@ -51,7 +51,7 @@ func hooking(otherwise openai.Responder) openai.Responder {
 			return openai.Reply{}, err
 		}
 		if silent(n) {
-			return openai.Reply{Text: queue.Silence}, nil
+			return openai.Reply{Text: receipts.Silence}, nil
 		}
 		return openai.Reply{Text: fmt.Sprint("hooked ", n)}, nil
 	})
@@ -185,15 +185,15 @@ func (p *poster) check(t complainer) (marks int) {
 func (p *poster) checkSilent(t *testing.T, store storage.KV) {
 	t.Helper()
 	n := 0
-	for entry, err := range store.List(t.Context(), storage.Range{Prefix: queue.ReceiptPrefix}) {
-		var j queue.Job
+	for entry, err := range store.List(t.Context(), storage.Range{Prefix: receipts.Prefix}) {
+		var r receipts.Receipt
 		if err == nil {
-			err = json.Unmarshal(entry.Value, &j)
+			err = json.Unmarshal(entry.Value, &r)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if j.Trigger != nil && j.Trigger.Silent {
+		if r.Task != nil && r.Task.Silent {
 			n++
 		}
 	}

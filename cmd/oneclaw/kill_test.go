@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
 	"oneclaw/storage"
@@ -176,18 +178,22 @@ func (w *harness) read(look func(storage.KV)) {
 func sendingIn(t testing.TB, store storage.KV) (parts int) {
 	t.Helper()
 	for entry, err := range store.List(t.Context(), storage.Range{Prefix: queue.OpenPrefix}) {
-		var j queue.Job
+		var j struct {
+			queue.Job
+
+			Work outbox.Delivery `json:"work"`
+		}
 		if err == nil {
 			err = json.Unmarshal(entry.Value, &j)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := store.Get(t.Context(), queue.ReceiptPrefix+j.Key()); err == nil {
+		if _, err := store.Get(t.Context(), receipts.Prefix+j.Key()); err == nil {
 			continue // the answer has its receipt
 		}
-		for _, p := range j.Parts {
-			if p.State == queue.PartSending {
+		for _, p := range j.Work.Parts {
+			if p.State == receipts.PartSending {
 				parts++
 			}
 		}

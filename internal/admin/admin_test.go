@@ -25,6 +25,8 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
+	"oneclaw/bridge/turn"
 	"oneclaw/bridge/why"
 	"oneclaw/internal/admin"
 	"oneclaw/internal/admin/frame"
@@ -143,7 +145,7 @@ type said struct {
 	chat, id, user, name, text string
 	at                         time.Time
 	took                       time.Duration
-	state                      queue.State
+	state                      receipts.State
 	incident                   string
 	turn                       []agent.Message
 }
@@ -156,7 +158,8 @@ func (r *harness) finish(s said) *queue.Run {
 		r.Fatal(err)
 	}
 	m := chats.Message{Chat: chat, ID: s.id, Kind: chats.KindText, User: s.user, UserName: s.name, Text: s.text, Direct: true, Time: s.at.Add(-3 * time.Second)}
-	j := &queue.Run{Job: queue.Job{Message: m, State: queue.StateOpen, Accepted: s.at, Generation: 1, LeaseToken: "me"}}
+	j := &queue.Run{Job: queue.Job{Message: m, State: receipts.Open, Accepted: s.at, LeaseToken: "me"}}
+	turn.Of(j).Generation = 1
 	if added, err := r.jobs.Add(r.Context(), j); !added || err != nil {
 		r.Fatal(added, err)
 	}
@@ -168,7 +171,7 @@ func (r *harness) finish(s said) *queue.Run {
 		}
 	}
 	j.State, j.Incident, j.Closed = s.state, s.incident, s.at.Add(s.took)
-	j.Parts = []queue.SentPart{{State: queue.PartSent, ID: "p" + s.id}}
+	turn.Of(j).Parts = []receipts.Part{{State: receipts.PartSent, ID: "p" + s.id}}
 	if err := r.jobs.Close(r.Context(), j); err != nil {
 		r.Fatal(err)
 	}
@@ -253,9 +256,9 @@ func TestMessagesByTime(t *testing.T) {
 		for i := range n {
 			at := r.now.Add(-time.Duration(random.IntN(5000)) * time.Second)
 			failed := random.IntN(3) == 0
-			s := said{chat: fmt.Sprintf("telegram:%d", i%7), id: fmt.Sprint(i), user: "5", at: at, took: time.Second, state: queue.StateDone}
+			s := said{chat: fmt.Sprintf("telegram:%d", i%7), id: fmt.Sprint(i), user: "5", at: at, took: time.Second, state: receipts.Done}
 			if failed {
-				s.state, s.incident = queue.StateFailed, "AB12CD34"
+				s.state, s.incident = receipts.Failed, "AB12CD34"
 			}
 			want[r.finish(s).Key()] = failed
 		}
@@ -292,7 +295,7 @@ func TestMessage(t *testing.T) {
 	at := r.now.Add(-time.Hour)
 	text := "my words <script>alert(1)</script> hunter2"
 	ref := "telegram:7/1/text"
-	r.finish(said{chat: "telegram:7", id: "1", user: "5", name: "Bob", text: text, at: at, took: 3400 * time.Millisecond, state: queue.StateDone, turn: r.turn(ref, text, at)})
+	r.finish(said{chat: "telegram:7", id: "1", user: "5", name: "Bob", text: text, at: at, took: 3400 * time.Millisecond, state: receipts.Done, turn: r.turn(ref, text, at)})
 	address := frame.To("message", "key", ref)
 	page := r.get(address)
 	for _, want := range []string{"Answered.", "gpt-x", "read_pdf (done, ", "send_mail (failed: refused", "approved by telegram:1", "Bob (telegram:5)", "telegram:7/1"} {
@@ -346,19 +349,19 @@ func TestMessage(t *testing.T) {
 func TestSums(t *testing.T) {
 	for seed := range uint64(8) {
 		r, random := newRig(t), rand.New(rand.NewPCG(2, seed))
-		var want queue.Tally
+		var want receipts.Tally
 		for i := range 20 + random.IntN(40) {
 			if i == 30 {
-				if _, err := r.jobs.Prune(t.Context(), r.now, nil); err != nil {
+				if _, err := receipts.Prune(t.Context(), r.store, r.now, nil); err != nil {
 					t.Fatal(err)
 				}
 				r.now = r.now.Add(time.Minute)
 			}
 			took := time.Duration((1 + random.IntN(400_000))) * time.Millisecond
 			closed := r.now.Add(-time.Duration(random.IntN(30)) * time.Second)
-			state := []queue.State{queue.StateDone, queue.StateFailed, queue.StateStopped}[random.IntN(3)]
+			state := []receipts.State{receipts.Done, receipts.Failed, receipts.Stopped}[random.IntN(3)]
 			j := r.finish(said{chat: "slack:C", id: fmt.Sprint(i), user: "U", at: closed.Add(-took), took: took, state: state})
-			want.Add(queue.Completed{State: j.State, Took: took.Milliseconds()})
+			want.Add(receipts.Entry{State: j.State, Took: took.Milliseconds()})
 		}
 		rows := r.file(frame.Root, "days")
 		if len(rows) != 2 || rows[1][1] != fmt.Sprint(want.Messages) || rows[1][2] != fmt.Sprint(want.Answered) || rows[1][3] != fmt.Sprint(want.Failed) {

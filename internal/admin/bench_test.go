@@ -11,6 +11,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/admin"
 	"oneclaw/internal/admin/filled"
 	"oneclaw/internal/admin/frame"
@@ -101,14 +102,14 @@ func used(b *testing.B) float64 {
 }
 
 func hourly(r *harness) error {
-	_, err := r.jobs.Prune(r.Context(), r.now, nil)
+	_, err := receipts.Prune(r.Context(), r.store, r.now, nil)
 	return err
 }
 
 // deep is a place in the middle of the index.
 func deep(r *harness, n int) string {
-	i, last := 0, queue.Completed{}
-	for f, err := range r.jobs.Completed(r.Context(), "") {
+	i, last := 0, receipts.Entry{}
+	for f, err := range receipts.List(r.Context(), r.store, "") {
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -126,11 +127,11 @@ func BenchmarkClose(b *testing.B) {
 			r := newRig(b)
 			for i := 0; b.Loop(); i++ {
 				m := chats.Message{Chat: chats.Chat{Platform: "telegram", ID: "5"}, ID: fmt.Sprint(i), Kind: kind, User: "5", Text: "hello", Time: r.now}
-				j := &queue.Run{Job: queue.Job{Message: m, State: queue.StateOpen, Accepted: r.now, LeaseToken: "me"}}
+				j := &queue.Run{Job: queue.Job{Message: m, State: receipts.Open, Accepted: r.now, LeaseToken: "me"}}
 				if _, err := r.jobs.Add(b.Context(), j); err != nil {
 					b.Fatal(err)
 				}
-				j.State, j.Closed = queue.StateDone, r.now.Add(time.Duration(i))
+				j.State, j.Closed = receipts.Done, r.now.Add(time.Duration(i))
 				if err := r.jobs.Close(b.Context(), j); err != nil {
 					b.Fatal(err)
 				}

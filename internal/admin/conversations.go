@@ -203,7 +203,7 @@ func (p *page) turn(ctx context.Context, messages []agent.Message) ([]frame.Cell
 		if err != nil && !queue.IsDamaged(err) {
 			return nil, err
 		}
-		if j != nil && explained(&j.Job) {
+		if j != nil && explained(j) {
 			first.Link = frame.To(messageView, "key", key)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/conversation"
-	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/why"
 	"oneclaw/internal/admin/frame"
 	"oneclaw/storage"
@@ -24,7 +24,7 @@ func (p *page) message(ctx context.Context, r frame.Request) (frame.Page, error)
 	if err != nil {
 		return frame.Page{}, err
 	}
-	j := told.Job
+	j := told.Receipt
 	lines := make([]string, len(told.Lines))
 	for i, line := range told.Lines {
 		lines[i] = plain(line)
@@ -59,26 +59,26 @@ func (p *page) told(ctx context.Context, key string) (*why.Explanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	if told == nil || !explained(told.Job) {
+	if told == nil || !explained(told.Receipt) {
 		return nil, frame.ErrNotFound
 	}
 	return told, nil
 }
 
 // logOf is the log of the conversation that a message is in; empty where it is in none.
-func logOf(j *queue.Job) string {
-	if j.Message.Kind == queue.KindTask {
+func logOf(j *receipts.Receipt) string {
+	if j.Message.Kind == receipts.KindTask {
 		return conversation.Session{Chat: j.Origin(), Task: j.Message.ID}.Log()
 	}
-	if j.Generation == 0 {
+	if j.Turn.Generation == 0 {
 		return ""
 	}
-	return conversation.Session{Chat: j.Message.Chat, Generation: j.Generation}.Log()
+	return conversation.Session{Chat: j.Message.Chat, Generation: j.Turn.Generation}.Log()
 }
 
 // stepsOf is what happened when, from the platform to the last part of the answer.
 func stepsOf(told *why.Explanation, now time.Time) []frame.Step {
-	j := told.Job
+	j := told.Receipt
 	var all []frame.Step
 	add := func(name, kind, note string, from, to time.Time) {
 		if len(all) < maxSteps && !from.IsZero() && !to.Before(from) {
@@ -100,13 +100,13 @@ func stepsOf(told *why.Explanation, now time.Time) []frame.Step {
 	begun := told.Turn[0].Time
 	add("Waited", "wait", "for its turn", j.Accepted, begun)
 	last := turnSteps(told.Turn, add)
-	for _, a := range j.Approvals {
+	for _, a := range j.Turn.Approvals {
 		if a.Decision != nil {
 			add("Approval", "wait", a.Tool+": "+a.Decision.Choice+" by "+a.Decision.By, asked(told.Turn, a), a.Decision.At)
 		}
 	}
-	if len(j.Parts) > 0 || !j.Closed.IsZero() {
-		add("Delivery", "delivery", count(len(j.Parts), "part", "parts"), last, end)
+	if len(j.Answer.Parts) > 0 || !j.Closed.IsZero() {
+		add("Delivery", "delivery", count(len(j.Answer.Parts), "part", "parts"), last, end)
 	} else {
 		add("Still at it", "model", "", last, end)
 	}
@@ -114,7 +114,7 @@ func stepsOf(told *why.Explanation, now time.Time) []frame.Step {
 }
 
 // asked is when the reply was there that made a call.
-func asked(turn []agent.Message, a queue.Approval) time.Time {
+func asked(turn []agent.Message, a receipts.Approval) time.Time {
 	var at time.Time
 	for _, m := range turn {
 		for _, call := range m.Calls {

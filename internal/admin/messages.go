@@ -8,6 +8,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/admin/frame"
 	"oneclaw/storage"
 )
@@ -51,41 +52,45 @@ func (p *page) open(ctx context.Context) (*frame.Table, error) {
 		if err != nil {
 			return nil, fmt.Errorf("list open messages: %w", err)
 		}
-		j, err := p.jobs.Read(entry)
-		if err != nil || !explained(&j.Job) {
+		run, err := p.jobs.Read(entry)
+		if err != nil {
 			continue // one that is damaged hides no other
+		}
+		j := run.Receipt()
+		if !explained(j) {
+			continue
 		}
 		if len(t.Rows) == maxOpen {
 			t.Looked = fmt.Sprintf("There are more than these %d.", maxOpen)
 			break
 		}
 		state := "waits or is being answered"
-		if j.State == queue.StateWaiting {
+		if j.State == receipts.Waiting {
 			state = "waits for an approval"
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
 			{Text: kindOf(j.Key()), Link: frame.To(messageView, "key", j.Key())},
 			frame.Text(j.Message.Chat.String()),
-			frame.Text(personOf(&j.Job)), frame.Text(state), frame.At(j.Accepted),
+			frame.Text(personOf(j)), frame.Text(state), frame.At(j.Accepted),
 		})
 	}
 	return t, nil
 }
 
 // explained reports whether a job is a message or a task.
-func explained(j *queue.Job) bool {
-	return j.Message.Kind == chats.KindText || j.Message.Kind == queue.KindTask
+func explained(j *receipts.Receipt) bool {
+	return j.Message.Kind == chats.KindText || j.Message.Kind == receipts.KindTask
 }
 
 // kindOf says what the job with a key is.
 func kindOf(key string) string {
-	if strings.HasSuffix(key, "/"+string(queue.KindTask)) {
+	if strings.HasSuffix(key, "/"+string(receipts.KindTask)) {
 		return "Task"
 	}
 	return "Message"
 }
 
-func personOf(j *queue.Job) string {
+func personOf(j *receipts.Receipt) string {
 	if name := j.Message.UserName; name != "" {
 		return name + " (" + j.Message.By() + ")"
 	}
@@ -103,9 +108,9 @@ func (p *page) finished(ctx context.Context, r frame.Request) (*frame.Table, err
 	if after != "" {
 		t.First = r.Link("after", "")
 	}
-	var found []queue.Completed
-	n, last, whole := 0, queue.Completed{}, true
-	for f, err := range p.jobs.Completed(ctx, after) {
+	var found []receipts.Entry
+	n, last, whole := 0, receipts.Entry{}, true
+	for f, err := range receipts.List(ctx, p.Store, after) {
 		if err != nil {
 			return nil, err
 		}
@@ -121,12 +126,12 @@ func (p *page) finished(ctx context.Context, r frame.Request) (*frame.Table, err
 		if err := rest(ctx, len(t.Rows)); err != nil {
 			return nil, err
 		}
-		receipts, err := p.jobs.Receipts(ctx, some)
+		known, err := receipts.Of(ctx, p.Store, some)
 		if err != nil {
 			return nil, err
 		}
 		for _, f := range some {
-			if j := receipts[f.Key]; j != nil {
+			if j := known[f.Key]; j != nil {
 				t.Rows = append(t.Rows, receiptRow(j))
 			}
 		}
@@ -139,11 +144,11 @@ func (p *page) finished(ctx context.Context, r frame.Request) (*frame.Table, err
 }
 
 // fits reports whether an entry is of a chat, a person or an incident, and of a state.
-func fits(f queue.Completed, find, state string) bool {
+func fits(f receipts.Entry, find, state string) bool {
 	switch {
-	case state == string(queue.StateFailed) && f.State != queue.StateFailed && f.Incident == "":
+	case state == string(receipts.Failed) && f.State != receipts.Failed && f.Incident == "":
 		return false
-	case state != "" && state != string(queue.StateFailed) && (string(f.State) != state || f.Incident != ""):
+	case state != "" && state != string(receipts.Failed) && (string(f.State) != state || f.Incident != ""):
 		return false
 	case find == "" || f.Incident != "" && strings.EqualFold(find, f.Incident):
 		return true
@@ -154,10 +159,10 @@ func fits(f queue.Completed, find, state string) bool {
 }
 
 // receiptRow is the row of a receipt.
-func receiptRow(j *queue.Job) []frame.Cell {
+func receiptRow(j *receipts.Receipt) []frame.Cell {
 	mood := frame.Plain
 	text := outcome(j)
-	if j.State == queue.StateFailed || j.Incident != "" {
+	if j.State == receipts.Failed || j.Incident != "" {
 		mood = frame.Bad
 	}
 	return []frame.Cell{
@@ -169,19 +174,19 @@ func receiptRow(j *queue.Job) []frame.Cell {
 }
 
 // outcome says in a few words what became of a message.
-func outcome(j *queue.Job) string {
+func outcome(j *receipts.Receipt) string {
 	switch {
-	case j.Refused:
+	case j.Turn.Refused:
 		return "no budget"
 	case j.Incident != "":
 		return "error"
-	case j.State == queue.StateFailed:
+	case j.State == receipts.Failed:
 		return "not delivered in full"
-	case j.State == queue.StateDone && j.Trigger != nil && j.Trigger.Silent:
+	case j.State == receipts.Done && j.Task != nil && j.Task.Silent:
 		return "ended in silence"
-	case j.State == queue.StateDone && j.Notice != "":
+	case j.State == receipts.Done && j.Answer.Notice != "":
 		return "answered with a notice"
-	case j.State == queue.StateDone:
+	case j.State == receipts.Done:
 		return "answered"
 	}
 	return string(j.State)

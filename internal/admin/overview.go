@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/admin/frame"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/doctor"
@@ -40,7 +40,7 @@ type examined struct {
 // day is what happened on one.
 type day struct {
 	name  string
-	tally queue.Tally
+	tally receipts.Tally
 	used  budget.Day
 }
 
@@ -96,7 +96,7 @@ func (p *page) days(ctx context.Context, n int) (days []day, note string, err er
 		days[i] = day{name: d.Day, used: d}
 		at[d.Day] = &days[i]
 	}
-	hours, until, err := p.jobs.Tallies(ctx, now.AddDate(0, 0, -n))
+	hours, until, err := receipts.Tallies(ctx, p.Store, now.AddDate(0, 0, -n))
 	if err != nil {
 		return nil, "", err
 	}
@@ -107,7 +107,7 @@ func (p *page) days(ctx context.Context, n int) (days []day, note string, err er
 	}
 	note = "Messages and times are counted until now."
 	looked := 0
-	for f, err := range p.jobs.Completed(ctx, "") {
+	for f, err := range receipts.List(ctx, p.Store, "") {
 		if err != nil {
 			return nil, "", err
 		}

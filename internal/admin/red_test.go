@@ -17,7 +17,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/admin"
 	"oneclaw/internal/admin/frame"
 	"oneclaw/internal/bill"
@@ -82,7 +82,7 @@ func everywhere(t *testing.T, text string) *harness {
 			turn[i].Calls[k].Name = text
 		}
 	}
-	r.finish(said{chat: "telegram:7", id: "1", user: text, name: text, text: text, at: at, took: time.Second, state: queue.StateFailed, incident: text, turn: turn})
+	r.finish(said{chat: "telegram:7", id: "1", user: text, name: text, text: text, at: at, took: time.Second, state: receipts.Failed, incident: text, turn: turn})
 	r.append("account", []agent.Message{{Role: agent.RoleUser, Text: text}})
 	for _, kind := range []string{"user", "chat", "model", "group"} {
 		key := "account/" + r.now.Format(time.DateOnly) + "/" + kind + "/" + text
@@ -254,7 +254,7 @@ func TestNoTextsBeforeTheChatIsTold(t *testing.T) {
 		}}
 	})
 	at, ref := r.now.Add(-time.Hour), "telegram:7/1/text"
-	r.finish(said{chat: "telegram:7", id: "1", user: "5", text: "my words", at: at, state: queue.StateDone, turn: r.turn(ref, "my words", at)})
+	r.finish(said{chat: "telegram:7", id: "1", user: "5", text: "my words", at: at, state: receipts.Done, turn: r.turn(ref, "my words", at)})
 	form, address := url.Values{"key": {ref}}.Encode(), frame.To("message", "key", ref, "texts", "1")
 	if response := r.serve(http.MethodPost, frame.Root+"message", form); response.StatusCode != http.StatusInternalServerError {
 		t.Errorf("where the chat cannot be told: %s", response.Status)

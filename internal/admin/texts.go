@@ -106,11 +106,11 @@ func (p *page) readMessage(ctx context.Context, r frame.Request) (string, error)
 	if err != nil {
 		return "", err
 	}
-	log := logOf(told.Job)
+	log := logOf(told.Receipt)
 	if log == "" {
 		return "", frame.ErrNotFound
 	}
-	return p.look(ctx, r, told.Job.Message.Chat, place{view: messageView, name: "key", value: key, log: log})
+	return p.look(ctx, r, told.Receipt.Message.Chat, place{view: messageView, name: "key", value: key, log: log})
 }
 
 // quotes are the texts of messages of a conversation.

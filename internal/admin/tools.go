@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"oneclaw/bridge/conversation"
-	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/admin/frame"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/google"
@@ -104,9 +104,9 @@ func servers(all []mcp.Status) *frame.Table {
 // loaded lists the groups that the conversations have loaded which were active last.
 func (p *page) loaded(ctx context.Context, r frame.Request) (*frame.Table, error) {
 	t := &frame.Table{Name: "loaded", Caption: "Conversations that were active last, with the groups that they have loaded", Columns: frame.Columns("Conversation", "Groups"), Empty: "None has loaded a group."}
-	n, last, whole, seen := 0, queue.Completed{}, true, make(map[string]bool)
-	var some []queue.Completed
-	for f, err := range p.jobs.Completed(ctx, "") {
+	n, last, whole, seen := 0, receipts.Entry{}, true, make(map[string]bool)
+	var some []receipts.Entry
+	for f, err := range receipts.List(ctx, p.Store, "") {
 		if err != nil {
 			return nil, err
 		}
@@ -130,13 +130,13 @@ func (p *page) loaded(ctx context.Context, r frame.Request) (*frame.Table, error
 }
 
 // active adds the conversations of some messages to a table, unless they were seen.
-func (p *page) active(ctx context.Context, some []queue.Completed, seen map[string]bool, most int, t *frame.Table) error {
-	receipts, err := p.jobs.Receipts(ctx, some)
+func (p *page) active(ctx context.Context, some []receipts.Entry, seen map[string]bool, most int, t *frame.Table) error {
+	known, err := receipts.Of(ctx, p.Store, some)
 	if err != nil {
 		return err
 	}
 	for _, f := range some {
-		j := receipts[f.Key]
+		j := known[f.Key]
 		if j == nil || logOf(j) == "" || seen[logOf(j)] || len(seen) == most {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/settings"
 	"oneclaw/toolgroups/schedule"
 )
@@ -23,7 +24,7 @@ func (b *Bot) submit(ctx context.Context, run schedule.Run) error {
 	}
 	err = b.bridge.Submit(ctx, bridge.Submission{
 		Key: run.Key, Chat: chat, User: strings.TrimPrefix(run.User, chat.Platform+":"),
-		Direct: run.Direct, Title: run.Title, Text: run.Prompt, Trigger: queue.Trigger{Note: run.Plan, Quiet: run.Plan != ""},
+		Direct: run.Direct, Title: run.Title, Text: run.Prompt, Trigger: receipts.Trigger{Note: run.Plan, Quiet: run.Plan != ""},
 	})
 	if errors.Is(err, queue.ErrInvalid) {
 		return fmt.Errorf("%w: %w", schedule.ErrRefused, err)
@@ -36,7 +37,7 @@ func taskDone(s *schedule.Schedule) func(context.Context, bridge.TaskResult) err
 	return func(ctx context.Context, r bridge.TaskResult) error {
 		outcome := schedule.Outcome{Owner: r.Owner, Key: r.Key, Session: r.Session, MessageID: r.MessageID, Silent: r.Silent}
 		switch {
-		case r.State == queue.StateBarred:
+		case r.State == receipts.Barred:
 			outcome.Fault = "its author may not talk to the bot any more"
 		case r.Refused:
 			outcome.Fault = "no budget was left"

@@ -22,7 +22,7 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/cache"
 	"oneclaw/internal/redact"
 	"oneclaw/storage"
@@ -251,7 +251,7 @@ func (h *Hooks) Done(ctx context.Context, r bridge.TaskResult) error {
 	}
 	outcome := "answered"
 	switch {
-	case r.State == queue.StateBarred:
+	case r.State == receipts.Barred:
 		outcome = "not run: whoever made the webhook may not talk to me any more"
 	case r.Refused:
 		outcome = "not answered: no budget was left"

@@ -20,6 +20,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/hooks"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -66,7 +67,7 @@ func TestADeliveryIsTakenOnceInEveryForm(t *testing.T) {
 				t.Fatalf("%d tasks, want two", len(got))
 			}
 			s := got[0]
-			if s.Chat != (chats.Chat{Platform: "fake", ID: "1"}) || s.User != "1" || !s.Direct || s.Title != "build" || s.Trigger != (queue.Trigger{Hook: "build", Note: "delivery delivery-" + form, Quiet: true}) {
+			if s.Chat != (chats.Chat{Platform: "fake", ID: "1"}) || s.User != "1" || !s.Direct || s.Title != "build" || s.Trigger != (receipts.Trigger{Hook: "build", Note: "delivery delivery-" + form, Quiet: true}) {
 				t.Errorf("submitted %+v", s)
 			}
 			if !strings.HasPrefix(s.Text, "Tell me which check has failed.\n\n--- received ") || !strings.Contains(s.Text, "data from outside ---\n"+`{"status":"failed"}`+"\n--- end of what was received ") {
@@ -320,7 +321,7 @@ func TestWhatBecameOfDeliveriesIsListed(t *testing.T) {
 		{bridge.TaskResult{Silent: true}, "2 taken, the last on 22 November 20:00 (UTC): nothing to tell."},
 		{bridge.TaskResult{MessageID: "8", Incident: "AB12"}, "no answer, incident AB12."},
 		{bridge.TaskResult{Refused: true}, "no budget was left."},
-		{bridge.TaskResult{State: queue.StateBarred}, "may not talk to me any more."},
+		{bridge.TaskResult{State: receipts.Barred}, "may not talk to me any more."},
 		{bridge.TaskResult{}, "6 taken, the last on 22 November 20:00 (UTC): not delivered."},
 	} {
 		d.post(one, "standard", fmt.Sprint(n), "x")

@@ -22,6 +22,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/runes"
 	"oneclaw/storage"
 )
@@ -188,7 +189,7 @@ func (h *Hooks) submission(one hook, name, known string, header http.Header, bod
 		one.Task, mark, event, plain(media), len(body), h.cfg.Redact(shown(media, body)), mark)
 	return bridge.Submission{
 		Key: keyStart + one.ID + "." + key, Chat: chat, User: strings.TrimPrefix(one.User, chat.Platform+":"), Direct: one.Direct,
-		Title: one.Name, Text: text, Trigger: queue.Trigger{Hook: one.Name, Note: note, Quiet: true},
+		Title: one.Name, Text: text, Trigger: receipts.Trigger{Hook: one.Name, Note: note, Quiet: true},
 	}, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/budget"
 	"oneclaw/storage"
 )
@@ -129,7 +130,7 @@ type person struct {
 
 // receipts reads all receipts, those of a chat one after another.
 func (x *export) receipts(ctx context.Context, each func(chat string, who person, entry storage.Entry) error) error {
-	for entry, err := range x.Store.List(ctx, storage.Range{Prefix: queue.ReceiptPrefix}) {
+	for entry, err := range x.Store.List(ctx, storage.Range{Prefix: receipts.Prefix}) {
 		if err != nil {
 			return fmt.Errorf("read the receipts: %w", err)
 		}
@@ -137,7 +138,7 @@ func (x *export) receipts(ctx context.Context, each func(chat string, who person
 		if json.Unmarshal(entry.Value, &who) != nil {
 			continue // one that is damaged is set aside elsewhere
 		}
-		chat, _, _ := strings.Cut(strings.TrimPrefix(entry.Key, queue.ReceiptPrefix), "/")
+		chat, _, _ := strings.Cut(strings.TrimPrefix(entry.Key, receipts.Prefix), "/")
 		if err := each(chat, who, entry); err != nil {
 			return err
 		}
@@ -210,7 +211,7 @@ func (x *export) chat(ctx context.Context, g *group) error {
 		if err != nil {
 			return fmt.Errorf("read a receipt: %w", err)
 		}
-		j := new(queue.Job)
+		j := new(receipts.Receipt)
 		if queue.Decode(entry, j) != nil {
 			x.counts.Unfit++
 			continue
@@ -223,8 +224,8 @@ func (x *export) chat(ctx context.Context, g *group) error {
 }
 
 // job writes the case of a receipt, or counts why there is none.
-func (x *export) job(ctx context.Context, j *queue.Job, here *names) error {
-	if good, bad := j.FeedbackCounts(); good+bad == 0 || j.State != queue.StateDone {
+func (x *export) job(ctx context.Context, j *receipts.Receipt, here *names) error {
+	if good, bad := receipts.FeedbackCounts(j.Turn.Feedback); good+bad == 0 || j.State != receipts.Done {
 		return nil
 	}
 	told, err := x.consent.has(ctx, toldPrefix+j.Message.Chat.Whole().String())

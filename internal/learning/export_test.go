@@ -20,7 +20,7 @@ import (
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
-	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/learning"
 	"oneclaw/internal/redact"
@@ -67,12 +67,12 @@ func private(user string) place {
 func team() place { return place{chats.Chat{Platform: "telegram", ID: "-100777"}, false} }
 
 // say keeps a question with its turn, and the receipt with the opinions. It returns the job.
-func (k *kept) say(in place, user, name, text string, opinions []queue.Feedback, turn ...agent.Message) *queue.Job {
+func (k *kept) say(in place, user, name, text string, opinions []receipts.Feedback, turn ...agent.Message) *receipts.Receipt {
 	k.t.Helper()
 	k.n++
-	j := &queue.Job{
+	j := &receipts.Receipt{
 		Message: chats.Message{Chat: in.chat, ID: fmt.Sprint(1000 + k.n), Kind: chats.KindText, User: user, UserName: name, Direct: in.direct, Text: text, Time: clock},
-		State:   queue.StateDone, Generation: 1, Feedback: opinions,
+		State:   receipts.Done, Turn: receipts.Turn{Generation: 1, Feedback: opinions},
 	}
 	question := agent.Message{Role: agent.RoleUser, Text: text, Ref: j.Key(), Time: clock}
 	if !in.direct {
@@ -83,11 +83,11 @@ func (k *kept) say(in place, user, name, text string, opinions []queue.Feedback,
 	return j
 }
 
-func (k *kept) receipt(j *queue.Job) {
+func (k *kept) receipt(j *receipts.Receipt) {
 	k.t.Helper()
 	data, err := json.Marshal(j)
 	if err == nil {
-		_, err = k.Put(k.t.Context(), queue.ReceiptPrefix+j.Key(), data, storage.Any)
+		_, err = k.Put(k.t.Context(), receipts.Prefix+j.Key(), data, storage.Any)
 	}
 	if err != nil {
 		k.t.Fatal(err)
@@ -166,8 +166,8 @@ func (k *kept) export() (string, []learning.Case, learning.Counts) {
 	return file.String(), cases, counts
 }
 
-func good(by string) []queue.Feedback {
-	return []queue.Feedback{{By: by, Good: true, Given: true, At: clock}}
+func good(by string) []receipts.Feedback {
+	return []receipts.Feedback{{By: by, Good: true, Given: true, At: clock}}
 }
 
 func answer(text string) agent.Message {
@@ -187,7 +187,7 @@ func TestACaseIsWhatTheModelSaw(t *testing.T) {
 	k.log(here, agent.Message{Role: agent.RoleSummary, Text: "Ann Lee asked for something old."})
 	k.say(here, "12345678", "Ann Lee", "and now?", nil, answer("still, Ann"))
 	read := agent.Call{ID: "y", Name: toolgroups.ToolCall, Arguments: `{"name":"read_file","arguments":{"path":"ann.txt"}}`, Tool: "read_file", Input: `{"path":"ann.txt"}`}
-	k.say(here, "12345678", "Ann Lee", "what is in it?", append(good("telegram:12345678"), queue.Feedback{By: "telegram:12345678", Good: false, Given: false, At: clock}),
+	k.say(here, "12345678", "Ann Lee", "what is in it?", append(good("telegram:12345678"), receipts.Feedback{By: "telegram:12345678", Good: false, Given: false, At: clock}),
 		agent.Message{Role: agent.RoleAssistant, Calls: []agent.Call{read}, Reasoning: "secret thought", Model: "priced", Usage: &agent.Usage{Input: 1}},
 		agent.Message{Role: agent.RoleStarted, CallID: "y", Tool: "read_file"},
 		agent.Message{Role: agent.RoleUser, Text: "quick", Joined: "telegram:12345678/9/text"},
@@ -262,7 +262,7 @@ func TestWhoSaidNoIsInNoCase(t *testing.T) {
 		t.Errorf("after Bob said no: %+v", counts)
 	}
 	// A message whose author nobody knows any more may be Bob's; and so may what stands in a summary.
-	if err := k.Delete(t.Context(), queue.ReceiptPrefix+gone.Key(), storage.Any); err != nil {
+	if err := k.Delete(t.Context(), receipts.Prefix+gone.Key(), storage.Any); err != nil {
 		t.Fatal(err)
 	}
 	k.say(group, "12345678", "Ann", "three", good(ann), answer("3"))
@@ -279,7 +279,7 @@ func TestWhoSaidNoIsInNoCase(t *testing.T) {
 	if _, _, counts = k.export(); counts != (learning.Counts{Cases: 5, Untold: 1}) {
 		t.Errorf("after Bob said yes again: %+v", counts)
 	}
-	k.say(private("12345678"), "12345678", "Ann", "taken back", []queue.Feedback{{By: ann, Good: true, At: clock}}, answer("5"))
+	k.say(private("12345678"), "12345678", "Ann", "taken back", []receipts.Feedback{{By: ann, Good: true, At: clock}}, answer("5"))
 	if _, _, counts = k.export(); counts.Cases != 5 {
 		t.Errorf("an opinion that was taken back makes a case: %+v", counts)
 	}
@@ -297,7 +297,7 @@ func TestWhoSaidNoAndIsForgottenIsInNoCase(t *testing.T) {
 	if _, _, counts := k.export(); counts != (learning.Counts{Refused: 1}) {
 		t.Fatalf("before: %+v", counts)
 	}
-	if err := queue.EraseFromAllReceipts(t.Context(), k, ann); err != nil {
+	if err := receipts.EraseEverywhere(t.Context(), k, ann); err != nil {
 		t.Fatal(err)
 	}
 	if file, _, counts := k.export(); counts != (learning.Counts{Refused: 1}) {

@@ -11,6 +11,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/budget"
 	"oneclaw/storage"
 	"oneclaw/toolgroups/search"
@@ -29,7 +30,7 @@ const leftOut = "[What this message points at is left out: others wrote it.]\n"
 type maker struct {
 	*export
 
-	job   *queue.Job
+	job   *receipts.Receipt
 	names *names
 	calls int
 	ids   map[string]string // of the calls of the last reply
@@ -77,7 +78,7 @@ func (m *maker) make(ctx context.Context) (c Case, err error) {
 // person, too.
 func (m *maker) judged(ctx context.Context) (good, bad int, err error) {
 	no := map[string]bool{m.job.Message.By(): false}
-	for _, o := range m.job.Feedback {
+	for _, o := range m.job.Turn.Feedback {
 		no[o.By] = false
 	}
 	for user := range no {
@@ -85,9 +86,8 @@ func (m *maker) judged(ctx context.Context) (good, bad int, err error) {
 			return 0, 0, err
 		}
 	}
-	kept := *m.job
-	kept.Feedback = slices.DeleteFunc(slices.Clone(m.job.Feedback), func(o queue.Feedback) bool { return no[o.By] })
-	if good, bad = kept.FeedbackCounts(); no[m.job.Message.By()] || good+bad == 0 {
+	kept := slices.DeleteFunc(slices.Clone(m.job.Turn.Feedback), func(o receipts.Feedback) bool { return no[o.By] })
+	if good, bad = receipts.FeedbackCounts(kept); no[m.job.Message.By()] || good+bad == 0 {
 		return 0, 0, errRefused
 	}
 	return good, bad, nil
@@ -158,8 +158,8 @@ func (m *maker) authors(ctx context.Context, messages []agent.Message) error {
 // is to be forgotten, and nobody of the platform has said no.
 func (m *maker) author(ctx context.Context, one *agent.Message) (string, error) {
 	key := one.Ref + one.Joined // it has one of them at most
-	entry, err := m.Store.Get(ctx, queue.ReceiptPrefix+key)
-	var j queue.Job
+	entry, err := m.Store.Get(ctx, receipts.Prefix+key)
+	var j receipts.Receipt
 	if key == "" || errors.Is(err, storage.ErrNotFound) || err == nil && (queue.Decode(entry, &j) != nil || j.Message.User == "") {
 		no, err := m.consent.anyRefused(ctx, m.job.Message.Chat.Platform)
 		if no {

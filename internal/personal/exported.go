@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/conversation"
-	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/rescue"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
@@ -140,7 +140,7 @@ func (c *exported) asked(ctx context.Context) error {
 // receipts copies what is kept of each message for a week.
 func (c *exported) receipts(ctx context.Context) error {
 	var w io.Writer
-	for j, err := range queue.ReceiptsOf(ctx, c.store, c.person.User) {
+	for j, err := range receipts.By(ctx, c.store, c.person.User) {
 		if err == nil && w == nil {
 			c.say("receipts.jsonl", "What became of each of your messages of the last week.")
 			w, err = c.create("receipts.jsonl")

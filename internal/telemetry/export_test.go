@@ -16,7 +16,9 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/emulator/collector"
 	"oneclaw/internal/redact"
 )
@@ -79,10 +81,10 @@ func (o *harness) answer(t testing.TB, text string) *queue.Run {
 	watch := o.Watch(j, func(agent.Event) {})
 	watch(agent.Event{Began: &agent.ToolEvent{Call: "1", Tool: "files_look"}})
 	watch(agent.Event{Ended: &agent.ToolEvent{Call: "1", Tool: "files_look", Status: agent.StatusError}})
-	j.Trace.Answered, j.Parts = time.Now(), []queue.SentPart{{}}
-	o.Sending(j, &j.Parts[0])(&chats.SendError{Outcome: chats.Later, Err: errors.New("wait")})
-	o.Sending(j, &j.Parts[0])(nil)
-	j.State, j.Closed = queue.StateDone, time.Now()
+	j.Trace.Answered, outbox.Of(j).Parts = time.Now(), []receipts.Part{{}}
+	o.Sending(j, &outbox.Of(j).Parts[0])(&chats.SendError{Outcome: chats.Later, Err: errors.New("wait")})
+	o.Sending(j, &outbox.Of(j).Parts[0])(nil)
+	j.State, j.Closed = receipts.Done, time.Now()
 	o.Closed(j)
 	return j
 }

@@ -12,16 +12,18 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/emulator/collector"
 	"oneclaw/internal/redact"
 )
 
-// outbox keeps what was exported, as a collector would, and loses what is in its queue when
+// exported keeps what was exported, as a collector would, and loses what is in its queue when
 // its process is killed.
-type outbox struct{ queue, sent []collector.Span }
+type exported struct{ queue, sent []collector.Span }
 
-func (o *outbox) ExportSpans(_ context.Context, spans []sdk.ReadOnlySpan) error {
+func (o *exported) ExportSpans(_ context.Context, spans []sdk.ReadOnlySpan) error {
 	for _, s := range spans {
 		parent := ""
 		if s.Parent().IsValid() {
@@ -33,9 +35,9 @@ func (o *outbox) ExportSpans(_ context.Context, spans []sdk.ReadOnlySpan) error 
 	return nil
 }
 
-func (o *outbox) Shutdown(context.Context) error { return nil }
+func (o *exported) Shutdown(context.Context) error { return nil }
 
-func (o *outbox) flush() { o.sent, o.queue = append(o.sent, o.queue...), nil }
+func (o *exported) flush() { o.sent, o.queue = append(o.sent, o.queue...), nil }
 
 // process is one life of a program that follows jobs.
 type process struct {
@@ -47,7 +49,7 @@ type process struct {
 }
 
 // step does something, unless the process was killed before, and then perhaps exports.
-func (p *process) step(out *outbox, do func()) {
+func (p *process) step(out *exported, do func()) {
 	if p.killed--; p.killed < 0 {
 		return
 	}
@@ -57,7 +59,7 @@ func (p *process) step(out *outbox, do func()) {
 }
 
 // live brings a job as far as the process lives. Disk is its record.
-func (p *process) live(out *outbox, disk *[]byte, found bool) (closed bool) {
+func (p *process) live(out *exported, disk *[]byte, found bool) (closed bool) {
 	ok := p.Model(silent{}, "OPENAI", "m", func(agent.Usage) (float64, bool) { return 0, false })
 	var j queue.Run
 	if err := json.Unmarshal(*disk, &j.Job); err != nil {
@@ -70,14 +72,14 @@ func (p *process) live(out *outbox, disk *[]byte, found bool) (closed bool) {
 		}
 		*disk = data
 	}
-	j.Found, j.HasSlot = found, j.Parts == nil
+	j.Found, j.HasSlot = found, outbox.Of(&j).Parts == nil
 	ctx := p.t.Context()
 	stopped := rapid.Bool().Draw(p.t, "stopped") // before it ran here
 	if !stopped {
 		p.step(out, func() { ctx = p.Runs(ctx, &j) })
 	}
 	for range rapid.IntRange(0, 3).Draw(p.t, "rounds") {
-		if stopped || j.Parts != nil {
+		if stopped || outbox.Of(&j).Parts != nil {
 			break
 		}
 		p.step(out, func() { _, _ = ok.Complete(ctx, agent.Request{}, nil) })
@@ -86,13 +88,13 @@ func (p *process) live(out *outbox, disk *[]byte, found bool) (closed bool) {
 		watch(agent.Event{Began: &agent.ToolEvent{Call: "1", Tool: "look"}})
 		p.step(out, func() { watch(agent.Event{Ended: &agent.ToolEvent{Call: "1", Tool: "look"}}) })
 	}
-	if !stopped && j.Parts == nil {
-		p.step(out, func() { j.Trace.Answered = p.cfg.Now(); j.Parts = []queue.SentPart{{}}; write() })
+	if !stopped && outbox.Of(&j).Parts == nil {
+		p.step(out, func() { j.Trace.Answered = p.cfg.Now(); outbox.Of(&j).Parts = []receipts.Part{{}}; write() })
 	}
-	for i := range j.Parts {
-		p.step(out, func() { p.Sending(&j, &j.Parts[i])(nil) })
+	for i := range outbox.Of(&j).Parts {
+		p.step(out, func() { p.Sending(&j, &outbox.Of(&j).Parts[i])(nil) })
 	}
-	p.step(out, func() { j.State, j.Closed, closed = queue.StateDone, p.cfg.Now(), true; p.Closed(&j) })
+	p.step(out, func() { j.State, j.Closed, closed = receipts.Done, p.cfg.Now(), true; p.Closed(&j) })
 	return closed
 }
 
@@ -100,7 +102,7 @@ func (p *process) live(out *outbox, disk *[]byte, found bool) (closed bool) {
 // killed somewhere and loses what it had not exported; the last one closes the message.
 func TestATraceIsOneTreeWhoeverIsKilled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		out, clock := &outbox{}, time.Unix(1_700_000_000, 0)
+		out, clock := &exported{}, time.Unix(1_700_000_000, 0)
 		now := func() time.Time { clock = clock.Add(time.Second); return clock }
 		j := queue.Run{Job: queue.Job{Message: chats.Message{Chat: chats.Chat{Platform: "telegram", ID: "7"}, ID: "1", Kind: chats.KindText, User: "7", Text: "hello"}, Accepted: now()}}
 		life := func(killed int) *process {

@@ -16,7 +16,9 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/cache"
 )
 
@@ -50,7 +52,7 @@ func (t *Tracer) Hook() queue.Tracer {
 // followed reports whether jobs of a kind have traces: what people or their schedules say, and
 // not what the program says to itself.
 func followed(j *queue.Run) bool {
-	return j.Message.Kind == chats.KindText || j.Message.Kind == queue.KindTask
+	return j.Message.Kind == chats.KindText || j.Message.Kind == receipts.KindTask
 }
 
 // Begin implements [queue.Tracer]. The ids follow from the job, so that it keeps them also where
@@ -77,7 +79,7 @@ func (t *Tracer) Runs(ctx context.Context, j *queue.Run) context.Context {
 		return ctx
 	}
 	now, since := t.cfg.Now(), j.Since
-	switch first := j.Trace.Turn.IsZero() && j.Parts == nil; {
+	switch first := j.Trace.Turn.IsZero() && outbox.Of(j).Parts == nil; {
 	case first && !since.IsZero():
 		t.leaf(r.message, "accept", trace.SpanKindInternal, j.Accepted, since)
 		t.leaf(r.message, "wait", trace.SpanKindInternal, since, now, attribute.String("oneclaw.wait.for", "lane"))
@@ -143,7 +145,7 @@ func (t *Tracer) tool(r roots, e *agent.ToolEvent, began time.Time) {
 }
 
 // Sending implements [queue.Tracer].
-func (t *Tracer) Sending(j *queue.Run, p *queue.SentPart) func(error) {
+func (t *Tracer) Sending(j *queue.Run, p *receipts.Part) func(error) {
 	r, ok := t.follow(j)
 	if !ok {
 		return func(error) {}
@@ -197,17 +199,17 @@ func (t *Tracer) Closed(j *queue.Run) {
 	}
 	name := "message"
 	switch {
-	case j.Message.Kind == queue.KindTask:
+	case j.Message.Kind == receipts.KindTask:
 		name = "task"
 	case command:
 		name = "command"
 	}
 	about := []attribute.KeyValue{
 		attribute.String("oneclaw.platform", j.Message.Chat.Platform), attribute.Bool("oneclaw.direct", j.Message.Direct),
-		attribute.String("oneclaw.state", string(j.State)), attribute.Int("oneclaw.parts", len(j.Parts)),
+		attribute.String("oneclaw.state", string(j.State)), attribute.Int("oneclaw.parts", len(outbox.Of(j).Parts)),
 	}
 	failure := ""
-	if j.State == queue.StateFailed {
+	if j.State == receipts.Failed {
 		failure = string(j.State)
 	}
 	if j.Incident != "" {

@@ -9,7 +9,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
-	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/budget"
 	"oneclaw/storage"
 )
@@ -42,19 +42,19 @@ func Week(ctx context.Context, store storage.Store, now time.Time, receipts int)
 }
 
 // Key is that of a receipt by its number, 0 for the newest, among so many.
-func Key(i, receipts int) string {
-	people := receipts / 10
+func Key(i, n int) string {
+	people := n / 10
 	return fmt.Sprintf("telegram:%d/%d/text", i%people, i)
 }
 
 func receipt(ctx context.Context, b *batch, i, people int, at time.Time) error {
 	chat := chats.Chat{Platform: "telegram", ID: fmt.Sprint(i % people)}
-	j := &queue.Run{Job: queue.Job{
+	r := &receipts.Receipt{
 		Message: chats.Message{Chat: chat, ID: fmt.Sprint(i), Kind: chats.KindText, User: chat.ID, UserName: "Somebody", Text: text, Direct: true, Time: at},
-		State:   queue.StateDone, Generation: 1, Accepted: at.Add(-2 * time.Second), Closed: at, LeaseToken: "me",
-		Parts: []queue.SentPart{{Part: chats.Part{Text: text}, State: queue.PartSent, ID: "1"}},
-	}}
-	return queue.Store{Store: b}.WriteReceipt(ctx, j, storage.Absent)
+		State:   receipts.Done, Turn: receipts.Turn{Generation: 1}, Accepted: at.Add(-2 * time.Second), Closed: at, LeaseToken: "me",
+		Answer: receipts.Answer{Parts: []receipts.Part{{Part: chats.Part{Text: text}, State: receipts.PartSent, ID: "1"}}},
+	}
+	return receipts.Put(ctx, b, r, storage.Absent)
 }
 
 func oneConversation(ctx context.Context, b *batch, i, people int, now time.Time) error {

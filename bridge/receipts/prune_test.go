@@ -1,15 +1,14 @@
-package queue_test
+package receipts_test
 
 import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 )
@@ -42,21 +41,20 @@ func TestPruneRemovesManyWithOneWrite(t *testing.T) {
 	t.Cleanup(func() { _ = engine.Close() })
 	now := time.Date(2026, 3, 10, 12, 0, 0, 0, time.UTC)
 	store := &meddled{Store: engine}
-	kept := queue.Store{Store: store, Base: new(atomic.Int64)}
 	const old, young = 520, 30
 	for i := range old + young {
-		closed := now.Add(-queue.ReceiptAge - time.Duration(i+1)*time.Second)
+		closed := now.Add(-receipts.Age - time.Duration(i+1)*time.Second)
 		if i >= old {
 			closed = now.Add(-time.Duration(i) * time.Second)
 		}
 		m := chats.Message{Chat: chats.Chat{Platform: "telegram", ID: "5"}, ID: fmt.Sprintf("%04d", i), Kind: chats.KindText}
-		if err := kept.WriteReceipt(t.Context(), &queue.Run{Job: queue.Job{Message: m, State: queue.StateDone, Closed: closed}}, storage.Absent); err != nil {
+		if err := receipts.Put(t.Context(), store, &receipts.Receipt{Message: m, State: receipts.Done, Closed: closed}, storage.Absent); err != nil {
 			t.Fatal(err)
 		}
 	}
 	left := func() (n int) {
 		t.Helper()
-		for _, prefix := range []string{queue.ReceiptPrefix, "finished/"} {
+		for _, prefix := range []string{receipts.Prefix, "finished/"} {
 			for _, err := range engine.List(t.Context(), storage.Range{Prefix: prefix}) {
 				if n++; err != nil {
 					t.Fatal(err)
@@ -66,7 +64,7 @@ func TestPruneRemovesManyWithOneWrite(t *testing.T) {
 		return n
 	}
 	store.writes, store.meddle = 0, func() {
-		key := queue.ReceiptPrefix + "telegram:5/0007/text"
+		key := receipts.Prefix + "telegram:5/0007/text"
 		entry, err := engine.Get(t.Context(), key)
 		if err == nil {
 			_, err = engine.Put(t.Context(), key, entry.Value, entry.Revision)
@@ -76,7 +74,7 @@ func TestPruneRemovesManyWithOneWrite(t *testing.T) {
 		}
 	}
 	for _, want := range []struct{ removed, left int }{{old, 2*young + 1}, {1, 2 * young}} {
-		removed, err := kept.Prune(t.Context(), now, nil)
+		removed, err := receipts.Prune(t.Context(), store, now, nil)
 		if got := left(); err != nil || removed != want.removed || got != want.left {
 			t.Errorf("%d are removed, %d are left, %v; want %d and %d", removed, got, err, want.removed, want.left)
 		}

@@ -1,8 +1,9 @@
-package queue
+package receipts
 
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -12,30 +13,35 @@ import (
 	"oneclaw/storage"
 )
 
-// Prune removes receipts that were closed longer ago than ReceiptAge. One from the future
-// was written when the clock was wrong: it counts from now on. Those that stay are summed up.
-func (s Store) Prune(ctx context.Context, now time.Time, damaged func(*DamagedError) error) (int, error) {
-	removed, all, old := 0, make(sums), remover{s: s}
-	for entry, err := range Throttled(ctx, s.Store.List(ctx, storage.Range{Prefix: ReceiptPrefix})) {
+// Prune removes receipts that were closed longer ago than [Age], and gives those to damaged that do
+// not decode. One from the future was written when the clock was wrong: it counts from now on. Those
+// that stay are summed up.
+func Prune(ctx context.Context, store storage.Store, now time.Time, damaged func(entry storage.Entry, err error) error) (int, error) {
+	removed, all, old := 0, make(sums), remover{store: store}
+	for entry, err := range Throttled(ctx, store.List(ctx, storage.Range{Prefix: Prefix})) {
 		if err != nil {
 			return removed, fmt.Errorf("list receipts: %w", err)
 		}
-		j := &Job{}
-		if d, is := errors.AsType[*DamagedError](Decode(entry, j)); is {
-			if err := damaged(d); err != nil {
+		r := new(Receipt)
+		if broken := json.Unmarshal(entry.Value, r); broken != nil {
+			if err := damaged(entry, broken); err != nil {
 				return removed, err
 			}
 			continue
 		}
-		age := now.Sub(j.Closed)
-		if age >= -ReceiptAge && age <= ReceiptAge {
-			all.add(j)
+		age := now.Sub(r.Closed)
+		if age >= -Age && age <= Age {
+			all.add(r)
 			continue
 		}
 		if age < 0 {
-			j.Closed = now
-			if _, err := Write(ctx, s.Store, entry.Key, j, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) {
-				return removed, err
+			r.Closed = now
+			data, err := json.Marshal(r)
+			if err == nil {
+				_, err = store.Put(ctx, entry.Key, data, entry.Revision)
+			}
+			if err != nil && !errors.Is(err, storage.ErrConflict) {
+				return removed, fmt.Errorf("store receipt %s: %w", r.Key(), err)
 			}
 			continue
 		}
@@ -47,7 +53,7 @@ func (s Store) Prune(ctx context.Context, now time.Time, damaged func(*DamagedEr
 	if err := old.flush(ctx); err != nil {
 		return removed, err
 	}
-	return removed, errors.Join(all.keep(ctx, s, now), forgetFinished(ctx, s, now))
+	return removed, errors.Join(all.keep(ctx, store, now), forgetFinished(ctx, store, now))
 }
 
 const (
@@ -79,8 +85,8 @@ const removeAtOnce = 100
 // remover removes entries unless they have changed, many in one write: one for each would be a
 // wait for the disk for each, and the chats would wait with it.
 type remover struct {
-	s   Store
-	ops []storage.Op
+	store storage.Store
+	ops   []storage.Op
 }
 
 func (r *remover) add(ctx context.Context, entry storage.Entry) error {
@@ -94,16 +100,23 @@ func (r *remover) flush(ctx context.Context) error {
 	if len(r.ops) == 0 {
 		return nil
 	}
-	_, err := r.s.Store.Write(ctx, r.ops...)
+	_, err := r.store.Write(ctx, r.ops...)
 	if errors.Is(err, storage.ErrConflict) { // one of them has changed
 		err = nil
 		for _, op := range r.ops {
-			err = cmp.Or(err, remove(ctx, r.s.Store, op.Key, op.Rev))
+			err = cmp.Or(err, remove(ctx, r.store, op.Key, op.Rev))
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("remove what is too old: %w", err)
 	}
 	r.ops = r.ops[:0]
+	return nil
+}
+
+func remove(ctx context.Context, kv storage.KV, key string, rev storage.Revision) error {
+	if err := kv.Delete(ctx, key, rev); err != nil && !errors.Is(err, storage.ErrConflict) {
+		return fmt.Errorf("remove %s: %w", key, err)
+	}
 	return nil
 }

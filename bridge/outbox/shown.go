@@ -1,4 +1,4 @@
-package queue
+package outbox
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 )
 
@@ -24,16 +26,16 @@ type Preview struct {
 	Shown string `json:"said,omitempty"`
 }
 
-// OpenPreview returns the preview of a job that has not become an answer; nil where there is none
+// OpenPreview returns the preview of an answer that has not become that; nil where there is none
 // that could be changed.
-func (j *Job) OpenPreview() *Preview {
-	p := j.Preview
+func (d *Delivery) OpenPreview() *Preview {
+	p := d.Preview
 	if p == nil || p.ID == "" {
 		return nil
 	}
-	for _, part := range slices.Backward(j.Parts) {
+	for _, part := range slices.Backward(d.Parts) {
 		if part.Edit == p.ID { // the last of them counts
-			if part.State == PartSent {
+			if part.State == receipts.PartSent {
 				return nil
 			}
 			break
@@ -41,6 +43,9 @@ func (j *Job) OpenPreview() *Preview {
 	}
 	return p
 }
+
+// KindPreview is the kind of jobs that end a preview whose answer does not come.
+const KindPreview chats.Kind = "preview"
 
 // stopSign begins the data of the buttons of previews. No data of a card begins so.
 const stopSign = "stop:"
@@ -59,19 +64,19 @@ func StopToken(m chats.Message) string {
 	return ""
 }
 
-// SetPreview writes the preview of an open job beside whoever works on it, as long as the job
-// is that holder's, and returns the revision that it has then. See [Store.Check].
-func (s Store) SetPreview(ctx context.Context, key, holder string, p *Preview) (storage.Revision, error) {
+// setPreview writes the preview of an open job beside the turn, as long as the job
+// is that holder's, and returns the revision that it has then. See [queue.Store.Check].
+func setPreview(ctx context.Context, jobs queue.Store, key, holder string, p *Preview) (storage.Revision, error) {
 	for {
-		j, err := s.Load(ctx, key)
+		j, err := jobs.Load(ctx, key)
 		switch {
 		case err != nil:
 			return 0, err
 		case j == nil || j.LeaseToken != holder:
-			return 0, fmt.Errorf("%s: %w", key, ErrLost)
+			return 0, fmt.Errorf("%s: %w", key, queue.ErrLost)
 		}
-		j.Preview = p
-		if err = s.Put(ctx, j); !errors.Is(err, storage.ErrConflict) {
+		Of(j).Preview = p
+		if err = jobs.Put(ctx, j); !errors.Is(err, storage.ErrConflict) {
 			return j.Rev, err
 		}
 	}

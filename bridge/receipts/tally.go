@@ -1,4 +1,4 @@
-package queue
+package receipts
 
 import (
 	"context"
@@ -37,13 +37,13 @@ type Tally struct {
 }
 
 // Add counts one more.
-func (t *Tally) Add(f Completed) {
+func (t *Tally) Add(f Entry) {
 	t.Messages++
 	switch {
-	case f.State == StateFailed || f.Incident != "":
+	case f.State == Failed || f.Incident != "":
 		t.Failed++
 		return
-	case f.State != StateDone:
+	case f.State != Done:
 		return
 	}
 	t.Answered++
@@ -89,16 +89,16 @@ func (t *Tally) Percentile(share float64) time.Duration {
 
 // Tallies returns the sums of the hours since a time, by the hour in which they begin, and up
 // to when they were made: what was finished later is not in them.
-func (s Store) Tallies(ctx context.Context, since time.Time) (hours map[time.Time]Tally, until time.Time, err error) {
+func Tallies(ctx context.Context, kv storage.KV, since time.Time) (hours map[time.Time]Tally, until time.Time, err error) {
 	hours = make(map[time.Time]Tally)
-	entry, err := s.Store.Get(ctx, untilKey)
+	entry, err := kv.Get(ctx, untilKey)
 	if err == nil {
-		err = Decode(entry, &until)
+		err = json.Unmarshal(entry.Value, &until)
 	}
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return nil, until, fmt.Errorf("read up to when sums were made: %w", err)
 	}
-	for entry, err := range s.Store.List(ctx, storage.Range{Prefix: hourPrefix, After: hourKey(since.Add(-time.Hour))}) {
+	for entry, err := range kv.List(ctx, storage.Range{Prefix: hourPrefix, After: hourKey(since.Add(-time.Hour))}) {
 		if err != nil {
 			return nil, until, fmt.Errorf("read sums: %w", err)
 		}
@@ -116,8 +116,8 @@ func hourKey(t time.Time) string { return hourPrefix + t.UTC().Format(hourLayout
 // sums are made of all receipts whenever they are looked through.
 type sums map[string]*Tally
 
-func (all sums) add(j *Job) {
-	f, listed := j.finished()
+func (all sums) add(r *Receipt) {
+	f, listed := r.entry()
 	if !listed {
 		return
 	}
@@ -130,16 +130,16 @@ func (all sums) add(j *Job) {
 
 // keep writes the sums of the hours whose receipts are all there, where they say
 // something else than before, and removes those that are too old.
-func (all sums) keep(ctx context.Context, s Store, now time.Time) error {
+func (all sums) keep(ctx context.Context, kv storage.KV, now time.Time) error {
 	known := make(map[string]string)
-	first := hourKey(now.Add(-ReceiptAge)) // of it some are gone
-	for entry, err := range s.Store.List(ctx, storage.Range{Prefix: hourPrefix}) {
+	first := hourKey(now.Add(-Age)) // of it some are gone
+	for entry, err := range kv.List(ctx, storage.Range{Prefix: hourPrefix}) {
 		if err != nil {
 			return fmt.Errorf("read sums: %w", err)
 		}
 		known[entry.Key] = string(entry.Value)
 		if entry.Key < hourKey(now.Add(-tallyAge)) {
-			if err := remove(ctx, s.Store, entry.Key, entry.Revision); err != nil {
+			if err := remove(ctx, kv, entry.Key, entry.Revision); err != nil {
 				return err
 			}
 		}
@@ -147,7 +147,7 @@ func (all sums) keep(ctx context.Context, s Store, now time.Time) error {
 	for key, t := range all {
 		data, err := json.Marshal(t)
 		if err == nil && key > first && known[key] != string(data) {
-			_, err = s.Store.Put(ctx, key, data, storage.Any) // it comes from the receipts alone
+			_, err = kv.Put(ctx, key, data, storage.Any) // it comes from the receipts alone
 		}
 		if err != nil {
 			return fmt.Errorf("keep the sums of %s: %w", key, err)
@@ -156,6 +156,12 @@ func (all sums) keep(ctx context.Context, s Store, now time.Time) error {
 	if len(all) == 0 {
 		return nil
 	}
-	_, err := Write(ctx, s.Store, untilKey, now, storage.Any) // as above
-	return err
+	data, err := json.Marshal(now)
+	if err == nil {
+		_, err = kv.Put(ctx, untilKey, data, storage.Any) // as above
+	}
+	if err != nil {
+		return fmt.Errorf("keep up to when sums were made: %w", err)
+	}
+	return nil
 }

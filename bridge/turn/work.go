@@ -1,0 +1,113 @@
+package turn
+
+import (
+	"slices"
+	"strings"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/outbox"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
+	"oneclaw/bridge/wording"
+)
+
+// Work is how far the answer to a message or a task has come: its turn, and its delivery.
+type Work struct {
+	receipts.Turn
+	outbox.Delivery
+	// AskOwner has the owner asked about the sender, who is told so instead of the notice.
+	AskOwner bool `json:"knock,omitempty"`
+}
+
+// Report says how it was answered, and what was sent.
+func (w *Work) Report(r *receipts.Receipt) {
+	r.Turn = w.Turn
+	w.Delivery.Report(r)
+}
+
+// Adopt takes over the preview and the feedback, which others write.
+func (w *Work) Adopt(stored any) {
+	if known, ok := stored.(*Work); ok {
+		w.Preview, w.Feedback = known.Preview, known.Feedback
+	}
+}
+
+// Clone returns a copy.
+func (w *Work) Clone() any {
+	copied := *w
+	return &copied
+}
+
+// Of is the work of the turn of a job; of a job of another kind an empty one that is not kept.
+func Of(j *queue.Run) *Work {
+	w, ok := j.Work.(*Work)
+	if !ok {
+		w = new(Work)
+	}
+	if j.Work == nil {
+		j.Work = w
+	}
+	return w
+}
+
+// TaskOf is the task of a job; nil where that is none.
+func TaskOf(j *queue.Run) *receipts.Task {
+	task, _ := j.Args.(*receipts.Task)
+	return task
+}
+
+// Undecided are the cards of a job that may still be open.
+func Undecided(j *queue.Run) []string {
+	cards, _ := Decisions(j)
+	return cards
+}
+
+// Decisions returns the cards of a job that may still be open, and which tools they are about.
+func Decisions(j *queue.Run) (cards, tools []string) {
+	w, ok := j.Work.(*Work)
+	if !ok {
+		return nil, nil
+	}
+	for _, a := range w.Approvals {
+		if a.Decision != nil {
+			continue
+		}
+		cards = append(cards, a.Card)
+		if name := wording.Code(a.Tool); !slices.Contains(tools, name) {
+			tools = append(tools, name)
+		}
+	}
+	return cards, tools
+}
+
+// approvedBy is who allowed a call that begins; empty where no user was asked.
+func (w *Work) approvedBy(started agent.Message) string {
+	for _, a := range slices.Backward(w.Approvals) {
+		if a.Hash == started.Hash && strings.HasSuffix(a.Call, "/"+started.CallID) && a.Decision != nil && a.Decision.Choice == receipts.ChoiceAllow {
+			return a.Decision.By
+		}
+	}
+	return ""
+}
+
+// transcriptOf returns what was understood of a sound, if it was heard.
+func (w *Work) transcriptOf(ref string) (receipts.Transcript, bool) {
+	for _, h := range w.Transcripts {
+		if h.Ref == ref {
+			return h, true
+		}
+	}
+	return receipts.Transcript{}, false
+}
+
+// words are those of the message, or else what was understood of its first sound.
+func words(j *queue.Run) string {
+	if j.Message.Text == "" {
+		for _, h := range Of(j).Transcripts {
+			if h.Text != "" {
+				return h.Text
+			}
+		}
+	}
+	return j.Message.Text
+}
