@@ -143,18 +143,8 @@ func (b *Bridge) furnish() {
 	})
 	b.previews = outbox.NewPreviews(outbox.PreviewsConfig{Shared: shared, Jobs: b.jobs, Growing: cfg.Turns.RedactPartial, InOrder: b.sender.IsUp, Work: b.lanes.Context})
 	b.turns = turn.New(turn.Config{
-		Settings: cfg.Turns, Shared: shared, Store: cfg.Store, Jobs: b.jobs,
-		Deps: turn.Dependencies{
-			Scope: b.scope, Decide: b.gate.Decide, Decided: b.gate.Decided, Asks: b.asking.For, Ended: b.asking.Ended, Refused: b.refused, Prepare: b.sender.Prepare, Failing: b.store.failing.Load, AwaitTurn: b.lanes.AwaitSlot, Heard: b.heard,
-			Show: func(ctx context.Context, key string, j *queue.Run, under, line string) error {
-				_, err := b.desk.Post(ctx, key, j.Message.Chat, interact.Card{Of: j.Message.By(), ReplyTo: under, Text: line, Exact: true})
-				return err
-			},
-			Watch: b.watching(), Join: queue.Joiner{Queue: b.lanes}.Join, Listen: queue.Joiner{Queue: b.lanes}.Listen,
-			Mend: func(ctx context.Context, d *queue.DamagedError, chat chats.Chat) (bool, error) {
-				return b.keeper.mend(ctx, d, chat, "")
-			},
-		},
+		Settings: cfg.Turns, Shared: shared, Store: cfg.Store, Jobs: b.jobs, Queue: queue.Joiner{Queue: b.lanes}, Sender: b.sender,
+		Gate: b.gate, Asker: b.asking, Host: turnHost{r}, Keeper: turnKeeper{r}, Watcher: turnWatcher{r},
 	})
 	b.forgetting, b.panel = newForgetting(r), interact.Panel{
 		Runner: b.turns, Tools: cfg.Turns.Tools, Savings: cfg.Hooks.Savings, Scope: b.scopeOf, Answer: b.desk.Answer, Load: b.loadLater, Log: b.log,

@@ -13,6 +13,7 @@ import (
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
+	"oneclaw/bridge/turn"
 	"oneclaw/storage"
 )
 
@@ -23,6 +24,19 @@ type keeper struct {
 	*rooms
 	mending sync.Mutex // held while a damaged record is set aside
 }
+
+// turnKeeper looks after the store for turns.
+type turnKeeper struct{ *rooms }
+
+var _ turn.Keeper = turnKeeper{}
+
+// Mend implements [turn.Keeper].
+func (k turnKeeper) Mend(ctx context.Context, d *queue.DamagedError, chat chats.Chat) (bool, error) {
+	return k.keeper.mend(ctx, d, chat, "")
+}
+
+// Failing implements [turn.Keeper].
+func (k turnKeeper) Failing() bool { return k.store.failing.Load() }
 
 // mend sets a damaged record aside and tells the chat that it is about, if that is known.
 // Afterwards it is gone, or replaced by what stands for it; a record of a log stays, and

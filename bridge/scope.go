@@ -7,12 +7,29 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/interact"
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/turn"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
+
+// turnHost is what is around turns.
+type turnHost struct{ *rooms }
+
+var _ turn.Host = turnHost{}
+
+// Scope implements [turn.Host].
+func (h turnHost) Scope(j *queue.Run, session conversation.Session) (toolgroups.Scope, error) {
+	return h.scope(j, session)
+}
+
+// Show implements [turn.Host].
+func (h turnHost) Show(ctx context.Context, key string, j *queue.Run, under, line string) error {
+	_, err := h.desk.Post(ctx, key, j.Message.Chat, interact.Card{Of: j.Message.By(), ReplyTo: under, Text: line, Exact: true})
+	return err
+}
 
 // scope says on whose behalf the tools of a turn run, and makes the workspace.
 func (r *rooms) scope(j *queue.Run, session conversation.Session) (toolgroups.Scope, error) {
@@ -34,9 +51,9 @@ func (r *rooms) scope(j *queue.Run, session conversation.Session) (toolgroups.Sc
 	}, nil
 }
 
-// refused answers a turn for which there is no budget: with a card where [Hooks]
+// Refused answers a turn for which there is no budget: with a card where [Hooks]
 // makes one, else with the notice.
-func (r *rooms) refused(ctx context.Context, j *queue.Run, scope toolgroups.Scope, failure error, notice string) (string, error) {
+func (r turnHost) Refused(ctx context.Context, j *queue.Run, scope toolgroups.Scope, failure error, notice string) (string, error) {
 	if turn.TaskOf(j) != nil || r.cfg.Hooks.Refused == nil {
 		return notice, nil
 	}

@@ -16,35 +16,37 @@ import (
 	"oneclaw/storage"
 )
 
-// watching returns what a turn is observed by: whoever the configuration names, and the
-// previews, where the platform shows any.
-func (b *Bridge) watching() func(j *queue.Run) (observe func(agent.Event), withhold func() bool, end func()) {
-	told := b.cfg.Turns.Observe
-	return func(j *queue.Run) (observe func(agent.Event), withhold func() bool, end func()) {
-		show, chat := func(agent.Event) {}, j.Message.Chat
-		withhold, end = func() bool { return true }, func() {}
-		if _, ok := b.platforms[chat.Platform].(chats.Previewer); ok && b.cfg.Turns.RedactPartial != nil && turn.TaskOf(j) == nil { // nobody watches a task
-			show, withhold, end = b.showing(j)
-		} else if told == nil && b.cfg.Hooks.Trace == nil {
-			return nil, withhold, end
-		}
-		observe = func(e agent.Event) {
-			if show(e); told != nil {
-				told(chat, e)
-			}
-		}
-		if b.cfg.Hooks.Trace != nil {
-			observe = b.cfg.Hooks.Trace.Watch(j, observe)
-		}
-		return observe, withhold, end
+// turnWatcher has turns observed: by whoever the configuration names, and by the previews, where the
+// platform shows any.
+type turnWatcher struct{ *rooms }
+
+var _ turn.Watcher = turnWatcher{}
+
+// Watch implements [turn.Watcher].
+func (w turnWatcher) Watch(j *queue.Run) (observe func(agent.Event), withhold func() bool, end func()) {
+	told, show, chat := w.cfg.Turns.Observe, func(agent.Event) {}, j.Message.Chat
+	withhold, end = func() bool { return true }, func() {}
+	if _, ok := w.platforms[chat.Platform].(chats.Previewer); ok && w.cfg.Turns.RedactPartial != nil && turn.TaskOf(j) == nil { // nobody watches a task
+		show, withhold, end = w.showing(j)
+	} else if told == nil && w.cfg.Hooks.Trace == nil {
+		return nil, withhold, end
 	}
+	observe = func(e agent.Event) {
+		if show(e); told != nil {
+			told(chat, e)
+		}
+	}
+	if w.cfg.Hooks.Trace != nil {
+		observe = w.cfg.Hooks.Trace.Watch(j, observe)
+	}
+	return observe, withhold, end
 }
 
 // showing is a preview that a question of a tool may end, and the answer to that begin again.
-func (b *Bridge) showing(j *queue.Run) (observe func(agent.Event), withhold func() bool, end func()) {
+func (w turnWatcher) showing(j *queue.Run) (observe func(agent.Event), withhold func() bool, end func()) {
 	var now atomic.Pointer[outbox.Watch]
 	begin := func() {
-		watch := b.previews.Watch(j)
+		watch := w.previews.Watch(j)
 		now.Store(&watch)
 	}
 	begin()

@@ -50,7 +50,7 @@ type additions struct {
 func (t *Runner) run(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope) (string, error) {
 	more := &additions{changed: make(chan struct{}, 1)}
 	if !t.cfg.SeparateTurns && len(h.Staged) > 0 { // else the turn has begun before
-		defer t.cfg.Deps.Listen(j, more.add)()
+		defer t.cfg.Queue.Listen(j, more.add)()
 	}
 	for {
 		if more.take() {

@@ -97,7 +97,7 @@ func (t *Runner) Afterwards(ctx context.Context, j *queue.Run) {
 			t.cfg.Log.Error("compaction broke off", "panic", r, "stack", string(debug.Stack()))
 		}
 	}()
-	if t.cfg.Deps.AwaitTurn(ctx, j); ctx.Err() != nil {
+	if t.cfg.Queue.AwaitSlot(ctx, j); ctx.Err() != nil {
 		return
 	}
 	after(ctx)
@@ -109,7 +109,7 @@ func (t *Runner) compact(ctx context.Context, c Compactor, log string, turn agen
 	ctx, cancel := context.WithTimeout(ctx, compactTimeout)
 	defer cancel()
 	for range maxCompactions {
-		if t.cfg.Deps.Failing() {
+		if t.cfg.Keeper.Failing() {
 			return // a summary could not be kept; the next answer sees to it
 		}
 		h, err := t.Cache.Take(ctx, log)

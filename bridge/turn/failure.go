@@ -33,7 +33,7 @@ func (t *Runner) unanswered(ctx context.Context, j *queue.Run, scope toolgroups.
 	Of(j).Refused = false
 	text := t.Failed(j, failure)
 	if Of(j).Refused {
-		return t.cfg.Deps.Refused(ctx, j, scope, failure, text)
+		return t.cfg.Host.Refused(ctx, j, scope, failure, text)
 	}
 	return text, nil
 }

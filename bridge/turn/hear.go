@@ -88,7 +88,7 @@ func (t *Runner) hear(ctx context.Context, j *queue.Run, scope toolgroups.Scope,
 		under = "" // it is not there
 	}
 	line := "🎤 “" + wording.Escape(wording.OneLine(t.cfg.Redact(heard.Text), maxShownWords)) + "”"
-	return heard, t.cfg.Deps.Show(ctx, "heard/"+j.Key()+"/"+a.Ref, j, under, line)
+	return heard, t.cfg.Host.Show(ctx, "heard/"+j.Key()+"/"+a.Ref, j, under, line)
 }
 
 func unheardKey(keeper *queue.Run, a chats.Attachment) string { return keeper.Key() + " " + a.Ref }

@@ -74,10 +74,7 @@ func (t *Runner) gather(ctx context.Context, j *queue.Run, h *conversation.Histo
 // overhear shows the model what was said in a group, behind the message with the id after, and not
 // to the bot. It goes with its source: no conversation keeps it.
 func (t *Runner) overhear(ctx context.Context, j *queue.Run, h *conversation.History, after string, message *agent.Message) {
-	if t.cfg.Deps.Heard == nil {
-		return
-	}
-	heard := t.cfg.Deps.Heard(ctx, j, after)
+	heard := t.cfg.Host.Heard(ctx, j, after)
 	list, known := make([]conversation.Quote, len(heard)), lettersOf(h.View(), len(heard) > 0)
 	for i, q := range heard {
 		list[i] = conversation.Quote{Quoted: q, Known: isKnown(known, q.Text)}

@@ -15,7 +15,7 @@ import (
 func (t *Runner) mendHistory(ctx context.Context, j *queue.Run, h *conversation.History) (string, bool, error) {
 	lost := false
 	for _, d := range h.Damaged {
-		now, err := t.cfg.Deps.Mend(ctx, d, j.Message.Chat)
+		now, err := t.cfg.Keeper.Mend(ctx, d, j.Message.Chat)
 		if err != nil {
 			return "", false, err
 		}
@@ -41,7 +41,7 @@ func (t *Runner) awake(ctx context.Context, j *queue.Run) error {
 	if j.State != receipts.Waiting {
 		return nil
 	}
-	moved, err := t.cfg.Deps.Decided(ctx, Undecided(j))
+	moved, err := t.cfg.Gate.Decided(ctx, Undecided(j))
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ var errSteer = errors.New("bridge: what was written while a turn runs")
 // are in the conversation, their jobs closed and named by that of the turn, all in one write:
 // so each is answered by this turn, or by one of its own, and by no other.
 func (t *Runner) steer(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope) (messages []agent.Message, err error) {
-	err = t.cfg.Deps.Join(ctx, j, func(some []*queue.Run) (joined, gone []*queue.Run, err error) {
+	err = t.cfg.Queue.Join(ctx, j, func(some []*queue.Run) (joined, gone []*queue.Run, err error) {
 		return t.cfg.Jobs.Join(ctx, j, some, func(others []*queue.Run) error {
 			if messages, err = t.written(ctx, j, h, others, scope); err != nil || len(others) == 0 {
 				return err

@@ -46,7 +46,7 @@ func (t *Runner) Answer(ctx context.Context, j *queue.Run) (text string, err err
 			return text, err
 		}
 	}
-	scope, err := t.cfg.Deps.Scope(j, session)
+	scope, err := t.cfg.Host.Scope(j, session)
 	if err != nil {
 		return "", err
 	}
@@ -181,12 +181,12 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 		},
 		Settle: files.settle,
 		Redact: t.cfg.Redact,
-		Ask:    t.cfg.Deps.Asks(j, h),
+		Ask:    t.cfg.Asker.For(j, h),
 	}
 	if !t.cfg.SeparateTurns {
 		turn.Steer = func(ctx context.Context) ([]agent.Message, error) { return t.steer(ctx, j, h, scope) }
 	}
-	observe, withhold, end := t.cfg.Deps.Watch(j)
+	observe, withhold, end := t.cfg.Watcher.Watch(j)
 	defer end()
 	asking, over := more.ask(limited, withhold)
 	defer over(nil)
@@ -234,7 +234,7 @@ func (t *Runner) proceed(ctx context.Context, j *queue.Run, h *conversation.Hist
 		return err
 	}
 	if m.Role == agent.RoleTool {
-		if err := t.cfg.Deps.Ended(ctx, j, m.CallID); err != nil {
+		if err := t.cfg.Asker.Ended(ctx, j, m.CallID); err != nil {
 			return err
 		}
 	}
@@ -261,7 +261,7 @@ var errGate = errors.New("bridge: it cannot be found out whether a call may run"
 
 // decide says whether a call may run, and has the files here for one that may.
 func (t *Runner) decide(ctx context.Context, j *queue.Run, h *conversation.History, call toolgroups.Call, tool toolgroups.Tool, files *checkout) (agent.Decision, error) {
-	d, err := t.cfg.Deps.Decide(ctx, j, h, call, tool)
+	d, err := t.cfg.Gate.Decide(ctx, j, h, call, tool)
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", errGate, err)
 	}
@@ -289,7 +289,7 @@ func (t *Runner) keep(ctx context.Context, j *queue.Run, h *conversation.History
 	if len(h.Staged) == 0 { // else its question is not on record yet, and no result of a tool
 		j.Files = t.made(ctx, h, j.Key())
 	}
-	t.cfg.Deps.Prepare(j, m.Text, true)
+	t.cfg.Sender.Prepare(j, m.Text, true)
 	err := t.cfg.Jobs.WriteFenced(ctx, j, func() error {
 		record, err := j.Record()
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/internal/cache"
@@ -86,55 +87,68 @@ type Settings struct {
 	Timeout time.Duration
 }
 
-// Config is what a turner is made of.
+// Config is what a [Runner] is made of. All of it is needed.
 type Config struct {
 	Settings
 	queue.Shared
 	Store storage.Store
 	Jobs  queue.Store
-	Deps  Dependencies
+	// Queue has what waits become part of a turn that runs, and gives turns their slots.
+	Queue queue.Joiner
+	// Sender makes the parts of answers.
+	Sender *outbox.Sender
+	Gate   Gate
+	Asker  Asker
+	Host   Host
+	Keeper Keeper
+	// Watcher is told what happens in turns.
+	Watcher Watcher
 }
 
-// Dependencies is what a turn needs around it.
-type Dependencies struct {
-	// Scope says on whose behalf the tools of a turn run.
-	Scope func(*queue.Run, conversation.Session) (toolgroups.Scope, error)
+// Gate decides about the calls of tools.
+type Gate interface {
 	// Decide says whether a call of a turn may run.
-	Decide func(context.Context, *queue.Run, *conversation.History, toolgroups.Call, toolgroups.Tool) (agent.Decision, error)
+	Decide(ctx context.Context, j *queue.Run, h *conversation.History, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error)
 	// Decided reports whether one of the decisions is there that these cards ask for.
-	Decided func(ctx context.Context, cards []string) (bool, error)
-	// Join gives what was written while a turn runs, and can be answered by it, to join. That
-	// returns what is part of the job from now on, and what is nobody's here any more.
-	Join func(ctx context.Context, j *queue.Run, join func(some []*queue.Run) (joined, gone []*queue.Run, err error)) error
-	// Asks returns [agent.Turn.Ask] of a turn; nil where no person is there. Ended is told that
-	// a call has its result on record.
-	Asks  func(j *queue.Run, h *conversation.History) func(context.Context, toolgroups.Call, toolgroups.Question, agent.Aside) (toolgroups.Answer, error)
-	Ended func(ctx context.Context, j *queue.Run, call string) error
+	Decided(ctx context.Context, cards []string) (bool, error)
+}
+
+// Asker asks users what tools want to know while they run.
+type Asker interface {
+	// For returns [agent.Turn.Ask] of a turn; nil where no user is there.
+	For(j *queue.Run, h *conversation.History) func(context.Context, toolgroups.Call, toolgroups.Question, agent.Aside) (toolgroups.Answer, error)
+	// Ended is told that a call has its result on record.
+	Ended(ctx context.Context, j *queue.Run, call string) error
+}
+
+// Host is what is around turns.
+type Host interface {
+	// Scope says on whose behalf the tools of a turn run.
+	Scope(j *queue.Run, session conversation.Session) (toolgroups.Scope, error)
 	// Refused answers a turn for which there is no budget; the notice says so.
-	Refused func(ctx context.Context, j *queue.Run, scope toolgroups.Scope, failure error, notice string) (string, error)
-	// Prepare makes the parts of an answer and of the job's files. The caller says whether
-	// it writes the job next.
-	Prepare func(j *queue.Run, answer string, recorded bool)
-	// Heard, if not nil, returns what was said in the chat of a job before it and not to the
-	// bot, behind the message with the given id: the last of it, the oldest first.
-	Heard func(ctx context.Context, j *queue.Run, after string) []chats.Quoted
-	// Mend sets a damaged record aside, and reports whether that was done now.
-	Mend func(ctx context.Context, d *queue.DamagedError, chat chats.Chat) (bool, error)
+	Refused(ctx context.Context, j *queue.Run, scope toolgroups.Scope, failure error, notice string) (string, error)
+	// Heard returns what was said in the chat of a job before it and not to the bot, behind the message
+	// with the given id: the last of it, the oldest first.
+	Heard(ctx context.Context, j *queue.Run, after string) []chats.Quoted
 	// Show puts a line of Markdown under a message, or into the chat of a job where that is empty: once
 	// under its key, and certainly once it returns.
-	Show func(ctx context.Context, key string, j *queue.Run, under, line string) error
-	// Listen has added called, without waiting for it, when something waits that the sender of a
-	// job wrote since it runs and that Join would give, until stop. Partial says that more of
-	// that may come.
-	Listen func(j *queue.Run, added func(partial bool)) (stop func())
+	Show(ctx context.Context, key string, j *queue.Run, under, line string) error
+}
+
+// Keeper looks after the store.
+type Keeper interface {
+	// Mend sets a damaged record aside, and reports whether that was done now.
+	Mend(ctx context.Context, d *queue.DamagedError, chat chats.Chat) (bool, error)
+	// Failing reports whether the store did not take what was last written.
+	Failing() bool
+}
+
+// Watcher is told what happens in turns.
+type Watcher interface {
 	// Watch returns what is told what happens in the turn of a job, concurrently; what has nothing
 	// of it be shown, and reports false where something is; and what is called at the end of
 	// that: the job knows its preview then.
-	Watch func(j *queue.Run) (observe func(agent.Event), withhold func() bool, end func())
-	// Failing reports whether the store did not take what was last written.
-	Failing func() bool
-	// AwaitTurn waits until a job may have the agent again.
-	AwaitTurn func(ctx context.Context, j *queue.Run)
+	Watch(j *queue.Run) (observe func(agent.Event), withhold func() bool, end func())
 }
 
 // Runner answers messages.

@@ -53,7 +53,7 @@ func (t *Runner) settle(ctx context.Context, j *queue.Run, h *conversation.Histo
 // writable writes a job where the store did not take what was last written, and returns its error: no
 // model is asked for what could not be kept.
 func (t *Runner) writable(ctx context.Context, j *queue.Run) error {
-	if !t.cfg.Deps.Failing() {
+	if !t.cfg.Keeper.Failing() {
 		return nil
 	}
 	return t.cfg.Jobs.Save(ctx, j)
