@@ -17,7 +17,6 @@ import (
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/privacy"
 	"oneclaw/bridge/queue"
-	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/turn"
 	"oneclaw/internal/cache"
 	"oneclaw/internal/named"
@@ -110,38 +109,33 @@ func (b *Bridge) furnish() {
 	b.asides, b.commands = queue.DeadLetters{KV: cfg.Store, Log: b.log, Now: cfg.Now}, &commands{platforms: b.platforms}
 	b.workers = &workers{commands: b.commands}
 	b.owners = queue.NewLeases(queue.LeasesConfig{
-		Sharing: cfg.Sharing, Store: cfg.Store, Leases: b.singles(), Home: func(chat chats.Chat) chats.Chat { return b.lanes.CurrentChat(chat) },
-		Take: b.takeOver, Lost: func(in queue.ChatFilter) { b.lanes.DropChats(in); b.signs.Drop(in) }, Busy: func(in queue.ChatFilter) bool { return b.lanes.AnyRunning(in) }, Logger: b.log,
+		Sharing: cfg.Sharing, Store: cfg.Store, Leases: b.singles(), Chats: leasedChats{b}, Logger: b.log,
 	})
 	b.jobs.LeaseToken, b.jobs.Fence, b.jobs.Types = b.owners.Token, b.owners.Fence, b.workers.types
 	b.observer = privacy.NewObserver(privacy.ObserverConfig{Store: cfg.Store, Log: b.log, Now: cfg.Now})
 	shared := queue.Shared{Platforms: b.platforms, Owns: b.owners.Owns, Safe: b.owners.OwnsSafely, Redact: cfg.Redact, Spell: b.commands.spelled, Files: cfg.Hooks.Files, Measure: cfg.Hooks.Measure, Trace: cfg.Hooks.Trace, Keep: keepDeed(cfg.Store), Log: b.log, Now: cfg.Now}
-	run := b.carrier.carry
-	if cfg.Sharing.On {
-		run = b.carrier.carryShared
-	}
-	b.shared, b.lanes = shared, queue.New(queue.Config{Place: b.workers.place, Pieces: turn.Pieces, Accepts: turn.CanJoin, Decisions: turn.Decisions, Run: run, OnSuspend: b.carrier.holds, OnWait: b.waits(), OnOvertaken: func(some []*queue.Run) { b.stops.settleAll(some, receipts.Stopped) }, MaxTurns: cfg.Limits.MaxTurns, Log: b.log, Now: cfg.Now})
+	b.shared, b.lanes = shared, queue.New(queue.Config{Workers: queueWorkers{r}, MaxTurns: cfg.Limits.MaxTurns, Log: b.log, Now: cfg.Now})
 	b.sender = outbox.NewSender(outbox.SenderConfig{
 		Shared: shared, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir,
-		MaxParts: cfg.Limits.MaxParts, MaxSends: cfg.Limits.MaxTurns, MaxRetry: cfg.Limits.RetryFor, Lift: b.commands.lift, Home: b.lanes.Forward, Moves: &b.lanes.Moves,
+		MaxParts: cfg.Limits.MaxParts, MaxSends: cfg.Limits.MaxTurns, MaxRetry: cfg.Limits.RetryFor, Secrets: b.commands, Queue: b.lanes,
 	})
-	b.signs = b.newSigns(shared)
+	b.signs = outbox.NewReactions(outbox.ReactionsConfig{Shared: shared, Store: b.store, Jobs: b.jobs, Sender: b.sender, Queue: b.lanes})
 	handlers := make(map[string]interact.Handler)
 	b.desk = interact.NewCards(interact.CardsConfig{
 		Shared: shared, Store: b.store, Handlers: handlers, Jobs: deskJobs{r}, Sender: b.sender, RedactCards: cfg.RedactCards,
-		Check: b.intake.check, Role: b.role, Scope: b.scopeOf, Over: b.carrier.release,
+		Host: cardHost{r},
 	})
 	b.people = access.New(access.Config{
 		Shared: shared, Store: cfg.Store, Access: cfg.Access, Cards: b.desk, Allowance: cfg.Limits.Allowance,
-		Expel: func(user string) { b.lanes.InterruptUser(user, errBarred) }, Put: r.putOnce, Tell: r.tellOnce,
+		Jobs: onceJobs{r},
 	})
 	b.gate = interact.NewGate(interact.GateConfig{
-		Shared: shared, Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Desk: b.desk, Role: b.people.Role, Lane: b.lanes.ChatOf,
+		Shared: shared, Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Desk: b.desk, Roles: b.people, Queue: b.lanes,
 	})
 	b.asking = interact.NewElicitation(interact.ElicitationConfig{
-		Shared: shared, Desk: b.desk, Timeout: cfg.Limits.ApprovalTimeout, Rests: b.carrier.rests, Goes: b.carrier.goes, AwaitTurn: b.lanes.AwaitSlot,
+		Shared: shared, Desk: b.desk, Timeout: cfg.Limits.ApprovalTimeout, Turns: b.carrier,
 	})
-	b.previews = outbox.NewPreviews(outbox.PreviewsConfig{Shared: shared, Jobs: b.jobs, Growing: cfg.Turns.RedactPartial, InOrder: b.sender.IsUp, Work: b.lanes.Context})
+	b.previews = outbox.NewPreviews(outbox.PreviewsConfig{Shared: shared, Jobs: b.jobs, Growing: cfg.Turns.RedactPartial, Sender: b.sender, Queue: b.lanes})
 	b.turns = turn.New(turn.Config{
 		Settings: cfg.Turns, Shared: shared, Store: cfg.Store, Jobs: b.jobs, Queue: queue.Joiner{Queue: b.lanes}, Sender: b.sender,
 		Gate: b.gate, Asker: b.asking, Host: turnHost{r}, Keeper: turnKeeper{r}, Watcher: turnWatcher{r},
@@ -159,25 +153,33 @@ func (b *Bridge) furnish() {
 
 func newForgetting(r *rooms) *privacy.Eraser {
 	return privacy.NewEraser(privacy.EraserConfig{
-		Shared: r.shared, Store: r.store, Cards: r.desk, Observer: r.observer, Uncache: r.turns.Cache.Clear, Rest: r.cfg.Hooks.Forget, Erased: r.cfg.Hooks.Erased,
-		Put: r.putOnce,
+		Shared: r.shared, Store: r.store, Cards: r.desk, Observer: r.observer, Cache: r.turns.Cache, Rest: r.cfg.Hooks.Forget, Erased: r.cfg.Hooks.Erased,
+		Jobs: onceJobs{r},
 	})
 }
 
-// putOnce has a message carried out that no platform delivers now, once.
-func (r *rooms) putOnce(ctx context.Context, m chats.Message) error {
-	return r.intake.put(ctx, r.intake.job(m))
+// onceJobs are jobs of messages that no platform delivers now.
+type onceJobs struct{ *rooms }
+
+var _ access.Jobs = onceJobs{}
+
+// Put has a message carried out, once.
+func (o onceJobs) Put(ctx context.Context, m chats.Message) error {
+	return o.intake.put(ctx, o.intake.job(m))
 }
 
-// tellOnce answers a message that no platform delivers with a text, once.
-func (r *rooms) tellOnce(ctx context.Context, m chats.Message, text string) error {
-	if err := r.intake.check(m); err != nil {
+// Tell answers a message with a text, once.
+func (o onceJobs) Tell(ctx context.Context, m chats.Message, text string) error {
+	if err := o.intake.check(m); err != nil {
 		return err
 	}
-	j := r.intake.job(m)
+	j := o.intake.job(m)
 	outbox.Of(j).Notice = text
-	return r.intake.put(ctx, j)
+	return o.intake.put(ctx, j)
 }
+
+// Expel ends what runs here for a removed user.
+func (o onceJobs) Expel(user string) { o.lanes.InterruptUser(user, errBarred) }
 
 // Moved implements [chats.Inbox]. It waits as Accept does.
 func (b *Bridge) Moved(ctx context.Context, from, to chats.Chat) error {

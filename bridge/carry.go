@@ -361,9 +361,9 @@ func (c *carrier) showWaiting(ctx context.Context, chat chats.Chat, on bool) {
 	}
 }
 
-// rests is told that a turn waits for a person to answer what a tool asks: another one may run
+// Park is told that a turn waits for a person to answer what a tool asks: another one may run
 // meanwhile. Whoever waits next is told.
-func (c *carrier) rests(ctx context.Context, j *queue.Run) error {
+func (c *carrier) Park(ctx context.Context, j *queue.Run) error {
 	if j.StopTyping != nil {
 		j.StopTyping()
 	}
@@ -381,8 +381,8 @@ func (c *carrier) rests(ctx context.Context, j *queue.Run) error {
 	return nil
 }
 
-// goes is told that the turn goes on.
-func (c *carrier) goes(ctx context.Context, j *queue.Run) {
+// Unpark is told that the turn goes on.
+func (c *carrier) Unpark(ctx context.Context, j *queue.Run) {
 	c.lanes.Unpark(j)
 	c.showWaiting(ctx, c.lanes.ChatOf(j), false)
 	if j.StopTyping != nil {
@@ -392,6 +392,11 @@ func (c *carrier) goes(ctx context.Context, j *queue.Run) {
 		j.ShowPreview(true)
 	}
 }
+
+// AwaitSlot implements [interact.Turns].
+func (c *carrier) AwaitSlot(ctx context.Context, j *queue.Run) { c.lanes.AwaitSlot(ctx, j) }
+
+var _ interact.Turns = (*carrier)(nil)
 
 func (c *carrier) release(kept *interact.StoredCard) {
 	c.asking.CardClosed(kept)

@@ -292,8 +292,8 @@ func (c *commands) spelled(platform, text string) string {
 	return c.names.ReplaceAllString(text, "${1}"+strings.ReplaceAll(s.CommandPrefix(), "$", "$$")+"${2}")
 }
 
-// lift puts the secret of a command in the place of the veil of a part.
-func (c *commands) lift(ctx context.Context, j *queue.Run, part chats.Part) (chats.Part, error) {
+// Lift puts the secret of a command in the place of the veil of a part.
+func (c *commands) Lift(ctx context.Context, j *queue.Run, part chats.Part) (chats.Part, error) {
 	one, _, _ := c.of(j)
 	if one.Secret == nil || !strings.Contains(part.Text+part.Plain, queue.SecretPlaceholder) {
 		return part, nil

@@ -9,6 +9,7 @@ import (
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
+	"oneclaw/toolgroups"
 )
 
 // Post sends a card to a chat. When it returns nil, the card is on disk and is delivered
@@ -26,6 +27,25 @@ func (b *Bridge) Post(ctx context.Context, key string, to chats.Chat, card inter
 
 // People is the desk that knows who may talk to the bot.
 func (b *Bridge) People() *access.Registry { return b.people }
+
+// cardHost is what is around cards.
+type cardHost struct{ *rooms }
+
+var _ interact.Host = cardHost{}
+
+// Check implements [interact.Host].
+func (h cardHost) Check(m chats.Message) error { return h.intake.check(m) }
+
+// RoleOf implements [interact.Host].
+func (h cardHost) RoleOf(m chats.Message) toolgroups.Role { return h.role(m) }
+
+// ScopeOf implements [interact.Host].
+func (h cardHost) ScopeOf(ctx context.Context, press *queue.Run) (toolgroups.Scope, error) {
+	return h.scopeOf(ctx, press)
+}
+
+// CardClosed implements [interact.Host].
+func (h cardHost) CardClosed(kept *interact.StoredCard) { h.carrier.release(kept) }
 
 // deskJobs carries the jobs of cards.
 type deskJobs struct{ *rooms }

@@ -16,6 +16,28 @@ import (
 	"oneclaw/storage"
 )
 
+// leasedChats are those that processes share.
+type leasedChats struct{ b *Bridge }
+
+var _ queue.Chats = leasedChats{}
+
+// Home implements [queue.Chats].
+func (l leasedChats) Home(chat chats.Chat) chats.Chat { return l.b.lanes.CurrentChat(chat) }
+
+// Take implements [queue.Chats].
+func (l leasedChats) Take(ctx context.Context, in queue.ChatFilter, mark func(chats.Chat) string) (begin func(), err error) {
+	return l.b.takeOver(ctx, in, mark)
+}
+
+// Lost implements [queue.Chats].
+func (l leasedChats) Lost(in queue.ChatFilter) {
+	l.b.lanes.DropChats(in)
+	l.b.signs.Drop(in)
+}
+
+// Busy implements [queue.Chats].
+func (l leasedChats) Busy(in queue.ChatFilter) bool { return l.b.lanes.AnyRunning(in) }
+
 // takeOver takes what others have left open in some chats: a former run of the program, or
 // another process. Begin has it go on.
 func (b *Bridge) takeOver(ctx context.Context, in queue.ChatFilter, mark func(chats.Chat) string) (begin func(), err error) {

@@ -214,6 +214,45 @@ func (w *workers) place(j *queue.Run) queue.Placement {
 	return place
 }
 
+// queueWorkers are the workers as the queue knows them.
+type queueWorkers struct{ *rooms }
+
+var _ queue.Workers = queueWorkers{}
+
+// Place implements [queue.Workers].
+func (q queueWorkers) Place(j *queue.Run) queue.Placement { return q.workers.place(j) }
+
+// Pieces implements [queue.Workers].
+func (queueWorkers) Pieces(some []*queue.Run) int { return turn.Pieces(some) }
+
+// Accepts implements [queue.Workers].
+func (queueWorkers) Accepts(running, waiting *queue.Run) bool { return turn.CanJoin(running, waiting) }
+
+// Decisions implements [queue.Workers].
+func (queueWorkers) Decisions(j *queue.Run) (cards, tools []string) { return turn.Decisions(j) }
+
+// Work implements [queue.Workers].
+func (q queueWorkers) Work(work, ctx context.Context, j *queue.Run) {
+	if q.cfg.Sharing.On {
+		q.carrier.carryShared(work, ctx, j)
+		return
+	}
+	q.carrier.carry(work, ctx, j)
+}
+
+// Suspended implements [queue.Workers].
+func (q queueWorkers) Suspended(h *queue.Suspended, next *queue.Run) { q.carrier.holds(h, next) }
+
+// Waits implements [queue.Workers].
+func (q queueWorkers) Waits(j *queue.Run) {
+	if q.cfg.Turns.Acknowledge {
+		q.signs.Wait(j)
+	}
+}
+
+// Overtaken implements [queue.Workers].
+func (q queueWorkers) Overtaken(some []*queue.Run) { q.stops.settleAll(some, receipts.Stopped) }
+
 // messageWorker has the model answer messages.
 type messageWorker struct {
 	declaration

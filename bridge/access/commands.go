@@ -136,7 +136,7 @@ func (d *Registry) remove(ctx context.Context, deed queue.AuditEntry, role toolg
 	if inSettings {
 		return one, "My settings let them in: change ONECLAW_ALLOW or ONECLAW_ADMINS.", nil
 	}
-	d.cfg.Expel(user)
+	d.cfg.Jobs.Expel(user)
 	return one, "", nil
 }
 

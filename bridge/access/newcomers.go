@@ -220,7 +220,7 @@ func (d *Registry) welcome(ctx context.Context, one person) error {
 		text = welcomeAgain
 	}
 	// A card would not do: no answer waits for one.
-	err := d.cfg.Tell(ctx, chats.Message{
+	err := d.cfg.Jobs.Tell(ctx, chats.Message{
 		Chat: one.Chat, ID: queue.Hash(admitKey(one)), Kind: KindTell, Direct: true,
 		User: strings.TrimPrefix(one.User, one.Chat.Platform+":"), Time: d.cfg.Now(),
 	}, text)
@@ -238,7 +238,7 @@ func (d *Registry) answer(ctx context.Context, one person) error {
 	if one.Message == nil {
 		return nil
 	}
-	if err := d.cfg.Put(ctx, *one.Message); err != nil {
+	if err := d.cfg.Jobs.Put(ctx, *one.Message); err != nil {
 		return fmt.Errorf("answer what %s asked: %w", one.User, err)
 	}
 	one.Message = nil

@@ -32,13 +32,18 @@ type Config struct {
 	// Allowance is what the owner reads about who is let in: what they may use a day. Empty
 	// where nothing bounds them.
 	Allowance string
-	// Put has the message of a person carried out, once.
-	Put func(ctx context.Context, m chats.Message) error
+	Jobs      Jobs
+}
+
+// Jobs are those that follow from who is let in and removed.
+type Jobs interface {
+	// Put has the message of a user carried out, once.
+	Put(ctx context.Context, m chats.Message) error
 	// Tell answers a message of kind [KindTell] with a text, once. What is put later for its
 	// chat is answered behind that.
-	Tell func(ctx context.Context, m chats.Message, text string) error
+	Tell(ctx context.Context, m chats.Message, text string) error
 	// Expel ends what runs here for a removed user, platform:id.
-	Expel func(user string)
+	Expel(user string)
 }
 
 // Registry is where people ask to be let in, and where they are let in and removed. Its methods
@@ -60,7 +65,7 @@ func New(cfg Config) *Registry {
 	}
 	d.register.removed = func(user string) {
 		if d.Role(user) == toolgroups.RoleStranger {
-			cfg.Expel(user)
+			cfg.Jobs.Expel(user)
 		}
 	}
 	return d

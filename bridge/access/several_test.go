@@ -17,6 +17,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
@@ -31,18 +32,37 @@ type service struct {
 }
 
 // post is the jobs and the sender of a desk of cards: it carries nothing anywhere.
-type post struct{}
+type post struct{ store storage.Store }
 
-func (post) New(m chats.Message) *queue.Run                          { return &queue.Run{Job: queue.Job{Message: m}} }
-func (post) Find(context.Context, string) (*receipts.Receipt, error) { return nil, nil }
-func (post) Queue(*queue.Run)                                        {}
-func (post) Adopt(context.Context, string) error                     { return nil }
-func (post) Go(func(context.Context))                                {}
-func (post) Render(*queue.Run, string) []receipts.Part               { return nil }
+func (post) New(m chats.Message) *queue.Run { return &queue.Run{Job: queue.Job{Message: m}} }
+
+func (p post) Find(ctx context.Context, key string) (*receipts.Receipt, error) {
+	types := func(chats.Kind) (args, work any) { return nil, new(outbox.Delivery) }
+	return queue.Store{Store: p.store, Types: types}.Find(ctx, key)
+}
+
+func (post) Queue(*queue.Run)                          {}
+func (post) Adopt(context.Context, string) error       { return nil }
+func (post) Go(func(context.Context))                  {}
+func (post) Render(*queue.Run, string) []receipts.Part { return nil }
 
 func (post) Edit(context.Context, *queue.Run, chats.Chat, []string, []receipts.Part) error {
 	return nil
 }
+
+func (post) Check(chats.Message) error            { return nil }
+func (post) RoleOf(chats.Message) toolgroups.Role { return toolgroups.RoleUser }
+func (post) CardClosed(*interact.StoredCard)      {}
+func (post) ScopeOf(context.Context, *queue.Run) (toolgroups.Scope, error) {
+	return toolgroups.Scope{}, nil
+}
+
+// jobs tell who was expelled, and carry nothing out.
+type jobs struct{ expelled chan string }
+
+func (jobs) Put(context.Context, chats.Message) error          { return nil }
+func (jobs) Tell(context.Context, chats.Message, string) error { return nil }
+func (j jobs) Expel(user string)                               { j.expelled <- user }
 
 // replica is the desk of one of several processes.
 type replica struct {
@@ -68,12 +88,11 @@ func newReplica(t testing.TB, store storage.Store) replica {
 	}
 	handlers := map[string]interact.Handler{}
 	desk := interact.NewCards(interact.CardsConfig{
-		Shared: shared, Store: store, Handlers: handlers, Jobs: post{}, Sender: post{}, Check: func(chats.Message) error { return nil }, Over: func(*interact.StoredCard) {},
+		Shared: shared, Store: store, Handlers: handlers, Jobs: post{store}, Sender: post{}, Host: post{},
 	})
 	r := replica{expelled: make(chan string, 10)}
 	r.Registry = New(Config{
-		Shared: shared, Store: store, Cards: desk, Expel: func(user string) { r.expelled <- user },
-		Put: func(context.Context, chats.Message) error { return nil }, Tell: func(context.Context, chats.Message, string) error { return nil },
+		Shared: shared, Store: store, Cards: desk, Jobs: jobs{r.expelled},
 	})
 	maps.Copy(handlers, r.Handlers())
 	if err := r.Load(t.Context()); err != nil {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"oneclaw/agent"
-	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
@@ -65,10 +64,15 @@ type GateConfig struct {
 	// Timeout is how long a call waits for a decision.
 	Timeout time.Duration
 	Desk    *Cards
+	Roles   Roles
+	// Queue says where a job waits for its turn.
+	Queue *queue.Queue
+}
+
+// Roles are what users may do.
+type Roles interface {
 	// Role is what a user, platform:id, may do now.
-	Role func(user string) toolgroups.Role
-	// Lane is where a job waits for its turn.
-	Lane func(j *queue.Run) chats.Chat
+	Role(user string) toolgroups.Role
 }
 
 // Gate decides about the calls of turns. It remembers nothing: the decisions stand in the
@@ -81,7 +85,7 @@ func NewGate(cfg GateConfig) *Gate { return &Gate{cfg} }
 // Decide says whether a call of a turn may run: first whether its user may make it now,
 // whatever they could do when the turn began, then whether somebody has to approve it.
 func (g *Gate) Decide(ctx context.Context, j *queue.Run, h *conversation.History, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
-	role := g.cfg.Role(j.Message.By())
+	role := g.cfg.Roles.Role(j.Message.By())
 	switch {
 	case role == toolgroups.RoleStranger || role < tool.Role:
 		return deny("the user may not use this tool any more")
@@ -135,7 +139,7 @@ func (g *Gate) decide(ctx context.Context, j *queue.Run, h *conversation.History
 
 func (g *Gate) ask(ctx context.Context, j *queue.Run, h *conversation.History, asked *receipts.Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy) (agent.Decision, error) {
 	r := request{
-		Job: j.Key(), Lane: g.cfg.Lane(j), Tool: tool.Name, Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers,
+		Job: j.Key(), Lane: g.cfg.Queue.ChatOf(j), Tool: tool.Name, Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers,
 	}
 	if r.Direct && !r.mayAllow(call.User, call.Role) {
 		return deny("only an administrator could approve it, and there is none in this chat")
@@ -236,7 +240,7 @@ func (g *Gate) keep(ctx context.Context, kept *StoredCard, tool string, d *recei
 
 // mayAllow reports whether whoever decided about a request may still do so.
 func (g *Gate) mayAllow(r request) bool {
-	return r.mayAllow(r.Decision.By, g.cfg.Role(r.Decision.By))
+	return r.mayAllow(r.Decision.By, g.cfg.Roles.Role(r.Decision.By))
 }
 
 // Decided reports whether one of the decisions that a job waits for is there.

@@ -40,6 +40,18 @@ type Sender interface {
 	Edit(ctx context.Context, j *queue.Run, chat chats.Chat, ids []string, parts []receipts.Part) error
 }
 
+// Host is what is around cards.
+type Host interface {
+	// Check refuses a message of no platform, and one with ids that none has.
+	Check(m chats.Message) error
+	// RoleOf returns what the sender of a message may do now.
+	RoleOf(m chats.Message) toolgroups.Role
+	// ScopeOf says on whose behalf the handler of a press acts.
+	ScopeOf(ctx context.Context, press *queue.Run) (toolgroups.Scope, error)
+	// CardClosed is told that a card is over, maybe more than once.
+	CardClosed(kept *StoredCard)
+}
+
 // CardsConfig is what a [Desk] is made of. All of it is needed.
 type CardsConfig struct {
 	queue.Shared
@@ -49,14 +61,7 @@ type CardsConfig struct {
 	Handlers map[string]Handler
 	Jobs     Jobs
 	Sender   Sender
-	// Check refuses a message of no platform, and one with ids that none has.
-	Check func(m chats.Message) error
-	// Role returns what the sender of a message may do now.
-	Role func(m chats.Message) toolgroups.Role
-	// Scope says on whose behalf the handler of a press acts.
-	Scope func(ctx context.Context, press *queue.Run) (toolgroups.Scope, error)
-	// Over is told that a card is over, maybe more than once.
-	Over func(kept *StoredCard)
+	Host     Host
 	// RedactCards masks secrets in what cards show.
 	RedactCards func(text string) string
 }
@@ -84,7 +89,7 @@ func NewCards(cfg CardsConfig) *Cards {
 // delivered, and the token is that of the first.
 func (d *Cards) Post(ctx context.Context, key string, to chats.Chat, card Card) (string, error) {
 	m := chats.Message{Chat: to, ID: queue.Hash(key), Kind: posted, User: "bot", On: card.ReplyTo, Time: d.cfg.Now()}
-	if err := d.cfg.Check(m); err != nil {
+	if err := d.cfg.Host.Check(m); err != nil {
 		return "", err
 	}
 	for {
@@ -331,7 +336,7 @@ func (d *Cards) save(ctx context.Context, kept *StoredCard, show chats.Kind) err
 func (d *Cards) settled(ctx context.Context, kept *StoredCard) error {
 	if !kept.Open() {
 		d.forget(kept.Token)
-		d.cfg.Over(kept)
+		d.cfg.Host.CardClosed(kept)
 	}
 	shows := edited
 	if len(kept.IDs) == 0 {

@@ -33,12 +33,18 @@ type ElicitationConfig struct {
 	Desk *Cards
 	// Timeout is how long a question waits for its answer.
 	Timeout time.Duration
-	// Rests writes a job whose turn waits for a person, and lets others run; Goes is told that it
-	// goes on. Both are called by the goroutine of the turn.
-	Rests func(ctx context.Context, j *queue.Run) error
-	Goes  func(ctx context.Context, j *queue.Run)
-	// AwaitTurn waits until a job may have the agent again.
-	AwaitTurn func(ctx context.Context, j *queue.Run)
+	// Turns are those that ask.
+	Turns Turns
+}
+
+// Turns are the turns that run, as far as one may rest. All is called by the goroutine of the turn.
+type Turns interface {
+	// Park writes a job whose turn waits for a user, and lets others run.
+	Park(ctx context.Context, j *queue.Run) error
+	// Unpark is told that it goes on.
+	Unpark(ctx context.Context, j *queue.Run)
+	// AwaitSlot waits until a job may have the agent again.
+	AwaitSlot(ctx context.Context, j *queue.Run)
 }
 
 // Elicitation asks. What it keeps in memory is who waits here; the questions with their answers are
@@ -116,7 +122,7 @@ func (a *asker) ask(ctx context.Context, call toolgroups.Call, q toolgroups.Ques
 	}
 	answer, err := a.await(ctx, token, q.Done)
 	over := aside(func() error {
-		a.cfg.Goes(ctx, a.job)
+		a.cfg.Turns.Unpark(ctx, a.job)
 		if err != nil { // the call goes on, so it was taken back
 			return a.Ended(context.WithoutCancel(ctx), a.job, call.ID)
 		}
@@ -124,7 +130,7 @@ func (a *asker) ask(ctx context.Context, call toolgroups.Call, q toolgroups.Ques
 		return nil
 	})
 	if over == nil {
-		a.cfg.AwaitTurn(ctx, a.job)
+		a.cfg.Turns.AwaitSlot(ctx, a.job)
 	}
 	if err = errors.Join(err, over); err != nil {
 		return decline, err
@@ -163,7 +169,7 @@ func (a *asker) pose(ctx context.Context, call toolgroups.Call, q *toolgroups.Qu
 		turn.Of(j).Approvals = append(turn.Of(j).Approvals, receipts.Approval{Call: place, Tool: call.Name, Hash: hash, Question: true, Card: token})
 	}
 	a.cfg.Log.Info("a tool asks", "tool", call.Name, "job", j.Key(), "fields", len(q.Fields))
-	return token, a.cfg.Rests(ctx, j)
+	return token, a.cfg.Turns.Park(ctx, j)
 }
 
 func (d *Elicitation) threaded(platform string) bool {

@@ -122,7 +122,7 @@ func (d *Cards) learn(kept *StoredCard) {
 		return
 	}
 	d.forget(kept.Token)
-	d.cfg.Over(kept)
+	d.cfg.Host.CardClosed(kept)
 }
 
 // Run ends the cards whose time is over, until ctx ends.

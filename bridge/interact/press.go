@@ -56,7 +56,7 @@ var (
 // tells who pressed where not.
 func (d *Cards) AcceptsPress(m chats.Message, busy bool) bool {
 	toast := toastStranger
-	if d.cfg.Role(m) != toolgroups.RoleStranger {
+	if d.cfg.Host.RoleOf(m) != toolgroups.RoleStranger {
 		if !busy {
 			return true
 		}
@@ -135,7 +135,7 @@ func (d *Cards) press(ctx context.Context, j *queue.Run) (string, error) {
 	case kept.Chat.Platform != m.Chat.Platform || kept.Chat.ID != m.Chat.ID:
 		d.cfg.Log.Warn("a button was pressed in a chat that it was not sent to", "chat", m.Chat.String(), "user", m.User)
 		return toastUnknown, nil
-	case d.cfg.Role(m) == toolgroups.RoleStranger:
+	case d.cfg.Host.RoleOf(m) == toolgroups.RoleStranger:
 		return toastStranger, nil
 	case !kept.Open():
 		return overToasts[kept.How], d.settled(ctx, kept)
@@ -181,7 +181,7 @@ func (d *Cards) Reply(ctx context.Context, j *queue.Run) (string, error) {
 // choose has the handler of a card decide what a press does, of which the caller knows what was
 // chosen.
 func (d *Cards) choose(ctx context.Context, j *queue.Run, kept *StoredCard, press Press) (string, error) {
-	scope, err := d.cfg.Scope(ctx, j)
+	scope, err := d.cfg.Host.ScopeOf(ctx, j)
 	if err != nil {
 		return "", err
 	}

@@ -14,8 +14,10 @@ import (
 	"go.uber.org/goleak"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
+	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
 )
@@ -31,14 +33,19 @@ type service struct {
 func (service) AnswerPress(context.Context, chats.Message, string) error { return nil }
 
 // post is the jobs and the sender of a desk: it carries nothing anywhere.
-type post struct{}
+type post struct{ store storage.Store }
 
-func (post) New(m chats.Message) *queue.Run                          { return &queue.Run{Job: queue.Job{Message: m}} }
-func (post) Find(context.Context, string) (*receipts.Receipt, error) { return nil, nil }
-func (post) Queue(*queue.Run)                                        {}
-func (post) Adopt(context.Context, string) error                     { return nil }
-func (post) Go(func(context.Context))                                {}
-func (post) Render(*queue.Run, string) []receipts.Part               { return nil }
+func (post) New(m chats.Message) *queue.Run { return &queue.Run{Job: queue.Job{Message: m}} }
+
+func (p post) Find(ctx context.Context, key string) (*receipts.Receipt, error) {
+	types := func(chats.Kind) (args, work any) { return nil, new(outbox.Delivery) }
+	return queue.Store{Store: p.store, Types: types}.Find(ctx, key)
+}
+
+func (post) Queue(*queue.Run)                          {}
+func (post) Adopt(context.Context, string) error       { return nil }
+func (post) Go(func(context.Context))                  {}
+func (post) Render(*queue.Run, string) []receipts.Part { return nil }
 func (post) Edit(context.Context, *queue.Run, chats.Chat, []string, []receipts.Part) error {
 	return nil
 }
@@ -51,6 +58,18 @@ type replica struct {
 	handled atomic.Int32
 	mu      sync.Mutex
 	over    []string // the tokens of the cards that it was told are over
+}
+
+func (*replica) Check(chats.Message) error            { return nil }
+func (*replica) RoleOf(chats.Message) toolgroups.Role { return toolgroups.RoleUser }
+func (*replica) ScopeOf(context.Context, *queue.Run) (toolgroups.Scope, error) {
+	return toolgroups.Scope{}, nil
+}
+
+func (r *replica) CardClosed(kept *StoredCard) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = append(r.over, kept.Token)
 }
 
 // replicas are desks on one store that run and learn from each other.
@@ -71,18 +90,11 @@ func replicas(t *testing.T, n int) []*replica {
 				Safe: func(*queue.Run) bool { return true }, Log: slog.New(slog.DiscardHandler), Now: time.Now,
 				Redact: func(text string) string { return text },
 			},
-			Store: store, Jobs: post{}, Sender: post{}, Check: func(chats.Message) error { return nil },
-			Role:  func(chats.Message) toolgroups.Role { return toolgroups.RoleUser },
-			Scope: func(context.Context, *queue.Run) (toolgroups.Scope, error) { return toolgroups.Scope{}, nil },
+			Store: store, Jobs: post{store}, Sender: post{}, Host: r,
 			Handlers: map[string]Handler{"ask": func(_ context.Context, p Press) (Result, error) {
 				r.handled.Add(1)
 				return Result{Text: "Over.", Close: true}, nil
 			}},
-			Over: func(kept *StoredCard) {
-				r.mu.Lock()
-				defer r.mu.Unlock()
-				r.over = append(r.over, kept.Token)
-			},
 		})
 		running.Go(func() { r.Run(ctx) })
 		running.Go(func() {

@@ -1,7 +1,6 @@
 package outbox
 
 import (
-	"context"
 	"crypto/rand"
 	"sync"
 	"time"
@@ -30,10 +29,10 @@ type PreviewsConfig struct {
 	Jobs queue.Store
 	// Growing masks secrets in a text that is still growing.
 	Growing func(text string) string
-	// InOrder reports whether a platform takes messages at the moment.
-	InOrder func(platform string) bool
-	// Work returns the context that requests are made under.
-	Work func() context.Context
+	// Sender knows whether a platform takes messages at the moment.
+	Sender *Sender
+	// Queue has the context that requests are made under.
+	Queue *queue.Queue
 }
 
 // Previews shows previews. Each has one goroutine, from when its turn has taken a while until

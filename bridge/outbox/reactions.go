@@ -31,16 +31,12 @@ const (
 type ReactionsConfig struct {
 	queue.Shared
 	Store storage.Store
-	// Mark is that of the jobs of a chat; empty where another process answers there.
-	Mark func(chat chats.Chat) string
-	// Waits reports whether a job waits still in the lane of a chat.
-	Waits func(chat chats.Chat, key string) bool
-	// InOrder reports whether a platform takes messages at the moment.
-	InOrder func(platform string) bool
-	// Go runs a function that the end of the bridge waits for, or reports that it is ending.
-	Go func(f func()) bool
-	// Work is the context for that.
-	Work func() context.Context
+	// Jobs know in which chats another process answers.
+	Jobs queue.Store
+	// Sender knows whether a platform takes messages at the moment.
+	Sender *Sender
+	// Queue has the messages that wait.
+	Queue *queue.Queue
 }
 
 // Reactions are those of the chats in which this process answers.
@@ -126,7 +122,7 @@ func (s *Reactions) look(one *sign) {
 	mine := s.known[one.key] == one && !one.busy
 	one.busy = one.busy || mine
 	s.mu.Unlock()
-	if mine && !s.cfg.Go(func() {
+	if mine && !s.cfg.Queue.TryGo(func() {
 		if err := rescue.Do(func() error { s.work(one); return nil }); err != nil {
 			s.cfg.Log.Error("a sign is left to the next start", "incident", queue.NewIncident(), "job", one.key, "err", err)
 			s.mu.Lock()
@@ -148,7 +144,7 @@ func (s *Reactions) work(one *sign) {
 		s.mu.Unlock()
 		pause, gone := time.Duration(0), false
 		switch {
-		case s.cfg.Mark(one.chat) == "": // another process finds the record
+		case s.cfg.Jobs.LeaseToken(one.chat) == "": // another process finds the record
 			gone = true
 		case !s.cfg.Owns(one.chat): // not surely this one's
 			pause = one.pauses.Next(0)
@@ -177,14 +173,14 @@ func (s *Reactions) work(one *sign) {
 // that there is nothing more to do.
 func (s *Reactions) put(one *sign) (pause time.Duration, gone bool) {
 	switch {
-	case !s.cfg.Waits(one.lane, one.key):
+	case !s.cfg.Queue.IsWaiting(one.lane, one.key):
 		return 0, s.drop(one)
-	case !s.cfg.InOrder(one.chat.Platform):
+	case !s.cfg.Sender.IsUp(one.chat.Platform):
 		return one.pauses.Next(0), false
 	}
 	if !one.noted {
 		// Whoever works on the chat may write it: it says no more than that it is there.
-		if _, err := s.cfg.Store.Put(s.cfg.Work(), prefix+one.key, []byte("{}"), storage.Any); err != nil {
+		if _, err := s.cfg.Store.Put(s.cfg.Queue.Context(), prefix+one.key, []byte("{}"), storage.Any); err != nil {
 			s.cfg.Log.Warn("a message that waits gets no sign", "job", one.key, "err", err)
 			return 0, true
 		}
@@ -232,7 +228,7 @@ func (s *Reactions) sign(one *sign, on bool) *chats.SendError {
 	if !can {
 		return &chats.SendError{Outcome: chats.Refused, Err: errors.New("outbox: the platform has none")}
 	}
-	ctx, cancel := context.WithTimeout(s.cfg.Work(), callTimeout)
+	ctx, cancel := context.WithTimeout(s.cfg.Queue.Context(), callTimeout)
 	defer cancel()
 	err := signer.Acknowledge(ctx, one.chat, one.id, on)
 	if err == nil {
@@ -250,7 +246,7 @@ func (s *Reactions) drop(one *sign) bool {
 		return true
 	}
 	// Nobody else has written anything in it.
-	err := s.cfg.Store.Delete(s.cfg.Work(), prefix+one.key, storage.Any)
+	err := s.cfg.Store.Delete(s.cfg.Queue.Context(), prefix+one.key, storage.Any)
 	if err != nil {
 		s.cfg.Log.Warn("the record of a sign is not removed yet", "job", one.key, "err", err)
 	}

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync/atomic"
 	"time"
 
 	"oneclaw/bridge/chats"
@@ -50,12 +49,15 @@ type SenderConfig struct {
 	MaxRetry time.Duration
 	// MaxSends bounds the sends that are made at the same time.
 	MaxSends int
+	Secrets  Secrets
+	// Queue knows which chats move or have moved.
+	Queue *queue.Queue
+}
+
+// Secrets are what stands in no record.
+type Secrets interface {
 	// Lift makes what is sent of a part that has a [queue.SecretPlaceholder].
-	Lift func(ctx context.Context, j *queue.Run, part chats.Part) (chats.Part, error)
-	// Home returns the chat as which a chat goes on that moves or has moved; Moves says
-	// whether there is such a chat.
-	Home  func(chat chats.Chat) chats.Chat
-	Moves *atomic.Bool
+	Lift(ctx context.Context, j *queue.Run, part chats.Part) (chats.Part, error)
 }
 
 // Sender delivers answers. It has no goroutine of its own.
@@ -199,7 +201,7 @@ func (s *Sender) try(ctx, patience context.Context, j *queue.Run, p *receipts.Pa
 			k.report(probe, err)
 		}
 	}()
-	if s.cfg.Moves.Load() {
+	if s.cfg.Queue.Moves.Load() {
 		s.follow(j)
 	}
 	select {
@@ -246,7 +248,7 @@ func broken(err error) bool {
 
 // follow has a job go to where its chat is now.
 func (s *Sender) follow(j *queue.Run) {
-	if home := s.cfg.Home(j.Message.Chat); home.ID != j.Message.Chat.ID {
+	if home := s.cfg.Queue.Forward(j.Message.Chat); home.ID != j.Message.Chat.ID {
 		Of(j).MovedTo = home.ID
 	}
 }

@@ -70,7 +70,7 @@ func (w *watch) observe(e agent.Event) {
 
 // run shows what is new for as long as the turn runs and the platform lets it.
 func (w *watch) run() {
-	ctx := w.desk.cfg.Work()
+	ctx := w.desk.cfg.Queue.Context()
 	for {
 		show, err := w.look()
 		if err != nil {
@@ -126,7 +126,7 @@ func (w *watch) wait(d time.Duration) bool {
 
 // room returns how long the platform wants the preview to wait.
 func (w *watch) room() time.Duration {
-	if !w.desk.cfg.InOrder(w.to.Chat.Platform) {
+	if !w.desk.cfg.Sender.IsUp(w.to.Chat.Platform) {
 		return pause
 	}
 	id := ""

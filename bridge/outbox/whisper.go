@@ -15,7 +15,7 @@ var errUnlifted = errors.New("outbox: the secret of an answer")
 // whisper shows a part to whoever is answered and to nobody else, or to all where the platform
 // cannot do that. What is veiled is shown as it is.
 func (s *Sender) whisper(ctx context.Context, j *queue.Run, to chats.Address, part chats.Part) (string, error) {
-	part, err := s.cfg.Lift(ctx, j, part)
+	part, err := s.cfg.Secrets.Lift(ctx, j, part)
 	if err != nil {
 		return "", &chats.SendError{Outcome: chats.Later, Err: fmt.Errorf("%w: %w", errUnlifted, err)}
 	}

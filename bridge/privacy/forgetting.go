@@ -66,15 +66,20 @@ type EraserConfig struct {
 	Store    storage.Store
 	Cards    *interact.Cards
 	Observer *Observer
-	// Put has the job of a message carried out, once.
-	Put func(ctx context.Context, m chats.Message) error
-	// Uncache lets go all copies of conversations.
-	Uncache func()
+	Jobs     Jobs
+	// Cache keeps copies of conversations.
+	Cache *conversation.Cache
 	// Rest takes away what the rest of the program keeps of somebody, as platform:id, and of
 	// their direct chat. It bears repeating.
 	Rest func(ctx context.Context, user string, direct chats.Chat) error
 	// Erased is told that something was removed, before the job says that it is done.
 	Erased func(ctx context.Context) error
+}
+
+// Jobs are those that erase.
+type Jobs interface {
+	// Put has the job of a message carried out, once.
+	Put(ctx context.Context, m chats.Message) error
 }
 
 // Eraser asks whether people want to be forgotten, and forgets them.
@@ -106,7 +111,7 @@ func (d *Eraser) Pressed(ctx context.Context, press interact.Press) (interact.Re
 		Chat: press.Place, ID: press.Token, Kind: KindForget, Direct: true, Time: d.cfg.Now(),
 		User: strings.TrimPrefix(press.User, press.Place.Platform+":"), UserName: press.UserName,
 	}
-	return interact.Result{Text: "I am forgetting you.", Close: true}, d.cfg.Put(ctx, m)
+	return interact.Result{Text: "I am forgetting you.", Close: true}, d.cfg.Jobs.Put(ctx, m)
 }
 
 // Forget is the job of a person: it forgets what belongs to them alone, and begins the jobs of
@@ -188,7 +193,7 @@ func (d *Eraser) begin(ctx context.Context, j *queue.Run, chat chats.Chat, tasks
 		return nil
 	}
 	id := queue.Hash(j.Message.ID, chat.String()) // keys leave the thread out
-	return d.cfg.Put(ctx, chats.Message{Chat: chat, ID: id, Kind: kind, User: j.Message.User, Direct: direct, Time: d.cfg.Now()})
+	return d.cfg.Jobs.Put(ctx, chats.Message{Chat: chat, ID: id, Kind: kind, User: j.Message.User, Direct: direct, Time: d.cfg.Now()})
 }
 
 // Erase is the job of a chat.
@@ -217,7 +222,7 @@ func (d *Eraser) erase(ctx context.Context, j *queue.Run) error {
 	if err := erase(ctx, j); err != nil {
 		return err
 	}
-	d.cfg.Uncache()
+	d.cfg.Cache.Clear()
 	if d.cfg.Erased == nil {
 		return nil
 	}

@@ -55,7 +55,7 @@ type Suspended struct {
 
 func newHeld(s *Queue, l *lane, j *Run) *Suspended {
 	h := &Suspended{job: j, Chat: l.chat}
-	h.Cards, h.Tools = s.cfg.Decisions(j)
+	h.Cards, h.Tools = s.cfg.Workers.Decisions(j)
 	return h
 }
 
@@ -142,7 +142,7 @@ func (s *Queue) Pending(chat chats.Chat, after, before int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.byChat[chat]
-	between := func(j *Run) bool { return j.Seq > after && j.Seq < before && !s.cfg.Place(j).Unknown }
+	between := func(j *Run) bool { return j.Seq > after && j.Seq < before && !s.cfg.Workers.Place(j).Unknown }
 	return l != nil && (l.at() != nil && between(l.at()) || slices.ContainsFunc(l.messages.waiting, between))
 }
 
@@ -157,6 +157,14 @@ func (s *Queue) Waiting(chat chats.Chat, pass func(*Run) bool) (waiting, copied 
 		}
 	}
 	return nil, nil
+}
+
+// IsWaiting reports whether a message of a chat waits.
+func (s *Queue) IsWaiting(chat chats.Chat, key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.byChat[chat]
+	return l != nil && slices.ContainsFunc(l.messages.waiting, func(j *Run) bool { return j.Key() == key })
 }
 
 // Replace puts a changed copy in the place of a message. It reports false where that does not

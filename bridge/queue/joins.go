@@ -23,9 +23,9 @@ const (
 
 // pieces returns how many of the messages that wait are the first one.
 func pieces(s *Queue, waiting []*Run) int {
-	n := s.cfg.Pieces(waiting)
+	n := s.cfg.Workers.Pieces(waiting)
 	for i := 1; i < n; i++ {
-		if !s.cfg.Place(waiting[i]).Joinable {
+		if !s.cfg.Workers.Place(waiting[i]).Joinable {
 			return i
 		}
 	}
@@ -40,8 +40,8 @@ func whole(s *Queue, waiting []*Run) bool {
 	if n < len(waiting) || last.Complete {
 		return true
 	}
-	hasWords := func(j *Run) bool { return !s.cfg.Place(j).Bare }
-	return !s.cfg.Place(last).Partial && slices.ContainsFunc(waiting[:n], hasWords)
+	hasWords := func(j *Run) bool { return !s.cfg.Workers.Place(j).Bare }
+	return !s.cfg.Workers.Place(last).Partial && slices.ContainsFunc(waiting[:n], hasWords)
 }
 
 // ripen has a turn wait for the piece behind j no longer than that may take. It is called
@@ -89,7 +89,7 @@ func collect(s *Queue, q *queue, j *Run) {
 func (s *Queue) Count(waiting []*Run) int {
 	n := 0
 	for ; len(waiting) > 0; n++ {
-		waiting = waiting[s.cfg.Pieces(waiting):]
+		waiting = waiting[s.cfg.Workers.Pieces(waiting):]
 	}
 	return n
 }
@@ -157,8 +157,8 @@ func (l *lane) joinable(s *Queue, j *Run) (n int, partial bool) {
 	waiting, step := l.messages.waiting, 0
 	for ; n < len(waiting); n += step {
 		o := waiting[n]
-		place := s.cfg.Place(o)
-		if l.commanded(o) || !place.Joinable || !s.cfg.Accepts(j, o) {
+		place := s.cfg.Workers.Place(o)
+		if l.commanded(o) || !place.Joinable || !s.cfg.Workers.Accepts(j, o) {
 			break
 		}
 		if step = 1; !place.Partial {
@@ -204,7 +204,7 @@ func (l *lane) tellAdded(s *Queue) {
 	if partial {
 		some = q.waiting[:n+1]
 	}
-	isSaid := func(o *Run) bool { return s.cfg.Place(o).Said }
+	isSaid := func(o *Run) bool { return s.cfg.Workers.Place(o).Said }
 	if slices.ContainsFunc(some, isSaid) && !slices.ContainsFunc(some, func(o *Run) bool { return !q.isSoon(o) }) {
 		q.added(partial)
 	}

@@ -46,21 +46,27 @@ type ChatFilter func(chat chats.Chat) bool
 // AllChats are all chats.
 func AllChats(chats.Chat) bool { return true }
 
+// Chats are those that processes share.
+type Chats interface {
+	// Home returns the chat as which a chat goes on that has moved.
+	Home(chat chats.Chat) chats.Chat
+	// Take takes over what others left open in some chats, with the marks of the tenures that
+	// are about to begin. Once they have, begin is called.
+	Take(ctx context.Context, in ChatFilter, mark func(chats.Chat) string) (begin func(), err error)
+	// Lost is called when this process no longer answers in some chats.
+	Lost(in ChatFilter)
+	// Busy reports whether something runs in some chats.
+	Busy(in ChatFilter) bool
+}
+
 // LeasesConfig is what [Owners] are made of.
 type LeasesConfig struct {
 	Sharing
 	Store storage.Store
 	// Leases are those that there are besides [Leader] and the shares of the chats.
 	Leases []string
-	// Home returns the chat as which a chat goes on that has moved.
-	Home func(chat chats.Chat) chats.Chat
-	// Take takes over what others left open in some chats, with the marks of the tenures that
-	// are about to begin. Once they have, begin is called.
-	Take func(ctx context.Context, in ChatFilter, mark func(chats.Chat) string) (begin func(), err error)
-	// Lost is called when this process no longer answers in some chats.
-	Lost func(in ChatFilter)
-	// Busy reports whether something runs in some chats.
-	Busy   func(in ChatFilter) bool
+	// Chats are what the leases are about.
+	Chats  Chats
 	Logger *slog.Logger
 }
 
@@ -105,7 +111,7 @@ func NewLeases(cfg LeasesConfig) *Leases {
 	}
 	o.replica = replicas.New(replicas.Config{
 		Store: cfg.Store, Leases: leases, Host: cfg.Host, Version: cfg.Version, Format: cfg.Format, Check: cfg.Check, TTL: cfg.TTL,
-		Taken: o.taken, Lost: o.lost, Busy: func(lease string) bool { return cfg.Busy(o.in(lease)) }, Logger: cfg.Logger,
+		Taken: o.taken, Lost: o.lost, Busy: func(lease string) bool { return cfg.Chats.Busy(o.in(lease)) }, Logger: cfg.Logger,
 	})
 	return o
 }
@@ -159,7 +165,7 @@ func share(n uint32) string { return fmt.Sprintf("%s%02d", sharePrefix, n%shares
 
 func (o *Leases) leaseOf(chat chats.Chat) string {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(o.cfg.Home(chat).Whole().String())) // never fails
+	_, _ = h.Write([]byte(o.cfg.Chats.Home(chat).Whole().String())) // never fails
 	return share(h.Sum32())
 }
 
@@ -174,7 +180,7 @@ func (o *Leases) Run(ctx context.Context) error {
 	if o.replica != nil {
 		return o.replica.Run(ctx)
 	}
-	begin, err := o.cfg.Take(ctx, AllChats, o.Token)
+	begin, err := o.cfg.Chats.Take(ctx, AllChats, o.Token)
 	if err == nil {
 		begin()
 	}
@@ -202,7 +208,7 @@ func (o *Leases) taken(ctx context.Context, leases map[string]storage.Op) (err e
 	o.mu.Unlock()
 	begin := func() {}
 	if len(taken) > 0 {
-		begin, err = o.cfg.Take(ctx, o.in(taken...), func(chat chats.Chat) string { return marks[o.leaseOf(chat)] })
+		begin, err = o.cfg.Chats.Take(ctx, o.in(taken...), func(chat chats.Chat) string { return marks[o.leaseOf(chat)] })
 	}
 	o.mu.Lock()
 	if err == nil {
@@ -227,7 +233,7 @@ func (o *Leases) lost(lease string) {
 	o.tell()
 	o.mu.Unlock()
 	if strings.HasPrefix(lease, sharePrefix) {
-		o.cfg.Lost(o.in(lease))
+		o.cfg.Chats.Lost(o.in(lease))
 	}
 }
 

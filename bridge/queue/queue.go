@@ -41,27 +41,33 @@ type Placement struct {
 	Unknown bool
 }
 
-// Config is what [Lanes] are made of.
-type Config struct {
-	// Place says where a job waits. It is asked each time.
-	Place func(*Run) Placement
+// Workers say where jobs wait, and bring them to their ends. What they say about a job may change
+// with it: they are asked each time.
+type Workers interface {
+	// Place says where a job waits.
+	Place(j *Run) Placement
 	// Pieces returns how many of some messages are the first one: those that continue it.
-	Pieces func(some []*Run) int
+	Pieces(some []*Run) int
 	// Accepts reports whether a message that waits can become part of a job that runs.
-	Accepts func(running, waiting *Run) bool
+	Accepts(running, waiting *Run) bool
 	// Decisions returns the cards that a job waits for, and which tools they are about.
-	Decisions func(j *Run) (cards, tools []string)
-	// Run brings a job to its end, or leaves it open where work ends. Its own context ends
+	Decisions(j *Run) (cards, tools []string)
+	// Work brings a job to its end, or leaves it open where work ends. Its own context ends
 	// also where a command ends the job.
-	Run func(work, ctx context.Context, j *Run)
-	// OnSuspend is told that a job waits for a decision from now on, and which message, if
-	// any, is next behind it. The decision may have come meanwhile: see [Lanes.Free].
-	OnSuspend func(h *Suspended, next *Run)
-	// OnWait, if not nil, is told that a job which was queued has to wait. It waits for nothing
-	// and calls nobody here.
-	OnWait func(j *Run)
-	// OnOvertaken is given the commands that waited and were ended, see [Placement].
-	OnOvertaken func(some []*Run)
+	Work(work, ctx context.Context, j *Run)
+	// Suspended is told that a job waits for a decision from now on, and which message, if
+	// any, is next behind it. The decision may have come meanwhile: see [Queue.Resume].
+	Suspended(h *Suspended, next *Run)
+	// Waits is told that a job which was queued has to wait for its slot. It waits for nothing and
+	// calls nobody here.
+	Waits(j *Run)
+	// Overtaken is given the commands that waited and were ended, see [Placement].
+	Overtaken(some []*Run)
+}
+
+// Config is what a [Queue] is made of.
+type Config struct {
+	Workers Workers
 	// MaxTurns bounds the turns that run at the same time.
 	MaxTurns int
 	// Now is the clock.
@@ -158,7 +164,7 @@ func (s *Queue) TryGo(f func()) bool {
 // ChatOf is the chat or the lane beside it that a job waits in.
 func (s *Queue) ChatOf(j *Run) chats.Chat {
 	chat := j.Message.Chat
-	chat.Thread += s.cfg.Place(j).SubQueue
+	chat.Thread += s.cfg.Workers.Place(j).SubQueue
 	return chat
 }
 
@@ -199,7 +205,7 @@ func (s *Queue) Enqueue(j *Run) *Suspended {
 	if len(s.over) > 0 {
 		s.relocate(j)
 	}
-	place, chat := s.cfg.Place(j), j.Message.Chat
+	place, chat := s.cfg.Workers.Place(j), j.Message.Chat
 	if place.Said && !j.Message.Direct && !j.Waits {
 		s.members.take(j)
 	}
@@ -226,19 +232,13 @@ func (s *Queue) Enqueue(j *Run) *Suspended {
 		overtake(s, l, j)
 	}
 	s.wake(l)
-	if s.cfg.OnWait != nil {
-		tellWaits(s, q, place, j)
+	if place.NeedsSlot && slices.Contains(q.waiting, j) {
+		s.cfg.Workers.Waits(j)
 	}
 	if held := cmp.Or(l.held, l.asks); held != nil && !place.Barrier && Order(held.job, j) < 0 {
 		return held
 	}
 	return nil
-}
-
-func tellWaits(s *Queue, q *queue, place Placement, j *Run) {
-	if place.NeedsSlot && slices.Contains(q.waiting, j) {
-		s.cfg.OnWait(j)
-	}
 }
 
 // Occupancy is how much waits; Burst tells it from what waited before, when it was gone.
@@ -253,7 +253,7 @@ type Occupancy struct {
 func (s *Queue) Reserve(j *Run, bound int) (lane, sender Occupancy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	place, chat := s.cfg.Place(j), j.Message.Chat
+	place, chat := s.cfg.Workers.Place(j), j.Message.Chat
 	chat.Thread += place.SubQueue
 	if l := s.byChat[chat]; l != nil {
 		lane = Occupancy{len(l.messages.waiting), l.messages.burst}

@@ -51,7 +51,7 @@ func (s *Queue) takes(l *lane, q *queue) bool {
 		return !s.blocks(l)
 	}
 	j, c := q.waiting[0], &l.commands
-	place := s.cfg.Place(j)
+	place := s.cfg.Workers.Place(j)
 	if place.Unknown || l.moving || l.held != nil || c.running != nil && c.running.Seq < j.Seq || len(c.waiting) > 0 && c.waiting[0].Seq < j.Seq {
 		return false
 	}
@@ -76,7 +76,7 @@ func standInLine(s *Queue, l *lane, j *Run) {
 func (s *Queue) run(ctx context.Context, l *lane, q *queue) {
 	defer s.Running.Done()
 	j := q.running
-	rescue.Go(s.cfg.Log, "a job", func() { s.cfg.Run(s.work, ctx, j) })
+	rescue.Go(s.cfg.Log, "a job", func() { s.cfg.Workers.Work(s.work, ctx, j) })
 	if j.HasSlot {
 		s.ReleaseSlot(j)
 	}
@@ -111,7 +111,7 @@ func (s *Queue) hold(ran context.Context, l *lane, j *Run) {
 	}
 	s.mu.Unlock()
 	if cause == nil {
-		s.cfg.OnSuspend(h, next)
+		s.cfg.Workers.Suspended(h, next)
 	}
 }
 
@@ -179,7 +179,7 @@ func overtake(s *Queue, l *lane, j *Run) {
 		if s.closing || !slices.Contains(q.waiting, j) {
 			return
 		}
-		older := func(o *Run) bool { return o.Seq < j.Seq && s.cfg.Place(o).Yields }
+		older := func(o *Run) bool { return o.Seq < j.Seq && s.cfg.Workers.Place(o).Yields }
 		var gone []*Run
 		q.waiting = slices.DeleteFunc(q.waiting, func(o *Run) bool {
 			if !older(o) {
@@ -194,7 +194,7 @@ func overtake(s *Queue, l *lane, j *Run) {
 			q.cancel(ErrOvertaken)
 		}
 		if len(gone) > 0 {
-			s.Running.Go(func() { rescue.Go(s.cfg.Log, "commands that were ended", func() { s.cfg.OnOvertaken(gone) }) })
+			s.Running.Go(func() { rescue.Go(s.cfg.Log, "commands that were ended", func() { s.cfg.Workers.Overtaken(gone) }) })
 		}
 		s.wake(l)
 	})
@@ -203,7 +203,7 @@ func overtake(s *Queue, l *lane, j *Run) {
 // Interrupt ends the turn of a chat that runs or waits for a decision, if it was accepted
 // before the given number, and takes the messages that waited before it out of the queue.
 func (s *Queue) Interrupt(chat chats.Chat, before int64, cause error) (running bool, waiting []*Run) {
-	older := func(j *Run) bool { return j.Seq < before && !s.cfg.Place(j).Unknown }
+	older := func(j *Run) bool { return j.Seq < before && !s.cfg.Workers.Place(j).Unknown }
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.byChat[chat]
