@@ -134,6 +134,9 @@ func (e *ModelError) Error() string {
 // Unwrap returns the cause.
 func (e *ModelError) Unwrap() error { return e.Err }
 
+// ErrNoAnswer is in the error of a turn to which the model said nothing.
+var ErrNoAnswer = errors.New("empty answer")
+
 // ErrSuspended ends a turn that waits for the approval of a call. It is run again,
 // with the history as stored, when there is a decision.
 var ErrSuspended = errors.New("agent: the turn waits for an approval")

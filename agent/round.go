@@ -50,7 +50,7 @@ func (r *run) ask(ctx context.Context) (done bool, err error) {
 		reply, err = r.complete(ctx, rounds+1, nudgeAnswer)
 		reply.Usage = before.plus(reply.Usage)
 		if err == nil && empty(reply) {
-			err = &ModelError{Kind: KindUnavailable, Err: errors.New("empty answer")}
+			err = &ModelError{Kind: KindUnavailable, Err: ErrNoAnswer}
 		}
 	}
 	if err != nil {

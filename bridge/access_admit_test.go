@@ -88,7 +88,7 @@ func TestANewcomerIsLetIn(t *testing.T) {
 			wantText(t, u.press(card, "p", "1", "Let in"), "may talk to me now")
 			u.card("`user 2` (`fake:2`) may talk to me now")
 			told := u.untilTold("2", 3)
-			wantText(t, told[1], "You have been let in")
+			wantText(t, told[1], "You were let in")
 			wantText(t, told[2], "re: hello\nI am new, see https://evil.example `x` <b>")
 			u.accept(from("2", "c", "hello again"))
 			wantText(t, u.untilTold("2", 4)[3], "re: hello again")
@@ -108,7 +108,7 @@ func TestARefusedNewcomerIsNotAskedAboutAgain(t *testing.T) {
 	u.card("is refused")
 	u.now.advance(25 * time.Hour)
 	u.accept(from("2", "b", "hello?"))
-	wantText(t, u.untilTold("2", 2)[1], "ask my operator")
+	wantText(t, u.untilTold("2", 2)[1], "ask whoever runs me")
 	if n := len(u.told("1")); n != 2 {
 		t.Errorf("the owner was told %q", u.told("1"))
 	}
@@ -291,7 +291,7 @@ func TestAddingWhoWaitsClosesTheirCard(t *testing.T) {
 			u.untilTold("2", 1)
 			u.accept(from("1", "1", "/people add fake:2"))
 			told := u.untilTold("2", 3)
-			wantText(t, told[1], "You have been let in")
+			wantText(t, told[1], "You were let in")
 			wantText(t, told[2], answer)
 			u.card("Let in with /people")
 			wantText(t, u.press(card, "p", "1", "Refuse"), "out of date")

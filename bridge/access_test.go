@@ -76,7 +76,7 @@ func TestTheRightCodeMakesTheOwner(t *testing.T) {
 	for _, form := range []string{"/claim %s", "/start %s", "claim %s", "!claim %s", "/claim  %s ", "Claim %s"} {
 		t.Run(form, func(t *testing.T) {
 			u := newUnclaimed(t)
-			wantText(t, u.say(from("1", "0", "hello"), 1), "open the link that my log shows")
+			wantText(t, u.say(from("1", "0", "hello"), 1), "have no owner yet")
 			wantText(t, u.say(from("1", "1", fmt.Sprintf(form, u.code)), 2), "Welcome, user 1!")
 			wantText(t, u.say(from("1", "2", "/whoami"), 3), "You are my owner.")
 			wantText(t, u.say(from("1", "3", "hello"), 4), "re: hello")
@@ -134,7 +134,7 @@ func TestAClaimEnds(t *testing.T) {
 // C16.
 func TestGuessesAreAnsweredOnce(t *testing.T) {
 	u := newUnclaimed(t)
-	wantText(t, u.say(from("1", "hello", "hello"), 1), "open the link that my log shows")
+	wantText(t, u.say(from("1", "hello", "hello"), 1), "have no owner yet")
 	wantText(t, u.say(from("1", "0", "/claim wrong"), 2), "not the code")
 	for n := range 20 {
 		u.accept(from("1", fmt.Sprint("g", n), "/claim wrong"))
@@ -286,9 +286,9 @@ func TestWhatStrangersAreToldIsBounded(t *testing.T) {
 	u.accept(all...)
 	u.platform.wait(t, 200)
 	u.now.advance(time.Hour)
-	wantText(t, u.say(from("300", "3", "and now?"), 201), "fake:300")
+	wantText(t, u.say(from("300", "3", "and now?"), 201), "have no owner yet")
 	u.now.advance(24 * time.Hour)
-	wantText(t, u.say(from("300", "4", "another day"), 202), "fake:300")
+	wantText(t, u.say(from("300", "4", "another day"), 202), "have no owner yet")
 	if told := len(u.platform.texts()); told != 202 {
 		t.Errorf("strangers were told %d lines", told)
 	}
@@ -420,10 +420,10 @@ func TestDamagedRecordsLetNobodyIn(t *testing.T) {
 	}
 	u.start()
 	for n, user := range []string{"1", "2", "3", "4"} {
-		wantText(t, u.say(from(user, "1", "hello"), n+1), "`fake:"+user+"`")
+		wantText(t, u.say(from(user, "1", "hello"), n+1), "have no owner yet")
 	}
 	u.accept(from("5", "1", "/claim x"), from("5", "2", "/claim "+u.code))
-	wantText(t, u.untilTold("5", 1)[0], "`fake:5`")
+	wantText(t, u.untilTold("5", 1)[0], "have no owner yet")
 	u.offer()
 	wantText(t, u.say(from("6", "1", "/claim "+u.code), 6), "Welcome")
 }

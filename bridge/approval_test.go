@@ -179,7 +179,7 @@ func TestCallWaitsForItsApproval(t *testing.T) {
 	r := w.guarded(t)
 	r.accept(direct("1", "run rm -rf x"))
 	card := r.platform.wait(t, 1)[0]
-	for _, want := range []string{"**May I run `exec`?**", "```\nrm -rf x\n```", "_Run a command._", "You can allow it within 15 minutes"} {
+	for _, want := range []string{"**May I run this command?**", "```\nrm -rf x\n```", "_Run a command._", "You can allow it within 15 minutes"} {
 		if !strings.Contains(card.text, want) {
 			t.Errorf("no %q on the card %q", want, card.text)
 		}

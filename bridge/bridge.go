@@ -106,7 +106,7 @@ func (b *Bridge) furnish() {
 		taking: make(map[chats.Chat]bool), places: make(chan struct{}, acceptWrites),
 	}
 	b.stops, b.carrier, b.keeper, b.mover = &stops{r}, &carrier{r, make(chan struct{}, 1)}, &keeper{rooms: r}, &mover{r}
-	b.asides, b.commands = queue.DeadLetters{KV: cfg.Store, Log: b.log, Now: cfg.Now}, &commands{platforms: b.platforms}
+	b.asides, b.commands = queue.DeadLetters{KV: cfg.Store, Log: b.log, Now: cfg.Now}, &commands{platforms: b.platforms, isAdmin: b.isAdmin}
 	b.workers = &workers{commands: b.commands}
 	b.owners = queue.NewLeases(queue.LeasesConfig{
 		Sharing: cfg.Sharing, Store: cfg.Store, Leases: b.singles(), Chats: leasedChats{b}, Logger: b.log,
@@ -367,7 +367,7 @@ func announce(ctx context.Context, b *Bridge, p chats.Platform) {
 	if !ok {
 		return
 	}
-	if err := announcer.ListCommands(ctx, b.commands.infos()); err != nil && ctx.Err() == nil {
+	if err := announcer.ListCommands(ctx, b.commands.infos(), b.people.Administrators(p.Name())); err != nil && ctx.Err() == nil {
 		b.log.Warn("commands could not be announced", "platform", p.Name(), "err", err)
 	}
 }

@@ -266,8 +266,8 @@ func TestAFailureIsASentenceWithAnIncident(t *testing.T) {
 		err  error
 		want string
 	}{
-		"key":    {&agent.ModelError{Kind: agent.KindAuth, Status: 401, Err: errors.New("sk-secret")}, "refuses my key"},
-		"limit":  {&agent.ModelError{Kind: agent.KindRateLimit, Err: errors.New("x")}, "over its limit"},
+		"key":    {&agent.ModelError{Kind: agent.KindAuth, Status: 401, Err: errors.New("sk-secret")}, "rejects my key"},
+		"limit":  {&agent.ModelError{Kind: agent.KindRateLimit, Err: errors.New("x")}, "is busy"},
 		"net":    {&agent.ModelError{Kind: agent.KindUnavailable, Err: errors.New("x")}, "could not reach"},
 		"rounds": {&agent.ModelError{Kind: agent.KindRounds, Err: errors.New("x")}, "circles"},
 		"other":  {errors.New("nil map at agent.go:12 sk-secret"), "went wrong"},

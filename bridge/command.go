@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
@@ -19,6 +18,7 @@ import (
 	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/why"
 	"oneclaw/bridge/wording"
+	"oneclaw/internal/nearest"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -69,6 +69,7 @@ func (b *Bridge) bring(c Command) queue.Command {
 	if c.Secret == nil {
 		secret = nil
 	}
+	c.Admin = c.Role >= toolgroups.RoleAdmin
 	return queue.Command{CommandInfo: c.CommandInfo, Alone: c.Alone, Secret: secret, Run: func(ctx context.Context, j *queue.Run, args string) (string, error) {
 		scope, err := b.scopeOf(ctx, j)
 		if err != nil {
@@ -112,7 +113,7 @@ func (b *Bridge) commandTable() []queue.Command {
 	row := func(name, description string, run func(context.Context, *queue.Run, string) (string, error)) queue.Command {
 		return queue.Command{CommandInfo: chats.CommandInfo{Name: name, Description: description}, Run: run}
 	}
-	start := row("start", "Hello", b.commands.help)
+	start := row("start", "Hello", b.commands.start)
 	start.Hidden = true
 	alone := func(c queue.Command) queue.Command {
 		c.Alone = true
@@ -127,7 +128,9 @@ func (b *Bridge) commandTable() []queue.Command {
 		row("status", "What is going on in this chat", b.status),
 		row("observe", "Listen along in this group, or no more: on, off", b.observe),
 		alone(row("tools", "Tool groups, and which are loaded here", b.panel.Command)),
-		alone(row("why", "What became of the last message here, and why", explainer(b).Explain)),
+		alone(row("why", "What became of the last message here, and why", func(ctx context.Context, j *queue.Run, args string) (string, error) {
+			return explainer(b).Explain(ctx, j, args) // the zone may have changed
+		})),
 		row(privacy.ForgetCommand, "Forget what I keep of you, after a question", b.forgetting.Ask),
 		start,
 	}
@@ -140,7 +143,7 @@ func (b *Bridge) commandTable() []queue.Command {
 
 func explainer(b *Bridge) why.Explainer {
 	return why.Explainer{
-		Store: b.store, Jobs: b.jobs, Explains: func(r *receipts.Receipt) bool { return b.workers.ofReceipt(r).declares().explained }, Admin: b.isAdmin, Answering: b.lanes.IsAnswering,
+		Store: b.store, Jobs: b.jobs, Zone: b.cfg.Zone(), Explains: func(r *receipts.Receipt) bool { return b.workers.ofReceipt(r).declares().explained }, Admin: b.isAdmin, Answering: b.lanes.IsAnswering,
 	}
 }
 
@@ -178,7 +181,7 @@ func (b *Bridge) status(ctx context.Context, j *queue.Run, _ string) (string, er
 		state = "I am busy in other chats: " + wording.Count(lane.Waiting, "message waits here for its turn", "messages wait here for their turn") + "."
 	}
 	text := fmt.Sprintf("%s\n\n- Messages in this conversation: %s\n- Tool groups loaded: %s\n- Running since: %s",
-		state, said, wording.ListOr(groups, "none"), b.begun.UTC().Format(time.RFC1123))
+		state, said, wording.ListOr(groups, "none"), b.begun.In(b.cfg.Zone()).Format("2 January 15:04 MST"))
 	if b.cfg.Sharing.On {
 		shared, err := b.replicas(ctx, b.isAdmin(j.Message))
 		if err != nil {
@@ -226,6 +229,7 @@ type commands struct {
 	platforms map[string]chats.Platform
 	list      []queue.Command
 	names     *regexp.Regexp // of the commands, as texts of ours name them
+	isAdmin   func(chats.Message) bool
 }
 
 // add takes the commands that all rooms bring.
@@ -248,6 +252,9 @@ func (c *commands) infos() []chats.CommandInfo {
 	return infos
 }
 
+// maxCommandName bounds what is repeated of a command, in characters.
+const maxCommandName = 32
+
 var commandPattern = regexp.MustCompile(`^/([a-z_]{1,32})(?:\s+([\s\S]*))?$`)
 
 // of returns the command of a job. A job with a notice has none, and neither has a text
@@ -265,11 +272,37 @@ func (c *commands) named(m chats.Message) (queue.Command, string, bool) {
 	if match == nil {
 		return queue.Command{}, "", false
 	}
-	i := slices.IndexFunc(c.list, func(one queue.Command) bool { return one.Name == match[1] })
-	if i < 0 {
-		return queue.Command{}, "", false
+	one, known := c.find(match[1])
+	if !known {
+		one = queue.Command{CommandInfo: chats.CommandInfo{Name: match[1]}, Alone: true, Run: c.unknown}
 	}
-	return c.list[i], match[2], true
+	return one, match[2], true
+}
+
+// find returns the command of a name.
+func (c *commands) find(name string) (queue.Command, bool) {
+	i := slices.IndexFunc(c.list, func(one queue.Command) bool { return one.Name == name })
+	if i < 0 {
+		return queue.Command{}, false
+	}
+	return c.list[i], true
+}
+
+// unknown answers a command that there is not, so that it costs no call of the model.
+func (c *commands) unknown(_ context.Context, j *queue.Run, _ string) (string, error) {
+	return c.nearest(commandPattern.FindStringSubmatch(strings.TrimSpace(j.Message.Text))[1]), nil
+}
+
+// nearest says that there is no such command, and which was meant.
+func (c *commands) nearest(name string) string {
+	var names []string
+	for _, info := range c.infos() {
+		names = append(names, info.Name)
+	}
+	if near := nearest.Of(name, names); near != "" {
+		return fmt.Sprintf("There is no /%s. Did you mean /%s?", name, near)
+	}
+	return fmt.Sprintf("There is no /%s. /help lists the commands.", name)
 }
 
 func (c *commands) run(ctx context.Context, j *queue.Run) (string, error) {
@@ -306,15 +339,30 @@ func (c *commands) Lift(ctx context.Context, j *queue.Run, part chats.Part) (cha
 	return part, nil
 }
 
-func (c *commands) help(_ context.Context, j *queue.Run, _ string) (string, error) {
+// start greets in a line: it is what a new chat begins with, and what old ones repeat.
+func (c *commands) start(context.Context, *queue.Run, string) (string, error) {
+	return "Hello! Write what you need, or send me a file. /help lists what I can do.", nil
+}
+
+func (c *commands) help(_ context.Context, j *queue.Run, args string) (string, error) {
+	if name := strings.TrimLeft(strings.TrimSpace(args), "/!"); name != "" {
+		one, known := c.find(strings.ToLower(name))
+		if !known {
+			return c.nearest(wording.OneLine(name, maxCommandName)), nil
+		}
+		return fmt.Sprintf("/%s – %s", one.Name, one.Description), nil
+	}
 	var text strings.Builder
 	text.WriteString("I answer what you write to me, and I have tools to get things done. " +
 		"I load the ones I need as we go.\n\n")
 	if !j.Message.Direct {
 		text.WriteString("Here I answer when I am mentioned or replied to.\n\n")
 	}
+	admin := c.isAdmin(j.Message)
 	for _, info := range c.infos() {
-		fmt.Fprintf(&text, "- /%s – %s\n", info.Name, info.Description)
+		if !info.Admin || admin {
+			fmt.Fprintf(&text, "- /%s – %s\n", info.Name, info.Description)
+		}
 	}
 	return text.String(), nil
 }

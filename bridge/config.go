@@ -54,6 +54,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
+	// Zone is where people read times; nil means UTC.
+	Zone func() *time.Location
 }
 
 // Hooks are what the rest of the program adds. Each may be nil.
@@ -148,6 +150,9 @@ func (l Limits) complete() Limits {
 
 func (cfg Config) complete() Config {
 	cfg.Limits = cfg.Limits.complete()
+	if cfg.Zone == nil {
+		cfg.Zone = func() *time.Location { return time.UTC }
+	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

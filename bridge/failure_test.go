@@ -18,12 +18,12 @@ import (
 // told is everything that people are ever told about a failed turn.
 var told = regexp.MustCompile(`^(?:` +
 	`I gave up on this after 15m0s\. What I found out so far is kept: ask again, or for a smaller step\.|` +
-	`Something went wrong inside me, and I could not answer\. Please try again; if it happens again, tell my operator the incident number\.|` +
-	`I cannot answer: the language model refuses my key\. My operator has to mend that\.|` +
-	`The language model is over its limit\. Please try again in (?:[0-9hms]+|a minute or two)\.|` +
+	`Something went wrong inside me, and I could not answer\. Please try again; if it happens again, give the number below to whoever runs me\.|` +
+	`I can't answer right now: the language model rejects my key\. Whoever runs me has to check it \(OPENAI_API_KEY\)\.|` +
+	`(The language model is busy\. Please try again in (?:[0-9hms]+|a minute or two)\.|The model account has run out of credit\. Whoever runs me has to top it up\.|The model gave no answer\. Please try again\.)|` +
 	`I could not reach the language model\. Please try again in a minute\.|` +
 	`This conversation has grown too long for the language model\. /new begins a fresh one; files and memory are kept\.|` +
-	`The language model did not accept my request\. (I leave it out of our conversation\. )?My operator finds the reason in the log\.|` +
+	`(The language model did not accept your message\. I removed it so that we can go on\.|The language model does not accept my requests\. Whoever runs me finds the reason in the log\.)|` +
 	`I went in circles and stopped without an answer\. Please put it differently, or ask for a smaller step\.|` +
 	`The budget for this does not allow another answer now\.|` +
 	`I could not answer\. Please try again\.` +

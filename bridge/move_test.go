@@ -153,7 +153,7 @@ func TestAMovedChatTakesItsApprovalsAlong(t *testing.T) {
 			}
 			r.move()
 			again := r.platform.wait(t, 3)[2]
-			if again.to.Chat != newChat || !strings.Contains(again.text, "May I run `exec`?") {
+			if again.to.Chat != newChat || !strings.Contains(again.text, "May I run this command?") {
 				t.Fatalf("to %v: %q", again.to.Chat, again.text)
 			}
 			if restart == "after" {

@@ -54,7 +54,7 @@ func (b *Bridge) observe(ctx context.Context, j *queue.Run, args string) (string
 	on := strings.EqualFold(strings.TrimSpace(args), "on")
 	switch {
 	case m.Direct:
-		return "Here everything is for me already: this is for groups.", nil
+		return "Only for groups: here I read everything anyway.", nil
 	case !on && !strings.EqualFold(strings.TrimSpace(args), "off"):
 		state := "I do not listen along here. "
 		if b.observer.WantsAmbient(m.Chat) {

@@ -102,7 +102,7 @@ func TestWhyShowsTheReceipt(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	r.accept(group("3", "2", "/why"))
-	if got := r.platform.wait(t, 4)[3].text; got != want+"\n- Job `fake:g/1/text`, session `fake:g/1`" {
+	if got := r.platform.wait(t, 4)[3].text; got != want+"\n- In the log: `fake:g/1/text`, session `fake:g/1`" {
 		t.Errorf("an administrator is shown\n%s", got)
 	}
 }

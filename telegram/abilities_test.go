@@ -106,7 +106,7 @@ func TestAnnounce(t *testing.T) {
 	s := newStage(t)
 	list := []chats.CommandInfo{{Name: "help", Description: "what I can do"}, {Name: "clear", Description: strings.Repeat("ä", 300)}, {Name: "new"}}
 	for range 2 {
-		if err := s.p.ListCommands(t.Context(), list); err != nil {
+		if err := s.p.ListCommands(t.Context(), list, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -118,7 +118,7 @@ func TestAnnounce(t *testing.T) {
 			t.Errorf("commands %s", got)
 		}
 	})
-	if err := s.p.ListCommands(t.Context(), []chats.CommandInfo{{Name: "Not-one"}}); err == nil {
+	if err := s.p.ListCommands(t.Context(), []chats.CommandInfo{{Name: "Not-one"}}, nil); err == nil {
 		t.Error("a bad name was announced")
 	}
 	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, User: s.ann})

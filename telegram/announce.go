@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
@@ -28,24 +29,54 @@ type botCommand struct {
 	Description string `json:"description"`
 }
 
-// ListCommands shows the commands in Telegram's menu. From now on they count as the bot's in
-// groups without its name behind them, also where the menu cannot be changed.
-func (p *Platform) ListCommands(ctx context.Context, commands []chats.CommandInfo) error {
+// ListCommands shows the commands in Telegram's menu, and to administrators in their chats with
+// the bot those for them, too. From now on they count as the bot's in groups without its name
+// behind them, also where the menu cannot be changed.
+func (p *Platform) ListCommands(ctx context.Context, commands []chats.CommandInfo, admins []string) error {
 	names := map[string]bool{}
-	list := make([]botCommand, 0, len(commands))
+	all, open := make([]botCommand, 0, len(commands)), make([]botCommand, 0, len(commands))
 	for _, c := range commands {
 		if !commandName.MatchString(c.Name) {
 			return fmt.Errorf("telegram: command %q: want 1 to 32 of a-z, 0-9 and _", c.Name)
 		}
 		names[c.Name] = true
-		list = append(list, botCommand{c.Name, runes.Clip(cmp.Or(strings.TrimSpace(c.Description), c.Name), maxDescription)})
+		all = append(all, botCommand{c.Name, runes.Clip(cmp.Or(strings.TrimSpace(c.Description), c.Name), maxDescription)})
+		if !c.Admin {
+			open = append(open, all[len(all)-1])
+		}
 	}
-	if len(list) > maxCommands {
-		return fmt.Errorf("telegram: %d commands: telegram lists at most %d", len(list), maxCommands)
+	if len(all) > maxCommands {
+		return fmt.Errorf("telegram: %d commands: telegram lists at most %d", len(all), maxCommands)
 	}
 	p.commands.Store(&names)
+	if err := p.menu(ctx, open, nil); err != nil {
+		return err
+	}
+	for _, id := range admins {
+		chat, err := strconv.ParseInt(id, 10, 64)
+		if err != nil {
+			continue // everybody of a platform is no chat
+		}
+		// An administrator who never wrote to the bot has no chat with it.
+		if err := p.menu(ctx, all, map[string]any{"type": "chat", "chat_id": chat}); err != nil {
+			p.log.Debug("an administrator has the menu of all", "user", id, "err", err)
+		}
+	}
+	return nil
+}
+
+// menu shows a list of commands in a scope, unless it is shown there.
+func (p *Platform) menu(ctx context.Context, list []botCommand, scope map[string]any) error {
+	where := tgbotapi.Params{}
+	if scope != nil {
+		text, err := json.Marshal(scope)
+		if err != nil {
+			return fmt.Errorf("telegram: scope of commands: %w", err)
+		}
+		where["scope"] = string(text)
+	}
 	var shown []botCommand
-	if err := p.api.call(ctx, "getMyCommands", nil, &shown); err != nil {
+	if err := p.api.call(ctx, "getMyCommands", where, &shown); err != nil {
 		return err
 	}
 	if slices.Equal(shown, list) {
@@ -55,5 +86,6 @@ func (p *Platform) ListCommands(ctx context.Context, commands []chats.CommandInf
 	if err != nil {
 		return fmt.Errorf("telegram: list of commands: %w", err)
 	}
-	return p.api.call(ctx, "setMyCommands", tgbotapi.Params{"commands": string(body)}, nil)
+	where["commands"] = string(body)
+	return p.api.call(ctx, "setMyCommands", where, nil)
 }

@@ -126,7 +126,7 @@ func TestNewerServiceMessagesAreSilent(t *testing.T) {
 	}
 	// What is still unread is named.
 	got := decodeMessage(t, "message", "private", `"rich_message":{"blocks":[]}`)
-	if got == nil || !slices.Equal(got.Skipped, []string{"a rich message: I can read text and files only"}) {
+	if got == nil || !slices.Equal(got.Skipped, []string{"a rich message: I can't read that yet"}) {
 		t.Errorf("an empty rich message came to %+v", got)
 	}
 }

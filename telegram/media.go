@@ -109,12 +109,12 @@ func unread(raw json.RawMessage) []string {
 	}
 	for _, u := range unreadable {
 		if present(fields[u.field]) {
-			return []string{u.what + ": I can read text and files only"}
+			return []string{u.what + ": I can't read that yet"}
 		}
 	}
 	for field, v := range fields {
 		if isContent(field, v) {
-			return []string{"something of a kind that I do not know: I can read text and files only"}
+			return []string{"something of a kind that I do not know"}
 		}
 	}
 	return nil

@@ -177,7 +177,7 @@ func TestErrorsHoldNoToken(t *testing.T) {
 			chat := chats.Chat{Platform: Name, ID: "-5"}
 			var errs []error
 			_, err := p.Send(ctx, private, chats.Part{Text: "hi"})
-			errs = append(errs, err, p.SetTyping(ctx, private, true), p.ListCommands(ctx, nil),
+			errs = append(errs, err, p.SetTyping(ctx, private, true), p.ListCommands(ctx, nil, nil),
 				p.FetchFile(ctx, chats.Attachment{Ref: "f"}, &strings.Builder{}), p.api.download(ctx, "photos/1.jpg", &strings.Builder{}))
 			_, err = p.IsAdmin(ctx, chat, "5")
 			errs = append(errs, err)

@@ -45,7 +45,7 @@ func TestEverythingUnreadIsNamed(t *testing.T) {
 			for _, e := range events {
 				got = append(got, e.message.Skipped...)
 			}
-			if want == "" && len(got) != 0 || want != "" && !slices.Equal(got, []string{want + ": I can read text and files only"}) {
+			if want == "" && len(got) != 0 || want != "" && !slices.Equal(got, []string{want + ": I can't read that yet"}) {
 				t.Errorf("said to be unread: %q, want %q", got, want)
 			}
 		})

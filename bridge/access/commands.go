@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"oneclaw/bridge/chats"
@@ -17,7 +18,7 @@ import (
 func (d *Registry) Commands() []queue.Command {
 	return []queue.Command{
 		{CommandInfo: chats.CommandInfo{Name: "whoami", Description: "Your id and what you may do"}, Alone: true, Run: d.whoami},
-		{CommandInfo: chats.CommandInfo{Name: "people", Description: "Who may talk to me: list and remove (administrators)"}, Alone: true, Run: d.people},
+		{CommandInfo: chats.CommandInfo{Name: "people", Description: "Who may talk to me: list and remove", Admin: true}, Alone: true, Run: d.people},
 		{CommandInfo: chats.CommandInfo{Name: claimName, Description: "Make me yours"}, Hidden: true, Open: true, Run: d.claimBot},
 	}
 }
@@ -188,4 +189,21 @@ func (d *Registry) unnamed(user string) string {
 		return fmt.Sprintf("Nobody there can have the id `%s`. /whoami tells everybody their own.", user)
 	}
 	return ""
+}
+
+// Administrators are the ids of the administrators of a platform, the owner among them.
+func (d *Registry) Administrators(platform string) []string {
+	var ids []string
+	add := func(user string) {
+		if id, ok := strings.CutPrefix(user, platform+":"); ok && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	for _, entry := range d.cfg.Access.Admins {
+		add(entry)
+	}
+	for _, one := range d.register.with(toolgroups.RoleAdmin) {
+		add(one.User)
+	}
+	return ids
 }

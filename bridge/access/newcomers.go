@@ -191,8 +191,8 @@ func (d *Registry) decide(ctx context.Context, press interact.Press) (interact.R
 
 // What people are told who were let in: that their message is answered, or lost.
 const (
-	welcome      = "You have been let in: I talk to you now. Please send your message again; /help says what I can do."
-	welcomeAgain = "You have been let in: I talk to you now, and begin with the message that you sent. /help says what I can do."
+	welcome      = "You were let in. Please send your message again; /help says what I can do."
+	welcomeAgain = "You were let in. Here is the answer to your message:"
 )
 
 // letIn gives somebody a role, and tells them if they asked for it, and has the message answered

@@ -110,10 +110,9 @@ func (d *Registry) Hear(ctx context.Context, j *queue.Run) (bool, error) {
 	case owned && !m.Direct:
 		outbox.Of(j).Notice = sorry + "Write to me in a direct chat, and I will ask my owner to let you in."
 	case !owned && d.cfg.Access.Empty():
-		outbox.Of(j).Notice = fmt.Sprintf("I talk to nobody yet. If I am yours, open the link that my log shows, or send me the code that "+
-			"stands there in a direct chat. Or allow `%s` in my settings (ONECLAW_ALLOW).", m.By())
+		outbox.Of(j).Notice = "I'm new here and have no owner yet. Is it you? Run `oneclaw claim` and open the link."
 	default:
-		outbox.Of(j).Notice = fmt.Sprintf(sorry+"If you should be one of them, ask my operator to allow `%s`.", m.By())
+		outbox.Of(j).Notice = fmt.Sprintf(sorry+"If you should be one of them, ask whoever runs me to allow `%s`.", m.By())
 	}
 	return true, nil
 }

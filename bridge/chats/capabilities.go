@@ -120,7 +120,8 @@ type AdminChecker interface {
 // CommandLister is a platform that shows a list of the bot's commands.
 type CommandLister interface {
 	// ListCommands shows these commands, in this order, instead of what was shown before.
-	ListCommands(ctx context.Context, commands []CommandInfo) error
+	// Those for administrators are shown to them alone: admins are their ids.
+	ListCommands(ctx context.Context, commands []CommandInfo, admins []string) error
 }
 
 // CommandPrefixer is a platform on which commands are not written with a slash.

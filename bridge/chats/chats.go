@@ -252,6 +252,8 @@ type CommandInfo struct {
 	Name string
 	// Description is one short line.
 	Description string
+	// Admin says that it is for administrators: others are not shown it.
+	Admin bool
 }
 
 // Outcome is what became of a send that failed.

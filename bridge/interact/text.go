@@ -49,7 +49,11 @@ func question(j *queue.Run, r *request, tool toolgroups.Tool, arguments string, 
 		card.ReplyTo = ""
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "**May I run %s?**", wording.Code(r.Tool))
+	what := wording.Code(r.Tool)
+	if r.Tool == "exec" {
+		what = "this command"
+	}
+	fmt.Fprintf(&text, "**May I run %s?**", what)
 	if task := turn.TaskOf(j); task != nil {
 		fmt.Fprintf(&text, " It is for %s %s.", began(j), wording.Shown(runes.Clip(task.Title, maxName)))
 	}

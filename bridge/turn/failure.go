@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"time"
 
 	"oneclaw/agent"
@@ -48,25 +50,31 @@ func sentence(err error, timeout time.Duration) string {
 	}
 	var failure *agent.ModelError
 	if !errors.As(err, &failure) {
-		return "Something went wrong inside me, and I could not answer. Please try again; if it happens again, tell my operator the incident number."
+		return "Something went wrong inside me, and I could not answer. Please try again; if it happens again, give the number below to whoever runs me."
 	}
 	switch failure.Kind {
 	case agent.KindAuth:
-		return "I cannot answer: the language model refuses my key. My operator has to mend that."
+		return "I can't answer right now: the language model rejects my key. Whoever runs me has to check it (OPENAI_API_KEY)."
 	case agent.KindRateLimit:
-		if failure.RetryAfter > 0 {
-			return fmt.Sprintf("The language model is over its limit. Please try again in %s.", failure.RetryAfter.Round(time.Second))
+		if failure.Status == http.StatusPaymentRequired || strings.Contains(failure.Error(), "insufficient_quota") {
+			return "The model account has run out of credit. Whoever runs me has to top it up."
 		}
-		return "The language model is over its limit. Please try again in a minute or two."
+		if failure.RetryAfter > 0 {
+			return fmt.Sprintf("The language model is busy. Please try again in %s.", failure.RetryAfter.Round(time.Second))
+		}
+		return "The language model is busy. Please try again in a minute or two."
 	case agent.KindUnavailable:
+		if errors.Is(failure, agent.ErrNoAnswer) {
+			return "The model gave no answer. Please try again."
+		}
 		return "I could not reach the language model. Please try again in a minute."
 	case agent.KindOverflow:
 		return "This conversation has grown too long for the language model. /new begins a fresh one; files and memory are kept."
 	case agent.KindRejected:
 		if refused(err) {
-			return "The language model did not accept my request. I leave it out of our conversation. My operator finds the reason in the log."
+			return "The language model did not accept your message. I removed it so that we can go on."
 		}
-		return "The language model did not accept my request. My operator finds the reason in the log."
+		return "The language model does not accept my requests. Whoever runs me finds the reason in the log."
 	case agent.KindRounds:
 		return "I went in circles and stopped without an answer. Please put it differently, or ask for a smaller step."
 	case agent.KindBudget:

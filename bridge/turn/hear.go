@@ -50,7 +50,7 @@ const (
 	whyLost  = "could not be fetched"
 	whyLarge = "is too large for me"
 	whyFull  = "could not be saved: there is no room for it among your files"
-	whyNever = "was not listened to, because my operator has not set up speech"
+	whyNever = "was not listened to: I can't hear voice notes yet, and an administrator can switch that on (`voice.model`)"
 	whyLater = "could not be written down now: please send it again in a minute"
 )
 

@@ -40,7 +40,7 @@ func (s story) begunBy() string {
 
 func (s story) received() string {
 	j := s.job
-	text := "Received " + wording.Clock(j.Accepted)
+	text := "Received " + wording.Clock(j.Accepted.In(s.zone))
 	if sent := j.Message.Time; !sent.IsZero() && j.Accepted.Sub(sent) >= 2*time.Second {
 		text += fmt.Sprintf(", %s after it was sent", wording.Short(j.Accepted.Sub(sent)))
 	}

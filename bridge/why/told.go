@@ -29,6 +29,6 @@ func (e Explainer) Tell(ctx context.Context, key string) (*Explanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := story{job: j, turn: turn, whole: true, silent: true, running: e.Answering(j.Message.Chat, j.Key())}
+	s := story{job: j, turn: turn, whole: true, silent: true, zone: e.zone(), running: e.Answering(j.Message.Chat, j.Key())}
 	return &Explanation{Receipt: j, Lines: s.facts(), Turn: turn}, nil
 }

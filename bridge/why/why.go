@@ -40,6 +40,8 @@ type Explainer struct {
 	Explains func(*receipts.Receipt) bool
 	// Admin reports whether somebody is told also what they find in the log.
 	Admin func(chats.Message) bool
+	// Zone is where people read times; nil means UTC.
+	Zone *time.Location
 	// Answering reports whether a job of this chat is being answered.
 	Answering func(chat chats.Chat, key string) bool
 }
@@ -59,7 +61,7 @@ func (e Explainer) Explain(ctx context.Context, j *queue.Run, _ string) (string,
 		}
 		return text, nil
 	}
-	w := story{job: last, whole: e.Admin(j.Message)}
+	w := story{job: last, whole: e.Admin(j.Message), zone: e.zone()}
 	if last.JoinedTo != "" {
 		if with, err := e.Jobs.Find(ctx, last.JoinedTo); err != nil {
 			return "", err
@@ -139,6 +141,13 @@ func (e Explainer) turn(ctx context.Context, j *receipts.Receipt) ([]agent.Messa
 	return nil, nil
 }
 
+func (e Explainer) zone() *time.Location {
+	if e.Zone == nil {
+		return time.UTC
+	}
+	return e.Zone
+}
+
 // story makes the answer from a job and its turn.
 type story struct {
 	job  *receipts.Receipt
@@ -146,6 +155,8 @@ type story struct {
 	// part is the message that was asked about, where it is part of the job's.
 	part  *receipts.Receipt
 	whole bool // for administrators: also what they find in the log
+	// zone is that of the times.
+	zone *time.Location
 	// running says that it is being answered now.
 	running bool
 	// silent says that nothing is repeated of what somebody wrote.
@@ -221,7 +232,7 @@ func (s story) outcome() string {
 	case j.Turn.Refused:
 		return "Not answered: a budget is used up. /usage shows it."
 	case j.Incident != "":
-		return fmt.Sprintf("No answer because of an error: incident `%s` in my operator's log.", j.Incident)
+		return fmt.Sprintf("No answer because of an error: incident `%s` in the log.", j.Incident)
 	case j.State == receipts.Waiting:
 		return "It waits for somebody to approve what I want to do: see the card with the buttons."
 	case j.State == receipts.Open && len(j.Answer.Parts) > 0:
@@ -360,7 +371,7 @@ func (s story) delivered() []string {
 	}
 	line := fmt.Sprintf("Answer in %s: %s", wording.Count(len(parts), "part", "parts"), bounded(parts))
 	if !s.job.Closed.IsZero() {
-		line += ", finished " + wording.Clock(s.job.Closed)
+		line += ", finished " + wording.Clock(s.job.Closed.In(s.zone))
 	}
 	if s.job.Answer.DeadLetter != "" {
 		line += ". The platform was out of order for a day: the rest was set aside, incident " + s.job.Answer.DeadLetter
@@ -382,7 +393,7 @@ func (s story) forAdministrators() []string {
 	if !s.whole {
 		return nil
 	}
-	lines := []string{"Job `" + s.job.Key() + "`"}
+	lines := []string{"In the log: `" + s.job.Key() + "`"}
 	if s.job.Turn.Generation > 0 && s.job.Message.Kind != receipts.KindTask {
 		lines[0] += fmt.Sprintf(", session `%s`", conversation.Session{Chat: s.job.Message.Chat, Generation: s.job.Turn.Generation}.Log())
 	}

@@ -97,8 +97,8 @@ func Count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// Clock is a time of the day.
-func Clock(t time.Time) string { return t.UTC().Format("15:04:05 UTC") }
+// Clock is a time of the day in its zone.
+func Clock(t time.Time) string { return t.Format("15:04:05 MST") }
 
 // Short rounds a time so that it can be read at a glance.
 func Short(d time.Duration) string {

@@ -35,7 +35,7 @@ func TestAdminPage(t *testing.T) {
 	onPage(t, ctx, "Overview")
 
 	axe := axeCore(t)
-	views := []string{"Overview", "Messages", "Conversations", "Spending", "Tools", "Schedules and hooks", "Settings", "Incidents", "People", "Approvals", "Audit"}
+	views := []string{"Overview", "Messages", "Conversations", "Spending", "Tools", "Schedules and hooks", "Settings", "Recent errors", "People", "Approvals", "Audit"}
 	for _, view := range views {
 		press(t, ctx, "nav.views a", view)
 		onPage(t, ctx, view)

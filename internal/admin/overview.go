@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,8 @@ import (
 	"oneclaw/internal/admin/frame"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/doctor"
+	"oneclaw/internal/runes"
+	"oneclaw/internal/telemetry"
 	"oneclaw/storage/replicas"
 )
 
@@ -73,9 +76,10 @@ func (p *page) overview(ctx context.Context, r frame.Request) (frame.Page, error
 		return frame.Section{Title: title, Bars: bars}
 	}
 	whole := func(v float64) string { return grouped(int64(v)) }
-	sections := append(health,
+	sections := append([]frame.Section{p.verdict(last.days[len(last.days)-1])}, health...)
+	sections = append(sections,
 		plot("Messages by day", func(d day) float64 { return float64(d.tally.Messages) }, whole),
-		plot("Time to the answer by day: half took less", func(d day) float64 { return d.tally.Percentile(0.5).Seconds() }, func(v float64) string { return took(time.Duration(v * float64(time.Second))) }),
+		plot("Median response time by day", func(d day) float64 { return d.tally.Percentile(0.5).Seconds() }, func(v float64) string { return took(time.Duration(v * float64(time.Second))) }),
 		plot("Cost by day", func(d day) float64 { return float64(d.used.Money) }, func(v float64) string { return budget.USD(v).String() }),
 		plot("Tokens of tools saved by day", func(d day) float64 { return float64(d.used.Saved()) }, whole),
 		frame.Section{Title: "By day", Text: []string{last.note}, Table: daysTable(last.days)},
@@ -128,7 +132,7 @@ func (p *page) days(ctx context.Context, n int) (days []day, note string, err er
 func daysTable(days []day) *frame.Table {
 	t := &frame.Table{
 		Name: "days", Caption: "The last days, the newest first",
-		Columns: frame.Columns("Day", "#Messages", "#Answered", "#Failed", "#Half took less than", "#95 % took less than", "#Model calls", "#Tokens", "#Cost", "#Tokens of tools saved"),
+		Columns: frame.Columns("Day", "#Messages", "#Answered", "#Failed", "#Median response", "#95th percentile", "#Model calls", "#Tokens", "#Cost", "#Tokens of tools saved"),
 	}
 	for _, d := range slices.Backward(days) {
 
@@ -149,16 +153,66 @@ func daysTable(days []day) *frame.Table {
 	return t
 }
 
+// Bounds of what counts as trouble that an administrator has to look at now.
+const (
+	recentTrouble = time.Hour
+	longWait      = 10 * time.Minute
+)
+
+// verdict says first whether the bot is well, or what is wrong and where to look.
+func (p *page) verdict(today day) frame.Section {
+	var facts []frame.Fact
+	bad := func(name, what, link string) {
+		facts = append(facts, frame.Fact{Name: name, Value: frame.Cell{Text: what, Mood: frame.Bad, Link: link}})
+	}
+	ready := p.Bot.Ready()
+	for _, name := range sorted(ready) {
+		if err := ready[name]; err != nil {
+			bad(name, "receives nothing: "+err.Error(), "")
+		}
+	}
+	if n := today.tally.Failed; n > 0 {
+		bad("Today", fmt.Sprintf("%d of %d messages failed: see which", n, today.tally.Messages), frame.To("messages"))
+	}
+	var errs []telemetry.Error
+	if p.Program.Incidents != nil {
+		errs = p.Program.Incidents()
+	}
+	for _, one := range errs {
+		if one.Level >= slog.LevelError && p.Now().Sub(one.At) < recentTrouble {
+			bad("Last error", runes.Clip(one.At.In(p.Zone()).Format("15:04")+" "+one.Text+" "+one.Details, maxVerdict), frame.To("incidents"))
+			break
+		}
+	}
+	if _, waiting, oldest := p.Bot.Open(); !oldest.IsZero() && waiting == 0 && p.Now().Sub(oldest) > longWait {
+		bad("Waiting", "a message has been open since "+oldest.In(p.Zone()).Format("2 January 15:04"), frame.To("messages"))
+	}
+	if last := p.examined.Load(); last != nil {
+		for _, f := range last.findings {
+			if f.Status == doctor.VerdictFail {
+				bad(f.Check, f.Text, "")
+			}
+		}
+	}
+	if len(facts) == 0 {
+		return frame.Section{Title: "All is well", Text: []string{"Every platform receives, nothing failed today, and there was no error in the last hour."}}
+	}
+	return frame.Section{Title: "Something needs you", Facts: facts}
+}
+
+// maxVerdict bounds what the verdict repeats of an error, in characters.
+const maxVerdict = 200
+
 // health says how the bot is, with reasons.
 func (p *page) health(ctx context.Context) ([]frame.Section, error) {
 	open, waiting, oldest := p.Bot.Open()
 	facts := []frame.Fact{
-		{Name: "Version", Value: frame.Text(p.Bot.Version)}, {Name: "Open", Value: frame.Text(grouped(int64(open)))}, {Name: "Of them waiting", Value: frame.Text(grouped(int64(waiting)))},
+		{Name: "Version", Value: frame.Text(p.Bot.Version)}, {Name: "Open", Value: frame.Text(grouped(int64(open)))}, {Name: "Waiting for approval", Value: frame.Text(grouped(int64(waiting)))},
 	}
 	if !oldest.IsZero() {
 		facts = append(facts, frame.Fact{Name: "Oldest since", Value: frame.At(oldest)})
 	}
-	t := &frame.Table{Name: "health", Caption: "What receives, and what the checks found", Columns: frame.Columns("What", "State", "Why")}
+	t := &frame.Table{Name: "health", Caption: "Platforms and checks", Columns: frame.Columns("What", "State", "Why")}
 	ready := p.Bot.Ready()
 	for _, name := range sorted(ready) {
 		row := []frame.Cell{frame.Text(name), {Text: "receives", Mood: frame.Good}, frame.Text("")}

@@ -55,7 +55,7 @@ func (p *page) incidents(context.Context, frame.Request) (frame.Page, error) {
 		t.Rows = append(t.Rows, []frame.Cell{frame.At(one.At), level, frame.Text(one.Text), frame.Text(one.Details)})
 	}
 	return frame.Page{
-		Lead:     "Of this process, since it began; the log itself has all. No text that somebody wrote is in it.",
+		Lead:     "Of this process, since it began; the log has all of them. No message is in it.",
 		Sections: []frame.Section{{Table: t}},
 	}, nil
 }

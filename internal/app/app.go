@@ -203,9 +203,9 @@ func New(cfg config.Config, store *database.Store, log *slog.Logger, observe ...
 		},
 		Limits: bridge.Limits{
 			MaxTurns: cfg.Limits.AtOnce(), MaxWaiting: cfg.Limits.Waiting, MaxWaitingMember: cfg.Limits.WaitingMember, MaxParts: cfg.MaxParts,
-			ApprovalTimeout: cfg.ApprovalTimeout, WorkspaceQuota: cfg.Tools.WorkspaceMiB << 20, DiskReserve: cfg.Tools.DiskReserveMiB << 20, Allowance: cfg.Budget.Allowance(), AuditAge: time.Duration(cfg.AuditDays) * 24 * time.Hour, HistoryAge: time.Duration(cfg.HistoryDays) * 24 * time.Hour,
+			ApprovalTimeout: cfg.ApprovalTimeout, WorkspaceQuota: cfg.Tools.WorkspaceMiB << 20, DiskReserve: cfg.Tools.DiskReserveMiB << 20, Allowance: cfg.Allowance(), AuditAge: time.Duration(cfg.AuditDays) * 24 * time.Hour, HistoryAge: time.Duration(cfg.HistoryDays) * 24 * time.Hour,
 		},
-		Sharing: sharing(cfg, store), Redact: cfg.Redact.Text, RedactCards: cfg.Redact.Known, Logger: log, Now: cfg.Outside.Now,
+		Sharing: sharing(cfg, store), Redact: cfg.Redact.Text, RedactCards: cfg.Redact.Known, Logger: log, Now: cfg.Outside.Now, Zone: zoneOf(changing, cfg.Zone()),
 	})
 	if err != nil {
 		return nil, err

@@ -74,7 +74,7 @@ func usageLine(l Line) string {
 		text += ", " + s.Money.String()
 	}
 	if s.Unpriced > 0 {
-		text += fmt.Sprintf(", the price of %s is not known", calls(s.Unpriced))
+		text += fmt.Sprintf(", price of %s unknown: add `prices` to the settings", calls(s.Unpriced))
 	}
 	return text
 }

@@ -35,12 +35,17 @@ func (c Config) Money() func(model string) (budget.Price, bool) {
 // defaultGuestTokens are some sixty answers a day.
 const defaultGuestTokens = 300_000
 
-// Allowance says what somebody may use who is let in; empty for no bound.
-func (b BudgetConfig) Allowance() string {
-	if b.GuestTokens <= 0 {
+// Allowance says what a user may use who is let in, in money where the price of the model is
+// known; empty for no bound.
+func (c Config) Allowance() string {
+	tokens := c.Budget.GuestTokens
+	if tokens <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("They may use %s tokens a day (budget.guest_tokens).", budget.Count(b.GuestTokens))
+	if p, ok := c.Money()(c.Model.Name); ok && p.Input > 0 {
+		return fmt.Sprintf("They may use about $%.2f a day.", float64(tokens)*p.Input/1e6)
+	}
+	return fmt.Sprintf("They may use %s tokens a day (budget.guest_tokens).", budget.Count(tokens))
 }
 
 // Guest bounds users who are not in the settings: those who were let in.

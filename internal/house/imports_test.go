@@ -51,7 +51,7 @@ var layers = []layer{
 	{"bridge/privacy", []string{"bridge/chats", "bridge/conversation", "bridge/interact", "bridge/queue", "internal/runes", "storage", "bridge/outbox", "bridge/receipts"}},
 	{"bridge/why", []string{"bridge/chats", "bridge/queue", "bridge/conversation", "bridge/wording", "agent", "internal/runes", "storage", "toolgroups", "bridge/receipts"}},
 	{"bridge/platformtest", []string{"bridge", "bridge/*", "agent", "toolgroups", "storage", "storage/bolt"}},
-	{"bridge", []string{"bridge/interact", "bridge/audit", "bridge/chats", "bridge/outbox", "bridge/privacy", "bridge/queue", "bridge/access", "bridge/conversation", "bridge/turn", "bridge/why", "bridge/wording", "agent", "toolgroups", "storage", "internal/cache", "internal/named", "storage/replicas", "internal/rescue", "internal/retry", "internal/workspace", "bridge/receipts"}},
+	{"bridge", []string{"bridge/interact", "bridge/audit", "bridge/chats", "bridge/outbox", "bridge/privacy", "bridge/queue", "bridge/access", "bridge/conversation", "bridge/turn", "bridge/why", "bridge/wording", "agent", "toolgroups", "storage", "internal/cache", "internal/named", "internal/nearest", "storage/replicas", "internal/rescue", "internal/retry", "internal/workspace", "bridge/receipts"}},
 	{"telegram", []string{"bridge/chats", "storage", "internal/cache", "internal/retry", "internal/doctor", "internal/markdown", "internal/redact", "internal/rescue", "internal/runes"}},
 	{"slack/manifest", nil},
 	{"slack/signed", nil},

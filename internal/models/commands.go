@@ -125,11 +125,12 @@ func (m *Models) listModels(ctx context.Context, call bridge.CommandCall) (strin
 	var text strings.Builder
 	if len(answer.Routes) > 0 {
 		first := answer.Routes[0]
-		fmt.Fprintf(&text, "`%s/%s` answers here.\n\n", first.Provider.ID, first.Model.ID)
+		fmt.Fprintf(&text, "Model: `%s/%s`", first.Provider.ID, first.Model.ID)
 		if client, err := m.client(ctx, first, false); err == nil {
 			m.ask(ctx, client)
-			fmt.Fprintf(&text, "Known of it: %s.\n\n", Known(client.Facts()))
+			fmt.Fprintf(&text, " (%s)", Known(client.Facts()))
 		}
+		text.WriteString("\n\n")
 	}
 	for _, p := range providers {
 		if !p.Active {

@@ -24,7 +24,7 @@ const command = "/connect google"
 
 const (
 	errLasting = signin.Mistake("Google gave no lasting permission; remove the app at https://myaccount.google.com/permissions and try again")
-	errNoOAuth = signin.Mistake("the operator of this bot has to set GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET first")
+	errNoOAuth = signin.Mistake("Google isn't set up here. An administrator makes an OAuth client in the Google Cloud console, sets GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET, and starts me again (docs: README, Google Workspace)")
 	errShared  = signin.Mistake("accounts are connected in a direct chat with me; send {command} there")
 )
 

@@ -13,7 +13,7 @@ import (
 // Commands are what administrators say in a chat to come in, and to end all their sessions.
 func (d *SignIn) Commands() []bridge.Command {
 	return []bridge.Command{{
-		CommandInfo: chats.CommandInfo{Name: "admin", Description: "My pages for administrators: a link to sign in; out"},
+		CommandInfo: chats.CommandInfo{Name: "admin", Description: "Open the admin pages"},
 		Role:        toolgroups.RoleAdmin, Alone: true, Run: d.command,
 		Secret: func(ctx context.Context, call bridge.CommandCall) (string, error) {
 			return d.ticket(ctx, call.User, call.UserName)
@@ -38,7 +38,7 @@ func (d *SignIn) command(ctx context.Context, call bridge.CommandCall) (string, 
 	}
 	text := "This link signs you in to my pages, once, within five minutes. Keep it to yourself.\n\n" + d.link(queue.SecretPlaceholder)
 	if d.site.public == "" {
-		text += "\n\nIt works on the machine that I run on alone. From elsewhere it needs an encrypted address. " + howToOpen
+		text += "\n\nOpens on the server only. For phones, set `ONECLAW_PUBLIC_URL`."
 	}
 	return text, nil
 }

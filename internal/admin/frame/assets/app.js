@@ -7,6 +7,9 @@ let tag = "";
 let paused = false;
 let ended = false;
 
+// A plot that is wider than the screen shows the newest day.
+for (const plot of document.querySelectorAll(".wrap:has(.bars)")) plot.scrollLeft = plot.scrollWidth;
+
 const focusable = "a[href], button, input:not([type=hidden]), select, summary, [tabindex]";
 const nameOf = (e) => e.getAttribute("href") ?? e.getAttribute("name") ?? e.getAttribute("aria-label") ?? e.textContent;
 
