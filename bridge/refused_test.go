@@ -52,7 +52,7 @@ func TestARefusedExchangeIsLeftOut(t *testing.T) {
 		r.accept(direct(fmt.Sprint(n), text))
 		got := r.platform.wait(t, n+1)[n].text
 		refused := strings.Contains(text, "bad")
-		if refused != strings.Contains(got, "I leave it out of our conversation") || !refused && got != "re: "+p.last() {
+		if refused != strings.Contains(got, "I removed it so that we can go on") || !refused && got != "re: "+p.last() {
 			t.Errorf("%q is answered with %q", text, got)
 		}
 		view := p.seen[len(p.seen)-1]
@@ -148,7 +148,7 @@ func TestAConversationThatItsProviderComesToRefuseGoesOn(t *testing.T) {
 		ask(n+1, text)
 	}
 	strict.Store(true)
-	if got := ask(4, "four"); !strings.Contains(got, "I leave it out of our conversation") {
+	if got := ask(4, "four"); !strings.Contains(got, "I removed it so that we can go on") {
 		t.Errorf("the first refusal says %q", got)
 	}
 	if got := ask(5, "five"); !strings.HasPrefix(got, "re: five\n") || !strings.Contains(got, "answered without it") || !strings.Contains(got, "/new") {
@@ -166,7 +166,7 @@ func TestAConversationThatItsProviderComesToRefuseGoesOn(t *testing.T) {
 	}
 	// A question that is refused alone takes nothing with it.
 	for n, text := range []string{"awful one", "awful two"} {
-		if got := ask(n+8, text); !strings.Contains(got, "I leave it out of our conversation") {
+		if got := ask(n+8, text); !strings.Contains(got, "I removed it so that we can go on") {
 			t.Errorf("%q is answered with %q", text, got)
 		}
 	}

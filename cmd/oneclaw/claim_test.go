@@ -145,7 +145,7 @@ func TestSlackIsClaimedByItsCode(t *testing.T) {
 		server.View(func(s slack.State) { answer = s.Answers(where)[before].Text })
 		return answer
 	}
-	wantIn(t, ask(channel, people[1], "<@"+server.BotUser()+"> hello"), "talk to nobody yet")
+	wantIn(t, ask(channel, people[1], "<@"+server.BotUser()+"> hello"), "have no owner yet")
 	wantIn(t, ask(dm, people[0], "claim "+code), "Welcome, ann")
 	wantIn(t, ask(dm, people[0], "!people"), "owner since")
 	wantIn(t, ask(dm, people[0], "!people add slack:"+people[1]), "may talk to me now")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -75,11 +76,22 @@ func leaves(c *cobra.Command) []string {
 func TestDocsNameEveryCommand(t *testing.T) {
 	w := newTown(t, openai.Offline{})
 	w.env["ONECLAW_EXPORT_JUDGED"] = "true" // brings /learning
+	ann := w.person("Ann")
+	w.env["ONECLAW_ADMINS"] = fmt.Sprint("telegram:", ann)
 	w.run()
-	var registered []struct{ Command string }
+	// An administrator's menu has all commands, that of others none for administrators.
+	var registered, open []struct{ Command string }
 	w.until(nil, "the commands", func(s telegram.State) bool {
-		return json.Unmarshal(s.Commands(), &registered) == nil && len(registered) > 0
+		return json.Unmarshal(s.CommandsIn(ann), &registered) == nil && len(registered) > 0 && json.Unmarshal(s.Commands(), &open) == nil
 	})
+	for _, c := range open {
+		if c.Command == "people" || c.Command == "admin" || c.Command == "mcp" {
+			t.Errorf("everybody is shown /%s", c.Command)
+		}
+	}
+	if len(open) == 0 || len(open) >= len(registered) {
+		t.Errorf("%d commands for everybody, %d for an administrator", len(open), len(registered))
+	}
 	want := map[string]bool{"/claim": true} // understood, and not offered
 	for _, c := range registered {
 		want["/"+c.Command] = true

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -208,6 +209,11 @@ func (st State) Cuts() int { return st.world.cuts }
 
 // Commands returns the commands set for the default scope, as JSON.
 func (st State) Commands() json.RawMessage { return slices.Clone(st.world.commands["default|{}|"]) }
+
+// CommandsIn returns the commands set for one chat, as JSON; nil where none are.
+func (st State) CommandsIn(chat int64) json.RawMessage {
+	return slices.Clone(st.world.commands[fmt.Sprintf(`chat|{"chat_id":%d,"type":"chat"}|`, chat)])
+}
 
 // observer shows what there is and what happens.
 type observer struct{ state State }

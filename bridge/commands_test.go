@@ -1,0 +1,42 @@
+package bridge_test
+
+import (
+	"context"
+	"iter"
+	"strings"
+	"testing"
+
+	"oneclaw/agent"
+)
+
+// A command that there is not gets the nearest one and costs no call of the model; a path is a
+// question like any other.
+func TestUnknownCommandsGetTheNearest(t *testing.T) {
+	calls := 0
+	r := newHarness(t, func(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		calls++
+		return func(yield func(agent.Message, error) bool) {
+			yield(agent.Message{Role: agent.RoleAssistant, Text: "asked", Final: true}, nil)
+		}
+	})
+	for n, c := range []struct{ said, want string }{
+		{"/claer", "There is no /claer. Did you mean /clear?"},
+		{"/xyzzyplugh now", "There is no /xyzzyplugh. /help lists the commands."},
+		{"/help clear", "/clear – Close this conversation"},
+		{"/help /stop", "/stop – "},
+		{"/help claer", "Did you mean /clear?"},
+		{"/start", "Hello! Write what you need"},
+	} {
+		r.accept(direct(string(rune('a'+n)), c.said))
+		if got := texts(r.platform.wait(t, n+1)); !strings.Contains(got[n], c.want) {
+			t.Errorf("%s: %q, want %q", c.said, got[n], c.want)
+		}
+	}
+	if calls != 0 {
+		t.Errorf("the model was asked %d times", calls)
+	}
+	r.accept(direct("z", "/usr/bin/env is what?"))
+	if got := texts(r.platform.wait(t, 7)); got[6] != "asked" {
+		t.Errorf("a path: %q", got[6])
+	}
+}
