@@ -15,7 +15,6 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/retry"
-	"oneclaw/slack/attached"
 )
 
 // Slack delivers events for some minutes and then no more. So after a time without a
@@ -258,7 +257,7 @@ func messageOf(m slack.Msg) message {
 		out.Attachments, _ = json.Marshal(m.Attachments) // it was decoded before
 	}
 	for _, f := range m.Files {
-		out.Files = append(out.Files, attached.Of(f))
+		out.Files = append(out.Files, attachedOf(f))
 	}
 	return out
 }

@@ -9,9 +9,6 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/slack/attached"
-	"oneclaw/slack/quoted"
-	"oneclaw/slack/reactions"
 	"oneclaw/slack/shared"
 )
 
@@ -28,7 +25,7 @@ type intake struct {
 	command *command
 	press   *interaction
 	agent   *agentEvent
-	said    *reactions.Reaction
+	said    *reaction
 }
 
 // decode reads a payload. It returns an empty intake for what does not concern the
@@ -67,8 +64,8 @@ func (s self) decodeEvent(o outer) (intake, error) {
 	switch {
 	case kind.Type == sessionStopped, kind.Type == homeOpened, kind.Type == threadStarted:
 		return s.decodeAgent(o)
-	case reactions.Is(kind.Type):
-		said, err := reactions.Decode(o.Event, s.user)
+	case isReaction(kind.Type):
+		said, err := decodeReaction(o.Event, s.user)
 		if said != nil {
 			said.Shared = o.Shared || !s.isOurs(o.TeamID)
 		}
@@ -178,7 +175,7 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 	} else {
 		msg.Kind, msg.Chat = chats.KindAmbient, msg.Chat.Whole()
 	}
-	msg.Files, msg.Skipped = attached.Read(files)
+	msg.Files, msg.Skipped = readAttached(files)
 	if msg.Text == "" && len(msg.Files) == 0 && len(msg.Skipped) == 0 && len(msg.Quoted) == 0 {
 		return nil, nil
 	}
@@ -200,7 +197,7 @@ func (r *receiver) overhear(e *event, m *message) *chats.Message {
 	}
 	msg.UserName, msg.Text = r.self.saying(m, r.knownName)
 	msg.Quoted = r.self.pointed(m, e.Channel, r.knownName)
-	msg.Files, msg.Skipped = attached.Read(m.Files)
+	msg.Files, msg.Skipped = readAttached(m.Files)
 	if msg.Text == "" && len(msg.Files) == 0 && len(msg.Skipped) == 0 && len(msg.Quoted) == 0 {
 		return nil
 	}
@@ -287,7 +284,7 @@ func (r *receiver) isForBot(ctx context.Context, e *event, msg *chats.Message, m
 // too. Who mentions the bot only now speaks to it for the first time.
 func (r *receiver) convertEdit(ctx context.Context, e *event) (*chats.Message, error) {
 	m, before := e.Message, e.Previous
-	if m == nil || before == nil || m.Text == before.Text && !quoted.Adds(before.Attachments, m.Attachments) || !spoken(m.Subtype) {
+	if m == nil || before == nil || m.Text == before.Text && !addsQuote(before.Attachments, m.Attachments) || !spoken(m.Subtype) {
 		return nil, nil
 	}
 	msg, w := r.compose(e, m)
@@ -297,7 +294,7 @@ func (r *receiver) convertEdit(ctx context.Context, e *event) (*chats.Message, e
 			return nil, err
 		}
 		r.name(e, m, msg, r.names(ctx))
-		msg.Files, msg.Skipped = attached.Read(r.api.known(ctx, m.Files))
+		msg.Files, msg.Skipped = readAttached(r.api.known(ctx, m.Files))
 		return msg, nil
 	}
 	if !e.isDirect() && m.ThreadTS == "" && !was {

@@ -15,7 +15,6 @@ import (
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/slack/attached"
 )
 
 const (
@@ -35,14 +34,14 @@ func (p *Platform) FetchFile(ctx context.Context, a chats.Attachment, w io.Write
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	address := a.Ref
-	if id, ok := strings.CutPrefix(a.Ref, attached.Lookup); ok {
+	if id, ok := strings.CutPrefix(a.Ref, lookupPrefix); ok {
 		info, err := p.api.fileInfo(ctx, id)
 		if err != nil {
 			return err
 		}
 		address = cmp.Or(info.URLPrivateDownload, info.URLPrivate)
 	}
-	return p.api.download(ctx, address, strings.HasPrefix(a.Type, attached.Page), w)
+	return p.api.download(ctx, address, strings.HasPrefix(a.Type, pageType), w)
 }
 
 func (c *client) fileInfo(ctx context.Context, id string) (*slack.File, error) {
@@ -53,10 +52,10 @@ func (c *client) fileInfo(ctx context.Context, id string) (*slack.File, error) {
 }
 
 // known returns files with what Slack tells of them soon.
-func (c *client) known(ctx context.Context, files []attached.File) []attached.File {
+func (c *client) known(ctx context.Context, files []attachedFile) []attachedFile {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	return attached.Known(ctx, files, c.fileInfo)
+	return knownFiles(ctx, files, c.fileInfo)
 }
 
 // download writes a file to w. The token goes to Slack alone.
@@ -104,7 +103,7 @@ func (c *client) save(resp *http.Response, page bool, w io.Writer) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("slack: file: http status %d", resp.StatusCode)
 	}
-	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == attached.Page && !page {
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == pageType && !page {
 		return errSignIn
 	}
 	if err := c.Save(w, resp, chats.MaxFile, chats.ErrTooLarge); err != nil {

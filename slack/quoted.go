@@ -11,8 +11,6 @@ import (
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/slack/attached"
-	"oneclaw/slack/quoted"
 )
 
 // pointed returns the messages that are shared with a message, or linked to in it.
@@ -23,16 +21,16 @@ func (s self) pointed(m *message, channel string, name names) []chats.Quoted {
 	return s.reader(name).Read(m.Attachments, channel)
 }
 
-func (s self) reader(name names) quoted.Reader {
-	return quoted.Reader{
+func (s self) reader(name names) quoteReader {
+	return quoteReader{
 		Own:  func(user string) bool { return s.wrote(user, "") },
 		Name: name,
 		Text: func(raw string) string { return s.plain(raw, name) },
 		Time: stamp,
 		Files: func(raw json.RawMessage) ([]chats.Attachment, []string) {
-			var files []attached.File
+			var files []attachedFile
 			_ = json.Unmarshal(raw, &files) // it is somebody else's
-			return attached.Read(files)
+			return readAttached(files)
 		},
 	}
 }
@@ -107,7 +105,7 @@ func (s self) readThread(ctx context.Context, api *client, m chats.Message, afte
 func (s self) quote(m *message, channel string, name names) []chats.Quoted {
 	q := chats.Quoted{How: chats.PointThread, ID: m.TS, Own: s.wrote(m.User, m.BotID), Time: stamp(m.TS)}
 	q.By, q.Text = s.saying(m, name)
-	q.Files, q.Skipped = attached.Read(m.Files)
+	q.Files, q.Skipped = readAttached(m.Files)
 	list := s.pointed(m, channel, name)
 	if !q.Empty() {
 		list = append([]chats.Quoted{q}, list...)

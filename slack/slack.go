@@ -15,7 +15,6 @@ import (
 	"oneclaw/internal/cache"
 	"oneclaw/internal/retry"
 	"oneclaw/slack/shared"
-	"oneclaw/slack/signed"
 	"oneclaw/slack/surface"
 	"oneclaw/storage"
 )
@@ -71,7 +70,7 @@ type Platform struct {
 	leads      func() bool
 	surface    *surface.Surface
 	told       sync.Map // reasons that the log has told
-	signatures *signed.Signatures
+	signatures *signatures
 	me         atomic.Pointer[self]
 	receiver   atomic.Pointer[receiver] // of the Run whose requests are served
 }
@@ -137,7 +136,7 @@ func New(cfg Config) (*Platform, error) {
 	})
 	p.statuses = surface.NewStatuses()
 	p.reach = shared.NewReach(cfg.KV, &p.api.clock)
-	p.signatures = signed.New(secret, p.log)
+	p.signatures = newSignatures(secret, p.log)
 	p.api.Watch(cfg.tap)
 	return p, nil
 }

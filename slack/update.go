@@ -2,8 +2,6 @@ package slack
 
 import (
 	"encoding/json"
-
-	"oneclaw/slack/attached"
 )
 
 // These are the parts of Slack's objects that matter here. Decoding no more than is
@@ -33,15 +31,15 @@ type event struct {
 }
 
 type message struct {
-	Type     string          `json:"type"`
-	Subtype  string          `json:"subtype"`
-	User     string          `json:"user"`
-	BotID    string          `json:"bot_id"`
-	Text     string          `json:"text"`
-	TS       string          `json:"ts"`
-	ThreadTS string          `json:"thread_ts"`
-	Parent   string          `json:"parent_user_id"`
-	Files    []attached.File `json:"files"`
+	Type     string         `json:"type"`
+	Subtype  string         `json:"subtype"`
+	User     string         `json:"user"`
+	BotID    string         `json:"bot_id"`
+	Text     string         `json:"text"`
+	TS       string         `json:"ts"`
+	ThreadTS string         `json:"thread_ts"`
+	Parent   string         `json:"parent_user_id"`
+	Files    []attachedFile `json:"files"`
 	// Username is what a bot calls itself in this message, Profile what it is called elsewhere.
 	Username string     `json:"username"`
 	Profile  botProfile `json:"bot_profile"`

@@ -1,5 +1,4 @@
-// Package attached reads the files that come with messages of Slack.
-package attached
+package slack
 
 import (
 	"cmp"
@@ -16,13 +15,13 @@ import (
 )
 
 const (
-	// Lookup begins the Ref of a file whose address is still to be asked for: one from a
+	// lookupPrefix begins the Ref of a file whose address is still to be asked for: one from a
 	// channel that is shared with another workspace.
-	Lookup = "file:"
-	// Page is the type of pages, and canvas that of canvases, which are pages when they are
+	lookupPrefix = "file:"
+	// pageType is the type of pages, and canvas that of canvases, which are pages when they are
 	// downloaded.
-	Page   = "text/html"
-	canvas = "application/vnd.slack-docs"
+	pageType = "text/html"
+	canvas   = "application/vnd.slack-docs"
 	// unknown is the access of a file of which Slack tells no more than the id
 	// (docs.slack.dev/reference/objects/file-object#slack_connect_files).
 	unknown = "check_file_info"
@@ -30,8 +29,8 @@ const (
 	maxMillis = 1 << 30
 )
 
-// File is a file of a message.
-type File struct {
+// attachedFile is a file of a message.
+type attachedFile struct {
 	ID    string `json:"id"`
 	Name  string `json:"name"`
 	Title string `json:"title"`
@@ -47,37 +46,37 @@ type File struct {
 	Download string `json:"url_private_download"`
 }
 
-// Of is a file of the library as events have it. The library knows no subtypes.
-func Of(f slack.File) File {
-	return File{
+// attachedOf is a file of the library as events have it. The library knows no subtypes.
+func attachedOf(f slack.File) attachedFile {
+	return attachedFile{
 		ID: f.ID, Name: f.Name, Title: f.Title, Type: f.Mimetype, Size: int64(f.Size), Mode: f.Mode, Millis: int64(f.DurationMs),
 		External: f.IsExternal, Access: f.FileAccess, URL: f.URLPrivate, Download: f.URLPrivateDownload,
 	}
 }
 
-// Known returns the files with what info tells of those of which Slack told no more than the
+// knownFiles returns the files with what info tells of those of which Slack told no more than the
 // id. Where it tells nothing, they stay as they are.
-func Known(ctx context.Context, files []File, info func(ctx context.Context, id string) (*slack.File, error)) []File {
+func knownFiles(ctx context.Context, files []attachedFile, info func(ctx context.Context, id string) (*slack.File, error)) []attachedFile {
 	files = slices.Clone(files)
 	for i, f := range files {
 		if f.Access != unknown || f.ID == "" || ctx.Err() != nil {
 			continue
 		}
 		if known, err := info(ctx, f.ID); err == nil {
-			files[i] = Of(*known)
+			files[i] = attachedOf(*known)
 		}
 	}
 	return files
 }
 
-// Read returns what can be fetched of files, and what of them cannot be read.
-func Read(files []File) (list []chats.Attachment, skipped []string) {
+// readAttached returns what can be fetched of files, and what of them cannot be read.
+func readAttached(files []attachedFile) (list []chats.Attachment, skipped []string) {
 	for _, f := range files {
 		name := cmp.Or(f.Name, f.Title, f.ID)
 		a := chats.Attachment{Ref: cmp.Or(f.Download, f.URL), Name: name, Size: max(f.Size, 0), Type: f.Type}
 		a.Sound = f.sound()
 		if f.isCanvas() {
-			a.Name, a.Type = name+".html", Page
+			a.Name, a.Type = name+".html", pageType
 		}
 		switch {
 		case f.External || f.Mode == "external" || f.Mode == "remote":
@@ -91,7 +90,7 @@ func Read(files []File) (list []chats.Attachment, skipped []string) {
 				name, strconv.FormatInt(a.Size>>20, 10), chats.MaxFile>>20))
 			continue
 		case a.Ref == "" && f.ID != "":
-			a.Ref = Lookup + f.ID
+			a.Ref = lookupPrefix + f.ID
 		case a.Ref == "":
 			continue
 		}
@@ -100,13 +99,13 @@ func Read(files []File) (list []chats.Attachment, skipped []string) {
 	return list, skipped
 }
 
-func (f File) isCanvas() bool {
+func (f attachedFile) isCanvas() bool {
 	return f.Type == canvas || f.Mode == "canvas" || f.Mode == "quip" || f.Mode == "docs"
 }
 
 // sound is what there is to hear in a file. Audio clips are files of a subtype of their own
 // (docs.slack.dev/reference/objects/file-object).
-func (f File) sound() chats.Sound {
+func (f attachedFile) sound() chats.Sound {
 	s := chats.Sound{Length: time.Duration(min(max(f.Millis, 0), maxMillis)) * time.Millisecond}
 	switch {
 	case f.Subtype == "slack_audio":

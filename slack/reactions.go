@@ -1,5 +1,4 @@
-// Package reactions is what Slack tells of reactions to messages.
-package reactions
+package slack
 
 import (
 	"encoding/json"
@@ -15,11 +14,11 @@ const (
 	removed = "reaction_removed"
 )
 
-// Is reports whether an event of a type is about a reaction.
-func Is(kind string) bool { return kind == added || kind == removed }
+// isReaction reports whether an event of a type is about a reaction.
+func isReaction(kind string) bool { return kind == added || kind == removed }
 
-// Reaction is something that a user said of a message with a reaction.
-type Reaction struct {
+// reaction is something that a user said of a message with a reaction.
+type reaction struct {
 	User        string
 	Channel, TS string
 	Says        chats.Feedback
@@ -36,8 +35,8 @@ var thumbs = map[string][2]chats.Feedback{
 	"-1": {chats.Bad, chats.NotBad}, "thumbsdown": {chats.Bad, chats.NotBad},
 }
 
-// Decode reads what somebody else thinks of a message of the bot's; nil for any other reaction.
-func Decode(raw []byte, bot string) (*Reaction, error) {
+// decodeReaction reads what somebody else thinks of a message of the bot's; nil for any other reaction.
+func decodeReaction(raw []byte, bot string) (*reaction, error) {
 	var e struct {
 		Type   string `json:"type"`
 		User   string `json:"user"`
@@ -58,7 +57,7 @@ func Decode(raw []byte, bot string) (*Reaction, error) {
 	if !is || e.Item.Type != "message" || e.Item.Channel == "" || e.Item.TS == "" || e.User == "" || e.User == bot || e.Author != bot {
 		return nil, nil
 	}
-	r := &Reaction{User: e.User, Channel: e.Item.Channel, TS: e.Item.TS, Says: says[0], At: e.TS}
+	r := &reaction{User: e.User, Channel: e.Item.Channel, TS: e.Item.TS, Says: says[0], At: e.TS}
 	if e.Type == removed {
 		r.Says = says[1]
 	}

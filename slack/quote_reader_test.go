@@ -1,15 +1,13 @@
-package quoted_test
+package slack
 
 import (
 	"encoding/json"
 	"strings"
 	"testing"
-
-	"oneclaw/slack/quoted"
 )
 
 func TestWordsOfPrograms(t *testing.T) {
-	r := quoted.Reader{Text: func(raw string) string { return strings.ReplaceAll(raw, "&lt;", "<") }}
+	r := quoteReader{Text: func(raw string) string { return strings.ReplaceAll(raw, "&lt;", "<") }}
 	for raw, want := range map[string]string{
 		`[{"pretext":"Alarm","title":"Disk full","text":"95 &lt; 96","fields":[{"title":"Host","value":"db1"},{}],"fallback":"x"}]`: "Alarm\nDisk full\n95 < 96\nHost: db1",
 		`[{"fallback":"Build 7 failed"},7,{"fallback":"[no preview available]"}]`:                                                   "Build 7 failed",

@@ -1,5 +1,4 @@
-// Package signed takes requests that Slack has signed, and refuses all others.
-package signed
+package slack
 
 import (
 	"errors"
@@ -19,8 +18,8 @@ const maxRequest = 1 << 20
 // refusedInterval is how often the log tells of requests that are not signed.
 const refusedInterval = time.Minute
 
-// Signatures takes requests that Slack has signed, and refuses all others.
-type Signatures struct {
+// signatures takes requests that Slack has signed, and refuses all others.
+type signatures struct {
 	secret string
 	log    *slog.Logger
 	// refused counts the requests that the log has not told of yet.
@@ -28,16 +27,16 @@ type Signatures struct {
 	told    rate.Sometimes
 }
 
-// New takes those that are signed with a secret: without one, none.
-func New(secret string, log *slog.Logger) *Signatures {
-	return &Signatures{secret: secret, log: log, told: rate.Sometimes{Interval: refusedInterval}}
+// newSignatures takes those that are signed with a secret: without one, none.
+func newSignatures(secret string, log *slog.Logger) *signatures {
+	return &signatures{secret: secret, log: log, told: rate.Sometimes{Interval: refusedInterval}}
 }
 
 // Wanted reports whether there is a secret to sign with.
-func (s *Signatures) Wanted() bool { return s.secret != "" }
+func (s *signatures) Wanted() bool { return s.secret != "" }
 
 // Body returns the body of a request that Slack has signed; any other it answers.
-func (s *Signatures) Body(w http.ResponseWriter, req *http.Request) ([]byte, bool) {
+func (s *signatures) Body(w http.ResponseWriter, req *http.Request) ([]byte, bool) {
 	verifier, err := s.verifier(req.Header)
 	if err != nil {
 		s.refuse(w, err) // before its body is read
@@ -64,7 +63,7 @@ func (s *Signatures) Body(w http.ResponseWriter, req *http.Request) ([]byte, boo
 }
 
 // verifier checks that a request says that it is signed, and when.
-func (s *Signatures) verifier(header http.Header) (slack.SecretsVerifier, error) {
+func (s *signatures) verifier(header http.Header) (slack.SecretsVerifier, error) {
 	if s.secret == "" {
 		return slack.SecretsVerifier{}, errors.New("no signing secret is set") // anybody can sign with none
 	}
@@ -72,7 +71,7 @@ func (s *Signatures) verifier(header http.Header) (slack.SecretsVerifier, error)
 }
 
 // refuse answers a request that is not signed by Slack.
-func (s *Signatures) refuse(w http.ResponseWriter, err error) {
+func (s *signatures) refuse(w http.ResponseWriter, err error) {
 	s.refused.Add(1)
 	s.told.Do(func() {
 		s.log.Warn("requests refused: they are not signed by slack", "count", s.refused.Swap(0), "err", err)

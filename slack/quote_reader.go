@@ -1,7 +1,4 @@
-// Package quoted reads what a message of Slack points at: messages that are shared with it, or
-// that it links to, which Slack attaches to it. What it knows of Slack is the form of these
-// attachments.
-package quoted
+package slack
 
 import (
 	"cmp"
@@ -13,8 +10,8 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// Reader reads attachments for one bot.
-type Reader struct {
+// quoteReader reads attachments for one bot.
+type quoteReader struct {
 	// Own reports whether a user is the bot.
 	Own func(user string) bool
 	// Name tells the name of a user, or the id where that is not known.
@@ -63,8 +60,8 @@ func messages(raw json.RawMessage) (list []attachment) {
 	return list
 }
 
-// Adds reports whether attachments hold a message that those before did not.
-func Adds(before, after json.RawMessage) bool {
+// addsQuote reports whether attachments hold a message that those before did not.
+func addsQuote(before, after json.RawMessage) bool {
 	known := messages(before)
 	return slices.ContainsFunc(messages(after), func(a attachment) bool {
 		return !slices.ContainsFunc(known, func(b attachment) bool { return b.From == a.From })
@@ -73,7 +70,7 @@ func Adds(before, after json.RawMessage) bool {
 
 // Words returns the text that a program has put into attachments alone, as those do that raise
 // an alarm. Pictures and buttons of it are left out.
-func (r Reader) Words(raw json.RawMessage) string {
+func (r quoteReader) Words(raw json.RawMessage) string {
 	var all []json.RawMessage
 	_ = json.Unmarshal(raw, &all)
 	var lines []string
@@ -104,7 +101,7 @@ func (r Reader) Words(raw json.RawMessage) string {
 }
 
 // Read returns the messages that attachments hold; channel is where their message stands.
-func (r Reader) Read(raw json.RawMessage, channel string) (list []chats.Quoted) {
+func (r quoteReader) Read(raw json.RawMessage, channel string) (list []chats.Quoted) {
 	for _, a := range messages(raw) {
 		q := chats.Quoted{How: chats.PointLink, Own: r.Own(a.AuthorID), Text: r.Text(a.Text), Time: r.Time(strings.Trim(string(a.Time), `"`))}
 		if a.IsShare {
