@@ -103,23 +103,6 @@ func TestAReceiptThatDoesNotDecodeStillStopsDuplicates(t *testing.T) {
 	}
 }
 
-// An open message has a receipt that does not decode: it was answered, as far as is known, and is
-// not answered again.
-func TestAnOpenMessageWithADamagedReceiptIsNotAnsweredAgain(t *testing.T) {
-	s := newSlow()
-	r := newHarness(t, s.think)
-	r.accept(direct("1", "slow one"))
-	<-s.asked
-	r.stop()
-	r.put("job/done/fake:1/1/text", "{")
-	close(s.free)
-	r.start()
-	r.accept(direct("2", "two"))
-	if got := texts(r.platform.wait(t, 1)); got[0] != "re: two" || openJobs(t, r.cfg.Store) > 1 {
-		t.Errorf("answers: %q", got)
-	}
-}
-
 // Attack 23.
 func TestATurnDoesNotWaitForACardThatDoesNotDecode(t *testing.T) {
 	w := &workshop{}
