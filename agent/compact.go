@@ -63,24 +63,28 @@ type Cut struct {
 
 // Compacted returns what the newest summary of a history leaves to be seen: the
 // summary, then what it kept of the messages in front of it, then all behind it.
-// Exchanges that a model refused are left out, and pictures that are not shown any more are
-// marked. A history with neither, or compacted
+// Exchanges that a model refused are left out, pictures that are not shown any more are
+// marked, and results that were cleared are shortened. A history with neither, or compacted
 // already, is returned as it is.
 func Compacted(history []Message) []Message {
-	refused, fewer := false, false
+	refused, fewer, cleared := false, false, false
 	at := len(history) - 1
 	for ; at >= 0 && history[at].Role != RoleSummary; at-- {
 		refused = refused || history[at].Role == RoleRefused
 		fewer = fewer || history[at].Role == RolePictures
+		cleared = cleared || history[at].Role == RoleCleared
 	}
 	if at > 0 {
-		return withoutPictures(withoutRefused(summarized(history, at)))
+		return withoutCleared(withoutPictures(withoutRefused(summarized(history, at))))
 	}
 	if refused {
 		history = withoutRefused(history)
 	}
 	if fewer {
 		history = withoutPictures(history)
+	}
+	if cleared {
+		history = withoutCleared(history)
 	}
 	return history
 }
@@ -296,7 +300,7 @@ func record(out *strings.Builder, m *Message, limit int) {
 		for _, c := range m.Calls {
 			fmt.Fprintf(out, "\n  calls %s %s", c.Runs(), clip(c.Arg(), limit))
 		}
-	case RoleStarted, RolePictures, RoleNote:
+	case RoleStarted, RolePictures, RoleCleared, RoleNote:
 		return
 	case RoleTool:
 		fmt.Fprintf(out, "Result of %s (%s): %s", m.Tool, m.Status, clip(m.Text, limit))

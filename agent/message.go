@@ -27,6 +27,9 @@ const (
 	// RolePictures takes pictures in front of it out of what models are shown, but for the
 	// newest ([Message.Pictures]). Their messages stay.
 	RolePictures Role = "pictures"
+	// RoleCleared takes the long results of the turns in front of the one before it out of what models
+	// are shown. The results stay on record.
+	RoleCleared Role = "cleared"
 	// RoleNote is what the agent itself tells the model between the messages: what it can reach
 	// of loaded groups since tools go another way. It is shown in a user's place.
 	RoleNote Role = "note"
@@ -90,6 +93,8 @@ type Message struct {
 	// Usage is what the reply cost; Model who gave it.
 	Usage *Usage `json:"usage,omitempty"`
 	Model string `json:"model,omitempty"`
+	// CacheFor is how long the provider was asked to keep the prompt; 0 where it was not.
+	CacheFor time.Duration `json:"cache_for,omitempty"`
 	// Routing is what the router of the turn wants kept: how tools reach the model in
 	// this conversation, where its beginning has decided that. Summaries carry it on.
 	Routing string `json:"routing,omitempty"`
@@ -155,7 +160,9 @@ type Usage struct {
 	Cached int `json:"cached,omitempty"`
 	// Written are those of Input that the provider wrote to its cache, where it says so.
 	Written int `json:"written,omitempty"`
-	Output  int `json:"output"`
+	// Hour are those of Written that are kept for an hour.
+	Hour   int `json:"hour,omitempty"`
+	Output int `json:"output"`
 	// Tools is our own estimate of the part of Input that the tools array takes.
 	Tools int `json:"tools,omitempty"`
 }

@@ -31,6 +31,8 @@ type Request struct {
 	ToolTokens, AllTokens int
 	// CacheKey is the same for all requests of one conversation.
 	CacheKey string
+	// CacheFor is how long the provider is to keep the prompt; 0 leaves it to the provider.
+	CacheFor time.Duration
 	// Temperature is between 0 and 2; nil leaves it to the provider. Models that take
 	// none are not sent it.
 	Temperature *float64
@@ -62,6 +64,8 @@ type Profile struct {
 	ContextTokens, MaxTools int
 	// Native says that it finds deferred tools with the search of its provider.
 	Native bool
+	// LongCache says that its provider keeps prompts for an hour where it is asked to, for dearer writes.
+	LongCache bool
 	// Effort is how hard it thinks where a request does not say.
 	Effort string
 }

@@ -40,6 +40,9 @@ func (r *run) ask(ctx context.Context) (done bool, err error) {
 	if err := r.remind(); err != nil {
 		return false, err
 	}
+	if err := r.clear(); err != nil {
+		return false, err
+	}
 	nudge := ""
 	if rounds > 0 && rounds == bound-1 {
 		nudge = nudgeLast
@@ -77,7 +80,7 @@ func empty(r Reply) bool { return len(r.Calls) == 0 && strings.TrimSpace(r.Text)
 
 func (u Usage) plus(v Usage) Usage {
 	return Usage{
-		Input: u.Input + v.Input, Cached: u.Cached + v.Cached, Written: u.Written + v.Written,
+		Input: u.Input + v.Input, Cached: u.Cached + v.Cached, Written: u.Written + v.Written, Hour: u.Hour + v.Hour,
 		Output: u.Output + v.Output, Tools: v.Tools,
 	}
 }
@@ -90,6 +93,7 @@ func (r *run) complete(ctx context.Context, round int, nudge string) (Reply, err
 		ToolTokens:  r.round.Tokens(),
 		AllTokens:   r.round.Registry().AllTokens(),
 		CacheKey:    r.turn.CacheKey,
+		CacheFor:    r.cacheFor(),
 		Temperature: r.turn.Temperature,
 		Effort:      r.turn.Effort,
 	}
@@ -175,7 +179,7 @@ func (r *run) message(reply Reply) Message {
 	m := Message{
 		Role: RoleAssistant, Text: r.say(reply.Text), Reasoning: reply.Reasoning, Calls: r.unwrap(identify(reply.Calls, r.history), reply.Truncated),
 		Final: len(reply.Calls) == 0, Truncated: reply.Truncated, Usage: &reply.Usage, Model: reply.Model,
-		Routing: r.round.Record(),
+		Routing: r.round.Record(), CacheFor: r.cacheFor(),
 	}
 	if m.Final && m.Truncated {
 		m.Text += noteCut

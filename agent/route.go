@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"oneclaw/toolgroups"
@@ -18,8 +19,27 @@ func (r *run) facts() toolgroups.Facts {
 	model := ProfileOf(r.model)
 	return toolgroups.Facts{
 		Scope: r.turn.Scope, ContextTokens: r.contextSize(), Recorded: routing(r.history), Past: past(r.history),
-		First: first(r.history), Model: model.Name, MaxTools: model.MaxTools, Native: model.Native, Idle: r.idle(),
+		First: first(r.history), Model: model.Name, MaxTools: model.MaxTools, Native: model.Native, Idle: r.idle(), Kept: r.kept(),
+		Shown: r.shown(r.history),
 	}
+}
+
+// shown returns what the model still sees of a history of what it was told about tools.
+func (r *run) shown(history []Message) func() []string {
+	return sync.OnceValue(func() (texts []string) {
+		messages, _ := Window(history, r.budget())
+		for i := range messages {
+			if m := &messages[i]; m.Role == RoleTool && m.Status == StatusOK && tellsOfTools(m.Tool) {
+				texts = append(texts, m.Text)
+			}
+		}
+		return texts
+	})
+}
+
+// tellsOfTools reports whether a model learns from the results of a tool how others are called.
+func tellsOfTools(tool string) bool {
+	return tool == toolgroups.LoadToolGroup || tool == toolgroups.ToolSearch || tool == toolgroups.ToolDescribe
 }
 
 // idle is how long ago the model replied last.
@@ -28,6 +48,14 @@ func (r *run) idle() time.Duration {
 		if m := &r.history[i]; m.Role == RoleAssistant && (m.Routing != "" || m.Usage != nil) && !m.Time.IsZero() {
 			return max(0, r.agent.cfg.Now().Sub(m.Time))
 		}
+	}
+	return 0
+}
+
+// kept is how long the provider was asked to keep the prompt of the last reply.
+func (r *run) kept() time.Duration {
+	if at := replied(r.history); at >= 0 {
+		return r.history[at].CacheFor
 	}
 	return 0
 }

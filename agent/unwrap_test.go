@@ -190,14 +190,15 @@ func TestSwitchedOffInBetween(t *testing.T) {
 	}
 }
 
-// In mode bridge the array never changes: a load answers with the schemas.
+// In mode bridge the array never changes: a load answers with one line for each tool, and again with
+// one alone while that is in view.
 func TestBridgeRunsLoadedGroups(t *testing.T) {
 	c, _ := routed(t, search.RoutingBridge)
 	s := c.say("x",
 		calls(through("a", "pdf_info", `{}`), "b pdf_info {}"),
 		calls(loads("c", "pdf")),
 		calls(through("d", "pdf_info", `{}`), "e pdf_info {}", `f tool_call {"name":"tool_search"}`, "g tool_search {}"),
-		says("ok"))
+		calls(loads("h", "pdf")), says("ok"))
 	for _, req := range s.requests {
 		wantOffered(t, req, core(), []string{"tool_describe", "tool_call"})
 	}
@@ -211,7 +212,9 @@ func TestBridgeRunsLoadedGroups(t *testing.T) {
 	}
 	for id, part := range map[string]string{
 		"a": `Load its group first: load_tool_group(group_name="pdf")`, "b": `Load its group first`,
-		"c": "Loaded 1 tools from group 'Pdf':\n\nNot listed as tools of their own: run them with tool_call(name, arguments); tool_describe(names) shows all about their parameters.\n- pdf_info() — Does pdf_info.",
+		"c": "Loaded 1 tools from group 'Pdf'. Not listed as tools of their own: run them with tool_call(name, arguments). " +
+			"Parameters are strings where no type is given; tool_describe(names) shows all about them.\n- pdf_info() — Does pdf_info.",
+		"h": "Loaded 1 tools from group 'Pdf', as shown above.",
 	} {
 		if got := c.result(id); !strings.Contains(got.Text, part) {
 			t.Errorf("%s: %s, want %s", id, got.Text, part)

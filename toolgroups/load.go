@@ -27,12 +27,9 @@ const maxEcho = 64
 // itself, because the answer to a missing one is fixed (S3).
 func loadTool() Tool {
 	return Tool{
-		Name: LoadToolGroup,
-		Description: "Load all tools in a tool group to make them available for use. " +
-			"You MUST load a tool group before you can use any tools in it. " +
-			"After loading, the tools will be available for the rest of this conversation.",
-		Parameters: json.RawMessage(`{"type":"object","properties":{"group_name":{"type":"string",` +
-			`"description":"The name of the tool group to load"}},"required":["group_name"]}`),
+		Name:         LoadToolGroup,
+		Description:  "Load a tool group. You MUST load it before you can use its tools, which stay available for the rest of this conversation.",
+		Parameters:   json.RawMessage(`{"type":"object","properties":{"group_name":{"type":"string"}},"required":["group_name"]}`),
 		Doing:        "getting tools ready",
 		Timeout:      5 * time.Second,
 		Effect:       ReadOnly,

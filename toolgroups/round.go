@@ -42,6 +42,9 @@ func (r *Round) Record() string { return r.route.Record }
 // Switched returns [Route].Switched.
 func (r *Round) Switched() bool { return r.route.Switched }
 
+// Cold returns [Route].Cold.
+func (r *Round) Cold() bool { return r.route.Cold }
+
 // Unwrap returns the tool that a call runs in truth and what it is given: where
 // that is another tool than the one named, look it up with [Round.Through]. The error
 // is the answer to a call that cannot be unwrapped; tool is then the one that was meant, or

@@ -52,8 +52,13 @@ type Facts struct {
 	First bool
 	// Idle is how long ago the model replied last in the conversation; 0 where it did not.
 	Idle time.Duration
+	// Kept is for how long the provider was asked to keep the prompt then; 0 where it was not.
+	Kept time.Duration
 	// Past are the calls of the present turn that have a result, oldest first.
 	Past []PastCall
+	// Shown, if not nil, returns the results of [LoadToolGroup], [ToolSearch] and [ToolDescribe] that
+	// the model still sees. It may be called concurrently.
+	Shown func() []string
 }
 
 // PastCall is a call as the model wrote it, with its result.
@@ -73,6 +78,8 @@ type Route struct {
 	Record string
 	// Switched says that Mode is another one than what was recorded.
 	Switched bool
+	// Cold says that the model's cache has nothing of the conversation, whatever the request says.
+	Cold bool
 	// Tools is the tools array. It may hold tools that the registry does not have.
 	Tools []Tool
 	// Unwrap returns the tool that a call of one of those runs in truth, and what that

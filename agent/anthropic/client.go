@@ -110,7 +110,7 @@ func New(cfg Config) (*Client, error) {
 // Profile returns what is known of the model.
 func (c *Client) Profile() agent.Profile {
 	return agent.Profile{
-		Name: c.cfg.Model, ContextTokens: c.context(), Effort: c.cfg.Effort,
+		Name: c.cfg.Model, ContextTokens: c.context(), Effort: c.cfg.Effort, LongCache: true,
 		Native: c.family.searches && !c.cfg.Known.quirks(c, "").noSearch,
 	}
 }

@@ -134,7 +134,7 @@ func (c *harness) by(mode search.Routing) *harness {
 func (c *harness) try(text string, files ...string) (string, error) {
 	c.t.Helper()
 	m := c.model()
-	u := agent.Message{Role: agent.RoleUser, Text: text}
+	u := agent.Message{Role: agent.RoleUser, Text: text, Time: c.clock()}
 	for _, f := range files {
 		u.Files = append(u.Files, toolgroups.File{Path: f, Picture: &toolgroups.Picture{}})
 	}
@@ -142,7 +142,7 @@ func (c *harness) try(text string, files ...string) (string, error) {
 	turn := c.turn
 	turn.Model, turn.History = m, slices.Clone(c.history)
 	turn.Set = toolgroups.NewSet(func() *toolgroups.Registry { return c.tools }, agent.RestoreGroups(slices.Values(c.history)))
-	for m, err := range agent.New(agent.Config{}).Run(c.t.Context(), turn) {
+	for m, err := range agent.New(agent.Config{Now: c.clock}).Run(c.t.Context(), turn) {
 		if err != nil {
 			return "", err
 		}

@@ -16,11 +16,16 @@ const (
 // be found from there; the prompt, which all conversations share; and the tools, without
 // those of the group that was loaded last and with them, so that a load writes nothing anew
 // but what stands behind it.
-func mark(r *request, tools []toolgroups.Tool) {
+//
+// All are kept for an hour where that is asked for.
+func mark(r *request, tools []toolgroups.Tool, hour bool) {
 	left := maxMarks
 	set := func(mark **cached) {
 		if mark != nil && left > 0 && *mark == nil {
 			*mark = &cached{Type: "ephemeral"}
+			if hour {
+				(*mark).TTL = "1h"
+			}
 			left--
 		}
 	}

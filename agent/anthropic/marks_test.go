@@ -3,6 +3,7 @@ package anthropic_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -105,4 +106,23 @@ func mustTools(t *testing.T, body []byte) json.RawMessage {
 		t.Fatal(err)
 	}
 	return req.Tools
+}
+
+// A chat in which people write every twenty minutes is kept for an hour from its second turn on, and
+// found again; one that goes on at once is kept for five minutes, which is cheaper to write.
+func TestPausesHaveThePromptKeptForAnHour(t *testing.T) {
+	for pause, hour := range map[time.Duration]bool{time.Minute: false, 20 * time.Minute: true} {
+		c := newTalk(t)
+		for range 3 {
+			c.say("hello", "Fine.")
+			c.wait(pause)
+		}
+		last := c.last()
+		if got := strings.Contains(string(last.Body), `"ttl":"1h"`); got != hour || last.Usage.Read == 0 {
+			t.Errorf("pauses of %v: an hour is asked for: %v; %d tokens are read", pause, got, last.Usage.Read)
+		}
+		if used := c.history[len(c.history)-1].Usage; hour != (used.Hour > 0) {
+			t.Errorf("pauses of %v: %d of %d tokens written are for an hour", pause, used.Hour, used.Written)
+		}
+	}
 }

@@ -96,6 +96,7 @@ func (c *collected) add(a *answer) error {
 	c.r.Usage.Input += u.Input + u.Read + u.Written
 	c.r.Usage.Cached += u.Read
 	c.r.Usage.Written += u.Written
+	c.r.Usage.Hour += u.Kept.Hour
 	c.r.Usage.Output += u.Output
 	return nil
 }

@@ -3,6 +3,7 @@ package anthropic
 import (
 	"encoding/json"
 	"strings"
+	"time"
 
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
@@ -42,7 +43,7 @@ func (c *Client) encode(req *agent.Request, q quirks) *request {
 	if req.Temperature != nil && c.family.temperature && !q.noTemperature && r.Thinking == nil {
 		r.Temperature = new(min(*req.Temperature, 1))
 	}
-	mark(r, req.Tools)
+	mark(r, req.Tools, req.CacheFor >= time.Hour)
 	return r
 }
 

@@ -36,7 +36,10 @@ type usage struct {
 	Input   int `json:"input_tokens"`
 	Written int `json:"cache_creation_input_tokens"`
 	Read    int `json:"cache_read_input_tokens"`
-	Output  int `json:"output_tokens"`
+	Kept    struct {
+		Hour int `json:"ephemeral_1h_input_tokens"`
+	} `json:"cache_creation"`
+	Output int `json:"output_tokens"`
 }
 
 // event is one of a stream. Kinds that are not known change nothing.

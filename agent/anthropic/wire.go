@@ -52,6 +52,7 @@ type tool struct {
 // cached marks the end of what the provider is to keep.
 type cached struct {
 	Type string `json:"type"`
+	TTL  string `json:"ttl,omitempty"`
 }
 
 type message struct {

@@ -268,7 +268,7 @@ func (s story) begun() time.Time {
 
 // answering says who answered, in how many rounds and for how many tokens.
 func (s story) answering() []string {
-	rounds, used := 0, agent.Usage{}
+	rounds, used, kept := 0, agent.Usage{}, time.Duration(0)
 	models := map[string]bool{}
 	var end time.Time
 	for _, m := range s.turn {
@@ -278,7 +278,7 @@ func (s story) answering() []string {
 		if end = m.Time; m.Usage == nil {
 			continue
 		}
-		rounds++
+		rounds, kept = rounds+1, m.CacheFor
 		used.Input, used.Cached, used.Output = used.Input+m.Usage.Input, used.Cached+m.Usage.Cached, used.Output+m.Usage.Output
 		if m.Model != "" {
 			models["`"+strings.ReplaceAll(m.Model, "`", "")+"`"] = true
@@ -287,10 +287,14 @@ func (s story) answering() []string {
 	if rounds == 0 {
 		return nil
 	}
-	return []string{
+	text := []string{
 		fmt.Sprintf("Model: %s, %s in %s.", wording.ListOr(slices.Sorted(maps.Keys(models)), "not named"), wording.Count(rounds, "reply", "replies"), wording.Short(end.Sub(s.begun()))),
 		fmt.Sprintf("Tokens: %d in (%d of them from the provider's cache), %d out.", used.Input, used.Cached, used.Output),
 	}
+	if kept > 0 {
+		text = append(text, fmt.Sprintf("Going by the pauses of this conversation, the provider was asked to keep it in its cache for %s.", wording.Short(kept)))
+	}
+	return text
 }
 
 // tools lists the calls with what became of each, and the groups that were loaded.

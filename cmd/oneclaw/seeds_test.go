@@ -292,13 +292,26 @@ func TestTwentyToolsOfAServer(t *testing.T) {
 	if len(offered) != len(coreNames)+3 {
 		t.Errorf("%d tools are offered: %v", len(offered), offered)
 	}
-	w.ask(bot, ann, `call tool_search {"query":"create issue","limit":3}`, nil)
-	var found struct{ Matches []struct{ Name string } }
-	requests := w.model.Requests()
-	last := requests[len(requests)-1].Messages
-	if err := json.Unmarshal([]byte(last[len(last)-1].Content), &found); err != nil || len(found.Matches) != 3 {
-		t.Fatalf("found %d: %v: %s", len(found.Matches), err, last[len(last)-1].Content)
+	type found struct {
+		Matches []struct{ Name, Use string }
+		Others  map[string][]string
 	}
-	name := found.Matches[0].Name
+	find := func() (f found) {
+		w.ask(bot, ann, `call tool_search {"query":"create issue","limit":3}`, nil)
+		requests := w.model.Requests()
+		last := requests[len(requests)-1].Messages
+		if err := json.Unmarshal([]byte(last[len(last)-1].Content), &f); err != nil || len(f.Matches) != 3 {
+			t.Fatalf("found %d: %v: %s", len(f.Matches), err, last[len(last)-1].Content)
+		}
+		return f
+	}
+	first, again := find(), find()
+	name := first.Matches[0].Name
+	if group := "mcp_" + names[0]; !strings.HasPrefix(first.Matches[0].Use, "(") || len(first.Others[group]) == 0 || len(first.Others[group]) > 40 {
+		t.Errorf("found %+v", first)
+	}
+	if again.Matches[0].Name != name || again.Matches[0].Use != "" {
+		t.Errorf("found again, though it is in view: %+v", again)
+	}
 	wantIn(t, w.ask(bot, ann, fmt.Sprintf(`call tool_describe {"name":%q}`, name), nil), name, "properties")
 }

@@ -58,7 +58,8 @@ func (h History) notes(ctx context.Context, owner string, q core.HistoryQuery, y
 	return true
 }
 
-// conversation yields what was said in one conversation, until the query's first moment.
+// conversation yields what was said in one conversation, until the query's first moment, and the
+// results that its model is not shown any more.
 func (h History) conversation(ctx context.Context, c conversation.Conversation, q core.HistoryQuery, yield func(core.Passage, error) bool) bool {
 	if slices.Contains(q.Kinds, core.KindSession) && !c.Begun.Before(q.From) {
 		if !yield(core.Passage{Kind: core.KindSession, Time: c.Begun, Title: c.Title, Text: c.Title}, nil) {
@@ -68,6 +69,7 @@ func (h History) conversation(ctx context.Context, c conversation.Conversation, 
 	if !slices.Contains(q.Kinds, core.KindMessage) {
 		return true
 	}
+	cleared := false
 	for m, err := range conversation.RecentMatches(ctx, h.Store, c.Log(), mayMatch(q)) {
 		if err != nil {
 			if !yield(core.Passage{}, err) {
@@ -77,6 +79,10 @@ func (h History) conversation(ctx context.Context, c conversation.Conversation, 
 		}
 		if !m.Time.IsZero() && (m.Time.Before(q.From) || q.Enough != nil && q.Enough(m.Time)) {
 			return true
+		}
+		cleared = cleared || m.Role == agent.RoleCleared
+		if cleared && m.Clears() {
+			m.Role, m.Text = agent.RoleAssistant, "Result of "+m.Tool+": "+m.Text
 		}
 		if !wanted(m, q) {
 			continue
@@ -106,7 +112,7 @@ func mayMatch(q core.HistoryQuery) func(record []byte) bool {
 				count++
 			}
 		}
-		return 2*count >= len(words)
+		return 2*count >= len(words) || bytes.Contains(record, []byte(`"role":"`+agent.RoleCleared+`"`))
 	}
 }
 

@@ -85,6 +85,43 @@ func TestSearchFindsWhatAFullScanFinds(t *testing.T) {
 	}
 }
 
+// A result that the model is not shown any more is found; one that it still is shown is not, because it
+// sees that.
+func TestSearchFindsResultsThatWereLeftOut(t *testing.T) {
+	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	begun := time.Now().Add(-time.Hour)
+	c := conversation.Conversation{Owner: "telegram:1", Chat: chats.Chat{Platform: "telegram", ID: "1"}, Generation: 1, Title: "talk", Begun: begun}
+	put(t, store, "conversation/telegram:1/"+c.Log(), c)
+	notes, err := memory.New(memory.Config{Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	history := History{Store: store, Memory: notes}
+	at := storage.Position(0)
+	write := func(m agent.Message) {
+		m.Time = begun
+		data, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at, err = store.Append(t.Context(), c.Log(), at, storage.Record{Data: data}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(agent.Message{Role: agent.RoleTool, CallID: "1", Tool: "mail_read", Status: agent.StatusOK, Text: strings.Repeat("greeting ", 200) + "the invoice is 4711"})
+	if got := searchFor(t, history, "invoice"); strings.Contains(got, "4711") {
+		t.Errorf("found what is in view: %s", got)
+	}
+	write(agent.Message{Role: agent.RoleCleared})
+	if got := searchFor(t, history, "invoice"); !strings.Contains(got, "4711") {
+		t.Errorf("what was left out is not found: %s", got)
+	}
+}
+
 func searchFor(t *testing.T, history core.History, query string) string {
 	t.Helper()
 	tools, err := core.New(core.Config{History: history, Location: time.UTC})

@@ -23,11 +23,14 @@ type Table struct {
 	Cache
 }
 
-// How long caches keep what nobody uses: Anthropic's documented five minutes, the upper of
-// the five to ten that OpenAI names; for Gemini assumed.
+// How long caches keep what nobody uses: Anthropic's documented five minutes; OpenAI's day up to
+// gpt-5.5, and the half hour that it names as the least from gpt-5.6 on (openai-openapi, August 2026);
+// for Gemini assumed.
 const (
 	fiveMinutes = 5 * time.Minute
 	tenMinutes  = 10 * time.Minute
+	halfHour    = 30 * time.Minute
+	day         = 24 * time.Hour
 )
 
 // Tables returns the providers that are compared, with the prices that the routing
@@ -35,10 +38,10 @@ const (
 func Tables(prices func(model string) search.Prices, context func(model string) int) []Table {
 	all := []Table{
 		{Name: "no cache", Model: "local-model"},
-		{Name: "gpt-4o", Model: "gpt-4o", Cache: Cache{Min: 1024, Step: 128, Lives: tenMinutes}},
-		{Name: "gpt-4.1", Model: "gpt-4.1", Cache: Cache{Min: 1024, Step: 128, Lives: tenMinutes}},
-		{Name: "gpt-5", Model: "gpt-5-mini", Cache: Cache{Min: 1024, Step: 128, Lives: tenMinutes}},
-		{Name: "gpt-5.6", Model: "gpt-5.6", Cache: Cache{Min: 1024, Whole: true, Lives: tenMinutes}},
+		{Name: "gpt-4o", Model: "gpt-4o", Cache: Cache{Min: 1024, Step: 128, Lives: day}},
+		{Name: "gpt-4.1", Model: "gpt-4.1", Cache: Cache{Min: 1024, Step: 128, Lives: day}},
+		{Name: "gpt-5", Model: "gpt-5-mini", Cache: Cache{Min: 1024, Step: 128, Lives: day}},
+		{Name: "gpt-5.6", Model: "gpt-5.6", Cache: Cache{Min: 1024, Whole: true, Lives: halfHour}},
 		{Name: "Claude", Model: "claude-sonnet-5", Messages: true, Cache: Cache{Min: 1024, Marks: true, Back: 20, Lives: fiveMinutes}},
 		{Name: "Claude, OpenRouter", Model: "anthropic/claude-sonnet-5", Cache: Cache{Min: 1024, Whole: true, Back: 20, Lives: fiveMinutes}},
 		{Name: "Gemini 2.5", Model: "gemini-2.5-flash", Cache: Cache{Min: 2048, Lives: tenMinutes}},
@@ -123,11 +126,13 @@ func (b *Bill) Compare(ctx context.Context, c Conversation) ([]Line, error) {
 	played := map[form]recording{}
 	for _, table := range b.cfg.Tables {
 		for _, routing := range b.cfg.Routings {
-			f := form{routing, table.Messages}
+			f := table.form(routing)
 			if _, ok := played[f]; ok || routing == search.RoutingAuto {
 				continue
 			}
-			rec, err := b.play(ctx, c, routing, Table{Model: "any", Messages: table.Messages})
+			plain := table
+			plain.Context = 0
+			rec, err := b.play(ctx, c, routing, plain)
 			if err != nil {
 				return nil, err
 			}
@@ -138,7 +143,7 @@ func (b *Bill) Compare(ctx context.Context, c Conversation) ([]Line, error) {
 			return nil, err
 		}
 		for _, routing := range b.cfg.Routings {
-			rec := played[form{routing, table.Messages}]
+			rec := played[table.form(routing)]
 			if routing == search.RoutingAuto {
 				rec = auto
 			}
@@ -165,7 +170,7 @@ func (b *Bill) auto(ctx context.Context, c Conversation, table Table, played map
 	if err != nil {
 		return first, err
 	}
-	rec := played[form{first.mode, table.Messages}]
+	rec := played[table.form(first.mode)]
 	if len(first.requests) <= len(rec.requests) && slices.EqualFunc(first.requests, rec.requests[:len(first.requests)], func(a, b request) bool {
 		return slices.Equal(a.segments, b.segments)
 	}) {
@@ -178,6 +183,13 @@ func (b *Bill) auto(ctx context.Context, c Conversation, table Table, played map
 type form struct {
 	routing  search.Routing
 	messages bool
+	// none says that there is no cache, kept how long it keeps a prompt: old results leave when it is cold.
+	none bool
+	kept time.Duration
+}
+
+func (t Table) form(routing search.Routing) form {
+	return form{routing, t.Messages, t.Read >= 1, t.Kept}
 }
 
 // money is what a cost comes to in dollars; 0 if nobody knows.
@@ -187,6 +199,6 @@ func (b *Bill) money(t Table, c Cost) float64 {
 		return 0
 	}
 	return p.Of(budget.Tokens{
-		Input: int64(c.Input), Cached: int64(c.Read), Written: int64(c.Written), Output: int64(c.Output),
+		Input: int64(c.Input), Cached: int64(c.Read), Written: int64(c.Written), Hour: int64(c.Hour), Output: int64(c.Output),
 	}).Float()
 }

@@ -41,7 +41,9 @@ type Cost struct {
 	Input   int `json:"input"`
 	Read    int `json:"read"`
 	Written int `json:"written"`
-	Output  int `json:"output"`
+	// Hour are those of Written that Anthropic keeps for an hour.
+	Hour   int `json:"hour,omitempty"`
+	Output int `json:"output"`
 	// Billed is the input in tokens at the plain price.
 	Billed float64 `json:"billed"`
 }
@@ -107,7 +109,7 @@ func (m *meter) count(text string) int {
 func (m *meter) cost(ctx context.Context, requests []request, cache Cache) (Cost, error) {
 	c := Cost{Requests: len(requests)}
 	var past []sent
-	kept := map[[sha256.Size]byte]time.Duration{}
+	kept := map[[sha256.Size]byte]lease{}
 	for _, r := range requests {
 		if ctx.Err() != nil {
 			return c, context.Cause(ctx)
@@ -120,7 +122,7 @@ func (m *meter) cost(ctx context.Context, requests []request, cache Cache) (Cost
 		switch {
 		case cache.Read == 1:
 		case cache.Marks:
-			read, written = m.marked(now, r.marks, kept, cache)
+			read, written = m.marked(now, r, kept, cache)
 		default:
 			read = m.found(past, now, cache)
 			past = append(past, now)
@@ -132,14 +134,25 @@ func (m *meter) cost(ctx context.Context, requests []request, cache Cache) (Cost
 		c.Read += read
 		c.Written += written
 		c.Output += m.size(m.segment(r.output))
-		c.Billed += float64(read)*cache.Read + float64(written)*cache.Write + float64(now.total-read-written)
+		write := cache.Write
+		if r.hour {
+			c.Hour += written
+			write = hourWrite
+		}
+		c.Billed += float64(read)*cache.Read + float64(written)*write + float64(now.total-read-written)
 	}
 	return c, m.err
 }
 
+// hourWrite is what a token costs that Anthropic keeps for an hour.
+const hourWrite = 2
+
+// lease is until when something is kept, and for how long from each use.
+type lease struct{ until, lives time.Duration }
+
 // marked is how much of a request is found from its marks in what is kept, and how much is
 // kept anew.
-func (m *meter) marked(now sent, marks []bool, kept map[[sha256.Size]byte]time.Duration, cache Cache) (read, written int) {
+func (m *meter) marked(now sent, r request, kept map[[sha256.Size]byte]lease, cache Cache) (read, written int) {
 	sums, keys := make([]int, len(now.segments)), make([][sha256.Size]byte, len(now.segments))
 	var key [sha256.Size]byte
 	total := 0
@@ -148,18 +161,22 @@ func (m *meter) marked(now sent, marks []bool, kept map[[sha256.Size]byte]time.D
 		key = sha256.Sum256(binary.LittleEndian.AppendUint64(key[:], uint64(s)))
 		sums[i], keys[i] = total, key
 	}
-	for i := range marks {
-		for j := i; marks[i] && j >= 0 && j > i-cache.Back; j-- {
-			if used, ok := kept[keys[j]]; ok && now.at-used <= cache.Lives {
-				kept[keys[j]] = now.at
+	for i := range r.marks {
+		for j := i; r.marks[i] && j >= 0 && j > i-cache.Back; j-- {
+			if l, ok := kept[keys[j]]; ok && now.at <= l.until {
+				kept[keys[j]] = lease{now.at + l.lives, l.lives}
 				read = max(read, sums[j])
 				break
 			}
 		}
 	}
-	for i := range marks {
-		if marks[i] && sums[i] >= cache.Min {
-			kept[keys[i]] = now.at
+	lives := cache.Lives
+	if r.hour {
+		lives = time.Hour
+	}
+	for i := range r.marks {
+		if r.marks[i] && sums[i] >= cache.Min {
+			kept[keys[i]] = lease{now.at + lives, lives}
 			written = max(written, sums[i]-read)
 		}
 	}

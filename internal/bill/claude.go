@@ -49,6 +49,7 @@ type claudeCut struct {
 func (c *claudeCut) add(meter *meter, raw json.RawMessage, more string) {
 	text := string(raw)
 	if strings.Contains(text, "cache_control") {
+		c.hour = c.hour || strings.Contains(text, `"ttl":"1h"`)
 		text = claudeMark.ReplaceAllString(text, "")
 	}
 	c.segments, c.marks = append(c.segments, meter.segment(text+more+",")), append(c.marks, len(text) != len(raw))
@@ -165,7 +166,11 @@ func (p *player) messages(body []byte) (string, error) {
 	if len(searched.segments) > len(c.segments) {
 		p.requests = append(p.requests, searched)
 	}
-	return encodeClaude(blocks, len(calls) > 0)
+	total := 0
+	for _, s := range c.segments {
+		total += p.meter.size(s)
+	}
+	return encodeClaude(blocks, len(calls) > 0, total)
 }
 
 // searchFinds is how many tools a search finds.
@@ -188,7 +193,7 @@ func (c *claudeCut) search(tool string, groups map[string]string) []map[string]s
 }
 
 // encodeClaude writes a reply as events.
-func encodeClaude(blocks []map[string]any, calls bool) (string, error) {
+func encodeClaude(blocks []map[string]any, calls bool, input int) (string, error) {
 	var b strings.Builder
 	var failed error
 	emit := func(kind string, fields map[string]any) {
@@ -203,7 +208,7 @@ func encodeClaude(blocks []map[string]any, calls bool) (string, error) {
 	if calls {
 		stop = "tool_use"
 	}
-	emit("message_start", map[string]any{"message": map[string]any{"id": "msg", "type": "message", "role": "assistant", "model": "scripted", "content": []any{}, "usage": map[string]any{}}})
+	emit("message_start", map[string]any{"message": map[string]any{"id": "msg", "type": "message", "role": "assistant", "model": "scripted", "content": []any{}, "usage": map[string]any{"input_tokens": input}}})
 	for i, block := range blocks {
 		emit("content_block_start", map[string]any{"index": i, "content_block": block})
 		emit("content_block_stop", map[string]any{"index": i})

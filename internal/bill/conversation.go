@@ -65,6 +65,15 @@ type Call struct {
 	Code string `yaml:"code"`
 }
 
+// Paused returns the conversation with a longer pause in front of each turn.
+func (c Conversation) Paused(more time.Duration) Conversation {
+	c.Turns = slices.Clone(c.Turns)
+	for i := range c.Turns {
+		c.Turns[i].After += more
+	}
+	return c
+}
+
 // arguments are those of the call, none as an empty object.
 func (c Call) arguments() map[string]any {
 	if c.Arguments == nil {

@@ -62,7 +62,7 @@ func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, ta
 	for i, turn := range c.Turns {
 		s.player.turn, s.player.step = i, 0
 		s.player.at += turn.After
-		history = append(history, agent.Message{Role: agent.RoleUser, Text: turn.User})
+		history = append(history, agent.Message{Role: agent.RoleUser, Text: turn.User, Time: s.player.now()})
 		set := toolgroups.NewSet(func() *toolgroups.Registry { return s.catalogue.registry }, agent.RestoreGroups(slices.Values(history)))
 		for m, err := range s.agent.Run(ctx, agent.Turn{
 			Prompt: s.prompt, History: slices.Clone(history), Set: set, Router: s.router, CacheKey: c.Name,
@@ -152,7 +152,7 @@ func (b *Bill) stage(c Conversation, mode search.Routing, messages bool) (*stage
 	if s.router, err = search.NewRouter(search.RouterConfig{Routing: mode, Config: b.cfg.ToolSearch, Prices: b.cfg.Prices}); err != nil {
 		return nil, fmt.Errorf("bill: %w", err)
 	}
-	s.agent = agent.New(agent.Config{})
+	s.agent = agent.New(agent.Config{Now: s.player.now})
 	through := &http.Client{Transport: s.player}
 	if messages {
 		// The name is one of which the encoder knows all that it can use.

@@ -22,10 +22,10 @@ type player struct {
 	groups       map[string]string     // of tools
 	claudeTools  map[string]claudeTool // as they were sent
 	turn, step   int
-	// sought says that the tools of this step were searched for, loaded that their
-	// groups were.
-	sought, loaded bool
-	ids            int
+	// described says that the tools of this step were described, sought that they were searched
+	// for, loaded that their groups were.
+	described, sought, loaded bool
+	ids                       int
 	// at is when the next request comes, since the beginning.
 	at time.Duration
 
@@ -37,8 +37,12 @@ type request struct {
 	at       time.Duration
 	segments []segment // the tools, then the messages
 	marks    []bool    // of Anthropic's: up to where it is kept
+	hour     bool      // and that for an hour
 	output   string
 }
+
+// now is the time of the conversation.
+func (p *player) now() time.Time { return time.Unix(0, 0).UTC().Add(time.Hour + p.at) }
 
 // between is how long after a request the next of the same turn comes.
 const between = 10 * time.Second
@@ -133,7 +137,7 @@ func (p *player) reply(view view) (string, []called) {
 		return "", p.obtain(missing, view)
 	}
 	p.step++
-	p.sought, p.loaded = false, false
+	p.described, p.sought, p.loaded = false, false, false
 	return step.Say, calls
 }
 
@@ -144,6 +148,13 @@ func (p *player) obtain(missing []Call, view view) []called {
 		if !slices.Contains(wanted, text) {
 			wanted = append(wanted, text)
 		}
+	}
+	if view.direct[toolgroups.ToolSearch] && !p.described && !slices.ContainsFunc(missing, func(c Call) bool { return !view.names(c.Tool) }) {
+		p.described = true
+		for _, c := range missing {
+			want(c.Tool)
+		}
+		return []called{p.call(toolgroups.ToolDescribe, map[string]any{"names": wanted})}
 	}
 	if view.direct[toolgroups.ToolSearch] && !p.sought {
 		p.sought = true
@@ -189,9 +200,14 @@ type view struct {
 // knows reports whether a load or a search has shown the parameters of a tool.
 func (v view) knows(tool string) bool {
 	return slices.ContainsFunc(v.texts, func(text string) bool {
-		return strings.Contains(text, `"name":"`+tool+`"`) || strings.Contains(text, `"`+tool+`":{`) ||
+		return strings.Contains(text, `"name":"`+tool+`","use":`) || strings.Contains(text, `"`+tool+`":{`) ||
 			strings.Contains(text, "\n- "+tool+"(")
 	})
+}
+
+// names reports whether a search has named a tool.
+func (v view) names(tool string) bool {
+	return slices.ContainsFunc(v.texts, func(text string) bool { return strings.Contains(text, `"`+tool+`"`) })
 }
 
 // encode writes a reply as a server streams it, and returns what is billed as output.

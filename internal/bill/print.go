@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,12 +16,16 @@ import (
 )
 
 // Form is how lines are printed: as tables, in Markdown, or as JSON.
-type Form struct{ json, markdown bool }
+type Form struct {
+	json, markdown bool
+	pause          time.Duration
+}
 
 // Flags adds the forms to the flags of a command.
 func (f *Form) Flags(command *cobra.Command) {
 	command.Flags().BoolVar(&f.json, "json", false, "print one JSON object for each line")
 	command.Flags().BoolVar(&f.markdown, "markdown", false, "print tables in Markdown")
+	command.Flags().DurationVar(&f.pause, "pause", 0, "how much later than written each turn comes, for example 20m")
 	command.MarkFlagsMutuallyExclusive("json", "markdown")
 }
 
@@ -46,7 +51,7 @@ func (f *Form) Print(ctx context.Context, w io.Writer, as Config, conversations 
 	}
 	var lines []Line
 	for _, c := range conversations {
-		more, err := b.Compare(ctx, c)
+		more, err := b.Compare(ctx, c.Paused(f.pause))
 		if err != nil {
 			return err
 		}

@@ -106,8 +106,12 @@ func MinCacheable(model string) int {
 
 // CacheTTL is how long the provider of a model keeps a prompt at most without being asked for more:
 // five minutes at Anthropic, and at others no longer than the day that OpenAI tells of (the
-// sources of [MinCacheable]).
+// sources of [MinCacheable]); 0 for those of which OpenAI only says that they are kept for half an hour
+// at least, from gpt-5.6 on.
 func CacheTTL(model string) time.Duration {
+	if ok, err := path.Match("gpt-5.[6-9]*", normal(model[strings.LastIndexByte(model, '/')+1:])); ok && err == nil {
+		return 0
+	}
 	if ok, err := path.Match("claude-*", normal(model[strings.LastIndexByte(model, '/')+1:])); ok && err == nil {
 		return 5 * time.Minute
 	}

@@ -20,7 +20,7 @@ func (l *Ledger) Model(inner agent.Model, payer Payer, provider, name string) ag
 // Cost is what tokens of a model come to, and whether its price is known.
 func (l *Ledger) Cost(provider, name string, u agent.Usage) (USD, bool) {
 	p, priced := l.cfg.Prices.For(provider, name)
-	return p.Of(Tokens{Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.Written), Output: int64(u.Output)}), priced
+	return p.Of(Tokens{Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.Written), Hour: int64(u.Hour), Output: int64(u.Output)}), priced
 }
 
 type model struct {

@@ -68,14 +68,23 @@ type Tokens struct {
 	// Input counts all input tokens; Cached of them were read from the provider's
 	// cache, Written were written to it.
 	Input, Cached, Written int64
-	Output                 int64
+	// Hour are those of Written that are kept for an hour, for which Anthropic asks more.
+	Hour   int64
+	Output int64
 }
+
+// hourPercent is what a token that is written for an hour costs beyond one that is kept for less, in
+// percent of the price of input: 2 instead of 1.25 times of it.
+const hourPercent = 75
 
 // Of returns what tokens cost.
 func (p Price) Of(t Tokens) USD {
 	cached := min(max(t.Cached, 0), max(t.Input, 0))
 	written := min(max(t.Written, 0), max(t.Input, 0)-cached)
 	plain := max(t.Input, 0) - cached - written
+	if p.CacheWrite > 0 {
+		plain += min(max(t.Hour, 0), written) * hourPercent / 100
+	}
 	millionths := float64(plain)*p.Input + float64(cached)*cmp.Or(p.CachedInput, p.Input) +
 		float64(written)*cmp.Or(p.CacheWrite, p.Input) + float64(max(t.Output, 0))*p.Output
 	return Dollars(millionths / 1e6)

@@ -23,7 +23,7 @@ func evalCommand(load cli.Loader) *cobra.Command {
 		Use:   "retrieval FILE…",
 		Short: "Measure how well tool search finds the right tools",
 		Long: "Measure how well tool search finds the right tools. Each file is JSON of the form " +
-			`{"tools": [{"name", "desc", "params": […], "source"}], "queries": [{"q", "gold": [names]}]}.`,
+			`{"tools": [{"name", "desc", "params": […], "source"}], "queries": [{"q", "gold": [names], "lang"}]}.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			part, err := search.ParseHalf(half)
@@ -36,11 +36,11 @@ func evalCommand(load cli.Loader) *cobra.Command {
 			}
 			var reports []search.Report
 			for _, name := range args {
-				report, err := evalFile(name, part, asked)
+				of, err := evalFile(name, part, asked)
 				if err != nil {
 					return err
 				}
-				reports = append(reports, report)
+				reports = append(reports, of...)
 			}
 			if asJSON {
 				return search.WriteJSON(cmd.OutOrStdout(), reports)
@@ -55,10 +55,10 @@ func evalCommand(load cli.Loader) *cobra.Command {
 	return command
 }
 
-func evalFile(name string, half search.Half, asked search.Queries) (search.Report, error) {
+func evalFile(name string, half search.Half, asked search.Queries) ([]search.Report, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return search.Report{}, fmt.Errorf("eval retrieval: %w", err)
+		return nil, fmt.Errorf("eval retrieval: %w", err)
 	}
 	defer func() { _ = f.Close() }()
 	return search.Eval(f, name, half, asked)

@@ -24,10 +24,9 @@ const (
 	MaxQueries = 7
 	MaxNames   = 10
 
-	maxQueryText   = 500
-	maxDescription = 400
-	maxEcho        = 64
-	maxSchemas     = 24 << 10 // bytes of schemas in one description
+	maxQueryText = 500
+	maxEcho      = 64
+	maxSchemas   = 24 << 10 // bytes of schemas in one description
 )
 
 // BridgeConfig is what a [Bridge] is made of.
@@ -53,6 +52,9 @@ type BridgeConfig struct {
 	// Turn are the calls of bridge tools in this turn so far, oldest first, for the
 	// brake on searches that find nothing.
 	Turn []toolgroups.PastCall
+	// Shown, if not nil, returns the answers of loads, searches and descriptions that the model still
+	// sees.
+	Shown func() []string
 	// Limit bounds the text of a description, in characters. 0 means [toolgroups.MaxText].
 	Limit int
 	// Hybrid, if not nil, joins an embedder to the ranking.
@@ -97,26 +99,25 @@ func Strip(tools []toolgroups.Tool) []toolgroups.Tool {
 func (b *Bridge) Tools() []toolgroups.Tool {
 	if b.cfg.CallOnly {
 		return []toolgroups.Tool{
-			b.describeTool("Show all parameters of loaded tools, or the tools of a loaded group.", `{"type":"object","properties":`+
+			b.describeTool("Show parameters of loaded tools, or a group's tools.", `{"type":"object","properties":`+
 				`{"names":{"type":"array","items":{"type":"string"}}},"required":["names"]}`),
-			b.callTool("Run a loaded tool that is not listed here."),
+			b.callTool("Run a loaded tool not listed."),
 		}
 	}
 	n := b.cfg.Catalogue.Len()
 	return []toolgroups.Tool{
 		{
 			Name: ToolSearch,
-			Description: fmt.Sprintf("Find tools among %d that are not listed here. Search in English, for the action and the thing, "+
-				"before you say that something cannot be done. Hits name their parameters; the name of a group lists all of it.", n),
+			Description: fmt.Sprintf("Find tools among %d that are not listed here, in English, by action and thing. Search before you say that "+
+				"something cannot be done. Parameters without a type are strings. The name of a group lists all of it.", n),
 			Parameters: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string"},` +
-				`"queries":{"type":"array","items":{"type":"string"},"description":"Several at once, up to 7"},` +
-				`"limit":{"type":"integer","description":"Hits per query"}}}`),
+				`"queries":{"type":"array","items":{"type":"string"},"description":"In English, one for each capability, up to 7"},` +
+				`"limit":{"type":"integer"}}}`),
 			Effect: toolgroups.ReadOnly, OwnArguments: true, Run: b.search,
 		},
-		b.describeTool(fmt.Sprintf("Show all parameters of one of the %d tools found by tool_search.", n),
-			`{"type":"object","properties":{"name":{"type":"string"},`+
-				`"names":{"type":"array","items":{"type":"string"},"description":"Several at once, up to 10"}}}`),
-		b.callTool(fmt.Sprintf("Run one of the %d tools found by tool_search. Tools that are listed here are called directly, not through this.", n)),
+		b.describeTool(fmt.Sprintf("Show all parameters of some of the %d tools.", n), `{"type":"object","properties":{"name":{"type":"string"},`+
+			`"names":{"type":"array","items":{"type":"string"},"description":"Up to 10"}}}`),
+		b.callTool(fmt.Sprintf("Run one of the %d tools. Those listed here are called directly.", n)),
 	}
 }
 
@@ -132,9 +133,17 @@ func (b *Bridge) callTool(description string) toolgroups.Tool {
 	return toolgroups.Tool{
 		Name: ToolCall, Description: description,
 		Parameters: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"},` +
-			`"arguments":{"type":"object","description":"Arguments of that tool"}},"required":["name","arguments"]}`),
+			`"arguments":{"type":"object"}},"required":["name","arguments"]}`),
 		OwnArguments: true,
 	}
+}
+
+// shown is what the model sees of answers that were given before.
+func (b *Bridge) shown() []string {
+	if b.cfg.Shown == nil {
+		return nil
+	}
+	return b.cfg.Shown()
 }
 
 // find searches the catalogue, with the embedder where there is one. The exact name of a

@@ -38,8 +38,8 @@ func TestCatalogueFollowsTheRegistry(t *testing.T) {
 	if f := find(t, before, `{"query":"pull request"}`); len(f.Matches) == 0 {
 		t.Error("not found before the removal")
 	}
-	if f := find(t, after, `{"query":"pull request"}`); len(f.Matches) != 0 || f.Total != 2 {
-		t.Errorf("found after the removal: %v of %d", f.names(), f.Total)
+	if f := find(t, after, `{"query":"pull request"}`); len(f.Matches) != 0 {
+		t.Errorf("found after the removal: %v", f.names())
 	}
 	if before.Tools()[0].Description == after.Tools()[0].Description {
 		t.Error("the description does not count the deferred tools")
@@ -148,8 +148,8 @@ func TestDescribeSeveral(t *testing.T) {
 func TestLinesNameAllTools(t *testing.T) {
 	tools := search.Tools(desk())
 	for limit, want := range map[int][]string{
-		100_000: {"- calendar_create_event(start: string, title: string) — Add an event to a calendar.", "- calendar_list_events("},
-		95:      {"- calendar_create_event(start: string, title: string)\n", "- calendar_list_events("},
+		100_000: {"- calendar_create_event(start, title) — Add an event to a calendar.", "- calendar_list_events("},
+		95:      {"- calendar_create_event(start, title)\n", "- calendar_list_events("},
 		85:      {"- calendar_create_event(start, title)\n", "- calendar_list_events("},
 		0:       {"- calendar_create_event\n", "- calendar_list_events\n[The parameters of the last 2 would be too long here: tool_describe shows them.]\n"},
 	} {
@@ -224,8 +224,8 @@ func TestEndToEnd(t *testing.T) {
 		t.Fatalf("the array is %v", names(got))
 	}
 	f := find(t, b, `{"query":"thing for extra","limit":3}`)
-	if len(f.Matches) != 3 || f.Total != 20 {
-		t.Fatalf("got %v of %d", f.names(), f.Total)
+	if len(f.Matches) != 3 || len(f.Others["extra"]) != 17 {
+		t.Fatalf("got %v, %v", f.names(), f.Others)
 	}
 	name := f.Matches[0].Name
 	text, fault := use(t, b, search.ToolDescribe, `{"name":"`+name+`"}`)
@@ -274,28 +274,15 @@ func TestSearchSeveral(t *testing.T) {
 	if fault != nil {
 		t.Fatal(fault)
 	}
-	got := decode[struct {
-		Queries []string
-		Results []struct {
-			Query     string
-			Matches   []string
-			Hint      string
-			Available []search.Origin `json:"available_sources"`
-		}
-		Tools map[string]struct{ Description string }
-	}](t, text)
-	if len(got.Results) != 3 || got.Results[0].Matches[0] != "github_merge_pull_request" || len(got.Results[1].Matches) != 2 {
+	got := decode[struct{ Results []found }](t, text).Results
+	if len(got) != 3 || got[0].Query != "merge pull request" || got[0].names()[0] != "github_merge_pull_request" || len(got[1].Matches) != 2 {
 		t.Fatalf("got %s", text)
 	}
-	if len(got.Results[2].Matches) != 0 || len(got.Results[2].Available) != 2 || got.Results[0].Available != nil {
+	if len(got[2].Matches) != 0 || len(got[2].Available) != 2 || got[0].Available != nil {
 		t.Errorf("got %s", text)
 	}
-	for _, r := range got.Results {
-		for _, name := range r.Matches {
-			if got.Tools[name].Description == "" {
-				t.Errorf("%s is not described", name)
-			}
-		}
+	if n := strings.Count(text, `"github_star"`); n != 1 {
+		t.Errorf("github_star is named %d times in %s", n, text)
 	}
 	_, fault = use(t, bridge(t), search.ToolSearch, `{"queries":["1","2","3","4","5","6","7","8"]}`)
 	wantCode(t, fault, toolgroups.CodeInvalid)
@@ -308,8 +295,8 @@ func TestSearchSeveral(t *testing.T) {
 func TestSearchForAWholeSource(t *testing.T) {
 	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("big", 34), hub()) })
 	for _, query := range []string{"big", "BIG", "mcp:big"} {
-		if f := find(t, b, `{"query":"`+query+`"}`); len(f.Matches) != search.DefaultMaxLimit || len(f.Matches)+len(f.Others) != 34 {
-			t.Errorf("%s: %d hits and %d names, %s", query, len(f.Matches), len(f.Others), f.Hint)
+		if f := find(t, b, `{"query":"`+query+`"}`); len(f.Matches) != search.DefaultMaxLimit || len(f.Matches)+len(f.Others["big"]) != 34 {
+			t.Errorf("%s: %d hits and %d names, %s", query, len(f.Matches), len(f.Others["big"]), f.Hint)
 		}
 	}
 	if f := find(t, b, `{"query":"the big one"}`); len(f.Matches) > 5 {
@@ -317,5 +304,69 @@ func TestSearchForAWholeSource(t *testing.T) {
 	}
 	if f := find(t, b, `{"query":"github"}`); len(f.Others) != 0 || !strings.Contains(f.Hint, "All ") {
 		t.Errorf("a small source: %d names, %s", len(f.Others), f.Hint)
+	}
+}
+
+// A hit is one short line: how it is called, of which nothing that is required is cut, and the first
+// sentence. The other tools of the sources of hits are named, those that fit next first, at most 24.
+func TestSearchNamesTheSiblingsOfItsHits(t *testing.T) {
+	text, fault := use(t, bridge(t), search.ToolSearch, `{"query":"list the issues of a repository","limit":1}`)
+	want := `{"matches":[{"name":"github_list_issues","use":"(repo, state?: open|closed) — List the issues of a repository."}],` +
+		`"others":{"github":["github_create_issue","github_merge_pull_request","github_star"]}}`
+	if fault != nil || text != want {
+		t.Errorf("got %s, %v, want %s", text, fault, want)
+	}
+	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("big", 90), hub()) })
+	if f := find(t, b, `{"query":"thing number 7"}`); len(f.Others) != 1 || len(f.Others["big"]) != 24 {
+		t.Errorf("beside %v: %v", f.names(), f.Others)
+	}
+	var properties, required []string
+	for i := range 60 {
+		properties = append(properties, fmt.Sprintf(`"field_%02d":{"type":"integer"}`, i))
+		required = append(required, fmt.Sprintf("field_%02d", i))
+	}
+	wide := entries("x", "mcp:x", tool("wide", "Takes much.", strings.Join(properties, ","), required[:50]...))
+	f := find(t, bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(wide) }), `{"query":"wide"}`)
+	if use := f.Matches[0].Use; !strings.Contains(use, "field_49: integer, … 10 more)") {
+		t.Errorf("a required parameter is cut: %s", use)
+	}
+}
+
+// What the model sees already is not given again: hits keep their names, siblings go, and a
+// description is one sentence.
+func TestWhatIsShownIsNotGivenAgain(t *testing.T) {
+	var shown []string
+	b := bridge(t, func(c *search.BridgeConfig) { c.Shown = func() []string { return shown } })
+	ask := func(tool, args string) string {
+		text, fault := use(t, b, tool, args)
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		return text
+	}
+	const query, names = `{"query":"create an issue","limit":2}`, `{"names":["github_star"]}`
+	first, described := ask(search.ToolSearch, query), ask(search.ToolDescribe, names)
+	shown = []string{first, described}
+	want := `{"matches":[{"name":"github_create_issue"},{"name":"github_list_issues"}],"hint":"How they are called is shown above."}`
+	if got := ask(search.ToolSearch, query); got != want {
+		t.Errorf("searched again: %s, want %s", got, want)
+	}
+	if got := ask(search.ToolDescribe, names); got != "As shown above." {
+		t.Errorf("described again: %s", got)
+	}
+	shown = nil
+	if got := ask(search.ToolSearch, query); got != first {
+		t.Errorf("what is out of sight is not given again: %s", got)
+	}
+}
+
+// A query in another language is answered with the advice to search in English, whatever it finds.
+func TestSearchSaysThatToolsAreDescribedInEnglish(t *testing.T) {
+	for query, told := range map[string]bool{
+		"create an issue": false, "list events in Los Angeles": false, "erstelle ein Issue im Repository": true, "lista los issues": true, "создай issue": true, "创建 issue": true, "zzq": true,
+	} {
+		if f := find(t, bridge(t), `{"query":"`+query+`"}`); strings.Contains(f.Hint, "English") != told {
+			t.Errorf("%s: %v, %s", query, f.names(), f.Hint)
+		}
 	}
 }

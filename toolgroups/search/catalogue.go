@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -105,8 +106,8 @@ func (c *Catalogue) Lookup(name string) (Entry, bool) {
 // Found is the answer to a query.
 type Found struct {
 	Entries []Entry
-	// Weak is as in [Ranking].
-	Weak bool
+	// Weak and Foreign are as in [Ranking].
+	Weak, Foreign bool
 	// Whole names the group or source that the query names, where that is why these
 	// entries are given: all of it, whatever the limit.
 	Whole string
@@ -114,7 +115,7 @@ type Found struct {
 
 // found are the tools of a ranking.
 func (c *Catalogue) found(r Ranking) Found {
-	f := Found{Weak: r.Weak}
+	f := Found{Weak: r.Weak, Foreign: r.Foreign}
 	for _, h := range r.Hits {
 		f.Entries = append(f.Entries, c.entries[h.Doc])
 	}
@@ -228,7 +229,6 @@ func parameters(t toolgroups.Tool) []string {
 // Bounds of a signature.
 const (
 	maxSignature = 400
-	maxRequired  = 32
 	maxParamName = 64
 	maxEnum      = 6
 )
@@ -252,20 +252,19 @@ func outlineOf(t toolgroups.Tool) (o outline) {
 func (o outline) required(name string) bool { return slices.Contains(o.schema.Required, name) }
 func (o outline) optional(name string) bool { return !o.required(name) }
 
-// signature writes the parameters in short: "owner: string, repo: string, draft?: boolean". It has
-// about limit characters at most; 0 is no limit.
-func (o outline) signature(limit int) (text string, required []string) {
+// use writes the parameters in short: "(owner, repo, draft?: boolean)". What has no type is a string.
+// It has about limit characters at most, of which required parameters may take more; 0 is no limit.
+func (o outline) use(limit int) string {
 	var b strings.Builder
 	for i, name := range o.names {
-		mark := "?"
-		if o.required(name) {
-			mark = ""
-			if len(required) < maxRequired {
-				required = append(required, clip(name, maxParamName))
-			}
+		part := clip(name, maxParamName)
+		if o.optional(name) {
+			part += "?"
 		}
-		part := fmt.Sprintf("%s%s: %s", clip(name, maxParamName), mark, kind(o.schema.Properties[name]))
-		if limit > 0 && b.Len()+len(part) > limit {
+		if k := kind(o.schema.Properties[name]); k != "string" {
+			part += ": " + k
+		}
+		if limit > 0 && b.Len()+len(part) > limit && o.optional(name) {
 			fmt.Fprintf(&b, ", … %d more", len(o.names)-i)
 			break
 		}
@@ -274,7 +273,7 @@ func (o outline) signature(limit int) (text string, required []string) {
 		}
 		b.WriteString(part)
 	}
-	return b.String(), required
+	return "(" + b.String() + ")"
 }
 
 // parameters is a signature without types: "owner, repo, draft?".
@@ -289,6 +288,9 @@ func (o outline) parameters() string {
 	return strings.Join(names, ", ")
 }
 
+// plainWord is a value that needs no quotes to be told from a number.
+var plainWord = regexp.MustCompile(`^[A-Za-z][\w.-]*$`)
+
 // kind writes a type in short.
 func kind(s *jsonschema.Schema) string {
 	switch {
@@ -302,6 +304,9 @@ func kind(s *jsonschema.Schema) string {
 				return s.Type
 			}
 			values[i] = string(text)
+			if word, ok := v.(string); ok && plainWord.MatchString(word) {
+				values[i] = word
+			}
 		}
 		return clip(strings.Join(values, "|"), maxParamName)
 	case s.Type == "array":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -45,8 +46,7 @@ func Lines(tools []toolgroups.Tool, limit int, sentences bool) string {
 }
 
 func line(t toolgroups.Tool, o outline, sentence bool) string {
-	text, _ := o.signature(0)
-	text = t.Name + "(" + text + ")"
+	text := t.Name + o.use(0)
 	if sentence {
 		text += " — " + toolgroups.FirstSentence(t.Description)
 	}
@@ -72,6 +72,14 @@ type manyDescribed struct {
 
 // describe is what tool_describe does.
 func (b *Bridge) describe(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+	res, err := b.tell(call)
+	if err == nil && slices.Contains(b.shown(), res.Text) {
+		res.Text = "As shown above."
+	}
+	return res, err
+}
+
+func (b *Bridge) tell(call toolgroups.Call) (toolgroups.Result, error) {
 	args, fault := object(ToolDescribe, call.Arguments)
 	if fault != nil {
 		return toolgroups.Result{}, fault

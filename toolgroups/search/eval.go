@@ -71,9 +71,11 @@ func ParseQueries(s string) (Queries, error) {
 
 // Report is what [Eval] measures of one file. Shares are between 0 and 1.
 type Report struct {
-	File      string  `json:"file"`
-	Half      Half    `json:"half"`
-	Asked     Queries `json:"asked"`
+	File  string  `json:"file"`
+	Half  Half    `json:"half"`
+	Asked Queries `json:"asked"`
+	// Language is that of the queries, where the file names it.
+	Language  string  `json:"language,omitempty"`
 	Tools     int     `json:"tools"`
 	Queries   int     `json:"queries"`
 	RecallAt1 float64 `json:"recall_at_1"`
@@ -81,8 +83,10 @@ type Report struct {
 	RecallAt5  float64 `json:"recall_at_5"`
 	RecallAt10 float64 `json:"recall_at_10"`
 	NDCGAt10   float64 `json:"ndcg_at_10"`
-	// Empty is the share of queries without any answer.
+	// Empty is the share of queries without any answer, Hinted that of those whose answer says that
+	// tools are described in English.
 	Empty  float64 `json:"empty"`
+	Hinted float64 `json:"hinted"`
 	MeanMS float64 `json:"mean_ms"`
 	P99MS  float64 `json:"p99_ms"`
 }
@@ -101,6 +105,7 @@ type evalSet struct {
 type evalQuery struct {
 	Q    string   `json:"q"`
 	Gold []string `json:"gold"`
+	Lang string   `json:"lang"`
 }
 
 // byName makes a query of the words of each name that has several. All tools whose names
@@ -134,22 +139,22 @@ func spoken(name string) string {
 }
 
 // Eval measures the retrieval on a set of tools and queries: a JSON object with
-// tools (name, desc, params, source) and queries (q, gold: the names wanted).
-// file is the name for the report.
-func Eval(r io.Reader, file string, half Half, asked Queries) (Report, error) {
+// tools (name, desc, params, source) and queries (q, gold: the names wanted, lang).
+// file is the name for the reports: one of all queries, and one for each language that they name.
+func Eval(r io.Reader, file string, half Half, asked Queries) ([]Report, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxEvalBytes+1))
 	if err != nil {
-		return Report{}, fmt.Errorf("search: read %s: %w", file, err)
+		return nil, fmt.Errorf("search: read %s: %w", file, err)
 	}
 	if len(data) > maxEvalBytes {
-		return Report{}, fmt.Errorf("search: %s is larger than %d MiB", file, maxEvalBytes>>20)
+		return nil, fmt.Errorf("search: %s is larger than %d MiB", file, maxEvalBytes>>20)
 	}
 	var set evalSet
 	if err := json.Unmarshal(data, &set); err != nil {
-		return Report{}, fmt.Errorf("search: read %s: %w", file, err)
+		return nil, fmt.Errorf("search: read %s: %w", file, err)
 	}
 	if len(set.Tools) == 0 {
-		return Report{}, fmt.Errorf("search: %s: it holds no tools", file)
+		return nil, fmt.Errorf("search: %s: it holds no tools", file)
 	}
 	docs := make([]Document, len(set.Tools))
 	for i, t := range set.Tools {
@@ -159,7 +164,7 @@ func Eval(r io.Reader, file string, half Half, asked Queries) (Report, error) {
 		}
 	}
 	index := NewIndex(docs)
-	m := measure{report: Report{File: file, Half: half, Asked: asked, Tools: len(docs)}}
+	all := []measure{{report: Report{File: file, Half: half, Asked: asked, Tools: len(docs)}}}
 	if asked != QueriesFile {
 		set.Queries = set.byName()
 	}
@@ -168,15 +173,29 @@ func Eval(r io.Reader, file string, half Half, asked Queries) (Report, error) {
 			continue
 		}
 		began := time.Now()
-		hits := index.Search(q.Q, 10).Hits
-		m.times = append(m.times, time.Since(began))
-		names := make([]string, len(hits))
-		for i, h := range hits {
+		found := index.Search(q.Q, 10)
+		took := time.Since(began)
+		names := make([]string, len(found.Hits))
+		for i, h := range found.Hits {
 			names[i] = set.Tools[h.Doc].Name
 		}
-		m.add(names, q.Gold)
+		i := slices.IndexFunc(all, func(m measure) bool { return m.report.Language == q.Lang })
+		if i < 0 {
+			i = len(all)
+			all = append(all, all[0].empty())
+			all[i].report.Language = q.Lang
+		}
+		for _, at := range slices.Compact([]int{0, i}) {
+			all[at].add(names, q.Gold, found, took)
+		}
 	}
-	return m.done()
+	reports := make([]Report, len(all))
+	for i := range all {
+		if reports[i], err = all[i].done(); err != nil {
+			return nil, err
+		}
+	}
+	return reports, nil
 }
 
 // measure adds up what the queries of a file score.
@@ -185,7 +204,17 @@ type measure struct {
 	times  []time.Duration
 }
 
-func (m *measure) add(found, gold []string) {
+// empty is a measure of the same file that has seen no query.
+func (m *measure) empty() measure {
+	r := m.report
+	return measure{report: Report{File: r.File, Half: r.Half, Asked: r.Asked, Tools: r.Tools}}
+}
+
+func (m *measure) add(found, gold []string, ranking Ranking, took time.Duration) {
+	m.times = append(m.times, took)
+	if ranking.Weak || ranking.Foreign || len(found) == 0 {
+		m.report.Hinted++
+	}
 	m.report.RecallAt1 += recall(found, gold, 1)
 	m.report.RecallAt5 += recall(found, gold, 5)
 	m.report.RecallAt10 += recall(found, gold, 10)
@@ -221,7 +250,7 @@ func (m *measure) done() (Report, error) {
 		return Report{}, fmt.Errorf("search: %s: it holds no queries of this half", r.File)
 	}
 	r.Queries = len(m.times)
-	for _, v := range []*float64{&r.RecallAt1, &r.RecallAt5, &r.RecallAt10, &r.NDCGAt10, &r.Empty} {
+	for _, v := range []*float64{&r.RecallAt1, &r.RecallAt5, &r.RecallAt10, &r.NDCGAt10, &r.Empty, &r.Hinted} {
 		*v /= n
 	}
 	slices.Sort(m.times)
@@ -240,10 +269,10 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 func WriteText(w io.Writer, reports []Report) error {
 	var table strings.Builder
 	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
-	_, _ = fmt.Fprintln(t, "tools\tqueries\tasked\thalf\trecall@1\trecall@5\trecall@10\tNDCG@10\tempty\tmean ms\tp99 ms\t  file")
+	_, _ = fmt.Fprintln(t, "tools\tqueries\tasked\thalf\trecall@1\trecall@5\trecall@10\tNDCG@10\tempty\thinted\tmean ms\tp99 ms\t  file")
 	for _, r := range reports {
-		_, _ = fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%.3f\t%.3f\t%.3f\t%.3f\t%.1f %%\t%.3f\t%.3f\t  %s\n", r.Tools, r.Queries, r.Asked, r.Half,
-			r.RecallAt1, r.RecallAt5, r.RecallAt10, r.NDCGAt10, 100*r.Empty, r.MeanMS, r.P99MS, r.File)
+		_, _ = fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%.3f\t%.3f\t%.3f\t%.3f\t%.1f %%\t%.1f %%\t%.3f\t%.3f\t  %s\n", r.Tools, r.Queries, r.Asked, r.Half,
+			r.RecallAt1, r.RecallAt5, r.RecallAt10, r.NDCGAt10, 100*r.Empty, 100*r.Hinted, r.MeanMS, r.P99MS, strings.TrimSpace(r.File+" "+r.Language))
 	}
 	_ = t.Flush()
 	if _, err := io.WriteString(w, table.String()); err != nil {

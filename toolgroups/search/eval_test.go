@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"os"
 	"strings"
 	"testing"
 
@@ -22,11 +23,11 @@ const evalFile = `{"tools":[
 	{"q":"zzz","gold":["train_list"]}]}`
 
 func TestEval(t *testing.T) {
-	r, err := search.Eval(strings.NewReader(evalFile), "small.json", search.HalfAll, search.QueriesFile)
+	all, err := search.Eval(strings.NewReader(evalFile), "small.json", search.HalfAll, search.QueriesFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	third := 1.0 / 3
+	r, third := all[0], 1.0/3
 	ndcg := (1 + 1/(1+1/math.Log2(3))) / 3
 	for name, pair := range map[string][2]float64{
 		"recall@1": {r.RecallAt1, 0.5}, "recall@5": {r.RecallAt5, 0.5}, "recall@10": {r.RecallAt10, 0.5},
@@ -45,12 +46,12 @@ func TestEval(t *testing.T) {
 // by what it does.
 func TestEvalAsksForNames(t *testing.T) {
 	for asked, want := range map[search.Queries]float64{search.QueriesNames: 1, search.QueriesHidden: 1} {
-		r, err := search.Eval(strings.NewReader(`{"tools":[
+		all, err := search.Eval(strings.NewReader(`{"tools":[
 			{"name":"weather_get2","desc":"Current weather."},{"name":"getWeather","desc":"Weather of a city."},
 			{"name":"train.book","desc":"Book a seat in a train."},{"name":"calculator","desc":"Adds."}],
 			"queries":[{"q":"x","gold":["calculator"]}]}`), "f", search.HalfAll, asked)
-		if err != nil || r.Queries != 3 || r.RecallAt5 != want || r.Asked != asked {
-			t.Errorf("%s: %+v, %v", asked, r, err)
+		if err != nil || all[0].Queries != 3 || all[0].RecallAt5 != want || all[0].Asked != asked {
+			t.Errorf("%s: %+v, %v", asked, all, err)
 		}
 	}
 	if _, err := search.ParseQueries("some"); err == nil {
@@ -65,13 +66,41 @@ func TestEvalHalvesAreDisjoint(t *testing.T) {
 		if err != nil && !strings.Contains(err.Error(), "no queries") {
 			t.Fatal(err)
 		}
-		*n = r.Queries
+		if err == nil {
+			*n = r[0].Queries
+		}
 	}
 	if all != 3 || tuned+held != all {
 		t.Errorf("%d queries, %d tuned, %d held", all, tuned, held)
 	}
 	if _, err := search.ParseHalf("third"); err == nil {
 		t.Error("an unknown half is accepted")
+	}
+}
+
+// The set of the repository asks for 30 tools in five languages. What is not in English finds little,
+// and nearly all of its answers say that tools are described in English; those in English do not.
+func TestEvalOfFiveLanguages(t *testing.T) {
+	const file = "testdata/languages.json"
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	reports, err := search.Eval(f, file, search.HalfAll, search.QueriesFile)
+	if err != nil || len(reports) != 6 {
+		t.Fatalf("%d reports, %v", len(reports), err)
+	}
+	for _, r := range reports[1:] {
+		t.Logf("%s: recall@5 %.3f, hinted %.3f", r.Language, r.RecallAt5, r.Hinted)
+		switch {
+		case r.Queries != 30:
+			t.Errorf("%s has %d queries", r.Language, r.Queries)
+		case r.Language == "en" && (r.Hinted > 0.1 || r.RecallAt5 < 0.8):
+			t.Errorf("in English recall@5 is %.3f, and %.3f are told so", r.RecallAt5, r.Hinted)
+		case r.Language != "en" && r.Hinted < 0.95:
+			t.Errorf("%s: only %.3f are told to search in English", r.Language, r.Hinted)
+		}
 	}
 }
 

@@ -14,13 +14,10 @@ import (
 
 // hit is a tool in the result of a search.
 type hit struct {
-	Name        string   `json:"name,omitempty"`
-	Group       string   `json:"group,omitempty"`
-	Source      string   `json:"source"`
-	SourceName  string   `json:"source_name"`
-	Description string   `json:"description"`
-	Parameters  string   `json:"parameters,omitempty"`
-	Required    []string `json:"required,omitempty"`
+	Name string `json:"name"`
+	// Use is how it is called and what it does, "(repo, title, body?) — Create an issue.", where the
+	// model does not see that already.
+	Use string `json:"use,omitempty"`
 	// Direct marks a tool that is in the tools array.
 	Direct bool `json:"call_directly,omitempty"`
 }
@@ -31,32 +28,19 @@ type lack struct {
 	Unavailable []Unavailable `json:"unavailable_sources,omitempty"`
 }
 
-// oneResult answers one query.
-type oneResult struct {
-	Query   string `json:"query"`
-	Total   int    `json:"total_available"`
+// answer is what is found for a query.
+type answer struct {
+	// Query is given where there are several.
+	Query   string `json:"query,omitempty"`
 	Matches []hit  `json:"matches"`
-	// Others are the names of the tools of a group or source that are not among the matches.
-	Others []string `json:"others,omitempty"`
-	Hint   string   `json:"hint,omitempty"`
+	// Others are, by source, the names of further tools of the sources that the matches come from.
+	Others map[string][]string `json:"others,omitempty"`
+	Hint   string              `json:"hint,omitempty"`
 	lack
 }
 
-// manyResult answers several.
-type manyResult struct {
-	Queries []string       `json:"queries"`
-	Total   int            `json:"total_available"`
-	Results []queryResult  `json:"results"`
-	Tools   map[string]hit `json:"tools"`
-}
-
-type queryResult struct {
-	Query   string   `json:"query"`
-	Matches []string `json:"matches"`
-	Others  []string `json:"others,omitempty"`
-	Hint    string   `json:"hint,omitempty"`
-	lack
-}
+// maxOthers bounds the names beside the matches.
+const maxOthers = 24
 
 // wish is what a search asks for.
 type wish struct {
@@ -98,23 +82,22 @@ func (b *Bridge) search(ctx context.Context, call toolgroups.Call) (toolgroups.R
 	if fault := b.brake(fruitless, w.texts); fault != nil {
 		return toolgroups.Result{}, fault
 	}
-	limit := b.limit(w.limit)
+	limit, seen := b.limit(w.limit), b.shown()
 	if !w.batch {
-		return reply(b.one(ctx, w.texts[0], limit, fruitless))
+		return reply(b.one(ctx, w.texts[0], limit, fruitless, seen))
 	}
-	r := manyResult{Queries: w.texts, Total: b.cfg.Catalogue.Len(), Tools: map[string]hit{}}
+	var results []answer
 	for _, q := range w.texts {
-		one := b.one(ctx, q, limit, fruitless)
-		part := queryResult{Query: q, Matches: []string{}, Others: one.Others, Hint: one.Hint, lack: one.lack}
-		for _, h := range one.Matches {
-			part.Matches = append(part.Matches, h.Name)
-			name := h.Name
-			h.Name = ""
-			r.Tools[name] = h
+		one := b.one(ctx, q, limit, fruitless, seen)
+		one.Query = q
+		results = append(results, one)
+		text, err := reply(one)
+		if err != nil {
+			return toolgroups.Result{}, err
 		}
-		r.Results = append(r.Results, part)
+		seen = append(seen, text.Text)
 	}
-	return reply(r)
+	return reply(map[string][]answer{"results": results})
 }
 
 // brake stops a turn that searches in circles.
@@ -129,49 +112,97 @@ func (b *Bridge) brake(fruitless int, texts []string) *toolgroups.Error {
 	return nil
 }
 
-// one answers a single query.
-func (b *Bridge) one(ctx context.Context, query string, limit, fruitless int) oneResult {
-	f := b.find(ctx, query, limit)
-	r := oneResult{Query: query, Total: b.cfg.Catalogue.Len(), Matches: []hit{}}
-	described := f.Entries
+// one answers a single query. seen is what the model sees already.
+func (b *Bridge) one(ctx context.Context, query string, limit, fruitless int, seen []string) answer {
+	f := b.find(ctx, query, limit+maxOthers)
 	if f.Whole != "" {
-		described = described[:min(len(described), b.cfg.Config.MaxSearchLimit)]
+		limit = b.cfg.Config.MaxSearchLimit
 	}
-	for _, e := range described {
-		r.Matches = append(r.Matches, b.hit(e))
-	}
-	for _, e := range f.Entries[len(described):] {
-		r.Others = append(r.Others, e.Tool.Name)
-	}
-	switch {
-	case len(f.Entries) == 0:
-		r.Available, r.Unavailable = b.cfg.Catalogue.Origins(), b.cfg.Unavailable
-		r.Hint = "No tool matches. Try other English words for the action and the thing, or the name of a source for all its tools, before you conclude that there is none."
-		if fruitless+1 >= FruitlessAdvice {
-			r.Hint = fmt.Sprintf("No tool matches, %d searches in a row. Stop searching and answer the user with what you have.", fruitless+1)
+	hits := f.Entries[:min(len(f.Entries), limit)]
+	rest := f.Entries[len(hits):]
+	r := answer{Matches: make([]hit, len(hits))}
+	known := 0
+	for i, e := range hits {
+		if r.Matches[i] = b.hit(e, seen); r.Matches[i].Use == "" && !r.Matches[i].Direct {
+			known++
 		}
-	case len(r.Others) > 0:
-		r.Hint = fmt.Sprintf("The first %d of the %d tools of %s, and the names of the others: %s shows their parameters.",
-			len(described), len(f.Entries), f.Whole, ToolDescribe)
-	case f.Whole != "":
-		r.Hint = fmt.Sprintf("All %d tools of %s.", len(f.Entries), f.Whole)
-	case f.Weak:
-		r.Hint = "These share little with the query and may not fit. Try other words."
 	}
+	var hints []string
+	switch {
+	case len(hits) == 0:
+		r.Available, r.Unavailable = b.cfg.Catalogue.Origins(), b.cfg.Unavailable
+		hints = append(hints, "No tool matches. Try other English words for the action and the thing, or the name of a source for all its tools, before you conclude that there is none.")
+		if fruitless+1 >= FruitlessAdvice {
+			hints[0] = fmt.Sprintf("No tool matches, %d searches in a row. Stop searching and answer the user with what you have.", fruitless+1)
+		}
+	case f.Whole != "" && len(rest) > 0:
+		hints = append(hints, fmt.Sprintf("The first %d of the %d tools of %s, and the names of the others: %s shows their parameters.",
+			len(hits), len(f.Entries), f.Whole, ToolDescribe))
+	case f.Whole != "":
+		hints = append(hints, fmt.Sprintf("All %d tools of %s.", len(hits), f.Whole))
+	case f.Foreign:
+		hints = append(hints, "The query is not in English, but tools are described in English. Search in English where these do not fit.")
+	case f.Weak:
+		hints = append(hints, "These share little with the query and may not fit. Tools are described in English: try other English words.")
+	}
+	if known > 0 {
+		hints = append(hints, "How the others are called is shown above.")
+		if known == len(hits) {
+			hints[len(hints)-1] = "How they are called is shown above."
+		}
+	}
+	if f.Whole == "" {
+		rest = b.siblings(hits, rest, seen)
+	}
+	for _, e := range rest {
+		if r.Others == nil {
+			r.Others = map[string][]string{}
+		}
+		r.Others[e.label()] = append(r.Others[e.label()], e.Tool.Name)
+	}
+	r.Hint = strings.Join(hints, " ")
 	return r
 }
 
-func (b *Bridge) hit(e Entry) hit {
-	kind, name := e.origin()
-	h := hit{
-		Name: e.Tool.Name, Group: e.Group, Source: kind, SourceName: name,
-		Description: clip(e.Tool.Description, maxDescription), Direct: slices.Contains(b.cfg.Direct, e.Tool.Name),
+// siblings are the other tools of the sources that hits come from which the model does not see yet,
+// those that fit the query next first.
+func (b *Bridge) siblings(hits, next []Entry, seen []string) []Entry {
+	sources, met := map[string]bool{}, map[string]bool{}
+	for _, e := range hits {
+		sources[e.label()], met[e.Tool.Name] = true, true
 	}
-	h.Parameters, h.Required = outlineOf(e.Tool).signature(maxSignature)
-	if h.Group == h.SourceName {
-		h.Group = ""
+	var out []Entry
+	for _, entries := range [][]Entry{next, b.cfg.Catalogue.entries} {
+		for _, e := range entries {
+			if len(out) == maxOthers {
+				return out
+			}
+			if name := e.Tool.Name; sources[e.label()] && !met[name] && !slices.Contains(b.cfg.Direct, name) && !within(seen, `"`+name+`"`) {
+				met[name] = true
+				out = append(out, e)
+			}
+		}
 	}
-	return h
+	return out
+}
+
+// hit describes a tool as far as the model does not see that yet.
+func (b *Bridge) hit(e Entry, seen []string) hit {
+	h := hit{Name: e.Tool.Name, Direct: slices.Contains(b.cfg.Direct, e.Tool.Name)}
+	if h.Direct {
+		return h
+	}
+	full := h
+	full.Use = outlineOf(e.Tool).use(maxSignature) + " — " + toolgroups.FirstSentence(e.Tool.Description)
+	if text, err := toolgroups.EncodeJSON(full); err == nil && within(seen, string(text)) {
+		return h
+	}
+	return full
+}
+
+// within reports whether a text contains a piece.
+func within(texts []string, piece string) bool {
+	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, piece) })
 }
 
 // limit reads how many hits are wanted.

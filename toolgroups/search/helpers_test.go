@@ -112,14 +112,11 @@ func use(t testing.TB, b *search.Bridge, name, args string) (string, *toolgroups
 // found is the result of a search for one query.
 type found struct {
 	Query   string `json:"query"`
-	Total   int    `json:"total_available"`
 	Matches []struct {
-		Name, Description, Source, Parameters string
-		SourceName                            string `json:"source_name"`
-		Required                              []string
-		Direct                                bool `json:"call_directly"`
+		Name, Use string
+		Direct    bool `json:"call_directly"`
 	} `json:"matches"`
-	Others    []string             `json:"others"`
+	Others    map[string][]string  `json:"others"`
 	Hint      string               `json:"hint"`
 	Available []search.Origin      `json:"available_sources"`
 	Offline   []search.Unavailable `json:"unavailable_sources"`

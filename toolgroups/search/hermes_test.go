@@ -76,9 +76,7 @@ func TestFindsRelevantTool(t *testing.T) {
 	if len(f.Matches) == 0 || f.Matches[0].Name != "github_create_issue" {
 		t.Fatalf("got %v", f.names())
 	}
-	m := f.Matches[0]
-	if m.Source != "mcp" || m.SourceName != "github" || !slices.Equal(m.Required, []string{"repo", "title"}) ||
-		m.Parameters != "repo: string, title: string, body?: string" {
+	if m := f.Matches[0]; m.Use != "(repo, title, body?) — Create a new issue in a GitHub repository." {
 		t.Errorf("got %+v", m)
 	}
 }
@@ -169,7 +167,7 @@ func TestDescribeRejectsCoreTool(t *testing.T) {
 // Hermes 33.
 func TestSearchThroughDispatch(t *testing.T) {
 	b := bridge(t)
-	if f := find(t, b, `{"query":"calendar event"}`); len(f.Matches) == 0 || f.Total != 6 {
+	if f := find(t, b, `{"query":"calendar event"}`); len(f.Matches) == 0 {
 		t.Errorf("got %+v", f)
 	}
 	_, fault := use(t, b, search.ToolSearch, `{"query":`)
@@ -199,8 +197,8 @@ func TestCatalogueIsScoped(t *testing.T) {
 		c.Catalogue = search.NewCatalogue(search.Deferrable(reg, toolgroups.RoleUser))
 	})
 	f := find(t, b, `{"query":"open the vault of secrets"}`)
-	if slices.Contains(f.names(), "vault_open") || f.Total != 6 {
-		t.Errorf("got %v of %d", f.names(), f.Total)
+	if slices.Contains(f.names(), "vault_open") || f.Others["vault"] != nil {
+		t.Errorf("got %v, %v", f.names(), f.Others)
 	}
 	admin := search.NewCatalogue(search.Deferrable(reg, toolgroups.RoleAdmin))
 	if admin.Len() != 7 {

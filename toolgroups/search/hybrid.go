@@ -62,7 +62,7 @@ func (h *Hybrid) Search(ctx context.Context, x *Index, query string, limit int) 
 			scores[r.Doc] += 1 / float64(fusion+i)
 		}
 	}
-	return Ranking{Hits: x.exactFirst(query, x.best(scores, limit), limit)}
+	return Ranking{Hits: x.exactFirst(query, x.best(scores, limit), limit), Foreign: words.Foreign}
 }
 
 // nearest returns the documents that are closest in meaning.

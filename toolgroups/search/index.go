@@ -57,7 +57,7 @@ func NewIndex(docs []Document) *Index {
 	x := &Index{docs: docs, lex: newLexicon(), ids: map[string]int{}, names: map[string][]int{}}
 	// Among more tools more have a word that only means the same.
 	x.damping = min(1, math.Sqrt(float64(calmSize)/float64(max(len(docs), 1))))
-	b := builder{index: x, stems: map[string]string{}, lengths: make([]float64, len(docs))}
+	b := builder{index: x, runs: map[string]terms{}, lengths: make([]float64, len(docs))}
 	for i, d := range docs {
 		name := strings.ToLower(d.Name)
 		x.names[name] = append(x.names[name], i)
@@ -72,17 +72,22 @@ func NewIndex(docs []Document) *Index {
 // builder collects the terms of documents.
 type builder struct {
 	index   *Index
-	stems   map[string]string
-	uses    [][]use // by term, in the order of documents
+	runs    map[string]terms // as they are written
+	uses    [][]use          // by term, in the order of documents
 	lengths []float64
 	total   float64
 }
 
+// terms are those of a run of characters, and how many words they are that say something.
+type terms struct {
+	ids    []int
+	length float64
+}
+
 // use is how a document uses a term: how often, by field, and how much of its meaning it has.
 type use struct {
-	doc   int
-	count float64
-	share float32
+	doc          int32
+	count, share float32
 }
 
 func (b *builder) document(doc int, d Document) {
@@ -97,24 +102,38 @@ func (b *builder) document(doc int, d Document) {
 
 // field adds the terms of a text to a document.
 func (b *builder) field(doc int, text string, weight float64, share float32) {
-	for _, word := range words(text) {
-		for _, p := range word.parts {
-			b.add(doc, p, weight, share)
-			if !b.index.lex.stop[p] {
-				b.lengths[doc] += weight
-			}
+	for run := range runs(text) {
+		t, known := b.runs[run]
+		if !known {
+			t = b.terms(run)
+			b.runs[strings.Clone(run)] = t
 		}
-		if len(word.parts) > 1 {
-			b.add(doc, word.text, weight, share)
+		for _, id := range t.ids {
+			b.add(doc, id, float32(weight), share)
 		}
+		b.lengths[doc] += weight * t.length
 	}
 }
 
-func (b *builder) add(doc int, word string, weight float64, share float32) {
-	id := b.term(word)
+func (b *builder) terms(run string) (t terms) {
+	for _, word := range inRun(run) {
+		for _, p := range word.parts {
+			t.ids = append(t.ids, b.term(p))
+			if !b.index.lex.stop[p] {
+				t.length++
+			}
+		}
+		if len(word.parts) > 1 {
+			t.ids = append(t.ids, b.term(word.text))
+		}
+	}
+	return t
+}
+
+func (b *builder) add(doc, id int, weight, share float32) {
 	list := b.uses[id]
-	if n := len(list); n == 0 || list[n-1].doc != doc {
-		list = append(list, use{doc: doc})
+	if n := len(list); n == 0 || list[n-1].doc != int32(doc) { //nolint:gosec // No catalogue has as many tools.
+		list = append(list, use{doc: int32(doc)}) //nolint:gosec // as above
 		b.uses[id] = list
 	}
 	u := &list[len(list)-1]
@@ -124,11 +143,7 @@ func (b *builder) add(doc int, word string, weight float64, share float32) {
 
 // term returns the number of a word's stem.
 func (b *builder) term(word string) int {
-	s, ok := b.stems[word]
-	if !ok {
-		s = meaning.Stem(word)
-		b.stems[word] = s
-	}
+	s := meaning.Stem(word)
 	id, ok := b.index.ids[s]
 	if !ok {
 		id = len(b.index.terms)
@@ -149,9 +164,9 @@ func (b *builder) weigh() {
 		x.idf[id] = math.Log(1 + (n-df+0.5)/(df+0.5))
 		x.postings[id] = make([]posting, len(uses))
 		for i, u := range uses {
-			tf := u.count / (1 - lengthNorm + lengthNorm*b.lengths[u.doc]*n/max(b.total, 1))
+			tf := float64(u.count) / (1 - lengthNorm + lengthNorm*b.lengths[u.doc]*n/max(b.total, 1))
 			worth := x.idf[id] * tf * (saturation + 1) / (saturation + tf)
-			x.postings[id][i] = posting{int32(u.doc), float32(worth)} //nolint:gosec // No catalogue has as many tools.
+			x.postings[id][i] = posting{u.doc, float32(worth)}
 		}
 	}
 }

@@ -162,7 +162,7 @@ func synthetic(n int) []search.Document {
 // each at the best of some times: what else the machine does is none of the query's.
 func BenchmarkSearch(b *testing.B) {
 	const several = 10
-	for _, n := range []int{154, 738, 10_000} {
+	for _, n := range []int{154, 738, 10_000, 50_000} {
 		docs := synthetic(n)
 		x := search.NewIndex(docs)
 		queries := make([]string, 300)
@@ -193,7 +193,7 @@ func BenchmarkSearch(b *testing.B) {
 }
 
 func BenchmarkNewIndex(b *testing.B) {
-	for _, n := range []int{154, 738, 10_000} {
+	for _, n := range []int{154, 738, 10_000, 50_000} {
 		docs := synthetic(n)
 		b.Run(fmt.Sprintf("tools=%d", n), func(b *testing.B) {
 			b.ReportAllocs()

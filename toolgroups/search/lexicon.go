@@ -30,10 +30,11 @@ type lexicon struct {
 	stop   map[string]bool    // as written
 	weight map[string]float64 // in a query, by stem; 1 for others
 	alike  map[string][]kin   // by stem
+	other  map[string]int     // of other languages, as written
 }
 
 func newLexicon() lexicon {
-	l := lexicon{stop: map[string]bool{}, weight: map[string]float64{}, alike: alike()}
+	l := lexicon{stop: map[string]bool{}, weight: map[string]float64{}, alike: alike(), other: otherLanguages()}
 	for w := range strings.FieldsSeq(stopWords) {
 		l.stop[w] = true
 	}

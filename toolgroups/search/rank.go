@@ -22,6 +22,8 @@ type Ranked struct {
 // Ranking is the answer to a query, the best first, equal ones by name.
 type Ranking struct {
 	Hits []Ranked
+	// Foreign says that the query is in another language than English.
+	Foreign bool
 	// Weak says that no word of the query that means something was found as it
 	// stands: the hits share a piece of a word, a common word or a meaning with it.
 	Weak bool
@@ -48,7 +50,7 @@ func (x *Index) Search(query string, limit int) Ranking {
 		hits = x.rank(q, limit)
 	}
 	hits = x.exactFirst(query, hits, limit)
-	return Ranking{Hits: hits, Weak: !q.known && len(hits) > 0}
+	return Ranking{Hits: hits, Weak: !q.known && len(hits) > 0, Foreign: x.lex.foreign(query)}
 }
 
 // rank scores the documents by their words and by what they mean.

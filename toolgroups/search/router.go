@@ -142,6 +142,7 @@ func (r *Router) Route(f toolgroups.Facts) toolgroups.Route {
 	route := r.route(now.mode, f)
 	route.Record = now.String()
 	route.Switched = known && before.mode != now.mode
+	route.Cold = r.expired(f)
 	return route
 }
 
@@ -150,11 +151,18 @@ func (r *Router) decides() bool {
 	return r.cfg.Routing == RoutingAuto || r.cfg.Routing == RoutingThreshold
 }
 
-// cold reports whether the next request misses the model's cache whatever is decided: none is
-// known, it has forgotten the conversation, or the array changes with the tools that there are.
+// cold reports whether the next request misses the model's cache whatever is decided: it has nothing
+// of the conversation, or the array changes with the tools that there are.
 func (r *Router) cold(mode Routing, f toolgroups.Facts) bool {
+	return r.expired(f) || mode == RoutingSearch || mode == RoutingNative || mode == RoutingAll
+}
+
+// expired reports whether the model's cache has nothing of the conversation: none is known, or it has
+// forgotten it.
+func (r *Router) expired(f toolgroups.Facts) bool {
 	p := r.cfg.Prices(f.Model)
-	return p.Read >= 1 || p.Kept > 0 && f.Idle > p.Kept || mode == RoutingSearch || mode == RoutingNative || mode == RoutingAll
+	kept := cmp.Or(f.Kept, p.Kept)
+	return p.Read >= 1 || kept > 0 && f.Idle > kept
 }
 
 // record is what a conversation keeps of its routing: the mode and, where a router has decided
@@ -258,7 +266,7 @@ func (r *Router) first(f toolgroups.Facts) []toolgroups.Tool {
 	p := r.cfg.Prices(f.Model)
 	size := toolgroups.EstimateTokens(tools) + len(f.Registry.Listing())/4 + promptTokens
 	want := p.Min * fillPct / 100
-	if r.cfg.Routing != RoutingAuto || f.First || p.Min <= size || float64(want)*p.Read >= float64(size) {
+	if r.cfg.Routing != RoutingAuto || f.First || want <= size || float64(want)*p.Read >= float64(size) {
 		return tools
 	}
 	// What anybody may use: a chat of several people has one beginning.
@@ -276,8 +284,8 @@ func (r *Router) first(f toolgroups.Facts) []toolgroups.Tool {
 const promptTokens = 300
 
 // fillPct is how far a prompt is filled, in percent of what the cache keeps: tokens are only
-// estimated.
-const fillPct = 108
+// estimated, those of schemas a little too low.
+const fillPct = 100
 
 // offer offers what comes first, and behind it what the sender is to see of groups.
 func (r *Router) offer(f toolgroups.Facts, groups []string) []toolgroups.Tool {
@@ -333,7 +341,7 @@ func (r *Router) callOnly(f toolgroups.Facts, tools []toolgroups.Tool, groups []
 	kept, _, cut := fit(tools, nil, callOnlyTools, f.MaxTools)
 	b := newBridge(BridgeConfig{
 		Config: r.cfg.Config, Catalogue: NewCatalogue(append(enabled(f.Registry, groups, toolgroups.RoleOwner), ungrouped(cut)...)),
-		Direct: toolgroups.Names(kept), CallOnly: true, Outside: outside(f), Limit: min(loadLimit(f.ContextTokens), toolgroups.MaxText),
+		Direct: toolgroups.Names(kept), CallOnly: true, Outside: outside(f), Shown: f.Shown, Limit: min(loadLimit(f.ContextTokens), toolgroups.MaxText),
 	})
 	tools = append(kept, b.Tools()...)
 	if f.MaxTools > 0 && len(tools) > f.MaxTools {
@@ -356,7 +364,7 @@ func (r *Router) searched(f toolgroups.Facts) (*Bridge, []toolgroups.Tool) {
 	}
 	cfg := BridgeConfig{
 		Config: r.cfg.Config, Catalogue: catalogue, Direct: toolgroups.Names(slices.Concat(core, loaded)),
-		Outside: outside(f), Hybrid: r.cfg.Hybrid, Limit: min(loadLimit(f.ContextTokens), toolgroups.MaxText),
+		Outside: outside(f), Hybrid: r.cfg.Hybrid, Shown: f.Shown, Limit: min(loadLimit(f.ContextTokens), toolgroups.MaxText),
 		Turn: slices.DeleteFunc(slices.Clone(f.Past), func(p toolgroups.PastCall) bool { return !toolgroups.Reserved(p.Tool) }),
 	}
 	if r.cfg.Unavailable != nil {
@@ -396,10 +404,10 @@ func ungrouped(tools []toolgroups.Tool) []Entry {
 	return entries
 }
 
-// loadText answers a load. What is in the array then is told as S1 does, and what is not by one
-// line each: name, signature and first sentence. With [RoutingGroups] S1 names all of it where
-// the model's context has room for that beside the signatures. See [Lines] for what goes where
-// the text would be too long.
+// loadText answers a load. What is in the array then is told as S1 does, with [RoutingSearch] by
+// its name alone, and what is not by one line each: name, parameters and first sentence. With
+// [RoutingGroups] S1 names all of it where the model's context has room for that beside the
+// parameters. See [Lines] for what goes where the text would be too long.
 func (r *Router) loadText(mode Routing, f toolgroups.Facts) func([]string, string, []toolgroups.Tool) string {
 	return func(loaded []string, display string, tools []toolgroups.Tool) string {
 		after := f
@@ -414,11 +422,25 @@ func (r *Router) loadText(mode Routing, f toolgroups.Facts) func([]string, strin
 			}
 		}
 		limit := loadLimit(f.ContextTokens)
+		if mode == RoutingBridge || mode == RoutingSearch {
+			text := fmt.Sprintf("Loaded %d tools from group '%s'", len(tools), display)
+			full := text + "."
+			if len(within) > 0 {
+				full += " Listed as tools of their own now: " + strings.Join(toolgroups.Names(within), ", ") + "."
+			}
+			if len(outside) > 0 {
+				full += " " + loadedOutside
+				full += Lines(outside, limit-utf8.RuneCountInString(full), true)
+			}
+			if f.Shown != nil && slices.Contains(f.Shown(), full) {
+				return text + ", as shown above."
+			}
+			return full
+		}
 		if len(outside) == 0 {
 			return toolgroups.LoadText(display, tools, limit)
 		}
-		note := fmt.Sprintf("\n\nNot listed as tools of their own: run them with %s(name, arguments); %s(names) shows all about their parameters.\n",
-			ToolCall, ToolDescribe)
+		note := "\n\n" + loadedOutside
 		size := utf8.RuneCountInString
 		s1 := toolgroups.LoadText(display, tools, limit/2)
 		if mode == RoutingGroups && size(s1+Lines(outside, limit, false)) <= limit {
@@ -430,6 +452,10 @@ func (r *Router) loadText(mode Routing, f toolgroups.Facts) func([]string, strin
 		return strings.TrimSuffix(fmt.Sprintf("Loaded %d tools from group '%s':\n%s", len(tools), display, lines), "\n") + rest
 	}
 }
+
+// loadedOutside says how tools are run that are not in the array.
+const loadedOutside = "Not listed as tools of their own: run them with " + ToolCall + "(name, arguments). Parameters are strings " +
+	"where no type is given; " + ToolDescribe + "(names) shows all about them.\n"
 
 // Bounds of the text of a load, in characters.
 const (

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"iter"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -30,8 +31,11 @@ func fold(text string) string {
 	if len(text) > maxText {
 		text = text[:maxText]
 	}
+	if strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
+		return text
+	}
 	return strings.Map(func(r rune) rune {
-		if r < 0x80 || !unicode.Is(unicode.Latin, r) {
+		if r < utf8.RuneSelf || !unicode.Is(unicode.Latin, r) {
 			return r
 		}
 		base, _ := utf8.DecodeRuneInString(norm.NFD.String(string(r)))
@@ -39,33 +43,45 @@ func fold(text string) string {
 	}, norm.NFKC.String(strings.ToValidUTF8(text, " ")))
 }
 
-// scanner cuts a text into words.
-type scanner struct {
-	out []word
-	run []rune
+// words cuts a text into words.
+func words(text string) (out []word) {
+	for run := range runs(text) {
+		out = append(out, inRun(run)...)
+	}
+	return out
 }
 
-// words cuts a text into words.
-func words(text string) []word {
-	var s scanner
-	runes := []rune(fold(text))
-	for i, r := range runes {
-		switch {
-		case inWord(r):
-			if len(s.run) > 0 && dense(r) != dense(s.run[0]) {
-				s.flush()
+// runs are the pieces of a text that hold words: letters and digits of one kind of script. One that
+// stands behind an apostrophe begins with it.
+func runs(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		text := fold(text)
+		from, first := -1, rune(0) // where a run began, and with what
+		for i, r := range text {
+			ends, begins := true, inWord(r)
+			switch {
+			case begins && from >= 0:
+				ends = dense(r) != dense(first)
+				begins = ends
+			case apostrophe(r) && from >= 0:
+				// Adriel's is adriel, don't is don: what follows is no word.
+				next, _ := utf8.DecodeRuneInString(text[i+utf8.RuneLen(r):])
+				begins = inWord(next)
 			}
-			s.run = append(s.run, r)
-		case apostrophe(r) && len(s.run) > 0 && i+1 < len(runes) && inWord(runes[i+1]):
-			// Adriel's is adriel, don't is don: what follows is no word.
-			s.flush()
-			s.run = append(s.run, r)
-		default:
-			s.flush()
+			if ends && from >= 0 {
+				if !yield(text[from:i]) {
+					return
+				}
+				from = -1
+			}
+			if begins {
+				from, first = i, r
+			}
+		}
+		if from >= 0 {
+			yield(text[from:])
 		}
 	}
-	s.flush()
-	return s.out
 }
 
 func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
@@ -78,31 +94,23 @@ func dense(r rune) bool {
 		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
-// flush ends the word that is being read.
-func (s *scanner) flush() {
-	run := s.run
-	s.run = nil
-	if len(run) == 0 {
-		return
-	}
-	if apostrophe(run[0]) {
-		if run = run[1:]; len(run) <= maxEnding {
-			return
+// inRun returns the words of a run.
+func inRun(run string) []word {
+	text := []rune(run)
+	if apostrophe(text[0]) {
+		if text = text[1:]; len(text) <= maxEnding {
+			return nil
 		}
 	}
-	if dense(run[0]) {
-		s.pairs(run)
-		return
+	if !dense(text[0]) {
+		return []word{{text: strings.ToLower(string(text)), parts: split(text)}}
 	}
-	s.out = append(s.out, word{text: strings.ToLower(string(run)), parts: split(run)})
-}
-
-// pairs cuts a run without spaces.
-func (s *scanner) pairs(run []rune) {
-	for i := range max(1, len(run)-1) {
-		pair := string(run[i:min(i+2, len(run))])
-		s.out = append(s.out, word{text: pair, parts: []string{pair}})
+	var out []word
+	for i := range max(1, len(text)-1) {
+		pair := string(text[i:min(i+2, len(text))])
+		out = append(out, word{text: pair, parts: []string{pair}})
 	}
+	return out
 }
 
 // split takes a word apart where its case changes, and digits off the end of long words.

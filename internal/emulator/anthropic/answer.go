@@ -145,7 +145,7 @@ func (st *stream) run(req *Request, blocks []map[string]any, stop string, reply 
 	st.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	usage := map[string]any{
 		"input_tokens": req.Usage.Input, "cache_creation_input_tokens": req.Usage.Written, "cache_read_input_tokens": req.Usage.Read, "output_tokens": 1,
-		"cache_creation": nil, "inference_geo": nil, "output_tokens_details": nil, "server_tool_use": nil, "service_tier": "standard", "speed": nil,
+		"cache_creation": map[string]any{"ephemeral_5m_input_tokens": req.Usage.Written - req.Usage.Hour, "ephemeral_1h_input_tokens": req.Usage.Hour}, "inference_geo": nil, "output_tokens_details": nil, "server_tool_use": nil, "service_tier": "standard", "speed": nil,
 	}
 	st.emit("message_start", map[string]any{"message": map[string]any{
 		"id": fmt.Sprintf("msg_%d", req.Seq), "type": "message", "role": "assistant", "model": req.Model, "content": []any{},

@@ -50,6 +50,8 @@ type Usage struct {
 	Input   int `json:"input_tokens"`
 	Written int `json:"cache_creation_input_tokens"`
 	Read    int `json:"cache_read_input_tokens"`
+	// Hour is what of Written is kept for an hour.
+	Hour int `json:"-"`
 }
 
 // Total is the whole prompt.
@@ -57,21 +59,26 @@ func (u Usage) Total() int { return u.Input + u.Written + u.Read }
 
 // position is a block of a prompt with what came before it.
 type position struct {
-	marked, tool bool
-	tokens       int
-	bytes        string
+	marked, tool, hour bool
+	tokens             int
+	bytes              string
 }
 
-// promptCache has what was kept, by the hash of all up to a mark, and until when. Guarded by
-// Server.mu.
-type promptCache map[string]time.Time
+// promptCache has what was kept, by the hash of all up to a mark. Guarded by Server.mu.
+type promptCache map[string]kept
+
+// kept is until when something is kept, and for how long from each use.
+type kept struct {
+	until time.Time
+	lives time.Duration
+}
 
 // positions are the blocks of a prompt in the order in which the cache sees them. Deferred
 // tools are none; the definitions of those that were found stand where they were.
 func (d *decoded) positions() (all []position) {
 	put := func(marked *cacheControl, tool bool, raw json.RawMessage, more int) {
 		text := withoutMark(raw)
-		all = append(all, position{marked: marked != nil, tool: tool, tokens: (len(text)+bytesPerToken-1)/bytesPerToken + more, bytes: text})
+		all = append(all, position{marked: marked != nil, tool: tool, hour: marked != nil && marked.TTL == "1h", tokens: (len(text)+bytesPerToken-1)/bytesPerToken + more, bytes: text})
 	}
 	definitions := map[string]int{}
 	for _, t := range d.Tools {
@@ -146,15 +153,16 @@ func (s *Server) measure(d *decoded) (Usage, *openai.Error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, read, written := s.cfg.Now(), 0, 0
+	now, read, written, hour := s.cfg.Now(), 0, 0, 0
 	if s.cache == nil {
 		s.cache = promptCache{}
 	}
 	for i := range slices.Backward(all) {
 		for j := i; all[i].marked && j >= 0 && j > i-lookBack; j-- {
-			if s.cache[keys[j]].After(now) {
+			if k := s.cache[keys[j]]; k.until.After(now) {
 				read = max(read, sums[j])
-				s.cache[keys[j]] = now.Add(lives)
+				k.until = now.Add(k.lives)
+				s.cache[keys[j]] = k
 				break
 			}
 		}
@@ -162,10 +170,15 @@ func (s *Server) measure(d *decoded) (Usage, *openai.Error) {
 	for i := range all {
 		if all[i].marked && sums[i] >= Minimum(s.cfg.Model) {
 			written = max(written, sums[i]-read)
-			s.cache[keys[i]] = now.Add(lives)
+			k := kept{lives: lives}
+			if all[i].hour {
+				k.lives, hour = time.Hour, written
+			}
+			k.until = now.Add(k.lives)
+			s.cache[keys[i]] = k
 		}
 	}
-	return Usage{Input: total - read - written, Written: written, Read: read}, nil
+	return Usage{Input: total - read - written, Written: written, Hour: hour, Read: read}, nil
 }
 
 // show fills in what the brain is shown, in the form of OpenAI's requests.

@@ -11,7 +11,7 @@ import (
 func TestOfflineBehindABridge(t *testing.T) {
 	system := openai.Message{Role: "system", Content: "You help.\n\n## Available Tool Groups\n\n- pdf: Read PDF files"}
 	question := openai.Message{Role: "user", Content: "How many pages does the PDF have?\n[file: report.pdf]"}
-	loaded := "Loaded 1 tools from group 'Pdf':\n- pdf_info: Facts.\n\nNot listed as tools of their own.\n- pdf_info(path: string)"
+	loaded := "Loaded 1 tools from group 'Pdf'. Not listed as tools of their own.\n- pdf_info(path) — Facts."
 	for name, tc := range map[string]struct {
 		tools  []string
 		find   openai.ToolCall

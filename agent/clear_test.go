@@ -1,0 +1,168 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oneclaw/agent"
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/search"
+)
+
+// cooling is a conversation with a model whose cache keeps prompts for an hour, and what it was sent.
+type cooling struct {
+	t    *testing.T
+	now  time.Time
+	log  []agent.Message
+	sent []agent.Request
+}
+
+func (c *cooling) say(text string, replies ...agent.Reply) {
+	c.t.Helper()
+	big := toolgroups.Tool{Name: "mail_read", Parameters: []byte(`{"type":"object"}`), Effect: toolgroups.ReadOnly}
+	big.Run = func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+		return toolgroups.Result{Text: fmt.Sprintf("mail %s: %s", call.ID, strings.Repeat("word ", 2000))}, nil
+	}
+	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{big}})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	router, err := search.NewRouter(search.RouterConfig{Prices: func(string) search.Prices {
+		return search.Prices{Write: 1, Read: 0.1, Kept: time.Hour}
+	}})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.log = append(c.log, agent.Message{Role: agent.RoleUser, Text: text, Time: c.now})
+	m := model(func(_ context.Context, req agent.Request) (agent.Reply, error) {
+		c.sent = append(c.sent, req)
+		r := replies[0]
+		replies = replies[1:]
+		return r, nil
+	})
+	for m, err := range agent.New(agent.Config{Model: m, Now: func() time.Time { return c.now }}).Run(c.t.Context(), agent.Turn{
+		History: c.log, Router: router, Set: toolgroups.NewSet(func() *toolgroups.Registry { return reg }, nil),
+	}) {
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		c.log = append(c.log, throughLog(c.t, m))
+	}
+}
+
+// cleared counts the records of it in the log.
+func (c *cooling) cleared() (n int) {
+	for _, m := range c.log {
+		if m.Role == agent.RoleCleared {
+			n++
+		}
+	}
+	return n
+}
+
+// Old results leave when the model's cache has forgotten the conversation, by one record that stands in
+// front of the first request that uses it. The results of the turn before stay. While the cache is warm
+// each request begins with the one before it.
+func TestOldResultsLeaveWhileTheCacheIsCold(t *testing.T) {
+	c := &cooling{t: t, now: time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC)}
+	c.say("read a", calls("a mail_read {}"), says("A."))
+	c.say("read b", calls("b mail_read {}"), says("B."))
+	c.now = c.now.Add(59 * time.Minute)
+	c.say("and c", calls("c mail_read {}"), says("C."))
+	if c.cleared() != 0 {
+		t.Fatal("results left while the cache was warm")
+	}
+	c.now = c.now.Add(61 * time.Minute)
+	before := len(c.log)
+	c.say("what was in a?", says("It was long."))
+	if c.cleared() != 1 || c.log[before+1].Role != agent.RoleCleared {
+		t.Fatalf("%d records, behind the question %s", c.cleared(), c.log[before+1].Role)
+	}
+	texts := func(req agent.Request) (all []string) {
+		for _, m := range req.Messages {
+			if m.Role == agent.RoleTool {
+				all = append(all, m.Text)
+			}
+		}
+		return all
+	}
+	last := c.sent[len(c.sent)-1]
+	got := texts(last)
+	for i, id := range []string{"a", "b"} {
+		if !strings.HasPrefix(got[i], "mail "+id) || len(got[i]) > 400 || !strings.Contains(got[i], "search_history") || !strings.Contains(got[i], "call mail_read again") {
+			t.Errorf("in the place of %s: %.500s", id, got[i])
+		}
+	}
+	if len(got[2]) < 9000 {
+		t.Errorf("the result of the turn before is gone: %s", got[2])
+	}
+	// From then on requests only grow again, also after a restart: all comes from the log.
+	c.say("go on", says("Yes."))
+	next := c.sent[len(c.sent)-1]
+	if diff := cmp.Diff(last.Messages, next.Messages[:len(last.Messages)]); diff != "" || c.cleared() != 1 {
+		t.Errorf("the next request begins differently, %d records:\n%s", c.cleared(), diff)
+	}
+	if kept := agent.Compacted(c.log); len(texts(agent.Request{Messages: kept})) != 3 {
+		t.Error("a result is missing")
+	}
+}
+
+// What tells of tools and skills never leaves, nor what is short.
+func TestResultsThatNeverLeave(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	for tool, leaves := range map[string]bool{
+		"mail_read": true, toolgroups.LoadToolGroup: false, toolgroups.ToolSearch: false, toolgroups.ToolDescribe: false, "load_skill": false,
+	} {
+		m := agent.Message{Role: agent.RoleTool, Status: agent.StatusOK, Tool: tool, Text: long}
+		if m.Clears() != leaves {
+			t.Errorf("%s leaves: %v", tool, !leaves)
+		}
+	}
+}
+
+// The provider is asked to keep a conversation for an hour where its last pauses cost less so: with
+// those of twenty minutes, not with those of one minute or of two hours.
+func TestPausesDecideHowLongAPromptIsKept(t *testing.T) {
+	for pause, want := range map[time.Duration]time.Duration{time.Minute: 0, 20 * time.Minute: time.Hour, 2 * time.Hour: 0} {
+		now := time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC)
+		var log []agent.Message
+		asked := time.Duration(-1)
+		m := lasting(func(_ context.Context, req agent.Request) (agent.Reply, error) {
+			asked = req.CacheFor
+			return agent.Reply{Text: "ok", Usage: agent.Usage{Input: 10_000 + 300*len(req.Messages)}}, nil
+		})
+		reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			log = append(log, agent.Message{Role: agent.RoleUser, Text: "hello", Time: now})
+			for m, err := range agent.New(agent.Config{Model: m, Now: func() time.Time { return now }}).Run(t.Context(), agent.Turn{
+				History: log, Set: toolgroups.NewSet(func() *toolgroups.Registry { return reg }, nil),
+			}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				log = append(log, throughLog(t, m))
+			}
+			now = now.Add(pause)
+		}
+		if asked != want || log[len(log)-1].CacheFor != want {
+			t.Errorf("pauses of %v: asked for %v, recorded %v, want %v", pause, asked, log[len(log)-1].CacheFor, want)
+		}
+	}
+}
+
+// lasting is a model whose provider keeps prompts for an hour where it is asked to.
+type lasting model
+
+func (f lasting) Complete(ctx context.Context, req agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
+	return f(ctx, req)
+}
+
+func (lasting) Profile() agent.Profile { return agent.Profile{LongCache: true} }
