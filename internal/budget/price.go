@@ -3,11 +3,8 @@ package budget
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"path"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -121,10 +118,10 @@ func (t Table) Check() error {
 // know it. A date at the end of the name, what a router puts in front of it and the
 // difference of a dot and a dash do not matter. The most exact entry counts.
 func (t Table) For(provider, model string) (Price, bool) {
-	name := normal(model)
-	names := []string{normal(provider) + "/" + name, name}
+	name, prefix := normal(model), normal(provider)+"/"
+	names := append(make([]string, 0, 4), prefix+name, name)
 	if i := strings.LastIndexByte(name, '/'); i >= 0 {
-		names = append(names, normal(provider)+"/"+name[i+1:], name[i+1:])
+		names = append(names, prefix+name[i+1:], name[i+1:])
 	}
 	var found Price
 	best := -1
@@ -147,13 +144,20 @@ func (t Table) Like(model string) Price {
 	p, ok := t.For("", model)
 	name := normal(model[strings.LastIndexByte(model, '/')+1:])
 	for cut := len(name); !ok && cut > 0; cut = strings.LastIndexByte(name[:cut], '-') {
-		for _, other := range slices.Sorted(maps.Keys(t)) {
-			if !ok && strings.HasPrefix(normal(other)+"-", name[:cut]+"-") {
-				p, ok = t[other], true
+		first := ""
+		for other := range t {
+			if (!ok || other < first) && begins(normal(other), name[:cut]) {
+				p, ok, first = t[other], true, other
 			}
 		}
 	}
 	return p
+}
+
+// begins reports whether a name begins with another, up to its end or a dash.
+func begins(name, with string) bool {
+	rest, ok := strings.CutPrefix(name, with)
+	return ok && (rest == "" || rest[0] == '-')
 }
 
 // rank says how well a pattern fits a name; a negative number if it does not.
@@ -170,12 +174,30 @@ func rank(pattern, name string) int {
 	return len(pattern) * 8
 }
 
-// dated is the date at the end of the name of a fixed version.
-var dated = regexp.MustCompile(`-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$`)
+// dates are the endings of the names of fixed versions; a 0 stands for any digit.
+var dates = [...]string{"-00000000", "-0000-00-00", "-latest"}
 
+// normal is how names are compared. It allocates nothing for a name that is written so.
 func normal(name string) string {
 	name = strings.ToLower(strings.TrimSpace(name))
-	return strings.ReplaceAll(dated.ReplaceAllString(name, ""), ".", "-")
+	for _, date := range dates {
+		if beginning := len(name) - len(date); beginning >= 0 && shaped(name[beginning:], date) {
+			name = name[:beginning]
+			break
+		}
+	}
+	return strings.ReplaceAll(name, ".", "-")
+}
+
+// shaped reports whether an ending is one of [dates], which is as long.
+func shaped(ending, date string) bool {
+	for i := range len(date) {
+		digit := date[i] == '0' && ending[i] >= '0' && ending[i] <= '9'
+		if !digit && ending[i] != date[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // With returns the table with the entries of another in the place of its own.

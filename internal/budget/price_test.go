@@ -27,6 +27,11 @@ func TestFor(t *testing.T) {
 		{"OPENAI", "GPT-5-mini", 2},
 		{"OPENAI", "gpt-5-mini-2025-08-07", 2},
 		{"OPENAI", "openai/gpt-5-mini", 2},
+		{"OPENAI", "gpt-5-mini-latest", 2},
+		{"OPENAI", "gpt-5-mini-20250807", 2},
+		{"OPENAI", "gpt-5-mini-2025-0807", 0},
+		{"OPENAI", "gpt-5-mini2025-08-07", 0},
+		{"OPENAI", "-latest", 0},
 		{"GEMINI", "qwen3-coder-plus", 4},
 		{"GEMINI", "qwen3-max", 3},
 		{"OPENAI", "qwen3-max", 7},
@@ -101,6 +106,20 @@ func TestCheckNamesTheEntry(t *testing.T) {
 		if err := table.Check(); err == nil || !strings.HasPrefix(err.Error(), "prices: ") {
 			t.Errorf("%v: %v", table, err)
 		}
+	}
+}
+
+// BenchmarkLookup finds the prices of a model, as happens several times a message.
+func BenchmarkLookup(b *testing.B) {
+	table := price.Defaults()
+	for name, model := range map[string]string{"known": "gpt-5-mini", "dated": "openai/gpt-5-mini-2025-08-07", "family": "gpt-5.9-mini", "unknown": "llama"} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				table.For("OPENAI", model)
+				table.Like(model)
+			}
+		})
 	}
 }
 

@@ -42,3 +42,11 @@ func BenchmarkEnormous(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkShort renders an answer of two sentences, as most are.
+func BenchmarkShort(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		markdown.Parse("That is **tomorrow** at nine. Shall I [remind](https://example.com) you?").TelegramHTML(4000)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
@@ -26,13 +27,17 @@ type converter struct {
 	depth  int
 }
 
-func parseTree(s string) *node {
-	md := goldmark.New(
+// sharedParser parses all texts. It keeps nothing of them, and making it takes more than reading an answer.
+var sharedParser = sync.OnceValue(func() parser.Parser {
+	return goldmark.New(
 		goldmark.WithExtensions(extension.Strikethrough, extension.Table, extension.Linkify, extension.TaskList),
 		goldmark.WithParserOptions(parser.WithParagraphTransformers(util.Prioritized(guard{}, 1))),
-	)
+	).Parser()
+})
+
+func parseTree(s string) *node {
 	source := []byte(s)
-	root := md.Parser().Parse(text.NewReader(source))
+	root := sharedParser().Parse(text.NewReader(source))
 	c := &converter{source: source, used: map[string]bool{}}
 	c.collectReferences(root)
 	return &node{kind: kindDocument, children: c.blocks(root)}

@@ -232,8 +232,9 @@ func (r *Router) route(mode Routing, f toolgroups.Facts) toolgroups.Route {
 
 // direct offers the core and groups; a bridge only for what does not fit.
 func (r *Router) direct(f toolgroups.Facts, groups []string) (*Bridge, []toolgroups.Tool) {
-	tools := r.offer(f, groups)
-	affordable := tools[:r.affordable(f, tools)]
+	first := r.first(f)
+	tools := r.offer(f, first, groups)
+	affordable := tools[:affordable(f, tools, len(first))]
 	if len(affordable) == len(tools) && (f.MaxTools == 0 || len(tools)+callOnlyTools <= f.MaxTools) {
 		return nil, tools
 	}
@@ -244,14 +245,13 @@ func (r *Router) direct(f toolgroups.Facts, groups []string) (*Bridge, []toolgro
 // for the conversation and the reply.
 const arrayPct = 50
 
-// affordable returns how many tools, from the first on, the model's context has room for; those that
-// [Router.first] offers in any case. It looks at nothing behind them, so that more tools change
-// nothing in front.
-func (r *Router) affordable(f toolgroups.Facts, tools []toolgroups.Tool) int {
+// affordable returns how many tools, from the first on, the model's context has room for; the least,
+// those that [Router.first] offers, in any case. It looks at nothing behind them, so that more tools
+// change nothing in front.
+func affordable(f toolgroups.Facts, tools []toolgroups.Tool, least int) int {
 	if f.ContextTokens == 0 {
 		return len(tools)
 	}
-	least := len(r.first(f))
 	return least + sort.Search(len(tools)-least, func(more int) bool {
 		return toolgroups.EstimateTokens(tools[:least+more+1]) > f.ContextTokens*arrayPct/100
 	})
@@ -287,10 +287,12 @@ const promptTokens = 300
 // estimated, those of schemas a little too low.
 const fillPct = 100
 
-// offer offers what comes first, and behind it what the sender is to see of groups.
-func (r *Router) offer(f toolgroups.Facts, groups []string) []toolgroups.Tool {
-	first := r.first(f)
-	return append(first, slices.DeleteFunc(without(f.Registry.Offer(groups), first), func(t toolgroups.Tool) bool {
+// offer returns what comes first, and behind it what the sender is to see of groups.
+func (r *Router) offer(f toolgroups.Facts, first []toolgroups.Tool, groups []string) []toolgroups.Tool {
+	if len(groups) == 0 {
+		return first
+	}
+	return append(slices.Clip(first), slices.DeleteFunc(without(f.Registry.Offer(groups), first), func(t toolgroups.Tool) bool {
 		return t.Group != "" && f.Scope.Hides(t)
 	})...)
 }
@@ -356,8 +358,9 @@ func (r *Router) searched(f toolgroups.Facts) (*Bridge, []toolgroups.Tool) {
 	if catalogue.Len() == 0 {
 		return r.direct(f, f.Loaded)
 	}
-	core, all := r.first(f), r.offer(f, f.Loaded)
-	all = all[:r.affordable(f, all)]
+	core := r.first(f)
+	all := slices.Clip(r.offer(f, core, f.Loaded))
+	all = all[:affordable(f, all, len(core))]
 	core, loaded, cut := fit(core, all[len(core):], len(toolgroups.ReservedNames()), f.MaxTools)
 	if len(cut) > 0 {
 		catalogue = NewCatalogue(append(slices.Clone(catalogue.entries), ungrouped(cut)...))

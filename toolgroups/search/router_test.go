@@ -258,3 +258,17 @@ func TestToolsForAdministratorsAreHiddenInDirectChats(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkRoute puts together the array of a request, as happens for each.
+func BenchmarkRoute(b *testing.B) {
+	registry := office(b, 100)
+	for name, loaded := range map[string][]string{"core": nil, "loaded": {"github"}} {
+		b.Run(name, func(b *testing.B) {
+			r := router(b, search.RouterConfig{Routing: search.RoutingGroups})
+			b.ReportAllocs()
+			for b.Loop() {
+				r.Route(toolgroups.Facts{Registry: registry, Loaded: loaded, ContextTokens: 1_000_000})
+			}
+		})
+	}
+}
