@@ -58,3 +58,23 @@ func BenchmarkValidateArguments(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkRegistry makes the registry of all tools: once at the start, of manifests, and again
+// whenever what there is changes.
+func BenchmarkRegistry(b *testing.B) {
+	first := house(b)
+	b.Run("manifests", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			house(b)
+		}
+	})
+	b.Run("again", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: first.Groups()}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -229,6 +229,7 @@ func (p *parser) tool(raw json.RawMessage) (Tool, error) {
 	if t.Parameters, err = NormalizeParameters(e["parameters"]); err != nil {
 		return t, err
 	}
+	t.normal = t.Parameters
 	if t.Timeout, err = parseTimeout(e); err != nil {
 		return t, err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 )
 
 const (
@@ -49,30 +50,80 @@ type Member struct {
 	Value json.RawMessage
 }
 
-// ParseObject reads an object without losing anything.
+// ParseObject reads an object without losing anything. The values are parts of raw.
 func ParseObject(raw json.RawMessage) ([]Member, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '{' || !json.Valid(raw) {
 		return nil, errors.New("not an object")
 	}
+	return members(raw)
+}
+
+// members splits a valid object.
+func members(raw json.RawMessage) ([]Member, error) {
 	var out []Member
-	seen := map[string]bool{}
-	for dec.More() {
-		tok, err := dec.Token()
+	for rest := space(raw[1:]); rest[0] != '}'; {
+		end := valueEnd(rest)
+		key, err := decoded(rest[:end])
 		if err != nil {
 			return nil, err
 		}
-		m := Member{Key: fmt.Sprint(tok)}
-		if err := dec.Decode(&m.Value); err != nil {
-			return nil, err
+		if slices.ContainsFunc(out, func(m Member) bool { return m.Key == key }) {
+			return nil, fmt.Errorf("key %q stands twice", key)
 		}
-		if seen[m.Key] {
-			return nil, fmt.Errorf("key %q stands twice", m.Key)
+		rest = space(space(rest[end:])[1:]) // behind the colon
+		end = valueEnd(rest)
+		out = append(out, Member{Key: key, Value: rest[:end:end]})
+		if rest = space(rest[end:]); rest[0] == ',' {
+			rest = space(rest[1:])
 		}
-		seen[m.Key] = true
-		out = append(out, m)
 	}
 	return out, nil
+}
+
+// decoded is what a string of JSON says.
+func decoded(raw json.RawMessage) (string, error) {
+	if inner := raw[1 : len(raw)-1]; utf8.Valid(inner) && bytes.IndexByte(inner, '\\') < 0 {
+		return string(inner), nil
+	}
+	var s string
+	err := json.Unmarshal(raw, &s)
+	return s, err
+}
+
+func space(raw json.RawMessage) json.RawMessage { return bytes.TrimLeft(raw, " \t\r\n") }
+
+// valueEnd is where the value ends that valid JSON begins with.
+func valueEnd(raw json.RawMessage) int {
+	depth := 0
+	for i := 0; i < len(raw); i++ {
+		switch raw[i] {
+		case '"':
+			for i++; raw[i] != '"'; i++ {
+				if raw[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			depth++
+			continue
+		case '}', ']':
+			if depth == 0 {
+				return i // of a number or a word in what ends here
+			}
+			depth--
+		case ',', ' ', '\t', '\r', '\n':
+			if depth == 0 {
+				return i
+			}
+			continue
+		default:
+			continue // within a number or a word
+		}
+		if depth == 0 {
+			return i + 1
+		}
+	}
+	return len(raw)
 }
 
 // EncodeObject writes members back.
@@ -97,9 +148,9 @@ func normalize(raw json.RawMessage, depth int) (json.RawMessage, error) {
 		return nil, fmt.Errorf("schema is nested deeper than %d", maxSchemaDepth)
 	}
 	if raw[0] != '{' {
-		return EncodeJSON(raw)
+		return compact(raw)
 	}
-	ms, err := ParseObject(raw)
+	ms, err := members(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -135,9 +186,9 @@ func normalizeKeyword(m Member, depth int) (json.RawMessage, error) {
 		return normalize(m.Value, depth)
 	case "properties", "patternProperties", "$defs", "definitions":
 		if m.Value[0] != '{' {
-			return EncodeJSON(m.Value)
+			return compact(m.Value)
 		}
-		ms, err := ParseObject(m.Value)
+		ms, err := members(m.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -150,7 +201,15 @@ func normalizeKeyword(m Member, depth int) (json.RawMessage, error) {
 	case "anyOf", "oneOf", "allOf", "prefixItems":
 		return normalizeList(m.Value, depth)
 	}
-	return EncodeJSON(m.Value)
+	return compact(m.Value)
+}
+
+// compact is valid JSON without the space between its values.
+func compact(raw json.RawMessage) (json.RawMessage, error) {
+	if raw[0] != '{' && raw[0] != '[' {
+		return raw, nil
+	}
+	return EncodeJSON(raw)
 }
 
 func normalizeList(raw json.RawMessage, depth int) (json.RawMessage, error) {

@@ -2,6 +2,7 @@ package toolgroups
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -195,17 +196,24 @@ func (r *Registry) admit(t Tool, p place) (Tool, error) {
 	if t.Run == nil {
 		return t, fmt.Errorf("tool %q in %s has no function", t.Name, where)
 	}
-	params, err := NormalizeParameters(t.Parameters)
-	if err != nil {
-		return t, fmt.Errorf("tool %q in %s: %w", t.Name, where, err)
+	if !identical(t.Parameters, t.normal) {
+		params, err := NormalizeParameters(t.Parameters)
+		if err != nil {
+			return t, fmt.Errorf("tool %q in %s: %w", t.Name, where, err)
+		}
+		t.Parameters, t.normal = params, params
 	}
-	t.Parameters = params
-	t.wire = nil // it may be another registry's, and changed
-	t.wire = t.encoded()
-	t.size = wireSize(t)
+	if now := (shown{t.Name, t.Description, &t.Parameters[0]}); t.shown != now {
+		t.wire, t.shown = nil, now
+		t.wire = t.encoded()
+		t.size = wireSize(t)
+	}
 	r.byTool[t.Name] = p
 	return t, nil
 }
+
+// identical reports whether two schemas are the same bytes in memory.
+func identical(a, b json.RawMessage) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
 
 func (r *Registry) where(p place) string {
 	if p.group < 0 {

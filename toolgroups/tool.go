@@ -89,6 +89,16 @@ type Tool struct {
 	// registry notes them: of a tool that it holds, the fields above must not be changed.
 	wire []byte
 	size int
+	// normal are its parameters where they are known to be as they go over the wire, and shown is
+	// what wire was made of: the next registry makes only anew what was changed.
+	normal json.RawMessage
+	shown  shown
+}
+
+// shown is what a tool shows the model; parameters are never changed in place.
+type shown struct {
+	name, description string
+	parameters        *byte
 }
 
 // Handler is the function behind a tool.

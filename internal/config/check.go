@@ -140,9 +140,9 @@ func (c Config) checkNumbers() error {
 
 // checkAddresses refuses addresses of services that are none, unless empty by default.
 func (c Config) checkAddresses() error {
-	otherwise := Default()
+	otherwise, present := Default(), c.Settings()
 	for i, normal := range otherwise.Settings() {
-		s := c.Settings()[i]
+		s := present[i]
 		if !strings.HasSuffix(s.variable, "_URL") || s.value.String() == "" && normal.value.String() == "" {
 			continue
 		}
