@@ -49,6 +49,11 @@ func (s *Store) GetMany(ctx context.Context, keys []string) (map[string]storage.
 	return storage.GetMany(ctx, s.Store, keys)
 }
 
+// WriteDeferred implements [storage.Deferrer].
+func (s *Store) WriteDeferred(ctx context.Context, due <-chan struct{}, ops ...storage.Op) (storage.Revision, error) {
+	return storage.WriteDeferred(ctx, s.Store, due, ops...)
+}
+
 // Path is the file of the database; empty where there is none.
 func (s *Store) Path() string {
 	if file, ok := s.Store.(*bolt.Store); ok {

@@ -116,20 +116,21 @@ func checkAll(ctx context.Context, tx *bbolt.Tx) error {
 	if fault != nil {
 		return damage{fault}
 	}
-	return checkContent(tx, ctx.Err)
+	return checkContent(tx, func(int) error { return ctx.Err() })
 }
 
-// checkContent checks the values and the logs, and ends early with the error of done.
-func checkContent(tx *bbolt.Tx, done func() error) error {
+// checkContent checks the values and the logs. It tells read how long each value and record is, and
+// ends with its error.
+func checkContent(tx *bbolt.Tx, read func(n int) error) error {
 	err := tx.Bucket(bucketKV).ForEach(func(_, b []byte) error {
 		_, _, err := decodeValue(b)
-		return cmp.Or(err, done())
+		return cmp.Or(err, read(len(b)))
 	})
 	if err != nil {
 		return err
 	}
 	return tx.Bucket(bucketLogs).ForEachBucket(func(name []byte) error {
-		if err := checkLog(tx.Bucket(bucketLogs).Bucket(name), done); err != nil {
+		if err := checkLog(tx.Bucket(bucketLogs).Bucket(name), read); err != nil {
 			return fmt.Errorf("log %q: %w", name, err)
 		}
 		return nil
@@ -137,7 +138,7 @@ func checkContent(tx *bbolt.Tx, done func() error) error {
 }
 
 // checkLog compares the records of a log with its index of labels.
-func checkLog(bucket *bbolt.Bucket, done func() error) error {
+func checkLog(bucket *bbolt.Bucket, read func(n int) error) error {
 	if _, err := lastPosition(bucket); err != nil {
 		return err
 	}
@@ -159,7 +160,7 @@ func checkLog(bucket *bbolt.Bucket, done func() error) error {
 				return damaged("the label at position %d is not in the index", pos)
 			}
 		}
-		return done()
+		return read(len(b))
 	})
 	if err != nil {
 		return err

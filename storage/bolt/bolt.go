@@ -69,8 +69,11 @@ type Store struct {
 	log    *slog.Logger
 	close  func() error
 	writes chan *write
-	writer sync.WaitGroup
-	hub    hub
+	// deferred are writes that wait for others, until closing is closed.
+	deferred chan *write
+	closing  chan struct{}
+	writer   sync.WaitGroup
+	hub      hub
 
 	// touched is about how much of the mapped file was read since it was let go, which
 	// happens beyond resident.
@@ -93,23 +96,25 @@ func Open(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bolt: open %s: %w", cfg.Path, err)
 	}
+	resident := cmp.Or(cfg.resident, maxResident)
 	err = guard(func() error {
 		if err := prepare(db); err != nil {
 			return err
 		}
-		return skim(db, cfg.CheckTime)
+		return skim(db, cfg.CheckTime, resident)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("bolt: open %s: %w", cfg.Path, cmp.Or(err, db.Close()))
 	}
 	s := &Store{
-		db:     db,
-		path:   cfg.Path,
-		log:    cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
-		writes: make(chan *write),
-		hub:    hub{watchers: map[*watcher]struct{}{}},
+		db:       db,
+		path:     cfg.Path,
+		log:      cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+		writes:   make(chan *write),
+		deferred: make(chan *write), closing: make(chan struct{}),
+		hub: hub{watchers: map[*watcher]struct{}{}},
 
-		resident: cmp.Or(cfg.resident, maxResident),
+		resident: resident,
 	}
 	s.close = sync.OnceValue(s.shutdown)
 	s.writer.Go(s.writeAll)
@@ -229,6 +234,7 @@ func (s *Store) shutdown() error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
+	close(s.closing)
 	s.running.Wait()
 	close(s.writes)
 	s.writer.Wait()

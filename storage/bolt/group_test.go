@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,12 +42,70 @@ func TestWaitingWritesShareADiskWrite(t *testing.T) {
 		}
 		synctest.Wait()
 		before := transaction(t, db)
-		s.commit(s.gather(<-s.writes))
+		s.commit(s.gather([]*write{<-s.writes}))
 		synctest.Wait()
 		if after := transaction(t, db); after != before+1 || conflicts.Load() != writes/2 {
 			t.Errorf("%d writes took %d transactions and %d conflicts, want 1 and %d", writes, after-before, conflicts.Load(), writes/2)
 		}
 	})
+}
+
+// TestADeferredWriteJoinsTheNext: it costs no transaction of its own unless none comes before it is
+// due, or the store is closed.
+func TestADeferredWriteJoinsTheNext(t *testing.T) {
+	put := func(key string) storage.Op { return storage.Put(key, nil, storage.Absent) }
+	for _, c := range []struct {
+		name  string
+		then  func(ctx context.Context, s *Store, due func()) error
+		costs int
+	}{
+		{"a write comes", func(ctx context.Context, s *Store, _ func()) error { _, err := s.Write(ctx, put("other")); return err }, 1},
+		{"it is due", func(_ context.Context, _ *Store, due func()) error { due(); return nil }, 1},
+		{"the store is closed", func(_ context.Context, s *Store, _ func()) error { return s.Close() }, 1},
+		{"nothing comes", func(context.Context, *Store, func()) error { return nil }, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "store.db")
+				s, err := Open(Config{Path: path, NoSync: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				before := transaction(t, s.db)
+				due := make(chan struct{})
+				done := make(chan error, 1)
+				go func() {
+					_, err := s.WriteDeferred(t.Context(), due, put("deferred"))
+					done <- err
+				}()
+				synctest.Wait()
+				if err := c.then(t.Context(), s, func() { close(due) }); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if len(done) != c.costs {
+					t.Errorf("returned %d times, want %d", len(done), c.costs)
+				}
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+				again, err := Open(Config{Path: path, NoSync: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = again.Close() }()
+				if _, err := again.Get(t.Context(), "deferred"); err != nil {
+					t.Error(err)
+				}
+				if after := transaction(t, again.db); after != before+1 {
+					t.Errorf("%d transactions, want 1", after-before)
+				}
+			})
+		})
+	}
 }
 
 // transaction returns the number of the newest transaction.

@@ -97,15 +97,20 @@ func guard(f func() error) (err error) {
 var errEnough = errors.New("bolt: looked long enough")
 
 // skim reads the values and the logs as far as it comes in a time, and compares them as
-// [Verify] does.
-func skim(db *bbolt.DB, limit time.Duration) error {
+// [Verify] does. It keeps no more of the file in memory than resident.
+func skim(db *bbolt.DB, limit time.Duration, resident int64) error {
 	if limit <= 0 {
 		return nil
 	}
 	end := time.Now().Add(limit)
 	err := db.View(func(tx *bbolt.Tx) error {
 		defer release(tx)
-		return checkContent(tx, func() error {
+		touched := int64(0)
+		return checkContent(tx, func(n int) error {
+			if touched += int64(max(n, os.Getpagesize())); touched >= resident {
+				touched = 0
+				release(tx)
+			}
 			if time.Now().After(end) {
 				return errEnough
 			}

@@ -39,12 +39,27 @@ func (s *Store) Write(ctx context.Context, ops ...storage.Op) (storage.Revision,
 	return s.write(ctx, "write", ops...)
 }
 
-func (s *Store) write(ctx context.Context, what string, ops ...storage.Op) (rev storage.Revision, err error) {
+// WriteDeferred implements storage.Deferrer.
+func (s *Store) WriteDeferred(ctx context.Context, due <-chan struct{}, ops ...storage.Op) (storage.Revision, error) {
+	return s.writeBy(ctx, due, "write", ops...)
+}
+
+func (s *Store) write(ctx context.Context, what string, ops ...storage.Op) (storage.Revision, error) {
+	return s.writeBy(ctx, nil, what, ops...)
+}
+
+// writeBy writes together with others until due; nil for at once.
+func (s *Store) writeBy(ctx context.Context, due <-chan struct{}, what string, ops ...storage.Op) (rev storage.Revision, err error) {
 	if err = storage.CheckOps(ops); err == nil {
-		err = s.submit(ctx, sizeOf(ops), func(b *batch) (err error) {
+		apply := func(b *batch) (err error) {
 			rev, err = b.apply(ops)
 			return err
-		})
+		}
+		if due == nil {
+			err = s.submit(ctx, sizeOf(ops), apply)
+		} else {
+			err = s.submitBy(ctx, due, sizeOf(ops), apply)
+		}
 	}
 	if err != nil {
 		return 0, fmt.Errorf("bolt: %s: %w", what, err)
@@ -143,26 +158,72 @@ func (s *Store) submit(ctx context.Context, size int, apply func(*batch) error) 
 	return <-w.done
 }
 
-func (s *Store) writeAll() {
-	for w := range s.writes {
-		s.commit(s.gather(w))
+// submitBy is submit for a change that waits for others. When it is due, the writer is given a
+// write that changes nothing.
+func (s *Store) submitBy(ctx context.Context, due <-chan struct{}, size int, apply func(*batch) error) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
+	w := &write{apply: apply, size: size, done: make(chan error, 1)}
+	select {
+	case s.deferred <- w:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-w.done:
+		return err
+	case <-due:
+	case <-s.closing:
+	}
+	select {
+	case err := <-w.done:
+		return err
+	case s.writes <- &write{apply: func(*batch) error { return nil }, done: make(chan error, 1)}:
+		return <-w.done
 	}
 }
 
-// gather returns w and the writes that wait now.
-func (s *Store) gather(w *write) []*write {
-	group, size := []*write{w}, w.size
-	for len(group) < maxGroup && size < maxGroupBytes {
+func (s *Store) writeAll() {
+	var waiting []*write
+	size := 0
+	for {
 		select {
-		case next, ok := <-s.writes:
+		case w, ok := <-s.writes:
 			if !ok {
-				return group
+				return // who waits for a deferred write has not left
 			}
-			group = append(group, next)
-			size += next.size
-		default:
-			return group
+			waiting = s.gather(append(waiting, w))
+		case w := <-s.deferred:
+			waiting, size = append(waiting, w), size+w.size
+			if len(waiting) < maxGroup && size < maxGroupBytes {
+				continue
+			}
 		}
+		s.commit(waiting)
+		waiting, size = nil, 0
+	}
+}
+
+// gather adds the writes that wait now to a group.
+func (s *Store) gather(group []*write) []*write {
+	size := 0
+	for _, w := range group {
+		size += w.size
+	}
+	for len(group) < maxGroup && size < maxGroupBytes {
+		var next *write
+		select {
+		case next = <-s.writes:
+		case next = <-s.deferred:
+		default:
+		}
+		if next == nil {
+			return group // or the store is closed
+		}
+		group = append(group, next)
+		size += next.size
 	}
 	return group
 }
