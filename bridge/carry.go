@@ -254,8 +254,11 @@ func (c *carrier) deliver(work, ctx context.Context, j *queue.Run) error {
 	return nil
 }
 
-// settle closes a job, with what its worker does at the end.
-func (c *carrier) settle(j *queue.Run, state receipts.State) error {
+// settle closes a job, with what belongs to the end of its kind.
+func (c *carrier) settle(j *queue.Run, state receipts.State) error { return c.settleBy(j, state, nil) }
+
+// settleBy is settle with a receipt that may wait until due.
+func (c *carrier) settleBy(j *queue.Run, state receipts.State, due <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Context()), queue.WriteTimeout)
 	defer cancel()
 	j.State, j.Closed = state, c.cfg.Now()
@@ -274,15 +277,15 @@ func (c *carrier) settle(j *queue.Run, state receipts.State) error {
 	} else if err != nil {
 		return nil
 	}
-	return c.close(j, state)
+	return c.close(j, state, due)
 }
 
-// close puts a receipt in the place of a job.
-func (c *carrier) close(j *queue.Run, state receipts.State) error {
+// close puts a receipt in the place of a job, by due.
+func (c *carrier) close(j *queue.Run, state receipts.State, due <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Context()), queue.WriteTimeout)
 	defer cancel()
 	j.State, j.Closed = state, c.cfg.Now()
-	err := c.jobs.Close(ctx, j)
+	err := c.jobs.Close(ctx, j, due)
 	if c.lost(j, err) {
 		return nil
 	}

@@ -65,7 +65,7 @@ func (in *intake) stopUnanswered(ctx context.Context, j *queue.Run) error {
 	}
 	in.stops.now(j)
 	j.State, j.Closed = receipts.Done, in.cfg.Now()
-	return in.jobs.Close(ctx, j)
+	return in.jobs.Close(ctx, j, nil)
 }
 
 // tellFull reports whether a burst is to be told of, and notes that it is.

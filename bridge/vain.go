@@ -213,18 +213,24 @@ func (c *carrier) tellFailed(ctx context.Context, j *queue.Run) error {
 // errGivenUp is what a person is told of; the log has the cause.
 var errGivenUp = errors.New("bridge: given up, see the error before")
 
+// receiptPause is how long a receipt waits for another write to join, at most: the longer, the more
+// answers a crash lets look cut off.
+const receiptPause = 40 * time.Millisecond
+
 // closeLater writes the receipt while the next message of the chat is already being
 // answered: nobody waits for it. Until it is written, a crash lets the last part look
 // cut off, and it is sent again with its mark. What belongs to the end beside the receipt is
 // left out where it fails too often.
 func (c *carrier) closeLater(j *queue.Run, state receipts.State) {
 	c.lanes.Running.Go(func() {
-		settle, t := c.settle, trial{}
+		due, cancel := context.WithTimeout(c.lanes.Context(), receiptPause)
+		defer cancel()
+		settle, t := c.settleBy, trial{}
 		if c.overdue(j, 2) {
 			settle = c.close // what belongs to its end may be what ends the process
 		}
 		for pauses := retry.New(minRetry, c.maxRetry); ; {
-			err := rescue.Do(func() error { return settle(j, state) })
+			err := rescue.Do(func() error { return settle(j, state, due.Done()) })
 			if err == nil {
 				return
 			}

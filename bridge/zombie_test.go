@@ -214,7 +214,7 @@ func TestZombieLosesItsJob(t *testing.T) {
 	}
 	for name, write := range map[string]func() error{
 		"save":  func() error { return former.Save(t.Context(), j) },
-		"close": func() error { return former.Close(t.Context(), j) },
+		"close": func() error { return former.Close(t.Context(), j, nil) },
 		"check": func() error { return former.Check(t.Context(), j) },
 	} {
 		if err := write(); !errors.Is(err, queue.ErrLost) {
@@ -225,11 +225,11 @@ func TestZombieLosesItsJob(t *testing.T) {
 		t.Errorf("added again: %v, %v", added, err)
 	}
 	for range 2 { // the second time as after a write that reported an error
-		if err := present.Close(t.Context(), open[0]); err != nil {
+		if err := present.Close(t.Context(), open[0], nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := former.Close(t.Context(), j); !errors.Is(err, queue.ErrLost) {
+	if err := former.Close(t.Context(), j, nil); !errors.Is(err, queue.ErrLost) {
 		t.Errorf("closed by the former holder: %v", err)
 	}
 	found, err := present.Find(t.Context(), j.Key())

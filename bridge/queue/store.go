@@ -208,12 +208,18 @@ func (s Store) Touch(ctx context.Context, j *Run) error {
 	return nil
 }
 
-// Close puts a receipt in the place of a job.
-func (s Store) Close(ctx context.Context, j *Run) error {
+// Close puts a receipt in the place of a job. Where the store can, it does so together with the
+// next write that comes before due; nil for at once.
+func (s Store) Close(ctx context.Context, j *Run, due <-chan struct{}) error {
 	err := s.WriteFenced(ctx, j, func() error {
 		ops, err := j.Receipt().Ops(storage.Absent) // as it is known by now
-		if err == nil {
-			_, err = s.Store.Write(ctx, append(ops, storage.Delete(OpenPrefix+j.Key(), j.Rev))...)
+		if err != nil {
+			return err
+		}
+		if ops = append(ops, storage.Delete(OpenPrefix+j.Key(), j.Rev)); due == nil {
+			_, err = s.Store.Write(ctx, ops...)
+		} else {
+			_, err = storage.WriteDeferred(ctx, s.Store, due, ops...)
 		}
 		return err
 	})
