@@ -132,14 +132,22 @@ func (a *Agent) Compact(ctx context.Context, turn Turn, bound int) (Message, boo
 	if r.model == nil || turn.Set == nil {
 		return Message{}, false, errors.New("agent: the turn has no model or no tool set")
 	}
-	r.round = r.offer()
-	room, size := r.budget(), r.contextSize()
+	size := r.contextSize()
+	room := size * messageShare / 100 // at least, however many tools are offered
 	if bound > 0 {
 		size = min(cmp.Or(size, bound), bound)
 		room = min(cmp.Or(room, bound), bound)
 	}
+	tokens := EstimateTokens(r.history)
+	if size <= 0 || tokens <= room*compactShare/100 {
+		return Message{}, false, nil
+	}
+	r.round = r.offer()
+	if room = r.budget(); bound > 0 {
+		room = min(cmp.Or(room, bound), bound)
+	}
 	limit := room * compactShare / 100
-	if size <= 0 || EstimateTokens(r.history) <= limit || EstimateTokens(Arrange(r.history)) <= limit {
+	if tokens <= limit || EstimateTokens(Arrange(r.history)) <= limit {
 		return Message{}, false, nil
 	}
 	input := max(size*inputShare/100, 1)

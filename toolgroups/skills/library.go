@@ -48,7 +48,7 @@ type Library struct {
 	cfg     Config
 	builtin map[string]Skill
 
-	mu sync.Mutex // held while the folder is read
+	mu sync.Mutex // held while files are read that have changed
 	// files is what was found in the folder, by name.
 	files map[string]file
 	// skills are those in use, section their listing.
@@ -94,9 +94,8 @@ func errName(folder string) error {
 
 // Skills returns all skills in the order of their names.
 func (l *Library) Skills() []Skill {
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
-	l.refresh()
 	out := make([]Skill, 0, len(l.skills))
 	for _, name := range slices.Sorted(maps.Keys(l.skills)) {
 		out = append(out, l.skills[name])
@@ -107,17 +106,15 @@ func (l *Library) Skills() []Skill {
 // Section is the part of the system prompt that lists the skills, empty where there
 // are none. The same skills give the same bytes.
 func (l *Library) Section() string {
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
-	l.refresh()
 	return l.section
 }
 
 // Skill returns a skill; [ErrUnknown], or what is wrong with the file.
 func (l *Library) Skill(name string) (Skill, error) {
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
-	l.refresh()
 	if s, ok := l.skills[name]; ok {
 		return s, nil
 	}
@@ -127,38 +124,52 @@ func (l *Library) Skill(name string) (Skill, error) {
 	return Skill{}, ErrUnknown
 }
 
-// refresh reads the files of the folder that have changed.
-func (l *Library) refresh() {
+// lock looks at the folder, which takes its time, and locks the library when it knows what is there.
+func (l *Library) lock() {
+	found, ok := l.look()
+	l.mu.Lock()
+	if ok {
+		l.refresh(found)
+	}
+}
+
+// look finds the files in the folder, by the name of the skill; false where they stay as they were.
+func (l *Library) look() (found map[string]fs.FileInfo, ok bool) {
 	if l.cfg.Dir == "" {
-		return
+		return nil, false
 	}
 	entries, err := os.ReadDir(l.cfg.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		l.cfg.Logger.Warn("folder of skills is not readable, the skills stay as they were", "dir", l.cfg.Dir, "err", err)
-		return
+		return nil, false
 	}
 	if len(entries) > maxSkills {
 		l.crowded.Do(func() {
 			l.cfg.Logger.Warn("too many skills, those behind the limit are left out", "dir", l.cfg.Dir, "limit", maxSkills)
 		})
 	}
-	changed := false
-	found := map[string]bool{}
+	found = make(map[string]fs.FileInfo, len(entries))
 	for _, e := range entries[:min(len(entries), maxSkills)] {
-		info, err := os.Stat(filepath.Join(l.cfg.Dir, e.Name(), fileName))
-		if err != nil {
-			continue // not the folder of a skill
+		if info, err := os.Stat(filepath.Join(l.cfg.Dir, e.Name(), fileName)); err == nil { // else it is not the folder of a skill
+			found[e.Name()] = info
 		}
-		found[e.Name()] = true
-		old, known := l.files[e.Name()]
+	}
+	return found, true
+}
+
+// refresh reads the files that have changed.
+func (l *Library) refresh(found map[string]fs.FileInfo) {
+	changed := false
+	for name, info := range found {
+		old, known := l.files[name]
 		if known && old.modified.Equal(info.ModTime()) && old.size == info.Size() {
 			continue
 		}
 		changed = true
-		l.files[e.Name()] = l.read(e.Name(), info)
+		l.files[name] = l.read(name, info)
 	}
 	for name := range l.files {
-		if !found[name] {
+		if found[name] == nil {
 			delete(l.files, name)
 			changed = true
 		}
