@@ -129,13 +129,16 @@ func (p *process) cpu(b *testing.B) time.Duration {
 }
 
 // resident is the memory of the bot in bytes.
-func (p *process) resident(b *testing.B) float64 {
+func (p *process) resident(b *testing.B) float64 { return p.status(b, "VmRSS") }
+
+// status is what the system says of the memory of the bot in bytes: VmRSS, RssAnon, VmHWM.
+func (p *process) status(b *testing.B, what string) float64 {
 	b.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
 		b.Skip("memory is read from /proc")
 	}
-	_, rest, _ := strings.Cut(string(status), "VmRSS:")
+	_, rest, _ := strings.Cut(string(status), what+":")
 	kib, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)
 	return kib * 1024
 }

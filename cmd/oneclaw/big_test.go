@@ -97,16 +97,16 @@ func receipt(chat chats.Chat, id string) receipts.Receipt {
 	}
 }
 
-// BenchmarkManyChats starts with so many chats on disk, and measures the memory when what
-// is done at the start has ended: a receipt at the end of all is too old and pruned.
+// BenchmarkManyChats starts with so many chats on disk, and measures the most memory until what is
+// done at the start has ended, and what it is then: a receipt at the end of all is too old and pruned.
 func BenchmarkManyChats(b *testing.B) {
-	for _, many := range []int{1_000, 10_000, 100_000} {
+	for _, many := range []int{1_000, 10_000, 60_000, 100_000} {
 		b.Run(fmt.Sprint(many), func(b *testing.B) {
 			w := newTown(b, openai.Offline{})
 			w.env["ONECLAW_LOG_LEVEL"] = "debug"
 			bigStore(b, w, fillChats(many))
 			var took time.Duration
-			var idle, size float64
+			var idle, peak, size float64
 			n := 0
 			for b.Loop() {
 				old := receipt(chats.Chat{Platform: "telegram", ID: "~"}, "1")
@@ -122,9 +122,11 @@ func BenchmarkManyChats(b *testing.B) {
 				took += time.Since(begun)
 				bot.out.await(b, "pruned")
 				idle += bot.resident(b)
+				peak = max(peak, bot.status(b, "VmHWM"))
 				n++
 				bot.kill(9)
 			}
+			b.ReportMetric(peak/(1<<20), "peak-MiB")
 			b.ReportMetric(size/(1<<20), "database-MiB")
 			b.ReportMetric(float64(took.Microseconds())/1000/float64(n), "ms-to-first-poll")
 			b.ReportMetric(idle/float64(n)/(1<<20), "idle-MiB")

@@ -204,7 +204,7 @@ func filesBut(t *testing.T, dir string, but ...string) string {
 	return all.String()
 }
 
-func get(t *testing.T, address string) string {
+func get(t testing.TB, address string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
 	if err != nil {
