@@ -338,7 +338,7 @@ func (s several) elsewhere(t *testing.T, chat string) string {
 	share := func(id string) uint32 {
 		h := fnv.New32a()
 		_, _ = h.Write([]byte("fake:" + id))
-		return h.Sum32() % 64
+		return h.Sum32() % 256
 	}
 	owner, _ := s.sides(t, chat)
 	for n := 1000; ; n++ {

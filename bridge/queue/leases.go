@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// shares is how many there are. With more a takeover would take longer, with fewer some
-	// replica would have much more to do than another.
-	shares      = 64
+	// shares is how many there are: of a hundred replicas each has two or three. With more a takeover
+	// would take longer, with fewer some replica would have much more to do than another.
+	shares      = 256
 	sharePrefix = "chats/"
 )
 
@@ -161,7 +161,7 @@ func (o *Leases) fence(mark string) storage.Op {
 	return storage.Check(replicas.Prefix+"over", 1) // there is no such key
 }
 
-func share(n uint32) string { return fmt.Sprintf("%s%02d", sharePrefix, n%shares) }
+func share(n uint32) string { return fmt.Sprintf("%s%03d", sharePrefix, n%shares) }
 
 func (o *Leases) leaseOf(chat chats.Chat) string {
 	h := fnv.New32a()

@@ -49,7 +49,7 @@ var meanings = map[string]string{
 	codeRights:     "the user has not the rights it needs: make it the owner of the database or of the schema in which the tables are",
 	codeReadOnly:   "the server is a read-only standby, or the database is read-only",
 	codeDiskFull:   "the disk of the server is full",
-	codeTooMany:    "the server has no connection left: raise its max_connections, or lower pool_max_conns in the address (10 for each bot)",
+	codeTooMany:    "the server has no connection left: raise its max_connections, or lower pool_max_conns in the address (4 for each bot, and one that listens)",
 	codeShutdown:   "the server is shutting down",
 	codeCrash:      "the server has crashed and is starting again",
 	codeStarting:   "the server is starting or shutting down",

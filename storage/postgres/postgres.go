@@ -29,8 +29,9 @@ import (
 
 // Defaults of [Config].
 const (
-	// DefaultMaxConns is how many connections are open at most, besides that which listens.
-	DefaultMaxConns = 10
+	// DefaultMaxConns is how many connections are open at most, besides that which listens: two
+	// write, one looks for changes, and one is left for reads. A server takes a hundred.
+	DefaultMaxConns = 4
 	// DefaultTimeout is how long a call waits for the server.
 	DefaultTimeout = 15 * time.Second
 )

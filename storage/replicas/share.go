@@ -29,41 +29,52 @@ func (l *life) share(ctx context.Context) {
 		}
 	}
 	own += l.take(ctx, l.pick(free, max(0, fair-own)))
+	given := map[string]storage.Revision{}
 	for _, name := range l.r.cfg.Leases {
 		switch {
 		case !l.r.holds(name) && decodeLease(l.leases[name].Value).Owner == l.self.ID:
 			l.release(ctx, name, l.leases[name].Revision) // that failed before
 		case own > fair && l.spare(name):
-			l.give(ctx, name)
+			given[name] = l.drop(name)
 			own--
 		}
 	}
+	l.releaseAll(ctx, given)
 }
 
-// fair is how many leases are this replica's part.
+// fair is how many leases are this replica's part. What is left over goes to the first ones.
 func (l *life) fair() int {
 	if l.r.retires() {
 		return 0
 	}
-	others := 0
+	all := 1
 	for _, s := range l.seen {
 		if !s.retires {
-			others++
+			all++
 		}
 	}
-	return (len(l.r.cfg.Leases) + others) / (others + 1)
+	part := len(l.r.cfg.Leases) / all
+	if l.place() < len(l.r.cfg.Leases)%all {
+		part++
+	}
+	return part
 }
 
-// pick returns at most count of the free leases. Replicas that find the same ones free at the
-// same moment begin at different places.
-func (l *life) pick(free []string, count int) []string {
+// place is how many of the replicas that do not retire come before this one.
+func (l *life) place() int {
 	place := 0
 	for id, s := range l.seen {
 		if !s.retires && id < l.self.ID {
 			place++
 		}
 	}
-	begin := place * len(free) / (len(l.seen) + 1)
+	return place
+}
+
+// pick returns at most count of the free leases. Replicas that find the same ones free at the
+// same moment begin at different places.
+func (l *life) pick(free []string, count int) []string {
+	begin := l.place() * len(free) / (len(l.seen) + 1)
 	return slices.Concat(free[begin:], free[:begin])[:min(len(free), count)]
 }
 
@@ -146,14 +157,37 @@ func (l *life) claim(ctx context.Context, free []string) (got []string) {
 	return got
 }
 
-// give gives a lease back.
-func (l *life) give(ctx context.Context, name string) {
+// drop ends what is done under a lease, and returns the version of it that this replica wrote.
+func (l *life) drop(name string) storage.Revision {
 	l.r.mu.Lock()
 	own := l.r.held[name]
 	delete(l.r.held, name)
 	l.r.mu.Unlock()
 	l.r.cfg.Lost(name)
-	l.release(ctx, name, own)
+	return own
+}
+
+// releaseAll makes leases nobody's, in one step if nobody was faster.
+func (l *life) releaseAll(ctx context.Context, given map[string]storage.Revision) {
+	if len(given) == 0 {
+		return
+	}
+	value, err := json.Marshal(lease{})
+	if err != nil {
+		return
+	}
+	var ops []storage.Op
+	for name, own := range given {
+		ops = append(ops, storage.Put(leasePrefix+name, value, own))
+	}
+	rev, err := l.r.cfg.Store.Write(ctx, ops...)
+	for name, own := range given {
+		if err != nil {
+			l.release(ctx, name, own)
+			continue
+		}
+		l.leases[name] = storage.Entry{Key: leasePrefix + name, Value: value, Revision: rev}
+	}
 }
 
 // release makes a lease nobody's, over the version that this replica wrote: another may
@@ -193,8 +227,9 @@ func (l *life) leave() {
 	held := maps.Clone(l.r.held)
 	l.r.mu.Unlock()
 	for name := range held {
-		l.give(ctx, name)
+		held[name] = l.drop(name)
 	}
+	l.releaseAll(ctx, held)
 	// Any: the id is nobody else's, and the last beat may have been cut short and written all
 	// the same.
 	if err := l.r.cfg.Store.Delete(ctx, memberPrefix+l.self.ID, storage.Any); err != nil {
