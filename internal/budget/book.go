@@ -54,7 +54,7 @@ type mark struct {
 }
 
 // maxMarks bounds the marks in a record: as many processes may write at the same time.
-const maxMarks = 64
+const maxMarks = 128
 
 type hold struct {
 	User    string    `json:"user"`
@@ -251,14 +251,16 @@ func (b *book) release(ctx context.Context, id string) bool {
 	return open
 }
 
-// charge adds what a call used to all accounts of its payer.
-func (b *book) charge(ctx context.Context, p Payer, sum Sum) {
-	for _, k := range kinds() {
-		b.add(b.account(ctx, p.account(k)), sum)
+// charge adds charges to the accounts of their day.
+func (b *book) charge(ctx context.Context, c charges) {
+	for _, one := range c.Sums {
+		b.add(b.at(ctx, keyOf(c.Day, one.Account)), one.Sum)
+		if one.Account.Kind == KindChat {
+			ever := b.at(ctx, everKey+one.Account.Name)
+			b.add(ever, one.Sum)
+			ever.Last = max(ever.Last, c.Day)
+		}
 	}
-	ever := b.at(ctx, everKey+p.Chat)
-	b.add(ever, sum)
-	ever.Last = b.day
 }
 
 func (b *book) add(r *record, sum Sum) { r.Sum, r.changed = r.plus(sum), true }

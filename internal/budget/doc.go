@@ -8,5 +8,6 @@
 // reservation at most.
 //
 // What a call changes is written in one step, each account on the version that was read:
-// of several processes with one store none decides on old accounts.
+// of several processes with one store none decides on old accounts. What nothing bounds is written
+// as charges first, and added to the accounts within a second or so, each once whatever happens.
 package budget

@@ -74,18 +74,29 @@ func (l *Ledger) settle(id string, payer Payer, limited bool, used *Sum, shares 
 	if id == "" && used == nil {
 		return
 	}
-	op := operation{patient: true, lazy: !limited}
+	op := operation{patient: true}
 	if used != nil {
 		op.used = *used
 	}
+	charge := func(c *charges) {
+		if used == nil {
+			return
+		}
+		for _, k := range kinds() {
+			c.add(payer.account(k), *used)
+		}
+		for _, s := range shares {
+			c.add(s.account, s.sum)
+		}
+	}
+	if !limited {
+		op.lazy = charge
+	}
 	l.do(op, func(ctx context.Context, b *book, _ time.Time) (bool, error) {
 		open := b.release(ctx, id)
-		if used != nil {
-			b.charge(ctx, payer, *used)
-			for _, s := range shares {
-				b.add(b.account(ctx, s.account), s.sum)
-			}
-		}
+		c := charges{Day: b.day}
+		charge(&c)
+		b.charge(ctx, c)
 		return open || used != nil, nil
 	})
 }

@@ -63,6 +63,7 @@ type attempt struct {
 	batch  []*operation
 	number int64
 	days   []string // of the accounts that it may have changed
+	adds   bool     // the charges to the accounts, as every batch does that looks at them
 	tries  int      // since the ledger was closed
 }
 
@@ -80,6 +81,7 @@ type Ledger struct {
 	queue   []*operation
 	patient int // operations that are tried until they are stored
 	writing bool
+	rush    context.CancelFunc // has lazy operations that wait in the store be written
 	closed  bool
 	idle    sync.Cond // on mu: writing has become false
 
@@ -90,6 +92,12 @@ type Ledger struct {
 	number    int64   // of the newest write
 	owed      attempt // a write that failed, or of which nobody knows whether it did
 	judged    string  // the days for which it is decided that the store's goes on
+	// charges are to be added to the accounts; rounds counts how long there have been any, and looks
+	// how long ago those of other processes were looked for: foreign are the ones that it found.
+	charges       []charges
+	rounds, looks int
+	looked        bool
+	foreign       map[string]storage.Revision
 
 	warned sync.Map // models without a price
 }
@@ -123,7 +131,7 @@ func Open(cfg Config) (*Ledger, error) {
 			return nil
 		}
 	}
-	l := &Ledger{cfg: cfg, log: cfg.Logger, ending: make(chan struct{}), hurry: make(chan struct{}, 1), self: rand.Text()}
+	l := &Ledger{cfg: cfg, log: cfg.Logger, ending: make(chan struct{}), hurry: make(chan struct{}, 1), self: rand.Text(), rush: func() {}}
 	l.idle.L = &l.mu
 	return l, nil
 }
@@ -136,6 +144,7 @@ func (l *Ledger) Close() error {
 	if !l.closed {
 		l.closed = true
 		close(l.ending)
+		l.rush()
 	}
 	for l.writing {
 		l.idle.Wait()
@@ -151,11 +160,12 @@ type operation struct {
 	// decide looks at the accounts, may change them, and reports whether it did. After
 	// an error it has changed nothing. It is asked again if another process was faster.
 	decide func(ctx context.Context, b *book, now time.Time) (changed bool, err error)
-	// patient operations are tried until the store takes them; lazy ones are written a
-	// little later.
-	patient, lazy bool
-	used          Sum // what is lost with it
-	done          chan error
+	// patient operations are tried until the store takes them.
+	patient bool
+	// lazy ones are written a little later, as charges. They have no decision but this one.
+	lazy func(*charges)
+	used Sum // what is lost with it
+	done chan error
 }
 
 // maxPatient bounds the operations that wait for a store that fails. Beyond it nothing is asked
@@ -189,7 +199,8 @@ func (l *Ledger) do(how operation, decide func(ctx context.Context, b *book, now
 	if op.patient {
 		l.patient++
 	}
-	if !op.lazy {
+	if op.lazy == nil {
+		l.rush()
 		select {
 		case l.hurry <- struct{}{}:
 		default:
@@ -202,7 +213,8 @@ func (l *Ledger) do(how operation, decide func(ctx context.Context, b *book, now
 	return op.done
 }
 
-// lazyTime is how much later lazy operations are written.
+// lazyTime is how much later lazy operations are given to the store, which may have them wait as long
+// again for a write that they join.
 const lazyTime = 20 * time.Millisecond
 
 // turnTime is how long a process that has written lets others write, while they do.
@@ -218,14 +230,22 @@ func (l *Ledger) write() {
 		l.mu.Lock()
 		batch := l.queue
 		l.queue = nil
-		if len(batch)+len(l.owed.batch) == 0 {
+		if len(batch)+len(l.owed.batch)+len(l.charges) == 0 || l.closed && len(batch)+len(l.owed.batch) == 0 && l.rounds > addAfter {
 			l.writing = false
 			l.idle.Broadcast()
 			l.mu.Unlock()
 			return
 		}
+		adds := l.closed || l.crowded() || l.rounds >= addAfter
 		l.mu.Unlock()
-		if l.carry(batch) {
+		if len(l.charges) > 0 {
+			l.rounds++
+			l.looks++
+		}
+		if len(batch)+len(l.owed.batch) == 0 && !adds {
+			continue
+		}
+		if l.carry(batch, adds) {
 			pauses.Reset()
 			continue
 		}
@@ -247,8 +267,9 @@ const (
 	lastTime     = 5 * time.Second
 )
 
-// carry tries what is owed, then a batch, and reports whether nothing is owed afterwards.
-func (l *Ledger) carry(batch []*operation) bool {
+// carry tries what is owed, then a batch, and reports whether nothing is owed afterwards. With adds
+// it adds the charges to the accounts.
+func (l *Ledger) carry(batch []*operation, adds bool) bool {
 	if len(l.owed.batch) > 0 {
 		if err := l.try(l.owed); err != nil {
 			l.putOff(batch, err)
@@ -257,11 +278,11 @@ func (l *Ledger) carry(batch []*operation) bool {
 		l.log.Info("usage that could not be written is written")
 		l.owed = attempt{}
 	}
-	if len(batch) == 0 {
+	if len(batch) == 0 && (!adds || len(l.charges) == 0) {
 		return true
 	}
 	l.number++
-	next := attempt{batch: batch, number: l.number}
+	next := attempt{batch: batch, number: l.number, adds: adds}
 	err := l.try(next)
 	return err == nil || len(l.owed.batch) == 0
 }
@@ -308,7 +329,10 @@ func (l *Ledger) try(a attempt) error {
 		return nil
 	}
 	first := len(l.owed.batch) == 0
-	l.owed = attempt{number: a.number, days: a.days, tries: a.tries}
+	l.owed = attempt{number: a.number, days: a.days, tries: a.tries, adds: a.adds}
+	if l.rounds = 0; a.tries > 0 {
+		l.rounds = addAfter + 1 // it is closed: what is left is added at the next start
+	}
 	lost := Sum{}
 	for _, op := range failed {
 		if op.patient && a.tries < lastTries {
@@ -375,8 +399,14 @@ func (l *Ledger) decide(ctx context.Context, a *attempt, results []error, change
 		}
 		return err
 	}
-	if err := l.beforehand(ctx); err != nil {
-		return trouble(err)
+	accounts := a.adds
+	for _, op := range a.batch {
+		accounts = accounts || op.lazy == nil
+	}
+	if accounts {
+		if err := l.beforehand(ctx); err != nil {
+			return trouble(err)
+		}
 	}
 	for fresh := false; ; fresh = true {
 		now := l.cfg.Now()
@@ -385,29 +415,90 @@ func (l *Ledger) decide(ctx context.Context, a *attempt, results []error, change
 			return trouble(err)
 		}
 		b.used = make(map[string]bool)
-		if slices.ContainsFunc(a.days, func(day string) bool { return b.total(ctx, day).Marks[l.self].Number == a.number }) {
-			return nil // the store had taken it, although it told of an error
+		if stored, err := l.stored(ctx, a, b); stored || err != nil {
+			return err // the store had taken it, although it told of an error
 		}
+		var also []storage.Op
+		if accounts {
+			if also, err = l.addUp(ctx, b); err != nil {
+				return trouble(err)
+			}
+		}
+		added := charges{Day: b.day, key: l.chargesOf(a.number)}
+		marked := false
 		for i, op := range a.batch {
-			changed[i], results[i] = op.decide(ctx, b, now)
+			switch {
+			case op.lazy == nil:
+				changed[i], results[i] = op.decide(ctx, b, now)
+			case accounts: // they are written anyway
+				at := charges{Day: b.day}
+				op.lazy(&at)
+				b.charge(ctx, at)
+				changed[i], results[i] = true, nil
+			default:
+				op.lazy(&added)
+				changed[i], results[i] = true, nil
+			}
+			marked = marked || accounts && changed[i]
 		}
-		b.sign(l.self, a.number, now)
+		if marked {
+			b.sign(l.self, a.number, now)
+		}
 		if b.err != nil {
 			return trouble(b.err)
 		}
-		if fresh || !l.stale(b, changed) {
+		if len(added.Sums) > 0 {
+			op, err := added.put()
+			if err != nil {
+				return trouble(err)
+			}
+			also = append(also, op)
+		}
+		if fresh || !accounts || !l.stale(b, changed) {
 			if !slices.Contains(a.days, b.day) {
 				a.days = append(a.days, b.day)
 			}
-			err = l.store(ctx, b)
+			added.rev, err = l.store(ctx, a, b, also)
+			if err == nil {
+				l.note(accounts, added)
+				return nil
+			}
 			if !errors.Is(err, storage.ErrConflict) {
 				return err
 			}
-			l.contended = true
+			l.contended = accounts
+			if err := l.recall(ctx); err != nil {
+				return trouble(err)
+			}
 		}
 		if _, err := b.reread(ctx, slices.Collect(maps.Keys(b.used))); err != nil {
 			return trouble(err)
 		}
+	}
+}
+
+// stored reports whether an earlier try of an attempt was stored.
+func (l *Ledger) stored(ctx context.Context, a *attempt, b *book) (bool, error) {
+	if len(a.days) == 0 {
+		return false, nil
+	}
+	c, err := l.readCharges(ctx, l.chargesOf(a.number))
+	if err != nil {
+		return false, err
+	}
+	if len(c.Sums) > 0 {
+		l.charges = append(l.charges, c)
+	}
+	return c.key != "" || slices.ContainsFunc(a.days, func(day string) bool { return b.total(ctx, day).Marks[l.self].Number == a.number }), nil
+}
+
+// note takes in what a write has done to the charges.
+func (l *Ledger) note(added bool, fresh charges) {
+	if added {
+		l.charges, l.rounds = nil, 0
+	}
+	if len(fresh.Sums) > 0 {
+		l.charges = append(l.charges, fresh)
 	}
 }
 
@@ -426,20 +517,46 @@ func (l *Ledger) beforehand(ctx context.Context) (err error) {
 	return err
 }
 
-func (l *Ledger) store(ctx context.Context, b *book) error {
+// store writes what a batch has changed in the accounts, with what else belongs to it.
+func (l *Ledger) store(ctx context.Context, a *attempt, b *book, also []storage.Op) (storage.Revision, error) {
 	ops, err := b.changes()
-	if err != nil || len(ops) == 0 {
-		return err
+	if err != nil || len(ops)+len(also) == 0 {
+		return 0, err
 	}
-	if !l.cfg.Exclusive {
+	if !l.cfg.Exclusive && len(ops) > 0 {
 		ops = append(ops, b.checks()...)
 	}
-	rev, err := l.cfg.Store.Write(ctx, ops...)
+	ops = append(ops, also...)
+	var rev storage.Revision
+	if due := l.due(a); due == nil {
+		rev, err = l.cfg.Store.Write(ctx, ops...)
+	} else {
+		rev, err = storage.WriteDeferred(ctx, l.cfg.Store, due, ops...)
+	}
 	if err != nil {
-		return fmt.Errorf("write the accounts: %w", err)
+		return 0, fmt.Errorf("write the accounts: %w", err)
 	}
 	b.written(rev)
-	return nil
+	return rev, nil
+}
+
+// due is closed when a batch of lazy operations has to be written; nil where it has others. It is
+// closed at once when an operation comes that is not lazy.
+func (l *Ledger) due(a *attempt) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, op := range slices.Concat(a.batch, l.queue) {
+		if op.lazy == nil {
+			return nil
+		}
+	}
+	if l.closed {
+		return nil
+	}
+	l.rush()
+	due, cancel := context.WithTimeout(context.Background(), lazyTime) // of no caller
+	l.rush = cancel
+	return due.Done()
 }
 
 // open returns the accounts of today.
@@ -454,6 +571,12 @@ func (l *Ledger) open(ctx context.Context, now time.Time) (*book, error) {
 			b.own = l.self // those of a process that is no more count for nothing
 		}
 		l.book = b
+	}
+	if !l.looked || !l.cfg.Exclusive && l.looks >= lookAfter {
+		l.looks = 0
+		if err := l.adopt(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return l.book, l.begin(ctx, l.book, now.In(l.cfg.Location()).Format(time.DateOnly))
 }
@@ -554,6 +677,10 @@ func (l *Ledger) forget(ctx context.Context, former string) error {
 		if strings.HasPrefix(entry.Key, everKey) {
 			var total record
 			old = json.Unmarshal(entry.Value, &total) == nil && total.Last < oldest
+		}
+		if strings.HasPrefix(entry.Key, chargesKey) {
+			var c charges
+			old = json.Unmarshal(entry.Value, &c) == nil && len(c.Sums) == 0 && c.Day < former
 		}
 		if !old {
 			continue

@@ -55,7 +55,8 @@ import (
 //	              with the next sweep
 //	account/      what models used: one for each user, chat and day for two months, one
 //	              for each day, month, model and tool group for 400 days, one for each chat
-//	              since it began
+//	              since it began; what was charged and is not added to them yet, for a second
+//	              or so
 //
 // The logs hold the conversations, which people search: they stay, but for those of
 // tasks, which go with their lines.
