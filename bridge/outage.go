@@ -50,3 +50,15 @@ func (s *noted) Write(ctx context.Context, ops ...storage.Op) (storage.Revision,
 	s.note(ctx, err)
 	return rev, err
 }
+
+// WriteDeferred implements storage.Deferrer.
+func (s *noted) WriteDeferred(ctx context.Context, due <-chan struct{}, ops ...storage.Op) (storage.Revision, error) {
+	rev, err := storage.WriteDeferred(ctx, s.Store, due, ops...)
+	s.note(ctx, err)
+	return rev, err
+}
+
+// GetMany implements storage.Many.
+func (s *noted) GetMany(ctx context.Context, keys []string) (map[string]storage.Entry, error) {
+	return storage.GetMany(ctx, s.Store, keys)
+}
