@@ -36,6 +36,9 @@ type History struct {
 	Cut bool
 	// Damaged are the records that were skipped when it was read.
 	Damaged []*queue.DamagedError
+	// groups are those that it has loaded, if they are known.
+	groups      []string
+	groupsKnown bool
 	// Rest is until when no summary is tried, after one that failed.
 	Rest time.Time
 
@@ -68,6 +71,7 @@ func (h *History) Append(ctx context.Context, others []storage.Op, messages ...a
 	}
 	h.Staged = nil
 	for i, m := range messages {
+		h.groupsKnown = h.groupsKnown && records[i].Label != agent.LabelLoad
 		m.Overheard = "" // the copy has what the log has
 		h.Last++
 		if m.Role == agent.RoleRefused {
@@ -85,6 +89,17 @@ func (h *History) Append(ctx context.Context, others []storage.Op, messages ...a
 		}
 	}
 	return rev, nil
+}
+
+// LoadedGroups is [LoadedGroups] of the conversation, read once as long as nothing is loaded.
+func (h *History) LoadedGroups(ctx context.Context) (groups []string, err error) {
+	if !h.groupsKnown {
+		if h.groups, err = LoadedGroups(ctx, h.store, h.Log); err != nil {
+			return nil, err
+		}
+		h.groupsKnown = true
+	}
+	return slices.Clone(h.groups), nil
 }
 
 // fold puts the last message, a summary, in front of what it keeps.

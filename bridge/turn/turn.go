@@ -156,7 +156,7 @@ func (t *Runner) question(j *queue.Run, h *conversation.History) agent.Message {
 // ask has the agent answer and stores each message before the agent acts on it. The error is
 // [errAnew] where more was added to the question.
 func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, more *additions) (string, error) {
-	groups, err := conversation.LoadedGroups(ctx, t.cfg.Store, h.Log)
+	groups, err := h.LoadedGroups(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -24,6 +24,7 @@ import (
 	"oneclaw/internal/admin/signin"
 	"oneclaw/internal/bill"
 	"oneclaw/internal/budget"
+	"oneclaw/internal/cache"
 	"oneclaw/internal/config"
 	"oneclaw/internal/database"
 	"oneclaw/internal/hooks"
@@ -249,7 +250,7 @@ func (b *Bot) Bill(cfg config.Config) bill.Config {
 
 // answering says how messages are answered.
 func (b *Bot) answering(cfg config.Config, changing *settings.Settings, found *models.Models, observe []func(chats.Chat, agent.Event), log *slog.Logger) (turn.Settings, error) {
-	persona := &personas{models: found, skills: b.tools.skills, memory: b.tools.memory, store: b.store, now: cfg.Outside.Now, log: log}
+	persona := &personas{models: found, skills: b.tools.skills, memory: b.tools.memory, store: b.store, now: cfg.Outside.Now, log: log, begins: cache.New[string, time.Time](maxBegins)}
 	router, err := newRouters(cfg, changing, found, b.tools.mcp, log)
 	if err != nil {
 		return turn.Settings{}, err

@@ -9,6 +9,7 @@ import (
 
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/turn"
+	"oneclaw/internal/cache"
 	"oneclaw/internal/models"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -25,7 +26,15 @@ type personas struct {
 	store  storage.KV
 	now    func() time.Time
 	log    *slog.Logger
+	// begins are when conversations began, which does not change.
+	begins *cache.Cache[string, time.Time]
 }
+
+// How many beginnings are kept, and for how long.
+const (
+	maxBegins = 4096
+	beginsAge = time.Hour
+)
 
 // of implements bridge.Config.Persona. A memory that cannot be read is no reason not to
 // answer.
@@ -53,8 +62,13 @@ func (p *personas) recall(ctx context.Context, scope toolgroups.Scope, text stri
 
 // begun is when a conversation began: now, where nothing says so.
 func (p *personas) begun(ctx context.Context, scope toolgroups.Scope) time.Time {
+	key := scope.Owner + "\x00" + scope.Session
+	if begun, ok := p.begins.Get(key); ok {
+		return begun
+	}
 	c, err := conversation.FindConversation(ctx, p.store, scope.Owner, scope.Session)
 	if err == nil {
+		p.begins.Put(key, c.Begun, beginsAge)
 		return c.Begun
 	}
 	if !errors.Is(err, storage.ErrNotFound) {

@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"oneclaw/internal/cache"
 	"oneclaw/storage"
 )
 
@@ -55,7 +56,17 @@ type Config struct {
 }
 
 // Memory keeps the notes of all owners, each apart. It can be used concurrently.
-type Memory struct{ cfg Config }
+type Memory struct {
+	cfg Config
+	// recent has the notes that were read last, the newest first: a turn reads them twice.
+	recent *cache.Cache[string, []Note]
+}
+
+// How many owners' notes stay in memory, and for how long.
+const (
+	maxRecent = 128
+	recentAge = time.Second
+)
 
 // New makes a memory on a store.
 func New(cfg Config) (*Memory, error) {
@@ -66,7 +77,7 @@ func New(cfg Config) (*Memory, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Memory{cfg: cfg}, nil
+	return &Memory{cfg: cfg, recent: cache.New[string, []Note](maxRecent)}, nil
 }
 
 // Note is one fact.
@@ -83,13 +94,18 @@ type document struct {
 	Notes []Note `json:"notes"`
 }
 
-// Notes returns the notes of an owner, the newest first.
+// Notes returns the notes of an owner, the newest first. What another process has just saved may
+// be missing for a second.
 func (m *Memory) Notes(ctx context.Context, owner string) ([]Note, error) {
+	if notes, ok := m.recent.Get(owner); ok {
+		return slices.Clone(notes), nil
+	}
 	doc, _, err := m.read(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(doc.Notes, func(a, b Note) int { return b.Saved.Compare(a.Saved) })
+	m.recent.Put(owner, slices.Clone(doc.Notes), recentAge)
 	return doc.Notes, nil
 }
 
@@ -114,6 +130,7 @@ func (m *Memory) Save(ctx context.Context, owner, section, text string) (before,
 
 // Forget removes all notes of an owner.
 func (m *Memory) Forget(ctx context.Context, owner string) error {
+	defer m.recent.Forget(owner)
 	if err := m.cfg.Store.Delete(ctx, keyPrefix+owner, storage.Any); err != nil {
 		return fmt.Errorf("forget the notes of %s: %w", owner, err)
 	}
@@ -228,6 +245,7 @@ func (m *Memory) mend(ctx context.Context, owner string, entry storage.Entry) (d
 
 // change rewrites an owner's document, again where somebody was faster.
 func (m *Memory) change(ctx context.Context, owner string, f func(*document) error) error {
+	defer m.recent.Forget(owner)
 	for range attempts {
 		doc, rev, err := m.read(ctx, owner)
 		if err != nil {
