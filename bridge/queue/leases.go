@@ -7,7 +7,6 @@ import (
 	"hash/fnv"
 	"log/slog"
 	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -171,7 +170,11 @@ func (o *Leases) leaseOf(chat chats.Chat) string {
 
 // in are the chats of some leases.
 func (o *Leases) in(leases ...string) ChatFilter {
-	return func(chat chats.Chat) bool { return slices.Contains(leases, o.leaseOf(chat)) }
+	some := make(map[string]bool, len(leases))
+	for _, lease := range leases {
+		some[lease] = true
+	}
+	return func(chat chats.Chat) bool { return some[o.leaseOf(chat)] }
 }
 
 // Run holds leases until ctx ends. A process that works alone takes all chats over, and that

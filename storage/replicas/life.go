@@ -22,7 +22,13 @@ type life struct {
 	rev  storage.Revision
 
 	seen   map[string]sight // members but for this one
-	leases map[string]storage.Entry
+	leases map[string]tenure
+}
+
+// tenure is what the newest version of the record of a lease says.
+type tenure struct {
+	owner string // empty where nobody holds it
+	rev   storage.Revision
 }
 
 // sight is the newest version of a member record and when it came into sight.
@@ -172,7 +178,7 @@ func (l *life) watch(ctx context.Context) error {
 
 // look reads all records. A member counts as seen from now on.
 func (l *life) look(ctx context.Context) error {
-	l.leases = map[string]storage.Entry{}
+	l.leases = map[string]tenure{}
 	for entry, err := range l.r.cfg.Store.List(ctx, storage.Range{Prefix: prefix}) {
 		if err != nil {
 			return fmt.Errorf("list replicas: %w", err)
@@ -186,8 +192,8 @@ func (l *life) look(ctx context.Context) error {
 // note takes in what has changed.
 func (l *life) note(e storage.Event) {
 	if name, ok := cutPrefix(e.Key, leasePrefix); ok {
-		if e.Revision >= l.leases[name].Revision {
-			l.leases[name] = e.Entry
+		if e.Revision >= l.leases[name].rev {
+			l.leases[name] = tenureOf(e.Entry)
 		}
 		return
 	}
@@ -245,6 +251,8 @@ func (l *life) bury(ctx context.Context) {
 }
 
 func cutPrefix(key, prefix string) (string, bool) { return strings.CutPrefix(key, prefix) }
+
+func tenureOf(e storage.Entry) tenure { return tenure{decodeLease(e.Value).Owner, e.Revision} }
 
 func decodeLease(value []byte) (l lease) {
 	// A record that does not decode belongs to nobody.

@@ -19,7 +19,7 @@ func (l *life) share(ctx context.Context) {
 	var free []string
 	dead := map[string]bool{}
 	for _, name := range l.r.cfg.Leases {
-		switch owner := decodeLease(l.leases[name].Value).Owner; {
+		switch owner := l.leases[name].owner; {
 		case l.r.holds(name):
 			own++
 		case owner == "" || owner == l.self.ID || l.dead(ctx, owner, dead):
@@ -32,8 +32,8 @@ func (l *life) share(ctx context.Context) {
 	given := map[string]storage.Revision{}
 	for _, name := range l.r.cfg.Leases {
 		switch {
-		case !l.r.holds(name) && decodeLease(l.leases[name].Value).Owner == l.self.ID:
-			l.release(ctx, name, l.leases[name].Revision) // that failed before
+		case !l.r.holds(name) && l.leases[name].owner == l.self.ID:
+			l.release(ctx, name, l.leases[name].rev) // that failed before
 		case own > fair && l.spare(name):
 			given[name] = l.drop(name)
 			own--
@@ -110,12 +110,12 @@ func (l *life) take(ctx context.Context, free []string) int {
 	if l.r.cfg.Taken != nil {
 		fences := make(map[string]storage.Op, len(taken))
 		for _, name := range taken {
-			fences[name] = storage.Check(leasePrefix+name, l.leases[name].Revision)
+			fences[name] = storage.Check(leasePrefix+name, l.leases[name].rev)
 		}
 		if err := l.r.cfg.Taken(ctx, fences); err != nil {
 			l.r.log.Warn("leases were taken and cannot be used, so they are given back", "leases", len(taken), "err", err)
 			for _, name := range taken {
-				l.release(context.WithoutCancel(ctx), name, l.leases[name].Revision)
+				l.release(context.WithoutCancel(ctx), name, l.leases[name].rev)
 			}
 			return 0
 		}
@@ -123,7 +123,7 @@ func (l *life) take(ctx context.Context, free []string) int {
 	l.r.mu.Lock()
 	defer l.r.mu.Unlock()
 	for _, name := range taken {
-		l.r.held[name], l.r.had[name] = l.leases[name].Revision, true
+		l.r.held[name], l.r.had[name] = l.leases[name].rev, true
 	}
 	return len(taken)
 }
@@ -140,17 +140,17 @@ func (l *life) claim(ctx context.Context, free []string) (got []string) {
 	}
 	ops := make([]storage.Op, len(free))
 	for i, name := range free {
-		ops[i] = storage.Put(leasePrefix+name, value, l.leases[name].Revision)
+		ops[i] = storage.Put(leasePrefix+name, value, l.leases[name].rev)
 	}
 	rev, err := l.r.cfg.Store.Write(ctx, ops...)
 	if err == nil {
 		for _, name := range free {
-			l.leases[name] = storage.Entry{Key: leasePrefix + name, Value: value, Revision: rev}
+			l.leases[name] = tenure{l.self.ID, rev}
 		}
 		return free
 	}
 	for _, name := range free {
-		if errors.Is(err, storage.ErrConflict) && ctx.Err() == nil && l.write(ctx, name, l.self.ID, l.leases[name].Revision) == nil {
+		if errors.Is(err, storage.ErrConflict) && ctx.Err() == nil && l.write(ctx, name, l.self.ID, l.leases[name].rev) == nil {
 			got = append(got, name)
 		}
 	}
@@ -186,7 +186,7 @@ func (l *life) releaseAll(ctx context.Context, given map[string]storage.Revision
 			l.release(ctx, name, own)
 			continue
 		}
-		l.leases[name] = storage.Entry{Key: leasePrefix + name, Value: value, Revision: rev}
+		l.leases[name] = tenure{rev: rev}
 	}
 }
 
@@ -208,14 +208,14 @@ func (l *life) write(ctx context.Context, name, owner string, over storage.Revis
 	if errors.Is(err, storage.ErrConflict) {
 		// The event that tells of it is on its way; a deleted record has none.
 		if entry, getErr := l.r.cfg.Store.Get(ctx, leasePrefix+name); getErr == nil {
-			l.leases[name] = entry
+			l.leases[name] = tenureOf(entry)
 		}
 		return err
 	}
 	if err != nil {
 		return fmt.Errorf("write the lease %s: %w", name, err)
 	}
-	l.leases[name] = storage.Entry{Key: leasePrefix + name, Value: value, Revision: rev}
+	l.leases[name] = tenure{owner, rev}
 	return nil
 }
 
