@@ -172,7 +172,7 @@ func (r *harness) finish(s said) *queue.Run {
 	}
 	j.State, j.Incident, j.Closed = s.state, s.incident, s.at.Add(s.took)
 	turn.Of(j).Parts = []receipts.Part{{State: receipts.PartSent, ID: "p" + s.id}}
-	if err := r.jobs.Close(r.Context(), j); err != nil {
+	if err := r.jobs.Close(r.Context(), j, nil); err != nil {
 		r.Fatal(err)
 	}
 	return j
