@@ -132,7 +132,7 @@ func BenchmarkClose(b *testing.B) {
 					b.Fatal(err)
 				}
 				j.State, j.Closed = receipts.Done, r.now.Add(time.Duration(i))
-				if err := r.jobs.Close(b.Context(), j); err != nil {
+				if err := r.jobs.Close(b.Context(), j, nil); err != nil {
 					b.Fatal(err)
 				}
 			}
