@@ -148,7 +148,7 @@ func TestMemoryReachesLaterMessages(t *testing.T) {
 	w := newTown(t, openai.Offline{})
 	ann, bob := w.person("Ann"), w.person("Bob")
 	bot := w.run()
-	wantIn(t, w.ask(bot, ann, "Remember that my sailing boat is called Marlin.", nil), "Saved")
+	wantIn(t, w.ask(bot, ann, "Remember that my sailing boat is called Marlin.", nil), "Noted")
 	latest := func() openai.Request {
 		all := w.model.Requests()
 		return all[len(all)-1]
