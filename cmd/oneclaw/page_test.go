@@ -310,7 +310,6 @@ func TestDemoPageInTheMaking(t *testing.T) {
 		says(t, ctx, pane, "May I run")
 		do(t, ctx, chromedp.Click(fmt.Sprintf(`//section[@id=%q]//*[@class="buttons"]//button[.="Allow once"]`, pane)))
 	}
-	says(t, ctx, "telegram", "exec")
 	has("slack", ".tasks li:not(.done)")
 	waitFor(t, ctx, `!document.querySelector("#slack .halt").hidden`)
 	looks("middle")

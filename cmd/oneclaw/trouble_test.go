@@ -78,7 +78,7 @@ func TestTwoProgramsWithOneTokenLoseNothing(t *testing.T) {
 	first := w.run()
 	second := start(t, with(w.env, "ONECLAW_DATA_DIR", t.TempDir()), "run")
 	first.out.await(t, "409 Conflict")
-	wantIn(t, w.ask(nil, ann, "hello", nil), "offline")
+	wantIn(t, w.ask(nil, ann, "hello", nil), "I am OneClaw")
 	for _, p := range []*process{first, second} {
 		select {
 		case <-p.done:
@@ -110,7 +110,7 @@ func TestStrangersAndAMissingAllowList(t *testing.T) {
 	w.env["ONECLAW_ALLOW"] = ""
 	bot := w.run()
 	bot.out.await(t, "ONECLAW_ALLOW")
-	wantIn(t, w.ask(bot, ann, "hello", nil), fmt.Sprint("telegram:", ann))
+	wantIn(t, w.ask(bot, ann, "hello", nil), "no owner yet", "oneclaw claim")
 	if w.model.Count() != 0 {
 		t.Error("the model was asked for a stranger")
 	}
