@@ -17,6 +17,7 @@ import (
 //
 // C25.
 func TestEverythingUnreadIsNamed(t *testing.T) {
+	const unknownKind = "something of a kind that I do not know"
 	for field, want := range map[string]string{
 		`"video":{"file_id":"v"}`:                                         "a video",
 		`"sticker":{"file_id":"s","emoji":"👍"}`:                           "a sticker",
@@ -27,8 +28,8 @@ func TestEverythingUnreadIsNamed(t *testing.T) {
 		`"invoice":{"title":"i"}`:                                         "an invoice",
 		`"giveaway":{"winner_count":1}`:                                   "a giveaway",
 		`"passport_data":{"data":[]}`:                                     "passport data",
-		`"hologram":{"file_id":"h"}`:                                      "something of a kind that I do not know",
-		`"holograms":[{"file_id":"h"}],"forward_origin":{},"caption":"x"`: "something of a kind that I do not know",
+		`"hologram":{"file_id":"h"}`:                                      unknownKind,
+		`"holograms":[{"file_id":"h"}],"forward_origin":{},"caption":"x"`: unknownKind,
 		`"new_chat_members":[{"id":6}]`:                                   "",
 		`"pinned_message":{"message_id":1,"voice":{"file_id":"v"}}`:       "",
 		`"forum_topic_created":{"name":"T"}`:                              "",
@@ -45,7 +46,15 @@ func TestEverythingUnreadIsNamed(t *testing.T) {
 			for _, e := range events {
 				got = append(got, e.message.Skipped...)
 			}
-			if want == "" && len(got) != 0 || want != "" && !slices.Equal(got, []string{want + ": I can't read that yet"}) {
+			var said []string
+			switch want {
+			case "":
+			case unknownKind:
+				said = []string{unknownKind}
+			default:
+				said = []string{want + ": I can't read that yet"}
+			}
+			if !slices.Equal(got, said) {
 				t.Errorf("said to be unread: %q, want %q", got, want)
 			}
 		})
