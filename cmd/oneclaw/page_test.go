@@ -344,7 +344,7 @@ func TestDemoPageByKeyboard(t *testing.T) {
 	waitFor(t, ctx, `document.body.dataset.ready === "yes" && document.querySelectorAll("#telegram .mine").length === 3`)
 	var reached []string
 	for range 3 {
-		at, err := chromedp.Run(ctx, chromedp.Evaluate[string](`document.activeElement.className || document.activeElement.localName`))
+		at, err := chromedp.Run(ctx, chromedp.Evaluate[string](`document.activeElement?.className || document.activeElement?.localName || ""`))
 		if err != nil {
 			t.Fatal(err)
 		}
