@@ -82,7 +82,7 @@ func TestBudgetIsUsedUpAndRaised(t *testing.T) {
 		t.Fatal(err)
 	}
 	bot := w.run()
-	wantIn(t, w.ask(bot, bob, "hello", nil), "offline")
+	wantIn(t, w.ask(bot, bob, "hello", nil), "I am OneClaw")
 	refused := ""
 	for range 20 {
 		if refused = w.ask(bot, ann, "hello", nil); strings.Contains(refused, "Today's budget") {
@@ -112,7 +112,7 @@ func TestBudgetIsUsedUpAndRaised(t *testing.T) {
 	w.shows(bot, ann, "The budget was raised to $1.00 for today. Please send your message again.")
 	bot.kill(syscall.SIGTERM)
 	bot = w.run()
-	wantIn(t, w.ask(bot, ann, "hello", nil), "offline")
+	wantIn(t, w.ask(bot, ann, "hello", nil), "not by an AI")
 	bot.kill(syscall.SIGTERM)
 	w.did(fmt.Sprintf("raise a budget: telegram:%d Bob in telegram:%[1]d: telegram:%d", bob, ann))
 }
