@@ -165,7 +165,8 @@ func TestPanelKnowsTheLimitsOfTheModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.Role == agent.RoleTool && (!strings.Contains(m.Text, "Not listed as tools of their own: run them with tool_call") || !strings.HasSuffix(m.Text, "\n- tool_2()")) {
+		if m.Role == agent.RoleTool && (!strings.Contains(m.Text, "Not listed as tools of their own: run them with tool_call(name, arguments).") ||
+			!strings.Contains(m.Text, "tool_describe(names) shows all about them") || !strings.HasSuffix(m.Text, "\n- tool_2()")) {
 			t.Errorf("the load says %s", m.Text)
 		}
 	}
