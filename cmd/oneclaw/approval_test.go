@@ -71,7 +71,7 @@ func TestExecWaitsForItsApprovalAcrossAKill(t *testing.T) {
 			onBothPlatforms(t, false, doing("exec", counting), func(s *stage) {
 				bot := s.start()
 				s.say(0, "do it")
-				s.card("May I run", "exec", "echo once ", " count.txt; echo it has run")
+				s.card("May I run this command?", "echo once ", " count.txt; echo it has run")
 				s.session("suspended")
 				bot.kill(signal)
 				if n := s.w.runs(); n != 0 {

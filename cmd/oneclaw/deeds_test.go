@@ -129,7 +129,7 @@ func TestAdministratorsComeInThroughAnyReplica(t *testing.T) {
 		bots[i] = start(t, w.env, "run")
 	}
 	for _, bot := range bots {
-		bot.out.await(t, startedLine)
+		bot.out.await(t, `"msg":"replica joined"`)
 	}
 	first := w.visit(nil, ann, at[0])
 	second := *first

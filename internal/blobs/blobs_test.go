@@ -158,6 +158,28 @@ func TestFilesGoOnAnotherReplica(t *testing.T) {
 	wantSame(t, a.dump(), b.dump())
 }
 
+func TestFilesAreCountedWhileTheyAreCheckedOut(t *testing.T) {
+	base := openStore(t)
+	a := newReplica(t, base)
+	a.prepare()
+	a.write("inbox/photo.jpg", "a photo")
+	a.keep()
+	store := &paused{Store: base}
+	b := newReplica(t, store)
+	store.act = func() {
+		folder := workspace.Folder(b.dir, owner)
+		if _, err := os.Stat(folder); err != nil {
+			return // it is not made yet
+		}
+		root, err := workspace.Open(folder)
+		must(t, err)
+		_, err = root.Used()
+		must(t, errors.Join(err, root.Close()))
+	}
+	b.prepare()
+	wantSame(t, b.dump(), a.dump())
+}
+
 func TestWhatChangesWithTheSameLengthAndTimeIsStored(t *testing.T) {
 	store := openStore(t)
 	a, b := newReplica(t, store), newReplica(t, store)

@@ -3,7 +3,6 @@ package blobs
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -237,13 +236,13 @@ func walk(root *os.Root, path string, visit func(path string, kind fs.FileMode) 
 
 // fetch writes a file from its chunks. It has its old content until all of the new is there.
 func (s *Store) fetch(ctx context.Context, root *os.Root, path string, e entry) (err error) {
-	part := filepath.Join(filepath.Dir(path), ".part-"+rand.Text())
-	file, err := root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	file, part, err := workspace.NewPart(root, filepath.Dir(path))
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, file.Close()) }()
 	err = s.copyChunks(ctx, file, e)
-	if err = errors.Join(err, file.Close()); err == nil {
+	if err == nil {
 		err = dress(root, part, e)
 	}
 	if err == nil {

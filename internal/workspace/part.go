@@ -17,9 +17,22 @@ var partName = regexp.MustCompile(`^\.part-[A-Z2-7]{26}$`)
 // what is left of the part of a process that died goes when the files are counted, or with
 // [Root.Sweep].
 func (r *Root) Part(folder string) (*os.File, string, error) {
+	rel, err := r.Rel(folder)
+	if err != nil {
+		return nil, "", err
+	}
+	f, part, err := NewPart(r.root, rel)
+	if err != nil {
+		return nil, "", mapError(err)
+	}
+	return f, part, nil
+}
+
+// NewPart is [Root.Part] for a folder below any root.
+func NewPart(root *os.Root, folder string) (*os.File, string, error) {
 	for {
 		part := filepath.Join(folder, ".part-"+rand.Text())
-		f, err := r.open(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+		f, err := root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 		if err != nil {
 			return nil, "", err
 		}
@@ -27,13 +40,13 @@ func (r *Root) Part(folder string) (*os.File, string, error) {
 		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
 		here, err := f.Stat()
 		if err == nil {
-			there, gone := r.root.Lstat(part)
+			there, gone := root.Lstat(part)
 			if gone == nil && os.SameFile(here, there) {
 				return f, part, nil
 			}
 		}
 		if err := errors.Join(err, f.Close()); err != nil { // else it was removed before it was locked
-			return nil, "", mapError(err)
+			return nil, "", err
 		}
 	}
 }

@@ -218,6 +218,7 @@ func (r *Replica) live(ctx context.Context) error {
 	if err := l.beat(ctx); err != nil {
 		return err
 	}
+	r.log.Info("replica joined", "replica", l.self.ID)
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { cancel(l.beatOn(ctx)) })

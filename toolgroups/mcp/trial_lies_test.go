@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -152,6 +153,9 @@ func lies(inner string) map[string]func(w http.ResponseWriter, r *http.Request, 
 // in its time, what was not said to it is not taken for its result, nothing inside is
 // reached, memory stays bounded, and the next call works.
 func TestTrialMCPOverHTTPLies(t *testing.T) {
+	// The heap is to be what is held, not what a lazy collector has left.
+	percent := debug.SetGCPercent(100)
+	t.Cleanup(func() { debug.SetGCPercent(percent) })
 	var reached atomic.Int64
 	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(inner.Close)
