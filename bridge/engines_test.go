@@ -15,6 +15,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 	"oneclaw/storage/postgres/pgtest"
@@ -32,12 +33,22 @@ func asksNothingInVain(t *testing.T, all several, m billed, takeWrites func(bool
 			return len(slices.DeleteFunc(all, func(one sent) bool { return one.text != text })) == times
 		})
 	}
+	// A replica that joins takes chats over: what is refused meanwhile, a platform gives again.
+	accept := func(m chats.Message) {
+		patience, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		for err := all[0].bridge.Accept(patience, m); err != nil; err = all[0].bridge.Accept(patience, m) {
+			if patience.Err() != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	for n := range questions {
-		all[0].accept(in(chat(n), "0", "hello"))
+		accept(in(chat(n), "0", "hello"))
 	}
 	answered("re: hello", questions)
 	for n := range questions {
-		all[0].accept(in(chat(n), "1", "work"))
+		accept(in(chat(n), "1", "work"))
 	}
 	for range questions {
 		<-m.reached
@@ -58,7 +69,7 @@ func asksNothingInVain(t *testing.T, all several, m billed, takeWrites func(bool
 	}
 	takeWrites(true)
 	answered("re: work", questions)
-	all[0].accept(in(chat(0), "2", "meanwhile"))
+	accept(in(chat(0), "2", "meanwhile"))
 	answered("re: meanwhile", 1)
 	for _, r := range all {
 		r.stop()
