@@ -48,7 +48,7 @@ type intake struct {
 	taking map[chats.Chat]bool
 	places chan struct{}
 	// late are the chats that were told that their messages waited, and when; full the
-	// bursts of which somebody was told that too much waits.
+	// bursts of which a sender was told that too much waits.
 	late *cache.Cache[chats.Chat, time.Time]
 	// vain are the messages that could not be taken, by their keys.
 	vain *cache.Cache[string, trial]
@@ -195,7 +195,7 @@ func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 }
 
 // waited returns how long a message was on its way, if its answer has to say so: longer
-// than staleAfter, and nobody in its chat was told within that time. Nothing else is
+// than staleAfter, and its chat was not told within that time. Nothing else is
 // different for such a message. Messages and commands that waited are carried out in the
 // order in which they were sent, so a /stop or /clear ends what came before it and
 // nothing else.
@@ -337,7 +337,7 @@ func (in *intake) known(ctx context.Context, j *queue.Run) error {
 	return err
 }
 
-// put has a job worked on that nobody sees come: a new one, which is on disk then, or the
+// put has a job worked on that no other part sees come: a new one, which is on disk then, or the
 // known one under its key.
 func (in *intake) put(ctx context.Context, j *queue.Run) error {
 	added, err := in.jobs.Add(ctx, j)
@@ -353,7 +353,7 @@ func (in *intake) put(ctx context.Context, j *queue.Run) error {
 	return err
 }
 
-// adopt queues a known job that nobody works on: its first write reported an error and
+// adopt queues a known job that no worker has: its first write reported an error and
 // had happened all the same.
 func (in *intake) adopt(ctx context.Context, key string) error {
 	if in.lanes.Has(key) {
@@ -366,7 +366,7 @@ func (in *intake) adopt(ctx context.Context, key string) error {
 	return err
 }
 
-// begin queues a job of this process that nobody works on, unless another one answers now.
+// begin queues a job of this process that no worker has, unless another one answers now.
 func (in *intake) begin(j *queue.Run) {
 	if j.Unclaimed {
 		return

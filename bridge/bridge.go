@@ -295,7 +295,7 @@ func (b *Bridge) steadily(ctx context.Context, what string, run func(context.Con
 func (b *Bridge) learning(of string, watch func(context.Context) error) func(context.Context) {
 	return func(ctx context.Context) {
 		for pauses := retry.New(minRetry, b.maxRetry); ctx.Err() == nil; {
-			watching, end := context.WithCancel(ctx) // a watch that nobody reads any more would collect events
+			watching, end := context.WithCancel(ctx) // a watch that has no reader any more would collect events
 			err := rescue.Do(func() error { return watch(watching) })
 			end()
 			if ctx.Err() == nil {

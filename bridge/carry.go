@@ -106,7 +106,7 @@ func (c *carrier) lost(j *queue.Run, err error) bool {
 		b.unblock(j) // who has it blocks them
 	}
 	if c.jobs.LeaseToken(j.Message.Chat) != "" {
-		c.intake.lookAgain() // it was lost to another tenure of this process
+		c.intake.lookAgain() // it was lost to another lease of this process
 	}
 	return true
 }
@@ -343,7 +343,7 @@ func (c *carrier) suspend(j *queue.Run) error {
 }
 
 // holds looks after a job that waits for a decision from now on: that may have come
-// meanwhile. Whoever waits next is told.
+// meanwhile. The job that waits next is told.
 func (c *carrier) holds(h *queue.Suspended, next *queue.Run) {
 	ctx, cancel := context.WithTimeout(c.lanes.Context(), queue.WriteTimeout)
 	defer cancel()
@@ -365,7 +365,7 @@ func (c *carrier) showWaiting(ctx context.Context, chat chats.Chat, on bool) {
 }
 
 // Park is told that a turn waits for a person to answer what a tool asks: another one may run
-// meanwhile. Whoever waits next is told.
+// meanwhile. The job that waits next is told.
 func (c *carrier) Park(ctx context.Context, j *queue.Run) error {
 	if j.StopTyping != nil {
 		j.StopTyping()
@@ -409,7 +409,7 @@ func (c *carrier) release(kept *interact.StoredCard) {
 	}
 }
 
-// hint tells somebody who writes while a decision is due that their message waits, once
+// hint tells a user who writes while a decision is due that their message waits, once
 // for each wait.
 func (c *carrier) hint(ctx context.Context, held *queue.Suspended, j *queue.Run) {
 	if k := c.workers.of(j).declares(); len(held.Cards) == 0 || !k.NeedsSlot || k.SubQueue != "" {

@@ -28,7 +28,7 @@ type Command struct {
 	chats.CommandInfo
 	// Role is the least role of who may give it. The zero value asks for nothing.
 	Role toolgroups.Role
-	// Alone says that the answer is for whoever gave it, where the platform can show that to
+	// Alone says that the answer is for the user who gave it, where the platform can show that to
 	// one person alone.
 	Alone bool
 	// Secret, where it is set, makes what stands in the place of [queue.SecretPlaceholder] in the answer, when
@@ -37,14 +37,14 @@ type Command struct {
 	// Ask, where it is set, is called instead of Run: the answer is a card. Where the
 	// platform has no buttons its text goes out without them.
 	Ask func(ctx context.Context, call CommandCall) (interact.Card, error)
-	// Files says that Run works with the files of whoever gives it.
+	// Files says that Run works with the files of the user who gives it.
 	Files bool
 	// Run answers in Markdown. An error is retried, for what the person did wrong the
 	// answer says so.
 	Run func(ctx context.Context, call CommandCall) (string, error)
 }
 
-// CommandCall is a command that somebody gave.
+// CommandCall is a command that a user gave.
 type CommandCall struct {
 	toolgroups.Scope
 	// Deed keeps what the command does, for the audit.
@@ -94,7 +94,7 @@ func (b *Bridge) bring(c Command) queue.Command {
 	}}
 }
 
-// withFiles runs a command that works with the files of whoever gave it.
+// withFiles runs a command that works with the files of the user who gave it.
 func (r *rooms) withFiles(ctx context.Context, j *queue.Run, call CommandCall, run func(context.Context, CommandCall) (string, error)) (string, error) {
 	if err := r.shared.CheckOut(ctx, j); err != nil {
 		return "", err

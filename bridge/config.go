@@ -25,7 +25,7 @@ type Config struct {
 	// Platforms deliver messages and take answers. Their names differ.
 	Platforms []chats.Platform
 	// Access says who may talk to the bot, besides those who were let in from a chat.
-	// Its zero value lets nobody in.
+	// Its zero value lets no user in.
 	Access access.Access
 	// Commands are understood besides the bridge's own.
 	Commands []Command
@@ -41,7 +41,7 @@ type Config struct {
 	// as it is.
 	Redact func(text string) string
 	// RedactCards takes the place of Redact on cards. It must mask nothing but values
-	// that the bot knows as secrets: whoever decides has to see everything else. Nil
+	// that the bot knows as secrets: the approver has to see everything else. Nil
 	// means Redact.
 	RedactCards func(text string) string
 	// Hooks are what the rest of the program adds.
@@ -76,10 +76,10 @@ type Hooks struct {
 	// from there are answered. It is told while no turn of either runs, and again after
 	// an error or a crash.
 	Moved func(ctx context.Context, from, to chats.Chat) error
-	// Forget takes away what the rest of the program keeps of somebody, as platform:id, who wants
+	// Forget takes away what the rest of the program keeps of a user, as platform:id, who wants
 	// to be forgotten, and of their direct chat. It may be told again after an error or a crash.
 	Forget func(ctx context.Context, user string, direct chats.Chat) error
-	// Erased is told that something is removed that somebody wants to be gone.
+	// Erased is told that something is removed that a user wants to be gone.
 	Erased func(ctx context.Context) error
 	// Measure counts.
 	Measure queue.Counter

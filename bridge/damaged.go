@@ -84,7 +84,7 @@ func (k *keeper) stillThere(ctx context.Context, d *queue.DamagedError) (storage
 }
 
 // replace takes a damaged record away. A receipt is replaced by an empty one, which still
-// stops duplicates; a session by one that nothing was said in, since nobody knows what was
+// stops duplicates; a session by one that nothing was said in, since it is unknown what was
 // cleared.
 func (k *keeper) replace(ctx context.Context, key string, rev storage.Revision) error {
 	if m, ok := queue.MessageOf(key, receipts.Prefix); ok {
@@ -111,7 +111,7 @@ func (k *keeper) replace(ctx context.Context, key string, rev storage.Revision) 
 	return nil
 }
 
-// mendQuietly sets a damaged record aside that nobody waits for.
+// mendQuietly sets a damaged record aside that no caller waits for.
 func (k *keeper) mendQuietly(ctx context.Context, d *queue.DamagedError) error {
 	_, err := k.mend(ctx, d, chats.Chat{}, "")
 	return err

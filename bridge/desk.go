@@ -64,7 +64,7 @@ func (d deskJobs) Find(ctx context.Context, key string) (*receipts.Receipt, erro
 
 func (d deskJobs) Adopt(ctx context.Context, key string) error { return d.intake.adopt(ctx, key) }
 
-// Go does nothing where the lanes are closing: nobody would wait for it.
+// Go does nothing where the lanes are closing: no caller would wait for it.
 func (d deskJobs) Go(f func(ctx context.Context)) {
 	d.lanes.TryGo(func() { f(d.lanes.Context()) })
 }

@@ -7,7 +7,7 @@
 // told that it was received. From then on the job is carried to its end, across
 // crashes and restarts: not begun, it is run; begun, its turn goes on where the log
 // stops; answered, what has not been sent is sent. A part whose sending was cut off,
-// so that nobody can know whether it arrived, is sent once more and marked as a
+// so that it is unknown whether it arrived, is sent once more and marked as a
 // possible repeat.
 //
 // The parts of an answer are its texts and, behind them, the files that tools made for

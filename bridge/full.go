@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// fullInterval is how long nobody is told again that too much waits, while it does.
+	// fullInterval is how long no sender is told again that too much waits, while it does.
 	fullInterval = 10 * time.Minute
 	// maxTold bounds the chats and bursts remembered as told.
 	maxTold = 10_000

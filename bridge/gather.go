@@ -100,7 +100,7 @@ func (in *intake) tellEdited(ctx context.Context, edit chats.Message) error {
 const editMark = "~"
 
 // reconsider looks after the edit of a message that does not wait any more. While its turn
-// runs, the edit is a job of its own that becomes part of that; when it was answered, whoever
+// runs, the edit is a job of its own that becomes part of that; when it was answered, the user who
 // wrote it is told how to ask again. What never was a message to the model stays as it was.
 // Unread says that the turn runs with the text from before, whatever is on disk.
 func (in *intake) reconsider(ctx context.Context, amendment *queue.Run, unread bool) error {

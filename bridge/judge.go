@@ -24,8 +24,8 @@ var opinions = map[chats.Feedback]struct {
 	chats.NotBad:  {false, false, queue.MeasuredWithdrawn},
 }
 
-// judged keeps what somebody who may talk to the bot thinks of an answer. It needs nobody who
-// answers in the chat: receipts are changed by whoever reads them last.
+// judged keeps what a user who may talk to the bot thinks of an answer. Any process
+// may: receipts are changed by the one that read them last, whichever answers in the chat.
 func (in *intake) judged(ctx context.Context, m chats.Message) error {
 	what, known := opinions[chats.Feedback(m.Text)]
 	if !known || m.On == "" || in.people.Role(m.By()) == toolgroups.RoleStranger {

@@ -16,7 +16,7 @@ import (
 func (b *Bridge) WantsAmbient(chat chats.Chat) bool { return b.observer.WantsAmbient(chat) }
 
 // Heard is what was said in the chat of a job and not to the bot, behind a message. Only
-// somebody who asks is shown it.
+// a user who asks is shown it.
 func (r turnHost) Heard(ctx context.Context, j *queue.Run, after string) []chats.Quoted {
 	m := j.Message
 	if m.Direct || m.Kind != chats.KindText || !r.observer.WantsAmbient(m.Chat) {

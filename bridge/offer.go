@@ -17,7 +17,7 @@ import (
 )
 
 // Where several processes share a store, a message may come to one that does not answer in
-// its chat. That one writes it as an offer and confirms it. Whoever answers there learns of
+// its chat. That one writes it as an offer and confirms it. The process that answers there learns of
 // it from the store, decides what becomes of it as if it had come to itself, and takes it.
 //
 // The same way a process finds what another one wrote that believed to answer in the chat
@@ -34,7 +34,7 @@ func (in *intake) offer(ctx context.Context, j *queue.Run) error {
 	return in.enqueue(ctx, j)
 }
 
-// offerEdit offers an edit in the place of one that nobody has taken yet.
+// offerEdit offers an edit in the place of one that no process has taken yet.
 func (in *intake) offerEdit(ctx context.Context, j *queue.Run) error {
 	for {
 		added, err := in.jobs.Add(ctx, j)
@@ -223,7 +223,7 @@ func (in *intake) notice(e storage.Event) {
 	}
 }
 
-// look has a job taken on which nobody works here. One with the mark of this process is on
+// look has a job taken on which no worker is here. One with the mark of this process is on
 // disk although its first write has reported an error.
 func (in *intake) look(j *queue.Run) {
 	if j.LeaseToken != in.jobs.LeaseToken(j.Message.Chat) || !in.lanes.Has(j.Key()) {

@@ -44,7 +44,7 @@ import (
 //	learning/     which chats know of exports, who has said no; one record for each
 //	audit/        who did what: at most audit.Most for Limits.AuditAge
 //	admin/        sessions of administrators on their pages, one record for each of them
-//	asked/        in which conversations of shared chats somebody has asked; as long as these
+//	asked/        in which conversations of shared chats a user has asked; as long as these
 //	conversation/ one record for each conversation; those of tasks for TaskAge
 //	begun/        the same by their beginnings
 //
@@ -129,7 +129,7 @@ func (k *keeper) sweepParts(ctx context.Context) {
 	}
 }
 
-// sweep removes what is left of files that nobody has any more.
+// sweep removes what is left of files that no user has any more.
 func (k *keeper) sweep(ctx context.Context) error {
 	if k.cfg.Hooks.Files == nil {
 		return nil
@@ -185,7 +185,7 @@ func (k *keeper) pruneTalks(ctx context.Context, now time.Time) (int, error) {
 	return removed, nil
 }
 
-// tellErased says that something is removed that somebody wants to be gone.
+// tellErased says that something is removed that a user wants to be gone.
 func (k *keeper) tellErased(ctx context.Context) error {
 	if k.cfg.Hooks.Erased == nil {
 		return nil

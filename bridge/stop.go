@@ -154,7 +154,7 @@ func (s *stops) clear(ctx context.Context, j *queue.Run, _ string) (string, erro
 }
 
 // mayClear reports whether the sender may clear the chat of a message: in a direct
-// chat its user; in a shared one configured admins, whoever began the thread, and
+// chat its user; in a shared one configured admins, the user who began the thread, and
 // those the platform calls administrators.
 func (s *stops) mayClear(ctx context.Context, m chats.Message) bool {
 	if m.Direct || s.isAdmin(m) || (m.Opener != "" && m.Opener == m.User) {

@@ -16,7 +16,7 @@ type Approvals struct{ b *Bridge }
 // ApprovalsOf returns those of a bridge.
 func ApprovalsOf(b *Bridge) Approvals { return Approvals{b} }
 
-// Waiting returns at most so many that wait, as they are for somebody, platform:id.
+// Waiting returns at most so many that wait, as they are for a user, platform:id.
 func (a Approvals) Waiting(ctx context.Context, user string, most int) ([]interact.ApprovalRequest, error) {
 	var list []interact.ApprovalRequest
 	for kept, err := range a.b.desk.Waiting(ctx) {
@@ -32,7 +32,7 @@ func (a Approvals) Waiting(ctx context.Context, user string, most int) ([]intera
 	return list, nil
 }
 
-// Press presses a button of a question for somebody, as if they had done so in its chat: what
+// Press presses a button of a question for a user, as if they had done so in its chat: what
 // holds there holds here. It reports whether the press was taken; what comes of it is told by
 // [Approvals.Told].
 func (a Approvals) Press(ctx context.Context, user, name, data string) (bool, error) {

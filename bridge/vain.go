@@ -180,7 +180,7 @@ func (c *carrier) giveUp(ctx context.Context, j *queue.Run, t *trial, state rece
 // sayFailed makes the answer of a job that is given up. What of its answer was sent stays.
 func (c *carrier) sayFailed(ctx context.Context, w worker, j *queue.Run, err error) {
 	if w.declares().NeedsSlot {
-		// The model must not go on with it. That is no reason to keep anybody waiting.
+		// The model must not go on with it. That is no reason to keep a user waiting.
 		if stopped := rescue.Do(func() error { return c.turns.StopTurn(ctx, j, agent.NoteGivenUp) }); stopped != nil {
 			c.log.Warn("the conversation does not tell that a turn was given up", "job", j.Key(), "err", stopped)
 		}
@@ -218,7 +218,7 @@ var errGivenUp = errors.New("bridge: given up, see the error before")
 const receiptPause = 40 * time.Millisecond
 
 // closeLater writes the receipt while the next message of the chat is already being
-// answered: nobody waits for it. Until it is written, a crash lets the last part look
+// answered: no user waits for it. Until it is written, a crash lets the last part look
 // cut off, and it is sent again with its mark. What belongs to the end beside the receipt is
 // left out where it fails too often.
 func (c *carrier) closeLater(j *queue.Run, state receipts.State) {

@@ -16,7 +16,7 @@ import (
 	"oneclaw/storage"
 )
 
-// turnWatcher has turns observed: by whoever the configuration names, and by the previews, where the
+// turnWatcher has turns observed: by the observer that the configuration names, and by the previews, where the
 // platform shows any.
 type turnWatcher struct{ *rooms }
 
@@ -26,7 +26,7 @@ var _ turn.Watcher = turnWatcher{}
 func (w turnWatcher) Watch(j *queue.Run) (observe func(agent.Event), withhold func() bool, end func()) {
 	told, show, chat := w.cfg.Turns.Observe, func(agent.Event) {}, j.Message.Chat
 	withhold, end = func() bool { return true }, func() {}
-	if _, ok := w.platforms[chat.Platform].(chats.Previewer); ok && w.cfg.Turns.RedactPartial != nil && turn.TaskOf(j) == nil { // nobody watches a task
+	if _, ok := w.platforms[chat.Platform].(chats.Previewer); ok && w.cfg.Turns.RedactPartial != nil && turn.TaskOf(j) == nil { // no user watches a task
 		show, withhold, end = w.showing(j)
 	} else if told == nil && w.cfg.Hooks.Trace == nil {
 		return nil, withhold, end

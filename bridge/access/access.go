@@ -9,7 +9,7 @@ import (
 )
 
 // Access says who may talk to the bot. It is closed by default: an empty Access lets
-// nobody in.
+// no user in.
 //
 // Each entry is platform:id for one user, platform:* for everybody on a platform, or
 // * for everybody but those from another workspace (see [chats.Message.User]).
@@ -33,7 +33,7 @@ func (a Access) Validate() error {
 	return nil
 }
 
-// Empty reports whether nobody may talk to the bot.
+// Empty reports whether no user may talk to the bot.
 func (a Access) Empty() bool { return len(a.Allow) == 0 && len(a.Admins) == 0 }
 
 // Role returns what a user, platform:id, may do. People from outside of the platform's

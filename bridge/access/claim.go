@@ -35,7 +35,7 @@ var (
 	ErrOffered = errors.New("access: a claim is open")
 )
 
-// Claim offers the bot to whoever sends it the code in a direct chat.
+// Claim offers the bot to the user who sends it the code in a direct chat.
 type Claim struct {
 	// Code is shown to the operator, once. Only its hash is stored.
 	Code string `json:"code"`
@@ -57,7 +57,7 @@ func SharedClaim(ctx context.Context, kv storage.KV, now time.Time, secret []byt
 
 func newClaim(ctx context.Context, kv storage.KV, now time.Time, byHand bool, secret []byte) (Claim, error) {
 	for {
-		// The claim first: whoever takes it after this look makes the write below a conflict.
+		// The claim first: a user who takes it after this look makes the write below a conflict.
 		earlier, err := readClaim(ctx, kv)
 		if err != nil {
 			return Claim{}, err
@@ -94,7 +94,7 @@ func codeOf(secret []byte, seed string) string {
 	return base32.StdEncoding.EncodeToString(mac.Sum(nil))[:len(rand.Text())]
 }
 
-// Owned reports whether somebody owns the bot.
+// Owned reports whether the bot has an owner.
 func Owned(ctx context.Context, kv storage.KV) (bool, error) {
 	r := newRegister(kv, slog.New(slog.DiscardHandler))
 	if err := r.load(ctx); err != nil {
@@ -104,8 +104,8 @@ func Owned(ctx context.Context, kv storage.KV) (bool, error) {
 	return owned, nil
 }
 
-// OwnerChat returns the direct chat with whoever claimed the bot; the zero value where nobody
-// has.
+// OwnerChat returns the direct chat with the owner of the bot; the zero value where it has
+// none.
 func OwnerChat(ctx context.Context, kv storage.KV) (chats.Chat, error) {
 	r := newRegister(kv, slog.New(slog.DiscardHandler))
 	err := r.load(ctx)

@@ -107,7 +107,7 @@ func (d *Registry) list(role toolgroups.Role) (string, [][]interact.Choice) {
 	return strings.Join(lines, "\n") + "\n\n" + peopleUsage, choices
 }
 
-// remove takes back what somebody was allowed in a chat, at once: what they asked for is not
+// remove takes back what a user was allowed in a chat, at once: what they asked for is not
 // answered any more. A refusal says in plain words why they may still talk to the bot.
 func (d *Registry) remove(ctx context.Context, deed queue.AuditEntry, role toolgroups.Role, user string) (one person, refusal string, err error) {
 	d.changing.Lock()
@@ -141,7 +141,7 @@ func (d *Registry) remove(ctx context.Context, deed queue.AuditEntry, role toolg
 	return one, "", nil
 }
 
-// add lets somebody in by their id, or makes them an administrator.
+// add lets a user in by their id, or makes them an administrator.
 func (d *Registry) add(ctx context.Context, deed queue.AuditEntry, role toolgroups.Role, user string, as standing) (string, error) {
 	if refusal := d.unnamed(user); refusal != "" {
 		return refusal, nil

@@ -8,7 +8,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Person is somebody with a standing.
+// Person is a user with a standing.
 type Person struct {
 	// User is platform:id, Name what the platform calls them.
 	User, Name string
@@ -21,7 +21,7 @@ type Person struct {
 	Role toolgroups.Role
 }
 
-// Everybody returns whoever was let in, has asked or was refused, the highest role first.
+// Everybody returns each user who was let in, has asked or was refused, the highest role first.
 func (d *Registry) Everybody() []Person {
 	now := d.cfg.Now()
 	var all []Person
@@ -36,7 +36,7 @@ func (d *Registry) Everybody() []Person {
 // Settings are who may talk to the bot by its settings.
 func (d *Registry) Settings() Access { return d.cfg.Access }
 
-// Give lets somebody in as a user or an administrator, as far as who does it may, and says what
+// Give lets a person in as a user or an administrator, as far as who does it may, and says what
 // came of it in Markdown.
 func (d *Registry) Give(ctx context.Context, deed queue.AuditEntry, user string, admin bool) (string, error) {
 	as := isUser
@@ -48,7 +48,7 @@ func (d *Registry) Give(ctx context.Context, deed queue.AuditEntry, user string,
 	})
 }
 
-// Take takes back what somebody was allowed in a chat, and says what came of it.
+// Take takes back what a user was allowed in a chat, and says what came of it.
 func (d *Registry) Take(ctx context.Context, deed queue.AuditEntry, user string) (string, error) {
 	return d.do(ctx, deed, func(deed queue.AuditEntry, role toolgroups.Role) (string, error) {
 		one, refusal, err := d.remove(ctx, deed, role, user)

@@ -20,7 +20,7 @@ import (
 const (
 	// askedAge is how long the owner has to decide.
 	askedAge = 7 * 24 * time.Hour
-	// refusedAge is how long the owner is not asked again about somebody.
+	// refusedAge is how long the owner is not asked again about a newcomer.
 	refusedAge = 30 * 24 * time.Hour
 	// maxAsked bounds the cards that are open.
 	maxAsked = 20
@@ -97,7 +97,7 @@ func kept(m chats.Message) *chats.Message {
 	return &m
 }
 
-// makeRoom ends the oldest cards about newcomers if too many are open: whoever asked last
+// makeRoom ends the oldest cards about newcomers if too many are open: the newcomer who asked last
 // is most likely still there, and strangers must not keep the owner from hearing of others.
 func (d *Registry) makeRoom(ctx context.Context, now time.Time) error {
 	waiting := d.register.all(func(p person) bool { return p.Standing == hasAsked && !p.over(now) })
@@ -195,7 +195,7 @@ const (
 	welcomeAgain = "You were let in. Here is the answer to your message:"
 )
 
-// letIn gives somebody a role, and tells them if they asked for it, and has the message answered
+// letIn gives a person a role, and tells them if they asked for it, and has the message answered
 // with which they asked; called again for the same decision, it does neither again.
 func (d *Registry) letIn(ctx context.Context, one person, as standing, deed queue.AuditEntry) error {
 	if err := deed.Record(ctx, "let in as "+string(as), one.User); err != nil {
@@ -209,7 +209,7 @@ func (d *Registry) letIn(ctx context.Context, one person, as standing, deed queu
 	return d.welcome(ctx, one)
 }
 
-// welcome tells somebody that they were let in if they asked for it, and has the message answered
+// welcome tells a person that they were let in if they asked for it, and has the message answered
 // with which they did. That is kept until its job is on disk, under whose key it is put once.
 func (d *Registry) welcome(ctx context.Context, one person) error {
 	if one.Card == "" {
@@ -225,7 +225,7 @@ func (d *Registry) welcome(ctx context.Context, one person) error {
 		User: strings.TrimPrefix(one.User, one.Chat.Platform+":"), Time: d.cfg.Now(),
 	}, text)
 	if errors.Is(err, queue.ErrInvalid) {
-		return nil // nobody is there to be told
+		return nil // there is no user to be told
 	}
 	if err != nil {
 		return err
@@ -233,7 +233,7 @@ func (d *Registry) welcome(ctx context.Context, one person) error {
 	return d.answer(ctx, one)
 }
 
-// answer has the message answered with which somebody asked, if it is kept.
+// answer has the message answered with which a person asked, if it is kept.
 func (d *Registry) answer(ctx context.Context, one person) error {
 	if one.Message == nil {
 		return nil

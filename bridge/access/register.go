@@ -20,7 +20,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// standing is what was decided in a chat about somebody, or is still to be decided.
+// standing is what was decided in a chat about a person, or is still to be decided.
 type standing string
 
 // The standings. Those without a role end at a time.
@@ -30,7 +30,7 @@ const (
 	isUser  standing = "user"
 	// hasAsked: a card asks the owner about them.
 	hasAsked standing = "asked"
-	// isRefused: somebody decided against them; the owner is not asked again yet.
+	// isRefused: an administrator decided against them; the owner is not asked again yet.
 	isRefused standing = "refused"
 )
 
@@ -40,12 +40,12 @@ var roles = map[standing]toolgroups.Role{
 
 func (s standing) role() toolgroups.Role { return roles[s] }
 
-// person is somebody with a standing. The zero value is nobody.
+// person is a user with a standing. The zero value is no user.
 type person struct {
 	User     string   `json:"user"` // platform:id
 	Name     string   `json:"name,omitempty"`
 	Standing standing `json:"standing"`
-	// By decided that. It is empty for whoever claimed the bot.
+	// By decided that. It is empty for the owner of the bot.
 	By    string    `json:"by,omitempty"`
 	Since time.Time `json:"since"`
 	// Until ends a standing without a role.
@@ -85,9 +85,9 @@ func (p person) title() string {
 const accessPrefix = "access/"
 
 // register keeps people in a KV and in memory, so that a look-up costs no read. Each change
-// is made over the record that it was decided on, by whoever holds [Desk.changing]; memory
-// has it when the change returns. What other processes change it learns from [Desk.Watch],
-// and wherever a change of its own is a conflict: then whoever decides looks again.
+// is made over the record that it was decided on, by the caller that holds [Registry.changing]; memory
+// has it when the change returns. What other processes change it learns from [Registry.Watch],
+// and wherever a change of its own is a conflict: then the caller that decides looks again.
 type register struct {
 	kv    storage.KV
 	log   *slog.Logger
@@ -121,8 +121,8 @@ func (r *register) load(ctx context.Context) error {
 	return nil
 }
 
-// learn takes in a record that somebody has written, unless a newer one is known. One that is
-// damaged lets nobody in.
+// learn takes in a record that was written, unless a newer one is known. One that is
+// damaged lets no user in.
 func (r *register) learn(e storage.Event) {
 	user := strings.TrimPrefix(e.Key, accessPrefix)
 	one := person{}
@@ -149,7 +149,7 @@ func (r *register) learn(e storage.Event) {
 	}
 }
 
-// drop forgets somebody whose record is gone, if nothing newer is known.
+// drop forgets a person whose record is gone, if nothing newer is known.
 func (r *register) drop(user string, rev storage.Revision) {
 	r.mu.Lock()
 	known := r.byID[user]
@@ -164,7 +164,7 @@ func (r *register) drop(user string, rev storage.Revision) {
 	}
 }
 
-// refresh reads what the store has of somebody.
+// refresh reads what the store has of a person.
 func (r *register) refresh(ctx context.Context, user string) error {
 	r.mu.RLock()
 	known := r.byID[user].rev
@@ -181,7 +181,7 @@ func (r *register) refresh(ctx context.Context, user string) error {
 	return nil
 }
 
-// find returns what is known of somebody. They have no User where nothing is.
+// find returns what is known of a person. They have no User where nothing is.
 func (r *register) find(user string) person {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -232,7 +232,7 @@ func (r *register) put(ctx context.Context, one *person) error {
 	return nil
 }
 
-// again returns why somebody could not be changed. After a conflict memory has what is there.
+// again returns why a person could not be changed. After a conflict memory has what is there.
 func (r *register) again(ctx context.Context, user string, err error) error {
 	if errors.Is(err, storage.ErrConflict) {
 		return errors.Join(err, r.refresh(ctx, user))
@@ -246,7 +246,7 @@ func (r *register) set(one person) {
 	r.byID[one.User] = one
 }
 
-// bar refuses somebody, in memory first: they are out even if the write fails.
+// bar refuses a person, in memory first: they are out even if the write fails.
 func (r *register) bar(ctx context.Context, one person, by string, now time.Time) error {
 	one.Standing, one.By, one.Until, one.Message = isRefused, by, now.Add(refusedAge), nil
 	r.set(one)

@@ -71,11 +71,11 @@ func New(cfg Config) *Registry {
 	return d
 }
 
-// Load reads the people who were let in before. A record that cannot be read lets nobody in.
+// Load reads the people who were let in before. A record that cannot be read lets no user in.
 func (d *Registry) Load(ctx context.Context) error { return d.register.load(ctx) }
 
 // Watch learns of whom other processes let in or remove, until ctx ends, beginning with what
-// was missed. What runs here for somebody who is removed ends. An error means that it has to
+// was missed. What runs here for a user who is removed ends. An error means that it has to
 // be called again.
 func (d *Registry) Watch(ctx context.Context) error {
 	changes := d.cfg.Store.Watch(ctx, accessPrefix)
@@ -91,7 +91,7 @@ func (d *Registry) Watch(ctx context.Context) error {
 	return nil
 }
 
-// look makes sure that somebody is known as they are now, before it is decided about them.
+// look makes sure that a user is known as they are now, before it is decided about them.
 func (d *Registry) look(ctx context.Context, user string) error {
 	if d.cfg.Alone() {
 		return nil
@@ -100,7 +100,7 @@ func (d *Registry) look(ctx context.Context, user string) error {
 }
 
 // Role returns what a user, platform:id, may do now: what the settings allow or what
-// somebody allowed in a chat, whichever is more.
+// an administrator allowed in a chat, whichever is more.
 func (d *Registry) Role(user string) toolgroups.Role {
 	d.register.mu.RLock()
 	defer d.register.mu.RUnlock()
@@ -126,12 +126,12 @@ func (d *Registry) Prune(ctx context.Context) error {
 	defer d.changing.Unlock()
 	now := d.cfg.Now()
 	for _, one := range d.register.all(func(one person) bool { return one.over(now) }) {
-		// After a conflict somebody has just decided about them.
+		// After a conflict an administrator has just decided about them.
 		if err := d.register.remove(ctx, one); err != nil && !errors.Is(err, storage.ErrConflict) {
 			return err
 		}
 	}
-	// A crash may have come between letting somebody in and the job of what they asked.
+	// A crash may have come between letting a user in and the job of what they asked.
 	for _, one := range d.register.all(func(one person) bool { return one.Message != nil && one.Standing.role() > toolgroups.RoleStranger }) {
 		if err := d.welcome(ctx, one); err != nil && !errors.Is(err, storage.ErrConflict) {
 			return err

@@ -23,10 +23,10 @@ const (
 
 // strangers remember who was told: at most as many as are answered in the interval.
 type strangers interface {
-	// tell reports whether to answer somebody, and notes it. Somebody who was told in a shared
+	// tell reports whether to answer a stranger, and notes it. A stranger who was told in a shared
 	// chat is told once more in a direct one.
 	tell(ctx context.Context, n note, now time.Time) (bool, error)
-	// forget forgets that a user was told, or that anybody was where none is named.
+	// forget forgets that a user was told, or that all were where none is named.
 	forget(ctx context.Context, user string) error
 }
 
@@ -37,7 +37,7 @@ type note struct {
 	code   bool // about a code
 }
 
-// alike are the notes after which somebody is not told again.
+// alike are the notes after which a stranger is not told again.
 func (n note) alike() []note {
 	if n.direct {
 		return []note{n}

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// DefaultAge is how long entries are kept where nobody says.
+	// DefaultAge is how long entries are kept where no setting says.
 	DefaultAge = 365 * 24 * time.Hour
 	// Most is how many are kept.
 	Most = 50_000
@@ -27,7 +27,7 @@ const (
 	prefix = "audit/"
 )
 
-// Entry is something that somebody did.
+// Entry is something that a person did.
 type Entry struct {
 	At time.Time `json:"at"`
 	// Action is what was done: clear, undo, remove, sign-in and the like.

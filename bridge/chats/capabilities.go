@@ -17,7 +17,7 @@ type Editor interface {
 	// like that, is no error. Errors are *[SendError].
 	Edit(ctx context.Context, to Address, id string, part Part) error
 	// AnswerPress ends the press that the platform shows as going on, and shows text,
-	// unless it is empty, to whoever pressed and to nobody else. Plain text, at most
+	// unless it is empty, only to the user who pressed. Plain text, at most
 	// 200 characters. It is best effort: presses are answered once and in seconds.
 	AnswerPress(ctx context.Context, press Message, text string) error
 }
@@ -31,13 +31,13 @@ type ThreadReplier interface {
 
 // EphemeralSender is a platform that can show a message in a shared chat to one person alone.
 type EphemeralSender interface {
-	// SendEphemeral is [Platform.Send] for one person. Nobody can look afterwards whether it
+	// SendEphemeral is [Platform.Send] for one person. No caller can look afterwards whether it
 	// arrived.
 	SendEphemeral(ctx context.Context, to Address, user string, part Part) (string, error)
 }
 
 // Previewer is a platform that shows an answer while it is made, in a message that grows and
-// becomes the first of the answer in the end. Errors are *[SendError]. Nobody waits for a
+// becomes the first of the answer in the end. Errors are *[SendError]. No caller waits for a
 // preview: what is answered with Later is left out, and shown with the next one.
 type Previewer interface {
 	// Room returns 0 where a preview may be shown in a chat now, or the message with this id
@@ -53,11 +53,11 @@ type Previewer interface {
 	Finish(ctx context.Context, to Address, id string, part Part) error
 }
 
-// Acknowledger is a platform on which the bot can show with a sign on a message of somebody that it
+// Acknowledger is a platform on which the bot can show with a sign on a message of a user that it
 // has seen it.
 type Acknowledger interface {
 	// Acknowledge puts the sign on a message, or takes it away; where that is so already nothing
-	// happens. Errors are *[SendError]. Nobody waits for it: where it would take the room of
+	// happens. Errors are *[SendError]. No caller waits for it: where it would take the room of
 	// an answer, it ends with Later at once, and has done nothing.
 	Acknowledge(ctx context.Context, chat Chat, id string, on bool) error
 }
@@ -70,7 +70,7 @@ type TypingIndicator interface {
 
 // WaitIndicator is a platform that can show that a turn waits for the decision of a person.
 type WaitIndicator interface {
-	// SetWaiting shows that in a chat, or that it is over. It is best effort and holds nobody up.
+	// SetWaiting shows that in a chat, or that it is over. It is best effort and holds no caller up.
 	SetWaiting(ctx context.Context, chat Chat, on bool)
 }
 

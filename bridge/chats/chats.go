@@ -59,10 +59,10 @@ const (
 	// KindPress is the press of a button under one of the bot's messages.
 	KindPress Kind = "press"
 	// KindAmbient is a message, or its new text, that is not for the bot, in a chat where a
-	// [AmbientInbox] wants it all the same. It is answered by nobody.
+	// [AmbientInbox] wants it all the same. It gets no answer.
 	KindAmbient Kind = "heard"
-	// KindFeedback is what somebody thinks of a message of the bot; see [NewFeedback]. It is
-	// answered by nobody.
+	// KindFeedback is what a user thinks of a message of the bot; see [NewFeedback]. It is
+	// not answered.
 	KindFeedback Kind = "opinion"
 )
 
@@ -77,7 +77,7 @@ type Message struct {
 	ID   string `json:"id"`
 	Kind Kind   `json:"kind"`
 	// User is who sent it: the platform's id without colons or slashes, and a name
-	// to show. The id of somebody who is not of the bot's own workspace, where the platform
+	// to show. The id of a user who is not of the bot's own workspace, where the platform
 	// has such, is followed by "@" and that of theirs.
 	User     string `json:"user"`
 	UserName string `json:"user_name,omitempty"`
@@ -87,7 +87,7 @@ type Message struct {
 	// may clear it.
 	Opener string `json:"opener,omitempty"`
 	// Text is what was written; of a press, the [Button.Data] that the platform sent
-	// back, which anybody can forge.
+	// back, which any user can forge.
 	Text string `json:"text,omitempty"`
 	// On is the platform's id of the message whose button was pressed.
 	On string `json:"on,omitempty"`
@@ -184,7 +184,7 @@ type Part struct {
 	// Plain is the same without formatting, for when the platform refuses Text.
 	Plain string `json:"plain,omitempty"`
 	// Layout, where a platform has one, is Text as it is laid out there, for what a text cannot
-	// show. Render makes it, and nobody but the platform reads it.
+	// show. Render makes it, and only the platform reads it.
 	Layout json.RawMessage `json:"layout,omitempty"`
 	// Repeat asks the platform to show [RepeatNotice] with the part.
 	Repeat bool `json:"repeat,omitempty"`

@@ -2,11 +2,11 @@ package chats
 
 import "time"
 
-// Feedback is what somebody thinks of one of the bot's messages from now on, or does not think
+// Feedback is what a user thinks of one of the bot's messages from now on, or does not think
 // any more: the text of a message of [KindFeedback].
 type Feedback string
 
-// The opinions.
+// The feedback.
 const (
 	Good    Feedback = "good"
 	Bad     Feedback = "bad"

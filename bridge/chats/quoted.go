@@ -24,14 +24,14 @@ const (
 	PointHeard Pointing = "heard"
 )
 
-// Quoted is what a message points at. It was written by somebody, perhaps by somebody who
+// Quoted is what a message points at. It was written by a person, perhaps by one who
 // may not talk to the bot: it is never a command, and asks nothing.
 type Quoted struct {
 	How Pointing `json:"how"`
 	// ID is the platform's id of it, where it is a message of the same chat.
 	ID string `json:"id,omitempty"`
 	// By is the name of who wrote it, as far as the platform tells, and From the name of the
-	// place that it comes from, where that is another one. Anybody can call themselves
+	// place that it comes from, where that is another one. A person can call themselves
 	// anything.
 	By   string `json:"by,omitempty"`
 	From string `json:"from,omitempty"`

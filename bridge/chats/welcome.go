@@ -1,6 +1,6 @@
 package chats
 
-// Welcome is what is shown to somebody who opens their chat with the bot.
+// Welcome is what is shown to a user who opens their chat with the bot.
 type Welcome struct {
 	// Prompts are what they may want to ask first, and Sections what there is to know.
 	Prompts  []Prompt

@@ -15,11 +15,11 @@ import (
 	"oneclaw/storage"
 )
 
-// askedPrefix begins the keys of an index: the conversations of shared chats in which somebody
+// askedPrefix begins the keys of an index: the conversations of shared chats in which a user
 // has asked something, by who that was.
 const askedPrefix = "asked/"
 
-// Asked is a conversation of a shared chat in which somebody has asked something.
+// Asked is a conversation of a shared chat in which a user has asked something.
 type Asked struct {
 	Chat chats.Chat `json:"chat"`
 	Log  string     `json:"log"`
@@ -42,7 +42,7 @@ func (h *History) NoteAuthor(j *queue.Job) {
 	h.asked = []storage.Op{storage.Put(askedKey(by, h.Log), data, storage.Any)}                                 // the key says all
 }
 
-// AskedBy yields the conversations of shared chats in which somebody, as platform:id, has asked
+// AskedBy yields the conversations of shared chats in which a user, as platform:id, has asked
 // something; empty for everybody.
 func AskedBy(ctx context.Context, kv storage.KV, by string) iter.Seq2[Asked, error] {
 	return func(yield func(Asked, error) bool) {
@@ -74,7 +74,7 @@ func (a Asked) Remove(ctx context.Context, kv storage.KV) error {
 	return nil
 }
 
-// TurnsBy yields the turns of a conversation of a shared chat that somebody, as platform:id, has
+// TurnsBy yields the turns of a conversation of a shared chat that a user, as platform:id, has
 // begun. What is damaged is left out, and so are summaries, which tell of others, too.
 func TurnsBy(ctx context.Context, store storage.Log, log, by string) iter.Seq2[agent.Message, error] {
 	return func(yield func(agent.Message, error) bool) {

@@ -19,9 +19,9 @@ const untitled = "…"
 // erasedAtOnce bounds the records that one write empties.
 const erasedAtOnce = 500
 
-// EraseBy takes out of a conversation, which is listed under some owners, what somebody, as
+// EraseBy takes out of a conversation, which is listed under some owners, what a user, as
 // platform:id, has asked in it: the turns that begin with that, and the summaries that may tell
-// of them. Nobody may answer there meanwhile.
+// of them. No process may answer there meanwhile.
 func EraseBy(ctx context.Context, store storage.Store, log, by string, owners ...string) error {
 	for record, err := range Records(ctx, store, log, storage.Query{Limit: 1}) {
 		if m, broken := Decode(log, record); err == nil && broken == nil && m.By == by {

@@ -142,7 +142,7 @@ func (q *Quote) pointed() string {
 	return "said here before, by " + who
 }
 
-// name is a name between quotation marks. Whoever bears it can call themselves anything.
+// name is a name between quotation marks. Its bearer can call themselves anything.
 func name(s string) string { return `"` + bare(s, maxName) + `"` }
 
 // bare is one line without what ends a name or a bracket.

@@ -33,12 +33,12 @@ type Policy struct {
 // Approvers says who may approve a call.
 type Approvers string
 
-// Who may approve. Whoever asked for a call may refuse it in any case.
+// Who may approve. The requester of a call may refuse it in any case.
 const (
-	// ApproversBoth: whoever asked for it, and in a shared chat configured
+	// ApproversBoth: the requester, and in a shared chat configured
 	// administrators too.
 	ApproversBoth Approvers = "both"
-	// ApproversRequester: nobody but whoever asked for it.
+	// ApproversRequester: only the requester.
 	ApproversRequester Approvers = "requester"
 	// ApproversAdmins: only configured administrators.
 	ApproversAdmins Approvers = "admins"
@@ -48,7 +48,7 @@ const (
 type Rule string
 
 // The rules of policies. Every other value asks as Ask does, the zero value too: a call
-// that nobody has thought of asks.
+// without a rule asks.
 const (
 	Ask   Rule = "ask"
 	Allow Rule = "allow"
@@ -83,7 +83,7 @@ type Gate struct{ cfg GateConfig }
 func NewGate(cfg GateConfig) *Gate { return &Gate{cfg} }
 
 // Decide says whether a call of a turn may run: first whether its user may make it now,
-// whatever they could do when the turn began, then whether somebody has to approve it.
+// whatever they could do when the turn began, then whether a person has to approve it.
 func (g *Gate) Decide(ctx context.Context, j *queue.Run, h *conversation.History, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 	role := g.cfg.Roles.Role(j.Message.By())
 	switch {
@@ -111,7 +111,7 @@ func (g *Gate) decide(ctx context.Context, j *queue.Run, h *conversation.History
 	if !tool.OwnArguments {
 		valid, fault := toolgroups.ValidateArguments(tool, call.Arguments)
 		if fault != nil {
-			return agent.Decision{}, nil // it is refused when it is run, and nobody need be asked
+			return agent.Decision{}, nil // it is refused when it is run, and no approver need be asked
 		}
 		shown = valid
 	}
@@ -185,7 +185,7 @@ var measured = map[string]queue.Metric{
 	receipts.ChoiceAllow: queue.MeasuredAllowed, receipts.ChoiceDeny: queue.MeasuredDenied, receipts.ChoiceExpired: queue.MeasuredExpired,
 }
 
-// decided returns what has come of a request. It looks up again what whoever decided may do:
+// decided returns what has come of a request. It looks up again what the approver may do:
 // they may have lost the right since.
 func (g *Gate) decided(ctx context.Context, j *queue.Run, a *receipts.Approval, policy Policy) (agent.Decision, error) {
 	kept, err := g.cfg.Desk.Get(ctx, a.Card)
@@ -238,7 +238,7 @@ func (g *Gate) keep(ctx context.Context, kept *StoredCard, tool string, d *recei
 	return deed.Record(ctx, d.Choice+" a call", tool)
 }
 
-// mayAllow reports whether whoever decided about a request may still do so.
+// mayAllow reports whether the user who decided about a request may still do so.
 func (g *Gate) mayAllow(r request) bool {
 	return r.mayAllow(r.Decision.By, g.cfg.Roles.Role(r.Decision.By))
 }

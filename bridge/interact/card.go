@@ -42,7 +42,7 @@ type Card struct {
 	Text string `json:"text"`
 	// Foot is Markdown that stands under the text until the card is over.
 	Foot string `json:"foot,omitempty"`
-	// Exact says that the texts show what somebody else wrote: commands in them are not
+	// Exact says that the texts show what another person wrote: commands in them are not
 	// spelled as people write them on the platform.
 	Exact bool `json:"exact,omitempty"`
 	// Choices are the rows of buttons.
@@ -68,7 +68,7 @@ type Choice struct {
 	URL string `json:"url,omitempty"`
 }
 
-// Press is the press of a button, or the end of a card that nobody has decided.
+// Press is the press of a button, or the end of a card that no user has decided.
 type Press struct {
 	// Scope is that of who pressed, with the role of this moment. Of an expired card it
 	// has the chat alone.
@@ -79,11 +79,11 @@ type Press struct {
 	UserName string
 	// Place is the chat as a value.
 	Place chats.Chat
-	// Choice is the value of the button; empty where somebody answers with a message, which
+	// Choice is the value of the button; empty where the user answers with a message, which
 	// says Text.
 	Choice string
 	Text   string
-	// Expired says that nobody pressed in time: there is no Choice, and the card is
+	// Expired says that no user pressed in time: there is no Choice, and the card is
 	// closed whatever the handler returns.
 	Expired bool
 	Card    Card
@@ -93,7 +93,7 @@ type Press struct {
 
 // Result is what becomes of a card and what its presser is told.
 type Result struct {
-	// Toast is shown to whoever pressed and to nobody else: plain text of at most 200
+	// Toast is shown only to the user who pressed: plain text of at most 200
 	// characters. To a message it is the answer; empty where the card says enough.
 	Toast string
 	// Text replaces the card's text, unless it is empty.
@@ -106,7 +106,7 @@ type Result struct {
 	Data json.RawMessage
 }
 
-// Handler decides what a press does. Anybody in the chat can press: the handler looks who
+// Handler decides what a press does. Any user in the chat can press: the handler looks who
 // did. The same press comes again after a crash, or where the store had trouble, and the
 // end of a card may come beside a press of that moment: the first result that is written
 // counts, and what the handler does beside its result must bear repeating. It should be

@@ -24,7 +24,7 @@ type Jobs interface {
 	Find(ctx context.Context, key string) (*receipts.Receipt, error)
 	// Queue has a new job worked on, which is on disk.
 	Queue(j *queue.Run)
-	// Adopt queues the open job under a key, unless somebody works on it already.
+	// Adopt queues the open job under a key, unless a worker has it already.
 	Adopt(ctx context.Context, key string) error
 	// Go runs f beside the jobs; its context ends with theirs. Where they are ending, it need
 	// not.
@@ -187,7 +187,7 @@ func (d *Cards) Parts(ctx context.Context, j *queue.Run) ([]receipts.Part, error
 
 // render makes the parts of a card: its lead, its text, and the buttons under the last
 // part. Lead says how many of them belong to the lead. Only known secrets are masked: a
-// text that has merely the shape of one may be what somebody decides about.
+// text that has merely the shape of one may be what a user decides about.
 func (d *Cards) render(j *queue.Run, kept *StoredCard) (parts []receipts.Part, lead int) {
 	if kept.Lead != "" {
 		parts = d.cfg.Sender.Render(j, d.cfg.RedactCards(kept.Lead))
@@ -211,7 +211,7 @@ func (d *Cards) render(j *queue.Run, kept *StoredCard) (parts []receipts.Part, l
 }
 
 // Delivered keeps which messages show the card of a job, once all of it was sent. A card that
-// could not be shown whole is closed: nobody is to decide about what they have not seen.
+// could not be shown whole is closed: no user is to decide about what they have not seen.
 func (d *Cards) Delivered(ctx context.Context, j *queue.Run) error {
 	var ids []string
 	failed, repeated := outbox.Of(j).DeadLetter != "", false
@@ -266,7 +266,7 @@ func (d *Cards) Invalidate(ctx context.Context, token, note string) error {
 	return err
 }
 
-// SendFailed closes a card that cannot be shown: nobody is to decide about what they have not seen.
+// SendFailed closes a card that cannot be shown: no user is to decide about what they have not seen.
 func (d *Cards) SendFailed(ctx context.Context, token string) error {
 	kept, err := d.Get(ctx, token)
 	if err != nil || kept == nil || !kept.Open() {

@@ -115,7 +115,7 @@ func (d *Cards) Watch(ctx context.Context) error {
 	return nil
 }
 
-// learn takes in a card as somebody has written it.
+// learn takes in a card as it was written.
 func (d *Cards) learn(kept *StoredCard) {
 	if kept.Open() {
 		d.await(kept)

@@ -61,7 +61,7 @@ const faultSecret = "it asks for a secret"
 
 var secret = regexp.MustCompile(`(?i)pass(word|wd|phrase|code)|secret|token|api[ _-]?key|private[ _-]?key|credential|card[ _-]?number|\b(cvv|cvc|pin|otp)\b`)
 
-// unfit says why nobody is asked a question; empty where it can be asked.
+// unfit says why no user is asked a question; empty where it can be asked.
 func unfit(q *toolgroups.Question) string {
 	if len(q.Fields) > maxFields || utf8.RuneCountInString(q.Text) > maxText {
 		return "it is too long"

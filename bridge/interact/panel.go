@@ -110,7 +110,7 @@ func groupList(registry *toolgroups.Registry, loaded []string) string {
 	return text.String()
 }
 
-// loadable are the groups that somebody of this role could load and whose tools the model
+// loadable are the groups that a user of this role could load and whose tools the model
 // is not offered yet.
 func loadable(registry *toolgroups.Registry, loaded []string, offered []toolgroups.Tool, role toolgroups.Role) []toolgroups.Group {
 	return slices.DeleteFunc(registry.Groups(), func(g toolgroups.Group) bool {

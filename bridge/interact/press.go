@@ -33,7 +33,7 @@ const (
 	// maxToasts bounds the presses that are answered at the same time without a job.
 	maxToasts = 16
 	// pressTries bounds how often a press is tried that fails: with the growing pauses about
-	// ten seconds, after which nobody waits for it any more.
+	// ten seconds, after which no user waits for it any more.
 	pressTries = 5
 	// pressTimeout bounds what is done with one press.
 	pressTimeout = 30 * time.Second
@@ -42,7 +42,7 @@ const (
 // overToasts are the replies to presses of cards that are over.
 var overToasts = map[End]string{Closed: toastDecided, Expired: toastExpired, Unseen: toastUnknown, Void: toastUnknown}
 
-// lapsed is what stands under a card that nobody decided, where its handler says nothing.
+// lapsed is what stands under a card that no user decided, where its handler says nothing.
 var lapsed = map[End]string{Expired: "_Expired._", Unseen: "_Could not be shown whole._"}
 
 var (
@@ -73,7 +73,7 @@ func (d *Cards) AcceptsPress(m chats.Message, busy bool) bool {
 	return false
 }
 
-// Toast tells somebody what came of a press, as well as it can.
+// Toast tells a user what came of a press, as well as it can.
 func (d *Cards) Toast(ctx context.Context, m chats.Message, text string) { d.answer(ctx, m, text) }
 
 // PressFailed tells who pressed that it did not work.
@@ -83,10 +83,10 @@ func (d *Cards) PressFailed(ctx context.Context, j *queue.Run) error {
 }
 
 // Elsewhere begins the ids of presses of which no platform knows, those on the page of
-// administrators: nobody there is answered.
+// administrators: no user there is answered.
 const Elsewhere = "elsewhere-"
 
-// answer tells somebody what came of their press, as well as it can: a press that is not
+// answer tells a user what came of their press, as well as it can: a press that is not
 // answered ends by itself.
 func (d *Cards) answer(ctx context.Context, m chats.Message, toast string) {
 	editor, ok := d.cfg.Platforms[m.Chat.Platform].(chats.Editor)
@@ -206,7 +206,7 @@ func (d *Cards) choose(ctx context.Context, j *queue.Run, kept *StoredCard, pres
 	return result.Toast, d.keepResult(ctx, kept, result, how)
 }
 
-// lapse closes a card that nobody has decided, whatever becomes of its handler.
+// lapse closes a card that no user has decided, whatever becomes of its handler.
 func (d *Cards) lapse(ctx context.Context, kept *StoredCard, how End) error {
 	result, err := d.handle(ctx, Press{Scope: toolgroups.Scope{Chat: kept.Chat.String()}, Place: kept.Chat, Expired: true, Card: kept.Card})
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// ApprovalRequest is a call that waits for a decision, as it is for somebody.
+// ApprovalRequest is a call that waits for a decision, as it is for a user.
 type ApprovalRequest struct {
 	Chat      chats.Chat
 	Direct    bool
 	Tool      string
 	Requester string
 	Expires   time.Time
-	// Text is the question with the exact arguments, in Markdown, for whoever may decide.
+	// Text is the question with the exact arguments, in Markdown, for the user who may decide.
 	Text string
 	// Allow and Deny are the data of the buttons that they may press; empty where they may not.
 	// They belong to this question, and to no other arguments.
@@ -32,7 +32,7 @@ func ApprovalRequestOf(kept *StoredCard, user string, role toolgroups.Role) (App
 		return ApprovalRequest{}, false
 	}
 	q := ApprovalRequest{Chat: kept.Chat, Direct: r.Direct, Tool: r.Tool, Requester: r.Requester, Expires: kept.Expires}
-	here := chats.Message{Chat: kept.Chat}.By() // the platform of the chat, and nobody
+	here := chats.Message{Chat: kept.Chat}.By() // the platform of the chat, and no user
 	if len(user) <= len(here) || user[:len(here)] != here {
 		return q, true // the chat does not know them
 	}

@@ -108,7 +108,7 @@ func ApprovalHandler(now func() time.Time) Handler {
 	}
 }
 
-// refusal tells somebody that it is not theirs to decide.
+// refusal tells a user that it is not theirs to decide.
 func (r *request) refusal() string {
 	switch {
 	case r.Approvers == ApproversAdmins:

@@ -21,7 +21,7 @@ import (
 // StoredCard is a card as the store has it.
 type StoredCard struct {
 	Card
-	// Token stands in the data of its buttons. Nobody can guess it.
+	// Token stands in the data of its buttons. No user can guess it.
 	Token string     `json:"token"`
 	Chat  chats.Chat `json:"chat"`
 	// Version counts the changes of what it shows. It stands in the data of its buttons,
@@ -48,9 +48,9 @@ type End string
 // The ends of cards.
 const (
 	open End = ""
-	// Closed: somebody decided, or the bridge did.
+	// Closed: a user decided, or the bridge did.
 	Closed End = "closed"
-	// Expired: nobody decided in time.
+	// Expired: no user decided in time.
 	Expired End = "expired"
 	// Unseen: the platform refused a part of it.
 	Unseen End = "unseen"

@@ -31,7 +31,7 @@ const (
 	maxName = 60
 )
 
-// began names what a task is of: whoever decides has to know what comes from outside.
+// began names what a task is of: the approver has to know what comes from outside.
 func began(j *queue.Run) string {
 	if turn.TaskOf(j).Hook != "" {
 		return "what somebody outside has posted to the webhook"

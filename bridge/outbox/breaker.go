@@ -39,7 +39,7 @@ type breaker struct {
 	tripped time.Time // since when it is out of order; zero where it is not
 	pauses  *retry.Pauses
 	next    time.Time // when the platform is asked next
-	probing bool      // somebody asks, or makes the first send
+	probing bool      // a sender asks, or makes the first send
 	changed chan struct{}
 }
 

@@ -86,7 +86,7 @@ func (s *Sender) bounded(ctx context.Context, j *queue.Run) (context.Context, co
 func (s *Sender) giveUp(ctx context.Context, j *queue.Run, from int) error {
 	d := Of(j)
 	if d.Parts[from].Last {
-		d.Parts[from].State = receipts.PartSent // nobody misses that a button goes away
+		d.Parts[from].State = receipts.PartSent // no user misses that a button goes away
 		return nil
 	}
 	incident, what, doubt := queue.NewIncident(), "this answer", ""

@@ -179,7 +179,7 @@ func (s *Reactions) put(one *sign) (pause time.Duration, gone bool) {
 		return one.pauses.Next(0), false
 	}
 	if !one.noted {
-		// Whoever works on the chat may write it: it says no more than that it is there.
+		// Any process that works on the chat may write it: it says no more than that it is there.
 		if _, err := s.cfg.Store.Put(s.cfg.Queue.Context(), prefix+one.key, []byte("{}"), storage.Any); err != nil {
 			s.cfg.Log.Warn("a message that waits gets no sign", "job", one.key, "err", err)
 			return 0, true
@@ -245,7 +245,7 @@ func (s *Reactions) drop(one *sign) bool {
 	if !one.noted {
 		return true
 	}
-	// Nobody else has written anything in it.
+	// No other process has written anything in it.
 	err := s.cfg.Store.Delete(s.cfg.Queue.Context(), prefix+one.key, storage.Any)
 	if err != nil {
 		s.cfg.Log.Warn("the record of a sign is not removed yet", "job", one.key, "err", err)

@@ -15,7 +15,7 @@ import (
 // Preview is the message in which an answer is shown while it is made. It is on record from
 // before the message is sent.
 type Preview struct {
-	// Token stands in the data of its button. Nobody can guess it.
+	// Token stands in the data of its button. No user can guess it.
 	Token string `json:"token"`
 	// ChatID is the id of the chat where it stands.
 	ChatID string `json:"in"`

@@ -69,7 +69,7 @@ type EraserConfig struct {
 	Jobs     Jobs
 	// Cache keeps copies of conversations.
 	Cache *conversation.Cache
-	// Rest takes away what the rest of the program keeps of somebody, as platform:id, and of
+	// Rest takes away what the rest of the program keeps of a user, as platform:id, and of
 	// their direct chat. It bears repeating.
 	Rest func(ctx context.Context, user string, direct chats.Chat) error
 	// Erased is told that something was removed, before the job says that it is done.
@@ -300,7 +300,7 @@ func openBy(ctx context.Context, store storage.Store, by string) iter.Seq2[*queu
 // allClosed returns an error unless all that the sender of a job has said in its chat before is
 // closed, and has its receipt: their tasks for the job that goes through tasks, else the rest. The
 // one that forgets what is theirs everywhere waits for all threads and tasks, whose tools may make
-// more of it; it holds up nobody else.
+// more of it; it holds up no other user.
 func allClosed(ctx context.Context, store storage.Store, by *queue.Run) error {
 	for j, err := range (queue.Store{Store: store}).OpenBy(ctx, by.Message.Chat.Whole().String()+"/", by.Message.By()) {
 		if err != nil {

@@ -170,8 +170,8 @@ func (o *Observer) SetEnabled(ctx context.Context, chat chats.Chat, on bool, by 
 	return known, o.Drop(ctx, chat)
 }
 
-// Add keeps a message that is not for the bot. It is on disk when Keep returns, unless nobody
-// wants it there any more. One that comes again takes its own place.
+// Add keeps a message that is not for the bot. It is on disk when Add returns, unless the
+// chat has switched that off. One that comes again takes its own place.
 func (o *Observer) Add(ctx context.Context, m chats.Message) error {
 	value, err := json.Marshal(heard{User: m.User, Said: said(m)})
 	if err != nil {
@@ -280,7 +280,7 @@ func compare(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
-// Forget forgets what was heard of somebody, as platform:id.
+// Forget forgets what was heard of a user, as platform:id.
 func (o *Observer) Forget(ctx context.Context, by string) error {
 	platform, user, _ := strings.Cut(by, ":")
 	all, err := o.list(ctx, heardPrefix+platform+":")
@@ -290,7 +290,7 @@ func (o *Observer) Forget(ctx context.Context, by string) error {
 	return o.remove(ctx, slices.DeleteFunc(all, func(one record) bool { return one.User != user }))
 }
 
-// AmbientOf returns what is kept of somebody, as platform:id, by the chats.
+// AmbientOf returns what is kept of a user, as platform:id, by the chats.
 func AmbientOf(ctx context.Context, kv storage.KV, by string) (map[string][]chats.Quoted, error) {
 	platform, user, _ := strings.Cut(by, ":")
 	said := make(map[string][]chats.Quoted)

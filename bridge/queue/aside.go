@@ -29,8 +29,8 @@ const (
 type DeadLetter struct {
 	// Key is the key that it had in the store. It is set aside once under each key.
 	Key string `json:"key"`
-	// Chat is where it belonged, as platform:id or platform:id:thread; empty where nobody
-	// knows.
+	// Chat is where it belonged, as platform:id or platform:id:thread; empty where it is
+	// unknown.
 	Chat string `json:"chat,omitempty"`
 	// Reason says why, in words for the operator, without anything that people wrote.
 	Reason string `json:"reason"`

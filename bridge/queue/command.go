@@ -17,7 +17,7 @@ type Command struct {
 	Hidden bool
 	// Open ones are for everybody, also for those who may not talk to the bot.
 	Open bool
-	// Alone says that the answer is for whoever gave the command: see [Job.Ephemeral].
+	// Alone says that the answer is for the user who gave the command: see [Job.Ephemeral].
 	Alone bool
 	// Secret, where it is set, makes what stands in the place of [SecretPlaceholder] in the answer. It is
 	// called when that is sent, again with each try: what it returns is in no record.

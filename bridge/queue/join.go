@@ -12,7 +12,7 @@ import (
 )
 
 // Joining are the operations that make other messages part of a job: its record names them,
-// and each of them is closed with a receipt that names it. Whoever does all of them in one
+// and each of them is closed with a receipt that names it. A caller that does all of them in one
 // write loses none of them in a crash, and has none answered twice.
 func (s Store) Joining(j *Run, others []*Run, now time.Time) ([]storage.Op, error) {
 	joined := *j
@@ -76,7 +76,7 @@ func (j *Run) become(known *Run) {
 const tries = 3
 
 // Join makes other messages part of a job, with a write that does more than that. It returns
-// those that became part of it; what is gone belongs to nobody here any more. After an error
+// those that became part of it; what is gone belongs to no job here any more. After an error
 // the others are in doubt: they may have become part of it all the same.
 func (s Store) Join(ctx context.Context, j *Run, others []*Run, write func(others []*Run) error) (joined, gone []*Run, err error) {
 	for range tries {

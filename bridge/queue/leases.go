@@ -72,7 +72,7 @@ type LeasesConfig struct {
 // Leases know in which chats this process answers.
 type Leases struct {
 	// Token names the tenure in which this process answers in a chat. It is empty where
-	// another process does, or nobody. A process that works alone has one mark.
+	// another process does, or none. A process that works alone has one mark.
 	Token func(chat chats.Chat) string
 	// SafeToken is Mark where this process has proved to be alive recently enough that no other can
 	// answer in the chat, and empty elsewhere.

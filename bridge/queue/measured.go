@@ -23,7 +23,7 @@ const (
 	// MeasuredRepeat: a part was sent that may have arrived before, and says so.
 	MeasuredRepeat Metric = "repeat"
 	// MeasuredRefused, MeasuredDelayed, MeasuredPutOff and MeasuredUnknown: a try to send
-	// was refused for good, for as long as the platform said, for now, or nobody knows.
+	// was refused for good, for as long as the platform said, for now, or it is unknown.
 	MeasuredRefused Metric = "send_refused"
 	MeasuredDelayed Metric = "send_delayed"
 	MeasuredPutOff  Metric = "send_put_off"
@@ -34,8 +34,8 @@ const (
 	MeasuredAllowed Metric = "approval_allowed"
 	MeasuredDenied  Metric = "approval_denied"
 	MeasuredExpired Metric = "approval_expired"
-	// MeasuredGood and MeasuredBad: somebody says so of an answer. MeasuredWithdrawn:
-	// somebody says it no more.
+	// MeasuredGood and MeasuredBad: a user says so of an answer. MeasuredWithdrawn:
+	// a user says it no more.
 	MeasuredGood      Metric = "opinion_good"
 	MeasuredBad       Metric = "opinion_bad"
 	MeasuredWithdrawn Metric = "opinion_withdrawn"
@@ -58,9 +58,9 @@ type Shared struct {
 	Redact func(text string) string
 	// Spell writes the commands in a text as people do on a platform.
 	Spell func(platform, text string) string
-	// Files keeps the workspaces. Nil means that nobody else has this disk's.
+	// Files keeps the workspaces. Nil means that no other process has this disk's.
 	Files Files
-	// Trace follows jobs; nil where nobody does.
+	// Trace follows jobs; nil where no tracer does.
 	Trace Tracer
 	// Keep writes what people do; see [AuditEntry].
 	Keep func(ctx context.Context, d AuditEntry) error

@@ -59,7 +59,7 @@ type Workers interface {
 	// any, is next behind it. The decision may have come meanwhile: see [Queue.Resume].
 	Suspended(h *Suspended, next *Run)
 	// Waits is told that a job which was queued has to wait for its slot. It waits for nothing and
-	// calls nobody here.
+	// calls no function here.
 	Waits(j *Run)
 	// Overtaken is given the commands that waited and were ended, see [Placement].
 	Overtaken(some []*Run)
@@ -92,7 +92,7 @@ type Queue struct {
 	// Moves says that a chat has moved or moves: see Forward.
 	Moves atomic.Bool
 
-	mu sync.Mutex // guards the rest and all lanes; nobody waits while they hold it
+	mu sync.Mutex // guards the rest and all lanes; no caller waits while they hold it
 	// open holds the keys of the jobs that are queued or worked on, and when they were
 	// accepted.
 	open    map[string]time.Time
@@ -100,10 +100,10 @@ type Queue struct {
 	closing bool // no lane begins another job
 	members members
 	free    int  // how many more turns may run
-	line    line // nobody stands here while one is free
+	line    line // no job stands here while one is free
 	// over are the moves that were carried out, pending both ends of those that were not,
 	// with where they lead. Hushed is closed, and replaced, when something ended for which
-	// somebody may wait: in a chat that moves, or because it was cut short.
+	// a caller may wait: in a chat that moves, or because it was cut short.
 	over, pending map[chats.Chat]chats.Chat
 	hushed        chan struct{}
 }

@@ -26,7 +26,7 @@ const takeWrites = 128
 // WriteTimeout bounds a write that must happen although its job was interrupted.
 const WriteTimeout = 30 * time.Second
 
-// ErrLost says that a job belongs to another process now, or is closed. Whoever worked on
+// ErrLost says that a job belongs to another process now, or is closed. The process that worked on
 // it stops without another word: what it would write is another's to write.
 var ErrLost = errors.New("queue: another process has taken the job over")
 
@@ -39,7 +39,7 @@ type Store struct {
 	// tenure has the same. It is empty where another process does that.
 	LeaseToken func(chat chats.Chat) string
 	// Fence returns the check that is a conflict unless the tenure with a mark lasts. No job
-	// gets a mark without it, so whoever takes a chat over finds all that bear an older one.
+	// gets a mark without it, so a process that takes a chat over finds all that bear an older one.
 	// Nil where no other process works with the store.
 	Fence func(mark string) storage.Op
 	// Types make what the records of jobs are read into. Nil is for readers that need neither Args nor Work:
@@ -50,7 +50,7 @@ type Store struct {
 }
 
 // Add writes a new job, or an offer that was assigned to this process: see [Job.Unclaimed]. It
-// reports false, and writes nothing, where the event is known or somebody has taken the offer.
+// reports false, and writes nothing, where the event is known or a process has taken the offer.
 // Where another process has taken the chat over, the job is an offer when it returns.
 func (s Store) Add(ctx context.Context, j *Run) (bool, error) {
 	op, err := j.Record()
@@ -88,7 +88,7 @@ func (s Store) Assign(j *Run) {
 	j.Unclaimed = j.LeaseToken == ""
 }
 
-// Discard removes an offer that is nothing to anybody; what was never written needs none.
+// Discard removes an offer that no process needs; what was never written needs none.
 func (s Store) Discard(ctx context.Context, j *Run) error {
 	if j.Rev == storage.Absent {
 		return nil

@@ -8,10 +8,10 @@ import (
 	"oneclaw/bridge/receipts"
 )
 
-// Trace is what the spans of a job hang on. Its zero value, of a job that nobody follows,
+// Trace is what the spans of a job hang on. Its zero value, of a job that no tracer follows,
 // takes no room in the record.
 type Trace struct {
-	// Parent names the root of the trace, in the form of W3C's traceparent. Whoever closes the
+	// Parent names the root of the trace, in the form of W3C's traceparent. The process that closes the
 	// job tells of the root, so that there is one, however many processes worked on it.
 	Parent string `json:"parent,omitempty"`
 	// Turn is when the turn began, Answered when it had made its answer.

@@ -190,7 +190,7 @@ func covered(ctx context.Context, h *conversation.History, at []storage.Position
 	return n, erased, err
 }
 
-// flush shows messages that a summary will stand for to whoever wants to keep something.
+// flush shows messages that a summary will stand for to the tools that want to keep something.
 func (t *Runner) flush(ctx context.Context, scope toolgroups.Scope, messages []agent.Message) (err error) {
 	if t.cfg.BeforeCompact == nil {
 		return nil

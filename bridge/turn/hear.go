@@ -35,7 +35,7 @@ type Recording struct {
 }
 
 // TranscriptionError is why a recording has no words, in the words of a sentence for people that begins
-// with the recording. Whoever hears it again hears no more.
+// with the recording. A caller that hears it again hears no more.
 type TranscriptionError struct {
 	Why string
 	// Never says that recordings are not heard here at all.
@@ -45,7 +45,7 @@ type TranscriptionError struct {
 // Error returns the reason.
 func (e *TranscriptionError) Error() string { return e.Why }
 
-// Why there are no words where nobody says more.
+// Why there are no words, where the transcriber gives no reason.
 const (
 	whyLost  = "could not be fetched"
 	whyLarge = "is too large for me"
@@ -55,7 +55,7 @@ const (
 )
 
 // hear adds the words of a sound to a message. The record of the job says what they are
-// before anybody is shown them, so that a sound is heard once; what the store did not take is
+// before a reader is shown them, so that a sound is heard once; what the store did not take is
 // kept in memory until it does. Saved is where it lies; fetched says why it does not.
 func (t *Runner) hear(ctx context.Context, j *queue.Run, scope toolgroups.Scope, a chats.Attachment, saved string, fetched error) (receipts.Transcript, error) {
 	keeper := j.Keeper()

@@ -95,7 +95,7 @@ func (t *Runner) view(ctx context.Context, j *queue.Run, h *conversation.History
 	return view
 }
 
-// audible are the files of what a message points at. Only what somebody forwards is listened
+// audible are the files of what a message points at. Only what a user forwards is listened
 // to: the rest was said to others, or was heard when it was said.
 func audible(q chats.Quoted) []chats.Attachment {
 	if q.How == chats.PointForward {

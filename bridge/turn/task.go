@@ -2,7 +2,7 @@ package turn
 
 import "oneclaw/bridge/receipts"
 
-// What a task that was not begun by somebody who waits for its answer is told, behind the
+// What a task that was not begun by a user who waits for its answer is told, behind the
 // rest of the system prompt.
 const (
 	quietRule = "Nobody waits for the answer to this task: a schedule or a program has begun it. " +

@@ -63,8 +63,8 @@ type Settings struct {
 	// for: the memory's chance to keep what it wants. It may be given them again after a
 	// crash, and what it cannot do does not stop the summary.
 	BeforeCompact func(ctx context.Context, scope toolgroups.Scope, messages []agent.Message) error
-	// Transcribe writes a recording of somebody down. What cannot be written down is an *[TranscriptionError]; after
-	// another error whoever sent it may try again. Nil means that recordings are not heard.
+	// Transcribe writes a recording of a user down. What cannot be written down is an *[TranscriptionError]; after
+	// another error its sender may try again. Nil means that recordings are not heard.
 	Transcribe func(ctx context.Context, scope toolgroups.Scope, r Recording) (string, error)
 	// SeparateTurns has what is written while a turn runs wait for a turn of its own, instead of
 	// becoming part of the one that runs.

@@ -10,7 +10,7 @@ import (
 // Explanation is what became of a message, for an administrator who is not in its chat.
 type Explanation struct {
 	Receipt *receipts.Receipt
-	// Lines are what [Explainer.Explain] says, in Markdown, without anything that somebody wrote.
+	// Lines are what [Explainer.Explain] says, in Markdown, without anything that a user wrote.
 	Lines []string
 	// Turn is what its conversation has about it: the whole texts.
 	Turn []agent.Message

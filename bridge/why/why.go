@@ -38,7 +38,7 @@ type Explainer struct {
 	Jobs  queue.Store
 	// Explains reports whether a job is one to be explained.
 	Explains func(*receipts.Receipt) bool
-	// Admin reports whether somebody is told also what they find in the log.
+	// Admin reports whether a user is told also what they find in the log.
 	Admin func(chats.Message) bool
 	// Zone is where people read times; nil means UTC.
 	Zone *time.Location
@@ -159,7 +159,7 @@ type story struct {
 	zone *time.Location
 	// running says that it is being answered now.
 	running bool
-	// silent says that nothing is repeated of what somebody wrote.
+	// silent says that nothing is repeated of what a user wrote.
 	silent bool
 }
 

@@ -58,7 +58,7 @@ func Fence(text string) string {
 	return marks + "\n" + reveal(text) + "\n" + marks
 }
 
-// OneLine makes one line of at most so many characters of a text that somebody else has
+// OneLine makes one line of at most so many characters of a text that another person has
 // written: nothing in it that has no shape or changes the order of what stands beside it.
 func OneLine(text string, limit int) string {
 	text = strings.Map(func(r rune) rune {
