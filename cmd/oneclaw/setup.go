@@ -224,7 +224,7 @@ func offers(ctx context.Context, address, key string) ([]string, error) {
 	return names, nil
 }
 
-// writeSettings makes a file that nobody else can read.
+// writeSettings makes a file that only its owner can read.
 func writeSettings(path string, file map[string]map[string]string) error {
 	data, err := yaml.Marshal(file)
 	if err != nil {

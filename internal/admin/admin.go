@@ -36,7 +36,7 @@ const (
 	maxRead = 1000
 	// maxExported bounds what the audit says of a file, in characters.
 	maxExported = 300
-	// rowsAtOnce is how many receipts are read at once: those of a page. Whoever has more rows to
+	// rowsAtOnce is how many receipts are read at once: those of a page. An administrator who has more rows to
 	// make rests before the next, so that a file takes its time and not that of the chats.
 	rowsAtOnce = 50
 	restsFor   = 5 * time.Millisecond
@@ -105,7 +105,7 @@ func New(cfg Config) (http.Handler, error) {
 	})
 }
 
-// exported has it on record that somebody takes a table away as a file.
+// exported records that an administrator takes a table away as a file.
 func (p *page) exported(ctx context.Context, v frame.Visitor, what string) error {
 	entry := audit.Entry{At: p.Now(), Action: "export", By: v.Person, Name: v.Name, Chat: audit.Page, About: runes.Clip(what, maxExported)}
 	return audit.Append(ctx, p.Store, "page-"+rand.Text(), entry)

@@ -50,7 +50,7 @@ func (d *views) approvals(ctx context.Context, r frame.Request) (frame.Page, err
 }
 
 // question shows a call with its exact arguments, and the buttons. What the page would mask is
-// for the chat: nobody shall allow what they do not see.
+// for the chat: no administrator shall allow what they do not see.
 func (d *views) question(q interact.ApprovalRequest) frame.Section {
 	press := func(submit, data string, danger bool) frame.Form {
 		return frame.Form{

@@ -36,7 +36,7 @@ const (
 	maxFault = 200
 )
 
-// The names of the form. The first says that somebody wants to know, and which figures they have
+// The names of the form. The first says that the administrator wants to know, and which figures they have
 // seen already, by their time.
 const (
 	costsField, modelsField, routingsField = "costs", "models", "routings"
@@ -73,7 +73,7 @@ func (p *page) costs(ctx context.Context, r frame.Request, log string) ([]frame.
 // other page waits for it.
 func asksForCosts(r frame.Request) bool { return r.Query.Has(costsField) }
 
-// wishes is the form of somebody who has seen the figures of a time.
+// wishes is the form of an administrator who has seen the figures of a time.
 func (p *page) wishes(query url.Values, log string, seen int64) frame.Form {
 	models := frame.Field{Name: modelsField, Label: "Models; all of them if you choose none", Many: true, Values: query[modelsField]}
 	for _, t := range p.Costs.Tables() {
@@ -90,7 +90,7 @@ func (p *page) wishes(query url.Values, log string, seen int64) frame.Form {
 	return frame.Form{View: conversationView, Get: true, Submit: "Work it out", Fields: append(fields, models, routings)}
 }
 
-// play says what a conversation would have cost: what is known already, unless somebody has seen
+// play says what a conversation would have cost: what is known already, unless an administrator has seen
 // that and asks again.
 func (p *page) play(ctx context.Context, query url.Values, log string) (played, error) {
 	with := learning.With{Models: query[modelsField]}
@@ -111,7 +111,7 @@ func (p *page) play(ctx context.Context, query url.Values, log string) (played, 
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
-		return one, err // nobody waits any more
+		return one, err // the request has ended
 	case errors.Is(err, learning.ErrBusy):
 		one.at, one.fault = time.Time{}, "Another conversation is being played, and only one is at a time. This page asks again by itself, or reload it."
 		return one, nil

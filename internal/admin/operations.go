@@ -21,11 +21,11 @@ import (
 
 // People is who may talk to the bot: [access.Registry].
 type People interface {
-	// Everybody returns whoever was let in, has asked or was refused.
+	// Everybody returns each user who was let in, has asked or was refused.
 	Everybody() []access.Person
 	// Settings are who may by the settings.
 	Settings() access.Access
-	// Give lets somebody in, and says what came of it.
+	// Give lets a user in, and says what came of it.
 	Give(ctx context.Context, deed queue.AuditEntry, user string, admin bool) (string, error)
 	// Take takes that back, and says what came of it.
 	Take(ctx context.Context, deed queue.AuditEntry, user string) (string, error)
@@ -57,7 +57,7 @@ type OperationsConfig struct {
 type views struct {
 	OperationsConfig
 
-	// said is what somebody is told after a form, by a random name.
+	// said is what an administrator is told after a form, by a random name.
 	said *cache.Cache[string, string]
 }
 
@@ -81,7 +81,7 @@ const (
 	peopleView    = "people"
 	approvalsView = "approvals"
 	auditView     = "audit"
-	// saidAge is how long somebody can be told what came of a form.
+	// saidAge is how long an administrator can be told what came of a form.
 	saidAge = 10 * time.Minute
 )
 
@@ -145,7 +145,7 @@ func (d *views) people(_ context.Context, r frame.Request) (frame.Page, error) {
 	}, nil
 }
 
-// changes are the buttons beside somebody.
+// changes are the buttons beside a user.
 func changes(one access.Person) []frame.Form {
 	form := func(do, submit string, danger bool) frame.Form {
 		return frame.Form{

@@ -12,7 +12,7 @@ type Setting struct {
 	Name string
 	// Value is without secrets, From where it comes from.
 	Value, From string
-	// Changed says that it is not what it is without anybody setting it.
+	// Changed says that it is not its default.
 	Changed bool
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// lookTime is for how long somebody who said so may read a conversation.
+	// lookTime is for how long an administrator who said so may read a conversation.
 	lookTime = time.Hour
 	// read is the action of the audit.
 	read = "read"
@@ -29,7 +29,7 @@ const (
 // place is a page on which texts can be shown: a view with a query, and the log that they are of.
 type place struct{ view, name, value, log string }
 
-// said is the section with what was said: the texts where somebody has asked for them, else how
+// said is the section with what was said: the texts where the administrator has asked for them, else how
 // to ask.
 func (p *page) said(ctx context.Context, r frame.Request, at place, texts func() []frame.Quote) (frame.Section, error) {
 	s := frame.Section{Title: "What was said"}
@@ -57,7 +57,7 @@ func (p *page) said(ctx context.Context, r frame.Request, at place, texts func()
 	return s, nil
 }
 
-// looks reports whether somebody has said lately that they read a conversation.
+// looks reports whether an administrator has said lately that they read a conversation.
 func (p *page) looks(ctx context.Context, person, log string) (bool, error) {
 	entries, err := audit.List(ctx, p.Store, maxEntries)
 	if err != nil {
@@ -71,7 +71,7 @@ func (p *page) looks(ctx context.Context, person, log string) (bool, error) {
 	return false, nil
 }
 
-// look has it on record and in the chat that somebody reads a conversation.
+// look records, and tells the chat, that an administrator reads a conversation.
 func (p *page) look(ctx context.Context, r frame.Request, chat chats.Chat, at place) (string, error) {
 	if !p.Texts.Shown {
 		return "", frame.ErrNotFound

@@ -221,7 +221,7 @@ func (c *catalogue) reserved() []string {
 // Registry returns the present one.
 func (c *catalogue) Registry() *toolgroups.Registry { return c.registry.Load() }
 
-// changed rebuilds the registry after a change that nobody waits for.
+// changed rebuilds the registry after a change for which no caller waits.
 func (c *catalogue) changed() {
 	if c.registry.Load() == nil {
 		return // it is being built for the first time

@@ -14,8 +14,8 @@ import (
 // linkPatience is how long the start waits for a platform to say what the bot is called.
 const linkPatience = 15 * time.Second
 
-// offer makes a claim where nobody is configured and nobody owns the bot, and logs it,
-// this once: whoever reads the log owns the bot. It does not keep a bot from running.
+// offer makes a claim where no user is configured and the bot has no owner, and logs it,
+// this once: the reader of the log can own the bot. It does not keep a bot from running.
 func offer(ctx context.Context, cfg config.Config, kv storage.KV, log *slog.Logger) {
 	if !access.Access(cfg.Access).Empty() {
 		return

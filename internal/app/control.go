@@ -49,7 +49,7 @@ func (b *Bot) control(ctx context.Context, cfg config.Config) func(context.Conte
 }
 
 // Order gives an order, with a body unless it is nil, to the bot that has the database locked. A database on a server is open
-// to all, wherever bots run, so nobody has to be asked.
+// to all, wherever bots run, so no process has to be asked.
 func Order(ctx context.Context, cfg config.Config, what string, body io.Reader, read func(io.Reader) error) (bool, error) {
 	if cfg.Store.Shared() {
 		return false, nil

@@ -63,7 +63,7 @@ func (f *keptFiles) run(ctx context.Context) error {
 	return nil
 }
 
-// syncTools is what user tools call around a change; nil where nobody else has them.
+// syncTools is what user tools call around a change; nil where no other process has them.
 func (f *keptFiles) syncTools() func(context.Context) error {
 	if f == nil {
 		return nil

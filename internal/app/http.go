@@ -48,7 +48,7 @@ func Listen(ctx context.Context, address, setting string) (net.Listener, error) 
 	return l, nil
 }
 
-// Bounds of the port, which anybody may reach.
+// Bounds of the port, which is open to the network.
 const (
 	// portTimeout is how long a request may take to arrive, and its answer to be fetched.
 	portTimeout = 15 * time.Second

@@ -35,7 +35,7 @@ func (c *catalogue) addWebSearch(cfg config.Config, m *models.Models, private []
 	return nil
 }
 
-// payFrom has whoever asks pay for a search.
+// payFrom charges a search to the user who asks.
 func payFrom(ledger *budget.Ledger, guest func(toolgroups.Scope) budget.Limit) func(context.Context, toolgroups.Scope, float64) (func(bool), error) {
 	return func(ctx context.Context, scope toolgroups.Scope, dollars float64) (func(bool), error) {
 		settle, err := ledger.Buy(ctx, budget.Payer{User: scope.User, Chat: scope.Chat, Limit: guest(scope)}, budget.Dollars(dollars))

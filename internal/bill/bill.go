@@ -23,7 +23,7 @@ type Table struct {
 	Cache
 }
 
-// How long caches keep what nobody uses: Anthropic's documented five minutes; OpenAI's day up to
+// How long caches keep what is not used: Anthropic's documented five minutes; OpenAI's day up to
 // gpt-5.5, and the half hour that it names as the least from gpt-5.6 on (openai-openapi, August 2026);
 // for Gemini assumed.
 const (
@@ -192,7 +192,7 @@ func (t Table) form(routing search.Routing) form {
 	return form{routing, t.Messages, t.Read >= 1, t.Kept}
 }
 
-// money is what a cost comes to in dollars; 0 if nobody knows.
+// money is what a cost comes to in dollars; 0 if that is unknown.
 func (b *Bill) money(t Table, c Cost) float64 {
 	p, ok := b.cfg.Money(t.Model)
 	if !ok {

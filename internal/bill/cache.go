@@ -29,7 +29,7 @@ type Cache struct {
 	// Marks says that nothing is kept but what stands in front of the marks of a request,
 	// and found again from one at most Back segments behind it, its own counted.
 	Marks bool
-	// Lives is how long is kept what nobody uses; 0 means that it stays.
+	// Lives is how long an unused entry is kept; 0 means that it stays.
 	Lives time.Duration
 }
 

@@ -24,7 +24,7 @@ const (
 	tick = time.Second
 )
 
-// stamp is what a file looks like without being read. Nobody can set the time of its last
+// stamp is what a file looks like without being read. No program can set the time of its last
 // change of any kind.
 type stamp struct {
 	size, changed int64
@@ -130,7 +130,7 @@ func lookError(err error) error {
 
 // read completes what was found: files that look as they did keep the chunks they had, the
 // others are read, no further than to the length that was found. put is given each chunk. A
-// file that somebody goes on writing is kept as it was read, and read again the next time.
+// file that a process goes on writing is kept as it was read, and read again the next time.
 func (f *found) read(ctx context.Context, root *os.Root, before details, put func(ctx context.Context, hash [sha256.Size]byte, data []byte) error) error {
 	var buffer []byte // no larger than needed: there may be many folders at once
 	for path, look := range f.stamps {

@@ -18,7 +18,7 @@ import (
 // DefaultEvery is how often [Folder.Follow] looks.
 const DefaultEvery = 2 * time.Second
 
-// Folder is one that belongs to nobody and that people change with an editor on any replica:
+// Folder is one that has no owner and that people change with an editor on any replica:
 // that of the skills, that of the user tools. Names that begin with a dot are left alone. What
 // changes here goes to the store, what
 // changes there comes here, each file by itself; where both have changed a file, what is

@@ -35,7 +35,7 @@ func (s *Store) SweepAll(ctx context.Context) error {
 	for after, more := "", true; more; more = after != "" {
 		var err error
 		_, after, err = s.sweep(ctx, after)
-		if errors.Is(err, errManifest) { // nobody can wait until it is mended
+		if errors.Is(err, errManifest) { // the sweep does not wait until it is mended
 			s.log.Error("what files held that are gone stays: a folder in the store cannot be read", "err", err)
 			return nil
 		}
@@ -72,7 +72,7 @@ func (s *Store) sweep(ctx context.Context, after string) (removed int, last stri
 		}
 		t, err := decode(entry.Value)
 		if err != nil {
-			return 0, after, fmt.Errorf("%s: %w", entry.Key, err) // nobody knows what it names
+			return 0, after, fmt.Errorf("%s: %w", entry.Key, err) // what it names is unknown
 		}
 		for name := range t.chunks() {
 			delete(unused, name)

@@ -2,7 +2,7 @@
 // refuses calls for which no budget is left.
 //
 // [Ledger.Model] reserves what a call may come to, and puts the real usage in its place
-// after the call. A reservation that nobody settles, because the program was killed in
+// after the call. A reservation that is not settled, because the program was killed in
 // the middle of the call, ends by itself. A call is let through as long as what is spent
 // and reserved has not reached the limit: calls at the same time exceed it by one
 // reservation at most.

@@ -67,7 +67,7 @@ func (l *Ledger) hold(ctx context.Context, limits Limits, payer Payer, h hold) (
 	return id, nil
 }
 
-// settle puts what was used in the place of a reservation, and nobody waits for it.
+// settle puts what was used in the place of a reservation; no caller waits for it.
 // Where there are no limits, what people wait for is written first.
 // Beside the accounts of the payer, the shares are charged to accounts of their own.
 func (l *Ledger) settle(id string, payer Payer, limited bool, used *Sum, shares ...share) {

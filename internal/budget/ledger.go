@@ -22,7 +22,7 @@ import (
 const (
 	// DefaultReplyTokens is what a reply is taken to come to before it is there.
 	DefaultReplyTokens = 4000
-	// DefaultHold is how long a reservation counts that nobody settles.
+	// DefaultHold is how long a reservation counts that is not settled.
 	DefaultHold = 20 * time.Minute
 )
 
@@ -45,7 +45,7 @@ type Config struct {
 	// GroupOf returns the group of a tool, empty for one that there is not. Nil means that
 	// no account is kept of groups.
 	GroupOf func(tool string) string
-	// Hold is how long a reservation counts that nobody settles; it has to be longer than
+	// Hold is how long a reservation counts that is not settled; it has to be longer than
 	// a call may take. 0 means [DefaultHold].
 	Hold time.Duration
 	// Damaged sets a record aside that does not decode, and tells administrators. It is called
@@ -90,7 +90,7 @@ type Ledger struct {
 	book      *book
 	contended bool
 	number    int64   // of the newest write
-	owed      attempt // a write that failed, or of which nobody knows whether it did
+	owed      attempt // a write that failed, or whose outcome is unknown
 	judged    string  // the days for which it is decided that the store's goes on
 	// charges are to be added to the accounts; rounds counts how long there have been any, and looks
 	// how long ago those of other processes were looked for: foreign are the ones that it found.

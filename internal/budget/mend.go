@@ -60,7 +60,7 @@ func anew(ctx context.Context, kv storage.KV, key string) (Sum, error) {
 	case Kind(kind) == KindMonth:
 		first, err := time.Parse("2006-01", period)
 		if err != nil {
-			return Sum{}, nil // nobody asks for it
+			return Sum{}, nil // it is not used any more
 		}
 		return sumOfDays(ctx, kv, first.AddDate(0, 1, -1), 31, Account{Kind: KindTotal})
 	case Kind(kind) == KindTotal:

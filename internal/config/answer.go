@@ -12,7 +12,7 @@ type AnswerConfig struct {
 	PictureTokens int `yaml:"picture_tokens" env:"ONECLAW_PICTURE_TOKENS"`
 	// Voice names the model that listens.
 	Voice models.VoiceSettings `yaml:"voice"`
-	// Steering has what somebody writes while the bot is at work on their message reach that
+	// Steering has what a user writes while the bot is at work on their message reach that
 	// work, and be answered with it.
 	Steering bool `yaml:"steering" env:"ONECLAW_STEERING"`
 	// Reactions has messages that wait for their turn bear the reaction 👀.

@@ -63,7 +63,7 @@ type program struct {
 	// LogLevel is what is logged now: it may change while the program runs.
 	LogLevel *slog.LevelVar
 	Outside  Outside
-	Taps     taps // nil where nobody looks on
+	Taps     taps // nil where no tap listens
 	// Redact masks the secrets of all settings, and those that are added later.
 	Redact *redact.Redactor
 	// Incidents are the last of the log.
@@ -183,7 +183,7 @@ func (c GoogleConfig) Shown() bool {
 	return c.Listed == ListedAlways || c.ClientID != "" || c.ServiceAccount != ""
 }
 
-// Default returns the settings of somebody who has set none.
+// Default returns the settings where none are set.
 func Default() Config {
 	cfg := Config{
 		program:        program{Outside: Standard()},

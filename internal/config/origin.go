@@ -22,7 +22,7 @@ type Effective struct {
 	// Key is that of the file, Value what is in effect, with secrets masked, and From where
 	// it comes from.
 	Key, Value, From string
-	// Set says that somebody has set it.
+	// Set says that it is not the default.
 	Set bool
 }
 

@@ -58,7 +58,7 @@ func (d *Handler) connect(ctx context.Context, call bridge.CommandCall) (string,
 	})
 }
 
-// connected says which accounts whoever asks has connected. Others need not know.
+// connected says which accounts the user who asks has connected. Others need not know.
 func (d *Handler) connected(ctx context.Context, call bridge.CommandCall) (string, error) {
 	if !call.Direct {
 		return "", nil
@@ -91,7 +91,7 @@ func (d *Handler) connected(ctx context.Context, call bridge.CommandCall) (strin
 	return "Connected: " + strings.Join(out, ", ") + ". ", nil
 }
 
-// connectable says what whoever asks can connect an account at.
+// connectable says what the user who asks can connect an account at.
 func (d *Handler) connectable(call bridge.CommandCall) string {
 	out := []string{"your Google account: `/connect google`"}
 	for _, st := range d.cfg.Servers.Status() {

@@ -102,7 +102,7 @@ func spool(dir, pattern string, fill func(io.Writer) error) (name string, size i
 	return f.Name(), info.Size(), nil
 }
 
-// WriteFile writes a file that appears whole, under its name, or not at all. Nobody else on the
+// WriteFile writes a file that appears whole, under its name, or not at all. No other user of the
 // machine can read it. One that is there already is replaced with force alone, and the database
 // never.
 func (p Place) WriteFile(file string, force bool, fill func(io.Writer) error) error {
@@ -193,7 +193,7 @@ func Restore(ctx context.Context, at Place, file, identities string, known int) 
 	if _, err := os.Stat(database); errors.Is(err, fs.ErrNotExist) {
 		return "", place(copied, database, false)
 	}
-	// Whoever has the database open keeps others out; one that is damaged nobody serves.
+	// A process that has the database open keeps others out; a damaged one is not served.
 	store, err := bolt.Open(bolt.Config{Path: database})
 	if errors.Is(err, storage.ErrLocked) {
 		return "", fmt.Errorf("the bot is running with %s: stop it first", dir)
@@ -207,7 +207,7 @@ func Restore(ctx context.Context, at Place, file, identities string, known int) 
 	if err = place(copied, database, true); err != nil {
 		return kept, err
 	}
-	return kept, sign(kept) // it is nobody's database now
+	return kept, sign(kept) // no process serves this database now
 }
 
 func mayRead(file, database string) error {

@@ -135,10 +135,10 @@ func openBolt(path string, log *slog.Logger) (*bolt.Store, error) {
 }
 
 // wipeKey is there as long as the file of the database may hold, where it uses no space, bytes
-// of what somebody wanted to be gone.
+// of what a user wanted to be gone.
 const wipeKey = "wipe"
 
-// Erased notes that something was removed because somebody wants it to be gone. The next start
+// Erased notes that something was removed because a user wants it to be gone. The next start
 // writes the file anew without it; a server sees to that itself.
 func (s *Store) Erased(ctx context.Context) error {
 	if s.Shared() {
@@ -175,8 +175,8 @@ func wipe(ctx context.Context, store *bolt.Store, log *slog.Logger) (*bolt.Store
 }
 
 // checkEmptied refuses a database of 0 bytes beside workspaces. The engine would make a new
-// one of it, without a word: nobody would own the bot any more, and it would offer itself
-// to whoever claims it.
+// one of it, without a word: the bot would have no owner any more, and it would offer itself
+// to the first claim.
 func checkEmptied(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() > 0 {
@@ -239,7 +239,7 @@ func keepFormat(ctx context.Context, store *bolt.Store) (string, error) {
 	return keep(copied, store.Path(), "before-update")
 }
 
-// Verify checks the whole database of a data directory that nobody uses, and of a server
+// Verify checks the whole database of a data directory that no process uses, and of a server
 // that it can be used.
 func Verify(ctx context.Context, at Place) error {
 	if at.Address.Shared() {

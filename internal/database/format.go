@@ -36,7 +36,7 @@ import (
 //	admin/        sessions of administrators on their pages, one record for each of them
 //	conversation/ a line for each conversation; those of tasks go after 90 days
 //	begun/        an entry of an index for each of them
-//	asked/        in which conversations of groups somebody has asked something; one for each of
+//	asked/        in which conversations of groups a user has asked something; one for each of
 //	              both
 //	memory/       one for each owner, of a bounded size
 //	schedule/     tasks, bounded for each owner, with a bounded history; two entries of

@@ -97,7 +97,7 @@ func openEnd(ctx context.Context, at Place, existing bool) (Target, error) {
 	return store, nil
 }
 
-// alone runs do while nobody else uses a store. A file is locked since it was opened.
+// alone runs do while no other process uses a store. A file is locked since it was opened.
 func alone(ctx context.Context, store storage.Store, do func(context.Context) error) error {
 	if server, ok := store.(*postgres.Store); ok {
 		return exclusively(ctx, server, do)

@@ -260,7 +260,7 @@ func (s settled) List(ctx context.Context, r storage.Range) iter.Seq2[storage.En
 // directory would be.
 func keepShared(ctx context.Context, store *postgres.Store, path, why string) (string, error) {
 	return keepAs(path, why, func(name string) error {
-		// It is made here, so that nobody else has it.
+		// It is made here, so that no other process has it.
 		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
 			return err

@@ -52,7 +52,7 @@ func (d *Demo) observe(chat chats.Chat, e agent.Event) {
 }
 
 // forget empties the list of groups when the bot says that it cleared the chat: the
-// next request will show the same, but nobody should have to wait for it.
+// next request will show the same, but the reader should not have to wait for it.
 func (d *Demo) forget(chat chats.Chat, fromBot bool, text string) {
 	if !fromBot || !strings.Contains(text, "Conversation cleared") {
 		return

@@ -29,7 +29,7 @@ var (
 	// ErrRedirects is returned when there are more redirects than allowed.
 	ErrRedirects = errors.New("too many redirects")
 	// ErrElsewhere is returned when a redirect would have another host do what was asked of
-	// the first: whoever approved that was shown the first alone.
+	// the first: the approver was shown the first alone.
 	ErrElsewhere = errors.New("it redirects to another host, which is followed only to read; send it there if that is meant")
 )
 

@@ -19,7 +19,7 @@ import (
 const (
 	// maxTask bounds what is to be done with deliveries, in characters.
 	maxTask = 4000
-	// defaultTask is what is done where nobody said.
+	// defaultTask is what is done where the user named no task.
 	defaultTask = "Tell the chat in one or two sentences what has happened. If it is nothing that a person would want to know, tell nothing."
 	// maxShown bounds what the list shows of a task, in characters.
 	maxShown = 80

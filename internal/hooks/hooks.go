@@ -2,7 +2,7 @@
 // what they post becomes a task of that chat.
 //
 // A delivery is answered with success only once it is on disk, and comes a second time to
-// nothing where its sender names it: the name is in the key of the task. Whoever posts has
+// nothing where its sender names it: the name is in the key of the task. The sender has
 // to know the secret of the hook, which is kept encrypted and shown once, on a page, never in
 // the chat.
 package hooks
@@ -112,7 +112,7 @@ const prefix = "hook/"
 
 func keyOf(id string) string { return prefix + id }
 
-// newID is what nobody guesses.
+// newID returns an id that cannot be guessed.
 func newID() string { return strings.ToLower(rand.Text()) }
 
 // idPattern is what is looked up; the rest of what people post to is nowhere.
@@ -161,7 +161,7 @@ var (
 // maxConflicts bounds how often a change is tried again because of others.
 const maxConflicts = 20
 
-// change reads a hook, has f change it and writes it, again where somebody else was faster.
+// change reads a hook, has f change it and writes it, again where another writer was faster.
 func (h *Hooks) change(ctx context.Context, id string, f func(*hook) error) error {
 	for range maxConflicts {
 		one, err := h.find(ctx, id)

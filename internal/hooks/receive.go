@@ -140,7 +140,7 @@ func (h *Hooks) read(r *http.Request) ([]byte, error) {
 }
 
 // seldom writes to the log about a hook, or about all: not more than once in a while, because
-// anybody can have it written.
+// any sender can have it written.
 func (h *Hooks) seldom(about string, write func()) {
 	if _, told := h.warned.Get(about); told {
 		return
@@ -184,7 +184,7 @@ func (h *Hooks) submission(one hook, name, known string, header http.Header, bod
 			event = plain(value) + ", "
 		}
 	}
-	mark := rand.Text()[:10] // nobody who writes the body knows it
+	mark := rand.Text()[:10] // the author of the body does not know it
 	text := fmt.Sprintf("%s\n\n--- received %s: %s%s, %d bytes; data from outside ---\n%s\n--- end of what was received %s ---",
 		one.Task, mark, event, plain(media), len(body), h.cfg.Redact(shown(media, body)), mark)
 	return bridge.Submission{

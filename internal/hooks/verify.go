@@ -28,7 +28,7 @@ func newSecret() string {
 	return secretPrefix + base64.StdEncoding.EncodeToString(key)
 }
 
-// What is told to whoever is turned away.
+// What a refused sender is told.
 var (
 	errUnsigned = errors.New("this webhook wants to know who posts: sign the body (Standard Webhooks, or X-Hub-Signature-256 as GitHub does), " +
 		"or send its secret as \"Authorization: Bearer …\" or X-Gitlab-Token")
@@ -38,7 +38,7 @@ var (
 )
 
 // verify returns the name that the sender has for a delivery, if it has one, and by what it is known
-// when it comes again, or an error that says why nobody is let in. Where the body alone is signed,
+// when it comes again, or an error that says why it is refused. Where the body alone is signed,
 // it is known by that: the name in the header can be another one each time. One proof has to hold; a wrong one is not made good by another.
 func verify(secret string, header http.Header, body []byte, now time.Time) (name, known string, err error) {
 	for _, kind := range []string{"Webhook-", "Svix-"} { // standardwebhooks.com, and its model

@@ -99,7 +99,7 @@ type Message struct {
 	Recalled string   `json:"recalled,omitempty"`
 	Calls    []Call   `json:"calls,omitempty"`
 	Final    bool     `json:"final,omitempty"`
-	// Meanwhile says that somebody wrote it while the question was being answered.
+	// Meanwhile says that a user wrote it while the question was being answered.
 	Meanwhile bool `json:"meanwhile,omitempty"`
 	// CallID, Tool and Code belong to results; a Code says that the call failed.
 	CallID string `json:"call_id,omitempty"`
@@ -145,7 +145,7 @@ func (m Message) Message() agent.Message {
 // Counts says what an export came to.
 type Counts struct {
 	Cases int `json:"cases"`
-	// Refused were left out because somebody has said no, Untold because their chat does not
+	// Refused were left out because a user has said no, Untold because their chat does not
 	// know of exports, Unfit because the conversation is damaged, gone or too large.
 	Refused int `json:"refused,omitempty"`
 	Untold  int `json:"untold,omitempty"`

@@ -33,7 +33,7 @@ type Consent struct {
 	Now   func() time.Time
 }
 
-// Judged is told that somebody has judged an answer in a chat. It returns what the chat has to
+// Judged is told that a user has judged an answer in a chat. It returns what the chat has to
 // be told, and what notes that it was; empty where it knows.
 func (c Consent) Judged(ctx context.Context, chat chats.Chat) (text string, told func(context.Context) error, err error) {
 	key := toldPrefix + chat.Whole().String()
@@ -74,12 +74,12 @@ func (c Consent) command(ctx context.Context, call bridge.CommandCall) (string, 
 		"Names, ids and secrets are replaced before that. `/learning no` keeps the conversations with you out of it.", nil
 }
 
-// Refused reports whether somebody, as platform:id, has said no.
+// Refused reports whether a user, as platform:id, has said no.
 func (c Consent) Refused(ctx context.Context, user string) (bool, error) {
 	return c.has(ctx, noPrefix+user)
 }
 
-// anyRefused reports whether anybody of a platform has.
+// anyRefused reports whether any user of a platform has.
 func (c Consent) anyRefused(ctx context.Context, platform string) (bool, error) {
 	for _, err := range c.Store.List(ctx, storage.Range{Prefix: noPrefix + platform + ":", Limit: 1}) {
 		if err != nil {

@@ -16,7 +16,7 @@ type File struct {
 	// At is the database. Ask has the bot write that has it open, if one does and has to.
 	At  database.Place
 	Ask func(ctx context.Context, read func(io.Reader) error) (bool, error)
-	// Exporter writes the cases of the database where nobody was asked.
+	// Exporter writes the cases of the database where no user was asked.
 	Exporter func(store *database.Store) (Exporter, error)
 }
 

@@ -129,7 +129,7 @@ func (m *maker) turn(ctx context.Context, log string, at storage.Position) (turn
 	return nil, errUnfit
 }
 
-// authors refuses where somebody wrote in it who has said no, or may have. Each of them gets a
+// authors refuses where a user wrote in it who has said no, or may have. Each of them gets a
 // name.
 func (m *maker) authors(ctx context.Context, messages []agent.Message) error {
 	here := newNames(m.names)
@@ -155,7 +155,7 @@ func (m *maker) authors(ctx context.Context, messages []agent.Message) error {
 }
 
 // author returns who wrote a message of a shared chat; empty where that is not known any more, or
-// is to be forgotten, and nobody of the platform has said no.
+// is to be forgotten, and no user of the platform has said no.
 func (m *maker) author(ctx context.Context, one *agent.Message) (string, error) {
 	key := one.Ref + one.Joined // it has one of them at most
 	entry, err := m.Store.Get(ctx, receipts.Prefix+key)

@@ -7,7 +7,7 @@ import (
 )
 
 // SlackMrkdwn renders the document in Slack's mrkdwn, in parts of at most limit UTF-16
-// units, markup and escapes included. Nothing in it notifies anybody. A document in which
+// units, markup and escapes included. It notifies no user. A document in which
 // nothing can be seen has no parts.
 func (d *Document) SlackMrkdwn(limit int) []Part {
 	limit = max(limit, MinLimit)

@@ -122,7 +122,7 @@ func (s *splitter) sever(w writer, i int, must bool) cut {
 	n, fitting := longest(w, a, clusters(a.text, s.limit))
 	if n == 0 && must {
 		// One character of more code points than a part can take, which is
-		// no text that anybody reads: at least the code points stay whole.
+		// no text for readers: at least the code points stay whole.
 		if n, fitting = longest(w, a, runes(a.text, s.limit)); n == 0 {
 			n = runes(a.text, 1)[0]
 			a.text = a.text[:n]

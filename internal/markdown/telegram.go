@@ -7,7 +7,7 @@ const maxTelegramHref = 2048
 
 // TelegramHTML renders the document for Telegram's HTML parse mode, in parts of at most
 // limit UTF-16 units as a reader sees them, and four times that with the markup. Nothing
-// in it notifies anybody. A document in which nothing can be seen has no parts.
+// in it notifies a user. A document in which nothing can be seen has no parts.
 func (d *Document) TelegramHTML(limit int) []Part {
 	limit = max(limit, MinLimit)
 	return split(d, telegram{limit: limit}, limit)

@@ -61,7 +61,7 @@ type writer struct {
 }
 
 // write appends an atom, at the start of a part without its gap. It ends early once the
-// part is too long: nobody uses it then.
+// part is too long: it is not used then.
 func (w *writer) write(a atom) {
 	if w.begun {
 		w.gap(a.gap, common(w.span, a.span))

@@ -31,7 +31,7 @@ type Config struct {
 	// HTTP carries the requests; see [Transport].
 	HTTP   *http.Client
 	Ledger *budget.Ledger
-	// Guest is what bounds a user a day besides the limits of all; nil bounds nobody.
+	// Guest is what bounds a user a day besides the limits of all; nil bounds no guest.
 	Guest   func(scope toolgroups.Scope) budget.Limit
 	Metrics *telemetry.Metrics // nil where nothing is counted
 	Traces  *telemetry.Tracer  // nil where nothing is followed
@@ -76,12 +76,12 @@ func (m *Models) payer(scope toolgroups.Scope) budget.Payer {
 	return payer
 }
 
-// Charge has the calls of a model that is none of these charged to whoever a turn is for.
+// Charge has the calls of a model that is none of these charged to the user whom a turn is for.
 func (m *Models) Charge(scope toolgroups.Scope, model agent.Model, name string) agent.Model {
 	return m.Ledger.Model(m.traced(model, settings.TypeOpenAI, name), m.payer(scope), string(settings.TypeOpenAI), name)
 }
 
-// traced has the calls of a model told of, where somebody follows turns.
+// traced has the calls of a model told of, where a tracer follows turns.
 func (m *Models) traced(model agent.Model, provider settings.Type, name string) agent.Model {
 	return m.Traces.Model(model, string(provider), name, func(u agent.Usage) (float64, bool) {
 		cost, known := m.Ledger.Cost(string(provider), name, u)

@@ -55,7 +55,7 @@ type ListenerConfig struct {
 	BaseURL, APIKey string
 	// HTTP carries the requests.
 	HTTP *http.Client
-	// Charge has the calls of a model charged to whoever spoke.
+	// Charge has the calls of a model charged to the speaker.
 	Charge func(scope toolgroups.Scope, model agent.Model, name string) agent.Model
 	Logger *slog.Logger
 }

@@ -1,4 +1,4 @@
-// Package named holds semaphores by name, each only while somebody uses it.
+// Package named holds semaphores by name, each only while it is used.
 package named
 
 import (

@@ -31,7 +31,7 @@ const folder = "export"
 // (https://core.telegram.org/bots/api#senddocument), and what else is in it needs room, too.
 const MaxFiles = 40 << 20
 
-// Person is somebody whose data it is.
+// Person is the user whose data it is.
 type Person struct {
 	// User is platform:id, and the owner of what was said and made in direct chats.
 	User string

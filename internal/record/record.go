@@ -132,7 +132,7 @@ type File struct {
 	err  error
 }
 
-// Create makes the file, which must not be there, of at most so many bytes. Nobody else on
+// Create makes the file, which must not be there, of at most so many bytes. No other user of
 // the machine can read it.
 func Create(path string, limit int64, log *slog.Logger) (*File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)

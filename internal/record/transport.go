@@ -214,7 +214,7 @@ func partsOf(data []byte, boundary string) map[string]string {
 	}
 }
 
-// capabilities are what Slack lets anybody do who knows an address: open the socket, answer
+// capabilities are what knowing an address is enough for in Slack: open the socket, answer
 // a command, upload a file. Token is what old apps recognise Slack by.
 var capabilities = regexp.MustCompile(`(ticket(?:=|%3D)|"(?:response_url|upload_url|token)" ?: ?"|hooks\.slack\.com/[a-z]+/|/upload/v1/)[^"&\s\\]+`)
 

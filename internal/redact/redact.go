@@ -4,7 +4,7 @@
 // what has the shape of a token, a key or a password of a well-known service.
 //
 // It guards against accidents, a token in an error or in a file that a model was asked
-// to read, and not against somebody who transforms a secret on purpose.
+// to read, and not against a person who transforms a secret on purpose.
 package redact
 
 import (
@@ -160,8 +160,8 @@ func (r *Redactor) Text(text string) string {
 	return maskShapes(known.replacer.Replace(text), known.begins)
 }
 
-// Known returns a text with the known values masked, and nothing else: for whoever has
-// to see what a text does, since anybody can give a text the shape of a secret.
+// Known returns a text with the known values masked, and nothing else: for a reader who has
+// to see what a text does, since any author can give a text the shape of a secret.
 func (r *Redactor) Known(text string) string {
 	if r == nil {
 		return text

@@ -207,7 +207,7 @@ func (s *shape) find(text, literal string, spans []span) []span {
 	}
 }
 
-// cutOff finds the beginnings of secrets in front of an ellipsis: whoever shortens a text
+// cutOff finds the beginnings of secrets in front of an ellipsis: a program that shortens a text
 // leaves too little for its shape.
 func cutOff(text string, begins func(word string) bool) (spans []span) {
 	for _, ellipsis := range []string{"…", "..."} {

@@ -48,7 +48,7 @@ type Replay struct {
 }
 
 // moment is what people take at least before they do the next thing: the bot has to note
-// that something was sent before somebody presses a button of it.
+// that something was sent before a user presses a button of it.
 const moment = 50 * time.Millisecond
 
 // errOver ends the bot when all is played.

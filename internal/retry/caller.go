@@ -58,7 +58,7 @@ func (c *Caller) Frame(sent bool, data []byte) {
 
 // newTransport notices dead connections by itself, and gives idle ones up before
 // the server does: a send on a connection that the other side has just closed ends
-// with an outcome that nobody knows.
+// with an unknown outcome.
 func newTransport() http.RoundTripper {
 	t, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
@@ -74,14 +74,14 @@ func newTransport() http.RoundTripper {
 // Do makes a request.
 func (c *Caller) Do(req *http.Request) (*http.Response, error) { return c.http.Load().Do(req) }
 
-// Close gives up idle connections, where they are nobody else's.
+// Close gives up idle connections, where they are not shared.
 func (c *Caller) Close() {
 	if c.own {
 		c.http.Load().CloseIdleConnections()
 	}
 }
 
-// Renew lets the calls from now on use new connections, where they are nobody else's.
+// Renew lets the calls from now on use new connections, where they are not shared.
 // Calls under way keep theirs, which are closed behind them.
 func (c *Caller) Renew() {
 	if !c.own {

@@ -139,7 +139,7 @@ func (p *Pacer) Refused(key string, wait, gap, longest time.Duration) {
 	l.relax, l.next = l.shut.Add(calm), l.shut
 }
 
-// forget drops limits that nobody has asked for lately, where there are many: at most once a
+// forget drops limits that were not used lately, where there are many: at most once a
 // second, because it looks at all of them.
 func (p *Pacer) forget(now time.Time) {
 	if len(p.limits) < maxKeys || now.Sub(p.looked) < time.Second {

@@ -6,7 +6,7 @@
 // calls [Confine] before it touches anything foreign, ends when its parent does, and is
 // killed when its time is over. [WatchMemory] bounds it together with all that it starts.
 //
-// [Engine] runs scripts that nobody has checked, each in such a process. It is QuickJS,
+// [Engine] runs unchecked scripts, each in such a process. It is QuickJS,
 // transpiled to Go. Within one process it could neither be stopped for sure (a native loop such
 // as Array.prototype.includes over a length of 2^53 never looks whether it should end) nor be
 // kept out of the memory that holds the bot's secrets. A script has the language and a few of

@@ -13,7 +13,7 @@ const (
 	Stopping = "STOPPING=1"
 )
 
-// Notify tells systemd how the program is, where it was started by systemd. Nobody else is told,
+// Notify tells systemd how the program is, where it was started by systemd. No other supervisor is told,
 // and nothing depends on it but the time after which systemd thinks that the start has failed.
 func Notify(ctx context.Context, state string) error {
 	address := os.Getenv("NOTIFY_SOCKET")

@@ -8,7 +8,7 @@ const (
 	maxCachedBytes = 8 << 20
 )
 
-// cache keeps values that were read while somebody follows the changes. It never gives one
+// cache keeps values that were read while a watch follows the changes. It never gives one
 // that is older than a write that has returned here; what others write is forgotten when
 // the watch tells of it. Lists and secrets are never in it.
 type cache struct {

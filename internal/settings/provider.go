@@ -92,7 +92,7 @@ func noProvider(id string) error {
 	return refuse(NotFound, "There is no provider '%s'. list_providers shows those there are.", shorten(id))
 }
 
-// shorten bounds a text that is repeated to whoever sent it.
+// shorten bounds a text that is repeated to its sender.
 func shorten(text string) string { return runes.Clip(text, 64) }
 
 // Get returns a provider; a refusal for [NotFound] where there is none.

@@ -111,7 +111,7 @@ func (r *records) names(ctx context.Context, below string) ([]string, error) {
 	return names, nil
 }
 
-// change reads a value, calls a function that changes it, and writes it if nobody else
+// change reads a value, calls a function that changes it, and writes it if no other writer
 // did meanwhile, else begins again. An error of the function ends it.
 func change[T any](ctx context.Context, r *records, key string, f func(value *T, exists bool) error) error {
 	for {

@@ -67,7 +67,7 @@ type Config struct {
 	// Preset is the provider that the program was started with. The zero value means
 	// that there is none.
 	Preset Preset
-	// Agents are built in, the first one being used where nobody has chosen. At least
+	// Agents are built in, the first one being used where none was chosen. At least
 	// one is needed; ids and prompts must be set.
 	Agents []Agent
 	// Defaults are the first values of the settings that exist, by name, besides
@@ -185,7 +185,7 @@ const (
 	Full Reason = "full"
 )
 
-// Error is a refusal. Its text is a sentence for whoever asked, without secrets.
+// Error is a refusal. Its text is a sentence for the user who asked, without secrets.
 type Error struct {
 	Reason  Reason
 	Message string

@@ -12,7 +12,7 @@ import (
 // faultPause is how long nothing more is said of a collector that is out of order.
 const faultPause = 10 * time.Minute
 
-// exporter counts what a collector does not take. What becomes of spans is nobody's concern
+// exporter counts what a collector does not take. What becomes of spans does not concern the bot
 // but the operator's, so none of it is an error.
 type exporter struct {
 	sdk.SpanExporter

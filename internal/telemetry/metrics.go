@@ -176,7 +176,7 @@ func modelOutcome(ctx context.Context, err error) string {
 	return "error"
 }
 
-// Watch adds what is looked up when somebody asks.
+// Watch adds what is looked up when the page is asked for.
 func (m *Metrics) Watch(b Worker, size func(context.Context) (int64, error), now func() time.Time) {
 	gauge := func(name, help string, labels prometheus.Labels, value func() float64) {
 		opts := prometheus.GaugeOpts{Name: "oneclaw_" + name, Help: help, ConstLabels: labels}

@@ -77,7 +77,7 @@ func (c *cancelWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Verify reads a whole file that nobody has open and compares: the pages with their
+// Verify reads a whole file that no process has open and compares: the pages with their
 // references, the positions of each log, the index of labels with the records, the values.
 // It returns the first fault it finds and does not change the file. An error that wraps
 // [ErrDamaged] says that it is no whole store.

@@ -2,7 +2,7 @@
 //
 // One goroutine writes. It takes all writes that wait at that moment, applies
 // them in one transaction, and answers each by itself: a conflict of one does not
-// touch the others, and a write that comes alone waits for nobody. Reads copy
+// touch the others, and a write that comes alone waits for no other. Reads copy
 // pages of a bounded size out of short transactions, so that no consumer, however
 // slow, keeps the file from reusing its space or blocks a writer.
 //

@@ -16,7 +16,7 @@ import (
 // compactBytes is about how much one transaction of a compaction writes.
 const compactBytes = 16 << 20
 
-// Compact writes a file that nobody has open anew, without the space that it does not use, and
+// Compact writes a file that no process has open anew, without the space that it does not use, and
 // returns how much that was: where that is more than half of it, or, with always, whatever it
 // is, because there may be bytes in it of what was removed. The new file is whole,
 // checked and on disk before it takes the place of the old one in one step: a crash leaves
@@ -36,7 +36,7 @@ func compact(ctx context.Context, cfg Config, always bool, step func()) (freed i
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, src.Close()) }() // nobody else writes until then
+	defer func() { err = errors.Join(err, src.Close()) }() // no other process writes until then
 	size, free, err := waste(src)
 	if err != nil || free <= size/2 && !always {
 		return 0, err

@@ -58,7 +58,7 @@ func openDB(cfg Config, readOnly bool) (db *bbolt.DB, err error) {
 }
 
 // replaced reports whether a path names another file than the one that was opened and
-// locked: whoever had the lock before has put it there.
+// locked: the previous holder of the lock has put it there.
 func replaced(f *os.File, path string) bool {
 	ours, err := f.Stat()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // release lets the pages of the mapped file go. While tx runs the file is not mapped
-// anew; whoever reads meanwhile gets the pages back.
+// anew; a read meanwhile gets the pages back.
 func release(tx *bbolt.Tx) {
 	_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, tx.DB().Info().Data, uintptr(tx.Size()), syscall.MADV_DONTNEED) // advice
 }

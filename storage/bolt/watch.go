@@ -30,7 +30,7 @@ func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[storage.Even
 		s.hub.add(w)
 		s.leave()
 	}
-	// Nobody may ever iterate: the end of ctx alone must free the watcher.
+	// The caller may never iterate: the end of ctx alone must free the watcher.
 	stop := context.AfterFunc(ctx, func() { s.hub.remove(w) })
 	return func(yield func(storage.Event, error) bool) {
 		defer s.hub.remove(w)

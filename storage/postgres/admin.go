@@ -132,7 +132,7 @@ func (s reader) Newest(ctx context.Context) (storage.Revision, error) {
 	return storage.Revision(last), nil
 }
 
-// Raise has all later writes get revisions above rev. Nobody may write meanwhile.
+// Raise has all later writes get revisions above rev. No process may write meanwhile.
 func (s *Store) Raise(ctx context.Context, rev storage.Revision) error {
 	err := s.read(ctx, func(ctx context.Context) error {
 		_, err := s.pool.Exec(ctx, "SELECT setval('oneclaw_revision', greatest(last_value, $1::bigint)) FROM oneclaw_revision", int64(rev))

@@ -34,7 +34,7 @@ func (s *Store) changed(g *group) {
 	}
 }
 
-// follow looks for changes until ctx ends, every so often although nobody told of any.
+// follow looks for changes until ctx ends, every so often also without a notification.
 func (s *Store) follow(ctx context.Context, every time.Duration) {
 	poll := time.NewTicker(every)
 	defer poll.Stop()

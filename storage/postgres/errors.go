@@ -24,7 +24,7 @@ func (p problem) Error() string { return p.words }
 // Unwrap implements errors.Unwrap.
 func (p problem) Unwrap() error { return p.err }
 
-// Codes of PostgreSQL (SQLSTATE), and what they mean to whoever runs the program.
+// Codes of PostgreSQL (SQLSTATE), and what they mean to the operator.
 const (
 	codePassword   = "28P01"
 	codeAuth       = "28000"

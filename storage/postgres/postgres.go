@@ -4,7 +4,7 @@
 // A few goroutines write. Each takes the writes that wait at that moment, as long as no two
 // name the same key or log, and has the server do them in one step: one call of a function
 // of the database (schema.sql), so one round trip and one wait for the disk. A write that
-// comes alone waits for nobody. Reads take pages of a bounded size; no transaction is open
+// comes alone waits for no other. Reads take pages of a bounded size; no transaction is open
 // while a consumer takes its time.
 //
 // A watch looks at what has become visible since the look before: when this process has
@@ -63,7 +63,7 @@ type Config struct {
 	PollOnly bool
 	// Logger gets what an administrator must know; nil discards it.
 	Logger *slog.Logger
-	// poll is how often changes are looked for although nobody told of any; 0 means
+	// poll is how often changes are looked for also without a notification; 0 means
 	// pollEvery.
 	poll time.Duration
 }

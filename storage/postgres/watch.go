@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// pollEvery is how often changes are looked for although nobody told of any.
+	// pollEvery is how often changes are looked for also without a notification.
 	pollEvery = time.Second
 	// lookPause and tellPause are the least time between two looks and between two
 	// notifications, each of which makes all others look.
@@ -37,7 +37,7 @@ var errWatchUsed = errors.New("a watch can be iterated only once")
 func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[storage.Event, error] {
 	w := &watcher{prefix: []byte(prefix), wake: make(chan struct{}, 1)}
 	err := s.read(ctx, func(ctx context.Context) error { return s.look(ctx, w) })
-	// Nobody may ever iterate: the end of ctx alone must free the watcher.
+	// The caller may never iterate: the end of ctx alone must free the watcher.
 	stop := context.AfterFunc(ctx, func() { s.hub.remove(w) })
 	return func(yield func(storage.Event, error) bool) {
 		defer s.hub.remove(w)
@@ -64,7 +64,7 @@ func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[storage.Even
 // hub knows the watchers and what they have been told.
 type hub struct {
 	changed chan struct{} // has a token when there may be something to see
-	looking chan struct{} // whoever looks puts a token in, and owns snapshot and server
+	looking chan struct{} // a goroutine that looks puts a token in, and owns snapshot and server
 	// snapshot is what the last look has seen, server which start of which server it was.
 	snapshot, server string
 

@@ -60,7 +60,7 @@ func (s *Store) write(ctx context.Context, what string, ops ...storage.Op) (rev 
 }
 
 // submit hands a write to a writer and waits for the answer, or for the end of ctx: then
-// nobody knows what becomes of it.
+// its outcome is unknown.
 func (s *Store) submit(ctx context.Context, ops []storage.Op) (storage.Revision, error) {
 	if err := s.enter(ctx); err != nil {
 		return 0, err

@@ -14,7 +14,7 @@ const Prefix = prefix
 // aliveEvery is how often [Alive] looks.
 const aliveEvery = 200 * time.Millisecond
 
-// Alive returns replicas that give a sign of life, as soon as one does, or nobody if none has
+// Alive returns replicas that give a sign of life, as soon as one does, or none if none has
 // done so within the time to live; 0 means [DefaultTTL]. Where no replica is on record it
 // does not wait.
 func Alive(ctx context.Context, kv storage.KV, ttl time.Duration) ([]Member, error) {

@@ -27,7 +27,7 @@ type life struct {
 
 // tenure is what the newest version of the record of a lease says.
 type tenure struct {
-	owner string // empty where nobody holds it
+	owner string // empty where no replica holds it
 	rev   storage.Revision
 }
 
@@ -38,7 +38,7 @@ type sight struct {
 	retires bool
 }
 
-// beat writes the member record. That somebody else has changed it means death.
+// beat writes the member record. That another replica has changed it means death.
 func (l *life) beat(ctx context.Context) error {
 	begun := time.Now()
 	l.self.Beat++
@@ -244,7 +244,7 @@ func (l *life) bury(ctx context.Context) {
 				l.seen[id] = saw(entry)
 			}
 		default:
-			// The store does not answer: nobody can be told dead from silent.
+			// The store does not answer: dead and silent replicas cannot be told apart.
 			l.seen[id] = sight{rev: s.rev, at: time.Now(), retires: s.retires}
 		}
 	}
@@ -255,7 +255,7 @@ func cutPrefix(key, prefix string) (string, bool) { return strings.CutPrefix(key
 func tenureOf(e storage.Entry) tenure { return tenure{decodeLease(e.Value).Owner, e.Revision} }
 
 func decodeLease(value []byte) (l lease) {
-	// A record that does not decode belongs to nobody.
+	// A record that does not decode belongs to no replica.
 	_ = json.Unmarshal(value, &l)
 	return l
 }

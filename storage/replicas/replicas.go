@@ -2,13 +2,13 @@
 // without comparing clocks of different machines. A lease is a name that one replica holds
 // at a time, such as a share of the chats or the right to poll a platform.
 //
-// Each replica writes its member record again and again. Whoever sees that a record has not
+// Each replica writes its member record again and again. A replica that sees that a record has not
 // changed for the time to live, by a clock of its own, removes it; its leases are free then.
 // A replica that was taken for dead finds its record gone, drops everything, and joins anew
 // under another id.
 //
 // A lease is not a lock: a replica that is paused may believe for a moment that it holds what
-// another has. Whoever writes under a lease has to write in a way that fails then: by the
+// another has. A replica that writes under a lease has to write in a way that fails then: by the
 // revisions of what is written, or with the check that [Config].Taken gets, which is about the
 // record of the lease. That changes when the lease changes hands, and at no sign of life.
 // [Replica.Holds] is for what no store can refuse.
@@ -112,7 +112,7 @@ func (m Member) Holdings() string {
 	return strings.Join(list, ", ")
 }
 
-// lease is the record of a lease. Owner is empty where nobody holds it.
+// lease is the record of a lease. Owner is empty where no replica holds it.
 type lease struct {
 	Owner string `json:"owner,omitempty"`
 }
@@ -144,7 +144,7 @@ func New(cfg Config) *Replica {
 // Holds reports whether this replica may act under a lease now: it holds it, and is alive.
 func (r *Replica) Holds(name string) bool { return r.holds(name) && r.Alive() }
 
-// Alive reports whether this replica has proved to be alive recently enough that nobody can
+// Alive reports whether this replica has proved to be alive recently enough that no other can
 // have taken it for dead.
 func (r *Replica) Alive() bool {
 	r.mu.Lock()

@@ -128,7 +128,7 @@ func (l *life) take(ctx context.Context, free []string) int {
 	return len(taken)
 }
 
-// claim writes this replica into leases, all in one step if nobody was faster, and returns
+// claim writes this replica into leases, all in one step if no other replica was faster, and returns
 // those that it got.
 func (l *life) claim(ctx context.Context, free []string) (got []string) {
 	if len(free) == 0 {
@@ -167,7 +167,7 @@ func (l *life) drop(name string) storage.Revision {
 	return own
 }
 
-// releaseAll makes leases nobody's, in one step if nobody was faster.
+// releaseAll gives leases up, in one step if no other replica was faster.
 func (l *life) releaseAll(ctx context.Context, given map[string]storage.Revision) {
 	if len(given) == 0 {
 		return
@@ -190,7 +190,7 @@ func (l *life) releaseAll(ctx context.Context, given map[string]storage.Revision
 	}
 }
 
-// release makes a lease nobody's, over the version that this replica wrote: another may
+// release gives a lease up, over the version that this replica wrote: another may
 // have it by now.
 func (l *life) release(ctx context.Context, name string, own storage.Revision) {
 	if err := l.write(ctx, name, "", own); err != nil && ctx.Err() == nil {
@@ -230,7 +230,7 @@ func (l *life) leave() {
 		held[name] = l.drop(name)
 	}
 	l.releaseAll(ctx, held)
-	// Any: the id is nobody else's, and the last beat may have been cut short and written all
+	// Any: no other replica has the id, and the last beat may have been cut short and written all
 	// the same.
 	if err := l.r.cfg.Store.Delete(ctx, memberPrefix+l.self.ID, storage.Any); err != nil {
 		l.r.log.Warn("the record of this replica cannot be removed; others notice in a while", "err", err, "after", l.r.cfg.TTL.Round(time.Second))

@@ -95,7 +95,7 @@ type Fact struct {
 	Value Cell
 }
 
-// Quote is what somebody wrote.
+// Quote is what a user wrote.
 type Quote struct{ By, Text string }
 
 // Mood colours a cell. Its text has to say the same.
@@ -149,7 +149,7 @@ type Table struct {
 	Looked string
 	// Empty stands in the place of a table without rows.
 	Empty string
-	// Folded hides it until somebody asks: it is another form of a plot.
+	// Folded hides it until the reader asks: it is another form of a plot.
 	Folded bool
 }
 

@@ -56,11 +56,11 @@ type View struct {
 // Config is what a [Frame] is made of.
 type Config struct {
 	Views []View
-	// Visitor says who asks. Nobody else is shown anything.
+	// Visitor says who asks. No other visitor is shown anything.
 	Visitor func(r *http.Request) (Visitor, bool)
 	// SignOut is the path of the form that signs out; empty for none.
 	SignOut string
-	// Exported is told of each file of a table before it is written; nil tells nobody.
+	// Exported is told of each file of a table before it is written; nil is allowed.
 	Exported func(ctx context.Context, v Visitor, what string) error
 	// Redact masks secrets in all that is shown.
 	Redact func(string) string
@@ -198,7 +198,7 @@ func (f *Frame) show(ctx context.Context, w http.ResponseWriter, r *http.Request
 		err = f.alone(ctx, work)
 	}
 	if r.Context().Err() != nil {
-		return // nobody waits for it any more
+		return // the request has ended
 	}
 	err = cmp.Or(err, page.err)
 	if err == nil && file != "" && f.cfg.Exported != nil {

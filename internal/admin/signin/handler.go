@@ -184,7 +184,7 @@ func (d *SignIn) offer(w http.ResponseWriter, r *http.Request) {
 
 // enter signs the browser in that presses the button.
 func (d *SignIn) enter(w http.ResponseWriter, r *http.Request) {
-	if _, err := d.of(r); err == nil { // somebody pressed twice
+	if _, err := d.of(r); err == nil { // the button was pressed twice
 		http.Redirect(w, r, Path, http.StatusSeeOther)
 		return
 	}

@@ -20,7 +20,7 @@ import (
 
 const (
 	prefix = "admin/seat/"
-	// maxName bounds what somebody is called, in characters.
+	// maxName bounds the name of an administrator, in characters.
 	maxName = 64
 )
 
@@ -118,7 +118,7 @@ var (
 const maxConflicts = 20
 
 // change has f change a seat and writes it, together with what f says for the audit; again
-// where somebody else was faster.
+// where another request was faster.
 func (d *SignIn) change(ctx context.Context, user string, f func(*browserSession) (deed string, err error)) error {
 	for range maxConflicts {
 		one, err := d.read(ctx, user)
@@ -139,7 +139,7 @@ func (d *SignIn) change(ctx context.Context, user string, f func(*browserSession
 	return errors.New("change sessions: others change them all the time")
 }
 
-// write stores a seat, and in the same step that somebody signed in or out.
+// write stores a seat, and in the same step the audit entry.
 func (d *SignIn) write(ctx context.Context, one *browserSession, deed string) error {
 	now := d.cfg.Now()
 	op := storage.Delete(prefix+one.User, one.rev)
@@ -219,7 +219,7 @@ func (d *SignIn) signIn(ctx context.Context, link, from string) (string, error) 
 	return token(sessionMark, user, session), err
 }
 
-// session returns that of a token, which is used where a person asks. Of somebody who is no
+// session returns that of a token, which is used where a person asks. Of a person who is no
 // administrator any more all end.
 func (d *SignIn) session(ctx context.Context, text string, used bool) (Session, error) {
 	user, secret, ok := untoken(sessionMark, text)
@@ -268,7 +268,7 @@ func (d *SignIn) leave(ctx context.Context, text, from string) error {
 	})
 }
 
-// SignOut ends all sessions of somebody and their link. The deed is what the audit says of it.
+// SignOut ends all sessions of an administrator and their link. The deed is what the audit says of it.
 func (d *SignIn) SignOut(ctx context.Context, user, deed string) error {
 	return d.change(ctx, user, func(one *browserSession) (string, error) {
 		if one.rev == storage.Absent {

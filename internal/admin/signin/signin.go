@@ -46,7 +46,7 @@ const (
 type Config struct {
 	// Store keeps links, sessions and the audit.
 	Store storage.Store
-	// Admin reports whether somebody, platform:id, is an administrator now. It must be quick:
+	// Admin reports whether a user, platform:id, is an administrator now. It must be quick:
 	// it is asked at each request.
 	Admin func(user string) bool
 	// PublicURL is where this program is reached from outside, if anywhere, and Listen the

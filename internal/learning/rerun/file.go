@@ -28,7 +28,7 @@ type Options struct {
 	Out, Progress io.Writer
 }
 
-// defaultBudget is what a run may cost where nobody says, in dollars.
+// defaultBudget is what a run may cost where the command does not say, in dollars.
 const defaultBudget = 0.5
 
 // Flags adds the options to the flags of a command.
