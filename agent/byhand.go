@@ -9,7 +9,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// LoadByHand loads a group in a round of a conversation, for somebody who asked for that
+// LoadByHand loads a group in a round of a conversation, for a user who asked for that
 // outside of it. It returns a whole turn with a call of load_tool_group, so that the group
 // is restored like any other, or what load_tool_group answers where it refuses.
 func LoadByHand(ctx context.Context, round *toolgroups.Round, scope toolgroups.Scope, group string) ([]Message, *toolgroups.Error) {

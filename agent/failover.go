@@ -43,7 +43,7 @@ type Failover struct {
 	log        *slog.Logger
 }
 
-// NewFailover makes a failover. It asks nobody.
+// NewFailover makes a failover. It makes no request.
 func NewFailover(cfg FailoverConfig) (*Failover, error) {
 	if len(cfg.Candidates) == 0 {
 		return nil, errors.New("agent: failover without a model")

@@ -9,7 +9,7 @@ import (
 
 // Codes of results that the agent makes itself, beside those of toolgroups.
 const (
-	// CodeInterrupted: the call was started, and nobody knows what came of it.
+	// CodeInterrupted: the call was started, and its outcome is unknown.
 	CodeInterrupted = "interrupted"
 	// CodeCrashed: the program ended twice while the call ran, so it is not run again.
 	CodeCrashed = "crashed"

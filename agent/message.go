@@ -122,7 +122,7 @@ type Message struct {
 	Code   string `json:"code,omitempty"`
 	// Hash of the tool and its arguments, for RoleStarted and for approvals.
 	Hash string `json:"hash,omitempty"`
-	// Approved is who allowed a RoleStarted call, as platform:id, where somebody was asked.
+	// Approved is who allowed a RoleStarted call, as platform:id, where an approver was asked.
 	Approved string `json:"approved,omitempty"`
 
 	// Erased marks what is left of a message whose texts are gone, so that groups stay loaded:

@@ -134,7 +134,7 @@ func (r *run) window(nudge string) []Message {
 	return messages
 }
 
-// contextSize is the size of the model's context in tokens; 0 if nobody knows.
+// contextSize is the size of the model's context in tokens; 0 if it is unknown.
 func (r *run) contextSize() int {
 	return cmp.Or(r.turn.ContextTokens, ProfileOf(r.model).ContextTokens)
 }

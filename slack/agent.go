@@ -16,7 +16,7 @@ import (
 )
 
 // Events of the surface of an app (docs.slack.dev/reference/events/<name>): Slack's own button
-// to stop, and that somebody opens the app, or a thread with it where it is an assistant.
+// to stop, and that a user opens the app, or a thread with it where it is an assistant.
 const (
 	sessionStopped = "agent_session_stopped"
 	homeOpened     = "app_home_opened"
@@ -94,7 +94,7 @@ func (r *receiver) welcome(ctx context.Context, e *agentEvent, m chats.Message) 
 	})
 }
 
-// judged is what somebody says of an answer with the buttons under it.
+// judged is what a user says of an answer with the buttons under it.
 func judged(ctx context.Context, r *receiver, p *interaction, user string) *chats.Message {
 	says, ok := surface.Says(p.Actions[0].Value)
 	if !ok || p.Container.Ephemeral {

@@ -139,8 +139,8 @@ func (m *message) fromPerson() bool {
 	return m.User != "" && m.User != "USLACKBOT" && m.BotID == "" && m.TS != ""
 }
 
-// spoken reports whether a message of a subtype is one that somebody wrote; others
-// tell that somebody came, or that a topic changed.
+// spoken reports whether a message of a subtype is one that a user wrote; others
+// tell that a user came, or that a topic changed.
 func spoken(subtype string) bool {
 	return subtype == "" || subtype == "file_share" || subtype == "thread_broadcast" || subtype == "me_message"
 }
@@ -259,7 +259,7 @@ func (r *receiver) isForBot(ctx context.Context, e *event, msg *chats.Message, m
 			known, _ := r.recall(ctx, msg.Chat)
 			msg.Opener = known.opener
 			if known.opener != "" || !strings.HasPrefix(msg.Text, "/") {
-				break // nobody asks who began the thread
+				break // who began the thread is not needed
 			}
 		}
 		// What was said before the bot was called in is not for it when Slack gives it again.

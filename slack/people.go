@@ -12,7 +12,7 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// usersInfo is the method that tells who somebody is.
+// usersInfo is the method that tells who a user is.
 const usersInfo = "users.info"
 
 const (

@@ -198,7 +198,7 @@ func formatRefused(err error) bool {
 	return refused(err, "invalid_blocks", "invalid_blocks_format", "msg_too_long", "msg_blocks_too_long", "invalid_arguments")
 }
 
-// AnswerPress shows a text to whoever pressed.
+// AnswerPress shows a text to the user who pressed.
 func (p *Platform) AnswerPress(ctx context.Context, press chats.Message, text string) error {
 	if text == "" {
 		return nil

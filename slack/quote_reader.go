@@ -47,7 +47,7 @@ const nothing = "[no preview available]"
 func (a *attachment) isMessage() bool { return a.IsShare || a.IsUnfurl || a.IsReply }
 
 // messages are the attachments that are messages. What does not decode is left out: it is
-// somebody else's, and leaves the message that points at it.
+// another author's, and leaves the message that points at it.
 func messages(raw json.RawMessage) (list []attachment) {
 	var all []json.RawMessage
 	_ = json.Unmarshal(raw, &all)
@@ -84,7 +84,7 @@ func (r quoteReader) Words(raw json.RawMessage) string {
 				Value string `json:"value"`
 			} `json:"fields"`
 		}
-		if json.Unmarshal(one, &a) != nil || a.isMessage() || a.From != "" { // that of a link is somebody else's
+		if json.Unmarshal(one, &a) != nil || a.isMessage() || a.From != "" { // that of a link is another author's
 			continue
 		}
 		parts := []string{a.Pretext, a.Title, a.Text}

@@ -35,7 +35,7 @@ var thumbs = map[string][2]chats.Feedback{
 	"-1": {chats.Bad, chats.NotBad}, "thumbsdown": {chats.Bad, chats.NotBad},
 }
 
-// decodeReaction reads what somebody else thinks of a message of the bot's; nil for any other reaction.
+// decodeReaction reads what a user thinks of a message of the bot's; nil for any other reaction.
 func decodeReaction(raw []byte, bot string) (*reaction, error) {
 	var e struct {
 		Type   string `json:"type"`

@@ -121,7 +121,7 @@ func (p *Platform) post(ctx context.Context, to chats.Address, part chats.Part, 
 func text(part chats.Part, plain bool) string {
 	body, mark := part.Text, "_"
 	if plain {
-		// Whatever is in it, nobody is called.
+		// Whatever is in it, no user is notified.
 		body, mark = strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(cmp.Or(part.Plain, part.Text)), ""
 	}
 	if part.Note != "" {

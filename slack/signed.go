@@ -65,7 +65,7 @@ func (s *signatures) Body(w http.ResponseWriter, req *http.Request) ([]byte, boo
 // verifier checks that a request says that it is signed, and when.
 func (s *signatures) verifier(header http.Header) (slack.SecretsVerifier, error) {
 	if s.secret == "" {
-		return slack.SecretsVerifier{}, errors.New("no signing secret is set") // anybody can sign with none
+		return slack.SecretsVerifier{}, errors.New("no signing secret is set") // any sender can sign with none
 	}
 	return slack.NewSecretsVerifier(header, s.secret)
 }

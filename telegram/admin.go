@@ -18,8 +18,8 @@ const (
 	maxAdmins = 1000
 )
 
-// IsAdmin reports whether the user owns or administers the group. In a private chat nobody
-// does. Whoever speaks in the name of the group itself is an anonymous administrator.
+// IsAdmin reports whether the user owns or administers the group. In a private chat no user
+// does. A sender in the name of the group itself is an anonymous administrator.
 func (p *Platform) IsAdmin(ctx context.Context, chat chats.Chat, user string) (bool, error) {
 	if err := checkAddress(chats.Address{Chat: chat}); err != nil {
 		return false, err

@@ -97,7 +97,7 @@ func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part c
 	return p.sendError(to, err)
 }
 
-// AnswerPress ends the press on the screen of whoever pressed, and shows them a text.
+// AnswerPress ends the press on the screen of the user who pressed, and shows them a text.
 // Telegram forgets presses within minutes: then there is nothing left to end.
 func (p *Platform) AnswerPress(ctx context.Context, press chats.Message, text string) error {
 	if markdown.Units(text) > maxToast {

@@ -29,7 +29,7 @@ type client struct {
 	token    string
 	endpoint string // with %s for token and method, as the library wants it
 	files    string
-	hosted   bool // by Telegram, not by somebody else
+	hosted   bool // by Telegram, not by the operator
 	timeout  time.Duration
 }
 

@@ -24,7 +24,7 @@ type event struct {
 	moved *move
 	// opinions are what a reaction says.
 	opinions []chats.Message
-	// dead is the id of a press that nobody but the adapter can answer.
+	// dead is the id of a press that only the adapter can answer.
 	dead string
 }
 
@@ -242,9 +242,9 @@ func (d *decoder) fill(u *decoded, msg *chats.Message) bool {
 }
 
 // sender returns who a message is from. One that was sent in the name of a chat (by
-// an anonymous administrator, or by somebody as their channel) is from that chat:
+// an anonymous administrator, or by a user as their channel) is from that chat:
 // the user that Telegram puts beside it stands for everybody who does so. Bots and
-// posts forwarded from a linked channel are from nobody.
+// posts forwarded from a linked channel have no sender.
 func (m *message) sender() (id int64, name string, ok bool) {
 	switch {
 	case m.AutoForward, m.Chat.Type == "channel":
@@ -272,7 +272,7 @@ func tidy(name string) string {
 func (d *decoder) forBot(u *decoded) bool {
 	m := u.message
 	if m.Chat.Type != "private" && m.isForeign() {
-		return false // whoever wrote it called somebody, not who passes it on
+		return false // its author mentioned the bot, not the one who passes it on
 	}
 	if m.Chat.Type == "private" || d.albums.known.Has(m.belongsTo()) {
 		return true

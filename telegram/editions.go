@@ -46,7 +46,7 @@ func (e *editions) changed(events []event) []event {
 // days, and an inbox knows for longer what it has accepted.
 const maxFirst = 48 * time.Hour
 
-// called has whoever calls the bot by an edit speak to it for the first time. An inbox drops
+// called has a user who mentions the bot by an edit speak to it for the first time. An inbox drops
 // what it has accepted before.
 func called(events []event) (all []event) {
 	for _, e := range events {

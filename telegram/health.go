@@ -24,7 +24,7 @@ type health struct {
 	started time.Time
 	// good is when Telegram last gave a good answer; zero for never.
 	good time.Time
-	// since and last are of the refusals because somebody else gets the updates, and
+	// since and last are of the refusals because another process gets the updates, and
 	// holder says who that is, once it has been asked.
 	since, last time.Time
 	holder      string
@@ -57,7 +57,7 @@ func (h *health) polled(err error) {
 	})
 }
 
-// conflicted records a poll that was refused because somebody else gets the updates. It
+// conflicted records a poll that was refused because another process gets the updates. It
 // reports since when that is so, and whether it has just begun. Two that take turns with
 // the place both succeed now and then: that does not end it.
 func (h *health) conflicted(err error, calm time.Duration) (lasts time.Duration, begins bool) {

@@ -35,7 +35,7 @@ const (
 const allowedUpdates = `["message","edited_message","my_chat_member","callback_query","message_reaction"]`
 
 // Run polls until ctx ends, or takes what Telegram posts. It returns an error only where
-// the token is refused at the start; the network being down, or somebody else polling, it
+// the token is refused at the start; the network being down, or another process polling, it
 // waits out.
 func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	p.health.start()
@@ -214,7 +214,7 @@ func (r *receiver) poll(ctx context.Context) ([]json.RawMessage, error) {
 	return raws, err
 }
 
-// missed records a poll that came to nothing and returns how long to wait. Somebody else
+// missed records a poll that came to nothing and returns how long to wait. Another process
 // who polls, such as the former self of this bot, is waited for without end.
 func (r *receiver) missed(ctx context.Context, err error) time.Duration {
 	if ce, ok := errors.AsType[*callError](err); ok && ce.answered && ce.code == http.StatusConflict {

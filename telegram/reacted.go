@@ -8,8 +8,8 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// reacted is a change of somebody's reactions to a message. It does not say whose message
-// that is, nor in which topic. Who reacts in the name of a chat is nobody.
+// reacted is a change of a user's reactions to a message. It does not say whose message
+// that is, nor in which topic. A reaction in the name of a chat has no user.
 type reacted struct {
 	Chat    chat       `json:"chat"`
 	Message int64      `json:"message_id"`
@@ -23,13 +23,13 @@ type reaction struct {
 	Emoji string `json:"emoji"`
 }
 
-// thumbs are the reactions that say what somebody thinks.
+// thumbs are the reactions that say what a user thinks.
 var thumbs = map[reaction][2]chats.Feedback{
 	{"👍"}: {chats.Good, chats.NotGood},
 	{"👎"}: {chats.Bad, chats.NotBad},
 }
 
-// opinions are what a change says: first what somebody takes back.
+// opinions are what a change says: first what the user takes back.
 func (r *reacted) opinions() (said []chats.Message) {
 	if r.Chat.ID == 0 || r.User == nil || r.User.IsBot || r.User.ID == 0 {
 		return nil

@@ -11,7 +11,7 @@ import (
 // maxText is the length of a message in UTF-16 units, markup not counted.
 const maxText = 4096
 
-// Render turns Markdown into parts in Telegram's HTML that call nobody.
+// Render turns Markdown into parts in Telegram's HTML that notify no user.
 func (p *Platform) Render(text string) []chats.Part {
 	var parts []chats.Part
 	for _, part := range markdown.Parse(text).TelegramHTML(partLimit()) {
@@ -20,7 +20,7 @@ func (p *Platform) Render(text string) []chats.Part {
 	return parts
 }
 
-// mention finds what Telegram takes for somebody's name in plain text.
+// mention finds what Telegram takes for a user's name in plain text.
 var mention = regexp.MustCompile(`(^|[^\pL\pN_])@([\pL\pN_])`)
 
 // inert breaks names in plain text with an invisible character.

@@ -92,7 +92,7 @@ func (s *Settings) doctorWebhook(self Bot) *doctor.Finding {
 	return doctor.OK("@%s: Telegram posts to %s", self.Username, s.public+hookPath)
 }
 
-// Link returns what makes links that claim the bot; nil where nobody says who it is.
+// Link returns what makes links that claim the bot; nil where its name is not known.
 func (s *Settings) Link(ctx context.Context, log *slog.Logger) func(code string) string {
 	self, err := Check(ctx, Config{Settings: *s, Logger: log})
 	if err != nil {

@@ -51,9 +51,9 @@ type Config struct {
 	// PollTimeout is how long the server waits for an update before it answers with
 	// none: whole seconds, at most 50. 0 means [DefaultPollTimeout].
 	PollTimeout time.Duration
-	// ConflictWait is the pause after the server says that somebody else polls with
+	// ConflictWait is the pause after the server says that another process polls with
 	// this token. 0 means [DefaultConflictWait]: a newer poll ends the older one, so that
-	// the poll of a bot that crashed keeps nobody out.
+	// the poll of a bot that crashed keeps no process out.
 	ConflictWait time.Duration
 	// CallTimeout bounds every other call. 0 means [DefaultCallTimeout].
 	CallTimeout time.Duration
@@ -79,7 +79,7 @@ type Platform struct {
 	ends         *retry.Spare // of previews
 	albums       albums
 	hook         hook
-	whispers     atomic.Pointer[bool] // whether the server can; nil where nobody asked it yet
+	whispers     atomic.Pointer[bool] // whether the server can; nil where it was not asked yet
 	// commands are the bot's without its name behind them.
 	commands atomic.Pointer[map[string]bool]
 }

@@ -105,7 +105,7 @@ type replied struct {
 	whole json.RawMessage
 }
 
-// UnmarshalJSON keeps the whole message: it is read only where somebody points at it.
+// UnmarshalJSON keeps the whole message: it is read only where a user points at it.
 func (r *replied) UnmarshalJSON(raw []byte) error {
 	type alone replied
 	r.whole = bytes.Clone(raw)
@@ -129,7 +129,7 @@ type pressed struct {
 	IsTopic  bool  `json:"is_topic_message"`
 	Chat     chat  `json:"chat"`
 	Date     int64 `json:"date"`
-	// Ephemeral is the number of one that whoever pressed sees alone; then ID is 0.
+	// Ephemeral is the number of one that only the user who pressed sees; then ID is 0.
 	Ephemeral int64 `json:"ephemeral_message_id"`
 }
 

@@ -16,7 +16,7 @@ import (
 const (
 	watchInterval = 5 * time.Second
 	// maxJump is how far the clock on the wall may run ahead of the one that counts: the
-	// machine slept for the difference, or somebody set the clock.
+	// machine slept for the difference, or the clock was set.
 	maxJump = 30 * time.Second
 )
 

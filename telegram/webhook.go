@@ -26,7 +26,7 @@ import (
 const (
 	// hookPath is where under the public address updates are posted.
 	hookPath = "/telegram/updates"
-	// secretHeader brings the secret that tells Telegram from anybody else.
+	// secretHeader brings the secret that tells Telegram from any other sender.
 	secretHeader = "X-Telegram-Bot-Api-Secret-Token" //nolint:gosec // the name of a header
 	// secretPurpose is what the secret is derived for.
 	secretPurpose = "oneclaw telegram webhook v1" //nolint:gosec // no secret

@@ -29,7 +29,7 @@ func (p *Platform) SendEphemeral(ctx context.Context, to chats.Address, user str
 		return "", err
 	}
 	d := &delivery{to: to, part: part, plain: part.Text == ""}
-	// What is below zero is a chat, in the name of which somebody writes.
+	// What is below zero is a chat, in the name of which a user writes.
 	if !strings.HasPrefix(to.Chat.ID, "-") || strings.HasPrefix(user, "-") {
 		return p.send(ctx, d)
 	}
@@ -70,7 +70,7 @@ func refusedFor(err error) bool {
 
 // canWhisper asks the server, once, whether it knows ephemeral messages. One that does not
 // would ignore who a message is for and show it to all, so it is asked with a request that
-// shows nothing to anybody: an edit without a message, which it refuses in other words where
+// shows nothing to any user: an edit without a message, which it refuses in other words where
 // it does not know the method.
 func (p *Platform) canWhisper(ctx context.Context, to chats.Address) (bool, error) {
 	if known := p.whispers.Load(); known != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // Question is what a tool wants to know, in the middle of a call, from the person on whose
-// behalf it runs. Its texts are those of somebody else.
+// behalf it runs. Its texts are not trusted.
 type Question struct {
 	// From is who asks, as people know it.
 	From string `json:"from"`
@@ -75,7 +75,7 @@ type AnswerAction string
 // The ends of questions.
 const (
 	AnswerAccept AnswerAction = "accept"
-	// AnswerDecline: the person said no, or there is nobody to ask.
+	// AnswerDecline: the person said no, or there is no person to ask.
 	AnswerDecline AnswerAction = "decline"
 	// AnswerCancel: the person put it away, or did not answer in time.
 	AnswerCancel AnswerAction = "cancel"

@@ -23,7 +23,7 @@ func Reporting(ctx context.Context, report func(step string)) context.Context {
 	return context.WithValue(ctx, reporter{}, report)
 }
 
-// Reports reports whether anybody is told how far the call of a context is.
+// Reports reports whether an observer is told how far the call of a context is.
 func Reports(ctx context.Context) bool {
 	_, told := ctx.Value(reporter{}).(func(string))
 	return told

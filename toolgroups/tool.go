@@ -55,7 +55,7 @@ type Tool struct {
 	// no account is connected, a permission is missing. No person is asked to approve such a
 	// call. It has no effects. Nil knows of nothing.
 	Ready func(ctx context.Context, call Call) error
-	// Personal says that the tool acts in the name of an account of whoever asks for it:
+	// Personal says that the tool acts in the name of an account of the user who asks for it:
 	// nobody else approves its calls, where no rule of the operator says who does.
 	Personal bool
 	// Doing says what a call does while it runs, in words for people: "reading {path}", where

@@ -31,7 +31,7 @@ var version = regexp.MustCompile(`claude-(?:([a-z]+)-)?([0-9]+)(?:[-.]([0-9]{1,2
 
 func familyOf(model string) family {
 	m := version.FindStringSubmatch(strings.ToLower(model))
-	if m == nil { // An alias, or one of whom nobody knows yet: it is told nothing.
+	if m == nil { // An alias, or one that is not known yet: it is told nothing.
 		return family{searches: strings.Contains(model, "claude")}
 	}
 	line := cmp.Or(m[1], m[4])
@@ -153,7 +153,7 @@ func (k *Known) limit(c *Client, tokens int) {
 	}
 }
 
-// Facts is what is known of the model now, without asking anybody, the most certain first.
+// Facts is what is known of the model now, without a request, the most certain first.
 func (c *Client) Facts() openai.Facts {
 	m := c.cfg.Known.get(c)
 	var set, refused, named openai.Facts

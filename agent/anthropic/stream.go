@@ -22,7 +22,7 @@ const (
 
 // answer is what the events of one stream make.
 type answer struct {
-	show  func(text string) // to whoever watches
+	show  func(text string) // to the observer
 	model string
 	// stop is why the answer ended; whole says that its end was told.
 	stop   string

@@ -9,7 +9,7 @@ import (
 
 // carried is what a server wants back with its own reply: the text of its reasoning,
 // encrypted items, signatures of calls. It is kept in the one string that the agent has
-// for it. It goes back to nobody but who gave it, under the name it came with.
+// for it. It goes back only to the server that gave it, under the name it came with.
 type carried struct {
 	// Origin is who gave it. Others would not understand it, or refuse it.
 	Origin string `json:"origin"`
@@ -64,7 +64,7 @@ func (c carried) pack() string {
 	return carriedPrefix + string(data)
 }
 
-// unpack reads the string for a server. What is another's, or of nobody knows whom, is
+// unpack reads the string for a server. What is another's, or of an unknown one, is
 // left out.
 func unpack(reasoning, origin string) carried {
 	if rest, text := strings.CutPrefix(reasoning, carriedText); text {

@@ -17,7 +17,7 @@ import (
 const maxVectors = 64 << 20
 
 // Embed turns texts into vectors over the Embeddings API, one for each in their order. It
-// is asked once: whoever wants vectors can do without. An error is a *[agent.ModelError],
+// is asked once: a caller can do without vectors. An error is a *[agent.ModelError],
 // or the cause for which ctx ended; its text holds no secret.
 func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	if len(texts) == 0 {

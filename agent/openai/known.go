@@ -142,7 +142,7 @@ func (k *Known) limit(c *Client, tokens int) {
 	}
 }
 
-// Facts is what is known of the model now, without asking anybody, the most certain first: what the operator says,
+// Facts is what is known of the model now, without a request, the most certain first: what the operator says,
 // what the server has refused, what it tells, what the name tells.
 func (c *Client) Facts() Facts {
 	m := c.cfg.Known.get(c)

@@ -63,7 +63,7 @@ func (c *Client) encode(req agent.Request, q quirks) (body []byte, pictures bool
 	return e.buf, len(e.show.pictures) > 0
 }
 
-// effort writes how hard the model is to think, where somebody says so. A model that is not
+// effort writes how hard the model is to think, where the settings say so. A model that is not
 // known to reason would refuse what a chat has chosen for another.
 func (e *encoder) effort(effort string) {
 	switch {

@@ -42,7 +42,7 @@ type content struct {
 }
 
 // response is the whole of a reply, or what is known of it. The library's type decodes
-// fields that nobody needs, and fails where a server has others.
+// fields that are not needed, and fails where a server has others.
 type response struct {
 	Object     string                         `json:"object"`
 	Status     api.ResponseStatus             `json:"status"`
@@ -67,7 +67,7 @@ type event struct {
 
 // responseCollector puts the events of the Responses API together.
 type responseCollector struct {
-	show   func(text string) // to whoever watches
+	show   func(text string) // to the observer
 	origin string
 	text   strings.Builder
 	items  []item

@@ -94,7 +94,7 @@ type toolCall struct {
 
 // accumulator puts the pieces of a reply together.
 type accumulator struct {
-	show      func(text string) // to whoever watches
+	show      func(text string) // to the observer
 	origin    string
 	text      strings.Builder
 	refusal   strings.Builder

@@ -40,7 +40,7 @@ func Of(all []slack.Block, text string, plain bool, buttons [][]chats.Button) ([
 		kind = slack.PlainTextType
 	}
 	for _, piece := range sections(text, plain) {
-		// Verbatim: what only looks like a mention calls nobody.
+		// Verbatim: what only looks like a mention notifies no user.
 		object := &slack.TextBlockObject{Type: kind, Text: piece, Verbatim: !plain}
 		all = append(all, slack.NewSectionBlock(object, nil, nil, slack.SectionBlockOptionExpand(true)))
 	}

@@ -53,7 +53,7 @@ type Invitations struct {
 }
 
 // NewInvitations returns those of the bot with this token. Their key is made out of it: all
-// processes of the bot have it, and nobody else. Kv may be nil.
+// processes of the bot have it, and no others. Kv may be nil.
 func NewInvitations(kv storage.KV, token string, clock *Clock) (*Invitations, error) {
 	secret := sha256.Sum256([]byte(token))
 	sealer, err := redact.NewSealer(secret[:], "oneclaw slack responses v1")

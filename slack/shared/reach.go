@@ -37,7 +37,7 @@ type Reach struct {
 	gap     string
 	opened  bool                      // the gap is not in the store yet
 	closed  string                    // the last gap that was filled here
-	live    map[chats.Chat]time.Time  // threads with the bot, and when somebody wrote
+	live    map[chats.Chat]time.Time  // threads with the bot, and when a user wrote last
 	owed    map[chats.Chat]Unresolved // threads with messages that were put off
 	saving  sync.Mutex                // held while the state is written
 }
@@ -94,7 +94,7 @@ func (r *Reach) Filled(name string) {
 	}
 }
 
-// Touch notes that somebody writes in a thread with the bot.
+// Touch notes that a user writes in a thread with the bot.
 func (r *Reach) Touch(chat chats.Chat) {
 	if chat.Thread == "" {
 		return
@@ -113,7 +113,7 @@ func (r *Reach) trim() {
 	}
 }
 
-// Threads returns the threads with the bot, by channel: first those in which somebody wrote
+// Threads returns the threads with the bot, by channel: first those in which a user wrote
 // last, because not all may be searched.
 func (r *Reach) Threads() map[string][]string {
 	r.mu.Lock()
@@ -126,7 +126,7 @@ func (r *Reach) Threads() map[string][]string {
 	return all
 }
 
-// All returns the threads with the bot, and when somebody wrote there.
+// All returns the threads with the bot, and when a user wrote last there.
 func (r *Reach) All() map[chats.Chat]time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()

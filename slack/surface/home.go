@@ -25,7 +25,7 @@ const (
 	maxTitle, maxHeader = 80, 150
 )
 
-// Opened is what somebody has opened: their chat with the bot, or the Home tab of the app.
+// Opened is what a user has opened: their chat with the bot, or the Home tab of the app.
 type Opened struct {
 	Home bool
 	// User and Channel are who it was and their chat with the bot. Thread is set in the view
@@ -74,7 +74,7 @@ func (s *Surface) publish(ctx context.Context, user string, sections []chats.Sec
 	})
 }
 
-// Begun gives a thread that a message begins a title, where somebody wrote it to the bot alone.
+// Begun gives a thread that a message begins a title, where a user wrote it to the bot alone.
 func (s *Surface) Begun(ctx context.Context, m chats.Message) {
 	title := titleOf(m.Text)
 	if !m.Direct || m.Kind != chats.KindText || m.Chat.Thread != m.ID || title == "" || !s.may(setTitle) {

@@ -228,5 +228,5 @@ func settled(growing string) string {
 // calling is what calls people where it stands in a text.
 var calling = regexp.MustCompile(`<([!@#])`)
 
-// quiet takes away what would call people: what is shown while it grows calls nobody.
+// quiet takes away what would notify users: what is shown while it grows notifies none.
 func quiet(text string) string { return calling.ReplaceAllString(text, "<\u2060$1") }

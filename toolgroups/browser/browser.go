@@ -228,7 +228,7 @@ func (b *Browser) watch(ctx context.Context, c *chromium) func(*error) {
 	}
 }
 
-// expire ends a Chromium that nobody uses.
+// expire ends a Chromium that is not used.
 func (b *Browser) expire() {
 	b.mu.Lock()
 	c := b.running

@@ -1,7 +1,7 @@
 // Package browser looks at web pages with a headless Chromium: for pages that need
 // JavaScript, and for pictures of pages.
 //
-// Pages come from anybody and run scripts, so a page has nothing but the public
+// Pages come from anywhere and run scripts, so a page has nothing but the public
 // network. Each call gets a context of its own in the browser, without the cookies,
 // storage and cache of others, and a proxy of its own on the loopback interface,
 // through which all it does has to go: navigation, redirects, scripts, WebSockets.

@@ -41,7 +41,7 @@ type Config struct {
 	// must hold no secret. Nil means that this bot cannot ask.
 	Models func(ctx context.Context, p settings.Provider) ([]settings.Model, error)
 	// Switched is called after a switch was changed and before the tool answers, for
-	// whoever rebuilds the registry. Nil means that this happens by itself.
+	// the owner of the registry. Nil means that this happens by itself.
 	Switched func(ctx context.Context) error
 }
 

@@ -19,7 +19,7 @@ const CodeSearch = "search_error"
 
 // History is what search_history looks through, finding and ranking by itself.
 type History interface {
-	// Passages yields what is on record for an owner, and for nobody else, of the
+	// Passages yields what is on record for an owner, and for no other, of the
 	// kinds and days of the query, the newest first. It ends early when ctx does,
 	// with its error. It may be called concurrently.
 	Passages(ctx context.Context, owner string, query HistoryQuery) iter.Seq2[Passage, error]

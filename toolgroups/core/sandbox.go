@@ -90,7 +90,7 @@ func (c ExecConfig) argv(command, workspace, dir string, room int64) ([]string, 
 		args = append(args, "--seccomp", filterFD)
 	}
 	args = append(args, procMounts()...)
-	// The folders that hold the mounts are in memory: read-only, nobody can fill it there.
+	// The folders that hold the mounts are in memory: read-only, no command can fill it there.
 	args = append(args, "--dev", "/dev", "--size", strconv.Itoa(tmpSize), "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
 		"--size", strconv.Itoa(tmpSize), "--tmpfs", "/tmp",
 		"--bind", workspace, workspace, "--remount-ro", "/", "--chdir", dir, "--")

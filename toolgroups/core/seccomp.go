@@ -15,7 +15,7 @@ type refused struct {
 	missing   []uint32
 }
 
-// refusedCalls lists them for this machine; false where nobody has written them down.
+// refusedCalls lists them for this machine; false where they are not written down.
 // fallocate takes a disk at once, beyond every limit of files, and programs write zeros
 // where it is not supported. The others make memory that belongs to no process
 // (memfd_create, memfd_secret, shmget), reach the keys of the bot's session (add_key,

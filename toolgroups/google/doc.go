@@ -3,7 +3,7 @@
 // of its own, on the account of the user who asks.
 //
 // It keeps the accounts and carries the requests. A tool runs with the token of
-// Call.User and of nobody else. Tokens lie encrypted in the KV and are refreshed under
+// Call.User and of no other user. Tokens lie encrypted in the KV and are refreshed under
 // a lock. Nothing is built before it is used: the client of a service lives as long as
 // one call.
 //

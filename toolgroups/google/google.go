@@ -26,7 +26,7 @@ import (
 // Config is what the family needs.
 type Config struct {
 	// ClientID and ClientSecret are the operator's OAuth client. Empty means that
-	// nobody can connect an account, which the tools then say.
+	// no user can connect an account, which the tools then say.
 	ClientID     string
 	ClientSecret string
 	// APIURL replaces scheme and host of every Google address. Empty means Google.

@@ -74,7 +74,7 @@ type Config struct {
 	// must not call these tools. nil means none but those of this package.
 	Reserved func() []string
 	// Changed is called when other tools than before come from the folder, while
-	// no lock is held. nil means that nobody needs to know.
+	// no lock is held. nil is allowed.
 	Changed func()
 	// Env returns a variable that a manifest names, false where there is none. nil means
 	// that there are none at all.
@@ -103,7 +103,7 @@ type Tools struct {
 	cfg    Config
 	client *http.Client
 
-	// write is held while files are read or written, so that nobody sees half of a
+	// write is held while files are read or written, so that no reader sees half of a
 	// change; content is what they came to.
 	write   sync.Mutex
 	content atomic.Pointer[content]

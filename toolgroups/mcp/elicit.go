@@ -26,7 +26,7 @@ const (
 )
 
 // askers are the people who can be asked on a connection: those for whom its calls run. The
-// protocol does not say in which call a server asks, so a question is put to nobody where that is in doubt.
+// protocol does not say in which call a server asks, so a question is declined where that is in doubt.
 type askers struct {
 	from string // what people know the server by
 

@@ -21,7 +21,7 @@ func (s *server) reload(l *link) {
 	s.learn(known)
 }
 
-// learn takes a list: it is kept, and whoever asked is told if the group differs.
+// learn takes a list: it is kept, and the caller is told if the group differs.
 func (s *server) learn(l list) {
 	if s.host != nil {
 		s.host.learn(l)

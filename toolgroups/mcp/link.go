@@ -117,7 +117,7 @@ func connect(ctx context.Context, d dialer, from string, old bool) (*link, list,
 // close ends the connection, the calls that run on it, and the server's processes.
 func (l *link) close() {
 	l.once.Do(func() {
-		// Errors of something that is being ended help nobody.
+		// Errors of something that is being ended are of no use.
 		l.tap.close()
 		_ = l.session.Close()
 	})

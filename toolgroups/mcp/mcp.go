@@ -1,25 +1,25 @@
 // Package mcp brings the tools of MCP servers (Model Context Protocol) into groups,
 // one group mcp_<server> for each server of the configuration.
 //
-// Nothing runs for a server that nobody uses. The groups are built from the tool
+// Nothing runs for a server that is not used. The groups are built from the tool
 // lists that the servers gave when they were last connected, kept in a file for
 // each; a server is started, or reached over HTTP, by the first call of one of its
 // tools, and ended when it has been idle for a while. Each connection reads the
 // list again, as does a server's word that it has changed; where the list differs,
-// [Config].Changed says so, and whoever owns the registry builds the next one from
+// [Config].Changed says so, and the owner of the registry builds the next one from
 // [Client.Groups]. A server whose tools have never been seen is contacted by
 // [Client.Discover], in the background after the start; until that has worked its
 // group has one tool, <server>_connect, which tries again.
 //
 // A server that dies or cannot be reached is left alone for a time that doubles
 // with each failure; until then its tools answer at once that it is unavailable,
-// and why. Nobody waits for a server but the calls of its own tools, and those have
+// and why. Only the calls of its own tools wait for a server, and those have
 // a time limit.
 //
 // A server acts with the one identity that the configuration gives it, for
 // everybody who may load its group: Role says who may. One with auth: oauth acts for
 // each person with an account of their own instead, over a connection of their own
-// (package oauth); its tools are those that it showed to whoever was connected last.
+// (package oauth); its tools are those that it showed to the user who connected last.
 package mcp
 
 import (
@@ -166,7 +166,7 @@ func (c *Client) Discover(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, s := range c.all() {
 		if !s.unknown() || s.personal() {
-			continue // Nobody is there to sign in.
+			continue // No user is there to sign in.
 		}
 		wg.Go(func() { s.discover(ctx, slots) })
 	}

@@ -46,7 +46,7 @@ type Change struct {
 }
 
 // pinned is a list as it is offered: with the words that were allowed, and no more liberties
-// than were allowed and are claimed now. A tool that nobody has allowed has none.
+// than were allowed and are claimed now. A tool that was not allowed has none.
 func pinned(l, allowed list) list {
 	known := byName(allowed.Tools)
 	l.Title, l.Instructions = allowed.Title, allowed.Instructions

@@ -217,7 +217,7 @@ func (s *server) release(l *link, rest bool) {
 	s.arm(l)
 }
 
-// arm ends a connection that nobody uses for a while.
+// arm ends a connection that is not used for a while.
 func (s *server) arm(l *link) {
 	s.stopTimer()
 	s.timer = time.AfterFunc(s.family.Idle, func() {

@@ -51,7 +51,7 @@ type Config struct {
 	// Logger gets what the model is not told. nil discards it.
 	Logger *slog.Logger
 	// Damaged sets a memory aside that does not decode, and tells administrators; it begins
-	// anew. Nil makes that an error of whoever reads it.
+	// anew. Nil makes that an error for its reader.
 	Damaged func(ctx context.Context, entry storage.Entry) error
 }
 
@@ -243,7 +243,7 @@ func (m *Memory) mend(ctx context.Context, owner string, entry storage.Entry) (d
 	return m.read(ctx, owner)
 }
 
-// change rewrites an owner's document, again where somebody was faster.
+// change rewrites an owner's document, again where another writer was faster.
 func (m *Memory) change(ctx context.Context, owner string, f func(*document) error) error {
 	defer m.recent.Forget(owner)
 	for range attempts {

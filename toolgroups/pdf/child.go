@@ -151,7 +151,7 @@ func startPDFium(s setup) (pdfium.Pdfium, error) {
 // reserve moves the memory of PDFium into a mapping of its largest size, of which the
 // system gives what is used. Otherwise it grows by copying, which leaves a multiple of its
 // limit behind: wazero can reserve memory only where the module asks for no more than the
-// limit, and go-pdfium lets nobody pass a wazero allocator. So the fields are set that
+// limit, and go-pdfium takes no wazero allocator. So the fields are set that
 // wazero itself looks at when memory grows, and growing tells its engine.
 func reserve(instance pdfium.Pdfium, limit int64) error {
 	field := reflect.Indirect(reflect.ValueOf(instance.GetImplementation())).FieldByName("Module")

@@ -10,7 +10,7 @@ import (
 )
 
 // Move gives the tasks of one owner to another, whose chat is to: a chat that goes on
-// under another id keeps its tasks. Each moves in one step, and again where somebody else
+// under another id keeps its tasks. Each moves in one step, and again where another writer
 // changed it meanwhile, so that none is lost or runs at both ends; breaking off leaves the
 // rest to the next time.
 func (s *Schedule) Move(ctx context.Context, from, owner, to string) error {

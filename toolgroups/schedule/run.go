@@ -20,7 +20,7 @@ const (
 	lateAfter = 5 * time.Minute
 	// missedAfter is when a run of a task that runs again is not made up for any more.
 	missedAfter = 24 * time.Hour
-	// claimRest is how long a run that somebody else has claimed is left to them.
+	// claimRest is how long a run that another process has claimed is left to it.
 	claimRest = time.Minute
 	// giveUpAfter is how long a run is tried to be handed over.
 	giveUpAfter = 24 * time.Hour
@@ -166,7 +166,7 @@ func (s *Schedule) handOver(ctx context.Context, entry storage.Entry, due time.T
 			return err
 		}
 	}
-	// Whoever has written the entry meanwhile needs it.
+	// The process that has written the entry meanwhile needs it.
 	err = s.cfg.Store.Delete(ctx, entry.Key, entry.Revision)
 	if err != nil && !errors.Is(err, storage.ErrConflict) {
 		return fmt.Errorf("remove from the index: %w", err)
@@ -200,12 +200,12 @@ func (s *Schedule) release(ctx context.Context, owner, id, key, fault string) er
 var (
 	// errWaits means that an earlier run has to be handed over first.
 	errWaits = errors.New("schedule: an earlier run has not been handed over yet")
-	// errClaimed means that somebody else is about to hand the run over.
+	// errClaimed means that another process is about to hand the run over.
 	errClaimed = errors.New("schedule: claimed a moment ago")
 )
 
 // claim takes on the run that a task stands in the index for, and sets the next. It
-// returns the claim that somebody has left, or nil where there is nothing to run.
+// returns the claim that a process has left, or nil where there is nothing to run.
 func (t *Task) claim(index, now time.Time, zone *time.Location) (*Claim, error) {
 	switch {
 	case t.Claimed != nil && t.Claimed.Index.Equal(index):

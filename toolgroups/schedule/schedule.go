@@ -80,7 +80,7 @@ type Run struct {
 	Title string `json:"title"`
 	// Prompt is what the agent is asked.
 	Prompt string `json:"prompt"`
-	// Plan says in words when the task runs. It is empty where somebody asked for this run,
+	// Plan says in words when the task runs. It is empty where a user asked for this run,
 	// and waits for its answer.
 	Plan string `json:"plan,omitempty"`
 	// Owner, Chat, User and Direct are as in [toolgroups.Scope] of the task's message.

@@ -150,7 +150,7 @@ var (
 	errRemoved = errors.New("schedule: removed")
 )
 
-// change reads a task, has f change it and writes it, again where somebody else was
+// change reads a task, has f change it and writes it, again where another writer was
 // faster.
 func (s *Schedule) change(ctx context.Context, owner, id string, f func(t *Task) error) (Task, error) {
 	for range maxConflicts {

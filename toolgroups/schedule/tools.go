@@ -27,7 +27,7 @@ const (
 	maxPrompt = 8000
 )
 
-// queuedFor is how long a run that somebody asked for keeps another from being queued.
+// queuedFor is how long a run that a user asked for keeps another from being queued.
 const queuedFor = time.Hour
 
 // timeFormat is how times are shown.

@@ -269,7 +269,7 @@ func (r *Router) first(f toolgroups.Facts) []toolgroups.Tool {
 	if r.cfg.Routing != RoutingAuto || f.First || want <= size || float64(want)*p.Read >= float64(size) {
 		return tools
 	}
-	// What anybody may use: a chat of several people has one beginning.
+	// What every user may use: a chat of several people has one beginning.
 	for _, e := range Deferrable(f.Registry, toolgroups.RoleUser) {
 		if size >= want || f.MaxTools > 0 && len(tools)+len(toolgroups.ReservedNames()) >= f.MaxTools {
 			break

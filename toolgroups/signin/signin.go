@@ -2,7 +2,7 @@
 // that is bound to a person and a chat, pages that say whom it is for, and a code of
 // the last page that the person sends back.
 //
-// Nobody can tell who sits at a browser. So what it comes back with counts for nothing
+// The server cannot tell who sits at a browser. So what it comes back with counts for nothing
 // before that person has sent, in the chat that the link came from, what only that
 // browser was shown.
 package signin
@@ -216,8 +216,8 @@ func (d *Flows) Of(state string) (string, bool) {
 }
 
 // Arrive keeps the code with which a browser came back, until the person confirms it in
-// the chat: whoever gave the consent may be somebody else. It returns the sign-in with
-// what has to be sent. A sign-in takes one code, so that nobody replaces that of another.
+// the chat: another person may have given the consent. It returns the sign-in with
+// what has to be sent. A sign-in takes one code, so that no person replaces that of another.
 // redeem, where there is one, turns the code into what is kept in its place.
 func (d *Flows) Arrive(ctx context.Context, of, state, code string, redeem func(Pending) (string, error)) (Pending, error) {
 	p, rev, err := d.Find(ctx, of, state)
@@ -304,5 +304,5 @@ func Pasted(args string) (answer url.Values, ok bool) {
 	return answer, err == nil
 }
 
-// Unquoted is what somebody pasted, without what platforms and people put around it.
+// Unquoted is what a user pasted, without what platforms and people put around it.
 func Unquoted(args string) string { return strings.Trim(strings.TrimSpace(args), "<>`\"'") }

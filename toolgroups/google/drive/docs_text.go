@@ -134,7 +134,7 @@ func (w *docsWriter) element(p *docs.ParagraphElement) string {
 	return ""
 }
 
-// suggested is a text with what somebody suggests about it: who may edit a document gets what
+// suggested is a text with what an editor suggests about it: who may edit a document gets what
 // would be put in beside what would go.
 func suggested(run *docs.TextRun) string {
 	lines := strings.ReplaceAll(run.Content, "\v", "\n") // a line of a paragraph ends so

@@ -240,7 +240,7 @@ func (a *Accounts) redeem(ctx context.Context, s Server, p signin.Pending, code 
 // maxLife is the longest life of a token that is believed, in seconds.
 const maxLife = 10 * 365 * 24 * 3600
 
-// lifeOf is how long a token lives in seconds, 0 where nobody says. The library counts by
+// lifeOf is how long a token lives in seconds, 0 where the server does not say. The library counts by
 // a clock of its own, and leaves the number out of some of its tokens.
 func lifeOf(token *oauth2.Token) int64 {
 	switch said := token.Extra("expires_in").(type) {

@@ -67,7 +67,7 @@ func Wants(ctx context.Context, s Server) (bool, error) {
 	return wants, err
 }
 
-// challenge returns what a server says to somebody who has not signed in.
+// challenge returns what a server says to a user who has not signed in.
 func challenge(ctx context.Context, s Server) (said []oauthex.Challenge, wants bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, strings.NewReader(probe))
 	if err != nil {

@@ -33,7 +33,7 @@ import (
 
 // Codes of errors that the model is told.
 const (
-	// CodeNotConnected is a call for somebody who has to connect first.
+	// CodeNotConnected is a call of a user who has to connect first.
 	CodeNotConnected = "not_connected"
 	// CodeSignIn is a sign-in that does not work at the moment.
 	CodeSignIn = "sign_in_unavailable"
@@ -151,7 +151,7 @@ type account struct {
 	// Scopes are those that were granted, Wanted those that a call lacked.
 	Scopes []string `json:"scopes,omitempty"`
 	Wanted []string `json:"wanted,omitempty"`
-	// Access is a token that is valid until Expiry, which is zero where nobody knows. Life is
+	// Access is a token that is valid until Expiry, which is zero where that is unknown. Life is
 	// how long it was valid at first.
 	Access  string        `json:"access"`
 	Expiry  time.Time     `json:"expiry,omitzero"`
@@ -159,7 +159,7 @@ type account struct {
 	Refresh string        `json:"refresh,omitempty"`
 	// Lost says that the authorisation server no longer knows the consent.
 	Lost bool `json:"lost,omitempty"`
-	// Busy is until when somebody fetches a new token: a refresh token works once.
+	// Busy is until when a process fetches a new token: a refresh token works once.
 	Busy time.Time `json:"busy,omitzero"`
 	// Connected is when consent was given.
 	Connected time.Time `json:"connected"`

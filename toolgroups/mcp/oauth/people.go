@@ -8,7 +8,7 @@ import (
 	"oneclaw/storage"
 )
 
-// Connection is an account that somebody has connected at a server.
+// Connection is an account that a user has connected at a server.
 type Connection struct{ Server, User string }
 
 // Connections yields the connected accounts in the order of their servers and people, behind one
@@ -32,7 +32,7 @@ func connections(ctx context.Context, kv storage.KV, r storage.Range) iter.Seq2[
 	}
 }
 
-// Begun yields whatever somebody has at servers: accounts that are connected, and sign-ins that
+// Begun yields what a user has at servers: accounts that are connected, and sign-ins that
 // have begun.
 func Begun(ctx context.Context, kv storage.KV, user string) iter.Seq2[Connection, error] {
 	return func(yield func(Connection, error) bool) {

@@ -56,7 +56,7 @@ func (a *Accounts) clientOf(ctx context.Context, s Server, meta *oauthex.AuthSer
 		}
 		_, err = a.put(ctx, key, fresh, rev)
 		if errors.Is(err, storage.ErrConflict) {
-			continue // Somebody was faster, and one client is enough.
+			continue // Another request was faster, and one client is enough.
 		}
 		return fresh.client, err
 	}
@@ -157,7 +157,7 @@ func (a *Accounts) describe(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{ // Whoever has gone away asks again.
+	_ = json.NewEncoder(w).Encode(map[string]any{ // A client that has gone away asks again.
 		"client_id": a.document(s), "client_name": clientName, "client_uri": a.cfg.PublicURL,
 		"redirect_uris": []string{a.redirect(s)}, "grant_types": []string{"authorization_code", "refresh_token"},
 		"response_types": []string{"code"}, "token_endpoint_auth_method": methodNone, "application_type": kind(a.redirect(s)),

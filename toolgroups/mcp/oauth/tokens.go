@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// busyTime is how long others wait for whoever fetches a new token.
+	// busyTime is how long others wait for the process that fetches a new token.
 	busyTime = requestTime + 10*time.Second
 	// look is how often they look whether it is there.
 	look = 200 * time.Millisecond
