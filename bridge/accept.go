@@ -38,7 +38,7 @@ const acceptWrites = 128
 // intake takes what platforms deliver: it decides what becomes of each message, and puts
 // it on disk.
 type intake struct {
-	*rooms
+	*services
 	// accepting is held, by chat, while messages are written and queued.
 	accepting *named.Semaphores
 	mu        sync.Mutex
@@ -146,7 +146,7 @@ func (in *intake) take(ctx context.Context, j *queue.Run) error {
 	if j.Message.Kind == chats.KindText {
 		text := fmt.Sprintf("Something went wrong inside me, and I could not take your message. Please send it again.\n\n_Incident %s_", aside.Incident)
 		told = rescue.Do(func() error {
-			_, err := in.desk.Post(ctx, "untaken/"+key, j.Message.Chat, interact.Card{ReplyTo: j.Message.ID, Text: text})
+			_, err := in.cards.Post(ctx, "untaken/"+key, j.Message.Chat, interact.Card{ReplyTo: j.Message.ID, Text: text})
 			return err
 		})
 	}
@@ -178,7 +178,7 @@ func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 	busy := lane.Waiting >= in.cfg.Limits.MaxWaiting
 	switch {
 	case m.Kind == chats.KindPress:
-		if !in.desk.AcceptsPress(m, busy) {
+		if !in.cards.AcceptsPress(m, busy) {
 			return in.jobs.Discard(ctx, j)
 		}
 	case in.people.Role(m.By()) == toolgroups.RoleStranger:

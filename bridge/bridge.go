@@ -29,13 +29,13 @@ import (
 // goroutine for each chat whose message is being answered, one for each whose command is
 // answered, one for each platform, one that prunes, and one that ends cards; [Bridge.Run] waits for all.
 type Bridge struct {
-	*rooms
+	*services
 	begun   time.Time
 	resumed chan struct{} // closed when the jobs of a former run are queued
 }
 
-// rooms are what those who work between the rooms share: these, and each other.
-type rooms struct {
+// services are the parts of a bridge; those of this package use the others.
+type services struct {
 	cfg        Config
 	log        *slog.Logger
 	shared     queue.Shared
@@ -48,7 +48,7 @@ type rooms struct {
 	lanes      *queue.Queue
 	owners     *queue.Leases
 	sender     *outbox.Sender
-	desk       *interact.Cards
+	cards      *interact.Cards
 	people     *access.Registry
 	gate       *interact.Gate
 	asking     *interact.Elicitation
@@ -80,32 +80,32 @@ func New(cfg Config) (*Bridge, error) {
 	cfg = cfg.complete()
 	store := &noted{Store: cfg.Store}
 	cfg.Store = store
-	r := &rooms{
+	r := &services{
 		cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), store: store, platforms: make(map[string]chats.Platform),
 		jobs: queue.Store{Store: cfg.Store, Base: new(atomic.Int64)},
 	}
 	if r.maxRetry = cfg.Limits.RetryFor; cfg.Sharing.On {
 		r.maxRetry = min(r.maxRetry, sharedRetry)
 	}
-	b := &Bridge{rooms: r, begun: cfg.Now(), resumed: make(chan struct{})}
+	b := &Bridge{services: r, begun: cfg.Now(), resumed: make(chan struct{})}
 	for _, p := range cfg.Platforms {
 		if _, twice := b.platforms[p.Name()]; twice {
 			return nil, fmt.Errorf("bridge: two platforms are named %s", p.Name())
 		}
 		b.platforms[p.Name()] = p
 	}
-	b.furnish()
+	b.wire()
 	return b, nil
 }
 
-// furnish makes the rooms, each of those below it, and those who work between them.
-func (b *Bridge) furnish() {
-	cfg, r := b.cfg, b.rooms
+// wire makes the parts, each from those below it.
+func (b *Bridge) wire() {
+	cfg, r := b.cfg, b.services
 	b.intake = &intake{
-		rooms: r, accepting: named.New(1), late: cache.New[chats.Chat, time.Time](maxTold), full: cache.New[string, time.Time](maxTold), vain: cache.New[string, trial](maxTold),
+		services: r, accepting: named.New(1), late: cache.New[chats.Chat, time.Time](maxTold), full: cache.New[string, time.Time](maxTold), vain: cache.New[string, trial](maxTold),
 		taking: make(map[chats.Chat]bool), places: make(chan struct{}, acceptWrites),
 	}
-	b.stops, b.carrier, b.keeper, b.mover = &stops{r}, &carrier{r, make(chan struct{}, 1)}, &keeper{rooms: r}, &mover{r}
+	b.stops, b.carrier, b.keeper, b.mover = &stops{r}, &carrier{r, make(chan struct{}, 1)}, &keeper{services: r}, &mover{r}
 	b.asides, b.commands = queue.DeadLetters{KV: cfg.Store, Log: b.log, Now: cfg.Now}, &commands{platforms: b.platforms, isAdmin: b.isAdmin}
 	b.workers = &workers{commands: b.commands}
 	b.owners = queue.NewLeases(queue.LeasesConfig{
@@ -121,19 +121,19 @@ func (b *Bridge) furnish() {
 	})
 	b.signs = outbox.NewReactions(outbox.ReactionsConfig{Shared: shared, Store: b.store, Jobs: b.jobs, Sender: b.sender, Queue: b.lanes})
 	handlers := make(map[string]interact.Handler)
-	b.desk = interact.NewCards(interact.CardsConfig{
-		Shared: shared, Store: b.store, Handlers: handlers, Jobs: deskJobs{r}, Sender: b.sender, RedactCards: cfg.RedactCards,
+	b.cards = interact.NewCards(interact.CardsConfig{
+		Shared: shared, Store: b.store, Handlers: handlers, Jobs: cardJobs{r}, Sender: b.sender, RedactCards: cfg.RedactCards,
 		Host: cardHost{r},
 	})
 	b.people = access.New(access.Config{
-		Shared: shared, Store: cfg.Store, Access: cfg.Access, Cards: b.desk, Allowance: cfg.Limits.Allowance,
+		Shared: shared, Store: cfg.Store, Access: cfg.Access, Cards: b.cards, Allowance: cfg.Limits.Allowance,
 		Jobs: onceJobs{r},
 	})
 	b.gate = interact.NewGate(interact.GateConfig{
-		Shared: shared, Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Desk: b.desk, Roles: b.people, Queue: b.lanes,
+		Shared: shared, Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Cards: b.cards, Roles: b.people, Queue: b.lanes,
 	})
 	b.asking = interact.NewElicitation(interact.ElicitationConfig{
-		Shared: shared, Desk: b.desk, Timeout: cfg.Limits.ApprovalTimeout, Turns: b.carrier,
+		Shared: shared, Cards: b.cards, Timeout: cfg.Limits.ApprovalTimeout, Turns: b.carrier,
 	})
 	b.previews = outbox.NewPreviews(outbox.PreviewsConfig{Shared: shared, Jobs: b.jobs, Growing: cfg.Turns.RedactPartial, Sender: b.sender, Queue: b.lanes})
 	b.turns = turn.New(turn.Config{
@@ -141,7 +141,7 @@ func (b *Bridge) furnish() {
 		Gate: b.gate, Asker: b.asking, Host: turnHost{r}, Keeper: turnKeeper{r}, Watcher: turnWatcher{r},
 	})
 	b.forgetting, b.panel = newForgetting(r), interact.Panel{
-		Runner: b.turns, Tools: cfg.Turns.Tools, Savings: cfg.Hooks.Savings, Scope: b.scopeOf, Answer: b.desk.Answer, Load: b.loadLater, Log: b.log,
+		Runner: b.turns, Tools: cfg.Turns.Tools, Savings: cfg.Hooks.Savings, Scope: b.scopeOf, Answer: b.cards.Answer, Load: b.loadLater, Log: b.log,
 	}
 	maps.Copy(handlers, cfg.Cards)
 	maps.Copy(handlers, b.people.Handlers())
@@ -151,15 +151,15 @@ func (b *Bridge) furnish() {
 	b.commands.add(b.commandTable())
 }
 
-func newForgetting(r *rooms) *privacy.Eraser {
+func newForgetting(r *services) *privacy.Eraser {
 	return privacy.NewEraser(privacy.EraserConfig{
-		Shared: r.shared, Store: r.store, Cards: r.desk, Observer: r.observer, Cache: r.turns.Cache, Rest: r.cfg.Hooks.Forget, Erased: r.cfg.Hooks.Erased,
+		Shared: r.shared, Store: r.store, Cards: r.cards, Observer: r.observer, Cache: r.turns.Cache, Rest: r.cfg.Hooks.Forget, Erased: r.cfg.Hooks.Erased,
 		Jobs: onceJobs{r},
 	})
 }
 
 // onceJobs are jobs of messages that no platform delivers now.
-type onceJobs struct{ *rooms }
+type onceJobs struct{ *services }
 
 var _ access.Jobs = onceJobs{}
 
@@ -235,7 +235,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	background.Go(func() {
 		rescue.Go(b.log, "what a former process was fetching", func() { b.keeper.sweepParts(receiving) })
 	})
-	background.Go(func() { b.steadily(receiving, "the ends of cards", b.desk.Run) })
+	background.Go(func() { b.steadily(receiving, "the ends of cards", b.cards.Run) })
 	for _, p := range b.platforms {
 		background.Go(func() { rescue.Go(b.log, "the list of commands", func() { announce(receiving, b, p) }) })
 	}
@@ -261,7 +261,7 @@ func refusal(ctx context.Context) error {
 // begin reads what has to be known and takes chats over. Where the store is shared, that goes
 // on until leave; stop is told where this process may not do that any more.
 func (b *Bridge) begin(ctx context.Context, stop context.CancelCauseFunc) (leave func(), err error) {
-	loadCards := func(ctx context.Context) error { return b.desk.Load(ctx, b.keeper.mendQuietly) }
+	loadCards := func(ctx context.Context) error { return b.cards.Load(ctx, b.keeper.mendQuietly) }
 	for _, load := range []func(context.Context) error{b.people.Load, b.observer.Load, b.mover.load, loadCards, b.number} {
 		if err := load(ctx); err != nil {
 			return nil, err
@@ -278,7 +278,7 @@ func (b *Bridge) begin(ctx context.Context, stop context.CancelCauseFunc) (leave
 				stop(err)
 			}
 		},
-		func(ctx context.Context) { b.steadily(ctx, "what other replicas accept", b.intake.follow) }, b.learning("moved chats", b.mover.watch), b.learning("people", b.people.Watch), b.learning("cards", b.desk.Watch),
+		func(ctx context.Context) { b.steadily(ctx, "what other replicas accept", b.intake.follow) }, b.learning("moved chats", b.mover.watch), b.learning("people", b.people.Watch), b.learning("cards", b.cards.Watch),
 		b.learning("groups it listens in", b.observer.Watch),
 	} {
 		running.Go(func() { run(joined) })
@@ -291,7 +291,7 @@ func (b *Bridge) steadily(ctx context.Context, what string, run func(context.Con
 	_ = rescue.Loop(ctx, b.log, what, func(ctx context.Context) error { run(ctx); return nil }) // there is none
 }
 
-// learning has a room learn of what other processes change there, again where that fails.
+// learning lets a part learn what other processes change, again where that fails.
 func (b *Bridge) learning(of string, watch func(context.Context) error) func(context.Context) {
 	return func(ctx context.Context) {
 		for pauses := retry.New(minRetry, b.maxRetry); ctx.Err() == nil; {

@@ -29,7 +29,7 @@ const (
 
 // carrier has workers bring jobs to their ends.
 type carrier struct {
-	*rooms
+	*services
 	suspects chan struct{} // see alone
 }
 
@@ -195,7 +195,7 @@ func (c *carrier) carryShared(work, ctx context.Context, j *queue.Run) {
 func (c *carrier) compose(ctx context.Context, w worker, j *queue.Run) (err error) {
 	a, ok := w.(answerer)
 	if !ok {
-		outbox.Of(j).Parts, err = c.desk.Parts(ctx, j)
+		outbox.Of(j).Parts, err = c.cards.Parts(ctx, j)
 		return err
 	}
 	if task := turn.TaskOf(j); task == nil || !task.Quiet {
@@ -212,7 +212,7 @@ func (c *carrier) compose(ctx context.Context, w worker, j *queue.Run) (err erro
 	switch {
 	case err != nil || d.Parts != nil:
 	case d.Card != "":
-		if d.Parts, err = c.desk.Parts(ctx, j); err == nil {
+		if d.Parts, err = c.cards.Parts(ctx, j); err == nil {
 			d.Parts = c.sender.Adopt(j, d.Parts)
 		}
 	default:
@@ -241,7 +241,7 @@ func (c *carrier) deliver(work, ctx context.Context, j *queue.Run) error {
 	}
 	d := outbox.Of(j)
 	if d.Card != "" {
-		if err := c.desk.Delivered(ctx, j); err != nil {
+		if err := c.cards.Delivered(ctx, j); err != nil {
 			return err
 		}
 	}
@@ -415,7 +415,7 @@ func (c *carrier) hint(ctx context.Context, held *queue.Suspended, j *queue.Run)
 	if k := c.workers.of(j).declares(); len(held.Cards) == 0 || !k.NeedsSlot || k.SubQueue != "" {
 		return
 	}
-	_, err := c.desk.Post(ctx, "wait/"+held.Cards[0], j.Message.Chat, interact.Card{
+	_, err := c.cards.Post(ctx, "wait/"+held.Cards[0], j.Message.Chat, interact.Card{
 		ReplyTo: j.Message.ID,
 		Text:    "I am waiting for the decision above. Your message is next after that; /stop ends what waits.",
 	})

@@ -90,12 +90,12 @@ func (b *Bridge) bring(c Command) queue.Command {
 		if err != nil {
 			return "", err
 		}
-		return b.desk.Answer(ctx, j, card)
+		return b.cards.Answer(ctx, j, card)
 	}}
 }
 
 // withFiles runs a command that works with the files of the user who gave it.
-func (r *rooms) withFiles(ctx context.Context, j *queue.Run, call CommandCall, run func(context.Context, CommandCall) (string, error)) (string, error) {
+func (r *services) withFiles(ctx context.Context, j *queue.Run, call CommandCall, run func(context.Context, CommandCall) (string, error)) (string, error) {
 	if err := r.shared.CheckOut(ctx, j); err != nil {
 		return "", err
 	}
@@ -152,7 +152,7 @@ func (b *Bridge) Tell(ctx context.Context, key string) (*why.Explanation, error)
 	return explainer(b).Tell(ctx, key)
 }
 
-func (r *rooms) isAdmin(m chats.Message) bool { return r.role(m) >= toolgroups.RoleAdmin }
+func (r *services) isAdmin(m chats.Message) bool { return r.role(m) >= toolgroups.RoleAdmin }
 
 func (b *Bridge) status(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	session, err := conversation.Current(ctx, b.store, j.Message.Chat)
@@ -232,7 +232,7 @@ type commands struct {
 	isAdmin   func(chats.Message) bool
 }
 
-// add takes the commands that all rooms bring.
+// add takes the commands of all parts.
 func (c *commands) add(list []queue.Command) {
 	c.list = list
 	var names []string

@@ -21,12 +21,12 @@ const damagedNotice = "Something that I had stored for this chat cannot be read 
 
 // keeper keeps the store in order: it sets damaged records aside and removes old ones.
 type keeper struct {
-	*rooms
+	*services
 	mending sync.Mutex // held while a damaged record is set aside
 }
 
 // turnKeeper looks after the store for turns.
-type turnKeeper struct{ *rooms }
+type turnKeeper struct{ *services }
 
 var _ turn.Keeper = turnKeeper{}
 
@@ -56,7 +56,7 @@ func (k *keeper) mend(ctx context.Context, d *queue.DamagedError, chat chats.Cha
 		return false, err
 	}
 	if k.platforms[chat.Platform] != nil && chat.ID != "" {
-		_, err := k.desk.Post(ctx, "aside/"+d.Name(), chat, interact.Card{Text: fmt.Sprintf(damagedNotice, more, a.Incident)})
+		_, err := k.cards.Post(ctx, "aside/"+d.Name(), chat, interact.Card{Text: fmt.Sprintf(damagedNotice, more, a.Incident)})
 		if err != nil && !errors.Is(err, queue.ErrInvalid) {
 			return false, err
 		}

@@ -47,7 +47,7 @@ func (in *intake) refuse(ctx context.Context, j *queue.Run, lane, sender queue.O
 			"Please send yours again later, or send /stop to drop the waiting messages.", lane.Waiting, what)
 	}
 	if burst := fmt.Sprint(whose, " ", what, full.Burst); in.tellFull(burst) {
-		if _, err := in.desk.Post(ctx, "full/"+j.Key(), j.Message.Chat, interact.Card{ReplyTo: j.Message.ID, Text: outbox.Of(j).Notice}); err != nil {
+		if _, err := in.cards.Post(ctx, "full/"+j.Key(), j.Message.Chat, interact.Card{ReplyTo: j.Message.ID, Text: outbox.Of(j).Notice}); err != nil {
 			in.full.Put(burst, time.Time{}, cache.Forever)
 			return true, err
 		}

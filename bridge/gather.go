@@ -88,7 +88,7 @@ func (c *carrier) amended(ctx context.Context, j *queue.Run) error {
 // tellEdited says once for a message that its edit changes nothing.
 func (in *intake) tellEdited(ctx context.Context, edit chats.Message) error {
 	id, _, _ := strings.Cut(edit.ID, editMark)
-	_, err := in.desk.Post(ctx, "edited/"+edit.Chat.String()+"/"+id, edit.Chat, interact.Card{ReplyTo: id, Text: editedText})
+	_, err := in.cards.Post(ctx, "edited/"+edit.Chat.String()+"/"+id, edit.Chat, interact.Card{ReplyTo: id, Text: editedText})
 	if errors.Is(err, queue.ErrInvalid) {
 		return nil
 	}

@@ -58,7 +58,7 @@ func (in *intake) announce(ctx context.Context, chat chats.Chat) error {
 	if err != nil || text == "" {
 		return err
 	}
-	if _, err := in.desk.Post(ctx, "judged in "+chat.Whole().String(), chat, interact.Card{Text: text}); err != nil {
+	if _, err := in.cards.Post(ctx, "judged in "+chat.Whole().String(), chat, interact.Card{Text: text}); err != nil {
 		return fmt.Errorf("say what comes of opinions: %w", err)
 	}
 	return told(ctx)

@@ -67,7 +67,7 @@ func (b *Bridge) attemptLoad(ctx context.Context, j *queue.Run) error {
 	if refused != "" {
 		card.Text += "\n\n_" + wording.Escape(refused) + "_"
 	}
-	if err := b.desk.Show(ctx, outbox.Of(j).Card, interact.Result{Text: card.Text, Choices: interact.KeepRows(card.Choices)}); err != nil {
+	if err := b.cards.Show(ctx, outbox.Of(j).Card, interact.Result{Text: card.Text, Choices: interact.KeepRows(card.Choices)}); err != nil {
 		return err
 	}
 	return b.carrier.settle(j, receipts.Done)

@@ -14,7 +14,7 @@ import (
 )
 
 // mover carries out the moves of chats.
-type mover struct{ *rooms }
+type mover struct{ *services }
 
 // accept lets the session of a chat go on under its new id. The move is on
 // disk when it returns, and is carried out when no turn runs there.
@@ -149,7 +149,7 @@ func (m *mover) move(ctx context.Context, from, to chats.Chat) error {
 			return err
 		}
 	}
-	if err := m.desk.Move(ctx, from, to); err != nil {
+	if err := m.cards.Move(ctx, from, to); err != nil {
 		return err
 	}
 	return conversation.Move(ctx, m.store, from, to)

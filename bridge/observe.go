@@ -75,7 +75,7 @@ func (b *Bridge) observe(ctx context.Context, j *queue.Run, args string) (string
 	case m.Chat.Thread == "":
 		return observed(), nil // everybody sees it
 	}
-	if _, err := b.desk.Post(ctx, "observe/"+j.Key(), m.Chat.Whole(), interact.Card{Text: observed()}); err != nil {
+	if _, err := b.cards.Post(ctx, "observe/"+j.Key(), m.Chat.Whole(), interact.Card{Text: observed()}); err != nil {
 		return "", err
 	}
 	return "I listen along in this group from now on, and I have said so to everybody.", nil
@@ -83,7 +83,7 @@ func (b *Bridge) observe(ctx context.Context, j *queue.Run, args string) (string
 
 // administers reports whether the sender is an administrator: of the bot, or of the chat by
 // the word of the platform.
-func (r *rooms) administers(ctx context.Context, m chats.Message) bool {
+func (r *services) administers(ctx context.Context, m chats.Message) bool {
 	m.Direct, m.Opener = false, ""
 	return r.stops.mayClear(ctx, m)
 }

@@ -97,7 +97,7 @@ func (k *keeper) pruneOnce(ctx context.Context) error {
 		},
 		func() (err error) { tasks, err = k.pruneTalks(ctx, now); return err },
 		func() error { return k.sweep(ctx) },
-		func() error { return k.desk.Prune(ctx, now.Add(-receipts.Age), k.mendQuietly) },
+		func() error { return k.cards.Prune(ctx, now.Add(-receipts.Age), k.mendQuietly) },
 		func() error { return k.people.Prune(ctx) },
 		func() error { return k.observer.Prune(ctx) },
 		func() error { return k.asides.Prune(ctx, now.Add(-queue.DeadLetterAge)) },

@@ -16,7 +16,7 @@ import (
 )
 
 // turnHost is what is around turns.
-type turnHost struct{ *rooms }
+type turnHost struct{ *services }
 
 var _ turn.Host = turnHost{}
 
@@ -27,12 +27,12 @@ func (h turnHost) Scope(j *queue.Run, session conversation.Session) (toolgroups.
 
 // Show implements [turn.Host].
 func (h turnHost) Show(ctx context.Context, key string, j *queue.Run, under, line string) error {
-	_, err := h.desk.Post(ctx, key, j.Message.Chat, interact.Card{Of: j.Message.By(), ReplyTo: under, Text: line, Exact: true})
+	_, err := h.cards.Post(ctx, key, j.Message.Chat, interact.Card{Of: j.Message.By(), ReplyTo: under, Text: line, Exact: true})
 	return err
 }
 
 // scope says on whose behalf the tools of a turn run, and makes the workspace.
-func (r *rooms) scope(j *queue.Run, session conversation.Session) (toolgroups.Scope, error) {
+func (r *services) scope(j *queue.Run, session conversation.Session) (toolgroups.Scope, error) {
 	m := j.Message
 	owner := m.Owner()
 	folder := workspace.Folder(r.cfg.DataDir, owner)
@@ -63,10 +63,10 @@ func (r turnHost) Refused(ctx context.Context, j *queue.Run, scope toolgroups.Sc
 		return notice, nil
 	}
 	card.Text = outbox.WithHeading(j, card.Text)
-	return r.desk.Answer(ctx, j, card)
+	return r.cards.Answer(ctx, j, card)
 }
 
-func (r *rooms) scopeOf(ctx context.Context, j *queue.Run) (toolgroups.Scope, error) {
+func (r *services) scopeOf(ctx context.Context, j *queue.Run) (toolgroups.Scope, error) {
 	session, err := conversation.Current(ctx, r.store, j.Message.Chat)
 	if err != nil {
 		return toolgroups.Scope{}, err
@@ -74,4 +74,4 @@ func (r *rooms) scopeOf(ctx context.Context, j *queue.Run) (toolgroups.Scope, er
 	return r.scope(j, session)
 }
 
-func (r *rooms) role(m chats.Message) toolgroups.Role { return r.people.Role(m.By()) }
+func (r *services) role(m chats.Message) toolgroups.Role { return r.people.Role(m.By()) }

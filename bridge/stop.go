@@ -19,7 +19,7 @@ import (
 const stopName = "stop"
 
 // stops ends what runs and what waits: /stop for good, /clear with its conversation.
-type stops struct{ *rooms }
+type stops struct{ *services }
 
 // stop says what a /stop has ended. It ends what is older once more: the first time may
 // have failed, or been in a former life.

@@ -19,7 +19,7 @@ func ApprovalsOf(b *Bridge) Approvals { return Approvals{b} }
 // Waiting returns at most so many that wait, as they are for a user, platform:id.
 func (a Approvals) Waiting(ctx context.Context, user string, most int) ([]interact.ApprovalRequest, error) {
 	var list []interact.ApprovalRequest
-	for kept, err := range a.b.desk.Waiting(ctx) {
+	for kept, err := range a.b.cards.Waiting(ctx) {
 		if err != nil {
 			return nil, err
 		}
@@ -36,7 +36,7 @@ func (a Approvals) Waiting(ctx context.Context, user string, most int) ([]intera
 // holds there holds here. It reports whether the press was taken; what comes of it is told by
 // [Approvals.Told].
 func (a Approvals) Press(ctx context.Context, user, name, data string) (bool, error) {
-	kept, err := a.b.desk.Of(ctx, data)
+	kept, err := a.b.cards.Of(ctx, data)
 	if err != nil || kept == nil {
 		return false, err
 	}
@@ -53,7 +53,7 @@ func (a Approvals) Press(ctx context.Context, user, name, data string) (bool, er
 
 // Told returns what the last press of a question was told; nothing while it is still open.
 func (a Approvals) Told(ctx context.Context, data string) (string, error) {
-	kept, err := a.b.desk.Of(ctx, data)
+	kept, err := a.b.cards.Of(ctx, data)
 	if err != nil || kept == nil || kept.Open() {
 		return "", err
 	}

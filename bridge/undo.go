@@ -50,7 +50,7 @@ func (s *stops) confirm(ctx context.Context, j *queue.Run, session conversation.
 	if _, ok := s.platforms[j.Message.Chat.Platform].(chats.Editor); ok {
 		card.Foot = undoFoot
 	}
-	return s.desk.Answer(ctx, j, card)
+	return s.cards.Answer(ctx, j, card)
 }
 
 // pressedUndo has a /clear taken back as /undo does, in its turn among the messages of the chat.

@@ -206,7 +206,7 @@ func (c *carrier) tellFailed(ctx context.Context, j *queue.Run) error {
 		ctx = c.lanes.Context()
 	}
 	text := c.turns.Failed(j, errGivenUp)
-	_, err := c.desk.Post(ctx, "failed/"+j.Key(), j.Message.Chat, interact.Card{Text: text})
+	_, err := c.cards.Post(ctx, "failed/"+j.Key(), j.Message.Chat, interact.Card{Text: text})
 	return err
 }
 

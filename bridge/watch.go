@@ -18,7 +18,7 @@ import (
 
 // turnWatcher has turns observed: by the observer that the configuration names, and by the previews, where the
 // platform shows any.
-type turnWatcher struct{ *rooms }
+type turnWatcher struct{ *services }
 
 var _ turn.Watcher = turnWatcher{}
 
@@ -136,7 +136,7 @@ func (s *stops) pressed(ctx context.Context, j *queue.Run) error {
 	if j.Interrupted {
 		toast = "Stopped."
 	}
-	s.desk.Toast(ctx, j.Message, toast)
+	s.cards.Toast(ctx, j.Message, toast)
 	s.carrier.closeLater(j, receipts.Done)
 	return nil
 }

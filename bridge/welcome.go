@@ -71,7 +71,7 @@ func (b *Bridge) Welcome(ctx context.Context, m chats.Message) (chats.Welcome, e
 // waiting lists the calls that a person has asked for and that wait for an approval.
 func (b *Bridge) waiting(ctx context.Context, user string) (string, error) {
 	var list []string
-	for kept, err := range b.desk.Waiting(ctx) {
+	for kept, err := range b.cards.Waiting(ctx) {
 		if err != nil {
 			return "", fmt.Errorf("welcome: %w", err)
 		}

@@ -118,9 +118,9 @@ func newWorkers(b *Bridge) *workers {
 			kindLoad:               &loadWorker{declaration{}, b},
 			kindMove:               &moveWorker{declaration{Placement: queue.Placement{SubQueue: "/move", Barrier: true, Pinned: true}, lasting: true, open: true}, b.mover},
 			kindUndo:               &undoWorker{declaration{Placement: queue.Placement{Barrier: true}, lasting: true}, b.stops},
-			interact.KindCard:      &cardWorker{shownWorker{shown}, b.desk},
-			interact.KindRefresh:   &refreshWorker{shownWorker{shown}, b.desk, b.carrier},
-			chats.KindPress:        &pressWorker{press, b.desk, b.carrier},
+			interact.KindCard:      &cardWorker{shownWorker{shown}, b.cards},
+			interact.KindRefresh:   &refreshWorker{shownWorker{shown}, b.cards, b.carrier},
+			chats.KindPress:        &pressWorker{press, b.cards, b.carrier},
 			outbox.KindPreview:     &shownWorker{shown},
 			access.KindTell:        &tellWorker{declaration{Placement: queue.Placement{Barrier: true}, lasting: true, open: true}, b.carrier},
 			privacy.KindForget:     &forgetWorker{declaration{lasting: true, open: true}, b.forgetting},
@@ -215,7 +215,7 @@ func (w *workers) place(j *queue.Run) queue.Placement {
 }
 
 // queueWorkers are the workers as the queue knows them.
-type queueWorkers struct{ *rooms }
+type queueWorkers struct{ *services }
 
 var _ queue.Workers = queueWorkers{}
 
@@ -383,37 +383,37 @@ func (w *shownWorker) types() (args, work any) { return nil, new(outbox.Own) }
 // cardWorker delivers cards.
 type cardWorker struct {
 	shownWorker
-	desk *interact.Cards
+	cards *interact.Cards
 }
 
 func (w *cardWorker) fail(ctx context.Context, j *queue.Run) error {
-	return w.desk.SendFailed(ctx, outbox.Of(j).Card)
+	return w.cards.SendFailed(ctx, outbox.Of(j).Card)
 }
 
 // refreshWorker has cards show their present version.
 type refreshWorker struct {
 	shownWorker
-	desk    *interact.Cards
+	cards   *interact.Cards
 	carrier *carrier
 }
 
 func (w *refreshWorker) perform(ctx context.Context, j *queue.Run) error {
-	return w.carrier.doneAfter(ctx, j, w.desk.Refresh)
+	return w.carrier.doneAfter(ctx, j, w.cards.Refresh)
 }
 
 // pressWorker carries out the presses of buttons.
 type pressWorker struct {
 	declaration
-	desk    *interact.Cards
+	cards   *interact.Cards
 	carrier *carrier
 }
 
 func (w *pressWorker) perform(ctx context.Context, j *queue.Run) error {
-	return w.carrier.doneAfter(ctx, j, w.desk.Press)
+	return w.carrier.doneAfter(ctx, j, w.cards.Press)
 }
 
 func (w *pressWorker) fail(ctx context.Context, j *queue.Run) error {
-	return w.desk.PressFailed(ctx, j)
+	return w.cards.PressFailed(ctx, j)
 }
 
 // forgetWorker begins to forget a user.

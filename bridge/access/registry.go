@@ -20,7 +20,7 @@ import (
 // chat.
 const KindTell chats.Kind = "tell"
 
-// Config is what a [Desk] is made of.
+// Config is what a [Registry] is made of.
 type Config struct {
 	queue.Shared
 	// Store keeps the people and the claim.
@@ -56,7 +56,7 @@ type Registry struct {
 	changing sync.Mutex
 }
 
-// New returns a desk. Until [Desk.Load] it knows the settings alone.
+// New returns a registry. Until [Registry.Load] it knows the settings alone.
 func New(cfg Config) *Registry {
 	d := &Registry{cfg: cfg, register: newRegister(cfg.Store, cfg.Log)}
 	d.strangers = &memory{told: make(map[note]time.Time)}

@@ -85,7 +85,7 @@ const sorry = "Sorry, I only talk to people I have been introduced to. "
 
 // Hear decides what a stranger's message becomes: the command that claims the bot, a notice
 // that says once how to be let in, or nothing, where it returns false. If the job cannot be
-// stored, [Desk.Forget] has to follow.
+// stored, [Registry.Forget] has to follow.
 func (d *Registry) Hear(ctx context.Context, j *queue.Run) (bool, error) {
 	m := j.Message
 	if m.Kind != chats.KindText {
@@ -117,7 +117,7 @@ func (d *Registry) Hear(ctx context.Context, j *queue.Run) (bool, error) {
 	return true, nil
 }
 
-// Forget takes back what [Desk.Hear] noted: the sender was not told.
+// Forget takes back what [Registry.Hear] noted: the sender was not told.
 func (d *Registry) Forget(ctx context.Context, m chats.Message) {
 	if err := d.strangers.forget(ctx, m.By()); err != nil {
 		d.cfg.Log.Warn("a stranger may wait for an answer in vain", "user", m.By(), "err", err)

@@ -63,7 +63,7 @@ type GateConfig struct {
 	Policy func(call toolgroups.Call, tool toolgroups.Tool) Policy
 	// Timeout is how long a call waits for a decision.
 	Timeout time.Duration
-	Desk    *Cards
+	Cards   *Cards
 	Roles   Roles
 	// Queue says where a job waits for its turn.
 	Queue *queue.Queue
@@ -165,7 +165,7 @@ func (g *Gate) ask(ctx context.Context, j *queue.Run, h *conversation.History, a
 	card := question(j, &r, tool, arguments, g.cfg.Timeout)
 	card.Data, card.Expires = data, expires
 	key := strings.Join([]string{ApprovalKind, h.Log, asked.Call, asked.Hash, asked.Shown}, "/")
-	asked.Card, err = g.cfg.Desk.Post(ctx, key, outbox.Address(j).Chat, card)
+	asked.Card, err = g.cfg.Cards.Post(ctx, key, outbox.Address(j).Chat, card)
 	if errors.Is(err, ErrNoButtons) {
 		return deny("it needs the approval of a person, and this chat has no buttons to ask with")
 	}
@@ -188,7 +188,7 @@ var measured = map[string]queue.Metric{
 // decided returns what has come of a request. It looks up again what the approver may do:
 // they may have lost the right since.
 func (g *Gate) decided(ctx context.Context, j *queue.Run, a *receipts.Approval, policy Policy) (agent.Decision, error) {
-	kept, err := g.cfg.Desk.Get(ctx, a.Card)
+	kept, err := g.cfg.Cards.Get(ctx, a.Card)
 	if err != nil {
 		return agent.Decision{}, err
 	}
@@ -246,7 +246,7 @@ func (g *Gate) mayAllow(r request) bool {
 // Decided reports whether one of the decisions that a job waits for is there.
 func (g *Gate) Decided(ctx context.Context, undecided []string) (bool, error) {
 	for _, token := range undecided {
-		kept, err := g.cfg.Desk.Get(ctx, token)
+		kept, err := g.cfg.Cards.Get(ctx, token)
 		if err != nil {
 			return false, err
 		}
@@ -267,7 +267,7 @@ func (g *Gate) Invalidate(ctx context.Context, j *queue.Run) error {
 		if a.Question {
 			note = "⏹ **Over.** The request was ended, so no answer is needed any more."
 		}
-		if err := g.cfg.Desk.Invalidate(ctx, a.Card, note); err != nil {
+		if err := g.cfg.Cards.Invalidate(ctx, a.Card, note); err != nil {
 			return err
 		}
 	}

@@ -52,7 +52,7 @@ type Host interface {
 	CardClosed(kept *StoredCard)
 }
 
-// CardsConfig is what a [Desk] is made of. All of it is needed.
+// CardsConfig is what [Cards] are made of. All of it is needed.
 type CardsConfig struct {
 	queue.Shared
 	// Store keeps the cards.
@@ -78,7 +78,7 @@ type Cards struct {
 	more chan struct{}  // told of a new one
 }
 
-// NewCards returns a desk.
+// NewCards returns cards that are not loaded yet.
 func NewCards(cfg CardsConfig) *Cards {
 	return &Cards{cfg: cfg, toasts: make(chan struct{}, maxToasts), due: make(map[string]due), more: make(chan struct{}, 1)}
 }
@@ -317,7 +317,7 @@ func (d *Cards) change(ctx context.Context, token string, change func(*StoredCar
 }
 
 // save writes a card that was read and changed, and with it the job that shows the change.
-// A card that is still on its way needs none: [Desk.Sent] looks what it should show.
+// A card that is still on its way needs none: [Cards.Sent] looks what it should show.
 func (d *Cards) save(ctx context.Context, kept *StoredCard, show chats.Kind) error {
 	var j *queue.Run
 	if show != unseen {

@@ -27,10 +27,10 @@ const ElicitationKind = "question"
 // maxQuestions bounds what one call may ask.
 const maxQuestions = 5
 
-// ElicitationConfig is what a [Desk] is made of.
+// ElicitationConfig is what an [Elicitation] is made of.
 type ElicitationConfig struct {
 	queue.Shared
-	Desk *Cards
+	Cards *Cards
 	// Timeout is how long a question waits for its answer.
 	Timeout time.Duration
 	// Turns are those that ask.
@@ -56,7 +56,7 @@ type Elicitation struct {
 	waiting map[string]chan struct{} // by the tokens of cards: closed when one is over
 }
 
-// NewElicitation returns a desk.
+// NewElicitation returns one that asks nothing yet.
 func NewElicitation(cfg ElicitationConfig) *Elicitation {
 	return &Elicitation{cfg: cfg, waiting: make(map[string]chan struct{})}
 }
@@ -161,7 +161,7 @@ func (a *asker) pose(ctx context.Context, call toolgroups.Call, q *toolgroups.Qu
 		card.ReplyTo = j.Message.ID
 	}
 	key := fmt.Sprintf("%s/%s/%s/%s/%d", ElicitationKind, a.history.Log, place, hash, a.count(place+"/"+hash))
-	token, err := a.cfg.Desk.Post(ctx, key, outbox.Address(j).Chat, card)
+	token, err := a.cfg.Cards.Post(ctx, key, outbox.Address(j).Chat, card)
 	if err != nil {
 		return "", err
 	}
@@ -188,17 +188,17 @@ func (a *asker) await(ctx context.Context, token string, done <-chan struct{}) (
 		defer a.Elicitation.mu.Unlock()
 		delete(a.waiting, token)
 	}()
-	kept, err := a.cfg.Desk.Get(ctx, token) // it may have been over before
+	kept, err := a.cfg.Cards.Get(ctx, token) // it may have been over before
 	if err == nil && kept != nil && kept.Open() {
 		select {
 		case <-over:
 		case <-done:
-			err = a.cfg.Desk.Invalidate(ctx, token, "✅ **Done.**")
+			err = a.cfg.Cards.Invalidate(ctx, token, "✅ **Done.**")
 			return toolgroups.Answer{Action: toolgroups.AnswerAccept}, err
 		case <-ctx.Done():
 			return toolgroups.Answer{}, fmt.Errorf("wait for an answer: %w", context.Cause(ctx))
 		}
-		kept, err = a.cfg.Desk.Get(ctx, token)
+		kept, err = a.cfg.Cards.Get(ctx, token)
 	}
 	if err != nil || kept == nil {
 		return toolgroups.Answer{Action: toolgroups.AnswerCancel}, err
@@ -237,7 +237,7 @@ func (d *Elicitation) Ended(ctx context.Context, j *queue.Run, call string) erro
 		if !a.Question || a.Decision != nil || !strings.HasSuffix(a.Call, "/"+call) {
 			continue
 		}
-		if err := d.cfg.Desk.Invalidate(ctx, a.Card, "⏹ **Interrupted.** What asked this has ended, so no answer is needed any more."); err != nil {
+		if err := d.cfg.Cards.Invalidate(ctx, a.Card, "⏹ **Interrupted.** What asked this has ended, so no answer is needed any more."); err != nil {
 			return err
 		}
 		a.Decision = &receipts.Decision{Choice: receipts.ChoiceOver, At: d.cfg.Now()}
@@ -252,7 +252,7 @@ func (d *Elicitation) Answers(ctx context.Context, m chats.Message) (string, err
 	if m.Kind != chats.KindText || text == "" || strings.HasPrefix(text, "/") {
 		return "", nil
 	}
-	open, err := d.cfg.Desk.Waits(ctx, ElicitationKind, m.Chat)
+	open, err := d.cfg.Cards.Waits(ctx, ElicitationKind, m.Chat)
 	for _, kept := range open {
 		f, err := formOf(kept.Card)
 		if err != nil || f.Requester != m.By() {
@@ -270,7 +270,7 @@ func (d *Elicitation) Answers(ctx context.Context, m chats.Message) (string, err
 
 // Reply answers a message that answers a question.
 func (d *Elicitation) Reply(ctx context.Context, j *queue.Run) (string, error) {
-	text, err := d.cfg.Desk.Reply(ctx, j)
+	text, err := d.cfg.Cards.Reply(ctx, j)
 	if err == nil && text == "" {
 		outbox.Of(j).Parts = []receipts.Part{} // the card says it
 	}
@@ -282,7 +282,7 @@ func (a *asker) refused(ctx context.Context, call toolgroups.Call, q *toolgroups
 	if fault != faultSecret {
 		return nil
 	}
-	_, err := a.cfg.Desk.Post(ctx, "declined/"+a.history.Log+"/"+a.place(call), outbox.Address(a.job).Chat, Card{
+	_, err := a.cfg.Cards.Post(ctx, "declined/"+a.history.Log+"/"+a.place(call), outbox.Address(a.job).Chat, Card{
 		Of: a.job.Message.By(), Exact: true,
 		Text: fmt.Sprintf("%s asked for something like a password. Such things do not belong into a chat, so I said no for you.", wording.Shown(q.From)),
 	})

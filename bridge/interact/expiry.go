@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// sweepInterval is how often the desk looks at the clock while cards are open: the
+	// sweepInterval is how often the loop looks at the clock while cards are open: the
 	// clock may jump.
 	sweepInterval = time.Second
 	// sweepPause is how long it leaves a card alone that could not be ended.

@@ -212,7 +212,7 @@ func (d *Cards) Forget(ctx context.Context, person string, of map[chats.Chat]boo
 }
 
 // Waiting yields the cards that can still be decided. One that does not decode is left to
-// [Desk.Prune].
+// [Cards.Prune].
 func (d *Cards) Waiting(ctx context.Context) iter.Seq2[*StoredCard, error] {
 	return func(yield func(*StoredCard, error) bool) {
 		for kept, err := range d.all(ctx) {

@@ -22,7 +22,7 @@ const (
 	maxModels = 1000
 )
 
-// PreviewsConfig is what a [Desk] is made of. All of it is needed.
+// PreviewsConfig is what a [Previews] is made of. All of it is needed.
 type PreviewsConfig struct {
 	queue.Shared
 	// Jobs keeps which message shows a preview.
@@ -44,7 +44,7 @@ type Previews struct {
 	aloud map[string]bool // the models whose replies were seen: see agent.Speaking
 }
 
-// NewPreviews returns a desk.
+// NewPreviews returns previews of nothing yet.
 func NewPreviews(cfg PreviewsConfig) *Previews {
 	return &Previews{cfg: cfg, aloud: make(map[string]bool)}
 }
@@ -69,7 +69,7 @@ func (d *Previews) Watch(j *queue.Run) Watch {
 		return Watch{Observe: func(agent.Event) {}, Withhold: func() bool { return shown == nil }, End: func() {}}
 	}
 	w := &watch{
-		desk: d, platform: p, to: Address(j), begun: d.cfg.Now(), quiet: j.StopTyping, kept: shown, begins: shown != nil,
+		previews: d, platform: p, to: Address(j), begun: d.cfg.Now(), quiet: j.StopTyping, kept: shown, begins: shown != nil,
 		job:     &queue.Run{Job: queue.Job{Message: j.Message, From: j.From, LeaseToken: j.LeaseToken}},
 		changed: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 	}

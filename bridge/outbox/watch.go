@@ -22,7 +22,7 @@ const maxSaid = 16 << 10
 
 // watch shows one turn.
 type watch struct {
-	desk     *Previews
+	previews *Previews
 	platform chats.Previewer
 	job      *queue.Run // who it is; the turn has the one that counts
 	to       chats.Address
@@ -59,7 +59,7 @@ func (w *watch) observe(e agent.Event) {
 		}
 		w.text = append(w.text, e.Delta.Text...)
 	case e.Reply != nil && e.Reply.Err == nil && e.Reply.Text:
-		w.desk.learn(w.model, e.Reply.Aloud)
+		w.previews.learn(w.model, e.Reply.Aloud)
 	}
 	w.mu.Unlock()
 	select {
@@ -70,11 +70,11 @@ func (w *watch) observe(e agent.Event) {
 
 // run shows what is new for as long as the turn runs and the platform lets it.
 func (w *watch) run() {
-	ctx := w.desk.cfg.Queue.Context()
+	ctx := w.previews.cfg.Queue.Context()
 	for {
 		show, err := w.look()
 		if err != nil {
-			w.desk.cfg.Log.Error("a preview cannot be rendered", "job", w.job.Key(), "err", err)
+			w.previews.cfg.Log.Error("a preview cannot be rendered", "job", w.job.Key(), "err", err)
 			return
 		}
 		wait := time.Duration(-1)
@@ -93,7 +93,7 @@ func (w *watch) run() {
 }
 
 // age is for how long the turn runs. A clock that is put back does not count.
-func (w *watch) age() time.Duration { return max(0, w.desk.cfg.Now().Sub(w.begun)) }
+func (w *watch) age() time.Duration { return max(0, w.previews.cfg.Now().Sub(w.begun)) }
 
 // forever is how long a preview waits of which nothing more is shown.
 const forever = time.Duration(1<<63 - 1)
@@ -126,7 +126,7 @@ func (w *watch) wait(d time.Duration) bool {
 
 // room returns how long the platform wants the preview to wait.
 func (w *watch) room() time.Duration {
-	if !w.desk.cfg.Sender.IsUp(w.to.Chat.Platform) {
+	if !w.previews.cfg.Sender.IsUp(w.to.Chat.Platform) {
 		return pause
 	}
 	id := ""
@@ -144,12 +144,12 @@ func (w *watch) look() (show *chats.Preview, err error) {
 		}
 	}()
 	w.mu.Lock()
-	text, model, note := string(w.text), w.model, w.doing.says(w.age(), w.desk.cfg.Redact)
+	text, model, note := string(w.text), w.model, w.doing.says(w.age(), w.previews.cfg.Redact)
 	w.mu.Unlock()
-	growing := speaking(text, w.desk.thinks(model), w.desk.cfg.Growing)
+	growing := speaking(text, w.previews.thinks(model), w.previews.cfg.Growing)
 	show = &chats.Preview{Text: markdown.Unfinished(growing), Growing: growing}
 	if wording.Visible(show.Text) {
-		parts := w.desk.cfg.Platforms[w.to.Chat.Platform].Render(show.Text)
+		parts := w.previews.cfg.Platforms[w.to.Chat.Platform].Render(show.Text)
 		if len(parts) > 0 {
 			show.Part = parts[0]
 		}
@@ -186,7 +186,7 @@ func (w *watch) show(ctx context.Context, show chats.Preview) time.Duration {
 	if w.kept == nil && (!w.begin() || !w.keep(ctx, &Preview{Token: newToken(), ChatID: w.to.Chat.ID})) {
 		return forever
 	}
-	if safe := w.desk.cfg.Safe; safe != nil && !safe(w.job) {
+	if safe := w.previews.cfg.Safe; safe != nil && !safe(w.job) {
 		return pause // another process may be answering
 	}
 	show.Part.Buttons = w.kept.StopButtons()
@@ -230,7 +230,7 @@ func (w *watch) withhold() bool {
 // failed says how long a preview waits after an error. One that has not arrived is forgotten;
 // of one that may have, the record says so already.
 func (w *watch) failed(ctx context.Context, err error) time.Duration {
-	w.desk.cfg.Log.Debug("a preview is not shown", "job", w.job.Key(), "err", err)
+	w.previews.cfg.Log.Debug("a preview is not shown", "job", w.job.Key(), "err", err)
 	failure, is := errors.AsType[*chats.SendError](err)
 	begins := w.kept.ID == ""
 	switch {
@@ -250,9 +250,9 @@ func (w *watch) failed(ctx context.Context, err error) time.Duration {
 func (w *watch) keep(ctx context.Context, p *Preview) bool {
 	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), queue.WriteTimeout)
 	defer cancel()
-	rev, err := setPreview(writing, w.desk.cfg.Jobs, w.job.Key(), w.job.LeaseToken, p)
+	rev, err := setPreview(writing, w.previews.cfg.Jobs, w.job.Key(), w.job.LeaseToken, p)
 	if err != nil {
-		w.desk.cfg.Log.Warn("a preview cannot be kept", "job", w.job.Key(), "err", err)
+		w.previews.cfg.Log.Warn("a preview cannot be kept", "job", w.job.Key(), "err", err)
 	} else {
 		w.rev = rev
 	}

@@ -59,7 +59,7 @@ const (
 	KindEraseTasks chats.Kind = "erase-tasks"
 )
 
-// EraserConfig is what a [Desk] is made of. All of it is needed but Rest and Erased.
+// EraserConfig is what an [Eraser] is made of. All of it is needed but Rest and Erased.
 type EraserConfig struct {
 	queue.Shared
 
@@ -85,7 +85,7 @@ type Jobs interface {
 // Eraser asks whether people want to be forgotten, and forgets them.
 type Eraser struct{ cfg EraserConfig }
 
-// NewEraser returns a desk that is ready.
+// NewEraser returns an eraser.
 func NewEraser(cfg EraserConfig) *Eraser { return &Eraser{cfg} }
 
 // Ask answers /forget with the question.

@@ -45,7 +45,7 @@ const (
 // called from several goroutines and must not wait.
 type Counter func(platform string, what Metric)
 
-// Shared is what all rooms know. All of it is needed.
+// Shared is what all parts of a bridge know. All of it is needed.
 type Shared struct {
 	// Platforms are all there are, by name.
 	Platforms map[string]chats.Platform

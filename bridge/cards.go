@@ -21,15 +21,15 @@ func (b *Bridge) Post(ctx context.Context, key string, to chats.Chat, card inter
 	if err := b.ready(ctx); err != nil {
 		return fmt.Errorf("post card: %w", err)
 	}
-	_, err := b.desk.Post(ctx, key, to, card)
+	_, err := b.cards.Post(ctx, key, to, card)
 	return err
 }
 
-// People is the desk that knows who may talk to the bot.
+// People is the registry that knows who may talk to the bot.
 func (b *Bridge) People() *access.Registry { return b.people }
 
 // cardHost is what is around cards.
-type cardHost struct{ *rooms }
+type cardHost struct{ *services }
 
 var _ interact.Host = cardHost{}
 
@@ -47,24 +47,24 @@ func (h cardHost) ScopeOf(ctx context.Context, press *queue.Run) (toolgroups.Sco
 // CardClosed implements [interact.Host].
 func (h cardHost) CardClosed(kept *interact.StoredCard) { h.carrier.release(kept) }
 
-// deskJobs carries the jobs of cards.
-type deskJobs struct{ *rooms }
+// cardJobs queues the jobs of cards.
+type cardJobs struct{ *services }
 
-func (d deskJobs) New(m chats.Message) *queue.Run { return d.intake.job(m) }
+func (d cardJobs) New(m chats.Message) *queue.Run { return d.intake.job(m) }
 
-func (d deskJobs) Queue(j *queue.Run) {
+func (d cardJobs) Queue(j *queue.Run) {
 	if d.jobs.AssignSeq(j); !j.Unclaimed {
 		_ = d.lanes.Enqueue(j)
 	}
 }
 
-func (d deskJobs) Find(ctx context.Context, key string) (*receipts.Receipt, error) {
+func (d cardJobs) Find(ctx context.Context, key string) (*receipts.Receipt, error) {
 	return d.jobs.Find(ctx, key)
 }
 
-func (d deskJobs) Adopt(ctx context.Context, key string) error { return d.intake.adopt(ctx, key) }
+func (d cardJobs) Adopt(ctx context.Context, key string) error { return d.intake.adopt(ctx, key) }
 
 // Go does nothing where the lanes are closing: no caller would wait for it.
-func (d deskJobs) Go(f func(ctx context.Context)) {
+func (d cardJobs) Go(f func(ctx context.Context)) {
 	d.lanes.TryGo(func() { f(d.lanes.Context()) })
 }
