@@ -29,7 +29,7 @@ func (s self) reader(name names) quoteReader {
 		Time: stamp,
 		Files: func(raw json.RawMessage) ([]chats.Attachment, []string) {
 			var files []attachedFile
-			_ = json.Unmarshal(raw, &files) // it comes from another app
+			_ = json.Unmarshal(raw, &files) // it is of another author
 			return readAttached(files)
 		},
 	}
