@@ -13,7 +13,7 @@ func TestTheBotLinksNoEmulator(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name := range strings.FieldsSeq(string(out)) {
-		if strings.Contains(name, "emulator") || strings.HasPrefix(name, "oneclaw/internal/demo") {
+		if strings.Contains(name, "emulator") || strings.HasPrefix(name, "oneclaw/internal/lab/demo") {
 			t.Errorf("the bot links %s", name)
 		}
 	}

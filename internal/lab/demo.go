@@ -14,7 +14,7 @@ import (
 	"oneclaw/internal/app"
 	"oneclaw/internal/cli"
 	"oneclaw/internal/config"
-	"oneclaw/internal/demo"
+	"oneclaw/internal/lab/demo"
 	"oneclaw/internal/models"
 	"oneclaw/internal/redact"
 	"oneclaw/internal/settings"

@@ -114,7 +114,7 @@ func TestOnlyTheSecretIsMasked(t *testing.T) {
 
 func TestOrdinaryTextsSurvive(t *testing.T) {
 	var r redact.Redactor
-	picture, err := os.ReadFile("../../internal/demo/sample.pdf")
+	picture, err := os.ReadFile("../lab/demo/sample.pdf")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"oneclaw/internal/lab/replay"
 	"oneclaw/internal/record"
-	"oneclaw/internal/replay"
 )
 
 // step is a call of a bot in the chat 5. One that changes a message says which of those that

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"oneclaw/internal/lab/replay"
 	"oneclaw/internal/record"
-	"oneclaw/internal/replay"
 )
 
 // recording is a chat of Telegram: two messages, each answered with what a model says, and

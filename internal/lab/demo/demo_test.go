@@ -17,7 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"oneclaw/internal/demo"
+	"oneclaw/internal/lab/demo"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
