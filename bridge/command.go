@@ -17,8 +17,7 @@ import (
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/why"
-	"oneclaw/bridge/wording"
-	"oneclaw/internal/nearest"
+	"oneclaw/internal/wording"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -299,7 +298,7 @@ func (c *commands) nearest(name string) string {
 	for _, info := range c.infos() {
 		names = append(names, info.Name)
 	}
-	if near := nearest.Of(name, names); near != "" {
+	if near := wording.Nearest(name, names); near != "" {
 		return fmt.Sprintf("There is no /%s. Did you mean /%s?", name, near)
 	}
 	return fmt.Sprintf("There is no /%s. /help lists the commands.", name)

@@ -11,7 +11,7 @@ import (
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/turn"
-	"oneclaw/bridge/wording"
+	"oneclaw/internal/wording"
 )
 
 // loadLater has a group loaded when it is its turn. The job is on disk when it returns.

@@ -9,7 +9,7 @@ import (
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/privacy"
 	"oneclaw/bridge/queue"
-	"oneclaw/bridge/wording"
+	"oneclaw/internal/wording"
 )
 
 // WantsAmbient implements [chats.AmbientInbox].

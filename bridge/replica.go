@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"oneclaw/bridge/wording"
+	"oneclaw/internal/wording"
 	"oneclaw/storage/replicas"
 )
 

@@ -13,7 +13,7 @@ import (
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/turn"
-	"oneclaw/bridge/wording"
+	"oneclaw/internal/wording"
 	"oneclaw/storage"
 )
 

@@ -9,7 +9,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
-	"oneclaw/bridge/wording"
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
 

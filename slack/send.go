@@ -17,7 +17,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/slack/blocks"
 	"oneclaw/slack/shared"
 	"oneclaw/slack/surface"
@@ -130,7 +130,7 @@ func text(part chats.Part, plain bool) string {
 	if part.Repeat {
 		body += "\n\n" + mark + chats.RepeatNotice + mark
 	}
-	return runes.Clip(strings.TrimLeft(body, "\n"), hardLimit)
+	return wording.Clip(strings.TrimLeft(body, "\n"), hardLimit)
 }
 
 // sendError says what became of a send that failed.

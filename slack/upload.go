@@ -10,7 +10,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 )
 
 // maxUpload bounds a file that is sent. Slack takes 1 GB (docs.slack.dev,
@@ -91,7 +91,7 @@ func (p *Platform) share(ctx context.Context, to chats.Address, id string, f cha
 
 // comment is the text beside a file: the caption as it is, the notice of a repeat.
 func comment(f chats.OutFile) string {
-	caption := escape(runes.Clip(f.Caption, maxComment))
+	caption := escape(wording.Clip(f.Caption, maxComment))
 	switch {
 	case !f.Repeat:
 		return caption

@@ -13,7 +13,7 @@ import (
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 )
 
 // Limits of setMyCommands (core.telegram.org/bots/api#botcommand).
@@ -40,7 +40,7 @@ func (p *Platform) ListCommands(ctx context.Context, commands []chats.CommandInf
 			return fmt.Errorf("telegram: command %q: want 1 to 32 of a-z, 0-9 and _", c.Name)
 		}
 		names[c.Name] = true
-		all = append(all, botCommand{c.Name, runes.Clip(cmp.Or(strings.TrimSpace(c.Description), c.Name), maxDescription)})
+		all = append(all, botCommand{c.Name, wording.Clip(cmp.Or(strings.TrimSpace(c.Description), c.Name), maxDescription)})
 		if !c.Admin {
 			open = append(open, all[len(all)-1])
 		}

@@ -5,7 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 )
 
 // MaxDescription is how many characters of a group's description the listing
@@ -50,7 +50,7 @@ func oneLine(s string, limit int) string {
 		}
 		return r
 	}, s)
-	return runes.Clip(strings.Join(strings.Fields(s), " "), limit)
+	return wording.Clip(strings.Join(strings.Fields(s), " "), limit)
 }
 
 // displayName makes "My Tools" of my_tools.

@@ -13,7 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 )
 
 // MaxText is how many characters of a result reach the model.
@@ -86,7 +86,7 @@ func report(ctx, timed context.Context, name string, limit time.Duration, err er
 // cut bounds a text and says at its end how much is missing.
 func cut(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	head, tail := runes.Split(text, MaxText)
+	head, tail := wording.Split(text, MaxText)
 	if tail == "" {
 		return text
 	}

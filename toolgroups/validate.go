@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 )
 
 // maxEchoedSchema bounds the schema that an error repeats to the model.
@@ -50,7 +50,7 @@ func ValidateArguments(tool Tool, raw json.RawMessage) (json.RawMessage, *Error)
 }
 
 func invalid(tool Tool, why string) *Error {
-	schema := runes.Clip(string(tool.Parameters), maxEchoedSchema)
+	schema := wording.Clip(string(tool.Parameters), maxEchoedSchema)
 	return Errorf(CodeInvalid, "Invalid arguments for '%s': %s. Its parameters: %s", tool.Name, why, schema)
 }
 

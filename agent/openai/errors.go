@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"oneclaw/agent"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 )
 
 // maxSamples is how often a request is sent whose replies cannot be read.
@@ -175,5 +175,5 @@ func clean(text, key string) string {
 		text = strings.ReplaceAll(text, key, "[key]")
 	}
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
-	return cmp.Or(runes.Clip(text, maxErrorText), "no details")
+	return cmp.Or(wording.Clip(text, maxErrorText), "no details")
 }

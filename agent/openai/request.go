@@ -11,7 +11,7 @@ import (
 	"unicode"
 
 	"oneclaw/agent"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 )
 
 // encode writes a request as JSON: the fields that are the same each time, then the tools,
@@ -210,7 +210,7 @@ func senderName(name string) string {
 		}
 		return r
 	}, name)
-	name, _ = runes.Split(strings.Join(strings.Fields(name), " "), maxSender)
+	name, _ = wording.Split(strings.Join(strings.Fields(name), " "), maxSender)
 	return name
 }
 

@@ -12,7 +12,7 @@ import (
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
-	"oneclaw/bridge/wording"
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
 

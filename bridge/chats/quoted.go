@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 )
 
 // Pointing says how a message points at something that was written before.
@@ -65,8 +65,8 @@ func Bound(list []Quoted) []Quoted {
 	files := 0
 	for i := range list {
 		q := &list[i]
-		q.Text = runes.Clip(q.Text, MaxQuotedText)
-		q.By, q.From = runes.Clip(q.By, maxQuotedName), runes.Clip(q.From, maxQuotedName)
+		q.Text = wording.Clip(q.Text, MaxQuotedText)
+		q.By, q.From = wording.Clip(q.By, maxQuotedName), wording.Clip(q.From, maxQuotedName)
 		q.Files = q.Files[:min(len(q.Files), MaxQuotedFiles-files)]
 		q.Skipped = q.Skipped[:min(len(q.Skipped), MaxQuotedFiles)]
 		files += len(q.Files)

@@ -6,8 +6,7 @@ import (
 	"unicode/utf8"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/wording"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 )
 
 // Each quote is a line in square brackets that says whose it is, and the lines of its text,
@@ -86,7 +85,7 @@ func (q *Quote) write(b *strings.Builder, room int) {
 	b.WriteString(opens + q.said() + "]\n")
 	text := clean(q.Text)
 	if q.Known {
-		text = runes.Clip(text, known)
+		text = wording.Clip(text, known)
 	}
 	if text == "" {
 		return

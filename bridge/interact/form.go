@@ -15,8 +15,7 @@ import (
 	"unicode/utf8"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/wording"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
 
@@ -350,17 +349,17 @@ func (f *form) result(toast, outcome string) (Result, error) {
 func (f *form) foot() string {
 	who := "You"
 	if !f.Direct {
-		who = "Only " + wording.Shown(runes.Clip(cmp.Or(f.Name, f.Requester), maxName))
+		who = "Only " + wording.Shown(wording.Clip(cmp.Or(f.Name, f.Requester), maxName))
 	}
 	return fmt.Sprintf("%s can answer within %s; until then I wait. What you answer goes to %s: tell it no passwords.",
-		who, wording.Minutes(f.Within), wording.Shown(runes.Clip(f.Question.From, maxName)))
+		who, wording.Minutes(f.Within), wording.Shown(wording.Clip(f.Question.From, maxName)))
 }
 
 // text is what is asked, what was answered so far, and what is asked for now.
 func (f *form) text() string {
 	q := &f.Question
 	var text strings.Builder
-	fmt.Fprintf(&text, "**%s asks, for %s:**\n", wording.Shown(runes.Clip(q.From, maxName)), wording.Code(f.Tool))
+	fmt.Fprintf(&text, "**%s asks, for %s:**\n", wording.Shown(wording.Clip(q.From, maxName)), wording.Code(f.Tool))
 	for line := range strings.Lines(q.Text) {
 		fmt.Fprintf(&text, "\n> %s", wording.Shown(line))
 	}
@@ -375,7 +374,7 @@ func (f *form) text() string {
 	for i := range q.Fields[:min(f.At, len(q.Fields))] {
 		field, said := &q.Fields[i], "_left out_"
 		if value, has := f.Values[field.Name]; has {
-			said = wording.Shown(runes.Clip(show(value), maxName))
+			said = wording.Shown(wording.Clip(show(value), maxName))
 		}
 		fmt.Fprintf(&text, "\n- %s: %s", title(field), said)
 	}
@@ -391,14 +390,14 @@ func (f *form) text() string {
 		fmt.Fprintf(&text, " (%d of %d)", f.At+1, len(q.Fields))
 	}
 	if field.About != "" {
-		fmt.Fprintf(&text, "\n\n> %s", wording.Shown(runes.Clip(field.About, maxFieldAbout)))
+		fmt.Fprintf(&text, "\n\n> %s", wording.Shown(wording.Clip(field.About, maxFieldAbout)))
 	}
 	fmt.Fprintf(&text, "\n\n%s", f.how(field))
 	return text.String()
 }
 
 func title(field *toolgroups.Field) string {
-	return wording.Shown(runes.Clip(cmp.Or(field.Title, field.Name), maxName))
+	return wording.Shown(wording.Clip(cmp.Or(field.Title, field.Name), maxName))
 }
 
 // how says how a field is answered.
@@ -441,7 +440,7 @@ func (f *form) choices() [][]Choice {
 	var rows [][]Choice
 	switch {
 	case q.URL != "":
-		rows = [][]Choice{{{Label: runes.Clip("Open "+host(q.URL), MaxLabel), Value: pressOpen, URL: q.URL}, {Label: "Done", Value: pressDone, Style: chats.StylePrimary}}}
+		rows = [][]Choice{{{Label: wording.Clip("Open "+host(q.URL), MaxLabel), Value: pressOpen, URL: q.URL}, {Label: "Done", Value: pressDone, Style: chats.StylePrimary}}}
 	case len(q.Fields) == 0:
 		rows = [][]Choice{{{Label: "Agree", Value: pressSend, Style: chats.StylePrimary}}}
 	case f.At >= len(q.Fields):

@@ -11,8 +11,7 @@ import (
 
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/turn"
-	"oneclaw/bridge/wording"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
 
@@ -146,7 +145,7 @@ func panelButtons(groups []toolgroups.Group, page int) [][]Choice {
 
 // Label is what the button of a group says.
 func Label(g toolgroups.Group) string {
-	return runes.Clip(cmp.Or(g.DisplayName, g.Name), MaxLabel)
+	return wording.Clip(cmp.Or(g.DisplayName, g.Name), MaxLabel)
 }
 
 // Pressed handles the buttons of the panel.

@@ -8,8 +8,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/receipts"
-	"oneclaw/bridge/wording"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
 
@@ -124,5 +123,5 @@ func who(d *receipts.Decision) string {
 	if d.Name == "" {
 		return d.By
 	}
-	return runes.Clip(d.Name, maxName)
+	return wording.Clip(d.Name, maxName)
 }

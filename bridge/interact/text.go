@@ -14,8 +14,7 @@ import (
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/turn"
-	"oneclaw/bridge/wording"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
 
@@ -55,7 +54,7 @@ func question(j *queue.Run, r *request, tool toolgroups.Tool, arguments string, 
 	}
 	fmt.Fprintf(&text, "**May I run %s?**", what)
 	if task := turn.TaskOf(j); task != nil {
-		fmt.Fprintf(&text, " It is for %s %s.", began(j), wording.Shown(runes.Clip(task.Title, maxName)))
+		fmt.Fprintf(&text, " It is for %s %s.", began(j), wording.Shown(wording.Clip(task.Title, maxName)))
 	}
 	fmt.Fprintf(&text, "\n\n_%s_\n\n", wording.Shown(firstSentence(tool.Description)))
 	if utf8.RuneCountInString(arguments) > maxOnCard {
@@ -64,7 +63,7 @@ func question(j *queue.Run, r *request, tool toolgroups.Tool, arguments string, 
 	} else {
 		text.WriteString(arguments)
 	}
-	requester := wording.Shown(runes.Clip(cmp.Or(j.Message.UserName, j.Message.User), maxName))
+	requester := wording.Shown(wording.Clip(cmp.Or(j.Message.UserName, j.Message.User), maxName))
 	who := requester + " or an administrator"
 	switch {
 	case r.Approvers == ApproversAdmins:
@@ -85,7 +84,7 @@ func firstSentence(text string) string {
 	if i := strings.Index(line, ". "); i >= 0 {
 		line = line[:i+1]
 	}
-	return runes.Clip(line, maxAbout)
+	return wording.Clip(line, maxAbout)
 }
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)

@@ -11,8 +11,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
-	"oneclaw/bridge/wording"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
@@ -51,7 +50,7 @@ func names(files []toolgroups.File) string {
 }
 
 func shownName(f toolgroups.File) string {
-	return runes.Clip(wording.FileName(f.Path, 0), maxShownName)
+	return wording.Clip(wording.FileName(f.Path, 0), maxShownName)
 }
 
 func (s *Sender) sendFile(ctx context.Context, j *queue.Run, to chats.Address, p chats.Part) (id string, err error) {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"oneclaw/agent"
-	"oneclaw/bridge/wording"
+	"oneclaw/internal/wording"
 )
 
 const (

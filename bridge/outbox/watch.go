@@ -11,8 +11,8 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
-	"oneclaw/bridge/wording"
 	"oneclaw/internal/markdown"
+	"oneclaw/internal/wording"
 	"oneclaw/storage"
 )
 

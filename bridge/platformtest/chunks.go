@@ -9,7 +9,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/outbox"
-	"oneclaw/bridge/wording"
+	"oneclaw/internal/wording"
 )
 
 // Growth is what [CheckGrowth] needs of a platform.

@@ -14,7 +14,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/storage"
 )
 
@@ -208,7 +208,7 @@ func said(m chats.Message) chats.Quoted {
 	for _, f := range m.Files {
 		text = strings.TrimSpace(text + "\n(with a file: " + cmp.Or(f.Name, "without a name") + ")")
 	}
-	return chats.Quoted{How: chats.PointHeard, ID: m.ID, By: cmp.Or(m.UserName, m.User), Text: runes.Clip(text, maxText), Time: m.Time}
+	return chats.Quoted{How: chats.PointHeard, ID: m.ID, By: cmp.Or(m.UserName, m.User), Text: wording.Clip(text, maxText), Time: m.Time}
 }
 
 // trim removes what is too much in a place, now and then.

@@ -16,8 +16,8 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
-	"oneclaw/bridge/wording"
 	"oneclaw/internal/retry"
+	"oneclaw/internal/wording"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )

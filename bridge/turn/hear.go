@@ -14,8 +14,8 @@ import (
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
-	"oneclaw/bridge/wording"
 	"oneclaw/internal/cache"
+	"oneclaw/internal/wording"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )

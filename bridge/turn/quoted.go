@@ -13,7 +13,7 @@ import (
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
 
@@ -231,7 +231,7 @@ func lettersOf(view []agent.Message, wanted bool) (all []string) {
 // isKnown reports whether a text is among those of which these are the letters. What is
 // between its letters may differ: the platform shows it without marks.
 func isKnown(said []string, text string) bool {
-	wanted, _ := runes.Split(letters(text), comparedLetters)
+	wanted, _ := wording.Split(letters(text), comparedLetters)
 	return len(wanted) >= leastLetters && slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, wanted) })
 }
 
@@ -246,7 +246,7 @@ func letters(text string) string {
 
 func title(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return runes.Clip(line, 60)
+	return wording.Clip(line, 60)
 }
 
 // pointedAt is the text of the first thing that a message points at.

@@ -7,7 +7,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
-	"oneclaw/bridge/wording"
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
 

@@ -13,7 +13,7 @@ import (
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
-	"oneclaw/bridge/wording"
+	"oneclaw/internal/wording"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"

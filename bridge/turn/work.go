@@ -8,7 +8,7 @@ import (
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
-	"oneclaw/bridge/wording"
+	"oneclaw/internal/wording"
 )
 
 // Work is how far the answer to a message or a task has come: its turn, and its delivery.

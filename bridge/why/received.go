@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"oneclaw/bridge/wording"
+	"oneclaw/internal/wording"
 )
 
 // joined says what else is part of the message.

@@ -15,8 +15,7 @@ import (
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
-	"oneclaw/bridge/wording"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -207,7 +206,7 @@ func firstOf(texts ...string) string {
 
 func quoted(text string) string {
 	line, more, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	if short := runes.Clip(line, maxQuoted); short != line {
+	if short := wording.Clip(line, maxQuoted); short != line {
 		return short
 	}
 	if more != "" {

@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"oneclaw/bridge/audit"
-	"oneclaw/bridge/wording"
 	"oneclaw/internal/app"
 	"oneclaw/internal/cli"
 	"oneclaw/internal/config"
 	"oneclaw/internal/database"
+	"oneclaw/internal/wording"
 )
 
 func auditCommand(load cli.Loader) *cobra.Command {

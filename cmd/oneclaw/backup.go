@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oneclaw/bridge/wording"
 	"oneclaw/internal/cli"
 	"oneclaw/internal/config"
 	"oneclaw/internal/database"
+	"oneclaw/internal/wording"
 )
 
 // beside is what a backup leaves out.

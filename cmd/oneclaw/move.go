@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oneclaw/bridge/wording"
 	"oneclaw/internal/cli"
 	"oneclaw/internal/config"
 	"oneclaw/internal/database"
+	"oneclaw/internal/wording"
 )
 
 // progressEvery is how often a move says how far it is.

@@ -22,7 +22,7 @@ import (
 
 	"oneclaw/internal/config"
 	"oneclaw/internal/emulator/openai"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/search"
 )
@@ -115,7 +115,7 @@ func (m *stepwise) Reply(ctx context.Context, req openai.Request) (openai.Reply,
 		}
 	}
 	reply, err := toldToCall(ctx, req)
-	reply.Text = step.FindString(req.Messages[last].Content) + " " + runes.Clip(reply.Text, 80)
+	reply.Text = step.FindString(req.Messages[last].Content) + " " + wording.Clip(reply.Text, 80)
 	return reply, err
 }
 

@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oneclaw/bridge/wording"
 	"oneclaw/internal/app"
 	"oneclaw/internal/cli"
 	"oneclaw/internal/config"
 	"oneclaw/internal/record"
+	"oneclaw/internal/wording"
 )
 
 func runCommand(load cli.Loader) *cobra.Command {

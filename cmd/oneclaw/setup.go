@@ -23,7 +23,7 @@ import (
 	"oneclaw/internal/cli"
 	"oneclaw/internal/config"
 	"oneclaw/internal/doctor"
-	"oneclaw/internal/nearest"
+	"oneclaw/internal/wording"
 )
 
 func setupCommand(load cli.Loader) *cobra.Command {
@@ -180,7 +180,7 @@ func (q *questioner) model(ctx context.Context, cfg *config.Config, file map[str
 	name, err := q.ask(ctx, fmt.Sprintf("Model [%s]", at.model), false, func(_ context.Context, name string) (string, error) {
 		name = cmp.Or(name, at.model)
 		if len(offered) > 0 && !slices.Contains(offered, name) {
-			near := cmp.Or(nearest.Of(name, offered), offered[0])
+			near := cmp.Or(wording.Nearest(name, offered), offered[0])
 			return "", fmt.Errorf("no model %q there; the nearest is %s (%d in all)", name, near, len(offered))
 		}
 		return "", nil

@@ -25,7 +25,7 @@ import (
 	"oneclaw/internal/budget"
 	"oneclaw/internal/cache"
 	"oneclaw/internal/retry"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/storage"
 )
 
@@ -107,7 +107,7 @@ func New(cfg Config) (http.Handler, error) {
 
 // exported records that an administrator takes a table away as a file.
 func (p *page) exported(ctx context.Context, v frame.Visitor, what string) error {
-	entry := audit.Entry{At: p.Now(), Action: "export", By: v.Person, Name: v.Name, Chat: audit.Page, About: runes.Clip(what, maxExported)}
+	entry := audit.Entry{At: p.Now(), Action: "export", By: v.Person, Name: v.Name, Chat: audit.Page, About: wording.Clip(what, maxExported)}
 	return audit.Append(ctx, p.Store, "page-"+rand.Text(), entry)
 }
 

@@ -13,7 +13,7 @@ import (
 	"oneclaw/internal/bill"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/learning"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups/search"
 )
 
@@ -116,7 +116,7 @@ func (p *page) play(ctx context.Context, query url.Values, log string) (played, 
 		one.at, one.fault = time.Time{}, "Another conversation is being played, and only one is at a time. This page asks again by itself, or reload it."
 		return one, nil
 	case errors.Is(err, learning.ErrUnknown):
-		one.fault = "Nothing was played: " + runes.Clip(err.Error(), maxFault) + "."
+		one.fault = "Nothing was played: " + wording.Clip(err.Error(), maxFault) + "."
 	case errors.Is(err, learning.ErrTooLong):
 		one.fault = "That cannot be said: " + learning.ErrTooLong.Error() + "."
 	case errors.Is(err, bill.ErrEmpty):

@@ -12,8 +12,8 @@ import (
 	"oneclaw/internal/admin/frame"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/doctor"
-	"oneclaw/internal/runes"
 	"oneclaw/internal/telemetry"
+	"oneclaw/internal/wording"
 	"oneclaw/storage/replicas"
 )
 
@@ -180,7 +180,7 @@ func (p *page) verdict(today day) frame.Section {
 	}
 	for _, one := range errs {
 		if one.Level >= slog.LevelError && p.Now().Sub(one.At) < recentTrouble {
-			bad("Last error", runes.Clip(one.At.In(p.Zone()).Format("15:04")+" "+one.Text+" "+one.Details, maxVerdict), frame.To("incidents"))
+			bad("Last error", wording.Clip(one.At.In(p.Zone()).Format("15:04")+" "+one.Text+" "+one.Details, maxVerdict), frame.To("incidents"))
 			break
 		}
 	}

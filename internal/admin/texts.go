@@ -12,7 +12,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
 	"oneclaw/internal/admin/frame"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 )
 
 const (
@@ -117,7 +117,7 @@ func (p *page) readMessage(ctx context.Context, r frame.Request) (string, error)
 func quotes(turn []agent.Message) []frame.Quote {
 	var all []frame.Quote
 	add := func(by, text string) {
-		if short := runes.Clip(strings.TrimSpace(text), maxQuote); short != "" {
+		if short := wording.Clip(strings.TrimSpace(text), maxQuote); short != "" {
 			all = append(all, frame.Quote{By: by, Text: short})
 		}
 	}

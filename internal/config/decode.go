@@ -12,7 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"oneclaw/internal/nearest"
+	"oneclaw/internal/wording"
 )
 
 var (
@@ -51,7 +51,7 @@ func explain(text string, data []byte) string {
 	if m := unknownKey.FindStringSubmatch(text); m != nil {
 		path := keyAt(data, m[1], m[2])
 		section := path[:strings.LastIndexByte(path, '.')+1]
-		if near := nearest.Of(path, keysBelow(section)); near != "" {
+		if near := wording.Nearest(path, keysBelow(section)); near != "" {
 			return fmt.Sprintf("line %s: there is no setting %s; did you mean %s?", m[1], path, near)
 		}
 		return fmt.Sprintf("line %s: there is no setting %s; docs/settings.md lists them", m[1], path)

@@ -11,7 +11,7 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -109,7 +109,7 @@ func plainText(text string) string {
 		}
 		return r
 	}, text)
-	return runes.Clip(strings.Join(strings.Fields(text), " "), maxShown)
+	return wording.Clip(strings.Join(strings.Fields(text), " "), maxShown)
 }
 
 func (h *Hooks) list(ctx context.Context, call bridge.CommandCall) (string, error) {

@@ -23,7 +23,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/storage"
 )
 
@@ -204,7 +204,7 @@ func plain(text string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, ""))
-	if text = runes.Clip(strings.Join(strings.Fields(text), " "), maxPlain); text == "" {
+	if text = wording.Clip(strings.Join(strings.Fields(text), " "), maxPlain); text == "" {
 		return "no type"
 	}
 	return text

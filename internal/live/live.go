@@ -20,7 +20,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/record"
 	"oneclaw/internal/retry"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 )
 
 // Row is what came of a step.
@@ -185,7 +185,7 @@ func compared(got, want string) string {
 
 // quoted is a text of a service on one short line.
 func quoted(text string) string {
-	return "“" + runes.Clip(strings.Join(strings.Fields(text), " "), 60) + "”"
+	return "“" + wording.Clip(strings.Join(strings.Fields(text), " "), 60) + "”"
 }
 
 func (t *trial) formatted(ctx context.Context) (string, error) {

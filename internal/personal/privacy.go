@@ -17,8 +17,8 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/wording"
 	"oneclaw/internal/rescue"
+	"oneclaw/internal/wording"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"

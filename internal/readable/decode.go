@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/net/html/charset"
 
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 )
 
 const (
@@ -24,7 +24,7 @@ var declaration = regexp.MustCompile(`(?i)<(?:\?xml|meta)\b[^>]*?\b(?:charset|en
 // says of itself: of that, and of the bytes, the library looks at the first 1,024 only.
 func Decode(data []byte, contentType string) string {
 	e, name, certain := charset.DetermineEncoding(data, contentType)
-	whole := runes.Whole(data)
+	whole := wording.Whole(data)
 	if utf8.Valid(whole) && (name == "utf-8" || !certain && name != escaped) {
 		return strings.TrimPrefix(string(whole), "\uFEFF")
 	}

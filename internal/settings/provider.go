@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/storage"
 )
 
@@ -93,7 +93,7 @@ func noProvider(id string) error {
 }
 
 // shorten bounds a text that is repeated to its sender.
-func shorten(text string) string { return runes.Clip(text, 64) }
+func shorten(text string) string { return wording.Clip(text, 64) }
 
 // Get returns a provider; a refusal for [NotFound] where there is none.
 func (s Providers) Get(ctx context.Context, id string) (Provider, error) {

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 )
 
 const (
@@ -52,7 +52,7 @@ func (r *Ring) Last() []Error {
 }
 
 func (r *Ring) keep(one Error) {
-	one.Text, one.Details = runes.Clip(r.mask(one.Text), maxIncident), runes.Clip(r.mask(one.Details), maxIncident)
+	one.Text, one.Details = wording.Clip(r.mask(one.Text), maxIncident), wording.Clip(r.mask(one.Details), maxIncident)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.all) < MaxErrors {

@@ -16,7 +16,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/queue"
 	"oneclaw/internal/redact"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
 
@@ -280,7 +280,7 @@ func (l labels) of(name string) string {
 	case len(l.known) >= maxLabelValues:
 		return "other"
 	}
-	value, _ = runes.Split(strings.ToValidUTF8(l.redact(name), "?"), 80)
+	value, _ = wording.Split(strings.ToValidUTF8(l.redact(name), "?"), 80)
 	l.known[name] = value
 	return value
 }

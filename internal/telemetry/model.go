@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"oneclaw/agent"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 )
 
 // Model returns a model whose calls are told of, by the type of its provider and its name
@@ -172,7 +172,7 @@ func (t *Tracer) texts(req agent.Request, reply agent.Reply, replied bool) []att
 // short is a text without secrets and not long. It is masked before it is cut, so that no part
 // of a secret stays.
 func (t *Tracer) short(text string) string {
-	begin, _ := runes.Split(strings.ToValidUTF8(t.cfg.Redact.Text(text), "?"), maxText)
+	begin, _ := wording.Split(strings.ToValidUTF8(t.cfg.Redact.Text(text), "?"), maxText)
 	return begin
 }
 

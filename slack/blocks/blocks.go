@@ -12,7 +12,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 )
 
 // Limits of Block Kit (docs.slack.dev, reference of blocks and elements).
@@ -67,7 +67,7 @@ func elements(row []chats.Button, number int) ([]slack.BlockElement, error) {
 		if b.Label == "" || b.Data == "" || len(b.Data) > maxValue {
 			return nil, fmt.Errorf("%w: button %d of row %d: want a label, and data of 1 to %d bytes", ErrLayout, i+1, number+1, maxValue)
 		}
-		label := runes.Clip(b.Label, maxLabel)
+		label := wording.Clip(b.Label, maxLabel)
 		id := "row" + strconv.Itoa(number) + "-" + strconv.Itoa(i)
 		button := slack.NewButtonBlockElement(id, b.Data, slack.NewTextBlockObject(slack.PlainTextType, label, true, false))
 		button.Style = slack.Style(b.Style) // of the same names
@@ -82,7 +82,7 @@ func elements(row []chats.Button, number int) ([]slack.BlockElement, error) {
 func sections(body string, plain bool) []string {
 	var pieces []string
 	for utf8.RuneCountInString(body) > MaxSection {
-		first, _ := runes.Split(body, MaxSection-2*(len(fence)+1))
+		first, _ := wording.Split(body, MaxSection-2*(len(fence)+1))
 		at := lastBreak(first)
 		piece, rest := strings.TrimRight(body[:at], "\n"), strings.TrimLeft(body[at:], "\n")
 		if !plain && strings.Count(piece, fence)%2 == 1 {

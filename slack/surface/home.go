@@ -8,7 +8,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 )
 
 // The methods of what people see before they write.
@@ -64,7 +64,7 @@ func (s *Surface) Greet(ctx context.Context, host chats.Welcomer, m chats.Messag
 func (s *Surface) publish(ctx context.Context, user string, sections []chats.Section) error {
 	var blocks []slack.Block
 	for _, section := range sections {
-		title := slack.NewTextBlockObject(slack.PlainTextType, runes.Clip(section.Title, maxHeader), false, false)
+		title := slack.NewTextBlockObject(slack.PlainTextType, wording.Clip(section.Title, maxHeader), false, false)
 		blocks = append(append(blocks, slack.NewHeaderBlock(title)), s.cfg.Blocks(section.Text)...)
 	}
 	view := slack.HomeTabViewRequest{Type: slack.VTHomeTab, Blocks: slack.Blocks{BlockSet: blocks[:min(len(blocks), maxHome)]}}
@@ -93,5 +93,5 @@ func titleOf(text string) string {
 	if strings.HasPrefix(line, "/") {
 		return ""
 	}
-	return runes.Clip(strings.TrimSpace(line), maxTitle)
+	return wording.Clip(strings.TrimSpace(line), maxTitle)
 }

@@ -12,7 +12,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/markdown"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 )
 
 // The methods of streams.
@@ -178,7 +178,7 @@ func (st stream) grow(show chats.Preview) (stream, []slack.StreamChunk) {
 	var chunks []slack.StreamChunk
 	doing := ""
 	if show.Part.Note != chats.NoteMore {
-		doing = runes.Clip(show.Part.Note, maxTask)
+		doing = wording.Clip(show.Part.Note, maxTask)
 	}
 	if doing != st.doing && st.doing != "" {
 		chunks = append(chunks, st.over())

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"oneclaw/internal/guard"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/files"
 )
@@ -170,7 +170,7 @@ func (b *Browser) screenshot(tab context.Context, call toolgroups.Call, v *visit
 		return toolgroups.Result{}, fmt.Errorf("keep the picture in the workspace: %w", err)
 	}
 	shown := picture{
-		Path: name, URL: runes.Clip(v.url.Redacted(), maxScriptError), Width: width, Height: height,
+		Path: name, URL: wording.Clip(v.url.Redacted(), maxScriptError), Width: width, Height: height,
 		Note: "The picture is sent to the chat with your answer.",
 	}
 	if v.status >= 400 {

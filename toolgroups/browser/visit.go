@@ -19,7 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"oneclaw/internal/readable"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 )
 
 const (
@@ -209,7 +209,7 @@ func (v *visit) script(tab context.Context, body string) (string, error) {
 		} else if thrown.Exception != nil && len(thrown.Exception.Value) > 0 {
 			what = string(thrown.Exception.Value)
 		}
-		return "JavaScript error: " + runes.Clip(what, maxScriptError), nil
+		return "JavaScript error: " + wording.Clip(what, maxScriptError), nil
 	}
 	return text, err
 }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"oneclaw/internal/runes"
 	"oneclaw/internal/settings"
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
 
@@ -47,7 +47,7 @@ func (f *Family) listAgents(ctx context.Context, _ toolgroups.Call, _ none) (str
 		if a.Description != "" {
 			b.WriteString("\n  description: " + line(a.Description))
 		}
-		b.WriteString("\n  prompt: " + runes.Clip(line(a.Prompt), maxExcerpt))
+		b.WriteString("\n  prompt: " + wording.Clip(line(a.Prompt), maxExcerpt))
 		if a.Prefers.Provider != "" || a.Prefers.Model != "" {
 			fmt.Fprintf(&b, "\n  preferred provider: %s, model: %s", cmp.Or(a.Prefers.Provider, "none"), cmp.Or(a.Prefers.Model, "none"))
 		}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
 
@@ -100,4 +100,4 @@ func (f *Family) maySwitch(in toolSwitch) error {
 }
 
 // short bounds a name that is repeated to the model.
-func short(name string) string { return runes.Clip(name, 64) }
+func short(name string) string { return wording.Clip(name, 64) }

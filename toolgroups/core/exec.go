@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 
 	"oneclaw/internal/rescue"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/files"
@@ -224,7 +224,7 @@ func sections(stdout, stderr string) string {
 
 // lines cuts a text behind the last whole line that fits, or within the first.
 func lines(s string, limit int) (shown string, cut bool) {
-	first, rest := runes.Split(s, limit)
+	first, rest := wording.Split(s, limit)
 	if rest == "" {
 		return s, false
 	}
@@ -252,5 +252,5 @@ func (s *stream) dropped() bool { return s.total > int64(len(s.kept)) }
 
 // text is what was kept, as text that ends within a character at most.
 func (s *stream) text() string {
-	return strings.ToValidUTF8(string(runes.Whole(s.kept)), "\uFFFD")
+	return strings.ToValidUTF8(string(wording.Whole(s.kept)), "\uFFFD")
 }

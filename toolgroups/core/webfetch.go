@@ -20,7 +20,7 @@ import (
 	"oneclaw/internal/guard"
 	"oneclaw/internal/named"
 	"oneclaw/internal/readable"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/files"
@@ -167,7 +167,7 @@ func (t *tools) fetch(ctx context.Context, address string, body *os.File) (page,
 	switch {
 	case res.StatusCode < 200 || res.StatusCode > 299:
 		return page{}, toolgroups.Errorf(CodeHTTP, "The server answered HTTP %d %s.\n%s",
-			res.StatusCode, http.StatusText(res.StatusCode), runes.Clip(textOf(p.head, p.contentType), maxErrorBody))
+			res.StatusCode, http.StatusText(res.StatusCode), wording.Clip(textOf(p.head, p.contentType), maxErrorBody))
 	case p.size <= maxHead && len(bytes.TrimSpace(p.head)) == 0:
 		return page{}, toolgroups.Errorf(CodeEmptyResponse, "The server answered HTTP %d without a body.", res.StatusCode)
 	}

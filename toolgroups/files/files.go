@@ -17,7 +17,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
@@ -100,11 +100,11 @@ func ShortenFrom(scope toolgroups.Scope, kind string, text io.Reader, limit int,
 	if err != nil {
 		return "", err
 	}
-	if _, rest := runes.Split(string(head), limit); rest == "" {
+	if _, rest := wording.Split(string(head), limit); rest == "" {
 		return string(head), nil
 	}
 	limit = min(limit, Inline)
-	first, _ := runes.Split(string(head), limit)
+	first, _ := wording.Split(string(head), limit)
 	if end := strings.LastIndex(first, "\n\n"); end > len(first)/2 {
 		first = first[:end]
 	}
@@ -186,5 +186,5 @@ func Line(text string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, ""))
-	return runes.Clip(strings.Join(strings.Fields(text), " "), maxLine)
+	return wording.Clip(strings.Join(strings.Fields(text), " "), maxLine)
 }

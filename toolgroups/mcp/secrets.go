@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"oneclaw/internal/redact"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 )
 
 // minRedacted is the length in bytes from which a value is taken for a secret:
@@ -107,5 +107,5 @@ func clean(text string, limit int) string {
 		}
 		return r
 	}, text)
-	return runes.Clip(strings.TrimSpace(text), limit)
+	return wording.Clip(strings.TrimSpace(text), limit)
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
 
@@ -60,7 +60,7 @@ func beginning(memory string) string {
 	if memory == "" {
 		return "(empty)"
 	}
-	head, rest := runes.Split(memory, preview)
+	head, rest := wording.Split(memory, preview)
 	if rest == "" {
 		return memory
 	}

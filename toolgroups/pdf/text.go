@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/files"
 )
@@ -118,7 +118,7 @@ func (x *extraction) result(call toolgroups.Call, s source) (toolgroups.Result, 
 	head := fmt.Sprintf("File: %s\nPages: %s of %d\n", s.name(), oneLine(x.selected.String()), x.count)
 	body := x.body.String()
 	notices := x.notices()
-	if first, rest := runes.Split(body, files.Inline); rest != "" {
+	if first, rest := wording.Split(body, files.Inline); rest != "" {
 		name := "pdf-text/" + s.base() + ".txt"
 		if _, err := files.Save(call.Scope, name, []byte(head+body+notices)); err != nil {
 			return toolgroups.Result{}, toolgroups.Errorf(CodePDF, "%s", files.Explain(name, err, 0))

@@ -13,7 +13,7 @@ import (
 
 	pdfiumerrors "github.com/klippa-app/go-pdfium/errors"
 
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/files"
@@ -180,7 +180,7 @@ func date(s string) string {
 
 // oneLine makes text from a file safe for one line of a result.
 func oneLine(s string) string {
-	return runes.Clip(strings.Join(strings.Fields(strings.ToValidUTF8(plain(s), "")), " "), maxValue)
+	return wording.Clip(strings.Join(strings.Fields(strings.ToValidUTF8(plain(s), "")), " "), maxValue)
 }
 
 type renderArgs struct {

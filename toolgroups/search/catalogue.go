@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
 
@@ -321,5 +321,5 @@ func kind(s *jsonschema.Schema) string {
 
 // clip makes a text one line of at most n characters.
 func clip(s string, n int) string {
-	return runes.Clip(strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " "), n)
+	return wording.Clip(strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " "), n)
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 )
 
 // page is what a browser shows during a sign-in.
@@ -50,7 +50,7 @@ func (v View) For(user string, p Pending) View {
 
 // plainLine is the beginning of a name, without what is not seen or changes the order of what is.
 func plainLine(name string) string {
-	shown, _ := runes.Split(strings.Map(func(r rune) rune {
+	shown, _ := wording.Split(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return -1
 		}

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"strings"
 
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
 
@@ -57,5 +57,5 @@ func (l *Library) names() string {
 
 // shown is the beginning of a name that may be anything.
 func shown(name string) string {
-	return runes.Clip(line(strings.ToValidUTF8(name, "")), 100)
+	return wording.Clip(line(strings.ToValidUTF8(name, "")), 100)
 }

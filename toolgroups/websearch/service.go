@@ -18,7 +18,7 @@ import (
 
 	"oneclaw/internal/guard"
 	"oneclaw/internal/redact"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 )
 
 // The names of the services.
@@ -330,7 +330,7 @@ func plain(text string, limit int) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, ""))
-	return runes.Clip(strings.Join(strings.Fields(text), " "), limit)
+	return wording.Clip(strings.Join(strings.Fields(text), " "), limit)
 }
 
 // day is the day of a date in one of the forms that services write; empty for others.

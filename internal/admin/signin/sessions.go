@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/audit"
-	"oneclaw/bridge/wording"
+	"oneclaw/internal/wording"
 	"oneclaw/storage"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"oneclaw/internal/budget"
 	"oneclaw/internal/learning"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 )
 
 // Sum is what all cases come to.
@@ -54,7 +54,7 @@ const (
 // WriteText writes a result side by side.
 func (r Result) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  👍 %d 👎 %d  “%s”\n", r.ID, r.Good, r.Bad, runes.Clip(plain(r.Question), maxShown))
+	fmt.Fprintf(&b, "%s  👍 %d 👎 %d  “%s”\n", r.ID, r.Good, r.Bad, wording.Clip(plain(r.Question), maxShown))
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(what, was, now string) { _, _ = fmt.Fprintf(table, "  %s\t%s\t%s\n", what, was, now) }
 	row("", "was", "now")
@@ -71,7 +71,7 @@ func (r Result) WriteText(w io.Writer) error {
 		calls []string
 	}{{"missing", r.Missing}, {"new", r.New}, {"no tools of this program", r.Gone}} {
 		for _, call := range part.calls[:min(maxCalls, len(part.calls))] {
-			fmt.Fprintf(&b, "           %s: %s\n", part.what, runes.Clip(plain(call), maxShown))
+			fmt.Fprintf(&b, "           %s: %s\n", part.what, wording.Clip(plain(call), maxShown))
 		}
 		if more := len(part.calls) - maxCalls; more > 0 {
 			fmt.Fprintf(&b, "           %s: %d more\n", part.what, more)
@@ -85,9 +85,9 @@ func (r Result) WriteText(w io.Writer) error {
 	}
 	switch was, now := difference(r.Was.Answer, r.Now.Answer); {
 	case r.Error != "":
-		fmt.Fprintf(&b, "  answer   was: %s\n           now: none, %s\n", was, runes.Clip(plain(r.Error), maxShown))
+		fmt.Fprintf(&b, "  answer   was: %s\n           now: none, %s\n", was, wording.Clip(plain(r.Error), maxShown))
 	case was == now:
-		fmt.Fprintf(&b, "  answer   the same: %s\n", runes.Clip(was, maxShown))
+		fmt.Fprintf(&b, "  answer   the same: %s\n", wording.Clip(was, maxShown))
 	default:
 		fmt.Fprintf(&b, "  answer   was: %s\n           now: %s\n", was, now)
 	}
@@ -178,7 +178,7 @@ func difference(was, now string) (string, string) {
 	show := func(words []string) string {
 		begin := max(0, head-near)
 		end := min(len(words), len(words)-tail+near)
-		text := strings.Join(words[begin:head], " ") + " [" + runes.Clip(strings.Join(words[head:len(words)-tail], " "), maxShown) + "] " + strings.Join(words[len(words)-tail:end], " ")
+		text := strings.Join(words[begin:head], " ") + " [" + wording.Clip(strings.Join(words[head:len(words)-tail], " "), maxShown) + "] " + strings.Join(words[len(words)-tail:end], " ")
 		if begin > 0 {
 			text = "… " + text
 		}

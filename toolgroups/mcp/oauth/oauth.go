@@ -25,7 +25,7 @@ import (
 	"oneclaw/internal/guard"
 	"oneclaw/internal/named"
 	"oneclaw/internal/redact"
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/signin"
@@ -252,7 +252,7 @@ func quoted(text string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, ""))
-	return "`" + runes.Clip(cmp.Or(strings.TrimSpace(text), "nothing"), 200) + "`"
+	return "`" + wording.Clip(cmp.Or(strings.TrimSpace(text), "nothing"), 200) + "`"
 }
 
 // answerOf is what an authorisation server said in an error; false where it said nothing.

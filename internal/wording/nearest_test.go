@@ -1,9 +1,9 @@
-package nearest_test
+package wording_test
 
 import (
 	"testing"
 
-	"oneclaw/internal/nearest"
+	"oneclaw/internal/wording"
 )
 
 func TestTheNearestNameIsFound(t *testing.T) {
@@ -11,7 +11,7 @@ func TestTheNearestNameIsFound(t *testing.T) {
 	for typed, want := range map[string]string{
 		"claer": "clear", "hlep": "help", "HELP": "help", "hist": "history", "un": "undo", "xyzzy": "", "": "", "q": "",
 	} {
-		if got := nearest.Of(typed, known); got != want {
+		if got := wording.Nearest(typed, known); got != want {
 			t.Errorf("%q: %q, want %q", typed, got, want)
 		}
 	}

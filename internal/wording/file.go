@@ -5,8 +5,6 @@ import (
 	"path"
 	"strings"
 	"unicode"
-
-	"oneclaw/internal/runes"
 )
 
 // maxName bounds a file name in bytes, with room for a number (most systems take 255).
@@ -26,7 +24,7 @@ func FileName(name string, index int) string {
 	for len(name) > maxName {
 		stem := []rune(strings.TrimSuffix(name, ext))
 		if len(stem) < 2 {
-			name, _ = runes.Split(name, maxName/4)
+			name, _ = Split(name, maxName/4)
 			break
 		}
 		name = string(stem[:len(stem)-1]) + ext

@@ -1,5 +1,4 @@
-// Package runes bounds texts in characters.
-package runes
+package wording
 
 import (
 	"strings"

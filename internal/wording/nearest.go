@@ -1,5 +1,4 @@
-// Package nearest finds the name that a mistyped one was meant to be.
-package nearest
+package wording
 
 import (
 	"strings"
@@ -7,9 +6,9 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// Of returns the known name that is nearest to a mistyped one: two letters or a third of them
+// Nearest returns the known name that is nearest to a mistyped one: two letters or a third of them
 // differ at most, or it begins with what was typed. It is empty where none is near.
-func Of(typed string, known []string) string {
+func Nearest(typed string, known []string) string {
 	best, fewest := "", max(2, len(typed)/3)+1
 	if len(typed) < 4 {
 		fewest = 2

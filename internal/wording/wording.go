@@ -1,5 +1,5 @@
-// Package wording puts what other people wrote into the texts of the bridge, safely, and
-// says numbers and times in words.
+// Package wording cuts texts, puts what other people wrote into those of the bot, safely, says
+// numbers and times in words, and finds the name that a mistyped one was meant to be.
 package wording
 
 import (
@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-
-	"oneclaw/internal/runes"
 )
 
 // Escape has a text of one line shown as it is.
@@ -70,7 +68,7 @@ func OneLine(text string, limit int) string {
 		}
 		return r
 	}, text)
-	return runes.Clip(strings.Join(strings.Fields(text), " "), limit)
+	return Clip(strings.Join(strings.Fields(text), " "), limit)
 }
 
 // Roughly says a time of more than a minute in words.

@@ -1,9 +1,9 @@
-package runes_test
+package wording_test
 
 import (
 	"testing"
 
-	"oneclaw/internal/runes"
+	"oneclaw/internal/wording"
 )
 
 func TestSplit(t *testing.T) {
@@ -19,7 +19,7 @@ func TestSplit(t *testing.T) {
 		{"añb", 3, "añb", ""},
 		{"a\xffb", 2, "a\xff", "b"},
 	} {
-		if head, tail := runes.Split(tt.text, tt.n); head != tt.head || tail != tt.tail {
+		if head, tail := wording.Split(tt.text, tt.n); head != tt.head || tail != tt.tail {
 			t.Errorf("%q behind %d: %q, %q", tt.text, tt.n, head, tail)
 		}
 	}
@@ -37,7 +37,7 @@ func TestClip(t *testing.T) {
 		{"a bcd", 3, "a…"},
 		{"abc", 1, "…"},
 	} {
-		if got := runes.Clip(tt.text, tt.n); got != tt.want {
+		if got := wording.Clip(tt.text, tt.n); got != tt.want {
 			t.Errorf("%q in %d: %q, want %q", tt.text, tt.n, got, tt.want)
 		}
 	}
