@@ -261,7 +261,7 @@ func moves(own bool) *pause {
 		for _, want := range []string{"re: one", "re: late", "re: two", "re: after", "re: last"} {
 			// The first one may have been answered before the other one was told of the move.
 			if !slices.Contains(texts(d.shown.in(p.chat)), want) && (want != "re: one" || !slices.Contains(d.shown.texts(), want)) {
-				t.Errorf("%q is not answered in the new chat: %q", want, d.shown.texts())
+				t.Errorf("%q is not answered in the new chat: there %q, in the old one %q", want, texts(d.shown.in(p.chat)), texts(d.shown.in("7")))
 			}
 		}
 		want := []string{"whose is it", "one", "after", "last", "late", "two"}

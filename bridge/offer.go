@@ -188,6 +188,9 @@ func (in *intake) followOnce(ctx context.Context) error {
 		return !slices.ContainsFunc(open, func(o *queue.Run) bool { return o.Key() == j.Key() })
 	})
 	for _, j := range open {
+		in.lookFirst(ctx, j)
+	}
+	for _, j := range open {
 		rescue.Go(in.log, "a job of another replica", func() { in.look(j) })
 	}
 	for _, err := range broken {
@@ -201,13 +204,13 @@ func (in *intake) followOnce(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("watch open jobs: %w", err)
 		}
-		rescue.Go(in.log, "a job of another replica", func() { in.notice(e) })
+		in.notice(ctx, e)
 	}
 	return nil
 }
 
 // notice looks at a job that was written.
-func (in *intake) notice(e storage.Event) {
+func (in *intake) notice(ctx context.Context, e storage.Event) {
 	m, ok := queue.MessageOf(e.Key, queue.OpenPrefix)
 	if !ok || in.jobs.LeaseToken(m.Chat) == "" {
 		return
@@ -219,7 +222,20 @@ func (in *intake) notice(e storage.Event) {
 		return
 	}
 	if j, err := in.jobs.Read(e.Entry); err == nil { // else it is found when the chat is taken over
-		in.look(j)
+		in.lookFirst(ctx, j)
+		rescue.Go(in.log, "a job of another replica", func() { in.look(j) })
+	}
+}
+
+// lookFirst takes a job that holds up other chats before what came later is looked at there: chats
+// are taken side by side, and a message behind a move belongs into the new chat. Where it fails,
+// look tries again.
+func (in *intake) lookFirst(ctx context.Context, j *queue.Run) {
+	if _, blocks := in.workers.of(j).(blocker); !blocks || in.lanes.Has(j.Key()) {
+		return
+	}
+	if err := rescue.Do(func() error { return in.takeOnce(ctx, j.Origin()) }); err != nil {
+		in.log.Warn("a job that holds up other chats cannot be taken first", "job", j.Key(), "err", err)
 	}
 }
 

@@ -81,6 +81,11 @@ func (b *Bridge) takeOver(ctx context.Context, in queue.ChatFilter, mark func(ch
 	return func() {
 		b.goOn(slices.DeleteFunc(taken, func(j *queue.Run) bool { return !now[j.Key()] }))
 		sweep()
+		for _, j := range open {
+			if aside[j.Key()] {
+				b.intake.lookFirst(b.lanes.Context(), j)
+			}
+		}
 		for chat, is := range behind {
 			if is {
 				b.intake.see(chat)
