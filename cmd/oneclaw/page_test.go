@@ -340,7 +340,7 @@ func TestDemoPageByKeyboard(t *testing.T) {
 		do(t, ctx, chromedp.Focus(chromedp.CSS("#telegram textarea")), chromedp.KeyEvent("hello"), chromedp.KeyEvent("\r"))
 		says(t, ctx, "telegram", "the real one")
 	}
-	do(t, ctx, chromedp.Evaluate[chromedp.Void](`location.reload()`))
+	do(t, ctx, chromedp.Reload())
 	waitFor(t, ctx, `document.body.dataset.ready === "yes" && document.querySelectorAll("#telegram .mine").length === 3`)
 	var reached []string
 	for range 3 {

@@ -267,6 +267,9 @@ func TestKilledAndStartedAgain(t *testing.T) {
 		s.w.withLargeServers()
 		r := &restarts{stage: s, model: model}
 		modes := search.Routings()
+		if !nightly() {
+			modes = modes[:2]
+		}
 		r.restart(0, modes[0])
 		for _, g := range largeServers() {
 			r.bot.out.await(s.t, fmt.Sprintf(`"group":"mcp_%s","tools":%d`, g.Name, len(g.Tools)))

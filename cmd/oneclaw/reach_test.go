@@ -46,6 +46,7 @@ var reachEvents = []string{"load", "next message", "restart", "summary", "what w
 //
 // Acceptance 30, 65, 66, 67, 69, 76, 86, 105, 115, 116, 121, 122, 123, 126.
 func TestLoadedToolsStayWithinReach(t *testing.T) {
+	onlyNightly(t)
 	sizes := []struct {
 		name   string
 		server *toolgroups.Group

@@ -81,6 +81,7 @@ func calling(_ context.Context, req openai.Request) (openai.Reply, error) {
 // not: between two calls, between a page and its redirect or its script, and with both
 // addresses in one answer.
 func TestTrialRebindingReachesNothingInside(t *testing.T) {
+	onlyNightly(t)
 	t.Parallel()
 	names, err := dns.Start(t.Context())
 	if err != nil {

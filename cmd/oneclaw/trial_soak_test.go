@@ -145,6 +145,7 @@ func (s *soak) use() use {
 // before that fills what is kept for each chat. All is answered, in order and once, and
 // the program uses no more than before but what it keeps of each message.
 func TestTrialSoak(t *testing.T) {
+	onlyNightly(t)
 	t.Parallel()
 	s := newSoak(t)
 	for range 2 * (soakPeople + soakMembers) {
