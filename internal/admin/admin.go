@@ -122,7 +122,7 @@ func (p *page) views() []frame.View {
 		{Path: "tools", Title: "Tools", Show: p.tools},
 		{Path: "schedules", Title: "Schedules and hooks", Show: p.planned},
 		{Path: "settings", Title: "Settings", Show: p.settings},
-		{Path: "incidents", Title: "Recent errors", Show: p.incidents},
+		{Path: errorsView, Title: "Recent errors", Show: p.errors},
 	}
 }
 

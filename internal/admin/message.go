@@ -36,6 +36,15 @@ func (p *page) message(ctx context.Context, r frame.Request) (frame.Page, error)
 		{Name: "What became of it", Value: frame.Text(outcome(j))},
 		{Name: "Accepted", Value: frame.At(j.Accepted)},
 	}
+	if j.Incident != "" {
+		failed, err := p.Program.Errors.byIncident(ctx)
+		if err != nil {
+			return frame.Page{}, err
+		}
+		why := reason(j, failed)
+		why.Mood = frame.Bad
+		facts = append(facts, frame.Fact{Name: "Why", Value: why})
+	}
 	if log != "" {
 		facts = append(facts, frame.Fact{Name: "Conversation", Value: frame.Cell{Text: log, Link: frame.To(conversationView, "log", log)}})
 	}

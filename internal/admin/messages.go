@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,6 +11,8 @@ import (
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/internal/admin/frame"
+	"oneclaw/internal/telemetry"
+	"oneclaw/internal/wording"
 	"oneclaw/storage"
 )
 
@@ -30,7 +33,7 @@ func (p *page) messages(ctx context.Context, r frame.Request) (frame.Page, error
 		return frame.Page{}, err
 	}
 	search := frame.Form{View: "messages", Get: true, Submit: "Search", Fields: []frame.Field{
-		{Name: "find", Label: "Chat, person or incident", Value: r.Query.Get("find"), Hint: "telegram:123"},
+		{Name: "find", Label: "Chat, person or id of an error", Value: r.Query.Get("find"), Hint: "telegram:123"},
 		{Name: "state", Label: "What became of it", Value: r.Query.Get("state"), Options: []frame.Option{
 			{Value: "", Label: "anything"},
 			{Value: "failed", Label: "failed"},
@@ -101,12 +104,16 @@ func personOf(j *receipts.Receipt) string {
 func (p *page) finished(ctx context.Context, r frame.Request) (*frame.Table, error) {
 	t := &frame.Table{
 		Name: "messages", Caption: "Finished messages, the newest first",
-		Columns: frame.Columns("Finished", "Chat", "From", "What became of it", "#Took", "Incident"), Empty: "None was found.",
+		Columns: frame.Columns("Finished", "Chat", "From", "What became of it", "#Took", "Why"), Empty: "None was found.",
 	}
 	find, state := strings.TrimSpace(r.Query.Get("find")), r.Query.Get("state")
 	after := r.Query.Get("after")
 	if after != "" {
 		t.First = r.Link("after", "")
+	}
+	failed, err := p.Program.Errors.byIncident(ctx)
+	if err != nil {
+		return nil, err
 	}
 	var found []receipts.Entry
 	n, last, whole := 0, receipts.Entry{}, true
@@ -132,7 +139,7 @@ func (p *page) finished(ctx context.Context, r frame.Request) (*frame.Table, err
 		}
 		for _, f := range some {
 			if j := known[f.Key]; j != nil {
-				t.Rows = append(t.Rows, receiptRow(j))
+				t.Rows = append(t.Rows, receiptRow(j, failed))
 			}
 		}
 	}
@@ -158,8 +165,8 @@ func fits(f receipts.Entry, find, state string) bool {
 	return find == chat || find == platform || find == platform+":"+f.User || find == f.Key
 }
 
-// receiptRow is the row of a receipt.
-func receiptRow(j *receipts.Receipt) []frame.Cell {
+// receiptRow is the row of a receipt, with the error of it that is kept.
+func receiptRow(j *receipts.Receipt, failed map[string]telemetry.Error) []frame.Cell {
 	mood := frame.Plain
 	text := outcome(j)
 	if j.State == receipts.Failed || j.Incident != "" {
@@ -169,8 +176,18 @@ func receiptRow(j *receipts.Receipt) []frame.Cell {
 		{Time: j.Closed, Link: frame.To(messageView, "key", j.Key())},
 		frame.Text(j.Message.Chat.String()), frame.Text(personOf(j)),
 		{Text: text, Mood: mood},
-		frame.Number(took(j.Closed.Sub(j.Accepted))), frame.Text(j.Incident),
+		frame.Number(took(j.Closed.Sub(j.Accepted))), reason(j, failed),
 	}
+}
+
+// reason is why a message has no answer, with a link to the error; the id alone where that is not
+// kept any more.
+func reason(j *receipts.Receipt, failed map[string]telemetry.Error) frame.Cell {
+	one, kept := failed[j.Incident]
+	if j.Incident == "" || !kept {
+		return frame.Text(j.Incident)
+	}
+	return frame.Cell{Text: wording.Clip(cmp.Or(one.Cause, one.Text), maxVerdict), Link: frame.To(errorsView, "find", j.Incident)}
 }
 
 // outcome says in a few words what became of a message.

@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"oneclaw/internal/admin/frame"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/doctor"
-	"oneclaw/internal/telemetry"
 	"oneclaw/internal/wording"
 	"oneclaw/storage/replicas"
 )
@@ -76,7 +74,11 @@ func (p *page) overview(ctx context.Context, r frame.Request) (frame.Page, error
 		return frame.Section{Title: title, Bars: bars}
 	}
 	whole := func(v float64) string { return grouped(int64(v)) }
-	sections := append([]frame.Section{p.verdict(last.days[len(last.days)-1])}, health...)
+	verdict, err := p.verdict(ctx, last.days[len(last.days)-1])
+	if err != nil {
+		return frame.Page{}, err
+	}
+	sections := append([]frame.Section{verdict}, health...)
 	sections = append(sections,
 		plot("Messages by day", func(d day) float64 { return float64(d.tally.Messages) }, whole),
 		plot("Median response time by day", func(d day) float64 { return d.tally.Percentile(0.5).Seconds() }, func(v float64) string { return took(time.Duration(v * float64(time.Second))) }),
@@ -160,7 +162,7 @@ const (
 )
 
 // verdict says first whether the bot is well, or what is wrong and where to look.
-func (p *page) verdict(today day) frame.Section {
+func (p *page) verdict(ctx context.Context, today day) (frame.Section, error) {
 	var facts []frame.Fact
 	bad := func(name, what, link string) {
 		facts = append(facts, frame.Fact{Name: name, Value: frame.Cell{Text: what, Mood: frame.Bad, Link: link}})
@@ -172,17 +174,14 @@ func (p *page) verdict(today day) frame.Section {
 		}
 	}
 	if n := today.tally.Failed; n > 0 {
-		bad("Today", fmt.Sprintf("%d of %d messages failed: see which", n, today.tally.Messages), frame.To("messages"))
+		bad("Today", fmt.Sprintf("%d of %d messages failed: see which", n, today.tally.Messages), frame.To("messages", "state", "failed"))
 	}
-	var errs []telemetry.Error
-	if p.Program.Incidents != nil {
-		errs = p.Program.Incidents()
+	last, found, err := p.Program.Errors.since(ctx, p.Now().Add(-recentTrouble))
+	if err != nil {
+		return frame.Section{}, err
 	}
-	for _, one := range errs {
-		if one.Level >= slog.LevelError && p.Now().Sub(one.At) < recentTrouble {
-			bad("Last error", wording.Clip(one.At.In(p.Zone()).Format("15:04")+" "+one.Text+" "+one.Details, maxVerdict), frame.To("incidents"))
-			break
-		}
+	if found {
+		bad("Last error", wording.Clip(last.At.In(p.Zone()).Format("15:04")+" "+strings.Trim(last.Text+": "+last.Cause, ": "), maxVerdict), frame.To(errorsView))
 	}
 	if _, waiting, oldest := p.Bot.Open(); !oldest.IsZero() && waiting == 0 && p.Now().Sub(oldest) > longWait {
 		bad("Waiting", "a message has been open since "+oldest.In(p.Zone()).Format("2 January 15:04"), frame.To("messages"))
@@ -195,9 +194,9 @@ func (p *page) verdict(today day) frame.Section {
 		}
 	}
 	if len(facts) == 0 {
-		return frame.Section{Title: "All is well", Text: []string{"Every platform receives, nothing failed today, and there was no error in the last hour."}}
+		return frame.Section{Title: "All is well", Text: []string{"Every platform receives, nothing failed today, and there was no error in the last hour."}}, nil
 	}
-	return frame.Section{Title: "Something needs you", Facts: facts}
+	return frame.Section{Title: "Something needs you", Facts: facts}, nil
 }
 
 // maxVerdict bounds what the verdict repeats of an error, in characters.

@@ -36,8 +36,10 @@ const script = `<script>alert(1)</script><img src=x onerror=alert(2)>"'><svg onl
 // everywhere lets a text stand in all that others can write.
 func everywhere(t *testing.T, text string) *harness {
 	t.Helper()
-	ring := telemetry.NewIncidents(func(s string) string { return s })
-	slog.New(ring.Handler(slog.DiscardHandler)).With("of", text).WithGroup("g").Warn(text, "err", text) //nolint:sloglint // Any text can become a message.
+	ring := telemetry.NewRing(func(s string) string { return s })
+	slog.New(ring.Handler(slog.DiscardHandler)).With("of", text).WithGroup("g").Warn(text, "err", text)              //nolint:sloglint // Any text can become a message.
+	slog.New(ring.Handler(slog.DiscardHandler)).Error(text, "err", text, "incident", text, "chat", text, "of", text) //nolint:sloglint // As above.
+	kept := &admin.Errors{Ring: ring, Log: slog.New(slog.DiscardHandler), Now: time.Now}
 	registry, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: []toolgroups.Group{{Name: "evil", Source: "mcp:" + text, Description: text}}})
 	if err != nil {
 		t.Fatal(err)
@@ -65,12 +67,14 @@ func everywhere(t *testing.T, text string) *harness {
 			Settings: func(context.Context) ([]admin.Setting, error) {
 				return []admin.Setting{{Name: text, Value: text, From: text}}, nil
 			},
-			Incidents: ring.Last,
+			Errors: kept,
 		}
 		cfg.Visitor = func(*http.Request) (frame.Visitor, bool) {
 			return frame.Visitor{Person: "telegram:1", Name: text, CSRF: "token"}, true
 		}
 	})
+	kept.Store = r.store
+	keepErrors(t, kept)
 	at := r.now.Add(-time.Hour)
 	turn := r.turn("telegram:7/1/text", text, at)
 	for i := range turn {
@@ -124,7 +128,7 @@ func pages(r *harness) []string {
 		frame.To("conversation", "log", "telegram:7/1", "costs", script, "models", script, "routings", script),
 		frame.To("spending", "day", script), frame.To("messages", "after", script), frame.To("tools", "server", script, "user", script),
 	}
-	for _, view := range []string{"", "messages", "conversations", "spending", "tools", "schedules", "settings", "incidents"} {
+	for _, view := range []string{"", "messages", "conversations", "spending", "tools", "schedules", "settings", "errors"} {
 		all = append(all, frame.Root+view)
 	}
 	return all
@@ -162,7 +166,7 @@ func TestFormulas(t *testing.T) {
 	for _, formula := range []string{"=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"} {
 		r := everywhere(t, formula)
 		for address, tables := range map[string][]string{
-			frame.Root: {"health", "replicas"}, frame.Root + "messages": {"messages"}, frame.Root + "spending": {"user", "chat", "model", "group"}, frame.Root + "incidents": {"incidents"},
+			frame.Root: {"health", "replicas"}, frame.Root + "messages": {"messages"}, frame.Root + "spending": {"user", "chat", "model", "group"}, frame.Root + "errors": {"errors", "warnings"},
 			frame.Root + "tools": {"groups", "servers", "connections"}, frame.Root + "settings": {"defaults"}, frame.Root + "schedules": {"schedules", "webhooks"},
 			frame.To("message", "key", "telegram:7/1/text"): {"steps"}, frame.To("conversation", "log", "telegram:7/1"): {"turns"},
 			frame.To("conversation", "log", "telegram:7/1", "costs", "0"): {"costs"},
@@ -185,7 +189,7 @@ func TestFormulas(t *testing.T) {
 // Where programs take semicolons for the ends of cells, what follows one begins no formula either.
 func TestFormulasBehindSemicolons(t *testing.T) {
 	r := everywhere(t, `a;=HYPERLINK("http://evil.example";B1);@x;	=1`)
-	for address, name := range map[string]string{frame.Root + "messages": "messages", frame.Root + "incidents": "incidents", frame.Root + "schedules": "webhooks"} {
+	for address, name := range map[string]string{frame.Root + "messages": "messages", frame.Root + "errors": "errors", frame.Root + "schedules": "webhooks"} {
 		rows := r.file(address, name)
 		if len(rows) < 2 {
 			t.Errorf("%s of %s is empty", name, address)

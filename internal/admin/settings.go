@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"oneclaw/internal/admin/frame"
-	"oneclaw/internal/telemetry"
 )
 
 // Setting is one in effect.
@@ -20,8 +19,8 @@ type Setting struct {
 type Program struct {
 	// Settings returns what is in effect.
 	Settings func(ctx context.Context) ([]Setting, error)
-	// Incidents returns the last warnings and errors of the log, the newest first.
-	Incidents func() []telemetry.Error
+	// Errors are those that are kept; nil where none are.
+	Errors *Errors
 }
 
 func (p *page) settings(ctx context.Context, _ frame.Request) (frame.Page, error) {
@@ -42,20 +41,5 @@ func (p *page) settings(ctx context.Context, _ frame.Request) (frame.Page, error
 	return frame.Page{
 		Lead:     "What this process runs with. Secrets are masked.",
 		Sections: []frame.Section{{Title: "Set", Table: set}, {Title: "Defaults", Table: defaults}},
-	}, nil
-}
-
-func (p *page) incidents(context.Context, frame.Request) (frame.Page, error) {
-	t := &frame.Table{Name: "incidents", Caption: "The last warnings and errors of the log, the newest first", Columns: frame.Columns("When", "Level", "What", "Details"), Empty: "Nothing since the program began."}
-	for _, one := range p.Program.Incidents() {
-		level := frame.Cell{Text: one.Level.String()}
-		if level.Text == "ERROR" {
-			level.Mood = frame.Bad
-		}
-		t.Rows = append(t.Rows, []frame.Cell{frame.At(one.At), level, frame.Text(one.Text), frame.Text(one.Details)})
-	}
-	return frame.Page{
-		Lead:     "Of this process, since it began; the log has all of them. No message is in it.",
-		Sections: []frame.Section{{Table: t}},
 	}, nil
 }

@@ -21,6 +21,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/turn"
+	"oneclaw/internal/admin"
 	"oneclaw/internal/admin/signin"
 	"oneclaw/internal/bill"
 	"oneclaw/internal/budget"
@@ -87,6 +88,7 @@ type Bot struct {
 	offer     func(context.Context) error
 	redact    *redact.Redactor
 	cases     learning.Exporter // refuses where it is zero
+	errors    *admin.Errors
 	// metrics is what /metrics shows.
 	metrics *telemetry.Metrics
 	// traces are what a collector is told; nil where there is none.
@@ -155,6 +157,7 @@ func New(cfg config.Config, store *database.Store, log *slog.Logger, observe ...
 	})
 	log = b.traces.Logger(log)
 	b.log = log
+	b.errors = &admin.Errors{Store: store, Ring: cfg.Errors, Log: log, Now: cfg.Outside.Now}
 	b.offer = func(ctx context.Context) error { offer(ctx, cfg, store, log); return nil }
 	cfg.TapPlatforms()
 	var err error
@@ -281,7 +284,7 @@ func (b *Bot) leads() func() bool {
 
 // Run serves messages until ctx ends.
 func (b *Bot) Run(ctx context.Context) error {
-	return runAll(ctx, b.bridge.Run, b.store.Upgrade, b.offer, b.tools.run, b.files.run, b.tools.schedule.Run)
+	return runAll(ctx, b.bridge.Run, b.store.Upgrade, b.offer, b.tools.run, b.files.run, b.tools.schedule.Run, b.errors.Run)
 }
 
 // runAll runs all until one fails or ctx ends, and waits for all.

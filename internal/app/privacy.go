@@ -76,6 +76,9 @@ func (b *Bot) personal(cfg config.Config) []personal.Part {
 				return budget.Used(ctx, b.store, p.User, cfg.Outside.Now())
 			},
 		},
+		{
+			Name: "errors", Forget: func(ctx context.Context, p person) error { return b.errors.Forget(ctx, p.User, p.Direct) },
+		},
 		{Name: "deeds", About: "What you have done that administrators may have to know later.", Of: b.deedsOf},
 	}
 }

@@ -48,7 +48,7 @@ func (b *Bot) views(cfg config.Config) (http.Handler, error) {
 			return frame.Visitor{Person: s.User, Name: s.Name, CSRF: s.CSRF}, ok
 		},
 		Tools:   admin.Tools{Registry: b.tools.Registry, Servers: b.tools.mcp.Status},
-		Program: admin.Program{Settings: b.effective(cfg), Incidents: cfg.Incidents.Last},
+		Program: admin.Program{Settings: b.effective(cfg), Errors: b.errors},
 		SignOut: "leave", Redact: cfg.Redact.Text, Zone: zoneOf(b.tools.settings, cfg.Zone()), Log: b.log, Now: cfg.Outside.Now,
 	})
 }

@@ -28,10 +28,10 @@ func NewLogger(w io.Writer, cfg config.Config) *slog.Logger {
 	}
 	w = cfg.Redact.Writer(w)
 	if format == "text" {
-		return slog.New(cfg.Incidents.Handler(slog.NewTextHandler(w, options)))
+		return slog.New(cfg.Errors.Handler(slog.NewTextHandler(w, options)))
 	}
 	options.ReplaceAttr = readableDuration
-	return slog.New(cfg.Incidents.Handler(slog.NewJSONHandler(w, options)))
+	return slog.New(cfg.Errors.Handler(slog.NewJSONHandler(w, options)))
 }
 
 // readableDuration writes durations as text does (1.5s), and not in nanoseconds.

@@ -66,9 +66,9 @@ type program struct {
 	Taps     taps // nil where no tap listens
 	// Redact masks the secrets of all settings, and those that are added later.
 	Redact *redact.Redactor
-	// Incidents are the last of the log.
-	Incidents *telemetry.Ring
-	from      origins
+	// Errors are the last warnings and errors of the log.
+	Errors *telemetry.Ring
+	from   origins
 }
 
 // DataConfig says where data are kept, and the key that encrypts tokens in them.
@@ -264,7 +264,7 @@ func load(file string, environ []string) (Config, error) {
 		return cfg, err
 	}
 	cfg.StorePasswordFile = environment["ONECLAW_STORE_PASSWORD_FILE"]
-	cfg.Incidents = telemetry.NewIncidents(cfg.Redact.Text)
+	cfg.Errors = telemetry.NewRing(cfg.Redact.Text)
 	cfg.LogLevel = new(slog.LevelVar)
 	cfg.LogLevel.Set(Level(cfg.Log.Level))
 	return cfg, nil

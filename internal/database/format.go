@@ -33,6 +33,7 @@ import (
 //	learning/     which chats know of exports, who has said no to them; one for each; the key
 //	              of the pseudonyms
 //	audit/        who did what; at most 50,000, for a year unless the settings say otherwise
+//	error/        errors of the log; at most 1,000, for 30 days
 //	admin/        sessions of administrators on their pages, one record for each of them
 //	conversation/ a line for each conversation; those of tasks go after 90 days
 //	begun/        an entry of an index for each of them

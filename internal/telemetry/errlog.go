@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,31 +14,63 @@ import (
 const (
 	// MaxErrors is how many are kept.
 	MaxErrors = 200
-	// maxIncident bounds what is kept of one, in characters.
-	maxIncident = 2000
+	// maxError bounds what is kept of one, in characters.
+	maxError = 2000
 )
 
 // Error is a warning or an error of the log.
 type Error struct {
 	At    time.Time
 	Level slog.Level
-	// Text is the message, Details the attributes as name=value. Secrets in them are masked.
-	Text, Details string
+	// Text is the message, Cause the attribute err, Details the other attributes as name=value.
+	// Secrets in them are masked.
+	Text, Cause, Details string
+	// Incident is the id that a chat was told, Job the key of the job, Chat its chat and User who
+	// it was for, as platform:id; what the log does not say is empty.
+	Incident, Job, Chat, User string
 }
 
-// Ring keeps the last incidents. It may be used concurrently. Nil keeps nothing.
+// Ring keeps the last warnings and errors. It may be used concurrently. Nil keeps nothing.
 type Ring struct {
-	mask func(string) string
+	mask    func(string) string
+	arrived chan struct{}
 
-	mu   sync.Mutex
-	all  []Error
-	next int // where the oldest is, once there are Most
+	mu      sync.Mutex
+	all     []Error
+	next    int     // where the oldest is, once there are MaxErrors
+	untaken []Error // errors that Take has still to return, at most MaxErrors
 }
 
-// NewIncidents makes a ring that masks secrets in what it keeps.
-func NewIncidents(mask func(string) string) *Ring { return &Ring{mask: mask} }
+// NewRing makes a ring that masks secrets in what it keeps.
+func NewRing(mask func(string) string) *Ring {
+	return &Ring{mask: mask, arrived: make(chan struct{}, 1)}
+}
 
-// Last returns the incidents, the newest first.
+// Arrived receives when there are errors to take.
+func (r *Ring) Arrived() <-chan struct{} { return r.arrived }
+
+// Take returns the errors, without warnings, since the last call, the oldest first. Of more than
+// [MaxErrors] the first are left out.
+func (r *Ring) Take() []Error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := r.untaken
+	r.untaken = nil
+	return all
+}
+
+// Drop removes what a user must not be found in any more.
+func (r *Ring) Drop(theirs func(Error) bool) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = slices.DeleteFunc(slices.Concat(r.all[r.next:], r.all[:r.next]), theirs)
+	r.untaken, r.next = slices.DeleteFunc(r.untaken, theirs), 0
+}
+
+// Last returns the warnings and errors, the newest first.
 func (r *Ring) Last() []Error {
 	if r == nil {
 		return nil
@@ -52,9 +85,18 @@ func (r *Ring) Last() []Error {
 }
 
 func (r *Ring) keep(one Error) {
-	one.Text, one.Details = wording.Clip(r.mask(one.Text), maxIncident), wording.Clip(r.mask(one.Details), maxIncident)
+	for _, text := range []*string{&one.Text, &one.Cause, &one.Details, &one.Incident, &one.Job, &one.Chat, &one.User} {
+		*text = wording.Clip(r.mask(*text), maxError)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if one.Level >= slog.LevelError {
+		r.untaken = append(r.untaken[max(0, len(r.untaken)-MaxErrors+1):], one)
+		select {
+		case r.arrived <- struct{}{}:
+		default:
+		}
+	}
 	if len(r.all) < MaxErrors {
 		r.all = append(r.all, one)
 		return
@@ -63,37 +105,38 @@ func (r *Ring) keep(one Error) {
 	r.next = (r.next + 1) % MaxErrors
 }
 
-// Handler returns a incidentHandler that keeps what is a warning or an error, and gives all to another.
+// Handler returns a handler that keeps warnings and errors, and passes everything on to another.
 func (r *Ring) Handler(inner slog.Handler) slog.Handler {
 	if r == nil {
 		return inner
 	}
-	return incidentHandler{Handler: inner, ring: r}
+	return errorHandler{Handler: inner, ring: r}
 }
 
-type incidentHandler struct {
+type errorHandler struct {
 	slog.Handler
 
 	ring *Ring
-	// attrs are those of the logger as text, group what their names begin with.
-	attrs, group string
+	// of has the attributes of the logger, group is what the names of further ones begin with.
+	of    Error
+	group string
 }
 
-// Enabled implements [slog.Handler]: incidents are kept whatever is logged.
-func (h incidentHandler) Enabled(ctx context.Context, level slog.Level) bool {
+// Enabled implements [slog.Handler]: warnings and errors are kept whatever is logged.
+func (h errorHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn || h.Handler.Enabled(ctx, level)
 }
 
 // Handle implements [slog.Handler].
-func (h incidentHandler) Handle(ctx context.Context, record slog.Record) error {
+func (h errorHandler) Handle(ctx context.Context, record slog.Record) error {
 	if record.Level >= slog.LevelWarn {
-		var details strings.Builder
-		details.WriteString(h.attrs)
+		one := h.of
 		record.Attrs(func(a slog.Attr) bool {
-			h.add(&details, a)
+			h.add(&one, a)
 			return true
 		})
-		h.ring.keep(Error{At: record.Time, Level: record.Level, Text: record.Message, Details: strings.TrimSpace(details.String())})
+		one.At, one.Level, one.Text, one.Details = record.Time, record.Level, record.Message, strings.TrimSpace(one.Details)
+		h.ring.keep(one)
 	}
 	if !h.Handler.Enabled(ctx, record.Level) {
 		return nil
@@ -102,24 +145,38 @@ func (h incidentHandler) Handle(ctx context.Context, record slog.Record) error {
 }
 
 // WithAttrs implements [slog.Handler].
-func (h incidentHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	var text strings.Builder
-	text.WriteString(h.attrs)
+func (h errorHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	for _, a := range attrs {
-		h.add(&text, a)
+		h.add(&h.of, a)
 	}
-	h.attrs, h.Handler = text.String(), h.Handler.WithAttrs(attrs)
+	h.Handler = h.Handler.WithAttrs(attrs)
 	return h
 }
 
 // WithGroup implements [slog.Handler].
-func (h incidentHandler) WithGroup(name string) slog.Handler {
+func (h errorHandler) WithGroup(name string) slog.Handler {
 	h.group, h.Handler = h.group+name+".", h.Handler.WithGroup(name)
 	return h
 }
 
-func (h incidentHandler) add(to *strings.Builder, a slog.Attr) {
-	if !a.Equal(slog.Attr{}) {
-		to.WriteString(h.group + a.Key + "=" + a.Value.Resolve().String() + " ")
+// add puts an attribute where an error has it.
+func (h errorHandler) add(to *Error, a slog.Attr) {
+	if a.Equal(slog.Attr{}) {
+		return
+	}
+	value := a.Value.Resolve().String()
+	switch h.group + a.Key {
+	case "err":
+		to.Cause = value
+	case "incident":
+		to.Incident = value
+	case "job":
+		to.Job = value
+	case "chat":
+		to.Chat = value
+	case "user":
+		to.User = value
+	default:
+		to.Details += h.group + a.Key + "=" + value + " "
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // The last warnings and errors are kept, masked and bounded, the newest first, whatever is logged.
 func TestTheLastAreKept(t *testing.T) {
-	ring := telemetry.NewIncidents(func(s string) string { return strings.ReplaceAll(s, "secret", "•••") })
+	ring := telemetry.NewRing(func(s string) string { return strings.ReplaceAll(s, "secret", "•••") })
 	var out strings.Builder
 	log := slog.New(ring.Handler(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelError})))
 	for i := range telemetry.MaxErrors + 50 {
@@ -20,11 +20,11 @@ func TestTheLastAreKept(t *testing.T) {
 	}
 	log.Error("the last", "err", fmt.Errorf("a secret"))
 	all := ring.Last()
-	if len(all) != telemetry.MaxErrors || all[0].Text != "the last" || all[0].Details != "err=a •••" || all[0].Level != slog.LevelError {
+	if len(all) != telemetry.MaxErrors || all[0].Text != "the last" || all[0].Cause != "a •••" || all[0].Level != slog.LevelError {
 		t.Fatalf("%d are kept, the newest %+v", len(all), all[0])
 	}
 	for i, one := range all[1:] {
-		if want := fmt.Sprint("warning ", telemetry.MaxErrors+49-i); one.Text != want || !strings.HasPrefix(one.Details, "chat=••• g.n=") || len(one.Details) > 3000 {
+		if want := fmt.Sprint("warning ", telemetry.MaxErrors+49-i); one.Text != want || one.Chat != "•••" || !strings.HasPrefix(one.Details, "g.n=") || len(one.Details) > 3000 {
 			t.Fatalf("%+v, want %s", one, want)
 		}
 	}

@@ -1,0 +1,245 @@
+package admin
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"strings"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
+	"oneclaw/internal/admin/frame"
+	"oneclaw/internal/retry"
+	"oneclaw/internal/telemetry"
+	"oneclaw/storage"
+)
+
+const (
+	errorsView = "errors"
+	// errorPrefix begins the keys of errors, the newest first.
+	errorPrefix = "error/"
+	// MaxErrors bounds the errors that are kept.
+	MaxErrors = 1000
+	// ErrorAge is how long they are kept.
+	ErrorAge = 30 * 24 * time.Hour
+	// errorPause is between two writes of errors: a storm of them costs one write a second.
+	errorPause = time.Second
+	// pruneErrors is how often old errors are looked for.
+	pruneErrors = time.Hour
+)
+
+// Errors keeps the errors of the log in the store, so that the pages have them after a restart and
+// for all replicas.
+type Errors struct {
+	Store storage.Store
+	// Ring has what was logged, masked.
+	Ring *telemetry.Ring
+	Log  *slog.Logger
+	Now  func() time.Time
+}
+
+// Run writes what arrives until ctx ends. An error that cannot be written is in the log alone.
+func (e *Errors) Run(ctx context.Context) error {
+	if e.Ring == nil {
+		return nil
+	}
+	tick := time.NewTicker(pruneErrors)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		e.try(ctx)
+		if retry.Wait(ctx, errorPause) == nil {
+			select {
+			case <-ctx.Done():
+			case <-e.Ring.Arrived():
+			case <-tick.C:
+			}
+		}
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), queue.WriteTimeout)
+	defer cancel()
+	e.try(last)
+	return nil
+}
+
+func (e *Errors) try(ctx context.Context) {
+	err := e.flush(ctx)
+	if err == nil {
+		err = e.prune(ctx)
+	}
+	if err != nil {
+		e.Log.Warn("recent errors could not be kept", "err", err) // a warning: it is not kept in turn
+	}
+}
+
+// flush writes what the ring has not given away yet.
+func (e *Errors) flush(ctx context.Context) error {
+	var ops []storage.Op
+	for _, one := range e.Ring.Take() {
+		if one.User == "" && one.Job != "" {
+			one.User = e.userOf(ctx, one.Job)
+		}
+		data, err := json.Marshal(one)
+		if err != nil {
+			return fmt.Errorf("encode an error: %w", err)
+		}
+		ops = append(ops, storage.Put(fmt.Sprintf("%s%019d/%s", errorPrefix, math.MaxInt64-one.At.UnixNano(), rand.Text()[:8]), data, storage.Absent))
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	if _, err := e.Store.Write(ctx, ops...); err != nil {
+		return fmt.Errorf("keep %d errors: %w", len(ops), err)
+	}
+	return nil
+}
+
+// userOf returns who sent the message of a job, as platform:id; empty where that is not known any
+// more. It lets /forget find the error.
+func (e *Errors) userOf(ctx context.Context, job string) string {
+	for _, prefix := range []string{queue.OpenPrefix, receipts.Prefix} {
+		entry, err := e.Store.Get(ctx, prefix+job)
+		var of struct {
+			Message chats.Message `json:"message"`
+		}
+		if err == nil && json.Unmarshal(entry.Value, &of) == nil && of.Message.User != "" {
+			return of.Message.By()
+		}
+	}
+	return ""
+}
+
+// list calls do for each error that is kept, the newest first, until it returns false. Nil has none.
+func (e *Errors) list(ctx context.Context, do func(key string, one telemetry.Error) bool) error {
+	if e == nil {
+		return nil
+	}
+	for entry, err := range e.Store.List(ctx, storage.Range{Prefix: errorPrefix}) {
+		if err != nil {
+			return fmt.Errorf("list recent errors: %w", err)
+		}
+		var one telemetry.Error
+		_ = json.Unmarshal(entry.Value, &one) // one that is damaged is empty, and goes with its time
+		if !do(entry.Key, one) {
+			break
+		}
+	}
+	return nil
+}
+
+// remove removes the errors that are named.
+func (e *Errors) remove(ctx context.Context, keys []string) error {
+	for _, key := range keys {
+		if err := e.Store.Delete(ctx, key, storage.Any); err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return fmt.Errorf("remove an error: %w", err)
+		}
+	}
+	return nil
+}
+
+// prune removes what is too old and what is too much.
+func (e *Errors) prune(ctx context.Context) error {
+	oldest := fmt.Sprintf("%s%019d", errorPrefix, math.MaxInt64-e.Now().Add(-ErrorAge).UnixNano())
+	n, gone := 0, []string(nil)
+	err := e.list(ctx, func(key string, _ telemetry.Error) bool {
+		if n++; n > MaxErrors || key > oldest {
+			gone = append(gone, key)
+		}
+		return true
+	})
+	return errors.Join(err, e.remove(ctx, gone))
+}
+
+// Forget removes the errors of a user, as platform:id, and of their direct chat.
+func (e *Errors) Forget(ctx context.Context, user string, direct chats.Chat) error {
+	theirs := func(one telemetry.Error) bool {
+		chat, err := chats.ParseChat(one.Chat)
+		if one.Chat == "" {
+			place, _, _ := strings.Cut(one.Job, "/")
+			chat, err = chats.ParseChat(place)
+		}
+		return one.User == user || err == nil && chat.Whole() == direct.Whole() || strings.Contains(one.Details+" ", "="+user+" ")
+	}
+	e.Ring.Drop(theirs)
+	var gone []string
+	err := e.list(ctx, func(key string, one telemetry.Error) bool {
+		if theirs(one) {
+			gone = append(gone, key)
+		}
+		return true
+	})
+	return errors.Join(err, e.remove(ctx, gone))
+}
+
+// byIncident returns the errors that are kept by the ids that chats were told.
+func (e *Errors) byIncident(ctx context.Context) (map[string]telemetry.Error, error) {
+	all := map[string]telemetry.Error{}
+	err := e.list(ctx, func(_ string, one telemetry.Error) bool {
+		if one.Incident != "" {
+			all[one.Incident] = one // the oldest of them is the cause
+		}
+		return true
+	})
+	return all, err
+}
+
+// since returns the newest error that is kept, unless it is older.
+func (e *Errors) since(ctx context.Context, t time.Time) (newest telemetry.Error, found bool, err error) {
+	err = e.list(ctx, func(_ string, one telemetry.Error) bool {
+		newest, found = one, one.At.After(t)
+		return false
+	})
+	return newest, found, err
+}
+
+// logged are the last warnings and errors of this process.
+func (e *Errors) logged() []telemetry.Error {
+	if e == nil {
+		return nil
+	}
+	return e.Ring.Last()
+}
+
+// errors lists what went wrong.
+func (p *page) errors(ctx context.Context, r frame.Request) (frame.Page, error) {
+	t := &frame.Table{
+		Name: "errors", Caption: "Errors of the last 30 days, the newest first", Empty: "No error in the last 30 days.",
+		Columns: frame.Columns("When", "What failed", "Why", "Chat", "Id", "Details"),
+	}
+	find := strings.TrimSpace(r.Query.Get("find"))
+	err := p.Program.Errors.list(ctx, func(_ string, one telemetry.Error) bool {
+		if find == "" || find == one.Chat || find == one.User || strings.EqualFold(find, one.Incident) {
+			t.Rows = append(t.Rows, []frame.Cell{
+				{Time: one.At, Link: messageLink(one.Job)}, {Text: one.Text, Mood: frame.Bad}, frame.Text(one.Cause), frame.Text(one.Chat), frame.Text(one.Incident), frame.Text(one.Details),
+			})
+		}
+		return len(t.Rows) < r.Limit
+	})
+	if err != nil {
+		return frame.Page{}, err
+	}
+	warnings := &frame.Table{Name: "warnings", Caption: "Warnings of this process, the newest first", Columns: frame.Columns("When", "What", "Why", "Details"), Empty: "No warning since the program began."}
+	for _, one := range p.Program.Errors.logged() {
+		if one.Level < slog.LevelError && len(warnings.Rows) < r.Limit {
+			warnings.Rows = append(warnings.Rows, []frame.Cell{{Time: one.At, Link: messageLink(one.Job)}, frame.Text(one.Text), frame.Text(one.Cause), frame.Text(one.Details)})
+		}
+	}
+	search := frame.Form{View: errorsView, Get: true, Submit: "Search", Fields: []frame.Field{{Name: "find", Label: "Chat, person or id", Value: find, Hint: "telegram:123"}}}
+	return frame.Page{
+		Lead:     "What was tried again and worked is a warning. A time leads to the message. No text of a message is here.",
+		Sections: []frame.Section{{Title: "Errors", Forms: []frame.Form{search}, Table: t}, {Title: "Warnings", Table: warnings}},
+	}, nil
+}
+
+// messageLink leads to the message of a job; empty where there is no page about it.
+func messageLink(job string) string {
+	if !strings.HasSuffix(job, "/"+string(chats.KindText)) && !strings.HasSuffix(job, "/"+string(receipts.KindTask)) {
+		return ""
+	}
+	return frame.To(messageView, "key", job)
+}

@@ -1,0 +1,140 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/receipts"
+	"oneclaw/internal/admin"
+	"oneclaw/internal/admin/frame"
+	"oneclaw/internal/telemetry"
+	"oneclaw/storage"
+)
+
+// keepErrors writes what was logged until now to the store.
+func keepErrors(t *testing.T, kept *admin.Errors) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := kept.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An error of the log is on the pages after a restart, with its cause, and leads to the message that
+// it is about, as that leads to it; a warning is not kept.
+func TestAnErrorAndItsMessageLeadToEachOther(t *testing.T) {
+	r := newRig(t)
+	ring := telemetry.NewRing(r.cfg.Redact)
+	log := slog.New(ring.Handler(slog.DiscardHandler))
+	kept := &admin.Errors{Store: r.store, Ring: ring, Log: log, Now: func() time.Time { return r.now }}
+	log.Warn("slow disk")
+	log.Error("no answer", "incident", "830E5118", "chat", "telegram:7", "job", "telegram:7/1/text", "err", errors.New("openai: status 401: invalid key hunter2"))
+	keepErrors(t, kept)
+	r.finish(said{chat: "telegram:7", id: "1", user: "7", name: "Bo", text: "hello", at: time.Now(), took: time.Second, state: receipts.Failed, incident: "830E5118"})
+
+	r.cfg.Program.Errors = &admin.Errors{Store: r.store, Now: kept.Now} // a new process
+	r.now = time.Now().Add(time.Minute)
+	message := frame.Root + "message?key=" + url.QueryEscape("telegram:7/1/text")
+	for address, wants := range map[string][]string{
+		frame.Root + "errors":   {"no answer", "invalid key •••", `href="` + message},
+		frame.Root + "messages": {"invalid key •••", "errors?find=830E5118"},
+		message:                 {"invalid key •••", "errors?find=830E5118"},
+		frame.Root:              {"Something needs you", "invalid key •••"},
+	} {
+		body := r.get(address)
+		for _, want := range wants {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s lacks %q:\n%s", address, want, body)
+			}
+		}
+		if strings.Contains(body, "hunter2") || strings.Contains(body, "slow disk") {
+			t.Errorf("%s shows a secret or a warning of another process", address)
+		}
+	}
+}
+
+// Errors are bounded in number and age, those of a user who is forgotten go, and others stay.
+func TestErrorsGo(t *testing.T) {
+	r := newRig(t)
+	ring := telemetry.NewRing(func(s string) string { return s })
+	log := slog.New(ring.Handler(slog.DiscardHandler))
+	now := time.Now()
+	kept := &admin.Errors{Store: r.store, Ring: ring, Log: log, Now: func() time.Time { return now }}
+	count := func() (n int, all string) {
+		for entry, err := range r.store.List(t.Context(), storage.Range{Prefix: "error/"}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, all = n+1, all+string(entry.Value)
+		}
+		return n, all
+	}
+	r.finish(said{chat: "telegram:-5", id: "3", user: "7", name: "Bo", text: "hello", at: now, took: time.Second, state: receipts.Done})
+	log.Error("direct", "job", "telegram:7/1/text")
+	log.Error("in a thread", "chat", "telegram:7:2")
+	log.Error("in a group", "job", "telegram:-5/3/text")
+	log.Error("about them", "user", "telegram:7")
+	log.Error("of another", "chat", "telegram:77")
+	log.Error("still in memory", "user", "telegram:7")
+	keepErrors(t, kept)
+	log.Error("still in memory", "user", "telegram:7")
+	if err := kept.Forget(t.Context(), "telegram:7", chats.Chat{Platform: "telegram", ID: "7"}); err != nil {
+		t.Fatal(err)
+	}
+	keepErrors(t, kept)
+	if n, all := count(); n != 1 || !strings.Contains(all, "of another") {
+		t.Errorf("after /forget there are %d: %s", n, all)
+	}
+	for i := range admin.MaxErrors + 100 {
+		if log.Error("one of many", "n", i); i%telemetry.MaxErrors == 0 {
+			keepErrors(t, kept)
+		}
+	}
+	keepErrors(t, kept)
+	if n, all := count(); n != admin.MaxErrors || !strings.Contains(all, fmt.Sprint("n=", admin.MaxErrors+99)) || strings.Contains(all, "of another") {
+		t.Errorf("%d are kept", n)
+	}
+	now = now.Add(admin.ErrorAge + time.Hour)
+	keepErrors(t, kept)
+	if n, _ := count(); n != 0 {
+		t.Errorf("%d are kept for too long", n)
+	}
+}
+
+// A running process writes an error within a second.
+func TestAnErrorIsWrittenSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		ring := telemetry.NewRing(func(s string) string { return s })
+		log := slog.New(ring.Handler(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() {
+			done <- (&admin.Errors{Store: r.store, Ring: ring, Log: log, Now: time.Now}).Run(ctx)
+		}()
+		synctest.Wait()
+		log.Error("now")
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		n := 0
+		for _, err := range r.store.List(ctx, storage.Range{Prefix: "error/"}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		cancel()
+		if err := <-done; err != nil || n != 1 {
+			t.Errorf("%d are written, %v", n, err)
+		}
+	})
+}
