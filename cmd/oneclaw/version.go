@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"oneclaw/internal/cli"
-	"oneclaw/internal/newest"
 )
 
 func versionCommand(load cli.Loader) *cobra.Command {
@@ -37,11 +36,11 @@ func versionCommand(load cli.Loader) *cobra.Command {
 					return errors.New("no address of releases is set, so nothing is asked: give one with --from or ONECLAW_RELEASE_URL")
 				}
 			}
-			found, err := newest.Ask(cmd.Context(), from)
+			found, err := newestRelease(cmd.Context(), from)
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), newest.Verdict(version, found))
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), compareReleases(version, found))
 			return err
 		},
 	}

@@ -44,7 +44,7 @@ func (b *Bot) control(ctx context.Context, cfg config.Config) func(context.Conte
 			return b.billChat(r.Context(), cfg, r.FormValue("chat"), bill.FormOf(r.FormValue("form")), w)
 		}))
 		mux.Handle("/", controlHandler(b.store, b.now, b.log))
-		return Serve(ctx, l, mux)
+		return serve(ctx, l, &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}) // what was ordered ends by itself
 	}
 }
 

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/net/netutil"
-
-	"oneclaw/internal/web"
 )
 
 // chatName matches the name of a chat or a person: the port has no password.
@@ -59,12 +57,35 @@ const (
 
 // servePort answers on the port until ctx ends, within bounds.
 func servePort(ctx context.Context, l net.Listener, handler http.Handler, most int, timeout time.Duration) error {
-	return web.Serve(ctx, netutil.LimitListener(l, most), &http.Server{
+	return serve(ctx, netutil.LimitListener(l, most), &http.Server{
 		Handler: handler, ReadHeaderTimeout: timeout / 3, ReadTimeout: timeout, WriteTimeout: 2 * timeout, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 	})
 }
 
-// Serve answers until ctx ends.
+// Serve answers until ctx ends, which ends the requests that are under way, too.
 func Serve(ctx context.Context, l net.Listener, handler http.Handler) error {
-	return web.Serve(ctx, l, &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10})
+	return serve(ctx, l, &http.Server{
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	})
+}
+
+// serve answers until ctx ends, and then lets what is under way end within a second.
+func serve(ctx context.Context, l net.Listener, server *http.Server) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		<-ctx.Done()
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if server.Shutdown(closing) != nil {
+			_ = server.Close() // what is still running must not outlive the caller
+		}
+	}()
+	err := server.Serve(l)
+	if ctx.Err() == nil {
+		return fmt.Errorf("serve on %s: %w", l.Addr(), err)
+	}
+	<-done
+	return nil
 }

@@ -14,12 +14,12 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/app"
 	"oneclaw/internal/emulator/google"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/slack"
 	"oneclaw/internal/emulator/telegram"
 	"oneclaw/internal/retry"
-	"oneclaw/internal/web"
 )
 
 // Model names a language model to use instead of the offline one.
@@ -189,13 +189,13 @@ func (d *Demo) Run(ctx context.Context, l net.Listener) (err error) {
 	defer end()
 	work.Go(func() { d.follow(running) })
 	work.Go(func() {
-		if err := serve(running, googleListener, d.google); err != nil {
+		if err := app.Serve(running, googleListener, d.google); err != nil {
 			d.log.Error("the emulated Google ended", "err", err)
 		}
 	})
 	restarts := make(chan struct{})
 	work.Go(func() { d.keepBot(running, restarts) })
-	return serve(running, l, d.handler(restarts))
+	return app.Serve(running, l, d.handler(restarts))
 }
 
 // connect starts the emulators and notes where they are.
@@ -308,12 +308,4 @@ func (d *Demo) follow(ctx context.Context) {
 		d.notify()
 		d.mu.Unlock()
 	}
-}
-
-// serve answers until ctx ends, which ends the streams of the pages as well.
-func serve(ctx context.Context, l net.Listener, handler http.Handler) error {
-	return web.Serve(ctx, l, &http.Server{
-		Handler: handler, ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 64 << 10,
-		BaseContext: func(net.Listener) context.Context { return ctx },
-	})
 }

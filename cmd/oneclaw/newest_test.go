@@ -1,4 +1,4 @@
-package newest_test
+package main
 
 import (
 	"errors"
@@ -6,13 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-
-	"go.uber.org/goleak"
-
-	"oneclaw/internal/newest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestTheNewestVersionIsAsked(t *testing.T) {
 	answer := ""
@@ -48,7 +42,7 @@ func TestTheNewestVersionIsAsked(t *testing.T) {
 		"v1.4.0 <script>alert(1)</script": "names no version",
 	} {
 		answer = text
-		got, err := newest.Ask(t.Context(), server.URL+"/latest")
+		got, err := newestRelease(t.Context(), server.URL+"/latest")
 		if err != nil {
 			got = err.Error()
 		}
@@ -56,15 +50,15 @@ func TestTheNewestVersionIsAsked(t *testing.T) {
 			t.Errorf("%.40q: %q, want %q", text, got, want)
 		}
 	}
-	if _, err := newest.Ask(t.Context(), server.URL+"/away"); !errors.Is(err, newest.ErrAddress) {
+	if _, err := newestRelease(t.Context(), server.URL+"/away"); !errors.Is(err, errReleases) {
 		t.Errorf("sent away to http: %v", err)
 	}
-	if _, err := newest.Ask(t.Context(), server.URL+"/round"); err == nil || strings.Contains(err.Error(), server.URL) {
+	if _, err := newestRelease(t.Context(), server.URL+"/round"); err == nil || strings.Contains(err.Error(), server.URL) {
 		t.Errorf("sent round: %v", err)
 	}
 	before := requests
 	for _, address := range []string{"", "ftp://example.com/x", "http://example.com/latest", "https://", "https://user:word@example.com/", "%%"} {
-		if _, err := newest.Ask(t.Context(), address); !errors.Is(err, newest.ErrAddress) {
+		if _, err := newestRelease(t.Context(), address); !errors.Is(err, errReleases) {
 			t.Errorf("%q: %v", address, err)
 		}
 	}
@@ -73,14 +67,14 @@ func TestTheNewestVersionIsAsked(t *testing.T) {
 	}
 }
 
-func TestVerdict(t *testing.T) {
+func TestReleasesAreCompared(t *testing.T) {
 	for pair, want := range map[[2]string]string{
 		{"v1.2.3", "v1.10.0"}: "newest release is v1.10.0",
 		{"1.10.0", "v1.10.0"}: "no release is newer",
 		{"v2.0.0", "v1.10.0"}: "no release is newer",
 		{"devel", "v1.10.0"}:  "which is none",
 	} {
-		if got := newest.Verdict(pair[0], pair[1]); !strings.Contains(got, want) {
+		if got := compareReleases(pair[0], pair[1]); !strings.Contains(got, want) {
 			t.Errorf("%v: %q", pair, got)
 		}
 	}

@@ -1,5 +1,4 @@
-// Package newest asks an address which version of the program is the newest.
-package newest
+package main
 
 import (
 	"bytes"
@@ -18,46 +17,46 @@ import (
 )
 
 const (
-	// patience is how long the address may take.
-	patience = 10 * time.Second
+	// releasePatience is how long the address may take.
+	releasePatience = 10 * time.Second
 	// maxAnswer bounds what is read of an answer, in bytes.
 	maxAnswer = 256 << 10
 	// maxRedirects is how often the address may send on.
 	maxRedirects = 3
 )
 
-// ErrAddress is returned for an address that is not asked.
-var ErrAddress = errors.New("the address of releases has to begin with https://")
+// errReleases is returned for an address that is not asked.
+var errReleases = errors.New("the address of releases has to begin with https://")
 
-// Check refuses an address that would not be asked: what answers has to prove who it is, unless
+// checkReleases refuses an address that would not be asked: what answers has to prove who it is, unless
 // it is on this machine.
-func Check(address string) error {
+func checkReleases(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil {
-		return ErrAddress
+		return errReleases
 	}
-	return allowed(u)
+	return mayAsk(u)
 }
 
-func allowed(u *url.URL) error {
+func mayAsk(u *url.URL) error {
 	if ip := net.ParseIP(u.Hostname()); u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()) {
 		return nil
 	}
-	return ErrAddress
+	return errReleases
 }
 
-// Ask makes one request, which tells nothing of the program, and returns the version in the
+// newestRelease makes one request, which tells nothing of the program, and returns the version in the
 // answer: the first line of a text, or "tag_name" of an object, as GitHub, GitLab, Gitea and
 // Forgejo describe a release.
-func Ask(ctx context.Context, address string) (string, error) {
-	if err := Check(address); err != nil {
+func newestRelease(ctx context.Context, address string) (string, error) {
+	if err := checkReleases(address); err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, releasePatience)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return "", ErrAddress
+		return "", errReleases
 	}
 	request.Header.Set("User-Agent", "oneclaw")
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}
@@ -65,11 +64,11 @@ func Ask(ctx context.Context, address string) (string, error) {
 		if len(via) > maxRedirects {
 			return errors.New("it sends on too often")
 		}
-		return allowed(r.URL)
+		return mayAsk(r.URL)
 	}}
 	response, err := client.Do(request)
 	if err != nil {
-		return "", fmt.Errorf("ask for the newest version: %w", bare(err))
+		return "", fmt.Errorf("ask for the newest version: %w", withoutAddress(err))
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
@@ -82,8 +81,8 @@ func Ask(ctx context.Context, address string) (string, error) {
 	return versionIn(data)
 }
 
-// bare takes the address from an error: it may hold a token.
-func bare(err error) error {
+// withoutAddress takes the address from an error: it may hold a token.
+func withoutAddress(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err
 	}
@@ -112,8 +111,8 @@ func versionIn(data []byte) (string, error) {
 // canonical has the v that a version may lack.
 func canonical(version string) string { return "v" + strings.TrimPrefix(version, "v") }
 
-// Verdict says how the version that runs and the newest one stand to each other.
-func Verdict(runs, newest string) string {
+// compareReleases says how the version that runs and the newest one stand to each other.
+func compareReleases(runs, newest string) string {
 	switch {
 	case !semver.IsValid(canonical(runs)):
 		return fmt.Sprintf("The newest release is %s; this is %s, which is none.", newest, runs)
