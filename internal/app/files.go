@@ -7,38 +7,38 @@ import (
 	"log/slog"
 
 	"oneclaw/bridge/queue"
-	"oneclaw/internal/blobs"
 	"oneclaw/internal/config"
+	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 )
 
 // keptFiles are the files that are kept in the store.
 type keptFiles struct {
-	*blobs.Store
-	skills, tools *blobs.Folder
+	*workspace.Store
+	skills, tools *workspace.SharedFolder
 }
 
 // openFiles brings skills and user tools to this disk, and into the store what the disk has of
 // former times. It returns nil where files are not kept in the store.
 func openFiles(ctx context.Context, cfg config.Config, store storage.Store, log *slog.Logger) (*keptFiles, error) {
 	if !cfg.FilesStored() {
-		if unused, err := blobs.Any(ctx, store); err != nil {
+		if unused, err := workspace.Any(ctx, store); err != nil {
 			return nil, err
 		} else if unused {
 			log.Warn("there are files in the database that nobody gets: set tools.files (ONECLAW_TOOLS_FILES) to store")
 		}
 		return nil, nil //nolint:nilnil // there are none
 	}
-	kept := blobs.New(blobs.Config{
+	kept := workspace.NewStore(workspace.StoreConfig{
 		Store: store, Dir: cfg.FilesDir(), Quota: cfg.Tools.WorkspaceMiB << 20, Reserve: cfg.Tools.DiskReserveMiB << 20, Logger: log,
 	})
 	files := &keptFiles{kept, kept.Folder("skills"), kept.Folder("tools")}
 	if err := kept.Import(ctx); err != nil {
 		return nil, fmt.Errorf("store files: %w", err)
 	}
-	for _, folder := range []*blobs.Folder{files.skills, files.tools} {
+	for _, folder := range []*workspace.SharedFolder{files.skills, files.tools} {
 		err := folder.Sync(ctx)
-		if lost, ok := errors.AsType[*blobs.LostError](err); ok {
+		if lost, ok := errors.AsType[*workspace.LostError](err); ok {
 			log.Warn("files of skills or user tools were replaced", "err", lost)
 		} else if err != nil {
 			return nil, fmt.Errorf("skills and user tools: %w", err)

@@ -23,7 +23,7 @@ var clocks = []struct{ file, reason string }{
 	{"internal/database/format.go", "how long a migration took"},
 	{"internal/database/database.go", "how long it took, and names of copies"},
 	{"internal/cache/cache.go", "ages of values, which no restart keeps"},
-	{"internal/blobs/scan.go", "whether a file was changed just now, by the clock of its disk"},
+	{"internal/workspace/scan.go", "whether a file was changed just now, by the clock of its disk"},
 	{"internal/telemetry/metrics.go", "how long a model took"},
 	{"internal/sandbox/child.go", "timers of a script"},
 	{"storage/bolt/open.go", "how long a look takes"},

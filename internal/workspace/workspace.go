@@ -7,6 +7,9 @@
 //
 // A workspace holds no more than its quota, and leaves a reserve of the disk to the bot
 // itself. Writes that come at the same time can exceed both by what each writes at once.
+//
+// Where several replicas share a store, a [Store] keeps workspaces in it, and the folders of skills
+// and user tools.
 package workspace
 
 import (

@@ -35,13 +35,6 @@ func house(t *testing.T) (*workspace.Root, string) {
 	return root, dir
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestPathsAreConfined(t *testing.T) {
 	root, dir := house(t)
 	for _, tc := range []struct {

@@ -1,11 +1,10 @@
-package blobs_test
+package workspace_test
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
 
-	"oneclaw/internal/blobs"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
@@ -39,7 +38,7 @@ func TestFilesThatCannotBeCheckedOutAreAnErrorForTheirOwnerAlone(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = store.Close() })
 			dir := t.TempDir()
-			before := blobs.New(blobs.Config{Store: store, Dir: dir})
+			before := workspace.NewStore(workspace.StoreConfig{Store: store, Dir: dir})
 			if err := before.Prepare(t.Context(), owner); err != nil {
 				t.Fatal(err)
 			}
@@ -52,7 +51,7 @@ func TestFilesThatCannotBeCheckedOutAreAnErrorForTheirOwnerAlone(t *testing.T) {
 			if err := damage(store); err != nil {
 				t.Fatal(err)
 			}
-			after := blobs.New(blobs.Config{Store: store, Dir: t.TempDir()})
+			after := workspace.NewStore(workspace.StoreConfig{Store: store, Dir: t.TempDir()})
 			if err := after.Prepare(t.Context(), owner); err == nil {
 				t.Error("damaged files were checked out")
 			}

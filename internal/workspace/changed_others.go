@@ -1,6 +1,6 @@
 //go:build !darwin
 
-package blobs
+package workspace
 
 import "syscall"
 

@@ -1,4 +1,4 @@
-package blobs
+package workspace
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 	"oneclaw/storage/folder"
 )
@@ -30,16 +29,16 @@ func (s *Store) Import(ctx context.Context) error {
 	if _, err := os.Stat(done); err == nil {
 		return nil
 	}
-	names, err := os.ReadDir(filepath.Dir(workspace.Folder(s.cfg.Dir, "any")))
+	names, err := os.ReadDir(filepath.Dir(Folder(s.cfg.Dir, "any")))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("blobs: import: %w", err)
+		return fmt.Errorf("workspace: import: %w", err)
 	}
 	if len(names) > 0 {
 		s.log.Info("the files of all owners are put into the store", "owners", len(names))
 	}
 	for _, name := range names {
 		owner, err := url.PathUnescape(name.Name())
-		if err != nil || workspace.Folder(s.cfg.Dir, owner) != filepath.Join(s.cfg.Dir, "workspaces", name.Name()) || !name.IsDir() {
+		if err != nil || Folder(s.cfg.Dir, owner) != filepath.Join(s.cfg.Dir, "workspaces", name.Name()) || !name.IsDir() {
 			continue // not ours
 		}
 		if err := s.importOne(ctx, owner); err != nil {
@@ -47,7 +46,7 @@ func (s *Store) Import(ctx context.Context) error {
 		}
 	}
 	if err := folder.Replace(done, nil); err != nil {
-		return fmt.Errorf("blobs: import: %w", err)
+		return fmt.Errorf("workspace: import: %w", err)
 	}
 	return nil
 }
@@ -70,18 +69,18 @@ func (s *Store) importOne(ctx context.Context, owner string) error {
 		if err = s.Prepare(ctx, owner); err == nil {
 			err = s.Keep(ctx, owner)
 		}
-		if !workspace.NoRoom(err) {
+		if !NoRoom(err) {
 			return err
 		}
 	}
 	aside := filepath.Join(s.cfg.Dir, notStored)
 	if err := os.MkdirAll(aside, dirMode); err != nil {
-		return fmt.Errorf("blobs: import: %w", err)
+		return fmt.Errorf("workspace: import: %w", err)
 	}
 	aside = filepath.Join(aside, filepath.Base(f.dir))
 	s.log.Error("files of an owner are not stored: they have others in the store, or too many", "owner", owner, "folder", aside, "err", err)
 	if err := os.Rename(f.dir, aside); err != nil {
-		return fmt.Errorf("blobs: import: %w", err)
+		return fmt.Errorf("workspace: import: %w", err)
 	}
 	return nil
 }

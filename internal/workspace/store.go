@@ -1,16 +1,4 @@
-// Package blobs keeps folders in the store that several replicas share: the workspaces of
-// owners, and the folders of skills and user tools.
-//
-// A folder is a manifest, one value of the store, that names each file with its chunks. A
-// chunk is at most [ChunkSize] bytes under its SHA-256, so that what is the same is kept
-// once. Tools know nothing of this: they work on a folder of the local disk.
-// [Store.Prepare] makes that hold what is stored, and [Store.Keep] stores what has changed.
-// Of two replicas that change the files of one owner the manifest's compare-and-set lets one
-// win, whose files are whole; the other gets [storage.ErrConflict] and starts from those.
-//
-// What stands in the store counts. Where a process ends between a change and its Keep, the
-// next Prepare undoes the change.
-package blobs
+package workspace
 
 import (
 	"cmp"
@@ -24,7 +12,6 @@ import (
 	"time"
 
 	"oneclaw/internal/cache"
-	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 )
 
@@ -48,8 +35,6 @@ const (
 	DefaultMaxEntries = 20_000
 	// maxManifest is how large a manifest may be in bytes.
 	maxManifest = storage.MaxValue - 1<<10
-	// maxDepth is how deep folders may be nested.
-	maxDepth = 64
 	// callTimeout bounds one call of the store.
 	callTimeout = 30 * time.Second
 	// detailed is of how many folders it is known what was read when. Of others all files
@@ -57,10 +42,10 @@ const (
 	detailed = 256
 )
 
-// Config is what a [Store] is made of.
-type Config struct {
+// StoreConfig is what a [Store] is made of.
+type StoreConfig struct {
 	Store storage.Store
-	// Dir holds the folders: those of the owners as [workspace.Folder] says, the others
+	// Dir holds the folders: those of the owners as [Folder] says, the others
 	// under their names.
 	Dir string
 	// Quota is how many bytes the files of one owner may take, Reserve how many bytes of the
@@ -73,9 +58,20 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Store keeps folders. It may be used concurrently and starts no goroutine.
+// Store keeps folders in the store that several replicas share: the workspaces of owners, and the
+// folders of skills and user tools. It may be used concurrently and starts no goroutine.
+//
+// A folder is a manifest, one value of the store, that names each file with its chunks. A
+// chunk is at most [ChunkSize] bytes under its SHA-256, so that what is the same is kept
+// once. Tools know nothing of this: they work on a folder of the local disk.
+// [Store.Prepare] makes that hold what is stored, and [Store.Keep] stores what has changed.
+// Of two replicas that change the files of one owner the manifest's compare-and-set lets one
+// win, whose files are whole; the other gets [storage.ErrConflict] and starts from those.
+//
+// What stands in the store counts. Where a process ends between a change and its Keep, the
+// next Prepare undoes the change.
 type Store struct {
-	cfg Config
+	cfg StoreConfig
 	log *slog.Logger
 
 	mu      sync.Mutex // guards what follows
@@ -86,9 +82,9 @@ type Store struct {
 	swept    string     // the name up to which the last sweep came
 }
 
-// New returns a store that is ready.
-func New(cfg Config) *Store {
-	cfg.Quota, cfg.Reserve = cmp.Or(cfg.Quota, workspace.DefaultQuota), cmp.Or(cfg.Reserve, workspace.DefaultReserve)
+// NewStore returns a store that is ready.
+func NewStore(cfg StoreConfig) *Store {
+	cfg.Quota, cfg.Reserve = cmp.Or(cfg.Quota, DefaultQuota), cmp.Or(cfg.Reserve, DefaultReserve)
 	cfg.MaxEntries = cmp.Or(cfg.MaxEntries, DefaultMaxEntries)
 	return &Store{
 		cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
@@ -117,7 +113,7 @@ type details struct {
 }
 
 func (s *Store) owner(owner string) *place {
-	return s.place(ownerPrefix+owner, workspace.Folder(s.cfg.Dir, owner))
+	return s.place(ownerPrefix+owner, Folder(s.cfg.Dir, owner))
 }
 
 func (s *Store) place(key, dir string) *place {
@@ -148,7 +144,7 @@ func (s *Store) known(ctx context.Context, f *place) (details, error) {
 	}
 	if entry.Revision != f.rev {
 		f.ready = false
-		return details{}, fmt.Errorf("blobs: another process has changed the files: %w", storage.ErrConflict)
+		return details{}, fmt.Errorf("workspace: another process has changed the files: %w", storage.ErrConflict)
 	}
 	t, err := decode(entry.Value)
 	return details{tree: t}, err
@@ -163,7 +159,7 @@ func (s *Store) get(ctx context.Context, key string) (storage.Entry, error) {
 		return storage.Entry{}, nil
 	}
 	if err != nil {
-		return storage.Entry{}, fmt.Errorf("blobs: read %s: %w", filepath.Base(key), err)
+		return storage.Entry{}, fmt.Errorf("workspace: read %s: %w", filepath.Base(key), err)
 	}
 	return entry, nil
 }

@@ -1,4 +1,4 @@
-package blobs
+package workspace
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 
-	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 )
 
@@ -25,7 +24,7 @@ const (
 // has, it writes nothing. The conditions are part of the write: where one does not hold, or
 // another process has changed the files, the error is [storage.ErrConflict], and nothing has
 // changed in the store. Where there is more than an owner may have, the error is
-// [workspace.ErrFull], [workspace.ErrTooMany] or [workspace.ErrUncounted], and nothing is stored either.
+// [ErrFull], [ErrTooMany] or [ErrUncounted], and nothing is stored either.
 // It does not end with ctx.
 func (s *Store) Keep(ctx context.Context, owner string, conditions ...storage.Op) error {
 	f := s.owner(owner)
@@ -36,11 +35,11 @@ func (s *Store) Keep(ctx context.Context, owner string, conditions ...storage.Op
 
 func (s *Store) keep(ctx context.Context, f *place, conditions []storage.Op) (err error) {
 	if !f.ready {
-		return fmt.Errorf("blobs: the files are not checked out: %w", storage.ErrConflict)
+		return fmt.Errorf("workspace: the files are not checked out: %w", storage.ErrConflict)
 	}
 	root, err := os.OpenRoot(f.dir)
 	if err != nil {
-		return fmt.Errorf("blobs: %w", workspace.Cause(err))
+		return fmt.Errorf("workspace: %w", Cause(err))
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	for range maxTries {
@@ -53,7 +52,7 @@ func (s *Store) keep(ctx context.Context, f *place, conditions []storage.Op) (er
 			return err
 		}
 	}
-	return fmt.Errorf("blobs: sweeps come between: %w", storage.ErrConflict)
+	return fmt.Errorf("workspace: sweeps come between: %w", storage.ErrConflict)
 }
 
 // tryKeep reports whether to try again: a sweep came between, or what was stored before is
@@ -64,7 +63,7 @@ func (s *Store) tryKeep(ctx context.Context, f *place, root *os.Root, base detai
 		return false, err
 	}
 	if now.used > s.cfg.Quota {
-		return false, workspace.ErrFull
+		return false, ErrFull
 	}
 	w, err := s.writer(ctx, base.tree)
 	if err != nil {
@@ -112,7 +111,7 @@ func (s *Store) commit(ctx context.Context, f *place, w *writer, t tree, conditi
 		return false, nil
 	}
 	if !errors.Is(err, storage.ErrConflict) {
-		return false, fmt.Errorf("blobs: store the files: %w", err)
+		return false, fmt.Errorf("workspace: store the files: %w", err)
 	}
 	entry, getErr := s.get(ctx, f.key)
 	swept, sweptErr := s.get(ctx, sweepKey)
@@ -137,7 +136,7 @@ func (s *Store) another(f *place, entry storage.Entry, err error) (own bool, _ e
 		return true, err
 	}
 	f.ready = false
-	return false, fmt.Errorf("blobs: another process has changed the files: %w", err)
+	return false, fmt.Errorf("workspace: another process has changed the files: %w", err)
 }
 
 // writer writes the chunks of a manifest before that.
@@ -181,7 +180,7 @@ func (w *writer) flush(ctx context.Context) error {
 		return nil
 	}
 	if _, err := w.s.write(ctx, w.waiting...); err != nil {
-		return fmt.Errorf("blobs: store parts of files: %w", err)
+		return fmt.Errorf("workspace: store parts of files: %w", err)
 	}
 	w.waiting, w.size = nil, 0
 	return nil

@@ -1,4 +1,4 @@
-package blobs
+package workspace
 
 import (
 	"context"
@@ -10,28 +10,27 @@ import (
 	"strings"
 	"time"
 
-	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 	"oneclaw/storage/folder"
 )
 
-// DefaultEvery is how often [Folder.Follow] looks.
+// DefaultEvery is how often [SharedFolder.Follow] looks.
 const DefaultEvery = 2 * time.Second
 
-// Folder is one that has no owner and that people change with an editor on any replica:
+// SharedFolder is one that has no owner and that people change with an editor on any replica:
 // that of the skills, that of the user tools. Names that begin with a dot are left alone. What
 // changes here goes to the store, what
 // changes there comes here, each file by itself; where both have changed a file, what is
 // stored counts. What was stored last is remembered beside the folder, so that changes are
 // found that were made while no replica ran.
-type Folder struct {
+type SharedFolder struct {
 	s *Store
 	f *place
 }
 
 // Folder returns a folder by its name, which is that on the disk too.
-func (s *Store) Folder(name string) *Folder {
-	return &Folder{s, s.place(folderPrefix+name, filepath.Join(s.cfg.Dir, name))}
+func (s *Store) Folder(name string) *SharedFolder {
+	return &SharedFolder{s, s.place(folderPrefix+name, filepath.Join(s.cfg.Dir, name))}
 }
 
 // LostError names files that were changed here and elsewhere: what was changed here is gone.
@@ -44,15 +43,15 @@ func (e *LostError) Error() string {
 
 // Sync has folder and store hold the same. A [LostError] says that they do, and which changes
 // that has cost.
-func (d *Folder) Sync(ctx context.Context) (err error) {
+func (d *SharedFolder) Sync(ctx context.Context) (err error) {
 	d.f.mu.Lock()
 	defer d.f.mu.Unlock()
 	if err := os.MkdirAll(d.f.dir, dirMode); err != nil {
-		return fmt.Errorf("blobs: make the folder: %w", err)
+		return fmt.Errorf("workspace: make the folder: %w", err)
 	}
 	root, err := os.OpenRoot(d.f.dir)
 	if err != nil {
-		return fmt.Errorf("blobs: %w", err)
+		return fmt.Errorf("workspace: %w", err)
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	for range maxTries {
@@ -61,10 +60,10 @@ func (d *Folder) Sync(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return fmt.Errorf("blobs: the folder changes too fast: %w", storage.ErrConflict)
+	return fmt.Errorf("workspace: the folder changes too fast: %w", storage.ErrConflict)
 }
 
-func (d *Folder) try(ctx context.Context, root *os.Root) (again bool, err error) {
+func (d *SharedFolder) try(ctx context.Context, root *os.Root) (again bool, err error) {
 	base, err := d.base()
 	if err != nil {
 		return false, err
@@ -110,10 +109,10 @@ func (d *Folder) try(ctx context.Context, root *os.Root) (again bool, err error)
 }
 
 // read looks at what there is here, and hands on what is new.
-func (d *Folder) read(ctx context.Context, root *os.Root, base details, w *writer) (found, error) {
+func (d *SharedFolder) read(ctx context.Context, root *os.Root, base details, w *writer) (found, error) {
 	here, err := d.s.look(root, false)
 	if err == nil && here.used > d.s.cfg.Quota {
-		err = workspace.ErrFull
+		err = ErrFull
 	}
 	if err == nil {
 		err = here.read(ctx, root, base, w.put)
@@ -122,18 +121,18 @@ func (d *Folder) read(ctx context.Context, root *os.Root, base details, w *write
 }
 
 // marker is the file that says what was stored last.
-func (d *Folder) marker() string {
+func (d *SharedFolder) marker() string {
 	return filepath.Join(filepath.Dir(d.f.dir), "."+filepath.Base(d.f.dir)+".stored")
 }
 
 // base is what folder and store held when they were last the same.
-func (d *Folder) base() (details, error) {
+func (d *SharedFolder) base() (details, error) {
 	if known, ok := d.s.details.Get(d.f.key); ok {
 		return known, nil
 	}
 	data, err := os.ReadFile(d.marker())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return details{}, fmt.Errorf("blobs: %w", err)
+		return details{}, fmt.Errorf("workspace: %w", err)
 	}
 	t, err := decode(data)
 	if err != nil {
@@ -142,7 +141,7 @@ func (d *Folder) base() (details, error) {
 	return details{tree: t}, nil
 }
 
-func (d *Folder) remember(base, now tree) error {
+func (d *SharedFolder) remember(base, now tree) error {
 	if now.equal(base) {
 		return nil
 	}
@@ -155,13 +154,13 @@ func (d *Folder) remember(base, now tree) error {
 
 // Follow keeps folders as the store has them until ctx ends. It looks every so often; 0 means
 // [DefaultEvery].
-func (s *Store) Follow(ctx context.Context, every time.Duration, folders ...*Folder) {
+func (s *Store) Follow(ctx context.Context, every time.Duration, folders ...*SharedFolder) {
 	if every == 0 {
 		every = DefaultEvery
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	last := make(map[*Folder]string) // so that what lasts is logged once
+	last := make(map[*SharedFolder]string) // so that what lasts is logged once
 	for {
 		for _, d := range folders {
 			text := ""

@@ -1,4 +1,4 @@
-package blobs
+package workspace
 
 import (
 	"bytes"
@@ -12,15 +12,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 )
 
-// dirMode is that of the folders that are made.
-const dirMode fs.FileMode = 0o700
-
 // errGone is for a chunk that a sweep has removed: nothing names it any more.
-var errGone = errors.New("blobs: a part of a file is not stored")
+var errGone = errors.New("workspace: a part of a file is not stored")
 
 // Prepare makes the folder of an owner hold what is stored, and makes it where it does not
 // exist. What was changed here and not kept stays where the store is as this process left
@@ -43,7 +39,7 @@ func (s *Store) prepare(ctx context.Context, f *place) error {
 			return nil
 		}
 		if err := os.MkdirAll(f.dir, dirMode); err != nil {
-			return fmt.Errorf("blobs: make the folder: %w", err)
+			return fmt.Errorf("workspace: make the folder: %w", err)
 		}
 		want, err := decode(stored.Value)
 		if err != nil {
@@ -71,7 +67,7 @@ func (s *Store) prepare(ctx context.Context, f *place) error {
 			return errors.Join(err, fmt.Errorf("%w: %s", errGone, filepath.Base(f.key)))
 		}
 	}
-	return fmt.Errorf("blobs: the files change too fast: %w", storage.ErrConflict)
+	return fmt.Errorf("workspace: the files change too fast: %w", storage.ErrConflict)
 }
 
 // replace makes a folder hold a tree, whatever it holds.
@@ -81,7 +77,7 @@ func (s *Store) replace(ctx context.Context, f *place, want tree) (err error) {
 	s.details.Forget(f.key)
 	root, err := os.OpenRoot(f.dir)
 	if err != nil {
-		return fmt.Errorf("blobs: %w", workspace.Cause(err))
+		return fmt.Errorf("workspace: %w", Cause(err))
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	here, err := s.look(root, true)
@@ -90,7 +86,7 @@ func (s *Store) replace(ctx context.Context, f *place, want tree) (err error) {
 		maps.DeleteFunc(here.stamps, func(path string, st stamp) bool { return st.size != want[path].Size && st != before.seen[path] })
 		err = here.read(ctx, root, before, unstored)
 	}
-	if errors.Is(err, workspace.ErrUncounted) || errors.Is(err, workspace.ErrTooMany) {
+	if errors.Is(err, ErrUncounted) || errors.Is(err, ErrTooMany) {
 		if err = s.setAside(f); err == nil {
 			return s.replace(ctx, f, want)
 		}
@@ -116,10 +112,10 @@ func unstored(context.Context, [sha256.Size]byte, []byte) error { return nil }
 func (s *Store) setAside(f *place) error {
 	aside, err := os.MkdirTemp(s.cfg.Dir, "unreadable-")
 	if err != nil {
-		return fmt.Errorf("blobs: %w", err)
+		return fmt.Errorf("workspace: %w", err)
 	}
 	if err := os.Rename(f.dir, filepath.Join(aside, "files")); err != nil {
-		return fmt.Errorf("blobs: %w", err)
+		return fmt.Errorf("workspace: %w", err)
 	}
 	if err := os.RemoveAll(aside); err != nil {
 		s.log.Warn("a folder that could not be read stays beside the others", "folder", aside, "err", err)
@@ -137,7 +133,7 @@ func (s *Store) change(ctx context.Context, root *os.Root, dir string, here foun
 	}
 	for _, path := range want.paths() {
 		if err := s.put(ctx, root, path, here, want[path]); err != nil {
-			return fmt.Errorf("blobs: check a file out: %w", workspace.Cause(err))
+			return fmt.Errorf("workspace: check a file out: %w", Cause(err))
 		}
 	}
 	return nil
@@ -175,9 +171,9 @@ func (s *Store) room(dir string, here, want tree) error {
 			more += max(e.Size, leastEntry)
 		}
 	}
-	spare, err := workspace.Spare(dir, s.cfg.Reserve)
+	spare, err := Spare(dir, s.cfg.Reserve)
 	if err == nil && more > 0 && spare < more {
-		return workspace.ErrDiskFull
+		return ErrDiskFull
 	}
 	return err
 }
@@ -190,7 +186,7 @@ func remove(root *os.Root, below string, want tree, hidden bool) error {
 		}
 		if kind == fs.ModeDir {
 			if err := root.Chmod(path, dirMode); err != nil {
-				return false, fmt.Errorf("blobs: %w", workspace.Cause(err))
+				return false, fmt.Errorf("workspace: %w", Cause(err))
 			}
 		}
 		if e, ok := want[path]; ok && e.kind() == kind {
@@ -201,7 +197,7 @@ func remove(root *os.Root, below string, want tree, hidden bool) error {
 			err = remove(root, path, nil, true) // also what is in folders that cannot be written to
 		}
 		if err = errors.Join(err, root.Remove(path)); err != nil {
-			return false, fmt.Errorf("blobs: remove a file: %w", workspace.Cause(err))
+			return false, fmt.Errorf("workspace: remove a file: %w", Cause(err))
 		}
 		return false, nil
 	})
@@ -211,11 +207,11 @@ func remove(root *os.Root, below string, want tree, hidden bool) error {
 func walk(root *os.Root, path string, visit func(path string, kind fs.FileMode) (below bool, err error)) error {
 	dir, err := root.Open(filepath.Join(".", path))
 	if err != nil {
-		return fmt.Errorf("blobs: %w", workspace.Cause(err))
+		return fmt.Errorf("workspace: %w", Cause(err))
 	}
 	names, err := dir.Readdirnames(-1)
 	if err = errors.Join(err, dir.Close()); err != nil {
-		return fmt.Errorf("blobs: %w", workspace.Cause(err))
+		return fmt.Errorf("workspace: %w", Cause(err))
 	}
 	for _, name := range names {
 		at := filepath.Join(path, name)
@@ -236,7 +232,7 @@ func walk(root *os.Root, path string, visit func(path string, kind fs.FileMode) 
 
 // fetch writes a file from its chunks. It has its old content until all of the new is there.
 func (s *Store) fetch(ctx context.Context, root *os.Root, path string, e entry) (err error) {
-	file, part, err := workspace.NewPart(root, filepath.Dir(path))
+	file, part, err := NewPart(root, filepath.Dir(path))
 	if err != nil {
 		return err
 	}

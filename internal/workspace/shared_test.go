@@ -1,4 +1,4 @@
-package blobs_test
+package workspace_test
 
 import (
 	"context"
@@ -9,20 +9,20 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oneclaw/internal/blobs"
+	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 )
 
 // replicaHarness is the folder of skills on the disk of a replica.
 type replicaHarness struct {
-	*blobs.Folder
+	*workspace.SharedFolder
 	t   *testing.T
 	dir string // of the replica
 }
 
 func newDesk(t *testing.T, store storage.Store, dir string) replicaHarness {
 	t.Helper()
-	return replicaHarness{blobs.New(blobs.Config{Store: store, Dir: dir, Reserve: 1}).Folder("skills"), t, dir}
+	return replicaHarness{workspace.NewStore(workspace.StoreConfig{Store: store, Dir: dir, Reserve: 1}).Folder("skills"), t, dir}
 }
 
 func (d replicaHarness) path(name string) string { return filepath.Join(d.dir, "skills", name) }
@@ -112,7 +112,7 @@ func TestOfTwoChangesOfAFileTheFirstCounts(t *testing.T) {
 	b.write("other", "b")
 	a.sync()
 	err := b.Sync(t.Context())
-	if lost, ok := errors.AsType[*blobs.LostError](err); !ok || len(lost.Paths) != 1 || lost.Paths[0] != "one" {
+	if lost, ok := errors.AsType[*workspace.LostError](err); !ok || len(lost.Paths) != 1 || lost.Paths[0] != "one" {
 		t.Errorf("the second: %v", err)
 	}
 	a.sync()
@@ -162,16 +162,16 @@ func TestASyncThatIsCutOffLosesNothing(t *testing.T) {
 func TestFollowSeesWhatOthersChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, dir := openStore(t), t.TempDir()
-		s := blobs.New(blobs.Config{Store: store, Dir: dir, Reserve: 1})
+		s := workspace.NewStore(workspace.StoreConfig{Store: store, Dir: dir, Reserve: 1})
 		b := replicaHarness{s.Folder("skills"), t, dir}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		go s.Follow(ctx, 0, b.Folder)
+		go s.Follow(ctx, 0, b.SharedFolder)
 		pass(t, time.Minute)
 		a := newDesk(t, store, t.TempDir())
 		a.write("one", "1")
 		a.sync()
-		pass(t, blobs.DefaultEvery)
+		pass(t, workspace.DefaultEvery)
 		synctest.Wait()
 		b.want("one", "1")
 	})

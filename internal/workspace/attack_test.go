@@ -1,4 +1,4 @@
-package blobs_test
+package workspace_test
 
 import (
 	"errors"
@@ -9,14 +9,13 @@ import (
 	"syscall"
 	"testing"
 
-	"oneclaw/internal/blobs"
 	"oneclaw/internal/workspace"
 )
 
 func TestAttackTheQuotaHoldsForWhatIsStored(t *testing.T) {
 	store := openStore(t)
 	dir := t.TempDir()
-	a := &replica{blobs.New(blobs.Config{Store: store, Dir: dir, Quota: 1 << 20, Reserve: 1}), t, dir}
+	a := &replica{workspace.NewStore(workspace.StoreConfig{Store: store, Dir: dir, Quota: 1 << 20, Reserve: 1}), t, dir}
 	a.prepare()
 	a.write("file", "1")
 	a.keep()
@@ -37,7 +36,7 @@ func TestAttackTheQuotaHoldsForWhatIsStored(t *testing.T) {
 	for i := range 256 {
 		c.write(fmt.Sprint("small", i), "")
 	}
-	d := &replica{blobs.New(blobs.Config{Store: store, Dir: dir, Quota: 1 << 20, Reserve: 1}), t, dir}
+	d := &replica{workspace.NewStore(workspace.StoreConfig{Store: store, Dir: dir, Quota: 1 << 20, Reserve: 1}), t, dir}
 	d.prepare()
 	for i := range 256 {
 		d.write(fmt.Sprint("small", i), "")
@@ -52,7 +51,7 @@ func TestAttackTheQuotaHoldsForWhatIsStored(t *testing.T) {
 func TestAttackFilesAreBoundedInNumberAndDepth(t *testing.T) {
 	store := openStore(t)
 	dir := t.TempDir()
-	a := &replica{blobs.New(blobs.Config{Store: store, Dir: dir, MaxEntries: 100, Reserve: 1}), t, dir}
+	a := &replica{workspace.NewStore(workspace.StoreConfig{Store: store, Dir: dir, MaxEntries: 100, Reserve: 1}), t, dir}
 	a.prepare()
 	for i := range 101 {
 		must(t, os.Mkdir(a.path(fmt.Sprint(i)), 0o700))
@@ -144,7 +143,7 @@ func TestAttackAFileThatIsWrittenMeanwhile(t *testing.T) {
 	store := openStore(t)
 	a, b := newReplica(t, store), newReplica(t, store)
 	a.prepare()
-	a.write("log", strings.Repeat("x", blobs.ChunkSize))
+	a.write("log", strings.Repeat("x", workspace.ChunkSize))
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)

@@ -1,4 +1,4 @@
-package blobs_test
+package workspace_test
 
 import (
 	"context"
@@ -20,7 +20,6 @@ import (
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/turn"
-	"oneclaw/internal/blobs"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -202,7 +201,7 @@ func (o *turnHarness) bot(life *life) (b *bridge.Bridge, stop func()) {
 	b, err = bridge.New(bridge.Config{
 		Store: store, DataDir: dir, Platforms: []chats.Platform{mortalPlatform{o, life}}, Access: access.Access{Allow: []string{"*"}},
 		Turns:  turn.Settings{Agent: agent.New(agent.Config{Model: maker{}}), Tools: func() *toolgroups.Registry { return registry }, SeparateTurns: true},
-		Hooks:  bridge.Hooks{Files: blobs.New(blobs.Config{Store: store, Dir: dir, Reserve: 1})},
+		Hooks:  bridge.Hooks{Files: workspace.NewStore(workspace.StoreConfig{Store: store, Dir: dir, Reserve: 1})},
 		Limits: bridge.Limits{DrainTimeout: -1}, Logger: slog.New(slog.NewTextHandler(o.t.Output(), nil)),
 	})
 	must(o.t, err)

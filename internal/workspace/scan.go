@@ -1,4 +1,4 @@
-package blobs
+package workspace
 
 import (
 	"context"
@@ -11,18 +11,10 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
-
-	"oneclaw/internal/workspace"
 )
 
-const (
-	// leastEntry is what a file or folder counts at least, as in internal/workspace.
-	leastEntry = 4 << 10
-	// batch is how many names of a folder are read at once.
-	batch = 256
-	// tick is more than the clock of a disk needs to show that a file was changed again.
-	tick = time.Second
-)
+// tick is more than the clock of a disk needs to show that a file was changed again.
+const tick = time.Second
 
 // stamp is what a file looks like without being read. No program can set the time of its last
 // change of any kind.
@@ -50,7 +42,7 @@ func (s *Store) look(root *os.Root, hidden bool) (found, error) {
 
 func (f *found) walk(dir *os.Root, path string, depth int) (err error) {
 	if depth > maxDepth {
-		return workspace.ErrUncounted
+		return ErrUncounted
 	}
 	list, err := dir.Open(".")
 	if err != nil {
@@ -82,7 +74,7 @@ func (f *found) add(dir *os.Root, name, path string, depth int) error {
 		return lookError(err)
 	}
 	if len(f.tree) >= f.most {
-		return workspace.ErrTooMany
+		return ErrTooMany
 	}
 	switch info.Mode().Type() {
 	case fs.ModeDir:
@@ -123,9 +115,9 @@ func lookError(err error) error {
 	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EINVAL):
 		return nil
 	case errors.Is(err, fs.ErrPermission):
-		return workspace.ErrUncounted
+		return ErrUncounted
 	}
-	return fmt.Errorf("blobs: look through the files: %w", workspace.Cause(err))
+	return fmt.Errorf("workspace: look through the files: %w", Cause(err))
 }
 
 // read completes what was found: files that look as they did keep the chunks they had, the
@@ -189,7 +181,7 @@ func readFile(ctx context.Context, root *os.Root, path string, most int64, buffe
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			return size, chunks, nil
 		case err != nil:
-			return 0, nil, fmt.Errorf("blobs: read a file: %w", workspace.Cause(err))
+			return 0, nil, fmt.Errorf("workspace: read a file: %w", Cause(err))
 		}
 	}
 	return 0, nil, nil

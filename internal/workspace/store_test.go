@@ -1,4 +1,4 @@
-package blobs_test
+package workspace_test
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"oneclaw/internal/blobs"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
@@ -41,7 +40,7 @@ func openStore(t testing.TB) storage.Store {
 
 // replica is a process with a disk of its own.
 type replica struct {
-	*blobs.Store
+	*workspace.Store
 	t   testing.TB
 	dir string
 }
@@ -53,7 +52,7 @@ func newReplica(t testing.TB, store storage.Store) *replica {
 
 func replicaIn(t testing.TB, store storage.Store, dir string) *replica {
 	t.Helper()
-	return &replica{blobs.New(blobs.Config{Store: store, Dir: dir, Reserve: 1}), t, dir}
+	return &replica{workspace.NewStore(workspace.StoreConfig{Store: store, Dir: dir, Reserve: 1}), t, dir}
 }
 
 func (r *replica) path(name string) string {

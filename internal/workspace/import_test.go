@@ -1,4 +1,4 @@
-package blobs_test
+package workspace_test
 
 import (
 	"os"

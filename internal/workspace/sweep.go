@@ -1,4 +1,4 @@
-package blobs
+package workspace
 
 import (
 	"context"
@@ -52,7 +52,7 @@ func (s *Store) sweep(ctx context.Context, after string) (removed int, last stri
 	unused := make(map[string]storage.Revision)
 	for entry, err := range s.cfg.Store.List(ctx, storage.Range{Prefix: namePrefix, After: after, Limit: maxSwept}) {
 		if err != nil {
-			return 0, after, fmt.Errorf("blobs: list parts of files: %w", err)
+			return 0, after, fmt.Errorf("workspace: list parts of files: %w", err)
 		}
 		last = entry.Key
 		unused[strings.TrimPrefix(entry.Key, namePrefix)] = entry.Revision
@@ -64,11 +64,11 @@ func (s *Store) sweep(ctx context.Context, after string) (removed int, last stri
 		return 0, last, nil
 	}
 	if _, err := s.write(ctx, storage.Put(sweepKey, nil, storage.Any)); err != nil {
-		return 0, after, fmt.Errorf("blobs: begin a sweep: %w", err)
+		return 0, after, fmt.Errorf("workspace: begin a sweep: %w", err)
 	}
 	for entry, err := range s.cfg.Store.List(ctx, storage.Range{Prefix: prefix}) {
 		if err != nil {
-			return 0, after, fmt.Errorf("blobs: list manifests: %w", err)
+			return 0, after, fmt.Errorf("workspace: list manifests: %w", err)
 		}
 		t, err := decode(entry.Value)
 		if err != nil {
@@ -84,7 +84,7 @@ func (s *Store) sweep(ctx context.Context, after string) (removed int, last stri
 		case err == nil:
 			removed++
 		case !errors.Is(err, storage.ErrConflict): // else it was written again
-			return removed, after, fmt.Errorf("blobs: remove parts of files: %w", err)
+			return removed, after, fmt.Errorf("workspace: remove parts of files: %w", err)
 		}
 	}
 	return removed, last, nil

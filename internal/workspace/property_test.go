@@ -1,4 +1,4 @@
-package blobs_test
+package workspace_test
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"oneclaw/internal/blobs"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 )
@@ -71,9 +70,9 @@ func (w *world) change(rt *rapid.T, s *side) {
 	path := s.path(name)
 	switch kind := rapid.SampledFrom([]string{"file", "file", "file", "remove", "folder", "link", "mode"}).Draw(rt, "kind"); kind {
 	case "file":
-		size := rapid.SampledFrom([]int{0, 1, 5, 5, blobs.ChunkSize, blobs.ChunkSize + 3}).Draw(rt, "size")
+		size := rapid.SampledFrom([]int{0, 1, 5, 5, workspace.ChunkSize, workspace.ChunkSize + 3}).Draw(rt, "size")
 		content := strings.Repeat(rapid.SampledFrom([]string{"1", "2", "3"}).Draw(rt, "content"), size)
-		clear(path)
+		clearWay(path)
 		must(w.t, os.RemoveAll(path))
 		must(w.t, os.MkdirAll(filepath.Dir(path), 0o700))
 		must(w.t, os.WriteFile(path, []byte(content), 0o600))
@@ -82,13 +81,13 @@ func (w *world) change(rt *rapid.T, s *side) {
 		at := time.Unix(int64(h.Sum32()), 0)
 		must(w.t, os.Chtimes(path, at, at))
 	case "remove":
-		clear(path)
+		clearWay(path)
 		must(w.t, os.RemoveAll(path))
 	case "folder":
-		clear(path)
+		clearWay(path)
 		must(w.t, os.MkdirAll(path, 0o700))
 	case "link":
-		clear(path)
+		clearWay(path)
 		must(w.t, os.RemoveAll(path))
 		must(w.t, os.MkdirAll(filepath.Dir(path), 0o700))
 		must(w.t, os.Symlink(rapid.SampledFrom([]string{"a", "/etc", ".."}).Draw(rt, "to"), path))
@@ -99,8 +98,8 @@ func (w *world) change(rt *rapid.T, s *side) {
 	}
 }
 
-// clear removes what stands in the way of a path, links among it: they must not be followed.
-func clear(path string) {
+// clearWay removes what stands in the way of a path, links among it: they must not be followed.
+func clearWay(path string) {
 	for dir := path; strings.Contains(dir, "workspaces"+string(filepath.Separator)); dir = filepath.Dir(dir) {
 		if filepath.Base(filepath.Dir(dir)) == "workspaces" {
 			return
@@ -232,14 +231,14 @@ func TestASweepAtEveryStep(t *testing.T) {
 			reached, done := make(chan struct{}), make(chan struct{})
 			// The other sweeper is paused when it has read the manifests.
 			once := true
-			slow := blobs.New(blobs.Config{Dir: t.TempDir(), Store: &paused{base, func() {
+			slow := workspace.NewStore(workspace.StoreConfig{Dir: t.TempDir(), Store: &paused{base, func() {
 				if calls++; calls == 2 && once {
 					once = false
 					close(reached)
 					<-resume
 				}
 			}}})
-			quick := blobs.New(blobs.Config{Dir: t.TempDir(), Store: base})
+			quick := workspace.NewStore(workspace.StoreConfig{Dir: t.TempDir(), Store: base})
 			n := 0
 			store := &paused{Store: base}
 			a := newReplica(t, store)

@@ -1,4 +1,4 @@
-package blobs
+package workspace
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func (s *Store) Move(ctx context.Context, from, to, folder string) error {
 			return errors.Join(err, s.Prepare(ctx, from))
 		}
 	}
-	return fmt.Errorf("blobs: the files change too fast: %w", storage.ErrConflict)
+	return fmt.Errorf("workspace: the files change too fast: %w", storage.ErrConflict)
 }
 
 func (s *Store) tryMove(ctx context.Context, from, to, folder string) (again bool, err error) {
@@ -71,7 +71,7 @@ func (s *Store) tryMove(ctx context.Context, from, to, folder string) (again boo
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("blobs: move %s: %w", strings.TrimPrefix(from, ownerPrefix), err)
+		return false, fmt.Errorf("workspace: move %s: %w", strings.TrimPrefix(from, ownerPrefix), err)
 	}
 	return false, nil
 }
@@ -83,7 +83,7 @@ func (s *Store) touch(ctx context.Context, t tree) error {
 		ops = append(ops, storage.Put(namePrefix+name, nil, storage.Any))
 		if len(ops) == batchBlobs {
 			if _, err := s.write(ctx, ops...); err != nil {
-				return fmt.Errorf("blobs: %w", err)
+				return fmt.Errorf("workspace: %w", err)
 			}
 			ops = nil
 		}

@@ -1,4 +1,4 @@
-package blobs
+package workspace
 
 import (
 	"bytes"
@@ -13,8 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"oneclaw/internal/workspace"
 )
 
 // tree is what a folder holds, by path: files, folders and symbolic links. A path has any
@@ -95,16 +93,16 @@ func (t tree) encode() ([]byte, error) {
 	}
 	data, err := json.Marshal(lines)
 	if err != nil {
-		return nil, fmt.Errorf("blobs: encode: %w", err)
+		return nil, fmt.Errorf("workspace: encode: %w", err)
 	}
 	if len(data) > maxManifest {
-		return nil, workspace.ErrTooMany
+		return nil, ErrTooMany
 	}
 	return data, nil
 }
 
 // errManifest is for a value that no tree has.
-var errManifest = errors.New("blobs: a manifest does not decode")
+var errManifest = errors.New("workspace: a manifest does not decode")
 
 // decode reads a value; one of no bytes is an empty tree.
 func decode(data []byte) (tree, error) {
