@@ -13,7 +13,7 @@ import (
 	"oneclaw/internal/cli"
 	"oneclaw/internal/config"
 	"oneclaw/internal/database"
-	"oneclaw/internal/live"
+	"oneclaw/internal/doctor/live"
 	"oneclaw/internal/record"
 	"oneclaw/storage"
 )

@@ -11,7 +11,7 @@ import (
 	"oneclaw/internal/cli"
 	"oneclaw/internal/config"
 	"oneclaw/internal/database"
-	"oneclaw/internal/learning/rerun"
+	"oneclaw/internal/lab/eval"
 	"oneclaw/toolgroups/search"
 )
 
@@ -65,7 +65,7 @@ func evalFile(name string, half search.Half, asked search.Queries) ([]search.Rep
 }
 
 func evalReplayCommand(load cli.Loader) *cobra.Command {
-	var o rerun.Options
+	var o eval.Options
 	command := &cobra.Command{
 		Use: "replay FILE", Short: "Run exported cases with another model, routing or prompt and show what is different", Args: cli.OneArgument,
 		Long: "Run the cases of oneclaw export eval with the model of the settings, or another one at the same address, and print what is different. Tools answer with what is on record and have no effect; nothing but the model is asked.",
@@ -77,11 +77,11 @@ func evalReplayCommand(load cli.Loader) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				o.Base = rerun.Config{
+				o.Base = eval.Config{
 					Model: client, Name: cfg.Model.Name, Effort: cfg.Model.Effort, Prompt: app.Prompt, Registry: b.Registry(), Now: cfg.Outside.Now,
 					Routing: search.Routing(cfg.Tools.Routing), Search: cfg.Tools.ToolSearch, Prices: app.CachePrices(cfg), Money: cfg.Money(), Budget: o.Base.Budget,
 				}
-				return rerun.File(cmd.Context(), args[0], o)
+				return eval.File(cmd.Context(), args[0], o)
 			})
 		}),
 	}

@@ -1,4 +1,4 @@
-package rerun_test
+package eval_test
 
 import (
 	"bytes"
@@ -23,8 +23,8 @@ import (
 	"oneclaw/internal/budget"
 	claude "oneclaw/internal/emulator/anthropic"
 	emulator "oneclaw/internal/emulator/openai"
+	"oneclaw/internal/lab/eval"
 	"oneclaw/internal/learning"
-	"oneclaw/internal/learning/rerun"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/search"
 )
@@ -150,8 +150,8 @@ func service(t *testing.T, messages bool, brain emulator.Responder) (agent.Model
 	}
 }
 
-func config(t *testing.T, model agent.Model) rerun.Config {
-	return rerun.Config{
+func config(t *testing.T, model agent.Model) eval.Config {
+	return eval.Config{
 		Model: model, Name: "new-model", Registry: registry(t), Routing: search.RoutingGroups, Prompt: "You help.", Budget: 1, Now: func() time.Time { return clock },
 		Money: func(string) (budget.Price, bool) { return budget.Price{Input: 3, CachedInput: 1, Output: 7}, true },
 	}
@@ -162,7 +162,7 @@ func TestACaseRunsWithAnotherModel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			model, requests := service(t, messages, script())
 			cfg := config(t, model)
-			p, err := rerun.New(cfg)
+			p, err := eval.New(cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -178,10 +178,10 @@ func TestACaseRunsWithAnotherModel(t *testing.T) {
 				t.Errorf("it costs %v, want %v", got.Now.Used.USD, used.USD)
 			}
 			used.USD = got.Now.Used.USD
-			want := rerun.Result{
+			want := eval.Result{
 				ID: "Case-a", Question: "What does the plan say? Send it.", Good: 1, Bad: 2,
-				Was:  rerun.Side{Model: "old-model", Routing: "groups", Groups: []string{"docs"}, Answer: "The plan says A, and I could not send it.", Used: recorded().Outcome.Used},
-				Now:  rerun.Side{Model: got.Now.Model, Routing: "groups", Groups: []string{"docs"}, Answer: "The plan says B, and I could not send it.", Used: used},
+				Was:  eval.Side{Model: "old-model", Routing: "groups", Groups: []string{"docs"}, Answer: "The plan says A, and I could not send it.", Used: recorded().Outcome.Used},
+				Now:  eval.Side{Model: got.Now.Model, Routing: "groups", Groups: []string{"docs"}, Answer: "The plan says B, and I could not send it.", Used: used},
 				Same: []string{`read_doc {"path":"plan"}`, `send_doc {"path":"plan"}`}, Missing: []string{`mcp_tool {"path":"plan"}`},
 				New: []string{`read_doc {"path":"other"}`, `read_doc {"path":"first"}`}, Unrecorded: 1, Gone: []string{"mcp_tool"},
 			}
@@ -236,25 +236,25 @@ func TestAFileRunsWithinItsLimits(t *testing.T) {
 	priced, unknown := config(t, nil).Money, func(string) (budget.Price, bool) { return budget.Price{}, false }
 	for name, test := range map[string]struct {
 		change        func(string) string
-		options       rerun.Options
+		options       eval.Options
 		money         func(string) (budget.Price, bool)
 		out, progress []string
 		failure       string
 		requests      int
 	}{
 		"text": {
-			change: whole, options: rerun.Options{Limit: 2}, money: priced, requests: 2,
+			change: whole, options: eval.Options{Limit: 2}, money: priced, requests: 2,
 			out:      []string{"Case-a  👍 1 👎 2  “What does the plan say? Send it.”", "old-model", "tools    0 the same", `missing: read_doc {"path":"plan"}`, "no tools of this program: mcp_tool", "written meanwhile and not shown: 1", "was: [The plan says A, and I could not send it.]", "now: [I say [31mC,", "All 2 cases", "0 the same, 6 missing, 0 new", "answers  0 the same"},
 			progress: []string{"2 cases with new-model, routing search: at most $1.00.", "case 2 of 2"},
 		},
-		"JSON":             {change: whole, options: rerun.Options{JSON: true, Prompt: prompt, Limit: 9}, money: priced, requests: 3, out: []string{`{"id":"Case-a",`, "Another prompt.", `{"sum":{"cases":3,`}, progress: []string{"3 cases"}},
-		"no price":         {change: whole, options: rerun.Options{}, money: unknown, requests: 3, out: []string{"unknown"}, progress: []string{"at most 1,000,000 tokens, since no price of new-model is known", " tokens spent"}},
-		"too dear":         {change: whole, options: rerun.Options{Base: rerun.Config{Budget: .028}}, money: priced, failure: "the limit of cost is reached: $0.00 spent, 3 of 3 cases are not run", out: []string{"not run  3"}},
+		"JSON":             {change: whole, options: eval.Options{JSON: true, Prompt: prompt, Limit: 9}, money: priced, requests: 3, out: []string{`{"id":"Case-a",`, "Another prompt.", `{"sum":{"cases":3,`}, progress: []string{"3 cases"}},
+		"no price":         {change: whole, options: eval.Options{}, money: unknown, requests: 3, out: []string{"unknown"}, progress: []string{"at most 1,000,000 tokens, since no price of new-model is known", " tokens spent"}},
+		"too dear":         {change: whole, options: eval.Options{Base: eval.Config{Budget: .028}}, money: priced, failure: "the limit of cost is reached: $0.00 spent, 3 of 3 cases are not run", out: []string{"not run  3"}},
 		"another version":  {change: func(s string) string { return strings.Replace(s, `"version":1`, `"version":7`, 1) }, money: priced, failure: "of version 7"},
 		"a cut file":       {change: func(s string) string { return s[:len(s)-30] }, money: priced, failure: "line 5: the file is cut off"},
-		"a wrong routing":  {change: whole, options: rerun.Options{Routing: "somehow"}, money: priced, failure: `--routing "somehow" is none of`},
-		"a missing prompt": {change: whole, options: rerun.Options{Prompt: prompt + "2"}, money: priced, failure: "--prompt"},
-		"no budget":        {change: whole, options: rerun.Options{Base: rerun.Config{Budget: -1}}, money: priced, failure: "--budget"},
+		"a wrong routing":  {change: whole, options: eval.Options{Routing: "somehow"}, money: priced, failure: `--routing "somehow" is none of`},
+		"a missing prompt": {change: whole, options: eval.Options{Prompt: prompt + "2"}, money: priced, failure: "--prompt"},
+		"no budget":        {change: whole, options: eval.Options{Base: eval.Config{Budget: -1}}, money: priced, failure: "--budget"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			model, requests := service(t, false, answer)
@@ -268,7 +268,7 @@ func TestAFileRunsWithinItsLimits(t *testing.T) {
 				o.Routing = "search"
 			}
 			o.Base.Money, o.Out, o.Progress = test.money, &out, &progress
-			err := rerun.File(t.Context(), file(t, 3, test.change), o)
+			err := eval.File(t.Context(), file(t, 3, test.change), o)
 			if test.failure == "" && err != nil || test.failure != "" && (err == nil || !strings.Contains(err.Error(), test.failure)) {
 				t.Errorf("got %v, want %q in it", err, test.failure)
 			}
@@ -295,17 +295,17 @@ func TestAFileRunsWithinItsLimits(t *testing.T) {
 func TestAFailedCaseIsToldAndTheOthersRun(t *testing.T) {
 	failed := emulator.Reply{Err: &emulator.Error{Status: 400, Type: "invalid_request_error", Message: "No."}}
 	model, _ := service(t, false, emulator.NewScript(failed, emulator.Reply{Text: recorded().Answer()}))
-	p, err := rerun.New(config(t, model))
+	p, err := eval.New(config(t, model))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var results []rerun.Result
+	var results []eval.Result
 	f, err := os.Open(file(t, 2, whole))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	sum, err := p.Run(t.Context(), f, 2, func(r rerun.Result) error {
+	sum, err := p.Run(t.Context(), f, 2, func(r eval.Result) error {
 		results = append(results, r)
 		return nil
 	})

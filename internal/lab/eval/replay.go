@@ -1,6 +1,6 @@
-// Package rerun runs cases of judged conversations with another model, routing or prompt and
+// Package eval runs cases of judged conversations with another model, routing or prompt and
 // says what is different. Tools are emulated with what is on record, so nothing has an effect.
-package rerun
+package eval
 
 import (
 	"context"
@@ -62,7 +62,7 @@ type Player struct {
 // New makes a player.
 func New(cfg Config) (*Player, error) {
 	if cfg.Model == nil || cfg.Registry == nil {
-		return nil, errors.New("rerun: no model or no registry")
+		return nil, errors.New("eval: no model or no registry")
 	}
 	p := &Player{cfg: cfg, agent: agent.New(agent.Config{Now: cfg.Now}), purse: newPurse(cfg)}
 	run := func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) { return p.tape.run(call) }
@@ -70,10 +70,10 @@ func New(cfg Config) (*Player, error) {
 	if p.registry, err = bill.Emulated(cfg.Registry.Core(), cfg.Registry.Groups(), func(t *toolgroups.Tool) {
 		t.Run, t.OwnArguments = run, true
 	}); err != nil {
-		return nil, fmt.Errorf("rerun: %w", err)
+		return nil, fmt.Errorf("eval: %w", err)
 	}
 	if p.router, err = search.NewRouter(search.RouterConfig{Routing: cfg.Routing, Config: cfg.Search, Prices: cfg.Prices}); err != nil {
-		return nil, fmt.Errorf("rerun: %w", err)
+		return nil, fmt.Errorf("eval: %w", err)
 	}
 	return p, nil
 }

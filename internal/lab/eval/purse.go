@@ -1,4 +1,4 @@
-package rerun
+package eval
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 )
 
 // ErrBudget ends a run whose budget does not allow the next request.
-var ErrBudget = errors.New("rerun: the limit of cost is reached")
+var ErrBudget = errors.New("eval: the limit of cost is reached")
 
 // replyTokens is what is reserved for a reply before it is there.
 const replyTokens = 4000

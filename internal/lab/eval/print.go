@@ -1,4 +1,4 @@
-package rerun
+package eval
 
 import (
 	"fmt"
