@@ -143,7 +143,7 @@ func (in *intake) take(ctx context.Context, j *queue.Run) error {
 		return err // the store takes nothing
 	}
 	told := error(nil)
-	if j.Message.Kind == chats.KindText {
+	if in.workers.place(j).Said {
 		text := fmt.Sprintf("Something went wrong inside me, and I could not take your message. Please send it again.\n\n_Incident %s_", aside.Incident)
 		told = rescue.Do(func() error {
 			_, err := in.cards.Post(ctx, "untaken/"+key, j.Message.Chat, interact.Card{ReplyTo: j.Message.ID, Text: text})
@@ -174,6 +174,7 @@ func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 		}
 		outbox.Of(j).Replies = answers
 	}
+	in.workers.decide(j)
 	lane, sender := in.lanes.Reserve(j, in.cfg.Limits.MaxWaitingMember)
 	busy := lane.Waiting >= in.cfg.Limits.MaxWaiting
 	switch {
@@ -189,7 +190,7 @@ func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 		}
 	}
 	if !m.Time.IsZero() && j.Accepted.Sub(m.Time) > staleAfter {
-		outbox.Of(j).Delay = in.waited(m)
+		outbox.Of(j).Delay = in.waited(j)
 	}
 	return in.enqueue(ctx, j)
 }
@@ -199,8 +200,9 @@ func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 // different for such a message. Messages and commands that waited are carried out in the
 // order in which they were sent, so a /stop or /clear ends what came before it and
 // nothing else.
-func (in *intake) waited(m chats.Message) time.Duration {
-	if m.Time.IsZero() || m.Kind != chats.KindText {
+func (in *intake) waited(j *queue.Run) time.Duration {
+	m := j.Message
+	if m.Time.IsZero() || !in.workers.place(j).Said {
 		return 0
 	}
 	now := in.cfg.Now()
@@ -259,7 +261,7 @@ func (in *intake) unhear(ctx context.Context, j *queue.Run) (bool, error) {
 // enqueue writes a job, unless its event is known, and has somebody work on it.
 func (in *intake) enqueue(ctx context.Context, j *queue.Run) error {
 	first := j.Rev == storage.Absent
-	added, err := in.jobs.Add(ctx, j)
+	added, err := in.add(ctx, j)
 	if errors.Is(err, storage.ErrInvalid) {
 		added, err = in.shorten(ctx, j, err)
 	}
@@ -287,9 +289,7 @@ func (in *intake) enqueue(ctx context.Context, j *queue.Run) error {
 	if in.cfg.Hooks.Trace != nil {
 		j.Since = in.cfg.Now()
 	}
-	if in.workers.of(j).declares().stops {
-		in.stops.now(j)
-	}
+	in.stops.now(j)
 	if held := in.inLine(j); held != nil {
 		in.carrier.hint(ctx, held, j)
 	}
@@ -310,6 +310,12 @@ func (in *intake) shorten(ctx context.Context, j *queue.Run, err error) (bool, e
 	in.log.Error("message is too large", "job", j.Key(), "err", err)
 	j.Message.Text, j.Message.Files, j.Message.Skipped, j.Message.Quoted = "", nil, nil, nil
 	outbox.Of(j).Notice = "This message is too long for me. Please send it in smaller pieces, or as a file."
+	return in.add(ctx, j)
+}
+
+// add writes a job, whose kind does not change from here on.
+func (in *intake) add(ctx context.Context, j *queue.Run) (bool, error) {
+	in.workers.decide(j)
 	return in.jobs.Add(ctx, j)
 }
 
@@ -340,7 +346,7 @@ func (in *intake) known(ctx context.Context, j *queue.Run) error {
 // put has a job worked on that no other part sees come: a new one, which is on disk then, or the
 // known one under its key.
 func (in *intake) put(ctx context.Context, j *queue.Run) error {
-	added, err := in.jobs.Add(ctx, j)
+	added, err := in.add(ctx, j)
 	if err == nil && !added {
 		return in.adopt(ctx, j.Key())
 	}
@@ -371,9 +377,7 @@ func (in *intake) begin(j *queue.Run) {
 	if j.Unclaimed {
 		return
 	}
-	if in.workers.of(j).declares().stops {
-		in.stops.now(j)
-	}
+	in.stops.now(j)
 	in.sender.Resume(j)
 	in.inLine(j)
 }
@@ -409,7 +413,7 @@ func (in *intake) amend(ctx context.Context, amendment *queue.Run) error {
 	j, edited := in.lanes.Waiting(edit.Chat, func(j *queue.Run) bool {
 		// What has begun and waits for its turn again (after an approval) is on record as
 		// it was.
-		return j.Message.Kind == chats.KindText && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && j.Unstarted && len(turn.Of(j).Approvals) == 0
+		return in.workers.place(j).Said && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && j.Unstarted && len(turn.Of(j).Approvals) == 0
 	})
 	waits, began, err := false, false, error(nil)
 	if j != nil {
@@ -433,6 +437,7 @@ func (in *intake) replace(ctx context.Context, j, edited *queue.Run, edit chats.
 	if len(edit.Quoted) > 0 {
 		edited.Message.Quoted = edit.Quoted // it links to something else now
 	}
+	in.workers.decide(edited)
 	err = in.jobs.Put(ctx, edited)
 	if errors.Is(err, storage.ErrConflict) {
 		// Its turn has begun, or an earlier try to write this reported an error.

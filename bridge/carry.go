@@ -227,7 +227,7 @@ func (c *carrier) notice(ctx context.Context, j *queue.Run) (string, error) {
 	if turn.Of(j).AskOwner {
 		return c.people.AskOwner(ctx, j)
 	}
-	if j.Message.Kind == chats.KindText {
+	if c.workers.place(j).Said {
 		outbox.MakeEphemeral(j)
 	}
 	return c.commands.spelled(j.Message.Chat.Platform, outbox.Of(j).Notice), nil
@@ -268,7 +268,7 @@ func (c *carrier) settleBy(j *queue.Run, state receipts.State, due <-chan struct
 			err = w.complete(ctx, j)
 		}
 	}
-	if err == nil && outbox.Of(j).Preview != nil {
+	if err == nil {
 		err = c.endPreview(ctx, j)
 	}
 	if err != nil && !c.lost(j, err) {

@@ -31,8 +31,8 @@ func (in *intake) refuse(ctx context.Context, j *queue.Run, lane, sender queue.O
 	if known, err := in.jobs.Closed(ctx, j.Key()); known || err != nil {
 		return known, err
 	}
-	declared := in.workers.of(j).declares()
-	if declared.stops {
+	w := in.workers.of(j)
+	if _, stops := w.(stopper); stops {
 		return true, in.stopUnanswered(ctx, j)
 	}
 	whose, full, what := j.Message.By(), sender, ""
@@ -40,7 +40,7 @@ func (in *intake) refuse(ctx context.Context, j *queue.Run, lane, sender queue.O
 		"Please send this one again when they are answered.", sender.Waiting)
 	if lane.Waiting >= in.cfg.Limits.MaxWaiting {
 		whose, full, what = j.Message.Chat.String(), lane, "messages"
-		if declared.Barrier {
+		if w.declares().Barrier {
 			what = "commands"
 		}
 		outbox.Of(j).Notice = fmt.Sprintf("%d %s are waiting here already, so I take no more for now. "+
@@ -53,13 +53,14 @@ func (in *intake) refuse(ctx context.Context, j *queue.Run, lane, sender queue.O
 		}
 		in.log.Warn("messages are refused: too many wait", "chat", j.Message.Chat.String(), "whose", whose)
 	}
+	in.workers.decide(j) // it has a notice now
 	j.State, j.Closed = receipts.Refused, in.cfg.Now()
 	return true, in.jobs.WriteReceipt(ctx, j, storage.Absent)
 }
 
 // stopUnanswered makes a /stop take effect to which there is no room for a reply.
 func (in *intake) stopUnanswered(ctx context.Context, j *queue.Run) error {
-	added, err := in.jobs.Add(ctx, j)
+	added, err := in.add(ctx, j)
 	if !added || j.Unclaimed || err != nil {
 		return err
 	}

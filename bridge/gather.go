@@ -111,7 +111,7 @@ func (in *intake) reconsider(ctx context.Context, amendment *queue.Run, unread b
 	if queue.IsDamaged(err) {
 		return nil
 	}
-	if known == nil || err != nil || known.Message.User != edit.User || in.workers.ofReceipt(known) != in.workers.message {
+	if known == nil || err != nil || known.Message.User != edit.User || in.workers.ofReceipt(known) != in.workers.byKind[chats.KindText] {
 		return err
 	}
 	if text := strings.TrimSpace(edit.Text); text == "" || strings.HasPrefix(text, "/") {

@@ -362,7 +362,7 @@ func TestAStopThatAKillCutOffSaysWhatItDropped(t *testing.T) {
 		r.accept(direct("1", "slow"), direct("2", "two"), direct("3", "three"))
 		<-s.asked
 		r.stop()
-		stop := queue.Run{Job: queue.Job{Message: direct("4", "/stop"), State: receipts.Open, Unstarted: true}}
+		stop := queue.Run{Job: queue.Job{Message: direct("4", "/stop"), Kind: "stop", State: receipts.Open, Unstarted: true}}
 		op, err := stop.Record()
 		if err != nil {
 			t.Fatal(err)

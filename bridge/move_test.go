@@ -477,7 +477,7 @@ func TestAStopThatIsFoundEndsWhatItsMovedChatLeftOpen(t *testing.T) {
 		r.stop()
 		stop := group("2", "5", "/stop")
 		jobs := queue.Store{Store: r.cfg.Store, LeaseToken: func(chats.Chat) string { return "former" }, Base: new(atomic.Int64)}
-		if added, err := jobs.Add(t.Context(), &queue.Run{Job: queue.Job{Message: stop, State: receipts.Open, LeaseToken: "former", Unstarted: true}}); !added || err != nil {
+		if added, err := jobs.Add(t.Context(), &queue.Run{Job: queue.Job{Message: stop, Kind: "stop", State: receipts.Open, LeaseToken: "former", Unstarted: true}}); !added || err != nil {
 			t.Fatal(added, err)
 		}
 		r.start()

@@ -28,7 +28,7 @@ func (in *intake) offer(ctx context.Context, j *queue.Run) error {
 	switch {
 	case j.Message.Kind == chats.KindEdit:
 		return in.offerEdit(ctx, j)
-	case j.Message.Kind == chats.KindText && in.people.Role(j.Message.By()) == toolgroups.RoleStranger:
+	case in.workers.place(j).Said && in.people.Role(j.Message.By()) == toolgroups.RoleStranger:
 		return in.hear(ctx, j)
 	}
 	return in.enqueue(ctx, j)
@@ -124,11 +124,8 @@ func (in *intake) receive(ctx context.Context, j *queue.Run) error {
 		return nil // the chat was given away meanwhile
 	}
 	j.Found = false
-	switch j.Message.Kind {
-	case chats.KindText, chats.KindPress, chats.KindEdit:
-		if outbox.Of(j).Notice == "" {
-			return in.take(ctx, j)
-		}
+	if in.workers.of(j).declares().delivered && outbox.Of(j).Notice == "" {
+		return in.take(ctx, j)
 	}
 	return in.enqueue(ctx, j) // what it becomes is decided
 }
@@ -216,8 +213,8 @@ func (in *intake) notice(ctx context.Context, e storage.Event) {
 		return
 	}
 	if e.Deleted {
-		if in.workers.named(m) == in.workers.unknown {
-			in.lanes.ReleaseUnknown(func(j *queue.Run) bool { return queue.OpenPrefix+j.Key() == e.Key })
+		if key := e.Key[len(queue.OpenPrefix):]; in.lanes.Has(key) {
+			in.lanes.ReleaseUnknown(func(j *queue.Run) bool { return j.Key() == key })
 		}
 		return
 	}

@@ -342,7 +342,7 @@ func TestTheButtonToStopLeavesTheMessagesThatWait(t *testing.T) {
 				press := pressStop(p, "p1")
 				if restart {
 					r.stop()
-					open := queue.Run{Job: queue.Job{Message: press, State: receipts.Open}}
+					open := queue.Run{Job: queue.Job{Message: press, Kind: "stop-press", State: receipts.Open}}
 					op, err := open.Record()
 					if err != nil {
 						t.Fatal(err)

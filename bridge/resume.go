@@ -104,7 +104,7 @@ func (b *Bridge) goOn(open []*queue.Run) {
 	}
 	for _, j := range open {
 		d := outbox.Of(j)
-		if late := b.intake.waited(j.Message); late > 0 && j.State == receipts.Open && d.Parts == nil && d.Notice == "" {
+		if late := b.intake.waited(j); late > 0 && j.State == receipts.Open && d.Parts == nil && d.Notice == "" {
 			d.Delay = late
 			b.intake.late.Put(j.Message.Chat, b.cfg.Now(), cache.Forever)
 		}

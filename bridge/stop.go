@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"oneclaw/bridge/chats"
@@ -34,18 +33,15 @@ func (s *stops) stop(ctx context.Context, j *queue.Run, _ string) (string, error
 	return strings.TrimSpace("Stopped." + ended(false, j.Dropped)), nil
 }
 
-// now makes a /stop or a press of its button take effect that is on disk and not queued yet:
-// its reply may have to wait behind those to other commands.
+// now makes a job that stops others take effect that is on disk and not queued yet.
 func (s *stops) now(j *queue.Run) {
+	w, ok := s.workers.of(j).(stopper)
+	if !ok {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.lanes.Context()), queue.WriteTimeout)
 	defer cancel()
-	var err error
-	if outbox.StopToken(j.Message) != "" {
-		err = s.halt(ctx, j)
-	} else {
-		_, err = s.endOlder(ctx, j)
-	}
-	if err != nil {
+	if err := w.now(ctx, j); err != nil {
 		s.log.Error("a /stop has no effect before its turn", "job", j.Key(), "err", err)
 	}
 }
@@ -73,43 +69,42 @@ func (s *stops) endOlder(ctx context.Context, j *queue.Run) (conversation.Sessio
 	return session, nil
 }
 
-// found makes each /stop and each press of its button take effect that a former run left
-// open, before anything else runs: its job was on disk, and what it stops must not begin again.
+// found makes each job take effect that stops others and that a former run left open, before anything
+// else runs: it was on disk, and what it stops must not begin again.
 func (s *stops) found(ctx context.Context, open []*queue.Run) error {
 	for _, j := range open {
-		if !s.workers.of(j).declares().stops {
-			continue
-		}
-		if outbox.StopToken(j.Message) != "" {
-			if i := slices.IndexFunc(open, func(older *queue.Run) bool { return s.halts(j, older) }); i >= 0 {
-				if err := s.halted(ctx, j, open[i]); err != nil {
-					return err
-				}
-			}
-			continue
-		}
-		var waiting []*queue.Run
-		lane := func(j *queue.Run) chats.Chat { return s.lanes.CurrentChat(s.lanes.ChatOf(j)) }
-		for _, older := range open {
-			if older.Seq >= j.Seq || lane(older) != lane(j) || s.workers.of(older).declares().lasting {
-				continue
-			}
-			if older.Unstarted {
-				waiting = append(waiting, older)
-			} else {
-				j.Interrupted = true
+		if w, ok := s.workers.of(j).(stopper); ok {
+			if err := w.found(ctx, j, open); err != nil {
+				return err
 			}
 		}
-		if j.Dropped = s.lanes.Count(waiting); !j.Interrupted && j.Dropped == 0 {
+	}
+	return nil
+}
+
+// endFound is endOlder for a /stop among the jobs that a former run left open.
+func (s *stops) endFound(ctx context.Context, j *queue.Run, open []*queue.Run) error {
+	var waiting []*queue.Run
+	lane := func(j *queue.Run) chats.Chat { return s.lanes.CurrentChat(s.lanes.ChatOf(j)) }
+	for _, older := range open {
+		if older.Seq >= j.Seq || lane(older) != lane(j) || s.workers.of(older).declares().lasting {
 			continue
 		}
-		session, err := conversation.Current(ctx, s.store, s.lanes.CurrentChat(j.Message.Chat))
-		if err == nil {
-			_, err = session.Stop(ctx, s.store, j.Seq)
+		if older.Unstarted {
+			waiting = append(waiting, older)
+		} else {
+			j.Interrupted = true
 		}
-		if err != nil {
-			return fmt.Errorf("stop what was accepted before %s: %w", j.Key(), err)
-		}
+	}
+	if j.Dropped = s.lanes.Count(waiting); !j.Interrupted && j.Dropped == 0 {
+		return nil
+	}
+	session, err := conversation.Current(ctx, s.store, s.lanes.CurrentChat(j.Message.Chat))
+	if err == nil {
+		_, err = session.Stop(ctx, s.store, j.Seq)
+	}
+	if err != nil {
+		return fmt.Errorf("stop what was accepted before %s: %w", j.Key(), err)
 	}
 	return nil
 }

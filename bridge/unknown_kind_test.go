@@ -32,6 +32,17 @@ func writeLater(t *testing.T, store storage.Store, tenure string) *queue.Run {
 	return j
 }
 
+// writeLaterText is writeLater for a text that the later program has claimed as something of its own.
+func writeLaterText(t *testing.T, store storage.Store) *queue.Run {
+	t.Helper()
+	later := queue.Store{Store: store, Base: new(atomic.Int64)}
+	j := &queue.Run{Job: queue.Job{Message: in("7", "later", "hello"), Kind: kindOfLater, State: receipts.Open, LeaseToken: "later", Unstarted: true}}
+	if added, err := later.Add(t.Context(), j); !added || err != nil {
+		t.Fatal(added, err)
+	}
+	return j
+}
+
 // wantUntouched checks that nothing was written about a job.
 func wantUntouched(t *testing.T, store storage.Store, j *queue.Run) {
 	t.Helper()
@@ -90,11 +101,15 @@ func TestAJobOfAnUnknownKindIsLeftAloneAndHoldsItsChat(t *testing.T) {
 
 // A program that takes the place of a later one finds what that has left open.
 func TestAJobOfAnUnknownKindIsLeftAloneByARestart(t *testing.T) {
-	for _, tenure := range []string{"", "later"} {
+	for _, write := range []func(store storage.Store) *queue.Run{
+		func(store storage.Store) *queue.Run { return writeLater(t, store, "") },
+		func(store storage.Store) *queue.Run { return writeLater(t, store, "later") },
+		func(store storage.Store) *queue.Run { return writeLaterText(t, store) },
+	} {
 		var log bytes.Buffer
 		r := newHarness(t, echo, func(cfg *bridge.Config) { cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 		r.stop()
-		j := writeLater(t, r.cfg.Store, tenure)
+		j := write(r.cfg.Store)
 		r.start()
 		r.accept(in("7", "1", "one"), in("8", "1", "eight"))
 		waitAnswered(t, r.platform, "re: eight")

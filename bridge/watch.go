@@ -69,10 +69,10 @@ var notes = map[receipts.State]string{
 	receipts.Waiting: "⏬ This goes on below.",
 }
 
-// endPreview has the preview of a job that is about to be closed say that no more comes. It
+// endPreview has the preview of a turn that is about to be closed say that no more comes. It
 // bears repeating.
 func (c *carrier) endPreview(ctx context.Context, j *queue.Run) error {
-	if outbox.Of(j).OpenPreview() == nil || j.Message.Kind == outbox.KindPreview {
+	if w, ok := j.Work.(*turn.Work); !ok || w.OpenPreview() == nil {
 		return nil
 	}
 	if err := c.intake.put(ctx, c.endOf(j, j.State)); err != nil {
@@ -158,6 +158,16 @@ func (s *stops) halt(ctx context.Context, j *queue.Run) error {
 	return err
 }
 
+// haltFound is halt for a press among the jobs that a former run left open.
+func (s *stops) haltFound(ctx context.Context, j *queue.Run, open []*queue.Run) error {
+	for _, older := range open {
+		if s.halts(j, older) {
+			return s.halted(ctx, j, older)
+		}
+	}
+	return nil
+}
+
 // halted puts on disk that a press has ended an answer.
 func (s *stops) halted(ctx context.Context, j, older *queue.Run) error {
 	err := storage.ErrConflict
@@ -176,6 +186,6 @@ func (s *stops) halted(ctx context.Context, j, older *queue.Run) error {
 
 // halts reports whether a press is about the answer to a message, which is not over.
 func (s *stops) halts(j, older *queue.Run) bool {
-	p := outbox.Of(older).Preview
-	return p != nil && p.Token == outbox.StopToken(j.Message) && older.Message.Kind != outbox.KindPreview && older.Seq < j.Seq
+	w, ok := older.Work.(*turn.Work)
+	return ok && w.Preview != nil && w.Preview.Token == outbox.StopToken(j.Message) && older.Seq < j.Seq
 }

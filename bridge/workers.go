@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -21,14 +22,14 @@ type worker interface{ declares() *declaration }
 // declaration says where the jobs of a worker wait, and what may end them.
 type declaration struct {
 	queue.Placement
-	// stops: it takes effect before it is queued.
-	stops bool
 	// lasting: no /clear and no /stop ends it.
 	lasting bool
 	// open: it is carried out also for who may not talk to the bot.
 	open bool
 	// explained: /why tells what became of it.
 	explained bool
+	// delivered: platforms deliver it, so its kind is not decided before a process claims it.
+	delivered bool
 }
 
 func (d *declaration) declares() *declaration { return d }
@@ -51,6 +52,12 @@ type (
 	failer interface {
 		fail(ctx context.Context, j *queue.Run) error
 	}
+	// stopper ends older jobs. It does that before its own is queued, whose answer may have to wait behind
+	// others; found does it for what a former run left open, before anything of that runs.
+	stopper interface {
+		now(ctx context.Context, j *queue.Run) error
+		found(ctx context.Context, j *queue.Run, open []*queue.Run) error
+	}
 	// blocker keeps chats from answering while a job of it is open.
 	blocker interface {
 		block(j *queue.Run)
@@ -72,131 +79,129 @@ const (
 	kindUndo chats.Kind = "undo"
 )
 
-// workers are all there are: by the kind of the message, and for texts by what they are.
+// What texts and presses turn out to be; see [workers.decide].
+const (
+	// kindNotice is a message whose answer was known when it came, kindReply one that answers a question
+	// of a tool.
+	kindNotice chats.Kind = "notice"
+	kindReply  chats.Kind = "reply"
+	// kindCommand are commands, kindOpenCommand those for everybody, kindUndoCommand /undo, which nothing
+	// ends, kindClear those that begin anew, kindStop /stop.
+	kindCommand     chats.Kind = "command"
+	kindOpenCommand chats.Kind = "open-command"
+	kindUndoCommand chats.Kind = "undo-command"
+	kindClear       chats.Kind = "clear"
+	kindStop        chats.Kind = "stop"
+	// kindStopPress is the press of the button that stops an answer.
+	kindStopPress chats.Kind = "stop-press"
+)
+
+// workers are all there are, by the kinds of jobs.
 type workers struct {
 	commands *commands
 	byKind   map[chats.Kind]worker
-	message  worker
-	// notice answers messages whose answer was known when they came, reply those that answer a
-	// question of a tool.
-	notice, reply worker
-	// command runs commands, open those that are for everybody, firm those that nothing ends, clear those
-	// that begin anew, stop /stop.
-	command, open, firm, clear, stop worker
-	// halt takes the presses that stop an answer.
-	halt worker
-	// unknown is of jobs that a later program wrote.
-	unknown worker
 }
+
+// unknown is the worker of jobs that a later program wrote.
+var unknown worker = &declaration{Placement: queue.Placement{Unknown: true}, lasting: true}
 
 func newWorkers(b *Bridge) *workers {
 	const tasks = "/task"
-	command := func(d declaration) worker {
-		d.Barrier, d.lasting = true, true
+	command := func(d declaration) *commandWorker {
+		d.Barrier, d.Said, d.lasting = true, true, true
 		return &commandWorker{d, b.commands}
 	}
-	press := declaration{Placement: queue.Placement{SubQueue: "/card", Barrier: true}, lasting: true, open: true}
+	press := declaration{Placement: queue.Placement{SubQueue: "/card", Barrier: true}, lasting: true, open: true, delivered: true}
 	shown := declaration{Placement: queue.Placement{SubQueue: "/card"}, lasting: true, open: true}
-	messages := messageWorker{declaration{Placement: queue.Placement{NeedsSlot: true, Joinable: true}, explained: true}, b.turns, b.gate}
-	task := &taskWorker{messages, b.cfg.Hooks.TaskDone}
-	task.SubQueue, task.Joinable = tasks, false
-	return &workers{
-		commands: b.commands,
-		message:  &messages,
-		notice:   &noticeWorker{declaration{open: true, explained: true}, b.carrier, b.gate},
-		reply:    &replyWorker{declaration{Placement: press.Placement, lasting: true}, b.asking},
-		command:  command(declaration{Placement: queue.Placement{Yields: true}}),
-		open:     command(declaration{open: true}),
-		firm:     command(declaration{}),
-		clear:    command(declaration{Placement: queue.Placement{Overtakes: true}}),
-		stop:     command(declaration{Placement: queue.Placement{Overtakes: true}, stops: true}),
-		halt:     &stopPressWorker{declaration{Placement: queue.Placement{Barrier: true}, stops: true, lasting: true}, b.stops},
-		unknown:  &declaration{Placement: queue.Placement{Unknown: true}, lasting: true},
-		byKind: map[chats.Kind]worker{
-			receipts.KindTask:      task,
-			turn.KindEdited:        &editWorker{declaration{Placement: queue.Placement{Joinable: true}}, b.carrier},
-			kindLoad:               &loadWorker{declaration{}, b},
-			kindMove:               &moveWorker{declaration{Placement: queue.Placement{SubQueue: "/move", Barrier: true, Pinned: true}, lasting: true, open: true}, b.mover},
-			kindUndo:               &undoWorker{declaration{Placement: queue.Placement{Barrier: true}, lasting: true}, b.stops},
-			interact.KindCard:      &cardWorker{shownWorker{shown}, b.cards},
-			interact.KindRefresh:   &refreshWorker{shownWorker{shown}, b.cards, b.carrier},
-			chats.KindPress:        &pressWorker{press, b.cards, b.carrier},
-			outbox.KindPreview:     &shownWorker{shown},
-			access.KindTell:        &tellWorker{declaration{Placement: queue.Placement{Barrier: true}, lasting: true, open: true}, b.carrier},
-			privacy.KindForget:     &forgetWorker{declaration{lasting: true, open: true}, b.forgetting},
-			privacy.KindErase:      &eraseWorker{declaration{lasting: true, open: true}, b.forgetting, b.carrier},
-			privacy.KindEraseTasks: &eraseWorker{declaration{Placement: queue.Placement{SubQueue: tasks}, lasting: true, open: true}, b.forgetting, b.carrier},
-		},
-	}
+	message := declaration{Placement: queue.Placement{NeedsSlot: true, Joinable: true, Said: true}, explained: true, delivered: true}
+	task := declaration{Placement: queue.Placement{SubQueue: tasks, NeedsSlot: true}, explained: true}
+	return &workers{b.commands, map[chats.Kind]worker{
+		chats.KindText:         &messageWorker{message, b.turns, b.gate},
+		chats.KindEdit:         &editWorker{declaration{delivered: true}, b.carrier}, // until it is claimed,
+		kindNotice:             &noticeWorker{declaration{Placement: queue.Placement{Said: true}, open: true, explained: true}, b.carrier, b.gate},
+		kindReply:              &replyWorker{declaration{Placement: queue.Placement{SubQueue: press.SubQueue, Barrier: true, Said: true}, lasting: true}, b.asking},
+		kindCommand:            command(declaration{Placement: queue.Placement{Yields: true}}),
+		kindOpenCommand:        command(declaration{open: true}),
+		kindUndoCommand:        command(declaration{}),
+		kindClear:              command(declaration{Placement: queue.Placement{Overtakes: true}}),
+		kindStop:               &stopWorker{command(declaration{Placement: queue.Placement{Overtakes: true}}), b.stops},
+		kindStopPress:          &stopPressWorker{declaration{Placement: queue.Placement{Barrier: true}, lasting: true}, b.stops},
+		receipts.KindTask:      &taskWorker{messageWorker{task, b.turns, b.gate}, b.cfg.Hooks.TaskDone},
+		turn.KindEdited:        &editWorker{declaration{Placement: queue.Placement{Joinable: true}}, b.carrier},
+		kindLoad:               &loadWorker{declaration{}, b},
+		kindMove:               &moveWorker{declaration{Placement: queue.Placement{SubQueue: "/move", Barrier: true, Pinned: true}, lasting: true, open: true}, b.mover},
+		kindUndo:               &undoWorker{declaration{Placement: queue.Placement{Barrier: true}, lasting: true}, b.stops},
+		interact.KindCard:      &cardWorker{shownWorker{shown}, b.cards},
+		interact.KindRefresh:   &refreshWorker{shownWorker{shown}, b.cards, b.carrier},
+		chats.KindPress:        &pressWorker{press, b.cards, b.carrier},
+		outbox.KindPreview:     &shownWorker{shown},
+		access.KindTell:        &tellWorker{declaration{Placement: queue.Placement{Barrier: true}, lasting: true, open: true}, b.carrier},
+		privacy.KindForget:     &forgetWorker{declaration{lasting: true, open: true}, b.forgetting},
+		privacy.KindErase:      &eraseWorker{declaration{lasting: true, open: true}, b.forgetting, b.carrier},
+		privacy.KindEraseTasks: &eraseWorker{declaration{Placement: queue.Placement{SubQueue: tasks}, lasting: true, open: true}, b.forgetting, b.carrier},
+	}}
 }
 
 // of is the worker of a job.
-func (w *workers) of(j *queue.Run) worker {
-	if known := w.named(j.Message); known != nil {
-		return known
-	}
-	return w.text(j.Message, &outbox.Of(j).Answer)
-}
+func (w *workers) of(j *queue.Run) worker { return w.named(cmp.Or(j.Kind, j.Message.Kind)) }
 
 // ofReceipt is the worker of a job that may be closed.
 func (w *workers) ofReceipt(r *receipts.Receipt) worker {
-	if known := w.named(r.Message); known != nil {
-		return known
-	}
-	return w.text(r.Message, &r.Answer)
+	return w.named(cmp.Or(r.Kind, r.Message.Kind))
 }
 
-// named is the worker of a job whose kind alone says what it is; nil for texts.
-func (w *workers) named(m chats.Message) worker {
-	if known, ok := w.byKind[m.Kind]; ok {
-		if outbox.StopToken(m) != "" {
-			return w.halt
-		}
+func (w *workers) named(kind chats.Kind) worker {
+	if known, ok := w.byKind[kind]; ok {
 		return known
 	}
-	if m.Kind != chats.KindText && m.Kind != chats.KindEdit {
-		return w.unknown
-	}
-	return nil
+	return unknown
 }
 
-// text is the worker of a text with an answer as far as there is one.
-func (w *workers) text(m chats.Message, a *receipts.Answer) worker {
+// decide fixes the kind of a job that this process claims. One that another process will claim has none.
+func (w *workers) decide(j *queue.Run) {
+	switch m := j.Message; {
+	case j.Unclaimed:
+		j.Kind = ""
+	case m.Kind == chats.KindText:
+		j.Kind = w.text(m, &outbox.Of(j).Answer)
+	case outbox.StopToken(m) != "":
+		j.Kind = kindStopPress
+	}
+}
+
+// text is the kind of a text with an answer as far as there is one; empty for a message to the model.
+func (w *workers) text(m chats.Message, a *receipts.Answer) chats.Kind {
 	switch {
 	case a.Notice != "":
-		return w.notice
+		return kindNotice
 	case a.Replies != "":
-		return w.reply
+		return kindReply
 	case !strings.HasPrefix(strings.TrimSpace(m.Text), "/"):
-		return w.message
+		return ""
 	}
 	c, _, ok := w.commands.named(m)
 	switch {
 	case !ok:
-		return w.message
+		return ""
 	case c.Open:
-		return w.open
+		return kindOpenCommand
 	case c.Name == stopName:
-		return w.stop
+		return kindStop
 	case c.Name == "clear", c.Name == "new":
-		return w.clear
+		return kindClear
 	case c.Name == undoKind:
-		return w.firm
+		return kindUndoCommand
 	}
-	return w.command
+	return kindCommand
 }
 
-// types makes what the record of a job of a kind is read into.
+// types makes what the record of a job is read into, whose message has a kind.
 func (w *workers) types(kind chats.Kind) (args, work any) {
-	known := w.named(chats.Message{Kind: kind})
-	if known == nil {
-		known = w.message
-	}
-	if known == w.unknown {
+	switch known := w.named(kind).(type) {
+	case typed:
+		return known.types()
+	case *declaration:
 		return nil, nil
-	}
-	if t, ok := known.(typed); ok {
-		return t.types()
 	}
 	return nil, new(outbox.Delivery)
 }
@@ -204,13 +209,14 @@ func (w *workers) types(kind chats.Kind) (args, work any) {
 // place says where a job waits now.
 func (w *workers) place(j *queue.Run) queue.Placement {
 	place := w.of(j).declares().Placement
-	place.Said = j.Message.Kind == chats.KindText
 	if place.NeedsSlot {
 		d := outbox.Of(j)
 		place.NeedsSlot = d.Parts == nil && d.Notice == ""
+		place.Joinable = place.Joinable && place.NeedsSlot
 	}
-	place.Bare = place.NeedsSlot && place.Joinable && j.PieceCount == 0 && j.Unstarted && j.Message.Forwards()
-	place.Partial = place.NeedsSlot && place.Joinable && j.PieceCount == 0 && (j.Message.Group != "" || j.Message.Cut != chats.CutNowhere)
+	awaits := place.NeedsSlot && place.Joinable && j.PieceCount == 0
+	place.Bare = awaits && j.Unstarted && j.Message.Forwards()
+	place.Partial = awaits && (j.Message.Group != "" || j.Message.Cut != chats.CutNowhere)
 	return place
 }
 
@@ -245,7 +251,7 @@ func (q queueWorkers) Suspended(h *queue.Suspended, next *queue.Run) { q.carrier
 
 // Waits implements [queue.Workers].
 func (q queueWorkers) Waits(j *queue.Run) {
-	if q.cfg.Turns.Acknowledge {
+	if q.cfg.Turns.Acknowledge && q.workers.place(j).Said {
 		q.signs.Wait(j)
 	}
 }
@@ -323,6 +329,21 @@ func (w *commandWorker) answer(ctx context.Context, j *queue.Run) (string, error
 	return w.commands.run(ctx, j)
 }
 
+// stopWorker runs /stop.
+type stopWorker struct {
+	*commandWorker
+	stops *stops
+}
+
+func (w *stopWorker) now(ctx context.Context, j *queue.Run) error {
+	_, err := w.stops.endOlder(ctx, j)
+	return err
+}
+
+func (w *stopWorker) found(ctx context.Context, j *queue.Run, open []*queue.Run) error {
+	return w.stops.endFound(ctx, j, open)
+}
+
 // undoWorker runs the /undo of a button.
 type undoWorker struct {
 	declaration
@@ -341,6 +362,12 @@ type stopPressWorker struct {
 
 func (w *stopPressWorker) perform(ctx context.Context, j *queue.Run) error {
 	return w.stops.pressed(ctx, j)
+}
+
+func (w *stopPressWorker) now(ctx context.Context, j *queue.Run) error { return w.stops.halt(ctx, j) }
+
+func (w *stopPressWorker) found(ctx context.Context, j *queue.Run, open []*queue.Run) error {
+	return w.stops.haltFound(ctx, j, open)
 }
 
 // editWorker answers the edits of messages whose turn was over before it could be told.

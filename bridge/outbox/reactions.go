@@ -69,7 +69,7 @@ func NewReactions(cfg ReactionsConfig) *Reactions {
 
 // Wait is told that a job waits for its turn. It waits for nothing and calls nobody.
 func (s *Reactions) Wait(j *queue.Run) {
-	if _, can := s.cfg.Platforms[j.Message.Chat.Platform].(chats.Acknowledger); !can || j.Message.Kind != chats.KindText {
+	if _, can := s.cfg.Platforms[j.Message.Chat.Platform].(chats.Acknowledger); !can {
 		return
 	}
 	s.mu.Lock()

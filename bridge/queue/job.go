@@ -30,6 +30,9 @@ type Stall struct {
 // Closed, it has a [receipts.Receipt]. A process that works on it has a [Run].
 type Job struct {
 	Message chats.Message `json:"message"`
+	// Kind names its worker, where that is not the one for the kind of its message: a text can be a
+	// command. The process that answers in the chat decides it once, when it claims the job.
+	Kind chats.Kind `json:"as,omitempty"`
 	// Seq orders the jobs of a chat; it grows with each accepted message, whichever process
 	// accepts it. It is not in the first record of a job, whose revision it comes from, and
 	// never changes.
@@ -120,7 +123,7 @@ func (j *Job) Origin() chats.Chat {
 // Receipt is what is known of a job by now.
 func (j *Job) Receipt() *receipts.Receipt {
 	r := &receipts.Receipt{
-		Message: j.Message, From: j.From, Seq: j.Seq, State: j.State, LeaseToken: j.LeaseToken, Incident: j.Incident,
+		Message: j.Message, Kind: j.Kind, From: j.From, Seq: j.Seq, State: j.State, LeaseToken: j.LeaseToken, Incident: j.Incident,
 		Joined: j.Joined, JoinedTo: j.JoinedTo, PieceCount: j.PieceCount, OwnLength: j.OwnLength,
 		Resumes: j.Resumes, Accepted: j.Accepted, Closed: j.Closed,
 	}

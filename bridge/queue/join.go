@@ -68,7 +68,7 @@ func (s Store) Resolve(ctx context.Context, j *Run) error {
 func (j *Run) become(known *Run) {
 	m, k := &j.Message, known.Message
 	m.Text, m.Files, m.Skipped, m.Quoted, m.Cut = k.Text, k.Files, k.Skipped, k.Quoted, k.Cut
-	j.Rev, j.Joined, j.PossiblyJoined = known.Rev, known.Joined, false
+	j.Kind, j.Rev, j.Joined, j.PossiblyJoined = known.Kind, known.Rev, known.Joined, false
 	j.PieceCount, j.OwnLength = known.PieceCount, known.OwnLength
 }
 

@@ -67,7 +67,7 @@ func (s Store) Add(ctx context.Context, j *Run) (bool, error) {
 		if !over || err != nil {
 			return false, err
 		}
-		j.LeaseToken, j.Unclaimed = "", true
+		j.LeaseToken, j.Kind, j.Unclaimed = "", "", true
 		if j.Rev != storage.Absent {
 			return false, nil // it was one, and still is
 		}

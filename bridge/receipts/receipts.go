@@ -55,6 +55,8 @@ const (
 // Receipt is what became of a message.
 type Receipt struct {
 	Message chats.Message `json:"message"`
+	// Kind names the worker of its job, where that is not the one for the kind of its message.
+	Kind chats.Kind `json:"as,omitempty"`
 	// From is the id of the chat that the message was sent in, where that has moved.
 	From  string `json:"from,omitempty"`
 	Seq   int64  `json:"seq,omitempty"`
@@ -271,7 +273,7 @@ func (r *Receipt) HasSent(id string) bool {
 func (r *Receipt) Bare() *Receipt {
 	m := r.Message
 	return &Receipt{
-		Message: chats.Message{Chat: m.Chat, ID: m.ID, Kind: m.Kind, Direct: m.Direct}, Seq: r.Seq, State: r.State, From: r.From, JoinedTo: r.JoinedTo,
+		Message: chats.Message{Chat: m.Chat, ID: m.ID, Kind: m.Kind, Direct: m.Direct}, Kind: r.Kind, Seq: r.Seq, State: r.State, From: r.From, JoinedTo: r.JoinedTo,
 		Incident: r.Incident, Accepted: r.Accepted, Closed: r.Closed,
 	}
 }
