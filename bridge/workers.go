@@ -100,10 +100,9 @@ const (
 type workers struct {
 	commands *commands
 	byKind   map[chats.Kind]worker
+	// unknown is of jobs that a later program wrote.
+	unknown worker
 }
-
-// unknown is the worker of jobs that a later program wrote.
-var unknown worker = &declaration{Placement: queue.Placement{Unknown: true}, lasting: true}
 
 func newWorkers(b *Bridge) *workers {
 	const tasks = "/task"
@@ -115,7 +114,8 @@ func newWorkers(b *Bridge) *workers {
 	shown := declaration{Placement: queue.Placement{SubQueue: "/card"}, lasting: true, open: true}
 	message := declaration{Placement: queue.Placement{NeedsSlot: true, Joinable: true, Said: true}, explained: true, delivered: true}
 	task := declaration{Placement: queue.Placement{SubQueue: tasks, NeedsSlot: true}, explained: true}
-	return &workers{b.commands, map[chats.Kind]worker{
+	unknown := &declaration{Placement: queue.Placement{Unknown: true}, lasting: true}
+	return &workers{commands: b.commands, unknown: unknown, byKind: map[chats.Kind]worker{
 		chats.KindText:         &messageWorker{message, b.turns, b.gate},
 		chats.KindEdit:         &editWorker{declaration{delivered: true}, b.carrier}, // until it is claimed,
 		kindNotice:             &noticeWorker{declaration{Placement: queue.Placement{Said: true}, open: true, explained: true}, b.carrier, b.gate},
@@ -154,7 +154,7 @@ func (w *workers) named(kind chats.Kind) worker {
 	if known, ok := w.byKind[kind]; ok {
 		return known
 	}
-	return unknown
+	return w.unknown
 }
 
 // decide fixes the kind of a job that this process claims. One that another process will claim has none.
