@@ -30,6 +30,8 @@ type Entry struct {
 	// Took is how long it was open, in milliseconds; Asked says that it waited for a person.
 	Took  int64 `json:"t,omitempty"`
 	Asked bool  `json:"a,omitempty"`
+	// Notice says that no model was needed for the answer.
+	Notice bool `json:"c,omitempty"`
 	// Incident is that of the receipt.
 	Incident string `json:"i,omitempty"`
 }
@@ -42,7 +44,7 @@ func (r *Receipt) entry() (f Entry, listed bool) {
 	listed = Says(r.Message) && r.State != Joined && !r.Closed.IsZero()
 	return Entry{
 		Key: r.Key(), At: r.Closed, State: r.State, User: r.Message.User,
-		Took: max(r.Closed.Sub(r.Accepted).Milliseconds(), 0), Asked: len(r.Turn.Approvals) > 0, Incident: r.Incident,
+		Took: max(r.Closed.Sub(r.Accepted).Milliseconds(), 0), Asked: len(r.Turn.Approvals) > 0, Notice: r.Answer.Notice != "", Incident: r.Incident,
 	}, listed
 }
 

@@ -31,7 +31,7 @@ type Tally struct {
 	Messages int `json:"n"`
 	Answered int `json:"ok,omitempty"`
 	Failed   int `json:"bad,omitempty"`
-	// Took counts the answers that waited for no person by how long they took, the last those
+	// Took counts the answers of a model that waited for no person by how long they took, the last those
 	// that took longer than all bounds.
 	Took [len(tookBounds) + 1]int `json:"took"`
 }
@@ -47,7 +47,7 @@ func (t *Tally) Add(f Entry) {
 		return
 	}
 	t.Answered++
-	if f.Asked {
+	if f.Asked || f.Notice {
 		return
 	}
 	i := 0

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
@@ -49,6 +50,8 @@ type Config struct {
 	Tell func(ctx context.Context, key string) (*why.Explanation, error)
 	// Texts says who may read what was said.
 	Texts Texts
+	// People are those whose names are known; nil where none are.
+	People func() []access.Person
 	// Bot is how the bot is, Ledger what it used.
 	Bot    Bot
 	Ledger *budget.Ledger

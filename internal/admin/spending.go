@@ -3,10 +3,12 @@ package admin
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/admin/frame"
 	"oneclaw/internal/budget"
 )
@@ -42,6 +44,15 @@ func (p *page) spending(ctx context.Context, r frame.Request) (frame.Page, error
 		}
 		sections = append(sections, frame.Section{Title: "Budgets", Table: budgets(report, limits)})
 	}
+	days, err := budget.Days(ctx, p.Store, p.Now().In(p.Zone()), overviewDays)
+	if err != nil {
+		return frame.Page{}, err
+	}
+	bars := &frame.Bars{Title: "Cost by day", Say: func(v float64) string { return budget.USD(v).String() }}
+	for _, d := range days {
+		bars.Labels, bars.Values = append(bars.Labels, d.Day[5:]), append(bars.Values, float64(d.Money))
+	}
+	sections = append(sections, frame.Section{Title: "Cost by day", Bars: bars})
 	for _, s := range spenders {
 		t, err := p.spent(ctx, r, shown, s.kind, s.column)
 		if err != nil {
@@ -116,12 +127,79 @@ func (p *page) spent(ctx context.Context, r frame.Request, day string, kind budg
 		t.Looked = fmt.Sprintf("Looked at %s: these %d used most of them.", count(len(lines), "account", "accounts"), n)
 		lines = lines[:n]
 	}
+	names, err := p.names(ctx, kind, lines)
+	if err != nil {
+		return nil, err
+	}
 	for _, l := range lines {
 		s := l.Spent
 		number := func(n int64) frame.Cell { return frame.Number(grouped(n)) }
 		t.Rows = append(t.Rows, []frame.Cell{
-			frame.Text(l.Account.Name), number(s.Calls), number(s.Input), number(s.Cached), number(s.Output), frame.Number(s.Money.String()), number(s.Tools), number(s.Saved()),
+			frame.Text(names[l.Account.Name]), number(s.Calls), number(s.Input), number(s.Cached), number(s.Output), frame.Number(costOf(s)), number(s.Tools), number(s.Saved()),
 		})
 	}
 	return t, nil
+}
+
+// costOf is what was paid, or that it is not known.
+func costOf(s budget.Sum) string {
+	if s.Money == 0 && s.Unpriced > 0 {
+		return "price unknown: add prices"
+	}
+	return s.Money.String()
+}
+
+// names are what accounts are shown as: users and chats with the names that platforms call them, as
+// far as they were let in or have written in the last week.
+func (p *page) names(ctx context.Context, kind budget.Kind, lines []budget.Line) (map[string]string, error) {
+	shown, wanted := map[string]string{}, map[string]bool{}
+	for _, l := range lines {
+		shown[l.Account.Name] = l.Account.Name
+		wanted[l.Account.Name] = kind == budget.KindUser || kind == budget.KindChat
+	}
+	if p.People != nil && kind == budget.KindUser {
+		for _, one := range p.People() {
+			if one.Name != "" && wanted[one.User] {
+				delete(wanted, one.User)
+				shown[one.User] = one.Name + " (" + one.User + ")"
+			}
+		}
+	}
+	maps.DeleteFunc(wanted, func(_ string, is bool) bool { return !is })
+	var last []receipts.Entry
+	n := 0
+	for f, err := range receipts.List(ctx, p.Store, "") {
+		if err != nil {
+			return nil, err
+		}
+		if n++; n > maxLooked || len(wanted) == 0 {
+			break
+		}
+		chat, _, _ := strings.Cut(f.Key, "/")
+		platform, _, _ := strings.Cut(chat, ":")
+		account := platform + ":" + f.User
+		if kind == budget.KindChat {
+			account = chat
+		}
+		if wanted[account] {
+			delete(wanted, account) // the newest says it
+			last = append(last, f)
+		}
+	}
+	known, err := receipts.Of(ctx, p.Store, last)
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range known {
+		account, by := j.Message.By(), j.Message.UserName
+		if kind == budget.KindChat {
+			if account = j.Message.Chat.String(); !j.Message.Direct {
+				by = "group"
+			}
+		}
+		if by != "" {
+			shown[account] = by + " (" + account + ")"
+		}
+	}
+	return shown, nil
 }
