@@ -131,7 +131,7 @@ var compiled = sync.OnceValues(func() (dir string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, family.Close()) }()
-	workspace, err := filepath.Abs(filepath.Join("..", "..", "internal", "demo"))
+	workspace, err := filepath.Abs(filepath.Join("..", "..", "internal", "lab", "demo"))
 	if err != nil {
 		return "", err
 	}
@@ -328,7 +328,7 @@ func (w *harness) say(who int64, text string, file *telegram.Attachment) telegra
 
 func samplePDF(t testing.TB) *telegram.Attachment {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "internal", "demo", "sample.pdf"))
+	data, err := os.ReadFile(filepath.Join("..", "..", "internal", "lab", "demo", "sample.pdf"))
 	if err != nil {
 		t.Fatal(err)
 	}
