@@ -3,7 +3,7 @@
 // that goes back with its signatures, and tools that the provider finds.
 //
 // What is common to all clients of models (how failures are judged, what is known of a
-// model, what a message of a person looks like) is that of agent/openai.
+// model, what a message of a person looks like) is agent/provider.
 package anthropic
 
 import (
@@ -20,21 +20,11 @@ import (
 	"time"
 
 	"oneclaw/agent"
-	"oneclaw/agent/openai"
-	"oneclaw/internal/retry"
+	"oneclaw/agent/provider"
 )
 
 // DefaultBaseURL is where Anthropic takes requests.
 const DefaultBaseURL = "https://api.anthropic.com"
-
-// Bounds of one attempt, and pauses between those of one request.
-const (
-	firstTimeout   = 120 * time.Second // for the first byte of a reply
-	stallTimeout   = 60 * time.Second  // for each further piece
-	attemptTimeout = 10 * time.Minute
-	minPause       = 350 * time.Millisecond
-	maxPause       = 20 * time.Second
-)
 
 // Config is what a [Client] is made of.
 type Config struct {
@@ -47,11 +37,11 @@ type Config struct {
 	// HTTPClient sends the requests. Nil means a plain http.Client.
 	HTTPClient *http.Client
 	// Retry bounds how a request is repeated.
-	Retry openai.Retry
+	Retry provider.Retry
 	// ContextTokens is the size of the model's context as its name tells; 0 if unknown.
 	ContextTokens int
 	// Set is what the operator says, before all else.
-	Set openai.Settings
+	Set provider.Settings
 	// Effort is how hard the model is to think where a request does not say; empty leaves
 	// it to the model.
 	Effort string
@@ -84,25 +74,17 @@ func New(cfg Config) (*Client, error) {
 		return nil, errors.New("anthropic: the base URL must look like https://host")
 	case cfg.Model == "":
 		return nil, errors.New("anthropic: no model is named")
-	case cfg.Retry.MaxWait < 0 || min(cfg.Retry.MaxAttempts, cfg.ContextTokens, cfg.Set.Context) < 0 || cfg.FirstByte < 0:
-		return nil, errors.New("anthropic: a bound is negative")
-	case cfg.Set.Vision != "" && cfg.Set.Vision != "yes" && cfg.Set.Vision != "no":
-		return nil, errors.New("anthropic: vision must be yes or no")
+	}
+	if cfg.Retry, err = provider.Check(cfg.Retry, cfg.Set, cfg.ContextTokens, cfg.FirstByte); err != nil {
+		return nil, fmt.Errorf("anthropic: %w", err)
 	}
 	cfg.BaseURL = base
-	cfg.Retry.MaxAttempts = cmp.Or(cfg.Retry.MaxAttempts, openai.DefaultMaxAttempts)
-	cfg.Retry.MaxWait = cmp.Or(cfg.Retry.MaxWait, openai.DefaultMaxWait)
-	cfg.FirstByte = cmp.Or(cfg.FirstByte, firstTimeout)
+	cfg.FirstByte = cmp.Or(cfg.FirstByte, provider.FirstTimeout)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Known == nil {
 		cfg.Known = NewKnown()
 	}
-	plain := http.Client{}
-	if cfg.HTTPClient != nil {
-		plain = *cfg.HTTPClient
-	}
-	plain.CheckRedirect = openai.Follow
-	cfg.HTTPClient = &plain
+	cfg.HTTPClient = provider.Within(cfg.HTTPClient)
 	sum := sha256.Sum256([]byte(base + "\n" + cfg.Model))
 	return &Client{cfg: cfg, origin: hex.EncodeToString(sum[:8]), family: familyOf(cfg.Model)}, nil
 }
@@ -111,51 +93,36 @@ func New(cfg Config) (*Client, error) {
 func (c *Client) Profile() agent.Profile {
 	return agent.Profile{
 		Name: c.cfg.Model, ContextTokens: c.context(), Effort: c.cfg.Effort, LongCache: true,
-		Native: c.family.searches && !c.cfg.Known.quirks(c, "").noSearch,
+		Native: c.family.searches && !c.known("").noSearch,
 	}
 }
 
 // Complete sends one request and returns the whole reply. It repeats what may pass with
 // growing pauses, or those that the server asks for, and asks otherwise what is refused in a
 // way that says how. An error is a *[agent.ModelError], or the cause for which ctx ended.
-func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
-	q := c.cfg.Known.quirks(c, req.CacheKey)
-	known := q
-	pauses := retry.New(minPause, maxPause)
-	left := c.cfg.Retry.MaxWait
-	for attempt := 1; ; {
-		reply, streamed, fault := c.try(ctx, &req, q, onDelta)
-		if fault == nil {
-			if q != known {
-				c.cfg.Known.learn(c, req.CacheKey, q)
-			}
-			return reply, nil
-		}
-		if ctx.Err() != nil {
-			return agent.Reply{}, fmt.Errorf("anthropic: %w", context.Cause(ctx))
-		}
-		if better := q.learn(fault); better != q {
-			c.cfg.Logger.Info("model request is made otherwise, as the server wants it", "model", c.cfg.Model, "err", fault.failure)
-			q = better
-		} else {
-			pause := pauses.Next(fault.failure.RetryAfter)
-			if !fault.passing || attempt >= c.cfg.Retry.MaxAttempts || pause > left {
-				if fault.failure.Kind == agent.KindOverflow {
-					c.cfg.Known.limit(c, openai.LimitIn(fault.said))
-				}
-				return agent.Reply{}, fault.failure
-			}
-			left -= pause
-			c.cfg.Logger.Warn("model request is repeated", "model", c.cfg.Model, "attempt", attempt, "pause", pause, "err", fault.failure)
-			if err := retry.Wait(ctx, pause); err != nil {
-				return agent.Reply{}, fmt.Errorf("anthropic: %w", err)
-			}
-			attempt++
-		}
-		if streamed && onDelta != nil {
+func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (reply agent.Reply, err error) {
+	q := c.known(req.CacheKey)
+	known, streamed := q, false
+	err = c.cfg.Retry.Repeat(ctx, c.cfg.Logger.With("model", c.cfg.Model), func() (fault *provider.Fault) {
+		if streamed {
 			onDelta(agent.Delta{Restart: true})
 		}
+		reply, streamed, fault = c.try(ctx, &req, q, onDelta)
+		return fault
+	}, func(fault *provider.Fault) bool {
+		better := q.learn(fault)
+		if better == q {
+			c.cfg.Known.Refused(c.origin, fault)
+			return false
+		}
+		c.cfg.Logger.Info("model request is made otherwise, as the server wants it", "model", c.cfg.Model, "err", fault.Failure)
+		q = better
+		return true
+	})
+	if err == nil && q != known {
+		c.learn(req.CacheKey, q)
 	}
+	return reply, err
 }
 
 // maxPauses is how often a reply is gone on with that the provider paused, because its own
@@ -163,13 +130,9 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 const maxPauses = 5
 
 // try sends the request once. streamed reports whether onDelta was given anything.
-func (c *Client) try(ctx context.Context, req *agent.Request, q quirks, onDelta func(agent.Delta)) (reply agent.Reply, streamed bool, f *fault) {
-	ctx, end := context.WithTimeoutCause(ctx, max(attemptTimeout, c.cfg.FirstByte+stallTimeout), errSlow)
+func (c *Client) try(ctx context.Context, req *agent.Request, q quirks, onDelta func(agent.Delta)) (reply agent.Reply, streamed bool, f *provider.Fault) {
+	ctx, alive, end := provider.Watch(ctx, c.cfg.FirstByte, provider.AttemptTimeout)
 	defer end()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	watch := time.AfterFunc(c.cfg.FirstByte, func() { cancel(errStalled) })
-	defer watch.Stop()
 	show := func(text string) {
 		if text != "" && onDelta != nil {
 			streamed = true
@@ -179,7 +142,7 @@ func (c *Client) try(ctx context.Context, req *agent.Request, q quirks, onDelta 
 	r := c.encode(req, q)
 	var whole collected
 	for range maxPauses {
-		a, err := c.stream(ctx, r, func() { watch.Reset(stallTimeout) }, show)
+		a, err := c.stream(ctx, r, alive, show)
 		if err == nil {
 			err = whole.add(a)
 		}
@@ -187,7 +150,7 @@ func (c *Client) try(ctx context.Context, req *agent.Request, q quirks, onDelta 
 			err = r.goOn(a)
 		}
 		if err != nil {
-			return agent.Reply{}, streamed, c.judge(ctx, err)
+			return agent.Reply{}, streamed, provider.Judge(ctx, err, c.cfg.APIKey)
 		}
 		if a.stop != stopPause {
 			break
@@ -195,7 +158,7 @@ func (c *Client) try(ctx context.Context, req *agent.Request, q quirks, onDelta 
 	}
 	reply, err := whole.reply(c.origin)
 	if err != nil {
-		return agent.Reply{}, streamed, c.judge(ctx, err)
+		return agent.Reply{}, streamed, provider.Judge(ctx, err, c.cfg.APIKey)
 	}
 	return reply, streamed, nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/agent/anthropic"
-	"oneclaw/agent/openai"
+	"oneclaw/agent/provider"
 	emulator "oneclaw/internal/emulator/anthropic"
 	brain "oneclaw/internal/emulator/openai"
 	"oneclaw/toolgroups/search"
@@ -170,7 +170,7 @@ func TestWhatCannotHelpIsReportedAtOnce(t *testing.T) {
 	if _, err := c.try("hello"); !errors.As(err, &f) || f.Kind != agent.KindAuth {
 		t.Errorf("%v", err)
 	}
-	for _, bad := range []anthropic.Config{{}, {Model: "x", BaseURL: "ftp://x"}, {Model: "x", Set: openai.Settings{Vision: "perhaps"}}, {Model: "x", FirstByte: -1}} {
+	for _, bad := range []anthropic.Config{{}, {Model: "x", BaseURL: "ftp://x"}, {Model: "x", Set: provider.Settings{Vision: "perhaps"}}, {Model: "x", FirstByte: -1}} {
 		if _, err := anthropic.New(bad); err == nil {
 			t.Errorf("%+v is accepted", bad)
 		}

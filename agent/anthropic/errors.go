@@ -2,29 +2,14 @@ package anthropic
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"net/http"
 	"strings"
 
-	"oneclaw/agent"
-	"oneclaw/agent/openai"
+	"oneclaw/agent/provider"
 )
 
-var (
-	errStalled    = errors.New("the server sent nothing for too long")
-	errSlow       = errors.New("the reply took too long")
-	errIncomplete = errors.New("the stream ended before the reply did")
-	errFiltered   = errors.New("the provider's content filter withheld the answer")
-)
-
-// fault is why an attempt did not work. A passing one may be tried again.
-type fault struct {
-	failure *agent.ModelError
-	passing bool
-	// said is all that the server said, whose beginning is in the failure.
-	said string
-}
+var errIncomplete = errors.New("the stream ended before the reply did")
 
 // statuses of errors that come in a stream, behind the status 200
 // (platform.claude.com/docs/en/api/errors, 2026-11).
@@ -38,24 +23,11 @@ var statuses = map[string]int{
 // statusOverloaded is what Anthropic answers when it has too much to do.
 const statusOverloaded = 529
 
-// judge turns an error of an attempt into a fault. ctx is that of the attempt.
-func (c *Client) judge(ctx context.Context, err error) *fault {
-	for _, cause := range []error{errStalled, errSlow} {
-		if errors.Is(context.Cause(ctx), cause) {
-			err = cause
-		}
-	}
-	f := &fault{said: openai.WithoutAddress(err), failure: &agent.ModelError{}}
-	code := ""
-	if r, ok := openai.RefusalIn(err); ok {
-		f.failure.Status, f.failure.RetryAfter, code, f.said = cmp.Or(r.Status, statuses[r.Code]), r.Wait, r.Code, r.Text
-	}
-	f.failure.Kind, f.passing = openai.Classify(f.failure.Status, code, f.said)
-	if errors.Is(err, errFiltered) {
-		f.failure.Kind, f.passing = agent.KindRejected, false
-	}
-	f.failure.Err = errors.New(openai.Clean(f.said, c.cfg.APIKey))
-	return f
+// refusedIn is the error that an event of a stream is.
+func refusedIn(event []byte) error {
+	e := provider.ErrorIn(event)
+	e.Status = cmp.Or(e.Status, statuses[e.Code])
+	return e
 }
 
 // quirks are what a model or a conversation is asked otherwise, by what was refused before.
@@ -80,11 +52,11 @@ func (q quirks) thinks(inTurn bool) bool {
 
 // learn changes what a refusal names: the same request may pass then. Who has nothing to
 // learn from it gets the same quirks back.
-func (q quirks) learn(f *fault) quirks {
-	if f.failure.Status != http.StatusBadRequest {
+func (q quirks) learn(f *provider.Fault) quirks {
+	if f.Failure.Status != http.StatusBadRequest {
 		return q
 	}
-	text := strings.ToLower(f.said)
+	text := strings.ToLower(f.Said)
 	has := func(words ...string) bool {
 		for _, w := range words {
 			if !strings.Contains(text, w) {

@@ -13,7 +13,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/agent/anthropic"
-	"oneclaw/agent/openai"
+	"oneclaw/agent/provider"
 	emulator "oneclaw/internal/emulator/anthropic"
 	brain "oneclaw/internal/emulator/openai"
 	"oneclaw/toolgroups"
@@ -65,7 +65,7 @@ func newTalk(t *testing.T, change ...func(*emulator.Config)) *harness {
 	if cfg.Model == "" {
 		cfg.Model = emulator.DefaultModel
 	}
-	c.cfg = anthropic.Config{BaseURL: base + "/v1", APIKey: key, Model: cfg.Model, Known: anthropic.NewKnown(), Retry: openai.Retry{MaxAttempts: 1}}
+	c.cfg = anthropic.Config{BaseURL: base + "/v1", APIKey: key, Model: cfg.Model, Known: anthropic.NewKnown(), Retry: provider.Retry{MaxAttempts: 1}}
 	c.tools = tools(t, 3, 6)
 	c.turn = agent.Turn{Prompt: "You help. " + strings.Repeat("Be kind and brief. ", 300), CacheKey: "chat", Scope: toolgroups.Scope{Role: toolgroups.RoleUser}}
 	return c

@@ -6,11 +6,9 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
-	"sync"
-	"time"
 
 	"oneclaw/agent"
-	"oneclaw/agent/openai"
+	"oneclaw/agent/provider"
 	"oneclaw/internal/cache"
 )
 
@@ -83,53 +81,23 @@ func (c *Client) think(r *request, req *agent.Request, q quirks, unthought bool)
 // Known remembers what the provider has told of its models, and what they have shown by
 // refusing, for all clients that share it. It may be used concurrently.
 type Known struct {
-	mu     sync.Mutex
-	models *cache.Cache[string, memory]
-	// asked are the models that need not be asked for now, thoughts what conversations
-	// carry back.
-	asked    *cache.Cache[string, struct{}]
+	*provider.Known[quirks]
+	// thoughts are what conversations carry back.
 	thoughts *cache.Cache[string, int]
 }
 
-type memory struct {
-	quirks quirks
-	limit  int
-	told   openai.Facts
-}
-
-const (
-	maxKnown  = 1000
-	knownFor  = 24 * time.Hour
-	silentFor = 10 * time.Minute
-	// askTimeout bounds what asking about a model may take: an answer waits for it.
-	askTimeout = 3 * time.Second
-)
-
 // NewKnown makes an empty memory.
 func NewKnown() *Known {
-	return &Known{
-		models: cache.New[string, memory](maxKnown), asked: cache.New[string, struct{}](maxKnown), thoughts: cache.New[string, int](maxKnown),
+	return &Known{provider.NewKnown[quirks](), cache.New[string, int](provider.MaxKnown)}
+}
+
+// known are the quirks of the model, with what a conversation carries back.
+func (c *Client) known(conversation string) (q quirks) {
+	if learned := c.cfg.Known.Get(c.origin).Quirks; learned != nil {
+		q = *learned
 	}
-}
-
-func (k *Known) get(c *Client) memory {
-	m, _ := k.models.Get(c.origin)
-	return m
-}
-
-func (k *Known) change(c *Client, change func(*memory)) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	m := k.get(c)
-	change(&m)
-	k.models.Put(c.origin, m, knownFor)
-}
-
-// quirks are those of a model, with what a conversation carries back.
-func (k *Known) quirks(c *Client, conversation string) quirks {
-	q := k.get(c).quirks
 	if conversation != "" {
-		q.thoughts, _ = k.thoughts.Get(c.origin + conversation)
+		q.thoughts, _ = c.cfg.Known.thoughts.Get(c.origin + conversation)
 	}
 	if c.cfg.Set.Vision == "yes" {
 		q.blind = false
@@ -137,77 +105,52 @@ func (k *Known) quirks(c *Client, conversation string) quirks {
 	return q
 }
 
-// learn remembers what made a server take a request.
-func (k *Known) learn(c *Client, conversation string, q quirks) {
+// learn remembers what made the server take a request.
+func (c *Client) learn(conversation string, q quirks) {
 	if conversation != "" {
-		k.thoughts.Put(c.origin+conversation, q.thoughts, knownFor)
+		c.cfg.Known.thoughts.Put(c.origin+conversation, q.thoughts, provider.KnownFor)
 	}
 	q.thoughts = thoughtsAll
-	k.change(c, func(m *memory) { m.quirks = q })
-}
-
-// limit remembers the size of the context that a refusal has named.
-func (k *Known) limit(c *Client, tokens int) {
-	if tokens > 0 {
-		k.change(c, func(m *memory) { m.limit = tokens })
-	}
+	c.cfg.Known.Learn(c.origin, q)
 }
 
 // Facts is what is known of the model now, without a request, the most certain first.
-func (c *Client) Facts() openai.Facts {
-	m := c.cfg.Known.get(c)
-	var set, refused, named openai.Facts
-	set.Context = openai.NewNumber(float64(c.cfg.Set.Context), openai.FromSettings)
-	if c.cfg.Set.Vision != "" {
-		set.Sees = openai.NewCan(c.cfg.Set.Vision == "yes", openai.FromSettings)
+func (c *Client) Facts() provider.Facts {
+	m, q := c.cfg.Known.Get(c.origin), c.known("")
+	set, refused, named := c.cfg.Set.Facts(), provider.Facts{}, provider.Facts{}
+	refused.Context = provider.NewNumber(float64(m.Limit), provider.FromRefusal)
+	if q.blind {
+		refused.Sees = provider.NewCan(false, provider.FromRefusal)
 	}
-	refused.Context = openai.NewNumber(float64(m.limit), openai.FromRefusal)
-	if m.quirks.blind {
-		refused.Sees = openai.NewCan(false, openai.FromRefusal)
+	if q.noSearch {
+		refused.Searches = provider.NewCan(false, provider.FromRefusal)
 	}
-	if m.quirks.noSearch {
-		refused.Searches = openai.NewCan(false, openai.FromRefusal)
-	}
-	named.Context = openai.NewNumber(float64(c.cfg.ContextTokens), openai.FromTable)
-	named.Sees, named.Caches = openai.NewCan(true, openai.FromTable), openai.NewCan(true, openai.FromTable)
-	named.Searches = openai.NewCan(c.family.searches, openai.FromTable)
-	named.Reasons = openai.NewCan(c.family.adaptive || c.family.budget, openai.FromTable)
-	return set.Or(refused).Or(m.told).Or(named)
+	named.Context = provider.NewNumber(float64(c.cfg.ContextTokens), provider.FromTable)
+	named.Sees, named.Caches = provider.NewCan(true, provider.FromTable), provider.NewCan(true, provider.FromTable)
+	named.Searches = provider.NewCan(c.family.searches, provider.FromTable)
+	named.Reasons = provider.NewCan(c.family.adaptive || c.family.budget, provider.FromTable)
+	return set.Or(refused).Or(m.Told).Or(named)
 }
 
 // context is the size of the context as [Client.Facts] has it. It is asked for often.
 func (c *Client) context() int {
-	m := c.cfg.Known.get(c)
-	return cmp.Or(c.cfg.Set.Context, m.limit, m.told.Context.Value, c.cfg.ContextTokens)
+	m := c.cfg.Known.Get(c.origin)
+	return cmp.Or(c.cfg.Set.Context, m.Limit, m.Told.Context.Value, c.cfg.ContextTokens)
 }
 
 // Ask returns all that is known of the model once it has done what [Client.Learn] does.
-func (c *Client) Ask(ctx context.Context) (openai.Facts, error) {
+func (c *Client) Ask(ctx context.Context) (provider.Facts, error) {
 	err := c.Learn(ctx)
 	return c.Facts(), err
 }
 
 // Learn asks the provider what the model can do, unless it has told that lately.
 func (c *Client) Learn(ctx context.Context) error {
-	known := c.cfg.Known
-	if known.asked.Has(c.origin) {
-		return nil
-	}
-	ctx, end := context.WithTimeout(ctx, askTimeout)
-	defer end()
-	info, err := c.ask(ctx)
-	if err != nil {
-		known.asked.Put(c.origin, struct{}{}, silentFor)
-		return c.judge(ctx, err).failure
-	}
-	known.asked.Put(c.origin, struct{}{}, knownFor)
-	told := factsOf(info)
-	known.change(c, func(m *memory) { m.told = told })
-	return nil
+	return c.cfg.Known.Ask(ctx, c.origin, c.ask)
 }
 
 // factsOf reads what the provider says of a model. It may say less.
-func factsOf(raw []byte) (f openai.Facts) {
+func factsOf(raw []byte) (f provider.Facts) {
 	type can struct{ Supported *bool }
 	var m struct {
 		Input        float64 `json:"max_input_tokens"`
@@ -220,12 +163,12 @@ func factsOf(raw []byte) (f openai.Facts) {
 	if json.Unmarshal(raw, &m) != nil {
 		return f
 	}
-	f.Context, f.Output = openai.NewNumber(m.Input, openai.FromServer), openai.NewNumber(m.Output, openai.FromServer)
+	f.Context, f.Output = provider.NewNumber(m.Input, provider.FromServer), provider.NewNumber(m.Output, provider.FromServer)
 	if s := m.Capabilities.Image.Supported; s != nil {
-		f.Sees = openai.NewCan(*s, openai.FromServer)
+		f.Sees = provider.NewCan(*s, provider.FromServer)
 	}
 	if s := m.Capabilities.Thinking.Supported; s != nil {
-		f.Reasons = openai.NewCan(*s, openai.FromServer)
+		f.Reasons = provider.NewCan(*s, provider.FromServer)
 	}
 	return f
 }

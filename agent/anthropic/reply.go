@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"oneclaw/agent"
+	"oneclaw/agent/provider"
 )
 
 // Types of blocks.
@@ -106,7 +107,7 @@ func (c *collected) reply(origin string) (agent.Reply, error) {
 	switch c.finished {
 	case stopRefusal:
 		if c.r.Text == "" {
-			return agent.Reply{}, errFiltered
+			return agent.Reply{}, provider.ErrFiltered
 		}
 		c.r.Truncated, c.r.Calls, c.blocks = true, nil, nil
 	case stopTokens, stopOverflow, stopPause:

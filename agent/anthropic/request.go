@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"oneclaw/agent"
-	"oneclaw/agent/openai"
+	"oneclaw/agent/provider"
 	"oneclaw/toolgroups"
 )
 
@@ -32,9 +32,9 @@ func (c *Client) encode(req *agent.Request, q quirks) *request {
 	if strings.TrimSpace(req.System) != "" {
 		r.System = []content{text(req.System)}
 	}
-	e := encoder{client: c, quirks: q, tools: req.Tools, ids: openai.NewCallIDs(), blind: true}
+	e := encoder{client: c, quirks: q, tools: req.Tools, ids: provider.CallIDs{Seen: map[string]struct{}{}}, blind: true}
 	if !q.blind && !facts.Sees.No() {
-		e.shown, e.blind = openai.Pictures(req, func(file string, err error) {
+		e.shown, e.blind = provider.Pictures(req, func(file string, err error) {
 			c.cfg.Logger.Warn("picture not shown to the model", "model", c.cfg.Model, "file", file, "err", err)
 		})
 	}
@@ -54,7 +54,7 @@ func encodeTools(tools []toolgroups.Tool) []tool {
 	for i := range tools {
 		t := tool{
 			Name: tools[i].Name, Description: tools[i].Description, Deferred: tools[i].Deferred,
-			Schema: openai.AdaptClaude(tools[i].Schema()),
+			Schema: provider.ClaudeSchema(tools[i].Schema()),
 		}
 		if t.Deferred {
 			deferred = append(deferred, t)
@@ -72,7 +72,7 @@ func encodeTools(tools []toolgroups.Tool) []tool {
 func text(s string) content { return content{Type: blockText, Text: s} }
 
 // picture is a block that shows one.
-func picture(p openai.Picture) content {
+func picture(p provider.Picture) content {
 	return content{Type: "image", Source: &source{Type: "base64", Kind: p.Kind, Data: p.Data}}
 }
 
@@ -95,10 +95,10 @@ type encoder struct {
 	client *Client
 	quirks quirks
 	tools  []toolgroups.Tool
-	ids    *openai.CallIDs
+	ids    provider.CallIDs
 	// shown are the pictures, by the places of their messages; blind says that there are none
 	// because the model cannot see.
-	shown map[int][]openai.Picture
+	shown map[int][]provider.Picture
 	blind bool
 	// calls are those of the last reply.
 	calls []agent.Call
@@ -110,12 +110,12 @@ type encoder struct {
 
 // messages makes messages whose roles alternate, a person's first.
 func (e *encoder) messages(messages []agent.Message) []message {
-	turn := openai.LastUser(messages)
+	turn := provider.LastUser(messages)
 	for i := range messages {
 		m := &messages[i]
 		switch {
 		case m.Heard():
-			e.add(roleUser, text(openai.UserTextFor(m, e.blind)))
+			e.add(roleUser, text(provider.UserText(m, e.blind)))
 			for _, p := range e.shown[i] {
 				e.add(roleUser, picture(p))
 			}
@@ -159,7 +159,7 @@ func (e *encoder) assistant(m *agent.Message, inTurn bool) {
 			c := &m.Calls[called]
 			called++
 			e.add(roleAssistant, content{
-				Type: blockToolUse, ID: e.ids.Call(c.ID), Name: openai.FunctionName(c.Name), Input: json.RawMessage(openai.Arguments(c.Arguments)),
+				Type: blockToolUse, ID: e.ids.Call(c.ID), Name: provider.FunctionName(c.Name), Input: json.RawMessage(provider.Arguments(c.Arguments)),
 			})
 		}
 	}
@@ -186,7 +186,7 @@ func (e *encoder) assistant(m *agent.Message, inTurn bool) {
 // fill stands in for a reply of which nothing is left.
 func (e *encoder) fill(m *agent.Message, thought bool) {
 	if len(m.Calls) == 0 && !thought && strings.TrimSpace(m.Text) == "" {
-		e.add(roleAssistant, text(openai.OrEmpty("")))
+		e.add(roleAssistant, text(provider.OrEmpty("")))
 	}
 }
 
@@ -225,14 +225,14 @@ func (e *encoder) deferred(want func(*toolgroups.Tool) bool) bool {
 
 // result writes what a call came to, with the pictures that it made. That of loading a group shows the model its tools
 // where they are deferred.
-func (e *encoder) result(m *agent.Message, pictures []openai.Picture) {
+func (e *encoder) result(m *agent.Message, pictures []provider.Picture) {
 	id, place := e.ids.Result(m.CallID)
 	r := content{Type: "tool_result", ToolUseID: id, IsError: m.Status == agent.StatusError}
 	if !r.IsError && place >= 0 && place < len(e.calls) && e.calls[place].Name == toolgroups.LoadToolGroup {
 		r.Content = e.references(e.calls[place])
 	}
 	if len(r.Content) == 0 {
-		r.Content = []content{text(openai.ResultText(m, e.blind))}
+		r.Content = []content{text(provider.ResultText(m, e.blind))}
 		for _, p := range pictures {
 			r.Content = append(r.Content, picture(p))
 		}

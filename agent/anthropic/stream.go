@@ -9,7 +9,7 @@ import (
 	"io"
 	"strings"
 
-	"oneclaw/agent/openai"
+	"oneclaw/agent/provider"
 )
 
 // Reasons for which an answer ends.
@@ -71,10 +71,10 @@ func (c *Client) stream(ctx context.Context, r *request, alive func(), show func
 		return nil, err
 	}
 	alive()
-	resp.Body = openai.Bounded(resp.Body, alive)
+	resp.Body = provider.Bounded(resp.Body, alive)
 	defer func() { _ = resp.Body.Close() }()
 	a := &answer{show: show}
-	switch err := openai.Events(resp, a.add); {
+	switch err := provider.Events(resp, a.add); {
 	case !errors.Is(err, io.EOF):
 		return nil, err
 	case !a.whole || a.stop == "":
@@ -106,7 +106,7 @@ func (a *answer) add(raw []byte) error {
 	case "message_stop":
 		a.whole = true
 	case "error":
-		return openai.EventError(raw)
+		return refusedIn(raw)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/agent/anthropic"
-	"oneclaw/agent/openai"
+	"oneclaw/agent/provider"
 )
 
 // played answers each request with the next of the streams, and keeps what it was asked.
@@ -33,7 +33,7 @@ func played(t *testing.T, streams ...[]string) (c *anthropic.Client, asked func(
 		next++
 	}))
 	t.Cleanup(srv.Close)
-	c, err := anthropic.New(anthropic.Config{BaseURL: srv.URL, APIKey: key, Model: "claude-sonnet-5", HTTPClient: srv.Client(), Retry: openai.Retry{MaxAttempts: 1}})
+	c, err := anthropic.New(anthropic.Config{BaseURL: srv.URL, APIKey: key, Model: "claude-sonnet-5", HTTPClient: srv.Client(), Retry: provider.Retry{MaxAttempts: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}

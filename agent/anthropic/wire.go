@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"oneclaw/agent/openai"
+	"oneclaw/agent/provider"
 )
 
 // What follows is as much of the Messages API as we use (platform.claude.com/docs/en/api/messages,
@@ -112,33 +112,22 @@ func encoded(v any) ([]byte, error) {
 
 // send sends a request to a path of the server, one without a body as GET.
 func (c *Client) send(ctx context.Context, path string, body []byte) (*http.Response, error) {
-	method := http.MethodPost
-	if body == nil {
-		method = http.MethodGet
-	}
-	req, err := http.NewRequestWithContext(ctx, method, c.cfg.BaseURL+path, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Anthropic-Version", apiVersion)
-	req.Header.Set("X-Api-Key", c.cfg.APIKey)
-	resp, err := c.cfg.HTTPClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	if resp.StatusCode/100 != 2 {
-		return nil, openai.Refused(resp)
-	}
-	return resp, nil
+	header := http.Header{}
+	header.Set("Anthropic-Version", apiVersion)
+	header.Set("X-Api-Key", c.cfg.APIKey)
+	return provider.Send(ctx, c.cfg.HTTPClient, c.cfg.BaseURL+path, body, header)
 }
 
-// ask returns what the server tells of the model.
-func (c *Client) ask(ctx context.Context) ([]byte, error) {
+// ask returns what the server tells of the model. It may say less.
+func (c *Client) ask(ctx context.Context) (provider.Facts, error) {
 	resp, err := c.send(ctx, "/v1/models/"+url.PathEscape(c.cfg.Model), nil)
 	if err != nil {
-		return nil, err
+		return provider.Facts{}, provider.Judge(ctx, err, c.cfg.APIKey).Failure
 	}
 	defer func() { _ = resp.Body.Close() }()
-	return io.ReadAll(openai.Bounded(resp.Body, func() {}))
+	raw, err := io.ReadAll(provider.Bounded(resp.Body, func() {}))
+	if err != nil {
+		return provider.Facts{}, provider.Judge(ctx, err, c.cfg.APIKey).Failure
+	}
+	return factsOf(raw), nil
 }

@@ -6,14 +6,12 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
+
+	"oneclaw/agent/provider"
 )
 
-// askTimeout bounds what asking about a model may take: an answer waits for it.
-const askTimeout = 3 * time.Second
-
 // Ask returns all that is known of the model once it has done what [Client.Learn] does.
-func (c *Client) Ask(ctx context.Context) (Facts, error) {
+func (c *Client) Ask(ctx context.Context) (provider.Facts, error) {
 	err := c.Learn(ctx)
 	return c.Facts(), err
 }
@@ -22,26 +20,11 @@ func (c *Client) Ask(ctx context.Context) (Facts, error) {
 // Groq, Mistral, vLLM, Kimi and LM Studio say it in a list, Gemini, Ollama and llama.cpp at
 // addresses of their own, the others not at all. The error is why the provider could not be asked; what is known otherwise is known all the same.
 func (c *Client) Learn(ctx context.Context) error {
-	known := c.cfg.Known
-	if known.asked.Has(c.origin) {
-		return nil
-	}
-	ctx, end := context.WithTimeout(ctx, askTimeout)
-	defer end()
-	told, err := c.ask(ctx)
-	rest := knownFor
-	if err != nil || told.Cuts && told.Context.From == "" {
-		rest = silentFor // It may be loaded soon.
-	}
-	known.asked.Put(c.origin, struct{}{}, rest)
-	if err == nil {
-		known.change(c, func(m *memory) { m.told = told })
-	}
-	return err
+	return c.cfg.Known.Ask(ctx, c.origin, c.ask)
 }
 
 // ask asks the one address after the other.
-func (c *Client) ask(ctx context.Context) (Facts, error) {
+func (c *Client) ask(ctx context.Context) (provider.Facts, error) {
 	if c.cfg.Dialect == DialectGemini {
 		return c.askGemini(ctx)
 	}
@@ -50,21 +33,21 @@ func (c *Client) ask(ctx context.Context) (Facts, error) {
 	if told.Context.From != "" || !nearby(c.url) {
 		return told, err
 	}
-	for _, ask := range []func(context.Context, string) (Facts, bool){c.askOllama, c.askLMStudio, c.askLlama} {
+	for _, ask := range []func(context.Context, string) (provider.Facts, bool){c.askOllama, c.askLMStudio, c.askLlama} {
 		if more, ok := ask(ctx, strings.TrimSuffix(c.cfg.BaseURL, "/v1")); ok {
-			return more.or(told), nil
+			return more.Or(told), nil
 		}
 	}
 	return told, err
 }
 
 // pick is what a list says of the model.
-func (c *Client) pick(models []ModelInfo) Facts {
+func (c *Client) pick(models []ModelInfo) provider.Facts {
 	name := strings.TrimPrefix(c.cfg.Model, "models/")
 	if i := slices.IndexFunc(models, func(m ModelInfo) bool { return m.ID == name }); i >= 0 {
 		return models[i].Facts
 	}
-	return Facts{}
+	return provider.Facts{}
 }
 
 // document decodes the JSON at an address.
@@ -84,7 +67,7 @@ func (c *Client) document(ctx context.Context, address string, body, into any) e
 }
 
 // askGemini reads a page of Google's own API (ai.google.dev/api/models).
-func (c *Client) askGemini(ctx context.Context) (Facts, error) {
+func (c *Client) askGemini(ctx context.Context) (provider.Facts, error) {
 	var page struct {
 		Input    float64  `json:"inputTokenLimit"`
 		Output   float64  `json:"outputTokenLimit"`
@@ -93,29 +76,31 @@ func (c *Client) askGemini(ctx context.Context) (Facts, error) {
 	}
 	address := strings.TrimSuffix(c.cfg.BaseURL, "/openai") + "/models/" + url.PathEscape(strings.TrimPrefix(c.cfg.Model, "models/"))
 	if err := c.document(ctx, address, nil, &page); err != nil {
-		return Facts{}, err
+		return provider.Facts{}, err
 	}
-	f := Facts{Context: number(page.Input, fromServer), Output: number(page.Output, fromServer)}
+	f := provider.Facts{Context: provider.NewNumber(page.Input, provider.FromServer), Output: provider.NewNumber(page.Output, provider.FromServer)}
 	if page.Thinking != nil {
-		f.Reasons = can(*page.Thinking, fromServer)
+		f.Reasons = provider.NewCan(*page.Thinking, provider.FromServer)
 	}
 	if slices.Contains(page.Methods, "createCachedContent") {
-		f.Caches = can(true, fromServer)
+		f.Caches = provider.NewCan(true, provider.FromServer)
 	}
 	return f, nil
 }
 
 // askOllama asks what a model can do, and with which context it is loaded: what is longer
 // is cut without a word (docs.ollama.com/api, docs.ollama.com/context-length).
-func (c *Client) askOllama(ctx context.Context, root string) (Facts, bool) {
+func (c *Client) askOllama(ctx context.Context, root string) (provider.Facts, bool) {
 	var shown struct {
 		Capabilities []string `json:"capabilities"`
 	}
 	if err := c.document(ctx, root+"/api/show", map[string]string{"model": c.cfg.Model}, &shown); err != nil || len(shown.Capabilities) == 0 {
-		return Facts{}, false
+		return provider.Facts{}, false
 	}
-	has := func(what string) Can { return can(slices.Contains(shown.Capabilities, what), fromServer) }
-	f := Facts{Sees: has("vision"), Hears: has("audio"), Reasons: has("thinking"), Cuts: true}
+	has := func(what string) provider.Can {
+		return provider.NewCan(slices.Contains(shown.Capabilities, what), provider.FromServer)
+	}
+	f := provider.Facts{Sees: has("vision"), Hears: has("audio"), Reasons: has("thinking"), Cuts: true}
 	var running struct {
 		Models []struct {
 			Name    string  `json:"name"`
@@ -125,7 +110,7 @@ func (c *Client) askOllama(ctx context.Context, root string) (Facts, bool) {
 	if c.document(ctx, root+"/api/ps", nil, &running) == nil {
 		for _, m := range running.Models {
 			if m.Name == c.cfg.Model || m.Name == c.cfg.Model+":latest" {
-				f.Context = number(m.Context, fromServer)
+				f.Context = provider.NewNumber(m.Context, provider.FromServer)
 			}
 		}
 	}
@@ -133,17 +118,17 @@ func (c *Client) askOllama(ctx context.Context, root string) (Facts, bool) {
 }
 
 // askLMStudio reads LM Studio's own list, which tells with which context a model is loaded.
-func (c *Client) askLMStudio(ctx context.Context, root string) (Facts, bool) {
+func (c *Client) askLMStudio(ctx context.Context, root string) (provider.Facts, bool) {
 	data, err := c.fetch(ctx, root+"/api/v0/models", nil)
 	if err != nil {
-		return Facts{}, false
+		return provider.Facts{}, false
 	}
 	models, err := decodeModels(data)
 	return c.pick(models), err == nil
 }
 
 // askLlama reads the properties of a llama.cpp server (tools/server/README.md).
-func (c *Client) askLlama(ctx context.Context, root string) (Facts, bool) {
+func (c *Client) askLlama(ctx context.Context, root string) (provider.Facts, bool) {
 	var props struct {
 		Default struct {
 			Context float64 `json:"n_ctx"`
@@ -151,11 +136,11 @@ func (c *Client) askLlama(ctx context.Context, root string) (Facts, bool) {
 		Modalities *struct{ Vision, Audio bool } `json:"modalities"`
 	}
 	if c.document(ctx, root+"/props", nil, &props) != nil || props.Default.Context == 0 {
-		return Facts{}, false
+		return provider.Facts{}, false
 	}
-	f := Facts{Context: number(props.Default.Context, fromServer)}
+	f := provider.Facts{Context: provider.NewNumber(props.Default.Context, provider.FromServer)}
 	if m := props.Modalities; m != nil {
-		f.Sees, f.Hears = can(m.Vision, fromServer), can(m.Audio, fromServer)
+		f.Sees, f.Hears = provider.NewCan(m.Vision, provider.FromServer), provider.NewCan(m.Audio, provider.FromServer)
 	}
 	return f, true
 }

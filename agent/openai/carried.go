@@ -169,10 +169,10 @@ func (e *encoder) thoughts(back carried, inTurn bool) {
 		if err == nil && len(data) <= maxExtra {
 			e.raw(`,"reasoning_details":` + string(data))
 		}
-	case e.quirks.details && inTurn && len(e.ids.open) > 0:
+	case e.quirks.details && inTurn && len(e.ids.Open) > 0:
 		// One block, with the id of the first call (Roo-Code PR 10640).
 		e.raw(`,"reasoning_details":[{"type":"reasoning.encrypted","data":"` + skipSignature + `","format":"google-gemini-v1","index":0`)
-		e.field("id", e.ids.open[0])
+		e.field("id", e.ids.Open[0])
 		e.raw(`}]`)
 	case back.Text != "" && back.Field != fieldParts:
 		e.field(back.Field, back.Text)

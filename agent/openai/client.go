@@ -20,32 +20,17 @@ import (
 	"time"
 
 	"oneclaw/agent"
-	"oneclaw/internal/retry"
+	"oneclaw/agent/provider"
 )
 
-// Defaults of [Config].
-const (
-	DefaultBaseURL     = "https://api.openai.com/v1"
-	DefaultMaxAttempts = 4
-	DefaultMaxWait     = time.Minute
-)
+// DefaultBaseURL is where OpenAI takes requests.
+const DefaultBaseURL = "https://api.openai.com/v1"
 
 // maxTools is the largest tools array that OpenAI documents.
 const maxTools = 128
 
-// Bounds of one attempt.
-const (
-	firstTimeout   = 120 * time.Second // for the first byte of a reply
-	stallTimeout   = 60 * time.Second  // for each further piece
-	attemptTimeout = 10 * time.Minute
-	nearbyTimeout  = 30 * time.Minute
-)
-
-// Pauses between the attempts of one request.
-const (
-	minPause = 350 * time.Millisecond
-	maxPause = 20 * time.Second
-)
+// nearbyTimeout bounds an attempt at a server nearby, which may be slow.
+const nearbyTimeout = 30 * time.Minute
 
 // Config is what a [Client] is made of.
 type Config struct {
@@ -61,12 +46,12 @@ type Config struct {
 	// HTTPClient sends the requests. Nil means a plain http.Client.
 	HTTPClient *http.Client
 	// Retry bounds how a request is repeated.
-	Retry Retry
+	Retry provider.Retry
 	// ContextTokens is the size of the model's context as its name or a list tells; 0 if
 	// unknown. What the server itself says comes before it.
 	ContextTokens int
 	// Set is what the operator says, before all else.
-	Set Settings
+	Set provider.Settings
 	// API is [APIChat] or [APIResponses]; empty means what the model is known to need.
 	API string
 	// Effort is how hard the model is to think; empty leaves it to the provider.
@@ -86,24 +71,6 @@ const (
 	APIChat      = "chat"
 	APIResponses = "responses"
 )
-
-// Settings are what an operator can say of a model.
-type Settings struct {
-	// Context is the size of its context in tokens; 0 is for the program to find out.
-	Context int
-	// Vision is whether it sees: "yes", "no", or empty for the program to find out.
-	Vision string
-}
-
-// Retry bounds how a request is repeated that may pass the next time.
-type Retry struct {
-	// MaxAttempts bounds how often a request is sent. 0 means [DefaultMaxAttempts].
-	MaxAttempts int
-	// MaxWait bounds the time spent waiting between the attempts of one request. A
-	// server that asks for a longer wait is not asked again. 0 means
-	// [DefaultMaxWait].
-	MaxWait time.Duration
-}
 
 // Client is a model behind a Chat Completions API. It may be used concurrently. It
 // starts no goroutines that outlive a call.
@@ -134,39 +101,29 @@ func New(cfg Config) (*Client, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	cfg.Retry.MaxAttempts = cmp.Or(cfg.Retry.MaxAttempts, DefaultMaxAttempts)
-	cfg.Retry.MaxWait = cmp.Or(cfg.Retry.MaxWait, DefaultMaxWait)
-	plain := http.Client{}
-	if cfg.HTTPClient != nil {
-		plain = *cfg.HTTPClient
-	}
-	plain.CheckRedirect = follow
-	cfg.HTTPClient = &plain
+	cfg.HTTPClient = provider.Within(cfg.HTTPClient)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Known == nil {
 		cfg.Known = NewKnown()
 	}
 	c := &Client{
 		cfg: cfg, url: u, hosted: hostedByOpenAI(u), keeps: cachesOnDemand(u, cfg.Model), origin: originOf(cfg),
-		quirks: quirksOf(u, cfg), first: cmp.Or(cfg.FirstByte, firstTimeout), whole: attemptTimeout,
+		quirks: quirksOf(u, cfg), first: cmp.Or(cfg.FirstByte, provider.FirstTimeout), whole: provider.AttemptTimeout,
 	}
 	if nearby(u) {
-		c.first, c.whole = cmp.Or(cfg.FirstByte, attemptTimeout), nearbyTimeout
+		c.first, c.whole = cmp.Or(cfg.FirstByte, provider.AttemptTimeout), nearbyTimeout
 	}
-	c.whole = max(c.whole, c.first+stallTimeout)
 	c.quirks.responses = c.wantsResponses()
 	return c, nil
 }
 
-// check refuses settings that cannot be meant.
-func (cfg *Config) check() error {
-	switch {
-	case cfg.Retry.MaxWait < 0 || min(cfg.Retry.MaxAttempts, cfg.ContextTokens, cfg.Set.Context) < 0 || cfg.FirstByte < 0:
-		return errors.New("openai: a bound is negative")
-	case cfg.API != "" && cfg.API != APIChat && cfg.API != APIResponses:
+// check refuses settings that cannot be meant, and fills in how requests are repeated.
+func (cfg *Config) check() (err error) {
+	if cfg.API != "" && cfg.API != APIChat && cfg.API != APIResponses {
 		return fmt.Errorf("openai: the API must be %s or %s", APIChat, APIResponses)
-	case cfg.Set.Vision != "" && cfg.Set.Vision != "yes" && cfg.Set.Vision != "no":
-		return errors.New("openai: vision must be yes or no")
+	}
+	if cfg.Retry, err = provider.Check(cfg.Retry, cfg.Set, cfg.ContextTokens, cfg.FirstByte); err != nil {
+		return fmt.Errorf("openai: %w", err)
 	}
 	return nil
 }
@@ -181,48 +138,36 @@ func (c *Client) Profile() agent.Profile {
 // (rate limits, server errors, broken and stalled streams) with growing pauses, or
 // those that the server asks for. An error is a *[agent.ModelError], or the cause
 // for which ctx ended.
-func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
-	q := c.cfg.Known.quirks(c)
-	known := q
+func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (reply agent.Reply, err error) {
+	q := c.known()
+	known, streamed := q, false
 	body, pictures := c.encode(req, q)
-	pauses := retry.New(minPause, maxPause)
-	left := c.cfg.Retry.MaxWait
-	for attempt := 1; ; {
-		reply, streamed, fault := c.try(ctx, q, body, onDelta)
-		if fault == nil {
-			if q != known {
-				c.cfg.Known.learn(c, q)
-			}
-			return reply, nil
+	err = c.cfg.Retry.Repeat(ctx, c.cfg.Logger.With("model", c.cfg.Model), func() (fault *provider.Fault) {
+		if streamed {
+			onDelta(agent.Delta{Restart: true})
 		}
-		if ctx.Err() != nil {
-			return agent.Reply{}, fmt.Errorf("openai: %w", context.Cause(ctx))
-		}
-		if again, better := c.otherwise(&req, q, fault, pictures); again {
+		reply, streamed, fault = c.try(ctx, q, body, onDelta)
+		return fault
+	}, func(fault *provider.Fault) bool {
+		again, better := c.otherwise(&req, q, fault, pictures)
+		if again {
 			q = better
 			body, pictures = c.encode(req, q)
 		} else {
-			pause := pauses.Next(fault.failure.RetryAfter)
-			if !fault.passing || attempt >= fault.attempts(c.cfg.Retry.MaxAttempts) || pause > left {
-				return agent.Reply{}, c.final(fault)
-			}
-			left -= pause
-			c.cfg.Logger.Warn("model request is repeated", "model", c.cfg.Model, "attempt", attempt, "pause", pause, "err", fault.failure)
-			if err := retry.Wait(ctx, pause); err != nil {
-				return agent.Reply{}, fmt.Errorf("openai: %w", err)
-			}
-			attempt++
+			c.cfg.Known.Refused(c.origin, fault)
 		}
-		if streamed && onDelta != nil {
-			onDelta(agent.Delta{Restart: true})
-		}
+		return again
+	})
+	if err == nil && q != known {
+		c.cfg.Known.Learn(c.origin, q)
 	}
+	return reply, err
 }
 
 // otherwise changes a request that was refused into one that may be taken: in the way that
 // the refusal names, or else without pictures, because an answer about the text is better
 // than none.
-func (c *Client) otherwise(req *agent.Request, q quirks, f *fault, pictures bool) (again bool, better quirks) {
+func (c *Client) otherwise(req *agent.Request, q quirks, f *provider.Fault, pictures bool) (again bool, better quirks) {
 	better = q.learn(f)
 	if c.cfg.API == APIChat {
 		better.responses = false
@@ -231,32 +176,20 @@ func (c *Client) otherwise(req *agent.Request, q quirks, f *fault, pictures bool
 	case better.blind && !q.blind && !pictures:
 		return false, q // There was none.
 	case better != q:
-		c.cfg.Logger.Info("model request is made otherwise, as the server wants it", "model", c.cfg.Model, "err", f.failure)
+		c.cfg.Logger.Info("model request is made otherwise, as the server wants it", "model", c.cfg.Model, "err", f.Failure)
 		return true, better
-	case pictures && (f.failure.Kind == agent.KindRejected || f.failure.Status == http.StatusInternalServerError && !c.Facts().Sees.Yes()):
-		c.cfg.Logger.Warn("request with pictures refused, asked again without", "model", c.cfg.Model, "err", f.failure)
+	case pictures && (f.Failure.Kind == agent.KindRejected || f.Failure.Status == http.StatusInternalServerError && !c.Facts().Sees.Yes()):
+		c.cfg.Logger.Warn("request with pictures refused, asked again without", "model", c.cfg.Model, "err", f.Failure)
 		req.ReadFile = nil
 		return true, q
 	}
 	return false, q
 }
 
-// final is the failure of a request that is given up.
-func (c *Client) final(f *fault) error {
-	if f.failure.Kind == agent.KindOverflow {
-		c.cfg.Known.limit(c, limitIn(f.said))
-	}
-	return f.failure
-}
-
 // try sends the request once. streamed reports whether onDelta was given anything.
-func (c *Client) try(ctx context.Context, q quirks, body []byte, onDelta func(agent.Delta)) (reply agent.Reply, streamed bool, fault *fault) {
-	ctx, end := context.WithTimeoutCause(ctx, c.whole, errSlow)
+func (c *Client) try(ctx context.Context, q quirks, body []byte, onDelta func(agent.Delta)) (reply agent.Reply, streamed bool, fault *provider.Fault) {
+	ctx, alive, end := provider.Watch(ctx, c.first, c.whole)
 	defer end()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	watch := time.AfterFunc(c.first, func() { cancel(errStalled) })
-	defer watch.Stop()
 	path := "/chat/completions"
 	if q.responses {
 		path = "/responses"
@@ -266,9 +199,8 @@ func (c *Client) try(ctx context.Context, q quirks, body []byte, onDelta func(ag
 		return agent.Reply{}, false, c.judge(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	alive := func() { watch.Reset(stallTimeout) }
 	alive()
-	resp.Body = &limited{ReadCloser: resp.Body, left: maxReply, alive: alive}
+	resp.Body = provider.Bounded(resp.Body, alive)
 	show := func(text string) {
 		if text != "" && onDelta != nil {
 			streamed = true
@@ -279,7 +211,7 @@ func (c *Client) try(ctx context.Context, q quirks, body []byte, onDelta func(ag
 	if q.responses {
 		a = &responseCollector{show: show, origin: c.origin}
 	}
-	if reply, err = a.end(events(resp, a.add)); err != nil {
+	if reply, err = a.end(provider.Events(resp, a.add)); err != nil {
 		return agent.Reply{}, streamed, c.judge(ctx, err)
 	}
 	return reply, streamed, nil

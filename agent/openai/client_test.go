@@ -18,6 +18,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
+	"oneclaw/agent/provider"
 )
 
 func TestNew(t *testing.T) {
@@ -26,7 +27,7 @@ func TestNew(t *testing.T) {
 		"no host":        {Model: "m", BaseURL: "localhost"},
 		"another scheme": {Model: "m", BaseURL: "ftp://host/v1"},
 		"negative":       {Model: "m", ContextTokens: -1},
-		"negative wait":  {Model: "m", Retry: openai.Retry{MaxWait: -1}},
+		"negative wait":  {Model: "m", Retry: provider.Retry{MaxWait: -1}},
 	} {
 		if _, err := openai.New(cfg); err == nil {
 			t.Errorf("%s: no error", name)
@@ -335,7 +336,7 @@ func TestStalledStreams(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, _ := client(t, openai.Config{Retry: openai.Retry{MaxAttempts: 1}}, tc.answer)
+				c, _ := client(t, openai.Config{Retry: provider.Retry{MaxAttempts: 1}}, tc.answer)
 				began := time.Now()
 				_, err := c.Complete(t.Context(), question(), nil)
 				if f := kindOf(t, err); f.Kind != agent.KindUnavailable || time.Since(began) != tc.after {

@@ -11,6 +11,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
+	"oneclaw/agent/provider"
 	"oneclaw/toolgroups"
 )
 
@@ -29,7 +30,7 @@ func TestBaseURLs(t *testing.T) {
 		{"", "https://generativelanguage.googleapis.com", "https://generativelanguage.googleapis.com/v1beta/openai"},
 		{openai.DialectGemini, "https://generativelanguage.googleapis.com/v1beta/openai/", "https://generativelanguage.googleapis.com/v1beta/openai"},
 	} {
-		p := &provider{t: t, answers: []answer{stream(hello, stop)}}
+		p := &playedServer{t: t, answers: []answer{stream(hello, stop)}}
 		c, err := openai.New(openai.Config{Dialect: tc.dialect, BaseURL: tc.base, Model: "m", HTTPClient: &http.Client{Transport: p}})
 		if err != nil {
 			t.Fatal(err)
@@ -137,7 +138,7 @@ func TestListModels(t *testing.T) {
 	want := []openai.ModelInfo{{ID: "b", ContextTokens: 1000}, {ID: "a", Name: "A", ContextTokens: 5}, {ID: "c"}, {ID: "d", ContextTokens: 1e9}}
 	for i := range want {
 		if n := want[i].ContextTokens; n > 0 {
-			want[i].Facts.Context = openai.Fact[int]{Value: n, From: "the provider"}
+			want[i].Facts.Context = provider.Fact[int]{Value: n, From: "the provider"}
 		}
 	}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {

@@ -39,7 +39,7 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error)
 		return nil, fmt.Errorf("openai: embed: %w", context.Cause(ctx))
 	}
 	if err != nil {
-		return nil, c.judge(ctx, err).failure
+		return nil, c.judge(ctx, err).Failure
 	}
 	out := make([][]float32, len(texts))
 	for _, v := range answer.Data {

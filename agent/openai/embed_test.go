@@ -59,7 +59,7 @@ func TestEmbedderRefusesWhatDoesNotFit(t *testing.T) {
 		`{"data":[{"index":0,"embedding":[1]},{"index":7,"embedding":[1]}]}`,
 		`{"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[]}]}`, `not JSON`,
 	} {
-		p := &provider{t: t, answers: []answer{respond(200, "application/json", body)}}
+		p := &playedServer{t: t, answers: []answer{respond(200, "application/json", body)}}
 		e, err := openai.New(openai.Config{Model: "m", HTTPClient: &http.Client{Transport: p}})
 		if err != nil {
 			t.Fatal(err)

@@ -1,11 +1,8 @@
 package openai
 
 import (
-	"encoding/json"
-	"strings"
-	"unicode/utf8"
-
 	"oneclaw/agent"
+	"oneclaw/agent/provider"
 )
 
 // encoder writes a request. It is ours because the library's encoding of a long history
@@ -15,7 +12,7 @@ type encoder struct {
 	quirks quirks
 	buf    []byte
 	show   show
-	ids    callIDs
+	ids    provider.CallIDs
 	// last is who spoke last; empty before the first message.
 	last string
 }
@@ -45,7 +42,7 @@ func (e *encoder) item(kind string) {
 
 func (e *encoder) field(name, value string) {
 	e.raw(`,"` + name + `":`)
-	e.buf = appendString(e.buf, value)
+	e.buf = provider.AppendString(e.buf, value)
 }
 
 func (e *encoder) message(role, content string) {
@@ -55,7 +52,7 @@ func (e *encoder) message(role, content string) {
 }
 
 // user writes a user message.
-func (e *encoder) user(text string, pictures []picture) {
+func (e *encoder) user(text string, pictures []provider.Picture) {
 	if e.quirks.bridge && e.last == "tool" {
 		e.message("assistant", textBridge)
 	}
@@ -73,7 +70,7 @@ func (e *encoder) user(text string, pictures []picture) {
 	e.raw(`}`)
 	for _, p := range pictures {
 		e.raw(before)
-		e.buf = p.appendURL(e.buf)
+		e.buf = appendURL(e.buf, p)
 		e.raw(after)
 	}
 	e.raw(`]}`)
@@ -87,7 +84,7 @@ const textBridge = "I have the results."
 // with the first call of each reply of the present turn.
 func (e *encoder) assistant(m *agent.Message, back carried, inTurn bool) {
 	e.open("assistant")
-	e.ids.reply()
+	e.ids.Reply()
 	switch {
 	case back.Field == fieldParts && !e.quirks.drops:
 		e.raw(`,"content":[{"type":"thinking","thinking":[{"type":"text"`)
@@ -100,7 +97,7 @@ func (e *encoder) assistant(m *agent.Message, back carried, inTurn bool) {
 		}
 		e.raw(`]`)
 	case m.Text != "" || len(m.Calls) == 0:
-		e.field("content", orEmpty(m.Text))
+		e.field("content", provider.OrEmpty(m.Text))
 	}
 	for i := range m.Calls {
 		if i == 0 {
@@ -109,10 +106,10 @@ func (e *encoder) assistant(m *agent.Message, back carried, inTurn bool) {
 			e.raw(`,`)
 		}
 		e.raw(`{"type":"function"`)
-		e.field("id", e.ids.call(m.Calls[i].ID))
+		e.field("id", e.ids.Call(m.Calls[i].ID))
 		e.raw(`,"function":{"name":`)
-		e.buf = appendString(e.buf, functionName(m.Calls[i].Name))
-		e.field("arguments", arguments(m.Calls[i].Arguments))
+		e.buf = provider.AppendString(e.buf, provider.FunctionName(m.Calls[i].Name))
+		e.field("arguments", provider.Arguments(m.Calls[i].Arguments))
 		e.raw(`}`)
 		if !e.quirks.drops {
 			e.raw(back.extra(i, inTurn && e.quirks.signs))
@@ -129,7 +126,7 @@ func (e *encoder) assistant(m *agent.Message, back carried, inTurn bool) {
 // output writes a reply for the Responses API, within the turn in the order in which it
 // came and with the reasoning, which has to stand in front of what it led to.
 func (e *encoder) output(m *agent.Message, back carried) {
-	e.ids.reply()
+	e.ids.Reply()
 	said, called := false, 0
 	say := func(phase string) {
 		if said || m.Text == "" && len(m.Calls) > 0 {
@@ -137,7 +134,7 @@ func (e *encoder) output(m *agent.Message, back carried) {
 		}
 		said = true
 		e.open("assistant")
-		e.field("content", orEmpty(m.Text))
+		e.field("content", provider.OrEmpty(m.Text))
 		if phase != "" {
 			e.field("phase", phase)
 		}
@@ -148,9 +145,9 @@ func (e *encoder) output(m *agent.Message, back carried) {
 			c := &m.Calls[called]
 			called++
 			e.item(itemCall)
-			e.field("call_id", e.ids.call(c.ID))
-			e.field("name", functionName(c.Name))
-			e.field("arguments", arguments(c.Arguments))
+			e.field("call_id", e.ids.Call(c.ID))
+			e.field("name", provider.FunctionName(c.Name))
+			e.field("arguments", provider.Arguments(c.Arguments))
 			e.raw(`}`)
 		}
 	}
@@ -184,7 +181,8 @@ func (e *encoder) reasoning(it item) {
 }
 
 func (e *encoder) result(m *agent.Message) {
-	id, text := e.ids.result(m.CallID), ResultText(m, e.show.blind)
+	id, _ := e.ids.Result(m.CallID)
+	text := provider.ResultText(m, e.show.blind)
 	if e.quirks.responses {
 		e.item("function_call_output")
 		e.field("call_id", id)
@@ -195,89 +193,4 @@ func (e *encoder) result(m *agent.Message) {
 		e.field("content", text)
 	}
 	e.raw(`}`)
-}
-
-// ResultText is what the model reads of a result: pictures that it cannot see are named.
-func ResultText(m *agent.Message, blind bool) string {
-	var text strings.Builder
-	text.WriteString(m.Text)
-	for i := range m.Files {
-		if f := &m.Files[i]; f.Picture != nil && (blind || f.Picture.Gone) {
-			text.WriteString("\n" + fileLine(f, blind))
-		}
-	}
-	return orEmpty(text.String())
-}
-
-// functionName makes a name that the model invented acceptable to servers, which
-// would refuse the conversation for ever because of it.
-func functionName(name string) string {
-	valid := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
-	}
-	if name != "" && len(name) <= 64 && strings.IndexFunc(name, func(r rune) bool { return !valid(r) }) < 0 {
-		return name
-	}
-	name = strings.Map(func(r rune) rune {
-		if valid(r) {
-			return r
-		}
-		return '_'
-	}, name)
-	if name == "" {
-		return "unknown"
-	}
-	return name[:min(len(name), 64)]
-}
-
-// arguments returns them as the model wrote them, unless they are not an object:
-// some servers decode them and refuse the conversation for ever if they cannot.
-func arguments(raw string) string {
-	trimmed := strings.TrimSpace(raw)
-	if trimmed == "" {
-		return "{}"
-	}
-	if trimmed[0] == '{' && json.Valid([]byte(trimmed)) {
-		return raw
-	}
-	return string(append(appendString([]byte(`{"invalid_arguments":`), raw), '}'))
-}
-
-const hexDigits = "0123456789abcdef"
-
-// appendString appends a JSON string. Invalid UTF-8 becomes U+FFFD.
-func appendString(buf []byte, s string) []byte {
-	buf = append(buf, '"')
-	done := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			r, size := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && size == 1 {
-				buf = append(append(buf, s[done:i]...), "\uFFFD"...)
-				done = i + 1
-			}
-			i += size
-			continue
-		}
-		if c >= ' ' && c != '"' && c != '\\' {
-			i++
-			continue
-		}
-		buf = append(buf, s[done:i]...)
-		switch c {
-		case '"', '\\':
-			buf = append(buf, '\\', c)
-		case '\n':
-			buf = append(buf, '\\', 'n')
-		case '\t':
-			buf = append(buf, '\\', 't')
-		default:
-			buf = append(buf, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		}
-		i++
-		done = i
-	}
-	buf = append(buf, s[done:]...)
-	return append(buf, '"')
 }

@@ -23,9 +23,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// provider is a server that gives one answer after another and remembers what it
+// playedServer is a server that gives one answer after another and remembers what it
 // was sent. It stands behind the HTTP client, so that time can be a test's own.
-type provider struct {
+type playedServer struct {
 	t        *testing.T
 	answers  []answer
 	bodies   []string
@@ -34,7 +34,7 @@ type provider struct {
 
 type answer func(req *http.Request) (*http.Response, error)
 
-func (p *provider) RoundTrip(req *http.Request) (*http.Response, error) {
+func (p *playedServer) RoundTrip(req *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
 		p.t.Error(err)
@@ -91,9 +91,9 @@ const (
 
 const key = "sk-very-secret"
 
-func client(t *testing.T, cfg openai.Config, answers ...answer) (*openai.Client, *provider) {
+func client(t *testing.T, cfg openai.Config, answers ...answer) (*openai.Client, *playedServer) {
 	t.Helper()
-	p := &provider{t: t, answers: answers}
+	p := &playedServer{t: t, answers: answers}
 	cfg.HTTPClient = &http.Client{Transport: p}
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = "http://model.test/v1/"

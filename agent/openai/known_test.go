@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"oneclaw/agent/openai"
+	"oneclaw/agent/provider"
 	emulator "oneclaw/internal/emulator/openai"
 )
 
@@ -26,7 +27,7 @@ func TestProvidersTell(t *testing.T) {
 		for _, page := range p.Pages {
 			tells = tells || strings.Contains(page, "{context}")
 		}
-		if tells != (facts.Context == openai.Fact[int]{Value: 100_000, From: "the provider"}) {
+		if tells != (facts.Context == provider.Fact[int]{Value: 100_000, From: "the provider"}) {
 			t.Errorf("%s: %+v", p.Name, facts)
 		}
 		fmt.Fprintf(&b, "| %s (%s) | %s | %s | %s | %s | %s | %s | %s |\n", p.Name, p.Model, said(facts.Context), said(facts.Output),
@@ -39,7 +40,7 @@ func TestProvidersTell(t *testing.T) {
 }
 
 // said is a cell of the table.
-func said[T any](f openai.Fact[T]) string {
+func said[T any](f provider.Fact[T]) string {
 	if f.From == "" {
 		return "–"
 	}
@@ -99,7 +100,7 @@ func TestSettingsOverrule(t *testing.T) {
 	p, _ := emulator.PersonalityOf("openrouter-gemini")
 	l := newLive(t, p)
 	m := l.model(func(cfg *openai.Config) {
-		cfg.Set, cfg.API, cfg.ContextTokens = openai.Settings{Context: 5000, Vision: "no"}, openai.APIChat, 7
+		cfg.Set, cfg.API, cfg.ContextTokens = provider.Settings{Context: 5000, Vision: "no"}, openai.APIChat, 7
 	})
 	facts, err := m.Ask(t.Context())
 	if err != nil || facts.Context.Value != 5000 || !facts.Sees.No() || facts.Responses.From != "the settings" || facts.Hears.From != "the provider" {
@@ -109,7 +110,7 @@ func TestSettingsOverrule(t *testing.T) {
 		t.Errorf("profile: %d", got)
 	}
 	for name, cfg := range map[string]openai.Config{
-		"context": {Model: "m", Set: openai.Settings{Context: -1}}, "vision": {Model: "m", Set: openai.Settings{Vision: "maybe"}},
+		"context": {Model: "m", Set: provider.Settings{Context: -1}}, "vision": {Model: "m", Set: provider.Settings{Vision: "maybe"}},
 		"api": {Model: "m", API: "assistants"}, "time": {Model: "m", FirstByte: -1},
 	} {
 		if _, err := openai.New(cfg); err == nil {

@@ -12,6 +12,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
+	"oneclaw/agent/provider"
 	emulator "oneclaw/internal/emulator/openai"
 	"oneclaw/toolgroups"
 )
@@ -85,7 +86,7 @@ func TestOverflowInTheWordsOfEachServer(t *testing.T) {
 			}
 		}
 	}
-	c, _ := client(t, openai.Config{ContextTokens: 1000, Set: openai.Settings{Context: 2000}})
+	c, _ := client(t, openai.Config{ContextTokens: 1000, Set: provider.Settings{Context: 2000}})
 	if got := c.Facts().Context; got.Value != 2000 || got.From != "the settings" {
 		t.Errorf("set, it is %+v", got)
 	}
@@ -159,7 +160,7 @@ func TestTheFirstByteOfALocalServerMayTakeLong(t *testing.T) {
 		{"https://api.groq.com/openai/v1", time.Hour, time.Hour},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c, _ := client(t, openai.Config{BaseURL: tc.base, FirstByte: tc.set, Retry: openai.Retry{MaxAttempts: 1}}, func(req *http.Request) (*http.Response, error) {
+			c, _ := client(t, openai.Config{BaseURL: tc.base, FirstByte: tc.set, Retry: provider.Retry{MaxAttempts: 1}}, func(req *http.Request) (*http.Response, error) {
 				<-req.Context().Done()
 				return nil, req.Context().Err()
 			})
@@ -199,7 +200,7 @@ func TestNoStreamOptions(t *testing.T) {
 		refusal(400, "", "Unrecognized request argument supplied: stream_options"),
 		respond(422, "application/json", `{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}`),
 	} {
-		cfg := openai.Config{Known: openai.NewKnown(), Retry: openai.Retry{MaxAttempts: 1}}
+		cfg := openai.Config{Known: openai.NewKnown(), Retry: provider.Retry{MaxAttempts: 1}}
 		c, p := client(t, cfg, refused, stream(hello, stop))
 		if _, err := c.Complete(t.Context(), question(), nil); err != nil || len(p.bodies) != 2 || strings.Contains(p.bodies[1], "stream_options") || !strings.Contains(p.bodies[1], `"stream":true`) {
 			t.Errorf("%v, %q", err, p.bodies)
@@ -219,7 +220,7 @@ func TestNoStreamOptions(t *testing.T) {
 	}
 }
 
-func sentBy(t *testing.T, c *openai.Client, p *provider) string {
+func sentBy(t *testing.T, c *openai.Client, p *playedServer) string {
 	t.Helper()
 	if _, err := c.Complete(t.Context(), question(), nil); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
+	"oneclaw/agent/provider"
 	emulator "oneclaw/internal/emulator/openai"
 )
 
@@ -54,7 +55,7 @@ func TestReasoningModelsWithToolsGoToResponses(t *testing.T) {
 		}
 	}
 	for api, path := range map[string]string{openai.APIChat: "/v1/chat/completions", openai.APIResponses: "/v1/responses"} {
-		c, p := client(t, openai.Config{Model: "gpt-5.6-sol", BaseURL: openai.DefaultBaseURL, API: api, Retry: openai.Retry{MaxAttempts: 1}}, refusal(400, "", "use /v1/responses"))
+		c, p := client(t, openai.Config{Model: "gpt-5.6-sol", BaseURL: openai.DefaultBaseURL, API: api, Retry: provider.Retry{MaxAttempts: 1}}, refusal(400, "", "use /v1/responses"))
 		if _, err := c.Complete(t.Context(), question(), nil); err == nil || p.requests[0].URL.Path != path || len(p.requests) != 1 {
 			t.Errorf("%s: %v, %v", api, p.requests[0].URL, err)
 		}
@@ -93,7 +94,7 @@ func TestReasoningGoesBackWhereItCameFrom(t *testing.T) {
 		`{"object":"error","message":{"detail":[{"type":"extra_forbidden","loc":["body","messages",1,"assistant","reasoning_content"],"msg":"Extra inputs are not permitted"}]},"type":"invalid_request_error","param":null,"code":null}`,
 		`{"error":{"message":"messages[1].reasoning: reasoning is not supported with this model"}}`,
 	} {
-		cfg := openai.Config{Known: openai.NewKnown(), Retry: openai.Retry{MaxAttempts: 1}}
+		cfg := openai.Config{Known: openai.NewKnown(), Retry: provider.Retry{MaxAttempts: 1}}
 		c, p := client(t, cfg, respond(400, "application/json", refused), stream(hello, stop))
 		req := agent.Request{Messages: history(carriedBy("reasoning_content", "I THINK"))}
 		if _, err := c.Complete(t.Context(), req, nil); err != nil || len(p.bodies) != 2 || strings.Contains(p.bodies[1], "THINK") {

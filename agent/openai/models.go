@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oneclaw/agent"
+	"oneclaw/agent/provider"
 )
 
 // Bounds of a list of models.
@@ -31,7 +32,7 @@ type ModelInfo struct {
 	// ContextTokens is the size of its context; 0 where the server does not say.
 	ContextTokens int
 	// Facts are what else the server says of it.
-	Facts Facts
+	Facts provider.Facts
 }
 
 // ListModels asks a server which models it offers. Of the configuration the model is
@@ -70,10 +71,10 @@ func (c *Client) list(ctx context.Context) ([]ModelInfo, error) {
 func (c *Client) fetch(ctx context.Context, address string, body []byte) ([]byte, error) {
 	resp, err := c.send(ctx, address, body)
 	if err != nil {
-		if refused, ok := errors.AsType[*serverError](err); ok {
-			refused.code, refused.text = "", "no list of models"
+		if refused, ok := errors.AsType[*provider.Refusal](err); ok {
+			refused.Code, refused.Text = "", "no list of models"
 		}
-		return nil, c.judge(ctx, err).failure
+		return nil, c.judge(ctx, err).Failure
 	}
 	defer func() { _ = resp.Body.Close() }()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxModelList+1))
@@ -116,20 +117,20 @@ type listed struct {
 }
 
 // facts are what the list says of a model.
-func (m *listed) facts() Facts {
-	f := Facts{
-		Context: number(cmp.Or(m.Loaded, m.ContextLength, m.ContextWindow, m.MaxModelLen, m.MaxInput, m.MaxContext), fromServer),
-		Output:  number(cmp.Or(m.MaxCompletion, m.TopProvider.MaxCompletion), fromServer),
+func (m *listed) facts() provider.Facts {
+	f := provider.Facts{
+		Context: provider.NewNumber(cmp.Or(m.Loaded, m.ContextLength, m.ContextWindow, m.MaxModelLen, m.MaxInput, m.MaxContext), provider.FromServer),
+		Output:  provider.NewNumber(cmp.Or(m.MaxCompletion, m.TopProvider.MaxCompletion), provider.FromServer),
 	}
 	if in := m.Architecture.Input; len(in) > 0 {
-		f.Sees, f.Hears = can(slices.Contains(in, "image"), fromServer), can(slices.Contains(in, "audio"), fromServer)
+		f.Sees, f.Hears = provider.NewCan(slices.Contains(in, "image"), provider.FromServer), provider.NewCan(slices.Contains(in, "audio"), provider.FromServer)
 	}
 	var able struct{ Vision, Reasoning, Audio *bool }
 	_ = json.Unmarshal(m.Capabilities, &able) // A list is none of it.
-	tell := func(c *Can, says ...*bool) {
+	tell := func(c *provider.Can, says ...*bool) {
 		for _, v := range says {
 			if v != nil {
-				*c = can(*v, fromServer)
+				*c = provider.NewCan(*v, provider.FromServer)
 			}
 		}
 	}
@@ -137,13 +138,13 @@ func (m *listed) facts() Facts {
 	tell(&f.Hears, able.Audio)
 	tell(&f.Reasons, m.Reasoning, able.Reasoning)
 	if m.Type == "vlm" || m.Type == "llm" {
-		f.Sees = can(m.Type == "vlm", fromServer)
+		f.Sees = provider.NewCan(m.Type == "vlm", provider.FromServer)
 	}
 	if len(m.Parameters) > 0 {
-		f.Reasons = can(slices.Contains(m.Parameters, "reasoning"), fromServer)
+		f.Reasons = provider.NewCan(slices.Contains(m.Parameters, "reasoning"), provider.FromServer)
 	}
-	if present(m.Pricing.CacheRead) {
-		f.Caches = can(true, fromServer)
+	if provider.Present(m.Pricing.CacheRead) {
+		f.Caches = provider.NewCan(true, provider.FromServer)
 	}
 	return f
 }

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"oneclaw/agent/provider"
 )
 
 // quirks are what one server wants otherwise than most. They are known by its address or
@@ -15,7 +17,7 @@ type quirks struct {
 	// responses says that the Responses API is spoken.
 	responses bool
 	// ids is what ids of calls have to look like, unique that each may occur once.
-	ids    idRule
+	ids    provider.IDRule
 	unique bool
 	// keeps says that reasoning goes back in all later requests, with something in its
 	// place where there is none; drops that none goes back at all.
@@ -55,9 +57,9 @@ func quirksOf(u *url.URL, cfg Config) quirks {
 	q.unique = cfg.Dialect == DialectAnthropic || strings.Contains(model, "claude")
 	switch {
 	case at("mistral.ai"), mistrals.MatchString(model):
-		q.ids, q.bridge = idNine, true
+		q.ids, q.bridge = provider.IDNine, true
 	case strings.Contains(model, "kimi"):
-		q.ids = idLoose
+		q.ids = provider.IDLoose
 	}
 	return q
 }
@@ -75,7 +77,7 @@ var lessons = []struct {
 	{[][]string{{"thought_signature"}, {"thought signature"}}, func(q *quirks) { q.signs = true }},
 	{[][]string{{"after role 'tool'"}}, func(q *quirks) { q.bridge = true }},
 	{[][]string{{"ids must be unique"}, {"duplicate", "tool_call_id"}}, func(q *quirks) { q.unique = true }},
-	{[][]string{{"tool call id", "length of 9"}, {"tool_call", "length of 9"}}, func(q *quirks) { q.ids = idNine }},
+	{[][]string{{"tool call id", "length of 9"}, {"tool_call", "length of 9"}}, func(q *quirks) { q.ids = provider.IDNine }},
 	{[][]string{{"reasoning_content", "must be passed back"}, {"reasoning_content", "missing"}}, func(q *quirks) { q.keeps = true }},
 	{
 		[][]string{{"reasoning_content"}, {"reasoning_details"}, {"'reasoning'"}, {".reasoning:"}, {`"reasoning"`}, {"extra_content"}, {`"thinking"`}},
@@ -85,8 +87,8 @@ var lessons = []struct {
 
 // learn changes what a refusal names: the same request may pass then. Who has nothing to
 // learn from it gets the same quirks back.
-func (q quirks) learn(f *fault) quirks {
-	status, text := f.failure.Status, strings.ToLower(f.said)
+func (q quirks) learn(f *provider.Fault) quirks {
+	status, text := f.Failure.Status, strings.ToLower(f.Said)
 	refused := status == 0 || status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusUnprocessableEntity
 	if (refused || status >= http.StatusInternalServerError) && blindness(text) {
 		q.blind = true

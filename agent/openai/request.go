@@ -5,20 +5,18 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"oneclaw/agent"
-	"oneclaw/internal/wording"
+	"oneclaw/agent/provider"
 )
 
 // encode writes a request as JSON: the fields that are the same each time, then the tools,
 // byte for byte as they were before, then the messages. pictures reports whether any are
 // shown.
 func (c *Client) encode(req agent.Request, q quirks) (body []byte, pictures bool) {
-	e := &encoder{client: c, quirks: q, show: c.look(req, q), ids: callIDs{rule: q.ids}}
+	e := &encoder{client: c, quirks: q, show: c.look(req, q), ids: provider.CallIDs{Rule: q.ids}}
 	e.reserve(req)
 	e.raw(`{`)
 	if q.responses && reasons(c.cfg.Model) {
@@ -26,7 +24,7 @@ func (c *Client) encode(req agent.Request, q quirks) (body []byte, pictures bool
 		e.raw(`"include":["reasoning.encrypted_content"],`)
 	}
 	e.raw(`"model":`)
-	e.buf = appendString(e.buf, c.cfg.Model)
+	e.buf = provider.AppendString(e.buf, c.cfg.Model)
 	switch {
 	case q.responses:
 		e.raw(`,"store":false,"stream":true`)
@@ -70,7 +68,7 @@ func (e *encoder) effort(effort string) {
 	case effort == "" || effort != e.client.cfg.Effort && (e.quirks.noEffort || !e.client.Facts().Reasons.Yes()):
 	case e.quirks.responses:
 		e.raw(`,"reasoning":{"effort":`)
-		e.buf = append(appendString(e.buf, effort), '}')
+		e.buf = append(provider.AppendString(e.buf, effort), '}')
 	default:
 		e.field("reasoning_effort", effort)
 	}
@@ -83,7 +81,7 @@ func (e *encoder) messages(req agent.Request) {
 		e.message("system", req.System)
 	}
 	messages := req.Messages
-	turn := lastUser(messages)
+	turn := provider.LastUser(messages)
 	for i := 0; i < len(messages); i++ {
 		m := &messages[i]
 		switch {
@@ -111,14 +109,14 @@ func (e *encoder) messages(req agent.Request) {
 
 // said writes the message of a person at a place, and those that follow where they become
 // one; it returns the place of the last. Text and pictures stand in front.
-func (e *encoder) said(messages []agent.Message, at int, before string, pictures []picture) int {
+func (e *encoder) said(messages []agent.Message, at int, before string, pictures []provider.Picture) int {
 	first := at
 	var text strings.Builder
 	text.WriteString(before)
-	text.WriteString(userText(&messages[at], e.show.blind))
+	text.WriteString(provider.UserText(&messages[at], e.show.blind))
 	for !e.quirks.responses && at+1 < len(messages) && messages[at+1].Heard() {
 		at++
-		text.WriteString("\n\n" + userText(&messages[at], e.show.blind))
+		text.WriteString("\n\n" + provider.UserText(&messages[at], e.show.blind))
 	}
 	e.user(text.String(), append(pictures, e.show.with(first, at)...))
 	return at
@@ -156,68 +154,11 @@ func (e *encoder) reserve(req agent.Request) {
 	}
 	for _, some := range e.show.pictures {
 		for _, p := range some {
-			size += base64.StdEncoding.EncodedLen(len(p.data)) + 96
+			size += base64.StdEncoding.EncodedLen(len(p.Data)) + 96
 		}
 	}
 	e.buf = make([]byte, 0, size)
 	if e.quirks.unique {
-		e.ids.seen = make(map[string]struct{}, calls)
+		e.ids.Seen = make(map[string]struct{}, calls)
 	}
-}
-
-func lastUser(messages []agent.Message) int {
-	for i, message := range slices.Backward(messages) {
-		if message.Asks() {
-			return i
-		}
-	}
-	return -1
-}
-
-// UserText is what the model reads of a user message: what it quotes, "[Ann] text" in shared
-// chats, a line "[file: path]" for each file, and what the memory has about it.
-func UserText(m *agent.Message) string { return userText(m, false) }
-
-// userText is UserText for a model that may be blind.
-func userText(m *agent.Message, blind bool) string {
-	if m.Role == agent.RoleSummary {
-		return strings.TrimSpace("[Summary of the conversation so far]\n" + m.Text + "\n\n" + m.Reach)
-	}
-	text := m.Text
-	if name := senderName(m.Sender); name != "" {
-		text = "[" + name + "] " + text
-	}
-	if quoted := m.Pointed(); quoted != "" {
-		text = quoted + "\n" + text
-	}
-	for i := range m.Files {
-		text = strings.TrimPrefix(text+"\n"+fileLine(&m.Files[i], blind), "\n")
-	}
-	if m.Recalled != "" {
-		text += "\n[From memory]\n" + m.Recalled
-	}
-	return orEmpty(text)
-}
-
-// maxSender bounds a name, in characters.
-const maxSender = 64
-
-// senderName takes out of a name what could be read as the end of it.
-func senderName(name string) string {
-	name = strings.Map(func(r rune) rune {
-		if r == '[' || r == ']' || unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, name)
-	name, _ = wording.Split(strings.Join(strings.Fields(name), " "), maxSender)
-	return name
-}
-
-// orEmpty stands in for no text, which many servers refuse.
-func orEmpty(text string) string {
-	if strings.TrimSpace(text) == "" {
-		return "(empty)"
-	}
-	return text
 }

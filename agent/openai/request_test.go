@@ -14,6 +14,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
+	"oneclaw/agent/provider"
 	"oneclaw/toolgroups"
 )
 
@@ -241,7 +242,7 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte(`data: {"error":"x"}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, kind := range []string{"text/event-stream", "application/json"} {
-			c, _ := client(t, openai.Config{Retry: openai.Retry{MaxAttempts: 1}}, respond(200, kind, string(body)))
+			c, _ := client(t, openai.Config{Retry: provider.Retry{MaxAttempts: 1}}, respond(200, kind, string(body)))
 			if _, err := c.Complete(t.Context(), question(), func(agent.Delta) {}); err != nil {
 				_ = kindOf(t, err)
 			}
@@ -288,7 +289,7 @@ func TestTemperatureIsSentToModelsThatTakeOne(t *testing.T) {
 	warm := 0.2
 	for model, sent := range map[string]bool{"gpt-4o": true, "llama-3": true, "gpt-5-mini": false, "o3": false} {
 		reply := respond(200, "text/event-stream", "data: "+hello+"\n\ndata: "+stop+"\n\ndata: [DONE]\n")
-		c, p := client(t, openai.Config{Model: model, Retry: openai.Retry{MaxAttempts: 1}}, reply)
+		c, p := client(t, openai.Config{Model: model, Retry: provider.Retry{MaxAttempts: 1}}, reply)
 		req := question()
 		req.Temperature = &warm
 		if _, err := c.Complete(t.Context(), req, nil); err != nil {

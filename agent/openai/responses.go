@@ -10,6 +10,7 @@ import (
 	api "github.com/sashabaranov/go-openai"
 
 	"oneclaw/agent"
+	"oneclaw/agent/provider"
 )
 
 // The kinds of items that matter.
@@ -97,13 +98,13 @@ func (r *responseCollector) add(raw []byte) error {
 	case "response.completed", "response.incomplete", "response.failed":
 		return r.last(e.Response, e.Type)
 	case "error":
-		return failed(e.Error, told{Code: e.Code, Message: e.Message})
+		return failed(e.Error, provider.Told{Code: e.Code, Message: e.Message})
 	case "":
 		if e.Object == "response" {
 			return r.last(&e.response, "response."+string(e.Status))
 		}
-		if present(e.Error) || e.Object == "error" {
-			return failed(e.Error, told{Code: e.Code, Message: e.Message})
+		if provider.Present(e.Error) || e.Object == "error" {
+			return failed(e.Error, provider.Told{Code: e.Code, Message: e.Message})
 		}
 	}
 	return nil
@@ -115,10 +116,10 @@ func (r *responseCollector) last(whole *response, kind string) error {
 		return errBroken
 	}
 	if kind == "response.failed" || whole.Status == api.ResponseStatusFailed || whole.Status == api.ResponseStatusCancelled {
-		if !present(whole.Error) {
+		if !provider.Present(whole.Error) {
 			return errBroken
 		}
-		return failed(whole.Error, told{})
+		return failed(whole.Error, provider.Told{})
 	}
 	if kind == "response.incomplete" {
 		whole.Status = api.ResponseStatusIncomplete
@@ -129,12 +130,12 @@ func (r *responseCollector) last(whole *response, kind string) error {
 
 // failed is an error that came as an event, with a type like those that come as the
 // answer to a request.
-func failed(object json.RawMessage, flat told) error {
-	e := errorIn(object, flat)
-	if strings.HasPrefix(e.code, "invalid_") {
-		e.code += " invalid_request_error"
+func failed(object json.RawMessage, flat provider.Told) error {
+	e := provider.ErrorOf(object, flat)
+	if strings.HasPrefix(e.Code, "invalid_") {
+		e.Code += " invalid_request_error"
 	} else {
-		e.code += " server_error"
+		e.Code += " server_error"
 	}
 	return e
 }
@@ -157,7 +158,7 @@ func (r *responseCollector) end(err error) (agent.Reply, error) {
 		reply.Text = r.text.String()
 	}
 	if d := r.final.Incomplete; d != nil && d.Reason == "content_filter" && reply.Text == "" {
-		return agent.Reply{}, errFiltered
+		return agent.Reply{}, provider.ErrFiltered
 	}
 	if u := r.final.Usage; u != nil {
 		reply.Usage.Input, reply.Usage.Output = u.InputTokens, u.OutputTokens

@@ -14,6 +14,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
+	"oneclaw/agent/provider"
 	emulator "oneclaw/internal/emulator/openai"
 )
 
@@ -122,7 +123,7 @@ func TestResponsesFailures(t *testing.T) {
 		"service is away": {refusal(503, "", "Overloaded"), agent.KindUnavailable, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, _ := client(t, openai.Config{Model: "gpt-6-sol", Retry: openai.Retry{MaxAttempts: 1}}, tc.answer)
+			c, _ := client(t, openai.Config{Model: "gpt-6-sol", Retry: provider.Retry{MaxAttempts: 1}}, tc.answer)
 			_, err := c.Complete(t.Context(), question(), nil)
 			if f := kindOf(t, err); f.Kind != tc.kind {
 				t.Errorf("%v, want %s", err, tc.kind)
@@ -158,7 +159,7 @@ func TestResponsesStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
 		go func() { _, _ = io.WriteString(w, "data: "+textHel+"\n\n") }()
-		c, _ := client(t, openai.Config{Model: "gpt-6-sol", Retry: openai.Retry{MaxAttempts: 1}}, func(req *http.Request) (*http.Response, error) {
+		c, _ := client(t, openai.Config{Model: "gpt-6-sol", Retry: provider.Retry{MaxAttempts: 1}}, func(req *http.Request) (*http.Response, error) {
 			context.AfterFunc(req.Context(), func() { _ = w.CloseWithError(context.Cause(req.Context())) })
 			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: r}, nil
 		})
@@ -247,7 +248,7 @@ func TestWhichAPI(t *testing.T) {
 		if tc.want == "responses" {
 			a = events(completed(itemText))
 		}
-		c, p := client(t, openai.Config{BaseURL: tc.base, Model: tc.model, Retry: openai.Retry{MaxAttempts: 1}}, a)
+		c, p := client(t, openai.Config{BaseURL: tc.base, Model: tc.model, Retry: provider.Retry{MaxAttempts: 1}}, a)
 		if _, err := c.Complete(t.Context(), agent.Request{Messages: question().Messages, Tools: tools(1)}, nil); err != nil {
 			t.Errorf("%+v: %v", tc, err)
 		} else if got := p.requests[0].URL.String(); got != tc.base+"/"+tc.want {
@@ -279,7 +280,7 @@ func TestStrictResponses(t *testing.T) {
 	}
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
-	c, err := openai.New(openai.Config{BaseURL: base, Model: "gpt-6-sol", HTTPClient: &http.Client{Transport: transport}, Retry: openai.Retry{MaxAttempts: 1}})
+	c, err := openai.New(openai.Config{BaseURL: base, Model: "gpt-6-sol", HTTPClient: &http.Client{Transport: transport}, Retry: provider.Retry{MaxAttempts: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +323,7 @@ func FuzzResponses(f *testing.F) {
 	f.Add(`{"type":"error"}`)
 	f.Fuzz(func(t *testing.T, lines string) {
 		body := "data: " + strings.ReplaceAll(lines, "\n", "\n\ndata: ") + "\n\n"
-		c, _ := client(t, openai.Config{Model: "gpt-6-sol", Retry: openai.Retry{MaxAttempts: 1}}, respond(200, "text/event-stream", body))
+		c, _ := client(t, openai.Config{Model: "gpt-6-sol", Retry: provider.Retry{MaxAttempts: 1}}, respond(200, "text/event-stream", body))
 		reply, err := c.Complete(t.Context(), question(), nil)
 		if err != nil {
 			_ = kindOf(t, err)

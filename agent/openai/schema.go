@@ -1,11 +1,11 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
 
+	"oneclaw/agent/provider"
 	"oneclaw/toolgroups"
 )
 
@@ -28,23 +28,14 @@ func (c *Client) encodeTools(tools []toolgroups.Tool, q quirks) json.RawMessage 
 
 // adapt takes out of a schema what a dialect refuses. One that cannot be read stays.
 func adapt(d Dialect, schema json.RawMessage) json.RawMessage {
-	var object map[string]any
-	switch {
-	case d == DialectAnthropic && !bytes.Contains(schema, []byte(`Of"`)), json.Unmarshal(schema, &object) != nil, object == nil:
-		return schema
-	case d == DialectGemini:
-		object = geminiSchema(object, 0)
-	default:
-		// Claude refuses these at the top, and only there.
-		all := len(object)
-		for _, key := range []string{"anyOf", "oneOf", "allOf"} {
-			delete(object, key)
-		}
-		if len(object) == all {
-			return schema
-		}
+	if d == DialectAnthropic {
+		return provider.ClaudeSchema(schema)
 	}
-	adapted, err := toolgroups.EncodeJSON(object)
+	var object map[string]any
+	if json.Unmarshal(schema, &object) != nil || object == nil {
+		return schema
+	}
+	adapted, err := toolgroups.EncodeJSON(geminiSchema(object, 0))
 	if err != nil {
 		return schema
 	}

@@ -12,19 +12,14 @@ import (
 	api "github.com/sashabaranov/go-openai"
 
 	"oneclaw/agent"
+	"oneclaw/agent/provider"
 )
 
-// Bounds of one reply.
-const (
-	// maxReply is how many bytes of a reply are read.
-	maxReply = 16 << 20
-	// maxCalls is how many calls a reply can hold; more are not looked at.
-	maxCalls = 1024
-)
+// maxCalls is how many calls a reply can hold; more are not looked at.
+const maxCalls = 1024
 
 var (
 	errIncomplete = errors.New("the stream ended without a finish reason")
-	errFiltered   = errors.New("the provider's content filter withheld the answer")
 	errBroken     = errors.New("the provider reported an error in its reply")
 )
 
@@ -36,7 +31,7 @@ type chunk struct {
 	Usage   *usage
 	// Error is an object or a text; a flat one has its fields beside it.
 	Error json.RawMessage
-	told
+	provider.Told
 }
 
 // usage is what a server says about tokens. Those of Chat Completions that were written
@@ -217,7 +212,7 @@ func (a *accumulator) find(t *toolCall) *call {
 
 // end returns the reply when the stream has ended with err.
 func (a *accumulator) end(err error) (agent.Reply, error) {
-	_, told := errors.AsType[*serverError](err)
+	_, told := errors.AsType[*provider.Refusal](err)
 	switch {
 	case told:
 		return agent.Reply{}, err
@@ -239,11 +234,19 @@ func (a *accumulator) end(err error) (agent.Reply, error) {
 		r.Calls = append(r.Calls, agent.Call{ID: c.id, Name: c.name, Arguments: c.arguments.String()})
 	}
 	if a.finish == string(api.FinishReasonContentFilter) && r.Text == "" {
-		return agent.Reply{}, errFiltered
+		return agent.Reply{}, provider.ErrFiltered
 	}
 	if u := a.usage; u != nil {
 		r.Usage.Input, r.Usage.Output = u.PromptTokens, u.CompletionTokens
 		r.Usage.Cached, r.Usage.Written = u.PromptTokensDetails.CachedTokens, u.PromptTokensDetails.CacheWriteTokens
 	}
 	return r, nil
+}
+
+// reported returns the error that an event of a stream is, if it is one.
+func reported(c *chunk) (*provider.Refusal, bool) {
+	if !provider.Present(c.Error) && c.Object != "error" {
+		return nil, false
+	}
+	return provider.ErrorOf(c.Error, c.Told), true
 }

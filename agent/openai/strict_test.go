@@ -10,6 +10,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
+	"oneclaw/agent/provider"
 	emulator "oneclaw/internal/emulator/openai"
 )
 
@@ -34,7 +35,7 @@ func TestStrictServerAcceptsAnyHistory(t *testing.T) {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	c, err := openai.New(openai.Config{
-		BaseURL: base, Model: emulator.DefaultModel, HTTPClient: &http.Client{Transport: transport}, Retry: openai.Retry{MaxAttempts: 1},
+		BaseURL: base, Model: emulator.DefaultModel, HTTPClient: &http.Client{Transport: transport}, Retry: provider.Retry{MaxAttempts: 1},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -5,13 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 
-	api "github.com/sashabaranov/go-openai"
+	"oneclaw/agent/provider"
 
-	"oneclaw/internal/retry"
+	api "github.com/sashabaranov/go-openai"
 )
 
 // Transcript is what a server has heard.
@@ -34,32 +33,22 @@ func (c *Client) Transcribe(ctx context.Context, name string, sound []byte) (Tra
 	answers := &answering{client: c.cfg.HTTPClient}
 	cfg.BaseURL, cfg.HTTPClient = c.cfg.BaseURL, answers
 	client := api.NewClientWithConfig(cfg)
-	pauses, left := retry.New(minPause, maxPause), c.cfg.Retry.MaxWait
-	for attempt := 1; ; attempt++ {
-		call, end := context.WithTimeoutCause(ctx, c.whole, errSlow)
+	err := c.cfg.Retry.Repeat(ctx, c.cfg.Logger.With("model", c.cfg.Model), func() *provider.Fault {
+		call, _, end := provider.Watch(ctx, c.whole, c.whole)
+		defer end()
 		answer, err := client.CreateTranscription(call, api.AudioRequest{
 			Model: c.cfg.Model, FilePath: name, Reader: bytes.NewReader(sound), Format: api.AudioResponseFormatJSON,
 		})
-		if err == nil {
-			end()
-			answers.heard.Text = answer.Text
-			return answers.heard, nil
+		if err != nil {
+			return c.judge(call, err)
 		}
-		fault := c.judge(call, err)
-		end()
-		if ctx.Err() != nil {
-			return Transcript{}, fmt.Errorf("openai: transcribe: %w", context.Cause(ctx))
-		}
-		pause := pauses.Next(fault.failure.RetryAfter)
-		if !fault.passing || attempt >= fault.attempts(c.cfg.Retry.MaxAttempts) || pause > left {
-			return Transcript{}, fault.failure
-		}
-		left -= pause
-		c.cfg.Logger.Warn("a recording is sent again", "model", c.cfg.Model, "attempt", attempt, "pause", pause, "err", fault.failure)
-		if err := retry.Wait(ctx, pause); err != nil {
-			return Transcript{}, fmt.Errorf("openai: transcribe: %w", err)
-		}
+		answers.heard.Text = answer.Text
+		return nil
+	}, func(*provider.Fault) bool { return false })
+	if err != nil {
+		return Transcript{}, err
 	}
+	return answers.heard, nil
 }
 
 // answering makes errors of answers that are none, and bounds those that are. It keeps what
@@ -76,9 +65,9 @@ func (a *answering) Do(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if resp.StatusCode/100 != 2 {
-		return nil, refusal(resp)
+		return nil, provider.Refused(resp)
 	}
-	body := Bounded(resp.Body, func() {})
+	body := provider.Bounded(resp.Body, func() {})
 	data, err := io.ReadAll(body)
 	if err = errors.Join(err, body.Close()); err != nil {
 		return nil, err

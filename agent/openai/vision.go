@@ -1,38 +1,28 @@
 package openai
 
 import (
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
-	"errors"
-	"net/http"
 	"strings"
 
 	"oneclaw/agent"
-	"oneclaw/toolgroups"
+	"oneclaw/agent/provider"
 )
 
-// picture is one that the model is shown.
-type picture struct {
-	kind string
-	data []byte
-}
-
 // appendURL appends an address that holds the picture itself.
-func (p picture) appendURL(buf []byte) []byte {
-	buf = append(append(append(buf, "data:"...), p.kind...), ";base64,"...)
-	return base64.StdEncoding.AppendEncode(buf, p.data)
+func appendURL(buf []byte, p provider.Picture) []byte {
+	buf = append(append(append(buf, "data:"...), p.Kind...), ";base64,"...)
+	return base64.StdEncoding.AppendEncode(buf, p.Data)
 }
 
 // show is what is shown with the messages of a request, by their places.
 type show struct {
-	pictures map[int][]picture
+	pictures map[int][]provider.Picture
 	// blind says that the model cannot see.
 	blind bool
 }
 
 // with returns the pictures of the messages first to last.
-func (s show) with(first, last int) (all []picture) {
+func (s show) with(first, last int) (all []provider.Picture) {
 	for i := first; i <= last && len(s.pictures) > 0; i++ {
 		all = append(all, s.pictures[i]...)
 	}
@@ -45,57 +35,10 @@ func (c *Client) look(req agent.Request, q quirks) show {
 	if q.blind || c.Facts().Sees.No() {
 		return show{blind: true}
 	}
-	return look(&req, func(file string, err error) {
+	pictures, blind := provider.Pictures(&req, func(file string, err error) {
 		c.cfg.Logger.Warn("picture not shown to the model", "model", c.cfg.Model, "file", file, "err", err)
 	})
-}
-
-// errChanged is why a picture is not shown whose file is another one by now.
-var errChanged = errors.New("the file has changed since")
-
-func look(req *agent.Request, skipped func(file string, err error)) show {
-	seen := agent.Shown(req.Messages)
-	s := show{blind: len(seen) > 0 && req.ReadFile == nil}
-	if s.blind || len(seen) == 0 {
-		return s
-	}
-	s.pictures = make(map[int][]picture)
-	for _, one := range seen {
-		name := req.Messages[one.Message].Files[one.File].Path
-		data, err := req.ReadFile(name, agent.MaxPicture)
-		if sum := sha256.Sum256(data); err == nil && one.Picture.Sum != "" && one.Picture.Sum != hex.EncodeToString(sum[:]) {
-			err = errChanged
-		}
-		if err != nil {
-			skipped(name, err)
-			continue
-		}
-		if kind := http.DetectContentType(data); pictureKind(kind) {
-			s.pictures[one.Message] = append(s.pictures[one.Message], picture{kind, data})
-		}
-	}
-	return s
-}
-
-// pictureKind reports whether models take pictures of a kind.
-func pictureKind(kind string) bool {
-	switch kind {
-	case "image/png", "image/jpeg", "image/gif", "image/webp":
-		return true
-	}
-	return false
-}
-
-// fileLine names a file in a message, and says of a picture that it cannot be seen.
-func fileLine(f *toolgroups.File, blind bool) string {
-	switch {
-	case f.Picture == nil:
-	case blind:
-		return "[file: " + f.Path + ", a picture, which you cannot see]"
-	case f.Picture.Gone:
-		return "[file: " + f.Path + ", a picture, which you are not shown any more]"
-	}
-	return "[file: " + f.Path + "]"
+	return show{pictures, blind}
 }
 
 // madeText is what stands with the pictures of results.

@@ -16,6 +16,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
+	"oneclaw/agent/provider"
 	emulator "oneclaw/internal/emulator/openai"
 	"oneclaw/toolgroups"
 )
@@ -180,7 +181,7 @@ func TestWhoSees(t *testing.T) {
 // A model that takes no pictures after all still answers the text.
 func TestRefusedPicturesAreLeftOut(t *testing.T) {
 	saved := pictures(t)
-	c, p := client(t, openai.Config{Model: "gpt-4o", Retry: openai.Retry{MaxAttempts: 1}}, refusal(400, "invalid_value", "image input is not supported"), stream(hello, stop))
+	c, p := client(t, openai.Config{Model: "gpt-4o", Retry: provider.Retry{MaxAttempts: 1}}, refusal(400, "invalid_value", "image input is not supported"), stream(hello, stop))
 	got, err := c.Complete(t.Context(), agent.Request{ReadFile: saved.read, Messages: []agent.Message{{Role: agent.RoleUser, Text: "look", Files: files("a.png")}}}, nil)
 	if err != nil || got.Text != "Hel" {
 		t.Fatalf("%+v, %v", got, err)

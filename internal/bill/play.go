@@ -11,6 +11,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/agent/anthropic"
 	"oneclaw/agent/openai"
+	"oneclaw/agent/provider"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/search"
 )
@@ -156,9 +157,9 @@ func (b *Bill) stage(c Conversation, mode search.Routing, messages bool) (*stage
 	through := &http.Client{Transport: s.player}
 	if messages {
 		// The name is one of which the encoder knows all that it can use.
-		s.client, err = anthropic.New(anthropic.Config{BaseURL: "http://bill.invalid", APIKey: "none", Model: "claude-sonnet-5", Retry: openai.Retry{MaxAttempts: 1}, HTTPClient: through})
+		s.client, err = anthropic.New(anthropic.Config{BaseURL: "http://bill.invalid", APIKey: "none", Model: "claude-sonnet-5", Retry: provider.Retry{MaxAttempts: 1}, HTTPClient: through})
 	} else {
-		s.client, err = openai.New(openai.Config{BaseURL: "http://bill.invalid/v1", Model: "scripted", Retry: openai.Retry{MaxAttempts: 1}, HTTPClient: through})
+		s.client, err = openai.New(openai.Config{BaseURL: "http://bill.invalid/v1", Model: "scripted", Retry: provider.Retry{MaxAttempts: 1}, HTTPClient: through})
 	}
 	return s, err
 }

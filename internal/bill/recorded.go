@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"oneclaw/agent"
-	"oneclaw/agent/openai"
+	"oneclaw/agent/provider"
 	"oneclaw/toolgroups"
 )
 
@@ -29,7 +29,7 @@ func Recorded(name string, log iter.Seq2[agent.Message, error]) (Conversation, e
 		}
 		switch {
 		case m.Role == agent.RoleUser:
-			r.turn.User = strings.TrimPrefix(r.turn.User+"\n"+openai.UserText(&m), "\n")
+			r.turn.User = strings.TrimPrefix(r.turn.User+"\n"+provider.UserText(&m, false), "\n")
 		case m.Role == agent.RoleTool:
 			r.result(m)
 		case m.Role == agent.RoleAssistant && !m.Final && len(m.Calls) > 0:

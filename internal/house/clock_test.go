@@ -13,7 +13,7 @@ import (
 var clocks = []struct{ file, reason string }{
 	{"internal/emulator/*/*.go", "stand-ins for services have clocks of their own"},
 	{"internal/emulator/*/*/*.go", "stand-ins for services have clocks of their own"},
-	{"agent/openai/transport.go", "a date that a server has sent"},
+	{"agent/provider/transport.go", "a date that a server has sent"},
 	{"bridge/turn/anew.go", "how soon a person added to a question, which no restart keeps"},
 	{"bridge/outbox/breaker.go", "pauses of an outage, which no restart keeps"},
 	{"bridge/conversation/history.go", "how old a copy is, which no restart keeps"},

@@ -15,6 +15,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/agent/anthropic"
 	"oneclaw/agent/openai"
+	"oneclaw/agent/provider"
 	"oneclaw/bridge/turn"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/settings"
@@ -55,11 +56,11 @@ type Client interface {
 	// Profile is what is known of it now.
 	Profile() agent.Profile
 	// Facts are all that, with where it is from.
-	Facts() openai.Facts
+	Facts() provider.Facts
 	// Learn asks its provider, unless that has told lately.
 	Learn(ctx context.Context) error
 	// Ask returns the facts behind Learn.
-	Ask(ctx context.Context) (openai.Facts, error)
+	Ask(ctx context.Context) (provider.Facts, error)
 }
 
 // New returns the models.
@@ -146,7 +147,7 @@ func (m *Models) client(ctx context.Context, route settings.Route, hasSuccessor 
 		m.Own.apply(&cfg)
 	}
 	if hasSuccessor {
-		cfg.Retry = openai.Retry{MaxAttempts: attemptsBeforeNext, MaxWait: waitBeforeNext}
+		cfg.Retry = provider.Retry{MaxAttempts: attemptsBeforeNext, MaxWait: waitBeforeNext}
 	}
 	if messages(cfg) {
 		return claude(cfg, m.claude)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oneclaw/agent/openai"
+	"oneclaw/agent/provider"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/redact"
 	"oneclaw/internal/settings"
@@ -31,7 +32,7 @@ type Own struct {
 
 // apply puts the settings of the program's own model into what a client is made of.
 func (m Own) apply(cfg *openai.Config) {
-	cfg.Set = openai.Settings{Context: m.Context, Vision: m.Vision}
+	cfg.Set = provider.Settings{Context: m.Context, Vision: m.Vision}
 	cfg.API, cfg.Effort = m.API, m.Effort
 }
 
@@ -49,14 +50,14 @@ func (m Own) Client(through *http.Client) (Client, error) {
 }
 
 // Known says in one line what is known of a model, and from where.
-func Known(f openai.Facts) string {
+func Known(f provider.Facts) string {
 	var list []string
-	tokens := func(what string, n openai.Fact[int]) {
+	tokens := func(what string, n provider.Fact[int]) {
 		if n.From != "" {
 			list = append(list, fmt.Sprintf("%s %s tokens (%s)", what, budget.Count(int64(n.Value)), n.From))
 		}
 	}
-	can := func(what string, c openai.Can) {
+	can := func(what string, c provider.Can) {
 		switch {
 		case c.Yes():
 			list = append(list, fmt.Sprintf("%s: yes (%s)", what, c.From))
@@ -85,7 +86,7 @@ const leastContext = 16_000
 
 // Advice says what to do about a context that is too small, or that a server cuts in
 // silence; empty where nothing has to be done.
-func Advice(name string, f openai.Facts) string {
+func Advice(name string, f provider.Facts) string {
 	const advice = "Ollama drops the beginning of what is longer than its context and says nothing"
 	switch {
 	case f.Cuts && f.Context.From == "":

@@ -1,4 +1,4 @@
-package openai
+package provider
 
 import (
 	"cmp"
@@ -22,66 +22,66 @@ const maxSamples = 3
 // maxErrorText bounds what a server's error puts into the log, in characters.
 const maxErrorText = 500
 
-var (
-	errStalled  = errors.New("the server sent nothing for too long")
-	errSlow     = errors.New("the reply took too long")
-	errTooLarge = errors.New("the reply is too large")
-)
+// ErrFiltered is for a reply that a filter of the provider withheld.
+var ErrFiltered = errors.New("the provider's content filter withheld the answer")
 
-// fault is why an attempt did not work. A passing one may be tried again.
-type fault struct {
-	failure *agent.ModelError
-	passing bool
-	// said is all that the server said, whose beginning is in the failure.
-	said string
+var errTooLarge = errors.New("the reply is too large")
+
+// Fault is why an attempt did not work. A passing one may be tried again.
+type Fault struct {
+	Failure *agent.ModelError
+	Passing bool
+	// Said is all that the server said, whose beginning is in the failure.
+	Said string
 	// most bounds how often such a request is sent; 0 for as often as any.
 	most int
 }
 
 // attempts is how often a request may be sent that got such a fault.
-func (f *fault) attempts(most int) int {
+func (f *Fault) attempts(most int) int {
 	if f.most > 0 {
 		return min(f.most, most)
 	}
 	return most
 }
 
-// serverError is what a server says in place of a reply.
-type serverError struct {
-	status     int // of HTTP; 0 for an error in a stream
-	wait       time.Duration
-	code, text string
+// Refusal is what a server says in place of a reply.
+type Refusal struct {
+	Status     int // of HTTP; 0 for an error in a stream
+	Wait       time.Duration
+	Code, Text string
 }
 
 // Error returns what the server says.
-func (e *serverError) Error() string { return e.text }
+func (e *Refusal) Error() string { return e.Text }
 
-// judge turns an error of an attempt into a fault. ctx is that of the attempt.
-func (c *Client) judge(ctx context.Context, err error) *fault {
+// Judge turns an error of an attempt into a fault. ctx is that of the attempt; the key is taken out of
+// what is said.
+func Judge(ctx context.Context, err error, key string) *Fault {
 	for _, cause := range []error{errStalled, errSlow} {
 		if errors.Is(context.Cause(ctx), cause) {
 			err = cause
 		}
 	}
-	told, ok := errors.AsType[*serverError](err)
+	told, ok := errors.AsType[*Refusal](err)
 	if !ok {
-		told = &serverError{text: withoutAddress(err)}
+		told = &Refusal{Text: withoutAddress(err)}
 	}
-	kind, passing := classify(told.status, told.code, told.text)
+	kind, passing := classify(told.Status, told.Code, told.Text)
 	most := 0
 	switch {
-	case strings.Contains(told.code, "tool_use_failed"):
+	case strings.Contains(told.Code, "tool_use_failed"):
 		// The model wrote a call that cannot be read. That is chance: another try is
 		// likely to pass.
 		kind, passing, most = agent.KindUnavailable, true, maxSamples
-	case errors.Is(err, errFiltered), told.status == http.StatusForbidden && moderated(told.code, told.text):
+	case errors.Is(err, ErrFiltered), told.Status == http.StatusForbidden && moderated(told.Code, told.Text):
 		kind, passing = agent.KindRejected, false
 	case errors.Is(err, errTooLarge):
 		kind, passing = agent.KindUnavailable, false
 	}
-	return &fault{
-		failure: &agent.ModelError{Kind: kind, Status: told.status, RetryAfter: told.wait, Err: errors.New(clean(told.text, c.cfg.APIKey))},
-		passing: passing, said: told.text, most: most,
+	return &Fault{
+		Failure: &agent.ModelError{Kind: kind, Status: told.Status, RetryAfter: told.Wait, Err: errors.New(clean(told.Text, key))},
+		Passing: passing, Said: told.Text, most: most,
 	}
 }
 
@@ -143,8 +143,8 @@ func overflows(code, text string) bool {
 // limits is where the texts of refusals name the size of the context.
 var limits = regexp.MustCompile(`(?i)(?:context length (?:is|of)(?: only)?|context size \(|token limit:|limit is|(?:model|prompt) length (?:is|of)|tokens >|tokens allowed \() *([0-9,]+)|([0-9,]+) maximum context length`)
 
-// limitIn is the size of the context that a refusal names; 0 if it names none.
-func limitIn(text string) int {
+// LimitIn is the size of the context that a refusal names; 0 if it names none.
+func LimitIn(text string) int {
 	m := limits.FindStringSubmatch(text)
 	if m == nil {
 		return 0

@@ -1,0 +1,102 @@
+// Package provider is what the clients of all providers of models have in common: how a request is
+// sent, bounded, repeated and given up, how failures are judged, what is known of a model and from
+// where, and how messages, pictures and the ids of calls look to it.
+package provider
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"oneclaw/internal/retry"
+)
+
+// Defaults of [Retry].
+const (
+	DefaultMaxAttempts = 4
+	DefaultMaxWait     = time.Minute
+)
+
+// Pauses between the attempts of one request.
+const (
+	minPause = 350 * time.Millisecond
+	maxPause = 20 * time.Second
+)
+
+// Bounds of one attempt.
+const (
+	FirstTimeout   = 120 * time.Second // for the first byte of a reply
+	StallTimeout   = 60 * time.Second  // for each further piece
+	AttemptTimeout = 10 * time.Minute
+)
+
+var (
+	errStalled = errors.New("the server sent nothing for too long")
+	errSlow    = errors.New("the reply took too long")
+)
+
+// Retry bounds how a request is repeated that may pass the next time.
+type Retry struct {
+	// MaxAttempts bounds how often a request is sent. 0 means [DefaultMaxAttempts].
+	MaxAttempts int
+	// MaxWait bounds the time spent waiting between the attempts of one request. A
+	// server that asks for a longer wait is not asked again. 0 means
+	// [DefaultMaxWait].
+	MaxWait time.Duration
+}
+
+// Check refuses what a client cannot be told, and returns how requests are repeated, with the defaults.
+func Check(r Retry, s Settings, contextTokens int, firstByte time.Duration) (Retry, error) {
+	switch {
+	case r.MaxWait < 0 || min(r.MaxAttempts, contextTokens, s.Context) < 0 || firstByte < 0:
+		return r, errors.New("a bound is negative")
+	case s.Vision != "" && s.Vision != "yes" && s.Vision != "no":
+		return r, errors.New("vision must be yes or no")
+	}
+	return Retry{MaxAttempts: cmp.Or(r.MaxAttempts, DefaultMaxAttempts), MaxWait: cmp.Or(r.MaxWait, DefaultMaxWait)}, nil
+}
+
+// Repeat calls try until it has no fault. What was refused is tried again at once where otherwise
+// has made another request of it; what may pass is, after growing pauses or those that the server
+// asks for. The error is the [agent.ModelError] of the last fault, or the cause for which ctx ended.
+func (r Retry) Repeat(ctx context.Context, log *slog.Logger, try func() *Fault, otherwise func(*Fault) bool) error {
+	pauses, left := retry.New(minPause, maxPause), r.MaxWait
+	for attempt := 1; ; {
+		fault := try()
+		if fault == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("provider: %w", context.Cause(ctx))
+		}
+		if otherwise(fault) {
+			continue
+		}
+		pause := pauses.Next(fault.Failure.RetryAfter)
+		if !fault.Passing || attempt >= fault.attempts(r.MaxAttempts) || pause > left {
+			return fault.Failure
+		}
+		left -= pause
+		log.Warn("model request is repeated", "attempt", attempt, "pause", pause, "err", fault.Failure)
+		if err := retry.Wait(ctx, pause); err != nil {
+			return fmt.Errorf("provider: %w", err)
+		}
+		attempt++
+	}
+}
+
+// Watch bounds an attempt: the first byte of its reply, each further piece, of which alive is told,
+// and the whole. The caller calls end.
+func Watch(ctx context.Context, first, whole time.Duration) (_ context.Context, alive, end func()) {
+	ctx, stop := context.WithTimeoutCause(ctx, max(whole, first+StallTimeout), errSlow)
+	ctx, cancel := context.WithCancelCause(ctx)
+	watch := time.AfterFunc(first, func() { cancel(errStalled) })
+	return ctx, func() { watch.Reset(StallTimeout) }, func() {
+		watch.Stop()
+		cancel(nil)
+		stop()
+	}
+}

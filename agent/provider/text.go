@@ -1,0 +1,153 @@
+package provider
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"oneclaw/agent"
+	"oneclaw/internal/wording"
+)
+
+// LastUser is the place of the message that the present turn began with; -1 if there is none.
+func LastUser(messages []agent.Message) int {
+	for i, message := range slices.Backward(messages) {
+		if message.Asks() {
+			return i
+		}
+	}
+	return -1
+}
+
+// UserText is what the model reads of a user message: what it quotes, "[Ann] text" in shared
+// chats, a line "[file: path]" for each file, which says of a picture where a blind model is asked,
+// and what the memory has about it.
+func UserText(m *agent.Message, blind bool) string {
+	if m.Role == agent.RoleSummary {
+		return strings.TrimSpace("[Summary of the conversation so far]\n" + m.Text + "\n\n" + m.Reach)
+	}
+	text := m.Text
+	if name := senderName(m.Sender); name != "" {
+		text = "[" + name + "] " + text
+	}
+	if quoted := m.Pointed(); quoted != "" {
+		text = quoted + "\n" + text
+	}
+	for i := range m.Files {
+		text = strings.TrimPrefix(text+"\n"+fileLine(&m.Files[i], blind), "\n")
+	}
+	if m.Recalled != "" {
+		text += "\n[From memory]\n" + m.Recalled
+	}
+	return OrEmpty(text)
+}
+
+// maxSender bounds a name, in characters.
+const maxSender = 64
+
+// senderName takes out of a name what could be read as the end of it.
+func senderName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r == '[' || r == ']' || unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, name)
+	name, _ = wording.Split(strings.Join(strings.Fields(name), " "), maxSender)
+	return name
+}
+
+// OrEmpty stands in for no text, which many servers refuse.
+func OrEmpty(text string) string {
+	if strings.TrimSpace(text) == "" {
+		return "(empty)"
+	}
+	return text
+}
+
+// ResultText is what the model reads of a result: pictures that it cannot see are named.
+func ResultText(m *agent.Message, blind bool) string {
+	var text strings.Builder
+	text.WriteString(m.Text)
+	for i := range m.Files {
+		if f := &m.Files[i]; f.Picture != nil && (blind || f.Picture.Gone) {
+			text.WriteString("\n" + fileLine(f, blind))
+		}
+	}
+	return OrEmpty(text.String())
+}
+
+// FunctionName makes a name that the model invented acceptable to servers, which
+// would refuse the conversation for ever because of it.
+func FunctionName(name string) string {
+	valid := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
+	}
+	if name != "" && len(name) <= 64 && strings.IndexFunc(name, func(r rune) bool { return !valid(r) }) < 0 {
+		return name
+	}
+	name = strings.Map(func(r rune) rune {
+		if valid(r) {
+			return r
+		}
+		return '_'
+	}, name)
+	if name == "" {
+		return "unknown"
+	}
+	return name[:min(len(name), 64)]
+}
+
+// Arguments returns them as the model wrote them, unless they are not an object:
+// some servers decode them and refuse the conversation for ever if they cannot.
+func Arguments(raw string) string {
+	trimmed := strings.TrimSpace(raw)
+	if trimmed == "" {
+		return "{}"
+	}
+	if trimmed[0] == '{' && json.Valid([]byte(trimmed)) {
+		return raw
+	}
+	return string(append(AppendString([]byte(`{"invalid_arguments":`), raw), '}'))
+}
+
+const hexDigits = "0123456789abcdef"
+
+// AppendString appends a JSON string. Invalid UTF-8 becomes U+FFFD.
+func AppendString(buf []byte, s string) []byte {
+	buf = append(buf, '"')
+	done := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			r, size := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && size == 1 {
+				buf = append(append(buf, s[done:i]...), "\uFFFD"...)
+				done = i + 1
+			}
+			i += size
+			continue
+		}
+		if c >= ' ' && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		buf = append(buf, s[done:i]...)
+		switch c {
+		case '"', '\\':
+			buf = append(buf, '\\', c)
+		case '\n':
+			buf = append(buf, '\\', 'n')
+		case '\t':
+			buf = append(buf, '\\', 't')
+		default:
+			buf = append(buf, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		}
+		i++
+		done = i
+	}
+	buf = append(buf, s[done:]...)
+	return append(buf, '"')
+}

@@ -1,0 +1,183 @@
+package provider
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"mime"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// maxErrorBody is how much of an error page is read.
+const maxErrorBody = 64 << 10
+
+// Send sends a request to an address, one without a body as GET, and returns the answer.
+// An answer that is none is a *[Refusal].
+func Send(ctx context.Context, client *http.Client, address string, body []byte, header http.Header) (*http.Response, error) {
+	method := http.MethodPost
+	if body == nil {
+		method = http.MethodGet
+	}
+	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(req.Header, header)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "text/event-stream, application/json")
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode/100 == 2 {
+		return resp, nil
+	}
+	return nil, Refused(resp)
+}
+
+// Refused reads what a server says in place of an answer.
+func Refused(resp *http.Response) *Refusal {
+	defer func() { _ = resp.Body.Close() }()
+	page, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // as far as it came
+	refused := ErrorIn(page)
+	refused.Status, refused.Wait = resp.StatusCode, retryAfter(resp.Header)
+	if to, err := resp.Location(); err == nil {
+		refused.Text = "the server redirects to " + to.Scheme + "://" + to.Host + ": make the base URL what it really is"
+	}
+	return refused
+}
+
+// Within makes a client that stays within the server that it asks; nil is made a plain one.
+func Within(client *http.Client) *http.Client {
+	within := http.Client{}
+	if client != nil {
+		within = *client
+	}
+	within.CheckRedirect = follow
+	return &within
+}
+
+// follow lets a request be redirected within its server alone, and as the request that it
+// is: another server would be given the conversation, and a POST would become a GET.
+func follow(req *http.Request, via []*http.Request) error {
+	first := via[0]
+	if req.Method != first.Method || req.URL.Hostname() != first.URL.Hostname() || len(via) > maxRedirects {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
+
+// maxRedirects is how often a request is redirected.
+const maxRedirects = 3
+
+// Events gives the events of a reply to add until it returns an error; a reply that is
+// not streamed is one. The end of the reply is io.EOF.
+func Events(resp *http.Response, add func(raw []byte) error) error {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	switch kind {
+	case "text/html":
+		page, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // as far as it comes
+		return &Refusal{Text: "the server answers with a web page, is the base URL right? " + string(page)}
+	case "application/json":
+		raw, err := io.ReadAll(resp.Body)
+		if err != nil {
+			return fmt.Errorf("read the reply: %w", err)
+		}
+		if err := add(raw); err != nil {
+			return err
+		}
+		return io.EOF
+	}
+	name := ""
+	for lines := bufio.NewReader(resp.Body); ; {
+		line, ended := lines.ReadBytes('\n')
+		if ended != nil && !errors.Is(ended, io.EOF) {
+			return ended
+		}
+		event, some := bytes.CutPrefix(bytes.TrimSpace(line), []byte("data:"))
+		event = bytes.TrimSpace(event)
+		switch {
+		case string(event) == "[DONE]":
+			return io.EOF
+		case bytes.HasPrefix(event, []byte("event:")):
+			name = string(bytes.TrimSpace(event[len("event:"):]))
+		case len(event) == 0:
+			name = ""
+		case some || bytes.HasPrefix(event, []byte("{")): // An error may come bare; comments do not count.
+			if err := take(name, event, add); err != nil {
+				return err
+			}
+		}
+		if ended != nil {
+			return ended
+		}
+	}
+}
+
+// take gives an event to add. One that is named an error is one, whatever it looks like.
+func take(name string, event []byte, add func(raw []byte) error) error {
+	err := add(event)
+	if _, told := errors.AsType[*Refusal](err); name != "error" || told {
+		return err
+	}
+	said := ErrorIn(event)
+	return said
+}
+
+// maxReply is how many bytes of a reply are read.
+const maxReply = 16 << 20
+
+// Bounded is a body that ends behind the largest reply. alive is called when something comes.
+func Bounded(body io.ReadCloser, alive func()) io.ReadCloser {
+	return &limited{ReadCloser: body, left: maxReply, alive: alive}
+}
+
+// limited is a body that ends, with errTooLarge, behind a number of bytes.
+type limited struct {
+	io.ReadCloser
+	left  int
+	alive func() // called whenever something arrives
+}
+
+// Read reads at most what is left.
+func (l *limited) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, errTooLarge
+	}
+	n, err := l.ReadCloser.Read(p[:min(len(p), l.left)])
+	l.left -= n
+	if n > 0 {
+		l.alive()
+	}
+	return n, err
+}
+
+// retryAfter is how long the server asks to wait; 0 if it does not say.
+func retryAfter(h http.Header) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
+		return seconds(ms / 1000)
+	}
+	value := h.Get("Retry-After")
+	if s, err := strconv.ParseFloat(value, 64); err == nil {
+		return seconds(s)
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(0, time.Until(at))
+	}
+	return 0
+}
+
+// seconds is a duration from outside, between 0 and a day.
+func seconds(s float64) time.Duration {
+	if math.IsNaN(s) || s < 0 {
+		return 0
+	}
+	return time.Duration(min(s, 24*60*60) * float64(time.Second))
+}
