@@ -93,21 +93,26 @@ func TestPanelLoadsAGroup(t *testing.T) {
 	})
 	r.accept(direct("1", "/tools"))
 	panel := r.platform.wait(t, 1)[0]
-	for _, want := range []string{"The model is offered 1 of 5 tools here: about ", "Saved in fake:1.", "○ **g2** (1) – Does things", "Loaded in this conversation: none yet."} {
+	for _, want := range []string{"Loaded: none. I load tools as needed: 1 of 5 now, about ", "Saved in fake:1."} {
 		if !strings.Contains(panel.text, want) {
 			t.Errorf("%q is not in %q", want, panel.text)
 		}
 	}
-	if got := labels(panel); !slices.Equal(got, []string{"Group 1", "Group 2", "Group 3"}) {
+	if got := labels(panel); !slices.Equal(got, []string{"Group 1", "Group 2", "Group 3", "Show all"}) {
 		t.Errorf("buttons %v", got)
+	}
+	r.accept(pressOn(panel, "p0", "1", panel.button(t, "Show all")))
+	panel = r.platform.until(t, "all groups", func(all []sent) bool { return strings.Contains(all[0].text, "○ **g2** (1) – Does things") })[0]
+	if got := labels(panel); !slices.Equal(got, []string{"Group 1", "Group 2", "Group 3"}) {
+		t.Errorf("with all groups there are the buttons %v", got)
 	}
 	press := pressOn(panel, "p1", "1", panel.button(t, "Group 2"))
 	r.accept(press, press)
 	if got := r.platform.toast(t, "p1"); got != "Loading Group 2." {
 		t.Errorf("told %q", got)
 	}
-	shown := r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "Loaded in this conversation: g2.") })[0]
-	if got := labels(shown); !slices.Equal(got, []string{"Group 1", "Group 3"}) || !strings.Contains(shown.text, "offered 2 of 5 tools") {
+	shown := r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "Loaded: g2.") })[0]
+	if got := labels(shown); !slices.Equal(got, []string{"Group 1", "Group 3", "Show all"}) || !strings.Contains(shown.text, "2 of 5 now") {
 		t.Errorf("buttons %v under %q", got, shown.text)
 	}
 	r.accept(press)
@@ -159,7 +164,7 @@ func TestPanelKnowsTheLimitsOfTheModel(t *testing.T) {
 	panel := r.platform.wait(t, 1)[0]
 	r.accept(pressOn(panel, "p1", "1", panel.button(t, "Group 2")))
 	r.platform.until(t, "the load", func(all []sent) bool {
-		return strings.Contains(all[0].text, "Loaded in this conversation: g2.") && strings.Contains(all[0].text, "offered 3 of 5 tools")
+		return strings.Contains(all[0].text, "Loaded: g2.") && strings.Contains(all[0].text, "3 of 5 now")
 	})
 	for m, err := range conversation.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
 		if err != nil {
@@ -195,7 +200,7 @@ func TestPanelWaitsForItsTurn(t *testing.T) {
 		t.Errorf("loaded in the middle of a turn: %v", groups)
 	}
 	s.free <- struct{}{}
-	shown := r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "Loaded in this conversation: g1.") })[0]
+	shown := r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "Loaded: g1.") })[0]
 	var roles []agent.Role
 	for m, err := range conversation.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
 		if err != nil {
@@ -228,7 +233,7 @@ func TestPanelLooksWhoPresses(t *testing.T) {
 	r := newHarness(t, armed, cupboard(t, 20), func(c *bridge.Config) { c.Access = access.Access{Allow: []string{"*"}, Admins: []string{"fake:9"}} })
 	r.accept(group("1", "9", "/tools"))
 	panel := r.platform.wait(t, 1)[0]
-	if got := labels(panel); len(got) != 9 || got[8] != "More ›" {
+	if got := labels(panel); len(got) != 10 || got[8] != "More ›" {
 		t.Fatalf("buttons %v", got)
 	}
 	page := func(id, label string, first string) sent {
@@ -237,7 +242,7 @@ func TestPanelLooksWhoPresses(t *testing.T) {
 	}
 	panel = page("p1", "More ›", "Group 9")
 	panel = page("p2", "More ›", "Group 17")
-	if got := labels(panel); !slices.Equal(got, []string{"Group 17", "Group 18", "Group 19", "Group 20", "‹ Back"}) {
+	if got := labels(panel); !slices.Equal(got, []string{"Group 17", "Group 18", "Group 19", "Group 20", "‹ Back", "Show all"}) {
 		t.Errorf("the last page has %v", got)
 	}
 	admins := panel.button(t, "Group 20")
@@ -246,7 +251,7 @@ func TestPanelLooksWhoPresses(t *testing.T) {
 		t.Errorf("told %q", got)
 	}
 	r.accept(pressOn(panel, "p4", "9", admins))
-	r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "Loaded in this conversation: g20.") })
+	r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "Loaded: g20.") })
 	r.accept(group("2", "2", "/tools"))
 	if got := labels(r.platform.wait(t, 2)[1]); slices.Contains(got, "Group 20") {
 		t.Errorf("a user has the buttons %v", got)

@@ -24,14 +24,15 @@ const (
 	panelRow  = 2
 )
 
-// maxPanel is up to which length, in bytes, the list of groups stands in the card itself:
-// with more it would not fit into one message everywhere.
+// maxPanel is up to which length, in bytes, the list of groups says what each is for: with more
+// it would not fit into one message everywhere.
 const maxPanel = 2500
 
 // The values of its buttons begin with these words.
 const (
 	choiceLoad = "load"
 	choicePage = "page"
+	choiceAll  = "all"
 )
 
 // Panel shows the groups of a conversation.
@@ -48,7 +49,8 @@ type Panel struct {
 	Log  *slog.Logger
 }
 
-// Command shows the groups, what they cost, and buttons to load one by hand.
+// Command says what is loaded and what that costs, with buttons to load a group by hand and to
+// show all.
 func (p Panel) Command(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	scope, err := p.Scope(ctx, j)
 	if err != nil {
@@ -59,7 +61,7 @@ func (p Panel) Command(ctx context.Context, j *queue.Run, _ string) (string, err
 		return "", err
 	}
 	if len(card.Choices) == 0 {
-		return strings.TrimSpace(card.Lead + "\n\n" + card.Text), nil
+		return card.Text, nil
 	}
 	return p.Answer(ctx, j, card)
 }
@@ -73,8 +75,8 @@ func (p Panel) Card(ctx context.Context, scope toolgroups.Scope, page int) (Card
 	registry := p.Tools()
 	offered := round.Tools()
 	all := toolgroups.NewSet(p.Tools, registry.GroupNames()).Round().Tools()
-	text := fmt.Sprintf("The model is offered %d of %d tools here: about %d tokens a request instead of %d.",
-		len(offered), len(all), toolgroups.EstimateTokens(offered), toolgroups.EstimateTokens(all))
+	text := fmt.Sprintf("Loaded: %s. I load tools as needed: %d of %d now, about %d tokens a request instead of %d.",
+		wording.ListOr(loaded, "none"), len(offered), len(all), toolgroups.EstimateTokens(offered), toolgroups.EstimateTokens(all))
 	if p.Savings != nil {
 		saved, err := p.Savings(ctx, scope)
 		if err != nil {
@@ -83,28 +85,27 @@ func (p Panel) Card(ctx context.Context, scope toolgroups.Scope, page int) (Card
 			text += " " + saved
 		}
 	}
-	card := Card{Kind: PanelKind, Choices: panelButtons(loadable(registry, loaded, offered, scope.Role), page)}
-	list := groupList(registry, loaded)
-	text += "\n\nLoaded in this conversation: " + wording.ListOr(loaded, "none yet") + ". /clear unloads them."
-	if len(card.Choices) > 0 {
-		text += " The model loads what it needs by itself; a button loads a group now."
-	}
-	if len(list) > maxPanel {
-		card.Lead, card.Text = list, text
-	} else {
-		card.Text = list + text
+	card := Card{Kind: PanelKind, Text: text, Choices: panelButtons(loadable(registry, loaded, offered, scope.Role), page)}
+	if len(registry.Groups()) > 0 {
+		card.Choices = append(card.Choices, []Choice{{Label: "Show all", Value: choiceAll}})
 	}
 	return card, nil
 }
 
+// groupList says what all groups are for, or where that is too long for a message their names.
 func groupList(registry *toolgroups.Registry, loaded []string) string {
 	var text strings.Builder
+	names := make([]string, 0, len(registry.Groups()))
 	for _, g := range registry.Groups() {
 		mark := "○"
 		if slices.Contains(loaded, g.Name) {
 			mark = "●"
 		}
+		names = append(names, fmt.Sprintf("%s %s (%d)", mark, g.Name, len(g.Tools)))
 		fmt.Fprintf(&text, "%s **%s** (%d) – %s\n\n", mark, g.Name, len(g.Tools), g.Description)
+	}
+	if text.Len() > maxPanel {
+		return wording.Clip(strings.Join(names, ", "), maxPanel) + "\n\n"
 	}
 	return text.String()
 }
@@ -161,6 +162,14 @@ func (p Panel) Pressed(ctx context.Context, press Press) (Result, error) {
 	card, err := p.Card(ctx, press.Scope, page)
 	if err != nil {
 		return Result{}, err
+	}
+	if what == choiceAll {
+		_, loaded, err := p.Runner.Round(ctx, press.Scope)
+		if err != nil {
+			return Result{}, err
+		}
+		card.Text = groupList(p.Tools(), loaded) + card.Text + " A button loads a group now, /clear unloads all."
+		card.Choices = card.Choices[:max(0, len(card.Choices)-1)]
 	}
 	return Result{Text: card.Text, Choices: KeepRows(card.Choices)}, nil
 }

@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -43,13 +43,9 @@ func newClaim(cmd *cobra.Command, cfg config.Config, _ []string) error {
 	}
 	var text strings.Builder
 	if !running && !cfg.Store.Shared() {
-		text.WriteString("Start the bot with: oneclaw run\n")
+		text.WriteString("Start the bot with: " + runCommandLine(os.Args[0], cfg.DataDir) + "\n")
 	}
-	text.WriteString("Until " + claim.Until.Format("15:04") + ", ")
-	if link := app.ClaimLink(cmd.Context(), cfg, cli.NewLogger(io.Discard, cfg)); link != nil {
-		fmt.Fprintf(&text, "open this link:\n\n  %s\n\nor ", link(claim.Code))
-	}
-	fmt.Fprintf(&text, "send the bot this line in a direct chat:\n\n  claim %s\n\nWhoever does so first owns the bot.\n", claim.Code)
+	text.WriteString(app.ClaimText(claim, app.ClaimLink(cmd.Context(), cfg, cli.NewLogger(io.Discard, cfg))))
 	_, err = io.WriteString(cmd.OutOrStdout(), text.String())
 	return err
 }

@@ -128,7 +128,9 @@ func obeyAPage(t *testing.T, routing string) {
 		t.Errorf("the diary holds %q, %v", data, err)
 	}
 	wantIn(t, w.ask(bot, ann, "/status", nil), "Messages in this conversation: 1") // and Ann's /clear is her own
-	wantIn(t, w.ask(bot, root, "/tools", nil), "config")
+	w.ask(bot, root, "/tools", nil)
+	w.tap(bot, root, "Show all")
+	w.shows(bot, root, "**config**")
 }
 
 // pathLike are parameters that name a file of the workspace.

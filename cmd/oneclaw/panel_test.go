@@ -19,9 +19,9 @@ func TestThePanelLoadsAGroup(t *testing.T) {
 	bot := w.run()
 	w.ask(bot, ann, "hello", nil)
 	panel := w.ask(bot, ann, "/tools", nil)
-	wantIn(t, panel, "The model is offered 13 of 154 tools here", "So far in this chat: about ", "were saved", "Loaded in this conversation: none yet.")
+	wantIn(t, panel, "Loaded: none. I load tools as needed: 13 of 154 now", "So far in this chat: about ", "were saved")
 	wantIn(t, w.tap(bot, ann, "PDF Tools"), "Loading PDF Tools.")
-	w.shows(bot, ann, "Loaded in this conversation: pdf.")
+	w.shows(bot, ann, "Loaded: pdf.")
 	w.ask(bot, ann, "hello", nil)
 	if !slices.Contains(w.lastTools(), "pdf_info") {
 		t.Errorf("the next request offers %v", w.lastTools())
@@ -32,5 +32,5 @@ func TestThePanelLoadsAGroup(t *testing.T) {
 	if !slices.Contains(w.lastTools(), "pdf_info") {
 		t.Errorf("after a restart a request offers %v", w.lastTools())
 	}
-	wantIn(t, w.ask(bot, ann, "/tools", nil), "Loaded in this conversation: pdf.")
+	wantIn(t, w.ask(bot, ann, "/tools", nil), "Loaded: pdf.")
 }

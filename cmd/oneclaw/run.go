@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"oneclaw/internal/app"
 	"oneclaw/internal/cli"
@@ -26,6 +28,9 @@ func runCommand(load cli.Loader) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			log := cli.NewLogger(cmd.ErrOrStderr(), cfg)
+			if out, ok := cmd.OutOrStdout().(*os.File); ok && term.IsTerminal(int(out.Fd())) {
+				cfg.Outside.Terminal = out
+			}
 			return recorded(file, cfg, log, func(cfg config.Config) error { return app.Run(cmd.Context(), cfg, log, telling(log)) })
 		}),
 	}

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"time"
 
@@ -14,8 +15,8 @@ import (
 // linkPatience is how long the start waits for a platform to say what the bot is called.
 const linkPatience = 15 * time.Second
 
-// offer makes a claim where no user is configured and the bot has no owner, and logs it,
-// this once: the reader of the log can own the bot. It does not keep a bot from running.
+// offer makes a claim where no user is configured and the bot has no owner, and shows it
+// on the terminal or, without one, logs it, this once: the reader can own the bot. It does not keep a bot from running.
 func offer(ctx context.Context, cfg config.Config, kv storage.KV, log *slog.Logger) {
 	if !access.Access(cfg.Access).Empty() {
 		return
@@ -31,6 +32,10 @@ func offer(ctx context.Context, cfg config.Config, kv storage.KV, log *slog.Logg
 	}
 	until := slog.String("until", claim.Until.Format(time.RFC3339))
 	switch {
+	case err == nil && cfg.Outside.Terminal != nil:
+		if _, err := io.WriteString(cfg.Outside.Terminal, "\nThe bot runs, and nobody may talk to it yet. "+ClaimText(claim, link)+"\n"); err != nil {
+			log.Warn("the link that claims the bot cannot be shown: oneclaw claim prints another", "err", err)
+		}
 	case err == nil:
 		attrs := []any{"send", "claim " + claim.Code, until}
 		if link != nil {
@@ -67,6 +72,15 @@ func ClaimLink(ctx context.Context, cfg config.Config, log *slog.Logger) func(co
 		}
 	}
 	return nil
+}
+
+// ClaimText says how the bot is claimed, with the link in a line of its own.
+func ClaimText(claim access.Claim, link func(code string) string) string {
+	text := "Until " + claim.Until.Format("15:04") + ", "
+	if link != nil {
+		text += "open this link:\n\n  " + link(claim.Code) + "\n\nor "
+	}
+	return text + "send the bot this line in a direct chat:\n\n  claim " + claim.Code + "\n\nWhoever does so first owns the bot.\n"
 }
 
 // ClaimRefusal says what to do where a claim is refused.

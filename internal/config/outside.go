@@ -1,6 +1,7 @@
 package config
 
 import (
+	"io"
 	"net"
 	"time"
 
@@ -18,6 +19,8 @@ type Outside struct {
 	Resolver   *net.Resolver // of what the model and servers reach; nil means the host's
 	// TTL is how long a replica may give no sign of life; 0 means the default.
 	TTL time.Duration
+	// Terminal is where a person sees what they have to do next; nil where only the log is read.
+	Terminal io.Writer
 	// Engine, if not nil, stands between the program and its store.
 	Engine func(storage.Store) storage.Store
 }

@@ -31,7 +31,7 @@ func demoCommand(load cli.Loader) *cobra.Command {
 	var address string
 	command := &cobra.Command{
 		Use:   "demo",
-		Short: "Try the bot in a local page: no keys, no network",
+		Short: "Try the bot in a local page: no keys, no accounts",
 		Args:  cobra.NoArgs,
 		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			return runDemo(cmd, cfg, address)
