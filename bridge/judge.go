@@ -12,9 +12,9 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// opinions say what the texts of messages of [chats.KindFeedback] mean, and how each is counted
+// ratings say what the texts of messages of [chats.KindFeedback] mean, and how each is counted
 // that says something new.
-var opinions = map[chats.Feedback]struct {
+var ratings = map[chats.Feedback]struct {
 	good, given bool
 	counted     queue.Metric
 }{
@@ -27,13 +27,13 @@ var opinions = map[chats.Feedback]struct {
 // judged keeps what a user who may talk to the bot thinks of an answer. Any process
 // may: receipts are changed by the one that read them last, whichever answers in the chat.
 func (in *intake) judged(ctx context.Context, m chats.Message) error {
-	what, known := opinions[chats.Feedback(m.Text)]
+	what, known := ratings[chats.Feedback(m.Text)]
 	if !known || m.On == "" || in.people.Role(m.By()) == toolgroups.RoleStranger {
 		return nil
 	}
-	opinion := receipts.Feedback{By: m.By(), Good: what.good, Given: what.given, At: m.Time}
+	rating := receipts.Feedback{By: m.By(), Good: what.good, Given: what.given, At: m.Time}
 	var where *chats.Chat // of the answer
-	changed, err := turn.SetFeedback(ctx, in.jobs, m.Chat, m.On, opinion, func(r *receipts.Receipt) bool {
+	changed, err := turn.SetFeedback(ctx, in.jobs, m.Chat, m.On, rating, func(r *receipts.Receipt) bool {
 		if !in.workers.ofReceipt(r).declares().explained {
 			return false
 		}
@@ -41,7 +41,7 @@ func (in *intake) judged(ctx context.Context, m chats.Message) error {
 		return true
 	})
 	if err != nil {
-		return fmt.Errorf("keep an opinion: %w", err)
+		return fmt.Errorf("keep feedback: %w", err)
 	}
 	if changed {
 		in.cfg.Hooks.Measure(m.Chat.Platform, what.counted)
@@ -49,17 +49,17 @@ func (in *intake) judged(ctx context.Context, m chats.Message) error {
 	if where == nil || !what.given || in.cfg.Hooks.Judged == nil {
 		return nil
 	}
-	return in.announce(ctx, *where) // also where the opinion comes again, because this has failed
+	return in.announce(ctx, *where) // also where the feedback comes again, because this has failed
 }
 
-// announce tells a chat what comes of opinions, once.
+// announce tells a chat what comes of feedback, once.
 func (in *intake) announce(ctx context.Context, chat chats.Chat) error {
 	text, told, err := in.cfg.Hooks.Judged(ctx, chat)
 	if err != nil || text == "" {
 		return err
 	}
 	if _, err := in.cards.Post(ctx, "judged in "+chat.Whole().String(), chat, interact.Card{Text: text}); err != nil {
-		return fmt.Errorf("say what comes of opinions: %w", err)
+		return fmt.Errorf("say what comes of feedback: %w", err)
 	}
 	return told(ctx)
 }

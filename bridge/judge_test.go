@@ -37,13 +37,13 @@ func (c *counts) measure(_ string, what queue.Metric) {
 	c.of[what]++
 }
 
-func (c *counts) opinions() [3]int {
+func (c *counts) feedback() [3]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return [3]int{c.of[queue.MeasuredGood], c.of[queue.MeasuredBad], c.of[queue.MeasuredWithdrawn]}
 }
 
-func TestOpinionsAreKeptWithTheReceipt(t *testing.T) {
+func TestFeedbackIsKeptWithTheReceipt(t *testing.T) {
 	counted := &counts{of: map[queue.Metric]int{}}
 	arrived, release := make(chan struct{}), make(chan struct{})
 	twoParts := func(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
@@ -89,7 +89,7 @@ func TestOpinionsAreKeptWithTheReceipt(t *testing.T) {
 	judge("3", "1", chats.Bad) // the last one counts, on whichever part
 	judge("2", "2", chats.NotBad)
 	told("w3", "👍 1, 👎 1.")
-	if got, want := counted.opinions(), [3]int{2, 2, 1}; got != want {
+	if got, want := counted.feedback(), [3]int{2, 2, 1}; got != want {
 		t.Errorf("counted are %v, want %v", got, want)
 	}
 	// None of these is about an answer, from somebody who may talk to the bot, and new.
@@ -106,13 +106,13 @@ func TestOpinionsAreKeptWithTheReceipt(t *testing.T) {
 	told("w5", "👍 1, 👎 0.") // the other thumb of the third person still stands
 	judge("3", "2", chats.NotGood)
 	told("w6", "")
-	if got, want := counted.opinions(), [3]int{2, 2, 4}; got != want {
+	if got, want := counted.feedback(), [3]int{2, 2, 4}; got != want {
 		t.Errorf("counted are %v, want %v", got, want)
 	}
 }
 
-// A chat is told what comes of opinions once, also where it is not certain at first that it was.
-func TestAChatIsToldOnceWhatComesOfOpinions(t *testing.T) {
+// A chat is told what comes of feedback once, also where it is not certain at first that it was.
+func TestAChatIsToldOnceWhatComesOfFeedback(t *testing.T) {
 	var known, failed bool
 	r := newHarness(t, echo, func(c *bridge.Config) {
 		c.Hooks.Judged = func(_ context.Context, chat chats.Chat) (string, func(context.Context) error, error) {
@@ -152,7 +152,7 @@ func TestAChatIsToldOnceWhatComesOfOpinions(t *testing.T) {
 }
 
 // What counts does not hang on the order in which events arrive, nor on how often.
-func TestOpinionsOvertakeEachOther(t *testing.T) {
+func TestFeedbackOvertakesFeedback(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "db"))
 	chat := chats.Chat{Platform: "fake", ID: "1"}
 	jobs, key := queue.Store{Store: store}, ""

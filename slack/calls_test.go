@@ -56,9 +56,9 @@ func TestTheHeaderOfEachCallHasTheToken(t *testing.T) {
 	to := chats.Address{Chat: chatOf(f.channel, "")}
 	part := chats.Part{Text: "see https://a.test", Plain: "see https://a.test"}
 	_, sent := f.p.Send(t.Context(), to, part)
-	_, whispered := f.p.SendEphemeral(t.Context(), to, f.user, part)
+	_, ephemeral := f.p.SendEphemeral(t.Context(), to, f.user, part)
 	_, filed := f.p.SendFile(t.Context(), to, out("a.txt", "a", []byte("x")))
-	if err := errors.Join(f.p.Ping(t.Context()), sent, whispered, filed); err != nil {
+	if err := errors.Join(f.p.Ping(t.Context()), sent, ephemeral, filed); err != nil {
 		t.Fatal(err)
 	}
 	calls := map[string]string{}
@@ -75,7 +75,7 @@ func TestTheHeaderOfEachCallHasTheToken(t *testing.T) {
 		t.Errorf("called %d methods", len(calls))
 	}
 	// Only messages that stay have links that could unfold.
-	for method, want := range map[string]bool{postMessage: true, whisperMessage: false} {
+	for method, want := range map[string]bool{postMessage: true, postEphemeral: false} {
 		if got := strings.Contains(calls[method], "unfurl_"); got != want {
 			t.Errorf("%s is told of links: %v", method, got)
 		}

@@ -209,7 +209,7 @@ func (p *Platform) AnswerPress(ctx context.Context, press chats.Message, text st
 		return fmt.Errorf("answer press: %w", err)
 	}
 	user, _ := slackID(press.User)
-	err = p.api.call(ctx, whisperMessage, func(ctx context.Context, api *slack.Client) error {
+	err = p.api.call(ctx, postEphemeral, func(ctx context.Context, api *slack.Client) error {
 		options := []slack.MsgOption{slack.MsgOptionText(escape(text), false), slack.MsgOptionBlocks(laid...)}
 		if press.Chat.Thread != "" {
 			options = append(options, slack.MsgOptionTS(press.Chat.Thread))

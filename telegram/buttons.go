@@ -75,7 +75,7 @@ func keyboard(rows [][]chats.Button) string {
 // edit that changes nothing: for the caller it has worked. Where Telegram refuses the
 // HTML, the message gets the plain text.
 func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part chats.Part) error {
-	w := whisperPattern.FindStringSubmatch(id)
+	w := ephemeralPattern.FindStringSubmatch(id)
 	if n, err := strconv.ParseInt(id, 10, 64); w == nil && (err != nil || n <= 0) {
 		return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("telegram: edit: %q is no id of a message", id)}
 	}
@@ -86,7 +86,7 @@ func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part c
 	err := p.bring(d, func() error {
 		method, params := "editMessageText", tgbotapi.Params{"chat_id": to.Chat.ID, "message_id": id}
 		if w != nil {
-			method, params = editWhisper, tgbotapi.Params{"chat_id": to.Chat.ID, "ephemeral_message_id": w[1], "receiver_user_id": w[2]}
+			method, params = editEphemeral, tgbotapi.Params{"chat_id": to.Chat.ID, "ephemeral_message_id": w[1], "receiver_user_id": w[2]}
 		}
 		d.body(params)
 		return p.api.call(ctx, method, params, nil)
@@ -141,7 +141,7 @@ func (d *decoder) press(c *callback) event {
 		On:       strconv.FormatInt(m.ID, 10),
 	}
 	if m.Ephemeral != 0 {
-		msg.On = whisperID(m.Ephemeral, msg.User)
+		msg.On = ephemeralID(m.Ephemeral, msg.User)
 	}
 	if m.IsTopic && m.ThreadID != 0 {
 		msg.Chat.Thread = strconv.FormatInt(m.ThreadID, 10)

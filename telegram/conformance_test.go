@@ -281,7 +281,7 @@ func view(st emulator.State) platformtest.View {
 		for _, a := range st.Actions(chat) {
 			working[place(chat, a.Thread)] = a
 		}
-		for _, m := range st.Whispers(chat) {
+		for _, m := range st.Ephemeral(chat) {
 			v.Toasts = append(v.Toasts, platformtest.Toast{To: strconv.FormatInt(m.Receiver, 10), Text: m.Text})
 		}
 		for _, m := range st.Messages(chat) {

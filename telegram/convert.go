@@ -22,8 +22,8 @@ type event struct {
 	// first is true of an edit that may be the first to call the bot.
 	first bool
 	moved *move
-	// opinions are what a reaction says.
-	opinions []chats.Message
+	// feedback is what a reaction says.
+	feedback []chats.Message
 	// dead is the id of a press that only the adapter can answer.
 	dead string
 }
@@ -152,8 +152,8 @@ func (d *decoder) event(u *decoded) (event, bool) {
 	case u.Callback != nil && u.Callback.ID != "":
 		return d.press(u.Callback), true
 	case u.Reacted != nil:
-		said := u.Reacted.opinions()
-		return event{opinions: said}, said != nil
+		said := u.Reacted.feedback()
+		return event{feedback: said}, said != nil
 	case u.Member != nil:
 		m := u.Member
 		d.log.Info("membership changed", "chat", m.Chat.ID, "by", m.From.ID, "status", m.New.Status)

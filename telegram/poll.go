@@ -258,8 +258,8 @@ func (r *receiver) hand(ctx context.Context, events []event) error {
 		switch {
 		case e.message != nil:
 			messages = append(messages, *e.message)
-		case e.opinions != nil:
-			messages = append(messages, e.opinions...)
+		case e.feedback != nil:
+			messages = append(messages, e.feedback...)
 		case e.moved != nil:
 			if err := flush(); err != nil {
 				return err

@@ -29,8 +29,8 @@ var thumbs = map[reaction][2]chats.Feedback{
 	{"👎"}: {chats.Bad, chats.NotBad},
 }
 
-// opinions are what a change says: first what the user takes back.
-func (r *reacted) opinions() (said []chats.Message) {
+// feedback is what a change says: first what the user takes back.
+func (r *reacted) feedback() (said []chats.Message) {
 	if r.Chat.ID == 0 || r.User == nil || r.User.IsBot || r.User.ID == 0 {
 		return nil
 	}

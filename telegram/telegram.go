@@ -79,7 +79,7 @@ type Platform struct {
 	ends         *retry.Spare // of previews
 	albums       albums
 	hook         hook
-	whispers     atomic.Pointer[bool] // whether the server can; nil where it was not asked yet
+	ephemeral    atomic.Pointer[bool] // whether the server can; nil where it was not asked yet
 	// commands are the bot's without its name behind them.
 	commands atomic.Pointer[map[string]bool]
 }

@@ -63,7 +63,7 @@ const (
 	KindAmbient Kind = "heard"
 	// KindFeedback is what a user thinks of a message of the bot; see [NewFeedback]. It is
 	// not answered.
-	KindFeedback Kind = "opinion"
+	KindFeedback Kind = "feedback"
 )
 
 // Message is what a platform delivers: something that a person did, for the bot.

@@ -223,7 +223,7 @@ func (s *Sender) try(ctx, patience context.Context, j *queue.Run, p *receipts.Pa
 		if p.File != nil {
 			id, err = s.sendFile(ctx, j, to, p.Part)
 		} else if Of(j).Ephemeral {
-			id, err = s.whisper(call, j, to, p.Part)
+			id, err = s.sendEphemeral(call, j, to, p.Part)
 		} else {
 			id, err = s.cfg.Platforms[to.Chat.Platform].Send(call, to, p.Part)
 		}

@@ -24,7 +24,7 @@ func reactionProperties() []property {
 	return []property{
 		{"Signed", "A message that waits for its turn bears a sign until it is answered; one that does not wait bears none.", signsWhatWaits},
 		{"SignedAcrossARestart", "The sign that a bot has put on a message before it was stopped is taken away when the message is answered.", takesSignsAway},
-		{"Judged", "What people who may talk to the bot think of an answer is kept and told, until they take it back; nobody else's opinion is.", keepsOpinions},
+		{"Judged", "What people who may talk to the bot think of an answer is kept and told, until they take it back; nobody else's feedback is.", keepsFeedback},
 	}
 }
 
@@ -87,7 +87,7 @@ func takesSignsAway(t testing.TB, w *world) {
 	w.answered(places)
 }
 
-func keepsOpinions(_ testing.TB, w *world) {
+func keepsFeedback(_ testing.TB, w *world) {
 	r := w.reactor()
 	w.start()
 	for _, kind := range []Kind{Direct, Shared, Thread} {
@@ -149,5 +149,5 @@ func (w *world) judged(place Place, id string, good, bad int) {
 			return
 		}
 	}
-	w.t.Fatalf("waited in vain for %d good and %d bad opinions of %s", good, bad, id)
+	w.t.Fatalf("waited in vain for %d good and %d bad ratings of %s", good, bad, id)
 }

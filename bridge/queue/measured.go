@@ -36,9 +36,9 @@ const (
 	MeasuredExpired Metric = "approval_expired"
 	// MeasuredGood and MeasuredBad: a user says so of an answer. MeasuredWithdrawn:
 	// a user says it no more.
-	MeasuredGood      Metric = "opinion_good"
-	MeasuredBad       Metric = "opinion_bad"
-	MeasuredWithdrawn Metric = "opinion_withdrawn"
+	MeasuredGood      Metric = "feedback_good"
+	MeasuredBad       Metric = "feedback_bad"
+	MeasuredWithdrawn Metric = "feedback_withdrawn"
 )
 
 // Counter is told what is to be counted, by the name of the platform. It is

@@ -129,7 +129,7 @@ type Turn struct {
 	// Refused is set where a budget did not allow an answer.
 	Refused bool `json:"refused,omitempty"`
 	// Feedback is what people think of the answer.
-	Feedback []Feedback `json:"opinions,omitempty"`
+	Feedback []Feedback `json:"feedback,omitempty"`
 }
 
 // IsZero reports whether nothing is kept.

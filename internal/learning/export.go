@@ -65,7 +65,7 @@ func (e Exporter) Write(ctx context.Context, w io.Writer) (counts Counts, err er
 			}
 			here, place = newGroup(), chat
 		}
-		if bytes.Contains(entry.Value, []byte(`"opinions"`)) {
+		if bytes.Contains(entry.Value, []byte(`"feedback"`)) {
 			here.judged = append(here.judged, entry.Key)
 		}
 		return here.add(who)

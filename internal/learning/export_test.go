@@ -66,13 +66,13 @@ func private(user string) place {
 
 func team() place { return place{chats.Chat{Platform: "telegram", ID: "-100777"}, false} }
 
-// say keeps a question with its turn, and the receipt with the opinions. It returns the job.
-func (k *kept) say(in place, user, name, text string, opinions []receipts.Feedback, turn ...agent.Message) *receipts.Receipt {
+// say keeps a question with its turn, and the receipt with the feedback. It returns the job.
+func (k *kept) say(in place, user, name, text string, feedback []receipts.Feedback, turn ...agent.Message) *receipts.Receipt {
 	k.t.Helper()
 	k.n++
 	j := &receipts.Receipt{
 		Message: chats.Message{Chat: in.chat, ID: fmt.Sprint(1000 + k.n), Kind: chats.KindText, User: user, UserName: name, Direct: in.direct, Text: text, Time: clock},
-		State:   receipts.Done, Turn: receipts.Turn{Generation: 1, Feedback: opinions},
+		State:   receipts.Done, Turn: receipts.Turn{Generation: 1, Feedback: feedback},
 	}
 	question := agent.Message{Role: agent.RoleUser, Text: text, Ref: j.Key(), Time: clock}
 	if !in.direct {
@@ -281,7 +281,7 @@ func TestWhoSaidNoIsInNoCase(t *testing.T) {
 	}
 	k.say(private("12345678"), "12345678", "Ann", "taken back", []receipts.Feedback{{By: ann, Good: true, At: clock}}, answer("5"))
 	if _, _, counts = k.export(); counts.Cases != 5 {
-		t.Errorf("an opinion that was taken back makes a case: %+v", counts)
+		t.Errorf("feedback that was taken back makes a case: %+v", counts)
 	}
 }
 

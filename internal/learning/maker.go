@@ -74,7 +74,7 @@ func (m *maker) make(ctx context.Context) (c Case, err error) {
 	return c, nil
 }
 
-// judged counts the opinions of those who have not said no. The question must be of such a
+// judged counts the feedback of those who have not said no. The question must be of such a
 // person, too.
 func (m *maker) judged(ctx context.Context) (good, bad int, err error) {
 	no := map[string]bool{m.job.Message.By(): false}

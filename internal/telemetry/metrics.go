@@ -36,7 +36,7 @@ type Metrics struct {
 	seconds  *prometheus.HistogramVec
 	tokens   *prometheus.CounterVec
 	tools    *prometheus.CounterVec
-	opinions *prometheus.CounterVec
+	feedback *prometheus.CounterVec
 	budget   prometheus.Counter
 	models   labels
 	groups   labels
@@ -56,7 +56,7 @@ func NewMetrics(version string, known *redact.Redactor) *Metrics {
 	m.sends = counter("send_problems_total", "Tries to send that were refused, delayed by a rate limit, put off, or whose fate is unknown.", "platform", "outcome")
 	m.asked = counter("approvals_asked_total", "Tool calls for which a person was asked.", "platform")
 	m.decided = counter("approvals_decided_total", "Requests for approval whose turn went on, by what was decided.", "platform", "decision")
-	m.opinions = counter("opinions_total", "What people said of answers with 👍 (good) and 👎 (bad), and how often they took it back.", "platform", "opinion")
+	m.feedback = counter("opinions_total", "What people said of answers with 👍 (good) and 👎 (bad), and how often they took it back.", "platform", "opinion")
 	m.calls = counter("model_calls_total", "Calls of language models, by what became of them.", "model", "outcome")
 	m.tokens = counter("model_tokens_total", "Tokens of model calls; those of kind cached are also part of input.", "model", "kind")
 	m.tools = counter("tool_calls_total", "Tool calls that were run, by the group of the tool.", "group", "outcome")
@@ -95,7 +95,7 @@ func (m *Metrics) Measure(platform string, what queue.Metric) {
 	case queue.MeasuredAllowed, queue.MeasuredDenied, queue.MeasuredExpired:
 		m.decided.WithLabelValues(platform, strings.TrimPrefix(string(what), "approval_")).Inc()
 	case queue.MeasuredGood, queue.MeasuredBad, queue.MeasuredWithdrawn:
-		m.opinions.WithLabelValues(platform, strings.TrimPrefix(string(what), "opinion_")).Inc()
+		m.feedback.WithLabelValues(platform, strings.TrimPrefix(string(what), "feedback_")).Inc()
 	}
 }
 

@@ -17,8 +17,8 @@ const (
 	EventCall     = wire.EventCall
 	EventFault    = wire.EventFault
 	EventCut      = "cut"
-	// EventWhisper is an ephemeral message, or a change of one.
-	EventWhisper = "whisper"
+	// EventEphemeral is an ephemeral message, or a change of one.
+	EventEphemeral = "ephemeral"
 )
 
 // Event is something that happened.

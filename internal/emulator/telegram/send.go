@@ -64,7 +64,7 @@ func (a *api) send(p *wire.Params, body markup.Text, kind string) (any, *apiErro
 	if m.replyTo != nil && m.thread == 0 {
 		m.thread = m.replyTo.thread
 	}
-	whispered, err := a.receiver(p, c, m)
+	ephemeral, err := a.receiver(p, c, m)
 	if err != nil {
 		return nil, err
 	}
@@ -76,8 +76,8 @@ func (a *api) send(p *wire.Params, body markup.Text, kind string) (any, *apiErro
 			return nil, err
 		}
 	}
-	if whispered {
-		a.world.whisper(c, m)
+	if ephemeral {
+		a.world.addEphemeral(c, m)
 		return m.wire(c, true), nil
 	}
 	clear(c.drafts) // a real message takes the place of what was being typed

@@ -85,13 +85,13 @@ type chat struct {
 	kicked   bool
 	migrated int64 // to which supergroup
 
-	messages []*message
-	byID     map[int64]*message
-	answers  int // messages of the bot that are not deleted
-	next     int64
-	actions  []Action
-	drafts   map[int64]Draft
-	whispers []*message
+	messages  []*message
+	byID      map[int64]*message
+	answers   int // messages of the bot that are not deleted
+	next      int64
+	actions   []Action
+	drafts    map[int64]Draft
+	ephemeral []*message
 }
 
 func (w *world) addUser(u User) User {
@@ -219,7 +219,7 @@ func (w *world) revise(c *chat, m *message, body markup.Text, keys *botapi.Keybo
 	m.body, m.markup, m.edited = body, keys, w.now()
 	kind := EventEdit
 	if m.ephemeral != 0 {
-		kind = EventWhisper
+		kind = EventEphemeral
 	}
 	w.emit(Event{Kind: kind, Chat: c.id, Message: m.id}, c, m)
 }

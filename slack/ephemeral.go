@@ -9,8 +9,8 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// whisperMessage is the method that posts for one person alone.
-const whisperMessage = "chat.postEphemeral"
+// postEphemeral is the method that posts for one person alone.
+const postEphemeral = "chat.postEphemeral"
 
 // SendEphemeral implements [chats.EphemeralSender]. Where the bot or the person is not in the channel, it
 // answers the command instead, which only who gave it sees as well.
@@ -19,12 +19,12 @@ func (p *Platform) SendEphemeral(ctx context.Context, to chats.Address, user str
 		return "", err
 	}
 	return deliver(ctx, p, to, part, func(plain bool) (string, error) {
-		return p.api.whisper(ctx, to, user, part, plain)
+		return p.api.sendEphemeral(ctx, to, user, part, plain)
 	}, "not_in_channel", "channel_not_found", "user_not_in_channel")
 }
 
-// whisper posts a part for one person.
-func (c *client) whisper(ctx context.Context, to chats.Address, user string, part chats.Part, plain bool) (string, error) {
+// sendEphemeral posts a part for one person.
+func (c *client) sendEphemeral(ctx context.Context, to chats.Address, user string, part chats.Part, plain bool) (string, error) {
 	part.FeedbackButtons, part.Layout = false, nil // what passes is no answer to look back at
 	options, _, err := options(nil, to, part, plain)
 	if err != nil {
@@ -32,7 +32,7 @@ func (c *client) whisper(ctx context.Context, to chats.Address, user string, par
 	}
 	id, _ := slackID(user)
 	var ts string
-	err = c.call(ctx, whisperMessage, func(ctx context.Context, api *slack.Client) (err error) {
+	err = c.call(ctx, postEphemeral, func(ctx context.Context, api *slack.Client) (err error) {
 		ts, err = api.PostEphemeralContext(ctx, to.Chat.ID, id, options...)
 		if err == nil && ts == "" {
 			err = errors.New("the answer names no message")

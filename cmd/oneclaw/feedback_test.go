@@ -12,10 +12,10 @@ import (
 	"oneclaw/internal/emulator/openai"
 )
 
-// TestAnOpinionOutlivesAKill kills the bot while the model thinks about a voice
+// TestFeedbackOutlivesAKill kills the bot while the model thinks about a voice
 // note and another message waits, and again when somebody has said what they think of the
 // answer to that. What was judged is exported then, beside the running bot, and runs again.
-func TestAnOpinionOutlivesAKill(t *testing.T) {
+func TestFeedbackOutlivesAKill(t *testing.T) {
 	t.Parallel()
 	reached := make(chan struct{}, 2)
 	var asked atomic.Int32

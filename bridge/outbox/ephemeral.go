@@ -12,9 +12,9 @@ import (
 // errUnlifted says that what is to be sent could not be made.
 var errUnlifted = errors.New("outbox: the secret of an answer")
 
-// whisper shows a part only to the user who is answered, or to all where the platform
+// sendEphemeral shows a part only to the user who is answered, or to all where the platform
 // cannot do that. What is veiled is shown as it is.
-func (s *Sender) whisper(ctx context.Context, j *queue.Run, to chats.Address, part chats.Part) (string, error) {
+func (s *Sender) sendEphemeral(ctx context.Context, j *queue.Run, to chats.Address, part chats.Part) (string, error) {
 	part, err := s.cfg.Secrets.Lift(ctx, j, part)
 	if err != nil {
 		return "", &chats.SendError{Outcome: chats.Later, Err: fmt.Errorf("%w: %w", errUnlifted, err)}

@@ -10,9 +10,9 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// whisperWindow is how long after a press its callback query is a reason to send an ephemeral
+// ephemeralWindow is how long after a press its callback query is a reason to send an ephemeral
 // message (core.telegram.org/bots/api#ephemeral-messages-and-commands).
-const whisperWindow = 15 * time.Second
+const ephemeralWindow = 15 * time.Second
 
 // ephemeralParameters are Bot API 10.3's (core.telegram.org/bots/api#ephemeralmessageparameters).
 // 10.2 had them beside those of the message.
@@ -47,32 +47,32 @@ func (a *api) receiver(p *wire.Params, c *chat, m *message) (bool, *apiError) {
 		return false, badRequest("USER_NOT_PARTICIPANT") // assumed
 	}
 	q := a.world.callbacks[to.Callback]
-	if asked := q != nil && q.User == to.Receiver && a.world.now().Sub(q.at) <= whisperWindow; !asked && !c.botAdmin {
+	if asked := q != nil && q.User == to.Receiver && a.world.now().Sub(q.at) <= ephemeralWindow; !asked && !c.botAdmin {
 		return false, badRequest("MESSAGE_NOT_COMMAND") // assumed
 	}
 	m.receiver = a.world.users[to.Receiver]
 	return true, nil
 }
 
-// maxWhispers bounds the ephemeral messages that are kept of a chat.
-const maxWhispers = 100
+// maxEphemeral bounds the ephemeral messages that are kept of a chat.
+const maxEphemeral = 100
 
-// whisper puts an ephemeral message before its receiver. Its message_id is 0.
-func (w *world) whisper(c *chat, m *message) {
+// addEphemeral puts an ephemeral message before its receiver. Its message_id is 0.
+func (w *world) addEphemeral(c *chat, m *message) {
 	w.ephemerals++
 	m.ephemeral, m.date = w.ephemerals, w.now()
-	c.whispers = append(c.whispers, m)
-	c.whispers = c.whispers[max(0, len(c.whispers)-maxWhispers):]
-	w.emit(Event{Kind: EventWhisper, Chat: c.id}, c, m)
+	c.ephemeral = append(c.ephemeral, m)
+	c.ephemeral = c.ephemeral[max(0, len(c.ephemeral)-maxEphemeral):]
+	w.emit(Event{Kind: EventEphemeral, Chat: c.id}, c, m)
 }
 
-// whispered finds an ephemeral message.
-func (c *chat) whispered(id, receiver int64) *message {
-	i := slices.IndexFunc(c.whispers, func(m *message) bool { return m.ephemeral == id && m.receiver.ID == receiver })
+// findEphemeral finds an ephemeral message.
+func (c *chat) findEphemeral(id, receiver int64) *message {
+	i := slices.IndexFunc(c.ephemeral, func(m *message) bool { return m.ephemeral == id && m.receiver.ID == receiver })
 	if i < 0 {
 		return nil
 	}
-	return c.whispers[i]
+	return c.ephemeral[i]
 }
 
 // editEphemeralMessageText keeps to core.telegram.org/bots/api#editephemeralmessagetext. Its
@@ -86,7 +86,7 @@ func editEphemeralMessageText(_ context.Context, a *api, p *wire.Params) (any, *
 	if err != nil {
 		return nil, err
 	}
-	m := c.whispered(p.Int("ephemeral_message_id"), p.Int("receiver_user_id"))
+	m := c.findEphemeral(p.Int("ephemeral_message_id"), p.Int("receiver_user_id"))
 	if m == nil {
 		return nil, badRequest("message to edit not found") // assumed
 	}
@@ -99,25 +99,25 @@ func editEphemeralMessageText(_ context.Context, a *api, p *wire.Params) (any, *
 	return true, nil
 }
 
-// Whispers returns the ephemeral messages of a chat in order.
-func (st State) Whispers(chat int64) []Message {
+// Ephemeral returns the ephemeral messages of a chat in order.
+func (st State) Ephemeral(chat int64) []Message {
 	c := st.chat(chat)
 	var out []Message
-	for _, m := range c.whispers {
+	for _, m := range c.ephemeral {
 		out = append(out, m.observed(c))
 	}
 	return out
 }
 
-// PressWhispered has the receiver of an ephemeral message press a button under it.
-func (p *people) PressWhispered(chatID, ephemeral, userID int64, data string) (Sent, error) {
+// PressEphemeral has the receiver of an ephemeral message press a button under it.
+func (p *people) PressEphemeral(chatID, ephemeral, userID int64, data string) (Sent, error) {
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()
 	c, u, err := p.world.speaker(chatID, userID)
 	if err != nil {
 		return Sent{}, err
 	}
-	m := c.whispered(ephemeral, userID)
+	m := c.findEphemeral(ephemeral, userID)
 	if m == nil {
 		return Sent{}, errors.New("telegram emulator: nobody else sees an ephemeral message")
 	}

@@ -11,13 +11,13 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// editWhisper is the method that edits what one person alone sees.
-const editWhisper = "editEphemeralMessageText"
+// editEphemeral is the method that edits what one person alone sees.
+const editEphemeral = "editEphemeralMessageText"
 
-// whisperPattern is the form of the id of an ephemeral message, which counts for one receiver.
-var whisperPattern = regexp.MustCompile(`^e([1-9][0-9]*)u([1-9][0-9]*)$`)
+// ephemeralPattern is the form of the id of an ephemeral message, which counts for one receiver.
+var ephemeralPattern = regexp.MustCompile(`^e([1-9][0-9]*)u([1-9][0-9]*)$`)
 
-func whisperID(ephemeral int64, user string) string {
+func ephemeralID(ephemeral int64, user string) string {
 	return "e" + strconv.FormatInt(ephemeral, 10) + "u" + user
 }
 
@@ -33,7 +33,7 @@ func (p *Platform) SendEphemeral(ctx context.Context, to chats.Address, user str
 	if !strings.HasPrefix(to.Chat.ID, "-") || strings.HasPrefix(user, "-") {
 		return p.send(ctx, d)
 	}
-	knows, err := p.canWhisper(ctx, to)
+	knows, err := p.canSendEphemeral(ctx, to)
 	switch {
 	case err != nil:
 		return "", err
@@ -49,11 +49,11 @@ func (p *Platform) SendEphemeral(ctx context.Context, to chats.Address, user str
 	})
 	switch {
 	case err == nil && sent.Ephemeral == 0:
-		p.whispers.Store(new(bool))
+		p.ephemeral.Store(new(bool))
 		p.log.Warn("telegram showed to all what was for one person alone: from now on nobody is answered alone", "chat", to.Chat.String())
 		return sent.id()
 	case err == nil:
-		return whisperID(sent.Ephemeral, user), nil
+		return ephemeralID(sent.Ephemeral, user), nil
 	case refusedFor(err):
 		p.log.Debug("telegram does not let the bot answer one person alone here", "chat", to.Chat.String(), "err", err)
 		return p.send(ctx, d)
@@ -68,15 +68,15 @@ func refusedFor(err error) bool {
 	return errors.As(err, &ce) && ce.answered && ce.code == http.StatusBadRequest && ce.movedTo == 0
 }
 
-// canWhisper asks the server, once, whether it knows ephemeral messages. One that does not
+// canSendEphemeral asks the server, once, whether it knows ephemeral messages. One that does not
 // would ignore who a message is for and show it to all, so it is asked with a request that
 // shows nothing to any user: an edit without a message, which it refuses in other words where
 // it does not know the method.
-func (p *Platform) canWhisper(ctx context.Context, to chats.Address) (bool, error) {
-	if known := p.whispers.Load(); known != nil {
+func (p *Platform) canSendEphemeral(ctx context.Context, to chats.Address) (bool, error) {
+	if known := p.ephemeral.Load(); known != nil {
 		return *known, nil
 	}
-	err := p.api.call(ctx, editWhisper, nil, nil)
+	err := p.api.call(ctx, editEphemeral, nil, nil)
 	var ce *callError
 	if known := errors.As(err, &ce); err != nil && (!known || ce.code != http.StatusNotFound && !refusedFor(err)) {
 		failure := p.sendError(to, err)
@@ -85,6 +85,6 @@ func (p *Platform) canWhisper(ctx context.Context, to chats.Address) (bool, erro
 		return false, failure
 	}
 	knows := ce == nil || ce.code != http.StatusNotFound // proxies and mocks say ok to anything they know
-	p.whispers.Store(&knows)
+	p.ephemeral.Store(&knows)
 	return knows, nil
 }

@@ -15,9 +15,9 @@ import (
 	emulator "oneclaw/internal/emulator/telegram"
 )
 
-// whispers returns what was shown to one person alone.
-func (s *stage) whispers(chat int64) (list []emulator.Message) {
-	s.View(func(st emulator.State) { list = st.Whispers(chat) })
+// ephemeral returns what was shown to one person alone.
+func (s *stage) ephemeral(chat int64) (list []emulator.Message) {
+	s.View(func(st emulator.State) { list = st.Ephemeral(chat) })
 	return list
 }
 
@@ -46,10 +46,10 @@ func TestWhatIsForOnePersonReachesNobodyElse(t *testing.T) {
 			for range 2 {
 				id, err := s.p.SendEphemeral(t.Context(), to(group, 0, 0), who, chats.Part{Text: "<b>only you</b>", Plain: "only you"})
 				if err != nil || id == "" {
-					t.Fatalf("Whisper = %q, %v", id, err)
+					t.Fatalf("SendEphemeral = %q, %v", id, err)
 				}
 			}
-			seen, alone := s.answers(group), s.whispers(group)
+			seen, alone := s.answers(group), s.ephemeral(group)
 			if tt.alone && (len(seen) != 0 || len(alone) != 2 || alone[0].Receiver != s.ann || alone[0].Text != "only you") {
 				t.Errorf("all see %+v and one %+v", seen, alone)
 			}
@@ -64,7 +64,7 @@ func TestWhatIsForOnePersonReachesNobodyElse(t *testing.T) {
 }
 
 // Proxies and mocks confirm the question whether a server knows ephemeral messages (A1).
-func TestAServerThatConfirmsAnEmptyEditIsAskedToWhisper(t *testing.T) {
+func TestAServerThatConfirmsAnEmptyEditIsAskedToSendOne(t *testing.T) {
 	s := newStage(t)
 	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Title: "G", User: s.ann, BotAdmin: true})
 	behind, err := url.Parse(s.url)
@@ -74,7 +74,7 @@ func TestAServerThatConfirmsAnEmptyEditIsAskedToWhisper(t *testing.T) {
 	forward := httputil.NewSingleHostReverseProxy(behind)
 	forward.Transport = s.transport(t)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/"+editWhisper) {
+		if strings.HasSuffix(r.URL.Path, "/"+editEphemeral) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, `{"ok":true,"result":true}`)
 			return
@@ -87,7 +87,7 @@ func TestAServerThatConfirmsAnEmptyEditIsAskedToWhisper(t *testing.T) {
 	if _, err := p.SendEphemeral(t.Context(), to(group, 0, 0), strconv.FormatInt(s.ann, 10), chats.Part{Text: "only you"}); err != nil {
 		t.Fatal(err)
 	}
-	if seen, alone := s.answers(group), s.whispers(group); len(seen) != 0 || len(alone) != 1 {
+	if seen, alone := s.answers(group), s.ephemeral(group); len(seen) != 0 || len(alone) != 1 {
 		t.Errorf("all see %+v and one %+v", seen, alone)
 	}
 }
@@ -103,10 +103,10 @@ func (s *stage) calls(method string) (n int) {
 func TestNothingIsShownUntilTheServerWasAsked(t *testing.T) {
 	s := newStage(t, emulator.Config{Version: emulator.Version100})
 	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Title: "G", User: s.ann, BotAdmin: true})
-	s.inject(t, emulator.Fault{Method: editWhisper, Times: 1, Effect: emulator.CutBefore})
+	s.inject(t, emulator.Fault{Method: editEphemeral, Times: 1, Effect: emulator.CutBefore})
 	_, err := s.p.SendEphemeral(t.Context(), to(group, 0, 0), strconv.FormatInt(s.ann, 10), chats.Part{Text: "secret"})
 	if failure, ok := errors.AsType[*chats.SendError](err); !ok || failure.Outcome != chats.Later || !failure.Outage {
-		t.Errorf("Whisper = %v, want that it can be tried later", err)
+		t.Errorf("SendEphemeral = %v, want that it can be tried later", err)
 	}
 	if got := s.answers(group); len(got) != 0 {
 		t.Errorf("all see %+v", got)
@@ -126,7 +126,7 @@ func TestPressesOfWhatOnePersonSees(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.PressWhispered(group, s.whispers(group)[0].Ephemeral, s.ann, "x"); err != nil {
+	if _, err := s.PressEphemeral(group, s.ephemeral(group)[0].Ephemeral, s.ann, "x"); err != nil {
 		t.Fatal(err)
 	}
 	press := in.wait(t, atLeast(1))[0]
@@ -138,7 +138,7 @@ func TestPressesOfWhatOnePersonSees(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := s.whispers(group); got[0].Text != "done" || len(got[0].Buttons) != 0 || len(s.answers(group)) != 0 {
+	if got := s.ephemeral(group); got[0].Text != "done" || len(got[0].Buttons) != 0 || len(s.answers(group)) != 0 {
 		t.Errorf("one person sees %+v", got)
 	}
 	err = s.p.Edit(t.Context(), to(group, 0, 0), "e99u"+strconv.FormatInt(s.ann, 10), chats.Part{Text: "x"})
