@@ -1,8 +1,6 @@
 package app
 
 import (
-	"context"
-
 	"oneclaw/internal/config"
 	"oneclaw/internal/doctor"
 	"oneclaw/storage/replicas"
@@ -10,11 +8,6 @@ import (
 
 // Checks are what doctor looks at when the settings could be read.
 func Checks(cfg config.Config) []doctor.Check { return (&patient{cfg: cfg}).checks() }
-
-// CheckModel asks the model service whether it knows the key and the model.
-func CheckModel(ctx context.Context, cfg config.Config) *doctor.Finding {
-	return (&patient{cfg: cfg}).checkModel(ctx)
-}
 
 func (d *patient) checks() []doctor.Check {
 	checks := []doctor.Check{

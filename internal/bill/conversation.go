@@ -29,8 +29,8 @@ type Conversation struct {
 	// Turns are in order.
 	Turns []Turn `yaml:"turns"`
 
-	// recorded says that it was not written for this, so that some of it may not fit.
-	recorded bool
+	// Recorded says that it was not written for this, so that some of it may not fit.
+	Recorded bool `yaml:"-"`
 }
 
 // Turn is a message and what it led to.

@@ -76,7 +76,7 @@ func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, ta
 			history = append(history, m)
 		}
 	}
-	if len(s.results) > 0 && !c.recorded {
+	if len(s.results) > 0 && !c.Recorded {
 		return recording{}, fmt.Errorf("bill: %s by %s: %d calls were never run, the first is of %s", c.Name, mode, len(s.results), s.results[0].Tool)
 	}
 	rec := recording{mode: mode, requests: s.player.requests, log: history}

@@ -21,7 +21,7 @@ var ErrEmpty = errors.New("no answered messages since it began or was cleared")
 // own, and so are calls without a result; turns without an answer are joined to the
 // next. What was summed up counts as it was said.
 func Recorded(name string, log iter.Seq2[agent.Message, error]) (Conversation, error) {
-	c := Conversation{Name: name, Title: "as it was recorded", recorded: true}
+	c := Conversation{Name: name, Title: "as it was recorded", Recorded: true}
 	var r recorder
 	for m, err := range log {
 		if err != nil {
@@ -105,7 +105,7 @@ func (r *recorder) close() {
 
 // fit leaves out the calls of tools that there are not, and says how many.
 func (b *Bill) fit(c Conversation) (Conversation, int) {
-	if !c.recorded {
+	if !c.Recorded {
 		return c, 0
 	}
 	known := func(name string) bool {

@@ -97,7 +97,7 @@ func TestAutoIsNearTheBestOnAverage(t *testing.T) {
 	}
 	var made []bill.Conversation
 	err = app.Empty(t.Context(), config.Default(), func(b *app.Bot) (err error) {
-		made, err = bill.Generate(b.Registry(), n, 7)
+		made, err = generate(b.Registry(), n, 7)
 		return err
 	})
 	if err != nil {
@@ -109,7 +109,7 @@ func TestAutoIsNearTheBestOnAverage(t *testing.T) {
 	}
 	for _, table := range tableNames(lines) {
 		var auto, best, shares float64
-		for _, cheapest := range bill.Cheapest(lines, table) {
+		for _, cheapest := range cheapestOfEach(lines, table) {
 			cost := sum(lines, table, []string{cheapest.Conversation}, search.RoutingAuto)
 			auto, best, shares = auto+cost, best+cheapest.Billed, shares+cost/cheapest.Billed
 		}

@@ -1,4 +1,4 @@
-package bill
+package lab
 
 import (
 	"encoding/json"
@@ -8,21 +8,22 @@ import (
 	"strings"
 	"time"
 
+	"oneclaw/internal/bill"
 	"oneclaw/toolgroups"
 )
 
-// Generate makes conversations of all kinds from a seed: one to thirty turns, with none to
+// generate makes conversations of all kinds from a seed: one to thirty turns, with none to
 // four groups of tools, those of servers among them, results short and long, and pauses of
 // seconds to hours.
-func Generate(reg *toolgroups.Registry, n int, seed uint64) ([]Conversation, error) {
-	servers, err := Servers()
+func generate(reg *toolgroups.Registry, n int, seed uint64) ([]bill.Conversation, error) {
+	servers, err := bill.Servers()
 	if err != nil {
 		return nil, err
 	}
 	g := generator{chances: rand.New(rand.NewPCG(seed, seed)), vocabulary: strings.Fields(vocabulary)}
-	var all []Conversation
+	var all []bill.Conversation
 	for i := range n {
-		c := Conversation{Name: fmt.Sprintf("generated %d", i+1), Title: "generated", recorded: true}
+		c := bill.Conversation{Name: fmt.Sprintf("generated %d", i+1), Title: "generated", Recorded: true}
 		groups := reg.Groups()
 		if c.Servers = g.one(4); c.Servers {
 			groups = append(groups, servers...)
@@ -66,8 +67,8 @@ const vocabulary = `the of a to in report meeting tomorrow budget please Anna cu
 draft notes before after Friday price team project change question number list page first second next good short
 letter contract office week plan answer new old reason file table travel hotel train ticket city morning evening`
 
-func (g *generator) turn() Turn {
-	t := Turn{User: g.words(40), Answer: g.words(120), After: time.Duration(5+g.chances.IntN(120)) * time.Second}
+func (g *generator) turn() bill.Turn {
+	t := bill.Turn{User: g.words(40), Answer: g.words(120), After: time.Duration(5+g.chances.IntN(120)) * time.Second}
 	if g.one(4) {
 		t.After = time.Duration(6+g.chances.IntN(180)) * time.Minute
 	}
@@ -75,12 +76,12 @@ func (g *generator) turn() Turn {
 		return t
 	}
 	for range 1 + g.chances.IntN(3) {
-		var s Step
+		var s bill.Step
 		for range 1 + g.chances.IntN(2) {
 			group := g.groups[g.chances.IntN(len(g.groups))]
 			tool := group.Tools[g.chances.IntN(min(len(group.Tools), 8))]
 			g.calls++
-			s.Calls = append(s.Calls, Call{Tool: tool.Name, Arguments: g.arguments(tool.Schema()), Result: fmt.Sprint(g.calls, " ", g.words(400))})
+			s.Calls = append(s.Calls, bill.Call{Tool: tool.Name, Arguments: g.arguments(tool.Schema()), Result: fmt.Sprint(g.calls, " ", g.words(400))})
 		}
 		t.Steps = append(t.Steps, s)
 	}
@@ -126,14 +127,14 @@ func (g *generator) value(s *schema) any {
 	return g.words(6)
 }
 
-// Cheapest returns for each conversation the cheapest line of a table.
-func Cheapest(lines []Line, table string) []Line {
-	var best []Line
+// cheapestOfEach returns for each conversation the cheapest line of a table.
+func cheapestOfEach(lines []bill.Line, table string) []bill.Line {
+	var best []bill.Line
 	for _, l := range lines {
 		if l.Table != table {
 			continue
 		}
-		i := slices.IndexFunc(best, func(b Line) bool { return b.Conversation == l.Conversation })
+		i := slices.IndexFunc(best, func(b bill.Line) bool { return b.Conversation == l.Conversation })
 		switch {
 		case i < 0:
 			best = append(best, l)
