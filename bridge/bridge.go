@@ -38,7 +38,7 @@ type Bridge struct {
 type services struct {
 	cfg        Config
 	log        *slog.Logger
-	shared     queue.Shared
+	audit      queue.Audit
 	store      *noted
 	jobs       queue.Store
 	asides     queue.DeadLetters
@@ -113,31 +113,33 @@ func (b *Bridge) wire() {
 	})
 	b.jobs.LeaseToken, b.jobs.Fence, b.jobs.Types = b.owners.Token, b.owners.Fence, b.workers.types
 	b.observer = privacy.NewObserver(privacy.ObserverConfig{Store: cfg.Store, Log: b.log, Now: cfg.Now})
-	shared := queue.Shared{Platforms: b.platforms, Owns: b.owners.Owns, Safe: b.owners.OwnsSafely, Redact: cfg.Redact, Spell: b.commands.spelled, Files: cfg.Hooks.Files, Measure: cfg.Hooks.Measure, Trace: cfg.Hooks.Trace, Keep: keepDeed(cfg.Store), Log: b.log, Now: cfg.Now}
-	b.shared, b.lanes = shared, queue.New(queue.Config{Workers: queueWorkers{r}, MaxTurns: cfg.Limits.MaxTurns, Log: b.log, Now: cfg.Now})
+	b.audit, b.lanes = keepDeed(cfg.Store), queue.New(queue.Config{Workers: queueWorkers{r}, MaxTurns: cfg.Limits.MaxTurns, Log: b.log, Now: cfg.Now})
 	b.sender = outbox.NewSender(outbox.SenderConfig{
-		Shared: shared, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir,
+		Platforms: b.platforms, Safe: b.owners.OwnsSafely, Redact: cfg.Redact, Files: cfg.Hooks.Files, Trace: cfg.Hooks.Trace, Measure: cfg.Hooks.Measure,
+		Log: b.log, Now: cfg.Now, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir,
 		MaxParts: cfg.Limits.MaxParts, MaxSends: cfg.Limits.MaxTurns, MaxRetry: cfg.Limits.RetryFor, Secrets: b.commands, Queue: b.lanes,
 	})
-	b.signs = outbox.NewReactions(outbox.ReactionsConfig{Shared: shared, Store: b.store, Jobs: b.jobs, Sender: b.sender, Queue: b.lanes})
+	b.signs = outbox.NewReactions(outbox.ReactionsConfig{Platforms: b.platforms, Owns: b.owners.Owns, Log: b.log, Store: b.store, Jobs: b.jobs, Sender: b.sender, Queue: b.lanes})
 	handlers := make(map[string]interact.Handler)
 	b.cards = interact.NewCards(interact.CardsConfig{
-		Shared: shared, Store: b.store, Handlers: handlers, Jobs: cardJobs{r}, Sender: b.sender, RedactCards: cfg.RedactCards,
+		Platforms: b.platforms, Owns: b.owners.Owns, Redact: cfg.Redact, Spell: b.commands.spelled, Audit: b.audit, Log: b.log, Now: cfg.Now, Store: b.store, Handlers: handlers, Jobs: cardJobs{r}, Sender: b.sender, RedactCards: cfg.RedactCards,
 		Host: cardHost{r},
 	})
 	b.people = access.New(access.Config{
-		Shared: shared, Store: cfg.Store, Access: cfg.Access, Cards: b.cards, Allowance: cfg.Limits.Allowance,
+		Platforms: b.platforms, Alone: !cfg.Sharing.On, Audit: b.audit, Log: b.log, Now: cfg.Now, Store: cfg.Store, Access: cfg.Access, Cards: b.cards, Allowance: cfg.Limits.Allowance,
 		Jobs: onceJobs{r},
 	})
 	b.gate = interact.NewGate(interact.GateConfig{
-		Shared: shared, Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Cards: b.cards, Roles: b.people, Queue: b.lanes,
+		Redact: cfg.Redact, Audit: b.audit, Measure: cfg.Hooks.Measure, Log: b.log, Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Cards: b.cards, Roles: b.people, Queue: b.lanes,
 	})
 	b.asking = interact.NewElicitation(interact.ElicitationConfig{
-		Shared: shared, Cards: b.cards, Timeout: cfg.Limits.ApprovalTimeout, Turns: b.carrier,
+		Platforms: b.platforms, Log: b.log, Now: cfg.Now, Cards: b.cards, Timeout: cfg.Limits.ApprovalTimeout, Turns: b.carrier,
 	})
-	b.previews = outbox.NewPreviews(outbox.PreviewsConfig{Shared: shared, Jobs: b.jobs, Growing: cfg.Turns.RedactPartial, Sender: b.sender, Queue: b.lanes})
+	b.previews = outbox.NewPreviews(outbox.PreviewsConfig{
+		Platforms: b.platforms, Safe: b.owners.OwnsSafely, Redact: cfg.Redact, Log: b.log, Now: cfg.Now, Jobs: b.jobs, Growing: cfg.Turns.RedactPartial, Sender: b.sender, Queue: b.lanes,
+	})
 	b.turns = turn.New(turn.Config{
-		Settings: cfg.Turns, Shared: shared, Store: cfg.Store, Jobs: b.jobs, Queue: queue.Joiner{Queue: b.lanes}, Sender: b.sender,
+		Settings: cfg.Turns, Platforms: b.platforms, Safe: b.owners.OwnsSafely, Redact: cfg.Redact, Spell: b.commands.spelled, Files: cfg.Hooks.Files, Log: b.log, Now: cfg.Now, Store: cfg.Store, Jobs: b.jobs, Queue: queue.Joiner{Queue: b.lanes}, Sender: b.sender,
 		Gate: b.gate, Asker: b.asking, Host: turnHost{r}, Keeper: turnKeeper{r}, Watcher: turnWatcher{r},
 	})
 	b.forgetting, b.panel = newForgetting(r), interact.Panel{
@@ -153,7 +155,7 @@ func (b *Bridge) wire() {
 
 func newForgetting(r *services) *privacy.Eraser {
 	return privacy.NewEraser(privacy.EraserConfig{
-		Shared: r.shared, Store: r.store, Cards: r.cards, Observer: r.observer, Cache: r.turns.Cache, Rest: r.cfg.Hooks.Forget, Erased: r.cfg.Hooks.Erased,
+		Audit: r.audit, Now: r.cfg.Now, Store: r.store, Cards: r.cards, Observer: r.observer, Cache: r.turns.Cache, Rest: r.cfg.Hooks.Forget, Erased: r.cfg.Hooks.Erased,
 		Jobs: onceJobs{r},
 	})
 }

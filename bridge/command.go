@@ -63,7 +63,7 @@ func (b *Bridge) bring(c Command) queue.Command {
 		if err != nil || scope.Role < c.Role {
 			return "", err
 		}
-		return c.Secret(ctx, CommandCall{Scope: scope, Deed: b.shared.AuditEntry(j), UserName: j.Message.UserName})
+		return c.Secret(ctx, CommandCall{Scope: scope, Deed: b.audit.Entry(j), UserName: j.Message.UserName})
 	}
 	if c.Secret == nil {
 		secret = nil
@@ -78,7 +78,7 @@ func (b *Bridge) bring(c Command) queue.Command {
 			outbox.MakeEphemeral(j)
 			return fmt.Sprintf("Sorry, /%s is for my administrators.", c.Name), nil
 		}
-		call := CommandCall{Scope: scope, Deed: b.shared.AuditEntry(j), UserName: j.Message.UserName, Args: args}
+		call := CommandCall{Scope: scope, Deed: b.audit.Entry(j), UserName: j.Message.UserName, Args: args}
 		if c.Files {
 			return b.withFiles(ctx, j, call, c.Run)
 		}
@@ -95,7 +95,7 @@ func (b *Bridge) bring(c Command) queue.Command {
 
 // withFiles runs a command that works with the files of the user who gave it.
 func (r *services) withFiles(ctx context.Context, j *queue.Run, call CommandCall, run func(context.Context, CommandCall) (string, error)) (string, error) {
-	if err := r.shared.CheckOut(ctx, j); err != nil {
+	if err := queue.CheckOut(ctx, r.cfg.Hooks.Files, j); err != nil {
 		return "", err
 	}
 	j.Files = nil // of an earlier try
@@ -104,7 +104,7 @@ func (r *services) withFiles(ctx context.Context, j *queue.Run, call CommandCall
 	if err != nil {
 		return "", err
 	}
-	return text, r.shared.KeepFiles(ctx, r.jobs, j)
+	return text, r.jobs.KeepFiles(ctx, r.cfg.Hooks.Files, j)
 }
 
 // commandTable lists the commands in the order in which platforms show them.

@@ -137,7 +137,7 @@ func (s *stops) clear(ctx context.Context, j *queue.Run, _ string) (string, erro
 	if session, err = session.Clear(ctx, s.store, &j.Job, empty); err != nil {
 		return "", err
 	}
-	if err := s.shared.AuditEntry(j).Record(ctx, "clear", session.Ended(&j.Job)); err != nil {
+	if err := s.audit.Entry(j).Record(ctx, "clear", session.Ended(&j.Job)); err != nil {
 		return "", err
 	}
 	if err := s.observer.Drop(ctx, j.Message.Chat); err != nil {

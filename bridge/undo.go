@@ -100,7 +100,7 @@ func (s *stops) takeBack(ctx context.Context, j *queue.Run, _ string) (string, e
 			return "", err
 		}
 	}
-	return undoneText, s.shared.AuditEntry(j).Record(ctx, "undo", session.Log())
+	return undoneText, s.audit.Entry(j).Record(ctx, "undo", session.Log())
 }
 
 // keepDeed writes what people do into the audit. It bears repeating.

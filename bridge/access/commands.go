@@ -56,11 +56,11 @@ func (d *Registry) people(ctx context.Context, j *queue.Run, args string) (strin
 	case user == "" || strings.Contains(user, " "):
 		return peopleUsage, nil
 	case verb == "add":
-		return d.add(ctx, d.cfg.AuditEntry(j), role, user, isUser)
+		return d.add(ctx, d.cfg.Audit.Entry(j), role, user, isUser)
 	case verb == "admin":
-		return d.add(ctx, d.cfg.AuditEntry(j), role, user, isAdmin)
+		return d.add(ctx, d.cfg.Audit.Entry(j), role, user, isAdmin)
 	case verb == "remove":
-		return d.Take(ctx, d.cfg.AuditEntry(j), user)
+		return d.Take(ctx, d.cfg.Audit.Entry(j), user)
 	}
 	return peopleUsage, nil
 }

@@ -68,6 +68,6 @@ func (d *Registry) do(ctx context.Context, deed queue.AuditEntry, f func(queue.A
 	if role < toolgroups.RoleAdmin {
 		return "This is for my administrators.", nil
 	}
-	deed.Keep = d.cfg.Keep
+	deed.Keep = d.cfg.Audit
 	return f(deed, role)
 }

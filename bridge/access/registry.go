@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -22,7 +23,14 @@ const KindTell chats.Kind = "tell"
 
 // Config is what a [Registry] is made of.
 type Config struct {
-	queue.Shared
+	// Platforms are all there are, by name.
+	Platforms map[string]chats.Platform
+	// Alone says that no other process works with the store.
+	Alone bool
+	// Audit keeps what people do.
+	Audit queue.Audit
+	Log   *slog.Logger
+	Now   func() time.Time
 	// Store keeps the people and the claim.
 	Store storage.Store
 	// Access is what the settings say; it has to be valid.
@@ -60,7 +68,7 @@ type Registry struct {
 func New(cfg Config) *Registry {
 	d := &Registry{cfg: cfg, register: newRegister(cfg.Store, cfg.Log)}
 	d.strangers = &memory{told: make(map[note]time.Time)}
-	if !cfg.Alone() {
+	if !cfg.Alone {
 		d.register.alone, d.strangers = false, &peopleList{store: cfg.Store}
 	}
 	d.register.removed = func(user string) {
@@ -93,7 +101,7 @@ func (d *Registry) Watch(ctx context.Context) error {
 
 // look makes sure that a user is known as they are now, before it is decided about them.
 func (d *Registry) look(ctx context.Context, user string) error {
-	if d.cfg.Alone() {
+	if d.cfg.Alone {
 		return nil
 	}
 	return d.register.refresh(ctx, user)

@@ -82,17 +82,14 @@ func openStore(t testing.TB) storage.Store {
 
 func newReplica(t testing.TB, store storage.Store) replica {
 	t.Helper()
-	shared := queue.Shared{
-		Platforms: map[string]chats.Platform{"fake": service{}}, Owns: func(chats.Chat) bool { return true }, Safe: func(*queue.Run) bool { return true },
-		Log: slog.New(slog.DiscardHandler), Now: time.Now, Measure: func(string, queue.Metric) {},
-	}
+	platforms, log := map[string]chats.Platform{"fake": service{}}, slog.New(slog.DiscardHandler)
 	handlers := map[string]interact.Handler{}
 	desk := interact.NewCards(interact.CardsConfig{
-		Shared: shared, Store: store, Handlers: handlers, Jobs: post{store}, Sender: post{}, Host: post{},
+		Platforms: platforms, Owns: func(chats.Chat) bool { return true }, Log: log, Now: time.Now, Store: store, Handlers: handlers, Jobs: post{store}, Sender: post{}, Host: post{},
 	})
 	r := replica{expelled: make(chan string, 10)}
 	r.Registry = New(Config{
-		Shared: shared, Store: store, Cards: desk, Jobs: jobs{r.expelled},
+		Platforms: platforms, Log: log, Now: time.Now, Store: store, Cards: desk, Jobs: jobs{r.expelled},
 	})
 	maps.Copy(handlers, r.Handlers())
 	if err := r.Load(t.Context()); err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -57,7 +58,12 @@ const (
 
 // GateConfig is what a [Gate] is made of.
 type GateConfig struct {
-	queue.Shared
+	// Redact masks secrets in what goes out.
+	Redact func(text string) string
+	// Audit keeps what people do.
+	Audit   queue.Audit
+	Measure queue.Counter
+	Log     *slog.Logger
 	// Policy says whether a call needs approval, with the arguments that the tool would be
 	// given. Nil means that none does.
 	Policy func(call toolgroups.Call, tool toolgroups.Tool) Policy
@@ -94,7 +100,7 @@ func (g *Gate) Decide(ctx context.Context, j *queue.Run, h *conversation.History
 	}
 	decision, err := g.decide(ctx, j, h, call, tool)
 	if err == nil && decision.Verdict == agent.Allow && tool.Role >= toolgroups.RoleAdmin && tool.Effect != toolgroups.ReadOnly {
-		deed := g.cfg.AuditEntry(j)
+		deed := g.cfg.Audit.Entry(j)
 		deed.Event += "/" + h.ReplyPosition() + "/" + call.ID
 		err = deed.Record(ctx, "call", strings.TrimSpace(tool.Name+" "+toolgroups.About(tool, call.Arguments, g.cfg.Redact)))
 	}
@@ -234,7 +240,7 @@ func (g *Gate) keep(ctx context.Context, kept *StoredCard, tool string, d *recei
 	if d == nil || d.By == "" {
 		return nil
 	}
-	deed := queue.AuditEntry{Event: kept.Token, At: d.At, By: d.By, Name: d.Name, Chat: cmp.Or(d.Where, kept.Chat.String()), Keep: g.cfg.Keep}
+	deed := queue.AuditEntry{Event: kept.Token, At: d.At, By: d.By, Name: d.Name, Chat: cmp.Or(d.Where, kept.Chat.String()), Keep: g.cfg.Audit}
 	return deed.Record(ctx, d.Choice+" a call", tool)
 }
 

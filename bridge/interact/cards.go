@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"sync"
@@ -54,7 +55,18 @@ type Host interface {
 
 // CardsConfig is what [Cards] are made of. All of it is needed.
 type CardsConfig struct {
-	queue.Shared
+	// Platforms are all there are, by name.
+	Platforms map[string]chats.Platform
+	// Owns reports whether this process answers in a chat.
+	Owns func(chat chats.Chat) bool
+	// Redact masks secrets in what goes out.
+	Redact func(text string) string
+	// Spell writes the commands in a text as people do on a platform.
+	Spell func(platform, text string) string
+	// Audit keeps what people do.
+	Audit queue.Audit
+	Log   *slog.Logger
+	Now   func() time.Time
 	// Store keeps the cards.
 	Store storage.Store
 	// Handlers decide what presses do, by [Card.Kind].

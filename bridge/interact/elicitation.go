@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -29,8 +30,11 @@ const maxQuestions = 5
 
 // ElicitationConfig is what an [Elicitation] is made of.
 type ElicitationConfig struct {
-	queue.Shared
-	Cards *Cards
+	// Platforms are all there are, by name.
+	Platforms map[string]chats.Platform
+	Log       *slog.Logger
+	Now       func() time.Time
+	Cards     *Cards
 	// Timeout is how long a question waits for its answer.
 	Timeout time.Duration
 	// Turns are those that ask.

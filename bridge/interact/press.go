@@ -185,7 +185,7 @@ func (d *Cards) choose(ctx context.Context, j *queue.Run, kept *StoredCard, pres
 	if err != nil {
 		return "", err
 	}
-	deed := d.cfg.AuditEntry(j)
+	deed := d.cfg.Audit.Entry(j)
 	if strings.HasPrefix(j.Message.ID, Elsewhere) {
 		deed.Chat = audit.Page
 	}

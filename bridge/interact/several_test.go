@@ -85,11 +85,8 @@ func replicas(t *testing.T, n int) []*replica {
 	for range n {
 		r := &replica{}
 		r.Cards = NewCards(CardsConfig{
-			Shared: queue.Shared{
-				Platforms: map[string]chats.Platform{"fake": service{}}, Owns: func(chats.Chat) bool { return r.owns.Load() },
-				Safe: func(*queue.Run) bool { return true }, Log: slog.New(slog.DiscardHandler), Now: time.Now,
-				Redact: func(text string) string { return text },
-			},
+			Platforms: map[string]chats.Platform{"fake": service{}}, Owns: func(chats.Chat) bool { return r.owns.Load() },
+			Log: slog.New(slog.DiscardHandler), Now: time.Now, Redact: func(text string) string { return text },
 			Store: store, Jobs: post{store}, Sender: post{}, Host: r,
 			Handlers: map[string]Handler{"ask": func(_ context.Context, p Press) (Result, error) {
 				r.handled.Add(1)

@@ -58,7 +58,7 @@ func (s *Sender) sendFile(ctx context.Context, j *queue.Run, to chats.Address, p
 	if !ok {
 		return "", &chats.SendError{Outcome: chats.Refused, Err: errNoUploader}
 	}
-	if err := s.cfg.CheckOut(ctx, j); err != nil {
+	if err := queue.CheckOut(ctx, s.cfg.Files, j); err != nil {
 		return "", unreadable(err)
 	}
 	root, err := workspace.Open(workspace.Folder(s.cfg.DataDir, j.Message.Owner()))

@@ -128,7 +128,7 @@ func (s *Sender) keepAnswer(j *queue.Run, answer string) (file toolgroups.File, 
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), queue.WriteTimeout)
 	defer cancel()
-	if err := s.cfg.CheckOut(ctx, j); err != nil {
+	if err := queue.CheckOut(ctx, s.cfg.Files, j); err != nil {
 		return file, err
 	}
 	dir := workspace.Folder(s.cfg.DataDir, j.Message.Owner())
@@ -152,7 +152,7 @@ func (s *Sender) keepAnswer(j *queue.Run, answer string) (file toolgroups.File, 
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return file, err
 	}
-	return file, s.cfg.KeepFiles(ctx, s.cfg.Jobs, j)
+	return file, s.cfg.Jobs.KeepFiles(ctx, s.cfg.Files, j)
 }
 
 // fileParts are the parts behind the text of an answer: its files, and notices for

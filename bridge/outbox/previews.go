@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"crypto/rand"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -24,7 +25,15 @@ const (
 
 // PreviewsConfig is what a [Previews] is made of. All of it is needed.
 type PreviewsConfig struct {
-	queue.Shared
+	// Platforms are all there are, by name.
+	Platforms map[string]chats.Platform
+	// Safe reports whether a job is certainly not another process's at this moment. Nil where this one
+	// works alone.
+	Safe func(j *queue.Run) bool
+	// Redact masks secrets in what goes out.
+	Redact func(text string) string
+	Log    *slog.Logger
+	Now    func() time.Time
 	// Jobs keeps which message shows a preview.
 	Jobs queue.Store
 	// Growing masks secrets in a text that is still growing.

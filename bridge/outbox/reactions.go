@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,7 +30,11 @@ const (
 
 // ReactionsConfig is what [Signs] are made of. All of it is needed.
 type ReactionsConfig struct {
-	queue.Shared
+	// Platforms are all there are, by name.
+	Platforms map[string]chats.Platform
+	// Owns reports whether this process answers in a chat.
+	Owns  func(chat chats.Chat) bool
+	Log   *slog.Logger
 	Store storage.Store
 	// Jobs know in which chats another process answers.
 	Jobs queue.Store

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"time"
 
@@ -35,7 +36,20 @@ const (
 
 // SenderConfig is what a [Sender] is made of. All of it is needed.
 type SenderConfig struct {
-	queue.Shared
+	// Platforms are all there are, by name.
+	Platforms map[string]chats.Platform
+	// Safe reports whether a job is certainly not another process's at this moment. Nil where this one
+	// works alone.
+	Safe func(j *queue.Run) bool
+	// Redact masks secrets in what goes out.
+	Redact func(text string) string
+	// Files keeps the workspaces. Nil means that no other process has this disk's.
+	Files queue.Files
+	// Trace follows jobs; nil where no tracer does.
+	Trace   queue.Tracer
+	Measure queue.Counter
+	Log     *slog.Logger
+	Now     func() time.Time
 	// Jobs keeps how far each delivery is.
 	Jobs queue.Store
 	// Asides keeps what no platform took.

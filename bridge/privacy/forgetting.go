@@ -61,8 +61,9 @@ const (
 
 // EraserConfig is what an [Eraser] is made of. All of it is needed but Rest and Erased.
 type EraserConfig struct {
-	queue.Shared
-
+	// Audit keeps what people do.
+	Audit    queue.Audit
+	Now      func() time.Time
 	Store    storage.Store
 	Cards    *interact.Cards
 	Observer *Observer
@@ -121,7 +122,7 @@ func (d *Eraser) Forget(ctx context.Context, j *queue.Run) (string, error) {
 	if err := allClosed(ctx, d.cfg.Store, j); err != nil { // before anything goes
 		return "", err
 	}
-	if err := d.cfg.AuditEntry(j).Record(ctx, ForgetCommand, ""); err != nil {
+	if err := d.cfg.Audit.Entry(j).Record(ctx, ForgetCommand, ""); err != nil {
 		return "", err
 	}
 	direct, err := d.beginAll(ctx, j)

@@ -16,8 +16,11 @@ type AuditEntry struct {
 	// Action is what is done, and About to what.
 	Action, About string
 	// Keep writes it.
-	Keep func(ctx context.Context, d AuditEntry) error
+	Keep Audit
 }
+
+// Audit writes what people do.
+type Audit func(ctx context.Context, d AuditEntry) error
 
 // Record keeps that something is done. It comes before the deed itself: what is tried again after
 // a crash may find nothing left to do.
@@ -30,8 +33,8 @@ func (d AuditEntry) Record(ctx context.Context, action, about string) error {
 	return d.Keep(ctx, d)
 }
 
-// AuditEntry is what the message of a job does.
-func (s Shared) AuditEntry(j *Run) AuditEntry {
+// Entry is what the message of a job does.
+func (a Audit) Entry(j *Run) AuditEntry {
 	m := j.Message
-	return AuditEntry{Event: j.Key(), At: j.Accepted, By: m.By(), Name: m.UserName, Chat: m.Chat.String(), Keep: s.Keep}
+	return AuditEntry{Event: j.Key(), At: j.Accepted, By: m.By(), Name: m.UserName, Chat: m.Chat.String(), Keep: a}
 }

@@ -20,21 +20,21 @@ type Files interface {
 }
 
 // CheckOut has the files of a job's owner on the local disk.
-func (s Shared) CheckOut(ctx context.Context, j *Run) error {
-	if s.Files == nil {
+func CheckOut(ctx context.Context, files Files, j *Run) error {
+	if files == nil {
 		return nil
 	}
-	return s.Files.Prepare(ctx, j.Message.Owner())
+	return files.Prepare(ctx, j.Message.Owner())
 }
 
 // KeepFiles stores what was changed in the files of a job's owner, as long as the job is this
 // process's. It does not end with ctx.
-func (s Shared) KeepFiles(ctx context.Context, jobs Store, j *Run) error {
-	if s.Files == nil {
+func (s Store) KeepFiles(ctx context.Context, files Files, j *Run) error {
+	if files == nil {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx)
-	return jobs.WriteFenced(ctx, j, func() error {
-		return s.Files.Keep(ctx, j.Message.Owner(), storage.Check(OpenPrefix+j.Key(), j.Rev))
+	return s.WriteFenced(ctx, j, func() error {
+		return files.Keep(ctx, j.Message.Owner(), storage.Check(OpenPrefix+j.Key(), j.Rev))
 	})
 }

@@ -1,13 +1,5 @@
 package queue
 
-import (
-	"context"
-	"log/slog"
-	"time"
-
-	"oneclaw/bridge/chats"
-)
-
 // Metric is something that a bridge counts. The values are a closed set.
 type Metric string
 
@@ -44,31 +36,3 @@ const (
 // Counter is told what is to be counted, by the name of the platform. It is
 // called from several goroutines and must not wait.
 type Counter func(platform string, what Metric)
-
-// Shared is what all parts of a bridge know. All of it is needed.
-type Shared struct {
-	// Platforms are all there are, by name.
-	Platforms map[string]chats.Platform
-	// Owns reports whether this process answers in a chat.
-	Owns func(chat chats.Chat) bool
-	// Safe reports whether a job is certainly not another process's at this moment. Nil where
-	// this process works alone.
-	Safe func(j *Run) bool
-	// Redact masks secrets in what goes out.
-	Redact func(text string) string
-	// Spell writes the commands in a text as people do on a platform.
-	Spell func(platform, text string) string
-	// Files keeps the workspaces. Nil means that no other process has this disk's.
-	Files Files
-	// Trace follows jobs; nil where no tracer does.
-	Trace Tracer
-	// Keep writes what people do; see [AuditEntry].
-	Keep func(ctx context.Context, d AuditEntry) error
-	// Measure counts, Log is for the operator, Now is the clock.
-	Measure Counter
-	Log     *slog.Logger
-	Now     func() time.Time
-}
-
-// Alone reports whether no other process may work with the store.
-func (s Shared) Alone() bool { return s.Safe == nil }

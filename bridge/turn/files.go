@@ -39,7 +39,7 @@ const (
 // not be had, in words for the user; the message is answered all the same.
 func (t *Runner) fetchFiles(ctx context.Context, j *queue.Run, files []chats.Attachment, scope toolgroups.Scope, message *agent.Message) error {
 	fetcher, ok := t.cfg.Platforms[j.Message.Chat.Platform].(chats.FileFetcher)
-	full := t.cfg.CheckOut(ctx, j)
+	full := queue.CheckOut(ctx, t.cfg.Files, j)
 	if full != nil && !workspace.NoRoom(full) {
 		return full
 	}
@@ -70,7 +70,7 @@ func (t *Runner) fetchFiles(ctx context.Context, j *queue.Run, files []chats.Att
 	}
 	t.pictures(j, scope.Workspace, message.Files)
 	if full == nil && len(message.Files) > 0 {
-		if full = t.cfg.KeepFiles(ctx, t.cfg.Jobs, j.Keeper()); full != nil && !workspace.NoRoom(full) {
+		if full = t.cfg.Jobs.KeepFiles(ctx, t.cfg.Files, j.Keeper()); full != nil && !workspace.NoRoom(full) {
 			return full
 		} else if full != nil {
 			message.Text += "\n" + notKept(full)
@@ -97,7 +97,7 @@ func (c *checkout) here(ctx context.Context) error {
 	if c.done {
 		return nil
 	}
-	err := c.cfg.CheckOut(ctx, c.job)
+	err := queue.CheckOut(ctx, c.cfg.Files, c.job)
 	if c.done = err == nil; c.done || workspace.NoRoom(err) {
 		return err
 	}
@@ -125,7 +125,7 @@ func (c *checkout) settle(ctx context.Context, result *agent.Message) error {
 		result.Files = slices.Clone(result.Files)
 		t.pictures(j, c.dir, result.Files)
 	}
-	err := t.cfg.KeepFiles(ctx, t.cfg.Jobs, j)
+	err := t.cfg.Jobs.KeepFiles(ctx, t.cfg.Files, j)
 	if workspace.NoRoom(err) {
 		t.cfg.Log.Warn("files that a tool has changed are not stored", "job", j.Key(), "tool", result.Tool, "err", err)
 		result.Text += "\n\n" + notKept(err)

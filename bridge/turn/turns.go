@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"log/slog"
 	"time"
 
 	"oneclaw/agent"
@@ -90,7 +91,19 @@ type Settings struct {
 // Config is what a [Runner] is made of. All of it is needed.
 type Config struct {
 	Settings
-	queue.Shared
+	// Platforms are all there are, by name.
+	Platforms map[string]chats.Platform
+	// Safe reports whether a job is certainly not another process's at this moment. Nil where this one
+	// works alone.
+	Safe func(j *queue.Run) bool
+	// Redact masks secrets in what goes out.
+	Redact func(text string) string
+	// Spell writes the commands in a text as people do on a platform.
+	Spell func(platform, text string) string
+	// Files keeps the workspaces. Nil means that no other process has this disk's.
+	Files queue.Files
+	Log   *slog.Logger
+	Now   func() time.Time
 	Store storage.Store
 	Jobs  queue.Store
 	// Queue has what waits become part of a turn that runs, and gives turns their slots.
