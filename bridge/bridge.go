@@ -130,7 +130,7 @@ func (b *Bridge) wire() {
 		Jobs: onceJobs{r},
 	})
 	b.gate = interact.NewGate(interact.GateConfig{
-		Redact: cfg.Redact, Audit: b.audit, Measure: cfg.Hooks.Measure, Log: b.log, Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Cards: b.cards, Roles: b.people, Queue: b.lanes,
+		Redact: cfg.Redact, Audit: b.audit, Measure: cfg.Hooks.Measure, Log: b.log, Now: cfg.Now, Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Cards: b.cards, Roles: b.people, Queue: b.lanes,
 	})
 	b.asking = interact.NewElicitation(interact.ElicitationConfig{
 		Platforms: b.platforms, Log: b.log, Now: cfg.Now, Cards: b.cards, Timeout: cfg.Limits.ApprovalTimeout, Turns: b.carrier,

@@ -83,7 +83,7 @@ func (c *carrier) ends(ctx context.Context, j *queue.Run, t *trial, err error, w
 		ended = c.cutOff(j, cut)
 	case c.lanes.Context().Err() != nil || errors.Is(cause, queue.ErrShutdown):
 		return true
-	case c.mended(j, err):
+	case c.mended(j, t, err):
 		return false
 	default:
 		c.log.Error("job cannot be carried on, trying again", "job", j.Key(), "wait", wait, "err", err)
@@ -174,7 +174,7 @@ func (c *carrier) attempt(work, ctx context.Context, j *queue.Run) error {
 		c.sender.Prepare(j, c.turns.Failed(j, err), false)
 		err = c.deliver(work, ctx, j)
 	}
-	if err == nil && j.AfterDelivery != nil {
+	if err == nil {
 		c.turns.Afterwards(ctx, j)
 	}
 	return err
@@ -198,11 +198,11 @@ func (c *carrier) compose(ctx context.Context, w worker, j *queue.Run) (err erro
 		outbox.Of(j).Parts, err = c.cards.Parts(ctx, j)
 		return err
 	}
-	if task := turn.TaskOf(j); task == nil || !task.Quiet {
-		j.StopTyping = c.sender.ShowTyping(ctx, outbox.Address(j))
-		defer func() { j.StopTyping() }() // a question takes the sign down, and another one follows
-	}
 	d := outbox.Of(j)
+	if task := turn.TaskOf(j); task == nil || !task.Quiet {
+		d.StopTyping = c.sender.ShowTyping(ctx, outbox.Address(j))
+		defer func() { d.StopTyping() }() // a question takes the sign down, and another one follows
+	}
 	d.Card = "" // of an earlier try
 	answer := c.notice
 	if d.Notice == "" {
@@ -304,14 +304,14 @@ func (c *carrier) close(j *queue.Run, state receipts.State, due <-chan struct{})
 
 // mended reports whether a job failed because of a damaged record, which is set aside now.
 // A record that is met twice all the same ends the job.
-func (c *carrier) mended(j *queue.Run, err error) bool {
+func (c *carrier) mended(j *queue.Run, t *trial, err error) bool {
 	d, is := errors.AsType[*queue.DamagedError](err)
 	if !is {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Context()), queue.WriteTimeout)
 	defer cancel()
-	if slices.Contains(j.DamagedKeys, d.Name()) {
+	if slices.Contains(t.damaged, d.Name()) {
 		outbox.Of(j).Notice = c.turns.Failed(j, err)
 		return false
 	}
@@ -319,7 +319,7 @@ func (c *carrier) mended(j *queue.Run, err error) bool {
 		c.log.Error("a damaged record cannot be set aside, trying again", "key", d.Name(), "err", err)
 		return false
 	}
-	j.DamagedKeys = append(j.DamagedKeys, d.Name())
+	t.damaged = append(t.damaged, d.Name())
 	return true
 }
 
@@ -367,11 +367,12 @@ func (c *carrier) showWaiting(ctx context.Context, chat chats.Chat, on bool) {
 // Park is told that a turn waits for a person to answer what a tool asks: another one may run
 // meanwhile. The job that waits next is told.
 func (c *carrier) Park(ctx context.Context, j *queue.Run) error {
-	if j.StopTyping != nil {
-		j.StopTyping()
+	d := outbox.Of(j)
+	if d.StopTyping != nil {
+		d.StopTyping()
 	}
-	if j.ShowPreview != nil {
-		j.ShowPreview(false)
+	if d.ShowPreview != nil {
+		d.ShowPreview(false)
 	}
 	if err := c.jobs.WriteFenced(ctx, j, func() error { return c.leave(ctx, j) }); err != nil {
 		return err
@@ -388,11 +389,12 @@ func (c *carrier) Park(ctx context.Context, j *queue.Run) error {
 func (c *carrier) Unpark(ctx context.Context, j *queue.Run) {
 	c.lanes.Unpark(j)
 	c.showWaiting(ctx, c.lanes.ChatOf(j), false)
-	if j.StopTyping != nil {
-		j.StopTyping = c.sender.ShowTyping(ctx, outbox.Address(j))
+	d := outbox.Of(j)
+	if d.StopTyping != nil {
+		d.StopTyping = c.sender.ShowTyping(ctx, outbox.Address(j))
 	}
-	if j.ShowPreview != nil {
-		j.ShowPreview(true)
+	if d.ShowPreview != nil {
+		d.ShowPreview(true)
 	}
 }
 

@@ -98,8 +98,9 @@ func (r *services) withFiles(ctx context.Context, j *queue.Run, call CommandCall
 	if err := queue.CheckOut(ctx, r.cfg.Hooks.Files, j); err != nil {
 		return "", err
 	}
-	j.Files = nil // of an earlier try
-	call.Attach = func(f toolgroups.File) { j.Files = append(j.Files, f) }
+	d := outbox.Of(j)
+	d.Files = nil // of an earlier try
+	call.Attach = func(f toolgroups.File) { d.Files = append(d.Files, f) }
 	text, err := run(ctx, call)
 	if err != nil {
 		return "", err

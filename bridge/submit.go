@@ -135,7 +135,7 @@ func (w *taskWorker) answer(ctx context.Context, j *queue.Run) (string, error) {
 	if err != nil || outbox.Of(j).Parts != nil || !turn.TaskOf(j).Ends(text) {
 		return text, err
 	}
-	if len(j.Files) == 0 {
+	if len(outbox.Of(j).Files) == 0 {
 		ended := *turn.TaskOf(j)
 		ended.Silent = true
 		j.Args, outbox.Of(j).Parts = &ended, []receipts.Part{}

@@ -44,6 +44,7 @@ type trial struct {
 	tries, panics int
 	since         time.Time // of the first of the tries
 	told          bool      // its answer says that it failed
+	damaged       []string  // the damaged records that it met
 }
 
 // count counts a try that ended with an error, and reports whether it was the last.
@@ -151,7 +152,7 @@ func (c *carrier) isOwn(j *queue.Run, t *trial, failure error) (own, lost bool) 
 // says so, where an answer is due, and reports that it goes on with that; else it is closed.
 func (c *carrier) giveUp(ctx context.Context, j *queue.Run, t *trial, state receipts.State, err error) bool {
 	w, told := c.workers.of(j), t.told
-	*t = trial{told: true}
+	*t = trial{told: true, damaged: t.damaged}
 	for _, piece := range j.Pieces {
 		c.closeLater(piece, state)
 	}
@@ -191,12 +192,12 @@ func (c *carrier) sayFailed(ctx context.Context, w worker, j *queue.Run, err err
 	}
 	text := c.turns.Failed(j, err)
 	j.Stall = queue.Stall{} // the line has tries of its own
-	if d.Card, j.Files = "", nil; sent == 0 {
+	if d.Card, d.Files = "", nil; sent == 0 {
 		c.sender.Prepare(j, text, false)
 		return
 	}
-	j.Ready = false
-	d.Parts = append(d.Parts[:sent:sent], c.sender.Render(j, c.cfg.Redact(text))...)
+	d.Drop(sent)
+	d.Parts = append(d.Parts, c.sender.Render(j, c.cfg.Redact(text))...)
 }
 
 // tellFailed tells a chat that something which was asked there has failed, of a job that has no

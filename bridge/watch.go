@@ -51,7 +51,7 @@ func (w turnWatcher) showing(j *queue.Run) (observe func(agent.Event), withhold 
 	}
 	begin()
 	end = func() { now.Load().End() }
-	j.ShowPreview = func(on bool) {
+	outbox.Of(j).ShowPreview = func(on bool) {
 		if on {
 			begin()
 		} else {

@@ -63,6 +63,7 @@ type GateConfig struct {
 	// Audit keeps what people do.
 	Audit   queue.Audit
 	Measure queue.Counter
+	Now     func() time.Time
 	Log     *slog.Logger
 	// Policy says whether a call needs approval, with the arguments that the tool would be
 	// given. Nil means that none does.

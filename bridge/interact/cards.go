@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/outbox"

@@ -7,6 +7,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
+	"oneclaw/toolgroups"
 )
 
 // Delivery is how far the answer to a job has come. It is the work of jobs that send something, or
@@ -27,6 +28,26 @@ type Delivery struct {
 	// Ephemeral says that the answer is for the sender of the message alone, where the platform can
 	// show that ([chats.EphemeralSender]). It may have a [queue.SecretPlaceholder].
 	Ephemeral bool `json:"only,omitempty"`
+
+	// What follows is known to the process that works on it alone: it is not stored.
+
+	// Files are to be delivered with the answer that is being rendered.
+	Files []toolgroups.File `json:"-"`
+	// StopTyping takes the sign of work down; nil where there is none.
+	StopTyping func() `json:"-"`
+	// ShowPreview ends what shows the turn while it is made, or begins that again; nil where nothing does.
+	ShowPreview func(on bool) `json:"-"`
+	// ready says that the record says sending of the first part, whose request is still to be made.
+	ready bool
+}
+
+// Drop takes the parts from one on out of the answer.
+func (d *Delivery) Drop(from int) {
+	if d.ready = false; from == 0 {
+		d.Parts = nil
+		return
+	}
+	d.Parts = d.Parts[:from:from]
 }
 
 func (d *Delivery) delivery() *Delivery { return d }

@@ -36,8 +36,8 @@ func (s *Sender) Resume(j *queue.Run) {
 // to be told with what becomes of the request.
 func (s *Sender) waitInOrder(ctx context.Context, j *queue.Run, k *breaker) (probe bool, err error) {
 	if k.out.Load() {
-		if j.Ready {
-			Of(j).Parts[0].State, j.Ready = receipts.PartPending, false
+		if d := Of(j); d.ready {
+			d.Parts[0].State, d.ready = receipts.PartPending, false
 		}
 		if err := s.noteHeld(ctx, j); err != nil {
 			return false, err

@@ -64,15 +64,15 @@ func (s *Sender) Prepare(j *queue.Run, answer string, recorded bool) {
 	if recorded && len(parts) > 0 {
 		parts[len(parts)-1].FeedbackButtons = true
 	}
-	if len(j.Files) > 0 {
+	if len(d.Files) > 0 {
 		parts = append(parts, s.fileParts(j)...)
 	}
-	j.Ready = false
+	d.ready = false
 	if d.Preview != nil {
 		parts = s.Adopt(j, parts)
 	}
 	if recorded && len(parts) > 0 && parts[0].Edit == "" && !s.breakers[j.Message.Chat.Platform].out.Load() {
-		parts[0].State, j.Ready = receipts.PartSending, true
+		parts[0].State, d.ready = receipts.PartSending, true
 	}
 	d.Parts, j.Stall = parts, queue.Stall{}
 	if !j.Trace.Turn.IsZero() {
@@ -158,7 +158,7 @@ func (s *Sender) keepAnswer(j *queue.Run, answer string) (file toolgroups.File, 
 // fileParts are the parts behind the text of an answer: its files, and notices for
 // those that are not sent.
 func (s *Sender) fileParts(j *queue.Run) []receipts.Part {
-	files := j.Files
+	files := Of(j).Files
 	if _, ok := s.cfg.Platforms[j.Message.Chat.Platform].(chats.FileSender); !ok {
 		return []receipts.Part{notice("I cannot send files here. They are in my workspace: %s", s.cfg.Redact(names(files)))}
 	}

@@ -78,7 +78,7 @@ func (d *Previews) Watch(j *queue.Run) Watch {
 		return Watch{Observe: func(agent.Event) {}, Withhold: func() bool { return shown == nil }, End: func() {}}
 	}
 	w := &watch{
-		previews: d, platform: p, to: Address(j), begun: d.cfg.Now(), quiet: j.StopTyping, kept: shown, begins: shown != nil,
+		previews: d, platform: p, to: Address(j), begun: d.cfg.Now(), quiet: Of(j).StopTyping, kept: shown, begins: shown != nil,
 		job:     &queue.Run{Job: queue.Job{Message: j.Message, From: j.From, LeaseToken: j.LeaseToken}},
 		changed: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 	}

@@ -226,17 +226,18 @@ func (s *Sender) try(ctx, patience context.Context, j *queue.Run, p *receipts.Pa
 	defer func() { <-s.sends }()
 	call, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
-	if !j.Ready || s.cfg.Safe != nil {
+	d := Of(j)
+	if !d.ready || s.cfg.Safe != nil {
 		if err := s.recordSending(call, j, p); err != nil {
 			return err
 		}
 	}
-	j.Ready = false
+	d.ready = false
 	to, id := Address(j), ""
 	err = rescue.Do(func() (err error) {
 		if p.File != nil {
 			id, err = s.sendFile(ctx, j, to, p.Part)
-		} else if Of(j).Ephemeral {
+		} else if d.Ephemeral {
 			id, err = s.sendEphemeral(call, j, to, p.Part)
 		} else {
 			id, err = s.cfg.Platforms[to.Chat.Platform].Send(call, to, p.Part)
@@ -308,7 +309,7 @@ func failureOf(err error) *chats.SendError {
 // recordSending has the record say that a part is being sent, unless it does. It refuses
 // where another process may be about to send it.
 func (s *Sender) recordSending(ctx context.Context, j *queue.Run, p *receipts.Part) error {
-	if j.Ready {
+	if Of(j).ready {
 		return s.unsure(j)
 	}
 	// The state on disk may be of a former life: what was being sent may have arrived.

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"time"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"

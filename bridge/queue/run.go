@@ -2,13 +2,11 @@ package queue
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"time"
 
 	"oneclaw/storage"
-	"oneclaw/toolgroups"
 )
 
 // Run is a job in the memory of the process that works on it. Nothing of it but the job is
@@ -27,18 +25,10 @@ type Run struct {
 	Found bool
 	// Restarted is set where a restart or a takeover found it, until that is counted.
 	Restarted bool
-	// AfterDelivery, if not nil, is done once the answer is delivered.
-	AfterDelivery func(context.Context)
-	// DamagedKeys names the damaged records that it met.
-	DamagedKeys []string
 	// HasSlot says that it is counted among the turns that run.
 	HasSlot bool
 	// Waits says that it is counted among those of its sender that wait.
 	Waits bool
-	// StopTyping takes the sign of work down; nil where there is none.
-	StopTyping func()
-	// ShowPreview ends what shows the turn while it is made, or begins that again; nil where nothing does.
-	ShowPreview func(on bool)
 	// Tries counts the errors of a press.
 	Tries int
 	// Suspended says that its last run ended with a wait for an approval.
@@ -54,10 +44,6 @@ type Run struct {
 	// Complete says that nothing more of it is waited for, PossiblyJoined that it may have become part of
 	// another job although the write reported an error.
 	Complete, PossiblyJoined bool
-	// Ready says that the record says sending of its first part, whose request is still to be made.
-	Ready bool
-	// Files are to be delivered with the answer that is being rendered.
-	Files []toolgroups.File
 }
 
 // Order compares jobs of a chat: a turn that has begun comes before all others, whatever was

@@ -68,7 +68,7 @@ func (t *Runner) watch(j *queue.Run, h *conversation.History, turn *agent.Turn) 
 	}
 	later, log := *turn, h.Log
 	later.History = nil
-	j.AfterDelivery = func(ctx context.Context) {
+	Of(j).after = func(ctx context.Context) {
 		later.ContextTokens = cmp.Or(c.context, later.ContextTokens)
 		t.compact(ctx, compactor, log, later)
 	}
@@ -87,9 +87,13 @@ func (c *cuts) admit(h *conversation.History, answer string) string {
 // Afterwards does what a delivered answer did not wait for. The job is closed already,
 // so nothing of this can fail it.
 func (t *Runner) Afterwards(ctx context.Context, j *queue.Run) {
-	after := j.AfterDelivery
-	j.AfterDelivery = nil
-	if len(Of(j).Parts) == 0 || ctx.Err() != nil {
+	w, ok := j.Work.(*Work)
+	if !ok || w.after == nil {
+		return
+	}
+	after := w.after
+	w.after = nil
+	if len(w.Parts) == 0 || ctx.Err() != nil {
 		return
 	}
 	defer func() {

@@ -56,7 +56,7 @@ func (t *Runner) Answer(ctx context.Context, j *queue.Run) (text string, err err
 	}
 	if err == nil && Of(j).Parts == nil {
 		// A turn that failed may have made files all the same; the log says it did.
-		j.Files = t.made(ctx, h, j.Key())
+		Of(j).Files = t.made(ctx, h, j.Key())
 	}
 	return text, err
 }
@@ -285,9 +285,9 @@ func (t *Runner) keep(ctx context.Context, j *queue.Run, h *conversation.History
 	}
 	ctx, cancel := context.WithTimeout(ctx, queue.WriteTimeout)
 	defer cancel()
-	j.Files = nil
+	Of(j).Files = nil
 	if len(h.Staged) == 0 { // else its question is not on record yet, and no result of a tool
-		j.Files = t.made(ctx, h, j.Key())
+		Of(j).Files = t.made(ctx, h, j.Key())
 	}
 	t.cfg.Sender.Prepare(j, m.Text, true)
 	err := t.cfg.Jobs.WriteFenced(ctx, j, func() error {
@@ -302,7 +302,7 @@ func (t *Runner) keep(ctx context.Context, j *queue.Run, h *conversation.History
 		return err
 	})
 	if err != nil {
-		Of(j).Parts, j.Ready = nil, false
+		Of(j).Drop(0)
 	}
 	if errors.Is(err, storage.ErrInvalid) {
 		return t.append(ctx, j, h, m) // it may be the job, which is saved when it is delivered

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -17,6 +18,8 @@ type Work struct {
 	outbox.Delivery
 	// AskOwner has the owner asked about the sender, who is told so instead of the notice.
 	AskOwner bool `json:"knock,omitempty"`
+	// after is done once the answer is delivered; it is not stored.
+	after func(context.Context)
 }
 
 // Report says how it was answered, and what was sent.
