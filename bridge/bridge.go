@@ -139,8 +139,8 @@ func (b *Bridge) wire() {
 		Platforms: b.platforms, Safe: b.owners.OwnsSafely, Redact: cfg.Redact, Log: b.log, Now: cfg.Now, Jobs: b.jobs, Growing: cfg.Turns.RedactPartial, Sender: b.sender, Queue: b.lanes,
 	})
 	b.turns = turn.New(turn.Config{
-		Settings: cfg.Turns, Platforms: b.platforms, Safe: b.owners.OwnsSafely, Redact: cfg.Redact, Spell: b.commands.spelled, Files: cfg.Hooks.Files, Log: b.log, Now: cfg.Now, Store: cfg.Store, Jobs: b.jobs, Queue: queue.Joiner{Queue: b.lanes}, Sender: b.sender,
-		Gate: b.gate, Asker: b.asking, Host: turnHost{r}, Keeper: turnKeeper{r}, Watcher: turnWatcher{r},
+		Settings: cfg.Turns, Platforms: b.platforms, Safe: b.owners.OwnsSafely, Redact: cfg.Redact, Spell: b.commands.spelled, Files: cfg.Hooks.Files, Log: b.log, Now: cfg.Now, Store: cfg.Store, Jobs: b.jobs, Queue: b.lanes, Sender: b.sender,
+		Gate: b.gate, Asker: b.asking, Host: turnHost{r}, Keeper: b.keeper, Watcher: turnWatcher{r},
 	})
 	b.forgetting, b.panel = newForgetting(r), interact.Panel{
 		Runner: b.turns, Tools: cfg.Turns.Tools, Savings: cfg.Hooks.Savings, Scope: b.scopeOf, Answer: b.cards.Answer, Load: b.loadLater, Log: b.log,

@@ -25,18 +25,15 @@ type keeper struct {
 	mending sync.Mutex // held while a damaged record is set aside
 }
 
-// turnKeeper looks after the store for turns.
-type turnKeeper struct{ *services }
-
-var _ turn.Keeper = turnKeeper{}
+var _ turn.Keeper = (*keeper)(nil)
 
 // Mend implements [turn.Keeper].
-func (k turnKeeper) Mend(ctx context.Context, d *queue.DamagedError, chat chats.Chat) (bool, error) {
-	return k.keeper.mend(ctx, d, chat, "")
+func (k *keeper) Mend(ctx context.Context, d *queue.DamagedError, chat chats.Chat) (bool, error) {
+	return k.mend(ctx, d, chat, "")
 }
 
 // Failing implements [turn.Keeper].
-func (k turnKeeper) Failing() bool { return k.store.failing.Load() }
+func (k *keeper) Failing() bool { return k.store.failing.Load() }
 
 // mend sets a damaged record aside and tells the chat that it is about, if that is known.
 // Afterwards it is gone, or replaced by what stands for it; a record of a log stays, and

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
@@ -72,8 +73,13 @@ type GateConfig struct {
 	Timeout time.Duration
 	Cards   *Cards
 	Roles   Roles
-	// Queue says where a job waits for its turn.
-	Queue *queue.Queue
+	Queue   Queue
+}
+
+// Queue knows where jobs wait for their turns.
+type Queue interface {
+	// ChatOf is the chat or the queue beside it that a job waits in.
+	ChatOf(j *queue.Run) chats.Chat
 }
 
 // Roles are what users may do.

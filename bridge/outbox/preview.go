@@ -38,9 +38,7 @@ func (s *Sender) Adopt(j *queue.Run, parts []receipts.Part) []receipts.Part {
 // finish has the preview of a job become a part of its answer. Where it is gone, the part is
 // sent like any other. Errors are as with try.
 func (s *Sender) finish(ctx, patience context.Context, j *queue.Run, p *receipts.Part) error {
-	if s.cfg.Queue.Moves.Load() {
-		s.follow(j)
-	}
+	s.follow(j)
 	to := Address(j)
 	previewer, ok := s.cfg.Platforms[to.Chat.Platform].(chats.Previewer)
 	if shown := Of(j).Preview; !ok || shown == nil || shown.ChatID != to.Chat.ID {

@@ -41,7 +41,7 @@ type PreviewsConfig struct {
 	// Sender knows whether a platform takes messages at the moment.
 	Sender *Sender
 	// Queue has the context that requests are made under.
-	Queue *queue.Queue
+	Queue Queue
 }
 
 // Previews shows previews. Each has one goroutine, from when its turn has taken a while until

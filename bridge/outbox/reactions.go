@@ -41,7 +41,7 @@ type ReactionsConfig struct {
 	// Sender knows whether a platform takes messages at the moment.
 	Sender *Sender
 	// Queue has the messages that wait.
-	Queue *queue.Queue
+	Queue Queue
 }
 
 // Reactions are those of the chats in which this process answers.

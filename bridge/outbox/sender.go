@@ -64,8 +64,18 @@ type SenderConfig struct {
 	// MaxSends bounds the sends that are made at the same time.
 	MaxSends int
 	Secrets  Secrets
-	// Queue knows which chats move or have moved.
-	Queue *queue.Queue
+	Queue    Queue
+}
+
+// Queue has the jobs whose answers are sent.
+type Queue interface {
+	// Context is what goes on beside the jobs runs under, and TryGo runs that; see [queue.Queue.TryGo].
+	Context() context.Context
+	TryGo(f func()) bool
+	// IsWaiting reports whether a message of a chat waits.
+	IsWaiting(chat chats.Chat, key string) bool
+	// Forward is where what is for a chat goes from now on: it may have moved, or move.
+	Forward(chat chats.Chat) chats.Chat
 }
 
 // Secrets are what stands in no record.
@@ -215,9 +225,7 @@ func (s *Sender) try(ctx, patience context.Context, j *queue.Run, p *receipts.Pa
 			k.report(probe, err)
 		}
 	}()
-	if s.cfg.Queue.Moves.Load() {
-		s.follow(j)
-	}
+	s.follow(j)
 	select {
 	case s.sends <- struct{}{}:
 	case <-patience.Done():

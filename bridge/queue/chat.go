@@ -22,7 +22,7 @@ type lane struct {
 	asks *Suspended
 	// moving says that its chat moves: no message is answered meanwhile.
 	moving bool
-	// shut counts those who keep everything from beginning in it; see [Lanes.Cut].
+	// shut counts those who keep everything from beginning in it; see [Queue.Evict].
 	shut int
 	// place is where the messages stand in line for a turn; nil where they do not.
 	place *place

@@ -94,12 +94,9 @@ func (s *Queue) Count(waiting []*Run) int {
 	return n
 }
 
-// Joiner lets messages become part of the turn that runs before them.
-type Joiner struct{ *Queue }
-
 // Join gives the messages that can become part of a job that runs to join, in their order,
 // which makes them part of it. The others stay where they are, and all do after an error.
-func (s Joiner) Join(ctx context.Context, j *Run, join func(some []*Run) (joined, gone []*Run, err error)) error {
+func (s *Queue) Join(ctx context.Context, j *Run, join func(some []*Run) (joined, gone []*Run, err error)) error {
 	l, some := s.claim(ctx, j)
 	if len(some) == 0 {
 		return nil
@@ -133,7 +130,7 @@ func (l *lane) commanded(j *Run) bool {
 // claim takes the messages out of the queue that can become part of a job that runs: those of
 // its sender, up to the first that cannot. What belongs before them comes first, and where a
 // command has ended the job there are none.
-func (s Joiner) claim(ctx context.Context, j *Run) (*lane, []*Run) {
+func (s *Queue) claim(ctx context.Context, j *Run) (*lane, []*Run) {
 	chat := s.ChatOf(j)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +139,7 @@ func (s Joiner) claim(ctx context.Context, j *Run) (*lane, []*Run) {
 		return nil, nil
 	}
 	q := &l.messages
-	n, _ := l.joinable(s.Queue, j)
+	n, _ := l.joinable(s, j)
 	some := slices.Clone(q.waiting[:n])
 	q.waiting = slices.Delete(q.waiting, 0, n)
 	for _, o := range some {
@@ -174,7 +171,7 @@ func (l *lane) joinable(s *Queue, j *Run) (n int, partial bool) {
 // Listen has added called, with the lanes locked, when something waits that its sender wrote soon
 // after a job began to run and that can become part of it, until the job ends or stop is called.
 // It is told whether more of that is waited for.
-func (s Joiner) Listen(j *Run, added func(partial bool)) (stop func()) {
+func (s *Queue) Listen(j *Run, added func(partial bool)) (stop func()) {
 	chat := s.ChatOf(j)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +180,7 @@ func (s Joiner) Listen(j *Run, added func(partial bool)) (stop func()) {
 		return func() {}
 	}
 	l.messages.added = added
-	l.tellAdded(s.Queue)
+	l.tellAdded(s)
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -24,7 +24,7 @@ func (s *Queue) RestoreMove(from, to chats.Chat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.over[from] = to
-	s.Moves.Store(true)
+	s.moves.Store(true)
 }
 
 // Block lets no message be answered at either end of a move, until Unblock. Commands begin as
@@ -33,7 +33,7 @@ func (s *Queue) Block(from, to chats.Chat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pending[from], s.pending[to] = to, to
-	s.Moves.Store(true)
+	s.moves.Store(true)
 	for _, l := range s.ofChats(from, to) {
 		l.moving = true
 	}
@@ -145,6 +145,9 @@ func (s *Queue) relocate(j *Run) {
 
 // Forward is where what is for a chat goes from now on: it may have moved, or move.
 func (s *Queue) Forward(chat chats.Chat) chats.Chat {
+	if !s.moves.Load() {
+		return chat.Whole()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	home := s.home(chat.Whole())

@@ -80,8 +80,8 @@ type Config struct {
 // the next start.
 var ErrShutdown = errors.New("bridge: shutting down")
 
-// Queue hold all jobs that are open. They have one goroutine for each job that runs: at most
-// one message and one command of a chat; [Lanes.Close] waits for all.
+// Queue holds all jobs that are open. It has one goroutine for each job that runs: at most
+// one message and one command of a chat; [Queue.Close] waits for all.
 type Queue struct {
 	cfg Config
 	// work is what jobs run under: it outlives the call that queues them.
@@ -89,8 +89,8 @@ type Queue struct {
 	end  context.CancelCauseFunc
 	// Running is what Close waits for. A job that runs may add to it.
 	Running sync.WaitGroup
-	// Moves says that a chat has moved or moves: see Forward.
-	Moves atomic.Bool
+	// moves says that a chat has moved or moves.
+	moves atomic.Bool
 
 	mu sync.Mutex // guards the rest and all lanes; no caller waits while they hold it
 	// open holds the keys of the jobs that are queued or worked on, and when they were
@@ -108,7 +108,7 @@ type Queue struct {
 	hushed        chan struct{}
 }
 
-// New returns lanes without jobs.
+// New returns a queue without jobs.
 func New(cfg Config) *Queue {
 	s := &Queue{
 		cfg: cfg, open: make(map[string]time.Time), byChat: make(map[chats.Chat]*lane), members: make(members),
@@ -295,7 +295,7 @@ func (m members) give(j *Run) {
 	}
 }
 
-// Release takes back what TakeRoom or Queue counted.
+// Release takes back what Reserve or Enqueue counted.
 func (s *Queue) Release(j *Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

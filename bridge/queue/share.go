@@ -66,7 +66,7 @@ func (s *Queue) DropChats(passes func(chats.Chat) bool) {
 	}
 }
 
-// Evict is [Lanes.Drop] for one job, and returns when it does not run any more; one that was
+// Evict is [Queue.DropChats] for one job, and returns when it does not run any more; one that was
 // answered may still be about to be closed. Until resume is
 // called nothing else begins in its lane: what was accepted after it must not overtake it
 // when it is queued again.
@@ -148,7 +148,7 @@ func (l *lane) cut(its func(*Run) bool, members members) (has, runs bool) {
 
 // CurrentChat is the chat as which a chat goes on that has moved.
 func (s *Queue) CurrentChat(chat chats.Chat) chats.Chat {
-	if !s.Moves.Load() {
+	if !s.moves.Load() {
 		return chat
 	}
 	s.mu.Lock()

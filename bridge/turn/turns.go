@@ -106,8 +106,7 @@ type Config struct {
 	Now   func() time.Time
 	Store storage.Store
 	Jobs  queue.Store
-	// Queue has what waits become part of a turn that runs, and gives turns their slots.
-	Queue queue.Joiner
+	Queue Queue
 	// Sender makes the parts of answers.
 	Sender *outbox.Sender
 	Gate   Gate
@@ -116,6 +115,16 @@ type Config struct {
 	Keeper Keeper
 	// Watcher is told what happens in turns.
 	Watcher Watcher
+}
+
+// Queue has what waits become part of a turn that runs, and gives turns their slots.
+type Queue interface {
+	// Join gives the messages that can become part of a job to join, which makes them that.
+	Join(ctx context.Context, j *queue.Run, join func(some []*queue.Run) (joined, gone []*queue.Run, err error)) error
+	// Listen has added called when such a message comes, until the job ends or stop is called.
+	Listen(j *queue.Run, added func(partial bool)) (stop func())
+	// AwaitSlot waits until a job may have the agent again, or ctx ends.
+	AwaitSlot(ctx context.Context, j *queue.Run)
 }
 
 // Gate decides about the calls of tools.
