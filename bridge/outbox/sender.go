@@ -69,8 +69,9 @@ type SenderConfig struct {
 
 // Queue has the jobs whose answers are sent.
 type Queue interface {
-	// Context is what goes on beside the jobs runs under, and TryGo runs that; see [queue.Queue.TryGo].
+	// Context is what goes on beside the jobs runs under.
 	Context() context.Context
+	// TryGo runs that, unless the queue is closing; see [queue.Queue.TryGo].
 	TryGo(f func()) bool
 	// IsWaiting reports whether a message of a chat waits.
 	IsWaiting(chat chats.Chat, key string) bool

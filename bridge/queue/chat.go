@@ -38,7 +38,7 @@ type queue struct {
 	// joined is how many messages became part of the one that runs.
 	joined int
 	// begun is when the job that runs began, backlog the Seq of the last that waited then; added,
-	// if not nil, is told what came since: see [Joiner.Listen].
+	// if not nil, is told what came since: see [Queue.Listen].
 	begun   time.Time
 	backlog int64
 	added   func(partial bool)
