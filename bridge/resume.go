@@ -78,12 +78,21 @@ func (b *Bridge) takeOver(ctx context.Context, in queue.ChatFilter, mark func(ch
 		behind[j.Origin()] = behind[j.Origin()] || aside[j.Key()]
 		now[j.Key()] = !behind[j.Origin()]
 	}
+	// A move that is left aside holds up its chats before any of them is this process's: the chats are
+	// taken side by side, and what was written behind it belongs into the new chat.
+	moves := make(map[*queue.Run]blocker)
+	for _, j := range open {
+		if w, ok := b.workers.of(j).(blocker); ok && aside[j.Key()] && !b.lanes.Has(j.Key()) {
+			moves[j] = w
+			w.block(j)
+		}
+	}
 	return func() {
 		b.goOn(slices.DeleteFunc(taken, func(j *queue.Run) bool { return !now[j.Key()] }))
 		sweep()
-		for _, j := range open {
-			if aside[j.Key()] {
-				b.intake.lookFirst(b.lanes.Context(), j)
+		for j, w := range moves {
+			if b.intake.lookFirst(b.lanes.Context(), j); !b.lanes.Has(j.Key()) {
+				w.unblock(j) // it was carried out, or is tried again
 			}
 		}
 		for chat, is := range behind {
