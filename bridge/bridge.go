@@ -133,7 +133,7 @@ func (b *Bridge) wire() {
 		Redact: cfg.Redact, Audit: b.audit, Measure: cfg.Hooks.Measure, Log: b.log, Now: cfg.Now, Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Cards: b.cards, Roles: b.people, Queue: b.lanes,
 	})
 	b.asking = interact.NewElicitation(interact.ElicitationConfig{
-		Platforms: b.platforms, Log: b.log, Now: cfg.Now, Cards: b.cards, Timeout: cfg.Limits.ApprovalTimeout, Turns: b.carrier,
+		Platforms: b.platforms, Log: b.log, Now: cfg.Now, Cards: b.cards, Timeout: cfg.Limits.ApprovalTimeout, Turns: b.carrier, Queue: b.lanes,
 	})
 	b.previews = outbox.NewPreviews(outbox.PreviewsConfig{
 		Platforms: b.platforms, Safe: b.owners.OwnsSafely, Redact: cfg.Redact, Log: b.log, Now: cfg.Now, Jobs: b.jobs, Growing: cfg.Turns.RedactPartial, Sender: b.sender, Queue: b.lanes,

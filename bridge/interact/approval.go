@@ -80,6 +80,8 @@ type GateConfig struct {
 type Queue interface {
 	// ChatOf is the chat or the queue beside it that a job waits in.
 	ChatOf(j *queue.Run) chats.Chat
+	// Change changes of a job that runs what decides whether messages may join it.
+	Change(change func())
 }
 
 // Roles are what users may do.
@@ -188,7 +190,7 @@ func (g *Gate) ask(ctx context.Context, j *queue.Run, h *conversation.History, a
 	g.cfg.Log.Info("approval asked for", "tool", tool.Name, "hash", asked.Hash, "job", j.Key(), "user", call.User)
 	g.cfg.Measure(j.Message.Chat.Platform, queue.MeasuredAsked)
 	w := turn.Of(j)
-	w.Approvals = append(w.Approvals, *asked)
+	g.cfg.Queue.Change(func() { w.Approvals = append(w.Approvals, *asked) })
 	// A card that was posted before a crash may be decided already.
 	return g.decided(ctx, j, &w.Approvals[len(w.Approvals)-1], policy)
 }

@@ -39,6 +39,7 @@ type ElicitationConfig struct {
 	Timeout time.Duration
 	// Turns are those that ask.
 	Turns Turns
+	Queue Queue
 }
 
 // Turns are the turns that run, as far as one may rest. All is called by the goroutine of the turn.
@@ -169,8 +170,9 @@ func (a *asker) pose(ctx context.Context, call toolgroups.Call, q *toolgroups.Qu
 	if err != nil {
 		return "", err
 	}
-	if !slices.ContainsFunc(turn.Of(j).Approvals, func(known receipts.Approval) bool { return known.Card == token }) {
-		turn.Of(j).Approvals = append(turn.Of(j).Approvals, receipts.Approval{Call: place, Tool: call.Name, Hash: hash, Question: true, Card: token})
+	if w := turn.Of(j); !slices.ContainsFunc(w.Approvals, func(known receipts.Approval) bool { return known.Card == token }) {
+		asked := receipts.Approval{Call: place, Tool: call.Name, Hash: hash, Question: true, Card: token}
+		a.cfg.Queue.Change(func() { w.Approvals = append(w.Approvals, asked) })
 	}
 	a.cfg.Log.Info("a tool asks", "tool", call.Name, "job", j.Key(), "fields", len(q.Fields))
 	return token, a.cfg.Turns.Park(ctx, j)

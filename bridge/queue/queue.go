@@ -176,6 +176,13 @@ func (s *Queue) Has(key string) bool {
 	return has
 }
 
+// Change changes of a job that runs what the rules of workers read: they are asked under the same lock.
+func (s *Queue) Change(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
 // IsAnswering reports whether the message of a job is being answered in a chat.
 func (s *Queue) IsAnswering(chat chats.Chat, key string) bool {
 	s.mu.Lock()
