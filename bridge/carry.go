@@ -171,7 +171,7 @@ func (c *carrier) attempt(work, ctx context.Context, j *queue.Run) error {
 	err := c.deliver(work, ctx, j)
 	if errors.Is(err, storage.ErrInvalid) {
 		// The job with its answer is larger than a value can be: none of it was sent.
-		c.sender.Prepare(j, c.turns.Failed(j, err), false)
+		c.sender.Prepare(j, c.turns.Failed(ctx, j, err), false)
 		err = c.deliver(work, ctx, j)
 	}
 	if err == nil {
@@ -312,7 +312,7 @@ func (c *carrier) mended(j *queue.Run, t *trial, err error) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Context()), queue.WriteTimeout)
 	defer cancel()
 	if slices.Contains(t.damaged, d.Name()) {
-		outbox.Of(j).Notice = c.turns.Failed(j, err)
+		outbox.Of(j).Notice = c.turns.Failed(ctx, j, err)
 		return false
 	}
 	if _, err := c.keeper.mend(ctx, d, j.Message.Chat, ""); err != nil {

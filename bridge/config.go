@@ -60,6 +60,9 @@ type Config struct {
 
 // Hooks are what the rest of the program adds. Each may be nil.
 type Hooks struct {
+	// Report, if not nil, sends administrators a text, alone with the bot, once under its key, and
+	// returns to how many.
+	Report func(ctx context.Context, key, text string) (int, error)
 	// Refused makes the card with which a turn is answered for which there is
 	// no budget; its text has to say so. The error is that of the turn. Tasks and
 	// platforms without buttons get the notice of the error alone.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,17 +14,17 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/access"
 )
 
 // told is everything that people are ever told about a failed turn.
 var told = regexp.MustCompile(`^(?:` +
 	`I gave up on this after 15m0s\. What I found out so far is kept: ask again, or for a smaller step\.|` +
-	`Something went wrong inside me, and I could not answer\. Please try again; if it happens again, give the number below to whoever runs me\.|` +
-	`I can't answer right now: the language model rejects my key\. Whoever runs me has to check it \(OPENAI_API_KEY\)\.|` +
-	`(The language model is busy\. Please try again in (?:[0-9hms]+|a minute or two)\.|The model account has run out of credit\. Whoever runs me has to top it up\.|The model gave no answer\. Please try again\.)|` +
+	`(?:Something went wrong inside me, and I could not answer\. Please try again\.|I can't answer right now\.|The model account has run out of credit\.) Whoever runs me finds the reason in the log\.|` +
+	`(The language model is busy\. Please try again in (?:[0-9hms]+|a minute or two)\.|The model gave no answer\. Please try again\.)|` +
 	`I could not reach the language model\. Please try again in a minute\.|` +
 	`This conversation has grown too long for the language model\. /new begins a fresh one; files and memory are kept\.|` +
-	`(The language model did not accept your message\. I removed it so that we can go on\.|The language model does not accept my requests\. Whoever runs me finds the reason in the log\.)|` +
+	`The language model did not accept your message\. I removed it so that we can go on\.|` +
 	`I went in circles and stopped without an answer\. Please put it differently, or ask for a smaller step\.|` +
 	`The budget for this does not allow another answer now\.|` +
 	`I could not answer\. Please try again\.` +
@@ -73,4 +74,38 @@ func TestFailuresAreSentencesOfAClosedSet(t *testing.T) {
 			rt.Fatalf("a chat was told %q", got)
 		}
 	})
+}
+
+// The cause of a failure that a user can do nothing about reaches administrators, and the user is told
+// so only once that is on record; an administrator who asks is told the cause.
+func TestAdministratorsAreToldOfAFailure(t *testing.T) {
+	var told []string
+	report := func(_ context.Context, _, text string) (int, error) {
+		told = append(told, text)
+		if len(told) > 1 {
+			return 0, errors.New("the store is out of order")
+		}
+		return 1, nil
+	}
+	r := newHarness(t, func(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
+		return func(yield func(agent.Message, error) bool) {
+			yield(agent.Message{}, &agent.ModelError{Kind: agent.KindAuth, Status: 401, Err: errors.New("sk-secret")})
+		}
+	}, func(c *bridge.Config) {
+		c.Hooks.Report, c.Logger = report, nil
+		c.Access = access.Access{Allow: []string{"*"}, Admins: []string{"fake:9"}}
+	})
+	for n, one := range []struct{ user, want string }{
+		{"1", "I can't answer right now. I've told an administrator."},
+		{"1", "I can't answer right now. Whoever runs me finds the reason in the log."},
+		{"9", "I can't answer right now. The model's server rejects the key: check OPENAI_API_KEY."},
+	} {
+		r.accept(group(fmt.Sprint(n+1), one.user, "hello"))
+		if got := r.platform.wait(t, n+1)[n].text; !strings.HasPrefix(got, one.want+"\n\n_Incident ") {
+			t.Errorf("user %s is told %q, want %q", one.user, got, one.want)
+		}
+	}
+	if len(told) != 2 || told[0] != "I can't answer right now. The model's server rejects the key: check OPENAI_API_KEY." {
+		t.Errorf("administrators are told %q", told)
+	}
 }

@@ -144,7 +144,7 @@ func TestFilesOfATurnThatFailsAreSent(t *testing.T) {
 	})
 	r.accept(direct("1", "a.png"))
 	got := texts(r.platform.wait(t, 2))
-	if !strings.Contains(got[0], "rejects my key") || got[1] != picture("a.png") {
+	if !strings.Contains(got[0], "can't answer right now") || got[1] != picture("a.png") {
 		t.Errorf("shown %q", got)
 	}
 }

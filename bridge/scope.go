@@ -11,6 +11,7 @@ import (
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/turn"
+	"oneclaw/internal/wording"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
@@ -64,6 +65,39 @@ func (r turnHost) Refused(ctx context.Context, j *queue.Run, scope toolgroups.Sc
 	}
 	card.Text = outbox.WithHeading(j, card.Text)
 	return r.cards.Answer(ctx, j, card)
+}
+
+// Report implements [turn.Host]. That administrators were told is said once it is on record, and who
+// they are to those who were let in.
+func (r turnHost) Report(ctx context.Context, j *queue.Run, failure, remedy string) string {
+	user := j.Message.By()
+	if r.people.Role(user) >= toolgroups.RoleAdmin {
+		return remedy
+	}
+	told := 0
+	if report := r.cfg.Hooks.Report; report != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), queue.WriteTimeout)
+		defer cancel()
+		var err error
+		key := "failure/" + queue.Hash(remedy) + "/" + r.cfg.Now().UTC().Format("2006-01-02T15")
+		if told, err = report(ctx, key, failure+" "+remedy); err != nil {
+			r.log.Warn("administrators were not told of a failure", "job", j.Key(), "err", err)
+		}
+	}
+	if told == 0 {
+		return "Whoever runs me finds the reason in the log."
+	}
+	name, known := "an administrator", false
+	for _, one := range r.people.Everybody() {
+		if one.Role >= toolgroups.RoleOwner && one.Name != "" {
+			name = wording.Escape(one.Name)
+		}
+		known = known || one.User == user && one.Role >= toolgroups.RoleUser
+	}
+	if !known {
+		name = "an administrator"
+	}
+	return "I've told " + name + "."
 }
 
 func (r *services) scopeOf(ctx context.Context, j *queue.Run) (toolgroups.Scope, error) {

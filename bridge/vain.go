@@ -190,7 +190,7 @@ func (c *carrier) sayFailed(ctx context.Context, w worker, j *queue.Run, err err
 	for sent < len(d.Parts) && d.Parts[sent].State == receipts.PartSent {
 		sent++
 	}
-	text := c.turns.Failed(j, err)
+	text := c.turns.Failed(ctx, j, err)
 	j.Stall = queue.Stall{} // the line has tries of its own
 	if d.Card, d.Files = "", nil; sent == 0 {
 		c.sender.Prepare(j, text, false)
@@ -206,7 +206,7 @@ func (c *carrier) tellFailed(ctx context.Context, j *queue.Run) error {
 	if ctx.Err() != nil {
 		ctx = c.lanes.Context()
 	}
-	text := c.turns.Failed(j, errGivenUp)
+	text := c.turns.Failed(ctx, j, errGivenUp)
 	_, err := c.cards.Post(ctx, "failed/"+j.Key(), j.Message.Chat, interact.Card{Text: text})
 	return err
 }

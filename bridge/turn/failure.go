@@ -17,7 +17,7 @@ import (
 // Failed logs why a job has no answer and returns what its sender is told: a sentence
 // from a closed set, and the incident under which the log has the rest. That a budget is
 // used up is no incident.
-func (t *Runner) Failed(j *queue.Run, err error) string {
+func (t *Runner) Failed(ctx context.Context, j *queue.Run, err error) string {
 	var failure *agent.ModelError
 	if errors.As(err, &failure) && failure.Kind == agent.KindBudget && failure.Notice != "" {
 		Of(j).Refused = true
@@ -25,60 +25,69 @@ func (t *Runner) Failed(j *queue.Run, err error) string {
 		return failure.Notice
 	}
 	j.Incident = queue.NewIncident()
-	t.cfg.Log.Error("no answer", "incident", j.Incident, "chat", j.Message.Chat.String(), "job", j.Key(), "err", err)
-	return fmt.Sprintf("%s\n\n_Incident %s_", t.cfg.Spell(j.Message.Chat.Platform, sentence(err, t.cfg.Timeout)), j.Incident)
+	t.cfg.Log.Error("no answer", "incident", j.Incident, "chat", j.Message.Chat.String(), "job", j.Key(), "user", j.Message.By(), "err", err)
+	text := sentence(err, t.cfg.Timeout)
+	if text.remedy != "" {
+		text.told += " " + t.cfg.Host.Report(ctx, j, text.told, text.remedy)
+	}
+	return fmt.Sprintf("%s\n\n_Incident %s_", t.cfg.Spell(j.Message.Chat.Platform, text.told), j.Incident)
 }
 
 // unanswered is what is told where a turn failed: where there was no budget for it, what the
 // house makes of that.
 func (t *Runner) unanswered(ctx context.Context, j *queue.Run, scope toolgroups.Scope, failure error) (string, error) {
 	Of(j).Refused = false
-	text := t.Failed(j, failure)
+	text := t.Failed(ctx, j, failure)
 	if Of(j).Refused {
 		return t.cfg.Host.Refused(ctx, j, scope, failure, text)
 	}
 	return text, nil
 }
 
+// failureText is what a person is told of a failed turn; remedy is what an administrator has to do, where
+// nobody else can do anything.
+type failureText struct{ told, remedy string }
+
 // sentence says in words what a person can know and do about a failed turn.
-func sentence(err error, timeout time.Duration) string {
+func sentence(err error, timeout time.Duration) failureText {
+	told := func(text string) failureText { return failureText{told: text} }
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Sprintf("I gave up on this after %s. What I found out so far is kept: ask again, or for a smaller step.", timeout)
+		return told(fmt.Sprintf("I gave up on this after %s. What I found out so far is kept: ask again, or for a smaller step.", timeout))
 	}
 	if errors.Is(err, storage.ErrInvalid) {
-		return "This became too long for me to keep, so I stopped and left it out of our conversation. Please ask for less at once."
+		return told("This became too long for me to keep, so I stopped and left it out of our conversation. Please ask for less at once.")
 	}
 	var failure *agent.ModelError
 	if !errors.As(err, &failure) {
-		return "Something went wrong inside me, and I could not answer. Please try again; if it happens again, give the number below to whoever runs me."
+		return failureText{"Something went wrong inside me, and I could not answer. Please try again.", "The log and the admin pages say why."}
 	}
 	switch failure.Kind {
 	case agent.KindAuth:
-		return "I can't answer right now: the language model rejects my key. Whoever runs me has to check it (OPENAI_API_KEY)."
+		return failureText{"I can't answer right now.", "The model's server rejects the key: check OPENAI_API_KEY."}
 	case agent.KindRateLimit:
 		if failure.Status == http.StatusPaymentRequired || strings.Contains(failure.Error(), "insufficient_quota") {
-			return "The model account has run out of credit. Whoever runs me has to top it up."
+			return failureText{"The model account has run out of credit.", "Top it up at the provider."}
 		}
 		if failure.RetryAfter > 0 {
-			return fmt.Sprintf("The language model is busy. Please try again in %s.", failure.RetryAfter.Round(time.Second))
+			return told(fmt.Sprintf("The language model is busy. Please try again in %s.", failure.RetryAfter.Round(time.Second)))
 		}
-		return "The language model is busy. Please try again in a minute or two."
+		return told("The language model is busy. Please try again in a minute or two.")
 	case agent.KindUnavailable:
 		if errors.Is(failure, agent.ErrNoAnswer) {
-			return "The model gave no answer. Please try again."
+			return told("The model gave no answer. Please try again.")
 		}
-		return "I could not reach the language model. Please try again in a minute."
+		return told("I could not reach the language model. Please try again in a minute.")
 	case agent.KindOverflow:
-		return "This conversation has grown too long for the language model. /new begins a fresh one; files and memory are kept."
+		return told("This conversation has grown too long for the language model. /new begins a fresh one; files and memory are kept.")
 	case agent.KindRejected:
 		if refused(err) {
-			return "The language model did not accept your message. I removed it so that we can go on."
+			return told("The language model did not accept your message. I removed it so that we can go on.")
 		}
-		return "The language model does not accept my requests. Whoever runs me finds the reason in the log."
+		return failureText{"I can't answer right now.", "The model's server does not accept my requests: the log and the admin pages say why, oneclaw doctor checks the settings."}
 	case agent.KindRounds:
-		return "I went in circles and stopped without an answer. Please put it differently, or ask for a smaller step."
+		return told("I went in circles and stopped without an answer. Please put it differently, or ask for a smaller step.")
 	case agent.KindBudget:
-		return "The budget for this does not allow another answer now."
+		return told("The budget for this does not allow another answer now.")
 	}
-	return "I could not answer. Please try again."
+	return told("I could not answer. Please try again.")
 }

@@ -32,7 +32,7 @@ func (t *Runner) mendHistory(ctx context.Context, j *queue.Run, h *conversation.
 	if err := t.append(ctx, j, h, notes...); err != nil {
 		return "", false, err
 	}
-	return t.Failed(j, errors.New("a record of this turn does not decode")), true, nil
+	return t.Failed(ctx, j, errors.New("a record of this turn does not decode")), true, nil
 }
 
 // awake returns nil where there is something to do for a job: it does not wait for an

@@ -93,7 +93,7 @@ func (t *Runner) begin(ctx context.Context, j *queue.Run, h *conversation.Histor
 		message.Recalled = t.recall(ctx, j, scope)
 	}
 	if _, err := conversation.Encode(message); err != nil {
-		return t.Failed(j, err), true, nil
+		return t.Failed(ctx, j, err), true, nil
 	}
 	h.Staged = []agent.Message{message}
 	return "", false, nil
@@ -165,7 +165,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 	var persona Profile
 	if t.cfg.Profile != nil {
 		if persona, err = t.cfg.Profile(limited, scope); err != nil {
-			return t.Failed(j, err), t.append(context.WithoutCancel(ctx), j, h)
+			return t.Failed(ctx, j, err), t.append(context.WithoutCancel(ctx), j, h)
 		}
 	}
 	if more.take() {
@@ -223,7 +223,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 		return "", cause
 	}
 	if !wording.Visible(answer) {
-		return t.Failed(j, errors.New("the agent ended without an answer")), nil
+		return t.Failed(ctx, j, errors.New("the agent ended without an answer")), nil
 	}
 	return answer, nil
 }
@@ -398,7 +398,7 @@ func (t *Runner) leaveOut(ctx context.Context, j *queue.Run, h *conversation.His
 	if err != nil {
 		return "", err
 	}
-	text := t.Failed(j, failure)
+	text := t.Failed(ctx, j, failure)
 	return text, t.append(ctx, j, h, agent.Message{
 		Role: agent.RoleRefused, Time: t.cfg.Now(), Text: text, Final: true, Left: len(turn) + len(h.Staged),
 	})

@@ -149,6 +149,9 @@ type Host interface {
 	Scope(j *queue.Run, session conversation.Session) (toolgroups.Scope, error)
 	// Refused answers a turn for which there is no budget; the notice says so.
 	Refused(ctx context.Context, j *queue.Run, scope toolgroups.Scope, failure error, notice string) (string, error)
+	// Report says what an administrator has to do about a failure: to those who ask, where they are one,
+	// and else to the administrators. It returns the sentence for the chat.
+	Report(ctx context.Context, j *queue.Run, failure, remedy string) string
 	// Heard returns what was said in the chat of a job before it and not to the bot, behind the message
 	// with the given id: the last of it, the oldest first.
 	Heard(ctx context.Context, j *queue.Run, after string) []chats.Quoted

@@ -202,7 +202,7 @@ func New(cfg config.Config, store *database.Store, log *slog.Logger, observe ...
 		Cards:    map[string]interact.Handler{budget.Card: spent.Pressed},
 		Approve:  config.NewPolicies(cfg.Approvals, b.tools.Registry, log).Of,
 		Hooks: bridge.Hooks{
-			TaskDone: both(taskDone(b.tools.schedule), b.hooks.Done), Forget: private.Forget, Erased: store.Erased, Refused: spent.Refused, Savings: budget.SavingsOf(b.ledger),
+			TaskDone: both(taskDone(b.tools.schedule), b.hooks.Done), Forget: private.Forget, Erased: store.Erased, Refused: spent.Refused, Report: spent.Report, Savings: budget.SavingsOf(b.ledger),
 			Moved: b.hooksToo(mover(cfg.FilesDir(), b.files, b.tools.memory, b.tools.schedule, changing, b.ledger, log)), Measure: b.metrics.Measure, Trace: b.traces.Hook(), Files: b.files.hook(), Judged: judged,
 		},
 		Limits: bridge.Limits{

@@ -167,19 +167,28 @@ func (d *Cards) askAdministrators(ctx context.Context, press interact.Press, p b
 	}, nil
 }
 
-// Tell sends a text to administrators, alone with the bot, once under each key. Where none can be
-// reached it is sent to none.
+// Tell is [Cards.Report] for those who need not know whether there is an administrator to be told.
 func (d *Cards) Tell(ctx context.Context, key, text string) error {
+	_, err := d.Report(ctx, key, text)
+	return err
+}
+
+// Report sends a text to administrators, alone with the bot, once under each key, and returns to how
+// many.
+func (d *Cards) Report(ctx context.Context, key, text string) (told int, err error) {
 	places, err := d.adminChats(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, chat := range places {
-		if err := d.Bridge().Post(ctx, key, chat, interact.Card{Text: text}); err != nil && !errors.Is(err, queue.ErrInvalid) {
-			return err
+		err := d.Bridge().Post(ctx, key, chat, interact.Card{Text: text})
+		if err == nil {
+			told++
+		} else if !errors.Is(err, queue.ErrInvalid) {
+			return told, err
 		}
 	}
-	return nil
+	return told, nil
 }
 
 // adminChats are the places in which the bot is alone with an administrator.
