@@ -42,6 +42,7 @@ import (
 //	files/, blob/ what Hooks.Files keeps: within the quota of each owner; what no folder holds
 //	              any more goes with the next sweep
 //	learning/     which chats know of exports, who has said no; one record for each
+//	error/        errors of the log, for the pages of administrators: at most 1,000, for 30 days
 //	audit/        who did what: at most audit.Most for Limits.AuditAge
 //	admin/        sessions of administrators on their pages, one record for each of them
 //	asked/        in which conversations of shared chats a user has asked; as long as these

@@ -231,7 +231,7 @@ func (s story) outcome() string {
 	case j.Turn.Refused:
 		return "Not answered: a budget is used up. /usage shows it."
 	case j.Incident != "":
-		return fmt.Sprintf("No answer because of an error: incident `%s` in the log.", j.Incident)
+		return fmt.Sprintf("No answer because of an error: incident `%s`.", j.Incident)
 	case j.State == receipts.Waiting:
 		return "It waits for somebody to approve what I want to do: see the card with the buttons."
 	case j.State == receipts.Open && len(j.Answer.Parts) > 0:

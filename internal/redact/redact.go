@@ -154,10 +154,22 @@ func base64Within(secret string, lead int) string {
 // Text returns a text with its secrets masked: the same string where there are none.
 func (r *Redactor) Text(text string) string {
 	if r == nil {
-		return maskShapes(text, func(string) bool { return false })
+		return maskAll(text, func(string) bool { return false })
 	}
 	known := r.prepared()
-	return maskShapes(known.replacer.Replace(text), known.begins)
+	return maskAll(known.replacer.Replace(text), known.begins)
+}
+
+// maskAll masks until nothing more is found: what a mask has taken the place of, such as a key over
+// several lines within an address, may have hidden the shape of another secret.
+func maskAll(text string, begins func(word string) bool) string {
+	for {
+		masked := maskShapes(text, begins)
+		if masked == text {
+			return text
+		}
+		text = masked
+	}
 }
 
 // Known returns a text with the known values masked, and nothing else: for a reader who has
