@@ -259,11 +259,12 @@ var commandPattern = regexp.MustCompile(`^/([a-z_]{1,32})(?:\s+([\s\S]*))?$`)
 
 // of returns the command of a job. A job with a notice has none, and neither has a text
 // that only looks like one.
-func (c *commands) of(j *queue.Run) (queue.Command, string, bool) {
+func (c *commands) of(j *queue.Run) (queue.Command, string) {
 	if j.Message.Kind != chats.KindText || outbox.Of(j).Notice != "" {
-		return queue.Command{}, "", false
+		return queue.Command{}, ""
 	}
-	return c.named(j.Message)
+	one, args, _ := c.named(j.Message)
+	return one, args
 }
 
 // named returns the command that a text gives.
@@ -306,7 +307,7 @@ func (c *commands) nearest(name string) string {
 }
 
 func (c *commands) run(ctx context.Context, j *queue.Run) (string, error) {
-	one, args, _ := c.of(j)
+	one, args := c.of(j)
 	if one.Alone {
 		outbox.MakeEphemeral(j)
 	}
@@ -327,7 +328,7 @@ func (c *commands) spelled(platform, text string) string {
 
 // Lift puts the secret of a command in the place of the veil of a part.
 func (c *commands) Lift(ctx context.Context, j *queue.Run, part chats.Part) (chats.Part, error) {
-	one, _, _ := c.of(j)
+	one, _ := c.of(j)
 	if one.Secret == nil || !strings.Contains(part.Text+part.Plain, queue.SecretPlaceholder) {
 		return part, nil
 	}

@@ -22,13 +22,13 @@ type turnHost struct{ *services }
 var _ turn.Host = turnHost{}
 
 // Scope implements [turn.Host].
-func (h turnHost) Scope(j *queue.Run, session conversation.Session) (toolgroups.Scope, error) {
-	return h.scope(j, session)
+func (r turnHost) Scope(j *queue.Run, session conversation.Session) (toolgroups.Scope, error) {
+	return r.scope(j, session)
 }
 
 // Show implements [turn.Host].
-func (h turnHost) Show(ctx context.Context, key string, j *queue.Run, under, line string) error {
-	_, err := h.cards.Post(ctx, key, j.Message.Chat, interact.Card{Of: j.Message.By(), ReplyTo: under, Text: line, Exact: true})
+func (r turnHost) Show(ctx context.Context, key string, j *queue.Run, under, line string) error {
+	_, err := r.cards.Post(ctx, key, j.Message.Chat, interact.Card{Of: j.Message.By(), ReplyTo: under, Text: line, Exact: true})
 	return err
 }
 

@@ -392,7 +392,7 @@ func (l *Ledger) commit(ctx context.Context, a *attempt) ([]*operation, error) {
 
 // decide has a batch decided and written, anew where another process was faster. After an
 // error all that was to be written counts as changed.
-func (l *Ledger) decide(ctx context.Context, a *attempt, results []error, changed []bool) error {
+func (l *Ledger) decide(ctx context.Context, a *attempt, results []error, changed []bool) error { //nolint:cyclop // One batch from reading to writing; each branch is one outcome of it.
 	trouble := func(err error) error {
 		for i := range changed {
 			changed[i] = true // nothing was decided

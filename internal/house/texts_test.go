@@ -118,7 +118,7 @@ func literal(n ast.Expr) (string, bool) {
 	return text, err == nil
 }
 
-// joined is a text of literals that + joins; what else stands between them is …
+// joined is a text of literals that + joins; what else stands between them is "…".
 func joined(n ast.Expr) (string, bool) {
 	if text, ok := literal(n); ok {
 		return text, true

@@ -47,7 +47,7 @@ const (
 	searchKey    = "lab-search-key"
 )
 
-func runEmulators(ctx context.Context, w io.Writer, port int) (err error) {
+func runEmulators(ctx context.Context, w io.Writer, port int) (err error) { //nolint:funlen // One service after another, in the order in which they need each other.
 	var closing []func() error
 	defer func() {
 		for _, end := range closing {

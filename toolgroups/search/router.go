@@ -204,7 +204,7 @@ func (r *Router) route(mode Routing, f toolgroups.Facts) toolgroups.Route {
 	var b *Bridge
 	var tools []toolgroups.Tool
 	groups := f.Loaded
-	if mode == RoutingNative && !(f.Native && fitsDeferred(f)) {
+	if mode == RoutingNative && (!f.Native || !fitsDeferred(f)) {
 		mode = RoutingSearch
 		if r.cfg.Config.Enabled == ModeOff {
 			mode = RoutingGroups

@@ -104,20 +104,18 @@ func asTable(text string) string {
 }
 
 func multiplication(n int) string {
-	var lines []string
-	head := "×"
+	var table strings.Builder
+	table.WriteString("×")
 	for i := 1; i <= n; i++ {
-		head += fmt.Sprintf(",%d", i)
+		fmt.Fprintf(&table, ",%d", i)
 	}
-	lines = append(lines, head)
 	for i := 1; i <= n; i++ {
-		line := strconv.Itoa(i)
+		fmt.Fprintf(&table, "\n%d", i)
 		for k := 1; k <= n; k++ {
-			line += fmt.Sprintf(",%d", i*k)
+			fmt.Fprintf(&table, ",%d", i*k)
 		}
-		lines = append(lines, line)
 	}
-	return asTable(strings.Join(lines, "\n"))
+	return asTable(table.String())
 }
 
 // program is a kind of program that the rules know, in each language.
@@ -130,25 +128,29 @@ type program struct {
 func programs() []program {
 	return []program{
 		{
-			[]string{"reverse", "reverses", "backwards"}, "reverses a text",
+			[]string{"reverse", "reverses", "backwards"},
+			"reverses a text",
 			"def reverse(text):\n    return text[::-1]",
 			"func reverse(text string) string {\n\trunes := []rune(text)\n\tslices.Reverse(runes)\n\treturn string(runes)\n}",
 			"const reverse = (text) => [...text].reverse().join(\"\");",
 		},
 		{
-			[]string{"prime", "primes"}, "tells primes",
+			[]string{"prime", "primes"},
+			"tells primes",
 			"def is_prime(n):\n    return n > 1 and all(n % d for d in range(2, int(n**0.5) + 1))",
 			"func isPrime(n int) bool {\n\tfor d := 2; d*d <= n; d++ {\n\t\tif n%d == 0 {\n\t\t\treturn false\n\t\t}\n\t}\n\treturn n > 1\n}",
 			"function isPrime(n) {\n  for (let d = 2; d * d <= n; d++) if (n % d === 0) return false;\n  return n > 1;\n}",
 		},
 		{
-			[]string{"fibonacci"}, "computes Fibonacci numbers",
+			[]string{"fibonacci"},
+			"computes Fibonacci numbers",
 			"def fibonacci(n):\n    a, b = 0, 1\n    for _ in range(n):\n        a, b = b, a + b\n    return a",
 			"func fibonacci(n int) int {\n\ta, b := 0, 1\n\tfor range n {\n\t\ta, b = b, a+b\n\t}\n\treturn a\n}",
 			"function fibonacci(n) {\n  let [a, b] = [0, 1];\n  while (n-- > 0) [a, b] = [b, a + b];\n  return a;\n}",
 		},
 		{
-			[]string{"hello"}, "greets",
+			[]string{"hello"},
+			"greets",
 			"print(\"Hello!\")",
 			"package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"Hello!\") }",
 			"console.log(\"Hello!\");",

@@ -96,7 +96,7 @@ const fillers = " a an the is are was were be am do does did you your my mine me
 // content are the words of a text that say what it is about.
 func content(text string) []string {
 	var words []string
-	for _, w := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !('a' <= r && r <= 'z' || '0' <= r && r <= '9' || r > 127) }) {
+	for _, w := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r <= 127 }) {
 		if !strings.Contains(fillers, " "+w+" ") && len(w) > 1 {
 			words = append(words, strings.TrimSuffix(w, "s"))
 		}
