@@ -19,6 +19,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
+	"oneclaw/bridge/platformtest"
 	"oneclaw/bridge/queue"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
@@ -475,7 +476,7 @@ func TestAStepThatBreaksEndsItsOwnJobAloneOnPostgreSQL(t *testing.T) {
 			if way == panicsOnce && !strings.HasPrefix(step.name, "store: ") {
 				continue // this is not about the store
 			}
-			if way == failsForEver && !nightly() {
+			if way == failsForEver && !platformtest.Nightly() {
 				continue // the same in one process shows it
 			}
 			cases.Go(func() error {
@@ -494,10 +495,6 @@ func TestAStepThatBreaksEndsItsOwnJobAloneOnPostgreSQL(t *testing.T) {
 	}
 	_ = cases.Wait() // each has told its own test
 }
-
-// nightly reports whether the tests run at full length that take longer than a change should wait
-// for; .ci/nightly sets the variable.
-func nightly() bool { return os.Getenv("TEST_ONECLAW_NIGHTLY") != "" }
 
 func openPostgres(t *testing.T, server *pgtest.Server) storage.Store {
 	t.Helper()

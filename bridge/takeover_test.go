@@ -15,6 +15,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
+	"oneclaw/bridge/platformtest"
 	"oneclaw/storage"
 	"oneclaw/storage/replicas"
 	"oneclaw/toolgroups"
@@ -333,7 +334,7 @@ func TestAReplicaPastItsTimeoutDoesNothingMore(t *testing.T) {
 					t.Fatalf("only %d steps: the test does not see what is done", steps)
 				}
 				stride := 3
-				if nightly() {
+				if platformtest.Nightly() {
 					stride = 1
 				}
 				for step := 1; step <= steps; step += stride {

@@ -102,7 +102,7 @@ func judged(ctx context.Context, r *receiver, p *interaction, user string) *chat
 	}
 	m := chats.NewFeedback(chats.Chat{Platform: Name, ID: p.Channel.ID}, p.Container.MessageTS, user, says, stamp(p.Actions[0].TS))
 	thanks := chats.Message{Chat: p.chat(), User: user}
-	r.surface.Aside(ctx, "nobody is thanked for feedback", func(ctx context.Context) error {
+	r.surface.Aside(ctx, "feedback is not acknowledged", func(ctx context.Context) error {
 		return r.AnswerPress(ctx, thanks, surface.Thanks)
 	})
 	return &m

@@ -3,7 +3,6 @@ package slack
 import (
 	"context"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -30,9 +29,7 @@ func TestTheAppOfTheManifestOverHTTP2(t *testing.T) {
 //
 // Live C01.
 func TestOverTLSWithHTTP1(t *testing.T) {
-	if os.Getenv("TEST_ONECLAW_NIGHTLY") == "" {
-		t.Skip("it takes longer than a change should wait for: TEST_ONECLAW_NIGHTLY is not set")
-	}
+	platformtest.OnlyNightly(t)
 	platformtest.Run(t, func(t *testing.T) platformtest.Harness { return newTown(t, "http/1.1", nil) })
 }
 

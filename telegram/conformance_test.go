@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,8 +21,8 @@ import (
 func TestOverTLS(t *testing.T) {
 	for _, protocol := range []string{"h2", "http/1.1"} {
 		t.Run(strings.ReplaceAll(protocol, "/", " "), func(t *testing.T) {
-			if protocol != "h2" && os.Getenv("TEST_ONECLAW_NIGHTLY") == "" {
-				t.Skip("it takes longer than a change should wait for: TEST_ONECLAW_NIGHTLY is not set")
+			if protocol != "h2" {
+				platformtest.OnlyNightly(t)
 			}
 			platformtest.Run(t, func(t *testing.T) platformtest.Harness { return newTown(t, protocol) })
 		})

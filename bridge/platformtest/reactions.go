@@ -24,7 +24,7 @@ func reactionProperties() []property {
 	return []property{
 		{"Signed", "A message that waits for its turn bears a sign until it is answered; one that does not wait bears none.", signsWhatWaits},
 		{"SignedAcrossARestart", "The sign that a bot has put on a message before it was stopped is taken away when the message is answered.", takesSignsAway},
-		{"Judged", "What people who may talk to the bot think of an answer is kept and told, until they take it back; nobody else's feedback is.", keepsFeedback},
+		{"Judged", "What people who may talk to the bot think of an answer is kept and told, until they take it back; feedback of others is not.", keepsFeedback},
 	}
 }
 

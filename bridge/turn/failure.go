@@ -45,7 +45,7 @@ func (t *Runner) unanswered(ctx context.Context, j *queue.Run, scope toolgroups.
 }
 
 // failureText is what a person is told of a failed turn; remedy is what an administrator has to do, where
-// nobody else can do anything.
+// the sender can do nothing.
 type failureText struct{ told, remedy string }
 
 // sentence says in words what a person can know and do about a failed turn.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"oneclaw/bridge/platformtest"
 	"oneclaw/internal/emulator/telegram"
 	"oneclaw/storage/postgres"
 )
@@ -161,7 +162,7 @@ func (c *cluster) flood(t *testing.T) {
 	t.Helper()
 	defer c.explain()
 	count := 3 // of nine kinds
-	if nightly() {
+	if platformtest.Nightly() {
 		count = len(events)
 	}
 	if n, err := strconv.Atoi(os.Getenv(eventsVariable)); err == nil && n > 0 {

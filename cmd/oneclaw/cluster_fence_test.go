@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"oneclaw/bridge/platformtest"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/internal/emulator/telegram"
@@ -86,7 +87,7 @@ func (c *complaints) Errorf(format string, args ...any) {
 // TestClusterWithoutFencesIsCaught is the control: programs without fences are paused for
 // longer than the time-out in the flood, until the checks of the flood complain.
 func TestClusterWithoutFencesIsCaught(t *testing.T) {
-	onlyNightly(t)
+	platformtest.OnlyNightly(t)
 	c := newCluster(t, 3, ttlOfTest, unfencedVariable+"=1")
 	defer c.explain()
 	c.say(1)

@@ -6,12 +6,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"oneclaw/bridge/platformtest"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
 	"oneclaw/internal/sandbox"
@@ -20,20 +20,6 @@ import (
 // pagesMemory is how much memory the bot and all its children may take beyond what it takes
 // when it is idle, however many pages its users have it read.
 const pagesMemory = 256 << 20
-
-// nightlyVariable has the tests run at full length that take longer than a change should wait for;
-// .ci/nightly sets it.
-const nightlyVariable = "TEST_ONECLAW_NIGHTLY"
-
-func nightly() bool { return os.Getenv(nightlyVariable) != "" }
-
-// onlyNightly leaves a test out that takes longer than a change should wait for.
-func onlyNightly(t *testing.T) {
-	t.Helper()
-	if !nightly() {
-		t.Skip(nightlyVariable + " is not set")
-	}
-}
 
 // underRace reports whether this program looks for races.
 func underRace() bool {
@@ -68,7 +54,7 @@ func fetching(site string) openai.BrainFunc {
 // Sixteen chats have the largest pages read at the same time, one of them with 24 calls in one
 // message: all processes of the bot together stay within their bound.
 func TestLargePagesOfManyChatsFitIntoTheMemory(t *testing.T) {
-	onlyNightly(t)
+	platformtest.OnlyNightly(t)
 	t.Parallel()
 	if underRace() {
 		t.Skip("the race detector takes several times the memory and the time")

@@ -20,6 +20,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.yaml.in/yaml/v3"
 
+	"oneclaw/bridge/platformtest"
 	"oneclaw/internal/config"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/wording"
@@ -267,7 +268,7 @@ func TestKilledAndStartedAgain(t *testing.T) {
 		s.w.withLargeServers()
 		r := &restarts{stage: s, model: model}
 		modes := search.Routings()
-		if !nightly() {
+		if !platformtest.Nightly() {
 			modes = modes[:2]
 		}
 		r.restart(0, modes[0])

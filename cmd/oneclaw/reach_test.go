@@ -17,6 +17,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/agent/anthropic"
 	"oneclaw/agent/openai"
+	"oneclaw/bridge/platformtest"
 	claude "oneclaw/internal/emulator/anthropic"
 	emulator "oneclaw/internal/emulator/openai"
 	"oneclaw/toolgroups"
@@ -46,7 +47,7 @@ var reachEvents = []string{"load", "next message", "restart", "summary", "what w
 //
 // Acceptance 30, 65, 66, 67, 69, 76, 86, 105, 115, 116, 121, 122, 123, 126.
 func TestLoadedToolsStayWithinReach(t *testing.T) {
-	onlyNightly(t)
+	platformtest.OnlyNightly(t)
 	sizes := []struct {
 		name   string
 		server *toolgroups.Group

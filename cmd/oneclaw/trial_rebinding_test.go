@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"oneclaw/bridge/platformtest"
 	"oneclaw/internal/emulator/dns"
 	"oneclaw/internal/emulator/openai"
 )
@@ -81,7 +82,7 @@ func calling(_ context.Context, req openai.Request) (openai.Reply, error) {
 // not: between two calls, between a page and its redirect or its script, and with both
 // addresses in one answer.
 func TestTrialRebindingReachesNothingInside(t *testing.T) {
-	onlyNightly(t)
+	platformtest.OnlyNightly(t)
 	t.Parallel()
 	names, err := dns.Start(t.Context())
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"oneclaw/bridge/platformtest"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/slack"
 	"oneclaw/internal/emulator/telegram"
@@ -145,7 +146,7 @@ func (s *soak) use() use {
 // before that fills what is kept for each chat. All is answered, in order and once, and
 // the program uses no more than before but what it keeps of each message.
 func TestTrialSoak(t *testing.T) {
-	onlyNightly(t)
+	platformtest.OnlyNightly(t)
 	t.Parallel()
 	s := newSoak(t)
 	for range 2 * (soakPeople + soakMembers) {
