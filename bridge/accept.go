@@ -5,20 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/privacy"
 	"oneclaw/bridge/queue"
-	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/turn"
 	"oneclaw/internal/cache"
 	"oneclaw/internal/named"
@@ -51,7 +48,7 @@ type intake struct {
 	// bursts of which a sender was told that too much waits.
 	late *cache.Cache[chats.Chat, time.Time]
 	// vain are the messages that could not be taken, by their keys.
-	vain *cache.Cache[string, trial]
+	vain *cache.Cache[string, attempts]
 	full *cache.Cache[string, time.Time]
 }
 
@@ -65,7 +62,7 @@ func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
 	var places []chats.Chat
 	byChat := make(map[chats.Chat][]chats.Message)
 	for _, m := range messages {
-		if err := in.check(m); err != nil {
+		if err := in.inserter.check(m); err != nil {
 			// Giving it again would not help, and it must not block the ones behind it.
 			in.log.Error("message dropped", "err", err)
 			continue
@@ -92,7 +89,7 @@ func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
 				}
 				defer release()
 				for _, m := range byChat[chat] {
-					if err := in.take(ctx, in.jobOf(m, mark)); err != nil {
+					if err := in.take(ctx, in.inserter.withToken(m, mark)); err != nil {
 						return fmt.Errorf("accept message %s in %s: %w", m.ID, chat, err)
 					}
 				}
@@ -101,19 +98,6 @@ func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
 		})
 	}
 	return group.Wait()
-}
-
-// check refuses what no platform should hand over.
-func (in *intake) check(m chats.Message) error {
-	if in.platforms[m.Chat.Platform] == nil {
-		return fmt.Errorf("%w: no platform is named %q", queue.ErrInvalid, m.Chat.Platform)
-	}
-	for _, id := range []string{m.Chat.ID, m.ID, m.User} {
-		if id == "" || strings.ContainsAny(id, "/: \n") {
-			return fmt.Errorf("%w: %s message %q of user %q in chat %q: bad id", queue.ErrInvalid, m.Chat.Platform, m.ID, m.User, m.Chat.ID)
-		}
-	}
-	return nil
 }
 
 // take has a message admitted. One that fails of its own as often as a job may is set aside, and
@@ -128,7 +112,7 @@ func (in *intake) take(ctx context.Context, j *queue.Run) error {
 	in.lanes.Release(j)
 	in.mu.Lock()
 	t, _ := in.vain.Get(key)
-	own := t.count(&in.cfg, failure)
+	own := t.count(in.cfg.Now(), in.cfg.Limits.RetryFor, failure)
 	in.vain.Put(key, t, cache.Forever)
 	in.mu.Unlock()
 	if !own {
@@ -143,7 +127,7 @@ func (in *intake) take(ctx context.Context, j *queue.Run) error {
 		return err // the store takes nothing
 	}
 	told := error(nil)
-	if in.workers.place(j).Said {
+	if in.workers.Place(j).Said {
 		text := fmt.Sprintf("Something went wrong inside me, and I could not take your message. Please send it again.\n\n_Incident %s_", aside.Incident)
 		told = rescue.Do(func() error {
 			_, err := in.cards.Post(ctx, "untaken/"+key, j.Message.Chat, interact.Card{ReplyTo: j.Message.ID, Text: text})
@@ -202,7 +186,7 @@ func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 // nothing else.
 func (in *intake) waited(j *queue.Run) time.Duration {
 	m := j.Message
-	if m.Time.IsZero() || !in.workers.place(j).Said {
+	if m.Time.IsZero() || !in.workers.Place(j).Said {
 		return 0
 	}
 	now := in.cfg.Now()
@@ -261,7 +245,7 @@ func (in *intake) unhear(ctx context.Context, j *queue.Run) (bool, error) {
 // enqueue writes a job, unless its event is known, and has somebody work on it.
 func (in *intake) enqueue(ctx context.Context, j *queue.Run) error {
 	first := j.Rev == storage.Absent
-	added, err := in.add(ctx, j)
+	added, err := in.inserter.add(ctx, j)
 	if errors.Is(err, storage.ErrInvalid) {
 		added, err = in.shorten(ctx, j, err)
 	}
@@ -286,22 +270,12 @@ func (in *intake) enqueue(ctx context.Context, j *queue.Run) error {
 	if j.Unclaimed {
 		return nil
 	}
-	if in.cfg.Hooks.Trace != nil {
-		j.Since = in.cfg.Now()
-	}
-	in.stops.now(j)
-	if held := in.inLine(j); held != nil {
-		in.carrier.hint(ctx, held, j)
+	j.Since = in.cfg.Now()
+	in.inserter.stopOlder(j)
+	if held := in.inserter.enqueue(j); held != nil {
+		in.suspender.hint(ctx, held, j)
 	}
 	return nil
-}
-
-// inLine queues a job. Behind a move nothing begins at its ends before it is carried out.
-func (in *intake) inLine(j *queue.Run) *queue.Suspended {
-	if b, ok := in.workers.of(j).(blocker); ok {
-		b.block(j)
-	}
-	return in.lanes.Enqueue(j)
 }
 
 // shorten writes a job whose message is too large: giving it again would not help, so it is
@@ -310,13 +284,7 @@ func (in *intake) shorten(ctx context.Context, j *queue.Run, err error) (bool, e
 	in.log.Error("message is too large", "job", j.Key(), "err", err)
 	j.Message.Text, j.Message.Files, j.Message.Skipped, j.Message.Quoted = "", nil, nil, nil
 	outbox.Of(j).Notice = "This message is too long for me. Please send it in smaller pieces, or as a file."
-	return in.add(ctx, j)
-}
-
-// add writes a job, whose kind does not change from here on.
-func (in *intake) add(ctx context.Context, j *queue.Run) (bool, error) {
-	in.workers.decide(j)
-	return in.jobs.Add(ctx, j)
+	return in.inserter.add(ctx, j)
 }
 
 // known looks after a message that the platform has given again. Where this process answers,
@@ -332,7 +300,7 @@ func (in *intake) known(ctx context.Context, j *queue.Run) error {
 	case in.cfg.Sharing.On && in.owners.Owns(known.Message.Chat):
 		_, err = in.overtaken(ctx, known.Origin(), func() {})
 	case known.LeaseToken == in.jobs.LeaseToken(known.Message.Chat):
-		in.begin(known)
+		in.inserter.begin(known)
 	}
 	if d, is := errors.AsType[*queue.DamagedError](err); is {
 		if _, err := in.keeper.mend(ctx, d, chats.Chat{}, ""); err != nil {
@@ -343,68 +311,6 @@ func (in *intake) known(ctx context.Context, j *queue.Run) error {
 	return err
 }
 
-// put has a job worked on that no other part sees come: a new one, which is on disk then, or the
-// known one under its key.
-func (in *intake) put(ctx context.Context, j *queue.Run) error {
-	added, err := in.add(ctx, j)
-	if err == nil && !added {
-		return in.adopt(ctx, j.Key())
-	}
-	if added && !j.Unclaimed {
-		if in.cfg.Hooks.Trace != nil {
-			j.Since = in.cfg.Now()
-		}
-		in.lanes.Enqueue(j)
-	}
-	return err
-}
-
-// adopt queues a known job that no worker has: its first write reported an error and
-// had happened all the same.
-func (in *intake) adopt(ctx context.Context, key string) error {
-	if in.lanes.Has(key) {
-		return nil
-	}
-	j, err := in.jobs.Load(ctx, key)
-	if j != nil && j.LeaseToken == in.jobs.LeaseToken(j.Message.Chat) {
-		in.begin(j)
-	}
-	return err
-}
-
-// begin queues a job of this process that no worker has, unless another one answers now.
-func (in *intake) begin(j *queue.Run) {
-	if j.Unclaimed {
-		return
-	}
-	in.stops.now(j)
-	in.sender.Resume(j)
-	in.inLine(j)
-}
-
-// job makes the job of a message: this process's, or an offer where another one answers.
-func (in *intake) job(m chats.Message) *queue.Run { return in.jobOf(m, in.owners.SafeToken(m.Chat)) }
-
-func (in *intake) jobOf(m chats.Message, mark string) *queue.Run {
-	if access.ClaimPattern.MatchString(strings.TrimSpace(m.Text)) {
-		m = access.AsClaim(m) // a code is nothing for the model
-	}
-	if len(m.Quoted) > 0 {
-		m.Quoted = slices.Clone(m.Quoted)
-		for i := range m.Quoted {
-			if q := &m.Quoted[i]; q.Own { // it may be an answer with a [queue.SecretPlaceholder]
-				q.Text = in.cfg.Redact(q.Text)
-			}
-		}
-	}
-	j := &queue.Run{Job: queue.Job{Message: m, State: receipts.Open, Accepted: in.cfg.Now(), LeaseToken: mark, Unclaimed: mark == "", Unstarted: true}}
-	j.Args, j.Work = in.workers.types(m.Kind)
-	if in.cfg.Hooks.Trace != nil {
-		in.cfg.Hooks.Trace.Begin(j)
-	}
-	return j
-}
-
 // amend gives a message that still waits its new text; see reconsider for the others. A job
 // that waits is read without a lock, so it is replaced, never changed; the lane goes on while
 // the disk is written.
@@ -413,7 +319,7 @@ func (in *intake) amend(ctx context.Context, amendment *queue.Run) error {
 	j, edited := in.lanes.Waiting(edit.Chat, func(j *queue.Run) bool {
 		// What has begun and waits for its turn again (after an approval) is on record as
 		// it was.
-		return in.workers.place(j).Said && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && j.Unstarted && len(turn.Of(j).Approvals) == 0
+		return in.workers.Place(j).Said && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && j.Unstarted && len(turn.Of(j).Approvals) == 0
 	})
 	waits, began, err := false, false, error(nil)
 	if j != nil {
@@ -462,5 +368,5 @@ func (in *intake) replace(ctx context.Context, j, edited *queue.Run, edit chats.
 	}
 	waits = in.lanes.Replace(j.Message.Chat, j, edited)
 	// What is put together from pieces is read again in the write that does so.
-	return waits, !waits && !in.workers.place(edited).Partial && in.lanes.IsAnswering(j.Message.Chat, edited.Key()), nil
+	return waits, !waits && !in.workers.Place(edited).Partial && in.lanes.IsAnswering(j.Message.Chat, edited.Key()), nil
 }

@@ -60,11 +60,16 @@ type services struct {
 	forgetting *privacy.Eraser
 	maxRetry   time.Duration // bounds the pauses between tries of what the store did not take
 
-	intake  *intake
-	stops   *stops
-	carrier *carrier
-	keeper  *keeper
-	mover   *mover
+	inserter  *inserter
+	intake    *intake
+	stops     *stops
+	completer *completer
+	suspender *suspender
+	executor  *executor
+	notices   notices
+	failures  failures
+	keeper    *keeper
+	mover     *mover
 }
 
 // New checks the configuration and returns a bridge that is ready to run.
@@ -102,10 +107,10 @@ func New(cfg Config) (*Bridge, error) {
 func (b *Bridge) wire() {
 	cfg, r := b.cfg, b.services
 	b.intake = &intake{
-		services: r, accepting: named.New(1), late: cache.New[chats.Chat, time.Time](maxTold), full: cache.New[string, time.Time](maxTold), vain: cache.New[string, trial](maxTold),
+		services: r, accepting: named.New(1), late: cache.New[chats.Chat, time.Time](maxTold), full: cache.New[string, time.Time](maxTold), vain: cache.New[string, attempts](maxTold),
 		taking: make(map[chats.Chat]bool), places: make(chan struct{}, acceptWrites),
 	}
-	b.stops, b.carrier, b.keeper, b.mover = &stops{r}, &carrier{r, make(chan struct{}, 1)}, &keeper{services: r}, &mover{r}
+	b.stops, b.keeper, b.mover = &stops{r}, &keeper{services: r}, &mover{r}
 	b.asides, b.commands = queue.DeadLetters{KV: cfg.Store, Log: b.log, Now: cfg.Now}, &commands{platforms: b.platforms, isAdmin: b.isAdmin}
 	b.workers = &workers{commands: b.commands}
 	b.owners = queue.NewLeases(queue.LeasesConfig{
@@ -113,27 +118,39 @@ func (b *Bridge) wire() {
 	})
 	b.jobs.LeaseToken, b.jobs.Fence, b.jobs.Types = b.owners.Token, b.owners.Fence, b.workers.types
 	b.observer = privacy.NewObserver(privacy.ObserverConfig{Store: cfg.Store, Log: b.log, Now: cfg.Now})
-	b.audit, b.lanes = keepDeed(cfg.Store), queue.New(queue.Config{Workers: queueWorkers{r}, MaxTurns: cfg.Limits.MaxTurns, Log: b.log, Now: cfg.Now})
+	b.audit, b.lanes = keepDeed(cfg.Store), queue.New(queue.Config{Workers: b.workers, MaxTurns: cfg.Limits.MaxTurns, Log: b.log, Now: cfg.Now})
 	b.sender = outbox.NewSender(outbox.SenderConfig{
 		Platforms: b.platforms, Safe: b.owners.OwnsSafely, Redact: cfg.Redact, Files: cfg.Hooks.Files, Trace: cfg.Hooks.Trace, Measure: cfg.Hooks.Measure,
 		Log: b.log, Now: cfg.Now, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir,
 		MaxParts: cfg.Limits.MaxParts, MaxSends: cfg.Limits.MaxTurns, MaxRetry: cfg.Limits.RetryFor, Secrets: b.commands, Queue: b.lanes,
 	})
+	b.inserter = &inserter{
+		platforms: b.platforms, workers: b.workers, leases: b.owners, jobs: b.jobs, queue: b.lanes, sender: b.sender,
+		tracer: cfg.Hooks.Trace, redact: cfg.Redact, now: cfg.Now, log: b.log,
+	}
 	b.signs = outbox.NewReactions(outbox.ReactionsConfig{Platforms: b.platforms, Owns: b.owners.Owns, Log: b.log, Store: b.store, Jobs: b.jobs, Sender: b.sender, Queue: b.lanes})
+	b.completer = &completer{
+		workers: b.workers, jobs: b.jobs, queue: b.lanes, leases: b.owners, intake: b.intake, inserter: b.inserter, reactions: b.signs,
+		tracer: cfg.Hooks.Trace, retryFor: cfg.Limits.RetryFor, maxRetry: b.maxRetry, now: cfg.Now, log: b.log,
+	}
 	handlers := make(map[string]interact.Handler)
 	b.cards = interact.NewCards(interact.CardsConfig{
-		Platforms: b.platforms, Owns: b.owners.Owns, Redact: cfg.Redact, Spell: b.commands.spelled, Audit: b.audit, Log: b.log, Now: cfg.Now, Store: b.store, Handlers: handlers, Jobs: cardJobs{r}, Sender: b.sender, RedactCards: cfg.RedactCards,
+		Platforms: b.platforms, Owns: b.owners.Owns, Redact: cfg.Redact, Spell: b.commands.spelled, Audit: b.audit, Log: b.log, Now: cfg.Now, Store: b.store, Handlers: handlers, Jobs: b.inserter, Sender: b.sender, RedactCards: cfg.RedactCards,
 		Host: cardHost{r},
 	})
 	b.people = access.New(access.Config{
 		Platforms: b.platforms, Alone: !cfg.Sharing.On, Audit: b.audit, Log: b.log, Now: cfg.Now, Store: cfg.Store, Access: cfg.Access, Cards: b.cards, Allowance: cfg.Limits.Allowance,
-		Jobs: onceJobs{r},
+		Jobs: b.inserter,
 	})
 	b.gate = interact.NewGate(interact.GateConfig{
 		Redact: cfg.Redact, Audit: b.audit, Measure: cfg.Hooks.Measure, Log: b.log, Now: cfg.Now, Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Cards: b.cards, Roles: b.people, Queue: b.lanes,
 	})
+	b.suspender = &suspender{
+		platforms: b.platforms, workers: b.workers, store: b.store, jobs: b.jobs, queue: b.lanes, inserter: b.inserter, sender: b.sender,
+		cards: b.cards, gate: b.gate, now: cfg.Now, log: b.log,
+	}
 	b.asking = interact.NewElicitation(interact.ElicitationConfig{
-		Platforms: b.platforms, Log: b.log, Now: cfg.Now, Cards: b.cards, Timeout: cfg.Limits.ApprovalTimeout, Turns: b.carrier, Queue: b.lanes,
+		Platforms: b.platforms, Log: b.log, Now: cfg.Now, Cards: b.cards, Timeout: cfg.Limits.ApprovalTimeout, Turns: b.suspender, Queue: b.lanes,
 	})
 	b.previews = outbox.NewPreviews(outbox.PreviewsConfig{
 		Platforms: b.platforms, Safe: b.owners.OwnsSafely, Redact: cfg.Redact, Log: b.log, Now: cfg.Now, Jobs: b.jobs, Growing: cfg.Turns.RedactPartial, Sender: b.sender, Queue: b.lanes,
@@ -142,6 +159,12 @@ func (b *Bridge) wire() {
 		Settings: cfg.Turns, Platforms: b.platforms, Safe: b.owners.OwnsSafely, Redact: cfg.Redact, Spell: b.commands.spelled, Files: cfg.Hooks.Files, Log: b.log, Now: cfg.Now, Store: cfg.Store, Jobs: b.jobs, Queue: b.lanes, Sender: b.sender,
 		Gate: b.gate, Asker: b.asking, Host: turnHost{r}, Keeper: b.keeper, Watcher: turnWatcher{r},
 	})
+	b.notices, b.failures = notices{b.workers, b.commands, b.people}, failures{b.lanes, b.turns, b.cards}
+	b.executor = &executor{
+		workers: b.workers, store: b.store, jobs: b.jobs, queue: b.lanes, leases: b.owners, people: b.people, turns: b.turns, cards: b.cards, sender: b.sender,
+		notices: b.notices, completer: b.completer, suspender: b.suspender, mender: b.keeper,
+		tracer: cfg.Hooks.Trace, measure: cfg.Hooks.Measure, redact: cfg.Redact, now: cfg.Now, log: b.log, suspects: make(chan struct{}, 1),
+	}
 	b.forgetting, b.panel = newForgetting(r), interact.Panel{
 		Runner: b.turns, Tools: cfg.Turns.Tools, Savings: cfg.Hooks.Savings, Scope: b.scopeOf, Answer: b.cards.Answer, Load: b.loadLater, Log: b.log,
 	}
@@ -156,32 +179,9 @@ func (b *Bridge) wire() {
 func newForgetting(r *services) *privacy.Eraser {
 	return privacy.NewEraser(privacy.EraserConfig{
 		Audit: r.audit, Now: r.cfg.Now, Store: r.store, Cards: r.cards, Observer: r.observer, Cache: r.turns.Cache, Rest: r.cfg.Hooks.Forget, Erased: r.cfg.Hooks.Erased,
-		Jobs: onceJobs{r},
+		Jobs: r.inserter,
 	})
 }
-
-// onceJobs are jobs of messages that no platform delivers now.
-type onceJobs struct{ *services }
-
-var _ access.Jobs = onceJobs{}
-
-// Put has a message carried out, once.
-func (o onceJobs) Put(ctx context.Context, m chats.Message) error {
-	return o.intake.put(ctx, o.intake.job(m))
-}
-
-// Tell answers a message with a text, once.
-func (o onceJobs) Tell(ctx context.Context, m chats.Message, text string) error {
-	if err := o.intake.check(m); err != nil {
-		return err
-	}
-	j := o.intake.job(m)
-	outbox.Of(j).Notice = text
-	return o.intake.put(ctx, j)
-}
-
-// Expel ends what runs here for a removed user.
-func (o onceJobs) Expel(user string) { o.lanes.InterruptUser(user, errBarred) }
 
 // Moved implements [chats.Inbox]. It waits as Accept does.
 func (b *Bridge) Moved(ctx context.Context, from, to chats.Chat) error {

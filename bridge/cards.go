@@ -8,7 +8,6 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
-	"oneclaw/bridge/receipts"
 	"oneclaw/toolgroups"
 )
 
@@ -34,7 +33,7 @@ type cardHost struct{ *services }
 var _ interact.Host = cardHost{}
 
 // Check implements [interact.Host].
-func (h cardHost) Check(m chats.Message) error { return h.intake.check(m) }
+func (h cardHost) Check(m chats.Message) error { return h.inserter.check(m) }
 
 // RoleOf implements [interact.Host].
 func (h cardHost) RoleOf(m chats.Message) toolgroups.Role { return h.role(m) }
@@ -45,26 +44,10 @@ func (h cardHost) ScopeOf(ctx context.Context, press *queue.Run) (toolgroups.Sco
 }
 
 // CardClosed implements [interact.Host].
-func (h cardHost) CardClosed(kept *interact.StoredCard) { h.carrier.release(kept) }
-
-// cardJobs queues the jobs of cards.
-type cardJobs struct{ *services }
-
-func (d cardJobs) New(m chats.Message) *queue.Run { return d.intake.job(m) }
-
-func (d cardJobs) Queue(j *queue.Run) {
-	if d.jobs.AssignSeq(j); !j.Unclaimed {
-		_ = d.lanes.Enqueue(j)
+func (h cardHost) CardClosed(kept *interact.StoredCard) {
+	h.asking.CardClosed(kept)
+	if job, chat, ok := interact.TurnOf(kept); ok {
+		h.suspender.showWaiting(h.lanes.Context(), chat, false)
+		h.lanes.Resume(chat, job)
 	}
-}
-
-func (d cardJobs) Find(ctx context.Context, key string) (*receipts.Receipt, error) {
-	return d.jobs.Find(ctx, key)
-}
-
-func (d cardJobs) Adopt(ctx context.Context, key string) error { return d.intake.adopt(ctx, key) }
-
-// Go does nothing where the lanes are closing: no caller would wait for it.
-func (d cardJobs) Go(f func(ctx context.Context)) {
-	d.lanes.TryGo(func() { f(d.lanes.Context()) })
 }

@@ -60,11 +60,11 @@ func (in *intake) refuse(ctx context.Context, j *queue.Run, lane, sender queue.O
 
 // stopUnanswered makes a /stop take effect to which there is no room for a reply.
 func (in *intake) stopUnanswered(ctx context.Context, j *queue.Run) error {
-	added, err := in.add(ctx, j)
+	added, err := in.inserter.add(ctx, j)
 	if !added || j.Unclaimed || err != nil {
 		return err
 	}
-	in.stops.now(j)
+	in.inserter.stopOlder(j)
 	j.State, j.Closed = receipts.Done, in.cfg.Now()
 	return in.jobs.Close(ctx, j, nil)
 }

@@ -19,42 +19,42 @@ import (
 // more of them become part of it: what comes later is written while its turn runs. It goes on
 // after a /stop, which then ends all of them, and tries again after an error. It reports false
 // where the job is not this process's any more or is given up, or the bridge shuts down.
-func (c *carrier) gather(ctx context.Context, j *queue.Run, t *trial) bool {
-	for pauses := retry.New(minRetry, c.maxRetry); ; {
-		err := c.gatherOnce(j)
+func (e *executor) gather(ctx context.Context, j *queue.Run, t *attempts) bool {
+	for pauses := retry.New(minRetry, e.completer.maxRetry); ; {
+		err := e.gatherOnce(j)
 		if err == nil {
 			return true
 		}
-		if c.lost(j, err) || c.inVain(ctx, j, t, receipts.Failed, err) {
+		if e.completer.lost(j, err) || e.attemptFailed(ctx, j, t, receipts.Failed, err) {
 			return false
 		}
 		if t.told {
 			return true
 		}
 		wait := pauses.Next(0)
-		c.log.Error("the pieces of a message cannot be put together, trying again", "job", j.Key(), "wait", wait, "err", err)
-		if retry.Wait(c.lanes.Context(), wait) != nil {
+		e.log.Error("the pieces of a message cannot be put together, trying again", "job", j.Key(), "wait", wait, "err", err)
+		if retry.Wait(e.queue.Context(), wait) != nil {
 			return false
 		}
 	}
 }
 
-func (c *carrier) gatherOnce(j *queue.Run) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Context()), queue.WriteTimeout)
+func (e *executor) gatherOnce(j *queue.Run) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.queue.Context()), queue.WriteTimeout)
 	defer cancel()
-	if err := c.jobs.Resolve(ctx, j); err != nil {
+	if err := e.jobs.Resolve(ctx, j); err != nil {
 		return err
 	}
-	pieces, _, err := c.jobs.Reload(ctx, j.Pieces)
+	pieces, _, err := e.jobs.Reload(ctx, j.Pieces)
 	if err != nil {
 		return err
 	}
-	if c.workers.place(j).Partial || len(pieces) > 0 {
+	if e.workers.Place(j).Partial || len(pieces) > 0 {
 		one := *j
 		one.Message, one.PieceCount, one.OwnLength = turn.MergePieces(j.Message, pieces), 1+len(pieces), len(j.Message.Text)
-		ops, err := c.jobs.Joining(&one, pieces, c.cfg.Now())
+		ops, err := e.jobs.Joining(&one, pieces, e.now())
 		if err == nil {
-			one.Rev, err = c.store.Write(ctx, ops...)
+			one.Rev, err = e.store.Write(ctx, ops...)
 		}
 		if err != nil {
 			for _, some := range append(pieces, j) {
@@ -68,7 +68,7 @@ func (c *carrier) gatherOnce(j *queue.Run) error {
 		}
 	}
 	for _, piece := range j.Pieces {
-		c.lanes.Remove(piece.Key())
+		e.queue.Remove(piece.Key())
 	}
 	j.Pieces = nil
 	return nil
@@ -76,14 +76,6 @@ func (c *carrier) gatherOnce(j *queue.Run) error {
 
 // editedText is the one answer to edits of a message that was answered.
 const editedText = "You changed a message that I have answered already. To have me answer it as it is now, send it again as a new message."
-
-// amended answers the edit of a message whose turn was over before it could be told.
-func (c *carrier) amended(ctx context.Context, j *queue.Run) error {
-	if err := c.intake.tellEdited(ctx, j.Message); err != nil {
-		return err
-	}
-	return c.settle(j, receipts.Done)
-}
 
 // tellEdited says once for a message that its edit changes nothing.
 func (in *intake) tellEdited(ctx context.Context, edit chats.Message) error {
@@ -141,7 +133,7 @@ func (in *intake) reconsider(ctx context.Context, amendment *queue.Run, unread b
 
 // give has the turn that runs given an edit. What is too large would be so again.
 func (in *intake) give(ctx context.Context, edit chats.Message) error {
-	err := in.put(ctx, in.job(edit))
+	err := in.inserter.insert(ctx, in.inserter.New(edit))
 	if errors.Is(err, storage.ErrInvalid) {
 		in.log.Error("edit dropped", "job", edit.On, "err", err)
 		return nil

@@ -31,10 +31,10 @@ func (b *Bridge) loadLater(ctx context.Context, press interact.Press, name strin
 		Chat: press.Place, ID: queue.Hash(press.Token, press.Session, name), Kind: kindLoad, Direct: press.Direct, Text: name, Time: b.cfg.Now(),
 		User: strings.TrimPrefix(press.User, press.Place.Platform+":"), UserName: press.UserName,
 	}
-	if err := b.intake.check(m); err != nil {
+	if err := b.inserter.check(m); err != nil {
 		return interact.Result{}, err
 	}
-	j := b.intake.job(m)
+	j := b.inserter.New(m)
 	outbox.Of(j).Card = press.Token
 	if err := b.intake.enqueue(ctx, j); err != nil {
 		return interact.Result{}, err
@@ -70,5 +70,5 @@ func (b *Bridge) attemptLoad(ctx context.Context, j *queue.Run) error {
 	if err := b.cards.Show(ctx, outbox.Of(j).Card, interact.Result{Text: card.Text, Choices: interact.KeepRows(card.Choices)}); err != nil {
 		return err
 	}
-	return b.carrier.settle(j, receipts.Done)
+	return b.completer.complete(j, receipts.Done)
 }

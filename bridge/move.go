@@ -22,9 +22,9 @@ func (m *mover) accept(ctx context.Context, from, to chats.Chat) error {
 	if from.Platform != to.Platform || from.ID == to.ID {
 		return errors.New("bridge: moved: want two chats of one platform")
 	}
-	j := m.intake.job(chats.Message{Chat: to.Whole(), ID: queue.Hash("moved", from.ID), Kind: kindMove, User: "bot", Text: from.ID, Time: m.cfg.Now()})
+	j := m.inserter.New(chats.Message{Chat: to.Whole(), ID: queue.Hash("moved", from.ID), Kind: kindMove, User: "bot", Text: from.ID, Time: m.cfg.Now()})
 	m.lanes.Block(endsOf(j))
-	err := m.intake.put(ctx, j)
+	err := m.inserter.insert(ctx, j)
 	if !m.lanes.Has(j.Key()) { // it was carried out before, or is not on disk
 		m.lanes.Unblock(endsOf(j))
 	}
@@ -57,7 +57,7 @@ func (m *mover) perform(ctx context.Context, j *queue.Run) error {
 			return err
 		}
 	}
-	if err := m.carrier.settle(j, receipts.Done); err != nil {
+	if err := m.completer.complete(j, receipts.Done); err != nil {
 		return err
 	}
 	m.lanes.Unblock(from, to)
@@ -68,7 +68,7 @@ func (m *mover) perform(ctx context.Context, j *queue.Run) error {
 // fail lets both ends of a move that is given up answer again, each with its own conversation.
 func (m *mover) fail(ctx context.Context, j *queue.Run) error {
 	m.lanes.Unblock(endsOf(j))
-	return m.carrier.tellFailed(ctx, j)
+	return m.failures.fail(ctx, j)
 }
 
 func (m *mover) load(ctx context.Context) error {

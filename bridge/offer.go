@@ -28,7 +28,7 @@ func (in *intake) offer(ctx context.Context, j *queue.Run) error {
 	switch {
 	case j.Message.Kind == chats.KindEdit:
 		return in.offerEdit(ctx, j)
-	case in.workers.place(j).Said && in.people.Role(j.Message.By()) == toolgroups.RoleStranger:
+	case in.workers.Place(j).Said && in.people.Role(j.Message.By()) == toolgroups.RoleStranger:
 		return in.hear(ctx, j)
 	}
 	return in.enqueue(ctx, j)
@@ -97,7 +97,7 @@ func (in *intake) takeOthers(ctx context.Context, chat chats.Chat) error {
 		case j.Unclaimed:
 			err = in.receive(ctx, j)
 		default:
-			err = in.adopt(ctx, j.Key()) // the write that took it may have reported an error
+			err = in.inserter.Adopt(ctx, j.Key()) // the write that took it may have reported an error
 		}
 	}
 	return err
@@ -107,7 +107,7 @@ func (in *intake) takeOthers(ctx context.Context, chat chats.Chat) error {
 // chats, and returns the others. Such a program takes them when it answers there.
 func (in *intake) hold(open []*queue.Run) []*queue.Run {
 	return slices.DeleteFunc(open, func(j *queue.Run) bool {
-		if !in.workers.place(j).Unknown {
+		if !in.workers.Place(j).Unknown {
 			return false
 		}
 		if !in.lanes.Has(j.Key()) {
@@ -138,7 +138,7 @@ func (in *intake) retake(ctx context.Context, j *queue.Run) (resume func(), err 
 		if cut, err := in.lanes.Evict(ctx, j.Key()); err != nil {
 			return resume, err
 		} else if resume = cut; in.lanes.Has(j.Key()) {
-			return resume, nil // it is about to be closed here; see carrier.lost
+			return resume, nil // it is about to be closed here; see completer.lost
 		}
 	}
 	_, err = in.jobs.Claim(ctx, j)

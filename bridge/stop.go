@@ -11,7 +11,7 @@ import (
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
-	"oneclaw/internal/rescue"
+	"oneclaw/bridge/turn"
 	"oneclaw/storage"
 )
 
@@ -33,19 +33,6 @@ func (s *stops) stop(ctx context.Context, j *queue.Run, _ string) (string, error
 	return strings.TrimSpace("Stopped." + ended(false, j.Dropped)), nil
 }
 
-// now makes a job that stops others take effect that is on disk and not queued yet.
-func (s *stops) now(j *queue.Run) {
-	w, ok := s.workers.of(j).(stopper)
-	if !ok {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.lanes.Context()), queue.WriteTimeout)
-	defer cancel()
-	if err := w.now(ctx, j); err != nil {
-		s.log.Error("a /stop has no effect before its turn", "job", j.Key(), "err", err)
-	}
-}
-
 // endOlder ends what was accepted before a /stop, and keeps in it what that was.
 func (s *stops) endOlder(ctx context.Context, j *queue.Run) (conversation.Session, error) {
 	chat := s.lanes.CurrentChat(j.Message.Chat)
@@ -63,7 +50,7 @@ func (s *stops) endOlder(ctx context.Context, j *queue.Run) (conversation.Sessio
 	// What a restart found is counted already.
 	j.Interrupted, j.Dropped = j.Interrupted || running, max(j.Dropped, s.lanes.Count(waiting))
 	// The caller goes on meanwhile.
-	if settle := func() { s.settleAll(waiting, receipts.Stopped) }; !s.lanes.TryGo(settle) {
+	if settle := func() { s.completer.completeAll(waiting, receipts.Stopped) }; !s.lanes.TryGo(settle) {
 		settle()
 	}
 	return session, nil
@@ -144,7 +131,7 @@ func (s *stops) clear(ctx context.Context, j *queue.Run, _ string) (string, erro
 		return "", err
 	}
 	interrupted, waiting := s.lanes.Interrupt(j.Message.Chat, j.Seq, conversation.ErrCleared)
-	s.settleAll(waiting, receipts.Cleared)
+	s.completer.completeAll(waiting, receipts.Cleared)
 	return s.confirm(ctx, j, session, clearedText+ended(interrupted || j.Interrupted, s.lanes.Count(waiting)+j.Dropped))
 }
 
@@ -166,15 +153,6 @@ func (s *stops) mayClear(ctx context.Context, m chats.Message) bool {
 	return is && err == nil
 }
 
-// settleAll closes jobs that were taken out of their queue, later where that fails now.
-func (s *stops) settleAll(jobs []*queue.Run, state receipts.State) {
-	for _, j := range jobs {
-		if rescue.Do(func() error { return s.carrier.settle(j, state) }) != nil {
-			s.carrier.closeLater(j, state)
-		}
-	}
-}
-
 // ended says what a command has cut short.
 func ended(running bool, waiting int) string {
 	var text string
@@ -189,4 +167,67 @@ func ended(running bool, waiting int) string {
 		text += fmt.Sprintf(" %d waiting messages were dropped.", waiting)
 	}
 	return text
+}
+
+// pressed answers the press of a button to stop. What it does was done when it came.
+func (s *stops) pressed(ctx context.Context, j *queue.Run) error {
+	if err := s.halt(ctx, j); err != nil {
+		return err
+	}
+	toast := "This answer is over already."
+	if j.Interrupted {
+		toast = "Stopped."
+	}
+	s.cards.Toast(ctx, j.Message, toast)
+	s.completer.completeLater(j, receipts.Done)
+	return nil
+}
+
+// halt ends the answer under which a button to stop was pressed, and nothing else: what waits
+// behind it is answered next. First on disk, as with [stops.endOlder].
+func (s *stops) halt(ctx context.Context, j *queue.Run) error {
+	open, _, err := s.jobs.Open(ctx, j.Message.Chat.Whole().String()+"/", func(chats.Chat) bool { return true })
+	for _, older := range open {
+		if !s.halts(j, older) {
+			continue
+		}
+		if err := s.halted(ctx, j, older); err != nil {
+			return err
+		}
+		s.lanes.InterruptJob(j.Message.Chat, older.Key(), conversation.ErrStopped)
+		return nil
+	}
+	return err
+}
+
+// haltFound is halt for a press among the jobs that a former run left open.
+func (s *stops) haltFound(ctx context.Context, j *queue.Run, open []*queue.Run) error {
+	for _, older := range open {
+		if s.halts(j, older) {
+			return s.halted(ctx, j, older)
+		}
+	}
+	return nil
+}
+
+// halted puts on disk that a press has ended an answer.
+func (s *stops) halted(ctx context.Context, j, older *queue.Run) error {
+	err := storage.ErrConflict
+	for errors.Is(err, storage.ErrConflict) { // a /clear may change the session meanwhile
+		var session conversation.Session
+		if session, err = conversation.Current(ctx, s.store, s.lanes.CurrentChat(j.Message.Chat)); err == nil {
+			_, err = session.StopOne(ctx, s.store, older.Seq)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("stop the answer to %s: %w", older.Key(), err)
+	}
+	j.Interrupted = true
+	return nil
+}
+
+// halts reports whether a press is about the answer to a message, which is not over.
+func (s *stops) halts(j, older *queue.Run) bool {
+	w, ok := older.Work.(*turn.Work)
+	return ok && w.Preview != nil && w.Preview.Token == outbox.StopToken(j.Message) && older.Seq < j.Seq
 }

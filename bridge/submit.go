@@ -73,10 +73,10 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 		return fmt.Errorf("submit: %w", err)
 	}
 	m := chats.Message{Chat: s.Chat, ID: s.Key, Kind: receipts.KindTask, User: s.User, Direct: s.Direct, Text: s.Text, Time: b.cfg.Now()}
-	if err := b.intake.check(m); err != nil {
+	if err := b.inserter.check(m); err != nil {
 		return fmt.Errorf("submit: %w", err)
 	}
-	j := b.intake.job(m)
+	j := b.inserter.New(m)
 	j.Args = &receipts.Task{Title: s.Title, Trigger: s.Trigger}
 	outbox.Of(j).Heading = heading(s)
 	release, err := b.intake.accepting.Acquire(ctx, b.lanes.ChatOf(j).String())
@@ -87,7 +87,7 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 	if err := b.intake.roomFor(ctx, j); err != nil {
 		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, err)
 	}
-	if err := b.intake.put(ctx, j); errors.Is(err, storage.ErrInvalid) {
+	if err := b.inserter.insert(ctx, j); errors.Is(err, storage.ErrInvalid) {
 		return fmt.Errorf("%w: %w", queue.ErrInvalid, err)
 	} else if err != nil {
 		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, err)
@@ -143,9 +143,9 @@ func (w *taskWorker) answer(ctx context.Context, j *queue.Run) (string, error) {
 	return "", nil
 }
 
-// complete tells what became of a task that is about to be closed. After a crash it may
+// finish tells what became of a task that is about to be closed. After a crash it may
 // be told again.
-func (w *taskWorker) complete(ctx context.Context, j *queue.Run) error {
+func (w *taskWorker) finish(ctx context.Context, j *queue.Run) error {
 	if err := w.gate.Invalidate(ctx, j); err != nil || w.done == nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func (s *stops) pressedUndo(ctx context.Context, press interact.Press) (interact
 	if !s.mayClear(ctx, m) {
 		return interact.Result{Toast: mayNotText}, nil
 	}
-	return interact.Result{Close: true}, s.intake.put(ctx, s.intake.job(m))
+	return interact.Result{Close: true}, s.inserter.insert(ctx, s.inserter.New(m))
 }
 
 // takeBack carries out an /undo: the conversation from before a /clear is the present one again.

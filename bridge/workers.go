@@ -3,6 +3,7 @@ package bridge
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strings"
 
 	"oneclaw/bridge/access"
@@ -44,9 +45,9 @@ type (
 	performer interface {
 		perform(ctx context.Context, j *queue.Run) error
 	}
-	// completer does what belongs to the end of a job before it is closed. That bears repeating.
-	completer interface {
-		complete(ctx context.Context, j *queue.Run) error
+	// finisher does what belongs to the end of a job before it is closed. That bears repeating.
+	finisher interface {
+		finish(ctx context.Context, j *queue.Run) error
 	}
 	// failer tells of a job that is given up those whose work it was.
 	failer interface {
@@ -102,6 +103,13 @@ type workers struct {
 	byKind   map[chats.Kind]worker
 	// unknown is of jobs that a later program wrote.
 	unknown worker
+
+	// What has them work.
+	executor     *executor
+	suspender    *suspender
+	completer    *completer
+	reactions    *outbox.Reactions
+	acknowledges bool // messages that have to wait
 }
 
 func newWorkers(b *Bridge) *workers {
@@ -115,31 +123,33 @@ func newWorkers(b *Bridge) *workers {
 	message := declaration{Placement: queue.Placement{NeedsSlot: true, Joinable: true, Said: true}, explained: true, delivered: true}
 	task := declaration{Placement: queue.Placement{SubQueue: tasks, NeedsSlot: true}, explained: true}
 	unknown := &declaration{Placement: queue.Placement{Unknown: true}, lasting: true}
-	return &workers{commands: b.commands, unknown: unknown, byKind: map[chats.Kind]worker{
-		chats.KindText:         &messageWorker{message, b.turns, b.gate},
-		chats.KindEdit:         &editWorker{declaration{delivered: true}, b.carrier}, // until it is claimed,
-		kindNotice:             &noticeWorker{declaration{Placement: queue.Placement{Said: true}, open: true, explained: true}, b.carrier, b.gate},
-		kindReply:              &replyWorker{declaration{Placement: queue.Placement{SubQueue: press.SubQueue, Barrier: true, Said: true}, lasting: true}, b.asking},
-		kindCommand:            command(declaration{Placement: queue.Placement{Yields: true}}),
-		kindOpenCommand:        command(declaration{open: true}),
-		kindUndoCommand:        command(declaration{}),
-		kindClear:              command(declaration{Placement: queue.Placement{Overtakes: true}}),
-		kindStop:               &stopWorker{command(declaration{Placement: queue.Placement{Overtakes: true}}), b.stops},
-		kindStopPress:          &stopPressWorker{declaration{Placement: queue.Placement{Barrier: true}, lasting: true}, b.stops},
-		receipts.KindTask:      &taskWorker{messageWorker{task, b.turns, b.gate}, b.cfg.Hooks.TaskDone},
-		turn.KindEdited:        &editWorker{declaration{Placement: queue.Placement{Joinable: true}}, b.carrier},
-		kindLoad:               &loadWorker{declaration{}, b},
-		kindMove:               &moveWorker{declaration{Placement: queue.Placement{SubQueue: "/move", Barrier: true, Pinned: true}, lasting: true, open: true}, b.mover},
-		kindUndo:               &undoWorker{declaration{Placement: queue.Placement{Barrier: true}, lasting: true}, b.stops},
-		interact.KindCard:      &cardWorker{shownWorker{shown}, b.cards},
-		interact.KindRefresh:   &refreshWorker{shownWorker{shown}, b.cards, b.carrier},
-		chats.KindPress:        &pressWorker{press, b.cards, b.carrier},
-		outbox.KindPreview:     &shownWorker{shown},
-		access.KindTell:        &tellWorker{declaration{Placement: queue.Placement{Barrier: true}, lasting: true, open: true}, b.carrier},
-		privacy.KindForget:     &forgetWorker{declaration{lasting: true, open: true}, b.forgetting},
-		privacy.KindErase:      &eraseWorker{declaration{lasting: true, open: true}, b.forgetting, b.carrier},
-		privacy.KindEraseTasks: &eraseWorker{declaration{Placement: queue.Placement{SubQueue: tasks}, lasting: true, open: true}, b.forgetting, b.carrier},
-	}}
+	return &workers{
+		commands: b.commands, unknown: unknown, executor: b.executor, suspender: b.suspender, completer: b.completer, reactions: b.signs, acknowledges: b.cfg.Turns.Acknowledge,
+		byKind: map[chats.Kind]worker{
+			chats.KindText:         &messageWorker{message, b.turns, b.gate},
+			chats.KindEdit:         &editWorker{declaration{delivered: true}, b.intake, b.completer}, // until it is claimed
+			kindNotice:             &noticeWorker{declaration{Placement: queue.Placement{Said: true}, open: true, explained: true}, b.notices, b.gate},
+			kindReply:              &replyWorker{declaration{Placement: queue.Placement{SubQueue: press.SubQueue, Barrier: true, Said: true}, lasting: true}, b.asking},
+			kindCommand:            command(declaration{Placement: queue.Placement{Yields: true}}),
+			kindOpenCommand:        command(declaration{open: true}),
+			kindUndoCommand:        command(declaration{}),
+			kindClear:              command(declaration{Placement: queue.Placement{Overtakes: true}}),
+			kindStop:               &stopWorker{command(declaration{Placement: queue.Placement{Overtakes: true}}), b.stops},
+			kindStopPress:          &stopPressWorker{declaration{Placement: queue.Placement{Barrier: true}, lasting: true}, b.stops},
+			receipts.KindTask:      &taskWorker{messageWorker{task, b.turns, b.gate}, b.cfg.Hooks.TaskDone},
+			turn.KindEdited:        &editWorker{declaration{Placement: queue.Placement{Joinable: true}}, b.intake, b.completer},
+			kindLoad:               &loadWorker{declaration{}, b.failures, b},
+			kindMove:               &moveWorker{declaration{Placement: queue.Placement{SubQueue: "/move", Barrier: true, Pinned: true}, lasting: true, open: true}, b.mover},
+			kindUndo:               &undoWorker{declaration{Placement: queue.Placement{Barrier: true}, lasting: true}, b.stops},
+			interact.KindCard:      &cardWorker{shownWorker{shown}, b.cards},
+			interact.KindRefresh:   &refreshWorker{shownWorker{shown}, b.cards, b.completer},
+			chats.KindPress:        &pressWorker{press, b.cards, b.completer},
+			outbox.KindPreview:     &shownWorker{shown},
+			access.KindTell:        &tellWorker{declaration{Placement: queue.Placement{Barrier: true}, lasting: true, open: true}, b.notices},
+			privacy.KindForget:     &forgetWorker{declaration{lasting: true, open: true}, b.forgetting},
+			privacy.KindErase:      &eraseWorker{declaration{lasting: true, open: true}, b.failures, b.forgetting, b.completer},
+			privacy.KindEraseTasks: &eraseWorker{declaration{Placement: queue.Placement{SubQueue: tasks}, lasting: true, open: true}, b.failures, b.forgetting, b.completer},
+		}}
 }
 
 // of is the worker of a job.
@@ -206,8 +216,8 @@ func (w *workers) types(kind chats.Kind) (args, work any) {
 	return nil, new(outbox.Delivery)
 }
 
-// place says where a job waits now.
-func (w *workers) place(j *queue.Run) queue.Placement {
+// Place implements [queue.Workers]: it says where a job waits now.
+func (w *workers) Place(j *queue.Run) queue.Placement {
 	place := w.of(j).declares().Placement
 	if place.NeedsSlot {
 		d := outbox.Of(j)
@@ -220,44 +230,32 @@ func (w *workers) place(j *queue.Run) queue.Placement {
 	return place
 }
 
-// queueWorkers are the workers as the queue knows them.
-type queueWorkers struct{ *services }
-
-var _ queue.Workers = queueWorkers{}
-
-// Place implements [queue.Workers].
-func (q queueWorkers) Place(j *queue.Run) queue.Placement { return q.workers.place(j) }
+var _ queue.Workers = (*workers)(nil)
 
 // Pieces implements [queue.Workers].
-func (queueWorkers) Pieces(some []*queue.Run) int { return turn.Pieces(some) }
+func (*workers) Pieces(some []*queue.Run) int { return turn.Pieces(some) }
 
 // Accepts implements [queue.Workers].
-func (queueWorkers) Accepts(running, waiting *queue.Run) bool { return turn.CanJoin(running, waiting) }
+func (*workers) Accepts(running, waiting *queue.Run) bool { return turn.CanJoin(running, waiting) }
 
 // Decisions implements [queue.Workers].
-func (queueWorkers) Decisions(j *queue.Run) (cards, tools []string) { return turn.Decisions(j) }
+func (*workers) Decisions(j *queue.Run) (cards, tools []string) { return turn.Decisions(j) }
 
 // Work implements [queue.Workers].
-func (q queueWorkers) Work(work, ctx context.Context, j *queue.Run) {
-	if q.cfg.Sharing.On {
-		q.carrier.carryShared(work, ctx, j)
-		return
-	}
-	q.carrier.carry(work, ctx, j)
-}
+func (w *workers) Work(work, ctx context.Context, j *queue.Run) { w.executor.execute(work, ctx, j) }
 
 // Suspended implements [queue.Workers].
-func (q queueWorkers) Suspended(h *queue.Suspended, next *queue.Run) { q.carrier.holds(h, next) }
+func (w *workers) Suspended(h *queue.Suspended, next *queue.Run) { w.suspender.suspended(h, next) }
 
 // Waits implements [queue.Workers].
-func (q queueWorkers) Waits(j *queue.Run) {
-	if q.cfg.Turns.Acknowledge && q.workers.place(j).Said {
-		q.signs.Wait(j)
+func (w *workers) Waits(j *queue.Run) {
+	if w.acknowledges && w.Place(j).Said {
+		w.reactions.Wait(j)
 	}
 }
 
 // Overtaken implements [queue.Workers].
-func (q queueWorkers) Overtaken(some []*queue.Run) { q.stops.settleAll(some, receipts.Stopped) }
+func (w *workers) Overtaken(some []*queue.Run) { w.completer.completeAll(some, receipts.Stopped) }
 
 // messageWorker has the model answer messages.
 type messageWorker struct {
@@ -272,7 +270,7 @@ func (w *messageWorker) answer(ctx context.Context, j *queue.Run) (string, error
 	return w.turns.Answer(ctx, j)
 }
 
-func (w *messageWorker) complete(ctx context.Context, j *queue.Run) error {
+func (w *messageWorker) finish(ctx context.Context, j *queue.Run) error {
 	return w.gate.Invalidate(ctx, j)
 }
 
@@ -284,29 +282,39 @@ type taskWorker struct {
 
 func (w *taskWorker) types() (args, work any) { return new(receipts.Task), new(turn.Work) }
 
+// notices are answers that were known when the messages came.
+type notices struct {
+	workers  *workers
+	commands *commands
+	people   *access.Registry
+}
+
+// answer is the notice of a job; a stranger's message is asked about first.
+func (n notices) answer(ctx context.Context, j *queue.Run) (string, error) {
+	if turn.Of(j).AskOwner {
+		return n.people.AskOwner(ctx, j)
+	}
+	if n.workers.Place(j).Said {
+		outbox.MakeEphemeral(j)
+	}
+	return n.commands.spelled(j.Message.Chat.Platform, outbox.Of(j).Notice), nil
+}
+
 // noticeWorker answers what was answered when it came.
 type noticeWorker struct {
 	declaration
-	carrier *carrier
-	gate    *interact.Gate
+	notices
+	gate *interact.Gate
 }
 
-func (w *noticeWorker) answer(ctx context.Context, j *queue.Run) (string, error) {
-	return w.carrier.notice(ctx, j)
-}
-
-func (w *noticeWorker) complete(ctx context.Context, j *queue.Run) error {
+func (w *noticeWorker) finish(ctx context.Context, j *queue.Run) error {
 	return w.gate.Invalidate(ctx, j)
 }
 
 // tellWorker tells users something.
 type tellWorker struct {
 	declaration
-	carrier *carrier
-}
-
-func (w *tellWorker) answer(ctx context.Context, j *queue.Run) (string, error) {
-	return w.carrier.notice(ctx, j)
+	notices
 }
 
 // replyWorker takes the answer of a user to the question of a tool.
@@ -373,16 +381,41 @@ func (w *stopPressWorker) found(ctx context.Context, j *queue.Run, open []*queue
 // editWorker answers the edits of messages whose turn was over before it could be told.
 type editWorker struct {
 	declaration
-	carrier *carrier
+	intake    *intake
+	completer *completer
 }
 
 func (w *editWorker) perform(ctx context.Context, j *queue.Run) error {
-	return w.carrier.amended(ctx, j)
+	if err := w.intake.tellEdited(ctx, j.Message); err != nil {
+		return err
+	}
+	return w.completer.complete(j, receipts.Done)
 }
+
+// failures tell chats that something which was asked there has failed.
+type failures struct {
+	queue *queue.Queue
+	turns *turn.Runner
+	cards *interact.Cards
+}
+
+// fail tells of a job that has no answer.
+func (f failures) fail(ctx context.Context, j *queue.Run) error {
+	if ctx.Err() != nil {
+		ctx = f.queue.Context()
+	}
+	text := f.turns.Failed(ctx, j, errGivenUp)
+	_, err := f.cards.Post(ctx, "failed/"+j.Key(), j.Message.Chat, interact.Card{Text: text})
+	return err
+}
+
+// errGivenUp is what a person is told of; the log has the cause.
+var errGivenUp = errors.New("bridge: given up, see the error before")
 
 // loadWorker loads tool groups.
 type loadWorker struct {
 	declaration
+	failures
 	bridge *Bridge
 }
 
@@ -390,10 +423,6 @@ func (w *loadWorker) types() (args, work any) { return nil, new(turn.Work) }
 
 func (w *loadWorker) perform(ctx context.Context, j *queue.Run) error {
 	return w.bridge.attemptLoad(ctx, j)
-}
-
-func (w *loadWorker) fail(ctx context.Context, j *queue.Run) error {
-	return w.bridge.carrier.tellFailed(ctx, j)
 }
 
 // moveWorker carries out the moves of chats.
@@ -420,23 +449,23 @@ func (w *cardWorker) fail(ctx context.Context, j *queue.Run) error {
 // refreshWorker has cards show their present version.
 type refreshWorker struct {
 	shownWorker
-	cards   *interact.Cards
-	carrier *carrier
+	cards     *interact.Cards
+	completer *completer
 }
 
 func (w *refreshWorker) perform(ctx context.Context, j *queue.Run) error {
-	return w.carrier.doneAfter(ctx, j, w.cards.Refresh)
+	return w.completer.completeAfter(ctx, j, w.cards.Refresh)
 }
 
 // pressWorker carries out the presses of buttons.
 type pressWorker struct {
 	declaration
-	cards   *interact.Cards
-	carrier *carrier
+	cards     *interact.Cards
+	completer *completer
 }
 
 func (w *pressWorker) perform(ctx context.Context, j *queue.Run) error {
-	return w.carrier.doneAfter(ctx, j, w.cards.Press)
+	return w.completer.completeAfter(ctx, j, w.cards.Press)
 }
 
 func (w *pressWorker) fail(ctx context.Context, j *queue.Run) error {
@@ -456,17 +485,14 @@ func (w *forgetWorker) answer(ctx context.Context, j *queue.Run) (string, error)
 // eraseWorker erases what is a user's in one chat.
 type eraseWorker struct {
 	declaration
-	eraser  *privacy.Eraser
-	carrier *carrier
+	failures
+	eraser    *privacy.Eraser
+	completer *completer
 }
 
 func (w *eraseWorker) perform(ctx context.Context, j *queue.Run) error {
 	if err := w.eraser.Erase(ctx, j); err != nil {
 		return err
 	}
-	return w.carrier.settle(j, receipts.Done)
-}
-
-func (w *eraseWorker) fail(ctx context.Context, j *queue.Run) error {
-	return w.carrier.tellFailed(ctx, j)
+	return w.completer.complete(j, receipts.Done)
 }

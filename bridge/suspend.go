@@ -1,0 +1,149 @@
+package bridge
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/outbox"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
+	"oneclaw/storage"
+)
+
+// suspender has jobs wait for people.
+type suspender struct {
+	platforms map[string]chats.Platform
+	workers   *workers
+	store     storage.Store
+	jobs      queue.Store
+	queue     *queue.Queue
+	inserter  *inserter
+	sender    *outbox.Sender
+	cards     *interact.Cards
+	gate      *interact.Gate
+	now       func() time.Time
+	log       *slog.Logger
+}
+
+// suspend puts on disk that a job waits for a decision. Its chat is held for it, without
+// a goroutine.
+func (s *suspender) suspend(j *queue.Run) error {
+	j.State = receipts.Waiting
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.queue.Context()), queue.WriteTimeout)
+	defer cancel()
+	err := s.jobs.WriteFenced(ctx, j, func() error { return s.leave(ctx, j) })
+	j.Suspended = err == nil
+	j.Since = s.now()
+	if err != nil {
+		j.State = receipts.Open
+		s.log.Error("a turn that waits for an approval cannot be stored, trying again", "job", j.Key(), "err", err)
+	}
+	return err
+}
+
+// leave writes a job whose turn waits for a decision, and has its preview end with the same
+// write: the question stands below that, and what comes then is to be shown below the question.
+func (s *suspender) leave(ctx context.Context, j *queue.Run) error {
+	if outbox.Of(j).OpenPreview() == nil {
+		return s.jobs.Put(ctx, j)
+	}
+	e, left := s.inserter.endOfPreview(j, receipts.Waiting), j.Clone()
+	outbox.Of(left).Preview = nil
+	record, err := left.Record()
+	if err != nil {
+		return err
+	}
+	end, err := e.Record()
+	if err != nil {
+		return err
+	}
+	if e.Rev, err = s.store.Write(ctx, record, end); err != nil {
+		if adopted := s.inserter.Adopt(ctx, e.Key()); adopted != nil { // it may have happened
+			s.log.Warn("a preview may not end", "job", j.Key(), "err", adopted)
+		}
+		return fmt.Errorf("store job %s and the end of its preview: %w", j.Key(), err)
+	}
+	outbox.Of(j).Preview, j.Rev = nil, e.Rev
+	s.inserter.Queue(e)
+	return nil
+}
+
+// suspended looks after a job that waits for a decision from now on: that may have come
+// meanwhile. The job that waits next is told.
+func (s *suspender) suspended(h *queue.Suspended, next *queue.Run) {
+	ctx, cancel := context.WithTimeout(s.queue.Context(), queue.WriteTimeout)
+	defer cancel()
+	if moved, err := s.gate.Decided(ctx, h.Cards); moved || err != nil {
+		s.queue.Resume(h.Chat, h.Key())
+		return
+	}
+	s.showWaiting(ctx, h.Chat, true)
+	if next != nil {
+		s.hint(ctx, h, next)
+	}
+}
+
+// showWaiting shows where a turn waits for a decision, on platforms that can.
+func (s *suspender) showWaiting(ctx context.Context, chat chats.Chat, on bool) {
+	if w, ok := s.platforms[chat.Platform].(chats.WaitIndicator); ok {
+		w.SetWaiting(ctx, chat, on)
+	}
+}
+
+// Park is told that a turn waits for a person to answer what a tool asks: another one may run
+// meanwhile. The job that waits next is told.
+func (s *suspender) Park(ctx context.Context, j *queue.Run) error {
+	d := outbox.Of(j)
+	if d.StopTyping != nil {
+		d.StopTyping()
+	}
+	if d.ShowPreview != nil {
+		d.ShowPreview(false)
+	}
+	if err := s.jobs.WriteFenced(ctx, j, func() error { return s.leave(ctx, j) }); err != nil {
+		return err
+	}
+	h, next := s.queue.Park(j)
+	s.showWaiting(ctx, s.queue.ChatOf(j), true)
+	if next != nil {
+		s.hint(ctx, h, next)
+	}
+	return nil
+}
+
+// Unpark is told that the turn goes on.
+func (s *suspender) Unpark(ctx context.Context, j *queue.Run) {
+	s.queue.Unpark(j)
+	s.showWaiting(ctx, s.queue.ChatOf(j), false)
+	d := outbox.Of(j)
+	if d.StopTyping != nil {
+		d.StopTyping = s.sender.ShowTyping(ctx, outbox.Address(j))
+	}
+	if d.ShowPreview != nil {
+		d.ShowPreview(true)
+	}
+}
+
+// AwaitSlot implements [interact.Turns].
+func (s *suspender) AwaitSlot(ctx context.Context, j *queue.Run) { s.queue.AwaitSlot(ctx, j) }
+
+var _ interact.Turns = (*suspender)(nil)
+
+// hint tells a user who writes while a decision is due that their message waits, once
+// for each wait.
+func (s *suspender) hint(ctx context.Context, held *queue.Suspended, j *queue.Run) {
+	if k := s.workers.of(j).declares(); len(held.Cards) == 0 || !k.NeedsSlot || k.SubQueue != "" {
+		return
+	}
+	_, err := s.cards.Post(ctx, "wait/"+held.Cards[0], j.Message.Chat, interact.Card{
+		ReplyTo: j.Message.ID,
+		Text:    "I am waiting for the decision above. Your message is next after that; /stop ends what waits.",
+	})
+	if err != nil {
+		s.log.Warn("nobody could be told that a message waits for an approval", "job", j.Key(), "err", err)
+	}
+}
