@@ -278,9 +278,9 @@ func TestAFailureIsASentenceWithAnIncident(t *testing.T) {
 				return func(yield func(agent.Message, error) bool) { yield(agent.Message{}, c.err) }
 			})
 			r.accept(direct("1", "x"))
-			got := r.platform.wait(t, 1)[0].text
-			if !strings.Contains(got, c.want) || !strings.Contains(got, "Incident") || strings.Contains(got, "sk-secret") {
-				t.Errorf("told %q", got)
+			got := r.platform.wait(t, 1)[0]
+			if !strings.Contains(got.text, c.want) || !got.explains() || strings.Contains(got.text, "sk-secret") {
+				t.Errorf("told %+v", got)
 			}
 		})
 	}

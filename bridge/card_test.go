@@ -81,6 +81,11 @@ func pressOn(s sent, id, user, data string) chats.Message {
 	}
 }
 
+// explains reports whether an incident is named, or is behind a button.
+func (s sent) explains() bool {
+	return strings.Contains(s.text, incident) || slices.ContainsFunc(slices.Concat(s.buttons...), func(b chats.Button) bool { return b.Label == "Details" })
+}
+
 func (s sent) button(t *testing.T, label string) string {
 	t.Helper()
 	for _, b := range slices.Concat(s.buttons...) {

@@ -28,7 +28,7 @@ var told = regexp.MustCompile(`^(?:` +
 	`I went in circles and stopped without an answer\. Please put it differently, or ask for a smaller step\.|` +
 	`The budget for this does not allow another answer now\.|` +
 	`I could not answer\. Please try again\.` +
-	`)\n\n_Incident [0-9A-F]{8}_$`)
+	`)(?:\n\n_Incident [0-9A-F]{8}_)?$`) // where a panic has ended it, without a button
 
 // Whatever goes wrong, a chat is told one of a few sentences: no text of an error, no
 // page of a server, no stack.
@@ -101,11 +101,57 @@ func TestAdministratorsAreToldOfAFailure(t *testing.T) {
 		{"9", "I can't answer right now. The model's server rejects the key: check OPENAI_API_KEY."},
 	} {
 		r.accept(group(fmt.Sprint(n+1), one.user, "hello"))
-		if got := r.platform.wait(t, n+1)[n].text; !strings.HasPrefix(got, one.want+"\n\n_Incident ") {
+		if got := r.platform.wait(t, n+1)[n].text; got != one.want {
 			t.Errorf("user %s is told %q, want %q", one.user, got, one.want)
 		}
 	}
 	if len(told) != 2 || told[0] != "I can't answer right now. The model's server rejects the key: check OPENAI_API_KEY." {
 		t.Errorf("administrators are told %q", told)
+	}
+}
+
+// Below a failure stand two buttons: one names the incident, and one asks again in the name of who
+// presses it, once, as a message behind the question.
+func TestAFailedTurnIsTriedAgainWithAButton(t *testing.T) {
+	fails := true
+	r := newHarness(t, func(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		return func(yield func(agent.Message, error) bool) {
+			if fails {
+				yield(agent.Message{}, &agent.ModelError{Kind: agent.KindUnavailable, Err: agent.ErrNoAnswer})
+				return
+			}
+			var asked []string
+			for _, m := range turn.History {
+				if m.Role == agent.RoleUser {
+					asked = append(asked, m.Text)
+				}
+			}
+			yield(agent.Message{Role: agent.RoleAssistant, Text: strings.Join(asked, " | "), Final: true}, nil)
+		}
+	}, func(c *bridge.Config) { c.Access = access.Access{Allow: []string{"fake:1", "fake:2"}} })
+	r.accept(group("1", "1", "what is it?"))
+	failed := r.platform.wait(t, 1)[0]
+	if failed.text != "The model gave no answer. Please try again." {
+		t.Errorf("told %q", failed.text)
+	}
+	r.accept(pressOn(failed, "p1", "2", failed.button(t, "Details")))
+	failed = r.platform.until(t, "the details", func(all []sent) bool { return strings.Contains(all[0].text, incident) })[0]
+	fails = false
+	again := failed.button(t, "Try again")
+	r.accept(pressOn(failed, "p2", "9", again))
+	if got := r.platform.toast(t, "p2"); !strings.Contains(got, "people I have been introduced to") {
+		t.Errorf("a stranger is told %q", got)
+	}
+	r.accept(pressOn(failed, "p3", "2", again))
+	all := r.platform.until(t, "the answer", func(all []sent) bool { return len(all) == 2 && all[0].buttons == nil })
+	if got := all[1]; !strings.Contains(got.text, "what is it?") || !strings.Contains(got.text, "Please try again.") {
+		t.Errorf("answered %q", got.text)
+	}
+	r.accept(pressOn(failed, "p4", "1", again))
+	if got := r.platform.toast(t, "p4"); got != "This was decided already." {
+		t.Errorf("pressed twice: %q", got)
+	}
+	if n := len(r.platform.shown()); n != 2 {
+		t.Errorf("%d messages are shown", n)
 	}
 }

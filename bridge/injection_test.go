@@ -313,7 +313,7 @@ func (r *injected) shows(chat string, wants ...string) {
 	for range 200 {
 		for _, s := range r.platform.shown() {
 			for _, want := range wants {
-				if s.to.Chat.ID == chat && strings.Contains(s.text, want) {
+				if s.to.Chat.ID == chat && (strings.Contains(s.text, want) || want == incident && s.explains()) {
 					return
 				}
 			}

@@ -162,7 +162,7 @@ func TestWhyNamesTheReason(t *testing.T) {
 		}
 	}
 	r.accept(direct("1", "fail"))
-	if got := next(); !strings.Contains(got, "Incident") {
+	if got := next(); !strings.Contains(got, "went wrong") {
 		t.Errorf("got %q", got)
 	}
 	r.receipts(1)

@@ -281,7 +281,7 @@ func breaksAlone(t testing.TB, w *world) {
 	for _, place := range slices.Concat(said, photos) {
 		w.await("an answer where this breaks: "+places[place], func(v View) bool {
 			return slices.ContainsFunc(v.in(place), func(s Shown) bool {
-				return strings.Contains(s.Text, "Incident ") || strings.Contains(s.Text, poison+" "+places[place])
+				return s.explains() || strings.Contains(s.Text, poison+" "+places[place])
 			})
 		})
 	}

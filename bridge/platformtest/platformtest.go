@@ -11,6 +11,7 @@ package platformtest
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +102,14 @@ type Shown struct {
 	// Streams is true where it grows by means of the service, which shows a button of its
 	// own to stop; see [Stopper].
 	Streams bool
+}
+
+// explains reports whether it names an incident, or has a button that does.
+func (s Shown) explains() bool {
+	details := func(row []chats.Button) bool {
+		return slices.ContainsFunc(row, func(b chats.Button) bool { return b.Label == "Details" })
+	}
+	return strings.Contains(s.Text, "Incident ") || slices.ContainsFunc(s.Buttons, details)
 }
 
 // Fault is something that goes wrong once.

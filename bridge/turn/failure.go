@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -18,76 +19,98 @@ import (
 // from a closed set, and the incident under which the log has the rest. That a budget is
 // used up is no incident.
 func (t *Runner) Failed(ctx context.Context, j *queue.Run, err error) string {
+	text, incident := t.explain(ctx, j, err)
+	if !incident {
+		return text.told
+	}
+	return WithIncident(text.told, j.Incident)
+}
+
+// WithIncident is what is told of a failure where no button shows its incident.
+func WithIncident(told, incident string) string {
+	return fmt.Sprintf("%s\n\n_Incident %s_", told, incident)
+}
+
+// explain is [Runner.Failed], with the incident apart.
+func (t *Runner) explain(ctx context.Context, j *queue.Run, err error) (text failureText, incident bool) {
 	var failure *agent.ModelError
 	if errors.As(err, &failure) && failure.Kind == agent.KindBudget && failure.Notice != "" {
 		Of(j).Refused = true
 		t.cfg.Log.Info("no budget for an answer", "chat", j.Message.Chat.String(), "job", j.Key(), "err", err)
-		return failure.Notice
+		return failureText{told: failure.Notice}, false
 	}
 	j.Incident = queue.NewIncident()
 	t.cfg.Log.Error("no answer", "incident", j.Incident, "chat", j.Message.Chat.String(), "job", j.Key(), "user", j.Message.By(), "err", err)
-	text := sentence(err, t.cfg.Timeout)
+	text = sentence(err, t.cfg.Timeout)
 	if text.remedy != "" {
 		text.told += " " + t.cfg.Host.Report(ctx, j, text.told, text.remedy)
 	}
-	return fmt.Sprintf("%s\n\n_Incident %s_", t.cfg.Spell(j.Message.Chat.Platform, text.told), j.Incident)
+	text.told = t.cfg.Spell(j.Message.Chat.Platform, text.told)
+	return text, true
 }
 
 // unanswered is what is told where a turn failed: where there was no budget for it, what the
-// house makes of that.
-func (t *Runner) unanswered(ctx context.Context, j *queue.Run, scope toolgroups.Scope, failure error) (string, error) {
+// house makes of that, and else a card, unless files go along with it.
+func (t *Runner) unanswered(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, failure error) (string, error) {
 	Of(j).Refused = false
-	text := t.Failed(ctx, j, failure)
-	if Of(j).Refused {
-		return t.cfg.Host.Refused(ctx, j, scope, failure, text)
+	text, incident := t.explain(ctx, j, failure)
+	switch {
+	case Of(j).Refused:
+		return t.cfg.Host.Refused(ctx, j, scope, failure, text.told)
+	case incident && len(t.made(ctx, h, j.Key())) == 0:
+		return t.cfg.Host.Failed(ctx, j, text.told, text.again), nil
 	}
-	return text, nil
+	return WithIncident(text.told, j.Incident), nil
 }
 
 // failureText is what a person is told of a failed turn; remedy is what an administrator has to do, where
-// the sender can do nothing.
-type failureText struct{ told, remedy string }
+// the sender can do nothing, and again says that asking once more may help.
+type failureText struct {
+	told, remedy string
+	again        bool
+}
 
 // sentence says in words what a person can know and do about a failed turn.
 func sentence(err error, timeout time.Duration) failureText {
 	told := func(text string) failureText { return failureText{told: text} }
+	again := func(text string) failureText { return failureText{told: text, again: true} }
 	if errors.Is(err, context.DeadlineExceeded) {
-		return told(fmt.Sprintf("I gave up on this after %s. What I found out so far is kept: ask again, or for a smaller step.", timeout))
+		return again(fmt.Sprintf("I gave up on this after %s. What I found out so far is kept: ask again, or for a smaller step.", timeout))
 	}
 	if errors.Is(err, storage.ErrInvalid) {
 		return told("This became too long for me to keep, so I stopped and left it out of our conversation. Please ask for less at once.")
 	}
 	var failure *agent.ModelError
 	if !errors.As(err, &failure) {
-		return failureText{"Something went wrong inside me, and I could not answer. Please try again.", "The log and the admin pages say why."}
+		return failureText{told: "Something went wrong inside me, and I could not answer. Please try again.", remedy: "The log and the admin pages say why.", again: true}
 	}
 	switch failure.Kind {
 	case agent.KindAuth:
-		return failureText{"I can't answer right now.", "The model's server rejects the key: check OPENAI_API_KEY."}
+		return failureText{told: "I can't answer right now.", remedy: "The model's server rejects the key: check OPENAI_API_KEY."}
 	case agent.KindRateLimit:
 		if failure.Status == http.StatusPaymentRequired || strings.Contains(failure.Error(), "insufficient_quota") {
-			return failureText{"The model account has run out of credit.", "Top it up at the provider."}
+			return failureText{told: "The model account has run out of credit.", remedy: "Top it up at the provider."}
 		}
 		if failure.RetryAfter > 0 {
-			return told(fmt.Sprintf("The language model is busy. Please try again in %s.", failure.RetryAfter.Round(time.Second)))
+			return again(fmt.Sprintf("The language model is busy. Please try again in %s.", failure.RetryAfter.Round(time.Second)))
 		}
-		return told("The language model is busy. Please try again in a minute or two.")
+		return again("The language model is busy. Please try again in a minute or two.")
 	case agent.KindUnavailable:
 		if errors.Is(failure, agent.ErrNoAnswer) {
-			return told("The model gave no answer. Please try again.")
+			return again("The model gave no answer. Please try again.")
 		}
-		return told("I could not reach the language model. Please try again in a minute.")
+		return again("I could not reach the language model. Please try again in a minute.")
 	case agent.KindOverflow:
 		return told("This conversation has grown too long for the language model. /new begins a fresh one; files and memory are kept.")
 	case agent.KindRejected:
 		if refused(err) {
 			return told("The language model did not accept your message. I removed it so that we can go on.")
 		}
-		return failureText{"I can't answer right now.", "The model's server does not accept my requests: the log and the admin pages say why, oneclaw doctor checks the settings."}
+		return failureText{told: "I can't answer right now.", remedy: "The model's server does not accept my requests: the log and the admin pages say why, oneclaw doctor checks the settings."}
 	case agent.KindRounds:
 		return told("I went in circles and stopped without an answer. Please put it differently, or ask for a smaller step.")
 	case agent.KindBudget:
 		return told("The budget for this does not allow another answer now.")
 	}
-	return told("I could not answer. Please try again.")
+	return again("I could not answer. Please try again.")
 }

@@ -165,7 +165,10 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 	var persona Profile
 	if t.cfg.Profile != nil {
 		if persona, err = t.cfg.Profile(limited, scope); err != nil {
-			return t.Failed(ctx, j, err), t.append(context.WithoutCancel(ctx), j, h)
+			if err := t.append(context.WithoutCancel(ctx), j, h); err != nil {
+				return "", err
+			}
+			return t.unanswered(ctx, j, h, scope, err)
 		}
 	}
 	if more.take() {
@@ -223,7 +226,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 		return "", cause
 	}
 	if !wording.Visible(answer) {
-		return t.Failed(ctx, j, errors.New("the agent ended without an answer")), nil
+		return t.unanswered(ctx, j, h, scope, errors.New("the agent ended without an answer"))
 	}
 	return answer, nil
 }
@@ -360,7 +363,7 @@ func (t *Runner) ended(ctx context.Context, j *queue.Run, h *conversation.Histor
 	if err := t.append(context.WithoutCancel(ctx), j, h); err != nil {
 		return "", err
 	}
-	return t.unanswered(ctx, j, scope, err)
+	return t.unanswered(ctx, j, h, scope, err)
 }
 
 // refused reports whether what is asked is what failed, so that it would fail again with
@@ -398,10 +401,13 @@ func (t *Runner) leaveOut(ctx context.Context, j *queue.Run, h *conversation.His
 	if err != nil {
 		return "", err
 	}
-	text := t.Failed(ctx, j, failure)
-	return text, t.append(ctx, j, h, agent.Message{
-		Role: agent.RoleRefused, Time: t.cfg.Now(), Text: text, Final: true, Left: len(turn) + len(h.Staged),
-	})
+	text, _ := t.explain(ctx, j, failure)
+	if err := t.append(ctx, j, h, agent.Message{
+		Role: agent.RoleRefused, Time: t.cfg.Now(), Text: text.told, Final: true, Left: len(turn) + len(h.Staged),
+	}); err != nil {
+		return "", err
+	}
+	return t.cfg.Host.Failed(ctx, j, text.told, text.again), nil
 }
 
 // StopTurn tells the conversation with a note that a turn was stopped, so that the model does

@@ -149,6 +149,9 @@ type Host interface {
 	Scope(j *queue.Run, session conversation.Session) (toolgroups.Scope, error)
 	// Refused answers a turn for which there is no budget; the notice says so.
 	Refused(ctx context.Context, j *queue.Run, scope toolgroups.Scope, failure error, notice string) (string, error)
+	// Failed answers a turn that failed with what its sender is told; again says that asking once more
+	// may help.
+	Failed(ctx context.Context, j *queue.Run, told string, again bool) string
 	// Report says what an administrator has to do about a failure: to those who ask, where they are one,
 	// and else to the administrators. It returns the sentence for the chat.
 	Report(ctx context.Context, j *queue.Run, failure, remedy string) string

@@ -96,9 +96,9 @@ func TestAnUnreachableModelIsASentence(t *testing.T) {
 		t.Fatal(err)
 	}
 	bot := w.run()
-	answer := w.ask(bot, ann, "hello", nil)
-	wantIn(t, answer, "could not reach the language model", "Incident")
-	_, incident, _ := strings.Cut(answer, "Incident ")
+	wantIn(t, w.ask(bot, ann, "hello", nil), "could not reach the language model")
+	w.tap(bot, ann, "Details")
+	_, incident, _ := strings.Cut(w.shows(bot, ann, "Incident "), "Incident ")
 	wantIn(t, bot.out.String(), strings.TrimSpace(incident), "connection refused")
 }
 
