@@ -171,7 +171,7 @@ func (b *Bridge) wire() {
 	maps.Copy(handlers, cfg.Cards)
 	maps.Copy(handlers, b.people.Handlers())
 	handlers[interact.ElicitationKind] = b.asking.Pressed
-	handlers[interact.ApprovalKind], handlers[interact.PanelKind], handlers[undoKind], handlers[failedKind], handlers[privacy.ForgetCommand] = interact.ApprovalHandler(cfg.Now), b.panel.Pressed, b.stops.pressedUndo, b.intake.pressedFailed, b.forgetting.Pressed
+	handlers[interact.ApprovalKind], handlers[interact.PanelKind], handlers[undoKind], handlers[failedKind], handlers[privacy.ForgetCommand] = interact.ApprovalHandler(cfg.Now), b.panel.Pressed, b.stops.pressedUndo, turnHost{r}.pressedFailed, b.forgetting.Pressed
 	*b.workers = *newWorkers(b)
 	b.commands.add(b.commandTable())
 }

@@ -209,7 +209,7 @@ func (e *executor) deliver(work, ctx context.Context, j *queue.Run) error {
 	}
 	d := outbox.Of(j)
 	if d.Card != "" {
-		if err := e.cards.Delivered(ctx, j); err != nil {
+		if err := e.cardDelivered(j); err != nil {
 			return err
 		}
 	}
@@ -220,6 +220,14 @@ func (e *executor) deliver(work, ctx context.Context, j *queue.Run) error {
 	e.measure(j.Message.Chat.Platform, counted)
 	e.completer.completeLater(j, state)
 	return nil
+}
+
+// cardDelivered keeps which messages show the card of a job, also where the job is being ended: what was
+// sent would be sent once more.
+func (e *executor) cardDelivered(j *queue.Run) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.queue.Context()), queue.WriteTimeout)
+	defer cancel()
+	return e.cards.Delivered(ctx, j)
 }
 
 // mended reports whether a job failed because of a damaged record, which is set aside now.

@@ -1,11 +1,13 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
@@ -25,11 +27,16 @@ const (
 // conversation.
 const tryAgainText = "Please try again."
 
+// goneText is told who asks again for what a /clear has taken out of the conversation.
+const goneText = "This conversation was cleared. Please ask me anew."
+
 // failedTurn is what the card of a failed turn knows of it.
 type failedTurn struct {
 	// Message is the id of what was not answered.
 	Message  string `json:"message"`
 	Incident string `json:"incident"`
+	// Log is that of the conversation.
+	Log string `json:"log"`
 }
 
 var (
@@ -41,7 +48,11 @@ var (
 // can be written.
 func (r turnHost) Failed(ctx context.Context, j *queue.Run, told string, again bool) string {
 	plain := turn.WithIncident(told, j.Incident)
-	data, err := json.Marshal(failedTurn{Message: j.Message.ID, Incident: j.Incident})
+	session, err := conversation.Current(ctx, r.store, j.Message.Chat)
+	if err != nil {
+		return plain
+	}
+	data, err := json.Marshal(failedTurn{Message: cmp.Or(j.Message.On, j.Message.ID), Incident: j.Incident, Log: session.Log()})
 	if err != nil {
 		return plain
 	}
@@ -63,7 +74,7 @@ func (r turnHost) Failed(ctx context.Context, j *queue.Run, told string, again b
 }
 
 // pressedFailed asks once more, or shows under which incident the log has the cause.
-func (in *intake) pressedFailed(ctx context.Context, press interact.Press) (interact.Result, error) {
+func (r turnHost) pressedFailed(ctx context.Context, press interact.Press) (interact.Result, error) {
 	var of failedTurn
 	if err := json.Unmarshal(press.Card.Data, &of); err != nil {
 		return interact.Result{}, err
@@ -76,14 +87,18 @@ func (in *intake) pressedFailed(ctx context.Context, press interact.Press) (inte
 		}
 		return result, nil
 	case chooseAgain:
+		session, err := conversation.Current(ctx, r.store, press.Place)
+		if err != nil {
+			return interact.Result{}, err
+		}
+		if session.Log() != of.Log {
+			return interact.Result{Toast: goneText, Close: true}, nil
+		}
 		m := chats.Message{
 			Chat: press.Place, ID: press.Token, Kind: chats.KindText, User: strings.TrimPrefix(press.User, press.Place.Platform+":"),
-			UserName: press.UserName, Direct: press.Direct, Text: tryAgainText, Time: in.cfg.Now(),
+			UserName: press.UserName, Direct: press.Direct, Text: tryAgainText, On: of.Message, Time: r.cfg.Now(),
 		}
-		if !press.Direct {
-			m.On = of.Message // the answer stands under it
-		}
-		return interact.Result{Close: true}, in.take(ctx, in.job(m))
+		return interact.Result{Close: true}, r.inserter.insert(ctx, r.inserter.New(m))
 	}
 	return interact.Result{Text: press.Card.Text}, nil
 }

@@ -144,7 +144,7 @@ func TestAFailedTurnIsTriedAgainWithAButton(t *testing.T) {
 	}
 	r.accept(pressOn(failed, "p3", "2", again))
 	all := r.platform.until(t, "the answer", func(all []sent) bool { return len(all) == 2 && all[0].buttons == nil })
-	if got := all[1]; !strings.Contains(got.text, "what is it?") || !strings.Contains(got.text, "Please try again.") {
+	if got := all[1]; got.to.ReplyTo != "1" || !strings.Contains(got.text, "what is it?") || !strings.Contains(got.text, "Please try again.") {
 		t.Errorf("answered %q", got.text)
 	}
 	r.accept(pressOn(failed, "p4", "1", again))
@@ -153,5 +153,52 @@ func TestAFailedTurnIsTriedAgainWithAButton(t *testing.T) {
 	}
 	if n := len(r.platform.shown()); n != 2 {
 		t.Errorf("%d messages are shown", n)
+	}
+}
+
+// The buttons below a failure work, and nothing is sent twice, also where the turn is ended while its
+// card arrives.
+func TestAFailureThatIsStoppedWhileItArrivesKeepsItsButtons(t *testing.T) {
+	r := newHarness(t, func(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
+		return func(yield func(agent.Message, error) bool) {
+			yield(agent.Message{}, &agent.ModelError{Kind: agent.KindUnavailable, Err: agent.ErrNoAnswer})
+		}
+	})
+	r.platform.fail = func(n int, arrived bool) error {
+		if n == 1 && arrived {
+			r.accept(direct("2", "/stop"))
+		}
+		return nil
+	}
+	r.accept(direct("1", "what is it?"))
+	failed := r.platform.wait(t, 2)[0]
+	r.restart()
+	r.accept(pressOn(failed, "p1", "1", failed.button(t, "Details")))
+	all := r.platform.until(t, "the details", func(all []sent) bool { return strings.Contains(all[0].text, incident) })
+	if len(all) != 2 {
+		t.Errorf("shown are %q", texts(all))
+	}
+}
+
+// What was cleared since is not asked about again: the question is not in the conversation any more.
+func TestAFailedTurnIsNotTriedAgainBehindAClear(t *testing.T) {
+	runs := 0
+	r := newHarness(t, func(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
+		runs++
+		return func(yield func(agent.Message, error) bool) {
+			yield(agent.Message{}, &agent.ModelError{Kind: agent.KindUnavailable, Err: agent.ErrNoAnswer})
+		}
+	})
+	r.accept(direct("1", "what is it?"))
+	failed := r.platform.wait(t, 1)[0]
+	r.accept(direct("2", "/clear"))
+	r.platform.wait(t, 2)
+	r.accept(pressOn(failed, "p1", "1", failed.button(t, "Try again")))
+	if got := r.platform.toast(t, "p1"); got != "This conversation was cleared. Please ask me anew." {
+		t.Errorf("told %q", got)
+	}
+	r.platform.until(t, "the end of the buttons", func(all []sent) bool { return all[0].buttons == nil })
+	if r.stop(); runs != 1 {
+		t.Errorf("the model was asked %d times", runs)
 	}
 }

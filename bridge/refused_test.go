@@ -50,7 +50,13 @@ func TestARefusedExchangeIsLeftOut(t *testing.T) {
 			r.restart()
 		}
 		r.accept(direct(fmt.Sprint(n), text))
-		got := r.platform.wait(t, n+1)[n].text
+		answer := r.platform.wait(t, n+1)[n]
+		got := answer.text
+		for _, b := range slices.Concat(answer.buttons...) {
+			if b.Label != "Details" {
+				t.Errorf("below %q is a button %q", got, b.Label)
+			}
+		}
 		refused := strings.Contains(text, "bad")
 		if refused != strings.Contains(got, "I removed it so that we can go on") || !refused && got != "re: "+p.last() {
 			t.Errorf("%q is answered with %q", text, got)

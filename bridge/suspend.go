@@ -140,7 +140,7 @@ func (s *suspender) hint(ctx context.Context, held *queue.Suspended, j *queue.Ru
 		return
 	}
 	_, err := s.cards.Post(ctx, "wait/"+held.Cards[0], j.Message.Chat, interact.Card{
-		ReplyTo: j.Message.ID,
+		ReplyTo: j.Message.Shown(),
 		Text:    "I am waiting for the decision above. Your message is next after that; /stop ends what waits.",
 	})
 	if err != nil {

@@ -3,6 +3,7 @@
 package chats
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -89,7 +90,8 @@ type Message struct {
 	// Text is what was written; of a press, the [Button.Data] that the platform sent
 	// back, which any user can forge.
 	Text string `json:"text,omitempty"`
-	// On is the platform's id of the message whose button was pressed.
+	// On is the platform's id of the message whose button was pressed; of a text that a button
+	// sends, that of the message it is about.
 	On string `json:"on,omitempty"`
 	// Files came with the message; they are fetched when the turn begins.
 	Files []Attachment `json:"files,omitempty"`
@@ -300,6 +302,9 @@ func (e *SendError) Unwrap() error { return e.Err }
 
 // By is who wrote a message, as platform:id.
 func (m Message) By() string { return m.Chat.Platform + ":" + m.User }
+
+// Shown is the platform's id of the message in the chat that an answer stands under.
+func (m Message) Shown() string { return cmp.Or(m.On, m.ID) }
 
 // Owner is whose memory, files and history a message may reach: the user's in a
 // direct chat, the chat's (all its threads) in a shared one.

@@ -163,7 +163,7 @@ func (a *asker) pose(ctx context.Context, call toolgroups.Call, q *toolgroups.Qu
 	}
 	card.Of, card.Expires = f.Requester, a.cfg.Now().Add(a.cfg.Timeout)
 	if !j.Message.Direct {
-		card.ReplyTo = j.Message.ID
+		card.ReplyTo = j.Message.Shown()
 	}
 	key := fmt.Sprintf("%s/%s/%s/%s/%d", ElicitationKind, a.history.Log, place, hash, a.count(place+"/"+hash))
 	token, err := a.cfg.Cards.Post(ctx, key, outbox.Address(j).Chat, card)

@@ -40,7 +40,7 @@ func began(j *queue.Run) string {
 
 // question is the card that asks whether a call may run.
 func question(j *queue.Run, r *request, tool toolgroups.Tool, arguments string, timeout time.Duration) Card {
-	card := Card{Kind: ApprovalKind, Exact: true, Of: r.Requester, ReplyTo: j.Message.ID, Choices: [][]Choice{{
+	card := Card{Kind: ApprovalKind, Exact: true, Of: r.Requester, ReplyTo: j.Message.Shown(), Choices: [][]Choice{{
 		{Label: "Allow once", Value: receipts.ChoiceAllow, Style: chats.StylePrimary},
 		{Label: "Deny", Value: receipts.ChoiceDeny, Style: chats.StyleDanger},
 	}}}

@@ -120,7 +120,7 @@ func Address(j *queue.Run) chats.Address {
 	case j.Message.Kind != chats.KindText:
 		to.ReplyTo = j.Message.On
 	case !j.Message.Direct:
-		to.ReplyTo = j.Message.ID
+		to.ReplyTo = j.Message.Shown()
 	}
 	return to
 }

@@ -118,13 +118,17 @@ func TestSecretsAreShownNowhere(t *testing.T) {
 	told := w.ask(bot, ann, "administer", nil) // an administrator sets a variable
 	for _, text := range []string{"tell", "break", "tell again"} {
 		told += w.ask(bot, ann, text, nil)
+		if text == "break" {
+			w.tap(bot, ann, "Details")
+			told += w.shows(bot, ann, "Incident ")
+		}
 		n := 0
 		server.View(func(s slack.State) { n = s.CountAnswers(channel) })
 		sayTo(t, server, channel, people[0], "<@"+server.BotUser()+"> "+text, "")
 		waitSlack(t, server, "an answer", func(s slack.State) bool { return s.CountAnswers(channel) > n })
 	}
 	// The test would find nothing where nothing was told.
-	wantIn(t, told, "It is done", "••••", "hidden from you", "incident")
+	wantIn(t, told, "It is done", "••••", "hidden from you", "did not accept your message")
 	wantIn(t, bot.out.String(), "no answer", "••••", "exit status 3")
 	places := map[string]string{"log": bot.out.String(), "telegram": told, "slack": fmt.Sprintf("%+v", server.Messages(channel))}
 	w.telegram.View(func(s telegram.State) { places["telegram chat"] = fmt.Sprintf("%+v", s.Answers(ann)) })
