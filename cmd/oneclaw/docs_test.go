@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -116,4 +117,67 @@ func TestDocsNameEveryCommand(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("commands (-program +docs/commands.md):\n%s", diff)
 	}
+}
+
+// TestTheReadmeCountsToolsAsTheProgramDoes: each number of tools, groups and tokens in the documents is
+// the one that `oneclaw tools` prints.
+func TestTheReadmeCountsToolsAsTheProgramDoes(t *testing.T) {
+	out, err := command(t.Context(), t, map[string]string{"ONECLAW_DATA_DIR": t.TempDir()}, "tools").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string][2]int{} // tools and tokens
+	googleGroups, googleTools := 0, 0
+	for _, row := range regexp.MustCompile(`(?m)^(\w+) +(\d+) +(\d+)  `).FindAllSubmatch(out, -1) {
+		name, tools, tokens := string(row[1]), number(t, row[2]), number(t, row[3])
+		rows[name] = [2]int{tools, tokens}
+		if strings.HasPrefix(name, googlePrefix) {
+			googleGroups, googleTools = googleGroups+1, googleTools+tools
+		}
+	}
+	first := regexp.MustCompile(`list of all groups: (\d+) tokens`).FindSubmatch(out)
+	if first == nil {
+		t.Fatalf("the program prints %s", out)
+	}
+	core, others := rows["core"][0], rows["all"][0]-rows["core"][0]
+	for _, claim := range []struct {
+		file, text string
+		want       []int
+	}{
+		{"README.md", `(\w+) core tools are always there. The other (\d+),`, []int{core, others}},
+		{"README.md", `carries ([\d,]+) tokens of tools and listing where all tools would cost ([\d,]+) `, []int{number(t, first[1]), rows["all"][1]}},
+		{"README.md", `(\w+) groups with (\d+) tools`, []int{googleGroups, googleTools}},
+		{"CHANGELOG.md", `(\w+) core tools are always there; (\d+) others`, []int{core, others}},
+		{"CHANGELOG.md", `(\w+) groups with (\d+) tools`, []int{googleGroups, googleTools}},
+		{"docs/google.md", `(\w+) groups with (\d+) tools`, []int{googleGroups, googleTools}},
+	} {
+		page, err := os.ReadFile("../../" + claim.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := regexp.MustCompile(claim.text).FindSubmatch(page)
+		if said == nil {
+			t.Errorf("%s does not say %s", claim.file, claim.text)
+			continue
+		}
+		for n, want := range claim.want {
+			if got := number(t, said[n+1]); got != want {
+				t.Errorf("%s says %q, and the program counts %d", claim.file, said[0], want)
+			}
+		}
+	}
+}
+
+// number reads a number as documents write it.
+func number(t *testing.T, text []byte) int {
+	t.Helper()
+	words := map[string]int{"ten": 10, "thirteen": 13}
+	if n, ok := words[strings.ToLower(string(text))]; ok {
+		return n
+	}
+	n, err := strconv.Atoi(strings.ReplaceAll(string(text), ",", ""))
+	if err != nil {
+		t.Fatalf("no number: %v", err)
+	}
+	return n
 }
