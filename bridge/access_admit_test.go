@@ -75,6 +75,7 @@ func (u *unclaimed) untilTold(chat string, n int) []string {
 }
 
 func TestANewcomerIsLetIn(t *testing.T) {
+	t.Parallel()
 	for _, restarted := range []bool{false, true} {
 		t.Run(fmt.Sprint(restarted), func(t *testing.T) {
 			u := newOwned(t)
@@ -306,6 +307,7 @@ func TestAddingWhoWaitsClosesTheirCard(t *testing.T) {
 //
 // D03.
 func TestPressesOfStrangersMakeNoTurn(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		turns := make(chan string, 100)
 		u := newOwned(t, func(c *bridge.Config) {

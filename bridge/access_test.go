@@ -73,6 +73,7 @@ func wantText(t *testing.T, text, part string) {
 }
 
 func TestTheRightCodeMakesTheOwner(t *testing.T) {
+	t.Parallel()
 	for _, form := range []string{"/claim %s", "/start %s", "claim %s", "!claim %s", "/claim  %s ", "Claim %s"} {
 		t.Run(form, func(t *testing.T) {
 			u := newUnclaimed(t)
@@ -155,6 +156,7 @@ func TestGuessesAreAnsweredOnce(t *testing.T) {
 //
 // Attack 14: Strangers void no claim and stop no cards.
 func TestWrongCodesVoidNoClaim(t *testing.T) {
+	t.Parallel()
 	for _, winner := range []string{"1", "299", "300"} {
 		t.Run(winner, func(t *testing.T) {
 			u := newUnclaimed(t)
@@ -201,6 +203,7 @@ func TestOfTwoWhoClaimOneWins(t *testing.T) {
 
 // TestAClaimSurvivesACrash ends the bot between the claim and the greeting.
 func TestAClaimSurvivesACrash(t *testing.T) {
+	t.Parallel()
 	u := newUnclaimed(t, func(c *bridge.Config) { c.Limits.DrainTimeout = -1 })
 	tried := make(chan struct{}, 10)
 	u.platform.fail = func(int, bool) error {
@@ -237,6 +240,7 @@ func (r *harness) taken() int {
 //
 // D03.
 func TestNothingAStrangerDoesMakesATurn(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		turns := make(chan string, 100)
 		u := newUnclaimed(t, func(c *bridge.Config) {

@@ -333,6 +333,7 @@ func TestManyForwardsAreAllAnswered(t *testing.T) {
 }
 
 func TestACrashAtAnyStepOfAQuestionThatIsAskedAnewLosesNothing(t *testing.T) {
+	t.Parallel()
 	diesAtEachStep(t, 10, func(t *testing.T, life *mortal) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
@@ -369,6 +370,7 @@ func TestACrashAtAnyStepOfAQuestionThatIsAskedAnewLosesNothing(t *testing.T) {
 // The write that makes what was added part of a question reports an error and has happened, or
 // has not.
 func TestAFailedWriteAddsNothingTwice(t *testing.T) {
+	t.Parallel()
 	for fails := 1; fails <= 16; fails++ {
 		t.Run(fmt.Sprint("step ", fails), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -391,6 +393,7 @@ func TestAFailedWriteAddsNothingTwice(t *testing.T) {
 
 // Kills around what puts a comment and its forward together.
 func TestACrashAtAnyStepOfACommentAndItsForwardLosesNothing(t *testing.T) {
+	t.Parallel()
 	forward := direct("3", "")
 	forward.Quoted = []chats.Quoted{{How: chats.PointForward, Text: "Guten Tag"}}
 	messages := []chats.Message{direct("1", "work"), direct("2", "explain"), forward}

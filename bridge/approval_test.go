@@ -224,6 +224,7 @@ func TestCallWaitsForItsApproval(t *testing.T) {
 
 // C17.
 func TestApprovalSurvivesRestarts(t *testing.T) {
+	t.Parallel()
 	w, told := &workshop{}, newFollowers()
 	r := w.guarded(t, told.join)
 	r.accept(direct("1", "run a"))
@@ -288,6 +289,7 @@ func TestWhatIsQuotedIsNoApproval(t *testing.T) {
 
 // C16.
 func TestOnlyTheRightPeopleApprove(t *testing.T) {
+	t.Parallel()
 	shared := func(c *bridge.Config) {
 		c.Access = access.Access{Allow: []string{"fake:1", "fake:2"}, Admins: []string{"fake:9"}}
 	}
@@ -385,6 +387,7 @@ func TestOnlyTheRightPeopleApprove(t *testing.T) {
 //
 // C16.
 func TestWhoPressedIsAuthorisedAgainAtDispatch(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		access access.Access
 		want   string
@@ -454,6 +457,7 @@ func decideInStore(t *testing.T, store storage.KV, decision string) {
 
 // C17.
 func TestAnApprovalExpires(t *testing.T) {
+	t.Parallel()
 	w, c := &workshop{}, &clock{}
 	r := w.guarded(t, func(cfg *bridge.Config) { cfg.Now = c.Now })
 	r.accept(direct("1", "run a"))
@@ -479,6 +483,7 @@ func TestAnApprovalExpires(t *testing.T) {
 
 // C17.
 func TestStopAndClearWhileACallWaits(t *testing.T) {
+	t.Parallel()
 	for command, want := range map[string]string{
 		"/stop":  "Stopped. One waiting message was dropped.",
 		"/clear": "Conversation cleared: it is closed, and its tools are unloaded. We begin anew. Nothing is deleted: your files are kept, and I can still find what was said when I search. I stopped what I was doing. One waiting message was dropped.",
@@ -646,6 +651,7 @@ func TestScheduledTurnAsksInItsChat(t *testing.T) {
 //
 // C17.
 func TestCardShowsAllOfTheArguments(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("echo nothing to see here; ", 200) + "rm -rf /"
 	for name, tc := range map[string]struct {
 		command string

@@ -46,6 +46,7 @@ func (m mortalAsking) Edit(ctx context.Context, to chats.Address, id string, par
 //
 // C04, C17.
 func TestACrashAtAnyStepOfATurnThatAsks(t *testing.T) {
+	t.Parallel()
 	diesAtEachStep(t, 30, func(t *testing.T, life *mortal) {
 		synctest.Test(t, func(t *testing.T) { liveAsking(t, life) })
 	})

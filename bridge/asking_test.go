@@ -245,6 +245,7 @@ func TestAQuestionThatNobodyAnswersIsCancelled(t *testing.T) {
 }
 
 func TestTheButtonsToRefuse(t *testing.T) {
+	t.Parallel()
 	for label, want := range map[string]string{"Decline": "decline null", "Cancel": "cancel null"} {
 		c := &curious{asks: form(yesOrNo)}
 		r := c.rig(t)
@@ -259,6 +260,7 @@ func TestTheButtonsToRefuse(t *testing.T) {
 
 // Where no person is there, and for what does not belong into a chat, the answer is no at once.
 func TestWhatIsDeclinedWithoutAQuestion(t *testing.T) {
+	t.Parallel()
 	c := &curious{asks: form(yesOrNo)}
 	r := c.rig(t)
 	r.submit(task("a.1", "daily", "run x"))

@@ -99,6 +99,7 @@ func saidIn(chat, id int, text string) chats.Message {
 //
 // Attack 02.
 func TestAnOutageLosesNothing(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		outcome chats.Outcome
@@ -144,6 +145,7 @@ func TestAnOutageLosesNothing(t *testing.T) {
 // after it takes messages again, and one asks for all: every two and a half seconds at most, but
 // for the first questions.
 func TestDeliveryBeginsSoonAfterAnOutage(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		outcome chats.Outcome
@@ -263,6 +265,7 @@ func asides(t *testing.T, r *harness) []queue.DeadLetter {
 //
 // Attack 02.
 func TestOnePoisonedAnswerHoldsUpNobody(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o := &outage{}
 		r := newHarness(t, echo, func(cfg *bridge.Config) {

@@ -424,6 +424,7 @@ func inOneAnswer(t *testing.T, shown []sent, messages ...string) {
 }
 
 func TestACrashAtAnyStepOfASteeredTurnLosesNothing(t *testing.T) {
+	t.Parallel()
 	killedEverywhere(t, 10, []chats.Message{direct("1", "work")}, []chats.Message{direct("2", "two"), direct("3", "three")}, func(t *testing.T, shown []sent) {
 		t.Helper()
 		inOneAnswer(t, shown, "work", "two", "three")
@@ -431,6 +432,7 @@ func TestACrashAtAnyStepOfASteeredTurnLosesNothing(t *testing.T) {
 }
 
 func TestACrashAtAnyStepOfAnAlbumLosesNothing(t *testing.T) {
+	t.Parallel()
 	album := []chats.Message{piece(direct("1", "a"), "g"), piece(direct("2", "b"), "g"), piece(direct("3", "c"), "g")}
 	killedEverywhere(t, 10, album, nil, func(t *testing.T, shown []sent) {
 		t.Helper()
@@ -448,6 +450,7 @@ func insist(ctx context.Context, b *bridge.Bridge, messages ...chats.Message) {
 
 // A write that puts things together reports an error and has happened, or has not.
 func TestAFailedWriteJoinsNothingTwice(t *testing.T) {
+	t.Parallel()
 	for fails := 1; fails <= 16; fails++ {
 		t.Run(fmt.Sprint("step ", fails), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

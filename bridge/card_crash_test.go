@@ -106,6 +106,7 @@ func (f outcome) check(t *testing.T, p *platform, store storage.Store) {
 //
 // C17.
 func TestACardOutlivesAnyKill(t *testing.T) {
+	t.Parallel()
 	for _, f := range fates {
 		t.Run(f.name, func(t *testing.T) {
 			diesAtEachStep(t, 12, func(t *testing.T, life *mortal) {
@@ -141,6 +142,7 @@ func liveCard(t *testing.T, life *mortal, f outcome) {
 //
 // C17.
 func TestACardOutlivesAFailedWrite(t *testing.T) {
+	t.Parallel()
 	for _, f := range fates {
 		for fails := 1; fails <= 20; fails++ {
 			t.Run(fmt.Sprint(f.name, " step ", fails), func(t *testing.T) {

@@ -203,6 +203,7 @@ func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
 // C17.
 func TestACardExpires(t *testing.T) {
+	t.Parallel()
 	for _, restarted := range []bool{false, true} {
 		t.Run(fmt.Sprint(restarted), func(t *testing.T) {
 			v, c := &voter{}, &clock{}
@@ -241,6 +242,7 @@ func TestACardExpires(t *testing.T) {
 //
 // C17.
 func TestCardThatMayStandTwice(t *testing.T) {
+	t.Parallel()
 	v := &voter{}
 	r := newHarness(t, echo, voting(v))
 	r.platform.fail = func(n int, arrived bool) error {
@@ -293,6 +295,7 @@ func TestCardChangesItsButtons(t *testing.T) {
 }
 
 func TestCardWithLeadAndReply(t *testing.T) {
+	t.Parallel()
 	v := &voter{}
 	r := newHarness(t, echo, voting(v))
 	card := vote()
@@ -455,6 +458,7 @@ func TestCardsArePrunedAfterAWeek(t *testing.T) {
 //
 // C17.
 func TestCardWhoseEndFailsEachTime(t *testing.T) {
+	t.Parallel()
 	v, c := &voter{}, &clock{}
 	v.decide = func(p interact.Press) (interact.Result, error) {
 		if p.Expired {
@@ -480,6 +484,7 @@ func TestCardWhoseEndFailsEachTime(t *testing.T) {
 // A replica is paused before it stores what a press does, and goes on when the other one has stored
 // that, and what the next press does: each of them has counted once, and the second one stays.
 func TestAPressThatIsStoredLateUndoesNoOther(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		first, second func(p interact.Press) interact.Result
 		want          string

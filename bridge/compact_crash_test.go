@@ -13,6 +13,7 @@ import (
 // A crash at any step around a summary loses no message and none of what was said, and
 // gives no answer twice.
 func TestACrashAroundASummaryLosesNothing(t *testing.T) {
+	t.Parallel()
 	steps := crashed(t, 0)
 	if steps < 40 { // an answer and the record of its sending are one write, and so is a close
 		t.Fatalf("only %d steps: the test does not see the writes", steps)

@@ -146,6 +146,7 @@ func allMarks(n int) []string {
 //
 // D24: A summary is not made again and again.
 func TestNothingIsForgottenInALongConversation(t *testing.T) {
+	t.Parallel()
 	const turns = 100
 	s := &scribe{}
 	r, _ := newLong(t, s)
@@ -182,6 +183,7 @@ func TestNothingIsForgottenInALongConversation(t *testing.T) {
 
 // A conversation looks the same after a restart, whatever was summed up before.
 func TestTheWindowSurvivesARestart(t *testing.T) {
+	t.Parallel()
 	steady, kept := newLong(t, &scribe{})
 	steady.tell(0, 40)
 	fickle, read := newLong(t, &scribe{})
@@ -356,6 +358,7 @@ func TestARefusedConversationIsSummedUp(t *testing.T) {
 
 // A summary that takes long holds up neither the commands nor the end of the program.
 func TestASummaryCanBeInterrupted(t *testing.T) {
+	t.Parallel()
 	begun := make(chan struct{}, 10)
 	s := &scribe{summing: func(ctx context.Context) error {
 		begun <- struct{}{}

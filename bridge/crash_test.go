@@ -176,6 +176,7 @@ func twoRounds(effects *sync.Map) thinker {
 // TestACrashAtAnyStepLosesNothing kills the bridge at every single step of three
 // messages and goes on with a new one on the same store.
 func TestACrashAtAnyStepLosesNothing(t *testing.T) {
+	t.Parallel()
 	diesAtEachStep(t, 30, live)
 }
 
@@ -311,6 +312,7 @@ func checkAnswers(t *testing.T, p *platform) {
 // it, at every write of a turn: the job is tried again in the same process, and no tool
 // runs twice.
 func TestAFailedWriteAsksNothingTwice(t *testing.T) {
+	t.Parallel()
 	for fails := 1; fails <= 16; fails++ {
 		t.Run(fmt.Sprint("step ", fails), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -105,6 +105,7 @@ func TestAReceiptThatDoesNotDecodeStillStopsDuplicates(t *testing.T) {
 
 // Attack 23.
 func TestATurnDoesNotWaitForACardThatDoesNotDecode(t *testing.T) {
+	t.Parallel()
 	w := &workshop{}
 	r := w.guarded(t)
 	r.accept(direct("1", "run a"))
@@ -211,6 +212,7 @@ func TestATurnWithALostRecordRunsNothingTwice(t *testing.T) {
 
 // Attack 23.
 func TestALostSessionBringsNothingBackThatWasCleared(t *testing.T) {
+	t.Parallel()
 	seen := make(chan int, 10)
 	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		seen <- len(turn.History)

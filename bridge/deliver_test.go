@@ -23,6 +23,7 @@ func outcomes(failures map[int]*chats.SendError) func(int, bool) error {
 }
 
 func TestDeliveryStates(t *testing.T) {
+	t.Parallel()
 	broken := errors.New("broken")
 	cases := []struct {
 		name   string

@@ -93,6 +93,7 @@ type pause struct {
 // and goes on when the other one has taken its chat over and has done it, but before it knows:
 // all of it has happened once.
 func TestWhatAPausedReplicaBeganHappensOnce(t *testing.T) {
+	t.Parallel()
 	for name, p := range pauses() {
 		t.Run(name, func(t *testing.T) {
 			steps := p.at(t, 0)
@@ -300,6 +301,7 @@ func (s starting) Write(ctx context.Context, ops ...storage.Op) (storage.Revisio
 // A replica is paused before it stores that a call begins, and goes on when the other one has its
 // job and no turn for it: the call has not begun, so it is made there.
 func TestACallThatAPausedReplicaWasAboutToMakeIsMadeByTheOther(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var ran atomic.Int32
 		var armed atomic.Bool

@@ -92,6 +92,7 @@ func newBilled(t *testing.T) (billed, []func(*bridge.Config)) {
 
 // A PostgreSQL server becomes read-only, for longer than the leases of the replicas last.
 func TestA5NoModelIsAskedWhilePostgreSQLIsReadOnly(t *testing.T) {
+	t.Parallel()
 	server := &pgtest.Server{}
 	t.Cleanup(func() {
 		if err := server.Stop(); err != nil {
@@ -128,6 +129,7 @@ const fullDisk = "TEST_BRIDGE_FULL_DISK"
 
 // The disk of a database in a file is full. The limit is one of a process that the test starts.
 func TestA5NoModelIsAskedWhileTheDiskIsFull(t *testing.T) {
+	t.Parallel()
 	if os.Getenv(fullDisk) == "" {
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 		child.Env = append(os.Environ(), fullDisk+"=1")

@@ -32,6 +32,7 @@ func (r *harness) wantNoSecrets() {
 
 // Groups survive until /clear, also where all is gone that was said when they were loaded (B3).
 func TestGroupsStayLoadedWhenWhatWasSaidHasGoneByItsAge(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := &picky{}
 		r := newHarness(t, p.think, func(cfg *bridge.Config) { cfg.Limits.HistoryAge = 30 * 24 * time.Hour })
@@ -104,6 +105,7 @@ func TestForgettingAPersonLeavesTheGroupsOfASharedChat(t *testing.T) {
 
 // The beginning that was erased is no reason to take a conversation for one that has not begun.
 func TestClearEndsAConversationWhoseBeginningWasErased(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := &picky{}
 		r := newHarness(t, p.think, func(cfg *bridge.Config) { cfg.Limits.HistoryAge = 30 * 24 * time.Hour })

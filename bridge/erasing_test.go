@@ -69,6 +69,7 @@ func (s dyingEraser) Erase(ctx context.Context, log string, left ...storage.Reco
 // A process dies in the middle of an erasure that takes several writes: the next one finds all that
 // is left, also of a turn whose question was part of it.
 func TestAnErasureOfManyRecordsOutlivesAKill(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		life, erased := &mortal{dead: make(chan struct{})}, new(atomic.Int32)
 		r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {

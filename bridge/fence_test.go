@@ -143,6 +143,7 @@ func appends(ops []storage.Op) bool {
 // A replica is paused while it takes a chat over, and goes on when that is another's: it takes
 // nothing away from that one, which would answer what came later first.
 func TestAReplicaThatIsPausedWhileItTakesAChatOverTakesNothing(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		slow := newSlow()
 		s := newSleepers(t, slow.think)
@@ -174,6 +175,7 @@ func TestAReplicaThatIsPausedWhileItTakesAChatOverTakesNothing(t *testing.T) {
 
 // A replica is paused while it accepts a message, and goes on when its chat is another's.
 func TestAMessageThatIsAcceptedAfterATakeoverIsNotLost(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newSleepers(t, echo)
 		owner, other := s.owner(t)
@@ -237,6 +239,7 @@ func TestAStopThatIsAcceptedAfterATakeoverStops(t *testing.T) {
 // is given together, until the other one has taken over what is on record, and lets it go on in
 // the middle of that one's turn. The messages are asked and answered in their order.
 func TestAPausedReplicaKeepsTheOrder(t *testing.T) {
+	t.Parallel()
 	steps := pausedAt(t, 0)
 	if steps < 10 {
 		t.Fatalf("only %d steps: the test does not see what is written", steps)

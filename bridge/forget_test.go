@@ -148,6 +148,7 @@ func TestForgetTakesAllOfAPersonAway(t *testing.T) {
 // TestForgetOutlivesAFailedWriteAndARestart lets the store fail once at every write, after it or
 // before it, with a restart behind that.
 func TestForgetOutlivesAFailedWriteAndARestart(t *testing.T) {
+	t.Parallel()
 	ended := false
 	for fails := 1; !ended; fails++ {
 		t.Run(fmt.Sprint("step ", fails), func(t *testing.T) {
@@ -279,6 +280,7 @@ func TestHistoryHasAnAge(t *testing.T) {
 // Each chat's part is done by whoever answers there, so that no copy of what is gone is left with
 // them.
 func TestForgetReachesTheChatsOfOtherReplicas(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var shown sync.Map // by the answer, what the model was shown
 		all := newSeveral(t, 3, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {

@@ -119,6 +119,7 @@ func TestAMemberLeavesRoomForTheOthers(t *testing.T) {
 //
 // Attack 08.
 func TestCommandsAreBoundedToo(t *testing.T) {
+	t.Parallel()
 	h := newHanging()
 	r := newHarness(t, h.think, func(c *bridge.Config) { c.Limits.MaxWaiting = 3 })
 	r.stop()
@@ -155,6 +156,7 @@ func TestCommandsAreBoundedToo(t *testing.T) {
 //
 // Attack 08.
 func TestARefusalOutlivesAnyKill(t *testing.T) {
+	t.Parallel()
 	diesAtEachStep(t, 12, func(t *testing.T, life *mortal) {
 		s := newSlow()
 		r := newHarness(t, s.think, func(c *bridge.Config) { c.Limits.MaxWaiting = 1 })

@@ -450,6 +450,7 @@ func (b breakage) run(t *testing.T, r *injected) {
 // or a line names an incident; other chats and the next message of the same chat are answered, and
 // commands work (A1, A2, A3).
 func TestAStepThatBreaksEndsItsOwnJobAlone(t *testing.T) {
+	t.Parallel()
 	for _, step := range breakages() {
 		for _, way := range []string{failsForEver, panicsOnce, panicsAlways} {
 			t.Run(step.name+" "+way, func(t *testing.T) {
@@ -462,6 +463,7 @@ func TestAStepThatBreaksEndsItsOwnJobAlone(t *testing.T) {
 // The same holds for a replica on PostgreSQL, whose time is real: what fails is tried for a
 // moment only.
 func TestAStepThatBreaksEndsItsOwnJobAloneOnPostgreSQL(t *testing.T) {
+	t.Parallel()
 	server := &pgtest.Server{}
 	t.Cleanup(func() {
 		if err := server.Stop(); err != nil {

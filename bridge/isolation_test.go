@@ -96,6 +96,7 @@ func (w *watcher) look(turn agent.Turn, where string) {
 //
 // C13, C15.
 func TestNothingCrossesConversations(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		w := &watcher{owners: map[string]string{}}
 		second := renamed{newPlatform(), "other"}

@@ -185,6 +185,7 @@ func (h *hanging) think(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Me
 //
 // Attack 19: /stop waits for no other reply.
 func TestStopWaitsForNoOtherReply(t *testing.T) {
+	t.Parallel()
 	h := newHanging()
 	r := newHarness(t, h.think)
 	r.stop()
@@ -229,6 +230,7 @@ func within[T any](t *testing.T, happens <-chan T, what string) (v T) {
 //
 // Attack 19: /stop waits for no other reply.
 func TestAnAcceptedStopOutlivesAnyKill(t *testing.T) {
+	t.Parallel()
 	diesAtEachStep(t, 12, func(t *testing.T, life *mortal) {
 		h := newHanging()
 		r := newHarness(t, h.think)

@@ -22,6 +22,7 @@ func tooLarge() string { return strings.Repeat("<", storage.MaxValue/6+1) }
 //
 // Attack 07.
 func TestAMessageLargerThanARecordEndsItsTurn(t *testing.T) {
+	t.Parallel()
 	large := tooLarge()
 	call := agent.Call{ID: "1", Name: "draw", Arguments: "{}"}
 	for name, said := range map[string][]agent.Message{

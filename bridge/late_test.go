@@ -72,6 +72,7 @@ func TestStaleCommandsRunInTheirPlace(t *testing.T) {
 }
 
 func TestAMoveIsToldBeforeItIsDone(t *testing.T) {
+	t.Parallel()
 	var told []string
 	var r *harness
 	r = newHarness(t, echo, func(c *bridge.Config) {

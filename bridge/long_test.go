@@ -19,6 +19,7 @@ import (
 //
 // Attack 18.
 func TestALongAnswerGoesAsAFile(t *testing.T) {
+	t.Parallel()
 	cut := make(chan struct{})
 	r := newHarness(t, echo, func(c *bridge.Config) {
 		c.Limits.MaxParts = 2

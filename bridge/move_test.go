@@ -139,6 +139,7 @@ func TestTheConversationOfTheNewChatGoesOn(t *testing.T) {
 //
 // Attack 22: A chat that moves takes its turns along.
 func TestAMovedChatTakesItsApprovalsAlong(t *testing.T) {
+	t.Parallel()
 	for _, restart := range []string{"never", "before", "after"} {
 		t.Run(restart, func(t *testing.T) {
 			w := &workshop{}
@@ -186,6 +187,7 @@ func TestAMovedChatTakesItsApprovalsAlong(t *testing.T) {
 //
 // Attack 22: A chat that moves takes its turns along.
 func TestAMoveOutlivesAnyKill(t *testing.T) {
+	t.Parallel()
 	diesAtEachStep(t, 40, func(t *testing.T, life *mortal) {
 		var effects sync.Map
 		var mu sync.Mutex
@@ -240,6 +242,7 @@ func TestAMoveOutlivesAnyKill(t *testing.T) {
 // hangs, so that the move begins while the command is carried out again: what it has ended is not
 // answered in the new chat either.
 func TestAMoveBringsNothingBackThatACommandHasEnded(t *testing.T) {
+	t.Parallel()
 	for _, command := range []string{"/stop", "/clear"} {
 		t.Run(command, func(t *testing.T) {
 			hangsAtEachStep(t, 6, func(t *testing.T, life *mortal) {

@@ -46,6 +46,7 @@ func keptMessages(t *testing.T, store storage.Store) (n, size int) {
 
 // What a stranger wrote is answered when they are let in, whichever write fails (B2).
 func TestWhatANewcomerWroteIsAnsweredOnceThoughAWriteFails(t *testing.T) {
+	t.Parallel()
 	for _, byButton := range []bool{true, false} {
 		for fails, ended := 1, false; !ended; fails++ {
 			t.Run(fmt.Sprintf("by button %t, step %d", byButton, fails), func(t *testing.T) {

@@ -410,6 +410,7 @@ const scriptsVariable = "TEST_ONECLAW_SCRIPTS"
 // and come back. Every message has to be asked and answered once, in the order in which they
 // were accepted, whoever accepted them and whoever answered there then.
 func TestChatsKeepTheirOrder(t *testing.T) {
+	t.Parallel()
 	count := 5
 	if n, err := strconv.Atoi(os.Getenv(scriptsVariable)); err == nil && n > 0 {
 		count = n
@@ -430,6 +431,7 @@ func TestChatsKeepTheirOrder(t *testing.T) {
 // An owner takes one of some offers and loses the chat: that one does not come behind the
 // others, which were written before it was taken.
 func TestAnOfferThatWasTakenKeepsItsPlace(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, hold := &faulty{}, make(chan struct{})
 		var other *harness

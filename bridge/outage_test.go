@@ -165,6 +165,7 @@ func careful(effects *sync.Map) thinker {
 // messages on, or gone altogether. What is not accepted is not acknowledged; all else
 // waits.
 func TestAFullDiskLosesNothing(t *testing.T) {
+	t.Parallel()
 	for _, gone := range []bool{false, true} {
 		refused := 0
 		for full, writes := 1, 1; full <= writes && !t.Failed(); full++ {

@@ -214,6 +214,7 @@ func TestDeliveryStatesOfFiles(t *testing.T) {
 // TestACrashAtAnyStepOfAFileLosesNothing kills the bridge at every single step of an
 // answer with two files.
 func TestACrashAtAnyStepOfAFileLosesNothing(t *testing.T) {
+	t.Parallel()
 	diesAtEachStep(t, 20, drawAndDie)
 }
 

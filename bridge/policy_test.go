@@ -12,6 +12,7 @@ import (
 //
 // Attack 24: Small faults: a field, a default, a task of a removed platform.
 func TestWhatIsNoRuleAsks(t *testing.T) {
+	t.Parallel()
 	for _, rule := range []interact.Rule{"", interact.Ask, "ALLOW", "yes"} {
 		w := &workshop{}
 		r := w.guarded(t, func(c *bridge.Config) {

@@ -193,6 +193,7 @@ func TestAShortAnswerHasNoPreview(t *testing.T) {
 //
 // C04, C08.
 func TestTroubleWithAPreviewCostsNoAnswer(t *testing.T) {
+	t.Parallel()
 	once := func(what string, err error) func(string) error {
 		return func(did string) error {
 			if did != what || err == nil {
@@ -421,6 +422,7 @@ func (m mortalGrowing) Finish(ctx context.Context, to chats.Address, id string, 
 //
 // C04, C08.
 func TestACrashAtAnyStepOfAPreview(t *testing.T) {
+	t.Parallel()
 	diesAtEachStep(t, 20, func(t *testing.T, life *mortal) {
 		synctest.Test(t, func(t *testing.T) { liveGrowing(t, life) })
 	})

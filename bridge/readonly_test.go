@@ -77,6 +77,7 @@ func (m billed) Complete(ctx context.Context, req agent.Request, on func(agent.D
 // A disk that is full, or a server that takes no writes, can still be read: each question is
 // paid for once, and its reply waits in memory.
 func TestAReplyThatCannotBeStoredIsNotPaidForAgain(t *testing.T) {
+	t.Parallel()
 	const questions = 8
 	for name, shared := range map[string]bool{"one process": false, "two replicas": true} {
 		t.Run(name, func(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 //
 // C18.
 func TestWhatIsSentIsMasked(t *testing.T) {
+	t.Parallel()
 	hide := func(text string) string { return strings.ReplaceAll(text, "SECRET", "••••") }
 	broken := true
 	r := newHarness(t, echo, func(c *bridge.Config) {

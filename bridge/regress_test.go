@@ -40,6 +40,7 @@ func TestAMessageDuringATurnIsAnsweredAfterIt(t *testing.T) {
 //
 // B15: After a change of the session the next message goes to the new one.
 func TestAConversationThatIsGoneBeginsAnew(t *testing.T) {
+	t.Parallel()
 	r := newHarness(t, echo)
 	c := conversation.Conversation{Chat: chats.Chat{Platform: "fake", ID: "1"}, Generation: 1}
 	sent := 0

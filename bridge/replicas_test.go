@@ -176,6 +176,7 @@ func TestTheLimitsAreThoseOfTheOwner(t *testing.T) {
 
 // A replica leaves whose chats have turns that run and messages that wait.
 func TestAReplicaThatLeavesGivesItsChatsAway(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, told := newSlow(), newFollowers()
 		all := newSeveral(t, 3, s.think, told.join)
@@ -273,6 +274,7 @@ func TestAMessageWhoseWriteReportedAnErrorIsAnsweredOnce(t *testing.T) {
 // The same message comes to two replicas at one moment, as it does when a poller goes on that
 // was paused: it goes before what comes next.
 func TestAMessageThatComesToTwoReplicasKeepsItsPlace(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &faulty{}
 		var other *harness
@@ -578,6 +580,7 @@ func TestAnEditThatIsTooLargeIsDroppedAtAnotherReplica(t *testing.T) {
 
 // A chat moves to one of another replica while a turn runs in it.
 func TestAChatMovesToAnotherReplica(t *testing.T) {
+	t.Parallel()
 	for _, to := range []string{"101", "102", "104"} {
 		for _, at := range []int{0, 1} {
 			synctest.Test(t, func(t *testing.T) {

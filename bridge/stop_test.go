@@ -53,6 +53,7 @@ func (m *minded) since() (asked, seen []string) {
 // hangs. Its next life asks the model nothing of what was stopped and sends nothing of it; after
 // the answer to a /clear nothing that is older is shown, and an /undo brings back what there was.
 func TestACommandHoldsWhereverTheProcessDies(t *testing.T) {
+	t.Parallel()
 	old := []string{"slow one", "two", "long one"}
 	for name, begin := range map[string]func(t *testing.T, r *harness, m *minded){
 		"a turn runs and a message waits": func(t *testing.T, r *harness, m *minded) {
@@ -222,6 +223,7 @@ func TestACommandEndsATurnThatWaitsToGoOn(t *testing.T) {
 // A /stop that comes at any step of a turn which comes to wait for an approval ends it: its call
 // is not made, whatever is pressed, and the next message is answered.
 func TestAStopAtAnyStepOfATurnThatComesToWaitEndsIt(t *testing.T) {
+	t.Parallel()
 	bubble := func(t *testing.T, step int) (steps int) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {

@@ -165,6 +165,7 @@ func TestATaskDoesNotHoldUpItsChatAndIsNotCleared(t *testing.T) {
 
 // C24: A schedule that says delivered and was not.
 func TestAFailureOfATaskIsToldToItsChat(t *testing.T) {
+	t.Parallel()
 	told := newResults()
 	told.fail = errors.New("the store is out of order")
 	r := newHarness(t, func(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
@@ -238,6 +239,7 @@ func TestSubmitRefusesWhatCanNotBeAnswered(t *testing.T) {
 
 // TestATaskSurvivesACrashAtAnyStep kills the bridge at every step of two tasks.
 func TestATaskSurvivesACrashAtAnyStep(t *testing.T) {
+	t.Parallel()
 	diesAtEachStep(t, 15, liveTasks)
 }
 

@@ -308,6 +308,7 @@ func (d *duo) occupy(t *testing.T, replica int, block func()) {
 // on, starts no tool and writes nothing into the conversation, whether the other one is at work
 // on the same message by then, has answered it, or has begun another conversation.
 func TestAReplicaPastItsTimeoutDoesNothingMore(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		says string
 		acts func(t *testing.T, d *duo, owner int) // what follows the question
@@ -461,6 +462,7 @@ func (d *duo) check(t *testing.T, r *harness, says string, cleared bool) {
 // A replica that was replaced ends what it still does for its former chats as soon as it knows, and
 // when it has them again its model is not shown what the other one has erased.
 func TestAReplacedReplicaEndsItsTurnsAndForgets(t *testing.T) {
+	t.Parallel()
 	for _, answered := range []bool{false, true} {
 		t.Run(fmt.Sprint("answered ", answered), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { replaced(t, answered) })

@@ -89,6 +89,7 @@ func (r *harness) did(t *testing.T, want ...string) {
 }
 
 func TestUndoThatCannotBe(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		then func(r *harness, c *clock)
 		want string

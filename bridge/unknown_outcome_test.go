@@ -118,6 +118,7 @@ func (u *unsettled) insist(m chats.Message) { insist(u.t.Context(), u.bridge, m)
 // A write reports an error once, and has happened or has not, at any step: people see what they
 // would have seen otherwise.
 func TestAWriteOfUnknownOutcomeChangesNothing(t *testing.T) {
+	t.Parallel()
 	for name, does := range map[string]func(t *testing.T, u *unsettled){
 		"a turn waits for an approval": func(t *testing.T, u *unsettled) {
 			u.insist(direct("1", "run it"))

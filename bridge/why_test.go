@@ -212,6 +212,7 @@ func TestWhyOfATask(t *testing.T) {
 }
 
 func TestWhyTellsOfLostAnswers(t *testing.T) {
+	t.Parallel()
 	r := newHarness(t, echo, clockAt)
 	failures := 1
 	r.platform.fail = func(_ int, arrived bool) error {

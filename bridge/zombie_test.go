@@ -101,6 +101,7 @@ func (p heldPlatform) Send(ctx context.Context, to chats.Address, part chats.Par
 // or while it sends. What the first writes then is refused: nothing is lost, nothing comes
 // twice without a mark, and nothing is written twice.
 func TestZombie(t *testing.T) {
+	t.Parallel()
 	for _, wakes := range []string{"afterwards", "in its turn", "while it sends"} {
 		t.Run(wakes, func(t *testing.T) {
 			whole := &zombie{}
