@@ -112,6 +112,7 @@ func ranBefore(history []agent.Message) int {
 // The consumer stops at random places, several times over, with tools in parallel:
 // whatever ran with effects ran at most once, and the turn comes to its end.
 func TestEffectsHappenAtMostOnce(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newChat(t, agent.Config{})
 		c.agent.SetParallel(rapid.IntRange(1, 4).Draw(rt, "parallel"))

@@ -70,6 +70,7 @@ func served(t testing.TB, w *world) *toolgroups.Registry {
 // whatever is loaded, restored or summed up in between, and although the registry is made
 // anew. Behind a bridge it does not change at all.
 func TestToolsArrayOnlyGrows(t *testing.T) {
+	t.Parallel()
 	plain := newWorld(t).registry
 	groups := []string{"mcp_hub", "mcp_wiki", "config", "pdf", "google_gmail", "google_drive", "google_calendar", "empty", "unknown"}
 	rapid.Check(t, func(rt *rapid.T) {

@@ -111,6 +111,7 @@ func TestLaterGroupsBehindTheCap(t *testing.T) {
 
 // Acceptance 030: not even everything at once fails, nor a cap below the core.
 func TestEveryModeUnderEveryCap(t *testing.T) {
+	t.Parallel()
 	for _, routing := range search.Routings() {
 		for limit := 1; limit <= 16; limit++ {
 			c, _ := routed(t, routing)

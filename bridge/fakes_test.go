@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"iter"
@@ -27,7 +28,10 @@ import (
 	"oneclaw/toolgroups"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // they wait more than they compute
+	goleak.VerifyTestMain(m)
+}
 
 // sent is a message that the fake platform shows.
 type sent struct {

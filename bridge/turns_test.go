@@ -59,7 +59,6 @@ func inChat(n int, id, text string) chats.Message {
 
 // Attack 10: The turns that run are bounded, the others wait in order.
 func TestTurnsAreBoundedAndWaitInOrder(t *testing.T) {
-	t.Parallel()
 	const chats = 300
 	c := newCrowd()
 	r := newHarness(t, c.think, func(c *bridge.Config) { c.Limits.MaxTurns = 1 })

@@ -141,6 +141,7 @@ func (f *fixture) answers() []string {
 
 // C03.
 func TestWhatASocketMissedIsAnsweredOnce(t *testing.T) {
+	t.Parallel()
 	f := setup(t, deaf(), nil)
 	f.bridged(echo{})
 	root := f.say(f.channel, "<@U0BOT> one", nil)

@@ -74,6 +74,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 
 // TestManyThreads answers a mention in each of hundreds of threads at once.
 func TestManyThreads(t *testing.T) {
+	t.Parallel()
 	cfg := quick()
 	cfg.AckTimeout = 20 * time.Second
 	f := setup(t, cfg, nil)

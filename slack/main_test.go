@@ -3,6 +3,7 @@ package slack
 import (
 	"bytes"
 	"context"
+	"flag"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -20,7 +21,10 @@ import (
 	"oneclaw/storage"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // they wait more than they compute
+	goleak.VerifyTestMain(m)
+}
 
 // inbox keeps what it accepts. Errors given to it are returned first.
 type inbox struct {

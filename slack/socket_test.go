@@ -60,6 +60,7 @@ func TestAckOnlyAfterAccept(t *testing.T) {
 
 // D15: Slack's socket is connected again.
 func TestReconnectsWhenAsked(t *testing.T) {
+	t.Parallel()
 	for _, reason := range []string{"warning", "refresh_requested"} {
 		t.Run(reason, func(t *testing.T) {
 			f := start(t, quick(), nil)
@@ -81,6 +82,7 @@ func TestReconnectsWhenAsked(t *testing.T) {
 
 // D15: Slack's socket is connected again.
 func TestReconnectsWhenCutOff(t *testing.T) {
+	t.Parallel()
 	f := start(t, quick(), nil)
 	f.inject(emulator.Fault{Method: "socket", Times: 1, Effect: emulator.ServerError})
 	f.inject(emulator.Fault{Method: "apps.connections.open", Times: 1, Effect: emulator.CutBefore})
@@ -95,6 +97,7 @@ func TestReconnectsWhenCutOff(t *testing.T) {
 
 // D15: Slack's socket is connected again.
 func TestNoticesDeadSockets(t *testing.T) {
+	t.Parallel()
 	cfg := quick()
 	f := start(t, cfg, func(c *Config) { c.PingTimeout = 300 * time.Millisecond })
 	f.Freeze()
@@ -132,6 +135,7 @@ func TestTroubleLeavesNoSocketsBehind(t *testing.T) {
 
 // C03.
 func TestASocketWithoutHelloIsGivenUp(t *testing.T) {
+	t.Parallel()
 	f := setup(t, quick(), func(c *Config) { c.PingTimeout = 200 * time.Millisecond })
 	f.inject(emulator.Fault{Method: "hello", Times: 1, Effect: emulator.Hang})
 	f.run()
@@ -148,6 +152,7 @@ func TestASocketWithoutHelloIsGivenUp(t *testing.T) {
 
 // C03.
 func TestHealthSaysWhy(t *testing.T) {
+	t.Parallel()
 	f := start(t, quick(), func(c *Config) { c.PingTimeout = time.Second })
 	f.acked(f.say(f.dm, "x", nil))
 	f.inject(emulator.Fault{Method: "apps.connections.open", Effect: emulator.Refuse, Error: "internal_error"})

@@ -21,6 +21,7 @@ import (
 // TestCallsFitTheTypesOfSlacksLibrary compiles what the bot sends, as constants of the types that
 // Slack's own library (@slack/web-api) has for the arguments of each method.
 func TestCallsFitTheTypesOfSlacksLibrary(t *testing.T) {
+	t.Parallel()
 	dir := typesDir(t)
 	over := &recorder{}
 	t.Cleanup(over.base.CloseIdleConnections)

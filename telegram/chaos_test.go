@@ -21,6 +21,7 @@ import (
 //
 // C04, C06.
 func TestFaultsAtEveryRequest(t *testing.T) {
+	t.Parallel()
 	for seed := range 5 {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -98,6 +98,7 @@ func arrived(messages []emulator.Message) (list []string) {
 
 // D10; C25.
 func TestFilesOfToolsReachTheChat(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	picture := pngOf(t, 40, 40)
 	serve(t, s.p, &sender{make: func(workspace, name string) {
@@ -139,6 +140,7 @@ func TestFilesOfToolsReachTheChat(t *testing.T) {
 
 // B07, B08.
 func TestPicturesReachTheModel(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	picture := pngOf(t, 40, 40)
 	model := &sender{}

@@ -247,6 +247,7 @@ func TestAMachineThatSleptPollsAnew(t *testing.T) {
 //
 // C02.
 func TestHalfOpenConnection(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	link := newLink(t, s.url)
 	p, err := New(Config{Settings: Settings{Token: redact.Secret(s.Token()), APIURL: link.url}, PollTimeout: time.Second})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -23,7 +24,10 @@ import (
 
 const testToken = "123456:SECRET-0123456789-abcdefghij"
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // they wait more than they compute
+	goleak.VerifyTestMain(m)
+}
 
 // inbox keeps what it accepts. Errors given to it are returned first.
 type inbox struct {

@@ -189,6 +189,7 @@ func TestNothingDuringAPenalty(t *testing.T) {
 //
 // C07.
 func TestOnlyItsChat(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := flooded(t, nil)
 		bob := s.AddUser(emulator.User{}).ID

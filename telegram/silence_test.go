@@ -102,6 +102,7 @@ func TestMetadataIsNoEdit(t *testing.T) {
 // TestEditThatWasNotKeptComesAgain checks that an edit which could not be accepted is
 // not taken for one that changes nothing when it comes again.
 func TestEditThatWasNotKeptComesAgain(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	m := s.say(t, s.ann, "first", nil)
 	in := newInbox()

@@ -111,6 +111,7 @@ func runBridge(t *testing.T, p *Platform) (stop func()) {
 //
 // C07.
 func TestStormThroughTheBridge(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const each = 45
 		s := flooded(t, &emulator.Limits{PerChat: 1, Burst: 5, PerGroup: 20})

@@ -45,6 +45,7 @@ func out(name, caption string, data []byte) chats.OutFile {
 
 // D10.
 func TestPicturesAndDocumentsAreSent(t *testing.T) {
+	t.Parallel()
 	small := pngOf(t, 30, 20)
 	for name, tt := range map[string]struct {
 		file chats.OutFile

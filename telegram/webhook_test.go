@@ -118,6 +118,7 @@ func TestConformanceWithAWebhook(t *testing.T) {
 // TestWebhookOnSeveralReplicas has three take what is posted, of which one is stopped while
 // the store has trouble: each message is accepted, in the order of its chat.
 func TestWebhookOnSeveralReplicas(t *testing.T) {
+	t.Parallel()
 	s := newPostedStage(t)
 	in := newInbox(errors.New("disk full"), errors.New("disk full"))
 	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Group, Title: "G", User: s.ann})

@@ -73,6 +73,7 @@ func TestThinkingThatIsBoundIsLeftOut(t *testing.T) {
 
 // How hard to think is said in the form that each model takes.
 func TestEffortInEachForm(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct{ model, effort, want string }{
 		"adaptive":       {"claude-sonnet-5", "high", `"output_config":{"effort":"high"},"thinking":{"type":"adaptive"}`},
 		"off":            {"claude-sonnet-5", "none", `"output_config":{"effort":"low"},"thinking":{"type":"disabled"}`},
@@ -115,6 +116,7 @@ func same(body, want string) bool {
 }
 
 func TestFailures(t *testing.T) {
+	t.Parallel()
 	overloaded := brain.Reply{Err: &brain.Error{Status: 529, Message: "Overloaded"}}
 	for name, tc := range map[string]struct {
 		reply  brain.Reply

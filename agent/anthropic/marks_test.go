@@ -16,6 +16,7 @@ import (
 // However a conversation goes, a request reads again at most what is new, and one block: the
 // cache has all that the request before it had.
 func TestPropertyANewTurnReadsOnlyWhatIsNew(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		c := newTalk(t).by(rapid.SampledFrom([]search.Routing{search.RoutingBridge, search.RoutingAll, search.RoutingNative, search.RoutingSearch}).Draw(r, "routing"))
 		plan := rapid.SliceOfN(rapid.SliceOfN(rapid.IntRange(1, 30), 0, 3), 1, 4).Draw(r, "turns")

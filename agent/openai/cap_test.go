@@ -44,6 +44,7 @@ func large(t *testing.T) *toolgroups.Registry {
 // Acceptance 030: with all groups loaded 154 tools are wanted, and a server that takes
 // no more than 128 refuses nothing: the last place is tool_call's.
 func TestAllGroupsAtAServerWithACap(t *testing.T) {
+	t.Parallel()
 	registry := large(t)
 	for _, routing := range search.Routings() {
 		t.Run(string(routing), func(t *testing.T) {

@@ -260,6 +260,7 @@ func TestWhichAPI(t *testing.T) {
 // A server as strict as the hosted one accepts every prefix of every conversation, and
 // gets its reasoning back in a turn with tools.
 func TestStrictResponses(t *testing.T) {
+	t.Parallel()
 	srv, err := emulator.New(emulator.Config{Models: []string{"gpt-6-sol"}, Brain: emulator.BrainFunc(func(_ context.Context, req emulator.Request) (emulator.Reply, error) {
 		if len(req.Tools) == 1 && req.Messages[len(req.Messages)-1].Role == "user" {
 			return emulator.Reply{Text: "let me see", Calls: []emulator.ToolCall{{Name: "tool_0", Arguments: `{"a":"ä"}`}, {Name: "tool_0", Arguments: "{}"}}}, nil

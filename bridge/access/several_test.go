@@ -313,6 +313,7 @@ func TestTheOwnerIsAskedOnceAboutAStrangerWhoKnocksEverywhere(t *testing.T) {
 // A stranger is told once a day in each place, and all together so many times an hour,
 // whichever replica hears them and whatever its clock says within the hour.
 func TestStrangersAreToldOnceHoweverManyReplicasHearThem(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		b := &peopleList{store: openStore(t)}
 		now := time.Now()

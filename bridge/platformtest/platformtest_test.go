@@ -13,6 +13,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestCorrectPlatformPasses(t *testing.T) {
+	t.Parallel()
 	for _, p := range properties() {
 		t.Run(p.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { runProperty(t, memoryTown(t, ""), p) })
@@ -31,6 +32,7 @@ func TestEveryPropertyHasASentence(t *testing.T) {
 }
 
 func TestMutantsFail(t *testing.T) {
+	t.Parallel()
 	all := map[string]property{}
 	for _, p := range properties() {
 		all[p.name] = p

@@ -143,6 +143,7 @@ type outcome struct {
 // twice without a mark or out of order, no effect may happen twice, and everybody is
 // served again within the time-out and a second.
 func TestClusterInAFlood(t *testing.T) {
+	t.Parallel()
 	ttl := ttlOfTest
 	if other, err := time.ParseDuration(os.Getenv(timeoutVariable)); err == nil {
 		ttl = other

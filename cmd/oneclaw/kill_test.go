@@ -104,6 +104,7 @@ func (w *harness) caughtUp(bot *process, people []int64, said int) {
 // answer in the end, in order within its chat, and each answer there once, but for those that a kill found in the middle of
 // their sending, and these are marked; so must every delivery, in any order.
 func TestKilledInAFlood(t *testing.T) {
+	t.Parallel()
 	const chats, perRound = 8, 3
 	w := newTown(t, hooking(openai.BrainFunc(repeating)))
 	w.env["ONECLAW_LISTEN"], w.env["ONECLAW_PUBLIC_URL"] = freeAddress(t), hookAddress

@@ -8,6 +8,7 @@ import (
 
 // TestTheBotLinksNoEmulator: what stands in for services is in oneclaw-lab alone.
 func TestTheBotLinksNoEmulator(t *testing.T) {
+	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -52,6 +53,7 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(serverVariable); name != "" {
 		os.Exit(serveTools(name))
 	}
+	_ = flag.Set("test.parallel", "5") // they wait more than they compute
 	testscript.Main(m, map[string]func(){
 		programName: func() { os.Exit(cli.Execute(rootCommand, fromTest(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
 		labName:     func() { os.Exit(cli.Execute(lab.Root, fromTest(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },

@@ -25,6 +25,7 @@ func TestTwentyMessagesAtOnceAreAnsweredInOrder(t *testing.T) {
 }
 
 func TestFiveHundredChatsAtOnceAreServedSideBySide(t *testing.T) {
+	t.Parallel()
 	// All requests are held until 500 are there, or the patience is over: served one
 	// after another, not even two would ever meet.
 	const chats = 500

@@ -135,6 +135,7 @@ func (w *harness) wantCapped(t *testing.T, bot *process, who int64, all []string
 //
 // Acceptance 43, 64.
 func TestRoutingAllSendsEveryTool(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.BrainFunc(toldToCall))
 	w.env["ONECLAW_ROUTING"], w.env["ONECLAW_ADMINS"] = "all", "telegram:*"
 	ann, registry := w.person("Ann"), registryOf(t)
@@ -160,6 +161,7 @@ func TestRoutingAllSendsEveryTool(t *testing.T) {
 //
 // Acceptance 22, 68, 73.
 func TestEachConversationItsGroups(t *testing.T) {
+	t.Parallel()
 	onBothPlatforms(t, false, openai.BrainFunc(toldToCall), func(s *stage) {
 		s.start()
 		answered := 0
@@ -189,6 +191,7 @@ func TestEachConversationItsGroups(t *testing.T) {
 
 // Acceptance 22: Groups of one conversation are not active in another, or after /clear.
 func TestAnotherChatHasNoneOfIt(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.BrainFunc(toldToCall))
 	ann, bob := w.person("Ann"), w.person("Bob")
 	bot := w.run()

@@ -117,6 +117,7 @@ func TestSlackNamesCommandsAsTheyAreWrittenThere(t *testing.T) {
 // TestKilledInAFloodOnSlack kills the program while people write into threads. Every
 // envelope that was acknowledged must be answered in the end, in its thread.
 func TestKilledInAFloodOnSlack(t *testing.T) {
+	t.Parallel()
 	const perRound = 3
 	w := newTown(t, openai.BrainFunc(repeating))
 	server, channel, people := w.withSlack(t, "ann", "bob", "cleo", "dan")

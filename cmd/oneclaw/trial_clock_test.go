@@ -23,6 +23,7 @@ var waitedNotice = regexp.MustCompile(`^I was away: this waited for [a-z0-9 ]+\.
 // hour back and a day back while messages come in, and kills it where the clock is wrong.
 // Nothing is lost, nothing comes twice, each chat keeps its order.
 func TestTrialClockJumpsInAFlood(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.BrainFunc(repeating))
 	clock := newOffClock(t, w)
 	var people []int64

@@ -15,6 +15,7 @@ import (
 //
 // Attack 09: Slow requests leave the platforms their descriptors.
 func TestASlowRequestIsEnded(t *testing.T) {
+	t.Parallel()
 	l, err := Listen(t.Context(), "127.0.0.1:0", "")
 	if err != nil {
 		t.Fatal(err)

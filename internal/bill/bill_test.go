@@ -140,6 +140,7 @@ func TestConversationUnderEachRouting(t *testing.T) {
 
 // A log gives back the conversation that it is of, by whatever routing it was made.
 func TestRecordedIsWhatWasPlayed(t *testing.T) {
+	t.Parallel()
 	c := trip(t)
 	for _, routing := range search.Routings() {
 		log, err := calculator(t, town(t)).Log(t.Context(), c, routing)
@@ -280,6 +281,7 @@ func TestWhatIsPrinted(t *testing.T) {
 // What goes over the wire: each tools array begins with the one before, and those of
 // bridge and all never change.
 func TestArraysOnTheWireOnlyGrow(t *testing.T) {
+	t.Parallel()
 	c := trip(t)
 	c.Servers = true
 	c.Turns = append(c.Turns, bill.Turn{User: "Open issues?", Answer: "None.", Steps: []bill.Step{{Calls: []bill.Call{

@@ -147,6 +147,7 @@ func report(t testing.TB, l *budget.Ledger, p budget.Payer) budget.Report {
 //
 // C20.
 func TestReserveCallSettle(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 1000}})
 	m := &fake{usage: agent.Usage{Input: 300, Cached: 200, Written: 50, Output: 50}}
 	var err error
@@ -213,6 +214,7 @@ func TestEveryAccountBounds(t *testing.T) {
 //
 // C20.
 func TestConcurrentCallsOvershootByOneReservation(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, budget.Limits{})
 	day := noon()
 	rapid.Check(t, func(rt *rapid.T) {

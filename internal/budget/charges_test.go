@@ -55,6 +55,7 @@ func TestChargesOfAKilledProcessAreAddedOnce(t *testing.T) {
 
 // TestChargesAreAddedTogether: what calls used in a second is one write to the accounts.
 func TestChargesAreAddedTogether(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, budget.Limits{})
 	next, stop := iter.Pull2(b.store.Watch(t.Context(), "account/charges/"))
 	defer stop()

@@ -14,6 +14,7 @@ import (
 // ledger that runs and before one is opened. Calls go on, what was damaged is set aside once, and
 // what the other accounts tell of it is not lost.
 func TestADamagedAccountBeginsAnewFromTheOthers(t *testing.T) {
+	t.Parallel()
 	const day = "2026-11-21"
 	bob := budget.Payer{User: "telegram:2", Chat: "telegram:-5"}
 	for key, restored := range map[string]bool{

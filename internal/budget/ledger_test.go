@@ -115,6 +115,7 @@ func TestDaysAreForgotten(t *testing.T) {
 //
 // C20.
 func TestAnAccountOutlivesARestart(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 1 << 40}})
 	for range 1100 {
 		b.spend(3, ann())
@@ -322,6 +323,7 @@ func (s *stumbling) Write(ctx context.Context, ops ...storage.Op) (storage.Revis
 //
 // C20.
 func TestAFailingStoreLosesNoCharge(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 1000}})
 	store := &stumbling{Store: b.store}
 	b.cfg.Store = store

@@ -19,6 +19,7 @@ import (
 //
 // C20.
 func TestSeveralProcessesOvershootByOneReservation(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, budget.Limits{})
 	ledgers := []*budget.Ledger{b.Ledger, b.another(), b.another()}
 	day := noon()

@@ -14,6 +14,7 @@ import (
 // What was written before the first release is refused as it is, in a file, on a server, and as a
 // backup of either.
 func TestAFormatBelowTheLowestIsRefusedUnchanged(t *testing.T) {
+	t.Parallel()
 	inFile := func(t *testing.T) Place { return Place{Dir: t.TempDir(), Address: Bolt} }
 	for name, place := range map[string]func(*testing.T) Place{"file": inFile, "server": onServer} {
 		for record, version := range map[string]string{"of an older format": `{"version":3}`, "without a format": ""} {

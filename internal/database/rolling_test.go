@@ -78,6 +78,7 @@ func (b *build) upgraded(t *testing.T) chan error {
 // TestANewFormatWaitsForTheLastOldReplica has newer programs join an old one. The format
 // changes when the old one is gone, and not before; another old one is refused then.
 func TestANewFormatWaitsForTheLastOldReplica(t *testing.T) {
+	t.Parallel()
 	at := onServer(t)
 	old := joined(t, at, 1)
 	<-old.lease
@@ -114,6 +115,7 @@ func TestANewFormatWaitsForTheLastOldReplica(t *testing.T) {
 // TestAnOldProgramThatOpenedBeforeTheChangeIsRefused opens with an old program, which joins
 // when the format is new.
 func TestAnOldProgramThatOpenedBeforeTheChangeIsRefused(t *testing.T) {
+	t.Parallel()
 	at := onServer(t)
 	old, err := opened(t, at, 1)
 	if err != nil {
@@ -144,6 +146,7 @@ func TestAnOldProgramThatOpenedBeforeTheChangeIsRefused(t *testing.T) {
 
 // TestADeadReplicaDoesNotHoldUpTheFormat leaves the record of an old replica that is dead.
 func TestADeadReplicaDoesNotHoldUpTheFormat(t *testing.T) {
+	t.Parallel()
 	at := onServer(t)
 	old := joined(t, at, 1)
 	<-old.lease

@@ -32,6 +32,7 @@ func onServer(t *testing.T) Place {
 
 // TestProcessesThatStartTogetherMigrateOnce has some open a database in an old format.
 func TestProcessesThatStartTogetherMigrateOnce(t *testing.T) {
+	t.Parallel()
 	at := onServer(t)
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	old, err := at.connect(t.Context(), false, log)
@@ -98,6 +99,7 @@ func TestAddressesAreShownWithoutTheirPassword(t *testing.T) {
 // TestABotThatRunsKeepsItsDatabase has a replica serve a database, which is backed up
 // meanwhile and neither moved nor replaced.
 func TestABotThatRunsKeepsItsDatabase(t *testing.T) {
+	t.Parallel()
 	ctx, at := t.Context(), onServer(t)
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	store, err := Open(ctx, Config{Place: at, Logger: log})
@@ -156,6 +158,7 @@ func TestABotThatRunsKeepsItsDatabase(t *testing.T) {
 
 // TestARestoreThatBrokeOffServesNobody leaves a database as a restore does that was killed.
 func TestARestoreThatBrokeOffServesNobody(t *testing.T) {
+	t.Parallel()
 	ctx, at := t.Context(), onServer(t)
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	open := func() (*Store, error) { return Open(ctx, Config{Place: at, Logger: log}) }

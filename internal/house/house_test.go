@@ -60,6 +60,7 @@ func (e exception) covers(check string, f finding) bool {
 }
 
 func TestHouse(t *testing.T) {
+	t.Parallel()
 	m, err := load(os.DirFS("../.."))
 	if err != nil {
 		t.Fatal(err)

@@ -32,6 +32,7 @@ var speaking = []string{
 }
 
 func TestTextsPageShowsWhatPeopleRead(t *testing.T) {
+	t.Parallel()
 	m, err := load(os.DirFS("../.."))
 	if err != nil {
 		t.Fatal(err)

@@ -199,6 +199,7 @@ const billDrift = 0.03
 
 // The tables in the docs are those that the program prints. ONECLAW_UPDATE=1 writes them.
 func TestBillDocs(t *testing.T) {
+	t.Parallel()
 	b, err := billed()
 	if err != nil {
 		t.Fatal(err)

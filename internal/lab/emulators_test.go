@@ -19,6 +19,7 @@ import (
 // TestABotUsesTheEmulators takes the settings that the command prints for a bot, and has the
 // person in Telegram and in Slack say what the printed lines say.
 func TestABotUsesTheEmulators(t *testing.T) {
+	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	out, w := io.Pipe()
 	ended := make(chan error, 2)

@@ -45,6 +45,7 @@ func exported(t *testing.T, texts ...string) (all []said) {
 // Each form of a value stands between the words before and behind it, and has one pseudonym
 // however it is written.
 func TestWhatReachesAPersonIsNotExported(t *testing.T) {
+	t.Parallel()
 	for kind, values := range map[string][][]string{
 		"Email": {
 			{"ann.lee@example.com", "Ann.Lee@Example.com", "ann.lee%40example.com"},

@@ -307,6 +307,7 @@ func TestWhoSaidNoAndIsForgottenIsInNoCase(t *testing.T) {
 
 // TestNoNameAndNoSecretIsExported puts names and secrets wherever texts come from.
 func TestNoNameAndNoSecretIsExported(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		k := newKept(t)
 		part := rapid.StringMatching(`[A-ZÄÖ][a-zäöüß]{3,8}q`)

@@ -20,6 +20,7 @@ func nobody(context.Context, func(io.Reader) error) (bool, error) { return false
 
 // TestTheFileAppearsWhole exports from a file, and from a server that is in use.
 func TestTheFileAppearsWhole(t *testing.T) {
+	t.Parallel()
 	t.Run("file", func(t *testing.T) { appears(t, database.Place{Dir: t.TempDir()}) })
 	t.Run("server", func(t *testing.T) {
 		server := &pgtest.Server{}

@@ -195,6 +195,7 @@ func TestFailingRenderingGivesPlainText(t *testing.T) {
 
 // TestCostlyInput has texts that take the parser minutes without the caps.
 func TestCostlyInput(t *testing.T) {
+	t.Parallel()
 	const size = 40_000
 	sources := map[string]string{
 		"quotes":        strings.Repeat(">", 20_000) + "a",

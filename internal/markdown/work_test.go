@@ -34,6 +34,7 @@ func TestSplittingIsLinear(t *testing.T) {
 //
 // Attack 18.
 func TestEnormousAnswersArriveWhole(t *testing.T) {
+	t.Parallel()
 	for name, text := range enormous(8_000) {
 		if err := verifyTelegram(text, 500); err != nil {
 			t.Errorf("%s for Telegram: %.300v", name, err)

@@ -27,6 +27,7 @@ func swelling() string {
 // A document that takes all the memory that it can get ends with an error that says so, and the
 // next one is read.
 func TestAPageThatSwellsEndsAlone(t *testing.T) {
+	t.Parallel()
 	_, err := markdown(t, swelling())
 	if err == nil || !strings.Contains(err.Error(), "memory") {
 		t.Errorf("got %v", err)

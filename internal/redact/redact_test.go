@@ -142,6 +142,7 @@ func TestOrdinaryTextsSurvive(t *testing.T) {
 // The sources of the program and its papers hold no secret, and enough of everything
 // that could be taken for one.
 func TestOrdinaryFilesSurvive(t *testing.T) {
+	t.Parallel()
 	var r redact.Redactor
 	seen := 0
 	err := fs.WalkDir(os.DirFS("../.."), ".", func(name string, d fs.DirEntry, err error) error {

@@ -73,6 +73,7 @@ func TestEntryGetsParams(t *testing.T) {
 }
 
 func TestFailuresSayWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct{ source, entry, want string }{
 		{`let = `, "", "SyntaxError: "},
 		{"1;\n2;\n}", "", "(line 3)"},
@@ -129,6 +130,7 @@ func runaways() map[string]string {
 }
 
 func TestRunawaysAreStopped(t *testing.T) {
+	t.Parallel()
 	for name, source := range runaways() {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -157,6 +159,7 @@ func TestDeadlineIsTheErrorOfARunaway(t *testing.T) {
 }
 
 func TestFunctionsOfTheHost(t *testing.T) {
+	t.Parallel()
 	var open, most atomic.Int32
 	functions := map[string]sandbox.Function{
 		"double": func(_ context.Context, arg json.RawMessage) (any, error) {

@@ -142,6 +142,7 @@ func TestTheAddressSpaceOfAChildIsBounded(t *testing.T) {
 //
 // Attack 04.
 func TestTheProcessorTimeOfAChildIsBounded(t *testing.T) {
+	t.Parallel()
 	p := start(t)
 	if _, err := ask(p, order{Spin: true}); err == nil {
 		t.Error("it ended its loop")

@@ -140,6 +140,7 @@ func TestAttackFoldersThatCannotBeWrittenTo(t *testing.T) {
 
 // TestAttackAFileThatIsWrittenMeanwhile goes on changing while it is stored.
 func TestAttackAFileThatIsWrittenMeanwhile(t *testing.T) {
+	t.Parallel()
 	store := openStore(t)
 	a, b := newReplica(t, store), newReplica(t, store)
 	a.prepare()

@@ -174,6 +174,7 @@ func (w *world) check() {
 // an owner in any order, with ends of processes, cut connections and sweeps in between. What
 // the store holds is always what the last Keep that succeeded has found, whole.
 func TestPropertyTwoReplicasOnOneStore(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		w := &world{t: t, store: openStore(t), stored: files{}}
 		for range 2 {

@@ -3,6 +3,7 @@ package workspace_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -19,7 +20,10 @@ import (
 	"oneclaw/storage/bolt"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // they wait more than they compute
+	goleak.VerifyTestMain(m)
+}
 
 const owner = "telegram:7"
 

@@ -227,6 +227,7 @@ func pass(t *testing.T, d time.Duration) {
 // make files, has another with a disk of its own take over, and lets the first go on. What the
 // log says was made is there for whoever comes next, is sent, and was made once.
 func TestATurnIsTakenOverWithItsFiles(t *testing.T) {
+	t.Parallel()
 	whole := &life{}
 	takenOver(t, whole)
 	if whole.steps < 30 {

@@ -42,6 +42,7 @@ func open(t testing.TB, path string) *bolt.Store {
 }
 
 func TestStore(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, storetest.Config{
 		Open:   func(t testing.TB) storage.Store { return checked{t, open(t, newPath(t))} },
 		Reopen: func(t testing.TB, s storage.Store) storage.Store { return checked{t, open(t, s.(checked).Path())} },

@@ -109,6 +109,7 @@ func fileSize(t testing.TB, path string) int64 {
 }
 
 func TestCompactRefusesWhatItCanNotCopy(t *testing.T) {
+	t.Parallel()
 	path := newPath(t)
 	open(t, path)
 	if _, err := bolt.Compact(t.Context(), bolt.Config{Path: path}, false); !errors.Is(err, storage.ErrLocked) {

@@ -202,6 +202,7 @@ func TestOpenReadsTheFirstLayout(t *testing.T) {
 }
 
 func TestVerifyFindsDamage(t *testing.T) {
+	t.Parallel()
 	log := func(tx *bbolt.Tx, part string) *bbolt.Bucket {
 		return tx.Bucket([]byte("logs")).Bucket([]byte("log")).Bucket([]byte(part))
 	}

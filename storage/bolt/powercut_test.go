@@ -160,6 +160,7 @@ func afterCut(events []diskEvent, random *rand.Rand) []byte {
 // plays it back to a disk whose power goes at any moment, with any sectors lost of what
 // was not synced, in any order. What was acknowledged by then is there.
 func TestTrialPowerCutKeepsWhatWasAcknowledged(t *testing.T) {
+	t.Parallel()
 	events := traced(t, 60)
 	count := map[string]int{}
 	for _, e := range events {

@@ -75,6 +75,7 @@ func holdOpen(path string, out io.Writer) error {
 }
 
 func TestSecondProcessIsRefused(t *testing.T) {
+	t.Parallel()
 	path := newPath(t)
 	cmd, out, in := startChild(t, "hold", path)
 	if !out.Scan() {
@@ -124,6 +125,7 @@ func appendForever(path string, out io.Writer) error {
 }
 
 func TestKilledProcessLosesNothingAcknowledged(t *testing.T) {
+	t.Parallel()
 	path := newPath(t)
 	for round := range 3 {
 		dir := fmt.Sprint(path, round)

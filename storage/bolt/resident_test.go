@@ -16,6 +16,7 @@ import (
 // TestReadingKeepsLittleResident: however much is read or written, the part of the file
 // that counts as memory of the program is bounded.
 func TestReadingKeepsLittleResident(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "db")
 	s, err := Open(Config{Path: path, NoSync: true, resident: 1 << 20})
 	if err != nil {

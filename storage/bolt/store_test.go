@@ -70,6 +70,7 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // TestSlowWatcherLags fills the queue of a watch, by number and by size.
 func TestSlowWatcherLags(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name         string
 		writes, size int

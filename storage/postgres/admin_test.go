@@ -13,6 +13,7 @@ import (
 
 // TestSnapshotIsOfOneMoment reads a store page by page while all of it changes.
 func TestSnapshotIsOfOneMoment(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	s := open(t, postgres.Config{URL: (&schemas{base: server.Database(t)}).next(t)})
 	const keys = 600 // of several pages
@@ -106,6 +107,7 @@ func TestAloneIsOneAfterAnother(t *testing.T) {
 }
 
 func TestRaisedRevisions(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	s := open(t, postgres.Config{URL: (&schemas{base: server.Database(t)}).next(t)})
 	for _, c := range []struct{ raise, want storage.Revision }{{1 << 60, 1<<60 + 1}, {5, 1<<60 + 2}} {

@@ -105,6 +105,7 @@ func (c *counting) check(t *testing.T, s storage.Store) {
 // TestKilledServerLosesNothingConfirmed kills all processes of the server in the middle of
 // writes, twice.
 func TestKilledServerLosesNothingConfirmed(t *testing.T) {
+	t.Parallel()
 	own := ownServer(t)
 	s := open(t, postgres.Config{URL: own.Database(t)})
 	for round := range 2 {
@@ -122,6 +123,7 @@ func TestKilledServerLosesNothingConfirmed(t *testing.T) {
 
 // TestFailover kills the primary in the middle of writes and goes on with its standby.
 func TestFailover(t *testing.T) {
+	t.Parallel()
 	own := ownServer(t)
 	at := own.Database(t)
 	standby := own.Standby(t)
@@ -287,6 +289,7 @@ func TestConnectionCut(t *testing.T) {
 // TestUnansweredWrite ends the context of a write that has no answer yet. Its memory is the
 // caller's again at once.
 func TestUnansweredWrite(t *testing.T) {
+	t.Parallel()
 	p, s, direct := behindProxy(t)
 	p.does.Store(hold)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -311,6 +314,7 @@ func TestUnansweredWrite(t *testing.T) {
 // TestFullDisk has the server refuse a write as it does when its disk is full. Others that
 // are written at the same time are none of its business.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	at := (&schemas{base: server.Database(t)}).next(t)
 	s := open(t, postgres.Config{URL: at})
 	exec(t, at, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -335,6 +339,7 @@ func TestFullDisk(t *testing.T) {
 
 // TestStandby has the server become a standby, and the primary again.
 func TestStandby(t *testing.T) {
+	t.Parallel()
 	own := ownServer(t)
 	at := own.Database(t)
 	s := open(t, postgres.Config{URL: at})

@@ -88,6 +88,7 @@ func TestOldAndOtherServersAreRefused(t *testing.T) {
 }
 
 func TestNewerLayoutIsRefused(t *testing.T) {
+	t.Parallel()
 	at := (&schemas{base: server.Database(t)}).next(t)
 	open(t, postgres.Config{URL: at})
 	exec(t, at, fmt.Sprintf("UPDATE oneclaw_meta SET version = %d", postgres.Layout+1))
@@ -95,6 +96,7 @@ func TestNewerLayoutIsRefused(t *testing.T) {
 }
 
 func TestProcessesThatStartAtOnceMakeTheTablesOnce(t *testing.T) {
+	t.Parallel()
 	at := (&schemas{base: server.Database(t)}).next(t)
 	var g errgroup.Group
 	for i := range 6 {

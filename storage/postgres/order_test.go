@@ -12,6 +12,7 @@ import (
 // TestKilledServerIsLinearizable has one order explain what calls have returned before,
 // while and after the server was killed, and so with a standby in its place.
 func TestKilledServerIsLinearizable(t *testing.T) {
+	t.Parallel()
 	t.Run("restart", func(t *testing.T) {
 		own := ownServer(t)
 		s := open(t, postgres.Config{URL: own.Database(t)})

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
@@ -20,6 +21,7 @@ import (
 var server pgtest.Server
 
 func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // they wait more than they compute
 	code := m.Run()
 	err := server.Stop()
 	if err == nil && code == 0 {
@@ -96,6 +98,7 @@ type located struct {
 }
 
 func TestStore(t *testing.T) {
+	t.Parallel()
 	places := schemas{base: server.Database(t)}
 	at := func(t testing.TB, url string) storage.Store {
 		return located{open(t, postgres.Config{URL: url}), url}
@@ -111,6 +114,7 @@ func TestStore(t *testing.T) {
 // and changes be found by the poll alone. It takes no search_path, so all stores are made in
 // one place, one after another.
 func TestStoreBehindPooler(t *testing.T) {
+	t.Parallel()
 	direct := server.Database(t)
 	pooled := postgres.Config{URL: server.Pooler(t, direct), Pooler: true}
 	at := func(t testing.TB) storage.Store { return open(t, pooled) }

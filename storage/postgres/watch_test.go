@@ -61,6 +61,7 @@ func following(t *testing.T, s storage.Store) func() storage.Event {
 
 // TestOthersAreTold has one store learn of the writes of another by notifications alone.
 func TestOthersAreTold(t *testing.T) {
+	t.Parallel()
 	at := (&schemas{base: server.Database(t)}).next(t)
 	one, two := openSlowly(t, postgres.Config{URL: at}), openSlowly(t, postgres.Config{URL: at})
 	next := following(t, one)
@@ -76,6 +77,7 @@ func TestOthersAreTold(t *testing.T) {
 // TestWatchSeesWhatBecomesVisibleLate has a write with the lower revision become visible
 // behind one with a higher.
 func TestWatchSeesWhatBecomesVisibleLate(t *testing.T) {
+	t.Parallel()
 	at := (&schemas{base: server.Database(t)}).next(t)
 	s := open(t, postgres.Config{URL: at})
 	next := following(t, s)
@@ -178,6 +180,7 @@ func TestDumpOfAnotherServer(t *testing.T) {
 
 // TestManyOperations has writes of more names than the server has locks for, beside others.
 func TestManyOperations(t *testing.T) {
+	t.Parallel()
 	s := open(t, postgres.Config{URL: (&schemas{base: server.Database(t)}).next(t)})
 	const many, rounds = 9000, 3
 	var g errgroup.Group

@@ -319,6 +319,7 @@ func TestALeaseThatCannotBeUsedIsGivenBack(t *testing.T) {
 // However replicas come, go, hang and lose the store: no lease has two holders at any
 // moment, and when all is well again each has one.
 func TestNoLeaseHasTwoHolders(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
 		steps := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) [3]int {

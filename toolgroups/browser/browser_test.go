@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"image/png"
 	"io"
@@ -40,6 +41,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	_ = flag.Set("test.parallel", "4") // they wait more than they compute
 	b, err := browser.New(browser.Config{AllowPrivate: loopback(), Tabs: 4})
 	if err == nil {
 		shared, err = b.Tool()
@@ -152,6 +154,7 @@ func (d *harness) extract(t testing.TB, address string, more args) string {
 }
 
 func TestPagesAreReadAfterTheirScripts(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	address := d.page("/", `<title>Tea</title><nav>Menu</nav><main><h2>Boil</h2><p id=p>nothing</p></main>
 <script>alert("stop"); document.querySelector("p").innerHTML = 'Use <a href="/water">water</a> for ' + (20 + 22) + ' cups.'</script>`)
@@ -173,6 +176,7 @@ func TestPagesAreReadAfterTheirScripts(t *testing.T) {
 //
 // D10.
 func TestScreenshotsAreFilesForTheChat(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	address := d.page("/", `<body style="margin:0"><div style="height:3000px;background:#0a0">tall</div></body>`)
 	endless := d.page("/endless", `<body style="margin:0"><div style="height:50000px">endless</div></body>`)
@@ -216,6 +220,7 @@ func TestScreenshotsAreFilesForTheChat(t *testing.T) {
 }
 
 func TestScriptsAnswer(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	address := d.page("/", `<p>hello</p><script>window.data = {n: 1}; String.prototype.slice = JSON.parse = null</script>`)
 	for script, want := range map[string]string{
@@ -238,6 +243,7 @@ func TestScriptsAnswer(t *testing.T) {
 }
 
 func TestLongTextsAreCutAndKept(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	address := d.page("/", "<p>"+strings.Repeat("word ", 20_000)+"</p>")
 	for _, c := range []struct {
@@ -259,6 +265,7 @@ func TestLongTextsAreCutAndKept(t *testing.T) {
 
 // A page that never stops loading is looked at as it is, if there is anything.
 func TestPagesThatNeverFinishLoading(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.tool = newTool(t, browser.Config{AllowPrivate: loopback(), Load: 1500 * time.Millisecond})
 	d.mux.HandleFunc("/never", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -273,6 +280,7 @@ func TestPagesThatNeverFinishLoading(t *testing.T) {
 }
 
 func TestTrafficIsBounded(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.mux.HandleFunc("/endless", func(w http.ResponseWriter, r *http.Request) {
 		for chunk := make([]byte, 1<<20); r.Context().Err() == nil; {
@@ -291,6 +299,7 @@ try { for (;;) n += (await body.read()).value.length } catch { return n > 0 && n
 
 // Nothing of a call is there for the next one.
 func TestCallsShareNothing(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	address := d.page("/", `<p></p><script>
 document.querySelector("p").textContent = "cookie=" + document.cookie + " stored=" + localStorage.getItem("a");
@@ -303,6 +312,7 @@ document.cookie = "a=1; max-age=1000"; localStorage.setItem("a", "1")</script>`)
 }
 
 func TestServerErrorsAreNoted(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.mux.HandleFunc("/gone", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
@@ -315,6 +325,7 @@ func TestServerErrorsAreNoted(t *testing.T) {
 }
 
 func TestBrowserErrors(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.page("/empty", "<body></body>")
 	d.mux.HandleFunc("/download", func(w http.ResponseWriter, _ *http.Request) {
@@ -358,6 +369,7 @@ func TestMissingChromiumIsSaid(t *testing.T) {
 
 // A page that never lets go ends with the call.
 func TestHangingScriptsEndInTime(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	address := d.page("/", `<p>x</p>`)
 	d.tool.Timeout = 3 * time.Second

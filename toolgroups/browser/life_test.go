@@ -123,6 +123,7 @@ func TestIdleChromiumIsEnded(t *testing.T) {
 }
 
 func TestCloseEndsCallsThatRun(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	b, err := browser.New(browser.Config{AllowPrivate: loopback()})
 	if err != nil {
@@ -156,6 +157,7 @@ func TestCloseEndsCallsThatRun(t *testing.T) {
 }
 
 func TestStoppedCallsEndAtOnce(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.extract(t, d.page("/", "<p>x</p>"), nil)
 	d.mux.HandleFunc("/slow", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })

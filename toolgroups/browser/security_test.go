@@ -186,6 +186,7 @@ func TestAddressesRedirectsAndPagesLeadToNoInternalAddress(t *testing.T) {
 //
 // D35.
 func TestLoopbackIsRefusedByDefault(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.page("/", "<p>inside</p>")
 	d.tool = newTool(t, browser.Config{})

@@ -50,6 +50,7 @@ func (d *harness) admin(t *testing.T, a args) (string, *toolgroups.Error) {
 }
 
 func TestExec(t *testing.T) {
+	t.Parallel()
 	for name, d := range shells(t) {
 		d.put(t, "sub/f.txt", "in file")
 		for _, tc := range []struct {

@@ -15,6 +15,7 @@ import (
 //
 // Attack 11.
 func TestMemoryOfAllProcessesIsBounded(t *testing.T) {
+	t.Parallel()
 	for name := range shells(t) {
 		d := newDesk(t, core.Config{Exec: core.ExecConfig{UnsafeExec: name == "unsafe", MaxTotalMemory: 100 << 20}})
 		// tail keeps what has no line in memory, until its input ends.
@@ -40,6 +41,7 @@ func (d *harness) confined(t *testing.T, quota, reserve int64, tool string, a st
 
 // Attack 11.
 func TestWriteFileKeepsToQuotaAndReserve(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, core.Config{})
 	write := `{"path": "a", "mode": "append", "content": "` + strings.Repeat("x", 500<<10) + `"}`
 	if _, err := d.confined(t, 1<<20, 1, "write_file", write); err != nil {
@@ -65,6 +67,7 @@ func TestWriteFileKeepsToQuotaAndReserve(t *testing.T) {
 //
 // Attack 11.
 func TestCommandsKeepToTheQuota(t *testing.T) {
+	t.Parallel()
 	for name, d := range shells(t) {
 		t.Run(name, func(t *testing.T) {
 			const quota = 8 << 20
@@ -112,6 +115,7 @@ func TestCommandsCannotHideFiles(t *testing.T) {
 
 // Attack 11.
 func TestCommandsLeaveTheReserve(t *testing.T) {
+	t.Parallel()
 	for name, d := range shells(t) {
 		got, err := d.confined(t, 1<<30, 1<<60, "exec", `{"command": "echo x > a; cat a"}`)
 		if err != nil || strings.Contains(got, "\nx\n") || !strings.Contains(got, "disk of the bot is nearly full") {

@@ -94,6 +94,7 @@ func TestWebfetch(t *testing.T) {
 }
 
 func TestWebfetchErrors(t *testing.T) {
+	t.Parallel()
 	server := site(t, pages())
 	d := newDesk(t, core.Config{AllowPrivate: loopback()})
 	closed := site(t, http.NotFound)
@@ -152,6 +153,7 @@ func TestWebfetchKeepsFiles(t *testing.T) {
 
 // Small pages that would become huge, or take minutes, do neither.
 func TestWebfetchHostilePages(t *testing.T) {
+	t.Parallel()
 	for name, body := range map[string]string{
 		"lists in lists":  strings.Repeat("<ul><li>x", 240) + strings.Repeat("<li>y", 8_000),
 		"quotes":          strings.Repeat("<blockquote>x", 490),

@@ -30,6 +30,7 @@ func (r *harness) list(t *testing.T, user string) *toolgroups.Error {
 }
 
 func TestConnectByCallback(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, Config{PublicURL: "https://bot.example/"})
 	start := r.ask(t, ada, "tasks")
 	if !strings.HasPrefix(start, "https://bot.example/google/connect?") || strings.Contains(start, "telegram") {
@@ -129,6 +130,7 @@ func TestSomebodyElseConsents(t *testing.T) {
 //
 // Attack 06: Somebody else's consent connects no account.
 func TestALinkTakesOneConsent(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	r := newRig(t, Config{PublicURL: "https://bot.example", Now: func() time.Time { return now }})
 	start := r.ask(t, ada, "tasks")
@@ -348,6 +350,7 @@ func TestScopesStepByStep(t *testing.T) {
 }
 
 func TestDisconnect(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, Config{})
 	r.connect(t, ada, adaMail, "tasks")
 	text, err := r.g.Disconnect(t.Context(), ada)

@@ -36,6 +36,7 @@ func span(e *calendar.Event) string {
 
 // Times are of one kind, in the zone that is meant, and in order.
 func TestEventTimes(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, Config{})
 	r.connect(t, ada, adaMail, "calendar")
 	for _, tc := range []struct{ name, fields, want, code string }{
@@ -61,6 +62,7 @@ func TestEventTimes(t *testing.T) {
 
 // A new start alone keeps the length; a change between days and times changes both.
 func TestUpdateEventKeepsItsForm(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct{ name, old, change, want, code string }{
 		{"start of a time", "T10:00:00Z T11:30:00Z", `"start":"2027-05-01T08:00:00Z"`, "2027-05-01T08:00:00Z to 2027-05-01T09:30:00Z", ""},
 		{"end of a time", "T10:00:00Z T11:30:00Z", `"end":"2027-01-01T12:00:00Z"`, "2027-01-01T10:00:00Z to 2027-01-01T12:00:00Z", ""},
@@ -87,6 +89,7 @@ func TestUpdateEventKeepsItsForm(t *testing.T) {
 
 // Lists begin now, searches with what is ahead; guests are told.
 func TestCalendarQueries(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2027, 3, 31, 9, 0, 0, 0, time.UTC)
 	r := newRig(t, Config{Location: time.FixedZone("", 3600), Now: func() time.Time { return now }})
 	r.connect(t, ada, adaMail, "calendar")

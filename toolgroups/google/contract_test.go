@@ -153,6 +153,7 @@ func forDelegation(tool string) bool {
 
 // Every tool, in every scene, against what Google's documents allow.
 func TestEveryToolInEveryScene(t *testing.T) {
+	t.Parallel()
 	examples := calls(t)
 	var shapes map[string]string
 	load(t, "testdata/shapes.json", &shapes)
@@ -283,6 +284,7 @@ func missingIn(v any, path []string) string {
 // The tools with consequences are marked, so that they are asked about, and never run
 // with the account of somebody else in the chat.
 func TestConsequentialToolsArePersonal(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, Config{})
 	r.connect(t, ada, adaMail)
 	grantSharing(t, r)

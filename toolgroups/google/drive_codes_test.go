@@ -70,6 +70,7 @@ func TestEveryToolHasAnExample(t *testing.T) {
 // TestErrorsOfEveryTool has Google answer every request of every tool with the same
 // refusal.
 func TestErrorsOfEveryTool(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name, code string
 		status     int
@@ -131,6 +132,7 @@ func TestToolsWithoutAnAccount(t *testing.T) {
 // TestSharedChatsUseTheAccountOfWhoAsks tries in a shared chat what reaches others or
 // deletes: it is done with the account of the user of the turn, or not at all.
 func TestSharedChatsUseTheAccountOfWhoAsks(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	for name, args := range examples(t) {
 		if d.toolsOf(t, filesAndPeople())[name].Effect != toolgroups.Consequential {

@@ -61,6 +61,7 @@ func uploadParts(t *testing.T, contentType string, body io.Reader) []uploadPart 
 }
 
 func TestDriveUpload(t *testing.T) {
+	t.Parallel()
 	// More than the client library would send as one chunk.
 	big := strings.Repeat("0123456789abcde\n", googleapi.DefaultUploadChunkSize/16) + "end"
 	for _, tc := range []struct {

@@ -235,6 +235,7 @@ func TestReply(t *testing.T) {
 
 // The text is found however deep it lies; HTML is read where there is nothing else.
 func TestReadFindsTheText(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, Config{})
 	r.connect(t, ada, adaMail, "gmail")
 	read := func(id string) gmailMessage {
@@ -278,6 +279,7 @@ func TestReadFindsTheText(t *testing.T) {
 //
 // D33.
 func TestLongAnswersAndAttachments(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, Config{})
 	r.connect(t, ada, adaMail, "gmail")
 	dir := t.TempDir()

@@ -3,6 +3,7 @@ package google
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -30,6 +31,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	_ = flag.Set("test.parallel", "8") // they wait more than they compute
 	goleak.VerifyTestMain(m)
 }
 

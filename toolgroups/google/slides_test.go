@@ -104,6 +104,7 @@ func TestSlidesReading(t *testing.T) {
 //
 // D33.
 func TestLongSlidesAreReadWhole(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	text := strings.Repeat("0123456789", 20_000)
 	d.reply("GET /v1/presentations/p1", `{"presentationId":"p1","slides":[{"pageElements":[{"wordArt":{"renderedText":"`+text+`"}}]}]}`)

@@ -21,6 +21,7 @@ const trouble = `500 {"error":{"code":500,"message":"Internal"}}`
 
 // What was perhaps done is not done twice; what Google did not take is sent again.
 func TestRetries(t *testing.T) {
+	t.Parallel()
 	const list, insert = "GET /tasks/v1/users/@me/lists", "POST /tasks/v1/users/@me/lists"
 	busy := `503 {"error":{"code":503,"message":"Busy"}}`
 	limit := `403 {"error":{"code":403,"errors":[{"reason":"rateLimitExceeded"}]}}`
@@ -62,6 +63,7 @@ func TestBodyIsReplayed(t *testing.T) {
 
 // A pause that is longer than the call may take is not waited for.
 func TestNoPauseBeyondTheDeadline(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.g.base.(*retrying).pause = time.Hour
 	d.reply("GET /tasks/v1/users/@me/lists", `503 {"error":{"code":503,"message":"Busy"}}`)
@@ -115,6 +117,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 
 // Every address is Google's own where none takes its place.
 func TestAddressesAreGoogles(t *testing.T) {
+	t.Parallel()
 	var hosts []string
 	g := alone(t, roundTrip(func(req *http.Request) (*http.Response, error) {
 		hosts = append(hosts, req.URL.Scheme+"://"+req.URL.Host)

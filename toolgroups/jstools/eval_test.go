@@ -33,6 +33,7 @@ func TestJsEval(t *testing.T) {
 }
 
 func TestJsEvalErrors(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	for _, tc := range []struct {
 		args       args

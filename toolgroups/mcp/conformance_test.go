@@ -28,6 +28,7 @@ import (
 // it is to find is in testdata/conformance.yml, with the reasons: it fails where something else
 // goes wrong, and where something that is listed there works.
 func TestTheClientConformsToTheProtocol(t *testing.T) {
+	t.Parallel()
 	node, script := installed(t, "conformance")
 	self, err := os.Executable()
 	must(t, err)

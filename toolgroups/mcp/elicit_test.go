@@ -251,6 +251,7 @@ func TestAQuestionThatIsTakenBackEndsAndTheCallGoesOn(t *testing.T) {
 }
 
 func TestRealServerEverythingAsks(t *testing.T) {
+	t.Parallel()
 	node, script := installed(t, "server-everything")
 	c := discovered(t, mcp.Config{}, mcp.Server{Command: node, Args: []string{script}})
 	p := &person{answer: says(map[string]any{"name": "Ann", "check": true, "integer": 7.0})}

@@ -123,6 +123,7 @@ func TestADeeplyNestedDescriptionOfASignInIsRefused(t *testing.T) {
 // One description of a sign-in is read at a time, so what many people make the bot read takes the
 // memory of one.
 func TestOneSignInIsLookedAtAtATime(t *testing.T) {
+	t.Parallel()
 	em, err := emulator.Start()
 	must(t, err)
 	t.Cleanup(func() { must(t, em.Close()) })
@@ -155,6 +156,7 @@ func TestOneSignInIsLookedAtAtATime(t *testing.T) {
 
 // A server of the version of 2025-03-26 describes nothing, and signs people in at known places.
 func TestAnOldServerSignsPeopleInAtTheAddressesOfItsVersion(t *testing.T) {
+	t.Parallel()
 	em, err := emulator.Start()
 	must(t, err)
 	t.Cleanup(func() { must(t, em.Close()) })

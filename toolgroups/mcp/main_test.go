@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net"
@@ -36,6 +37,7 @@ func TestMain(m *testing.M) {
 	} else if mode != "" {
 		os.Exit(serveStdio(mode))
 	}
+	_ = flag.Set("test.parallel", "8") // they wait more than they compute
 	goleak.VerifyTestMain(m)
 }
 

@@ -69,6 +69,7 @@ func checkEverything(t *testing.T, c *mcp.Client) {
 }
 
 func TestRealServerEverythingOverHTTP(t *testing.T) {
+	t.Parallel()
 	node, script := installed(t, "server-everything")
 	cmd := exec.CommandContext(t.Context(), node, script, "streamableHttp")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "PORT=" + strconv.Itoa(freePort(t))}
@@ -100,6 +101,7 @@ func TestRealServerEverythingOverHTTP(t *testing.T) {
 }
 
 func TestRealServerFilesystem(t *testing.T) {
+	t.Parallel()
 	node, script := installed(t, "server-filesystem")
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "note.txt"), []byte("from the disk"), 0o600))
@@ -129,6 +131,7 @@ func TestRealServerFilesystem(t *testing.T) {
 
 // A file of 20 kB is said once and whole, and a picture is a file (E1).
 func TestRealServerFilesystemSaysEachFileOnce(t *testing.T) {
+	t.Parallel()
 	node, script := installed(t, "server-filesystem")
 	dir := t.TempDir()
 	text := strings.Repeat("a line of the file\n", 1050)

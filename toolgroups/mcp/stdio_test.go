@@ -165,6 +165,7 @@ func TestADeathInTheMiddleOfACall(t *testing.T) {
 // TestADeathIsToldThoughAChildHoldsItsErrors has a server leave a process behind that keeps its
 // error output open, so that it is reaped a second after its end.
 func TestADeathIsToldThoughAChildHoldsItsErrors(t *testing.T) {
+	t.Parallel()
 	c := discovered(t, mcp.Config{Retry: time.Hour, MaxRetry: time.Hour}, child(t, "fake"))
 	fails(t, c, "x_bequeath", mcp.CodeUnavailable, "MCP server 'x' failed in the middle of the call of 'bequeath': its process ended (exit status 3)")
 }
@@ -203,6 +204,7 @@ func TestUnavailableIsSaidAtOnce(t *testing.T) {
 }
 
 func TestAServerThatNeverAnswersDelaysNobody(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"deaf", "mute"} {
 		t.Run(mode, func(t *testing.T) {
 			s := child(t, mode)
@@ -245,6 +247,7 @@ func TestACallThatHangs(t *testing.T) {
 }
 
 func TestIdleServersEnd(t *testing.T) {
+	t.Parallel()
 	c := discovered(t, mcp.Config{Idle: 10 * time.Millisecond}, child(t, "fake"))
 	pid, _, _ := strings.Cut(call(t, c, "x_spawn", nil), " ")
 	gone(t, pid)
@@ -255,6 +258,7 @@ func TestIdleServersEnd(t *testing.T) {
 }
 
 func TestCloseEndsTheWholeGroup(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"fake", "stubborn"} {
 		t.Run(mode, func(t *testing.T) {
 			c := discovered(t, mcp.Config{}, child(t, mode))

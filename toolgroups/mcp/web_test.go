@@ -154,6 +154,7 @@ func TestRedirectsStayOnTheHost(t *testing.T) {
 }
 
 func TestHugeMessages(t *testing.T) {
+	t.Parallel()
 	_, s := served(t, newFake(), nil, &sdk.StreamableHTTPOptions{JSONResponse: true})
 	_, stream := served(t, newFake(), nil, nil)
 	for name, server := range map[string]mcp.Server{"json": s, "stream": stream, "stdio": child(t, "fake")} {

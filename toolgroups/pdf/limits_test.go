@@ -14,6 +14,7 @@ import (
 
 // A page that would take hours is stopped in the middle, and the tools work on.
 func TestBombIsStopped(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, pdf.Config{Workers: 1})
 	d.put(t, "bomb.pdf", bomb(t, 0).bytes())
 	d.put(t, "good.pdf", numbered(1).bytes())
@@ -31,6 +32,7 @@ func TestBombIsStopped(t *testing.T) {
 
 // What was read when the time ends is returned.
 func TestLongDocumentStopsInTime(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, pdf.Config{})
 	d.put(t, "long.pdf", bomb(t, 3).bytes())
 	d.must(t, "pdf_info", `{"path":"long.pdf"}`)
@@ -56,6 +58,7 @@ func TestCancelledCall(t *testing.T) {
 }
 
 func TestConcurrentCalls(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, pdf.Config{Workers: 2})
 	d.put(t, "x.pdf", numbered(4).bytes())
 	var wg sync.WaitGroup

@@ -150,6 +150,7 @@ func TestInfo(t *testing.T) {
 }
 
 func TestExtractText(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, pdf.Config{})
 	d.put(t, "ten.pdf", numbered(10).bytes())
 	d.put(t, "scan.pdf", paper{pages: []string{"", "0 0 100 100 re f"}}.bytes())
@@ -178,6 +179,7 @@ func TestExtractText(t *testing.T) {
 
 // More than a result holds goes into a file that the result names.
 func TestExtractTextIntoFile(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, pdf.Config{})
 	d.put(t, "long.pdf", text(strings.Repeat("0123456789 ", 2000), strings.Repeat("abcdefghij ", 2000), "the end").bytes())
 	short := d.must(t, "pdf_extract_text", `{"path":"long.pdf"}`).Text
@@ -195,6 +197,7 @@ func TestExtractTextIntoFile(t *testing.T) {
 }
 
 func TestRenderPage(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, pdf.Config{MaxPixels: 1_000_000})
 	p := numbered(2)
 	p.width, p.height = 200, 100
@@ -268,6 +271,7 @@ func TestRenderedPageIsDelivered(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, pdf.Config{MaxFile: 20_000})
 	outside := filepath.Join(t.TempDir(), "out.pdf")
 	if err := os.WriteFile(outside, numbered(1).bytes(), 0o600); err != nil {

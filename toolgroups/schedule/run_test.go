@@ -26,6 +26,7 @@ func at(t *testing.T, zoneName, now string, f func(t *testing.T, o *harness)) {
 }
 
 func TestADailyTaskRunsOnceADayAcrossChangesOfTheClock(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ zone, from, hour, minute, want string }{
 		{"Europe/Berlin", "2026-03-27T20:00:00Z", "2", "30", "20260328T0230 20260329T0300 20260330T0230"},
 		{"Europe/Berlin", "2026-10-23T20:00:00Z", "2", "30", "20261024T0230 20261025T0230 20261026T0230"},
@@ -62,6 +63,7 @@ func TestWhatIsSubmitted(t *testing.T) {
 }
 
 func TestWeeklyAndOneTime(t *testing.T) {
+	t.Parallel()
 	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) { // a Wednesday
 		o.start()
 		o.make(`{"name":"n","prompt":"p","schedule_type":"weekly","day_of_week":"tuesday","hour":9,"minute":5}`)
@@ -187,6 +189,7 @@ func TestOfTwoSchedulesOneClaimsARun(t *testing.T) {
 }
 
 func TestASubmissionThatFailsIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		o.make(morning)
 		o.start()
@@ -301,6 +304,7 @@ func (m *mortal) Write(ctx context.Context, ops ...storage.Op) (got storage.Revi
 // TestACrashAtAnyStepNeitherLosesNorDoublesARun kills the process at every single step
 // of a life in which a task is due, is claimed, submitted and released.
 func TestACrashAtAnyStepNeitherLosesNorDoublesARun(t *testing.T) {
+	t.Parallel()
 	steps := crash(t, 0)
 	if steps < 20 {
 		t.Fatalf("only %d steps: the test does not see the writes", steps)

@@ -25,6 +25,7 @@ func (o *harness) startAt(wrong time.Duration) {
 // TestSchedulesWhoseClocksAreAnHourApartRunEachTaskOnceADay has three processes with one
 // store: each run has one key, whoever takes it on, and no day has two.
 func TestSchedulesWhoseClocksAreAnHourApartRunEachTaskOnceADay(t *testing.T) {
+	t.Parallel()
 	at(t, "Europe/Berlin", "2026-03-27T05:10:00Z", func(t *testing.T, o *harness) {
 		for _, hour := range []int{0, 2, 23} {
 			o.make(fmt.Sprintf(`{"name":"n","prompt":"p","schedule_type":"daily","hour":%d,"minute":30}`, hour))

@@ -108,6 +108,7 @@ func failures() map[string]failure {
 }
 
 func TestErrorsOfTheContract(t *testing.T) {
+	t.Parallel()
 	for name, c := range failures() {
 		t.Run(name, func(t *testing.T) {
 			at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) { checkFailure(o, c) })

@@ -101,6 +101,7 @@ func TestTiesAreInOrderOfNames(t *testing.T) {
 // Whatever shares a word with the catalogue gets an answer, however much else the
 // query says; the answer keeps the limit and comes in order of scores.
 func TestNoEmptyAnswersAndNoGates(t *testing.T) {
+	t.Parallel()
 	vocabulary := []string{"flight", "hotel", "the", "find", "best", "Wetter", "погода", "天气", "ISSUE", "user2", "weekly"}
 	noise := []string{"zxqj", "qqqq", "please", "to", "vvv", "12345", "Ж"}
 	rapid.Check(t, func(t *rapid.T) {

@@ -14,6 +14,7 @@ import (
 // TestTranscriptionsAreStrict has the library send what the service takes, and what it
 // refuses.
 func TestTranscriptionsAreStrict(t *testing.T) {
+	t.Parallel()
 	server, err := openai.New(openai.Config{Key: "k"})
 	if err != nil {
 		t.Fatal(err)

@@ -126,6 +126,7 @@ func TestToolsAreChecked(t *testing.T) {
 }
 
 func TestOtherRefusals(t *testing.T) {
+	t.Parallel()
 	f := start(t, openai.Config{Context: 1000, MaxBody: 10_000})
 	for _, tt := range []struct {
 		body   string

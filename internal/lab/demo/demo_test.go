@@ -174,6 +174,7 @@ func TestRoutingIsChosenOnThePage(t *testing.T) {
 }
 
 func TestButtonsCanBePressed(t *testing.T) {
+	t.Parallel()
 	p := newPage(t)
 	env := <-p.env
 	bot := fmt.Sprintf("%s/bot%s/", env.TelegramURL, env.TelegramToken)

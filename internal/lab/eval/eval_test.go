@@ -158,6 +158,7 @@ func config(t *testing.T, model agent.Model) eval.Config {
 }
 
 func TestACaseRunsWithAnotherModel(t *testing.T) {
+	t.Parallel()
 	for name, messages := range map[string]bool{"chat completions": false, "messages": true} {
 		t.Run(name, func(t *testing.T) {
 			model, requests := service(t, messages, script())

@@ -141,6 +141,7 @@ func (b *robot) run(ctx context.Context, env replay.Environment) error {
 func same(text string) string { return text }
 
 func TestReplayComparesWhatTheBotDoes(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		ask, say func(string) string
 		change   func([]record.Line) []record.Line

@@ -76,6 +76,7 @@ func taking(t *testing.T, steps ...step) func(context.Context, replay.Environmen
 // TestReplayComparesRows has a bot take the steps of a recording in another order: between
 // messages and the changes of one there is none.
 func TestReplayComparesRows(t *testing.T) {
+	t.Parallel()
 	send := func(text string) step { return step{"sendMessage", text, 0} }
 	edit := func(text string, message int) step { return step{"editMessageText", text, message} }
 	const first, second = "telegram 5, message 1 of the bot", "telegram 5, message 2 of the bot"
