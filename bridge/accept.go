@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/outbox"
@@ -18,15 +20,10 @@ import (
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/turn"
 	"oneclaw/internal/cache"
-	"oneclaw/internal/named"
 	"oneclaw/internal/rescue"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
-
-// staleAfter is how old a message may be when it arrives, by the time of its platform,
-// before its answer says so.
-const staleAfter = time.Hour
 
 // acceptWrites bounds the jobs of one Accept that are written at the same time; the
 // engine joins them into few disk writes.
@@ -35,21 +32,29 @@ const acceptWrites = 128
 // intake takes what platforms deliver: it decides what becomes of each message, and puts
 // it on disk.
 type intake struct {
-	*services
-	// accepting is held, by chat, while messages are written and queued.
-	accepting *named.Semaphores
-	mu        sync.Mutex
-	again     context.CancelFunc // see lookAgain
-	// taking are the chats in which something of other processes is taken, and whether there
-	// is more; places bounds how many at a time. See see.
-	taking map[chats.Chat]bool
-	places chan struct{}
-	// late are the chats that were told that their messages waited, and when; full the
-	// bursts of which a sender was told that too much waits.
-	late *cache.Cache[chats.Chat, time.Time]
-	// vain are the messages that could not be taken, by their keys.
-	vain *cache.Cache[string, attempts]
-	full *cache.Cache[string, time.Time]
+	workers     *workers
+	jobs        queue.Store
+	queue       *queue.Queue
+	inserter    *inserter
+	claimer     *claimer
+	suspender   *suspender
+	limiter     *limiter
+	delays      *delays
+	edits       *edits
+	feedback    *feedback
+	people      *access.Registry
+	observer    *privacy.Observer
+	elicitation *interact.Elicitation
+	cards       *interact.Cards
+	deadLetters queue.DeadLetters
+	measure     queue.Counter
+	retryFor    time.Duration
+	now         func() time.Time
+	log         *slog.Logger
+
+	mu sync.Mutex
+	// failed are the messages that could not be taken, by their keys.
+	failed *cache.Cache[string, attempts]
 }
 
 // Accept implements [chats.Inbox]: it takes the messages of a chat in order, those of
@@ -77,19 +82,13 @@ func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
 	for _, chat := range places {
 		group.Go(func() error {
 			return rescue.Do(func() error {
-				release, err := in.accepting.Acquire(ctx, chat.String())
-				// Who answers is asked once: a message must not overtake what was offered to
-				// others, or what they have accepted, before it.
-				mark := in.owners.SafeToken(chat)
-				if err == nil && mark != "" && in.cfg.Sharing.On {
-					release, err = in.overtaken(ctx, chat, release)
-				}
+				token, release, err := in.claimer.enter(ctx, chat)
 				if err != nil {
 					return fmt.Errorf("accept messages in %s: %w", chat, err)
 				}
 				defer release()
 				for _, m := range byChat[chat] {
-					if err := in.take(ctx, in.inserter.withToken(m, mark)); err != nil {
+					if err := in.take(ctx, in.inserter.withToken(m, token)); err != nil {
 						return fmt.Errorf("accept message %s in %s: %w", m.ID, chat, err)
 					}
 				}
@@ -106,14 +105,14 @@ func (in *intake) take(ctx context.Context, j *queue.Run) error {
 	key := j.Key()
 	failure := rescue.Do(func() error { return in.admit(ctx, j) })
 	if failure == nil {
-		in.vain.Forget(key)
+		in.failed.Forget(key)
 		return nil
 	}
-	in.lanes.Release(j)
+	in.queue.Release(j)
 	in.mu.Lock()
-	t, _ := in.vain.Get(key)
-	own := t.count(in.cfg.Now(), in.cfg.Limits.RetryFor, failure)
-	in.vain.Put(key, t, cache.Forever)
+	t, _ := in.failed.Get(key)
+	own := t.count(in.now(), in.retryFor, failure)
+	in.failed.Put(key, t, cache.Forever)
 	in.mu.Unlock()
 	if !own {
 		return failure
@@ -121,7 +120,7 @@ func (in *intake) take(ctx context.Context, j *queue.Run) error {
 	aside := queue.DeadLetter{Key: "message/" + key, Chat: j.Message.Chat.String(), Reason: "it could not be accepted", Incident: queue.NewIncident()}
 	data, err := json.Marshal(j.Message)
 	if aside.Data = data; err == nil {
-		err = rescue.Do(func() error { return in.asides.Add(ctx, aside) })
+		err = rescue.Do(func() error { return in.deadLetters.Add(ctx, aside) })
 	}
 	if err != nil {
 		return err // the store takes nothing
@@ -145,63 +144,87 @@ func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 	case m.Kind == chats.KindAmbient:
 		return in.observer.Add(ctx, m)
 	case m.Kind == chats.KindFeedback:
-		return in.judged(ctx, m)
+		return in.feedback.keep(ctx, m)
 	case j.Unclaimed:
-		return in.offer(ctx, j)
+		return in.insertUnclaimed(ctx, j)
 	case m.Kind == chats.KindEdit:
-		return in.amend(ctx, j)
+		return in.edits.amend(ctx, j)
 	}
 	if outbox.Of(j).Replies == "" {
-		answers, err := in.asking.Answers(ctx, m)
+		answers, err := in.elicitation.Answers(ctx, m)
 		if err != nil {
 			return err
 		}
 		outbox.Of(j).Replies = answers
 	}
 	in.workers.decide(j)
-	lane, sender := in.lanes.Reserve(j, in.cfg.Limits.MaxWaitingMember)
-	busy := lane.Waiting >= in.cfg.Limits.MaxWaiting
+	room := in.limiter.reserve(j)
 	switch {
 	case m.Kind == chats.KindPress:
-		if !in.cards.AcceptsPress(m, busy) {
+		if !in.cards.AcceptsPress(m, room.chatFull) {
 			return in.jobs.Discard(ctx, j)
 		}
 	case in.people.Role(m.By()) == toolgroups.RoleStranger:
 		return in.hear(ctx, j)
-	case busy || sender.Waiting >= in.cfg.Limits.MaxWaitingMember:
-		if refused, err := in.refuse(ctx, j, lane, sender); refused || err != nil {
+	case room.chatFull || room.senderFull:
+		if refused, err := in.limiter.refuse(ctx, j, room); refused || err != nil {
 			return err
 		}
 	}
 	if !m.Time.IsZero() && j.Accepted.Sub(m.Time) > staleAfter {
-		outbox.Of(j).Delay = in.waited(j)
+		outbox.Of(j).Delay = in.delays.of(j)
 	}
 	return in.enqueue(ctx, j)
 }
 
-// waited returns how long a message was on its way, if its answer has to say so: longer
+// staleAfter is how old a message may be when it arrives, by the time of its platform,
+// before its answer says so.
+const staleAfter = time.Hour
+
+// delays are those of messages that were long on their way.
+type delays struct {
+	workers *workers
+	now     func() time.Time
+	told    *cache.Cache[chats.Chat, time.Time] // which chats were told that their messages waited, and when
+}
+
+// of returns how long a message was on its way, if its answer has to say so: longer
 // than staleAfter, and its chat was not told within that time. Nothing else is
 // different for such a message. Messages and commands that waited are carried out in the
 // order in which they were sent, so a /stop or /clear ends what came before it and
 // nothing else.
-func (in *intake) waited(j *queue.Run) time.Duration {
+func (d *delays) of(j *queue.Run) time.Duration {
 	m := j.Message
-	if m.Time.IsZero() || !in.workers.Place(j).Said {
+	if m.Time.IsZero() || !d.workers.Place(j).Said {
 		return 0
 	}
-	now := in.cfg.Now()
+	now := d.now()
 	late := now.Sub(m.Time)
 	if late <= staleAfter {
 		return 0
 	}
-	if told, _ := in.late.Get(m.Chat); now.Sub(told).Abs() < staleAfter {
+	if told, _ := d.told.Get(m.Chat); now.Sub(told).Abs() < staleAfter {
 		return 0
 	}
 	return late
 }
 
+// tell notes that a chat is told that a message waited.
+func (d *delays) tell(chat chats.Chat) { d.told.Put(chat, d.now(), cache.Forever) }
+
+// insertUnclaimed writes a message for the process that answers in its chat.
+func (in *intake) insertUnclaimed(ctx context.Context, j *queue.Run) error {
+	switch {
+	case j.Message.Kind == chats.KindEdit:
+		return in.edits.insertUnclaimed(ctx, j)
+	case in.workers.Place(j).Said && in.people.Role(j.Message.By()) == toolgroups.RoleStranger:
+		return in.hear(ctx, j)
+	}
+	return in.enqueue(ctx, j)
+}
+
 func (in *intake) hear(ctx context.Context, j *queue.Run) error {
-	in.lanes.Release(j)
+	in.queue.Release(j)
 	if known, err := in.people.Knows(ctx, j.Message.By()); known || err != nil {
 		if err != nil {
 			return err
@@ -250,7 +273,7 @@ func (in *intake) enqueue(ctx context.Context, j *queue.Run) error {
 		added, err = in.shorten(ctx, j, err)
 	}
 	if !added || j.Unclaimed {
-		in.lanes.Release(j)
+		in.queue.Release(j)
 	}
 	switch {
 	case errors.Is(err, storage.ErrInvalid):
@@ -259,18 +282,18 @@ func (in *intake) enqueue(ctx context.Context, j *queue.Run) error {
 	case err != nil:
 		return err
 	case !added:
-		return in.known(ctx, j)
+		return in.claimer.known(ctx, j)
 	}
 	if first {
-		in.cfg.Hooks.Measure(j.Message.Chat.Platform, queue.MeasuredAccepted)
+		in.measure(j.Message.Chat.Platform, queue.MeasuredAccepted)
 	}
 	if outbox.Of(j).Delay > 0 {
-		in.late.Put(j.Message.Chat, in.cfg.Now(), cache.Forever)
+		in.delays.tell(j.Message.Chat)
 	}
 	if j.Unclaimed {
 		return nil
 	}
-	j.Since = in.cfg.Now()
+	j.Since = in.now()
 	in.inserter.stopOlder(j)
 	if held := in.inserter.enqueue(j); held != nil {
 		in.suspender.hint(ctx, held, j)
@@ -285,88 +308,4 @@ func (in *intake) shorten(ctx context.Context, j *queue.Run, err error) (bool, e
 	j.Message.Text, j.Message.Files, j.Message.Skipped, j.Message.Quoted = "", nil, nil, nil
 	outbox.Of(j).Notice = "This message is too long for me. Please send it in smaller pieces, or as a file."
 	return in.inserter.add(ctx, j)
-}
-
-// known looks after a message that the platform has given again. Where this process answers,
-// one that another has written meanwhile is taken at once, before what comes next in its chat
-// and behind what was written before it.
-func (in *intake) known(ctx context.Context, j *queue.Run) error {
-	if in.lanes.Has(j.Key()) {
-		return nil
-	}
-	known, err := in.jobs.Load(ctx, j.Key())
-	switch {
-	case known == nil || j.Unclaimed:
-	case in.cfg.Sharing.On && in.owners.Owns(known.Message.Chat):
-		_, err = in.overtaken(ctx, known.Origin(), func() {})
-	case known.LeaseToken == in.jobs.LeaseToken(known.Message.Chat):
-		in.inserter.begin(known)
-	}
-	if d, is := errors.AsType[*queue.DamagedError](err); is {
-		if _, err := in.keeper.mend(ctx, d, chats.Chat{}, ""); err != nil {
-			return err
-		}
-		return in.enqueue(ctx, j)
-	}
-	return err
-}
-
-// amend gives a message that still waits its new text; see reconsider for the others. A job
-// that waits is read without a lock, so it is replaced, never changed; the lane goes on while
-// the disk is written.
-func (in *intake) amend(ctx context.Context, amendment *queue.Run) error {
-	edit := amendment.Message
-	j, edited := in.lanes.Waiting(edit.Chat, func(j *queue.Run) bool {
-		// What has begun and waits for its turn again (after an approval) is on record as
-		// it was.
-		return in.workers.Place(j).Said && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && j.Unstarted && len(turn.Of(j).Approvals) == 0
-	})
-	waits, began, err := false, false, error(nil)
-	if j != nil {
-		waits, began, err = in.replace(ctx, j, edited, edit)
-	}
-	if !waits && err == nil {
-		err = in.reconsider(ctx, amendment, began)
-	}
-	if err != nil {
-		return err
-	}
-	return in.jobs.Discard(ctx, amendment)
-}
-
-// replace puts an edited copy of a message that waits in its place. It reports whether the
-// message waited still; began says that its turn has begun meanwhile, with the former text,
-// although the new one is on disk.
-func (in *intake) replace(ctx context.Context, j, edited *queue.Run, edit chats.Message) (waits, began bool, err error) {
-	text := edit.Text
-	edited.Message.Text = text
-	if len(edit.Quoted) > 0 {
-		edited.Message.Quoted = edit.Quoted // it links to something else now
-	}
-	in.workers.decide(edited)
-	err = in.jobs.Put(ctx, edited)
-	if errors.Is(err, storage.ErrConflict) {
-		// Its turn has begun, or an earlier try to write this reported an error.
-		known, err := in.jobs.Load(ctx, edited.Key())
-		if queue.IsDamaged(err) {
-			return true, false, nil // its own turn meets that
-		}
-		switch {
-		case known == nil || err != nil:
-			return false, false, err
-		case known.LeaseToken != edited.LeaseToken:
-			return false, false, queue.ErrLost // the platform gives it to who has it
-		case known.Message.Text != text:
-			return false, false, nil
-		}
-		edited.Rev = known.Rev
-	} else if errors.Is(err, storage.ErrInvalid) {
-		in.log.Error("edit dropped", "job", edited.Key(), "err", err)
-		return true, false, nil
-	} else if err != nil {
-		return false, false, err
-	}
-	waits = in.lanes.Replace(j.Message.Chat, j, edited)
-	// What is put together from pieces is read again in the write that does so.
-	return waits, !waits && !in.workers.Place(edited).Partial && in.lanes.IsAnswering(j.Message.Chat, edited.Key()), nil
 }

@@ -3,25 +3,24 @@ package bridge
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/privacy"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/turn"
-	"oneclaw/internal/cache"
-	"oneclaw/internal/named"
 	"oneclaw/internal/rescue"
 	"oneclaw/internal/retry"
+	"oneclaw/storage"
 	"oneclaw/storage/replicas"
 )
 
@@ -29,47 +28,56 @@ import (
 // goroutine for each chat whose message is being answered, one for each whose command is
 // answered, one for each platform, one that prunes, and one that ends cards; [Bridge.Run] waits for all.
 type Bridge struct {
-	*services
+	cfg     Config
+	log     *slog.Logger
 	begun   time.Time
 	resumed chan struct{} // closed when the jobs of a former run are queued
-}
+	// maxRetry bounds the pauses between tries of what the store did not take.
+	maxRetry time.Duration
 
-// services are the parts of a bridge; those of this package use the others.
-type services struct {
-	cfg        Config
-	log        *slog.Logger
-	audit      queue.Audit
-	store      *noted
-	jobs       queue.Store
-	asides     queue.DeadLetters
-	platforms  map[string]chats.Platform
-	commands   *commands
-	workers    *workers
-	lanes      *queue.Queue
-	owners     *queue.Leases
-	sender     *outbox.Sender
-	cards      *interact.Cards
-	people     *access.Registry
-	gate       *interact.Gate
-	asking     *interact.Elicitation
-	observer   *privacy.Observer
-	signs      *outbox.Reactions
-	turns      *turn.Runner
-	previews   *outbox.Previews
-	panel      interact.Panel
-	forgetting *privacy.Eraser
-	maxRetry   time.Duration // bounds the pauses between tries of what the store did not take
+	// See wire.
+	store       *noted
+	platforms   map[string]chats.Platform
+	audit       queue.Audit
+	deadLetters queue.DeadLetters
+	leases      *queue.Leases
+	jobs        queue.Store
+	queue       *queue.Queue
+	sender      *outbox.Sender
+	reactions   *outbox.Reactions
+	previews    *outbox.Previews
+	cards       *interact.Cards
+	handlers    map[string]interact.Handler // of cards, by their kinds
+	gate        *interact.Gate
+	elicitation *interact.Elicitation
+	panel       interact.Panel
+	people      *access.Registry
+	observer    *privacy.Observer
+	eraser      *privacy.Eraser
+	turns       *turn.Runner
+	turnHost    turnHost
 
+	admins    *admins
+	scopes    *scopes
 	inserter  *inserter
 	intake    *intake
+	claimer   *claimer
+	takeover  *takeover
+	limiter   *limiter
+	delays    *delays
+	edits     *edits
+	feedback  *feedback
 	stops     *stops
-	completer *completer
-	suspender *suspender
-	executor  *executor
-	notices   notices
-	failures  failures
-	keeper    *keeper
 	mover     *mover
+	executor  *executor
+	suspender *suspender
+	completer *completer
+	mender    *mender
+	pruner    *pruner
+	loader    *loadWorker
+	cardHost  *cardHost
+	commands  *commands
+	workers   *workers
 }
 
 // New checks the configuration and returns a bridge that is ready to run.
@@ -85,14 +93,13 @@ func New(cfg Config) (*Bridge, error) {
 	cfg = cfg.complete()
 	store := &noted{Store: cfg.Store}
 	cfg.Store = store
-	r := &services{
-		cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), store: store, platforms: make(map[string]chats.Platform),
-		jobs: queue.Store{Store: cfg.Store, Base: new(atomic.Int64)},
+	b := &Bridge{
+		cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), begun: cfg.Now(), resumed: make(chan struct{}),
+		store: store, platforms: make(map[string]chats.Platform), maxRetry: cfg.Limits.RetryFor,
 	}
-	if r.maxRetry = cfg.Limits.RetryFor; cfg.Sharing.On {
-		r.maxRetry = min(r.maxRetry, sharedRetry)
+	if cfg.Sharing.On {
+		b.maxRetry = min(b.maxRetry, sharedRetry)
 	}
-	b := &Bridge{services: r, begun: cfg.Now(), resumed: make(chan struct{})}
 	for _, p := range cfg.Platforms {
 		if _, twice := b.platforms[p.Name()]; twice {
 			return nil, fmt.Errorf("bridge: two platforms are named %s", p.Name())
@@ -101,86 +108,6 @@ func New(cfg Config) (*Bridge, error) {
 	}
 	b.wire()
 	return b, nil
-}
-
-// wire makes the parts, each from those below it.
-func (b *Bridge) wire() {
-	cfg, r := b.cfg, b.services
-	b.intake = &intake{
-		services: r, accepting: named.New(1), late: cache.New[chats.Chat, time.Time](maxTold), full: cache.New[string, time.Time](maxTold), vain: cache.New[string, attempts](maxTold),
-		taking: make(map[chats.Chat]bool), places: make(chan struct{}, acceptWrites),
-	}
-	b.stops, b.keeper, b.mover = &stops{r}, &keeper{services: r}, &mover{r}
-	b.asides, b.commands = queue.DeadLetters{KV: cfg.Store, Log: b.log, Now: cfg.Now}, &commands{platforms: b.platforms, isAdmin: b.isAdmin}
-	b.workers = &workers{commands: b.commands}
-	b.owners = queue.NewLeases(queue.LeasesConfig{
-		Sharing: cfg.Sharing, Store: cfg.Store, Leases: b.singles(), Chats: leasedChats{b}, Logger: b.log,
-	})
-	b.jobs.LeaseToken, b.jobs.Fence, b.jobs.Types = b.owners.Token, b.owners.Fence, b.workers.types
-	b.observer = privacy.NewObserver(privacy.ObserverConfig{Store: cfg.Store, Log: b.log, Now: cfg.Now})
-	b.audit, b.lanes = keepDeed(cfg.Store), queue.New(queue.Config{Workers: b.workers, MaxTurns: cfg.Limits.MaxTurns, Log: b.log, Now: cfg.Now})
-	b.sender = outbox.NewSender(outbox.SenderConfig{
-		Platforms: b.platforms, Safe: b.owners.OwnsSafely, Redact: cfg.Redact, Files: cfg.Hooks.Files, Trace: cfg.Hooks.Trace, Measure: cfg.Hooks.Measure,
-		Log: b.log, Now: cfg.Now, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir,
-		MaxParts: cfg.Limits.MaxParts, MaxSends: cfg.Limits.MaxTurns, MaxRetry: cfg.Limits.RetryFor, Secrets: b.commands, Queue: b.lanes,
-	})
-	b.inserter = &inserter{
-		platforms: b.platforms, workers: b.workers, leases: b.owners, jobs: b.jobs, queue: b.lanes, sender: b.sender,
-		tracer: cfg.Hooks.Trace, redact: cfg.Redact, now: cfg.Now, log: b.log,
-	}
-	b.signs = outbox.NewReactions(outbox.ReactionsConfig{Platforms: b.platforms, Owns: b.owners.Owns, Log: b.log, Store: b.store, Jobs: b.jobs, Sender: b.sender, Queue: b.lanes})
-	b.completer = &completer{
-		workers: b.workers, jobs: b.jobs, queue: b.lanes, leases: b.owners, intake: b.intake, inserter: b.inserter, reactions: b.signs,
-		tracer: cfg.Hooks.Trace, retryFor: cfg.Limits.RetryFor, maxRetry: b.maxRetry, now: cfg.Now, log: b.log,
-	}
-	handlers := make(map[string]interact.Handler)
-	b.cards = interact.NewCards(interact.CardsConfig{
-		Platforms: b.platforms, Owns: b.owners.Owns, Redact: cfg.Redact, Spell: b.commands.spelled, Audit: b.audit, Log: b.log, Now: cfg.Now, Store: b.store, Handlers: handlers, Jobs: b.inserter, Sender: b.sender, RedactCards: cfg.RedactCards,
-		Host: cardHost{r},
-	})
-	b.people = access.New(access.Config{
-		Platforms: b.platforms, Alone: !cfg.Sharing.On, Audit: b.audit, Log: b.log, Now: cfg.Now, Store: cfg.Store, Access: cfg.Access, Cards: b.cards, Allowance: cfg.Limits.Allowance,
-		Jobs: b.inserter,
-	})
-	b.gate = interact.NewGate(interact.GateConfig{
-		Redact: cfg.Redact, Audit: b.audit, Measure: cfg.Hooks.Measure, Log: b.log, Now: cfg.Now, Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Cards: b.cards, Roles: b.people, Queue: b.lanes,
-	})
-	b.suspender = &suspender{
-		platforms: b.platforms, workers: b.workers, store: b.store, jobs: b.jobs, queue: b.lanes, inserter: b.inserter, sender: b.sender,
-		cards: b.cards, gate: b.gate, now: cfg.Now, log: b.log,
-	}
-	b.asking = interact.NewElicitation(interact.ElicitationConfig{
-		Platforms: b.platforms, Log: b.log, Now: cfg.Now, Cards: b.cards, Timeout: cfg.Limits.ApprovalTimeout, Turns: b.suspender, Queue: b.lanes,
-	})
-	b.previews = outbox.NewPreviews(outbox.PreviewsConfig{
-		Platforms: b.platforms, Safe: b.owners.OwnsSafely, Redact: cfg.Redact, Log: b.log, Now: cfg.Now, Jobs: b.jobs, Growing: cfg.Turns.RedactPartial, Sender: b.sender, Queue: b.lanes,
-	})
-	b.turns = turn.New(turn.Config{
-		Settings: cfg.Turns, Platforms: b.platforms, Safe: b.owners.OwnsSafely, Redact: cfg.Redact, Spell: b.commands.spelled, Files: cfg.Hooks.Files, Log: b.log, Now: cfg.Now, Store: cfg.Store, Jobs: b.jobs, Queue: b.lanes, Sender: b.sender,
-		Gate: b.gate, Asker: b.asking, Host: turnHost{r}, Keeper: b.keeper, Watcher: turnWatcher{r},
-	})
-	b.notices, b.failures = notices{b.workers, b.commands, b.people}, failures{b.lanes, b.turns, b.cards}
-	b.executor = &executor{
-		workers: b.workers, store: b.store, jobs: b.jobs, queue: b.lanes, leases: b.owners, people: b.people, turns: b.turns, cards: b.cards, sender: b.sender,
-		notices: b.notices, completer: b.completer, suspender: b.suspender, mender: b.keeper,
-		tracer: cfg.Hooks.Trace, measure: cfg.Hooks.Measure, redact: cfg.Redact, now: cfg.Now, log: b.log, suspects: make(chan struct{}, 1),
-	}
-	b.forgetting, b.panel = newForgetting(r), interact.Panel{
-		Runner: b.turns, Tools: cfg.Turns.Tools, Savings: cfg.Hooks.Savings, Scope: b.scopeOf, Answer: b.cards.Answer, Load: b.loadLater, Log: b.log,
-	}
-	maps.Copy(handlers, cfg.Cards)
-	maps.Copy(handlers, b.people.Handlers())
-	handlers[interact.ElicitationKind] = b.asking.Pressed
-	handlers[interact.ApprovalKind], handlers[interact.PanelKind], handlers[undoKind], handlers[failedKind], handlers[privacy.ForgetCommand] = interact.ApprovalHandler(cfg.Now), b.panel.Pressed, b.stops.pressedUndo, turnHost{r}.pressedFailed, b.forgetting.Pressed
-	*b.workers = *newWorkers(b)
-	b.commands.add(b.commandTable())
-}
-
-func newForgetting(r *services) *privacy.Eraser {
-	return privacy.NewEraser(privacy.EraserConfig{
-		Audit: r.audit, Now: r.cfg.Now, Store: r.store, Cards: r.cards, Observer: r.observer, Cache: r.turns.Cache, Rest: r.cfg.Hooks.Forget, Erased: r.cfg.Hooks.Erased,
-		Jobs: r.inserter,
-	})
 }
 
 // Moved implements [chats.Inbox]. It waits as Accept does.
@@ -212,7 +139,7 @@ const NoMoreReceived = "nothing is received any more; what runs is ended"
 // A platform that gives up (a wrong token) is logged and does not touch the others;
 // when the last one has given up, Run returns its error.
 func (b *Bridge) Run(ctx context.Context) error {
-	defer b.lanes.Close(0)
+	defer b.queue.Close(0)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	leave, err := b.begin(ctx, stop)
@@ -229,13 +156,13 @@ func (b *Bridge) Run(ctx context.Context) error {
 	defer stopReceiving()
 	var background sync.WaitGroup
 	background.Go(func() {
-		_ = b.owners.WhileHeld(receiving, queue.Leader, func(ctx context.Context) error {
-			b.steadily(ctx, "what is too old", b.keeper.prune)
+		_ = b.leases.WhileHeld(receiving, queue.Leader, func(ctx context.Context) error {
+			b.steadily(ctx, "what is too old", b.pruner.prune)
 			return nil
 		})
 	})
 	background.Go(func() {
-		rescue.Go(b.log, "what a former process was fetching", func() { b.keeper.sweepParts(receiving) })
+		rescue.Go(b.log, "what a former process was fetching", func() { b.pruner.sweepParts(receiving) })
 	})
 	background.Go(func() { b.steadily(receiving, "the ends of cards", b.cards.Run) })
 	for _, p := range b.platforms {
@@ -245,8 +172,8 @@ func (b *Bridge) Run(ctx context.Context) error {
 	stopReceiving()
 	background.Wait()
 	b.log.Info(NoMoreReceived)
-	b.owners.Retire()
-	if !b.lanes.Close(b.cfg.Limits.DrainTimeout) {
+	b.leases.Retire()
+	if !b.queue.Close(b.cfg.Limits.DrainTimeout) {
 		b.log.Info("turns still running at the end of the drain go on after the next start")
 	}
 	return cmp.Or(err, refusal(ctx))
@@ -263,29 +190,55 @@ func refusal(ctx context.Context) error {
 // begin reads what has to be known and takes chats over. Where the store is shared, that goes
 // on until leave; stop is told where this process may not do that any more.
 func (b *Bridge) begin(ctx context.Context, stop context.CancelCauseFunc) (leave func(), err error) {
-	loadCards := func(ctx context.Context) error { return b.cards.Load(ctx, b.keeper.mendQuietly) }
+	loadCards := func(ctx context.Context) error { return b.cards.Load(ctx, b.mender.mendQuietly) }
 	for _, load := range []func(context.Context) error{b.people.Load, b.observer.Load, b.mover.load, loadCards, b.number} {
 		if err := load(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if !b.owners.Shared() {
-		return func() {}, b.owners.Run(ctx)
+	if !b.leases.Shared() {
+		return func() {}, b.leases.Run(ctx)
 	}
 	joined, end := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	for _, run := range []func(context.Context){
 		func(ctx context.Context) {
-			if err := b.owners.Run(ctx); err != nil {
+			if err := b.leases.Run(ctx); err != nil {
 				stop(err)
 			}
 		},
-		func(ctx context.Context) { b.steadily(ctx, "what other replicas accept", b.intake.follow) }, b.learning("moved chats", b.mover.watch), b.learning("people", b.people.Watch), b.learning("cards", b.cards.Watch),
+		func(ctx context.Context) { b.steadily(ctx, "what other replicas accept", b.claimer.follow) }, b.learning("moved chats", b.mover.watch), b.learning("people", b.people.Watch), b.learning("cards", b.cards.Watch),
 		b.learning("groups it listens in", b.observer.Watch),
 	} {
 		running.Go(func() { run(joined) })
 	}
 	return func() { end(); running.Wait() }, nil
+}
+
+// number has new jobs get higher numbers than any that is on record: a message with a lower
+// number than the /clear before it would be taken for an older one.
+func (b *Bridge) number(ctx context.Context) error {
+	open, _, err := b.jobs.Open(ctx, "", queue.AllChats)
+	if err != nil {
+		return err
+	}
+	var newest int64
+	var seen storage.Revision
+	for _, j := range open {
+		newest, seen = max(newest, j.Seq), max(seen, j.Rev)
+	}
+	for entry, err := range b.store.List(ctx, storage.Range{Prefix: conversation.SessionPrefix}) {
+		if err != nil {
+			return fmt.Errorf("list sessions: %w", err)
+		}
+		var s conversation.Session
+		if err := json.Unmarshal(entry.Value, &s); err != nil {
+			b.log.Error("session cannot be read and is left alone", "key", entry.Key, "err", err)
+			continue
+		}
+		newest, seen = max(newest, s.ClearedAt, s.StoppedAt), max(seen, entry.Revision)
+	}
+	return b.jobs.Begin(ctx, newest, seen)
 }
 
 // steadily does what goes on until ctx ends, again where it panics.
@@ -339,7 +292,7 @@ func (b *Bridge) runPlatform(ctx context.Context, p chats.Platform) error {
 		return rescue.Loop(ctx, b.log, "receiving from "+p.Name(), func(ctx context.Context) error { return p.Run(ctx, b) })
 	}
 	if isSingle(p) {
-		return b.owners.WhileHeld(ctx, singleLease(p), run)
+		return b.leases.WhileHeld(ctx, singleLease(p), run)
 	}
 	return run(ctx)
 }
@@ -362,7 +315,7 @@ func (b *Bridge) singles() (leases []string) {
 }
 
 // IsLeader reports whether this process is the one of several that does what is done once.
-func (b *Bridge) IsLeader() bool { return b.owners.Holds(queue.Leader) }
+func (b *Bridge) IsLeader() bool { return b.leases.Holds(queue.Leader) }
 
 func announce(ctx context.Context, b *Bridge, p chats.Platform) {
 	announcer, ok := p.(chats.CommandLister)
@@ -375,14 +328,14 @@ func announce(ctx context.Context, b *Bridge, p chats.Platform) {
 }
 
 // Load counts the open jobs.
-func (b *Bridge) Load() queue.Load { return b.lanes.Load() }
+func (b *Bridge) Load() queue.Load { return b.queue.Load() }
 
 // Ready returns for each platform nil where it receives, or what is wrong.
 func (b *Bridge) Ready() map[string]error {
 	ready := make(map[string]error, len(b.platforms))
 	for name, p := range b.platforms {
 		ready[name] = nil
-		if m, ok := p.(chats.HealthReporter); ok && (!isSingle(p) || b.owners.Holds(singleLease(p))) {
+		if m, ok := p.(chats.HealthReporter); ok && (!isSingle(p) || b.leases.Holds(singleLease(p))) {
 			ready[name] = m.Health()
 		}
 	}

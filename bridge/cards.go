@@ -28,26 +28,33 @@ func (b *Bridge) Post(ctx context.Context, key string, to chats.Chat, card inter
 func (b *Bridge) People() *access.Registry { return b.people }
 
 // cardHost is what is around cards.
-type cardHost struct{ *services }
+type cardHost struct {
+	inserter    *inserter
+	people      *access.Registry
+	scopes      *scopes
+	suspender   *suspender
+	elicitation *interact.Elicitation
+	queue       *queue.Queue
+}
 
-var _ interact.Host = cardHost{}
+var _ interact.Host = (*cardHost)(nil)
 
 // Check implements [interact.Host].
-func (h cardHost) Check(m chats.Message) error { return h.inserter.check(m) }
+func (h *cardHost) Check(m chats.Message) error { return h.inserter.check(m) }
 
 // RoleOf implements [interact.Host].
-func (h cardHost) RoleOf(m chats.Message) toolgroups.Role { return h.role(m) }
+func (h *cardHost) RoleOf(m chats.Message) toolgroups.Role { return h.people.Role(m.By()) }
 
 // ScopeOf implements [interact.Host].
-func (h cardHost) ScopeOf(ctx context.Context, press *queue.Run) (toolgroups.Scope, error) {
-	return h.scopeOf(ctx, press)
+func (h *cardHost) ScopeOf(ctx context.Context, press *queue.Run) (toolgroups.Scope, error) {
+	return h.scopes.current(ctx, press)
 }
 
 // CardClosed implements [interact.Host].
-func (h cardHost) CardClosed(kept *interact.StoredCard) {
-	h.asking.CardClosed(kept)
+func (h *cardHost) CardClosed(kept *interact.StoredCard) {
+	h.elicitation.CardClosed(kept)
 	if job, chat, ok := interact.TurnOf(kept); ok {
-		h.suspender.showWaiting(h.lanes.Context(), chat, false)
-		h.lanes.Resume(chat, job)
+		h.suspender.showWaiting(h.queue.Context(), chat, false)
+		h.queue.Resume(chat, job)
 	}
 }

@@ -57,45 +57,45 @@ type CommandCall struct {
 }
 
 // bring makes a command of one that another part of the program brings.
-func (b *Bridge) bring(c Command) queue.Command {
+func (c *commands) bring(brought Command) queue.Command {
 	secret := func(ctx context.Context, j *queue.Run) (string, error) {
-		scope, err := b.scopeOf(ctx, j)
-		if err != nil || scope.Role < c.Role {
+		scope, err := c.scopes.current(ctx, j)
+		if err != nil || scope.Role < brought.Role {
 			return "", err
 		}
-		return c.Secret(ctx, CommandCall{Scope: scope, Deed: b.audit.Entry(j), UserName: j.Message.UserName})
+		return brought.Secret(ctx, CommandCall{Scope: scope, Deed: c.audit.Entry(j), UserName: j.Message.UserName})
 	}
-	if c.Secret == nil {
+	if brought.Secret == nil {
 		secret = nil
 	}
-	c.Admin = c.Role >= toolgroups.RoleAdmin
-	return queue.Command{CommandInfo: c.CommandInfo, Alone: c.Alone, Secret: secret, Run: func(ctx context.Context, j *queue.Run, args string) (string, error) {
-		scope, err := b.scopeOf(ctx, j)
+	brought.Admin = brought.Role >= toolgroups.RoleAdmin
+	return queue.Command{CommandInfo: brought.CommandInfo, Alone: brought.Alone, Secret: secret, Run: func(ctx context.Context, j *queue.Run, args string) (string, error) {
+		scope, err := c.scopes.current(ctx, j)
 		if err != nil {
 			return "", err
 		}
-		if scope.Role < c.Role {
+		if scope.Role < brought.Role {
 			outbox.MakeEphemeral(j)
-			return fmt.Sprintf("Sorry, /%s is for my administrators.", c.Name), nil
+			return fmt.Sprintf("Sorry, /%s is for my administrators.", brought.Name), nil
 		}
-		call := CommandCall{Scope: scope, Deed: b.audit.Entry(j), UserName: j.Message.UserName, Args: args}
-		if c.Files {
-			return b.withFiles(ctx, j, call, c.Run)
+		call := CommandCall{Scope: scope, Deed: c.audit.Entry(j), UserName: j.Message.UserName, Args: args}
+		if brought.Files {
+			return c.withFiles(ctx, j, call, brought.Run)
 		}
-		if c.Ask == nil {
-			return c.Run(ctx, call)
+		if brought.Ask == nil {
+			return brought.Run(ctx, call)
 		}
-		card, err := c.Ask(ctx, call)
+		card, err := brought.Ask(ctx, call)
 		if err != nil {
 			return "", err
 		}
-		return b.cards.Answer(ctx, j, card)
+		return c.cards.Answer(ctx, j, card)
 	}}
 }
 
 // withFiles runs a command that works with the files of the user who gave it.
-func (r *services) withFiles(ctx context.Context, j *queue.Run, call CommandCall, run func(context.Context, CommandCall) (string, error)) (string, error) {
-	if err := queue.CheckOut(ctx, r.cfg.Hooks.Files, j); err != nil {
+func (c *commands) withFiles(ctx context.Context, j *queue.Run, call CommandCall, run func(context.Context, CommandCall) (string, error)) (string, error) {
+	if err := queue.CheckOut(ctx, c.files, j); err != nil {
 		return "", err
 	}
 	d := outbox.Of(j)
@@ -105,7 +105,7 @@ func (r *services) withFiles(ctx context.Context, j *queue.Run, call CommandCall
 	if err != nil {
 		return "", err
 	}
-	return text, r.jobs.KeepFiles(ctx, r.cfg.Hooks.Files, j)
+	return text, c.jobs.KeepFiles(ctx, c.files, j)
 }
 
 // commandTable lists the commands in the order in which platforms show them.
@@ -131,19 +131,19 @@ func (b *Bridge) commandTable() []queue.Command {
 		alone(row("why", "What became of the last message here, and why", func(ctx context.Context, j *queue.Run, args string) (string, error) {
 			return explainer(b).Explain(ctx, j, args) // the zone may have changed
 		})),
-		row(privacy.ForgetCommand, "Forget what I keep of you, after a question", b.forgetting.Ask),
+		row(privacy.ForgetCommand, "Forget what I keep of you, after a question", b.eraser.Ask),
 		start,
 	}
 	table = append(table, b.people.Commands()...)
 	for _, c := range b.cfg.Commands {
-		table = append(table, b.bring(c))
+		table = append(table, b.commands.bring(c))
 	}
 	return table
 }
 
 func explainer(b *Bridge) why.Explainer {
 	return why.Explainer{
-		Store: b.store, Jobs: b.jobs, Zone: b.cfg.Zone(), Explains: func(r *receipts.Receipt) bool { return b.workers.ofReceipt(r).declares().explained }, Admin: b.isAdmin, Answering: b.lanes.IsAnswering,
+		Store: b.store, Jobs: b.jobs, Zone: b.cfg.Zone(), Explains: func(r *receipts.Receipt) bool { return b.workers.ofReceipt(r).declares().explained }, Admin: b.admins.are, Answering: b.queue.IsAnswering,
 	}
 }
 
@@ -151,8 +151,6 @@ func explainer(b *Bridge) why.Explainer {
 func (b *Bridge) Tell(ctx context.Context, key string) (*why.Explanation, error) {
 	return explainer(b).Tell(ctx, key)
 }
-
-func (r *services) isAdmin(m chats.Message) bool { return r.role(m) >= toolgroups.RoleAdmin }
 
 func (b *Bridge) status(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	session, err := conversation.Current(ctx, b.store, j.Message.Chat)
@@ -167,7 +165,7 @@ func (b *Bridge) status(ctx context.Context, j *queue.Run, _ string) (string, er
 	if err != nil {
 		return "", err
 	}
-	lane := b.lanes.Status(j.Message.Chat)
+	lane := b.queue.Status(j.Message.Chat)
 	state := "I am idle here."
 	if lane.Held != nil {
 		state = fmt.Sprintf("I wait for a decision about %s%s: see the buttons above. /stop ends that.",
@@ -183,13 +181,13 @@ func (b *Bridge) status(ctx context.Context, j *queue.Run, _ string) (string, er
 	text := fmt.Sprintf("%s\n\n- Messages in this conversation: %s\n- Tool groups loaded: %s\n- Running since: %s",
 		state, said, wording.ListOr(groups, "none"), b.begun.In(b.cfg.Zone()).Format("2 January 15:04 MST"))
 	if b.cfg.Sharing.On {
-		shared, err := b.replicas(ctx, b.isAdmin(j.Message))
+		shared, err := b.replicas(ctx, b.admins.are(j.Message))
 		if err != nil {
 			return "", err
 		}
 		text += shared
 	}
-	if err := b.Health(); err != nil && b.isAdmin(j.Message) {
+	if err := b.Health(); err != nil && b.admins.are(j.Message) {
 		text += "\n- Trouble: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	return text, nil
@@ -227,9 +225,15 @@ func behind(waiting int) string {
 // commands are what people ask of the bot itself.
 type commands struct {
 	platforms map[string]chats.Platform
-	list      []queue.Command
-	names     *regexp.Regexp // of the commands, as texts of ours name them
-	isAdmin   func(chats.Message) bool
+	jobs      queue.Store
+	scopes    *scopes
+	admins    *admins
+	cards     *interact.Cards
+	audit     queue.Audit
+	files     queue.Files // nil for none
+
+	list  []queue.Command
+	names *regexp.Regexp // of the commands, as texts of ours name them
 }
 
 // add takes the commands of all parts.
@@ -359,7 +363,7 @@ func (c *commands) help(_ context.Context, j *queue.Run, args string) (string, e
 	if !j.Message.Direct {
 		text.WriteString("Here I answer when I am mentioned or replied to.\n\n")
 	}
-	admin := c.isAdmin(j.Message)
+	admin := c.admins.are(j.Message)
 	for _, info := range c.infos() {
 		if !info.Admin || admin {
 			fmt.Fprintf(&text, "- /%s – %s\n", info.Name, info.Description)

@@ -21,7 +21,7 @@ type completer struct {
 	jobs      queue.Store
 	queue     *queue.Queue
 	leases    *queue.Leases
-	intake    *intake
+	claimer   *claimer
 	inserter  *inserter
 	reactions *outbox.Reactions
 	tracer    queue.Tracer // nil for none
@@ -169,7 +169,7 @@ func (c *completer) lost(j *queue.Run, err error) bool {
 		b.unblock(j) // who has it blocks them
 	}
 	if c.jobs.LeaseToken(j.Message.Chat) != "" {
-		c.intake.lookAgain() // it was lost to another lease of this process
+		c.claimer.lookAgain() // it was lost to another lease of this process
 	}
 	return true
 }

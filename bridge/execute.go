@@ -42,7 +42,7 @@ type executor struct {
 	notices   notices
 	completer *completer
 	suspender *suspender
-	mender    *keeper
+	mender    *mender
 	tracer    queue.Tracer // nil for none
 	measure   queue.Counter
 	redact    func(text string) string

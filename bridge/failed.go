@@ -96,7 +96,7 @@ func (r turnHost) pressedFailed(ctx context.Context, press interact.Press) (inte
 		}
 		m := chats.Message{
 			Chat: press.Place, ID: press.Token, Kind: chats.KindText, User: strings.TrimPrefix(press.User, press.Place.Platform+":"),
-			UserName: press.UserName, Direct: press.Direct, Text: tryAgainText, On: of.Message, Time: r.cfg.Now(),
+			UserName: press.UserName, Direct: press.Direct, Text: tryAgainText, On: of.Message, Time: r.now(),
 		}
 		return interact.Result{Close: true}, r.inserter.insert(ctx, r.inserter.New(m))
 	}

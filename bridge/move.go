@@ -4,17 +4,35 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
+	"time"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/privacy"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 )
 
 // mover carries out the moves of chats.
-type mover struct{ *services }
+type mover struct {
+	store     storage.Store
+	jobs      queue.Store
+	queue     *queue.Queue
+	leases    *queue.Leases
+	inserter  *inserter
+	claimer   *claimer
+	completer *completer
+	failures  failures
+	observer  *privacy.Observer
+	cards     *interact.Cards
+	moved     func(ctx context.Context, from, to chats.Chat) error // see [Hooks]
+	now       func() time.Time
+	log       *slog.Logger
+}
 
 // accept lets the session of a chat go on under its new id. The move is on
 // disk when it returns, and is carried out when no turn runs there.
@@ -22,11 +40,11 @@ func (m *mover) accept(ctx context.Context, from, to chats.Chat) error {
 	if from.Platform != to.Platform || from.ID == to.ID {
 		return errors.New("bridge: moved: want two chats of one platform")
 	}
-	j := m.inserter.New(chats.Message{Chat: to.Whole(), ID: queue.Hash("moved", from.ID), Kind: kindMove, User: "bot", Text: from.ID, Time: m.cfg.Now()})
-	m.lanes.Block(endsOf(j))
+	j := m.inserter.New(chats.Message{Chat: to.Whole(), ID: queue.Hash("moved", from.ID), Kind: kindMove, User: "bot", Text: from.ID, Time: m.now()})
+	m.queue.Block(endsOf(j))
 	err := m.inserter.insert(ctx, j)
-	if !m.lanes.Has(j.Key()) { // it was carried out before, or is not on disk
-		m.lanes.Unblock(endsOf(j))
+	if !m.queue.Has(j.Key()) { // it was carried out before, or is not on disk
+		m.queue.Unblock(endsOf(j))
 	}
 	return err
 }
@@ -37,37 +55,37 @@ func endsOf(j *queue.Run) (from, to chats.Chat) {
 	return chats.Chat{Platform: to.Platform, ID: j.Message.Text}, to
 }
 
-func (m *mover) block(j *queue.Run) { m.lanes.Block(endsOf(j)) }
+func (m *mover) block(j *queue.Run) { m.queue.Block(endsOf(j)) }
 
-func (m *mover) unblock(j *queue.Run) { m.lanes.Unblock(endsOf(j)) }
+func (m *mover) unblock(j *queue.Run) { m.queue.Unblock(endsOf(j)) }
 
 // perform carries a move out. Each step bears repeating.
 func (m *mover) perform(ctx context.Context, j *queue.Run) error {
 	from, to := endsOf(j)
-	if err := m.lanes.AwaitIdle(ctx, from, to); err != nil {
+	if err := m.queue.AwaitIdle(ctx, from, to); err != nil {
 		return err
 	}
 	if err := m.move(ctx, from, to); err != nil {
 		return err
 	}
 	// A start finds the jobs of the old chat in the new one from here on.
-	m.lanes.MoveChat(from, to)
-	if m.cfg.Sharing.On { // others may have jobs of the old chat, which come before those of the new one
-		if err := m.intake.takeAll(ctx, from); err != nil {
+	m.queue.MoveChat(from, to)
+	if m.leases.Shared() { // others may have jobs of the old chat, which come before those of the new one
+		if err := m.claimer.takeAll(ctx, from); err != nil {
 			return err
 		}
 	}
 	if err := m.completer.complete(j, receipts.Done); err != nil {
 		return err
 	}
-	m.lanes.Unblock(from, to)
+	m.queue.Unblock(from, to)
 	m.log.Info("chat moved", "from", from.String(), "to", to.String())
 	return nil
 }
 
 // fail lets both ends of a move that is given up answer again, each with its own conversation.
 func (m *mover) fail(ctx context.Context, j *queue.Run) error {
-	m.lanes.Unblock(endsOf(j))
+	m.queue.Unblock(endsOf(j))
 	return m.failures.fail(ctx, j)
 }
 
@@ -92,7 +110,7 @@ func (m *mover) learn(entry storage.Entry) {
 		m.log.Error("the move of a chat cannot be read and is left alone", "key", entry.Key, "err", err)
 		return
 	}
-	m.lanes.RestoreMove(from, to)
+	m.queue.RestoreMove(from, to)
 }
 
 // watch learns of the moves that other processes carry out, until ctx ends, beginning with
@@ -118,8 +136,8 @@ func (m *mover) watch(ctx context.Context) error {
 
 // learned follows from moves that were carried out elsewhere: they decide whose chats are.
 func (m *mover) learned() {
-	m.lanes.DropChats(func(chat chats.Chat) bool { return m.jobs.LeaseToken(chat) == "" })
-	m.intake.lookAgain()
+	m.queue.DropChats(func(chat chats.Chat) bool { return m.jobs.LeaseToken(chat) == "" })
+	m.claimer.lookAgain()
 }
 
 // move lets what there is of a chat that got a new id go on there, once; its conversation comes
@@ -130,8 +148,8 @@ func (m *mover) move(ctx context.Context, from, to chats.Chat) error {
 	} else if !errors.Is(err, storage.ErrNotFound) {
 		return fmt.Errorf("read where %s is now: %w", from, err)
 	}
-	if m.cfg.Hooks.Moved != nil {
-		if err := m.cfg.Hooks.Moved(ctx, from, to); err != nil {
+	if m.moved != nil {
+		if err := m.moved(ctx, from, to); err != nil {
 			return err
 		}
 	}

@@ -15,29 +15,6 @@ import (
 // WantsAmbient implements [chats.AmbientInbox].
 func (b *Bridge) WantsAmbient(chat chats.Chat) bool { return b.observer.WantsAmbient(chat) }
 
-// Heard is what was said in the chat of a job and not to the bot, behind a message. Only
-// a user who asks is shown it.
-func (r turnHost) Heard(ctx context.Context, j *queue.Run, after string) []chats.Quoted {
-	m := j.Message
-	if m.Direct || m.Kind != chats.KindText || !r.observer.WantsAmbient(m.Chat) {
-		return nil
-	}
-	chat := m.Chat
-	if chat.Thread == m.ID {
-		chat = chat.Whole() // its thread begins with it
-	}
-	list, err := r.observer.Recent(ctx, chat, after, func(user string) string {
-		if namer, ok := r.platforms[chat.Platform].(chats.UserNamer); ok {
-			return namer.UserName(ctx, user)
-		}
-		return user
-	})
-	if err != nil {
-		r.log.Warn("what was said in a group cannot be shown", "job", j.Key(), "err", err)
-	}
-	return list
-}
-
 const observeUsage = "`/observe on` lets me remember what is said here and not to me, `/observe off` ends that. This is for the administrators of the group."
 
 // observed is the announcement: everybody in the group has to know.
@@ -61,7 +38,7 @@ func (b *Bridge) observe(ctx context.Context, j *queue.Run, args string) (string
 			state = "I listen along here. "
 		}
 		return state + observeUsage, nil
-	case !b.administers(ctx, m):
+	case !b.admins.administer(ctx, m):
 		return "Sorry, only an administrator of this group can change that.", nil
 	}
 	changed, err := b.observer.SetEnabled(ctx, m.Chat, on, m.By())
@@ -79,11 +56,4 @@ func (b *Bridge) observe(ctx context.Context, j *queue.Run, args string) (string
 		return "", err
 	}
 	return "I listen along in this group from now on, and I have said so to everybody.", nil
-}
-
-// administers reports whether the sender is an administrator: of the bot, or of the chat by
-// the word of the platform.
-func (r *services) administers(ctx context.Context, m chats.Message) bool {
-	m.Direct, m.Opener = false, ""
-	return r.stops.mayClear(ctx, m)
 }

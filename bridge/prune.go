@@ -5,13 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"sync"
 	"time"
 
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/privacy"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/turn"
@@ -61,60 +65,78 @@ const TaskAge = 90 * 24 * time.Hour
 // start.
 const pruneInterval = time.Hour
 
+// pruner removes what is too old.
+type pruner struct {
+	store       storage.Store
+	cards       *interact.Cards
+	people      *access.Registry
+	observer    *privacy.Observer
+	deadLetters queue.DeadLetters
+	mender      *mender
+	cache       *conversation.Cache
+	files       queue.Files                     // nil for none
+	erased      func(ctx context.Context) error // see [Hooks]
+	dataDir     string
+	auditAge    time.Duration
+	historyAge  time.Duration
+	now         func() time.Time
+	log         *slog.Logger
+}
+
 // prune removes what is too old until ctx ends. A clock that has just jumped is not
 // believed until the next time: what is removed because of it would be missed.
-func (k *keeper) prune(ctx context.Context) {
+func (p *pruner) prune(ctx context.Context) {
 	tick := time.NewTicker(pruneInterval)
 	defer tick.Stop()
-	seen, jumped := k.cfg.Now().Round(0), false
+	seen, jumped := p.now().Round(0), false
 	for {
 		if jumped {
-			k.log.Warn("the clock has jumped: nothing is pruned until the next time", "now", seen)
-		} else if err := k.pruneOnce(ctx); err != nil && ctx.Err() == nil {
-			k.log.Warn("what is too old could not be pruned", "incident", queue.NewIncident(), "err", err)
+			p.log.Warn("the clock has jumped: nothing is pruned until the next time", "now", seen)
+		} else if err := p.pruneOnce(ctx); err != nil && ctx.Err() == nil {
+			p.log.Warn("what is too old could not be pruned", "incident", queue.NewIncident(), "err", err)
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		now := k.cfg.Now().Round(0)
+		now := p.now().Round(0)
 		jumped = (now.Sub(seen) - pruneInterval).Abs() > pruneInterval
 		seen = now
 	}
 }
 
 // pruneOnce goes on with the rest where one kind fails.
-func (k *keeper) pruneOnce(ctx context.Context) error {
-	now := k.cfg.Now()
+func (p *pruner) pruneOnce(ctx context.Context) error {
+	now := p.now()
 	var closed, tasks int
 	var all error
 	for _, prune := range []func() error{
 		func() (err error) {
-			closed, err = receipts.Prune(ctx, k.store, now, func(entry storage.Entry, err error) error {
-				return k.mendQuietly(ctx, &queue.DamagedError{Key: entry.Key, Data: entry.Value, Err: err})
+			closed, err = receipts.Prune(ctx, p.store, now, func(entry storage.Entry, err error) error {
+				return p.mender.mendQuietly(ctx, &queue.DamagedError{Key: entry.Key, Data: entry.Value, Err: err})
 			})
 			return err
 		},
-		func() (err error) { tasks, err = k.pruneTalks(ctx, now); return err },
-		func() error { return k.sweep(ctx) },
-		func() error { return k.cards.Prune(ctx, now.Add(-receipts.Age), k.mendQuietly) },
-		func() error { return k.people.Prune(ctx) },
-		func() error { return k.observer.Prune(ctx) },
-		func() error { return k.asides.Prune(ctx, now.Add(-queue.DeadLetterAge)) },
-		func() error { return audit.Prune(ctx, k.store, now.Add(-k.cfg.Limits.AuditAge)) },
+		func() (err error) { tasks, err = p.pruneTalks(ctx, now); return err },
+		func() error { return p.sweep(ctx) },
+		func() error { return p.cards.Prune(ctx, now.Add(-receipts.Age), p.mender.mendQuietly) },
+		func() error { return p.people.Prune(ctx) },
+		func() error { return p.observer.Prune(ctx) },
+		func() error { return p.deadLetters.Prune(ctx, now.Add(-queue.DeadLetterAge)) },
+		func() error { return audit.Prune(ctx, p.store, now.Add(-p.auditAge)) },
 	} {
 		all = errors.Join(all, rescue.Do(prune))
 	}
 	if closed+tasks > 0 {
-		k.log.Debug("pruned", "receipts", closed, "conversations", tasks)
+		p.log.Debug("pruned", "receipts", closed, "conversations", tasks)
 	}
 	return all
 }
 
 // sweepParts removes what a former process was fetching when it was killed.
-func (k *keeper) sweepParts(ctx context.Context) {
-	folders, err := filepath.Glob(filepath.Join(filepath.Dir(workspace.Folder(k.cfg.DataDir, "any")), "*", turn.Inbox))
+func (p *pruner) sweepParts(ctx context.Context) {
+	folders, err := filepath.Glob(filepath.Join(filepath.Dir(workspace.Folder(p.dataDir, "any")), "*", turn.Inbox))
 	for _, folder := range folders {
 		if ctx.Err() != nil {
 			return
@@ -126,32 +148,32 @@ func (k *keeper) sweepParts(ctx context.Context) {
 		err = errors.Join(err, opened)
 	}
 	if err != nil {
-		k.log.Warn("what a former process was fetching may be left", "err", err)
+		p.log.Warn("what a former process was fetching may be left", "err", err)
 	}
 }
 
 // sweep removes what is left of files that no user has any more.
-func (k *keeper) sweep(ctx context.Context) error {
-	if k.cfg.Hooks.Files == nil {
+func (p *pruner) sweep(ctx context.Context) error {
+	if p.files == nil {
 		return nil
 	}
-	removed, err := k.cfg.Hooks.Files.Sweep(ctx)
+	removed, err := p.files.Sweep(ctx)
 	if removed > 0 {
-		k.log.Debug("swept", "parts of files", removed)
+		p.log.Debug("swept", "parts of files", removed)
 	}
 	return err
 }
 
 // pruneTalks removes the conversations of tasks that began too long ago, and of all what was said
 // too long ago, where that has an age.
-func (k *keeper) pruneTalks(ctx context.Context, now time.Time) (int, error) {
+func (p *pruner) pruneTalks(ctx context.Context, now time.Time) (int, error) {
 	tasksBefore, saidBefore := now.Add(-TaskAge), time.Time{}
-	if age := k.cfg.Limits.HistoryAge; age > 0 {
+	if age := p.historyAge; age > 0 {
 		// By days: what is erased of a conversation costs it its summary.
 		saidBefore = now.Add(-age).Truncate(24 * time.Hour)
 	}
-	removed, erased, tell := 0, false, sync.OnceValue(func() error { return k.tellErased(ctx) })
-	for entry, err := range receipts.Throttled(ctx, k.store.List(ctx, storage.Range{Prefix: conversation.ConversationPrefix})) {
+	removed, erased, tell := 0, false, sync.OnceValue(func() error { return p.tellErased(ctx) })
+	for entry, err := range receipts.Throttled(ctx, p.store.List(ctx, storage.Range{Prefix: conversation.ConversationPrefix})) {
 		if err != nil {
 			return removed, fmt.Errorf("list conversations: %w", err)
 		}
@@ -162,55 +184,55 @@ func (k *keeper) pruneTalks(ctx context.Context, now time.Time) (int, error) {
 		old := c.Task != "" && c.Begun.Before(tasksBefore)
 		if !old && c.Oldest().Before(saidBefore) {
 			erased = true
-			if old, err = k.shorten(ctx, c, saidBefore, entry.Revision, tell); err != nil {
+			if old, err = p.shorten(ctx, c, saidBefore, entry.Revision, tell); err != nil {
 				return removed, err
 			}
 		}
 		if !old {
 			continue
 		}
-		if runs, err := k.runs(ctx, c); err != nil {
+		if runs, err := p.runs(ctx, c); err != nil {
 			return removed, err
 		} else if runs {
 			continue
 		}
-		if err := c.Drop(ctx, k.store, entry.Revision); err != nil {
+		if err := c.Drop(ctx, p.store, entry.Revision); err != nil {
 			return removed, err
 		}
 		removed++
 	}
 	if erased {
-		k.turns.Cache.Clear()
-		return removed, conversation.ForgetAsked(ctx, k.store)
+		p.cache.Clear()
+		return removed, conversation.ForgetAsked(ctx, p.store)
 	}
 	return removed, nil
 }
 
 // tellErased says that something is removed that a user wants to be gone.
-func (k *keeper) tellErased(ctx context.Context) error {
-	if k.cfg.Hooks.Erased == nil {
+func (p *pruner) tellErased(ctx context.Context) error {
+	if p.erased == nil {
 		return nil
 	}
-	return k.cfg.Hooks.Erased(ctx)
+	return p.erased(ctx)
 }
 
 // shorten takes out of a conversation what was said before a time, and tells that before it does:
 // a crash leaves nothing untold.
-func (k *keeper) shorten(ctx context.Context, c conversation.Conversation, before time.Time, rev storage.Revision, tell func() error) (empty bool, err error) {
+func (p *pruner) shorten(ctx context.Context, c conversation.Conversation, before time.Time, rev storage.Revision, tell func() error) (empty bool, err error) {
 	if err := tell(); err != nil {
 		return false, err
 	}
-	return c.Shorten(ctx, k.store, before, rev)
+	return c.Shorten(ctx, p.store, before, rev)
 }
 
 // runs reports whether something is open in the chat of a conversation; of that of a task whether
 // the task is. The store knows it, whichever process works on it.
-func (k *keeper) runs(ctx context.Context, c conversation.Conversation) (bool, error) {
+func (p *pruner) runs(ctx context.Context, c conversation.Conversation) (bool, error) {
 	prefix := queue.OpenPrefix + c.Chat.Whole().String() + "/"
 	if c.Task != "" {
 		prefix = queue.OpenPrefix + queue.KeyOf(chats.Message{Chat: c.Chat, ID: c.Task, Kind: receipts.KindTask})
 	}
-	for _, err := range k.store.List(ctx, storage.Range{Prefix: prefix, Limit: 1}) {
+	for _, err := range p.store.List(ctx, storage.Range{Prefix: prefix, Limit: 1}) {
 		if err != nil {
 			return false, fmt.Errorf("look whether %s runs: %w", c.Log(), err)
 		}

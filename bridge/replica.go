@@ -11,7 +11,7 @@ import (
 
 // Replica is the id under which this process is known to those that share the store, and how
 // many leases it holds; empty where it works alone.
-func (b *Bridge) Replica() (id string, leases int) { return b.owners.Replica() }
+func (b *Bridge) Replica() (id string, leases int) { return b.leases.Replica() }
 
 // replicas lists for /status who shares the store: the one that answers here, and for
 // administrators all.

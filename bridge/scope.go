@@ -3,44 +3,36 @@ package bridge
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
-	"oneclaw/bridge/interact"
-	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/turn"
-	"oneclaw/internal/wording"
 	"oneclaw/internal/workspace"
+	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
-// turnHost is what is around turns.
-type turnHost struct{ *services }
-
-var _ turn.Host = turnHost{}
-
-// Scope implements [turn.Host].
-func (r turnHost) Scope(j *queue.Run, session conversation.Session) (toolgroups.Scope, error) {
-	return r.scope(j, session)
+// scopes say on whose behalf tools run, and make the workspaces.
+type scopes struct {
+	store          storage.Store
+	people         *access.Registry
+	dataDir        string
+	quota, reserve int64 // see [Limits]
 }
 
-// Show implements [turn.Host].
-func (r turnHost) Show(ctx context.Context, key string, j *queue.Run, under, line string) error {
-	_, err := r.cards.Post(ctx, key, j.Message.Chat, interact.Card{Of: j.Message.By(), ReplyTo: under, Text: line, Exact: true})
-	return err
-}
-
-// scope says on whose behalf the tools of a turn run, and makes the workspace.
-func (r *services) scope(j *queue.Run, session conversation.Session) (toolgroups.Scope, error) {
+// of is the scope of a turn.
+func (s *scopes) of(j *queue.Run, session conversation.Session) (toolgroups.Scope, error) {
 	m := j.Message
 	owner := m.Owner()
-	folder := workspace.Folder(r.cfg.DataDir, owner)
+	folder := workspace.Folder(s.dataDir, owner)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return toolgroups.Scope{}, fmt.Errorf("make workspace: %w", err)
 	}
-	role := r.people.Role(m.By())
+	role := s.people.Role(m.By())
 	task := turn.TaskOf(j)
 	if task != nil && task.Hook != "" {
 		role = min(role, toolgroups.RoleUser) // what is done for a stranger's text
@@ -48,64 +40,50 @@ func (r *services) scope(j *queue.Run, session conversation.Session) (toolgroups
 	return toolgroups.Scope{
 		User: m.By(), Role: role, Chat: m.Chat.String(), Direct: m.Direct,
 		Owner: owner, Session: session.Log(), Workspace: folder, Scheduled: task != nil,
-		Quota: r.cfg.Limits.WorkspaceQuota, Reserve: r.cfg.Limits.DiskReserve,
+		Quota: s.quota, Reserve: s.reserve,
 	}, nil
 }
 
-// Refused answers a turn for which there is no budget: with a card where [Hooks]
-// makes one, else with the notice.
-func (r turnHost) Refused(ctx context.Context, j *queue.Run, scope toolgroups.Scope, failure error, notice string) (string, error) {
-	if turn.TaskOf(j) != nil || r.cfg.Hooks.Refused == nil {
-		return notice, nil
-	}
-	card, err := r.cfg.Hooks.Refused(ctx, scope, failure)
-	if err != nil {
-		r.log.Warn("nobody can be asked for more budget", "job", j.Key(), "err", err)
-		return notice, nil
-	}
-	card.Text = outbox.WithHeading(j, card.Text)
-	return r.cards.Answer(ctx, j, card)
-}
-
-// Report implements [turn.Host]. That administrators were told is said once it is on record, and who
-// they are to those who were let in.
-func (r turnHost) Report(ctx context.Context, j *queue.Run, failure, remedy string) string {
-	user := j.Message.By()
-	if r.people.Role(user) >= toolgroups.RoleAdmin {
-		return remedy
-	}
-	told := 0
-	if report := r.cfg.Hooks.Report; report != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), queue.WriteTimeout)
-		defer cancel()
-		var err error
-		key := "failure/" + queue.Hash(remedy) + "/" + r.cfg.Now().UTC().Format("2006-01-02T15")
-		if told, err = report(ctx, key, failure+" "+remedy); err != nil {
-			r.log.Warn("administrators were not told of a failure", "job", j.Key(), "err", err)
-		}
-	}
-	if told == 0 {
-		return "Whoever runs me finds the reason in the log."
-	}
-	name, known := "an administrator", false
-	for _, one := range r.people.Everybody() {
-		if one.Role >= toolgroups.RoleOwner && one.Name != "" {
-			name = wording.Escape(one.Name)
-		}
-		known = known || one.User == user && one.Role >= toolgroups.RoleUser
-	}
-	if !known {
-		name = "an administrator"
-	}
-	return "I've told " + name + "."
-}
-
-func (r *services) scopeOf(ctx context.Context, j *queue.Run) (toolgroups.Scope, error) {
-	session, err := conversation.Current(ctx, r.store, j.Message.Chat)
+// current is the scope of what a job does in the present conversation of its chat.
+func (s *scopes) current(ctx context.Context, j *queue.Run) (toolgroups.Scope, error) {
+	session, err := conversation.Current(ctx, s.store, j.Message.Chat)
 	if err != nil {
 		return toolgroups.Scope{}, err
 	}
-	return r.scope(j, session)
+	return s.of(j, session)
 }
 
-func (r *services) role(m chats.Message) toolgroups.Role { return r.people.Role(m.By()) }
+// admins are those of the bot, and those of chats.
+type admins struct {
+	platforms map[string]chats.Platform
+	people    *access.Registry
+	log       *slog.Logger
+}
+
+// are reports whether the sender of a message is one of the bot.
+func (a *admins) are(m chats.Message) bool { return a.people.Role(m.By()) >= toolgroups.RoleAdmin }
+
+// mayClear reports whether the sender may clear the chat of a message: in a direct
+// chat its user; in a shared one configured admins, the user who began the thread, and
+// those the platform calls administrators.
+func (a *admins) mayClear(ctx context.Context, m chats.Message) bool {
+	if m.Direct || a.are(m) || (m.Opener != "" && m.Opener == m.User) {
+		return true
+	}
+	admins, ok := a.platforms[m.Chat.Platform].(chats.AdminChecker)
+	if !ok {
+		return false
+	}
+	is, err := admins.IsAdmin(ctx, m.Chat, m.User)
+	if err != nil {
+		a.log.Warn("administrators cannot be asked for", "chat", m.Chat.String(), "err", err)
+	}
+	return is && err == nil
+}
+
+// administer reports whether the sender is an administrator: of the bot, or of the chat by
+// the word of the platform.
+func (a *admins) administer(ctx context.Context, m chats.Message) bool {
+	m.Direct, m.Opener = false, ""
+	return a.mayClear(ctx, m)
+}

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
+	"time"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/interact"
 	"oneclaw/bridge/outbox"
+	"oneclaw/bridge/privacy"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/turn"
@@ -18,7 +22,21 @@ import (
 const stopName = "stop"
 
 // stops ends what runs and what waits: /stop for good, /clear with its conversation.
-type stops struct{ *services }
+type stops struct {
+	platforms map[string]chats.Platform
+	workers   *workers
+	store     storage.Store
+	jobs      queue.Store
+	queue     *queue.Queue
+	inserter  *inserter
+	completer *completer
+	admins    *admins
+	observer  *privacy.Observer
+	cards     *interact.Cards
+	audit     queue.Audit
+	now       func() time.Time
+	log       *slog.Logger
+}
 
 // stop says what a /stop has ended. It ends what is older once more: the first time may
 // have failed, or been in a former life.
@@ -35,10 +53,10 @@ func (s *stops) stop(ctx context.Context, j *queue.Run, _ string) (string, error
 
 // endOlder ends what was accepted before a /stop, and keeps in it what that was.
 func (s *stops) endOlder(ctx context.Context, j *queue.Run) (conversation.Session, error) {
-	chat := s.lanes.CurrentChat(j.Message.Chat)
+	chat := s.queue.CurrentChat(j.Message.Chat)
 	// First on disk: a tool may hang on, and a restart must not go on with its turn.
 	session, err := conversation.Current(ctx, s.store, chat)
-	for err == nil && session.StoppedAt < j.Seq && s.lanes.Pending(chat, 0, j.Seq) {
+	for err == nil && session.StoppedAt < j.Seq && s.queue.Pending(chat, 0, j.Seq) {
 		if session, err = session.Stop(ctx, s.store, j.Seq); errors.Is(err, storage.ErrConflict) {
 			session, err = conversation.Current(ctx, s.store, chat) // a /clear may have changed it
 		}
@@ -46,33 +64,20 @@ func (s *stops) endOlder(ctx context.Context, j *queue.Run) (conversation.Sessio
 	if err != nil {
 		return session, err
 	}
-	running, waiting := s.lanes.Interrupt(chat, j.Seq, conversation.ErrStopped)
+	running, waiting := s.queue.Interrupt(chat, j.Seq, conversation.ErrStopped)
 	// What a restart found is counted already.
-	j.Interrupted, j.Dropped = j.Interrupted || running, max(j.Dropped, s.lanes.Count(waiting))
+	j.Interrupted, j.Dropped = j.Interrupted || running, max(j.Dropped, s.queue.Count(waiting))
 	// The caller goes on meanwhile.
-	if settle := func() { s.completer.completeAll(waiting, receipts.Stopped) }; !s.lanes.TryGo(settle) {
+	if settle := func() { s.completer.completeAll(waiting, receipts.Stopped) }; !s.queue.TryGo(settle) {
 		settle()
 	}
 	return session, nil
 }
 
-// found makes each job take effect that stops others and that a former run left open, before anything
-// else runs: it was on disk, and what it stops must not begin again.
-func (s *stops) found(ctx context.Context, open []*queue.Run) error {
-	for _, j := range open {
-		if w, ok := s.workers.of(j).(stopper); ok {
-			if err := w.found(ctx, j, open); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // endFound is endOlder for a /stop among the jobs that a former run left open.
 func (s *stops) endFound(ctx context.Context, j *queue.Run, open []*queue.Run) error {
 	var waiting []*queue.Run
-	lane := func(j *queue.Run) chats.Chat { return s.lanes.CurrentChat(s.lanes.ChatOf(j)) }
+	lane := func(j *queue.Run) chats.Chat { return s.queue.CurrentChat(s.queue.ChatOf(j)) }
 	for _, older := range open {
 		if older.Seq >= j.Seq || lane(older) != lane(j) || s.workers.of(older).declares().lasting {
 			continue
@@ -83,10 +88,10 @@ func (s *stops) endFound(ctx context.Context, j *queue.Run, open []*queue.Run) e
 			j.Interrupted = true
 		}
 	}
-	if j.Dropped = s.lanes.Count(waiting); !j.Interrupted && j.Dropped == 0 {
+	if j.Dropped = s.queue.Count(waiting); !j.Interrupted && j.Dropped == 0 {
 		return nil
 	}
-	session, err := conversation.Current(ctx, s.store, s.lanes.CurrentChat(j.Message.Chat))
+	session, err := conversation.Current(ctx, s.store, s.queue.CurrentChat(j.Message.Chat))
 	if err == nil {
 		_, err = session.Stop(ctx, s.store, j.Seq)
 	}
@@ -100,7 +105,7 @@ const clearedText = "Conversation cleared: it is closed, and its tools are unloa
 	"Nothing is deleted: your files are kept, and I can still find what was said when I search."
 
 func (s *stops) clear(ctx context.Context, j *queue.Run, _ string) (string, error) {
-	if !s.mayClear(ctx, j.Message) {
+	if !s.admins.mayClear(ctx, j.Message) {
 		outbox.MakeEphemeral(j)
 		return "Sorry, only an administrator or whoever began this thread can clear it.", nil
 	}
@@ -110,7 +115,7 @@ func (s *stops) clear(ctx context.Context, j *queue.Run, _ string) (string, erro
 	}
 	// A message that waits or is being answered may write its question to the log between
 	// the look below and its end.
-	empty := !s.lanes.Pending(j.Message.Chat, session.ClearedAt, j.Seq)
+	empty := !s.queue.Pending(j.Message.Chat, session.ClearedAt, j.Seq)
 	// What was erased leaves groups loaded. A record that cannot be read is one more reason to
 	// begin anew.
 	if begun, err := conversation.HasBegun(ctx, s.store, session.Log()); begun || err != nil {
@@ -130,27 +135,9 @@ func (s *stops) clear(ctx context.Context, j *queue.Run, _ string) (string, erro
 	if err := s.observer.Drop(ctx, j.Message.Chat); err != nil {
 		return "", err
 	}
-	interrupted, waiting := s.lanes.Interrupt(j.Message.Chat, j.Seq, conversation.ErrCleared)
+	interrupted, waiting := s.queue.Interrupt(j.Message.Chat, j.Seq, conversation.ErrCleared)
 	s.completer.completeAll(waiting, receipts.Cleared)
-	return s.confirm(ctx, j, session, clearedText+ended(interrupted || j.Interrupted, s.lanes.Count(waiting)+j.Dropped))
-}
-
-// mayClear reports whether the sender may clear the chat of a message: in a direct
-// chat its user; in a shared one configured admins, the user who began the thread, and
-// those the platform calls administrators.
-func (s *stops) mayClear(ctx context.Context, m chats.Message) bool {
-	if m.Direct || s.isAdmin(m) || (m.Opener != "" && m.Opener == m.User) {
-		return true
-	}
-	admins, ok := s.platforms[m.Chat.Platform].(chats.AdminChecker)
-	if !ok {
-		return false
-	}
-	is, err := admins.IsAdmin(ctx, m.Chat, m.User)
-	if err != nil {
-		s.log.Warn("administrators cannot be asked for", "chat", m.Chat.String(), "err", err)
-	}
-	return is && err == nil
+	return s.confirm(ctx, j, session, clearedText+ended(interrupted || j.Interrupted, s.queue.Count(waiting)+j.Dropped))
 }
 
 // ended says what a command has cut short.
@@ -194,7 +181,7 @@ func (s *stops) halt(ctx context.Context, j *queue.Run) error {
 		if err := s.halted(ctx, j, older); err != nil {
 			return err
 		}
-		s.lanes.InterruptJob(j.Message.Chat, older.Key(), conversation.ErrStopped)
+		s.queue.InterruptJob(j.Message.Chat, older.Key(), conversation.ErrStopped)
 		return nil
 	}
 	return err
@@ -215,7 +202,7 @@ func (s *stops) halted(ctx context.Context, j, older *queue.Run) error {
 	err := storage.ErrConflict
 	for errors.Is(err, storage.ErrConflict) { // a /clear may change the session meanwhile
 		var session conversation.Session
-		if session, err = conversation.Current(ctx, s.store, s.lanes.CurrentChat(j.Message.Chat)); err == nil {
+		if session, err = conversation.Current(ctx, s.store, s.queue.CurrentChat(j.Message.Chat)); err == nil {
 			_, err = session.StopOne(ctx, s.store, older.Seq)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
@@ -79,12 +78,12 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 	j := b.inserter.New(m)
 	j.Args = &receipts.Task{Title: s.Title, Trigger: s.Trigger}
 	outbox.Of(j).Heading = heading(s)
-	release, err := b.intake.accepting.Acquire(ctx, b.lanes.ChatOf(j).String())
+	release, err := b.claimer.accepting.Acquire(ctx, b.queue.ChatOf(j).String())
 	if err != nil {
 		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, err)
 	}
 	defer release()
-	if err := b.intake.roomFor(ctx, j); err != nil {
+	if err := b.limiter.roomFor(ctx, j); err != nil {
 		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, err)
 	}
 	if err := b.inserter.insert(ctx, j); errors.Is(err, storage.ErrInvalid) {
@@ -101,31 +100,6 @@ func heading(s Submission) string {
 		return `\[Webhook\] ` + wording.Escape(s.Title)
 	}
 	return `\[Scheduled\] ` + wording.Escape(s.Title)
-}
-
-// roomFor returns ErrBusy where too many tasks of a chat wait, here or at the process that
-// answers there. What is known already needs no room.
-func (in *intake) roomFor(ctx context.Context, j *queue.Run) error {
-	lane, _ := in.lanes.Reserve(j, 0)
-	waiting := lane.Waiting
-	if j.Unclaimed {
-		for entry, err := range in.store.List(ctx, storage.Range{Prefix: queue.OpenPrefix + j.Message.Chat.Whole().String() + "/"}) {
-			if err != nil {
-				return fmt.Errorf("list open jobs: %w", err)
-			}
-			if strings.HasSuffix(entry.Key, "/"+string(receipts.KindTask)) {
-				waiting++
-			}
-		}
-	}
-	if waiting < in.cfg.Limits.MaxWaiting {
-		return nil
-	}
-	known, err := in.jobs.Find(ctx, j.Key())
-	if known == nil && err == nil {
-		err = ErrBusy
-	}
-	return err
 }
 
 // answer is the answer of a task; none if that says that there is nothing to tell. Files

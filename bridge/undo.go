@@ -36,7 +36,7 @@ type cleared struct {
 // confirm answers a /clear: where it can be taken back, with a button for that.
 func (s *stops) confirm(ctx context.Context, j *queue.Run, session conversation.Session, text string) (string, error) {
 	until := session.UndoUntil()
-	if !s.cfg.Now().Before(until) {
+	if !s.now().Before(until) {
 		return text, nil
 	}
 	data, err := json.Marshal(cleared{Message: j.Message.ID, Opener: j.Message.Opener})
@@ -64,12 +64,12 @@ func (s *stops) pressedUndo(ctx context.Context, press interact.Press) (interact
 	}
 	m := chats.Message{
 		Chat: press.Place, ID: press.Token, Kind: kindUndo, User: strings.TrimPrefix(press.User, press.Place.Platform+":"),
-		UserName: press.UserName, Direct: press.Direct, Opener: of.Opener, Text: "/" + undoKind, Time: s.cfg.Now(),
+		UserName: press.UserName, Direct: press.Direct, Opener: of.Opener, Text: "/" + undoKind, Time: s.now(),
 	}
 	if !press.Direct {
 		m.On = of.Message // the answer stands under it
 	}
-	if !s.mayClear(ctx, m) {
+	if !s.admins.mayClear(ctx, m) {
 		return interact.Result{Toast: mayNotText}, nil
 	}
 	return interact.Result{Close: true}, s.inserter.insert(ctx, s.inserter.New(m))
@@ -78,7 +78,7 @@ func (s *stops) pressedUndo(ctx context.Context, press interact.Press) (interact
 // takeBack carries out an /undo: the conversation from before a /clear is the present one again.
 func (s *stops) takeBack(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	m := j.Message
-	if !s.mayClear(ctx, m) {
+	if !s.admins.mayClear(ctx, m) {
 		outbox.MakeEphemeral(j)
 		return mayNotText, nil
 	}
@@ -90,7 +90,7 @@ func (s *stops) takeBack(ctx context.Context, j *queue.Run, _ string) (string, e
 	case session.UndoneAt == j.Seq: // by an earlier try
 	case !j.Accepted.Before(session.UndoUntil()):
 		return nothingText, nil
-	case s.lanes.Pending(m.Chat, session.ClearedAt, j.Seq):
+	case s.queue.Pending(m.Chat, session.ClearedAt, j.Seq):
 		return askedText, nil
 	default:
 		if begun, err := conversation.HasBegun(ctx, s.store, session.Log()); begun || err != nil {

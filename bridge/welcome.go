@@ -27,7 +27,7 @@ func (b *Bridge) Welcome(ctx context.Context, m chats.Message) (chats.Welcome, e
 	if err := b.ready(ctx); err != nil {
 		return chats.Welcome{}, fmt.Errorf("welcome: %w", err)
 	}
-	role := b.role(m)
+	role := b.people.Role(m.By())
 	if role == toolgroups.RoleStranger {
 		return chats.Welcome{Sections: []chats.Section{{Title: "Hello", Text: strange}}}, nil
 	}
@@ -49,7 +49,7 @@ func (b *Bridge) Welcome(ctx context.Context, m chats.Message) (chats.Welcome, e
 		if at < 0 {
 			continue
 		}
-		text, err := b.bring(b.cfg.Commands[at]).Run(ctx, j, "")
+		text, err := b.commands.bring(b.cfg.Commands[at]).Run(ctx, j, "")
 		if err != nil {
 			return chats.Welcome{}, fmt.Errorf("welcome: /%s: %w", s.command, err)
 		}

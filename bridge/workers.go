@@ -112,7 +112,8 @@ type workers struct {
 	acknowledges bool // messages that have to wait
 }
 
-func newWorkers(b *Bridge) *workers {
+// kinds is the list of workers by the kinds of jobs, with that of unknown kinds.
+func (b *Bridge) kinds() (byKind map[chats.Kind]worker, unknown worker) {
 	const tasks = "/task"
 	command := func(d declaration) *commandWorker {
 		d.Barrier, d.Said, d.lasting = true, true, true
@@ -122,34 +123,32 @@ func newWorkers(b *Bridge) *workers {
 	shown := declaration{Placement: queue.Placement{SubQueue: "/card"}, lasting: true, open: true}
 	message := declaration{Placement: queue.Placement{NeedsSlot: true, Joinable: true, Said: true}, explained: true, delivered: true}
 	task := declaration{Placement: queue.Placement{SubQueue: tasks, NeedsSlot: true}, explained: true}
-	unknown := &declaration{Placement: queue.Placement{Unknown: true}, lasting: true}
-	return &workers{
-		commands: b.commands, unknown: unknown, executor: b.executor, suspender: b.suspender, completer: b.completer, reactions: b.signs, acknowledges: b.cfg.Turns.Acknowledge,
-		byKind: map[chats.Kind]worker{
-			chats.KindText:         &messageWorker{message, b.turns, b.gate},
-			chats.KindEdit:         &editWorker{declaration{delivered: true}, b.intake, b.completer}, // until it is claimed
-			kindNotice:             &noticeWorker{declaration{Placement: queue.Placement{Said: true}, open: true, explained: true}, b.notices, b.gate},
-			kindReply:              &replyWorker{declaration{Placement: queue.Placement{SubQueue: press.SubQueue, Barrier: true, Said: true}, lasting: true}, b.asking},
-			kindCommand:            command(declaration{Placement: queue.Placement{Yields: true}}),
-			kindOpenCommand:        command(declaration{open: true}),
-			kindUndoCommand:        command(declaration{}),
-			kindClear:              command(declaration{Placement: queue.Placement{Overtakes: true}}),
-			kindStop:               &stopWorker{command(declaration{Placement: queue.Placement{Overtakes: true}}), b.stops},
-			kindStopPress:          &stopPressWorker{declaration{Placement: queue.Placement{Barrier: true}, lasting: true}, b.stops},
-			receipts.KindTask:      &taskWorker{messageWorker{task, b.turns, b.gate}, b.cfg.Hooks.TaskDone},
-			turn.KindEdited:        &editWorker{declaration{Placement: queue.Placement{Joinable: true}}, b.intake, b.completer},
-			kindLoad:               &loadWorker{declaration{}, b.failures, b},
-			kindMove:               &moveWorker{declaration{Placement: queue.Placement{SubQueue: "/move", Barrier: true, Pinned: true}, lasting: true, open: true}, b.mover},
-			kindUndo:               &undoWorker{declaration{Placement: queue.Placement{Barrier: true}, lasting: true}, b.stops},
-			interact.KindCard:      &cardWorker{shownWorker{shown}, b.cards},
-			interact.KindRefresh:   &refreshWorker{shownWorker{shown}, b.cards, b.completer},
-			chats.KindPress:        &pressWorker{press, b.cards, b.completer},
-			outbox.KindPreview:     &shownWorker{shown},
-			access.KindTell:        &tellWorker{declaration{Placement: queue.Placement{Barrier: true}, lasting: true, open: true}, b.notices},
-			privacy.KindForget:     &forgetWorker{declaration{lasting: true, open: true}, b.forgetting},
-			privacy.KindErase:      &eraseWorker{declaration{lasting: true, open: true}, b.failures, b.forgetting, b.completer},
-			privacy.KindEraseTasks: &eraseWorker{declaration{Placement: queue.Placement{SubQueue: tasks}, lasting: true, open: true}, b.failures, b.forgetting, b.completer},
-		}}
+	unknown = &declaration{Placement: queue.Placement{Unknown: true}, lasting: true}
+	return map[chats.Kind]worker{
+		chats.KindText:         &messageWorker{message, b.turns, b.gate},
+		chats.KindEdit:         &editWorker{declaration{delivered: true}, b.edits, b.completer}, // until it is claimed
+		kindNotice:             &noticeWorker{declaration{Placement: queue.Placement{Said: true}, open: true, explained: true}, b.notices(), b.gate},
+		kindReply:              &replyWorker{declaration{Placement: queue.Placement{SubQueue: press.SubQueue, Barrier: true, Said: true}, lasting: true}, b.elicitation},
+		kindCommand:            command(declaration{Placement: queue.Placement{Yields: true}}),
+		kindOpenCommand:        command(declaration{open: true}),
+		kindUndoCommand:        command(declaration{}),
+		kindClear:              command(declaration{Placement: queue.Placement{Overtakes: true}}),
+		kindStop:               &stopWorker{command(declaration{Placement: queue.Placement{Overtakes: true}}), b.stops},
+		kindStopPress:          &stopPressWorker{declaration{Placement: queue.Placement{Barrier: true}, lasting: true}, b.stops},
+		receipts.KindTask:      &taskWorker{messageWorker{task, b.turns, b.gate}, b.cfg.Hooks.TaskDone},
+		turn.KindEdited:        &editWorker{declaration{Placement: queue.Placement{Joinable: true}}, b.edits, b.completer},
+		kindLoad:               b.loader,
+		kindMove:               &moveWorker{declaration{Placement: queue.Placement{SubQueue: "/move", Barrier: true, Pinned: true}, lasting: true, open: true}, b.mover},
+		kindUndo:               &undoWorker{declaration{Placement: queue.Placement{Barrier: true}, lasting: true}, b.stops},
+		interact.KindCard:      &cardWorker{shownWorker{shown}, b.cards},
+		interact.KindRefresh:   &refreshWorker{shownWorker{shown}, b.cards, b.completer},
+		chats.KindPress:        &pressWorker{press, b.cards, b.completer},
+		outbox.KindPreview:     &shownWorker{shown},
+		access.KindTell:        &tellWorker{declaration{Placement: queue.Placement{Barrier: true}, lasting: true, open: true}, b.notices()},
+		privacy.KindForget:     &forgetWorker{declaration{lasting: true, open: true}, b.eraser},
+		privacy.KindErase:      &eraseWorker{declaration{lasting: true, open: true}, b.failures(), b.eraser, b.completer},
+		privacy.KindEraseTasks: &eraseWorker{declaration{Placement: queue.Placement{SubQueue: tasks}, lasting: true, open: true}, b.failures(), b.eraser, b.completer},
+	}, unknown
 }
 
 // of is the worker of a job.
@@ -256,6 +255,19 @@ func (w *workers) Waits(j *queue.Run) {
 
 // Overtaken implements [queue.Workers].
 func (w *workers) Overtaken(some []*queue.Run) { w.completer.completeAll(some, receipts.Stopped) }
+
+// stopFound makes each job take effect that stops others and that a former run left open, before anything
+// else runs: it was on disk, and what it stops must not begin again.
+func (w *workers) stopFound(ctx context.Context, open []*queue.Run) error {
+	for _, j := range open {
+		if s, ok := w.of(j).(stopper); ok {
+			if err := s.found(ctx, j, open); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
 
 // messageWorker has the model answer messages.
 type messageWorker struct {
@@ -381,12 +393,12 @@ func (w *stopPressWorker) found(ctx context.Context, j *queue.Run, open []*queue
 // editWorker answers the edits of messages whose turn was over before it could be told.
 type editWorker struct {
 	declaration
-	intake    *intake
+	edits     *edits
 	completer *completer
 }
 
 func (w *editWorker) perform(ctx context.Context, j *queue.Run) error {
-	if err := w.intake.tellEdited(ctx, j.Message); err != nil {
+	if err := w.edits.tell(ctx, j.Message); err != nil {
 		return err
 	}
 	return w.completer.complete(j, receipts.Done)
@@ -411,19 +423,6 @@ func (f failures) fail(ctx context.Context, j *queue.Run) error {
 
 // errGivenUp is what a person is told of; the log has the cause.
 var errGivenUp = errors.New("bridge: given up, see the error before")
-
-// loadWorker loads tool groups.
-type loadWorker struct {
-	declaration
-	failures
-	bridge *Bridge
-}
-
-func (w *loadWorker) types() (args, work any) { return nil, new(turn.Work) }
-
-func (w *loadWorker) perform(ctx context.Context, j *queue.Run) error {
-	return w.bridge.attemptLoad(ctx, j)
-}
 
 // moveWorker carries out the moves of chats.
 type moveWorker struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
@@ -24,17 +25,27 @@ var ratings = map[chats.Feedback]struct {
 	chats.NotBad:  {false, false, queue.MeasuredWithdrawn},
 }
 
-// judged keeps what a user who may talk to the bot thinks of an answer. Any process
+// feedback keeps what users think of answers.
+type feedback struct {
+	workers *workers
+	jobs    queue.Store
+	people  *access.Registry
+	cards   *interact.Cards
+	judged  func(ctx context.Context, chat chats.Chat) (text string, told func(context.Context) error, err error) // see [Hooks]
+	measure queue.Counter
+}
+
+// keep keeps what a user who may talk to the bot thinks of an answer. Any process
 // may: receipts are changed by the one that read them last, whichever answers in the chat.
-func (in *intake) judged(ctx context.Context, m chats.Message) error {
+func (f *feedback) keep(ctx context.Context, m chats.Message) error {
 	what, known := ratings[chats.Feedback(m.Text)]
-	if !known || m.On == "" || in.people.Role(m.By()) == toolgroups.RoleStranger {
+	if !known || m.On == "" || f.people.Role(m.By()) == toolgroups.RoleStranger {
 		return nil
 	}
 	rating := receipts.Feedback{By: m.By(), Good: what.good, Given: what.given, At: m.Time}
 	var where *chats.Chat // of the answer
-	changed, err := turn.SetFeedback(ctx, in.jobs, m.Chat, m.On, rating, func(r *receipts.Receipt) bool {
-		if !in.workers.ofReceipt(r).declares().explained {
+	changed, err := turn.SetFeedback(ctx, f.jobs, m.Chat, m.On, rating, func(r *receipts.Receipt) bool {
+		if !f.workers.ofReceipt(r).declares().explained {
 			return false
 		}
 		where = &r.Message.Chat
@@ -44,21 +55,21 @@ func (in *intake) judged(ctx context.Context, m chats.Message) error {
 		return fmt.Errorf("keep feedback: %w", err)
 	}
 	if changed {
-		in.cfg.Hooks.Measure(m.Chat.Platform, what.counted)
+		f.measure(m.Chat.Platform, what.counted)
 	}
-	if where == nil || !what.given || in.cfg.Hooks.Judged == nil {
+	if where == nil || !what.given || f.judged == nil {
 		return nil
 	}
-	return in.announce(ctx, *where) // also where the feedback comes again, because this has failed
+	return f.announce(ctx, *where) // also where the feedback comes again, because this has failed
 }
 
 // announce tells a chat what comes of feedback, once.
-func (in *intake) announce(ctx context.Context, chat chats.Chat) error {
-	text, told, err := in.cfg.Hooks.Judged(ctx, chat)
+func (f *feedback) announce(ctx context.Context, chat chats.Chat) error {
+	text, told, err := f.judged(ctx, chat)
 	if err != nil || text == "" {
 		return err
 	}
-	if _, err := in.cards.Post(ctx, "judged in "+chat.Whole().String(), chat, interact.Card{Text: text}); err != nil {
+	if _, err := f.cards.Post(ctx, "judged in "+chat.Whole().String(), chat, interact.Card{Text: text}); err != nil {
 		return fmt.Errorf("say what comes of feedback: %w", err)
 	}
 	return told(ctx)

@@ -1,0 +1,171 @@
+package bridge
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/access"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/outbox"
+	"oneclaw/bridge/privacy"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/turn"
+	"oneclaw/internal/wording"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// turnHost is what is around turns.
+type turnHost struct {
+	platforms map[string]chats.Platform
+	store     storage.Store
+	inserter  *inserter
+	scopes    *scopes
+	people    *access.Registry
+	observer  *privacy.Observer
+	cards     *interact.Cards
+	refused   func(ctx context.Context, scope toolgroups.Scope, failure error) (interact.Card, error) // see [Hooks]
+	report    func(ctx context.Context, key, text string) (int, error)                                // see [Hooks]
+	now       func() time.Time
+	log       *slog.Logger
+}
+
+var _ turn.Host = turnHost{}
+
+// Scope implements [turn.Host].
+func (r turnHost) Scope(j *queue.Run, session conversation.Session) (toolgroups.Scope, error) {
+	return r.scopes.of(j, session)
+}
+
+// Show implements [turn.Host].
+func (r turnHost) Show(ctx context.Context, key string, j *queue.Run, under, line string) error {
+	_, err := r.cards.Post(ctx, key, j.Message.Chat, interact.Card{Of: j.Message.By(), ReplyTo: under, Text: line, Exact: true})
+	return err
+}
+
+// Refused answers a turn for which there is no budget: with a card where [Hooks]
+// makes one, else with the notice.
+func (r turnHost) Refused(ctx context.Context, j *queue.Run, scope toolgroups.Scope, failure error, notice string) (string, error) {
+	if turn.TaskOf(j) != nil || r.refused == nil {
+		return notice, nil
+	}
+	card, err := r.refused(ctx, scope, failure)
+	if err != nil {
+		r.log.Warn("nobody can be asked for more budget", "job", j.Key(), "err", err)
+		return notice, nil
+	}
+	card.Text = outbox.WithHeading(j, card.Text)
+	return r.cards.Answer(ctx, j, card)
+}
+
+// Report implements [turn.Host]. That administrators were told is said once it is on record, and who
+// they are to those who were let in.
+func (r turnHost) Report(ctx context.Context, j *queue.Run, failure, remedy string) string {
+	user := j.Message.By()
+	if r.people.Role(user) >= toolgroups.RoleAdmin {
+		return remedy
+	}
+	told := 0
+	if r.report != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), queue.WriteTimeout)
+		defer cancel()
+		var err error
+		key := "failure/" + queue.Hash(remedy) + "/" + r.now().UTC().Format("2006-01-02T15")
+		if told, err = r.report(ctx, key, failure+" "+remedy); err != nil {
+			r.log.Warn("administrators were not told of a failure", "job", j.Key(), "err", err)
+		}
+	}
+	if told == 0 {
+		return "Whoever runs me finds the reason in the log."
+	}
+	name, known := "an administrator", false
+	for _, one := range r.people.Everybody() {
+		if one.Role >= toolgroups.RoleOwner && one.Name != "" {
+			name = wording.Escape(one.Name)
+		}
+		known = known || one.User == user && one.Role >= toolgroups.RoleUser
+	}
+	if !known {
+		name = "an administrator"
+	}
+	return "I've told " + name + "."
+}
+
+// Heard is what was said in the chat of a job and not to the bot, behind a message. Only
+// a user who asks is shown it.
+func (r turnHost) Heard(ctx context.Context, j *queue.Run, after string) []chats.Quoted {
+	m := j.Message
+	if m.Direct || m.Kind != chats.KindText || !r.observer.WantsAmbient(m.Chat) {
+		return nil
+	}
+	chat := m.Chat
+	if chat.Thread == m.ID {
+		chat = chat.Whole() // its thread begins with it
+	}
+	list, err := r.observer.Recent(ctx, chat, after, func(user string) string {
+		if namer, ok := r.platforms[chat.Platform].(chats.UserNamer); ok {
+			return namer.UserName(ctx, user)
+		}
+		return user
+	})
+	if err != nil {
+		r.log.Warn("what was said in a group cannot be shown", "job", j.Key(), "err", err)
+	}
+	return list
+}
+
+// turnWatcher has turns observed: by the observer that the configuration names, and by the previews, where the
+// platform shows any.
+type turnWatcher struct {
+	platforms map[string]chats.Platform
+	previews  *outbox.Previews
+	growing   bool                          // answers are shown while they are made
+	observe   func(chats.Chat, agent.Event) // nil for none
+	tracer    queue.Tracer                  // nil for none
+}
+
+var _ turn.Watcher = turnWatcher{}
+
+// Watch implements [turn.Watcher].
+func (w turnWatcher) Watch(j *queue.Run) (observe func(agent.Event), withhold func() bool, end func()) {
+	told, show, chat := w.observe, func(agent.Event) {}, j.Message.Chat
+	withhold, end = func() bool { return true }, func() {}
+	if _, ok := w.platforms[chat.Platform].(chats.Previewer); ok && w.growing && turn.TaskOf(j) == nil { // no user watches a task
+		show, withhold, end = w.showing(j)
+	} else if told == nil && w.tracer == nil {
+		return nil, withhold, end
+	}
+	observe = func(e agent.Event) {
+		if show(e); told != nil {
+			told(chat, e)
+		}
+	}
+	if w.tracer != nil {
+		observe = w.tracer.Watch(j, observe)
+	}
+	return observe, withhold, end
+}
+
+// showing is a preview that a question of a tool may end, and the answer to that begin again.
+func (w turnWatcher) showing(j *queue.Run) (observe func(agent.Event), withhold func() bool, end func()) {
+	var now atomic.Pointer[outbox.Watch]
+	begin := func() {
+		watch := w.previews.Watch(j)
+		now.Store(&watch)
+	}
+	begin()
+	end = func() { now.Load().End() }
+	outbox.Of(j).ShowPreview = func(on bool) {
+		if on {
+			begin()
+		} else {
+			end()
+		}
+	}
+	return func(e agent.Event) { now.Load().Observe(e) }, func() bool { return now.Load().Withhold() }, end
+}

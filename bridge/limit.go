@@ -1,0 +1,141 @@
+package bridge
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/outbox"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
+	"oneclaw/internal/cache"
+	"oneclaw/storage"
+)
+
+const (
+	// fullInterval is how long no sender is told again that too much waits, while it does.
+	fullInterval = 10 * time.Minute
+	// maxTold bounds the chats and bursts remembered as told.
+	maxTold = 10_000
+)
+
+// limiter bounds what waits, and tells senders that there is no room.
+type limiter struct {
+	workers  *workers
+	store    storage.KV
+	jobs     queue.Store
+	queue    *queue.Queue
+	inserter *inserter
+	cards    *interact.Cards
+	// maxWaiting bounds what waits in a chat, maxWaitingMember what waits of one user in shared chats.
+	maxWaiting, maxWaitingMember int
+	now                          func() time.Time
+	log                          *slog.Logger
+
+	mu   sync.Mutex
+	told *cache.Cache[string, time.Time] // of which bursts a sender was told that too much waits
+}
+
+// room is how much waits in the chat and of the sender of a message, and whether that is too much.
+type room struct {
+	chat, sender         queue.Occupancy
+	chatFull, senderFull bool
+}
+
+// reserve counts a job among those of its sender that wait.
+func (l *limiter) reserve(j *queue.Run) room {
+	var r room
+	r.chat, r.sender = l.queue.Reserve(j, l.maxWaitingMember)
+	r.chatFull, r.senderFull = r.chat.Waiting >= l.maxWaiting, r.sender.Waiting >= l.maxWaitingMember
+	return r
+}
+
+// refuse reports whether a message is not taken, because too much waits in its chat or of its
+// sender. Then there is a notice, one for a burst, in the lane of the cards, and the message
+// has a receipt: it is refused again however often it is delivered.
+func (l *limiter) refuse(ctx context.Context, j *queue.Run, room room) (bool, error) {
+	l.queue.Release(j)
+	if l.queue.Has(j.Key()) {
+		return false, nil
+	}
+	if known, err := l.jobs.Closed(ctx, j.Key()); known || err != nil {
+		return known, err
+	}
+	w := l.workers.of(j)
+	if _, stops := w.(stopper); stops {
+		return true, l.stopUnanswered(ctx, j)
+	}
+	whose, full, what := j.Message.By(), room.sender, ""
+	outbox.Of(j).Notice = fmt.Sprintf("%d of your messages are waiting already, so I take no more of yours for now. "+
+		"Please send this one again when they are answered.", room.sender.Waiting)
+	if room.chatFull {
+		whose, full, what = j.Message.Chat.String(), room.chat, "messages"
+		if w.declares().Barrier {
+			what = "commands"
+		}
+		outbox.Of(j).Notice = fmt.Sprintf("%d %s are waiting here already, so I take no more for now. "+
+			"Please send yours again later, or send /stop to drop the waiting messages.", room.chat.Waiting, what)
+	}
+	if burst := fmt.Sprint(whose, " ", what, full.Burst); l.tellFull(burst) {
+		if _, err := l.cards.Post(ctx, "full/"+j.Key(), j.Message.Chat, interact.Card{ReplyTo: j.Message.ID, Text: outbox.Of(j).Notice}); err != nil {
+			l.told.Put(burst, time.Time{}, cache.Forever)
+			return true, err
+		}
+		l.log.Warn("messages are refused: too many wait", "chat", j.Message.Chat.String(), "whose", whose)
+	}
+	l.workers.decide(j) // it has a notice now
+	j.State, j.Closed = receipts.Refused, l.now()
+	return true, l.jobs.WriteReceipt(ctx, j, storage.Absent)
+}
+
+// stopUnanswered makes a /stop take effect to which there is no room for a reply.
+func (l *limiter) stopUnanswered(ctx context.Context, j *queue.Run) error {
+	added, err := l.inserter.add(ctx, j)
+	if !added || j.Unclaimed || err != nil {
+		return err
+	}
+	l.inserter.stopOlder(j)
+	j.State, j.Closed = receipts.Done, l.now()
+	return l.jobs.Close(ctx, j, nil)
+}
+
+// tellFull reports whether a burst is to be told of, and notes that it is.
+func (l *limiter) tellFull(burst string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	if at, _ := l.told.Get(burst); now.Sub(at).Abs() < fullInterval {
+		return false
+	}
+	l.told.Put(burst, now, cache.Forever)
+	return true
+}
+
+// roomFor returns ErrBusy where too many tasks of a chat wait, here or at the process that
+// answers there. What is known already needs no room.
+func (l *limiter) roomFor(ctx context.Context, j *queue.Run) error {
+	chat, _ := l.queue.Reserve(j, 0)
+	waiting := chat.Waiting
+	if j.Unclaimed {
+		for entry, err := range l.store.List(ctx, storage.Range{Prefix: queue.OpenPrefix + j.Message.Chat.Whole().String() + "/"}) {
+			if err != nil {
+				return fmt.Errorf("list open jobs: %w", err)
+			}
+			if strings.HasSuffix(entry.Key, "/"+string(receipts.KindTask)) {
+				waiting++
+			}
+		}
+	}
+	if waiting < l.maxWaiting {
+		return nil
+	}
+	known, err := l.jobs.Find(ctx, j.Key())
+	if known == nil && err == nil {
+		err = ErrBusy
+	}
+	return err
+}

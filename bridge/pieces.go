@@ -1,0 +1,69 @@
+package bridge
+
+import (
+	"context"
+
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
+	"oneclaw/bridge/turn"
+	"oneclaw/internal/retry"
+)
+
+// gather makes one message of a job and its pieces, before its turn begins. From then on no
+// more of them become part of it: what comes later is written while its turn runs. It goes on
+// after a /stop, which then ends all of them, and tries again after an error. It reports false
+// where the job is not this process's any more or is given up, or the bridge shuts down.
+func (e *executor) gather(ctx context.Context, j *queue.Run, t *attempts) bool {
+	for pauses := retry.New(minRetry, e.completer.maxRetry); ; {
+		err := e.gatherOnce(j)
+		if err == nil {
+			return true
+		}
+		if e.completer.lost(j, err) || e.attemptFailed(ctx, j, t, receipts.Failed, err) {
+			return false
+		}
+		if t.told {
+			return true
+		}
+		wait := pauses.Next(0)
+		e.log.Error("the pieces of a message cannot be put together, trying again", "job", j.Key(), "wait", wait, "err", err)
+		if retry.Wait(e.queue.Context(), wait) != nil {
+			return false
+		}
+	}
+}
+
+func (e *executor) gatherOnce(j *queue.Run) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.queue.Context()), queue.WriteTimeout)
+	defer cancel()
+	if err := e.jobs.Resolve(ctx, j); err != nil {
+		return err
+	}
+	pieces, _, err := e.jobs.Reload(ctx, j.Pieces)
+	if err != nil {
+		return err
+	}
+	if e.workers.Place(j).Partial || len(pieces) > 0 {
+		one := *j
+		one.Message, one.PieceCount, one.OwnLength = turn.MergePieces(j.Message, pieces), 1+len(pieces), len(j.Message.Text)
+		ops, err := e.jobs.Joining(&one, pieces, e.now())
+		if err == nil {
+			one.Rev, err = e.store.Write(ctx, ops...)
+		}
+		if err != nil {
+			for _, some := range append(pieces, j) {
+				some.PossiblyJoined = true
+			}
+			return err
+		}
+		j.Message, j.PieceCount, j.OwnLength, j.Rev = one.Message, one.PieceCount, one.OwnLength, one.Rev
+		for _, piece := range pieces {
+			j.Joined = append(j.Joined, piece.Key())
+		}
+	}
+	for _, piece := range j.Pieces {
+		e.queue.Remove(piece.Key())
+	}
+	j.Pieces = nil
+	return nil
+}
