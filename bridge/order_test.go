@@ -27,6 +27,7 @@ import (
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/turn"
 	"oneclaw/storage"
+	"oneclaw/storage/replicas"
 	"oneclaw/toolgroups"
 )
 
@@ -489,6 +490,36 @@ func TestAMessageThatIsGivenAgainKeepsItsPlace(t *testing.T) {
 		other.accept(in("7", "2", "two"), in("7", "3", "three"))
 		pass(t, 30)
 		all.inOrder(t, "re: one", "re: two", "re: three")
+		all.stop(t)
+	})
+}
+
+// The only process is paused while it accepts a message, and proves to be alive before it has
+// accepted the next one: that one does not go before the first.
+func TestAMessageThatMeetsAPausedReplicaKeepsItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var paused atomic.Bool
+		var written atomic.Int32
+		store := &faulty{put: func(key string) error {
+			if paused.Load() && strings.HasPrefix(key, replicas.Prefix) {
+				return errFaulty
+			}
+			return nil
+		}}
+		store.write = func(ops []storage.Op, do func() (storage.Revision, error)) (storage.Revision, error) {
+			rev, err := do()
+			if strings.HasPrefix(ops[0].Key, queue.OpenPrefix+"fake:7/") {
+				if n := written.Add(1); n <= 2 {
+					paused.Store(n == 1)
+					linger(replicas.DefaultTTL + time.Second)
+				}
+			}
+			return rev, err
+		}
+		all := newSeveral(t, 1, echo, inStore(store))
+		all[0].accept(in("7", "1", "one"), in("7", "2", "two"))
+		pass(t, 30)
+		all.inOrder(t, "re: one", "re: two")
 		all.stop(t)
 	})
 }

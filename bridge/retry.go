@@ -63,11 +63,17 @@ func (t *attempts) count(now time.Time, atLeast time.Duration, err error) bool {
 // execute brings a job to its end, or leaves it open where the bridge shuts down. A panic on the
 // way costs the job one of its lives, and nothing else.
 func (e *executor) execute(work, ctx context.Context, j *queue.Run) {
-	// It was accepted while its chat was given away, and perhaps taken again: what others have
-	// accepted before it comes first, so it is taken with that. A process that was paused asks
-	// first whether it still answers there.
-	if e.leases.Shared() && !e.leases.OwnsSafely(j) && e.completer.lost(j, queue.ErrLost) {
-		return
+	for e.leases.Shared() && !e.leases.OwnsSafely(j) {
+		// It was accepted while its chat was given away, and perhaps taken again: what others have
+		// accepted before it comes first, so it is taken with that.
+		if e.leases.Token(j.Message.Chat) != j.LeaseToken && e.completer.lost(j, queue.ErrLost) {
+			return
+		}
+		// A process that was paused waits until it knows whether it still answers there. The job keeps
+		// its place: what is behind it must not begin first.
+		if e.rest(ctx, minRetry) != nil {
+			return
+		}
 	}
 	t, over := attempts{}, false
 	defer e.alone(ctx, j)()
