@@ -61,7 +61,6 @@ func peak(t testing.TB) uint64 {
 //
 // Attack 04.
 func TestADocumentCannotTakeTheMemoryOfTheProgram(t *testing.T) {
-	t.Parallel()
 	d := newDesk(t, pdf.Config{MaxMemory: 32 << 20})
 	data := swelling(t).bytes()
 	if len(data) > 50_000 {
