@@ -463,6 +463,8 @@ type pressWorker struct {
 	completer *completer
 }
 
+func (w *pressWorker) types() (args, work any) { return nil, new(interact.Pressing) }
+
 func (w *pressWorker) perform(ctx context.Context, j *queue.Run) error {
 	return w.completer.completeAfter(ctx, j, w.cards.Press)
 }

@@ -100,6 +100,19 @@ func (d *Cards) answer(ctx context.Context, m chats.Message, toast string) {
 	}
 }
 
+// Pressing is the work of a press. Nothing of it is stored.
+type Pressing struct{ attempts int }
+
+// pressing is the work of the job of a press.
+func pressing(j *queue.Run) *Pressing {
+	w, ok := j.Work.(*Pressing)
+	if !ok {
+		w = new(Pressing)
+		j.Work = w
+	}
+	return w
+}
+
 // Press handles a press and tells who pressed what came of it. An error means that it has to
 // be tried again; after a few times Press says that it did not work.
 func (d *Cards) Press(ctx context.Context, j *queue.Run) error {
@@ -107,7 +120,8 @@ func (d *Cards) Press(ctx context.Context, j *queue.Run) error {
 	defer cancel()
 	toast, err := d.press(limited, j)
 	if err != nil {
-		if j.Tries++; ctx.Err() != nil || j.Tries < pressTries && !errors.Is(err, errPanic) {
+		failed := pressing(j)
+		if failed.attempts++; ctx.Err() != nil || failed.attempts < pressTries && !errors.Is(err, errPanic) {
 			return err
 		}
 		j.Incident, toast = queue.NewIncident(), toastTrouble

@@ -77,7 +77,7 @@ func (l *lane) unhold(pass func(*Run) bool, cause error) bool {
 	}
 	j := l.held.job
 	l.held = nil
-	j.Suspended, j.EndCause = false, cause
+	j.Suspended, j.endCause = false, cause
 	l.messages.waiting = append(l.messages.waiting, j)
 	slices.SortFunc(l.messages.waiting, Order)
 	return true
@@ -178,7 +178,7 @@ func (s *Queue) Replace(chat chats.Chat, j, changed *Run) bool {
 	}
 	i := slices.Index(l.messages.waiting, j)
 	if i >= 0 {
-		changed.Complete = j.Complete
+		changed.complete = j.complete
 		l.messages.waiting[i] = changed
 	}
 	return i >= 0

@@ -37,7 +37,7 @@ func pieces(s *Queue, waiting []*Run) int {
 func whole(s *Queue, waiting []*Run) bool {
 	n := pieces(s, waiting)
 	last := waiting[n-1]
-	if n < len(waiting) || last.Complete {
+	if n < len(waiting) || last.complete {
 		return true
 	}
 	hasWords := func(j *Run) bool { return !s.cfg.Workers.Place(j).Bare }
@@ -69,7 +69,7 @@ func ripenIn(s *Queue, l *lane, key string, wait, left time.Duration, pauses int
 		defer s.mu.Unlock()
 		// It may have been edited meanwhile, which puts another in its place.
 		if i := slices.IndexFunc(l.messages.waiting, func(j *Run) bool { return j.Key() == key }); i >= 0 {
-			l.messages.waiting[i].Complete = true
+			l.messages.waiting[i].complete = true
 			s.wake(l)
 		}
 	})

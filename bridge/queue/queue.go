@@ -213,7 +213,7 @@ func (s *Queue) Enqueue(j *Run) *Suspended {
 		s.relocate(j)
 	}
 	place, chat := s.cfg.Workers.Place(j), j.Message.Chat
-	if place.Said && !j.Message.Direct && !j.Waits {
+	if place.Said && !j.Message.Direct && !j.waits {
 		s.members.take(j)
 	}
 	chat.Thread += place.SubQueue
@@ -232,7 +232,7 @@ func (s *Queue) Enqueue(j *Run) *Suspended {
 	}
 	at, _ := slices.BinarySearchFunc(q.waiting, j, Order)
 	q.waiting = slices.Insert(q.waiting, at, j)
-	if (place.Partial || place.Bare) && !j.Complete {
+	if (place.Partial || place.Bare) && !j.complete {
 		ripen(s, l, j)
 	}
 	if place.Overtakes {
@@ -288,14 +288,14 @@ func (m members) take(j *Run) {
 		m[by] = &Occupancy{Burst: j.Accepted.UnixNano()}
 	}
 	m[by].Waiting++
-	j.Waits = true
+	j.waits = true
 }
 
 func (m members) give(j *Run) {
-	if !j.Waits {
+	if !j.waits {
 		return
 	}
-	j.Waits = false
+	j.waits = false
 	by := j.Message.By()
 	if m[by].Waiting--; m[by].Waiting == 0 {
 		delete(m, by)

@@ -15,9 +15,6 @@ type Run struct {
 	Job
 	// Rev is the revision of the record of the job that is known here.
 	Rev storage.Revision
-	// Within is set in a copy alone that has another message, which is part of the turn of the
-	// job that this is.
-	Within *Run
 	// Since is when this process began to wait with it, for its lane or for a decision; zero
 	// where an earlier process did.
 	Since time.Time
@@ -27,23 +24,23 @@ type Run struct {
 	Restarted bool
 	// HasSlot says that it is counted among the turns that run.
 	HasSlot bool
-	// Waits says that it is counted among those of its sender that wait.
-	Waits bool
-	// Tries counts the errors of a press.
-	Tries int
 	// Suspended says that its last run ended with a wait for an approval.
 	Suspended bool
-	// EndCause is why it ends, where a command ended it while it waited for an approval.
-	EndCause error
 	// Interrupted says that a /stop has ended a turn, dropped how many messages it took out of
 	// their queue.
 	Interrupted bool
 	Dropped     int
 	// Pieces are the messages behind it that are to become part of it before its turn.
 	Pieces []*Run
-	// Complete says that nothing more of it is waited for, PossiblyJoined that it may have become part of
-	// another job although the write reported an error.
-	Complete, PossiblyJoined bool
+	// PossiblyJoined says that it may have become part of another job although the write reported an
+	// error.
+	PossiblyJoined bool
+
+	// What the queue knows of it. waits says that it is counted among those of its sender that wait,
+	// complete that nothing more of it is waited for; endCause is why it ends, where a command ended it
+	// while it waited for an approval.
+	waits, complete bool
+	endCause        error
 }
 
 // Order compares jobs of a chat: a turn that has begun comes before all others, whatever was
@@ -56,14 +53,6 @@ func Order(a, b *Run) int {
 		return 1
 	}
 	return cmp.Compare(a.Seq, b.Seq)
-}
-
-// Keeper is the job whose record keeps what comes of a message.
-func (j *Run) Keeper() *Run {
-	if j.Within != nil {
-		return j.Within
-	}
-	return j
 }
 
 // Clone is a copy that may be changed while another goroutine looks at the run.

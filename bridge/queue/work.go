@@ -19,13 +19,13 @@ func (s *Queue) wake(l *lane) {
 		}
 		j := q.waiting[0]
 		q.waiting = slices.Delete(q.waiting, 0, 1)
-		if j.Waits {
+		if j.waits {
 			s.members.give(j)
 		}
 		collect(s, q, j)
 		ctx, cancel := context.WithCancelCause(s.work)
-		if j.EndCause != nil {
-			cancel(j.EndCause)
+		if j.endCause != nil {
+			cancel(j.endCause)
 		}
 		q.running, q.cancel, q.joined, q.begun, q.backlog = j, cancel, len(j.Joined), s.cfg.Now(), 0
 		if n := len(q.waiting); n > 0 {
@@ -155,7 +155,7 @@ func (s *Queue) InterruptJob(chat chats.Chat, key string, cause error) bool {
 		return true
 	}
 	if i := slices.IndexFunc(l.messages.waiting, its); i >= 0 {
-		l.messages.waiting[i].EndCause = cause
+		l.messages.waiting[i].endCause = cause
 		return true
 	}
 	ended := l.unhold(its, cause)
@@ -220,7 +220,7 @@ func (s *Queue) Interrupt(chat chats.Chat, before int64, cause error) (running b
 			return false
 		case !j.Unstarted:
 			// Its approval is there, and it has not gone on yet.
-			j.EndCause, running = cause, true
+			j.endCause, running = cause, true
 			return false
 		}
 		s.members.give(j)

@@ -70,7 +70,7 @@ func (t *Runner) fetchFiles(ctx context.Context, j *queue.Run, files []chats.Att
 	}
 	t.pictures(j, scope.Workspace, message.Files)
 	if full == nil && len(message.Files) > 0 {
-		if full = t.cfg.Jobs.KeepFiles(ctx, t.cfg.Files, j.Keeper()); full != nil && !workspace.NoRoom(full) {
+		if full = t.cfg.Jobs.KeepFiles(ctx, t.cfg.Files, recorded(j)); full != nil && !workspace.NoRoom(full) {
 			return full
 		} else if full != nil {
 			message.Text += "\n" + notKept(full)

@@ -58,7 +58,7 @@ const (
 // before a reader is shown them, so that a sound is heard once; what the store did not take is
 // kept in memory until it does. Saved is where it lies; fetched says why it does not.
 func (t *Runner) hear(ctx context.Context, j *queue.Run, scope toolgroups.Scope, a chats.Attachment, saved string, fetched error) (receipts.Transcript, error) {
-	keeper := j.Keeper()
+	keeper := recorded(j)
 	heard, known := Of(keeper).transcriptOf(a.Ref)
 	if !known {
 		key := unheardKey(keeper, a)
@@ -106,7 +106,7 @@ func (t *Runner) listen(ctx context.Context, j *queue.Run, scope toolgroups.Scop
 	case fetched != nil:
 		heard.Why = whyLost
 	default:
-		if err := t.writable(ctx, j.Keeper()); err != nil {
+		if err := t.writable(ctx, recorded(j)); err != nil {
 			return heard, err
 		}
 		heard.Text, err = t.transcribe(ctx, scope, a, saved)

@@ -72,11 +72,7 @@ func (t *Runner) written(ctx context.Context, j *queue.Run, h *conversation.Hist
 			message.Text = editNote + message.Text
 		}
 		if m := &one.Message; len(m.Files)+len(m.Quoted) > 0 || !m.Direct || m.Inside {
-			held := *j // whose files they are
-			held.Within = j
-			at := &held.Message
-			at.ID, at.Files, at.Quoted, at.Inside, at.Called, at.Time = m.ID, m.Files, m.Quoted, m.Inside, m.Called, m.Time
-			if err := t.gather(ctx, &held, h, scope, after, &message); err != nil {
+			if err := t.gather(ctx, with(j, m), h, scope, after, &message); err != nil {
 				return nil, err
 			}
 			if m.Kind == chats.KindText {

@@ -1,11 +1,13 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/chats"
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
@@ -18,8 +20,11 @@ type Work struct {
 	outbox.Delivery
 	// AskOwner has the owner asked about the sender, who is told so instead of the notice.
 	AskOwner bool `json:"knock,omitempty"`
-	// after is done once the answer is delivered; it is not stored.
+
+	// What follows is not stored. after is done once the answer is delivered.
 	after func(context.Context)
+	// within is set in a copy alone, of a job with another message, which is part of its turn: that job.
+	within *queue.Run
 }
 
 // Report says how it was answered, and what was sent.
@@ -52,6 +57,19 @@ func Of(j *queue.Run) *Work {
 	}
 	return w
 }
+
+// with is a copy of a job with a message that became part of its turn.
+func with(j *queue.Run, m *chats.Message) *queue.Run {
+	copied, work := *j, *Of(j)
+	work.within = j
+	copied.Work = &work
+	to := &copied.Message
+	to.ID, to.Files, to.Quoted, to.Inside, to.Called, to.Time = m.ID, m.Files, m.Quoted, m.Inside, m.Called, m.Time
+	return &copied
+}
+
+// recorded is the job whose record keeps what comes of a message.
+func recorded(j *queue.Run) *queue.Run { return cmp.Or(Of(j).within, j) }
 
 // TaskOf is the task of a job; nil where that is none.
 func TaskOf(j *queue.Run) *receipts.Task {
