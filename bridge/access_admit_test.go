@@ -16,7 +16,6 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/queue"
 )
 
 // newOwned is a bot that user 1 owns.
@@ -125,21 +124,21 @@ func TestARefusedNewcomerIsNotAskedAboutAgain(t *testing.T) {
 func TestPeopleAreLetInAndRemovedElsewhere(t *testing.T) {
 	u := newOwned(t)
 	n := 0
-	do := func(by string, change func(queue.AuditEntry) (string, error), want string) {
+	do := func(by string, change func(audit.Author) (string, error), want string) {
 		t.Helper()
 		n++
-		told, err := change(queue.AuditEntry{Event: fmt.Sprint("page-", n), At: u.now.Now(), By: by, Name: "Somebody", Chat: audit.Page})
+		told, err := change(audit.Author{Event: fmt.Sprint("page-", n), At: u.now.Now(), By: by, Name: "Somebody", Chat: audit.Page})
 		if err != nil || !strings.Contains(told, want) {
 			t.Errorf("%d: told %q, %v; want %q", n, told, err, want)
 		}
 	}
-	give := func(user string, admin bool) func(queue.AuditEntry) (string, error) {
-		return func(deed queue.AuditEntry) (string, error) {
-			return u.bridge.People().Give(t.Context(), deed, user, admin)
+	give := func(user string, admin bool) func(audit.Author) (string, error) {
+		return func(author audit.Author) (string, error) {
+			return u.bridge.People().Give(t.Context(), author, user, admin)
 		}
 	}
-	take := func(user string) func(queue.AuditEntry) (string, error) {
-		return func(deed queue.AuditEntry) (string, error) { return u.bridge.People().Take(t.Context(), deed, user) }
+	take := func(user string) func(audit.Author) (string, error) {
+		return func(author audit.Author) (string, error) { return u.bridge.People().Take(t.Context(), author, user) }
 	}
 	do("fake:1", give("fake:3", true), "administrator now")
 	do("fake:3", give("fake:4", false), "may talk to me now")

@@ -38,7 +38,6 @@ type Bridge struct {
 	// See wire.
 	store       *noted
 	platforms   map[string]chats.Platform
-	audit       queue.Audit
 	deadLetters queue.DeadLetters
 	leases      *queue.Leases
 	jobs        queue.Store

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/interact"
@@ -46,8 +47,8 @@ type Command struct {
 // CommandCall is a command that a user gave.
 type CommandCall struct {
 	toolgroups.Scope
-	// Deed keeps what the command does, for the audit.
-	Deed queue.AuditEntry
+	// Author is who gave it, for the audit.
+	Author audit.Author
 	// UserName is what the platform calls who sent it.
 	UserName string
 	// Args is what stands behind the command.
@@ -63,7 +64,7 @@ func (c *commands) bring(brought Command) queue.Command {
 		if err != nil || scope.Role < brought.Role {
 			return "", err
 		}
-		return brought.Secret(ctx, CommandCall{Scope: scope, Deed: c.audit.Entry(j), UserName: j.Message.UserName})
+		return brought.Secret(ctx, CommandCall{Scope: scope, Author: j.Author(c.store), UserName: j.Message.UserName})
 	}
 	if brought.Secret == nil {
 		secret = nil
@@ -78,7 +79,7 @@ func (c *commands) bring(brought Command) queue.Command {
 			outbox.MakeEphemeral(j)
 			return fmt.Sprintf("Sorry, /%s is for my administrators.", brought.Name), nil
 		}
-		call := CommandCall{Scope: scope, Deed: c.audit.Entry(j), UserName: j.Message.UserName, Args: args}
+		call := CommandCall{Scope: scope, Author: j.Author(c.store), UserName: j.Message.UserName, Args: args}
 		if brought.Files {
 			return c.withFiles(ctx, j, call, brought.Run)
 		}
@@ -225,11 +226,11 @@ func behind(waiting int) string {
 // commands are what people ask of the bot itself.
 type commands struct {
 	platforms map[string]chats.Platform
+	store     storage.Store
 	jobs      queue.Store
 	scopes    *scopes
 	admins    *admins
 	cards     *interact.Cards
-	audit     queue.Audit
 	files     queue.Files // nil for none
 
 	list  []queue.Command

@@ -9,7 +9,6 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/privacy"
@@ -38,8 +37,8 @@ type turnHost struct {
 var _ turn.Host = turnHost{}
 
 // Scope implements [turn.Host].
-func (r turnHost) Scope(j *queue.Run, session conversation.Session) (toolgroups.Scope, error) {
-	return r.scopes.of(j, session)
+func (r turnHost) Scope(j *queue.Run, log string) (toolgroups.Scope, error) {
+	return r.scopes.of(j, log)
 }
 
 // Show implements [turn.Host].

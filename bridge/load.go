@@ -72,7 +72,7 @@ func (w *loadWorker) perform(ctx context.Context, j *queue.Run) error {
 		return err
 	}
 	turn.Of(j).Generation = session.Generation
-	scope, err := w.scopes.of(j, session)
+	scope, err := w.scopes.of(j, session.Log())
 	if err != nil {
 		return err
 	}

@@ -2,17 +2,13 @@ package bridge
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/audit"
-	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/privacy"
@@ -73,7 +69,7 @@ type pruner struct {
 	observer    *privacy.Observer
 	deadLetters queue.DeadLetters
 	mender      *mender
-	cache       *conversation.Cache
+	cache       interface{ Clear() }
 	files       queue.Files                     // nil for none
 	erased      func(ctx context.Context) error // see [Hooks]
 	dataDir     string
@@ -118,7 +114,7 @@ func (p *pruner) pruneOnce(ctx context.Context) error {
 			})
 			return err
 		},
-		func() (err error) { tasks, err = p.pruneTalks(ctx, now); return err },
+		func() (err error) { tasks, err = p.pruneConversations(ctx, now); return err },
 		func() error { return p.sweep(ctx) },
 		func() error { return p.cards.Prune(ctx, now.Add(-receipts.Age), p.mender.mendQuietly) },
 		func() error { return p.people.Prune(ctx) },
@@ -164,79 +160,17 @@ func (p *pruner) sweep(ctx context.Context) error {
 	return err
 }
 
-// pruneTalks removes the conversations of tasks that began too long ago, and of all what was said
-// too long ago, where that has an age.
-func (p *pruner) pruneTalks(ctx context.Context, now time.Time) (int, error) {
-	tasksBefore, saidBefore := now.Add(-TaskAge), time.Time{}
+// pruneConversations removes those of tasks that began too long ago, and of all what was said too long ago,
+// where that has an age.
+func (p *pruner) pruneConversations(ctx context.Context, now time.Time) (removed int, err error) {
+	saidBefore := time.Time{}
 	if age := p.historyAge; age > 0 {
 		// By days: what is erased of a conversation costs it its summary.
 		saidBefore = now.Add(-age).Truncate(24 * time.Hour)
 	}
-	removed, erased, tell := 0, false, sync.OnceValue(func() error { return p.tellErased(ctx) })
-	for entry, err := range receipts.Throttled(ctx, p.store.List(ctx, storage.Range{Prefix: conversation.ConversationPrefix})) {
-		if err != nil {
-			return removed, fmt.Errorf("list conversations: %w", err)
-		}
-		var c conversation.Conversation
-		if json.Unmarshal(entry.Value, &c) != nil {
-			continue
-		}
-		old := c.Task != "" && c.Begun.Before(tasksBefore)
-		if !old && c.Oldest().Before(saidBefore) {
-			erased = true
-			if old, err = p.shorten(ctx, c, saidBefore, entry.Revision, tell); err != nil {
-				return removed, err
-			}
-		}
-		if !old {
-			continue
-		}
-		if runs, err := p.runs(ctx, c); err != nil {
-			return removed, err
-		} else if runs {
-			continue
-		}
-		if err := c.Drop(ctx, p.store, entry.Revision); err != nil {
-			return removed, err
-		}
-		removed++
-	}
+	removed, erased, err := conversation.Prune(ctx, p.store, now.Add(-TaskAge), saidBefore, p.erased)
 	if erased {
 		p.cache.Clear()
-		return removed, conversation.ForgetAsked(ctx, p.store)
 	}
-	return removed, nil
-}
-
-// tellErased says that something is removed that a user wants to be gone.
-func (p *pruner) tellErased(ctx context.Context) error {
-	if p.erased == nil {
-		return nil
-	}
-	return p.erased(ctx)
-}
-
-// shorten takes out of a conversation what was said before a time, and tells that before it does:
-// a crash leaves nothing untold.
-func (p *pruner) shorten(ctx context.Context, c conversation.Conversation, before time.Time, rev storage.Revision, tell func() error) (empty bool, err error) {
-	if err := tell(); err != nil {
-		return false, err
-	}
-	return c.Shorten(ctx, p.store, before, rev)
-}
-
-// runs reports whether something is open in the chat of a conversation; of that of a task whether
-// the task is. The store knows it, whichever process works on it.
-func (p *pruner) runs(ctx context.Context, c conversation.Conversation) (bool, error) {
-	prefix := queue.OpenPrefix + c.Chat.Whole().String() + "/"
-	if c.Task != "" {
-		prefix = queue.OpenPrefix + queue.KeyOf(chats.Message{Chat: c.Chat, ID: c.Task, Kind: receipts.KindTask})
-	}
-	for _, err := range p.store.List(ctx, storage.Range{Prefix: prefix, Limit: 1}) {
-		if err != nil {
-			return false, fmt.Errorf("look whether %s runs: %w", c.Log(), err)
-		}
-		return true, nil
-	}
-	return false, nil
+	return removed, err
 }

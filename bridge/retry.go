@@ -184,7 +184,7 @@ func (e *executor) sayFailed(ctx context.Context, w worker, j *queue.Run, err er
 		sent++
 	}
 	text := e.turns.Failed(ctx, j, err)
-	j.Stall = queue.Stall{} // the line has tries of its own
+	j.Progressed() // the line has tries of its own
 	if d.Card, d.Files = "", nil; sent == 0 {
 		e.sender.Prepare(j, text, false)
 		return

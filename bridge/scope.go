@@ -25,7 +25,7 @@ type scopes struct {
 }
 
 // of is the scope of a turn.
-func (s *scopes) of(j *queue.Run, session conversation.Session) (toolgroups.Scope, error) {
+func (s *scopes) of(j *queue.Run, log string) (toolgroups.Scope, error) {
 	m := j.Message
 	owner := m.Owner()
 	folder := workspace.Folder(s.dataDir, owner)
@@ -39,7 +39,7 @@ func (s *scopes) of(j *queue.Run, session conversation.Session) (toolgroups.Scop
 	}
 	return toolgroups.Scope{
 		User: m.By(), Role: role, Chat: m.Chat.String(), Direct: m.Direct,
-		Owner: owner, Session: session.Log(), Workspace: folder, Scheduled: task != nil,
+		Owner: owner, Session: log, Workspace: folder, Scheduled: task != nil,
 		Quota: s.quota, Reserve: s.reserve,
 	}, nil
 }
@@ -50,7 +50,7 @@ func (s *scopes) current(ctx context.Context, j *queue.Run) (toolgroups.Scope, e
 	if err != nil {
 		return toolgroups.Scope{}, err
 	}
-	return s.of(j, session)
+	return s.of(j, session.Log())
 }
 
 // admins are those of the bot, and those of chats.

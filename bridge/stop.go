@@ -33,7 +33,6 @@ type stops struct {
 	admins    *admins
 	observer  *privacy.Observer
 	cards     *interact.Cards
-	audit     queue.Audit
 	now       func() time.Time
 	log       *slog.Logger
 }
@@ -129,7 +128,7 @@ func (s *stops) clear(ctx context.Context, j *queue.Run, _ string) (string, erro
 	if session, err = session.Clear(ctx, s.store, &j.Job, empty); err != nil {
 		return "", err
 	}
-	if err := s.audit.Entry(j).Record(ctx, "clear", session.Ended(&j.Job)); err != nil {
+	if err := j.Author(s.store).Record(ctx, "clear", session.Ended(&j.Job)); err != nil {
 		return "", err
 	}
 	if err := s.observer.Drop(ctx, j.Message.Chat); err != nil {

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
@@ -26,7 +25,7 @@ type takeover struct {
 	sender    *outbox.Sender
 	reactions *outbox.Reactions
 	delays    *delays
-	cache     *conversation.Cache
+	cache     interface{ Clear() }
 	log       *slog.Logger
 }
 

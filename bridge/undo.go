@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"strings"
 
-	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
-	"oneclaw/storage"
 )
 
 // undoKind are the cards that confirm a /clear.
@@ -100,12 +98,5 @@ func (s *stops) takeBack(ctx context.Context, j *queue.Run, _ string) (string, e
 			return "", err
 		}
 	}
-	return undoneText, s.audit.Entry(j).Record(ctx, "undo", session.Log())
-}
-
-// keepDeed writes what people do into the audit. It bears repeating.
-func keepDeed(kv storage.KV) func(context.Context, queue.AuditEntry) error {
-	return func(ctx context.Context, d queue.AuditEntry) error {
-		return audit.Append(ctx, kv, d.Event, audit.Entry{At: d.At, Action: d.Action, By: d.By, Name: d.Name, Chat: d.Chat, About: d.About})
-	}
+	return undoneText, j.Author(s.store).Record(ctx, "undo", session.Log())
 }

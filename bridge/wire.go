@@ -38,7 +38,6 @@ func (b *Bridge) wire() {
 // wireQueue makes what jobs are kept and sent with.
 func (b *Bridge) wireQueue() {
 	cfg := b.cfg
-	b.audit = keepDeed(cfg.Store)
 	b.deadLetters = queue.DeadLetters{KV: cfg.Store, Log: b.log, Now: cfg.Now}
 	b.leases = queue.NewLeases(queue.LeasesConfig{
 		Sharing: cfg.Sharing, Store: cfg.Store, Leases: b.singles(), Chats: b.takeover, Logger: b.log,
@@ -47,7 +46,7 @@ func (b *Bridge) wireQueue() {
 	b.queue = queue.New(queue.Config{Workers: b.workers, MaxTurns: cfg.Limits.MaxTurns, Log: b.log, Now: cfg.Now})
 	b.sender = outbox.NewSender(outbox.SenderConfig{
 		Platforms: b.platforms, Safe: b.leases.OwnsSafely, Redact: cfg.Redact, Files: cfg.Hooks.Files, Trace: cfg.Hooks.Trace, Measure: cfg.Hooks.Measure,
-		Log: b.log, Now: cfg.Now, Jobs: b.jobs, Asides: b.deadLetters, DataDir: cfg.DataDir,
+		Log: b.log, Now: cfg.Now, Jobs: b.jobs, DeadLetters: b.deadLetters, DataDir: cfg.DataDir,
 		MaxParts: cfg.Limits.MaxParts, MaxSends: cfg.Limits.MaxTurns, MaxRetry: cfg.Limits.RetryFor, Secrets: b.commands, Queue: b.queue,
 	})
 	b.reactions = outbox.NewReactions(outbox.ReactionsConfig{
@@ -64,16 +63,16 @@ func (b *Bridge) wireCards() {
 	cfg := b.cfg
 	b.handlers = make(map[string]interact.Handler)
 	b.cards = interact.NewCards(interact.CardsConfig{
-		Platforms: b.platforms, Owns: b.leases.Owns, Redact: cfg.Redact, RedactCards: cfg.RedactCards, Spell: b.commands.spelled, Audit: b.audit, Log: b.log, Now: cfg.Now,
+		Platforms: b.platforms, Owns: b.leases.Owns, Redact: cfg.Redact, RedactCards: cfg.RedactCards, Spell: b.commands.spelled, Log: b.log, Now: cfg.Now,
 		Store: b.store, Handlers: b.handlers, Jobs: b.inserter, Sender: b.sender, Host: b.cardHost,
 	})
 	b.people = access.New(access.Config{
-		Platforms: b.platforms, Alone: !cfg.Sharing.On, Audit: b.audit, Log: b.log, Now: cfg.Now, Store: cfg.Store, Access: cfg.Access, Cards: b.cards,
+		Platforms: b.platforms, Alone: !cfg.Sharing.On, Log: b.log, Now: cfg.Now, Store: cfg.Store, Access: cfg.Access, Cards: b.cards,
 		Allowance: cfg.Limits.Allowance, Jobs: b.inserter,
 	})
 	b.observer = privacy.NewObserver(privacy.ObserverConfig{Store: cfg.Store, Log: b.log, Now: cfg.Now})
 	b.gate = interact.NewGate(interact.GateConfig{
-		Redact: cfg.Redact, Audit: b.audit, Measure: cfg.Hooks.Measure, Log: b.log, Now: cfg.Now, Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout,
+		Store: b.store, Redact: cfg.Redact, Measure: cfg.Hooks.Measure, Log: b.log, Now: cfg.Now, Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout,
 		Cards: b.cards, Roles: b.people, Queue: b.queue,
 	})
 	b.elicitation = interact.NewElicitation(interact.ElicitationConfig{
@@ -99,11 +98,11 @@ func (b *Bridge) wireTurns() {
 		},
 	})
 	b.eraser = privacy.NewEraser(privacy.EraserConfig{
-		Audit: b.audit, Now: cfg.Now, Store: b.store, Cards: b.cards, Observer: b.observer, Cache: b.turns.Cache, Rest: cfg.Hooks.Forget, Erased: cfg.Hooks.Erased,
+		Now: cfg.Now, Store: b.store, Cards: b.cards, Observer: b.observer, Cache: b.turns.Cache, Rest: cfg.Hooks.Forget, Erased: cfg.Hooks.Erased,
 		Jobs: b.inserter,
 	})
 	b.panel = interact.Panel{
-		Runner: b.turns, Tools: cfg.Turns.Tools, Savings: cfg.Hooks.Savings, Scope: b.scopes.current, Answer: b.cards.Answer, Load: b.loader.later, Log: b.log,
+		Rounds: b.turns, Tools: cfg.Turns.Tools, Savings: cfg.Hooks.Savings, Scope: b.scopes.current, Answer: b.cards.Answer, Load: b.loader.later, Log: b.log,
 	}
 }
 
@@ -158,7 +157,7 @@ func (b *Bridge) fillExecutor() {
 	}
 	*b.stops = stops{
 		platforms: b.platforms, workers: b.workers, store: b.store, jobs: b.jobs, queue: b.queue, inserter: b.inserter, completer: b.completer,
-		admins: b.admins, observer: b.observer, cards: b.cards, audit: b.audit, now: cfg.Now, log: b.log,
+		admins: b.admins, observer: b.observer, cards: b.cards, now: cfg.Now, log: b.log,
 	}
 	*b.mover = mover{
 		store: b.store, jobs: b.jobs, queue: b.queue, leases: b.leases, inserter: b.inserter, claimer: b.claimer, completer: b.completer,
@@ -184,7 +183,7 @@ func (b *Bridge) fillRest() {
 		now: cfg.Now, log: b.log,
 	}
 	*b.commands = commands{
-		platforms: b.platforms, jobs: b.jobs, scopes: b.scopes, admins: b.admins, cards: b.cards, audit: b.audit, files: cfg.Hooks.Files,
+		platforms: b.platforms, store: b.store, jobs: b.jobs, scopes: b.scopes, admins: b.admins, cards: b.cards, files: cfg.Hooks.Files,
 	}
 	b.commands.add(b.commandTable())
 	*b.workers = workers{

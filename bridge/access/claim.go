@@ -222,7 +222,7 @@ func (d *Registry) claimBot(ctx context.Context, j *queue.Run, code string) (str
 	owner.rev = d.register.find(owner.User).rev
 	// The claim goes with the write that makes the owner: of two with the right code at the
 	// same moment, even in two processes, one finds it taken.
-	if err := d.cfg.Audit.Entry(j).Record(ctx, "claim", owner.User); err != nil {
+	if err := j.Author(d.cfg.Store).Record(ctx, "claim", owner.User); err != nil {
 		return "", err
 	}
 	data, err := json.Marshal(owner)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
@@ -56,11 +57,11 @@ func (d *Registry) people(ctx context.Context, j *queue.Run, args string) (strin
 	case user == "" || strings.Contains(user, " "):
 		return peopleUsage, nil
 	case verb == "add":
-		return d.add(ctx, d.cfg.Audit.Entry(j), role, user, isUser)
+		return d.add(ctx, j.Author(d.cfg.Store), role, user, isUser)
 	case verb == "admin":
-		return d.add(ctx, d.cfg.Audit.Entry(j), role, user, isAdmin)
+		return d.add(ctx, j.Author(d.cfg.Store), role, user, isAdmin)
 	case verb == "remove":
-		return d.Take(ctx, d.cfg.Audit.Entry(j), user)
+		return d.Take(ctx, j.Author(d.cfg.Store), user)
 	}
 	return peopleUsage, nil
 }
@@ -73,7 +74,7 @@ func (d *Registry) pressed(ctx context.Context, press interact.Press) (interact.
 	if press.Role < toolgroups.RoleAdmin {
 		return interact.Result{Toast: "Sorry, this is for my administrators."}, nil
 	}
-	_, refusal, err := d.remove(ctx, press.Deed, press.Role, press.Choice)
+	_, refusal, err := d.remove(ctx, press.Author, press.Role, press.Choice)
 	if err != nil {
 		return interact.Result{}, err
 	}
@@ -109,7 +110,7 @@ func (d *Registry) list(role toolgroups.Role) (string, [][]interact.Choice) {
 
 // remove takes back what a user was allowed in a chat, at once: what they asked for is not
 // answered any more. A refusal says in plain words why they may still talk to the bot.
-func (d *Registry) remove(ctx context.Context, deed queue.AuditEntry, role toolgroups.Role, user string) (one person, refusal string, err error) {
+func (d *Registry) remove(ctx context.Context, author audit.Author, role toolgroups.Role, user string) (one person, refusal string, err error) {
 	d.changing.Lock()
 	defer d.changing.Unlock()
 	if err := d.look(ctx, user); err != nil {
@@ -126,13 +127,13 @@ func (d *Registry) remove(ctx context.Context, deed queue.AuditEntry, role toolg
 		return one, "Only my owner can remove an administrator.", nil
 	}
 	if known {
-		if err := deed.Record(ctx, "remove", user); err != nil {
+		if err := author.Record(ctx, "remove", user); err != nil {
 			return one, "", err
 		}
-		if err := d.register.bar(ctx, one, deed.By, d.cfg.Now()); err != nil {
+		if err := d.register.bar(ctx, one, author.By, d.cfg.Now()); err != nil {
 			return one, "", err
 		}
-		d.cfg.Log.Info("person removed", "user", user, "by", deed.By)
+		d.cfg.Log.Info("person removed", "user", user, "by", author.By)
 	}
 	if inSettings {
 		return one, "My settings let them in: change ONECLAW_ALLOW or ONECLAW_ADMINS.", nil
@@ -142,7 +143,7 @@ func (d *Registry) remove(ctx context.Context, deed queue.AuditEntry, role toolg
 }
 
 // add lets a user in by their id, or makes them an administrator.
-func (d *Registry) add(ctx context.Context, deed queue.AuditEntry, role toolgroups.Role, user string, as standing) (string, error) {
+func (d *Registry) add(ctx context.Context, author audit.Author, role toolgroups.Role, user string, as standing) (string, error) {
 	if refusal := d.unnamed(user); refusal != "" {
 		return refusal, nil
 	}
@@ -166,7 +167,7 @@ func (d *Registry) add(ctx context.Context, deed queue.AuditEntry, role toolgrou
 	case one.Message == nil:
 		one.User, one.Since, one.Card = user, d.cfg.Now(), ""
 	}
-	if err := d.letIn(ctx, one, as, deed); err != nil {
+	if err := d.letIn(ctx, one, as, author); err != nil {
 		return "", err
 	}
 	if as == isAdmin {

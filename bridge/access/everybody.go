@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"oneclaw/bridge/queue"
+	"oneclaw/bridge/audit"
 	"oneclaw/toolgroups"
 )
 
@@ -38,20 +38,20 @@ func (d *Registry) Settings() Access { return d.cfg.Access }
 
 // Give lets a person in as a user or an administrator, as far as who does it may, and says what
 // came of it in Markdown.
-func (d *Registry) Give(ctx context.Context, deed queue.AuditEntry, user string, admin bool) (string, error) {
+func (d *Registry) Give(ctx context.Context, author audit.Author, user string, admin bool) (string, error) {
 	as := isUser
 	if admin {
 		as = isAdmin
 	}
-	return d.do(ctx, deed, func(deed queue.AuditEntry, role toolgroups.Role) (string, error) {
-		return d.add(ctx, deed, role, user, as)
+	return d.do(ctx, author, func(author audit.Author, role toolgroups.Role) (string, error) {
+		return d.add(ctx, author, role, user, as)
 	})
 }
 
 // Take takes back what a user was allowed in a chat, and says what came of it.
-func (d *Registry) Take(ctx context.Context, deed queue.AuditEntry, user string) (string, error) {
-	return d.do(ctx, deed, func(deed queue.AuditEntry, role toolgroups.Role) (string, error) {
-		one, refusal, err := d.remove(ctx, deed, role, user)
+func (d *Registry) Take(ctx context.Context, author audit.Author, user string) (string, error) {
+	return d.do(ctx, author, func(author audit.Author, role toolgroups.Role) (string, error) {
+		one, refusal, err := d.remove(ctx, author, role, user)
 		if err != nil || refusal != "" {
 			return refusal, err
 		}
@@ -60,14 +60,14 @@ func (d *Registry) Take(ctx context.Context, deed queue.AuditEntry, user string)
 }
 
 // do does something for an administrator, whose role is that of this moment.
-func (d *Registry) do(ctx context.Context, deed queue.AuditEntry, f func(queue.AuditEntry, toolgroups.Role) (string, error)) (string, error) {
-	if err := d.look(ctx, deed.By); err != nil {
+func (d *Registry) do(ctx context.Context, author audit.Author, f func(audit.Author, toolgroups.Role) (string, error)) (string, error) {
+	if err := d.look(ctx, author.By); err != nil {
 		return "", err
 	}
-	role := d.Role(deed.By)
+	role := d.Role(author.By)
 	if role < toolgroups.RoleAdmin {
 		return "This is for my administrators.", nil
 	}
-	deed.Keep = d.cfg.Audit
-	return f(deed, role)
+	author.KV = d.cfg.Store
+	return f(author, role)
 }

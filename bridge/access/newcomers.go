@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/outbox"
@@ -174,11 +175,11 @@ func (d *Registry) decide(ctx context.Context, press interact.Press) (interact.R
 		return interact.Result{Close: true, Toast: "This was settled already.", Text: press.Card.Text + "\n\n_Settled already._"}, nil
 	case press.Choice == choiceAdmit:
 		return interact.Result{Close: true, Toast: "They may talk to me now.", Text: one.title() + " may talk to me now. /people changes that."},
-			d.letIn(ctx, one, isUser, press.Deed)
+			d.letIn(ctx, one, isUser, press.Author)
 	case one.Standing.role() > toolgroups.RoleStranger:
 		return interact.Result{Toast: "They were let in already; /people changes that."}, nil
 	}
-	if err := press.Deed.Record(ctx, "refuse", one.User); err != nil {
+	if err := press.Author.Record(ctx, "refuse", one.User); err != nil {
 		return interact.Result{}, err
 	}
 	d.cfg.Log.Info("person refused", "user", one.User, "by", press.User)
@@ -197,15 +198,15 @@ const (
 
 // letIn gives a person a role, and tells them if they asked for it, and has the message answered
 // with which they asked; called again for the same decision, it does neither again.
-func (d *Registry) letIn(ctx context.Context, one person, as standing, deed queue.AuditEntry) error {
-	if err := deed.Record(ctx, "let in as "+string(as), one.User); err != nil {
+func (d *Registry) letIn(ctx context.Context, one person, as standing, author audit.Author) error {
+	if err := author.Record(ctx, "let in as "+string(as), one.User); err != nil {
 		return err
 	}
-	one.Standing, one.By, one.Until = as, deed.By, time.Time{}
+	one.Standing, one.By, one.Until = as, author.By, time.Time{}
 	if err := d.register.put(ctx, &one); err != nil {
 		return err
 	}
-	d.cfg.Log.Info("person let in", "user", one.User, "standing", string(as), "by", deed.By)
+	d.cfg.Log.Info("person let in", "user", one.User, "standing", string(as), "by", author.By)
 	return d.welcome(ctx, one)
 }
 

@@ -27,8 +27,6 @@ type Config struct {
 	Platforms map[string]chats.Platform
 	// Alone says that no other process works with the store.
 	Alone bool
-	// Audit keeps what people do.
-	Audit queue.Audit
 	Log   *slog.Logger
 	Now   func() time.Time
 	// Store keeps the people and the claim.
@@ -36,11 +34,21 @@ type Config struct {
 	// Access is what the settings say; it has to be valid.
 	Access Access
 	// Cards asks the owner, and shows the list of people.
-	Cards *interact.Cards
+	Cards Cards
 	// Allowance is what the owner reads about who is let in: what they may use a day. Empty
 	// where nothing bounds them.
 	Allowance string
 	Jobs      Jobs
+}
+
+// Cards ask people.
+type Cards interface {
+	// Post sends a card to a chat, once under its key, and returns its token.
+	Post(ctx context.Context, key string, to chats.Chat, card interact.Card) (token string, err error)
+	// Answer answers a job with a card.
+	Answer(ctx context.Context, j *queue.Run, card interact.Card) (string, error)
+	// Invalidate closes a card that is open still, with a note.
+	Invalidate(ctx context.Context, token, note string) error
 }
 
 // Jobs are those that follow from who is let in and removed.

@@ -4,6 +4,8 @@ package audit
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,6 +42,27 @@ type Entry struct {
 	// About says what it was done to: for a conversation the name of its log, for a sign-in
 	// the address of the browser.
 	About string `json:"about,omitempty"`
+}
+
+// Author is who does something, when and where, before it is known what. The zero value keeps nothing.
+type Author struct {
+	// KV keeps the entry.
+	KV storage.KV
+	// Event is what it belongs to: what is done again because of that is kept once.
+	Event string
+	At    time.Time
+	// By, Name and Chat are those of the [Entry].
+	By, Name, Chat string
+}
+
+// Record keeps that something is done, before it is: what is tried again after a crash may find nothing
+// left to do.
+func (a Author) Record(ctx context.Context, action, about string) error {
+	if a.KV == nil {
+		return nil
+	}
+	sum := sha256.Sum256([]byte(a.Event + "\x00" + action + "\x00" + about))
+	return Append(ctx, a.KV, hex.EncodeToString(sum[:16]), Entry{At: a.At, Action: action, By: a.By, Name: a.Name, Chat: a.Chat, About: about})
 }
 
 // Op returns what keeps an entry, for a [storage.Store.Write] together with what it tells of.

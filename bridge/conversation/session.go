@@ -78,7 +78,7 @@ func (s Session) Log() string {
 	if s.Of.ID != "" {
 		chat = s.Of
 	}
-	return fmt.Sprintf("%s/%d", chat, s.Generation)
+	return ChatLog(chat, s.Generation)
 }
 
 // SessionPrefix begins the keys of sessions.
@@ -349,6 +349,9 @@ func Conversations(ctx context.Context, kv storage.KV, owner string) ([]Conversa
 func FindConversation(ctx context.Context, kv storage.KV, owner, log string) (Conversation, error) {
 	return conversationAt(ctx, kv, conversationKey(owner, log))
 }
+
+// ChatLog names the log of a conversation in a chat.
+func ChatLog(chat chats.Chat, generation int) string { return fmt.Sprintf("%s/%d", chat, generation) }
 
 // TaskLog is the name of the log of a task.
 func TaskLog(chat chats.Chat, task string) string { return chat.String() + "/task/" + task }

@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/turn"
 	"oneclaw/internal/wording"
+	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
@@ -59,10 +60,10 @@ const (
 
 // GateConfig is what a [Gate] is made of.
 type GateConfig struct {
+	// Store keeps the audit.
+	Store storage.KV
 	// Redact masks secrets in what goes out.
-	Redact func(text string) string
-	// Audit keeps what people do.
-	Audit   queue.Audit
+	Redact  func(text string) string
 	Measure queue.Counter
 	Now     func() time.Time
 	Log     *slog.Logger
@@ -99,7 +100,7 @@ func NewGate(cfg GateConfig) *Gate { return &Gate{cfg} }
 
 // Decide says whether a call of a turn may run: first whether its user may make it now,
 // whatever they could do when the turn began, then whether a person has to approve it.
-func (g *Gate) Decide(ctx context.Context, j *queue.Run, h *conversation.History, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
+func (g *Gate) Decide(ctx context.Context, j *queue.Run, at turn.Position, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 	role := g.cfg.Roles.Role(j.Message.By())
 	switch {
 	case role == toolgroups.RoleStranger || role < tool.Role:
@@ -107,11 +108,11 @@ func (g *Gate) Decide(ctx context.Context, j *queue.Run, h *conversation.History
 	case g.cfg.Policy == nil:
 		return agent.Decision{}, nil
 	}
-	decision, err := g.decide(ctx, j, h, call, tool)
+	decision, err := g.decide(ctx, j, at, call, tool)
 	if err == nil && decision.Verdict == agent.Allow && tool.Role >= toolgroups.RoleAdmin && tool.Effect != toolgroups.ReadOnly {
-		deed := g.cfg.Audit.Entry(j)
-		deed.Event += "/" + h.ReplyPosition() + "/" + call.ID
-		err = deed.Record(ctx, "call", strings.TrimSpace(tool.Name+" "+toolgroups.About(tool, call.Arguments, g.cfg.Redact)))
+		author := j.Author(g.cfg.Store)
+		author.Event += "/" + at.ReplyPosition() + "/" + call.ID
+		err = author.Record(ctx, "call", strings.TrimSpace(tool.Name+" "+toolgroups.About(tool, call.Arguments, g.cfg.Redact)))
 	}
 	return decision, err
 }
@@ -121,7 +122,7 @@ func deny(format string, args ...any) (agent.Decision, error) {
 }
 
 // decide asks the policy about a call, and a person where the policy says so.
-func (g *Gate) decide(ctx context.Context, j *queue.Run, h *conversation.History, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
+func (g *Gate) decide(ctx context.Context, j *queue.Run, at turn.Position, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 	shown := call.Arguments
 	if !tool.OwnArguments {
 		valid, fault := toolgroups.ValidateArguments(tool, call.Arguments)
@@ -140,19 +141,19 @@ func (g *Gate) decide(ctx context.Context, j *queue.Run, h *conversation.History
 		return deny("the settings of this bot do not let %s run here", tool.Name)
 	}
 	asked := receipts.Approval{
-		Call: h.ReplyPosition() + "/" + call.ID, Tool: tool.Name,
+		Call: at.ReplyPosition() + "/" + call.ID, Tool: tool.Name,
 		Hash: agent.Hash(tool.Name, string(call.Arguments)), Shown: agent.Hash(tool.Name, string(shown)),
 	}
 	i := slices.IndexFunc(turn.Of(j).Approvals, func(a receipts.Approval) bool {
 		return a.Call == asked.Call && a.Tool == asked.Tool && a.Hash == asked.Hash && a.Shown == asked.Shown
 	})
 	if i < 0 {
-		return g.ask(ctx, j, h, &asked, effective, tool, policy)
+		return g.ask(ctx, j, &asked, effective, tool, policy)
 	}
 	return g.decided(ctx, j, &turn.Of(j).Approvals[i], policy)
 }
 
-func (g *Gate) ask(ctx context.Context, j *queue.Run, h *conversation.History, asked *receipts.Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy) (agent.Decision, error) {
+func (g *Gate) ask(ctx context.Context, j *queue.Run, asked *receipts.Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy) (agent.Decision, error) {
 	r := request{
 		Job: j.Key(), Lane: g.cfg.Queue.ChatOf(j), Tool: tool.Name, Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers,
 	}
@@ -179,7 +180,7 @@ func (g *Gate) ask(ctx context.Context, j *queue.Run, h *conversation.History, a
 	expires := g.cfg.Now().Add(g.cfg.Timeout)
 	card := question(j, &r, tool, arguments, g.cfg.Timeout)
 	card.Data, card.Expires = data, expires
-	key := strings.Join([]string{ApprovalKind, h.Log, asked.Call, asked.Hash, asked.Shown}, "/")
+	key := strings.Join([]string{ApprovalKind, call.Session, asked.Call, asked.Hash, asked.Shown}, "/")
 	asked.Card, err = g.cfg.Cards.Post(ctx, key, outbox.Address(j).Chat, card)
 	if errors.Is(err, ErrNoButtons) {
 		return deny("it needs the approval of a person, and this chat has no buttons to ask with")
@@ -249,8 +250,8 @@ func (g *Gate) keep(ctx context.Context, kept *StoredCard, tool string, d *recei
 	if d == nil || d.By == "" {
 		return nil
 	}
-	deed := queue.AuditEntry{Event: kept.Token, At: d.At, By: d.By, Name: d.Name, Chat: cmp.Or(d.Where, kept.Chat.String()), Keep: g.cfg.Audit}
-	return deed.Record(ctx, d.Choice+" a call", tool)
+	author := audit.Author{Event: kept.Token, At: d.At, By: d.By, Name: d.Name, Chat: cmp.Or(d.Where, kept.Chat.String()), KV: g.cfg.Store}
+	return author.Record(ctx, d.Choice+" a call", tool)
 }
 
 // mayAllow reports whether the user who decided about a request may still do so.

@@ -14,8 +14,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/queue"
 	"oneclaw/toolgroups"
 )
 
@@ -73,8 +73,8 @@ type Press struct {
 	// Scope is that of who pressed, with the role of this moment. Of an expired card it
 	// has the chat alone.
 	toolgroups.Scope
-	// Deed keeps what the press does, for the audit.
-	Deed queue.AuditEntry
+	// Author is who pressed, for the audit.
+	Author audit.Author
 	// UserName is what the platform calls who pressed.
 	UserName string
 	// Place is the chat as a value.

@@ -64,8 +64,6 @@ type CardsConfig struct {
 	Redact func(text string) string
 	// Spell writes the commands in a text as people do on a platform.
 	Spell func(platform, text string) string
-	// Audit keeps what people do.
-	Audit queue.Audit
 	Log   *slog.Logger
 	Now   func() time.Time
 	// Store keeps the cards.

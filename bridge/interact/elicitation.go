@@ -13,7 +13,6 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
@@ -69,24 +68,24 @@ func NewElicitation(cfg ElicitationConfig) *Elicitation {
 // asker asks for the calls of one run of a turn, one question after another.
 type asker struct {
 	*Elicitation
-	job     *queue.Run
-	history *conversation.History
-	one     chan struct{}
+	job *queue.Run
+	at  turn.Position
+	one chan struct{}
 
 	mu    sync.Mutex
 	asked map[string]int // how often, by call, and by call and question
 }
 
 // place names a call inside its conversation. The goroutine of the turn asks for it.
-func (a *asker) place(call toolgroups.Call) string { return a.history.ReplyPosition() + "/" + call.ID }
+func (a *asker) place(call toolgroups.Call) string { return a.at.ReplyPosition() + "/" + call.ID }
 
 // For returns what the calls of a job's turn ask with: [agent.Turn.Ask]. It is nil where no
 // person is there, because a task is what runs.
-func (d *Elicitation) For(j *queue.Run, h *conversation.History) func(context.Context, toolgroups.Call, toolgroups.Question, agent.Aside) (toolgroups.Answer, error) {
+func (d *Elicitation) For(j *queue.Run, at turn.Position) func(context.Context, toolgroups.Call, toolgroups.Question, agent.Aside) (toolgroups.Answer, error) {
 	if turn.TaskOf(j) != nil {
 		return nil
 	}
-	return (&asker{Elicitation: d, job: j, history: h, one: make(chan struct{}, 1), asked: make(map[string]int)}).ask
+	return (&asker{Elicitation: d, job: j, at: at, one: make(chan struct{}, 1), asked: make(map[string]int)}).ask
 }
 
 func (a *asker) count(what string) int {
@@ -165,7 +164,7 @@ func (a *asker) pose(ctx context.Context, call toolgroups.Call, q *toolgroups.Qu
 	if !j.Message.Direct {
 		card.ReplyTo = j.Message.Shown()
 	}
-	key := fmt.Sprintf("%s/%s/%s/%s/%d", ElicitationKind, a.history.Log, place, hash, a.count(place+"/"+hash))
+	key := fmt.Sprintf("%s/%s/%s/%s/%d", ElicitationKind, call.Session, place, hash, a.count(place+"/"+hash))
 	token, err := a.cfg.Cards.Post(ctx, key, outbox.Address(j).Chat, card)
 	if err != nil {
 		return "", err
@@ -288,7 +287,7 @@ func (a *asker) refused(ctx context.Context, call toolgroups.Call, q *toolgroups
 	if fault != faultSecret {
 		return nil
 	}
-	_, err := a.cfg.Cards.Post(ctx, "declined/"+a.history.Log+"/"+a.place(call), outbox.Address(a.job).Chat, Card{
+	_, err := a.cfg.Cards.Post(ctx, "declined/"+call.Session+"/"+a.place(call), outbox.Address(a.job).Chat, Card{
 		Of: a.job.Message.By(), Exact: true,
 		Text: fmt.Sprintf("%s asked for something like a password. Such things do not belong into a chat, so I said no for you.", wording.Shown(q.From)),
 	})

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"oneclaw/bridge/queue"
-	"oneclaw/bridge/turn"
 	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
@@ -35,9 +34,16 @@ const (
 	choiceAll  = "all"
 )
 
+// Rounds know what models are offered.
+type Rounds interface {
+	// Round is what the next request of a conversation would offer its model, and the groups that it has
+	// loaded.
+	Round(ctx context.Context, scope toolgroups.Scope) (*toolgroups.Round, []string, error)
+}
+
 // Panel shows the groups of a conversation.
 type Panel struct {
-	Runner  *turn.Runner
+	Rounds  Rounds
 	Tools   func() *toolgroups.Registry
 	Savings func(ctx context.Context, scope toolgroups.Scope) (string, error)
 	// Scope says on whose behalf a job asks.
@@ -68,7 +74,7 @@ func (p Panel) Command(ctx context.Context, j *queue.Run, _ string) (string, err
 
 // Card makes the card for a conversation as it is now.
 func (p Panel) Card(ctx context.Context, scope toolgroups.Scope, page int) (Card, error) {
-	round, loaded, err := p.Runner.Round(ctx, scope)
+	round, loaded, err := p.Rounds.Round(ctx, scope)
 	if err != nil {
 		return Card{}, err
 	}
@@ -164,7 +170,7 @@ func (p Panel) Pressed(ctx context.Context, press Press) (Result, error) {
 		return Result{}, err
 	}
 	if what == choiceAll {
-		_, loaded, err := p.Runner.Round(ctx, press.Scope)
+		_, loaded, err := p.Rounds.Round(ctx, press.Scope)
 		if err != nil {
 			return Result{}, err
 		}

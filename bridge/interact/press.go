@@ -199,11 +199,11 @@ func (d *Cards) choose(ctx context.Context, j *queue.Run, kept *StoredCard, pres
 	if err != nil {
 		return "", err
 	}
-	deed := d.cfg.Audit.Entry(j)
+	author := j.Author(d.cfg.Store)
 	if strings.HasPrefix(j.Message.ID, Elsewhere) {
-		deed.Chat = audit.Page
+		author.Chat = audit.Page
 	}
-	press.Scope, press.Deed, press.UserName, press.Place = scope, deed, j.Message.UserName, j.Message.Chat
+	press.Scope, press.Author, press.UserName, press.Place = scope, author, j.Message.UserName, j.Message.Chat
 	press.Card, press.Token = kept.Card, kept.Token
 	result, err := d.handle(ctx, press)
 	if err == nil {

@@ -84,7 +84,7 @@ func ApprovalHandler(now func() time.Time) Handler {
 		if err != nil {
 			return Result{}, err
 		}
-		d := receipts.Decision{Choice: press.Choice, By: press.User, Name: press.UserName, At: now(), Where: press.Deed.Chat}
+		d := receipts.Decision{Choice: press.Choice, By: press.User, Name: press.UserName, At: now(), Where: press.Author.Chat}
 		by := " by " + wording.Shown(who(&d)) + "."
 		if r.Direct {
 			by = ""

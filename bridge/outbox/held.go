@@ -114,7 +114,7 @@ func (s *Sender) setAside(ctx context.Context, j *queue.Run, incident string) er
 	}
 	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), queue.WriteTimeout)
 	defer cancel()
-	return s.cfg.Asides.Add(writing, queue.DeadLetter{
+	return s.cfg.DeadLetters.Add(writing, queue.DeadLetter{
 		Key: queue.OpenPrefix + j.Key(), Chat: Address(j).Chat.String(), Incident: incident, Data: data,
 		Reason: "not sent: " + j.Message.Chat.Platform + " has not taken it since " + Of(j).OutageSince.UTC().Format(time.DateTime),
 	})

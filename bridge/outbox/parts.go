@@ -74,7 +74,8 @@ func (s *Sender) Prepare(j *queue.Run, answer string, recorded bool) {
 	if recorded && len(parts) > 0 && parts[0].Edit == "" && !s.breakers[j.Message.Chat.Platform].out.Load() {
 		parts[0].State, d.ready = receipts.PartSending, true
 	}
-	d.Parts, j.Stall = parts, queue.Stall{}
+	d.Parts = parts
+	j.Progressed()
 	if !j.Trace.Turn.IsZero() {
 		j.Trace.Answered = s.cfg.Now()
 	}

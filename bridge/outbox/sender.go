@@ -52,8 +52,8 @@ type SenderConfig struct {
 	Now     func() time.Time
 	// Jobs keeps how far each delivery is.
 	Jobs queue.Store
-	// Asides keeps what no platform took.
-	Asides queue.DeadLetters
+	// DeadLetters keeps what no platform took.
+	DeadLetters DeadLetters
 	// DataDir holds the folder of workspaces.
 	DataDir string
 	// MaxParts bounds the messages of one answer. What is longer is sent as a file besides,
@@ -65,6 +65,12 @@ type SenderConfig struct {
 	MaxSends int
 	Secrets  Secrets
 	Queue    Queue
+}
+
+// DeadLetters keep what cannot be carried to its end.
+type DeadLetters interface {
+	// Add puts one on record.
+	Add(ctx context.Context, d queue.DeadLetter) error
 }
 
 // Queue has the jobs whose answers are sent.
@@ -128,7 +134,7 @@ func (s *Sender) Deliver(ctx, patience context.Context, j *queue.Run) error {
 			sent(err)
 			if err == nil {
 				if p.State == receipts.PartSent {
-					j.Stall = queue.Stall{} // on disk with the next part
+					j.Progressed() // on disk with the next part
 				}
 				if p.Repeat && p.State == receipts.PartSent {
 					s.cfg.Measure(j.Message.Chat.Platform, queue.MeasuredRepeat)

@@ -62,20 +62,26 @@ const (
 
 // EraserConfig is what an [Eraser] is made of. All of it is needed but Rest and Erased.
 type EraserConfig struct {
-	// Audit keeps what people do.
-	Audit    queue.Audit
 	Now      func() time.Time
 	Store    storage.Store
-	Cards    *interact.Cards
+	Cards    Cards
 	Observer *Observer
 	Jobs     Jobs
 	// Cache keeps copies of conversations.
-	Cache *conversation.Cache
+	Cache interface{ Clear() }
 	// Rest takes away what the rest of the program keeps of a user, as platform:id, and of
 	// their direct chat. It bears repeating.
 	Rest func(ctx context.Context, user string, direct chats.Chat) error
 	// Erased is told that something was removed, before the job says that it is done.
 	Erased func(ctx context.Context) error
+}
+
+// Cards ask people.
+type Cards interface {
+	// Answer answers a job with a card.
+	Answer(ctx context.Context, j *queue.Run, card interact.Card) (string, error)
+	// Forget closes the cards that are about a person, or stand in some chats, but that of one message.
+	Forget(ctx context.Context, person string, of map[chats.Chat]bool, but string) error
 }
 
 // Jobs are those that erase.
@@ -123,7 +129,7 @@ func (d *Eraser) Forget(ctx context.Context, j *queue.Run) (string, error) {
 	if err := allClosed(ctx, d.cfg.Store, j); err != nil { // before anything goes
 		return "", err
 	}
-	if err := d.cfg.Audit.Entry(j).Record(ctx, ForgetCommand, ""); err != nil {
+	if err := j.Author(d.cfg.Store).Record(ctx, ForgetCommand, ""); err != nil {
 		return "", err
 	}
 	direct, err := d.beginAll(ctx, j)

@@ -15,8 +15,10 @@ import (
 	"errors"
 	"time"
 
+	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/receipts"
+	"oneclaw/storage"
 )
 
 // Stall are restarts in a row after which a job was taken up again, and came no further: no call
@@ -118,6 +120,15 @@ func (j *Job) Origin() chats.Chat {
 	chat := j.Message.Chat
 	chat.ID = cmp.Or(j.From, chat.ID)
 	return chat
+}
+
+// Progressed notes that work on the job came further.
+func (j *Job) Progressed() { j.Stall = Stall{} }
+
+// Author is who sent the message of a job.
+func (j *Job) Author(kv storage.KV) audit.Author {
+	m := j.Message
+	return audit.Author{KV: kv, Event: j.Key(), At: j.Accepted, By: m.By(), Name: m.UserName, Chat: m.Chat.String()}
 }
 
 // Receipt is what is known of a job by now.

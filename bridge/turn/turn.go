@@ -46,7 +46,7 @@ func (t *Runner) Answer(ctx context.Context, j *queue.Run) (text string, err err
 			return text, err
 		}
 	}
-	scope, err := t.cfg.Host.Scope(j, session)
+	scope, err := t.cfg.Host.Scope(j, session.Log())
 	if err != nil {
 		return "", err
 	}
@@ -326,7 +326,8 @@ func (t *Runner) append(ctx context.Context, j *queue.Run, h *conversation.Histo
 	return t.cfg.Jobs.WriteFenced(ctx, j, func() (err error) {
 		changes, of := len(h.Staged) > 0, storage.Check(queue.OpenPrefix+j.Key(), j.Rev)
 		if j.Stall.Restarts > 0 && slices.ContainsFunc(messages, returned) {
-			j.Stall, changes = queue.Stall{}, true
+			j.Progressed()
+			changes = true
 		}
 		if changes {
 			if of, err = j.Record(); err != nil {

@@ -12,7 +12,6 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
-	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/internal/cache"
@@ -101,20 +100,26 @@ type Config struct {
 	// Spell writes the commands in a text as people do on a platform.
 	Spell func(platform, text string) string
 	// Files keeps the workspaces. Nil means that no other process has this disk's.
-	Files queue.Files
-	Log   *slog.Logger
-	Now   func() time.Time
-	Store storage.Store
-	Jobs  queue.Store
-	Queue Queue
-	// Sender makes the parts of answers.
-	Sender *outbox.Sender
+	Files  queue.Files
+	Log    *slog.Logger
+	Now    func() time.Time
+	Store  storage.Store
+	Jobs   queue.Store
+	Queue  Queue
+	Sender Sender
 	Gate   Gate
 	Asker  Asker
 	Host   Host
 	Keeper Keeper
 	// Watcher is told what happens in turns.
 	Watcher Watcher
+}
+
+// Sender makes the parts of answers.
+type Sender interface {
+	// Prepare makes those of an answer. Where the caller writes the job next, recorded, the record says that
+	// the first part is being sent.
+	Prepare(j *queue.Run, answer string, recorded bool)
 }
 
 // Queue has what waits become part of a turn that runs, and gives turns their slots.
@@ -127,10 +132,16 @@ type Queue interface {
 	AwaitSlot(ctx context.Context, j *queue.Run)
 }
 
+// Position says where a conversation stands. The goroutine of its turn asks for it.
+type Position interface {
+	// ReplyPosition is that of the reply whose calls are being resolved.
+	ReplyPosition() string
+}
+
 // Gate decides about the calls of tools.
 type Gate interface {
 	// Decide says whether a call of a turn may run.
-	Decide(ctx context.Context, j *queue.Run, h *conversation.History, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error)
+	Decide(ctx context.Context, j *queue.Run, at Position, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error)
 	// Decided reports whether one of the decisions is there that these cards ask for.
 	Decided(ctx context.Context, cards []string) (bool, error)
 }
@@ -138,15 +149,15 @@ type Gate interface {
 // Asker asks users what tools want to know while they run.
 type Asker interface {
 	// For returns [agent.Turn.Ask] of a turn; nil where no user is there.
-	For(j *queue.Run, h *conversation.History) func(context.Context, toolgroups.Call, toolgroups.Question, agent.Aside) (toolgroups.Answer, error)
+	For(j *queue.Run, at Position) func(context.Context, toolgroups.Call, toolgroups.Question, agent.Aside) (toolgroups.Answer, error)
 	// Ended is told that a call has its result on record.
 	Ended(ctx context.Context, j *queue.Run, call string) error
 }
 
 // Host is what is around turns.
 type Host interface {
-	// Scope says on whose behalf the tools of a turn run.
-	Scope(j *queue.Run, session conversation.Session) (toolgroups.Scope, error)
+	// Scope says on whose behalf the tools of a turn run, whose conversation has a log.
+	Scope(j *queue.Run, log string) (toolgroups.Scope, error)
 	// Refused answers a turn for which there is no budget; the notice says so.
 	Refused(ctx context.Context, j *queue.Run, scope toolgroups.Scope, failure error, notice string) (string, error)
 	// Failed answers a turn that failed with what its sender is told; again says that asking once more

@@ -398,7 +398,7 @@ func (s story) forAdministrators() []string {
 	}
 	lines := []string{"In the log: `" + s.job.Key() + "`"}
 	if s.job.Turn.Generation > 0 && s.job.Message.Kind != receipts.KindTask {
-		lines[0] += fmt.Sprintf(", session `%s`", conversation.Session{Chat: s.job.Message.Chat, Generation: s.job.Turn.Generation}.Log())
+		lines[0] += fmt.Sprintf(", session `%s`", conversation.ChatLog(s.job.Message.Chat, s.job.Turn.Generation))
 	}
 	for _, p := range s.job.Answer.Parts {
 		if p.Error != "" && !s.silent { // platforms repeat what they do not understand

@@ -12,7 +12,6 @@ import (
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/interact"
-	"oneclaw/bridge/queue"
 	"oneclaw/internal/admin/frame"
 	"oneclaw/internal/cache"
 	"oneclaw/storage"
@@ -26,9 +25,9 @@ type People interface {
 	// Settings are who may by the settings.
 	Settings() access.Access
 	// Give lets a user in, and says what came of it.
-	Give(ctx context.Context, deed queue.AuditEntry, user string, admin bool) (string, error)
+	Give(ctx context.Context, author audit.Author, user string, admin bool) (string, error)
 	// Take takes that back, and says what came of it.
-	Take(ctx context.Context, deed queue.AuditEntry, user string) (string, error)
+	Take(ctx context.Context, author audit.Author, user string) (string, error)
 }
 
 // Approvals are the calls that wait: those of the bridge.
@@ -85,9 +84,9 @@ const (
 	saidAge = 10 * time.Minute
 )
 
-// deed is what a visitor does.
-func (d *views) deed(v frame.Visitor) queue.AuditEntry {
-	return queue.AuditEntry{Event: "page-" + rand.Text(), At: d.Now(), By: v.Person, Name: v.Name, Chat: audit.Page}
+// author is what a visitor does.
+func (d *views) author(v frame.Visitor) audit.Author {
+	return audit.Author{Event: "page-" + rand.Text(), At: d.Now(), By: v.Person, Name: v.Name, Chat: audit.Page}
 }
 
 // tell returns where a view tells a text, without marks of Markdown.
@@ -170,11 +169,11 @@ func (d *views) change(ctx context.Context, r frame.Request) (string, error) {
 	var err error
 	switch r.Form.Get("do") {
 	case "user":
-		text, err = d.People.Give(ctx, d.deed(r.Visitor), user, false)
+		text, err = d.People.Give(ctx, d.author(r.Visitor), user, false)
 	case "admin":
-		text, err = d.People.Give(ctx, d.deed(r.Visitor), user, true)
+		text, err = d.People.Give(ctx, d.author(r.Visitor), user, true)
 	case "remove":
-		text, err = d.People.Take(ctx, d.deed(r.Visitor), user)
+		text, err = d.People.Take(ctx, d.author(r.Visitor), user)
 	default:
 		return "", frame.ErrNotFound
 	}

@@ -15,7 +15,6 @@ import (
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
-	"oneclaw/bridge/queue"
 	"oneclaw/internal/admin"
 	"oneclaw/internal/admin/frame"
 	"oneclaw/storage/bolt"
@@ -40,13 +39,13 @@ func (h *house) Everybody() []access.Person {
 
 func (h *house) Settings() access.Access { return access.Access{Admins: []string{"slack:U1"}} }
 
-func (h *house) Give(_ context.Context, deed queue.AuditEntry, user string, admin bool) (string, error) {
-	h.did = append(h.did, fmt.Sprint("give ", user, " ", admin, " by ", deed.By, " ", deed.Name, " ", deed.Chat))
+func (h *house) Give(_ context.Context, author audit.Author, user string, admin bool) (string, error) {
+	h.did = append(h.did, fmt.Sprint("give ", user, " ", admin, " by ", author.By, " ", author.Name, " ", author.Chat))
 	return "`" + user + "` may talk to me now.", nil
 }
 
-func (h *house) Take(_ context.Context, deed queue.AuditEntry, user string) (string, error) {
-	h.did = append(h.did, fmt.Sprint("take ", user, " by ", deed.By))
+func (h *house) Take(_ context.Context, author audit.Author, user string) (string, error) {
+	h.did = append(h.did, fmt.Sprint("take ", user, " by ", author.By))
 	return "Only my owner can remove an administrator.", nil
 }
 

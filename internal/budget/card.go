@@ -111,7 +111,7 @@ func (d *Cards) Pressed(ctx context.Context, press interact.Press) (interact.Res
 		return interact.Result{Toast: "Only an administrator can raise a budget."}, nil
 	}
 	raise := Raise{Account: p.Refusal.Account, By: p.Refusal.Step(), Who: press.User, Key: p.ID}
-	if err := press.Deed.Record(ctx, "raise a budget", p.Refusal.Account.Name); err != nil {
+	if err := press.Author.Record(ctx, "raise a budget", p.Refusal.Account.Name); err != nil {
 		return interact.Result{}, err
 	}
 	limit, err := d.Ledger.Raise(ctx, raise)

@@ -43,7 +43,7 @@ func word(text string) (first, rest string) {
 
 func (d *Handler) connect(ctx context.Context, call bridge.CommandCall) (string, error) {
 	name, args := word(call.Args)
-	confirmed := func(ctx context.Context) error { return call.Deed.Record(ctx, "connect", strings.ToLower(name)) }
+	confirmed := func(ctx context.Context) error { return call.Author.Record(ctx, "connect", strings.ToLower(name)) }
 	switch {
 	case strings.EqualFold(name, googleName):
 		return d.cfg.Google.Connect(ctx, google.ConnectRequest{
@@ -107,7 +107,7 @@ func (d *Handler) disconnect(ctx context.Context, call bridge.CommandCall) (stri
 	name, _ := word(call.Args)
 	isGoogle := strings.EqualFold(name, googleName)
 	if isGoogle || mcp.ValidName(name) {
-		if err := call.Deed.Record(ctx, "disconnect", strings.ToLower(name)); err != nil {
+		if err := call.Author.Record(ctx, "disconnect", strings.ToLower(name)); err != nil {
 			return "", err
 		}
 	}
@@ -283,7 +283,7 @@ func (d *Handler) allow(ctx context.Context, call bridge.CommandCall, args strin
 	if code == "" {
 		return cmp.Or(strings.TrimSpace(d.waiting(name)), fmt.Sprintf("Nothing of %s waits to be allowed.", name)), nil
 	}
-	if err := call.Deed.Record(ctx, "mcp allow", name); err != nil {
+	if err := call.Author.Record(ctx, "mcp allow", name); err != nil {
 		return "", err
 	}
 	done, err := d.cfg.Servers.Allow(ctx, name, code)
@@ -318,7 +318,7 @@ func (d *Handler) add(ctx context.Context, call bridge.CommandCall, args string)
 	if err != nil {
 		return "", err
 	}
-	if err := call.Deed.Record(ctx, "mcp add", name); err != nil {
+	if err := call.Author.Record(ctx, "mcp add", name); err != nil {
 		return "", err
 	}
 	if err := d.cfg.Servers.Pin(ctx, name, tried); err != nil {
@@ -386,7 +386,7 @@ func (d *Handler) remove(ctx context.Context, call bridge.CommandCall, args stri
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return "", fmt.Errorf("read the MCP server: %w", err)
 	}
-	if err := call.Deed.Record(ctx, "mcp remove", name); err != nil {
+	if err := call.Author.Record(ctx, "mcp remove", name); err != nil {
 		return "", err
 	}
 	people, err := d.cfg.Servers.Forget(ctx, name)

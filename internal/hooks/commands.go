@@ -86,7 +86,7 @@ func (h *Hooks) create(ctx context.Context, call bridge.CommandCall, args string
 	}
 	token := newID()
 	one.Page, one.Secret = hashOf(token), h.sealer.Seal(keyOf(one.ID), []byte(newSecret()))
-	if err := call.Deed.Record(ctx, "hook new", name); err != nil {
+	if err := call.Author.Record(ctx, "hook new", name); err != nil {
 		return "", err
 	}
 	if err := h.write(ctx, one); err != nil {
@@ -144,7 +144,7 @@ func (h *Hooks) remove(ctx context.Context, call bridge.CommandCall, name string
 	if i < 0 {
 		return "There is no such webhook here. /hook lists them.", nil
 	}
-	if err := call.Deed.Record(ctx, "hook remove", all[i].Name); err != nil {
+	if err := call.Author.Record(ctx, "hook remove", all[i].Name); err != nil {
 		return "", err
 	}
 	err = h.change(ctx, all[i].ID, func(*hook) error { return errRemoved })

@@ -11,7 +11,7 @@ import (
 // its line does not name, fails. Changing this table is a decision about the
 // architecture: it belongs into ARCHITECTURE.md, and into a commit of its own.
 var layers = []layer{
-	{"internal/telemetry", []string{"agent", "bridge", "bridge/queue", "internal/redact", "internal/wording", "toolgroups", "bridge/chats", "internal/cache", "bridge/outbox", "bridge/receipts"}},
+	{"internal/telemetry", []string{"agent", "bridge/queue", "internal/redact", "internal/wording", "toolgroups", "bridge/chats", "internal/cache", "bridge/outbox", "bridge/receipts"}},
 	{"storage/folder", nil},
 	{"storage/replicas", []string{"storage"}},
 	{"toolgroups", []string{"internal/wording"}},
@@ -39,12 +39,12 @@ var layers = []layer{
 	{"bridge/chats", []string{"internal/wording", "toolgroups"}},
 	{"bridge/audit", []string{"storage"}},
 	{"bridge/receipts", []string{"bridge/chats", "internal/retry", "storage"}},
-	{"bridge/queue", []string{"bridge/chats", "agent", "storage/replicas", "internal/rescue", "storage", "toolgroups", "bridge/receipts"}},
+	{"bridge/queue", []string{"bridge/audit", "bridge/chats", "agent", "storage/replicas", "internal/rescue", "storage", "bridge/receipts"}},
 	{"bridge/conversation", []string{"bridge/chats", "bridge/queue", "internal/wording", "agent", "storage", "bridge/receipts"}},
 	{"bridge/outbox", []string{"bridge/chats", "bridge/queue", "internal/wording", "agent", "internal/markdown", "internal/rescue", "internal/retry", "internal/workspace", "storage", "toolgroups", "bridge/receipts"}},
 	{"bridge/turn", []string{"bridge/chats", "bridge/conversation", "bridge/queue", "internal/wording", "agent", "internal/cache", "internal/retry", "internal/workspace", "storage", "toolgroups", "bridge/outbox", "bridge/receipts"}},
-	{"bridge/interact", []string{"bridge/audit", "bridge/chats", "bridge/conversation", "bridge/queue", "bridge/turn", "internal/wording", "agent", "internal/rescue", "storage", "toolgroups", "bridge/outbox", "bridge/receipts"}},
-	{"bridge/access", []string{"bridge/chats", "bridge/interact", "bridge/queue", "internal/wording", "storage", "toolgroups", "bridge/outbox", "bridge/turn"}},
+	{"bridge/interact", []string{"bridge/audit", "bridge/chats", "bridge/queue", "bridge/turn", "internal/wording", "agent", "internal/rescue", "storage", "toolgroups", "bridge/outbox", "bridge/receipts"}},
+	{"bridge/access", []string{"bridge/audit", "bridge/chats", "bridge/interact", "bridge/queue", "internal/wording", "storage", "toolgroups", "bridge/outbox", "bridge/turn"}},
 	{"bridge/privacy", []string{"bridge/chats", "bridge/conversation", "bridge/interact", "bridge/queue", "internal/wording", "storage", "bridge/outbox", "bridge/receipts"}},
 	{"bridge/why", []string{"bridge/chats", "bridge/queue", "bridge/conversation", "internal/wording", "agent", "storage", "toolgroups", "bridge/receipts"}},
 	{"bridge/platformtest", []string{"bridge", "bridge/*", "internal/wording", "agent", "toolgroups", "storage", "storage/bolt"}},

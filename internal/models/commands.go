@@ -30,7 +30,7 @@ func (m *Models) agentCommand(ctx context.Context, call bridge.CommandCall) (str
 	}
 	for _, a := range agents {
 		if strings.EqualFold(a.Name, wanted) || a.ID == wanted {
-			if err := call.Deed.Record(ctx, "agent", a.Name); err != nil {
+			if err := call.Author.Record(ctx, "agent", a.Name); err != nil {
 				return "", err
 			}
 			if err := m.Settings.Chats.SetAgent(ctx, call.Chat, call.Owner, a.ID); err != nil {
@@ -69,7 +69,7 @@ func (m *Models) modelCommand(ctx context.Context, call bridge.CommandCall) (str
 		return m.listModels(ctx, call)
 	}
 	if strings.EqualFold(wanted, "default") {
-		if err := call.Deed.Record(ctx, "model", "default"); err != nil {
+		if err := call.Author.Record(ctx, "model", "default"); err != nil {
 			return "", err
 		}
 		if err := m.Settings.Chats.SetModel(ctx, call.Chat, settings.Ref{}); err != nil {
@@ -84,7 +84,7 @@ func (m *Models) modelCommand(ctx context.Context, call bridge.CommandCall) (str
 	if err != nil {
 		return "Name a model as provider/model; /model lists them.", nil //nolint:nilerr // it is told to the person
 	}
-	if err := call.Deed.Record(ctx, "model", ref.String()); err != nil {
+	if err := call.Author.Record(ctx, "model", ref.String()); err != nil {
 		return "", err
 	}
 	if err := m.Settings.Chats.SetModel(ctx, call.Chat, ref); err != nil {
@@ -98,7 +98,7 @@ func (m *Models) setEffort(ctx context.Context, call bridge.CommandCall, effort 
 	if effort == "default" {
 		effort = ""
 	}
-	if err := call.Deed.Record(ctx, "model", "effort "+effort); err != nil {
+	if err := call.Author.Record(ctx, "model", "effort "+effort); err != nil {
 		return "", err
 	}
 	if err := m.Settings.Chats.SetEffort(ctx, call.Chat, effort); err != nil {

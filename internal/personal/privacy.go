@@ -93,7 +93,7 @@ func (d *Exporter) export(ctx context.Context, call bridge.CommandCall) (string,
 	}
 	chat, err := chats.ParseChat(call.Chat)
 	if err == nil {
-		err = call.Deed.Record(ctx, "export", "")
+		err = call.Author.Record(ctx, "export", "")
 	}
 	if err != nil {
 		return "", err

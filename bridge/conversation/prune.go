@@ -1,0 +1,72 @@
+package conversation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
+	"oneclaw/storage"
+)
+
+// Prune removes the conversations of tasks that began before a time, and of all what was said before another
+// one. Tell, if not nil, is called once, before the first of that goes: a crash leaves nothing untold. It
+// reports how many were removed, and whether something was erased.
+func Prune(ctx context.Context, store storage.Store, tasksBefore, saidBefore time.Time, tell func(context.Context) error) (removed int, erased bool, err error) {
+	for entry, err := range receipts.Throttled(ctx, store.List(ctx, storage.Range{Prefix: ConversationPrefix})) {
+		if err != nil {
+			return removed, erased, fmt.Errorf("list conversations: %w", err)
+		}
+		var c Conversation
+		if json.Unmarshal(entry.Value, &c) != nil {
+			continue
+		}
+		old := c.Task != "" && c.Begun.Before(tasksBefore)
+		if !old && c.Oldest().Before(saidBefore) {
+			if !erased && tell != nil {
+				if err := tell(ctx); err != nil {
+					return removed, false, err
+				}
+			}
+			erased = true
+			if old, err = c.Shorten(ctx, store, saidBefore, entry.Revision); err != nil {
+				return removed, erased, err
+			}
+		}
+		if !old {
+			continue
+		}
+		if open, err := c.isOpen(ctx, store); err != nil {
+			return removed, erased, err
+		} else if open {
+			continue
+		}
+		if err := c.Drop(ctx, store, entry.Revision); err != nil {
+			return removed, erased, err
+		}
+		removed++
+	}
+	if erased {
+		err = ForgetAsked(ctx, store)
+	}
+	return removed, erased, err
+}
+
+// isOpen reports whether a job is open in the chat of a conversation; of that of a task whether
+// the task is. The store knows it, whichever process works on it.
+func (c Conversation) isOpen(ctx context.Context, store storage.Store) (bool, error) {
+	prefix := queue.OpenPrefix + c.Chat.Whole().String() + "/"
+	if c.Task != "" {
+		prefix = queue.OpenPrefix + queue.KeyOf(chats.Message{Chat: c.Chat, ID: c.Task, Kind: receipts.KindTask})
+	}
+	for _, err := range store.List(ctx, storage.Range{Prefix: prefix, Limit: 1}) {
+		if err != nil {
+			return false, fmt.Errorf("look whether %s runs: %w", c.Log(), err)
+		}
+		return true, nil
+	}
+	return false, nil
+}
