@@ -35,10 +35,10 @@ func asksNothingInVain(t *testing.T, all several, m billed, takeWrites func(bool
 	}
 	// A replica that joins takes chats over: what is refused meanwhile, a platform gives again.
 	accept := func(m chats.Message) {
-		patience, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		again, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		for err := all[0].bridge.Accept(patience, m); err != nil; err = all[0].bridge.Accept(patience, m) {
-			if patience.Err() != nil {
+		for err := all[0].bridge.Accept(again, m); err != nil; err = all[0].bridge.Accept(again, m) {
+			if again.Err() != nil {
 				t.Fatal(err)
 			}
 		}

@@ -29,9 +29,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "8") // they wait more than they compute
+	_ = flag.Set("test.parallel", "4") // they wait more than they compute
 	goleak.VerifyTestMain(m)
 }
+
+// patience bounds every wait by the clock of the machine; nothing is measured with it.
+const patience = 90 * time.Second
 
 // sent is a message that the fake platform shows.
 type sent struct {
@@ -187,7 +190,7 @@ func (p *platform) wait(t *testing.T, n int) []sent {
 // until returns what was sent once that is as it should be.
 func (p *platform) until(t *testing.T, what string, cond func([]sent) bool) []sent {
 	t.Helper()
-	timeout := time.NewTimer(20 * time.Second)
+	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
 	for {
 		p.mu.Lock()

@@ -215,7 +215,7 @@ func TestStopWaitsForNoOtherReply(t *testing.T) {
 // within waits for something that has to happen.
 func within[T any](t *testing.T, happens <-chan T, what string) (v T) {
 	t.Helper()
-	timeout := time.NewTimer(20 * time.Second)
+	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
 	select {
 	case v = <-happens:
