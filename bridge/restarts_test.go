@@ -190,14 +190,20 @@ func TestWhatIsEndedByAnotherMessageIsNotGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLives(t, "model", 1, func(*lives) {})
 		close(l.armed)
-		others := func() (n int) {
+		others := func() int {
+			// Where the process ended around the sending, there is a marked copy beside the answer or in its place.
+			answered, unmarked := map[string]bool{}, map[string]bool{}
 			for _, one := range l.platform.shown() {
-				// A copy is sent where the process ended before it was on record that one had been.
-				if strings.HasPrefix(one.text, "re: slowly") && !one.repeat {
-					n++
+				if !strings.HasPrefix(one.text, "re: slowly") {
+					continue
 				}
+				chat := one.to.Chat.ID
+				if !one.repeat && unmarked[chat] {
+					t.Errorf("%s is answered twice", chat)
+				}
+				answered[chat], unmarked[chat] = true, unmarked[chat] || !one.repeat
 			}
-			return n
+			return len(answered)
 		}
 		const beside = 5
 		l.live("model", func() {
