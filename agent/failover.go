@@ -23,6 +23,8 @@ type Candidate struct {
 	// in every turn.
 	Name  string
 	Model Model
+	// KeyRemedy is what an administrator is told where its provider refuses the key.
+	KeyRemedy string
 }
 
 // FailoverConfig is what a [Failover] is made of.
@@ -118,6 +120,9 @@ func (f *Failover) Complete(ctx context.Context, req Request, onDelta func(Delta
 		case c.Name == f.candidates[0].Name || failure.Kind != KindRejected:
 			return Reply{}, err
 		}
+		if failure.Kind == KindAuth {
+			failure.Remedy = cmp.Or(failure.Remedy, c.KeyRemedy)
+		}
 		first = told(first, failure)
 		failures = append(failures, fmt.Errorf("%s: %w", c.Name, err))
 		if i+1 < len(order) {
@@ -127,7 +132,7 @@ func (f *Failover) Complete(ctx context.Context, req Request, onDelta func(Delta
 	if len(failures) == 1 {
 		return Reply{}, first
 	}
-	return Reply{}, &ModelError{Kind: first.Kind, Status: first.Status, RetryAfter: first.RetryAfter, Err: errors.Join(failures...)}
+	return Reply{}, &ModelError{Kind: first.Kind, Status: first.Status, RetryAfter: first.RetryAfter, Remedy: first.Remedy, Err: errors.Join(failures...)}
 }
 
 // told is which of two failures people are told: that of a stand-in that refused only where

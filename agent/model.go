@@ -124,6 +124,8 @@ type ModelError struct {
 	RetryAfter time.Duration
 	// Notice, with [KindBudget], is what the person is told: which budget, and what to do.
 	Notice string
+	// Remedy, with [KindAuth], is what an administrator is told: whose key it is, and where it is set.
+	Remedy string
 	Err    error
 }
 

@@ -24,7 +24,7 @@ var told = regexp.MustCompile(`^(?:` +
 	`(The language model is busy\. Please try again in (?:[0-9hms]+|a minute or two)\.|The model gave no answer\. Please try again\.)|` +
 	`I could not reach the language model\. Please try again in a minute\.|` +
 	`This conversation has grown too long for the language model\. /new begins a fresh one; files and memory are kept\.|` +
-	`The language model did not accept your message\. I removed it so that we can go on\.|` +
+	`(?:The language model did not accept your message|The provider's filter blocked your message)\. I removed it so that we can go on\.|` +
 	`I went in circles and stopped without an answer\. Please put it differently, or ask for a smaller step\.|` +
 	`The budget for this does not allow another answer now\.|` +
 	`I could not answer\. Please try again\.` +
@@ -98,14 +98,14 @@ func TestAdministratorsAreToldOfAFailure(t *testing.T) {
 	for n, one := range []struct{ user, want string }{
 		{"1", "I can't answer right now. I've told an administrator."},
 		{"1", "I can't answer right now. Whoever runs me finds the reason in the log."},
-		{"9", "I can't answer right now. The model's server rejects the key: check OPENAI_API_KEY."},
+		{"9", "I can't answer right now. The model's server rejects the key."},
 	} {
 		r.accept(group(fmt.Sprint(n+1), one.user, "hello"))
 		if got := r.platform.wait(t, n+1)[n].text; got != one.want {
 			t.Errorf("user %s is told %q, want %q", one.user, got, one.want)
 		}
 	}
-	if len(told) != 2 || told[0] != "I can't answer right now. The model's server rejects the key: check OPENAI_API_KEY." {
+	if len(told) != 2 || told[0] != "I can't answer right now. The model's server rejects the key." {
 		t.Errorf("administrators are told %q", told)
 	}
 }

@@ -82,17 +82,22 @@ func (r turnHost) Report(ctx context.Context, j *queue.Run, failure, remedy stri
 	if told == 0 {
 		return "Whoever runs me finds the reason in the log."
 	}
-	name, known := "an administrator", false
+	return "I've told " + r.Administrator(user) + "."
+}
+
+// Administrator implements [turn.Host]. Strangers are told no name.
+func (r turnHost) Administrator(user string) string {
+	name, known := "", false
 	for _, one := range r.people.Everybody() {
-		if one.Role >= toolgroups.RoleOwner && one.Name != "" {
-			name = wording.Escape(one.Name)
+		if one.Role >= toolgroups.RoleOwner {
+			name = one.Name
 		}
 		known = known || one.User == user && one.Role >= toolgroups.RoleUser
 	}
-	if !known {
-		name = "an administrator"
+	if !known || name == "" {
+		return "an administrator"
 	}
-	return "I've told " + name + "."
+	return wording.Escape(name)
 }
 
 // Heard is what was said in the chat of a job and not to the bot, behind a message. Only

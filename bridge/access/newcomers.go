@@ -54,10 +54,8 @@ func (d *Registry) AskOwner(ctx context.Context, j *queue.Run) (string, error) {
 	}
 	switch {
 	case one.Standing.role() > toolgroups.RoleStranger: // since it came
-		if one.Message = kept(m); one.Message == nil {
-			return welcome, nil
-		}
-		return welcomeAgain, d.answer(ctx, one)
+		one.Message = kept(m)
+		return d.welcomeText(one), d.answer(ctx, one)
 	case !owned || one.Standing == isRefused:
 		return outbox.Of(j).Notice, nil
 	case one.Standing != hasAsked:
@@ -190,11 +188,17 @@ func (d *Registry) decide(ctx context.Context, press interact.Press) (interact.R
 	}, d.register.bar(ctx, one, press.User, d.cfg.Now())
 }
 
-// What people are told who were let in: that their message is answered, or lost.
-const (
-	welcome      = "You were let in. Please send your message again; /help says what I can do."
-	welcomeAgain = "You were let in. Here is the answer to your message:"
-)
+// welcomeText tells a person who let them in, and that their message is answered, or lost.
+func (d *Registry) welcomeText(one person) string {
+	text := "You were let in."
+	if by := d.register.find(one.By); by.Name != "" {
+		text = wording.Escape(by.Name) + " let you in."
+	}
+	if one.Message == nil {
+		return text + " Please send your message again; /help says what I can do."
+	}
+	return text + " Here is the answer to your message:"
+}
 
 // letIn gives a person a role, and tells them if they asked for it, and has the message answered
 // with which they asked; called again for the same decision, it does neither again.
@@ -216,15 +220,11 @@ func (d *Registry) welcome(ctx context.Context, one person) error {
 	if one.Card == "" {
 		return nil
 	}
-	text := welcome
-	if one.Message != nil {
-		text = welcomeAgain
-	}
 	// A card would not do: no answer waits for one.
 	err := d.cfg.Jobs.Tell(ctx, chats.Message{
 		Chat: one.Chat, ID: queue.Hash(admitKey(one)), Kind: KindTell, Direct: true,
 		User: strings.TrimPrefix(one.User, one.Chat.Platform+":"), Time: d.cfg.Now(),
-	}, text)
+	}, d.welcomeText(one))
 	if errors.Is(err, queue.ErrInvalid) {
 		return nil // there is no user to be told
 	}

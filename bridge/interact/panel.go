@@ -81,8 +81,28 @@ func (p Panel) Card(ctx context.Context, scope toolgroups.Scope, page int) (Card
 	registry := p.Tools()
 	offered := round.Tools()
 	all := toolgroups.NewSet(p.Tools, registry.GroupNames()).Round().Tools()
-	text := fmt.Sprintf("Loaded: %s. I load tools as needed: %d of %d now, about %d tokens a request instead of %d.",
-		wording.ListOr(loaded, "none"), len(offered), len(all), toolgroups.EstimateTokens(offered), toolgroups.EstimateTokens(all))
+	text := fmt.Sprintf("Loaded: %s. I load tools as needed", wording.ListOr(loaded, "none"))
+	some, every := toolgroups.EstimateTokens(offered), toolgroups.EstimateTokens(all)
+	if cheaper := 100 * (every - some) / max(every, 1); cheaper > 0 {
+		text += fmt.Sprintf(" (%d %% cheaper)", cheaper)
+	}
+	card := Card{Kind: PanelKind, Text: text + ".", Choices: panelButtons(loadable(registry, loaded, offered, scope.Role), page)}
+	if len(registry.Groups()) > 0 {
+		card.Choices = append(card.Choices, []Choice{{Label: "Show all", Value: choiceAll}})
+	}
+	return card, nil
+}
+
+// all shows what each group is for, and what loading them as needed saves.
+func (p Panel) all(ctx context.Context, scope toolgroups.Scope) (string, error) {
+	round, loaded, err := p.Rounds.Round(ctx, scope)
+	if err != nil {
+		return "", err
+	}
+	registry := p.Tools()
+	offered, every := round.Tools(), toolgroups.NewSet(p.Tools, registry.GroupNames()).Round().Tools()
+	text := groupList(registry, loaded) + fmt.Sprintf("%d of %d tools are loaded: about %d tokens a request instead of %d.",
+		len(offered), len(every), toolgroups.EstimateTokens(offered), toolgroups.EstimateTokens(every))
 	if p.Savings != nil {
 		saved, err := p.Savings(ctx, scope)
 		if err != nil {
@@ -91,11 +111,7 @@ func (p Panel) Card(ctx context.Context, scope toolgroups.Scope, page int) (Card
 			text += " " + saved
 		}
 	}
-	card := Card{Kind: PanelKind, Text: text, Choices: panelButtons(loadable(registry, loaded, offered, scope.Role), page)}
-	if len(registry.Groups()) > 0 {
-		card.Choices = append(card.Choices, []Choice{{Label: "Show all", Value: choiceAll}})
-	}
-	return card, nil
+	return text + " A button loads a group now, /clear unloads all.", nil
 }
 
 // groupList says what all groups are for, or where that is too long for a message their names.
@@ -170,11 +186,9 @@ func (p Panel) Pressed(ctx context.Context, press Press) (Result, error) {
 		return Result{}, err
 	}
 	if what == choiceAll {
-		_, loaded, err := p.Rounds.Round(ctx, press.Scope)
-		if err != nil {
+		if card.Text, err = p.all(ctx, press.Scope); err != nil {
 			return Result{}, err
 		}
-		card.Text = groupList(p.Tools(), loaded) + card.Text + " A button loads a group now, /clear unloads all."
 		card.Choices = card.Choices[:max(0, len(card.Choices)-1)]
 	}
 	return Result{Text: card.Text, Choices: KeepRows(card.Choices)}, nil

@@ -1,10 +1,12 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,6 +72,14 @@ type failureText struct {
 	again        bool
 }
 
+// filtered reports whether a provider refused what a message says.
+func filtered(failure *agent.ModelError) bool {
+	why := strings.ToLower(failure.Error())
+	return slices.ContainsFunc([]string{"content_filter", "content filter", "content_policy", "content policy", "content management policy", "moderation"}, func(word string) bool {
+		return strings.Contains(why, word)
+	})
+}
+
 // sentence says in words what a person can know and do about a failed turn.
 func sentence(err error, timeout time.Duration) failureText {
 	told := func(text string) failureText { return failureText{told: text} }
@@ -86,7 +96,7 @@ func sentence(err error, timeout time.Duration) failureText {
 	}
 	switch failure.Kind {
 	case agent.KindAuth:
-		return failureText{told: "I can't answer right now.", remedy: "The model's server rejects the key: check OPENAI_API_KEY."}
+		return failureText{told: "I can't answer right now.", remedy: cmp.Or(failure.Remedy, "The model's server rejects the key.")}
 	case agent.KindRateLimit:
 		if failure.Status == http.StatusPaymentRequired || strings.Contains(failure.Error(), "insufficient_quota") {
 			return failureText{told: "The model account has run out of credit.", remedy: "Top it up at the provider."}
@@ -103,6 +113,9 @@ func sentence(err error, timeout time.Duration) failureText {
 	case agent.KindOverflow:
 		return told("This conversation has grown too long for the language model. /new begins a fresh one; files and memory are kept.")
 	case agent.KindRejected:
+		if refused(err) && filtered(failure) {
+			return told("The provider's filter blocked your message. I removed it so that we can go on.")
+		}
 		if refused(err) {
 			return told("The language model did not accept your message. I removed it so that we can go on.")
 		}

@@ -50,7 +50,7 @@ const (
 	whyLost  = "could not be fetched"
 	whyLarge = "is too large for me"
 	whyFull  = "could not be saved: there is no room for it among your files"
-	whyNever = "was not listened to: I can't hear voice notes yet, and an administrator can switch that on (`voice.model`)"
+	whyNever = "was not listened to: voice notes are not heard here until an administrator sets `voice.model`"
 	whyLater = "could not be written down now: please send it again in a minute"
 )
 
@@ -172,6 +172,17 @@ func wordsOf(heard receipts.Transcript, name string) string {
 	return ""
 }
 
+// unheardText tells the sender of a recording why it was not heard.
+func (t *Runner) unheardText(j *queue.Run, scope toolgroups.Scope, why string) string {
+	switch {
+	case why != whyNever:
+		return "Your recording " + why + "."
+	case scope.Role >= toolgroups.RoleAdmin:
+		return "I can't hear voice notes yet. Set `voice.model`, and I can."
+	}
+	return "I can't hear voice notes yet; " + t.cfg.Host.Administrator(j.Message.By()) + " can switch that on (`voice.model`)."
+}
+
 // take gathers what comes with a message. One that says nothing but what could not be heard
 // is answered at once: the model would have nothing to go by.
 func (t *Runner) take(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, message *agent.Message) (string, error) {
@@ -187,7 +198,7 @@ func (t *Runner) take(ctx context.Context, j *queue.Run, h *conversation.History
 		if !known || heard.Text != "" {
 			return "", nil
 		}
-		answer += "Your recording " + heard.Why + ".\n"
+		answer += t.unheardText(j, scope, heard.Why) + "\n"
 	}
 	answer = strings.TrimSpace(answer)
 	if h.Last == 0 {

@@ -166,6 +166,8 @@ type Host interface {
 	// Report says what an administrator has to do about a failure: to those who ask, where they are one,
 	// and else to the administrators. It returns the sentence for the chat.
 	Report(ctx context.Context, j *queue.Run, failure, remedy string) string
+	// Administrator is who can change settings: by name for those who know them.
+	Administrator(user string) string
 	// Heard returns what was said in the chat of a job before it and not to the bot, behind the message
 	// with the given id: the last of it, the oldest first.
 	Heard(ctx context.Context, j *queue.Run, after string) []chats.Quoted

@@ -231,7 +231,11 @@ func (s story) outcome() string {
 	case j.Turn.Refused:
 		return "Not answered: a budget is used up. /usage shows it."
 	case j.Incident != "":
-		return fmt.Sprintf("No answer because of an error: incident `%s`.", j.Incident)
+		line := fmt.Sprintf("No answer because of an error: incident `%s`.", j.Incident)
+		if s.whole && !s.silent {
+			line += " The admin pages show its cause."
+		}
+		return line
 	case j.State == receipts.Waiting:
 		return "It waits for somebody to approve what I want to do: see the card with the buttons."
 	case j.State == receipts.Open && len(j.Answer.Parts) > 0:
@@ -361,18 +365,18 @@ func (s story) delivered() []string {
 			continue
 		}
 		text := words[p.State]
-		if p.ID != "" {
-			text += " as `" + p.ID + "`"
-		}
 		if p.Repeat {
 			text += ", marked as a possible repeat"
+		}
+		if p.ID != "" && s.silent {
+			text += " as `" + p.ID + "`"
 		}
 		parts = append(parts, text)
 	}
 	if len(parts) == 0 {
 		return nil
 	}
-	line := fmt.Sprintf("Answer in %s: %s", wording.Count(len(parts), "part", "parts"), bounded(parts))
+	line := fmt.Sprintf("Answer in %s: %s", wording.Count(len(parts), "part", "parts"), bounded(tallied(parts)))
 	if !s.job.Closed.IsZero() {
 		line += ", finished " + wording.Clock(s.job.Closed.In(s.zone))
 	}
@@ -380,6 +384,21 @@ func (s story) delivered() []string {
 		line += ". The platform was out of order for a day: the rest was set aside, incident " + s.job.Answer.DeadLetter
 	}
 	return []string{line + ".", s.judged()}
+}
+
+// tallied says of each text how often it is there.
+func tallied(texts []string) []string {
+	var lines []string
+	for rest := texts; len(rest) > 0; {
+		others := slices.DeleteFunc(slices.Clone(rest), func(text string) bool { return text == rest[0] })
+		if n := len(rest) - len(others); n == 1 || n == len(texts) {
+			lines = append(lines, rest[0])
+		} else {
+			lines = append(lines, fmt.Sprintf("%d %s", n, rest[0]))
+		}
+		rest = others
+	}
+	return lines
 }
 
 // judged says what people think of the answer.
@@ -391,21 +410,24 @@ func (s story) judged() string {
 	return fmt.Sprintf("What people think of it: 👍 %d, 👎 %d.", good, bad)
 }
 
-// forAdministrators adds under which names the log and the history have it.
+// forAdministrators adds what went wrong in sending; on their pages, where a platform may repeat what
+// a user wrote, under which names the log and the history have it.
 func (s story) forAdministrators() []string {
-	if !s.whole {
-		return nil
-	}
-	lines := []string{"In the log: `" + s.job.Key() + "`"}
-	if s.job.Turn.Generation > 0 && s.job.Message.Kind != receipts.KindTask {
-		lines[0] += fmt.Sprintf(", session `%s`", conversation.ChatLog(s.job.Message.Chat, s.job.Turn.Generation))
-	}
-	for _, p := range s.job.Answer.Parts {
-		if p.Error != "" && !s.silent { // platforms repeat what they do not understand
-			return append(lines, "Last trouble in sending: "+wording.Escape(quoted(p.Error)))
+	switch {
+	case s.silent:
+		line := "In the log: `" + s.job.Key() + "`"
+		if s.job.Turn.Generation > 0 && s.job.Message.Kind != receipts.KindTask {
+			line += fmt.Sprintf(", session `%s`", conversation.ChatLog(s.job.Message.Chat, s.job.Turn.Generation))
+		}
+		return []string{line}
+	case s.whole:
+		for _, p := range s.job.Answer.Parts {
+			if p.Error != "" {
+				return []string{"Last trouble in sending: " + wording.Escape(quoted(p.Error))}
+			}
 		}
 	}
-	return lines
+	return nil
 }
 
 func bounded(list []string) string {

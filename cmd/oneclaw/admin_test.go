@@ -48,7 +48,7 @@ func TestAdministratorsConfigureInTheChat(t *testing.T) {
 	if got := len(w.lastTools()); got < 100 {
 		t.Errorf("after the change a request carries %d tools", got)
 	}
-	wantIn(t, w.ask(bot, ann, "/model", nil), "preset/"+openai.DefaultModel)
+	wantIn(t, w.ask(bot, ann, "/model", nil), "Model: "+openai.DefaultModel)
 	w.ask(bot, ann, "/model default", nil)
 	w.ask(bot, ann, "/agent General", nil)
 	wantIn(t, w.ask(bot, ann, "/agent", nil), "General")

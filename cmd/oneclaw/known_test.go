@@ -64,7 +64,7 @@ func TestDoctorWarnsOfASmallContext(t *testing.T) {
 	}
 }
 
-// /model says what is known of the model that answers, and from where.
+// /model says what is known of the model that answers.
 func TestModelCommandSaysWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.Offline{})
@@ -74,5 +74,5 @@ func TestModelCommandSaysWhatIsKnown(t *testing.T) {
 	ann := w.person("ann")
 	w.ask(bot, ann, "hello", nil)
 	got := w.ask(bot, ann, "/model", nil)
-	wantIn(t, got, p.Model, "context 40,000 tokens (the provider)", "pictures: no (the settings)", "reasoning: yes (the provider)")
+	wantIn(t, got, "Model: "+p.Model+" (40k context).")
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,6 +101,28 @@ func TestAnUnreachableModelIsASentence(t *testing.T) {
 	w.tap(bot, ann, "Details")
 	_, incident, _ := strings.Cut(w.shows(bot, ann, "Incident "), "Incident ")
 	wantIn(t, bot.out.String(), strings.TrimSpace(incident), "connection refused")
+}
+
+// TestARefusedKeyIsAnAdministratorsToMend: administrators are told which server refuses which key, with
+// the question and, where somebody else asked, in a message; others that an administrator was told.
+func TestARefusedKeyIsAnAdministratorsToMend(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, openai.Offline{})
+	ann, bob := w.person("Ann"), w.person("Bob")
+	w.env["OPENAI_API_KEY"], w.env["ONECLAW_ADMINS"] = "sk-wrong", fmt.Sprint("telegram:", ann)
+	bot := w.run()
+	base, err := url.Parse(w.env["OPENAI_BASE_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	cause := "I can't answer right now. " + base.Host + " rejects the key: check OPENAI_API_KEY."
+	if got := w.ask(bot, ann, "hello", nil); got != cause {
+		t.Errorf("an administrator is told %q", got)
+	}
+	if got := w.ask(bot, bob, "hello", nil); got != "I can't answer right now. I've told an administrator." {
+		t.Errorf("somebody else is told %q", got)
+	}
+	w.until(bot, "a message about it", func(s telegram.State) bool { return s.CountAnswers(ann) == 2 })
 }
 
 // D03.

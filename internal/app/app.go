@@ -199,7 +199,7 @@ func New(cfg config.Config, store *database.Store, log *slog.Logger, observe ...
 		Store: store, DataDir: cfg.FilesDir(), Platforms: b.platforms, Access: access.Access(cfg.Access),
 		Turns:    answering,
 		Commands: slices.Concat(found.Commands(), budget.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands(), learn, b.door.Commands(), private.Commands()),
-		Cards:    map[string]interact.Handler{budget.Card: spent.Pressed},
+		Cards:    map[string]interact.Handler{budget.Card: spent.Pressed, models.Card: found.Pressed},
 		Approve:  config.NewPolicies(cfg.Approvals, b.tools.Registry, log).Of,
 		Hooks: bridge.Hooks{
 			TaskDone: both(taskDone(b.tools.schedule), b.hooks.Done), Forget: private.Forget, Erased: store.Erased, Refused: spent.Refused, Report: spent.Report, Savings: budget.SavingsOf(b.ledger),

@@ -47,7 +47,7 @@ func (d *Handler) connect(ctx context.Context, call bridge.CommandCall) (string,
 	switch {
 	case strings.EqualFold(name, googleName):
 		return d.cfg.Google.Connect(ctx, google.ConnectRequest{
-			User: call.User, UserName: call.UserName, Chat: call.Chat, Direct: call.Direct, Args: args, Confirmed: confirmed,
+			User: call.User, UserName: call.UserName, Chat: call.Chat, Direct: call.Direct, Admin: call.Role >= toolgroups.RoleAdmin, Args: args, Confirmed: confirmed,
 		})
 	case name == "" || !d.cfg.Servers.Has(name):
 		connected, err := d.connected(ctx, call)

@@ -4,18 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/interact"
 	"oneclaw/internal/settings"
+	"oneclaw/internal/wording"
+	"oneclaw/toolgroups"
 )
 
 // Commands are the commands in a chat that choose what answers there.
 func (m *Models) Commands() []bridge.Command {
 	return []bridge.Command{
 		{CommandInfo: chats.CommandInfo{Name: "agent", Description: "Show the agents, or switch to one"}, Run: m.agentCommand},
-		{CommandInfo: chats.CommandInfo{Name: "model", Description: "Show the models, or switch to one"}, Run: m.modelCommand},
+		{CommandInfo: chats.CommandInfo{Name: "model", Description: "Show the models, or switch to one"}, Ask: m.modelCommand},
 	}
 }
 
@@ -63,11 +67,33 @@ func (m *Models) listAgents(ctx context.Context, call bridge.CommandCall, agents
 	return text.String(), nil
 }
 
-func (m *Models) modelCommand(ctx context.Context, call bridge.CommandCall) (string, error) {
-	wanted := strings.TrimSpace(call.Args)
-	if wanted == "" {
-		return m.listModels(ctx, call)
+// Card is the kind of the card that /model answers with.
+const Card = "model"
+
+// modelCommand shows the model of a chat with buttons for others, or does what stands behind the command.
+func (m *Models) modelCommand(ctx context.Context, call bridge.CommandCall) (interact.Card, error) {
+	if strings.TrimSpace(call.Args) == "" {
+		return m.card(ctx, call.Scope)
 	}
+	text, err := m.change(ctx, call)
+	return interact.Card{Text: text}, err
+}
+
+// Pressed takes the presses of its buttons.
+func (m *Models) Pressed(ctx context.Context, press interact.Press) (interact.Result, error) {
+	if press.Expired {
+		return interact.Result{Text: press.Card.Text}, nil
+	}
+	if _, err := m.change(ctx, bridge.CommandCall{Scope: press.Scope, Author: press.Author, Args: press.Choice}); err != nil {
+		return interact.Result{}, err
+	}
+	card, err := m.card(ctx, press.Scope)
+	return interact.Result{Text: card.Text, Choices: interact.KeepRows(card.Choices)}, err
+}
+
+// change does what stands behind /model, and says what that was.
+func (m *Models) change(ctx context.Context, call bridge.CommandCall) (string, error) {
+	wanted := strings.TrimSpace(call.Args)
 	if strings.EqualFold(wanted, "default") {
 		if err := call.Author.Record(ctx, "model", "default"); err != nil {
 			return "", err
@@ -80,17 +106,59 @@ func (m *Models) modelCommand(ctx context.Context, call bridge.CommandCall) (str
 	if effort, ok := strings.CutPrefix(wanted, "effort"); ok && (effort == "" || effort[0] == ' ') {
 		return m.setEffort(ctx, call, strings.ToLower(strings.TrimSpace(effort)))
 	}
-	ref, err := settings.ParseRef(wanted)
+	all, err := m.offered(ctx)
 	if err != nil {
-		return "Name a model as provider/model; /model lists them.", nil //nolint:nilerr // it is told to the person
-	}
-	if err := call.Author.Record(ctx, "model", ref.String()); err != nil {
 		return "", err
 	}
-	if err := m.Settings.Chats.SetModel(ctx, call.Chat, ref); err != nil {
+	i := slices.IndexFunc(all, func(ref settings.Ref) bool { return wanted == name(ref) || wanted == ref.String() })
+	if i < 0 {
+		i = slices.IndexFunc(all, func(ref settings.Ref) bool { return wanted == ref.Model })
+	}
+	if i < 0 {
+		return fmt.Sprintf("No model %s here. /model lists them.", wording.Code(wording.OneLine(wanted, maxNamed))), nil
+	}
+	if err := call.Author.Record(ctx, "model", all[i].String()); err != nil {
+		return "", err
+	}
+	if err := m.Settings.Chats.SetModel(ctx, call.Chat, all[i]); err != nil {
 		return refusal(err)
 	}
-	return fmt.Sprintf("`%s` answers here from now on. `/model default` takes that back.", ref), nil
+	return fmt.Sprintf("`%s` answers here from now on. `/model default` takes that back.", name(all[i])), nil
+}
+
+// name is what people call a model: those of the program's own provider by themselves.
+func name(ref settings.Ref) string {
+	if ref.Provider == settings.PresetID {
+		return ref.Model
+	}
+	return ref.String()
+}
+
+// offered are the models of all providers that answer, those of the program's own first.
+func (m *Models) offered(ctx context.Context) ([]settings.Ref, error) {
+	providers, err := m.Settings.Providers.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var own, others []settings.Ref
+	for _, p := range providers {
+		if !p.Active {
+			continue
+		}
+		all, err := m.Settings.Models.List(ctx, p.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, model := range all {
+			ref := settings.Ref{Provider: p.ID, Model: model.ID}
+			if p.Preset {
+				own = append(own, ref)
+			} else {
+				others = append(others, ref)
+			}
+		}
+	}
+	return append(own, others...), nil
 }
 
 // setEffort says how hard models are to think in a chat.
@@ -110,49 +178,58 @@ func (m *Models) setEffort(ctx context.Context, call bridge.CommandCall, effort 
 	return fmt.Sprintf("Models think here with **%s** effort from now on, where they can be told so. `/model effort default` takes that back.", effort), nil
 }
 
-// maxListed bounds the models of a provider that a chat is shown.
-const maxListed = 20
+const (
+	// maxButtons bounds the models that have a button, maxListed those that are named besides.
+	maxButtons = 8
+	maxListed  = 40
+	// maxNamed bounds what is repeated of a name that is none.
+	maxNamed = 60
+)
 
-func (m *Models) listModels(ctx context.Context, call bridge.CommandCall) (string, error) {
-	answer, err := m.Settings.Chats.Resolve(ctx, call.Chat, call.Owner)
+// card shows the model that answers in a chat, with buttons for others.
+func (m *Models) card(ctx context.Context, scope toolgroups.Scope) (interact.Card, error) {
+	answer, err := m.Settings.Chats.Resolve(ctx, scope.Chat, scope.Owner)
 	if err != nil {
-		return "", err
+		return interact.Card{}, err
 	}
-	providers, err := m.Settings.Providers.List(ctx)
+	others, err := m.offered(ctx)
 	if err != nil {
-		return "", err
+		return interact.Card{}, err
 	}
-	var text strings.Builder
+	text := "No model answers here."
 	if len(answer.Routes) > 0 {
 		first := answer.Routes[0]
-		fmt.Fprintf(&text, "Model: `%s/%s`", first.Provider.ID, first.Model.ID)
+		ref := settings.Ref{Provider: first.Provider.ID, Model: first.Model.ID}
+		others = slices.DeleteFunc(others, func(other settings.Ref) bool { return other == ref })
+		text = "Model: `" + name(ref) + "`"
 		if client, err := m.client(ctx, first, false); err == nil {
 			m.ask(ctx, client)
-			fmt.Fprintf(&text, " (%s)", Known(client.Facts()))
-		}
-		text.WriteString("\n\n")
-	}
-	for _, p := range providers {
-		if !p.Active {
-			continue
-		}
-		all, err := m.Settings.Models.List(ctx, p.ID)
-		if err != nil {
-			return "", err
-		}
-		for i, model := range all {
-			if i == maxListed {
-				fmt.Fprintf(&text, "- … and %d more of %s\n", len(all)-maxListed, p.Name)
-				break
+			if known := inShort(client.Facts()); known != "" {
+				text += " (" + known + ")"
 			}
-			fmt.Fprintf(&text, "- `%s/%s`\n", p.ID, model.ID)
 		}
+		text += "."
 	}
 	if answer.Effort != "" {
-		fmt.Fprintf(&text, "\nEffort: %s.\n", answer.Effort)
+		text += " Effort: " + answer.Effort + "."
 	}
-	text.WriteString("\n`/model PROVIDER/MODEL` switches, `/model default` takes it back. `/model effort low` (none to max) says how hard to think.")
-	return text.String(), nil
+	card := interact.Card{Kind: Card}
+	for _, ref := range others[:min(len(others), maxButtons)] {
+		card.Choices = append(card.Choices, []interact.Choice{{Label: wording.Clip(name(ref), interact.MaxLabel), Value: ref.String()}})
+	}
+	if more := others[len(card.Choices):]; len(more) > 0 {
+		var names []string
+		for _, ref := range more[:min(len(more), maxListed)] {
+			names = append(names, "`"+name(ref)+"`")
+		}
+		text += "\n\nAlso: " + strings.Join(names, ", ")
+		if n := len(more) - len(names); n > 0 {
+			text += fmt.Sprintf(" and %d more", n)
+		}
+		text += "."
+	}
+	card.Text = text + "\n\n`/model NAME` switches, `/model default` takes it back, `/model effort low` (none to max) says how hard to think."
+	return card, nil
 }
 
 // refusal tells a person what the settings refuse; anything else is tried again.

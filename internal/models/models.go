@@ -118,16 +118,31 @@ func (m *Models) Persona(ctx context.Context, scope toolgroups.Scope) (turn.Prof
 		}
 		payer := m.payer(scope)
 		candidates = append(candidates, agent.Candidate{
-			Name: route.Provider.ID + "/" + route.Model.ID,
+			Name: route.Provider.ID + "/" + route.Model.ID, KeyRemedy: keyRemedy(route.Provider),
 			Model: m.Ledger.Model(m.traced(m.Metrics.Model(client, route.Provider.ID+"/"+route.Model.ID), route.Provider.Type, route.Model.ID),
 				payer, string(route.Provider.Type), route.Model.ID),
 		})
 	}
 	if len(candidates) == 0 {
-		return persona, &agent.ModelError{Kind: agent.KindRejected, Err: errors.New("no model can be asked: see the providers and their keys")}
+		return persona, &agent.ModelError{
+			Kind: agent.KindAuth, Err: errors.New("no model can be asked: see the providers and their keys"),
+			Remedy: "No model can be asked: each provider is switched off or has no key. `oneclaw provider key ID` stores one.",
+		}
 	}
 	persona.Model, err = agent.NewFailover(agent.FailoverConfig{Candidates: candidates, Outages: m.outages, Logger: m.Logger})
 	return persona, err
+}
+
+// keyRemedy says whose key is refused, and where it is set.
+func keyRemedy(p settings.Provider) string {
+	if !p.Preset {
+		return fmt.Sprintf("The provider `%s` rejects the key: `oneclaw provider key %s` takes another.", p.ID, p.ID)
+	}
+	name := "The model's server"
+	if u, err := url.Parse(p.BaseURL); err == nil && u.Host != "" {
+		name = u.Host
+	}
+	return name + " rejects the key: check OPENAI_API_KEY."
 }
 
 // ask lets a provider say what its model can do, which it is asked rarely.

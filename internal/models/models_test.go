@@ -11,6 +11,7 @@ import (
 	"oneclaw/agent/anthropic"
 	"oneclaw/agent/openai"
 	"oneclaw/bridge"
+	"oneclaw/bridge/interact"
 	"oneclaw/internal/budget"
 	emulator "oneclaw/internal/emulator/anthropic"
 	"oneclaw/internal/models"
@@ -80,11 +81,11 @@ func (w *world) command(t testing.TB, args string) string {
 		if c.Name != "model" {
 			continue
 		}
-		text, err := c.Run(t.Context(), bridge.CommandCall{Scope: toolgroups.Scope{Chat: "telegram:1", Owner: "telegram:1"}, Args: args})
+		card, err := c.Ask(t.Context(), bridge.CommandCall{Scope: toolgroups.Scope{Chat: "telegram:1", Owner: "telegram:1"}, Args: args})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return text
+		return card.Text
 	}
 	t.Fatalf("there is no command %q", "model")
 	return ""
@@ -188,5 +189,39 @@ func TestProvidersOfAnthropic(t *testing.T) {
 	all := w.claude.Requests()
 	if last := all[len(all)-1]; last.Header.Get("Anthropic-Version") == "" {
 		t.Errorf("not over the Messages API: %v", last.Header)
+	}
+}
+
+// /model shows a button for each other model, which a press switches to; a model is named with its
+// provider, or alone.
+func TestModelsAreSwitchedWithButtons(t *testing.T) {
+	w := newWorld(t, models.Own{Name: emulator.DefaultModel, API: models.APIMessages})
+	ctx, scope := t.Context(), toolgroups.Scope{Chat: "telegram:1", Owner: "telegram:1"}
+	if _, err := w.Settings.Models.Add(ctx, settings.Ref{Provider: settings.PresetID, Model: "vendor/other"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.command(t, "nonsense"); got != "No model `nonsense` here. /model lists them." {
+		t.Errorf("told %q", got)
+	}
+	press := func(choice string) interact.Result {
+		t.Helper()
+		result, err := w.Pressed(ctx, interact.Press{Scope: scope, Choice: choice})
+		if err != nil || len(result.Choices) != 1 {
+			t.Fatalf("%+v, %v", result, err)
+		}
+		return result
+	}
+	now := press(settings.PresetID + "/vendor/other")
+	if !strings.HasPrefix(now.Text, "Model: `vendor/other`") || now.Choices[0][0].Label != emulator.DefaultModel {
+		t.Errorf("shown is %+v", now)
+	}
+	if now = press(now.Choices[0][0].Value); !strings.HasPrefix(now.Text, "Model: `"+emulator.DefaultModel+"` (") || now.Choices[0][0].Label != "vendor/other" {
+		t.Errorf("shown is %+v", now)
+	}
+	if got := w.command(t, "vendor/other"); !strings.HasPrefix(got, "`vendor/other` answers here from now on.") {
+		t.Errorf("told %q", got)
+	}
+	if got := w.command(t, "default"); got != "The default model answers here again." {
+		t.Errorf("told %q", got)
 	}
 }

@@ -80,6 +80,24 @@ func Known(f provider.Facts) string {
 	return strings.Join(list, ", ")
 }
 
+// inShort says of a model what people choose it by; empty where nothing is known.
+func inShort(f provider.Facts) string {
+	var list []string
+	switch n := f.Context.Value; {
+	case n >= 1_000_000:
+		list = append(list, fmt.Sprintf("%gM context", float64(n/100_000)/10))
+	case n >= 1000:
+		list = append(list, fmt.Sprintf("%dk context", n/1000))
+	}
+	if f.Sees.Yes() {
+		list = append(list, "sees pictures")
+	}
+	if f.Hears.Yes() {
+		list = append(list, "hears")
+	}
+	return strings.Join(list, ", ")
+}
+
 // leastContext is what the instructions and the tools of a conversation need, with some
 // room to speak.
 const leastContext = 16_000

@@ -107,7 +107,7 @@ func (s Models) Get(ctx context.Context, ref Ref) (Model, error) {
 	}
 	i := slices.IndexFunc(models, func(m Model) bool { return m.ID == ref.Model })
 	if i < 0 {
-		return Model{}, refuse(NotFound, "No model '%s' at provider '%s'. /model lists the models; list_models, add_model and fetch_models show and add some.",
+		return Model{}, refuse(NotFound, "No model '%s' at provider '%s'. list_models shows which there are; add_model and fetch_models add some.",
 			shorten(ref.Model), shorten(ref.Provider))
 	}
 	return models[i], nil

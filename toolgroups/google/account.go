@@ -147,7 +147,7 @@ func (g *Google) unconnected(ctx context.Context, user string, scopes []string) 
 	}
 	if g.cfg.ClientID == "" {
 		return nil, toolgroups.Errorf(service.CodeNotConnected,
-			"Google isn't set up here. An administrator can do that: the README has the steps (GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET).")
+			"Google isn't set up here. An administrator can do that: /connect google tells them how.")
 	}
 	if err := g.want(ctx, user, scopes); err != nil {
 		return nil, err

@@ -386,8 +386,10 @@ func TestConnectNeedsADirectChatAndAClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, err := bare.Connect(t.Context(), ConnectRequest{User: ada, Chat: "c", Direct: true}); err != nil || !strings.Contains(text, "GOOGLE_CLIENT_ID") {
-		t.Errorf("%q, %v", text, err)
+	for admin, want := range map[bool]string{true: "3. Start me with `GOOGLE_CLIENT_ID` and `GOOGLE_CLIENT_SECRET`.", false: "An administrator can do that: /connect google tells them how."} {
+		if text, err := bare.Connect(t.Context(), ConnectRequest{User: ada, Chat: "c", Direct: true, Admin: admin}); err != nil || !strings.Contains(text, want) {
+			t.Errorf("%q, %v", text, err)
+		}
 	}
 }
 

@@ -24,7 +24,7 @@ const command = "/connect google"
 
 const (
 	errLasting = signin.Mistake("Google gave no lasting permission; remove the app at https://myaccount.google.com/permissions and try again")
-	errNoOAuth = signin.Mistake("Google isn't set up here. An administrator makes an OAuth client in the Google Cloud console, sets GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET, and starts me again (docs: README, Google Workspace)")
+	errNoOAuth = signin.Mistake("Google isn't set up here. An administrator can do that: /connect google tells them how")
 	errShared  = signin.Mistake("accounts are connected in a direct chat with me; send {command} there")
 )
 
@@ -34,6 +34,8 @@ type ConnectRequest struct {
 	User   string
 	Chat   string
 	Direct bool
+	// Admin says that the user is an administrator, who is told how to set Google up.
+	Admin bool
 	// UserName is what the platform calls the user; the pages of the sign-in show it.
 	UserName string
 	// Args is what follows "google": nothing, names of services, or the code or the
@@ -49,7 +51,9 @@ func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error
 	if !req.Direct {
 		return sentence(errShared), nil
 	}
-	if g.cfg.ClientID == "" {
+	if g.cfg.ClientID == "" && req.Admin {
+		return g.setUp(), nil
+	} else if g.cfg.ClientID == "" {
 		return sentence(errNoOAuth), nil
 	}
 	if code, state, ok := pasted(req.Args); ok {
@@ -87,6 +91,19 @@ func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error
 			"`/connect google ADDRESS`. Give it to nobody else."
 	}
 	return text, nil
+}
+
+// setUp tells an administrator how Google is set up.
+func (g *Google) setUp() string {
+	kind := "type *Desktop app*"
+	if g.cfg.PublicURL != "" {
+		kind = "type *Web application* with the redirect `" + g.cfg.PublicURL + CallbackPath + "`"
+	}
+	return "Google isn't set up yet. Three steps:\n\n" +
+		"1. In the [Google Cloud console](https://console.cloud.google.com/) make a project, enable the APIs to use, and configure the consent screen.\n" +
+		"2. Under *Credentials* make an OAuth client of the " + kind + ".\n" +
+		"3. Start me with `GOOGLE_CLIENT_ID` and `GOOGLE_CLIENT_SECRET`.\n\n" +
+		"docs/google.md says more."
 }
 
 // sentence is a mistake as an answer to a person.
