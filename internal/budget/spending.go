@@ -33,6 +33,9 @@ func usageText(r Report, scope toolgroups.Scope) string {
 	if scope.Role >= toolgroups.RoleAdmin {
 		line("everybody", r.Total)
 		line("everybody this month", r.Month)
+		if n := r.Month.Spent.Unpriced; n > 0 {
+			fmt.Fprintf(&text, "\nThe price of %s this month is unknown: add `prices` to the settings.\n", calls(n))
+		}
 	}
 	ever := r.ChatEver
 	fmt.Fprintf(&text, "\n**This chat since it began**: %s tokens in %s", Count(ever.Tokens()), calls(ever.Calls))
@@ -73,8 +76,10 @@ func usageLine(l Line) string {
 	case s.Money > 0:
 		text += ", " + s.Money.String()
 	}
-	if s.Unpriced > 0 {
-		text += fmt.Sprintf(", price of %s unknown: add `prices` to the settings", calls(s.Unpriced))
+	if s.Unpriced > 0 && s.Unpriced == s.Calls {
+		return text + ", price unknown"
+	} else if s.Unpriced > 0 {
+		text += fmt.Sprintf(", price of %s unknown", calls(s.Unpriced))
 	}
 	return text
 }

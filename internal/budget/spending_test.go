@@ -22,7 +22,7 @@ func TestUsageLine(t *testing.T) {
 		},
 		{
 			Line{Spent: Sum{Calls: 1200, Input: 5000, Output: 7000, Unpriced: 2}, Limit: Limit{Tokens: 10_000, Money: Dollar}},
-			"12,000 of 10,000 tokens (0 left) in 1,200 calls, $0.00 of $1.00 ($1.00 left), price of 2 calls unknown: add `prices` to the settings",
+			"12,000 of 10,000 tokens (0 left) in 1,200 calls, $0.00 of $1.00 ($1.00 left), price of 2 calls unknown",
 		},
 	} {
 		if got := usageLine(c.line); got != c.want {

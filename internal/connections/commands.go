@@ -51,7 +51,7 @@ func (d *Handler) connect(ctx context.Context, call bridge.CommandCall) (string,
 		})
 	case name == "" || !d.cfg.Servers.Has(name):
 		connected, err := d.connected(ctx, call)
-		return connected + "I can connect " + d.connectable(call) + ".", err
+		return connected + d.connectable(call), err
 	}
 	return d.cfg.Servers.Connect(ctx, name, call.Role, oauth.Request{
 		User: call.User, UserName: call.UserName, Chat: call.Chat, Direct: call.Direct, Args: args, Confirmed: confirmed,
@@ -93,14 +93,23 @@ func (d *Handler) connected(ctx context.Context, call bridge.CommandCall) (strin
 
 // connectable says what the user who asks can connect an account at.
 func (d *Handler) connectable(call bridge.CommandCall) string {
-	out := []string{"your Google account: `/connect google`"}
+	var out []string
+	if d.cfg.Google.SetUp() {
+		out = append(out, "your Google account: `/connect google`")
+	}
 	for _, st := range d.cfg.Servers.Status() {
 		role, _ := toolgroups.ParseRole(cmp.Or(st.Server.Role, "user"))
 		if st.Server.Auth == mcp.AuthOAuth && call.Role >= role {
 			out = append(out, fmt.Sprintf("your account at %s: `/connect %s`", st.Name, st.Name))
 		}
 	}
-	return strings.Join(out, ", ")
+	switch {
+	case len(out) > 0:
+		return "I can connect " + strings.Join(out, ", ") + "."
+	case call.Role >= toolgroups.RoleAdmin:
+		return "There is nothing to connect here yet: /connect google says how Google is set up, /mcp how other servers are added."
+	}
+	return "There is nothing to connect here yet."
 }
 
 func (d *Handler) disconnect(ctx context.Context, call bridge.CommandCall) (string, error) {

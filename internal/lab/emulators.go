@@ -24,7 +24,7 @@ import (
 )
 
 func emulatorsCommand() *cobra.Command {
-	port := 0
+	port, profile := 0, ""
 	command := &cobra.Command{
 		Use:   "emulators",
 		Short: "Run all emulated services, and print the settings that point a bot at them",
@@ -33,11 +33,21 @@ func emulatorsCommand() *cobra.Command {
 			"what they say is posted to /emulator/say, what the bot wrote is at /emulator/messages.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runEmulators(cmd.Context(), cmd.OutOrStdout(), port)
+			return runEmulators(cmd.Context(), cmd.OutOrStdout(), port, profile)
 		},
 	}
 	command.Flags().IntVar(&port, "port", 8790, "the first port on 127.0.0.1; 0 takes any free ones")
+	command.Flags().StringVar(&profile, "profile", profiles()[0], "the provider whose manners the model has: "+strings.Join(profiles(), ", "))
 	return command
+}
+
+// profiles are the names of the providers that the model can be one of.
+func profiles() []string {
+	var names []string
+	for _, p := range openai.Personalities() {
+		names = append(names, p.Name)
+	}
+	return names
 }
 
 // The OAuth client of the emulated Google, and the key of the emulated services of web search.
@@ -47,7 +57,11 @@ const (
 	searchKey    = "lab-search-key"
 )
 
-func runEmulators(ctx context.Context, w io.Writer, port int) (err error) { //nolint:funlen // One service after another, in the order in which they need each other.
+func runEmulators(ctx context.Context, w io.Writer, port int, profile string) (err error) { //nolint:funlen // One service after another, in the order in which they need each other.
+	served, ok := openai.PersonalityOf(profile)
+	if !ok {
+		return fmt.Errorf("--profile: there is no provider profile %q; there are %s", profile, strings.Join(profiles(), ", "))
+	}
 	var closing []func() error
 	defer func() {
 		for _, end := range closing {
@@ -98,7 +112,7 @@ func runEmulators(ctx context.Context, w io.Writer, port int) (err error) { //no
 	if err != nil {
 		return err
 	}
-	model, err := openai.New(openai.Config{MaxTools: 1000})
+	model, err := openai.New(openai.Config{Personality: served, MaxTools: 1000})
 	if err != nil {
 		return err
 	}
@@ -142,15 +156,18 @@ func runEmulators(ctx context.Context, w io.Writer, port int) (err error) { //no
 		{"# The settings of a bot that uses these services:"},
 		{"export TELEGRAM_BOT_TOKEN=" + tg.Token(), "TELEGRAM_API_URL=" + telegramURL},
 		{"export SLACK_BOT_TOKEN=" + workspace.BotToken(), "SLACK_APP_TOKEN=" + workspace.AppToken(), "SLACK_API_URL=" + slackURL},
-		{"export OPENAI_API_KEY=any", "OPENAI_BASE_URL=" + openaiURL, "OPENAI_MODEL=" + openai.DefaultModel},
+		{"export OPENAI_API_KEY=any", "OPENAI_BASE_URL=" + openaiURL, "OPENAI_MODEL=" + served.Model},
 		{"export GOOGLE_CLIENT_ID=" + googleID, "GOOGLE_CLIENT_SECRET=" + googleSecret, "GOOGLE_API_URL=" + googleURL},
 		{fmt.Sprintf("export ONECLAW_ALLOW=telegram:%d,slack:%s", person, member)},
 		{"# Claude instead of that model:"},
 		{"#   export OPENAI_API_KEY=any", "OPENAI_BASE_URL=" + anthropicURL, "OPENAI_MODEL=" + anthropic.DefaultModel},
 		{"# The services of web search, with the key " + searchKey + ":", searchURL},
-		{"# What a person says in Telegram, and in Slack:"},
+		{"# Then start it: oneclaw run"},
+		{"# What a person says in Telegram, and in Slack, and what is in the chat then:"},
 		{"#  ", telegramSays},
+		{fmt.Sprintf("#   curl '%s/emulator/messages?chat=%d'", telegramURL, person)},
 		{"#  ", slackSays},
+		{fmt.Sprintf("#   curl '%s/emulator/messages?channel=%s'", strings.TrimSuffix(slackURL, "/api/"), direct)},
 	} {
 		if _, err := fmt.Fprintln(w, line...); err != nil {
 			return err

@@ -23,7 +23,7 @@ func TestABotUsesTheEmulators(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	out, w := io.Pipe()
 	ended := make(chan error, 2)
-	go func() { ended <- errors.Join(runEmulators(ctx, w, 0), w.Close()) }()
+	go func() { ended <- errors.Join(runEmulators(ctx, w, 0, "ollama"), w.Close()) }()
 	environ := []string{"ONECLAW_DATA_DIR=" + t.TempDir(), "ONECLAW_LISTEN=127.0.0.1:0", "PATH=" + os.Getenv("PATH")}
 	var says [][]string
 	said := regexp.MustCompile(`-d '(.*)' (http\S+)/emulator/say`)
@@ -35,6 +35,7 @@ func TestABotUsesTheEmulators(t *testing.T) {
 			says = append(says, m)
 		}
 	}
+	go func() { _, _ = io.Copy(io.Discard, out) }() // until the writer closes it
 	cfg, err := config.Load("", environ)
 	if err != nil || len(says) != 2 {
 		t.Fatalf("%v, %q", err, says)

@@ -52,7 +52,7 @@ func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error
 		return sentence(errShared), nil
 	}
 	if g.cfg.ClientID == "" && req.Admin {
-		return g.setUp(), nil
+		return g.steps(), nil
 	} else if g.cfg.ClientID == "" {
 		return sentence(errNoOAuth), nil
 	}
@@ -93,8 +93,11 @@ func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error
 	return text, nil
 }
 
-// setUp tells an administrator how Google is set up.
-func (g *Google) setUp() string {
+// SetUp reports whether people can connect accounts.
+func (g *Google) SetUp() bool { return g.cfg.ClientID != "" }
+
+// steps tells an administrator how Google is set up.
+func (g *Google) steps() string {
 	kind := "type *Desktop app*"
 	if g.cfg.PublicURL != "" {
 		kind = "type *Web application* with the redirect `" + g.cfg.PublicURL + CallbackPath + "`"

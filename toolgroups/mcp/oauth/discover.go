@@ -17,6 +17,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
+
+	"oneclaw/internal/guard"
 )
 
 // client is what the bot is at an authorisation server.
@@ -77,7 +79,7 @@ func challenge(ctx context.Context, s Server) (said []oauthex.Challenge, wants b
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	resp, err := s.HTTP.Do(req)
 	if err != nil {
-		return nil, false, mistakef("%s cannot be reached: %s; try again later", s.Name, plain(err))
+		return nil, false, unreachable(s.Name, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
@@ -89,6 +91,15 @@ func challenge(ctx context.Context, s Server) (said []oauthex.Challenge, wants b
 		return nil, true, nil // What cannot be read says nothing; the well-known addresses are left.
 	}
 	return said, true, nil
+}
+
+// unreachable says why a server cannot be reached, and what to do.
+func unreachable(what string, err error) error {
+	remedy := "try again later"
+	if errors.Is(guard.Reason(err), guard.ErrAddress) {
+		remedy = "an administrator allows others with `tools.allow_private` (ONECLAW_TOOLS_ALLOW_PRIVATE)"
+	}
+	return mistakef("%s cannot be reached: %s; %s", what, plain(err), remedy)
 }
 
 // discover finds out where people sign in (RFC 9728, then RFC 8414 or OpenID Connect).
@@ -227,7 +238,7 @@ func resource(ctx context.Context, s Server, said []oauthex.Challenge) (issuer s
 		return meta.AuthorizationServers[0], f, nil
 	}
 	if ctx.Err() != nil {
-		return "", found{}, mistakef("the sign-in of %s cannot be reached: %s; try again later", s.Name, plain(last))
+		return "", found{}, unreachable("the sign-in of "+s.Name, last)
 	}
 	return origin, f, nil
 }
