@@ -126,7 +126,7 @@ func connectNotes(t *testing.T, em *mcp.Server, ask func(string) string, restart
 		t.Error("nothing was revoked")
 	}
 	wantIn(t, ask("/mcp"), "no MCP servers yet")
-	wantIn(t, ask("/connect notes"), "I can connect your Google account")
+	wantIn(t, ask("/connect notes"), "There is nothing to connect here yet")
 }
 
 // An administrator hears of what a server says otherwise than at first, and allows it.

@@ -27,7 +27,7 @@ func TestTelegramNewcomersAreLetInByAButton(t *testing.T) {
 	if _, err := w.telegram.Press(ann, card.ID, ann, button(t, card, "Let in")); err != nil {
 		t.Fatal(err)
 	}
-	w.shownTo(bot, bob, "let you in")
+	w.shownTo(bot, bob, "let you in. Here is")
 	before := w.model.Count()
 	w.ask(bot, bob, "hello again", nil)
 	if w.model.Count() == before {
@@ -124,7 +124,7 @@ func TestSlackNewcomersAreLetInByAButton(t *testing.T) {
 	if _, err := server.Press(rooms[0], card.TS, people[0], all[i].Value, false); err != nil {
 		t.Fatal(err)
 	}
-	shown(rooms[1], "let you in")
+	shown(rooms[1], "let you in. Here is")
 	before := w.model.Count()
 	sayTo(t, server, rooms[1], people[1], "hello again", "")
 	waitSlack(t, server, "an answer", func(s slack.State) bool { return s.CountAnswers(rooms[1]) >= 3 })

@@ -62,7 +62,7 @@ func TestTelegramIsClaimedByItsLink(t *testing.T) {
 
 	bot = w.run()
 	wantIn(t, w.ask(bot, ann, "/people add telegram:"+fmt.Sprint(bob), nil), "may talk to me now")
-	w.shownTo(bot, bob, "let you in") // he had knocked
+	w.shownTo(bot, bob, "let you in. Here is") // he had knocked
 	before := w.model.Count()
 	w.ask(bot, bob, "hello", nil) // perhaps the answer to what he had written before
 	w.shownTo(bot, bob, "hello")
