@@ -90,19 +90,24 @@ func (c *claimer) known(ctx context.Context, j *queue.Run) error {
 }
 
 // overtaken takes what other processes have accepted in a chat before, if this one answers
-// there. The caller has the chat to itself; after an error it does not any more.
+// there, all of it under one lease. The caller has the chat to itself; after an error it does not
+// any more.
 func (c *claimer) overtaken(ctx context.Context, chat chats.Chat, release func()) (func(), error) {
-	if c.jobs.LeaseToken(chat) == "" {
-		return release, nil
+	for token := c.jobs.LeaseToken(chat); token != ""; {
+		if err := rescue.Do(func() error { return c.takeOthers(ctx, chat, token) }); err != nil {
+			release()
+			return release, err
+		}
+		under := token
+		if token = c.jobs.LeaseToken(chat); token == under {
+			break
+		}
 	}
-	err := rescue.Do(func() error { return c.takeOthers(ctx, chat) })
-	if err != nil {
-		release()
-	}
-	return release, err
+	return release, nil
 }
 
-func (c *claimer) takeOthers(ctx context.Context, chat chats.Chat) error {
+// takeOthers is overtaken while the lease with a token is held.
+func (c *claimer) takeOthers(ctx context.Context, chat chats.Chat, token string) error {
 	ctx, cancel := context.WithTimeout(ctx, queue.WriteTimeout)
 	defer cancel()
 	open, _, err := c.jobs.Open(ctx, chat.Whole().String()+"/", queue.AllChats)
@@ -113,9 +118,11 @@ func (c *claimer) takeOthers(ctx context.Context, chat chats.Chat) error {
 	if err == nil {
 		open = c.hold(open)
 	}
+	// Where the chat is lost meanwhile, what comes next must not go before what could not be taken.
+	goesOn := func() bool { return err == nil && c.jobs.LeaseToken(chat) == token }
 	// First all are taken that others work on, the last first as in TakeAll.
 	for _, j := range slices.Backward(open) {
-		if err == nil && !j.Unclaimed && j.LeaseToken != c.jobs.LeaseToken(chat) {
+		if goesOn() && !j.Unclaimed && j.LeaseToken != token {
 			var resume func()
 			resume, err = c.retake(ctx, j)
 			defer resume()
@@ -124,9 +131,9 @@ func (c *claimer) takeOthers(ctx context.Context, chat chats.Chat) error {
 	slices.SortFunc(open, queue.Order)
 	for _, j := range open {
 		switch {
-		case err != nil:
+		case !goesOn():
 		case j.Unclaimed:
-			err = c.receive(ctx, j)
+			err = c.receive(ctx, j, token)
 		default:
 			err = c.inserter.Adopt(ctx, j.Key()) // the write that took it may have reported an error
 		}
@@ -149,12 +156,9 @@ func (c *claimer) hold(open []*queue.Run) []*queue.Run {
 	})
 }
 
-// receive takes an offer.
-func (c *claimer) receive(ctx context.Context, j *queue.Run) error {
-	if c.jobs.Assign(j); j.Unclaimed {
-		return nil // the chat was given away meanwhile
-	}
-	j.Found = false
+// receive takes an offer, unless the chat was given away meanwhile.
+func (c *claimer) receive(ctx context.Context, j *queue.Run, token string) error {
+	j.LeaseToken, j.Unclaimed, j.Found = token, false, false
 	if c.workers.of(j).declares().delivered && outbox.Of(j).Notice == "" {
 		return c.intake.take(ctx, j)
 	}

@@ -524,6 +524,40 @@ func TestAMessageThatMeetsAPausedReplicaKeepsItsPlace(t *testing.T) {
 	})
 }
 
+// The only process loses a chat and gets it back while it takes the first of some messages that
+// were accepted: it takes the others behind that one.
+func TestAMessageIsTakenBeforeTheNextWhereItsChatWasLostMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var paused atomic.Bool
+		var written atomic.Int32
+		store := &faulty{put: func(key string) error {
+			if paused.Load() && strings.HasPrefix(key, replicas.Prefix) {
+				return errFaulty
+			}
+			return nil
+		}}
+		store.write = func(ops []storage.Op, do func() (storage.Revision, error)) (storage.Revision, error) {
+			if strings.HasSuffix(ops[0].Key, "/1/text") && written.Add(1) == 2 {
+				paused.Store(true)
+				if err := replicas.Bury(t.Context(), store.Store, 0); err != nil {
+					t.Error(err)
+				}
+				paused.Store(false)
+				linger(5 * time.Second) // it joins anew
+			}
+			return do()
+		}
+		all := newSeveral(t, 1, echo, inStore(store))
+		paused.Store(true)
+		linger(replicas.DefaultTTL + time.Second)
+		all[0].accept(in("7", "1", "one"), in("7", "2", "two")) // it does not know whether they are its own
+		paused.Store(false)
+		pass(t, 60)
+		all.inOrder(t, "re: one", "re: two")
+		all.stop(t)
+	})
+}
+
 // inStore has bridges use a store around the one that the first of them has.
 func inStore(store *faulty) func(*bridge.Config) {
 	return func(cfg *bridge.Config) {

@@ -82,12 +82,6 @@ func (s Store) Add(ctx context.Context, j *Run) (bool, error) {
 	return true, nil
 }
 
-// Assign makes a job this process's, or an offer where another one answers in its chat.
-func (s Store) Assign(j *Run) {
-	j.LeaseToken = s.LeaseToken(j.Message.Chat)
-	j.Unclaimed = j.LeaseToken == ""
-}
-
 // Discard removes an offer that no process needs; what was never written needs none.
 func (s Store) Discard(ctx context.Context, j *Run) error {
 	if j.Rev == storage.Absent {
