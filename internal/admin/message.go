@@ -33,7 +33,7 @@ func (p *page) message(ctx context.Context, r frame.Request) (frame.Page, error)
 	facts := []frame.Fact{
 		{Name: "Chat", Value: frame.Text(j.Message.Chat.String())},
 		{Name: "From", Value: frame.Text(personOf(j))},
-		{Name: "What became of it", Value: frame.Text(outcome(j))},
+		{Name: "Outcome", Value: frame.Text(outcome(j))},
 		{Name: "Accepted", Value: frame.At(j.Accepted)},
 	}
 	if j.Incident != "" {

@@ -34,7 +34,7 @@ func (p *page) messages(ctx context.Context, r frame.Request) (frame.Page, error
 	}
 	search := frame.Form{View: "messages", Get: true, Submit: "Search", Fields: []frame.Field{
 		{Name: "find", Label: "Chat, person or id of an error", Value: r.Query.Get("find"), Hint: "telegram:123"},
-		{Name: "state", Label: "What became of it", Value: r.Query.Get("state"), Options: []frame.Option{
+		{Name: "state", Label: "Outcome", Value: r.Query.Get("state"), Options: []frame.Option{
 			{Value: "", Label: "anything"},
 			{Value: "failed", Label: "failed"},
 			{Value: "done", Label: "answered"},
@@ -104,7 +104,7 @@ func personOf(j *receipts.Receipt) string {
 func (p *page) finished(ctx context.Context, r frame.Request) (*frame.Table, error) {
 	t := &frame.Table{
 		Name: "messages", Caption: "Finished messages, the newest first",
-		Columns: frame.Columns("Finished", "Chat", "From", "What became of it", "#Took", "Why"), Empty: "None was found.",
+		Columns: frame.Columns("Finished", "Outcome", "#Took", "Chat", "From", "Why"), Empty: "None was found.",
 	}
 	find, state := strings.TrimSpace(r.Query.Get("find")), r.Query.Get("state")
 	after := r.Query.Get("after")
@@ -174,9 +174,8 @@ func receiptRow(j *receipts.Receipt, failed map[string]telemetry.Error) []frame.
 	}
 	return []frame.Cell{
 		{Time: j.Closed, Link: frame.To(messageView, "key", j.Key())},
-		frame.Text(j.Message.Chat.String()), frame.Text(personOf(j)),
-		{Text: text, Mood: mood},
-		frame.Number(took(j.Closed.Sub(j.Accepted))), reason(j, failed),
+		{Text: text, Mood: mood}, frame.Number(took(j.Closed.Sub(j.Accepted))),
+		frame.Text(j.Message.Chat.String()), frame.Text(personOf(j)), reason(j, failed),
 	}
 }
 

@@ -73,6 +73,10 @@ func (p *page) overview(ctx context.Context, r frame.Request) (frame.Page, error
 		}
 		return frame.Section{Title: title, Bars: bars}
 	}
+	used := make([]budget.Day, len(last.days))
+	for i, d := range last.days {
+		used[i] = d.used
+	}
 	whole := func(v float64) string { return grouped(int64(v)) }
 	verdict, err := p.verdict(ctx, last.days[len(last.days)-1])
 	if err != nil {
@@ -82,7 +86,7 @@ func (p *page) overview(ctx context.Context, r frame.Request) (frame.Page, error
 	sections = append(sections,
 		plot("Messages by day", func(d day) float64 { return float64(d.tally.Messages) }, whole),
 		plot("Median response time by day", func(d day) float64 { return d.tally.Percentile(0.5).Seconds() }, func(v float64) string { return took(time.Duration(v * float64(time.Second))) }),
-		plot("Cost by day", func(d day) float64 { return float64(d.used.Money) }, func(v float64) string { return budget.USD(v).String() }),
+		costByDay(used),
 		plot("Tokens of tools saved by day", func(d day) float64 { return float64(d.used.Saved()) }, whole),
 		frame.Section{Title: "By day", Text: []string{last.note}, Table: daysTable(last.days)},
 	)
@@ -149,7 +153,7 @@ func daysTable(days []day) *frame.Table {
 		t.Rows = append(t.Rows, []frame.Cell{
 			frame.Text(d.name), number(int64(d.tally.Messages)), number(int64(d.tally.Answered)), failed,
 			frame.Number(took(d.tally.Percentile(0.5))), frame.Number(took(d.tally.Percentile(0.95))),
-			number(d.used.Calls), number(d.used.Tokens()), frame.Number(d.used.Money.String()), number(d.used.Saved()),
+			number(d.used.Calls), number(d.used.Tokens()), frame.Number(costOf(d.used.Sum)), number(d.used.Saved()),
 		})
 	}
 	return t

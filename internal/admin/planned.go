@@ -30,7 +30,7 @@ func (p *page) planned(ctx context.Context, r frame.Request) (frame.Page, error)
 // schedules lists them by their owners.
 func (p *page) schedules(ctx context.Context, r frame.Request) (*frame.Table, error) {
 	t := &frame.Table{
-		Name: "schedules", Caption: "Scheduled tasks, by their owners", Columns: frame.Columns("Owner", "Task", "Chat", "Made by", "Plan", "State", "Next run", "Last run", "What became of it"),
+		Name: "schedules", Caption: "Scheduled tasks, by their owners", Columns: frame.Columns("Owner", "Plan", "State", "Next run", "Last run", "Outcome", "Task", "Chat", "Made by"),
 		Empty: "Nothing is scheduled.",
 	}
 	owner, id, ok := strings.Cut(r.Query.Get("after"), "/")
@@ -59,7 +59,7 @@ func (p *page) schedules(ctx context.Context, r frame.Request) (*frame.Table, er
 			}
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
-			frame.Text(one.Owner), frame.Text(one.ID), frame.Text(one.Chat), frame.Text(one.User), frame.Text(one.Plan.String()), state, frame.At(one.Due), ran, outcome,
+			frame.Text(one.Owner), frame.Text(one.Plan.String()), state, frame.At(one.Due), ran, outcome, frame.Text(one.ID), frame.Text(one.Chat), frame.Text(one.User),
 		})
 	}
 	return t, nil
@@ -68,7 +68,7 @@ func (p *page) schedules(ctx context.Context, r frame.Request) (*frame.Table, er
 // hooks lists the webhooks, those that were made last first.
 func (p *page) hooks(ctx context.Context, r frame.Request) (*frame.Table, error) {
 	t := &frame.Table{
-		Name: "webhooks", Caption: "Webhooks, the newest first", Columns: frame.Columns("Made", "Name", "Chat", "Made by", "#Deliveries", "Last", "What became of it"), Empty: "There are none.",
+		Name: "webhooks", Caption: "Webhooks, the newest first", Columns: frame.Columns("Made", "Name", "Chat", "Made by", "#Deliveries", "Last", "Outcome"), Empty: "There are none.",
 	}
 	var all []hooks.Hook
 	for one, err := range hooks.All(ctx, p.Store) {

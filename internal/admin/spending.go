@@ -48,11 +48,7 @@ func (p *page) spending(ctx context.Context, r frame.Request) (frame.Page, error
 	if err != nil {
 		return frame.Page{}, err
 	}
-	bars := &frame.Bars{Title: "Cost by day", Say: func(v float64) string { return budget.USD(v).String() }}
-	for _, d := range days {
-		bars.Labels, bars.Values = append(bars.Labels, d.Day[5:]), append(bars.Values, float64(d.Money))
-	}
-	sections = append(sections, frame.Section{Title: "Cost by day", Bars: bars})
+	sections = append(sections, costByDay(days))
 	for _, s := range spenders {
 		t, err := p.spent(ctx, r, shown, s.kind, s.column)
 		if err != nil {
@@ -61,6 +57,22 @@ func (p *page) spending(ctx context.Context, r frame.Request) (frame.Page, error
 		sections = append(sections, frame.Section{Title: s.title, Table: t})
 	}
 	return frame.Page{Title: "Spending of " + shown, Lead: "By person and chat for two months, by model and tool group for 400 days. Days begin at midnight in the zone of the bot.", Sections: sections}, nil
+}
+
+// costByDay plots what was paid, as far as prices are known.
+func costByDay(days []budget.Day) frame.Section {
+	const title = "Cost by day"
+	bars := &frame.Bars{Title: title, Say: func(v float64) string { return budget.USD(v).String() }}
+	unpriced := int64(0)
+	for _, d := range days {
+		bars.Labels, bars.Values = append(bars.Labels, d.Day[5:]), append(bars.Values, float64(d.Money))
+		unpriced += d.Unpriced
+	}
+	section := frame.Section{Title: title, Bars: bars}
+	if unpriced > 0 {
+		section.Text = []string{count(int(unpriced), "call", "calls") + " without a known price: add prices to the settings."}
+	}
+	return section
 }
 
 func budgets(r budget.Report, limits budget.Limits) *frame.Table {
@@ -72,7 +84,7 @@ func budgets(r budget.Report, limits budget.Limits) *frame.Table {
 		}
 		cells := []frame.Cell{frame.Text(of), frame.Text(text), frame.Number(""), frame.Number("")}
 		if spent != nil {
-			cells[2], cells[3] = frame.Number(grouped(spent.Tokens())), frame.Number(spent.Money.String())
+			cells[2], cells[3] = frame.Number(grouped(spent.Tokens())), frame.Number(costOf(*spent))
 		}
 		t.Rows = append(t.Rows, cells)
 	}
@@ -144,7 +156,7 @@ func (p *page) spent(ctx context.Context, r frame.Request, day string, kind budg
 // costOf is what was paid, or that it is not known.
 func costOf(s budget.Sum) string {
 	if s.Money == 0 && s.Unpriced > 0 {
-		return "price unknown: add prices"
+		return "unknown"
 	}
 	return s.Money.String()
 }

@@ -21,14 +21,14 @@ func TestSpendingNamesPeople(t *testing.T) {
 	day := "account/" + r.now.UTC().Format(time.DateOnly)
 	for key, value := range map[string]string{
 		"/user/telegram:1": `{"calls":1,"input":5,"money":5000000}`, "/user/telegram:7": `{"calls":1,"input":5,"unpriced":1}`,
-		"/user/telegram:8": `{"calls":1,"input":5}`, "/chat/telegram:7": `{"calls":1,"input":5}`,
+		"/user/telegram:8": `{"calls":1,"input":5}`, "/chat/telegram:7": `{"calls":1,"input":5}`, "/total/": `{"calls":3,"input":15,"unpriced":1}`,
 	} {
 		if _, err := r.store.Put(t.Context(), day+key, []byte(value), storage.Absent); err != nil {
 			t.Fatal(err)
 		}
 	}
 	body := r.get(frame.Root + "spending")
-	for _, want := range []string{"Ann (telegram:1)", "Bo (telegram:7)", ">telegram:8<", "price unknown: add prices", `class="plot bars"`} {
+	for _, want := range []string{"Ann (telegram:1)", "Bo (telegram:7)", ">telegram:8<", "without a known price: add prices to the settings", ">unknown<", `class="plot bars"`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page lacks %q", want)
 		}

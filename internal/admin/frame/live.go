@@ -62,6 +62,9 @@ func (f *Frame) alone(ctx context.Context, work func()) error {
 	return nil
 }
 
+// maxUnbroken is up to how many bytes a word in a table is not broken: ids of chats and users are shorter.
+const maxUnbroken = 24
+
 // paper is the template of the page, for one request after another: what is escaped once need
 // not be escaped for each.
 type paper struct {
@@ -82,6 +85,7 @@ func (p *paper) functions(redact func(string) string) template.FuncMap {
 		"root":  func() string { return Root },
 		"csrf":  func() string { return p.request.Visitor.CSRF },
 		"mask":  redact,
+		"short": func(text string) bool { return len(text) <= maxUnbroken && !strings.Contains(text, " ") },
 		"when":  func(t time.Time) string { return t.In(p.zone).Format(time.DateTime) },
 		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"file":  func(name string) string { return p.request.Link(csvParameter, name) },

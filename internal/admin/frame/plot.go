@@ -35,7 +35,7 @@ type Step struct {
 const (
 	plotWidth, plotHeight = 480.0, 150.0
 	plotRight             = 14.0 // room for half of the last label
-	plotFoot, plotHead    = 18.0, 14.0
+	plotFoot, plotHead    = 18.0, 2.0
 	stepHeight            = 24.0
 	stepsWidth, stepsLeft = 720.0, 200.0
 )

@@ -14,7 +14,7 @@ var page = template.Must(template.New("door").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex"><title>{{.Title}} – OneClaw</title><link rel="stylesheet" href="` + stylePath + `"></head>
 <body><main><h1>{{.Title}}</h1>{{with .Text}}<p>{{.}}</p>{{end}}
-{{with .Token}}<p>This signs the browser in as <b><bdi>{{$.Name}}</bdi></b> (<bdi>{{$.User}}</bdi>), to the pages of the administrators. Go on only if you have asked the bot for this link yourself.</p>
+{{with .Token}}<p>This signs the browser in as <b><bdi>{{$.Name}}</bdi></b> (<bdi>{{$.User}}</bdi>), to the admin pages. Go on only if you have asked the bot for this link yourself.</p>
 <form method="post" action="` + enterPath + `"><input type="hidden" name="token" value="{{.}}"><button>Sign in</button></form>{{end}}
 </main></body></html>
 `))
