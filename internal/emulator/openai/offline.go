@@ -69,6 +69,9 @@ var (
 	groupLine  = regexp.MustCompile(`^- ([A-Za-z0-9_-]+): (.*)$`)
 )
 
+// tryAgain asks for what was asked before.
+const tryAgain = "Please try again."
+
 // toolsMade begins a message that shows what tools made, and that nobody wrote.
 const toolsMade = "[made by tools: "
 
@@ -77,7 +80,7 @@ func newTurn(req Request) *turn {
 	for _, tool := range req.Tools {
 		t.tools[tool.Name] = true
 	}
-	last := -1
+	last, before := -1, -1
 	for i, m := range req.Messages {
 		switch m.Role {
 		case "system", "developer":
@@ -86,7 +89,7 @@ func newTurn(req Request) *turn {
 			if strings.HasPrefix(m.Content, toolsMade) {
 				continue
 			}
-			last = i
+			last, before = i, last
 			for _, mark := range fileMark.FindAllStringSubmatch(m.Content, -1) {
 				t.files = append(t.files, mark[1])
 			}
@@ -100,7 +103,9 @@ func newTurn(req Request) *turn {
 	for _, mark := range fileMark.FindAllStringSubmatch(text, -1) {
 		t.sent = append(t.sent, mark[1])
 	}
-	text = plainText(text)
+	if text = plainText(text); text == tryAgain && before >= 0 {
+		text = plainText(req.Messages[before].Content)
+	}
 	t.said, t.lower = text, strings.ToLower(text)
 	t.notes = saved(req.Messages)
 	t.readResults(req.Messages[last+1:])

@@ -488,7 +488,7 @@ class Pane {
     const saved = Math.round(100 * (1 - ledger.sent / Math.max(1, ledger.all)));
     chart.setAttribute("aria-label", calls.map((c, i) => `Call ${i + 1}, ${c.routing}: ${c.tools} tools, ${c.tokens} of ${c.all} tokens`).join("; "));
     const number = (n) => n.toLocaleString("en");
-    caption.replaceChildren("Last call: ", el("b", {}, `${now.tools} tools, ${number(now.tokens)} tokens`),
+    caption.replaceChildren("Last call: ", el("b", {}, `${now.tools} tools, ≈ ${number(now.tokens)} tokens`),
       `, not ${number(now.all)} (${now.routing}). So far `, el("b", {}, `${saved} % saved`), ` of ${number(ledger.all)} schema tokens.`);
   }
 }
