@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/receipts"
 	"oneclaw/internal/admin"
@@ -39,7 +40,10 @@ func TestAnErrorAndItsMessageLeadToEachOther(t *testing.T) {
 	log.Warn("slow disk")
 	log.Error("no answer", "incident", "830E5118", "chat", "telegram:7", "job", "telegram:7/1/text", "err", errors.New("openai: status 401: invalid key hunter2"))
 	keepErrors(t, kept)
-	r.finish(said{chat: "telegram:7", id: "1", user: "7", name: "Bo", text: "hello", at: time.Now(), took: time.Second, state: receipts.Failed, incident: "830E5118"})
+	r.finish(said{
+		chat: "telegram:7", id: "1", user: "7", name: "Bo", text: "hello", at: time.Now(), took: time.Second, state: receipts.Failed, incident: "830E5118",
+		turn: []agent.Message{{Role: agent.RoleUser, Text: "hello", Ref: "telegram:7/1/text", Time: time.Now()}},
+	})
 
 	r.cfg.Program.Errors = &admin.Errors{Store: r.store, Now: kept.Now} // a new process
 	r.now = time.Now().Add(time.Minute)
@@ -47,7 +51,7 @@ func TestAnErrorAndItsMessageLeadToEachOther(t *testing.T) {
 	for address, wants := range map[string][]string{
 		frame.Root + "errors":   {"no answer", "invalid key •••", `href="` + message},
 		frame.Root + "messages": {"invalid key •••", "errors?find=830E5118"},
-		message:                 {"invalid key •••", "errors?find=830E5118"},
+		message:                 {"invalid key •••", "errors?find=830E5118", "Tried in vain"},
 		frame.Root:              {"Something needs you", "invalid key •••"},
 	} {
 		body := r.get(address)

@@ -114,9 +114,12 @@ func stepsOf(told *why.Explanation, now time.Time) []frame.Step {
 			add("Approval", "wait", a.Tool+": "+a.Decision.Choice+" by "+a.Decision.By, asked(told.Turn, a), a.Decision.At)
 		}
 	}
-	if len(j.Answer.Parts) > 0 || !j.Closed.IsZero() {
+	switch {
+	case j.Incident != "":
+		add("Tried in vain", "model", "until it was given up", last, end)
+	case len(j.Answer.Parts) > 0 || !j.Closed.IsZero():
 		add("Delivery", "delivery", count(len(j.Answer.Parts), "part", "parts"), last, end)
-	} else {
+	default:
 		add("Still at it", "model", "", last, end)
 	}
 	return all
