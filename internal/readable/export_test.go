@@ -10,6 +10,3 @@ import (
 func ConvertPage(page string, at *url.URL) (string, error) {
 	return markdown(strings.NewReader(page), at)
 }
-
-// ConvertWhole is [ConvertPage] for a mail.
-func ConvertWhole(document string) (string, error) { return wholeMarkdown(strings.NewReader(document)) }

@@ -57,8 +57,9 @@ func markdown(page io.Reader, at *url.URL) (string, error) {
 	return out, err
 }
 
-// wholeMarkdown returns all of a document that people see, such as a mail, as markdown does.
-func wholeMarkdown(document io.Reader) (string, error) {
+// Convert returns all of a document in UTF-8 that people see, such as a mail, as Markdown. It is
+// for processes that are bounded as that of [Serve] is.
+func Convert(document io.Reader) (string, error) {
 	doc, err := parse(document, func(n *html.Node) bool { return n.DataAtom == atom.Head || hidden(n) })
 	if err != nil {
 		return "", err

@@ -5,8 +5,6 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"runtime/debug"
-	"runtime/metrics"
 	"strings"
 	"time"
 
@@ -24,8 +22,6 @@ const (
 	// maxMemory ends it: in bytes, as Go counts what it has of the system.
 	frugal    = 48 << 20
 	maxMemory = 80 << 20
-	// glances is how often a child looks how much it has.
-	glances = 5 * time.Millisecond
 	// mapRoom is how much a child may map at all. Go maps in large steps and uses them as it
 	// needs them.
 	mapRoom = 512 << 20
@@ -59,7 +55,6 @@ type reply struct {
 // bounds what this process may use, for good, before it looks at the document, and ends it
 // when in does, or when the document takes too much memory.
 func Serve(in io.Reader, out io.Writer) error {
-	debug.SetMemoryLimit(frugal)
 	if err := sandbox.Confine(sandbox.Limits{Memory: mapRoom, CPU: maxTime}); err != nil {
 		return fmt.Errorf("readable: %w", err)
 	}
@@ -74,14 +69,9 @@ func Serve(in io.Reader, out io.Writer) error {
 		}
 		os.Exit(1)
 	}()
-	go func() {
-		for range time.Tick(glances) {
-			if memory() > maxMemory {
-				_ = parent.Send(reply{Fault: fmt.Sprintf("reading it takes more memory than the limit of %d MiB", maxMemory>>20)})
-				os.Exit(1)
-			}
-		}
-	}()
+	sandbox.LimitMemory(frugal, maxMemory, func() {
+		_ = parent.Send(reply{Fault: fmt.Sprintf("reading it takes more memory than the limit of %d MiB", maxMemory>>20)})
+	})
 	text, err := t.read(os.NewFile(documentFile, "document"))
 	if err != nil {
 		return parent.Send(reply{Fault: err.Error()})
@@ -92,13 +82,6 @@ func Serve(in io.Reader, out io.Writer) error {
 		}
 	}
 	return parent.Send(reply{})
-}
-
-// memory is how many bytes Go has of the system.
-func memory() uint64 {
-	sizes := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
-	metrics.Read(sizes)
-	return sizes[0].Value.Uint64() - sizes[1].Value.Uint64()
 }
 
 func (t task) read(document io.Reader) (string, error) {
@@ -115,7 +98,7 @@ func (t task) read(document io.Reader) (string, error) {
 		}
 		return markdown(strings.NewReader(text), at)
 	case formWhole:
-		return wholeMarkdown(strings.NewReader(text))
+		return Convert(strings.NewReader(text))
 	}
 	return text, nil
 }

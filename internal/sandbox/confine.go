@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"runtime/debug"
+	"runtime/metrics"
 	"strconv"
 	"syscall"
 	"time"
@@ -45,6 +47,30 @@ func Confine(l Limits) error {
 		}
 	}
 	return nil
+}
+
+// glances is how often a process looks how much memory it has.
+const glances = 5 * time.Millisecond
+
+// LimitMemory ends this process when it takes more than limit bytes of memory, as Go counts what
+// it has of the system, after it has called say. Above frugal bytes garbage is collected at any cost.
+func LimitMemory(frugal, limit int64, say func()) {
+	debug.SetMemoryLimit(frugal)
+	go func() {
+		for range time.Tick(glances) {
+			if memory() > limit {
+				say()
+				os.Exit(1)
+			}
+		}
+	}()
+}
+
+// memory is how many bytes Go has of the system.
+func memory() int64 {
+	sizes := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(sizes)
+	return int64(sizes[0].Value.Uint64() - sizes[1].Value.Uint64())
 }
 
 func mapped() (uint64, bool) {
