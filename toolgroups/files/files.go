@@ -39,6 +39,28 @@ func Use(scope toolgroups.Scope, f func(*workspace.Root) error) (err error) {
 	return f(root)
 }
 
+// Open opens a file of at most limit bytes for reading. rel is its path in the workspace, with slashes.
+func Open(scope toolgroups.Scope, name string, limit int64) (f *os.File, rel string, size int64, err error) {
+	err = Use(scope, func(root *workspace.Root) error {
+		if rel, err = root.Rel(name); err != nil {
+			return err
+		}
+		if f, err = root.Open(rel); err != nil {
+			return err
+		}
+		info, err := f.Stat()
+		if err == nil && info.Size() > limit {
+			err = workspace.ErrTooLarge
+		}
+		if err != nil {
+			return errors.Join(err, f.Close())
+		}
+		size = info.Size()
+		return nil
+	})
+	return f, filepath.ToSlash(rel), size, err
+}
+
 // Save writes a file and returns its path in the workspace, with slashes.
 func Save(scope toolgroups.Scope, name string, data []byte) (rel string, err error) {
 	err = Use(scope, func(root *workspace.Root) error {

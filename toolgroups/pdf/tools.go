@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
 	"strings"
 	"time"
 
 	pdfiumerrors "github.com/klippa-app/go-pdfium/errors"
 
 	"oneclaw/internal/wording"
-	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/files"
 )
@@ -61,24 +59,7 @@ func (s source) base() string {
 
 // load opens the file that a call names.
 func (p *PDF) load(call toolgroups.Call, name string) (s source, err error) {
-	err = files.Use(call.Scope, func(root *workspace.Root) error {
-		rel, err := root.Rel(name)
-		if err != nil {
-			return err
-		}
-		if s.file, err = root.Open(rel); err != nil {
-			return err
-		}
-		info, err := s.file.Stat()
-		if err == nil && info.Size() > p.cfg.MaxFile {
-			err = workspace.ErrTooLarge
-		}
-		if err != nil {
-			return errors.Join(err, s.file.Close())
-		}
-		s.rel, s.size = filepath.ToSlash(rel), info.Size()
-		return nil
-	})
+	s.file, s.rel, s.size, err = files.Open(call.Scope, name, p.cfg.MaxFile)
 	if err != nil {
 		return source{}, files.Fault(name, err, p.cfg.MaxFile, CodePDF)
 	}
