@@ -8,11 +8,13 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
+// MaxInput is the longest text that is read as Markdown, in bytes. A longer one becomes plain paragraphs.
+const MaxInput = 256 << 10
+
 // The parser takes time quadratic in the containers opened on a line and in
 // the delimiters of a paragraph, and a table has as many cells as its columns
 // times its rows. These caps keep each of them within milliseconds.
 const (
-	maxInput      = 256 << 10
 	maxContainers = 64
 	maxDelimiters = 4096
 	maxCells      = 100_000
@@ -21,7 +23,7 @@ const (
 
 // costly reports whether text must not be given to the Markdown parser.
 func costly(s string) bool {
-	if len(s) > maxInput {
+	if len(s) > MaxInput {
 		return true
 	}
 	run := 0

@@ -88,7 +88,7 @@ func (c *converter) blocks(n ast.Node) []*node {
 func (c *converter) block(n ast.Node) *node {
 	switch n := n.(type) {
 	case *ast.Heading:
-		return &node{kind: kindHeading, children: c.inlines(n)}
+		return &node{kind: kindHeading, level: n.Level, children: c.inlines(n)}
 	case *ast.FencedCodeBlock:
 		return &node{kind: kindCodeBlock, text: c.lines(n), lang: language.FindString(string(n.Language(c.source)))}
 	case *ast.CodeBlock:

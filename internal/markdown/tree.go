@@ -38,6 +38,7 @@ type node struct {
 	url      string           // link
 	bare     bool             // link: its text is its address
 	lang     string           // code block
+	level    int              // heading
 	ordered  bool             // list
 	number   int              // item of an ordered list
 	box      string           // item: its check box, empty if it has none

@@ -95,6 +95,15 @@ func Count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
+// Column is what a spreadsheet calls a column, the first being 0.
+func Column(at int) string {
+	name := ""
+	for at++; at > 0; at = (at - 1) / 26 {
+		name = string(rune('A'+(at-1)%26)) + name
+	}
+	return name
+}
+
 // Clock is a time of the day in its zone.
 func Clock(t time.Time) string { return t.Format("15:04:05 MST") }
 

@@ -1,0 +1,332 @@
+package markdown
+
+import (
+	"archive/zip"
+	"bytes"
+	"embed"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	east "github.com/yuin/goldmark/extension/ast"
+)
+
+//go:embed parts
+var parts embed.FS
+
+const (
+	xmlHead = `<?xml version="1.0" encoding="UTF-8" standalone="yes"?>` + "\n"
+	// inOffice is where the names of relations begin, and relationships what they are called.
+	inOffice      = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+	relationships = "http://schemas.openxmlformats.org/package/2006/relationships"
+	// maxLevel is the deepest level of lists that Word has.
+	maxLevel = 8
+)
+
+// docx writes the body of a Word document.
+type docx struct {
+	body  strings.Builder
+	links []string // where they lead, by their ids
+	lists []int    // the first numbers of ordered lists, by their ids
+}
+
+// look is how text looks.
+type look struct{ strong, emphasis, strike, code, link bool }
+
+// frame is what stands around a block.
+type frame struct {
+	level int    // of lists
+	list  int    // the id of the list whose item begins with the next paragraph; 0 for none
+	mark  string // what such an item begins with instead
+	quote bool
+}
+
+// DOCX returns the document as a Word document. Pictures become links; nothing is fetched.
+func (d *Document) DOCX() ([]byte, error) {
+	w := &docx{}
+	w.blocks(d.root.children, frame{})
+	document := xmlHead + `<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:r="` + inOffice + `"><w:body>` +
+		w.body.String() + `<w:sectPr><w:pgSz w:w="11906" w:h="16838"/><w:pgMar w:top="1134" w:right="1134" w:bottom="1134" w:left="1134" w:header="708" w:footer="708" w:gutter="0"/></w:sectPr></w:body></w:document>`
+	related := relation("s", "styles", "styles.xml", false) + relation("n", "numbering", "numbering.xml", false)
+	for i, to := range w.links {
+		related += relation(fmt.Sprintf("l%d", i), "hyperlink", to, true)
+	}
+	numbering := part("numbering.docx.xml")
+	for i, first := range w.lists {
+		numbering += fmt.Sprintf(`<w:num w:numId="%d"><w:abstractNumId w:val="1"/>`, i+firstList)
+		for level := range maxLevel + 1 {
+			numbering += fmt.Sprintf(`<w:lvlOverride w:ilvl="%d"><w:startOverride w:val="%d"/></w:lvlOverride>`, level, first)
+		}
+		numbering += "</w:num>\n"
+	}
+	return packed([][2]string{
+		{"[Content_Types].xml", part("types.docx.xml")},
+		{"_rels/.rels", relations(relation("d", "officeDocument", "word/document.xml", false))},
+		{"word/document.xml", document},
+		{"word/_rels/document.xml.rels", relations(related)},
+		{"word/styles.xml", part("styles.docx.xml")},
+		{"word/numbering.xml", numbering + "</w:numbering>"},
+	})
+}
+
+// bulletList is the id of all lists without numbers, and firstList that of the first list with some.
+const bulletList, firstList = 1, 2
+
+// part is a file that is in each document.
+func part(name string) string {
+	data, err := parts.ReadFile("parts/" + name)
+	if err != nil {
+		panic(err) // It comes with the program.
+	}
+	return string(data)
+}
+
+// packed makes an archive of names and contents.
+func packed(files [][2]string) ([]byte, error) {
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for _, f := range files {
+		w, err := z.Create(f[0])
+		if err != nil {
+			return nil, fmt.Errorf("markdown: %w", err)
+		}
+		if _, err := w.Write([]byte(f[1])); err != nil {
+			return nil, fmt.Errorf("markdown: %w", err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		return nil, errors.Join(errors.New("markdown: the archive"), err)
+	}
+	return b.Bytes(), nil
+}
+
+func relations(inner string) string {
+	return xmlHead + `<Relationships xmlns="` + relationships + `">` + inner + `</Relationships>`
+}
+
+func relation(id, kind, target string, external bool) string {
+	mode := ""
+	if external {
+		mode = ` TargetMode="External"`
+	}
+	return fmt.Sprintf(`<Relationship Id="%s" Type="%s/%s" Target="%s"%s/>`, id, inOffice, kind, escaped(target), mode)
+}
+
+// escaped is a text as it stands in XML.
+func escaped(text string) string {
+	var b bytes.Buffer
+	_ = xml.EscapeText(&b, []byte(text)) // a buffer does not fail
+	return b.String()
+}
+
+func (w *docx) blocks(nodes []*node, in frame) {
+	for _, n := range nodes {
+		w.block(n, in)
+		in.list, in.mark = 0, "" // Only the first block of an item has its mark.
+	}
+}
+
+func (w *docx) block(n *node, in frame) {
+	switch n.kind {
+	case kindHeading:
+		w.paragraph(fmt.Sprintf(`<w:pStyle w:val="Heading%d"/>`, min(max(n.level, 1), 6)), func() { w.inlines(n.children, look{}) })
+	case kindCodeBlock:
+		w.paragraph(`<w:pStyle w:val="Code"/>`+indent(in), func() { w.text(strings.TrimRight(n.text, "\n"), look{}) })
+	case kindQuote:
+		in.quote = true
+		w.blocks(n.children, in)
+	case kindList:
+		w.list(n, in)
+	case kindTable:
+		w.table(n)
+	case kindRule:
+		w.paragraph(`<w:pBdr><w:bottom w:val="single" w:sz="6" w:space="1" w:color="A6A6A6"/></w:pBdr>`, func() {})
+	default:
+		style := ""
+		switch {
+		case in.list > 0:
+			style = fmt.Sprintf(`<w:pStyle w:val="ListParagraph"/><w:numPr><w:ilvl w:val="%d"/><w:numId w:val="%d"/></w:numPr>`, in.level-1, in.list)
+		case in.level > 0:
+			style = `<w:pStyle w:val="ListParagraph"/>` + indent(in)
+		case in.quote:
+			style = `<w:pStyle w:val="Quote"/>`
+		}
+		w.paragraph(style, func() {
+			w.text(in.mark, look{})
+			w.inlines(n.children, look{})
+		})
+	}
+}
+
+// indent has a block stand below the text of an item.
+func indent(in frame) string {
+	if in.level == 0 {
+		return ""
+	}
+	return fmt.Sprintf(`<w:ind w:left="%d"/>`, 360*in.level)
+}
+
+func (w *docx) list(n *node, in frame) {
+	in.level = min(in.level+1, maxLevel+1)
+	id := bulletList
+	counts := true
+	for i, item := range n.children {
+		counts = counts && item.number == n.children[0].number+i
+	}
+	if n.ordered && counts && len(n.children) > 0 {
+		w.lists = append(w.lists, n.children[0].number)
+		id = firstList - 1 + len(w.lists)
+	}
+	for _, item := range n.children {
+		in.list, in.mark = id, ""
+		switch {
+		case n.ordered && !counts:
+			in.list, in.mark = 0, fmt.Sprintf("%d. ", item.number)
+		case item.box != "":
+			in.list, in.mark = 0, item.box+" "
+		}
+		children := item.children
+		if len(children) == 0 || children[0].kind != kindParagraph {
+			// What has a mark is a paragraph.
+			children = append([]*node{{kind: kindParagraph}}, children...)
+		}
+		w.blocks(children, in)
+	}
+}
+
+func (w *docx) table(n *node) {
+	w.body.WriteString(`<w:tbl><w:tblPr><w:tblStyle w:val="TableGrid"/><w:tblW w:w="0" w:type="auto"/></w:tblPr><w:tblGrid>`)
+	for range n.align {
+		w.body.WriteString(`<w:gridCol/>`)
+	}
+	w.body.WriteString(`</w:tblGrid>`)
+	for i, row := range n.children {
+		w.body.WriteString(`<w:tr>`)
+		if i == 0 {
+			w.body.WriteString(`<w:trPr><w:tblHeader/></w:trPr>`)
+		}
+		for at, cell := range row.children {
+			w.body.WriteString(`<w:tc><w:tcPr><w:tcW w:w="0" w:type="auto"/></w:tcPr>`)
+			w.paragraph(aligned(n.align, at), func() { w.inlines(cell.children, look{strong: i == 0}) })
+			w.body.WriteString(`</w:tc>`)
+		}
+		w.body.WriteString(`</w:tr>`)
+	}
+	w.body.WriteString(`</w:tbl><w:p/>`) // Two tables without a paragraph between would be one.
+}
+
+func aligned(all []east.Alignment, at int) string {
+	if at < len(all) && all[at] == east.AlignRight {
+		return `<w:jc w:val="right"/>`
+	}
+	if at < len(all) && all[at] == east.AlignCenter {
+		return `<w:jc w:val="center"/>`
+	}
+	return ""
+}
+
+func (w *docx) paragraph(properties string, content func()) {
+	w.body.WriteString(`<w:p>`)
+	if properties != "" {
+		w.body.WriteString(`<w:pPr>` + properties + `</w:pPr>`)
+	}
+	content()
+	w.body.WriteString(`</w:p>`)
+}
+
+func (w *docx) inlines(nodes []*node, l look) {
+	for _, n := range nodes {
+		with := l
+		switch n.kind {
+		case kindText:
+			w.text(n.text, l)
+			continue
+		case kindBreak:
+			w.text("\n", l)
+			continue
+		case kindCode:
+			with.code = true
+			w.text(n.text, with)
+			continue
+		case kindStrong:
+			with.strong = true
+		case kindEmphasis:
+			with.emphasis = true
+		case kindStrike:
+			with.strike = true
+		case kindLink:
+			w.link(n, l)
+			continue
+		}
+		w.inlines(n.children, with)
+	}
+}
+
+// leads is what a link may lead to.
+var leads = regexp.MustCompile(`^(?i:https?|mailto):`)
+
+// link writes a link to the web or to a mailbox; another one becomes text.
+func (w *docx) link(n *node, l look) {
+	if !leads.MatchString(n.url) {
+		w.inlines(n.children, l)
+		w.text(n.suffix(), l)
+		return
+	}
+	l.link = true
+	fmt.Fprintf(&w.body, `<w:hyperlink r:id="l%d">`, len(w.links))
+	w.links = append(w.links, n.url)
+	w.inlines(n.children, l)
+	w.body.WriteString(`</w:hyperlink>`)
+}
+
+// lineBreak is a line break as it is written in cells.
+var lineBreak = regexp.MustCompile(`(?i)<br\s*/?>`)
+
+// text writes a run of text.
+func (w *docx) text(text string, l look) {
+	if text == "" {
+		return
+	}
+	w.body.WriteString(`<w:r>` + l.properties())
+	if !l.code {
+		text = lineBreak.ReplaceAllString(text, "\n")
+	}
+	for i, line := range strings.Split(text, "\n") {
+		if i > 0 {
+			w.body.WriteString(`<w:br/>`)
+		}
+		for j, piece := range strings.Split(line, "\t") {
+			if j > 0 {
+				w.body.WriteString(`<w:tab/>`)
+			}
+			if piece != "" {
+				w.body.WriteString(`<w:t xml:space="preserve">` + escaped(piece) + `</w:t>`)
+			}
+		}
+	}
+	w.body.WriteString(`</w:r>`)
+}
+
+func (l look) properties() string {
+	var b strings.Builder
+	for _, p := range []struct {
+		on   bool
+		text string
+	}{
+		{l.link, `<w:rStyle w:val="Hyperlink"/>`},
+		{l.code && !l.link, `<w:rStyle w:val="CodeText"/>`},
+		{l.strong, `<w:b/>`},
+		{l.emphasis, `<w:i/>`},
+		{l.strike, `<w:strike/>`},
+	} {
+		if p.on {
+			b.WriteString(p.text)
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return `<w:rPr>` + b.String() + `</w:rPr>`
+}

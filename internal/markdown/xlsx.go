@@ -1,0 +1,213 @@
+package markdown
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rivo/uniseg"
+
+	"oneclaw/internal/wording"
+)
+
+// ErrNoTable is returned by [Document.XLSX] for a document without a table.
+var ErrNoTable = errors.New("markdown: no table")
+
+// Styles of cells, by their place in styles.xlsx.xml.
+const (
+	styleNone = iota
+	styleHead
+	styleLines
+	styleDate
+	styleTime
+	styleThousands
+	styleThousandths
+	stylePercent
+	stylePercents
+)
+
+const (
+	// maxSheetName is how long the name of a sheet may be, and maxSheets how many there are.
+	maxSheetName = 31
+	maxSheets    = 200
+	// minWidth and maxWidth bound columns, in characters.
+	minWidth, maxWidth = 8, 60
+	// maxCellText is the longest text that Excel keeps in a cell.
+	maxCellText = 32_000
+)
+
+// XLSX returns the tables of the document as a workbook, each in a sheet that the heading above it
+// names, and how many other blocks are left out. Numbers, dates and percentages become such;
+// nothing becomes a formula.
+func (d *Document) XLSX() (data []byte, left int, err error) {
+	var names, sheets []string
+	used := map[string]bool{}
+	heading := ""
+	var visit func(nodes []*node)
+	visit = func(nodes []*node) {
+		for _, n := range nodes {
+			switch {
+			case n.kind == kindHeading:
+				heading = n.flat(false)
+			case n.kind == kindTable && len(sheets) < maxSheets:
+				names = append(names, sheetName(heading, used))
+				sheets = append(sheets, sheet(n))
+			case n.kind == kindQuote || n.kind == kindList || n.kind == kindItem:
+				visit(n.children)
+			case n.kind != kindRule:
+				left++
+			}
+		}
+	}
+	visit(d.root.children)
+	if len(sheets) == 0 {
+		return nil, left, ErrNoTable
+	}
+	var types, list strings.Builder
+	related := relation("s", "styles", "styles.xml", false)
+	files := make([][2]string, 0, len(sheets)+5)
+	for i, content := range sheets {
+		file := fmt.Sprintf("sheet%d.xml", i+1)
+		files = append(files, [2]string{"xl/worksheets/" + file, content})
+		fmt.Fprintf(&list, `<sheet name="%s" sheetId="%d" r:id="t%d"/>`, escaped(names[i]), i+1, i+1)
+		related += relation(fmt.Sprintf("t%d", i+1), "worksheet", "worksheets/"+file, false)
+		fmt.Fprintf(&types, `<Override PartName="/xl/worksheets/%s" ContentType="%s.worksheet+xml"/>`, file, spreadsheetML)
+	}
+	data, err = packed(append([][2]string{
+		{"[Content_Types].xml", xmlHead + `<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">` +
+			`<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/>` +
+			`<Override PartName="/xl/workbook.xml" ContentType="` + spreadsheetML + `.sheet.main+xml"/>` +
+			`<Override PartName="/xl/styles.xml" ContentType="` + spreadsheetML + `.styles+xml"/>` + types.String() + `</Types>`},
+		{"_rels/.rels", relations(relation("d", "officeDocument", "xl/workbook.xml", false))},
+		{"xl/workbook.xml", xmlHead + `<workbook xmlns="` + inSheets + `" xmlns:r="` + inOffice + `"><sheets>` + list.String() + `</sheets></workbook>`},
+		{"xl/_rels/workbook.xml.rels", relations(related)},
+		{"xl/styles.xml", part("styles.xlsx.xml")},
+	}, files...))
+	return data, left, err
+}
+
+// Names of what workbooks are made of.
+const (
+	spreadsheetML = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+	inSheets      = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+)
+
+// notInNames is what the name of a sheet cannot have.
+var notInNames = regexp.MustCompile(`[\[\]:*?/\\]+`)
+
+// sheetName makes a name for a sheet that no other one has.
+func sheetName(heading string, used map[string]bool) string {
+	name := strings.Trim(strings.Join(strings.Fields(notInNames.ReplaceAllString(heading, " ")), " "), "'")
+	if name == "" {
+		name = "Sheet"
+	}
+	for n := 1; ; n++ {
+		end := ""
+		if n > 1 {
+			end = " " + strconv.Itoa(n)
+		}
+		units := []rune(name) // Excel counts UTF-16; what is beyond it is rare in names, and shortened below.
+		whole := strings.TrimSpace(string(units[:min(len(units), (maxSheetName-len(end))/unitsOf(units))])) + end
+		if key := strings.ToLower(whole); !used[key] {
+			used[key] = true
+			return whole
+		}
+	}
+}
+
+// unitsOf is how many units of UTF-16 a character takes at most.
+func unitsOf(text []rune) int {
+	for _, r := range text {
+		if r > 0xffff {
+			return 2
+		}
+	}
+	return 1
+}
+
+// sheet writes a table as a sheet, its first row above a line that stays in view.
+func sheet(n *node) string {
+	var rows strings.Builder
+	widths := make([]int, len(n.align))
+	for i, row := range n.children {
+		fmt.Fprintf(&rows, `<row r="%d">`, i+1)
+		for at, c := range row.children {
+			text := strings.TrimSpace(lineBreak.ReplaceAllString(c.flat(true), "\n"))
+			for line := range strings.Lines(text) {
+				if at < len(widths) {
+					widths[at] = max(widths[at], uniseg.StringWidth(line))
+				}
+			}
+			rows.WriteString(`<c r="` + wording.Column(at) + strconv.Itoa(i+1) + `"` + cell(text, i == 0))
+		}
+		rows.WriteString(`</row>`)
+	}
+	var columns strings.Builder
+	for at, width := range widths {
+		fmt.Fprintf(&columns, `<col min="%d" max="%d" width="%d" customWidth="1"/>`, at+1, at+1, min(max(width, minWidth), maxWidth)+2)
+	}
+	return xmlHead + `<worksheet xmlns="` + inSheets + `"><sheetViews><sheetView workbookViewId="0"><pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/></sheetView></sheetViews>` +
+		`<cols>` + columns.String() + `</cols><sheetData>` + rows.String() + `</sheetData></worksheet>`
+}
+
+var (
+	plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,14})?$`)
+	withCommas  = regexp.MustCompile(`^-?[1-9][0-9]{0,2}(,[0-9]{3}){1,4}(\.[0-9]{1,2})?$`)
+	percentage  = regexp.MustCompile(`^-?[0-9]{1,9}(\.[0-9]{1,9})? ?%$`)
+)
+
+// cell writes a text as what it is, behind the reference of its cell.
+func cell(text string, head bool) string {
+	if !head {
+		if value, style, ok := typed(text); ok {
+			return fmt.Sprintf(` s="%d"><v>%s</v></c>`, style, value)
+		}
+		if value, ok := map[string]int{"FALSE": 0, "TRUE": 1}[text]; ok {
+			return fmt.Sprintf(` t="b"><v>%d</v></c>`, value)
+		}
+	}
+	style := styleNone
+	switch {
+	case text == "":
+		return `/>`
+	case head:
+		style = styleHead
+	case strings.Contains(text, "\n"):
+		style = styleLines
+	}
+	if units := []rune(text); len(units) > maxCellText {
+		text = string(units[:maxCellText]) + "…"
+	}
+	return fmt.Sprintf(` s="%d" t="inlineStr"><is><t xml:space="preserve">%s</t></is></c>`, style, strings.ReplaceAll(escaped(text), "&#xA;", "\n"))
+}
+
+// typed is a number as a workbook has it, and how it is shown.
+func typed(text string) (value string, style int, ok bool) {
+	switch {
+	case plainNumber.MatchString(text):
+		return text, styleNone, true
+	case withCommas.MatchString(text):
+		style = styleThousands
+		if strings.Contains(text, ".") {
+			style = styleThousandths
+		}
+		return strings.ReplaceAll(text, ",", ""), style, true
+	case percentage.MatchString(text):
+		n, err := strconv.ParseFloat(strings.TrimRight(text, " %"), 64)
+		style = stylePercent
+		if strings.Contains(text, ".") {
+			style = stylePercents
+		}
+		return strconv.FormatFloat(n/100, 'g', 15, 64), style, err == nil
+	}
+	for layout, style := range map[string]int{time.DateOnly: styleDate, "2006-01-02 15:04": styleTime} {
+		if at, err := time.Parse(layout, text); err == nil && at.Year() > 1900 && at.Year() < 10_000 {
+			days := at.Sub(time.Date(1899, time.December, 30, 0, 0, 0, 0, time.UTC)).Hours() / 24
+			return strconv.FormatFloat(days, 'f', -1, 64), style, true
+		}
+	}
+	return "", 0, false
+}
