@@ -1,0 +1,372 @@
+package office
+
+import (
+	"encoding/xml"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// book reads an XLSX.
+type book struct {
+	*pack
+	out    *emitter
+	rels   map[string]relation
+	shared sharedTexts
+	looks  []look // of cells, by their style
+	since  int    // the days between the two calendars of Excel, for the later one
+}
+
+// look is how the number of a cell is shown.
+type look int
+
+const (
+	plainNumber look = iota
+	percentage
+	date
+	timeOfDay
+	dateAndTime
+	duration
+)
+
+func (p *pack) readBook(main string, s *scanner, out *emitter) error {
+	b := &book{pack: p, out: out}
+	type sheet struct {
+		name, id string
+		hidden   bool
+	}
+	var sheets []sheet
+	err := s.children(func(el xml.StartElement) error {
+		switch el.Name.Local {
+		case "workbookPr":
+			if v := attr(el, "date1904"); v == "1" || v == "true" {
+				b.since = 1462
+			}
+		case "sheets":
+			return s.children(func(el xml.StartElement) error {
+				state := attr(el, "state")
+				sheets = append(sheets, sheet{attr(el, "name"), relationID(el), state == "hidden" || state == "veryHidden"})
+				return nil
+			})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if b.rels, err = p.relations(main); err != nil {
+		return err
+	}
+	if err := b.readLooks(related(b.rels, "styles")); err != nil {
+		return err
+	}
+	if err := p.scanAny(related(b.rels, "sharedStrings"), b.shared.read); err != nil {
+		return err
+	}
+	for _, sh := range sheets {
+		r := b.rels[sh.id]
+		if !out.begin(sh.name, sh.hidden) || r.kind != "worksheet" {
+			continue
+		}
+		if err := b.readSheet(r.target); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// relationID is the id by which an element refers to another file. Some have an id of their own, too.
+func relationID(el xml.StartElement) string {
+	for _, a := range el.Attr {
+		if a.Name.Local == "id" && strings.HasSuffix(a.Name.Space, "/relationships") {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// sharedTexts are the texts of cells, each kept once, behind one another.
+type sharedTexts struct {
+	text []byte
+	ends []int
+}
+
+// maxShared bounds them, in bytes.
+const maxShared = 48 << 20
+
+func (t *sharedTexts) read(s *scanner) error {
+	return s.children(func(xml.StartElement) error {
+		return s.children(func(xml.StartElement) error {
+			text, err := richText(s)
+			t.text = append(t.text, text...)
+			t.ends = append(t.ends, len(t.text))
+			if len(t.text)+8*len(t.ends) > maxShared {
+				return Refusal(fmt.Sprintf("has more than the limit of %d MiB of texts in its cells, and is not read", maxShared>>20))
+			}
+			return err
+		})
+	})
+}
+
+func (t *sharedTexts) at(i int) string {
+	if i < 0 || i >= len(t.ends) {
+		return ""
+	}
+	begin := 0
+	if i > 0 {
+		begin = t.ends[i-1]
+	}
+	return string(t.text[begin:t.ends[i]])
+}
+
+// richText is the text of an element that may consist of runs, without how it is spoken.
+func richText(s *scanner) (string, error) {
+	var b strings.Builder
+	var read func(el xml.StartElement) error
+	read = func(el xml.StartElement) error {
+		switch el.Name.Local {
+		case "t":
+			text, err := s.text()
+			b.WriteString(text)
+			return err
+		case "r":
+			return s.children(read)
+		}
+		return nil
+	}
+	err := s.children(read)
+	return b.String(), err
+}
+
+// readLooks reads which styles make a number a date.
+func (b *book) readLooks(name string) error {
+	codes := map[string]look{}
+	return b.scanAny(name, func(s *scanner) error {
+		return s.children(func(xml.StartElement) error {
+			return s.children(func(el xml.StartElement) error {
+				part := el.Name.Local
+				return s.children(func(el xml.StartElement) error {
+					switch {
+					case part == "numFmts":
+						codes[attr(el, "numFmtId")] = lookOf(attr(el, "formatCode"))
+					case part == "cellXfs":
+						id := attr(el, "numFmtId")
+						is, ok := codes[id]
+						if !ok {
+							is = builtinLook(id)
+						}
+						b.looks = append(b.looks, is)
+					}
+					return nil
+				})
+			})
+		})
+	})
+}
+
+// builtinLook is that of a format that has a number alone (ECMA-376, 18.8.30).
+func builtinLook(id string) look {
+	n, err := strconv.Atoi(id)
+	switch {
+	case err != nil:
+	case n == 9, n == 10:
+		return percentage
+	case n >= 14 && n <= 17, n >= 27 && n <= 31, n == 36, n >= 50 && n <= 58:
+		return date
+	case n >= 18 && n <= 21, n == 45, n == 47, n >= 32 && n <= 35:
+		return timeOfDay
+	case n == 22:
+		return dateAndTime
+	case n == 46:
+		return duration
+	}
+	return plainNumber
+}
+
+// literal is what in the code of a format stands for itself, and elapsed a count of hours, minutes or seconds.
+var (
+	literal = regexp.MustCompile(`"[^"]*"|\\.|_.|\*.|\[[^hms\]][^\]]*\]`)
+	elapsed = regexp.MustCompile(`\[(h+|m+|s+)\]`)
+)
+
+// lookOf is that of the code of a format.
+func lookOf(code string) look {
+	code, _, _ = strings.Cut(strings.ToLower(literal.ReplaceAllString(strings.ToLower(code), "")), ";")
+	day, hour := strings.ContainsAny(code, "yd"), strings.ContainsAny(code, "hs")
+	switch {
+	case strings.Contains(code, "general"):
+		return plainNumber
+	case elapsed.MatchString(code):
+		return duration
+	case day && hour:
+		return dateAndTime
+	case hour:
+		return timeOfDay
+	case day, strings.Contains(code, "mmm"):
+		return date
+	case strings.Contains(code, "%"):
+		return percentage
+	}
+	return plainNumber
+}
+
+// readSheet reads the rows of a sheet, one after the other.
+func (b *book) readSheet(name string) error {
+	comments, err := b.comments(name)
+	if err != nil {
+		return err
+	}
+	above := map[int]string{}
+	number := 0
+	return b.scan(name, func(s *scanner) error {
+		return s.children(func(xml.StartElement) error {
+			return s.children(func(el xml.StartElement) error {
+				if el.Name.Local != "sheetData" {
+					return nil
+				}
+				return s.children(func(el xml.StartElement) error {
+					number++
+					if n, err := strconv.Atoi(attr(el, "r")); err == nil && n > 0 {
+						number = n
+					}
+					return b.readRow(s, number, above, comments)
+				})
+			})
+		})
+	})
+}
+
+// readRow reads a row. above are the formulas of the cells over it.
+func (b *book) readRow(s *scanner, number int, above, comments map[int]string) error {
+	cells, column := map[int]string{}, -1
+	err := s.children(func(el xml.StartElement) error {
+		column++
+		if at, _ := position(attr(el, "r")); at >= 0 {
+			column = at
+		}
+		if column >= maxColumns {
+			return nil
+		}
+		value, formula, err := b.readCell(s, el)
+		pattern := relative(formula, number)
+		if formula != "" && (value == "" || pattern != above[column]) {
+			value = strings.TrimSpace(value + " (=" + formula + ")")
+		}
+		if formula != "" {
+			above[column] = pattern
+		} else {
+			delete(above, column)
+		}
+		if said := comments[number<<16|column]; said != "" {
+			value = strings.TrimSpace(value + " [comment: " + said + "]")
+		}
+		cells[column] = value
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return b.out.row(number, cells)
+}
+
+// maxColumns is how many columns a sheet can have.
+const maxColumns = 16_384
+
+// position are the column, from 0, and the row, from 1, of a reference such as B7; negative where it is none.
+func position(ref string) (column, row int) {
+	letters := strings.IndexFunc(ref, unicode.IsDigit)
+	if letters < 1 || letters > 3 {
+		return -1, -1
+	}
+	for _, c := range ref[:letters] {
+		if c < 'A' || c > 'Z' {
+			return -1, -1
+		}
+		column = column*26 + int(c-'A') + 1
+	}
+	row, err := strconv.Atoi(ref[letters:])
+	if err != nil || column > maxColumns {
+		return -1, -1
+	}
+	return column - 1, row
+}
+
+// readCell returns what a cell shows, and its formula as far as it is its own.
+func (b *book) readCell(s *scanner, el xml.StartElement) (value, formula string, err error) {
+	kind := attr(el, "t")
+	var raw string
+	err = s.children(func(el xml.StartElement) (err error) {
+		switch el.Name.Local {
+		case "v":
+			raw, err = s.text()
+		case "f":
+			formula, err = s.text() // There is none where it is that of a cell above or before it, moved.
+		case "is":
+			raw, err = richText(s)
+		}
+		return err
+	})
+	switch kind {
+	case "s":
+		at, err := strconv.Atoi(strings.TrimSpace(raw))
+		if err != nil {
+			return "", formula, nil
+		}
+		return b.shared.at(at), formula, nil
+	case "b":
+		return map[string]string{"0": "FALSE", "1": "TRUE"}[strings.TrimSpace(raw)], formula, err
+	case "", "n":
+		style, _ := strconv.Atoi(attr(el, "s"))
+		is := plainNumber
+		if style >= 0 && style < len(b.looks) {
+			is = b.looks[style]
+		}
+		return number(strings.TrimSpace(raw), is, b.since), formula, err
+	}
+	return raw, formula, err
+}
+
+// reference is a cell in a formula: its column, and its row.
+var reference = regexp.MustCompile(`(\$?[A-Z]{1,3})(\$?)(\d{1,7})\b`)
+
+// relative is a formula as it is the same in the cells below.
+func relative(formula string, row int) string {
+	if formula == "" || len(formula) > 1_000 {
+		return formula
+	}
+	return reference.ReplaceAllStringFunc(formula, func(ref string) string {
+		m := reference.FindStringSubmatch(ref)
+		n, err := strconv.Atoi(m[3])
+		if m[2] != "" || err != nil {
+			return ref
+		}
+		return fmt.Sprintf("%s[%d]", m[1], n-row)
+	})
+}
+
+// comments are those of a sheet, by row and column.
+func (b *book) comments(of string) (map[int]string, error) {
+	rels, err := b.relations(of)
+	if err != nil {
+		return nil, err
+	}
+	said := map[int]string{}
+	err = b.scanAny(related(rels, "comments"), func(s *scanner) error {
+		return s.children(func(xml.StartElement) error {
+			return s.children(func(xml.StartElement) error {
+				return s.children(func(el xml.StartElement) error {
+					column, row := position(attr(el, "ref"))
+					if el.Name.Local != "comment" || column < 0 {
+						return nil
+					}
+					text, err := s.text()
+					said[row<<16|column] = line(text)
+					return err
+				})
+			})
+		})
+	})
+	return said, err
+}

@@ -1,0 +1,147 @@
+package office
+
+import (
+	"encoding/xml"
+	"io"
+	"net/url"
+	"path"
+	"regexp"
+	"strings"
+
+	"oneclaw/internal/readable"
+)
+
+// readEPUB reads the chapters of a book in their order.
+func (p *pack) readEPUB(out *emitter) error {
+	if p.has("META-INF/rights.xml") || p.has("META-INF/sinf.xml") {
+		return Refusal("is protected against copying. Ask for a copy without protection")
+	}
+	main := ""
+	err := p.scan("META-INF/container.xml", func(s *scanner) error {
+		var read func(el xml.StartElement) error
+		read = func(el xml.StartElement) error {
+			if el.Name.Local == "rootfile" && main == "" {
+				main = attr(el, "full-path")
+			}
+			return s.children(read)
+		}
+		return s.children(read)
+	})
+	if err != nil {
+		return err
+	}
+	chapters, err := p.spine(main)
+	if err != nil {
+		return err
+	}
+	for _, name := range chapters {
+		text := ""
+		err := p.open(name, func(from io.Reader) (err error) {
+			text, err = readable.Convert(from)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if text == "" {
+			continue
+		}
+		title := ""
+		if m := headline.FindStringSubmatch(text); m != nil {
+			title = m[1]
+		}
+		if !out.begin(title, false) {
+			continue
+		}
+		if err := markdown(text, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// headline is a heading of Markdown.
+var headline = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
+
+// spine are the files of the chapters, as the book lists them.
+func (p *pack) spine(main string) ([]string, error) {
+	files := map[string]string{}
+	var chapters []string
+	err := p.scan(main, func(s *scanner) error {
+		return s.children(func(xml.StartElement) error {
+			return s.children(func(el xml.StartElement) error {
+				return s.children(func(el xml.StartElement) error {
+					switch el.Name.Local {
+					case "item":
+						if href, err := url.PathUnescape(attr(el, "href")); err == nil {
+							files[attr(el, "id")] = path.Join(path.Dir(main), href)
+						}
+					case "itemref":
+						if name := files[attr(el, "idref")]; name != "" {
+							chapters = append(chapters, name)
+						}
+					}
+					return nil
+				})
+			})
+		})
+	})
+	return chapters, err
+}
+
+// markdown gives a text of Markdown to the sink: a paragraph, an item or a row of a table is a block.
+func markdown(text string, out *emitter) error {
+	var block []string
+	tight := false
+	flush := func(next bool) error {
+		if len(block) == 0 {
+			tight = next
+			return nil
+		}
+		whole := strings.TrimRight(strings.Join(block, "\n"), " \n")
+		block = block[:0]
+		level := len(whole) - len(strings.TrimLeft(whole, "#"))
+		if m := headline.FindString(whole); m != whole {
+			level = 0
+		}
+		was := tight
+		tight = next
+		return out.add(Block{Text: whole, Level: level, Tight: was})
+	}
+	fenced := false
+	for l := range strings.Lines(text) {
+		l = strings.TrimRight(tidyLine(l), " \n")
+		trimmed := strings.TrimSpace(l)
+		switch {
+		case strings.HasPrefix(trimmed, "```"):
+			fenced = !fenced
+			block = append(block, l)
+			continue
+		case fenced:
+			block = append(block, l)
+			continue
+		case trimmed == "":
+			if err := flush(false); err != nil {
+				return err
+			}
+			continue
+		case len(block) > 0 && startsBlock(trimmed) && !strings.HasPrefix(trimmed, "|--"):
+			if err := flush(true); err != nil {
+				return err
+			}
+		}
+		block = append(block, l)
+	}
+	return flush(false)
+}
+
+// starts is what begins an item, a row of a table or a heading.
+var starts = regexp.MustCompile(`^([-*+] |\d+[.)] |\||#{1,6} )`)
+
+func startsBlock(line string) bool { return starts.MatchString(line) }
+
+// tidyLine is a line of a text without control characters, its blanks at the beginning kept.
+func tidyLine(text string) string {
+	indent := text[:len(text)-len(strings.TrimLeft(text, " \t"))]
+	return indent + tidy(text)
+}

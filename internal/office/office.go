@@ -1,0 +1,360 @@
+// Package office reads the files of office programs (DOCX, XLSX, PPTX, ODT, ODS, ODP, EPUB, RTF,
+// CSV, HTML and text) as Markdown, in parts (pages, sheets, slides, chapters) and blocks
+// (paragraphs, rows, lines), one after the other, so that little of a file is in memory at a time.
+//
+// Nothing in a file is followed or run: no link is fetched, no macro and no formula is
+// calculated; a cell shows the value that was saved with it. What the file may cost is bounded
+// here as far as it can be counted: bytes unpacked, files in an archive, depth and length of
+// elements. Memory and time are bounded by the process that reads it, see package sandbox.
+package office
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"oneclaw/internal/wording"
+)
+
+// Format says what a document is and what its parts and their blocks are called.
+type Format struct {
+	Name, Part, Block string
+}
+
+// The formats.
+var (
+	wordFormat   = Format{"Word document", "page", "paragraph"}
+	bookFormat   = Format{"Excel workbook", "sheet", "row"}
+	slidesFormat = Format{"PowerPoint presentation", "slide", "paragraph"}
+	odtFormat    = Format{"OpenDocument text", "page", "paragraph"}
+	odsFormat    = Format{"OpenDocument spreadsheet", "sheet", "row"}
+	odpFormat    = Format{"OpenDocument presentation", "slide", "paragraph"}
+	epubFormat   = Format{"EPUB book", "chapter", "paragraph"}
+	rtfFormat    = Format{"RTF document", "page", "paragraph"}
+	csvFormat    = Format{"CSV table", "table", "row"}
+	htmlFormat   = Format{"HTML page", "page", "paragraph"}
+	textFormat   = Format{"text", "text", "line"}
+)
+
+// Part is a page, a sheet, a slide or a chapter.
+type Part struct {
+	// Number is its place in the document, from 1.
+	Number int
+	// Name is that of a sheet or what a chapter is called; often empty.
+	Name string
+	// Hidden is true for a sheet or slide that people do not see.
+	Hidden bool
+}
+
+// Block is a paragraph, a row or a line.
+type Block struct {
+	// Number is its place in the part, from 1; that of a row in its sheet, where rows are left out.
+	Number int
+	// Text is its Markdown, without the cells of a row.
+	Text string
+	// Level is that of a heading; 0 for what is none.
+	Level int
+	// Tight says that no empty line stands before it.
+	Tight bool
+	// Cells are those of a row of a sheet, from column A on, ready for a table of Markdown.
+	Cells []string
+}
+
+// Sink takes what a document holds.
+type Sink interface {
+	// Begin begins a part. It reports whether the blocks of the part are wanted.
+	Begin(Part) bool
+	// Add takes a block. Its error ends the reading.
+	Add(Block) error
+}
+
+// Refusal is an error that says, behind the name of a file, what is wrong with it and what to do.
+type Refusal string
+
+// Error returns the sentence without its subject.
+func (r Refusal) Error() string { return string(r) }
+
+// Errors of what is not read, or not further.
+const (
+	errPassword = Refusal("is protected with a password. Ask for a copy without one")
+	errDamaged  = Refusal("is damaged or incomplete. Ask for it once more")
+	errEntities = Refusal("declares entities of its own, which are not read: such a file can be an attack. Ask for it in another format")
+	errDeep     = Refusal("is nested deeper than the limit of 256 levels, and not read further")
+	errLong     = Refusal("holds an element of more than the limit of 8 MiB, and is not read further")
+)
+
+const (
+	// maxHead is how much of the beginning of a file tells what it is.
+	maxHead = 4 << 10
+	// maxBlock is the longest block, in characters. Longer text becomes several, a longer row is cut.
+	maxBlock = 20_000
+)
+
+// Read reads a document of size bytes that is called name. It looks at the content; the name decides
+// only what content leaves open. The error is a [Refusal], or that of the sink.
+func Read(file io.ReaderAt, size int64, name string, sink Sink) (Format, error) {
+	out := &emitter{sink: sink}
+	format, err := read(file, size, name, out)
+	var known Refusal
+	switch {
+	case out.err != nil:
+		return format, out.err
+	case err == nil || errors.As(err, &known):
+		return format, err
+	}
+	return format, Refusal(fmt.Sprintf("is damaged or incomplete (%s). Ask for it once more", wording.Clip(line(err.Error()), 200)))
+}
+
+func read(file io.ReaderAt, size int64, name string, out *emitter) (Format, error) {
+	head := make([]byte, min(size, maxHead))
+	if _, err := file.ReadAt(head, 0); err != nil && err != io.EOF {
+		return Format{}, err
+	}
+	whole := io.NewSectionReader(file, 0, size)
+	extension := strings.ToLower(path.Ext(name))
+	switch {
+	case len(head) == 0:
+		return Format{}, Refusal("is empty")
+	case bytes.HasPrefix(head, []byte("PK\x03\x04")), bytes.HasPrefix(head, []byte("PK\x05\x06")):
+		return readPack(file, size, out)
+	case bytes.HasPrefix(head, []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")):
+		return Format{}, refuseOLE(whole)
+	case bytes.HasPrefix(head, []byte(`{\rtf`)):
+		return rtfFormat, readRTF(whole, out)
+	case bytes.HasPrefix(head, []byte("%PDF")):
+		return Format{}, Refusal("is a PDF. Load the group pdf")
+	case zipped(extension):
+		return Format{}, errDamaged
+	}
+	return readText(whole, head, extension, out)
+}
+
+// zipped reports whether a file with such a name has to be an archive.
+func zipped(extension string) bool {
+	switch extension {
+	case ".docx", ".docm", ".xlsx", ".xlsm", ".pptx", ".pptm", ".odt", ".ods", ".odp", ".epub":
+		return true
+	}
+	return false
+}
+
+// refuseOLE tells what is in the container that Office used before 2007 and uses for what is encrypted.
+func refuseOLE(file io.Reader) error {
+	const overlap = 64
+	known := []struct {
+		stream string
+		why    Refusal
+	}{
+		{"EncryptedPackage", errPassword},
+		{"WordDocument", "is in the format of Word before 2007 (.doc), which is not read. Ask for it as DOCX or PDF"},
+		{"Workbook", "is in the format of Excel before 2007 (.xls), which is not read. Ask for it as XLSX or CSV"},
+		{"PowerPoint Document", "is in the format of PowerPoint before 2007 (.ppt), which is not read. Ask for it as PPTX or PDF"},
+		{"__substg1.0", "is a mail of Outlook (.msg), which is not read. Ask for its text or for its attachments"},
+	}
+	found := len(known)
+	buffer := make([]byte, overlap, overlap+64<<10)
+	for {
+		n, err := io.ReadFull(file, buffer[overlap:cap(buffer)])
+		for i, k := range known[:found] {
+			if bytes.Contains(buffer[:overlap+n], wide(k.stream)) {
+				found = i
+				break
+			}
+		}
+		if err != nil || found == 0 {
+			break
+		}
+		copy(buffer[:overlap], buffer[n:n+overlap])
+	}
+	if found < len(known) {
+		return known[found].why
+	}
+	return Refusal("is in an old binary format that is not read. Ask for it as DOCX, XLSX, PPTX or PDF")
+}
+
+// wide is a text in UTF-16, as such containers name what they hold.
+func wide(text string) []byte {
+	var b []byte
+	for _, c := range []byte(text) {
+		b = append(b, c, 0)
+	}
+	return b
+}
+
+// emitter numbers what readers find and gives it to the sink.
+type emitter struct {
+	sink   Sink
+	parts  int
+	begun  bool // a part has begun
+	wanted bool // its blocks are
+	blocks int  // of the part
+	err    error
+}
+
+// begin begins a part and reports whether it is wanted.
+func (e *emitter) begin(name string, hidden bool) bool {
+	e.parts++
+	e.begun, e.blocks = true, 0
+	e.wanted = e.sink.Begin(Part{Number: e.parts, Name: line(name), Hidden: hidden})
+	return e.wanted
+}
+
+// breakPage has the next block begin a page, where this one has any.
+func (e *emitter) breakPage() {
+	if e.blocks > 0 {
+		e.begun = false
+	}
+}
+
+// add gives a block to the sink. A text that is too long becomes several.
+func (e *emitter) add(b Block) error {
+	if e.err != nil {
+		return e.err
+	}
+	if !e.begun {
+		e.begin("", false)
+	}
+	rest := ""
+	if b.Text, rest = wording.Split(b.Text, maxBlock); rest != "" {
+		if at := strings.LastIndexAny(b.Text, " \n"); at > len(b.Text)/2 {
+			b.Text, rest = b.Text[:at+1], b.Text[at+1:]+rest
+		}
+	}
+	e.blocks++
+	b.Number = cmp.Or(b.Number, e.blocks)
+	if e.wanted {
+		e.err = e.sink.Add(b)
+	}
+	if e.err == nil && rest != "" {
+		return e.add(Block{Text: rest, Tight: true})
+	}
+	return e.err
+}
+
+// paragraph gives a text to the sink, if there is any.
+func (e *emitter) paragraph(text string, tight bool) error {
+	if text = tidy(text); text == "" {
+		return nil
+	}
+	return e.add(Block{Text: text, Tight: tight})
+}
+
+// heading gives a heading to the sink. Markdown has six levels.
+func (e *emitter) heading(level int, text string) error {
+	if text = line(text); text == "" {
+		return nil
+	}
+	level = min(max(level, 1), 6)
+	return e.add(Block{Text: strings.Repeat("#", level) + " " + text, Level: level})
+}
+
+// item gives an item of a list to the sink.
+func (e *emitter) item(depth int, mark, text string, tight bool) error {
+	if text = tidy(text); text == "" {
+		return nil
+	}
+	indent := strings.Repeat("  ", min(max(depth, 0), 8))
+	text = strings.ReplaceAll(text, "\n", "\n"+indent+"  ")
+	return e.add(Block{Text: indent + mark + " " + text, Tight: tight})
+}
+
+// maxCells is how many columns of a sheet stand side by side.
+const maxCells = 100
+
+// row gives a row of a sheet to the sink. Cells behind the last column that is shown say where they are.
+func (e *emitter) row(number int, cells map[int]string) error {
+	last, far := 0, []int{}
+	for at, text := range cells {
+		switch {
+		case text == "":
+		case at >= maxCells:
+			far = append(far, at)
+		default:
+			last = max(last, at+1)
+		}
+	}
+	if last == 0 && len(far) == 0 {
+		return nil
+	}
+	row, room := make([]string, last), maxBlock
+	for at := range row {
+		row[at] = clipCell(cellText(cells[at]), &room)
+	}
+	slices.Sort(far)
+	for _, at := range far {
+		if room > 0 {
+			row = append(row, clipCell(wording.Column(at)+": "+cellText(cells[at]), &room))
+		}
+	}
+	return e.add(Block{Number: number, Cells: row})
+}
+
+// clipCell bounds a row as a whole.
+func clipCell(text string, room *int) string {
+	if *room <= 0 {
+		return "…"
+	}
+	if head, rest := wording.Split(text, *room); rest != "" {
+		text = head + "…"
+	}
+	*room -= len(text)
+	return text
+}
+
+// table writes the rows of a table of a text, each a block.
+type table struct {
+	out  *emitter
+	rows int
+	wide bool // it has columns
+}
+
+// row gives a row to the sink: a single cell is a paragraph.
+func (t *table) row(cells []string) error {
+	if t.rows++; t.rows == 1 {
+		t.wide = len(cells) > 1
+	}
+	if !t.wide {
+		return t.out.paragraph(strings.ReplaceAll(strings.Join(cells, "\n"), "<br>", "\n"), false)
+	}
+	text := "| " + strings.Join(cells, " | ") + " |"
+	if t.rows == 1 {
+		text += "\n|" + strings.Repeat("---|", len(cells))
+	}
+	return t.out.add(Block{Text: text, Tight: t.rows > 1})
+}
+
+// cellText makes a text fit into a cell of a table of Markdown.
+func cellText(text string) string {
+	var lines []string
+	for l := range strings.Lines(tidy(text)) {
+		if l = strings.Join(strings.Fields(l), " "); l != "" {
+			lines = append(lines, l)
+		}
+	}
+	return strings.ReplaceAll(strings.Join(lines, "<br>"), "|", `\|`)
+}
+
+// tidy removes control characters and blanks around a text.
+func tidy(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t':
+			return r
+		case r == '\u00a0':
+			return ' '
+		case r < ' ', r == '\x7f', r == '\u00ad', r == '\ufeff':
+			return -1
+		}
+		return r
+	}, text)
+	return strings.Trim(text, " \n\t")
+}
+
+// line is a text on one line.
+func line(text string) string { return strings.Join(strings.Fields(tidy(text)), " ") }

@@ -1,0 +1,167 @@
+package office
+
+import (
+	"archive/zip"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+)
+
+const (
+	// maxEntries is how many files an archive may hold.
+	maxEntries = 10_000
+	// maxUnpacked is how much may be unpacked of one, in bytes.
+	maxUnpacked = 256 << 20
+)
+
+// pack is a document that is an archive of files.
+type pack struct {
+	files map[string]*zip.File
+	left  int64
+}
+
+// readPack reads a document that is an archive.
+func readPack(file io.ReaderAt, size int64, out *emitter) (Format, error) {
+	archive, err := zip.NewReader(file, size)
+	if err != nil {
+		return Format{}, err
+	}
+	if n := len(archive.File); n > maxEntries {
+		return Format{}, Refusal(fmt.Sprintf("holds %d files, more than the limit of %d, and is not read", n, maxEntries))
+	}
+	p := &pack{files: make(map[string]*zip.File), left: maxUnpacked}
+	for _, f := range archive.File {
+		if key := partName(f.Name); p.files[key] == nil {
+			p.files[key] = f
+		}
+	}
+	switch {
+	case p.has("_rels/.rels"):
+		return p.readOffice(out)
+	case p.has("META-INF/container.xml"):
+		return epubFormat, p.readEPUB(out)
+	case p.has("content.xml"):
+		return p.readODF(out)
+	case p.has("Index/Document.iwa"), p.has("Index.zip"):
+		return Format{}, Refusal("is a document of Apple's Pages, Numbers or Keynote, which is not read. Ask for it as DOCX, XLSX, PPTX or PDF")
+	}
+	return Format{}, Refusal("is an archive of files and not a document. Unpack it first")
+}
+
+// partName is a name as it is looked up: programs do not agree about case and slashes.
+func partName(name string) string {
+	return strings.ToLower(strings.TrimPrefix(path.Clean("/"+strings.ReplaceAll(name, `\`, "/")), "/"))
+}
+
+func (p *pack) has(name string) bool { return p.files[partName(name)] != nil }
+
+// scan reads a file of the archive as XML.
+func (p *pack) scan(name string, read func(*scanner) error) error {
+	return p.open(name, func(from io.Reader) error { return read(newScanner(from)) })
+}
+
+// scanAny is scan for a file that need not be there.
+func (p *pack) scanAny(name string, read func(*scanner) error) error {
+	if !p.has(name) {
+		return nil
+	}
+	return p.scan(name, read)
+}
+
+// open unpacks a file of the archive.
+func (p *pack) open(name string, read func(io.Reader) error) error {
+	f := p.files[partName(name)]
+	if f == nil {
+		return fmt.Errorf("%.100q is missing", name)
+	}
+	if f.Flags&1 != 0 {
+		return errPassword
+	}
+	from, err := f.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = from.Close() }() // It was only read.
+	return read(&unpacking{from: from, left: &p.left})
+}
+
+// unpacking bounds what is unpacked of an archive.
+type unpacking struct {
+	from io.Reader
+	left *int64
+}
+
+// Read fails where too much was unpacked.
+func (u *unpacking) Read(b []byte) (int, error) {
+	n, err := u.from.Read(b)
+	if *u.left -= int64(n); *u.left < 0 {
+		return 0, Refusal(fmt.Sprintf("unpacks to more than the limit of %d MiB, and is not read further", maxUnpacked>>20))
+	}
+	return n, err
+}
+
+// relation is what a file of the archive refers to.
+type relation struct {
+	kind, target string
+	external     bool
+}
+
+// relations are those of a file, by their ids.
+func (p *pack) relations(of string) (map[string]relation, error) {
+	found := map[string]relation{}
+	dir, base := path.Split(of)
+	err := p.scanAny(dir+"_rels/"+base+".rels", func(s *scanner) error {
+		return s.children(func(root xml.StartElement) error {
+			return s.children(func(el xml.StartElement) error {
+				r := relation{kind: path.Base(attr(el, "Type")), target: attr(el, "Target"), external: attr(el, "TargetMode") == "External"}
+				if !r.external && !strings.HasPrefix(r.target, "/") {
+					r.target = dir + r.target
+				}
+				found[attr(el, "Id")] = r
+				return nil
+			})
+		})
+	})
+	return found, err
+}
+
+// related is the file of a kind that a file refers to; empty where there is none.
+func related(relations map[string]relation, kind string) string {
+	for _, r := range relations {
+		if r.kind == kind && !r.external {
+			return r.target
+		}
+	}
+	return ""
+}
+
+// readOffice reads a document of Microsoft's programs. Their macros are in files that are not opened.
+func (p *pack) readOffice(out *emitter) (format Format, err error) {
+	relations, err := p.relations("")
+	if err != nil {
+		return Format{}, err
+	}
+	main := related(relations, "officeDocument")
+	if strings.HasSuffix(main, ".bin") {
+		return Format{}, Refusal("is a binary workbook (.xlsb), which is not read. Ask for it as XLSX or CSV")
+	}
+	err = p.scan(main, func(s *scanner) error {
+		return s.children(func(root xml.StartElement) error {
+			switch root.Name.Local {
+			case "document":
+				format = wordFormat
+				return p.readWord(main, s, out)
+			case "workbook":
+				format = bookFormat
+				return p.readBook(main, s, out)
+			case "presentation":
+				format = slidesFormat
+				return p.readSlides(main, s, out)
+			}
+			return Refusal("holds no document that can be read. Ask for it as DOCX, XLSX, PPTX or PDF")
+		})
+	})
+	return format, err
+}

@@ -1,0 +1,144 @@
+package office
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/html/charset"
+	"golang.org/x/text/transform"
+
+	"oneclaw/internal/readable"
+)
+
+// maxHTML is the largest HTML page that is read, in bytes: all of it is in memory.
+const maxHTML = 10 << 20
+
+// readText reads what is no archive: tables, pages and plain text.
+func readText(file *io.SectionReader, head []byte, extension string, out *emitter) (Format, error) {
+	kind := http.DetectContentType(head)
+	if (strings.HasPrefix(kind, "image/") && !bytes.HasPrefix(head, []byte("BM"))) || strings.HasPrefix(kind, "video/") || strings.HasPrefix(kind, "audio/") {
+		return Format{}, Refusal("is no document but " + kind)
+	}
+	from, err := decoded(file, head)
+	if err != nil {
+		return Format{}, err
+	}
+	switch {
+	case extension == ".csv", extension == ".tsv", extension == ".tab":
+		return csvFormat, readCSV(from, extension, out)
+	case strings.HasPrefix(kind, "text/html"), extension == ".html", extension == ".htm", extension == ".xhtml":
+		if file.Size() > maxHTML {
+			return htmlFormat, Refusal(fmt.Sprintf("is larger than the limit of %d MiB for HTML. Take out the part that is wanted", maxHTML>>20))
+		}
+		text, err := readable.Convert(from)
+		if err != nil {
+			return htmlFormat, Refusal("cannot be read as HTML: " + err.Error())
+		}
+		return htmlFormat, markdown(text, out)
+	}
+	return textFormat, readLines(from, out)
+}
+
+// decoded is a text in UTF-8. What is no text in any encoding is refused.
+func decoded(file io.Reader, head []byte) (io.Reader, error) {
+	whole := head
+	for n := 0; n < utf8.UTFMax && len(whole) > 0 && !utf8.Valid(whole); n++ {
+		whole = whole[:len(whole)-1] // The head may end within a character.
+	}
+	wide := bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff"))
+	switch {
+	case !wide && (bytes.IndexByte(head, 0) >= 0 || controls(head)*20 > len(head)):
+		return nil, Refusal("is no document that can be read: it is in a binary format. DOCX, XLSX, PPTX, ODT, ODS, EPUB, RTF, CSV, HTML and text are read")
+	case !wide && len(whole) > 0 && utf8.Valid(whole):
+		return file, nil
+	}
+	e, _, _ := charset.DetermineEncoding(head, "")
+	return transform.NewReader(file, e.NewDecoder()), nil
+}
+
+// controls counts the characters that no text has.
+func controls(head []byte) (n int) {
+	for _, c := range head {
+		if c < ' ' && c != '\n' && c != '\r' && c != '\t' && c != '\f' && c != '\x1b' {
+			n++
+		}
+	}
+	return n
+}
+
+// readLines reads a text line by line. A form feed begins a page in print alone, and is dropped.
+func readLines(from io.Reader, out *emitter) error {
+	in := bufio.NewReaderSize(from, 64<<10)
+	for number := 1; ; number++ {
+		var long bytes.Buffer
+		for {
+			part, more, err := in.ReadLine()
+			if err == io.EOF {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if long.Write(part); !more || long.Len() > maxToken {
+				break
+			}
+		}
+		if err := out.add(Block{Text: strings.TrimRight(tidyLine(long.String()), " \t"), Tight: true}); err != nil {
+			return err
+		}
+	}
+}
+
+// readCSV reads a table whose rows are lines. Its separator is the one that the first lines have most of.
+func readCSV(from io.Reader, extension string, out *emitter) error {
+	in := bufio.NewReaderSize(from, 64<<10)
+	head, err := in.Peek(maxHead)
+	if err != nil && err != io.EOF && !errors.Is(err, bufio.ErrBufferFull) {
+		return err
+	}
+	if bytes.HasPrefix(head, []byte("\ufeff")) {
+		_, _ = in.Discard(3) // They were peeked at.
+	}
+	limited := &gauge{from: in}
+	rows := csv.NewReader(limited)
+	rows.Comma, rows.FieldsPerRecord, rows.LazyQuotes, rows.ReuseRecord = separator(head, extension), -1, true, true
+	for {
+		limited.used = 0
+		record, err := rows.Read()
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+		cells := make(map[int]string, len(record))
+		for i, text := range record {
+			cells[i] = text
+		}
+		number, _ := rows.FieldPos(0)
+		if err := out.row(number, cells); err != nil {
+			return err
+		}
+	}
+}
+
+// separator is that of a table.
+func separator(head []byte, extension string) rune {
+	best, most := ',', 0
+	if extension != ".csv" {
+		return '\t'
+	}
+	for _, s := range ",;\t|" {
+		if n := bytes.Count(head, []byte(string(s))); n > most {
+			best, most = s, n
+		}
+	}
+	return best
+}
