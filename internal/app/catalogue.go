@@ -25,6 +25,7 @@ import (
 	"oneclaw/toolgroups/browser"
 	configtools "oneclaw/toolgroups/config"
 	"oneclaw/toolgroups/core"
+	"oneclaw/toolgroups/documents"
 	"oneclaw/toolgroups/google"
 	"oneclaw/toolgroups/jstools"
 	"oneclaw/toolgroups/mcp"
@@ -93,6 +94,9 @@ func newCatalogue(cfg config.Config, store storage.Store, files *keptFiles, m *m
 	if err := c.addConfig(m); err != nil {
 		return nil, err
 	}
+	if err := c.addDocuments(); err != nil {
+		return nil, err
+	}
 	c.groups = append(c.groups, c.schedule.Group())
 	if err := c.addUserTools(cfg, files.syncTools(), m.Vault, private); err != nil {
 		return nil, err
@@ -139,6 +143,19 @@ func (c *catalogue) addConfig(m *models.Models) error {
 	}
 	c.groups = append(c.groups, family.Group(), c.pdf.Group())
 	c.core = append(c.core, family.CreateAgent())
+	return nil
+}
+
+func (c *catalogue) addDocuments() error {
+	family, err := documents.New(c.log)
+	if err != nil {
+		return err
+	}
+	group, err := family.Group()
+	if err != nil {
+		return fmt.Errorf("documents: %w", err)
+	}
+	c.groups = append(c.groups, group)
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"oneclaw/internal/readable"
 	"oneclaw/internal/redact"
 	"oneclaw/internal/sandbox"
+	"oneclaw/toolgroups/documents"
 	"oneclaw/toolgroups/pdf"
 )
 
@@ -46,6 +47,8 @@ func Child(args []string) func(io.Reader, io.Writer) error {
 		return pdf.Serve
 	case readable.Argument:
 		return readable.Serve
+	case documents.Argument:
+		return documents.Serve
 	}
 	return nil
 }

@@ -1,0 +1,159 @@
+// Package documents is the group of tools for the files of office programs: it reads them in
+// pieces, searches them, and writes DOCX and XLSX.
+//
+// Each file is read in a process of its own (see package sandbox): the program starts itself again
+// with [Argument], and that child runs [Serve]. A damaged or malicious file can at worst end the
+// child that reads it, which sees no file but this one and no network, has bounded memory, and is
+// killed when the time of the call is over.
+package documents
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path"
+	"strings"
+
+	"oneclaw/internal/markdown"
+	"oneclaw/internal/named"
+	"oneclaw/internal/sandbox"
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/files"
+)
+
+// Codes of errors of this family.
+const (
+	CodeDocument    = "document_error"
+	CodeInvalidPart = "invalid_part"
+)
+
+const (
+	// maxFile is the size of the largest file that is read, in bytes.
+	maxFile = 50 << 20
+	// atOnce is how many documents are read at a time; other calls wait.
+	atOnce = 2
+)
+
+//go:embed documents.json
+var manifests embed.FS
+
+// Documents is the family.
+type Documents struct {
+	command []string
+	slots   chan struct{}
+	log     *slog.Logger
+}
+
+// New makes the family, which logs how a child ended that gave no answer; a nil log discards that.
+// Nothing is started.
+func New(log *slog.Logger) (*Documents, error) {
+	command, err := sandbox.Command(Argument)
+	if err != nil {
+		return nil, fmt.Errorf("documents: %w", err)
+	}
+	return &Documents{command: command, slots: make(chan struct{}, atOnce), log: cmp.Or(log, slog.New(slog.DiscardHandler))}, nil
+}
+
+// Group returns the three tools.
+func (d *Documents) Group() (toolgroups.Group, error) {
+	return toolgroups.GroupOf(manifests, "documents", map[string]toolgroups.Handler{
+		"read_document":   toolgroups.Typed(d.read),
+		"search_document": toolgroups.Typed(d.search),
+		"write_document":  toolgroups.Typed(d.write),
+	})
+}
+
+type readArgs struct {
+	Path string `json:"path"`
+	Part string `json:"part"`
+}
+
+func (d *Documents) read(ctx context.Context, call toolgroups.Call, in readArgs) (toolgroups.Result, error) {
+	return d.ask(ctx, call, in.Path, task{Part: in.Part})
+}
+
+type searchArgs struct {
+	Path  string `json:"path"`
+	Query string `json:"query"`
+}
+
+func (d *Documents) search(ctx context.Context, call toolgroups.Call, in searchArgs) (toolgroups.Result, error) {
+	if strings.TrimSpace(in.Query) == "" {
+		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'query' is blank. Give words to look for.")
+	}
+	return d.ask(ctx, call, in.Path, task{Query: in.Query})
+}
+
+// ask has a child answer what is asked of a file.
+func (d *Documents) ask(ctx context.Context, call toolgroups.Call, name string, t task) (toolgroups.Result, error) {
+	f, rel, _, err := files.Open(call.Scope, name, maxFile)
+	if err != nil {
+		return toolgroups.Result{}, files.Fault(name, err, maxFile, CodeDocument)
+	}
+	defer func() { _ = f.Close() }() // It is only read.
+	if err := named.Take(ctx, d.slots); err != nil {
+		return toolgroups.Result{}, err
+	}
+	defer func() { <-d.slots }()
+	child, err := sandbox.Start(ctx, d.command, f)
+	if err != nil {
+		return toolgroups.Result{}, fmt.Errorf("documents: start: %w", err)
+	}
+	t.Name = files.Line(path.Base(rel))
+	var r report
+	err = errors.Join(child.Send(t), child.Receive(&r))
+	exit := child.End()
+	switch {
+	case ctx.Err() != nil:
+		return toolgroups.Result{}, ctx.Err()
+	case err != nil:
+		d.log.Warn("a document could not be read", "err", errors.Join(err, exit))
+		return toolgroups.Result{}, toolgroups.Errorf(CodeDocument,
+			"'%s' could not be read: it is damaged, or takes more time or memory than allowed. Ask for it in another format or in parts.", t.Name)
+	case r.Code != "":
+		return toolgroups.Result{}, toolgroups.Errorf(r.Code, "%s", r.Text)
+	}
+	return toolgroups.Result{Text: r.Text}, nil
+}
+
+type writeArgs struct {
+	Path    string `json:"path"`
+	Content string `json:"content"`
+}
+
+func (d *Documents) write(_ context.Context, call toolgroups.Call, in writeArgs) (toolgroups.Result, error) {
+	if len(in.Content) > markdown.MaxInput {
+		return toolgroups.Result{}, toolgroups.Errorf(CodeDocument, "The content has %d bytes, more than the limit of %d. Write several files.", len(in.Content), markdown.MaxInput)
+	}
+	var data []byte
+	var err error
+	note := ""
+	switch strings.ToLower(path.Ext(in.Path)) {
+	case ".docx":
+		data, err = markdown.Parse(in.Content).DOCX()
+	case ".xlsx":
+		var left int
+		if data, left, err = markdown.Parse(in.Content).XLSX(); errors.Is(err, markdown.ErrNoTable) {
+			return toolgroups.Result{}, toolgroups.Errorf(CodeDocument, "There is no table in 'content'. Write tables of Markdown, each below a heading that names its sheet.")
+		}
+		if left > 0 {
+			note = fmt.Sprintf("\n[%d paragraphs that are in no table were left out.]", left)
+		}
+	default:
+		return toolgroups.Result{}, toolgroups.Errorf(CodeDocument, "'%s' has to end in .docx or .xlsx. Other text is written with write_file.", files.Line(in.Path))
+	}
+	if err != nil {
+		return toolgroups.Result{}, fmt.Errorf("documents: write: %w", err)
+	}
+	rel, err := files.Save(call.Scope, in.Path, data)
+	if err != nil {
+		return toolgroups.Result{}, files.Fault(in.Path, err, maxFile, CodeDocument)
+	}
+	return toolgroups.Result{
+		Text:  fmt.Sprintf("Saved and sent: %s\nFile size: %d bytes%s", rel, len(data), note),
+		Files: []toolgroups.File{{Path: rel}},
+	}, nil
+}

@@ -1,0 +1,98 @@
+package documents
+
+import (
+	"errors"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"oneclaw/internal/office"
+)
+
+// place is a block of a part. Both count from 1.
+type place struct{ part, block int }
+
+// before reports whether p stands before q.
+func (p place) before(q place) bool { return p.part < q.part || p.part == q.part && p.block < q.block }
+
+// selection is what of a document is wanted: what stands between two places, both included, or a part by its name.
+type selection struct {
+	all      bool
+	from, to place
+	name     string
+}
+
+var (
+	// byNumber is 3, 2-5, 3:40, 3:40-, 3:40-3:60 and the like.
+	byNumber = regexp.MustCompile(`^(\d{1,7})(?::(\d{1,8}))?(?:(-)(?:(\d{1,7})(?::(\d{1,8}))?)?)?$`)
+	// byName is a name, which rows may follow as in Costs:5-20 or Costs!A5:F20.
+	byName = regexp.MustCompile(`^(.*?)(?::(\d{1,8})(-)?(\d{1,8})?|!\$?[A-Za-z]{1,3}\$?(\d{1,8})(?:(:)\$?[A-Za-z]{1,3}\$?(\d{1,8}))?)?$`)
+)
+
+var errSelection = errors.New("'part' is no valid selection. Write it like 3, 2-5, 3:40- or the name of a sheet")
+
+// parseSelection reads what a call wants of a document.
+func parseSelection(text string) (selection, error) {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return selection{all: true, to: place{math.MaxInt, math.MaxInt}}, nil
+	}
+	if m := byNumber.FindStringSubmatch(text); m != nil {
+		from, to := place{number(m[1], 1), number(m[2], 1)}, place{number(m[4], math.MaxInt), number(m[5], math.MaxInt)}
+		if m[3] == "" {
+			to = place{from.part, number(m[2], math.MaxInt)}
+		}
+		if to.before(from) {
+			return selection{}, errSelection
+		}
+		return selection{from: from, to: to, name: text}, nil
+	}
+	m := byName.FindStringSubmatch(text)
+	if m == nil || strings.Contains(text, "\n") {
+		return selection{}, errSelection
+	}
+	first, to := m[2]+m[5], m[4]+m[7]
+	last := number(to, math.MaxInt)
+	if to == "" && first != "" && m[3]+m[6] == "" {
+		last = number(first, math.MaxInt)
+	}
+	s := selection{from: place{0, number(first, 1)}, to: place{0, last}, name: strings.Trim(m[1], "'\" ")}
+	if s.to.before(s.from) {
+		return selection{}, errSelection
+	}
+	return s, nil
+}
+
+// number reads digits, of which there may be none.
+func number(digits string, otherwise int) int {
+	if n, err := strconv.Atoi(digits); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+// part reports whether something of a part is wanted.
+func (s selection) part(p office.Part) bool {
+	if s.all || s.named(p) {
+		return true
+	}
+	return s.from.part > 0 && p.Number >= s.from.part && p.Number <= s.to.part
+}
+
+// named reports whether a part is wanted by its name: a sheet may be called 2026.
+func (s selection) named(p office.Part) bool {
+	return s.name != "" && strings.EqualFold(strings.TrimSpace(p.Name), s.name)
+}
+
+// block reports whether a block of a part of which something is wanted is.
+func (s selection) block(p office.Part, number int) bool {
+	switch {
+	case s.all, s.named(p) && s.from.part > 0:
+		return true
+	case s.from.part == 0:
+		return number >= s.from.block && number <= s.to.block
+	}
+	at := place{p.Number, number}
+	return !at.before(s.from) && !s.to.before(at)
+}
