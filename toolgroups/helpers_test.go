@@ -59,6 +59,7 @@ func groups() []toolgroups.Group {
 	}{
 		{"config", 17, toolgroups.RoleAdmin},
 		{"pdf", 3, 0},
+		{"documents", 3, 0},
 		{"scheduled_tasks", 5, 0},
 		{"js_tool_management", 4, toolgroups.RoleAdmin},
 		{"google_gmail", 25, 0},
@@ -77,7 +78,7 @@ func groups() []toolgroups.Group {
 	return out
 }
 
-// house is the whole of the program with fake tools: 13 + 141.
+// house is the whole of the program with fake tools: 13 + 144.
 func house(t testing.TB, change ...func(*toolgroups.RegistryConfig)) *toolgroups.Registry {
 	t.Helper()
 	cfg := toolgroups.RegistryConfig{Core: coreTools(), Groups: groups()}

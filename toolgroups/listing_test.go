@@ -22,7 +22,7 @@ func TestListingOfTwoGroups(t *testing.T) {
 	if diff := cmp.Diff(want, reg.Listing()); diff != "" {
 		t.Error(diff)
 	}
-	if got := strings.Count(house(t).Listing(), "\n- "); got != 14 {
+	if got := strings.Count(house(t).Listing(), "\n- "); got != 15 {
 		t.Errorf("the whole house has %d lines", got)
 	}
 }

@@ -30,7 +30,7 @@ func TestLoadAnswersWithAllTools(t *testing.T) {
 func TestLoadOfAnUnknownGroupChangesNothing(t *testing.T) {
 	set := newSet(t)
 	_, fault := call(t, set.Round(), "load_tool_group", `{"group_name":"nonexistent"}`, admin())
-	wantFault(t, fault, "not_found", "Tool group 'nonexistent' not found. Available groups: config, pdf, scheduled_tasks, "+
+	wantFault(t, fault, "not_found", "Tool group 'nonexistent' not found. Available groups: config, pdf, documents, scheduled_tasks, "+
 		"js_tool_management, google_gmail, google_gmail_settings, google_drive, google_calendar, google_contacts, "+
 		"google_docs, google_sheets, google_slides, google_forms, google_tasks")
 	if len(set.Loaded()) != 0 || len(set.Round().Tools()) != 13 {

@@ -133,7 +133,7 @@ func TestAllGroupsTogether(t *testing.T) {
 	}
 	got := names(set.Round().Tools())
 	slices.Sort(got)
-	if n := len(slices.Compact(got)); n != 154 {
+	if n := len(slices.Compact(got)); n != 157 {
 		t.Errorf("%d different tools", n)
 	}
 }
@@ -251,7 +251,7 @@ func TestListingDoesNotDependOnLoads(t *testing.T) {
 
 // Acceptance 64: With routing switched off, all tools are sent.
 func TestAllGroupsFromTheStart(t *testing.T) {
-	if got := len(newSet(t, house(t).GroupNames()...).Round().Tools()); got != 154 {
+	if got := len(newSet(t, house(t).GroupNames()...).Round().Tools()); got != 157 {
 		t.Errorf("%d tools", got)
 	}
 }

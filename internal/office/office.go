@@ -219,19 +219,22 @@ func (e *emitter) add(b Block) error {
 	if !e.begun {
 		e.begin("", false)
 	}
-	rest := ""
-	if b.Text, rest = wording.Split(b.Text, maxBlock); rest != "" {
-		if at := strings.LastIndexAny(b.Text, " \n"); at > len(b.Text)/2 {
-			b.Text, rest = b.Text[:at+1], b.Text[at+1:]+rest
+	for whole := b.Text; e.err == nil; {
+		var rest string
+		if b.Text, rest = wording.Split(whole, maxBlock); rest != "" {
+			if at := strings.LastIndexAny(b.Text, " \n"); at > len(b.Text)/2 {
+				b.Text, rest = whole[:at+1], whole[at+1:]
+			}
 		}
-	}
-	e.blocks++
-	b.Number = cmp.Or(b.Number, e.blocks)
-	if e.wanted {
-		e.err = e.sink.Add(b)
-	}
-	if e.err == nil && rest != "" {
-		return e.add(Block{Text: rest, Tight: true})
+		e.blocks++
+		b.Number = cmp.Or(b.Number, e.blocks)
+		if e.wanted {
+			e.err = e.sink.Add(b)
+		}
+		if rest == "" {
+			break
+		}
+		whole, b = rest, Block{Tight: true}
 	}
 	return e.err
 }

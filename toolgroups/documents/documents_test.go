@@ -217,6 +217,15 @@ func TestALongDocumentIsReadInPieces(t *testing.T) {
 	}
 }
 
+func TestManyEmptyParts(t *testing.T) {
+	h := newHarness(t)
+	h.put(t, "many.xlsx", packed(t, "workbook.xml", "<workbook><sheets>", `<sheet name="n"/>`, "</sheets></workbook>", 3))
+	got := h.must(t, "read_document", `{"path":"many.xlsx"}`).Text
+	if len(got) > toolgroups.MaxText || !strings.Contains(got, "3000 sheets\n") || !strings.Contains(got, "--- Sheet 9: n ---\n(empty)\n") || goOn.FindString(got) == "" {
+		t.Errorf("%d characters: %.300s", len(got), got)
+	}
+}
+
 func TestASearchShowsSoMuch(t *testing.T) {
 	h := newHarness(t)
 	h.put(t, "many.txt", []byte(strings.Repeat(strings.Repeat("ä", 3_000)+" needle "+strings.Repeat("b", 3_000)+"\n", 90)))

@@ -70,8 +70,11 @@ func (x *excerpt) Begin(p office.Part) bool {
 		x.listed = x.note(entry{at: place{p.Number, 1}, title: p.Name})
 	}
 	if x.wanted && x.next == nil {
+		if x.used += len("\n--- Chapter 1000:  (hidden), 10000-20000 of 30000 ---\n") + min(len(p.Name), maxTitle); x.used > x.limit {
+			x.next = &place{p.Number, 1}
+			return x.wanted
+		}
 		x.sections = append(x.sections, &section{part: p})
-		x.used += len("\n--- Chapter 1000:  (hidden), 10000-20000 of 30000 ---\n") + len(p.Name)
 	}
 	return x.wanted
 }
@@ -181,9 +184,9 @@ func (x *excerpt) rest() string {
 	switch {
 	case x.want.from.part == 0 && !x.want.all:
 		to = fmt.Sprint(at.part)
-	case x.want.to.part < 1<<30:
+	case x.want.to.part < end:
 		to = fmt.Sprint(x.want.to.part)
-		if x.want.to.block < 1<<30 {
+		if x.want.to.block < end {
 			to += fmt.Sprintf(":%d", x.want.to.block)
 		}
 	}
@@ -195,19 +198,7 @@ func (x *excerpt) contents(format office.Format) string {
 	if !x.want.all {
 		return ""
 	}
-	named, headings := 0, 0
-	for _, e := range x.outline {
-		if e.level > 0 {
-			headings++
-		} else if e.title != "" {
-			named++
-		}
-	}
-	if headings == 0 && named == 0 {
-		return ""
-	}
 	var b strings.Builder
-	b.WriteString("Outline:\n")
 	listed := 0
 	for i, e := range x.outline {
 		// A chapter that is named by its heading, and a page, are not listed.
@@ -226,7 +217,10 @@ func (x *excerpt) contents(format office.Format) string {
 		}
 		b.WriteString(text)
 	}
-	return b.String()
+	if listed == 0 {
+		return ""
+	}
+	return "Outline:\n" + b.String()
 }
 
 // write writes a section below its head.

@@ -10,6 +10,9 @@ import (
 	"oneclaw/internal/office"
 )
 
+// end stands for the last part or block, whichever that is.
+const end = math.MaxInt
+
 // place is a block of a part. Both count from 1.
 type place struct{ part, block int }
 
@@ -36,12 +39,12 @@ var errSelection = errors.New("'part' is no valid selection. Write it like 3, 2-
 func parseSelection(text string) (selection, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
-		return selection{all: true, to: place{math.MaxInt, math.MaxInt}}, nil
+		return selection{all: true, to: place{end, end}}, nil
 	}
 	if m := byNumber.FindStringSubmatch(text); m != nil {
-		from, to := place{number(m[1], 1), number(m[2], 1)}, place{number(m[4], math.MaxInt), number(m[5], math.MaxInt)}
+		from, to := place{number(m[1], 1), number(m[2], 1)}, place{number(m[4], end), number(m[5], end)}
 		if m[3] == "" {
-			to = place{from.part, number(m[2], math.MaxInt)}
+			to = place{from.part, number(m[2], end)}
 		}
 		if to.before(from) {
 			return selection{}, errSelection
@@ -53,9 +56,9 @@ func parseSelection(text string) (selection, error) {
 		return selection{}, errSelection
 	}
 	first, to := m[2]+m[5], m[4]+m[7]
-	last := number(to, math.MaxInt)
+	last := number(to, end)
 	if to == "" && first != "" && m[3]+m[6] == "" {
-		last = number(first, math.MaxInt)
+		last = number(first, end)
 	}
 	s := selection{from: place{0, number(first, 1)}, to: place{0, last}, name: strings.Trim(m[1], "'\" ")}
 	if s.to.before(s.from) {

@@ -1,14 +1,12 @@
 package documents
 
 import (
-	"math"
 	"testing"
 
 	"oneclaw/internal/office"
 )
 
 func TestSelections(t *testing.T) {
-	const end = math.MaxInt
 	for _, tc := range []struct {
 		text string
 		want selection

@@ -201,9 +201,9 @@ func TestDescriptionsCountAndAreShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tools := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("big", 141)) }).Tools()
+	tools := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("big", 144)) }).Tools()
 	for _, bt := range tools {
-		if !strings.Contains(bt.Description, "141") {
+		if !strings.Contains(bt.Description, "144") {
 			t.Errorf("%s does not say how many tools are deferred: %s", bt.Name, bt.Description)
 		}
 	}
