@@ -192,7 +192,7 @@ func points(t *testing.T, ctx context.Context, pane string) int {
 	const png = `Uint8Array.from(atob("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="), (c) => c.charCodeAt(0))`
 	choose(`new File([` + png + `], "red.png", { type: "image/png" }), new File([` + png + `], "blue.png", { type: "image/png" })`)
 	send("two pictures")
-	says(t, ctx, pane, "look into PDF files only")
+	says(t, ctx, pane, "look into PDFs and office files only")
 	unfold("two pictures", "🖼")
 	choose(`new File(["OggS and a sound"], "voice.ogg", { type: "audio/ogg" })`)
 	send("")

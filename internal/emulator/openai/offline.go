@@ -261,6 +261,7 @@ func (t *turn) abilities() string {
 		what string
 	}{
 		{t.tools["pdf_info"] || group("pdf"), "read a PDF"},
+		{t.tools["read_document"] || group("documents"), "read Word, Excel and other documents"},
 		{t.tools["schedule_task"] || group("scheduled_tasks"), "remind you (\"remind me in 1 minute to stretch\")"},
 		{t.tools["save_memory"], "remember things (\"remember that my cat is called Minka\")"},
 		{t.tools["js_eval"], "calculate (\"17*23\")"},

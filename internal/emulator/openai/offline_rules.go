@@ -45,6 +45,8 @@ func (t *turn) rules() []rule {
 		{asksToRemember(t.said), t.remember},
 		{writeFile.MatchString(t.said), t.write},
 		{loadGroup.MatchString(t.said), t.load},
+		{t.wantsFile(), t.tableFile},
+		{t.officeFile() != "", t.office},
 		{t.aboutPDF(), t.pdf},
 		{tableOf.MatchString(t.said) && !aboutSheet.MatchString(t.said), t.table},
 		{codeAsked.MatchString(t.said), t.code},
@@ -132,7 +134,7 @@ func (t *turn) serve(s service) Reply {
 }
 
 func (t *turn) strangeFile() Reply {
-	return Reply{Text: fmt.Sprintf("I got `%s`. Without an AI I can look into PDF files only.", t.sent[len(t.sent)-1])}
+	return Reply{Text: fmt.Sprintf("I got `%s`. Without an AI I can look into PDFs and office files only.", t.sent[len(t.sent)-1])}
 }
 
 // cut shortens a text to about n bytes, at a character.

@@ -22,6 +22,8 @@ const ideas = [
   { text: "What is in my calendar?", only: "telegram" },
   { text: "Read the budget sheet", only: "telegram" },
   { text: "Table of Telegram and Slack" },
+  { text: "Table of Telegram and Slack as a workbook" },
+  { text: "Read table.xlsx" },
   { text: "/tools", only: "telegram" },
   { text: "/clear", only: "telegram" },
   // Slack keeps what begins with a slash for itself.

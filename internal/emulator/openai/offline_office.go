@@ -1,0 +1,79 @@
+package openai
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	officeName = regexp.MustCompile(`(?i)[\w./-]+\.(?:docx|xlsx|pptx|odt|ods|odp|epub|rtf|csv)\b`)
+	asWorkbook = regexp.MustCompile(`(?i)\b(workbook|excel|xlsx)\b`)
+	asWord     = regexp.MustCompile(`(?i)\b(word|docx)\b`)
+	formatLine = regexp.MustCompile(`(?s)^File: [^\n]*\nFormat: ([^\n]*)\n\n(.*)$`)
+)
+
+// officeFile is the file of an office program that a message is about: the one that it names, the
+// newest that came with it, or, where it asks what only a document can answer, the newest file of all.
+func (t *turn) officeFile() string {
+	if named := officeName.FindString(t.said); named != "" {
+		for _, file := range slices.Backward(t.files) {
+			if path.Base(file) == path.Base(named) {
+				return file
+			}
+		}
+		return named
+	}
+	asks := aboutIt.MatchString(t.said) || finding.MatchString(t.said)
+	switch {
+	case len(t.sent) > 0:
+		return officeName.FindString(t.sent[len(t.sent)-1])
+	case asks && len(t.files) > 0:
+		return officeName.FindString(t.files[len(t.files)-1])
+	}
+	return ""
+}
+
+// office looks into a document: it shows the beginning, or where words are.
+func (t *turn) office() Reply {
+	doc := t.officeFile()
+	name := "**" + path.Base(doc) + "**"
+	if m := finding.FindStringSubmatch(t.said); m != nil {
+		return t.withTool("documents", "search_document", map[string]any{"path": doc, "query": m[1]}, func(text string) string {
+			text, _, _ = strings.Cut(text, "\n\n[")
+			return cut(text, 1500)
+		})
+	}
+	return t.withTool("documents", "read_document", map[string]any{"path": doc}, func(text string) string {
+		m := formatLine.FindStringSubmatch(text)
+		if m == nil {
+			return fmt.Sprintf("I could not look into %s: %s", name, firstLine(text))
+		}
+		return fmt.Sprintf("%s (%s) begins:\n\n%s", name, m[1], cut(m[2], 1200))
+	})
+}
+
+// wantsFile says whether a table is wanted as a file.
+func (t *turn) wantsFile() bool {
+	return tableOf.MatchString(t.said) && officeName.FindString(t.said) == "" && (asWorkbook.MatchString(t.said) || asWord.MatchString(t.said))
+}
+
+// tableFile writes a table into a file, which goes to the chat by itself.
+func (t *turn) tableFile() Reply {
+	table := t.table()
+	if !strings.HasPrefix(table.Text, "|") {
+		return table
+	}
+	file := "table.docx"
+	if asWorkbook.MatchString(t.said) {
+		file = "table.xlsx"
+	}
+	return t.withTool("documents", "write_document", map[string]any{"path": file, "content": "# Table\n\n" + table.Text}, func(text string) string {
+		if !strings.HasPrefix(text, "Saved") {
+			return "I could not write it: " + firstLine(text)
+		}
+		return fmt.Sprintf("Here is **%s**. \"Read %[1]s\" shows what is in it.", file)
+	})
+}
