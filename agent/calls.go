@@ -133,7 +133,7 @@ func (r *run) gate(ctx context.Context, answers []Message, jobs []job) (all []Me
 func (r *run) runAll(ctx context.Context, jobs []job) error {
 	slices.SortStableFunc(jobs, func(a, b job) int { return rank(a.tool) - rank(b.tool) })
 	ctx, cancel := context.WithCancel(ctx)
-	ended, asides := make(chan Message, len(jobs)), make(chan func())
+	ended, work := make(chan Message, len(jobs)), make(chan func())
 	running, parallel := 0, r.agent.parallel
 	if slices.ContainsFunc(jobs, func(j job) bool { return j.again && j.tool.Effect == toolgroups.ReadOnly }) {
 		parallel = 1
@@ -151,7 +151,7 @@ func (r *run) runAll(ctx context.Context, jobs []job) error {
 			}
 			running++
 			run := func(ctx context.Context, j job) { ended <- r.runSafely(ctx, j) }
-			if ctx, j := r.asking(r.watched(ctx, jobs[next]), jobs[next], asides), jobs[next]; j.tool.Name == toolgroups.LoadToolGroup {
+			if ctx, j := r.asking(r.watched(ctx, jobs[next]), jobs[next], work), jobs[next]; j.tool.Name == toolgroups.LoadToolGroup {
 				run(ctx, j)
 			} else {
 				go run(ctx, j)
@@ -162,7 +162,7 @@ func (r *run) runAll(ctx context.Context, jobs []job) error {
 		}
 		var m Message
 		select {
-		case do := <-asides:
+		case do := <-work:
 			do()
 			continue
 		case m = <-ended:
@@ -232,24 +232,24 @@ func (r *run) runOne(ctx context.Context, j job) Message {
 }
 
 // asking lets a call ask the person on whose behalf it runs.
-func (r *run) asking(ctx context.Context, j job, asides chan<- func()) context.Context {
+func (r *run) asking(ctx context.Context, j job, work chan<- func()) context.Context {
 	if r.turn.Ask == nil {
 		return ctx
 	}
-	aside := func(do func() error) error {
+	inTurn := func(do func() error) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("agent: %w", context.Cause(ctx))
 		}
 		done := make(chan error, 1)
 		select {
-		case asides <- func() { done <- do() }:
+		case work <- func() { done <- do() }:
 			return <-done
 		case <-ctx.Done():
 			return fmt.Errorf("agent: %w", context.Cause(ctx))
 		}
 	}
 	return toolgroups.Asking(ctx, func(ctx context.Context, q toolgroups.Question) (toolgroups.Answer, error) {
-		return r.turn.Ask(ctx, j.toolCall(r.turn.Scope), q, aside)
+		return r.turn.Ask(ctx, j.toolCall(r.turn.Scope), q, inTurn)
 	})
 }
 

@@ -189,7 +189,7 @@ func (r *run) unwrap(calls []Call, truncated bool) []Call {
 func (r *run) unwrapOne(call Call) (Call, *toolgroups.Error) {
 	tool, input, fault := r.round.Unwrap(call.Name, json.RawMessage(call.Arguments))
 	if tool != call.Name && tool != "" {
-		// Also a call that is refused is one of the tool that was meant: whoever counts,
+		// Also a call that is refused is one of the tool that was meant: who counts,
 		// shows or judges calls goes by that.
 		call.Tool, call.Input = tool, string(input)
 		if fault != nil {

@@ -56,9 +56,9 @@ type Turn struct {
 	// that iterates.
 	Steer func(ctx context.Context) ([]Message, error)
 	// Ask, if not nil, asks the person on whose behalf a call runs what its tool wants to know,
-	// and returns the answer. It is called by the goroutine of the call; what it does aside is
-	// done by the one that iterates.
-	Ask func(ctx context.Context, call toolgroups.Call, q toolgroups.Question, aside Aside) (toolgroups.Answer, error)
+	// and returns the answer. It is called by the goroutine of the call; what it has done in turn
+	// is done by the one that iterates.
+	Ask func(ctx context.Context, call toolgroups.Call, q toolgroups.Question, inTurn InTurn) (toolgroups.Answer, error)
 	// Cut, if not nil, is told before such a request. It is called by the goroutine that
 	// iterates.
 	Cut func(Cut)
@@ -67,9 +67,9 @@ type Turn struct {
 	Observe func(Event)
 }
 
-// Aside has the goroutine that iterates over a turn do something while a call of it runs, and
+// InTurn has the goroutine that iterates over a turn do something while a call of it runs, and
 // returns what came of it, or an error where it was not done because the call is over.
-type Aside func(do func() error) error
+type InTurn func(do func() error) error
 
 // Gate decides whether a call may run now.
 type Gate func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (Decision, error)

@@ -117,23 +117,23 @@ func (in *intake) take(ctx context.Context, j *queue.Run) error {
 	if !own {
 		return failure
 	}
-	aside := queue.DeadLetter{Key: "message/" + key, Chat: j.Message.Chat.String(), Reason: "it could not be accepted", Incident: queue.NewIncident()}
+	letter := queue.DeadLetter{Key: "message/" + key, Chat: j.Message.Chat.String(), Reason: "it could not be accepted", Incident: queue.NewIncident()}
 	data, err := json.Marshal(j.Message)
-	if aside.Data = data; err == nil {
-		err = rescue.Do(func() error { return in.deadLetters.Add(ctx, aside) })
+	if letter.Data = data; err == nil {
+		err = rescue.Do(func() error { return in.deadLetters.Add(ctx, letter) })
 	}
 	if err != nil {
 		return err // the store takes nothing
 	}
 	told := error(nil)
 	if in.workers.Place(j).Said {
-		text := fmt.Sprintf("Something went wrong inside me, and I could not take your message. Please send it again.\n\n_Incident %s_", aside.Incident)
+		text := fmt.Sprintf("Something went wrong inside me, and I could not take your message. Please send it again.\n\n_Incident %s_", letter.Incident)
 		told = rescue.Do(func() error {
 			_, err := in.cards.Post(ctx, "untaken/"+key, j.Message.Chat, interact.Card{ReplyTo: j.Message.ID, Text: text})
 			return err
 		})
 	}
-	in.log.Error("a message could not be taken and is set aside", "incident", aside.Incident, "job", key, "untold", told, "err", failure)
+	in.log.Error("a message could not be taken and is set aside", "incident", letter.Incident, "job", key, "untold", told, "err", failure)
 	return in.jobs.Discard(ctx, j)
 }
 
@@ -265,7 +265,7 @@ func (in *intake) unhear(ctx context.Context, j *queue.Run) (bool, error) {
 	return true, nil
 }
 
-// enqueue writes a job, unless its event is known, and has somebody work on it.
+// enqueue writes a job, unless its event is known, and puts it into the queue.
 func (in *intake) enqueue(ctx context.Context, j *queue.Run) error {
 	first := j.Rev == storage.Absent
 	added, err := in.inserter.add(ctx, j)

@@ -222,11 +222,11 @@ func TestNothingIsGivenUpInSilence(t *testing.T) {
 		r.accept(direct("1", "old"), direct("2", "young"))
 		pass(t, 20*3600)
 		r.restart()
-		if all := asides(t, r); len(all) != 0 {
+		if all := deadLetters(t, r); len(all) != 0 {
 			t.Errorf("set aside after 20 hours: %+v", all)
 		}
 		pass(t, 5*3600)
-		all := asides(t, r)
+		all := deadLetters(t, r)
 		if len(all) != 1 || all[0].Key != "job/open/fake:1/1/text" || all[0].Chat != "fake:1" || all[0].Incident == "" ||
 			!strings.Contains(string(all[0].Data), "re: old") || strings.Contains(all[0].Reason, "old") {
 			t.Fatalf("set aside are %+v", all)
@@ -244,14 +244,14 @@ func TestNothingIsGivenUpInSilence(t *testing.T) {
 			t.Errorf("shown are %q", got)
 		}
 		pass(t, 40*24*3600)
-		if all := asides(t, r); len(all) != 0 {
+		if all := deadLetters(t, r); len(all) != 0 {
 			t.Errorf("still set aside: %+v", all)
 		}
 		r.stop()
 	})
 }
 
-func asides(t *testing.T, r *harness) []queue.DeadLetter {
+func deadLetters(t *testing.T, r *harness) []queue.DeadLetter {
 	t.Helper()
 	all, err := queue.ListDeadLetters(t.Context(), r.cfg.Store)
 	if err != nil {
@@ -291,7 +291,7 @@ func TestOnePoisonedAnswerHoldsUpNobody(t *testing.T) {
 				t.Errorf("a copy has no mark: %q", s.text)
 			}
 		}
-		if all := asides(t, r); len(all) != 1 {
+		if all := deadLetters(t, r); len(all) != 1 {
 			t.Errorf("set aside are %+v", all)
 		}
 		r.stop()

@@ -19,11 +19,11 @@ import (
 )
 
 // Where several processes share a store, a message may come to one that does not answer in
-// its chat. That one writes it as an offer and confirms it. The process that answers there learns of
+// its chat. That one writes it as an unclaimed job and confirms it. The process that answers there learns of
 // it from the store, decides what becomes of it as if it had come to itself, and takes it.
 //
 // The same way a process finds what another one wrote that believed to answer in the chat
-// still: each job there that does not carry its own mark is taken.
+// still: each job there that does not have its own token is taken.
 
 // claimer takes what other processes have accepted in the chats of this one.
 type claimer struct {
@@ -57,7 +57,7 @@ func (c *claimer) enter(ctx context.Context, chat chats.Chat) (token string, rel
 	if release, err = c.accepting.Acquire(ctx, chat.String()); err != nil {
 		return "", release, err
 	}
-	// Who answers is asked once: a message must not overtake what was offered to
+	// Who answers is asked once: a message must not overtake what was left to
 	// others, or what they have accepted, before it.
 	if token = c.leases.SafeToken(chat); token != "" && c.leases.Shared() {
 		release, err = c.overtaken(ctx, chat, release)
@@ -156,7 +156,7 @@ func (c *claimer) hold(open []*queue.Run) []*queue.Run {
 	})
 }
 
-// receive takes an offer, unless the chat was given away meanwhile.
+// receive claims a job under a lease.
 func (c *claimer) receive(ctx context.Context, j *queue.Run, token string) error {
 	j.LeaseToken, j.Unclaimed, j.Found = token, false, false
 	if c.workers.of(j).declares().delivered && outbox.Of(j).Notice == "" {
@@ -165,8 +165,8 @@ func (c *claimer) receive(ctx context.Context, j *queue.Run, token string) error
 	return c.intake.enqueue(ctx, j) // what it becomes is decided
 }
 
-// retake makes a job this tenure's that belongs to another one, here or elsewhere. Until
-// resume is called nothing begins in its lane.
+// retake makes a job this lease's that belongs to another one, here or elsewhere. Until
+// resume is called nothing begins in its chat.
 func (c *claimer) retake(ctx context.Context, j *queue.Run) (resume func(), err error) {
 	resume = func() {}
 	if c.queue.Has(j.Key()) {
@@ -271,7 +271,7 @@ func (c *claimer) lookFirst(ctx context.Context, j *queue.Run) {
 	}
 }
 
-// look has a job taken on which no worker is here. One with the mark of this process is on
+// look has a job taken on which no worker is here. One with the token of this process is on
 // disk although its first write has reported an error.
 func (c *claimer) look(j *queue.Run) {
 	if j.LeaseToken != c.jobs.LeaseToken(j.Message.Chat) || !c.queue.Has(j.Key()) {
@@ -279,7 +279,7 @@ func (c *claimer) look(j *queue.Run) {
 	}
 }
 
-// see has somebody take what there is for a chat, once more where somebody does. A chat in
+// see has a goroutine take what there is for a chat, once more where one does. A chat in
 // trouble is tried again by itself: the others do not wait for it.
 func (c *claimer) see(chat chats.Chat) {
 	c.mu.Lock()

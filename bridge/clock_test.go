@@ -116,7 +116,7 @@ func TestConversationsOfTasksAreForgottenInTime(t *testing.T) {
 	})
 }
 
-// What runs on another replica is not in the lanes of the one that keeps house.
+// What runs on another replica is not in the queue of the leader.
 func TestTheConversationOfATaskThatRunsElsewhereIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t, echo)

@@ -166,18 +166,18 @@ func (b *Bridge) status(ctx context.Context, j *queue.Run, _ string) (string, er
 	if err != nil {
 		return "", err
 	}
-	lane := b.queue.Status(j.Message.Chat)
+	here := b.queue.Status(j.Message.Chat)
 	state := "I am idle here."
-	if lane.Held != nil {
+	if here.Held != nil {
 		state = fmt.Sprintf("I wait for a decision about %s%s: see the buttons above. /stop ends that.",
-			wording.ListOr(lane.Held.Tools, "a tool"), behind(lane.Waiting))
-	} else if lane.Running {
-		state = "I am working on an answer" + behind(lane.Waiting) + "."
-		if lane.Joined > 0 {
-			state += " It takes in " + wording.Count(lane.Joined, "more message", "more messages") + "."
+			wording.ListOr(here.Held.Tools, "a tool"), behind(here.Waiting))
+	} else if here.Running {
+		state = "I am working on an answer" + behind(here.Waiting) + "."
+		if here.Joined > 0 {
+			state += " It takes in " + wording.Count(here.Joined, "more message", "more messages") + "."
 		}
-	} else if lane.Queues {
-		state = "I am busy in other chats: " + wording.Count(lane.Waiting, "message waits here for its turn", "messages wait here for their turn") + "."
+	} else if here.Queues {
+		state = "I am busy in other chats: " + wording.Count(here.Waiting, "message waits here for its turn", "messages wait here for their turn") + "."
 	}
 	text := fmt.Sprintf("%s\n\n- Messages in this conversation: %s\n- Tool groups loaded: %s\n- Running since: %s",
 		state, said, wording.ListOr(groups, "none"), b.begun.In(b.cfg.Zone()).Format("2 January 15:04 MST"))

@@ -139,7 +139,7 @@ func (c *completer) completeAfter(ctx context.Context, j *queue.Run, do func(con
 var notes = map[receipts.State]string{
 	receipts.Stopped: "⏹ Stopped.",
 	receipts.Cleared: "⏹ Stopped: the conversation was cleared.",
-	receipts.Barred:  "⏹ Stopped.",
+	receipts.Revoked: "⏹ Stopped.",
 	receipts.Waiting: "⏬ This goes on below.",
 }
 

@@ -15,7 +15,7 @@ import (
 	"oneclaw/storage"
 )
 
-const setAside = "cannot be read any more"
+const unreadable = "cannot be read any more"
 
 // put writes a value, whatever is there.
 func (r *harness) put(key, value string) {
@@ -41,8 +41,8 @@ func (r *harness) appendRecord(record storage.Record) {
 	}
 }
 
-// asides are the incidents of what was set aside, by key.
-func (r *harness) asides() map[string]string {
+// letters are the incidents of what was set aside, by key.
+func (r *harness) deadLetters() map[string]string {
 	r.t.Helper()
 	all, err := queue.ListDeadLetters(r.t.Context(), r.cfg.Store)
 	if err != nil {
@@ -66,20 +66,20 @@ func TestAnOpenJobThatDoesNotDecodeIsSetAside(t *testing.T) {
 		r.start()
 		told := r.platform.wait(t, 1)
 		r.accept(edit(direct("none", ""), "x")) // when all is resumed
-		asides := r.asides()
-		if len(told) != 1 || !strings.Contains(told[0].text, setAside) || !strings.Contains(told[0].text, "please send it again") ||
-			!strings.Contains(told[0].text, "Incident "+asides["job/open/fake:1/7/text"]) {
+		letters := r.deadLetters()
+		if len(told) != 1 || !strings.Contains(told[0].text, unreadable) || !strings.Contains(told[0].text, "please send it again") ||
+			!strings.Contains(told[0].text, "Incident "+letters["job/open/fake:1/7/text"]) {
 			t.Errorf("told %q", texts(told))
 		}
-		if len(asides) != 3 || openJobs(t, r.cfg.Store) > 1 { // the notice may be open
-			t.Errorf("set aside: %v, open: %d", asides, openJobs(t, r.cfg.Store))
+		if len(letters) != 3 || openJobs(t, r.cfg.Store) > 1 { // the notice may be open
+			t.Errorf("set aside: %v, open: %d", letters, openJobs(t, r.cfg.Store))
 		}
 		r.stop()
 	}
 	r.start()
 	r.accept(direct("7", "again"), direct("9", "/status"))
 	got := r.platform.wait(t, 3)
-	if all := fmt.Sprint(texts(got)); !strings.Contains(all, "re: again") || strings.Count(all, setAside) != 1 {
+	if all := fmt.Sprint(texts(got)); !strings.Contains(all, "re: again") || strings.Count(all, unreadable) != 1 {
 		t.Errorf("answers: %s", all)
 	}
 }
@@ -98,8 +98,8 @@ func TestAReceiptThatDoesNotDecodeStillStopsDuplicates(t *testing.T) {
 	}
 	r.jobs("aside/", func(all []queue.Job) bool { return len(all) == 1 })
 	r.jobs("job/done/", func(all []queue.Job) bool { return len(all) == 2 }) // all of them decode
-	if asides := r.asides(); asides["job/done/fake:1/1/text"] == "" {
-		t.Errorf("set aside: %v", asides)
+	if letters := r.deadLetters(); letters["job/done/fake:1/1/text"] == "" {
+		t.Errorf("set aside: %v", letters)
 	}
 }
 
@@ -118,8 +118,8 @@ func TestATurnDoesNotWaitForACardThatDoesNotDecode(t *testing.T) {
 	r.platform.until(t, "answer", func(all []sent) bool {
 		return strings.Contains(fmt.Sprint(texts(all)), "its request for approval is gone")
 	})
-	if asides := r.asides(); asides["card/"+token] == "" || len(w.commands()) != 0 {
-		t.Errorf("set aside: %v, ran %v", asides, w.commands())
+	if letters := r.deadLetters(); letters["card/"+token] == "" || len(w.commands()) != 0 {
+		t.Errorf("set aside: %v, ran %v", letters, w.commands())
 	}
 	// While it runs, too.
 	r.accept(direct("2", "run b"))
@@ -131,9 +131,9 @@ func TestATurnDoesNotWaitForACardThatDoesNotDecode(t *testing.T) {
 	r.put("card/"+token, "{")
 	r.accept(pressOn(card, "p", "1", card.button(t, "Allow once")))
 	told := r.platform.until(t, "notice", func(all []sent) bool {
-		return strings.Count(fmt.Sprint(texts(all)), setAside) > strings.Count(fmt.Sprint(texts(shown)), setAside)
+		return strings.Count(fmt.Sprint(texts(all)), unreadable) > strings.Count(fmt.Sprint(texts(shown)), unreadable)
 	})
-	if incident := r.asides()["card/"+token]; incident == "" || !strings.Contains(fmt.Sprint(texts(told)), "Incident "+incident) {
+	if incident := r.deadLetters()["card/"+token]; incident == "" || !strings.Contains(fmt.Sprint(texts(told)), "Incident "+incident) {
 		t.Errorf("told %q", texts(told))
 	}
 	if got := r.platform.toast(t, "p"); got != "These buttons are out of date." {
@@ -167,11 +167,11 @@ func TestARecordOfAConversationThatDoesNotDecodeIsSkipped(t *testing.T) {
 	if got := <-seen; got != 5 {
 		t.Errorf("the last turn saw %d messages, want 5", got)
 	}
-	asides, all := r.asides(), fmt.Sprint(r.platform.texts())
+	letters, all := r.deadLetters(), fmt.Sprint(r.platform.texts())
 	for pos := 3; pos <= 5; pos++ {
-		incident := asides[fmt.Sprint("log/fake:1/1/", pos)]
+		incident := letters[fmt.Sprint("log/fake:1/1/", pos)]
 		if incident == "" || strings.Count(all, "Incident "+incident) != 1 {
-			t.Errorf("record %d: %v, told %s", pos, asides, all)
+			t.Errorf("record %d: %v, told %s", pos, letters, all)
 		}
 	}
 }
@@ -201,7 +201,7 @@ func TestATurnWithALostRecordRunsNothingTwice(t *testing.T) {
 	r.appendRecord(storage.Record{Data: []byte("{")})
 	r.start()
 	got := r.platform.until(t, "notice and answer", func(all []sent) bool { return len(all) == 2 })
-	if all := fmt.Sprint(texts(got)); !strings.Contains(all, setAside) || !strings.Contains(all, "Something went wrong inside me") || len(began) > 0 {
+	if all := fmt.Sprint(texts(got)); !strings.Contains(all, unreadable) || !strings.Contains(all, "Something went wrong inside me") || len(began) > 0 {
 		t.Errorf("told %s, begun again: %d", all, len(began))
 	}
 	r.accept(direct("2", "last"))
@@ -226,11 +226,11 @@ func TestALostSessionBringsNothingBackThatWasCleared(t *testing.T) {
 	r.put("session/fake:1", "{")
 	r.start()
 	r.accept(direct("3", "three"), direct("4", "/status"))
-	waitAnswered(t, r.platform, "re: three", setAside, "Running since")
+	waitAnswered(t, r.platform, "re: three", unreadable, "Running since")
 	if first, second := <-seen, <-seen; first != 1 || second != 1 {
 		t.Errorf("the turns saw %d and %d messages", first, second)
 	}
-	if asides := r.asides(); asides["session/fake:1"] == "" {
-		t.Errorf("set aside: %v", asides)
+	if letters := r.deadLetters(); letters["session/fake:1"] == "" {
+		t.Errorf("set aside: %v", letters)
 	}
 }

@@ -26,7 +26,7 @@ type edits struct {
 }
 
 // amend gives a message that still waits its new text; see reconsider for the others. A job
-// that waits is read without a lock, so it is replaced, never changed; the lane goes on while
+// that waits is read without a lock, so it is replaced, never changed; the chat goes on while
 // the disk is written.
 func (e *edits) amend(ctx context.Context, amendment *queue.Run) error {
 	edit := amendment.Message
@@ -85,7 +85,7 @@ func (e *edits) replace(ctx context.Context, j, edited *queue.Run, edit chats.Me
 	return waits, !waits && !e.workers.Place(edited).Partial && e.queue.IsAnswering(j.Message.Chat, edited.Key()), nil
 }
 
-// insertUnclaimed offers an edit in the place of one that no process has taken yet.
+// insertUnclaimed writes an edit in the place of one that no process has claimed yet.
 func (e *edits) insertUnclaimed(ctx context.Context, j *queue.Run) error {
 	for {
 		added, err := e.jobs.Add(ctx, j)

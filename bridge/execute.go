@@ -98,7 +98,7 @@ func (e *executor) ends(ctx context.Context, j *queue.Run, t *attempts, err erro
 		cut = receipts.Stopped
 		ended = e.cutOff(j, cut)
 	case errors.Is(err, errRevoked) || errors.Is(cause, errRevoked):
-		cut = receipts.Barred
+		cut = receipts.Revoked
 		ended = e.cutOff(j, cut)
 	case e.queue.Context().Err() != nil || errors.Is(cause, queue.ErrShutdown):
 		return true

@@ -157,17 +157,17 @@ func TestForgetTakesAwayWhatWasSetAside(t *testing.T) {
 		bob.Chat.ID = "h"
 		r.accept(group("1", "1", "secret"), bob)
 		pass(t, 31*3600)
-		if all := asides(t, r); len(all) != 2 {
+		if all := deadLetters(t, r); len(all) != 2 {
 			t.Fatalf("%d are set aside", len(all))
 		}
 		r.forget(t)
 		pass(t, 60)
-		for _, a := range asides(t, r) {
+		for _, a := range deadLetters(t, r) {
 			if !strings.Contains(string(a.Data), "of Bob") {
 				t.Errorf("still set aside: %s", a.Data)
 			}
 		}
-		if n := len(asides(t, r)); n != 1 {
+		if n := len(deadLetters(t, r)); n != 1 {
 			t.Errorf("%d are set aside", n)
 		}
 		r.stop()

@@ -55,7 +55,7 @@ func (r turnHost) Refused(ctx context.Context, j *queue.Run, scope toolgroups.Sc
 	}
 	card, err := r.refused(ctx, scope, failure)
 	if err != nil {
-		r.log.Warn("nobody can be asked for more budget", "job", j.Key(), "err", err)
+		r.log.Warn("the card that asks for more budget cannot be made", "job", j.Key(), "err", err)
 		return notice, nil
 	}
 	card.Text = outbox.WithHeading(j, card.Text)

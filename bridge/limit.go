@@ -55,7 +55,7 @@ func (l *limiter) reserve(j *queue.Run) room {
 }
 
 // refuse reports whether a message is not taken, because too much waits in its chat or of its
-// sender. Then there is a notice, one for a burst, in the lane of the cards, and the message
+// sender. Then there is a notice, one for a burst, in the queue of the cards, and the message
 // has a receipt: it is refused again however often it is delivered.
 func (l *limiter) refuse(ctx context.Context, j *queue.Run, room room) (bool, error) {
 	l.queue.Release(j)

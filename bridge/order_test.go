@@ -429,9 +429,9 @@ func TestChatsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// An owner takes one of some offers and loses the chat: that one does not come behind the
+// An owner claims one of some jobs and loses the chat: that one does not come behind the
 // others, which were written before it was taken.
-func TestAnOfferThatWasTakenKeepsItsPlace(t *testing.T) {
+func TestAJobThatWasClaimedKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, hold := &faulty{}, make(chan struct{})

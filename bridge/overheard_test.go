@@ -16,7 +16,7 @@ import (
 )
 
 // overheard is a bridge that listens in a group, where Bob (6), whom it does not know unless he is
-// allowed, has said something aside, and Ann (1) has asked twice.
+// allowed, has said something to others, and Ann (1) has asked twice.
 func overheard(t *testing.T, allow ...string) (r *harness, shown func() []string) {
 	t.Helper()
 	var mu sync.Mutex

@@ -20,8 +20,8 @@ import (
 
 const hookHeading = `\[Webhook\] `
 
-// hushed is a thinker that answers with silence what has nothing to tell.
-func hushed(think thinker) thinker {
+// silent is a thinker that answers with silence what has nothing to tell.
+func silent(think thinker) thinker {
 	return func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		return func(yield func(agent.Message, error) bool) {
 			for m, err := range think(ctx, turn) {
@@ -38,7 +38,7 @@ func hushed(think thinker) thinker {
 
 func TestATaskWithNothingToTellEndsInSilence(t *testing.T) {
 	told := newResults()
-	r := newHarness(t, hushed(echo), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
+	r := newHarness(t, silent(echo), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
 	quiet := task("a.1", "News", "nothing to tell")
 	quiet.Trigger = receipts.Trigger{Note: "daily, 08:00", Quiet: true}
 	r.submit(quiet)
@@ -114,7 +114,7 @@ func TestWhatAWebhookBringsIsDataFromOutside(t *testing.T) {
 func TestTasksAtAnyReplicaAreAnsweredOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := newResults()
-		all := newSeveral(t, 3, hushed(echo), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
+		all := newSeveral(t, 3, silent(echo), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
 		owner, other := all.sides(t, "7")
 		var want []string
 		submit := func(r *harness, n int, text string) {

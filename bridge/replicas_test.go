@@ -326,7 +326,7 @@ func TestWhatComesWhileAReplicaIsNotProvedAliveIsAnswered(t *testing.T) {
 	})
 }
 
-// What was offered in one chat cannot be taken: the others do not wait for it.
+// What waits to be claimed in one chat cannot be: the others do not wait for it.
 func TestAChatInTroubleHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var broken atomic.Bool
@@ -375,7 +375,7 @@ func (s several) dead(t *testing.T) {
 }
 
 // A replica loses its chats and gets them back while it is about to close a job.
-func TestAJobIsClosedAcrossTenures(t *testing.T) {
+func TestAJobIsClosedAcrossLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
 		r := newSeveral(t, 1, echo, func(cfg *bridge.Config) {
@@ -452,12 +452,12 @@ func TestABridgeThatEndsWhileItBeginsLeaves(t *testing.T) {
 	})
 }
 
-// Offers that others have left are answered by a process that works alone, too.
+// Unclaimed jobs that others have left are answered by a process that works alone, too.
 func TestOffersAreAnsweredByAProcessThatWorksAlone(t *testing.T) {
 	r := newHarness(t, echo)
 	r.stop()
-	offers := queue.Store{Store: r.cfg.Store, LeaseToken: func(chats.Chat) string { return "" }, Base: new(atomic.Int64)}
-	if added, err := offers.Add(t.Context(), &queue.Run{Job: queue.Job{Message: direct("1", "hello"), State: receipts.Open, Unclaimed: true, Unstarted: true}}); !added || err != nil {
+	unclaimed := queue.Store{Store: r.cfg.Store, LeaseToken: func(chats.Chat) string { return "" }, Base: new(atomic.Int64)}
+	if added, err := unclaimed.Add(t.Context(), &queue.Run{Job: queue.Job{Message: direct("1", "hello"), State: receipts.Open, Unclaimed: true, Unstarted: true}}); !added || err != nil {
 		t.Fatal(added, err)
 	}
 	r.start()
@@ -466,9 +466,9 @@ func TestOffersAreAnsweredByAProcessThatWorksAlone(t *testing.T) {
 	several{r}.stop(t)
 }
 
-// A message that somebody accepted who answered in the chat no more stays behind what was
-// offered before it.
-func TestWhatNobodyHasBegunStaysBehindAnEarlierOffer(t *testing.T) {
+// A message that a replica accepted which answered in the chat no more stays behind what was
+// unclaimed before it.
+func TestWhatHasNotBegunStaysBehindAnEarlierUnclaimedJob(t *testing.T) {
 	r := newHarness(t, echo)
 	r.stop()
 	mark := ""
@@ -488,9 +488,9 @@ func TestWhatNobodyHasBegunStaysBehindAnEarlierOffer(t *testing.T) {
 	}
 }
 
-// What has begun in a chat goes on before what was offered there earlier, and takes no other
+// What has begun in a chat goes on before what waits there unclaimed from earlier, and takes no other
 // question's answer for its own.
-func TestWhatHasBegunGoesBeforeAnEarlierOffer(t *testing.T) {
+func TestWhatHasBegunGoesBeforeAnEarlierUnclaimedJob(t *testing.T) {
 	called := make(chan struct{}, 1)
 	var going atomic.Bool
 	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
@@ -514,13 +514,13 @@ func TestWhatHasBegunGoesBeforeAnEarlierOffer(t *testing.T) {
 	r.accept(direct("2", "begun"))
 	<-called
 	r.stop()
-	offers := queue.Store{Store: r.cfg.Store, LeaseToken: func(chats.Chat) string { return "" }, Base: new(atomic.Int64)}
+	unclaimed := queue.Store{Store: r.cfg.Store, LeaseToken: func(chats.Chat) string { return "" }, Base: new(atomic.Int64)}
 	offer, err := json.Marshal(queue.Job{Message: direct("1", "offered"), State: receipts.Open, Unclaimed: true, Unstarted: true, Seq: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	j := &queue.Run{Job: queue.Job{Message: direct("1", "offered"), State: receipts.Open, Unclaimed: true, Unstarted: true}}
-	if added, err := offers.Add(t.Context(), j); !added || err != nil {
+	if added, err := unclaimed.Add(t.Context(), j); !added || err != nil {
 		t.Fatal(added, err)
 	}
 	if _, err := r.cfg.Store.Put(t.Context(), queue.OpenPrefix+j.Key(), offer, storage.Any); err != nil {

@@ -76,9 +76,9 @@ func (s *stops) endOlder(ctx context.Context, j *queue.Run) (conversation.Sessio
 // endFound is endOlder for a /stop among the jobs that a former run left open.
 func (s *stops) endFound(ctx context.Context, j *queue.Run, open []*queue.Run) error {
 	var waiting []*queue.Run
-	lane := func(j *queue.Run) chats.Chat { return s.queue.CurrentChat(s.queue.ChatOf(j)) }
+	place := func(j *queue.Run) chats.Chat { return s.queue.CurrentChat(s.queue.ChatOf(j)) }
 	for _, older := range open {
-		if older.Seq >= j.Seq || lane(older) != lane(j) || s.workers.of(older).declares().lasting {
+		if older.Seq >= j.Seq || place(older) != place(j) || s.workers.of(older).declares().lasting {
 			continue
 		}
 		if older.Unstarted {

@@ -125,7 +125,7 @@ func (w *taskWorker) finish(ctx context.Context, j *queue.Run) error {
 	}
 	r := TaskResult{Key: j.Message.ID, Chat: j.Message.Chat, Owner: j.Message.Owner(), Incident: cmp.Or(j.Incident, outbox.Of(j).DeadLetter), Refused: turn.Of(j).Refused, State: j.State}
 	r.Silent = turn.TaskOf(j).Silent
-	if j.State != receipts.Barred {
+	if j.State != receipts.Revoked {
 		r.Session = conversation.TaskLog(j.Origin(), r.Key)
 	}
 	if j.State == receipts.Done {

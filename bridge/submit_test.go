@@ -209,7 +209,7 @@ func TestATaskOfSomebodyWhoIsNoLongerAllowedDoesNotRun(t *testing.T) {
 	r.cfg.Access = access.Access{Allow: []string{"fake:2"}}
 	r.start()
 	r.submit(task("a.1", "News", "tell me"))
-	if result := told.next(t); result.State != receipts.Barred || result.MessageID != "" || result.Session != "" {
+	if result := told.next(t); result.State != receipts.Revoked || result.MessageID != "" || result.Session != "" {
 		t.Errorf("told %+v", result)
 	}
 	if got := r.platform.texts(); len(got) != 0 {
@@ -247,7 +247,7 @@ func liveTasks(t *testing.T, life *mortal) {
 	t.Helper()
 	var effects sync.Map
 	told := newResults()
-	r := newHarness(t, hushed(twoRounds(&effects)), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
+	r := newHarness(t, silent(twoRounds(&effects)), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
 	r.stop()
 	store, shown := r.cfg.Store, r.platform
 	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalPlatform{shown, life}}

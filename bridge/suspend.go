@@ -144,6 +144,6 @@ func (s *suspender) hint(ctx context.Context, held *queue.Suspended, j *queue.Ru
 		Text:    "I am waiting for the decision above. Your message is next after that; /stop ends what waits.",
 	})
 	if err != nil {
-		s.log.Warn("nobody could be told that a message waits for an approval", "job", j.Key(), "err", err)
+		s.log.Warn("the user is not told that a message waits for an approval", "job", j.Key(), "err", err)
 	}
 }

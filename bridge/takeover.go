@@ -44,10 +44,10 @@ func (t *takeover) Lost(in queue.ChatFilter) {
 func (t *takeover) Busy(in queue.ChatFilter) bool { return t.queue.AnyRunning(in) }
 
 // Take implements [queue.Chats]: begin has what others have left open go on.
-func (t *takeover) Take(ctx context.Context, in queue.ChatFilter, mark func(chats.Chat) string) (begin func(), err error) {
+func (t *takeover) Take(ctx context.Context, in queue.ChatFilter, token func(chats.Chat) string) (begin func(), err error) {
 	t.cache.Clear() // another process may have answered here since
 	as := t.jobs
-	as.LeaseToken = mark
+	as.LeaseToken = token
 	open, broken, err := as.Open(ctx, "", in)
 	if err != nil {
 		return nil, fmt.Errorf("take chats over: %w", err)
@@ -57,11 +57,11 @@ func (t *takeover) Take(ctx context.Context, in queue.ChatFilter, mark func(chat
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
 	open = t.claimer.hold(open)
-	aside := make(map[string]bool) // what this process is about to close is not taken from it
+	left := make(map[string]bool) // what this process is about to close is not taken from it
 	for _, j := range open {
-		aside[j.Key()] = j.Unclaimed || t.queue.Has(j.Key())
+		left[j.Key()] = j.Unclaimed || t.queue.Has(j.Key())
 	}
-	taken, err := as.ClaimAll(ctx, slices.DeleteFunc(slices.Clone(open), func(j *queue.Run) bool { return aside[j.Key()] }))
+	taken, err := as.ClaimAll(ctx, slices.DeleteFunc(slices.Clone(open), func(j *queue.Run) bool { return left[j.Key()] }))
 	if err != nil {
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
@@ -75,18 +75,18 @@ func (t *takeover) Take(ctx context.Context, in queue.ChatFilter, mark func(chat
 	if err := t.workers.stopFound(ctx, taken); err != nil {
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
-	// What was accepted after something that is left aside comes after it; see overtaken.
+	// What was accepted after something that is left comes after it; see overtaken.
 	behind := make(map[chats.Chat]bool)
 	now := make(map[string]bool)
 	for _, j := range slices.SortedFunc(slices.Values(open), queue.Order) { // taken, they may have begun
-		behind[j.Origin()] = behind[j.Origin()] || aside[j.Key()]
+		behind[j.Origin()] = behind[j.Origin()] || left[j.Key()]
 		now[j.Key()] = !behind[j.Origin()]
 	}
-	// A move that is left aside holds up its chats before any of them is this process's: the chats are
+	// A move that is left holds up its chats before any of them is this process's: the chats are
 	// taken side by side, and what was written behind it belongs into the new chat.
 	moves := make(map[*queue.Run]blocker)
 	for _, j := range open {
-		if w, ok := t.workers.of(j).(blocker); ok && aside[j.Key()] && !t.queue.Has(j.Key()) {
+		if w, ok := t.workers.of(j).(blocker); ok && left[j.Key()] && !t.queue.Has(j.Key()) {
 			moves[j] = w
 			w.block(j)
 		}

@@ -19,13 +19,13 @@ import (
 // kindOfLater is a kind of jobs that only a later program knows.
 const kindOfLater chats.Kind = "dance"
 
-// writeLater writes a job of a later program in chat 7, under its tenure; an offer where that is empty.
-func writeLater(t *testing.T, store storage.Store, tenure string) *queue.Run {
+// writeLater writes a job of a later program in chat 7, under a lease token; unclaimed where that is empty.
+func writeLater(t *testing.T, store storage.Store, token string) *queue.Run {
 	t.Helper()
-	later := queue.Store{Store: store, LeaseToken: func(chats.Chat) string { return tenure }, Base: new(atomic.Int64)}
+	later := queue.Store{Store: store, LeaseToken: func(chats.Chat) string { return token }, Base: new(atomic.Int64)}
 	m := in("7", "later", "hello")
 	m.Kind = kindOfLater
-	j := &queue.Run{Job: queue.Job{Message: m, State: receipts.Open, LeaseToken: tenure, Unclaimed: tenure == "", Unstarted: true}}
+	j := &queue.Run{Job: queue.Job{Message: m, State: receipts.Open, LeaseToken: token, Unclaimed: token == "", Unstarted: true}}
 	if added, err := later.Add(t.Context(), j); !added || err != nil {
 		t.Fatal(added, err)
 	}

@@ -65,7 +65,7 @@ func (r *receiver) convertAgent(ctx context.Context, e *agentEvent) *chats.Messa
 		r.welcome(ctx, e, chats.Message{Chat: chat.Whole(), Kind: chats.KindText, User: user, Direct: direct})
 		return nil
 	}
-	r.surface.Aside(ctx, "slack may show that the bot is at work, and it is not", func(ctx context.Context) error {
+	r.surface.Background(ctx, "slack may show that the bot is at work, and it is not", func(ctx context.Context) error {
 		return r.surface.Stopped(ctx, e.Channel, e.ThreadTS)
 	})
 	known, _ := r.recall(ctx, chat)
@@ -89,7 +89,7 @@ func (r *receiver) welcome(ctx context.Context, e *agentEvent, m chats.Message) 
 		return
 	}
 	at := surface.Opened{Home: e.Tab == "home", User: e.User, Channel: e.Channel, Thread: e.Thread.TS}
-	r.surface.Aside(ctx, "somebody who opened the app is not shown what it can do", func(ctx context.Context) error {
+	r.surface.Background(ctx, "somebody who opened the app is not shown what it can do", func(ctx context.Context) error {
 		return r.surface.Greet(ctx, host, m, at)
 	})
 }
@@ -102,7 +102,7 @@ func judged(ctx context.Context, r *receiver, p *interaction, user string) *chat
 	}
 	m := chats.NewFeedback(chats.Chat{Platform: Name, ID: p.Channel.ID}, p.Container.MessageTS, user, says, stamp(p.Actions[0].TS))
 	thanks := chats.Message{Chat: p.chat(), User: user}
-	r.surface.Aside(ctx, "feedback is not acknowledged", func(ctx context.Context) error {
+	r.surface.Background(ctx, "feedback is not acknowledged", func(ctx context.Context) error {
 		return r.AnswerPress(ctx, thanks, surface.Thanks)
 	})
 	return &m

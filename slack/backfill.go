@@ -225,12 +225,12 @@ func (r *receiver) unlessUnreadable(err error, where string) error {
 	return nil
 }
 
-// offer gives the inbox a message as its event would have, in the order of its lane.
+// offer gives the inbox a message as its event would have, in the order of its queue.
 func (r *receiver) offer(ctx context.Context, c conversation, m slack.Message) error {
 	e := &event{message: messageOf(m.Msg), Channel: c.id, ChannelType: c.kind, shared: c.shared, threaded: r.self.agentView}
 	e.Type = "message"
 	done := make(chan error, 1)
-	ran := r.lanes.do(ctx, intake{event: e}.lane(), func() {
+	ran := r.queues.do(ctx, intake{event: e}.queue(), func() {
 		msg, err := r.convert(ctx, e)
 		// A command to stop was about what ran then.
 		if err == nil && msg != nil && strings.TrimSpace(msg.Text) != "/stop" {

@@ -178,7 +178,7 @@ func (w *harness) Point(in platformtest.Place, by, text string, at platformtest.
 	w.tell(in, by, text, emulator.SayOptions{Share: &of})
 }
 
-func (w *harness) Aside(in platformtest.Place, by, text string) {
+func (w *harness) Ambient(in platformtest.Place, by, text string) {
 	w.t.Helper()
 	chat := w.at(in)
 	if _, err := w.Server.Say(chat.ID, by, text, &emulator.SayOptions{Thread: chat.Thread}); err != nil {

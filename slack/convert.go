@@ -89,8 +89,8 @@ func (s self) isOurs(team string) bool {
 	return team != "" && (team == s.team || team == s.enterprise)
 }
 
-// lane names the conversation in whose order an intake is accepted.
-func (in intake) lane() string {
+// queue names the conversation in whose order an intake is accepted.
+func (in intake) queue() string {
 	switch {
 	case in.command != nil:
 		return in.command.ChannelID
@@ -263,8 +263,8 @@ func (r *receiver) isForBot(ctx context.Context, e *event, msg *chats.Message, m
 			}
 		}
 		// What was said before the bot was called in is not for it when Slack gives it again.
-		aside := e.Channel + "/" + m.TS
-		if is, _ := r.asides.Get(aside); is && !mentioned {
+		key := e.Channel + "/" + m.TS
+		if is, _ := r.ignored.Get(key); is && !mentioned {
 			return false, nil
 		}
 		t, err := r.thread(ctx, r.self, msg.Chat)
@@ -272,7 +272,7 @@ func (r *receiver) isForBot(ctx context.Context, e *event, msg *chats.Message, m
 			return false, fmt.Errorf("find out who takes part in %s: %w", msg.Chat, err)
 		}
 		if !t.joined {
-			r.asides.Put(aside, true, asideAge)
+			r.ignored.Put(key, true, ignoredAge)
 			return false, nil
 		}
 		msg.Opener = cmp.Or(m.Parent, t.opener)

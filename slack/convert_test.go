@@ -27,7 +27,7 @@ func offline(t testing.TB) *receiver {
 	for _, id := range []string{"U1", "U2"} {
 		p.people.Put(id, person{name: "name of " + id}, personAge)
 	}
-	return &receiver{Platform: p, in: newInbox(), self: me, lanes: newLanes(nil)}
+	return &receiver{Platform: p, in: newInbox(), self: me, queues: newQueues(nil)}
 }
 
 func wrap(t testing.TB, event []byte) []byte {
@@ -143,7 +143,7 @@ func TestWhatProgramsSayIsOverheard(t *testing.T) {
 
 // What was said in a thread before the bot was called there is not for it, also where Slack gives it again
 // afterwards because its confirmation was late.
-func TestAnAsideThatComesAgainIsNotForTheBot(t *testing.T) {
+func TestAMessageToOthersThatComesAgainIsNotForTheBot(t *testing.T) {
 	r := offline(t)
 	r.threads.Put(chatOf("C1", "1.000001"), thread{opener: "U2", looked: true}, absentAge)
 	say := func(text, ts string) bool {
@@ -296,7 +296,7 @@ func FuzzEvent(f *testing.F) {
 		if err != nil || in.event == nil && in.command == nil {
 			return
 		}
-		_ = in.lane()
+		_ = in.queue()
 		if in.command != nil {
 			r.convertCommand(t.Context(), in.command)
 			return

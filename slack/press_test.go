@@ -307,7 +307,7 @@ func FuzzPress(f *testing.F) {
 		if err != nil || in.press == nil {
 			return
 		}
-		_ = in.lane()
+		_ = in.queue()
 		m := r.convertPress(t.Context(), in.press)
 		if m.ID == "" || strings.ContainsAny(m.ID, ":/ \n") || m.User == "" || m.On == "" || m.Chat.ID == "" || m.Kind != chats.KindPress {
 			t.Errorf("got %+v", m)

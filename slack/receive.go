@@ -24,7 +24,7 @@ type receiver struct {
 	*Platform
 	in      chats.Inbox
 	self    self
-	lanes   *lanes
+	queues  *queues
 	running sync.WaitGroup // sockets, and what keeps and fills the marks
 }
 
@@ -42,7 +42,7 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	p.me.Store(&me)
 	p.surface.Work(me.agentView)
 	defer p.surface.Rest()
-	r := &receiver{Platform: p, in: in, self: me, lanes: newLanes(p.log)}
+	r := &receiver{Platform: p, in: in, self: me, queues: newQueues(p.log)}
 	r.loadMarks(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	defer r.end(ctx)
@@ -70,7 +70,7 @@ func (r *receiver) steadily(ctx context.Context, what string, run func(context.C
 
 // end waits for what is being accepted, and leaves nothing behind.
 func (r *receiver) end(ctx context.Context) {
-	r.lanes.active.Wait()
+	r.queues.active.Wait()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTimeout)
 	defer cancel()
 	r.saveMarks(ctx)
@@ -124,7 +124,7 @@ func asked(err error) time.Duration {
 	return 0
 }
 
-// enqueue has an envelope accepted in the order of its lane and then acknowledged on the
+// enqueue has an envelope accepted in the order of its queue and then acknowledged on the
 // socket that brought it. What is not acknowledged Slack delivers again.
 func (r *receiver) enqueue(ctx context.Context, s *socket, req socketmode.Request) {
 	in, err := r.self.decode(req.Type, req.Payload)
@@ -132,7 +132,7 @@ func (r *receiver) enqueue(ctx context.Context, s *socket, req socketmode.Reques
 		r.log.Error("envelope skipped: it does not decode", "envelope", req.EnvelopeID, "type", req.Type, "err", err)
 	}
 	// What is accepted outlives its socket: the next delivery finds it on disk.
-	r.lanes.do(ctx, in.lane(), func() {
+	r.queues.do(ctx, in.queue(), func() {
 		reply, err := r.accept(ctx, in)
 		if err != nil {
 			r.log.Error("not accepted: slack keeps it", "envelope", req.EnvelopeID, "attempt", req.RetryAttempt, "err", err)

@@ -62,8 +62,8 @@ type Platform struct {
 	statuses    *surface.Statuses
 	people      *cache.Cache[string, person]
 	threads     *cache.Cache[chats.Chat, thread]
-	// asides are messages of threads that were not for the bot when they came, by channel and id.
-	asides     *cache.Cache[string, bool]
+	// ignored are messages of threads that were not for the bot when they came, by channel and id.
+	ignored    *cache.Cache[string, bool]
 	responses  *shared.Invitations
 	channels   []string
 	reach      *shared.Reach
@@ -122,7 +122,7 @@ func New(cfg Config) (*Platform, error) {
 		leads:       cfg.leads,
 		people:      cache.New[string, person](maxCached),
 		threads:     cache.New[chats.Chat, thread](maxCached),
-		asides:      cache.New[string, bool](maxCached),
+		ignored:     cache.New[string, bool](maxCached),
 		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
 	}
 	if p.responses, err = shared.NewInvitations(cfg.KV, bot, &p.api.clock); err != nil {

@@ -149,7 +149,7 @@ func (s *socket) ping(ctx context.Context) {
 func (r *receiver) listen(ctx context.Context, s *socket) error {
 	left := false
 	for {
-		// A wait for room in the lanes must not count as silence.
+		// A wait for room in the queues must not count as silence.
 		if err := s.extend(); err != nil {
 			return err
 		}

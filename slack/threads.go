@@ -20,8 +20,8 @@ const (
 	// absentAge that it does not: another process of the bot may have answered there.
 	joinedAge = 24 * time.Hour
 	absentAge = time.Minute
-	// asideAge is how long Slack may give an event again.
-	asideAge = time.Hour
+	// ignoredAge is how long Slack may give an event again.
+	ignoredAge = time.Hour
 	// Threads are searched for the bot from their beginning, so far and no further.
 	threadPage  = 200
 	threadPages = 5

@@ -171,7 +171,7 @@ func (w *harness) Point(in platformtest.Place, by, text string, at platformtest.
 	w.tell(in, by, text, opts)
 }
 
-func (w *harness) Aside(in platformtest.Place, by, text string) {
+func (w *harness) Ambient(in platformtest.Place, by, text string) {
 	w.t.Helper()
 	chat, topic := w.at(in)
 	if _, err := w.Server.Say(chat, w.number(by), text, &emulator.SayOptions{Thread: topic}); err != nil {

@@ -226,7 +226,7 @@ func (d *decoder) convert(u *decoded) *chats.Message {
 	return msg
 }
 
-// fill fills in what came with a message. It reports whether that is anything: somebody who
+// fill fills in what came with a message. It reports whether that is anything: a user who
 // joined, or a title that changed, is a message of the service.
 func (d *decoder) fill(u *decoded, msg *chats.Message) bool {
 	m := u.message

@@ -50,7 +50,7 @@ func (p *Platform) SendEphemeral(ctx context.Context, to chats.Address, user str
 	switch {
 	case err == nil && sent.Ephemeral == 0:
 		p.ephemeral.Store(new(bool))
-		p.log.Warn("telegram showed to all what was for one person alone: from now on nobody is answered alone", "chat", to.Chat.String())
+		p.log.Warn("telegram showed to all what was for one person alone: from now on such answers are for all", "chat", to.Chat.String())
 		return sent.id()
 	case err == nil:
 		return ephemeralID(sent.Ephemeral, user), nil

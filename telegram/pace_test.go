@@ -88,44 +88,44 @@ func (s *stage) deliver(ctx context.Context, to chats.Address, texts []string) e
 	return nil
 }
 
-func lines(lane string, n int) (list []string) {
+func lines(name string, n int) (list []string) {
 	for i := range n {
-		list = append(list, fmt.Sprintf("%s %02d", lane, i))
+		list = append(list, fmt.Sprintf("%s %02d", name, i))
 	}
 	return list
 }
 
-// stands returns the messages of one lane in a chat.
-func (s *stage) stands(chat int64, lane string) (list []string) {
+// stands returns the messages of one sequence in a chat.
+func (s *stage) stands(chat int64, name string) (list []string) {
 	for _, m := range s.answers(chat) {
-		if strings.HasPrefix(m.Text, lane+" ") {
+		if strings.HasPrefix(m.Text, name+" ") {
 			list = append(list, m.Text)
 		}
 	}
 	return list
 }
 
-type lane struct {
+type sequence struct {
 	to    chats.Address
 	chat  int64
 	name  string
 	count int
 }
 
-// deliverAll runs lanes side by side and checks that all arrives, once and in order.
-func (s *stage) deliverAll(t *testing.T, lanes []lane) (messages int) {
+// deliverAll runs sequences side by side and checks that all arrives, once and in order.
+func (s *stage) deliverAll(t *testing.T, all []sequence) (messages int) {
 	t.Helper()
-	var all sync.WaitGroup
-	for _, l := range lanes {
+	var sends sync.WaitGroup
+	for _, l := range all {
 		messages += l.count
-		all.Go(func() {
+		sends.Go(func() {
 			if err := s.deliver(t.Context(), l.to, lines(l.name, l.count)); err != nil {
 				t.Errorf("%s: %v", l.name, err)
 			}
 		})
 	}
-	all.Wait()
-	for _, l := range lanes {
+	sends.Wait()
+	for _, l := range all {
 		if got := s.stands(l.chat, l.name); !slices.Equal(got, lines(l.name, l.count)) {
 			t.Errorf("in %s there stands %q", l.name, got)
 		}
@@ -141,17 +141,17 @@ func TestAStormOfFloodRefusalsLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := flooded(t, emulator.ServiceLimits())
 		forum := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Forum: true, User: s.ann})
-		lanes := []lane{{to(s.ann, 0, 0), s.ann, "private", 40}}
+		all := []sequence{{to(s.ann, 0, 0), s.ann, "private", 40}}
 		for i := range 3 {
 			topic, err := s.AddTopic(forum, "T")
 			if err != nil {
 				t.Fatal(err)
 			}
-			lanes = append(lanes, lane{to(forum, topic, 0), forum, fmt.Sprint("topic", i), 25})
+			all = append(all, sequence{to(forum, topic, 0), forum, fmt.Sprint("topic", i), 25})
 		}
 		group := s.chat(t, emulator.ChatSpec{Kind: emulator.Group, User: s.ann})
-		lanes = append(lanes, lane{to(group, 0, 0), group, "group", 60})
-		messages := s.deliverAll(t, lanes)
+		all = append(all, sequence{to(group, 0, 0), group, "group", 60})
+		messages := s.deliverAll(t, all)
 		s.View(func(st emulator.State) {
 			refused := st.Calls("sendmessage") - messages
 			if refused == 0 || refused > messages/4 {
@@ -172,7 +172,7 @@ func TestNothingDuringAPenalty(t *testing.T) {
 				s := flooded(t, emulator.ServiceLimits())
 				spec.User = s.AddUser(emulator.User{}).ID
 				chat := s.chat(t, spec)
-				messages := s.deliverAll(t, []lane{{to(chat, 0, 0), chat, "lane", 120}})
+				messages := s.deliverAll(t, []sequence{{to(chat, 0, 0), chat, "sequence", 120}})
 				s.View(func(st emulator.State) {
 					refused := st.Calls("sendmessage") - messages
 					if refused == 0 || refused > messages/10 || st.Early() != 0 {
@@ -250,13 +250,13 @@ func TestOnlyItsChat(t *testing.T) {
 func TestALimitOverAllChatsIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := flooded(t, &emulator.Limits{Overall: 8})
-		var lanes []lane
+		var all []sequence
 		for i := range 25 {
 			user := s.AddUser(emulator.User{}).ID
 			s.chat(t, emulator.ChatSpec{Kind: emulator.Private, User: user})
-			lanes = append(lanes, lane{to(user, 0, 0), user, fmt.Sprint("lane", i), 6})
+			all = append(all, sequence{to(user, 0, 0), user, fmt.Sprint("sequence", i), 6})
 		}
-		messages := s.deliverAll(t, lanes)
+		messages := s.deliverAll(t, all)
 		s.View(func(st emulator.State) {
 			if refused := st.Calls("sendmessage") - messages; refused > messages/2 {
 				t.Errorf("%d refusals of %d messages: the pace is not learnt", refused, messages)

@@ -74,7 +74,7 @@ func (h *hook) arm(token, public string) error {
 }
 
 // serve has Telegram post updates until ctx ends. The webhook stays: other processes may
-// take what it brings, and Telegram keeps for a day what nobody does.
+// take what it brings, and Telegram keeps for a day what none does.
 func (r *receiver) serve(ctx context.Context) {
 	r.hook.begin(r)
 	defer r.hook.end()

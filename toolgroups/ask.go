@@ -95,8 +95,8 @@ func Asks(ctx context.Context) bool {
 	return asks
 }
 
-// Ask asks the person on whose behalf a tool runs, and waits for the answer. Where there is
-// nobody, that is [AnswerDecline]. The times of [Timed] stand still meanwhile. An error means
+// Ask asks the person on whose behalf a tool runs, and waits for the answer. Where no
+// person is there, that is [AnswerDecline]. The times of [Timed] stand still meanwhile. An error means
 // that the call is over.
 func Ask(ctx context.Context, q Question) (Answer, error) {
 	ask, asks := ctx.Value(asker{}).(func(context.Context, Question) (Answer, error))

@@ -52,7 +52,7 @@ func (c *Client) context() int {
 }
 
 var (
-	// seeing are the families that can see, whoever's name stands before theirs.
+	// seeing are the families that can see, with any vendor's name before theirs.
 	seeing = regexp.MustCompile(`(^|/)(ft:)?((chat)?gpt-4o|gpt-4\.1|gpt-([5-9]|[1-9][0-9])|o[34]|claude|gemini|pixtral|grok-4|llama-4|kimi-k2\.[5-9]|qwen[0-9.]*-?vl|gemma-?[34])`)
 	// blind are the models that cannot. Of all others it is tried.
 	blind = regexp.MustCompile(`claude-(2|instant)|gemini(-1\.0)?-pro$|-audio|-realtime|-transcribe|-tts|gpt-3\.5|gpt-oss|o[13]-mini|o1-preview|deepseek-(chat|reasoner|v3|r1)`)

@@ -120,6 +120,6 @@ func (d *Registry) Hear(ctx context.Context, j *queue.Run) (bool, error) {
 // Forget takes back what [Registry.Hear] noted: the sender was not told.
 func (d *Registry) Forget(ctx context.Context, m chats.Message) {
 	if err := d.strangers.forget(ctx, m.By()); err != nil {
-		d.cfg.Log.Warn("a stranger may wait for an answer in vain", "user", m.By(), "err", err)
+		d.cfg.Log.Warn("a stranger may wait for an answer that does not come", "user", m.By(), "err", err)
 	}
 }

@@ -155,7 +155,7 @@ func (g *Gate) decide(ctx context.Context, j *queue.Run, at turn.Position, call 
 
 func (g *Gate) ask(ctx context.Context, j *queue.Run, asked *receipts.Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy) (agent.Decision, error) {
 	r := request{
-		Job: j.Key(), Lane: g.cfg.Queue.ChatOf(j), Tool: tool.Name, Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers,
+		Job: j.Key(), Chat: g.cfg.Queue.ChatOf(j), Tool: tool.Name, Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers,
 	}
 	if r.Direct && !r.mayAllow(call.User, call.Role) {
 		return deny("only an administrator could approve it, and there is none in this chat")

@@ -152,7 +152,7 @@ func (d *Cards) keep(chat chats.Chat, card Card) (*StoredCard, error) {
 		return nil, fmt.Errorf("card for %s: %w", chat, ErrNoButtons)
 	}
 	if d.cfg.Handlers[card.Kind] == nil {
-		return nil, fmt.Errorf("card for %s: nobody handles cards of the kind %q", chat, card.Kind)
+		return nil, fmt.Errorf("card for %s: no handler takes cards of the kind %q", chat, card.Kind)
 	}
 	return kept, checkChoices(card.Choices)
 }

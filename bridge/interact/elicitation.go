@@ -81,7 +81,7 @@ func (a *asker) place(call toolgroups.Call) string { return a.at.ReplyPosition()
 
 // For returns what the calls of a job's turn ask with: [agent.Turn.Ask]. It is nil where no
 // person is there, because a task is what runs.
-func (d *Elicitation) For(j *queue.Run, at turn.Position) func(context.Context, toolgroups.Call, toolgroups.Question, agent.Aside) (toolgroups.Answer, error) {
+func (d *Elicitation) For(j *queue.Run, at turn.Position) func(context.Context, toolgroups.Call, toolgroups.Question, agent.InTurn) (toolgroups.Answer, error) {
 	if turn.TaskOf(j) != nil {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (a *asker) count(what string) int {
 
 // ask asks, and waits for the answer. The same question of a call that is run again has its
 // card already, and perhaps its answer.
-func (a *asker) ask(ctx context.Context, call toolgroups.Call, q toolgroups.Question, aside agent.Aside) (toolgroups.Answer, error) {
+func (a *asker) ask(ctx context.Context, call toolgroups.Call, q toolgroups.Question, inTurn agent.InTurn) (toolgroups.Answer, error) {
 	decline := toolgroups.Answer{Action: toolgroups.AnswerDecline}
 	fault := unfit(&q)
 	if fault == "" && a.count(call.ID) > maxQuestions {
@@ -105,7 +105,7 @@ func (a *asker) ask(ctx context.Context, call toolgroups.Call, q toolgroups.Ques
 	}
 	if fault != "" {
 		a.cfg.Log.Warn("a question of a tool is declined", "tool", call.Name, "job", a.job.Key(), "why", fault)
-		return decline, aside(func() error { return a.refused(ctx, call, &q, fault) })
+		return decline, inTurn(func() error { return a.refused(ctx, call, &q, fault) })
 	}
 	select {
 	case a.one <- struct{}{}:
@@ -114,7 +114,7 @@ func (a *asker) ask(ctx context.Context, call toolgroups.Call, q toolgroups.Ques
 		return decline, fmt.Errorf("ask: %w", context.Cause(ctx))
 	}
 	var token string
-	err := aside(func() (err error) {
+	err := inTurn(func() (err error) {
 		token, err = a.pose(ctx, call, &q)
 		return err
 	})
@@ -125,7 +125,7 @@ func (a *asker) ask(ctx context.Context, call toolgroups.Call, q toolgroups.Ques
 		return decline, err
 	}
 	answer, err := a.await(ctx, token, q.Done)
-	over := aside(func() error {
+	over := inTurn(func() error {
 		a.cfg.Turns.Unpark(ctx, a.job)
 		if err != nil { // the call goes on, so it was taken back
 			return a.Ended(context.WithoutCancel(ctx), a.job, call.ID)

@@ -17,9 +17,9 @@ const ApprovalKind = "approval"
 
 // request is what the card of an approval has for its handler.
 type request struct {
-	// Job is the turn that waits in Lane.
+	// Job is the turn that waits in Chat.
 	Job  string     `json:"job"`
-	Lane chats.Chat `json:"lane"`
+	Chat chats.Chat `json:"lane"`
 	Tool string     `json:"tool"`
 	// Requester is whose turn it is, as platform:id.
 	Requester string             `json:"requester"`
@@ -49,13 +49,13 @@ func requestOf(card Card) (request, error) {
 	return r, nil
 }
 
-// TurnOf returns the key of the job that waits for a card, and the lane that it waits in.
-func TurnOf(kept *StoredCard) (job string, lane chats.Chat, ok bool) {
+// TurnOf returns the key of the job that waits for a card, and the chat queue that it waits in.
+func TurnOf(kept *StoredCard) (job string, chat chats.Chat, ok bool) {
 	if kept.Kind != ApprovalKind {
 		return "", chats.Chat{}, false
 	}
 	r, err := requestOf(kept.Card)
-	return r.Job, r.Lane, err == nil
+	return r.Job, r.Chat, err == nil
 }
 
 // Asked is a line about a call that waits for an approval, where a person has asked for it.

@@ -13,15 +13,15 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// asideAfter is how long what is to be sent waits for a platform that is out of order
+// deadLetterAfter is how long what is to be sent waits for a platform that is out of order
 // before it is set aside: by then a question is old, and a person who is told can ask again.
-const asideAfter = 24 * time.Hour
+const deadLetterAfter = 24 * time.Hour
 
 // lastChance is what a program gets to find the platform in order that comes back after
-// more than asideAfter.
+// more than deadLetterAfter.
 const lastChance = time.Minute
 
-// errOverdue says that something has waited for its platform for asideAfter.
+// errOverdue says that something has waited for its platform for deadLetterAfter.
 var errOverdue = errors.New("outbox: the platform has not taken it for a day")
 
 // Resume trips the breaker where a former run left a job that waits for its platform: the
@@ -79,7 +79,7 @@ func (s *Sender) bounded(ctx context.Context, j *queue.Run) (context.Context, co
 	if d.OutageSince.IsZero() || d.DeadLetter != "" {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeoutCause(ctx, max(lastChance, asideAfter-s.cfg.Now().Sub(d.OutageSince)), errOverdue)
+	return context.WithTimeoutCause(ctx, max(lastChance, deadLetterAfter-s.cfg.Now().Sub(d.OutageSince)), errOverdue)
 }
 
 // giveUp sets an answer aside from a part on, and has a line that says so wait in its place.
@@ -93,7 +93,7 @@ func (s *Sender) giveUp(ctx context.Context, j *queue.Run, from int) error {
 	if from > 0 {
 		what = "the rest of this answer"
 	}
-	if err := s.setAside(ctx, j, incident); err != nil {
+	if err := s.keepDeadLetter(ctx, j, incident); err != nil {
 		return err
 	}
 	if p := d.Parts[from]; p.Repeat || p.State == receipts.PartUnknown || p.State == receipts.PartSending {
@@ -107,7 +107,7 @@ func (s *Sender) giveUp(ctx context.Context, j *queue.Run, from int) error {
 	return s.cfg.Jobs.SaveAlways(ctx, j)
 }
 
-func (s *Sender) setAside(ctx context.Context, j *queue.Run, incident string) error {
+func (s *Sender) keepDeadLetter(ctx context.Context, j *queue.Run, incident string) error {
 	data, err := json.Marshal(&j.Job)
 	if err != nil {
 		return fmt.Errorf("encode job %s: %w", j.Key(), err)

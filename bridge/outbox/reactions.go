@@ -19,7 +19,7 @@ import (
 const (
 	// prefix is that of the records, which have the keys of jobs behind it.
 	prefix = "sign/"
-	// patience is how long a message waits before it gets a sign: one that is answered soon
+	// patience is how long a message waits before it gets a reaction: one that is answered soon
 	// needs none, nor does what is put together from several.
 	patience = 1500 * time.Millisecond
 	// callTimeout bounds a request; minRetry and maxRetry the pauses between them.
@@ -28,7 +28,7 @@ const (
 	maxReactionRetry = 10 * time.Minute
 )
 
-// ReactionsConfig is what [Signs] are made of. All of it is needed.
+// ReactionsConfig is what [Reactions] are made of. All of it is needed.
 type ReactionsConfig struct {
 	// Platforms are all there are, by name.
 	Platforms map[string]chats.Platform
@@ -47,32 +47,32 @@ type ReactionsConfig struct {
 // Reactions are those of the chats in which this process answers.
 type Reactions struct {
 	cfg ReactionsConfig
-	// Any says that there may be one to end: see [Signs.End].
+	// Any says that there may be one to end: see [Reactions.End].
 	Any atomic.Bool
 
 	mu    sync.Mutex // guards the rest; nothing is waited for while it is held
-	known map[string]*sign
+	known map[string]*reaction
 }
 
-// sign is that of one message.
-type sign struct {
+// reaction is that of one message.
+type reaction struct {
 	key    string
-	lane   chats.Chat // where its job waits
+	queue  chats.Chat // where its job waits
 	chat   chats.Chat // where it stands
 	id     string
 	timer  *time.Timer // for what is done next; nil for nothing
 	pauses *retry.Pauses
-	// noted says that there is a record, shown that the sign may be there, busy that somebody
+	// noted says that there is a record, shown that the reaction may be there, busy that a goroutine
 	// looks after it, over that it has to go.
 	noted, shown, busy, over bool
 }
 
-// NewReactions returns signs of which none is there.
+// NewReactions returns reactions of which none is there.
 func NewReactions(cfg ReactionsConfig) *Reactions {
-	return &Reactions{cfg: cfg, known: make(map[string]*sign)}
+	return &Reactions{cfg: cfg, known: make(map[string]*reaction)}
 }
 
-// Wait is told that a job waits for its turn. It waits for nothing and calls nobody.
+// Wait is told that a job waits for its turn. It does not block, and calls no function of the queue.
 func (s *Reactions) Wait(j *queue.Run) {
 	if _, can := s.cfg.Platforms[j.Message.Chat.Platform].(chats.Acknowledger); !can {
 		return
@@ -81,21 +81,21 @@ func (s *Reactions) Wait(j *queue.Run) {
 	defer s.mu.Unlock()
 	key := j.Key()
 	if s.known[key] == nil {
-		one := &sign{key: key, lane: j.Message.Chat, chat: j.Origin(), id: j.Message.Shown(), pauses: retry.New(minReactionRetry, maxReactionRetry)}
+		one := &reaction{key: key, queue: j.Message.Chat, chat: j.Origin(), id: j.Message.Shown(), pauses: retry.New(minReactionRetry, maxReactionRetry)}
 		s.known[key] = one
 		s.later(one, patience)
 	}
 	s.Any.Store(true)
 }
 
-// later looks after a sign in a while. The lock is held.
-func (s *Reactions) later(one *sign, in time.Duration) {
+// later looks after a reaction in a while. The lock is held.
+func (s *Reactions) later(one *reaction, in time.Duration) {
 	one.timer = time.AfterFunc(in, func() { s.look(one) })
 }
 
-// End takes the signs of a job and of what became part of it away. It waits for nothing.
+// End takes the reactions of a job and of what became part of it away. It waits for nothing.
 func (s *Reactions) End(j *queue.Run) {
-	var over []*sign
+	var over []*reaction
 	s.mu.Lock()
 	for _, key := range append([]string{j.Key()}, j.Joined...) {
 		if one := s.known[key]; one != nil {
@@ -106,7 +106,7 @@ func (s *Reactions) End(j *queue.Run) {
 	s.end(over)
 }
 
-func (s *Reactions) end(over []*sign) {
+func (s *Reactions) end(over []*reaction) {
 	for _, one := range over {
 		s.mu.Lock()
 		one.over = true
@@ -121,15 +121,15 @@ func (s *Reactions) end(over []*sign) {
 	}
 }
 
-// look has somebody look after a sign, unless somebody does or the bridge is ending.
-func (s *Reactions) look(one *sign) {
+// look has a goroutine look after a reaction, unless one does or the bridge is ending.
+func (s *Reactions) look(one *reaction) {
 	s.mu.Lock()
 	mine := s.known[one.key] == one && !one.busy
 	one.busy = one.busy || mine
 	s.mu.Unlock()
 	if mine && !s.cfg.Queue.TryGo(func() {
 		if err := rescue.Do(func() error { s.work(one); return nil }); err != nil {
-			s.cfg.Log.Error("a sign is left to the next start", "incident", queue.NewIncident(), "job", one.key, "err", err)
+			s.cfg.Log.Error("a reaction is left to the next start", "incident", queue.NewIncident(), "job", one.key, "err", err)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.forget(one)
@@ -141,8 +141,8 @@ func (s *Reactions) look(one *sign) {
 	}
 }
 
-// work does what is next for a sign, until there is nothing, or a pause is due.
-func (s *Reactions) work(one *sign) {
+// work does what is next for a reaction, until there is nothing, or a pause is due.
+func (s *Reactions) work(one *reaction) {
 	for {
 		s.mu.Lock()
 		over := one.over
@@ -174,11 +174,11 @@ func (s *Reactions) work(one *sign) {
 	}
 }
 
-// put puts a sign on a message that waits still. It returns after what time to try again, or
+// put puts a reaction on a message that waits still. It returns after what time to try again, or
 // that there is nothing more to do.
-func (s *Reactions) put(one *sign) (pause time.Duration, gone bool) {
+func (s *Reactions) put(one *reaction) (pause time.Duration, gone bool) {
 	switch {
-	case !s.cfg.Queue.IsWaiting(one.lane, one.key):
+	case !s.cfg.Queue.IsWaiting(one.queue, one.key):
 		return 0, s.drop(one)
 	case !s.cfg.Sender.IsUp(one.chat.Platform):
 		return one.pauses.Next(0), false
@@ -186,14 +186,14 @@ func (s *Reactions) put(one *sign) (pause time.Duration, gone bool) {
 	if !one.noted {
 		// Any process that works on the chat may write it: it says no more than that it is there.
 		if _, err := s.cfg.Store.Put(s.cfg.Queue.Context(), prefix+one.key, []byte("{}"), storage.Any); err != nil {
-			s.cfg.Log.Warn("a message that waits gets no sign", "job", one.key, "err", err)
+			s.cfg.Log.Warn("a message that waits gets no reaction", "job", one.key, "err", err)
 			return 0, true
 		}
 		s.mu.Lock()
 		one.noted = true
 		s.mu.Unlock()
 	}
-	failure := s.sign(one, true)
+	failure := s.react(one, true)
 	switch {
 	case failure == nil || failure.Outcome == chats.Unknown:
 		one.shown = true
@@ -201,16 +201,16 @@ func (s *Reactions) put(one *sign) (pause time.Duration, gone bool) {
 	case failure.Outcome == chats.Later:
 		return one.pause(failure), false
 	}
-	s.cfg.Log.Debug("a message that waits gets no sign", "job", one.key, "err", failure)
+	s.cfg.Log.Debug("a message that waits gets no reaction", "job", one.key, "err", failure)
 	return 0, s.drop(one)
 }
 
-// takeAway takes a sign away. It returns as put does.
-func (s *Reactions) takeAway(one *sign) (pause time.Duration, gone bool) {
+// takeAway takes a reaction away. It returns as put does.
+func (s *Reactions) takeAway(one *reaction) (pause time.Duration, gone bool) {
 	if one.shown {
-		failure := s.sign(one, false)
+		failure := s.react(one, false)
 		if failure != nil && failure.Outcome != chats.Refused {
-			s.cfg.Log.Debug("a sign is not taken away yet", "job", one.key, "err", failure)
+			s.cfg.Log.Debug("a reaction is not taken away yet", "job", one.key, "err", failure)
 			return one.pause(failure), false
 		}
 	}
@@ -221,14 +221,14 @@ func (s *Reactions) takeAway(one *sign) (pause time.Duration, gone bool) {
 }
 
 // pause is how long to wait before the next try: what the platform says, where it does.
-func (one *sign) pause(failure *chats.SendError) time.Duration {
+func (one *reaction) pause(failure *chats.SendError) time.Duration {
 	if failure.RetryAfter > 0 {
 		return failure.RetryAfter
 	}
 	return one.pauses.Next(0)
 }
 
-func (s *Reactions) sign(one *sign, on bool) *chats.SendError {
+func (s *Reactions) react(one *reaction, on bool) *chats.SendError {
 	signer, can := s.cfg.Platforms[one.chat.Platform].(chats.Acknowledger)
 	if !can {
 		return &chats.SendError{Outcome: chats.Refused, Err: errors.New("outbox: the platform has none")}
@@ -245,28 +245,28 @@ func (s *Reactions) sign(one *sign, on bool) *chats.SendError {
 	return &chats.SendError{Outcome: chats.Unknown, Err: err}
 }
 
-// drop removes the record of a sign that is not there. It reports whether none is left.
-func (s *Reactions) drop(one *sign) bool {
+// drop removes the record of a reaction that is not there. It reports whether none is left.
+func (s *Reactions) drop(one *reaction) bool {
 	if !one.noted {
 		return true
 	}
 	// No other process has written anything in it.
 	err := s.cfg.Store.Delete(s.cfg.Queue.Context(), prefix+one.key, storage.Any)
 	if err != nil {
-		s.cfg.Log.Warn("the record of a sign is not removed yet", "job", one.key, "err", err)
+		s.cfg.Log.Warn("the record of a reaction is not removed yet", "job", one.key, "err", err)
 	}
 	return err == nil
 }
 
-// forget drops what is remembered of a sign. The lock is held.
-func (s *Reactions) forget(one *sign) {
+// forget drops what is remembered of a reaction. The lock is held.
+func (s *Reactions) forget(one *reaction) {
 	if s.known[one.key] == one {
 		delete(s.known, one.key)
 		s.Any.Store(len(s.known) > 0)
 	}
 }
 
-// Drop forgets the signs of chats in which another process answers now.
+// Drop forgets the reactions of chats in which another process answers now.
 func (s *Reactions) Drop(in func(chats.Chat) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,21 +280,21 @@ func (s *Reactions) Drop(in func(chats.Chat) bool) {
 	}
 }
 
-// Load learns which signs may be there in some chats that this process is about to answer in,
+// Load learns which reactions may be there in some chats that this process is about to answer in,
 // and which jobs are open there. It returns what takes those away that belong to none.
 func (s *Reactions) Load(ctx context.Context, in func(chats.Chat) bool, open []*queue.Run) (sweep func(), err error) {
 	s.Drop(in)
-	var found, over []*sign
+	var found, over []*reaction
 	for entry, err := range s.cfg.Store.List(ctx, storage.Range{Prefix: prefix}) {
 		if err != nil {
-			return nil, fmt.Errorf("list signs: %w", err)
+			return nil, fmt.Errorf("list reactions: %w", err)
 		}
 		m, ok := queue.MessageOf(entry.Key, prefix)
 		if !ok || !in(m.Chat) {
 			continue
 		}
-		found = append(found, &sign{
-			key: entry.Key[len(prefix):], lane: m.Chat, chat: m.Chat, id: m.ID, pauses: retry.New(minReactionRetry, maxReactionRetry), noted: true, shown: true,
+		found = append(found, &reaction{
+			key: entry.Key[len(prefix):], queue: m.Chat, chat: m.Chat, id: m.ID, pauses: retry.New(minReactionRetry, maxReactionRetry), noted: true, shown: true,
 		})
 	}
 	if len(found) == 0 {

@@ -144,7 +144,7 @@ func (s *Sender) Deliver(ctx, patience context.Context, j *queue.Run) error {
 			if tries == nil {
 				tries = &attempts{repeats: retry.New(minRetry, maxRepeatRetry), pauses: retry.New(minRetry, s.cfg.MaxRetry)}
 			}
-			if err = s.inVain(patience, j, p, tries, err); errors.Is(err, errOverdue) {
+			if err = s.failed(patience, j, p, tries, err); errors.Is(err, errOverdue) {
 				err = s.giveUp(ctx, j, i)
 			}
 			if err != nil {
@@ -156,9 +156,9 @@ func (s *Sender) Deliver(ctx, patience context.Context, j *queue.Run) error {
 	return nil
 }
 
-// inVain decides what follows a try in vain: it returns nil after a wait, or where there is
+// failed decides what follows an attempt that failed: it returns nil after a wait, or where there is
 // nothing to try any more, and [errOverdue] where the platform has been out of order for a day.
-func (s *Sender) inVain(patience context.Context, j *queue.Run, p *receipts.Part, tries *attempts, err error) error {
+func (s *Sender) failed(patience context.Context, j *queue.Run, p *receipts.Part, tries *attempts, err error) error {
 	failure, is := errors.AsType[*chats.SendError](err)
 	if !is {
 		return err
@@ -187,7 +187,7 @@ type attempts struct {
 	repeats, pauses *retry.Pauses
 }
 
-// note counts a try in vain and returns how long to wait before the next.
+// note counts a failed attempt and returns how long to wait before the next.
 func (a *attempts) note(failure *chats.SendError) time.Duration {
 	switch {
 	case failure.Outcome == chats.Unknown:
@@ -344,7 +344,7 @@ func (s *Sender) recordSending(ctx context.Context, j *queue.Run, p *receipts.Pa
 }
 
 // unsure returns an error where another process may be about to send for a job. One of a
-// tenure that is over, which came into its lane when the chat was being given away, is lost.
+// lease that is over, which was queued when the chat was being given away, is lost.
 func (s *Sender) unsure(j *queue.Run) error {
 	switch {
 	case s.cfg.Safe == nil || s.cfg.Safe(j):
@@ -369,7 +369,7 @@ func (s *Sender) Edit(ctx context.Context, j *queue.Run, chat chats.Chat, ids []
 		}
 		err := s.edit(ctx, j, editor, chat, id, parts[i].Part)
 		if errors.Is(err, errOverdue) {
-			return s.setAside(ctx, j, queue.NewIncident())
+			return s.keepDeadLetter(ctx, j, queue.NewIncident())
 		}
 		if err != nil {
 			return err

@@ -31,7 +31,7 @@ type memory struct {
 	edits    map[string]Fault // for the next edit in a chat
 	outage   int              // pings that are to fail
 	openers  map[string]string
-	asides   map[Place][]chats.Quoted
+	ambient  map[Place][]chats.Quoted
 	view     View
 	files    [][]byte
 }
@@ -39,7 +39,7 @@ type memory struct {
 func newMemory(t testing.TB, bug string) *memory {
 	return &memory{
 		t: t, bug: bug, changed: make(chan struct{}),
-		twice: map[string]bool{}, faults: map[string]Fault{}, edits: map[string]Fault{}, openers: map[string]string{}, asides: map[Place][]chats.Quoted{},
+		twice: map[string]bool{}, faults: map[string]Fault{}, edits: map[string]Fault{}, openers: map[string]string{}, ambient: map[Place][]chats.Quoted{},
 	}
 }
 
@@ -122,7 +122,7 @@ func (m *memory) Point(in Place, by, text string, at Original) {
 	m.tell(in, by, text, q)
 }
 
-func (m *memory) Aside(in Place, by, text string) {
+func (m *memory) Ambient(in Place, by, text string) {
 	chat, err := chats.ParseChat(string(in))
 	if err != nil {
 		m.t.Fatal(err)
@@ -135,16 +135,16 @@ func (m *memory) Aside(in Place, by, text string) {
 			})
 			return
 		}
-		m.asides[in] = append(m.asides[in], chats.Quoted{How: chats.PointThread, ID: fmt.Sprint(m.ids), By: by, Text: text})
+		m.ambient[in] = append(m.ambient[in], chats.Quoted{How: chats.PointThread, ID: fmt.Sprint(m.ids), By: by, Text: text})
 	})
 }
 
-// Said is what was said aside in a place, behind a message.
+// Said is what was said to others in a place, behind a message.
 func (m *memory) said(in Place, after string) (list []chats.Quoted) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last, _ := strconv.Atoi(after)
-	for _, q := range m.asides[in] {
+	for _, q := range m.ambient[in] {
 		if id, _ := strconv.Atoi(q.ID); id > last {
 			list = append(list, q)
 		}

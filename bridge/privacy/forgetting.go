@@ -150,7 +150,7 @@ func (d *Eraser) Forget(ctx context.Context, j *queue.Run) (string, error) {
 	if err := d.cfg.Cards.Forget(ctx, by, direct, j.Message.ID); err != nil {
 		return "", err
 	}
-	if err := d.asides(ctx, by, direct); err != nil {
+	if err := d.deadLetters(ctx, by, direct); err != nil {
 		return "", err
 	}
 	return goneText, d.erase(ctx, j)
@@ -216,7 +216,7 @@ func (d *Eraser) Erase(ctx context.Context, j *queue.Run) error {
 	if err := d.cfg.Cards.Forget(ctx, by, nil, ""); err != nil {
 		return err
 	}
-	if err := d.asides(ctx, by, nil); err != nil {
+	if err := d.deadLetters(ctx, by, nil); err != nil {
 		return err
 	}
 	return d.erase(ctx, j)
@@ -281,7 +281,7 @@ func (d *Eraser) asked(ctx context.Context, j *queue.Run) error {
 }
 
 // asides removes what was set aside of what a person has said, and of direct chats.
-func (d *Eraser) asides(ctx context.Context, by string, direct map[chats.Chat]bool) error {
+func (d *Eraser) deadLetters(ctx context.Context, by string, direct map[chats.Chat]bool) error {
 	all, err := queue.ListDeadLetters(ctx, d.cfg.Store)
 	if err != nil {
 		return err

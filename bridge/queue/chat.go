@@ -9,10 +9,10 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// lane holds the jobs of one chat. Messages are answered one after another in the order of
+// chatQueue holds the jobs of one chat. Messages are answered one after another in the order of
 // their Seq, commands likewise beside them: a command waits for no message, but a message
 // waits for the commands before it.
-type lane struct {
+type chatQueue struct {
 	chat               chats.Chat
 	messages, commands queue
 	// held waits for a decision: no message behind it is answered.
@@ -53,7 +53,7 @@ type Suspended struct {
 	Cards, Tools []string
 }
 
-func newHeld(s *Queue, l *lane, j *Run) *Suspended {
+func newHeld(s *Queue, l *chatQueue, j *Run) *Suspended {
 	h := &Suspended{job: j, Chat: l.chat}
 	h.Cards, h.Tools = s.cfg.Workers.Decisions(j)
 	return h
@@ -62,7 +62,7 @@ func newHeld(s *Queue, l *lane, j *Run) *Suspended {
 // Key is that of its job.
 func (h *Suspended) Key() string { return h.job.Key() }
 
-func (l *lane) at() *Run {
+func (l *chatQueue) at() *Run {
 	if l.held != nil {
 		return l.held.job
 	}
@@ -70,8 +70,8 @@ func (l *lane) at() *Run {
 }
 
 // unhold lets the job that waits for a decision run again, if it passes; with a cause it
-// ends then. The caller wakes the lane.
-func (l *lane) unhold(pass func(*Run) bool, cause error) bool {
+// ends then. The caller wakes the chat queue.
+func (l *chatQueue) unhold(pass func(*Run) bool, cause error) bool {
 	if l.held == nil || !pass(l.held.job) {
 		return false
 	}
@@ -83,7 +83,7 @@ func (l *lane) unhold(pass func(*Run) bool, cause error) bool {
 	return true
 }
 
-// Status is what a lane has to do.
+// Status is what a chat queue has to do.
 type Status struct {
 	// Waiting are the messages that wait; pieces of one count as one. Joined are those that
 	// became part of what runs.
@@ -94,7 +94,7 @@ type Status struct {
 	Held            *Suspended
 }
 
-// Status returns what the lane of a chat has to do.
+// Status returns what the queue of a chat has to do.
 func (s *Queue) Status(chat chats.Chat) Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"oneclaw/storage"
 )
 
-// fenced are the operations of a write that puts its mark on a job, where other processes work
+// fenced are the operations of a write that puts its token on a job, where other processes work
 // with the store.
 func (s Store) fenced(j *Run, ops ...storage.Op) []storage.Op {
 	if j.LeaseToken == "" {
@@ -17,7 +17,7 @@ func (s Store) fenced(j *Run, ops ...storage.Op) []storage.Op {
 	return append(ops, s.Fence(j.LeaseToken))
 }
 
-// over reports whether the tenure has ended whose mark a job was to get.
+// over reports whether the lease has ended whose token a job was to get.
 func (s Store) over(ctx context.Context, j *Run) (bool, error) {
 	if s.Fence == nil || j.LeaseToken == "" {
 		return false, nil
@@ -30,8 +30,8 @@ func (s Store) over(ctx context.Context, j *Run) (bool, error) {
 	return lease.Revision != check.Rev, nil
 }
 
-// mark writes a job that was another tenure's with its new mark.
-func (s Store) mark(ctx context.Context, j *Run) error {
+// writeClaimed writes a job that was another lease's with its new token.
+func (s Store) writeClaimed(ctx context.Context, j *Run) error {
 	if s.Fence == nil {
 		return s.Put(ctx, j)
 	}

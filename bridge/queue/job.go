@@ -67,7 +67,7 @@ type Job struct {
 	// Unclaimed says that no process works on it: it was accepted by one that does not answer
 	// in its chat, and nothing was decided about it yet.
 	Unclaimed bool `json:"offer,omitempty"`
-	// LeaseToken is the mark of the tenure in which it is worked on; see [Store].
+	// LeaseToken is that of the lease under which it is worked on; see [Store].
 	LeaseToken string `json:"holder,omitempty"`
 	// Unstarted says that its turn has not begun. The write that puts its question into the
 	// conversation takes it away.

@@ -14,10 +14,10 @@ const (
 	// same where a restart found the piece: what the platform has of it comes only then.
 	pieceWait = time.Second
 	foundWait = 3 * time.Second
-	// ripenStep is how often that wait looks at the clock: where much more time has passed, the
+	// pieceStep is how often that wait looks at the clock: where much more time has passed, the
 	// process was paused and has not read what came meanwhile, so the wait begins anew. maxPauses
 	// bounds how often.
-	ripenStep = pieceWait / 4
+	pieceStep = pieceWait / 4
 	maxPauses = 20
 )
 
@@ -32,9 +32,9 @@ func pieces(s *Queue, waiting []*Run) int {
 	return n
 }
 
-// whole reports whether nothing more is waited for of the first message that waits: its last
+// isComplete reports whether nothing more is waited for of the first message that waits: its last
 // piece is there, time is over, or something else was said.
-func whole(s *Queue, waiting []*Run) bool {
+func isComplete(s *Queue, waiting []*Run) bool {
 	n := pieces(s, waiting)
 	last := waiting[n-1]
 	if n < len(waiting) || last.complete {
@@ -44,25 +44,25 @@ func whole(s *Queue, waiting []*Run) bool {
 	return !s.cfg.Workers.Place(last).Partial && slices.ContainsFunc(waiting[:n], hasWords)
 }
 
-// ripen has a turn wait for the piece behind j no longer than that may take. It is called
-// with the lanes locked.
-func ripen(s *Queue, l *lane, j *Run) {
+// awaitPiece has a turn wait for the piece behind j no longer than that may take. It is called
+// with the queue locked.
+func awaitPiece(s *Queue, l *chatQueue, j *Run) {
 	wait := pieceWait
 	if j.Found {
 		wait = foundWait
 	}
-	ripenIn(s, l, j.Key(), wait, wait, maxPauses, s.cfg.Now())
+	awaitPieceFor(s, l, j.Key(), wait, wait, maxPauses, s.cfg.Now())
 }
 
-// ripenIn is ripen for a wait of which so much is left; last is when that was looked at.
-func ripenIn(s *Queue, l *lane, key string, wait, left time.Duration, pauses int, last time.Time) {
-	time.AfterFunc(ripenStep, func() {
+// awaitPieceFor is awaitPiece for a wait of which so much is left; last is when that was looked at.
+func awaitPieceFor(s *Queue, l *chatQueue, key string, wait, left time.Duration, pauses int, last time.Time) {
+	time.AfterFunc(pieceStep, func() {
 		now := s.cfg.Now()
-		if left -= ripenStep; now.Sub(last) > 2*ripenStep && pauses > 0 {
+		if left -= pieceStep; now.Sub(last) > 2*pieceStep && pauses > 0 {
 			left, pauses = wait, pauses-1
 		}
 		if left > 0 {
-			ripenIn(s, l, key, wait, left, pauses, now)
+			awaitPieceFor(s, l, key, wait, left, pauses, now)
 			return
 		}
 		s.mu.Lock()
@@ -122,7 +122,7 @@ func (s *Queue) Join(ctx context.Context, j *Run, join func(some []*Run) (joined
 }
 
 // commanded reports whether a message waits for a command.
-func (l *lane) commanded(j *Run) bool {
+func (l *chatQueue) commanded(j *Run) bool {
 	c := &l.commands
 	return c.running != nil && c.running.Seq < j.Seq || len(c.waiting) > 0 && c.waiting[0].Seq < j.Seq
 }
@@ -130,7 +130,7 @@ func (l *lane) commanded(j *Run) bool {
 // claim takes the messages out of the queue that can become part of a job that runs: those of
 // its sender, up to the first that cannot. What belongs before them comes first, and where a
 // command has ended the job there are none.
-func (s *Queue) claim(ctx context.Context, j *Run) (*lane, []*Run) {
+func (s *Queue) claim(ctx context.Context, j *Run) (*chatQueue, []*Run) {
 	chat := s.ChatOf(j)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +150,7 @@ func (s *Queue) claim(ctx context.Context, j *Run) (*lane, []*Run) {
 
 // joinable returns how many of the messages that wait can become part of a job that runs, and
 // whether more of what comes behind them is waited for.
-func (l *lane) joinable(s *Queue, j *Run) (n int, partial bool) {
+func (l *chatQueue) joinable(s *Queue, j *Run) (n int, partial bool) {
 	waiting, step := l.messages.waiting, 0
 	for ; n < len(waiting); n += step {
 		o := waiting[n]
@@ -161,14 +161,14 @@ func (l *lane) joinable(s *Queue, j *Run) (n int, partial bool) {
 		if step = 1; !place.Partial {
 			continue
 		}
-		if step = pieces(s, waiting[n:]); !whole(s, waiting[n:]) {
+		if step = pieces(s, waiting[n:]); !isComplete(s, waiting[n:]) {
 			return n, true
 		}
 	}
 	return n, false
 }
 
-// Listen has added called, with the lanes locked, when something waits that its sender wrote soon
+// Listen has added called, with the queue locked, when something waits that its sender wrote soon
 // after a job began to run and that can become part of it, until the job ends or stop is called.
 // It is told whether more of that is waited for.
 func (s *Queue) Listen(j *Run, added func(partial bool)) (stop func()) {
@@ -190,8 +190,8 @@ func (s *Queue) Listen(j *Run, added func(partial bool)) (stop func()) {
 	}
 }
 
-// tellAdded tells what listens what was added. It is called with the lanes locked.
-func (l *lane) tellAdded(s *Queue) {
+// tellAdded tells what listens what was added. It is called with the queue locked.
+func (l *chatQueue) tellAdded(s *Queue) {
 	q := &l.messages
 	if q.added == nil || l.moving || l.shut > 0 {
 		return

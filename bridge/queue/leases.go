@@ -49,16 +49,16 @@ func AllChats(chats.Chat) bool { return true }
 type Chats interface {
 	// Home returns the chat as which a chat goes on that has moved.
 	Home(chat chats.Chat) chats.Chat
-	// Take takes over what others left open in some chats, with the marks of the tenures that
+	// Take takes over what others left open in some chats, with the tokens of the leases that
 	// are about to begin. Once they have, begin is called.
-	Take(ctx context.Context, in ChatFilter, mark func(chats.Chat) string) (begin func(), err error)
+	Take(ctx context.Context, in ChatFilter, token func(chats.Chat) string) (begin func(), err error)
 	// Lost is called when this process no longer answers in some chats.
 	Lost(in ChatFilter)
 	// Busy reports whether something runs in some chats.
 	Busy(in ChatFilter) bool
 }
 
-// LeasesConfig is what [Owners] are made of.
+// LeasesConfig is what [Leases] are made of.
 type LeasesConfig struct {
 	Sharing
 	Store storage.Store
@@ -71,39 +71,39 @@ type LeasesConfig struct {
 
 // Leases know in which chats this process answers.
 type Leases struct {
-	// Token names the tenure in which this process answers in a chat. It is empty where
-	// another process does, or none. A process that works alone has one mark.
+	// Token names the lease under which this process answers in a chat. It is empty where
+	// another process does, or none. A process that works alone has one token.
 	Token func(chat chats.Chat) string
-	// SafeToken is Mark where this process has proved to be alive recently enough that no other can
+	// SafeToken is Token where this process has proved to be alive recently enough that no other can
 	// answer in the chat, and empty elsewhere.
 	SafeToken func(chat chats.Chat) string
 	// OwnsSafely reports whether a job is certainly not another process's at this moment. It is for
 	// what no store can refuse, such as a request to a platform. Nil where this one works alone.
 	OwnsSafely func(j *Run) bool
-	// Fence returns the check that is a conflict unless the tenure with a mark lasts. Nil where
+	// Fence returns the check that is a conflict unless the lease with a token lasts. Nil where
 	// this process works alone.
-	Fence func(mark string) storage.Op
+	Fence func(token string) storage.Op
 
 	cfg     LeasesConfig
 	replica *replicas.Replica // nil in a process that works alone
 
 	mu     sync.Mutex
-	marks  map[string]string     // of the tenures, by lease
-	fences map[string]storage.Op // by mark, from before a tenure begins
+	tokens map[string]string     // by lease
+	fences map[string]storage.Op // by token, from before a lease begins
 	// changed is closed, and replaced, when another lease is held or lost.
 	changed chan struct{}
 }
 
-// NewLeases returns owners that answer nowhere yet, if the store is shared.
+// NewLeases returns leases under which this process answers nowhere yet, if the store is shared.
 func NewLeases(cfg LeasesConfig) *Leases {
-	o := &Leases{cfg: cfg, marks: make(map[string]string), fences: make(map[string]storage.Op), changed: make(chan struct{})}
+	o := &Leases{cfg: cfg, tokens: make(map[string]string), fences: make(map[string]storage.Op), changed: make(chan struct{})}
 	if !cfg.On {
 		alone := rand.Text()
 		o.Token = func(chats.Chat) string { return alone }
 		o.SafeToken = o.Token
 		return o
 	}
-	o.Token, o.SafeToken, o.OwnsSafely, o.Fence = o.mark, o.sure, o.safe, o.fence
+	o.Token, o.SafeToken, o.OwnsSafely, o.Fence = o.token, o.safeToken, o.ownsSafely, o.fence
 	leases := append([]string{Leader}, cfg.Leases...)
 	for i := range shares {
 		leases = append(leases, share(uint32(i)))
@@ -126,35 +126,35 @@ func (o *Leases) Replica() (id string, leases int) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.replica.ID(), len(o.marks)
+	return o.replica.ID(), len(o.tokens)
 }
 
-func (o *Leases) mark(chat chats.Chat) string {
+func (o *Leases) token(chat chats.Chat) string {
 	lease := o.leaseOf(chat)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.marks[lease]
+	return o.tokens[lease]
 }
 
 // Owns reports whether this process surely answers in a chat: one that was paused must not
 // take back what others have by then.
 func (o *Leases) Owns(chat chats.Chat) bool { return o.SafeToken(chat) != "" }
 
-func (o *Leases) sure(chat chats.Chat) string {
+func (o *Leases) safeToken(chat chats.Chat) string {
 	if !o.replica.Alive() {
 		return ""
 	}
 	return o.Token(chat)
 }
 
-func (o *Leases) safe(j *Run) bool {
+func (o *Leases) ownsSafely(j *Run) bool {
 	return o.replica.Alive() && o.Token(j.Message.Chat) == j.LeaseToken
 }
 
-func (o *Leases) fence(mark string) storage.Op {
+func (o *Leases) fence(token string) storage.Op {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if fence, ok := o.fences[mark]; ok {
+	if fence, ok := o.fences[token]; ok {
 		return fence
 	}
 	return storage.Check(replicas.Prefix+"over", 1) // there is no such key
@@ -198,12 +198,12 @@ func (o *Leases) Retire() {
 }
 
 func (o *Leases) taken(ctx context.Context, leases map[string]storage.Op) (err error) {
-	marks := make(map[string]string, len(leases))
+	tokens := make(map[string]string, len(leases))
 	var taken []string
 	o.mu.Lock()
 	for lease, fence := range leases {
-		marks[lease] = rand.Text()
-		o.fences[marks[lease]] = fence
+		tokens[lease] = rand.Text()
+		o.fences[tokens[lease]] = fence
 		if strings.HasPrefix(lease, sharePrefix) {
 			taken = append(taken, lease)
 		}
@@ -211,15 +211,15 @@ func (o *Leases) taken(ctx context.Context, leases map[string]storage.Op) (err e
 	o.mu.Unlock()
 	begin := func() {}
 	if len(taken) > 0 {
-		begin, err = o.cfg.Chats.Take(ctx, o.in(taken...), func(chat chats.Chat) string { return marks[o.leaseOf(chat)] })
+		begin, err = o.cfg.Chats.Take(ctx, o.in(taken...), func(chat chats.Chat) string { return tokens[o.leaseOf(chat)] })
 	}
 	o.mu.Lock()
 	if err == nil {
-		maps.Copy(o.marks, marks)
+		maps.Copy(o.tokens, tokens)
 		o.tell()
 	} else {
-		for _, mark := range marks {
-			delete(o.fences, mark)
+		for _, token := range tokens {
+			delete(o.fences, token)
 		}
 	}
 	o.mu.Unlock()
@@ -231,8 +231,8 @@ func (o *Leases) taken(ctx context.Context, leases map[string]storage.Op) (err e
 
 func (o *Leases) lost(lease string) {
 	o.mu.Lock()
-	delete(o.fences, o.marks[lease])
-	delete(o.marks, lease)
+	delete(o.fences, o.tokens[lease])
+	delete(o.tokens, lease)
 	o.tell()
 	o.mu.Unlock()
 	if strings.HasPrefix(lease, sharePrefix) {
@@ -278,14 +278,14 @@ func (o *Leases) WhileHeld(ctx context.Context, lease string, do func(context.Co
 func (o *Leases) Holds(lease string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.replica == nil || o.marks[lease] != ""
+	return o.replica == nil || o.tokens[lease] != ""
 }
 
 // await waits until a lease is held, or is not.
 func (o *Leases) await(ctx context.Context, lease string, held bool) error {
 	for {
 		o.mu.Lock()
-		is, changed := o.marks[lease] != "", o.changed
+		is, changed := o.tokens[lease] != "", o.changed
 		o.mu.Unlock()
 		if is == held {
 			return nil

@@ -51,9 +51,9 @@ func (s *Queue) Unblock(from, to chats.Chat) {
 	}
 }
 
-// ofChats are the lanes of some chats, with those of their threads, tasks and cards.
-func (s *Queue) ofChats(some ...chats.Chat) []*lane {
-	var all []*lane
+// ofChats are the queues of some chats, with those of their threads, tasks and cards.
+func (s *Queue) ofChats(some ...chats.Chat) []*chatQueue {
+	var all []*chatQueue
 	for at, l := range s.byChat {
 		for _, chat := range some {
 			if at.Whole() == chat {
@@ -64,22 +64,22 @@ func (s *Queue) ofChats(some ...chats.Chat) []*lane {
 	return all
 }
 
-// hush tells who waits for quiet that something ended.
-func (s *Queue) hush() {
-	close(s.hushed)
-	s.hushed = make(chan struct{})
+// tellEnded tells who waits for that that something ended.
+func (s *Queue) tellEnded() {
+	close(s.ended)
+	s.ended = make(chan struct{})
 }
 
 // blocks reports whether a command has to wait for the move of its chat: what is left of the old
 // chat by then is carried out in the new one.
-func (s *Queue) blocks(l *lane) bool {
+func (s *Queue) blocks(l *chatQueue) bool {
 	if !l.moving || s.cfg.Workers.Place(l.commands.waiting[0]).Pinned {
 		return false
 	}
 	to, answering := s.pending[l.chat.Whole()], false
 	for end, target := range s.pending {
 		if target == to {
-			answering = answering || slices.ContainsFunc(s.ofChats(end), func(l *lane) bool { return l.messages.running != nil })
+			answering = answering || slices.ContainsFunc(s.ofChats(end), func(l *chatQueue) bool { return l.messages.running != nil })
 		}
 	}
 	return !answering
@@ -89,7 +89,7 @@ func (s *Queue) blocks(l *lane) bool {
 func (s *Queue) AwaitIdle(ctx context.Context, some ...chats.Chat) error {
 	for {
 		s.mu.Lock()
-		hushed, busy := s.hushed, false
+		ended, busy := s.ended, false
 		for _, l := range s.ofChats(some...) {
 			busy = busy || l.messages.running != nil || l.commands.running != nil && !s.cfg.Workers.Place(l.commands.running).Pinned
 		}
@@ -98,14 +98,14 @@ func (s *Queue) AwaitIdle(ctx context.Context, some ...chats.Chat) error {
 			return nil
 		}
 		select {
-		case <-hushed:
+		case <-ended:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// MoveChat notes that a chat goes on as another, and puts what waits there into the lanes of
+// MoveChat notes that a chat goes on as another, and puts what waits there into the queues of
 // that one. A job that waits for a decision looks for it there.
 func (s *Queue) MoveChat(from, to chats.Chat) {
 	var along []*Run

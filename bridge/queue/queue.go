@@ -16,7 +16,7 @@ import (
 
 // Placement says where a job waits, and for what.
 type Placement struct {
-	// SubQueue stands for a lane of its own beside that of the chat; empty where there is none.
+	// SubQueue names a queue of its own beside that of the chat; empty where there is none.
 	// It begins with a slash: no thread of a platform has one.
 	SubQueue string
 	// Barrier says that it waits for no message: those wait for it.
@@ -92,28 +92,28 @@ type Queue struct {
 	// moves says that a chat has moved or moves.
 	moves atomic.Bool
 
-	mu sync.Mutex // guards the rest and all lanes; no caller waits while they hold it
+	mu sync.Mutex // guards the rest and all chat queues; no caller waits while they hold it
 	// open holds the keys of the jobs that are queued or worked on, and when they were
 	// accepted.
 	open    map[string]time.Time
-	byChat  map[chats.Chat]*lane
-	closing bool // no lane begins another job
+	byChat  map[chats.Chat]*chatQueue
+	closing bool // no job begins any more
 	members members
 	free    int  // how many more turns may run
 	line    line // no job stands here while one is free
 	// over are the moves that were carried out, pending both ends of those that were not,
-	// with where they lead. Hushed is closed, and replaced, when something ended for which
+	// with where they lead. Ended is closed, and replaced, when something ended for which
 	// a caller may wait: in a chat that moves, or because it was cut short.
 	over, pending map[chats.Chat]chats.Chat
-	hushed        chan struct{}
+	ended         chan struct{}
 }
 
 // New returns a queue without jobs.
 func New(cfg Config) *Queue {
 	s := &Queue{
-		cfg: cfg, open: make(map[string]time.Time), byChat: make(map[chats.Chat]*lane), members: make(members),
+		cfg: cfg, open: make(map[string]time.Time), byChat: make(map[chats.Chat]*chatQueue), members: make(members),
 		free: cfg.MaxTurns,
-		over: make(map[chats.Chat]chats.Chat), pending: make(map[chats.Chat]chats.Chat), hushed: make(chan struct{}),
+		over: make(map[chats.Chat]chats.Chat), pending: make(map[chats.Chat]chats.Chat), ended: make(chan struct{}),
 	}
 	s.work, s.end = context.WithCancelCause(context.Background())
 	return s
@@ -150,7 +150,7 @@ func (s *Queue) Close(drain time.Duration) bool {
 	return inTime
 }
 
-// TryGo runs a function that Close waits for, for who may come when the lanes are closing:
+// TryGo runs a function that Close waits for, for who may come when the queue is closing:
 // then it reports false, and the caller does it.
 func (s *Queue) TryGo(f func()) bool {
 	s.mu.Lock()
@@ -161,7 +161,7 @@ func (s *Queue) TryGo(f func()) bool {
 	return !s.closing
 }
 
-// ChatOf is the chat or the lane beside it that a job waits in.
+// ChatOf names the chat queue that a job waits in: its chat, or a sub-queue beside that.
 func (s *Queue) ChatOf(j *Run) chats.Chat {
 	chat := j.Message.Chat
 	chat.Thread += s.cfg.Workers.Place(j).SubQueue
@@ -198,7 +198,7 @@ func (s *Queue) Remove(key string) {
 	delete(s.open, key)
 }
 
-// Enqueue puts a job in the lane of its chat as that is called now, once. It returns what
+// Enqueue puts a job in the queue of its chat as that is called now, once. It returns what
 // stands in front of it and waits for a decision; nil where nothing does.
 func (s *Queue) Enqueue(j *Run) *Suspended {
 	key := j.Key()
@@ -220,7 +220,7 @@ func (s *Queue) Enqueue(j *Run) *Suspended {
 	l := s.byChat[chat]
 	if l == nil {
 		_, moving := s.pending[chats.Chat{Platform: chat.Platform, ID: chat.ID}]
-		l = &lane{chat: chat, moving: moving}
+		l = &chatQueue{chat: chat, moving: moving}
 		s.byChat[chat] = l
 	}
 	q := &l.messages
@@ -233,7 +233,7 @@ func (s *Queue) Enqueue(j *Run) *Suspended {
 	at, _ := slices.BinarySearchFunc(q.waiting, j, Order)
 	q.waiting = slices.Insert(q.waiting, at, j)
 	if (place.Partial || place.Bare) && !j.complete {
-		ripen(s, l, j)
+		awaitPiece(s, l, j)
 	}
 	if place.Overtakes {
 		overtake(s, l, j)
@@ -257,15 +257,15 @@ type Occupancy struct {
 // Reserve returns how much waits where a job would wait, and what its sender has waiting in
 // all shared chats. It counts the job among that, unless so much waits already: others of
 // that sender may be on their way to other chats.
-func (s *Queue) Reserve(j *Run, bound int) (lane, sender Occupancy) {
+func (s *Queue) Reserve(j *Run, bound int) (there, sender Occupancy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	place, chat := s.cfg.Workers.Place(j), j.Message.Chat
 	chat.Thread += place.SubQueue
 	if l := s.byChat[chat]; l != nil {
-		lane = Occupancy{len(l.messages.waiting), l.messages.burst}
+		there = Occupancy{len(l.messages.waiting), l.messages.burst}
 		if place.Barrier {
-			lane = Occupancy{len(l.commands.waiting), l.commands.burst}
+			there = Occupancy{len(l.commands.waiting), l.commands.burst}
 		}
 	}
 	if place.Said && !j.Message.Direct {
@@ -276,7 +276,7 @@ func (s *Queue) Reserve(j *Run, bound int) (lane, sender Occupancy) {
 			s.members.take(j)
 		}
 	}
-	return lane, sender
+	return there, sender
 }
 
 // members count what waits in shared chats, by who wrote it.

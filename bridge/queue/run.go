@@ -15,7 +15,7 @@ type Run struct {
 	Job
 	// Rev is the revision of the record of the job that is known here.
 	Rev storage.Revision
-	// Since is when this process began to wait with it, for its lane or for a decision; zero
+	// Since is when this process began to wait with it, for its turn or for a decision; zero
 	// where an earlier process did.
 	Since time.Time
 	// Found is set where a restart found the job: its turn may have begun.

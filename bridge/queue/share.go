@@ -7,7 +7,7 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// in returns the chats that have a lane and pass. The caller does not hold the lock: who
+// in returns the chats that have a queue and pass. The caller does not hold the lock: who
 // decides may ask where a chat goes on.
 func (s *Queue) in(passes func(chats.Chat) bool) []chats.Chat {
 	var all, some []chats.Chat
@@ -68,10 +68,10 @@ func (s *Queue) DropChats(passes func(chats.Chat) bool) {
 
 // Evict is [Queue.DropChats] for one job, and returns when it does not run any more; one that was
 // answered may still be about to be closed. Until resume is
-// called nothing else begins in its lane: what was accepted after it must not overtake it
+// called nothing else begins in its chat: what was accepted after it must not overtake it
 // when it is queued again.
 func (s *Queue) Evict(ctx context.Context, key string) (resume func(), err error) {
-	var shut []*lane
+	var shut []*chatQueue
 	resume = func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *Queue) Evict(ctx context.Context, key string) (resume func(), err error
 	}
 	for {
 		s.mu.Lock()
-		hushed, runs := s.hushed, false
+		ended, runs := s.ended, false
 		for _, l := range s.byChat {
 			has, running := l.cut(func(j *Run) bool { return j.Key() == key }, s.members)
 			if has && !slices.Contains(shut, l) {
@@ -99,7 +99,7 @@ func (s *Queue) Evict(ctx context.Context, key string) (resume func(), err error
 			return resume, nil
 		}
 		select {
-		case <-hushed:
+		case <-ended:
 		case <-ctx.Done():
 			resume()
 			return nil, context.Cause(ctx)
@@ -107,7 +107,7 @@ func (s *Queue) Evict(ctx context.Context, key string) (resume func(), err error
 	}
 }
 
-// ReleaseUnknown takes the jobs of unknown kinds that a later program has closed out of their lanes.
+// ReleaseUnknown takes the jobs of unknown kinds that a later program has closed out of their queues.
 func (s *Queue) ReleaseUnknown(closed func(*Run) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,8 +126,8 @@ func (s *Queue) ReleaseUnknown(closed func(*Run) bool) {
 	}
 }
 
-// cut takes a job out of a lane, or ends it where it runs.
-func (l *lane) cut(its func(*Run) bool, members members) (has, runs bool) {
+// cut takes a job out of a chat queue, or ends it where it runs.
+func (l *chatQueue) cut(its func(*Run) bool, members members) (has, runs bool) {
 	for _, q := range []*queue{&l.commands, &l.messages} {
 		if q.running != nil && its(q.running) {
 			q.cancel(ErrLost)

@@ -35,13 +35,13 @@ var ErrLost = errors.New("queue: another process has taken the job over")
 // changes nothing any more.
 type Store struct {
 	Store storage.Store
-	// LeaseToken names the tenure in which this process works on the jobs of a chat: no other
-	// tenure has the same. It is empty where another process does that.
+	// LeaseToken names the lease under which this process works on the jobs of a chat: no other
+	// lease has the same. It is empty where another process does that.
 	LeaseToken func(chat chats.Chat) string
-	// Fence returns the check that is a conflict unless the tenure with a mark lasts. No job
-	// gets a mark without it, so a process that takes a chat over finds all that bear an older one.
+	// Fence returns the check that is a conflict unless the lease with a token lasts. No job
+	// gets a token without it, so a process that takes a chat over finds all that bear an older one.
 	// Nil where no other process works with the store.
-	Fence func(mark string) storage.Op
+	Fence func(token string) storage.Op
 	// Types make what the records of jobs are read into. Nil is for readers that need neither Args nor Work:
 	// a receipt has nothing of them then.
 	Types Types
@@ -49,9 +49,9 @@ type Store struct {
 	Base *atomic.Int64
 }
 
-// Add writes a new job, or an offer that was assigned to this process: see [Job.Unclaimed]. It
-// reports false, and writes nothing, where the event is known or a process has taken the offer.
-// Where another process has taken the chat over, the job is an offer when it returns.
+// Add writes a new job, or an unclaimed one that was assigned to this process: see [Job.Unclaimed]. It
+// reports false, and writes nothing, where the event is known or a process has claimed it.
+// Where another process has taken the chat over, the job is unclaimed when it returns.
 func (s Store) Add(ctx context.Context, j *Run) (bool, error) {
 	op, err := j.Record()
 	if err != nil {
@@ -82,7 +82,7 @@ func (s Store) Add(ctx context.Context, j *Run) (bool, error) {
 	return true, nil
 }
 
-// Discard removes an offer that no process needs; what was never written needs none.
+// Discard removes an unclaimed job that no process needs; what was never written needs none.
 func (s Store) Discard(ctx context.Context, j *Run) error {
 	if j.Rev == storage.Absent {
 		return nil
@@ -152,7 +152,7 @@ func (s Store) Check(ctx context.Context, j *Run) error {
 	return nil
 }
 
-// Claim makes a job that another tenure has left this one's, as it is on disk by then. It
+// Claim makes a job that another lease has left this one's, as it is on disk by then. It
 // reports false where it is gone, or this one's already, or the chat is another's by now.
 func (s Store) Claim(ctx context.Context, j *Run) (bool, error) {
 	for {
@@ -161,9 +161,9 @@ func (s Store) Claim(ctx context.Context, j *Run) (bool, error) {
 			return false, nil
 		}
 		j.LeaseToken = holder
-		err := s.mark(ctx, j)
+		err := s.writeClaimed(ctx, j)
 		if !errors.Is(err, storage.ErrConflict) {
-			// Where the disk is full, the first write that succeeds marks it.
+			// Where the disk is full, the first write that succeeds claims it.
 			s.AssignSeq(j)
 			return true, context.Cause(ctx)
 		}
@@ -226,7 +226,7 @@ func (s Store) Close(ctx context.Context, j *Run, due <-chan struct{}) error {
 	return nil
 }
 
-// closed reports whether this tenure has closed a job: the write that did reported an
+// closed reports whether this lease has closed a job: the write that did reported an
 // error.
 func (s Store) closed(ctx context.Context, j *Run) bool {
 	known, err := s.receipt(ctx, j.Key())
@@ -237,7 +237,7 @@ func (s Store) closed(ctx context.Context, j *Run) bool {
 func (s Store) WriteReceipt(ctx context.Context, j *Run, rev storage.Revision) error {
 	ops, err := j.Receipt().Ops(rev)
 	if err == nil {
-		if j.Rev != storage.Absent { // it was an offer
+		if j.Rev != storage.Absent { // it was unclaimed
 			ops = append(ops, storage.Delete(OpenPrefix+j.Key(), j.Rev))
 		}
 		_, err = s.Store.Write(ctx, ops...)
@@ -282,7 +282,7 @@ func (s Store) Open(ctx context.Context, under string, passes func(chats.Chat) b
 	return open, broken, nil
 }
 
-// ClaimAll makes jobs this tenure's that others have left, and returns those that it got, in
+// ClaimAll makes jobs this lease's that others have left, and returns those that it got, in
 // their order. In each chat it begins with the last: who still works on the first does not go
 // on to one that is not taken yet.
 func (s Store) ClaimAll(ctx context.Context, some []*Run) (taken []*Run, err error) {

@@ -10,7 +10,7 @@ import (
 // messages were accepted, without a goroutine; a turn that waits for a decision or for its
 // delivery is not counted.
 
-// place is a place in the line. Grant is called once, with the lanes locked, when a turn is
+// place is a place in the line. Grant is called once, with the queue locked, when a turn is
 // free; who needs it takes it then.
 type place struct {
 	seq   int64

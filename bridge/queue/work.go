@@ -10,9 +10,9 @@ import (
 	"oneclaw/internal/rescue"
 )
 
-// wake runs the jobs that may run now, and forgets a lane that has nothing to do. It is
-// called with the lanes locked, whenever something has changed in one.
-func (s *Queue) wake(l *lane) {
+// wake runs the jobs that may run now, and forgets a chat queue that has nothing to do. It is
+// called with the queue locked, whenever something has changed in one.
+func (s *Queue) wake(l *chatQueue) {
 	for _, q := range []*queue{&l.commands, &l.messages} {
 		if l.shut > 0 || s.closing || !s.takes(l, q) {
 			continue
@@ -42,8 +42,8 @@ func (s *Queue) wake(l *lane) {
 }
 
 // takes reports whether the first job of a queue may run now. Where it needs a turn it has
-// one then, or the lane stands in line.
-func (s *Queue) takes(l *lane, q *queue) bool {
+// one then, or the chat queue stands in line.
+func (s *Queue) takes(l *chatQueue, q *queue) bool {
 	if q.running != nil || len(q.waiting) == 0 {
 		return false
 	}
@@ -55,7 +55,7 @@ func (s *Queue) takes(l *lane, q *queue) bool {
 	if place.Unknown || l.moving || l.held != nil || c.running != nil && c.running.Seq < j.Seq || len(c.waiting) > 0 && c.waiting[0].Seq < j.Seq {
 		return false
 	}
-	if !whole(s, q.waiting) {
+	if !isComplete(s, q.waiting) {
 		return false
 	}
 	if j.HasSlot = place.NeedsSlot && s.free > 0; j.HasSlot {
@@ -66,14 +66,14 @@ func (s *Queue) takes(l *lane, q *queue) bool {
 	return j.HasSlot == place.NeedsSlot
 }
 
-func standInLine(s *Queue, l *lane, j *Run) {
+func standInLine(s *Queue, l *chatQueue, j *Run) {
 	if l.place == nil {
 		l.place = s.line.stand(j.Seq, func() { l.place = nil; s.wake(l) })
 	}
 }
 
-// run runs a job and wakes its lane.
-func (s *Queue) run(ctx context.Context, l *lane, q *queue) {
+// run runs a job and wakes its chat queue.
+func (s *Queue) run(ctx context.Context, l *chatQueue, q *queue) {
 	defer s.Running.Done()
 	j := q.running
 	rescue.Go(s.cfg.Log, "a job", func() { s.cfg.Workers.Work(s.work, ctx, j) })
@@ -86,7 +86,7 @@ func (s *Queue) run(ctx context.Context, l *lane, q *queue) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l.moving || ctx.Err() != nil {
-		s.hush()
+		s.tellEnded()
 	}
 	q.cancel(nil)
 	q.running, q.cancel, q.added = nil, nil, nil
@@ -96,9 +96,9 @@ func (s *Queue) run(ctx context.Context, l *lane, q *queue) {
 	s.wake(l)
 }
 
-// hold keeps the lane for a job that ran and waits now, without a goroutine. The command
+// hold keeps the chat queue for a job that ran and waits now, without a goroutine. The command
 // that ends it may have come meanwhile.
-func (s *Queue) hold(ran context.Context, l *lane, j *Run) {
+func (s *Queue) hold(ran context.Context, l *chatQueue, j *Run) {
 	h := newHeld(s, l, j)
 	var next *Run
 	s.mu.Lock()
@@ -116,7 +116,7 @@ func (s *Queue) hold(ran context.Context, l *lane, j *Run) {
 }
 
 // Resume lets a job go on that waits for a decision, where it still does. Chat names its
-// lane; it may have moved.
+// queue; it may have moved.
 func (s *Queue) Resume(chat chats.Chat, key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,9 +169,9 @@ var ErrOvertaken = errors.New("queue: a later command has waited for it")
 // yieldWait is how long a command waits for those before it that yield.
 const yieldWait = time.Second
 
-// overtake ends the commands of a lane that stand before one of it for more than a moment. It is
-// called with the lanes locked.
-func overtake(s *Queue, l *lane, j *Run) {
+// overtake ends the commands of a chat queue that stand before one of it for more than a moment. It is
+// called with the queue locked.
+func overtake(s *Queue, l *chatQueue, j *Run) {
 	time.AfterFunc(yieldWait, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

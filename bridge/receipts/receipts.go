@@ -44,8 +44,8 @@ const (
 	Stopped State = "stopped"
 	// Failed: a part of the answer was refused by the platform.
 	Failed State = "failed"
-	// Barred: who asked for it may not talk to the bot any more.
-	Barred State = "barred"
+	// Revoked: who asked for it may not talk to the bot any more.
+	Revoked State = "barred"
 	// Refused: too many messages waited when it came.
 	Refused State = "refused"
 	// Joined: it is part of another job, and answered by that; see [Receipt.JoinedTo].
@@ -61,7 +61,7 @@ type Receipt struct {
 	From  string `json:"from,omitempty"`
 	Seq   int64  `json:"seq,omitempty"`
 	State State  `json:"state"`
-	// LeaseToken names the tenure that closed it.
+	// LeaseToken names the lease under which it was closed.
 	LeaseToken string `json:"holder,omitempty"`
 	// Incident is the id under which the log says why there was no answer.
 	Incident string `json:"incident,omitempty"`

@@ -321,7 +321,7 @@ func returned(m agent.Message) bool {
 
 // append adds messages to the conversation of a job, as long as that is this process's. With
 // its question goes on record that it has begun, with the result of a call that the restarts
-// were not in vain which found it before.
+// counted for nothing which found it before.
 func (t *Runner) append(ctx context.Context, j *queue.Run, h *conversation.History, messages ...agent.Message) error {
 	return t.cfg.Jobs.WriteFenced(ctx, j, func() (err error) {
 		changes, of := len(h.Staged) > 0, storage.Check(queue.OpenPrefix+j.Key(), j.Rev)

@@ -149,7 +149,7 @@ type Gate interface {
 // Asker asks users what tools want to know while they run.
 type Asker interface {
 	// For returns [agent.Turn.Ask] of a turn; nil where no user is there.
-	For(j *queue.Run, at Position) func(context.Context, toolgroups.Call, toolgroups.Question, agent.Aside) (toolgroups.Answer, error)
+	For(j *queue.Run, at Position) func(context.Context, toolgroups.Call, toolgroups.Question, agent.InTurn) (toolgroups.Answer, error)
 	// Ended is told that a call has its result on record.
 	Ended(ctx context.Context, j *queue.Run, call string) error
 }

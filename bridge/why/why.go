@@ -222,7 +222,7 @@ func (s story) outcome() string {
 		return "Not answered: a /clear came before the answer."
 	case j.State == receipts.Stopped:
 		return "Not answered: a /stop came before the answer."
-	case j.State == receipts.Barred:
+	case j.State == receipts.Revoked:
 		return "Not run: whose task it is may not talk to me any more."
 	case j.Answer.Notice != "":
 		return s.noticed()

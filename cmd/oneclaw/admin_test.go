@@ -59,7 +59,7 @@ func TestAdministratorsConfigureInTheChat(t *testing.T) {
 	w.did("call: "+here+"set_config key=routing", "model: "+here+"default", "agent: "+here+"General", "sign-in: "+who+"page: 127.0.0.1")
 }
 
-// did checks that the audit of a program that has ended has these deeds in this order: what, who,
+// did checks that the audit of a program that has ended has these entries in this order: what, who,
 // where, to what.
 func (w *harness) did(want ...string) {
 	w.t.Helper()

@@ -56,8 +56,8 @@ var events = []event{
 	}},
 	{"failover", func(c *cluster, _ *replica) (time.Time, func()) { return c.failOver(), c.follow }},
 	{"silent connections", func(_ *cluster, r *replica) (time.Time, func()) {
-		r.lines[0].hush()
-		r.lines[1].hush()
+		r.lines[0].mute()
+		r.lines[1].mute()
 		return time.Now(), func() { r.lines[0].speak(); r.lines[1].speak() }
 	}},
 	{"SIGTERM", func(_ *cluster, r *replica) (time.Time, func()) {

@@ -72,8 +72,8 @@ func (l *line) join() {
 	l.cut = false
 }
 
-// hush lets nothing through until speak: then all that was held arrives late.
-func (l *line) hush() {
+// mute lets nothing through until speak: then all that was held arrives late.
+func (l *line) mute() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open = make(chan struct{})

@@ -227,11 +227,11 @@ func TestADamagedRecordOfAnyKindStopsNothingElse(t *testing.T) {
 				if _, err := l.bot.Ledger().Report(t.Context(), budget.Payer{}); err != nil { // what was used is written
 					t.Fatal(err)
 				}
-				asides, err := queue.ListDeadLetters(t.Context(), l.store)
+				letters, err := queue.ListDeadLetters(t.Context(), l.store)
 				if err != nil {
 					t.Fatal(err)
 				}
-				heard := strings.Contains(l.log.String(), key) || slices.ContainsFunc(asides, func(a queue.DeadLetter) bool { return a.Key == key })
+				heard := strings.Contains(l.log.String(), key) || slices.ContainsFunc(letters, func(a queue.DeadLetter) bool { return a.Key == key })
 				if !heard && (kind.told == always || kind.told == atStart && !running) {
 					t.Errorf("administrators are not told of %s: %s", key, l.log)
 				}

@@ -67,7 +67,7 @@ func TestFilesThatNobodyGetsAreSaid(t *testing.T) {
 		bot := w.run()
 		w.ask(bot, ann, `Write "kept in mind" to notes.txt`, nil)
 		bot.kill(syscall.SIGTERM)
-		if said := strings.Contains(bot.out.String(), "there are files in the database that nobody gets"); said != (place == "local") {
+		if said := strings.Contains(bot.out.String(), "files in the database are not used"); said != (place == "local") {
 			t.Errorf("%s: %v\n%s", place, said, bot.out.String())
 		}
 	}

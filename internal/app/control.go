@@ -102,8 +102,8 @@ func controlHandler(store *database.Store, now func() time.Time, log *slog.Logge
 		}
 		_ = json.NewEncoder(w).Encode(all) // who asked sees that it broke off
 	})
-	mux.HandleFunc("POST /aside", func(w http.ResponseWriter, r *http.Request) {
-		all, err := asidesOf(r.Context(), store)
+	mux.HandleFunc("POST /deadletters", func(w http.ResponseWriter, r *http.Request) {
+		all, err := deadLettersOf(r.Context(), store)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return

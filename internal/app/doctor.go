@@ -17,7 +17,7 @@ func (d *patient) checks() []doctor.Check {
 		{Name: "user", Run: d.checkUser},
 		{Name: "database", Run: d.checkDatabase},
 		{Name: "access", Run: d.checkAccess},
-		{Name: "set aside", Run: d.checkAside},
+		{Name: "set aside", Run: d.checkDeadLetters},
 	}
 	for name, platform := range d.cfg.All {
 		if platform.Missing() == "" {

@@ -25,7 +25,7 @@ func openFiles(ctx context.Context, cfg config.Config, store storage.Store, log 
 		if unused, err := workspace.Any(ctx, store); err != nil {
 			return nil, err
 		} else if unused {
-			log.Warn("there are files in the database that nobody gets: set tools.files (ONECLAW_TOOLS_FILES) to store")
+			log.Warn("files in the database are not used: set tools.files (ONECLAW_TOOLS_FILES) to store")
 		}
 		return nil, nil //nolint:nilnil // there are none
 	}

@@ -79,11 +79,11 @@ func (b *Bot) personal(cfg config.Config) []personal.Part {
 		{
 			Name: "errors", Forget: func(ctx context.Context, p person) error { return b.errors.Forget(ctx, p.User, p.Direct) },
 		},
-		{Name: "deeds", About: "What you have done that administrators may have to know later.", Of: b.deedsOf},
+		{Name: "audit", About: "What you have done that administrators may have to know later.", Of: b.auditOf},
 	}
 }
 
-func (b *Bot) deedsOf(ctx context.Context, p personal.Person) (any, error) {
+func (b *Bot) auditOf(ctx context.Context, p personal.Person) (any, error) {
 	all, err := audit.List(ctx, b.store, 0)
 	return slices.DeleteFunc(all, func(e audit.Entry) bool { return e.By != p.User }), err
 }

@@ -37,7 +37,7 @@ func taskDone(s *schedule.Schedule) func(context.Context, bridge.TaskResult) err
 	return func(ctx context.Context, r bridge.TaskResult) error {
 		outcome := schedule.Outcome{Owner: r.Owner, Key: r.Key, Session: r.Session, MessageID: r.MessageID, Silent: r.Silent}
 		switch {
-		case r.State == receipts.Barred:
+		case r.State == receipts.Revoked:
 			outcome.Fault = "its author may not talk to the bot any more"
 		case r.Refused:
 			outcome.Fault = "no budget was left"

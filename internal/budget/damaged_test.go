@@ -11,7 +11,7 @@ import (
 )
 
 // TestADamagedAccountBeginsAnewFromTheOthers damages each kind of record of the accounts, in a
-// ledger that runs and before one is opened. Calls go on, what was damaged is set aside once, and
+// ledger that runs and before one is opened. Calls go on, what was damaged is set damaged once, and
 // what the other accounts tell of it is not lost.
 func TestADamagedAccountBeginsAnewFromTheOthers(t *testing.T) {
 	t.Parallel()
@@ -27,11 +27,11 @@ func TestADamagedAccountBeginsAnewFromTheOthers(t *testing.T) {
 			t.Run(key+map[bool]string{false: " before the start", true: " while it runs"}[running], func(t *testing.T) {
 				b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 500}, Total: budget.Limit{Tokens: 5000}, Month: budget.Limit{Tokens: 50_000}})
 				b.cfg.GroupOf = func(string) string { return "core" }
-				var aside []string
+				var damaged []string
 				b.cfg.Damaged = func(_ context.Context, e storage.Entry) error {
-					aside = append(aside, e.Key)
+					damaged = append(damaged, e.Key)
 					if string(e.Value) != "{" {
-						t.Errorf("set aside: %s", e.Value)
+						t.Errorf("set damaged: %s", e.Value)
 					}
 					return nil
 				}
@@ -59,8 +59,8 @@ func TestADamagedAccountBeginsAnewFromTheOthers(t *testing.T) {
 					got.Total.Spent.Calls != 5 || got.Month.Spent.Calls != 5 || got.Until != before.Until) {
 					t.Errorf("the accounts say %+v", got)
 				}
-				if err := l.Close(); err != nil || !slices.Equal(aside, []string{key}) {
-					t.Errorf("set aside: %v, %v", aside, err)
+				if err := l.Close(); err != nil || !slices.Equal(damaged, []string{key}) {
+					t.Errorf("set damaged: %v, %v", damaged, err)
 				}
 				if entry, err := b.store.Get(t.Context(), key); string(entry.Value) == "{" {
 					t.Errorf("it is still there: %s, %v", entry.Value, err)

@@ -75,8 +75,8 @@ type RecordCount struct {
 // MoveStore writes all that a store holds into one that is empty, and then compares the two. Where
 // a former move broke off, it goes on from there. progress, if not nil, is told after each
 // write. No other process may write to either store meanwhile: a difference is an error, and the
-// target stays marked as unfinished. Its revisions go on above those of the other, for whoever
-// numbers things by them.
+// target stays marked as unfinished. Its revisions go on above those of the other: jobs are
+// numbered by them.
 func MoveStore(ctx context.Context, from Source, to Target, progress func(RecordCount)) (RecordCount, error) {
 	if err := CheckEmpty(ctx, from); err != nil {
 		return RecordCount{}, fmt.Errorf("the store to move: %w", err)

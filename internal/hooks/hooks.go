@@ -251,7 +251,7 @@ func (h *Hooks) Done(ctx context.Context, r bridge.TaskResult) error {
 	}
 	outcome := "answered"
 	switch {
-	case r.State == receipts.Barred:
+	case r.State == receipts.Revoked:
 		outcome = "not run: whoever made the webhook may not talk to me any more"
 	case r.Refused:
 		outcome = "not answered: no budget was left"

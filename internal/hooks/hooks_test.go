@@ -321,7 +321,7 @@ func TestWhatBecameOfDeliveriesIsListed(t *testing.T) {
 		{bridge.TaskResult{Silent: true}, "2 taken, the last on 22 November 20:00 (UTC): nothing to tell."},
 		{bridge.TaskResult{MessageID: "8", Incident: "AB12"}, "no answer, incident AB12."},
 		{bridge.TaskResult{Refused: true}, "no budget was left."},
-		{bridge.TaskResult{State: receipts.Barred}, "may not talk to me any more."},
+		{bridge.TaskResult{State: receipts.Revoked}, "may not talk to me any more."},
 		{bridge.TaskResult{}, "6 taken, the last on 22 November 20:00 (UTC): not delivered."},
 	} {
 		d.post(one, "standard", fmt.Sprint(n), "x")

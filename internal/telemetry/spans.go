@@ -82,9 +82,9 @@ func (t *Tracer) Runs(ctx context.Context, j *queue.Run) context.Context {
 	switch first := j.Trace.Turn.IsZero() && outbox.Of(j).Parts == nil; {
 	case first && !since.IsZero():
 		t.leaf(r.message, "accept", trace.SpanKindInternal, j.Accepted, since)
-		t.leaf(r.message, "wait", trace.SpanKindInternal, since, now, attribute.String("oneclaw.wait.for", "lane"))
+		t.leaf(r.message, "wait", trace.SpanKindInternal, since, now, attribute.String("oneclaw.wait.for", "queue"))
 	case first:
-		t.leaf(r.message, "wait", trace.SpanKindInternal, j.Accepted, now, attribute.String("oneclaw.wait.for", "lane"))
+		t.leaf(r.message, "wait", trace.SpanKindInternal, j.Accepted, now, attribute.String("oneclaw.wait.for", "queue"))
 	case !since.IsZero():
 		t.leaf(r.message, "wait", trace.SpanKindInternal, since, now, attribute.String("oneclaw.wait.for", "approval"))
 	}

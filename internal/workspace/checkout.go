@@ -110,15 +110,15 @@ func unstored(context.Context, [sha256.Size]byte, []byte) error { return nil }
 
 // setAside puts a folder that cannot be looked through out of the way and makes an empty one.
 func (s *Store) setAside(f *place) error {
-	aside, err := os.MkdirTemp(s.cfg.Dir, "unreadable-")
+	folder, err := os.MkdirTemp(s.cfg.Dir, "unreadable-")
 	if err != nil {
 		return fmt.Errorf("workspace: %w", err)
 	}
-	if err := os.Rename(f.dir, filepath.Join(aside, "files")); err != nil {
+	if err := os.Rename(f.dir, filepath.Join(folder, "files")); err != nil {
 		return fmt.Errorf("workspace: %w", err)
 	}
-	if err := os.RemoveAll(aside); err != nil {
-		s.log.Warn("a folder that could not be read stays beside the others", "folder", aside, "err", err)
+	if err := os.RemoveAll(folder); err != nil {
+		s.log.Warn("a folder that could not be read stays beside the others", "folder", folder, "err", err)
 	}
 	return os.Mkdir(f.dir, dirMode)
 }

@@ -73,13 +73,13 @@ func (s *Store) importOne(ctx context.Context, owner string) error {
 			return err
 		}
 	}
-	aside := filepath.Join(s.cfg.Dir, notStored)
-	if err := os.MkdirAll(aside, dirMode); err != nil {
+	folder := filepath.Join(s.cfg.Dir, notStored)
+	if err := os.MkdirAll(folder, dirMode); err != nil {
 		return fmt.Errorf("workspace: import: %w", err)
 	}
-	aside = filepath.Join(aside, filepath.Base(f.dir))
-	s.log.Error("files of an owner are not stored: they have others in the store, or too many", "owner", owner, "folder", aside, "err", err)
-	if err := os.Rename(f.dir, aside); err != nil {
+	folder = filepath.Join(folder, filepath.Base(f.dir))
+	s.log.Error("files of an owner are not stored: they have others in the store, or too many", "owner", owner, "folder", folder, "err", err)
+	if err := os.Rename(f.dir, folder); err != nil {
 		return fmt.Errorf("workspace: import: %w", err)
 	}
 	return nil

@@ -15,8 +15,8 @@ import (
 const platform = "slack"
 
 const (
-	// MaxLive bounds the threads that are remembered, maxIdle how long each is that
-	// nobody writes in.
+	// MaxLive bounds the threads that are remembered, maxIdle how long each is without
+	// a message.
 	MaxLive = 500
 	maxIdle = 7 * 24 * time.Hour
 )

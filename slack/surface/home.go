@@ -80,7 +80,7 @@ func (s *Surface) Begun(ctx context.Context, m chats.Message) {
 	if !m.Direct || m.Kind != chats.KindText || m.Chat.Thread != m.ID || title == "" || !s.may(setTitle) {
 		return
 	}
-	s.Aside(ctx, "a thread has no title", func(ctx context.Context) error {
+	s.Background(ctx, "a thread has no title", func(ctx context.Context) error {
 		return s.call(ctx, setTitle, func(ctx context.Context, api *slack.Client) error {
 			return api.SetAssistantThreadsTitleContext(ctx, slack.AssistantThreadsSetTitleParameters{ChannelID: m.Chat.ID, ThreadTS: m.Chat.Thread, Title: title})
 		})

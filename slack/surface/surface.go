@@ -38,9 +38,9 @@ const (
 )
 
 const (
-	// maxAside bounds what is done beside the messages at a time, asideTimeout how long.
-	maxAside     = 8
-	asideTimeout = 10 * time.Second
+	// maxBackground bounds what is done beside the messages at a time, backgroundTimeout how long.
+	maxBackground     = 8
+	backgroundTimeout = 10 * time.Second
 )
 
 // Surface is the surface of one app. Its methods may be called concurrently.
@@ -48,11 +48,11 @@ type Surface struct {
 	cfg          Config
 	begins, more *retry.Spare
 
-	asides sync.WaitGroup
+	background sync.WaitGroup
 
 	mu      sync.Mutex
 	works   bool                // between Work and Rest
-	aside   int                 // what is being done beside the messages
+	busy    int                 // what is being done beside the messages
 	agent   bool                // the app is an agent
 	refused map[string]struct{} // methods that it may not call
 	streams map[string]*stream  // that are open, by the id of their message
@@ -84,25 +84,25 @@ func (s *Surface) Rest() {
 	s.mu.Lock()
 	s.works = false
 	s.mu.Unlock()
-	s.asides.Wait()
+	s.background.Wait()
 }
 
-// Aside does something beside the messages, unless too much is being done already. What is
+// Background does something beside the messages, unless too much is being done already. What is
 // said where that failed goes to the log.
-func (s *Surface) Aside(ctx context.Context, failed string, do func(context.Context) error) {
+func (s *Surface) Background(ctx context.Context, failed string, do func(context.Context) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.works || s.aside >= maxAside {
+	if !s.works || s.busy >= maxBackground {
 		return
 	}
-	s.aside++
-	s.asides.Go(func() {
+	s.busy++
+	s.background.Go(func() {
 		defer func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.aside--
+			s.busy--
 		}()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), asideTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), backgroundTimeout)
 		defer cancel()
 		if err := rescue.Do(func() error { return do(ctx) }); err != nil {
 			s.cfg.Log.Warn("not done beside the messages", "so", failed, "err", err)

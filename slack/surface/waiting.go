@@ -22,7 +22,7 @@ func (s *Surface) SetWaiting(ctx context.Context, chat chats.Chat, on bool) {
 		s.waiting[chat] = true
 	}
 	s.mu.Unlock()
-	s.Aside(ctx, "slack does not show whether a decision is due", func(ctx context.Context) error {
+	s.Background(ctx, "slack does not show whether a decision is due", func(ctx context.Context) error {
 		s.telling.Lock()
 		defer s.telling.Unlock()
 		status := slack.AgentSessionStatusActive

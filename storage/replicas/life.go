@@ -22,11 +22,11 @@ type life struct {
 	rev  storage.Revision
 
 	seen   map[string]sight // members but for this one
-	leases map[string]tenure
+	leases map[string]ownership
 }
 
-// tenure is what the newest version of the record of a lease says.
-type tenure struct {
+// ownership is what the newest version of the record of a lease says.
+type ownership struct {
 	owner string // empty where no replica holds it
 	rev   storage.Revision
 }
@@ -178,7 +178,7 @@ func (l *life) watch(ctx context.Context) error {
 
 // look reads all records. A member counts as seen from now on.
 func (l *life) look(ctx context.Context) error {
-	l.leases = map[string]tenure{}
+	l.leases = map[string]ownership{}
 	for entry, err := range l.r.cfg.Store.List(ctx, storage.Range{Prefix: prefix}) {
 		if err != nil {
 			return fmt.Errorf("list replicas: %w", err)
@@ -193,7 +193,7 @@ func (l *life) look(ctx context.Context) error {
 func (l *life) note(e storage.Event) {
 	if name, ok := cutPrefix(e.Key, leasePrefix); ok {
 		if e.Revision >= l.leases[name].rev {
-			l.leases[name] = tenureOf(e.Entry)
+			l.leases[name] = ownershipOf(e.Entry)
 		}
 		return
 	}
@@ -252,7 +252,7 @@ func (l *life) bury(ctx context.Context) {
 
 func cutPrefix(key, prefix string) (string, bool) { return strings.CutPrefix(key, prefix) }
 
-func tenureOf(e storage.Entry) tenure { return tenure{decodeLease(e.Value).Owner, e.Revision} }
+func ownershipOf(e storage.Entry) ownership { return ownership{decodeLease(e.Value).Owner, e.Revision} }
 
 func decodeLease(value []byte) (l lease) {
 	// A record that does not decode belongs to no replica.

@@ -145,7 +145,7 @@ func (l *life) claim(ctx context.Context, free []string) (got []string) {
 	rev, err := l.r.cfg.Store.Write(ctx, ops...)
 	if err == nil {
 		for _, name := range free {
-			l.leases[name] = tenure{l.self.ID, rev}
+			l.leases[name] = ownership{l.self.ID, rev}
 		}
 		return free
 	}
@@ -186,7 +186,7 @@ func (l *life) releaseAll(ctx context.Context, given map[string]storage.Revision
 			l.release(ctx, name, own)
 			continue
 		}
-		l.leases[name] = tenure{rev: rev}
+		l.leases[name] = ownership{rev: rev}
 	}
 }
 
@@ -208,14 +208,14 @@ func (l *life) write(ctx context.Context, name, owner string, over storage.Revis
 	if errors.Is(err, storage.ErrConflict) {
 		// The event that tells of it is on its way; a deleted record has none.
 		if entry, getErr := l.r.cfg.Store.Get(ctx, leasePrefix+name); getErr == nil {
-			l.leases[name] = tenureOf(entry)
+			l.leases[name] = ownershipOf(entry)
 		}
 		return err
 	}
 	if err != nil {
 		return fmt.Errorf("write the lease %s: %w", name, err)
 	}
-	l.leases[name] = tenure{owner, rev}
+	l.leases[name] = ownership{owner, rev}
 	return nil
 }
 

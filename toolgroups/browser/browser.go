@@ -241,7 +241,7 @@ func (b *Browser) expire() {
 	b.mu.Unlock()
 	defer b.closing.Done()
 	b.end(c)
-	b.cfg.Logger.Debug("browser ended, nobody used it")
+	b.cfg.Logger.Debug("browser ended: it was idle")
 }
 
 func (b *Browser) end(c *chromium) {

@@ -113,7 +113,7 @@ func TestIdleChromiumIsEnded(t *testing.T) {
 	address := d.page("/", "<p>x</p>")
 	for range 2 {
 		d.extract(t, address, nil)
-		if line := <-log; !strings.Contains(line, "nobody used it") {
+		if line := <-log; !strings.Contains(line, "it was idle") {
 			t.Errorf("logged %s", line)
 		}
 		if n := len(started(t, before)); n != 0 {

@@ -69,7 +69,7 @@ type Config struct {
 	// Taken are names of tools that others have.
 	Taken []string `yaml:"-"`
 	// Changed is called when what Groups returns has changed. It may call Groups,
-	// and nothing of this package waits for a lock meanwhile. nil means nobody asks.
+	// and nothing of this package waits for a lock meanwhile. nil means that no question is asked.
 	Changed func() `yaml:"-"`
 	// Resolver looks up the names of hosts. nil means the host's.
 	Resolver *net.Resolver `yaml:"-"`

@@ -21,7 +21,7 @@ type progress struct {
 }
 
 // watch has what the server says about a call told to who watches the call. It does nothing
-// where nobody does. End ends it.
+// where the call is not watched. End ends it.
 func (p *progress) watch(ctx context.Context, params *sdk.CallToolParams, redact redactor) (end func()) {
 	if !toolgroups.Reports(ctx) {
 		return func() {}

@@ -247,7 +247,7 @@ func (s *server) unavailable() error {
 		"MCP server '%s' is unavailable: %s; next try in %s. Go on without it, or tell the user.", s.name, s.reason, wait)
 }
 
-// begin starts an attempt. It lives as long as it needs, whoever waits for it.
+// begin starts an attempt. It lives as long as it needs, also where no caller waits.
 func (s *server) begin() {
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.StartTimeout)
 	a := &attempt{cancel: cancel, done: make(chan struct{})}

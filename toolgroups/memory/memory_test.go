@@ -379,7 +379,7 @@ func TestForgetTakesAllNotesOfOneOwner(t *testing.T) {
 	}
 }
 
-// A damaged memory is set aside once and begins anew, for whoever reads or writes it next.
+// A damaged memory is set damaged once and begins anew, for whoever reads or writes it next.
 func TestADamagedMemoryBeginsAnew(t *testing.T) {
 	for name, use := range map[string]func(*memory.Memory) error{
 		"read":  func(m *memory.Memory) error { _, err := m.Notes(t.Context(), "x:1"); return err },
@@ -390,9 +390,9 @@ func TestADamagedMemoryBeginsAnew(t *testing.T) {
 			if _, err := store.Put(t.Context(), "memory/x:1", []byte("{"), storage.Absent); err != nil {
 				t.Fatal(err)
 			}
-			var aside []string
+			var damaged []string
 			m, err := memory.New(memory.Config{Store: store, Damaged: func(_ context.Context, e storage.Entry) error {
-				aside = append(aside, e.Key+" "+string(e.Value))
+				damaged = append(damaged, e.Key+" "+string(e.Value))
 				return nil
 			}})
 			if err != nil {
@@ -403,8 +403,8 @@ func TestADamagedMemoryBeginsAnew(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if !slices.Equal(aside, []string{"memory/x:1 {"}) {
-				t.Errorf("set aside: %q", aside)
+			if !slices.Equal(damaged, []string{"memory/x:1 {"}) {
+				t.Errorf("set damaged: %q", damaged)
 			}
 		})
 	}

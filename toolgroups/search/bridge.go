@@ -160,7 +160,7 @@ func (b *Bridge) find(ctx context.Context, query string, limit int) Found {
 	return c.found(b.cfg.Hybrid.Search(ctx, c.index(), query, limit))
 }
 
-// unknown answers for a name that is not in the catalogue, whoever else knows it.
+// unknown answers for a name that is not in the catalogue, wherever else it is known.
 func (b *Bridge) unknown(name string) *toolgroups.Error {
 	if toolgroups.Reserved(name) && (name != ToolSearch || !b.cfg.CallOnly) {
 		return toolgroups.Errorf(toolgroups.CodeBridge, "'%s' is itself a bridge tool and cannot be reached through another one. Call it directly.",

@@ -90,7 +90,7 @@ var pageHTML string
 // New returns a frame with its views.
 func New(cfg Config) (*Frame, error) {
 	if cfg.Visitor == nil {
-		return nil, errors.New("frame: nobody says who visits")
+		return nil, errors.New("frame: no function says who visits")
 	}
 	if cfg.Redact == nil {
 		cfg.Redact = func(text string) string { return text }

@@ -164,17 +164,17 @@ func (h *house) signedIn(user string) *browser {
 	return b
 }
 
-func (h *house) deeds() string {
+func (h *house) entries() string {
 	h.t.Helper()
 	all, err := audit.List(h.t.Context(), h.store, 100)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	var deeds []string
+	var entries []string
 	for _, e := range all {
-		deeds = append(deeds, e.By+" "+e.Action+" "+e.Chat)
+		entries = append(entries, e.By+" "+e.Action+" "+e.Chat)
 	}
-	return strings.Join(deeds, ", ")
+	return strings.Join(entries, ", ")
 }
 
 const local = "127.0.0.1:8787"
@@ -196,7 +196,7 @@ func TestALinkMakesOneSession(t *testing.T) {
 	ann.sees(http.StatusForbidden, "not of your session", "/admin/leave", url.Values{})
 	ann.sees(http.StatusOK, "Signed out", "/admin/leave", url.Values{"csrf": {ann.csrf}})
 	ann.sees(http.StatusUnauthorized, "Sign in", "/admin/", nil)
-	if got := h.deeds(); got != "telegram:1 sign-out page, telegram:1 sign-in page" && got != "telegram:1 sign-in page, telegram:1 sign-out page" {
+	if got := h.entries(); got != "telegram:1 sign-out page, telegram:1 sign-in page" && got != "telegram:1 sign-in page, telegram:1 sign-out page" {
 		t.Errorf("the audit has %s", got)
 	}
 }
@@ -242,8 +242,8 @@ func TestSessionsEnd(t *testing.T) {
 	}
 	login(others[0], http.StatusUnauthorized)
 	login(two, http.StatusOK)
-	if deeds := h.deeds(); !strings.Contains(deeds, "no administrator any more") || !strings.Contains(deeds, "everywhere") {
-		t.Errorf("the audit has %s", deeds)
+	if entries := h.entries(); !strings.Contains(entries, "no administrator any more") || !strings.Contains(entries, "everywhere") {
+		t.Errorf("the audit has %s", entries)
 	}
 }
 

@@ -119,20 +119,20 @@ const maxConflicts = 20
 
 // change has f change a seat and writes it, together with what f says for the audit; again
 // where another request was faster.
-func (d *SignIn) change(ctx context.Context, user string, f func(*browserSession) (deed string, err error)) error {
+func (d *SignIn) change(ctx context.Context, user string, f func(*browserSession) (action string, err error)) error {
 	for range maxConflicts {
 		one, err := d.read(ctx, user)
 		if err != nil {
 			return err
 		}
-		deed, err := f(&one)
+		action, err := f(&one)
 		if errors.Is(err, errUnchanged) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if err = d.write(ctx, &one, deed); !errors.Is(err, storage.ErrConflict) {
+		if err = d.write(ctx, &one, action); !errors.Is(err, storage.ErrConflict) {
 			return err
 		}
 	}
@@ -140,7 +140,7 @@ func (d *SignIn) change(ctx context.Context, user string, f func(*browserSession
 }
 
 // write stores a seat, and in the same step the audit entry.
-func (d *SignIn) write(ctx context.Context, one *browserSession, deed string) error {
+func (d *SignIn) write(ctx context.Context, one *browserSession, action string) error {
 	now := d.cfg.Now()
 	op := storage.Delete(prefix+one.User, one.rev)
 	if len(one.Sessions) > 0 || one.Link != "" {
@@ -153,8 +153,8 @@ func (d *SignIn) write(ctx context.Context, one *browserSession, deed string) er
 		return nil
 	}
 	ops := []storage.Op{op}
-	if deed != "" {
-		entry, err := audit.Op("door-"+rand.Text(), audit.Entry{At: now, Action: deed, By: one.User, Name: one.Name, Chat: audit.Page, About: one.from})
+	if action != "" {
+		entry, err := audit.Op("door-"+rand.Text(), audit.Entry{At: now, Action: action, By: one.User, Name: one.Name, Chat: audit.Page, About: one.from})
 		if err != nil {
 			return err
 		}
@@ -268,16 +268,16 @@ func (d *SignIn) leave(ctx context.Context, text, from string) error {
 	})
 }
 
-// SignOut ends all sessions of an administrator and their link. The deed is what the audit says of it.
-func (d *SignIn) SignOut(ctx context.Context, user, deed string) error {
+// SignOut ends all sessions of an administrator and their link. The action is what the audit says of it.
+func (d *SignIn) SignOut(ctx context.Context, user, action string) error {
 	return d.change(ctx, user, func(one *browserSession) (string, error) {
 		if one.rev == storage.Absent {
 			return "", errUnchanged
 		}
 		if len(one.Sessions) == 0 {
-			deed = ""
+			action = ""
 		}
 		one.Link, one.LinkUntil, one.Sessions = "", time.Time{}, nil
-		return deed, nil
+		return action, nil
 	})
 }

@@ -50,7 +50,7 @@ func loopback(host string) bool {
 }
 
 // knows reports whether a request was made to one of the names of these pages. A name of this
-// machine does not count in front of a proxy where no public address is set: whoever comes
+// machine does not count in front of a proxy where no public address is set: who comes
 // that way is somewhere else.
 func (s site) knows(r *http.Request) bool {
 	name := strings.ToLower(r.Host)

@@ -291,8 +291,8 @@ func plainly(text string) string {
 		return "OK, I did not run it."
 	}
 	line := firstLine(text)
-	for _, aside := range toModel {
-		if at := strings.Index(line, aside); at > 0 {
+	for _, hint := range toModel {
+		if at := strings.Index(line, hint); at > 0 {
 			return strings.TrimSpace(line[:at])
 		}
 	}

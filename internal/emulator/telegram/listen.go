@@ -38,7 +38,7 @@ var secretToken = regexp.MustCompile(`^[A-Za-z0-9_-]*$`)
 // setWebhook takes updates from polls to an address. The service allows one call a second,
 // which the emulator does not ask for.
 func setWebhook(ctx context.Context, a *api, p *wire.Params) (any, *apiError) {
-	hook := &webhook{URL: p.Text("url"), secret: p.Text("secret_token"), MaxConnections: defaultConnections, lanes: map[string]*hookLane{}}
+	hook := &webhook{URL: p.Text("url"), secret: p.Text("secret_token"), MaxConnections: defaultConnections, queues: map[string]*hookQueue{}}
 	if hook.URL == "" {
 		return deleteWebhook(ctx, a, p)
 	}

@@ -57,7 +57,7 @@ type update struct {
 	body  json.RawMessage
 	album string
 	chat  int64
-	lane  string // updates of one lane reach a webhook in their order
+	queue string // updates of one queue reach a webhook in their order
 }
 
 // poll is a getUpdates that waits. Whoever takes it away says why in conflict and
@@ -98,7 +98,7 @@ func (q *queue) push(kind string, v any) int64 {
 	if _, recorded := v.(json.RawMessage); !recorded {
 		q.life.Broken(contract().Check(u.body, "update"))
 	}
-	u.chat, u.lane = laneOf(q.last, kind, body)
+	u.chat, u.queue = queueOf(q.last, kind, body)
 	if m, ok := v.(*botapi.Message); ok {
 		u.album = m.MediaGroupID
 	}

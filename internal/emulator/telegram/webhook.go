@@ -34,22 +34,22 @@ type webhook struct {
 	AllowedUpdates []string `json:"allowed_updates,omitempty"`
 
 	secret string
-	lanes  map[string]*hookLane
+	queues map[string]*hookQueue
 	busy   int64
 }
 
-// hookLane is the queue of a chat, or of who presses buttons: while its first update is on
+// hookQueue is the queue of a chat, or of who presses buttons: while its first update is on
 // its way, or waits to be sent again, the others wait (WebhookActor.cpp; the ids of queues
 // in Client.cpp).
-type hookLane struct {
+type hookQueue struct {
 	flying bool
 	failed int
 	delay  time.Duration
 	due    time.Time
 }
 
-// laneOf names the queue of an update.
-func laneOf(id int64, kind string, body json.RawMessage) (chat int64, lane string) {
+// queueOf names the queue of an update.
+func queueOf(id int64, kind string, body json.RawMessage) (chat int64, queue string) {
 	var about struct {
 		Chat    struct{ ID int64 }
 		From    struct{ ID int64 }
@@ -91,7 +91,7 @@ func (q *queue) info() webhook {
 	return w
 }
 
-// post sends what is due to the webhook: the first update of each lane, so many at a time
+// post sends what is due to the webhook: the first update of each queue, so many at a time
 // as it takes.
 func (q *queue) post() {
 	hook := q.webhook
@@ -103,23 +103,23 @@ func (q *queue) post() {
 		if hook.busy >= hook.MaxConnections {
 			return
 		}
-		lane := hook.lanes[u.lane]
-		if lane == nil {
-			lane = &hookLane{delay: q.cfg.WebhookRetry}
-			hook.lanes[u.lane] = lane
+		line := hook.queues[u.queue]
+		if line == nil {
+			line = &hookQueue{delay: q.cfg.WebhookRetry}
+			hook.queues[u.queue] = line
 		}
-		if !seen[u.lane] && !lane.flying && !q.cfg.Now().Before(lane.due) {
-			lane.flying = true
+		if !seen[u.queue] && !line.flying && !q.cfg.Now().Before(line.due) {
+			line.flying = true
 			hook.busy++
 			fault := q.faults.Fire("webhook", u.chat)
-			q.life.Go(func() { q.carry(hook, lane, u, fault) })
+			q.life.Go(func() { q.carry(hook, line, u, fault) })
 		}
-		seen[u.lane] = true
+		seen[u.queue] = true
 	}
 }
 
 // carry delivers an update, as a fault has it, and notes what came of it.
-func (q *queue) carry(hook *webhook, lane *hookLane, u update, f *Fault) {
+func (q *queue) carry(hook *webhook, line *hookQueue, u update, f *Fault) {
 	effect := Slow
 	if f != nil {
 		effect = f.Effect
@@ -144,15 +144,15 @@ func (q *queue) carry(hook *webhook, lane *hookLane, u update, f *Fault) {
 		return // nobody hears its answer any more
 	}
 	hook.busy--
-	lane.flying = false
+	line.flying = false
 	if err == nil {
 		q.took(u.id)
-		delete(hook.lanes, u.lane)
+		delete(hook.queues, u.queue)
 		q.hub.Emit(Event{Kind: EventConfirm, Update: u.id}, nil)
 		q.post()
 		return
 	}
-	q.putOff(hook, lane, retryAfter, err)
+	q.putOff(hook, line, retryAfter, err)
 }
 
 // took removes an update for good.
@@ -166,15 +166,15 @@ func (q *queue) took(id int64) {
 	maps.DeleteFunc(q.delivered, func(id int64, _ bool) bool { return id <= q.confirmed })
 }
 
-// putOff has a lane wait: not after the first failure, and then ever longer.
-func (q *queue) putOff(hook *webhook, lane *hookLane, retryAfter time.Duration, err error) {
+// putOff has a queue wait: not after the first failure, and then ever longer.
+func (q *queue) putOff(hook *webhook, line *hookQueue, retryAfter time.Duration, err error) {
 	wait := min(retryAfter, maxRetryAfter)
-	if wait == 0 && lane.failed > 0 {
-		lane.delay = min(2*lane.delay, maxResend)
-		wait = lane.delay
+	if wait == 0 && line.failed > 0 {
+		line.delay = min(2*line.delay, maxResend)
+		wait = line.delay
 	}
-	lane.failed++
-	lane.due = q.cfg.Now().Add(wait)
+	line.failed++
+	line.due = q.cfg.Now().Add(wait)
 	hook.ErrorDate, hook.Error = q.cfg.Now().Unix(), err.Error()
 	q.hub.Changed()
 	if wait == 0 {

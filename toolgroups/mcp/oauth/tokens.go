@@ -96,7 +96,7 @@ func (a *Accounts) usable(ctx context.Context, s Server, user string) (account, 
 	return now, rev, err
 }
 
-// renew claims the refresh of a token and makes it, to the end whoever waits for it: what
+// renew claims the refresh of a token and makes it, to the end, even where no caller waits: what
 // was fetched and not kept is a connection lost.
 func (a *Accounts) renew(ctx context.Context, s Server, user string, now account, rev storage.Revision) error {
 	key := accountPrefix + of(s.Name, user)

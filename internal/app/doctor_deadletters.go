@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// MaxAsides bounds what doctor lists of what was set aside.
-	MaxAsides = 20
-	// maxAsideList bounds what a running bot answers.
-	maxAsideList = 64 << 20
+	// MaxDeadLetters bounds what doctor lists of what was set aside.
+	MaxDeadLetters = 20
+	// maxDeadLetterList bounds what a running bot answers.
+	maxDeadLetterList = 64 << 20
 )
 
-// checkAside lists what the bot could not carry to its end.
-func (d *patient) checkAside(ctx context.Context) *doctor.Finding {
-	all, err := asides(ctx, d.cfg)
+// checkDeadLetters lists what the bot could not carry to its end.
+func (d *patient) checkDeadLetters(ctx context.Context) *doctor.Finding {
+	all, err := deadLetters(ctx, d.cfg)
 	switch {
 	case err != nil:
 		return doctor.Warn("the database does not tell: %v", err)
@@ -32,7 +32,7 @@ func (d *patient) checkAside(ctx context.Context) *doctor.Finding {
 		return doctor.OK("nothing")
 	}
 	var lines []string
-	for _, a := range all[max(0, len(all)-MaxAsides):] {
+	for _, a := range all[max(0, len(all)-MaxDeadLetters):] {
 		line := fmt.Sprintf("%s %s (incident %s): %s", a.Time.UTC().Format(time.DateTime), a.Key, a.Incident, a.Reason)
 		if a.Chat != "" {
 			line += ", in " + a.Chat
@@ -47,22 +47,22 @@ func (d *patient) checkAside(ctx context.Context) *doctor.Finding {
 }
 
 // asides asks the running bot what was set aside, or the database where none runs.
-func asides(ctx context.Context, cfg config.Config) (all []queue.DeadLetter, err error) {
-	running, err := Order(ctx, cfg, "aside", nil, func(body io.Reader) error {
-		return json.NewDecoder(io.LimitReader(body, maxAsideList)).Decode(&all)
+func deadLetters(ctx context.Context, cfg config.Config) (all []queue.DeadLetter, err error) {
+	running, err := Order(ctx, cfg, "deadletters", nil, func(body io.Reader) error {
+		return json.NewDecoder(io.LimitReader(body, maxDeadLetterList)).Decode(&all)
 	})
 	if running || err != nil {
 		return all, err
 	}
 	err = database.Look(ctx, cfg.Place(), func(store *database.Store) error {
-		all, err = asidesOf(ctx, store)
+		all, err = deadLettersOf(ctx, store)
 		return err
 	})
 	return all, err
 }
 
-// asidesOf lists what was set aside, without what people wrote.
-func asidesOf(ctx context.Context, store storage.KV) ([]queue.DeadLetter, error) {
+// deadLettersOf lists what was set aside, without what people wrote.
+func deadLettersOf(ctx context.Context, store storage.KV) ([]queue.DeadLetter, error) {
 	all, err := queue.ListDeadLetters(ctx, store)
 	for i := range all {
 		all[i].Data = nil

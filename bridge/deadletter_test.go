@@ -8,7 +8,7 @@ import (
 	"oneclaw/storage"
 )
 
-func TestAsidesAreListedByTime(t *testing.T) {
+func TestDeadLettersAreListedByTime(t *testing.T) {
 	store := openStore(t, t.TempDir()+"/db")
 	for key, value := range map[string]string{
 		"aside/1": `{"key":"job/open/x","time":"2026-02-02T00:00:00Z","reason":"second"}`,

@@ -17,10 +17,10 @@ import (
 const DeadLetterAge = 30 * 24 * time.Hour
 
 const (
-	// asidePrefix is where the store keeps what was set aside, one record for each.
-	asidePrefix = "aside/"
-	// maxAsideData bounds what is kept of a record: encoded, it has to fit into one again.
-	maxAsideData = storage.MaxValue / 2
+	// deadLetterPrefix is where the store keeps what was set aside, one record for each.
+	deadLetterPrefix = "aside/"
+	// maxDeadLetterData bounds what is kept of a record: encoded, it has to fit into one again.
+	maxDeadLetterData = storage.MaxValue / 2
 )
 
 // DeadLetter is something that the bridge cannot carry to its end: an answer that no platform
@@ -54,7 +54,7 @@ type DeadLetters struct {
 // replaces what is there.
 func (s DeadLetters) Add(ctx context.Context, a DeadLetter) error {
 	a.Time = s.Now()
-	a.Data = a.Data[:min(len(a.Data), maxAsideData)]
+	a.Data = a.Data[:min(len(a.Data), maxDeadLetterData)]
 	if _, err := Write(ctx, s.KV, DeadLetterKey(a.Key), a, storage.Any); err != nil {
 		return fmt.Errorf("set %s aside: %w", a.Key, err)
 	}
@@ -70,23 +70,23 @@ func (s DeadLetters) Damaged(ctx context.Context, entry storage.Entry) error {
 
 // DeadLetterKey is where something is kept. A key of its own length would be too long behind
 // the prefix.
-func DeadLetterKey(key string) string { return asidePrefix + Hash(key) }
+func DeadLetterKey(key string) string { return deadLetterPrefix + Hash(key) }
 
 // ListDeadLetters returns what was set aside, the oldest first.
 func ListDeadLetters(ctx context.Context, kv storage.KV) ([]DeadLetter, error) {
 	var all []DeadLetter
-	for entry, err := range kv.List(ctx, storage.Range{Prefix: asidePrefix}) {
+	for entry, err := range kv.List(ctx, storage.Range{Prefix: deadLetterPrefix}) {
 		if err != nil {
 			return nil, fmt.Errorf("list what was set aside: %w", err)
 		}
-		all = append(all, decodeAside(entry))
+		all = append(all, decodeDeadLetter(entry))
 	}
 	slices.SortFunc(all, func(a, b DeadLetter) int { return cmp.Or(a.Time.Compare(b.Time), strings.Compare(a.Key, b.Key)) })
 	return all, nil
 }
 
-// decodeAside reads a record; one that does not decode is worth a line as well.
-func decodeAside(entry storage.Entry) DeadLetter {
+// decodeDeadLetter reads a record; one that does not decode is worth a line as well.
+func decodeDeadLetter(entry storage.Entry) DeadLetter {
 	var a DeadLetter
 	if err := json.Unmarshal(entry.Value, &a); err != nil {
 		return DeadLetter{Key: entry.Key, Reason: "the record of what was set aside does not decode"}
@@ -96,11 +96,11 @@ func decodeAside(entry storage.Entry) DeadLetter {
 
 // Prune removes what was set aside before the given time.
 func (s DeadLetters) Prune(ctx context.Context, before time.Time) error {
-	for entry, err := range s.KV.List(ctx, storage.Range{Prefix: asidePrefix}) {
+	for entry, err := range s.KV.List(ctx, storage.Range{Prefix: deadLetterPrefix}) {
 		if err != nil {
 			return fmt.Errorf("list what was set aside: %w", err)
 		}
-		if !decodeAside(entry).Time.Before(before) {
+		if !decodeDeadLetter(entry).Time.Before(before) {
 			continue
 		}
 		if err := s.KV.Delete(ctx, entry.Key, storage.Any); err != nil {

@@ -30,7 +30,7 @@ func TestDoctorListsWhatWasSetAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, store, "format", map[string]int{"version": database.Lowest})
-	for n := range app.MaxAsides + 3 {
+	for n := range app.MaxDeadLetters + 3 {
 		data, err := json.Marshal(queue.DeadLetter{
 			Key: fmt.Sprintf("job/open/telegram:7/%d/text", n), Chat: "telegram:7", Reason: "not sent", Incident: fmt.Sprintf("INC%d", n),
 			Time: time.Now().Add(time.Duration(n) * time.Second), Data: []byte("what Ann wrote"),

@@ -152,13 +152,13 @@ func TestAdministratorsComeInThroughAnyReplica(t *testing.T) {
 	third := w.visit(nil, ann, at[1])
 	fourth := *third
 	fourth.at = at[0]
-	var deeds []string
+	var actions []string
 	for _, row := range fourth.table("/admin/audit", "audit") {
-		deeds = append(deeds, row[4]+" "+row[5])
+		actions = append(actions, row[4]+" "+row[5])
 	}
-	slices.Reverse(deeds)
+	slices.Reverse(actions)
 	want := "sign-in 203.0.113.7, export replicas.csv of /admin/, export replicas.csv of /admin/, let in as user telegram:70000, let in as user telegram:70001, let in as user telegram:80000, sign-out 203.0.113.7, sign-in 203.0.113.7"
-	if got := strings.Join(deeds, ", "); got != want {
+	if got := strings.Join(actions, ", "); got != want {
 		t.Errorf("the audit has\n%s, want\n%s", got, want)
 	}
 	w.ask(nil, ann, "/admin out", nil)
