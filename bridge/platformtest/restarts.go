@@ -6,6 +6,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"oneclaw/bridge/queue"
+	"oneclaw/storage"
 )
 
 func restartProperties() []property {
@@ -40,6 +43,7 @@ func inTheMiddle(t testing.TB, w *world, g *gate) []Place {
 		w.say(place, "done")
 		w.want(w.settled(place), reply("done"))
 	}
+	w.rest()
 	for _, place := range places {
 		w.say(place, "slow one")
 		w.say(place, "and another")
@@ -48,6 +52,35 @@ func inTheMiddle(t testing.TB, w *world, g *gate) []Place {
 		until(t, "the slow ones to reach the model", g.reached)
 	}
 	return places
+}
+
+// rest waits until no job is open: that an answer was sent is stored while the next message is
+// answered already, and a bot that takes over before sends it again, marked.
+func (w *world) rest() {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	changes := w.store.Watch(ctx, queue.OpenPrefix)
+	open := func() (n int) {
+		for _, err := range w.store.List(ctx, storage.Range{Prefix: queue.OpenPrefix}) {
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			n++
+		}
+		return n
+	}
+	if open() == 0 {
+		return
+	}
+	for _, err := range changes {
+		if err != nil {
+			w.t.Fatalf("waiting for jobs to end: %v", err)
+		}
+		if open() == 0 {
+			return
+		}
+	}
 }
 
 // wantAll wants each place to show the answers to the messages of inTheMiddle.
