@@ -91,7 +91,7 @@ func TestAServerAsksThePersonOfTheCall(t *testing.T) {
 	p := &person{answer: says(map[string]any{"name": "a@example.com", "size": 3.0})}
 	res, fault := run(t, p.context(t), c, "x_ask", nil, t.TempDir())
 	if fault != nil || res.Text != `accept {"kind":null,"name":"a@example.com","ok":true,"size":3}` && res.Text != `accept {"name":"a@example.com","ok":true,"size":3}` {
-		t.Errorf("result %q, %v", res.Text, fault)
+		t.Fatalf("result %q, %v", res.Text, fault)
 	}
 	q := p.asked[0]
 	if q.From != "x" || q.Text != "Who?" || len(q.Fields) != 5 {
@@ -183,7 +183,9 @@ func TestACallIsMadeAgainWithTheAnswers(t *testing.T) {
 
 func TestAnAddressIsOpenedAndTheCallGoesOn(t *testing.T) {
 	f := newFake()
+	session := make(chan *sdk.ServerSession, 1) // that of the call: the one of the discovery may be about to end
 	f.add(&sdk.Tool{Name: "ask"}, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		session <- req.Session
 		res, err := req.Session.Elicit(ctx, &sdk.ElicitParams{Mode: "url", Message: "Pay", URL: "https://pay.example.com/1", ElicitationID: "e1"})
 		if err != nil {
 			return nil, err
@@ -200,10 +202,8 @@ func TestAnAddressIsOpenedAndTheCallGoesOn(t *testing.T) {
 	c := old(t, f)
 	// The server says that it is done, which ends the wait.
 	p := &person{answer: func(q toolgroups.Question) (toolgroups.Answer, error) {
-		for session := range f.Sessions() {
-			if err := session.NotifyElicitationComplete(t.Context(), &sdk.ElicitationCompleteParams{ElicitationID: "e1"}); err != nil {
-				return toolgroups.Answer{}, err
-			}
+		if err := (<-session).NotifyElicitationComplete(t.Context(), &sdk.ElicitationCompleteParams{ElicitationID: "e1"}); err != nil {
+			return toolgroups.Answer{}, err
 		}
 		<-q.Done
 		return toolgroups.Answer{Action: toolgroups.AnswerAccept}, nil
@@ -257,7 +257,7 @@ func TestRealServerEverythingAsks(t *testing.T) {
 	p := &person{answer: says(map[string]any{"name": "Ann", "check": true, "integer": 7.0})}
 	res, fault := run(t, p.context(t), c, "x_trigger-elicitation-request", nil, t.TempDir())
 	if fault != nil || !strings.Contains(res.Text, "- Name: Ann") || !strings.Contains(res.Text, "- Agreed to terms: true") || !strings.Contains(res.Text, "- Favorite Integer: 7") {
-		t.Errorf("%q, %v", res.Text, fault)
+		t.Fatalf("%q, %v", res.Text, fault)
 	}
 	if q := p.asked[0]; len(q.Fields) != 13 || q.Fields[0].Name != "name" || !q.Fields[0].Required {
 		t.Errorf("asked %+v", q)
