@@ -51,7 +51,7 @@ func openDesk(t *testing.T, em *emulator.Server, kv storage.KV, change func(*mcp
 		kv = store
 	}
 	d := &harness{em: em, logs: &logs{}, offset: &atomic.Int64{}}
-	server := mcp.Server{URL: em.URL, Auth: mcp.AuthOAuth, Timeout: 10 * time.Second, StartTimeout: 10 * time.Second}
+	server := mcp.Server{URL: em.URL, Auth: mcp.AuthOAuth}
 	d.cfg = mcp.Config{
 		Accounts: mcp.AccountsConfig{KV: kv, SecretKey: []byte("0123456789abcdef"), PublicURL: publicURL},
 		Logger:   d.logs.logger(), Retry: time.Hour, MaxRetry: time.Hour,

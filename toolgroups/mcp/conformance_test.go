@@ -16,7 +16,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
@@ -95,7 +94,7 @@ func conform() (err error) {
 		}
 	}
 	scenario := os.Getenv("MCP_CONFORMANCE_SCENARIO")
-	server := mcp.Server{URL: os.Args[len(os.Args)-1], Timeout: 20 * time.Second, StartTimeout: 20 * time.Second}
+	server := mcp.Server{URL: os.Args[len(os.Args)-1], Timeout: patience, StartTimeout: patience}
 	if strings.HasPrefix(scenario, "auth/") {
 		server.Auth, server.ClientID = mcp.AuthOAuth, given.ClientID
 	}

@@ -28,12 +28,13 @@ func say(format string, args ...any) (*sdk.CallToolResult, error) {
 // fake is the server of most tests. It runs in a child or behind HTTP.
 type fake struct {
 	*sdk.Server
-	cancelled chan struct{} // a call of hang was cancelled
-	once      sync.Once
+	hangs     chan struct{} // closed when a call of hang has come
+	cancelled chan struct{} // closed when it was cancelled
+	come, end sync.Once
 }
 
 func newFake() *fake {
-	f := &fake{cancelled: make(chan struct{})}
+	f := &fake{hangs: make(chan struct{}), cancelled: make(chan struct{})}
 	f.Server = sdk.NewServer(&sdk.Implementation{Name: "fake", Title: "Fake\u202e Things", Version: "1"},
 		&sdk.ServerOptions{Instructions: "Does things for tests. And more of it.\nSecond line."})
 	for name, h := range map[string]handler{
@@ -96,8 +97,9 @@ func bequeath(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResul
 }
 
 func (f *fake) hang(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	f.come.Do(func() { close(f.hangs) })
 	<-ctx.Done()
-	f.once.Do(func() { close(f.cancelled) })
+	f.end.Do(func() { close(f.cancelled) })
 	return nil, ctx.Err()
 }
 

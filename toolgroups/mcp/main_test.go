@@ -1,12 +1,14 @@
 package mcp_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
@@ -49,14 +51,20 @@ func child(t testing.TB, mode string) mcp.Server {
 	return mcp.Server{
 		Command: self,
 		// The race detector would have every child wait a second before it ends.
-		Env:     map[string]redact.Secret{modeVariable: redact.Secret(mode), "GORACE": "atexit_sleep_ms=0"},
-		Timeout: 10 * time.Second, StartTimeout: 10 * time.Second,
+		Env: map[string]redact.Secret{modeVariable: redact.Secret(mode), "GORACE": "atexit_sleep_ms=0"},
 	}
 }
+
+// patience bounds what has to happen, also on a busy machine.
+const patience = 2 * time.Minute
 
 // client makes a family that is closed with the test.
 func client(t testing.TB, cfg mcp.Config) *mcp.Client {
 	t.Helper()
+	for name, s := range cfg.Servers {
+		s.Timeout, s.StartTimeout = cmp.Or(s.Timeout, patience), cmp.Or(s.StartTimeout, patience)
+		cfg.Servers[name] = s
+	}
 	c, err := mcp.New(cfg)
 	must(t, err)
 	t.Cleanup(func() {
@@ -200,7 +208,7 @@ func gone(t testing.TB, pid string) {
 	}
 	process := os.NewFile(fd, "process "+pid)
 	defer func() { must(t, process.Close()) }()
-	must(t, process.SetReadDeadline(time.Now().Add(10*time.Second)))
+	must(t, process.SetReadDeadline(time.Now().Add(patience)))
 	conn, err := process.SyscallConn()
 	must(t, err)
 	asked := false
@@ -210,11 +218,15 @@ func gone(t testing.TB, pid string) {
 }
 
 // freePort returns a port that nobody listens on. Only a server that cannot be told
-// to choose one needs it.
+// to choose one needs it. It is below those that the system chooses, so that nobody is
+// given it meanwhile.
 func freePort(t testing.TB) int {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	must(t, err)
-	defer func() { must(t, l.Close()) }()
-	return l.Addr().(*net.TCPAddr).Port
+	for {
+		port := 20_000 + rand.IntN(10_000)
+		if l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			must(t, l.Close())
+			return port
+		}
+	}
 }

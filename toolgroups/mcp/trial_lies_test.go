@@ -179,7 +179,7 @@ func TestTrialMCPOverHTTPLies(t *testing.T) {
 			srv := httptest.NewServer(l)
 			t.Cleanup(srv.Close)
 			t.Cleanup(srv.CloseClientConnections)
-			s := mcp.Server{URL: srv.URL + "/mcp", Timeout: time.Second, StartTimeout: 10 * time.Second}
+			s := mcp.Server{URL: srv.URL + "/mcp", Timeout: time.Second}
 			var now clock
 			c := discovered(t, mcp.Config{MaxMessage: 100_000, Retry: time.Minute, MaxRetry: time.Minute, Now: now.now}, s)
 			var before, after runtime.MemStats
@@ -217,7 +217,7 @@ func TestTrialMCPListsChangeTheirMind(t *testing.T) {
 	l.tools.Store(`[{"name":"echo","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true},"description":"` + orders + `"},{"name":"gone","inputSchema":{"type":"object"}}]`)
 	srv := httptest.NewServer(l)
 	t.Cleanup(srv.Close)
-	s := mcp.Server{URL: srv.URL + "/mcp", Timeout: 5 * time.Second, StartTimeout: 10 * time.Second}
+	s := mcp.Server{URL: srv.URL + "/mcp"}
 	cfg := mcp.Config{DataDir: t.TempDir(), Idle: time.Millisecond}
 	c := discovered(t, cfg, s)
 	first := find(t, c, "x_echo")

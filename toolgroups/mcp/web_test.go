@@ -29,7 +29,7 @@ func served(t testing.TB, f *fake, wrap func(http.Handler) http.Handler, options
 	t.Cleanup(srv.Close)
 	t.Cleanup(srv.CloseClientConnections)
 	t.Cleanup(f.endSessions)
-	return srv, mcp.Server{URL: srv.URL + "/mcp", Timeout: 10 * time.Second, StartTimeout: 10 * time.Second}
+	return srv, mcp.Server{URL: srv.URL + "/mcp"}
 }
 
 func TestHTTPServers(t *testing.T) {
@@ -62,9 +62,12 @@ func TestHTTPListChanges(t *testing.T) {
 func TestHTTPCancellationReachesTheServer(t *testing.T) {
 	f := newFake()
 	_, s := served(t, f, nil, nil)
-	s.Timeout = 50 * time.Millisecond
 	c := discovered(t, mcp.Config{}, s)
-	fails(t, c, "x_hang", toolgroups.CodeTimeout)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-f.hangs; cancel() }()
+	if _, fault := run(t, ctx, c, "x_hang", nil, ""); fault == nil || fault.Code != toolgroups.CodeCancelled {
+		t.Errorf("the stopped call: %+v", fault)
+	}
 	<-f.cancelled
 	must(t, c.Close())
 }
@@ -210,7 +213,7 @@ func TestAServerThatSpeaksHTTPWithEventsIsReached(t *testing.T) {
 	t.Cleanup(web.Close)
 	t.Cleanup(web.CloseClientConnections)
 	t.Cleanup(f.endSessions)
-	c := discovered(t, mcp.Config{}, mcp.Server{URL: web.URL + "/sse", Timeout: 10 * time.Second, StartTimeout: 10 * time.Second})
+	c := discovered(t, mcp.Config{}, mcp.Server{URL: web.URL + "/sse"})
 	if got := call(t, c, "x_echo", map[string]any{"text": "hi"}); got != `{"text":"hi"}` {
 		t.Errorf("got %q", got)
 	}
