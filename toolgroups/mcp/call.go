@@ -52,9 +52,8 @@ func (s *server) call(ctx context.Context, tool string, call toolgroups.Call) (*
 	if err != nil && l.askers.opened(timed, err) {
 		res, err = l.session.CallTool(timed, params)
 	}
-	var refused *jsonrpc.Error
 	switch {
-	case err == nil, errors.As(err, &refused):
+	case err == nil, refusal(err) != nil:
 		s.served(l)
 		return res, err
 	case ctx.Err() != nil:
@@ -77,6 +76,19 @@ func (s *server) call(ctx context.Context, tool string, call toolgroups.Call) (*
 			s.name, s.redact.line(reason(err).Error()), clean(tool, maxName))
 	}
 	return nil, cause
+}
+
+// failed is what the library, which does not export it, has look like an answer where an HTTP
+// request failed.
+var failed = jsonrpc.Error{Code: -32005, Message: "rejected by transport"}
+
+// refusal returns what the server answered in place of a result; nil where it did not answer.
+func refusal(err error) *jsonrpc.Error {
+	refused, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || refused.Code == failed.Code && refused.Message == failed.Message {
+		return nil
+	}
+	return refused
 }
 
 // unsent reports whether an HTTP request failed before it was sent.
@@ -109,7 +121,7 @@ func (s *server) hung(l *link) {
 // callError is what the model is told.
 func (s *server) callError(tool string, err error) error {
 	var known *toolgroups.Error
-	var refused *jsonrpc.Error
+	refused := refusal(err)
 	name := clean(tool, maxName)
 	switch {
 	case errors.As(err, &known):
@@ -119,7 +131,7 @@ func (s *server) callError(tool string, err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return toolgroups.Errorf(toolgroups.CodeTimeout,
 			"MCP server '%s' did not answer the call of '%s' within %s. Whether it had its effect is unknown.", s.name, name, s.cfg.Timeout)
-	case errors.As(err, &refused):
+	case refused != nil:
 		return toolgroups.Errorf(toolgroups.CodeExecution, "MCP server '%s' refused the call of '%s': %s",
 			s.name, name, s.redact.line(refused.Message))
 	}

@@ -138,6 +138,12 @@ func TestHTTPServerGoesAndComes(t *testing.T) {
 	down.Store(false)
 	now.pass(time.Minute)
 	call(t, c, "x_echo", nil)
+	down.Store(true) // while it is connected
+	fails(t, c, "x_echo", mcp.CodeUnavailable, "failed in the middle of the call of 'echo'", "Bad Gateway")
+	fails(t, c, "x_echo", mcp.CodeUnavailable, "Bad Gateway", "next try in")
+	down.Store(false)
+	now.pass(time.Minute)
+	call(t, c, "x_echo", nil)
 	must(t, c.Close())
 }
 
