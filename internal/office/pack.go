@@ -5,7 +5,9 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -127,10 +129,11 @@ func (p *pack) relations(of string) (map[string]relation, error) {
 	return found, err
 }
 
-// related is the file of a kind that a file refers to; empty where there is none.
+// related is the file of a kind that a file refers to, of several always the same; empty where
+// there is none.
 func related(relations map[string]relation, kind string) string {
-	for _, r := range relations {
-		if r.kind == kind && !r.external {
+	for _, id := range slices.Sorted(maps.Keys(relations)) {
+		if r := relations[id]; r.kind == kind && !r.external {
 			return r.target
 		}
 	}
