@@ -42,8 +42,12 @@ func (t *Runner) explain(ctx context.Context, j *queue.Run, err error) (text fai
 		return failureText{told: failure.Notice}, false
 	}
 	j.Incident = queue.NewIncident()
-	t.cfg.Log.Error("no answer", "incident", j.Incident, "chat", j.Message.Chat.String(), "job", j.Key(), "user", j.Message.By(), "err", err)
 	text = sentence(err, t.cfg.Timeout)
+	log := t.cfg.Log
+	if text.remedy != "" && text.remedy != seeLog {
+		log = log.With("remedy", text.remedy)
+	}
+	log.Error("no answer", "incident", j.Incident, "chat", j.Message.Chat.String(), "job", j.Key(), "user", j.Message.By(), "err", err)
 	if text.remedy != "" {
 		text.told += " " + t.cfg.Host.Report(ctx, j, text.told, text.remedy)
 	}
@@ -72,6 +76,9 @@ type failureText struct {
 	again        bool
 }
 
+// seeLog is the remedy where only the cause tells one.
+const seeLog = "The log and the admin pages say why."
+
 // filtered reports whether a provider refused what a message says.
 func filtered(failure *agent.ModelError) bool {
 	why := strings.ToLower(failure.Error())
@@ -92,7 +99,7 @@ func sentence(err error, timeout time.Duration) failureText {
 	}
 	var failure *agent.ModelError
 	if !errors.As(err, &failure) {
-		return failureText{told: "Something went wrong inside me, and I could not answer. Please try again.", remedy: "The log and the admin pages say why.", again: true}
+		return failureText{told: "Something went wrong inside me, and I could not answer. Please try again.", remedy: seeLog, again: true}
 	}
 	switch failure.Kind {
 	case agent.KindAuth:
@@ -119,7 +126,7 @@ func sentence(err error, timeout time.Duration) failureText {
 		if refused(err) {
 			return told("The language model did not accept your message. I removed it so that we can go on.")
 		}
-		return failureText{told: "I can't answer right now.", remedy: "The model's server does not accept my requests: the log and the admin pages say why, oneclaw doctor checks the settings."}
+		return failureText{told: "I can't answer right now.", remedy: "The model's server does not accept my requests: the admin pages say why, oneclaw doctor checks the settings."}
 	case agent.KindRounds:
 		return told("I went in circles and stopped without an answer. Please put it differently, or ask for a smaller step.")
 	case agent.KindBudget:

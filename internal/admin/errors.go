@@ -215,7 +215,7 @@ func (p *page) errors(ctx context.Context, r frame.Request) (frame.Page, error) 
 	err := p.Program.Errors.list(ctx, func(_ string, one telemetry.Error) bool {
 		if find == "" || find == one.Chat || find == one.User || strings.EqualFold(find, one.Incident) {
 			t.Rows = append(t.Rows, []frame.Cell{
-				{Time: one.At, Link: messageLink(one.Job)}, {Text: one.Text, Mood: frame.Bad}, frame.Text(one.Cause), frame.Text(one.Chat), frame.Text(one.Incident), frame.Text(one.Details),
+				{Time: one.At, Link: messageLink(one.Job)}, {Text: one.Text, Mood: frame.Bad}, frame.Text(one.Why()), frame.Text(one.Chat), frame.Text(one.Incident), frame.Text(one.Details),
 			})
 		}
 		return len(t.Rows) < r.Limit

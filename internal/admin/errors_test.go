@@ -38,7 +38,7 @@ func TestAnErrorAndItsMessageLeadToEachOther(t *testing.T) {
 	log := slog.New(ring.Handler(slog.DiscardHandler))
 	kept := &admin.Errors{Store: r.store, Ring: ring, Log: log, Now: func() time.Time { return r.now }}
 	log.Warn("slow disk")
-	log.Error("no answer", "incident", "830E5118", "chat", "telegram:7", "job", "telegram:7/1/text", "err", errors.New("openai: status 401: invalid key hunter2"))
+	log.Error("no answer", "incident", "830E5118", "chat", "telegram:7", "job", "telegram:7/1/text", "remedy", "Check the key.", "err", errors.New("openai: status 401: invalid key hunter2"))
 	keepErrors(t, kept)
 	r.finish(said{
 		chat: "telegram:7", id: "1", user: "7", name: "Bo", text: "hello", at: time.Now(), took: time.Second, state: receipts.Failed, incident: "830E5118",
@@ -49,10 +49,10 @@ func TestAnErrorAndItsMessageLeadToEachOther(t *testing.T) {
 	r.now = time.Now().Add(time.Minute)
 	message := frame.Root + "message?key=" + url.QueryEscape("telegram:7/1/text")
 	for address, wants := range map[string][]string{
-		frame.Root + "errors":   {"no answer", "invalid key •••", `href="` + message},
+		frame.Root + "errors":   {"no answer", "Check the key. (openai: status 401: invalid key •••)", `href="` + message},
 		frame.Root + "messages": {"invalid key •••", "errors?find=830E5118"},
 		message:                 {"invalid key •••", "errors?find=830E5118", "Tried in vain"},
-		frame.Root:              {"Something needs you", "invalid key •••"},
+		frame.Root:              {"Something needs you", "no answer: Check the key. (openai"},
 	} {
 		body := r.get(address)
 		for _, want := range wants {

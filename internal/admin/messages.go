@@ -186,7 +186,7 @@ func reason(j *receipts.Receipt, failed map[string]telemetry.Error) frame.Cell {
 	if j.Incident == "" || !kept {
 		return frame.Text(j.Incident)
 	}
-	return frame.Cell{Text: wording.Clip(cmp.Or(one.Cause, one.Text), maxVerdict), Link: frame.To(errorsView, "find", j.Incident)}
+	return frame.Cell{Text: wording.Clip(cmp.Or(one.Why(), one.Text), maxVerdict), Link: frame.To(errorsView, "find", j.Incident)}
 }
 
 // outcome says in a few words what became of a message.

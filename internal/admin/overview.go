@@ -185,7 +185,7 @@ func (p *page) verdict(ctx context.Context, today day) (frame.Section, error) {
 		return frame.Section{}, err
 	}
 	if found {
-		bad("Last error", wording.Clip(last.At.In(p.Zone()).Format("15:04")+" "+strings.Trim(last.Text+": "+last.Cause, ": "), maxVerdict), frame.To(errorsView))
+		bad("Last error", wording.Clip(last.At.In(p.Zone()).Format("15:04")+" "+strings.Trim(last.Text+": "+last.Why(), ": "), maxVerdict), frame.To(errorsView))
 	}
 	if _, waiting, oldest := p.Bot.Open(); !oldest.IsZero() && waiting == 0 && p.Now().Sub(oldest) > longWait {
 		bad("Waiting", "a message has been open since "+oldest.In(p.Zone()).Format("2 January 15:04"), frame.To("messages"))

@@ -25,9 +25,19 @@ type Error struct {
 	// Text is the message, Cause the attribute err, Details the other attributes as name=value.
 	// Secrets in them are masked.
 	Text, Cause, Details string
+	// Remedy is what an administrator has to do about it, where the log says that.
+	Remedy string `json:",omitempty"`
 	// Incident is the id that a chat was told, Job the key of the job, Chat its chat and User who
 	// it was for, as platform:id; what the log does not say is empty.
 	Incident, Job, Chat, User string
+}
+
+// Why says what to do about an error, as far as that is known, and its cause.
+func (e Error) Why() string {
+	if e.Remedy == "" {
+		return e.Cause
+	}
+	return e.Remedy + " (" + e.Cause + ")"
 }
 
 // Ring keeps the last warnings and errors. It may be used concurrently. Nil keeps nothing.
@@ -85,7 +95,7 @@ func (r *Ring) Last() []Error {
 }
 
 func (r *Ring) keep(one Error) {
-	for _, text := range []*string{&one.Text, &one.Cause, &one.Details, &one.Incident, &one.Job, &one.Chat, &one.User} {
+	for _, text := range []*string{&one.Text, &one.Cause, &one.Details, &one.Remedy, &one.Incident, &one.Job, &one.Chat, &one.User} {
 		*text = wording.Clip(r.mask(*text), maxError)
 	}
 	r.mu.Lock()
@@ -168,6 +178,8 @@ func (h errorHandler) add(to *Error, a slog.Attr) {
 	switch h.group + a.Key {
 	case "err":
 		to.Cause = value
+	case "remedy":
+		to.Remedy = value
 	case "incident":
 		to.Incident = value
 	case "job":
