@@ -20,7 +20,6 @@ type takeover struct {
 	jobs      queue.Store
 	queue     *queue.Queue
 	claimer   *claimer
-	inserter  *inserter
 	mender    *mender
 	sender    *outbox.Sender
 	reactions *outbox.Reactions

@@ -125,7 +125,7 @@ func (b *Bridge) fillIntake() {
 		accepting: named.New(1), taking: make(map[chats.Chat]bool), places: make(chan struct{}, acceptWrites),
 	}
 	*b.takeover = takeover{
-		workers: b.workers, jobs: b.jobs, queue: b.queue, claimer: b.claimer, inserter: b.inserter, mender: b.mender, sender: b.sender, reactions: b.reactions,
+		workers: b.workers, jobs: b.jobs, queue: b.queue, claimer: b.claimer, mender: b.mender, sender: b.sender, reactions: b.reactions,
 		delays: b.delays, cache: b.turns.Cache, log: b.log,
 	}
 	*b.limiter = limiter{
