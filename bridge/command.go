@@ -331,7 +331,7 @@ func (c *commands) spelled(platform, text string) string {
 	return c.names.ReplaceAllString(text, "${1}"+strings.ReplaceAll(s.CommandPrefix(), "$", "$$")+"${2}")
 }
 
-// Lift puts the secret of a command in the place of the veil of a part.
+// Lift puts the secret of a command in the place of the placeholder in a part.
 func (c *commands) Lift(ctx context.Context, j *queue.Run, part chats.Part) (chats.Part, error) {
 	one, _ := c.of(j)
 	if one.Secret == nil || !strings.Contains(part.Text+part.Plain, queue.SecretPlaceholder) {

@@ -130,7 +130,7 @@ func (d *Registry) remove(ctx context.Context, author audit.Author, role toolgro
 		if err := author.Record(ctx, "remove", user); err != nil {
 			return one, "", err
 		}
-		if err := d.register.bar(ctx, one, author.By, d.cfg.Now()); err != nil {
+		if err := d.register.revoke(ctx, one, author.By, d.cfg.Now()); err != nil {
 			return one, "", err
 		}
 		d.cfg.Log.Info("person removed", "user", user, "by", author.By)

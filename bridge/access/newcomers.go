@@ -185,7 +185,7 @@ func (d *Registry) decide(ctx context.Context, press interact.Press) (interact.R
 		Close: true, Toast: "They are not told.",
 		Text: fmt.Sprintf("%s is refused; I do not ask about them again for %d days. `/people add %s` lets them in all the same.",
 			one.title(), int(refusedAge.Hours()/24), one.User),
-	}, d.register.bar(ctx, one, press.User, d.cfg.Now())
+	}, d.register.revoke(ctx, one, press.User, d.cfg.Now())
 }
 
 // welcomeText tells a person who let them in, and that their message is answered, or lost.

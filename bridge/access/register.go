@@ -246,8 +246,8 @@ func (r *register) set(one person) {
 	r.byID[one.User] = one
 }
 
-// bar refuses a person, in memory first: they are out even if the write fails.
-func (r *register) bar(ctx context.Context, one person, by string, now time.Time) error {
+// revoke refuses a person, in memory first: they are out even if the write fails.
+func (r *register) revoke(ctx context.Context, one person, by string, now time.Time) error {
 	one.Standing, one.By, one.Until, one.Message = isRefused, by, now.Add(refusedAge), nil
 	r.set(one)
 	return r.put(ctx, &one)

@@ -13,7 +13,7 @@ import (
 var errUnlifted = errors.New("outbox: the secret of an answer")
 
 // sendEphemeral shows a part only to the user who is answered, or to all where the platform
-// cannot do that. What is veiled is shown as it is.
+// cannot do that. It has its secret then.
 func (s *Sender) sendEphemeral(ctx context.Context, j *queue.Run, to chats.Address, part chats.Part) (string, error) {
 	part, err := s.cfg.Secrets.Lift(ctx, j, part)
 	if err != nil {
