@@ -75,6 +75,7 @@ func (c *completer) close(j *queue.Run, state receipts.State, due <-chan struct{
 	if c.queue.Remove(j.Key()); c.reactions.Any.Load() {
 		c.reactions.End(j)
 	}
+	c.unblock(j)
 	if c.tracer != nil {
 		c.tracer.Closed(j)
 	}
@@ -165,13 +166,19 @@ func (c *completer) lost(j *queue.Run, err error) bool {
 	for _, piece := range j.Pieces {
 		c.queue.Remove(piece.Key())
 	}
-	if b, ok := c.workers.of(j).(blocker); ok {
-		b.unblock(j) // who has it blocks them
-	}
+	c.unblock(j) // who has it blocks them
 	if c.jobs.LeaseToken(j.Message.Chat) != "" {
 		c.claimer.lookAgain() // it was lost to another lease of this process
 	}
 	return true
+}
+
+// unblock lets go what a job held up. That is done once it has left the queue: what reads its record
+// again before blocks once more.
+func (c *completer) unblock(j *queue.Run) {
+	if b, ok := c.workers.of(j).(blocker); ok {
+		b.unblock(j)
+	}
 }
 
 // isLast counts an attempt that failed, and reports whether a job has had all its attempts although the

@@ -19,6 +19,7 @@ import (
 
 // mover carries out the moves of chats.
 type mover struct {
+	failures
 	store     storage.Store
 	jobs      queue.Store
 	queue     *queue.Queue
@@ -26,7 +27,6 @@ type mover struct {
 	inserter  *inserter
 	claimer   *claimer
 	completer *completer
-	failures  failures
 	observer  *privacy.Observer
 	cards     *interact.Cards
 	moved     func(ctx context.Context, from, to chats.Chat) error // see [Hooks]
@@ -78,15 +78,8 @@ func (m *mover) perform(ctx context.Context, j *queue.Run) error {
 	if err := m.completer.complete(j, receipts.Done); err != nil {
 		return err
 	}
-	m.queue.Unblock(from, to)
 	m.log.Info("chat moved", "from", from.String(), "to", to.String())
 	return nil
-}
-
-// fail lets both ends of a move that is given up answer again, each with its own conversation.
-func (m *mover) fail(ctx context.Context, j *queue.Run) error {
-	m.queue.Unblock(endsOf(j))
-	return m.failures.fail(ctx, j)
 }
 
 func (m *mover) load(ctx context.Context) error {
