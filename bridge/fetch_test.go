@@ -44,3 +44,23 @@ func TestAFileIsFetchedAgain(t *testing.T) {
 		})
 	}
 }
+
+// A voice note that cannot be heard here is answered with who can switch that on.
+func TestAVoiceNoteThatIsNotHeardSaysWhoCanSwitchThatOn(t *testing.T) {
+	fine := 0
+	r := newHarness(t, echo, func(cfg *bridge.Config) {
+		p, _ := cfg.Platforms[0].(*platform)
+		cfg.Platforms[0], cfg.Access.Admins = faltering{p, &fine}, []string{"fake:9"}
+	})
+	for n, one := range []struct{ user, want string }{
+		{"1", "I can't hear voice notes yet; an administrator can switch that on (`voice.model`)."},
+		{"9", "I can't hear voice notes yet. Set `voice.model`, and I can."},
+	} {
+		m := group(one.user, one.user, "")
+		m.Files = []chats.Attachment{{Ref: "f", Name: "a.ogg", Size: 13, Sound: chats.Sound{Kind: chats.SoundSpoken}}}
+		r.accept(m)
+		if got := r.platform.wait(t, n+1)[n].text; got != one.want {
+			t.Errorf("user %s is told %q", one.user, got)
+		}
+	}
+}
