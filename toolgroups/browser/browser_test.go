@@ -325,7 +325,6 @@ func TestServerErrorsAreNoted(t *testing.T) {
 }
 
 func TestBrowserErrors(t *testing.T) {
-	t.Parallel()
 	d := newDesk(t)
 	d.page("/empty", "<body></body>")
 	d.mux.HandleFunc("/download", func(w http.ResponseWriter, _ *http.Request) {
@@ -333,7 +332,7 @@ func TestBrowserErrors(t *testing.T) {
 		_, _ = io.WriteString(w, "PK")
 	})
 	closed := serve(t, "127.0.0.1", nil)
-	closed.Close()
+	closed.Close() // no other test may get its port meanwhile, so this one runs alone
 	for _, c := range []struct {
 		in         args
 		code, text string

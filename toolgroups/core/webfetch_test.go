@@ -94,11 +94,10 @@ func TestWebfetch(t *testing.T) {
 }
 
 func TestWebfetchErrors(t *testing.T) {
-	t.Parallel()
 	server := site(t, pages())
 	d := newDesk(t, core.Config{AllowPrivate: loopback()})
 	closed := site(t, http.NotFound)
-	closed.Close()
+	closed.Close() // no other test may get its port meanwhile, so this one runs alone
 	for _, tc := range []struct{ url, code, text string }{
 		{"ftp://example.org", "invalid_url", "http://"},
 		{"", "invalid_url", "http://"},
