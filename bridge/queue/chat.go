@@ -142,8 +142,10 @@ func (s *Queue) Pending(chat chats.Chat, after, before int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.byChat[chat]
-	between := func(j *Run) bool { return j.Seq > after && j.Seq < before && !s.cfg.Workers.Place(j).Unknown }
-	return l != nil && (l.at() != nil && between(l.at()) || slices.ContainsFunc(l.messages.waiting, between))
+	between := func(j *Run) bool { return j.Seq > after && j.Seq < before }
+	waits := func(j *Run) bool { return between(j) && !s.cfg.Workers.Place(j).Unknown }
+	// What runs is of a known kind, and is its worker's to read.
+	return l != nil && (l.at() != nil && between(l.at()) || slices.ContainsFunc(l.messages.waiting, waits))
 }
 
 // Waiting returns a message of a chat that waits and passes, nil if there is none, and a copy

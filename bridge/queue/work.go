@@ -210,7 +210,7 @@ func (s *Queue) Interrupt(chat chats.Chat, before int64, cause error) (running b
 	if l == nil {
 		return false, nil
 	}
-	if r := l.messages.running; r != nil && older(r) {
+	if r := l.messages.running; r != nil && r.Seq < before { // of a known kind, and its worker's to read
 		l.messages.cancel(cause)
 		l.asks, running = nil, true
 	}
