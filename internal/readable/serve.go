@@ -55,20 +55,10 @@ type reply struct {
 // bounds what this process may use, for good, before it looks at the document, and ends it
 // when in does, or when the document takes too much memory.
 func Serve(in io.Reader, out io.Writer) error {
-	if err := sandbox.Confine(sandbox.Limits{Memory: mapRoom, CPU: maxTime}); err != nil {
+	t, parent, err := sandbox.ServeTask[task](sandbox.Limits{Memory: mapRoom, CPU: maxTime}, in, out)
+	if err != nil {
 		return fmt.Errorf("readable: %w", err)
 	}
-	parent := sandbox.NewConn(in, out)
-	var t task
-	if err := parent.Receive(&t); err != nil {
-		return err
-	}
-	go func() {
-		for parent.Receive(&task{}) == nil {
-			continue // There is one task only.
-		}
-		os.Exit(1)
-	}()
 	sandbox.LimitMemory(frugal, maxMemory, func() {
 		_ = parent.Send(reply{Fault: fmt.Sprintf("reading it takes more memory than the limit of %d MiB", maxMemory>>20)})
 	})

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
@@ -47,6 +48,25 @@ func Confine(l Limits) error {
 		}
 	}
 	return nil
+}
+
+// ServeTask is how a child begins that does one task: it confines this process, for good, receives the
+// task of its parent, and ends this process when in does.
+func ServeTask[Task any](limits Limits, in io.Reader, out io.Writer) (task Task, parent *Conn, err error) {
+	if err := Confine(limits); err != nil {
+		return task, nil, err
+	}
+	parent = NewConn(in, out)
+	if err := parent.Receive(&task); err != nil {
+		return task, nil, err
+	}
+	go func() {
+		for parent.Receive(new(Task)) == nil {
+			continue // There is one task only.
+		}
+		os.Exit(1)
+	}()
+	return task, parent, nil
 }
 
 // glances is how often a process looks how much memory it has.

@@ -49,20 +49,10 @@ type report struct {
 // what this process may use, for good, before it looks at the document, and ends it when in does,
 // or when the document takes too much memory.
 func Serve(in io.Reader, out io.Writer) error {
-	if err := sandbox.Confine(sandbox.Limits{Memory: mapRoom, CPU: maxTime}); err != nil {
+	t, parent, err := sandbox.ServeTask[task](sandbox.Limits{Memory: mapRoom, CPU: maxTime}, in, out)
+	if err != nil {
 		return fmt.Errorf("documents: %w", err)
 	}
-	parent := sandbox.NewConn(in, out)
-	var t task
-	if err := parent.Receive(&t); err != nil {
-		return err
-	}
-	go func() {
-		for parent.Receive(&task{}) == nil {
-			continue // There is one task only.
-		}
-		os.Exit(1)
-	}()
 	sandbox.LimitMemory(frugal, maxMemory, func() {
 		_ = parent.Send(t.refuse(fmt.Sprintf("takes more memory than the limit of %d MiB. Ask for it in parts, or as CSV or text", maxMemory>>20)))
 	})
