@@ -70,6 +70,7 @@ var layers = []layer{
 	{"toolgroups/*", []string{"toolgroups", "toolgroups/files", "storage", "internal/cache", "internal/settings", "internal/rescue", "internal/workspace", "storage/folder", "internal/guard", "internal/sandbox", "internal/named", "internal/readable", "internal/redact", "internal/retry", "internal/wording"}},
 	{"storage/*", []string{"storage", "storage/folder"}},
 	{"storage/postgres/pgtest", nil},
+	{"internal/sandbox/sandboxtest", nil},
 	{"internal/emulator/wire", nil},
 	{"internal/emulator/anthropic", []string{"internal/emulator/openai", "internal/emulator/wire"}},
 	{"internal/emulator/slack/blockkit", nil},
@@ -107,7 +108,7 @@ var layers = []layer{
 
 // forTests is what the tests of every package may import besides what its line
 // names, itself, and what the packages of its line may import in turn.
-var forTests = []string{"agent", "toolgroups", "bridge", "internal/emulator/*", "internal/emulator/telegram/markup", "storage/bolt", "storage/storetest", "storage/postgres", "storage/postgres/pgtest", "bridge/*", "toolgroups/search", "internal/admin/filled"}
+var forTests = []string{"agent", "toolgroups", "bridge", "internal/emulator/*", "internal/emulator/telegram/markup", "storage/bolt", "storage/storetest", "storage/postgres", "storage/postgres/pgtest", "internal/sandbox/sandboxtest", "bridge/*", "toolgroups/search", "internal/admin/filled"}
 
 // clients are the libraries that stay inside one package, with the packages whose
 // tests may use them too: an emulator is tested with the client it has to satisfy.

@@ -2,20 +2,16 @@ package documents_test
 
 import (
 	"archive/zip"
-	"bufio"
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"oneclaw/internal/sandbox/sandboxtest"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/documents"
 )
@@ -107,66 +103,13 @@ func TestTheChildIsConfinedAndEndsWithItsParent(t *testing.T) {
 	if err := os.WriteFile(path, endless(t), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], documents.Argument)
-	cmd.Env, cmd.ExtraFiles = []string{}, []*os.File{file}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	// A message that is no task is answered by the end of the child; a task is read after the limits are set.
-	if _, err := io.WriteString(in, `{"name":"bomb.docx"}`+"\n"); err != nil {
-		t.Fatal(err)
-	}
-	limits := fmt.Sprintf("/proc/%d/limits", cmd.Process.Pid)
-	if _, err := os.Stat(limits); err == nil {
-		for !confined(t, limits) {
-			if t.Context().Err() != nil {
-				t.Fatal("the child is not confined")
-			}
+	child := sandboxtest.Start(t, documents.Argument, path)
+	// A task is read after the limits are set.
+	child.Say(t, `{"name":"bomb.docx"}`)
+	for len(child.Loose(t)) > 0 {
+		if t.Context().Err() != nil {
+			t.Fatal("the child is not confined")
 		}
 	}
-	// The child is busy, and its parent is gone.
-	if err := in.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != io.EOF {
-		t.Errorf("it answered %q, %v", line, err)
-	}
-	if err := cmd.Wait(); !errors.As(err, new(*exec.ExitError)) {
-		t.Errorf("ended with %v", err)
-	}
-}
-
-// confined reports whether a process has the limits of a child.
-func confined(t *testing.T, limits string) bool {
-	t.Helper()
-	data, err := os.ReadFile(limits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	good := 0
-	for line := range strings.Lines(string(data)) {
-		for name, ok := range map[string]bool{
-			"Max core file size": strings.Contains(line, " 0 "), "Max file size": strings.Contains(line, " 0 "),
-			"Max open files": strings.Contains(line, " 16 "), "Max address space": !strings.Contains(line, "unlimited"),
-			"Max cpu time": !strings.Contains(line, "unlimited"),
-		} {
-			if ok && strings.HasPrefix(line, name) {
-				good++
-			}
-		}
-	}
-	return good == 5
+	child.EndsWithItsParent(t) // it is busy
 }

@@ -1,0 +1,108 @@
+// Package sandboxtest has tests talk to a confined child as its parent does.
+package sandboxtest
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Child is a process of the test binary.
+type Child struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+// Start starts the test binary with an argument. The document at a path, if there is one, is its descriptor 3.
+func Start(t *testing.T, argument, document string) *Child {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], argument)
+	cmd.Env = []string{}
+	if document != "" {
+		file, err := os.Open(document) //nolint:gosec // the test has made it
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = file.Close() })
+		cmd.ExtraFiles = []*os.File{file}
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return &Child{cmd, in, bufio.NewReader(out)}
+}
+
+// Say sends a line to the child.
+func (c *Child) Say(t *testing.T, line string) {
+	t.Helper()
+	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Line returns the next line of the child.
+func (c *Child) Line() (string, error) { return c.out.ReadString('\n') }
+
+// Loose names the limits that are not those of a confined process. There are none to be seen where the
+// system does not tell.
+func (c *Child) Loose(t *testing.T) (names []string) {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", c.cmd.Process.Pid))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	limits := string(data)
+	for name, want := range map[string]string{"Max core file size": "0", "Max file size": "0", "Max open files": "16"} {
+		if soft(limits, name) != want {
+			names = append(names, name)
+		}
+	}
+	for _, name := range []string{"Max address space", "Max cpu time"} {
+		if is := soft(limits, name); is == "" || is == "unlimited" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// soft is a limit as it is now; empty where there is no such limit.
+func soft(limits, name string) string {
+	for line := range strings.Lines(limits) {
+		if rest, ok := strings.CutPrefix(line, name); ok {
+			return strings.Fields(rest)[0]
+		}
+	}
+	return ""
+}
+
+// EndsWithItsParent has the parent be gone, and checks that the child ends without another word.
+func (c *Child) EndsWithItsParent(t *testing.T) {
+	t.Helper()
+	if err := c.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := c.Line(); err != io.EOF {
+		t.Errorf("it answered %q, %v", line, err)
+	}
+	if err := c.cmd.Wait(); !errors.As(err, new(*exec.ExitError)) {
+		t.Errorf("ended with %v", err)
+	}
+}
