@@ -218,8 +218,7 @@ func (b *book) readSheet(name string) error {
 	if err != nil {
 		return err
 	}
-	above := map[int]string{}
-	number := 0
+	above, number := formulas{}, 0
 	return b.scan(name, func(s *scanner) error {
 		return s.children(func(xml.StartElement) error {
 			return s.children(func(el xml.StartElement) error {
@@ -238,8 +237,8 @@ func (b *book) readSheet(name string) error {
 	})
 }
 
-// readRow reads a row. above are the formulas of the cells over it.
-func (b *book) readRow(s *scanner, number int, above, comments map[int]string) error {
+// readRow reads a row.
+func (b *book) readRow(s *scanner, number int, above formulas, comments map[int]string) error {
 	cells, column := map[int]string{}, -1
 	err := s.children(func(el xml.StartElement) error {
 		column++
@@ -250,15 +249,7 @@ func (b *book) readRow(s *scanner, number int, above, comments map[int]string) e
 			return nil
 		}
 		value, formula, err := b.readCell(s, el)
-		pattern := relative(formula, number)
-		if formula != "" && (value == "" || pattern != above[column]) {
-			value = strings.TrimSpace(value + " (=" + formula + ")")
-		}
-		if formula != "" {
-			above[column] = pattern
-		} else {
-			delete(above, column)
-		}
+		value = above.shown(value, formula, number, column)
 		if said := comments[number<<16|column]; said != "" {
 			value = strings.TrimSpace(value + " [comment: " + said + "]")
 		}
@@ -330,6 +321,19 @@ func (b *book) readCell(s *scanner, el xml.StartElement) (value, formula string,
 
 // reference is a cell in a formula: its column, and its row.
 var reference = regexp.MustCompile(`(\$?[A-Z]{1,3})(\$?)(\d{1,7})\b`)
+
+// formulas are those of the cells above a row, by their columns, as they are the same in the cells below.
+type formulas map[int]string
+
+// shown is the value of a cell with its formula, unless that goes on from the cell above.
+func (above formulas) shown(value, formula string, row, column int) string {
+	pattern := relative(formula, row)
+	if formula != "" && (value == "" || pattern != above[column]) {
+		value = strings.TrimSpace(value + " (=" + formula + ")")
+	}
+	above[column] = pattern
+	return value
+}
 
 // relative is a formula as it is the same in the cells below.
 func relative(formula string, row int) string {

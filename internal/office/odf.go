@@ -65,12 +65,7 @@ func (p *pack) readODF(out *emitter) (format Format, err error) {
 	if err != nil {
 		return format, err
 	}
-	for i, text := range d.notes {
-		if err := out.paragraph(fmt.Sprintf("[^%d]: %s", i+1, text), i > 0); err != nil {
-			return format, err
-		}
-	}
-	return format, nil
+	return format, out.footnotes(d.notes)
 }
 
 func (d *odf) readStyles(s *scanner) error {
@@ -338,7 +333,7 @@ func (d *odf) sheets(s *scanner) error {
 		if el.Name.Local != "table" || !d.out.begin(attr(el, "name"), d.hidden[attr(el, "style-name")]) {
 			return nil
 		}
-		number, above := 0, map[int]string{}
+		number, above := 0, formulas{}
 		return rowsOf(s, func(el xml.StartElement) error {
 			times := repeated(el, "rows")
 			first := number + 1
@@ -360,7 +355,7 @@ func (d *odf) sheets(s *scanner) error {
 }
 
 // row reads the cells of a row that are not empty.
-func (d *odf) row(s *scanner, number int, above map[int]string) (map[int]string, error) {
+func (d *odf) row(s *scanner, number int, above formulas) (map[int]string, error) {
 	cells, column := map[int]string{}, 0
 	err := s.children(func(el xml.StartElement) error {
 		at := column
@@ -370,12 +365,7 @@ func (d *odf) row(s *scanner, number int, above map[int]string) (map[int]string,
 		}
 		shown, _, err := d.cell(s)
 		value := cellValue(el, shown)
-		formula := cleanFormula(attr(el, "formula"))
-		pattern := relative(formula, number)
-		if formula != "" && (value == "" || above[at] != pattern) {
-			value = strings.TrimSpace(value + " (=" + formula + ")")
-		}
-		above[at] = pattern
+		value = above.shown(value, cleanFormula(attr(el, "formula")), number, at)
 		if value == "" {
 			return err
 		}

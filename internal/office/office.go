@@ -256,6 +256,16 @@ func (e *emitter) heading(level int, text string) error {
 	return e.add(Block{Text: strings.Repeat("#", level) + " " + text, Level: level})
 }
 
+// footnotes gives the texts of notes to the sink, which are marked by their numbers.
+func (e *emitter) footnotes(texts []string) error {
+	for i, text := range texts {
+		if err := e.paragraph(fmt.Sprintf("[^%d]: %s", i+1, text), i > 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // item gives an item of a list to the sink.
 func (e *emitter) item(depth int, mark, text string, tight bool) error {
 	if text = tidy(text); text == "" {

@@ -125,9 +125,10 @@ func (r *rtf) end() error {
 		return err
 	}
 	for i, text := range r.notes {
-		if err := r.out.paragraph(fmt.Sprintf("[^%d]: %s", i+1, line(text)), i > 0); err != nil {
-			return err
-		}
+		r.notes[i] = line(text)
+	}
+	if err := r.out.footnotes(r.notes); err != nil {
+		return err
 	}
 	if len(r.stack) > 0 {
 		return errDamaged

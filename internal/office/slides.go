@@ -3,7 +3,6 @@ package office
 import (
 	"encoding/xml"
 	"fmt"
-	"path"
 	"strconv"
 	"strings"
 )
@@ -248,7 +247,7 @@ func readSeries(s *scanner) (string, error) {
 
 // readNotes reads what the speaker is to see.
 func (d *slides) readNotes(name string) error {
-	return d.scanAny(path.Clean(name), func(s *scanner) error {
+	return d.scanAny(name, func(s *scanner) error {
 		return s.children(d.shape(s, &shape{notes: true}))
 	})
 }
