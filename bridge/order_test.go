@@ -494,18 +494,23 @@ func TestAMessageThatIsGivenAgainKeepsItsPlace(t *testing.T) {
 	})
 }
 
+// whilePaused fails the writes by which a process proves that it is alive.
+func whilePaused(paused *atomic.Bool) func(key string) error {
+	return func(key string) error {
+		if paused.Load() && strings.HasPrefix(key, replicas.Prefix) {
+			return errFaulty
+		}
+		return nil
+	}
+}
+
 // The only process is paused while it accepts a message, and proves to be alive before it has
 // accepted the next one: that one does not go before the first.
 func TestAMessageThatMeetsAPausedReplicaKeepsItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var paused atomic.Bool
 		var written atomic.Int32
-		store := &faulty{put: func(key string) error {
-			if paused.Load() && strings.HasPrefix(key, replicas.Prefix) {
-				return errFaulty
-			}
-			return nil
-		}}
+		store := &faulty{put: whilePaused(&paused)}
 		store.write = func(ops []storage.Op, do func() (storage.Revision, error)) (storage.Revision, error) {
 			rev, err := do()
 			if strings.HasPrefix(ops[0].Key, queue.OpenPrefix+"fake:7/") {
@@ -530,12 +535,7 @@ func TestAMessageIsTakenBeforeTheNextWhereItsChatWasLostMeanwhile(t *testing.T) 
 	synctest.Test(t, func(t *testing.T) {
 		var paused atomic.Bool
 		var written atomic.Int32
-		store := &faulty{put: func(key string) error {
-			if paused.Load() && strings.HasPrefix(key, replicas.Prefix) {
-				return errFaulty
-			}
-			return nil
-		}}
+		store := &faulty{put: whilePaused(&paused)}
 		store.write = func(ops []storage.Op, do func() (storage.Revision, error)) (storage.Revision, error) {
 			if strings.HasSuffix(ops[0].Key, "/1/text") && written.Add(1) == 2 {
 				paused.Store(true)
