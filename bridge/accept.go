@@ -127,7 +127,7 @@ func (in *intake) take(ctx context.Context, j *queue.Run) error {
 	}
 	told := error(nil)
 	if in.workers.Place(j).Said {
-		text := fmt.Sprintf("Something went wrong inside me, and I could not take your message. Please send it again.\n\n_Incident %s_", letter.Incident)
+		text := turn.WithIncident("Something went wrong inside me, and I could not take your message. Please send it again.", letter.Incident)
 		told = rescue.Do(func() error {
 			_, err := in.cards.Post(ctx, "untaken/"+key, j.Message.Chat, interact.Card{ReplyTo: j.Message.ID, Text: text})
 			return err

@@ -38,7 +38,7 @@ func (c *completer) complete(j *queue.Run, state receipts.State) error {
 
 // completeBy is complete with a receipt that may wait until due.
 func (c *completer) completeBy(j *queue.Run, state receipts.State, due <-chan struct{}) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.queue.Context()), queue.WriteTimeout)
+	ctx, cancel := c.queue.WriteContext()
 	defer cancel()
 	j.State, j.Closed = state, c.now()
 	var err error
@@ -61,7 +61,7 @@ func (c *completer) completeBy(j *queue.Run, state receipts.State, due <-chan st
 
 // close puts a receipt in the place of a job, by due.
 func (c *completer) close(j *queue.Run, state receipts.State, due <-chan struct{}) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.queue.Context()), queue.WriteTimeout)
+	ctx, cancel := c.queue.WriteContext()
 	defer cancel()
 	j.State, j.Closed = state, c.now()
 	err := c.jobs.Close(ctx, j, due)
@@ -184,7 +184,7 @@ func (c *completer) unblock(j *queue.Run) {
 // isLast counts an attempt that failed, and reports whether a job has had all its attempts although the
 // store works for it; lost says that it is another process's.
 func (c *completer) isLast(j *queue.Run, t *attempts, failure error) (last, lost bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.queue.Context()), queue.WriteTimeout)
+	ctx, cancel := c.queue.WriteContext()
 	defer cancel()
 	if err := rescue.Do(func() error { return c.jobs.Touch(ctx, j) }); err != nil || c.leases.OwnsSafely != nil && !c.leases.OwnsSafely(j) {
 		t.failed = 0

@@ -18,7 +18,7 @@ import (
 	"oneclaw/storage"
 )
 
-const damagedNotice = "Something that I had stored for this chat cannot be read any more. I set it aside and go on without it.%s\n\n_Incident %s_"
+const damagedNotice = "Something that I had stored for this chat cannot be read any more. I set it aside and go on without it."
 
 // mender sets damaged records aside.
 type mender struct {
@@ -59,7 +59,7 @@ func (r *mender) mend(ctx context.Context, d *queue.DamagedError, chat chats.Cha
 		return false, err
 	}
 	if r.platforms[chat.Platform] != nil && chat.ID != "" {
-		_, err := r.cards.Post(ctx, "aside/"+d.Name(), chat, interact.Card{Text: fmt.Sprintf(damagedNotice, more, a.Incident)})
+		_, err := r.cards.Post(ctx, "aside/"+d.Name(), chat, interact.Card{Text: turn.WithIncident(damagedNotice+more, a.Incident)})
 		if err != nil && !errors.Is(err, queue.ErrInvalid) {
 			return false, err
 		}

@@ -225,7 +225,7 @@ func (e *executor) deliver(work, ctx context.Context, j *queue.Run) error {
 // cardDelivered keeps which messages show the card of a job, also where the job is being ended: what was
 // sent would be sent once more.
 func (e *executor) cardDelivered(j *queue.Run) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.queue.Context()), queue.WriteTimeout)
+	ctx, cancel := e.queue.WriteContext()
 	defer cancel()
 	return e.cards.Delivered(ctx, j)
 }
@@ -237,7 +237,7 @@ func (e *executor) mended(j *queue.Run, t *attempts, err error) bool {
 	if !is {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.queue.Context()), queue.WriteTimeout)
+	ctx, cancel := e.queue.WriteContext()
 	defer cancel()
 	if slices.Contains(t.damaged, d.Name()) {
 		outbox.Of(j).Notice = e.turns.Failed(ctx, j, err)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"strings"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
@@ -48,6 +47,9 @@ var (
 // can be written.
 func (r turnHost) Failed(ctx context.Context, j *queue.Run, told string, again bool) string {
 	plain := turn.WithIncident(told, j.Incident)
+	if _, ok := r.platforms[j.Message.Chat.Platform].(chats.Editor); !ok {
+		return plain
+	}
 	session, err := conversation.Current(ctx, r.store, j.Message.Chat)
 	if err != nil {
 		return plain
@@ -59,9 +61,6 @@ func (r turnHost) Failed(ctx context.Context, j *queue.Run, told string, again b
 	choices := []interact.Choice{detailsChoice}
 	if again && turn.TaskOf(j) == nil {
 		choices = []interact.Choice{againChoice, detailsChoice}
-	}
-	if _, ok := r.platforms[j.Message.Chat.Platform].(chats.Editor); !ok {
-		return plain
 	}
 	if _, err = r.cards.Answer(ctx, j, interact.Card{
 		Kind: failedKind, Text: outbox.WithHeading(j, told), Data: data, Choices: [][]interact.Choice{choices},
@@ -94,10 +93,8 @@ func (r turnHost) pressedFailed(ctx context.Context, press interact.Press) (inte
 		if session.Log() != of.Log {
 			return interact.Result{Toast: goneText, Close: true}, nil
 		}
-		m := chats.Message{
-			Chat: press.Place, ID: press.Token, Kind: chats.KindText, User: strings.TrimPrefix(press.User, press.Place.Platform+":"),
-			UserName: press.UserName, Direct: press.Direct, Text: tryAgainText, On: of.Message, Time: r.now(),
-		}
+		m := press.Message(chats.KindText, press.Token, r.now())
+		m.Text, m.On = tryAgainText, of.Message
 		return interact.Result{Close: true}, r.inserter.insert(ctx, r.inserter.New(m))
 	}
 	return interact.Result{Text: press.Card.Text}, nil

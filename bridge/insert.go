@@ -166,7 +166,7 @@ func (i *inserter) stopOlder(j *queue.Run) {
 	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(i.queue.Context()), queue.WriteTimeout)
+	ctx, cancel := i.queue.WriteContext()
 	defer cancel()
 	if err := w.now(ctx, j); err != nil {
 		i.log.Error("a /stop has no effect before its turn", "job", j.Key(), "err", err)

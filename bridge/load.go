@@ -2,10 +2,8 @@ package bridge
 
 import (
 	"context"
-	"strings"
 	"time"
 
-	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/outbox"
@@ -47,10 +45,8 @@ func (w *loadWorker) later(ctx context.Context, press interact.Press, name strin
 	if status.Waiting >= w.maxWaiting {
 		return interact.Result{Toast: interact.ToastBusy}, nil
 	}
-	m := chats.Message{
-		Chat: press.Place, ID: queue.Hash(press.Token, press.Session, name), Kind: kindLoad, Direct: press.Direct, Text: name, Time: w.now(),
-		User: strings.TrimPrefix(press.User, press.Place.Platform+":"), UserName: press.UserName,
-	}
+	m := press.Message(kindLoad, queue.Hash(press.Token, press.Session, name), w.now())
+	m.Text = name
 	if err := w.inserter.check(m); err != nil {
 		return interact.Result{}, err
 	}

@@ -34,7 +34,7 @@ func (e *executor) gather(ctx context.Context, j *queue.Run, t *attempts) bool {
 }
 
 func (e *executor) gatherOnce(j *queue.Run) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.queue.Context()), queue.WriteTimeout)
+	ctx, cancel := e.queue.WriteContext()
 	defer cancel()
 	if err := e.jobs.Resolve(ctx, j); err != nil {
 		return err

@@ -33,7 +33,7 @@ type suspender struct {
 // a goroutine.
 func (s *suspender) suspend(j *queue.Run) error {
 	j.State = receipts.Waiting
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.queue.Context()), queue.WriteTimeout)
+	ctx, cancel := s.queue.WriteContext()
 	defer cancel()
 	err := s.jobs.WriteFenced(ctx, j, func() error { return s.leave(ctx, j) })
 	j.Suspended = err == nil

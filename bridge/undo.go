@@ -3,7 +3,6 @@ package bridge
 import (
 	"context"
 	"encoding/json"
-	"strings"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
@@ -60,10 +59,8 @@ func (s *stops) pressedUndo(ctx context.Context, press interact.Press) (interact
 	if press.Expired {
 		return interact.Result{Text: press.Card.Text}, nil
 	}
-	m := chats.Message{
-		Chat: press.Place, ID: press.Token, Kind: kindUndo, User: strings.TrimPrefix(press.User, press.Place.Platform+":"),
-		UserName: press.UserName, Direct: press.Direct, Opener: of.Opener, Text: "/" + undoKind, Time: s.now(),
-	}
+	m := press.Message(kindUndo, press.Token, s.now())
+	m.Opener, m.Text = of.Opener, "/"+undoKind
 	if !press.Direct {
 		m.On = of.Message // the answer stands under it
 	}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -89,6 +90,14 @@ type Press struct {
 	Card    Card
 
 	Token string // of the card
+}
+
+// Message is a message of a kind in the name of who pressed, in the chat of the card.
+func (p Press) Message(kind chats.Kind, id string, at time.Time) chats.Message {
+	return chats.Message{
+		Chat: p.Place, ID: id, Kind: kind, User: strings.TrimPrefix(p.User, p.Place.Platform+":"),
+		UserName: p.UserName, Direct: p.Direct, Time: at,
+	}
 }
 
 // Result is what becomes of a card and what its presser is told.

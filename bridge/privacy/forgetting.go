@@ -115,11 +115,7 @@ func (d *Eraser) Pressed(ctx context.Context, press interact.Press) (interact.Re
 	case !press.Direct || press.Choice != choiceForget:
 		return interact.Result{Toast: notYours}, nil
 	}
-	m := chats.Message{
-		Chat: press.Place, ID: press.Token, Kind: KindForget, Direct: true, Time: d.cfg.Now(),
-		User: strings.TrimPrefix(press.User, press.Place.Platform+":"), UserName: press.UserName,
-	}
-	return interact.Result{Text: "I am forgetting you.", Close: true}, d.cfg.Jobs.Put(ctx, m)
+	return interact.Result{Text: "I am forgetting you.", Close: true}, d.cfg.Jobs.Put(ctx, press.Message(KindForget, press.Token, d.cfg.Now()))
 }
 
 // Forget is the job of a person: it forgets what belongs to them alone, and begins the jobs of
@@ -280,7 +276,7 @@ func (d *Eraser) asked(ctx context.Context, j *queue.Run) error {
 	return nil
 }
 
-// asides removes what was set aside of what a person has said, and of direct chats.
+// deadLetters removes what was set aside of what a person has said, and of direct chats.
 func (d *Eraser) deadLetters(ctx context.Context, by string, direct map[chats.Chat]bool) error {
 	all, err := queue.ListDeadLetters(ctx, d.cfg.Store)
 	if err != nil {

@@ -122,6 +122,12 @@ func New(cfg Config) *Queue {
 // Context is the context that jobs run under.
 func (s *Queue) Context() context.Context { return s.work }
 
+// WriteContext is for one write about a job that has to happen although the job, or all of them, are
+// being ended. It lasts for [WriteTimeout].
+func (s *Queue) WriteContext() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(s.work), WriteTimeout)
+}
+
 // Close begins no job any more. It gives those that run so much time, then cancels them, and
 // returns when they have ended. It reports whether the time was enough.
 func (s *Queue) Close(drain time.Duration) bool {

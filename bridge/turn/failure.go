@@ -56,7 +56,7 @@ func (t *Runner) explain(ctx context.Context, j *queue.Run, err error) (text fai
 }
 
 // unanswered is what is told where a turn failed: where there was no budget for it, what the
-// house makes of that, and else a card, unless files go along with it.
+// host makes of that, and else a card, unless files go along with it.
 func (t *Runner) unanswered(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, failure error) (string, error) {
 	Of(j).Refused = false
 	text, incident := t.explain(ctx, j, failure)
