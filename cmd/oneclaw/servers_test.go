@@ -126,8 +126,8 @@ func count(t testing.TB, dir string) int {
 	return len(files)
 }
 
-// firstTokens is what tools and listing of a first request may cost: 1,800, and 25 for documents.
-const firstTokens = 1825
+// firstTokens is what tools and listing of a first request may cost.
+const firstTokens = 1800
 
 // With 157 tools of its own and 500 of ten servers, what a first request says about tools
 // stays short, and no server runs for it.

@@ -94,8 +94,8 @@ func Strip(tools []toolgroups.Tool) []toolgroups.Tool {
 	return slices.DeleteFunc(slices.Clone(tools), func(t toolgroups.Tool) bool { return toolgroups.Reserved(t.Name) })
 }
 
-// Tools returns the bridge tools in their fixed order. The texts of all three depend on the
-// number of tools in the catalogue alone, those of the two without a search on nothing.
+// Tools returns the bridge tools in their fixed order. That of the search names the number of
+// tools in the catalogue; the other texts are always the same.
 func (b *Bridge) Tools() []toolgroups.Tool {
 	if b.cfg.CallOnly {
 		return []toolgroups.Tool{
@@ -108,16 +108,16 @@ func (b *Bridge) Tools() []toolgroups.Tool {
 	return []toolgroups.Tool{
 		{
 			Name: ToolSearch,
-			Description: fmt.Sprintf("Find tools among %d that are not listed here, in English, by action and thing. Search before you say that "+
-				"something cannot be done. Parameters without a type are strings. The name of a group lists all of it.", n),
+			Description: fmt.Sprintf("Find more tools, in English, among %d by action and thing. Search before you say that "+
+				"something cannot be done. Parameters without a type are strings. A group's name lists all of it.", n),
 			Parameters: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string"},` +
-				`"queries":{"type":"array","items":{"type":"string"},"description":"In English, one for each capability, up to 7"},` +
+				`"queries":{"type":"array","items":{"type":"string"},"description":"One for each capability, up to 7"},` +
 				`"limit":{"type":"integer"}}}`),
 			Effect: toolgroups.ReadOnly, OwnArguments: true, Run: b.search,
 		},
-		b.describeTool(fmt.Sprintf("Show all parameters of some of the %d tools.", n), `{"type":"object","properties":{"name":{"type":"string"},`+
+		b.describeTool("Show all parameters of found tools.", `{"type":"object","properties":{"name":{"type":"string"},`+
 			`"names":{"type":"array","items":{"type":"string"},"description":"Up to 10"}}}`),
-		b.callTool(fmt.Sprintf("Run one of the %d tools. Those listed here are called directly.", n)),
+		b.callTool("Run a found tool. Those listed here are called directly."),
 	}
 }
 
