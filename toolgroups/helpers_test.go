@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -13,12 +14,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// coreNames are the other twelve core tools, in another order than theirs.
+// coreNames are the core tools but load_tool_group, in the reverse of their order.
 func coreNames() []string {
-	return []string{
-		"http_request", "get_current_time", "write_file", "read_file", "create_agent", "browser", "webfetch",
-		"js_eval", "exec", "search_history", "save_memory", "load_skill",
-	}
+	names := slices.DeleteFunc(toolgroups.CoreOrder(), func(name string) bool { return name == toolgroups.LoadToolGroup })
+	slices.Reverse(names)
+	return names
 }
 
 // fake is a tool that answers with its own name.

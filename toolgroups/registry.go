@@ -34,8 +34,7 @@ type Group struct {
 // RegistryConfig is what a [Registry] is built from.
 type RegistryConfig struct {
 	// Core are the tools that are always offered, without load_tool_group, which
-	// the registry adds. The thirteen known ones are put in their fixed order;
-	// others follow in the order given.
+	// the registry adds. They are put into [CoreOrder]; others follow in the order given.
 	Core []Tool
 	// Groups in the order of the listing. A second group of the same name and
 	// source takes the place of the first.
@@ -44,6 +43,15 @@ type RegistryConfig struct {
 	// nothing has are kept for when it returns. load_tool_group stays on.
 	DisabledTools  []string
 	DisabledGroups []string
+}
+
+// CoreOrder names the core tools of the program, in their order in every request: providers cache
+// requests from their beginning, so a tool that changes its place costs each chat its cache.
+func CoreOrder() []string {
+	return []string{
+		"load_skill", LoadToolGroup, "save_memory", "search_history", "exec", "js_eval", "webfetch",
+		"browser", "create_agent", "read_file", "write_file", "get_current_time", "http_request",
+	}
 }
 
 // Registry holds every tool and group of the bot. It never changes once built and
@@ -133,11 +141,7 @@ func (r *Registry) addCore(core []Tool) []error {
 		}
 		all = append(all, t)
 	}
-	// The order of the core tools in every request.
-	order := []string{
-		"load_skill", LoadToolGroup, "save_memory", "search_history", "exec", "js_eval", "webfetch",
-		"browser", "create_agent", "read_file", "write_file", "get_current_time", "http_request",
-	}
+	order := CoreOrder()
 	rank := func(t Tool) int {
 		if i := slices.Index(order, t.Name); i >= 0 {
 			return i

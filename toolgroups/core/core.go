@@ -60,7 +60,7 @@ type tools struct {
 	pages  chan struct{}     // one for each page that is fetched or read
 }
 
-// New makes the tools of this package, in no order: the registry knows that of the core.
+// New makes the tools of this package. Their place among the other core tools is [toolgroups.CoreOrder].
 // Nothing is started and nothing has to be closed.
 func New(cfg Config) ([]toolgroups.Tool, error) {
 	cfg.Location = cmp.Or(cfg.Location, time.Local)
@@ -83,20 +83,23 @@ func New(cfg Config) ([]toolgroups.Tool, error) {
 		return nil, errors.New("core: a limit of exec is negative")
 	}
 	var out []toolgroups.Tool
-	for name, run := range map[string]toolgroups.Handler{
-		"get_current_time": toolgroups.Typed(t.currentTime),
-		"read_file":        toolgroups.Typed(t.readFile),
-		"write_file":       toolgroups.Typed(t.writeFile),
-		"http_request":     toolgroups.Typed(t.httpRequest),
-		"search_history":   toolgroups.Typed(t.searchHistory),
-		"webfetch":         toolgroups.Typed(t.webfetch),
-		"exec":             toolgroups.Typed(t.runCommand),
+	for _, one := range []struct {
+		name string
+		run  toolgroups.Handler
+	}{
+		{"search_history", toolgroups.Typed(t.searchHistory)},
+		{"exec", toolgroups.Typed(t.runCommand)},
+		{"webfetch", toolgroups.Typed(t.webfetch)},
+		{"read_file", toolgroups.Typed(t.readFile)},
+		{"write_file", toolgroups.Typed(t.writeFile)},
+		{"get_current_time", toolgroups.Typed(t.currentTime)},
+		{"http_request", toolgroups.Typed(t.httpRequest)},
 	} {
-		tool, err := toolgroups.ToolOf(manifests, name, run)
+		tool, err := toolgroups.ToolOf(manifests, one.name, one.run)
 		if err != nil {
 			return nil, fmt.Errorf("core: %w", err)
 		}
-		switch name {
+		switch one.name {
 		case "exec":
 			tool.Role, tool.Ready = toolgroups.RoleUser, t.canRun
 			if cfg.Exec.UnsafeExec {
