@@ -3,10 +3,12 @@ package bridge_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,7 +67,8 @@ type workshop struct {
 	lacks *toolgroups.Error // why exec cannot succeed
 	mu    sync.Mutex
 	ran   []string
-	look  func() // what get_current_time does
+	look  func()        // what get_current_time does
+	hangs chan struct{} // told of each "hang", which ends with its context
 }
 
 func (w *workshop) commands() []string {
@@ -92,10 +95,15 @@ func (w *workshop) registryWith(t *testing.T, kind string) *toolgroups.Registry 
 				}
 				return nil
 			},
-			Run: func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+			Run: func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 				var in struct{ Command any }
 				if err := json.Unmarshal(call.Arguments, &in); err != nil {
 					return toolgroups.Result{}, err
+				}
+				if in.Command == "hang" {
+					w.hangs <- struct{}{}
+					<-ctx.Done()
+					return toolgroups.Result{}, ctx.Err()
 				}
 				w.mu.Lock()
 				defer w.mu.Unlock()
@@ -799,5 +807,103 @@ func TestRestartWithoutTheRequesterEndsTheTurn(t *testing.T) {
 	}
 	if last != agent.NoteStopped {
 		t.Errorf("the conversation ends with %q", last)
+	}
+}
+
+// A decision is on record before the call runs that it allows: after a crash in that call, the
+// turn waits for the other decision that is due, without looking at the first one again and again,
+// and the receipt has both.
+func TestADecisionOutlivesACrashOfItsCall(t *testing.T) {
+	t.Parallel()
+	w, writes := &workshop{hangs: make(chan struct{}, 1)}, &atomic.Int64{}
+	r := w.guarded(t, func(cfg *bridge.Config) {
+		cfg.Limits.DrainTimeout = time.Millisecond
+		cfg.Store = countingStore{cfg.Store, "job/open/fake:1/1/", writes}
+	})
+	r.accept(direct("1", "run hang\nrun b"))
+	cards := r.platform.wait(t, 2)
+	slices.SortFunc(cards, func(a, b sent) int { return strings.Compare(commandOn(b), commandOn(a)) })
+	r.accept(pressOn(cards[0], "p1", "1", cards[0].button(t, "Allow once")))
+	<-w.hangs
+	r.stop()
+	writes.Store(0)
+	r.start()
+	n := r.untilHeld()
+	r.accept(pressOn(cards[1], "p2", "1", cards[1].button(t, "Allow once")))
+	answer := r.platform.wait(t, n+1)[n].text
+	if !strings.HasSuffix(answer, "| ran b") || !strings.Contains(answer, "interrupted") {
+		t.Errorf("answer %q", answer)
+	}
+	r.jobs(queue.OpenPrefix, func(open []queue.Job) bool { return len(open) == 0 })
+	if n := writes.Load(); n > 20 {
+		t.Errorf("the job was written %d times", n)
+	}
+	var closed struct {
+		Turn receipts.Turn `json:"turn"`
+	}
+	entry, err := r.cfg.Store.Get(t.Context(), "job/done/fake:1/1/text")
+	if err == nil {
+		err = json.Unmarshal(entry.Value, &closed)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range closed.Turn.Approvals {
+		if a.Decision == nil || a.Decision.Choice != receipts.ChoiceAllow {
+			t.Errorf("the receipt has no decision of %s: %+v", a.Tool, a.Decision)
+		}
+	}
+}
+
+// A card that the platform refuses is decided by that; the turn waits for the other card.
+func TestACardThatCannotBeShownIsDecidedOnce(t *testing.T) {
+	t.Parallel()
+	w, writes := &workshop{}, &atomic.Int64{}
+	r := w.guarded(t, func(cfg *bridge.Config) { cfg.Store = countingStore{cfg.Store, "job/open/fake:1/1/", writes} })
+	r.platform.fail = func(n int, _ bool) error {
+		if n == 1 {
+			return &chats.SendError{Outcome: chats.Refused, Err: errors.New("no buttons in this chat")}
+		}
+		return nil
+	}
+	r.accept(direct("1", "run a\nrun b"))
+	card := r.platform.wait(t, 1)[0]
+	shown := commandOn(card)
+	r.untilHeld()
+	n := r.untilHeld()
+	r.accept(pressOn(card, "p", "1", card.button(t, "Allow once")))
+	answer := r.platform.wait(t, n+1)[n].text
+	if !strings.Contains(answer, notAllowed+"it could not be shown to a person") || !strings.Contains(answer, "ran "+shown) {
+		t.Errorf("answer %q", answer)
+	}
+	if n := writes.Load(); n > 20 {
+		t.Errorf("the job was written %d times", n)
+	}
+}
+
+// countingStore counts the writes of keys with a prefix.
+type countingStore struct {
+	storage.Store
+	prefix string
+	writes *atomic.Int64
+}
+
+func (s countingStore) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
+	s.count(key)
+	return s.Store.Put(ctx, key, value, rev)
+}
+
+func (s countingStore) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
+	for _, op := range ops {
+		if op.Kind == storage.KindPut {
+			s.count(op.Key)
+		}
+	}
+	return s.Store.Write(ctx, ops...)
+}
+
+func (s countingStore) count(key string) {
+	if strings.HasPrefix(key, s.prefix) {
+		s.writes.Add(1)
 	}
 }

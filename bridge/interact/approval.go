@@ -221,16 +221,8 @@ func (g *Gate) decided(ctx context.Context, j *queue.Run, a *receipts.Approval, 
 	// What the settings say now counts as well.
 	strict := r
 	strict.Approvers = policy.Approvers
-	if a.Decision == nil {
-		if err := g.keep(ctx, kept, a.Tool, r.Decision); err != nil {
-			return agent.Decision{}, err
-		}
-		a.Decision = r.Decision
-		decision := cmp.Or(r.Decision, &receipts.Decision{Choice: string(kept.How)})
-		g.cfg.Log.Info("approval decided", "tool", a.Tool, "hash", a.Hash, "job", j.Key(), "decision", decision.Choice, "by", decision.By)
-		if what, counted := measured[decision.Choice]; counted {
-			g.cfg.Measure(j.Message.Chat.Platform, what)
-		}
+	if err := g.note(ctx, j, a, kept); err != nil {
+		return agent.Decision{}, err
 	}
 	switch {
 	case kept.How == Unseen:
@@ -245,13 +237,31 @@ func (g *Gate) decided(ctx context.Context, j *queue.Run, a *receipts.Approval, 
 	return agent.Decision{}, nil
 }
 
-// keep keeps for the audit what a person has decided.
-func (g *Gate) keep(ctx context.Context, kept *StoredCard, tool string, d *receipts.Decision) error {
-	if d == nil || d.By == "" {
+// note puts the end of a closed card into its approval, once, and a person's decision into the audit.
+func (g *Gate) note(ctx context.Context, j *queue.Run, a *receipts.Approval, kept *StoredCard) error {
+	if a.Decision != nil {
 		return nil
 	}
-	author := audit.Author{Event: kept.Token, At: d.At, By: d.By, Name: d.Name, Chat: cmp.Or(d.Where, kept.Chat.String()), KV: g.cfg.Store}
-	return author.Record(ctx, d.Choice+" a call", tool)
+	if a.Question {
+		a.Decision = &receipts.Decision{Choice: receipts.ChoiceOver, At: g.cfg.Now()}
+		return nil
+	}
+	r, err := requestOf(kept.Card)
+	if err != nil {
+		return err
+	}
+	if d := r.Decision; d != nil && d.By != "" {
+		author := audit.Author{Event: kept.Token, At: d.At, By: d.By, Name: d.Name, Chat: cmp.Or(d.Where, kept.Chat.String()), KV: g.cfg.Store}
+		if err := author.Record(ctx, d.Choice+" a call", a.Tool); err != nil {
+			return err
+		}
+	}
+	a.Decision = cmp.Or(r.Decision, &receipts.Decision{Choice: string(kept.How), At: g.cfg.Now()})
+	g.cfg.Log.Info("approval decided", "tool", a.Tool, "hash", a.Hash, "job", j.Key(), "decision", a.Decision.Choice, "by", a.Decision.By)
+	if what, counted := measured[a.Decision.Choice]; counted {
+		g.cfg.Measure(j.Message.Chat.Platform, what)
+	}
+	return nil
 }
 
 // mayAllow reports whether the user who decided about a request may still do so.
@@ -259,9 +269,9 @@ func (g *Gate) mayAllow(r request) bool {
 	return r.mayAllow(r.Decision.By, g.cfg.Roles.Role(r.Decision.By))
 }
 
-// Decided reports whether one of the decisions that a job waits for is there.
-func (g *Gate) Decided(ctx context.Context, undecided []string) (bool, error) {
-	for _, token := range undecided {
+// Decided reports whether one of the cards is closed, or there is none.
+func (g *Gate) Decided(ctx context.Context, cards []string) (bool, error) {
+	for _, token := range cards {
 		kept, err := g.cfg.Cards.Get(ctx, token)
 		if err != nil {
 			return false, err
@@ -270,7 +280,35 @@ func (g *Gate) Decided(ctx context.Context, undecided []string) (bool, error) {
 			return true, nil
 		}
 	}
-	return len(undecided) == 0, nil
+	return len(cards) == 0, nil
+}
+
+// Note puts into a job the decisions that were made while it waited, so that its next write has
+// them, and reports whether it has something to go on with: one of them, or nothing that is due.
+func (g *Gate) Note(ctx context.Context, j *queue.Run) (bool, error) {
+	due, noted := 0, 0
+	for i := range turn.Of(j).Approvals {
+		a := &turn.Of(j).Approvals[i]
+		if a.Decision != nil {
+			continue
+		}
+		due++
+		kept, err := g.cfg.Cards.Get(ctx, a.Card)
+		switch {
+		case err != nil:
+			return false, err
+		case kept == nil:
+			a.Decision = &receipts.Decision{Choice: receipts.ChoiceOver, At: g.cfg.Now()}
+		case kept.Open():
+			continue
+		default:
+			if err := g.note(ctx, j, a, kept); err != nil {
+				return false, err
+			}
+		}
+		noted++
+	}
+	return noted > 0 || due == 0, nil
 }
 
 // Invalidate closes the cards of a turn that is over.

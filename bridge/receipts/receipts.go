@@ -210,7 +210,7 @@ type Approval struct {
 
 // Decision is the answer to a request for approval.
 type Decision struct {
-	// Choice is "allow", "deny" or "expired"; of a question "accept", "decline", "cancel" or "over".
+	// Choice is "allow", "deny" or "expired", or "void" for a card that ended without; of a question "accept", "decline", "cancel" or "over".
 	Choice string `json:"choice"`
 	// By is who decided, as platform:id, and Name what the platform calls them.
 	By   string    `json:"by,omitempty"`

@@ -3,6 +3,7 @@ package turn
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"oneclaw/agent"
 	"oneclaw/bridge/conversation"
@@ -41,17 +42,19 @@ func (t *Runner) awake(ctx context.Context, j *queue.Run) error {
 	if j.State != receipts.Waiting {
 		return nil
 	}
-	moved, err := t.cfg.Gate.Decided(ctx, Undecided(j))
-	if err != nil {
-		return err
-	}
-	if !moved {
+	w := Of(j)
+	due := slices.Clone(w.Approvals)
+	decided, err := t.cfg.Gate.Note(ctx, j)
+	switch {
+	case err == nil && !decided:
 		return agent.ErrSuspended
+	case err == nil:
+		// With the decisions, which must be on record before a call runs that they allow.
+		j.State = receipts.Open
+		err = t.cfg.Jobs.Save(ctx, j)
 	}
-	j.State = receipts.Open
-	if err := t.cfg.Jobs.Save(ctx, j); err != nil {
-		j.State = receipts.Waiting
-		return err
+	if err != nil {
+		j.State, w.Approvals = receipts.Waiting, due
 	}
-	return nil
+	return err
 }

@@ -142,8 +142,9 @@ type Position interface {
 type Gate interface {
 	// Decide says whether a call of a turn may run.
 	Decide(ctx context.Context, j *queue.Run, at Position, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error)
-	// Decided reports whether one of the decisions is there that these cards ask for.
-	Decided(ctx context.Context, cards []string) (bool, error)
+	// Note puts into a job the decisions that were made while it waited, and reports whether it
+	// has something to go on with.
+	Note(ctx context.Context, j *queue.Run) (bool, error)
 }
 
 // Asker asks users what tools want to know while they run.

@@ -77,12 +77,6 @@ func TaskOf(j *queue.Run) *receipts.Task {
 	return task
 }
 
-// Undecided are the cards of a job that may still be open.
-func Undecided(j *queue.Run) []string {
-	cards, _ := Decisions(j)
-	return cards
-}
-
 // Decisions returns the cards of a job that may still be open, and which tools they are about.
 func Decisions(j *queue.Run) (cards, tools []string) {
 	w, ok := j.Work.(*Work)

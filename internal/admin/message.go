@@ -111,7 +111,11 @@ func stepsOf(told *why.Explanation, now time.Time) []frame.Step {
 	last := turnSteps(told.Turn, add)
 	for _, a := range j.Turn.Approvals {
 		if a.Decision != nil {
-			add("Approval", "wait", a.Tool+": "+a.Decision.Choice+" by "+a.Decision.By, asked(told.Turn, a), a.Decision.At)
+			about := a.Tool + ": " + a.Decision.Choice
+			if a.Decision.By != "" {
+				about += " by " + a.Decision.By
+			}
+			add("Approval", "wait", about, asked(told.Turn, a), a.Decision.At)
 		}
 	}
 	switch {
