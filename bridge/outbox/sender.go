@@ -381,11 +381,12 @@ func (s *Sender) Edit(ctx context.Context, j *queue.Run, chat chats.Chat, ids []
 func (s *Sender) edit(ctx context.Context, j *queue.Run, editor chats.Editor, chat chats.Chat, id string, part chats.Part) error {
 	k := s.breakers[j.Message.Chat.Platform]
 	for pauses := retry.New(minRetry, s.cfg.MaxRetry); ; {
-		if err := s.unsure(j); err != nil {
-			return err
-		}
 		probe, err := s.waitInOrder(ctx, j, k)
 		if err != nil {
+			return err
+		}
+		if err := s.unsure(j); err != nil { // another replica may have edited it during the wait
+			k.report(probe, err)
 			return err
 		}
 		call, cancel := context.WithTimeout(ctx, sendTimeout)

@@ -11,7 +11,7 @@
 // another has. A replica that writes under a lease has to write in a way that fails then: by the
 // revisions of what is written, or with the check that [Config].Taken gets, which is about the
 // record of the lease. That changes when the lease changes hands, and at no sign of life.
-// [Replica.Holds] is for what no store can refuse.
+// [Replica.Alive] is for what no store can refuse.
 package replicas
 
 import (
@@ -149,7 +149,10 @@ func (r *Replica) Holds(name string) bool { return r.holds(name) && r.Alive() }
 func (r *Replica) Alive() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return time.Since(r.beaten) < r.cfg.TTL
+	// The monotonic clock stands still while a machine sleeps, and the other can be set back: the
+	// longer time counts.
+	now := time.Now()
+	return max(now.Sub(r.beaten), now.Round(0).Sub(r.beaten.Round(0))) < r.cfg.TTL
 }
 
 // Retire has the replica take no more leases and give away those it holds, each as soon as it
