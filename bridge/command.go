@@ -109,23 +109,36 @@ func (c *commands) withFiles(ctx context.Context, j *queue.Run, call CommandCall
 	return text, c.jobs.KeepFiles(ctx, c.files, j)
 }
 
+// startName is the command with which the clients of Telegram begin a chat.
+const startName = "start"
+
+// Command implements [chats.CommandInbox].
+func (b *Bridge) Command(name string) (chats.CommandInfo, bool) {
+	one, known := b.commands.find(name)
+	return one.CommandInfo, known && name != startName
+}
+
 // commandTable lists the commands in the order in which platforms show them.
 func (b *Bridge) commandTable() []queue.Command {
 	row := func(name, description string, run func(context.Context, *queue.Run, string) (string, error)) queue.Command {
 		return queue.Command{CommandInfo: chats.CommandInfo{Name: name, Description: description}, Run: run}
 	}
-	start := row("start", "Hello", b.commands.start)
+	start := row(startName, "Hello", b.commands.start)
 	start.Hidden = true
+	ofThread := func(c queue.Command) queue.Command {
+		c.OfThread = true
+		return c
+	}
 	alone := func(c queue.Command) queue.Command {
 		c.Alone = true
 		return c
 	}
 	table := []queue.Command{
 		row("help", "What I can do and which commands there are", b.commands.help),
-		row("clear", "Close this conversation and unload its tools; I can still find it when I search", b.stops.clear),
-		row("new", "Begin a new conversation; does the same as clear", b.stops.clear),
-		row(undoKind, "Take back a /clear of the last ten minutes", b.stops.takeBack),
-		row(stopName, "Stop what I am doing and drop waiting messages", b.stops.stop),
+		ofThread(row("clear", "Close this conversation and unload its tools; I can still find it when I search", b.stops.clear)),
+		ofThread(row("new", "Begin a new conversation; does the same as clear", b.stops.clear)),
+		ofThread(row(undoKind, "Take back a /clear of the last ten minutes", b.stops.takeBack)),
+		ofThread(row(stopName, "Stop what I am doing and drop waiting messages", b.stops.stop)),
 		row("status", "What is going on in this chat", b.status),
 		row("observe", "Listen along in this group, or no more: on, off", b.observe),
 		alone(row("tools", "Tool groups, and which are loaded here", b.panel.Command)),

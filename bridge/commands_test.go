@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 // A command that there is not gets the nearest one and costs no call of the model; a path is a
@@ -38,5 +40,21 @@ func TestUnknownCommandsGetTheNearest(t *testing.T) {
 	r.accept(direct("z", "/usr/bin/env is what?"))
 	if got := texts(r.platform.wait(t, 7)); got[6] != "asked" {
 		t.Errorf("a path: %q", got[6])
+	}
+}
+
+// Platforms without a slash ask which words are commands: those of all parts, hidden ones too, but not the
+// one that no person types, which may be an answer to a question.
+func TestPlatformsAskForCommands(t *testing.T) {
+	r := newHarness(t, echo, func(cfg *bridge.Config) {
+		cfg.Commands = []bridge.Command{{CommandInfo: chats.CommandInfo{Name: "tea"}}}
+	})
+	for name, want := range map[string]struct{ known, ofThread bool }{
+		"clear": {true, true}, "new": {true, true}, "undo": {true, true}, "stop": {true, true},
+		"help": {true, false}, "claim": {true, false}, "tea": {true, false}, "start": {}, "coffee": {}, "": {},
+	} {
+		if info, known := r.bridge.Command(name); known != want.known || info.OfThread != want.ofThread {
+			t.Errorf("%q: %+v, %t", name, info, known)
+		}
 	}
 }

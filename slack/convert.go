@@ -225,7 +225,7 @@ func (r *receiver) compose(e *event, m *message) (*chats.Message, words) {
 // words reads the text of a message.
 func (r *receiver) words(e *event, m *message, name names) words {
 	w := r.self.read(m.Text, name)
-	w.text = asCommand(w.text, e.isDirect() || w.called)
+	w.text = r.asCommand(w.text, e.isDirect() || w.called)
 	return w
 }
 
@@ -313,15 +313,16 @@ func (r *receiver) convertCommand(ctx context.Context, c *command) (*chats.Messa
 	text := cmp.Or(strings.TrimSpace(unescape(c.Text)), "help")
 	first, rest, _ := strings.Cut(text, " ")
 	word := strings.ToLower(strings.TrimLeft(first, "/!"))
+	info, is := r.command(word)
 	switch {
 	case !r.works(c.ChannelID, direct):
 		return nil, "I do not work in this channel. Write to me in a direct message."
-	case isCommand(word) && ofThread(word) && direct && r.self.agentView:
+	case info.OfThread && direct && r.self.agentView:
 		return nil, fmt.Sprintf("Each conversation here is a thread, and Slack has no slash commands in threads: write “!%s” in the thread you mean.", word)
-	case isCommand(word) && ofThread(word) && !direct:
+	case info.OfThread && !direct:
 		return nil, fmt.Sprintf("A conversation in a channel is a thread, and Slack has no slash commands in threads: "+
 			"mention me in the thread you mean, as in “@%s %s”.", r.self.name, word)
-	case isCommand(word):
+	case is:
 		text = strings.TrimSpace("/" + word + " " + rest)
 	case !direct:
 		return nil, fmt.Sprintf("I do not know that command; “/oneclaw help” lists those there are. To talk to me, mention me: “@%s …”.", r.self.name)

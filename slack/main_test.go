@@ -6,6 +6,7 @@ import (
 	"flag"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -62,6 +63,12 @@ func (in *inbox) Accept(_ context.Context, messages ...chats.Message) error {
 }
 
 func (in *inbox) Moved(context.Context, chats.Chat, chats.Chat) error { return nil }
+
+// Command implements [chats.CommandInbox].
+func (in *inbox) Command(name string) (chats.CommandInfo, bool) {
+	return chats.CommandInfo{Name: name, OfThread: name == "clear" || name == "stop"},
+		slices.Contains([]string{"clear", "stop", "help", "model", "status", "tools", "usage", "whoami"}, name)
+}
 
 func (in *inbox) all() []chats.Message {
 	in.mu.Lock()

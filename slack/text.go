@@ -145,29 +145,23 @@ func escape(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)
 }
 
-// isCommand reports whether a word is a command of the bot.
-func isCommand(word string) bool {
-	switch word {
-	case "help", "clear", "new", "undo", "stop", "status", "tools", "usage", "agent", "model", "whoami", "why", "connect", "disconnect", "people", "claim", "observe", "learning", "hook", "mcp", "admin", "export", "forget":
-		return true
+// command returns the command that a word is.
+func (r *receiver) command(word string) (chats.CommandInfo, bool) {
+	host, ok := r.in.(chats.CommandInbox)
+	if !ok {
+		return chats.CommandInfo{}, false
 	}
-	return false
-}
-
-// ofThread reports whether a command is about one conversation, so that in a
-// channel it has to be said in the thread that is meant.
-func ofThread(word string) bool {
-	return word == "clear" || word == "new" || word == "undo" || word == "stop"
+	return host.Command(word)
 }
 
 // asCommand gives a command its slash: "!clear" and "/clear" with or without more
 // behind them, "clear" only where it is the whole text and addressed is set. Slack
 // keeps texts that begin with a slash for itself, and has no commands in threads.
-func asCommand(text string, addressed bool) string {
+func (r *receiver) asCommand(text string, addressed bool) string {
 	first, rest, more := strings.Cut(text, " ")
 	word := strings.ToLower(strings.TrimLeft(first, "/!"))
 	marked := len(first) == len(word)+1
-	if !isCommand(word) || !marked && (more || !addressed || len(first) != len(word)) {
+	if _, is := r.command(word); !is || !marked && (more || !addressed || len(first) != len(word)) {
 		return text
 	}
 	if !more {

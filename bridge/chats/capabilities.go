@@ -157,6 +157,13 @@ type AmbientInbox interface {
 	WantsAmbient(chat Chat) bool
 }
 
+// CommandInbox is an [Inbox] that knows its commands, for platforms on which they have no slash.
+type CommandInbox interface {
+	// Command returns the command of a name, hidden ones included; false where there is none
+	// that people type themselves.
+	Command(name string) (CommandInfo, bool)
+}
+
 // Welcomer is an [Inbox] that says what it can do for a person before they ask.
 type Welcomer interface {
 	// Welcome returns what is shown to who opens their chat with the bot: the user and the

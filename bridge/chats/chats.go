@@ -256,6 +256,9 @@ type CommandInfo struct {
 	Description string
 	// Admin says that it is for administrators: others are not shown it.
 	Admin bool
+	// OfThread says that it is about one conversation: where these are threads, it has to be
+	// given in the thread that is meant.
+	OfThread bool
 }
 
 // Outcome is what became of a send that failed.
