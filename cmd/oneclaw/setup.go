@@ -104,12 +104,17 @@ func (q *questioner) platforms(ctx context.Context, cfg *config.Config, file map
 	if cfg.Platforms.Check() == nil {
 		return nil
 	}
-	chosen, err := q.choose(ctx, "Where do people reach the bot?", []string{"Telegram", "Slack", "both"})
+	const all = "all"
+	var offered []string
+	for _, name := range config.PlatformNames() {
+		offered = append(offered, strings.ToUpper(name[:1])+name[1:])
+	}
+	chosen, err := q.choose(ctx, "Where do people reach the bot?", append(offered, all))
 	if err != nil {
 		return err
 	}
 	for name, platform := range cfg.All {
-		if chosen != "both" && !strings.EqualFold(chosen, name) {
+		if chosen != all && !strings.EqualFold(chosen, name) {
 			continue
 		}
 		for _, question := range platform.Questions() {

@@ -141,12 +141,9 @@ func Empty(ctx context.Context, cfg config.Config, look func(*Bot) error) (err e
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	cfg.DataDir, cfg.Tools.Files, cfg.Google.Listed = dir, config.FilesLocal, config.ListedAlways
-	cfg.Telegram.Token = UnusedToken
+	cfg.Platforms = config.Platforms{}
 	return With(ctx, cfg, slog.New(slog.DiscardHandler), look)
 }
-
-// UnusedToken stands for a platform where a bot is built and not run.
-const UnusedToken = "1:unused"
 
 // New builds a bot on an open store.
 func New(cfg config.Config, store *database.Store, log *slog.Logger, observe ...func(chats.Chat, agent.Event)) (*Bot, error) {

@@ -8,14 +8,17 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/net/netutil"
+
+	"oneclaw/internal/config"
 )
 
 // chatName matches the name of a chat or a person: the port has no password.
-var chatName = regexp.MustCompile(`\b(telegram|slack):[-\w@.:/]*[\w]`)
+var chatName = regexp.MustCompile(`\b(` + strings.Join(config.PlatformNames(), "|") + `):[-\w@.:/]*[\w]`)
 
 // healthHandler answers the questions of a supervisor: is it alive, does it receive.
 func healthHandler(health func() error) *http.ServeMux {

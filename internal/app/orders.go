@@ -111,9 +111,6 @@ func ChatBill(ctx context.Context, cfg config.Config, chat string, form bill.For
 	if running {
 		return err
 	}
-	if cfg.Telegram.Token == "" {
-		cfg.Telegram.Token = UnusedToken
-	}
 	// The bot is built with the data of the real one, for its own tools and servers, and not run.
 	return With(ctx, cfg, slog.New(slog.DiscardHandler), func(b *Bot) error { return b.billChat(ctx, cfg, chat, form, w) })
 }

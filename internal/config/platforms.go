@@ -46,6 +46,15 @@ func (p *Platforms) All(yield func(string, platform) bool) {
 	}
 }
 
+// PlatformNames are the names of all platforms, configured or not.
+func PlatformNames() []string {
+	var names []string
+	for name := range new(Platforms).All {
+		names = append(names, name)
+	}
+	return names
+}
+
 // publish tells platforms where the bot is reached from outside.
 func (c *Config) publish() {
 	for _, one := range c.All {
@@ -71,11 +80,13 @@ func (p *Platforms) Check() error {
 // Open returns the platforms that are configured. Those that share work ask leads whether
 // this process leads.
 func (p *Platforms) Open(kv storage.KV, leads func() bool, log *slog.Logger) ([]chats.Platform, error) {
-	p.Slack.Share(leads)
 	var opened []chats.Platform
 	for _, one := range p.All {
 		if one.Missing() != "" {
 			continue
+		}
+		if sharing, ok := one.(interface{ Share(leads func() bool) }); ok {
+			sharing.Share(leads)
 		}
 		made, err := one.Open(kv, log)
 		if err != nil {
@@ -83,5 +94,5 @@ func (p *Platforms) Open(kv storage.KV, leads func() bool, log *slog.Logger) ([]
 		}
 		opened = append(opened, made)
 	}
-	return opened, p.Check()
+	return opened, nil
 }
