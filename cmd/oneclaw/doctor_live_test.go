@@ -5,10 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"oneclaw/internal/config"
+	"oneclaw/internal/doctor/live"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/slack"
 	"oneclaw/internal/emulator/telegram"
@@ -32,6 +37,12 @@ func tried(t *testing.T, env map[string]string, args ...string) (string, bool) {
 		}
 	}
 	return string(out), err == nil
+}
+
+func TestEveryPlatformCanBeTriedLive(t *testing.T) {
+	if diff := cmp.Diff(slices.Sorted(slices.Values(config.PlatformNames())), live.Names()); diff != "" {
+		t.Errorf("platforms (-program +internal/doctor/live):\n%s", diff)
+	}
 }
 
 // What the table says of the emulators is what they do: with Telegram alone, with Slack

@@ -13,6 +13,7 @@ import (
 	"image/draw"
 	"image/png"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -34,35 +35,44 @@ type Row struct {
 // Same reports whether the service did as its emulator.
 func (r Row) Same() bool { return r.Err == nil && r.Service == r.Emulator }
 
-// emulators are what the emulators do, by platform and step. A test looks whether it is so.
-var emulators = map[string]map[string]string{
-	"telegram": {
-		"text":      "shown as it was sent",
-		"formatted": "blockquote, bold, code, italic, pre, strikethrough, text_link",
-		"long":      "3 messages with 150 of 150 lines",
-		"file":      "document " + fileName + ", 28 bytes",
-		"picture":   "photo",
-		"buttons":   "2 buttons",
-		"edit":      "shown as it was sent, 0 buttons",
-		"thread":    "a reply to the first message",
-		"read back": "file shown as it was sent",
-	},
-	"slack": {
-		"text":      "shown as it was sent",
-		"formatted": "shown as it was sent",
-		"long":      "3 messages with 150 of 150 lines",
-		"file":      "file " + fileName,
-		"picture":   "file " + pictureName,
-		"buttons":   "2 buttons",
-		"edit":      "shown as it was sent, 0 buttons",
-		"thread":    "in the thread of the first message",
-		"read back": "text shown as it was sent, file shown as it was sent",
-	},
-	record.Model: {
-		"round 1": "calls add(1234, 5678)",
-		"round 2": "says 6912",
-		"usage":   "tells the tokens",
-	},
+// known is what is known of a platform.
+type known struct {
+	// rows are what its emulator does, by step. A test looks whether it is so.
+	rows map[string]string
+	// sent reads the message that the service took in an answer; false where that tells of none.
+	sent func(answer []byte) (message, bool)
+	// threads says that an answer to a message begins a thread.
+	threads bool
+}
+
+// platforms are those that can be tried.
+func platforms() map[string]known {
+	return map[string]known{"telegram": ofTelegram(), "slack": ofSlack()}
+}
+
+// Names are those of the platforms that can be tried.
+func Names() []string { return slices.Sorted(maps.Keys(platforms())) }
+
+// message is what a service says of a message that it took.
+type message struct {
+	text string
+	// formats are the kinds of formatting; nil where the service keeps the text as it was sent.
+	formats []string
+	// ref is what the service gives the file for, file says what it is; empty without one.
+	ref, file string
+	buttons   int
+	// answers is the id of the message that it answers, as says how.
+	answers, as string
+}
+
+// last is the last message that the service has told of.
+func (t *trial) last() (last message) {
+	for _, l := range t.seen() {
+		if m, ok := t.sent(l.Response); ok {
+			last = m
+		}
+	}
+	return last
 }
 
 // What is sent.
@@ -109,15 +119,16 @@ type service interface {
 func Platform(ctx context.Context, p chats.Platform, to chats.Chat, seen func() []record.Line) iter.Seq[Row] {
 	return func(yield func(Row) bool) {
 		able, ok := p.(service)
-		if !ok {
+		about, tried := platforms()[p.Name()]
+		if !ok || !tried {
 			yield(Row{Where: p.Name(), Err: errors.New("the adapter cannot send all of that")})
 			return
 		}
-		t := &trial{service: able, to: chats.Address{Chat: to}, seen: seen}
+		t := &trial{service: able, known: about, to: chats.Address{Chat: to}, seen: seen}
 		for _, step := range steps {
 			seen()
 			did, err := step.run(t, ctx)
-			if !yield(Row{p.Name(), step.name, did, emulators[p.Name()][step.name], err}) || ctx.Err() != nil {
+			if !yield(Row{p.Name(), step.name, did, t.rows[step.name], err}) || ctx.Err() != nil {
 				return
 			}
 		}
@@ -127,6 +138,7 @@ func Platform(ctx context.Context, p chats.Platform, to chats.Chat, seen func() 
 // trial is one platform that is tried.
 type trial struct {
 	service
+	known
 	to   chats.Address
 	seen func() []record.Line
 	// first is the id of the first message, press that of the one with buttons, ref what
@@ -148,7 +160,7 @@ func (t *trial) send(ctx context.Context, to chats.Address, markdown string, but
 		if err := patiently(ctx, func() (err error) { id, err = t.Send(ctx, to, part); return err }); err != nil {
 			return "", nil, err
 		}
-		shown = append(shown, lastOf(t.seen()))
+		shown = append(shown, t.last())
 	}
 	return id, shown, nil
 }
@@ -173,7 +185,7 @@ func (t *trial) text(ctx context.Context) (string, error) {
 		return "", err
 	}
 	t.first = id
-	return compared(shown[0].Text, plainText), nil
+	return compared(shown[0].text, plainText), nil
 }
 
 func compared(got, want string) string {
@@ -193,12 +205,9 @@ func (t *trial) formatted(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !shown[0].Telegram {
-		return compared(shown[0].Text, t.Render(formatted)[0].Text), nil
-	}
-	var kinds []string
-	for _, e := range shown[0].Entities {
-		kinds = append(kinds, e.Type)
+	kinds := shown[0].formats
+	if kinds == nil {
+		return compared(shown[0].text, t.Render(formatted)[0].Text), nil
 	}
 	slices.Sort(kinds)
 	return cmp.Or(strings.Join(slices.Compact(kinds), ", "), "no formatting"), nil
@@ -211,7 +220,7 @@ func (t *trial) long(ctx context.Context) (string, error) {
 	}
 	_, shown, err := t.send(ctx, t.to, text.String())
 	for _, m := range shown {
-		all.WriteString(m.Text + "\n\n")
+		all.WriteString(m.text + "\n\n")
 	}
 	there := 0
 	for n := range longLines {
@@ -224,8 +233,8 @@ func (t *trial) long(ctx context.Context) (string, error) {
 
 func (t *trial) file(ctx context.Context) (string, error) {
 	shown, err := t.upload(ctx, fileName, []byte(fileText))
-	t.ref = shown.ref()
-	return shown.attached(), err
+	t.ref = shown.ref
+	return cmp.Or(shown.file, "no file"), err
 }
 
 func (t *trial) picture(ctx context.Context) (string, error) {
@@ -236,7 +245,7 @@ func (t *trial) picture(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("draw a picture: %w", err)
 	}
 	shown, err := t.upload(ctx, pictureName, data.Bytes())
-	return shown.attached(), err
+	return cmp.Or(shown.file, "no file"), err
 }
 
 func (t *trial) upload(ctx context.Context, name string, data []byte) (message, error) {
@@ -244,7 +253,7 @@ func (t *trial) upload(ctx context.Context, name string, data []byte) (message, 
 		_, err := t.SendFile(ctx, t.to, chats.OutFile{Name: name, Caption: fileText, Size: int64(len(data)), Content: bytes.NewReader(data)})
 		return err
 	})
-	return lastOf(t.seen()), err
+	return t.last(), err
 }
 
 func (t *trial) buttons(ctx context.Context) (string, error) {
@@ -254,7 +263,7 @@ func (t *trial) buttons(ctx context.Context) (string, error) {
 		return "", err
 	}
 	t.press = id
-	return fmt.Sprintf("%d buttons", shown[0].buttons()), nil
+	return fmt.Sprintf("%d buttons", shown[0].buttons), nil
 }
 
 func (t *trial) edit(ctx context.Context) (string, error) {
@@ -265,8 +274,8 @@ func (t *trial) edit(ctx context.Context) (string, error) {
 	if err := patiently(ctx, func() error { return t.Edit(ctx, t.to, t.press, t.Render(text)[0]) }); err != nil {
 		return "", err
 	}
-	shown := lastOf(t.seen())
-	return fmt.Sprintf("%s, %d buttons", compared(shown.Text, text), shown.buttons()), nil
+	shown := t.last()
+	return fmt.Sprintf("%s, %d buttons", compared(shown.text, text), shown.buttons), nil
 }
 
 func (t *trial) thread(ctx context.Context) (string, error) {
@@ -274,7 +283,7 @@ func (t *trial) thread(ctx context.Context) (string, error) {
 		return "", errors.New("there is no message to answer")
 	}
 	to := t.to
-	if t.Name() == "slack" {
+	if t.threads {
 		to.Chat.Thread = t.first
 	} else {
 		to.ReplyTo = t.first
@@ -283,7 +292,10 @@ func (t *trial) thread(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return shown[0].place(t.first), nil
+	if m := shown[0]; m.answers == t.first {
+		return m.as + " the first message", nil
+	}
+	return "beside the first message", nil
 }
 
 // reader is a platform that tells what a message of the bot says.

@@ -21,11 +21,20 @@ const (
 	sum       = "6912"
 )
 
+// ofModels is what the emulator of models does, by step.
+func ofModels() map[string]string {
+	return map[string]string{
+		"round 1": "calls add(1234, 5678)",
+		"round 2": "says 6912",
+		"usage":   "tells the tokens",
+	}
+}
+
 // Model asks a model for one call of a tool, over two rounds.
 func Model(ctx context.Context, m agent.Model) iter.Seq[Row] {
 	return func(yield func(Row) bool) {
 		row := func(step, did string, err error) bool {
-			return yield(Row{record.Model, step, did, emulators[record.Model][step], err})
+			return yield(Row{record.Model, step, did, ofModels()[step], err})
 		}
 		request := agent.Request{
 			System: "You do sums with the tool that you have.", Messages: []agent.Message{{Role: agent.RoleUser, Text: question}},
