@@ -21,6 +21,7 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
@@ -427,5 +428,16 @@ func TestTurnsOfAConversation(t *testing.T) {
 	}
 	if len(times) != 60 || !slices.IsSortedFunc(times, func(a, b string) int { return strings.Compare(b, a) }) {
 		t.Errorf("%d turns: %q", len(times), times)
+	}
+}
+
+// A scheduled task has the id of its owner alone; the list shows the name that is known for it.
+func TestMessagesShowTheNamesOfPeopleWhoAreKnown(t *testing.T) {
+	r := newRig(t, func(c *admin.Config) {
+		c.People = func() []access.Person { return []access.Person{{User: "telegram:7", Name: "Ann"}} }
+	})
+	r.finish(said{chat: "telegram:7", id: "1", user: "7", text: "Remind me", at: r.now.Add(-time.Hour), state: receipts.Done})
+	if from := r.file("/admin/messages", "messages")[1][4]; from != "Ann (telegram:7)" {
+		t.Errorf("from %q", from)
 	}
 }

@@ -32,7 +32,7 @@ func (p *page) message(ctx context.Context, r frame.Request) (frame.Page, error)
 	log := logOf(j)
 	facts := []frame.Fact{
 		{Name: "Chat", Value: frame.Text(j.Message.Chat.String())},
-		{Name: "From", Value: frame.Text(personOf(j))},
+		{Name: "From", Value: frame.Text(p.personOf(j))},
 		{Name: "Outcome", Value: frame.Text(outcome(j))},
 		{Name: "Accepted", Value: frame.At(j.Accepted)},
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
@@ -74,7 +75,7 @@ func (p *page) open(ctx context.Context) (*frame.Table, error) {
 		t.Rows = append(t.Rows, []frame.Cell{
 			{Text: kindOf(j.Key()), Link: frame.To(messageView, "key", j.Key())},
 			frame.Text(j.Message.Chat.String()),
-			frame.Text(personOf(j)), frame.Text(state), frame.At(j.Accepted),
+			frame.Text(p.personOf(j)), frame.Text(state), frame.At(j.Accepted),
 		})
 	}
 	return t, nil
@@ -93,11 +94,19 @@ func kindOf(key string) string {
 	return "Message"
 }
 
-func personOf(j *receipts.Receipt) string {
-	if name := j.Message.UserName; name != "" {
-		return name + " (" + j.Message.By() + ")"
+// personOf returns the sender's name and id. A scheduled task knows the id alone.
+func (p *page) personOf(j *receipts.Receipt) string {
+	by, name := j.Message.By(), j.Message.UserName
+	if name == "" && p.People != nil {
+		people := p.People()
+		if i := slices.IndexFunc(people, func(one access.Person) bool { return one.User == by }); i >= 0 {
+			name = people[i].Name
+		}
 	}
-	return j.Message.By()
+	if name == "" {
+		return by
+	}
+	return name + " (" + by + ")"
 }
 
 // finished lists the page of an index of which entries fit a search.
@@ -139,7 +148,7 @@ func (p *page) finished(ctx context.Context, r frame.Request) (*frame.Table, err
 		}
 		for _, f := range some {
 			if j := known[f.Key]; j != nil {
-				t.Rows = append(t.Rows, receiptRow(j, failed))
+				t.Rows = append(t.Rows, p.receiptRow(j, failed))
 			}
 		}
 	}
@@ -166,7 +175,7 @@ func fits(f receipts.Entry, find, state string) bool {
 }
 
 // receiptRow is the row of a receipt, with the error of it that is kept.
-func receiptRow(j *receipts.Receipt, failed map[string]telemetry.Error) []frame.Cell {
+func (p *page) receiptRow(j *receipts.Receipt, failed map[string]telemetry.Error) []frame.Cell {
 	mood := frame.Plain
 	text := outcome(j)
 	if j.State == receipts.Failed || j.Incident != "" {
@@ -175,7 +184,7 @@ func receiptRow(j *receipts.Receipt, failed map[string]telemetry.Error) []frame.
 	return []frame.Cell{
 		{Time: j.Closed, Link: frame.To(messageView, "key", j.Key())},
 		{Text: text, Mood: mood}, frame.Number(took(j.Closed.Sub(j.Accepted))),
-		frame.Text(j.Message.Chat.String()), frame.Text(personOf(j)), reason(j, failed),
+		frame.Text(j.Message.Chat.String()), frame.Text(p.personOf(j)), reason(j, failed),
 	}
 }
 

@@ -87,7 +87,7 @@ func (p *page) overview(ctx context.Context, r frame.Request) (frame.Page, error
 		plot("Messages by day", func(d day) float64 { return float64(d.tally.Messages) }, whole),
 		plot("Median response time by day", func(d day) float64 { return d.tally.Percentile(0.5).Seconds() }, func(v float64) string { return took(time.Duration(v * float64(time.Second))) }),
 		costByDay(used),
-		plot("Tokens of tools saved by day", func(d day) float64 { return float64(d.used.Saved()) }, whole),
+		plot("Tool tokens saved by day (estimate)", func(d day) float64 { return float64(d.used.Saved()) }, whole),
 		frame.Section{Title: "By day", Text: []string{last.note}, Table: daysTable(last.days)},
 	)
 	return frame.Page{Sections: sections}, nil
@@ -138,7 +138,7 @@ func (p *page) days(ctx context.Context, n int) (days []day, note string, err er
 func daysTable(days []day) *frame.Table {
 	t := &frame.Table{
 		Name: "days", Caption: "The last days, the newest first",
-		Columns: frame.Columns("Day", "#Messages", "#Answered", "#Failed", "#Median response", "#95th percentile", "#Model calls", "#Tokens", "#Cost", "#Tokens of tools saved"),
+		Columns: frame.Columns("Day", "#Messages", "#Answered", "#Failed", "#Median response", "#95th percentile", "#Model calls", "#Tokens", "#Cost", "#Tool tokens saved (est.)"),
 	}
 	for _, d := range slices.Backward(days) {
 

@@ -110,7 +110,7 @@ func limitText(l budget.Limit) string {
 func (p *page) spent(ctx context.Context, r frame.Request, day string, kind budget.Kind, column string) (*frame.Table, error) {
 	t := &frame.Table{
 		Name: string(kind), Caption: "Spending of " + day + " by " + strings.ToLower(column), Empty: "Nothing was used on that day.",
-		Columns: frame.Columns(column, "#Calls", "#Tokens in", "#From the cache", "#Tokens out", "#Cost", "#Tokens of tools", "#Of tools saved"),
+		Columns: frame.Columns(column, "#Calls", "#Tokens in", "#From the cache", "#Tokens out", "#Cost", "#Tool tokens (est.)", "#Saved (est.)"),
 	}
 	parameter := "after-" + string(kind)
 	after := r.Query.Get(parameter)

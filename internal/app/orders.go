@@ -20,6 +20,7 @@ import (
 	"oneclaw/internal/bill"
 	"oneclaw/internal/config"
 	"oneclaw/internal/database"
+	"oneclaw/internal/settings"
 	"oneclaw/storage"
 )
 
@@ -171,6 +172,9 @@ func storeKey(ctx context.Context, cfg config.Config, store storage.KV, id strin
 		return err
 	}
 	provider, err := changing.Providers.Get(ctx, id)
+	if settings.Is(err, settings.NotFound) {
+		return fmt.Errorf("there is no provider %q: ask the bot in a chat which there are", id)
+	}
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ var (
 	needsModel  = regexp.MustCompile(`(?i)\b(weather|forecast|news|translate|translation|draw|paint|picture of|image of|search the web|google for|look up|poem|story|joke|essay)\b`)
 	whoAmI      = regexp.MustCompile(`(?i)^\W*(who|what) are you\W*$|\bintroduce yourself\b`)
 	cityClock   = regexp.MustCompile(`(?i)\b(?:time|date|day)\b.*\bin ([\p{L} ]{3,40}?)\W*$`)
+	somePlanets = regexp.MustCompile(`\b(one|two|three|four|five|six|seven|\d)\s+(?:\w+\s+)?planets?\b`)
 	tableNumber = regexp.MustCompile(`\b(\d{1,2})\b`)
 )
 
@@ -73,7 +74,15 @@ func (t *turn) table() Reply {
 	case t.has("slack", "telegram"):
 		return Reply{Text: asTable("What, Telegram, Slack; A conversation is, a chat or topic, a thread; In groups I answer, when mentioned, when mentioned; Start over with, /clear, !clear; Buttons, yes, yes")}
 	case t.has("planet", "planets"):
-		return Reply{Text: asTable("Planet, Moons, Day in hours; Mercury, 0, 1408; Venus, 0, 5832; Earth, 1, 24; Mars, 2, 25; Jupiter, 95, 10; Saturn, 146, 11; Uranus, 28, 17; Neptune, 16, 16")}
+		planets := strings.Split("Planet, Moons, Day in hours; Mercury, 0, 1408; Venus, 0, 5832; Earth, 1, 24; Mars, 2, 25; Jupiter, 95, 10; Saturn, 146, 11; Uranus, 28, 17; Neptune, 16, 16", ";")
+		if m := somePlanets.FindStringSubmatch(t.lower); m != nil {
+			n, err := strconv.Atoi(m[1])
+			if err != nil {
+				n = numbers[m[1]]
+			}
+			planets = planets[:min(max(n, 1)+1, len(planets))]
+		}
+		return Reply{Text: asTable(strings.Join(planets, ";"))}
 	}
 	return Reply{Text: "Give me the rows, as in \"table: name, age; Ann, 30; Bob, 31\", or ask for the planets, Telegram and Slack, or a multiplication table; " + setKey}
 }

@@ -10,7 +10,7 @@ import (
 
 var (
 	remind   = regexp.MustCompile(`(?is)\bremind(?:er)?\b`)
-	inTime   = regexp.MustCompile(`(?i)\bin\s+(a|an|one|two|five|ten|\d{1,4})\s*(s|secs?|seconds?|m|mins?|minutes?|h|hours?|d|days?)\b`)
+	inTime   = regexp.MustCompile(`(?i)\bin\s+(a|an|one|two|three|four|five|six|seven|ten|\d{1,4})\s*(s|secs?|seconds?|m|mins?|minutes?|h|hours?|d|days?)\b`)
 	atTime   = regexp.MustCompile(`(?i)\b(?:at\s+)?(\d{1,2})(?::(\d{2}))\s*(am|pm)?\b|\bat\s+(\d{1,2})\s*(am|pm)?\b`)
 	everyDay = regexp.MustCompile(`(?i)\b(?:every|each)\s+(day|morning|evening|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b|\b(daily)\b`)
 	tomorrow = regexp.MustCompile(`(?i)\btomorrow\b`)
@@ -21,7 +21,7 @@ var (
 )
 
 // numbers are the words for small numbers that people use in front of a unit.
-var numbers = map[string]int{"a": 1, "an": 1, "one": 1, "two": 2, "five": 5, "ten": 10}
+var numbers = map[string]int{"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "ten": 10}
 
 // reminder schedules a task that reminds the user.
 func (t *turn) reminder() Reply {
