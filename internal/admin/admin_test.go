@@ -134,7 +134,13 @@ func (r *harness) file(target, name string) [][]string {
 	query := u.Query()
 	query.Set("csv", name)
 	u.RawQuery = query.Encode()
-	rows, err := csv.NewReader(strings.NewReader(r.get(u.String()))).ReadAll()
+	return r.rows(u.String())
+}
+
+// rows returns those of a file.
+func (r *harness) rows(address string) [][]string {
+	r.Helper()
+	rows, err := csv.NewReader(strings.NewReader(r.get(address))).ReadAll()
 	if err != nil {
 		r.Fatal(err)
 	}
