@@ -329,13 +329,14 @@ func (c Config) AllowPrivate() ([]netip.Prefix, error) {
 // CachePath holds what can be made again, such as compiled code.
 func (c Config) CachePath() string { return cmp.Or(c.CacheDir, filepath.Join(c.DataDir, "cache")) }
 
-// secrets lists the values that must never be shown: every setting of type
-// [redact.Secret], what MCP servers are given, and what may be secret in addresses.
+// secrets lists the values that must never be shown: every one of type [redact.Secret], what
+// MCP servers are given, and what may be secret in addresses.
 func (c *Config) secrets() []string {
 	var values []string
 	for _, s := range c.Settings() {
-		if secret, ok := reflect.TypeAssert[redact.Secret](s.value); ok {
-			values = append(values, string(secret))
+		// Of what servers are given, not all is secret: they say which.
+		if s.value.Type() != reflect.TypeOf(c.MCP.Servers) {
+			values = append(values, secretsIn(s.value)...)
 		}
 	}
 	return slices.Concat(values, []string{c.Store.Password()}, c.MCP.Secrets(), c.inAddresses())

@@ -7,7 +7,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"oneclaw/internal/redact"
 	"oneclaw/toolgroups/search"
 )
 
@@ -79,7 +78,7 @@ func has(tree any, path []string) bool {
 func (c *Config) Effective() ([]Effective, error) {
 	var all []Effective
 	for _, s := range c.Settings() {
-		value := mapTexts(s.value, redact.Addresses)
+		value := mapTexts(s.value, shown)
 		data, err := yaml.Marshal(value.Interface())
 		if err != nil {
 			return nil, fmt.Errorf("setting %s: %w", s.Key, err)

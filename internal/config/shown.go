@@ -13,20 +13,31 @@ import (
 // addresses. Settings that are secrets mask themselves.
 func (c Config) Shown() Config {
 	for _, s := range c.Settings() {
-		s.value.Set(mapTexts(s.value, redact.Addresses))
+		s.value.Set(mapTexts(s.value, shown))
 	}
 	return c
 }
 
-// mapTexts returns a copy of a value in which each text has passed f, those of blocks, lists and
-// tables included. What shows itself in a way of its own stays as it is.
-func mapTexts(v reflect.Value, f func(string) string) reflect.Value {
-	if _, own := reflect.TypeAssert[yaml.Marshaler](v); own && v.Kind() == reflect.String {
-		return v
+// shown is a text without what may be secret in addresses. What shows itself in a way of its own
+// stays as it is.
+func shown(text reflect.Value) string {
+	if showsItself(text) {
+		return text.String()
 	}
+	return redact.Addresses(text.String())
+}
+
+func showsItself(text reflect.Value) bool {
+	_, own := reflect.TypeAssert[yaml.Marshaler](text)
+	return own
+}
+
+// mapTexts returns a copy of a value in which each text has passed f, those of blocks, lists and
+// tables included.
+func mapTexts(v reflect.Value, f func(text reflect.Value) string) reflect.Value {
 	switch v.Kind() {
 	case reflect.String:
-		return reflect.ValueOf(f(v.String())).Convert(v.Type())
+		return reflect.ValueOf(f(v)).Convert(v.Type())
 	case reflect.Struct:
 		whole := reflect.New(v.Type()).Elem()
 		whole.Set(v)
@@ -71,11 +82,25 @@ func (c *Config) inAddresses() []string {
 	var all []string
 	for _, s := range c.Settings() {
 		if s.value.Type() != reflect.TypeFor[database.Address]() {
-			mapTexts(s.value, func(text string) string {
-				all = append(all, redact.InAddresses(text)...)
-				return text
+			mapTexts(s.value, func(text reflect.Value) string {
+				if !showsItself(text) {
+					all = append(all, redact.InAddresses(text.String())...)
+				}
+				return text.String()
 			})
 		}
 	}
+	return all
+}
+
+// secretsIn lists the texts of a value that are secrets, those of blocks, lists and tables included.
+func secretsIn(v reflect.Value) []string {
+	var all []string
+	mapTexts(v, func(text reflect.Value) string {
+		if secret, ok := reflect.TypeAssert[redact.Secret](text); ok {
+			all = append(all, string(secret))
+		}
+		return text.String()
+	})
 	return all
 }
