@@ -59,23 +59,12 @@ func (b *breaker) count(call Call, result *Message) {
 		return
 	case result.Code == CodeLoop, result.Code == CodeTooMany:
 		return
-	case refusal(result.Code):
+	case toolgroups.IsRefusal(result.Code): // does not count against a tool that can be run by now
 		b.refused[tool]++
 	default:
 		b.row[tool]++
 	}
 	b.same[failed{tool, call.Arg(), result.Code}]++
-}
-
-// refusal reports whether a code means that the tool was never run. Such failures
-// do not count against a tool that can be run by now.
-func refusal(code string) bool {
-	switch code {
-	case toolgroups.CodeNotFound, toolgroups.CodeNotAvailable, toolgroups.CodeDisabled, toolgroups.CodeDenied,
-		toolgroups.CodeBridge:
-		return true
-	}
-	return false
 }
 
 // refuse returns what a call that cannot be run is answered. Calls through another
@@ -102,7 +91,7 @@ func (b *breaker) blocks(call Call) (Message, bool) {
 			"and is not run again. Go on without it, or tell the user that it could not be done.", tool)), true
 	}
 	for f, n := range b.same {
-		if n >= sameFailures && f.tool == tool && f.arguments == call.Arg() && !refusal(f.code) {
+		if n >= sameFailures && f.tool == tool && f.arguments == call.Arg() && !toolgroups.IsRefusal(f.code) {
 			return failure(call, CodeLoop, fmt.Sprintf("This very call of '%s' failed %d times in this turn (%s) and is not run again. "+
 				"Change the arguments, use another tool, or tell the user what went wrong.", tool, n, f.code)), true
 		}

@@ -211,7 +211,7 @@ func TestBridgeRunsLoadedGroups(t *testing.T) {
 		}
 	}
 	for id, part := range map[string]string{
-		"a": `Load its group first: load_tool_group(group_name="pdf")`, "b": `Load its group first`,
+		"a": `load_tool_group(group_name="pdf")`, "b": `load_tool_group(group_name=`,
 		"c": "Loaded 1 tools from group 'Pdf'. Not listed as tools of their own: run them with tool_call(name, arguments). " +
 			"Parameters are strings where no type is given; tool_describe(names) shows all about them.\n- pdf_info() — Does pdf_info.",
 		"h": "Loaded 1 tools from group 'Pdf', as shown above.",

@@ -36,7 +36,7 @@ func loadTool() Tool {
 		OwnArguments: true,
 		OwnText:      true,
 		Run: func(context.Context, Call) (Result, error) {
-			return Result{}, Errorf(CodeNotAvailable, "Tool '%s' is not available for this agent", LoadToolGroup)
+			return Result{}, Errorf(CodeNotAvailable, unavailable, LoadToolGroup)
 		},
 	}
 }

@@ -135,19 +135,21 @@ func (r *Round) admit(now *Registry, tool Tool, scope Scope) (Tool, *Error) {
 	return tool, nil
 }
 
-// notAvailable begins with S8 and says what helps.
+// unavailable is the sentence (S8) with which a call of a tool is refused that is not loaded.
+const unavailable = "Tool '%s' is not available for this agent"
+
+// notAvailable says what helps.
 func notAvailable(reg *Registry, name, advice string) *Error {
-	const text = "Tool '%s' is not available for this agent"
 	if reg.Disabled(name) {
-		return Errorf(CodeNotAvailable, text+". It is switched off by an administrator.", name)
+		return Errorf(CodeNotAvailable, unavailable+". It is switched off by an administrator.", name)
 	}
 	if advice != "" {
-		return Errorf(CodeNotAvailable, text+". %s", name, advice)
+		return Errorf(CodeNotAvailable, unavailable+". %s", name, advice)
 	}
 	if group, ok := reg.GroupOf(name); ok {
-		return Errorf(CodeNotAvailable, text+". Load its group first: %s(group_name=%q).", name, LoadToolGroup, group)
+		return Errorf(CodeNotAvailable, unavailable+". Load its group first: %s(group_name=%q).", name, LoadToolGroup, group)
 	}
-	return Errorf(CodeNotAvailable, text, name)
+	return Errorf(CodeNotAvailable, unavailable, name)
 }
 
 // permit refuses a call whose sender has too low a role.

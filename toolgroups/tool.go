@@ -213,6 +213,16 @@ const (
 	CodeFruitless = "search_exhausted"
 )
 
+// IsRefusal reports whether a code means that the tool was never run: the call can be made again
+// once what stands in its way is gone.
+func IsRefusal(code string) bool {
+	switch code {
+	case CodeNotFound, CodeNotAvailable, CodeDisabled, CodeDenied, CodeBridge:
+		return true
+	}
+	return false
+}
+
 // Error is a failure of a call that the model is told about: a code for programs
 // and a sentence that says what to do next. It never holds secrets.
 type Error struct {

@@ -1,9 +1,10 @@
-// Package retry is the one policy by which the program repeats what may pass: pauses
+// Package retry has the pauses after which the program repeats what may pass: pauses
 // that grow, with a random part so that many who failed together do not come back
 // together, and never shorter than the other side asks for. [Pacer] holds requests apart where
 // the other side has said that there are too many of them.
 //
-// What may be repeated, and how often, is for the caller to say.
+// What may be repeated, and how often, is for the caller to say: calls of models are repeated in
+// agent/provider, jobs in bridge/attempts.go.
 package retry
 
 import (

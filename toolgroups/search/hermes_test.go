@@ -213,7 +213,7 @@ func TestOutOfScopeRejected(t *testing.T) {
 			if name != "vault_open" {
 				return nil
 			}
-			return toolgroups.Errorf(toolgroups.CodeNotAvailable, "Tool '%s' is not available for this agent", name)
+			return toolgroups.Errorf(toolgroups.CodeNotAvailable, "not in this chat")
 		}
 	})
 	_, _, fault := b.Resolve(search.ToolCall, []byte(`{"name":"vault_open","arguments":{}}`))
