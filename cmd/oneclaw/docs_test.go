@@ -145,7 +145,7 @@ func TestTheReadmeCountsToolsAsTheProgramDoes(t *testing.T) {
 		want       []int
 	}{
 		{"README.md", `(\w+) core tools are always there. The other (\d+),`, []int{core, others}},
-		{"README.md", `carries ([\d,]+) tokens of tools and listing where all tools would cost ([\d,]+) `, []int{number(t, first[1]), rows["all"][1]}},
+		{"README.md", `carries ([\d,]+) tokens of tools and group list; all tools would cost ([\d,]+) `, []int{number(t, first[1]), rows["all"][1]}},
 		{"README.md", `(\w+) groups with (\d+) tools`, []int{googleGroups, googleTools}},
 		{"CHANGELOG.md", `(\w+) core tools are always there; (\d+) others`, []int{core, others}},
 		{"CHANGELOG.md", `(\w+) groups with (\d+) tools`, []int{googleGroups, googleTools}},
