@@ -261,7 +261,7 @@ func (in *intake) unhear(ctx context.Context, j *queue.Run) (bool, error) {
 	if err := in.observer.Forget(ctx, m.By()); err != nil {
 		return false, err
 	}
-	outbox.Of(j).Notice = "I have forgotten what I heard you say in groups. What you write to me here goes within a week."
+	outbox.Of(j).Notice = "I have forgotten what I heard you say in groups. Your messages to me here are deleted within a week."
 	return true, nil
 }
 

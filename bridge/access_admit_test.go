@@ -79,8 +79,8 @@ func TestANewcomerIsLetIn(t *testing.T) {
 		t.Run(fmt.Sprint(restarted), func(t *testing.T) {
 			u := newOwned(t)
 			u.accept(from("2", "a", "hello\nI am new, see https://evil.example `x` <b>"), from("2", "b", "hello?"))
-			wantText(t, u.untilTold("2", 1)[0], "I have asked my owner whether to let you in. If so, I answer your message here. (You are `fake:2`.)")
-			card := u.card("somebody new")
+			wantText(t, u.untilTold("2", 1)[0], "I have asked my owner whether to let you in. If so, I will answer your message here. (You are `fake:2`.)")
+			card := u.card("someone new")
 			wantText(t, card.text, "`user 2` (`fake:2`) has written to me. They wrote: `hello I am new, see https://evil.example 'x' <b>`")
 			if restarted {
 				u.restart()
@@ -103,12 +103,12 @@ func TestANewcomerIsLetIn(t *testing.T) {
 func TestARefusedNewcomerIsNotAskedAboutAgain(t *testing.T) {
 	u := newOwned(t)
 	u.accept(from("2", "a", "hello"))
-	card := u.card("somebody new")
+	card := u.card("someone new")
 	wantText(t, u.press(card, "p", "1", "Refuse"), "not told")
 	u.card("is refused")
 	u.now.advance(25 * time.Hour)
 	u.accept(from("2", "b", "hello?"))
-	wantText(t, u.untilTold("2", 2)[1], "ask whoever runs me")
+	wantText(t, u.untilTold("2", 2)[1], "ask my operator")
 	if n := len(u.told("1")); n != 2 {
 		t.Errorf("the owner was told %q", u.told("1"))
 	}
@@ -116,7 +116,7 @@ func TestARefusedNewcomerIsNotAskedAboutAgain(t *testing.T) {
 	u.now.advance(31 * 24 * time.Hour)
 	u.accept(from("2", "c", "hello at last"))
 	wantText(t, u.untilTold("2", 3)[2], "asked my owner")
-	wantText(t, u.card("hello at last").text, "somebody new")
+	wantText(t, u.card("hello at last").text, "someone new")
 	u.did(t, "refuse fake:1 Ann fake:1 fake:2", "claim fake:1 user 1 fake:1 fake:1")
 }
 
@@ -145,7 +145,7 @@ func TestPeopleAreLetInAndRemovedElsewhere(t *testing.T) {
 	do("fake:4", give("fake:5", false), "for my administrators")
 	do("fake:3", give("fake:5", true), "Only my owner")
 	do("fake:3", take("fake:1"), "cannot be removed")
-	do("fake:3", take("fake:4"), "may not talk to me any more")
+	do("fake:3", take("fake:4"), "may no longer talk to me")
 	u.did(t,
 		"remove fake:3 Somebody page fake:4", "let in as user fake:3 Somebody page fake:4", "let in as admin fake:1 Somebody page fake:3",
 		"claim fake:1 user 1 fake:1 fake:1",
@@ -155,9 +155,9 @@ func TestPeopleAreLetInAndRemovedElsewhere(t *testing.T) {
 func TestNobodyDecides(t *testing.T) {
 	u := newOwned(t)
 	u.accept(from("2", "a", "hello"))
-	u.card("somebody new")
+	u.card("someone new")
 	u.now.advance(8 * 24 * time.Hour)
-	u.card("Nobody has decided about `user 2`")
+	u.card("There was no decision about `user 2`")
 	u.accept(from("2", "b", "still here"))
 	u.card("still here")
 }
@@ -167,7 +167,7 @@ func TestOnlyTheOwnerAdmits(t *testing.T) {
 	u := newOwned(t)
 	u.say(from("1", "1", "/people admin fake:3"), 2)
 	u.accept(from("2", "a", "hello"))
-	card := u.card("somebody new")
+	card := u.card("someone new")
 	for _, user := range []string{"2", "3", "4"} {
 		if toast := u.press(card, "p"+user, user, "Let in"); strings.Contains(toast, "now") {
 			t.Errorf("user %s is told %q", user, toast)
@@ -240,7 +240,7 @@ func TestInAGroupNobodyKnocks(t *testing.T) {
 	wantText(t, u.untilTold("g", 1)[0], "direct chat")
 	u.accept(from("2", "c", "hello"))
 	wantText(t, u.untilTold("2", 1)[0], "asked my owner")
-	u.card("somebody new")
+	u.card("someone new")
 	if n := len(u.told("g")); n != 1 {
 		t.Errorf("the group was told %q", u.told("g"))
 	}
@@ -249,7 +249,7 @@ func TestInAGroupNobodyKnocks(t *testing.T) {
 func TestPeopleAreRemovedByAButton(t *testing.T) {
 	u := newOwned(t)
 	u.accept(from("2", "a", "hello"))
-	u.press(u.card("somebody new"), "p1", "1", "Let in")
+	u.press(u.card("someone new"), "p1", "1", "Let in")
 	u.untilTold("2", 2)
 	u.accept(from("1", "1", "/people add fake:3"), from("1", "2", "/people admin fake:4"), from("1", "3", "/people"))
 	list := u.card("– owner since")
@@ -287,7 +287,7 @@ func TestAddingWhoWaitsClosesTheirCard(t *testing.T) {
 		t.Run(text, func(t *testing.T) {
 			u := newOwned(t)
 			u.accept(from("2", "a", text))
-			card := u.card("somebody new")
+			card := u.card("someone new")
 			u.untilTold("2", 1)
 			u.accept(from("1", "1", "/people add fake:2"))
 			told := u.untilTold("2", 3)
@@ -318,7 +318,7 @@ func TestPressesOfStrangersMakeNoTurn(t *testing.T) {
 		})
 		defer u.stop()
 		u.accept(from("2", "first", "hello"))
-		card := u.card("somebody new")
+		card := u.card("someone new")
 		u.accept(from("1", "people", "/people"))
 		u.untilTold("1", 3)
 		for n := range rapid.IntRange(1, 15).Draw(rt, "events") {

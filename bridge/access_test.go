@@ -108,7 +108,7 @@ func TestAClaimEnds(t *testing.T) {
 		"with its time":    func(u *unclaimed) { u.now.advance(access.ClaimAge) },
 		"with another one": func(u *unclaimed) { code := u.code; u.offer(); u.code = code },
 		"seen in a group": func(u *unclaimed) {
-			wantText(u.t, u.say(group("g1", "1", "/claim "+u.code), 1), "does not count any more")
+			wantText(u.t, u.say(group("g1", "1", "/claim "+u.code), 1), "is no longer valid")
 		},
 	}
 	for name, end := range tests {
@@ -317,12 +317,12 @@ func TestPeopleAreLetInAndRemoved(t *testing.T) {
 	wantText(t, say("3", "/people remove fake:5"), "Only my owner")
 	wantText(t, say("3", "/people remove fake:1"), "cannot be removed")
 	wantText(t, say("1", "/people remove fake:1"), "cannot be removed")
-	wantText(t, say("3", "/people remove fake:4"), "may not talk to me any more")
+	wantText(t, say("3", "/people remove fake:4"), "may no longer talk to me")
 	wantText(t, say("4", "hello"), "only talk to people")
 	wantText(t, say("1", "/people remove nobody"), "do not know")
 	wantText(t, say("1", "/people add nobody"), "by platform and id")
-	wantText(t, say("1", "/people add fake:*"), "names nobody")
-	wantText(t, say("1", "/people admin fake:*"), "names nobody")
+	wantText(t, say("1", "/people add fake:*"), "is not a person")
+	wantText(t, say("1", "/people admin fake:*"), "is not a person")
 	wantText(t, say("1", "/people dance"), "lists who may")
 	list := say("1", "/people")
 	for _, want := range []string{"`fake:1`) – owner", "`fake:2` – user", "`fake:3` – admin"} {
@@ -363,7 +363,7 @@ func TestRemovalHoldsAtOnce(t *testing.T) {
 	if who := <-begun; who != "fake:2" {
 		t.Fatalf("a turn for %s", who)
 	}
-	wantText(t, u.say(from("1", "5", "/people remove fake:2"), 3), "may not talk")
+	wantText(t, u.say(from("1", "5", "/people remove fake:2"), 3), "may no longer talk")
 	if err := <-ended; err == nil {
 		t.Error("the turn ended without a cause")
 	}

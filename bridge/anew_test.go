@@ -156,7 +156,7 @@ func TestQuickLinesAreOneQuestion(t *testing.T) {
 			time.Second,
 			[]line{later(0, "1", "one"), {100 * ms, edit(direct("1", ""), "won")}},
 			1, 0,
-			[]string{"re: one", "You changed a message that I have answered already. To have me answer it as it is now, send it again as a new message."},
+			[]string{"re: one", "You changed a message that I have already answered. If you want a new answer, please send it again as a new message."},
 		},
 		"an album is waited for": {
 			time.Second,

@@ -95,7 +95,7 @@ func TestInADirectChatOnlyTheRequesterAllows(t *testing.T) {
 			for _, user := range []string{"2", "9"} {
 				id := "x" + user + label[:1]
 				r.accept(pressOn(card, id, user, card.button(t, label)))
-				if got := r.platform.toast(t, id); got != "Only who asked for this can decide." {
+				if got := r.platform.toast(t, id); got != "Only the person who asked for this can decide." {
 					t.Errorf("user %s, who pressed %q, is told %q", user, label, got)
 				}
 			}

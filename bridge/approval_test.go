@@ -167,7 +167,7 @@ func (r *harness) untilHeld() int {
 		r.accept(direct(fmt.Sprintf("status%d-%d", before, n), "/status"))
 		for count := before + 1; ; count++ {
 			last := r.platform.wait(r.t, count)[count-1].text
-			if strings.Contains(last, "I wait for a decision about `exec`") {
+			if strings.Contains(last, "I am waiting for a decision about `exec`") {
 				return count
 			}
 			if strings.Contains(last, "Messages in this conversation") {
@@ -201,7 +201,7 @@ func TestCallWaitsForItsApproval(t *testing.T) {
 	if all[1].text != "ran rm -rf x" || fmt.Sprint(w.commands()) != "[rm -rf x]" {
 		t.Errorf("answer %q, ran %v", all[1].text, w.commands())
 	}
-	if toasts := []string{r.platform.toast(t, "p1"), r.platform.toast(t, "p2")}; fmt.Sprint(toasts) != "[Allowed once. This was decided already.]" {
+	if toasts := []string{r.platform.toast(t, "p1"), r.platform.toast(t, "p2")}; fmt.Sprint(toasts) != "[Allowed once. This has already been decided.]" {
 		t.Errorf("toasts %q", toasts)
 	}
 	r.platform.until(t, "edit", func(all []sent) bool {
@@ -288,7 +288,7 @@ func TestWhatIsQuotedIsNoApproval(t *testing.T) {
 	// That a message waits behind the call may be said behind the look at that, or before it. What is
 	// passed on is one question with the words before it.
 	got := slices.DeleteFunc(texts(r.platform.wait(t, n+4)[n:]), func(text string) bool {
-		return text == "I am waiting for the decision above. Your message is next after that; /stop ends what waits."
+		return text == "I am waiting for the decision above. Your message comes next; /stop cancels everything that waits."
 	})
 	if got[0] != "ran a" || fmt.Sprint(w.commands()) != "[a]" {
 		t.Errorf("answers %q, ran %v", got, w.commands())
@@ -320,11 +320,11 @@ func TestOnlyTheRightPeopleApprove(t *testing.T) {
 			t.Errorf("card %+v", card)
 		}
 		for i, label := range []string{"Allow once", "Deny"} {
-			if got := press(r, card, fmt.Sprint("x", i), "2", label); got != "Only who asked for this, or an administrator, can decide." {
+			if got := press(r, card, fmt.Sprint("x", i), "2", label); got != "Only the person who asked for this, or an administrator, can decide." {
 				t.Errorf("toast %q", got)
 			}
 		}
-		if got := press(r, card, "y", "3", "Allow once"); got != "Sorry, I only take this from people I have been introduced to." {
+		if got := press(r, card, "y", "3", "Allow once"); got != "Sorry, I only accept this from people I have been introduced to." {
 			t.Errorf("toast %q", got)
 		}
 		if got := press(r, card, "z", "1", "Allow once"); got != "Allowed once." {
@@ -373,7 +373,7 @@ func TestOnlyTheRightPeopleApprove(t *testing.T) {
 		if !strings.Contains(card.text, "Only Ann can allow it") {
 			t.Errorf("card %q", card.text)
 		}
-		if got := press(r, card, "x", "9", "Allow once"); got != "Only who asked for this can decide." {
+		if got := press(r, card, "x", "9", "Allow once"); got != "Only the person who asked for this can decide." {
 			t.Errorf("toast %q", got)
 		}
 		press(r, card, "y", "1", "Allow once")
@@ -494,7 +494,7 @@ func TestStopAndClearWhileACallWaits(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{
 		"/stop":  "Stopped. One waiting message was dropped.",
-		"/clear": "Conversation cleared: it is closed, and its tools are unloaded. We begin anew. Nothing is deleted: your files are kept, and I can still find what was said when I search. I stopped what I was doing. One waiting message was dropped.",
+		"/clear": "Conversation cleared: it is closed, and its tools are unloaded. Nothing is deleted: your files are kept, and I can still find earlier messages when I search. I stopped what I was doing. One waiting message was dropped.",
 	} {
 		for _, restarted := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s restarted %v", command, restarted), func(t *testing.T) {
@@ -620,7 +620,7 @@ func TestWhoDecidesIsToldThatSomebodyOutsideHasPosted(t *testing.T) {
 	r := w.guarded(t)
 	r.submit(bridge.Submission{Key: "k", Chat: chatOne, User: "1", Direct: true, Title: "ci", Text: "run a", Trigger: receipts.Trigger{Hook: "ci", Quiet: true}})
 	card := r.platform.wait(t, 1)[0]
-	if !strings.Contains(card.text, "It is for what somebody outside has posted to the webhook ci.") || len(w.commands()) != 0 {
+	if !strings.Contains(card.text, "It is for a delivery to the webhook ci.") || len(w.commands()) != 0 {
 		t.Errorf("card %+v, ran %v", card, w.commands())
 	}
 }
@@ -680,7 +680,7 @@ func TestCardShowsAllOfTheArguments(t *testing.T) {
 		"tabs":       {"ls" + strings.Repeat("\t", 100) + "x", 1, []string{"ls⟨100 tabs⟩x"}},
 		"lines":      {"ls" + strings.Repeat(" \n", 50) + "rm", 1, []string{"ls⟨50 spaces, 50 line breaks⟩\nrm"}},
 		"indented":   {"if a:\n\n\n" + strings.Repeat(" ", 24) + "b", 1, []string{"if a:\n\n\n" + strings.Repeat(" ", 24) + "b"}},
-		"long":       {long, 2, []string{long, "Please read it to its end."}},
+		"long":       {long, 2, []string{long, "Please read them to the end."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &workshop{}

@@ -394,7 +394,7 @@ func TestATurnThatAsksTakesNoRoom(t *testing.T) {
 	})
 	r.accept(direct("4", "/status"))
 	r.platform.until(t, "the status", func(all []sent) bool {
-		return len(all) == 4 && strings.Contains(all[3].text, "I wait for a decision about `exec`")
+		return len(all) == 4 && strings.Contains(all[3].text, "I am waiting for a decision about `exec`")
 	})
 	r.accept(pressOn(card, "p", "1", card.button(t, "Yes")))
 	if all := r.platform.wait(t, 6); all[4].text != `accept {"sure":true}` || all[5].text != "re: and then?" {

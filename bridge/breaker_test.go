@@ -287,7 +287,7 @@ func TestOnePoisonedAnswerHoldsUpNobody(t *testing.T) {
 			t.Errorf("%d copies in a day", n)
 		}
 		for _, s := range copies[1:] {
-			if !s.repeat && !strings.Contains(s.text, "set it aside") {
+			if !s.repeat && !strings.Contains(s.text, "stopped trying") {
 				t.Errorf("a copy has no mark: %q", s.text)
 			}
 		}

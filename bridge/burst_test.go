@@ -122,7 +122,7 @@ func TestWhatIsWrittenWhileATurnRunsIsAnsweredByIt(t *testing.T) {
 				t.Errorf("there stands %q, want %q at %d", got, want, i)
 			}
 		}
-		if !strings.Contains(got[5], "part of it: 1 message") {
+		if !strings.Contains(got[5], "Added while I worked on it: 1 message") {
 			t.Errorf("/why says %q", got[5])
 		}
 	})
@@ -142,7 +142,7 @@ func TestStatusNamesWhatBecamePartOfATurn(t *testing.T) {
 		<-s.asked
 		r.accept(direct("3", "/status"))
 		synctest.Wait()
-		if got := r.platform.texts(); len(got) != 1 || !strings.Contains(got[0], "I am working on an answer. It takes in 1 more message.") {
+		if got := r.platform.texts(); len(got) != 1 || !strings.Contains(got[0], "I am working on an answer. It also answers 1 more message.") {
 			t.Errorf("/status says %q", got)
 		}
 		r.accept(direct("4", "/stop"), direct("5", "after"))
@@ -217,7 +217,7 @@ func TestEditsOfWhatIsBeingAnsweredReachIt(t *testing.T) {
 		r.stop()
 		note := "[I have edited my message from before. It now reads:]\n"
 		r.want(t, "re: work + two, changed + "+note+"work well + "+note+"work",
-			"You changed a message that I have answered already. To have me answer it as it is now, send it again as a new message.")
+			"You changed a message that I have already answered. If you want a new answer, please send it again as a new message.")
 	})
 }
 
@@ -231,7 +231,7 @@ func TestAnEditOfWhatEndsBeforeIsAnsweredWithALine(t *testing.T) {
 		s.free <- struct{}{}
 		synctest.Wait()
 		r.stop()
-		if got := r.platform.texts(); len(got) != 2 || got[0] != "re: slow" || !strings.Contains(got[1], "answered already") {
+		if got := r.platform.texts(); len(got) != 2 || got[0] != "re: slow" || !strings.Contains(got[1], "already answered") {
 			t.Errorf("there stands %q", got)
 		}
 	})
@@ -333,7 +333,7 @@ func TestAnEditOfAPieceThatChangesNothingSaysNothing(t *testing.T) {
 		r.accept(edit(one, "work"))
 		pass(t, 5)
 		r.stop()
-		if got := r.platform.texts(); len(got) != 2 || !strings.Contains(got[1], "answered already") {
+		if got := r.platform.texts(); len(got) != 2 || !strings.Contains(got[1], "already answered") {
 			t.Errorf("an edit that shortens the first piece was told %q", got)
 		}
 	})

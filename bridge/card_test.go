@@ -114,7 +114,7 @@ func TestCardIsPressedOnce(t *testing.T) {
 		t.Errorf("toast: %q", got)
 	}
 	r.accept(pressOn(shown, "p2", "1", shown.button(t, "Yes")))
-	if got := r.platform.toast(t, "p2"); got != "This was decided already." {
+	if got := r.platform.toast(t, "p2"); got != "This has already been decided." {
 		t.Errorf("toast of a decided card: %q", got)
 	}
 	r.accept(pressOn(shown, "p1", "1", no))
@@ -187,7 +187,7 @@ func TestCardSurvivesRestart(t *testing.T) {
 	r.platform.until(t, "edit", func(all []sent) bool { return all[0].text == "fake:1 chose later" })
 	r.restart()
 	r.accept(pressOn(shown, "p", "1", shown.button(t, "Later")), pressOn(shown, "q", "1", shown.button(t, "Later")))
-	if got := r.platform.toast(t, "q"); got != "This was decided already." {
+	if got := r.platform.toast(t, "q"); got != "This has already been decided." {
 		t.Errorf("toast: %q", got)
 	}
 	if len(v.seen()) != 1 || len(r.platform.texts()) != 1 {
@@ -262,7 +262,7 @@ func TestCardThatMayStandTwice(t *testing.T) {
 		t.Errorf("toast %q", got)
 	}
 	r.accept(pressOn(all[1], "q", "1", all[1].button(t, "No")))
-	if got := r.platform.toast(t, "q"); got != "This was decided already." {
+	if got := r.platform.toast(t, "q"); got != "This has already been decided." {
 		t.Errorf("toast %q", got)
 	}
 }

@@ -136,16 +136,16 @@ func (b *Bridge) commandTable() []queue.Command {
 	table := []queue.Command{
 		row("help", "What I can do and which commands there are", b.commands.help),
 		ofThread(row("clear", "Close this conversation and unload its tools; I can still find it when I search", b.stops.clear)),
-		ofThread(row("new", "Begin a new conversation; does the same as clear", b.stops.clear)),
-		ofThread(row(undoKind, "Take back a /clear of the last ten minutes", b.stops.takeBack)),
+		ofThread(row("new", "Start a new conversation; the same as clear", b.stops.clear)),
+		ofThread(row(undoKind, "Undo a /clear of the last ten minutes", b.stops.takeBack)),
 		ofThread(row(stopName, "Stop what I am doing and drop waiting messages", b.stops.stop)),
-		row("status", "What is going on in this chat", b.status),
-		row("observe", "Listen along in this group, or no more: on, off", b.observe),
-		alone(row("tools", "Tool groups, and which are loaded here", b.panel.Command)),
-		alone(row("why", "What became of the last message here, and why", func(ctx context.Context, j *queue.Run, args string) (string, error) {
+		row("status", "What I am doing in this chat", b.status),
+		row("observe", "Listen along in this group: on or off", b.observe),
+		alone(row("tools", "The tool groups, and those loaded here", b.panel.Command)),
+		alone(row("why", "What happened to the last message here, and why", func(ctx context.Context, j *queue.Run, args string) (string, error) {
 			return explainer(b).Explain(ctx, j, args) // the zone may have changed
 		})),
-		row(privacy.ForgetCommand, "Forget what I keep of you, after a question", b.eraser.Ask),
+		row(privacy.ForgetCommand, "Delete your data, after a confirmation", b.eraser.Ask),
 		start,
 	}
 	table = append(table, b.people.Commands()...)
@@ -182,12 +182,12 @@ func (b *Bridge) status(ctx context.Context, j *queue.Run, _ string) (string, er
 	here := b.queue.Status(j.Message.Chat)
 	state := "I am idle here."
 	if here.Held != nil {
-		state = fmt.Sprintf("I wait for a decision about %s%s: see the buttons above. /stop ends that.",
+		state = fmt.Sprintf("I am waiting for a decision about %s%s: see the buttons above. /stop ends that.",
 			wording.ListOr(here.Held.Tools, "a tool"), behind(here.Waiting))
 	} else if here.Running {
 		state = "I am working on an answer" + behind(here.Waiting) + "."
 		if here.Joined > 0 {
-			state += " It takes in " + wording.Count(here.Joined, "more message", "more messages") + "."
+			state += " It also answers " + wording.Count(here.Joined, "more message", "more messages") + "."
 		}
 	} else if here.Queues {
 		state = "I am busy in other chats: " + wording.Count(here.Waiting, "message waits here for its turn", "messages wait here for their turn") + "."
@@ -372,8 +372,7 @@ func (c *commands) help(_ context.Context, j *queue.Run, args string) (string, e
 		return fmt.Sprintf("/%s – %s", one.Name, one.Description), nil
 	}
 	var text strings.Builder
-	text.WriteString("I answer what you write to me, and I have tools to get things done. " +
-		"I load the ones I need as we go.\n\n")
+	text.WriteString("I answer your messages, and I have tools to get things done. I load the ones I need as we go.\n\n")
 	if !j.Message.Direct {
 		text.WriteString("Here I answer when I am mentioned or replied to.\n\n")
 	}

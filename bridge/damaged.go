@@ -18,7 +18,7 @@ import (
 	"oneclaw/storage"
 )
 
-const damagedNotice = "Something that I had stored for this chat cannot be read any more. I set it aside and go on without it."
+const damagedNotice = "I can no longer read a part of what I stored for this chat. I will continue without it."
 
 // mender sets damaged records aside.
 type mender struct {

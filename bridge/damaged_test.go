@@ -15,7 +15,7 @@ import (
 	"oneclaw/storage"
 )
 
-const unreadable = "cannot be read any more"
+const unreadable = "I can no longer read a part"
 
 // put writes a value, whatever is there.
 func (r *harness) put(key, value string) {

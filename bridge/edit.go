@@ -107,7 +107,7 @@ func (e *edits) insertUnclaimed(ctx context.Context, j *queue.Run) error {
 }
 
 // editedText is the one answer to edits of a message that was answered.
-const editedText = "You changed a message that I have answered already. To have me answer it as it is now, send it again as a new message."
+const editedText = "You changed a message that I have already answered. If you want a new answer, please send it again as a new message."
 
 // tell says once for a message that its edit changes nothing.
 func (e *edits) tell(ctx context.Context, edit chats.Message) error {

@@ -27,7 +27,7 @@ const (
 const tryAgainText = "Please try again."
 
 // goneText is told who asks again for what a /clear has taken out of the conversation.
-const goneText = "This conversation was cleared. Please ask me anew."
+const goneText = "This conversation was cleared. Please ask me again."
 
 // failedTurn is what the card of a failed turn knows of it.
 type failedTurn struct {

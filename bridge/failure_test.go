@@ -19,8 +19,8 @@ import (
 
 // told is everything that people are ever told about a failed turn.
 var told = regexp.MustCompile(`^(?:` +
-	`I gave up on this after 15m0s\. What I found out so far is kept: ask again, or for a smaller step\.|` +
-	`(?:Something went wrong inside me, and I could not answer\. Please try again\.|I can't answer right now\.|The model account has run out of credit\.) Whoever runs me finds the reason in the log\.|` +
+	`I gave up on this after 15m0s\. My results so far are kept: ask again, or ask for a smaller step\.|` +
+	`(?:Something went wrong inside me, and I could not answer\. Please try again\.|I can't answer right now\.|The model account has run out of credit\.) The reason is in my operator's log\.|` +
 	`(The language model is busy\. Please try again in (?:[0-9hms]+|a minute or two)\.|The model gave no answer\. Please try again\.)|` +
 	`I could not reach the language model\. Please try again in a minute\.|` +
 	`This conversation has grown too long for the language model\. /new begins a fresh one; files and memory are kept\.|` +
@@ -97,7 +97,7 @@ func TestAdministratorsAreToldOfAFailure(t *testing.T) {
 	})
 	for n, one := range []struct{ user, want string }{
 		{"1", "I can't answer right now. I've told an administrator."},
-		{"1", "I can't answer right now. Whoever runs me finds the reason in the log."},
+		{"1", "I can't answer right now. The reason is in my operator's log."},
 		{"9", "I can't answer right now. The model's server rejects the key."},
 	} {
 		r.accept(group(fmt.Sprint(n+1), one.user, "hello"))
@@ -148,7 +148,7 @@ func TestAFailedTurnIsTriedAgainWithAButton(t *testing.T) {
 		t.Errorf("answered %q", got.text)
 	}
 	r.accept(pressOn(failed, "p4", "1", again))
-	if got := r.platform.toast(t, "p4"); got != "This was decided already." {
+	if got := r.platform.toast(t, "p4"); got != "This has already been decided." {
 		t.Errorf("pressed twice: %q", got)
 	}
 	if n := len(r.platform.shown()); n != 2 {
@@ -194,7 +194,7 @@ func TestAFailedTurnIsNotTriedAgainBehindAClear(t *testing.T) {
 	r.accept(direct("2", "/clear"))
 	r.platform.wait(t, 2)
 	r.accept(pressOn(failed, "p1", "1", failed.button(t, "Try again")))
-	if got := r.platform.toast(t, "p1"); got != "This conversation was cleared. Please ask me anew." {
+	if got := r.platform.toast(t, "p1"); got != "This conversation was cleared. Please ask me again." {
 		t.Errorf("told %q", got)
 	}
 	r.platform.until(t, "the end of the buttons", func(all []sent) bool { return all[0].buttons == nil })

@@ -20,7 +20,7 @@ import (
 	"oneclaw/storage"
 )
 
-const gone = "I have forgotten you: what was yours here is gone. What you asked me in other chats goes as soon as I am not busy there."
+const gone = "I have forgotten you: your data here is deleted. I will delete your questions in other chats as soon as I am not busy there."
 
 // spoken is a bridge to which Ann (1) has said secrets in many ways, and Bob (6) something else,
 // and the card that asks Ann whether she wants to be forgotten.
@@ -127,7 +127,7 @@ func TestForgetTakesAllOfAPersonAway(t *testing.T) {
 		// What comes again is not answered again; what Bob has said is still there.
 		r.accept(direct("1", "secret one"), group("g7", "6", "what did I say?"), direct("7", "hello"), direct("8", "/undo"))
 		got := texts(r.platform.wait(t, 17)[14:])
-		if len(got) != 3 || !strings.Contains(strings.Join(got, "|"), "There is nothing to take back") {
+		if len(got) != 3 || !strings.Contains(strings.Join(got, "|"), "There is nothing to undo") {
 			t.Errorf("then there stands %q", got)
 		}
 		history, _ := seen.Load("what did I say?")

@@ -80,7 +80,7 @@ func (r turnHost) Report(ctx context.Context, j *queue.Run, failure, remedy stri
 		}
 	}
 	if told == 0 {
-		return "Whoever runs me finds the reason in the log."
+		return "The reason is in my operator's log."
 	}
 	return "I've told " + r.Administrator(user) + "."
 }

@@ -37,7 +37,7 @@ func (w *loadWorker) later(ctx context.Context, press interact.Press, name strin
 	group, ok := w.tools().Group(name)
 	switch {
 	case !ok:
-		return interact.Result{Toast: "This tool group is not there any more."}, nil
+		return interact.Result{Toast: "This tool group no longer exists."}, nil
 	case press.Role < group.Role:
 		return interact.Result{Toast: "Sorry, this tool group is for administrators."}, nil
 	}
@@ -57,7 +57,7 @@ func (w *loadWorker) later(ctx context.Context, press interact.Press, name strin
 	}
 	toast := "Loading " + interact.Label(group) + "."
 	if status.Running {
-		toast = "I load " + interact.Label(group) + " when I am done with the present answer."
+		toast = "I load " + interact.Label(group) + " when I have finished this answer."
 	}
 	return interact.Result{Toast: toast}, nil
 }

@@ -55,7 +55,7 @@ func TestWhatANewcomerWroteIsAnsweredOnceThoughAWriteFails(t *testing.T) {
 					u.accept(from("2", "a", "hello"))
 					u.untilTold("2", 1)
 					letIn := from("1", "b", "/people add fake:2")
-					if card := u.card("somebody new"); byButton {
+					if card := u.card("someone new"); byButton {
 						letIn = pressOn(card, "p", "1", card.button(t, "Let in"))
 					}
 					u.stop()
@@ -102,7 +102,7 @@ func TestWhatANewcomerWroteIsAnsweredByTheReplicaOfTheirChat(t *testing.T) {
 		n := 0
 		for _, r := range all {
 			for _, card := range r.platform.shown() {
-				if strings.Contains(card.text, "somebody new") {
+				if strings.Contains(card.text, "someone new") {
 					n++
 					press := pressOn(card, fmt.Sprint("p", n), "1", card.button(t, "Let in"))
 					all[0].accept(press)
@@ -128,7 +128,7 @@ func TestWhatANewcomerWroteIsAnsweredByTheReplicaOfTheirChat(t *testing.T) {
 func TestWhatStrangersWroteIsKeptWithinBounds(t *testing.T) {
 	u := newOwned(t)
 	u.accept(from("2", "a", strings.Repeat("long ", 10_000)))
-	wantText(t, u.untilTold("2", 1)[0], "If so, I tell you here")
+	wantText(t, u.untilTold("2", 1)[0], "If so, I will tell you here")
 	card := u.card("They wrote: `long")
 	u.press(card, "p", "1", "Let in")
 	wantText(t, u.untilTold("2", 2)[1], "Please send your message again")

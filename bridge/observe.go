@@ -19,9 +19,7 @@ const observeUsage = "`/observe on` lets me remember what is said here and not t
 
 // observed is the announcement: everybody in the group has to know.
 func observed() string {
-	return fmt.Sprintf("From now on I listen along here: when somebody asks me, I am shown up to %d of the last messages that were not for me, "+
-		"none older than %s. They start nothing, nobody can search them, and I forget them with /clear. "+
-		"/observe off ends this. On Telegram I only hear everything as an administrator of the group or with my privacy mode off.",
+	return fmt.Sprintf("I now listen along here. When you ask me something, I also see up to %d of the last messages that were not for me, none older than %s. They start nothing and cannot be searched, and /clear makes me forget them. /observe off ends this. On Telegram I see all messages only as an administrator of the group or with my privacy mode off.",
 		privacy.Shown, wording.Roughly(privacy.Age))
 }
 
@@ -46,7 +44,7 @@ func (b *Bridge) observe(ctx context.Context, j *queue.Run, args string) (string
 	case err != nil:
 		return "", err
 	case !on && changed:
-		return "I listen along no more, and I have forgotten what I heard.", nil
+		return "I no longer listen along, and I have forgotten what I heard.", nil
 	case !on:
 		return "I do not listen along here.", nil
 	case m.Chat.Thread == "":
@@ -55,5 +53,5 @@ func (b *Bridge) observe(ctx context.Context, j *queue.Run, args string) (string
 	if _, err := b.cards.Post(ctx, "observe/"+j.Key(), m.Chat.Whole(), interact.Card{Text: observed()}); err != nil {
 		return "", err
 	}
-	return "I listen along in this group from now on, and I have said so to everybody.", nil
+	return "I now listen along in this group, and I have told everyone.", nil
 }

@@ -192,7 +192,7 @@ func TestPanelWaitsForItsTurn(t *testing.T) {
 	r.accept(direct("2", "slow"))
 	<-s.asked
 	r.accept(pressOn(panel, "p1", "1", panel.button(t, "Group 1")))
-	if got := r.platform.toast(t, "p1"); got != "I load Group 1 when I am done with the present answer." {
+	if got := r.platform.toast(t, "p1"); got != "I load Group 1 when I have finished this answer." {
 		t.Errorf("told %q", got)
 	}
 	r.restart() // the press is on disk

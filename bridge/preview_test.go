@@ -318,7 +318,7 @@ func TestStopUnderAPreview(t *testing.T) {
 		p.until(t, "the next preview", func(all []sent) bool { return len(all) == 2 && strings.Contains(all[1].text, "two") })
 		press.ID = "p2"
 		r.accept(press)
-		if got := p.toast(t, "p2"); !strings.Contains(got, "over already") {
+		if got := p.toast(t, "p2"); !strings.Contains(got, "already finished") {
 			t.Errorf("toast %q", got)
 		}
 		p.until(t, "the next answer", func(all []sent) bool { return all[1].text == "one two three four five six" })

@@ -92,7 +92,7 @@ func TestAnEditRacesWithNobody(t *testing.T) {
 	all := r.platform.wait(t, 2)
 	close(stop)
 	<-ended
-	if !strings.Contains(all[1].text, "Your message is next") {
+	if !strings.Contains(all[1].text, "Your message comes next") {
 		t.Fatalf("told %q", texts(all))
 	}
 	r.accept(pressOn(all[0], "p", "1", all[0].button(t, "Allow once")))
@@ -161,7 +161,7 @@ func (p *putOff) Send(ctx context.Context, to chats.Address, part chats.Part) (s
 	return p.platform.Send(ctx, to, part)
 }
 
-const helpBegins = "I answer what you write"
+const helpBegins = "I answer your messages"
 
 // hanging asks nobody and answers nothing until its turn is ended, which it says.
 type hanging struct{ begun, ended chan struct{} }
@@ -350,7 +350,7 @@ func TestAnEditThatWasAnsweredAndComesAgainSaysNothing(t *testing.T) {
 		r.accept(at("work well", 3))
 		synctest.Wait()
 		r.stop()
-		if got := r.platform.texts(); len(got) != 2 || !strings.Contains(got[1], "answered already") {
+		if got := r.platform.texts(); len(got) != 2 || !strings.Contains(got[1], "already answered") {
 			t.Errorf("a new edit was told %q", got)
 		}
 	})

@@ -54,7 +54,7 @@ func TestATaskWithNothingToTellEndsInSilence(t *testing.T) {
 	r.receipts(1)
 	r.accept(direct("1", "/why"))
 	why := r.platform.wait(t, 1)[0].text
-	for _, part := range []string{"**The scheduled task** “News”", "- Ended in silence: there was nothing to tell.", "- Begun by its schedule: daily, 08:00."} {
+	for _, part := range []string{"**The scheduled task** “News”", "- Ended in silence: there was nothing to tell.", "- Started by its schedule: daily, 08:00."} {
 		if !strings.Contains(why, part) {
 			t.Errorf("/why says %q, want %q in it", why, part)
 		}
@@ -101,7 +101,7 @@ func TestWhatAWebhookBringsIsDataFromOutside(t *testing.T) {
 	r.receipts(1)
 	r.accept(direct("1", "/why"), direct("2", "hello"))
 	why := r.platform.wait(t, 2)[1].text
-	if !strings.Contains(why, "**What a webhook brought** “github”") || !strings.Contains(why, "- Begun by the webhook github, delivery 7.") {
+	if !strings.Contains(why, "**The webhook delivery** “github”") || !strings.Contains(why, "- Started by the webhook github, delivery 7.") {
 		t.Errorf("/why says %q", why)
 	}
 	if turn := <-asked; turn.Scope.Role != toolgroups.RoleAdmin || turn.Tail != "memory" {

@@ -101,7 +101,7 @@ func TestWhoIsRemovedOnOneReplicaIsAnsweredOnNone(t *testing.T) {
 		}
 		mu.Unlock()
 		texts := strings.Join(append(all[0].platform.texts(), all[1].platform.texts()...), "\n")
-		if n := strings.Count(texts, "may not talk to me any more"); n != users {
+		if n := strings.Count(texts, "may no longer talk to me"); n != users {
 			t.Errorf("%d removals of %d in:\n%s", n, users, texts)
 		}
 		for _, r := range all {

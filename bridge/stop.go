@@ -100,13 +100,12 @@ func (s *stops) endFound(ctx context.Context, j *queue.Run, open []*queue.Run) e
 	return nil
 }
 
-const clearedText = "Conversation cleared: it is closed, and its tools are unloaded. We begin anew. " +
-	"Nothing is deleted: your files are kept, and I can still find what was said when I search."
+const clearedText = "Conversation cleared: it is closed, and its tools are unloaded. Nothing is deleted: your files are kept, and I can still find earlier messages when I search."
 
 func (s *stops) clear(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	if !s.admins.mayClear(ctx, j.Message) {
 		outbox.MakeEphemeral(j)
-		return "Sorry, only an administrator or whoever began this thread can clear it.", nil
+		return "Sorry, only an administrator or the person who began this thread can clear it.", nil
 	}
 	session, err := conversation.Current(ctx, s.store, j.Message.Chat)
 	if err != nil {
@@ -160,7 +159,7 @@ func (s *stops) pressed(ctx context.Context, j *queue.Run) error {
 	if err := s.halt(ctx, j); err != nil {
 		return err
 	}
-	toast := "This answer is over already."
+	toast := "This answer is already finished."
 	if j.Interrupted {
 		toast = "Stopped."
 	}

@@ -141,7 +141,7 @@ func (s *suspender) hint(ctx context.Context, held *queue.Suspended, j *queue.Ru
 	}
 	_, err := s.cards.Post(ctx, "wait/"+held.Cards[0], j.Message.Chat, interact.Card{
 		ReplyTo: j.Message.Shown(),
-		Text:    "I am waiting for the decision above. Your message is next after that; /stop ends what waits.",
+		Text:    "I am waiting for the decision above. Your message comes next; /stop cancels everything that waits.",
 	})
 	if err != nil {
 		s.log.Warn("the user is not told that a message waits for an approval", "job", j.Key(), "err", err)

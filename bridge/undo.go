@@ -15,12 +15,12 @@ import (
 const undoKind = "undo"
 
 const (
-	undoFoot    = "_The button, or /undo, takes this back within ten minutes, as long as nobody asks me anything._"
+	undoFoot    = "_The button or /undo undoes this within ten minutes, unless a new question comes first._"
 	undoneText  = "The conversation from before the /clear is back, with its tools."
-	nothingText = "There is nothing to take back: no conversation was cleared here in the last ten minutes."
-	askedText   = "I cannot take the /clear back any more: something was asked since, and nothing of that shall be lost. " +
+	nothingText = "There is nothing to undo: no conversation was cleared here in the last ten minutes."
+	askedText   = "I can no longer undo the /clear: something was asked after it, and that would be lost. " +
 		"I can still find the earlier conversation when I search."
-	mayNotText = "Sorry, only an administrator or whoever began this thread can do that."
+	mayNotText = "Sorry, only an administrator or the person who began this thread can do that."
 )
 
 // cleared is what the card under a /clear knows of that.

@@ -60,7 +60,7 @@ func TestUndoBringsTheConversationBack(t *testing.T) {
 		t.Errorf("%d messages in the conversation", said)
 	}
 	r.accept(group("5", "9", "/undo"))
-	if got := r.platform.wait(t, 6)[5].text; got != "There is nothing to take back: no conversation was cleared here in the last ten minutes." {
+	if got := r.platform.wait(t, 6)[5].text; got != "There is nothing to undo: no conversation was cleared here in the last ten minutes." {
 		t.Errorf("undone twice: %q", got)
 	}
 	// Another /clear ends the same conversation, and begins an empty one.
@@ -97,9 +97,9 @@ func TestUndoThatCannotBe(t *testing.T) {
 		"something was asked since": {func(r *harness, _ *clock) {
 			r.accept(group("3", "6", "new"))
 			r.platform.wait(t, 3)
-		}, "I cannot take the /clear back any more"},
-		"something is being asked": {func(r *harness, _ *clock) { r.accept(group("3", "6", "new")) }, "I cannot take the /clear back any more"},
-		"it is too late":           {func(_ *harness, c *clock) { c.advance(11 * time.Minute) }, "There is nothing to take back"},
+		}, "I can no longer undo the /clear"},
+		"something is being asked": {func(r *harness, _ *clock) { r.accept(group("3", "6", "new")) }, "I can no longer undo the /clear"},
+		"it is too late":           {func(_ *harness, c *clock) { c.advance(11 * time.Minute) }, "There is nothing to undo"},
 		"another /clear, of nothing, changes nothing": {func(r *harness, _ *clock) {
 			r.accept(group("3", "9", "/clear"))
 			r.platform.wait(t, 3)
@@ -135,7 +135,7 @@ func TestUndoIsRefusedWhileAMessageWaits(t *testing.T) {
 				r.accept(direct("3", "slow new"))
 				synctest.Wait()
 				r.accept(direct("4", "/undo"))
-				if got := r.platform.wait(t, 3)[2].text; !strings.HasPrefix(got, "I cannot take the /clear back any more") {
+				if got := r.platform.wait(t, 3)[2].text; !strings.HasPrefix(got, "I can no longer undo the /clear") {
 					t.Errorf("undone: %q", got)
 				}
 				close(s.free)

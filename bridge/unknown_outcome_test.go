@@ -216,7 +216,7 @@ func TestAnEditOfWhatATurnWasToldReachesIt(t *testing.T) {
 		if len(got) != 2 || !strings.HasPrefix(got[0], "re: work + two + ") || !strings.HasSuffix(got[0], "two changed") {
 			t.Errorf("answers %q", got)
 		}
-		if !strings.Contains(got[len(got)-1], "part of it: 2 messages") {
+		if !strings.Contains(got[len(got)-1], "Added while I worked on it: 2 messages") {
 			t.Errorf("/why says %q", got[len(got)-1])
 		}
 	})

@@ -20,7 +20,7 @@ const (
 )
 
 // strange is what is shown to who may not talk to the bot.
-const strange = "I do not know you yet. Write to me in Messages: I ask whether I may talk to you."
+const strange = "I do not know you yet. Write to me under Messages, and I will ask whether I may talk to you."
 
 // Welcome implements [chats.Welcomer]. Its texts are those of the commands.
 func (b *Bridge) Welcome(ctx context.Context, m chats.Message) (chats.Welcome, error) {

@@ -119,7 +119,7 @@ func TestWhyIsAboutThisChatAlone(t *testing.T) {
 	r.platform.wait(t, 2)
 	r.receipts(2)
 	r.accept(group("3", "1", "/why"))
-	if got := r.platform.wait(t, 3)[2].text; !strings.Contains(got, "no message of the last week") || !strings.Contains(got, "mentions me") {
+	if got := r.platform.wait(t, 3)[2].text; !strings.Contains(got, "no message of the last week") || !strings.Contains(got, "mention me") {
 		t.Errorf("got %q", got)
 	}
 	thread.ID, thread.Text = "4", "/why"
@@ -179,7 +179,7 @@ func TestWhyNamesTheReason(t *testing.T) {
 	if got := next(); !strings.Contains(got, "waiting") {
 		t.Errorf("got %q", got)
 	}
-	ask("8", "Not given to the model; I answered: “1 messages are waiting here already")
+	ask("8", "Not sent to the model; I answered: “1 messages are waiting here already")
 	r.accept(direct("9", "/stop"))
 	if got := next(); !strings.HasPrefix(got, "Stopped.") {
 		t.Errorf("got %q", got)
@@ -243,7 +243,7 @@ func TestWhyOfACallThatIsAskedAbout(t *testing.T) {
 		return slices.ContainsFunc(all, func(j queue.Job) bool { return j.Message.ID == "1" && j.State == receipts.Waiting })
 	})
 	r.accept(direct("2", "/why"))
-	if got := r.platform.wait(t, 2)[1].text; !strings.Contains(got, "It waits for somebody to approve") {
+	if got := r.platform.wait(t, 2)[1].text; !strings.Contains(got, "It waits for an approval") {
 		t.Errorf("got %q", got)
 	}
 	r.accept(pressOn(card, "p1", "1", card.button(t, "Allow once")))

@@ -325,7 +325,7 @@ func (r *receiver) convertCommand(ctx context.Context, c *command) (*chats.Messa
 	case is:
 		text = strings.TrimSpace("/" + word + " " + rest)
 	case !direct:
-		return nil, fmt.Sprintf("I do not know that command; “/oneclaw help” lists those there are. To talk to me, mention me: “@%s …”.", r.self.name)
+		return nil, fmt.Sprintf("I do not know that command; “/oneclaw help” lists all of them. To talk to me, mention me: “@%s …”.", r.self.name)
 	}
 	if c.ResponseURL != "" {
 		r.invited(ctx, c.ChannelID, shared.Invitation{ID: c.TriggerID, Command: true, Address: c.ResponseURL})

@@ -162,7 +162,7 @@ func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
 }
 
 // lastResponse is shown with the last answer that Slack takes to a command or press.
-const lastResponse = "Slack takes no more answers here. For the rest, invite me to this channel, or ask me in a direct message."
+const lastResponse = "Slack accepts no more answers here. For the rest, invite me to this channel, or ask me in a direct message."
 
 // invited keeps where a command or a press takes answers. Without it, they go where the bot
 // may write anyway.

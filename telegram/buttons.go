@@ -34,7 +34,7 @@ const (
 )
 
 // deadButton is shown to who pressed a button that leads nowhere.
-const deadButton = "This button is of no use any more."
+const deadButton = "This button no longer works."
 
 type inlineButton struct {
 	Text  string            `json:"text"`

@@ -158,8 +158,7 @@ func readClaim(ctx context.Context, kv storage.KV) (claim, error) {
 const (
 	wrongCode = "That is not the code, or not all of it. My log shows it; each start makes a new one. " +
 		"I may not answer the next wrong one."
-	noClaim = "There is nothing to claim here, or the code does not count any more. " +
-		"If I am yours, start me again: my log then shows a new one."
+	noClaim = "There is nothing to claim here, or the code is no longer valid. If I am yours, restart me: my log will show a new code."
 )
 
 // tryCode returns the last claim, if there is one, and why a code does not take it.
@@ -215,8 +214,7 @@ func (d *Registry) claimBot(ctx context.Context, j *queue.Run, code string) (str
 		c.Void = true
 		d.cfg.Log.Warn("the code was shown in a shared chat and is void: start again for a new one", "chat", m.Chat.String(), "user", m.By())
 		_, err := queue.Write(ctx, d.cfg.Store, claimKey, c, c.rev)
-		return "Everybody here could read that code, so it does not count any more. " +
-			"Start me again and send me the new one in a direct chat.", err
+		return "Everyone here could read that code, so it is no longer valid. Please restart me and send me the new code in a direct chat.", err
 	}
 	owner := writer(m, isOwner, d.cfg.Now())
 	owner.rev = d.register.find(owner.User).rev
@@ -247,5 +245,5 @@ func greeting(m chats.Message) string {
 	}
 	return "Welcome" + name + "! I am yours now.\n\n" +
 		"Write to me as you would to a person; /help lists the commands. " +
-		"When somebody else writes to me, I ask you here whether to let them in."
+		"When someone else writes to me, I will ask you here whether to let them in."
 }

@@ -37,9 +37,9 @@ func (d *Registry) whoami(_ context.Context, j *queue.Run, _ string) (string, er
 
 const cardPeople = "people"
 
-const peopleUsage = "`/people` lists who may talk to me. `/people add telegram:123` lets somebody in, " +
-	"`/people admin telegram:123` makes them an administrator, `/people remove telegram:123` takes it all back. " +
-	"/whoami tells everybody their own id."
+const peopleUsage = "`/people` lists who may talk to me. `/people add telegram:123` lets a person in, " +
+	"`/people admin telegram:123` makes them an administrator, `/people remove telegram:123` takes all of that back. " +
+	"/whoami shows each person their own id."
 
 func (d *Registry) people(ctx context.Context, j *queue.Run, args string) (string, error) {
 	role := d.Role(j.Message.By())
@@ -47,7 +47,7 @@ func (d *Registry) people(ctx context.Context, j *queue.Run, args string) (strin
 		return "Sorry, /people is for my administrators.", nil
 	}
 	if !j.Message.Direct {
-		return "I do not say in a shared chat who may talk to me. Please ask me in a direct one.", nil
+		return "I do not show in a shared chat who may talk to me. Please ask me in a direct chat.", nil
 	}
 	verb, user, _ := strings.Cut(strings.Join(strings.Fields(args), " "), " ")
 	switch {
@@ -136,7 +136,7 @@ func (d *Registry) remove(ctx context.Context, author audit.Author, role toolgro
 		d.cfg.Log.Info("person removed", "user", user, "by", author.By)
 	}
 	if inSettings {
-		return one, "My settings let them in: change ONECLAW_ALLOW or ONECLAW_ADMINS.", nil
+		return one, "My settings allow them: change ONECLAW_ALLOW or ONECLAW_ADMINS.", nil
 	}
 	d.cfg.Jobs.Expel(user)
 	return one, "", nil
@@ -183,11 +183,11 @@ func (d *Registry) unnamed(user string) string {
 	namer, names := platform.(chats.UserIDChecker)
 	switch {
 	case err != nil || chat.Thread != "" || platform == nil:
-		return "Name a person by platform and id, such as `telegram:123`. /whoami tells everybody their own."
+		return "Name a person by platform and id, such as `telegram:123`. /whoami shows each person their own id."
 	case strings.Contains(chat.ID, "*"):
-		return fmt.Sprintf("`%s` names nobody: I let people in one by one. Only my settings (ONECLAW_ALLOW) can let everybody in.", user)
+		return fmt.Sprintf("`%s` is not a person: I let people in one by one. Only my settings (ONECLAW_ALLOW) can let everyone in.", user)
 	case names && !namer.IsUserID(chat.ID):
-		return fmt.Sprintf("Nobody there can have the id `%s`. /whoami tells everybody their own.", user)
+		return fmt.Sprintf("No person there can have the id `%s`. /whoami shows each person their own id.", user)
 	}
 	return ""
 }

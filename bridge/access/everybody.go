@@ -55,7 +55,7 @@ func (d *Registry) Take(ctx context.Context, author audit.Author, user string) (
 		if err != nil || refusal != "" {
 			return refusal, err
 		}
-		return one.title() + " may not talk to me any more. What was running for them is stopped.", nil
+		return one.title() + " may no longer talk to me. Their running work is stopped.", nil
 	})
 }
 

@@ -77,9 +77,9 @@ func (d *Registry) AskOwner(ctx context.Context, j *queue.Run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	then := "I tell you here"
+	then := "I will tell you here"
 	if one.Message != nil {
-		then = "I answer your message here"
+		then = "I will answer your message here"
 	}
 	return fmt.Sprintf(sorry+"I have asked my owner whether to let you in. If so, %s. (You are `%s`.)", then, one.User), nil
 }
@@ -101,7 +101,7 @@ func kept(m chats.Message) *chats.Message {
 func (d *Registry) makeRoom(ctx context.Context, now time.Time) error {
 	waiting := d.register.all(func(p person) bool { return p.Standing == hasAsked && !p.over(now) })
 	for _, oldest := range waiting[:max(0, len(waiting)-maxAsked+1)] {
-		note := fmt.Sprintf("_Too many have asked since. `/people add %s` lets them in._", oldest.User)
+		note := fmt.Sprintf("_Too many others have asked since. `/people add %s` lets them in._", oldest.User)
 		if err := d.cfg.Cards.Invalidate(ctx, oldest.Card, note); err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func (d *Registry) ask(ctx context.Context, owner, one person, text string) erro
 	}
 	token, err := d.cfg.Cards.Post(ctx, admitKey(one), owner.Chat, interact.Card{
 		Kind: cardAdmit, Of: one.User, Data: data, Expires: one.Until,
-		Text: fmt.Sprintf("**May I talk to somebody new?**\n\n%s has written to me. %s", one.title(), said),
+		Text: fmt.Sprintf("**May I talk to someone new?**\n\n%s has written to me. %s", one.title(), said),
 		Choices: [][]interact.Choice{{
 			{Label: "Let in", Value: choiceAdmit, Style: chats.StylePrimary},
 			{Label: "Refuse", Value: choiceRefuse, Style: chats.StyleDanger},
@@ -164,18 +164,18 @@ func (d *Registry) decide(ctx context.Context, press interact.Press) (interact.R
 	known := one.User != "" && one.Since.Equal(who.Since)
 	switch {
 	case press.Expired:
-		result := interact.Result{Text: "Nobody has decided about " + who.title() + ". When they write again, I ask again."}
+		result := interact.Result{Text: "There was no decision about " + who.title() + ". If they write again, I will ask again."}
 		if !known || one.Standing != hasAsked {
 			return result, nil
 		}
 		return result, d.register.remove(ctx, one)
 	case !known:
-		return interact.Result{Close: true, Toast: "This was settled already.", Text: press.Card.Text + "\n\n_Settled already._"}, nil
+		return interact.Result{Close: true, Toast: "This has already been decided.", Text: press.Card.Text + "\n\n_Settled already._"}, nil
 	case press.Choice == choiceAdmit:
 		return interact.Result{Close: true, Toast: "They may talk to me now.", Text: one.title() + " may talk to me now. /people changes that."},
 			d.letIn(ctx, one, isUser, press.Author)
 	case one.Standing.role() > toolgroups.RoleStranger:
-		return interact.Result{Toast: "They were let in already; /people changes that."}, nil
+		return interact.Result{Toast: "They have already been let in; /people can change that."}, nil
 	}
 	if err := press.Author.Record(ctx, "refuse", one.User); err != nil {
 		return interact.Result{}, err

@@ -112,7 +112,7 @@ func (d *Registry) Hear(ctx context.Context, j *queue.Run) (bool, error) {
 	case !owned && d.cfg.Access.Empty():
 		outbox.Of(j).Notice = "I'm new here and have no owner yet. Is it you? Run `oneclaw claim` and open the link."
 	default:
-		outbox.Of(j).Notice = fmt.Sprintf(sorry+"If you should be one of them, ask whoever runs me to allow `%s`.", m.By())
+		outbox.Of(j).Notice = fmt.Sprintf(sorry+"If you should be one of them, ask my operator to allow `%s`.", m.By())
 	}
 	return true, nil
 }

@@ -210,13 +210,13 @@ func read(field *toolgroups.Field, text string) (any, string) {
 		if i := named(field, text); i >= 0 {
 			return field.Choices[i].Value, ""
 		}
-		return nil, "That is none of the choices."
+		return nil, "That is not one of the choices."
 	case toolgroups.FieldPick:
 		var numbers []int
 		for part := range strings.SplitSeq(text, ",") {
 			i := named(field, strings.TrimSpace(part))
 			if i < 0 {
-				return nil, "That is none of the choices."
+				return nil, "That is not one of the choices."
 			}
 			if !slices.Contains(numbers, i) {
 				numbers = append(numbers, i)
@@ -258,7 +258,7 @@ func wrong(field *toolgroups.Field, text string) string {
 		return "That is too long: it may have " + show(*field.Most) + " characters."
 	}
 	if pattern, err := regexp.Compile(field.Pattern); err == nil && !pattern.MatchString(text) {
-		return "That does not have the form which is asked for."
+		return "That does not have the requested form."
 	}
 	var err error
 	switch field.Format {
@@ -366,7 +366,7 @@ func (f *form) text() string {
 	if q.URL != "" {
 		at, err := url.Parse(q.URL)
 		if err == nil {
-			fmt.Fprintf(&text, "\n\nIt wants you to open a page at %s:\n\n%s\n\nOpen it if you trust that, and press **Done** when you have finished there.", wording.Code(at.Host), wording.Fence(q.URL))
+			fmt.Fprintf(&text, "\n\nIt wants you to open a page at %s:\n\n%s\n\nOpen it only if you trust it, and press **Done** when you have finished there.", wording.Code(at.Host), wording.Fence(q.URL))
 		}
 		return text.String()
 	}
@@ -407,7 +407,7 @@ func (f *form) how(field *toolgroups.Field) string {
 	case toolgroups.FieldBoolean, toolgroups.FieldChoose:
 		return "Please press a button."
 	case toolgroups.FieldPick:
-		return "Please press what you choose, then **OK**."
+		return "Please press your choices, then **OK**."
 	case toolgroups.FieldNumber:
 		want = "a number"
 	case toolgroups.FieldInteger:

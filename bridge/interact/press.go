@@ -20,13 +20,13 @@ import (
 // Replies to presses without effect.
 const (
 	toastUnknown  = "These buttons are out of date."
-	toastStranger = "Sorry, I only take this from people I have been introduced to."
-	toastDecided  = "This was decided already."
+	toastStranger = "Sorry, I only accept this from people I have been introduced to."
+	toastDecided  = "This has already been decided."
 	toastExpired  = "Too late: this has expired."
 	toastChanged  = "This has just changed. Please look again."
 	toastTrouble  = "That did not work. Please try again in a moment."
 	// ToastBusy is for what is not taken because too much waits.
-	ToastBusy = "There is too much going on here. Please try again in a moment."
+	ToastBusy = "Too much is going on here. Please try again in a moment."
 )
 
 const (
@@ -43,7 +43,7 @@ const (
 var overToasts = map[End]string{Closed: toastDecided, Expired: toastExpired, Unseen: toastUnknown, Void: toastUnknown}
 
 // lapsed is what stands under a card that no user decided, where its handler says nothing.
-var lapsed = map[End]string{Expired: "_Expired._", Unseen: "_Could not be shown whole._"}
+var lapsed = map[End]string{Expired: "_Expired._", Unseen: "_Could not be shown completely._"}
 
 var (
 	// errUnseen is why a press is tried again: it overtook the record of its message.

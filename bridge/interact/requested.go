@@ -93,7 +93,7 @@ func ApprovalHandler(now func() time.Time) Handler {
 		switch {
 		case press.Expired:
 			d = receipts.Decision{Choice: receipts.ChoiceExpired, At: d.At}
-			outcome = "⌛ **Expired.** Nobody decided in time, so I did not run it."
+			outcome = "⌛ **Expired.** There was no decision in time, so I did not run it."
 		case press.Choice == receipts.ChoiceDeny && (press.User == r.Requester || r.mayAllow(press.User, press.Role)):
 			toast, outcome = "Denied.", "❌ **Denied**"+by
 		case press.Choice == receipts.ChoiceAllow && r.mayAllow(press.User, press.Role):
@@ -113,9 +113,9 @@ func (r *request) refusal() string {
 	case r.Approvers == ApproversAdmins:
 		return "Only an administrator can approve this."
 	case r.Direct || r.Approvers == ApproversRequester:
-		return "Only who asked for this can decide."
+		return "Only the person who asked for this can decide."
 	}
-	return "Only who asked for this, or an administrator, can decide."
+	return "Only the person who asked for this, or an administrator, can decide."
 }
 
 // who names who decided, for the model.

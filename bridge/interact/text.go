@@ -33,7 +33,7 @@ const (
 // began names what a task is of: the approver has to know what comes from outside.
 func began(j *queue.Run) string {
 	if turn.TaskOf(j).Hook != "" {
-		return "what somebody outside has posted to the webhook"
+		return "a delivery to the webhook"
 	}
 	return "the scheduled task"
 }
@@ -58,8 +58,8 @@ func question(j *queue.Run, r *request, tool toolgroups.Tool, arguments string, 
 	}
 	fmt.Fprintf(&text, "\n\n_%s_\n\n", wording.Shown(firstSentence(tool.Description)))
 	if utf8.RuneCountInString(arguments) > maxOnCard {
-		card.Lead = fmt.Sprintf("**What %s would be given:**\n\n%s", wording.Code(r.Tool), arguments)
-		text.WriteString("What it would be given stands above. Please read it to its end.")
+		card.Lead = fmt.Sprintf("**The arguments of %s:**\n\n%s", wording.Code(r.Tool), arguments)
+		text.WriteString("Its arguments are in the messages above. Please read them to the end.")
 	} else {
 		text.WriteString(arguments)
 	}
@@ -96,7 +96,7 @@ func showArguments(raw json.RawMessage) (string, bool) {
 		return "", false
 	}
 	if len(bytes.TrimSpace(raw)) == 0 || string(bytes.TrimSpace(raw)) == "{}" {
-		return "It is given nothing.", true
+		return "It has no arguments.", true
 	}
 	fields, ok := argumentFields(raw)
 	if !ok {

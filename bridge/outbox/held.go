@@ -101,7 +101,7 @@ func (s *Sender) giveUp(ctx context.Context, j *queue.Run, from int) error {
 	}
 	d.DeadLetter = incident
 	instead := notice(
-		"I could not send %s for a day%s, and I have set it aside. Please ask me again if you still need it.\n\nIncident %s", what, doubt, incident)
+		"I could not send %s for a day%s, so I have stopped trying. Please ask me again if you still need it.\n\nIncident %s", what, doubt, incident)
 	instead.Edit = d.Parts[from].Edit
 	d.Parts = append(d.Parts[:from:from], instead)
 	return s.cfg.Jobs.SaveAlways(ctx, j)

@@ -201,7 +201,7 @@ func editReaches(t testing.TB, w *world) {
 		t.Fatalf("there stands %q", texts(got))
 	}
 	b.Amend(place, w.town.Member, id, "work less")
-	if got = w.answers(w.shown(place, 3)); len(got) != 2 || !strings.Contains(got[1].Text, "answered already") {
+	if got = w.answers(w.shown(place, 3)); len(got) != 2 || !strings.Contains(got[1].Text, "already answered") {
 		t.Errorf("there stands %q", texts(got))
 	}
 }

@@ -36,20 +36,17 @@ const (
 )
 
 const (
-	elsewhereText = "Please send me /forget in a direct chat: what I keep of you is nothing for others to read about."
-	questionText  = "**Shall I forget you?** Then these are gone, and nobody can bring them back:\n\n" +
-		"- our conversations, and what I keep of each message for a week\n" +
-		"- what you asked me in groups and threads, with my answers\n" +
-		"- your files, and what I remember of you\n" +
+	elsewhereText = "Please send me /forget in a direct chat: your data is private."
+	questionText  = "**Shall I forget you?** I will delete the following, and this cannot be undone:\n\n" +
+		"- our conversations, and my receipts of the last week's messages\n" +
+		"- your questions in groups and threads, with my answers\n" +
+		"- your files, and what I remember about you\n" +
 		"- your scheduled tasks and webhooks\n" +
 		"- the accounts you have connected\n\n" +
-		"What stays: the messages that you see here, which are not mine to delete; that you may talk to me; " +
-		"how much you have used, as numbers, for two months; the administrators' record of who changed what. " +
-		"Backups of my operator have it until they are deleted.\n\n/export gives you a copy of it before."
+		"I keep: the messages that you see here, which I cannot delete; your permission to talk to me; your usage as numbers, for two months; the administrators' audit. My operator's backups hold your data until they are deleted.\n\n/export gives you a copy first."
 	keptText = "I have forgotten nothing."
-	goneText = "I have forgotten you: what was yours here is gone. " +
-		"What you asked me in other chats goes as soon as I am not busy there."
-	notYours = "Only who sent /forget can decide that."
+	goneText = "I have forgotten you: your data here is deleted. I will delete your questions in other chats as soon as I am not busy there."
+	notYours = "Only the person who sent /forget can decide that."
 )
 
 // The kinds of the jobs of /forget: the wish of a user that the bot forgets them, and its jobs in each

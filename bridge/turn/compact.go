@@ -41,7 +41,7 @@ const NoticeCut = "\n\n_This conversation has grown too long: I answered without
 
 // NoticeShortened stands behind an answer that was given without older turns, which the model
 // refuses.
-const NoticeShortened = "\n\n_The language model refuses a part of what we said before, so I answered without it. " +
+const NoticeShortened = "\n\n_The language model refuses a part of our earlier conversation, so I answered without it. " +
 	"Nothing is deleted, and /new begins a new conversation._"
 
 // cuts is what the requests of a turn left out.

@@ -92,7 +92,7 @@ func sentence(err error, timeout time.Duration) failureText {
 	told := func(text string) failureText { return failureText{told: text} }
 	again := func(text string) failureText { return failureText{told: text, again: true} }
 	if errors.Is(err, context.DeadlineExceeded) {
-		return again(fmt.Sprintf("I gave up on this after %s. What I found out so far is kept: ask again, or for a smaller step.", timeout))
+		return again(fmt.Sprintf("I gave up on this after %s. My results so far are kept: ask again, or ask for a smaller step.", timeout))
 	}
 	if errors.Is(err, storage.ErrInvalid) {
 		return told("This became too long for me to keep, so I stopped and left it out of our conversation. Please ask for less at once.")

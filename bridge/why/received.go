@@ -12,7 +12,7 @@ import (
 func (s story) joined() string {
 	var text []string
 	if s.job.PieceCount > 1 {
-		text = append(text, fmt.Sprintf("It came in %d pieces, which I took as one message.", s.job.PieceCount))
+		text = append(text, fmt.Sprintf("It came in %d pieces, which I treated as one message.", s.job.PieceCount))
 	}
 	n := 0
 	for i := range s.turn {
@@ -21,7 +21,7 @@ func (s story) joined() string {
 		}
 	}
 	if n > 0 {
-		text = append(text, "Written while I worked on it, and part of it: "+wording.Count(n, "message", "messages")+".")
+		text = append(text, "Added while I worked on it: "+wording.Count(n, "message", "messages")+".")
 	}
 	return strings.Join(text, " ")
 }
@@ -33,9 +33,9 @@ func (s story) begunBy() string {
 	case t == nil || t.Hook == "" && t.Note == "":
 		return ""
 	case t.Hook == "":
-		return "Begun by its schedule: " + wording.Escape(t.Note) + "."
+		return "Started by its schedule: " + wording.Escape(t.Note) + "."
 	}
-	return "Begun by the webhook " + wording.Escape(t.Hook) + ", " + wording.Escape(t.Note) + "."
+	return "Started by the webhook " + wording.Escape(t.Hook) + ", " + wording.Escape(t.Note) + "."
 }
 
 func (s story) received() string {

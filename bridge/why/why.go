@@ -56,7 +56,7 @@ func (e Explainer) Explain(ctx context.Context, j *queue.Run, _ string) (string,
 	if last == nil {
 		text := "I have no message of the last week to explain here."
 		if !j.Message.Direct {
-			text += " In groups I take only what mentions me, replies to me, or is a command; the rest I do not keep."
+			text += " In groups I only accept messages that mention me, reply to me, or are commands; I do not store the rest."
 		}
 		return text, nil
 	}
@@ -167,7 +167,7 @@ func (s story) text() string {
 	whose := "Your message"
 	switch {
 	case s.job.Task != nil && s.job.Task.Hook != "":
-		whose = "What a webhook brought"
+		whose = "The webhook delivery"
 	case m.Kind == receipts.KindTask:
 		whose = "The scheduled task"
 	case !m.Direct:
@@ -223,7 +223,7 @@ func (s story) outcome() string {
 	case j.State == receipts.Stopped:
 		return "Not answered: a /stop came before the answer."
 	case j.State == receipts.Revoked:
-		return "Not run: whose task it is may not talk to me any more."
+		return "Not run: the owner of this task may no longer talk to me."
 	case j.Answer.Notice != "":
 		return s.noticed()
 	case j.State == receipts.Failed && j.Incident == "":
@@ -237,7 +237,7 @@ func (s story) outcome() string {
 		}
 		return line
 	case j.State == receipts.Waiting:
-		return "It waits for somebody to approve what I want to do: see the card with the buttons."
+		return "It waits for an approval: see the card with the buttons."
 	case j.State == receipts.Open && len(j.Answer.Parts) > 0:
 		return "The answer is being delivered."
 	case j.State == receipts.Open && s.running:
@@ -250,9 +250,9 @@ func (s story) outcome() string {
 
 func (s story) noticed() string {
 	if s.silent {
-		return "Not given to the model; I answered with a notice."
+		return "Not sent to the model; I answered with a notice."
 	}
-	return "Not given to the model; I answered: “" + wording.Escape(quoted(s.job.Answer.Notice)) + "”"
+	return "Not sent to the model; I answered: “" + wording.Escape(quoted(s.job.Answer.Notice)) + "”"
 }
 
 func (s story) answered() string {
@@ -295,7 +295,7 @@ func (s story) answering() []string {
 		fmt.Sprintf("Tokens: %d in (%d of them from the provider's cache), %d out.", used.Input, used.Cached, used.Output),
 	}
 	if kept > 0 {
-		text = append(text, fmt.Sprintf("Going by the pauses of this conversation, the provider was asked to keep it in its cache for %s.", wording.Short(kept)))
+		text = append(text, fmt.Sprintf("Because of the pauses in this conversation, I asked the provider to cache it for %s.", wording.Short(kept)))
 	}
 	return text
 }
@@ -407,7 +407,7 @@ func (s story) judged() string {
 	if good+bad == 0 {
 		return ""
 	}
-	return fmt.Sprintf("What people think of it: 👍 %d, 👎 %d.", good, bad)
+	return fmt.Sprintf("Ratings: 👍 %d, 👎 %d.", good, bad)
 }
 
 // forAdministrators adds what went wrong in sending; on their pages, where a platform may repeat what
@@ -423,7 +423,7 @@ func (s story) forAdministrators() []string {
 	case s.whole:
 		for _, p := range s.job.Answer.Parts {
 			if p.Error != "" {
-				return []string{"Last trouble in sending: " + wording.Escape(quoted(p.Error))}
+				return []string{"Last problem while sending: " + wording.Escape(quoted(p.Error))}
 			}
 		}
 	}

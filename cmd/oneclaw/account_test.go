@@ -164,6 +164,6 @@ func TestAnAdministratorIsToldWhatAServerSaysOtherwise(t *testing.T) {
 		}
 		return answered && command != ""
 	})
-	wantIn(t, w.ask(bot, ann, command, nil), "Allowed: notes goes by what it says now")
+	wantIn(t, w.ask(bot, ann, command, nil), "Allowed: notes now uses its new descriptions")
 	bot.kill(syscall.SIGTERM)
 }

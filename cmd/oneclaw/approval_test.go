@@ -82,7 +82,7 @@ func TestExecWaitsForItsApprovalAcrossAKill(t *testing.T) {
 				card := s.card("May I run")
 				allow := card.buttons["Allow once"]
 				toasts := []string{s.press(0, card, allow, true)(), s.press(0, card, allow, true)()}
-				if fmt.Sprint(toasts) != "[Allowed once. This was decided already.]" {
+				if fmt.Sprint(toasts) != "[Allowed once. This has already been decided.]" {
 					t.Errorf("toasts %q", toasts)
 				}
 				s.one("Then:", "it has run")
@@ -140,7 +140,7 @@ func TestDenyTellsTheModel(t *testing.T) {
 		s.say(0, "are you there?")
 		s.one("I am waiting for the decision above")
 		s.say(0, "/status")
-		s.one("I wait for a decision about", "exec")
+		s.one("I am waiting for a decision about", "exec")
 		if got := s.press(0, card, card.buttons["Deny"], false)(); got != "Denied." {
 			t.Errorf("toast %q", got)
 		}
@@ -201,7 +201,7 @@ func TestOthersInTheChatDoNotApprove(t *testing.T) {
 		card := s.card("May I run", "Ann or an administrator can allow it")
 		allow := card.buttons["Allow once"]
 		for label, data := range card.buttons {
-			if got := s.press(1, card, data, false)(); !strings.HasPrefix(got, "Only who asked for this") {
+			if got := s.press(1, card, data, false)(); !strings.HasPrefix(got, "Only the person who asked for this") {
 				t.Errorf("Bob presses %s and is told %q", label, got)
 			}
 		}
@@ -276,7 +276,7 @@ func TestMailFromASharedChatIsSentByWhoAskedAlone(t *testing.T) {
 	s.say(0, "do it")
 	card := s.card("May I run", "gmail_send", "Line one\nLine two", "Only Ann can allow it")
 	for _, other := range []int{1, 2} {
-		if got := s.press(other, card, card.buttons["Allow once"], false)(); got != "Only who asked for this can decide." {
+		if got := s.press(other, card, card.buttons["Allow once"], false)(); got != "Only the person who asked for this can decide." {
 			t.Errorf("toast %q", got)
 		}
 	}
@@ -380,7 +380,7 @@ func TestLongArgumentsAreShownWhole(t *testing.T) {
 	onBothPlatforms(t, false, doing("exec", func(openai.Request) map[string]any { return map[string]any{"command": long} }), func(s *stage) {
 		s.start()
 		s.say(0, "do it")
-		card := s.card("May I run", "read it to its end")
+		card := s.card("May I run", "read them to the end")
 		all := s.until("messages", func(all []shown) bool { return all[len(all)-1].id == card.id })
 		// Where messages end, white space may be lost and blocks of code end.
 		var text strings.Builder

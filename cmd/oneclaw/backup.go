@@ -23,8 +23,7 @@ func backupCommand(load cli.Loader) *cobra.Command {
 		Short: "Write the database to a file, also while the bot runs",
 		Long: "Write the database to a file and check it, also while the bot runs. The file holds conversations, " +
 			"memory, tasks, what was set up in chats, and accounts (keys and tokens encrypted), all as it was at one moment. " +
-			"It is the same from a file and from PostgreSQL, and can be restored into either. With --recipient, or the setting backup_recipients, it is sealed with age: " +
-			"who has one of the secret keys can open it, and nobody else. " + beside,
+			"It is the same from a file and from PostgreSQL, and can be restored into either. With --recipient, or the setting backup_recipients, it is encrypted with age: only one of the secret keys can open it. " + beside,
 		Args: cli.OneArgument,
 		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
 			if len(o.Recipients) == 0 {

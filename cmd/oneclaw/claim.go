@@ -20,8 +20,8 @@ func claimCommand(load cli.Loader) *cobra.Command {
 	return &cobra.Command{
 		Use:   "claim",
 		Short: "Print a new link and code that make you the owner of the bot",
-		Long: "Print a new link and code that make you the owner of the bot, where nobody owns it yet. " +
-			"The code can be used once, within an hour. A bot that nobody may talk to prints one itself when it starts.",
+		Long: "Print a new link and code that make you the owner of a bot without an owner. " +
+			"The code can be used once, within an hour. A bot without users prints one itself when it starts.",
 		Args: cobra.NoArgs,
 		RunE: load.Run(newClaim),
 	}

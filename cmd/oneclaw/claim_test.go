@@ -50,7 +50,7 @@ func TestTelegramIsClaimedByItsLink(t *testing.T) {
 		t.Errorf("the code is logged again: %s", bot.out)
 	}
 	wantIn(t, w.ask(bot, bob, "/claim "+code, nil), "only talk to people")
-	w.shownTo(bot, ann, "somebody new")
+	w.shownTo(bot, ann, "someone new")
 	wantIn(t, w.ask(bot, ann, "/whoami", nil), "my owner")
 	if out, err := command(t.Context(), t, w.env, "claim").CombinedOutput(); err == nil || !strings.Contains(string(out), "has an owner") {
 		t.Errorf("claim beside a running bot with an owner: %v: %s", err, out)
@@ -69,7 +69,7 @@ func TestTelegramIsClaimedByItsLink(t *testing.T) {
 	if w.model.Count() == before {
 		t.Error("who was let in reaches no model")
 	}
-	wantIn(t, w.ask(bot, ann, fmt.Sprint("/people remove telegram:", bob), nil), "not talk to me any more")
+	wantIn(t, w.ask(bot, ann, fmt.Sprint("/people remove telegram:", bob), nil), "no longer talk to me")
 	before = w.model.Count()
 	wantIn(t, w.ask(bot, bob, "hello again", nil), "only talk to people")
 	if w.model.Count() != before {
@@ -168,8 +168,8 @@ func TestAClaimShownInAGroupIsVoid(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.until(bot, "answer in the group", func(s telegram.State) bool { return s.CountAnswers(group) == 1 })
-	w.telegram.View(func(s telegram.State) { wantIn(t, s.Answers(group)[0].Text, "does not count any more") })
-	wantIn(t, w.ask(bot, ann, "/start "+code, nil), "does not count any more")
+	w.telegram.View(func(s telegram.State) { wantIn(t, s.Answers(group)[0].Text, "is no longer valid") })
+	wantIn(t, w.ask(bot, ann, "/start "+code, nil), "is no longer valid")
 }
 
 // What can let nobody in is refused with a sentence, and is in no list.

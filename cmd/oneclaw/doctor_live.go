@@ -75,7 +75,7 @@ func livePlaces(ctx context.Context, cfg config.Config, chosen []string) (map[st
 		return err
 	})
 	if errors.Is(err, storage.ErrLocked) {
-		return nil, fmt.Errorf("the bot runs with the data in %s: stop it first, so that nobody answers the messages but you, then start it again", cfg.DataDir)
+		return nil, fmt.Errorf("the bot runs with the data in %s: stop it first, so that only you answer the messages, then start it again", cfg.DataDir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("find the owner's chat: %w", err)

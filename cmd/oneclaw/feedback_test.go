@@ -75,8 +75,8 @@ func TestFeedbackOutlivesAKill(t *testing.T) {
 		s.one("my operator may export", s.sign+"learning no")
 		s.learns("re: feed the cat", "again: feed the cat")
 		s.say(0, s.sign+"learning no")
-		s.one("No conversation with you will be exported")
-		wantIn(s.t, s.cli("export", "eval", filepath.Join(s.t.TempDir(), "none.jsonl")), "0 cases (left out: 1 because somebody said no")
+		s.one("Your conversations will not be exported")
+		wantIn(s.t, s.cli("export", "eval", filepath.Join(s.t.TempDir(), "none.jsonl")), "0 cases (left out: 1 because a person said no")
 	})
 }
 

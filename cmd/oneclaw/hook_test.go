@@ -241,7 +241,7 @@ func TestHooksOfTheProgram(t *testing.T) {
 	p := newPoster(w, bot, address)
 	p.post(5)
 	p.answered(bot)
-	if why := w.ask(bot, p.who, "/why", nil); !strings.Contains(why, "What a webhook brought") || !strings.Contains(why, "delivery-") {
+	if why := w.ask(bot, p.who, "/why", nil); !strings.Contains(why, "The webhook delivery") || !strings.Contains(why, "delivery-") {
 		t.Errorf("/why says %q", why)
 	}
 	wantIn(t, w.ask(bot, p.who, "/hook", nil), "taken, the last on")
@@ -254,7 +254,7 @@ func TestHooksOfTheProgram(t *testing.T) {
 	if status != http.StatusRequestEntityTooLarge || !strings.Contains(text, "at most 128 KiB") {
 		t.Errorf("10 MB: %d %s", status, text)
 	}
-	wantIn(t, w.ask(bot, p.who, "/hook remove ci", nil), "is gone")
+	wantIn(t, w.ask(bot, p.who, "/hook remove ci", nil), "is removed")
 	if status, _ := p.request(address, p.path, `{"n":9}`, map[string]string{"Authorization": "Bearer " + p.secret}); status != http.StatusNotFound {
 		t.Errorf("after it was removed: %d", status)
 	}

@@ -175,7 +175,7 @@ func TestWhatDoesNotDecodeIsToldAndListed(t *testing.T) {
 	bot = w.run()
 	w.until(bot, "notice", func(s telegram.State) bool { return s.CountAnswers(ann) == 2 })
 	told := w.answers(ann)[1]
-	wantIn(t, told, "cannot be read any more", "Incident ")
+	wantIn(t, told, "I can no longer read a part", "Incident ")
 	_, incident, _ := strings.Cut(told, "Incident ")
 	for _, life := range []string{"while it runs", "after it ended"} {
 		all, _ := examined(t, w.env)

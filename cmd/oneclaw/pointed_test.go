@@ -104,7 +104,7 @@ func (k *talkHarness) settle(where chat, platform string) {
 			switch {
 			case s.bob || m == behind || m == cut && k.says[down] != nil || i > 0 && !k.says[m][i-1].bob:
 			case strings.HasPrefix(s.text, "/"):
-				k.due[m] = append(k.due[m], "From now on I listen along here")
+				k.due[m] = append(k.due[m], "I now listen along here")
 			default:
 				answers++
 				k.due[m] = append(k.due[m], answer(answers, k.name))

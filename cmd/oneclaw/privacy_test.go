@@ -29,7 +29,7 @@ func TestAPersonTakesACopyAndIsForgotten(t *testing.T) {
 			s.until("answer", func(all []shown) bool { return len(all) > n })
 		}
 		s.say(0, s.sign+"export")
-		s.one("This is what I keep of you: 1 conversation and 1 file")
+		s.one("This is your data: 1 conversation and 1 file")
 		bot.kill(syscall.SIGKILL)
 		bot = s.start()
 		var file []byte

@@ -36,7 +36,7 @@ func TestRecordedConversationsAreReplayed(t *testing.T) {
 		s.one("Then:", "note.txt")
 		s.one("write_file", "Allowed once")
 		s.say(0, map[bool]string{true: "!help", false: "/help"}[strings.HasPrefix(s.users[0], "slack")])
-		s.one("I answer what you write to me")
+		s.one("I answer your messages")
 		bot.kill(syscall.SIGTERM)
 
 		info, err := os.Stat(file)

@@ -20,9 +20,9 @@ func replicasCommand(load cli.Loader) *cobra.Command {
 	asJSON := false
 	command := &cobra.Command{
 		Use:   "replicas",
-		Short: "Show which bots share the database, and what each holds",
-		Long: "Show which bots share the database, since when by their own clocks, and what each holds: shares of the chats, and what only one may do at a time. " +
-			"One that has died is in the list until another has noticed, and a line tells of what nobody holds.",
+		Short: "Show which replicas share the database, and what each owns",
+		Long: "Show which replicas share the database, since when by their own clocks, and what each owns: shares of the chats, and tasks that only one may do at a time. " +
+			"A replica that has died is in the list until another has noticed, and a line lists shares without an owner.",
 		Args: cobra.NoArgs,
 		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			members, err := listReplicas(cmd.Context(), cfg)

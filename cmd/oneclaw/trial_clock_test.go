@@ -251,7 +251,7 @@ func TestTrialClockAndWhatExpires(t *testing.T) {
 	_, code := offered(t, bot)
 	clock.jump(61 * time.Minute)
 	s.say(0, "/claim "+code)
-	s.one("the code does not count any more")
+	s.one("the code is no longer valid")
 	out, err := command(t.Context(), t, w.env, "claim").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -63,7 +63,7 @@ func TestTrialRoutingKeepsApprovals(t *testing.T) {
 				}
 				asked++
 				for label, data := range card.buttons {
-					if got := s.press(1, card, data, false)(); !strings.HasPrefix(got, "Only who asked for this") {
+					if got := s.press(1, card, data, false)(); !strings.HasPrefix(got, "Only the person who asked for this") {
 						t.Errorf("%s: Bob presses %s and is told %q", which, label, got)
 					}
 				}

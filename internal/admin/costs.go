@@ -122,7 +122,7 @@ func (p *page) play(ctx context.Context, query url.Values, log string) (played, 
 	case errors.Is(err, bill.ErrEmpty):
 		one.fault = "That cannot be said: the conversation has no answered message."
 	case errors.Is(context.Cause(soon), errSlow):
-		one.fault = fmt.Sprintf("It was played for %s, and that was ended so that nobody waits for it. Choose fewer models and ways of routing.", playTime)
+		one.fault = fmt.Sprintf("It ran for %s, and then it was stopped. Choose fewer models and ways of routing.", playTime)
 	default:
 		p.Log.Warn("a conversation cannot be played", "log", log, "err", err)
 		one.fault = "That cannot be said: the conversation cannot be played with the tools of now. The log says why."

@@ -107,7 +107,7 @@ func (d *views) told(r frame.Request) []string {
 func (d *views) people(_ context.Context, r frame.Request) (frame.Page, error) {
 	t := &frame.Table{
 		Name: "people", Caption: "Who was let in, has asked or was refused", Columns: frame.Columns("Person", "Name", "Standing", "Since", "By", "Change"),
-		Empty: "Nobody was let in in a chat.",
+		Empty: "No person was let in from a chat.",
 	}
 	all := d.People.Everybody()
 	from, _ := strconv.Atoi(r.Query.Get("from"))
@@ -127,7 +127,7 @@ func (d *views) people(_ context.Context, r frame.Request) (frame.Page, error) {
 			frame.Text(one.User), frame.Text(one.Name), standing, frame.At(one.Since), frame.Text(one.By), {Forms: changes(one)},
 		})
 	}
-	settings := &frame.Table{Name: "settings", Caption: "Who may by the settings of the program", Columns: frame.Columns("Entry", "May"), Empty: "Nobody."}
+	settings := &frame.Table{Name: "settings", Caption: "Allowed by the settings", Columns: frame.Columns("Entry", "May"), Empty: "Nobody."}
 	for _, entry := range d.People.Settings().Admins {
 		settings.Rows = append(settings.Rows, []frame.Cell{frame.Text(entry), frame.Text("administrate")})
 	}
@@ -135,11 +135,11 @@ func (d *views) people(_ context.Context, r frame.Request) (frame.Page, error) {
 		settings.Rows = append(settings.Rows, []frame.Cell{frame.Text(entry), frame.Text("talk to the bot")})
 	}
 	add := frame.Form{View: peopleView, Submit: "Let in", Fields: []frame.Field{
-		{Name: "user", Label: "Let in somebody by their id", Hint: "telegram:123"},
+		{Name: "user", Label: "Let in a person by their id", Hint: "telegram:123"},
 		{Name: "do", Label: "As", Value: "user", Options: []frame.Option{{Value: "user", Label: "a user"}, {Value: "admin", Label: "an administrator"}}},
 	}}
 	return frame.Page{
-		Lead:     "Only the owner makes and removes administrators. Whoever is removed is out at once, and what runs for them is stopped.",
+		Lead:     "Only the owner makes and removes administrators. A removed person loses access at once, and their running work is stopped.",
 		Sections: []frame.Section{{Text: d.told(r), Forms: []frame.Form{add}, Table: t}, {Title: "By the settings", Table: settings}},
 	}, nil
 }
@@ -178,7 +178,7 @@ func (d *views) change(ctx context.Context, r frame.Request) (string, error) {
 		return "", frame.ErrNotFound
 	}
 	if errors.Is(err, storage.ErrConflict) {
-		text, err = "Somebody has just changed that. Please look again.", nil
+		text, err = "That has just changed. Please look again.", nil
 	}
 	return d.tell(peopleView, text), err
 }

@@ -243,7 +243,7 @@ func (p *page) health(ctx context.Context) ([]frame.Section, error) {
 	if err != nil {
 		return nil, err
 	}
-	shared := &frame.Table{Name: "replicas", Caption: "Who shares the database", Columns: frame.Columns("Host", "Id", "Version", "Since", "#Holds", "State"), Empty: "Nobody."}
+	shared := &frame.Table{Name: "replicas", Caption: "Replicas that share the database", Columns: frame.Columns("Host", "Id", "Version", "Since", "#Holds", "State"), Empty: "Nobody."}
 	for _, m := range members {
 		state := "works"
 		if m.Retires {

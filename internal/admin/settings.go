@@ -29,7 +29,7 @@ func (p *page) settings(ctx context.Context, _ frame.Request) (frame.Page, error
 		return frame.Page{}, err
 	}
 	columns := frame.Columns("Setting", "Value", "From")
-	set := &frame.Table{Name: "set", Caption: "Settings that somebody has set", Columns: columns, Empty: "All have their defaults."}
+	set := &frame.Table{Name: "set", Caption: "Changed settings", Columns: columns, Empty: "All have their defaults."}
 	defaults := &frame.Table{Name: "defaults", Caption: "Settings with their defaults", Columns: columns, Empty: "None."}
 	for _, s := range all {
 		t := defaults

@@ -155,7 +155,7 @@ func (p *page) active(ctx context.Context, some []receipts.Entry, seen map[strin
 
 // connected lists who has connected an account where. What the accounts are called is sealed.
 func (p *page) connected(ctx context.Context, r frame.Request) (*frame.Table, error) {
-	t := &frame.Table{Name: "connections", Caption: "Connected accounts", Columns: frame.Columns("Person", "At"), Empty: "Nobody has connected an account."}
+	t := &frame.Table{Name: "connections", Caption: "Connected accounts", Columns: frame.Columns("Person", "At"), Empty: "No accounts are connected."}
 	at, user := r.Query.Get("server"), r.Query.Get("user")
 	if at != "" {
 		t.First = r.Link("server", "", "user", "")

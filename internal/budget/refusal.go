@@ -55,7 +55,7 @@ func (r *Refusal) State() string {
 func (r *Refusal) Sentence() string {
 	who := map[Kind]string{KindUser: "you have", KindChat: "this chat has", KindTotal: "everybody together has", KindMonth: "everybody together has"}[r.Account.Kind]
 	if r.Held {
-		return fmt.Sprintf("What is left of the budget is held by answers that are being written now (%s used %s). Please send this again in a minute.",
+		return fmt.Sprintf("The rest of the budget is reserved for answers in progress (%s used %s). Please send this again in a minute.",
 			who, r.State())
 	}
 	if r.Account.Kind == KindMonth {

@@ -12,7 +12,7 @@ import (
 
 // Commands are the commands in a chat that tell what was used.
 func Commands(l *Ledger) []bridge.Command {
-	info := chats.CommandInfo{Name: "usage", Description: "What was used today, and what is left"}
+	info := chats.CommandInfo{Name: "usage", Description: "Today's usage, and the rest of the budget"}
 	return []bridge.Command{{CommandInfo: info, Alone: true, Run: func(ctx context.Context, call bridge.CommandCall) (string, error) {
 		r, err := l.Report(ctx, Payer{User: call.User, Chat: call.Chat})
 		if err != nil {
@@ -43,7 +43,7 @@ func usageText(r Report, scope toolgroups.Scope) string {
 		fmt.Fprintf(&text, ", %s", ever.Money)
 	}
 	text.WriteString(".")
-	if s := savings(ever, "Tools took about %s tokens of that; all of them with every call would have been about %s"); s != "" {
+	if s := savings(ever, "Tools took about %s tokens of that; sending all of them with every call would have taken about %s"); s != "" {
 		text.WriteString(" " + s)
 	}
 	return text.String()

@@ -41,8 +41,7 @@ func TestUsageNamesTokensAndCost(t *testing.T) {
 	}
 	alone := usageText(r, toolgroups.Scope{Direct: true, Role: toolgroups.RoleUser})
 	want := "**Today**, until 00:00 (UTC):\n\n- you: 3,100 tokens in 2 calls, $0.50\n\n" +
-		"**This chat since it began**: 3,100 tokens in 2 calls, $0.50. Tools took about 2,000 tokens of that; " +
-		"all of them with every call would have been about 20,000, so 18,000 were saved (90 %)."
+		"**This chat since it began**: 3,100 tokens in 2 calls, $0.50. Tools took about 2,000 tokens of that; sending all of them with every call would have taken about 20,000, so 18,000 were saved (90 %)."
 	if alone != want {
 		t.Errorf("got  %q\nwant %q", alone, want)
 	}

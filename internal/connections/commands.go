@@ -29,8 +29,8 @@ func (d *Handler) Commands() []bridge.Command {
 		return bridge.Command{CommandInfo: chats.CommandInfo{Name: name, Description: description}, Role: role, Run: run}
 	}
 	return []bridge.Command{
-		row("connect", "Connect an account of yours: /connect google", toolgroups.RoleStranger, d.connect),
-		row("disconnect", "Disconnect an account of yours: /disconnect google", toolgroups.RoleStranger, d.disconnect),
+		row("connect", "Connect your account: /connect google", toolgroups.RoleStranger, d.connect),
+		row("disconnect", "Disconnect your account: /disconnect google", toolgroups.RoleStranger, d.disconnect),
 		row("mcp", "MCP servers: list, add, remove (administrators)", toolgroups.RoleAdmin, d.mcp),
 	}
 }
@@ -124,7 +124,7 @@ func (d *Handler) disconnect(ctx context.Context, call bridge.CommandCall) (stri
 	case isGoogle:
 		return d.cfg.Google.Disconnect(ctx, call.User)
 	case name == "" || !mcp.ValidName(name):
-		return "Which account? I can disconnect what you have connected, such as your Google account: `/disconnect google`.", nil
+		return "Which account? I can disconnect any account that you have connected, such as Google: `/disconnect google`.", nil
 	}
 	return d.cfg.Servers.Disconnect(ctx, name, call.User)
 }
@@ -249,7 +249,7 @@ func changed(st mcp.Status, texts bool) string {
 		return ""
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "The MCP server **%s** says otherwise than when it was allowed:\n\n", wording.Escape(st.Name))
+	fmt.Fprintf(&out, "The MCP server **%s** has changed since it was allowed:\n\n", wording.Escape(st.Name))
 	for i, change := range st.Waiting {
 		if i == maxChanges {
 			fmt.Fprintf(&out, "- and %s more\n", wording.Count(len(st.Waiting)-i, "change", "changes"))
@@ -265,7 +265,7 @@ func changed(st mcp.Status, texts bool) string {
 		}
 		out.WriteString("\n")
 	}
-	out.WriteString("\nUntil an administrator allows that, all stays as it was: the tools keep their old words and ask as before. ")
+	out.WriteString("\nUntil an administrator allows the change, the tools keep their old descriptions and ask as before. ")
 	if !texts {
 		fmt.Fprintf(&out, "`/mcp %s` shows the new words. ", st.Name)
 	}
@@ -290,7 +290,7 @@ func (d *Handler) allow(ctx context.Context, call bridge.CommandCall, args strin
 		return usage, nil
 	}
 	if code == "" {
-		return cmp.Or(strings.TrimSpace(d.waiting(name)), fmt.Sprintf("Nothing of %s waits to be allowed.", name)), nil
+		return cmp.Or(strings.TrimSpace(d.waiting(name)), fmt.Sprintf("No change of %s waits to be allowed.", name)), nil
 	}
 	if err := call.Author.Record(ctx, "mcp allow", name); err != nil {
 		return "", err
@@ -300,11 +300,11 @@ func (d *Handler) allow(ctx context.Context, call bridge.CommandCall, args strin
 	case err != nil:
 		return "", err
 	case !done:
-		return "That is not what waits (any more), so nothing was allowed. " +
-			cmp.Or(strings.TrimSpace(d.waiting(name)), fmt.Sprintf("Nothing of %s waits to be allowed.", name)), nil
+		return "That code does not match the waiting change, so nothing was allowed. " +
+			cmp.Or(strings.TrimSpace(d.waiting(name)), fmt.Sprintf("No change of %s waits to be allowed.", name)), nil
 	}
 	d.cfg.Logger.Info("change of an MCP server allowed", "mcp_server", name, "user", call.User)
-	return fmt.Sprintf("Allowed: %s goes by what it says now.", name), nil
+	return fmt.Sprintf("Allowed: %s now uses its new descriptions.", name), nil
 }
 
 // add takes a server in, after a look at it.
@@ -343,7 +343,7 @@ func (d *Handler) add(ctx context.Context, call bridge.CommandCall, args string)
 	d.cfg.Logger.Info("MCP server added", "mcp_server", name, "user", call.User)
 	text := fmt.Sprintf("Added %s with %s.", name, wording.Count(tried.Tools, "tool", "tools"))
 	if one.Auth == mcp.AuthOAuth {
-		text = fmt.Sprintf("Added %s. Each person connects an account of their own with `/connect %s`; its tools are known when the first has done so.", name, name)
+		text = fmt.Sprintf("Added %s. Each person connects their own account with `/connect %s`; I know its tools once the first person has done so.", name, name)
 	}
 	if one.Trust == mcp.TrustHints {
 		return text + " They ask before they run, except those that it says only read.", nil

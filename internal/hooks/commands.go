@@ -31,7 +31,7 @@ const usage = "`/hook new NAME WHAT TO DO` makes a webhook for this chat, `/hook
 // Commands are the commands in a chat about its webhooks.
 func (h *Hooks) Commands() []bridge.Command {
 	return []bridge.Command{{
-		CommandInfo: chats.CommandInfo{Name: "hook", Description: "Webhooks of this chat: other programs give me something to do"},
+		CommandInfo: chats.CommandInfo{Name: "hook", Description: "Webhooks of this chat: other programs can give me tasks"},
 		Run:         h.command,
 	}}
 }
@@ -41,7 +41,7 @@ func (h *Hooks) command(ctx context.Context, call bridge.CommandCall) (string, e
 	rest = strings.TrimSpace(rest)
 	switch {
 	case h.cfg.PublicURL == "":
-		return "Webhooks need an address at which I am reached from outside. My operator sets `public_url` (`ONECLAW_PUBLIC_URL`).", nil
+		return "Webhooks need a public address for me. My operator has to set `public_url` (`ONECLAW_PUBLIC_URL`).", nil
 	case !call.Direct && call.Role < toolgroups.RoleAdmin:
 		return "Sorry, in a shared chat /hook is for my administrators.", nil
 	case word == "" || word == "list":
@@ -65,17 +65,17 @@ func (h *Hooks) create(ctx context.Context, call bridge.CommandCall, args string
 		return "A webhook needs a name of letters, digits and hyphens, at most 32. " + usage, nil
 	}
 	if n := utf8.RuneCountInString(task); n > maxTask {
-		return fmt.Sprintf("What to do has %d characters, at most %d.", n, maxTask), nil
+		return fmt.Sprintf("The instructions have %d characters; at most %d are allowed.", n, maxTask), nil
 	}
 	all, err := h.of(ctx, call.Owner)
 	if err != nil {
 		return "", err
 	}
 	if slices.ContainsFunc(all, func(one hook) bool { return one.Name == name }) {
-		return fmt.Sprintf("There is a webhook **%s** already. `/hook remove %s` takes it away.", name, name), nil
+		return fmt.Sprintf("There is a webhook **%s** already. `/hook remove %s` removes it.", name, name), nil
 	}
 	if len(all) >= h.cfg.MaxHooks {
-		return fmt.Sprintf("There are %d webhooks, which is the limit. Remove one that is not needed any more.", len(all)), nil
+		return fmt.Sprintf("There are %d webhooks, which is the limit. Remove one that you no longer need.", len(all)), nil
 	}
 	if task == "" {
 		task = defaultTask
@@ -94,9 +94,9 @@ func (h *Hooks) create(ctx context.Context, call bridge.CommandCall, args string
 	}
 	text := fmt.Sprintf("The webhook **%s** is ready.\n\n- Address: %s\n- Secret: %s shows it once, within 15 minutes.", name, h.address(one.ID), h.address(one.ID)+"/secret/"+token)
 	if !call.Direct {
-		text += " Everybody here can open that page; the first one sees it."
+		text += " Everyone here can open that page; only the first one sees the secret."
 	}
-	return text + fmt.Sprintf("\n\nWith each delivery I do this, in your name: “%s” I say nothing where there is nothing to tell.\n\n`/hook remove %s` takes it away.", plainText(task), name), nil
+	return text + fmt.Sprintf("\n\nWith each delivery I do this, in your name: “%s” If there is nothing to report, I say nothing.\n\n`/hook remove %s` removes it.", plainText(task), name), nil
 }
 
 func (h *Hooks) address(id string) string { return h.cfg.PublicURL + Path + id }
@@ -151,5 +151,5 @@ func (h *Hooks) remove(ctx context.Context, call bridge.CommandCall, name string
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return "", err
 	}
-	return fmt.Sprintf("The webhook **%s** is gone: what is posted to its address is turned away.", all[i].Name), nil
+	return fmt.Sprintf("The webhook **%s** is removed. Posts to its address are now refused.", all[i].Name), nil
 }

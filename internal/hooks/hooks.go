@@ -252,7 +252,7 @@ func (h *Hooks) Done(ctx context.Context, r bridge.TaskResult) error {
 	outcome := "answered"
 	switch {
 	case r.State == receipts.Revoked:
-		outcome = "not run: whoever made the webhook may not talk to me any more"
+		outcome = "not run: the author of the webhook may no longer talk to me"
 	case r.Refused:
 		outcome = "not answered: no budget was left"
 	case r.Incident != "":

@@ -178,7 +178,7 @@ func TestABodyOfTenMegabytesIsRefusedWithASentence(t *testing.T) {
 		}
 		text, err := io.ReadAll(answer.Body)
 		_ = answer.Body.Close()
-		if err != nil || answer.StatusCode != want || want != http.StatusAccepted && !strings.Contains(string(text), "at most 128 KiB. Nothing of it was kept.") {
+		if err != nil || answer.StatusCode != want || want != http.StatusAccepted && !strings.Contains(string(text), "at most 128 KiB. Nothing was stored.") {
 			t.Errorf("%d bytes: %d %q, %v; want %d", size, answer.StatusCode, text, err, want)
 		}
 	}
@@ -196,8 +196,8 @@ func TestASenderIsToldWhatWasNotKept(t *testing.T) {
 		after, says string
 	}{
 		{fmt.Errorf("submit: %w", bridge.ErrBusy), http.StatusTooManyRequests, "60", "Too many deliveries wait"},
-		{fmt.Errorf("%w: no platform", queue.ErrInvalid), http.StatusGone, "", "out of reach"},
-		{errors.New("the disk is full of PRIVATE things"), http.StatusServiceUnavailable, "30", "I cannot keep this now"},
+		{fmt.Errorf("%w: no platform", queue.ErrInvalid), http.StatusGone, "", "cannot be reached"},
+		{errors.New("the disk is full of PRIVATE things"), http.StatusServiceUnavailable, "30", "I cannot store this now"},
 		{nil, http.StatusAccepted, "", "accepted"},
 	} {
 		d.refuses(c.err)
@@ -295,8 +295,8 @@ func TestTheCommand(t *testing.T) {
 		{bob, "remove build", "There is no such webhook here."},
 		{guest, "new x", "for my administrators"},
 		{guest, "", "for my administrators"},
-		{group, "new x", "Everybody here can open that page"},
-		{ann, "remove build", "The webhook **build** is gone"},
+		{group, "new x", "Everyone here can open that page"},
+		{ann, "remove build", "The webhook **build** is removed"},
 		{ann, "remove build", "There is no such webhook here."},
 		{ann, "new third", "is ready"},
 	} {
@@ -321,7 +321,7 @@ func TestWhatBecameOfDeliveriesIsListed(t *testing.T) {
 		{bridge.TaskResult{Silent: true}, "2 taken, the last on 22 November 20:00 (UTC): nothing to tell."},
 		{bridge.TaskResult{MessageID: "8", Incident: "AB12"}, "no answer, incident AB12."},
 		{bridge.TaskResult{Refused: true}, "no budget was left."},
-		{bridge.TaskResult{State: receipts.Revoked}, "may not talk to me any more."},
+		{bridge.TaskResult{State: receipts.Revoked}, "may no longer talk to me."},
 		{bridge.TaskResult{}, "6 taken, the last on 22 November 20:00 (UTC): not delivered."},
 	} {
 		d.post(one, "standard", fmt.Sprint(n), "x")
@@ -353,7 +353,7 @@ func TestADamagedHookHoldsNothingUp(t *testing.T) {
 	if err := d.Done(t.Context(), bridge.TaskResult{Key: d.taken()[0].Key}); err != nil {
 		t.Error(err)
 	}
-	if status, text := d.post(one, "bearer", "d2", "x"); status != http.StatusServiceUnavailable || !strings.Contains(text, "I cannot keep this now") {
+	if status, text := d.post(one, "bearer", "d2", "x"); status != http.StatusServiceUnavailable || !strings.Contains(text, "I cannot store this now") {
 		t.Errorf("%d %s", status, text)
 	}
 	if got := d.say(ann, ""); !strings.Contains(got, "There are no webhooks here.") {

@@ -90,7 +90,7 @@ func (h *Hooks) show(w http.ResponseWriter, v view, err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, errPage), errors.Is(err, storage.ErrNotFound):
-		v = view{Title: "Not any more", Text: "This link was used, is older than 15 minutes, or never was one. In the chat, /hook remove takes a webhook away, and /hook new makes another one."}
+		v = view{Title: "This link no longer works", Text: "This link has been used, is older than 15 minutes, or is wrong. In the chat, /hook remove removes the webhook, and /hook new makes another one."}
 		w.WriteHeader(http.StatusNotFound)
 	default:
 		h.cfg.Logger.Error("the secret of a webhook cannot be shown", "err", err)

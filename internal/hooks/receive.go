@@ -70,7 +70,7 @@ func (h *Hooks) receive(w http.ResponseWriter, r *http.Request) {
 	told, is := errors.AsType[*refusal](err)
 	if !is {
 		h.seldom("", func() { h.cfg.Logger.Error("deliveries to webhooks cannot be taken", "err", err) })
-		told = &refusal{http.StatusServiceUnavailable, 30 * time.Second, "I cannot keep this now. Please post it again."}
+		told = &refusal{http.StatusServiceUnavailable, 30 * time.Second, "I cannot store this now. Please post it again."}
 	}
 	if told.after > 0 {
 		w.Header().Set("Retry-After", fmt.Sprint(int(told.after.Seconds())))
@@ -118,7 +118,7 @@ func (h *Hooks) take(r *http.Request) error {
 		return &refusal{http.StatusTooManyRequests, time.Minute, "Too many deliveries wait in this chat. Please post it again in a minute."}
 	case errors.Is(err, queue.ErrInvalid):
 		h.cfg.Logger.Error("a webhook's chat is out of reach", "hook", one.ID, "chat", one.Chat, "err", err)
-		return &refusal{status: http.StatusGone, text: "The chat of this webhook is out of reach."}
+		return &refusal{status: http.StatusGone, text: "The chat of this webhook cannot be reached."}
 	}
 	return err
 }
@@ -127,13 +127,13 @@ func (h *Hooks) take(r *http.Request) error {
 func (h *Hooks) read(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, h.cfg.MaxBody+1))
 	if err != nil {
-		return nil, &refusal{status: http.StatusBadRequest, text: "The body did not arrive whole."}
+		return nil, &refusal{status: http.StatusBadRequest, text: "The body did not arrive completely."}
 	}
 	if int64(len(body)) > h.cfg.MaxBody {
 		_, _ = io.CopyN(io.Discard, r.Body, maxDrained) // whatever is left of it
 		return nil, &refusal{
 			status: http.StatusRequestEntityTooLarge,
-			text:   fmt.Sprintf("This is too large: a webhook takes at most %d KiB. Nothing of it was kept.", h.cfg.MaxBody>>10),
+			text:   fmt.Sprintf("This is too large: a webhook accepts at most %d KiB. Nothing was stored.", h.cfg.MaxBody>>10),
 		}
 	}
 	return body, nil

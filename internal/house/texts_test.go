@@ -21,7 +21,7 @@ const textsPage = "../../docs/texts.md"
 
 const textsHead = `# What the bot says
 
-All sentences that people read in chats, by the package that says them; %s stands for what is put in. A test compares this page with the program, and ` + "`ONECLAW_UPDATE=1 go test ./internal/house -run Texts`" + ` writes it. Who changes a sentence reads its neighbours here: short, active, causes for administrators, no blame.
+All sentences that people read in chats, by package; %s stands for a value. A test compares this page with the program, and ` + "`ONECLAW_UPDATE=1 go test ./internal/house -run Texts`" + ` writes it. If you change a sentence, read its neighbours here: keep it short and active, give administrators the cause, and blame no one.
 `
 
 // speaking are the packages whose sentences go to people in chats.

@@ -154,7 +154,7 @@ type Counts struct {
 
 // String says it in a sentence's beginning.
 func (c Counts) String() string {
-	return fmt.Sprintf("%d cases (left out: %d because somebody said no, %d whose chat was not told, %d that cannot be exported)", c.Cases, c.Refused, c.Untold, c.Unfit)
+	return fmt.Sprintf("%d cases (left out: %d because a person said no, %d whose chat was not told, %d that cannot be exported)", c.Cases, c.Refused, c.Untold, c.Unfit)
 }
 
 // line is a line of a file: one of a recording, and what the first and the last have besides.

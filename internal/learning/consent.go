@@ -22,9 +22,7 @@ const (
 )
 
 // notice is what a chat is told when the first answer is judged there.
-const notice = "Thank you. What you should know: my operator may export conversations that somebody here judged with 👍 or 👎, to test with them how I answer. " +
-	"Names, ids and secrets are replaced before that, and what others wrote is left out where you quote it. " +
-	"If you do not want that for what you write, say /learning no."
+const notice = "Thank you. Please note: my operator may export conversations that were rated here with 👍 or 👎, to test how I answer. Names, ids and secrets are replaced first, and quotes of other people are left out. If you do not want that for your messages, send /learning no."
 
 // Consent knows which chats were told of exports, and who has said no. All of it is in the
 // store, so every process that shares that agrees.
@@ -46,7 +44,7 @@ func (c Consent) Judged(ctx context.Context, chat chats.Chat) (text string, told
 // Commands is the command by which people say no, and yes again.
 func (c Consent) Commands() []bridge.Command {
 	return []bridge.Command{{
-		CommandInfo: chats.CommandInfo{Name: "learning", Description: "Whether conversations with you may be exported for tests: yes, no"},
+		CommandInfo: chats.CommandInfo{Name: "learning", Description: "Whether your conversations may be exported for tests: yes or no"},
 		Alone:       true, Run: c.command,
 	}}
 }
@@ -57,7 +55,7 @@ func (c Consent) command(ctx context.Context, call bridge.CommandCall) (string, 
 		if err := c.note(ctx, noPrefix+call.User); err != nil {
 			return "", err
 		}
-		return "No conversation with you will be exported, here or elsewhere. What was exported before I cannot take back. `/learning yes` allows it again.", nil
+		return "Your conversations will not be exported, here or elsewhere. I cannot take back earlier exports. `/learning yes` allows it again.", nil
 	case "yes":
 		if err := c.Store.Delete(ctx, noPrefix+call.User, storage.Any); err != nil {
 			return "", fmt.Errorf("note a consent: %w", err)
@@ -68,10 +66,9 @@ func (c Consent) command(ctx context.Context, call bridge.CommandCall) (string, 
 		return "", err
 	}
 	if no {
-		return "You have said no: no conversation with you is exported. `/learning yes` allows it again.", nil
+		return "You have said no: your conversations are not exported. `/learning yes` allows it again.", nil
 	}
-	return "My operator may export conversations whose answer somebody judged with 👍 or 👎, to test with them how I answer. " +
-		"Names, ids and secrets are replaced before that. `/learning no` keeps the conversations with you out of it.", nil
+	return "My operator may export conversations with answers that were rated 👍 or 👎, to test how I answer. Names, ids and secrets are replaced first. `/learning no` keeps your conversations out of it.", nil
 }
 
 // Refused reports whether a user, as platform:id, has said no.

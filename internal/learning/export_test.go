@@ -254,7 +254,7 @@ func TestWhoSaidNoIsInNoCase(t *testing.T) {
 	if sender := cases[1].Seen.Messages[0].Sender; sender == "" || sender == "Ann" || sender == cases[1].Seen.Person {
 		t.Errorf("Ann is %q in the question of Bob", sender)
 	}
-	if text := k.command(bob, " NO "); !strings.Contains(text, "No conversation") {
+	if text := k.command(bob, " NO "); !strings.Contains(text, "will not be exported") {
 		t.Errorf("told %q", text)
 	}
 	// The first of Ann in the group was judged by Bob alone, the second of Bob is his.

@@ -115,7 +115,7 @@ func (m *Models) change(ctx context.Context, call bridge.CommandCall) (string, e
 		i = slices.IndexFunc(all, func(ref settings.Ref) bool { return wanted == ref.Model })
 	}
 	if i < 0 {
-		return fmt.Sprintf("No model %s here. /model lists them.", wording.Code(wording.OneLine(wanted, maxNamed))), nil
+		return fmt.Sprintf("There is no model %s here. /model lists them.", wording.Code(wording.OneLine(wanted, maxNamed))), nil
 	}
 	if err := call.Author.Record(ctx, "model", all[i].String()); err != nil {
 		return "", err
@@ -173,9 +173,9 @@ func (m *Models) setEffort(ctx context.Context, call bridge.CommandCall, effort 
 		return refusal(err)
 	}
 	if effort == "" {
-		return "Models think here as hard as they do by themselves, or as the agent says.", nil
+		return "Models think here with their default effort again, or with that of the agent.", nil
 	}
-	return fmt.Sprintf("Models think here with **%s** effort from now on, where they can be told so. `/model effort default` takes that back.", effort), nil
+	return fmt.Sprintf("Models now think here with **%s** effort, if they support it. `/model effort default` undoes that.", effort), nil
 }
 
 const (

@@ -126,7 +126,7 @@ func (m *Models) Persona(ctx context.Context, scope toolgroups.Scope) (turn.Prof
 	if len(candidates) == 0 {
 		return persona, &agent.ModelError{
 			Kind: agent.KindAuth, Err: errors.New("no model can be asked: see the providers and their keys"),
-			Remedy: "No model can be asked: each provider is switched off or has no key. `oneclaw provider key ID` stores one.",
+			Remedy: "No model is available: each provider is switched off or has no key. `oneclaw provider key ID` stores one.",
 		}
 	}
 	persona.Model, err = agent.NewFailover(agent.FailoverConfig{Candidates: candidates, Outages: m.outages, Logger: m.Logger})
@@ -136,7 +136,7 @@ func (m *Models) Persona(ctx context.Context, scope toolgroups.Scope) (turn.Prof
 // keyRemedy says whose key is refused, and where it is set.
 func keyRemedy(p settings.Provider) string {
 	if !p.Preset {
-		return fmt.Sprintf("The provider `%s` rejects the key: `oneclaw provider key %s` takes another.", p.ID, p.ID)
+		return fmt.Sprintf("The provider `%s` rejects the key: `oneclaw provider key %s` stores another.", p.ID, p.ID)
 	}
 	name := "The model's server"
 	if u, err := url.Parse(p.BaseURL); err == nil && u.Host != "" {

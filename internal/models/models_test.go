@@ -200,7 +200,7 @@ func TestModelsAreSwitchedWithButtons(t *testing.T) {
 	if _, err := w.Settings.Models.Add(ctx, settings.Ref{Provider: settings.PresetID, Model: "vendor/other"}, ""); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.command(t, "nonsense"); got != "No model `nonsense` here. /model lists them." {
+	if got := w.command(t, "nonsense"); got != "There is no model `nonsense` here. /model lists them." {
 		t.Errorf("told %q", got)
 	}
 	press := func(choice string) interact.Result {

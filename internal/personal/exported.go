@@ -132,7 +132,7 @@ func (c *exported) asked(ctx context.Context) error {
 		}
 	}
 	if c.conversations > 0 {
-		c.say("conversations/", "What you and I have said, the .md files to be read, the .jsonl files with all that is stored. Of groups there is what you have asked, and what I answered.")
+		c.say("conversations/", "Our conversations: the .md files for reading, the .jsonl files with everything that is stored. From groups they have your questions and my answers.")
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (c *exported) receipts(ctx context.Context) error {
 	var w io.Writer
 	for j, err := range receipts.By(ctx, c.store, c.person.User) {
 		if err == nil && w == nil {
-			c.say("receipts.jsonl", "What became of each of your messages of the last week.")
+			c.say("receipts.jsonl", "The outcome of each of your messages of the last week.")
 			w, err = c.create("receipts.jsonl")
 		}
 		if err == nil {
@@ -224,15 +224,14 @@ func (c *exported) file(dir *os.Root, name string, size int64) error {
 }
 
 func (c *exported) readme() error {
-	text := fmt.Sprintf("What OneClaw keeps of %s, as it was on %s.\n\n%s\n\n"+
-		"Not in it: the tokens of connected accounts, which nobody gets to see; what others wrote, unless your messages pointed at it; "+
-		"what was said in groups before this program noted who asks there.\n",
+	text := fmt.Sprintf("The data that OneClaw stores about %s, as of %s.\n\n%s\n\n"+
+		"Not included: the tokens of connected accounts, which are never shown; messages of others, unless yours pointed at them; older group messages, which have no recorded author.\n",
 		c.person.User, c.now.Format(time.RFC1123), strings.Join(c.about, "\n\n"))
 	if len(c.left) > 0 {
 		text += "\nFiles that did not fit:\n  " + strings.Join(c.left, "\n  ") + "\n"
 	}
 	if len(c.unread) > 0 {
-		text += "\nWhat could not be read:\n  " + strings.Join(c.unread, "\n  ") + "\n"
+		text += "\nCould not be read:\n  " + strings.Join(c.unread, "\n  ") + "\n"
 	}
 	return c.put("README.txt", []byte(text))
 }

@@ -70,7 +70,7 @@ func New(cfg Config) *Exporter { return &Exporter{cfg} }
 // Commands is /export.
 func (d *Exporter) Commands() []bridge.Command {
 	return []bridge.Command{{
-		CommandInfo: chats.CommandInfo{Name: "export", Description: "Send me a copy of what I keep of you"}, Alone: true, Files: true, Run: d.export,
+		CommandInfo: chats.CommandInfo{Name: "export", Description: "Get a copy of your data"}, Alone: true, Files: true, Run: d.export,
 	}}
 }
 
@@ -89,7 +89,7 @@ func (d *Exporter) Forget(ctx context.Context, user string, direct chats.Chat) e
 
 func (d *Exporter) export(ctx context.Context, call bridge.CommandCall) (string, error) {
 	if !call.Direct {
-		return "Please send me /export in a direct chat: what I keep of you is nothing for others to read.", nil
+		return "Please send me /export in a direct chat: your data is private.", nil
 	}
 	chat, err := chats.ParseChat(call.Chat)
 	if err == nil {
@@ -111,14 +111,14 @@ func (d *Exporter) export(ctx context.Context, call bridge.CommandCall) (string,
 		return "", fmt.Errorf("export what is kept of %s: %w", call.User, err)
 	}
 	call.Attach(toolgroups.File{Path: name})
-	text := fmt.Sprintf("This is what I keep of you: %s and %s, what I remember, and more. `README.txt` in it says what is where.",
+	text := fmt.Sprintf("This is your data: %s and %s, what I remember, and more. `README.txt` in it explains the files.",
 		wording.Count(c.conversations, "conversation", "conversations"), wording.Count(c.files, "file", "files"))
 	if len(c.left) > 0 {
 		text += fmt.Sprintf(" %s did not fit; ask me for them one by one.", wording.Count(len(c.left), "file", "files"))
 	}
 	if len(c.unread) > 0 {
 		c.log.Error("an export lacks what cannot be read: the log says more at the level debug", "of", call.User, "pieces", len(c.unread))
-		text += fmt.Sprintf(" It lacks %s that I could not read; `README.txt` says which.", wording.Count(len(c.unread), "piece", "pieces"))
+		text += fmt.Sprintf(" I could not read %s of it; `README.txt` says which.", wording.Count(len(c.unread), "piece", "pieces"))
 	}
 	return text + " It is in my workspace as " + wording.Code(name) + ".", nil
 }

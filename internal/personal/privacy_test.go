@@ -175,10 +175,10 @@ func TestACopyLeavesOutWhatCannotBeReadAndSaysSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if says := fmt.Sprintf("It lacks %d pieces that I could not read", want); !strings.Contains(text, says) {
+	if says := fmt.Sprintf("I could not read %d pieces of it", want); !strings.Contains(text, says) {
 		t.Errorf("%q, want %q", text, says)
 	}
-	if copied["files/fine/a.txt"] != "in fine" || !strings.Contains(copied["README.txt"], "What could not be read:\n  notes\n  schedules\n  caf?") {
+	if copied["files/fine/a.txt"] != "in fine" || !strings.Contains(copied["README.txt"], "Could not be read:\n  notes\n  schedules\n  caf?") {
 		t.Errorf("copied %q", copied)
 	}
 }

@@ -88,7 +88,7 @@ func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error
 		"At the end the page shows a code. Send it to me here: `/connect google CODE`.", link, service.ScopeNames(scopes))
 	if g.cfg.PublicURL == "" {
 		text += "\n\nIf the browser ends on a page that cannot be opened, copy its whole address and send that to me instead: " +
-			"`/connect google ADDRESS`. Give it to nobody else."
+			"`/connect google ADDRESS`. Do not give it to anyone else."
 	}
 	return text, nil
 }

@@ -152,7 +152,7 @@ func (c *Client) Check(ctx context.Context, name, user string) (string, error) {
 			return fmt.Sprintf("%s does not work: %s.", s.name, err), nil
 		}
 		if !wants {
-			return fmt.Sprintf("%s can be reached, but asks nobody to sign in, though it is set up so.", s.name), nil
+			return fmt.Sprintf("%s can be reached, but requires no sign-in, although it is set up with one.", s.name), nil
 		}
 		return fmt.Sprintf("%s can be reached and asks people to sign in. You have no account connected there: `/connect %s`.", s.name, s.name), nil
 	}

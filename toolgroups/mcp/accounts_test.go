@@ -386,7 +386,7 @@ func aSharedChat(t *testing.T, em *emulator.Server) {
 	const chat = "telegram:-5"
 	d := openDesk(t, em, nil, nil)
 	text := d.sendIn(t, ada, chat, "")
-	said(t, text, "from nobody else")
+	said(t, text, "only from you")
 	_, body := d.visit(t, part(t, linkPattern, text))
 	said(t, body, "in the chat <bdi>telegram:-5</bdi>")
 	proof := d.proof(t, d.consent(t, part(t, linkPattern, text), emulator.Ada))

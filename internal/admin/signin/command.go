@@ -25,12 +25,12 @@ func (d *SignIn) Commands() []bridge.Command {
 func (d *SignIn) command(ctx context.Context, call bridge.CommandCall) (string, error) {
 	switch args := strings.TrimSpace(call.Args); {
 	case !call.Direct:
-		return "That link is for you alone. Please ask me in a direct chat.", nil
+		return "That link is only for you. Please ask me in a direct chat.", nil
 	case args == "out":
 		if err := d.SignOut(ctx, call.User, "sign-out everywhere"); err != nil {
 			return "", err
 		}
-		return "Whoever was signed in by your name is signed out, and no link of yours counts any more.", nil
+		return "All your sessions are signed out, and your links no longer work.", nil
 	case args != "":
 		return "`/admin` gives you a link to my pages, `/admin out` signs you out everywhere.", nil
 	case d.site.closed != "":

@@ -184,16 +184,16 @@ func TestALinkMakesOneSession(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, "", local)
 	link, ann, bob := h.link("telegram:1"), h.browser(), h.browser()
-	ann.sees(http.StatusUnauthorized, "Write /admin to the bot", "/admin/", nil)
+	ann.sees(http.StatusUnauthorized, "Send /admin to the bot", "/admin/", nil)
 	bob.sees(http.StatusOK, "telegram:1", "/admin/enter/"+link, nil)
 	ann.sees(http.StatusOK, "Sign in</button>", "/admin/enter/"+link, nil)
 	ann.sees(http.StatusOK, "inside: telegram:1 Ann", "/admin/enter", url.Values{"token": {link}})
 	ann.sees(http.StatusOK, "inside: telegram:1 Ann", "/admin", nil)
 	ann.sees(http.StatusOK, "inside", "/admin/enter", url.Values{"token": {link}}) // the button, twice
-	bob.sees(http.StatusNotFound, "This link was used", "/admin/enter/"+link, nil)
-	bob.sees(http.StatusNotFound, "This link was used", "/admin/enter", url.Values{"token": {link}})
+	bob.sees(http.StatusNotFound, "This link has been used", "/admin/enter/"+link, nil)
+	bob.sees(http.StatusNotFound, "This link has been used", "/admin/enter", url.Values{"token": {link}})
 	bob.sees(http.StatusUnauthorized, "Sign in", "/admin/", nil)
-	ann.sees(http.StatusForbidden, "not of your session", "/admin/leave", url.Values{})
+	ann.sees(http.StatusForbidden, "not belong to your session", "/admin/leave", url.Values{})
 	ann.sees(http.StatusOK, "Signed out", "/admin/leave", url.Values{"csrf": {ann.csrf}})
 	ann.sees(http.StatusUnauthorized, "Sign in", "/admin/", nil)
 	if got := h.entries(); got != "telegram:1 sign-out page, telegram:1 sign-in page" && got != "telegram:1 sign-in page, telegram:1 sign-out page" {
@@ -376,5 +376,5 @@ func TestAnotherSiteHoldsUpNoLink(t *testing.T) {
 			t.Fatalf("status %d, %v", answer.StatusCode, err)
 		}
 	}
-	h.browser().sees(http.StatusNotFound, "Not any more", "/admin/enter", url.Values{"token": {"y"}})
+	h.browser().sees(http.StatusNotFound, "This link no longer works", "/admin/enter", url.Values{"token": {"y"}})
 }

@@ -54,9 +54,9 @@ func (d *SignIn) Handler(inside http.Handler) http.Handler {
 			d.show(w, http.StatusMisdirectedRequest, view{Title: "Not here", Text: "These pages are at another address."})
 		case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost:
 			w.Header().Set("Allow", "GET, HEAD, POST")
-			d.show(w, http.StatusMethodNotAllowed, view{Title: "Not like this"})
+			d.show(w, http.StatusMethodNotAllowed, view{Title: "Request not accepted"})
 		case d.cross.Check(r) != nil:
-			d.show(w, http.StatusForbidden, view{Title: "From another page", Text: "This came from a page that is none of mine, so I did nothing."})
+			d.show(w, http.StatusForbidden, view{Title: "Request from another page", Text: "This came from a page that is not mine, so I did nothing."})
 		default:
 			if d.form(w, r) {
 				mux.ServeHTTP(w, r)
@@ -72,7 +72,7 @@ func (d *SignIn) form(w http.ResponseWriter, r *http.Request) bool {
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/x-www-form-urlencoded" {
-		d.show(w, http.StatusUnsupportedMediaType, view{Title: "Not like this", Text: "I take forms of my own pages alone."})
+		d.show(w, http.StatusUnsupportedMediaType, view{Title: "Request not accepted", Text: "I only accept forms of my own pages."})
 		return false
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, MaxForm)
@@ -80,9 +80,9 @@ func (d *SignIn) form(w http.ResponseWriter, r *http.Request) bool {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		d.show(w, http.StatusRequestEntityTooLarge, view{Title: "Too much", Text: "That was more than I take in one form."})
+		d.show(w, http.StatusRequestEntityTooLarge, view{Title: "Too much", Text: "That form is too large."})
 	case err != nil:
-		d.show(w, http.StatusBadRequest, view{Title: "Not like this", Text: "I could not read that form."})
+		d.show(w, http.StatusBadRequest, view{Title: "Request not accepted", Text: "I could not read that form."})
 	}
 	return err == nil
 }
@@ -93,11 +93,11 @@ func (d *SignIn) within(inside http.Handler) http.Handler {
 		s, err := d.of(r)
 		switch {
 		case errors.Is(err, errNo):
-			d.show(w, http.StatusUnauthorized, view{Title: "Sign in", Text: "Write /admin to the bot, in a direct chat. It gives you a link to this place. (Slack: !admin.)"})
+			d.show(w, http.StatusUnauthorized, view{Title: "Sign in", Text: "Send /admin to the bot in a direct chat. It gives you a link to these pages. (Slack: !admin.)"})
 		case err != nil:
 			d.fail(w, err)
 		case r.Method == http.MethodPost && !s.made(r):
-			d.show(w, http.StatusForbidden, view{Title: "From an old page", Text: "This form is not of your session, so I did nothing. Load the page again."})
+			d.show(w, http.StatusForbidden, view{Title: "Outdated page", Text: "This form does not belong to your session, so I did nothing. Please reload the page."})
 		default:
 			inside.ServeHTTP(w, r.WithContext(With(r.Context(), s)))
 		}
@@ -154,14 +154,13 @@ func (d *SignIn) attempt(w http.ResponseWriter, r *http.Request, try func(ctx co
 	switch {
 	case errors.Is(err, errNo) && limiter.TokensAt(now) < 1:
 		w.Header().Set("Retry-After", "60")
-		d.show(w, http.StatusTooManyRequests, view{Title: "Too often", Text: "Too many links from there did not count. Wait a minute."})
+		d.show(w, http.StatusTooManyRequests, view{Title: "Too often", Text: "Too many wrong links came from your address. Please wait a minute."})
 	case errors.Is(err, errNo):
 		if r.Header.Get("Sec-Fetch-Site") != "cross-site" { // else another site makes the browser ask
 			limiter.AllowN(now, 1)
 			d.wrong.Put(from, limiter, cache.Forever)
 		}
-		d.show(w, http.StatusNotFound, view{Title: "Not any more", Text: "This link was used, is older than five minutes, or never was one. Write /admin to the bot, in a direct chat, for a new one. " +
-			"If somebody else has used it, /admin out signs everybody out who came in by your name."})
+		d.show(w, http.StatusNotFound, view{Title: "This link no longer works", Text: "This link has been used, is older than five minutes, or is wrong. Send /admin to the bot in a direct chat for a new one. If someone else has used it, /admin out ends all sessions in your name."})
 	case err != nil:
 		d.fail(w, err)
 	}
@@ -203,7 +202,7 @@ func (d *SignIn) enter(w http.ResponseWriter, r *http.Request) {
 func (d *SignIn) out(w http.ResponseWriter, r *http.Request) {
 	s, err := d.of(r)
 	if err == nil && !s.made(r) {
-		d.show(w, http.StatusForbidden, view{Title: "From an old page", Text: "This form is not of your session, so I did nothing. Load the page again."})
+		d.show(w, http.StatusForbidden, view{Title: "Outdated page", Text: "This form does not belong to your session, so I did nothing. Please reload the page."})
 		return
 	}
 	if cookie, missing := r.Cookie(d.cookie()); err == nil && missing == nil {
@@ -214,7 +213,7 @@ func (d *SignIn) out(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d.give(w, "", -time.Second)
-	d.show(w, http.StatusOK, view{Title: "Signed out", Text: "Write /admin to the bot to come back."})
+	d.show(w, http.StatusOK, view{Title: "Signed out", Text: "Send /admin to the bot to come back."})
 }
 
 func (d *SignIn) fail(w http.ResponseWriter, err error) {

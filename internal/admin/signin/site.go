@@ -20,24 +20,24 @@ type site struct {
 }
 
 // howToOpen says what has to be set for pages that are seen from elsewhere.
-const howToOpen = "For that, my operator sets `public_url` (`ONECLAW_PUBLIC_URL`) to an address that begins with https://, and has what answers there pass `/admin` on to me."
+const howToOpen = "For that, my operator has to set `public_url` (`ONECLAW_PUBLIC_URL`) to an address that begins with https://, and make the proxy there pass `/admin` on to me."
 
 func siteOf(publicURL, listen string) site {
 	if publicURL == "" {
 		host, port, err := net.SplitHostPort(listen)
 		if err != nil || !loopback(host) {
-			return site{closed: "My pages need an address where nobody can listen in. " + howToOpen}
+			return site{closed: "My pages need an address that others cannot eavesdrop on. " + howToOpen}
 		}
 		return site{base: "http://" + net.JoinHostPort(host, port)}
 	}
 	u, err := url.Parse(publicURL)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil:
-		return site{closed: "My pages need an address, and I do not understand the one that I was given. " + howToOpen}
+		return site{closed: "My pages need an address, and I do not understand the one in my settings. " + howToOpen}
 	case u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
-		return site{closed: "I keep my pages shut: they need an encrypted address. " + howToOpen}
+		return site{closed: "My pages are off: they need an encrypted address. " + howToOpen}
 	case strings.Trim(u.Path, "/") != "":
-		return site{closed: "My pages need a host of their own: an address without a path. " + howToOpen}
+		return site{closed: "My pages need their own host: an address without a path. " + howToOpen}
 	}
 	origin := u.Scheme + "://" + strings.ToLower(u.Host)
 	return site{base: origin, public: strings.ToLower(u.Host), origin: origin, secure: u.Scheme == "https"}

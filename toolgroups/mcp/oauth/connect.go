@@ -161,7 +161,7 @@ func (a *Accounts) invitation(s Server, req Request, p signin.Pending, g grantor
 		"At the end the page shows a code. Send it to me here: `/connect %s CODE`.",
 		s.Name, link, quoted(cmp.Or(req.UserName, req.User)), quoted(g.host()), s.Name)
 	if !req.Direct {
-		text += " I take it from nobody else, so whoever else opens the link connects nothing."
+		text += " I accept it only from you, so another person who opens the link connects nothing."
 	}
 	if old.Issuer != "" && old.Issuer != g.Issuer {
 		text += fmt.Sprintf("\n\nThe sign-in of %s was at %s before and is at %s now. Go on only if you know why.",
@@ -169,7 +169,7 @@ func (a *Accounts) invitation(s Server, req Request, p signin.Pending, g grantor
 	}
 	if a.cfg.PublicURL == "" {
 		text += fmt.Sprintf("\n\nThe browser ends on a page that may not open. Copy its whole address and send that to me instead: "+
-			"`/connect %s ADDRESS`. Give it to nobody else.", s.Name)
+			"`/connect %s ADDRESS`. Do not give it to anyone else.", s.Name)
 	}
 	return text
 }
