@@ -48,6 +48,7 @@ var errBroken = errors.New("broken by the test")
 type breakage struct {
 	step, way string
 	hits      int
+	met       chan struct{} // closed at the first hit
 }
 
 // complete is an adapter with everything whose calls break.
@@ -81,7 +82,9 @@ func (p *brittle) strike(step string, chat chats.Chat) error {
 }
 
 func (b *breakage) strike() error {
-	b.hits++
+	if b.hits++; b.hits == 1 {
+		close(b.met)
+	}
 	switch {
 	case b.way == failsForEver:
 		return &chats.SendError{Outcome: chats.Later, Err: errBroken}
@@ -187,7 +190,7 @@ func (p *brittle) strikeFile(ref string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.files[ref] == nil && len(p.ways) > 0 {
-		p.files[ref], p.ways = &breakage{step: stepFetch, way: p.ways[0]}, p.ways[1:]
+		p.files[ref], p.ways = &breakage{step: stepFetch, way: p.ways[0], met: make(chan struct{})}, p.ways[1:]
 	}
 	if b := p.files[ref]; b != nil {
 		return b.strike()
@@ -248,7 +251,7 @@ func breaksAlone(t testing.TB, w *world) {
 	places := map[Place]string{} // what is broken there
 	breaks := func(step, way string) Place {
 		place := w.open(Shared, w.town.Member)
-		b := &breakage{step: step, way: way}
+		b := &breakage{step: step, way: way, met: make(chan struct{})}
 		places[place] = b.String()
 		chat, err := chats.ParseChat(string(place))
 		if err != nil {
@@ -288,15 +291,23 @@ func breaksAlone(t testing.TB, w *world) {
 	for place := range places {
 		w.settled(place)
 	}
+	// An edit of a card waits for no message of its chat.
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for _, b := range p.chats {
+		if b.step == stepFetch {
+			continue
+		}
+		select {
+		case <-b.met:
+		case <-ctx.Done():
+			t.Errorf("nothing has come to this step: %s", b)
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.ways) > 0 {
 		t.Errorf("%d files were not fetched", len(p.ways))
-	}
-	for _, b := range p.chats {
-		if b.hits == 0 && b.step != stepFetch {
-			t.Errorf("nothing has come to this step: %s", b)
-		}
 	}
 }
 
