@@ -126,7 +126,7 @@ func (in *intake) take(ctx context.Context, j *queue.Run) error {
 		return err // the store takes nothing
 	}
 	told := error(nil)
-	if in.workers.Place(j).Said {
+	if in.workers.Placement(j).Said {
 		text := turn.WithIncident("Something went wrong inside me, and I could not take your message. Please send it again.", letter.Incident)
 		told = rescue.Do(func() error {
 			_, err := in.cards.Post(ctx, "untaken/"+key, j.Message.Chat, interact.Card{ReplyTo: j.Message.ID, Text: text})
@@ -195,7 +195,7 @@ type delays struct {
 // nothing else.
 func (d *delays) of(j *queue.Run) time.Duration {
 	m := j.Message
-	if m.Time.IsZero() || !d.workers.Place(j).Said {
+	if m.Time.IsZero() || !d.workers.Placement(j).Said {
 		return 0
 	}
 	now := d.now()
@@ -217,7 +217,7 @@ func (in *intake) insertUnclaimed(ctx context.Context, j *queue.Run) error {
 	switch {
 	case j.Message.Kind == chats.KindEdit:
 		return in.edits.insertUnclaimed(ctx, j)
-	case in.workers.Place(j).Said && in.people.Role(j.Message.By()) == toolgroups.RoleStranger:
+	case in.workers.Placement(j).Said && in.people.Role(j.Message.By()) == toolgroups.RoleStranger:
 		return in.hear(ctx, j)
 	}
 	return in.enqueue(ctx, j)

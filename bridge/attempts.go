@@ -98,14 +98,14 @@ func (e *executor) alone(ctx context.Context, j *queue.Run) (next func()) {
 	if !j.Restarted || j.Stall.Restarts < maxTogether || j.State == receipts.Waiting || !outbox.Of(j).OutageSince.IsZero() {
 		return func() {}
 	}
-	turn := j.HasSlot
+	hadSlot := j.HasSlot
 	e.queue.ReleaseSlot(j)
 	select {
 	case e.suspects <- struct{}{}:
 	case <-ctx.Done():
 		return func() {}
 	}
-	if turn {
+	if hadSlot {
 		e.queue.AwaitSlot(ctx, j)
 	}
 	leave := sync.OnceFunc(func() { <-e.suspects })

@@ -43,9 +43,9 @@ type claimer struct {
 	mu        sync.Mutex
 	again     context.CancelFunc // see lookAgain
 	// taking are the chats in which something of other processes is taken, and whether there
-	// is more; places bounds how many at a time. See see.
+	// is more; takes bounds how many at a time. See see.
 	taking map[chats.Chat]bool
-	places chan struct{}
+	takes  chan struct{}
 }
 
 // errAsleep says that another process may have taken a chat over.
@@ -60,7 +60,7 @@ func (c *claimer) enter(ctx context.Context, chat chats.Chat) (token string, rel
 	// Who answers is asked once: a message must not overtake what was left to
 	// others, or what they have accepted, before it.
 	if token = c.leases.SafeToken(chat); token != "" && c.leases.Shared() {
-		release, err = c.overtaken(ctx, chat, release)
+		release, err = c.takeEarlier(ctx, chat, release)
 	}
 	return token, release, err
 }
@@ -76,7 +76,7 @@ func (c *claimer) known(ctx context.Context, j *queue.Run) error {
 	switch {
 	case known == nil || j.Unclaimed:
 	case c.leases.Shared() && c.leases.Owns(known.Message.Chat):
-		_, err = c.overtaken(ctx, known.Origin(), func() {})
+		_, err = c.takeEarlier(ctx, known.Origin(), func() {})
 	case known.LeaseToken == c.jobs.LeaseToken(known.Message.Chat):
 		c.inserter.begin(known)
 	}
@@ -89,10 +89,10 @@ func (c *claimer) known(ctx context.Context, j *queue.Run) error {
 	return err
 }
 
-// overtaken takes what other processes have accepted in a chat before, if this one answers
+// takeEarlier takes what other processes have accepted in a chat before, if this one answers
 // there, all of it under one lease. The caller has the chat to itself; after an error it does not
 // any more.
-func (c *claimer) overtaken(ctx context.Context, chat chats.Chat, release func()) (func(), error) {
+func (c *claimer) takeEarlier(ctx context.Context, chat chats.Chat, release func()) (func(), error) {
 	for token := c.jobs.LeaseToken(chat); token != ""; {
 		if err := rescue.Do(func() error { return c.takeOthers(ctx, chat, token) }); err != nil {
 			release()
@@ -106,7 +106,7 @@ func (c *claimer) overtaken(ctx context.Context, chat chats.Chat, release func()
 	return release, nil
 }
 
-// takeOthers is overtaken while the lease with a token is held.
+// takeOthers is takeEarlier while the lease with a token is held.
 func (c *claimer) takeOthers(ctx context.Context, chat chats.Chat, token string) error {
 	ctx, cancel := context.WithTimeout(ctx, queue.WriteTimeout)
 	defer cancel()
@@ -145,7 +145,7 @@ func (c *claimer) takeOthers(ctx context.Context, chat chats.Chat, token string)
 // chats, and returns the others. Such a program takes them when it answers there.
 func (c *claimer) hold(open []*queue.Run) []*queue.Run {
 	return slices.DeleteFunc(open, func(j *queue.Run) bool {
-		if !c.workers.Place(j).Unknown {
+		if !c.workers.Placement(j).Unknown {
 			return false
 		}
 		if !c.queue.Has(j.Key()) {
@@ -326,13 +326,13 @@ func (c *claimer) takeAll(ctx context.Context, chat chats.Chat) error {
 }
 
 func (c *claimer) takeOnce(ctx context.Context, chat chats.Chat) error {
-	if err := named.Take(ctx, c.places); err != nil {
+	if err := named.Take(ctx, c.takes); err != nil {
 		return err
 	}
-	defer func() { <-c.places }()
+	defer func() { <-c.takes }()
 	release, err := c.accepting.Acquire(ctx, chat.String())
 	if err == nil {
-		release, err = c.overtaken(ctx, chat, release)
+		release, err = c.takeEarlier(ctx, chat, release)
 	}
 	if err == nil {
 		release()

@@ -33,7 +33,7 @@ func (e *edits) amend(ctx context.Context, amendment *queue.Run) error {
 	j, edited := e.queue.Waiting(edit.Chat, func(j *queue.Run) bool {
 		// What has begun and waits for its turn again (after an approval) is on record as
 		// it was.
-		return e.workers.Place(j).Said && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && j.Unstarted && len(turn.Of(j).Approvals) == 0
+		return e.workers.Placement(j).Said && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && j.Unstarted && len(turn.Of(j).Approvals) == 0
 	})
 	waits, began, err := false, false, error(nil)
 	if j != nil {
@@ -82,7 +82,7 @@ func (e *edits) replace(ctx context.Context, j, edited *queue.Run, edit chats.Me
 	}
 	waits = e.queue.Replace(j.Message.Chat, j, edited)
 	// What is put together from pieces is read again in the write that does so.
-	return waits, !waits && !e.workers.Place(edited).Partial && e.queue.IsAnswering(j.Message.Chat, edited.Key()), nil
+	return waits, !waits && !e.workers.Placement(edited).Partial && e.queue.IsAnswering(j.Message.Chat, edited.Key()), nil
 }
 
 // insertUnclaimed writes an edit in the place of one that no process has claimed yet.

@@ -54,7 +54,7 @@ type executor struct {
 
 // live is one life of a job.
 func (e *executor) live(work, ctx context.Context, j *queue.Run, t *attempts) {
-	if (j.PossiblyJoined || e.workers.Place(j).Partial || len(j.Pieces) > 0) && !e.gather(ctx, j, t) {
+	if (j.PossiblyJoined || e.workers.Placement(j).Partial || len(j.Pieces) > 0) && !e.gather(ctx, j, t) {
 		return
 	}
 	if e.tracer != nil {
@@ -94,7 +94,7 @@ func (e *executor) ends(ctx context.Context, j *queue.Run, t *attempts, err erro
 	case errors.Is(err, conversation.ErrCleared) || errors.Is(cause, conversation.ErrCleared):
 		cut = receipts.Cleared
 		ended = e.cutOff(j, cut)
-	case errors.Is(err, conversation.ErrStopped) || errors.Is(cause, conversation.ErrStopped) || errors.Is(cause, queue.ErrOvertaken):
+	case errors.Is(err, conversation.ErrStopped) || errors.Is(cause, conversation.ErrStopped) || errors.Is(cause, queue.ErrSuperseded):
 		cut = receipts.Stopped
 		ended = e.cutOff(j, cut)
 	case errors.Is(err, errRevoked) || errors.Is(cause, errRevoked):

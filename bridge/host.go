@@ -41,8 +41,8 @@ func (r turnHost) Scope(j *queue.Run, log string) (toolgroups.Scope, error) {
 	return r.scopes.of(j, log)
 }
 
-// Show implements [turn.Host].
-func (r turnHost) Show(ctx context.Context, key string, j *queue.Run, under, line string) error {
+// PostLine implements [turn.Host].
+func (r turnHost) PostLine(ctx context.Context, key string, j *queue.Run, under, line string) error {
 	_, err := r.cards.Post(ctx, key, j.Message.Chat, interact.Card{Of: j.Message.By(), ReplyTo: under, Text: line, Exact: true})
 	return err
 }
@@ -150,17 +150,17 @@ func (w turnWatcher) Watch(j *queue.Run) (observe func(agent.Event), withhold fu
 		}
 	}
 	if w.tracer != nil {
-		observe = w.tracer.Watch(j, observe)
+		observe = w.tracer.WrapObserver(j, observe)
 	}
 	return observe, withhold, end
 }
 
 // showing is a preview that a question of a tool may end, and the answer to that begin again.
 func (w turnWatcher) showing(j *queue.Run) (observe func(agent.Event), withhold func() bool, end func()) {
-	var now atomic.Pointer[outbox.Watch]
+	var now atomic.Pointer[outbox.LivePreview]
 	begin := func() {
-		watch := w.previews.Watch(j)
-		now.Store(&watch)
+		p := w.previews.Start(j)
+		now.Store(&p)
 	}
 	begin()
 	end = func() { now.Load().End() }

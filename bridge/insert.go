@@ -117,8 +117,8 @@ func (i *inserter) Find(ctx context.Context, key string) (*receipts.Receipt, err
 	return i.jobs.Find(ctx, key)
 }
 
-// Queue implements [interact.Jobs].
-func (i *inserter) Queue(j *queue.Run) {
+// Enqueue implements [interact.Jobs].
+func (i *inserter) Enqueue(j *queue.Run) {
 	if i.jobs.AssignSeq(j); !j.Unclaimed {
 		_ = i.queue.Enqueue(j)
 	}

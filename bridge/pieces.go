@@ -43,7 +43,7 @@ func (e *executor) gatherOnce(j *queue.Run) error {
 	if err != nil {
 		return err
 	}
-	if e.workers.Place(j).Partial || len(pieces) > 0 {
+	if e.workers.Placement(j).Partial || len(pieces) > 0 {
 		one := *j
 		one.Message, one.PieceCount, one.OwnLength = turn.MergePieces(j.Message, pieces), 1+len(pieces), len(j.Message.Text)
 		ops, err := e.jobs.Joining(&one, pieces, e.now())

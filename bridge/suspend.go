@@ -68,7 +68,7 @@ func (s *suspender) leave(ctx context.Context, j *queue.Run) error {
 		return fmt.Errorf("store job %s and the end of its preview: %w", j.Key(), err)
 	}
 	outbox.Of(j).Preview, j.Rev = nil, e.Rev
-	s.inserter.Queue(e)
+	s.inserter.Enqueue(e)
 	return nil
 }
 

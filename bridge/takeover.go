@@ -74,7 +74,7 @@ func (t *takeover) Take(ctx context.Context, in queue.ChatFilter, token func(cha
 	if err := t.workers.stopFound(ctx, taken); err != nil {
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
-	// What was accepted after something that is left comes after it; see overtaken.
+	// What was accepted after something that is left comes after it; see takeEarlier.
 	behind := make(map[chats.Chat]bool)
 	now := make(map[string]bool)
 	for _, j := range slices.SortedFunc(slices.Values(open), queue.Order) { // taken, they may have begun

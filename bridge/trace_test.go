@@ -54,7 +54,9 @@ func (f *followers) Runs(ctx context.Context, j *queue.Run) context.Context {
 	return ctx
 }
 
-func (f *followers) Watch(_ *queue.Run, observe func(agent.Event)) func(agent.Event) { return observe }
+func (f *followers) WrapObserver(_ *queue.Run, observe func(agent.Event)) func(agent.Event) {
+	return observe
+}
 
 func (f *followers) Sending(j *queue.Run, _ *receipts.Part) func(error) {
 	return func(error) {

@@ -122,7 +122,7 @@ func (b *Bridge) fillIntake() {
 	*b.claimer = claimer{
 		workers: b.workers, store: b.store, jobs: b.jobs, queue: b.queue, leases: b.leases, inserter: b.inserter, intake: b.intake, mender: b.mender,
 		maxRetry: b.maxRetry, log: b.log,
-		accepting: named.New(1), taking: make(map[chats.Chat]bool), places: make(chan struct{}, acceptWrites),
+		accepting: named.New(1), taking: make(map[chats.Chat]bool), takes: make(chan struct{}, acceptWrites),
 	}
 	*b.takeover = takeover{
 		workers: b.workers, jobs: b.jobs, queue: b.queue, claimer: b.claimer, mender: b.mender, sender: b.sender, reactions: b.reactions,

@@ -215,8 +215,8 @@ func (w *workers) types(kind chats.Kind) (args, work any) {
 	return nil, new(outbox.Delivery)
 }
 
-// Place implements [queue.Workers]: it says where a job waits now.
-func (w *workers) Place(j *queue.Run) queue.Placement {
+// Placement implements [queue.Workers]: it says where a job waits now.
+func (w *workers) Placement(j *queue.Run) queue.Placement {
 	place := w.of(j).declares().Placement
 	if place.NeedsSlot {
 		d := outbox.Of(j)
@@ -248,13 +248,13 @@ func (w *workers) Suspended(h *queue.Suspended, next *queue.Run) { w.suspender.s
 
 // Waits implements [queue.Workers].
 func (w *workers) Waits(j *queue.Run) {
-	if w.acknowledges && w.Place(j).Said {
+	if w.acknowledges && w.Placement(j).Said {
 		w.reactions.Wait(j)
 	}
 }
 
-// Overtaken implements [queue.Workers].
-func (w *workers) Overtaken(some []*queue.Run) { w.completer.completeAll(some, receipts.Stopped) }
+// Superseded implements [queue.Workers].
+func (w *workers) Superseded(some []*queue.Run) { w.completer.completeAll(some, receipts.Stopped) }
 
 // stopFound makes each job take effect that stops others and that a former run left open, before anything
 // else runs: it was on disk, and what it stops must not begin again.
@@ -306,7 +306,7 @@ func (n notices) answer(ctx context.Context, j *queue.Run) (string, error) {
 	if turn.Of(j).AskOwner {
 		return n.people.AskOwner(ctx, j)
 	}
-	if n.workers.Place(j).Said {
+	if n.workers.Placement(j).Said {
 		outbox.MakeEphemeral(j)
 	}
 	return n.commands.spelled(j.Message.Chat.Platform, outbox.Of(j).Notice), nil

@@ -18,7 +18,7 @@ func (p *Platform) SendEphemeral(ctx context.Context, to chats.Address, user str
 	if err := checkAddress(to); err != nil {
 		return "", err
 	}
-	return deliver(ctx, p, to, part, func(plain bool) (string, error) {
+	return sendWithFallback(ctx, p, to, part, func(plain bool) (string, error) {
 		return p.api.sendEphemeral(ctx, to, user, part, plain)
 	}, "not_in_channel", "channel_not_found", "user_not_in_channel")
 }

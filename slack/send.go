@@ -40,7 +40,7 @@ func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) 
 		return "", err
 	}
 	begun := time.Now()
-	return deliver(ctx, p, to, part, func(plain bool) (string, error) {
+	return sendWithFallback(ctx, p, to, part, func(plain bool) (string, error) {
 		ts, err := p.post(ctx, to, part, plain)
 		if err == nil {
 			p.statuses.Answered(to.Chat, begun)
@@ -50,9 +50,9 @@ func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) 
 	}, "not_in_channel", "channel_not_found")
 }
 
-// deliver posts a part, plain where its formatting is refused, and as the answer to a command
+// sendWithFallback posts a part, plain where its formatting is refused, and as the answer to a command
 // where post is refused because of who is in the channel.
-func deliver(ctx context.Context, p *Platform, to chats.Address, part chats.Part, post func(plain bool) (string, error), outside ...string) (string, error) {
+func sendWithFallback(ctx context.Context, p *Platform, to chats.Address, part chats.Part, post func(plain bool) (string, error), outside ...string) (string, error) {
 	for plain := part.Text == ""; ; plain = true {
 		ts, err := post(plain)
 		switch {

@@ -131,7 +131,7 @@ const maxPauses = 5
 
 // try sends the request once. streamed reports whether onDelta was given anything.
 func (c *Client) try(ctx context.Context, req *agent.Request, q quirks, onDelta func(agent.Delta)) (reply agent.Reply, streamed bool, f *provider.Fault) {
-	ctx, alive, end := provider.Watch(ctx, c.cfg.FirstByte, provider.AttemptTimeout)
+	ctx, alive, end := provider.WithDeadlines(ctx, c.cfg.FirstByte, provider.AttemptTimeout)
 	defer end()
 	show := func(text string) {
 		if text != "" && onDelta != nil {

@@ -177,9 +177,9 @@ func (e *encoder) thoughts(back carried, inTurn bool) {
 	case back.Text != "" && back.Field != fieldParts:
 		e.field(back.Field, back.Text)
 	case e.quirks.keeps:
-		e.field(fieldContent, noReasoning)
+		e.field(fieldContent, reasoningPlaceholder)
 	}
 }
 
-// noReasoning stands in for the reasoning of a reply that another model gave.
-const noReasoning = "."
+// reasoningPlaceholder stands in for the reasoning of a reply that another model gave.
+const reasoningPlaceholder = "."

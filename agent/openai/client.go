@@ -188,7 +188,7 @@ func (c *Client) otherwise(req *agent.Request, q quirks, f *provider.Fault, pict
 
 // try sends the request once. streamed reports whether onDelta was given anything.
 func (c *Client) try(ctx context.Context, q quirks, body []byte, onDelta func(agent.Delta)) (reply agent.Reply, streamed bool, fault *provider.Fault) {
-	ctx, alive, end := provider.Watch(ctx, c.first, c.whole)
+	ctx, alive, end := provider.WithDeadlines(ctx, c.first, c.whole)
 	defer end()
 	path := "/chat/completions"
 	if q.responses {

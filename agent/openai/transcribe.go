@@ -34,7 +34,7 @@ func (c *Client) Transcribe(ctx context.Context, name string, sound []byte) (Tra
 	cfg.BaseURL, cfg.HTTPClient = c.cfg.BaseURL, answers
 	client := api.NewClientWithConfig(cfg)
 	err := c.cfg.Retry.Repeat(ctx, c.cfg.Logger.With("model", c.cfg.Model), func() *provider.Fault {
-		call, _, end := provider.Watch(ctx, c.whole, c.whole)
+		call, _, end := provider.WithDeadlines(ctx, c.whole, c.whole)
 		defer end()
 		answer, err := client.CreateTranscription(call, api.AudioRequest{
 			Model: c.cfg.Model, FilePath: name, Reader: bytes.NewReader(sound), Format: api.AudioResponseFormatJSON,

@@ -88,9 +88,9 @@ func (r Retry) Repeat(ctx context.Context, log *slog.Logger, try func() *Fault, 
 	}
 }
 
-// Watch bounds an attempt: the first byte of its reply, each further piece, of which alive is told,
+// WithDeadlines bounds an attempt: the first byte of its reply, each further piece, of which alive is told,
 // and the whole. The caller calls end.
-func Watch(ctx context.Context, first, whole time.Duration) (_ context.Context, alive, end func()) {
+func WithDeadlines(ctx context.Context, first, whole time.Duration) (_ context.Context, alive, end func()) {
 	ctx, stop := context.WithTimeoutCause(ctx, max(whole, first+StallTimeout), errSlow)
 	ctx, cancel := context.WithCancelCause(ctx)
 	watch := time.AfterFunc(first, func() { cancel(errStalled) })

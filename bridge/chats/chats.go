@@ -246,7 +246,7 @@ type OutFile struct {
 }
 
 // ErrTooLarge is returned by [FileFetcher.Fetch].
-var ErrTooLarge = errors.New("bridge: the file is larger than the platform hands out")
+var ErrTooLarge = errors.New("chats: the file is larger than the platform hands out")
 
 // CommandInfo is a command as platforms list it.
 type CommandInfo struct {

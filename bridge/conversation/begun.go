@@ -18,18 +18,18 @@ const begunPrefix = "begun/"
 // atOnce is how many conversations are read at once: a page of a list, and the one behind it.
 const atOnce = 51
 
-// Place is where a conversation is in the index: what [Begun] goes on behind.
-func (c Conversation) Place() string {
+// IndexKey is where a conversation is in the index: what [Begun] goes on behind.
+func (c Conversation) IndexKey() string {
 	return fmt.Sprintf("%s%019d/%s", begunPrefix, math.MaxInt64-c.Begun.UnixNano(), strings.TrimPrefix(conversationKey(c.Owner, c.Log()), ConversationPrefix))
 }
 
 // begun is the operation that puts a conversation into the index; none where its key would be
 // too long. Any: the key says all.
 func (c Conversation) begun() []storage.Op {
-	if len(c.Place()) > storage.MaxKey {
+	if len(c.IndexKey()) > storage.MaxKey {
 		return nil
 	}
-	return []storage.Op{storage.Put(c.Place(), nil, storage.Any)}
+	return []storage.Op{storage.Put(c.IndexKey(), nil, storage.Any)}
 }
 
 // Begun yields the conversations, the newest first, behind a place in the index; empty for all.
@@ -73,7 +73,7 @@ func conversationsAt(ctx context.Context, kv storage.KV, places []string) (all [
 	}
 	for i, key := range keys {
 		var c Conversation
-		if json.Unmarshal(entries[key].Value, &c) == nil && c.Place() == places[i] { // one that is damaged hides no other
+		if json.Unmarshal(entries[key].Value, &c) == nil && c.IndexKey() == places[i] { // one that is damaged hides no other
 			all = append(all, c)
 		}
 	}

@@ -198,8 +198,8 @@ func (s Session) StopOne(ctx context.Context, store storage.Store, seq int64) (S
 
 // Causes with which the context of a running job is cancelled.
 var (
-	ErrCleared = errors.New("bridge: cleared")
-	ErrStopped = errors.New("bridge: stopped")
+	ErrCleared = errors.New("conversation: cleared")
+	ErrStopped = errors.New("conversation: stopped")
 )
 
 // MovedPrefix begins the keys of chats that go on under another id, which is the value.

@@ -24,8 +24,8 @@ type Jobs interface {
 	New(m chats.Message) *queue.Run
 	// Find returns what is known of a job, open or closed; nil where there is none.
 	Find(ctx context.Context, key string) (*receipts.Receipt, error)
-	// Queue has a new job worked on, which is on disk.
-	Queue(j *queue.Run)
+	// Enqueue has a new job worked on, which is on disk.
+	Enqueue(j *queue.Run)
 	// Adopt queues the open job under a key, unless a worker has it already.
 	Adopt(ctx context.Context, key string) error
 	// Go runs f beside the jobs; its context ends with theirs. Where they are ending, it need

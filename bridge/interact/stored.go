@@ -172,7 +172,7 @@ func (d *Cards) put(ctx context.Context, kept *StoredCard, j *queue.Run) error {
 	}
 	if j != nil {
 		j.Rev = kept.rev
-		d.cfg.Jobs.Queue(j)
+		d.cfg.Jobs.Enqueue(j)
 	}
 	return nil
 }

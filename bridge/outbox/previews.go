@@ -58,8 +58,8 @@ func NewPreviews(cfg PreviewsConfig) *Previews {
 	return &Previews{cfg: cfg, aloud: make(map[string]bool)}
 }
 
-// Watch is what shows a turn.
-type Watch struct {
+// LivePreview shows one turn while it runs.
+type LivePreview struct {
 	// Observe is told what happens in the turn, concurrently.
 	Observe func(agent.Event)
 	// Withhold has nothing be shown any more, where nothing was, and reports whether that is so.
@@ -69,15 +69,15 @@ type Watch struct {
 	End func()
 }
 
-// Watch shows what is observed in the turn of a job, until its end. A job of which a preview may
+// Start shows what is observed in the turn of a job, until its end. A job of which a preview may
 // stand unfinished has no other.
-func (d *Previews) Watch(j *queue.Run) Watch {
+func (d *Previews) Start(j *queue.Run) LivePreview {
 	p, ok := d.cfg.Platforms[j.Message.Chat.Platform].(chats.Previewer)
 	shown := Of(j).Preview
 	if !ok || shown != nil && (shown.ID == "" || shown.ChatID != Address(j).Chat.ID) {
-		return Watch{Observe: func(agent.Event) {}, Withhold: func() bool { return shown == nil }, End: func() {}}
+		return LivePreview{Observe: func(agent.Event) {}, Withhold: func() bool { return shown == nil }, End: func() {}}
 	}
-	w := &watch{
+	w := &livePreview{
 		previews: d, platform: p, to: Address(j), begun: d.cfg.Now(), quiet: Of(j).StopTyping, kept: shown, begins: shown != nil,
 		job:     &queue.Run{Job: queue.Job{Message: j.Message, From: j.From, LeaseToken: j.LeaseToken}},
 		changed: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
@@ -86,7 +86,7 @@ func (d *Previews) Watch(j *queue.Run) Watch {
 		defer close(w.done)
 		rescue.Go(d.cfg.Log, "a preview", w.run)
 	})
-	return Watch{Observe: w.observe, Withhold: w.withhold, End: sync.OnceFunc(func() {
+	return LivePreview{Observe: w.observe, Withhold: w.withhold, End: sync.OnceFunc(func() {
 		if timer.Stop() {
 			return
 		}

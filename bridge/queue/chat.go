@@ -24,8 +24,8 @@ type chatQueue struct {
 	moving bool
 	// shut counts those who keep everything from beginning in it; see [Queue.Evict].
 	shut int
-	// place is where the messages stand in line for a turn; nil where they do not.
-	place *place
+	// request waits for a slot; nil if the messages need none now.
+	request *slotRequest
 }
 
 // queue is a line of jobs, of which one runs at a time.
@@ -102,7 +102,7 @@ func (s *Queue) Status(chat chats.Chat) Status {
 	if l == nil {
 		return Status{}
 	}
-	return Status{Waiting: s.Count(l.messages.waiting), Joined: l.messages.joined, Running: l.at() != nil, Queues: l.place != nil, Held: cmp.Or(l.held, l.asks)}
+	return Status{Waiting: s.Count(l.messages.waiting), Joined: l.messages.joined, Running: l.at() != nil, Queues: l.request != nil, Held: cmp.Or(l.held, l.asks)}
 }
 
 // Park notes that a job which runs waits for a person to answer a question of its tool, until
@@ -143,7 +143,7 @@ func (s *Queue) Pending(chat chats.Chat, after, before int64) bool {
 	defer s.mu.Unlock()
 	l := s.byChat[chat]
 	between := func(j *Run) bool { return j.Seq > after && j.Seq < before }
-	waits := func(j *Run) bool { return between(j) && !s.cfg.Workers.Place(j).Unknown }
+	waits := func(j *Run) bool { return between(j) && !s.cfg.Workers.Placement(j).Unknown }
 	// What runs is of a known kind, and is its worker's to read.
 	return l != nil && (l.at() != nil && between(l.at()) || slices.ContainsFunc(l.messages.waiting, waits))
 }

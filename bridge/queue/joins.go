@@ -25,7 +25,7 @@ const (
 func pieces(s *Queue, waiting []*Run) int {
 	n := s.cfg.Workers.Pieces(waiting)
 	for i := 1; i < n; i++ {
-		if !s.cfg.Workers.Place(waiting[i]).Joinable {
+		if !s.cfg.Workers.Placement(waiting[i]).Joinable {
 			return i
 		}
 	}
@@ -40,8 +40,8 @@ func isComplete(s *Queue, waiting []*Run) bool {
 	if n < len(waiting) || last.complete {
 		return true
 	}
-	hasWords := func(j *Run) bool { return !s.cfg.Workers.Place(j).Bare }
-	return !s.cfg.Workers.Place(last).Partial && slices.ContainsFunc(waiting[:n], hasWords)
+	hasWords := func(j *Run) bool { return !s.cfg.Workers.Placement(j).Bare }
+	return !s.cfg.Workers.Placement(last).Partial && slices.ContainsFunc(waiting[:n], hasWords)
 }
 
 // awaitPiece has a turn wait for the piece behind j no longer than that may take. It is called
@@ -154,7 +154,7 @@ func (l *chatQueue) joinable(s *Queue, j *Run) (n int, partial bool) {
 	waiting, step := l.messages.waiting, 0
 	for ; n < len(waiting); n += step {
 		o := waiting[n]
-		place := s.cfg.Workers.Place(o)
+		place := s.cfg.Workers.Placement(o)
 		if l.commanded(o) || !place.Joinable || !s.cfg.Workers.Accepts(j, o) {
 			break
 		}
@@ -201,7 +201,7 @@ func (l *chatQueue) tellAdded(s *Queue) {
 	if partial {
 		some = q.waiting[:n+1]
 	}
-	isSaid := func(o *Run) bool { return s.cfg.Workers.Place(o).Said }
+	isSaid := func(o *Run) bool { return s.cfg.Workers.Placement(o).Said }
 	if slices.ContainsFunc(some, isSaid) && !slices.ContainsFunc(some, func(o *Run) bool { return !q.isSoon(o) }) {
 		q.added(partial)
 	}

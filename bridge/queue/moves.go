@@ -73,7 +73,7 @@ func (s *Queue) tellEnded() {
 // blocks reports whether a command has to wait for the move of its chat: what is left of the old
 // chat by then is carried out in the new one.
 func (s *Queue) blocks(l *chatQueue) bool {
-	if !l.moving || s.cfg.Workers.Place(l.commands.waiting[0]).Pinned {
+	if !l.moving || s.cfg.Workers.Placement(l.commands.waiting[0]).Pinned {
 		return false
 	}
 	to, answering := s.pending[l.chat.Whole()], false
@@ -91,7 +91,7 @@ func (s *Queue) AwaitIdle(ctx context.Context, some ...chats.Chat) error {
 		s.mu.Lock()
 		ended, busy := s.ended, false
 		for _, l := range s.ofChats(some...) {
-			busy = busy || l.messages.running != nil || l.commands.running != nil && !s.cfg.Workers.Place(l.commands.running).Pinned
+			busy = busy || l.messages.running != nil || l.commands.running != nil && !s.cfg.Workers.Placement(l.commands.running).Pinned
 		}
 		s.mu.Unlock()
 		if !busy {
@@ -133,7 +133,7 @@ func (s *Queue) MoveChat(from, to chats.Chat) {
 // relocate gives a job of a chat that has moved to the new one.
 func (s *Queue) relocate(j *Run) {
 	home := s.home(j.Message.Chat)
-	if home == j.Message.Chat || s.cfg.Workers.Place(j).Pinned {
+	if home == j.Message.Chat || s.cfg.Workers.Placement(j).Pinned {
 		return
 	}
 	if j.From == "" {

@@ -44,8 +44,8 @@ type Placement struct {
 // Workers say where jobs wait, and bring them to their ends. What they say about a job may change
 // with it: they are asked each time.
 type Workers interface {
-	// Place says where a job waits.
-	Place(j *Run) Placement
+	// Placement returns where a job waits.
+	Placement(j *Run) Placement
 	// Pieces returns how many of some messages are the first one: those that continue it.
 	Pieces(some []*Run) int
 	// Accepts reports whether a message that waits can become part of a job that runs.
@@ -61,8 +61,8 @@ type Workers interface {
 	// Waits is told that a job which was queued has to wait for its slot. It waits for nothing and
 	// calls no function here.
 	Waits(j *Run)
-	// Overtaken is given the commands that waited and were ended, see [Placement].
-	Overtaken(some []*Run)
+	// Superseded is given the commands that waited and were ended, see [Placement].
+	Superseded(some []*Run)
 }
 
 // Config is what a [Queue] is made of.
@@ -78,7 +78,7 @@ type Config struct {
 
 // ErrShutdown is the cause with which what runs is cancelled at the end: it goes on after
 // the next start.
-var ErrShutdown = errors.New("bridge: shutting down")
+var ErrShutdown = errors.New("queue: shutting down")
 
 // Queue holds all jobs that are open. It has one goroutine for each job that runs: at most
 // one message and one command of a chat; [Queue.Close] waits for all.
@@ -170,7 +170,7 @@ func (s *Queue) TryGo(f func()) bool {
 // ChatOf names the chat queue that a job waits in: its chat, or a sub-queue beside that.
 func (s *Queue) ChatOf(j *Run) chats.Chat {
 	chat := j.Message.Chat
-	chat.Thread += s.cfg.Workers.Place(j).SubQueue
+	chat.Thread += s.cfg.Workers.Placement(j).SubQueue
 	return chat
 }
 
@@ -218,7 +218,7 @@ func (s *Queue) Enqueue(j *Run) *Suspended {
 	if len(s.over) > 0 {
 		s.relocate(j)
 	}
-	place, chat := s.cfg.Workers.Place(j), j.Message.Chat
+	place, chat := s.cfg.Workers.Placement(j), j.Message.Chat
 	if place.Said && !j.Message.Direct && !j.waits {
 		s.members.take(j)
 	}
@@ -266,7 +266,7 @@ type Occupancy struct {
 func (s *Queue) Reserve(j *Run, bound int) (there, sender Occupancy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	place, chat := s.cfg.Workers.Place(j), j.Message.Chat
+	place, chat := s.cfg.Workers.Placement(j), j.Message.Chat
 	chat.Thread += place.SubQueue
 	if l := s.byChat[chat]; l != nil {
 		there = Occupancy{len(l.messages.waiting), l.messages.burst}

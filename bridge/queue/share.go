@@ -114,7 +114,7 @@ func (s *Queue) ReleaseUnknown(closed func(*Run) bool) {
 	for _, l := range s.byChat {
 		before := len(l.messages.waiting)
 		l.messages.waiting = slices.DeleteFunc(l.messages.waiting, func(j *Run) bool {
-			gone := s.cfg.Workers.Place(j).Unknown && closed(j)
+			gone := s.cfg.Workers.Placement(j).Unknown && closed(j)
 			if gone {
 				delete(s.open, j.Key())
 			}

@@ -26,8 +26,8 @@ type Tracer interface {
 	// Runs is told that a job has waited long enough. What is done for it is done under the
 	// context that it returns.
 	Runs(ctx context.Context, j *Run) context.Context
-	// Watch returns what is told of the events of its turn in the place of observe.
-	Watch(j *Run, observe func(agent.Event)) func(agent.Event)
+	// WrapObserver returns an observer of the turn that traces each event and passes it on to observe.
+	WrapObserver(j *Run, observe func(agent.Event)) func(agent.Event)
 	// Sending is told that a part is about to be sent, and what it returns how that ended.
 	Sending(j *Run, p *receipts.Part) (sent func(error))
 	// Closed is told that the receipt of a job is on disk.

@@ -36,7 +36,7 @@ func (s *Queue) wake(l *chatQueue) {
 	}
 	l.tellAdded(s)
 	busy := l.commands.running != nil || l.messages.running != nil || l.held != nil
-	if !busy && len(l.commands.waiting)+len(l.messages.waiting) == 0 && l.place == nil && l.shut == 0 {
+	if !busy && len(l.commands.waiting)+len(l.messages.waiting) == 0 && l.request == nil && l.shut == 0 {
 		delete(s.byChat, l.chat)
 	}
 }
@@ -51,7 +51,7 @@ func (s *Queue) takes(l *chatQueue, q *queue) bool {
 		return !s.blocks(l)
 	}
 	j, c := q.waiting[0], &l.commands
-	place := s.cfg.Workers.Place(j)
+	place := s.cfg.Workers.Placement(j)
 	if place.Unknown || l.moving || l.held != nil || c.running != nil && c.running.Seq < j.Seq || len(c.waiting) > 0 && c.waiting[0].Seq < j.Seq {
 		return false
 	}
@@ -67,8 +67,8 @@ func (s *Queue) takes(l *chatQueue, q *queue) bool {
 }
 
 func standInLine(s *Queue, l *chatQueue, j *Run) {
-	if l.place == nil {
-		l.place = s.line.stand(j.Seq, func() { l.place = nil; s.wake(l) })
+	if l.request == nil {
+		l.request = s.line.add(j.Seq, func() { l.request = nil; s.wake(l) })
 	}
 }
 
@@ -163,8 +163,8 @@ func (s *Queue) InterruptJob(chat chats.Chat, key string, cause error) bool {
 	return ended
 }
 
-// ErrOvertaken ends a command that a later /stop or /clear has waited for.
-var ErrOvertaken = errors.New("queue: a later command has waited for it")
+// ErrSuperseded ends a command that a later /stop or /clear has waited for.
+var ErrSuperseded = errors.New("queue: a later command has waited for it")
 
 // yieldWait is how long a command waits for those before it that yield.
 const yieldWait = time.Second
@@ -179,7 +179,7 @@ func overtake(s *Queue, l *chatQueue, j *Run) {
 		if s.closing || !slices.Contains(q.waiting, j) {
 			return
 		}
-		older := func(o *Run) bool { return o.Seq < j.Seq && s.cfg.Workers.Place(o).Yields }
+		older := func(o *Run) bool { return o.Seq < j.Seq && s.cfg.Workers.Placement(o).Yields }
 		var gone []*Run
 		q.waiting = slices.DeleteFunc(q.waiting, func(o *Run) bool {
 			if !older(o) {
@@ -191,10 +191,10 @@ func overtake(s *Queue, l *chatQueue, j *Run) {
 		})
 		if j.Dropped += len(gone); q.running != nil && older(q.running) {
 			j.Interrupted = true
-			q.cancel(ErrOvertaken)
+			q.cancel(ErrSuperseded)
 		}
 		if len(gone) > 0 {
-			s.Running.Go(func() { rescue.Go(s.cfg.Log, "commands that were ended", func() { s.cfg.Workers.Overtaken(gone) }) })
+			s.Running.Go(func() { rescue.Go(s.cfg.Log, "commands that were ended", func() { s.cfg.Workers.Superseded(gone) }) })
 		}
 		s.wake(l)
 	})
@@ -203,7 +203,7 @@ func overtake(s *Queue, l *chatQueue, j *Run) {
 // Interrupt ends the turn of a chat that runs or waits for a decision, if it was accepted
 // before the given number, and takes the messages that waited before it out of the queue.
 func (s *Queue) Interrupt(chat chats.Chat, before int64, cause error) (running bool, waiting []*Run) {
-	older := func(j *Run) bool { return j.Seq < before && !s.cfg.Workers.Place(j).Unknown }
+	older := func(j *Run) bool { return j.Seq < before && !s.cfg.Workers.Placement(j).Unknown }
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.byChat[chat]

@@ -48,18 +48,18 @@ func (r *Receipt) entry() (f Entry, listed bool) {
 	}, listed
 }
 
-// receiptPlace is the key of the index behind which older ones are.
-func receiptPlace(t time.Time) string {
+// finishedBefore is the key of the index behind which older ones are.
+func finishedBefore(t time.Time) string {
 	return fmt.Sprintf("%s%019d/", finishedPrefix, math.MaxInt64-t.UnixNano())
 }
 
-// Place is where it is in the index: what [List] goes on behind.
-func (f Entry) Place() string { return receiptPlace(f.At) + f.Key }
+// IndexKey is where it is in the index: what [List] goes on behind.
+func (f Entry) IndexKey() string { return finishedBefore(f.At) + f.Key }
 
 // list is the operation that puts a receipt into the index; nothing where it is not in it.
 func (r *Receipt) list() ([]storage.Op, error) {
 	f, listed := r.entry()
-	if !listed || len(f.Place()) > storage.MaxKey {
+	if !listed || len(f.IndexKey()) > storage.MaxKey {
 		return nil, nil
 	}
 	data, err := json.Marshal(f)
@@ -67,7 +67,7 @@ func (r *Receipt) list() ([]storage.Op, error) {
 		return nil, fmt.Errorf("encode the entry of %s: %w", r.Key(), err)
 	}
 	// Any: the receipt beside it says whether it is written at all.
-	return []storage.Op{storage.Put(f.Place(), data, storage.Any)}, nil
+	return []storage.Op{storage.Put(f.IndexKey(), data, storage.Any)}, nil
 }
 
 // List yields the index, the newest first, behind a place of it; empty for all. It may yield what
@@ -120,7 +120,7 @@ func readEntry(entry storage.Entry) (f Entry, ok bool) {
 // forgetFinished removes what is older in the index than receipts are kept, and what a wrong
 // clock has put too far ahead.
 func forgetFinished(ctx context.Context, store storage.Store, now time.Time) error {
-	ahead, old := receiptPlace(now.Add(Age)), remover{store: store}
+	ahead, old := finishedBefore(now.Add(Age)), remover{store: store}
 	for entry, err := range store.List(ctx, storage.Range{Prefix: finishedPrefix}) {
 		if err == nil && entry.Key >= ahead {
 			break
@@ -132,7 +132,7 @@ func forgetFinished(ctx context.Context, store storage.Store, now time.Time) err
 			return fmt.Errorf("tidy what is finished: %w", err)
 		}
 	}
-	for entry, err := range Throttled(ctx, store.List(ctx, storage.Range{Prefix: finishedPrefix, After: receiptPlace(now.Add(-Age))})) {
+	for entry, err := range Throttled(ctx, store.List(ctx, storage.Range{Prefix: finishedPrefix, After: finishedBefore(now.Add(-Age))})) {
 		if err == nil {
 			err = old.add(ctx, entry)
 		}

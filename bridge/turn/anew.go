@@ -28,7 +28,7 @@ const (
 )
 
 // errAnew ends a call of the model whose question is asked anew.
-var errAnew = errors.New("bridge: more was added to the question")
+var errAnew = errors.New("turn: more was added to the question")
 
 // additions are what is added to a question while it is asked.
 type additions struct {

@@ -83,7 +83,7 @@ func (t *Runner) fetchFiles(ctx context.Context, j *queue.Run, files []chats.Att
 func notReceived(note string) string { return "\n[not received: " + note + "]" }
 
 // errFiles wraps what kept the files of a turn from being had or kept: it is tried again.
-var errFiles = errors.New("bridge: the files of a turn")
+var errFiles = errors.New("turn: load or keep files")
 
 // checkout has the files of a turn on the local disk, from when the first is needed.
 type checkout struct {

@@ -20,8 +20,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// maxShownWords bounds how much of a transcript people are shown, in characters.
-const maxShownWords = 300
+// maxShownChars bounds how much of a transcript people are shown, in characters.
+const maxShownChars = 300
 
 // Recording is a sound to be written down.
 type Recording struct {
@@ -87,8 +87,8 @@ func (t *Runner) hear(ctx context.Context, j *queue.Run, scope toolgroups.Scope,
 	if j.From != "" {
 		under = "" // it is not there
 	}
-	line := "🎤 “" + wording.Escape(wording.OneLine(t.cfg.Redact(heard.Text), maxShownWords)) + "”"
-	return heard, t.cfg.Host.Show(ctx, "heard/"+j.Key()+"/"+a.Ref, j, under, line)
+	line := "🎤 “" + wording.Escape(wording.OneLine(t.cfg.Redact(heard.Text), maxShownChars)) + "”"
+	return heard, t.cfg.Host.PostLine(ctx, "heard/"+j.Key()+"/"+a.Ref, j, under, line)
 }
 
 func unheardKey(keeper *queue.Run, a chats.Attachment) string { return keeper.Key() + " " + a.Ref }

@@ -14,7 +14,7 @@ import (
 )
 
 // errSteer wraps what kept messages from becoming part of a turn: it is tried again.
-var errSteer = errors.New("bridge: what was written while a turn runs")
+var errSteer = errors.New("turn: read steering messages")
 
 // steer makes what was written since a turn began part of it, and returns that. The messages
 // are in the conversation, their jobs closed and named by that of the turn, all in one write:

@@ -260,7 +260,7 @@ func (t *Runner) sure(j *queue.Run) error {
 }
 
 // errGate wraps what kept the gate from an answer: the turn is tried again.
-var errGate = errors.New("bridge: it cannot be found out whether a call may run")
+var errGate = errors.New("turn: cannot decide whether a call may run")
 
 // decide says whether a call may run, and has the files here for one that may.
 func (t *Runner) decide(ctx context.Context, j *queue.Run, h *conversation.History, call toolgroups.Call, tool toolgroups.Tool, files *checkout) (agent.Decision, error) {

@@ -172,9 +172,9 @@ type Host interface {
 	// Heard returns what was said in the chat of a job before it and not to the bot, behind the message
 	// with the given id: the last of it, the oldest first.
 	Heard(ctx context.Context, j *queue.Run, after string) []chats.Quoted
-	// Show puts a line of Markdown under a message, or into the chat of a job where that is empty: once
+	// PostLine puts a line of Markdown under a message, or into the chat of a job where that is empty: once
 	// under its key, and certainly once it returns.
-	Show(ctx context.Context, key string, j *queue.Run, under, line string) error
+	PostLine(ctx context.Context, key string, j *queue.Run, under, line string) error
 }
 
 // Keeper looks after the store.

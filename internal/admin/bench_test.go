@@ -117,7 +117,7 @@ func deep(r *harness, n int) string {
 			break
 		}
 	}
-	return last.Place()
+	return last.IndexKey()
 }
 
 // BenchmarkClose closes jobs, without the wait for the disk: messages, which the index has, and presses, which it has not.

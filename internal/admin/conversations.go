@@ -28,7 +28,7 @@ func (p *page) conversations(ctx context.Context, r frame.Request) (frame.Page, 
 	owner, kind, after := strings.TrimSpace(r.Query.Get("owner")), r.Query.Get("kind"), r.Query.Get("after")
 	t := &frame.Table{Name: "conversations", Caption: "Conversations, the newest first", Columns: frame.Columns("Begun", "Chat", "Whose", "Kind"), Empty: "None was found."}
 	all := conversation.Begun(ctx, p.Store, after)
-	next := conversation.Conversation.Place
+	next := conversation.Conversation.IndexKey
 	if owner != "" {
 		t.Caption = "Conversations of " + owner + ", by their names"
 		all, next = conversation.Owned(ctx, p.Store, owner, after), conversation.Conversation.Log

@@ -153,7 +153,7 @@ func (p *page) finished(ctx context.Context, r frame.Request) (*frame.Table, err
 		}
 	}
 	if !whole {
-		t.Next = r.Link("after", last.Place())
+		t.Next = r.Link("after", last.IndexKey())
 	}
 	t.Looked = looked(n, len(t.Rows), "message", last.At, p.Zone(), whole)
 	return t, nil

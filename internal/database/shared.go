@@ -181,7 +181,7 @@ func (s *Store) Check(ctx context.Context) error {
 func (s *Store) Upgrade(ctx context.Context) error {
 	for ctx.Err() == nil && s.Format() < s.Known() {
 		due := true // one may have gone before the watch began
-		for event, err := range replicas.Watch(ctx, s.Store) {
+		for event, err := range replicas.WatchMembers(ctx, s.Store) {
 			if errors.Is(err, storage.ErrClosed) {
 				return nil
 			}

@@ -78,7 +78,7 @@ func (o *harness) answer(t testing.TB, text string) *queue.Run {
 	if _, err := model.Complete(ctx, agent.Request{Messages: []agent.Message{{Role: agent.RoleUser, Text: text}}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	watch := o.Watch(j, func(agent.Event) {})
+	watch := o.WrapObserver(j, func(agent.Event) {})
 	watch(agent.Event{Began: &agent.ToolEvent{Call: "1", Tool: "files_look"}})
 	watch(agent.Event{Ended: &agent.ToolEvent{Call: "1", Tool: "files_look", Status: agent.StatusError}})
 	j.Trace.Answered, outbox.Of(j).Parts = time.Now(), []receipts.Part{{}}

@@ -84,7 +84,7 @@ func (p *process) live(out *exported, disk *[]byte, found bool) (closed bool) {
 		}
 		p.step(out, func() { _, _ = ok.Complete(ctx, agent.Request{}, nil) })
 		p.step(out, func() { j.Resumes++; write() })
-		watch := p.Watch(&j, func(agent.Event) {})
+		watch := p.WrapObserver(&j, func(agent.Event) {})
 		watch(agent.Event{Began: &agent.ToolEvent{Call: "1", Tool: "look"}})
 		p.step(out, func() { watch(agent.Event{Ended: &agent.ToolEvent{Call: "1", Tool: "look"}}) })
 	}

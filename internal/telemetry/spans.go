@@ -95,8 +95,8 @@ func (t *Tracer) Runs(ctx context.Context, j *queue.Run) context.Context {
 	return context.WithValue(ctx, rootsKey{}, r)
 }
 
-// Watch implements [queue.Tracer].
-func (t *Tracer) Watch(j *queue.Run, observe func(agent.Event)) func(agent.Event) {
+// WrapObserver implements [queue.Tracer].
+func (t *Tracer) WrapObserver(j *queue.Run, observe func(agent.Event)) func(agent.Event) {
 	r, ok := t.follow(j)
 	if !ok {
 		return observe

@@ -303,7 +303,7 @@ func Bury(ctx context.Context, kv storage.KV, ttl time.Duration) error {
 	return nil
 }
 
-// Watch tells of signs of life, and of replicas that come and go, as [storage.KV] does.
-func Watch(ctx context.Context, kv storage.KV) iter.Seq2[storage.Event, error] {
+// WatchMembers tells of signs of life, and of replicas that come and go, as [storage.KV] does.
+func WatchMembers(ctx context.Context, kv storage.KV) iter.Seq2[storage.Event, error] {
 	return kv.Watch(ctx, memberPrefix)
 }

@@ -38,8 +38,8 @@ func (a answer) unknown() bool {
 	return a.err != nil && !errors.Is(a.err, storage.ErrConflict) && !errors.Is(a.err, storage.ErrNotFound)
 }
 
-// version is the state of a key or a log between two calls.
-type version struct {
+// modelState is the state of a key or a log between two calls.
+type modelState struct {
 	value   string
 	rev     storage.Revision // Absent where there is none
 	highest storage.Revision // that this key has had
@@ -51,7 +51,7 @@ type version struct {
 var twoKeys = []string{"one", "two"}
 
 // both is the state of the keys.
-type both [2]version
+type both [2]modelState
 
 func linearizable(t testing.TB, s storage.Store) {
 	LinearizableOver(t, s, nil)
@@ -203,13 +203,13 @@ func (b both) step(c call, a answer) (bool, both) {
 }
 
 // fits reports whether a write expects this state.
-func (c call) fits(v version) bool {
+func (c call) fits(v modelState) bool {
 	return c.rev == storage.Any || c.rev == v.rev && !v.hidden && (c.method != "Delete" || v.rev != storage.Absent)
 }
 
-func (v version) step(c call, a answer) (bool, version) {
+func (v modelState) step(c call, a answer) (bool, modelState) {
 	if c.method == "Get" || c.method == "Last" {
-		return v.read(a)
+		return v.checkRead(a)
 	}
 	if !c.fits(v) {
 		return a.unknown() || errors.Is(a.err, storage.ErrConflict), v
@@ -219,24 +219,24 @@ func (v version) step(c call, a answer) (bool, version) {
 	}
 	switch {
 	case c.method == "Delete":
-		return true, version{highest: v.highest}
+		return true, modelState{highest: v.highest}
 	case c.method == "Append":
-		return a.unknown() || a.rev == c.rev+1, version{value: c.value, rev: c.rev + 1}
+		return a.unknown() || a.rev == c.rev+1, modelState{value: c.value, rev: c.rev + 1}
 	case a.unknown():
 		// Whoever expects a revision was told it, by a call that is before this one then.
-		return true, version{value: c.value, rev: v.highest + 1, highest: v.highest, hidden: true}
+		return true, modelState{value: c.value, rev: v.highest + 1, highest: v.highest, hidden: true}
 	}
-	return a.rev > v.highest, version{value: c.value, rev: a.rev, highest: a.rev}
+	return a.rev > v.highest, modelState{value: c.value, rev: a.rev, highest: a.rev}
 }
 
-func (v version) read(a answer) (bool, version) {
+func (v modelState) checkRead(a answer) (bool, modelState) {
 	switch {
 	case a.unknown():
 		return true, v
 	case v.rev == storage.Absent:
 		return errors.Is(a.err, storage.ErrNotFound), v
 	case v.hidden:
-		return a.err == nil && a.rev > v.highest && a.value == v.value, version{value: v.value, rev: a.rev, highest: a.rev}
+		return a.err == nil && a.rev > v.highest && a.value == v.value, modelState{value: v.value, rev: a.rev, highest: a.rev}
 	}
 	return a.err == nil && a.rev == v.rev && a.value == v.value, v
 }

@@ -20,8 +20,8 @@ import (
 // be rendered.
 const maxSaid = 16 << 10
 
-// watch shows one turn.
-type watch struct {
+// livePreview shows one turn.
+type livePreview struct {
 	previews *Previews
 	platform chats.Previewer
 	job      *queue.Run // who it is; the turn has the one that counts
@@ -47,7 +47,7 @@ type watch struct {
 }
 
 // observe takes what happens in the turn. It never waits for the platform.
-func (w *watch) observe(e agent.Event) {
+func (w *livePreview) observe(e agent.Event) {
 	w.mu.Lock()
 	w.doing.note(e)
 	switch {
@@ -69,7 +69,7 @@ func (w *watch) observe(e agent.Event) {
 }
 
 // run shows what is new for as long as the turn runs and the platform lets it.
-func (w *watch) run() {
+func (w *livePreview) run() {
 	ctx := w.previews.cfg.Queue.Context()
 	for {
 		show, err := w.look()
@@ -93,14 +93,14 @@ func (w *watch) run() {
 }
 
 // age is for how long the turn runs. A clock that is put back does not count.
-func (w *watch) age() time.Duration { return max(0, w.previews.cfg.Now().Sub(w.begun)) }
+func (w *livePreview) age() time.Duration { return max(0, w.previews.cfg.Now().Sub(w.begun)) }
 
 // forever is how long a preview waits of which nothing more is shown.
 const forever = time.Duration(1<<63 - 1)
 
 // wait waits for a time, or for something new where that is negative: also that the turn
 // takes long is new. It reports false at the end of the turn.
-func (w *watch) wait(d time.Duration) bool {
+func (w *livePreview) wait(d time.Duration) bool {
 	select {
 	case <-w.stop:
 		return false
@@ -125,7 +125,7 @@ func (w *watch) wait(d time.Duration) bool {
 }
 
 // room returns how long the platform wants the preview to wait.
-func (w *watch) room() time.Duration {
+func (w *livePreview) room() time.Duration {
 	if !w.previews.cfg.Sender.IsUp(w.to.Chat.Platform) {
 		return pause
 	}
@@ -137,7 +137,7 @@ func (w *watch) room() time.Duration {
 }
 
 // look returns what is to be shown now; nil where nothing is new.
-func (w *watch) look() (show *chats.Preview, err error) {
+func (w *livePreview) look() (show *chats.Preview, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic: %v", r)
@@ -182,7 +182,7 @@ func speaking(reply string, aloud bool, growing func(string) string) string {
 
 // show brings a preview into the chat, and returns how long the next waits: until there is
 // something new, for a time, or forever.
-func (w *watch) show(ctx context.Context, show chats.Preview) time.Duration {
+func (w *livePreview) show(ctx context.Context, show chats.Preview) time.Duration {
 	if w.kept == nil && (!w.begin() || !w.keep(ctx, &Preview{Token: newToken(), ChatID: w.to.Chat.ID})) {
 		return forever
 	}
@@ -212,7 +212,7 @@ func (w *watch) show(ctx context.Context, show chats.Preview) time.Duration {
 }
 
 // begin reports whether a preview may be shown, which cannot be withheld from then on.
-func (w *watch) begin() bool {
+func (w *livePreview) begin() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.begins = !w.withheld
@@ -220,7 +220,7 @@ func (w *watch) begin() bool {
 }
 
 // withhold has nothing be shown, and reports whether nothing was. It waits for nothing.
-func (w *watch) withhold() bool {
+func (w *livePreview) withhold() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.withheld = !w.begins
@@ -229,7 +229,7 @@ func (w *watch) withhold() bool {
 
 // failed says how long a preview waits after an error. One that has not arrived is forgotten;
 // of one that may have, the record says so already.
-func (w *watch) failed(ctx context.Context, err error) time.Duration {
+func (w *livePreview) failed(ctx context.Context, err error) time.Duration {
 	w.previews.cfg.Log.Debug("a preview is not shown", "job", w.job.Key(), "err", err)
 	failure, is := errors.AsType[*chats.SendError](err)
 	begins := w.kept.ID == ""
@@ -247,7 +247,7 @@ func (w *watch) failed(ctx context.Context, err error) time.Duration {
 
 // keep puts on record what is known of the preview. Where that fails, nothing more is shown
 // of one that has not begun.
-func (w *watch) keep(ctx context.Context, p *Preview) bool {
+func (w *livePreview) keep(ctx context.Context, p *Preview) bool {
 	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), queue.WriteTimeout)
 	defer cancel()
 	rev, err := setPreview(writing, w.previews.cfg.Jobs, w.job.Key(), w.job.LeaseToken, p)

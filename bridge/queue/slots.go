@@ -10,19 +10,19 @@ import (
 // messages were accepted, without a goroutine; a turn that waits for a decision or for its
 // delivery is not counted.
 
-// place is a place in the line. Grant is called once, with the queue locked, when a turn is
+// slotRequest waits in the line. Grant is called once, with the queue locked, when a turn is
 // free; who needs it takes it then.
-type place struct {
+type slotRequest struct {
 	seq   int64
 	grant func()
 }
 
 // line are places by their numbers.
-type line []*place
+type line []*slotRequest
 
-func (l *line) stand(seq int64, grant func()) *place {
-	p := &place{seq, grant}
-	at, _ := slices.BinarySearchFunc(*l, p, func(a, b *place) int { return cmp.Compare(a.seq, b.seq) })
+func (l *line) add(seq int64, grant func()) *slotRequest {
+	p := &slotRequest{seq, grant}
+	at, _ := slices.BinarySearchFunc(*l, p, func(a, b *slotRequest) int { return cmp.Compare(a.seq, b.seq) })
 	*l = slices.Insert(*l, at, p)
 	return p
 }
@@ -48,11 +48,11 @@ func (s *Queue) AwaitSlot(ctx context.Context, j *Run) {
 	granted := make(chan struct{})
 	take := func() { s.free--; close(granted) }
 	s.mu.Lock()
-	var p *place
+	var p *slotRequest
 	if s.free > 0 {
 		take()
 	} else {
-		p = s.line.stand(j.Seq, take)
+		p = s.line.add(j.Seq, take)
 	}
 	s.mu.Unlock()
 	select {
