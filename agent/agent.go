@@ -14,33 +14,33 @@ import (
 )
 
 const (
-	// maxParallel bounds the tools of one turn that run at a time.
+	// maxParallel bounds how many tools of one turn run at a time.
 	maxParallel = 8
-	// maxRounds bounds the model's replies in a turn that has no bound of its own.
+	// maxRounds bounds the model's replies in a turn that sets no bound.
 	maxRounds = 50
-	// maxCalls bounds the calls of one reply that are run.
+	// maxCalls bounds how many calls of one reply are run.
 	maxCalls = 32
 )
 
-// Config is what an [Agent] is made of.
+// Config configures an [Agent].
 type Config struct {
-	// Model answers the turns that bring none of their own. It may be nil if all do.
+	// Model answers turns that have no model of their own. It may be nil if all have one.
 	Model Model
-	// Logger takes what administrators ask for. Nil discards it.
+	// Logger receives the log for administrators. Nil discards it.
 	Logger *slog.Logger
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 }
 
-// Agent answers turns. It may be used concurrently. Its goroutines run tools; each ends
-// before the iteration of [Agent.Run] that started it does.
+// Agent answers turns. It may be used concurrently. Its goroutines run tools; each ends before the
+// iteration of [Agent.Run] that started it.
 type Agent struct {
 	cfg      Config
 	log      *slog.Logger
 	parallel int
 }
 
-// New makes an agent.
+// New returns an agent.
 func New(cfg Config) *Agent {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -48,20 +48,18 @@ func New(cfg Config) *Agent {
 	return &Agent{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), parallel: maxParallel}
 }
 
-// errStopped ends a run whose consumer wants no more messages.
+// errStopped ends a run whose consumer has stopped the iteration.
 var errStopped = errors.New("agent: the consumer stopped")
 
-// Run answers a turn. It yields each message that becomes part of the conversation
-// before it acts on it, so the caller has to store the message before it goes on;
-// when it cannot, it stops the iteration and nothing further happens. At the end of
-// a turn that could not be answered an error is yielded, alone and last: a
-// *[ModelError], [ErrSuspended], or the cause for which ctx ended.
+// Run answers a turn. It yields each message that becomes part of the conversation before it acts on
+// it: the caller stores the message before it asks for the next, and if it cannot, it stops the
+// iteration and nothing further happens. If the turn could not be answered, Run yields an error, alone
+// and last: a *[ModelError], [ErrSuspended], or the cause for which ctx ended.
 //
-// Where the turn begins depends on the history alone. Open calls of its last
-// assistant message are resolved first: one that was started and has no result is
-// answered as interrupted, one that was never started is run. One that only reads is
-// run a second time, and not a third: it may be what ended the program. A history that ends
-// with an answer yields nothing.
+// Where the turn continues depends on the history alone. Open calls of its last assistant message are
+// resolved first: one that was started and has no result counts as interrupted, one that was never
+// started is run. A call that only reads is run a second time, but not a third: it may have crashed the
+// program. A history that ends with an answer yields nothing.
 func (a *Agent) Run(ctx context.Context, turn Turn) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		r := a.newRun(turn)
@@ -87,11 +85,11 @@ type run struct {
 	model   Model
 	history []Message
 	yield   func(Message, error) bool
-	// round is what the last request offered; nil before the first.
+	// round holds the tools that the last request offered; nil before the first.
 	round *toolgroups.Round
 	// limit bounds the window once a model has refused a larger one.
 	limit int
-	// left is how many messages the window made last does not show.
+	// left is how many messages the last window left out.
 	left int
 }
 
@@ -121,7 +119,7 @@ func (r *run) loop(ctx context.Context) error {
 	}
 }
 
-// steer joins what people wrote during the round.
+// steer adds the messages that users wrote during the round.
 func (r *run) steer(ctx context.Context) error {
 	if r.turn.Steer == nil {
 		return nil
@@ -134,7 +132,7 @@ func (r *run) steer(ctx context.Context) error {
 	return nil
 }
 
-// emit makes a message part of the conversation, and stored where it returns nil.
+// emit adds a message to the conversation. If it returns nil, the message is stored.
 func (r *run) emit(m Message) error {
 	m.Time = r.agent.cfg.Now()
 	if !m.Final {

@@ -6,18 +6,17 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Bounds of a turn that goes in circles. A field report of 61 refused calls of one
-// tool in one turn is what they are for.
+// Bounds of a turn that loops. (In the field one turn had 61 refused calls of one tool.)
 const (
 	// sameFailures is how often one call (tool, arguments and error) may fail.
 	sameFailures = 3
 	// toolFailures is how often one tool may fail in a row.
 	toolFailures = 8
-	// loopRounds is how many rounds of nothing but broken loops end a turn.
+	// loopRounds is how many rounds in which every call is a broken loop end a turn.
 	loopRounds = 3
 )
 
-// breaker counts the failures of a turn, from the history: so it survives a restart.
+// breaker counts the failures of a turn from the history, so that it survives a restart.
 type breaker struct {
 	same    map[failed]int
 	row     map[string]int // failures of a tool that ran, since its last success
@@ -27,7 +26,7 @@ type breaker struct {
 
 type failed struct{ tool, arguments, code string }
 
-// tally counts the failures of the turn that the history ends with.
+// tally counts the failures of the last turn of a history.
 func tally(history []Message) breaker {
 	b := breaker{same: map[failed]int{}, row: map[string]int{}, refused: map[string]int{}}
 	for i := turnStart(history) + 1; i < len(history); i++ {
@@ -79,7 +78,7 @@ func (b *breaker) refuse(call Call, why *toolgroups.Error) Message {
 		"do first what the sentence above says, or answer the user with what you have.", why.Message, n))
 }
 
-// blocks returns what a call that failed too often is answered instead of being run.
+// blocks returns the result of a call that is not run because it failed too often.
 func (b *breaker) blocks(call Call) (Message, bool) {
 	tool := call.Runs()
 	if n := b.row[tool]; n >= toolFailures {

@@ -2,22 +2,21 @@ package agent
 
 import "time"
 
-// What a provider's cache costs that keeps a prompt for five minutes or, where it is asked to, for an
-// hour: multiples of the price of input (platform.claude.com/docs/en/build-with-claude/prompt-caching,
-// 2026-11).
+// Prices of a provider's cache that keeps a prompt for five minutes or for an hour, as multiples of the
+// price of input (platform.claude.com/docs/en/build-with-claude/prompt-caching, 2026-11).
 const (
 	shortCache = 5 * time.Minute
 	shortWrite = 1.25
 	longCache  = time.Hour
 	longWrite  = 2
 	cacheRead  = 0.1
-	// lastPauses is how many pauses of a conversation decide.
+	// lastPauses is how many pauses of a conversation are compared.
 	lastPauses = 8
 )
 
-// cacheFor returns how long the provider is to keep the prompt, where it can be asked: an hour if the
-// last pauses between the turns of the conversation would have cost less so; 0 leaves it to the
-// provider. It is the same for all requests of a turn.
+// cacheFor returns how long the provider should keep the prompt: an hour if that would have been
+// cheaper over the last pauses between turns; 0 leaves it to the provider. It is the same for all
+// requests of a turn.
 func (r *run) cacheFor() time.Duration {
 	if !ProfileOf(r.model).LongCache {
 		return 0
@@ -33,7 +32,7 @@ func (r *run) cacheFor() time.Duration {
 			break
 		}
 		pause, had := r.history[i].Time.Sub(r.history[before].Time), float64(r.history[before].Usage.Input)
-		grown := 0.0 // what the turn added
+		grown := 0.0 // tokens that the turn added
 		if last := replied(r.history[i:until]); last >= 0 {
 			grown = max(0, float64(r.history[i+last].Usage.Input)-had)
 		}
@@ -52,7 +51,7 @@ func (r *run) cacheFor() time.Duration {
 	return 0
 }
 
-// replied is the index of the last reply that says what it cost; -1 where there is none.
+// replied returns the index of the last reply with a usage; -1 if there is none.
 func replied(history []Message) int {
 	for i := len(history) - 1; i >= 0; i-- {
 		if m := &history[i]; m.Role == RoleAssistant && m.Usage != nil && !m.Time.IsZero() {

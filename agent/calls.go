@@ -14,7 +14,7 @@ import (
 type job struct {
 	call Call
 	tool toolgroups.Tool
-	// again is set where an earlier run may have begun the call.
+	// again says that an earlier run may have begun the call.
 	again bool
 }
 
@@ -22,7 +22,7 @@ func (j job) toolCall(scope toolgroups.Scope) toolgroups.Call {
 	return toolgroups.Call{ID: j.call.ID, Name: j.tool.Name, Arguments: json.RawMessage(j.call.Arg()), Scope: scope}
 }
 
-// resolve brings the calls of history[at] to the results that they lack.
+// resolve gives each call of history[at] without a result one.
 func (r *run) resolve(ctx context.Context, at int) error {
 	again := r.round == nil
 	if again {
@@ -36,8 +36,8 @@ func (r *run) resolve(ctx context.Context, at int) error {
 	if err != nil {
 		return err
 	}
-	// Refusals first: a load that ends before them must not, after a crash, make
-	// callable what was refused.
+	// Refusals first: if a load of a group came before them, a crash in between could make a refused
+	// call runnable.
 	for _, m := range answers {
 		if err := r.emit(m); err != nil {
 			return err
@@ -52,8 +52,8 @@ func (r *run) resolve(ctx context.Context, at int) error {
 	return nil
 }
 
-// sort looks all open calls up, in their order, before any of them runs. It
-// returns the results of those that cannot run, and those that can.
+// sort checks all open calls, in their order, before any of them runs. It returns the results of those
+// that cannot run, and the jobs of the others.
 func (r *run) sort(at int) (answers []Message, jobs []job) {
 	m := r.history[at]
 	x := pair(r.history, at)
@@ -90,8 +90,8 @@ func (r *run) sort(at int) (answers []Message, jobs []job) {
 	return answers, jobs
 }
 
-// cutOff is the result of a call whose start is on record. One that only reads has such
-// a record since it was run again, so it has been cut off twice.
+// cutOff returns the result of a call that had been started. A call that only reads is recorded as
+// started only when it runs again, so it has been cut off twice.
 func (r *run) cutOff(call Call) Message {
 	if _, tool, refused := r.lookup(call); refused == nil && tool.Effect == toolgroups.ReadOnly {
 		return failure(call, CodeCrashed, TextCrashed)
@@ -125,11 +125,11 @@ func (r *run) gate(ctx context.Context, answers []Message, jobs []job) (all []Me
 	return answers, allowed, pending, nil
 }
 
-// runAll runs tools side by side and emits the result of each as it ends. Loads of groups take no
-// time and run in their order: what one answers depends on what is loaded before it. Those
-// that only read begin first; before any other begins, that is put on record. Those
-// that only read and may have been cut off run one by one, so that one that ends the
-// program takes no other with it. When it returns, nothing runs any more.
+// runAll runs tools in parallel and emits each result as its tool ends. Loads of groups take no time
+// and run in their order: the answer of one depends on the loads before it. Tools that only read begin
+// first; the start of any other is recorded before it runs. Reading tools that may have been cut off
+// run one by one, so that one that crashes the program takes no other with it. When runAll returns, no
+// tool is running.
 func (r *run) runAll(ctx context.Context, jobs []job) error {
 	slices.SortStableFunc(jobs, func(a, b job) int { return rank(a.tool) - rank(b.tool) })
 	ctx, cancel := context.WithCancel(ctx)
@@ -168,8 +168,8 @@ func (r *run) runAll(ctx context.Context, jobs []job) error {
 		case m = <-ended:
 		}
 		running--
-		// What a cancelled call has done is unknown, so it keeps no result and is
-		// taken for interrupted. What succeeded all the same is recorded.
+		// The effect of a cancelled call is unknown, so it gets no result and counts as interrupted. A
+		// success is recorded all the same.
 		if ctx.Err() != nil && m.Status != StatusOK {
 			continue
 		}
@@ -183,7 +183,7 @@ func (r *run) runAll(ctx context.Context, jobs []job) error {
 	return nil
 }
 
-// settle emits the result of a call that has run.
+// settle emits the result of a call.
 func (r *run) settle(ctx context.Context, m Message) error {
 	if r.turn.Settle != nil {
 		if err := r.turn.Settle(ctx, &m); err != nil {
@@ -200,8 +200,7 @@ func rank(t toolgroups.Tool) int {
 	return 1
 }
 
-// start puts the beginning of a call with effects on record, and that of any call that
-// runs again.
+// start records that a call with effects begins, or that any call runs again.
 func (r *run) start(j job) error {
 	if j.tool.Effect == toolgroups.ReadOnly && !j.again {
 		return nil
@@ -209,7 +208,7 @@ func (r *run) start(j job) error {
 	return r.emit(Message{Role: RoleStarted, CallID: j.call.ID, Tool: j.tool.Name, Hash: Hash(j.tool.Name, j.call.Arg())})
 }
 
-// runSafely runs a tool in a goroutine of its own. A panic around it is a result, too.
+// runSafely runs a tool in a goroutine of its own. A panic becomes a result.
 func (r *run) runSafely(ctx context.Context, j job) (m Message) {
 	if err := rescue.Do(func() error { m = r.runOne(ctx, j); return nil }); err != nil {
 		r.agent.log.Error("a call of a tool panicked", "tool", j.tool.Name, "session", r.turn.Scope.Session, "err", err)
@@ -218,7 +217,7 @@ func (r *run) runSafely(ctx context.Context, j job) (m Message) {
 	return m
 }
 
-// runOne runs a tool and makes the record of its result.
+// runOne runs a tool and returns its result.
 func (r *run) runOne(ctx context.Context, j job) Message {
 	m := Message{Role: RoleTool, CallID: j.call.ID, Tool: j.tool.Name, Status: StatusOK}
 	res, fault := toolgroups.Run(ctx, r.agent.log, r.masked(j.tool), j.toolCall(r.turn.Scope))
@@ -231,7 +230,7 @@ func (r *run) runOne(ctx context.Context, j job) Message {
 	return m
 }
 
-// asking lets a call ask the person on whose behalf it runs.
+// asking returns a context with which a call can question its user.
 func (r *run) asking(ctx context.Context, j job, work chan<- func()) context.Context {
 	if r.turn.Ask == nil {
 		return ctx
@@ -253,8 +252,8 @@ func (r *run) asking(ctx context.Context, j job, work chan<- func()) context.Con
 	})
 }
 
-// watched tells who observes the turn that a call begins, and what its tool says about how
-// far it is. Secrets are masked.
+// watched reports the start of a call to the turn's observer, and returns a context with which its tool
+// reports progress. Secrets are masked.
 func (r *run) watched(ctx context.Context, j job) context.Context {
 	if r.turn.Observe == nil {
 		return ctx

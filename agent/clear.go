@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// clearedBytes is how long a result is at least that leaves.
+	// clearedBytes is the least length of a result that is cleared.
 	clearedBytes = 400
-	// clearedTokens is what leaves at least: less is not worth a record.
+	// clearedTokens is the least that a clearing must save to be worth a record.
 	clearedTokens = 1000
-	// clearedHead is how much of the beginning of a result stays.
+	// clearedHead is how much of the beginning of a cleared result stays.
 	clearedHead = 80
 )
 
-// clear puts on record that the results of former turns leave, where the next request misses the
-// model's cache whatever it says. What the present turn, the one before it and an open approval need
-// stays, and so does what tells of tools. It is done at the beginning of a turn, never in it.
+// clear records that the results of former turns are cleared, if the next request misses the model's
+// cache anyway. Results that the present turn, the previous one or an open approval needs stay, and so
+// do those about tools. It is called at the beginning of a turn, never within it.
 func (r *run) clear() error {
 	if !r.round.Cold() || r.rounds() > 0 {
 		return nil
@@ -35,8 +35,7 @@ func (r *run) clear() error {
 	return r.emit(Message{Role: RoleCleared})
 }
 
-// withoutCleared shortens the results that records of RoleCleared take out, and leaves out the
-// records.
+// withoutCleared shortens the results that RoleCleared records cover, and leaves out the records.
 func withoutCleared(history []Message) []Message {
 	out := make([]Message, 0, len(history))
 	for i := range history {
@@ -49,7 +48,7 @@ func withoutCleared(history []Message) []Message {
 	return out
 }
 
-// clearResults shortens the results in front of the turn before the present one.
+// clearResults shortens the results of all turns but the last two.
 func clearResults(messages []Message) {
 	present := turnStart(messages)
 	before := present - 1
@@ -63,18 +62,18 @@ func clearResults(messages []Message) {
 	}
 }
 
-// Clears reports whether the message is a result that may leave when the model's cache is cold.
+// Clears reports whether the message is a result that may be cleared while the model's cache is cold.
 func (m *Message) Clears() bool {
 	return m.Role == RoleTool && m.Status == StatusOK && len(m.Text) > clearedBytes && !m.Erased && !tellsOfTools(m.Tool) && m.Tool != loadSkill
 }
 
-// loadSkill gives instructions that hold for the rest of a conversation.
+// loadSkill returns instructions that hold for the rest of a conversation.
 const loadSkill = "load_skill"
 
-// savedFile is where a result that was too long lies.
+// savedFile matches the file that holds a result which was too long.
 var savedFile = regexp.MustCompile(`tool-output/[\w.-]+`)
 
-// clearedText stands for a result: how it began, and what brings it back.
+// clearedText returns the text of a cleared result: its beginning, and how to get the rest.
 func clearedText(m *Message) string {
 	back := "search_history finds it by its words"
 	if file := savedFile.FindString(m.Text); file != "" {

@@ -11,41 +11,40 @@ import (
 	"oneclaw/internal/cache"
 )
 
-// DefaultOutage is how long a model that failed is asked only after the others.
+// DefaultOutage is how long a failed model comes after the others.
 const DefaultOutage = 30 * time.Second
 
-// maxOutage bounds what a provider can ask for with RetryAfter.
+// maxOutage bounds the outage that a provider can ask for with RetryAfter.
 const maxOutage = 15 * time.Minute
 
-// Candidate is one of the models of a [Failover].
+// Candidate is a model of a [Failover].
 type Candidate struct {
-	// Name is for the log and for remembering outages: the same model has the same name
-	// in every turn.
+	// Name is used in the log and to remember outages; the same model has the same name in every turn.
 	Name  string
 	Model Model
-	// KeyRemedy is what an administrator is told where its provider refuses the key.
+	// KeyRemedy tells an administrator what to do if the provider refuses the key.
 	KeyRemedy string
 }
 
-// FailoverConfig is what a [Failover] is made of.
+// FailoverConfig configures a [Failover].
 type FailoverConfig struct {
 	// Candidates are asked in this order. At least one is needed.
 	Candidates []Candidate
-	// Outages remembers which of them failed lately, for all turns that share it.
+	// Outages remembers recent failures, for all turns that share it.
 	Outages *Outages
-	// Logger is told when another model takes over. Nil discards it.
+	// Logger logs a change of model. Nil discards it.
 	Logger *slog.Logger
 }
 
-// Failover is a model that asks the next one where one is out of order: not reached, at
-// its limit, or refusing the key. It may be used concurrently.
+// Failover is a model that asks the next candidate if one is unreachable, at its limit, or refuses the
+// key. It may be used concurrently.
 type Failover struct {
 	candidates []Candidate
 	outages    *Outages
 	log        *slog.Logger
 }
 
-// NewFailover makes a failover. It makes no request.
+// NewFailover returns a failover. It makes no request.
 func NewFailover(cfg FailoverConfig) (*Failover, error) {
 	if len(cfg.Candidates) == 0 {
 		return nil, errors.New("agent: failover without a model")
@@ -58,8 +57,8 @@ func NewFailover(cfg FailoverConfig) (*Failover, error) {
 	return &Failover{candidates: cfg.Candidates, outages: cfg.Outages, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}, nil
 }
 
-// Profile is that of the model asked now, with the shortest MaxTools of them all, and
-// Native only if all are: a request is made for whichever answers it.
+// Profile returns the profile of the first model, with the shortest MaxTools of all, and Native only if
+// all are: any of them may answer the request.
 func (f *Failover) Profile() Profile {
 	now := ProfileOf(f.order()[0].Model)
 	for _, c := range f.candidates {
@@ -72,7 +71,7 @@ func (f *Failover) Profile() Profile {
 	return now
 }
 
-// order puts those that failed lately behind the others.
+// order puts candidates that failed lately behind the others.
 func (f *Failover) order() []Candidate {
 	var well, out []Candidate
 	for _, c := range f.candidates {
@@ -85,10 +84,9 @@ func (f *Failover) order() []Candidate {
 	return append(well, out...)
 }
 
-// Complete asks one model after another until one replies. A stand-in that calls the
-// request wrong is passed over too, and what onDelta was given of a reply that broke off
-// is taken back. The error is that of the first which was out of order, with those of the others
-// in its text.
+// Complete asks one model after another until one replies. A fallback model that rejects the request is
+// skipped too, and a partial reply that onDelta received is withdrawn. The error is that of the first
+// model that failed, with the others in its text.
 func (f *Failover) Complete(ctx context.Context, req Request, onDelta func(Delta)) (Reply, error) {
 	order := f.order()
 	shown := false
@@ -135,8 +133,8 @@ func (f *Failover) Complete(ctx context.Context, req Request, onDelta func(Delta
 	return Reply{}, &ModelError{Kind: first.Kind, Status: first.Status, RetryAfter: first.RetryAfter, Remedy: first.Remedy, Err: errors.Join(failures...)}
 }
 
-// told is which of two failures people are told: that of a stand-in that refused only where
-// there is no other.
+// told returns the failure to report: that of a fallback model that rejected the request only if there
+// is no other.
 func told(first, next *ModelError) *ModelError {
 	if first == nil || first.Kind == KindRejected {
 		return next
@@ -144,7 +142,7 @@ func told(first, next *ModelError) *ModelError {
 	return first
 }
 
-// passes reports whether a failure may be that of one provider alone.
+// passes reports whether a failure may be specific to one provider.
 func passes(kind Kind) bool {
 	return kind == KindUnavailable || kind == KindRateLimit || kind == KindAuth
 }
@@ -154,8 +152,8 @@ type Outages struct {
 	known *cache.Cache[string, struct{}]
 }
 
-// maxModels bounds the models that are remembered.
+// maxModels bounds how many models are remembered.
 const maxModels = 1000
 
-// NewOutages makes an empty memory.
+// NewOutages returns an empty memory.
 func NewOutages() *Outages { return &Outages{cache.New[string, struct{}](maxModels)} }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Codes of results that the agent makes itself, beside those of toolgroups.
+// Error codes of results that the agent itself makes, in addition to those of toolgroups.
 const (
 	// CodeInterrupted: the call was started, and its outcome is unknown.
 	CodeInterrupted = "interrupted"
@@ -25,33 +25,32 @@ const (
 	CodeTruncated = "truncated"
 )
 
-// Texts of messages that stand for something that did not happen.
+// Texts of messages in place of something that did not happen.
 const (
 	// TextInterrupted is the result of a call that was started and has no result.
 	TextInterrupted = "This call was interrupted: it had begun, and it is unknown whether it took effect. " +
 		"Check the present state before you repeat it, and tell the user if it cannot be checked."
-	// TextCrashed is the result of a call that only reads and was cut off twice.
+	// TextCrashed is the result of a reading call that was cut off twice.
 	TextCrashed = "This call was cut off twice: the program ended while it ran, and the call may be the cause, " +
 		"so it is not run again. Do not repeat it. Go on without it, or tell the user that it could not be done."
 	// TextStopped is the result of a call in a turn that was stopped.
 	TextStopped = "The turn was stopped before this call had a result. If it had begun, it may have taken effect. " +
 		"Do not repeat it unless the user asks for it."
-	// NoteStopped ends a turn that a person stopped, in place of an answer, NoteGivenUp one that
-	// could not be carried to its end.
+	// NoteStopped replaces the answer of a turn that the user stopped, NoteGivenUp that of a turn that
+	// could not be completed.
 	NoteStopped = "[This turn was stopped by the user. What was asked before is not to be continued unless the user asks for it again.]"
 	NoteGivenUp = "[This turn failed and was given up; the user was told so. What was asked before is not to be continued unless the user asks for it again.]"
 )
 
-// exchange is an assistant message with what the history holds about its calls.
-// Both slices run parallel to the calls.
+// exchange is an assistant message with the positions of its calls' records. Both slices run parallel
+// to the calls.
 type exchange struct {
-	results []int // where the result is, or -1
+	results []int // index of the result, or -1
 	started []bool
 }
 
-// pair finds the results and starts of the calls of history[at], an assistant
-// message. They may stand in any order, and user messages may lie between, but
-// none lies behind the next assistant message.
+// pair finds the results and starts of the calls of history[at], an assistant message. They may come in
+// any order, and user messages may lie between, but none follows the next assistant message.
 func pair(history []Message, at int) exchange {
 	calls := history[at].Calls
 	x := exchange{results: slices.Repeat([]int{-1}, len(calls)), started: make([]bool, len(calls))}
@@ -74,14 +73,13 @@ func pair(history []Message, at int) exchange {
 	return x
 }
 
-// Arrange returns the messages as a model must be shown them, whatever became of
-// the turns: each result stands behind the message that called for it, in the order
-// of the calls; each call has exactly one result, a made-up one (interrupted) where
-// there is none; and what is not for a model, or answers no call, is left out.
-// Messages that the newest summary stands for are left out too ([Compacted]).
+// Arrange returns the messages as a model must see them, however the turns ended: each result follows
+// the message that called for it, in the order of the calls; each call has exactly one result, a
+// made-up one (interrupted) if it had none; records that are not for a model, or answer no call, are
+// left out. Messages that the newest summary covers are left out too ([Compacted]).
 //
-// The result shares the memory of the history where that needs no change, which is
-// what keeps long histories cheap.
+// The result shares the memory of the history if nothing needs to change, which keeps long histories
+// cheap.
 func Arrange(history []Message) []Message {
 	history = Compacted(history)
 	n := arranged(history)
@@ -104,8 +102,8 @@ func Arrange(history []Message) []Message {
 	return out
 }
 
-// arranged returns how many messages at the beginning are in order already, up to
-// and without the first exchange that is not.
+// arranged returns how many messages at the beginning are in order already, up to the first exchange
+// that is not.
 func arranged(history []Message) int {
 	for i := 0; i < len(history); {
 		m := &history[i]
@@ -123,8 +121,7 @@ func arranged(history []Message) int {
 	return len(history)
 }
 
-// answered reports whether the results of the first message's calls follow it, each
-// at its place.
+// answered reports whether the results of the first message's calls follow it in order.
 func answered(history []Message) bool {
 	calls := history[0].Calls
 	if len(history) <= len(calls) {
@@ -150,14 +147,14 @@ func appendResults(out, history []Message, at int) []Message {
 	return out
 }
 
-// failure is an error result of a call.
+// failure returns an error result of a call.
 func failure(call Call, code, text string) Message {
 	return Message{Role: RoleTool, CallID: call.ID, Tool: call.Runs(), Status: StatusError, Code: code, Text: text}
 }
 
-// Stop returns what must be appended to a history so that a turn that was stopped
-// is over: a result for each open call, and the note as a final message, which tells the
-// model to leave it at that. It returns nothing where no turn is open.
+// Stop returns what must be appended to the history of a stopped turn to end it: a result for each open
+// call, and the note as a final message, which tells the model not to continue. It returns nothing if
+// no turn is open.
 func Stop(history []Message, note string) []Message {
 	at := lastSpoken(history)
 	if at < 0 || ends(&history[at]) {
@@ -180,8 +177,8 @@ func ends(m *Message) bool {
 	return m.Role == RoleSummary || m.Role == RoleAssistant && (m.Final || len(m.Calls) == 0)
 }
 
-// lastSpoken is the index of the last message that is neither a result nor a start,
-// or -1: what has to be done next depends on it.
+// lastSpoken returns the index of the last message that is neither a result nor a start, or -1. It
+// decides what has to be done next.
 func lastSpoken(history []Message) int {
 	for i, h := range slices.Backward(history) {
 		if r := h.Role; r == RoleUser || r == RoleAssistant || r == RoleSummary {
@@ -191,7 +188,7 @@ func lastSpoken(history []Message) int {
 	return -1
 }
 
-// turnStart is the index of the message behind which the present turn lies.
+// turnStart returns the index of the message that precedes the present turn.
 func turnStart(history []Message) int {
 	for i := len(history) - 1; i >= 0; i-- {
 		m := &history[i]
@@ -202,8 +199,8 @@ func turnStart(history []Message) int {
 	return -1
 }
 
-// Hash identifies a call by what it does: the tool and its arguments. It is what
-// [Message.Hash] holds, and what an approval should be bound to.
+// Hash identifies a call by its tool and arguments. It is stored in [Message.Hash], and an approval
+// should be bound to it.
 func Hash(tool, arguments string) string {
 	h := sha256.New()
 	h.Write([]byte(tool))

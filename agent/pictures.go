@@ -6,20 +6,20 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Bounds of the pictures of one request. Anthropic takes 5 MB a picture and, of more than
-// twenty, smaller ones alone; Gemini takes 20 MB a request, all of them encoded
+// Bounds of the pictures of one request. Anthropic takes 5 MB a picture and, if there are more than
+// twenty, only smaller ones; Gemini takes 20 MB a request, all of them encoded
 // (platform.claude.com/docs/en/build-with-claude/vision,
 // ai.google.dev/gemini-api/docs/image-understanding).
 const (
-	// MaxPicture is how many bytes a picture may have that is shown.
+	// MaxPicture bounds a picture that is shown, in bytes.
 	MaxPicture = 5 << 20 * 3 / 4
-	// MaxPictures is how many are shown at once, MaxPictureBytes what they have together.
+	// MaxPictures bounds how many are shown in a request, MaxPictureBytes their total size.
 	MaxPictures     = 20
 	MaxPictureBytes = 12 << 20
 )
 
-// What a picture costs in tokens, by Anthropic's rule, which is the dearest: its pixels, once
-// it is made to fit, divided by a number (the same page).
+// The cost of a picture in tokens by Anthropic's rule, which is the most expensive: its pixels, once it
+// is scaled down, divided by a number (the same page).
 const (
 	pictureSide    = 1568
 	pixelsPerToken = 750
@@ -27,7 +27,7 @@ const (
 	leastTokens    = 85
 )
 
-// PictureTokens says roughly what a picture costs.
+// PictureTokens estimates the cost of a picture.
 func PictureTokens(p *toolgroups.Picture) int {
 	w, h := p.Width, p.Height
 	if w <= 0 || h <= 0 || w > 1<<20 || h > 1<<20 {
@@ -39,7 +39,7 @@ func PictureTokens(p *toolgroups.Picture) int {
 	return min(max(w*h/pixelsPerToken, leastTokens), mostTokens)
 }
 
-// pictureTokens is what the pictures of a message cost.
+// pictureTokens estimates the cost of a message's pictures.
 func pictureTokens(m *Message) (n int) {
 	for i := range m.Files {
 		if p := m.Files[i].Picture; p != nil && !p.Gone {
@@ -49,15 +49,15 @@ func pictureTokens(m *Message) (n int) {
 	return n
 }
 
-// Seen is a picture of a request: of the message at an index, the file at another.
+// Seen identifies a picture of a request by the indexes of its message and of its file.
 type Seen struct {
 	Message, File int
 	Picture       *toolgroups.Picture
 }
 
-// Shown lists the pictures that a model which can see is shown: those of what people sent and
-// of what tools made, in their order. Where there are more than a request may have, the newest
-// are; the first of them moves seldom and far, so that a prompt cache holds in between.
+// Shown lists the pictures that a model which can see is shown: those that users sent and tools made,
+// in their order. If there are more than a request may have, the newest are shown; the first of them
+// changes seldom and by many, so that a prompt cache holds in between.
 func Shown(messages []Message) []Seen {
 	var list []Seen
 	size := int64(0)
@@ -82,9 +82,9 @@ func Shown(messages []Message) []Seen {
 	return list
 }
 
-// FewerPictures is the record that a conversation needs whose pictures cost more than budget
-// tokens, or of which a request would not hold more for long: the newest that take half of that
-// stay. It returns false where they may all stay. A negative budget has none stay.
+// FewerPictures returns the record that hides the oldest pictures, if they cost more than budget tokens
+// or soon exceed the bounds of a request: the newest that take half of the budget stay visible. It
+// returns false if all may stay. With a negative budget none stay.
 func FewerPictures(history []Message, budget int) (Message, bool) {
 	seen := Shown(Arrange(history))
 	if len(seen) == 0 {
@@ -107,8 +107,7 @@ func FewerPictures(history []Message, budget int) (Message, bool) {
 	return Message{Role: RolePictures, Pictures: stay}, true
 }
 
-// withoutPictures marks the pictures that records of RolePictures take out, and leaves out the
-// records.
+// withoutPictures marks the pictures that RolePictures records hide, and leaves out the records.
 func withoutPictures(history []Message) []Message {
 	out := make([]Message, 0, len(history))
 	for i := range history {
@@ -121,8 +120,7 @@ func withoutPictures(history []Message) []Message {
 	return out
 }
 
-// hide marks all pictures but the last so many. The messages are the caller's own, their files
-// are not.
+// hide marks all pictures but the newest stay. The messages are the caller's own, their files are not.
 func hide(messages []Message, stay int) {
 	for i := len(messages) - 1; i >= 0; i-- {
 		m := &messages[i]

@@ -1,9 +1,9 @@
-// Package anthropic speaks to Claude over Anthropic's own Messages API, which has what the
-// form of OpenAI's requests has no room for: prompts that are cached up to marks, thinking
-// that goes back with its signatures, and tools that the provider finds.
+// Package anthropic is a client of Anthropic's Messages API, which offers what OpenAI's Chat
+// Completions do not: prompts cached up to marks, thinking that goes back with its signatures, and
+// tools that the provider finds.
 //
-// What is common to all clients of models (how failures are judged, what is known of a
-// model, what a message of a person looks like) is agent/provider.
+// Package agent/provider holds the code that all model clients share: how failures are classified, what
+// is known of a model, how a user message is written.
 package anthropic
 
 import (
@@ -23,13 +23,13 @@ import (
 	"oneclaw/agent/provider"
 )
 
-// DefaultBaseURL is where Anthropic takes requests.
+// DefaultBaseURL is the address of Anthropic's API.
 const DefaultBaseURL = "https://api.anthropic.com"
 
-// Config is what a [Client] is made of.
+// Config configures a [Client].
 type Config struct {
-	// BaseURL is the address in front of /v1/messages; /v1 at its end does not matter.
-	// Empty means [DefaultBaseURL].
+	// BaseURL is the address in front of /v1/messages; a trailing /v1 is ignored. Empty means
+	// [DefaultBaseURL].
 	BaseURL string
 	APIKey  string
 	// Model is the name of the model. It is required.
@@ -38,32 +38,30 @@ type Config struct {
 	HTTPClient *http.Client
 	// Retry bounds how a request is repeated.
 	Retry provider.Retry
-	// ContextTokens is the size of the model's context as its name tells; 0 if unknown.
+	// ContextTokens is the size of the model's context that its name implies; 0 if unknown.
 	ContextTokens int
-	// Set is what the operator says, before all else.
+	// Set holds the operator's settings, which come before everything else.
 	Set provider.Settings
-	// Effort is how hard the model is to think where a request does not say; empty leaves
-	// it to the model.
+	// Effort is the reasoning effort of requests that set none; empty leaves it to the model.
 	Effort string
-	// FirstByte is how long the first byte of a reply may take. 0 means two minutes.
+	// FirstByte bounds the wait for the first byte of a reply. 0 means two minutes.
 	FirstByte time.Duration
-	// Known is what is remembered of models, for all clients that share it. Nil means a
-	// memory of its own.
+	// Known remembers facts about models for all clients that share it. Nil means a memory of its own.
 	Known *Known
-	// Logger is told about repeated requests. Nil discards it.
+	// Logger logs repeated requests. Nil discards them.
 	Logger *slog.Logger
 }
 
-// Client is a model behind the Messages API. It may be used concurrently. It starts no
-// goroutines that outlive a call.
+// Client calls a model over the Messages API. It may be used concurrently. It starts no goroutine that
+// outlives a call.
 type Client struct {
 	cfg Config
-	// origin stands in what is carried back to the server, so that it gets only its own.
+	// origin is stored with what goes back to the server, so that each server gets only its own.
 	origin string
 	family family
 }
 
-// New makes a client. It sends nothing.
+// New returns a client. It sends nothing.
 func New(cfg Config) (*Client, error) {
 	cfg.APIKey = strings.TrimSpace(cfg.APIKey)
 	base := strings.TrimRight(strings.TrimSpace(cmp.Or(cfg.BaseURL, DefaultBaseURL)), "/")
@@ -97,9 +95,9 @@ func (c *Client) Profile() agent.Profile {
 	}
 }
 
-// Complete sends one request and returns the whole reply. It repeats what may pass with
-// growing pauses, or those that the server asks for, and asks otherwise what is refused in a
-// way that says how. An error is a *[agent.ModelError], or the cause for which ctx ended.
+// Complete sends one request and returns the whole reply. It repeats transient failures, with growing
+// pauses or those that the server asks for, and adapts a request whose refusal says what to change. An
+// error is a *[agent.ModelError], or the cause for which ctx ended.
 func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (reply agent.Reply, err error) {
 	q := c.known(req.CacheKey)
 	known, streamed := q, false
@@ -125,8 +123,8 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 	return reply, err
 }
 
-// maxPauses is how often a reply is gone on with that the provider paused, because its own
-// tools took many rounds.
+// maxPauses bounds how often a reply is continued that the provider paused because its own tools took
+// many rounds.
 const maxPauses = 5
 
 // try sends the request once. streamed reports whether onDelta was given anything.

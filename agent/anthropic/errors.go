@@ -11,7 +11,7 @@ import (
 
 var errIncomplete = errors.New("the stream ended before the reply did")
 
-// statuses of errors that come in a stream, behind the status 200
+// statuses maps errors inside a stream, which has the status 200, to the status of the same refusal
 // (platform.claude.com/docs/en/api/errors, 2026-11).
 var statuses = map[string]int{
 	"invalid_request_error": http.StatusBadRequest, "authentication_error": http.StatusUnauthorized,
@@ -20,22 +20,22 @@ var statuses = map[string]int{
 	"api_error": http.StatusInternalServerError, "timeout_error": http.StatusGatewayTimeout, "overloaded_error": statusOverloaded,
 }
 
-// statusOverloaded is what Anthropic answers when it has too much to do.
+// statusOverloaded is the status of an overloaded Anthropic.
 const statusOverloaded = 529
 
-// refusedIn is the error that an event of a stream is.
+// refusedIn returns the error in an event of a stream.
 func refusedIn(event []byte) error {
 	e := provider.ErrorIn(event)
 	e.Status = cmp.Or(e.Status, statuses[e.Code])
 	return e
 }
 
-// quirks are what a model or a conversation is asked otherwise, by what was refused before.
+// quirks are changes to requests, learned from earlier refusals.
 type quirks struct {
 	noTemperature, noEffort, noThinking, noSearch, blind bool
-	// thoughts says how much of what was thought goes back: all of it, that of the present
-	// turn, nothing. It is remembered for a conversation, since the signatures of some
-	// models hold only for what stood in front of them.
+	// thoughts says how much thinking goes back: all, that of the present turn, or none. It is
+	// remembered for a conversation, since the signatures of some models hold only for the text in
+	// front of them.
 	thoughts int
 }
 
@@ -45,13 +45,13 @@ const (
 	thoughtsNone
 )
 
-// thinks reports whether what was thought goes back.
+// thinks reports whether thinking goes back.
 func (q quirks) thinks(inTurn bool) bool {
 	return q.thoughts == thoughtsAll || q.thoughts == thoughtsOfTurn && inTurn
 }
 
-// learn changes what a refusal names: the same request may pass then. Who has nothing to
-// learn from it gets the same quirks back.
+// learn returns quirks that avoid what a refusal names, so that the same request may pass. If the
+// refusal teaches nothing, they are unchanged.
 func (q quirks) learn(f *provider.Fault) quirks {
 	if f.Failure.Status != http.StatusBadRequest {
 		return q

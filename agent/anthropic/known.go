@@ -12,24 +12,24 @@ import (
 	"oneclaw/internal/cache"
 )
 
-// family is what the name of a model tells, as of 2026-11
+// family holds what the name of a model implies, as of 2026-11
 // (platform.claude.com/docs/en/about-claude/models/overview).
 type family struct {
-	// temperature says that it takes one, adaptive that it decides by itself how long it
-	// thinks, effort that it can be told how hard, always that thinking cannot be put off.
+	// temperature: it takes one. adaptive: it decides itself how long it thinks. effort: it takes a
+	// reasoning effort. always: its thinking cannot be turned off.
 	temperature, adaptive, effort, always bool
-	// budget says that it is told for how many tokens it may think.
+	// budget: it takes a token budget for thinking.
 	budget bool
-	// searches says that the provider finds deferred tools for it.
+	// searches: the provider finds deferred tools for it.
 	searches bool
 }
 
-// version is what follows the word claude: the line and the number, or the other way round.
+// version matches what follows the word claude: line and number, in either order.
 var version = regexp.MustCompile(`claude-(?:([a-z]+)-)?([0-9]+)(?:[-.]([0-9]{1,2}))?(?:-|$|@)(?:([a-z]+))?`)
 
 func familyOf(model string) family {
 	m := version.FindStringSubmatch(strings.ToLower(model))
-	if m == nil { // An alias, or one that is not known yet: it is told nothing.
+	if m == nil { // An alias, or a new model: assume nothing.
 		return family{searches: strings.Contains(model, "claude")}
 	}
 	line := cmp.Or(m[1], m[4])
@@ -51,14 +51,14 @@ func number(digits string) (n int) {
 	return n
 }
 
-// budgets are how many tokens a model may think that is told so.
+// budgets are the thinking tokens for each effort, for models that take a budget.
 var budgets = map[string]int{"minimal": 1024, "low": 2048, "medium": 6000, "high": 12_000, "xhigh": 20_000, "max": 24_000}
 
-// efforts are what the Messages API calls them.
+// efforts are the Messages API's names of the efforts.
 var efforts = map[string]string{"none": "low", "minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "xhigh", "max": "max"}
 
-// think says how hard the model is to think, in the form that it takes. unthought says that
-// the request cannot begin to think by a budget.
+// think sets the reasoning effort in the form that the model takes. unthought says that the request
+// cannot start thinking by a budget.
 func (c *Client) think(r *request, req *agent.Request, q quirks, unthought bool) {
 	effort := cmp.Or(req.Effort, c.cfg.Effort)
 	if effort == "" || effort == "none" && !c.family.effort {
@@ -78,20 +78,20 @@ func (c *Client) think(r *request, req *agent.Request, q quirks, unthought bool)
 	}
 }
 
-// Known remembers what the provider has told of its models, and what they have shown by
-// refusing, for all clients that share it. It may be used concurrently.
+// Known remembers what the provider reports of its models, and what their refusals have shown, for all
+// clients that share it. It may be used concurrently.
 type Known struct {
 	*provider.Known[quirks]
-	// thoughts are what conversations carry back.
+	// thoughts holds the quirk of that name, by conversation.
 	thoughts *cache.Cache[string, int]
 }
 
-// NewKnown makes an empty memory.
+// NewKnown returns an empty memory.
 func NewKnown() *Known {
 	return &Known{provider.NewKnown[quirks](), cache.New[string, int](provider.MaxKnown)}
 }
 
-// known are the quirks of the model, with what a conversation carries back.
+// known returns the quirks of the model and of a conversation.
 func (c *Client) known(conversation string) (q quirks) {
 	if learned := c.cfg.Known.Get(c.origin).Quirks; learned != nil {
 		q = *learned
@@ -105,7 +105,7 @@ func (c *Client) known(conversation string) (q quirks) {
 	return q
 }
 
-// learn remembers what made the server take a request.
+// learn remembers quirks with which the server took a request.
 func (c *Client) learn(conversation string, q quirks) {
 	if conversation != "" {
 		c.cfg.Known.thoughts.Put(c.origin+conversation, q.thoughts, provider.KnownFor)
@@ -114,7 +114,7 @@ func (c *Client) learn(conversation string, q quirks) {
 	c.cfg.Known.Learn(c.origin, q)
 }
 
-// Facts is what is known of the model now, without a request, the most certain first.
+// Facts returns what is known of the model now, without a request, the most certain first.
 func (c *Client) Facts() provider.Facts {
 	m, q := c.cfg.Known.Get(c.origin), c.known("")
 	set, refused, named := c.cfg.Set.Facts(), provider.Facts{}, provider.Facts{}
@@ -132,24 +132,24 @@ func (c *Client) Facts() provider.Facts {
 	return set.Or(refused).Or(m.Told).Or(named)
 }
 
-// context is the size of the context as [Client.Facts] has it. It is asked for often.
+// context returns the context size in [Client.Facts]. It is called often.
 func (c *Client) context() int {
 	m := c.cfg.Known.Get(c.origin)
 	return cmp.Or(c.cfg.Set.Context, m.Limit, m.Told.Context.Value, c.cfg.ContextTokens)
 }
 
-// Ask returns all that is known of the model once it has done what [Client.Learn] does.
+// Ask calls [Client.Learn] and returns all that is known of the model.
 func (c *Client) Ask(ctx context.Context) (provider.Facts, error) {
 	err := c.Learn(ctx)
 	return c.Facts(), err
 }
 
-// Learn asks the provider what the model can do, unless it has told that lately.
+// Learn asks the provider what the model can do, unless it has lately.
 func (c *Client) Learn(ctx context.Context) error {
 	return c.cfg.Known.Ask(ctx, c.origin, c.ask)
 }
 
-// factsOf reads what the provider says of a model. It may say less.
+// factsOf reads what the provider reports of a model. It may lack fields.
 func factsOf(raw []byte) (f provider.Facts) {
 	type can struct{ Supported *bool }
 	var m struct {

@@ -2,22 +2,20 @@ package anthropic
 
 import "oneclaw/toolgroups"
 
-// What the cache does, as platform.claude.com/docs/en/build-with-claude/prompt-caching says
-// (2026-11): a request has at most four marks; what stands in front of one is kept as a
-// whole, and is found again from a mark at most so many blocks behind its end, the mark's
-// own counted.
+// Rules of the cache (platform.claude.com/docs/en/build-with-claude/prompt-caching, 2026-11): a request
+// has at most four marks; all in front of a mark is cached as a whole, and a later mark finds it if it
+// is at most this many blocks further on, its own block counted.
 const (
 	maxMarks = 4
 	lookBack = 20
 )
 
-// mark says up to where a request is to be kept: the end of the messages, for the next
-// request; the end of what the request before this one had, where that is too far back to
-// be found from there; the prompt, which all conversations share; and the tools, without
-// those of the group that was loaded last and with them, so that a load writes nothing anew
-// but what stands behind it.
+// mark sets where the cache ends: at the end of the messages, for the next request; at the end of the
+// previous request, if that is too far back to be found from there; at the prompt, which all
+// conversations share; and at the tools, without and with the group that was loaded last, so that a
+// load rewrites only what follows it.
 //
-// All are kept for an hour where that is asked for.
+// With hour, all are kept for an hour.
 func mark(r *request, tools []toolgroups.Tool, hour bool) {
 	left := maxMarks
 	set := func(mark **cached) {
@@ -43,8 +41,8 @@ func mark(r *request, tools []toolgroups.Tool, hour bool) {
 	}
 }
 
-// ends are where the tools end that are not deferred, the provider's search among them:
-// without those of the newest group, and with them.
+// ends returns where the tools end that are not deferred, the provider's search included: without the
+// newest group, and with it.
 func ends(wire []tool, tools []toolgroups.Tool) (ends []int) {
 	open := 0
 	for open < len(wire) && !wire[open].Deferred {
@@ -62,7 +60,7 @@ func ends(wire []tool, tools []toolgroups.Tool) (ends []int) {
 	return ends
 }
 
-// group is that of a tool of the array, where it is offered as it is.
+// group returns the group of a tool of the array, if the tool is not deferred.
 func group(tools []toolgroups.Tool, i int) string {
 	if i < 0 || i >= len(tools) || tools[i].Deferred {
 		return ""
@@ -70,7 +68,7 @@ func group(tools []toolgroups.Tool, i int) string {
 	return tools[i].Group
 }
 
-// lastBlock is the mark of the last block of a message that can have one.
+// lastBlock returns the mark of the last block of a message that can have one.
 func lastBlock(all []content) **cached {
 	for i := len(all) - 1; i >= 0; i-- {
 		if all[i].raw == nil {
@@ -80,8 +78,8 @@ func lastBlock(all []content) **cached {
 	return nil
 }
 
-// beforeReply is where the request before this one ended: in front of the last reply; -1 for
-// a first request.
+// beforeReply returns where the previous request ended: in front of the last reply; -1 for a first
+// request.
 func beforeReply(messages []message) int {
 	for i := len(messages) - 1; i > 0; i-- {
 		if messages[i].Role == roleAssistant {

@@ -8,7 +8,7 @@ import (
 	"oneclaw/agent/provider"
 )
 
-// Types of blocks.
+// Block types.
 const (
 	blockText     = "text"
 	blockToolUse  = "tool_use"
@@ -18,25 +18,25 @@ const (
 	blockFound    = "tool_search_tool_result"
 )
 
-// block is a part of a reply as it is carried back: what was thought and what the provider's
-// own search did byte for byte, of texts and calls only the places.
+// block is a part of a reply as it goes back: thinking and the provider's own searches byte for byte,
+// texts and calls as placeholders.
 type block struct {
 	Type string          `json:"type"`
 	Raw  json.RawMessage `json:"raw,omitempty"`
-	// Names are the tools that a search has found.
+	// Names are the tools that a search found.
 	Names []string `json:"names,omitempty"`
 }
 
 func (b block) thinks() bool { return b.Type == blockThinking || b.Type == blockRedacted }
 
-// carriedPrefix begins what the Messages API wants back, and is followed by the origin.
+// carriedPrefix begins the string that [pack] makes; the origin follows.
 const carriedPrefix = "carried/3 "
 
-// maxCarried bounds what is carried back of a reply, in bytes.
+// maxCarried bounds what is kept of a reply to go back, in bytes.
 const maxCarried = 1 << 20
 
-// pack makes the string in which the agent keeps what is carried back; empty where there is
-// nothing but texts and calls.
+// pack encodes the blocks that go back into the agent's Reasoning string; empty if there are only texts
+// and calls.
 func pack(blocks []block, origin string) string {
 	plain := true
 	for _, b := range blocks {
@@ -49,7 +49,7 @@ func pack(blocks []block, origin string) string {
 	return carriedPrefix + origin + " " + string(data)
 }
 
-// unpack reads the string for a server. What is another's is left out.
+// unpack decodes the string for a server. Blocks of other servers are left out.
 func unpack(reasoning, origin string) (blocks []block) {
 	data, ok := strings.CutPrefix(reasoning, carriedPrefix+origin+" ")
 	if !ok || json.Unmarshal([]byte(data), &blocks) != nil {
@@ -58,15 +58,15 @@ func unpack(reasoning, origin string) (blocks []block) {
 	return blocks
 }
 
-// collected is a reply, which may have come in several answers.
+// collected is a reply, which may consist of several answers.
 type collected struct {
 	r      agent.Reply
 	blocks []block
-	// finished says why the last answer ended.
+	// finished is the stop reason of the last answer.
 	finished string
 }
 
-// add takes an answer.
+// add appends an answer.
 func (c *collected) add(a *answer) error {
 	var text strings.Builder
 	text.WriteString(c.r.Text)
@@ -88,7 +88,7 @@ func (c *collected) add(a *answer) error {
 				kept.Names = p.found()
 			}
 		default:
-			continue // No tool that we offer gives others.
+			continue // none of our tools returns others
 		}
 		c.blocks = append(c.blocks, kept)
 	}
@@ -102,7 +102,7 @@ func (c *collected) add(a *answer) error {
 	return nil
 }
 
-// reply is what came of the answers.
+// reply returns the reply that the answers make up.
 func (c *collected) reply(origin string) (agent.Reply, error) {
 	switch c.finished {
 	case stopRefusal:

@@ -10,15 +10,14 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Bounds of a reply, in tokens: what a request asks for at most, and where nothing is known
-// of the model.
+// Bounds of a reply, in tokens: the most that a request asks for, and the default for an unknown model.
 const (
 	mostOutput    = 32_000
 	unknownOutput = 8_192
 )
 
-// encode makes a request. Tools, prompt and messages depend on nothing but what they are
-// made of, so that each request begins like the one before it.
+// encode makes a request. Tools, prompt and messages depend only on the input, so that each request
+// begins with the bytes of the one before.
 func (c *Client) encode(req *agent.Request, q quirks) *request {
 	facts := c.Facts()
 	r := &request{Model: c.cfg.Model, MaxTokens: unknownOutput, Stream: true}
@@ -47,8 +46,8 @@ func (c *Client) encode(req *agent.Request, q quirks) *request {
 	return r
 }
 
-// encodeTools makes the tools array. Where tools are deferred, the provider's search comes
-// behind those that are not.
+// encodeTools makes the tools array. If tools are deferred, the provider's search comes behind those
+// that are not.
 func encodeTools(tools []toolgroups.Tool) []tool {
 	var open, deferred []tool
 	for i := range tools {
@@ -68,15 +67,15 @@ func encodeTools(tools []toolgroups.Tool) []tool {
 	return append(open, deferred...)
 }
 
-// text is a block of text.
+// text returns a text block.
 func text(s string) content { return content{Type: blockText, Text: s} }
 
-// picture is a block that shows one.
+// picture returns a block with a picture.
 func picture(p provider.Picture) content {
 	return content{Type: "image", Source: &source{Type: "base64", Kind: p.Kind, Data: p.Data}}
 }
 
-// goOn adds an answer that was paused, so that the server goes on with it.
+// goOn adds an answer that was paused, so that the server continues it.
 func (r *request) goOn(a *answer) error {
 	m := message{Role: roleAssistant}
 	for _, p := range a.blocks {
@@ -90,25 +89,25 @@ func (r *request) goOn(a *answer) error {
 	return nil
 }
 
-// encoder makes the messages of a request.
+// encoder encodes the messages of a request.
 type encoder struct {
 	client *Client
 	quirks quirks
 	tools  []toolgroups.Tool
 	ids    provider.CallIDs
-	// shown are the pictures, by the places of their messages; blind says that there are none
-	// because the model cannot see.
+	// shown holds the pictures, by the index of their message; blind says that there are none because
+	// the model cannot see.
 	shown map[int][]provider.Picture
 	blind bool
-	// calls are those of the last reply.
+	// calls are the calls of the last reply.
 	calls []agent.Call
-	// unthought says that a reply of the present turn calls tools and has no thinking of
-	// this server with it, which rules out thinking by a budget of tokens.
+	// unthought says that a reply of the present turn has calls but no thinking of this server, which
+	// rules out a thinking budget.
 	unthought bool
 	out       []message
 }
 
-// messages makes messages whose roles alternate, a person's first.
+// messages returns messages with alternating roles, a user's first.
 func (e *encoder) messages(messages []agent.Message) []message {
 	turn := provider.LastUser(messages)
 	for i := range messages {
@@ -128,10 +127,10 @@ func (e *encoder) messages(messages []agent.Message) []message {
 	return e.out
 }
 
-// leftOut stands for what a conversation began with, where a reply would be its first.
+// leftOut stands for the beginning of a conversation that would otherwise begin with a reply.
 const leftOut = "[What came before is left out.]"
 
-// add puts a block behind the others.
+// add appends a block.
 func (e *encoder) add(role string, block content) {
 	if len(e.out) == 0 && role != roleUser {
 		e.out = append(e.out, message{roleUser, []content{text(leftOut)}})
@@ -143,7 +142,7 @@ func (e *encoder) add(role string, block content) {
 	e.out = append(e.out, message{role, []content{block}})
 }
 
-// assistant writes a reply in the order in which it came, with what its server wants back.
+// assistant writes a reply in its original order, with the blocks that its server wants back.
 func (e *encoder) assistant(m *agent.Message, inTurn bool) {
 	e.ids.Reply()
 	e.calls = m.Calls
@@ -183,14 +182,14 @@ func (e *encoder) assistant(m *agent.Message, inTurn bool) {
 	e.unthought = e.unthought || inTurn && len(m.Calls) > 0 && !thought
 }
 
-// fill stands in for a reply of which nothing is left.
+// fill adds a placeholder for a reply of which nothing is left.
 func (e *encoder) fill(m *agent.Message, thought bool) {
 	if len(m.Calls) == 0 && !thought && strings.TrimSpace(m.Text) == "" {
 		e.add(roleAssistant, text(provider.OrEmpty("")))
 	}
 }
 
-// goesBack reports whether the first of the blocks does.
+// goesBack reports whether the first of the blocks goes back.
 func (e *encoder) goesBack(blocks []block, inTurn bool) bool {
 	if blocks[0].thinks() {
 		return e.quirks.thinks(inTurn)
@@ -198,9 +197,8 @@ func (e *encoder) goesBack(blocks []block, inTurn bool) bool {
 	return e.known(blocks[:min(2, len(blocks))])
 }
 
-// known reports whether the tools that a search of the provider has found are all offered
-// still: it refuses those that are not, and a search without its result, which is the block
-// behind it.
+// known reports whether all tools that the provider's search found are still offered: the provider
+// refuses others, and a search without its result, which is the next block.
 func (e *encoder) known(search []block) bool {
 	found := search[0]
 	if found.Type == blockSearch {
@@ -223,8 +221,8 @@ func (e *encoder) deferred(want func(*toolgroups.Tool) bool) bool {
 	return false
 }
 
-// result writes what a call came to, with the pictures that it made. That of loading a group shows the model its tools
-// where they are deferred.
+// result writes the result of a call, with the pictures that it made. If tools are deferred, the result
+// of loading a group shows the model its tools.
 func (e *encoder) result(m *agent.Message, pictures []provider.Picture) {
 	id, place := e.ids.Result(m.CallID)
 	r := content{Type: "tool_result", ToolUseID: id, IsError: m.Status == agent.StatusError}
@@ -240,8 +238,8 @@ func (e *encoder) result(m *agent.Message, pictures []provider.Picture) {
 	e.add(roleUser, r)
 }
 
-// references name the tools of the group that a call loads. The server puts their
-// definitions in their place, and takes no other text beside them (assumed).
+// references name the tools of the group that a call loads. The server replaces them by the
+// definitions, and takes no other text beside them (assumed).
 func (e *encoder) references(call agent.Call) (refs []content) {
 	group, ok := toolgroups.LoadArgument(json.RawMessage(call.Arguments))
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"oneclaw/agent/provider"
 )
 
-// Reasons for which an answer ends.
+// Stop reasons.
 const (
 	stopPause    = "pause_turn"
 	stopRefusal  = "refusal"
@@ -20,18 +20,18 @@ const (
 	stopOverflow = "model_context_window_exceeded"
 )
 
-// answer is what the events of one stream make.
+// answer is built from the events of one stream.
 type answer struct {
 	show  func(text string) // to the observer
 	model string
-	// stop is why the answer ended; whole says that its end was told.
+	// stop is the stop reason; whole says that the end was received.
 	stop   string
 	whole  bool
 	usage  usage
 	blocks []*piece
 }
 
-// usage counts tokens. Each event overwrites what it names.
+// usage counts tokens. Each event overwrites the fields that it has.
 type usage struct {
 	Input   int `json:"input_tokens"`
 	Written int `json:"cache_creation_input_tokens"`
@@ -42,7 +42,7 @@ type usage struct {
 	Output int `json:"output_tokens"`
 }
 
-// event is one of a stream. Kinds that are not known change nothing.
+// event is an event of a stream. Unknown types are ignored.
 type event struct {
 	Type    string
 	Index   int
@@ -60,7 +60,7 @@ type event struct {
 	Usage json.RawMessage
 }
 
-// stream sends a request and puts the events of its answer together.
+// stream sends a request and assembles the answer from its events.
 func (c *Client) stream(ctx context.Context, r *request, alive func(), show func(string)) (*answer, error) {
 	body, err := encoded(r)
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *Client) stream(ctx context.Context, r *request, alive func(), show func
 	return a, nil
 }
 
-// add takes an event.
+// add handles an event.
 func (a *answer) add(raw []byte) error {
 	var e event
 	if err := json.Unmarshal(raw, &e); err != nil {
@@ -121,7 +121,7 @@ func (a *answer) count(raw json.RawMessage) error {
 	return nil
 }
 
-// begin takes the beginning of a block. They come in order, also where they grow side by side.
+// begin handles the beginning of a block. Blocks begin in order, even if they grow at the same time.
 func (a *answer) begin(e *event) error {
 	if e.Index != len(a.blocks) {
 		return fmt.Errorf("block %d begins where %d is next", e.Index, len(a.blocks))
@@ -151,7 +151,7 @@ func (a *answer) grow(p *piece, e *event) {
 	}
 }
 
-// piece is a block of an answer: how it began, and what was added.
+// piece is a block of an answer: its beginning and its additions.
 type piece struct {
 	Type, ID, Name, Text, Thinking, Signature string
 
@@ -162,11 +162,11 @@ type piece struct {
 	text, thinking, signature, input strings.Builder
 }
 
-// said is the text of a block.
+// said returns the text of a block.
 func (p *piece) said() string { return p.Text + p.text.String() }
 
-// called are the arguments of a call as they came. Where the limit of the reply has cut it off,
-// nothing is not the same as none.
+// called returns the arguments of a call as they came. If the reply was cut off, an empty string stays
+// empty.
 func (p *piece) called(cut bool) string {
 	if p.input.Len() > 0 || cut {
 		return p.input.String()
@@ -174,7 +174,7 @@ func (p *piece) called(cut bool) string {
 	return string(p.arguments())
 }
 
-// arguments are those of a call as the server takes them back; those that were cut off are none.
+// arguments returns the arguments as the server takes them back; {} if they were cut off.
 func (p *piece) arguments() json.RawMessage {
 	switch whole := json.RawMessage(p.input.String()); {
 	case len(whole) == 0 && len(p.Input) > 0:
@@ -185,7 +185,7 @@ func (p *piece) arguments() json.RawMessage {
 	return json.RawMessage("{}")
 }
 
-// raw is the block as the server wants it back: as it began where nothing was added, byte for byte.
+// raw returns the block as the server wants it back: unchanged if nothing was added.
 func (p *piece) raw() (json.RawMessage, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(p.first, &fields); err != nil {
@@ -214,7 +214,7 @@ func (p *piece) raw() (json.RawMessage, error) {
 	return encoded(fields)
 }
 
-// found are the tools that a search of the provider has found.
+// found returns the tools that the provider's search found.
 func (p *piece) found() (names []string) {
 	var content struct {
 		References []struct {
@@ -222,7 +222,7 @@ func (p *piece) found() (names []string) {
 		} `json:"tool_references"`
 	}
 	if json.Unmarshal(p.Content, &content) != nil {
-		return nil // It tells of an error.
+		return nil // an error
 	}
 	for _, r := range content.References {
 		names = append(names, r.Name)

@@ -11,13 +11,13 @@ import (
 	"oneclaw/agent/provider"
 )
 
-// What follows is as much of the Messages API as we use (platform.claude.com/docs/en/api/messages,
-// 2026-11). ARCHITECTURE.md says why the official library is not used.
+// The subset of the Messages API that we use (platform.claude.com/docs/en/api/messages, 2026-11).
+// ARCHITECTURE.md says why the official library is not used.
 
-// apiVersion is that of the API.
+// apiVersion is the version of the API.
 const apiVersion = "2023-06-01"
 
-// request asks for a message.
+// request is a request for a message.
 type request struct {
 	Model       string    `json:"model"`
 	MaxTokens   int       `json:"max_tokens"`
@@ -39,7 +39,7 @@ type thinking struct {
 	Budget int    `json:"budget_tokens,omitempty"`
 }
 
-// tool is one of ours, or by its type one of the provider's own.
+// tool is one of our tools, or, by its type, one of the provider's.
 type tool struct {
 	Type        string          `json:"type,omitempty"`
 	Name        string          `json:"name"`
@@ -49,7 +49,7 @@ type tool struct {
 	Mark        *cached         `json:"cache_control,omitempty"`
 }
 
-// cached marks the end of what the provider is to keep.
+// cached marks the end of a part that the provider caches.
 type cached struct {
 	Type string `json:"type"`
 	TTL  string `json:"ttl,omitempty"`
@@ -65,24 +65,24 @@ const (
 	roleAssistant = "assistant"
 )
 
-// content is a block of a message: those fields that its type has.
+// content is a block of a message. Which fields are set depends on its type.
 type content struct {
 	Type string `json:"type"`
 	Text string `json:"text,omitempty"`
-	// Source is that of a picture.
+	// Source is set in a picture.
 	Source *source `json:"source,omitempty"`
-	// ID, Name and Input are those of a call, the next three those of its result.
+	// ID, Name and Input are set in a call, the next three in its result.
 	ID        string          `json:"id,omitempty"`
 	Name      string          `json:"name,omitempty"`
 	Input     json.RawMessage `json:"input,omitempty"`
 	ToolUseID string          `json:"tool_use_id,omitempty"`
 	IsError   bool            `json:"is_error,omitempty"`
 	Content   []content       `json:"content,omitempty"`
-	// ToolName is what a reference names.
+	// ToolName is set in a reference.
 	ToolName string  `json:"tool_name,omitempty"`
 	Mark     *cached `json:"cache_control,omitempty"`
 
-	// raw is all of a block that goes back as it came.
+	// raw is a whole block that goes back unchanged.
 	raw json.RawMessage
 }
 
@@ -101,7 +101,7 @@ func (c content) MarshalJSON() ([]byte, error) {
 	return encoded(fields(c))
 }
 
-// encoded is JSON in which < and > are one character each.
+// encoded returns JSON that does not escape < and >.
 func encoded(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -110,7 +110,7 @@ func encoded(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// send sends a request to a path of the server, one without a body as GET.
+// send sends a request to a path of the server, as GET if there is no body.
 func (c *Client) send(ctx context.Context, path string, body []byte) (*http.Response, error) {
 	header := http.Header{}
 	header.Set("Anthropic-Version", apiVersion)
@@ -118,7 +118,7 @@ func (c *Client) send(ctx context.Context, path string, body []byte) (*http.Resp
 	return provider.Send(ctx, c.cfg.HTTPClient, c.cfg.BaseURL+path, body, header)
 }
 
-// ask returns what the server tells of the model. It may say less.
+// ask returns what the server reports of the model. It may lack fields.
 func (c *Client) ask(ctx context.Context) (provider.Facts, error) {
 	resp, err := c.send(ctx, "/v1/models/"+url.PathEscape(c.cfg.Model), nil)
 	if err != nil {

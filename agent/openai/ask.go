@@ -10,20 +10,21 @@ import (
 	"oneclaw/agent/provider"
 )
 
-// Ask returns all that is known of the model once it has done what [Client.Learn] does.
+// Ask calls [Client.Learn] and returns all that is known of the model.
 func (c *Client) Ask(ctx context.Context) (provider.Facts, error) {
 	err := c.Learn(ctx)
 	return c.Facts(), err
 }
 
-// Learn asks the provider what the model can do, unless it has told that lately. OpenRouter,
-// Groq, Mistral, vLLM, Kimi and LM Studio say it in a list, Gemini, Ollama and llama.cpp at
-// addresses of their own, the others not at all. The error is why the provider could not be asked; what is known otherwise is known all the same.
+// Learn asks the provider what the model can do, unless it has lately. OpenRouter, Groq, Mistral, vLLM,
+// Kimi and LM Studio report it in a list, Gemini, Ollama and llama.cpp at addresses of their own, the
+// others not at all. The error says why the provider could not be asked; other sources of
+// [Client.Facts] still apply.
 func (c *Client) Learn(ctx context.Context) error {
 	return c.cfg.Known.Ask(ctx, c.origin, c.ask)
 }
 
-// ask asks the one address after the other.
+// ask tries one address after the other.
 func (c *Client) ask(ctx context.Context) (provider.Facts, error) {
 	if c.cfg.Dialect == DialectGemini {
 		return c.askGemini(ctx)
@@ -41,7 +42,7 @@ func (c *Client) ask(ctx context.Context) (provider.Facts, error) {
 	return told, err
 }
 
-// pick is what a list says of the model.
+// pick returns what a list says of the model.
 func (c *Client) pick(models []ModelInfo) provider.Facts {
 	name := strings.TrimPrefix(c.cfg.Model, "models/")
 	if i := slices.IndexFunc(models, func(m ModelInfo) bool { return m.ID == name }); i >= 0 {
@@ -50,7 +51,7 @@ func (c *Client) pick(models []ModelInfo) provider.Facts {
 	return provider.Facts{}
 }
 
-// document decodes the JSON at an address.
+// document fetches and decodes the JSON at an address.
 func (c *Client) document(ctx context.Context, address string, body, into any) error {
 	var raw []byte
 	if body != nil {
@@ -88,8 +89,8 @@ func (c *Client) askGemini(ctx context.Context) (provider.Facts, error) {
 	return f, nil
 }
 
-// askOllama asks what a model can do, and with which context it is loaded: what is longer
-// is cut without a word (docs.ollama.com/api, docs.ollama.com/context-length).
+// askOllama asks what a model can do, and with which context it is loaded: longer prompts are cut
+// silently (docs.ollama.com/api, docs.ollama.com/context-length).
 func (c *Client) askOllama(ctx context.Context, root string) (provider.Facts, bool) {
 	var shown struct {
 		Capabilities []string `json:"capabilities"`
@@ -117,7 +118,7 @@ func (c *Client) askOllama(ctx context.Context, root string) (provider.Facts, bo
 	return f, true
 }
 
-// askLMStudio reads LM Studio's own list, which tells with which context a model is loaded.
+// askLMStudio reads LM Studio's own list, which has the context with which a model is loaded.
 func (c *Client) askLMStudio(ctx context.Context, root string) (provider.Facts, bool) {
 	data, err := c.fetch(ctx, root+"/api/v0/models", nil)
 	if err != nil {

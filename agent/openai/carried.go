@@ -7,34 +7,34 @@ import (
 	"strings"
 )
 
-// carried is what a server wants back with its own reply: the text of its reasoning,
-// encrypted items, signatures of calls. It is kept in the one string that the agent has
-// for it. It goes back only to the server that gave it, under the name it came with.
+// carried is what a server wants back with its own reply: the text of its reasoning, encrypted items,
+// signatures of calls. It is stored in the agent's Reasoning string, and goes back only to its server,
+// under its original name.
 type carried struct {
-	// Origin is who gave it. Others would not understand it, or refuse it.
+	// Origin identifies the server. Others would not understand it, or refuse it.
 	Origin string `json:"origin"`
-	// Text is reasoning, Field the name under which it came.
+	// Text is reasoning, Field the name of the field that it came in.
 	Field string `json:"field,omitempty"`
 	Text  string `json:"text,omitempty"`
-	// Details are the reasoning_details of OpenRouter.
+	// Details are OpenRouter's reasoning_details.
 	Details []detail `json:"details,omitempty"`
-	// Extra are extra_content of the calls, in their order; null for none.
+	// Extra holds the extra_content of the calls, in their order; null for none.
 	Extra []json.RawMessage `json:"extra,omitempty"`
-	// Items are the output of the Responses API in its order: what reasoned in full,
-	// of messages and calls only the places.
+	// Items are the output of the Responses API in its order: reasoning in full, messages and calls as
+	// placeholders.
 	Items []item `json:"items,omitempty"`
 }
 
-// Names of fields with reasoning.
+// Names of fields that hold reasoning.
 const (
 	fieldContent   = "reasoning_content"
 	fieldReasoning = "reasoning"
-	// fieldParts is content, as parts of the type thinking.
+	// fieldParts is content with parts of the type thinking.
 	fieldParts = "content"
 )
 
-// carriedPrefix begins what is more than text, carriedText the origin, the field and a
-// text, which needs no decoder: some servers want that of a whole conversation.
+// carriedPrefix begins an encoding in JSON, carriedText a plain one: origin, field and text, which
+// needs no decoder, because some servers want it for a whole conversation.
 const (
 	carriedPrefix = "carried/1 "
 	carriedText   = "carried/2 "
@@ -43,13 +43,13 @@ const (
 // maxExtra bounds the extra content of one call, and the details of a reply, in bytes.
 const maxExtra = 256 << 10
 
-// originOf names a server and a model without telling either.
+// originOf returns an identifier of a server and a model that reveals neither.
 func originOf(cfg Config) string {
 	sum := sha256.Sum256([]byte(cfg.BaseURL + "\n" + cfg.Model))
 	return hex.EncodeToString(sum[:8])
 }
 
-// pack makes the string.
+// pack encodes it as a string.
 func (c carried) pack() string {
 	if len(c.Extra) == 0 && len(c.Items) == 0 && len(c.Details) == 0 {
 		if c.Text == "" {
@@ -59,13 +59,12 @@ func (c carried) pack() string {
 	}
 	data, err := json.Marshal(c)
 	if err != nil {
-		return "" // Without it the server reasons anew.
+		return "" // without it the server reasons again
 	}
 	return carriedPrefix + string(data)
 }
 
-// unpack reads the string for a server. What is another's, or of an unknown one, is
-// left out.
+// unpack decodes the string for a server. It returns nothing if it is another server's or unknown.
 func unpack(reasoning, origin string) carried {
 	if rest, text := strings.CutPrefix(reasoning, carriedText); text {
 		head, said, _ := strings.Cut(rest, "\n")
@@ -83,11 +82,11 @@ func unpack(reasoning, origin string) carried {
 	return c
 }
 
-// carry is what the reply of a Chat Completions server wants back.
+// carry returns what a Chat Completions server wants back with the reply.
 func (a *accumulator) carry() string {
 	c := carried{Origin: a.origin, Field: a.field, Text: a.reasoning.String(), Details: a.details}
 	if len(c.Details) > 0 {
-		c.Text = "" // The details hold it.
+		c.Text = "" // the details hold it
 	}
 	for i, call := range a.calls {
 		if call.extra == nil {
@@ -101,15 +100,14 @@ func (a *accumulator) carry() string {
 	return c.pack()
 }
 
-// unsigned stands in for the signature of a call that Gemini did not make itself, as
-// ai.google.dev/gemini-api/docs/thought-signatures says. It wants one with the first
-// call of each reply of the turn.
+// Gemini wants a signature with the first call of each reply of the turn. unsigned replaces that of a
+// call that it did not make itself (ai.google.dev/gemini-api/docs/thought-signatures).
 const (
 	skipSignature = "skip_thought_signature_validator"
 	unsigned      = `{"google":{"thought_signature":"` + skipSignature + `"}}`
 )
 
-// extra is what goes back beside a call.
+// extra returns the fields that go back with a call.
 func (c carried) extra(i int, signed bool) string {
 	switch {
 	case i < len(c.Extra) && string(c.Extra[i]) != "null":
@@ -120,11 +118,10 @@ func (c carried) extra(i int, signed bool) string {
 	return ""
 }
 
-// detail is one of the blocks of reasoning_details, in whose fields OpenRouter differs by
-// the provider behind it.
+// detail is a block of reasoning_details. Its fields depend on the provider behind OpenRouter.
 type detail map[string]any
 
-// textOf is the name of what a block streams in pieces.
+// textOf returns the name of the field that a block streams in pieces.
 func (d detail) textOf() string {
 	switch d["type"] {
 	case "reasoning.text":
@@ -135,7 +132,7 @@ func (d detail) textOf() string {
 	return ""
 }
 
-// addDetails joins the pieces of blocks: they go back as a whole.
+// addDetails joins the pieces of blocks: they go back whole.
 func (a *accumulator) addDetails(pieces []detail) {
 	for _, d := range pieces {
 		if len(a.details) > 0 {
@@ -146,7 +143,7 @@ func (a *accumulator) addDetails(pieces []detail) {
 				more, _ := d[name].(string)
 				for key, value := range d {
 					if value != nil {
-						last[key] = value // A signature comes with the last piece.
+						last[key] = value // a signature comes with the last piece
 					}
 				}
 				last[name] = before + more
@@ -159,8 +156,8 @@ func (a *accumulator) addDetails(pieces []detail) {
 	}
 }
 
-// thoughts writes the reasoning of a reply, or what stands in for it where a server wants
-// some with every reply that it is shown.
+// thoughts writes the reasoning of a reply, or a placeholder for a server that wants some with every
+// reply.
 func (e *encoder) thoughts(back carried, inTurn bool) {
 	switch {
 	case e.quirks.drops:
@@ -181,5 +178,5 @@ func (e *encoder) thoughts(back carried, inTurn bool) {
 	}
 }
 
-// reasoningPlaceholder stands in for the reasoning of a reply that another model gave.
+// reasoningPlaceholder replaces the reasoning of a reply that another model gave.
 const reasoningPlaceholder = "."

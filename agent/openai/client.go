@@ -1,11 +1,9 @@
-// Package openai speaks to language models over the Chat Completions API, which
-// most servers have beside OpenAI's own: hosted ones, gateways, and local ones; and
-// over the Responses API where a model takes tools over that one alone.
+// Package openai is a client of the Chat Completions API, which most servers offer (OpenAI, other
+// hosts, gateways, local servers), and of the Responses API for models that take tools only there.
 //
-// Servers differ in what they make of that API, so a reply counts only when it is
-// whole: a stream that ends without a finish reason, stalls, or carries an error is
-// a failure, and is asked for again. What cannot help by repeating it (a wrong
-// key, a wrong request) is reported at once.
+// Servers differ in their versions of the API, so a reply counts only when it is complete: a stream
+// that ends without a finish reason, stalls, or carries an error is a failure and is requested again.
+// Failures that a repetition cannot help (a wrong key, a wrong request) are reported at once.
 package openai
 
 import (
@@ -23,23 +21,23 @@ import (
 	"oneclaw/agent/provider"
 )
 
-// DefaultBaseURL is where OpenAI takes requests.
+// DefaultBaseURL is the address of OpenAI's API.
 const DefaultBaseURL = "https://api.openai.com/v1"
 
 // maxTools is the largest tools array that OpenAI documents.
 const maxTools = 128
 
-// nearbyTimeout bounds an attempt at a server nearby, which may be slow.
+// nearbyTimeout bounds an attempt at a local server, which may be slow.
 const nearbyTimeout = 30 * time.Minute
 
-// Config is what a [Client] is made of.
+// Config configures a [Client].
 type Config struct {
-	// BaseURL is the address in front of /chat/completions or /responses. Empty means
-	// that of the dialect, [DefaultBaseURL] if it has none of its own.
+	// BaseURL is the address in front of /chat/completions or /responses. Empty means the dialect's
+	// own, or else [DefaultBaseURL].
 	BaseURL string
-	// Dialect is whose peculiarities the server has. Empty means what its host tells.
+	// Dialect is the server's dialect of the API. Empty derives it from the host.
 	Dialect Dialect
-	// APIKey may be empty for servers that want none.
+	// APIKey may be empty for servers that need none.
 	APIKey string
 	// Model is the name of the model. It is required.
 	Model string
@@ -47,48 +45,48 @@ type Config struct {
 	HTTPClient *http.Client
 	// Retry bounds how a request is repeated.
 	Retry provider.Retry
-	// ContextTokens is the size of the model's context as its name or a list tells; 0 if
-	// unknown. What the server itself says comes before it.
+	// ContextTokens is the size of the model's context that its name or a list implies; 0 if unknown.
+	// The server's own report comes first.
 	ContextTokens int
-	// Set is what the operator says, before all else.
+	// Set holds the operator's settings, which come before everything else.
 	Set provider.Settings
-	// API is [APIChat] or [APIResponses]; empty means what the model is known to need.
+	// API is [APIChat] or [APIResponses]; empty chooses the one that the model needs.
 	API string
-	// Effort is how hard the model is to think; empty leaves it to the provider.
+	// Effort is the reasoning effort; empty leaves it to the provider.
 	Effort string
-	// FirstByte is how long the first byte of a reply may take. 0 means two minutes, and
-	// ten for a server nearby, which may have to load its model.
+	// FirstByte bounds the wait for the first byte of a reply. 0 means two minutes, and ten for a local
+	// server, which may have to load its model.
 	FirstByte time.Duration
-	// Known is what is remembered of servers and models, for all clients that share it.
-	// Nil means a memory of its own.
+	// Known remembers facts about servers and models for all clients that share it. Nil means a memory
+	// of its own.
 	Known *Known
-	// Logger is told about repeated requests. Nil discards it.
+	// Logger logs repeated requests. Nil discards them.
 	Logger *slog.Logger
 }
 
-// The forms of the API.
+// Values of [Config.API].
 const (
 	APIChat      = "chat"
 	APIResponses = "responses"
 )
 
-// Client is a model behind a Chat Completions API. It may be used concurrently. It
-// starts no goroutines that outlive a call.
+// Client calls a model over the Chat Completions API. It may be used concurrently. It starts no
+// goroutine that outlives a call.
 type Client struct {
 	cfg    Config
 	url    *url.URL
 	hosted bool // by OpenAI itself
-	// keeps says that the server caches prompts only when it is told to.
+	// keeps says that the server caches prompts only if asked.
 	keeps bool
-	// quirks are what is known of the server by its address and its model.
+	// quirks are the quirks that the address and the model's name imply.
 	quirks quirks
-	// origin stands in what is carried back to the server, so that it gets only its own.
+	// origin is stored with what goes back to the server, so that each server gets only its own.
 	origin string
 	// first and whole bound the time to the first byte, and to the last.
 	first, whole time.Duration
 }
 
-// New makes a client. It sends nothing.
+// New returns a client. It sends nothing.
 func New(cfg Config) (*Client, error) {
 	cfg.APIKey = strings.TrimSpace(cfg.APIKey)
 	u, err := cfg.address()
@@ -117,7 +115,7 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// check refuses settings that cannot be meant, and fills in how requests are repeated.
+// check rejects invalid settings and fills in the defaults of Retry.
 func (cfg *Config) check() (err error) {
 	if cfg.API != "" && cfg.API != APIChat && cfg.API != APIResponses {
 		return fmt.Errorf("openai: the API must be %s or %s", APIChat, APIResponses)
@@ -128,16 +126,14 @@ func (cfg *Config) check() (err error) {
 	return nil
 }
 
-// Profile returns the name of the model, the size of its context and the largest tools
-// array that the server takes.
+// Profile returns what is known of the model.
 func (c *Client) Profile() agent.Profile {
 	return agent.Profile{Name: c.cfg.Model, ContextTokens: c.context(), MaxTools: maxTools, Effort: c.cfg.Effort}
 }
 
-// Complete sends one request and returns the whole reply. It repeats what may pass
-// (rate limits, server errors, broken and stalled streams) with growing pauses, or
-// those that the server asks for. An error is a *[agent.ModelError], or the cause
-// for which ctx ended.
+// Complete sends one request and returns the whole reply. It repeats transient failures (rate limits,
+// server errors, broken and stalled streams), with growing pauses or those that the server asks for. An
+// error is a *[agent.ModelError], or the cause for which ctx ended.
 func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (reply agent.Reply, err error) {
 	q := c.known()
 	known, streamed := q, false
@@ -164,9 +160,8 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 	return reply, err
 }
 
-// otherwise changes a request that was refused into one that may be taken: in the way that
-// the refusal names, or else without pictures, because an answer about the text is better
-// than none.
+// otherwise changes a refused request into one that may pass: as the refusal suggests, or else without
+// pictures, because an answer to the text alone is better than none.
 func (c *Client) otherwise(req *agent.Request, q quirks, f *provider.Fault, pictures bool) (again bool, better quirks) {
 	better = q.learn(f)
 	if c.cfg.API == APIChat {
@@ -174,7 +169,7 @@ func (c *Client) otherwise(req *agent.Request, q quirks, f *provider.Fault, pict
 	}
 	switch {
 	case better.blind && !q.blind && !pictures:
-		return false, q // There was none.
+		return false, q // no pictures were shown
 	case better != q:
 		c.cfg.Logger.Info("model request is made otherwise, as the server wants it", "model", c.cfg.Model, "err", f.Failure)
 		return true, better
@@ -217,10 +212,10 @@ func (c *Client) try(ctx context.Context, q quirks, body []byte, onDelta func(ag
 	return reply, streamed, nil
 }
 
-// collector puts the events of a reply together.
+// collector assembles a reply from events.
 type collector interface {
-	// add takes an event. io.EOF says that none is needed any more.
+	// add handles an event. io.EOF means that no more are needed.
 	add(raw []byte) error
-	// end returns the reply when there are no more events because of err.
+	// end returns the reply after the last event; err is why no more come.
 	end(err error) (agent.Reply, error)
 }

@@ -11,18 +11,18 @@ import (
 	api "github.com/sashabaranov/go-openai"
 )
 
-// Dialect says whose peculiarities a server has.
+// Dialect is a server's variant of the API.
 type Dialect string
 
-// The dialects. The servers of Anthropic and Google are spoken to at the addresses
-// where they take OpenAI's requests.
+// The dialects. The servers of Anthropic and Google are called at the addresses where they accept
+// OpenAI's requests.
 const (
 	DialectOpenAI    Dialect = "openai"
 	DialectAnthropic Dialect = "anthropic"
 	DialectGemini    Dialect = "gemini"
 )
 
-// Hosts and base URLs, as the makers document them for OpenAI's clients:
+// Hosts and base URLs that the makers document for OpenAI's clients:
 // platform.claude.com/docs/en/api/openai-sdk, ai.google.dev/gemini-api/docs/openai.
 const (
 	anthropicHost    = "api.anthropic.com"
@@ -31,7 +31,7 @@ const (
 	geminiBaseURL    = "https://" + geminiHost + "/v1beta/openai"
 )
 
-// address sets the base URL and the dialect from each other.
+// address derives the base URL and the dialect from each other.
 func (cfg *Config) address() (*url.URL, error) {
 	base := strings.TrimRight(strings.TrimSpace(cfg.BaseURL), "/")
 	switch cfg.Dialect {
@@ -65,7 +65,7 @@ func dialectOf(host string) Dialect {
 	return DialectOpenAI
 }
 
-// missingPath completes the addresses that people know from the makers' own APIs.
+// missingPath returns what the base URLs of the makers' own APIs lack.
 func missingPath(d Dialect, path string) string {
 	switch path = strings.TrimRight(path, "/"); {
 	case d == DialectAnthropic && path == "":
@@ -83,9 +83,9 @@ func hostedByOpenAI(u *url.URL) bool {
 	return host == "openai.com" || strings.HasSuffix(host, ".openai.com")
 }
 
-// cachesOnDemand reports whether a server caches prompts only when a request asks for it.
-// OpenRouter does for Claude: it then marks the end of the request. Anthropic's own address
-// for OpenAI's clients has no cache, and the others need not be asked.
+// cachesOnDemand reports whether a server caches prompts only if a request asks for it. OpenRouter does
+// for Claude: it then marks the end of the request. Anthropic's own address for OpenAI's clients has no
+// cache; the others cache without being asked.
 func cachesOnDemand(u *url.URL, model string) bool {
 	host := strings.ToLower(u.Hostname())
 	return (host == "openrouter.ai" || strings.HasSuffix(host, ".openrouter.ai")) &&
@@ -93,17 +93,17 @@ func cachesOnDemand(u *url.URL, model string) bool {
 }
 
 var (
-	// later are the models that refuse tools beside reasoning over Chat Completions: those
-	// from 5.4 on, if they reason, some with an effort alone and some always.
+	// later matches the models that refuse tools together with reasoning over Chat Completions: from
+	// 5.4 on, if they reason, some only with an effort and some always.
 	later = regexp.MustCompile(`^(ft:)?gpt-(5\.([4-9]|[1-9][0-9])|[6-9]|[1-9][0-9])([.:-]|$)`)
-	// responsesOnly are families that never were on Chat Completions.
+	// responsesOnly matches families that were never on Chat Completions.
 	responsesOnly = regexp.MustCompile(`^(o[0-9]|gpt-[0-9.]+)-pro\b|codex|deep-research|^computer-use`)
-	// reasoners are the models that reason, and return it encrypted if asked to.
+	// reasoners matches the models that reason, and return it encrypted if asked to.
 	reasoners = regexp.MustCompile(`^(ft:)?(o[0-9]|gpt-([5-9]|[1-9][0-9]))([.:-]|$)`)
 )
 
-// wantsResponses decides whether the Responses API is spoken: where a model takes tools
-// over that one alone. Some are known by their whole names wherever they are hosted.
+// wantsResponses reports whether to use the Responses API: if the model takes tools only there. Some
+// models are recognized by their full names on any host.
 func (c *Client) wantsResponses() bool {
 	if c.cfg.API != "" {
 		return c.cfg.API == APIResponses

@@ -12,13 +12,13 @@ import (
 	"oneclaw/agent"
 )
 
-// maxVectors bounds the answer to a request for vectors, in bytes: 256 texts with the
-// 3,072 numbers of OpenAI's largest model take less than 16 MiB as JSON.
+// maxVectors bounds the response of the Embeddings API, in bytes: 256 texts with the 3,072 numbers of
+// OpenAI's largest model take less than 16 MiB as JSON.
 const maxVectors = 64 << 20
 
-// Embed turns texts into vectors over the Embeddings API, one for each in their order. It
-// is asked once: a caller can do without vectors. An error is a *[agent.ModelError],
-// or the cause for which ctx ended; its text holds no secret.
+// Embed returns a vector for each text, in their order, over the Embeddings API. It sends one request
+// and does not retry: a caller can do without vectors. An error is a *[agent.ModelError], or the cause
+// for which ctx ended; its text holds no secret.
 func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	if len(texts) == 0 {
 		return nil, nil

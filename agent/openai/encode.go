@@ -5,15 +5,15 @@ import (
 	"oneclaw/agent/provider"
 )
 
-// encoder writes a request. It is ours because the library's encoding of a long history
-// would cost more than all else that is done for a message, and would write tools anew.
+// encoder writes a request. It is ours because the library's encoding of a long history would cost more
+// than everything else that is done for a message, and would encode tools again each time.
 type encoder struct {
 	client *Client
 	quirks quirks
 	buf    []byte
 	show   show
 	ids    provider.CallIDs
-	// last is who spoke last; empty before the first message.
+	// last is the role of the last message; empty before the first.
 	last string
 }
 
@@ -34,7 +34,7 @@ func (e *encoder) open(role string) {
 	e.raw(`{"role":"` + role + `"`)
 }
 
-// item begins an item of the Responses API that is no message.
+// item begins an item of the Responses API that is not a message.
 func (e *encoder) item(kind string) {
 	e.next()
 	e.raw(`{"type":"` + kind + `"`)
@@ -76,11 +76,11 @@ func (e *encoder) user(text string, pictures []provider.Picture) {
 	e.raw(`]}`)
 }
 
-// textBridge stands between a result and a message of the user, where a server wants the
-// model to have spoken.
+// textBridge comes between a result and a user message, for servers that want a reply of the model
+// there.
 const textBridge = "I have the results."
 
-// assistant writes a reply of the model, with what it wants back. Some want a signature
+// assistant writes a reply of the model, with what its server wants back. Some servers want a signature
 // with the first call of each reply of the present turn.
 func (e *encoder) assistant(m *agent.Message, back carried, inTurn bool) {
 	e.open("assistant")
@@ -123,8 +123,8 @@ func (e *encoder) assistant(m *agent.Message, back carried, inTurn bool) {
 	e.raw(`}`)
 }
 
-// output writes a reply for the Responses API, within the turn in the order in which it
-// came and with the reasoning, which has to stand in front of what it led to.
+// output writes a reply for the Responses API: within the turn in its original order and with the
+// reasoning, which has to precede the call it led to.
 func (e *encoder) output(m *agent.Message, back carried) {
 	e.ids.Reply()
 	said, called := false, 0

@@ -8,13 +8,13 @@ import (
 	"oneclaw/agent/provider"
 )
 
-// Known remembers what servers have told of their models, and what they have shown by refusing.
+// Known remembers what servers report of their models, and what their refusals have shown.
 type Known = provider.Known[quirks]
 
-// NewKnown makes an empty memory.
+// NewKnown returns an empty memory.
 func NewKnown() *Known { return provider.NewKnown[quirks]() }
 
-// known are the quirks that the server is known to have.
+// known returns the known quirks of the server.
 func (c *Client) known() quirks {
 	q := c.quirks
 	if learned := c.cfg.Known.Get(c.origin).Quirks; learned != nil {
@@ -26,8 +26,8 @@ func (c *Client) known() quirks {
 	return q
 }
 
-// Facts is what is known of the model now, without a request, the most certain first: what the operator says,
-// what the server has refused, what it tells, what the name tells.
+// Facts returns what is known of the model now, without a request, the most certain first: the
+// operator's settings, the server's refusals, its report, the model's name.
 func (c *Client) Facts() provider.Facts {
 	m := c.cfg.Known.Get(c.origin)
 	q := c.known()
@@ -45,22 +45,22 @@ func (c *Client) Facts() provider.Facts {
 	return set.Or(refused).Or(m.Told).Or(c.byName())
 }
 
-// context is the size of the context as [Client.Facts] has it. It is asked for often.
+// context returns the context size in [Client.Facts]. It is called often.
 func (c *Client) context() int {
 	m := c.cfg.Known.Get(c.origin)
 	return cmp.Or(c.cfg.Set.Context, m.Limit, m.Told.Context.Value, c.cfg.ContextTokens)
 }
 
 var (
-	// seeing are the families that can see, with any vendor's name before theirs.
+	// seeing matches families that can see, with any vendor's prefix.
 	seeing = regexp.MustCompile(`(^|/)(ft:)?((chat)?gpt-4o|gpt-4\.1|gpt-([5-9]|[1-9][0-9])|o[34]|claude|gemini|pixtral|grok-4|llama-4|kimi-k2\.[5-9]|qwen[0-9.]*-?vl|gemma-?[34])`)
-	// blind are the models that cannot. Of all others it is tried.
+	// blind matches models that cannot. All others are tried.
 	blind = regexp.MustCompile(`claude-(2|instant)|gemini(-1\.0)?-pro$|-audio|-realtime|-transcribe|-tts|gpt-3\.5|gpt-oss|o[13]-mini|o1-preview|deepseek-(chat|reasoner|v3|r1)`)
-	// thinking are families that reason.
+	// thinking matches families that reason.
 	thinking = regexp.MustCompile(`(^|/)(gemini-(2\.5|[3-9])|magistral|deepseek-(v4|reasoner|r1)|kimi-k2(\.[5-9]|-thinking)|gpt-oss|qwq|grok-4)`)
 )
 
-// byName is what the name of the model and the address tell.
+// byName returns what the model's name and the address imply.
 func (c *Client) byName() provider.Facts {
 	model := strings.ToLower(c.cfg.Model)
 	f := provider.Facts{Context: provider.NewNumber(float64(c.cfg.ContextTokens), provider.FromTable)}

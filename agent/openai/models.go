@@ -21,23 +21,22 @@ const (
 	listTimeout    = 25 * time.Second
 )
 
-// anthropicVersion is the version of the one request that Anthropic's server does not
-// take in OpenAI's form.
+// anthropicVersion is the version for the list of models, the one request that Anthropic's server does
+// not take in OpenAI's form.
 const anthropicVersion = "2023-06-01"
 
 // ModelInfo is a model that a server offers.
 type ModelInfo struct {
 	ID   string
 	Name string
-	// ContextTokens is the size of its context; 0 where the server does not say.
+	// ContextTokens is the size of its context; 0 if the server does not say.
 	ContextTokens int
-	// Facts are what else the server says of it.
+	// Facts holds the server's other statements about it.
 	Facts provider.Facts
 }
 
-// ListModels asks a server which models it offers. Of the configuration the model is
-// not needed. The text of an error says what the matter is and holds no secret and
-// nothing that the server sent.
+// ListModels asks a server which models it offers. It does not use the model in cfg. The text of an
+// error says what is wrong and holds no secret and nothing that the server sent.
 func ListModels(ctx context.Context, cfg Config) ([]ModelInfo, error) {
 	cfg.Model = cmp.Or(cfg.Model, "any")
 	c, err := New(cfg)
@@ -49,7 +48,7 @@ func ListModels(ctx context.Context, cfg Config) ([]ModelInfo, error) {
 	return c.list(ctx)
 }
 
-// list asks for the list of models.
+// list fetches the list of models.
 func (c *Client) list(ctx context.Context) ([]ModelInfo, error) {
 	path := "/models"
 	if c.cfg.Dialect == DialectAnthropic {
@@ -66,8 +65,7 @@ func (c *Client) list(ctx context.Context) ([]ModelInfo, error) {
 	return models, nil
 }
 
-// fetch asks for a document about models. The text of an error holds nothing that the
-// server sent.
+// fetch fetches a document about models. The text of an error holds nothing that the server sent.
 func (c *Client) fetch(ctx context.Context, address string, body []byte) ([]byte, error) {
 	resp, err := c.send(ctx, address, body)
 	if err != nil {
@@ -84,8 +82,8 @@ func (c *Client) fetch(ctx context.Context, address string, body []byte) ([]byte
 	return data, nil
 }
 
-// listed is a model of a list, in which servers have names of their own for what they say:
-// OpenRouter, Groq, vLLM, Anthropic, Mistral, LM Studio, Kimi.
+// listed is a model of a list, with the field names of several servers: OpenRouter, Groq, vLLM,
+// Anthropic, Mistral, LM Studio, Kimi.
 type listed struct {
 	ID          string `json:"id"`
 	Name        string `json:"name"`
@@ -106,7 +104,7 @@ type listed struct {
 	Architecture struct {
 		Input []string `json:"input_modalities"`
 	} `json:"architecture"`
-	// Capabilities are an object (Mistral) or a list (LM Studio).
+	// Capabilities is an object (Mistral) or a list (LM Studio).
 	Capabilities json.RawMessage `json:"capabilities"`
 	Parameters   []string        `json:"supported_parameters"`
 	ImageIn      *bool           `json:"supports_image_in"`
@@ -116,7 +114,7 @@ type listed struct {
 	} `json:"pricing"`
 }
 
-// facts are what the list says of a model.
+// facts returns the facts in a list's entry.
 func (m *listed) facts() provider.Facts {
 	f := provider.Facts{
 		Context: provider.NewNumber(cmp.Or(m.Loaded, m.ContextLength, m.ContextWindow, m.MaxModelLen, m.MaxInput, m.MaxContext), provider.FromServer),
@@ -126,7 +124,7 @@ func (m *listed) facts() provider.Facts {
 		f.Sees, f.Hears = provider.NewCan(slices.Contains(in, "image"), provider.FromServer), provider.NewCan(slices.Contains(in, "audio"), provider.FromServer)
 	}
 	var able struct{ Vision, Reasoning, Audio *bool }
-	_ = json.Unmarshal(m.Capabilities, &able) // A list is none of it.
+	_ = json.Unmarshal(m.Capabilities, &able) // fails for a list
 	tell := func(c *provider.Can, says ...*bool) {
 		for _, v := range says {
 			if v != nil {
@@ -149,7 +147,7 @@ func (m *listed) facts() provider.Facts {
 	return f
 }
 
-// decodeModels reads a list.
+// decodeModels decodes a list.
 func decodeModels(data []byte) ([]ModelInfo, error) {
 	var list struct {
 		Data []listed `json:"data"`

@@ -11,38 +11,37 @@ import (
 	"oneclaw/agent/provider"
 )
 
-// quirks are what one server wants otherwise than most. They are known by its address or
-// the name of the model, or learned from what it refuses.
+// quirks are a server's deviations from the API. They follow from its address or the model's name, or
+// are learned from refusals.
 type quirks struct {
-	// responses says that the Responses API is spoken.
+	// responses: use the Responses API.
 	responses bool
-	// ids is what ids of calls have to look like, unique that each may occur once.
+	// ids is the required form of call ids; unique: each may occur only once.
 	ids    provider.IDRule
 	unique bool
-	// keeps says that reasoning goes back in all later requests, with something in its
-	// place where there is none; drops that none goes back at all.
+	// keeps: reasoning goes back in all later requests, with a placeholder if there is none. drops:
+	// none ever goes back.
 	keeps, drops bool
-	// signs says that calls of others need a stand-in for a signature, details the same
-	// for OpenRouter.
+	// signs: calls of other models need a stand-in for a signature. details: the same for OpenRouter.
 	signs, details bool
-	// bridge says that an answer has to stand between a result and a user message.
+	// bridge: a reply has to stand between a result and a user message.
 	bridge bool
-	// noUsage says that it knows no stream_options.
+	// noUsage: the server does not know stream_options.
 	noUsage bool
-	// noEffort says that it has refused to be told how hard to think.
+	// noEffort: the server has refused a reasoning effort.
 	noEffort bool
-	// blind says that it has refused pictures.
+	// blind: the server has refused pictures.
 	blind bool
 }
 
 var (
-	// mistrals are the families of Mistral, wherever they are hosted.
+	// mistrals matches the families of Mistral, on any host.
 	mistrals = regexp.MustCompile(`(^|/)(labs-|open-)?(mistral|mixtral|magistral|ministral|devstral|codestral|pixtral)`)
-	// geminiSigned are the generations of Gemini that sign their calls.
+	// geminiSigned matches the generations of Gemini that sign their calls.
 	geminiSigned = regexp.MustCompile(`(^|/)gemini-([3-9]|[1-9][0-9])`)
 )
 
-// quirksOf are those that an address and the name of a model tell.
+// quirksOf returns the quirks that follow from an address and the name of a model.
 func quirksOf(u *url.URL, cfg Config) quirks {
 	host, model := strings.ToLower(u.Hostname()), strings.ToLower(cfg.Model)
 	at := func(domains ...string) bool {
@@ -64,8 +63,8 @@ func quirksOf(u *url.URL, cfg Config) quirks {
 	return q
 }
 
-// lessons are what refusals name, the first that fits counts. All words of one of the
-// lists have to be there.
+// lessons maps refusals to quirks; the first match counts. A match contains all words of one of the
+// lists.
 var lessons = []struct {
 	words [][]string
 	learn func(q *quirks)
@@ -85,8 +84,8 @@ var lessons = []struct {
 	},
 }
 
-// learn changes what a refusal names: the same request may pass then. Who has nothing to
-// learn from it gets the same quirks back.
+// learn returns quirks that avoid what a refusal names, so that the same request may pass. If the
+// refusal teaches nothing, they are unchanged.
 func (q quirks) learn(f *provider.Fault) quirks {
 	status, text := f.Failure.Status, strings.ToLower(f.Said)
 	refused := status == 0 || status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusUnprocessableEntity
@@ -105,7 +104,7 @@ func (q quirks) learn(f *provider.Fault) quirks {
 	return q
 }
 
-// blindness recognises the refusal of a model that takes no pictures: the words of Groq,
+// blindness reports whether a refusal says that a model takes no pictures, in the words of Groq,
 // DeepSeek, Mistral, Ollama, LM Studio, vLLM, llama.cpp, OpenRouter and OpenAI.
 func blindness(text string) bool {
 	for _, words := range []string{
@@ -121,8 +120,8 @@ func blindness(text string) bool {
 	return false
 }
 
-// nearby reports whether a server stands on this machine or in its network: a model may
-// have to be loaded there before it says anything.
+// nearby reports whether a server is on this machine or in its network: it may have to load the model
+// before it answers.
 func nearby(u *url.URL) bool {
 	host := strings.ToLower(u.Hostname())
 	if ip := net.ParseIP(host); ip != nil {

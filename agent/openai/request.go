@@ -12,15 +12,14 @@ import (
 	"oneclaw/agent/provider"
 )
 
-// encode writes a request as JSON: the fields that are the same each time, then the tools,
-// byte for byte as they were before, then the messages. pictures reports whether any are
-// shown.
+// encode writes a request as JSON: the constant fields, then the tools, byte for byte as before, then
+// the messages. pictures reports whether any are shown.
 func (c *Client) encode(req agent.Request, q quirks) (body []byte, pictures bool) {
 	e := &encoder{client: c, quirks: q, show: c.look(req, q), ids: provider.CallIDs{Rule: q.ids}}
 	e.reserve(req)
 	e.raw(`{`)
 	if q.responses && reasons(c.cfg.Model) {
-		// Nothing is kept by the server: reasoning comes encrypted and goes back.
+		// The server keeps nothing: reasoning comes encrypted and goes back.
 		e.raw(`"include":["reasoning.encrypted_content"],`)
 	}
 	e.raw(`"model":`)
@@ -35,7 +34,7 @@ func (c *Client) encode(req agent.Request, q quirks) (body []byte, pictures bool
 	}
 	e.effort(cmp.Or(req.Effort, c.cfg.Effort))
 	if c.hosted && req.CacheKey != "" {
-		// OpenAI bounds the key to 64 characters, and needs not know our ids.
+		// OpenAI bounds the key to 64 characters, and does not need to know our ids.
 		sum := sha256.Sum256([]byte(req.CacheKey))
 		e.field("prompt_cache_key", hex.EncodeToString(sum[:16]))
 	}
@@ -61,8 +60,8 @@ func (c *Client) encode(req agent.Request, q quirks) (body []byte, pictures bool
 	return e.buf, len(e.show.pictures) > 0
 }
 
-// effort writes how hard the model is to think, where the settings say so. A model that is not
-// known to reason would refuse what a chat has chosen for another.
+// effort writes the reasoning effort if the settings have one. A model that is not known to reason
+// would refuse an effort that was chosen for another.
 func (e *encoder) effort(effort string) {
 	switch {
 	case effort == "" || effort != e.client.cfg.Effort && (e.quirks.noEffort || !e.client.Facts().Reasons.Yes()):
@@ -74,8 +73,8 @@ func (e *encoder) effort(effort string) {
 	}
 }
 
-// messages encodes the system prompt and the messages. For Chat Completions user messages
-// that follow each other become one, because some servers insist that the roles alternate.
+// messages encodes the system prompt and the messages. For Chat Completions consecutive user messages
+// become one, because some servers insist on alternating roles.
 func (e *encoder) messages(req agent.Request) {
 	if req.System != "" {
 		e.message("system", req.System)
@@ -90,7 +89,7 @@ func (e *encoder) messages(req agent.Request) {
 		case m.Role == agent.RoleAssistant:
 			var back carried
 			if i > turn || e.quirks.keeps {
-				// Most want it within the turn alone, and some refuse that of earlier ones.
+				// Most servers want it only within the turn; some refuse that of earlier turns.
 				back = unpack(m.Reasoning, e.client.origin)
 			}
 			if e.quirks.responses {
@@ -107,8 +106,8 @@ func (e *encoder) messages(req agent.Request) {
 	}
 }
 
-// said writes the message of a person at a place, and those that follow where they become
-// one; it returns the place of the last. Text and pictures stand in front.
+// said writes the user message at an index, joined with those that follow if they become one; it
+// returns the index of the last. Text and pictures come first.
 func (e *encoder) said(messages []agent.Message, at int, before string, pictures []provider.Picture) int {
 	first := at
 	var text strings.Builder
@@ -122,8 +121,8 @@ func (e *encoder) said(messages []agent.Message, at int, before string, pictures
 	return at
 }
 
-// made shows the pictures of the results that end at a place, as if a person did: results hold
-// none in either API. It returns the place of the last message that it wrote.
+// made shows the pictures of the results that end at an index, with the user's role: results hold none
+// in either API. It returns the index of the last message that it wrote.
 func (e *encoder) made(messages []agent.Message, at int) int {
 	first := at
 	for first > 0 && messages[first-1].Role == agent.RoleTool {
@@ -141,7 +140,7 @@ func (e *encoder) made(messages []agent.Message, at int) int {
 	return at
 }
 
-// reserve makes room for the messages and the tools.
+// reserve allocates room for the messages and the tools.
 func (e *encoder) reserve(req agent.Request) {
 	size, calls := len(req.System)+256, 0
 	for i := range req.Messages {

@@ -13,21 +13,21 @@ import (
 	"oneclaw/agent/provider"
 )
 
-// The kinds of items that matter.
+// The types of items that are used.
 const (
 	itemMessage   = "message"
 	itemCall      = "function_call"
 	itemReasoning = "reasoning"
 )
 
-// item is one part of the output of the Responses API.
+// item is one item of the output of the Responses API.
 type item struct {
 	Type string `json:"type"`
 	// ID, Encrypted and Summary belong to reasoning.
 	ID        string          `json:"id,omitempty"`
 	Encrypted string          `json:"encrypted_content,omitempty"`
 	Summary   json.RawMessage `json:"summary,omitempty"`
-	// Phase belongs to messages: some models want it back.
+	// Phase belongs to messages: some models require it back.
 	Phase string `json:"phase,omitempty"`
 	// CallID, Name and Arguments belong to calls, Content to messages.
 	CallID    string    `json:"call_id,omitempty"`
@@ -42,8 +42,8 @@ type content struct {
 	Refusal string `json:"refusal,omitempty"`
 }
 
-// response is the whole of a reply, or what is known of it. The library's type decodes
-// fields that are not needed, and fails where a server has others.
+// response is a whole reply, or a part of it. The library's type decodes fields that are not needed,
+// and fails on servers with other fields.
 type response struct {
 	Object     string                         `json:"object"`
 	Status     api.ResponseStatus             `json:"status"`
@@ -60,13 +60,13 @@ type event struct {
 	Delta    any       `json:"delta"`
 	Item     item      `json:"item"`
 	Response *response `json:"response"`
-	// Code and Message are those of an error, where it has them not in an object.
+	// Code and Message are the error's, on servers that do not put them into an object.
 	Code    any             `json:"code"`
 	Message json.RawMessage `json:"message"`
 	response
 }
 
-// responseCollector puts the events of the Responses API together.
+// responseCollector assembles a reply of the Responses API.
 type responseCollector struct {
 	show   func(text string) // to the observer
 	origin string
@@ -75,7 +75,7 @@ type responseCollector struct {
 	final  *response
 }
 
-// add takes one event. The last one has the whole reply in it.
+// add handles one event. The last one holds the whole reply.
 func (r *responseCollector) add(raw []byte) error {
 	if len(strings.TrimSpace(string(raw))) == 0 {
 		return nil
@@ -110,7 +110,7 @@ func (r *responseCollector) add(raw []byte) error {
 	return nil
 }
 
-// last takes the event that ends a reply.
+// last handles the event that ends a reply.
 func (r *responseCollector) last(whole *response, kind string) error {
 	if whole == nil {
 		return errBroken
@@ -128,8 +128,7 @@ func (r *responseCollector) last(whole *response, kind string) error {
 	return io.EOF
 }
 
-// failed is an error that came as an event, with a type like those that come as the
-// answer to a request.
+// failed returns the error of an event, with the type that an error response would have.
 func failed(object json.RawMessage, flat provider.Told) error {
 	e := provider.ErrorOf(object, flat)
 	if strings.HasPrefix(e.Code, "invalid_") {
@@ -169,7 +168,7 @@ func (r *responseCollector) end(err error) (agent.Reply, error) {
 	return reply, nil
 }
 
-// read takes an output apart.
+// read returns the text, calls and reasoning of an output.
 func read(output []item, origin string) (text string, calls []agent.Call, reasoning string) {
 	var said, refused []string
 	back := carried{Origin: origin}
@@ -205,7 +204,7 @@ func appendText(texts []string, text string) []string {
 	return append(texts, text)
 }
 
-// worthCarrying reports whether items hold anything but places.
+// worthCarrying reports whether items hold anything but placeholders.
 func worthCarrying(items []item) bool {
 	for _, it := range items {
 		if it.Type == itemReasoning || it.Phase != "" {

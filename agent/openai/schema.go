@@ -9,8 +9,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// encodeTools encodes a tools array for the API and the dialect. The bytes depend on
-// nothing but the tools, and a list that begins with another encodes like it.
+// encodeTools encodes a tools array for the API and the dialect. The bytes depend only on the tools,
+// and a longer list begins with the bytes of a shorter one.
 func (c *Client) encodeTools(tools []toolgroups.Tool, q quirks) json.RawMessage {
 	if c.cfg.Dialect != DialectOpenAI {
 		adapted := make([]toolgroups.Tool, len(tools))
@@ -20,13 +20,13 @@ func (c *Client) encodeTools(tools []toolgroups.Tool, q quirks) json.RawMessage 
 		tools = adapted
 	}
 	if q.responses {
-		// It would hold schemas to its strict mode if not told otherwise.
+		// Without this, it would apply its strict mode to schemas.
 		return toolgroups.EncodeToolsAs(tools, `{"type":"function",`, `,"strict":false}`)
 	}
 	return toolgroups.EncodeTools(tools)
 }
 
-// adapt takes out of a schema what a dialect refuses. One that cannot be read stays.
+// adapt removes from a schema what a dialect refuses. An unreadable schema is unchanged.
 func adapt(d Dialect, schema json.RawMessage) json.RawMessage {
 	if d == DialectAnthropic {
 		return provider.ClaudeSchema(schema)
@@ -42,11 +42,11 @@ func adapt(d Dialect, schema json.RawMessage) json.RawMessage {
 	return adapted
 }
 
-// maxSchemaDepth bounds how deep a schema is followed.
+// maxSchemaDepth bounds the depth of a schema.
 const maxSchemaDepth = 32
 
-// geminiSchema keeps of a schema what Google's Schema type has
-// (ai.google.dev/api/caching#Schema); its server refuses a request with anything else.
+// geminiSchema keeps the fields of Google's Schema type (ai.google.dev/api/caching#Schema); its server
+// refuses a request with any other.
 func geminiSchema(in map[string]any, depth int) map[string]any {
 	out := map[string]any{}
 	if depth > maxSchemaDepth {
@@ -80,7 +80,7 @@ func geminiSchema(in map[string]any, depth int) map[string]any {
 	return out
 }
 
-// geminiRequired leaves of what is required what is a property: Gemini refuses others.
+// geminiRequired keeps only required names that are properties: Gemini refuses others.
 func geminiRequired(schema map[string]any) {
 	list, ok := schema["required"].([]any)
 	if !ok {
@@ -98,8 +98,8 @@ func geminiRequired(schema map[string]any) {
 	}
 }
 
-// geminiType sets the one type that a schema can have, and its values, which Gemini
-// takes of strings alone.
+// geminiType sets the one type that a schema can have, and its enum, which Gemini takes only for
+// strings.
 func geminiType(in, out map[string]any) {
 	kind, _ := in["type"].(string)
 	if list, ok := in["type"].([]any); ok {
@@ -125,7 +125,7 @@ func geminiType(in, out map[string]any) {
 	}
 }
 
-// impliedType is the type of a schema that names none.
+// impliedType returns the type of a schema that names none.
 func impliedType(schema map[string]any) string {
 	if schema["properties"] != nil || schema["required"] != nil {
 		return "object"
@@ -133,7 +133,7 @@ func impliedType(schema map[string]any) string {
 	return "string"
 }
 
-// valuesOf are the only values that a schema allows; none means all.
+// valuesOf returns the only values that a schema allows; none means all.
 func valuesOf(schema map[string]any) []any {
 	if values, ok := schema["enum"].([]any); ok {
 		return values
@@ -144,7 +144,7 @@ func valuesOf(schema map[string]any) []any {
 	return nil
 }
 
-// asObject is the schema that a value is; of true, false and others nothing is known.
+// asObject returns a value as a schema; true, false and others are unknown schemas.
 func asObject(v any) map[string]any {
 	object, _ := v.(map[string]any)
 	return object

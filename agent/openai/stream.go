@@ -15,7 +15,7 @@ import (
 	"oneclaw/agent/provider"
 )
 
-// maxCalls is how many calls a reply can hold; more are not looked at.
+// maxCalls bounds how many calls of a reply are read.
 const maxCalls = 1024
 
 var (
@@ -23,19 +23,19 @@ var (
 	errBroken     = errors.New("the provider reported an error in its reply")
 )
 
-// chunk is one event of a stream, or the whole reply of a server that does not
-// stream: then choices have a message in place of a delta.
+// chunk is one event of a stream, or the whole reply of a server that does not stream: then choices
+// have a message instead of a delta.
 type chunk struct {
 	Model   string
 	Choices []choice
 	Usage   *usage
-	// Error is an object or a text; a flat one has its fields beside it.
+	// Error is an object or a text; a flat one has its fields next to it.
 	Error json.RawMessage
 	provider.Told
 }
 
-// usage is what a server says about tokens. Those of Chat Completions that were written
-// to a cache have the names of the Responses API; the library knows them there alone.
+// usage holds a server's token counts. Chat Completions has the Responses API's names for tokens that
+// were written to a cache; the library knows them only there.
 type usage struct {
 	PromptTokens        int                            `json:"prompt_tokens"`
 	CompletionTokens    int                            `json:"completion_tokens"`
@@ -49,7 +49,7 @@ type choice struct {
 	FinishReason string `json:"finish_reason"`
 }
 
-// delta is a piece of a reply. Reasoning has several names in the wild.
+// delta is a piece of a reply. Reasoning has several names.
 type delta struct {
 	Content          spoken
 	Refusal          string
@@ -59,7 +59,7 @@ type delta struct {
 	ToolCalls        []toolCall `json:"tool_calls"`
 }
 
-// spoken is a content: a string, or parts of which some are said and some thought.
+// spoken is a content: a string, or parts, each of text or of thinking.
 type spoken struct{ said, thought string }
 
 // UnmarshalJSON reads a string or parts.
@@ -81,20 +81,20 @@ func (s *spoken) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// toolCall is a piece of a call with what some servers want back with it.
+// toolCall is a piece of a call, with the fields that some servers want back.
 type toolCall struct {
 	api.ToolCall
 	Extra json.RawMessage `json:"extra_content"`
 }
 
-// accumulator puts the pieces of a reply together.
+// accumulator assembles a reply from its pieces.
 type accumulator struct {
 	show      func(text string) // to the observer
 	origin    string
 	text      strings.Builder
 	refusal   strings.Builder
 	reasoning strings.Builder
-	// field is the name under which reasoning came.
+	// field is the name of the field that held reasoning.
 	field   string
 	details []detail
 	calls   []*call
@@ -110,7 +110,7 @@ type call struct {
 	extra     json.RawMessage
 }
 
-// add takes one event.
+// add handles one event.
 func (a *accumulator) add(raw []byte) error {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil
@@ -159,7 +159,7 @@ func (a *accumulator) addDelta(d *delta) {
 	}
 }
 
-// think takes a piece of reasoning, which has one name in a reply.
+// think adds a piece of reasoning, which has one name within a reply.
 func (a *accumulator) think(field, text string) {
 	a.field = field
 	a.reasoning.WriteString(text)
@@ -189,10 +189,10 @@ func (a *accumulator) addCall(t *toolCall) {
 	}
 }
 
-// find returns the call that a piece continues, or nil for the first piece of one.
-// The index decides, but some servers leave it out and send whole calls, and some
-// give every call the index 0: a piece with a name and another id is a new call, and so is
-// one without an id where the one before it is whole.
+// find returns the call that a piece continues, or nil for the first piece of one. The index decides,
+// but some servers leave it out and send whole calls, and some give every call the index 0: so a piece
+// with a name and another id is a new call, and so is one without an id if the previous call is
+// complete.
 func (a *accumulator) find(t *toolCall) *call {
 	for _, c := range slices.Backward(a.calls) {
 		if t.Index != nil && c.index != *t.Index {
@@ -243,7 +243,7 @@ func (a *accumulator) end(err error) (agent.Reply, error) {
 	return r, nil
 }
 
-// reported returns the error that an event of a stream is, if it is one.
+// reported returns the error in an event of a stream, if there is one.
 func reported(c *chunk) (*provider.Refusal, bool) {
 	if !provider.Present(c.Error) && c.Object != "error" {
 		return nil, false

@@ -13,11 +13,11 @@ import (
 	api "github.com/sashabaranov/go-openai"
 )
 
-// Transcript is what a server has heard.
+// Transcript is the text of a recording.
 type Transcript struct {
 	Text string
-	// Usage is what it says that this took: the length of the sound in seconds, or tokens. All
-	// of it is 0 where it says nothing.
+	// Usage is the reported cost: the length of the sound in seconds, or tokens. All fields are 0 if
+	// the server reports nothing.
 	Usage struct {
 		Seconds float64 `json:"seconds"`
 		Input   int     `json:"input_tokens"`
@@ -25,9 +25,8 @@ type Transcript struct {
 	} `json:"usage"`
 }
 
-// Transcribe writes speech down over /audio/transcriptions. The ending of the name tells the
-// server what the sound is. What may pass is repeated as by [Client.Complete], and errors are
-// the same.
+// Transcribe returns the text of a recording over /audio/transcriptions. The extension of name tells
+// the server the format. It retries and fails like [Client.Complete].
 func (c *Client) Transcribe(ctx context.Context, name string, sound []byte) (Transcript, error) {
 	cfg := api.DefaultConfig(c.cfg.APIKey)
 	answers := &answering{client: c.cfg.HTTPClient}
@@ -51,8 +50,8 @@ func (c *Client) Transcribe(ctx context.Context, name string, sound []byte) (Tra
 	return answers.heard, nil
 }
 
-// answering makes errors of answers that are none, and bounds those that are. It keeps what
-// the library drops of them.
+// answering turns refusals into errors, and bounds responses. It keeps the fields of a response that
+// the library drops.
 type answering struct {
 	client *http.Client
 	heard  Transcript
@@ -73,7 +72,7 @@ func (a *answering) Do(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	a.heard = Transcript{}
-	_ = json.Unmarshal(data, &a.heard) // The library says what is wrong with it.
+	_ = json.Unmarshal(data, &a.heard) // the library reports invalid JSON
 	resp.Body = io.NopCloser(bytes.NewReader(data))
 	return resp, nil
 }

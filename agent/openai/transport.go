@@ -8,7 +8,7 @@ import (
 	"oneclaw/agent/provider"
 )
 
-// send sends a request to an address, one without a body as GET, and returns the answer.
+// send sends a request to an address, as GET if there is no body, and returns the response.
 func (c *Client) send(ctx context.Context, address string, body []byte) (*http.Response, error) {
 	header := http.Header{}
 	switch {
@@ -23,7 +23,7 @@ func (c *Client) send(ctx context.Context, address string, body []byte) (*http.R
 	return provider.Send(ctx, c.cfg.HTTPClient, address, body, header)
 }
 
-// judge turns an error of an attempt into a fault. ctx is that of the attempt.
+// judge turns an error of an attempt into a fault. ctx is the attempt's.
 func (c *Client) judge(ctx context.Context, err error) *provider.Fault {
 	return provider.Judge(ctx, err, c.cfg.APIKey)
 }

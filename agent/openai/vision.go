@@ -8,13 +8,13 @@ import (
 	"oneclaw/agent/provider"
 )
 
-// appendURL appends an address that holds the picture itself.
+// appendURL appends a data URL of the picture.
 func appendURL(buf []byte, p provider.Picture) []byte {
 	buf = append(append(append(buf, "data:"...), p.Kind...), ";base64,"...)
 	return base64.StdEncoding.AppendEncode(buf, p.Data)
 }
 
-// show is what is shown with the messages of a request, by their places.
+// show holds the pictures of a request, by the index of their message.
 type show struct {
 	pictures map[int][]provider.Picture
 	// blind says that the model cannot see.
@@ -29,8 +29,8 @@ func (s show) with(first, last int) (all []provider.Picture) {
 	return all
 }
 
-// look reads the pictures of a request. What cannot be read, or is no picture any more, is
-// left out: the message names it all the same.
+// look reads the pictures of a request. Unreadable files, or files that are no longer pictures, are
+// left out; the message still names them.
 func (c *Client) look(req agent.Request, q quirks) show {
 	if q.blind || c.Facts().Sees.No() {
 		return show{blind: true}
@@ -41,7 +41,7 @@ func (c *Client) look(req agent.Request, q quirks) show {
 	return show{pictures, blind}
 }
 
-// madeText is what stands with the pictures of results.
+// madeText is the text in front of the pictures of results.
 func madeText(messages []agent.Message) string {
 	var names []string
 	for i := range messages {

@@ -16,28 +16,28 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// maxSamples is how often a request is sent whose replies cannot be read.
+// maxSamples bounds how often a request is sent whose replies cannot be parsed.
 const maxSamples = 3
 
-// maxErrorText bounds what a server's error puts into the log, in characters.
+// maxErrorText bounds how much of a server's error is logged, in characters.
 const maxErrorText = 500
 
-// ErrFiltered is for a reply that a filter of the provider withheld.
+// ErrFiltered says that a filter of the provider withheld the reply.
 var ErrFiltered = errors.New("the provider's content filter withheld the answer")
 
 var errTooLarge = errors.New("the reply is too large")
 
-// Fault is why an attempt did not work. A passing one may be tried again.
+// Fault says why an attempt failed. After a passing fault the request may be repeated.
 type Fault struct {
 	Failure *agent.ModelError
 	Passing bool
-	// Said is all that the server said, whose beginning is in the failure.
+	// Said is the server's whole response, whose beginning is in Failure.
 	Said string
-	// most bounds how often such a request is sent; 0 for as often as any.
+	// most bounds how often such a request is sent; 0 means the usual bound.
 	most int
 }
 
-// attempts is how often a request may be sent that got such a fault.
+// attempts returns how often a request with such a fault may be sent.
 func (f *Fault) attempts(most int) int {
 	if f.most > 0 {
 		return min(f.most, most)
@@ -45,18 +45,18 @@ func (f *Fault) attempts(most int) int {
 	return most
 }
 
-// Refusal is what a server says in place of a reply.
+// Refusal is a server's error response.
 type Refusal struct {
 	Status     int // of HTTP; 0 for an error in a stream
 	Wait       time.Duration
 	Code, Text string
 }
 
-// Error returns what the server says.
+// Error returns the server's text.
 func (e *Refusal) Error() string { return e.Text }
 
-// Judge turns an error of an attempt into a fault. ctx is that of the attempt; the key is taken out of
-// what is said.
+// Judge turns an error of an attempt into a fault. ctx is the attempt's. The key is removed from the
+// texts.
 func Judge(ctx context.Context, err error, key string) *Fault {
 	for _, cause := range []error{errStalled, errSlow} {
 		if errors.Is(context.Cause(ctx), cause) {
@@ -71,8 +71,8 @@ func Judge(ctx context.Context, err error, key string) *Fault {
 	most := 0
 	switch {
 	case strings.Contains(told.Code, "tool_use_failed"):
-		// The model wrote a call that cannot be read. That is chance: another try is
-		// likely to pass.
+		// The model wrote a call that cannot be parsed. That is chance: another attempt is likely to
+		// pass.
 		kind, passing, most = agent.KindUnavailable, true, maxSamples
 	case errors.Is(err, ErrFiltered), told.Status == http.StatusForbidden && moderated(told.Code, told.Text):
 		kind, passing = agent.KindRejected, false
@@ -85,7 +85,7 @@ func Judge(ctx context.Context, err error, key string) *Fault {
 	}
 }
 
-// withoutAddress is the text of an error of the HTTP client without the address.
+// withoutAddress returns the text of an HTTP client's error without the address.
 func withoutAddress(err error) string {
 	if address, ok := errors.AsType[*url.Error](err); ok {
 		return address.Err.Error()
@@ -93,7 +93,7 @@ func withoutAddress(err error) string {
 	return err.Error()
 }
 
-// classify chooses the kind of a failure and whether it may pass.
+// classify returns the kind of a failure and whether it may pass.
 func classify(status int, code, text string) (kind agent.Kind, passing bool) {
 	if status <= http.StatusInternalServerError && status != http.StatusTooManyRequests && overflows(code, text) {
 		return agent.KindOverflow, false
@@ -119,9 +119,8 @@ func classify(status int, code, text string) (kind agent.Kind, passing bool) {
 	return agent.KindUnavailable, true
 }
 
-// overflowing are the words of servers for a request that is larger than the context:
-// OpenAI, DeepSeek, vLLM, LiteLLM; Anthropic; Gemini; OpenRouter; Groq; Mistral; Kimi; xAI;
-// vLLM; LM Studio; llama.cpp.
+// overflowing lists phrases of servers that refuse a request larger than the context: OpenAI, DeepSeek,
+// vLLM, LiteLLM; Anthropic; Gemini; OpenRouter; Groq; Mistral; Kimi; xAI; vLLM; LM Studio; llama.cpp.
 var overflowing = []string{
 	"maximum context length", "context length exceeded", "context_length_exceeded", "exceeds the context",
 	"exceed the context", "exceed context", "context window", "prompt is too long", "input is too long",
@@ -130,8 +129,8 @@ var overflowing = []string{
 	"context length is only", "maximum model length", "trying to keep the first", "context size has been exceeded",
 }
 
-// overflows recognises a request that is larger than the context, in the words of
-// the servers that have no code for it.
+// overflows reports whether a refusal says that the request is larger than the context, also for
+// servers that have no code for it.
 func overflows(code, text string) bool {
 	if strings.Contains(code, "context_length_exceeded") || strings.Contains(code, "exceed_context_size") {
 		return true
@@ -140,10 +139,10 @@ func overflows(code, text string) bool {
 	return slices.ContainsFunc(overflowing, func(words string) bool { return strings.Contains(text, words) })
 }
 
-// limits is where the texts of refusals name the size of the context.
+// limits matches the size of the context in the text of a refusal.
 var limits = regexp.MustCompile(`(?i)(?:context length (?:is|of)(?: only)?|context size \(|token limit:|limit is|(?:model|prompt) length (?:is|of)|tokens >|tokens allowed \() *([0-9,]+)|([0-9,]+) maximum context length`)
 
-// LimitIn is the size of the context that a refusal names; 0 if it names none.
+// LimitIn returns the size of the context that a refusal names; 0 if it names none.
 func LimitIn(text string) int {
 	m := limits.FindStringSubmatch(text)
 	if m == nil {
@@ -156,20 +155,20 @@ func LimitIn(text string) int {
 	return n
 }
 
-// What can be the size of a context.
+// Bounds of a plausible context size.
 const (
 	minContext = 256
 	maxContext = 1e9
 )
 
-// moderated recognises a refusal of what is said among those of a key: some gateways use
-// one status for both.
+// moderated reports whether a refusal is about content and not about the key: some gateways use one
+// status for both.
 func moderated(code, text string) bool {
 	text = strings.ToLower(code + " " + text)
 	return strings.Contains(text, "moderation") || strings.Contains(text, "flagged") || strings.Contains(text, "content_filter")
 }
 
-// clean bounds a text from outside and takes the key out of it.
+// clean bounds a text from outside and removes the key from it.
 func clean(text, key string) string {
 	if key != "" {
 		text = strings.ReplaceAll(text, key, "[key]")
