@@ -7,12 +7,12 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// NoteMasked stands behind a result in which secrets were masked: a model that writes
-// such a text back would destroy them.
+// NoteMasked follows a result in which secrets were masked: a model that writes such a text back would
+// destroy them.
 const NoteMasked = "\n[Secrets in this result are hidden from you and shown as ••••. Do not write this text back over its source, and do not try to find them out.]"
 
-// masked is a tool whose results hold no secret. They are masked before they are cut to
-// their length, because half a secret cannot be recognised.
+// masked returns the tool with secrets in its results masked, before they are cut to their length,
+// because half a secret cannot be recognized.
 func (r *run) masked(tool toolgroups.Tool) toolgroups.Tool {
 	mask := r.turn.Redact
 	if mask == nil {
@@ -48,8 +48,8 @@ func maskError(err error, mask func(string) string) error {
 	return err
 }
 
-// say is what people and the conversation get of what the model says. Its calls stay as they are: they have to do what the
-// user has asked for.
+// say masks the text of a reply for the user and the conversation. Calls are not masked: they have to
+// do what the user asked for.
 func (r *run) say(text string) string {
 	text = Spoken(text)
 	if r.turn.Redact == nil {

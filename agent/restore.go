@@ -8,13 +8,12 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// RestoreGroups returns the names of the groups that a conversation has loaded, in
-// the order of their first successful load; loads side by side count in the order
-// of their calls. It wants the whole history, not the window that a model sees, or
-// at least all messages with the label [LabelLoad]: both give the same names.
+// RestoreGroups returns the names of the groups that a conversation has loaded, in the order of their
+// first successful load; parallel loads count in the order of their calls. It needs the whole history,
+// not a window, or at least all messages with the label [LabelLoad]: both give the same names.
 //
-// Only a successful result of load_tool_group counts. Ids of calls are forgotten at each
-// assistant message, because some servers number the calls of every reply from zero.
+// Only a successful result of load_tool_group counts. Call ids are forgotten at each assistant message,
+// because some servers number the calls of every reply from zero.
 func RestoreGroups(history iter.Seq[Message]) []string {
 	var groups []string
 	var loads []load
@@ -37,13 +36,13 @@ func RestoreGroups(history iter.Seq[Message]) []string {
 	return appendLoaded(groups, loads)
 }
 
-// load is a call of load_tool_group and what came of it.
+// load is a call of load_tool_group and its result.
 type load struct {
 	call   Call
 	status Status
 }
 
-// settle gives a result to the first call with its id that has none.
+// settle sets the result of the first call with this id that has none.
 func settle(loads []load, id string, status Status) {
 	for i := range loads {
 		if loads[i].call.ID == id && loads[i].status == "" {
@@ -66,9 +65,9 @@ func appendLoaded(groups []string, loads []load) []string {
 	return groups
 }
 
-// WithoutTexts returns what is left of a message whose texts are to go: the calls that loaded one of some
-// groups, and whether calls of load_tool_group succeeded, as [RestoreGroups] reads them. It returns
-// false where that is nothing. Erasing again changes nothing.
+// WithoutTexts returns what stays of a message whose texts are erased: the calls that loaded one of
+// these groups, and whether calls of load_tool_group succeeded, as [RestoreGroups] reads them. It
+// returns false if nothing stays. It is idempotent.
 func (m Message) WithoutTexts(groups []string) (Message, bool) {
 	if m.Label() != LabelLoad {
 		return Message{}, false
@@ -82,7 +81,7 @@ func (m Message) WithoutTexts(groups []string) (Message, bool) {
 		if m.Calls[i].Runs() != toolgroups.LoadToolGroup {
 			continue
 		}
-		call := Call{ID: m.Calls[i].ID, Name: toolgroups.LoadToolGroup} // results are matched with calls in order
+		call := Call{ID: m.Calls[i].ID, Name: toolgroups.LoadToolGroup} // results are matched to calls in order
 		if name, ok := toolgroups.LoadArgument(json.RawMessage(m.Calls[i].Arg())); ok && slices.Contains(groups, name) {
 			call.Arguments = loadArguments(name)
 		}
@@ -91,13 +90,13 @@ func (m Message) WithoutTexts(groups []string) (Message, bool) {
 	return left, true
 }
 
-// loadArguments returns what load_tool_group is called with to load a group.
+// loadArguments returns the arguments with which load_tool_group loads a group.
 func loadArguments(group string) string {
 	data, _ := json.Marshal(map[string]string{"group_name": group}) // never fails
 	return string(data)
 }
 
-// Label returns how the log should index the message, if at all.
+// Label returns the message's label in the log; empty for none.
 func (m Message) Label() string {
 	switch m.Role {
 	case RoleSummary:
@@ -126,7 +125,7 @@ func (c Call) Runs() string {
 	return c.Name
 }
 
-// Arg returns the arguments that the tool named by [Call.Runs] is given.
+// Arg returns the arguments of the tool that [Call.Runs] names.
 func (c Call) Arg() string {
 	if c.Tool != "" {
 		return c.Input

@@ -11,22 +11,22 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Sentences that are added to one request and are not part of the conversation.
+// Notes that are added to one request and are not part of the conversation.
 const (
 	nudgeAnswer = "Your last reply was empty. Answer the message above now, in words."
 	nudgeLast   = "This is the last step of this turn. Answer now with what you have; no more tools will be run."
-	// noteCut is put behind an answer that the model could not finish.
+	// noteCut follows an answer that the model could not finish.
 	noteCut = "\n\n[The answer was cut off at the model's output limit.]"
 )
 
-// Shares of the context, in percent: what a request may fill of it, the rest being
-// for the reply, and what the messages get even where the tools leave less.
+// Shares of the context, in percent: what a request may fill, the rest being for the reply, and what
+// the messages get even if the tools leave less.
 const (
 	requestShare = 85
 	messageShare = 25
 )
 
-// ask makes a request and emits the reply. done is true if that was the answer.
+// ask makes a request and emits the reply. done says that it was the answer.
 func (r *run) ask(ctx context.Context) (done bool, err error) {
 	rounds := r.rounds()
 	bound := cmp.Or(r.turn.MaxRounds, maxRounds)
@@ -119,7 +119,7 @@ func (r *run) complete(ctx context.Context, round int, nudge string) (Reply, err
 	}
 }
 
-// system puts the static part first, so that it can be cached.
+// system returns the system prompt, its static part first so that it can be cached.
 func (r *run) system() string {
 	prompt := toolgroups.JoinPrompt(r.turn.Prompt, r.round.Registry().Listing())
 	return toolgroups.JoinPrompt(prompt, strings.TrimSpace(r.turn.Tail))
@@ -134,12 +134,12 @@ func (r *run) window(nudge string) []Message {
 	return messages
 }
 
-// contextSize is the size of the model's context in tokens; 0 if it is unknown.
+// contextSize returns the size of the model's context in tokens; 0 if unknown.
 func (r *run) contextSize() int {
 	return cmp.Or(r.turn.ContextTokens, ProfileOf(r.model).ContextTokens)
 }
 
-// budget is how many tokens the messages of a request may take; 0 for no bound.
+// budget returns how many tokens the messages of a request may take; 0 for no bound.
 func (r *run) budget() int {
 	size := r.contextSize()
 	if size == 0 {
@@ -187,8 +187,8 @@ func (r *run) message(reply Reply) Message {
 	return m
 }
 
-// identify gives each call an id of its own, where the model did not. One that is made by
-// hand occurs in no message before, because some servers want that.
+// identify gives each call without a usable id its own. A made-up id occurs in no earlier message,
+// because some servers require that.
 func identify(calls []Call, history []Message) []Call {
 	calls = slices.Clone(calls)
 	seen := make(map[string]bool, len(calls))

@@ -14,7 +14,7 @@ import (
 
 func (r *run) offer() *toolgroups.Round { return r.turn.Set.Route(r.turn.Router, r.facts()) }
 
-// facts are what the router decides by.
+// facts returns what the router needs for its decision.
 func (r *run) facts() toolgroups.Facts {
 	model := ProfileOf(r.model)
 	return toolgroups.Facts{
@@ -24,7 +24,7 @@ func (r *run) facts() toolgroups.Facts {
 	}
 }
 
-// shown returns what the model still sees of a history of what it was told about tools.
+// shown returns the texts about tools in a history that the model still sees.
 func (r *run) shown(history []Message) func() []string {
 	return sync.OnceValue(func() (texts []string) {
 		messages, _ := Window(history, r.budget())
@@ -37,12 +37,12 @@ func (r *run) shown(history []Message) func() []string {
 	})
 }
 
-// tellsOfTools reports whether a model learns from the results of a tool how others are called.
+// tellsOfTools reports whether the results of a tool tell the model how to call others.
 func tellsOfTools(tool string) bool {
 	return tool == toolgroups.LoadToolGroup || tool == toolgroups.ToolSearch || tool == toolgroups.ToolDescribe
 }
 
-// idle is how long ago the model replied last.
+// idle returns the time since the model's last reply.
 func (r *run) idle() time.Duration {
 	for i := len(r.history) - 1; i >= 0; i-- {
 		if m := &r.history[i]; m.Role == RoleAssistant && (m.Routing != "" || m.Usage != nil) && !m.Time.IsZero() {
@@ -52,7 +52,7 @@ func (r *run) idle() time.Duration {
 	return 0
 }
 
-// kept is how long the provider was asked to keep the prompt of the last reply.
+// kept returns how long the provider was asked to keep the prompt of the last reply.
 func (r *run) kept() time.Duration {
 	if at := replied(r.history); at >= 0 {
 		return r.history[at].CacheFor
@@ -60,8 +60,8 @@ func (r *run) kept() time.Duration {
 	return 0
 }
 
-// routing is what the newest reply or summary of a model has recorded. Messages that
-// no model made (a turn that was stopped) record nothing and do not count.
+// routing returns what the newest reply or summary of a model has recorded. Messages that no model made
+// (of a stopped turn) do not count.
 func routing(history []Message) string {
 	for i := len(history) - 1; i >= 0; i-- {
 		if m := &history[i]; m.Routing != "" || m.Usage != nil {
@@ -71,7 +71,7 @@ func routing(history []Message) string {
 	return ""
 }
 
-// first reports whether no model has said anything yet.
+// first reports whether the history has no reply yet.
 func first(history []Message) bool {
 	for i := range history {
 		if r := history[i].Role; r == RoleAssistant || r == RoleSummary {
@@ -81,7 +81,7 @@ func first(history []Message) bool {
 	return true
 }
 
-// past lists the calls of the present turn that have results.
+// past returns the calls of the present turn that have results.
 func past(history []Message) []toolgroups.PastCall {
 	var calls []toolgroups.PastCall
 	for i := turnStart(history) + 1; i < len(history); i++ {
@@ -101,8 +101,8 @@ func past(history []Message) []toolgroups.PastCall {
 	return calls
 }
 
-// remind tells the model what it can reach of loaded groups where tools go another way than when
-// it was asked last, or where what told it was erased.
+// remind tells the model which tools of loaded groups it can reach, if the way to them has changed
+// since its last request, or the text about them was erased.
 func (r *run) remind() error {
 	groups, outside, deferred := r.round.Reach()
 	if len(outside)+len(deferred) == 0 || !r.round.Switched() && (r.turn.Incomplete || r.told(groups)) {
@@ -134,15 +134,14 @@ func (r *run) told(groups []string) bool {
 	return len(missing) == 0
 }
 
-// reachBegin begins the list of the groups that are loaded.
+// reachBegin begins the list of loaded groups.
 const reachBegin = "Loaded tool groups: "
 
-// maxReach bounds what the model is told of the tools that it reaches through others, in
-// characters.
+// maxReach bounds the list of tools that the model runs through others, in characters.
 const maxReach = 12_000
 
-// reach says which groups are loaded, and which tools of theirs the model is not shown; empty where
-// nothing is loaded.
+// reach returns the loaded groups and those of their tools that the model is not shown; empty if none
+// are loaded.
 func (r *run) reach() string {
 	groups, outside, deferred := r.round.Reach()
 	var text []string
@@ -162,8 +161,8 @@ func (r *run) reach() string {
 	return "[" + strings.Join(text, " ") + "]"
 }
 
-// names lists tools, and where that is too long for the model's context, as many as fit and how to
-// get at the others.
+// names lists tools; if that is too long for the model's context, as many as fit and how to find the
+// others.
 func (r *run) names(tools []string, others string) string {
 	limit := maxReach
 	if size := r.contextSize(); size > 0 {
@@ -176,7 +175,7 @@ func (r *run) names(tools []string, others string) string {
 	return names[:max(0, strings.LastIndex(names[:limit], ","))] + " and more: " + others
 }
 
-// unwrap notes in calls which tools they run in truth, as far as that can be told.
+// unwrap records in calls which tools they really run, as far as that can be told.
 func (r *run) unwrap(calls []Call, truncated bool) []Call {
 	for i := range calls {
 		if !truncated || json.Valid([]byte(calls[i].Arguments)) {
@@ -189,8 +188,8 @@ func (r *run) unwrap(calls []Call, truncated bool) []Call {
 func (r *run) unwrapOne(call Call) (Call, *toolgroups.Error) {
 	tool, input, fault := r.round.Unwrap(call.Name, json.RawMessage(call.Arguments))
 	if tool != call.Name && tool != "" {
-		// Also a call that is refused is one of the tool that was meant: who counts,
-		// shows or judges calls goes by that.
+		// A refused call also names the tool that was meant: statistics, views and approvals use that
+		// name.
 		call.Tool, call.Input = tool, string(input)
 		if fault != nil {
 			call.Input = cmp.Or(call.Input, call.Arguments)
@@ -199,8 +198,8 @@ func (r *run) unwrapOne(call Call) (Call, *toolgroups.Error) {
 	return call, fault
 }
 
-// lookup finds the tool of a call. What the call runs in truth is found anew, because
-// records may be older than the tools of this round.
+// lookup finds the tool of a call. It unwraps the call again, because records may be older than the
+// tools of this round.
 func (r *run) lookup(call Call) (Call, toolgroups.Tool, *toolgroups.Error) {
 	call.Tool, call.Input = "", ""
 	call, fault := r.unwrapOne(call)

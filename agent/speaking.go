@@ -7,26 +7,26 @@ import (
 )
 
 var (
-	// openHeads are signs that a part of the reply begins with: what follows belongs to them
-	// until one of headEnds stands there.
+	// openHeads matches markers at the beginning of a part of the reply: what follows belongs to the
+	// marker until one of headEnds.
 	openHeads = regexp.MustCompile(`^<\|(?:channel|start|im_start|start_header_id|constrain)\|>`)
 	headEnds  = regexp.MustCompile(`^<\|(?:start|im_start)\|>\s*(?:assistant|system|user|tool)\s+[^\s<]|<\|(?:message|end_header_id)\|>`)
-	// halfSigns are the beginnings of tags and signs.
+	// halfSigns matches the beginnings of tags and markers.
 	halfSigns = regexp.MustCompile(`(?:<[^\s<>]{0,60}|<｜[^｜<>\n]{0,40}｜?|\[/?[A-Z_]{0,11})$`)
-	// aloud are models that think in the text of their replies without saying so at its
-	// beginning, where their server does not take the thoughts out.
+	// aloud matches models that think in the text of their replies without a tag at its beginning, if
+	// their server does not remove the thoughts.
 	aloud = regexp.MustCompile(`(?i)qwq|deepseek-r1|[-_/]r1\b|think|reason|qwen3|magistral|nemotron|glm-(?:4[.][5-9]|z1|[5-9])|minimax-m|hunyuan|exaone-deep|marco-o1|skywork-o1|smollm3`)
 )
 
-// maxHead is how far a sign may reach, with what belongs to it.
+// maxHead bounds the length of a marker and what belongs to it, in bytes.
 const maxHead = 1500
 
-// ThinksAloud reports whether the replies of a model may begin in the middle of a thought,
-// as far as its name tells.
+// ThinksAloud reports whether, judging by the model's name, its replies may begin in the middle of a
+// thought.
 func ThinksAloud(model string) bool { return aloud.MatchString(model) }
 
-// Speaking is [Spoken] for a reply that is still coming: it returns what is certainly meant
-// for people by now. Aloud says that the reply may begin in the middle of a thought.
+// Speaking is [Spoken] for a reply that is still streaming: it returns the text that is certainly meant
+// for the user. aloud says that the reply may begin in the middle of a thought.
 func Speaking(text string, aloud bool) string {
 	if aloud && !thinkEnds.MatchString(text) {
 		return ""

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// What servers leave in the text of a reply: the tags that models think between, the
-// channels of gpt-oss, tokens that separate messages, and calls that were not recognised.
+// Markup that servers leave in the text of a reply: the tags of thoughts, the channels of gpt-oss,
+// separator tokens, and calls that were not recognized.
 var (
 	thinkTags = regexp.MustCompile(`(?i)^\s*<(?:think|thinking|thought|reasoning|seed:think)>`)
 	thinkEnds = regexp.MustCompile(`(?i)</(?:think|thinking|thought|reasoning|seed:think)>`)

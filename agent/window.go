@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// bytesPerToken is the usual rule of thumb. Counting bytes and not characters
-	// errs to the safe side for scripts that cost more tokens per character.
+	// bytesPerToken is the usual rule of thumb. Counting bytes, not characters, errs on the safe side
+	// for scripts that need more tokens per character.
 	bytesPerToken = 4
-	// messageTokens is what a message costs beside its content.
+	// messageTokens is the overhead of a message in tokens.
 	messageTokens = 4
-	// windowSteps is in how many steps the beginning of a full window moves on. It
-	// moves seldom and far, so that a provider's prompt cache holds in between.
+	// windowSteps is the number of steps in which the beginning of a full window advances. It advances
+	// seldom and far, so that a provider's prompt cache holds in between.
 	windowSteps = 4
-	// shrunkBytes is how much is left of a large result that had to be shortened.
+	// shrunkBytes is how much stays of a large result that is shortened.
 	shrunkBytes = 400
 )
 
-// EstimateTokens says roughly how many tokens messages cost, no tokenizer.
+// EstimateTokens estimates the tokens of messages, without a tokenizer.
 func EstimateTokens(messages []Message) int {
 	n := 0
 	for i := range messages {
@@ -42,15 +42,14 @@ func messageSize(m *Message) int {
 	return n/bytesPerToken + messageTokens + pictureTokens(m)
 }
 
-// Window returns the part of a history that is sent to a model, arranged as
-// [Arrange] does, of at most about maxTokens; 0 means no bound. It begins at a
-// question, behind the summary if there is one, and holds the last question and all
-// after it. What stands in front is left out in whole turns, the oldest first.
-// Where the last turn alone is too large, its large results are shortened, the
-// oldest first. It says how many messages it left out.
+// Window returns the part of a history that is sent to a model, arranged by [Arrange], of at most about
+// maxTokens; 0 means no bound. It begins at a question, after the summary if there is one, and holds
+// the last question and everything after it. What precedes that is left out in whole turns, the oldest
+// first. If the last turn alone is too large, its large results are shortened, the oldest first. left
+// is how many messages were left out.
 func Window(history []Message, maxTokens int) (shown []Message, left int) {
 	whole := Arrange(history)
-	head := 0 // how many summaries stand in front
+	head := 0 // how many summaries come first
 	if len(whole) > 0 && whole[0].Role == RoleSummary {
 		head = 1
 	}
@@ -79,8 +78,7 @@ func firstUser(messages []Message) int {
 	return max(0, slices.IndexFunc(messages, func(m Message) bool { return m.Asks() }))
 }
 
-// cutAt returns the index of the question at which the window begins, so that need
-// tokens are left out.
+// cutAt returns the index of the question at which the window begins, so that need tokens are left out.
 func cutAt(messages []Message, need, maxTokens int) int {
 	step := max(1, maxTokens/windowSteps)
 	wanted := (need + step - 1) / step * step
@@ -112,7 +110,7 @@ func shrink(messages []Message, excess int) []Message {
 		}
 		before := messageSize(m)
 		if m.Tool == toolgroups.LoadToolGroup {
-			// A second load must never be needed: the names stay.
+			// The names stay, so that no second load is needed.
 			m.Text = toolgroups.ShortLoadText(m.Text)
 			excess -= before - messageSize(m)
 			continue

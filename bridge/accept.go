@@ -25,12 +25,11 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// acceptWrites bounds the jobs of one Accept that are written at the same time; the
-// engine joins them into few disk writes.
+// acceptWrites bounds the concurrent job writes of one Accept; the storage engine joins them into few
+// disk writes.
 const acceptWrites = 128
 
-// intake takes what platforms deliver: it decides what becomes of each message, and puts
-// it on disk.
+// intake takes messages from platforms, decides how each is handled, and stores it.
 type intake struct {
 	workers     *workers
 	jobs        queue.Store
@@ -53,12 +52,12 @@ type intake struct {
 	log         *slog.Logger
 
 	mu sync.Mutex
-	// failed are the messages that could not be taken, by their keys.
+	// failed holds the attempts of messages that could not be stored, by key.
 	failed *cache.Cache[string, attempts]
 }
 
-// Accept implements [chats.Inbox]: it takes the messages of a chat in order, those of
-// different chats side by side. It waits until Run has found what a former run left open.
+// Accept implements [chats.Inbox]: it takes the messages of a chat in order, those of different chats
+// concurrently. It waits until Run has loaded the jobs of a former run.
 func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
 	if err := b.ready(ctx); err != nil {
 		return fmt.Errorf("accept: %w", err)
@@ -68,7 +67,7 @@ func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
 	byChat := make(map[chats.Chat][]chats.Message)
 	for _, m := range messages {
 		if err := in.inserter.check(m); err != nil {
-			// Giving it again would not help, and it must not block the ones behind it.
+			// Delivering it again would not help, and it must not block those behind it.
 			in.log.Error("message dropped", "err", err)
 			continue
 		}
@@ -99,8 +98,8 @@ func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
 	return group.Wait()
 }
 
-// take has a message admitted. One that fails of its own as often as a job may is set aside, and
-// its chat told: the messages behind it are not to wait for it.
+// take admits a message. If it has failed as often as a job may, for a reason of its own, it becomes a
+// dead letter and its chat is told, so that later messages do not wait for it.
 func (in *intake) take(ctx context.Context, j *queue.Run) error {
 	key := j.Key()
 	failure := rescue.Do(func() error { return in.admit(ctx, j) })
@@ -123,7 +122,7 @@ func (in *intake) take(ctx context.Context, j *queue.Run) error {
 		err = rescue.Do(func() error { return in.deadLetters.Add(ctx, letter) })
 	}
 	if err != nil {
-		return err // the store takes nothing
+		return err // the store is down
 	}
 	told := error(nil)
 	if in.workers.Placement(j).Said {
@@ -137,7 +136,7 @@ func (in *intake) take(ctx context.Context, j *queue.Run) error {
 	return in.jobs.Discard(ctx, j)
 }
 
-// admit takes a message. Whatever is special about it leaves the path here.
+// admit admits a message. Each special kind leaves this path here.
 func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 	m := j.Message
 	switch {
@@ -177,22 +176,21 @@ func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 	return in.enqueue(ctx, j)
 }
 
-// staleAfter is how old a message may be when it arrives, by the time of its platform,
-// before its answer says so.
+// staleAfter is the age, by its platform's time, from which on the answer to a message says that it was
+// delayed.
 const staleAfter = time.Hour
 
-// delays are those of messages that were long on their way.
+// delays tells which messages were delayed.
 type delays struct {
 	workers *workers
 	now     func() time.Time
-	told    *cache.Cache[chats.Chat, time.Time] // which chats were told that their messages waited, and when
+	told    *cache.Cache[chats.Chat, time.Time] // when a chat was last told of a delay
 }
 
-// of returns how long a message was on its way, if its answer has to say so: longer
-// than staleAfter, and its chat was not told within that time. Nothing else is
-// different for such a message. Messages and commands that waited are carried out in the
-// order in which they were sent, so a /stop or /clear ends what came before it and
-// nothing else.
+// of returns how long a message was delayed, if its answer has to say so: longer than staleAfter, and
+// its chat was not told within that time. Such a message is otherwise like any other: messages and
+// commands are handled in the order in which they were sent, so a /stop or /clear ends only what came
+// before it.
 func (d *delays) of(j *queue.Run) time.Duration {
 	m := j.Message
 	if m.Time.IsZero() || !d.workers.Placement(j).Said {
@@ -209,10 +207,10 @@ func (d *delays) of(j *queue.Run) time.Duration {
 	return late
 }
 
-// tell notes that a chat is told that a message waited.
+// tell records that a chat is told of a delay.
 func (d *delays) tell(chat chats.Chat) { d.told.Put(chat, d.now(), cache.Forever) }
 
-// insertUnclaimed writes a message for the process that answers in its chat.
+// insertUnclaimed stores a message for the process that owns its chat.
 func (in *intake) insertUnclaimed(ctx context.Context, j *queue.Run) error {
 	switch {
 	case j.Message.Kind == chats.KindEdit:
@@ -251,8 +249,8 @@ func (in *intake) hear(ctx context.Context, j *queue.Run) error {
 	return err
 }
 
-// unhear forgets what was heard in groups of a stranger who sends /forget in a direct chat. It
-// reports whether this is so; the answer is the notice of the job.
+// unhear deletes what was heard in groups of a stranger who sends /forget in a direct chat. It reports
+// whether the message is such a command; the answer becomes the job's notice.
 func (in *intake) unhear(ctx context.Context, j *queue.Run) (bool, error) {
 	m := j.Message
 	if m.Kind != chats.KindText || !m.Direct || strings.TrimSpace(m.Text) != "/"+privacy.ForgetCommand {
@@ -265,7 +263,7 @@ func (in *intake) unhear(ctx context.Context, j *queue.Run) (bool, error) {
 	return true, nil
 }
 
-// enqueue writes a job, unless its event is known, and puts it into the queue.
+// enqueue stores a job, unless its event is known, and puts it into the queue.
 func (in *intake) enqueue(ctx context.Context, j *queue.Run) error {
 	first := j.Rev == storage.Absent
 	added, err := in.inserter.add(ctx, j)
@@ -301,8 +299,8 @@ func (in *intake) enqueue(ctx context.Context, j *queue.Run) error {
 	return nil
 }
 
-// shorten writes a job whose message is too large: giving it again would not help, so it is
-// answered without what it says.
+// shorten stores a job whose message is too large, without its content: delivering it again would not
+// help. It is answered without the text.
 func (in *intake) shorten(ctx context.Context, j *queue.Run, err error) (bool, error) {
 	in.log.Error("message is too large", "job", j.Key(), "err", err)
 	j.Message.Text, j.Message.Files, j.Message.Skipped, j.Message.Quoted = "", nil, nil, nil

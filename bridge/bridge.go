@@ -24,15 +24,15 @@ import (
 	"oneclaw/storage/replicas"
 )
 
-// Bridge carries messages from platforms to the agent and answers back. It has one
-// goroutine for each chat whose message is being answered, one for each whose command is
-// answered, one for each platform, one that prunes, and one that ends cards; [Bridge.Run] waits for all.
+// Bridge carries messages from platforms to the agent and answers back. It has a goroutine for each
+// chat whose message is being answered, for each chat whose command is answered, for each platform, for
+// pruning, and for expiring cards; [Bridge.Run] waits for all.
 type Bridge struct {
 	cfg     Config
 	log     *slog.Logger
 	begun   time.Time
 	resumed chan struct{} // closed when the jobs of a former run are queued
-	// maxRetry bounds the pauses between tries of what the store did not take.
+	// maxRetry bounds the pauses between attempts at a failed write.
 	maxRetry time.Duration
 
 	// See wire.
@@ -79,7 +79,7 @@ type Bridge struct {
 	workers   *workers
 }
 
-// New checks the configuration and returns a bridge that is ready to run.
+// New checks the configuration and returns a bridge.
 func New(cfg Config) (*Bridge, error) {
 	switch err := cfg.Access.Validate(); {
 	case err != nil:
@@ -126,17 +126,15 @@ func (b *Bridge) ready(ctx context.Context) error {
 	}
 }
 
-// NoMoreReceived is what the log says when a bridge has stopped receiving and its running
-// turns get the time of the drain.
+// NoMoreReceived is the log line of a bridge that has stopped receiving and drains its running turns.
 const NoMoreReceived = "nothing is received any more; what runs is ended"
 
-// Run continues what an earlier run left open, then receives and answers until ctx
-// ends. It then stops receiving, gives running turns the time of the drain, and
-// returns when everything it started has ended. It is called once. Where processes share
-// the store, it does so in the chats that are this one's.
+// Run continues what an earlier run left open, then receives and answers until ctx ends. It then stops
+// receiving, drains running turns for a bounded time, and returns when everything it started has ended.
+// It is called once. If processes share the store, it does this for the chats that this one owns.
 //
-// A platform that gives up (a wrong token) is logged and does not touch the others;
-// when the last one has given up, Run returns its error.
+// A platform that gives up (a wrong token) is logged and does not affect the others; when the last one
+// has given up, Run returns its error.
 func (b *Bridge) Run(ctx context.Context) error {
 	defer b.queue.Close(0)
 	ctx, stop := context.WithCancelCause(ctx)
@@ -178,7 +176,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	return cmp.Or(err, refusal(ctx))
 }
 
-// refusal is why this process may not work with the store; nil where ctx ended otherwise.
+// refusal returns why this process may not use the store; nil if ctx ended for another reason.
 func refusal(ctx context.Context) error {
 	if err := context.Cause(ctx); errors.Is(err, replicas.ErrRefused) {
 		return err
@@ -186,8 +184,8 @@ func refusal(ctx context.Context) error {
 	return nil
 }
 
-// begin reads what has to be known and takes chats over. Where the store is shared, that goes
-// on until leave; stop is told where this process may not do that any more.
+// begin loads the state and takes over chats. If the store is shared, taking over continues until
+// leave; stop is called if this process may not continue.
 func (b *Bridge) begin(ctx context.Context, stop context.CancelCauseFunc) (leave func(), err error) {
 	loadCards := func(ctx context.Context) error { return b.cards.Load(ctx, b.mender.mendQuietly) }
 	for _, load := range []func(context.Context) error{b.people.Load, b.observer.Load, b.mover.load, loadCards, b.number} {
@@ -214,8 +212,8 @@ func (b *Bridge) begin(ctx context.Context, stop context.CancelCauseFunc) (leave
 	return func() { end(); running.Wait() }, nil
 }
 
-// number has new jobs get higher numbers than any that is on record: a message with a lower
-// number than the /clear before it would be taken for an older one.
+// number makes the numbers of new jobs higher than all on record: a message with a lower number than
+// the /clear before it would count as older.
 func (b *Bridge) number(ctx context.Context) error {
 	open, _, err := b.jobs.Open(ctx, "", queue.AllChats)
 	if err != nil {
@@ -240,16 +238,16 @@ func (b *Bridge) number(ctx context.Context) error {
 	return b.jobs.Begin(ctx, newest, seen)
 }
 
-// steadily does what goes on until ctx ends, again where it panics.
+// steadily runs something until ctx ends, again after a panic.
 func (b *Bridge) steadily(ctx context.Context, what string, run func(context.Context)) {
 	_ = rescue.Loop(ctx, b.log, what, func(ctx context.Context) error { run(ctx); return nil }) // there is none
 }
 
-// learning lets a part learn what other processes change, again where that fails.
+// learning applies the changes of other processes, again after a failure.
 func (b *Bridge) learning(of string, watch func(context.Context) error) func(context.Context) {
 	return func(ctx context.Context) {
 		for pauses := retry.New(minRetry, b.maxRetry); ctx.Err() == nil; {
-			watching, end := context.WithCancel(ctx) // a watch that has no reader any more would collect events
+			watching, end := context.WithCancel(ctx) // an abandoned watch would collect events
 			err := rescue.Do(func() error { return watch(watching) })
 			end()
 			if ctx.Err() == nil {
@@ -284,8 +282,8 @@ func (b *Bridge) receive(ctx context.Context) error {
 	return all
 }
 
-// runPlatform receives from a platform; where only one process at a time may, when it is this
-// one's turn.
+// runPlatform receives from a platform; if only one process may at a time, while this one holds its
+// lease.
 func (b *Bridge) runPlatform(ctx context.Context, p chats.Platform) error {
 	run := func(ctx context.Context) error {
 		return rescue.Loop(ctx, b.log, "receiving from "+p.Name(), func(ctx context.Context) error { return p.Run(ctx, b) })
@@ -303,7 +301,7 @@ func isSingle(p chats.Platform) bool {
 
 func singleLease(p chats.Platform) string { return "platform/" + p.Name() }
 
-// singles are the leases of the platforms that have one.
+// singles returns the leases of exclusive platforms.
 func (b *Bridge) singles() (leases []string) {
 	for _, p := range b.cfg.Platforms {
 		if isSingle(p) {
@@ -313,7 +311,7 @@ func (b *Bridge) singles() (leases []string) {
 	return leases
 }
 
-// IsLeader reports whether this process is the one of several that does what is done once.
+// IsLeader reports whether this process is the leader, which does the work that is done once.
 func (b *Bridge) IsLeader() bool { return b.leases.Holds(queue.Leader) }
 
 func announce(ctx context.Context, b *Bridge, p chats.Platform) {
@@ -326,10 +324,10 @@ func announce(ctx context.Context, b *Bridge, p chats.Platform) {
 	}
 }
 
-// Load counts the open jobs.
+// Load returns the numbers of open jobs.
 func (b *Bridge) Load() queue.Load { return b.queue.Load() }
 
-// Ready returns for each platform nil where it receives, or what is wrong.
+// Ready returns for each platform nil if it receives, or what is wrong.
 func (b *Bridge) Ready() map[string]error {
 	ready := make(map[string]error, len(b.platforms))
 	for name, p := range b.platforms {
@@ -341,7 +339,7 @@ func (b *Bridge) Ready() map[string]error {
 	return ready
 }
 
-// Health returns nil when every platform receives, or what is wrong with which.
+// Health returns nil if every platform receives, or an error that says what is wrong.
 func (b *Bridge) Health() error {
 	var all error
 	for name, err := range b.Ready() {

@@ -11,11 +11,11 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Post sends a card to a chat. When it returns nil, the card is on disk and is delivered
-// like an answer; it waits for no turn. The key identifies it in its chat: a second card
-// under the same key is dropped, for [receipts.Age] after the first was delivered.
+// Post sends a card to a chat. When it returns nil, the card is on disk and is delivered like an
+// answer, without waiting for a turn. The key identifies it in its chat: a second card under the same
+// key is dropped, for [receipts.Age] after the first was delivered.
 //
-// Post waits until Run has found what a former run left open.
+// Post waits until Run has loaded the jobs of a former run.
 func (b *Bridge) Post(ctx context.Context, key string, to chats.Chat, card interact.Card) error {
 	if err := b.ready(ctx); err != nil {
 		return fmt.Errorf("post card: %w", err)
@@ -24,10 +24,10 @@ func (b *Bridge) Post(ctx context.Context, key string, to chats.Chat, card inter
 	return err
 }
 
-// People is the registry that knows who may talk to the bot.
+// People returns the registry of who may talk to the bot.
 func (b *Bridge) People() *access.Registry { return b.people }
 
-// cardHost is what is around cards.
+// cardHost gives cards access to the bridge.
 type cardHost struct {
 	inserter    *inserter
 	people      *access.Registry

@@ -1,13 +1,12 @@
 package provider
 
-// Fact is something that is known of a model, and from where. Without a From it is
-// unknown.
+// Fact is a fact about a model and its source. It is unknown if From is empty.
 type Fact[T any] struct {
 	Value T
 	From  string
 }
 
-// Or is the fact, or another where it is unknown.
+// Or returns the fact, or other if it is unknown.
 func (f Fact[T]) Or(other Fact[T]) Fact[T] {
 	if f.From == "" {
 		return other
@@ -15,35 +14,34 @@ func (f Fact[T]) Or(other Fact[T]) Fact[T] {
 	return f
 }
 
-// Can is whether a model can do something.
+// Can says whether a model can do something.
 type Can struct{ Fact[bool] }
 
 // Yes reports whether it is known that the model can.
 func (c Can) Yes() bool { return c.From != "" && c.Value }
 
-// No reports whether it is known that it cannot.
+// No reports whether it is known that the model cannot.
 func (c Can) No() bool { return c.From != "" && !c.Value }
 
-// Or is the fact, or another where it is unknown.
+// Or returns the fact, or other if it is unknown.
 func (c Can) Or(other Can) Can { return Can{c.Fact.Or(other.Fact)} }
 
 // Facts are what is known of a model.
 type Facts struct {
-	// Context is the size of its context, Output the longest reply, in tokens.
+	// Context is the size of its context, Output the length of its longest reply, in tokens.
 	Context, Output Fact[int]
-	// Sees is whether it is shown pictures, Hears whether it takes sound, Reasons whether
-	// it thinks before it speaks, Caches whether prompts are cached.
+	// Sees: it takes pictures. Hears: it takes sound. Reasons: it thinks before it answers. Caches: its
+	// prompts are cached.
 	Sees, Hears, Reasons, Caches Can
-	// Searches is whether its provider finds deferred tools for it.
+	// Searches: its provider finds deferred tools for it.
 	Searches Can
-	// Responses is whether it is spoken to over the Responses API.
+	// Responses: it is called over the Responses API.
 	Responses Can
-	// Cuts is set where the server drops the beginning of what is too long and says
-	// nothing.
+	// Cuts says that the server silently drops the beginning of a prompt that is too long.
 	Cuts bool
 }
 
-// Or fills what is unknown with what others say.
+// Or returns f, with g's facts for those that are unknown.
 func (f Facts) Or(g Facts) Facts {
 	return Facts{
 		Context: f.Context.Or(g.Context), Output: f.Output.Or(g.Output), Sees: f.Sees.Or(g.Sees), Hears: f.Hears.Or(g.Hears),
@@ -51,7 +49,7 @@ func (f Facts) Or(g Facts) Facts {
 	}
 }
 
-// Where facts are from.
+// Sources of facts.
 const (
 	FromSettings = "the settings"
 	FromRefusal  = "a refusal"
@@ -59,10 +57,10 @@ const (
 	FromTable    = "a table of 2026-11"
 )
 
-// NewCan is a fact about what a model can do.
+// NewCan returns a fact about an ability.
 func NewCan(value bool, from string) Can { return Can{Fact[bool]{value, from}} }
 
-// NewNumber is a fact where n is positive.
+// NewNumber returns a fact, unknown unless n is positive.
 func NewNumber(n float64, from string) Fact[int] {
 	if n < 1 {
 		return Fact[int]{}

@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// IDRule is what ids of calls have to look like.
+// IDRule is the form that call ids must have.
 type IDRule int
 
 const (
-	// IDPlain takes up to 40 letters, digits, _ and -: what OpenAI and Anthropic take both.
+	// IDPlain: up to 40 letters, digits, _ and -. Both OpenAI and Anthropic take it.
 	IDPlain IDRule = iota
-	// IDNine takes nine letters and digits: Mistral.
+	// IDNine: nine letters and digits (Mistral).
 	IDNine
-	// IDLoose takes what Kimi makes itself, functions.name:0.
+	// IDLoose: Kimi's own form, functions.name:0, as well.
 	IDLoose
 )
 
 // maxPlainID is the longest id that OpenAI takes over Chat Completions.
 const maxPlainID = 40
 
-// fits reports whether an id can go to the server as it is.
+// fits reports whether an id can be sent unchanged.
 func (r IDRule) fits(id string) bool {
 	if id == "" || len(id) > idLengths[r] || r == IDNine && len(id) != 9 {
 		return false
@@ -35,28 +35,27 @@ func (r IDRule) fits(id string) bool {
 	return true
 }
 
-// idLengths are the longest ids.
+// idLengths are the maximum lengths.
 var idLengths = [...]int{IDPlain: maxPlainID, IDNine: 9, IDLoose: 100}
 
-// idMarks are the characters of ids beside letters and digits.
+// idMarks are the characters allowed in addition to letters and digits.
 var idMarks = [...]string{IDPlain: "_-", IDNine: "", IDLoose: "_-.:"}
 
 func word(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' }
 
-// CallIDs gives calls the ids under which a server sees them, and each result that of its
-// call. They depend on nothing but the calls, so that a request begins like the one before
-// it.
+// CallIDs maps the ids of calls to ids that the server accepts, and each result to its call. The new
+// ids depend only on the calls, so that a request begins with the bytes of the one before.
 type CallIDs struct {
 	Rule IDRule
-	// Seen are the ids of a request in which each occurs once; nil where that is all the
-	// same to the server.
+	// Seen holds the ids of a request in which each may occur only once; nil if the server accepts
+	// repeated ids.
 	Seen map[string]struct{}
-	// Open are the ids of the calls of the last reply, whose results follow in their order.
+	// Open are the ids of the last reply's calls, whose results follow in order.
 	Open []string
 	done int
 }
 
-// Reply begins with the calls of another reply.
+// Reply starts the calls of another reply.
 func (c *CallIDs) Reply() { c.Open, c.done = c.Open[:0], 0 }
 
 // Call returns the id of the next call.
@@ -77,8 +76,8 @@ func (c *CallIDs) Call(id string) string {
 	return wire
 }
 
-// Result returns the id of the call that the next result answers, and its place among the calls of
-// the reply; -1 if it answers none that is known.
+// Result returns the id of the call that the next result answers, and the call's index in the reply; -1
+// if no known call fits.
 func (c *CallIDs) Result(id string) (wire string, place int) {
 	if c.done == len(c.Open) {
 		return id, -1
@@ -87,7 +86,7 @@ func (c *CallIDs) Result(id string) (wire string, place int) {
 	return c.Open[c.done-1], c.done - 1
 }
 
-// made is an id that stands for another, the n-th that does.
+// made returns the id that replaces another, the n-th that does.
 func (c *CallIDs) made(id string, n int) string {
 	sum := sha256.Sum256([]byte(id + "\n" + strconv.Itoa(n)))
 	if c.Rule == IDNine {

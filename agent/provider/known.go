@@ -9,34 +9,35 @@ import (
 	"oneclaw/internal/cache"
 )
 
-// Known remembers what servers have told of their models, and what they have shown by refusing, for
-// all clients that share it. Quirks are what a model is asked otherwise. It may be used concurrently.
+// Known remembers what servers report of their models, and what their refusals have shown, for all
+// clients that share it. Quirks are the changes to requests learned from refusals. It may be used
+// concurrently.
 type Known[Quirks any] struct {
 	mu     sync.Mutex
 	models *cache.Cache[string, Memory[Quirks]]
-	// asked are the models whose providers need not be asked now.
+	// asked are the models whose providers were asked lately.
 	asked *cache.Cache[string, struct{}]
 }
 
 // Memory is what is known of one model.
 type Memory[Quirks any] struct {
 	Quirks *Quirks // nil before any was learned
-	Limit  int     // the size of the context that a refusal has named
+	Limit  int     // context size named by a refusal; 0 for none
 	Told   Facts
 }
 
 const (
-	// MaxKnown bounds the models that are remembered.
+	// MaxKnown bounds how many models are remembered.
 	MaxKnown = 1000
-	// KnownFor is how long: what a server refuses may be mended.
+	// KnownFor is how long a model is remembered; servers change.
 	KnownFor = 24 * time.Hour
-	// silentFor is how long a provider is not asked again that did not answer.
+	// silentFor is the pause after a provider did not answer.
 	silentFor = 10 * time.Minute
-	// askTimeout bounds what asking about a model may take: an answer waits for it.
+	// askTimeout bounds a question about a model, because a reply waits for it.
 	askTimeout = 3 * time.Second
 )
 
-// NewKnown makes an empty memory.
+// NewKnown returns an empty memory.
 func NewKnown[Quirks any]() *Known[Quirks] {
 	return &Known[Quirks]{models: cache.New[string, Memory[Quirks]](MaxKnown), asked: cache.New[string, struct{}](MaxKnown)}
 }
@@ -55,12 +56,12 @@ func (k *Known[Quirks]) change(model string, change func(*Memory[Quirks])) {
 	k.models.Put(model, m, KnownFor)
 }
 
-// Learn remembers what made a server take a request.
+// Learn remembers quirks with which a server took a request.
 func (k *Known[Quirks]) Learn(model string, q Quirks) {
 	k.change(model, func(m *Memory[Quirks]) { m.Quirks = &q })
 }
 
-// Refused remembers the size of the context where a fault names it.
+// Refused remembers the context size that a fault names, if any.
 func (k *Known[Quirks]) Refused(model string, f *Fault) {
 	if f.Failure.Kind != agent.KindOverflow {
 		return
@@ -70,8 +71,8 @@ func (k *Known[Quirks]) Refused(model string, f *Fault) {
 	}
 }
 
-// Ask has a provider asked what its model can do, unless it has told that lately. What is known
-// otherwise is known all the same where that fails.
+// Ask calls ask for what the provider reports of a model, unless it has been asked lately. If that
+// fails, other sources still apply.
 func (k *Known[Quirks]) Ask(ctx context.Context, model string, ask func(context.Context) (Facts, error)) error {
 	if k.asked.Has(model) {
 		return nil
@@ -81,7 +82,7 @@ func (k *Known[Quirks]) Ask(ctx context.Context, model string, ask func(context.
 	told, err := ask(ctx)
 	rest := KnownFor
 	if err != nil || told.Cuts && told.Context.From == "" {
-		rest = silentFor // It may be loaded soon.
+		rest = silentFor // the model may be loaded soon
 	}
 	k.asked.Put(model, struct{}{}, rest)
 	if err == nil {

@@ -10,18 +10,18 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// errChanged is why a picture is not shown whose file is another one by now.
+// errChanged says that a picture is not shown because its file has changed.
 var errChanged = errors.New("the file has changed since")
 
-// Picture is one that a model is shown.
+// Picture is a picture in a request.
 type Picture struct {
 	Kind string
 	Data []byte
 }
 
-// Pictures reads those that a request shows, by the places of their messages. What cannot be read,
-// or is no picture any more, is left out: the message names it all the same, and skipped is told.
-// Blind says that there are some and they cannot be read.
+// Pictures reads the pictures of a request, by the index of their message. Unreadable files, or files
+// that are no longer pictures, are left out and reported to skipped; the message still names them.
+// blind says that there are pictures but the model cannot see.
 func Pictures(req *agent.Request, skipped func(file string, err error)) (pictures map[int][]Picture, blind bool) {
 	seen := agent.Shown(req.Messages)
 	if len(seen) == 0 || req.ReadFile == nil {
@@ -45,7 +45,7 @@ func Pictures(req *agent.Request, skipped func(file string, err error)) (picture
 	return pictures, false
 }
 
-// pictureKind reports whether models take pictures of a kind.
+// pictureKind reports whether models take pictures of this media type.
 func pictureKind(kind string) bool {
 	switch kind {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
@@ -54,7 +54,8 @@ func pictureKind(kind string) bool {
 	return false
 }
 
-// fileLine names a file in a message, and says of a picture that it cannot be seen.
+// fileLine returns the line that names a file in a message; for a picture it can say that the model
+// cannot see it.
 func fileLine(f *toolgroups.File, blind bool) string {
 	switch {
 	case f.Picture == nil:

@@ -1,6 +1,6 @@
-// Package provider is what the clients of all providers of models have in common: how a request is
-// sent, bounded, repeated and given up, how failures are judged, what is known of a model and from
-// where, and how messages, pictures and the ids of calls look to it.
+// Package provider holds the code that all model clients share: sending, bounding and repeating
+// requests, classifying failures, what is known of a model and from where, and the form of messages,
+// pictures and call ids.
 package provider
 
 import (
@@ -38,17 +38,16 @@ var (
 	errSlow    = errors.New("the reply took too long")
 )
 
-// Retry bounds how a request is repeated that may pass the next time.
+// Retry bounds how transient failures are retried.
 type Retry struct {
 	// MaxAttempts bounds how often a request is sent. 0 means [DefaultMaxAttempts].
 	MaxAttempts int
-	// MaxWait bounds the time spent waiting between the attempts of one request. A
-	// server that asks for a longer wait is not asked again. 0 means
-	// [DefaultMaxWait].
+	// MaxWait bounds the total pause between the attempts of one request. If a server asks for a longer
+	// pause, the request is not repeated. 0 means [DefaultMaxWait].
 	MaxWait time.Duration
 }
 
-// Check refuses what a client cannot be told, and returns how requests are repeated, with the defaults.
+// Check rejects invalid settings of a client, and returns r with its defaults.
 func Check(r Retry, s Settings, contextTokens int, firstByte time.Duration) (Retry, error) {
 	switch {
 	case r.MaxWait < 0 || min(r.MaxAttempts, contextTokens, s.Context) < 0 || firstByte < 0:
@@ -59,9 +58,9 @@ func Check(r Retry, s Settings, contextTokens int, firstByte time.Duration) (Ret
 	return Retry{MaxAttempts: cmp.Or(r.MaxAttempts, DefaultMaxAttempts), MaxWait: cmp.Or(r.MaxWait, DefaultMaxWait)}, nil
 }
 
-// Repeat calls try until it has no fault. What was refused is tried again at once where otherwise
-// has made another request of it; what may pass is, after growing pauses or those that the server
-// asks for. The error is the [agent.ModelError] of the last fault, or the cause for which ctx ended.
+// Repeat calls try until it returns no fault: again at once if otherwise has changed a refused request,
+// and after growing pauses, or those that the server asks for, if the fault may pass. The error is the
+// [agent.ModelError] of the last fault, or the cause for which ctx ended.
 func (r Retry) Repeat(ctx context.Context, log *slog.Logger, try func() *Fault, otherwise func(*Fault) bool) error {
 	pauses, left := retry.New(minPause, maxPause), r.MaxWait
 	for attempt := 1; ; {
@@ -88,8 +87,8 @@ func (r Retry) Repeat(ctx context.Context, log *slog.Logger, try func() *Fault, 
 	}
 }
 
-// WithDeadlines bounds an attempt: the first byte of its reply, each further piece, of which alive is told,
-// and the whole. The caller calls end.
+// WithDeadlines bounds an attempt: the wait for the first byte, for each further piece (the caller
+// reports it with alive), and the whole. The caller calls end.
 func WithDeadlines(ctx context.Context, first, whole time.Duration) (_ context.Context, alive, end func()) {
 	ctx, stop := context.WithTimeoutCause(ctx, max(whole, first+StallTimeout), errSlow)
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -7,8 +7,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// ClaudeSchema takes out of a schema what Claude refuses at its top, and only there. One that cannot be
-// read stays.
+// ClaudeSchema removes from a schema what Claude refuses at its top level, and only there. An
+// unreadable schema is unchanged.
 func ClaudeSchema(schema json.RawMessage) json.RawMessage {
 	var object map[string]any
 	if !bytes.Contains(schema, []byte(`Of"`)) || json.Unmarshal(schema, &object) != nil || object == nil {

@@ -1,14 +1,14 @@
 package provider
 
-// Settings are what an operator can say of a model.
+// Settings are an operator's settings for a model.
 type Settings struct {
-	// Context is the size of its context in tokens; 0 is for the program to find out.
+	// Context is the size of its context in tokens; 0 to detect it.
 	Context int
-	// Vision is whether it sees: "yes", "no", or empty for the program to find out.
+	// Vision says whether it can see: "yes", "no", or empty to detect it.
 	Vision string
 }
 
-// Facts are the settings as what is known of the model.
+// Facts returns the settings as facts.
 func (s Settings) Facts() (f Facts) {
 	f.Context = NewNumber(float64(s.Context), FromSettings)
 	if s.Vision != "" {

@@ -11,7 +11,7 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// LastUser is the place of the message that the present turn began with; -1 if there is none.
+// LastUser returns the index of the message that began the present turn; -1 if there is none.
 func LastUser(messages []agent.Message) int {
 	for i, message := range slices.Backward(messages) {
 		if message.Asks() {
@@ -21,9 +21,9 @@ func LastUser(messages []agent.Message) int {
 	return -1
 }
 
-// UserText is what the model reads of a user message: what it quotes, "[Ann] text" in shared
-// chats, a line "[file: path]" for each file, which says of a picture where a blind model is asked,
-// and what the memory has about it.
+// UserText returns the text of a user message as the model reads it: quotes, "[Ann] text" in shared
+// chats, a line "[file: path]" for each file (for a blind model a picture's line says that it cannot be
+// seen), and what the memory search found.
 func UserText(m *agent.Message, blind bool) string {
 	if m.Role == agent.RoleSummary {
 		return strings.TrimSpace("[Summary of the conversation so far]\n" + m.Text + "\n\n" + m.Reach)
@@ -47,7 +47,7 @@ func UserText(m *agent.Message, blind bool) string {
 // maxSender bounds a name, in characters.
 const maxSender = 64
 
-// senderName takes out of a name what could be read as the end of it.
+// senderName removes characters that could end the name.
 func senderName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r == '[' || r == ']' || unicode.IsControl(r) {
@@ -59,7 +59,7 @@ func senderName(name string) string {
 	return name
 }
 
-// OrEmpty stands in for no text, which many servers refuse.
+// OrEmpty returns text, or a placeholder for an empty one, which many servers refuse.
 func OrEmpty(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return "(empty)"
@@ -67,7 +67,7 @@ func OrEmpty(text string) string {
 	return text
 }
 
-// ResultText is what the model reads of a result: pictures that it cannot see are named.
+// ResultText returns the text of a result as the model reads it. With blind it names the pictures.
 func ResultText(m *agent.Message, blind bool) string {
 	var text strings.Builder
 	text.WriteString(m.Text)
@@ -79,8 +79,8 @@ func ResultText(m *agent.Message, blind bool) string {
 	return OrEmpty(text.String())
 }
 
-// FunctionName makes a name that the model invented acceptable to servers, which
-// would refuse the conversation for ever because of it.
+// FunctionName replaces a name that the model invented by one that servers accept; otherwise they would
+// refuse the conversation forever.
 func FunctionName(name string) string {
 	valid := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
@@ -100,8 +100,8 @@ func FunctionName(name string) string {
 	return name[:min(len(name), 64)]
 }
 
-// Arguments returns them as the model wrote them, unless they are not an object:
-// some servers decode them and refuse the conversation for ever if they cannot.
+// Arguments returns the arguments unchanged if they are an object, else {}: some servers decode them,
+// and would refuse the conversation forever.
 func Arguments(raw string) string {
 	trimmed := strings.TrimSpace(raw)
 	if trimmed == "" {

@@ -7,9 +7,8 @@ import (
 	"fmt"
 )
 
-// Told is an error as servers word it: OpenAI's object, or one with the same fields that
-// stands alone (Mistral, vLLM), or with others (FastAPI's detail). The library's type
-// decodes OpenAI's alone.
+// Told is a server's error: OpenAI's object, or the same fields without it (Mistral, vLLM), or other
+// fields (FastAPI's detail). The library's type decodes only OpenAI's.
 type Told struct {
 	Object   string          `json:"object"`
 	Message  json.RawMessage `json:"message"`
@@ -18,15 +17,15 @@ type Told struct {
 	Type     string          `json:"type"`
 	Status   any             `json:"status_code"`
 	Metadata struct {
-		// Raw is what the provider behind a gateway has said.
+		// Raw is the error of the provider behind a gateway.
 		Raw json.RawMessage `json:"raw"`
 	} `json:"metadata"`
 }
 
-// Present reports whether a field is there and not null.
+// Present reports whether a field exists and is not null.
 func Present(raw json.RawMessage) bool { return len(raw) > 0 && !bytes.Equal(raw, []byte("null")) }
 
-// textOf is what a value says: a string, or the JSON of anything else.
+// textOf returns a value as text: a string, or the JSON of anything else.
 func textOf(raw json.RawMessage) string {
 	if !Present(raw) {
 		return ""
@@ -38,7 +37,7 @@ func textOf(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// ErrorOf reads an error: the object, which may be a text, or else the flat one.
+// ErrorOf returns the refusal in the object, which may be a text, or else in flat.
 func ErrorOf(object json.RawMessage, flat Told) *Refusal {
 	e := &Refusal{}
 	if Present(object) {
@@ -64,7 +63,7 @@ func ErrorOf(object json.RawMessage, flat Told) *Refusal {
 	return e
 }
 
-// ErrorIn reads the body of an answer that is an error.
+// ErrorIn returns the refusal in the body of an error response.
 func ErrorIn(page []byte) *Refusal {
 	page = bytes.TrimSpace(page)
 	var list []json.RawMessage

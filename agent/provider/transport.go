@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// maxErrorBody is how much of an error page is read.
+// maxErrorBody bounds how much of an error response is read, in bytes.
 const maxErrorBody = 64 << 10
 
-// Send sends a request to an address, one without a body as GET, and returns the answer.
-// An answer that is none is a *[Refusal].
+// Send sends a request to an address, as GET if there is no body, and returns the response. An error
+// response is returned as a *[Refusal].
 func Send(ctx context.Context, client *http.Client, address string, body []byte, header http.Header) (*http.Response, error) {
 	method := http.MethodPost
 	if body == nil {
@@ -42,7 +42,7 @@ func Send(ctx context.Context, client *http.Client, address string, body []byte,
 	return nil, Refused(resp)
 }
 
-// Refused reads what a server says in place of an answer.
+// Refused reads an error response.
 func Refused(resp *http.Response) *Refusal {
 	defer func() { _ = resp.Body.Close() }()
 	page, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // as far as it came
@@ -54,7 +54,8 @@ func Refused(resp *http.Response) *Refusal {
 	return refused
 }
 
-// Within makes a client that stays within the server that it asks; nil is made a plain one.
+// Within returns a client that does not leave the server it calls. It copies client; nil means a plain
+// one.
 func Within(client *http.Client) *http.Client {
 	within := http.Client{}
 	if client != nil {
@@ -64,8 +65,8 @@ func Within(client *http.Client) *http.Client {
 	return &within
 }
 
-// follow lets a request be redirected within its server alone, and as the request that it
-// is: another server would be given the conversation, and a POST would become a GET.
+// follow allows redirects only within the server and with the same method: another server would be
+// given the conversation, and a POST would become a GET.
 func follow(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	if req.Method != first.Method || req.URL.Hostname() != first.URL.Hostname() || len(via) > maxRedirects {
@@ -74,11 +75,11 @@ func follow(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// maxRedirects is how often a request is redirected.
+// maxRedirects bounds the redirects of a request.
 const maxRedirects = 3
 
-// Events gives the events of a reply to add until it returns an error; a reply that is
-// not streamed is one. The end of the reply is io.EOF.
+// Events passes the events of a reply to add until it returns an error; a reply that is not streamed is
+// one event. The end of the reply is io.EOF.
 func Events(resp *http.Response, add func(raw []byte) error) error {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch kind {
@@ -110,7 +111,7 @@ func Events(resp *http.Response, add func(raw []byte) error) error {
 			name = string(bytes.TrimSpace(event[len("event:"):]))
 		case len(event) == 0:
 			name = ""
-		case some || bytes.HasPrefix(event, []byte("{")): // An error may come bare; comments do not count.
+		case some || bytes.HasPrefix(event, []byte("{")): // an error may come without an event; comments do not count
 			if err := take(name, event, add); err != nil {
 				return err
 			}
@@ -121,7 +122,7 @@ func Events(resp *http.Response, add func(raw []byte) error) error {
 	}
 }
 
-// take gives an event to add. One that is named an error is one, whatever it looks like.
+// take passes an event to add. An event named error is always an error.
 func take(name string, event []byte, add func(raw []byte) error) error {
 	err := add(event)
 	if _, told := errors.AsType[*Refusal](err); name != "error" || told {
@@ -131,22 +132,22 @@ func take(name string, event []byte, add func(raw []byte) error) error {
 	return said
 }
 
-// maxReply is how many bytes of a reply are read.
+// maxReply bounds how many bytes of a reply are read.
 const maxReply = 16 << 20
 
-// Bounded is a body that ends behind the largest reply. alive is called when something comes.
+// Bounded returns a body that ends after the largest reply. It calls alive whenever data arrives.
 func Bounded(body io.ReadCloser, alive func()) io.ReadCloser {
 	return &limited{ReadCloser: body, left: maxReply, alive: alive}
 }
 
-// limited is a body that ends, with errTooLarge, behind a number of bytes.
+// limited is a body that fails with errTooLarge after a number of bytes.
 type limited struct {
 	io.ReadCloser
 	left  int
 	alive func() // called whenever something arrives
 }
 
-// Read reads at most what is left.
+// Read reads at most the remaining bytes.
 func (l *limited) Read(p []byte) (int, error) {
 	if l.left <= 0 {
 		return 0, errTooLarge
@@ -159,7 +160,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// retryAfter is how long the server asks to wait; 0 if it does not say.
+// retryAfter returns how long the server asks to wait; 0 if it does not say.
 func retryAfter(h http.Header) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
 		return seconds(ms / 1000)
@@ -174,7 +175,7 @@ func retryAfter(h http.Header) time.Duration {
 	return 0
 }
 
-// seconds is a duration from outside, between 0 and a day.
+// seconds returns a duration from outside, clamped between 0 and a day.
 func seconds(s float64) time.Duration {
 	if math.IsNaN(s) || s < 0 {
 		return 0

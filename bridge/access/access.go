@@ -8,19 +8,18 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Access says who may talk to the bot. It is closed by default: an empty Access lets
-// no user in.
+// Access lists who may talk to the bot. It is closed by default: an empty Access lets no user in.
 //
-// Each entry is platform:id for one user, platform:* for everybody on a platform, or
-// * for everybody but those from another workspace (see [chats.Message.User]).
+// Each entry is platform:id for one user, platform:* for everybody on a platform, or * for everybody
+// except users of another workspace (see [chats.Message.User]).
 type Access struct {
-	// Allow lists who may talk to the bot.
+	// Allow lists the users who may talk to the bot.
 	Allow []string
-	// Admins lists who may clear shared chats and configure; they may talk, too.
+	// Admins lists the users who may also clear shared chats and configure.
 	Admins []string
 }
 
-// Validate reports the first entry that is none of the three forms.
+// Validate returns an error for the first entry of another form.
 func (a Access) Validate() error {
 	for _, list := range [][]string{a.Allow, a.Admins} {
 		for _, entry := range list {
@@ -36,8 +35,8 @@ func (a Access) Validate() error {
 // Empty reports whether no user may talk to the bot.
 func (a Access) Empty() bool { return len(a.Allow) == 0 && len(a.Admins) == 0 }
 
-// Role returns what a user, platform:id, may do. People from outside of the platform's
-// workspace need an entry of their own.
+// Role returns the role of a user, platform:id. Users from outside the platform's workspace need an
+// entry of their own.
 func (a Access) Role(user string) toolgroups.Role {
 	platform, id, _ := strings.Cut(user, ":")
 	entries := []string{user}

@@ -22,7 +22,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// ClaimAge is how long the code of a [Claim] is good for.
+// ClaimAge is how long the code of a [Claim] is valid.
 const ClaimAge = time.Hour
 
 const claimKey = "claim"
@@ -31,33 +31,33 @@ const claimKey = "claim"
 var (
 	// ErrOwned says that the bot has an owner.
 	ErrOwned = errors.New("access: the bot has an owner")
-	// ErrOffered says that the operator has made a claim that is still open.
+	// ErrOffered says that a claim made by the operator is still open.
 	ErrOffered = errors.New("access: a claim is open")
 )
 
-// Claim offers the bot to the user who sends it the code in a direct chat.
+// Claim makes the user who sends its code in a direct chat the owner.
 type Claim struct {
 	// Code is shown to the operator, once. Only its hash is stored.
 	Code string `json:"code"`
-	// Until is when it ends.
+	// Until is when it expires.
 	Until time.Time `json:"until"`
 }
 
-// NewClaim stores a new claim in place of any earlier one. ByHand says that the operator
-// asked for it: a claim that the program makes by itself does not replace it.
+// NewClaim stores a new claim in place of any earlier one. byHand says that the operator asked for it:
+// an automatic claim does not replace such a claim.
 func NewClaim(ctx context.Context, kv storage.KV, now time.Time, byHand bool) (Claim, error) {
 	return newClaim(ctx, kv, now, byHand, nil)
 }
 
-// SharedClaim returns the claim of processes that have a store and a secret in common: the
-// first that starts makes it, and the others show the same code while it is open.
+// SharedClaim returns the claim of processes that share a store and a secret: the first one makes it,
+// and the others show the same code while it is open.
 func SharedClaim(ctx context.Context, kv storage.KV, now time.Time, secret []byte) (Claim, error) {
 	return newClaim(ctx, kv, now, false, secret)
 }
 
 func newClaim(ctx context.Context, kv storage.KV, now time.Time, byHand bool, secret []byte) (Claim, error) {
 	for {
-		// The claim first: a user who takes it after this look makes the write below a conflict.
+		// Read the claim first: if a user takes it after this read, the write below is a conflict.
 		earlier, err := readClaim(ctx, kv)
 		if err != nil {
 			return Claim{}, err
@@ -87,7 +87,7 @@ func newClaim(ctx context.Context, kv storage.KV, now time.Time, byHand bool, se
 	}
 }
 
-// codeOf makes the code that a secret gives for a seed.
+// codeOf derives the code from a secret and a seed.
 func codeOf(secret []byte, seed string) string {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte("oneclaw claim v1\x00" + seed))
@@ -104,8 +104,7 @@ func Owned(ctx context.Context, kv storage.KV) (bool, error) {
 	return owned, nil
 }
 
-// OwnerChat returns the direct chat with the owner of the bot; the zero value where it has
-// none.
+// OwnerChat returns the direct chat with the bot's owner; the zero value if there is none.
 func OwnerChat(ctx context.Context, kv storage.KV) (chats.Chat, error) {
 	r := newRegister(kv, slog.New(slog.DiscardHandler))
 	err := r.load(ctx)
@@ -113,7 +112,7 @@ func OwnerChat(ctx context.Context, kv storage.KV) (chats.Chat, error) {
 	return owner.Chat, err
 }
 
-// claim is what is stored of a [Claim].
+// claim is the stored form of a [Claim].
 type claim struct {
 	Hash  []byte    `json:"hash"`
 	Until time.Time `json:"until"`
@@ -121,7 +120,7 @@ type claim struct {
 	Void bool `json:"void,omitempty"`
 	// ByHand says that the operator asked for it.
 	ByHand bool `json:"by_hand,omitempty"`
-	// Seed is what processes make the same code of that share a secret.
+	// Seed lets processes that share a secret derive the same code.
 	Seed string `json:"seed,omitempty"`
 
 	rev storage.Revision
@@ -136,8 +135,8 @@ func (c claim) open(now time.Time) bool { return !c.Void && now.Before(c.Until) 
 
 func (c claim) is(code string) bool { return subtle.ConstantTimeCompare(c.Hash, hashCode(code)) == 1 }
 
-// readClaim returns the last claim, an empty one where there is none or a damaged one: no code
-// takes either, and the next claim replaces both.
+// readClaim returns the last claim; an empty one if there is none or it is damaged: no code takes
+// either, and the next claim replaces both.
 func readClaim(ctx context.Context, kv storage.KV) (claim, error) {
 	var c claim
 	entry, err := kv.Get(ctx, claimKey)
@@ -154,16 +153,15 @@ func readClaim(ctx context.Context, kv storage.KV) (claim, error) {
 	return c, nil
 }
 
-// Answers to codes that take no claim.
+// Answers to codes that do not take a claim.
 const (
 	wrongCode = "That is not the code, or not all of it. My log shows it; each start makes a new one. " +
 		"I may not answer the next wrong one."
 	noClaim = "There is nothing to claim here, or the code is no longer valid. If I am yours, restart me: my log will show a new code."
 )
 
-// tryCode returns the last claim, if there is one, and why a code does not take it.
-// It does not count wrong codes: a code has 130 bits, and the operator alone decides when it
-// ends.
+// tryCode returns the last claim, if there is one, and why a code does not take it. It does not count
+// wrong codes: a code has 130 bits, and only the operator decides when it ends.
 func (d *Registry) tryCode(ctx context.Context, code string) (c claim, refusal string, err error) {
 	c, err = readClaim(ctx, d.cfg.Store)
 	switch {
@@ -177,14 +175,13 @@ func (d *Registry) tryCode(ctx context.Context, code string) (c claim, refusal s
 	return c, "", nil
 }
 
-// ClaimPattern matches what claims the bot: what Telegram's link sends, the command, or a code
-// behind the mere word, because Slack keeps texts with a slash for itself. No space stands
-// around it.
+// ClaimPattern matches messages that claim the bot: the text of Telegram's link, the command, or a code
+// after the word alone, because Slack does not deliver texts with a slash. The text has to be trimmed.
 var ClaimPattern = regexp.MustCompile(`(?i)^(?:[/!]?(?:claim|start)\s+([a-z2-7]{26})|[/!]claim(?:\s+(\S+))?)$`)
 
 const claimName = "claim"
 
-// AsClaim turns a message that matches [ClaimPattern] into the command that claims the bot.
+// AsClaim turns a message that matches [ClaimPattern] into the claim command.
 func AsClaim(m chats.Message) chats.Message {
 	if match := ClaimPattern.FindStringSubmatch(strings.TrimSpace(m.Text)); match != nil && m.Kind == chats.KindText {
 		m.Text = strings.TrimSpace("/" + claimName + " " + match[1] + match[2])
@@ -218,7 +215,7 @@ func (d *Registry) claimBot(ctx context.Context, j *queue.Run, code string) (str
 	}
 	owner := writer(m, isOwner, d.cfg.Now())
 	owner.rev = d.register.find(owner.User).rev
-	// The claim goes with the write that makes the owner: of two with the right code at the
+	// The claim is deleted in the write that makes the owner: of two users with the right code at the
 	// same moment, even in two processes, one finds it taken.
 	if err := j.Author(d.cfg.Store).Record(ctx, "claim", owner.User); err != nil {
 		return "", err

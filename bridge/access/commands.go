@@ -15,7 +15,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Commands are what people can ask of the desk.
+// Commands returns the registry's chat commands.
 func (d *Registry) Commands() []queue.Command {
 	return []queue.Command{
 		{CommandInfo: chats.CommandInfo{Name: "whoami", Description: "Your id and what you may do"}, Alone: true, Run: d.whoami},
@@ -66,7 +66,7 @@ func (d *Registry) people(ctx context.Context, j *queue.Run, args string) (strin
 	return peopleUsage, nil
 }
 
-// pressed removes the person whose button was pressed in the list.
+// pressed removes the user whose button was pressed in the list.
 func (d *Registry) pressed(ctx context.Context, press interact.Press) (interact.Result, error) {
 	if press.Expired {
 		return interact.Result{}, nil
@@ -85,7 +85,7 @@ func (d *Registry) pressed(ctx context.Context, press interact.Press) (interact.
 // maxListed bounds the list, so that it fits into one message.
 const maxListed = 30
 
-// list lists people and settings, with a button for each person whom this role can remove.
+// list returns users and settings as text, with a button for each user whom this role can remove.
 func (d *Registry) list(role toolgroups.Role) (string, [][]interact.Choice) {
 	var lines []string
 	var choices [][]interact.Choice
@@ -108,8 +108,8 @@ func (d *Registry) list(role toolgroups.Role) (string, [][]interact.Choice) {
 	return strings.Join(lines, "\n") + "\n\n" + peopleUsage, choices
 }
 
-// remove takes back what a user was allowed in a chat, at once: what they asked for is not
-// answered any more. A refusal says in plain words why they may still talk to the bot.
+// remove revokes at once what a user was granted in a chat: their open requests are not answered any
+// more. A refusal says in plain words why they may still talk to the bot.
 func (d *Registry) remove(ctx context.Context, author audit.Author, role toolgroups.Role, user string) (one person, refusal string, err error) {
 	d.changing.Lock()
 	defer d.changing.Unlock()
@@ -142,7 +142,7 @@ func (d *Registry) remove(ctx context.Context, author audit.Author, role toolgro
 	return one, "", nil
 }
 
-// add lets a user in by their id, or makes them an administrator.
+// add admits a user by id, or makes them an administrator.
 func (d *Registry) add(ctx context.Context, author audit.Author, role toolgroups.Role, user string, as standing) (string, error) {
 	if refusal := d.unnamed(user); refusal != "" {
 		return refusal, nil
@@ -156,7 +156,7 @@ func (d *Registry) add(ctx context.Context, author audit.Author, role toolgroups
 		return "", err
 	}
 	one := d.register.find(user)
-	if d.Role(user) >= as.role() && one.Message == nil { // else an earlier try was cut off
+	if d.Role(user) >= as.role() && one.Message == nil { // else an earlier attempt was cut off
 		return fmt.Sprintf("`%s` can do that already. `/people` lists who may talk to me.", user), nil
 	}
 	switch {
@@ -176,7 +176,7 @@ func (d *Registry) add(ctx context.Context, author audit.Author, role toolgroups
 	return one.title() + " may talk to me now.", nil
 }
 
-// unnamed says why a text is not the id of one person; it returns nothing if it is.
+// unnamed returns why a text is not the id of one user; empty if it is.
 func (d *Registry) unnamed(user string) string {
 	chat, err := chats.ParseChat(user)
 	platform := d.cfg.Platforms[chat.Platform]
@@ -192,7 +192,7 @@ func (d *Registry) unnamed(user string) string {
 	return ""
 }
 
-// Administrators are the ids of the administrators of a platform, the owner among them.
+// Administrators returns the ids of a platform's administrators, the owner included.
 func (d *Registry) Administrators(platform string) []string {
 	var ids []string
 	add := func(user string) {

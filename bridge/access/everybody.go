@@ -10,18 +10,18 @@ import (
 
 // Person is a user with a standing.
 type Person struct {
-	// User is platform:id, Name what the platform calls them.
+	// User is platform:id, Name the platform's name of the user.
 	User, Name string
-	// Standing is owner, admin, user, asked or refused; By is who decided that.
+	// Standing is owner, admin, user, asked or refused; By is who decided it.
 	Standing, By string
 	Since        time.Time
-	// Until is when a standing without a role ends.
+	// Until is when a standing without a role expires.
 	Until time.Time
-	// Role is what they may do.
+	// Role is the user's role.
 	Role toolgroups.Role
 }
 
-// Everybody returns each user who was let in, has asked or was refused, the highest role first.
+// Everybody returns each user who was admitted, has asked or was refused, the highest role first.
 func (d *Registry) Everybody() []Person {
 	now := d.cfg.Now()
 	var all []Person
@@ -33,11 +33,11 @@ func (d *Registry) Everybody() []Person {
 	return all
 }
 
-// Settings are who may talk to the bot by its settings.
+// Settings returns the access that the settings grant.
 func (d *Registry) Settings() Access { return d.cfg.Access }
 
-// Give lets a person in as a user or an administrator, as far as who does it may, and says what
-// came of it in Markdown.
+// Give admits a user, or makes them an administrator, if the author's role allows it. It returns the
+// result as Markdown.
 func (d *Registry) Give(ctx context.Context, author audit.Author, user string, admin bool) (string, error) {
 	as := isUser
 	if admin {
@@ -48,7 +48,7 @@ func (d *Registry) Give(ctx context.Context, author audit.Author, user string, a
 	})
 }
 
-// Take takes back what a user was allowed in a chat, and says what came of it.
+// Take revokes what a user was granted in a chat, and returns the result as text.
 func (d *Registry) Take(ctx context.Context, author audit.Author, user string) (string, error) {
 	return d.do(ctx, author, func(author audit.Author, role toolgroups.Role) (string, error) {
 		one, refusal, err := d.remove(ctx, author, role, user)
@@ -59,7 +59,7 @@ func (d *Registry) Take(ctx context.Context, author audit.Author, user string) (
 	})
 }
 
-// do does something for an administrator, whose role is that of this moment.
+// do runs f with the author's current role.
 func (d *Registry) do(ctx context.Context, author audit.Author, f func(audit.Author, toolgroups.Role) (string, error)) (string, error) {
 	if err := d.look(ctx, author.By); err != nil {
 		return "", err

@@ -21,25 +21,25 @@ import (
 const (
 	// askedAge is how long the owner has to decide.
 	askedAge = 7 * 24 * time.Hour
-	// refusedAge is how long the owner is not asked again about a newcomer.
+	// refusedAge is how long the owner is not asked about a refused newcomer.
 	refusedAge = 30 * 24 * time.Hour
-	// maxAsked bounds the cards that are open.
+	// maxAsked bounds the open cards.
 	maxAsked = 20
-	// maxSaid bounds what a card quotes.
+	// maxSaid bounds what a card quotes, in characters.
 	maxSaid = 120
-	// maxKept bounds the message that is kept with a request, in bytes of its record.
+	// maxKept bounds the message that is stored with a request, in bytes of its record.
 	maxKept = 16 << 10
 )
 
-// The kind of the card about a newcomer, and its choices.
+// Kind and choices of the card about a newcomer.
 const (
 	cardAdmit    = "admit"
 	choiceAdmit  = "admit"
 	choiceRefuse = "refuse"
 )
 
-// AskOwner asks the owner about a stranger, once however often it is called, and returns what
-// to tell the stranger.
+// AskOwner asks the owner about a stranger, once however often it is called, and returns the text for
+// the stranger.
 func (d *Registry) AskOwner(ctx context.Context, j *queue.Run) (string, error) {
 	d.changing.Lock()
 	defer d.changing.Unlock()
@@ -53,7 +53,7 @@ func (d *Registry) AskOwner(ctx context.Context, j *queue.Run) (string, error) {
 		one = person{rev: one.rev}
 	}
 	switch {
-	case one.Standing.role() > toolgroups.RoleStranger: // since it came
+	case one.Standing.role() > toolgroups.RoleStranger: // admitted meanwhile
 		one.Message = kept(m)
 		return d.welcomeText(one), d.answer(ctx, one)
 	case !owned || one.Standing == isRefused:
@@ -84,9 +84,8 @@ func (d *Registry) AskOwner(ctx context.Context, j *queue.Run) (string, error) {
 	return fmt.Sprintf(sorry+"I have asked my owner whether to let you in. If so, %s. (You are `%s`.)", then, one.User), nil
 }
 
-// kept returns the message of a stranger as it is answered when they are let in; nil where it is
-// too large to be kept until then. Its key is its own: the answer that tells of the request has the
-// other one.
+// kept returns the message to answer once the stranger is admitted; nil if it is too large to be stored
+// until then. It has a key of its own: the notice about the request has the original one.
 func kept(m chats.Message) *chats.Message {
 	m.ID += "-kept"
 	data, err := json.Marshal(m)
@@ -96,8 +95,8 @@ func kept(m chats.Message) *chats.Message {
 	return &m
 }
 
-// makeRoom ends the oldest cards about newcomers if too many are open: the newcomer who asked last
-// is most likely still there, and strangers must not keep the owner from hearing of others.
+// makeRoom closes the oldest cards about newcomers if too many are open: the last newcomer is most
+// likely still there, and strangers must not keep others from reaching the owner.
 func (d *Registry) makeRoom(ctx context.Context, now time.Time) error {
 	waiting := d.register.all(func(p person) bool { return p.Standing == hasAsked && !p.over(now) })
 	for _, oldest := range waiting[:max(0, len(waiting)-maxAsked+1)] {
@@ -146,7 +145,7 @@ func admitKey(one person) string {
 	return fmt.Sprintf("admit/%s/%d", one.User, one.Since.UnixNano())
 }
 
-// decide does what the owner has pressed on the card about a newcomer.
+// decide applies the owner's choice on the card about a newcomer.
 func (d *Registry) decide(ctx context.Context, press interact.Press) (interact.Result, error) {
 	var who person
 	if err := json.Unmarshal(press.Card.Data, &who); err != nil {
@@ -188,7 +187,8 @@ func (d *Registry) decide(ctx context.Context, press interact.Press) (interact.R
 	}, d.register.revoke(ctx, one, press.User, d.cfg.Now())
 }
 
-// welcomeText tells a person who let them in, and that their message is answered, or lost.
+// welcomeText returns the text for an admitted user: who admitted them, and whether their message is
+// answered or lost.
 func (d *Registry) welcomeText(one person) string {
 	text := "You were let in."
 	if by := d.register.find(one.By); by.Name != "" {
@@ -200,8 +200,8 @@ func (d *Registry) welcomeText(one person) string {
 	return text + " Here is the answer to your message:"
 }
 
-// letIn gives a person a role, and tells them if they asked for it, and has the message answered
-// with which they asked; called again for the same decision, it does neither again.
+// letIn gives a user a role. If they had asked, it tells them and answers the message with which they
+// asked; repeated for the same decision, it does neither again.
 func (d *Registry) letIn(ctx context.Context, one person, as standing, author audit.Author) error {
 	if err := author.Record(ctx, "let in as "+string(as), one.User); err != nil {
 		return err
@@ -214,19 +214,19 @@ func (d *Registry) letIn(ctx context.Context, one person, as standing, author au
 	return d.welcome(ctx, one)
 }
 
-// welcome tells a person that they were let in if they asked for it, and has the message answered
-// with which they did. That is kept until its job is on disk, under whose key it is put once.
+// welcome tells an admitted user who had asked, and answers the message with which they asked. That
+// message stays stored until its job is on disk, which is inserted once under its key.
 func (d *Registry) welcome(ctx context.Context, one person) error {
 	if one.Card == "" {
 		return nil
 	}
-	// A card would not do: no answer waits for one.
+	// A card would be wrong here: no answer waits for one.
 	err := d.cfg.Jobs.Tell(ctx, chats.Message{
 		Chat: one.Chat, ID: queue.Hash(admitKey(one)), Kind: KindTell, Direct: true,
 		User: strings.TrimPrefix(one.User, one.Chat.Platform+":"), Time: d.cfg.Now(),
 	}, d.welcomeText(one))
 	if errors.Is(err, queue.ErrInvalid) {
-		return nil // there is no user to be told
+		return nil // no known chat
 	}
 	if err != nil {
 		return err
@@ -234,7 +234,7 @@ func (d *Registry) welcome(ctx context.Context, one person) error {
 	return d.answer(ctx, one)
 }
 
-// answer has the message answered with which a person asked, if it is kept.
+// answer enqueues the message with which a user asked, if it is stored.
 func (d *Registry) answer(ctx context.Context, one person) error {
 	if one.Message == nil {
 		return nil

@@ -20,17 +20,17 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// standing is what was decided in a chat about a person, or is still to be decided.
+// standing is the decision about a user, or that one is pending.
 type standing string
 
-// The standings. Those without a role end at a time.
+// The standings. Those without a role expire.
 const (
 	isOwner standing = "owner"
 	isAdmin standing = "admin"
 	isUser  standing = "user"
-	// hasAsked: a card asks the owner about them.
+	// hasAsked: a card asks the owner about the user.
 	hasAsked standing = "asked"
-	// isRefused: an administrator decided against them; the owner is not asked again yet.
+	// isRefused: an administrator refused the user; the owner is not asked again yet.
 	isRefused standing = "refused"
 )
 
@@ -45,27 +45,27 @@ type person struct {
 	User     string   `json:"user"` // platform:id
 	Name     string   `json:"name,omitempty"`
 	Standing standing `json:"standing"`
-	// By decided that. It is empty for the owner of the bot.
+	// By made that decision. It is empty for the owner of the bot.
 	By    string    `json:"by,omitempty"`
 	Since time.Time `json:"since"`
-	// Until ends a standing without a role.
+	// Until is when a standing without a role expires.
 	Until time.Time `json:"until,omitzero"`
-	// Chat is their direct chat with the bot, if it is known.
+	// Chat is the user's direct chat with the bot, if known.
 	Chat chats.Chat `json:"chat,omitzero"`
-	// Card is the token of the card about them.
+	// Card is the token of the card about the user.
 	Card string `json:"card,omitempty"`
-	// Message is what they wrote when they asked, until it is answered.
+	// Message is the message with which the user asked, until it is answered.
 	Message *chats.Message `json:"message,omitempty"`
 
 	rev storage.Revision
-	// gone says that the version rev was deleted.
+	// gone says that version rev was a deletion.
 	gone bool
 }
 
-// maxName bounds names in texts.
+// maxName bounds names in texts, in characters.
 const maxName = 40
 
-// writer returns who wrote a message in a direct chat, with a standing.
+// writer returns the author of a message in a direct chat, with a standing.
 func writer(m chats.Message, as standing, now time.Time) person {
 	return person{
 		User: m.By(), Name: wording.OneLine(m.UserName, maxName), Standing: as, Since: now,
@@ -84,26 +84,26 @@ func (p person) title() string {
 
 const accessPrefix = "access/"
 
-// register keeps people in a KV and in memory, so that a look-up costs no read. Each change
-// is made over the record that it was decided on, by the caller that holds [Registry.changing]; memory
-// has it when the change returns. What other processes change it learns from [Registry.Watch],
-// and wherever a change of its own is a conflict: then the caller that decides looks again.
+// register keeps people in a KV and in memory, so that a look-up needs no read. Each change is based on
+// the record that the decision was based on, by the caller that holds [Registry.changing]; memory has
+// it when the change returns. Changes of other processes arrive through [Registry.Watch], and as
+// conflicts: then the deciding caller reads again.
 type register struct {
 	kv    storage.KV
 	log   *slog.Logger
 	alone bool
-	// removed is told of a user whom another process has taken a role from.
+	// removed is called with a user whose role another process has revoked.
 	removed func(user string)
 
 	mu   sync.RWMutex
-	byID map[string]person // the versions that are gone too, where other processes write
+	byID map[string]person // includes deleted versions if other processes write
 }
 
 func newRegister(kv storage.KV, log *slog.Logger) register {
 	return register{kv: kv, log: log, alone: true, removed: func(string) {}, byID: make(map[string]person)}
 }
 
-// load reads all people whose records are whole.
+// load reads all people whose records are intact.
 func (r *register) load(ctx context.Context) error {
 	r.mu.RLock()
 	before := maps.Clone(r.byID)
@@ -121,8 +121,8 @@ func (r *register) load(ctx context.Context) error {
 	return nil
 }
 
-// learn takes in a record that was written, unless a newer one is known. One that is
-// damaged lets no user in.
+// learn applies a record that was written, unless a newer one is known. A damaged record admits no
+// user.
 func (r *register) learn(e storage.Event) {
 	user := strings.TrimPrefix(e.Key, accessPrefix)
 	one := person{}
@@ -149,7 +149,7 @@ func (r *register) learn(e storage.Event) {
 	}
 }
 
-// drop forgets a person whose record is gone, if nothing newer is known.
+// drop forgets a person whose record was deleted, unless something newer is known.
 func (r *register) drop(user string, rev storage.Revision) {
 	r.mu.Lock()
 	known := r.byID[user]
@@ -164,7 +164,7 @@ func (r *register) drop(user string, rev storage.Revision) {
 	}
 }
 
-// refresh reads what the store has of a person.
+// refresh reads a person's record from the store.
 func (r *register) refresh(ctx context.Context, user string) error {
 	r.mu.RLock()
 	known := r.byID[user].rev
@@ -181,7 +181,7 @@ func (r *register) refresh(ctx context.Context, user string) error {
 	return nil
 }
 
-// find returns what is known of a person. They have no User where nothing is.
+// find returns a person; User is empty if the person is unknown.
 func (r *register) find(user string) person {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -195,7 +195,7 @@ func (r *register) with(role toolgroups.Role) []person {
 	return r.all(func(one person) bool { return one.Standing.role() >= role })
 }
 
-// all returns everybody who passes, the highest role first, then the oldest.
+// all returns the people that pass accepts, the highest role first, then the oldest.
 func (r *register) all(pass func(person) bool) []person {
 	r.mu.RLock()
 	var found []person
@@ -219,9 +219,8 @@ func (r *register) owner() (person, bool) {
 	return owners[0], true
 }
 
-// put stores a person over the version that they have. They are on disk and in effect when
-// put returns nil; after an error they are not in effect before the next start, or the next
-// look.
+// put stores a person over the version that they have. When it returns nil, the change is on disk and
+// in effect; after an error it is not in effect until the next start or read.
 func (r *register) put(ctx context.Context, one *person) error {
 	rev, err := queue.Write(ctx, r.kv, accessPrefix+one.User, one, one.rev)
 	if err != nil {
@@ -232,7 +231,7 @@ func (r *register) put(ctx context.Context, one *person) error {
 	return nil
 }
 
-// again returns why a person could not be changed. After a conflict memory has what is there.
+// again returns the error of a failed change. After a conflict it has updated memory from the store.
 func (r *register) again(ctx context.Context, user string, err error) error {
 	if errors.Is(err, storage.ErrConflict) {
 		return errors.Join(err, r.refresh(ctx, user))
@@ -246,14 +245,14 @@ func (r *register) set(one person) {
 	r.byID[one.User] = one
 }
 
-// revoke refuses a person, in memory first: they are out even if the write fails.
+// revoke refuses a person, in memory first, so that it holds even if the write fails.
 func (r *register) revoke(ctx context.Context, one person, by string, now time.Time) error {
 	one.Standing, one.By, one.Until, one.Message = isRefused, by, now.Add(refusedAge), nil
 	r.set(one)
 	return r.put(ctx, &one)
 }
 
-// remove forgets a person, in memory first: they are out even if the write fails.
+// remove deletes a person, in memory first, so that it holds even if the write fails.
 func (r *register) remove(ctx context.Context, one person) error {
 	r.mu.Lock()
 	if delete(r.byID, one.User); !r.alone {

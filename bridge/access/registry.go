@@ -1,5 +1,4 @@
-// Package access decides who may talk to the bot and what they may do, and lets people in and
-// removes them.
+// Package access decides who may talk to the bot and with which role, and admits and removes users.
 package access
 
 import (
@@ -17,62 +16,60 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// KindTell is the kind of jobs that tell a user something, before what is answered later in the
-// chat.
+// KindTell is the kind of jobs that send a user a notice, before later answers in the chat.
 const KindTell chats.Kind = "tell"
 
-// Config is what a [Registry] is made of.
+// Config configures a [Registry].
 type Config struct {
-	// Platforms are all there are, by name.
+	// Platforms are all platforms, by name.
 	Platforms map[string]chats.Platform
-	// Alone says that no other process works with the store.
+	// Alone says that no other process uses the store.
 	Alone bool
 	Log   *slog.Logger
 	Now   func() time.Time
 	// Store keeps the people and the claim.
 	Store storage.Store
-	// Access is what the settings say; it has to be valid.
+	// Access is the access that the settings grant; it has to be valid.
 	Access Access
 	// Cards asks the owner, and shows the list of people.
 	Cards Cards
-	// Allowance is what the owner reads about who is let in: what they may use a day. Empty
-	// where nothing bounds them.
+	// Allowance tells the owner what an admitted user may use a day. Empty if there is no bound.
 	Allowance string
 	Jobs      Jobs
 }
 
-// Cards ask people.
+// Cards posts cards.
 type Cards interface {
 	// Post sends a card to a chat, once under its key, and returns its token.
 	Post(ctx context.Context, key string, to chats.Chat, card interact.Card) (token string, err error)
 	// Answer answers a job with a card.
 	Answer(ctx context.Context, j *queue.Run, card interact.Card) (string, error)
-	// Invalidate closes a card that is open still, with a note.
+	// Invalidate closes an open card, with a note.
 	Invalidate(ctx context.Context, token, note string) error
 }
 
-// Jobs are those that follow from who is let in and removed.
+// Jobs inserts the jobs that admissions and removals cause.
 type Jobs interface {
-	// Put has the message of a user carried out, once.
+	// Put inserts a user's message, once.
 	Put(ctx context.Context, m chats.Message) error
-	// Tell answers a message of kind [KindTell] with a text, once. What is put later for its
-	// chat is answered behind that.
+	// Tell answers a message of kind [KindTell] with a text, once. Messages that are put into its chat
+	// later are answered after it.
 	Tell(ctx context.Context, m chats.Message, text string) error
-	// Expel ends what runs here for a removed user, platform:id.
+	// Expel cancels the running jobs of a removed user, platform:id.
 	Expel(user string)
 }
 
-// Registry is where people ask to be let in, and where they are let in and removed. Its methods
+// Registry holds who may talk to the bot, and handles requests, admissions and removals. Its methods
 // may be called concurrently.
 type Registry struct {
 	cfg       Config
 	register  register
 	strangers strangers
-	// changing is held from the look at a record until its change is stored.
+	// changing is held from the read of a record until its change is stored.
 	changing sync.Mutex
 }
 
-// New returns a registry. Until [Registry.Load] it knows the settings alone.
+// New returns a registry. Until [Registry.Load] it knows only the settings.
 func New(cfg Config) *Registry {
 	d := &Registry{cfg: cfg, register: newRegister(cfg.Store, cfg.Log)}
 	d.strangers = &memory{told: make(map[note]time.Time)}
@@ -87,12 +84,11 @@ func New(cfg Config) *Registry {
 	return d
 }
 
-// Load reads the people who were let in before. A record that cannot be read lets no user in.
+// Load reads the people. An unreadable record admits no user.
 func (d *Registry) Load(ctx context.Context) error { return d.register.load(ctx) }
 
-// Watch learns of whom other processes let in or remove, until ctx ends, beginning with what
-// was missed. What runs here for a user who is removed ends. An error means that it has to
-// be called again.
+// Watch applies the admissions and removals of other processes until ctx ends, beginning with those
+// that were missed. It cancels the jobs of removed users. After an error it has to be called again.
 func (d *Registry) Watch(ctx context.Context) error {
 	changes := d.cfg.Store.Watch(ctx, accessPrefix)
 	if err := d.register.load(ctx); err != nil {
@@ -107,7 +103,7 @@ func (d *Registry) Watch(ctx context.Context) error {
 	return nil
 }
 
-// look makes sure that a user is known as they are now, before it is decided about them.
+// look refreshes a user before a decision about them.
 func (d *Registry) look(ctx context.Context, user string) error {
 	if d.cfg.Alone {
 		return nil
@@ -115,16 +111,16 @@ func (d *Registry) look(ctx context.Context, user string) error {
 	return d.register.refresh(ctx, user)
 }
 
-// Role returns what a user, platform:id, may do now: what the settings allow or what
-// an administrator allowed in a chat, whichever is more.
+// Role returns the current role of a user, platform:id: the higher of what the settings grant and what
+// an administrator granted in a chat.
 func (d *Registry) Role(user string) toolgroups.Role {
 	d.register.mu.RLock()
 	defer d.register.mu.RUnlock()
 	return max(d.cfg.Access.Role(user), roles[d.register.byID[user].Standing])
 }
 
-// AdminChats returns the chats in which the bot is alone with its owner or with an
-// administrator who was made one in a chat, as far as it knows those chats.
+// AdminChats returns the known direct chats with the owner and with administrators who were appointed
+// in a chat.
 func (d *Registry) AdminChats() []chats.Chat {
 	var places []chats.Chat
 	for _, one := range d.register.with(toolgroups.RoleAdmin) {
@@ -135,19 +131,19 @@ func (d *Registry) AdminChats() []chats.Chat {
 	return places
 }
 
-// Prune forgets people without a role whose time is over, and which strangers were told what
-// long ago. It has answered what people wrote who were let in, where that was cut off.
+// Prune deletes people without a role whose time is over, and old records of notices to strangers. It
+// also answers the messages of admitted users if that was cut off.
 func (d *Registry) Prune(ctx context.Context) error {
 	d.changing.Lock()
 	defer d.changing.Unlock()
 	now := d.cfg.Now()
 	for _, one := range d.register.all(func(one person) bool { return one.over(now) }) {
-		// After a conflict an administrator has just decided about them.
+		// A conflict means that an administrator has just decided about them.
 		if err := d.register.remove(ctx, one); err != nil && !errors.Is(err, storage.ErrConflict) {
 			return err
 		}
 	}
-	// A crash may have come between letting a user in and the job of what they asked.
+	// A crash may have come between the admission of a user and the job of their message.
 	for _, one := range d.register.all(func(one person) bool { return one.Message != nil && one.Standing.role() > toolgroups.RoleStranger }) {
 		if err := d.welcome(ctx, one); err != nil && !errors.Is(err, storage.ErrConflict) {
 			return err
@@ -156,8 +152,8 @@ func (d *Registry) Prune(ctx context.Context) error {
 	return (&peopleList{store: d.cfg.Store}).prune(ctx, now)
 }
 
-// Knows reports whether a user, platform:id, may talk to the bot. Where other processes let people
-// in, it looks again before it says no: what they wrote may be here before who wrote it is known.
+// Knows reports whether a user, platform:id, may talk to the bot. If other processes admit users, it
+// reads again before it returns false: a message may arrive before the news of its author's admission.
 func (d *Registry) Knows(ctx context.Context, user string) (bool, error) {
 	if d.Role(user) > toolgroups.RoleStranger {
 		return true, nil
@@ -168,7 +164,7 @@ func (d *Registry) Knows(ctx context.Context, user string) (bool, error) {
 	return d.Role(user) > toolgroups.RoleStranger, nil
 }
 
-// Handlers handle the presses of the desk's cards, by kind.
+// Handlers returns the handlers of the registry's cards, by kind.
 func (d *Registry) Handlers() map[string]interact.Handler {
 	return map[string]interact.Handler{cardAdmit: d.decide, cardPeople: d.pressed}
 }

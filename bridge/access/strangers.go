@@ -14,30 +14,30 @@ import (
 	"oneclaw/bridge/turn"
 )
 
-// In this time a stranger is told once how to be let in, and once that a code is wrong; the
-// rest of what they send is dropped. All together get so many answers an hour.
+// A stranger is told once per interval how to be admitted, and once that a code is wrong; the rest of
+// their messages is dropped. All strangers together get a bounded number of answers an hour.
 const (
 	strangerInterval   = 24 * time.Hour
 	maxStrangersAnHour = 200
 )
 
-// strangers remember who was told: at most as many as are answered in the interval.
+// strangers remembers who was told, for at most as many as are answered in the interval.
 type strangers interface {
-	// tell reports whether to answer a stranger, and notes it. A stranger who was told in a shared
+	// tell reports whether to answer a stranger, and records it. A stranger who was told in a shared
 	// chat is told once more in a direct one.
 	tell(ctx context.Context, n note, now time.Time) (bool, error)
-	// forget forgets that a user was told, or that all were where none is named.
+	// forget deletes the record of a user, or of all if user is empty.
 	forget(ctx context.Context, user string) error
 }
 
-// note says whom the bot told what, and where.
+// note says which stranger was told what, and where.
 type note struct {
 	user   string
 	direct bool // in a direct chat
 	code   bool // about a code
 }
 
-// alike are the notes after which a stranger is not told again.
+// alike returns the notes after which the stranger is not told again.
 func (n note) alike() []note {
 	if n.direct {
 		return []note{n}
@@ -45,11 +45,11 @@ func (n note) alike() []note {
 	return []note{n, {n.user, true, n.code}}
 }
 
-// memory is that of a process that works alone.
+// memory implements strangers for a process that works alone.
 type memory struct {
 	mu   sync.Mutex
 	told map[note]time.Time
-	// hour is when the present hour of answers began.
+	// hour is when the current hour of answers began.
 	hour    time.Time
 	answers int
 }
@@ -83,9 +83,9 @@ func (s *memory) forget(_ context.Context, user string) error {
 
 const sorry = "Sorry, I only talk to people I have been introduced to. "
 
-// Hear decides what a stranger's message becomes: the command that claims the bot, a notice
-// that says once how to be let in, or nothing, where it returns false. If the job cannot be
-// stored, [Registry.Forget] has to follow.
+// Hear decides how a stranger's message is handled: as the claim command, with a notice that says once
+// how to be admitted, or, if it returns false, not at all. If the job cannot be stored, the caller
+// calls [Registry.Forget].
 func (d *Registry) Hear(ctx context.Context, j *queue.Run) (bool, error) {
 	m := j.Message
 	if m.Kind != chats.KindText {
@@ -117,7 +117,7 @@ func (d *Registry) Hear(ctx context.Context, j *queue.Run) (bool, error) {
 	return true, nil
 }
 
-// Forget takes back what [Registry.Hear] noted: the sender was not told.
+// Forget undoes what [Registry.Hear] recorded: the sender was not told.
 func (d *Registry) Forget(ctx context.Context, m chats.Message) {
 	if err := d.strangers.forget(ctx, m.By()); err != nil {
 		d.cfg.Log.Warn("a stranger may wait for an answer that does not come", "user", m.By(), "err", err)

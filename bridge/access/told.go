@@ -11,17 +11,17 @@ import (
 	"oneclaw/storage"
 )
 
-// Where a [peopleList] keeps what it notes.
+// Key prefixes of a [peopleList].
 const (
 	strangerPrefix = "stranger/"
 	toldPrefix     = strangerPrefix + "told/"
 	hourKey        = strangerPrefix + "hour"
 )
 
-// peopleList remembers in the store who was told, for processes that share it.
+// peopleList implements strangers in the store, for processes that share it.
 type peopleList struct{ store storage.Store }
 
-// hour counts the answers of an hour.
+// hour counts the answers of one hour.
 type hour struct {
 	Began   time.Time `json:"began"`
 	Answers int       `json:"answers"`
@@ -81,7 +81,7 @@ func (b *peopleList) try(ctx context.Context, n note, now time.Time) (bool, erro
 	return true, nil
 }
 
-// read reads a record. One that does not decode counts as empty, and is written anew.
+// read reads a record. One that does not decode counts as empty, and is overwritten.
 func (b *peopleList) read(ctx context.Context, key string, v any) (storage.Revision, error) {
 	entry, err := b.store.Get(ctx, key)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -101,7 +101,7 @@ func (b *peopleList) forget(ctx context.Context, user string) error {
 	return b.remove(ctx, toldPrefix+user, func(time.Time) bool { return true })
 }
 
-// prune forgets who may be told again.
+// prune deletes the records of strangers who may be told again.
 func (b *peopleList) prune(ctx context.Context, now time.Time) error {
 	return b.remove(ctx, toldPrefix, func(at time.Time) bool { return now.Sub(at).Abs() >= strangerInterval })
 }

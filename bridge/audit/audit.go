@@ -1,5 +1,5 @@
-// Package audit keeps who did what about the bot and its conversations, for those who may have
-// to know later. Entries are added and never changed; the oldest go.
+// Package audit records who did what with the bot and its conversations. Entries are added and never
+// changed; the oldest are deleted.
 package audit
 
 import (
@@ -17,46 +17,45 @@ import (
 )
 
 const (
-	// DefaultAge is how long entries are kept where no setting says.
+	// DefaultAge is how long entries are kept if no setting says.
 	DefaultAge = 365 * 24 * time.Hour
-	// Most is how many are kept.
+	// Most bounds how many are kept.
 	Most = 50_000
-	// Page is the place of what was done on the page of administrators.
+	// Page is the Chat of actions on the administrators' pages.
 	Page = "page"
-	// Terminal is the place of what was done with a command of the program.
+	// Terminal is the Chat of actions of the program's commands.
 	Terminal = "terminal"
 	// prefix begins the keys of entries, the newest first.
 	prefix = "audit/"
 )
 
-// Entry is something that a person did.
+// Entry is an action of a person.
 type Entry struct {
 	At time.Time `json:"at"`
-	// Action is what was done: clear, undo, remove, sign-in and the like.
+	// Action is the action: clear, undo, remove, sign-in and the like.
 	Action string `json:"action"`
-	// By is who did it, as platform:id, and Name what the platform calls them.
+	// By is who did it, as platform:id, Name the platform's name of them.
 	By   string `json:"by"`
 	Name string `json:"name,omitempty"`
-	// Chat is where, as platform:id[:thread], [Page] or [Terminal].
+	// Chat is where it was done: platform:id[:thread], [Page] or [Terminal].
 	Chat string `json:"chat,omitempty"`
-	// About says what it was done to: for a conversation the name of its log, for a sign-in
-	// the address of the browser.
+	// About is what it was done to: for a conversation the name of its log, for a sign-in the address
+	// of the browser.
 	About string `json:"about,omitempty"`
 }
 
-// Author is who does something, when and where, before it is known what. The zero value keeps nothing.
+// Author is who acts, when and where, before the action is known. The zero value records nothing.
 type Author struct {
-	// KV keeps the entry.
+	// KV stores the entry.
 	KV storage.KV
-	// Event is what it belongs to: what is done again because of that is kept once.
+	// Event identifies the cause: an action repeated for the same event is recorded once.
 	Event string
 	At    time.Time
-	// By, Name and Chat are those of the [Entry].
+	// By, Name and Chat are as in [Entry].
 	By, Name, Chat string
 }
 
-// Record keeps that something is done, before it is: what is tried again after a crash may find nothing
-// left to do.
+// Record stores an action before it is done: a repetition after a crash may find nothing left to do.
 func (a Author) Record(ctx context.Context, action, about string) error {
 	if a.KV == nil {
 		return nil
@@ -65,8 +64,8 @@ func (a Author) Record(ctx context.Context, action, about string) error {
 	return Append(ctx, a.KV, hex.EncodeToString(sum[:16]), Entry{At: a.At, Action: action, By: a.By, Name: a.Name, Chat: a.Chat, About: about})
 }
 
-// Op returns what keeps an entry, for a [storage.Store.Write] together with what it tells of.
-// Event identifies it among those of its moment: written twice, the second is a conflict.
+// Op returns the write of an entry, for a [storage.Store.Write] together with the action. event
+// identifies it among the entries of its moment: a second write of it is a conflict.
 func Op(event string, e Entry) (storage.Op, error) {
 	data, err := json.Marshal(e)
 	if err != nil {
@@ -75,7 +74,7 @@ func Op(event string, e Entry) (storage.Op, error) {
 	return storage.Put(fmt.Sprintf("%s%019d/%s", prefix, math.MaxInt64-e.At.UnixNano(), event), data, storage.Absent), nil
 }
 
-// Append keeps an entry. Appended twice, it is there once.
+// Append stores an entry. It is idempotent.
 func Append(ctx context.Context, kv storage.KV, event string, e Entry) error {
 	op, err := Op(event, e)
 	if err != nil {
@@ -87,14 +86,14 @@ func Append(ctx context.Context, kv storage.KV, event string, e Entry) error {
 	return nil
 }
 
-// List returns the newest entries, at most so many; 0 is no bound.
+// List returns the newest entries, at most most; 0 is no bound.
 func List(ctx context.Context, kv storage.KV, most int) ([]Entry, error) {
 	all, _, err := After(ctx, kv, "", most)
 	return all, err
 }
 
-// After returns entries as [List] does, from behind a place on, and the place where those go on
-// that are older; empty where there are none.
+// After returns entries as [List] does, but those after a cursor, and the cursor of the older ones;
+// empty if there are none.
 func After(ctx context.Context, kv storage.KV, after string, most int) (all []Entry, next string, err error) {
 	r, n := storage.Range{Prefix: prefix}, 0
 	if after != "" {
@@ -110,14 +109,14 @@ func After(ctx context.Context, kv storage.KV, after string, most int) (all []En
 		}
 		last = strings.TrimPrefix(entry.Key, prefix)
 		var e Entry
-		if json.Unmarshal(entry.Value, &e) == nil { // one that is damaged hides no other
+		if json.Unmarshal(entry.Value, &e) == nil { // skip damaged entries
 			all = append(all, e)
 		}
 	}
 	return all, "", nil
 }
 
-// Prune removes what is older, and what is more than [Most].
+// Prune deletes entries that are older than before, and those beyond [Most].
 func Prune(ctx context.Context, kv storage.KV, before time.Time) error {
 	oldest := fmt.Sprintf("%s%019d", prefix, math.MaxInt64-before.UnixNano())
 	n := 0

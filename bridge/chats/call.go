@@ -6,11 +6,11 @@ import (
 	"unicode"
 )
 
-// face is a face or the name of an emoji, whose colon is no punctuation.
+// face matches a smiley, or the name of an emoji, whose colon is not punctuation.
 var face = regexp.MustCompile(`^(?::[\pL\d_+'-]+:|[:;]['-]?[()DPpOo3/\\|*]+(?:\s|$))`)
 
-// TrimMention returns what follows a name that calls the bot, without the space and the
-// punctuation that set it off.
+// TrimMention returns the text after a mention of the bot, without the space and the punctuation that
+// separate it.
 func TrimMention(text string) string {
 	for {
 		text = strings.TrimLeftFunc(text, unicode.IsSpace)

@@ -1,5 +1,5 @@
-// Package chats is what the platforms and the bridge say to each other: chats, messages, the
-// parts of answers, and the interfaces that a platform implements.
+// Package chats is the interface between platforms and the bridge: chats, messages, the parts of
+// answers, and the interfaces that a platform implements.
 package chats
 
 import (
@@ -15,8 +15,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Chat is a place where people talk to the bot, and the address of an answer. It is
-// a value kept with each job, never looked up later, and comparable.
+// Chat is where users talk to the bot, and the address of an answer. It is a comparable value that is
+// stored with each job and never looked up later.
 type Chat struct {
 	// Platform is the name of the platform: telegram, slack.
 	Platform string `json:"platform"`
@@ -34,7 +34,7 @@ func (c Chat) String() string {
 	return c.Platform + ":" + c.ID + ":" + c.Thread
 }
 
-// Whole is the chat without its thread.
+// Whole returns the chat without its thread.
 func (c Chat) Whole() Chat { return Chat{Platform: c.Platform, ID: c.ID} }
 
 // ParseChat is the inverse of [Chat.String].
@@ -47,7 +47,7 @@ func ParseChat(s string) (Chat, error) {
 	return Chat{Platform: platform, ID: id, Thread: thread}, nil
 }
 
-// Kind says what happened on the platform.
+// Kind is the kind of an event on a platform.
 type Kind string
 
 // The kinds of events that platforms deliver.
@@ -59,17 +59,16 @@ const (
 	KindEdit Kind = "edit"
 	// KindPress is the press of a button under one of the bot's messages.
 	KindPress Kind = "press"
-	// KindAmbient is a message, or its new text, that is not for the bot, in a chat where a
-	// [AmbientInbox] wants it all the same. It gets no answer.
+	// KindAmbient is a message, or its edit, that is not addressed to the bot, in a chat where an
+	// [AmbientInbox] wants it. It gets no answer.
 	KindAmbient Kind = "heard"
-	// KindFeedback is what a user thinks of a message of the bot; see [NewFeedback]. It is
-	// not answered.
+	// KindFeedback is a user's rating of one of the bot's messages; see [NewFeedback]. It gets no
+	// answer.
 	KindFeedback Kind = "feedback"
 )
 
-// Message is what a platform delivers: something that a person did, for the bot.
-// Platforms drop what is not for the bot, strip the mention of it and decode
-// entities before they hand a message over.
+// Message is an event that a platform delivers: an action of a user addressed to the bot. Platforms
+// drop what is not for the bot, strip its mention and decode entities.
 type Message struct {
 	Chat Chat `json:"chat"`
 	// ID is the platform's id of the message, unique within Chat.Platform and
@@ -77,90 +76,86 @@ type Message struct {
 	// the same one is dropped.
 	ID   string `json:"id"`
 	Kind Kind   `json:"kind"`
-	// User is who sent it: the platform's id without colons or slashes, and a name
-	// to show. The id of a user who is not of the bot's own workspace, where the platform
-	// has such, is followed by "@" and that of theirs.
+	// User is the sender: the platform's id without colons or slashes, and a display name. The id of a
+	// user of another workspace, on platforms that have them, is followed by "@" and the id of that
+	// workspace.
 	User     string `json:"user"`
 	UserName string `json:"user_name,omitempty"`
 	// Direct is true in a chat with this user alone.
 	Direct bool `json:"direct,omitempty"`
-	// Opener is the user who began the thread, where the platform knows: that user
-	// may clear it.
+	// Opener is the user who began the thread, if the platform knows: that user may clear it.
 	Opener string `json:"opener,omitempty"`
-	// Text is what was written; of a press, the [Button.Data] that the platform sent
-	// back, which any user can forge.
+	// Text is the text; of a press, the [Button.Data] that the platform sent back, which any user can
+	// forge.
 	Text string `json:"text,omitempty"`
-	// On is the platform's id of the message whose button was pressed; of a text that a button
-	// sends, that of the message it is about.
+	// On is the platform's id of the message whose button was pressed; of a text that a button sends,
+	// the message it is about.
 	On string `json:"on,omitempty"`
 	// Files came with the message; they are fetched when the turn begins.
 	Files []Attachment `json:"files,omitempty"`
-	// Skipped says, in words for the user, what of the message could not be read
-	// (a voice note, a sticker, a file that is too large).
+	// Skipped says, in words for the user, which parts of the message could not be read (a voice note,
+	// a sticker, a file that is too large).
 	Skipped []string `json:"skipped,omitempty"`
-	// Quoted is what the message points at. Text holds nothing of it.
+	// Quoted are the messages that this one refers to. Text does not repeat them.
 	Quoted []Quoted `json:"quoted,omitempty"`
-	// Inside is true of a message in a thread that others began, and Called where it calls
-	// the bot by its name: what was said there before can be asked of an [ThreadReader].
+	// Inside says that the message is in a thread that others began, Called that it mentions the bot: a
+	// [ThreadReader] can read what came before.
 	Inside bool `json:"inside,omitempty"`
 	Called bool `json:"called,omitempty"`
-	// Group, where it is not empty, is the same for all messages that the sender sent at once
-	// as one: the pictures of an album.
+	// Group, if not empty, is the same for all messages that the sender sent as one: the pictures of an
+	// album.
 	Group string `json:"group,omitempty"`
-	// Cut says that the sender's client may have cut the text off here, and sends the rest as
-	// the next message.
+	// Cut says that the sender's client may have cut the text here and sends the rest as the next
+	// message.
 	Cut Cut `json:"cut,omitempty"`
-	// Time is when the platform says it was sent.
+	// Time is when it was sent, by the platform's clock.
 	Time time.Time `json:"time"`
 }
 
-// Cut says whether a text that is too long for one message may go on in the next.
+// Cut says whether a text that is too long for one message may continue in the next.
 type Cut string
 
-// The cuts.
+// Values of [Cut].
 const (
-	// CutNowhere: the text is whole.
+	// CutNowhere: the text is complete.
 	CutNowhere Cut = ""
 	// CutBetween: if it was cut, then between two words.
 	CutBetween Cut = "between"
-	// CutWithin: it is as long as a message can be, so it was cut where that was full.
+	// CutWithin: it has the maximum length of a message, so it was cut there, perhaps in a word.
 	CutWithin Cut = "within"
 )
 
 // Attachment is a file of a message that can be fetched from the platform.
 type Attachment struct {
-	// Ref is what the platform needs to fetch it.
+	// Ref is the platform's reference to fetch it.
 	Ref string `json:"ref"`
 	// Name is the file name as the sender gave it; it may be empty or hostile.
 	Name string `json:"name,omitempty"`
-	// Size in bytes as announced; 0 if unknown.
+	// Size is the announced size in bytes; 0 if unknown.
 	Size int64  `json:"size,omitempty"`
 	Type string `json:"type,omitempty"`
-	// Sound says what there is to hear in it.
+	// Sound describes audio in it.
 	Sound Sound `json:"sound,omitzero"`
 }
 
 // Inbox takes what platforms receive. The bridge implements it.
 type Inbox interface {
-	// Accept returns nil once every message is on disk (or was known already, or is
-	// not to be answered): only then may the platform confirm them. Messages of one
-	// chat are answered in the order given. After an error none of them may be
-	// confirmed; giving them again is harmless.
+	// Accept returns nil once every message is on disk (or was known already, or needs no answer): only
+	// then may the platform confirm them. Messages of one chat are answered in the order given. After
+	// an error none of them may be confirmed; delivering them again is harmless.
 	Accept(ctx context.Context, messages ...Message) error
-	// Moved says that a chat has a new id, with all its threads (a Telegram group
-	// that became a supergroup). It returns nil once that is on disk; it is carried out
-	// when no turn runs there.
+	// Moved reports that a chat has a new id, with all its threads (a Telegram group that became a
+	// supergroup). It returns nil once that is on disk; it takes effect when no turn runs there.
 	Moved(ctx context.Context, from, to Chat) error
 }
 
-// Platform is a chat service. Optional abilities are the small interfaces below,
-// found by type assertion.
+// Platform is a chat service. Its optional abilities are small interfaces, found by type assertion.
 type Platform interface {
-	// Name is the Chat.Platform of its chats.
+	// Name returns the Chat.Platform of its chats.
 	Name() string
-	// Run receives messages and gives them to in until ctx ends; then it returns nil
-	// once everything it started has ended. It survives outages by itself; it
-	// returns an error only where going on is of no use (a wrong token).
+	// Run receives messages and gives them to in until ctx ends; then it returns nil once everything it
+	// started has ended. It survives outages by itself; it returns an error only if retrying is useless
+	// (a wrong token).
 	Run(ctx context.Context, in Inbox) error
 	// Render turns an answer in Markdown into the parts to send, each within the
 	// platform's limits with room left for [RepeatNotice].
@@ -170,54 +165,52 @@ type Platform interface {
 	Send(ctx context.Context, to Address, part Part) (string, error)
 }
 
-// Address says where a part goes.
+// Address is the destination of a part.
 type Address struct {
 	Chat Chat
-	// ReplyTo is the message that is answered, where the answer should show it;
-	// empty in direct chats.
+	// ReplyTo is the message that the part replies to, if it should show that; empty in direct chats.
 	ReplyTo string
 }
 
-// Part is a piece of an answer, rendered for its platform. The texts of an answer come
-// first, the files that tools made for it behind them, in the order of their results.
+// Part is a piece of an answer, rendered for its platform. The texts of an answer come first, then the
+// files that tools made for it, in the order of their results.
 type Part struct {
 	// Text is in the platform's own format.
 	Text string `json:"text"`
 	// Plain is the same without formatting, for when the platform refuses Text.
 	Plain string `json:"plain,omitempty"`
-	// Layout, where a platform has one, is Text as it is laid out there, for what a text cannot
-	// show. Render makes it, and only the platform reads it.
+	// Layout, on platforms that have layouts, holds Text with formatting that a text cannot show.
+	// Render makes it, and only the platform reads it.
 	Layout json.RawMessage `json:"layout,omitempty"`
 	// Repeat asks the platform to show [RepeatNotice] with the part.
 	Repeat bool `json:"repeat,omitempty"`
-	// Note is a line that stands under the text: plain, at most 80 characters.
+	// Note is a line below the text: plain, at most 80 characters.
 	Note string `json:"note,omitempty"`
-	// FeedbackButtons asks the platform to show buttons with which people say what they think of the
-	// answer that ends here, where it has some of its own: they come back as [NewFeedback].
+	// FeedbackButtons asks a platform that has feedback buttons of its own to show them below this end
+	// of the answer; presses come back as [NewFeedback].
 	FeedbackButtons bool `json:"judge,omitempty"`
-	// Buttons stand under the text, in rows. Only platforms that are an [Editor] show
-	// them; they are given to no other.
+	// Buttons are below the text, in rows. Only an [Editor] gets parts with buttons.
 	Buttons [][]Button `json:"buttons,omitempty"`
-	// File, where not nil, is a file of the workspace that is the part instead of a
-	// text. It is sent with [FileSender], never given to [Platform.Send].
+	// File, if not nil, is a file of the workspace that is sent instead of a text. It is sent with
+	// [FileSender], never given to [Platform.Send].
 	File *toolgroups.File `json:"file,omitempty"`
 }
 
-// Button is a choice that a person has under a message.
+// Button is a choice below a message.
 type Button struct {
-	// Label is what the button says: plain text of at most 40 characters.
+	// Label is the button's plain text of at most 40 characters.
 	Label string `json:"label"`
 	// Data comes back with a press: 1 to 64 bytes of a-z, A-Z, 0-9, ":", "-" and "_"
 	// (64 is Telegram's limit of callback_data).
 	Data string `json:"data"`
-	// Style is how the button looks, where the platform has styles.
+	// Style is the look of the button, if the platform has styles.
 	Style ButtonStyle `json:"style,omitempty"`
-	// URL, unless empty, is an https address that the button opens. Whether that is a press as
-	// well is the platform's.
+	// URL, unless empty, is an https address that the button opens. Whether that also counts as a press
+	// depends on the platform.
 	URL string `json:"url,omitempty"`
 }
 
-// ButtonStyle is how a button looks.
+// ButtonStyle is the look of a button.
 type ButtonStyle string
 
 // The styles of buttons.
@@ -227,8 +220,8 @@ const (
 	StyleDanger  ButtonStyle = "danger"
 )
 
-// RepeatNotice is shown with a part that may have been delivered before: the
-// platform's answer to the first try was lost. Plain text, at most 80 characters.
+// RepeatNotice marks a part that may have been delivered before: the platform's answer to the first
+// attempt was lost. Plain text, at most 80 characters.
 const RepeatNotice = "↻ Possible repeat: the connection broke while this was being sent."
 
 // OutFile is a file on its way to a chat.
@@ -237,7 +230,7 @@ type OutFile struct {
 	Name string
 	// Caption is plain text of any length; it may be empty.
 	Caption string
-	// Size in bytes; never 0, and at most what [FileSender] takes.
+	// Size is in bytes; never 0, and at most [FileSender.MaxFile].
 	Size int64
 	// Content holds Size bytes. It is open only until SendFile returns.
 	Content io.ReaderAt
@@ -245,48 +238,48 @@ type OutFile struct {
 	Repeat bool
 }
 
-// ErrTooLarge is returned by [FileFetcher.Fetch].
+// ErrTooLarge is returned by [FileFetcher.FetchFile].
 var ErrTooLarge = errors.New("chats: the file is larger than the platform hands out")
 
-// CommandInfo is a command as platforms list it.
+// CommandInfo describes a command for the platform's list.
 type CommandInfo struct {
-	// Name is without the slash.
+	// Name has no slash.
 	Name string
 	// Description is one short line.
 	Description string
-	// Admin says that it is for administrators: others are not shown it.
+	// Admin says that only administrators see it.
 	Admin bool
 	// OfThread says that it is about one conversation: where these are threads, it has to be
 	// given in the thread that is meant.
 	OfThread bool
 }
 
-// Outcome is what became of a send that failed.
+// Outcome is the outcome of a failed send.
 type Outcome int
 
 // The outcomes of a failed send.
 const (
-	// Unknown: it may have arrived. The answer was lost, or the platform had an error of
-	// its own and does not say what it had done by then.
+	// Unknown: it may have arrived. The response was lost, or the platform had an internal error and
+	// does not say what it did.
 	Unknown Outcome = iota
-	// Later: it has not arrived and can be tried again, not before RetryAfter.
+	// Later: it has not arrived and can be retried, not before RetryAfter.
 	Later
 	// Refused: it has not arrived and never will (blocked, chat gone).
 	Refused
 )
 
-// SendError is what [Platform.Send] returns.
+// SendError is the error of [Platform.Send].
 type SendError struct {
 	Outcome Outcome
-	// RetryAfter is what the platform asks for; 0 leaves it to the caller.
+	// RetryAfter is the pause that the platform asks for; 0 leaves it to the caller.
 	RetryAfter time.Duration
-	// Outage is true where the platform is out of order or out of reach, so that no other
-	// send would fare better. An Unknown outcome always counts as one.
+	// Outage says that the platform is down or unreachable, so that no other send would succeed. An
+	// Unknown outcome always counts as one.
 	Outage bool
-	// Stands is true where what was to be changed stands there as it was, and may not be
-	// changed any more (with Refused).
+	// Stands says that the message to be edited still exists unchanged, and cannot be edited any more
+	// (with Refused).
 	Stands bool
-	// MovedTo is the new id of the chat where the platform says it moved (with Later).
+	// MovedTo is the new id of the chat if the platform says it moved (with Later).
 	MovedTo string
 	// Err is the cause, without secrets.
 	Err error
@@ -303,14 +296,14 @@ func (e *SendError) Error() string {
 // Unwrap returns the cause.
 func (e *SendError) Unwrap() error { return e.Err }
 
-// By is who wrote a message, as platform:id.
+// By returns the author of a message, as platform:id.
 func (m Message) By() string { return m.Chat.Platform + ":" + m.User }
 
-// Shown is the platform's id of the message in the chat that an answer stands under.
+// Shown returns the platform's id of the message that an answer replies to.
 func (m Message) Shown() string { return cmp.Or(m.On, m.ID) }
 
-// Owner is whose memory, files and history a message may reach: the user's in a
-// direct chat, the chat's (all its threads) in a shared one.
+// Owner returns the owner of the memory, files and history that a message may reach: the user in a
+// direct chat, the chat (with all its threads) in a shared one.
 func (m Message) Owner() string {
 	if m.Direct {
 		return m.By()
@@ -318,5 +311,5 @@ func (m Message) Owner() string {
 	return Chat{Platform: m.Chat.Platform, ID: m.Chat.ID}.String()
 }
 
-// MaxFile bounds a file that is taken from a chat (Telegram hands out 20 MB, Slack more).
+// MaxFile bounds a file that is fetched from a chat, in bytes (Telegram hands out 20 MB, Slack more).
 const MaxFile = 100 << 20

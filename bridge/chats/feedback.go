@@ -2,11 +2,11 @@ package chats
 
 import "time"
 
-// Feedback is what a user thinks of one of the bot's messages from now on, or does not think
-// any more: the text of a message of [KindFeedback].
+// Feedback is a user's new rating of one of the bot's messages, or its withdrawal: the text of a
+// message of [KindFeedback].
 type Feedback string
 
-// The feedback.
+// Values of [Feedback].
 const (
 	Good    Feedback = "good"
 	Bad     Feedback = "bad"
@@ -14,9 +14,9 @@ const (
 	NotBad  Feedback = "not bad"
 )
 
-// NewFeedback is the message with which a platform says that a user thinks so of the bot's message
-// with the id on, and when that was. Platforms need not know whose message it is, nor in which
-// thread it stands; saying it again does no harm.
+// NewFeedback returns the message with which a platform reports a user's rating of the message with the
+// id on, and its time. Platforms need not know whose message that is, nor its thread; a repetition does
+// no harm.
 func NewFeedback(chat Chat, on, user string, what Feedback, at time.Time) Message {
 	return Message{Chat: chat, ID: on, Kind: KindFeedback, User: user, On: on, Text: string(what), Time: at}
 }

@@ -1,15 +1,15 @@
 package chats
 
-// Preview is what there is of an answer by now.
+// Preview is the current state of an unfinished answer.
 type Preview struct {
-	// Part is all of it in one message. Its note says what is being done, or [NoteMore].
+	// Part holds all of it in one message. Its note says what is being done, or is [NoteMore].
 	Part Part
 	// Text is the answer so far in Markdown.
 	Text string
-	// Growing is Text before what is open at its end is closed, for a platform that is given
-	// only what is new.
+	// Growing is Text before the open formatting at its end is closed, for a platform that is given
+	// only additions.
 	Growing string
 }
 
-// NoteMore stands under what fills its message.
+// NoteMore is below a preview that fills its message.
 const NoteMore = "✍ There is more to come …"

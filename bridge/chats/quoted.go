@@ -7,59 +7,58 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// Pointing says how a message points at something that was written before.
+// Pointing is how a message refers to an earlier one.
 type Pointing string
 
-// The ways of pointing.
+// Values of [Pointing].
 const (
-	// PointReply: the message answers it.
+	// PointReply: the message replies to it.
 	PointReply Pointing = "reply"
-	// PointForward: the sender passes it on, with or without words of their own.
+	// PointForward: the sender forwards it, with or without words of their own.
 	PointForward Pointing = "forward"
 	// PointLink: the message links to it, and the platform shows it.
 	PointLink Pointing = "link"
-	// PointThread: it stands in the thread of the message, before it.
+	// PointThread: it precedes the message in its thread.
 	PointThread Pointing = "thread"
-	// PointHeard: it was said in the chat before the message, and not to the bot.
+	// PointHeard: it was said in the chat before the message, not addressed to the bot.
 	PointHeard Pointing = "heard"
 )
 
-// Quoted is what a message points at. It was written by a person, perhaps by one who
-// may not talk to the bot: it is never a command, and asks nothing.
+// Quoted is a message that another one refers to. Its author may be a user who may not talk to the bot:
+// it is never a command, and requests nothing.
 type Quoted struct {
 	How Pointing `json:"how"`
-	// ID is the platform's id of it, where it is a message of the same chat.
+	// ID is the platform's id of it, if it is a message of the same chat.
 	ID string `json:"id,omitempty"`
-	// By is the name of who wrote it, as far as the platform tells, and From the name of the
-	// place that it comes from, where that is another one. A person can call themselves
-	// anything.
+	// By is the name of its author, if the platform gives it, From the name of the chat that it comes
+	// from, if that is another one. Users can choose any name.
 	By   string `json:"by,omitempty"`
 	From string `json:"from,omitempty"`
-	// Own is true where the bot wrote it.
+	// Own says that the bot wrote it.
 	Own bool `json:"own,omitempty"`
-	// Addressed is true where an [ThreadReader] tells of a message that comes to the bot by itself.
+	// Addressed says that a [ThreadReader] returned a message that the bot receives on its own as well.
 	Addressed bool `json:"-"`
-	// Part is true where Text is the part of it that the sender has chosen.
+	// Part says that Text is a passage of it that the sender selected.
 	Part bool   `json:"part,omitempty"`
 	Text string `json:"text,omitempty"`
-	// Files and Skipped are as with [Message].
+	// Files and Skipped are as in [Message].
 	Files   []Attachment `json:"files,omitempty"`
 	Skipped []string     `json:"skipped,omitempty"`
-	// Time is when it was written; zero where the platform does not tell.
+	// Time is when it was written; zero if the platform does not say.
 	Time time.Time `json:"time,omitzero"`
 }
 
-// What of the things that a message points at is kept with it.
+// Bounds of what is kept of quoted messages.
 const (
-	// MaxQuoted bounds how many they are, and MaxQuotedFiles the files of all.
+	// MaxQuoted bounds their number, MaxQuotedFiles the files of all.
 	MaxQuoted      = 10
 	MaxQuotedFiles = 10
-	// MaxQuotedText bounds the text of one, and of its names, in characters.
+	// MaxQuotedText bounds the text of one, and its names, in characters.
 	MaxQuotedText = 4096
 	maxQuotedName = 256
 )
 
-// Bound returns what is kept of quoted: platforms call it for what they hand over.
+// Bound returns the quoted messages within the bounds: platforms call it before they deliver.
 func Bound(list []Quoted) []Quoted {
 	list = list[:min(len(list), MaxQuoted)]
 	files := 0
@@ -71,14 +70,14 @@ func Bound(list []Quoted) []Quoted {
 		q.Skipped = q.Skipped[:min(len(q.Skipped), MaxQuotedFiles)]
 		files += len(q.Files)
 		if y := q.Time.Year(); y < 1 || y > 9999 {
-			q.Time = time.Time{} // JSON has no such years
+			q.Time = time.Time{} // JSON cannot encode such years
 		}
 	}
 	return list
 }
 
-// Join returns what two pieces of one message point at: each piece of an album says what the
-// album answers.
+// Join merges the quotes of two pieces of one message: each picture of an album repeats the message
+// that the album replies to.
 func Join(list, more []Quoted) []Quoted {
 	list = slices.Clone(list)
 	for _, q := range more {
@@ -89,11 +88,11 @@ func Join(list, more []Quoted) []Quoted {
 	return Bound(list)
 }
 
-// Forwards reports whether a message passes something on without a word of its own.
+// Forwards reports whether a message only forwards, without words of its own.
 func (m *Message) Forwards() bool {
 	isForward := func(q Quoted) bool { return q.How == PointForward }
 	return m.Kind == KindText && m.Text == "" && len(m.Files) == 0 && slices.ContainsFunc(m.Quoted, isForward)
 }
 
-// Empty reports whether there is nothing to be quoted.
+// Empty reports whether there is nothing to quote.
 func (q *Quoted) Empty() bool { return q.Text == "" && len(q.Files) == 0 && len(q.Skipped) == 0 }
