@@ -18,14 +18,14 @@ import (
 	"oneclaw/storage"
 )
 
-// Where several processes share a store, a message may come to one that does not answer in
-// its chat. That one writes it as an unclaimed job and confirms it. The process that answers there learns of
-// it from the store, decides what becomes of it as if it had come to itself, and takes it.
+// If several processes share a store, a message may reach one that does not own its chat. That process
+// stores it as an unclaimed job and confirms it. The owner learns of it from the store, decides how to
+// handle it as if it had received it, and claims it.
 //
-// The same way a process finds what another one wrote that believed to answer in the chat
-// still: each job there that does not have its own token is taken.
+// In the same way a process finds what another one wrote that still believed to own the chat: it claims
+// each job there that does not have its own token.
 
-// claimer takes what other processes have accepted in the chats of this one.
+// claimer claims jobs that other processes have accepted in the chats of this one.
 type claimer struct {
 	workers  *workers
 	store    storage.KV
@@ -42,32 +42,33 @@ type claimer struct {
 	accepting *named.Semaphores
 	mu        sync.Mutex
 	again     context.CancelFunc // see lookAgain
-	// taking are the chats in which something of other processes is taken, and whether there
-	// is more; takes bounds how many at a time. See see.
+	// taking holds the chats whose jobs of other processes are being claimed; true means that there are
+	// more. takes bounds how many at a time. See see.
 	taking map[chats.Chat]bool
 	takes  chan struct{}
 }
 
-// errAsleep says that another process may have taken a chat over.
+// errAsleep says that another process may have taken over a chat.
 var errAsleep = errors.New("bridge: this process has not proved for too long that it answers in this chat")
 
-// enter has a chat to the caller until release, behind what other processes have accepted there. The token is
-// that of the lease under which this process answers in it, empty where another one does.
+// enter gives the caller a chat exclusively until release, after claiming what other processes have
+// accepted there. token is that of the lease under which this process owns the chat; empty if another
+// one does.
 func (c *claimer) enter(ctx context.Context, chat chats.Chat) (token string, release func(), err error) {
 	if release, err = c.accepting.Acquire(ctx, chat.String()); err != nil {
 		return "", release, err
 	}
-	// Who answers is asked once: a message must not overtake what was left to
-	// others, or what they have accepted, before it.
+	// The owner is determined once: a message must not overtake earlier ones that were left to others
+	// or accepted by others.
 	if token = c.leases.SafeToken(chat); token != "" && c.leases.Shared() {
 		release, err = c.takeEarlier(ctx, chat, release)
 	}
 	return token, release, err
 }
 
-// known looks after a message that the platform has given again. Where this process answers,
-// one that another has written meanwhile is taken at once, before what comes next in its chat
-// and behind what was written before it.
+// known handles a message that the platform has delivered again. If this process owns the chat, and
+// another has stored the message meanwhile, it is claimed at once: after earlier messages and before
+// later ones.
 func (c *claimer) known(ctx context.Context, j *queue.Run) error {
 	if c.queue.Has(j.Key()) {
 		return nil
@@ -89,9 +90,8 @@ func (c *claimer) known(ctx context.Context, j *queue.Run) error {
 	return err
 }
 
-// takeEarlier takes what other processes have accepted in a chat before, if this one answers
-// there, all of it under one lease. The caller has the chat to itself; after an error it does not
-// any more.
+// takeEarlier claims what other processes have accepted before in a chat that this one owns, all of it
+// under one lease. The caller has the chat exclusively; after an error it does not any more.
 func (c *claimer) takeEarlier(ctx context.Context, chat chats.Chat, release func()) (func(), error) {
 	for token := c.jobs.LeaseToken(chat); token != ""; {
 		if err := rescue.Do(func() error { return c.takeOthers(ctx, chat, token) }); err != nil {
@@ -106,7 +106,7 @@ func (c *claimer) takeEarlier(ctx context.Context, chat chats.Chat, release func
 	return release, nil
 }
 
-// takeOthers is takeEarlier while the lease with a token is held.
+// takeOthers is takeEarlier for one lease token.
 func (c *claimer) takeOthers(ctx context.Context, chat chats.Chat, token string) error {
 	ctx, cancel := context.WithTimeout(ctx, queue.WriteTimeout)
 	defer cancel()
@@ -118,9 +118,9 @@ func (c *claimer) takeOthers(ctx context.Context, chat chats.Chat, token string)
 	if err == nil {
 		open = c.hold(open)
 	}
-	// Where the chat is lost meanwhile, what comes next must not go before what could not be taken.
+	// If the chat is lost meanwhile, later jobs must not overtake those that could not be claimed.
 	goesOn := func() bool { return err == nil && c.jobs.LeaseToken(chat) == token }
-	// First all are taken that others work on, the last first as in TakeAll.
+	// First claim the jobs that others work on, the last first as in ClaimAll.
 	for _, j := range slices.Backward(open) {
 		if goesOn() && !j.Unclaimed && j.LeaseToken != token {
 			var resume func()
@@ -141,8 +141,8 @@ func (c *claimer) takeOthers(ctx context.Context, chat chats.Chat, token string)
 	return err
 }
 
-// hold has the jobs among some that a later program wrote hold up what is behind them in their
-// chats, and returns the others. Such a program takes them when it answers there.
+// hold blocks the chats of those jobs that a later version of the program wrote, and returns the other
+// jobs. A process of that version claims them once it owns the chat.
 func (c *claimer) hold(open []*queue.Run) []*queue.Run {
 	return slices.DeleteFunc(open, func(j *queue.Run) bool {
 		if !c.workers.Placement(j).Unknown {
@@ -162,11 +162,11 @@ func (c *claimer) receive(ctx context.Context, j *queue.Run, token string) error
 	if c.workers.of(j).declares().delivered && outbox.Of(j).Notice == "" {
 		return c.intake.take(ctx, j)
 	}
-	return c.intake.enqueue(ctx, j) // what it becomes is decided
+	return c.intake.enqueue(ctx, j) // how to handle it is decided
 }
 
-// retake makes a job this lease's that belongs to another one, here or elsewhere. Until
-// resume is called nothing begins in its chat.
+// retake moves a job from another lease, of this process or another, to the present one. Until resume
+// is called nothing begins in its chat.
 func (c *claimer) retake(ctx context.Context, j *queue.Run) (resume func(), err error) {
 	resume = func() {}
 	if c.queue.Has(j.Key()) {
@@ -180,7 +180,7 @@ func (c *claimer) retake(ctx context.Context, j *queue.Run) (resume func(), err 
 	return resume, err
 }
 
-// follow takes what other processes write for this one, until ctx ends.
+// follow claims jobs that other processes write for this one, until ctx ends.
 func (c *claimer) follow(ctx context.Context) {
 	for pauses := retry.New(minRetry, c.maxRetry); ctx.Err() == nil; {
 		watching, again := context.WithCancel(ctx)
@@ -189,7 +189,7 @@ func (c *claimer) follow(ctx context.Context) {
 		c.mu.Unlock()
 		err := c.followOnce(watching)
 		switch {
-		case watching.Err() != nil: // it looks again
+		case watching.Err() != nil: // look again
 		case errors.Is(err, storage.ErrLagged):
 			pauses.Reset()
 		default:
@@ -200,7 +200,7 @@ func (c *claimer) follow(ctx context.Context) {
 	}
 }
 
-// lookAgain has follow look at all there is, because chats are this process's now.
+// lookAgain makes follow look at all jobs, because this process owns more chats.
 func (c *claimer) lookAgain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,7 +209,7 @@ func (c *claimer) lookAgain() {
 	}
 }
 
-// followOnce looks at all there is, then at changes.
+// followOnce looks at all jobs, then at changes.
 func (c *claimer) followOnce(ctx context.Context) error {
 	changes := c.store.Watch(ctx, queue.OpenPrefix)
 	open, broken, err := c.jobs.Open(ctx, "", func(chat chats.Chat) bool { return c.jobs.LeaseToken(chat) != "" })
@@ -241,7 +241,7 @@ func (c *claimer) followOnce(ctx context.Context) error {
 	return nil
 }
 
-// notice looks at a job that was written.
+// notice handles a change of a job.
 func (c *claimer) notice(ctx context.Context, e storage.Event) {
 	m, ok := queue.MessageOf(e.Key, queue.OpenPrefix)
 	if !ok || c.jobs.LeaseToken(m.Chat) == "" {
@@ -253,15 +253,14 @@ func (c *claimer) notice(ctx context.Context, e storage.Event) {
 		}
 		return
 	}
-	if j, err := c.jobs.Read(e.Entry); err == nil { // else it is found when the chat is taken over
+	if j, err := c.jobs.Read(e.Entry); err == nil { // else it is found at the takeover of the chat
 		c.lookFirst(ctx, j)
 		rescue.Go(c.log, "a job of another replica", func() { c.look(j) })
 	}
 }
 
-// lookFirst takes a job that holds up other chats before what came later is looked at there: chats
-// are taken side by side, and a message behind a move belongs into the new chat. Where it fails,
-// look tries again.
+// lookFirst claims a job that blocks other chats before it looks at later jobs there: chats are handled
+// concurrently, and a message after a move belongs into the new chat. If it fails, look tries again.
 func (c *claimer) lookFirst(ctx context.Context, j *queue.Run) {
 	if _, blocks := c.workers.of(j).(blocker); !blocks || c.queue.Has(j.Key()) {
 		return
@@ -271,16 +270,16 @@ func (c *claimer) lookFirst(ctx context.Context, j *queue.Run) {
 	}
 }
 
-// look has a job taken on which no worker is here. One with the token of this process is on
-// disk although its first write has reported an error.
+// look claims a job that no worker here has. One with this process's token was written although its
+// first write returned an error.
 func (c *claimer) look(j *queue.Run) {
 	if j.LeaseToken != c.jobs.LeaseToken(j.Message.Chat) || !c.queue.Has(j.Key()) {
 		c.see(j.Origin())
 	}
 }
 
-// see has a goroutine take what there is for a chat, once more where one does. A chat in
-// trouble is tried again by itself: the others do not wait for it.
+// see starts a goroutine that claims the jobs of a chat, or makes a running one look once more. A
+// failing chat is retried by itself, so that the others do not wait for it.
 func (c *claimer) see(chat chats.Chat) {
 	c.mu.Lock()
 	_, taken := c.taking[chat]
@@ -291,7 +290,7 @@ func (c *claimer) see(chat chats.Chat) {
 	}
 }
 
-// takeIn takes what there is for a chat, until there is no more.
+// takeIn claims the jobs of a chat until there are no more.
 func (c *claimer) takeIn(ctx context.Context, chat chats.Chat) {
 	for pauses := retry.New(minRetry, c.maxRetry); ; {
 		c.mu.Lock()
@@ -312,7 +311,7 @@ func (c *claimer) takeIn(ctx context.Context, chat chats.Chat) {
 	}
 }
 
-// takeAll takes what there is for a chat and its threads now, and has others look for the rest.
+// takeAll claims the present jobs of a chat and its threads, and leaves later ones to follow.
 func (c *claimer) takeAll(ctx context.Context, chat chats.Chat) error {
 	open, _, err := c.jobs.Open(ctx, chat.String()+"/", queue.AllChats)
 	taken := make(map[chats.Chat]bool)

@@ -23,41 +23,40 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Command is a command that another part of the program brings.
+// Command is a command that another part of the program defines.
 type Command struct {
 	chats.CommandInfo
-	// Role is the least role of who may give it. The zero value asks for nothing.
+	// Role is the lowest role that may use it. The zero value allows every role.
 	Role toolgroups.Role
-	// Alone says that the answer is for the user who gave it, where the platform can show that to
-	// one person alone.
+	// Alone says that only the user sees the answer, on platforms that can show a message to one user.
 	Alone bool
-	// Secret, where it is set, makes what stands in the place of [queue.SecretPlaceholder] in the answer, when
-	// that is sent: no record has it, and each try makes another one.
+	// Secret, if set, replaces [queue.SecretPlaceholder] in the answer when it is sent: no record holds
+	// the secret, and each attempt makes another one.
 	Secret func(ctx context.Context, call CommandCall) (string, error)
-	// Ask, where it is set, is called instead of Run: the answer is a card. Where the
-	// platform has no buttons its text goes out without them.
+	// Ask, if set, is called instead of Run: the answer is a card. On a platform without buttons only
+	// its text is sent.
 	Ask func(ctx context.Context, call CommandCall) (interact.Card, error)
-	// Files says that Run works with the files of the user who gives it.
+	// Files says that Run works with the files of its user.
 	Files bool
-	// Run answers in Markdown. An error is retried, for what the person did wrong the
-	// answer says so.
+	// Run returns the answer in Markdown. An error is retried; a mistake of the user is explained in
+	// the answer.
 	Run func(ctx context.Context, call CommandCall) (string, error)
 }
 
-// CommandCall is a command that a user gave.
+// CommandCall is a use of a command.
 type CommandCall struct {
 	toolgroups.Scope
-	// Author is who gave it, for the audit.
+	// Author is the user, for the audit.
 	Author audit.Author
-	// UserName is what the platform calls who sent it.
+	// UserName is the platform's name of the user.
 	UserName string
-	// Args is what stands behind the command.
+	// Args is the text after the command.
 	Args string
 	// Attach sends a file of the workspace with the answer. It is set for commands with Files.
 	Attach func(toolgroups.File)
 }
 
-// bring makes a command of one that another part of the program brings.
+// bring converts a command that another part of the program defines.
 func (c *commands) bring(brought Command) queue.Command {
 	secret := func(ctx context.Context, j *queue.Run) (string, error) {
 		scope, err := c.scopes.current(ctx, j)
@@ -94,13 +93,13 @@ func (c *commands) bring(brought Command) queue.Command {
 	}}
 }
 
-// withFiles runs a command that works with the files of the user who gave it.
+// withFiles runs a command that works with the files of its user.
 func (c *commands) withFiles(ctx context.Context, j *queue.Run, call CommandCall, run func(context.Context, CommandCall) (string, error)) (string, error) {
 	if err := queue.CheckOut(ctx, c.files, j); err != nil {
 		return "", err
 	}
 	d := outbox.Of(j)
-	d.Files = nil // of an earlier try
+	d.Files = nil // of an earlier attempt
 	call.Attach = func(f toolgroups.File) { d.Files = append(d.Files, f) }
 	text, err := run(ctx, call)
 	if err != nil {
@@ -161,7 +160,7 @@ func explainer(b *Bridge) why.Explainer {
 	}
 }
 
-// Tell tells an administrator what became of the message with a key; nil where there is none.
+// Tell explains to an administrator how the message with a key was handled; nil if there is none.
 func (b *Bridge) Tell(ctx context.Context, key string) (*why.Explanation, error) {
 	return explainer(b).Tell(ctx, key)
 }
@@ -207,10 +206,10 @@ func (b *Bridge) status(ctx context.Context, j *queue.Run, _ string) (string, er
 	return text, nil
 }
 
-// maxCounted bounds the records of a conversation that are counted.
+// maxCounted bounds how many records of a conversation are counted.
 const maxCounted = 1000
 
-// said says how many messages people wrote in a conversation, as far as they are counted.
+// said returns how many messages users wrote in a conversation, up to a bound.
 func (b *Bridge) said(ctx context.Context, log string) (string, error) {
 	n, oldest := 0, storage.Position(1)
 	for record, err := range b.store.Records(ctx, log, storage.Query{Backward: true, Limit: maxCounted}) {
@@ -228,7 +227,7 @@ func (b *Bridge) said(ctx context.Context, log string) (string, error) {
 	return strconv.Itoa(n), nil
 }
 
-// behind says how many messages wait for what is being done.
+// behind returns how many messages wait, as text.
 func behind(waiting int) string {
 	if waiting == 0 {
 		return ""
@@ -236,7 +235,7 @@ func behind(waiting int) string {
 	return ", and " + wording.Count(waiting, "more message waits", "more messages wait")
 }
 
-// commands are what people ask of the bot itself.
+// commands are the bot's chat commands.
 type commands struct {
 	platforms map[string]chats.Platform
 	store     storage.Store
@@ -250,7 +249,7 @@ type commands struct {
 	names *regexp.Regexp // of the commands, as texts of ours name them
 }
 
-// add takes the commands of all parts.
+// add adds commands.
 func (c *commands) add(list []queue.Command) {
 	c.list = list
 	var names []string

@@ -15,7 +15,7 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// completer ends jobs: it puts receipts in the places of their records.
+// completer closes jobs: it replaces their records by receipts.
 type completer struct {
 	workers   *workers
 	jobs      queue.Store
@@ -26,17 +26,17 @@ type completer struct {
 	reactions *outbox.Reactions
 	tracer    queue.Tracer // nil for none
 	retryFor  time.Duration
-	maxRetry  time.Duration // bounds the pauses between tries of what the store did not take
+	maxRetry  time.Duration // bounds the pauses between attempts at a failed write
 	now       func() time.Time
 	log       *slog.Logger
 }
 
-// complete closes a job, with what belongs to the end of its kind.
+// complete closes a job, after the final steps of its worker.
 func (c *completer) complete(j *queue.Run, state receipts.State) error {
 	return c.completeBy(j, state, nil)
 }
 
-// completeBy is complete with a receipt that may wait until due.
+// completeBy is complete, but the receipt may wait until due.
 func (c *completer) completeBy(j *queue.Run, state receipts.State, due <-chan struct{}) error {
 	ctx, cancel := c.queue.WriteContext()
 	defer cancel()
@@ -59,7 +59,7 @@ func (c *completer) completeBy(j *queue.Run, state receipts.State, due <-chan st
 	return c.close(j, state, due)
 }
 
-// close puts a receipt in the place of a job, by due.
+// close replaces a job by its receipt, before due.
 func (c *completer) close(j *queue.Run, state receipts.State, due <-chan struct{}) error {
 	ctx, cancel := c.queue.WriteContext()
 	defer cancel()
@@ -82,21 +82,20 @@ func (c *completer) close(j *queue.Run, state receipts.State, due <-chan struct{
 	return nil
 }
 
-// receiptPause is how long a receipt waits for another write to join, at most: the longer, the more
-// answers a crash lets look cut off.
+// receiptPause is how long a receipt waits for another write to join it. The longer, the more answers
+// look cut off after a crash.
 const receiptPause = 40 * time.Millisecond
 
-// completeLater writes the receipt while the next message of the chat is already being
-// answered: no user waits for it. Until it is written, a crash lets the last part look
-// cut off, and it is sent again with its mark. What belongs to the end beside the receipt is
-// left out where it fails too often.
+// completeLater writes the receipt while the next message of the chat is already being answered: no
+// user waits for it. If the program crashes before it is written, the last part looks cut off and is
+// sent again with its mark. Other final steps are skipped if they fail too often.
 func (c *completer) completeLater(j *queue.Run, state receipts.State) {
 	c.queue.Running.Go(func() {
 		due, cancel := context.WithTimeout(c.queue.Context(), receiptPause)
 		defer cancel()
 		end, t := c.completeBy, attempts{}
 		if c.overdue(j, 2) {
-			end = c.close // what belongs to its end may be what ends the process
+			end = c.close // its final steps may crash the process
 		}
 		for pauses := retry.New(minRetry, c.maxRetry); ; {
 			err := rescue.Do(func() error { return end(j, state, due.Done()) })
@@ -118,7 +117,7 @@ func (c *completer) completeLater(j *queue.Run, state receipts.State) {
 	})
 }
 
-// completeAll closes jobs that were taken out of their queue, later where that fails now.
+// completeAll closes jobs that were removed from their queue, later if that fails now.
 func (c *completer) completeAll(jobs []*queue.Run, state receipts.State) {
 	for _, j := range jobs {
 		if rescue.Do(func() error { return c.complete(j, state) }) != nil {
@@ -127,7 +126,7 @@ func (c *completer) completeAll(jobs []*queue.Run, state receipts.State) {
 	}
 }
 
-// completeAfter does something for a job, and closes it while the next one runs already.
+// completeAfter calls do for a job, and closes it, while the next one runs already.
 func (c *completer) completeAfter(ctx context.Context, j *queue.Run, do func(context.Context, *queue.Run) error) error {
 	if err := do(ctx, j); err != nil {
 		return err
@@ -136,7 +135,7 @@ func (c *completer) completeAfter(ctx context.Context, j *queue.Run, do func(con
 	return nil
 }
 
-// notes stand under a preview whose answer does not come.
+// notes are shown with a preview whose answer does not come.
 var notes = map[receipts.State]string{
 	receipts.Stopped: "⏹ Stopped.",
 	receipts.Cleared: "⏹ Stopped: the conversation was cleared.",
@@ -144,8 +143,7 @@ var notes = map[receipts.State]string{
 	receipts.Waiting: "⏬ This goes on below.",
 }
 
-// endPreview has the preview of a turn that is about to be closed say that no more comes. It
-// bears repeating.
+// endPreview marks the preview of a turn that is about to be closed as ended. It is idempotent.
 func (c *completer) endPreview(ctx context.Context, j *queue.Run) error {
 	if w, ok := j.Work.(*turn.Work); !ok || w.OpenPreview() == nil {
 		return nil
@@ -156,7 +154,7 @@ func (c *completer) endPreview(ctx context.Context, j *queue.Run) error {
 	return nil
 }
 
-// lost reports whether a job is another process's now. Nothing more is done about it here.
+// lost reports whether another process now has a job. Then this process drops it.
 func (c *completer) lost(j *queue.Run, err error) bool {
 	if !errors.Is(err, queue.ErrLost) {
 		return false
@@ -166,23 +164,23 @@ func (c *completer) lost(j *queue.Run, err error) bool {
 	for _, piece := range j.Pieces {
 		c.queue.Remove(piece.Key())
 	}
-	c.unblock(j) // who has it blocks them
+	c.unblock(j) // its new owner blocks them
 	if c.jobs.LeaseToken(j.Message.Chat) != "" {
 		c.claimer.lookAgain() // it was lost to another lease of this process
 	}
 	return true
 }
 
-// unblock lets go what a job held up. That is done once it has left the queue: what reads its record
-// again before blocks once more.
+// unblock releases the chats that the job blocked. Call it after the job has left the queue; rereading
+// its record earlier would block them again.
 func (c *completer) unblock(j *queue.Run) {
 	if b, ok := c.workers.of(j).(blocker); ok {
 		b.unblock(j)
 	}
 }
 
-// isLast counts an attempt that failed, and reports whether a job has had all its attempts although the
-// store works for it; lost says that it is another process's.
+// isLast counts a failed attempt, and reports whether a job has had all its attempts although the store
+// works for it; lost says that another process has it.
 func (c *completer) isLast(j *queue.Run, t *attempts, failure error) (last, lost bool) {
 	ctx, cancel := c.queue.WriteContext()
 	defer cancel()
@@ -193,7 +191,7 @@ func (c *completer) isLast(j *queue.Run, t *attempts, failure error) (last, lost
 	return t.count(c.now(), c.retryFor, failure), false
 }
 
-// overdue reports whether restarts found a job where it was too often, for so many times.
+// overdue reports whether restarts have interrupted a job too often, times over.
 func (c *completer) overdue(j *queue.Run, times int) bool {
 	return j.Stall.Restarts > times*maxRestarts && c.now().Sub(j.Stall.Since) >= c.retryFor
 }

@@ -20,7 +20,7 @@ import (
 
 const damagedNotice = "I can no longer read a part of what I stored for this chat. I will continue without it."
 
-// mender sets damaged records aside.
+// mender makes damaged records dead letters.
 type mender struct {
 	platforms   map[string]chats.Platform
 	store       *noted
@@ -28,7 +28,7 @@ type mender struct {
 	cards       *interact.Cards
 	now         func() time.Time
 
-	mending sync.Mutex // held while a record is set aside
+	mending sync.Mutex // held while a record becomes a dead letter
 }
 
 var _ turn.Keeper = (*mender)(nil)
@@ -41,9 +41,9 @@ func (r *mender) Mend(ctx context.Context, d *queue.DamagedError, chat chats.Cha
 // Failing implements [turn.Keeper].
 func (r *mender) Failing() bool { return r.store.failing.Load() }
 
-// mend sets a damaged record aside and tells the chat that it is about, if that is known.
-// Afterwards it is gone, or replaced by what stands for it; a record of a log stays, and
-// is skipped. It reports whether it was set aside now, not before.
+// mend makes a damaged record a dead letter and tells its chat, if that is known. Afterwards the record
+// is deleted or replaced by a substitute; a record of a log stays, and is skipped. It reports whether
+// it did so now and not before.
 func (r *mender) mend(ctx context.Context, d *queue.DamagedError, chat chats.Chat, more string) (bool, error) {
 	r.mending.Lock()
 	defer r.mending.Unlock()
@@ -70,10 +70,10 @@ func (r *mender) mend(ctx context.Context, d *queue.DamagedError, chat chats.Cha
 	return true, r.replace(ctx, d.Key, rev)
 }
 
-// stillThere reports whether a damaged record was not set aside yet, and its revision.
+// stillThere reports whether a damaged record is not yet a dead letter, and its revision.
 func (r *mender) stillThere(ctx context.Context, d *queue.DamagedError) (storage.Revision, bool, error) {
 	key := d.Key
-	if d.Pos > 0 { // it stays where it is
+	if d.Pos > 0 { // log records stay
 		key = queue.DeadLetterKey(d.Name())
 	}
 	entry, err := r.store.Get(ctx, key)
@@ -86,9 +86,8 @@ func (r *mender) stillThere(ctx context.Context, d *queue.DamagedError) (storage
 	return entry.Revision, d.Pos == 0 && bytes.Equal(entry.Value, d.Data), nil
 }
 
-// replace takes a damaged record away. A receipt is replaced by an empty one, which still
-// stops duplicates; a session by one that nothing was said in, since it is unknown what was
-// cleared.
+// replace removes a damaged record. A receipt is replaced by an empty one, which still stops
+// duplicates; a session by an empty conversation, since it is unknown what was cleared.
 func (r *mender) replace(ctx context.Context, key string, rev storage.Revision) error {
 	if m, ok := queue.MessageOf(key, receipts.Prefix); ok {
 		return receipts.Put(ctx, r.store, &receipts.Receipt{Message: m, State: receipts.Failed, Closed: r.now()}, rev)
@@ -114,20 +113,20 @@ func (r *mender) replace(ctx context.Context, key string, rev storage.Revision) 
 	return nil
 }
 
-// mendQuietly sets a damaged record aside that no caller waits for.
+// mendQuietly makes a damaged record that no caller waits for a dead letter.
 func (r *mender) mendQuietly(ctx context.Context, d *queue.DamagedError) error {
 	_, err := r.mend(ctx, d, chats.Chat{}, "")
 	return err
 }
 
-// mendJob sets an open job aside that does not decode. A person hears of their message.
+// mendJob makes an open job that does not decode a dead letter. The user is told about their message.
 func (r *mender) mendJob(ctx context.Context, d *queue.DamagedError) error {
 	m, _ := queue.MessageOf(d.Key, queue.OpenPrefix)
 	more := ""
 	if m.Kind == chats.KindText {
 		more = " It was a message of yours: please send it again."
 	} else if m.Kind != receipts.KindTask {
-		m.Chat = chats.Chat{} // a card is nothing to people
+		m.Chat = chats.Chat{} // no user knows a card's job
 	}
 	_, err := r.mend(ctx, d, m.Chat, more)
 	return err

@@ -15,7 +15,7 @@ import (
 	"oneclaw/storage"
 )
 
-// edits are what becomes of messages that were edited after they were sent.
+// edits handles edits of messages.
 type edits struct {
 	workers  *workers
 	jobs     queue.Store
@@ -25,14 +25,12 @@ type edits struct {
 	log      *slog.Logger
 }
 
-// amend gives a message that still waits its new text; see reconsider for the others. A job
-// that waits is read without a lock, so it is replaced, never changed; the chat goes on while
-// the disk is written.
+// amend gives a waiting message its new text; reconsider handles the others. A waiting job is read
+// without a lock, so it is replaced, never changed; the chat continues while the write goes on.
 func (e *edits) amend(ctx context.Context, amendment *queue.Run) error {
 	edit := amendment.Message
 	j, edited := e.queue.Waiting(edit.Chat, func(j *queue.Run) bool {
-		// What has begun and waits for its turn again (after an approval) is on record as
-		// it was.
+		// A turn that has begun and waits to continue (after an approval) keeps its recorded text.
 		return e.workers.Placement(j).Said && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && j.Unstarted && len(turn.Of(j).Approvals) == 0
 	})
 	waits, began, err := false, false, error(nil)
@@ -48,28 +46,27 @@ func (e *edits) amend(ctx context.Context, amendment *queue.Run) error {
 	return e.jobs.Discard(ctx, amendment)
 }
 
-// replace puts an edited copy of a message that waits in its place. It reports whether the
-// message waited still; began says that its turn has begun meanwhile, with the former text,
-// although the new one is on disk.
+// replace replaces a waiting message by an edited copy. It reports whether the message still waited;
+// began says that its turn has begun meanwhile with the former text, although the new one is stored.
 func (e *edits) replace(ctx context.Context, j, edited *queue.Run, edit chats.Message) (waits, began bool, err error) {
 	text := edit.Text
 	edited.Message.Text = text
 	if len(edit.Quoted) > 0 {
-		edited.Message.Quoted = edit.Quoted // it links to something else now
+		edited.Message.Quoted = edit.Quoted // its link is different now
 	}
 	e.workers.decide(edited)
 	err = e.jobs.Put(ctx, edited)
 	if errors.Is(err, storage.ErrConflict) {
-		// Its turn has begun, or an earlier try to write this reported an error.
+		// Its turn has begun, or an earlier attempt at this write returned an error.
 		known, err := e.jobs.Load(ctx, edited.Key())
 		if queue.IsDamaged(err) {
-			return true, false, nil // its own turn meets that
+			return true, false, nil // its own turn handles that
 		}
 		switch {
 		case known == nil || err != nil:
 			return false, false, err
 		case known.LeaseToken != edited.LeaseToken:
-			return false, false, queue.ErrLost // the platform gives it to who has it
+			return false, false, queue.ErrLost // the platform's redelivery reaches its owner
 		case known.Message.Text != text:
 			return false, false, nil
 		}
@@ -81,11 +78,11 @@ func (e *edits) replace(ctx context.Context, j, edited *queue.Run, edit chats.Me
 		return false, false, err
 	}
 	waits = e.queue.Replace(j.Message.Chat, j, edited)
-	// What is put together from pieces is read again in the write that does so.
+	// Messages that are joined from pieces are read again in the write that joins them.
 	return waits, !waits && !e.workers.Placement(edited).Partial && e.queue.IsAnswering(j.Message.Chat, edited.Key()), nil
 }
 
-// insertUnclaimed writes an edit in the place of one that no process has claimed yet.
+// insertUnclaimed writes an edit over a message that no process has claimed yet.
 func (e *edits) insertUnclaimed(ctx context.Context, j *queue.Run) error {
 	for {
 		added, err := e.jobs.Add(ctx, j)
@@ -109,7 +106,7 @@ func (e *edits) insertUnclaimed(ctx context.Context, j *queue.Run) error {
 // editedText is the one answer to edits of a message that was answered.
 const editedText = "You changed a message that I have already answered. If you want a new answer, please send it again as a new message."
 
-// tell says once for a message that its edit changes nothing.
+// tell tells the user, once for each message, that an edit changes nothing.
 func (e *edits) tell(ctx context.Context, edit chats.Message) error {
 	id, _, _ := strings.Cut(edit.ID, editMark)
 	_, err := e.cards.Post(ctx, "edited/"+edit.Chat.String()+"/"+id, edit.Chat, interact.Card{ReplyTo: id, Text: editedText})
@@ -119,14 +116,13 @@ func (e *edits) tell(ctx context.Context, edit chats.Message) error {
 	return err
 }
 
-// editMark stands in the id of a job between that of the message that was edited and what
-// tells its edits apart.
+// editMark separates, in the id of a job, the id of the edited message from the edit's own.
 const editMark = "~"
 
-// reconsider looks after the edit of a message that does not wait any more. While its turn
-// runs, the edit is a job of its own that becomes part of that; when it was answered, the user who
-// wrote it is told how to ask again. What never was a message to the model stays as it was.
-// Unread says that the turn runs with the text from before, whatever is on disk.
+// reconsider handles the edit of a message that no longer waits. While its turn runs, the edit becomes
+// a job that joins the turn; once it was answered, the user is told how to ask again. A message that
+// was never sent to a model stays unchanged. unread says that the turn runs with the former text,
+// whatever is stored.
 func (e *edits) reconsider(ctx context.Context, amendment *queue.Run, unread bool) error {
 	edit := amendment.Message
 	of := edit
@@ -141,7 +137,7 @@ func (e *edits) reconsider(ctx context.Context, amendment *queue.Run, unread boo
 	if text := strings.TrimSpace(edit.Text); text == "" || strings.HasPrefix(text, "/") {
 		return nil
 	}
-	asked := known // the job whose turn has it
+	asked := known // the job whose turn includes it
 	if known.JoinedTo != "" {
 		if asked, err = e.jobs.Find(ctx, known.JoinedTo); asked == nil || err != nil {
 			return err
@@ -150,12 +146,12 @@ func (e *edits) reconsider(ctx context.Context, amendment *queue.Run, unread boo
 	mark := edit.ID + editMark
 	over := !asked.Closed.IsZero() && !e.queue.Has(asked.Key())
 	if !unread && !unfurls(edit, known, over) && e.isSame(edit, known, asked, "/"+mark) {
-		return nil // something else about it has changed
+		return nil // only other fields have changed
 	}
 	given := edit
 	given.ID, given.Kind, given.On = mark+queue.Hash(edit.Text, edit.Time.String()), turn.KindEdited, known.Key()
 	if closed, err := e.jobs.Closed(ctx, queue.KeyOf(given)); closed || err != nil {
-		return err // the platform gives it again
+		return err // the platform delivers it again
 	}
 	if over {
 		return e.tell(ctx, edit)
@@ -163,7 +159,7 @@ func (e *edits) reconsider(ctx context.Context, amendment *queue.Run, unread boo
 	return e.give(ctx, given)
 }
 
-// give has the turn that runs given an edit. What is too large would be so again.
+// give adds an edit to the running turn. A retry of one that is too large would not help.
 func (e *edits) give(ctx context.Context, edit chats.Message) error {
 	err := e.inserter.insert(ctx, e.inserter.New(edit))
 	if errors.Is(err, storage.ErrInvalid) {
@@ -173,12 +169,12 @@ func (e *edits) give(ctx context.Context, edit chats.Message) error {
 	return err
 }
 
-// isSame reports whether an edit says what its message says already.
+// isSame reports whether an edit has the same content as its message.
 func (e *edits) isSame(edit chats.Message, known, asked *receipts.Receipt, mark string) bool {
 	return known.OwnText() == edit.Text && !e.amends(edit.Chat, asked, mark)
 }
 
-// unfurls reports whether an edit shows what a message links to only now, and in time.
+// unfurls reports whether an edit only adds the preview of a link, and in time.
 func unfurls(edit chats.Message, known *receipts.Receipt, over bool) bool {
 	return !over && len(edit.Quoted) > len(known.Message.Quoted)
 }

@@ -19,16 +19,16 @@ import (
 	"oneclaw/storage"
 )
 
-// How long to wait before a job is tried again that could not be carried on, because
-// the store or the platform was out of order. No pause is longer than [Limits.RetryFor].
+// Pauses before a job is retried after a failure of the store or the platform. No pause is longer than
+// [Limits.RetryFor].
 const (
 	minRetry = 500 * time.Millisecond
-	// sharedRetry bounds them where processes share the store: while a database is replaced
-	// none of them may be slower than its takeover by another would be.
+	// sharedRetry bounds them if processes share the store: while a database fails over, none may be
+	// slower than a takeover by another would be.
 	sharedRetry = time.Second
 )
 
-// executor has workers bring jobs to their ends.
+// executor runs jobs.
 type executor struct {
 	workers   *workers
 	store     storage.Store
@@ -52,7 +52,7 @@ type executor struct {
 	suspects chan struct{} // see alone
 }
 
-// live is one life of a job.
+// live is one life of a job: until it ends, waits, or panics.
 func (e *executor) live(work, ctx context.Context, j *queue.Run, t *attempts) {
 	if (j.PossiblyJoined || e.workers.Placement(j).Partial || len(j.Pieces) > 0) && !e.gather(ctx, j, t) {
 		return
@@ -71,7 +71,7 @@ func (e *executor) live(work, ctx context.Context, j *queue.Run, t *attempts) {
 			return
 		}
 		if !told && t.told {
-			continue // with the answer that says so
+			continue // with an answer that says so
 		}
 		if e.rest(ctx, wait) != nil {
 			return
@@ -82,7 +82,7 @@ func (e *executor) live(work, ctx context.Context, j *queue.Run, t *attempts) {
 	}
 }
 
-// ends reports whether a job that could not be carried on is over, or waits.
+// ends reports whether a job that failed is over, or waits.
 func (e *executor) ends(ctx context.Context, j *queue.Run, t *attempts, err error, wait time.Duration) bool {
 	var ended error
 	cut := receipts.Failed
@@ -111,7 +111,7 @@ func (e *executor) ends(ctx context.Context, j *queue.Run, t *attempts, err erro
 	return ended == nil || e.completer.lost(j, ended) || e.attemptFailed(ctx, j, t, cut, ended)
 }
 
-// cutOff ends a turn that was interrupted for good: it must not look as if it went on.
+// cutOff closes a turn that was interrupted for good, so that it does not look unfinished.
 func (e *executor) cutOff(j *queue.Run, state receipts.State) error {
 	if err := e.turns.StopTurn(e.queue.Context(), j, agent.NoteStopped); err != nil {
 		return err
@@ -119,8 +119,8 @@ func (e *executor) cutOff(j *queue.Run, state receipts.State) error {
 	return e.completer.complete(j, state)
 }
 
-// rest waits before the next try. A /stop or /clear that comes meanwhile ends the wait,
-// the end of the bridge is an error.
+// rest waits before the next attempt. A /stop or /clear ends the wait early; the end of the bridge is
+// an error.
 func (e *executor) rest(ctx context.Context, d time.Duration) error {
 	if ctx.Err() != nil {
 		ctx = e.queue.Context()
@@ -129,19 +129,19 @@ func (e *executor) rest(ctx context.Context, d time.Duration) error {
 	return e.queue.Context().Err()
 }
 
-// attempt carries a job on as its worker does.
+// attempt runs a job once.
 func (e *executor) attempt(work, ctx context.Context, j *queue.Run) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
 	w := e.workers.of(j)
 	declared := w.declares()
-	if j.Found && !declared.lasting { // a command may have ended it in a former run
+	if j.Found && !declared.lasting { // a command of a former run may have ended it
 		if _, err := conversation.Of(ctx, e.store, &j.Job); err != nil {
 			return err
 		}
 	}
-	// What its user may do counts now, not when it was accepted.
+	// The user's present access counts, not that at the time of acceptance.
 	if outbox.Of(j).Parts == nil && !declared.open {
 		if known, err := e.people.Knows(ctx, j.Message.By()); err != nil {
 			return err
@@ -161,7 +161,7 @@ func (e *executor) attempt(work, ctx context.Context, j *queue.Run) error {
 	e.queue.ReleaseSlot(j)
 	err := e.deliver(work, ctx, j)
 	if errors.Is(err, storage.ErrInvalid) {
-		// The job with its answer is larger than a value can be: none of it was sent.
+		// The job with its answer is larger than a value can be: no part of it was sent.
 		e.sender.Prepare(j, e.turns.Failed(ctx, j, err), false)
 		err = e.deliver(work, ctx, j)
 	}
@@ -181,9 +181,9 @@ func (e *executor) compose(ctx context.Context, w worker, j *queue.Run) (err err
 	d := outbox.Of(j)
 	if task := turn.TaskOf(j); task == nil || !task.Quiet {
 		d.StopTyping = e.sender.ShowTyping(ctx, outbox.Address(j))
-		defer func() { d.StopTyping() }() // a question takes the sign down, and another one follows
+		defer func() { d.StopTyping() }() // a question stops the indicator, and a new one may start
 	}
-	d.Card = "" // of an earlier try
+	d.Card = "" // of an earlier attempt
 	answer := e.notices.answer
 	if d.Notice == "" {
 		answer = a.answer
@@ -201,8 +201,8 @@ func (e *executor) compose(ctx context.Context, w worker, j *queue.Run) (err err
 	return err
 }
 
-// deliver sends what has not been sent, and closes the job. An error means that it has to
-// go on later; the job then says where.
+// deliver sends the unsent parts, and closes the job. After an error it has to continue later; the job
+// records where.
 func (e *executor) deliver(work, ctx context.Context, j *queue.Run) error {
 	if err := e.sender.Deliver(work, ctx, j); err != nil {
 		return err
@@ -222,16 +222,16 @@ func (e *executor) deliver(work, ctx context.Context, j *queue.Run) error {
 	return nil
 }
 
-// cardDelivered keeps which messages show the card of a job, also where the job is being ended: what was
-// sent would be sent once more.
+// cardDelivered records which messages show the card of a job, even while the job is being ended;
+// otherwise they would be sent again.
 func (e *executor) cardDelivered(j *queue.Run) error {
 	ctx, cancel := e.queue.WriteContext()
 	defer cancel()
 	return e.cards.Delivered(ctx, j)
 }
 
-// mended reports whether a job failed because of a damaged record, which is set aside now.
-// A record that is met twice all the same ends the job.
+// mended reports whether a job failed because of a damaged record, which is a dead letter now. If the
+// same record fails again, the job ends.
 func (e *executor) mended(j *queue.Run, t *attempts, err error) bool {
 	d, is := errors.AsType[*queue.DamagedError](err)
 	if !is {
@@ -251,5 +251,5 @@ func (e *executor) mended(j *queue.Run, t *attempts, err error) bool {
 	return true
 }
 
-// errRevoked ends what runs for a user whose access was revoked.
+// errRevoked ends the jobs of a user whose access was revoked.
 var errRevoked = errors.New("bridge: its user was removed")

@@ -13,28 +13,28 @@ import (
 	"oneclaw/bridge/turn"
 )
 
-// failedKind are the cards that tell of a failed turn.
+// failedKind is the kind of the cards about failed turns.
 const failedKind = "failed"
 
-// What the buttons of such a card do.
+// Values of their buttons.
 const (
 	chooseAgain   = "again"
 	chooseDetails = "details"
 )
 
-// tryAgainText is what the button says in the name of who presses it: the question stands in the
-// conversation.
+// tryAgainText is the message that the button sends in the name of the user who presses it: the
+// conversation holds the question.
 const tryAgainText = "Please try again."
 
 // goneText is told who asks again for what a /clear has taken out of the conversation.
 const goneText = "This conversation was cleared. Please ask me again."
 
-// failedTurn is what the card of a failed turn knows of it.
+// failedTurn is the data of the card about a failed turn.
 type failedTurn struct {
-	// Message is the id of what was not answered.
+	// Message is the id of the unanswered message.
 	Message  string `json:"message"`
 	Incident string `json:"incident"`
-	// Log is that of the conversation.
+	// Log is the conversation's log.
 	Log string `json:"log"`
 }
 
@@ -43,8 +43,8 @@ var (
 	detailsChoice = interact.Choice{Label: "Details", Value: chooseDetails}
 )
 
-// Failed implements [turn.Host]: the incident stands behind a button, and in the text where no card
-// can be written.
+// Failed implements [turn.Host]: a button shows the incident, or the text does if no card can be
+// written.
 func (r turnHost) Failed(ctx context.Context, j *queue.Run, told string, again bool) string {
 	plain := turn.WithIncident(told, j.Incident)
 	if _, ok := r.platforms[j.Message.Chat.Platform].(chats.Editor); !ok {
@@ -72,7 +72,7 @@ func (r turnHost) Failed(ctx context.Context, j *queue.Run, told string, again b
 	return ""
 }
 
-// pressedFailed asks once more, or shows under which incident the log has the cause.
+// pressedFailed asks once more, or shows the incident under which the cause is logged.
 func (r turnHost) pressedFailed(ctx context.Context, press interact.Press) (interact.Result, error) {
 	var of failedTurn
 	if err := json.Unmarshal(press.Card.Data, &of); err != nil {

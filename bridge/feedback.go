@@ -13,8 +13,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// ratings say what the texts of messages of [chats.KindFeedback] mean, and how each is counted
-// that says something new.
+// ratings map the texts of messages of [chats.KindFeedback] to ratings and to the metrics that count
+// new ones.
 var ratings = map[chats.Feedback]struct {
 	good, given bool
 	counted     queue.Metric
@@ -25,7 +25,7 @@ var ratings = map[chats.Feedback]struct {
 	chats.NotBad:  {false, false, queue.MeasuredWithdrawn},
 }
 
-// feedback keeps what users think of answers.
+// feedback stores users' ratings of answers.
 type feedback struct {
 	workers *workers
 	jobs    queue.Store
@@ -35,8 +35,8 @@ type feedback struct {
 	measure queue.Counter
 }
 
-// keep keeps what a user who may talk to the bot thinks of an answer. Any process
-// may: receipts are changed by the one that read them last, whichever answers in the chat.
+// keep stores a rating by a user who may talk to the bot. Any process may do so: a receipt is written
+// by the process that read it last, whichever owns the chat.
 func (f *feedback) keep(ctx context.Context, m chats.Message) error {
 	what, known := ratings[chats.Feedback(m.Text)]
 	if !known || m.On == "" || f.people.Role(m.By()) == toolgroups.RoleStranger {
@@ -60,10 +60,10 @@ func (f *feedback) keep(ctx context.Context, m chats.Message) error {
 	if where == nil || !what.given || f.judged == nil {
 		return nil
 	}
-	return f.announce(ctx, *where) // also where the feedback comes again, because this has failed
+	return f.announce(ctx, *where) // also for a repeated rating, because this may have failed
 }
 
-// announce tells a chat what comes of feedback, once.
+// announce sends a chat, once, the hook's text about ratings.
 func (f *feedback) announce(ctx context.Context, chat chats.Chat) error {
 	text, told, err := f.judged(ctx, chat)
 	if err != nil || text == "" {

@@ -19,7 +19,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// turnHost is what is around turns.
+// turnHost gives turns access to the bridge.
 type turnHost struct {
 	platforms map[string]chats.Platform
 	store     storage.Store
@@ -47,8 +47,8 @@ func (r turnHost) PostLine(ctx context.Context, key string, j *queue.Run, under,
 	return err
 }
 
-// Refused answers a turn for which there is no budget: with a card where [Hooks]
-// makes one, else with the notice.
+// Refused answers a turn for which there is no budget: with a card if [Hooks] makes one, else with the
+// notice.
 func (r turnHost) Refused(ctx context.Context, j *queue.Run, scope toolgroups.Scope, failure error, notice string) (string, error) {
 	if turn.TaskOf(j) != nil || r.refused == nil {
 		return notice, nil
@@ -62,8 +62,8 @@ func (r turnHost) Refused(ctx context.Context, j *queue.Run, scope toolgroups.Sc
 	return r.cards.Answer(ctx, j, card)
 }
 
-// Report implements [turn.Host]. That administrators were told is said once it is on record, and who
-// they are to those who were let in.
+// Report implements [turn.Host]. The text says that administrators were informed only once that is
+// stored, and names them only to admitted users.
 func (r turnHost) Report(ctx context.Context, j *queue.Run, failure, remedy string) string {
 	user := j.Message.By()
 	if r.people.Role(user) >= toolgroups.RoleAdmin {
@@ -85,7 +85,7 @@ func (r turnHost) Report(ctx context.Context, j *queue.Run, failure, remedy stri
 	return "I've told " + r.Administrator(user) + "."
 }
 
-// Administrator implements [turn.Host]. Strangers are told no name.
+// Administrator implements [turn.Host]. It tells strangers no name.
 func (r turnHost) Administrator(user string) string {
 	name, known := "", false
 	for _, one := range r.people.Everybody() {
@@ -100,8 +100,8 @@ func (r turnHost) Administrator(user string) string {
 	return wording.Escape(name)
 }
 
-// Heard is what was said in the chat of a job and not to the bot, behind a message. Only
-// a user who asks is shown it.
+// Heard returns what was said in the chat of a job, not addressed to the bot, after a message. Only
+// users' messages get it, not tasks.
 func (r turnHost) Heard(ctx context.Context, j *queue.Run, after string) []chats.Quoted {
 	m := j.Message
 	if m.Direct || m.Kind != chats.KindText || !r.observer.WantsAmbient(m.Chat) {
@@ -109,7 +109,7 @@ func (r turnHost) Heard(ctx context.Context, j *queue.Run, after string) []chats
 	}
 	chat := m.Chat
 	if chat.Thread == m.ID {
-		chat = chat.Whole() // its thread begins with it
+		chat = chat.Whole() // its thread begins with this message
 	}
 	list, err := r.observer.Recent(ctx, chat, after, func(user string) string {
 		if namer, ok := r.platforms[chat.Platform].(chats.UserNamer); ok {
@@ -123,8 +123,8 @@ func (r turnHost) Heard(ctx context.Context, j *queue.Run, after string) []chats
 	return list
 }
 
-// turnWatcher has turns observed: by the observer that the configuration names, and by the previews, where the
-// platform shows any.
+// turnWatcher passes events of turns to the configured observer, the tracer, and the previews on
+// platforms that have them.
 type turnWatcher struct {
 	platforms map[string]chats.Platform
 	previews  *outbox.Previews
@@ -139,7 +139,7 @@ var _ turn.Watcher = turnWatcher{}
 func (w turnWatcher) Watch(j *queue.Run) (observe func(agent.Event), withhold func() bool, end func()) {
 	told, show, chat := w.observe, func(agent.Event) {}, j.Message.Chat
 	withhold, end = func() bool { return true }, func() {}
-	if _, ok := w.platforms[chat.Platform].(chats.Previewer); ok && w.growing && turn.TaskOf(j) == nil { // no user watches a task
+	if _, ok := w.platforms[chat.Platform].(chats.Previewer); ok && w.growing && turn.TaskOf(j) == nil { // tasks have no preview
 		show, withhold, end = w.showing(j)
 	} else if told == nil && w.tracer == nil {
 		return nil, withhold, end
@@ -155,7 +155,7 @@ func (w turnWatcher) Watch(j *queue.Run) (observe func(agent.Event), withhold fu
 	return observe, withhold, end
 }
 
-// showing is a preview that a question of a tool may end, and the answer to that begin again.
+// showing starts a preview; a question of a tool can end it and the answer start it again.
 func (w turnWatcher) showing(j *queue.Run) (observe func(agent.Event), withhold func() bool, end func()) {
 	var now atomic.Pointer[outbox.LivePreview]
 	begin := func() {

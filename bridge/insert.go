@@ -17,7 +17,7 @@ import (
 	"oneclaw/bridge/receipts"
 )
 
-// inserter makes the jobs of messages, writes them and puts them into the queue.
+// inserter makes the jobs of messages, stores and queues them.
 type inserter struct {
 	platforms map[string]chats.Platform
 	workers   *workers
@@ -37,7 +37,7 @@ var (
 	_ privacy.Jobs  = (*inserter)(nil)
 )
 
-// check refuses what no platform should hand over.
+// check rejects messages that no platform should deliver.
 func (i *inserter) check(m chats.Message) error {
 	if i.platforms[m.Chat.Platform] == nil {
 		return fmt.Errorf("%w: no platform is named %q", queue.ErrInvalid, m.Chat.Platform)
@@ -50,15 +50,15 @@ func (i *inserter) check(m chats.Message) error {
 	return nil
 }
 
-// New makes the job of a message: this process's, or an unclaimed one where another process answers.
+// New returns the job of a message: this process's, or an unclaimed one if another owns the chat.
 func (i *inserter) New(m chats.Message) *queue.Run {
 	return i.withToken(m, i.leases.SafeToken(m.Chat))
 }
 
-// withToken makes the job of a message under a lease, unclaimed where the token is empty.
+// withToken returns the job of a message under a lease, unclaimed if token is empty.
 func (i *inserter) withToken(m chats.Message, token string) *queue.Run {
 	if access.ClaimPattern.MatchString(strings.TrimSpace(m.Text)) {
-		m = access.AsClaim(m) // a code is nothing for the model
+		m = access.AsClaim(m) // a code must not reach the model
 	}
 	if len(m.Quoted) > 0 {
 		m.Quoted = slices.Clone(m.Quoted)
@@ -76,14 +76,13 @@ func (i *inserter) withToken(m chats.Message, token string) *queue.Run {
 	return j
 }
 
-// add writes a job, whose kind does not change from here on, unless it is known.
+// add stores a job, whose kind no longer changes, unless it is known.
 func (i *inserter) add(ctx context.Context, j *queue.Run) (bool, error) {
 	i.workers.decide(j)
 	return i.jobs.Add(ctx, j)
 }
 
-// insert has a job worked on that no other part sees come: a new one, which is on disk then, or the
-// known one under its key.
+// insert stores and queues a job that no other part inserts, or the known one under its key.
 func (i *inserter) insert(ctx context.Context, j *queue.Run) error {
 	added, err := i.add(ctx, j)
 	if err == nil && !added {
@@ -124,8 +123,8 @@ func (i *inserter) Enqueue(j *queue.Run) {
 	}
 }
 
-// Adopt queues a known job that no worker has: its first write reported an error and
-// had happened all the same.
+// Adopt queues a stored job that no worker has: its first write returned an error and had succeeded all
+// the same.
 func (i *inserter) Adopt(ctx context.Context, key string) error {
 	if i.queue.Has(key) {
 		return nil
@@ -137,12 +136,12 @@ func (i *inserter) Adopt(ctx context.Context, key string) error {
 	return err
 }
 
-// Go implements [interact.Jobs]. It does nothing where the queue is closing: no caller would wait for it.
+// Go implements [interact.Jobs]. It does nothing if the queue is closing: no caller would wait for it.
 func (i *inserter) Go(f func(ctx context.Context)) {
 	i.queue.TryGo(func() { f(i.queue.Context()) })
 }
 
-// begin queues a job of this process that no worker has, unless another one answers now.
+// begin queues a job of this process that no worker has, unless another process now owns the chat.
 func (i *inserter) begin(j *queue.Run) {
 	if j.Unclaimed {
 		return
@@ -152,7 +151,7 @@ func (i *inserter) begin(j *queue.Run) {
 	i.enqueue(j)
 }
 
-// enqueue queues a job. Behind a move nothing begins at its ends before it is carried out.
+// enqueue queues a job. A job that moves a chat first blocks the chats at both ends.
 func (i *inserter) enqueue(j *queue.Run) *queue.Suspended {
 	if b, ok := i.workers.of(j).(blocker); ok {
 		b.block(j)
@@ -160,7 +159,7 @@ func (i *inserter) enqueue(j *queue.Run) *queue.Suspended {
 	return i.queue.Enqueue(j)
 }
 
-// stopOlder makes a job that stops others take effect that is on disk and not queued yet.
+// stopOlder applies a stored /stop that is not queued yet.
 func (i *inserter) stopOlder(j *queue.Run) {
 	w, ok := i.workers.of(j).(stopper)
 	if !ok {
@@ -173,7 +172,7 @@ func (i *inserter) stopOlder(j *queue.Run) {
 	}
 }
 
-// endOfPreview makes the job that has the preview of another one say that no more comes.
+// endOfPreview returns a job that marks the preview of another one as ended.
 func (i *inserter) endOfPreview(j *queue.Run, state receipts.State) *queue.Run {
 	p, chat := outbox.Of(j).Preview, j.Message.Chat
 	chat.ID = p.ChatID
@@ -183,7 +182,7 @@ func (i *inserter) endOfPreview(j *queue.Run, state receipts.State) *queue.Run {
 		part = shown[0].Part
 	}
 	if part.Note = notes[state]; part.Note == "" && p.Shown == "" {
-		part.Note = "✔ Done." // it showed nothing but what was being done
+		part.Note = "✔ Done." // it showed only progress
 	}
 	d := outbox.Of(e)
 	d.Preview, d.Parts = p, []receipts.Part{{Part: part, State: receipts.PartPending, Edit: p.ID, Last: true}}

@@ -8,23 +8,23 @@ import (
 	"sync/atomic"
 )
 
-// FormLength returns the length of a multipart form with these fields and one file of so
-// many bytes: a client library that writes the form while it is sent does not know it, and
-// without it the request would go in chunks. Boundaries are random and of one length.
+// FormLength returns the length of a multipart form with these fields and one file of size bytes: a
+// client library that writes the form while sending does not know it, and would send the request in
+// chunks. All random boundaries have the same length.
 func FormLength(fields map[string]string, field, name string, size int64) int64 {
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
 	for key, value := range fields {
-		_ = form.WriteField(key, value) // a buffer takes everything
+		_ = form.WriteField(key, value) // a buffer never fails
 	}
 	_, _ = form.CreateFormFile(field, name)
 	_ = form.Close()
 	return int64(body.Len()) + size
 }
 
-// WatchBody sets begun once a part of a request's body may have gone out: until then the
-// platform has done nothing. The transport replays the request no more, so that nothing
-// goes out unnoticed.
+// WatchBody sets begun once a part of a request's body may have been sent: until then the platform has
+// done nothing. It also keeps the transport from replaying the request, so that nothing is sent
+// unnoticed.
 func WatchBody(req *http.Request, begun *atomic.Bool) {
 	if req.Body != nil && req.Body != http.NoBody {
 		req.Body, req.GetBody = watchedBody{req.Body, begun}, nil
@@ -36,7 +36,7 @@ type watchedBody struct {
 	begun *atomic.Bool
 }
 
-// Read notes that something is read.
+// Read records that the body is read.
 func (b watchedBody) Read(p []byte) (int, error) {
 	b.begun.Store(true)
 	return b.ReadCloser.Read(p)

@@ -2,22 +2,22 @@ package chats
 
 import "time"
 
-// Sound says that an attachment is to be heard.
+// Sound describes the audio in an attachment.
 type Sound struct {
-	// Kind says what it is; empty for what is no sound.
+	// Kind is the kind of audio; empty if there is none.
 	Kind SoundKind `json:"kind,omitempty"`
-	// Length is how long it lasts, as announced; 0 if unknown.
+	// Length is the announced duration; 0 if unknown.
 	Length time.Duration `json:"length,omitempty"`
 }
 
-// SoundKind says how a sound came to be.
+// SoundKind is the origin of audio.
 type SoundKind string
 
-// The kinds of sounds.
+// Values of [SoundKind].
 const (
-	// SoundSpoken was spoken into the chat: a voice note, a round video, an audio clip. It is
-	// nothing without its words.
+	// SoundSpoken was recorded in the chat: a voice note, a round video, an audio clip. It is useless
+	// without its transcript.
 	SoundSpoken SoundKind = "spoken"
-	// SoundFile is a file with sound, such as a song or a podcast.
+	// SoundFile is an audio file, such as a song or a podcast.
 	SoundFile SoundKind = "file"
 )

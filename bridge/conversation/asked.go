@@ -15,23 +15,23 @@ import (
 	"oneclaw/storage"
 )
 
-// askedPrefix begins the keys of an index: the conversations of shared chats in which a user
-// has asked something, by who that was.
+// askedPrefix begins the keys of an index: by user, the conversations of shared chats in which the user
+// has asked something.
 const askedPrefix = "asked/"
 
 // Asked is a conversation of a shared chat in which a user has asked something.
 type Asked struct {
 	Chat chats.Chat `json:"chat"`
 	Log  string     `json:"log"`
-	// Task says that it is that of a task.
+	// Task says that it is the conversation of a task.
 	Task bool   `json:"task,omitempty"`
 	By   string `json:"-"`
 }
 
 func askedKey(by, log string) string { return askedPrefix + by + "/" + log }
 
-// NoteAuthor has it noted with the question of a turn who asks in a shared chat, where the messages
-// before it do not show that this is known.
+// NoteAuthor records, with the question of a turn in a shared chat, who asked, unless earlier messages
+// show that this is recorded.
 func (h *History) NoteAuthor(j *queue.Job) {
 	h.asked = nil
 	by := j.Message.By()
@@ -39,11 +39,11 @@ func (h *History) NoteAuthor(j *queue.Job) {
 		return
 	}
 	data, _ := json.Marshal(Asked{Chat: j.Message.Chat, Log: h.Log, Task: j.Message.Kind == receipts.KindTask}) // never fails
-	h.asked = []storage.Op{storage.Put(askedKey(by, h.Log), data, storage.Any)}                                 // the key says all
+	h.asked = []storage.Op{storage.Put(askedKey(by, h.Log), data, storage.Any)}                                 // the key is all that is read
 }
 
-// AskedBy yields the conversations of shared chats in which a user, as platform:id, has asked
-// something; empty for everybody.
+// AskedBy yields the conversations of shared chats in which a user, platform:id, has asked something;
+// those of all users if by is empty.
 func AskedBy(ctx context.Context, kv storage.KV, by string) iter.Seq2[Asked, error] {
 	return func(yield func(Asked, error) bool) {
 		prefix := askedPrefix
@@ -66,7 +66,7 @@ func AskedBy(ctx context.Context, kv storage.KV, by string) iter.Seq2[Asked, err
 	}
 }
 
-// Remove takes it out of the index.
+// Remove removes it from the index.
 func (a Asked) Remove(ctx context.Context, kv storage.KV) error {
 	if err := kv.Delete(ctx, askedKey(a.By, a.Log), storage.Any); err != nil {
 		return fmt.Errorf("forget who asked in %s: %w", a.Log, err)
@@ -74,8 +74,8 @@ func (a Asked) Remove(ctx context.Context, kv storage.KV) error {
 	return nil
 }
 
-// TurnsBy yields the turns of a conversation of a shared chat that a user, as platform:id, has
-// begun. What is damaged is left out, and so are summaries, which tell of others, too.
+// TurnsBy yields the turns of a conversation of a shared chat that a user, platform:id, has begun. It
+// skips damaged records and summaries, which also tell of others.
 func TurnsBy(ctx context.Context, store storage.Log, log, by string) iter.Seq2[agent.Message, error] {
 	return func(yield func(agent.Message, error) bool) {
 		theirs := false
@@ -93,8 +93,7 @@ func TurnsBy(ctx context.Context, store storage.Log, log, by string) iter.Seq2[a
 	}
 }
 
-// ForgetAsked forgets who asked in conversations that were not begun, or of which nothing is left
-// that was said.
+// ForgetAsked deletes index entries of conversations that have not begun or hold no text any more.
 func ForgetAsked(ctx context.Context, store storage.Store) error {
 	for a, err := range AskedBy(ctx, store, "") {
 		if err != nil {

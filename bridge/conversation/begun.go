@@ -12,19 +12,19 @@ import (
 	"oneclaw/storage"
 )
 
-// begunPrefix begins the keys of an index: conversations by their beginnings, the newest first.
+// begunPrefix begins the keys of an index: conversations by their start, the newest first.
 const begunPrefix = "begun/"
 
-// atOnce is how many conversations are read at once: a page of a list, and the one behind it.
+// atOnce is how many conversations are read at once: a page of a list, and one more.
 const atOnce = 51
 
-// IndexKey is where a conversation is in the index: what [Begun] goes on behind.
+// IndexKey returns the conversation's key in the index, from which [Begun] can continue.
 func (c Conversation) IndexKey() string {
 	return fmt.Sprintf("%s%019d/%s", begunPrefix, math.MaxInt64-c.Begun.UnixNano(), strings.TrimPrefix(conversationKey(c.Owner, c.Log()), ConversationPrefix))
 }
 
-// begun is the operation that puts a conversation into the index; none where its key would be
-// too long. Any: the key says all.
+// begun returns the write of the index entry; none if its key would be too long. Any revision: the key
+// is all that is read.
 func (c Conversation) begun() []storage.Op {
 	if len(c.IndexKey()) > storage.MaxKey {
 		return nil
@@ -32,8 +32,8 @@ func (c Conversation) begun() []storage.Op {
 	return []storage.Op{storage.Put(c.IndexKey(), nil, storage.Any)}
 }
 
-// Begun yields the conversations, the newest first, behind a place in the index; empty for all.
-// What is not listed any more is left out.
+// Begun yields the conversations, the newest first, after a key of the index; empty for all. It skips
+// conversations that are no longer listed.
 func Begun(ctx context.Context, kv storage.KV, after string) iter.Seq2[Conversation, error] {
 	return func(yield func(Conversation, error) bool) {
 		for more := true; more; {
@@ -60,7 +60,7 @@ func Begun(ctx context.Context, kv storage.KV, after string) iter.Seq2[Conversat
 	}
 }
 
-// conversationsAt returns the conversations of some places in the index, in their order.
+// conversationsAt returns the conversations at some keys of the index, in their order.
 func conversationsAt(ctx context.Context, kv storage.KV, places []string) (all []Conversation, err error) {
 	keys := make([]string, len(places))
 	for i, place := range places {
@@ -73,7 +73,7 @@ func conversationsAt(ctx context.Context, kv storage.KV, places []string) (all [
 	}
 	for i, key := range keys {
 		var c Conversation
-		if json.Unmarshal(entries[key].Value, &c) == nil && c.IndexKey() == places[i] { // one that is damaged hides no other
+		if json.Unmarshal(entries[key].Value, &c) == nil && c.IndexKey() == places[i] { // skip damaged entries
 			all = append(all, c)
 		}
 	}
@@ -91,7 +91,7 @@ func conversationAt(ctx context.Context, kv storage.KV, key string) (c Conversat
 	return c, nil
 }
 
-// Remove takes a conversation off the lists, if the one among those of its owner has a revision.
+// Remove removes a conversation from the lists, if its entry in its owner's list has a revision.
 func (c Conversation) Remove(ctx context.Context, store storage.Store, rev storage.Revision) error {
 	ops := []storage.Op{storage.Delete(conversationKey(c.Owner, c.Log()), rev)}
 	for _, listed := range c.begun() {
@@ -107,8 +107,8 @@ func (c Conversation) Remove(ctx context.Context, store storage.Store, rev stora
 	return nil
 }
 
-// Owned yields the conversations of an owner in the order of their logs, behind one of these;
-// empty for all.
+// Owned yields the conversations of an owner in the order of their logs, after one of these; empty for
+// all.
 func Owned(ctx context.Context, kv storage.KV, owner, after string) iter.Seq2[Conversation, error] {
 	return func(yield func(Conversation, error) bool) {
 		r := storage.Range{Prefix: conversationKey(owner, "")}
@@ -118,7 +118,7 @@ func Owned(ctx context.Context, kv storage.KV, owner, after string) iter.Seq2[Co
 		for entry, err := range kv.List(ctx, r) {
 			var c Conversation
 			if err == nil && json.Unmarshal(entry.Value, &c) != nil {
-				continue // one that is damaged hides no other
+				continue // skip damaged entries
 			}
 			if !yield(c, err) || err != nil {
 				return

@@ -13,15 +13,15 @@ import (
 	"oneclaw/storage"
 )
 
-// untitled takes the place of a title that is erased.
+// untitled replaces an erased title.
 const untitled = "…"
 
-// erasedAtOnce bounds the records that one write empties.
+// erasedAtOnce bounds how many records one write erases.
 const erasedAtOnce = 500
 
-// EraseBy takes out of a conversation, which is listed under some owners, what a user, as
-// platform:id, has asked in it: the turns that begin with that, and the summaries that may tell
-// of them. No process may answer there meanwhile.
+// EraseBy erases what a user, platform:id, has asked in a conversation, which is listed under owners:
+// the turns that begin with a message of the user, and the summaries that may cover them. No process
+// may answer there meanwhile.
 func EraseBy(ctx context.Context, store storage.Store, log, by string, owners ...string) error {
 	for record, err := range Records(ctx, store, log, storage.Query{Limit: 1}) {
 		if m, broken := Decode(log, record); err == nil && broken == nil && m.By == by {
@@ -43,7 +43,7 @@ func EraseBy(ctx context.Context, store storage.Store, log, by string, owners ..
 	return err
 }
 
-// untitle takes the title of a conversation away, which is what its first message says.
+// untitle erases the title of a conversation, which is a part of its first message.
 func untitle(ctx context.Context, kv storage.KV, owner, log string) error {
 	entry, err := kv.Get(ctx, conversationKey(owner, log))
 	var c Conversation
@@ -60,9 +60,8 @@ func untitle(ctx context.Context, kv storage.KV, owner, log string) error {
 	return nil
 }
 
-// eraseBefore takes out of a conversation what was said before a time, by turns, and the
-// summaries that may tell of it. It returns when the oldest turn was that is left; the zero time
-// where none is.
+// eraseBefore erases the turns of a conversation from before a time, and the summaries that may cover
+// them. It returns the time of the oldest turn left; the zero time if there is none.
 func eraseBefore(ctx context.Context, store storage.Log, log string, t time.Time) (oldest time.Time, err error) {
 	return erase(ctx, store, log, func(m *agent.Message) (bool, bool) {
 		left := m.Asks() && !m.Time.Before(t)
@@ -70,22 +69,23 @@ func eraseBefore(ctx context.Context, store storage.Log, log string, t time.Time
 	})
 }
 
-// erase empties the records that which names, and the summaries that may tell of them. It looks
-// at one after the other as long as which says so, and returns the time of the one it ends at.
-// The summaries go first and the questions last: what finds the rest is there to the end.
+// erase erases the records that which names, and the summaries that may cover them. It calls which for
+// one record after the other until more is false, and returns the time of that last record. Summaries
+// are erased first and questions last, so that the rest can be found until the end.
 //
-// Of loads of groups stays what restores them: the groups are the conversation's until it is cleared.
+// Of loads of groups, what restores them stays: the groups belong to the conversation until it is
+// cleared.
 func erase(ctx context.Context, store storage.Log, log string, which func(m *agent.Message) (gone, more bool)) (last time.Time, err error) {
 	groups, err := LoadedGroups(ctx, store, log)
 	if err != nil {
 		return last, err
 	}
-	var rest []storage.Record // what is left of each
+	var rest []storage.Record // their erased form
 	for record, err := range Records(ctx, store, log, storage.Query{}) {
 		if err != nil {
 			return last, fmt.Errorf("look for what is to be erased in %s: %w", log, err)
 		}
-		m, _ := Decode(log, record) // a damaged one goes with its turn
+		m, _ := Decode(log, record) // a damaged one is erased with its turn
 		gone, more := which(&m)
 		if !more {
 			last = m.Time
@@ -119,7 +119,7 @@ func erase(ctx context.Context, store storage.Log, log string, which func(m *age
 	return last, nil
 }
 
-// tellingOf returns the summaries that stand for a record.
+// tellingOf returns the summaries that cover a record.
 func tellingOf(ctx context.Context, store storage.Log, log string, first storage.Position) (at []storage.Record, err error) {
 	for record, err := range store.Records(ctx, log, storage.Query{Label: agent.LabelSummary, After: first}) {
 		if err != nil {
@@ -132,8 +132,8 @@ func tellingOf(ctx context.Context, store storage.Log, log string, first storage
 	return at, nil
 }
 
-// Drop removes a conversation with its log, for good, if its record has a revision. The record
-// goes last: it is what finds the log again after a crash.
+// Drop deletes a conversation with its log, for good, if its entry has a revision. The entry is deleted
+// last: after a crash it finds the log again.
 func (c Conversation) Drop(ctx context.Context, store storage.Store, rev storage.Revision) error {
 	if err := store.Drop(ctx, c.Log()); err != nil {
 		return fmt.Errorf("remove %s: %w", c.Log(), err)
@@ -141,7 +141,7 @@ func (c Conversation) Drop(ctx context.Context, store storage.Store, rev storage
 	return c.Remove(ctx, store, rev)
 }
 
-// Oldest is when the oldest turn was that is left of a conversation.
+// Oldest returns the time of the oldest turn left of a conversation.
 func (c Conversation) Oldest() time.Time {
 	if c.Since.IsZero() {
 		return c.Begun
@@ -149,9 +149,9 @@ func (c Conversation) Oldest() time.Time {
 	return c.Since
 }
 
-// Shorten takes out of a conversation what was said before a time, if its record has a revision,
-// with its title, which is what its first message says. It reports whether nothing is left, no
-// group of a conversation that goes on either.
+// Shorten erases what was said in a conversation before a time, and its title, which is a part of its
+// first message, if its entry has a revision. It reports whether nothing is left, not even a loaded
+// group of a conversation that is still in use.
 func (c Conversation) Shorten(ctx context.Context, store storage.Store, before time.Time, rev storage.Revision) (empty bool, err error) {
 	oldest, err := eraseBefore(ctx, store, c.Log(), before)
 	if err != nil {
@@ -166,12 +166,12 @@ func (c Conversation) Shorten(ctx context.Context, store storage.Store, before t
 	c.Title, c.Since = untitled, oldest
 	_, err = queue.Write(ctx, store, conversationKey(c.Owner, c.Log()), c, rev)
 	if errors.Is(err, storage.ErrConflict) {
-		err = nil // the next time
+		err = nil // retry at the next pruning
 	}
 	return false, err
 }
 
-// keepsGroups reports whether groups are loaded in a conversation that its chat goes on with.
+// keepsGroups reports whether groups are loaded in a conversation that its chat still uses.
 func (c Conversation) keepsGroups(ctx context.Context, store storage.Store) (bool, error) {
 	if c.Task != "" {
 		return false, nil
@@ -181,20 +181,20 @@ func (c Conversation) keepsGroups(ctx context.Context, store storage.Store) (boo
 		return false, err
 	}
 	s, err := Current(ctx, store, c.Chat)
-	if queue.IsDamaged(err) { // what it says is not known until it is mended
+	if queue.IsDamaged(err) { // its content is unknown until it is repaired
 		return true, nil
 	}
 	return s.Log() == c.Log(), err
 }
 
-// StartNew begins a new session at a job, from which no way leads back to the one before, once: a
-// job that is run again finds it done.
+// StartNew begins a new session at a job, without a way back to the previous one. It is idempotent for
+// a job that is run again.
 func StartNew(ctx context.Context, store storage.Store, by *queue.Job) error {
 	s, err := Current(ctx, store, by.Message.Chat)
 	if err != nil || s.ClearedAt >= by.Seq {
 		return err
 	}
-	s.ClearedAt, s.After, s.Before, s.Of = by.Seq, "", nil, chats.Chat{} // the job is no message of the chat
+	s.ClearedAt, s.After, s.Before, s.Of = by.Seq, "", nil, chats.Chat{} // the job is not a message of the chat
 	s.Generation++
 	_, err = s.Save(ctx, store)
 	return err

@@ -16,14 +16,14 @@ import (
 	"oneclaw/storage"
 )
 
-// History is the end of a conversation as its log has it, compacted as
-// [agent.Compacted] does: enough for the window of a turn. What is appended goes to
-// the log first. It belongs to one goroutine at a time.
+// History is the end of a conversation, read from its log and compacted by [agent.Compacted]: enough
+// for the window of a turn. Appended messages are written to the log first. It belongs to one goroutine
+// at a time.
 type History struct {
 	store storage.Store
 	Log   string
-	// Staged is the question of a turn, kept until there is something to write after
-	// it: its job has it on disk, so one write for both is enough.
+	// Staged is the question of a turn, kept until the next write: the job holds it on disk, so one
+	// write for both is enough.
 	Staged   []agent.Message
 	asked    []storage.Op // that go with it
 	Messages []agent.Message
@@ -32,23 +32,23 @@ type History struct {
 	size     int
 	Last     storage.Position
 	Window   int
-	// Cut says that messages were let go that no summary stands for.
+	// Cut says that messages were dropped that no summary covers.
 	Cut bool
-	// Damaged are the records that were skipped when it was read.
+	// Damaged are the records that were skipped while reading.
 	Damaged []*queue.DamagedError
-	// groups are those that it has loaded, if they are known.
+	// groups are the loaded groups, if known.
 	groups      []string
 	groupsKnown bool
-	// Rest is until when no summary is tried, after one that failed.
+	// Rest is the time until which no summary is attempted, after one that failed.
 	Rest time.Time
 
 	read  time.Time
-	given int64 // when it was given back to the cache last
+	given int64 // when it was last given back to the cache
 	era   int64 // of the cache when it was read
 }
 
-// Append writes messages to the log, behind the staged ones, with other operations in one
-// write, whose revision it returns; then to the window.
+// Append writes messages to the log, after the staged ones, with other operations in one write, whose
+// revision it returns; then it adds them to the window.
 func (h *History) Append(ctx context.Context, others []storage.Op, messages ...agent.Message) (storage.Revision, error) {
 	messages = append(h.Staged, messages...)
 	if len(messages) == 0 {
@@ -84,14 +84,14 @@ func (h *History) Append(ctx context.Context, others []storage.Op, messages ...a
 		h.size += size
 		if m.Role == agent.RoleSummary {
 			h.fold(&m)
-		} else if h.size > 2*h.Window { // so that it is seldom done
+		} else if h.size > 2*h.Window { // so that this is rare
 			h.letGo()
 		}
 	}
 	return rev, nil
 }
 
-// LoadedGroups is [LoadedGroups] of the conversation, read once as long as nothing is loaded.
+// LoadedGroups returns [LoadedGroups] of the conversation, read once until another is loaded.
 func (h *History) LoadedGroups(ctx context.Context) (groups []string, err error) {
 	if !h.groupsKnown {
 		if h.groups, err = LoadedGroups(ctx, h.store, h.Log); err != nil {
@@ -102,7 +102,7 @@ func (h *History) LoadedGroups(ctx context.Context) (groups []string, err error)
 	return slices.Clone(h.groups), nil
 }
 
-// fold puts the last message, a summary, in front of what it keeps.
+// fold puts the last message, a summary, in front of the messages that it keeps.
 func (h *History) fold(m *agent.Message) {
 	from, n := firstKept(m, h.Last), len(h.at)-1
 	h.keep(func(i int) bool { return i == n || h.Messages[i].Role != agent.RoleSummary && h.at[i] >= from })
@@ -112,7 +112,7 @@ func (h *History) fold(m *agent.Message) {
 	h.at = slices.Insert(h.at[:n:n], 0, h.at[n])
 }
 
-// letGo lets go the oldest messages that the window does not hold.
+// letGo drops the oldest messages, which do not fit into the window.
 func (h *History) letGo() {
 	excess, last := h.size-h.Window, len(h.Messages)-1
 	h.keep(func(i int) bool {
@@ -125,7 +125,7 @@ func (h *History) letGo() {
 	})
 }
 
-// keep lets go all messages but some, in memory of its own: views stay as they are.
+// keep drops all messages but some, with a copy, so that views do not change.
 func (h *History) keep(which func(i int) bool) {
 	var messages []agent.Message
 	var sizes []int
@@ -140,15 +140,15 @@ func (h *History) keep(which func(i int) bool) {
 	h.Messages, h.sizes, h.at, h.size = messages, sizes, at, size
 }
 
-// View is the window for a turn. What is appended later does not change it: the staged
-// messages stand where append will put them, so that a long history is not copied.
+// View returns the window for a turn. Later appends do not change it: the staged messages are where
+// Append will put them, so that a long history is not copied.
 func (h *History) View() []agent.Message {
 	if !h.Shortened() {
 		return slices.Clip(append(h.Messages, h.Staged...))
 	}
 	head := h.Staged[0]
 	from := firstKept(&head, h.Last+1)
-	head.Kept = 0 // what it counts is in its place already
+	head.Kept = 0 // the messages that it counts are already in place
 	view := []agent.Message{head}
 	for i, m := range h.Messages {
 		if h.at[i] >= from && m.Role != agent.RoleSummary {
@@ -158,16 +158,16 @@ func (h *History) View() []agent.Message {
 	return append(view, h.Staged[1:]...)
 }
 
-// textShortened stands for what [History.DropOlderTurns] leaves out.
+// textShortened replaces the messages that [History.DropOlderTurns] leaves out.
 const textShortened = "[What was said before is left out here, because the provider of the language model refuses a part of it. It is on record: a search of the history finds it.]"
 
-// Shortened reports whether what is staged begins with what [History.DropOlderTurns] makes.
+// Shortened reports whether the staged messages begin with the record of [History.DropOlderTurns].
 func (h *History) Shortened() bool {
 	return len(h.Staged) > 1 && h.Staged[0].Role == agent.RoleSummary
 }
 
-// DropOlderTurns stages, in front of the staged question, a record that leaves out most of the turns that
-// the model was shown last before it, the older ones. It reports false where none is left.
+// DropOlderTurns stages, in front of the staged question, a record that leaves out most of the earlier
+// turns that the model was shown last, the older ones. It returns false if none is left.
 func (h *History) DropOlderTurns(now time.Time) bool {
 	from := storage.Position(0)
 	if h.Shortened() {
@@ -190,7 +190,7 @@ func (h *History) DropOlderTurns(now time.Time) bool {
 	}
 	head := agent.Message{Role: agent.RoleSummary, Time: now, Text: textShortened, Routing: routing}
 	if n := len(turns) / 3; n > 0 {
-		head.Kept = int(h.Last + 1 - turns[len(turns)-n]) //nolint:gosec // no log is so long
+		head.Kept = int(h.Last + 1 - turns[len(turns)-n]) //nolint:gosec // logs are shorter
 	}
 	h.Staged = []agent.Message{head, h.Staged[len(h.Staged)-1]}
 	return true
@@ -207,8 +207,8 @@ func (h *History) LastRefused(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// Turn returns a turn from its question on, which has the given Ref; nothing where the
-// log does not have that. A turn can be larger than the window.
+// Turn returns a turn from its question, which has the given Ref; nil if the log does not have it. A
+// turn can be larger than the window.
 func (h *History) Turn(ctx context.Context, ref string) ([]agent.Message, error) {
 	if indexOf(h.Staged, ref) >= 0 {
 		return nil, nil
@@ -218,7 +218,7 @@ func (h *History) Turn(ctx context.Context, ref string) ([]agent.Message, error)
 		return h.Messages[at:], nil
 	}
 	if at < 0 && int(h.Last) == len(h.at) {
-		return nil, nil // all there is
+		return nil, nil // the log is shorter
 	}
 	var turn []agent.Message
 	for m, err := range RecentMessages(ctx, h.store, h.Log) {
@@ -234,14 +234,14 @@ func (h *History) Turn(ctx context.Context, ref string) ([]agent.Message, error)
 			slices.Reverse(turn)
 			return turn, nil
 		case m.Ref != "":
-			return nil, nil // the turns of a conversation follow each other
+			return nil, nil // turns do not overlap
 		}
 	}
 	return nil, nil
 }
 
-// EnsureQuestion has the window of a turn begin with its question, where that was let go: a model
-// has to see what it works on.
+// EnsureQuestion puts the turn's question at the beginning of the window if it was dropped: a model has
+// to see what it works on.
 func (h *History) EnsureQuestion(turn []agent.Message) {
 	question := turn[0]
 	if indexOf(h.Messages, question.Ref) >= 0 {
@@ -257,31 +257,31 @@ func (h *History) EnsureQuestion(turn []agent.Message) {
 	h.size += len(question.Text)
 }
 
-// Cache keeps the ends of conversations between turns. It is only ever a copy:
-// an append to a log that has grown meanwhile is a conflict, and the copy is dropped.
+// Cache keeps the ends of conversations between turns. It is only a copy: an append to a log that has
+// grown meanwhile is a conflict, and the copy is dropped.
 type Cache struct {
 	store  storage.Store
 	window int // bytes
 
 	mu    sync.Mutex
 	size  int
-	given int64 // counts what was given back
-	era   int64 // counts how often all was forgotten
+	given int64 // counts histories given back
+	era   int64 // counts calls of Clear
 	byLog map[string]*History
 }
 
-// maxCached bounds the bytes of all conversations that are kept between turns.
+// maxCached bounds the bytes of all cached conversations.
 const maxCached = 32 << 20
 
-// maxCachedTime is how long one is kept: another process may have erased what was too old in it.
+// maxCachedTime bounds how long one is cached: another process may have erased old messages in it.
 const maxCachedTime = 24 * time.Hour
 
-// NewCache makes a cache whose histories are as long as a window.
+// NewCache returns a cache of histories as long as a window.
 func NewCache(store storage.Store, windowTokens int) *Cache {
 	return &Cache{store: store, window: 4 * windowTokens, byLog: make(map[string]*History)}
 }
 
-// Take returns the end of a conversation for the caller alone, to be given back.
+// Take returns the end of a conversation for the caller alone, who gives it back with Put.
 func (c *Cache) Take(ctx context.Context, log string) (*History, error) {
 	c.mu.Lock()
 	h := c.byLog[log]
@@ -301,8 +301,8 @@ func (c *Cache) Take(ctx context.Context, log string) (*History, error) {
 	return h, err
 }
 
-// Clear lets go all that was read until now, because others may have written since: chats
-// have come back that another process answered in.
+// Clear drops all that was read until now. It is called when chats return that another process may have
+// written to.
 func (c *Cache) Clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -311,8 +311,8 @@ func (c *Cache) Clear() {
 	clear(c.byLog)
 }
 
-// Put keeps a history for the next turn, unless all was forgotten since it was read. One
-// whose last append failed is not given back.
+// Put keeps a history for the next turn, unless Clear was called since it was read. A history whose
+// last append failed is not given back.
 func (c *Cache) Put(h *History) {
 	h.Staged = nil
 	c.mu.Lock()
@@ -329,7 +329,7 @@ func (c *Cache) Put(h *History) {
 	}
 }
 
-// shrink lets go a quarter, of what was given back first: so it is seldom done.
+// shrink drops a quarter, those given back first, so that this is rare.
 func (c *Cache) shrink() {
 	all := slices.SortedFunc(maps.Values(c.byLog), func(a, b *History) int { return cmp.Compare(a.given, b.given) })
 	for _, h := range all {
@@ -341,12 +341,12 @@ func (c *Cache) shrink() {
 	}
 }
 
-// readHistory reads a log backward until the window is full or the newest summary stands
-// for the rest. The summary is read in any case.
+// readHistory reads a log backward until the window is full or the newest summary covers the rest. The
+// summary is read in any case.
 func readHistory(ctx context.Context, store storage.Store, log string, window int) (*History, error) {
 	h := &History{store: store, Log: log, Window: window, read: time.Now()}
-	first := storage.Position(1)    // of those that no summary stands for
-	refused := ^storage.Position(0) // where the refused exchange begins that was met last
+	first := storage.Position(1)    // of those that no summary covers
+	refused := ^storage.Position(0) // start of the refused exchange read last
 	var summary *agent.Message
 	var at storage.Position
 	for record, err := range unerased(store.Records(ctx, log, storage.Query{Backward: true}), h.ends) {
@@ -392,7 +392,7 @@ func readHistory(ctx context.Context, store storage.Store, log string, window in
 	return h, nil
 }
 
-// ends notes that a record is there: the last is the end of the log, also where it was erased.
+// ends records a position: the last one is the end of the log, even if it was erased.
 func (h *History) ends(r storage.Record) { h.Last = max(h.Last, r.Pos) }
 
 func indexOf(messages []agent.Message, ref string) int {
@@ -404,7 +404,7 @@ func indexOf(messages []agent.Message, ref string) int {
 	return -1
 }
 
-// ReplyPosition is the position of the reply whose calls are being resolved.
+// ReplyPosition returns the position of the reply whose calls are being resolved.
 func (h *History) ReplyPosition() string {
 	for i, m := range slices.Backward(h.Messages) {
 		if m.Role == agent.RoleAssistant {

@@ -12,8 +12,8 @@ import (
 	"oneclaw/storage"
 )
 
-// Encode makes the record of a message. One that is larger than a record can be is
-// [storage.ErrInvalid]: trying again does not help.
+// Encode returns the record of a message. A message that is too large for a record is
+// [storage.ErrInvalid]: retrying does not help.
 func Encode(m agent.Message) (storage.Record, error) {
 	data, err := json.Marshal(m)
 	if err != nil {
@@ -25,7 +25,7 @@ func Encode(m agent.Message) (storage.Record, error) {
 	return storage.Record{Label: m.Label(), Data: data}, nil
 }
 
-// Decode reads the record of a message.
+// Decode returns the message of a record.
 func Decode(log string, r storage.Record) (agent.Message, error) {
 	var m agent.Message
 	if err := json.Unmarshal(r.Data, &m); err != nil {
@@ -34,25 +34,25 @@ func Decode(log string, r storage.Record) (agent.Message, error) {
 	return m, nil
 }
 
-// Messages yields a conversation from its first message on. A record that cannot be
-// decoded is yielded as an error, and the others after it.
+// Messages yields a conversation, oldest first. It yields an error for a record that cannot be decoded,
+// and continues.
 func Messages(ctx context.Context, store storage.Log, log string) iter.Seq2[agent.Message, error] {
 	return Read(ctx, store, log, storage.Query{})
 }
 
-// RecentMessages yields a conversation from its newest message back.
+// RecentMessages yields a conversation, newest first.
 func RecentMessages(ctx context.Context, store storage.Log, log string) iter.Seq2[agent.Message, error] {
 	return Read(ctx, store, log, storage.Query{Backward: true})
 }
 
-// RecentMatches is [RecentMessages] without the messages whose record, as JSON, is not
-// wanted: those are not decoded.
+// RecentMatches is [RecentMessages] with only the messages whose record, as JSON, is wanted: the others
+// are not decoded.
 func RecentMatches(ctx context.Context, store storage.Log, log string, wanted func(record []byte) bool) iter.Seq2[agent.Message, error] {
 	return read(ctx, store, log, storage.Query{Backward: true}, wanted)
 }
 
-// Read yields the messages that a query finds, in its order. A record that does not decode
-// is yielded as an error, and the others after it.
+// Read yields the messages that a query finds, in its order. It yields an error for a record that does
+// not decode, and continues.
 func Read(ctx context.Context, store storage.Log, log string, q storage.Query) iter.Seq2[agent.Message, error] {
 	return read(ctx, store, log, q, func([]byte) bool { return true })
 }
@@ -74,13 +74,12 @@ func read(ctx context.Context, store storage.Log, log string, q storage.Query, w
 	}
 }
 
-// Records yields the records that a query finds, without those that were erased: with a limit there
-// may be fewer.
+// Records yields the records that a query finds, except erased ones: with a limit there may be fewer.
 func Records(ctx context.Context, store storage.Log, log string, q storage.Query) iter.Seq2[storage.Record, error] {
 	return unerased(store.Records(ctx, log, q), func(storage.Record) {})
 }
 
-// erased reports whether the texts of a record were erased. Of loads of groups something is left.
+// erased reports whether the texts of a record were erased. Loads of groups keep a part.
 func erased(r storage.Record) bool {
 	if len(r.Data) == 0 {
 		return true
@@ -89,7 +88,7 @@ func erased(r storage.Record) bool {
 	return r.Label == agent.LabelLoad && json.Unmarshal(r.Data, &m) == nil && m.Erased
 }
 
-// HasBegun reports whether a conversation has any records, those that were erased included.
+// HasBegun reports whether a conversation has any records, including erased ones.
 func HasBegun(ctx context.Context, store storage.Log, log string) (bool, error) {
 	for _, err := range store.Records(ctx, log, storage.Query{Limit: 1}) {
 		if err != nil {
@@ -100,7 +99,7 @@ func HasBegun(ctx context.Context, store storage.Log, log string) (bool, error) 
 	return false, nil
 }
 
-// unerased yields the records that were not erased. All are met.
+// unerased yields the records that were not erased. It calls met with each record.
 func unerased(all iter.Seq2[storage.Record, error], met func(storage.Record)) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
 		for record, err := range all {
@@ -112,8 +111,8 @@ func unerased(all iter.Seq2[storage.Record, error], met func(storage.Record)) it
 	}
 }
 
-// LoadedGroups returns the groups that a conversation has loaded, in first-load order,
-// as its log tells. Only the labelled records are read.
+// LoadedGroups returns the groups that a conversation has loaded, in first-load order, according to its
+// log. It reads only labelled records.
 func LoadedGroups(ctx context.Context, store storage.Log, log string) ([]string, error) {
 	var failure error
 	groups := agent.RestoreGroups(func(yield func(agent.Message) bool) {
@@ -122,7 +121,7 @@ func LoadedGroups(ctx context.Context, store storage.Log, log string) ([]string,
 				failure = errors.Join(failure, err)
 				continue
 			}
-			// What a damaged one loaded can be loaded again.
+			// Groups of a damaged record can be loaded again.
 			if m, err := Decode(log, record); err == nil && !yield(m) {
 				return
 			}

@@ -8,12 +8,12 @@ import (
 	"oneclaw/storage"
 )
 
-// Past is what a turn was shown of a conversation.
+// Past is the part of a conversation that a turn was shown.
 type Past struct {
-	// Messages are those in front of the question, Groups the groups that were loaded.
+	// Messages are those before the question, Groups the loaded groups.
 	Messages []agent.Message
 	Groups   []string
-	// Cut says that messages were let go that no summary stands for.
+	// Cut says that messages were dropped that no summary covers.
 	Cut bool
 }
 
@@ -32,7 +32,7 @@ func Before(ctx context.Context, store storage.Store, log string, pos storage.Po
 	return past, err
 }
 
-// until is a store whose logs end in front of a position.
+// until is a store whose logs end before a position.
 type until struct {
 	storage.Store
 

@@ -12,9 +12,9 @@ import (
 	"oneclaw/storage"
 )
 
-// Prune removes the conversations of tasks that began before a time, and of all what was said before another
-// one. Tell, if not nil, is called once, before the first of that goes: a crash leaves nothing untold. It
-// reports how many were removed, and whether something was erased.
+// Prune deletes the conversations of tasks that began before a time, and from all conversations what
+// was said before another. tell, if not nil, is called once before the first deletion, so that a crash
+// cannot skip it. Prune returns how many conversations were removed, and whether something was erased.
 func Prune(ctx context.Context, store storage.Store, tasksBefore, saidBefore time.Time, tell func(context.Context) error) (removed int, erased bool, err error) {
 	for entry, err := range receipts.Throttled(ctx, store.List(ctx, storage.Range{Prefix: ConversationPrefix})) {
 		if err != nil {
@@ -55,8 +55,8 @@ func Prune(ctx context.Context, store storage.Store, tasksBefore, saidBefore tim
 	return removed, erased, err
 }
 
-// isOpen reports whether a job is open in the chat of a conversation; of that of a task whether
-// the task is. The store knows it, whichever process works on it.
+// isOpen reports whether a job is open in the chat of a conversation, or, for that of a task, whether
+// the task is open. It asks the store, whichever process works on the job.
 func (c Conversation) isOpen(ctx context.Context, store storage.Store) (bool, error) {
 	prefix := queue.OpenPrefix + c.Chat.Whole().String() + "/"
 	if c.Task != "" {

@@ -9,10 +9,9 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// Each quote is a line in square brackets that says whose it is, and the lines of its text,
-// all of which begin with mark. No quoted line can begin with a bracket, so none can look as
-// if a quote began or ended there. Names and paths stand between quotation marks, which are
-// taken out of them.
+// Each quote is a line in square brackets that says whose it is, and the lines of its text, all of
+// which begin with mark. No quoted line can begin with a bracket, so none can look as if a quote began
+// or ended there. Names and paths are in quotation marks, which are removed from them.
 const (
 	mark   = "> "
 	opens  = "[quoted, "
@@ -22,23 +21,23 @@ const (
 // bytesPerToken is the usual rule of thumb.
 const bytesPerToken = 4
 
-// known bounds in characters what is shown of a text that the conversation has already.
+// known bounds what is shown of a text that the conversation already has, in characters.
 const known = 120
 
-// maxName bounds a name in characters.
+// maxName bounds a name, in characters.
 const maxName = 64
 
-// Quote is something quoted, as it is shown.
+// Quote is a quoted message as it is shown to a model.
 type Quote struct {
 	chats.Quoted
-	// Paths are where its files are now.
+	// Paths are its files in the workspace.
 	Paths []string
-	// Known is true where the conversation has its text already.
+	// Known says that the conversation already has its text.
 	Known bool
 }
 
-// QuoteText writes quotes down in about so many tokens: each gets an equal share of what those
-// before it leave. Worded says whether the message has words of its own.
+// QuoteText writes quotes as text, in about this many tokens: each gets an equal share of what the
+// earlier ones leave. worded says whether the message has words of its own.
 func QuoteText(list []Quote, tokens int, worded bool) string {
 	if len(list) == 0 {
 		return ""
@@ -59,8 +58,8 @@ func QuoteText(list []Quote, tokens int, worded bool) string {
 	return b.String()
 }
 
-// QuotedAhead writes quotes down as [Text] does, in front of what Text made of others; empty where there
-// are none.
+// QuotedAhead writes quotes as [QuoteText] does, in front of others, which QuoteText made; it returns
+// "" if there are none.
 func QuotedAhead(list []Quote, tokens int, others string, worded bool) string {
 	text := QuoteText(list, tokens, worded)
 	if text == "" || others == "" {
@@ -69,7 +68,7 @@ func QuotedAhead(list []Quote, tokens int, others string, worded bool) string {
 	return text[:strings.LastIndex(text, ending)] + others
 }
 
-// LastQuotes returns the last of the quotes that fit into so many tokens together.
+// LastQuotes returns the last quotes that fit into this many tokens.
 func LastQuotes(list []chats.Quoted, tokens int) []chats.Quoted {
 	left := tokens * bytesPerToken
 	for i := len(list) - 1; i >= 0; i-- {
@@ -95,7 +94,7 @@ func (q *Quote) write(b *strings.Builder, room int) {
 	}
 }
 
-// said is what stands in the brackets.
+// said returns the text inside the brackets.
 func (q *Quote) said() string {
 	parts := []string{q.pointed()}
 	if q.From != "" {
@@ -119,7 +118,7 @@ func (q *Quote) said() string {
 	return strings.Join(parts, ", ")
 }
 
-// pointed says how the message points at it, and who wrote it.
+// pointed returns how the message refers to it, and who wrote it.
 func (q *Quote) pointed() string {
 	who := "somebody"
 	switch {
@@ -141,10 +140,10 @@ func (q *Quote) pointed() string {
 	return "said here before, by " + who
 }
 
-// name is a name between quotation marks. Its bearer can call themselves anything.
+// name returns a name in quotation marks. Users can choose any name.
 func name(s string) string { return `"` + bare(s, maxName) + `"` }
 
-// bare is one line without what ends a name or a bracket.
+// bare returns a text on one line, without characters that end a name or a bracket.
 func bare(s string, limit int) string {
 	return wording.OneLine(unbracketed(s), limit)
 }
@@ -162,20 +161,20 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// breaks reports whether a reader may see the end of a line in a character.
+// breaks reports whether a reader may see a character as the end of a line.
 func breaks(r rune) bool {
 	return r == '\n' || r == '\r' || r == '\v' || r == '\f' || r == '\u0085' || r == '\u2028' || r == '\u2029'
 }
 
-// clean makes the ends of lines those that a mark stands behind, and takes out what has no
-// shape but changes how the rest is read.
+// clean normalizes line ends, so that a mark follows each, and removes invisible characters that change
+// how the rest is read.
 func clean(text string) string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	text = strings.Map(func(r rune) rune {
 		switch {
 		case breaks(r):
 			return '\n'
-		case r == '\t', r == '\u200d': // emoji are joined by the latter
+		case r == '\t', r == '\u200d': // the latter joins emoji
 			return r
 		case r == utf8.RuneError, unicode.IsControl(r), unicode.Is(unicode.Cf, r):
 			return -1
@@ -188,7 +187,7 @@ func clean(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// clip cuts a text behind so many bytes, and says so.
+// clip cuts a text after this many bytes, with a note.
 func clip(text string, room int) string {
 	const least = 200
 	room = max(room, least)

@@ -1,6 +1,6 @@
-// Package conversation keeps conversations: which one a chat has now, what its log says, and
-// the end of it that a turn is shown. [QuoteText] and its relatives write down for a model what a message
-// points at, so that the words of others cannot be taken for those of the person who asks.
+// Package conversation keeps conversations: which one a chat has now, its log, and the end of it that a
+// turn is shown. [QuoteText] and its relatives write quoted messages for a model, so that the words of
+// others cannot be taken for those of the user who asks.
 package conversation
 
 import (
@@ -17,32 +17,31 @@ import (
 	"oneclaw/storage"
 )
 
-// Session is the present conversation of a chat: a generation that /clear raises.
-// Each generation has a log of its own, so what belongs to a cleared one can never
-// reach the next.
+// Session is the present conversation of a chat: a generation, which /clear increases. Each generation
+// has a log of its own, so nothing of a cleared one can reach the next.
 type Session struct {
 	Chat       chats.Chat `json:"chat"`
 	Generation int        `json:"generation"`
-	// ClearedAt is the Seq of the /clear that began it. Messages accepted before it
-	// belong to the session that it ended.
+	// ClearedAt is the Seq of the /clear that began it. Messages accepted before that belong to the
+	// previous session.
 	ClearedAt int64 `json:"cleared_at,omitempty"`
-	// After is the platform's id of the message that cleared it: what was said before belongs
-	// to what is closed.
+	// After is the platform's id of the message that cleared it: earlier messages belong to the
+	// previous session.
 	After string `json:"after,omitempty"`
-	// StoppedAt is the Seq of the newest /stop that ended something. Messages accepted
-	// before it are not answered any more.
+	// StoppedAt is the Seq of the newest /stop that ended something. Messages accepted before it are
+	// not answered any more.
 	StoppedAt int64 `json:"stopped_at,omitempty"`
-	// Halted is the Seq of the message whose answer was stopped last with a button: that ends
-	// nothing else.
+	// Halted is the Seq of the message whose answer was last stopped with a button, which stops only
+	// that answer.
 	Halted int64 `json:"halted,omitempty"`
-	// Before is what the newest /clear ended, as long as that can be taken back; UndoneAt is
+	// Before is the conversation that the newest /clear ended, while that can be undone; UndoneAt is
 	// the Seq of the newest /undo.
 	Before   *ClearedSession `json:"before,omitempty"`
 	UndoneAt int64           `json:"undone_at,omitempty"`
-	// Of, where it is set, is the chat in which the conversation began, and under which
-	// its log is found: that chat goes on as this one.
+	// Of, if set, is the chat in which the conversation began, and under which its log is stored: that
+	// chat continues as this one.
 	Of chats.Chat `json:"of,omitzero"`
-	// Task is the id of a task, whose conversation is apart from that of the chat.
+	// Task is the id of a task, whose conversation is separate from the chat's.
 	Task string `json:"-"`
 
 	Rev storage.Revision `json:"-"`
@@ -53,15 +52,14 @@ type ClearedSession struct {
 	Generation int        `json:"generation"`
 	Of         chats.Chat `json:"of,omitzero"`
 	After      string     `json:"after,omitempty"`
-	// At is when that was.
+	// At is the time of the /clear.
 	At time.Time `json:"at"`
 }
 
-// UndoTime is how long a /clear can be taken back.
+// UndoTime is how long a /clear can be undone.
 const UndoTime = 10 * time.Minute
 
-// UndoUntil is until when the newest /clear can be taken back; the zero time where there is
-// none.
+// UndoUntil returns until when the newest /clear can be undone; the zero time if there is none.
 func (s Session) UndoUntil() time.Time {
 	if s.Before == nil {
 		return time.Time{}
@@ -69,7 +67,7 @@ func (s Session) UndoUntil() time.Time {
 	return s.Before.At.Add(UndoTime)
 }
 
-// Log is the name of the log that holds the conversation.
+// Log returns the name of the conversation's log.
 func (s Session) Log() string {
 	if s.Task != "" {
 		return TaskLog(s.Chat, s.Task)
@@ -84,14 +82,14 @@ func (s Session) Log() string {
 // SessionPrefix begins the keys of sessions.
 const SessionPrefix = "session/"
 
-// Current returns the session of a chat: that of what comes now.
+// Current returns the session of a chat for new messages.
 func Current(ctx context.Context, kv storage.KV, chat chats.Chat) (Session, error) {
 	return Of(ctx, kv, &queue.Job{Message: chats.Message{Chat: chat}, Seq: math.MaxInt64})
 }
 
-// Of returns the conversation that a job belongs to: that of its chat, or for a task one of
-// its own. One that was never cleared has generation 1 and is not stored. With ErrCleared or
-// ErrStopped it says that a command has ended the job.
+// Of returns the conversation that a job belongs to: its chat's, or for a task its own. One that was
+// never cleared has generation 1 and is not stored. The errors ErrCleared and ErrStopped say that a
+// command has ended the job.
 func Of(ctx context.Context, kv storage.KV, j *queue.Job) (Session, error) {
 	if j.Message.Kind == receipts.KindTask {
 		return Session{Chat: j.Origin(), Task: j.Message.ID}, nil
@@ -118,8 +116,7 @@ func Of(ctx context.Context, kv storage.KV, j *queue.Job) (Session, error) {
 	return s, nil
 }
 
-// Answered returns the conversation in which a job was answered; false where its turn never
-// began.
+// Answered returns the conversation in which a job was answered; false if its turn never began.
 func Answered(ctx context.Context, kv storage.KV, r *receipts.Receipt) (Session, bool) {
 	s := Session{Chat: r.Origin(), Generation: r.Turn.Generation}
 	if now, err := Current(ctx, kv, r.Message.Chat); err == nil && now.Generation == r.Turn.Generation && r.From == "" {
@@ -132,9 +129,8 @@ func Answered(ctx context.Context, kv storage.KV, r *receipts.Receipt) (Session,
 	return s, r.Turn.Generation > 0
 }
 
-// Clear begins a new session at a job, once: a job that is run again finds it done. An
-// empty session is kept, only its beginning moves, so that repeated clears leave no
-// trail of empty ones.
+// Clear begins a new session at a job. It is idempotent for a job that is run again. An empty session
+// is kept and only its start moves, so that repeated clears leave no trail of empty ones.
 func (s Session) Clear(ctx context.Context, store storage.Store, by *queue.Job, empty bool) (Session, error) {
 	if s.ClearedAt >= by.Seq {
 		return s, nil
@@ -149,7 +145,7 @@ func (s Session) Clear(ctx context.Context, store storage.Store, by *queue.Job, 
 	return s.Save(ctx, store)
 }
 
-// In is the conversation of a generation, the present one for 0.
+// In returns the session of a generation, the present one for 0.
 func (s Session) In(generation int) Session {
 	if generation == 0 {
 		return s
@@ -161,8 +157,8 @@ func (s Session) In(generation int) Session {
 	return s
 }
 
-// Ended is the name of the log of the conversation that a /clear has ended; the present one
-// where that had none.
+// Ended returns the log of the conversation that a /clear has ended; that of the present one if there
+// was none.
 func (s Session) Ended(by *queue.Job) string {
 	if former := s.Before; former != nil && former.At.Equal(by.Accepted) {
 		s = s.In(former.Generation)
@@ -170,15 +166,15 @@ func (s Session) Ended(by *queue.Job) string {
 	return s.Log()
 }
 
-// Undo makes the conversation that the newest /clear has ended the present one again. What
-// that has stopped and dropped stays so.
+// Undo makes the conversation that the newest /clear has ended the present one again. Jobs that the
+// /clear stopped or dropped stay so.
 func (s Session) Undo(ctx context.Context, store storage.Store, by *queue.Job) (Session, error) {
 	s.Generation, s.Of, s.After = s.Before.Generation, s.Before.Of, s.Before.After
 	s.Before, s.UndoneAt = nil, by.Seq
 	return s.Save(ctx, store)
 }
 
-// Stop ends what was accepted before a job, for good: a restart finds it ended.
+// Stop ends, for good, what was accepted before a job: it is stored, so that a restart knows.
 func (s Session) Stop(ctx context.Context, store storage.Store, at int64) (Session, error) {
 	if s.StoppedAt >= at {
 		return s, nil
@@ -187,7 +183,7 @@ func (s Session) Stop(ctx context.Context, store storage.Store, at int64) (Sessi
 	return s.Save(ctx, store)
 }
 
-// StopOne ends the answer to one message, for good: a restart finds it ended.
+// StopOne ends, for good, the answer to one message: it is stored, so that a restart knows.
 func (s Session) StopOne(ctx context.Context, store storage.Store, seq int64) (Session, error) {
 	if s.Halted == seq {
 		return s, nil
@@ -196,20 +192,20 @@ func (s Session) StopOne(ctx context.Context, store storage.Store, seq int64) (S
 	return s.Save(ctx, store)
 }
 
-// Causes with which the context of a running job is cancelled.
+// Cancellation causes of a running job's context.
 var (
 	ErrCleared = errors.New("conversation: cleared")
 	ErrStopped = errors.New("conversation: stopped")
 )
 
-// MovedPrefix begins the keys of chats that go on under another id, which is the value.
+// MovedPrefix begins the keys of chats that continue under another id, which is the value.
 const MovedPrefix = "moved/"
 
-// ErrMoved is returned where the session of a chat was to be written that goes on under
-// another id: what a command does there belongs to the conversation that was taken along.
+// ErrMoved says that the session belongs to a chat that continues under another id: a command there
+// concerns the conversation that moved along.
 var ErrMoved = errors.New("conversation: the chat has moved")
 
-// Save writes a session over the revision that it was read at, unless its chat has moved.
+// Save writes a session over the revision at which it was read, unless its chat has moved.
 func (s Session) Save(ctx context.Context, store storage.Store) (Session, error) {
 	op, err := s.record()
 	if err != nil {
@@ -237,9 +233,9 @@ func (s Session) record() (storage.Op, error) {
 	return storage.Put(SessionPrefix+s.Chat.String(), data, s.Rev), nil
 }
 
-// Move lets the conversation of a chat go on in another one, and notes in the same write that
-// the chat has moved: no command ends a conversation that was taken along before, or one that
-// is not that of a chat any more.
+// Move continues the conversation of a chat in another one, and records in the same write that the chat
+// has moved, so that no later command ends a conversation that was moved already, or one that no longer
+// belongs to a chat.
 func Move(ctx context.Context, store storage.Store, from, to chats.Chat) error {
 	old, err := Current(ctx, store, from)
 	if err != nil {
@@ -267,8 +263,8 @@ func Move(ctx context.Context, store storage.Store, from, to chats.Chat) error {
 	return nil
 }
 
-// follow makes the conversation of a chat that has moved that of the chat as which it goes on,
-// unless that has one: something was asked or cleared there.
+// follow makes the conversation of a moved chat that of its new chat, unless that has one of its own:
+// something was asked or cleared there.
 func (s *Session) follow(ctx context.Context, store storage.Store, old Session) error {
 	has, err := HasBegun(ctx, store, s.Log())
 	if err != nil {
@@ -289,7 +285,7 @@ func (s *Session) follow(ctx context.Context, store storage.Store, old Session) 
 	return nil
 }
 
-// Conversation is a session as an owner's history lists it.
+// Conversation is an entry of an owner's list of conversations.
 type Conversation struct {
 	Owner      string     `json:"owner"`
 	Chat       chats.Chat `json:"chat"`
@@ -297,13 +293,13 @@ type Conversation struct {
 	Task       string     `json:"task,omitempty"`
 	Title      string     `json:"title"`
 	Begun      time.Time  `json:"begun"`
-	// By is whose task it is, in a shared chat.
+	// By is the user of a task in a shared chat.
 	By string `json:"by,omitempty"`
-	// Since is when the oldest turn was that is left of it, where others were erased.
+	// Since is the time of its oldest turn left, if others were erased.
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Log is the name of the log that holds the conversation.
+// Log returns the name of the conversation's log.
 func (c Conversation) Log() string {
 	return Session{Chat: c.Chat, Generation: c.Generation, Task: c.Task}.Log()
 }
@@ -311,11 +307,10 @@ func (c Conversation) Log() string {
 // ConversationPrefix begins the keys of conversations.
 const ConversationPrefix = "conversation/"
 
-// conversationKey sorts by owner. A slash ends the owner, who has none in it.
+// conversationKey sorts by owner. A slash ends the owner, which contains none.
 func conversationKey(owner, log string) string { return ConversationPrefix + owner + "/" + log }
 
-// Enter lists a conversation under its owner, and by its beginning; doing it again changes
-// nothing.
+// Enter adds a conversation to its owner's list, and to the index by start. It is idempotent.
 func (c Conversation) Enter(ctx context.Context, store storage.Store) error {
 	data, err := json.Marshal(c)
 	if err != nil {
@@ -344,14 +339,14 @@ func Conversations(ctx context.Context, kv storage.KV, owner string) ([]Conversa
 	return all, nil
 }
 
-// FindConversation returns a conversation of an owner by its log; storage.ErrNotFound
-// where it has not begun.
+// FindConversation returns a conversation of an owner by its log; storage.ErrNotFound if it has not
+// begun.
 func FindConversation(ctx context.Context, kv storage.KV, owner, log string) (Conversation, error) {
 	return conversationAt(ctx, kv, conversationKey(owner, log))
 }
 
-// ChatLog names the log of a conversation in a chat.
+// ChatLog returns the name of the log of a conversation in a chat.
 func ChatLog(chat chats.Chat, generation int) string { return fmt.Sprintf("%s/%d", chat, generation) }
 
-// TaskLog is the name of the log of a task.
+// TaskLog returns the name of the log of a task.
 func TaskLog(chat chats.Chat, task string) string { return chat.String() + "/task/" + task }

@@ -10,17 +10,17 @@ import (
 	"oneclaw/storage"
 )
 
-// span is a stretch of a conversation that no summary stands for yet, behind the newest
-// summary if there is one.
+// span is a part of a conversation, after the newest summary if there is one, that no summary covers
+// yet.
 type span struct {
 	Messages []agent.Message
 	At       []storage.Position
 	Size     int
-	Next     storage.Position // behind its last message
+	Next     storage.Position // after its last message
 }
 
-// Unsummarized returns what a next summary could cover. Where the beginning of that has been
-// let go, it is read again, as far as the window is wide and to the next user message.
+// Unsummarized returns what a next summary could cover. If its beginning was dropped, it is read again,
+// as far as the window is wide and up to the next user message.
 func (h *History) Unsummarized(ctx context.Context) (span, error) {
 	s := span{Messages: h.Messages, At: h.at, Size: h.size, Next: h.Last + 1}
 	if !h.Cut {
@@ -63,7 +63,7 @@ func (h *History) Unsummarized(ctx context.Context) (span, error) {
 	return s, nil
 }
 
-// Erased reports whether one of some records, at least one, was erased since it was read: another
+// Erased reports whether one of these records (at least one) was erased since it was read: another
 // process may have done so.
 func (h *History) Erased(ctx context.Context, at []storage.Position) (bool, error) {
 	for record, err := range h.store.Records(ctx, h.Log, storage.Query{After: slices.Min(at) - 1, Before: slices.Max(at) + 1}) {
@@ -77,10 +77,10 @@ func (h *History) Erased(ctx context.Context, at []storage.Position) (bool, erro
 	return false, nil
 }
 
-// clippedBytes is what is read of results beyond the window, in a turn that is larger.
+// clippedBytes is how much is read of results outside the window, in a larger turn.
 const clippedBytes = 1000
 
-// firstKept is the position of the first record that a summary does not stand for.
+// firstKept returns the position of the first record that a summary does not cover.
 func firstKept(m *agent.Message, pos storage.Position) storage.Position {
 	kept := storage.Position(max(m.Kept, 0))
 	if kept == 0 {
@@ -89,13 +89,13 @@ func firstKept(m *agent.Message, pos storage.Position) storage.Position {
 	return pos - min(kept, pos-1)
 }
 
-// firstRefused is the position of the first record that a refusal takes out.
+// firstRefused returns the position of the first record that a refusal hides.
 func firstRefused(m *agent.Message, pos storage.Position) storage.Position {
 	return pos - min(storage.Position(max(m.Left, 0)), pos-1)
 }
 
-// refusals returns which positions of a log belong to refused exchanges. Only the labelled
-// records are read.
+// refusals returns a function that reports which positions of a log belong to refused exchanges. Only
+// labelled records are read.
 func refusals(ctx context.Context, store storage.Log, log string) (func(storage.Position) bool, error) {
 	out := make(map[storage.Position]bool)
 	for record, err := range store.Records(ctx, log, storage.Query{Label: agent.LabelRefused}) {
@@ -104,7 +104,7 @@ func refusals(ctx context.Context, store storage.Log, log string) (func(storage.
 		}
 		m, err := Decode(log, record)
 		if err != nil {
-			continue // set aside when the log was read
+			continue // a dead letter since the log was read
 		}
 		for pos := firstRefused(&m, record.Pos); pos <= record.Pos; pos++ {
 			out[pos] = true
@@ -120,7 +120,7 @@ func newestSummary(ctx context.Context, store storage.Log, log string) (*agent.M
 		}
 		m, err := Decode(log, record)
 		if err != nil {
-			continue // the one before it stands for less
+			continue // the earlier summary covers less
 		}
 		return &m, record.Pos, nil
 	}

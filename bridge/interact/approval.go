@@ -26,7 +26,7 @@ import (
 // ApprovalTimeout is how long a call waits for a decision.
 const ApprovalTimeout = 15 * time.Minute
 
-// Policy says whether a call needs the approval of a person.
+// Policy says whether a call needs a user's approval.
 type Policy struct {
 	Rule Rule
 	// Approvers may approve. The zero value is [ApproversBoth].
@@ -36,10 +36,9 @@ type Policy struct {
 // Approvers says who may approve a call.
 type Approvers string
 
-// Who may approve. The requester of a call may refuse it in any case.
+// Values of [Approvers]. The requester of a call may refuse it in any case.
 const (
-	// ApproversBoth: the requester, and in a shared chat configured
-	// administrators too.
+	// ApproversBoth: the requester, and in a shared chat configured administrators too.
 	ApproversBoth Approvers = "both"
 	// ApproversRequester: only the requester.
 	ApproversRequester Approvers = "requester"
@@ -47,18 +46,17 @@ const (
 	ApproversAdmins Approvers = "admins"
 )
 
-// Rule is what a [Policy] says.
+// Rule is the verdict of a [Policy].
 type Rule string
 
-// The rules of policies. Every other value asks as Ask does, the zero value too: a call
-// without a rule asks.
+// Values of [Rule]. Every other value asks as Ask does, so that a call without a rule asks.
 const (
 	Ask   Rule = "ask"
 	Allow Rule = "allow"
 	Deny  Rule = "deny"
 )
 
-// GateConfig is what a [Gate] is made of.
+// GateConfig configures a [Gate].
 type GateConfig struct {
 	// Store keeps the audit.
 	Store storage.KV
@@ -67,8 +65,8 @@ type GateConfig struct {
 	Measure queue.Counter
 	Now     func() time.Time
 	Log     *slog.Logger
-	// Policy says whether a call needs approval, with the arguments that the tool would be
-	// given. Nil means that none does.
+	// Policy returns whether a call needs approval. It gets the arguments that the tool would get. Nil
+	// means that no call does.
 	Policy func(call toolgroups.Call, tool toolgroups.Tool) Policy
 	// Timeout is how long a call waits for a decision.
 	Timeout time.Duration
@@ -77,29 +75,28 @@ type GateConfig struct {
 	Queue   Queue
 }
 
-// Queue knows where jobs wait for their turns.
+// Queue knows in which queues jobs wait.
 type Queue interface {
-	// ChatOf is the chat or the queue beside it that a job waits in.
+	// ChatOf returns the chat, or its sub-queue, that a job waits in.
 	ChatOf(j *queue.Run) chats.Chat
-	// Change changes of a job that runs what decides whether messages may join it.
+	// Change changes what decides whether messages may join a running job.
 	Change(change func())
 }
 
-// Roles are what users may do.
+// Roles returns users' roles.
 type Roles interface {
-	// Role is what a user, platform:id, may do now.
+	// Role returns the current role of a user, platform:id.
 	Role(user string) toolgroups.Role
 }
 
-// Gate decides about the calls of turns. It remembers nothing: the decisions stand in the
-// jobs and on the cards.
+// Gate decides on the calls of turns. It keeps no state: the decisions are in the jobs and the cards.
 type Gate struct{ cfg GateConfig }
 
 // NewGate returns a gate.
 func NewGate(cfg GateConfig) *Gate { return &Gate{cfg} }
 
-// Decide says whether a call of a turn may run: first whether its user may make it now,
-// whatever they could do when the turn began, then whether a person has to approve it.
+// Decide returns whether a call of a turn may run: first whether its user may make it now, whatever
+// their role was when the turn began, then whether it needs approval.
 func (g *Gate) Decide(ctx context.Context, j *queue.Run, at turn.Position, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 	role := g.cfg.Roles.Role(j.Message.By())
 	switch {
@@ -121,7 +118,7 @@ func deny(format string, args ...any) (agent.Decision, error) {
 	return agent.Decision{Verdict: agent.Deny, Reason: fmt.Sprintf(format, args...)}, nil
 }
 
-// decide asks the policy about a call, and a person where the policy says so.
+// decide asks the policy about a call, and an approver if the policy says so.
 func (g *Gate) decide(ctx context.Context, j *queue.Run, at turn.Position, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 	shown := call.Arguments
 	if !tool.OwnArguments {
@@ -196,13 +193,13 @@ func (g *Gate) ask(ctx context.Context, j *queue.Run, asked *receipts.Approval, 
 	return g.decided(ctx, j, &w.Approvals[len(w.Approvals)-1], policy)
 }
 
-// measured says how decisions are counted.
+// measured maps decisions to metrics.
 var measured = map[string]queue.Metric{
 	receipts.ChoiceAllow: queue.MeasuredAllowed, receipts.ChoiceDeny: queue.MeasuredDenied, receipts.ChoiceExpired: queue.MeasuredExpired,
 }
 
-// decided returns what has come of a request. It looks up again what the approver may do:
-// they may have lost the right since.
+// decided returns the decision on a request. It checks the approver's role again: they may have lost it
+// since.
 func (g *Gate) decided(ctx context.Context, j *queue.Run, a *receipts.Approval, policy Policy) (agent.Decision, error) {
 	kept, err := g.cfg.Cards.Get(ctx, a.Card)
 	if err != nil {
@@ -218,7 +215,7 @@ func (g *Gate) decided(ctx context.Context, j *queue.Run, a *receipts.Approval, 
 	if err != nil {
 		return agent.Decision{}, err
 	}
-	// What the settings say now counts as well.
+	// The present settings count as well.
 	strict := r
 	strict.Approvers = policy.Approvers
 	if err := g.note(ctx, j, a, kept); err != nil {
@@ -264,7 +261,7 @@ func (g *Gate) note(ctx context.Context, j *queue.Run, a *receipts.Approval, kep
 	return nil
 }
 
-// mayAllow reports whether the user who decided about a request may still do so.
+// mayAllow reports whether the user who decided on a request may still do so.
 func (g *Gate) mayAllow(r request) bool {
 	return r.mayAllow(r.Decision.By, g.cfg.Roles.Role(r.Decision.By))
 }

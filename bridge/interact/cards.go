@@ -18,57 +18,57 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Jobs carries what comes of cards to its end.
+// Jobs inserts the jobs of cards.
 type Jobs interface {
 	// New makes the job of a message.
 	New(m chats.Message) *queue.Run
-	// Find returns what is known of a job, open or closed; nil where there is none.
+	// Find returns the record of a job, open or closed; nil if there is none.
 	Find(ctx context.Context, key string) (*receipts.Receipt, error)
-	// Enqueue has a new job worked on, which is on disk.
+	// Enqueue queues a new job that is on disk.
 	Enqueue(j *queue.Run)
 	// Adopt queues the open job under a key, unless a worker has it already.
 	Adopt(ctx context.Context, key string) error
-	// Go runs f beside the jobs; its context ends with theirs. Where they are ending, it need
-	// not.
+	// Go runs f concurrently with the jobs; its context ends with theirs. While they are ending, it may
+	// do nothing.
 	Go(f func(ctx context.Context))
 }
 
-// Sender brings texts to the chats.
+// Sender sends texts to chats.
 type Sender interface {
-	// Render makes the parts of a text whose secrets are masked.
+	// Render returns the parts of a text whose secrets are masked.
 	Render(j *queue.Run, text string) []receipts.Part
-	// Edit has messages of a chat show other parts. It waits while the platform is out of
-	// order; an error means that the job has to go on later.
+	// Edit edits messages of a chat to show other parts. It waits while the platform is down; after an
+	// error the job has to continue later.
 	Edit(ctx context.Context, j *queue.Run, chat chats.Chat, ids []string, parts []receipts.Part) error
 }
 
-// Host is what is around cards.
+// Host gives cards access to the bridge.
 type Host interface {
-	// Check refuses a message of no platform, and one with ids that none has.
+	// Check rejects a message of an unknown platform, or with invalid ids.
 	Check(m chats.Message) error
-	// RoleOf returns what the sender of a message may do now.
+	// RoleOf returns the current role of a message's sender.
 	RoleOf(m chats.Message) toolgroups.Role
-	// ScopeOf says on whose behalf the handler of a press acts.
+	// ScopeOf returns on whose behalf the handler of a press acts.
 	ScopeOf(ctx context.Context, press *queue.Run) (toolgroups.Scope, error)
-	// CardClosed is told that a card is over, maybe more than once.
+	// CardClosed is called when a card is closed, maybe more than once.
 	CardClosed(kept *StoredCard)
 }
 
-// CardsConfig is what [Cards] are made of. All of it is needed.
+// CardsConfig configures [Cards]. All fields are required.
 type CardsConfig struct {
-	// Platforms are all there are, by name.
+	// Platforms are all platforms, by name.
 	Platforms map[string]chats.Platform
-	// Owns reports whether this process answers in a chat.
+	// Owns reports whether this process owns a chat.
 	Owns func(chat chats.Chat) bool
 	// Redact masks secrets in what goes out.
 	Redact func(text string) string
-	// Spell writes the commands in a text as people do on a platform.
+	// Spell rewrites the commands in a text for a platform.
 	Spell func(platform, text string) string
 	Log   *slog.Logger
 	Now   func() time.Time
 	// Store keeps the cards.
 	Store storage.Store
-	// Handlers decide what presses do, by [Card.Kind].
+	// Handlers handle presses, by [Card.Kind].
 	Handlers map[string]Handler
 	Jobs     Jobs
 	Sender   Sender
@@ -77,27 +77,27 @@ type CardsConfig struct {
 	RedactCards func(text string) string
 }
 
-// Cards posts cards, takes presses and ends cards. The store has all that it knows; what is
-// in memory says when to look there.
+// Cards posts cards, handles presses and closes cards. The store holds its state; memory only says when
+// to read it.
 type Cards struct {
 	cfg CardsConfig
-	// toasts bounds the presses that are answered without a job.
+	// toasts bounds the presses that are being answered without a job.
 	toasts chan struct{}
 
 	mu   sync.Mutex
 	due  map[string]due // the open cards, by their tokens
-	more chan struct{}  // told of a new one
+	more chan struct{}  // signals a new one
 }
 
-// NewCards returns cards that are not loaded yet.
+// NewCards returns cards; call Load next.
 func NewCards(cfg CardsConfig) *Cards {
 	return &Cards{cfg: cfg, toasts: make(chan struct{}, maxToasts), due: make(map[string]due), more: make(chan struct{}, 1)}
 }
 
-// Post sends a card to a chat and returns its token. When it returns, the card is on disk
-// and is delivered like an answer; it waits for no turn. The key identifies it in its chat:
-// a second card under the same key is dropped, for [receipts.Age] after the first was
-// delivered, and the token is that of the first.
+// Post sends a card to a chat and returns its token. When it returns, the card is on disk and is
+// delivered like an answer, without waiting for a turn. The key identifies it in its chat: a second
+// card under the same key is dropped, for [receipts.Age] after the first was delivered, and the token
+// is that of the first.
 func (d *Cards) Post(ctx context.Context, key string, to chats.Chat, card Card) (string, error) {
 	m := chats.Message{Chat: to, ID: queue.Hash(key), Kind: posted, User: "bot", On: card.ReplyTo, Time: d.cfg.Now()}
 	if err := d.cfg.Host.Check(m); err != nil {
@@ -123,8 +123,8 @@ func (d *Cards) Post(ctx context.Context, key string, to chats.Chat, card Card) 
 	}
 }
 
-// Answer makes a card the answer of a job. Where the platform has no buttons, it returns
-// the text of the card.
+// Answer makes a card the answer of a job. If the platform has no buttons, it returns the text of the
+// card.
 func (d *Cards) Answer(ctx context.Context, j *queue.Run, card Card) (string, error) {
 	kept, err := d.keep(j.Message.Chat, card)
 	if errors.Is(err, ErrNoButtons) {
@@ -157,21 +157,20 @@ func (d *Cards) keep(chat chats.Chat, card Card) (*StoredCard, error) {
 	return kept, checkChoices(card.Choices)
 }
 
-// The kinds of the jobs of cards: one that is to be sent, and one whose message shows an older
-// version.
+// Kinds of the jobs of cards: a card to be sent, and one whose message shows an older version.
 const (
 	KindCard    chats.Kind = "card"
 	KindRefresh chats.Kind = "card-refresh"
 )
 
-// How a change of a card gets into the chat: the kind of the job that brings it there.
+// How a change of a card reaches the chat: the kind of the job for it.
 const (
 	unseen chats.Kind = ""
 	edited            = KindRefresh
 	posted            = KindCard
 )
 
-// message makes the message of the job that shows the present version of a card.
+// message returns the message of the job that shows the present version of a card.
 func (d *Cards) message(kept *StoredCard, kind chats.Kind) chats.Message {
 	return chats.Message{Chat: kept.Chat, ID: kept.Token + "-" + strconv.Itoa(kept.Version), Kind: kind, User: "bot", Time: d.cfg.Now()}
 }
@@ -182,8 +181,8 @@ func (d *Cards) job(kept *StoredCard, m chats.Message) *queue.Run {
 	return j
 }
 
-// Parts makes the messages of the card of a job. There are none where the card is over
-// before it was sent, or is gone.
+// Parts returns the messages of the card of a job. There are none if the card was closed before it was
+// sent, or is gone.
 func (d *Cards) Parts(ctx context.Context, j *queue.Run) ([]receipts.Part, error) {
 	kept, err := d.Get(ctx, outbox.Of(j).Card)
 	if err != nil {
@@ -196,9 +195,9 @@ func (d *Cards) Parts(ctx context.Context, j *queue.Run) ([]receipts.Part, error
 	return parts, nil
 }
 
-// render makes the parts of a card: its lead, its text, and the buttons under the last
-// part. Lead says how many of them belong to the lead. Only known secrets are masked: a
-// text that has merely the shape of one may be what a user decides about.
+// render returns the parts of a card: its lead, its text, and the buttons below the last part. lead is
+// how many of them belong to the lead. Only known secrets are masked: a text that merely looks like a
+// secret may be the subject of the decision.
 func (d *Cards) render(j *queue.Run, kept *StoredCard) (parts []receipts.Part, lead int) {
 	if kept.Lead != "" {
 		parts = d.cfg.Sender.Render(j, d.cfg.RedactCards(kept.Lead))
@@ -213,7 +212,7 @@ func (d *Cards) render(j *queue.Run, kept *StoredCard) (parts []receipts.Part, l
 	}
 	parts = append(parts, d.cfg.Sender.Render(j, d.cfg.RedactCards(text))...)
 	for i := range parts {
-		parts[i].Layout = nil // what is decided about is shown letter by letter, as the text has it
+		parts[i].Layout = nil // the subject of a decision is shown literally
 	}
 	if len(parts) > lead {
 		parts[len(parts)-1].Buttons = kept.buttons()
@@ -221,8 +220,8 @@ func (d *Cards) render(j *queue.Run, kept *StoredCard) (parts []receipts.Part, l
 	return parts, lead
 }
 
-// Delivered keeps which messages show the card of a job, once all of it was sent. A card that
-// could not be shown whole is closed: no user is to decide about what they have not seen.
+// Delivered records which messages show the card of a job, once all were sent. A card that could not be
+// shown whole is closed: users must not decide on what they have not seen.
 func (d *Cards) Delivered(ctx context.Context, j *queue.Run) error {
 	var ids []string
 	failed, repeated := outbox.Of(j).DeadLetter != "", false
@@ -232,7 +231,7 @@ func (d *Cards) Delivered(ctx context.Context, j *queue.Run) error {
 		repeated = repeated || p.Repeat
 	}
 	if outbox.Of(j).DeadLetter != "" {
-		ids = nil // what stands there says that the card is not shown
+		ids = nil // the message says that the card is not shown
 	}
 	kept, err := d.change(ctx, outbox.Of(j).Card, func(kept *StoredCard) chats.Kind {
 		now, lead := d.render(j, kept)
@@ -241,7 +240,7 @@ func (d *Cards) Delivered(ctx context.Context, j *queue.Run) error {
 		if slices.EqualFunc(now, outbox.Of(j).Parts, sameParts) {
 			return unseen
 		}
-		return edited // it changed while it was on its way
+		return edited // it changed while it was being sent
 	})
 	if err != nil || kept == nil || !failed || !kept.Open() {
 		return err
@@ -253,7 +252,7 @@ func sameParts(a, b receipts.Part) bool {
 	return a.Text == b.Text && a.Plain == b.Plain && slices.EqualFunc(a.Buttons, b.Buttons, slices.Equal)
 }
 
-// Show has an open card show something else.
+// Show changes what an open card shows.
 func (d *Cards) Show(ctx context.Context, token string, result Result) error {
 	_, err := d.change(ctx, token, func(kept *StoredCard) chats.Kind {
 		if kept.Open() && kept.take(result) {
@@ -264,7 +263,7 @@ func (d *Cards) Show(ctx context.Context, token string, result Result) error {
 	return err
 }
 
-// Invalidate closes a card whose question is over, with a line that says why.
+// Invalidate closes a card that is no longer needed, with a line that says why.
 func (d *Cards) Invalidate(ctx context.Context, token, note string) error {
 	_, err := d.change(ctx, token, func(kept *StoredCard) chats.Kind {
 		if !kept.Open() {
@@ -277,7 +276,7 @@ func (d *Cards) Invalidate(ctx context.Context, token, note string) error {
 	return err
 }
 
-// SendFailed closes a card that cannot be shown: no user is to decide about what they have not seen.
+// SendFailed closes a card that cannot be shown: users must not decide on what they have not seen.
 func (d *Cards) SendFailed(ctx context.Context, token string) error {
 	kept, err := d.Get(ctx, token)
 	if err != nil || kept == nil || !kept.Open() {
@@ -286,8 +285,7 @@ func (d *Cards) SendFailed(ctx context.Context, token string) error {
 	return d.lapse(ctx, kept, Unseen)
 }
 
-// Move shows the open cards of a chat that moves in the new one. Those that were not sent
-// yet are sent there anyway.
+// Move shows the open cards of a moved chat in the new one. Unsent ones are sent there anyway.
 func (d *Cards) Move(ctx context.Context, from, to chats.Chat) error {
 	for kept, err := range d.all(ctx) {
 		if queue.IsDamaged(err) {
@@ -313,8 +311,8 @@ func (d *Cards) Move(ctx context.Context, from, to chats.Chat) error {
 	return nil
 }
 
-// change changes a card, however often others change it meanwhile, and returns it as it
-// then is; nil where there is none. The change says how it gets into the chat.
+// change changes a card, retrying after conflicts, and returns the result; nil if there is no such
+// card. The callback returns how the change reaches the chat.
 func (d *Cards) change(ctx context.Context, token string, change func(*StoredCard) chats.Kind) (*StoredCard, error) {
 	for {
 		kept, err := d.Get(ctx, token)
@@ -327,8 +325,8 @@ func (d *Cards) change(ctx context.Context, token string, change func(*StoredCar
 	}
 }
 
-// save writes a card that was read and changed, and with it the job that shows the change.
-// A card that is still on its way needs none: [Cards.Sent] looks what it should show.
+// save writes a changed card, together with the job that shows the change. A card that is still being
+// sent needs none: [Cards.Delivered] checks what it should show.
 func (d *Cards) save(ctx context.Context, kept *StoredCard, show chats.Kind) error {
 	var j *queue.Run
 	if show != unseen {
@@ -343,7 +341,7 @@ func (d *Cards) save(ctx context.Context, kept *StoredCard, show chats.Kind) err
 	return d.settled(ctx, kept)
 }
 
-// settled does what follows from a change that is on disk. It bears repeating.
+// settled does what follows from a stored change. It is idempotent.
 func (d *Cards) settled(ctx context.Context, kept *StoredCard) error {
 	if !kept.Open() {
 		d.forget(kept.Token)

@@ -24,48 +24,48 @@ import (
 // ElicitationKind is the [Card.Kind] of a question.
 const ElicitationKind = "question"
 
-// maxQuestions bounds what one call may ask.
+// maxQuestions bounds the questions of one call.
 const maxQuestions = 5
 
-// ElicitationConfig is what an [Elicitation] is made of.
+// ElicitationConfig configures an [Elicitation].
 type ElicitationConfig struct {
-	// Platforms are all there are, by name.
+	// Platforms are all platforms, by name.
 	Platforms map[string]chats.Platform
 	Log       *slog.Logger
 	Now       func() time.Time
 	Cards     *Cards
 	// Timeout is how long a question waits for its answer.
 	Timeout time.Duration
-	// Turns are those that ask.
+	// Turns parks the turns that ask.
 	Turns Turns
 	Queue Queue
 }
 
-// Turns are the turns that run, as far as one may rest. All is called by the goroutine of the turn.
+// Turns parks running turns. Its methods are called by the goroutine of the turn.
 type Turns interface {
-	// Park writes a job whose turn waits for a user, and lets others run.
+	// Park stores a job whose turn waits for a user, and frees its slot.
 	Park(ctx context.Context, j *queue.Run) error
-	// Unpark is told that it goes on.
+	// Unpark ends that: the turn continues.
 	Unpark(ctx context.Context, j *queue.Run)
-	// AwaitSlot waits until a job may have the agent again.
+	// AwaitSlot waits until a job has a slot again.
 	AwaitSlot(ctx context.Context, j *queue.Run)
 }
 
-// Elicitation asks. What it keeps in memory is who waits here; the questions with their answers are
-// cards.
+// Elicitation asks the questions of running tools. Memory holds only which calls wait here; questions
+// and answers are cards.
 type Elicitation struct {
 	cfg ElicitationConfig
 
 	mu      sync.Mutex
-	waiting map[string]chan struct{} // by the tokens of cards: closed when one is over
+	waiting map[string]chan struct{} // by card token: closed with its card
 }
 
-// NewElicitation returns one that asks nothing yet.
+// NewElicitation returns an Elicitation.
 func NewElicitation(cfg ElicitationConfig) *Elicitation {
 	return &Elicitation{cfg: cfg, waiting: make(map[string]chan struct{})}
 }
 
-// asker asks for the calls of one run of a turn, one question after another.
+// asker asks the questions of the calls of one run of a turn, one after another.
 type asker struct {
 	*Elicitation
 	job *queue.Run
@@ -76,11 +76,10 @@ type asker struct {
 	asked map[string]int // how often, by call, and by call and question
 }
 
-// place names a call inside its conversation. The goroutine of the turn asks for it.
+// place identifies a call in its conversation. Only the goroutine of the turn may call it.
 func (a *asker) place(call toolgroups.Call) string { return a.at.ReplyPosition() + "/" + call.ID }
 
-// For returns what the calls of a job's turn ask with: [agent.Turn.Ask]. It is nil where no
-// person is there, because a task is what runs.
+// For returns the [agent.Turn.Ask] of a job's turn. It is nil for a task, which no user attends.
 func (d *Elicitation) For(j *queue.Run, at turn.Position) func(context.Context, toolgroups.Call, toolgroups.Question, agent.InTurn) (toolgroups.Answer, error) {
 	if turn.TaskOf(j) != nil {
 		return nil
@@ -95,8 +94,8 @@ func (a *asker) count(what string) int {
 	return a.asked[what]
 }
 
-// ask asks, and waits for the answer. The same question of a call that is run again has its
-// card already, and perhaps its answer.
+// ask asks, and waits for the answer. If a call is run again, the same question already has its card,
+// and perhaps its answer.
 func (a *asker) ask(ctx context.Context, call toolgroups.Call, q toolgroups.Question, inTurn agent.InTurn) (toolgroups.Answer, error) {
 	decline := toolgroups.Answer{Action: toolgroups.AnswerDecline}
 	fault := unfit(&q)
@@ -127,7 +126,7 @@ func (a *asker) ask(ctx context.Context, call toolgroups.Call, q toolgroups.Ques
 	answer, err := a.await(ctx, token, q.Done)
 	over := inTurn(func() error {
 		a.cfg.Turns.Unpark(ctx, a.job)
-		if err != nil { // the call goes on, so it was taken back
+		if err != nil { // the call continues, so the question is withdrawn
 			return a.Ended(context.WithoutCancel(ctx), a.job, call.ID)
 		}
 		a.close(token, receipts.Decision{Choice: string(answer.Action), By: call.User, At: a.cfg.Now()})
@@ -143,7 +142,7 @@ func (a *asker) ask(ctx context.Context, call toolgroups.Call, q toolgroups.Ques
 	return answer, nil
 }
 
-// pose posts a question, unless it stands there, and puts on record that the job waits for it.
+// pose posts a question, unless it is posted, and records that the job waits for it.
 func (a *asker) pose(ctx context.Context, call toolgroups.Call, q *toolgroups.Question) (string, error) {
 	place := a.place(call)
 	asked, err := json.Marshal(q)
@@ -193,7 +192,7 @@ func (a *asker) await(ctx context.Context, token string, done <-chan struct{}) (
 		defer a.Elicitation.mu.Unlock()
 		delete(a.waiting, token)
 	}()
-	kept, err := a.cfg.Cards.Get(ctx, token) // it may have been over before
+	kept, err := a.cfg.Cards.Get(ctx, token) // it may have been closed before
 	if err == nil && kept != nil && kept.Open() {
 		select {
 		case <-over:
@@ -215,7 +214,7 @@ func (a *asker) await(ctx context.Context, token string, done <-chan struct{}) (
 	return *f.Answer, nil
 }
 
-// CardClosed wakes who waits for an answer.
+// CardClosed wakes the call that waits for an answer.
 func (d *Elicitation) CardClosed(kept *StoredCard) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -225,7 +224,7 @@ func (d *Elicitation) CardClosed(kept *StoredCard) {
 	}
 }
 
-// close notes in the job of a turn what came of a question.
+// close records the outcome of a question in the job.
 func (a *asker) close(token string, decision receipts.Decision) {
 	for i := range turn.Of(a.job).Approvals {
 		if entry := &turn.Of(a.job).Approvals[i]; entry.Card == token && entry.Decision == nil {
@@ -234,8 +233,8 @@ func (a *asker) close(token string, decision receipts.Decision) {
 	}
 }
 
-// Ended ends what a call has asked that has its result on record, where that still waits: it
-// was cut off, or its server did not want the answer any more.
+// Ended closes open questions of a call whose result is recorded: it was cut off, or its server no
+// longer wants the answer.
 func (d *Elicitation) Ended(ctx context.Context, j *queue.Run, call string) error {
 	for i := range turn.Of(j).Approvals {
 		a := &turn.Of(j).Approvals[i]
@@ -250,8 +249,8 @@ func (d *Elicitation) Ended(ctx context.Context, j *queue.Run, call string) erro
 	return nil
 }
 
-// Answers returns the card that a message answers; empty where it answers none. A person
-// answers with a reply to the question, or where the platform has none in its thread.
+// Answers returns the card that a message answers; empty if none. Users answer with a reply to the
+// question, or in its thread on platforms without replies.
 func (d *Elicitation) Answers(ctx context.Context, m chats.Message) (string, error) {
 	text := strings.TrimSpace(m.Text)
 	if m.Kind != chats.KindText || text == "" || strings.HasPrefix(text, "/") {
@@ -263,7 +262,7 @@ func (d *Elicitation) Answers(ctx context.Context, m chats.Message) (string, err
 		if err != nil || f.Requester != m.By() {
 			continue
 		}
-		points := func(q chats.Quoted) bool { // it may overtake the record of its message
+		points := func(q chats.Quoted) bool { // it may arrive before the message's id is stored
 			return q.How == chats.PointReply && (slices.Contains(kept.IDs, q.ID) || len(kept.IDs) == 0 && q.Own)
 		}
 		if d.threaded(m.Chat.Platform) || slices.ContainsFunc(m.Quoted, points) {
@@ -273,7 +272,7 @@ func (d *Elicitation) Answers(ctx context.Context, m chats.Message) (string, err
 	return "", err
 }
 
-// Reply answers a message that answers a question.
+// Reply handles a message that answers a question.
 func (d *Elicitation) Reply(ctx context.Context, j *queue.Run) (string, error) {
 	text, err := d.cfg.Cards.Reply(ctx, j)
 	if err == nil && text == "" {
@@ -282,7 +281,7 @@ func (d *Elicitation) Reply(ctx context.Context, j *queue.Run) (string, error) {
 	return text, err
 }
 
-// refused tells the person that a question was declined for them, where they should know.
+// refused tells the user that a question was declined for them, if they should know.
 func (a *asker) refused(ctx context.Context, call toolgroups.Call, q *toolgroups.Question, fault string) error {
 	if fault != faultSecret {
 		return nil

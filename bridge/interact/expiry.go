@@ -13,21 +13,20 @@ import (
 )
 
 const (
-	// sweepInterval is how often the loop looks at the clock while cards are open: the
-	// clock may jump.
+	// sweepInterval is how often the loop checks the clock while cards are open: the clock may jump.
 	sweepInterval = time.Second
-	// sweepPause is how long it leaves a card alone that could not be ended.
+	// sweepPause is how long the loop skips a card that could not be closed.
 	sweepPause = 10 * time.Second
 )
 
-// due says when to look at an open card, and which it is.
+// due is an open card and when to look at it.
 type due struct {
 	at   time.Time
 	chat chats.Chat
 	kind string
 }
 
-// await has the sweep look at an open card when its time is over.
+// await makes the sweep look at an open card when it expires.
 func (d *Cards) await(kept *StoredCard) {
 	if !kept.Open() {
 		return
@@ -70,7 +69,7 @@ func (d *Cards) Waits(ctx context.Context, kind string, in chats.Chat) ([]*Store
 	return open, nil
 }
 
-// Load finds the cards that a former run left open, and reports those that do not decode.
+// Load reads the cards that a former run left open, and reports those that do not decode.
 func (d *Cards) Load(ctx context.Context, damaged func(context.Context, *queue.DamagedError) error) error {
 	for kept, err := range d.all(ctx) {
 		if broken, is := errors.AsType[*queue.DamagedError](err); is {
@@ -85,10 +84,9 @@ func (d *Cards) Load(ctx context.Context, damaged func(context.Context, *queue.D
 	return nil
 }
 
-// Watch learns of the cards that other processes post and close, until ctx ends, beginning
-// with what was missed. A decision may free a turn here that waits in another chat, and the
-// cards of a chat that is taken over are known by then. An error means that it has to be
-// called again.
+// Watch follows the cards that other processes post and close, until ctx ends, beginning with what was
+// missed: a decision may free a turn here that waits in another chat, and the cards of a chat are known
+// when it is taken over. After an error it has to be called again.
 func (d *Cards) Watch(ctx context.Context) error {
 	changes := d.cfg.Store.Watch(ctx, prefix)
 	for kept, err := range d.all(ctx) {
@@ -115,7 +113,7 @@ func (d *Cards) Watch(ctx context.Context) error {
 	return nil
 }
 
-// learn takes in a card as it was written.
+// learn applies a card as it was written.
 func (d *Cards) learn(kept *StoredCard) {
 	if kept.Open() {
 		d.await(kept)
@@ -125,7 +123,7 @@ func (d *Cards) learn(kept *StoredCard) {
 	d.cfg.Host.CardClosed(kept)
 }
 
-// Run ends the cards whose time is over, until ctx ends.
+// Run closes expired cards, until ctx ends.
 func (d *Cards) Run(ctx context.Context) {
 	tick := time.NewTicker(sweepInterval)
 	defer tick.Stop()
@@ -149,8 +147,8 @@ func (d *Cards) Run(ctx context.Context) {
 	}
 }
 
-// overdue returns the cards whose time is over and whose chats are this process's, and
-// whether any card is open. It puts off when to look at them again.
+// overdue returns the expired cards of the chats that this process owns, and whether any card is open.
+// It postpones the next look at them.
 func (d *Cards) overdue(now time.Time) (over []string, any bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
