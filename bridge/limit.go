@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// fullInterval is how long no sender is told again that too much waits, while it does.
+	// fullInterval is how long a sender is not told again that too much waits.
 	fullInterval = 10 * time.Minute
-	// maxTold bounds the chats and bursts remembered as told.
+	// maxTold bounds how many chats and bursts are remembered.
 	maxTold = 10_000
 )
 
-// limiter bounds what waits, and tells senders that there is no room.
+// limiter bounds the waiting jobs, and tells senders that there is no room.
 type limiter struct {
 	workers  *workers
 	store    storage.KV
@@ -31,22 +31,22 @@ type limiter struct {
 	queue    *queue.Queue
 	inserter *inserter
 	cards    *interact.Cards
-	// maxWaiting bounds what waits in a chat, maxWaitingMember what waits of one user in shared chats.
+	// maxWaiting bounds the waiting jobs of a chat, maxWaitingMember those of one user in shared chats.
 	maxWaiting, maxWaitingMember int
 	now                          func() time.Time
 	log                          *slog.Logger
 
 	mu   sync.Mutex
-	told *cache.Cache[string, time.Time] // of which bursts a sender was told that too much waits
+	told *cache.Cache[string, time.Time] // when a burst's sender was told
 }
 
-// room is how much waits in the chat and of the sender of a message, and whether that is too much.
+// room is how many jobs wait in the chat and of the sender of a message, and whether that is too many.
 type room struct {
 	chat, sender         queue.Occupancy
 	chatFull, senderFull bool
 }
 
-// reserve counts a job among those of its sender that wait.
+// reserve counts a job among the waiting ones of its sender.
 func (l *limiter) reserve(j *queue.Run) room {
 	var r room
 	r.chat, r.sender = l.queue.Reserve(j, l.maxWaitingMember)
@@ -54,9 +54,9 @@ func (l *limiter) reserve(j *queue.Run) room {
 	return r
 }
 
-// refuse reports whether a message is not taken, because too much waits in its chat or of its
-// sender. Then there is a notice, one for a burst, in the queue of the cards, and the message
-// has a receipt: it is refused again however often it is delivered.
+// refuse reports whether a message is rejected because too many wait in its chat or of its sender. Then
+// it sends one notice for a burst, in the queue of the cards, and stores a receipt, so that the message
+// is rejected again however often it is delivered.
 func (l *limiter) refuse(ctx context.Context, j *queue.Run, room room) (bool, error) {
 	l.queue.Release(j)
 	if l.queue.Has(j.Key()) {
@@ -87,12 +87,12 @@ func (l *limiter) refuse(ctx context.Context, j *queue.Run, room room) (bool, er
 		}
 		l.log.Warn("messages are refused: too many wait", "chat", j.Message.Chat.String(), "whose", whose)
 	}
-	l.workers.decide(j) // it has a notice now
+	l.workers.decide(j) // its worker changes with the notice
 	j.State, j.Closed = receipts.Refused, l.now()
 	return true, l.jobs.WriteReceipt(ctx, j, storage.Absent)
 }
 
-// stopUnanswered makes a /stop take effect to which there is no room for a reply.
+// stopUnanswered applies a /stop when there is no room for its reply.
 func (l *limiter) stopUnanswered(ctx context.Context, j *queue.Run) error {
 	added, err := l.inserter.add(ctx, j)
 	if !added || j.Unclaimed || err != nil {
@@ -103,7 +103,7 @@ func (l *limiter) stopUnanswered(ctx context.Context, j *queue.Run) error {
 	return l.jobs.Close(ctx, j, nil)
 }
 
-// tellFull reports whether a burst is to be told of, and notes that it is.
+// tellFull reports whether a burst's sender is to be told, and records that they are.
 func (l *limiter) tellFull(burst string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,8 +115,8 @@ func (l *limiter) tellFull(burst string) bool {
 	return true
 }
 
-// roomFor returns ErrBusy where too many tasks of a chat wait, here or at the process that
-// answers there. What is known already needs no room.
+// roomFor returns ErrBusy if too many tasks of a chat wait, here or at the process that owns it. A
+// known task needs no room.
 func (l *limiter) roomFor(ctx context.Context, j *queue.Run) error {
 	chat, _ := l.queue.Reserve(j, 0)
 	waiting := chat.Waiting

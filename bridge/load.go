@@ -32,7 +32,7 @@ type loadWorker struct {
 
 func (w *loadWorker) types() (args, work any) { return nil, new(turn.Work) }
 
-// later has a group loaded when it is its turn. The job is on disk when it returns.
+// later enqueues a job that loads a group. When it returns, the job is on disk.
 func (w *loadWorker) later(ctx context.Context, press interact.Press, name string) (interact.Result, error) {
 	group, ok := w.tools().Group(name)
 	switch {

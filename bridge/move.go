@@ -17,7 +17,7 @@ import (
 	"oneclaw/storage"
 )
 
-// mover carries out the moves of chats.
+// mover moves chats to new ids.
 type mover struct {
 	failures
 	store     storage.Store
@@ -34,8 +34,8 @@ type mover struct {
 	log       *slog.Logger
 }
 
-// accept lets the session of a chat go on under its new id. The move is on
-// disk when it returns, and is carried out when no turn runs there.
+// accept enqueues the move of a chat to its new id. When it returns, the move is on disk; it takes
+// effect when no turn runs there.
 func (m *mover) accept(ctx context.Context, from, to chats.Chat) error {
 	if from.Platform != to.Platform || from.ID == to.ID {
 		return errors.New("bridge: moved: want two chats of one platform")
@@ -43,13 +43,13 @@ func (m *mover) accept(ctx context.Context, from, to chats.Chat) error {
 	j := m.inserter.New(chats.Message{Chat: to.Whole(), ID: queue.Hash("moved", from.ID), Kind: kindMove, User: "bot", Text: from.ID, Time: m.now()})
 	m.queue.Block(endsOf(j))
 	err := m.inserter.insert(ctx, j)
-	if !m.queue.Has(j.Key()) { // it was carried out before, or is not on disk
+	if !m.queue.Has(j.Key()) { // it was done before, or is not on disk
 		m.queue.Unblock(endsOf(j))
 	}
 	return err
 }
 
-// endsOf are the chats that a move leads from and to.
+// endsOf returns the chats that a move leads from and to.
 func endsOf(j *queue.Run) (from, to chats.Chat) {
 	to = j.Message.Chat
 	return chats.Chat{Platform: to.Platform, ID: j.Message.Text}, to
@@ -59,7 +59,7 @@ func (m *mover) block(j *queue.Run) { m.queue.Block(endsOf(j)) }
 
 func (m *mover) unblock(j *queue.Run) { m.queue.Unblock(endsOf(j)) }
 
-// perform carries a move out. Each step bears repeating.
+// perform moves a chat. Each step is idempotent.
 func (m *mover) perform(ctx context.Context, j *queue.Run) error {
 	from, to := endsOf(j)
 	if err := m.queue.AwaitIdle(ctx, from, to); err != nil {
@@ -68,9 +68,9 @@ func (m *mover) perform(ctx context.Context, j *queue.Run) error {
 	if err := m.move(ctx, from, to); err != nil {
 		return err
 	}
-	// A start finds the jobs of the old chat in the new one from here on.
+	// From here on, a restart finds the jobs of the old chat in the new one.
 	m.queue.MoveChat(from, to)
-	if m.leases.Shared() { // others may have jobs of the old chat, which come before those of the new one
+	if m.leases.Shared() { // others may have earlier jobs of the old chat
 		if err := m.claimer.takeAll(ctx, from); err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func (m *mover) load(ctx context.Context) error {
 	return nil
 }
 
-// learn notes the move that a record tells of.
+// learn applies the move in a record.
 func (m *mover) learn(entry storage.Entry) {
 	from, err := chats.ParseChat(strings.TrimPrefix(entry.Key, conversation.MovedPrefix))
 	var to chats.Chat
@@ -106,9 +106,9 @@ func (m *mover) learn(entry storage.Entry) {
 	m.queue.RestoreMove(from, to)
 }
 
-// watch learns of the moves that other processes carry out, until ctx ends, beginning with
-// what was missed. What this one still has to do in a chat that is no longer its own is left
-// to who has it now. An error means that it has to be called again.
+// watch follows the moves of other processes, until ctx ends, beginning with what was missed. Open jobs
+// of this process in a chat that it no longer owns are left to the new owner. After an error it has to
+// be called again.
 func (m *mover) watch(ctx context.Context) error {
 	changes := m.store.Watch(ctx, conversation.MovedPrefix)
 	if err := m.load(ctx); err != nil {
@@ -127,17 +127,17 @@ func (m *mover) watch(ctx context.Context) error {
 	return nil
 }
 
-// learned follows from moves that were carried out elsewhere: they decide whose chats are.
+// learned updates ownership after moves of other processes: they decide who owns a chat.
 func (m *mover) learned() {
 	m.queue.DropChats(func(chat chats.Chat) bool { return m.jobs.LeaseToken(chat) == "" })
 	m.claimer.lookAgain()
 }
 
-// move lets what there is of a chat that got a new id go on there, once; its conversation comes
-// last. The receipts stay where they are.
+// move moves the state of a chat to its new id, once; the conversation comes last. The receipts stay
+// under the old id.
 func (m *mover) move(ctx context.Context, from, to chats.Chat) error {
 	if _, err := m.store.Get(ctx, conversation.MovedPrefix+from.String()); err == nil {
-		return nil // a former try came so far
+		return nil // done by a former attempt
 	} else if !errors.Is(err, storage.ErrNotFound) {
 		return fmt.Errorf("read where %s is now: %w", from, err)
 	}
@@ -149,7 +149,7 @@ func (m *mover) move(ctx context.Context, from, to chats.Chat) error {
 	if err := m.observer.Move(ctx, from, to); err != nil {
 		return err
 	}
-	// The former conversations are searched under the new id.
+	// Former conversations are searched under the new id.
 	former, err := conversation.Conversations(ctx, m.store, chats.Message{Chat: from}.Owner())
 	if err != nil {
 		return err

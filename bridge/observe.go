@@ -17,13 +17,13 @@ func (b *Bridge) WantsAmbient(chat chats.Chat) bool { return b.observer.WantsAmb
 
 const observeUsage = "`/observe on` lets me remember what is said here and not to me, `/observe off` ends that. This is for the administrators of the group."
 
-// observed is the announcement: everybody in the group has to know.
+// observed returns the announcement: everybody in the group has to know.
 func observed() string {
 	return fmt.Sprintf("I now listen along here. When you ask me something, I also see up to %d of the last messages that were not for me, none older than %s. They start nothing and cannot be searched, and /clear makes me forget them. /observe off ends this. On Telegram I see all messages only as an administrator of the group or with my privacy mode off.",
 		privacy.Shown, wording.Roughly(privacy.Age))
 }
 
-// observe switches on or off that the bot listens in a group.
+// observe turns listening in a group on or off.
 func (b *Bridge) observe(ctx context.Context, j *queue.Run, args string) (string, error) {
 	m := j.Message
 	on := strings.EqualFold(strings.TrimSpace(args), "on")
@@ -48,7 +48,7 @@ func (b *Bridge) observe(ctx context.Context, j *queue.Run, args string) (string
 	case !on:
 		return "I do not listen along here.", nil
 	case m.Chat.Thread == "":
-		return observed(), nil // everybody sees it
+		return observed(), nil // visible to everybody
 	}
 	if _, err := b.cards.Post(ctx, "observe/"+j.Key(), m.Chat.Whole(), interact.Card{Text: observed()}); err != nil {
 		return "", err

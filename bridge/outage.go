@@ -8,15 +8,15 @@ import (
 	"oneclaw/storage"
 )
 
-// noted is a store that notes whether it took what was last written: while it can only be read,
-// no model is paid for a reply that cannot be kept.
+// noted is a store that records whether its last write succeeded: while it is read-only, no model is
+// paid for a reply that cannot be stored.
 type noted struct {
 	storage.Store
 	failing atomic.Bool
 }
 
-// note takes the outcome of a write. One that was cancelled, or that the store refused for what
-// it was, tells nothing.
+// note records the outcome of a write. A write that was cancelled, or rejected for its content, does
+// not count.
 func (s *noted) note(ctx context.Context, err error) {
 	switch {
 	case err == nil:

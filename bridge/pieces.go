@@ -9,10 +9,10 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// gather makes one message of a job and its pieces, before its turn begins. From then on no
-// more of them become part of it: what comes later is written while its turn runs. It goes on
-// after a /stop, which then ends all of them, and tries again after an error. It reports false
-// where the job is not this process's any more or is given up, or the bridge shuts down.
+// gather joins a job and its pieces into one message, before its turn begins. From then on no more
+// pieces join: later ones are handled while the turn runs. It continues after a /stop, which then ends
+// all of them, and retries after an error. It returns false if another process now has the job, it is
+// given up, or the bridge shuts down.
 func (e *executor) gather(ctx context.Context, j *queue.Run, t *attempts) bool {
 	for pauses := retry.New(minRetry, e.completer.maxRetry); ; {
 		err := e.gatherOnce(j)

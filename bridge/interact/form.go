@@ -19,19 +19,18 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Limits of a question; what is beyond is declined.
+// Limits of a question; one that exceeds them is declined.
 const (
 	maxFields     = 20
 	maxChoices    = 40
-	maxText       = 2000 // characters of what is asked
-	maxFieldAbout = 300  // characters of what is said about a field
+	maxText       = 2000 // characters of the message
+	maxFieldAbout = 300  // characters of a field's description
 	maxAnswer     = 4000 // characters of an answer
 )
 
-// form is what the card of a question has for its handler: the question, and how far its
-// answer is.
+// form is the data of a question's card: the question, and the answer so far.
 type form struct {
-	// Requester, platform:id, is who may answer, and Name what the platform calls them.
+	// Requester, platform:id, is the user who may answer, Name the platform's name of them.
 	Requester string              `json:"requester"`
 	Name      string              `json:"name,omitempty"`
 	Direct    bool                `json:"direct,omitempty"`
@@ -39,12 +38,12 @@ type form struct {
 	Tool      string              `json:"tool"`
 	Within    time.Duration       `json:"within"`
 	Question  toolgroups.Question `json:"question"`
-	// At is the field that is asked for; behind the last what was said is looked through.
+	// At is the index of the field being asked; after the last field the answer is reviewed.
 	At     int            `json:"at,omitempty"`
 	Values map[string]any `json:"values,omitempty"`
-	// Picked are the numbers of what is chosen so far of the present field.
+	// Picked are the indexes of the options chosen so far for the present field.
 	Picked []int `json:"picked,omitempty"`
-	// Answer is there once the question is over.
+	// Answer is set once the question is answered.
 	Answer *toolgroups.Answer `json:"answer,omitempty"`
 }
 
@@ -60,7 +59,7 @@ const faultSecret = "it asks for a secret"
 
 var secret = regexp.MustCompile(`(?i)pass(word|wd|phrase|code)|secret|token|api[ _-]?key|private[ _-]?key|credential|card[ _-]?number|\b(cvv|cvc|pin|otp)\b`)
 
-// unfit says why no user is asked a question; empty where it can be asked.
+// unfit returns why a question cannot be asked; empty if it can.
 func unfit(q *toolgroups.Question) string {
 	if len(q.Fields) > maxFields || utf8.RuneCountInString(q.Text) > maxText {
 		return "it is too long"
@@ -82,7 +81,7 @@ func unfit(q *toolgroups.Question) string {
 	return ""
 }
 
-// The values of buttons. What stands behind a choice is its number.
+// Button values. The value of an option ends in its index.
 const (
 	pressYes     = "yes"
 	pressNo      = "no"
@@ -125,7 +124,7 @@ func (d *Elicitation) Pressed(_ context.Context, press Press) (Result, error) {
 		f.Answer = &toolgroups.Answer{Action: toolgroups.AnswerAccept, Values: f.Values}
 		return f.result("Sent.", "✅ **Answered.**")
 	case pressOpen:
-		return Result{}, nil // the platform opens it
+		return Result{}, nil // the platform opens the link
 	}
 	if complaint := f.take(press); complaint != "" {
 		return Result{Toast: complaint}, nil
@@ -137,8 +136,8 @@ func (d *Elicitation) Pressed(_ context.Context, press Press) (Result, error) {
 	return f.result("", "")
 }
 
-// take takes a press or a text as the value of the present field. It returns what is wrong
-// with it, as a sentence.
+// take reads a press or a text as the value of the present field. It returns what is wrong with it, as
+// a sentence.
 func (f *form) take(press Press) string {
 	if f.At >= len(f.Question.Fields) {
 		return "Please use the buttons under the question."
@@ -189,7 +188,7 @@ func (f *form) take(press Press) string {
 	return ""
 }
 
-// read makes a value of a text, or says what is wrong with it.
+// read parses a text as a value, or returns what is wrong with it.
 func read(field *toolgroups.Field, text string) (any, string) {
 	text = strings.TrimSpace(text)
 	if utf8.RuneCountInString(text) > maxAnswer {
@@ -238,7 +237,7 @@ func number(field *toolgroups.Field, text string) (any, string) {
 	switch whole := field.Type == toolgroups.FieldInteger; {
 	case whole && (err != nil || n != float64(int64(n))):
 		return nil, "I need a whole number, such as 7."
-	case err != nil || n-n != 0: // no number, or none that JSON has
+	case err != nil || n-n != 0: // not a number, or not one of JSON
 		return nil, "I need a number, such as 7 or 2.5."
 	case field.Least != nil && n < *field.Least:
 		return nil, "That is too small: it has to be " + show(*field.Least) + " or more."
@@ -248,7 +247,7 @@ func number(field *toolgroups.Field, text string) (any, string) {
 	return n, ""
 }
 
-// wrong says what is wrong with a text.
+// wrong returns what is wrong with a text.
 func wrong(field *toolgroups.Field, text string) string {
 	length := float64(utf8.RuneCountInString(text))
 	switch {
@@ -283,13 +282,13 @@ func wrong(field *toolgroups.Field, text string) string {
 	return ""
 }
 
-// examples say what the formats of texts are.
+// examples describe the formats of texts.
 var examples = map[string]string{
 	"email": "an e-mail address, such as ann@example.com", "uri": "an address, such as https://example.com",
 	"date": "a date, such as 2026-01-31", "date-time": "a date with a time, such as 2026-01-31T18:30:00Z",
 }
 
-// picked makes a value of what is chosen of several.
+// picked returns the value for several chosen options.
 func picked(field *toolgroups.Field, numbers []int) (any, string) {
 	n := float64(len(numbers))
 	switch {
@@ -305,7 +304,7 @@ func picked(field *toolgroups.Field, numbers []int) (any, string) {
 	return values, ""
 }
 
-// show is a value as people read it.
+// show returns a value as text for users.
 func show(value any) string {
 	switch v := value.(type) {
 	case bool:
@@ -325,7 +324,7 @@ func show(value any) string {
 	return fmt.Sprint(value)
 }
 
-// card is the question as it stands now.
+// card returns the card of the question in its present state.
 func (f *form) card() (Card, error) {
 	data, err := json.Marshal(f)
 	if err != nil {
@@ -334,7 +333,7 @@ func (f *form) card() (Card, error) {
 	return Card{Kind: ElicitationKind, Exact: true, Text: f.text(), Foot: f.foot(), Choices: f.choices(), Data: data}, nil
 }
 
-// result is what the card says after a press; with an outcome it is over.
+// result returns what the card shows after a press; with an outcome it is closed.
 func (f *form) result(toast, outcome string) (Result, error) {
 	card, err := f.card()
 	result := Result{Toast: toast, Text: card.Text, Choices: card.Choices, Data: card.Data}
@@ -355,7 +354,7 @@ func (f *form) foot() string {
 		who, wording.Minutes(f.Within), wording.Shown(wording.Clip(f.Question.From, maxName)))
 }
 
-// text is what is asked, what was answered so far, and what is asked for now.
+// text returns the question, the answers so far, and the present field.
 func (f *form) text() string {
 	q := &f.Question
 	var text strings.Builder
@@ -400,7 +399,7 @@ func title(field *toolgroups.Field) string {
 	return wording.Shown(wording.Clip(cmp.Or(field.Title, field.Name), maxName))
 }
 
-// how says how a field is answered.
+// how returns how a field is answered.
 func (f *form) how(field *toolgroups.Field) string {
 	var want string
 	switch field.Type {
@@ -433,7 +432,7 @@ func (f *form) how(field *toolgroups.Field) string {
 	return "Please reply to this message with it: " + want + "."
 }
 
-// choices are the buttons.
+// choices returns the buttons.
 func (f *form) choices() [][]Choice {
 	q := &f.Question
 	last := []Choice{{Label: "Decline", Value: pressDecline, Style: chats.StyleDanger}, {Label: "Cancel", Value: pressCancel}}

@@ -14,30 +14,30 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// PanelKind is the kind of the card that /tools answers with.
+// PanelKind is the kind of the card of /tools.
 const PanelKind = "tools"
 
-// The buttons of the panel: so many groups at a time, so many in a row.
+// Groups per page and per row of buttons.
 const (
 	panelPage = 8
 	panelRow  = 2
 )
 
-// maxPanel is up to which length, in bytes, the list of groups says what each is for: with more
-// it would not fit into one message everywhere.
+// maxPanel bounds the list of groups with descriptions, in bytes: a longer one would not fit into one
+// message everywhere.
 const maxPanel = 2500
 
-// The values of its buttons begin with these words.
+// Prefixes of its button values.
 const (
 	choiceLoad = "load"
 	choicePage = "page"
 	choiceAll  = "all"
 )
 
-// Rounds know what models are offered.
+// Rounds computes what models are offered.
 type Rounds interface {
-	// Round is what the next request of a conversation would offer its model, and the groups that it has
-	// loaded.
+	// Round returns what the next request of a conversation would offer its model, and the loaded
+	// groups.
 	Round(ctx context.Context, scope toolgroups.Scope) (*toolgroups.Round, []string, error)
 }
 
@@ -46,17 +46,16 @@ type Panel struct {
 	Rounds  Rounds
 	Tools   func() *toolgroups.Registry
 	Savings func(ctx context.Context, scope toolgroups.Scope) (string, error)
-	// Scope says on whose behalf a job asks.
+	// Scope returns on whose behalf a job asks.
 	Scope func(ctx context.Context, j *queue.Run) (toolgroups.Scope, error)
 	// Answer answers a job with a card.
 	Answer func(ctx context.Context, j *queue.Run, card Card) (string, error)
-	// Load has a group loaded when it is its turn.
+	// Load enqueues a job that loads a group.
 	Load func(ctx context.Context, press Press, group string) (Result, error)
 	Log  *slog.Logger
 }
 
-// Command says what is loaded and what that costs, with buttons to load a group by hand and to
-// show all.
+// Command shows what is loaded and its cost, with buttons to load a group and to show all.
 func (p Panel) Command(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	scope, err := p.Scope(ctx, j)
 	if err != nil {
@@ -72,7 +71,7 @@ func (p Panel) Command(ctx context.Context, j *queue.Run, _ string) (string, err
 	return p.Answer(ctx, j, card)
 }
 
-// Card makes the card for a conversation as it is now.
+// Card returns the card for the present state of a conversation.
 func (p Panel) Card(ctx context.Context, scope toolgroups.Scope, page int) (Card, error) {
 	round, loaded, err := p.Rounds.Round(ctx, scope)
 	if err != nil {
@@ -93,7 +92,7 @@ func (p Panel) Card(ctx context.Context, scope toolgroups.Scope, page int) (Card
 	return card, nil
 }
 
-// all shows what each group is for, and what loading them as needed saves.
+// all describes each group, and what loading them on demand saves.
 func (p Panel) all(ctx context.Context, scope toolgroups.Scope) (string, error) {
 	round, loaded, err := p.Rounds.Round(ctx, scope)
 	if err != nil {
@@ -114,7 +113,7 @@ func (p Panel) all(ctx context.Context, scope toolgroups.Scope) (string, error) 
 	return text + " A button loads a group now, /clear unloads all.", nil
 }
 
-// groupList says what all groups are for, or where that is too long for a message their names.
+// groupList describes all groups, or lists only their names if that is too long for a message.
 func groupList(registry *toolgroups.Registry, loaded []string) string {
 	var text strings.Builder
 	names := make([]string, 0, len(registry.Groups()))
@@ -132,8 +131,8 @@ func groupList(registry *toolgroups.Registry, loaded []string) string {
 	return text.String()
 }
 
-// loadable are the groups that a user of this role could load and whose tools the model
-// is not offered yet.
+// loadable returns the groups that a user of this role could load and whose tools the model is not
+// offered yet.
 func loadable(registry *toolgroups.Registry, loaded []string, offered []toolgroups.Tool, role toolgroups.Role) []toolgroups.Group {
 	return slices.DeleteFunc(registry.Groups(), func(g toolgroups.Group) bool {
 		return len(g.Tools) == 0 || role < g.Role || slices.Contains(loaded, g.Name) ||
@@ -166,7 +165,7 @@ func panelButtons(groups []toolgroups.Group, page int) [][]Choice {
 	return rows
 }
 
-// Label is what the button of a group says.
+// Label returns the label of a group's button.
 func Label(g toolgroups.Group) string {
 	return wording.Clip(cmp.Or(g.DisplayName, g.Name), MaxLabel)
 }
@@ -180,7 +179,7 @@ func (p Panel) Pressed(ctx context.Context, press Press) (Result, error) {
 	case what == choiceLoad:
 		return p.Load(ctx, press, value)
 	}
-	page, _ := strconv.Atoi(value) // the bridge wrote it
+	page, _ := strconv.Atoi(value) // written by the bridge
 	card, err := p.Card(ctx, press.Scope, page)
 	if err != nil {
 		return Result{}, err
@@ -194,7 +193,7 @@ func (p Panel) Pressed(ctx context.Context, press Press) (Result, error) {
 	return Result{Text: card.Text, Choices: KeepRows(card.Choices)}, nil
 }
 
-// KeepRows returns a non-nil slice, so that no rows removes the buttons.
+// KeepRows returns a non-nil slice, so that an empty one removes the buttons.
 func KeepRows(rows [][]Choice) [][]Choice {
 	if rows == nil {
 		return [][]Choice{}

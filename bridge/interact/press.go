@@ -30,30 +30,30 @@ const (
 )
 
 const (
-	// maxToasts bounds the presses that are answered at the same time without a job.
+	// maxToasts bounds the presses that are being answered without a job.
 	maxToasts = 16
-	// pressTries bounds how often a press is tried that fails: with the growing pauses about
-	// ten seconds, after which no user waits for it any more.
+	// pressTries bounds the attempts at a press: with the growing pauses about ten seconds, after which
+	// no user waits for it any more.
 	pressTries = 5
-	// pressTimeout bounds what is done with one press.
+	// pressTimeout bounds one attempt.
 	pressTimeout = 30 * time.Second
 )
 
-// overToasts are the replies to presses of cards that are over.
+// overToasts answer presses of closed cards.
 var overToasts = map[End]string{Closed: toastDecided, Expired: toastExpired, Unseen: toastUnknown, Void: toastUnknown}
 
 // lapsed is what stands under a card that no user decided, where its handler says nothing.
 var lapsed = map[End]string{Expired: "_Expired._", Unseen: "_Could not be shown completely._"}
 
 var (
-	// errUnseen is why a press is tried again: it overtook the record of its message.
+	// errUnseen makes a press retry: it arrived before the record of its message.
 	errUnseen = errors.New("interact: the card is still being sent")
-	// errPanic is why a press is not tried again.
+	// errPanic prevents a retry.
 	errPanic = errors.New("interact: the handler panicked")
 )
 
-// AcceptsPress reports whether a press is to be handled, where busy says that too many wait. It
-// tells who pressed where not.
+// AcceptsPress reports whether to handle a press; busy says that too many wait. If not, it tells the
+// user.
 func (d *Cards) AcceptsPress(m chats.Message, busy bool) bool {
 	toast := toastStranger
 	if d.cfg.Host.RoleOf(m) != toolgroups.RoleStranger {
@@ -68,26 +68,25 @@ func (d *Cards) AcceptsPress(m chats.Message, busy bool) bool {
 			defer func() { <-d.toasts }()
 			d.answer(ctx, m, toast)
 		})
-	default: // too many are being told already
+	default: // too many answers at once
 	}
 	return false
 }
 
-// Toast tells a user what came of a press, as well as it can.
+// Toast shows a text to the user who pressed; best effort.
 func (d *Cards) Toast(ctx context.Context, m chats.Message, text string) { d.answer(ctx, m, text) }
 
-// PressFailed tells who pressed that it did not work.
+// PressFailed tells the user that a press did not work.
 func (d *Cards) PressFailed(ctx context.Context, j *queue.Run) error {
 	d.answer(ctx, j.Message, toastTrouble)
 	return nil
 }
 
-// Elsewhere begins the ids of presses of which no platform knows, those on the page of
-// administrators: no user there is answered.
+// Elsewhere begins the ids of presses that no platform knows, made on the administrators' pages: they
+// are not answered in a chat.
 const Elsewhere = "elsewhere-"
 
-// answer tells a user what came of their press, as well as it can: a press that is not
-// answered ends by itself.
+// answer tells a user the outcome of their press, best effort: an unanswered press ends by itself.
 func (d *Cards) answer(ctx context.Context, m chats.Message, toast string) {
 	editor, ok := d.cfg.Platforms[m.Chat.Platform].(chats.Editor)
 	if !ok || strings.HasPrefix(m.ID, Elsewhere) {
@@ -100,10 +99,10 @@ func (d *Cards) answer(ctx context.Context, m chats.Message, toast string) {
 	}
 }
 
-// Pressing is the work of a press. Nothing of it is stored.
+// Pressing is the work of a press. It is not stored.
 type Pressing struct{ attempts int }
 
-// pressing is the work of the job of a press.
+// pressing returns the work of a press's job.
 func pressing(j *queue.Run) *Pressing {
 	w, ok := j.Work.(*Pressing)
 	if !ok {
@@ -113,8 +112,8 @@ func pressing(j *queue.Run) *Pressing {
 	return w
 }
 
-// Press handles a press and tells who pressed what came of it. An error means that it has to
-// be tried again; after a few times Press says that it did not work.
+// Press handles a press and tells the user the outcome. After an error it has to be retried; after the
+// last attempt it tells the user that it did not work.
 func (d *Cards) Press(ctx context.Context, j *queue.Run) error {
 	limited, cancel := context.WithTimeout(ctx, pressTimeout)
 	defer cancel()
@@ -168,11 +167,11 @@ func (d *Cards) press(ctx context.Context, j *queue.Run) (string, error) {
 	return toastChanged, d.settled(ctx, kept)
 }
 
-// replyLate is told to who answers a card that is over.
+// replyLate answers a message that answers a closed card.
 const replyLate = "That question is over, so I did not use your answer. Please send it again if it was meant for me."
 
-// Reply takes a message that answers a card, and returns what its sender is told; empty where
-// the card says it.
+// Reply handles a message that answers a card, and returns the text for its sender; empty if the card
+// shows the outcome.
 func (d *Cards) Reply(ctx context.Context, j *queue.Run) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, pressTimeout)
 	defer cancel()
@@ -192,8 +191,7 @@ func (d *Cards) Reply(ctx context.Context, j *queue.Run) (string, error) {
 	return d.choose(ctx, j, kept, Press{Text: j.Message.Text})
 }
 
-// choose has the handler of a card decide what a press does, of which the caller knows what was
-// chosen.
+// choose calls the handler of a card with a press whose choice the caller has determined.
 func (d *Cards) choose(ctx context.Context, j *queue.Run, kept *StoredCard, press Press) (string, error) {
 	scope, err := d.cfg.Host.ScopeOf(ctx, j)
 	if err != nil {
@@ -220,7 +218,7 @@ func (d *Cards) choose(ctx context.Context, j *queue.Run, kept *StoredCard, pres
 	return result.Toast, d.keepResult(ctx, kept, result, how)
 }
 
-// lapse closes a card that no user has decided, whatever becomes of its handler.
+// lapse closes a card without a decision, whatever its handler returns.
 func (d *Cards) lapse(ctx context.Context, kept *StoredCard, how End) error {
 	result, err := d.handle(ctx, Press{Scope: toolgroups.Scope{Chat: kept.Chat.String()}, Place: kept.Chat, Expired: true, Card: kept.Card})
 	if err != nil {
@@ -233,7 +231,7 @@ func (d *Cards) lapse(ctx context.Context, kept *StoredCard, how End) error {
 	return d.keepResult(ctx, kept, result, how)
 }
 
-// handle calls the handler of a card. Its panic is an error.
+// handle calls the handler of a card. A panic becomes an error.
 func (d *Cards) handle(ctx context.Context, press Press) (result Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -246,9 +244,9 @@ func (d *Cards) handle(ctx context.Context, press Press) (result Result, err err
 	return d.cfg.Handlers[press.Card.Kind](ctx, press)
 }
 
-// keepResult writes what became of a card. Where it was decided or changed otherwise
-// meanwhile, that is an error, and the caller looks again; that it was shown or moved
-// changes nothing of the decision, nor does any change of what is merely said.
+// keepResult stores the result of a press. If the card was decided or changed otherwise meanwhile, it
+// returns an error, and the caller reads the card again; being shown or moved, or a change of the text
+// alone, does not count.
 func (d *Cards) keepResult(ctx context.Context, kept *StoredCard, result Result, how End) error {
 	for {
 		version := kept.Version
@@ -276,12 +274,12 @@ func (d *Cards) keepResult(ctx context.Context, kept *StoredCard, result Result,
 	}
 }
 
-// Refresh edits the messages of a card. Where its text has got more or fewer parts than
-// there are messages, the last message shows the last part and the others stay.
+// Refresh edits the messages of a card. If its text now has more or fewer parts than messages, the last
+// message shows the last part and the others stay.
 func (d *Cards) Refresh(ctx context.Context, j *queue.Run) error {
 	kept, err := d.Get(ctx, outbox.Of(j).Card)
 	if err != nil || kept == nil || len(kept.IDs) == 0 {
-		return err // not shown yet: what is shown then is the present version
+		return err // not shown yet: it will show the present version
 	}
 	parts, lead := d.render(j, kept)
 	parts = parts[lead:]

@@ -8,7 +8,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// ApprovalRequest is a call that waits for a decision, as it is for a user.
+// ApprovalRequest is a call that waits for a decision, as shown to a user.
 type ApprovalRequest struct {
 	Chat      chats.Chat
 	Direct    bool
@@ -17,12 +17,12 @@ type ApprovalRequest struct {
 	Expires   time.Time
 	// Text is the question with the exact arguments, in Markdown, for the user who may decide.
 	Text string
-	// Allow and Deny are the data of the buttons that they may press; empty where they may not.
-	// They belong to this question, and to no other arguments.
+	// Allow and Deny are the data of the buttons that the user may press; empty if they may not. They
+	// belong to this question and these arguments only.
 	Allow, Deny string
 }
 
-// ApprovalRequestOf returns the question of an open card, if it is one.
+// ApprovalRequestOf returns the approval request of an open card, if it is one.
 func ApprovalRequestOf(kept *StoredCard, user string, role toolgroups.Role) (ApprovalRequest, bool) {
 	if kept.Kind != ApprovalKind || !kept.Open() {
 		return ApprovalRequest{}, false
@@ -32,9 +32,9 @@ func ApprovalRequestOf(kept *StoredCard, user string, role toolgroups.Role) (App
 		return ApprovalRequest{}, false
 	}
 	q := ApprovalRequest{Chat: kept.Chat, Direct: r.Direct, Tool: r.Tool, Requester: r.Requester, Expires: kept.Expires}
-	here := chats.Message{Chat: kept.Chat}.By() // the platform of the chat, and no user
+	here := chats.Message{Chat: kept.Chat}.By() // the platform, without a user
 	if len(user) <= len(here) || user[:len(here)] != here {
-		return q, true // the chat does not know them
+		return q, true // a user of another platform
 	}
 	if r.mayAllow(user, role) {
 		q.Allow = kept.ButtonOf(receipts.ChoiceAllow)

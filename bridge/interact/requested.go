@@ -15,13 +15,13 @@ import (
 // ApprovalKind is the [Card.Kind] of a request for approval.
 const ApprovalKind = "approval"
 
-// request is what the card of an approval has for its handler.
+// request is the data of an approval's card.
 type request struct {
 	// Job is the turn that waits in Chat.
 	Job  string     `json:"job"`
 	Chat chats.Chat `json:"lane"`
 	Tool string     `json:"tool"`
-	// Requester is whose turn it is, as platform:id.
+	// Requester is the user of the turn, as platform:id.
 	Requester string             `json:"requester"`
 	Direct    bool               `json:"direct,omitempty"`
 	Approvers Approvers          `json:"approvers,omitempty"`
@@ -58,7 +58,7 @@ func TurnOf(kept *StoredCard) (job string, chat chats.Chat, ok bool) {
 	return r.Job, r.Chat, err == nil
 }
 
-// Asked is a line about a call that waits for an approval, where a person has asked for it.
+// Asked returns a line about a call that waits for an approval which the user has to give.
 func Asked(kept *StoredCard, user string) (line string, ok bool) {
 	if kept.Kind != ApprovalKind {
 		return "", false
@@ -77,7 +77,7 @@ func Asked(kept *StoredCard, user string) (line string, ok bool) {
 	return fmt.Sprintf("- %s, since you asked for it; it is decided by %s", wording.Code(r.Tool), who), true
 }
 
-// ApprovalHandler handles the buttons of requests.
+// ApprovalHandler handles the buttons of approval requests.
 func ApprovalHandler(now func() time.Time) Handler {
 	return func(_ context.Context, press Press) (Result, error) {
 		r, err := requestOf(press.Card)
@@ -107,7 +107,7 @@ func ApprovalHandler(now func() time.Time) Handler {
 	}
 }
 
-// refusal tells a user that it is not theirs to decide.
+// refusal tells a user that they may not decide.
 func (r *request) refusal() string {
 	switch {
 	case r.Approvers == ApproversAdmins:
@@ -118,7 +118,7 @@ func (r *request) refusal() string {
 	return "Only the person who asked for this, or an administrator, can decide."
 }
 
-// who names who decided, for the model.
+// who names the user who decided, for the model.
 func who(d *receipts.Decision) string {
 	if d.Name == "" {
 		return d.By

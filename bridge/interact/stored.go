@@ -18,34 +18,34 @@ import (
 	"oneclaw/storage"
 )
 
-// StoredCard is a card as the store has it.
+// StoredCard is the stored form of a card.
 type StoredCard struct {
 	Card
-	// Token stands in the data of its buttons. No user can guess it.
+	// Token is in the data of its buttons. Users cannot guess it.
 	Token string     `json:"token"`
 	Chat  chats.Chat `json:"chat"`
-	// Version counts the changes of what it shows. It stands in the data of its buttons,
-	// so that a press of buttons that were replaced is known for one.
+	// Version counts the changes of what it shows. It is in the data of its buttons, so that a press of
+	// replaced buttons is recognized.
 	Version int `json:"version"`
-	// IDs are the messages that show its text; the buttons stand under the last. They
-	// are known once all were sent.
+	// IDs are the messages that show its text; the last one has the buttons. They are known once all
+	// were sent.
 	IDs []string `json:"ids,omitempty"`
 	// Twice says that there may be a copy whose id is not known.
 	Twice bool `json:"twice,omitempty"`
-	// Ended is when it was closed, and How says by what.
+	// Ended is when it was closed, How by what.
 	Ended time.Time `json:"ended,omitzero"`
 	How   End       `json:"how,omitempty"`
-	// Press is the job of the last press that was handled, and Toast what it was told.
+	// Press is the job of the last handled press, Toast its answer.
 	Press string `json:"press,omitempty"`
 	Toast string `json:"toast,omitempty"`
 
 	rev storage.Revision
 }
 
-// End says how a card was closed.
+// End is how a card was closed.
 type End string
 
-// The ends of cards.
+// Values of [End].
 const (
 	open End = ""
 	// Closed: a user decided, or the bridge did.
@@ -54,7 +54,7 @@ const (
 	Expired End = "expired"
 	// Unseen: the platform refused a part of it.
 	Unseen End = "unseen"
-	// Void: what it asked about is over.
+	// Void: its subject is obsolete.
 	Void End = "void"
 )
 
@@ -63,7 +63,7 @@ func (c *StoredCard) Open() bool { return c.Ended.IsZero() }
 
 func (c *StoredCard) end(now time.Time, how End) { c.Ended, c.How, c.Choices = now, how, nil }
 
-// take changes what the card says, and reports whether it did.
+// take applies a result to the card, and reports whether it changed what is shown.
 func (c *StoredCard) take(result Result) bool {
 	if result.Data != nil {
 		c.Data = result.Data
@@ -79,7 +79,7 @@ func (c *StoredCard) take(result Result) bool {
 
 func (c *StoredCard) data(n int) string { return fmt.Sprintf("%s-%d-%d", c.Token, c.Version, n) }
 
-// ButtonOf returns the data of the button with a value; empty where there is none.
+// ButtonOf returns the data of the button with a value; empty if there is none.
 func (c *StoredCard) ButtonOf(value string) string {
 	for n, choice := range slices.Concat(c.Choices...) {
 		if choice.Value == value {
@@ -105,13 +105,13 @@ func (c *StoredCard) buttons() [][]chats.Button {
 	return rows
 }
 
-// tokenOf returns the token of the card that the data of a button may belong to.
+// tokenOf returns the token in a button's data, if it can be one.
 func tokenOf(data string) (token string, ok bool) {
 	token, _, ok = strings.Cut(data, "-")
 	return token, ok && len(token) == tokenLength
 }
 
-// tokenLength is that of 16 random bytes in base32.
+// tokenLength is the length of 16 random bytes in base32.
 const tokenLength = 26
 
 func newToken() string {
@@ -122,7 +122,7 @@ func newToken() string {
 
 const prefix = "card/"
 
-// Get returns a card; nil where there is none.
+// Get returns a card; nil if there is none.
 func (d *Cards) Get(ctx context.Context, token string) (*StoredCard, error) {
 	entry, err := d.cfg.Store.Get(ctx, prefix+token)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -134,7 +134,7 @@ func (d *Cards) Get(ctx context.Context, token string) (*StoredCard, error) {
 	return decode(entry)
 }
 
-// Of returns the card to which the data of a button belongs; nil where there is none.
+// Of returns the card of a button's data; nil if there is none.
 func (d *Cards) Of(ctx context.Context, data string) (*StoredCard, error) {
 	token, ok := tokenOf(data)
 	if !ok {
@@ -152,8 +152,8 @@ func decode(entry storage.Entry) (*StoredCard, error) {
 	return kept, nil
 }
 
-// put writes a card as it was read and changed, and with it the job that carries the
-// change to the chat, if there is one. ErrConflict means that one of them is there already.
+// put writes a changed card, and with it the job that brings the change to the chat, if any.
+// ErrConflict means that one of them exists already.
 func (d *Cards) put(ctx context.Context, kept *StoredCard, j *queue.Run) error {
 	data, err := json.Marshal(kept)
 	if err != nil {
@@ -194,8 +194,7 @@ func (d *Cards) all(ctx context.Context) iter.Seq2[*StoredCard, error] {
 	}
 }
 
-// Forget removes the cards of a person, as platform:id, and of some chats that are over, but for
-// one.
+// Forget deletes the closed cards of a user, platform:id, and of some chats, except one.
 func (d *Cards) Forget(ctx context.Context, person string, of map[chats.Chat]bool, but string) error {
 	for kept, err := range d.all(ctx) {
 		if _, broken := errors.AsType[*queue.DamagedError](err); broken {
@@ -211,8 +210,7 @@ func (d *Cards) Forget(ctx context.Context, person string, of map[chats.Chat]boo
 	return nil
 }
 
-// Waiting yields the cards that can still be decided. One that does not decode is left to
-// [Cards.Prune].
+// Waiting yields the open cards. It skips those that do not decode, which [Cards.Prune] handles.
 func (d *Cards) Waiting(ctx context.Context) iter.Seq2[*StoredCard, error] {
 	return func(yield func(*StoredCard, error) bool) {
 		for kept, err := range d.all(ctx) {
@@ -226,8 +224,7 @@ func (d *Cards) Waiting(ctx context.Context) iter.Seq2[*StoredCard, error] {
 	}
 }
 
-// Prune removes cards that were closed before the given time, and reports those that do not
-// decode.
+// Prune deletes cards that were closed before a time, and reports those that do not decode.
 func (d *Cards) Prune(ctx context.Context, before time.Time, damaged func(context.Context, *queue.DamagedError) error) error {
 	for kept, err := range d.all(ctx) {
 		if broken, is := errors.AsType[*queue.DamagedError](err); is {

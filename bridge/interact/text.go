@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	// maxOnCard is how many characters of arguments stand on the card itself; longer
-	// ones stand whole in the messages above it.
+	// maxOnCard bounds the arguments on the card itself, in characters; longer ones are shown in full
+	// in messages above it.
 	maxOnCard = 2000
-	// maxArguments bounds what a person is asked to check.
+	// maxArguments bounds what an approver is asked to check.
 	maxArguments = 30_000
-	// maxAbout bounds what the card says about the tool, in characters.
+	// maxAbout bounds the description of the tool on the card, in characters.
 	maxAbout = 200
-	// maxName bounds the name of a person or of a task, in characters.
+	// maxName bounds the name of a user or a task, in characters.
 	maxName = 60
 )
 
-// began names what a task is of: the approver has to know what comes from outside.
+// began names the task's trigger: the approver has to know what comes from outside.
 func began(j *queue.Run) string {
 	if turn.TaskOf(j).Hook != "" {
 		return "a delivery to the webhook"
@@ -38,7 +38,7 @@ func began(j *queue.Run) string {
 	return "the scheduled task"
 }
 
-// question is the card that asks whether a call may run.
+// question returns the card that asks whether a call may run.
 func question(j *queue.Run, r *request, tool toolgroups.Tool, arguments string, timeout time.Duration) Card {
 	card := Card{Kind: ApprovalKind, Exact: true, Of: r.Requester, ReplyTo: j.Message.Shown(), Choices: [][]Choice{{
 		{Label: "Allow once", Value: receipts.ChoiceAllow, Style: chats.StylePrimary},
@@ -89,8 +89,8 @@ func firstSentence(text string) string {
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// showArguments shows the arguments of a call whole and exactly, as Markdown: each under
-// its name, texts with their lines. It reports false if they are too long for that.
+// showArguments returns the arguments of a call in full and exactly, as Markdown: each under its name,
+// texts with their lines. It returns false if they are too long.
 func showArguments(raw json.RawMessage) (string, bool) {
 	if utf8.RuneCount(raw) > maxArguments {
 		return "", false
@@ -112,8 +112,8 @@ func showArguments(raw json.RawMessage) (string, bool) {
 
 type field struct{ name, value string }
 
-// argumentFields takes an object apart, in its own order, every key counted. It reports
-// false for anything else, and for an object whose keys are no plain names.
+// argumentFields splits an object into its fields, in their order, including repeated keys. It returns
+// false for anything else, and for an object whose keys are not plain names.
 func argumentFields(raw json.RawMessage) ([]field, bool) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {

@@ -13,33 +13,32 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// Pauses between two questions whether a platform is back, from the start of one to that of the
-// next: they double up to a length after which people do not yet wonder. A question without an
-// answer is given up after as long, so that the next one is not late.
+// Pauses between two probes of a platform, from start to start. They double up to a bound below which
+// users do not notice. A probe without an answer is given up after as long, so that the next one is not
+// late.
 const (
 	minOutagePause = 250 * time.Millisecond
 	maxOutagePause = 5 * time.Second
 	pingTimeout    = maxOutagePause
 )
 
-// breaker is the circuit breaker of one platform. The first send that meets an outage
-// trips it: from then on sends wait, and one of those that wait asks whether the platform
-// is back. When it is, that one is sent first, alone, and the others follow once it has
-// passed. The breaker has no goroutine: who waits does the work, so that nothing is asked
-// when nothing waits.
+// breaker is the circuit breaker of one platform. The first send that meets an outage trips it: from
+// then on sends wait, and one of those waiting probes whether the platform is back. Then that one is
+// sent first, alone, and the others follow once it has succeeded. The breaker has no goroutine: a
+// waiting sender does the work, so that nothing is probed when nothing waits.
 type breaker struct {
 	name string
-	// ping asks the platform; nil where it has nothing to be asked by.
+	// ping probes the platform; nil if it cannot be probed.
 	ping func(context.Context) error
 	log  *slog.Logger
 	// out says that it is tripped: a send would have to wait.
 	out atomic.Bool
 
 	mu      sync.Mutex
-	tripped time.Time // since when it is out of order; zero where it is not
+	tripped time.Time // start of the outage; zero if there is none
 	pauses  *retry.Pauses
-	next    time.Time // when the platform is asked next
-	probing bool      // a sender asks, or makes the first send
+	next    time.Time // next probe
+	probing bool      // a sender probes, or makes the first send
 	changed chan struct{}
 }
 
@@ -51,8 +50,8 @@ func newBreaker(p chats.Platform, log *slog.Logger) *breaker {
 	return k
 }
 
-// pass waits until a send may be made, or returns why ctx ended. What became of the send
-// is then reported, with the probe that pass returned.
+// pass waits until a send may be made, or returns why ctx ended. The caller reports the outcome of the
+// send, with the probe that pass returned.
 func (k *breaker) pass(ctx context.Context) (probe bool, err error) {
 	for {
 		if err := context.Cause(ctx); err != nil {
@@ -76,7 +75,7 @@ func (k *breaker) pass(ctx context.Context) (probe bool, err error) {
 	}
 }
 
-// probe asks until the platform answers. Where ctx ends first, another one goes on.
+// probe probes until the platform answers. If ctx ends first, another sender continues.
 func (k *breaker) probe(ctx context.Context) error {
 	for {
 		k.mu.Lock()
@@ -105,8 +104,8 @@ func (k *breaker) probe(ctx context.Context) error {
 	}
 }
 
-// report takes what became of a send that pass has let through. An error that is no
-// [SendError] is none of the platform's.
+// report records the outcome of a send that pass allowed. An error that is not a [SendError] is not the
+// platform's.
 func (k *breaker) report(probe bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -131,22 +130,22 @@ func (k *breaker) report(probe bool, err error) {
 	}
 }
 
-// delay puts the next question off, after one that began at a time. The lock is held.
+// delay schedules the next probe after one that began at a time. The lock is held.
 func (k *breaker) delay(begun time.Time) {
 	k.next = begun.Add(k.pauses.Next(0))
 }
 
-// release lets another one ask, or all pass. The lock is held.
+// release lets another sender probe, or all pass. The lock is held.
 func (k *breaker) release() {
 	k.probing = false
 	close(k.changed)
 	k.changed = make(chan struct{})
 }
 
-// IsUp reports whether a platform takes messages at the moment.
+// IsUp reports whether a platform accepts messages now.
 func (s *Sender) IsUp(platform string) bool { return !s.breakers[platform].out.Load() }
 
-// isOutage reports whether a send failed because of the platform, and not of itself.
+// isOutage reports whether a send failed because of the platform and not because of its content.
 func isOutage(failure *chats.SendError) bool {
 	return failure != nil && (failure.Outcome == chats.Unknown || failure.Outage)
 }

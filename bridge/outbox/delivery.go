@@ -10,38 +10,39 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Delivery is how far the answer to a job has come. It is the work of jobs that send something, or
-// a part of that.
+// Delivery is the state of the answer to a job. It is the work, or a part of the work, of jobs that
+// send something.
 type Delivery struct {
 	receipts.Answer
-	// Heading stands above the answer, in Markdown.
+	// Heading is Markdown above the answer.
 	Heading string `json:"heading,omitempty"`
-	// Delay is how long the message was on its way, where its answer says so.
+	// Delay is how long the message was delayed, if its answer says so; else 0.
 	Delay time.Duration `json:"waited,omitempty"`
-	// MovedTo is the new id of the chat, where the platform said so on delivery.
+	// MovedTo is the new id of the chat, if the platform reported one on delivery.
 	MovedTo string `json:"moved_to,omitempty"`
-	// OutageSince is since when its platform has not taken what is to be sent next; zero where
-	// nothing is held up.
+	// OutageSince is since when its platform has not accepted the next part; zero if nothing is
+	// delayed.
 	OutageSince time.Time `json:"held,omitzero"`
-	// Preview is the message in which the answer is shown while it is made.
+	// Preview is the message that shows the answer while it is made.
 	Preview *Preview `json:"preview,omitempty"`
-	// Ephemeral says that the answer is for the sender of the message alone, where the platform can
-	// show that ([chats.EphemeralSender]). It may have a [queue.SecretPlaceholder].
+	// Ephemeral says that only the sender of the message sees the answer, if the platform can do that
+	// ([chats.EphemeralSender]). It may contain a [queue.SecretPlaceholder].
 	Ephemeral bool `json:"only,omitempty"`
 
-	// What follows is known to the process that works on it alone: it is not stored.
+	// The fields below are not stored: only the process that works on the job has them.
 
 	// Files are to be delivered with the answer that is being rendered.
 	Files []toolgroups.File `json:"-"`
-	// StopTyping takes the sign of work down; nil where there is none.
+	// StopTyping clears the typing indicator; nil if there is none.
 	StopTyping func() `json:"-"`
-	// ShowPreview ends what shows the turn while it is made, or begins that again; nil where nothing does.
+	// ShowPreview starts or ends the preview of the turn; nil if there is none.
 	ShowPreview func(on bool) `json:"-"`
-	// ready says that the record says sending of the first part, whose request is still to be made.
+	// ready says that the record marks the first part as being sent, and the request is still to be
+	// made.
 	ready bool
 }
 
-// Drop takes the parts from one on out of the answer.
+// Drop removes the parts from an index on.
 func (d *Delivery) Drop(from int) {
 	if d.ready = false; from == 0 {
 		d.Parts = nil
@@ -52,14 +53,14 @@ func (d *Delivery) Drop(from int) {
 
 func (d *Delivery) delivery() *Delivery { return d }
 
-// Report says what was sent.
+// Report adds what was sent to the receipt.
 func (d *Delivery) Report(r *receipts.Receipt) {
 	if r.Answer = d.Answer; d.Preview != nil {
 		r.Preview = d.Preview.ID
 	}
 }
 
-// Adopt takes over the preview, which its goroutine writes.
+// Adopt takes over the preview, which its own goroutine stores.
 func (d *Delivery) Adopt(stored any) {
 	if w, ok := stored.(deliverer); ok {
 		d.Preview = w.delivery().Preview
@@ -74,8 +75,7 @@ func (d *Delivery) Clone() any {
 
 type deliverer interface{ delivery() *Delivery }
 
-// Of is the delivery of the answer to a job; of one that a later program wrote an empty one that is
-// not kept.
+// Of returns the delivery of a job; for a job of a later version an empty one that is not stored.
 func Of(j *queue.Run) *Delivery {
 	if w, ok := j.Work.(deliverer); ok {
 		return w.delivery()
@@ -87,11 +87,11 @@ func Of(j *queue.Run) *Delivery {
 	return d
 }
 
-// Own is the delivery of something that the bot shows by itself. That may repeat what a user said,
-// and no user has sent it who could want it to be gone: its receipt has no text.
+// Own is the delivery of a message that the bot sends on its own. It may quote a user, but no user sent
+// it who could have it deleted: so its receipt has no text.
 type Own struct{ Delivery }
 
-// Report says no more than that it was shown.
+// Report records only that it was shown.
 func (d *Own) Report(r *receipts.Receipt) {
 	bare := r.Bare()
 	bare.Message.User, bare.LeaseToken, bare.Answer.Card = r.Message.User, r.LeaseToken, d.Card
@@ -104,11 +104,11 @@ func (d *Own) Clone() any {
 	return &copied
 }
 
-// MakeEphemeral makes the answer one for the sender alone. In a direct chat it is that anyway.
+// MakeEphemeral makes the answer visible only to the sender. A direct chat needs nothing for that.
 func MakeEphemeral(j *queue.Run) { Of(j).Ephemeral = !j.Message.Direct }
 
-// Address is where the answer to a job goes. What no platform has delivered says itself what it stands
-// under.
+// Address returns the destination of a job's answer. A message that no platform delivered names the
+// message it replies to.
 func Address(j *queue.Run) chats.Address {
 	to := chats.Address{Chat: j.Message.Chat}
 	if moved := Of(j).MovedTo; moved != "" {
@@ -116,7 +116,7 @@ func Address(j *queue.Run) chats.Address {
 		return to
 	}
 	switch {
-	case j.From != "": // what it replies to is not there
+	case j.From != "": // the message it replies to is in the old chat
 	case j.Message.Kind != chats.KindText:
 		to.ReplyTo = j.Message.On
 	case !j.Message.Direct:
@@ -125,7 +125,7 @@ func Address(j *queue.Run) chats.Address {
 	return to
 }
 
-// WithHeading puts above an answer what belongs there: that the message waited, or what it answers.
+// WithHeading puts the heading above an answer: that the message was delayed, or what it answers.
 func WithHeading(j *queue.Run, answer string) string {
 	d := Of(j)
 	if above := cmp.Or(waited(d.Delay), d.Heading); above != "" {

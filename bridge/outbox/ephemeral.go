@@ -9,11 +9,11 @@ import (
 	"oneclaw/bridge/queue"
 )
 
-// errUnlifted says that what is to be sent could not be made.
+// errUnlifted says that the secret of a part could not be made.
 var errUnlifted = errors.New("outbox: the secret of an answer")
 
-// sendEphemeral shows a part only to the user who is answered, or to all where the platform
-// cannot do that. It has its secret then.
+// sendEphemeral sends a part that only the user sees, or all if the platform cannot do that, with its
+// secret filled in.
 func (s *Sender) sendEphemeral(ctx context.Context, j *queue.Run, to chats.Address, part chats.Part) (string, error) {
 	part, err := s.cfg.Secrets.Lift(ctx, j, part)
 	if err != nil {

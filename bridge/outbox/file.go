@@ -19,19 +19,18 @@ import (
 const (
 	// maxOutFiles bounds the files that are sent with one answer.
 	maxOutFiles = 10
-	// maxFileTries bounds how often a file is tried that the platform could not take at
-	// the moment: with the growing pauses about a quarter of an hour. A text waits for
-	// longer, and the file stays in the workspace.
+	// maxFileTries bounds the attempts at a file that the platform puts off: with the growing pauses
+	// about a quarter of an hour. A text waits longer; the file stays in the workspace.
 	maxFileTries = 20
-	// maxFileUnknown bounds how often a file is sent whose fate is unknown each time,
-	// although the platform answers otherwise: with the growing pauses about two minutes.
-	// What breaks each upload may be the file.
+	// maxFileUnknown bounds the attempts at a file with an unknown outcome each time, while the
+	// platform answers otherwise: with the growing pauses about two minutes. The file itself may break
+	// each upload.
 	maxFileUnknown = 8
 	// maxShownName bounds a file name in a notice, in characters.
 	maxShownName = 60
 )
 
-// Why a file of the workspace cannot be sent, besides what opening it says.
+// Reasons why a file of the workspace cannot be sent, in addition to the errors of opening it.
 var (
 	errEmptyFile  = errors.New("outbox: the file is empty")
 	errFileBig    = errors.New("outbox: the file is larger than the platform takes")
@@ -87,7 +86,7 @@ func (s *Sender) sendFile(ctx context.Context, j *queue.Run, to chats.Address, p
 	})
 }
 
-// unreadable is the error for a file that cannot be opened: for good, or for now.
+// unreadable returns the error for a file that cannot be opened: permanently, or for now.
 func unreadable(err error) *chats.SendError {
 	for _, lasting := range []error{
 		fs.ErrNotExist, fs.ErrPermission, workspace.ErrOutside, workspace.ErrNotFile, workspace.ErrEmptyPath,
@@ -99,7 +98,7 @@ func unreadable(err error) *chats.SendError {
 	return &chats.SendError{Outcome: chats.Later, Err: err}
 }
 
-// noticeInstead has a line take the place of a file that cannot be sent.
+// noticeInstead replaces a file that cannot be sent by a line.
 func (s *Sender) noticeInstead(j *queue.Run, p *receipts.Part, err error) {
 	s.cfg.Log.Warn("file not sent", "job", j.Key(), "file", p.File.Path, "err", err)
 	could := "could not be sent"
@@ -112,7 +111,7 @@ func (s *Sender) noticeInstead(j *queue.Run, p *receipts.Part, err error) {
 	}
 }
 
-// why says in words for the user why a file could not be sent.
+// why returns in words for the user why a file could not be sent.
 func (s *Sender) why(j *queue.Run, err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

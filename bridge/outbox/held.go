@@ -13,27 +13,27 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// deadLetterAfter is how long what is to be sent waits for a platform that is out of order
-// before it is set aside: by then a question is old, and a person who is told can ask again.
+// deadLetterAfter is how long a part waits for a platform that is down before it becomes a dead letter:
+// by then a question is old, and a user who is told can ask again.
 const deadLetterAfter = 24 * time.Hour
 
-// lastChance is what a program gets to find the platform in order that comes back after
-// more than deadLetterAfter.
+// lastChance is the time that a program, started again after more than deadLetterAfter, gets to find
+// the platform working.
 const lastChance = time.Minute
 
-// errOverdue says that something has waited for its platform for deadLetterAfter.
+// errOverdue says that a part has waited for its platform for deadLetterAfter.
 var errOverdue = errors.New("outbox: the platform has not taken it for a day")
 
-// Resume trips the breaker where a former run left a job that waits for its platform: the
-// outage may last.
+// Resume trips the breaker for a job of a former run that waits for its platform: the outage may
+// continue.
 func (s *Sender) Resume(j *queue.Run) {
 	if k := s.breakers[j.Message.Chat.Platform]; k != nil && !Of(j).OutageSince.IsZero() {
 		k.report(false, &chats.SendError{Outcome: chats.Later, Outage: true, Err: errors.New("it was when the program ended")})
 	}
 }
 
-// waitInOrder waits until the platform of a job is in order, and returns what the breaker is
-// to be told with what becomes of the request.
+// waitInOrder waits until the platform of a job works, and returns the probe to report to the breaker
+// with the outcome of the request.
 func (s *Sender) waitInOrder(ctx context.Context, j *queue.Run, k *breaker) (probe bool, err error) {
 	if k.out.Load() {
 		if d := Of(j); d.ready {
@@ -48,8 +48,8 @@ func (s *Sender) waitInOrder(ctx context.Context, j *queue.Run, k *breaker) (pro
 	return k.pass(bounded)
 }
 
-// noteHeld notes that the platform has not taken what is to be sent. It is on disk, so that a
-// restart goes on with the same wait.
+// noteHeld records that the platform has not accepted the next part. It is stored, so that a restart
+// continues the same wait.
 func (s *Sender) noteHeld(ctx context.Context, j *queue.Run) error {
 	if !Of(j).OutageSince.IsZero() {
 		return nil
@@ -62,7 +62,7 @@ func (s *Sender) noteHeld(ctx context.Context, j *queue.Run) error {
 	return nil
 }
 
-// waitAgain waits before what the platform did not take is sent once more.
+// waitAgain waits before a part that the platform did not accept is sent once more.
 func (s *Sender) waitAgain(ctx context.Context, j *queue.Run, d time.Duration) error {
 	if err := s.noteHeld(ctx, j); err != nil {
 		return err
@@ -72,8 +72,7 @@ func (s *Sender) waitAgain(ctx context.Context, j *queue.Run, d time.Duration) e
 	return retry.Wait(bounded, d)
 }
 
-// bounded limits how long a job that is held up waits. What says that an answer was set
-// aside waits for as long as it takes.
+// bounded limits how long a delayed job waits. A notice about a dead letter waits as long as it takes.
 func (s *Sender) bounded(ctx context.Context, j *queue.Run) (context.Context, context.CancelFunc) {
 	d := Of(j)
 	if d.OutageSince.IsZero() || d.DeadLetter != "" {
@@ -82,11 +81,11 @@ func (s *Sender) bounded(ctx context.Context, j *queue.Run) (context.Context, co
 	return context.WithTimeoutCause(ctx, max(lastChance, deadLetterAfter-s.cfg.Now().Sub(d.OutageSince)), errOverdue)
 }
 
-// giveUp sets an answer aside from a part on, and has a line that says so wait in its place.
+// giveUp makes the answer from a part on a dead letter, and puts a line that says so in its place.
 func (s *Sender) giveUp(ctx context.Context, j *queue.Run, from int) error {
 	d := Of(j)
 	if d.Parts[from].Last {
-		d.Parts[from].State = receipts.PartSent // no user misses that a button goes away
+		d.Parts[from].State = receipts.PartSent // no user misses the removal of a button
 		return nil
 	}
 	incident, what, doubt := queue.NewIncident(), "this answer", ""

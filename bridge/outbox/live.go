@@ -16,37 +16,36 @@ import (
 	"oneclaw/storage"
 )
 
-// maxSaid is more than one message holds, so that of a long answer only what is shown has to
-// be rendered.
+// maxSaid is more than one message holds, so that only the shown part of a long answer is rendered.
 const maxSaid = 16 << 10
 
 // livePreview shows one turn.
 type livePreview struct {
 	previews *Previews
 	platform chats.Previewer
-	job      *queue.Run // who it is; the turn has the one that counts
+	job      *queue.Run // a copy that identifies it; the turn owns the job
 	to       chats.Address
 	begun    time.Time
-	quiet    func() // takes the sign of work down; nil where there is none
+	quiet    func() // clears the typing indicator; nil if there is none
 
-	mu    sync.Mutex // guards what is observed
+	mu    sync.Mutex // guards the fields below
 	model string
-	text  []byte // of the present reply
+	text  []byte // of the current reply
 	again bool   // the next text begins another reply
 	doing progress
-	// begins says that something is shown or about to be, withheld that nothing may be.
+	// begins says that something is shown or about to be, withheld that nothing may be shown.
 	begins, withheld bool
 
-	// What the goroutine knows; end reads it when that is done.
+	// Owned by the goroutine; End reads them when it is done.
 	kept  *Preview
 	rev   storage.Revision
-	shown string // what stands there
+	shown string // the text that is shown
 
-	changed    chan struct{} // holds a token where something new was observed
+	changed    chan struct{} // holds a token after a new event
 	stop, done chan struct{}
 }
 
-// observe takes what happens in the turn. It never waits for the platform.
+// observe handles an event of the turn. It never waits for the platform.
 func (w *livePreview) observe(e agent.Event) {
 	w.mu.Lock()
 	w.doing.note(e)
@@ -68,7 +67,7 @@ func (w *livePreview) observe(e agent.Event) {
 	}
 }
 
-// run shows what is new for as long as the turn runs and the platform lets it.
+// run shows changes while the turn runs and the platform allows it.
 func (w *livePreview) run() {
 	ctx := w.previews.cfg.Queue.Context()
 	for {
@@ -92,14 +91,14 @@ func (w *livePreview) run() {
 	}
 }
 
-// age is for how long the turn runs. A clock that is put back does not count.
+// age returns for how long the turn has run; never negative, even if the clock is set back.
 func (w *livePreview) age() time.Duration { return max(0, w.previews.cfg.Now().Sub(w.begun)) }
 
-// forever is how long a preview waits of which nothing more is shown.
+// forever is the wait of a preview that shows nothing more.
 const forever = time.Duration(1<<63 - 1)
 
-// wait waits for a time, or for something new where that is negative: also that the turn
-// takes long is new. It reports false at the end of the turn.
+// wait waits for a time, or, if it is negative, for a change: that the turn takes long also counts as
+// one. It returns false at the end of the turn.
 func (w *livePreview) wait(d time.Duration) bool {
 	select {
 	case <-w.stop:
@@ -124,7 +123,7 @@ func (w *livePreview) wait(d time.Duration) bool {
 	}
 }
 
-// room returns how long the platform wants the preview to wait.
+// room returns how long the platform makes the preview wait.
 func (w *livePreview) room() time.Duration {
 	if !w.previews.cfg.Sender.IsUp(w.to.Chat.Platform) {
 		return pause
@@ -136,7 +135,7 @@ func (w *livePreview) room() time.Duration {
 	return w.platform.Room(w.to, id)
 }
 
-// look returns what is to be shown now; nil where nothing is new.
+// look returns what to show now; nil if nothing is new.
 func (w *livePreview) look() (show *chats.Preview, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -166,7 +165,7 @@ func (w *livePreview) look() (show *chats.Preview, err error) {
 	return show, nil
 }
 
-// Shown is what of a reply is shown while it comes, in Markdown. Aloud is that of
+// Shown returns the part of a growing reply that is shown, as Markdown. aloud is as in
 // [agent.Speaking]; growing masks secrets.
 func Shown(reply string, aloud bool, growing func(string) string) string {
 	return markdown.Unfinished(speaking(reply, aloud, growing))
@@ -180,14 +179,14 @@ func speaking(reply string, aloud bool, growing func(string) string) string {
 	return growing(text)
 }
 
-// show brings a preview into the chat, and returns how long the next waits: until there is
-// something new, for a time, or forever.
+// show sends or edits the preview, and returns how long to wait before the next: until a change, for a
+// time, or forever.
 func (w *livePreview) show(ctx context.Context, show chats.Preview) time.Duration {
 	if w.kept == nil && (!w.begin() || !w.keep(ctx, &Preview{Token: newToken(), ChatID: w.to.Chat.ID})) {
 		return forever
 	}
 	if safe := w.previews.cfg.Safe; safe != nil && !safe(w.job) {
-		return pause // another process may be answering
+		return pause // another process may own the chat
 	}
 	show.Part.Buttons = w.kept.StopButtons()
 	next := *w.kept
@@ -211,7 +210,7 @@ func (w *livePreview) show(ctx context.Context, show chats.Preview) time.Duratio
 	return -1
 }
 
-// begin reports whether a preview may be shown, which cannot be withheld from then on.
+// begin reports whether a preview may be shown, which can no longer be withheld then.
 func (w *livePreview) begin() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -219,7 +218,7 @@ func (w *livePreview) begin() bool {
 	return w.begins
 }
 
-// withhold has nothing be shown, and reports whether nothing was. It waits for nothing.
+// withhold prevents the preview, and reports whether nothing was shown. It does not block.
 func (w *livePreview) withhold() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -227,8 +226,8 @@ func (w *livePreview) withhold() bool {
 	return w.withheld
 }
 
-// failed says how long a preview waits after an error. One that has not arrived is forgotten;
-// of one that may have, the record says so already.
+// failed returns how long a preview waits after an error. A preview that did not arrive is forgotten;
+// one that may have arrived is already recorded.
 func (w *livePreview) failed(ctx context.Context, err error) time.Duration {
 	w.previews.cfg.Log.Debug("a preview is not shown", "job", w.job.Key(), "err", err)
 	failure, is := errors.AsType[*chats.SendError](err)
@@ -245,8 +244,7 @@ func (w *livePreview) failed(ctx context.Context, err error) time.Duration {
 	return max(failure.RetryAfter, pause)
 }
 
-// keep puts on record what is known of the preview. Where that fails, nothing more is shown
-// of one that has not begun.
+// keep stores the state of the preview. If that fails, a preview that has not begun shows nothing.
 func (w *livePreview) keep(ctx context.Context, p *Preview) bool {
 	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), queue.WriteTimeout)
 	defer cancel()

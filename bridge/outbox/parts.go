@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	// answersFolder is the folder of a workspace with answers that were too long for a chat.
+	// answersFolder is the folder of a workspace for answers that were too long for a chat.
 	answersFolder = "answers"
-	// partBytes is more than the Markdown of one message takes, so that of an enormous
-	// answer only what is shown has to be rendered.
+	// partBytes is more than the Markdown of one message takes, so that only the shown part of an
+	// enormous answer is rendered.
 	partBytes = 16 << 10
-	// captionAnswer stands with the file of a long answer.
+	// captionAnswer is the caption of the file of a long answer.
 	captionAnswer = "My answer is too long for this chat. This file holds all of it."
 )
 
@@ -32,8 +32,8 @@ func notice(format string, args ...any) receipts.Part {
 	return receipts.Part{Part: chats.Part{Plain: fmt.Sprintf(format, args...)}, State: receipts.PartPending}
 }
 
-// Render makes the parts of a text that is masked already. Where the platform's renderer
-// fails, the text goes out as it is (B-04).
+// Render returns the parts of a text that is masked already. If the platform's renderer fails, the text
+// is sent unformatted (B-04).
 func (s *Sender) Render(j *queue.Run, masked string) (parts []receipts.Part) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -48,9 +48,9 @@ func (s *Sender) Render(j *queue.Run, masked string) (parts []receipts.Part) {
 	return parts
 }
 
-// Prepare makes the parts of an answer in words and of the job's files, with secrets masked.
-// Where the caller writes the job next, the record says that the first part is being sent, if
-// its platform is in order: [Sender.Deliver] then begins with the request.
+// Prepare makes the parts of an answer and of the job's files, with secrets masked. If recorded, the
+// caller writes the job next, and the record marks the first part as being sent, if its platform works:
+// [Sender.Deliver] then begins with the request.
 func (s *Sender) Prepare(j *queue.Run, answer string, recorded bool) {
 	d := Of(j)
 	answer = WithHeading(j, answer)
@@ -81,7 +81,7 @@ func (s *Sender) Prepare(j *queue.Run, answer string, recorded bool) {
 	}
 }
 
-// waited says how long a message was on its way; nothing where that is not to be said.
+// waited says how long a message was delayed; empty if that is not to be said.
 func waited(d time.Duration) string {
 	if d == 0 {
 		return ""
@@ -89,8 +89,8 @@ func waited(d time.Duration) string {
 	return "_I was away: this waited for " + wording.Roughly(d) + "._"
 }
 
-// longParts are the messages of an answer with more than [Config.MaxParts]: the first of
-// them, and a file that holds all of it.
+// longParts returns the parts of an answer with more than [SenderConfig.MaxParts]: the first of them,
+// and a file with all of it.
 func (s *Sender) longParts(j *queue.Run, answer string) []receipts.Part {
 	file, err := s.keepAnswer(j, answer)
 	if err != nil {
@@ -101,8 +101,8 @@ func (s *Sender) longParts(j *queue.Run, answer string) []receipts.Part {
 	return append(parts[:min(len(parts), s.cfg.MaxParts)], receipts.Part{Part: chats.Part{File: &file}, State: receipts.PartPending})
 }
 
-// beginning returns at most so many bytes of a text, up to the end of a line where there is
-// one in the second half.
+// beginning returns at most most bytes of a text, up to the end of a line if there is one in the second
+// half.
 func beginning(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -116,8 +116,8 @@ func beginning(text string, most int) string {
 	return text[:most]
 }
 
-// keepAnswer writes an answer into the workspace, on disk when it returns: its part goes
-// on record with the first one that is sent. The same job writes the same file again.
+// keepAnswer writes an answer into the workspace. When it returns, the file is on disk; it is recorded
+// with the first part that is sent. The same job writes the same file again.
 func (s *Sender) keepAnswer(j *queue.Run, answer string) (file toolgroups.File, err error) {
 	content := []byte(s.cfg.Redact(answer))
 	uploader, ok := s.cfg.Platforms[j.Message.Chat.Platform].(chats.FileSender)
@@ -156,8 +156,8 @@ func (s *Sender) keepAnswer(j *queue.Run, answer string) (file toolgroups.File, 
 	return file, s.cfg.Jobs.KeepFiles(ctx, s.cfg.Files, j)
 }
 
-// fileParts are the parts behind the text of an answer: its files, and notices for
-// those that are not sent.
+// fileParts returns the parts after the text of an answer: its files, and notices for those that are
+// not sent.
 func (s *Sender) fileParts(j *queue.Run) []receipts.Part {
 	files := Of(j).Files
 	if _, ok := s.cfg.Platforms[j.Message.Chat.Platform].(chats.FileSender); !ok {

@@ -10,9 +10,9 @@ import (
 	"oneclaw/internal/rescue"
 )
 
-// Adopt has the first message of an answer take the place of its preview. While more of the
-// answer is to come, the button stays. Where it is not known whether a preview arrived, the
-// answer may follow a piece of itself, and says so.
+// Adopt makes the first message of an answer replace its preview. While more of the answer is to come,
+// the button stays. If it is unknown whether a preview arrived, the answer may follow a copy of its
+// beginning, and says so.
 func (s *Sender) Adopt(j *queue.Run, parts []receipts.Part) []receipts.Part {
 	d := Of(j)
 	p := d.Preview
@@ -35,8 +35,8 @@ func (s *Sender) Adopt(j *queue.Run, parts []receipts.Part) []receipts.Part {
 	return parts
 }
 
-// finish has the preview of a job become a part of its answer. Where it is gone, the part is
-// sent like any other. Errors are as with try.
+// finish turns the preview of a job into a part of its answer. If the preview is gone, the part is sent
+// like any other. Errors are as of try.
 func (s *Sender) finish(ctx, patience context.Context, j *queue.Run, p *receipts.Part) error {
 	s.follow(j)
 	to := Address(j)
@@ -71,8 +71,8 @@ func (s *Sender) finish(ctx, patience context.Context, j *queue.Run, p *receipts
 	return err
 }
 
-// gone has a part sent like any other, because the message is gone whose place it should take;
-// what would only have taken the button away is left out.
+// gone makes a part be sent as a new message, because the message it should replace is gone; a part
+// that would only have removed the button is dropped.
 func gone(j *queue.Run, p *receipts.Part) {
 	d := Of(j)
 	for i := range d.Parts {

@@ -13,64 +13,63 @@ import (
 )
 
 const (
-	// delay is how old a turn is before it is shown: a short answer comes at once and whole.
+	// delay is how long a turn runs before its preview begins: a short answer comes at once, complete.
 	delay = 700 * time.Millisecond
-	// timeout bounds one request. What follows it waits for it: it must not come later.
+	// timeout bounds one request. Later requests wait for it, to keep the order.
 	timeout = 10 * time.Second
-	// pause is how long a preview waits after trouble that does not say how long it lasts.
+	// pause is how long a preview waits after an error without a duration.
 	pause = 5 * time.Second
-	// maxModels bounds the models that are known.
+	// maxModels bounds how many models are remembered.
 	maxModels = 1000
 )
 
-// PreviewsConfig is what a [Previews] is made of. All of it is needed.
+// PreviewsConfig configures [Previews]. All fields are required.
 type PreviewsConfig struct {
-	// Platforms are all there are, by name.
+	// Platforms are all platforms, by name.
 	Platforms map[string]chats.Platform
-	// Safe reports whether a job is certainly not another process's at this moment. Nil where this one
-	// works alone.
+	// Safe reports whether certainly no other process owns the job now. Nil if this one works alone.
 	Safe func(j *queue.Run) bool
 	// Redact masks secrets in what goes out.
 	Redact func(text string) string
 	Log    *slog.Logger
 	Now    func() time.Time
-	// Jobs keeps which message shows a preview.
+	// Jobs stores which message shows a preview.
 	Jobs queue.Store
 	// Growing masks secrets in a text that is still growing.
 	Growing func(text string) string
-	// Sender knows whether a platform takes messages at the moment.
+	// Sender knows whether a platform accepts messages now.
 	Sender *Sender
-	// Queue has the context that requests are made under.
+	// Queue provides the context of requests.
 	Queue Queue
 }
 
-// Previews shows previews. Each has one goroutine, from when its turn has taken a while until
-// that ends.
+// Previews shows previews. Each has one goroutine, from the time its turn has taken a while until the
+// turn ends.
 type Previews struct {
 	cfg PreviewsConfig
 
 	mu    sync.Mutex
-	aloud map[string]bool // the models whose replies were seen: see agent.Speaking
+	aloud map[string]bool // by model, from its replies: see agent.Speaking
 }
 
-// NewPreviews returns previews of nothing yet.
+// NewPreviews returns Previews.
 func NewPreviews(cfg PreviewsConfig) *Previews {
 	return &Previews{cfg: cfg, aloud: make(map[string]bool)}
 }
 
 // LivePreview shows one turn while it runs.
 type LivePreview struct {
-	// Observe is told what happens in the turn, concurrently.
+	// Observe receives the events of the turn, concurrently.
 	Observe func(agent.Event)
-	// Withhold has nothing be shown any more, where nothing was, and reports whether that is so.
-	// It waits for nothing.
+	// Withhold prevents the preview if nothing was shown, and reports whether that is so. It does not
+	// block.
 	Withhold func() bool
-	// End is called at the end of that: the job knows its preview then.
+	// End ends the preview: the job then holds it.
 	End func()
 }
 
-// Start shows what is observed in the turn of a job, until its end. A job of which a preview may
-// stand unfinished has no other.
+// Start shows the turn of a job while it runs. A job with a preview whose fate is unknown gets no
+// other.
 func (d *Previews) Start(j *queue.Run) LivePreview {
 	p, ok := d.cfg.Platforms[j.Message.Chat.Platform].(chats.Previewer)
 	shown := Of(j).Preview
@@ -96,7 +95,7 @@ func (d *Previews) Start(j *queue.Run) LivePreview {
 	})}
 }
 
-// learn notes whether a model thinks aloud.
+// learn records whether a model thinks aloud.
 func (d *Previews) learn(model string, aloud bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -105,7 +104,7 @@ func (d *Previews) learn(model string, aloud bool) {
 	}
 }
 
-// thinks reports whether the replies of a model may begin in the middle of a thought.
+// thinks reports whether a model's replies may begin in the middle of a thought.
 func (d *Previews) thinks(model string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

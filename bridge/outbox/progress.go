@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// silence is how long a turn has nothing to show before that is shown.
+	// silence is how long a turn must be silent before its progress is shown.
 	silence = 20 * time.Second
-	// maxNote is how long a note may be, in characters.
+	// maxNote bounds a note, in characters.
 	maxNote = 80
-	// noteThinking stands there while the model is asked and has said nothing yet.
+	// noteThinking is shown while the model has not answered yet.
 	noteThinking = "💭 Thinking"
 )
 
-// progress is what a turn does at the moment.
+// progress is the current activity of a turn.
 type progress struct {
-	running  []agent.ToolEvent // the calls, in the order in which they began
-	thinking bool              // the model is asked and has said nothing yet
-	tools    bool              // there was a call
+	running  []agent.ToolEvent // calls, in the order of their start
+	thinking bool              // waiting for the model's first text
+	tools    bool              // a call has run
 }
 
-// note takes what happens.
+// note handles an event.
 func (p *progress) note(e agent.Event) {
 	same := func(of *agent.ToolEvent) int {
 		return slices.IndexFunc(p.running, func(r agent.ToolEvent) bool { return r.Call == of.Call && r.Tool == of.Tool })
@@ -51,8 +51,7 @@ func (p *progress) note(e agent.Event) {
 	}
 }
 
-// says is the line for what a turn does after so long a time; empty where there is nothing
-// to say.
+// says returns the line about what a turn is doing after this time; empty if there is none.
 func (p *progress) says(age time.Duration, mask func(string) string) string {
 	var line string
 	switch {
@@ -73,7 +72,7 @@ func (p *progress) says(age time.Duration, mask func(string) string) string {
 	return wording.OneLine(harmless(mask(line)), maxNote-len(since)) + since
 }
 
-// harmless takes the signs out of a line by which platforms set type or call people.
+// harmless removes characters from a line with which platforms format text or mention users.
 func harmless(line string) string {
 	return strings.NewReplacer("*", "∗", "`", "'", "~", "∼", "@", "＠").Replace(line)
 }

@@ -17,62 +17,62 @@ import (
 )
 
 const (
-	// prefix is that of the records, which have the keys of jobs behind it.
+	// prefix begins the keys of the records; the keys of jobs follow.
 	prefix = "sign/"
-	// patience is how long a message waits before it gets a reaction: one that is answered soon
-	// needs none, nor does what is put together from several.
+	// patience is how long a message waits before it gets a reaction: one that is answered soon needs
+	// none, nor one that is joined from pieces.
 	patience = 1500 * time.Millisecond
-	// callTimeout bounds a request; minRetry and maxRetry the pauses between them.
+	// callTimeout bounds a request, minRetry and maxRetry the pauses between attempts.
 	callTimeout      = 10 * time.Second
 	minReactionRetry = time.Second
 	maxReactionRetry = 10 * time.Minute
 )
 
-// ReactionsConfig is what [Reactions] are made of. All of it is needed.
+// ReactionsConfig configures [Reactions]. All fields are required.
 type ReactionsConfig struct {
-	// Platforms are all there are, by name.
+	// Platforms are all platforms, by name.
 	Platforms map[string]chats.Platform
-	// Owns reports whether this process answers in a chat.
+	// Owns reports whether this process owns a chat.
 	Owns  func(chat chats.Chat) bool
 	Log   *slog.Logger
 	Store storage.Store
-	// Jobs know in which chats another process answers.
+	// Jobs knows which chats another process owns.
 	Jobs queue.Store
-	// Sender knows whether a platform takes messages at the moment.
+	// Sender knows whether a platform accepts messages now.
 	Sender *Sender
-	// Queue has the messages that wait.
+	// Queue has the waiting messages.
 	Queue Queue
 }
 
-// Reactions are those of the chats in which this process answers.
+// Reactions adds and removes reactions in the chats that this process owns.
 type Reactions struct {
 	cfg ReactionsConfig
-	// Any says that there may be one to end: see [Reactions.End].
+	// Any says that there may be a reaction to end: see [Reactions.End].
 	Any atomic.Bool
 
-	mu    sync.Mutex // guards the rest; nothing is waited for while it is held
+	mu    sync.Mutex // guards the rest; never held while waiting
 	known map[string]*reaction
 }
 
-// reaction is that of one message.
+// reaction is the reaction to one message.
 type reaction struct {
 	key    string
-	queue  chats.Chat // where its job waits
-	chat   chats.Chat // where it stands
+	queue  chats.Chat // the queue of its job
+	chat   chats.Chat // the chat of the message
 	id     string
-	timer  *time.Timer // for what is done next; nil for nothing
+	timer  *time.Timer // next step; nil for none
 	pauses *retry.Pauses
-	// noted says that there is a record, shown that the reaction may be there, busy that a goroutine
-	// looks after it, over that it has to go.
+	// noted: there is a record. shown: the reaction may be there. busy: a goroutine handles it. over:
+	// it has to be removed.
 	noted, shown, busy, over bool
 }
 
-// NewReactions returns reactions of which none is there.
+// NewReactions returns Reactions.
 func NewReactions(cfg ReactionsConfig) *Reactions {
 	return &Reactions{cfg: cfg, known: make(map[string]*reaction)}
 }
 
-// Wait is told that a job waits for its turn. It does not block, and calls no function of the queue.
+// Wait notes that a job waits for its turn. It does not block, and calls no function of the queue.
 func (s *Reactions) Wait(j *queue.Run) {
 	if _, can := s.cfg.Platforms[j.Message.Chat.Platform].(chats.Acknowledger); !can {
 		return
@@ -88,12 +88,12 @@ func (s *Reactions) Wait(j *queue.Run) {
 	s.Any.Store(true)
 }
 
-// later looks after a reaction in a while. The lock is held.
+// later schedules the next step of a reaction. The lock is held.
 func (s *Reactions) later(one *reaction, in time.Duration) {
 	one.timer = time.AfterFunc(in, func() { s.look(one) })
 }
 
-// End takes the reactions of a job and of what became part of it away. It waits for nothing.
+// End removes the reactions to a job and to the messages that joined it. It does not block.
 func (s *Reactions) End(j *queue.Run) {
 	var over []*reaction
 	s.mu.Lock()
@@ -121,7 +121,7 @@ func (s *Reactions) end(over []*reaction) {
 	}
 }
 
-// look has a goroutine look after a reaction, unless one does or the bridge is ending.
+// look starts a goroutine for a reaction, unless it has one or the bridge is ending.
 func (s *Reactions) look(one *reaction) {
 	s.mu.Lock()
 	mine := s.known[one.key] == one && !one.busy
@@ -136,12 +136,12 @@ func (s *Reactions) look(one *reaction) {
 		}
 	}) {
 		s.mu.Lock()
-		one.busy = false // the next run of the program finds the record
+		one.busy = false // the next run finds the record
 		s.mu.Unlock()
 	}
 }
 
-// work does what is next for a reaction, until there is nothing, or a pause is due.
+// work does the steps of a reaction until there are none, or a pause is due.
 func (s *Reactions) work(one *reaction) {
 	for {
 		s.mu.Lock()
@@ -151,7 +151,7 @@ func (s *Reactions) work(one *reaction) {
 		switch {
 		case s.cfg.Jobs.LeaseToken(one.chat) == "": // another process finds the record
 			gone = true
-		case !s.cfg.Owns(one.chat): // not surely this one's
+		case !s.cfg.Owns(one.chat): // not certainly this one's
 			pause = one.pauses.Next(0)
 		case over:
 			pause, gone = s.takeAway(one)
@@ -159,7 +159,7 @@ func (s *Reactions) work(one *reaction) {
 			pause, gone = s.put(one)
 		}
 		s.mu.Lock()
-		again := one.over && !over && !gone // it is over since
+		again := one.over && !over && !gone // ended meanwhile
 		if !again {
 			if one.busy = false; gone {
 				s.forget(one)
@@ -174,8 +174,8 @@ func (s *Reactions) work(one *reaction) {
 	}
 }
 
-// put puts a reaction on a message that waits still. It returns after what time to try again, or
-// that there is nothing more to do.
+// put adds a reaction to a message that still waits. It returns the pause before the next attempt, or
+// gone if nothing is left to do.
 func (s *Reactions) put(one *reaction) (pause time.Duration, gone bool) {
 	switch {
 	case !s.cfg.Queue.IsWaiting(one.queue, one.key):
@@ -184,7 +184,7 @@ func (s *Reactions) put(one *reaction) (pause time.Duration, gone bool) {
 		return one.pauses.Next(0), false
 	}
 	if !one.noted {
-		// Any process that works on the chat may write it: it says no more than that it is there.
+		// Any process that works on the chat may write it: the key is all that is read.
 		if _, err := s.cfg.Store.Put(s.cfg.Queue.Context(), prefix+one.key, []byte("{}"), storage.Any); err != nil {
 			s.cfg.Log.Warn("a message that waits gets no reaction", "job", one.key, "err", err)
 			return 0, true
@@ -205,7 +205,7 @@ func (s *Reactions) put(one *reaction) (pause time.Duration, gone bool) {
 	return 0, s.drop(one)
 }
 
-// takeAway takes a reaction away. It returns as put does.
+// takeAway removes a reaction. It returns as put does.
 func (s *Reactions) takeAway(one *reaction) (pause time.Duration, gone bool) {
 	if one.shown {
 		failure := s.react(one, false)
@@ -220,7 +220,7 @@ func (s *Reactions) takeAway(one *reaction) (pause time.Duration, gone bool) {
 	return one.pauses.Next(0), false
 }
 
-// pause is how long to wait before the next try: what the platform says, where it does.
+// pause returns how long to wait before the next attempt: what the platform asks for, if it does.
 func (one *reaction) pause(failure *chats.SendError) time.Duration {
 	if failure.RetryAfter > 0 {
 		return failure.RetryAfter
@@ -245,12 +245,12 @@ func (s *Reactions) react(one *reaction, on bool) *chats.SendError {
 	return &chats.SendError{Outcome: chats.Unknown, Err: err}
 }
 
-// drop removes the record of a reaction that is not there. It reports whether none is left.
+// drop deletes the record of a reaction that is not there. It reports whether it succeeded.
 func (s *Reactions) drop(one *reaction) bool {
 	if !one.noted {
 		return true
 	}
-	// No other process has written anything in it.
+	// No other process writes other content.
 	err := s.cfg.Store.Delete(s.cfg.Queue.Context(), prefix+one.key, storage.Any)
 	if err != nil {
 		s.cfg.Log.Warn("the record of a reaction is not removed yet", "job", one.key, "err", err)
@@ -258,7 +258,7 @@ func (s *Reactions) drop(one *reaction) bool {
 	return err == nil
 }
 
-// forget drops what is remembered of a reaction. The lock is held.
+// forget forgets a reaction. The lock is held.
 func (s *Reactions) forget(one *reaction) {
 	if s.known[one.key] == one {
 		delete(s.known, one.key)
@@ -266,7 +266,7 @@ func (s *Reactions) forget(one *reaction) {
 	}
 }
 
-// Drop forgets the reactions of chats in which another process answers now.
+// Drop forgets the reactions of chats that another process now owns.
 func (s *Reactions) Drop(in func(chats.Chat) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,8 +280,8 @@ func (s *Reactions) Drop(in func(chats.Chat) bool) {
 	}
 }
 
-// Load learns which reactions may be there in some chats that this process is about to answer in,
-// and which jobs are open there. It returns what takes those away that belong to none.
+// Load reads which reactions may be there in chats that this process is about to own, and which jobs
+// are open there. It returns a function that removes reactions without a job.
 func (s *Reactions) Load(ctx context.Context, in func(chats.Chat) bool, open []*queue.Run) (sweep func(), err error) {
 	s.Drop(in)
 	var found, over []*reaction

@@ -1,8 +1,7 @@
-// Package outbox carries answers to the platforms. [Sender] makes their parts, sends these in
-// order with a record of each, and waits while a platform is out of order. [Previews] show answers
-// while they are made, on platforms where messages can grow; a preview costs no answer: it is left
-// out where the platform has no room for it, and the answer takes its place. [Reactions] show on
-// messages that wait for their turn that they were seen.
+// Package outbox delivers answers to the platforms. [Sender] makes their parts, sends them in order
+// with a record of each, and waits while a platform is down. [Previews] shows answers while they are
+// made, on platforms whose messages can grow; a preview never delays an answer: it is skipped if the
+// platform has no room for it, and the answer replaces it. [Reactions] marks waiting messages as seen.
 package outbox
 
 import (
@@ -21,73 +20,72 @@ import (
 )
 
 const (
-	// sendTimeout bounds one try to send or edit a message, fileTimeout one to send a file.
+	// sendTimeout bounds one attempt to send or edit a message, fileTimeout one to send a file.
 	sendTimeout = time.Minute
 	fileTimeout = 10 * time.Minute
-	// minRetry is the first pause between tries.
+	// minRetry is the first pause between attempts.
 	minRetry = 500 * time.Millisecond
-	// maxOwn bounds the tries of a text that the platform puts off although it is in order: with
-	// pauses that grow to a minute about four minutes.
+	// maxOwn bounds the attempts at a text that the platform puts off although it works: with pauses
+	// that grow to a minute about four minutes.
 	maxOwn = 10
-	// maxRepeatRetry bounds the pauses before a part is sent once more whose fate is unknown
-	// each time (an hour on average): every try may put another copy in the chat.
+	// maxRepeatRetry bounds the pauses before a part with an unknown outcome is sent again (an hour on
+	// average): every attempt may put another copy into the chat.
 	maxRepeatRetry = 80 * time.Minute
 )
 
-// SenderConfig is what a [Sender] is made of. All of it is needed.
+// SenderConfig configures a [Sender]. All fields are required.
 type SenderConfig struct {
-	// Platforms are all there are, by name.
+	// Platforms are all platforms, by name.
 	Platforms map[string]chats.Platform
-	// Safe reports whether a job is certainly not another process's at this moment. Nil where this one
-	// works alone.
+	// Safe reports whether certainly no other process owns the job now. Nil if this one works alone.
 	Safe func(j *queue.Run) bool
 	// Redact masks secrets in what goes out.
 	Redact func(text string) string
-	// Files keeps the workspaces. Nil means that no other process has this disk's.
+	// Files keeps the workspaces. Nil means that no other process uses this disk's.
 	Files queue.Files
-	// Trace follows jobs; nil where no tracer does.
+	// Trace traces jobs; nil for none.
 	Trace   queue.Tracer
 	Measure queue.Counter
 	Log     *slog.Logger
 	Now     func() time.Time
-	// Jobs keeps how far each delivery is.
+	// Jobs stores the state of deliveries.
 	Jobs queue.Store
-	// DeadLetters keeps what no platform took.
+	// DeadLetters stores undeliverable answers.
 	DeadLetters DeadLetters
 	// DataDir holds the folder of workspaces.
 	DataDir string
-	// MaxParts bounds the messages of one answer. What is longer is sent as a file besides,
-	// where the platform takes files. A negative value is no bound.
+	// MaxParts bounds the messages of one answer. A longer one is also sent as a file, if the platform
+	// takes files. A negative value is no bound.
 	MaxParts int
-	// MaxRetry bounds the pauses between tries.
+	// MaxRetry bounds the pauses between attempts.
 	MaxRetry time.Duration
-	// MaxSends bounds the sends that are made at the same time.
+	// MaxSends bounds the concurrent sends.
 	MaxSends int
 	Secrets  Secrets
 	Queue    Queue
 }
 
-// DeadLetters keep what cannot be carried to its end.
+// DeadLetters stores dead letters.
 type DeadLetters interface {
-	// Add puts one on record.
+	// Add stores one.
 	Add(ctx context.Context, d queue.DeadLetter) error
 }
 
 // Queue has the jobs whose answers are sent.
 type Queue interface {
-	// Context is what goes on beside the jobs runs under.
+	// Context returns the context for work outside of jobs.
 	Context() context.Context
-	// TryGo runs that, unless the queue is closing; see [queue.Queue.TryGo].
+	// TryGo runs such work, unless the queue is closing; see [queue.Queue.TryGo].
 	TryGo(f func()) bool
 	// IsWaiting reports whether a message of a chat waits.
 	IsWaiting(chat chats.Chat, key string) bool
-	// Forward is where what is for a chat goes from now on: it may have moved, or move.
+	// Forward returns the chat to which a chat has moved, or is moving.
 	Forward(chat chats.Chat) chats.Chat
 }
 
-// Secrets are what stands in no record.
+// Secrets provides the secrets that no record holds.
 type Secrets interface {
-	// Lift makes what is sent of a part that has a [queue.SecretPlaceholder].
+	// Lift replaces the [queue.SecretPlaceholder] of a part when it is sent.
 	Lift(ctx context.Context, j *queue.Run, part chats.Part) (chats.Part, error)
 }
 
@@ -95,7 +93,7 @@ type Secrets interface {
 type Sender struct {
 	cfg      SenderConfig
 	breakers map[string]*breaker // one for each platform
-	sends    chan struct{}       // bounds the sends
+	sends    chan struct{}       // bounds concurrent sends
 }
 
 // NewSender returns a sender.
@@ -110,13 +108,12 @@ func NewSender(cfg SenderConfig) *Sender {
 	return s
 }
 
-// errUnsure says that another process may have taken the chat over.
+// errUnsure says that another process may have taken over the chat.
 var errUnsure = errors.New("outbox: this process has not proved for too long that it answers in this chat")
 
-// Deliver sends the parts that have not been sent, in order. When it returns nil, each is
-// sent, refused or set aside; an error means that the job has to go on later, and the job
-// then says where. The end of patience ends the waits between the requests, the end of ctx
-// the requests as well.
+// Deliver sends the unsent parts, in order. When it returns nil, each was sent, refused, or is a dead
+// letter; after an error the job has to continue later, from the recorded state. The end of patience
+// ends the waits between the requests, the end of ctx the requests as well.
 func (s *Sender) Deliver(ctx, patience context.Context, j *queue.Run) error {
 	d := Of(j)
 	for i := 0; i < len(d.Parts); i++ {
@@ -134,7 +131,7 @@ func (s *Sender) Deliver(ctx, patience context.Context, j *queue.Run) error {
 			sent(err)
 			if err == nil {
 				if p.State == receipts.PartSent {
-					j.Progressed() // on disk with the next part
+					j.Progressed() // stored with the next part
 				}
 				if p.Repeat && p.State == receipts.PartSent {
 					s.cfg.Measure(j.Message.Chat.Platform, queue.MeasuredRepeat)
@@ -156,8 +153,8 @@ func (s *Sender) Deliver(ctx, patience context.Context, j *queue.Run) error {
 	return nil
 }
 
-// failed decides what follows an attempt that failed: it returns nil after a wait, or where there is
-// nothing to try any more, and [errOverdue] where the platform has been out of order for a day.
+// failed handles a failed attempt: it returns nil after a pause, or if nothing is left to try, and
+// [errOverdue] if the platform has been down for a day.
 func (s *Sender) failed(patience context.Context, j *queue.Run, p *receipts.Part, tries *attempts, err error) error {
 	failure, is := errors.AsType[*chats.SendError](err)
 	if !is {
@@ -180,10 +177,10 @@ func (s *Sender) failed(patience context.Context, j *queue.Run, p *receipts.Part
 	return s.waitAgain(patience, j, wait)
 }
 
-// attempts counts the tries to send one part.
+// attempts counts the attempts at one part.
 type attempts struct {
 	unknown, other  int
-	own             int // tries that failed without a word of the platform about itself
+	own             int // failures that are not an outage of the platform
 	repeats, pauses *retry.Pauses
 }
 
@@ -201,8 +198,8 @@ func (a *attempts) note(failure *chats.SendError) time.Duration {
 	return pauseAfter(a.pauses, failure)
 }
 
-// pauseAfter returns how long to wait before what cannot come twice is tried again. In an outage
-// that is no longer than the breaker waits.
+// pauseAfter returns the pause before a part that cannot arrive twice is retried. In an outage it is at
+// most the breaker's pause.
 func pauseAfter(pauses *retry.Pauses, failure *chats.SendError) time.Duration {
 	wait := pauses.Next(0)
 	if isOutage(failure) {
@@ -211,12 +208,11 @@ func pauseAfter(pauses *retry.Pauses, failure *chats.SendError) time.Duration {
 	return max(wait, failure.RetryAfter)
 }
 
-// hopeless reports whether a file that was tried so often is not tried again.
+// hopeless reports whether a file was tried often enough.
 func (a *attempts) hopeless() bool { return a.unknown >= maxFileUnknown || a.other >= maxFileTries }
 
-// try sends a part once, when the platform is in order and there are not too many sends. The
-// record says sending before the request, and pending again where the platform did not take
-// it.
+// try sends a part once, when the platform works and not too many sends run. The record says sending
+// before the request, and pending again if the platform did not accept it.
 func (s *Sender) try(ctx, patience context.Context, j *queue.Run, p *receipts.Part) (err error) {
 	if err := context.Cause(patience); err != nil {
 		return err
@@ -260,7 +256,7 @@ func (s *Sender) try(ctx, patience context.Context, j *queue.Run, p *receipts.Pa
 		return err
 	})
 	if broken(err) {
-		return err // it may have arrived, which the record says
+		return err // it may have arrived, as the record says
 	}
 	if err != nil {
 		return s.notSent(ctx, j, p, failureOf(err))
@@ -269,21 +265,21 @@ func (s *Sender) try(ctx, patience context.Context, j *queue.Run, p *receipts.Pa
 	return nil
 }
 
-// broken reports whether a call of a platform panicked. That says nothing about the platform: the
-// job has lost a life.
+// broken reports whether a call of a platform panicked. That says nothing about the platform; the job
+// loses a life.
 func broken(err error) bool {
 	_, is := errors.AsType[*rescue.PanicError](err)
 	return is
 }
 
-// follow has a job go to where its chat is now.
+// follow moves a job to where its chat is now.
 func (s *Sender) follow(j *queue.Run) {
 	if home := s.cfg.Queue.Forward(j.Message.Chat); home.ID != j.Message.Chat.ID {
 		Of(j).MovedTo = home.ID
 	}
 }
 
-// notSent keeps on disk what became of a part that the platform did not take.
+// notSent stores the outcome of a part that the platform did not accept.
 func (s *Sender) notSent(ctx context.Context, j *queue.Run, p *receipts.Part, failure *chats.SendError) error {
 	p.Error = s.cfg.Redact(failure.Error())
 	what := queue.MeasuredUnknown
@@ -294,7 +290,7 @@ func (s *Sender) notSent(ctx context.Context, j *queue.Run, p *receipts.Part, fa
 			s.noticeInstead(j, p, failure)
 		}
 	case chats.Later:
-		// Not arrived this time; a former try that may have is remembered by Repeat.
+		// It did not arrive this time; Repeat remembers an earlier attempt that may have arrived.
 		what, p.State = queue.MeasuredPutOff, receipts.PartPending
 		if failure.RetryAfter > 0 {
 			what = queue.MeasuredDelayed
@@ -303,7 +299,7 @@ func (s *Sender) notSent(ctx context.Context, j *queue.Run, p *receipts.Part, fa
 		p.State = receipts.PartUnknown
 	}
 	s.cfg.Measure(j.Message.Chat.Platform, what)
-	// Of what the end of ctx broke off, the record says sending already.
+	// If the end of ctx cut it off, the record already says sending.
 	if failure.Outcome != chats.Unknown || ctx.Err() == nil {
 		if err := s.cfg.Jobs.SaveAlways(ctx, j); err != nil {
 			return fmt.Errorf("record that a part was not sent: %w", err)
@@ -312,7 +308,7 @@ func (s *Sender) notSent(ctx context.Context, j *queue.Run, p *receipts.Part, fa
 	return failure
 }
 
-// failureOf says why a platform did not take something; nil where it did.
+// failureOf returns why a platform did not accept something; nil if it did.
 func failureOf(err error) *chats.SendError {
 	failure, is := errors.AsType[*chats.SendError](err)
 	if err != nil && !is {
@@ -321,13 +317,13 @@ func failureOf(err error) *chats.SendError {
 	return failure
 }
 
-// recordSending has the record say that a part is being sent, unless it does. It refuses
-// where another process may be about to send it.
+// recordSending marks a part as being sent in the record, unless it is. It fails if another process may
+// be about to send it.
 func (s *Sender) recordSending(ctx context.Context, j *queue.Run, p *receipts.Part) error {
 	if Of(j).ready {
 		return s.unsure(j)
 	}
-	// The state on disk may be of a former life: what was being sent may have arrived.
+	// The recorded state may be from a former life: a part that was being sent may have arrived.
 	p.Repeat = p.Repeat || p.State == receipts.PartSending || p.State == receipts.PartUnknown
 	before := p.State
 	p.State = receipts.PartSending
@@ -335,7 +331,7 @@ func (s *Sender) recordSending(ctx context.Context, j *queue.Run, p *receipts.Pa
 		p.State = before
 		return fmt.Errorf("record that a part is being sent: %w", err)
 	}
-	// The process may have been paused since it asked for that.
+	// The process may have been paused since that check.
 	if err := s.unsure(j); err != nil {
 		p.State = before
 		return err
@@ -343,8 +339,8 @@ func (s *Sender) recordSending(ctx context.Context, j *queue.Run, p *receipts.Pa
 	return nil
 }
 
-// unsure returns an error where another process may be about to send for a job. One of a
-// lease that is over, which was queued when the chat was being given away, is lost.
+// unsure returns an error if another process may be about to send for a job. A job of an expired lease,
+// queued while the chat was being given away, is lost.
 func (s *Sender) unsure(j *queue.Run) error {
 	switch {
 	case s.cfg.Safe == nil || s.cfg.Safe(j):
@@ -355,9 +351,8 @@ func (s *Sender) unsure(j *queue.Run) error {
 	return errUnsure
 }
 
-// Edit has messages of a chat show other parts, each in place of its own. It tries until they do or
-// cannot, and sets aside what the platform does not take for a day. Doing it again does no
-// harm.
+// Edit edits messages of a chat, each to show its part. It tries until they do or cannot, and drops
+// what the platform does not accept for a day. It is idempotent.
 func (s *Sender) Edit(ctx context.Context, j *queue.Run, chat chats.Chat, ids []string, parts []receipts.Part) error {
 	editor, ok := s.cfg.Platforms[j.Message.Chat.Platform].(chats.Editor)
 	if !ok {
@@ -365,7 +360,7 @@ func (s *Sender) Edit(ctx context.Context, j *queue.Run, chat chats.Chat, ids []
 	}
 	for i, id := range ids {
 		if id == "" {
-			continue // its sending was lost
+			continue // it was never sent
 		}
 		err := s.edit(ctx, j, editor, chat, id, parts[i].Part)
 		if errors.Is(err, errOverdue) {

@@ -12,22 +12,22 @@ import (
 	"oneclaw/storage"
 )
 
-// Preview is the message in which an answer is shown while it is made. It is on record from
-// before the message is sent.
+// Preview is the message that shows an answer while it is made. It is recorded before the message is
+// sent.
 type Preview struct {
-	// Token stands in the data of its button. No user can guess it.
+	// Token is in the data of its button. Users cannot guess it.
 	Token string `json:"token"`
-	// ChatID is the id of the chat where it stands.
+	// ChatID is the id of its chat.
 	ChatID string `json:"in"`
-	// ID is the platform's id of the message; empty until that is known. What is found
-	// without one after a crash may stand there unfinished for ever.
+	// ID is the platform's id of the message; empty until that is known. A preview found without one
+	// after a crash may stay unfinished forever.
 	ID string `json:"id,omitempty"`
-	// Shown is what it shows of the answer, in Markdown, with secrets masked.
+	// Shown is the Markdown that it shows of the answer, with secrets masked.
 	Shown string `json:"said,omitempty"`
 }
 
-// OpenPreview returns the preview of an answer that has not become that; nil where there is none
-// that could be changed.
+// OpenPreview returns the preview of an answer that has not replaced it yet; nil if there is none that
+// could be edited.
 func (d *Delivery) OpenPreview() *Preview {
 	p := d.Preview
 	if p == nil || p.ID == "" {
@@ -47,16 +47,15 @@ func (d *Delivery) OpenPreview() *Preview {
 // KindPreview is the kind of jobs that end a preview whose answer does not come.
 const KindPreview chats.Kind = "preview"
 
-// stopSign begins the data of the buttons of previews. No data of a card begins so.
+// stopSign begins the data of the buttons of previews. Card data never begins so.
 const stopSign = "stop:"
 
-// StopButtons is the button of a preview.
+// StopButtons returns the buttons of a preview.
 func (p *Preview) StopButtons() [][]chats.Button {
 	return [][]chats.Button{{{Label: "⏹ Stop", Data: stopSign + p.Token}}}
 }
 
-// StopToken returns the token of the preview under which a button to stop was pressed; empty for
-// what is no such press.
+// StopToken returns the token of the preview whose stop button was pressed; empty for anything else.
 func StopToken(m chats.Message) string {
 	if n := len(stopSign); m.Kind == chats.KindPress && len(m.Text) > n && m.Text[:n] == stopSign {
 		return m.Text[n:]
@@ -64,8 +63,8 @@ func StopToken(m chats.Message) string {
 	return ""
 }
 
-// setPreview writes the preview of an open job beside the turn, as long as the job
-// is that holder's, and returns the revision that it has then. See [queue.Store.Check].
+// setPreview stores the preview of an open job while the turn runs, if holder still holds the job, and
+// returns the record's new revision. See [queue.Store.Check].
 func setPreview(ctx context.Context, jobs queue.Store, key, holder string, p *Preview) (storage.Revision, error) {
 	for {
 		j, err := jobs.Load(ctx, key)

@@ -9,16 +9,15 @@ import (
 	"oneclaw/internal/rescue"
 )
 
-// typingDelay is how long an answer may take before the bot shows that it is at work:
-// an instant answer needs no sign. typingInterval is how often it is shown again
-// (Telegram shows it for about five seconds).
+// typingDelay is how long an answer may take before the typing indicator is shown: an instant answer
+// needs none. typingInterval is how often it is refreshed (Telegram shows it for about five seconds).
 const (
 	typingDelay    = 200 * time.Millisecond
 	typingInterval = 4 * time.Second
 )
 
-// ShowTyping shows that the bot is at work until the returned function is called,
-// however the work ends; that clears the sign and waits until it is cleared.
+// ShowTyping shows the typing indicator until stop is called, which clears it and waits until it is
+// cleared.
 func (s *Sender) ShowTyping(ctx context.Context, to chats.Address) (stop func()) {
 	typer, ok := s.cfg.Platforms[to.Chat.Platform].(chats.TypingIndicator)
 	if !ok {
@@ -33,9 +32,8 @@ func (s *Sender) ShowTyping(ctx context.Context, to chats.Address) (stop func())
 	return func() { cancel(); <-done }
 }
 
-// keepTyping returns when ctx has ended and the sign, if it was shown, is cleared. A
-// sign that cannot be shown is no reason to do anything else differently. While the
-// platform is out of order there is none.
+// keepTyping returns when ctx has ended and the indicator, if it was shown, is cleared. Errors change
+// nothing. While the platform is down nothing is shown.
 func keepTyping(ctx context.Context, typer chats.TypingIndicator, out *atomic.Bool, to chats.Address) {
 	timer := time.NewTimer(typingDelay)
 	defer timer.Stop()

@@ -20,14 +20,14 @@ func breakProperties() []property {
 	}
 }
 
-// The ways in which a call breaks.
+// The ways in which a call fails.
 const (
 	failsForEver = "fails for ever"
 	panicsOnce   = "panics once"
 	panicsAlways = "panics always"
 )
 
-// The calls that break.
+// The calls that fail.
 const (
 	stepSend   = "send"
 	stepBegin  = "begin"
@@ -39,19 +39,19 @@ const (
 	stepFetch  = "fetch"
 )
 
-// poison is in the messages whose answers break.
+// poison marks messages whose answers fail.
 const poison = "poison"
 
 var errBroken = errors.New("broken by the test")
 
-// breakage is a call that breaks in one chat.
+// breakage makes a call fail in one chat.
 type breakage struct {
 	step, way string
 	hits      int
 	met       chan struct{} // closed at the first hit
 }
 
-// complete is an adapter with everything whose calls break.
+// complete is an adapter with all methods that are made to fail.
 type complete interface {
 	chats.Platform
 	chats.Editor
@@ -62,13 +62,13 @@ type complete interface {
 	chats.Pinger
 }
 
-// brittle is an adapter in which a call breaks in each of some chats, and the first one of Run.
+// brittle is an adapter in which a call fails in each of some chats, and the first call of Run.
 type brittle struct {
 	complete
-	mu    sync.Mutex           // guards what follows
+	mu    sync.Mutex           // guards the fields below
 	chats map[string]*breakage // by the id of the chat
-	files map[string]*breakage // by what the file is fetched with
-	ways  []string             // of the files that are not fetched yet
+	files map[string]*breakage // by the file's Ref
+	ways  []string             // of the files not fetched yet
 	runs  int
 }
 
@@ -101,7 +101,7 @@ func (p *brittle) strikeText(step string, to chats.Address, texts ...string) err
 	return p.strike(step, to.Chat)
 }
 
-// Run panics the first time, when something has come that was not taken.
+// Run panics the first time, once something has arrived that was not accepted.
 func (p *brittle) Run(ctx context.Context, in chats.Inbox) error {
 	p.mu.Lock()
 	p.runs++
@@ -118,7 +118,7 @@ func (p *brittle) Run(ctx context.Context, in chats.Inbox) error {
 	panic("broken by the test: run")
 }
 
-// refusing is an inbox that takes nothing, and calls end.
+// refusing is an inbox that accepts nothing, and calls end.
 type refusing struct {
 	chats.Inbox
 	end func()
@@ -185,7 +185,7 @@ func (p *brittle) FetchFile(ctx context.Context, a chats.Attachment, w io.Writer
 	return p.complete.FetchFile(ctx, a, w)
 }
 
-// strikeFile gives each file that is fetched one of the ways.
+// strikeFile assigns one of the ways to each file that is fetched.
 func (p *brittle) strikeFile(ref string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -198,8 +198,8 @@ func (p *brittle) strikeFile(ref string) error {
 	return nil
 }
 
-// speak tells in pieces what it is asked, so that it is shown while it is made: until that has
-// broken, where it is an update that breaks.
+// speak says in pieces what it is asked, so that it is shown while it is made; if an update is to fail,
+// until that has failed.
 func (p *brittle) speak(ctx context.Context, said []string, show func(string)) string {
 	last := said[len(said)-1]
 	if !strings.HasPrefix(last, poison) || strings.Contains(last, stepSend) {
@@ -222,7 +222,7 @@ func (p *brittle) speak(ctx context.Context, said []string, show func(string)) s
 	return text
 }
 
-// struck reports whether the update has broken that a message is about; true for others.
+// struck reports whether the update that a message is about has failed; true for others.
 func (p *brittle) struck(message string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -248,7 +248,7 @@ func breaksAlone(t testing.TB, w *world) {
 	w.speak = p.speak
 	w.cfg.Turns.RedactPartial = func(text string) string { return text[:strings.LastIndexByte(text, ' ')+1] }
 	w.cfg.Limits.RetryFor, w.cfg.Limits.MaxWaitingMember = 50*time.Millisecond, 100
-	places := map[Place]string{} // what is broken there
+	places := map[Place]string{} // the failure in each
 	breaks := func(step, way string) Place {
 		place := w.open(Shared, w.town.Member)
 		b := &breakage{step: step, way: way, met: make(chan struct{})}
@@ -311,8 +311,8 @@ func breaksAlone(t testing.TB, w *world) {
 	}
 }
 
-// pressAll has the administrator clear the conversations of places, and press the button with
-// which that is undone.
+// pressAll makes the administrator clear the conversations of places, and press the button that undoes
+// it.
 func (w *world) pressAll(places []Place) {
 	w.t.Helper()
 	presser, presses := w.town.Service.(Presser)

@@ -13,14 +13,14 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Burster is a [Service] in which people send what belongs together as the service has it:
-// as one message, or in several that follow each other.
+// Burster is a [Service] in which users send what belongs together as the service delivers it: as one
+// message, or in several consecutive ones.
 type Burster interface {
-	// SayAlbum has a person send files at once, and one text with them.
+	// SayAlbum makes a user send files at once, with one text.
 	SayAlbum(in Place, by, text string, files ...string)
-	// SayLong has a person send a text of any length.
+	// SayLong makes a user send a text of any length.
 	SayLong(in Place, by, text string)
-	// Amend has a person change what they wrote.
+	// Amend makes a user edit their message.
 	Amend(in Place, by, message, text string)
 }
 
@@ -42,8 +42,8 @@ func (w *world) burster() Burster {
 	return b
 }
 
-// cutShort has the bot stop when a part of what is said next is on disk and not confirmed,
-// and starts it anew.
+// cutShort stops the bot when a part of what say sends is on disk and not confirmed, and starts it
+// again.
 func (w *world) cutShort(say func()) {
 	w.t.Helper()
 	kept := make(chan struct{})
@@ -96,8 +96,8 @@ func longTextIsOne(_ testing.TB, w *world) {
 	w.want(w.settled(place), want, want)
 }
 
-// worker is a model that uses its tool once, where it is asked to work, and then answers all
-// that was said in its turn.
+// worker is a model that uses its tool once, if it is asked to work, and then answers all that was said
+// in its turn.
 type worker struct {
 	reached chan string
 	open    chan struct{}
@@ -122,7 +122,7 @@ func (worker) Complete(_ context.Context, req agent.Request, _ func(agent.Delta)
 	return agent.Reply{Text: reply(strings.Join(said, " + "))}, nil
 }
 
-// working starts a bot whose tool waits until it is let go.
+// working starts a bot whose tool waits until it is released.
 func (w *world) working() worker {
 	w.t.Helper()
 	k := worker{make(chan string, 64), make(chan struct{})}
@@ -146,7 +146,7 @@ func (w *world) working() worker {
 	return k
 }
 
-// waits returns once so many messages wait in a place.
+// waits returns once this many messages wait in a place.
 func (w *world) waits(place Place, n int) {
 	w.t.Helper()
 	w.say(place, "/status")
@@ -156,7 +156,7 @@ func (w *world) waits(place Place, n int) {
 	})
 }
 
-// answers are what stands in a place but for what was asked about its state.
+// answers returns the messages of a place without answers about the bot's state.
 func (w *world) answers(all []Shown) []Shown {
 	return slices.DeleteFunc(all, func(s Shown) bool { return strings.Contains(s.Text, "more message") })
 }

@@ -11,12 +11,11 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// Presser is a [Service] whose messages can have buttons. The suite asks it of services
-// whose adapter is a [bridge.Editor]; the properties of buttons are skipped for others.
+// Presser is a [Service] whose messages can have buttons. A service whose adapter is a [chats.Editor]
+// must be one; the properties of buttons are skipped for others.
 type Presser interface {
-	// Press has a person press the button that carries the data under a message of the
-	// bot. Where there is no such button the press is forged: apps can be made to send
-	// anything.
+	// Press makes a user press the button with this data under a message of the bot. If there is no
+	// such button, the press is forged: apps can be made to send anything.
 	Press(in Place, by, message, data string)
 }
 
@@ -42,7 +41,7 @@ type face struct {
 	inbox *drawer
 }
 
-// face starts an adapter that gives what arrives to a drawer, or skips the test.
+// face starts an adapter that delivers into a drawer, or skips the test.
 func (w *world) face() *face {
 	w.t.Helper()
 	platform := w.town.Adapter()
@@ -69,9 +68,9 @@ func (w *world) run(platform chats.Platform, in chats.Inbox) {
 	})
 }
 
-// drawer is an inbox that keeps all it is given, or nothing while it is stuck.
+// drawer is an inbox that keeps every message, or rejects all while it is stuck.
 type drawer struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	stuck   error
 	refused int
 	kept    []chats.Message
@@ -80,7 +79,7 @@ type drawer struct {
 
 func newDrawer() *drawer { return &drawer{changed: make(chan struct{})} }
 
-// change changes the drawer and tells those who wait.
+// change changes the drawer and wakes waiters.
 func (d *drawer) change(f func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -104,7 +103,7 @@ func (d *drawer) Accept(_ context.Context, messages ...chats.Message) (err error
 // Moved implements [bridge.Inbox].
 func (d *drawer) Moved(context.Context, chats.Chat, chats.Chat) error { return nil }
 
-// await returns the presses once enough is true of the drawer.
+// await returns the presses once enough returns true.
 func (f *face) await(what string, enough func(d *drawer, presses []chats.Message) bool) []chats.Message {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
@@ -125,13 +124,13 @@ func (f *face) await(what string, enough func(d *drawer, presses []chats.Message
 	}
 }
 
-// presses waits for n presses and returns all there are.
+// presses waits for n presses and returns all.
 func (f *face) presses(n int) []chats.Message {
 	f.t.Helper()
 	return f.await(fmt.Sprintf("%d presses", n), func(_ *drawer, presses []chats.Message) bool { return len(presses) >= n })
 }
 
-// address is where an answer in a place goes.
+// address returns the destination of an answer in a place.
 func (f *face) address(in Place) chats.Address {
 	f.t.Helper()
 	chat, err := chats.ParseChat(string(in))
@@ -141,7 +140,7 @@ func (f *face) address(in Place) chats.Address {
 	return chats.Address{Chat: chat}
 }
 
-// part is a text of one line with buttons.
+// part returns a text of one line with buttons.
 func (f *face) part(text string, rows ...[]chats.Button) chats.Part {
 	f.t.Helper()
 	parts := f.Render(text)
@@ -152,7 +151,7 @@ func (f *face) part(text string, rows ...[]chats.Button) chats.Part {
 	return parts[0]
 }
 
-// post sends a part and returns its message as it is shown.
+// post sends a part and returns its message as shown.
 func (f *face) post(in Place, part chats.Part) Shown {
 	f.t.Helper()
 	id, err := f.Send(f.t.Context(), f.address(in), part)
@@ -180,8 +179,7 @@ func yesNo() []chats.Button {
 
 func later() []chats.Button { return []chats.Button{{Label: "Später 🕐", Data: "tok_1-A:2"}} }
 
-// looks checks what a message says and which buttons it has. How they are styled is for
-// the platform to say.
+// looks checks the text and the buttons of a message. The style is up to the platform.
 func (f *face) looks(s Shown, text string, rows ...[]chats.Button) {
 	f.t.Helper()
 	f.want([]Shown{s}, text)
@@ -231,7 +229,7 @@ func deliversPresses(t testing.TB, w *world) {
 		card := f.post(place, f.part("sure?", yesNo()))
 		for n, by := range []string{w.town.Member, w.town.Member, w.town.Admin} {
 			if i == 0 {
-				by = w.town.Member // nobody else is in the direct chat
+				by = w.town.Member // the direct chat is the member's
 			}
 			data := yesNo()[n%2].Data
 			f.press(place, by, card.ID, data)

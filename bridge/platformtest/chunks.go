@@ -12,22 +12,20 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// Growth is what [CheckGrowth] needs of a platform.
+// Growth holds what [CheckGrowth] needs of a platform.
 type Growth struct {
 	chats.Platform
-	// Shows brings a part into a chat, as a new message or in the place of the one before,
-	// and returns what people see then. It fails where the service does not take the part
-	// as it is.
+	// Shows shows a part in a chat, as a new message or in place of the previous one, and returns what
+	// users then see. It fails if the service rejects the part.
 	Shows func(part chats.Part, anew bool) (string, error)
-	// Mask masks secrets, Growing those of a text that is still growing.
+	// Mask masks secrets, Growing those in a text that is still growing.
 	Mask, Growing func(text string) string
-	// Secrets are such.
+	// Secrets are secrets to be masked.
 	Secrets []string
 }
 
-// CheckGrowth checks that any answer, cut into any chunks, is valid for the platform at each
-// step, shows no secret, no thought and no half of a tag, and in the end what it would be
-// without.
+// CheckGrowth checks that any answer, cut into any chunks, is valid for the platform at each step,
+// shows no secret, no thought and no partial tag, and finally equals the ungrown answer.
 func CheckGrowth(t *testing.T, g Growth) {
 	t.Helper()
 	pieces := []string{
@@ -77,7 +75,7 @@ func (g Growth) harmless(t *rapid.T, answer, shown string) {
 		}
 	}
 	if strings.Contains(answer, "`") || strings.Contains(answer, "~~~") {
-		return // what stands in code is what somebody talks about
+		return // text in code is quoted
 	}
 	for _, sign := range []string{"THOUGHT", "<think", "<|", "channel|", "tool_call", "</"} {
 		if strings.Contains(shown, sign) {

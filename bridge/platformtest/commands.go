@@ -23,7 +23,7 @@ func commandProperties() []property {
 	}
 }
 
-// contains checks that a message contains all the words, in any case.
+// contains checks that a message contains all the words, ignoring case.
 func (w *world) contains(s Shown, words ...string) {
 	w.t.Helper()
 	for _, word := range words {
@@ -129,8 +129,8 @@ func refusesClear(t testing.TB, w *world) {
 	}
 }
 
-// confided waits until the member was told something, alone where the platform can do that,
-// and otherwise in a message behind so many others. It returns how many stand there then.
+// confided waits until the member has received a text: ephemerally if the platform can do that, and
+// otherwise in a message after this many others. It returns how many there are then.
 func (w *world) confided(place Place, behind int, text string) int {
 	w.t.Helper()
 	if _, ok := w.cfg.Platforms[0].(chats.EphemeralSender); !ok {
@@ -151,7 +151,7 @@ func (w *world) confided(place Place, behind int, text string) int {
 	return behind
 }
 
-// confides has questions of one person answered to that person alone.
+// confides checks that the questions of one user are answered to that user alone.
 func confides(_ testing.TB, w *world) {
 	w.start()
 	for n, kind := range []Kind{Shared, Thread} {

@@ -45,7 +45,7 @@ func marksRepeat(t testing.TB, w *world) {
 	}
 }
 
-// long is a flood that no test waits out.
+// long is a rate limit that no test waits for.
 const long = time.Hour
 
 func waitsAlone(t testing.TB, w *world) {
@@ -59,8 +59,8 @@ func waitsAlone(t testing.TB, w *world) {
 		t.Fatalf("there stands %q, want nothing", texts(refused.Messages))
 	}
 	w.want(w.settled(w.open(Thread, w.town.Member)))
-	// While this one is tried again, and again, so would be one that does not keep to the
-	// limit. Once is not enough: the two could be tried in the same moment.
+	// While this one is retried, one that ignored the limit would be, too. Once is not enough: both
+	// could be tried in the same moment.
 	failing := w.open(Shared, w.town.Member)
 	for range 2 {
 		w.town.Inject(failing, Fault{Effect: ServerError})
@@ -69,7 +69,7 @@ func waitsAlone(t testing.TB, w *world) {
 	if v := w.look(); len(v.in(flooded)) != 0 || v.Sends != 6 {
 		t.Errorf("%d sends and %q in the chat that is to wait", v.Sends, texts(v.in(flooded)))
 	}
-	// A new bot does not know of the limit, which is over.
+	// A new bot does not know of the limit, which has ended.
 	w.stop()
 	w.start()
 	w.want(w.settled(flooded), reply("first"), reply("second"))
@@ -96,8 +96,7 @@ func outlasts(t testing.TB, w *world) {
 	}
 }
 
-// retried checks that a fault costs one more send, and that people see it where it is to
-// be marked.
+// retried checks that a fault costs one more send, and that users see it if it is to be marked.
 func (w *world) retried(t testing.TB, fault Fault, repeat bool) {
 	t.Helper()
 	w.start()
@@ -111,7 +110,7 @@ func (w *world) retried(t testing.TB, fault Fault, repeat bool) {
 	w.onceAs(w.settled(place), reply("patience"), repeat)
 }
 
-// onceAs checks that one message stands in a place, marked or not.
+// onceAs checks that a place shows one message, marked or not.
 func (w *world) onceAs(got []Shown, want string, repeat bool) {
 	w.t.Helper()
 	if !repeat {
@@ -123,7 +122,7 @@ func (w *world) onceAs(got []Shown, want string, repeat bool) {
 	}
 }
 
-// Mute is an address that takes connections and says nothing.
+// Mute returns an address that accepts connections and sends nothing.
 func Mute(t *testing.T) string {
 	t.Helper()
 	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -131,5 +130,5 @@ func Mute(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ln.Close() })
-	return ln.Addr().String() // connections wait to be accepted
+	return ln.Addr().String() // connections are never accepted
 }

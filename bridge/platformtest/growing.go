@@ -11,16 +11,16 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// Remover is a [Service] of whose messages people can delete those of the bot. The suite asks
-// it of services whose adapter is a [bridge.Previewer].
+// Remover is a [Service] in which users can delete messages of the bot. A service whose adapter is a
+// [chats.Previewer] must be one.
 type Remover interface {
-	// Remove has a person who may delete a message of the bot.
+	// Remove makes a user who may do so delete a message of the bot.
 	Remove(in Place, message string)
 }
 
-// Stopper is a [Service] with a button of its own to stop an answer that grows.
+// Stopper is a [Service] with a native button to stop an answer that grows.
 type Stopper interface {
-	// Stop has a person press it under a message of the bot.
+	// Stop makes a user press it under a message of the bot.
 	Stop(in Place, by, message string)
 }
 
@@ -44,8 +44,8 @@ const (
 	secondHalf = "the *second* half."
 )
 
-// teller tells a story in two halves to who asks for one, the second when it is let; what is
-// not asked for while it grows is answered as ever.
+// teller tells a story in two halves to users who ask for one, the second when it is released; it
+// answers other questions at once.
 type teller struct {
 	goOn chan struct{}
 }
@@ -76,7 +76,7 @@ func (w *world) telling() *teller {
 	return g
 }
 
-// half waits until the first half of a story stands somewhere, and returns its message.
+// half waits until a place shows the first half of a story, and returns its message.
 func (w *world) half(in Place) Shown {
 	w.t.Helper()
 	got := w.await("the first half", func(v View) bool {
@@ -86,7 +86,7 @@ func (w *world) half(in Place) Shown {
 	return got[len(got)-1]
 }
 
-// story is what a story looks like that did not grow.
+// story returns a story that did not grow.
 func (w *world) story(g *teller) Shown {
 	w.t.Helper()
 	g.goOn <- struct{}{}
@@ -96,7 +96,7 @@ func (w *world) story(g *teller) Shown {
 	return w.shown(place, before+1)[before]
 }
 
-// told waits until nothing but the story stands in a place, and what else is named before it.
+// told waits until a place shows only the story, and before it the named pieces.
 func (w *world) told(in Place, story Shown, pieces int, repeat bool) {
 	w.t.Helper()
 	whole := func(s Shown) bool {
@@ -287,8 +287,8 @@ func growsOn(t testing.TB, w *world) {
 	}
 }
 
-// streaming opens a direct chat, has a story told there and waits for its first half, or
-// skips the test where the service does not stream there.
+// streaming opens a direct chat, has a story told there and waits for its first half. It skips the test
+// if the service does not stream there.
 func (w *world) streaming(asked string) (Place, Shown) {
 	w.t.Helper()
 	place := w.open(Direct, w.town.Member)

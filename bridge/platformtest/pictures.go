@@ -11,10 +11,10 @@ import (
 	"oneclaw/agent"
 )
 
-// Photographer is a [Service] where people can send pictures; the properties of pictures are
-// skipped for others.
+// Photographer is a [Service] in which users can send pictures; the properties of pictures are skipped
+// for others.
 type Photographer interface {
-	// Photograph has a person send a picture with a text, which is for the bot.
+	// Photograph makes a user send a picture with a text to the bot.
 	Photograph(in Place, by, text string, picture []byte)
 }
 
@@ -56,7 +56,7 @@ func keepsPictures(t testing.TB, w *world) {
 	w.stop()
 	w.start()
 	w.say(place, "and now?")
-	for _, s := range w.shown(place, 3) { // the one before may have been cut off, and says so
+	for _, s := range w.shown(place, 3) { // an earlier one may have been cut off, and says so
 		w.contains(s, seen)
 		if strings.Count(s.Text, "by") > 1 && !marked(s) {
 			t.Errorf("there stands %q", s.Text)

@@ -1,11 +1,10 @@
-// Package platformtest is the suite that every [bridge.Platform] passes, together with
-// the service that it speaks to.
+// Package platformtest is the suite that every [chats.Platform] passes, together with the service that
+// it uses.
 //
-// It is a table of properties. Each has a sentence that says what people can rely on,
-// and a function that shows it in a [Harness] of its own: a service with a few people in
-// it, an adapter, a real bridge with a real store behind it, and a function in the
-// place of the agent. The suite is itself tested: a simple platform in memory passes,
-// and each of many mutants of it fails.
+// It is a table of properties. Each has a sentence that says what users can rely on, and a function
+// that shows it in a [Harness] of its own: a service with a few users, an adapter, a real bridge with a
+// real store behind it, and a function in place of the agent. The suite is itself tested: a simple
+// platform in memory passes, and each of many mutants of it fails.
 package platformtest
 
 import (
@@ -18,43 +17,42 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// Harness is a platform as a test supplies it: the service, new and empty, and who lives
-// there. What has to be cleaned up is left to t.Cleanup of the test that it is made for.
+// Harness is a platform that a test supplies: the service, new and empty, and its users. It cleans up
+// with t.Cleanup of the test that it is made for.
 type Harness struct {
 	Service
-	// Member, Admin and Stranger are the user ids of three people. The bot knows the
-	// first two; the second is an administrator by the platform's word.
+	// Member, Admin and Stranger are the ids of three users. The bot knows the first two; the platform
+	// says that the second is an administrator.
 	Member, Admin, Stranger string
-	// Limit is how long a message may be.
+	// Limit is the maximum length of a message.
 	Limit int
-	// PressesOnce says that the service does not deliver a press again that the bot did
-	// not take: the person sees that it failed, and presses again.
+	// PressesOnce says that the service does not redeliver a press that the bot did not accept: the
+	// user sees that it failed, and presses again.
 	PressesOnce bool
 }
 
-// Service is what the suite does to the service, and sees of it. What cannot be done
-// ends the test. Await is called from several goroutines.
+// Service is how the suite acts on the service and observes it. An impossible action ends the test.
+// Await is called from several goroutines.
 type Service interface {
 	// Adapter returns a new adapter to the service. At most one runs at a time.
 	Adapter() chats.Platform
-	// Open makes a place where people write. A direct chat is the same for the same
-	// person; shared chats are new, with everybody in them; threads (topics) are new
-	// ones of a chat that is always the same, begun by the person, and nothing that
-	// is said by opening is for the bot.
+	// Open creates a chat. A direct chat is the same for the same user; shared chats are new, with all
+	// users in them; threads (topics) are new ones of one shared chat, begun by the user, and nothing
+	// that is said by opening is for the bot.
 	Open(kind Kind, by string) Place
-	// Say has a person write to the bot, calling it as the place requires, and
-	// returns the platform's id of the message. Where the text begins with a slash it
-	// is a command: the service spells it as people there do.
+	// Say makes a user write to the bot, mentioning it as the chat requires, and returns the platform's
+	// id of the message. A text that begins with a slash is a command: the service writes it as its
+	// users do.
 	Say(in Place, by, text string) string
-	// Inject has the service misbehave once. It is called while no adapter runs, or
-	// before anything is said in the place.
+	// Inject makes the service fail once. It is called while no adapter runs, or before anything is
+	// said in the place.
 	Inject(in Place, fault Fault)
-	// Await returns nil once enough is true, which it asks at once and after every
-	// change, or the error of ctx. Enough does not call the service.
+	// Await returns nil once enough returns true, which it calls at once and after every change, or the
+	// error of ctx. enough does not call the service.
 	Await(ctx context.Context, enough func(View) bool) error
 }
 
-// Kind says what a place is.
+// Kind is the kind of a place.
 type Kind string
 
 // The kinds of places.
@@ -64,22 +62,21 @@ const (
 	Thread Kind = "thread"
 )
 
-// Place names a place. Only the service knows how to read it.
+// Place identifies a chat or thread. Only the service interprets it.
 type Place string
 
-// View is what people see at one moment.
+// View is what users see at one moment.
 type View struct {
-	// Messages are those of the bot, in the order of each place. One in a place that
-	// was never opened has a name of its own.
+	// Messages are the bot's messages, in the order of each place. A message in a place that was never
+	// opened has a place of its own.
 	Messages []Shown
-	// Working are the places where the bot shows that it is at work.
+	// Working are the places with a typing indicator.
 	Working []Place
 	// Sends counts how often the bot asked to show a message, refusals included.
 	Sends int
-	// Signed are the ids of the messages of people on which the bot shows that it has seen
-	// them, for a [Reactor].
+	// Signed are the ids of users' messages with a reaction of the bot, for a [Reactor].
 	Signed []string
-	// Toasts are the texts that were shown to one person alone: because of a press, or by a
+	// Toasts are the texts that one user alone was shown: answers to presses, and messages of a
 	// [chats.EphemeralSender].
 	Toasts []Toast
 }
@@ -90,17 +87,15 @@ type Toast struct{ To, Text string }
 // Shown is a message of the bot.
 type Shown struct {
 	Place Place
-	// Text is what people read, and Length how long that is for Town.Limit.
+	// Text is what users read, Length its length as counted for Harness.Limit.
 	Text   string
 	Length int
-	// ReplyTo is the id of the message that it shows as answered; empty for none.
+	// ReplyTo is the id of the message that it replies to; empty for none.
 	ReplyTo string
-	// ID is the platform's id of it, and Buttons are those under it; both are asked of a
-	// [Presser] alone.
+	// ID is the platform's id of it, and Buttons its buttons; only a [Presser] sets them.
 	ID      string
 	Buttons [][]chats.Button
-	// Streams is true where it grows by means of the service, which shows a button of its
-	// own to stop; see [Stopper].
+	// Streams says that it grows natively, with the service's own stop button; see [Stopper].
 	Streams bool
 }
 
@@ -112,55 +107,53 @@ func (s Shown) explains() bool {
 	return strings.Contains(s.Text, "Incident ") || slices.ContainsFunc(s.Buttons, details)
 }
 
-// Fault is something that goes wrong once.
+// Fault is a failure that happens once.
 type Fault struct {
 	Effect Effect
-	// RetryAfter is what a flood asks for, and how long what is slow takes: whole seconds.
+	// RetryAfter is the pause that a rate limit asks for, or the duration of a slow request: whole
+	// seconds.
 	RetryAfter time.Duration
-	// Edit says that it is met by the next edit in the chat, where a message would meet it.
+	// Edit says that the fault hits the next edit in the chat instead of the next message.
 	Edit bool
 }
 
-// Effect is what a fault does.
+// Effect is the effect of a fault.
 type Effect string
 
 // The effects.
 const (
-	// AnswerDropped shows the next message in the chat of the place and does not tell
-	// the bot.
+	// AnswerDropped shows the next message in the chat of the place and drops the response to the bot.
 	AnswerDropped Effect = "answer dropped"
 	// RateLimited refuses the next message in the chat of the place until RetryAfter.
 	RateLimited Effect = "rate limited"
-	// ServerError fails before the next message in the chat of the place is taken, and
-	// says so with an error of the server.
+	// ServerError fails before the next message in the chat of the place is accepted, with a server
+	// error.
 	ServerError Effect = "server error"
-	// Outage breaks the connection before the next message in the chat of the place is
-	// taken, and three times when the bot asks whether the service is back (see
-	// [bridge.Pinger]).
+	// Outage breaks the connection before the next message in the chat of the place is accepted, and
+	// three times when the bot asks whether the service is back (see [chats.Pinger]).
 	Outage Effect = "outage"
-	// Slow takes the next message in the chat of the place after RetryAfter.
+	// Slow accepts the next message in the chat of the place after RetryAfter.
 	Slow Effect = "slow"
 	// Refused refuses the next message in the chat of the place for good.
 	Refused Effect = "refused"
-	// DuplicateDelivery hands the next message that somebody says in the place to the
-	// adapter twice.
+	// DuplicateDelivery delivers the next message in the place to the adapter twice.
 	DuplicateDelivery Effect = "duplicate delivery"
 )
 
-// Run runs all properties as subtests of t, each in a town of its own.
+// Run runs all properties as subtests of t, each in a harness of its own.
 func Run(t *testing.T, town func(t *testing.T) Harness) {
 	t.Helper()
 	run(t, properties(), town)
 }
 
-// deliveries are the properties that hang on how messages reach the bot.
+// deliveries are the properties that depend on how messages reach the bot.
 var deliveries = []string{
 	"Duplicate", "Order", "SideBySide", "Restart", "TakenOver", "RestartBeforeConfirmation", "InboxFails",
 	"PressArrives", "PressIsKept", "Album", "LongText",
 }
 
-// RunDeliveries is Run with the properties alone that show how messages reach the bot: for
-// a platform that can get them in a second way.
+// RunDeliveries is Run with only the properties that depend on how messages reach the bot: for a
+// platform that can receive them in a second way.
 func RunDeliveries(t *testing.T, town func(t *testing.T) Harness) {
 	t.Helper()
 	all := properties()
@@ -182,15 +175,15 @@ func run(t *testing.T, list []property, town func(t *testing.T) Harness) {
 	}
 }
 
-// property is one sentence of what people can rely on.
+// property is one sentence that users can rely on.
 type property struct {
 	name     string
 	sentence string
 	check    func(t testing.TB, w *world)
 }
 
-// properties returns the table. Names carry the numbers of the complaints (C) and
-// defects (B, D) that they guard against.
+// properties returns the table. The numbers in names are the complaints (C) and defects (B, D) that
+// they guard against.
 func properties() []property {
 	return slices.Concat(placeProperties(), commandProperties(), faultProperties(), textProperties(), restartProperties(), buttonProperties(), growingProperties(), burstProperties(), quoteProperties(), voiceProperties(), pictureProperties(), reactionProperties(), breakProperties())
 }

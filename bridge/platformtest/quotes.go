@@ -12,20 +12,20 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// Pointer is a [Service] in which people can point at what somebody wrote. The properties of
-// what is quoted are skipped for others.
+// Pointer is a [Service] in which users can quote messages. The properties of quotes are skipped for
+// others.
 type Pointer interface {
-	// Point has a person answer or pass on what somebody wrote, calling the bot as the place
-	// requires where there is a text. Without one, the place is a direct chat.
+	// Point makes a user reply to a message or forward it, mentioning the bot as the place requires if
+	// there is a text. Without one, the place is a direct chat.
 	Point(in Place, by, text string, at Original)
-	// Ambient has a person say something to others, and not to the bot.
+	// Ambient makes a user say something that is not addressed to the bot.
 	Ambient(in Place, by, text string)
 }
 
-// Original is what somebody wrote: a new message, which is not for the bot, or one of the bot.
+// Original is a quoted message: a new one, which is not for the bot, or one of the bot.
 type Original struct {
 	Author, Text string
-	// File, where it is named, came with it.
+	// File, if set, came with it.
 	File string
 	// Own is the id of the bot's message.
 	Own string
@@ -41,7 +41,7 @@ func quoteProperties() []property {
 	}
 }
 
-// pointer is the service where people can point at something; for others the test is skipped.
+// pointer returns the service if users can quote in it; for others it skips the test.
 func (w *world) pointer() Pointer {
 	w.t.Helper()
 	p, points := w.town.Service.(Pointer)
@@ -52,7 +52,7 @@ func (w *world) pointer() Pointer {
 	return p
 }
 
-// sees is an agent that says which of the words the last message has, in quotes or outside.
+// sees returns an agent that says which of the words the last message has, in quotes or outside.
 func sees(words ...string) thought {
 	return func(_ context.Context, said []string) string {
 		last := said[len(said)-1]
@@ -113,7 +113,7 @@ func reachesQuoted(t testing.TB, w *world) {
 	}
 }
 
-// patient is a model that has nothing to say before it is asked to translate what is passed on.
+// patient is a model that says nothing until it is asked to translate a forwarded message.
 type patient struct{ reached chan string }
 
 func (p patient) Complete(ctx context.Context, req agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
@@ -182,8 +182,8 @@ func reachesThread(t testing.TB, w *world) {
 	}
 }
 
-// overheard returns a function that waits until the bot has kept so many things more that were
-// not for it.
+// overheard returns a function that waits until the bot has stored n more messages that were not
+// addressed to it.
 func (w *world) overheard() (wait func(n int)) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	next, stop := iter.Pull2(w.store.Watch(ctx, "heard/"))
@@ -206,7 +206,7 @@ func (w *world) overheard() (wait func(n int)) {
 func reachesObserved(_ testing.TB, w *world) {
 	p := w.pointer()
 	w.think = sees("red", "blue", "green", "white", "colour")
-	w.roams = true // answers to commands may stand outside of threads
+	w.roams = true // answers to commands may be outside of threads
 	w.start()
 	place, kept := w.open(Shared, w.town.Member), w.overheard()
 	says := func(by, text, want string) {
@@ -234,7 +234,7 @@ func reachesObserved(_ testing.TB, w *world) {
 	w.want(got, "seen, quoted blue, quoted green, own colour", "seen, own colour", "seen, own colour")
 }
 
-// asked are the answers of the agent, without those to commands.
+// asked returns the answers of the agent, without those to commands.
 func asked(v View) []Shown {
 	return slices.DeleteFunc(slices.Clone(v.Messages), func(s Shown) bool { return !strings.HasPrefix(s.Text, "seen") })
 }

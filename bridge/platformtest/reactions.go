@@ -11,12 +11,11 @@ import (
 	"oneclaw/storage"
 )
 
-// Reactor is a [Service] where people react to messages. The suite asks it of services whose
-// adapter is a [chats.Acknowledger]; the properties of reactions are skipped for others. Views then
-// have [View.Signed].
+// Reactor is a [Service] in which users react to messages. A service whose adapter is a
+// [chats.Acknowledger] must be one; the properties of reactions are skipped for others. Its views have
+// [View.Signed].
 type Reactor interface {
-	// React has a person show on a message that it is good, or that it is not, or take that
-	// back.
+	// React makes a user react to a message as good or bad, or undo that.
 	React(in Place, by, message string, good, back bool)
 }
 
@@ -38,7 +37,8 @@ func (w *world) reactor() Reactor {
 	return r
 }
 
-// signed has a message wait in each place, and returns what opens the gate once it is signed.
+// signed makes a message wait in each place, and returns a function that releases them; all have a
+// reaction by then.
 func signed(t testing.TB, w *world) (places []Place, answer func()) {
 	t.Helper()
 	w.reactor()
@@ -64,7 +64,7 @@ func signed(t testing.TB, w *world) (places []Place, answer func()) {
 	return places, func() { close(g.open) }
 }
 
-// answered wants the messages of signed to be answered, and no sign to be left.
+// answered checks that the messages of signed are answered, and no reaction is left.
 func (w *world) answered(places []Place) {
 	w.t.Helper()
 	for _, place := range places {
@@ -114,8 +114,7 @@ func keepsFeedback(_ testing.TB, w *world) {
 	}
 }
 
-// judged waits until so many people think well of the answer that is a message, and so many do
-// not, as its receipt has it.
+// judged waits until the receipt of an answer has this many good and bad ratings.
 func (w *world) judged(place Place, id string, good, bad int) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)

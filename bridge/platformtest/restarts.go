@@ -34,8 +34,8 @@ func goesOn(t testing.TB, w *world) {
 	w.wantAll(places)
 }
 
-// inTheMiddle has a message answered in each place, a second one with the model and a third
-// behind that.
+// inTheMiddle has, in each place, one message answered, a second one waiting for the model, and a third
+// behind it.
 func inTheMiddle(t testing.TB, w *world, g *gate) []Place {
 	t.Helper()
 	places := w.everywhere()
@@ -54,8 +54,8 @@ func inTheMiddle(t testing.TB, w *world, g *gate) []Place {
 	return places
 }
 
-// rest waits until no job is open: that an answer was sent is stored while the next message is
-// answered already, and a bot that takes over before sends it again, marked.
+// rest waits until no job is open: an answer's receipt is stored while the next message is being
+// answered, and a bot that takes over earlier sends it again, marked.
 func (w *world) rest() {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
@@ -83,7 +83,7 @@ func (w *world) rest() {
 	}
 }
 
-// wantAll wants each place to show the answers to the messages of inTheMiddle.
+// wantAll checks that each place shows the answers to the messages of inTheMiddle.
 func (w *world) wantAll(places []Place) {
 	w.t.Helper()
 	for _, place := range places {
@@ -151,7 +151,7 @@ func resendsMarked(t testing.TB, w *world) {
 	place := w.open(Thread, w.town.Member)
 	w.say(place, "cut off")
 	until(t, "the record of the sending", sending)
-	// The write would end by itself only after [queue.WriteTimeout].
+	// By itself the write would only end after [queue.WriteTimeout].
 	stop, ended := w.stop, make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -199,7 +199,7 @@ func recordsFirst(t testing.TB, w *world) {
 	text := strings.Repeat("remarkable ", 800)
 	w.think = func(context.Context, []string) string { return text }
 	var mu sync.Mutex
-	var arrived []int // how many messages there were at each record
+	var arrived []int // number of messages at each record
 	w.store.onJob(func(_ context.Context, j record, write func() error) error {
 		if isSending(j) {
 			mu.Lock()

@@ -13,13 +13,11 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// words is how many words each answer of [Streams] has, one of which is said each fifth of a
-// second.
+// words is the number of words of each answer of [Streams]; one is said every fifth of a second.
 const words = 40
 
-// Streams has so many answers grow at the same time and logs how long after the model's first
-// words people see some, and after its last all. Edits tells how often the service was asked
-// to change a message.
+// Streams makes this many answers grow at the same time and logs how long after the model's first words
+// users see some, and after its last words all. edits returns how many edits the service was asked for.
 func Streams(t *testing.T, town Harness, number string, edits func() int) {
 	streamed, err := strconv.Atoi(number)
 	if err != nil {
@@ -62,7 +60,7 @@ func Streams(t *testing.T, town Harness, number string, edits func() int) {
 	t.Logf("%d changes, %.1f for each answer", edits(), float64(edits())/float64(streamed))
 }
 
-// stopwatch is an agent that knows when it began and ended which answer.
+// stopwatch is an agent that records when each answer began and ended.
 type stopwatch struct{ begun, ended sync.Map }
 
 func (s *stopwatch) speak(ctx context.Context, said []string, show func(string)) string {
@@ -82,7 +80,7 @@ func (s *stopwatch) speak(ctx context.Context, said []string, show func(string))
 	return answer
 }
 
-// spread is how much later something was, as a rule and at most.
+// spread returns the median and maximum delay.
 func spread(from *sync.Map, to map[string]time.Time) string {
 	var all []time.Duration
 	for key, at := range to {

@@ -67,7 +67,7 @@ func (w *world) withinLimit(parts []Shown) {
 	}
 }
 
-// wordsInOrder checks that each of the words follows the one before it.
+// wordsInOrder checks that the words occur in this order.
 func (w *world) wordsInOrder(text string, words []string) {
 	w.t.Helper()
 	rest := text
@@ -83,7 +83,7 @@ func (w *world) wordsInOrder(text string, words []string) {
 
 func joined(parts []Shown) string { return strings.Join(texts(parts), "\n") }
 
-// oddText is an answer with words that people must see, in this order.
+// oddText is an answer with words that users must see, in this order.
 type oddText struct {
 	name, text string
 	words      []string

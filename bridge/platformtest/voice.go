@@ -14,11 +14,10 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Speaker is a [Service] where people can speak. The suite asks it of services whose adapter
-// is a [chats.FileFetcher]; the properties of voice are skipped for others.
+// Speaker is a [Service] in which users can send voice notes. A service whose adapter is a
+// [chats.FileFetcher] must be one; the properties of voice are skipped for others.
 type Speaker interface {
-	// Speak has a person send a voice note that is for the bot. Its file is the sound that
-	// the suite gives.
+	// Speak makes a user send a voice note to the bot. Its file is the sound that the suite passes.
 	Speak(in Place, by string, sound []byte)
 }
 
@@ -30,10 +29,10 @@ func voiceProperties() []property {
 	}
 }
 
-// ears hear voice notes, whose sound are their words behind a mark.
+// ears transcribes voice notes, whose sound is their text after a mark.
 type ears struct{ heard atomic.Int32 }
 
-// soundMark is what the sounds of the suite begin with.
+// soundMark begins the sounds of the suite.
 const soundMark = "OggS sounds like "
 
 func (e *ears) hear(_ context.Context, _ toolgroups.Scope, r turn.Recording) (string, error) {
@@ -57,13 +56,13 @@ func (w *world) speaker() (Speaker, *ears) {
 	w.cfg.Turns.Transcribe = e.hear
 	w.think = func(_ context.Context, said []string) string {
 		last := said[len(said)-1]
-		return reply(strings.TrimSpace(last[strings.LastIndex(last, "\n")+1:])) // behind where it was spoken
+		return reply(strings.TrimSpace(last[strings.LastIndex(last, "\n")+1:])) // after the line that says where it was spoken
 	}
 	return s, e
 }
 
-// wantSpoken wants a place to show what was heard there and the answer to what was asked, once
-// and in either order: neither waits for the other.
+// wantSpoken checks that a place shows the transcript and the answer to what was asked, once and in
+// either order: neither waits for the other.
 func (w *world) wantSpoken(place Place, words, asked string) {
 	w.t.Helper()
 	line, answer := "🎤 “"+words+"”", reply(asked)
