@@ -20,48 +20,49 @@ import (
 	"oneclaw/storage"
 )
 
-// What the bridge keeps in the store, and what bounds it:
+// Keys in the store, and what bounds them:
 //
-//	job/open/     as many as wait: at most Config.MaxWaiting messages and as many
-//	              commands for each chat
-//	job/done/     receipts, for ReceiptAge
-//	finished/     which of them are messages and tasks, by their time, as long
-//	tally/        how many there were, a record for each hour; 400 days
-//	card/         cards, for ReceiptAge after they were closed; they expire
-//	access/       people who were let in, one record for each; those who were not are
-//	              forgotten when their time is over, with what they wrote when they asked
-//	stranger/     who was told that the bot does not know them, where replicas share the
-//	              store; a day
-//	observe/      one record for each group in which the bot listens
+//	job/open/     open jobs: at most Limits.MaxWaiting messages and as many commands
+//	              for each chat
+//	job/done/     receipts, for receipts.Age
+//	finished/     index of the receipts of messages and tasks by time, as long
+//	tally/        sums of receipts, a record for each hour, for 400 days
+//	numbers       the base of job numbers, one record
+//	card/         cards, which expire; closed ones for receipts.Age
+//	access/       users who were admitted, a record for each; those who only asked or
+//	              were refused expire, with the message with which they asked
+//	stranger/     strangers who were told that the bot does not know them, if replicas
+//	              share the store; for a day
+//	replicas/     leases and members, if replicas share the store
+//	observe/      a record for each group in which the bot listens
 //	heard/        what it heard there: privacy.Kept messages of each place, for privacy.Age
-//	sign/         one record for each message that may bear the sign that it was seen; it goes
-//	              with the sign, when the message is answered
-//	moved/        one record for each chat that goes on under another id
-//	aside/        what was set aside, for AsideAge
-//	session/      one record for each chat that was cleared or stopped
-//	files/, blob/ what Hooks.Files keeps: within the quota of each owner; what no folder holds
-//	              any more goes with the next sweep
-//	learning/     which chats know of exports, who has said no; one record for each
-//	error/        errors of the log, for the pages of administrators: at most 1,000, for 30 days
-//	audit/        who did what: at most audit.Most for Limits.AuditAge
-//	admin/        sessions of administrators on their pages, one record for each of them
-//	asked/        in which conversations of shared chats a user has asked; as long as these
-//	conversation/ one record for each conversation; those of tasks for TaskAge
-//	begun/        the same by their beginnings
+//	sign/         a record for each message that may have the bot's reaction; deleted with
+//	              the reaction, when the message is answered
+//	moved/        a record for each chat that continues under another id
+//	aside/        dead letters, for queue.DeadLetterAge
+//	session/      a record for each chat that was cleared or stopped
+//	files/, blob/ the content of Hooks.Files: within the quota of each owner; the next
+//	              sweep deletes what no folder contains any more
+//	learning/     chats that know of exports, users who declined; a record for each
+//	error/        logged errors for the administrators' pages: at most 1,000, for 30 days
+//	audit/        audit entries: at most audit.Most, for Limits.AuditAge
+//	admin/        sessions on the administrators' pages, a record for each
+//	asked/        index of conversations of shared chats by user; as long as these
+//	conversation/ a record for each conversation; those of tasks for TaskAge
+//	begun/        index of the conversations by start
 //
-// The logs hold the conversations. Those of chats stay, cleared or not: their history
-// can be searched. Those of tasks go with their record. Where Limits.HistoryAge is set, what
-// is older goes, of all.
+// The logs hold the conversations. Those of chats stay, cleared or not, so that their history
+// can be searched. Those of tasks are deleted with their record. If Limits.HistoryAge is set,
+// older messages of all conversations are erased.
 
-// TaskAge is how long the conversations of tasks are kept: their answers are in the
-// chat, and there may be one every few minutes.
+// TaskAge is how long the conversations of tasks are kept: their answers are in the chat, and there may
+// be one every few minutes.
 const TaskAge = 90 * 24 * time.Hour
 
-// pruneInterval is how often what is too old is looked for, after a first time at the
-// start.
+// pruneInterval is the time between prunings; the first is at the start.
 const pruneInterval = time.Hour
 
-// pruner removes what is too old.
+// pruner deletes old records.
 type pruner struct {
 	store       storage.Store
 	cards       *interact.Cards
@@ -79,8 +80,8 @@ type pruner struct {
 	log         *slog.Logger
 }
 
-// prune removes what is too old until ctx ends. A clock that has just jumped is not
-// believed until the next time: what is removed because of it would be missed.
+// prune deletes old records until ctx ends. After a jump of the clock it waits for the next time: a
+// deletion because of a wrong clock cannot be undone.
 func (p *pruner) prune(ctx context.Context) {
 	tick := time.NewTicker(pruneInterval)
 	defer tick.Stop()
@@ -102,7 +103,7 @@ func (p *pruner) prune(ctx context.Context) {
 	}
 }
 
-// pruneOnce goes on with the rest where one kind fails.
+// pruneOnce continues with the other kinds if one fails.
 func (p *pruner) pruneOnce(ctx context.Context) error {
 	now := p.now()
 	var closed, tasks int
@@ -130,7 +131,7 @@ func (p *pruner) pruneOnce(ctx context.Context) error {
 	return all
 }
 
-// sweepParts removes what a former process was fetching when it was killed.
+// sweepParts deletes partial files that a former process was fetching when it was killed.
 func (p *pruner) sweepParts(ctx context.Context) {
 	folders, err := filepath.Glob(filepath.Join(filepath.Dir(workspace.Folder(p.dataDir, "any")), "*", turn.Inbox))
 	for _, folder := range folders {
@@ -148,7 +149,7 @@ func (p *pruner) sweepParts(ctx context.Context) {
 	}
 }
 
-// sweep removes what is left of files that no user has any more.
+// sweep deletes the parts of files that no folder contains any more.
 func (p *pruner) sweep(ctx context.Context) error {
 	if p.files == nil {
 		return nil
@@ -160,12 +161,12 @@ func (p *pruner) sweep(ctx context.Context) error {
 	return err
 }
 
-// pruneConversations removes those of tasks that began too long ago, and of all what was said too long ago,
-// where that has an age.
+// pruneConversations deletes the old conversations of tasks, and erases old messages of all
+// conversations if they have a maximum age.
 func (p *pruner) pruneConversations(ctx context.Context, now time.Time) (removed int, err error) {
 	saidBefore := time.Time{}
 	if age := p.historyAge; age > 0 {
-		// By days: what is erased of a conversation costs it its summary.
+		// By whole days, because an erasure costs a conversation its summary.
 		saidBefore = now.Add(-age).Truncate(24 * time.Hour)
 	}
 	removed, erased, err := conversation.Prune(ctx, p.store, now.Add(-TaskAge), saidBefore, p.erased)

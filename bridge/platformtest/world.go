@@ -25,35 +25,35 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// patience bounds only the wait of a test that fails.
+// patience bounds a wait; it only ends in a test that fails.
 const patience = 20 * time.Second
 
-// world is a town with a bot in it that can be stopped and started.
+// world is a harness with a bot in it that can be stopped and started.
 type world struct {
 	t     testing.TB
 	town  Harness
 	store *hookedStore
 	cfg   bridge.Config
-	// think is the agent: it gets what people said in the conversation and answers
-	// the last of it. It is set before start.
+	// think is the agent: it gets what users said in the conversation and answers the last message. It
+	// is set before start.
 	think thought
-	// see, if not nil, is the agent in its place, for who looks at more than words.
+	// see, if not nil, is the agent instead of think, for tests that look at more than words.
 	see func(agent.Turn) string
-	// reads is what the agent gets of a message that somebody sent.
+	// reads returns what the agent reads of a message.
 	reads func(agent.Message) string
 	// roams allows messages of the bot in places that were not opened.
 	roams bool
-	// speak, if not nil, is the agent, and is heard while it speaks.
+	// speak, if not nil, is the agent, and its answer is shown while it is made.
 	speak func(ctx context.Context, said []string, show func(piece string)) string
 
-	// act, if not nil, is what the agent does before it speaks.
+	// act, if not nil, runs before the agent answers.
 	act func(ctx context.Context, observe func(agent.Event))
 
-	// wrap, if not nil, makes of each adapter what the bridge gets.
+	// wrap, if not nil, wraps each adapter for the bridge.
 	wrap func(chats.Platform) chats.Platform
 
 	opened map[Place]bool
-	// received is told each time that a bridge has stopped receiving.
+	// received gets a value each time a bridge has stopped receiving.
 	received chan struct{}
 	stop     func()
 	fences   int
@@ -79,7 +79,7 @@ func newWorld(t testing.TB, town Harness) *world {
 	return w
 }
 
-// listener tells when a bridge says that it receives no more.
+// listener is a log handler that notices when a bridge has stopped receiving.
 type listener struct {
 	slog.Handler
 	received chan<- struct{}
@@ -95,7 +95,7 @@ func (l listener) Handle(ctx context.Context, record slog.Record) error {
 	return l.Handler.Handle(ctx, record)
 }
 
-// close ends all that the world has started.
+// close stops everything that the world has started.
 func (w *world) close() {
 	w.stop()
 	if err := w.store.Close(); err != nil {
@@ -127,7 +127,7 @@ func (w *world) start() {
 	})
 }
 
-// Run is the agent's.
+// Run implements the agent.
 func (w *world) Run(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 	return func(yield func(agent.Message, error) bool) {
 		var said []string
@@ -157,7 +157,7 @@ func (w *world) Run(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Messag
 	}
 }
 
-// recall is what people say to be told what they said before.
+// recall is the message that asks for what was said before.
 const recall = "What did I say?"
 
 func echo(_ context.Context, said []string) string {
@@ -172,7 +172,7 @@ func reply(text string) string { return "re: " + text }
 
 func recalled(texts ...string) string { return "You said: " + strings.Join(texts, "; ") + "." }
 
-// gate is an agent that does not answer what begins with "slow" until it is opened.
+// gate is an agent that holds back answers to messages that begin with "slow" until it is opened.
 type gate struct {
 	reached chan string
 	open    chan struct{}
@@ -191,7 +191,7 @@ func (g *gate) think(ctx context.Context, said []string) string {
 	return echo(ctx, said)
 }
 
-// until waits for something that is no change of the service.
+// until waits for something that is not a change of the service.
 func until[T any](t testing.TB, what string, c <-chan T) {
 	t.Helper()
 	timeout := time.NewTimer(patience)
@@ -210,7 +210,7 @@ func (w *world) open(kind Kind, by string) Place {
 	return place
 }
 
-// everywhere opens one place of each kind, and a second thread beside the first.
+// everywhere opens one place of each kind, and a second thread.
 func (w *world) everywhere() []Place {
 	w.t.Helper()
 	var places []Place
@@ -220,13 +220,13 @@ func (w *world) everywhere() []Place {
 	return places
 }
 
-// say has the member say something.
+// say sends a message of the member.
 func (w *world) say(in Place, text string) {
 	w.t.Helper()
 	w.town.Say(in, w.town.Member, text)
 }
 
-// await returns the first view that is enough.
+// await returns the first view for which enough returns true.
 func (w *world) await(what string, enough func(View) bool) View {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
@@ -252,14 +252,14 @@ func (v View) in(place Place) []Shown {
 	return slices.DeleteFunc(slices.Clone(v.Messages), func(s Shown) bool { return s.Place != place })
 }
 
-// shown waits for n messages in a place and returns all there are.
+// shown waits for n messages in a place and returns all.
 func (w *world) shown(place Place, n int) []Shown {
 	w.t.Helper()
 	return w.await(fmt.Sprintf("%d messages in %s", n, place), func(v View) bool { return len(v.in(place)) >= n }).in(place)
 }
 
-// settled returns what stands in a place once all that was said there before is
-// answered: one more message has been answered, which is not among them.
+// settled returns the messages of a place once everything said there is answered: it waits for the
+// answer to one more message, which is left out.
 func (w *world) settled(place Place) []Shown {
 	w.t.Helper()
 	w.fences++
@@ -270,7 +270,7 @@ func (w *world) settled(place Place) []Shown {
 	return slices.DeleteFunc(all, func(s Shown) bool { return strings.Contains(s.Text, "fence ") })
 }
 
-// noStrays checks that the bot has written nowhere but where people did.
+// noStrays checks that the bot has written only where users did.
 func (w *world) noStrays() {
 	w.t.Helper()
 	if w.t.Failed() || w.roams {
@@ -283,7 +283,7 @@ func (w *world) noStrays() {
 	}
 }
 
-// want checks what stands in a place: each message once, in this order, unmarked.
+// want checks the messages of a place: each once, in this order, unmarked.
 func (w *world) want(got []Shown, want ...string) {
 	w.t.Helper()
 	if got := texts(got); !slices.Equal(got, want) {
@@ -301,14 +301,14 @@ func texts(shown []Shown) []string {
 
 func marked(s Shown) bool { return strings.Contains(s.Text, chats.RepeatNotice) }
 
-// record is an open job as it is stored.
+// record is an open job as stored.
 type record struct {
 	queue.Job
 
 	Work turn.Work `json:"work"`
 }
 
-// hookedStore lets a test decide about the writes of jobs.
+// hookedStore lets a test intercept writes of jobs.
 type hookedStore struct {
 	storage.Store
 
@@ -316,7 +316,7 @@ type hookedStore struct {
 	hook func(ctx context.Context, j record, write func() error) error
 }
 
-// onJob sets what decides about writes of open jobs from now on; nil for nothing.
+// onJob sets the hook for writes of open jobs; nil for none.
 func (s *hookedStore) onJob(hook func(ctx context.Context, j record, write func() error) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -357,7 +357,7 @@ func (s *hookedStore) Write(ctx context.Context, ops ...storage.Op) (got storage
 	return got, write()
 }
 
-// isSending reports whether a job is written because a part is on its way.
+// isSending reports whether a job is written because a part is being sent.
 func isSending(j record) bool {
 	return slices.ContainsFunc(j.Work.Parts, func(p receipts.Part) bool { return p.State == receipts.PartSending })
 }

@@ -1,12 +1,12 @@
-// Package privacy takes away what the bot keeps of people who want that ([Eraser]): /forget, its
-// question, and the jobs that carry it out. Each chat that they have asked in has one of its
+// Package privacy deletes what the bot stores about users who want that ([Eraser]): /forget, its
+// question, and the jobs that do it. Each chat in which the user has asked something gets a job of its
 // own, which waits for its turn there like a message; so nothing is written to a conversation
-// while it goes. The one in whose chat the question was asked begins the others, and answers
-// when all that belongs to the person alone is gone.
+// meanwhile. The job in the chat of the question begins the others, and answers when everything that
+// belongs to the user alone is deleted.
 //
-// [Observer] keeps what is said in a group and not to the bot, where administrators of the group ask
-// for it: the last of it, for a while, as context for when the bot is asked. Nothing else is done
-// with it: it starts nothing, and no search finds it.
+// [Observer] stores what is said in a group and not to the bot, if administrators of the group ask for
+// it: the latest messages, for a while, as context for questions to the bot. They are used for nothing
+// else: they start nothing, and no search finds them.
 package privacy
 
 import (
@@ -26,10 +26,10 @@ import (
 	"oneclaw/storage"
 )
 
-// ForgetCommand is that of the command and the kind of its cards.
+// ForgetCommand is the name of the command and the kind of its cards.
 const ForgetCommand = "forget"
 
-// The values of the buttons.
+// Button values.
 const (
 	choiceForget = "forget"
 	choiceKeep   = "keep"
@@ -49,45 +49,45 @@ const (
 	notYours = "Only the person who sent /forget can decide that."
 )
 
-// The kinds of the jobs of /forget: the wish of a user that the bot forgets them, and its jobs in each
-// chat that they have asked in, for its messages and for its tasks.
+// Kinds of the jobs of /forget: the user's request, and its jobs in each chat in which the user has
+// asked something, for the messages and for the tasks.
 const (
 	KindForget     chats.Kind = "forget"
 	KindErase      chats.Kind = "erase"
 	KindEraseTasks chats.Kind = "erase-tasks"
 )
 
-// EraserConfig is what an [Eraser] is made of. All of it is needed but Rest and Erased.
+// EraserConfig configures an [Eraser]. All fields are required except Rest and Erased.
 type EraserConfig struct {
 	Now      func() time.Time
 	Store    storage.Store
 	Cards    Cards
 	Observer *Observer
 	Jobs     Jobs
-	// Cache keeps copies of conversations.
+	// Cache holds copies of conversations.
 	Cache interface{ Clear() }
-	// Rest takes away what the rest of the program keeps of a user, as platform:id, and of
-	// their direct chat. It bears repeating.
+	// Rest deletes what the rest of the program stores about a user, platform:id, and about their
+	// direct chat. It is idempotent.
 	Rest func(ctx context.Context, user string, direct chats.Chat) error
-	// Erased is told that something was removed, before the job says that it is done.
+	// Erased is called when something was removed, before the job reports success.
 	Erased func(ctx context.Context) error
 }
 
-// Cards ask people.
+// Cards posts and closes cards.
 type Cards interface {
 	// Answer answers a job with a card.
 	Answer(ctx context.Context, j *queue.Run, card interact.Card) (string, error)
-	// Forget closes the cards that are about a person, or stand in some chats, but that of one message.
+	// Forget deletes the closed cards about a user, or in some chats, except one message's.
 	Forget(ctx context.Context, person string, of map[chats.Chat]bool, but string) error
 }
 
-// Jobs are those that erase.
+// Jobs inserts the erasing jobs.
 type Jobs interface {
-	// Put has the job of a message carried out, once.
+	// Put inserts the job of a message, once.
 	Put(ctx context.Context, m chats.Message) error
 }
 
-// Eraser asks whether people want to be forgotten, and forgets them.
+// Eraser confirms and carries out /forget.
 type Eraser struct{ cfg EraserConfig }
 
 // NewEraser returns an eraser.
@@ -104,7 +104,7 @@ func (d *Eraser) Ask(ctx context.Context, j *queue.Run, _ string) (string, error
 	}}})
 }
 
-// Pressed takes the answer. What is to be done is on disk when it returns.
+// Pressed handles the answer. When it returns, the erasing job is on disk.
 func (d *Eraser) Pressed(ctx context.Context, press interact.Press) (interact.Result, error) {
 	switch {
 	case press.Expired || press.Choice == choiceKeep:
@@ -115,11 +115,11 @@ func (d *Eraser) Pressed(ctx context.Context, press interact.Press) (interact.Re
 	return interact.Result{Text: "I am forgetting you.", Close: true}, d.cfg.Jobs.Put(ctx, press.Message(KindForget, press.Token, d.cfg.Now()))
 }
 
-// Forget is the job of a person: it forgets what belongs to them alone, and begins the jobs of
-// the chats. It bears repeating; what finds the rest goes last.
+// Forget runs the user's job: it deletes what belongs to the user alone, and begins the jobs of the
+// chats. It is idempotent; what finds the rest is deleted last.
 func (d *Eraser) Forget(ctx context.Context, j *queue.Run) (string, error) {
 	by := j.Message.By()
-	if err := allClosed(ctx, d.cfg.Store, j); err != nil { // before anything goes
+	if err := allClosed(ctx, d.cfg.Store, j); err != nil { // before any deletion
 		return "", err
 	}
 	if err := j.Author(d.cfg.Store).Record(ctx, ForgetCommand, ""); err != nil {
@@ -149,10 +149,10 @@ func (d *Eraser) Forget(ctx context.Context, j *queue.Run) (string, error) {
 	return goneText, d.erase(ctx, j)
 }
 
-// beginAll begins the jobs of the chats, and returns those that are direct.
+// beginAll begins the jobs of the chats, and returns the direct ones.
 func (d *Eraser) beginAll(ctx context.Context, j *queue.Run) (direct map[chats.Chat]bool, err error) {
 	by := j.Message.By()
-	// What is still to be answered may be in no list of conversations yet.
+	// Unanswered messages may not be in a list of conversations yet.
 	for o, err := range openBy(ctx, d.cfg.Store, by) {
 		if err == nil && receipts.Says(o.Message) {
 			err = d.begin(ctx, j, o.Message.Chat, o.Message.Kind == receipts.KindTask, o.Message.Direct)
@@ -183,8 +183,8 @@ func (d *Eraser) beginAll(ctx context.Context, j *queue.Run) (direct map[chats.C
 	return direct, nil
 }
 
-// begin has what was said in a chat go, in its turn there: the conversations of its tasks or the
-// others. That of the person's own job goes with it.
+// begin inserts the job that erases a chat's conversations in its turn there: those of its tasks or the
+// others. It does not insert one for the user's own job, which erases its own chat.
 func (d *Eraser) begin(ctx context.Context, j *queue.Run, chat chats.Chat, tasks, direct bool) error {
 	kind := KindErase
 	switch {
@@ -193,11 +193,11 @@ func (d *Eraser) begin(ctx context.Context, j *queue.Run, chat chats.Chat, tasks
 	case chat == j.Message.Chat:
 		return nil
 	}
-	id := queue.Hash(j.Message.ID, chat.String()) // keys leave the thread out
+	id := queue.Hash(j.Message.ID, chat.String()) // keys do not contain the thread
 	return d.cfg.Jobs.Put(ctx, chats.Message{Chat: chat, ID: id, Kind: kind, User: j.Message.User, Direct: direct, Time: d.cfg.Now()})
 }
 
-// Erase is the job of a chat.
+// Erase runs the job of a chat.
 func (d *Eraser) Erase(ctx context.Context, j *queue.Run) error {
 	if err := allClosed(ctx, d.cfg.Store, j); err != nil {
 		return err
@@ -230,7 +230,7 @@ func (d *Eraser) erase(ctx context.Context, j *queue.Run) error {
 	return d.cfg.Erased(ctx)
 }
 
-// own drops the conversations that a person has had in a direct chat.
+// own deletes the conversations of a user in a direct chat.
 func (d *Eraser) own(ctx context.Context, j *queue.Run) error {
 	tasks := j.Message.Kind == KindEraseTasks
 	if !tasks {
@@ -253,7 +253,7 @@ func (d *Eraser) own(ctx context.Context, j *queue.Run) error {
 	return nil
 }
 
-// asked takes what a person has asked in a shared chat out of its conversations.
+// asked erases what a user has asked in a shared chat from its conversations.
 func (d *Eraser) asked(ctx context.Context, j *queue.Run) error {
 	by := j.Message.By()
 	for a, err := range conversation.AskedBy(ctx, d.cfg.Store, by) {
@@ -273,14 +273,14 @@ func (d *Eraser) asked(ctx context.Context, j *queue.Run) error {
 	return nil
 }
 
-// deadLetters removes what was set aside of what a person has said, and of direct chats.
+// deadLetters deletes the dead letters of a user's messages and of direct chats.
 func (d *Eraser) deadLetters(ctx context.Context, by string, direct map[chats.Chat]bool) error {
 	all, err := queue.ListDeadLetters(ctx, d.cfg.Store)
 	if err != nil {
 		return err
 	}
 	for _, a := range all {
-		var j queue.Job // a record of something else has no sender
+		var j queue.Job // other records have no sender
 		theirs := json.Unmarshal(a.Data, &j) == nil && j.Message.By() == by
 		if chat, err := chats.ParseChat(a.Chat); !theirs && (err != nil || !direct[chat.Whole()]) {
 			continue
@@ -292,16 +292,16 @@ func (d *Eraser) deadLetters(ctx context.Context, by string, direct map[chats.Ch
 	return nil
 }
 
-// openBy yields the open jobs of a user, as platform:id.
+// openBy yields the open jobs of a user, platform:id.
 func openBy(ctx context.Context, store storage.Store, by string) iter.Seq2[*queue.Run, error] {
 	platform, _, _ := strings.Cut(by, ":")
 	return queue.Store{Store: store}.OpenBy(ctx, platform+":", by)
 }
 
-// allClosed returns an error unless all that the sender of a job has said in its chat before is
-// closed, and has its receipt: their tasks for the job that goes through tasks, else the rest. The
-// one that forgets what is theirs everywhere waits for all threads and tasks, whose tools may make
-// more of it; it holds up no other user.
+// allClosed returns an error unless everything that the job's sender has said in its chat before is
+// closed and has its receipt: their tasks for the job that erases tasks, else the rest. The user's own
+// job waits for all threads and tasks, whose tools may create more of the user's data; it delays no
+// other user.
 func allClosed(ctx context.Context, store storage.Store, by *queue.Run) error {
 	for j, err := range (queue.Store{Store: store}).OpenBy(ctx, by.Message.Chat.Whole().String()+"/", by.Message.By()) {
 		if err != nil {

@@ -18,46 +18,46 @@ import (
 	"oneclaw/storage"
 )
 
-// What is kept and shown of a group, at most.
+// Bounds of what is stored and shown of a group.
 const (
-	// Kept is how many messages of a place are kept; now and then there are some more.
+	// Kept is how many messages of a place are stored; sometimes there are a few more.
 	Kept = 50
-	// Age is how long.
+	// Age is how long they are stored.
 	Age = 24 * time.Hour
-	// Shown is how many are shown at once, in about Tokens tokens.
+	// Shown bounds how many are shown at once, Tokens their size.
 	Shown  = 30
 	Tokens = 1000
-	// maxText bounds one, in characters.
+	// maxText bounds one message, in characters.
 	maxText = 500
-	// trimmed is how many messages come to a place before it is looked for those too many.
+	// trimmed is after how many new messages a place is trimmed.
 	trimmed = 16
 )
 
-// The prefixes of the keys: of the groups in which the bot listens, and of what it has heard.
+// Key prefixes: of the groups in which the bot listens, and of the messages from there.
 const (
 	groupPrefix = "observe/"
 	heardPrefix = "heard/"
 )
 
-// ObserverConfig is what an [Observer] is made of. All of it is needed.
+// ObserverConfig configures an [Observer]. All fields are required.
 type ObserverConfig struct {
 	Store storage.Store
 	Log   *slog.Logger
 	Now   func() time.Time
 }
 
-// Observer listens in groups. That a group wants it is kept in memory besides the store, so
-// that others cost nothing; where processes share the store, they learn of it by [Observer.Watch],
-// and nothing is kept that was written over an older word.
+// Observer listens in groups. Which groups want it is also kept in memory, so that others cost nothing;
+// if processes share the store, they learn of changes by [Observer.Watch], and a message is not stored
+// if its group's setting has changed meanwhile.
 type Observer struct {
 	cfg ObserverConfig
 
 	mu     sync.RWMutex
-	groups map[string]storage.Revision // those in which it listens
+	groups map[string]storage.Revision // groups in which it listens
 	heard  map[string]int              // messages of a place since it was trimmed
 }
 
-// NewObserver returns an observer that listens nowhere before [Observer.Load].
+// NewObserver returns an observer that listens nowhere until [Observer.Load].
 func NewObserver(cfg ObserverConfig) *Observer {
 	return &Observer{cfg: cfg, groups: make(map[string]storage.Revision), heard: make(map[string]int)}
 }
@@ -68,7 +68,7 @@ type group struct {
 	Since time.Time `json:"since"`
 }
 
-// heard is a message as it is kept.
+// heard is a stored message.
 type heard struct {
 	User string       `json:"user"`
 	Said chats.Quoted `json:"said"`
@@ -76,7 +76,7 @@ type heard struct {
 
 func keyOf(chat chats.Chat) string { return groupPrefix + chat.Whole().String() }
 
-// place begins the keys of what was heard in a chat; with a thread of what was heard there.
+// place returns the key prefix of what was heard in a chat, or in its thread.
 func place(chat chats.Chat, thread bool) string {
 	prefix := heardPrefix + chat.Whole().String() + "/"
 	if thread {
@@ -100,8 +100,8 @@ func (o *Observer) Load(ctx context.Context) error {
 	return nil
 }
 
-// Watch learns of what other processes change, until ctx ends. An error means that it has to
-// be called again.
+// Watch follows the changes of other processes, until ctx ends. After an error it has to be called
+// again.
 func (o *Observer) Watch(ctx context.Context) error {
 	changes := o.cfg.Store.Watch(ctx, groupPrefix)
 	if err := o.Load(ctx); err != nil {
@@ -126,7 +126,7 @@ func (o *Observer) learn(key string, rev storage.Revision, on bool) {
 	}
 }
 
-// WantsAmbient reports whether it does in a chat.
+// WantsAmbient reports whether it listens in a chat.
 func (o *Observer) WantsAmbient(chat chats.Chat) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -137,8 +137,8 @@ func (o *Observer) WantsAmbient(chat chats.Chat) bool {
 	return on
 }
 
-// SetEnabled begins to listen in a group, or stops and forgets what was heard. It reports whether
-// that changes anything.
+// SetEnabled starts to listen in a group, or stops and deletes what was heard. It reports whether that
+// changes anything.
 func (o *Observer) SetEnabled(ctx context.Context, chat chats.Chat, on bool, by string) (bool, error) {
 	key := keyOf(chat)
 	entry, err := o.cfg.Store.Get(ctx, key)
@@ -170,8 +170,8 @@ func (o *Observer) SetEnabled(ctx context.Context, chat chats.Chat, on bool, by 
 	return known, o.Drop(ctx, chat)
 }
 
-// Add keeps a message that is not for the bot. It is on disk when Add returns, unless the
-// chat has switched that off. One that comes again takes its own place.
+// Add stores a message that is not addressed to the bot. When it returns, the message is on disk,
+// unless the chat has turned listening off. A repeated message overwrites itself.
 func (o *Observer) Add(ctx context.Context, m chats.Message) error {
 	value, err := json.Marshal(heard{User: m.User, Said: said(m)})
 	if err != nil {
@@ -197,7 +197,7 @@ func (o *Observer) Add(ctx context.Context, m chats.Message) error {
 	}
 }
 
-// said is what is kept of a message: its words, those it passes on, and the names of its files.
+// said returns what is stored of a message: its text, forwarded messages, and the names of its files.
 func said(m chats.Message) chats.Quoted {
 	text := m.Text
 	for _, q := range m.Quoted {
@@ -211,7 +211,7 @@ func said(m chats.Message) chats.Quoted {
 	return chats.Quoted{How: chats.PointHeard, ID: m.ID, By: cmp.Or(m.UserName, m.User), Text: wording.Clip(text, maxText), Time: m.Time}
 }
 
-// trim removes what is too much in a place, now and then.
+// trim deletes surplus messages of a place, now and then.
 func (o *Observer) trim(ctx context.Context, chat chats.Chat) error {
 	where := place(chat, true)
 	o.mu.Lock()
@@ -231,8 +231,8 @@ func (o *Observer) trim(ctx context.Context, chat chats.Chat) error {
 	return o.remove(ctx, all[:max(0, len(all)-Kept)])
 }
 
-// Recent returns the last of what was said in a chat and its thread, behind the message with the
-// id after unless that is empty, the oldest first. Name tells the name of a user.
+// Recent returns the latest messages of a chat and its thread, after the message with the id after
+// unless that is empty, the oldest first. name returns the name of a user.
 func (o *Observer) Recent(ctx context.Context, chat chats.Chat, after string, name func(user string) string) ([]chats.Quoted, error) {
 	all, err := o.list(ctx, place(chat, true))
 	if err != nil {
@@ -275,12 +275,12 @@ func (o *Observer) list(ctx context.Context, prefix string) (all []record, err e
 	return all, nil
 }
 
-// compare compares ids of messages of one chat: they are numbers that grow.
+// compare compares message ids of one chat: they are growing numbers.
 func compare(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
-// Forget forgets what was heard of a user, as platform:id.
+// Forget deletes what was heard of a user, platform:id.
 func (o *Observer) Forget(ctx context.Context, by string) error {
 	platform, user, _ := strings.Cut(by, ":")
 	all, err := o.list(ctx, heardPrefix+platform+":")
@@ -290,7 +290,7 @@ func (o *Observer) Forget(ctx context.Context, by string) error {
 	return o.remove(ctx, slices.DeleteFunc(all, func(one record) bool { return one.User != user }))
 }
 
-// AmbientOf returns what is kept of a user, as platform:id, by the chats.
+// AmbientOf returns what is stored of a user, platform:id, by chat.
 func AmbientOf(ctx context.Context, kv storage.KV, by string) (map[string][]chats.Quoted, error) {
 	platform, user, _ := strings.Cut(by, ":")
 	said := make(map[string][]chats.Quoted)
@@ -307,7 +307,7 @@ func AmbientOf(ctx context.Context, kv storage.KV, by string) (map[string][]chat
 	return said, nil
 }
 
-// Drop forgets all that was heard in a chat.
+// Drop deletes all that was heard in a chat.
 func (o *Observer) Drop(ctx context.Context, chat chats.Chat) error {
 	all, err := o.list(ctx, place(chat, false))
 	if err != nil {
@@ -318,7 +318,7 @@ func (o *Observer) Drop(ctx context.Context, chat chats.Chat) error {
 
 func (o *Observer) remove(ctx context.Context, list []record) error {
 	for _, one := range list {
-		// Whatever is written there meanwhile was heard later.
+		// A conflict means that another message was heard later.
 		if err := o.cfg.Store.Delete(ctx, one.key, one.rev); err != nil && !errors.Is(err, storage.ErrConflict) && !errors.Is(err, storage.ErrNotFound) {
 			return fmt.Errorf("forget what was heard: %w", err)
 		}
@@ -326,8 +326,8 @@ func (o *Observer) remove(ctx context.Context, list []record) error {
 	return nil
 }
 
-// Move lets a group that goes on under another id keep its word. What was heard is forgotten:
-// the ids of messages begin anew there.
+// Move keeps the setting of a group that continues under another id. What was heard is deleted, because
+// message ids start again there.
 func (o *Observer) Move(ctx context.Context, from, to chats.Chat) error {
 	if _, err := o.cfg.Store.Get(ctx, keyOf(from)); errors.Is(err, storage.ErrNotFound) {
 		return nil
@@ -341,7 +341,7 @@ func (o *Observer) Move(ctx context.Context, from, to chats.Chat) error {
 	return err
 }
 
-// Prune forgets what was heard too long ago.
+// Prune deletes messages that are too old.
 func (o *Observer) Prune(ctx context.Context) error {
 	all, err := o.list(ctx, heardPrefix)
 	if err != nil {

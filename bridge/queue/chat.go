@@ -9,47 +9,47 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// chatQueue holds the jobs of one chat. Messages are answered one after another in the order of
-// their Seq, commands likewise beside them: a command waits for no message, but a message
-// waits for the commands before it.
+// chatQueue holds the jobs of one chat. Messages are answered one after another in the order of their
+// Seq, and commands likewise, concurrently: a command waits for no message, but a message waits for the
+// commands before it.
 type chatQueue struct {
 	chat               chats.Chat
 	messages, commands queue
 	// held waits for a decision: no message behind it is answered.
 	held *Suspended
-	// asks waits for a person to answer what a tool of the turn that runs has asked; nil where
-	// it does not. A message that comes meanwhile is told so.
+	// asks waits for the user's answer to a question of the running turn's tool; nil if there is none.
+	// The sender of a message that comes meanwhile is told so.
 	asks *Suspended
-	// moving says that its chat moves: no message is answered meanwhile.
+	// moving says that the chat is being moved: no message is answered meanwhile.
 	moving bool
-	// shut counts those who keep everything from beginning in it; see [Queue.Evict].
+	// shut counts the callers that keep everything in it from beginning; see [Queue.Evict].
 	shut int
 	// request waits for a slot; nil if the messages need none now.
 	request *slotRequest
 }
 
-// queue is a line of jobs, of which one runs at a time.
+// queue is a list of jobs, of which one runs at a time.
 type queue struct {
 	waiting []*Run
 	running *Run
 	cancel  context.CancelCauseFunc
-	// burst is the Seq of the first job that waits since none did.
+	// burst is the Seq of the first job that waits since the list was last empty.
 	burst int64
-	// joined is how many messages became part of the one that runs.
+	// joined is how many messages became part of the running one.
 	joined int
-	// begun is when the job that runs began, backlog the Seq of the last that waited then; added,
-	// if not nil, is told what came since: see [Queue.Listen].
+	// begun is when the running job began, backlog the Seq of the last one that waited then; added, if
+	// not nil, is called with later ones: see [Queue.Listen].
 	begun   time.Time
 	backlog int64
 	added   func(partial bool)
 }
 
-// Suspended is a job that waits for a decision, with what does not change while it does.
+// Suspended is a job that waits for a decision, with what does not change meanwhile.
 type Suspended struct {
 	job *Run
-	// Chat is that which it holds.
+	// Chat is the chat that it blocks.
 	Chat chats.Chat
-	// Cards ask for the decisions, about these tools.
+	// Cards ask for the decisions; Tools are the tools concerned.
 	Cards, Tools []string
 }
 
@@ -59,7 +59,7 @@ func newHeld(s *Queue, l *chatQueue, j *Run) *Suspended {
 	return h
 }
 
-// Key is that of its job.
+// Key returns the key of its job.
 func (h *Suspended) Key() string { return h.job.Key() }
 
 func (l *chatQueue) at() *Run {
@@ -69,8 +69,8 @@ func (l *chatQueue) at() *Run {
 	return l.messages.running
 }
 
-// unhold lets the job that waits for a decision run again, if it passes; with a cause it
-// ends then. The caller wakes the chat queue.
+// unhold resumes the job that waits for a decision, if pass accepts it; with a cause it ends then. The
+// caller wakes the chat queue.
 func (l *chatQueue) unhold(pass func(*Run) bool, cause error) bool {
 	if l.held == nil || !pass(l.held.job) {
 		return false
@@ -83,18 +83,18 @@ func (l *chatQueue) unhold(pass func(*Run) bool, cause error) bool {
 	return true
 }
 
-// Status is what a chat queue has to do.
+// Status is the state of a chat queue.
 type Status struct {
-	// Waiting are the messages that wait; pieces of one count as one. Joined are those that
-	// became part of what runs.
+	// Waiting counts the waiting messages; pieces of one count as one. Joined counts those that became
+	// part of the running one.
 	Waiting, Joined int
-	// Running says that a message is being answered or waits for a decision, Held which
-	// does, Queues that the first that waits stands in line for a turn.
+	// Running says that a message is being answered or waits for a decision; Queues that the first
+	// waiting one waits for a slot. Held is the job that waits for a decision.
 	Running, Queues bool
 	Held            *Suspended
 }
 
-// Status returns what the queue of a chat has to do.
+// Status returns the state of a chat's queue.
 func (s *Queue) Status(chat chats.Chat) Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,9 +105,8 @@ func (s *Queue) Status(chat chats.Chat) Status {
 	return Status{Waiting: s.Count(l.messages.waiting), Joined: l.messages.joined, Running: l.at() != nil, Queues: l.request != nil, Held: cmp.Or(l.held, l.asks)}
 }
 
-// Park notes that a job which runs waits for a person to answer a question of its tool, until
-// Answered, and returns which message, if any, is next behind it. Another turn may run
-// meanwhile.
+// Park records that a running job waits for a user's answer, until Unpark, and returns the next message
+// behind it, if any. Another turn may run meanwhile.
 func (s *Queue) Park(j *Run) (h *Suspended, next *Run) {
 	s.ReleaseSlot(j)
 	chat := s.ChatOf(j)
@@ -127,7 +126,7 @@ func (s *Queue) Park(j *Run) (h *Suspended, next *Run) {
 	return l.asks, next
 }
 
-// Unpark ends what Asks began.
+// Unpark ends what Park began.
 func (s *Queue) Unpark(j *Run) {
 	chat := s.ChatOf(j)
 	s.mu.Lock()
@@ -144,12 +143,12 @@ func (s *Queue) Pending(chat chats.Chat, after, before int64) bool {
 	l := s.byChat[chat]
 	between := func(j *Run) bool { return j.Seq > after && j.Seq < before }
 	waits := func(j *Run) bool { return between(j) && !s.cfg.Workers.Placement(j).Unknown }
-	// What runs is of a known kind, and is its worker's to read.
+	// The running job is of a known kind, and only its worker may read it.
 	return l != nil && (l.at() != nil && between(l.at()) || slices.ContainsFunc(l.messages.waiting, waits))
 }
 
-// Waiting returns a message of a chat that waits and passes, nil if there is none, and a copy
-// to change: the job itself belongs to its worker as soon as this returns.
+// Waiting returns a waiting message of a chat that pass accepts, nil if there is none, and a copy to
+// change: as soon as it returns, the job belongs to its worker.
 func (s *Queue) Waiting(chat chats.Chat, pass func(*Run) bool) (waiting, copied *Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +160,7 @@ func (s *Queue) Waiting(chat chats.Chat, pass func(*Run) bool) (waiting, copied 
 	return nil, nil
 }
 
-// IsWaiting reports whether a message of a chat waits.
+// IsWaiting reports whether the message with a key waits in a chat.
 func (s *Queue) IsWaiting(chat chats.Chat, key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,8 +168,7 @@ func (s *Queue) IsWaiting(chat chats.Chat, key string) bool {
 	return l != nil && slices.ContainsFunc(l.messages.waiting, func(j *Run) bool { return j.Key() == key })
 }
 
-// Replace puts a changed copy in the place of a message. It reports false where that does not
-// wait any more.
+// Replace replaces a waiting message by a changed copy. It returns false if it does not wait any more.
 func (s *Queue) Replace(chat chats.Chat, j, changed *Run) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

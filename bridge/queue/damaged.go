@@ -11,11 +11,11 @@ import (
 	"oneclaw/storage"
 )
 
-// DamagedError is a record that does not decode. It is set aside, never tried again.
+// DamagedError is a record that does not decode. It becomes a dead letter and is never retried.
 type DamagedError struct {
 	Key  string
 	Data []byte
-	// Pos is its place, where it is a record of the log that key names.
+	// Pos is its position, if it is a record of the log that Key names.
 	Pos storage.Position
 	Err error
 }
@@ -37,7 +37,7 @@ func IsDamaged(err error) bool {
 	return is
 }
 
-// Name is what it is set aside under.
+// Name returns the key for its dead letter.
 func (e *DamagedError) Name() string {
 	if e.Pos > 0 {
 		return fmt.Sprintf("log/%s/%d", e.Key, e.Pos)
@@ -45,7 +45,7 @@ func (e *DamagedError) Name() string {
 	return e.Key
 }
 
-// Decode reads a record of the KV.
+// Decode decodes a record of the KV.
 func Decode(entry storage.Entry, v any) error {
 	if err := json.Unmarshal(entry.Value, v); err != nil {
 		return &DamagedError{Key: entry.Key, Data: entry.Value, Err: err}
@@ -65,7 +65,7 @@ func Write(ctx context.Context, kv storage.KV, key string, v any, rev storage.Re
 	return rev, nil
 }
 
-// MessageOf is what the key of a job says about its message.
+// MessageOf returns what the key of a job says about its message.
 func MessageOf(key, prefix string) (m chats.Message, ok bool) {
 	rest, ok := strings.CutPrefix(key, prefix)
 	parts := strings.Split(rest, "/")

@@ -13,45 +13,43 @@ import (
 	"oneclaw/storage"
 )
 
-// DeadLetterAge is how long what was set aside is kept.
+// DeadLetterAge is how long dead letters are kept.
 const DeadLetterAge = 30 * 24 * time.Hour
 
 const (
-	// deadLetterPrefix is where the store keeps what was set aside, one record for each.
+	// deadLetterPrefix begins the keys of dead letters.
 	deadLetterPrefix = "aside/"
-	// maxDeadLetterData bounds what is kept of a record: encoded, it has to fit into one again.
+	// maxDeadLetterData bounds the stored part of a record: encoded, it has to fit into one again.
 	maxDeadLetterData = storage.MaxValue / 2
 )
 
-// DeadLetter is something that the bridge cannot carry to its end: an answer that no platform
-// took for a day, a record that does not decode. Nothing works on it any more. The record
-// keeps what it was, oneclaw doctor lists it, and it goes after [DeadLetterAge].
+// DeadLetter is something that the bridge cannot complete: an answer that the platform did not accept
+// for a day, a record that does not decode. Nothing works on it any more. It keeps the content, oneclaw
+// doctor lists it, and it is deleted after [DeadLetterAge].
 type DeadLetter struct {
-	// Key is the key that it had in the store. It is set aside once under each key.
+	// Key is the key that it had in the store; there is one dead letter for each key.
 	Key string `json:"key"`
-	// Chat is where it belonged, as platform:id or platform:id:thread; empty where it is
-	// unknown.
+	// Chat is its chat, as platform:id or platform:id:thread; empty if unknown.
 	Chat string `json:"chat,omitempty"`
-	// Reason says why, in words for the operator, without anything that people wrote.
+	// Reason is the reason in words for the operator, without texts of users.
 	Reason string `json:"reason"`
-	// Incident is what the log and the chat call it.
+	// Incident is its name in the log and the chat.
 	Incident string `json:"incident"`
-	// Time is when it was set aside.
+	// Time is when it became a dead letter.
 	Time time.Time `json:"time"`
-	// Data is what the record held, or its first 4 MiB.
+	// Data is the content of the record, or its first 4 MiB.
 	Data []byte `json:"data,omitempty"`
 }
 
-// DeadLetters keeps what was set aside in a KV.
+// DeadLetters stores dead letters in a KV.
 type DeadLetters struct {
 	KV  storage.KV
 	Log *slog.Logger
 	Now func() time.Time
 }
 
-// Add puts on record that something was set aside, and in the log. It leaves the record
-// that it was to the caller, who removes it after this has returned nil. Doing it again
-// replaces what is there.
+// Add stores and logs a dead letter. The caller removes the original record after Add has returned nil.
+// A repetition replaces the earlier one.
 func (s DeadLetters) Add(ctx context.Context, a DeadLetter) error {
 	a.Time = s.Now()
 	a.Data = a.Data[:min(len(a.Data), maxDeadLetterData)]
@@ -62,17 +60,16 @@ func (s DeadLetters) Add(ctx context.Context, a DeadLetter) error {
 	return nil
 }
 
-// Damaged sets a record aside that does not decode. The caller takes it away, or puts another in
-// its place.
+// Damaged makes a record that does not decode a dead letter. The caller removes or replaces the record.
 func (s DeadLetters) Damaged(ctx context.Context, entry storage.Entry) error {
 	return s.Add(ctx, DeadLetter{Key: entry.Key, Reason: "the record does not decode", Incident: NewIncident(), Data: entry.Value})
 }
 
-// DeadLetterKey is where something is kept. A key of its own length would be too long behind
-// the prefix.
+// DeadLetterKey returns the key of a dead letter. It is a hash, because a full key might be too long
+// after the prefix.
 func DeadLetterKey(key string) string { return deadLetterPrefix + Hash(key) }
 
-// ListDeadLetters returns what was set aside, the oldest first.
+// ListDeadLetters returns the dead letters, the oldest first.
 func ListDeadLetters(ctx context.Context, kv storage.KV) ([]DeadLetter, error) {
 	var all []DeadLetter
 	for entry, err := range kv.List(ctx, storage.Range{Prefix: deadLetterPrefix}) {
@@ -85,7 +82,7 @@ func ListDeadLetters(ctx context.Context, kv storage.KV) ([]DeadLetter, error) {
 	return all, nil
 }
 
-// decodeDeadLetter reads a record; one that does not decode is worth a line as well.
+// decodeDeadLetter decodes a dead letter; one that does not decode is listed as well.
 func decodeDeadLetter(entry storage.Entry) DeadLetter {
 	var a DeadLetter
 	if err := json.Unmarshal(entry.Value, &a); err != nil {
@@ -94,7 +91,7 @@ func decodeDeadLetter(entry storage.Entry) DeadLetter {
 	return a
 }
 
-// Prune removes what was set aside before the given time.
+// Prune deletes dead letters from before the given time.
 func (s DeadLetters) Prune(ctx context.Context, before time.Time) error {
 	for entry, err := range s.KV.List(ctx, storage.Range{Prefix: deadLetterPrefix}) {
 		if err != nil {

@@ -8,8 +8,8 @@ import (
 	"oneclaw/storage"
 )
 
-// fenced are the operations of a write that puts its token on a job, where other processes work
-// with the store.
+// fenced returns the operations of a write that puts this process's token on a job, with its fence if
+// other processes use the store.
 func (s Store) fenced(j *Run, ops ...storage.Op) []storage.Op {
 	if j.LeaseToken == "" {
 		return ops
@@ -17,7 +17,7 @@ func (s Store) fenced(j *Run, ops ...storage.Op) []storage.Op {
 	return append(ops, s.Fence(j.LeaseToken))
 }
 
-// over reports whether the lease has ended whose token a job was to get.
+// over reports whether the lease whose token a job was to get has ended.
 func (s Store) over(ctx context.Context, j *Run) (bool, error) {
 	if s.Fence == nil || j.LeaseToken == "" {
 		return false, nil
@@ -30,7 +30,7 @@ func (s Store) over(ctx context.Context, j *Run) (bool, error) {
 	return lease.Revision != check.Rev, nil
 }
 
-// writeClaimed writes a job that was another lease's with its new token.
+// writeClaimed writes a job of another lease with its new token.
 func (s Store) writeClaimed(ctx context.Context, j *Run) error {
 	if s.Fence == nil {
 		return s.Put(ctx, j)

@@ -6,20 +6,18 @@ import (
 	"oneclaw/storage"
 )
 
-// Files keeps the workspaces where several processes share a store.
+// Files keeps the workspaces if several processes share a store.
 type Files interface {
-	// Prepare makes the folder of an owner hold what is stored.
+	// Prepare updates the local folder of an owner from the store.
 	Prepare(ctx context.Context, owner string) error
-	// Keep stores what has changed in it since. Where one of the conditions does not hold, or
-	// another process has stored something else, it stores nothing and returns
-	// [storage.ErrConflict].
+	// Keep stores the changes in the folder since. If one of the conditions does not hold, or another
+	// process has stored something else, it stores nothing and returns [storage.ErrConflict].
 	Keep(ctx context.Context, owner string, conditions ...storage.Op) error
-	// Sweep removes what no folder holds any more, and returns how many parts of files that
-	// were.
+	// Sweep deletes parts of files that no folder contains any more, and returns their number.
 	Sweep(ctx context.Context) (int, error)
 }
 
-// CheckOut has the files of a job's owner on the local disk.
+// CheckOut updates the files of a job's owner on the local disk.
 func CheckOut(ctx context.Context, files Files, j *Run) error {
 	if files == nil {
 		return nil
@@ -27,8 +25,8 @@ func CheckOut(ctx context.Context, files Files, j *Run) error {
 	return files.Prepare(ctx, j.Message.Owner())
 }
 
-// KeepFiles stores what was changed in the files of a job's owner, as long as the job is this
-// process's. It does not end with ctx.
+// KeepFiles stores the changed files of a job's owner, if the job is still this process's. It does not
+// end with ctx.
 func (s Store) KeepFiles(ctx context.Context, files Files, j *Run) error {
 	if files == nil {
 		return nil

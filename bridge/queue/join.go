@@ -11,9 +11,9 @@ import (
 	"oneclaw/storage"
 )
 
-// Joining are the operations that make other messages part of a job: its record names them,
-// and each of them is closed with a receipt that names it. A caller that does all of them in one
-// write loses none of them in a crash, and has none answered twice.
+// Joining returns the operations that make other messages part of a job: its record names them, and
+// each of them is closed with a receipt that names it. If the caller does all in one write, a crash
+// loses none of them, and none is answered twice.
 func (s Store) Joining(j *Run, others []*Run, now time.Time) ([]storage.Op, error) {
 	joined := *j
 	joined.Joined = slices.Clone(j.Joined)
@@ -33,7 +33,7 @@ func (s Store) Joining(j *Run, others []*Run, now time.Time) ([]storage.Op, erro
 	return ops, err
 }
 
-// Reload reads jobs that are in doubt, and returns those of all that are open still.
+// Reload reads jobs whose state is uncertain, and returns those of all that are still open.
 func (s Store) Reload(ctx context.Context, some []*Run) (open, gone []*Run, err error) {
 	for i, j := range some {
 		if !j.PossiblyJoined {
@@ -54,8 +54,7 @@ func (s Store) Reload(ctx context.Context, some []*Run) (open, gone []*Run, err 
 	return open, gone, nil
 }
 
-// Resolve is Refresh for one job: where that is not this process's any more, the error is
-// [ErrLost].
+// Resolve is Reload for one job: if it is not this process's any more, the error is [ErrLost].
 func (s Store) Resolve(ctx context.Context, j *Run) error {
 	_, gone, err := s.Reload(ctx, []*Run{j})
 	if len(gone) > 0 {
@@ -64,7 +63,7 @@ func (s Store) Resolve(ctx context.Context, j *Run) error {
 	return err
 }
 
-// become takes over what the record says. The chat stays: it may have moved.
+// become takes over the record's state. The chat stays: it may have moved.
 func (j *Run) become(known *Run) {
 	m, k := &j.Message, known.Message
 	m.Text, m.Files, m.Skipped, m.Quoted, m.Cut = k.Text, k.Files, k.Skipped, k.Quoted, k.Cut
@@ -72,12 +71,12 @@ func (j *Run) become(known *Run) {
 	j.PieceCount, j.OwnLength = known.PieceCount, known.OwnLength
 }
 
-// tries is how often a write is made that an edit got in the way of.
+// tries bounds the attempts at a write that conflicts with edits.
 const tries = 3
 
-// Join makes other messages part of a job, with a write that does more than that. It returns
-// those that became part of it; what is gone belongs to no job here any more. After an error
-// the others are in doubt: they may have become part of it all the same.
+// Join makes other messages part of a job, within a write of the caller. It returns those that became
+// part of it; gone ones belong to no job here any more. After an error the state of the others is
+// uncertain: they may have become part of it all the same.
 func (s Store) Join(ctx context.Context, j *Run, others []*Run, write func(others []*Run) error) (joined, gone []*Run, err error) {
 	for range tries {
 		var lost []*Run

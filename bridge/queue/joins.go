@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// pieceWait is how long a turn waits for the next piece of its message, and foundWait the
-	// same where a restart found the piece: what the platform has of it comes only then.
+	// pieceWait is how long a turn waits for the next piece of its message, foundWait the same after a
+	// restart found the piece: the platform delivers the rest only then.
 	pieceWait = time.Second
 	foundWait = 3 * time.Second
-	// pieceStep is how often that wait looks at the clock: where much more time has passed, the
-	// process was paused and has not read what came meanwhile, so the wait begins anew. maxPauses
+	// pieceStep is the interval at which that wait checks the clock: if much more time has passed, the
+	// process was paused and has not read what came meanwhile, so the wait starts again. maxPauses
 	// bounds how often.
 	pieceStep = pieceWait / 4
 	maxPauses = 20
 )
 
-// pieces returns how many of the messages that wait are the first one.
+// pieces returns how many of the waiting messages make up the first one.
 func pieces(s *Queue, waiting []*Run) int {
 	n := s.cfg.Workers.Pieces(waiting)
 	for i := 1; i < n; i++ {
@@ -32,8 +32,8 @@ func pieces(s *Queue, waiting []*Run) int {
 	return n
 }
 
-// isComplete reports whether nothing more is waited for of the first message that waits: its last
-// piece is there, time is over, or something else was said.
+// isComplete reports whether the first waiting message waits for no more pieces: its last piece is
+// there, the time is over, or something else was said.
 func isComplete(s *Queue, waiting []*Run) bool {
 	n := pieces(s, waiting)
 	last := waiting[n-1]
@@ -44,8 +44,7 @@ func isComplete(s *Queue, waiting []*Run) bool {
 	return !s.cfg.Workers.Placement(last).Partial && slices.ContainsFunc(waiting[:n], hasWords)
 }
 
-// awaitPiece has a turn wait for the piece behind j no longer than that may take. It is called
-// with the queue locked.
+// awaitPiece makes a turn wait, for a bounded time, for the piece that follows j. The queue is locked.
 func awaitPiece(s *Queue, l *chatQueue, j *Run) {
 	wait := pieceWait
 	if j.Found {
@@ -54,7 +53,7 @@ func awaitPiece(s *Queue, l *chatQueue, j *Run) {
 	awaitPieceFor(s, l, j.Key(), wait, wait, maxPauses, s.cfg.Now())
 }
 
-// awaitPieceFor is awaitPiece for a wait of which so much is left; last is when that was looked at.
+// awaitPieceFor is awaitPiece with the remaining time; last is when the clock was last checked.
 func awaitPieceFor(s *Queue, l *chatQueue, key string, wait, left time.Duration, pauses int, last time.Time) {
 	time.AfterFunc(pieceStep, func() {
 		now := s.cfg.Now()
@@ -67,7 +66,7 @@ func awaitPieceFor(s *Queue, l *chatQueue, key string, wait, left time.Duration,
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		// It may have been edited meanwhile, which puts another in its place.
+		// An edit may have replaced it meanwhile.
 		if i := slices.IndexFunc(l.messages.waiting, func(j *Run) bool { return j.Key() == key }); i >= 0 {
 			l.messages.waiting[i].complete = true
 			s.wake(l)
@@ -75,7 +74,7 @@ func awaitPieceFor(s *Queue, l *chatQueue, key string, wait, left time.Duration,
 	})
 }
 
-// collect takes the pieces of a message out of the queue that it was taken out of.
+// collect moves the pieces of a message from its queue into the job.
 func collect(s *Queue, q *queue, j *Run) {
 	n := pieces(s, append([]*Run{j}, q.waiting...)) - 1
 	j.Pieces = append(j.Pieces, q.waiting[:n]...)
@@ -85,7 +84,7 @@ func collect(s *Queue, q *queue, j *Run) {
 	q.waiting = slices.Delete(q.waiting, 0, n)
 }
 
-// Count counts messages: pieces of one are one.
+// Count counts messages: the pieces of one count as one.
 func (s *Queue) Count(waiting []*Run) int {
 	n := 0
 	for ; len(waiting) > 0; n++ {
@@ -94,8 +93,8 @@ func (s *Queue) Count(waiting []*Run) int {
 	return n
 }
 
-// Join gives the messages that can become part of a job that runs to join, in their order,
-// which makes them part of it. The others stay where they are, and all do after an error.
+// Join passes the messages that can become part of a running job to join, in their order, which makes
+// them part of it. The others stay in the queue, and all stay after an error.
 func (s *Queue) Join(ctx context.Context, j *Run, join func(some []*Run) (joined, gone []*Run, err error)) error {
 	l, some := s.claim(ctx, j)
 	if len(some) == 0 {
@@ -106,7 +105,7 @@ func (s *Queue) Join(ctx context.Context, j *Run, join func(some []*Run) (joined
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if errors.Is(err, ErrLost) {
-		gone = some // who has the job has the chat
+		gone = some // the job's new owner has the chat's jobs
 	}
 	for _, o := range slices.Concat(joined, gone) {
 		delete(s.open, o.Key())
@@ -127,9 +126,9 @@ func (l *chatQueue) commanded(j *Run) bool {
 	return c.running != nil && c.running.Seq < j.Seq || len(c.waiting) > 0 && c.waiting[0].Seq < j.Seq
 }
 
-// claim takes the messages out of the queue that can become part of a job that runs: those of
-// its sender, up to the first that cannot. What belongs before them comes first, and where a
-// command has ended the job there are none.
+// claim removes from the queue the messages that can become part of a running job: those of its sender,
+// up to the first that cannot. Earlier pieces come first, and there are none if a command has ended the
+// job.
 func (s *Queue) claim(ctx context.Context, j *Run) (*chatQueue, []*Run) {
 	chat := s.ChatOf(j)
 	s.mu.Lock()
@@ -148,8 +147,8 @@ func (s *Queue) claim(ctx context.Context, j *Run) (*chatQueue, []*Run) {
 	return l, some
 }
 
-// joinable returns how many of the messages that wait can become part of a job that runs, and
-// whether more of what comes behind them is waited for.
+// joinable returns how many of the waiting messages can become part of a running job, and whether a
+// further piece is awaited.
 func (l *chatQueue) joinable(s *Queue, j *Run) (n int, partial bool) {
 	waiting, step := l.messages.waiting, 0
 	for ; n < len(waiting); n += step {
@@ -168,9 +167,9 @@ func (l *chatQueue) joinable(s *Queue, j *Run) (n int, partial bool) {
 	return n, false
 }
 
-// Listen has added called, with the queue locked, when something waits that its sender wrote soon
-// after a job began to run and that can become part of it, until the job ends or stop is called.
-// It is told whether more of that is waited for.
+// Listen calls added, with the queue locked, when a message waits that its sender wrote soon after a
+// job began to run and that can become part of it, until the job ends or stop is called. partial says
+// that a further piece is awaited.
 func (s *Queue) Listen(j *Run, added func(partial bool)) (stop func()) {
 	chat := s.ChatOf(j)
 	s.mu.Lock()
@@ -190,7 +189,7 @@ func (s *Queue) Listen(j *Run, added func(partial bool)) (stop func()) {
 	}
 }
 
-// tellAdded tells what listens what was added. It is called with the queue locked.
+// tellAdded calls the listener. The queue is locked.
 func (l *chatQueue) tellAdded(s *Queue) {
 	q := &l.messages
 	if q.added == nil || l.moving || l.shut > 0 {
@@ -207,12 +206,12 @@ func (l *chatQueue) tellAdded(s *Queue) {
 	}
 }
 
-// soonAfter is how long after a turn began a message was written soon after that, by the time of
-// the platform: what piled up while nothing was received is no such message.
+// soonAfter is how long after its start a turn still counts messages as written soon after it, by the
+// platform's time: a backlog does not count.
 const soonAfter = 5 * time.Second
 
-// isSoon reports whether a message was written soon after the one that runs began, and not before.
-// What a restart found was.
+// isSoon reports whether a message was written soon after the running one began, and not before.
+// Messages that a restart found were not.
 func (q *queue) isSoon(o *Run) bool {
 	j := q.running
 	waited := max(0, q.begun.Sub(j.Accepted))

@@ -17,71 +17,71 @@ import (
 )
 
 const (
-	// shares is how many there are: of a hundred replicas each has two or three. With more a takeover
-	// would take longer, with fewer some replica would have much more to do than another.
+	// shares is the number of shares: with a hundred replicas each has two or three. With more a
+	// takeover would take longer, with fewer the load would be uneven.
 	shares      = 256
 	sharePrefix = "chats/"
 )
 
-// Leader is the lease of who does what has to be done once, not by each replica.
+// Leader is the lease of the leader, which does what has to be done once and not by each replica.
 const Leader = "housekeeping"
 
-// Sharing says how a process shares its store with others; the zero value means not at all.
+// Sharing configures how a process shares its store with others; the zero value means not at all.
 type Sharing struct {
 	On bool
-	// Host and Version are what people read about the process.
+	// Host and Version describe the process to users.
 	Host, Version string
-	// Format and Check are those of [replicas.Config].
+	// Format and Check are as in [replicas.Config].
 	Format int
 	Check  func(ctx context.Context) error
-	// TTL is how long a process may give no sign of life before others take its chats over.
-	// 0 means [replicas.DefaultTTL].
+	// TTL is how long a process may be silent before others take over its chats. 0 means
+	// [replicas.DefaultTTL].
 	TTL time.Duration
 }
 
-// ChatFilter are those that pass.
+// ChatFilter reports whether a chat is selected.
 type ChatFilter func(chat chats.Chat) bool
 
-// AllChats are all chats.
+// AllChats selects all chats.
 func AllChats(chats.Chat) bool { return true }
 
-// Chats are those that processes share.
+// Chats are the chats that processes share.
 type Chats interface {
-	// Home returns the chat as which a chat goes on that has moved.
+	// Home returns the chat to which a chat has moved, or the chat itself.
 	Home(chat chats.Chat) chats.Chat
-	// Take takes over what others left open in some chats, with the tokens of the leases that
-	// are about to begin. Once they have, begin is called.
+	// Take takes over the open jobs in some chats, with the tokens of leases that are about to begin.
+	// Once they have, begin is called.
 	Take(ctx context.Context, in ChatFilter, token func(chats.Chat) string) (begin func(), err error)
-	// Lost is called when this process no longer answers in some chats.
+	// Lost is called when this process no longer owns some chats.
 	Lost(in ChatFilter)
-	// Busy reports whether something runs in some chats.
+	// Busy reports whether a job runs in some chats.
 	Busy(in ChatFilter) bool
 }
 
-// LeasesConfig is what [Leases] are made of.
+// LeasesConfig configures [Leases].
 type LeasesConfig struct {
 	Sharing
 	Store storage.Store
-	// Leases are those that there are besides [Leader] and the shares of the chats.
+	// Leases are further leases besides [Leader] and the shares.
 	Leases []string
-	// Chats are what the leases are about.
+	// Chats are the chats that the shares cover.
 	Chats  Chats
 	Logger *slog.Logger
 }
 
-// Leases know in which chats this process answers.
+// Leases know which chats this process owns.
 type Leases struct {
-	// Token names the lease under which this process answers in a chat. It is empty where
-	// another process does, or none. A process that works alone has one token.
+	// Token returns the token of the lease under which this process owns a chat; empty if another
+	// process does, or none. A process that works alone has one token.
 	Token func(chat chats.Chat) string
-	// SafeToken is Token where this process has proved to be alive recently enough that no other can
-	// answer in the chat, and empty elsewhere.
+	// SafeToken returns the Token if this process has proved recently enough to be alive, so that no
+	// other can own the chat, and otherwise "".
 	SafeToken func(chat chats.Chat) string
-	// OwnsSafely reports whether a job is certainly not another process's at this moment. It is for
-	// what no store can refuse, such as a request to a platform. Nil where this one works alone.
+	// OwnsSafely reports whether certainly no other process owns a job now. It is for effects that no
+	// store can reject, such as requests to a platform. Nil if this one works alone.
 	OwnsSafely func(j *Run) bool
-	// Fence returns the check that is a conflict unless the lease with a token lasts. Nil where
-	// this process works alone.
+	// Fence returns the check that conflicts unless the lease with a token is in force. Nil if this
+	// process works alone.
 	Fence func(token string) storage.Op
 
 	cfg     LeasesConfig
@@ -89,12 +89,12 @@ type Leases struct {
 
 	mu     sync.Mutex
 	tokens map[string]string     // by lease
-	fences map[string]storage.Op // by token, from before a lease begins
-	// changed is closed, and replaced, when another lease is held or lost.
+	fences map[string]storage.Op // by token, set before a lease begins
+	// changed is closed, and replaced, when a lease is acquired or lost.
 	changed chan struct{}
 }
 
-// NewLeases returns leases under which this process answers nowhere yet, if the store is shared.
+// NewLeases returns leases. If the store is shared, this process owns no chat yet.
 func NewLeases(cfg LeasesConfig) *Leases {
 	o := &Leases{cfg: cfg, tokens: make(map[string]string), fences: make(map[string]storage.Op), changed: make(chan struct{})}
 	if !cfg.On {
@@ -118,8 +118,7 @@ func NewLeases(cfg LeasesConfig) *Leases {
 // Shared reports whether other processes may work with the same store.
 func (o *Leases) Shared() bool { return o.replica != nil }
 
-// Replica is the id under which this process has joined, and how many leases it holds; empty
-// where it works alone.
+// Replica returns the id of this replica, and how many leases it holds; empty if it works alone.
 func (o *Leases) Replica() (id string, leases int) {
 	if !o.Shared() {
 		return "", 0
@@ -136,8 +135,8 @@ func (o *Leases) token(chat chats.Chat) string {
 	return o.tokens[lease]
 }
 
-// Owns reports whether this process surely answers in a chat: one that was paused must not
-// take back what others have by then.
+// Owns reports whether this process certainly owns a chat: one that was paused must not take back what
+// others own by now.
 func (o *Leases) Owns(chat chats.Chat) bool { return o.SafeToken(chat) != "" }
 
 func (o *Leases) safeToken(chat chats.Chat) string {
@@ -168,7 +167,7 @@ func (o *Leases) leaseOf(chat chats.Chat) string {
 	return share(h.Sum32())
 }
 
-// in are the chats of some leases.
+// in selects the chats of some leases.
 func (o *Leases) in(leases ...string) ChatFilter {
 	some := make(map[string]bool, len(leases))
 	for _, lease := range leases {
@@ -177,8 +176,7 @@ func (o *Leases) in(leases ...string) ChatFilter {
 	return func(chat chats.Chat) bool { return some[o.leaseOf(chat)] }
 }
 
-// Run holds leases until ctx ends. A process that works alone takes all chats over, and that
-// is all.
+// Run holds leases until ctx ends. A process that works alone takes over all chats and returns.
 func (o *Leases) Run(ctx context.Context) error {
 	if o.replica != nil {
 		return o.replica.Run(ctx)
@@ -190,7 +188,7 @@ func (o *Leases) Run(ctx context.Context) error {
 	return err
 }
 
-// Retire gives the chats away in which nothing runs, the others as soon as nothing does.
+// Retire releases the chats in which nothing runs at once, the others as soon as nothing does.
 func (o *Leases) Retire() {
 	if o.replica != nil {
 		o.replica.Retire()
@@ -245,8 +243,8 @@ func (o *Leases) tell() {
 	o.changed = make(chan struct{})
 }
 
-// WhileHeld does what only one process may do at a time, whenever this one holds a lease. It ends
-// with ctx, or when do returns while the lease is held.
+// WhileHeld runs do whenever this process holds a lease. It returns when ctx ends, or when do returns
+// while the lease is held.
 func (o *Leases) WhileHeld(ctx context.Context, lease string, do func(context.Context) error) error {
 	if o.replica == nil {
 		return do(ctx)

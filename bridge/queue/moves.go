@@ -7,7 +7,7 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// home is the chat as which a chat goes on.
+// home returns the chat to which a chat has moved, or the chat itself.
 func (s *Queue) home(chat chats.Chat) chats.Chat {
 	for range len(s.over) {
 		next, moved := s.over[chat.Whole()]
@@ -19,7 +19,7 @@ func (s *Queue) home(chat chats.Chat) chats.Chat {
 	return chat
 }
 
-// RestoreMove tells of a move that a former run or another process has carried out.
+// RestoreMove records a move that a former run or another process has completed.
 func (s *Queue) RestoreMove(from, to chats.Chat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,8 +27,8 @@ func (s *Queue) RestoreMove(from, to chats.Chat) {
 	s.moves.Store(true)
 }
 
-// Block lets no message be answered at either end of a move, until Unblock. Commands begin as
-// long as a message is being answered: it may wait for what one of them says, or be ended by it.
+// Block keeps messages at both ends of a move from being answered, until Unblock. Commands may begin
+// while a message is being answered: it may depend on one of them, or be ended by it.
 func (s *Queue) Block(from, to chats.Chat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,7 +39,7 @@ func (s *Queue) Block(from, to chats.Chat) {
 	}
 }
 
-// Unblock lets messages be answered again.
+// Unblock allows messages to be answered again.
 func (s *Queue) Unblock(from, to chats.Chat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +51,7 @@ func (s *Queue) Unblock(from, to chats.Chat) {
 	}
 }
 
-// ofChats are the queues of some chats, with those of their threads, tasks and cards.
+// ofChats returns the queues of some chats, with those of their threads, tasks and cards.
 func (s *Queue) ofChats(some ...chats.Chat) []*chatQueue {
 	var all []*chatQueue
 	for at, l := range s.byChat {
@@ -64,14 +64,13 @@ func (s *Queue) ofChats(some ...chats.Chat) []*chatQueue {
 	return all
 }
 
-// tellEnded tells who waits for that that something ended.
+// tellEnded wakes callers that wait for a job to end.
 func (s *Queue) tellEnded() {
 	close(s.ended)
 	s.ended = make(chan struct{})
 }
 
-// blocks reports whether a command has to wait for the move of its chat: what is left of the old
-// chat by then is carried out in the new one.
+// blocks reports whether a command has to wait for the move of its chat; then it runs in the new one.
 func (s *Queue) blocks(l *chatQueue) bool {
 	if !l.moving || s.cfg.Workers.Placement(l.commands.waiting[0]).Pinned {
 		return false
@@ -85,7 +84,7 @@ func (s *Queue) blocks(l *chatQueue) bool {
 	return !answering
 }
 
-// AwaitIdle waits until nothing runs in some chats that are blocked, but the move itself.
+// AwaitIdle waits until nothing runs in some blocked chats but the move itself.
 func (s *Queue) AwaitIdle(ctx context.Context, some ...chats.Chat) error {
 	for {
 		s.mu.Lock()
@@ -105,8 +104,8 @@ func (s *Queue) AwaitIdle(ctx context.Context, some ...chats.Chat) error {
 	}
 }
 
-// MoveChat notes that a chat goes on as another, and puts what waits there into the queues of
-// that one. A job that waits for a decision looks for it there.
+// MoveChat records that a chat has moved, and puts its waiting jobs into the queues of the new chat. A
+// job that waits for a decision looks for it there.
 func (s *Queue) MoveChat(from, to chats.Chat) {
 	var along []*Run
 	s.mu.Lock()
@@ -126,11 +125,11 @@ func (s *Queue) MoveChat(from, to chats.Chat) {
 	}
 	s.mu.Unlock()
 	for _, j := range along {
-		s.Enqueue(j.Clone()) // others may look at it still
+		s.Enqueue(j.Clone()) // others may still read it
 	}
 }
 
-// relocate gives a job of a chat that has moved to the new one.
+// relocate moves a job to the new chat.
 func (s *Queue) relocate(j *Run) {
 	home := s.home(j.Message.Chat)
 	if home == j.Message.Chat || s.cfg.Workers.Placement(j).Pinned {
@@ -139,11 +138,11 @@ func (s *Queue) relocate(j *Run) {
 	if j.From == "" {
 		j.From = j.Message.Chat.ID
 	}
-	// Its place in the queue was another: what a command has ended is asked for again.
+	// Its order in the queue was another, so whether a command has ended it is checked again.
 	j.Message.Chat, j.Found = home, true
 }
 
-// Forward is where what is for a chat goes from now on: it may have moved, or move.
+// Forward returns the chat to which a chat has moved, or is moving; otherwise the chat itself.
 func (s *Queue) Forward(chat chats.Chat) chats.Chat {
 	if !s.moves.Load() {
 		return chat.Whole()

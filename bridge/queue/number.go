@@ -9,20 +9,19 @@ import (
 	"oneclaw/storage"
 )
 
-// baseKey is where the store keeps what the numbers of jobs begin above; 0 where it is not
-// there.
+// baseKey is the key of the base of job numbers; the base is 0 if it does not exist.
 const baseKey = "numbers"
 
-// AssignSeq gives a job that has none the number of its first write: revisions grow with each
-// write, whichever process makes it.
+// AssignSeq numbers a job by its first write, if it has no number: revisions grow with each write of
+// any process.
 func (s Store) AssignSeq(j *Run) {
 	if j.Seq == 0 && s.Base != nil {
-		j.Seq = s.Base.Load() + int64(j.Rev) //nolint:gosec // no store is written 2^63 times
+		j.Seq = s.Base.Load() + int64(j.Rev) //nolint:gosec // a store is never written 2^63 times
 	}
 }
 
-// Begin has the numbers of new jobs be higher than the newest that there is: that may be of
-// another store, whose revisions were higher. Seen is a revision that the store has reached.
+// Begin makes the numbers of new jobs higher than the newest existing one, which may come from another
+// store with higher revisions. seen is a revision that the store has reached.
 func (s Store) Begin(ctx context.Context, newest int64, seen storage.Revision) error {
 	entry, err := s.Store.Get(ctx, baseKey)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
@@ -30,12 +29,12 @@ func (s Store) Begin(ctx context.Context, newest int64, seen storage.Revision) e
 	}
 	var base int64
 	if err == nil && json.Unmarshal(entry.Value, &base) != nil {
-		base = 0 // the numbers that there are say what it has to be
+		base = 0 // derived from the existing numbers below
 	}
 	for rev := entry.Revision; base+int64(seen) < newest; seen = rev { //nolint:gosec // as above
 		base = newest - int64(seen) //nolint:gosec // as above
 		if rev, err = Write(ctx, s.Store, baseKey, base, rev); errors.Is(err, storage.ErrConflict) {
-			return s.Begin(ctx, newest, seen) // another process begins, too
+			return s.Begin(ctx, newest, seen) // another process begins as well
 		} else if err != nil {
 			return err
 		}

@@ -16,56 +16,53 @@ import (
 
 // Placement says where a job waits, and for what.
 type Placement struct {
-	// SubQueue names a queue of its own beside that of the chat; empty where there is none.
-	// It begins with a slash: no thread of a platform has one.
+	// SubQueue names a queue beside that of the chat; empty for none. It begins with a slash, unlike
+	// any thread of a platform.
 	SubQueue string
-	// Barrier says that it waits for no message: those wait for it.
+	// Barrier: it waits for no message, and later messages wait for it.
 	Barrier bool
-	// NeedsSlot says that the agent runs for it.
+	// NeedsSlot: the agent runs for it.
 	NeedsSlot bool
-	// Pinned says that it stays where it is when its chat moves.
+	// Pinned: it stays in its chat when that moves.
 	Pinned bool
-	// Joinable says that it can become part of the turn that runs before it.
+	// Joinable: it can become part of the turn that runs before it.
 	Joinable bool
-	// Partial says that more of it may come, for which its turn waits. Bare says the same of what
-	// passes something on without a word, as long as none came with it.
+	// Partial: more pieces of it may come, for which its turn waits. Bare: the same for a message that
+	// only forwards, until a text comes with it.
 	Partial, Bare bool
-	// Overtakes says that it waits no longer than a moment for the commands before it that yield:
-	// those are ended then.
+	// Overtakes: it waits only a moment for earlier commands that yield, and then ends them.
 	Overtakes, Yields bool
-	// Said says that a user said it: it counts among what that one has waiting in shared chats, and
-	// what is said while a turn runs may be added to its question.
+	// Said: a user said it. It counts among that user's waiting messages in shared chats, and if a turn
+	// is running, it may be added to its question.
 	Said bool
-	// Unknown says that a later program wrote it, which alone can run it: until one has, what is
-	// behind it waits.
+	// Unknown: a later version of the program wrote it, and only that can run it: until then, later
+	// jobs wait.
 	Unknown bool
 }
 
-// Workers say where jobs wait, and bring them to their ends. What they say about a job may change
-// with it: they are asked each time.
+// Workers place and run jobs. Their answers about a job may change with it: they are asked each time.
 type Workers interface {
 	// Placement returns where a job waits.
 	Placement(j *Run) Placement
-	// Pieces returns how many of some messages are the first one: those that continue it.
+	// Pieces returns how many of some messages make up the first one.
 	Pieces(some []*Run) int
-	// Accepts reports whether a message that waits can become part of a job that runs.
+	// Accepts reports whether a waiting message can become part of a running job.
 	Accepts(running, waiting *Run) bool
-	// Decisions returns the cards that a job waits for, and which tools they are about.
+	// Decisions returns the cards that a job waits for, and the tools concerned.
 	Decisions(j *Run) (cards, tools []string)
-	// Work brings a job to its end, or leaves it open where work ends. Its own context ends
-	// also where a command ends the job.
+	// Work runs a job to its end, or leaves it open when work ends. ctx also ends when a command ends
+	// the job.
 	Work(work, ctx context.Context, j *Run)
-	// Suspended is told that a job waits for a decision from now on, and which message, if
-	// any, is next behind it. The decision may have come meanwhile: see [Queue.Resume].
+	// Suspended is called when a job begins to wait for a decision, with the next message behind it, if
+	// any. The decision may have come meanwhile: see [Queue.Resume].
 	Suspended(h *Suspended, next *Run)
-	// Waits is told that a job which was queued has to wait for its slot. It waits for nothing and
-	// calls no function here.
+	// Waits is called when a queued job has to wait for its slot. It must not block or call the queue.
 	Waits(j *Run)
-	// Superseded is given the commands that waited and were ended, see [Placement].
+	// Superseded is called with the waiting commands that were ended; see [Placement].
 	Superseded(some []*Run)
 }
 
-// Config is what a [Queue] is made of.
+// Config configures a [Queue].
 type Config struct {
 	Workers Workers
 	// MaxTurns bounds the turns that run at the same time.
@@ -76,34 +73,33 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// ErrShutdown is the cause with which what runs is cancelled at the end: it goes on after
-// the next start.
+// ErrShutdown is the cause with which running jobs are cancelled at shutdown: they continue after the
+// next start.
 var ErrShutdown = errors.New("queue: shutting down")
 
-// Queue holds all jobs that are open. It has one goroutine for each job that runs: at most
-// one message and one command of a chat; [Queue.Close] waits for all.
+// Queue holds all open jobs. It has one goroutine for each running job: at most one message and one
+// command of a chat; [Queue.Close] waits for all.
 type Queue struct {
 	cfg Config
-	// work is what jobs run under: it outlives the call that queues them.
+	// work is the context of jobs: it outlives the call that queues them.
 	work context.Context //nolint:containedctx // Close ends it
 	end  context.CancelCauseFunc
-	// Running is what Close waits for. A job that runs may add to it.
+	// Running is waited for by Close. A running job may add to it.
 	Running sync.WaitGroup
-	// moves says that a chat has moved or moves.
+	// moves says that a chat has moved or is moving.
 	moves atomic.Bool
 
-	mu sync.Mutex // guards the rest and all chat queues; no caller waits while they hold it
-	// open holds the keys of the jobs that are queued or worked on, and when they were
-	// accepted.
+	mu sync.Mutex // guards the rest and all chat queues; never held while waiting
+	// open maps the keys of queued and running jobs to the time of their acceptance.
 	open    map[string]time.Time
 	byChat  map[chats.Chat]*chatQueue
 	closing bool // no job begins any more
 	members members
-	free    int  // how many more turns may run
-	line    line // no job stands here while one is free
-	// over are the moves that were carried out, pending both ends of those that were not,
-	// with where they lead. Ended is closed, and replaced, when something ended for which
-	// a caller may wait: in a chat that moves, or because it was cut short.
+	free    int  // unused slots
+	line    line // empty while a slot is free
+	// over maps the old ids of completed moves to the new ones, pending both ends of the others to the
+	// new one. ended is closed, and replaced, when a job ended for which a caller may wait: in a chat
+	// that is moving, or because it was cut short.
 	over, pending map[chats.Chat]chats.Chat
 	ended         chan struct{}
 }
@@ -119,23 +115,23 @@ func New(cfg Config) *Queue {
 	return s
 }
 
-// Context is the context that jobs run under.
+// Context returns the context of jobs.
 func (s *Queue) Context() context.Context { return s.work }
 
-// WriteContext is for one write about a job that has to happen although the job, or all of them, are
+// WriteContext returns a context for one write that has to happen although its job, or all jobs, are
 // being ended. It lasts for [WriteTimeout].
 func (s *Queue) WriteContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(s.work), WriteTimeout)
 }
 
-// Close begins no job any more. It gives those that run so much time, then cancels them, and
-// returns when they have ended. It reports whether the time was enough.
+// Close starts no more jobs. It waits drain for the running ones, then cancels them, and returns when
+// they have ended. It reports whether the time was enough.
 func (s *Queue) Close(drain time.Duration) bool {
 	s.mu.Lock()
 	s.closing = true
 	for _, l := range s.byChat {
 		if l.asks != nil {
-			l.messages.cancel(ErrShutdown) // no person answers soon enough
+			l.messages.cancel(ErrShutdown) // no user answers soon enough
 		}
 	}
 	s.mu.Unlock()
@@ -156,8 +152,8 @@ func (s *Queue) Close(drain time.Duration) bool {
 	return inTime
 }
 
-// TryGo runs a function that Close waits for, for who may come when the queue is closing:
-// then it reports false, and the caller does it.
+// TryGo runs a function in a goroutine that Close waits for. If the queue is closing, it returns false,
+// and the caller runs it.
 func (s *Queue) TryGo(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,14 +163,14 @@ func (s *Queue) TryGo(f func()) bool {
 	return !s.closing
 }
 
-// ChatOf names the chat queue that a job waits in: its chat, or a sub-queue beside that.
+// ChatOf names the chat queue of a job: its chat, or a sub-queue of it.
 func (s *Queue) ChatOf(j *Run) chats.Chat {
 	chat := j.Message.Chat
 	chat.Thread += s.cfg.Workers.Placement(j).SubQueue
 	return chat
 }
 
-// Has reports whether a job is queued or worked on.
+// Has reports whether a job is queued or running.
 func (s *Queue) Has(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +178,7 @@ func (s *Queue) Has(key string) bool {
 	return has
 }
 
-// Change changes of a job that runs what the rules of workers read: they are asked under the same lock.
+// Change changes a running job under the lock under which workers are asked about it.
 func (s *Queue) Change(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,15 +193,15 @@ func (s *Queue) IsAnswering(chat chats.Chat, key string) bool {
 	return l != nil && l.messages.running != nil && l.messages.running.Key() == key
 }
 
-// Remove forgets a job that is closed.
+// Remove removes a closed job.
 func (s *Queue) Remove(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, key)
 }
 
-// Enqueue puts a job in the queue of its chat as that is called now, once. It returns what
-// stands in front of it and waits for a decision; nil where nothing does.
+// Enqueue puts a job into the queue of its chat, which may have moved, once. It returns the job ahead
+// of it that waits for a decision; nil if there is none.
 func (s *Queue) Enqueue(j *Run) *Suspended {
 	key := j.Key()
 	s.mu.Lock()
@@ -254,15 +250,15 @@ func (s *Queue) Enqueue(j *Run) *Suspended {
 	return nil
 }
 
-// Occupancy is how much waits; Burst tells it from what waited before, when it was gone.
+// Occupancy is how many jobs wait; Burst identifies the backlog since the queue was last empty.
 type Occupancy struct {
 	Waiting int
 	Burst   int64
 }
 
-// Reserve returns how much waits where a job would wait, and what its sender has waiting in
-// all shared chats. It counts the job among that, unless so much waits already: others of
-// that sender may be on their way to other chats.
+// Reserve returns how many jobs wait in the job's queue, and how many of its sender wait in all shared
+// chats. It counts the job among these, unless there are bound of them already: other messages of that
+// sender may be on their way to other chats.
 func (s *Queue) Reserve(j *Run, bound int) (there, sender Occupancy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -285,7 +281,7 @@ func (s *Queue) Reserve(j *Run, bound int) (there, sender Occupancy) {
 	return there, sender
 }
 
-// members count what waits in shared chats, by who wrote it.
+// members counts waiting jobs in shared chats by sender.
 type members map[string]*Occupancy
 
 func (m members) take(j *Run) {
@@ -308,19 +304,18 @@ func (m members) give(j *Run) {
 	}
 }
 
-// Release takes back what Reserve or Enqueue counted.
+// Release undoes the counting of Reserve or Enqueue.
 func (s *Queue) Release(j *Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.members.give(j)
 }
 
-// Load is how much there is to do.
+// Load holds the numbers of open jobs.
 type Load struct {
-	// Open are the jobs that are not closed, Waiting those of them in the queues of their
-	// chats.
+	// Open counts the jobs that are not closed, Waiting those of them that wait in queues.
 	Open, Waiting int
-	// Oldest is when the oldest open job was accepted; zero without one.
+	// Oldest is when the oldest open job was accepted; zero if there is none.
 	Oldest time.Time
 }
 

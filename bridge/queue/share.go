@@ -7,8 +7,8 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// in returns the chats that have a queue and pass. The caller does not hold the lock: who
-// decides may ask where a chat goes on.
+// in returns the chats with a queue that passes selects. It calls passes without the lock, because
+// passes may call CurrentChat.
 func (s *Queue) in(passes func(chats.Chat) bool) []chats.Chat {
 	var all, some []chats.Chat
 	s.mu.Lock()
@@ -24,7 +24,7 @@ func (s *Queue) in(passes func(chats.Chat) bool) []chats.Chat {
 	return some
 }
 
-// AnyRunning reports whether a job runs in one of the chats that pass.
+// AnyRunning reports whether a job runs in a selected chat.
 func (s *Queue) AnyRunning(passes func(chats.Chat) bool) bool {
 	some := s.in(passes)
 	s.mu.Lock()
@@ -37,8 +37,8 @@ func (s *Queue) AnyRunning(passes func(chats.Chat) bool) bool {
 	return false
 }
 
-// DropChats forgets what waits in the chats that pass, and ends what runs there with
-// [ErrLost]: another process has these jobs now.
+// DropChats removes the waiting jobs of the selected chats, and ends the running ones with [ErrLost]:
+// another process has them now.
 func (s *Queue) DropChats(passes func(chats.Chat) bool) {
 	some := s.in(passes)
 	s.mu.Lock()
@@ -66,10 +66,9 @@ func (s *Queue) DropChats(passes func(chats.Chat) bool) {
 	}
 }
 
-// Evict is [Queue.DropChats] for one job, and returns when it does not run any more; one that was
-// answered may still be about to be closed. Until resume is
-// called nothing else begins in its chat: what was accepted after it must not overtake it
-// when it is queued again.
+// Evict is [Queue.DropChats] for one job, and returns when it does not run any more; an answered one
+// may still be about to be closed. Until resume is called nothing else begins in its chat: later jobs
+// must not overtake it when it is queued again.
 func (s *Queue) Evict(ctx context.Context, key string) (resume func(), err error) {
 	var shut []*chatQueue
 	resume = func() {
@@ -107,7 +106,7 @@ func (s *Queue) Evict(ctx context.Context, key string) (resume func(), err error
 	}
 }
 
-// ReleaseUnknown takes the jobs of unknown kinds that a later program has closed out of their queues.
+// ReleaseUnknown removes the jobs of unknown kinds that a later version of the program has closed.
 func (s *Queue) ReleaseUnknown(closed func(*Run) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +125,7 @@ func (s *Queue) ReleaseUnknown(closed func(*Run) bool) {
 	}
 }
 
-// cut takes a job out of a chat queue, or ends it where it runs.
+// cut removes a job from a chat queue, or ends it if it runs.
 func (l *chatQueue) cut(its func(*Run) bool, members members) (has, runs bool) {
 	for _, q := range []*queue{&l.commands, &l.messages} {
 		if q.running != nil && its(q.running) {
@@ -146,7 +145,7 @@ func (l *chatQueue) cut(its func(*Run) bool, members members) (has, runs bool) {
 	return has, runs
 }
 
-// CurrentChat is the chat as which a chat goes on that has moved.
+// CurrentChat returns the chat to which a chat has moved, or the chat itself.
 func (s *Queue) CurrentChat(chat chats.Chat) chats.Chat {
 	if !s.moves.Load() {
 		return chat

@@ -6,18 +6,17 @@ import (
 	"slices"
 )
 
-// So many turns run at the same time. The others stand in line in the order in which their
-// messages were accepted, without a goroutine; a turn that waits for a decision or for its
-// delivery is not counted.
+// A turn needs a slot to run. The others wait in line, in the order in which their messages were
+// accepted, without a goroutine; a turn that waits for a decision or for its delivery needs no slot.
 
-// slotRequest waits in the line. Grant is called once, with the queue locked, when a turn is
-// free; who needs it takes it then.
+// slotRequest waits in line for a slot. grant is called once, with the queue locked, when a slot is
+// free; the job takes the slot then.
 type slotRequest struct {
 	seq   int64
 	grant func()
 }
 
-// line are places by their numbers.
+// line holds the requests, ordered by seq.
 type line []*slotRequest
 
 func (l *line) add(seq int64, grant func()) *slotRequest {
@@ -27,7 +26,7 @@ func (l *line) add(seq int64, grant func()) *slotRequest {
 	return p
 }
 
-// ReleaseSlot lets another turn run, where the job has one.
+// ReleaseSlot frees the slot of a job, if it has one.
 func (s *Queue) ReleaseSlot(j *Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +42,7 @@ func (s *Queue) ReleaseSlot(j *Run) {
 	}
 }
 
-// AwaitSlot waits until a job that has a goroutine may run, or ctx ends.
+// AwaitSlot waits until a job with a goroutine has a slot, or ctx ends.
 func (s *Queue) AwaitSlot(ctx context.Context, j *Run) {
 	granted := make(chan struct{})
 	take := func() { s.free--; close(granted) }

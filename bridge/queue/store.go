@@ -19,39 +19,38 @@ import (
 	"oneclaw/storage"
 )
 
-// takeWrites bounds the jobs that are taken over at the same time; the engine joins them
-// into few disk writes.
+// takeWrites bounds how many jobs are claimed at the same time; the storage engine joins them into few
+// disk writes.
 const takeWrites = 128
 
 // WriteTimeout bounds a write that must happen although its job was interrupted.
 const WriteTimeout = 30 * time.Second
 
-// ErrLost says that a job belongs to another process now, or is closed. The process that worked on
-// it stops without another word: what it would write is another's to write.
+// ErrLost says that another process has a job now, or that it is closed. The process that worked on it
+// stops without further writes, which are up to the other one.
 var ErrLost = errors.New("queue: another process has taken the job over")
 
-// Store keeps jobs: open ones and receipts under prefixes of their own. What it writes
-// holds only while a job belongs to its holder, so that a process which was taken for dead
-// changes nothing any more.
+// Store stores jobs: open ones and receipts under different prefixes. Its writes succeed only while a
+// job has its holder's token, so that a process that was presumed dead changes nothing any more.
 type Store struct {
 	Store storage.Store
-	// LeaseToken names the lease under which this process works on the jobs of a chat: no other
-	// lease has the same. It is empty where another process does that.
+	// LeaseToken returns the token of the lease under which this process works on the jobs of a chat;
+	// no other lease has the same. It is empty if another process owns the chat.
 	LeaseToken func(chat chats.Chat) string
-	// Fence returns the check that is a conflict unless the lease with a token lasts. No job
-	// gets a token without it, so a process that takes a chat over finds all that bear an older one.
-	// Nil where no other process works with the store.
+	// Fence returns the check that conflicts unless the lease with a token is in force. No job gets a
+	// token without it, so that a process that takes over a chat finds all jobs with an older one. Nil
+	// if no other process uses the store.
 	Fence func(token string) storage.Op
-	// Types make what the records of jobs are read into. Nil is for readers that need neither Args nor Work:
-	// a receipt has nothing of them then.
+	// Types provides the values to decode jobs into. Nil is for readers that need neither Args nor
+	// Work: receipts they derive lack these.
 	Types Types
-	// Base is what the numbers of jobs begin above.
+	// Base is the base of job numbers.
 	Base *atomic.Int64
 }
 
-// Add writes a new job, or an unclaimed one that was assigned to this process: see [Job.Unclaimed]. It
-// reports false, and writes nothing, where the event is known or a process has claimed it.
-// Where another process has taken the chat over, the job is unclaimed when it returns.
+// Add writes a new job, or an unclaimed one that this process has claimed: see [Job.Unclaimed]. It
+// returns false, and writes nothing, if the event is known or a process has claimed it. If another
+// process has taken over the chat, the job is unclaimed when it returns.
 func (s Store) Add(ctx context.Context, j *Run) (bool, error) {
 	op, err := j.Record()
 	if err != nil {
@@ -69,7 +68,7 @@ func (s Store) Add(ctx context.Context, j *Run) (bool, error) {
 		}
 		j.LeaseToken, j.Kind, j.Unclaimed = "", "", true
 		if j.Rev != storage.Absent {
-			return false, nil // it was one, and still is
+			return false, nil // it was unclaimed, and still is
 		}
 		return s.Add(ctx, j)
 	}
@@ -77,12 +76,12 @@ func (s Store) Add(ctx context.Context, j *Run) (bool, error) {
 		return false, fmt.Errorf("store job %s: %w", j.Key(), err)
 	}
 	if j.Rev = rev; j.Seq == 0 {
-		j.Seq = s.Base.Load() + int64(rev) //nolint:gosec // no store is written 2^63 times
+		j.Seq = s.Base.Load() + int64(rev) //nolint:gosec // a store is never written 2^63 times
 	}
 	return true, nil
 }
 
-// Discard removes an unclaimed job that no process needs; what was never written needs none.
+// Discard deletes an unclaimed job that is not needed; one that was never written needs nothing.
 func (s Store) Discard(ctx context.Context, j *Run) error {
 	if j.Rev == storage.Absent {
 		return nil
@@ -95,7 +94,7 @@ func (s Store) Save(ctx context.Context, j *Run) error {
 	return s.WriteFenced(ctx, j, func() error { return s.Put(ctx, j) })
 }
 
-// SaveAlways is Save where the write must happen although ctx may have ended.
+// SaveAlways is Save for a write that must happen although ctx may have ended.
 func (s Store) SaveAlways(ctx context.Context, j *Run) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), WriteTimeout)
 	defer cancel()
@@ -116,9 +115,9 @@ func (s Store) Put(ctx context.Context, j *Run) error {
 	return nil
 }
 
-// WriteFenced makes a write that is about the revision of a job. Where that is a conflict because
-// an earlier write happened although it reported an error, it is made again; where the job
-// belongs to another process or is gone, the error is [ErrLost].
+// WriteFenced makes a write that depends on the revision of a job. After a conflict because an earlier
+// write succeeded although it returned an error, it writes again; if the job belongs to another process
+// or is gone, the error is [ErrLost].
 func (s Store) WriteFenced(ctx context.Context, j *Run, write func() error) error {
 	for {
 		was := j.Rev
@@ -130,13 +129,13 @@ func (s Store) WriteFenced(ctx context.Context, j *Run, write func() error) erro
 			return lost
 		}
 		if j.Rev == was {
-			return err // it is about something else
+			return err // the conflict has another cause
 		}
 	}
 }
 
-// Check returns nil where a job belongs to this process, with its present revision and what is
-// written beside who works on it.
+// Check returns nil if a job belongs to this process, and then updates its revision and what another
+// goroutine has written to it.
 func (s Store) Check(ctx context.Context, j *Run) error {
 	known, err := s.Load(ctx, j.Key())
 	switch {
@@ -152,8 +151,8 @@ func (s Store) Check(ctx context.Context, j *Run) error {
 	return nil
 }
 
-// Claim makes a job that another lease has left this one's, as it is on disk by then. It
-// reports false where it is gone, or this one's already, or the chat is another's by now.
+// Claim moves a job from another lease to this one. It returns false if the job is gone, is this one's
+// already, or another process owns the chat now.
 func (s Store) Claim(ctx context.Context, j *Run) (bool, error) {
 	for {
 		holder := s.LeaseToken(j.Message.Chat)
@@ -163,11 +162,11 @@ func (s Store) Claim(ctx context.Context, j *Run) (bool, error) {
 		j.LeaseToken = holder
 		err := s.writeClaimed(ctx, j)
 		if !errors.Is(err, storage.ErrConflict) {
-			// Where the disk is full, the first write that succeeds claims it.
+			// If the disk is full, the first write that succeeds claims it.
 			s.AssignSeq(j)
 			return true, context.Cause(ctx)
 		}
-		// The other one is not dead, or the chat is another's.
+		// The other process is not dead, or another one owns the chat.
 		known, err := s.Load(ctx, j.Key())
 		if known == nil || err != nil || known.LeaseToken == j.LeaseToken || known.Rev == j.Rev {
 			return false, err
@@ -176,8 +175,8 @@ func (s Store) Claim(ctx context.Context, j *Run) (bool, error) {
 	}
 }
 
-// Touch writes the record of a job once more as it is, to find out whether the store takes what
-// is written about the job. The error is [ErrLost] where that is another process's, or closed.
+// Touch rewrites the record of a job unchanged, to find out whether the store accepts writes of the
+// job. The error is [ErrLost] if another process has it, or it is closed.
 func (s Store) Touch(ctx context.Context, j *Run) error {
 	known, err := s.Store.Get(ctx, OpenPrefix+j.Key())
 	if errors.Is(err, storage.ErrNotFound) {
@@ -191,7 +190,7 @@ func (s Store) Touch(ctx context.Context, j *Run) error {
 	}
 	rev, err := s.Store.Put(ctx, known.Key, known.Value, known.Revision)
 	if errors.Is(err, storage.ErrConflict) {
-		return nil // the store takes writes, of others as well
+		return nil // the store accepts writes, including those of others
 	}
 	if err != nil {
 		return fmt.Errorf("store job %s: %w", j.Key(), err)
@@ -202,11 +201,11 @@ func (s Store) Touch(ctx context.Context, j *Run) error {
 	return nil
 }
 
-// Close puts a receipt in the place of a job. Where the store can, it does so together with the
-// next write that comes before due; nil for at once.
+// Close replaces a job by its receipt. If the store supports it, it does so together with the next
+// write before due; nil means at once.
 func (s Store) Close(ctx context.Context, j *Run, due <-chan struct{}) error {
 	err := s.WriteFenced(ctx, j, func() error {
-		ops, err := j.Receipt().Ops(storage.Absent) // as it is known by now
+		ops, err := j.Receipt().Ops(storage.Absent) // in its present state
 		if err != nil {
 			return err
 		}
@@ -226,18 +225,17 @@ func (s Store) Close(ctx context.Context, j *Run, due <-chan struct{}) error {
 	return nil
 }
 
-// closed reports whether this lease has closed a job: the write that did reported an
-// error.
+// closed reports whether this lease has closed a job with a write that returned an error.
 func (s Store) closed(ctx context.Context, j *Run) bool {
 	known, err := s.receipt(ctx, j.Key())
 	return err == nil && known != nil && known.LeaseToken == j.LeaseToken
 }
 
-// WriteReceipt writes the receipt of a message that is not answered, over a revision of one.
+// WriteReceipt writes the receipt of a message that is not answered, over the revision rev.
 func (s Store) WriteReceipt(ctx context.Context, j *Run, rev storage.Revision) error {
 	ops, err := j.Receipt().Ops(rev)
 	if err == nil {
-		if j.Rev != storage.Absent { // it was unclaimed
+		if j.Rev != storage.Absent { // the job was unclaimed
 			ops = append(ops, storage.Delete(OpenPrefix+j.Key(), j.Rev))
 		}
 		_, err = s.Store.Write(ctx, ops...)
@@ -248,7 +246,7 @@ func (s Store) WriteReceipt(ctx context.Context, j *Run, rev storage.Revision) e
 	return nil
 }
 
-// Closed reports whether there is a receipt under a key, whole or damaged.
+// Closed reports whether there is a receipt under a key, intact or damaged.
 func (s Store) Closed(ctx context.Context, key string) (bool, error) {
 	_, err := s.Store.Get(ctx, receipts.Prefix+key)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -260,9 +258,8 @@ func (s Store) Closed(ctx context.Context, key string) (bool, error) {
 	return true, nil
 }
 
-// Open returns the open jobs in the chats that pass, in their order, and the
-// records that do not decode. Under names what the keys of the chats begin with; empty for
-// all.
+// Open returns the open jobs in the selected chats, in their order, and the errors of records that do
+// not decode. under is a prefix of the keys; empty for all.
 func (s Store) Open(ctx context.Context, under string, passes func(chats.Chat) bool) (open []*Run, broken []error, err error) {
 	for entry, err := range s.Store.List(ctx, storage.Range{Prefix: OpenPrefix + under}) {
 		if err != nil {
@@ -282,9 +279,8 @@ func (s Store) Open(ctx context.Context, under string, passes func(chats.Chat) b
 	return open, broken, nil
 }
 
-// ClaimAll makes jobs this lease's that others have left, and returns those that it got, in
-// their order. In each chat it begins with the last: who still works on the first does not go
-// on to one that is not taken yet.
+// ClaimAll moves jobs from other leases to this one, and returns those that it got, in their order. In
+// each chat it begins with the last: a process that still works on the first then finds no next one.
 func (s Store) ClaimAll(ctx context.Context, some []*Run) (taken []*Run, err error) {
 	byChat := make(map[chats.Chat][]*Run)
 	for _, j := range some {
@@ -314,7 +310,7 @@ func (s Store) ClaimAll(ctx context.Context, some []*Run) (taken []*Run, err err
 	return taken, err
 }
 
-// Load returns an open job; nil where there is none.
+// Load returns an open job; nil if there is none.
 func (s Store) Load(ctx context.Context, key string) (*Run, error) {
 	entry, err := s.Store.Get(ctx, OpenPrefix+key)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -326,7 +322,8 @@ func (s Store) Load(ctx context.Context, key string) (*Run, error) {
 	return s.Read(entry)
 }
 
-// Find returns what is known of a job, open or closed; nil where there is none.
+// Find returns the receipt of a closed job, or that of an open job in its present state; nil if there
+// is none.
 func (s Store) Find(ctx context.Context, key string) (*receipts.Receipt, error) {
 	j, err := s.Load(ctx, key)
 	if err != nil {
@@ -349,14 +346,14 @@ func (s Store) receipt(ctx context.Context, key string) (*receipts.Receipt, erro
 	return s.ReadReceipt(entry)
 }
 
-// ReadReceipt decodes a receipt. One of a message that was never a job has the number of its write.
+// ReadReceipt decodes a receipt. A message that was never a job has the number of the receipt's write.
 func (s Store) ReadReceipt(entry storage.Entry) (*receipts.Receipt, error) {
 	r := new(receipts.Receipt)
 	if err := Decode(entry, r); err != nil {
 		return nil, err
 	}
 	if r.Seq == 0 && s.Base != nil {
-		r.Seq = s.Base.Load() + int64(entry.Revision) //nolint:gosec // no store is written 2^63 times
+		r.Seq = s.Base.Load() + int64(entry.Revision) //nolint:gosec // a store is never written 2^63 times
 	}
 	return r, nil
 }
@@ -374,8 +371,8 @@ func (s Store) Read(entry storage.Entry) (*Run, error) {
 	return j, nil
 }
 
-// OpenBy yields the open jobs of a user, as platform:id, under a prefix of their keys; what is
-// damaged is left out.
+// OpenBy yields the open jobs of a user, platform:id, under a prefix of their keys. It skips damaged
+// ones.
 func (s Store) OpenBy(ctx context.Context, under, by string) iter.Seq2[*Run, error] {
 	return func(yield func(*Run, error) bool) {
 		for entry, err := range s.Store.List(ctx, storage.Range{Prefix: OpenPrefix + under}) {

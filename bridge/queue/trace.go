@@ -8,28 +8,26 @@ import (
 	"oneclaw/bridge/receipts"
 )
 
-// Trace is what the spans of a job hang on. Its zero value, of a job that no tracer follows,
-// takes no room in the record.
+// Trace is the trace state of a job. Its zero value, of an untraced job, takes no room in the record.
 type Trace struct {
-	// Parent names the root of the trace, in the form of W3C's traceparent. The process that closes the
-	// job tells of the root, so that there is one, however many processes worked on it.
+	// Parent names the root of the trace, as a W3C traceparent. The process that closes the job exports
+	// the root, so that there is one, however many processes worked on it.
 	Parent string `json:"parent,omitempty"`
-	// Turn is when the turn began, Answered when it had made its answer.
+	// Turn is when the turn began, Answered when its answer was ready.
 	Turn     time.Time `json:"turn,omitzero"`
 	Answered time.Time `json:"answered,omitzero"`
 }
 
-// Tracer follows jobs to their ends. It is called from several goroutines and must not wait.
+// Tracer traces jobs. It is called from several goroutines and must not block.
 type Tracer interface {
-	// Begin gives a job its trace, before the first write of its record.
+	// Begin starts a job's trace, before the first write of its record.
 	Begin(j *Run)
-	// Runs is told that a job has waited long enough. What is done for it is done under the
-	// context that it returns.
+	// Runs is called when a job has waited long enough. The job runs under the context that it returns.
 	Runs(ctx context.Context, j *Run) context.Context
 	// WrapObserver returns an observer of the turn that traces each event and passes it on to observe.
 	WrapObserver(j *Run, observe func(agent.Event)) func(agent.Event)
-	// Sending is told that a part is about to be sent, and what it returns how that ended.
+	// Sending is called before a part is sent; the function that it returns is called with the outcome.
 	Sending(j *Run, p *receipts.Part) (sent func(error))
-	// Closed is told that the receipt of a job is on disk.
+	// Closed is called when the receipt of a job is on disk.
 	Closed(j *Run)
 }

@@ -10,8 +10,8 @@ import (
 	"oneclaw/internal/rescue"
 )
 
-// wake runs the jobs that may run now, and forgets a chat queue that has nothing to do. It is
-// called with the queue locked, whenever something has changed in one.
+// wake starts the jobs that may run now, and drops an idle chat queue. It is called, with the queue
+// locked, whenever something has changed in one.
 func (s *Queue) wake(l *chatQueue) {
 	for _, q := range []*queue{&l.commands, &l.messages} {
 		if l.shut > 0 || s.closing || !s.takes(l, q) {
@@ -41,8 +41,8 @@ func (s *Queue) wake(l *chatQueue) {
 	}
 }
 
-// takes reports whether the first job of a queue may run now. Where it needs a turn it has
-// one then, or the chat queue stands in line.
+// takes reports whether the first job of a queue may run now. If it needs a slot, it then has one, or
+// waits in line.
 func (s *Queue) takes(l *chatQueue, q *queue) bool {
 	if q.running != nil || len(q.waiting) == 0 {
 		return false
@@ -72,7 +72,7 @@ func standInLine(s *Queue, l *chatQueue, j *Run) {
 	}
 }
 
-// run runs a job and wakes its chat queue.
+// run runs a job and then wakes its chat queue.
 func (s *Queue) run(ctx context.Context, l *chatQueue, q *queue) {
 	defer s.Running.Done()
 	j := q.running
@@ -96,8 +96,8 @@ func (s *Queue) run(ctx context.Context, l *chatQueue, q *queue) {
 	s.wake(l)
 }
 
-// hold keeps the chat queue for a job that ran and waits now, without a goroutine. The command
-// that ends it may have come meanwhile.
+// hold suspends the chat queue for a job that ran and now waits, without a goroutine. A command that
+// ends it may have come meanwhile.
 func (s *Queue) hold(ran context.Context, l *chatQueue, j *Run) {
 	h := newHeld(s, l, j)
 	var next *Run
@@ -115,8 +115,8 @@ func (s *Queue) hold(ran context.Context, l *chatQueue, j *Run) {
 	}
 }
 
-// Resume lets a job go on that waits for a decision, where it still does. Chat names its
-// queue; it may have moved.
+// Resume continues a job that waits for a decision, if it still does. chat names its queue; it may have
+// moved.
 func (s *Queue) Resume(chat chats.Chat, key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +125,7 @@ func (s *Queue) Resume(chat chats.Chat, key string) {
 	}
 }
 
-// InterruptUser ends what is being answered for a user, platform:id, and what waits for a decision.
+// InterruptUser ends the turns of a user, platform:id, including suspended ones.
 func (s *Queue) InterruptUser(user string, cause error) {
 	theirs := func(j *Run) bool { return j.Message.By() == user }
 	s.mu.Lock()
@@ -140,8 +140,8 @@ func (s *Queue) InterruptUser(user string, cause error) {
 	}
 }
 
-// InterruptJob ends the turn of one message of a chat that runs or waits for a decision, and leaves
-// everything else. It reports false where there is none.
+// InterruptJob ends the turn of one message, running or suspended, and nothing else. It returns false
+// if there is none.
 func (s *Queue) InterruptJob(chat chats.Chat, key string, cause error) bool {
 	its := func(j *Run) bool { return j.Key() == key }
 	s.mu.Lock()
@@ -166,11 +166,10 @@ func (s *Queue) InterruptJob(chat chats.Chat, key string, cause error) bool {
 // ErrSuperseded ends a command that a later /stop or /clear has waited for.
 var ErrSuperseded = errors.New("queue: a later command has waited for it")
 
-// yieldWait is how long a command waits for those before it that yield.
+// yieldWait is how long a command waits for earlier ones that yield.
 const yieldWait = time.Second
 
-// overtake ends the commands of a chat queue that stand before one of it for more than a moment. It is
-// called with the queue locked.
+// overtake ends the commands of a chat queue that delay j for more than a moment. The queue is locked.
 func overtake(s *Queue, l *chatQueue, j *Run) {
 	time.AfterFunc(yieldWait, func() {
 		s.mu.Lock()
@@ -200,8 +199,8 @@ func overtake(s *Queue, l *chatQueue, j *Run) {
 	})
 }
 
-// Interrupt ends the turn of a chat that runs or waits for a decision, if it was accepted
-// before the given number, and takes the messages that waited before it out of the queue.
+// Interrupt ends the running or suspended turn of a chat, if it was accepted before the given number,
+// and removes earlier waiting messages from the queue.
 func (s *Queue) Interrupt(chat chats.Chat, before int64, cause error) (running bool, waiting []*Run) {
 	older := func(j *Run) bool { return j.Seq < before && !s.cfg.Workers.Placement(j).Unknown }
 	s.mu.Lock()
@@ -210,7 +209,7 @@ func (s *Queue) Interrupt(chat chats.Chat, before int64, cause error) (running b
 	if l == nil {
 		return false, nil
 	}
-	if r := l.messages.running; r != nil && r.Seq < before { // of a known kind, and its worker's to read
+	if r := l.messages.running; r != nil && r.Seq < before { // of a known kind; only its worker may read it
 		l.messages.cancel(cause)
 		l.asks, running = nil, true
 	}
@@ -219,7 +218,7 @@ func (s *Queue) Interrupt(chat chats.Chat, before int64, cause error) (running b
 		case !older(j):
 			return false
 		case !j.Unstarted:
-			// Its approval is there, and it has not gone on yet.
+			// Its approval was decided, and it has not resumed yet.
 			j.endCause, running = cause, true
 			return false
 		}

@@ -12,8 +12,8 @@ import (
 	"oneclaw/storage"
 )
 
-// By yields the receipts of what a user, as platform:id, has sent. It reads those of the whole
-// platform, and leaves out what is damaged.
+// By yields the receipts of a user's messages; by is platform:id. It reads those of the whole platform,
+// and skips damaged ones.
 func By(ctx context.Context, kv storage.KV, by string) iter.Seq2[*Receipt, error] {
 	platform, _, _ := strings.Cut(by, ":")
 	return func(yield func(*Receipt, error) bool) {
@@ -25,7 +25,7 @@ func By(ctx context.Context, kv storage.KV, by string) iter.Seq2[*Receipt, error
 	}
 }
 
-// found is a receipt that was read, or why none could be.
+// found is a receipt, or the error of reading one.
 type found struct {
 	*Receipt
 	rev storage.Revision
@@ -50,13 +50,12 @@ func of(ctx context.Context, kv storage.KV, prefix, by string) iter.Seq[found] {
 	}
 }
 
-// Erase takes what a user, as platform:id, has said in a chat, and what they were answered, out of
-// its receipts.
+// Erase erases what a user, platform:id, has said in a chat, and the answers, from its receipts.
 func Erase(ctx context.Context, store storage.Store, by string, chat chats.Chat) error {
 	return eraseAll(ctx, store, Prefix+chat.Whole().String()+"/", by)
 }
 
-// EraseEverywhere does so in all chats.
+// EraseEverywhere does the same in all chats.
 func EraseEverywhere(ctx context.Context, store storage.Store, by string) error {
 	platform, _, _ := strings.Cut(by, ":")
 	return eraseAll(ctx, store, Prefix+platform+":", by)
@@ -70,7 +69,7 @@ func eraseAll(ctx context.Context, store storage.Store, prefix, by string) error
 			if err == nil {
 				err = erase(ctx, store, r.Receipt, r.rev)
 			}
-			if errors.Is(err, storage.ErrConflict) { // it is looked at again
+			if errors.Is(err, storage.ErrConflict) { // read again by the caller
 				changed, err = true, nil
 			}
 			if err != nil {

@@ -5,23 +5,22 @@ import (
 	"time"
 )
 
-// Feedback says whether a user thinks so of an answer. A user has two at most: a platform may show
-// both thumbs, and the one that was given last counts.
+// Feedback is a user's rating of an answer. A user has at most two: a platform may show both thumbs,
+// and the last one counts.
 type Feedback struct {
-	// By is whose it is, as platform:id.
+	// By is the user, as platform:id.
 	By   string `json:"by"`
 	Good bool   `json:"good,omitempty"`
-	// Given is false where it was taken back, which is kept because events may overtake each
-	// other.
+	// Given is false after a withdrawal, which is kept because events may overtake each other.
 	Given bool      `json:"given,omitempty"`
 	At    time.Time `json:"at"`
 }
 
-// maxFeedback bounds what is kept of one answer.
+// maxFeedback bounds the ratings of one answer.
 const maxFeedback = 200
 
-// Note takes feedback over unless it is older than what is known. It reports whether there is
-// anything to be written, and whether that says something else than before.
+// Note records a rating unless it is older than the known one. It reports whether the receipt has to be
+// written, and whether the rating changed.
 func (t *Turn) Note(o Feedback) (write, changed bool) {
 	i := slices.IndexFunc(t.Feedback, func(known Feedback) bool { return known.By == o.By && known.Good == o.Good })
 	switch {
@@ -33,11 +32,11 @@ func (t *Turn) Note(o Feedback) (write, changed bool) {
 		changed = o.Given != t.Feedback[i].Given
 		t.Feedback = slices.Delete(slices.Clone(t.Feedback), i, i+1)
 	}
-	t.Feedback = append(t.Feedback, o) // of two at the same time the last counts
+	t.Feedback = append(t.Feedback, o) // of two at the same time the later event counts
 	return true, changed
 }
 
-// FeedbackCounts counts the users who think well of an answer, and those who do not.
+// FeedbackCounts returns how many users rated an answer good, and bad.
 func FeedbackCounts(all []Feedback) (good, bad int) {
 	counts := make(map[string]Feedback)
 	for _, o := range all {

@@ -14,32 +14,32 @@ import (
 	"oneclaw/storage"
 )
 
-// finishedPrefix begins the keys of an index: messages and tasks by the time at which they were
-// closed, the newest first. The keys of receipts sort by chat.
+// finishedPrefix begins the keys of an index: messages and tasks by the time at which they were closed,
+// the newest first. (The keys of receipts sort by chat.)
 const finishedPrefix = "finished/"
 
-// Entry is what the index says of a receipt: enough for lists and sums.
+// Entry is a receipt's entry in the index: enough for lists and sums.
 type Entry struct {
-	// Key is that of the job, At when it was closed.
+	// Key is the key of the job, At when it was closed.
 	Key string    `json:"-"`
 	At  time.Time `json:"-"`
 
 	State State `json:"s"`
-	// User is the platform's id of who sent it.
+	// User is the platform's id of the sender.
 	User string `json:"u,omitempty"`
-	// Took is how long it was open, in milliseconds; Asked says that it waited for a person.
+	// Took is how long it was open, in milliseconds; Asked says that it waited for a user.
 	Took  int64 `json:"t,omitempty"`
 	Asked bool  `json:"a,omitempty"`
 	// Notice says that no model was needed for the answer.
 	Notice bool `json:"c,omitempty"`
-	// Incident is that of the receipt.
+	// Incident is the receipt's.
 	Incident string `json:"i,omitempty"`
 }
 
-// Says reports whether a message is something that its sender says, or has said by a task.
+// Says reports whether a message was said by its sender, directly or as a task.
 func Says(m chats.Message) bool { return m.Kind == chats.KindText || m.Kind == KindTask }
 
-// entry is what the index says of a receipt; nothing where it is not in it.
+// entry returns the index entry of a receipt; false if it has none.
 func (r *Receipt) entry() (f Entry, listed bool) {
 	listed = Says(r.Message) && r.State != Joined && !r.Closed.IsZero()
 	return Entry{
@@ -48,15 +48,15 @@ func (r *Receipt) entry() (f Entry, listed bool) {
 	}, listed
 }
 
-// finishedBefore is the key of the index behind which older ones are.
+// finishedBefore returns the index key after which entries are older than t.
 func finishedBefore(t time.Time) string {
 	return fmt.Sprintf("%s%019d/", finishedPrefix, math.MaxInt64-t.UnixNano())
 }
 
-// IndexKey is where it is in the index: what [List] goes on behind.
+// IndexKey returns the entry's key in the index, from which [List] can continue.
 func (f Entry) IndexKey() string { return finishedBefore(f.At) + f.Key }
 
-// list is the operation that puts a receipt into the index; nothing where it is not in it.
+// list returns the operation that adds a receipt to the index; none if it is not listed.
 func (r *Receipt) list() ([]storage.Op, error) {
 	f, listed := r.entry()
 	if !listed || len(f.IndexKey()) > storage.MaxKey {
@@ -66,12 +66,12 @@ func (r *Receipt) list() ([]storage.Op, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the entry of %s: %w", r.Key(), err)
 	}
-	// Any: the receipt beside it says whether it is written at all.
+	// Any revision: the receipt in the same write has the condition.
 	return []storage.Op{storage.Put(f.IndexKey(), data, storage.Any)}, nil
 }
 
-// List yields the index, the newest first, behind a place of it; empty for all. It may yield what
-// has no receipt any more, or one of another time.
+// List yields the index, the newest first, after a key of it; empty for all. An entry's receipt may be
+// gone, or have another time.
 func List(ctx context.Context, kv storage.KV, after string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for entry, err := range kv.List(ctx, storage.Range{Prefix: finishedPrefix, After: after}) {
@@ -86,8 +86,8 @@ func List(ctx context.Context, kv storage.KV, after string) iter.Seq2[Entry, err
 	}
 }
 
-// Of returns the receipts of entries of the index, by their keys; of one that is damaged, or of
-// another time, nothing.
+// Of returns the receipts of index entries, by key; without those that are damaged, or have another
+// time.
 func Of(ctx context.Context, kv storage.KV, of []Entry) (map[string]*Receipt, error) {
 	keys := make([]string, len(of))
 	for i, f := range of {
@@ -117,8 +117,8 @@ func readEntry(entry storage.Entry) (f Entry, ok bool) {
 	return f, true
 }
 
-// forgetFinished removes what is older in the index than receipts are kept, and what a wrong
-// clock has put too far ahead.
+// forgetFinished deletes index entries that are older than receipts are kept, or too far in the future
+// because of a wrong clock.
 func forgetFinished(ctx context.Context, store storage.Store, now time.Time) error {
 	ahead, old := finishedBefore(now.Add(Age)), remover{store: store}
 	for entry, err := range store.List(ctx, storage.Range{Prefix: finishedPrefix}) {

@@ -13,9 +13,9 @@ import (
 	"oneclaw/storage"
 )
 
-// Prune removes receipts that were closed longer ago than [Age], and gives those to damaged that do
-// not decode. One from the future was written when the clock was wrong: it counts from now on. Those
-// that stay are summed up.
+// Prune deletes receipts that were closed longer ago than [Age], and passes those that do not decode to
+// damaged. A receipt from the future was written with a wrong clock: its age counts from now on. The
+// remaining ones are summed up.
 func Prune(ctx context.Context, store storage.Store, now time.Time, damaged func(entry storage.Entry, err error) error) (int, error) {
 	removed, all, old := 0, make(sums), remover{store: store}
 	for entry, err := range Throttled(ctx, store.List(ctx, storage.Range{Prefix: Prefix})) {
@@ -57,14 +57,14 @@ func Prune(ctx context.Context, store storage.Store, now time.Time, damaged func
 }
 
 const (
-	// stretch is after how many entries [Throttled] rests, and rest for how long. A receipt takes
-	// some 13 µs, so that is an eighth of the time of one processor at most.
+	// stretch is how many entries [Throttled] yields between rests, rest how long it rests. A receipt
+	// takes about 13 µs, so that is at most an eighth of one processor's time.
 	stretch = 256
 	rest    = 25 * time.Millisecond
 )
 
-// Throttled yields what all yields, and rests again and again: who looks through everything leaves
-// the processors to the chats.
+// Throttled yields what all yields, with regular rests, so that a scan of everything leaves the
+// processors to the chats.
 func Throttled[T any](ctx context.Context, all iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		n := 0
@@ -79,11 +79,11 @@ func Throttled[T any](ctx context.Context, all iter.Seq2[T, error]) iter.Seq2[T,
 	}
 }
 
-// removeAtOnce is how many entries one write removes.
+// removeAtOnce is how many entries one write deletes.
 const removeAtOnce = 100
 
-// remover removes entries unless they have changed, many in one write: one for each would be a
-// wait for the disk for each, and the chats would wait with it.
+// remover deletes entries unless they have changed, many in one write: single writes would each wait
+// for the disk, and make the chats wait.
 type remover struct {
 	store storage.Store
 	ops   []storage.Op
@@ -101,7 +101,7 @@ func (r *remover) flush(ctx context.Context) error {
 		return nil
 	}
 	_, err := r.store.Write(ctx, r.ops...)
-	if errors.Is(err, storage.ErrConflict) { // one of them has changed
+	if errors.Is(err, storage.ErrConflict) { // one of them has changed meanwhile
 		err = nil
 		for _, op := range r.ops {
 			err = cmp.Or(err, remove(ctx, r.store, op.Key, op.Rev))
