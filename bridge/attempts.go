@@ -15,38 +15,37 @@ import (
 	"oneclaw/internal/rescue"
 )
 
-// What fails is tried again. What fails for a reason that is not the job's own (the store
-// takes no writes, another process may answer in the chat, the platform is out of order) waits
-// until that passes. Any other job is ended when it has had its tries, with an incident: there
-// is an answer that says so where one is due, else the log does. So is what restart after restart
-// finds where it was: it may be what ends the process.
+// Failed jobs are retried. A failure for a reason outside of the job (the store is down, another
+// process may own the chat, the platform is down) waits until that passes. Any other job is given up
+// after its attempts, with an incident: an answer says so if one is due, else the log does. The same
+// holds for a job that restart after restart finds without progress: it may crash the process.
 const (
-	// maxAttempts bounds the attempts, which go on for [Limits.RetryFor] at least; attempts that take
-	// long end after maxPatience times that.
+	// maxAttempts bounds the attempts, which go on for at least [Limits.RetryFor]; long attempts end
+	// after maxPatience times that.
 	maxAttempts = 8
 	maxPatience = 5
-	// maxPanics is how many lives a job has that panics.
+	// maxPanics is the number of panics at which a job is given up.
 	maxPanics = 2
-	// maxRestarts bounds the restarts in a row after which a job is taken up again and comes no
-	// further, which go on for [Limits.RetryFor] at least: it may be what ends the process.
+	// maxRestarts bounds the consecutive restarts without progress of a job, which may crash the
+	// process; they go on for at least [Limits.RetryFor].
 	maxRestarts = 5
-	// maxTogether is after how many restarts in a row the jobs that were found each time are
-	// carried on one by one, so that those beside the one that ends the process come to their
-	// ends. None keeps the others waiting for longer than aloneFor.
+	// maxTogether is the number of consecutive restarts after which the jobs found each time run one at
+	// a time, so that those beside the crashing one can finish. None delays the others for longer than
+	// aloneFor.
 	maxTogether = 2
 	aloneFor    = 10 * time.Second
 )
 
-// attempts are those of a job in this process that failed.
+// attempts counts the failed attempts at a job in this process.
 type attempts struct {
 	failed, panics int
-	since          time.Time // of the first that failed
+	since          time.Time // first failure
 	told           bool      // its answer says that it failed
-	damaged        []string  // the damaged records that it met
+	damaged        []string  // damaged records that it has met
 }
 
-// count counts an attempt that ended with an error, and reports whether it was the last. They go on for so
-// long at least.
+// count counts a failed attempt, and reports whether it was the last. Attempts go on for at least
+// atLeast.
 func (t *attempts) count(now time.Time, atLeast time.Duration, err error) bool {
 	if _, panicked := errors.AsType[*rescue.PanicError](err); panicked {
 		t.panics++
@@ -60,17 +59,17 @@ func (t *attempts) count(now time.Time, atLeast time.Duration, err error) bool {
 	return t.failed >= maxAttempts && lasts >= atLeast || t.failed > 1 && lasts >= maxPatience*atLeast
 }
 
-// execute brings a job to its end, or leaves it open where the bridge shuts down. A panic on the
-// way costs the job one of its lives, and nothing else.
+// execute runs a job to its end, or leaves it open if the bridge shuts down. A panic costs only the job
+// one of its lives.
 func (e *executor) execute(work, ctx context.Context, j *queue.Run) {
 	for e.leases.Shared() && !e.leases.OwnsSafely(j) {
-		// It was accepted while its chat was given away, and perhaps taken again: what others have
-		// accepted before it comes first, so it is taken with that.
+		// The job was accepted while its chat was given away, and perhaps taken back: jobs of others
+		// come first, so it is claimed together with them.
 		if e.leases.Token(j.Message.Chat) != j.LeaseToken && e.completer.lost(j, queue.ErrLost) {
 			return
 		}
-		// A process that was paused waits until it knows whether it still answers there. The job keeps
-		// its place: what is behind it must not begin first.
+		// A process that was paused waits until it knows whether it still owns the chat. The job keeps
+		// its place, so that later ones do not begin first.
 		if e.rest(ctx, minRetry) != nil {
 			return
 		}
@@ -78,7 +77,7 @@ func (e *executor) execute(work, ctx context.Context, j *queue.Run) {
 	t, over := attempts{}, false
 	defer e.alone(ctx, j)()
 	if err := e.restarted(j); err != nil {
-		t.told = j.Incident != "" // its answer says so, and ended the process as well
+		t.told = j.Incident != "" // its answer says so, and crashed the process as well
 		over = e.giveUp(ctx, j, &t, receipts.Failed, err)
 	}
 	for !over {
@@ -92,8 +91,7 @@ func (e *executor) execute(work, ctx context.Context, j *queue.Run) {
 	}
 }
 
-// alone waits until a job may be carried on that may be what ends the process; next lets another
-// such job begin.
+// alone waits until a job that may crash the process may run; next lets another such job begin.
 func (e *executor) alone(ctx context.Context, j *queue.Run) (next func()) {
 	if !j.Restarted || j.Stall.Restarts < maxTogether || j.State == receipts.Waiting || !outbox.Of(j).OutageSince.IsZero() {
 		return func() {}
@@ -113,8 +111,8 @@ func (e *executor) alone(ctx context.Context, j *queue.Run) (next func()) {
 	return func() { timer.Stop(); leave() }
 }
 
-// restarted counts the restart that found a job, before anything is done for it. It returns an
-// error where that was one too many. What waits for a person or for its platform is not counted.
+// restarted counts the restart that found a job, before the job runs. It returns an error if that was
+// one too many. Jobs that wait for a user or for their platform do not count.
 func (e *executor) restarted(j *queue.Run) error {
 	if !j.Restarted || j.State == receipts.Waiting || !outbox.Of(j).OutageSince.IsZero() {
 		j.Restarted = false
@@ -134,15 +132,15 @@ func (e *executor) restarted(j *queue.Run) error {
 	return nil
 }
 
-// attemptFailed counts an attempt that failed, and gives a job up that has had all of them; state is how it
-// ends then. It reports whether the job is over here.
+// attemptFailed counts a failed attempt, and gives the job up after the last one; state is its final
+// state then. It reports whether the job is over here.
 func (e *executor) attemptFailed(ctx context.Context, j *queue.Run, t *attempts, state receipts.State, err error) bool {
 	last, lost := e.completer.isLast(j, t, err)
 	return lost || last && e.giveUp(ctx, j, t, state, err)
 }
 
-// giveUp ends a job that cannot be carried to its end. The first time it gets an answer that
-// says so, where an answer is due, and reports that it goes on with that; else it is closed.
+// giveUp ends a job that cannot be completed. The first time it gets an answer that says so, if an
+// answer is due, and giveUp returns false; else it is closed.
 func (e *executor) giveUp(ctx context.Context, j *queue.Run, t *attempts, state receipts.State, err error) bool {
 	w, told := e.workers.of(j), t.told
 	*t = attempts{told: true, damaged: t.damaged}
@@ -171,10 +169,10 @@ func (e *executor) giveUp(ctx context.Context, j *queue.Run, t *attempts, state 
 	return true
 }
 
-// sayFailed makes the answer of a job that is given up. What of its answer was sent stays.
+// sayFailed replaces the answer of a job that is given up. Parts that were sent stay.
 func (e *executor) sayFailed(ctx context.Context, w worker, j *queue.Run, err error) {
 	if w.declares().NeedsSlot {
-		// The model must not go on with it. That is no reason to keep a user waiting.
+		// The model must not continue the turn. A failure here must not keep the user waiting.
 		if stopped := rescue.Do(func() error { return e.turns.StopTurn(ctx, j, agent.NoteGivenUp) }); stopped != nil {
 			e.log.Warn("the conversation does not tell that a turn was given up", "job", j.Key(), "err", stopped)
 		}
@@ -184,7 +182,7 @@ func (e *executor) sayFailed(ctx context.Context, w worker, j *queue.Run, err er
 		sent++
 	}
 	text := e.turns.Failed(ctx, j, err)
-	j.Progressed() // the line has tries of its own
+	j.Progressed() // the notice has attempts of its own
 	if d.Card, d.Files = "", nil; sent == 0 {
 		e.sender.Prepare(j, text, false)
 		return

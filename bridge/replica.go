@@ -9,12 +9,10 @@ import (
 	"oneclaw/storage/replicas"
 )
 
-// Replica is the id under which this process is known to those that share the store, and how
-// many leases it holds; empty where it works alone.
+// Replica returns the id of this replica, and how many leases it holds; empty if it works alone.
 func (b *Bridge) Replica() (id string, leases int) { return b.leases.Replica() }
 
-// replicas lists for /status who shares the store: the one that answers here, and for
-// administrators all.
+// replicas lists the replicas for /status: the one that answers here, and for administrators all.
 func (b *Bridge) replicas(ctx context.Context, all bool) (text string, err error) {
 	members, err := replicas.List(ctx, b.store)
 	own, _ := b.Replica()

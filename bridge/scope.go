@@ -16,7 +16,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// scopes say on whose behalf tools run, and make the workspaces.
+// scopes returns on whose behalf tools run, and creates the workspaces.
 type scopes struct {
 	store          storage.Store
 	people         *access.Registry
@@ -24,7 +24,7 @@ type scopes struct {
 	quota, reserve int64 // see [Limits]
 }
 
-// of is the scope of a turn.
+// of returns the scope of a turn.
 func (s *scopes) of(j *queue.Run, log string) (toolgroups.Scope, error) {
 	m := j.Message
 	owner := m.Owner()
@@ -35,7 +35,7 @@ func (s *scopes) of(j *queue.Run, log string) (toolgroups.Scope, error) {
 	role := s.people.Role(m.By())
 	task := turn.TaskOf(j)
 	if task != nil && task.Hook != "" {
-		role = min(role, toolgroups.RoleUser) // what is done for a stranger's text
+		role = min(role, toolgroups.RoleUser) // a task with data from outside
 	}
 	return toolgroups.Scope{
 		User: m.By(), Role: role, Chat: m.Chat.String(), Direct: m.Direct,
@@ -44,7 +44,7 @@ func (s *scopes) of(j *queue.Run, log string) (toolgroups.Scope, error) {
 	}, nil
 }
 
-// current is the scope of what a job does in the present conversation of its chat.
+// current returns the scope of a job in the present conversation of its chat.
 func (s *scopes) current(ctx context.Context, j *queue.Run) (toolgroups.Scope, error) {
 	session, err := conversation.Current(ctx, s.store, j.Message.Chat)
 	if err != nil {
@@ -53,19 +53,19 @@ func (s *scopes) current(ctx context.Context, j *queue.Run) (toolgroups.Scope, e
 	return s.of(j, session.Log())
 }
 
-// admins are those of the bot, and those of chats.
+// admins checks for administrators of the bot and of chats.
 type admins struct {
 	platforms map[string]chats.Platform
 	people    *access.Registry
 	log       *slog.Logger
 }
 
-// are reports whether the sender of a message is one of the bot.
+// are reports whether the sender of a message is an administrator of the bot.
 func (a *admins) are(m chats.Message) bool { return a.people.Role(m.By()) >= toolgroups.RoleAdmin }
 
-// mayClear reports whether the sender may clear the chat of a message: in a direct
-// chat its user; in a shared one configured admins, the user who began the thread, and
-// those the platform calls administrators.
+// mayClear reports whether the sender may clear the chat of a message: in a direct chat its user; in a
+// shared one configured admins, the user who began the thread, and the platform's administrators of the
+// chat.
 func (a *admins) mayClear(ctx context.Context, m chats.Message) bool {
 	if m.Direct || a.are(m) || (m.Opener != "" && m.Opener == m.User) {
 		return true
@@ -81,8 +81,8 @@ func (a *admins) mayClear(ctx context.Context, m chats.Message) bool {
 	return is && err == nil
 }
 
-// administer reports whether the sender is an administrator: of the bot, or of the chat by
-// the word of the platform.
+// administer reports whether the sender is an administrator of the bot, or, by the platform's word, of
+// the chat.
 func (a *admins) administer(ctx context.Context, m chats.Message) bool {
 	m.Direct, m.Opener = false, ""
 	return a.mayClear(ctx, m)

@@ -21,7 +21,7 @@ import (
 
 const stopName = "stop"
 
-// stops ends what runs and what waits: /stop for good, /clear with its conversation.
+// stops ends running and waiting jobs: /stop for good, /clear with its conversation.
 type stops struct {
 	platforms map[string]chats.Platform
 	workers   *workers
@@ -37,8 +37,8 @@ type stops struct {
 	log       *slog.Logger
 }
 
-// stop says what a /stop has ended. It ends what is older once more: the first time may
-// have failed, or been in a former life.
+// stop returns what a /stop has ended. It ends older jobs once more: the first attempt may have failed,
+// or been in a former life.
 func (s *stops) stop(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	session, err := s.endOlder(ctx, j)
 	if err != nil {
@@ -50,10 +50,10 @@ func (s *stops) stop(ctx context.Context, j *queue.Run, _ string) (string, error
 	return strings.TrimSpace("Stopped." + ended(false, j.Dropped)), nil
 }
 
-// endOlder ends what was accepted before a /stop, and keeps in it what that was.
+// endOlder ends what was accepted before a /stop, and records in the job what that was.
 func (s *stops) endOlder(ctx context.Context, j *queue.Run) (conversation.Session, error) {
 	chat := s.queue.CurrentChat(j.Message.Chat)
-	// First on disk: a tool may hang on, and a restart must not go on with its turn.
+	// Store it first: a tool may hang, and a restart must not continue its turn.
 	session, err := conversation.Current(ctx, s.store, chat)
 	for err == nil && session.StoppedAt < j.Seq && s.queue.Pending(chat, 0, j.Seq) {
 		if session, err = session.Stop(ctx, s.store, j.Seq); errors.Is(err, storage.ErrConflict) {
@@ -64,16 +64,16 @@ func (s *stops) endOlder(ctx context.Context, j *queue.Run) (conversation.Sessio
 		return session, err
 	}
 	running, waiting := s.queue.Interrupt(chat, j.Seq, conversation.ErrStopped)
-	// What a restart found is counted already.
+	// If a restart found the job, it is counted already.
 	j.Interrupted, j.Dropped = j.Interrupted || running, max(j.Dropped, s.queue.Count(waiting))
-	// The caller goes on meanwhile.
+	// The caller continues meanwhile.
 	if settle := func() { s.completer.completeAll(waiting, receipts.Stopped) }; !s.queue.TryGo(settle) {
 		settle()
 	}
 	return session, nil
 }
 
-// endFound is endOlder for a /stop among the jobs that a former run left open.
+// endFound is endOlder for a /stop that a former run left open.
 func (s *stops) endFound(ctx context.Context, j *queue.Run, open []*queue.Run) error {
 	var waiting []*queue.Run
 	place := func(j *queue.Run) chats.Chat { return s.queue.CurrentChat(s.queue.ChatOf(j)) }
@@ -111,19 +111,18 @@ func (s *stops) clear(ctx context.Context, j *queue.Run, _ string) (string, erro
 	if err != nil {
 		return "", err
 	}
-	// A message that waits or is being answered may write its question to the log between
-	// the look below and its end.
+	// A waiting or running message may write its question to the log between the check below and its
+	// end.
 	empty := !s.queue.Pending(j.Message.Chat, session.ClearedAt, j.Seq)
-	// What was erased leaves groups loaded. A record that cannot be read is one more reason to
-	// begin anew.
+	// Erased records leave groups loaded. An unreadable record is one more reason to begin again.
 	if begun, err := conversation.HasBegun(ctx, s.store, session.Log()); begun || err != nil {
 		if err != nil {
 			s.log.Warn("cleared a conversation that cannot be read", "log", session.Log(), "err", err)
 		}
 		empty = false
 	}
-	// First the new session, then the end of what belongs to the old one: a crash in
-	// between leaves jobs that are older than the session, and those are closed.
+	// First the new session, then the end of the old one's jobs: a crash in between leaves jobs that
+	// are older than the session, and those are closed.
 	if session, err = session.Clear(ctx, s.store, &j.Job, empty); err != nil {
 		return "", err
 	}
@@ -138,7 +137,7 @@ func (s *stops) clear(ctx context.Context, j *queue.Run, _ string) (string, erro
 	return s.confirm(ctx, j, session, clearedText+ended(interrupted || j.Interrupted, s.queue.Count(waiting)+j.Dropped))
 }
 
-// ended says what a command has cut short.
+// ended says what a command has ended.
 func ended(running bool, waiting int) string {
 	var text string
 	if running {
@@ -154,7 +153,7 @@ func ended(running bool, waiting int) string {
 	return text
 }
 
-// pressed answers the press of a button to stop. What it does was done when it came.
+// pressed answers the press of a stop button, which took effect when it came.
 func (s *stops) pressed(ctx context.Context, j *queue.Run) error {
 	if err := s.halt(ctx, j); err != nil {
 		return err
@@ -168,8 +167,8 @@ func (s *stops) pressed(ctx context.Context, j *queue.Run) error {
 	return nil
 }
 
-// halt ends the answer under which a button to stop was pressed, and nothing else: what waits
-// behind it is answered next. First on disk, as with [stops.endOlder].
+// halt ends the answer whose stop button was pressed, and nothing else: the next message is answered
+// then. It is stored first, as in [stops.endOlder].
 func (s *stops) halt(ctx context.Context, j *queue.Run) error {
 	open, _, err := s.jobs.Open(ctx, j.Message.Chat.Whole().String()+"/", func(chats.Chat) bool { return true })
 	for _, older := range open {
@@ -185,7 +184,7 @@ func (s *stops) halt(ctx context.Context, j *queue.Run) error {
 	return err
 }
 
-// haltFound is halt for a press among the jobs that a former run left open.
+// haltFound is halt for a press that a former run left open.
 func (s *stops) haltFound(ctx context.Context, j *queue.Run, open []*queue.Run) error {
 	for _, older := range open {
 		if s.halts(j, older) {
@@ -195,7 +194,7 @@ func (s *stops) haltFound(ctx context.Context, j *queue.Run, open []*queue.Run) 
 	return nil
 }
 
-// halted puts on disk that a press has ended an answer.
+// halted stores that a press has ended an answer.
 func (s *stops) halted(ctx context.Context, j, older *queue.Run) error {
 	err := storage.ErrConflict
 	for errors.Is(err, storage.ErrConflict) { // a /clear may change the session meanwhile
@@ -211,7 +210,7 @@ func (s *stops) halted(ctx context.Context, j, older *queue.Run) error {
 	return nil
 }
 
-// halts reports whether a press is about the answer to a message, which is not over.
+// halts reports whether a press is about the answer to a message that is not over.
 func (s *stops) halts(j, older *queue.Run) bool {
 	w, ok := older.Work.(*turn.Work)
 	return ok && w.Preview != nil && w.Preview.Token == outbox.StopToken(j.Message) && older.Seq < j.Seq

@@ -18,55 +18,54 @@ import (
 
 // Submission is a task to be answered in a chat.
 type Submission struct {
-	// Key identifies it in its chat: a second submission under the same key is dropped,
-	// for [ReceiptAge] after the first was closed. It has no slashes, colons or spaces.
+	// Key identifies it in its chat: a second submission under the same key is dropped, for
+	// [receipts.Age] after the first was closed. It has no slashes, colons or spaces.
 	Key string
-	// Chat is where the answer goes.
+	// Chat is the chat of the answer.
 	Chat chats.Chat
-	// User is the platform's id of whose task it is. What that user may do is judged
-	// when the task runs.
+	// User is the platform's id of the task's user. Their role is checked when the task runs.
 	User string
-	// Direct is true in a chat with this user alone.
+	// Direct says that Chat is a direct chat with this user.
 	Direct bool
-	// Title stands above the answer.
+	// Title is shown above the answer.
 	Title string
-	// Text is what the agent is asked.
+	// Text is the question for the agent.
 	Text string
-	// Trigger is what began it.
+	// Trigger is what started the task.
 	Trigger receipts.Trigger
 }
 
-// TaskResult is what became of a [Submission].
+// TaskResult is the result of a [Submission].
 type TaskResult struct {
 	Key  string
 	Chat chats.Chat
-	// Owner is whose task it was, as in [toolgroups.Scope].
+	// Owner is the owner of the task, as in [toolgroups.Scope].
 	Owner string
-	// Session names the log of its conversation; empty where it never began.
+	// Session names the log of its conversation; empty if it never began.
 	Session string
-	// MessageID is the platform's id of the first message of what was delivered. It is
-	// empty where not all of it was.
+	// MessageID is the platform's id of the first delivered message. It is empty if not all parts were
+	// delivered.
 	MessageID string
-	// Incident is where the log says why there was no answer, or why it was set aside; what
-	// was delivered is then a sentence that says so. Empty where there was one.
+	// Incident is the id under which the reason for a missing answer or a dead letter is logged; the
+	// delivered text then says so. Empty if there was an answer.
 	Incident string
-	// Refused is true where a budget did not allow an answer; what was delivered says so.
+	// Refused says that a budget did not allow an answer; the delivered text says so.
 	Refused bool
-	// Silent is true where it ended without an answer because there was nothing to tell.
+	// Silent says that it ended without an answer because there was nothing to report.
 	Silent bool
-	// State is how it ended.
+	// State is the final state.
 	State receipts.State
 }
 
-// ErrBusy is returned by [Bridge.Submit] where too many tasks of the chat wait.
+// ErrBusy is returned by [Bridge.Submit] if too many tasks of the chat wait.
 var ErrBusy = errors.New("bridge: too many tasks wait in this chat")
 
-// Submit has a task answered in its chat. When it returns nil, the task is on disk and
-// is carried to its end like a message. It has a conversation of its own, which no /clear
-// of the chat touches; the tasks of a chat are answered one after another, beside its
-// messages. Only the final answer is delivered, under the title.
+// Submit enqueues a task, which is answered in its chat. When it returns nil, the task is on disk and
+// is completed like a message. It has a conversation of its own, which no /clear of the chat touches;
+// the tasks of a chat are answered one after another, concurrently with its messages. Only the final
+// answer is delivered, under the title.
 //
-// Submit waits until Run has found what a former run left open.
+// Submit waits until Run has loaded the jobs of a former run.
 func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 	if err := b.ready(ctx); err != nil {
 		return fmt.Errorf("submit: %w", err)
@@ -94,7 +93,7 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 	return nil
 }
 
-// heading stands above the answer of a task.
+// heading returns the heading of a task's answer.
 func heading(s Submission) string {
 	if s.Trigger.Hook != "" {
 		return `\[Webhook\] ` + wording.Escape(s.Title)
@@ -102,8 +101,8 @@ func heading(s Submission) string {
 	return `\[Scheduled\] ` + wording.Escape(s.Title)
 }
 
-// answer is the answer of a task; none if that says that there is nothing to tell. Files
-// that were made on the way are sent all the same.
+// answer returns the answer of a task; none if that says that there is nothing to report. Files that
+// its tools made are sent all the same.
 func (w *taskWorker) answer(ctx context.Context, j *queue.Run) (string, error) {
 	text, err := w.turns.Answer(ctx, j)
 	if err != nil || outbox.Of(j).Parts != nil || !turn.TaskOf(j).Ends(text) {
@@ -117,8 +116,7 @@ func (w *taskWorker) answer(ctx context.Context, j *queue.Run) (string, error) {
 	return "", nil
 }
 
-// finish tells what became of a task that is about to be closed. After a crash it may
-// be told again.
+// finish reports the result of a task that is about to be closed. After a crash it may report again.
 func (w *taskWorker) finish(ctx context.Context, j *queue.Run) error {
 	if err := w.gate.Invalidate(ctx, j); err != nil || w.done == nil {
 		return err

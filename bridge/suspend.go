@@ -14,7 +14,7 @@ import (
 	"oneclaw/storage"
 )
 
-// suspender has jobs wait for people.
+// suspender suspends jobs that wait for users.
 type suspender struct {
 	platforms map[string]chats.Platform
 	workers   *workers
@@ -29,8 +29,7 @@ type suspender struct {
 	log       *slog.Logger
 }
 
-// suspend puts on disk that a job waits for a decision. Its chat is held for it, without
-// a goroutine.
+// suspend stores that a job waits for a decision. Its chat is blocked meanwhile, without a goroutine.
 func (s *suspender) suspend(j *queue.Run) error {
 	j.State = receipts.Waiting
 	ctx, cancel := s.queue.WriteContext()
@@ -45,8 +44,8 @@ func (s *suspender) suspend(j *queue.Run) error {
 	return err
 }
 
-// leave writes a job whose turn waits for a decision, and has its preview end with the same
-// write: the question stands below that, and what comes then is to be shown below the question.
+// leave stores a job whose turn waits for a decision, and ends its preview in the same write: the
+// question comes below it, and later text below the question.
 func (s *suspender) leave(ctx context.Context, j *queue.Run) error {
 	if outbox.Of(j).OpenPreview() == nil {
 		return s.jobs.Put(ctx, j)
@@ -62,7 +61,7 @@ func (s *suspender) leave(ctx context.Context, j *queue.Run) error {
 		return err
 	}
 	if e.Rev, err = s.store.Write(ctx, record, end); err != nil {
-		if adopted := s.inserter.Adopt(ctx, e.Key()); adopted != nil { // it may have happened
+		if adopted := s.inserter.Adopt(ctx, e.Key()); adopted != nil { // the write may have succeeded
 			s.log.Warn("a preview may not end", "job", j.Key(), "err", adopted)
 		}
 		return fmt.Errorf("store job %s and the end of its preview: %w", j.Key(), err)
@@ -72,8 +71,8 @@ func (s *suspender) leave(ctx context.Context, j *queue.Run) error {
 	return nil
 }
 
-// suspended looks after a job that waits for a decision from now on: that may have come
-// meanwhile. The job that waits next is told.
+// suspended handles a job that begins to wait for a decision, which may have come meanwhile. The sender
+// of the next message is told.
 func (s *suspender) suspended(h *queue.Suspended, next *queue.Run) {
 	ctx, cancel := context.WithTimeout(s.queue.Context(), queue.WriteTimeout)
 	defer cancel()
@@ -87,15 +86,15 @@ func (s *suspender) suspended(h *queue.Suspended, next *queue.Run) {
 	}
 }
 
-// showWaiting shows where a turn waits for a decision, on platforms that can.
+// showWaiting shows that a turn waits for a decision, on platforms that can.
 func (s *suspender) showWaiting(ctx context.Context, chat chats.Chat, on bool) {
 	if w, ok := s.platforms[chat.Platform].(chats.WaitIndicator); ok {
 		w.SetWaiting(ctx, chat, on)
 	}
 }
 
-// Park is told that a turn waits for a person to answer what a tool asks: another one may run
-// meanwhile. The job that waits next is told.
+// Park implements [interact.Turns]: a turn waits for a user's answer to a tool's question, and another
+// may run meanwhile. The sender of the next message is told.
 func (s *suspender) Park(ctx context.Context, j *queue.Run) error {
 	d := outbox.Of(j)
 	if d.StopTyping != nil {
@@ -115,7 +114,7 @@ func (s *suspender) Park(ctx context.Context, j *queue.Run) error {
 	return nil
 }
 
-// Unpark is told that the turn goes on.
+// Unpark implements [interact.Turns].
 func (s *suspender) Unpark(ctx context.Context, j *queue.Run) {
 	s.queue.Unpark(j)
 	s.showWaiting(ctx, s.queue.ChatOf(j), false)
@@ -133,8 +132,7 @@ func (s *suspender) AwaitSlot(ctx context.Context, j *queue.Run) { s.queue.Await
 
 var _ interact.Turns = (*suspender)(nil)
 
-// hint tells a user who writes while a decision is due that their message waits, once
-// for each wait.
+// hint tells a user who writes while a decision is due that their message waits, once for each wait.
 func (s *suspender) hint(ctx context.Context, held *queue.Suspended, j *queue.Run) {
 	if k := s.workers.of(j).declares(); len(held.Cards) == 0 || !k.NeedsSlot || k.SubQueue != "" {
 		return

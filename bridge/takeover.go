@@ -13,8 +13,8 @@ import (
 	"oneclaw/bridge/receipts"
 )
 
-// takeover takes the chats over that become this process's: from a former run of the program, or from
-// another process.
+// takeover takes over the chats that this process comes to own: from a former run of the program, or
+// from another process.
 type takeover struct {
 	workers   *workers
 	jobs      queue.Store
@@ -42,9 +42,9 @@ func (t *takeover) Lost(in queue.ChatFilter) {
 // Busy implements [queue.Chats].
 func (t *takeover) Busy(in queue.ChatFilter) bool { return t.queue.AnyRunning(in) }
 
-// Take implements [queue.Chats]: begin has what others have left open go on.
+// Take implements [queue.Chats]: begin continues the open jobs of others.
 func (t *takeover) Take(ctx context.Context, in queue.ChatFilter, token func(chats.Chat) string) (begin func(), err error) {
-	t.cache.Clear() // another process may have answered here since
+	t.cache.Clear() // another process may have answered here meanwhile
 	as := t.jobs
 	as.LeaseToken = token
 	open, broken, err := as.Open(ctx, "", in)
@@ -56,7 +56,7 @@ func (t *takeover) Take(ctx context.Context, in queue.ChatFilter, token func(cha
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
 	open = t.claimer.hold(open)
-	left := make(map[string]bool) // what this process is about to close is not taken from it
+	left := make(map[string]bool) // jobs that this process is about to close
 	for _, j := range open {
 		left[j.Key()] = j.Unclaimed || t.queue.Has(j.Key())
 	}
@@ -74,15 +74,15 @@ func (t *takeover) Take(ctx context.Context, in queue.ChatFilter, token func(cha
 	if err := t.workers.stopFound(ctx, taken); err != nil {
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
-	// What was accepted after something that is left comes after it; see takeEarlier.
+	// Jobs accepted after one that is left come after it; see takeEarlier.
 	behind := make(map[chats.Chat]bool)
 	now := make(map[string]bool)
-	for _, j := range slices.SortedFunc(slices.Values(open), queue.Order) { // taken, they may have begun
+	for _, j := range slices.SortedFunc(slices.Values(open), queue.Order) { // they may have begun
 		behind[j.Origin()] = behind[j.Origin()] || left[j.Key()]
 		now[j.Key()] = !behind[j.Origin()]
 	}
-	// A move that is left holds up its chats before any of them is this process's: the chats are
-	// taken side by side, and what was written behind it belongs into the new chat.
+	// A move that is left blocks its chats before this process owns any of them: the chats are taken
+	// concurrently, and messages after the move belong into the new chat.
 	moves := make(map[*queue.Run]blocker)
 	for _, j := range open {
 		if w, ok := t.workers.of(j).(blocker); ok && left[j.Key()] && !t.queue.Has(j.Key()) {
@@ -95,7 +95,7 @@ func (t *takeover) Take(ctx context.Context, in queue.ChatFilter, token func(cha
 		sweep()
 		for j, w := range moves {
 			if t.claimer.lookFirst(t.queue.Context(), j); !t.queue.Has(j.Key()) {
-				w.unblock(j) // it was carried out, or is tried again
+				w.unblock(j) // it was completed, or is retried
 			}
 		}
 		for chat, is := range behind {

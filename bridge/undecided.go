@@ -9,14 +9,13 @@ import (
 	"oneclaw/bridge/interact"
 )
 
-// Approvals are the calls of tools that wait for a person, for those who decide somewhere else
-// than under the question.
+// Approvals lists the tool calls that wait for a user, and decides on them from outside the chat.
 type Approvals struct{ b *Bridge }
 
-// ApprovalsOf returns those of a bridge.
+// ApprovalsOf returns the approvals of a bridge.
 func ApprovalsOf(b *Bridge) Approvals { return Approvals{b} }
 
-// Waiting returns at most so many that wait, as they are for a user, platform:id.
+// Waiting returns at most most waiting requests, as shown to a user, platform:id.
 func (a Approvals) Waiting(ctx context.Context, user string, most int) ([]interact.ApprovalRequest, error) {
 	var list []interact.ApprovalRequest
 	for kept, err := range a.b.cards.Waiting(ctx) {
@@ -32,9 +31,8 @@ func (a Approvals) Waiting(ctx context.Context, user string, most int) ([]intera
 	return list, nil
 }
 
-// Press presses a button of a question for a user, as if they had done so in its chat: what
-// holds there holds here. It reports whether the press was taken; what comes of it is told by
-// [Approvals.Told].
+// Press presses a button of a request for a user, as if they had done so in its chat, under the same
+// rules. It reports whether the press was accepted; [Approvals.Told] returns the outcome.
 func (a Approvals) Press(ctx context.Context, user, name, data string) (bool, error) {
 	kept, err := a.b.cards.Of(ctx, data)
 	if err != nil || kept == nil {
@@ -51,7 +49,7 @@ func (a Approvals) Press(ctx context.Context, user, name, data string) (bool, er
 	})
 }
 
-// Told returns what the last press of a question was told; nothing while it is still open.
+// Told returns the answer to the last press of a request; empty while it is open.
 func (a Approvals) Told(ctx context.Context, data string) (string, error) {
 	kept, err := a.b.cards.Of(ctx, data)
 	if err != nil || kept == nil || kept.Open() {

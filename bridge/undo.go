@@ -11,7 +11,7 @@ import (
 	"oneclaw/bridge/queue"
 )
 
-// undoKind are the cards that confirm a /clear.
+// undoKind is the kind of the cards that confirm a /clear.
 const undoKind = "undo"
 
 const (
@@ -23,14 +23,14 @@ const (
 	mayNotText = "Sorry, only an administrator or the person who began this thread can do that."
 )
 
-// cleared is what the card under a /clear knows of that.
+// cleared is the data of the card below a /clear.
 type cleared struct {
-	// Message is the id of the /clear, Opener who began the thread.
+	// Message is the id of the /clear, Opener the user who began the thread.
 	Message string `json:"message"`
 	Opener  string `json:"opener,omitempty"`
 }
 
-// confirm answers a /clear: where it can be taken back, with a button for that.
+// confirm answers a /clear, with an undo button if it can be undone.
 func (s *stops) confirm(ctx context.Context, j *queue.Run, session conversation.Session, text string) (string, error) {
 	until := session.UndoUntil()
 	if !s.now().Before(until) {
@@ -50,7 +50,7 @@ func (s *stops) confirm(ctx context.Context, j *queue.Run, session conversation.
 	return s.cards.Answer(ctx, j, card)
 }
 
-// pressedUndo has a /clear taken back as /undo does, in its turn among the messages of the chat.
+// pressedUndo undoes a /clear as /undo does, in its turn among the messages of the chat.
 func (s *stops) pressedUndo(ctx context.Context, press interact.Press) (interact.Result, error) {
 	var of cleared
 	if err := json.Unmarshal(press.Card.Data, &of); err != nil {
@@ -62,7 +62,7 @@ func (s *stops) pressedUndo(ctx context.Context, press interact.Press) (interact
 	m := press.Message(kindUndo, press.Token, s.now())
 	m.Opener, m.Text = of.Opener, "/"+undoKind
 	if !press.Direct {
-		m.On = of.Message // the answer stands under it
+		m.On = of.Message // the answer replies to it
 	}
 	if !s.admins.mayClear(ctx, m) {
 		return interact.Result{Toast: mayNotText}, nil
@@ -70,7 +70,7 @@ func (s *stops) pressedUndo(ctx context.Context, press interact.Press) (interact
 	return interact.Result{Close: true}, s.inserter.insert(ctx, s.inserter.New(m))
 }
 
-// takeBack carries out an /undo: the conversation from before a /clear is the present one again.
+// takeBack runs an /undo: the conversation from before a /clear is the present one again.
 func (s *stops) takeBack(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	m := j.Message
 	if !s.admins.mayClear(ctx, m) {
@@ -82,7 +82,7 @@ func (s *stops) takeBack(ctx context.Context, j *queue.Run, _ string) (string, e
 		return "", err
 	}
 	switch {
-	case session.UndoneAt == j.Seq: // by an earlier try
+	case session.UndoneAt == j.Seq: // by an earlier attempt
 	case !j.Accepted.Before(session.UndoUntil()):
 		return nothingText, nil
 	case s.queue.Pending(m.Chat, session.ClearedAt, j.Seq):

@@ -16,7 +16,7 @@ import (
 // Bounds of a [chats.Welcome].
 const (
 	maxPrompts  = 4
-	maxApproved = 10 // calls that wait, as far as they are listed
+	maxApproved = 10 // listed calls
 )
 
 // strange is what is shown to who may not talk to the bot.
@@ -68,7 +68,7 @@ func (b *Bridge) Welcome(ctx context.Context, m chats.Message) (chats.Welcome, e
 	return w, nil
 }
 
-// waiting lists the calls that a person has asked for and that wait for an approval.
+// waiting lists a user's calls that wait for an approval.
 func (b *Bridge) waiting(ctx context.Context, user string) (string, error) {
 	var list []string
 	for kept, err := range b.cards.Waiting(ctx) {

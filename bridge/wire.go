@@ -16,8 +16,8 @@ import (
 	"oneclaw/internal/named"
 )
 
-// wire makes the parts. Those of this package know each other, so they are there before they are filled; those
-// of the packages below are made from what is below them.
+// wire creates the parts. Those of this package refer to each other, so they exist before they are
+// filled; those of other packages are created from their dependencies.
 func (b *Bridge) wire() {
 	b.admins, b.scopes, b.cardHost = new(admins), new(scopes), new(cardHost)
 	b.inserter, b.intake, b.claimer, b.takeover = new(inserter), new(intake), new(claimer), new(takeover)
@@ -35,7 +35,7 @@ func (b *Bridge) wire() {
 	b.fillRest()
 }
 
-// wireQueue makes what jobs are kept and sent with.
+// wireQueue creates the parts that store and send jobs.
 func (b *Bridge) wireQueue() {
 	cfg := b.cfg
 	b.deadLetters = queue.DeadLetters{KV: cfg.Store, Log: b.log, Now: cfg.Now}
@@ -58,7 +58,7 @@ func (b *Bridge) wireQueue() {
 	})
 }
 
-// wireCards makes what asks people.
+// wireCards creates the parts that ask users.
 func (b *Bridge) wireCards() {
 	cfg := b.cfg
 	b.handlers = make(map[string]interact.Handler)
@@ -80,7 +80,7 @@ func (b *Bridge) wireCards() {
 	})
 }
 
-// wireTurns makes what answers messages.
+// wireTurns creates the parts that answer messages.
 func (b *Bridge) wireTurns() {
 	cfg := b.cfg
 	*b.scopes = scopes{
@@ -106,7 +106,7 @@ func (b *Bridge) wireTurns() {
 	}
 }
 
-// fillIntake fills what takes messages and jobs.
+// fillIntake fills the parts that accept messages and jobs.
 func (b *Bridge) fillIntake() {
 	cfg := b.cfg
 	*b.inserter = inserter{
@@ -138,7 +138,7 @@ func (b *Bridge) fillIntake() {
 	*b.feedback = feedback{workers: b.workers, jobs: b.jobs, people: b.people, cards: b.cards, judged: cfg.Hooks.Judged, measure: cfg.Hooks.Measure}
 }
 
-// fillExecutor fills what brings jobs to their ends.
+// fillExecutor fills the parts that run jobs.
 func (b *Bridge) fillExecutor() {
 	cfg := b.cfg
 	*b.executor = executor{
@@ -169,7 +169,7 @@ func (b *Bridge) fillExecutor() {
 	}
 }
 
-// fillRest fills what the others share, the commands and the workers.
+// fillRest fills the shared parts, the commands and the workers.
 func (b *Bridge) fillRest() {
 	cfg := b.cfg
 	*b.admins = admins{platforms: b.platforms, people: b.people, log: b.log}
@@ -192,7 +192,7 @@ func (b *Bridge) fillRest() {
 	b.workers.byKind, b.workers.unknown = b.kinds()
 }
 
-// fillHandlers fills what takes the presses of cards.
+// fillHandlers fills the handlers of cards.
 func (b *Bridge) fillHandlers() {
 	maps.Copy(b.handlers, b.cfg.Cards)
 	maps.Copy(b.handlers, b.people.Handlers())

@@ -16,8 +16,8 @@ import (
 	"oneclaw/bridge/turn"
 )
 
-// worker brings the jobs of one kind to their ends. The queue acts on what it declares alone. A worker is
-// an [answerer], a [performer], or neither: then its jobs have their parts, or a card, from the beginning.
+// worker runs the jobs of one kind. The queue only sees its declaration. A worker is an [answerer], a
+// [performer], or neither: then its jobs have their parts, or a card, from the beginning.
 type worker interface{ declares() *declaration }
 
 // declaration says where the jobs of a worker wait, and what may end them.
@@ -25,94 +25,95 @@ type declaration struct {
 	queue.Placement
 	// lasting: no /clear and no /stop ends it.
 	lasting bool
-	// open: it is carried out also for who may not talk to the bot.
+	// open: it also runs for users who may not talk to the bot.
 	open bool
-	// explained: /why tells what became of it.
+	// explained: /why explains it.
 	explained bool
-	// delivered: platforms deliver it, so its kind is not decided before a process claims it.
+	// delivered: platforms deliver it, so its kind is only decided when a process claims it.
 	delivered bool
 }
 
 func (d *declaration) declares() *declaration { return d }
 
-// What a worker can do. An error is tried again.
+// Optional methods of a worker. Errors are retried.
 type (
-	// answerer makes the text that is delivered, or a card or parts on the job in its place.
+	// answerer returns the text to deliver, or puts a card or parts on the job instead.
 	answerer interface {
 		answer(ctx context.Context, j *queue.Run) (string, error)
 	}
-	// performer carries out a job that has nothing to deliver, and has it closed.
+	// performer runs a job that delivers nothing, and closes it.
 	performer interface {
 		perform(ctx context.Context, j *queue.Run) error
 	}
-	// finisher does what belongs to the end of a job before it is closed. That bears repeating.
+	// finisher does the final steps of a job before it is closed. They are idempotent.
 	finisher interface {
 		finish(ctx context.Context, j *queue.Run) error
 	}
-	// failer tells of a job that is given up those whose work it was.
+	// failer reports that a job was given up.
 	failer interface {
 		fail(ctx context.Context, j *queue.Run) error
 	}
-	// stopper ends older jobs. It does that before its own is queued, whose answer may have to wait behind
-	// others; found does it for what a former run left open, before anything of that runs.
+	// stopper ends older jobs. now does that before its own job is queued, whose answer may have to
+	// wait behind others; found does it for a job that a former run left open, before anything of that
+	// runs.
 	stopper interface {
 		now(ctx context.Context, j *queue.Run) error
 		found(ctx context.Context, j *queue.Run, open []*queue.Run) error
 	}
-	// blocker keeps chats from answering while a job of it is open.
+	// blocker blocks chats while a job of it is open.
 	blocker interface {
 		block(j *queue.Run)
 		unblock(j *queue.Run)
 	}
-	// typed makes what the records of its jobs are read into; without it that is an [outbox.Delivery].
+	// typed returns the values to decode its jobs into; the default is an [outbox.Delivery].
 	typed interface{ types() (args, work any) }
 )
 
-// The kinds of jobs of this package.
+// Kinds of jobs of this package.
 const (
-	// kindLoad is a tool group that is loaded with a button. It waits for its turn like a message,
-	// because it changes the conversation.
+	// kindLoad loads a tool group after a press. It waits for its turn like a message, because it
+	// changes the conversation.
 	kindLoad chats.Kind = "load"
-	// kindMove is the move of a chat to a new id. Its job waits until no turn runs at either end; no
-	// message is answered there before it is done, and what waits goes along.
+	// kindMove moves a chat to a new id. Its job waits until no turn runs at either end; no message is
+	// answered there before it is done, and waiting ones move along.
 	kindMove chats.Kind = "move"
-	// kindUndo is a /undo that is given with a button. Message.On is the /clear.
+	// kindUndo is an /undo by button. Message.On is the /clear.
 	kindUndo chats.Kind = "undo"
 )
 
 // What texts and presses turn out to be; see [workers.decide].
 const (
-	// kindNotice is a message whose answer was known when it came, kindReply one that answers a question
-	// of a tool.
+	// kindNotice is a message whose answer was known when it came, kindReply one that answers a tool's
+	// question.
 	kindNotice chats.Kind = "notice"
 	kindReply  chats.Kind = "reply"
-	// kindCommand are commands, kindOpenCommand those for everybody, kindUndoCommand /undo, which nothing
-	// ends, kindClear those that begin anew, kindStop /stop.
+	// kindCommand is a command, kindOpenCommand one for all users, kindUndoCommand /undo, which nothing
+	// ends, kindClear one that begins a new session, kindStop /stop.
 	kindCommand     chats.Kind = "command"
 	kindOpenCommand chats.Kind = "open-command"
 	kindUndoCommand chats.Kind = "undo-command"
 	kindClear       chats.Kind = "clear"
 	kindStop        chats.Kind = "stop"
-	// kindStopPress is the press of the button that stops an answer.
+	// kindStopPress is the press of a stop button.
 	kindStopPress chats.Kind = "stop-press"
 )
 
-// workers are all there are, by the kinds of jobs.
+// workers are all workers, by the kinds of jobs.
 type workers struct {
 	commands *commands
 	byKind   map[chats.Kind]worker
-	// unknown is of jobs that a later program wrote.
+	// unknown is the worker of jobs that a later version of the program wrote.
 	unknown worker
 
-	// What has them work.
+	// What runs them.
 	executor     *executor
 	suspender    *suspender
 	completer    *completer
 	reactions    *outbox.Reactions
-	acknowledges bool // messages that have to wait
+	acknowledges bool // react to messages that have to wait
 }
 
-// kinds is the list of workers by the kinds of jobs, with that of unknown kinds.
+// kinds returns the workers by the kinds of jobs, and the worker of unknown kinds.
 func (b *Bridge) kinds() (byKind map[chats.Kind]worker, unknown worker) {
 	const tasks = "/task"
 	command := func(d declaration) *commandWorker {
@@ -151,10 +152,10 @@ func (b *Bridge) kinds() (byKind map[chats.Kind]worker, unknown worker) {
 	}, unknown
 }
 
-// of is the worker of a job.
+// of returns the worker of a job.
 func (w *workers) of(j *queue.Run) worker { return w.named(cmp.Or(j.Kind, j.Message.Kind)) }
 
-// ofReceipt is the worker of a job that may be closed.
+// ofReceipt returns the worker of a job that may be closed.
 func (w *workers) ofReceipt(r *receipts.Receipt) worker {
 	return w.named(cmp.Or(r.Kind, r.Message.Kind))
 }
@@ -166,7 +167,8 @@ func (w *workers) named(kind chats.Kind) worker {
 	return w.unknown
 }
 
-// decide fixes the kind of a job that this process claims. One that another process will claim has none.
+// decide sets the kind of a job that this process claims. A job that another process will claim gets
+// none.
 func (w *workers) decide(j *queue.Run) {
 	switch m := j.Message; {
 	case j.Unclaimed:
@@ -178,7 +180,7 @@ func (w *workers) decide(j *queue.Run) {
 	}
 }
 
-// text is the kind of a text with an answer as far as there is one; empty for a message to the model.
+// text returns the kind of a text with its answer so far; empty for a message to the model.
 func (w *workers) text(m chats.Message, a *receipts.Answer) chats.Kind {
 	switch {
 	case a.Notice != "":
@@ -204,7 +206,7 @@ func (w *workers) text(m chats.Message, a *receipts.Answer) chats.Kind {
 	return kindCommand
 }
 
-// types makes what the record of a job is read into, whose message has a kind.
+// types returns the values to decode a job into, by the kind of its message.
 func (w *workers) types(kind chats.Kind) (args, work any) {
 	switch known := w.named(kind).(type) {
 	case typed:
@@ -215,7 +217,7 @@ func (w *workers) types(kind chats.Kind) (args, work any) {
 	return nil, new(outbox.Delivery)
 }
 
-// Placement implements [queue.Workers]: it says where a job waits now.
+// Placement implements [queue.Workers].
 func (w *workers) Placement(j *queue.Run) queue.Placement {
 	place := w.of(j).declares().Placement
 	if place.NeedsSlot {
@@ -256,8 +258,8 @@ func (w *workers) Waits(j *queue.Run) {
 // Superseded implements [queue.Workers].
 func (w *workers) Superseded(some []*queue.Run) { w.completer.completeAll(some, receipts.Stopped) }
 
-// stopFound makes each job take effect that stops others and that a former run left open, before anything
-// else runs: it was on disk, and what it stops must not begin again.
+// stopFound applies each job of a former run that stops others, before anything else runs: what it
+// stops must not begin again.
 func (w *workers) stopFound(ctx context.Context, open []*queue.Run) error {
 	for _, j := range open {
 		if s, ok := w.of(j).(stopper); ok {
@@ -269,7 +271,7 @@ func (w *workers) stopFound(ctx context.Context, open []*queue.Run) error {
 	return nil
 }
 
-// messageWorker has the model answer messages.
+// messageWorker answers messages with the model.
 type messageWorker struct {
 	declaration
 	turns *turn.Runner
@@ -286,7 +288,7 @@ func (w *messageWorker) finish(ctx context.Context, j *queue.Run) error {
 	return w.gate.Invalidate(ctx, j)
 }
 
-// taskWorker has it answer tasks.
+// taskWorker answers tasks with the model.
 type taskWorker struct {
 	messageWorker
 	done func(context.Context, TaskResult) error // nil for nothing
@@ -301,7 +303,7 @@ type notices struct {
 	people   *access.Registry
 }
 
-// answer is the notice of a job; a stranger's message is asked about first.
+// answer returns the notice of a job; the owner is asked first about a stranger.
 func (n notices) answer(ctx context.Context, j *queue.Run) (string, error) {
 	if turn.Of(j).AskOwner {
 		return n.people.AskOwner(ctx, j)
@@ -312,7 +314,7 @@ func (n notices) answer(ctx context.Context, j *queue.Run) (string, error) {
 	return n.commands.spelled(j.Message.Chat.Platform, outbox.Of(j).Notice), nil
 }
 
-// noticeWorker answers what was answered when it came.
+// noticeWorker answers messages with their notices.
 type noticeWorker struct {
 	declaration
 	notices
@@ -323,13 +325,13 @@ func (w *noticeWorker) finish(ctx context.Context, j *queue.Run) error {
 	return w.gate.Invalidate(ctx, j)
 }
 
-// tellWorker tells users something.
+// tellWorker sends notices to users.
 type tellWorker struct {
 	declaration
 	notices
 }
 
-// replyWorker takes the answer of a user to the question of a tool.
+// replyWorker handles a user's answer to a tool's question.
 type replyWorker struct {
 	declaration
 	asking *interact.Elicitation
@@ -364,7 +366,7 @@ func (w *stopWorker) found(ctx context.Context, j *queue.Run, open []*queue.Run)
 	return w.stops.endFound(ctx, j, open)
 }
 
-// undoWorker runs the /undo of a button.
+// undoWorker runs an /undo by button.
 type undoWorker struct {
 	declaration
 	stops *stops
@@ -374,7 +376,7 @@ func (w *undoWorker) answer(ctx context.Context, j *queue.Run) (string, error) {
 	return w.stops.takeBack(ctx, j, "")
 }
 
-// stopPressWorker answers the presses of the button under a preview.
+// stopPressWorker handles presses of the stop button below a preview.
 type stopPressWorker struct {
 	declaration
 	stops *stops
@@ -390,7 +392,7 @@ func (w *stopPressWorker) found(ctx context.Context, j *queue.Run, open []*queue
 	return w.stops.haltFound(ctx, j, open)
 }
 
-// editWorker answers the edits of messages whose turn was over before it could be told.
+// editWorker answers edits of messages whose turn was over before the edit could join.
 type editWorker struct {
 	declaration
 	edits     *edits
@@ -404,14 +406,14 @@ func (w *editWorker) perform(ctx context.Context, j *queue.Run) error {
 	return w.completer.complete(j, receipts.Done)
 }
 
-// failures tell chats that something which was asked there has failed.
+// failures tells chats that a job has failed.
 type failures struct {
 	queue *queue.Queue
 	turns *turn.Runner
 	cards *interact.Cards
 }
 
-// fail tells of a job that has no answer.
+// fail reports a job without an answer.
 func (f failures) fail(ctx context.Context, j *queue.Run) error {
 	if ctx.Err() != nil {
 		ctx = f.queue.Context()
@@ -421,16 +423,16 @@ func (f failures) fail(ctx context.Context, j *queue.Run) error {
 	return err
 }
 
-// errGivenUp is what a person is told of; the log has the cause.
+// errGivenUp is the error that users are told about; the log has the cause.
 var errGivenUp = errors.New("bridge: given up, see the error before")
 
-// moveWorker carries out the moves of chats.
+// moveWorker moves chats.
 type moveWorker struct {
 	declaration
 	*mover
 }
 
-// shownWorker delivers what the bot shows by itself.
+// shownWorker delivers messages that the bot sends on its own.
 type shownWorker struct{ declaration }
 
 func (w *shownWorker) types() (args, work any) { return nil, new(outbox.Own) }
@@ -445,7 +447,7 @@ func (w *cardWorker) fail(ctx context.Context, j *queue.Run) error {
 	return w.cards.SendFailed(ctx, outbox.Of(j).Card)
 }
 
-// refreshWorker has cards show their present version.
+// refreshWorker makes cards show their present version.
 type refreshWorker struct {
 	shownWorker
 	cards     *interact.Cards
@@ -456,7 +458,7 @@ func (w *refreshWorker) perform(ctx context.Context, j *queue.Run) error {
 	return w.completer.completeAfter(ctx, j, w.cards.Refresh)
 }
 
-// pressWorker carries out the presses of buttons.
+// pressWorker handles presses of buttons.
 type pressWorker struct {
 	declaration
 	cards     *interact.Cards
@@ -473,7 +475,7 @@ func (w *pressWorker) fail(ctx context.Context, j *queue.Run) error {
 	return w.cards.PressFailed(ctx, j)
 }
 
-// forgetWorker begins to forget a user.
+// forgetWorker runs /forget for a user.
 type forgetWorker struct {
 	declaration
 	eraser *privacy.Eraser
@@ -483,7 +485,7 @@ func (w *forgetWorker) answer(ctx context.Context, j *queue.Run) (string, error)
 	return w.eraser.Forget(ctx, j)
 }
 
-// eraseWorker erases what is a user's in one chat.
+// eraseWorker erases a user's messages in one chat.
 type eraseWorker struct {
 	declaration
 	failures

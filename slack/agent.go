@@ -15,15 +15,15 @@ import (
 	"oneclaw/slack/surface"
 )
 
-// Events of the surface of an app (docs.slack.dev/reference/events/<name>): Slack's own button
-// to stop, and that a user opens the app, or a thread with it where it is an assistant.
+// Events of the app's surface (docs.slack.dev/reference/events/<name>): Slack's own stop button, and a
+// user opening the app, or a thread with it if it is an assistant.
 const (
 	sessionStopped = "agent_session_stopped"
 	homeOpened     = "app_home_opened"
 	threadStarted  = "assistant_thread_started"
 )
 
-// agentEvent is something that a person did with the surface of the app.
+// agentEvent is an event of the app's surface.
 type agentEvent struct {
 	Type     string `json:"type"`
 	Channel  string `json:"channel"`
@@ -53,7 +53,7 @@ func (s self) decodeAgent(o outer) (intake, error) {
 	return intake{agent: &e}, nil
 }
 
-// convertAgent makes a /stop of a press on Slack's button, in the thread that it was made in.
+// convertAgent converts a press on Slack's stop button to a /stop in its thread.
 func (r *receiver) convertAgent(ctx context.Context, e *agentEvent) *chats.Message {
 	direct := isDirectID(e.Channel)
 	if !r.works(e.Channel, direct) {
@@ -82,7 +82,7 @@ func (r *receiver) convertAgent(ctx context.Context, e *agentEvent) *chats.Messa
 	}
 }
 
-// welcome shows who has opened the app what it can do for them.
+// welcome shows a user who has opened the app what it can do.
 func (r *receiver) welcome(ctx context.Context, e *agentEvent, m chats.Message) {
 	host, ok := r.in.(chats.Welcomer)
 	if !ok || !m.Direct {
@@ -94,7 +94,7 @@ func (r *receiver) welcome(ctx context.Context, e *agentEvent, m chats.Message) 
 	})
 }
 
-// judged is what a user says of an answer with the buttons under it.
+// judged returns a user's rating with the buttons below an answer.
 func judged(ctx context.Context, r *receiver, p *interaction, user string) *chats.Message {
 	says, ok := surface.Says(p.Actions[0].Value)
 	if !ok || p.Container.Ephemeral {
@@ -108,8 +108,8 @@ func judged(ctx context.Context, r *receiver, p *interaction, user string) *chat
 	return &m
 }
 
-// lay lays a part out where that is needed: for buttons, for those with which people judge an
-// answer, or as its layout says. What of that Slack may refuse is named.
+// lay lays out a part if necessary: for buttons, for feedback buttons, or for its layout. extras names
+// what Slack may refuse.
 func lay(s *surface.Surface, part chats.Part, plain, needed bool) (laid []slack.Block, extras []string, err error) {
 	all := text(part, plain)
 	if judged := part.FeedbackButtons && len(part.Buttons) == 0 && s.Judges(all, blocks.MaxSection); judged {
@@ -132,8 +132,8 @@ func lay(s *surface.Surface, part chats.Part, plain, needed bool) (laid []slack.
 	return laid, extras, err
 }
 
-// without notes what Slack does not take of a message, and reports whether that was it: then
-// the message goes without.
+// without records the extras that Slack refused in a message, and reports whether that was the cause:
+// then the message is sent without them.
 func without(s *surface.Surface, extras []string, err error) bool {
 	if len(extras) == 0 || !refused(err, "invalid_blocks", "invalid_blocks_format", "invalid_attachments", "msg_blocks_too_long") {
 		return false
@@ -142,7 +142,7 @@ func without(s *surface.Surface, extras []string, err error) bool {
 	return true
 }
 
-// layOut returns what lays a text in Markdown out in blocks.
+// layOut returns a function that lays out Markdown in blocks.
 func layOut(render func(string) []chats.Part) func(string) []slack.Block {
 	return func(markdown string) (all []slack.Block) {
 		for _, part := range render(markdown) {

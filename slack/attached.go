@@ -15,17 +15,16 @@ import (
 )
 
 const (
-	// lookupPrefix begins the Ref of a file whose address is still to be asked for: one from a
-	// channel that is shared with another workspace.
+	// lookupPrefix begins the Ref of a file whose address is not known yet: one from a channel that is
+	// shared with another workspace.
 	lookupPrefix = "file:"
-	// pageType is the type of pages, and canvas that of canvases, which are pages when they are
-	// downloaded.
+	// pageType is the type of HTML pages, canvas that of canvases, which download as pages.
 	pageType = "text/html"
 	canvas   = "application/vnd.slack-docs"
-	// unknown is the access of a file of which Slack tells no more than the id
+	// unknown is the access of a file of which Slack tells only the id
 	// (docs.slack.dev/reference/objects/file-object#slack_connect_files).
 	unknown = "check_file_info"
-	// maxMillis bounds what a length is taken for.
+	// maxMillis bounds a duration, in milliseconds.
 	maxMillis = 1 << 30
 )
 
@@ -37,7 +36,7 @@ type attachedFile struct {
 	Type  string `json:"mimetype"`
 	Size  int64  `json:"size"`
 	Mode  string `json:"mode"`
-	// Subtype is slack_audio for what was spoken into Slack, Millis how long it lasts.
+	// Subtype is slack_audio for an audio clip, Millis its duration in milliseconds.
 	Subtype  string `json:"subtype"`
 	Millis   int64  `json:"duration_ms"`
 	External bool   `json:"is_external"`
@@ -46,7 +45,7 @@ type attachedFile struct {
 	Download string `json:"url_private_download"`
 }
 
-// attachedOf is a file of the library as events have it. The library knows no subtypes.
+// attachedOf converts a file of the library, which knows no subtypes.
 func attachedOf(f slack.File) attachedFile {
 	return attachedFile{
 		ID: f.ID, Name: f.Name, Title: f.Title, Type: f.Mimetype, Size: int64(f.Size), Mode: f.Mode, Millis: int64(f.DurationMs),
@@ -54,8 +53,8 @@ func attachedOf(f slack.File) attachedFile {
 	}
 }
 
-// knownFiles returns the files with what info tells of those of which Slack told no more than the
-// id. Where it tells nothing, they stay as they are.
+// knownFiles completes the files of which Slack told only the id, with info. If info fails, they are
+// unchanged.
 func knownFiles(ctx context.Context, files []attachedFile, info func(ctx context.Context, id string) (*slack.File, error)) []attachedFile {
 	files = slices.Clone(files)
 	for i, f := range files {
@@ -69,7 +68,7 @@ func knownFiles(ctx context.Context, files []attachedFile, info func(ctx context
 	return files
 }
 
-// readAttached returns what can be fetched of files, and what of them cannot be read.
+// readAttached returns the files that can be fetched, and texts about those that cannot be read.
 func readAttached(files []attachedFile) (list []chats.Attachment, skipped []string) {
 	for _, f := range files {
 		name := cmp.Or(f.Name, f.Title, f.ID)
@@ -103,7 +102,7 @@ func (f attachedFile) isCanvas() bool {
 	return f.Type == canvas || f.Mode == "canvas" || f.Mode == "quip" || f.Mode == "docs"
 }
 
-// sound is what there is to hear in a file. Audio clips are files of a subtype of their own
+// sound describes the audio in a file. Audio clips have a subtype of their own
 // (docs.slack.dev/reference/objects/file-object).
 func (f attachedFile) sound() chats.Sound {
 	s := chats.Sound{Length: time.Duration(min(max(f.Millis, 0), maxMillis)) * time.Millisecond}

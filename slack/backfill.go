@@ -17,22 +17,21 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// Slack delivers events for some minutes and then no more. So after a time without a
-// connection the messages of that time are fetched. What had arrived all the same is
-// known by its id and is dropped by the inbox.
+// Slack retries events only for some minutes. So after a time without a connection the messages of that
+// time are fetched. The inbox drops those that had arrived, by their id.
 const (
-	// overlap is how far the search reaches back before the last sign of life: events
-	// may be on their way for that long, and clocks may differ.
+	// overlap is how far the search goes back before the last sign of life: events may be delayed for
+	// that long, and clocks may differ.
 	overlap = 5 * time.Minute
-	// maxGap is how old a message may be that is still fetched.
+	// maxGap bounds the age of a message that is fetched.
 	maxGap = 24 * time.Hour
-	// A search looks at so many conversations, threads, and messages of each.
+	// Bounds of a search: conversations, threads, and messages of each.
 	maxConversations = 200
 	maxThreads       = 100
 	maxMissed        = 500
-	// missedPage is how many messages are asked for at once.
+	// missedPage is the page size of messages.
 	missedPage = 100
-	// maxInsist is how often a call is made that Slack puts off.
+	// maxInsist bounds the attempts at a rate-limited call.
 	maxInsist = 20
 )
 
@@ -42,7 +41,7 @@ type conversation struct {
 	shared   bool   // with other workspaces
 }
 
-// fillGaps fetches what is missing, whenever something may be.
+// fillGaps fetches missed messages, whenever there may be some.
 func (r *receiver) fillGaps(ctx context.Context) {
 	for {
 		select {
@@ -51,7 +50,7 @@ func (r *receiver) fillGaps(ctx context.Context) {
 		case <-r.reach.Wake:
 		}
 		if r.leads != nil {
-			r.saveMarks(ctx) // who leads may be another
+			r.saveMarks(ctx) // another process may be the leader
 		}
 		pauses := retry.New(minBackOff, maxBackOff)
 		for since, name := r.reach.Gap(); !since.IsZero() && ctx.Err() == nil && r.leading(); since, name = r.reach.Gap() {
@@ -62,13 +61,13 @@ func (r *receiver) fillGaps(ctx context.Context) {
 			}
 			wait := pauses.Next(asked(err))
 			r.log.Warn("missed messages not fetched yet", "since", since.UTC(), "wait", wait, "err", err)
-			_ = retry.Wait(ctx, wait) // the loop looks at ctx
+			_ = retry.Wait(ctx, wait) // the loop checks ctx
 		}
 		r.settle(ctx)
 	}
 }
 
-// backfill gives the inbox what was said since a time. It may be done again.
+// backfill passes the messages since a time to the inbox. It may be repeated.
 func (r *receiver) backfill(ctx context.Context, since time.Time) error {
 	from := since.Add(-overlap)
 	if cut := r.api.clock.Now().Add(-maxGap); from.Before(cut) {
@@ -104,7 +103,7 @@ func (r *receiver) backfill(ctx context.Context, since time.Time) error {
 	return nil
 }
 
-// conversations lists what to search, in the order in which messages are missed most.
+// conversations lists what to search, the most important first.
 func (r *receiver) conversations(ctx context.Context, live map[string][]string) ([]conversation, error) {
 	var list []conversation
 	for _, kind := range []struct{ event, list string }{
@@ -145,11 +144,10 @@ func (r *receiver) conversations(ctx context.Context, live map[string][]string) 
 	return list, nil
 }
 
-// fillConversation gives the inbox what was said outside of threads, and returns the
-// threads to search: those known, and those begun lately.
+// fillConversation passes messages outside of threads to the inbox, and returns the threads to search:
+// those known, and those begun lately.
 func (r *receiver) fillConversation(ctx context.Context, c conversation, oldest string, known []string) (roots []string, n int, err error) {
-	// Without an end the pages begin at the oldest message, and the newest would be those
-	// that are too many.
+	// Without an end the pages begin at the oldest message, and the bound would drop the newest.
 	latest := strconv.FormatInt(r.api.clock.Now().Add(maxGap).Unix(), 10) + ".000000"
 	params := slack.GetConversationHistoryParameters{ChannelID: c.id, Oldest: oldest, Latest: latest, Limit: missedPage}
 	var all []slack.Message
@@ -179,7 +177,7 @@ func (r *receiver) fillConversation(ctx context.Context, c conversation, oldest 
 	return roots, n, nil
 }
 
-// fillThread gives the inbox the replies of a thread.
+// fillThread passes the replies of a thread to the inbox.
 func (r *receiver) fillThread(ctx context.Context, c conversation, root, oldest string) (n int, err error) {
 	params := slack.GetConversationRepliesParameters{ChannelID: c.id, Timestamp: root, Oldest: oldest, Limit: missedPage}
 	for more := true; more && n < maxMissed; more = params.Cursor != "" {
@@ -189,7 +187,7 @@ func (r *receiver) fillThread(ctx context.Context, c conversation, root, oldest 
 		}
 		for _, m := range page {
 			if m.Timestamp <= oldest || m.Timestamp == root {
-				continue // the first message comes with every page
+				continue // every page repeats the first message
 			}
 			if err := r.offer(ctx, c, m); err != nil {
 				return n, err
@@ -200,7 +198,7 @@ func (r *receiver) fillThread(ctx context.Context, c conversation, root, oldest 
 	return n, nil
 }
 
-// insist makes a call until Slack does not put it off any more.
+// insist repeats a call while Slack rate-limits it.
 func insist[T any](ctx context.Context, c *client, method string, with func(context.Context, *slack.Client) (T, error)) (T, error) {
 	for i := 1; ; i++ {
 		answer, err := ask(ctx, c, method, with)
@@ -211,8 +209,8 @@ func insist[T any](ctx context.Context, c *client, method string, with func(cont
 	}
 }
 
-// unlessUnreadable returns an error, but none where Slack refuses for good to tell what was
-// said somewhere. The log says so once for each reason.
+// unlessUnreadable returns an error, except if Slack refuses for good to read a conversation. That is
+// logged once for each reason.
 func (r *receiver) unlessUnreadable(err error, where string) error {
 	var ce *callError
 	if !errors.As(err, &ce) || ce.code == "" || transient(ce) || wrongToken(err) {
@@ -225,14 +223,14 @@ func (r *receiver) unlessUnreadable(err error, where string) error {
 	return nil
 }
 
-// offer gives the inbox a message as its event would have, in the order of its queue.
+// offer passes a message to the inbox as its event would have, in the order of its queue.
 func (r *receiver) offer(ctx context.Context, c conversation, m slack.Message) error {
 	e := &event{message: messageOf(m.Msg), Channel: c.id, ChannelType: c.kind, shared: c.shared, threaded: r.self.agentView}
 	e.Type = "message"
 	done := make(chan error, 1)
 	ran := r.queues.do(ctx, intake{event: e}.queue(), func() {
 		msg, err := r.convert(ctx, e)
-		// A command to stop was about what ran then.
+		// A missed command to stop was about a turn of that time.
 		if err == nil && msg != nil && strings.TrimSpace(msg.Text) != "/stop" {
 			err = r.give(ctx, msg)
 		}
@@ -244,7 +242,7 @@ func (r *receiver) offer(ctx context.Context, c conversation, m slack.Message) e
 	return <-done
 }
 
-// messageOf is a message of the library as events have it.
+// messageOf converts a message of the library to that of an event.
 func messageOf(m slack.Msg) message {
 	out := message{
 		Type: m.Type, Subtype: m.SubType, User: m.User, BotID: m.BotID, Text: m.Text,
@@ -254,7 +252,7 @@ func messageOf(m slack.Msg) message {
 		out.Profile.Name = m.BotProfile.Name
 	}
 	if len(m.Attachments) > 0 {
-		out.Attachments, _ = json.Marshal(m.Attachments) // it was decoded before
+		out.Attachments, _ = json.Marshal(m.Attachments) // it was decoded from JSON
 	}
 	for _, f := range m.Files {
 		out.Files = append(out.Files, attachedOf(f))

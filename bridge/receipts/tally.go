@@ -11,7 +11,7 @@ import (
 	"oneclaw/storage"
 )
 
-// Where the sums lie: one for each hour, kept for tallyAge, and up to when they were made.
+// Keys of the sums: one for each hour, kept for tallyAge, and the time up to which they count.
 const (
 	tallyPrefix = "tally/"
 	hourPrefix  = tallyPrefix + "hour/"
@@ -20,23 +20,22 @@ const (
 	tallyAge    = 400 * 24 * time.Hour
 )
 
-// tookBounds are the upper bounds of what is told apart of how long answers took, in
-// milliseconds.
+// tookBounds are the upper bounds of the histogram of response times, in milliseconds.
 var tookBounds = [...]int64{250, 500, 1000, 2000, 3000, 5000, 8000, 13_000, 20_000, 30_000, 60_000, 120_000, 300_000}
 
-// Tally is what was finished in some time.
+// Tally sums up what was finished in some time.
 type Tally struct {
-	// Messages counts messages and tasks; Answered those with an answer, Failed those
-	// without one because of an error, or with one that could not be delivered.
+	// Messages counts messages and tasks; Answered those with an answer, Failed those without one
+	// because of an error, or with an undeliverable one.
 	Messages int `json:"n"`
 	Answered int `json:"ok,omitempty"`
 	Failed   int `json:"bad,omitempty"`
-	// Took counts the answers of a model that waited for no person by how long they took, the last those
-	// that took longer than all bounds.
+	// Took is a histogram of the response times of the model's answers that waited for no user; the
+	// last count is above all bounds.
 	Took [len(tookBounds) + 1]int `json:"took"`
 }
 
-// Add counts one more.
+// Add counts an entry.
 func (t *Tally) Add(f Entry) {
 	t.Messages++
 	switch {
@@ -65,8 +64,8 @@ func (t *Tally) Join(o Tally) {
 	}
 }
 
-// Percentile is a time that a share of the answers, such as 0.5, did not take longer than; 0 where
-// there are none.
+// Percentile returns the time within which a share of the answers, such as 0.5, came; 0 if there are
+// none.
 func (t *Tally) Percentile(share float64) time.Duration {
 	all := 0
 	for _, n := range t.Took {
@@ -87,8 +86,8 @@ func (t *Tally) Percentile(share float64) time.Duration {
 	return 0
 }
 
-// Tallies returns the sums of the hours since a time, by the hour in which they begin, and up
-// to when they were made: what was finished later is not in them.
+// Tallies returns the sums of the hours since a time, by start of the hour, and the time up to which
+// they count.
 func Tallies(ctx context.Context, kv storage.KV, since time.Time) (hours map[time.Time]Tally, until time.Time, err error) {
 	hours = make(map[time.Time]Tally)
 	entry, err := kv.Get(ctx, untilKey)
@@ -104,7 +103,7 @@ func Tallies(ctx context.Context, kv storage.KV, since time.Time) (hours map[tim
 		}
 		var t Tally
 		hour, err := time.Parse(hourLayout, strings.TrimPrefix(entry.Key, hourPrefix))
-		if err == nil && json.Unmarshal(entry.Value, &t) == nil { // one that is damaged is made again
+		if err == nil && json.Unmarshal(entry.Value, &t) == nil { // a damaged one is computed again
 			hours[hour] = t
 		}
 	}
@@ -113,7 +112,7 @@ func Tallies(ctx context.Context, kv storage.KV, since time.Time) (hours map[tim
 
 func hourKey(t time.Time) string { return hourPrefix + t.UTC().Format(hourLayout) }
 
-// sums are made of all receipts whenever they are looked through.
+// sums are computed from all receipts at each pruning.
 type sums map[string]*Tally
 
 func (all sums) add(r *Receipt) {
@@ -128,11 +127,11 @@ func (all sums) add(r *Receipt) {
 	all[key].Add(f)
 }
 
-// keep writes the sums of the hours whose receipts are all there, where they say
-// something else than before, and removes those that are too old.
+// keep stores the sums of the hours whose receipts all exist, if they changed, and deletes those that
+// are too old.
 func (all sums) keep(ctx context.Context, kv storage.KV, now time.Time) error {
 	known := make(map[string]string)
-	first := hourKey(now.Add(-Age)) // of it some are gone
+	first := hourKey(now.Add(-Age)) // some of its receipts are gone
 	for entry, err := range kv.List(ctx, storage.Range{Prefix: hourPrefix}) {
 		if err != nil {
 			return fmt.Errorf("read sums: %w", err)
@@ -147,7 +146,7 @@ func (all sums) keep(ctx context.Context, kv storage.KV, now time.Time) error {
 	for key, t := range all {
 		data, err := json.Marshal(t)
 		if err == nil && key > first && known[key] != string(data) {
-			_, err = kv.Put(ctx, key, data, storage.Any) // it comes from the receipts alone
+			_, err = kv.Put(ctx, key, data, storage.Any) // it depends only on the receipts
 		}
 		if err != nil {
 			return fmt.Errorf("keep the sums of %s: %w", key, err)

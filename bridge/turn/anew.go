@@ -12,44 +12,44 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// People say in three lines what is one question. As long as the first call of the model has shown
-// nothing, what the same person adds becomes part of the question, in the write that
-// [Runner.steer] makes: the call is broken off, and the model asked anew.
+// Users write one question in several messages. Until the first call of the model has shown something,
+// messages that the same user adds become part of the question, in the write of [Runner.steer]: the
+// call is cancelled, and the model asked again.
 
 const (
-	// maxAnew bounds how often a question is asked anew, anewWithin until when after it was asked
-	// first.
+	// maxAnew bounds how often a question is asked again, anewWithin for how long after it was first
+	// asked.
 	maxAnew    = 2
 	anewWithin = 3 * time.Second
-	// addedPause is how long nothing more was added when a question is asked anew. What
-	// comes in pieces is waited for, both no longer than addedWait.
+	// addedPause is the pause after the last addition before a question is asked again; further pieces
+	// of a message are awaited as well. addedWait bounds both.
 	addedPause = 300 * time.Millisecond
 	addedWait  = 3 * time.Second
 )
 
-// errAnew ends a call of the model whose question is asked anew.
+// errAnew ends a call of the model whose question is asked again.
 var errAnew = errors.New("turn: more was added to the question")
 
-// additions are what is added to a question while it is asked.
+// additions tracks messages that are added to a question while it is asked.
 type additions struct {
-	changed chan struct{} // holds a token where something was added
+	changed chan struct{} // holds a token after an addition
 
-	mu sync.Mutex // guards the rest; nothing is waited for while it is held
-	// some says that something was added, partial that more of that may come.
+	mu sync.Mutex // guards the rest; never held while waiting
+	// some says that something was added, partial that further pieces of it may come.
 	some, partial bool
-	times         int       // how often a call was broken off
-	first         time.Time // when the model was asked first; zero before
-	// asked says that the first call runs, replied that it has ended, broken that it was broken
-	// off by cancel, where withhold agreed.
+	times         int       // number of cancelled calls
+	first         time.Time // first call of the model; zero before
+	// asked: the first call runs. replied: it has ended. broken: it was cancelled with cancel, after
+	// withhold agreed.
 	asked, replied, broken bool
 	withhold               func() bool
 	cancel                 context.CancelCauseFunc
 }
 
-// run has the agent answer, anew where something is added to the question.
+// run lets the agent answer, again if something is added to the question.
 func (t *Runner) run(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope) (string, error) {
 	more := &additions{changed: make(chan struct{}, 1)}
-	if !t.cfg.SeparateTurns && len(h.Staged) > 0 { // else the turn has begun before
+	if !t.cfg.SeparateTurns && len(h.Staged) > 0 { // else the turn began earlier
 		defer t.cfg.Queue.Listen(j, more.add)()
 	}
 	for {
@@ -69,7 +69,7 @@ func (t *Runner) run(ctx context.Context, j *queue.Run, h *conversation.History,
 	}
 }
 
-// add is told that something was added. It waits for nothing.
+// add records an addition. It does not block.
 func (a *additions) add(partial bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -81,8 +81,8 @@ func (a *additions) add(partial bool) {
 	}
 }
 
-// breakOff ends the first call of the model where something was added and nothing was shown. It is
-// called with the lock held.
+// breakOff cancels the first call of the model if something was added and nothing was shown. The lock
+// is held.
 func (a *additions) breakOff() {
 	if a.some && a.asked && a.times < maxAnew && time.Since(a.first) < anewWithin && a.withhold() {
 		a.asked, a.broken = false, true
@@ -98,7 +98,7 @@ func (a *additions) take() bool {
 	return a.some && (a.broken || a.times < maxAnew && (a.first.IsZero() || time.Since(a.first) < anewWithin))
 }
 
-// settle waits until all is there that is added.
+// settle waits until all additions are there.
 func (a *additions) settle(ctx context.Context) {
 	bound := time.After(addedWait)
 	for done := false; !done; {
@@ -124,7 +124,7 @@ func (a *additions) settle(ctx context.Context) {
 	a.some, a.partial, a.broken = false, false, false
 }
 
-// ask returns the context of the calls of the model; its preview is told to withhold.
+// ask returns the context of the model's calls; withhold prevents their preview.
 func (a *additions) ask(ctx context.Context, withhold func() bool) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	a.mu.Lock()
@@ -133,7 +133,7 @@ func (a *additions) ask(ctx context.Context, withhold func() bool) (context.Cont
 	return ctx, cancel
 }
 
-// observe is told what happens, and tells next.
+// observe handles an event and passes it to next.
 func (a *additions) observe(e agent.Event, next func(agent.Event)) {
 	a.mu.Lock()
 	switch {
@@ -141,7 +141,7 @@ func (a *additions) observe(e agent.Event, next func(agent.Event)) {
 		if a.asked = true; a.first.IsZero() {
 			a.first = time.Now()
 		}
-		a.breakOff() // what was added just before
+		a.breakOff() // additions from just before
 	case e.Reply != nil:
 		a.asked, a.replied = false, true
 	}
@@ -151,7 +151,7 @@ func (a *additions) observe(e agent.Event, next func(agent.Event)) {
 	}
 }
 
-// isBroken reports whether the call was broken off: what came of it all the same is not shown.
+// isBroken reports whether the call was cancelled: a reply that came all the same is not shown.
 func (a *additions) isBroken() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

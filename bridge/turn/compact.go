@@ -17,25 +17,25 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Compactor is an [Agent] that can sum up what no longer fits. *[agent.Agent] is one.
+// Compactor is an [Agent] that can summarize what no longer fits. *[agent.Agent] is one.
 type Compactor interface {
-	// Compact returns a summary of the beginning of turn.History; its Kept counts the
-	// messages at the end of turn.History that it does not cover. It returns false where
-	// the conversation still fits the model's context and bound tokens.
+	// Compact returns a summary of the beginning of turn.History; its Kept counts the messages at the
+	// end that it does not cover. It returns false if the conversation still fits the model's context
+	// and bound tokens.
 	Compact(ctx context.Context, turn agent.Turn, bound int) (agent.Message, bool, error)
 }
 
 const (
-	// compactTimeout bounds what a chat waits for its summaries after an answer.
+	// compactTimeout bounds how long a chat waits for its summaries after an answer.
 	compactTimeout = 4 * time.Minute
-	// compactRest is how long a conversation is left alone that could not be summed up.
+	// compactRest is the pause after a failed summary of a conversation.
 	compactRest = 10 * time.Minute
 	// maxCompactions bounds the summaries after one answer.
 	maxCompactions = 8
 )
 
-// NoticeCut stands behind an answer that was given without the beginning of its
-// conversation, unless the conversation shows it already.
+// NoticeCut follows an answer that was given without the beginning of its conversation, unless the
+// conversation already shows it.
 const NoticeCut = "\n\n_This conversation has grown too long: I answered without its beginning. " +
 	"Nothing is deleted, and /new begins a new conversation._"
 
@@ -44,14 +44,14 @@ const NoticeCut = "\n\n_This conversation has grown too long: I answered without
 const NoticeShortened = "\n\n_The language model refuses a part of our earlier conversation, so I answered without it. " +
 	"Nothing is deleted, and /new begins a new conversation._"
 
-// cuts is what the requests of a turn left out.
+// cuts records what the requests of a turn left out.
 type cuts struct {
-	first   bool // already the first request was cut
-	context int  // how large the context seems to be, where a model refused
+	first   bool // the first request was cut already
+	context int  // apparent context size after a refusal
 }
 
-// watch prepares a turn for a conversation that may have outgrown the context, and its
-// job for the compaction that follows the answer. A task is told what began it.
+// watch prepares a turn for a conversation that may have outgrown the context, and its job for the
+// compaction after the answer. A task's prompt names its trigger.
 func (t *Runner) watch(j *queue.Run, h *conversation.History, turn *agent.Turn) *cuts {
 	c := &cuts{}
 	if task := TaskOf(j); task != nil {
@@ -75,7 +75,7 @@ func (t *Runner) watch(j *queue.Run, h *conversation.History, turn *agent.Turn) 
 	return c
 }
 
-// admit tells the user once that the model did not see everything.
+// admit adds to an answer, once, the notice that the model did not see everything.
 func (c *cuts) admit(h *conversation.History, answer string) string {
 	told := func(m agent.Message) bool { return m.Final && strings.HasSuffix(m.Text, NoticeCut) }
 	if !c.first || strings.TrimSpace(answer) == "" || slices.ContainsFunc(h.Messages, told) {
@@ -84,8 +84,8 @@ func (c *cuts) admit(h *conversation.History, answer string) string {
 	return answer + NoticeCut
 }
 
-// Afterwards does what a delivered answer did not wait for. The job is closed already,
-// so nothing of this can fail it.
+// Afterwards does the work that a delivered answer did not wait for. The job is closed already, so a
+// failure here cannot fail it.
 func (t *Runner) Afterwards(ctx context.Context, j *queue.Run) {
 	w, ok := j.Work.(*Work)
 	if !ok || w.after == nil {
@@ -107,21 +107,21 @@ func (t *Runner) Afterwards(ctx context.Context, j *queue.Run) {
 	after(ctx)
 }
 
-// compact sums a conversation up as often as it takes to fit again. Where that fails the
-// conversation stays as it is: requests are cut at their beginning, and people are told.
+// compact summarizes a conversation until it fits again. If that fails the conversation is unchanged:
+// requests are cut at their beginning, and users are told.
 func (t *Runner) compact(ctx context.Context, c Compactor, log string, turn agent.Turn) {
 	ctx, cancel := context.WithTimeout(ctx, compactTimeout)
 	defer cancel()
 	for range maxCompactions {
 		if t.cfg.Keeper.Failing() {
-			return // a summary could not be kept; the next answer sees to it
+			return // retried after the next answer
 		}
 		h, err := t.Cache.Take(ctx, log)
 		if err != nil {
 			t.cfg.Log.Warn("conversation cannot be read for its summary", "log", log, "err", err)
 			return
 		}
-		// A copy that may be wrong or is incomplete is read anew.
+		// A copy that may be wrong or incomplete is read again.
 		more, keep, err := t.fold(ctx, c, h, turn)
 		if keep {
 			t.Cache.Put(h)
@@ -135,8 +135,8 @@ func (t *Runner) compact(ctx context.Context, c Compactor, log string, turn agen
 	}
 }
 
-// fold adds one summary to a conversation, if it needs one. more says that it may need
-// another, keep that the history is still what the log says.
+// fold adds one summary to a conversation, if it needs one. more says that it may need another, keep
+// that the history still equals the log.
 func (t *Runner) fold(ctx context.Context, c Compactor, h *conversation.History, turn agent.Turn) (more, keep bool, err error) {
 	if some, err := t.fewer(ctx, h); some || err != nil {
 		return some, !h.Cut, err
@@ -149,7 +149,7 @@ func (t *Runner) fold(ctx context.Context, c Compactor, h *conversation.History,
 		return false, false, err
 	}
 	turn.History = slices.Clip(s.Messages)
-	// What the window holds, in tokens of such messages as these.
+	// The size of the window in tokens, estimated from these messages.
 	bound := min(t.cfg.WindowTokens, agent.EstimateTokens(s.Messages)*h.Window/max(s.Size, 1))
 	summary, needed, err := c.Compact(ctx, turn, max(bound, 1))
 	if err != nil {
@@ -163,7 +163,7 @@ func (t *Runner) fold(ctx context.Context, c Compactor, h *conversation.History,
 	}
 	covers, erased, err := covered(ctx, h, s.At, summary.Kept)
 	if erased || err != nil {
-		return erased, false, err // what is gone must not live on in a summary
+		return erased, false, err // a summary must not keep erased text
 	}
 	if err := t.flush(ctx, turn.Scope, turn.History[:covers:covers]); err != nil {
 		t.cfg.Log.Warn("what a summary will cover could not be looked through before", "log", h.Log, "err", err)
@@ -183,8 +183,8 @@ func (t *Runner) fold(ctx context.Context, c Compactor, h *conversation.History,
 	return true, whole, nil
 }
 
-// covered returns how many of some messages a summary stands for that keeps the others, and whether
-// any of them was erased since they were read.
+// covered returns how many of the messages are covered by a summary that keeps the last kept ones, and
+// whether any of them was erased since they were read.
 func covered(ctx context.Context, h *conversation.History, at []storage.Position, kept int) (n int, erased bool, err error) {
 	n = len(at) - kept
 	if n < 1 || n > len(at) {
@@ -194,7 +194,7 @@ func covered(ctx context.Context, h *conversation.History, at []storage.Position
 	return n, erased, err
 }
 
-// flush shows messages that a summary will stand for to the tools that want to keep something.
+// flush passes messages that a summary will cover to the tools that want to keep something.
 func (t *Runner) flush(ctx context.Context, scope toolgroups.Scope, messages []agent.Message) (err error) {
 	if t.cfg.BeforeCompact == nil {
 		return nil

@@ -17,9 +17,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Failed logs why a job has no answer and returns what its sender is told: a sentence
-// from a closed set, and the incident under which the log has the rest. That a budget is
-// used up is no incident.
+// Failed logs why a job has no answer and returns the text for its sender: a sentence from a closed
+// set, and the incident under which the rest is logged. A used-up budget is not an incident.
 func (t *Runner) Failed(ctx context.Context, j *queue.Run, err error) string {
 	text, incident := t.explain(ctx, j, err)
 	if !incident {
@@ -28,12 +27,12 @@ func (t *Runner) Failed(ctx context.Context, j *queue.Run, err error) string {
 	return WithIncident(text.told, j.Incident)
 }
 
-// WithIncident is what is told of a failure where no button shows its incident.
+// WithIncident returns the text about a failure if no button shows its incident.
 func WithIncident(told, incident string) string {
 	return fmt.Sprintf("%s\n\n_Incident %s_", told, incident)
 }
 
-// explain is [Runner.Failed], with the incident apart.
+// explain is [Runner.Failed] with the incident separate.
 func (t *Runner) explain(ctx context.Context, j *queue.Run, err error) (text failureText, incident bool) {
 	var failure *agent.ModelError
 	if errors.As(err, &failure) && failure.Kind == agent.KindBudget && failure.Notice != "" {
@@ -55,8 +54,8 @@ func (t *Runner) explain(ctx context.Context, j *queue.Run, err error) (text fai
 	return text, true
 }
 
-// unanswered is what is told where a turn failed: where there was no budget for it, what the
-// host makes of that, and else a card, unless files go along with it.
+// unanswered returns the text for a failed turn: if there was no budget, the host's; else a card,
+// unless files are sent with it.
 func (t *Runner) unanswered(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, failure error) (string, error) {
 	Of(j).Refused = false
 	text, incident := t.explain(ctx, j, failure)
@@ -69,17 +68,17 @@ func (t *Runner) unanswered(ctx context.Context, j *queue.Run, h *conversation.H
 	return WithIncident(text.told, j.Incident), nil
 }
 
-// failureText is what a person is told of a failed turn; remedy is what an administrator has to do, where
-// the sender can do nothing, and again says that asking once more may help.
+// failureText is the text about a failed turn; remedy is the advice to an administrator if the sender
+// can do nothing, and again says that asking once more may help.
 type failureText struct {
 	told, remedy string
 	again        bool
 }
 
-// seeLog is the remedy where only the cause tells one.
+// seeLog is the remedy if only the logged cause tells one.
 const seeLog = "The log and the admin pages say why."
 
-// filtered reports whether a provider refused what a message says.
+// filtered reports whether a provider refused the content of a message.
 func filtered(failure *agent.ModelError) bool {
 	why := strings.ToLower(failure.Error())
 	return slices.ContainsFunc([]string{"content_filter", "content filter", "content_policy", "content policy", "content management policy", "moderation"}, func(word string) bool {
@@ -87,7 +86,7 @@ func filtered(failure *agent.ModelError) bool {
 	})
 }
 
-// sentence says in words what a person can know and do about a failed turn.
+// sentence returns in words what a user can know and do about a failed turn.
 func sentence(err error, timeout time.Duration) failureText {
 	told := func(text string) failureText { return failureText{told: text} }
 	again := func(text string) failureText { return failureText{told: text, again: true} }

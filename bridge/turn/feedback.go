@@ -13,12 +13,12 @@ import (
 	"oneclaw/storage"
 )
 
-// SetFeedback keeps what a user thinks of the answer that the message with an id is part of, with
-// its receipt, or with the job while that is open: beside the turn; see
-// [queue.Store.Check]. It reports whether that says something else than before: nothing where no
-// answer of the chat that passes has sent the message.
+// SetFeedback stores a user's rating of the answer that contains the message with an id: in its
+// receipt, or in the job while that is open, concurrently with the turn; see [queue.Store.Check]. It
+// reports whether the rating changed: not if no answer of the chat that passes selects has sent the
+// message.
 func SetFeedback(ctx context.Context, jobs queue.Store, chat chats.Chat, id string, o receipts.Feedback, passes func(*receipts.Receipt) bool) (changed bool, err error) {
-	o.At = o.At.UTC().Round(0) // as it is read again
+	o.At = o.At.UTC().Round(0) // as it is decoded
 	for {
 		found, err := sender(ctx, jobs, chat, id, passes)
 		if found == nil || err != nil {
@@ -34,7 +34,7 @@ func SetFeedback(ctx context.Context, jobs queue.Store, chat chats.Chat, id stri
 	}
 }
 
-// answered is a record, of a job or a receipt, with the turn in it.
+// answered is the record of a job or a receipt, and the turn in it.
 type answered struct {
 	key    string
 	rev    storage.Revision
@@ -42,10 +42,10 @@ type answered struct {
 	turn   *receipts.Turn
 }
 
-// sender finds what has sent the message with an id.
+// sender finds the record whose answer contains the message with an id.
 func sender(ctx context.Context, jobs queue.Store, chat chats.Chat, id string, passes func(*receipts.Receipt) bool) (*answered, error) {
 	quoted := []byte(`"` + id + `"`)
-	// A job that is closed between the two is found by the second.
+	// A job that is closed between the two is found in the second.
 	for _, prefix := range []string{queue.OpenPrefix, receipts.Prefix} {
 		for entry, err := range jobs.Store.List(ctx, storage.Range{Prefix: prefix + chat.Whole().String() + "/"}) {
 			if err != nil {

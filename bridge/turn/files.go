@@ -22,21 +22,21 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Inbox is the folder of a workspace where files from the chat are saved.
+// Inbox is the folder of a workspace for files from the chat.
 const Inbox = "inbox"
 
 // fetchTimeout bounds the fetching of one file.
 const fetchTimeout = 2 * time.Minute
 
 const (
-	// fetchTries is how often a file is fetched before it counts as lost, with these pauses.
+	// fetchTries bounds the attempts at a file, with these pauses.
 	fetchTries    = 3
 	minFetchPause = 500 * time.Millisecond
 	maxFetchPause = 2 * time.Second
 )
 
-// fetchFiles saves files that came with a message in the workspace. The text names what could
-// not be had, in words for the user; the message is answered all the same.
+// fetchFiles saves the files of a message in the workspace. The text names those that failed, in words
+// for the user; the message is answered all the same.
 func (t *Runner) fetchFiles(ctx context.Context, j *queue.Run, files []chats.Attachment, scope toolgroups.Scope, message *agent.Message) error {
 	fetcher, ok := t.cfg.Platforms[j.Message.Chat.Platform].(chats.FileFetcher)
 	full := queue.CheckOut(ctx, t.cfg.Files, j)
@@ -82,10 +82,10 @@ func (t *Runner) fetchFiles(ctx context.Context, j *queue.Run, files []chats.Att
 
 func notReceived(note string) string { return "\n[not received: " + note + "]" }
 
-// errFiles wraps what kept the files of a turn from being had or kept: it is tried again.
+// errFiles wraps a failure to load or store the files of a turn, which is retried.
 var errFiles = errors.New("turn: load or keep files")
 
-// checkout has the files of a turn on the local disk, from when the first is needed.
+// checkout loads the files of a turn to the local disk when the first is needed.
 type checkout struct {
 	*Runner
 	job  *queue.Run
@@ -104,7 +104,7 @@ func (c *checkout) here(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", errFiles, err)
 }
 
-// read lets a model see a file.
+// read reads a file for the model.
 func (c *checkout) read(ctx context.Context, name string, limit int64) (data []byte, err error) {
 	if err := c.here(ctx); err != nil {
 		return nil, err
@@ -117,8 +117,8 @@ func (c *checkout) read(ctx context.Context, name string, limit int64) (data []b
 	return root.ReadFile(name, limit)
 }
 
-// settle measures pictures that a call has made, and stores what a call may have written, before its result is on record. Where there is
-// more than can be kept, the result says so.
+// settle measures pictures that a call has made, and stores its files, before the result is recorded.
+// If some cannot be stored, the result says so.
 func (c *checkout) settle(ctx context.Context, result *agent.Message) error {
 	t, j := c.Runner, c.job
 	if len(result.Files) > 0 {
@@ -141,7 +141,7 @@ func notKept(err error) string {
 	return unkept + ", and what was changed may be lost: " + err.Error() + "]"
 }
 
-// unkept begins what is said of files that are not stored.
+// unkept begins the note about files that are not stored.
 const unkept = "[the files are not kept as they are now"
 
 func fileNote(name string, err error) string {
@@ -156,8 +156,8 @@ func fileNote(name string, err error) string {
 	return name + ": the file could not be fetched"
 }
 
-// fetchFile saves a file under a free name and returns its path in the workspace. A
-// file that is there already, with the same bytes, is not saved twice.
+// fetchFile saves a file under a free name and returns its path in the workspace. An identical file is
+// not saved twice.
 func (t *Runner) fetchFile(ctx context.Context, f chats.FileFetcher, a chats.Attachment, scope toolgroups.Scope, name string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -208,7 +208,7 @@ func (t *Runner) fetchFile(ctx context.Context, f chats.FileFetcher, a chats.Att
 	}
 }
 
-// download fetches a file into one that is open, from its beginning.
+// download fetches a file into an open one, from its beginning.
 func download(ctx context.Context, f chats.FileFetcher, a chats.Attachment, files *workspace.Root, part *os.File) error {
 	if err := part.Truncate(0); err != nil {
 		return fmt.Errorf("empty file: %w", err)
@@ -219,7 +219,7 @@ func download(ctx context.Context, f chats.FileFetcher, a chats.Attachment, file
 	return f.FetchFile(ctx, a, &limitWriter{w: files.Bound(part), left: chats.MaxFile})
 }
 
-// limitWriter refuses what is too large while it comes.
+// limitWriter fails once too much is written.
 type limitWriter struct {
 	w    io.Writer
 	left int64
@@ -234,8 +234,7 @@ func (l *limitWriter) Write(p []byte) (int, error) {
 	return l.w.Write(p)
 }
 
-// sameFile reports whether two files have the same bytes; fs.ErrNotExist where the
-// second does not exist.
+// sameFile reports whether two files have the same bytes; fs.ErrNotExist if the second does not exist.
 func sameFile(root *os.Root, a, b string) (bool, error) {
 	infoB, err := root.Stat(b)
 	if err != nil {
@@ -253,7 +252,7 @@ func sameFile(root *os.Root, a, b string) (bool, error) {
 	return bytes.Equal(dataA, dataB), err
 }
 
-// numbered makes report.pdf, report-2.pdf, report-3.pdf.
+// numbered returns report.pdf, report-2.pdf, report-3.pdf.
 func numbered(name string, n int) string {
 	if n == 1 {
 		return name
@@ -262,9 +261,8 @@ func numbered(name string, n int) string {
 	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ext), n, ext)
 }
 
-// made returns the files that the tools of a turn want delivered, in the order of
-// their results, each once. They are read off the log, so that a turn which went on
-// after a crash has those of before the crash too.
+// made returns the files that the tools of a turn deliver, in the order of their results, each once.
+// They are read from the log, so that a turn that continued after a crash has the earlier ones too.
 func (t *Runner) made(ctx context.Context, h *conversation.History, ref string) []toolgroups.File {
 	turn, err := h.Turn(ctx, ref)
 	if err != nil {

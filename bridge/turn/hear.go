@@ -20,32 +20,32 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// maxShownChars bounds how much of a transcript people are shown, in characters.
+// maxShownChars bounds the shown part of a transcript, in characters.
 const maxShownChars = 300
 
-// Recording is a sound to be written down.
+// Recording is a sound to be transcribed.
 type Recording struct {
-	// Name is its file name; it may say nothing of what the file holds.
+	// Name is its file name, which need not match the content.
 	Name string
-	// Size is how many bytes Content has, Length how long it lasts; 0 if unknown.
+	// Size is the length of Content in bytes, Length the duration; 0 if unknown.
 	Size   int64
 	Length time.Duration
 	// Content is open only until the call returns.
 	Content io.Reader
 }
 
-// TranscriptionError is why a recording has no words, in the words of a sentence for people that begins
-// with the recording. A caller that hears it again hears no more.
+// TranscriptionError says why a recording has no transcript, as the rest of a sentence for users that
+// begins with the recording. A retry would not help.
 type TranscriptionError struct {
 	Why string
-	// Never says that recordings are not heard here at all.
+	// Never says that no recording is transcribed here.
 	Never bool
 }
 
 // Error returns the reason.
 func (e *TranscriptionError) Error() string { return e.Why }
 
-// Why there are no words, where the transcriber gives no reason.
+// Reasons for a missing transcript if the transcriber gives none.
 const (
 	whyLost  = "could not be fetched"
 	whyLarge = "is too large for me"
@@ -54,9 +54,9 @@ const (
 	whyLater = "could not be written down now: please send it again in a minute"
 )
 
-// hear adds the words of a sound to a message. The record of the job says what they are
-// before a reader is shown them, so that a sound is heard once; what the store did not take is
-// kept in memory until it does. Saved is where it lies; fetched says why it does not.
+// hear adds the transcript of a sound to a message. The job's record holds it before it is shown, so
+// that a sound is transcribed once; if the write fails, memory keeps it until one succeeds. saved is
+// the path of the file; fetched is the error if there is none.
 func (t *Runner) hear(ctx context.Context, j *queue.Run, scope toolgroups.Scope, a chats.Attachment, saved string, fetched error) (receipts.Transcript, error) {
 	keeper := recorded(j)
 	heard, known := Of(keeper).transcriptOf(a.Ref)
@@ -70,7 +70,7 @@ func (t *Runner) hear(ctx context.Context, j *queue.Run, scope toolgroups.Scope,
 			}
 		}
 		if heard.Text == "" && heard.Why == "" {
-			return heard, nil // it is a file like others
+			return heard, nil // it is an ordinary file
 		}
 		Of(keeper).Transcripts = append(Of(keeper).Transcripts, heard)
 		if err := t.cfg.Jobs.Save(ctx, keeper); err != nil {
@@ -85,7 +85,7 @@ func (t *Runner) hear(ctx context.Context, j *queue.Run, scope toolgroups.Scope,
 	}
 	under := j.Message.ID
 	if j.From != "" {
-		under = "" // it is not there
+		under = "" // that message is in the old chat
 	}
 	line := "🎤 “" + wording.Escape(wording.OneLine(t.cfg.Redact(heard.Text), maxShownChars)) + "”"
 	return heard, t.cfg.Host.PostLine(ctx, "heard/"+j.Key()+"/"+a.Ref, j, under, line)
@@ -93,8 +93,8 @@ func (t *Runner) hear(ctx context.Context, j *queue.Run, scope toolgroups.Scope,
 
 func unheardKey(keeper *queue.Run, a chats.Attachment) string { return keeper.Key() + " " + a.Ref }
 
-// listen finds the words of a sound, or why there are none. No model is asked while the store takes
-// no writes.
+// listen returns the transcript of a sound, or why there is none. No model is asked while the store is
+// down.
 func (t *Runner) listen(ctx context.Context, j *queue.Run, scope toolgroups.Scope, a chats.Attachment, saved string, fetched error) (receipts.Transcript, error) {
 	heard := receipts.Transcript{Ref: a.Ref}
 	var err error
@@ -120,7 +120,7 @@ func (t *Runner) listen(ctx context.Context, j *queue.Run, scope toolgroups.Scop
 	return heard, nil
 }
 
-// whyUnheard says why a sound has no words; nothing where that is no loss.
+// whyUnheard returns why a sound has no transcript; empty if that does not matter.
 func whyUnheard(log *slog.Logger, j *queue.Run, a chats.Attachment, err error) string {
 	why, told := errors.AsType[*TranscriptionError](err)
 	switch {
@@ -135,7 +135,7 @@ func whyUnheard(log *slog.Logger, j *queue.Run, a chats.Attachment, err error) s
 	return ""
 }
 
-// transcribe has a saved sound written down.
+// transcribe transcribes a saved sound.
 func (t *Runner) transcribe(ctx context.Context, scope toolgroups.Scope, a chats.Attachment, saved string) (text string, err error) {
 	if t.cfg.Transcribe == nil {
 		return "", &TranscriptionError{Never: true}
@@ -161,7 +161,7 @@ func (t *Runner) transcribe(ctx context.Context, scope toolgroups.Scope, a chats
 	return text, err
 }
 
-// wordsOf is how a message has what was understood of a sound.
+// wordsOf returns the transcript as a message contains it.
 func wordsOf(heard receipts.Transcript, name string) string {
 	switch {
 	case heard.Text != "":
@@ -172,7 +172,7 @@ func wordsOf(heard receipts.Transcript, name string) string {
 	return ""
 }
 
-// unheardText tells the sender of a recording why it was not heard.
+// unheardText tells the sender of a recording why it was not transcribed.
 func (t *Runner) unheardText(j *queue.Run, scope toolgroups.Scope, why string) string {
 	switch {
 	case why != whyNever:
@@ -183,8 +183,8 @@ func (t *Runner) unheardText(j *queue.Run, scope toolgroups.Scope, why string) s
 	return "I can't hear voice notes yet; " + t.cfg.Host.Administrator(j.Message.By()) + " can switch that on (`voice.model`)."
 }
 
-// take gathers what comes with a message. One that says nothing but what could not be heard
-// is answered at once: the model would have nothing to go by.
+// take gathers the attachments of a message. A message that holds only recordings without a transcript
+// is answered at once: the model would have nothing to answer.
 func (t *Runner) take(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, message *agent.Message) (string, error) {
 	if err := t.gather(ctx, j, h, scope, lastAsked(h.View(), j), message); err != nil {
 		return "", err

@@ -10,9 +10,9 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Load puts a call of load_tool_group and its result into the conversation of a job, as if
-// the model had made it, in one write; a group that is loaded already changes nothing. It
-// returns why it could not be loaded.
+// Load adds a call of load_tool_group and its result to the conversation of a job, as if the model had
+// made it, in one write; it does nothing for a loaded group. It returns why the group could not be
+// loaded.
 func (t *Runner) Load(ctx context.Context, j *queue.Run, scope toolgroups.Scope) (refused string, err error) {
 	h, err := t.Cache.Take(ctx, scope.Session)
 	if err != nil {
@@ -47,7 +47,7 @@ func (t *Runner) Load(ctx context.Context, j *queue.Run, scope toolgroups.Scope)
 	return "", t.append(context.WithoutCancel(ctx), j, h, messages[1:]...)
 }
 
-// Round is what the next request of a conversation would offer its model, and the groups that it
+// Round returns what the next request of a conversation would offer its model, and the groups that it
 // has loaded.
 func (t *Runner) Round(ctx context.Context, scope toolgroups.Scope) (*toolgroups.Round, []string, error) {
 	loaded, err := conversation.LoadedGroups(ctx, t.cfg.Store, scope.Session)
@@ -66,8 +66,7 @@ func (t *Runner) Round(ctx context.Context, scope toolgroups.Scope) (*toolgroups
 	return toolgroups.NewSet(t.cfg.Tools, loaded).Route(t.cfg.Router, facts), loaded, nil
 }
 
-// recordedRouting is the mode that the newest reply of a conversation was made in; empty
-// where it has none.
+// recordedRouting returns the mode of the newest reply of a conversation; empty if it has none.
 func (t *Runner) recordedRouting(ctx context.Context, log string) string {
 	for m, err := range conversation.RecentMessages(ctx, t.cfg.Store, log) {
 		if err == nil && (m.Routing != "" || m.Usage != nil) {

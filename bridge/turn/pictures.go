@@ -6,8 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"image"
-	_ "image/gif"  // What pictures can be measured
-	_ "image/jpeg" // without a library.
+	_ "image/gif"  // decodes sizes
+	_ "image/jpeg" // decodes sizes
 	_ "image/png"
 	"net/http"
 	"path"
@@ -21,11 +21,11 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// DefaultPictureTokens is what an album of ten photos takes.
+// DefaultPictureTokens is the cost of an album of ten photos.
 const DefaultPictureTokens = 16_000
 
-// pictures measures those among files: what models are shown is on record with the message
-// that brought it, so that it stays the same. The files are the caller's own.
+// pictures measures the pictures among files: the sizes are recorded with the message, so that what
+// models are shown stays the same. The files are the caller's own.
 func (t *Runner) pictures(j *queue.Run, dir string, files []toolgroups.File) {
 	if !slices.ContainsFunc(files, func(f toolgroups.File) bool { return maybePicture(f.Path) }) {
 		return
@@ -35,7 +35,7 @@ func (t *Runner) pictures(j *queue.Run, dir string, files []toolgroups.File) {
 		t.cfg.Log.Warn("pictures are not shown to models", "job", j.Key(), "err", err)
 		return
 	}
-	defer func() { _ = root.Close() }() // it was only read
+	defer func() { _ = root.Close() }() // read only
 	for i := range files {
 		if !maybePicture(files[i].Path) {
 			continue
@@ -49,7 +49,7 @@ func (t *Runner) pictures(j *queue.Run, dir string, files []toolgroups.File) {
 	}
 }
 
-// maybePicture spares the reading of what is no picture by its name.
+// maybePicture reports whether a file can be a picture by its name, to avoid reading others.
 func maybePicture(name string) bool {
 	switch strings.ToLower(path.Ext(name)) {
 	case "", ".png", ".jpg", ".jpeg", ".gif", ".webp":
@@ -58,7 +58,7 @@ func maybePicture(name string) bool {
 	return false
 }
 
-// pictureOf is what is to be known of a picture; nil for what no model takes for one.
+// pictureOf returns the properties of a picture; nil if no model accepts it.
 func pictureOf(data []byte) *toolgroups.Picture {
 	switch http.DetectContentType(data) {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
@@ -73,8 +73,8 @@ func pictureOf(data []byte) *toolgroups.Picture {
 	return p
 }
 
-// fewer takes pictures out of what models are shown, where they cost more than the settings
-// allow. It reports whether it did.
+// fewer hides pictures from models if they cost more than the settings allow. It reports whether it
+// did.
 func (t *Runner) fewer(ctx context.Context, h *conversation.History) (bool, error) {
 	if !slices.ContainsFunc(h.Messages, func(m agent.Message) bool { return len(m.Files) > 0 }) {
 		return false, nil

@@ -9,12 +9,11 @@ import (
 	"oneclaw/bridge/queue"
 )
 
-// pieceGap is how far apart a client sends two pieces of a text, by the time of the platform.
+// pieceGap bounds the time between two pieces of a text, by the platform's clock.
 const pieceGap = 3 * time.Second
 
-// IsNextPiece reports whether a message is the next piece of the one before it: of an album, of a
-// text that a client cut, or of something that is passed on and the words about it, which clients
-// send as a message before it.
+// IsNextPiece reports whether a message is the next piece of the one before it: of an album, of a text
+// that a client cut, or of a forwarded message and the comment on it, which clients send first.
 func IsNextPiece(before, j *queue.Run) bool {
 	a, b := &before.Message, &j.Message
 	if a.User != b.User || b.Kind != chats.KindText || before.PieceCount > 0 || !j.Unstarted || Of(j).Parts != nil || Of(j).Notice != "" {
@@ -30,11 +29,11 @@ func IsNextPiece(before, j *queue.Run) bool {
 	return a.Group == "" && a.Cut != chats.CutNowhere && b.Group == "" && len(b.Files) == 0 && isNear
 }
 
-// maxPieces bounds those that become one message.
+// maxPieces bounds how many pieces are joined.
 const maxPieces = 32
 
-// Pieces returns how many of some messages are the first one: all that continue it, as far as one
-// message holds what they pass on, and to the end of the words about that.
+// Pieces returns how many of some messages make up the first one: all that continue it, up to the
+// number of quotes that a message holds, and up to the end of the comment on them.
 func Pieces(some []*queue.Run) (n int) {
 	forwards, hasWords := 0, false
 	for ; n < min(len(some), maxPieces) && (n == 0 || IsNextPiece(some[n-1], some[n])); n++ {
@@ -52,7 +51,7 @@ func Pieces(some []*queue.Run) (n int) {
 	return n
 }
 
-// MergePieces is a message with the pieces that continue it.
+// MergePieces returns a message joined with the pieces that continue it.
 func MergePieces(m chats.Message, pieces []*queue.Run) chats.Message {
 	var text strings.Builder
 	text.WriteString(m.Text)
@@ -70,13 +69,13 @@ func MergePieces(m chats.Message, pieces []*queue.Run) chats.Message {
 	return m
 }
 
-// KindEdited is the edit of a message that is being answered. It is given to that turn, or answered
-// with a line when it is over. Message.On is the key of the message.
+// KindEdited is the edit of a message that is being answered. It joins that turn, or is answered with a
+// line if the turn is over. Message.On is the key of the message.
 const KindEdited chats.Kind = "amend"
 
-// CanJoin reports whether another message can become part of one that is being answered:
-// that of the same sender, on whose behalf its tools run, or an edit of what is in it. A turn
-// that had a decision to wait for takes none: who wrote meanwhile was told to be next.
+// CanJoin reports whether another message can join a running turn: one of the same sender, on whose
+// behalf its tools run, or an edit of a message in it. A turn that waited for a decision accepts none:
+// the senders were told that they are next.
 func CanJoin(j, o *queue.Run) bool {
 	if len(Of(j).Approvals) > 0 || o.Message.User != j.Message.User || o.From != j.From || !o.Unstarted || Of(o).Delay > 0 || Of(o).Parts != nil {
 		return false

@@ -17,20 +17,19 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// What a question brings with it of what others said, at most.
+// Bounds of what is added to a question from others' messages.
 const (
 	quotedTokens = 2500
-	// threadTokens and threadMessages bound what is taken of a thread, threadFiles the files.
+	// threadTokens and threadMessages bound the text of a thread, threadFiles its files.
 	threadTokens   = 1500
 	threadMessages = 20
 	threadFiles    = 5
-	// threadTimeout bounds the question to the platform.
+	// threadTimeout bounds the request to the platform.
 	threadTimeout = 10 * time.Second
 )
 
-// gather adds to a question what came with it and what it points at, of what was said behind
-// the message with the id after. That is stored with it, once, so that what a model was shown
-// stays the same.
+// gather adds to a question its attachments and quotes, and what was said after the message with the id
+// after. All is stored with the question, once, so that what a model was shown stays the same.
 func (t *Runner) gather(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, after string, message *agent.Message) error {
 	if len(j.Message.Files) > 0 {
 		if err := t.fetchFiles(ctx, j, j.Message.Files, scope, message); err != nil {
@@ -50,7 +49,7 @@ func (t *Runner) gather(ctx context.Context, j *queue.Run, h *conversation.Histo
 	list, known := make([]conversation.Quote, len(pointed)), lettersOf(h.View(), len(pointed) > 0)
 	for i, q := range pointed {
 		if q.Own {
-			q.Text = t.cfg.Redact(q.Text) // it may be an answer with a [queue.SecretPlaceholder]
+			q.Text = t.cfg.Redact(q.Text) // it may contain a [queue.SecretPlaceholder]
 		}
 		list[i] = conversation.Quote{Quoted: q, Known: isKnown(known, q.Text)}
 		if len(q.Files) == 0 {
@@ -71,8 +70,8 @@ func (t *Runner) gather(ctx context.Context, j *queue.Run, h *conversation.Histo
 	return nil
 }
 
-// overhear shows the model what was said in a group, behind the message with the id after, and not
-// to the bot. It goes with its source: no conversation keeps it.
+// overhear shows the model what was said in a group, not to the bot, after the message with the id
+// after. No conversation stores it, so it is deleted with its source.
 func (t *Runner) overhear(ctx context.Context, j *queue.Run, h *conversation.History, after string, message *agent.Message) {
 	heard := t.cfg.Host.Heard(ctx, j, after)
 	list, known := make([]conversation.Quote, len(heard)), lettersOf(h.View(), len(heard) > 0)
@@ -82,8 +81,8 @@ func (t *Runner) overhear(ctx context.Context, j *queue.Run, h *conversation.His
 	message.Overheard = conversation.QuotedAhead(list, quotedTokens, message.Quoted, message.Text != "")
 }
 
-// view is what a turn begins with. One that goes on, whose question was stored before, is shown
-// anew what was said nearby.
+// view returns the messages that a turn begins with. A turn that continues, whose question was stored
+// before, is shown the group's messages again.
 func (t *Runner) view(ctx context.Context, j *queue.Run, h *conversation.History) []agent.Message {
 	view := h.View()
 	at := slices.IndexFunc(view, func(m agent.Message) bool { return m.Ref == j.Key() })
@@ -95,8 +94,8 @@ func (t *Runner) view(ctx context.Context, j *queue.Run, h *conversation.History
 	return view
 }
 
-// audible are the files of what a message points at. Only what a user forwards is listened
-// to: the rest was said to others, or was heard when it was said.
+// audible returns the sounds of a quoted message that are transcribed: only those that the user
+// forwards. The rest was said to others, or was transcribed when it was said.
 func audible(q chats.Quoted) []chats.Attachment {
 	if q.How == chats.PointForward {
 		return q.Files
@@ -108,8 +107,7 @@ func audible(q chats.Quoted) []chats.Attachment {
 	return files
 }
 
-// noted adds to a quote what became of its files: the words of sounds, and what could not be
-// had.
+// noted adds to a quote the results of its files: transcripts, and failures.
 func noted(q *conversation.Quote, text string) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -122,8 +120,8 @@ func noted(q *conversation.Quote, text string) {
 	}
 }
 
-// said is what was said in a thread before a message: all of it where the conversation begins,
-// later what is new. What a /clear has closed does not come back.
+// said returns what was said in a thread before a message: everything if the conversation begins, later
+// what is new. What a /clear has closed does not return.
 func (t *Runner) said(ctx context.Context, j *queue.Run, h *conversation.History, after string) ([]chats.Quoted, error) {
 	archive, ok := t.cfg.Platforms[j.Message.Chat.Platform].(chats.ThreadReader)
 	if !ok || h.Last > 0 && (after == "" || !j.Message.Called) {
@@ -135,14 +133,14 @@ func (t *Runner) said(ctx context.Context, j *queue.Run, h *conversation.History
 	}
 	if h.Last == 0 && session.ClearedAt > 0 {
 		if after = session.After; after == "" {
-			return nil, nil // a person was forgotten
+			return nil, nil // a user was forgotten
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, threadTimeout)
 	defer cancel()
 	list, err := archive.ReadThread(ctx, j.Message, after, threadMessages)
 	said, failed := unasked(ctx, t.cfg.Jobs, j, list)
-	if err = cmp.Or(err, failed); h.Last > 0 { // the conversation has what the bot answered
+	if err = cmp.Or(err, failed); h.Last > 0 { // the conversation has the bot's answers
 		said = slices.DeleteFunc(said, func(q chats.Quoted) bool { return q.Own })
 	}
 	said = conversation.LastQuotes(said, threadTokens)
@@ -159,13 +157,12 @@ func (t *Runner) said(ctx context.Context, j *queue.Run, h *conversation.History
 	return said, err
 }
 
-// unasked are the messages of the thread of a job that have no turn of their own, had none and
-// get none.
+// unasked returns the messages of a job's thread that have no turn of their own, and never will.
 func unasked(ctx context.Context, store queue.Store, j *queue.Run, list []chats.Quoted) (others []chats.Quoted, err error) {
-	const onItsWay = 5 * time.Minute // a message, past a process that has died
+	const onItsWay = 5 * time.Minute // for a message accepted by a process that died
 	asked := false
 	for _, q := range list {
-		if q.How == chats.PointThread { // else it is part of the one before it
+		if q.How == chats.PointThread { // else it belongs to the one before it
 			expected := q.Addressed && j.Message.Time.Sub(q.Time) < onItsWay
 			if asked, err = hasTurn(ctx, store, chats.Message{Chat: j.Origin(), ID: q.ID, Kind: chats.KindText}, expected); err != nil {
 				return others, err
@@ -178,8 +175,7 @@ func unasked(ctx context.Context, store queue.Store, j *queue.Run, list []chats.
 	return others, nil
 }
 
-// hasTurn reports whether a message has or had a turn; expected is the answer where it has not
-// come.
+// hasTurn reports whether a message has or had a turn; expected is the result if it has not arrived.
 func hasTurn(ctx context.Context, store queue.Store, m chats.Message, expected bool) (bool, error) {
 	known, err := store.Find(ctx, queue.KeyOf(m))
 	switch {
@@ -199,8 +195,7 @@ func hasTurn(ctx context.Context, store queue.Store, m chats.Message, expected b
 	return false, nil
 }
 
-// lastAsked is the id of the last message of the chat that the conversation has; empty where
-// it has none.
+// lastAsked returns the id of the last message of the chat in the conversation; empty if there is none.
 func lastAsked(view []agent.Message, j *queue.Run) string {
 	for _, v := range slices.Backward(view) {
 		if m, ok := queue.MessageOf(cmp.Or(v.Ref, v.Joined), ""); ok && m.Chat == j.Origin().Whole() && m.Kind == chats.KindText {
@@ -210,15 +205,15 @@ func lastAsked(view []agent.Message, j *queue.Run) string {
 	return ""
 }
 
-// What is compared to find out whether a text is in a conversation: so many letters, and at
-// least so many, in so many messages.
+// Bounds of the comparison that finds a text in a conversation: the letters compared, the least number
+// of them, and the messages searched.
 const (
 	comparedLetters = 200
 	leastLetters    = 24
 	lookedThrough   = 30
 )
 
-// lettersOf returns the letters of the last messages of a conversation, if they are wanted.
+// lettersOf returns the letters of the last messages of a conversation, if wanted.
 func lettersOf(view []agent.Message, wanted bool) (all []string) {
 	for i := max(0, len(view)-lookedThrough); wanted && i < len(view); i++ {
 		if m := &view[i]; m.Role == agent.RoleUser || m.Role == agent.RoleAssistant {
@@ -228,8 +223,8 @@ func lettersOf(view []agent.Message, wanted bool) (all []string) {
 	return all
 }
 
-// isKnown reports whether a text is among those of which these are the letters. What is
-// between its letters may differ: the platform shows it without marks.
+// isKnown reports whether a text is among those with these letters. Other characters may differ: the
+// platform shows the text without markup.
 func isKnown(said []string, text string) bool {
 	wanted, _ := wording.Split(letters(text), comparedLetters)
 	return len(wanted) >= leastLetters && slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, wanted) })
@@ -249,7 +244,7 @@ func title(text string) string {
 	return wording.Clip(line, 60)
 }
 
-// pointedAt is the text of the first thing that a message points at.
+// pointedAt returns the text of the first quoted message.
 func pointedAt(m chats.Message) string {
 	for _, q := range m.Quoted {
 		if q.Text != "" {

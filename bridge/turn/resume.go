@@ -11,8 +11,8 @@ import (
 	"oneclaw/bridge/receipts"
 )
 
-// mendHistory sets aside what was skipped in the conversation of a job. A turn that has
-// begun is not gone on with then: what it has done may stand in what is lost.
+// mendHistory makes records that were skipped in the conversation of a job dead letters. A turn that
+// has begun is not continued then: its actions may be in the lost records.
 func (t *Runner) mendHistory(ctx context.Context, j *queue.Run, h *conversation.History) (string, bool, error) {
 	lost := false
 	for _, d := range h.Damaged {
@@ -36,8 +36,7 @@ func (t *Runner) mendHistory(ctx context.Context, j *queue.Run, h *conversation.
 	return t.Failed(ctx, j, errors.New("a record of this turn does not decode")), true, nil
 }
 
-// awake returns nil where there is something to do for a job: it does not wait for an
-// approval, or has one.
+// awake returns nil if a job can continue: it does not wait for an approval, or has one.
 func (t *Runner) awake(ctx context.Context, j *queue.Run) error {
 	if j.State != receipts.Waiting {
 		return nil

@@ -12,20 +12,19 @@ import (
 )
 
 const (
-	// maxSources bounds the sources under an answer, maxSourceTitle the title of one.
+	// maxSources bounds the sources below an answer, maxSourceTitle the title of one.
 	maxSources     = 5
 	maxSourceTitle = 60
 	// sourcesMark begins the line of sources.
 	sourcesMark = "Sources: "
 )
 
-// cited is an answer with a line of the pages it draws on, as far as the results of the
-// turn tell of pages: those that the answer names by their address, else the first of
-// each result. They are read off the log, so that a turn which went on after a crash has
-// those of before the crash too.
+// cited returns an answer with a line of its sources, if results of the turn have pages: those whose
+// address the answer contains, else the first of each result. They are read from the log, so that a
+// turn that continued after a crash has the earlier ones too.
 func (t *Runner) cited(ctx context.Context, j *queue.Run, h *conversation.History, answer string) string {
 	if TaskOf(j).Ends(answer) {
-		return answer // it says that there is nothing to say
+		return answer // there is nothing to report
 	}
 	turn, err := h.Turn(ctx, j.Key())
 	if err != nil {
@@ -33,7 +32,7 @@ func (t *Runner) cited(ctx context.Context, j *queue.Run, h *conversation.Histor
 		return answer
 	}
 	sources := drawnOn(turn, answer)
-	// A model that sees such lines in the conversation may write one itself.
+	// A model that sees such lines in the conversation may write its own.
 	if len(sources) == 0 || !wording.Visible(answer) || strings.Contains(answer, "\n"+sourcesMark) {
 		return answer
 	}
@@ -44,7 +43,7 @@ func (t *Runner) cited(ctx context.Context, j *queue.Run, h *conversation.Histor
 	return answer + "\n\n" + sourcesMark + strings.Join(links, " · ")
 }
 
-// drawnOn picks the sources of an answer.
+// drawnOn returns the sources of an answer.
 func drawnOn(turn []agent.Message, answer string) []toolgroups.Source {
 	var named, first []toolgroups.Source
 	known := map[string]bool{}

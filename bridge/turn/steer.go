@@ -13,12 +13,12 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// errSteer wraps what kept messages from becoming part of a turn: it is tried again.
+// errSteer wraps a failure to add messages to a turn, which is retried.
 var errSteer = errors.New("turn: read steering messages")
 
-// steer makes what was written since a turn began part of it, and returns that. The messages
-// are in the conversation, their jobs closed and named by that of the turn, all in one write:
-// so each is answered by this turn, or by one of its own, and by no other.
+// steer adds the messages that were written since a turn began, and returns them. One write puts them
+// into the conversation, closes their jobs, and names these in the turn's job: so each is answered by
+// this turn or by its own, and by no other.
 func (t *Runner) steer(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope) (messages []agent.Message, err error) {
 	err = t.cfg.Queue.Join(ctx, j, func(some []*queue.Run) (joined, gone []*queue.Run, err error) {
 		return t.cfg.Jobs.Join(ctx, j, some, func(others []*queue.Run) error {
@@ -38,7 +38,7 @@ func (t *Runner) steer(ctx context.Context, j *queue.Run, h *conversation.Histor
 	return messages, nil
 }
 
-// joinAll is the one write.
+// joinAll makes that write.
 func (t *Runner) joinAll(ctx context.Context, j *queue.Run, h *conversation.History, others []*queue.Run, messages []agent.Message) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), queue.WriteTimeout)
 	defer cancel()
@@ -57,8 +57,8 @@ func (t *Runner) joinAll(ctx context.Context, j *queue.Run, h *conversation.Hist
 	return nil
 }
 
-// written are messages as the conversation keeps them, with their files in the workspace.
-// Pieces of one are one.
+// written returns messages as the conversation stores them, with their files in the workspace. Pieces
+// become one.
 func (t *Runner) written(ctx context.Context, j *queue.Run, h *conversation.History, others []*queue.Run, scope toolgroups.Scope) ([]agent.Message, error) {
 	var messages []agent.Message
 	after := lastAsked(h.View(), j)
@@ -90,5 +90,5 @@ func (t *Runner) written(ctx context.Context, j *queue.Run, h *conversation.Hist
 	return messages, nil
 }
 
-// editNote stands before the new text of a message that was edited while its turn ran.
+// editNote precedes the new text of a message that was edited while its turn ran.
 const editNote = "[I have edited my message from before. It now reads:]\n"

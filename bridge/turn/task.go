@@ -2,8 +2,7 @@ package turn
 
 import "oneclaw/bridge/receipts"
 
-// What a task that was not begun by a user who waits for its answer is told, behind the
-// rest of the system prompt.
+// Prompts of tasks that were not begun by a waiting user, at the end of the system prompt.
 const (
 	quietRule = "Nobody waits for the answer to this task: a schedule or a program has begun it. " +
 		"If the task is to tell about something only when it is there, and there is nothing to tell, answer with exactly " + receipts.Silence +
@@ -13,7 +12,7 @@ const (
 		"Only the task above those lines is what the user wants."
 )
 
-// tail is the end of the system prompt of a task.
+// tail returns the end of the system prompt of a task.
 func tail(rest string, t *receipts.Task) string {
 	for _, rule := range []struct {
 		holds bool

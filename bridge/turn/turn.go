@@ -19,7 +19,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Answer runs the turn of a message, or goes on with it where its log stops.
+// Answer runs the turn of a message, or continues it where its log ends.
 func (t *Runner) Answer(ctx context.Context, j *queue.Run) (text string, err error) {
 	session, err := conversation.Of(ctx, t.cfg.Store, &j.Job)
 	if err == nil && j.State == receipts.Waiting {
@@ -55,14 +55,14 @@ func (t *Runner) Answer(ctx context.Context, j *queue.Run) (text string, err err
 		text, err = t.run(ctx, j, h, scope)
 	}
 	if err == nil && Of(j).Parts == nil {
-		// A turn that failed may have made files all the same; the log says it did.
+		// A failed turn may have made files all the same; the log has them.
 		Of(j).Files = t.made(ctx, h, j.Key())
 	}
 	return text, err
 }
 
-// begin stages the message, if the log does not have it yet. Where the log has even
-// its answer, there is nothing left to run.
+// begin stages the message, unless the log already has it. If the log even has its answer, nothing is
+// left to run.
 func (t *Runner) begin(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope) (string, bool, error) {
 	if !j.Unstarted {
 		turn, err := h.Turn(ctx, j.Key())
@@ -99,7 +99,7 @@ func (t *Runner) begin(ctx context.Context, j *queue.Run, h *conversation.Histor
 	return "", false, nil
 }
 
-// List enters the conversation that a job begins into those of its owner.
+// List adds the conversation of a job to its owner's list.
 func (t *Runner) List(ctx context.Context, j *queue.Run, scope toolgroups.Scope) error {
 	entry := conversation.Conversation{
 		Owner: scope.Owner, Chat: j.Message.Chat, Generation: Of(j).Generation,
@@ -114,12 +114,12 @@ func (t *Runner) List(ctx context.Context, j *queue.Run, scope toolgroups.Scope)
 	return entry.Enter(ctx, t.cfg.Store)
 }
 
-// continued looks at a turn that an earlier try or a former run of the program began: it
-// may have its answer already.
+// continued reads a turn that an earlier attempt or a former run of the program began: it may have its
+// answer already.
 func continued(h *conversation.History, turn []agent.Message) (answer string, done bool) {
 	for i, m := range turn {
 		if i > 0 && m.Ref != "" {
-			break // what follows answers another question
+			break // the rest answers another question
 		}
 		if m.Final {
 			return m.Text, true
@@ -129,8 +129,7 @@ func continued(h *conversation.History, turn []agent.Message) (answer string, do
 	return "", false
 }
 
-// recall searches the memory for a message. A memory that cannot be read is no reason
-// not to answer.
+// recall searches the memory for a message. Errors are logged: the message is answered all the same.
 func (t *Runner) recall(ctx context.Context, j *queue.Run, scope toolgroups.Scope) string {
 	found, err := t.cfg.Recall(ctx, scope, words(j))
 	if err != nil {
@@ -139,7 +138,7 @@ func (t *Runner) recall(ctx context.Context, j *queue.Run, scope toolgroups.Scop
 	return found
 }
 
-// question is the message as the conversation keeps it.
+// question returns the message as the conversation stores it.
 func (t *Runner) question(j *queue.Run, h *conversation.History) agent.Message {
 	message := agent.Message{Role: agent.RoleUser, Time: t.cfg.Now(), Text: j.Message.Text, Ref: j.Key()}
 	if !j.Message.Direct {
@@ -153,8 +152,8 @@ func (t *Runner) question(j *queue.Run, h *conversation.History) agent.Message {
 	return message
 }
 
-// ask has the agent answer and stores each message before the agent acts on it. The error is
-// [errAnew] where more was added to the question.
+// ask lets the agent answer and stores each message before the agent acts on it. The error is [errAnew]
+// if the question grew.
 func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, more *additions) (string, error) {
 	groups, err := h.LoadedGroups(ctx)
 	if err != nil {
@@ -172,7 +171,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 		}
 	}
 	if more.take() {
-		return "", errAnew // what was added meanwhile costs no call
+		return "", errAnew // an earlier addition costs no call
 	}
 	files := &checkout{Runner: t, job: j, dir: scope.Workspace}
 	turn := agent.Turn{
@@ -201,12 +200,12 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 			return "", errAnew
 		}
 		if err != nil {
-			end() // it may be asked again
+			end() // the question may be asked again
 			return t.ended(ctx, j, h, scope, errors.Join(err, context.Cause(limited)))
 		}
 		if m.Final {
 			end()
-			if missing.first || len(h.Staged) == 0 { // else no tool has run
+			if missing.first || len(h.Staged) == 0 { // else a tool has run
 				m.Text = missing.admit(h, t.cited(ctx, j, h, m.Text))
 			}
 			if shortened {
@@ -215,7 +214,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 			answer = m.Text
 		}
 		if err = t.proceed(context.WithoutCancel(ctx), j, h, m); errors.Is(err, storage.ErrInvalid) {
-			// The model is paid for already, and its next reply is as large.
+			// The model is paid for already, and its next reply would be as large.
 			return t.ended(ctx, j, h, scope, err)
 		}
 		if err != nil {
@@ -231,7 +230,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 	return answer, nil
 }
 
-// proceed stores a message, and returns an error where the agent must not act on it.
+// proceed stores a message, and returns an error if the agent must not act on it.
 func (t *Runner) proceed(ctx context.Context, j *queue.Run, h *conversation.History, m agent.Message) error {
 	if err := t.store(ctx, j, h, m); err != nil {
 		return err
@@ -247,11 +246,11 @@ func (t *Runner) proceed(ctx context.Context, j *queue.Run, h *conversation.Hist
 	return t.sure(j)
 }
 
-// errUnsure says that another process may be answering.
+// errUnsure says that another process may own the chat.
 var errUnsure = errors.New("turn: this process has not proved for too long that it answers in this chat")
 
-// sure returns an error where another process may be answering: one that was paused while it
-// stored a message does not act on that.
+// sure returns an error if another process may own the chat: a process that was paused while it stored
+// a message must not act on it.
 func (t *Runner) sure(j *queue.Run) error {
 	if t.cfg.Safe == nil || t.cfg.Safe(j) {
 		return nil
@@ -259,10 +258,10 @@ func (t *Runner) sure(j *queue.Run) error {
 	return errUnsure
 }
 
-// errGate wraps what kept the gate from an answer: the turn is tried again.
+// errGate wraps a failure of the gate: the turn is retried.
 var errGate = errors.New("turn: cannot decide whether a call may run")
 
-// decide says whether a call may run, and has the files here for one that may.
+// decide returns whether a call may run, and loads the files for one that may.
 func (t *Runner) decide(ctx context.Context, j *queue.Run, h *conversation.History, call toolgroups.Call, tool toolgroups.Tool, files *checkout) (agent.Decision, error) {
 	d, err := t.cfg.Gate.Decide(ctx, j, h, call, tool)
 	if err != nil {
@@ -277,8 +276,8 @@ func (t *Runner) decide(ctx context.Context, j *queue.Run, h *conversation.Histo
 	return d, err
 }
 
-// keep stores a message of a turn. The answer and the record that its first part is being
-// sent are one write: a platform that is in order is asked next.
+// keep stores a message of a turn. The answer, and the record that its first part is being sent, are
+// one write: if the platform works, the request comes next.
 func (t *Runner) keep(ctx context.Context, j *queue.Run, h *conversation.History, m agent.Message) error {
 	if m.Role == agent.RoleStarted {
 		m.Approved = Of(j).approvedBy(m)
@@ -289,7 +288,7 @@ func (t *Runner) keep(ctx context.Context, j *queue.Run, h *conversation.History
 	ctx, cancel := context.WithTimeout(ctx, queue.WriteTimeout)
 	defer cancel()
 	Of(j).Files = nil
-	if len(h.Staged) == 0 { // else its question is not on record yet, and no result of a tool
+	if len(h.Staged) == 0 { // else the question is unrecorded, and no tool has run
 		Of(j).Files = t.made(ctx, h, j.Key())
 	}
 	t.cfg.Sender.Prepare(j, m.Text, true)
@@ -308,20 +307,20 @@ func (t *Runner) keep(ctx context.Context, j *queue.Run, h *conversation.History
 		Of(j).Drop(0)
 	}
 	if errors.Is(err, storage.ErrInvalid) {
-		return t.append(ctx, j, h, m) // it may be the job, which is saved when it is delivered
+		return t.append(ctx, j, h, m) // the job may be too large; delivery saves it
 	}
 	return err
 }
 
-// returned reports whether a message is what a call returned, and not that the end of the program
-// cut it off.
+// returned reports whether a message is the result that a call returned, and not one for a call that
+// the end of the program cut off.
 func returned(m agent.Message) bool {
 	return m.Role == agent.RoleTool && m.Code != agent.CodeInterrupted && m.Code != agent.CodeCrashed
 }
 
-// append adds messages to the conversation of a job, as long as that is this process's. With
-// its question goes on record that it has begun, with the result of a call that the restarts
-// counted for nothing which found it before.
+// append adds messages to the conversation of a job, while this process has it. Together with the
+// question it records that the turn has begun, and with the result of a call it resets the count of
+// restarts without progress.
 func (t *Runner) append(ctx context.Context, j *queue.Run, h *conversation.History, messages ...agent.Message) error {
 	return t.cfg.Jobs.WriteFenced(ctx, j, func() (err error) {
 		changes, of := len(h.Staged) > 0, storage.Check(queue.OpenPrefix+j.Key(), j.Rev)
@@ -342,8 +341,8 @@ func (t *Runner) append(ctx context.Context, j *queue.Run, h *conversation.Histo
 	})
 }
 
-// ended is what becomes of a turn that the agent ended with an error: it goes on later,
-// or that is its answer.
+// ended handles an error with which the agent ended a turn: the turn continues later, or its answer
+// says so.
 func (t *Runner) ended(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, err error) (string, error) {
 	if cause := context.Cause(ctx); cause != nil {
 		return "", cause
@@ -360,16 +359,16 @@ func (t *Runner) ended(ctx context.Context, j *queue.Run, h *conversation.Histor
 		}
 		return t.leaveOut(context.WithoutCancel(ctx), j, h, err)
 	}
-	// The question stays on record: "try again" has to mean something.
+	// The question stays on record, so that "try again" has a meaning.
 	if err := t.append(context.WithoutCancel(ctx), j, h); err != nil {
 		return "", err
 	}
 	return t.unanswered(ctx, j, h, scope, err)
 }
 
-// refused reports whether what is asked is what failed, so that it would fail again with
-// the next message: a provider does not take it, or the answer is too large to keep. An
-// unknown model or address is no such thing.
+// refused reports whether the question itself causes the failure, so that the next message would fail
+// again: a provider rejects it, or the answer is too large to store. An unknown model or address does
+// not count.
 func refused(err error) bool {
 	if failure, ok := errors.AsType[*agent.ModelError](err); ok {
 		return failure.Kind == agent.KindRejected && failure.Status != http.StatusNotFound && failure.Status != http.StatusMethodNotAllowed
@@ -377,12 +376,12 @@ func refused(err error) bool {
 	return errors.Is(err, storage.ErrInvalid)
 }
 
-// shorten leaves out more of what was said before a question that was refused, where the one
-// before it was refused, too: then the cause lies further back, and every question would be. It
-// reports whether there was anything. What is left out goes on record with the answer.
+// shorten leaves out more of the history before a question that was refused if the previous one was
+// refused, too: then the cause lies further back, and every question would fail. It reports whether
+// there was anything to leave out. That is recorded with the answer.
 func (t *Runner) shorten(ctx context.Context, j *queue.Run, h *conversation.History, failure error) (bool, error) {
 	if _, model := errors.AsType[*agent.ModelError](failure); !model || len(h.Staged) == 0 {
-		return false, nil // what the turn has done may be the cause
+		return false, nil // the turn's own messages may be the cause
 	}
 	again, err := h.LastRefused(ctx)
 	if !again || err != nil {
@@ -392,11 +391,11 @@ func (t *Runner) shorten(ctx context.Context, j *queue.Run, h *conversation.Hist
 		t.cfg.Log.Warn("the model refuses question after question: asking without the older turns", "job", j.Key(), "err", failure)
 		return true, nil
 	}
-	h.Staged = h.Staged[len(h.Staged)-1:] // it is refused alone
+	h.Staged = h.Staged[len(h.Staged)-1:] // the question alone is refused
 	return false, nil
 }
 
-// leaveOut takes a turn that failed out of what the model is shown. It stays on record.
+// leaveOut hides a failed turn from the model. It stays on record.
 func (t *Runner) leaveOut(ctx context.Context, j *queue.Run, h *conversation.History, failure error) (string, error) {
 	turn, err := h.Turn(ctx, j.Key())
 	if err != nil {
@@ -411,8 +410,8 @@ func (t *Runner) leaveOut(ctx context.Context, j *queue.Run, h *conversation.His
 	return t.cfg.Host.Failed(ctx, j, text.told, text.again), nil
 }
 
-// StopTurn tells the conversation with a note that a turn was stopped, so that the model does
-// not go on with it.
+// StopTurn adds a note to the conversation that a turn was stopped, so that the model does not continue
+// it.
 func (t *Runner) StopTurn(ctx context.Context, j *queue.Run, note string) error {
 	t.unstored.Forget(j.Key())
 	for _, a := range j.Message.Files {
@@ -425,7 +424,7 @@ func (t *Runner) StopTurn(ctx context.Context, j *queue.Run, note string) error 
 		t.cfg.Log.Error("a stopped turn cannot be recorded", "job", j.Key(), "err", err)
 	}
 	if errors.Is(err, storage.ErrInvalid) {
-		return nil // it cannot ever be
+		return nil // a retry cannot succeed
 	}
 	return err
 }
@@ -449,7 +448,7 @@ func (t *Runner) recordStop(ctx context.Context, j *queue.Run, note string) (err
 	}()
 	turn, err := h.Turn(ctx, j.Key())
 	if err != nil || len(turn) == 0 && Of(j).Generation == 0 {
-		return err // what a restart found may not have been begun either
+		return err // a job that a restart found may not have begun
 	}
 	if len(turn) == 0 {
 		h.Staged = []agent.Message{t.question(j, h)}
@@ -467,8 +466,8 @@ func (t *Runner) recordStop(ctx context.Context, j *queue.Run, note string) (err
 	return t.append(ctx, j, h, notes...)
 }
 
-// tellShown puts what people saw of an answer in front of the note that it was stopped, unless
-// the turn has it.
+// tellShown puts the shown part of an answer in front of the note that it was stopped, unless the turn
+// has it.
 func tellShown(said string, turn []agent.Message, note *agent.Message) {
 	has := func(m agent.Message) bool { return strings.Contains(m.Text, said) }
 	if wording.Visible(said) && !slices.ContainsFunc(turn, has) {

@@ -1,5 +1,5 @@
-// Package turn answers messages: it shows the agent a conversation, and stores each message
-// of a turn before the agent acts on it.
+// Package turn answers messages: it passes a conversation to the agent, and stores each message of a
+// turn before the agent acts on it.
 package turn
 
 import (
@@ -27,79 +27,78 @@ const (
 
 // Agent answers turns. *[agent.Agent] is one.
 type Agent interface {
-	// Run yields each message that becomes part of the conversation before it acts on
-	// it; an error is yielded alone and last.
+	// Run yields each message that becomes part of the conversation before it acts on it; an error is
+	// yielded alone and last.
 	Run(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error]
 }
 
-// Profile is what a turn is answered with.
+// Profile configures one turn.
 type Profile struct {
-	// Prompt is the static part of the system prompt; Tail stands behind it.
+	// Prompt is the static part of the system prompt; Tail follows it.
 	Prompt, Tail string
 	// Model answers; nil means the agent's own.
 	Model agent.Model
-	// Temperature, Effort and MaxRounds are those of [agent.Turn].
+	// Temperature, Effort and MaxRounds are as in [agent.Turn].
 	Temperature *float64
 	Effort      string
 	MaxRounds   int
 }
 
-// Settings say how messages are answered.
+// Settings configure turns.
 type Settings struct {
-	// Agent answers.
+	// Agent runs turns.
 	Agent Agent
 	// Tools returns the present registry.
 	Tools func() *toolgroups.Registry
-	// Router decides which tools stand in the tools array of a request. Nil means the
-	// core and the groups that the conversation has loaded.
+	// Router decides which tools are in the tools array of a request. Nil means the core and the groups
+	// that the conversation has loaded.
 	Router toolgroups.Router
-	// Profile says what a turn is answered with. It is asked at the beginning of each
-	// turn. Nil means the zero value for all.
+	// Profile returns the profile of a turn, at its beginning. Nil means the zero value for all.
 	Profile func(ctx context.Context, scope toolgroups.Scope) (Profile, error)
-	// Recall, if not nil, finds what the memory has about a message, beyond what the
-	// persona shows; it is stored with the message. An error is logged and ignored.
+	// Recall, if not nil, returns what the memory search finds for a message, beyond what the persona
+	// shows; it is stored with the message. An error is logged and ignored.
 	Recall func(ctx context.Context, scope toolgroups.Scope, text string) (string, error)
-	// BeforeCompact, if not nil, is given the messages that a summary is about to stand
-	// for: the memory's chance to keep what it wants. It may be given them again after a
-	// crash, and what it cannot do does not stop the summary.
+	// BeforeCompact, if not nil, is called with the messages that a summary is about to cover, so that
+	// the memory can keep something. It may be called again for them after a crash, and its failure
+	// does not stop the summary.
 	BeforeCompact func(ctx context.Context, scope toolgroups.Scope, messages []agent.Message) error
-	// Transcribe writes a recording of a user down. What cannot be written down is an *[TranscriptionError]; after
-	// another error its sender may try again. Nil means that recordings are not heard.
+	// Transcribe returns the text of a user's recording. A permanent failure is a
+	// *[TranscriptionError]; after another error the user may try again. Nil means that recordings are
+	// not transcribed.
 	Transcribe func(ctx context.Context, scope toolgroups.Scope, r Recording) (string, error)
-	// SeparateTurns has what is written while a turn runs wait for a turn of its own, instead of
-	// becoming part of the one that runs.
+	// SeparateTurns gives messages that come during a turn a turn of their own, instead of adding them
+	// to the running one.
 	SeparateTurns bool
-	// Acknowledge puts a sign on messages whose turn has to wait, where the platform can.
+	// Acknowledge adds a reaction to messages whose turn has to wait, if the platform can.
 	Acknowledge bool
-	// RedactPartial, if not nil, masks secrets in an answer that is still being made. It is shown
-	// meanwhile then, where the platform can.
+	// RedactPartial, if not nil, masks secrets in an unfinished answer. It enables previews, on
+	// platforms that can show them.
 	RedactPartial func(text string) string
-	// Observe, if not nil, is told what happens in turns: best effort, concurrently.
+	// Observe, if not nil, receives events of turns: best effort, concurrently.
 	Observe func(chats.Chat, agent.Event)
-	// WindowTokens bounds the part of a conversation that is read for a turn, by the
-	// estimate of four bytes a token. 0 means [DefaultWindowTokens].
+	// WindowTokens bounds the part of a conversation that is read for a turn, estimated at four bytes a
+	// token. 0 means [DefaultWindowTokens].
 	WindowTokens int
-	// PictureTokens bounds what the pictures of a conversation cost that are sent again with
-	// each request. What is beyond leaves after an answer, the oldest first. 0 means
-	// [DefaultPictureTokens]; with a negative value each is sent for one answer alone.
+	// PictureTokens bounds the cost of the pictures of a conversation that are sent again with each
+	// request. Beyond that, the oldest are hidden after an answer. 0 means [DefaultPictureTokens]; with
+	// a negative value each is sent for one answer only.
 	PictureTokens int
 	// Timeout bounds one answer. 0 means [DefaultTimeout].
 	Timeout time.Duration
 }
 
-// Config is what a [Runner] is made of. All of it is needed.
+// Config configures a [Runner]. All fields are required.
 type Config struct {
 	Settings
-	// Platforms are all there are, by name.
+	// Platforms are all platforms, by name.
 	Platforms map[string]chats.Platform
-	// Safe reports whether a job is certainly not another process's at this moment. Nil where this one
-	// works alone.
+	// Safe reports whether certainly no other process owns the job now. Nil if this one works alone.
 	Safe func(j *queue.Run) bool
 	// Redact masks secrets in what goes out.
 	Redact func(text string) string
-	// Spell writes the commands in a text as people do on a platform.
+	// Spell rewrites the commands in a text for a platform.
 	Spell func(platform, text string) string
-	// Files keeps the workspaces. Nil means that no other process has this disk's.
+	// Files keeps the workspaces. Nil means that no other process uses this disk's.
 	Files  queue.Files
 	Log    *slog.Logger
 	Now    func() time.Time
@@ -111,95 +110,95 @@ type Config struct {
 	Asker  Asker
 	Host   Host
 	Keeper Keeper
-	// Watcher is told what happens in turns.
+	// Watcher provides observers of turns.
 	Watcher Watcher
 }
 
 // Sender makes the parts of answers.
 type Sender interface {
-	// Prepare makes those of an answer. Where the caller writes the job next, recorded, the record says that
-	// the first part is being sent.
+	// Prepare makes the parts of an answer. With recorded, the caller writes the job next, and the
+	// record marks the first part as being sent.
 	Prepare(j *queue.Run, answer string, recorded bool)
 }
 
-// Queue has what waits become part of a turn that runs, and gives turns their slots.
+// Queue adds waiting messages to running turns, and gives turns their slots.
 type Queue interface {
-	// Join gives the messages that can become part of a job to join, which makes them that.
+	// Join passes the messages that can become part of a job to join, which makes them part of it.
 	Join(ctx context.Context, j *queue.Run, join func(some []*queue.Run) (joined, gone []*queue.Run, err error)) error
-	// Listen has added called when such a message comes, until the job ends or stop is called.
+	// Listen calls added when such a message comes, until the job ends or stop is called.
 	Listen(j *queue.Run, added func(partial bool)) (stop func())
-	// AwaitSlot waits until a job may have the agent again, or ctx ends.
+	// AwaitSlot waits until a job has a slot again, or ctx ends.
 	AwaitSlot(ctx context.Context, j *queue.Run)
 }
 
-// Position says where a conversation stands. The goroutine of its turn asks for it.
+// Position is the position in a conversation. Only the goroutine of its turn may call it.
 type Position interface {
-	// ReplyPosition is that of the reply whose calls are being resolved.
+	// ReplyPosition returns the position of the reply whose calls are being resolved.
 	ReplyPosition() string
 }
 
-// Gate decides about the calls of tools.
+// Gate decides on tool calls.
 type Gate interface {
-	// Decide says whether a call of a turn may run.
+	// Decide returns whether a call of a turn may run.
 	Decide(ctx context.Context, j *queue.Run, at Position, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error)
 	// Note puts into a job the decisions that were made while it waited, and reports whether it
 	// has something to go on with.
 	Note(ctx context.Context, j *queue.Run) (bool, error)
 }
 
-// Asker asks users what tools want to know while they run.
+// Asker asks users the questions of running tools.
 type Asker interface {
-	// For returns [agent.Turn.Ask] of a turn; nil where no user is there.
+	// For returns the [agent.Turn.Ask] of a turn; nil if no user attends it.
 	For(j *queue.Run, at Position) func(context.Context, toolgroups.Call, toolgroups.Question, agent.InTurn) (toolgroups.Answer, error)
-	// Ended is told that a call has its result on record.
+	// Ended is called when the result of a call is recorded.
 	Ended(ctx context.Context, j *queue.Run, call string) error
 }
 
-// Host is what is around turns.
+// Host gives turns access to the bridge.
 type Host interface {
-	// Scope says on whose behalf the tools of a turn run, whose conversation has a log.
+	// Scope returns on whose behalf the tools of a turn run; log is the log of its conversation.
 	Scope(j *queue.Run, log string) (toolgroups.Scope, error)
 	// Refused answers a turn for which there is no budget; the notice says so.
 	Refused(ctx context.Context, j *queue.Run, scope toolgroups.Scope, failure error, notice string) (string, error)
-	// Failed answers a turn that failed with what its sender is told; again says that asking once more
-	// may help.
+	// Failed returns the answer of a failed turn with the text for its sender; again says that asking
+	// once more may help.
 	Failed(ctx context.Context, j *queue.Run, told string, again bool) string
-	// Report says what an administrator has to do about a failure: to those who ask, where they are one,
-	// and else to the administrators. It returns the sentence for the chat.
+	// Report tells administrators the remedy for a failure: the sender, if they are one, else all
+	// administrators. It returns the sentence for the chat.
 	Report(ctx context.Context, j *queue.Run, failure, remedy string) string
-	// Administrator is who can change settings: by name for those who know them.
+	// Administrator returns who can change settings: by name for users who know them.
 	Administrator(user string) string
-	// Heard returns what was said in the chat of a job before it and not to the bot, behind the message
-	// with the given id: the last of it, the oldest first.
+	// Heard returns what was said in the chat of a job before it, not to the bot, after the message
+	// with the given id: the latest messages, the oldest first.
 	Heard(ctx context.Context, j *queue.Run, after string) []chats.Quoted
-	// PostLine puts a line of Markdown under a message, or into the chat of a job where that is empty: once
-	// under its key, and certainly once it returns.
+	// PostLine posts a line of Markdown as a reply to the message under, or into the job's chat if that
+	// is empty: once for a key. When it returns nil, the line is certain to be sent.
 	PostLine(ctx context.Context, key string, j *queue.Run, under, line string) error
 }
 
 // Keeper looks after the store.
 type Keeper interface {
-	// Mend sets a damaged record aside, and reports whether that was done now.
+	// Mend makes a damaged record a dead letter, and reports whether it did so now.
 	Mend(ctx context.Context, d *queue.DamagedError, chat chats.Chat) (bool, error)
-	// Failing reports whether the store did not take what was last written.
+	// Failing reports whether the last write failed.
 	Failing() bool
 }
 
-// Watcher is told what happens in turns.
+// Watcher provides observers of turns.
 type Watcher interface {
-	// Watch returns what is told what happens in the turn of a job, concurrently; what has nothing
-	// of it be shown, and reports false where something is; and what is called at the end of
-	// that: the job knows its preview then.
+	// Watch returns an observer of the turn of a job, which may be called concurrently; a function that
+	// prevents its preview, and returns false if something is shown already; and one to call at the end
+	// of the turn: the job then holds its preview.
 	Watch(j *queue.Run) (observe func(agent.Event), withhold func() bool, end func())
 }
 
-// Runner answers messages.
+// Runner runs turns.
 type Runner struct {
 	cfg   Config
 	Cache *conversation.Cache
-	// unstored are messages that the store did not take, by the keys of their jobs.
+	// unstored holds messages that could not be stored, by the keys of their jobs.
 	unstored *cache.Cache[string, unstored]
-	// unheard are transcripts that the store did not take, by the keys of their jobs and their sounds.
+	// unheard holds transcripts that could not be stored, by the keys of their jobs and their sounds.
 	unheard *cache.Cache[string, receipts.Transcript]
 }
 

@@ -10,13 +10,13 @@ import (
 	"oneclaw/storage"
 )
 
-// maxUnstored bounds the messages that are kept until the store takes them. While it takes
-// nothing no model is asked, so there are no more of them than turns that ran.
+// maxUnstored bounds the messages that are kept until the store works. Until then no model is asked, so
+// there are at most as many as turns that ran.
 const maxUnstored = 256
 
-// unstored is a message of a turn that the store did not take: a reply that was paid for, or the
-// result of a tool that has run. It belongs behind a position of a log, with a question that
-// was to be written with it.
+// unstored is a message of a turn that could not be stored: a reply that was paid for, or the result of
+// a tool that has run. It belongs after a position of a log, with a question that was to be written
+// with it.
 type unstored struct {
 	log     string
 	after   storage.Position
@@ -24,7 +24,7 @@ type unstored struct {
 	message agent.Message
 }
 
-// store is keep, and keeps in memory what the store did not take: see [Runner.settle].
+// store is keep, and holds a message that could not be stored in memory: see [Runner.settle].
 func (t *Runner) store(ctx context.Context, j *queue.Run, h *conversation.History, m agent.Message) error {
 	err := t.keep(ctx, j, h, m)
 	paid := m.Role == agent.RoleAssistant || m.Role == agent.RoleTool
@@ -34,8 +34,8 @@ func (t *Runner) store(ctx context.Context, j *queue.Run, h *conversation.Histor
 	return err
 }
 
-// settle stores what an earlier try of a turn could not, unless the conversation has gone on
-// since: then that was stored, or another process has answered. See [Runner.writable], too.
+// settle stores the message that an earlier attempt at a turn could not, unless the conversation has
+// grown since: then it was stored, or another process has answered. See [Runner.writable], too.
 func (t *Runner) settle(ctx context.Context, j *queue.Run, h *conversation.History) error {
 	kept, ok := t.unstored.Get(j.Key())
 	if ok && kept.log == h.Log && kept.after == h.Last {
@@ -50,8 +50,8 @@ func (t *Runner) settle(ctx context.Context, j *queue.Run, h *conversation.Histo
 	return nil
 }
 
-// writable writes a job where the store did not take what was last written, and returns its error: no
-// model is asked for what could not be kept.
+// writable writes a job if the last write failed, and returns its error: no model is asked for what
+// could not be stored.
 func (t *Runner) writable(ctx context.Context, j *queue.Run) error {
 	if !t.cfg.Keeper.Failing() {
 		return nil

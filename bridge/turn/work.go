@@ -14,26 +14,27 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// Work is how far the answer to a message or a task has come: its turn, and its delivery.
+// Work is the state of a message or a task: its turn, and its delivery.
 type Work struct {
 	receipts.Turn
 	outbox.Delivery
-	// AskOwner has the owner asked about the sender, who is told so instead of the notice.
+	// AskOwner says that the owner is asked about the sender, who is told so instead of the notice.
 	AskOwner bool `json:"knock,omitempty"`
 
-	// What follows is not stored. after is done once the answer is delivered.
+	// The fields below are not stored. after runs once the answer is delivered.
 	after func(context.Context)
-	// within is set in a copy alone, of a job with another message, which is part of its turn: that job.
+	// within is set only in a copy of a job with another message that is part of its turn: the job
+	// itself.
 	within *queue.Run
 }
 
-// Report says how it was answered, and what was sent.
+// Report adds how it was answered, and what was sent, to the receipt.
 func (w *Work) Report(r *receipts.Receipt) {
 	r.Turn = w.Turn
 	w.Delivery.Report(r)
 }
 
-// Adopt takes over the preview and the feedback, which others write.
+// Adopt takes over the preview and the feedback, which other goroutines store.
 func (w *Work) Adopt(stored any) {
 	if known, ok := stored.(*Work); ok {
 		w.Preview, w.Feedback = known.Preview, known.Feedback
@@ -46,7 +47,7 @@ func (w *Work) Clone() any {
 	return &copied
 }
 
-// Of is the work of the turn of a job; of a job of another kind an empty one that is not kept.
+// Of returns the work of a turn's job; for another kind of job an empty one that is not stored.
 func Of(j *queue.Run) *Work {
 	w, ok := j.Work.(*Work)
 	if !ok {
@@ -58,7 +59,7 @@ func Of(j *queue.Run) *Work {
 	return w
 }
 
-// with is a copy of a job with a message that became part of its turn.
+// with returns a copy of a job with a message that became part of its turn.
 func with(j *queue.Run, m *chats.Message) *queue.Run {
 	copied, work := *j, *Of(j)
 	work.within = j
@@ -68,10 +69,10 @@ func with(j *queue.Run, m *chats.Message) *queue.Run {
 	return &copied
 }
 
-// recorded is the job whose record keeps what comes of a message.
+// recorded returns the job whose record stores the results for a message.
 func recorded(j *queue.Run) *queue.Run { return cmp.Or(Of(j).within, j) }
 
-// TaskOf is the task of a job; nil where that is none.
+// TaskOf returns the task of a job; nil if it is not a task.
 func TaskOf(j *queue.Run) *receipts.Task {
 	task, _ := j.Args.(*receipts.Task)
 	return task
@@ -95,7 +96,7 @@ func Decisions(j *queue.Run) (cards, tools []string) {
 	return cards, tools
 }
 
-// approvedBy is who allowed a call that begins; empty where no user was asked.
+// approvedBy returns who approved a call that begins; empty if no user was asked.
 func (w *Work) approvedBy(started agent.Message) string {
 	for _, a := range slices.Backward(w.Approvals) {
 		if a.Hash == started.Hash && strings.HasSuffix(a.Call, "/"+started.CallID) && a.Decision != nil && a.Decision.Choice == receipts.ChoiceAllow {
@@ -105,7 +106,7 @@ func (w *Work) approvedBy(started agent.Message) string {
 	return ""
 }
 
-// transcriptOf returns what was understood of a sound, if it was heard.
+// transcriptOf returns the transcript of a sound, if there is one.
 func (w *Work) transcriptOf(ref string) (receipts.Transcript, bool) {
 	for _, h := range w.Transcripts {
 		if h.Ref == ref {
@@ -115,7 +116,7 @@ func (w *Work) transcriptOf(ref string) (receipts.Transcript, bool) {
 	return receipts.Transcript{}, false
 }
 
-// words are those of the message, or else what was understood of its first sound.
+// words returns the text of the message, or else the transcript of its first sound.
 func words(j *queue.Run) string {
 	if j.Message.Text == "" {
 		for _, h := range Of(j).Transcripts {

@@ -8,7 +8,7 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// joined says what else is part of the message.
+// joined returns what else is part of the message.
 func (s story) joined() string {
 	var text []string
 	if s.job.PieceCount > 1 {
@@ -26,7 +26,7 @@ func (s story) joined() string {
 	return strings.Join(text, " ")
 }
 
-// begunBy says what began a task.
+// begunBy returns what started a task.
 func (s story) begunBy() string {
 	t := s.job.Task
 	switch {

@@ -7,16 +7,16 @@ import (
 	"oneclaw/bridge/receipts"
 )
 
-// Explanation is what became of a message, for an administrator who is not in its chat.
+// Explanation explains to an administrator outside of the chat how a message was handled.
 type Explanation struct {
 	Receipt *receipts.Receipt
-	// Lines are what [Explainer.Explain] says, in Markdown, without anything that a user wrote.
+	// Lines are the lines of [Explainer.Explain], in Markdown, without texts of users.
 	Lines []string
-	// Turn is what its conversation has about it: the whole texts.
+	// Turn is its turn in the conversation, with the full texts.
 	Turn []agent.Message
 }
 
-// Tell tells of a job, or of the one that it became part of; nil where there is none.
+// Tell explains a job, or the one that it became part of; nil if there is none.
 func (e Explainer) Tell(ctx context.Context, key string) (*Explanation, error) {
 	j, err := e.Jobs.Find(ctx, key)
 	if err == nil && j != nil && j.JoinedTo != "" {

@@ -1,4 +1,4 @@
-// Package why tells people what became of a message.
+// Package why explains to users how a message was handled.
 package why
 
 import (
@@ -21,33 +21,32 @@ import (
 )
 
 const (
-	// maxWhyMessages bounds the records of a conversation that are looked through for a
-	// turn.
+	// maxWhyMessages bounds the records of a conversation that are searched for a turn.
 	maxWhyMessages = 2000
-	// maxWhyLines bounds the tools and the parts that are listed.
+	// maxWhyLines bounds the listed tools and parts.
 	maxWhyLines = 15
-	// maxQuoted bounds the beginning of a message that is repeated, in characters.
+	// maxQuoted bounds the quoted beginning of a message, in characters.
 	maxQuoted = 60
 )
 
-// Explainer tells what became of messages.
+// Explainer explains how messages were handled.
 type Explainer struct {
-	// Store has the jobs and the conversations, Jobs reads the jobs.
+	// Store holds the jobs and the conversations, Jobs reads the jobs.
 	Store storage.Store
 	Jobs  queue.Store
-	// Explains reports whether a job is one to be explained.
+	// Explains reports whether to explain a job.
 	Explains func(*receipts.Receipt) bool
-	// Admin reports whether a user is told also what they find in the log.
+	// Admin reports whether a user is also told how to find it in the log.
 	Admin func(chats.Message) bool
-	// Zone is where people read times; nil means UTC.
+	// Zone is the time zone of displayed times; nil means UTC.
 	Zone *time.Location
 	// Answering reports whether a job of this chat is being answered.
 	Answering func(chat chats.Chat, key string) bool
 }
 
-// Explain shows what became of the last message of a chat: the receipt, and what its
-// conversation has about the turn. It tells names and outcomes, which everybody in the
-// chat could see, and neither the arguments nor the results of tools.
+// Explain explains how the last message of a chat was handled, from its receipt and its turn in the
+// conversation. It tells names and outcomes, which everybody in the chat could see, and neither the
+// arguments nor the results of tools.
 func (e Explainer) Explain(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	last, err := e.last(ctx, j)
 	if err != nil {
@@ -75,8 +74,7 @@ func (e Explainer) Explain(ctx context.Context, j *queue.Run, _ string) (string,
 	return w.text(), nil
 }
 
-// last returns the newest message or task of a chat before a job, open or closed; nil
-// where there is none.
+// last returns the newest message or task of a chat before a job, open or closed; nil if there is none.
 func (e Explainer) last(ctx context.Context, before *queue.Run) (*receipts.Receipt, error) {
 	chat := before.Message.Chat
 	var last *receipts.Receipt
@@ -97,7 +95,7 @@ func (e Explainer) last(ctx context.Context, before *queue.Run) (*receipts.Recei
 	return last, nil
 }
 
-// read returns what is known of a job by the record under one of its prefixes.
+// read decodes a record under one of the prefixes of jobs as a receipt.
 func (e Explainer) read(prefix string, entry storage.Entry) (*receipts.Receipt, error) {
 	if prefix == receipts.Prefix {
 		return e.Jobs.ReadReceipt(entry)
@@ -109,8 +107,8 @@ func (e Explainer) read(prefix string, entry storage.Entry) (*receipts.Receipt, 
 	return j.Receipt(), nil
 }
 
-// turn reads what the conversation has about a job: its question and what follows,
-// up to the next question. It is empty where the turn never began.
+// turn reads the turn of a job from the conversation: its question and what follows, up to the next
+// question. It is empty if the turn never began.
 func (e Explainer) turn(ctx context.Context, j *receipts.Receipt) ([]agent.Message, error) {
 	session, begun := conversation.Answered(ctx, e.Store, j)
 	if !begun {
@@ -147,18 +145,18 @@ func (e Explainer) zone() *time.Location {
 	return e.Zone
 }
 
-// story makes the answer from a job and its turn.
+// story writes the explanation of a job and its turn.
 type story struct {
 	job  *receipts.Receipt
 	turn []agent.Message
-	// part is the message that was asked about, where it is part of the job's.
+	// part is the message that was asked about, if it is only a part of the job.
 	part  *receipts.Receipt
-	whole bool // for administrators: also what they find in the log
-	// zone is that of the times.
+	whole bool // for administrators: also how to find it in the log
+	// zone is the time zone of displayed times.
 	zone *time.Location
 	// running says that it is being answered now.
 	running bool
-	// silent says that nothing is repeated of what a user wrote.
+	// silent says that no text of a user is quoted.
 	silent bool
 }
 
@@ -189,7 +187,7 @@ func (s story) text() string {
 	return strings.Join(lines, "\n")
 }
 
-// facts are the lines under the first.
+// facts returns the lines below the first.
 func (s story) facts() []string {
 	lines := slices.Concat([]string{s.outcome(), s.begunBy(), s.received(), s.joined()}, s.answering(), s.tools(), s.delivered(), s.forAdministrators())
 	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
@@ -269,7 +267,7 @@ func (s story) begun() time.Time {
 	return s.turn[0].Time
 }
 
-// answering says who answered, in how many rounds and for how many tokens.
+// answering returns which model answered, in how many rounds and for how many tokens.
 func (s story) answering() []string {
 	rounds, used, kept := 0, agent.Usage{}, time.Duration(0)
 	models := map[string]bool{}

@@ -1,5 +1,5 @@
-// Package blocks lays texts out in Slack's blocks: in sections, with tables and code in blocks of
-// their own, and with buttons below.
+// Package blocks lays out texts in Slack's blocks: in sections, with tables and code in blocks of their
+// own, and with buttons below.
 package blocks
 
 import (
@@ -17,16 +17,16 @@ import (
 
 // Limits of Block Kit (docs.slack.dev, reference of blocks and elements).
 const (
-	// maxBlocks is how many blocks a message holds.
+	// maxBlocks bounds the blocks of a message.
 	maxBlocks = 50
-	// MaxSection is how many characters a section holds.
+	// MaxSection bounds a section, in characters.
 	MaxSection = 3000
 	maxRow     = 25 // elements of an actions block
 	maxLabel   = 75 // characters of a button
 	maxValue   = 2000
 )
 
-// fence begins and ends a block of code.
+// fence encloses code.
 const fence = "```"
 
 // ErrLayout is what a text ends with that no message can hold.

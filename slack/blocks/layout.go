@@ -12,18 +12,18 @@ import (
 	"oneclaw/internal/markdown"
 )
 
-// Limits of the blocks (docs.slack.dev/reference/block-kit/blocks, table-block and
-// markdown-block). A message takes one table (only_one_table_allowed).
+// Limits of the blocks (docs.slack.dev/reference/block-kit/blocks, table-block and markdown-block). A
+// message takes one table (only_one_table_allowed).
 const (
 	maxRows     = 100
 	maxCells    = 20
 	maxMarkdown = 12_000 // characters of all markdown blocks together
-	// maxLaid leaves room for what else stands in a message.
+	// maxLaid leaves room for the other blocks of a message.
 	maxLaid = maxBlocks - 10
 )
 
-// Layout is a document in blocks, where that shows more than a text: the first table of it, and
-// code. It is nil for a document with neither, and where it does not fit.
+// Layout returns a document in blocks, if that shows more than a text: its first table, and code. It
+// returns nil for a document with neither, or if it does not fit.
 func Layout(d *markdown.Document) json.RawMessage {
 	var all []slack.Block
 	tabled, code, more := false, 0, false
@@ -60,12 +60,12 @@ func Layout(d *markdown.Document) json.RawMessage {
 	return body
 }
 
-// Lays reports whether a document has something that blocks show better than a text.
+// Lays reports whether blocks show something in a document better than a text.
 func Lays(d *markdown.Document) bool {
 	return slices.ContainsFunc(d.Pieces(), func(p markdown.Piece) bool { return p.Table != nil || p.Code != nil })
 }
 
-// Decode returns the blocks of a layout, or nil where there are none to be read.
+// Decode returns the blocks of a layout, or nil if it cannot be read.
 func Decode(layout json.RawMessage) []slack.Block {
 	var laid slack.Blocks
 	if json.Unmarshal(layout, &laid) != nil {
@@ -74,11 +74,10 @@ func Decode(layout json.RawMessage) []slack.Block {
 	return laid.BlockSet
 }
 
-// calling is what calls people in other texts: no page says that it does not in a block of
-// Markdown.
+// calling matches mentions: no page says that they do not notify users in a Markdown block.
 var calling = regexp.MustCompile(`<[!@#]`)
 
-// codeBlock has Slack colour code.
+// codeBlock returns code that Slack highlights.
 func codeBlock(c *markdown.Code) *slack.MarkdownBlock {
 	mark := fence
 	for strings.Contains(c.Text, mark) {
