@@ -21,13 +21,13 @@ import (
 	"oneclaw/slack/shared"
 )
 
-// maxAnswer bounds the body of an answer, well above the largest honest one.
+// maxAnswer bounds the body of a response, well above the largest legitimate one.
 const maxAnswer = 16 << 20
 
-// tokenPattern finds what looks like a token or the ticket of a socket.
+// tokenPattern matches what looks like a token or the ticket of a socket.
 var tokenPattern = regexp.MustCompile(`x(?:ox[a-z]|app)-[\w.%-]+|ticket=[^&\s"]+`)
 
-// client makes calls of the Web API. It is the only place that knows the tokens.
+// client calls the Web API. Only it knows the tokens.
 type client struct {
 	*retry.Caller
 	bot, app string
@@ -44,7 +44,7 @@ func newClient(bot, app, signing string, base *url.URL, given *http.Client, time
 	c.Caller = retry.NewCaller(given, c.redact)
 	c.sockets = websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: timeout}
 	if given != nil {
-		// Sockets go the same way as calls.
+		// Sockets use the same proxy and TLS settings as calls.
 		if t, ok := given.Transport.(*http.Transport); ok {
 			c.sockets.Proxy, c.sockets.TLSClientConfig = t.Proxy, t.TLSClientConfig.Clone()
 		}
@@ -55,17 +55,17 @@ func newClient(bot, app, signing string, base *url.URL, given *http.Client, time
 	return c
 }
 
-// callError says why a call came to nothing. It holds no secrets.
+// callError says why a call failed. It holds no secrets.
 type callError struct {
 	method string
-	// code is Slack's word for the refusal; empty where Slack itself did not answer.
+	// code is Slack's error code; empty if the response is not Slack's.
 	code string
-	// needed is the scope that is missing, where that is the reason.
+	// needed is the missing scope, if that is the reason.
 	needed string
-	// status is the HTTP status, where it is not 200.
+	// status is the HTTP status, if it is not 200.
 	status     int
 	retryAfter time.Duration
-	// begun is true where a part of the request may have reached the server.
+	// begun says that a part of the request may have reached the server.
 	begun bool
 	err   error
 }
@@ -83,21 +83,21 @@ func (e *callError) Error() string {
 	return fmt.Sprintf("slack: %s: %v", e.method, e.err)
 }
 
-// limited reports whether Slack took the call for one too many.
+// limited reports whether the call was rate-limited.
 func (e *callError) limited() bool {
 	return e.status == http.StatusTooManyRequests || e.code == "ratelimited" || e.code == "rate_limited"
 }
 
-// Unwrap returns the cause, where keeping it is safe.
+// Unwrap returns the cause, if it holds no secrets.
 func (e *callError) Unwrap() error { return e.err }
 
-// refused reports whether Slack refused the call with one of these words.
+// refused reports whether Slack refused the call with one of these codes.
 func refused(err error, codes ...string) bool {
 	var ce *callError
 	return errors.As(err, &ce) && slices.Contains(codes, ce.code)
 }
 
-// codeOf is Slack's word for the refusal of a call; empty where it was none.
+// codeOf returns Slack's error code of a call; empty for other errors.
 func codeOf(err error) string {
 	if ce, ok := errors.AsType[*callError](err); ok {
 		return ce.code
@@ -105,28 +105,28 @@ func codeOf(err error) string {
 	return ""
 }
 
-// wrongToken reports whether Slack does not take the token any more.
+// wrongToken reports whether Slack no longer accepts the token.
 func wrongToken(err error) bool {
 	return refused(err, "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "not_allowed_token_type")
 }
 
 type request struct {
 	method string
-	// place is the channel, where Slack counts the calls of each on their own.
+	// place is the channel, if Slack limits the calls for each channel.
 	place string
-	// length, if not 0, is that of a request whose length the library does not know.
+	// length, if not 0, is the length of a request that the library does not know.
 	length  int64
 	timeout time.Duration // at least the usual
 }
 
 func (r request) key() string { return r.method + " " + r.place }
 
-// call has the library call a method.
+// call calls a method through the library.
 func (c *client) call(ctx context.Context, method string, with func(context.Context, *slack.Client) error) error {
 	return c.do(ctx, request{method: method}, with)
 }
 
-// ask is call for a method that answers with something.
+// ask is call for a method with a result.
 func ask[T any](ctx context.Context, c *client, method string, with func(context.Context, *slack.Client) (T, error)) (answer T, err error) {
 	err = c.call(ctx, method, func(ctx context.Context, api *slack.Client) (err error) {
 		answer, err = with(ctx, api)
@@ -135,7 +135,7 @@ func ask[T any](ctx context.Context, c *client, method string, with func(context
 	return answer, err
 }
 
-// do makes a call, once its pace lets it.
+// do makes a call, within the rate limits.
 func (c *client) do(ctx context.Context, r request, with func(context.Context, *slack.Client) error) error {
 	fault := &callError{method: r.method}
 	if wait := c.paces.Wait(ctx, r.key()); wait > 0 {
@@ -149,7 +149,8 @@ func (c *client) do(ctx context.Context, r request, with func(context.Context, *
 		slack.OptionHTTPClient(retry.Func(func(req *http.Request) (*http.Response, error) {
 			chats.WatchBody(req, &begun)
 			if at := req.URL.String(); req.Header.Get("Authorization") == "" && strings.HasPrefix(at, c.base.String()) {
-				// The library has the token of some methods in their form alone, which a proxy may drop.
+				// For some methods the library sends the token only in the form, which a proxy may
+				// drop.
 				req.Header.Set("Authorization", "Bearer "+c.bot)
 			}
 			if r.length > 0 {
@@ -171,14 +172,14 @@ func (c *client) do(ctx context.Context, r request, with func(context.Context, *
 	}
 	c.explain(fault, err)
 	if fault.limited() {
-		// It begins with what Slack promises to take, and finds out what it takes.
+		// Begin with the rate that Slack guarantees, and adapt to what it accepts.
 		gap := gapOf(r.method)
 		c.paces.Refused(r.key(), max(fault.retryAfter, gap), gap, gap)
 	}
 	return fault
 }
 
-// explain takes an error of the library apart.
+// explain fills a callError from an error of the library.
 func (c *client) explain(fault *callError, err error) {
 	var refusal slack.SlackErrorResponse
 	var limited *slack.RateLimitedError
@@ -195,7 +196,7 @@ func (c *client) explain(fault *callError, err error) {
 	}
 }
 
-// redact takes the tokens out of a text, and what looks like one.
+// redact removes the tokens from a text, and what looks like one.
 func (c *client) redact(text string) string {
 	for _, secret := range c.secrets {
 		if secret != "" {
@@ -205,7 +206,7 @@ func (c *client) redact(text string) string {
 	return tokenPattern.ReplaceAllString(text, "<token>")
 }
 
-// mayHaveToken reports whether an address is Slack's, so that it may see the token.
+// mayHaveToken reports whether an address is Slack's, so that it may get the token.
 func (c *client) mayHaveToken(u *url.URL) bool {
 	host := strings.ToLower(u.Hostname())
 	slacks := host == "slack.com" || strings.HasSuffix(host, ".slack.com") ||
@@ -213,7 +214,7 @@ func (c *client) mayHaveToken(u *url.URL) bool {
 	return u.User == nil && (u.Scheme == "https" && slacks || u.Scheme == c.base.Scheme && strings.EqualFold(u.Host, c.base.Host))
 }
 
-// stamp is the time of a ts.
+// stamp returns the time of a ts.
 func stamp(ts string) time.Time {
 	seconds, micros, _ := strings.Cut(ts, ".")
 	s, err := strconv.ParseInt(seconds, 10, 64)

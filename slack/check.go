@@ -13,22 +13,22 @@ import (
 	"oneclaw/slack/manifest"
 )
 
-// App is what Slack says about the tokens.
+// App describes the app that the tokens belong to.
 type App struct {
-	// Name is the name of the bot, Team that of its workspace.
+	// Name is the name of the bot, Team the name of its workspace.
 	Name, Team string
-	// Lacks are the scopes of the manifest that the bot token does not have, each with what
-	// does not work for it. It is empty where Slack does not say.
+	// Lacks are the scopes of the manifest that the bot token lacks, each with what does not work
+	// without it. It is empty if Slack does not tell the scopes.
 	Lacks []MissingScope
-	// AgentView is true where direct messages with the app are threads.
+	// AgentView says that direct messages with the app are threads.
 	AgentView bool
 }
 
-// MissingScope is a scope that the bot token does not have, and what does not work without it.
+// MissingScope is a scope that the bot token lacks, and what does not work without it.
 type MissingScope struct{ Scope, Broken string }
 
-// agentScope is the scope of apps with the agent view. Slack gives it to no others, and no
-// call tells of the feature itself.
+// agentScope is the scope of apps with the agent view. Slack gives it to no others, and no call reports
+// the feature itself.
 const agentScope = "assistant:write"
 
 // broken says what does not work without a scope.
@@ -52,8 +52,8 @@ var broken = map[string]string{
 	"users:read":        "people have no names, and nobody counts as an administrator",
 }
 
-// Check asks Slack once who the bot is and what it may do, and in Socket Mode whether the
-// app-level token opens a connection. The text of an error says what to do.
+// Check asks Slack who the bot is and what it may do, and in Socket Mode whether the app-level token
+// opens a connection. The text of an error says what to do.
 func Check(ctx context.Context, cfg Config) (App, error) {
 	p, err := New(cfg)
 	if err != nil {
@@ -91,7 +91,8 @@ func (c *client) whoAmI(ctx context.Context) (*slack.AuthTestResponse, error) {
 	return who, nil
 }
 
-// readScopes compares the scopes of an answer with the manifest's; a proxy may drop them.
+// readScopes compares the scopes in a response's header with the manifest's; a proxy may drop the
+// header.
 func readScopes(header http.Header) (lacks []MissingScope, agentView bool) {
 	list := header.Get("X-Oauth-Scopes")
 	if list == "" {

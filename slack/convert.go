@@ -12,14 +12,14 @@ import (
 	"oneclaw/slack/shared"
 )
 
-// Kinds of what Slack sends, as envelopes name them.
+// Types of what Slack sends, as envelopes name them.
 const (
 	kindEvent       = "events_api"
 	kindCommand     = "slash_commands"
 	kindInteractive = "interactive"
 )
 
-// intake is something that Slack sent: one of its fields, or none where not for the bot.
+// intake is something that Slack sent: one of its fields, or none if it is not for the bot.
 type intake struct {
 	event   *event
 	command *command
@@ -28,8 +28,8 @@ type intake struct {
 	said    *reaction
 }
 
-// decode reads a payload. It returns an empty intake for what does not concern the
-// bot, and an error for what should decode and does not.
+// decode decodes a payload. It returns an empty intake for what does not concern the bot, and an error
+// for what should decode and does not.
 func (s self) decode(kind string, payload []byte) (intake, error) {
 	switch kind {
 	case kindCommand:
@@ -84,7 +84,7 @@ func (s self) decodeEvent(o outer) (intake, error) {
 	return intake{event: &e}, nil
 }
 
-// isOurs reports whether something is from the workspace of the bot.
+// isOurs reports whether something comes from the bot's workspace.
 func (s self) isOurs(team string) bool {
 	return team != "" && (team == s.team || team == s.enterprise)
 }
@@ -121,15 +121,15 @@ func (e *event) isDirect() bool {
 	return e.ChannelType == "im" || e.ChannelType == "" && strings.HasPrefix(e.Channel, "D")
 }
 
-// chat is where a message stands: for one in a channel, or with the agent view, that is in
-// no thread, the thread that its answer begins.
+// chat returns the chat of a message. A message in a channel, or in a direct chat with the agent view,
+// that is in no thread begins a thread with its answer.
 func (e *event) chat(m *message) chats.Chat {
 	chat := chats.Chat{Platform: Name, ID: e.Channel, Thread: m.ThreadTS}
 	switch {
 	case !e.isDirect() || e.threaded:
 		chat.Thread = cmp.Or(m.ThreadTS, m.TS)
 	case m.ThreadTS == m.TS:
-		chat.Thread = "" // it only has replies
+		chat.Thread = "" // only replies have a thread
 	}
 	return chat
 }
@@ -139,14 +139,14 @@ func (m *message) fromPerson() bool {
 	return m.User != "" && m.User != "USLACKBOT" && m.BotID == "" && m.TS != ""
 }
 
-// spoken reports whether a message of a subtype is one that a user wrote; others
-// tell that a user came, or that a topic changed.
+// spoken reports whether messages of a subtype are written by users; others report that a user joined,
+// or that a topic changed.
 func spoken(subtype string) bool {
 	return subtype == "" || subtype == "file_share" || subtype == "thread_broadcast" || subtype == "me_message"
 }
 
-// convert returns nil for what is not for the bot. An error means that it could not
-// be found out whether it is.
+// convert returns the message of an event; nil if it is not for the bot. An error means that this could
+// not be determined.
 func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error) {
 	m := e.subject()
 	switch {
@@ -182,8 +182,8 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 	return msg, nil
 }
 
-// overhear makes what a program has said in a channel, such as a bot or a workflow, a message that is
-// not for the bot, where those are wanted; nil elsewhere. Nothing that a program says asks the bot.
+// overhear returns an ambient message for what a program, such as a bot or a workflow, has said in a
+// channel, if ambient messages are wanted there; else nil. Programs cannot ask the bot.
 func (r *receiver) overhear(e *event, m *message) *chats.Message {
 	if e.Message != nil || m.BotID == "" || m.TS == "" || !spoken(m.Subtype) && m.Subtype != "bot_message" {
 		return nil
@@ -204,8 +204,8 @@ func (r *receiver) overhear(e *event, m *message) *chats.Message {
 	return msg
 }
 
-// compose makes a message of an event. People in it have no names yet: who asks Slack for
-// them knows that the message is for the bot.
+// compose makes a message of an event. Users in it have no names yet: they are looked up only for
+// messages to the bot.
 func (r *receiver) compose(e *event, m *message) (*chats.Message, words) {
 	w := r.words(e, m, func(id string) string { return id })
 	inside := m.ThreadTS != "" && m.ThreadTS != m.TS
@@ -229,14 +229,14 @@ func (r *receiver) words(e *event, m *message, name names) words {
 	return w
 }
 
-// name tells whom a message is from, names people in its text, and reads what it points at.
+// name looks up the sender's name and the names in the text, and reads the quoted messages.
 func (r *receiver) name(e *event, m *message, msg *chats.Message, name names) {
 	msg.Text, msg.UserName = r.words(e, m, name).text, name(m.User)
 	msg.Quoted = r.self.pointed(m, e.Channel, name)
 }
 
-// isForBot reports whether a message is direct, mentions the bot, or stands in a thread
-// where the bot takes part. It fills in what finding that out has shown.
+// isForBot reports whether a message is direct, mentions the bot, or is in a thread in which the bot
+// participates. It fills in what it has learned about the thread.
 func (r *receiver) isForBot(ctx context.Context, e *event, msg *chats.Message, mentioned bool) (bool, error) {
 	m := e.subject()
 	inThread := m.ThreadTS != "" && m.ThreadTS != m.TS
@@ -259,10 +259,10 @@ func (r *receiver) isForBot(ctx context.Context, e *event, msg *chats.Message, m
 			known, _ := r.recall(ctx, msg.Chat)
 			msg.Opener = known.opener
 			if known.opener != "" || !strings.HasPrefix(msg.Text, "/") {
-				break // who began the thread is not needed
+				break // the opener is not needed
 			}
 		}
-		// What was said before the bot was called in is not for it when Slack gives it again.
+		// Messages from before the bot was called in are not for it when Slack delivers them again.
 		key := e.Channel + "/" + m.TS
 		if is, _ := r.ignored.Get(key); is && !mentioned {
 			return false, nil
@@ -280,8 +280,8 @@ func (r *receiver) isForBot(ctx context.Context, e *event, msg *chats.Message, m
 	return true, nil
 }
 
-// convertEdit makes an edit of a changed text; previews of links change messages
-// too. Who mentions the bot only now speaks to it for the first time.
+// convertEdit converts an edit of a text; link previews are edits as well. An edit that adds a mention
+// speaks to the bot for the first time.
 func (r *receiver) convertEdit(ctx context.Context, e *event) (*chats.Message, error) {
 	m, before := e.Message, e.Previous
 	if m == nil || before == nil || m.Text == before.Text && !addsQuote(before.Attachments, m.Attachments) || !spoken(m.Subtype) {
@@ -300,14 +300,13 @@ func (r *receiver) convertEdit(ctx context.Context, e *event) (*chats.Message, e
 	if !e.isDirect() && m.ThreadTS == "" && !was {
 		return nil, nil
 	}
-	// Whether the message was for the bot shows in whether it has a job. Where it was, the
-	// names are known.
+	// A message was for the bot if it has a job. Then its names are known.
 	r.name(e, m, msg, r.knownName)
 	msg.Kind = chats.KindEdit
 	return msg, nil
 }
 
-// convertCommand makes a message of a slash command, or a reply for who typed it.
+// convertCommand converts a slash command to a message, or returns a reply for its user.
 func (r *receiver) convertCommand(ctx context.Context, c *command) (*chats.Message, string) {
 	direct := isDirectID(c.ChannelID)
 	text := cmp.Or(strings.TrimSpace(unescape(c.Text)), "help")

@@ -1,10 +1,10 @@
 // Package slack connects the bot to Slack.
 //
-// Events come over Socket Mode, or as signed HTTP requests where a signing secret is
-// set. Either way an event is acknowledged only once the inbox has it on disk. The
-// library's own Socket Mode client is not used: it drops unacknowledged what it does not
-// know, and acknowledges over whichever socket happens to be open.
+// Events come over Socket Mode, or as signed HTTP requests if a signing secret is set. Either way an
+// event is acknowledged only once the inbox has it on disk. The library's own Socket Mode client is not
+// used: it drops unknown events without an acknowledgement, and acknowledges over whichever socket is
+// open.
 //
-// A thread is a chat of its own. Whether the bot takes part in one is not stored
-// anywhere: Slack knows, and is asked.
+// A thread is a chat of its own. Slack is asked whether the bot participates in one; the answer is
+// cached for a day.
 package slack

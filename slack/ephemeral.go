@@ -9,11 +9,11 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// postEphemeral is the method that posts for one person alone.
+// postEphemeral posts a message for one user alone.
 const postEphemeral = "chat.postEphemeral"
 
-// SendEphemeral implements [chats.EphemeralSender]. Where the bot or the person is not in the channel, it
-// answers the command instead, which only who gave it sees as well.
+// SendEphemeral implements [chats.EphemeralSender]. If the bot or the user is not in the channel, it
+// responds to the command instead, which also only its user sees.
 func (p *Platform) SendEphemeral(ctx context.Context, to chats.Address, user string, part chats.Part) (string, error) {
 	if err := checkAddress(to); err != nil {
 		return "", err
@@ -23,9 +23,9 @@ func (p *Platform) SendEphemeral(ctx context.Context, to chats.Address, user str
 	}, "not_in_channel", "channel_not_found", "user_not_in_channel")
 }
 
-// sendEphemeral posts a part for one person.
+// sendEphemeral posts a part for one user.
 func (c *client) sendEphemeral(ctx context.Context, to chats.Address, user string, part chats.Part, plain bool) (string, error) {
-	part.FeedbackButtons, part.Layout = false, nil // what passes is no answer to look back at
+	part.FeedbackButtons, part.Layout = false, nil // ephemeral messages need neither
 	options, _, err := options(nil, to, part, plain)
 	if err != nil {
 		return "", err

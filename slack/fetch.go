@@ -20,13 +20,13 @@ import (
 const (
 	// fetchTimeout bounds the download of a file.
 	fetchTimeout = 2 * time.Minute
-	// maxRedirects bounds how often Slack may send a download elsewhere.
+	// maxRedirects bounds the redirects of a download.
 	maxRedirects = 3
 )
 
 var errSignIn = errors.New("slack: file: slack shows its sign-in page instead: the app needs the scope files:read and has to be in the channel")
 
-// FetchFile downloads a file of at most [bridge.MaxFile].
+// FetchFile downloads a file of at most [chats.MaxFile].
 func (p *Platform) FetchFile(ctx context.Context, a chats.Attachment, w io.Writer) error {
 	if a.Size > chats.MaxFile {
 		return chats.ErrTooLarge
@@ -51,14 +51,14 @@ func (c *client) fileInfo(ctx context.Context, id string) (*slack.File, error) {
 	})
 }
 
-// known returns files with what Slack tells of them soon.
+// known completes files with what Slack reports of them soon.
 func (c *client) known(ctx context.Context, files []attachedFile) []attachedFile {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	return knownFiles(ctx, files, c.fileInfo)
 }
 
-// download writes a file to w. The token goes to Slack alone.
+// download writes a file to w. Only Slack gets the token.
 func (c *client) download(ctx context.Context, address string, page bool, w io.Writer) error {
 	for range maxRedirects {
 		u, err := url.Parse(address)

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// health is what the connection has come to. The zero value is not running.
+// health is the state of the connection. The zero value is not running.
 type health struct {
 	mu      sync.Mutex
 	running bool
-	open    int       // sockets
-	since   time.Time // since when there is none
-	link    error     // why
-	inbox   error     // the last Accept's
+	open    int       // open sockets
+	since   time.Time // since when no socket is open
+	link    error     // why none is open
+	inbox   error     // error of the last Accept
 	failed  time.Time // when it failed
 }
 
-// postedPatience is how long an app counts as ill that could not keep what was posted to it.
-// A balancer sends nothing to one that is, so that nothing else would show that it is well.
+// postedPatience is how long an app that could not store a posted event counts as unhealthy. A load
+// balancer sends nothing to an unhealthy one, so that no success could end that state.
 const postedPatience = 15 * time.Second
 
 func (h *health) change(f func()) {
@@ -62,7 +62,7 @@ func (h *health) missed(err error) {
 
 func (h *health) accepted(err error) { h.change(func() { h.inbox, h.failed = err, time.Now() }) }
 
-// Health returns nil while events come and are kept, or what is wrong for the operator.
+// Health returns nil while events arrive and are stored, or what is wrong, for the operator.
 func (p *Platform) Health() error {
 	h := &p.health
 	h.mu.Lock()
@@ -80,7 +80,7 @@ func (p *Platform) Health() error {
 	return fmt.Errorf("slack: not connected since %s", h.since.UTC().Format(time.RFC3339))
 }
 
-// Ping implements [bridge.Pinger] with auth.test.
+// Ping implements [chats.Pinger] with auth.test.
 func (p *Platform) Ping(ctx context.Context) error {
 	_, err := p.api.whoAmI(ctx)
 	return err

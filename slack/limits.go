@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// elsewhere is written behind the id of a user who is not of the bot's workspace, before
-// the id of theirs: whom the bridge lets in as everybody here, it does not let in there.
+// elsewhere separates the id of a user of another workspace from the id of that workspace, so that an
+// access rule for this workspace does not admit them.
 const elsewhere = "@"
 
-// channelID is the form of the id of a channel.
+// channelID matches the id of a channel.
 var channelID = regexp.MustCompile(`^[CG][A-Z0-9]+$`)
 
-// memberID is the form of the id of a user, with the workspace of those from elsewhere.
+// memberID matches the id of a user, with the workspace if that is another one.
 var memberID = regexp.MustCompile(`^[UW][A-Z0-9]+(@([TE][A-Z0-9]+|unknown))?$`)
 
-// IsUserID implements [bridge.UserNamer].
+// IsUserID implements [chats.UserIDChecker].
 func (p *Platform) IsUserID(id string) bool { return memberID.MatchString(id) }
 
 func checkChannels(list []string) ([]string, error) {
@@ -36,18 +36,18 @@ func checkChannels(list []string) ([]string, error) {
 	return ids, nil
 }
 
-// isDirectID reports whether a conversation is one of two people. What it is called says
-// nothing: people name channels.
+// isDirectID reports whether a conversation is a direct chat, by its id. The name would prove nothing:
+// users name channels.
 func isDirectID(channel string) bool { return strings.HasPrefix(channel, "D") }
 
-// works reports whether the bot works in a conversation: a direct chat, or one of the
-// channels it is limited to, where it is.
+// works reports whether the bot works in a conversation: a direct chat, or one of the channels it is
+// limited to, if any.
 func (p *Platform) works(channel string, direct bool) bool {
 	return direct || len(p.channels) == 0 || slices.Contains(p.channels, channel)
 }
 
-// userID is the id of a user for the bridge. Slack names the workspace of everybody who
-// writes; where it does not and the channel is shared, it is not ours.
+// userID returns the id of a user for the bridge. Slack names the workspace of each sender; if it does
+// not and the channel is shared, the user counts as an outsider.
 func (s self) userID(user, team string, shared bool) string {
 	if team == "" && !shared || s.isOurs(team) {
 		return user
@@ -55,11 +55,11 @@ func (s self) userID(user, team string, shared bool) string {
 	return user + elsewhere + cmp.Or(team, "unknown")
 }
 
-// slackID is the id that Slack knows a user by, and whether they are an outsider.
+// slackID returns Slack's id of a user, and whether they are an outsider.
 func slackID(user string) (id string, outsider bool) {
 	id, _, outsider = strings.Cut(user, elsewhere)
 	return id, outsider
 }
 
-// team is the workspace of who wrote a message, where Slack names it.
+// team returns the sender's workspace, if Slack names it.
 func (m *message) team() string { return cmp.Or(m.UserTeam, m.SourceTeam, m.Team) }

@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	// saveInterval is how often the marks are saved.
+	// saveInterval is the interval at which the marks are saved.
 	saveInterval = 30 * time.Second
-	// pruneInterval is how often what is over is removed from the store.
+	// pruneInterval is the interval at which old records are deleted.
 	pruneInterval = time.Hour
 )
 
-// leading reports whether this process does what one of them is enough for.
+// leading reports whether this process does the work that one of them does for all.
 func (p *Platform) leading() bool { return p.leads == nil || p.leads() }
 
-// loadMarks takes up where the last Run ended, if that can be read.
+// loadMarks loads the state in which the last Run ended, if it can be read.
 func (r *receiver) loadMarks(ctx context.Context) {
 	if err := r.reach.Load(ctx); err != nil {
 		r.log.Error("not known since when messages are missing: those of the time without a connection are not fetched", "err", err)
@@ -24,8 +24,8 @@ func (r *receiver) loadMarks(ctx context.Context) {
 	}
 	for chat, at := range r.reach.All() {
 		r.threads.Put(chat, thread{joined: true}, joinedAge)
-		// A process that was killed has cleared nothing. Where there are others, it may be
-		// theirs; Slack drops it soon.
+		// A process that was killed has cleared nothing. If there are others, the status may be theirs;
+		// Slack drops it soon.
 		if r.leads == nil && r.api.clock.Now().Sub(at) < statusAge {
 			r.statuses.Remember(chat)
 		}
@@ -41,8 +41,8 @@ func (r *receiver) saveMarks(ctx context.Context) {
 	}
 }
 
-// upkeep saves the marks now and then, and clears statuses that should not stand. Where no
-// socket shows signs of life, as with posted events, that the program runs is one.
+// upkeep saves the marks regularly, and clears stale statuses. Without sockets, as with posted events,
+// a running program counts as a sign of life.
 func (r *receiver) upkeep(ctx context.Context, sockets bool) {
 	tick, seldom := time.NewTicker(saveInterval), time.NewTicker(pruneInterval)
 	defer tick.Stop()
@@ -64,7 +64,7 @@ func (r *receiver) upkeep(ctx context.Context, sockets bool) {
 	}
 }
 
-// takeOver sees to what other processes have left to do, in the one that leads.
+// takeOver takes over the unfinished work of other processes, in the leader.
 func (r *receiver) takeOver(ctx context.Context) {
 	if r.leads == nil || !r.leading() {
 		return
@@ -77,7 +77,7 @@ func (r *receiver) takeOver(ctx context.Context) {
 	}
 }
 
-// prune removes from the store what is over.
+// prune deletes old records.
 func (r *receiver) prune(ctx context.Context) {
 	if !r.leading() {
 		return

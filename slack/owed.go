@@ -12,13 +12,13 @@ import (
 	"oneclaw/slack/shared"
 )
 
-// owe notes on disk that a message is still to be looked at.
+// owe stores that a message is still to be fetched.
 func (r *receiver) owe(ctx context.Context, e *event) error {
 	m := e.subject()
 	return r.reach.Owe(ctx, e.chat(m), shared.Unresolved{Since: m.TS, Kind: e.ChannelType, Shared: e.shared})
 }
 
-// settle looks at what was put off, until nothing is left or ctx ends.
+// settle fetches what was postponed, until nothing is left or ctx ends.
 func (r *receiver) settle(ctx context.Context) {
 	pauses := retry.New(minBackOff, maxBackOff)
 	for debts := r.reach.Debts(); len(debts) > 0 && ctx.Err() == nil; debts = r.reach.Debts() {
@@ -31,12 +31,12 @@ func (r *receiver) settle(ctx context.Context) {
 		if failed != nil {
 			wait := pauses.Next(asked(failed))
 			r.log.Warn("not known yet whether messages are for the bot", "threads", len(debts), "wait", wait, "err", failed)
-			_ = retry.Wait(ctx, wait) // the loop looks at ctx
+			_ = retry.Wait(ctx, wait) // the loop checks ctx
 		}
 	}
 }
 
-// pay fetches what a thread owes.
+// pay fetches the postponed messages of a thread.
 func (r *receiver) pay(ctx context.Context, chat chats.Chat, d shared.Unresolved) error {
 	from := stamp(d.Since).Add(-time.Microsecond)
 	oldest := fmt.Sprintf("%d.%06d", from.Unix(), from.Nanosecond()/1000)

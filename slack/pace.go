@@ -2,13 +2,12 @@ package slack
 
 import "time"
 
-// maxHold is how long a call is held back before its caller is told to come again later:
-// who waits there can be stopped.
+// maxHold is how long a call is delayed before it fails with a request to retry: the caller's own wait
+// can be interrupted.
 const maxHold = 5 * time.Second
 
-// gapOf is how far apart Slack wants calls of a method once there were too many:
-// a message each second in a channel, and the rates of the tiers for the rest
-// (docs.slack.dev, rate limits).
+// gapOf returns the interval of calls of a method after a rate limit: a message each second in a
+// channel, and the rates of the tiers for the rest (docs.slack.dev, rate limits).
 func gapOf(method string) time.Duration {
 	switch method {
 	case postMessage:

@@ -12,20 +12,20 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// usersInfo is the method that tells who a user is.
+// usersInfo looks up a user.
 const usersInfo = "users.info"
 
 const (
 	// nameTimeout is how long the acceptance of a message may wait for names.
 	nameTimeout = time.Second
-	// personAge is how long a name is kept; adminAge how long a role counts.
+	// personAge is how long a name is cached; adminAge how long a role is.
 	personAge = time.Hour
 	adminAge  = time.Minute
-	// namelessAge is how long an unknown name is not asked for again.
+	// namelessAge is how long an unknown name is not looked up again.
 	namelessAge = time.Minute
 )
 
-// person is a user as far as it concerns the bot.
+// person is what the bot needs to know of a user.
 type person struct {
 	name  string
 	admin bool
@@ -51,10 +51,10 @@ func (p *Platform) person(ctx context.Context, id string) (person, error) {
 	return found, nil
 }
 
-// names tells names of users, or the ids where they are not to be had soon.
+// names returns the name of a user, or the id if the name is not available soon.
 type names func(id string) string
 
-// names returns one that takes its time only once.
+// names returns a [names] that waits only once.
 func (p *Platform) names(ctx context.Context) names {
 	left := nameTimeout
 	return func(id string) string {
@@ -64,7 +64,7 @@ func (p *Platform) names(ctx context.Context) names {
 	}
 }
 
-// knownName is the name of a user without asking for it.
+// knownName returns the cached name of a user.
 func (p *Platform) knownName(id string) string {
 	known, _ := p.people.Get(id)
 	return cmp.Or(known.name, id)
@@ -85,8 +85,8 @@ func (p *Platform) askName(ctx context.Context, id string, within time.Duration)
 	return cmp.Or(found.name, id)
 }
 
-// IsAdmin reports whether the user is an administrator or owner of the workspace. Those
-// of another workspace are not, whatever they are there.
+// IsAdmin reports whether the user is an administrator or owner of the workspace. Users of another
+// workspace are not, whatever their role there.
 func (p *Platform) IsAdmin(ctx context.Context, _ chats.Chat, user string) (bool, error) {
 	if _, outsider := slackID(user); outsider {
 		return false, nil

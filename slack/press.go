@@ -17,7 +17,7 @@ import (
 	"oneclaw/slack/surface"
 )
 
-// interaction is the press of a button, as far as it concerns the bot.
+// interaction holds the fields of a button press that the bot needs.
 type interaction struct {
 	Team       team `json:"team"`
 	Enterprise team `json:"enterprise"`
@@ -51,10 +51,10 @@ type action struct {
 	TS      string `json:"action_ts"`
 }
 
-// safeID is what may be an id in a key.
+// safeID matches what may be an id in a key.
 var safeID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,200}$`)
 
-// decodePress reads an interaction; none for what is no press in the bot's workspace.
+// decodePress decodes an interaction; empty unless it is a press in the bot's workspace.
 func (s self) decodePress(payload []byte) (intake, error) {
 	var kind kindOf
 	if err := json.Unmarshal(payload, &kind); err != nil {
@@ -77,8 +77,8 @@ func (s self) decodePress(payload []byte) (intake, error) {
 	return intake{press: &p}, nil
 }
 
-// id names a press, the same in each delivery of it: by its trigger, which is made for
-// this press alone, or else by who pressed what when.
+// id returns an id of the press that is the same in each delivery: its trigger, which is unique, or
+// else who pressed what when.
 func (p *interaction) id() string {
 	if safeID.MatchString(p.TriggerID) {
 		return p.TriggerID
@@ -90,8 +90,8 @@ func (p *interaction) id() string {
 	return id
 }
 
-// on is the id of the message with the button, as Send returned it. Of one that answered
-// a command for one person alone, the id stands in its blocks.
+// on returns the id of the message with the button, as Send returned it. An ephemeral answer to a
+// command has its id in its blocks.
 func (p *interaction) on() string {
 	id := p.Actions[0].BlockID
 	if at := strings.LastIndexByte(id, '-'); p.Container.Ephemeral && strings.HasPrefix(id, responseID) && safeID.MatchString(id) && at > len(responseID) {
@@ -100,16 +100,16 @@ func (p *interaction) on() string {
 	return p.Container.MessageTS
 }
 
-// chat is where the message with the button was sent to.
+// chat returns the chat of the message with the button.
 func (p *interaction) chat() chats.Chat {
 	thread := cmp.Or(p.Message.ThreadTS, p.Container.ThreadTS)
 	if thread == p.Container.MessageTS {
-		thread = "" // it only has replies
+		thread = "" // only replies have a thread
 	}
 	return chats.Chat{Platform: Name, ID: p.Channel.ID, Thread: thread}
 }
 
-// convertPress makes a message of a press, or none where the bot does not work.
+// convertPress converts a press to a message; nil if the bot does not work there.
 func (r *receiver) convertPress(ctx context.Context, p *interaction) *chats.Message {
 	id, chat := p.id(), p.chat()
 	direct := isDirectID(chat.ID)
@@ -123,7 +123,7 @@ func (r *receiver) convertPress(ctx context.Context, p *interaction) *chats.Mess
 	if p.ResponseURL != "" {
 		in := shared.Invitation{ID: id, Address: p.ResponseURL}
 		if p.Container.Ephemeral {
-			in.On = p.on() // nothing else leads to a message that one person alone sees
+			in.On = p.on() // the only reference to an ephemeral message
 		}
 		r.invited(ctx, chat.ID, in)
 	}
@@ -164,7 +164,7 @@ func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part c
 }
 
 func (p *Platform) update(ctx context.Context, to chats.Address, id string, part chats.Part, plain bool) error {
-	// No blocks take away those that stood there.
+	// Without blocks the existing ones would be removed.
 	laid, extras, err := lay(p.surface, part, plain, plain || len(part.Buttons) > 0)
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func (p *Platform) update(ctx context.Context, to chats.Address, id string, part
 	open := p.surface.Open(id)
 	if !open {
 		err = edit()
-		open = refused(err, "streaming_state_conflict") // a former process has begun the stream
+		open = refused(err, "streaming_state_conflict") // a stream of a former process
 	}
 	if open {
 		if err = p.surface.End(ctx, to.Chat.ID, id); err == nil {
@@ -193,7 +193,7 @@ func (p *Platform) update(ctx context.Context, to chats.Address, id string, part
 	return err
 }
 
-// formatRefused reports whether Slack may take the plain text instead.
+// formatRefused reports whether Slack may accept the plain text instead.
 func formatRefused(err error) bool {
 	return refused(err, "invalid_blocks", "invalid_blocks_format", "msg_too_long", "msg_blocks_too_long", "invalid_arguments")
 }

@@ -9,24 +9,24 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// The room of previews. Slack takes 50 chat.update a minute, of all channels together, and
-// tolerates short bursts (docs.slack.dev, rate limits, tier 3). What a preview becomes in the
-// end is one of them, and is kept when it begins.
+// Rate limits of previews. Slack takes 50 chat.update a minute, of all channels together, and tolerates
+// short bursts (docs.slack.dev, rate limits, tier 3). The final edit of a preview is one of them, and
+// is reserved when it begins.
 const (
 	previewGap   = 1200 * time.Millisecond
 	previewRate  = 0.5
 	previewBurst = 20
-	// beginnings are what is left of the burst for previews that have not begun.
+	// beginnings is the part of the burst for previews that have not begun.
 	beginnings = 5
 )
 
-// previews are a platform's [chats.Previewer].
+// previews implements [chats.Previewer] for a platform.
 type previews struct {
 	platform *Platform
 	room     *retry.Spare
 }
 
-// Room implements [chats.Previewer]. While messages to the channel wait there is none.
+// Room implements [chats.Previewer]. There is none while messages to the channel wait.
 func (v *previews) Room(to chats.Address, id string) time.Duration {
 	if wait, streams := v.platform.surface.Room(to.Chat.ID, id); streams {
 		return wait
@@ -40,7 +40,7 @@ func (v *previews) Room(to chats.Address, id string) time.Duration {
 	return v.room.Take(to.Chat.String(), previewGap, beginnings)
 }
 
-// Begin implements [chats.Previewer]. Answers to a command are too few for previews.
+// Begin implements [chats.Previewer]. Responses to a command are too few for previews.
 func (v *previews) Begin(ctx context.Context, to chats.Address, show chats.Preview) (string, error) {
 	if err := checkAddress(to); err != nil {
 		return "", err
@@ -55,7 +55,7 @@ func (v *previews) Begin(ctx context.Context, to chats.Address, show chats.Previ
 	return ts, nil
 }
 
-// begin streams where that is to be had, and posts a message to be edited elsewhere.
+// begin starts a stream if that is possible, and else posts a message to be edited.
 func (v *previews) begin(ctx context.Context, to chats.Address, show chats.Preview) (string, error) {
 	p := v.platform
 	if p.surface.Streams(to.Chat) {
@@ -95,7 +95,7 @@ func (v *previews) Finish(ctx context.Context, to chats.Address, id string, part
 	if !is || failure.Outcome != chats.Refused || !isDirectID(to.Chat.ID) || to.Chat.Thread == "" || refused(err, "message_not_found") {
 		return err
 	}
-	// What a former process has begun may still be a stream.
+	// A message of a former process may still be a stream.
 	if ending := v.platform.surface.End(ctx, to.Chat.ID, id); ending != nil {
 		v.platform.log.Warn("a stream may not be ended", "chat", to.Chat.String(), "err", ending)
 	}

@@ -8,25 +8,25 @@ import (
 	"oneclaw/internal/rescue"
 )
 
-// maxAccepting bounds what is being accepted or waits for it.
+// maxAccepting bounds the intakes that are being accepted or wait for it.
 const maxAccepting = 256
 
-// queues run the work of one queue in order and that of different ones side by side.
-// There is a goroutine for each that has work.
+// queues runs the work of one queue in order and that of different ones concurrently, with a goroutine
+// for each queue that has work.
 type queues struct {
 	log    *slog.Logger
 	slots  chan struct{}
 	active sync.WaitGroup
 
 	mu      sync.Mutex
-	waiting map[string][]func() // those behind the one that runs
+	waiting map[string][]func() // behind the running one
 }
 
 func newQueues(log *slog.Logger) *queues {
 	return &queues{log: log, slots: make(chan struct{}, maxAccepting), waiting: map[string][]func(){}}
 }
 
-// do queues work, once there is room for it. It reports false where ctx ends first.
+// do queues work, once there is room for it. It returns false if ctx ends first.
 func (q *queues) do(ctx context.Context, name string, work func()) bool {
 	select {
 	case q.slots <- struct{}{}:
@@ -51,7 +51,7 @@ func (q *queues) do(ctx context.Context, name string, work func()) bool {
 	return true
 }
 
-// next takes the next work of a queue, or ends the queue.
+// next returns the next work of a queue, or removes the queue.
 func (q *queues) next(name string) func() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -10,21 +10,21 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// quoteReader reads attachments for one bot.
+// quoteReader reads quoted messages in attachments for one bot.
 type quoteReader struct {
 	// Own reports whether a user is the bot.
 	Own func(user string) bool
-	// Name tells the name of a user, or the id where that is not known.
+	// Name returns the name of a user, or the id if it is not known.
 	Name func(user string) string
 	// Text decodes the text of a message.
 	Text func(raw string) string
-	// Time is that of a ts; zero where it is none.
+	// Time returns the time of a ts; zero if it is invalid.
 	Time func(ts string) time.Time
-	// Files returns the files of a message, and what of them cannot be read.
+	// Files returns the files of a message, and texts about those that cannot be read.
 	Files func(raw json.RawMessage) ([]chats.Attachment, []string)
 }
 
-// attachment is a message in another one. Its time is a string or a number.
+// attachment is a message inside another one. Its time is a string or a number.
 type attachment struct {
 	IsShare  bool            `json:"is_share"`
 	IsUnfurl bool            `json:"is_msg_unfurl"`
@@ -41,13 +41,13 @@ type attachment struct {
 	Files    json.RawMessage `json:"files"`
 }
 
-// nothing is what Slack says of a message of which it shows nothing.
+// nothing is Slack's text for a message that it does not show.
 const nothing = "[no preview available]"
 
 func (a *attachment) isMessage() bool { return a.IsShare || a.IsUnfurl || a.IsReply }
 
-// messages are the attachments that are messages. What does not decode is left out: it is
-// another author's, and leaves the message that points at it.
+// messages returns the attachments that are messages. It skips those that do not decode: they come from
+// another author, and must not affect the message that refers to them.
 func messages(raw json.RawMessage) (list []attachment) {
 	var all []json.RawMessage
 	_ = json.Unmarshal(raw, &all)
@@ -60,7 +60,7 @@ func messages(raw json.RawMessage) (list []attachment) {
 	return list
 }
 
-// addsQuote reports whether attachments hold a message that those before did not.
+// addsQuote reports whether attachments hold a message that the earlier ones did not.
 func addsQuote(before, after json.RawMessage) bool {
 	known := messages(before)
 	return slices.ContainsFunc(messages(after), func(a attachment) bool {
@@ -68,8 +68,8 @@ func addsQuote(before, after json.RawMessage) bool {
 	})
 }
 
-// Words returns the text that a program has put into attachments alone, as those do that raise
-// an alarm. Pictures and buttons of it are left out.
+// Words returns the text that a program has put only into attachments, as alerts do, without pictures
+// and buttons.
 func (r quoteReader) Words(raw json.RawMessage) string {
 	var all []json.RawMessage
 	_ = json.Unmarshal(raw, &all)
@@ -84,7 +84,7 @@ func (r quoteReader) Words(raw json.RawMessage) string {
 				Value string `json:"value"`
 			} `json:"fields"`
 		}
-		if json.Unmarshal(one, &a) != nil || a.isMessage() || a.From != "" { // that of a link is another author's
+		if json.Unmarshal(one, &a) != nil || a.isMessage() || a.From != "" { // a link's text is another author's
 			continue
 		}
 		parts := []string{a.Pretext, a.Title, a.Text}
@@ -100,7 +100,7 @@ func (r quoteReader) Words(raw json.RawMessage) string {
 	return r.Text(strings.Join(lines, "\n"))
 }
 
-// Read returns the messages that attachments hold; channel is where their message stands.
+// Read returns the messages in attachments; channel is the channel of their message.
 func (r quoteReader) Read(raw json.RawMessage, channel string) (list []chats.Quoted) {
 	for _, a := range messages(raw) {
 		q := chats.Quoted{How: chats.PointLink, Own: r.Own(a.AuthorID), Text: r.Text(a.Text), Time: r.Time(strings.Trim(string(a.Time), `"`))}

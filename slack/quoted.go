@@ -13,7 +13,7 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// pointed returns the messages that are shared with a message, or linked to in it.
+// pointed returns the messages that a message shares or links to.
 func (s self) pointed(m *message, channel string, name names) []chats.Quoted {
 	if len(m.Attachments) == 0 {
 		return nil
@@ -29,19 +29,19 @@ func (s self) reader(name names) quoteReader {
 		Time: stamp,
 		Files: func(raw json.RawMessage) ([]chats.Attachment, []string) {
 			var files []attachedFile
-			_ = json.Unmarshal(raw, &files) // it is of another author
+			_ = json.Unmarshal(raw, &files) // it comes from another author
 			return readAttached(files)
 		},
 	}
 }
 
-// hugeThread is how far back a thread is read of which there is more than threadPages.
+// hugeThread is how far back a thread with more than threadPages pages is read.
 const hugeThread = 24 * time.Hour
 
-// ReadThread implements [chats.ThreadReader]. Slack tells a thread from its beginning.
+// ReadThread implements [chats.ThreadReader]. Slack returns a thread from its beginning.
 func (p *Platform) ReadThread(ctx context.Context, m chats.Message, after string, limit int) ([]chats.Quoted, error) {
 	me := p.me.Load()
-	if me == nil { // what a former run left open goes on before the bot has connected
+	if me == nil { // jobs of a former run continue before the bot has connected
 		who, err := p.api.whoAmI(ctx)
 		if err != nil {
 			return nil, err
@@ -66,15 +66,15 @@ func (p *Platform) ReadThread(ctx context.Context, m chats.Message, after string
 	return list[max(0, len(list)-limit):], err
 }
 
-// reply is a message of a thread; addressed is true of one that comes to the bot by itself.
+// reply is a message of a thread; addressed says that the bot receives it on its own.
 type reply struct {
 	message
 	addressed bool
 }
 
-// readThread returns the last messages between two, and whether there are more pages than
-// are read. Since the bot has joined, all that people say there is for it, also where what it
-// joined by has not come yet.
+// readThread returns the last messages between two, and whether there are more pages than are read.
+// Once the bot has joined, all that users say there is for it, even if the message with which it joined
+// has not arrived.
 func (s self) readThread(ctx context.Context, api *client, m chats.Message, after string, limit int, joined *bool) (found []reply, more bool, err error) {
 	params := slack.GetConversationRepliesParameters{ChannelID: m.Chat.ID, Timestamp: m.Chat.Thread, Oldest: after, Latest: m.ID, Limit: threadPage}
 	for range threadPages {
@@ -83,7 +83,7 @@ func (s self) readThread(ctx context.Context, api *client, m chats.Message, afte
 			return found, false, err
 		}
 		for i := range page {
-			// The first message of a thread comes however old it is.
+			// The first message of a thread is always returned, however old it is.
 			if one := messageOf(page[i].Msg); one.TS < m.ID && (spoken(one.Subtype) || one.BotID != "") {
 				person := one.fromPerson()
 				called := s.isMentioned(one.Text) && (person || one.TS == m.Chat.Thread) // as in [search]
@@ -101,7 +101,7 @@ func (s self) readThread(ctx context.Context, api *client, m chats.Message, afte
 	return found, true, nil
 }
 
-// quote returns a message of a thread, and what that shares.
+// quote returns a message of a thread, and the messages that it shares.
 func (s self) quote(m *message, channel string, name names) []chats.Quoted {
 	q := chats.Quoted{How: chats.PointThread, ID: m.TS, Own: s.wrote(m.User, m.BotID), Time: stamp(m.TS)}
 	q.By, q.Text = s.saying(m, name)
@@ -113,8 +113,8 @@ func (s self) quote(m *message, channel string, name names) []chats.Quoted {
 	return chats.Bound(list)
 }
 
-// saying returns who says something in a message that is not for the bot, and what. Programs put their
-// words into attachments as well.
+// saying returns the author and the text of a message that is not for the bot. Programs also put their
+// text into attachments.
 func (s self) saying(m *message, name names) (by, text string) {
 	text = s.plain(m.Text, name)
 	if m.BotID != "" && !s.wrote(m.User, m.BotID) {
@@ -126,14 +126,14 @@ func (s self) saying(m *message, name names) (by, text string) {
 	return cmp.Or(by, m.BotID), text
 }
 
-// hears reports whether a message of a channel is wanted although it is not for the bot. What
-// is said in threads is asked of Slack when the bot is called there.
+// hears reports whether a message of a channel is wanted although it is not for the bot. Threads are
+// read from Slack when the bot is mentioned there.
 func (r *receiver) hears(m *message, msg *chats.Message) bool {
 	listener, ok := r.in.(chats.AmbientInbox)
 	return ok && m.ThreadTS == "" && listener.WantsAmbient(msg.Chat)
 }
 
-// naming tells names: without asking for them where a message is not for the bot.
+// naming returns names: without a look-up if the message is not for the bot.
 func (r *receiver) naming(ctx context.Context, forBot bool) names {
 	if forBot {
 		return r.names(ctx)

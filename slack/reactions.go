@@ -8,34 +8,34 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// The events of reactions.
+// Types of reaction events.
 const (
 	added   = "reaction_added"
 	removed = "reaction_removed"
 )
 
-// isReaction reports whether an event of a type is about a reaction.
+// isReaction reports whether an event type is about a reaction.
 func isReaction(kind string) bool { return kind == added || kind == removed }
 
-// reaction is something that a user said of a message with a reaction.
+// reaction is a user's rating of a message by a reaction.
 type reaction struct {
 	User        string
 	Channel, TS string
 	Says        chats.Feedback
-	// At is when, as Slack writes it.
+	// At is its time, as Slack writes it.
 	At string
-	// Shared is set where the channel may be shared with other workspaces.
+	// Shared says that the channel may be shared with other workspaces.
 	Shared bool
 }
 
-// thumbs are the names of the reactions that say something, with what it says to add them and
-// to take them back. The second of each is an alias.
+// thumbs maps the reactions that are ratings to the feedback of adding and of removing them. The second
+// name of each is an alias.
 var thumbs = map[string][2]chats.Feedback{
 	"+1": {chats.Good, chats.NotGood}, "thumbsup": {chats.Good, chats.NotGood},
 	"-1": {chats.Bad, chats.NotBad}, "thumbsdown": {chats.Bad, chats.NotBad},
 }
 
-// decodeReaction reads what a user thinks of a message of the bot's; nil for any other reaction.
+// decodeReaction decodes a rating of one of the bot's messages; nil for any other reaction.
 func decodeReaction(raw []byte, bot string) (*reaction, error) {
 	var e struct {
 		Type   string `json:"type"`
@@ -52,7 +52,7 @@ func decodeReaction(raw []byte, bot string) (*reaction, error) {
 	if err := json.Unmarshal(raw, &e); err != nil {
 		return nil, fmt.Errorf("decode reaction: %w", err)
 	}
-	name, _, _ := strings.Cut(e.Name, "::") // a tone of the skin
+	name, _, _ := strings.Cut(e.Name, "::") // skin tone
 	says, is := thumbs[name]
 	if !is || e.Item.Type != "message" || e.Item.Channel == "" || e.Item.TS == "" || e.User == "" || e.User == bot || e.Author != bot {
 		return nil, nil

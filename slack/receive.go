@@ -19,17 +19,17 @@ const (
 	maxBackOff = 30 * time.Second
 )
 
-// receiver is one Run.
+// receiver is the state of one Run.
 type receiver struct {
 	*Platform
 	in      chats.Inbox
 	self    self
 	queues  *queues
-	running sync.WaitGroup // sockets, and what keeps and fills the marks
+	running sync.WaitGroup // sockets, upkeep and backfill
 }
 
-// Run receives until ctx ends. It returns an error only where a token is refused or
-// the app lacks what it cannot work without; outages it waits out.
+// Run receives until ctx ends. It returns an error only if a token is refused or the app lacks
+// something essential; it waits for the end of outages.
 func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	p.health.start()
 	defer p.health.stop()
@@ -61,14 +61,14 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	return nil
 }
 
-// steadily does what goes on until ctx ends, again where it panics.
+// steadily runs something until ctx ends, again after a panic.
 func (r *receiver) steadily(ctx context.Context, what string, run func(context.Context)) {
 	r.running.Go(func() {
 		_ = rescue.Loop(ctx, r.log, what, func(ctx context.Context) error { run(ctx); return nil }) // there is none
 	})
 }
 
-// end waits for what is being accepted, and leaves nothing behind.
+// end waits for what is being accepted, and clears statuses.
 func (r *receiver) end(ctx context.Context) {
 	r.queues.active.Wait()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTimeout)
@@ -102,7 +102,7 @@ func (p *Platform) identify(ctx context.Context) (self, error) {
 	}
 }
 
-// checkScopes says at the start what would only show when it is needed.
+// checkScopes reports missing scopes at the start, before they are needed.
 func checkScopes(lacks []MissingScope, log *slog.Logger) error {
 	for _, lack := range lacks {
 		switch lack.Scope {
@@ -124,14 +124,14 @@ func asked(err error) time.Duration {
 	return 0
 }
 
-// enqueue has an envelope accepted in the order of its queue and then acknowledged on the
-// socket that brought it. What is not acknowledged Slack delivers again.
+// enqueue accepts an envelope in the order of its queue and then acknowledges it on its socket. Slack
+// delivers an unacknowledged one again.
 func (r *receiver) enqueue(ctx context.Context, s *socket, req socketmode.Request) {
 	in, err := r.self.decode(req.Type, req.Payload)
 	if err != nil {
 		r.log.Error("envelope skipped: it does not decode", "envelope", req.EnvelopeID, "type", req.Type, "err", err)
 	}
-	// What is accepted outlives its socket: the next delivery finds it on disk.
+	// The acceptance may outlive the socket: the next delivery finds the message on disk.
 	r.queues.do(ctx, in.queue(), func() {
 		reply, err := r.accept(ctx, in)
 		if err != nil {
@@ -148,17 +148,17 @@ func (r *receiver) enqueue(ctx context.Context, s *socket, req socketmode.Reques
 	})
 }
 
-// ephemeral is a text that only who typed the command sees.
+// ephemeral returns a response that only the user of the command sees.
 func ephemeral(text string) map[string]string {
 	return map[string]string{"response_type": "ephemeral", "text": escape(text)}
 }
 
-// accept gives an intake to the inbox. The reply is for who typed a command.
+// accept passes an intake to the inbox. The reply is for the user of a command.
 func (r *receiver) accept(ctx context.Context, in intake) (reply string, err error) {
 	var msg *chats.Message
 	switch {
 	case in.event != nil:
-		// A refused look-up delays no acknowledgement: Slack would give up soon.
+		// A refused look-up must not delay the acknowledgement: Slack would give up soon.
 		if msg, err = r.convert(ctx, in.event); err != nil {
 			r.log.Warn("looked at later: slack does not tell now whether it is for the bot", "err", err)
 			return "", r.owe(ctx, in.event)

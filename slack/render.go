@@ -6,14 +6,14 @@ import (
 	"oneclaw/slack/blocks"
 )
 
-// partLimit is the length of a part, markup counted. Slack advises to send texts
-// over 4,000 in several messages; the rest is room for the notice of a repeat.
+// partLimit bounds a part, markup included, in characters. Slack advises to split texts over 4,000; the
+// rest is room for the notice of a repeat.
 const partLimit = 3900
 
-// stretchLimit is the length of a stretch of a long answer with tables or code, without markup.
+// stretchLimit bounds a section of a long answer with tables or code, without markup.
 const stretchLimit = 3000
 
-// laid makes parts of what a document is rendered to. Where it is one, it is laid out.
+// laid returns the parts of a rendered document, with a layout if there is only one.
 func laid(d *markdown.Document, rendered []markdown.Part) (parts []chats.Part) {
 	for _, part := range rendered {
 		parts = append(parts, chats.Part{Text: part.Text, Plain: part.Plain})
@@ -24,7 +24,7 @@ func laid(d *markdown.Document, rendered []markdown.Part) (parts []chats.Part) {
 	return parts
 }
 
-// Render turns Markdown into parts in Slack's mrkdwn.
+// Render renders Markdown as parts in Slack's mrkdwn.
 func (p *Platform) Render(text string) (parts []chats.Part) {
 	document := markdown.Parse(text)
 	rendered := document.SlackMrkdwn(partLimit)

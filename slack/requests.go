@@ -7,9 +7,9 @@ import (
 	"net/url"
 )
 
-// Events serves what Slack posts to the request URLs of the app. It takes nothing that is
-// not signed with the signing secret, and answers 200 only once a message is accepted.
-// While no Run is under way it answers 503, and Slack tries again.
+// Events serves the request URLs of the app. It rejects requests that are not signed with the signing
+// secret, and answers 200 only once a message is accepted. While no Run is under way it answers 503,
+// and Slack tries again.
 func (p *Platform) Events() http.Handler { return http.HandlerFunc(p.serveRequest) }
 
 func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
@@ -39,7 +39,7 @@ func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
 	}
 	in, err := r.self.decode(kind, payload)
 	if err != nil {
-		// Slack would send it again as it is.
+		// A repetition would fail as well.
 		p.log.Error("request skipped: it does not decode", "type", kind, "err", err)
 		return
 	}
@@ -53,8 +53,8 @@ func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// open finds out what a request is: an event in JSON, or a form with a command or an
-// interaction. A command's fields become JSON, as sockets bring them.
+// open reads the type of a request: an event in JSON, or a form with a command or an interaction. A
+// command's fields become JSON, as over a socket.
 func open(contentType string, body []byte) (kind string, payload []byte, ok bool) {
 	media, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
@@ -80,5 +80,5 @@ func open(contentType string, body []byte) (kind string, payload []byte, ok bool
 
 func writeJSON(w http.ResponseWriter, v map[string]string) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // a client that has gone away is its own affair
+	_ = json.NewEncoder(w).Encode(v) // the client may be gone
 }

@@ -23,18 +23,17 @@ import (
 	"oneclaw/slack/surface"
 )
 
-// hardLimit is what chat.postMessage takes at all; parts are far shorter.
+// hardLimit is the maximum text of chat.postMessage; parts are far shorter.
 const hardLimit = 40_000
 
-// postMessage is the method that posts messages. Slack counts those of each channel.
+// postMessage posts a message. Its rate limit is per channel.
 const postMessage = "chat.postMessage"
 
-// updateMessage is the method that edits them.
+// updateMessage edits a message.
 const updateMessage = "chat.update"
 
-// Send sends one part. Where Slack refuses the formatting, it sends the plain text
-// at once; where the bot is not in the channel of a slash command, it answers the
-// command instead. It retries nothing else.
+// Send sends one part. If Slack refuses the formatting, it sends the plain text at once; if the bot is
+// not in the channel of a slash command, it responds to the command instead. It retries nothing else.
 func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
 	if err := checkAddress(to); err != nil {
 		return "", err
@@ -50,8 +49,8 @@ func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) 
 	}, "not_in_channel", "channel_not_found")
 }
 
-// sendWithFallback posts a part, plain where its formatting is refused, and as the answer to a command
-// where post is refused because of who is in the channel.
+// sendWithFallback posts a part: as plain text if its formatting is refused, and as the response to a
+// command if post is refused because of the channel's members.
 func sendWithFallback(ctx context.Context, p *Platform, to chats.Address, part chats.Part, post func(plain bool) (string, error), outside ...string) (string, error) {
 	for plain := part.Text == ""; ; plain = true {
 		ts, err := post(plain)
@@ -78,7 +77,7 @@ func checkAddress(to chats.Address) error {
 	return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("slack: %s is not one of slack's chats", to.Chat)}
 }
 
-// options are what a part is posted with, and what of that Slack may refuse.
+// options returns the options to post a part with; extras names what Slack may refuse.
 func options(s *surface.Surface, to chats.Address, part chats.Part, plain bool) (options []slack.MsgOption, extras []string, err error) {
 	options = []slack.MsgOption{slack.MsgOptionText(text(part, plain), false)}
 	if plain {
@@ -117,11 +116,11 @@ func (p *Platform) post(ctx context.Context, to chats.Address, part chats.Part, 
 	return ts, err
 }
 
-// text is what to show of a part, with the notice where it may be a repeat.
+// text returns the text to show of a part, with the notice if it may be a repeat.
 func text(part chats.Part, plain bool) string {
 	body, mark := part.Text, "_"
 	if plain {
-		// Whatever is in it, no user is notified.
+		// Escaped, so that nothing in it notifies users.
 		body, mark = strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(cmp.Or(part.Plain, part.Text)), ""
 	}
 	if part.Note != "" {
@@ -133,7 +132,7 @@ func text(part chats.Part, plain bool) string {
 	return wording.Clip(strings.TrimLeft(body, "\n"), hardLimit)
 }
 
-// sendError says what became of a send that failed.
+// sendError returns the outcome of a failed send.
 func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
 	out := &chats.SendError{Outcome: chats.Unknown, Err: err}
 	var ce *callError
@@ -151,8 +150,8 @@ func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
 		p.log.Error("slack refuses the token: check SLACK_BOT_TOKEN", "chat", to.Chat.String(), "err", err)
 		out.Outcome, out.Outage = chats.Later, true
 	case refused(err, "internal_error", "fatal_error"), ce.status >= http.StatusInternalServerError:
-		// Slack says of these that a part of the operation may have succeeded, and a
-		// gateway does not know what the server behind it did.
+		// Slack says of these that a part of the operation may have succeeded, and a gateway does not
+		// know what the server behind it did.
 	case ce.code != "" && !transient(ce):
 		out.Outcome = chats.Refused
 	case ce.code != "" || ce.status != 0:
@@ -164,29 +163,28 @@ func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
 // lastResponse is shown with the last answer that Slack takes to a command or press.
 const lastResponse = "Slack accepts no more answers here. For the rest, invite me to this channel, or ask me in a direct message."
 
-// invited keeps where a command or a press takes answers. Without it, they go where the bot
-// may write anyway.
+// invited stores where a command or a press accepts responses. Without it, they go where the bot may
+// post anyway.
 func (r *receiver) invited(ctx context.Context, channel string, in shared.Invitation) {
 	if err := r.responses.Add(ctx, channel, in); err != nil {
 		r.log.Warn("answers may not reach a channel without the bot", "channel", channel, "err", err)
 	}
 }
 
-// named fits the invitation of a command, a press or a message.
+// named matches the invitation of a command, a press or a message.
 func named(id string) func(shared.Invitation) bool {
 	return func(in shared.Invitation) bool { return id != "" && (in.ID == id || in.On == id) }
 }
 
-// answersTo fits the invitation of the command that is answered: where none is named, of
-// the latest.
+// answersTo matches the invitation of the command that is answered; if none is named, the latest.
 func answersTo(to chats.Address) func(shared.Invitation) bool {
 	return func(in shared.Invitation) bool {
 		return to.Chat.Thread == "" && (to.ReplyTo == "" && in.Command || named(to.ReplyTo)(in))
 	}
 }
 
-// responseID begins the id of a message that only a response_url leads to: Slack tells
-// none. It stands in the blocks with buttons, so that a press tells it.
+// responseID begins the id of a message that only a response_url can reach: Slack gives it none. Blocks
+// with buttons contain it, so that a press returns it.
 const responseID = "response-"
 
 type response struct {
@@ -196,8 +194,8 @@ type response struct {
 	Replace bool          `json:"replace_original"`
 }
 
-// respond answers a command or a press where it was made, for who made it alone, if there
-// is an invitation that fits. The message that id names is made, or replaced.
+// respond responds to a command or a press, ephemerally for its user, if there is a matching
+// invitation. The message with the id is created, or replaced.
 func (p *Platform) respond(ctx context.Context, channel string, fits func(shared.Invitation) bool, id string, part chats.Part, replace bool) (found bool, err error) {
 	address, left, err := p.responses.Take(ctx, channel, fits)
 	switch {
@@ -251,7 +249,7 @@ func (c *client) answerAt(ctx context.Context, address string, left int, id stri
 	if err != nil {
 		return &chats.SendError{Outcome: chats.Unknown, Err: fmt.Errorf("slack: respond: %w", c.Clean(err))}
 	}
-	_ = resp.Body.Close() // the status says it all
+	_ = resp.Body.Close() // only the status matters
 	if resp.StatusCode != http.StatusOK {
 		return &chats.SendError{Outcome: respondOutcome(resp.StatusCode), Err: fmt.Errorf("slack: respond: http status %d", resp.StatusCode)}
 	}

@@ -14,37 +14,37 @@ import (
 	"oneclaw/storage"
 )
 
-// Settings connect a Slack app, and are all that the program knows about Slack.
+// Settings connect a Slack app; the program's only knowledge of Slack.
 type Settings struct {
 	// BotToken is the app's bot token, xoxb-…. It is required.
 	BotToken redact.Secret `yaml:"bot_token" env:"SLACK_BOT_TOKEN"`
 	// AppToken is the app-level token, xapp-…, for Socket Mode.
 	AppToken redact.Secret `yaml:"app_token" env:"SLACK_APP_TOKEN"`
-	// SigningSecret proves that requests are from Slack. Where it is set, events come
-	// to [Platform.Events] and no socket is opened.
+	// SigningSecret proves that requests come from Slack. If it is set, events come to
+	// [Platform.Events] and no socket is opened.
 	SigningSecret redact.Secret `yaml:"signing_secret" env:"SLACK_SIGNING_SECRET"`
-	// APIURL is where the methods of the Web API are. Empty means [DefaultAPIURL].
+	// APIURL is the base address of the Web API. Empty means [DefaultAPIURL].
 	APIURL string `yaml:"api_url" env:"SLACK_API_URL"`
-	// Channels are the ids of the channels that the bot works in, such as C0123ABCD. None
-	// means every channel it is invited to; direct messages stay in any case.
+	// Channels are the ids of the channels that the bot works in, such as C0123ABCD. None means every
+	// channel it is invited to; direct messages always work.
 	Channels []string `yaml:"channels" env:"SLACK_CHANNELS"`
 
 	tap   retry.Tap
 	leads func() bool
 }
 
-// Share says that several processes serve the bot with one store. Of these leads is true in
-// one, which fetches missed messages for all. Each opens a socket of its own, of which Slack
-// takes ten of an app.
+// Share says that several processes serve the bot with one store. leads returns true in one of them,
+// which fetches missed messages for all. Each opens a socket of its own, of which Slack allows ten per
+// app.
 func (s *Settings) Share(leads func() bool) { s.leads = leads }
 
-// Tap has a tap see what is exchanged with Slack.
+// Tap sets a tap on the traffic with Slack.
 func (s *Settings) Tap(tap retry.Tap) { s.tap = tap }
 
-// Default sets what has a default.
+// Default sets the defaults.
 func (s *Settings) Default() { s.APIURL = DefaultAPIURL }
 
-// Missing says what to set for Slack; it is empty where the bot serves Slack.
+// Missing says what to set for Slack; it is empty if the bot serves Slack.
 func (s *Settings) Missing() string {
 	if s.BotToken != "" {
 		return ""
@@ -52,7 +52,7 @@ func (s *Settings) Missing() string {
 	return "SLACK_BOT_TOKEN and SLACK_APP_TOKEN to those of your Slack app"
 }
 
-// Validate refuses half of what Slack needs.
+// Validate rejects incomplete settings.
 func (s *Settings) Validate() error {
 	switch {
 	case s.BotToken == "" && s.AppToken+s.SigningSecret != "":
@@ -63,7 +63,7 @@ func (s *Settings) Validate() error {
 	return nil
 }
 
-// Open makes the platform. It keeps in kv up to when messages have arrived.
+// Open returns the platform. It stores in kv up to when messages have arrived.
 func (s *Settings) Open(kv storage.KV, log *slog.Logger) (chats.Platform, error) {
 	return New(Config{Settings: *s, KV: kv, Logger: log})
 }

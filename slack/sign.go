@@ -13,12 +13,12 @@ import (
 const (
 	addReaction    = "reactions.add"
 	removeReaction = "reactions.remove"
-	// eyes is the name of the reaction that is the sign.
+	// eyes is the name of the acknowledgement reaction.
 	eyes = "eyes"
 )
 
-// Acknowledge implements [chats.Acknowledger]. While messages to the channel wait for Slack's limits, or
-// reactions anywhere, nothing is done.
+// Acknowledge implements [chats.Acknowledger]. It does nothing while messages to the channel, or
+// reactions anywhere, wait for Slack's limits.
 func (p *Platform) Acknowledge(ctx context.Context, chat chats.Chat, id string, on bool) error {
 	method, change, done := addReaction, (*slack.Client).AddReactionContext, "already_reacted"
 	if !on {

@@ -15,19 +15,19 @@ import (
 // maxRequest bounds the body of a request from Slack.
 const maxRequest = 1 << 20
 
-// refusedInterval is how often the log tells of requests that are not signed.
+// refusedInterval is the interval at which unsigned requests are logged.
 const refusedInterval = time.Minute
 
-// signatures takes requests that Slack has signed, and refuses all others.
+// signatures accepts only requests that Slack has signed.
 type signatures struct {
 	secret string
 	log    *slog.Logger
-	// refused counts the requests that the log has not told of yet.
+	// refused counts the requests that are not logged yet.
 	refused atomic.Int64
 	told    rate.Sometimes
 }
 
-// newSignatures takes those that are signed with a secret: without one, none.
+// newSignatures returns signatures for a secret: without one, no request is accepted.
 func newSignatures(secret string, log *slog.Logger) *signatures {
 	return &signatures{secret: secret, log: log, told: rate.Sometimes{Interval: refusedInterval}}
 }
@@ -35,11 +35,11 @@ func newSignatures(secret string, log *slog.Logger) *signatures {
 // Wanted reports whether there is a secret to sign with.
 func (s *signatures) Wanted() bool { return s.secret != "" }
 
-// Body returns the body of a request that Slack has signed; any other it answers.
+// Body returns the body of a signed request; it rejects any other.
 func (s *signatures) Body(w http.ResponseWriter, req *http.Request) ([]byte, bool) {
 	verifier, err := s.verifier(req.Header)
 	if err != nil {
-		s.refuse(w, err) // before its body is read
+		s.refuse(w, err) // rejected before its body is read
 		return nil, false
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxRequest))
@@ -62,15 +62,15 @@ func (s *signatures) Body(w http.ResponseWriter, req *http.Request) ([]byte, boo
 	return body, true
 }
 
-// verifier checks that a request says that it is signed, and when.
+// verifier checks that a request has a signature and a time.
 func (s *signatures) verifier(header http.Header) (slack.SecretsVerifier, error) {
 	if s.secret == "" {
-		return slack.SecretsVerifier{}, errors.New("no signing secret is set") // any sender can sign with none
+		return slack.SecretsVerifier{}, errors.New("no signing secret is set") // an empty secret would accept any sender
 	}
 	return slack.NewSecretsVerifier(header, s.secret)
 }
 
-// refuse answers a request that is not signed by Slack.
+// refuse rejects a request that is not signed by Slack.
 func (s *signatures) refuse(w http.ResponseWriter, err error) {
 	s.refused.Add(1)
 	s.told.Do(func() {

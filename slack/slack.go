@@ -29,21 +29,21 @@ const (
 	DefaultCallTimeout = 30 * time.Second
 )
 
-// Config says which app to be, and where.
+// Config configures a [Platform].
 type Config struct {
 	Settings
 
-	// KV keeps up to when messages have arrived, so that those that came while the
-	// program did not run are fetched when it does, and where commands take answers. Nil
-	// means that nothing is kept. See [Settings.Share] for several processes on one.
+	// KV stores up to when messages have arrived, so that those missed while the program did not run
+	// are fetched, and where commands accept responses. Nil means that nothing is stored. See
+	// [Settings.Share] for several processes with one store.
 	KV storage.KV
-	// HTTPClient carries the requests. Redirects are not followed in any case. Nil
-	// means a client of its own, which Run closes when it ends.
+	// HTTPClient sends the requests. Redirects are never followed. Nil means a client of its own, which
+	// Run closes when it ends.
 	HTTPClient *http.Client
-	// Logger is where the platform reports. Nil means no log.
+	// Logger logs for the operator. Nil means no log.
 	Logger *slog.Logger
-	// PingTimeout is how long a socket may be silent before it counts as dead. 0
-	// means [DefaultPingTimeout].
+	// PingTimeout is how long a socket may be silent before it counts as dead. 0 means
+	// [DefaultPingTimeout].
 	PingTimeout time.Duration
 	// CallTimeout bounds every call of the Web API. 0 means [DefaultCallTimeout].
 	CallTimeout time.Duration
@@ -51,8 +51,8 @@ type Config struct {
 
 const maxCached = 4096
 
-// Platform is Slack. Its methods may be called concurrently; Run at most once at a
-// time. Its only goroutines are those of Run, which waits for them.
+// Platform connects to Slack. Its methods may be called concurrently; Run at most once at a time. Its
+// only goroutines are those of Run, which waits for them.
 type Platform struct {
 	*previews
 	api         *client
@@ -62,17 +62,17 @@ type Platform struct {
 	statuses    *surface.Statuses
 	people      *cache.Cache[string, person]
 	threads     *cache.Cache[chats.Chat, thread]
-	// ignored are messages of threads that were not for the bot when they came, by channel and id.
+	// ignored holds messages of threads that were not for the bot when they came, by channel and id.
 	ignored    *cache.Cache[string, bool]
 	responses  *shared.Invitations
 	channels   []string
 	reach      *shared.Reach
 	leads      func() bool
 	surface    *surface.Surface
-	told       sync.Map // reasons that the log has told
+	told       sync.Map // reasons that were logged
 	signatures *signatures
 	me         atomic.Pointer[self]
-	receiver   atomic.Pointer[receiver] // of the Run whose requests are served
+	receiver   atomic.Pointer[receiver] // the Run whose requests are served
 }
 
 var (
@@ -147,6 +147,6 @@ func (p *Platform) Name() string { return Name }
 // RepliesInThreads implements [chats.ThreadReplier].
 func (p *Platform) RepliesInThreads() {}
 
-// CommandPrefix implements [bridge.Speller]: Slack keeps texts that begin with a slash for
-// itself, and refuses those it does not know.
+// CommandPrefix implements [chats.CommandPrefixer]: Slack does not deliver texts that begin with a
+// slash, and rejects unknown commands.
 func (p *Platform) CommandPrefix() string { return "!" }

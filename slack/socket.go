@@ -18,29 +18,29 @@ import (
 )
 
 const (
-	// maxFrame bounds what a socket brings at once.
+	// maxFrame bounds a message of a socket.
 	maxFrame = 4 << 20
 	// writeTimeout bounds a write to a socket.
 	writeTimeout = 10 * time.Second
-	// drainTime is how long a socket that was asked to go is still heard.
+	// drainTime is how long a socket that was asked to leave is still read.
 	drainTime = 10 * time.Second
 )
 
-// socket is a connection of Socket Mode. Its goroutines are listen and ping.
+// socket is a Socket Mode connection. Its goroutines are listen and ping.
 type socket struct {
 	conn   *websocket.Conn
-	silent time.Duration // for how long it may be
+	silent time.Duration // how long it may be silent
 	frame  func(sent bool, data []byte)
 	opened time.Time
-	// leaving is closed when Slack asks the socket to go, done when it has ended.
+	// leaving is closed when Slack asks the socket to leave, done when it has ended.
 	leaving, done chan struct{}
 	err           error // why it ended; set before done is closed
-	greeted       bool  // Slack has said hello; for listen alone
-	replaces      bool  // it follows one that was asked to leave and lives on
+	greeted       bool  // Slack has said hello; only listen uses it
+	replaces      bool  // it replaces one that was asked to leave and still lives
 
 	mu      sync.Mutex // guards writing
-	helloBy time.Time  // when it ends unless Slack has said hello
-	retired time.Time  // when it is to end, where it was asked to go
+	helloBy time.Time  // deadline for Slack's hello
+	retired time.Time  // deadline after it was asked to leave
 }
 
 func (r *receiver) open(ctx context.Context, replaces bool) (*socket, error) {
@@ -52,7 +52,7 @@ func (r *receiver) open(ctx context.Context, replaces bool) (*socket, error) {
 	defer cancel()
 	conn, resp, err := r.api.sockets.DialContext(ctx, address, nil)
 	if resp != nil && resp.Body != nil {
-		_ = resp.Body.Close() // gorilla has read what there is
+		_ = resp.Body.Close() // gorilla has read the body
 	}
 	if err != nil {
 		return nil, fmt.Errorf("slack: connect a socket: %w", r.api.Clean(err))
@@ -85,7 +85,7 @@ func (r *receiver) sign(s *socket) error {
 	return s.extend()
 }
 
-// extend lets the socket live on from a sign of life.
+// extend extends the read deadline after a sign of life.
 func (s *socket) extend() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,12 +107,12 @@ func (s *socket) retire() {
 	}
 }
 
-// close breaks the connection, which ends what runs on it.
+// close closes the connection, which ends its goroutines.
 func (s *socket) close() {
-	_ = s.conn.Close() // it may be closed already, which is as good
+	_ = s.conn.Close() // it may be closed already
 }
 
-// serve starts what runs on a socket; done is closed when all of it has ended.
+// serve starts the goroutines of a socket; done is closed when all have ended.
 func (r *receiver) serve(ctx context.Context, s *socket) {
 	r.running.Go(func() {
 		ctx, cancel := context.WithCancel(ctx)
@@ -129,7 +129,7 @@ func (r *receiver) serve(ctx context.Context, s *socket) {
 	})
 }
 
-// ping asks for signs of life, and closes the socket when ctx ends.
+// ping sends pings, and closes the socket when ctx ends.
 func (s *socket) ping(ctx context.Context) {
 	defer s.close()
 	tick := time.NewTicker(s.silent / 3)
@@ -184,8 +184,8 @@ func (r *receiver) listen(ctx context.Context, s *socket) error {
 	}
 }
 
-// greet counts a socket once Slack has said hello on it. Unless it takes over from one
-// that still lives, messages may have been missed.
+// greet counts a socket once Slack has said hello on it. Unless it replaces one that still lives,
+// messages may have been missed.
 func (r *receiver) greet(s *socket) {
 	if s.greeted {
 		return
@@ -228,11 +228,11 @@ func (s *socket) write(v any) error {
 	return s.conn.WriteMessage(websocket.TextMessage, data)
 }
 
-// stableAge is how long a socket has to live for the next to follow at once.
+// stableAge is how long a socket must have lived for the next to be opened at once.
 const stableAge = 10 * time.Second
 
-// link keeps a socket open until ctx ends, and a second one while Slack replaces
-// the first. It returns an error where going on is of no use.
+// link keeps a socket open until ctx ends, and a second one while Slack replaces the first. It returns
+// an error if retrying is useless.
 func (r *receiver) link(ctx context.Context) error {
 	pauses := retry.New(minBackOff, maxBackOff)
 	var old *socket
@@ -247,7 +247,7 @@ func (r *receiver) link(ctx context.Context) error {
 			r.health.missed(err)
 			r.log.Warn("slack cannot be reached", "err", err, "wait", wait)
 			r.api.Close()
-			_ = retry.Wait(ctx, wait) // the loop looks at ctx
+			_ = retry.Wait(ctx, wait) // the loop checks ctx
 			continue
 		}
 		if old != nil {
@@ -271,12 +271,12 @@ func (r *receiver) link(ctx context.Context) error {
 			pauses.Reset()
 			continue
 		}
-		_ = retry.Wait(ctx, pauses.Next(0)) // the loop looks at ctx
+		_ = retry.Wait(ctx, pauses.Next(0)) // the loop checks ctx
 	}
 	return nil
 }
 
-// fatal returns what to tell the operator where an error will not go away.
+// fatal returns what to tell the operator if an error is permanent; else nil.
 func fatal(err error) error {
 	var ce *callError
 	switch {

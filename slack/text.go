@@ -15,20 +15,19 @@ type self struct {
 	agentView        bool // direct messages are threads
 }
 
-// tokenized is what stands between angle brackets in a text. What people typed has
-// none: it comes escaped.
+// tokenized matches what is between angle brackets in a text. Brackets that users typed come escaped.
 var tokenized = regexp.MustCompile(`<([^<>]*)>`)
 
-// words is the text of a message as far as it concerns the bot.
+// words is the decoded text of a message.
 type words struct {
 	text      string
 	mentioned bool
-	// called is true where the text began with a mention, which was taken off.
+	// called says that the text began with a mention, which was removed.
 	called bool
 }
 
-// read decodes a text: links, mentions and channels become what people see, and
-// mentions of the bot at either end are taken off. name tells the name of a user.
+// read decodes a text: links, mentions and channels become readable, and mentions of the bot at either
+// end are removed. name returns the name of a user.
 func (s self) read(raw string, name func(user string) string) words {
 	var w words
 	w.mentioned = s.isMentioned(raw)
@@ -47,11 +46,11 @@ func (s self) read(raw string, name func(user string) string) words {
 		}
 		text = strings.TrimSpace(text[:loc])
 	}
-	w.text = s.plain(cmp.Or(text, raw), name) // nothing but a mention is still a message
+	w.text = s.plain(cmp.Or(text, raw), name) // a mere mention is still a message
 	return w
 }
 
-// plain decodes a text and takes nothing off it.
+// plain decodes a text without removing mentions.
 func (s self) plain(text string, name names) string {
 	text = strings.TrimSpace(text)
 	var b strings.Builder
@@ -69,14 +68,14 @@ func (s self) isMentioned(raw string) bool {
 	return slices.ContainsFunc(tokenized.FindAllStringSubmatch(raw, -1), func(m []string) bool { return s.is(m[1]) })
 }
 
-// is reports whether what stands between angle brackets is a mention of the bot.
+// is reports whether a token between angle brackets mentions the bot.
 func (s self) is(token string) bool {
 	id, ok := strings.CutPrefix(token, "@")
 	id, _, _ = strings.Cut(id, "|")
 	return ok && id != "" && id == s.user
 }
 
-// cutMention takes a mention of the bot off the beginning, with the punctuation behind it.
+// cutMention removes a mention of the bot, and punctuation after it, from the beginning.
 func (s self) cutMention(text string) (string, bool) {
 	m := tokenized.FindStringSubmatchIndex(text)
 	if m == nil || m[0] != 0 || !s.is(text[m[2]:m[3]]) {
@@ -85,7 +84,7 @@ func (s self) cutMention(text string) (string, bool) {
 	return chats.TrimMention(text[m[1]:]), true
 }
 
-// lastMention returns where a mention of the bot at the end of a text begins, or -1.
+// lastMention returns the index of a mention of the bot at the end of a text, or -1.
 func (s self) lastMention(text string) int {
 	if !strings.HasSuffix(text, ">") {
 		return -1
@@ -97,7 +96,7 @@ func (s self) lastMention(text string) int {
 	return i
 }
 
-// show turns what stands between angle brackets into what people see.
+// show returns the readable form of a token between angle brackets.
 func (s self) show(token string, name func(user string) string) string {
 	target, label, _ := strings.Cut(token, "|")
 	target, label = unescape(target), unescape(label)
@@ -122,7 +121,7 @@ func (s self) show(token string, name func(user string) string) string {
 	return label + " (" + target + ")"
 }
 
-// special shows broadcasts, groups and dates.
+// special returns broadcasts, groups and dates as text.
 func special(target, label string) string {
 	if label != "" {
 		return label
@@ -140,7 +139,7 @@ var entities = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
 
 func unescape(s string) string { return entities.Replace(s) }
 
-// escape makes a text safe to show as it is.
+// escape escapes a text so that it is shown literally.
 func escape(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)
 }

@@ -16,13 +16,13 @@ import (
 const (
 	// lookupTimeout is how long the acceptance of a message may wait for a thread.
 	lookupTimeout = 1500 * time.Millisecond
-	// joinedAge is how long it is remembered that the bot takes part in a thread,
-	// absentAge that it does not: another process of the bot may have answered there.
+	// joinedAge is how long it is cached that the bot participates in a thread, absentAge that it does
+	// not: another process of the bot may have answered there.
 	joinedAge = 24 * time.Hour
 	absentAge = time.Minute
-	// ignoredAge is how long Slack may give an event again.
+	// ignoredAge is how long Slack may redeliver an event.
 	ignoredAge = time.Hour
-	// Threads are searched for the bot from their beginning, so far and no further.
+	// Bounds of the search of a thread for the bot, from its beginning.
 	threadPage  = 200
 	threadPages = 5
 )
@@ -31,15 +31,14 @@ const (
 type thread struct {
 	// opener is the user who began it.
 	opener string
-	// joined is true where the bot takes part: it was mentioned in the first message
-	// or has written.
+	// joined says that the bot participates: it was mentioned in the first message or has written.
 	joined bool
-	// looked is true where Slack was asked.
+	// looked says that Slack was asked.
 	looked bool
 }
 
-// join notes that the bot takes part in a thread. Other processes are told before what is
-// said there next is confirmed: it may reach them.
+// join records that the bot participates in a thread. Other processes learn it before the next message
+// there is confirmed, because that may reach them.
 func (p *Platform) join(ctx context.Context, chat chats.Chat, opener string) {
 	if chat.Thread == "" {
 		return
@@ -58,8 +57,8 @@ func (p *Platform) join(ctx context.Context, chat chats.Chat, opener string) {
 	}
 }
 
-// recall is what is known of a thread without asking Slack: here, or by another process of
-// the bot, which may have answered there since.
+// recall returns what is known of a thread without asking Slack: here, or by another process of the
+// bot, which may have answered there since.
 func (p *Platform) recall(ctx context.Context, chat chats.Chat) (known thread, ok bool) {
 	known, ok = p.threads.Get(chat)
 	if p.leads == nil || known.joined || chat.Thread == "" {
@@ -77,8 +76,8 @@ func (p *Platform) recall(ctx context.Context, chat chats.Chat) (known thread, o
 	return known, true
 }
 
-// thread looks a thread up. Where Slack refuses to tell, the bot takes no part in
-// it; an error means that it may tell later.
+// thread looks up a thread. If Slack refuses for good, the bot does not participate; an error means
+// that a retry may succeed.
 func (p *Platform) thread(ctx context.Context, me self, chat chats.Chat) (thread, error) {
 	if known, ok := p.recall(ctx, chat); ok && (known.looked || known.opener != "") {
 		return known, nil
@@ -91,7 +90,7 @@ func (p *Platform) thread(ctx context.Context, me self, chat chats.Chat) (thread
 		var ce *callError
 		if !errors.As(err, &ce) || ce.code == "" || transient(ce) {
 			if known.joined {
-				return known, nil // only who began it is not known
+				return known, nil // only the opener is unknown
 			}
 			return thread{}, err
 		}
@@ -129,7 +128,7 @@ func search(ctx context.Context, api *client, me self, chat chats.Chat) (thread,
 	return found, nil
 }
 
-// replies reads a page of a thread. Behind the last the cursor is empty.
+// replies reads a page of a thread. After the last the cursor is empty.
 func replies(params *slack.GetConversationRepliesParameters) func(context.Context, *slack.Client) ([]slack.Message, error) {
 	return func(ctx context.Context, api *slack.Client) ([]slack.Message, error) {
 		page, more, cursor, err := api.GetConversationRepliesContext(ctx, params)
@@ -144,7 +143,7 @@ func (s self) wrote(user, bot string) bool {
 	return user != "" && user == s.user || bot != "" && bot == s.bot
 }
 
-// transient reports whether a call that was refused may succeed later.
+// transient reports whether a refused call may succeed later.
 func transient(ce *callError) bool {
 	switch ce.code {
 	case "":
@@ -156,7 +155,7 @@ func transient(ce *callError) bool {
 	return ce.status >= http.StatusInternalServerError
 }
 
-// Shown returns the text of a message as Slack keeps it.
+// Shown returns the text of a message as Slack stores it.
 func (p *Platform) Shown(ctx context.Context, chat chats.Chat, id string) (string, error) {
 	params := slack.GetConversationRepliesParameters{ChannelID: chat.ID, Timestamp: id, Limit: 1}
 	page, err := ask(ctx, p.api, "conversations.replies", replies(&params))

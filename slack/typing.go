@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// setStatus is the method that shows and clears a status.
+	// setStatus shows and clears a status.
 	setStatus = "assistant.threads.setStatus"
-	// thinking is shown behind the name of the bot.
+	// thinking is shown after the name of the bot.
 	thinking = "is thinking…"
-	// statusAge is how long one may stand that a former process has set.
+	// statusAge is how long a status of a former process may be shown.
 	statusAge = 2*time.Minute + saveInterval
-	// sweepTimeout bounds what is still done at the end.
+	// sweepTimeout bounds the final clean-up.
 	sweepTimeout = 5 * time.Second
 )
 
-// SetTyping shows in a thread that the bot is at work, or clears the sign.
+// SetTyping shows in a thread that the bot is working, or clears that.
 func (p *Platform) SetTyping(ctx context.Context, to chats.Address, on bool) error {
 	if to.Chat.Thread == "" {
 		return nil
@@ -32,7 +32,7 @@ func (p *Platform) SetTyping(ctx context.Context, to chats.Address, on bool) err
 		return p.setStatus(ctx, to.Chat, "")
 	}
 	if p.api.paces.Busy(request{method: postMessage, place: to.Chat.ID}.key(), request{method: setStatus}.key()) {
-		return nil // what is to be read goes first
+		return nil // messages go first
 	}
 	if !p.statuses.Begin(to.Chat) {
 		return nil
@@ -53,14 +53,14 @@ func (p *Platform) setStatus(ctx context.Context, chat chats.Chat, status string
 		p.log.Info("slack shows no status for this app", "err", err)
 		return nil
 	case refused(err, "invalid_thread_ts", "channel_not_found", "not_in_channel"):
-		p.statuses.Forget(chat) // none is shown where there is no such thread
+		p.statuses.Forget(chat) // there is no such thread
 	case err != nil && status == "":
-		p.statuses.Remember(chat) // the next sweep tries once more
+		p.statuses.Remember(chat) // the next sweep retries
 	}
 	return err
 }
 
-// sweep clears what is still shown, or only what should not be.
+// sweep clears all shown statuses, or only the stale ones.
 func (p *Platform) sweep(ctx context.Context, leftAlone bool) {
 	for _, chat := range p.statuses.List(leftAlone) {
 		if err := p.SetTyping(ctx, chats.Address{Chat: chat}, false); err != nil {

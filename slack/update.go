@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 )
 
-// These are the parts of Slack's objects that matter here. Decoding no more than is
-// needed means that what else may change cannot make an event unreadable.
+// Slack's objects, with only the fields that are used: changes to other fields cannot make an event
+// undecodable.
 
 // outer wraps an event of the Events API.
 type outer struct {
@@ -27,7 +27,7 @@ type event struct {
 	Previous    *message `json:"previous_message"`
 
 	shared   bool // with other workspaces
-	threaded bool // each message begins a thread, where the conversation is direct
+	threaded bool // in direct chats each message begins a thread
 }
 
 type message struct {
@@ -40,12 +40,12 @@ type message struct {
 	ThreadTS string         `json:"thread_ts"`
 	Parent   string         `json:"parent_user_id"`
 	Files    []attachedFile `json:"files"`
-	// Username is what a bot calls itself in this message, Profile what it is called elsewhere.
+	// Username is the bot's name in this message, Profile its usual name.
 	Username string     `json:"username"`
 	Profile  botProfile `json:"bot_profile"`
-	// Attachments are what Slack and others have added; see the package quoted.
+	// Attachments are added by Slack and others; see quoteReader.
 	Attachments json.RawMessage `json:"attachments"`
-	// Workspaces of who wrote it.
+	// Workspaces of the sender.
 	Team       string `json:"team"`
 	UserTeam   string `json:"user_team"`
 	SourceTeam string `json:"source_team"`
@@ -64,8 +64,7 @@ type command struct {
 	TriggerID   string `json:"trigger_id"`
 }
 
-// kindOf decodes alone the type of an inner event, which decides whether the rest
-// has to decode.
+// kindOf decodes only the type of an inner event, which decides whether the rest is decoded.
 type kindOf struct {
 	Type string `json:"type"`
 }

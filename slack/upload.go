@@ -13,24 +13,24 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// maxUpload bounds a file that is sent. Slack takes 1 GB (docs.slack.dev,
-// working with files), which is more than a conversation wants.
+// maxUpload bounds a file that is sent. Slack takes 1 GB (docs.slack.dev, working with files), which is
+// more than a chat needs.
 const maxUpload = chats.MaxFile
 
-// maxComment bounds the text beside a file, in characters.
+// maxComment bounds the text with a file, in characters.
 const maxComment = 3000
 
 // uploadTimeout bounds the upload of a file.
 const uploadTimeout = 5 * time.Minute
 
-// uploadMethod names the sending of a file to the address that Slack gave for it.
+// uploadMethod names the upload to the address that Slack returned.
 const uploadMethod = "upload"
 
-// MaxFile is the size of the largest file that is sent.
+// MaxFile returns the size limit of a file, in bytes.
 func (p *Platform) MaxFile() int64 { return maxUpload }
 
-// SendFile uploads a file and then shares it in the chat. People see nothing of it
-// before it is shared. Slack tells the id of the file, not that of the message.
+// SendFile uploads a file and then shares it in the chat; until then users do not see it. Slack returns
+// the id of the file, not that of the message.
 func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFile) (string, error) {
 	if err := checkAddress(to); err != nil {
 		return "", err
@@ -40,10 +40,10 @@ func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFi
 	if err != nil {
 		failure := p.sendError(to, err)
 		if failure.Outcome == chats.Unknown {
-			failure.Outcome, failure.Outage = chats.Later, true // no person has seen it
+			failure.Outcome, failure.Outage = chats.Later, true // not shared yet
 		}
 		if ce, ok := errors.AsType[*callError](err); ok && ce.method == uploadMethod {
-			failure.Outage = false // it is a host of its own, and messages do not need it
+			failure.Outage = false // only the upload host failed
 		}
 		return "", failure
 	}
@@ -89,7 +89,7 @@ func (p *Platform) share(ctx context.Context, to chats.Address, id string, f cha
 	})
 }
 
-// comment is the text beside a file: the caption as it is, the notice of a repeat.
+// comment returns the text with a file: the literal caption, the notice of a repeat.
 func comment(f chats.OutFile) string {
 	caption := escape(wording.Clip(f.Caption, maxComment))
 	switch {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// CheckOps returns an error that wraps ErrInvalid for a Write that no engine takes.
+// CheckOps returns an error that wraps ErrInvalid for a Write that no engine accepts.
 func CheckOps(ops []Op) error {
 	if len(ops) == 0 {
 		return fmt.Errorf("%w: nothing to write", ErrInvalid)
@@ -45,7 +45,7 @@ func checkAppend(log string, records []Record) error {
 	return CheckRecords(log, records)
 }
 
-// CheckRecords returns an error that wraps ErrInvalid for records that no engine keeps in a log.
+// CheckRecords returns an error that wraps ErrInvalid for records that no engine accepts.
 func CheckRecords(log string, records []Record) error {
 	err := CheckName("log name", log)
 	for _, r := range records {
@@ -54,8 +54,8 @@ func CheckRecords(log string, records []Record) error {
 	return err
 }
 
-// CheckName returns an error that wraps ErrInvalid for a key or log name that no engine
-// takes. The error says what it names and does not repeat it.
+// CheckName returns an error that wraps ErrInvalid for a key or log name that no engine accepts. The
+// error contains what, and not the name.
 func CheckName(what, name string) error {
 	if name == "" {
 		return fmt.Errorf("%w: empty %s", ErrInvalid, what)

@@ -5,14 +5,14 @@ import (
 	"errors"
 )
 
-// Many is a [KV] that reads several keys for less than one after another.
+// Many is a [KV] that reads several keys at a lower cost than one after another.
 type Many interface {
-	// GetMany returns the newest versions of those of the keys that exist. Each is as Get would
-	// return it; they need not be of one moment.
+	// GetMany returns the newest versions of those keys that exist, each as of Get; together they need
+	// not be a snapshot.
 	GetMany(ctx context.Context, keys []string) (map[string]Entry, error)
 }
 
-// GetMany reads several keys, at once where kv is a [Many].
+// GetMany reads several keys, in one call if kv is a [Many].
 func GetMany(ctx context.Context, kv KV, keys []string) (map[string]Entry, error) {
 	if many, ok := kv.(Many); ok {
 		return many.GetMany(ctx, keys)

@@ -1,6 +1,6 @@
 package storage
 
-// Kind says what an [Op] does.
+// Kind is the kind of an [Op].
 type Kind int
 
 // The kinds of operations.
@@ -15,8 +15,7 @@ const (
 	KindAppend
 )
 
-// Op is one operation of a [Store.Write]. [Put], [Delete], [Check] and [Append] make
-// one.
+// Op is one operation of a [Store.Write], made by [Put], [Delete], [Check] or [Append].
 type Op struct {
 	Kind Kind
 
@@ -31,23 +30,23 @@ type Op struct {
 	Records []Record
 }
 
-// Put returns the operation that [KV.Put] does.
+// Put returns the operation of [KV.Put].
 func Put(key string, value []byte, rev Revision) Op {
 	return Op{Kind: KindPut, Key: key, Value: value, Rev: rev}
 }
 
-// Delete returns the operation that [KV.Delete] does.
+// Delete returns the operation of [KV.Delete].
 func Delete(key string, rev Revision) Op {
 	return Op{Kind: KindDelete, Key: key, Rev: rev}
 }
 
-// Check returns an operation that writes nothing and is a conflict unless rev is the
-// present revision of the key ([Absent]: there is no version).
+// Check returns an operation that writes nothing and conflicts unless rev is the present revision of
+// the key ([Absent]: no version).
 func Check(key string, rev Revision) Op {
 	return Op{Kind: KindCheck, Key: key, Rev: rev}
 }
 
-// Append returns the operation that [Log.Append] does.
+// Append returns the operation of [Log.Append].
 func Append(log string, after Position, records ...Record) Op {
 	return Op{Kind: KindAppend, Log: log, After: after, Records: records}
 }

@@ -1,14 +1,13 @@
-// Package storage says in words what OneClaw needs of an engine that keeps its
-// data: an append-only [Log] per conversation and a [KV] for everything else.
+// Package storage defines what OneClaw needs of a storage engine: an append-only [Log] per conversation
+// and a [KV] for everything else.
 //
-// Sessions, jobs, users, tasks, leases and tokens are all values in the KV;
-// engines store bytes and know none of them. An engine is a package that passes
-// the suite in storage/storetest. A write has happened only when the call has
-// returned nil: then it is on disk and survives a crash of the process and of
-// the machine.
+// Sessions, jobs, users, tasks, leases and tokens are all values in the KV; engines store bytes and do
+// not interpret them. An engine is a package that passes the suite in storage/storetest. A write has
+// happened only when the call has returned nil: then it is on disk and survives a crash of the process
+// and of the machine.
 //
-// All methods may be called concurrently. Byte slices given to an engine are not
-// kept after the call returns; byte slices an engine returns belong to the caller.
+// All methods may be called concurrently. Byte slices given to an engine are not kept after the call
+// returns; byte slices an engine returns belong to the caller.
 package storage
 
 import (
@@ -17,29 +16,28 @@ import (
 	"iter"
 )
 
-// Errors that callers distinguish with errors.Is. Everything else an engine
-// returns means that it could not tell whether the write happened: read again.
+// Errors that callers distinguish with errors.Is. After any other error it is unknown whether the write
+// happened: read again.
 var (
 	// ErrNotFound is returned by Get for a key that does not exist.
 	ErrNotFound = errors.New("storage: not found")
 	// ErrConflict is returned by a write whose expected position or revision is
 	// not the current one. Nothing was written.
 	ErrConflict = errors.New("storage: conflict")
-	// ErrLocked is returned on opening a store that another process has open.
+	// ErrLocked is returned when another process has the store open.
 	ErrLocked = errors.New("storage: in use by another process")
 	// ErrLagged is yielded by [KV.Watch] if changes were lost because the consumer was
 	// too slow.
 	ErrLagged = errors.New("storage: watcher too slow, changes were lost")
 	// ErrClosed is returned by every call after Close.
 	ErrClosed = errors.New("storage: closed")
-	// ErrInvalid is returned for an empty key or log name, for a key, log name, label
-	// or value that is too long, for a negative limit, for an Append or a Write of
-	// nothing, and for a Write that names a key or a log twice. Empty values and records
-	// are valid, and so is every byte in a name.
+	// ErrInvalid is returned for an empty key or log name, for a key, log name, label or value that is
+	// too long, for a negative limit, for an empty Append or Write, and for a Write that names a key or
+	// a log twice. Empty values and records are valid, and so is every byte in a name.
 	ErrInvalid = errors.New("storage: invalid argument")
 )
 
-// Limits that every engine keeps, so that data can move between engines.
+// Limits of every engine, so that data can move between engines.
 const (
 	// MaxKey is the largest length of a key, a log name and a label in bytes.
 	MaxKey = 512
@@ -51,32 +49,31 @@ const (
 type Store interface {
 	Log
 	KV
-	// Write does all operations in one step, on keys and logs alike. If a key does not
-	// have the expected revision, or a log does not end at the expected position, Write
-	// does none of them and returns ErrConflict. Each key and each log may occur once.
-	// The result is the revision of this write: every key that it put or deleted has it.
-	// It is 0 if no key has changed. Records get the positions that follow [Op.After].
+	// Write does all operations in one step, on keys and logs alike. If a key does not have the
+	// expected revision, or a log does not end at the expected position, Write does none of them and
+	// returns ErrConflict. Each key and each log may occur once. Write returns its revision, which
+	// every key that it put or deleted then has; it is 0 if no key has changed. Records get the
+	// positions that follow [Op.After].
 	Write(ctx context.Context, ops ...Op) (Revision, error)
-	// Close waits for running calls, ends every Watch, and releases the store.
-	// Calling it again is harmless.
+	// Close waits for running calls, ends every Watch, and releases the store. It is idempotent.
 	Close() error
 }
 
-// Position is the place of a record in its log: 1 for the first record, then
-// counting up without gaps. 0 stands for "before the first record".
+// Position is the position of a record in its log: 1 for the first record, then counting up without
+// gaps. 0 is before the first record.
 type Position uint64
 
 // Record is one entry of a log.
 type Record struct {
 	// Pos is set by the engine.
 	Pos Position
-	// Label is optional. Records with the same label can be read alone, at a cost
-	// that does not depend on the others ([Query].Label).
+	// Label is optional. Records with the same label can be read alone, at a cost that does not depend
+	// on the others ([Query].Label).
 	Label string
 	Data  []byte
 }
 
-// Query says which records [Log.Records] yields. The zero value yields all.
+// Query selects records for [Log.Records]. The zero value selects all.
 type Query struct {
 	// After skips the records up to and including this position.
 	After Position
@@ -84,7 +81,7 @@ type Query struct {
 	Before Position
 	// Label, if not empty, yields only the records with exactly this label.
 	Label string
-	// Limit, if not 0, ends after so many records.
+	// Limit, if not 0, bounds the number of records.
 	Limit int
 	// Backward yields the newest records first.
 	Backward bool
@@ -92,39 +89,35 @@ type Query struct {
 
 // Log keeps append-only sequences of records, each under a name.
 type Log interface {
-	// Append writes all records behind position after, or none of them, and
-	// returns the position of the last. Where after is not the position of the
-	// last record of the log (0 for a log that does not exist) it returns
-	// ErrConflict. The label index is written in the same step as the records.
+	// Append writes all records after position after, or none of them, and returns the position of the
+	// last. If after is not the position of the last record of the log (0 for a log that does not
+	// exist) it returns ErrConflict. The label index is written in the same step as the records.
 	Append(ctx context.Context, log string, after Position, records ...Record) (Position, error)
-	// Records yields the records as they were when the iteration began, in order.
-	// A log that does not exist yields nothing. The consumer may take its time and
-	// may write to the store between two records. It ends after the first error.
-	// Where the log is dropped meanwhile it may end early, with ErrNotFound, but never
-	// yields what was appended after the drop; after Close it may end with ErrClosed.
+	// Records yields the records as they were when the iteration began, in order. A log that does not
+	// exist yields nothing. The consumer may take its time and may write to the store between two
+	// records. It ends after the first error. If the log is dropped meanwhile it may end early, with
+	// ErrNotFound, but never yields what was appended after the drop; after Close it may end with
+	// ErrClosed.
 	Records(ctx context.Context, log string, q Query) iter.Seq2[Record, error]
 	// Drop removes a log with its labels. A log that does not exist is no error.
 	Drop(ctx context.Context, log string) error
-	// Erase takes the labels and the data of records away, for those who want what they said
-	// to be gone, and leaves at their positions ([Record].Pos) the labels and data that it is
-	// given; empty ones leave nothing. The records keep their places. What is not there is no
-	// error, and doing it again changes nothing.
+	// Erase erases the labels and the data of records, for users who want their messages deleted, and
+	// leaves at their positions ([Record].Pos) the given labels and data; empty ones leave nothing. The
+	// positions do not change. Missing records are no error. Erase is idempotent.
 	Erase(ctx context.Context, log string, left ...Record) error
-	// Logs yields the names of the logs in order, none twice, under the conditions of
-	// [KV.List].
+	// Logs yields the names of the logs in order, none twice, under the conditions of [KV.List].
 	Logs(ctx context.Context, r Range) iter.Seq2[string, error]
 }
 
-// Revision identifies one version of a value. One sequence numbers the versions of
-// all keys: a write that begins after another has returned gets the higher revision,
-// whichever keys they name, also across deletions and restarts.
+// Revision identifies one version of a value. One sequence numbers the versions of all keys: a write
+// that begins after another has returned gets the higher revision, whichever keys they name, also
+// across deletions and restarts.
 type Revision uint64
 
 // Absent is the revision to give to [KV.Put] for a key that must not exist yet.
 const Absent Revision = 0
 
-// Any is the revision to give to [KV.Put] and [KV.Delete] where the present
-// version does not matter.
+// Any is the revision to give to [KV.Put] and [KV.Delete] if the present version does not matter.
 const Any Revision = ^Revision(0)
 
 // Entry is a key with its value.
@@ -137,18 +130,17 @@ type Entry struct {
 // Event is a change that [KV.Watch] reports.
 type Event struct {
 	Entry
-	// Deleted is true where the key was deleted; Value is empty then.
+	// Deleted says that the key was deleted; Value is empty then.
 	Deleted bool
 }
 
-// Range says which entries [KV.List] and which names [Log.Logs] yields, in byte order
-// of the names.
+// Range selects entries for [KV.List] and names for [Log.Logs], in byte order of the names.
 type Range struct {
-	// Prefix is what all names begin with; empty for all names.
+	// Prefix is the prefix of all names; empty for all names.
 	Prefix string
 	// After, if not empty, skips the names up to and including this one.
 	After string
-	// Limit, if not 0, ends after so many names.
+	// Limit, if not 0, bounds the number of names.
 	Limit int
 }
 
@@ -157,27 +149,24 @@ type KV interface {
 	// Get returns the newest version: it sees every write that had returned
 	// before it was called. ErrNotFound if there is none.
 	Get(ctx context.Context, key string) (Entry, error)
-	// Put writes a value if rev is the revision of the present version ([Absent]:
-	// no version; [Any]: whatever there is), otherwise ErrConflict. It returns the
-	// revision of what it wrote.
+	// Put writes a value if rev is the revision of the present version ([Absent]: no version; [Any]:
+	// any state), otherwise it returns ErrConflict. It returns the new revision.
 	Put(ctx context.Context, key string, value []byte, rev Revision) (Revision, error)
-	// Delete removes a key if rev is its present revision or [Any], otherwise
-	// ErrConflict. A key that does not exist is ErrConflict, with [Any] no error.
+	// Delete removes a key if rev is its present revision or [Any], otherwise it returns ErrConflict. A
+	// key that does not exist is ErrConflict, with [Any] no error.
 	Delete(ctx context.Context, key string, rev Revision) error
-	// List yields entries in order, no key twice. A key that is not written while the
-	// iteration runs is yielded as it is; one that is may come in its old or its new
-	// version, and one that is made or deleted meanwhile may come or not. The consumer
-	// may write to the store between two entries. It ends after the first error, and
-	// may end with ErrClosed after Close.
+	// List yields entries in order, no key twice. A key that is not written during the iteration is
+	// yielded as it is; one that is may come in its old or its new version, and one that is created or
+	// deleted meanwhile may come or not. The consumer may write to the store between two entries. It
+	// ends after the first error, and may end with ErrClosed after Close.
 	List(ctx context.Context, r Range) iter.Seq2[Entry, error]
-	// Watch tells of the changes of keys with the prefix that are made after Watch was
-	// called (not after the iteration began): each is followed by an event with that
-	// version of the key or a newer one. Versions that a newer one has replaced may be
-	// left out. The events of one key come in order, and none comes for what was not
-	// written. A deletion has a revision of its own.
+	// Watch yields the changes of keys with the prefix that are made after Watch was called (not after
+	// the iteration began): each is followed by an event with that version of the key or a newer one.
+	// Versions that a newer one has replaced may be left out. The events of one key come in order, and
+	// only for versions that were written. A deletion has a revision of its own.
 	//
-	// The sequence goes on until ctx ends (no error is yielded then), the store is
-	// closed (ErrClosed) or the consumer is too slow for the engine to keep what
-	// happened (ErrLagged): then list and watch again. It can be iterated once.
+	// The sequence continues until ctx ends (no error is yielded then), the store is closed (ErrClosed)
+	// or the consumer is too slow for the engine to keep the changes (ErrLagged): then list and watch
+	// again. It can be iterated once.
 	Watch(ctx context.Context, prefix string) iter.Seq2[Event, error]
 }

@@ -13,17 +13,17 @@ import (
 
 var commandPattern = regexp.MustCompile(`^/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]+))?(?:\s|$)`)
 
-// words is the text of a message as far as it concerns the bot.
+// words is the decoded text of a message.
 type words struct {
 	text      string
 	mentioned bool
-	// command is the command that the text begins with, without slash and suffix,
-	// in lower case; target is the bot that its suffix names.
+	// command is the command that the text begins with, without slash and suffix, in lower case; target
+	// is the bot that its suffix names.
 	command, target string
 }
 
-// read finds mentions of the bot, strips those that only call it, decodes links
-// whose address does not show, and takes its name off a command.
+// read finds mentions of the bot, removes those that only address it, adds the addresses of links that
+// do not show, and removes the bot's name from a command.
 func (u user) read(text string, entities []entity) words {
 	units := utf16.Encode([]rune(text))
 	var w words
@@ -52,7 +52,7 @@ func (u user) read(text string, entities []entity) words {
 		}
 	}
 	if w.text == "" {
-		// Nothing but a mention is still a message.
+		// A mere mention is still a message.
 		w.text = strings.TrimSpace(text)
 	}
 	return w
@@ -73,7 +73,7 @@ func (u user) isMention(e entity, part string) bool {
 	return false
 }
 
-// span is a range of UTF-16 code units, which is what Telegram counts in.
+// span is a range of UTF-16 code units, in which Telegram counts.
 type span struct{ from, to int }
 
 func (e entity) span(length int) (span, bool) {
@@ -83,7 +83,7 @@ func (e entity) span(length int) (span, bool) {
 	return span{e.Offset, e.Offset + e.Length}, true
 }
 
-// trimCalls cuts the mentions at both ends of a text.
+// trimCalls removes the mentions at both ends of a text.
 func trimCalls(units []uint16, own []span) (from, to int) {
 	to = len(units)
 	for next := skip(units); ; {
@@ -121,13 +121,13 @@ func skipBack(units []uint16, i int) int {
 	return i
 }
 
-// edit puts text in the place of a span.
+// edit replaces a span by text.
 type edit struct {
 	span
 	text string
 }
 
-// apply makes the edits, which are in the order of their places, within a range.
+// apply makes the edits, which are in the order of their positions, within a range.
 func apply(units []uint16, edits []edit, from, to int) string {
 	var b strings.Builder
 	for _, e := range edits {
@@ -142,8 +142,8 @@ func apply(units []uint16, edits []edit, from, to int) string {
 	return b.String()
 }
 
-// isForBot reports whether a message in a group speaks to the bot: it mentions it,
-// answers it, or is a command of its own.
+// isForBot reports whether a message in a group addresses the bot: it mentions it, replies to it, or is
+// one of its commands.
 func (u user) isForBot(m *message, w words, commands map[string]bool) bool {
 	switch {
 	case w.mentioned, u.isName(w.target):

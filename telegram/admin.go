@@ -11,15 +11,15 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// Bounds of what is remembered about administrators: long enough for a burst of
-// questions, short enough that a lost office counts soon.
+// Bounds of the cache of administrators: long enough for a burst of requests, short enough that a
+// revoked role counts soon.
 const (
 	adminTTL  = time.Minute
 	maxAdmins = 1000
 )
 
-// IsAdmin reports whether the user owns or administers the group. In a private chat no user
-// does. A sender in the name of the group itself is an anonymous administrator.
+// IsAdmin reports whether the user owns or administers the group. In a private chat no user does. A
+// sender in the name of the group itself is an anonymous administrator.
 func (p *Platform) IsAdmin(ctx context.Context, chat chats.Chat, user string) (bool, error) {
 	if err := checkAddress(chats.Address{Chat: chat}); err != nil {
 		return false, err

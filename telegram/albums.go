@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	// albumsKey is where the store keeps which albums were last for the bot.
+	// albumsKey is the key of the list of the last albums for the bot.
 	albumsKey = "telegram/albums"
-	// maxAlbums bounds those that are remembered, keptAlbums those in the store. The items
-	// of one come within seconds.
+	// maxAlbums bounds the albums in memory, keptAlbums those in the store. The items of one come
+	// within seconds.
 	maxAlbums  = 1024
 	keptAlbums = 100
-	// albumTries is how often a write is tried that others get in the way of.
+	// albumTries bounds the attempts at a conflicting write.
 	albumTries = 20
 )
 
-// album is a set of pictures or files sent at once, which come one by one: in polls of
-// their own, or posted to different processes.
+// album is a set of pictures or files sent at once, which come one by one: in separate polls, or posted
+// to different processes.
 type album struct {
 	Chat  int64  `json:"chat"`
 	Group string `json:"group"`
 }
 
-// albums are those of groups that are for the bot.
+// albums remembers the albums in groups that are for the bot.
 type albums struct {
 	known *cache.Cache[album, bool]
 	kv    storage.KV // nil: nothing is kept
@@ -37,8 +37,8 @@ type albums struct {
 
 func newAlbums(kv storage.KV) albums { return albums{cache.New[album, bool](maxAlbums), kv} }
 
-// add notes an album for all processes. It returns once that is on disk: the next item may
-// reach another process as soon as this one is confirmed.
+// add records an album for all processes. It returns once that is on disk: the next item may reach
+// another process as soon as this one is confirmed.
 func (a *albums) add(ctx context.Context, one album) error {
 	err := storage.ErrConflict
 	if a.kv == nil || a.known.Has(one) {
@@ -54,8 +54,7 @@ func (a *albums) add(ctx context.Context, one album) error {
 	return nil
 }
 
-// write adds an album to those in the store, or returns [storage.ErrConflict] where another
-// process was first.
+// write adds an album to the store, or returns [storage.ErrConflict] if another process was first.
 func (a *albums) write(ctx context.Context, one album) error {
 	list, rev, err := a.read(ctx)
 	if err != nil || slices.Contains(list, one) {
@@ -69,7 +68,7 @@ func (a *albums) write(ctx context.Context, one album) error {
 	return err
 }
 
-// find remembers an album that another process has noted.
+// find remembers an album that another process has recorded.
 func (a *albums) find(ctx context.Context, one album) error {
 	if a.kv == nil || a.known.Has(one) {
 		return nil
@@ -81,7 +80,7 @@ func (a *albums) find(ctx context.Context, one album) error {
 	return err
 }
 
-// read returns what the store keeps. What cannot be read is replaced.
+// read returns the stored list. An unreadable one counts as empty.
 func (a *albums) read(ctx context.Context) (list []album, rev storage.Revision, err error) {
 	entry, err := a.kv.Get(ctx, albumsKey)
 	if errors.Is(err, storage.ErrNotFound) {

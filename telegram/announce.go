@@ -29,9 +29,9 @@ type botCommand struct {
 	Description string `json:"description"`
 }
 
-// ListCommands shows the commands in Telegram's menu, and to administrators in their chats with
-// the bot those for them, too. From now on they count as the bot's in groups without its name
-// behind them, also where the menu cannot be changed.
+// ListCommands shows the commands in Telegram's menu, and to administrators, in their chats with the
+// bot, also those for administrators. From now on they count as the bot's in groups without its name
+// after them, even if the menu cannot be changed.
 func (p *Platform) ListCommands(ctx context.Context, commands []chats.CommandInfo, admins []string) error {
 	names := map[string]bool{}
 	all, open := make([]botCommand, 0, len(commands)), make([]botCommand, 0, len(commands))
@@ -55,7 +55,7 @@ func (p *Platform) ListCommands(ctx context.Context, commands []chats.CommandInf
 	for _, id := range admins {
 		chat, err := strconv.ParseInt(id, 10, 64)
 		if err != nil {
-			continue // everybody of a platform is no chat
+			continue // the entry for everybody is not a chat
 		}
 		// An administrator who never wrote to the bot has no chat with it.
 		if err := p.menu(ctx, all, map[string]any{"type": "chat", "chat_id": chat}); err != nil {
@@ -65,7 +65,7 @@ func (p *Platform) ListCommands(ctx context.Context, commands []chats.CommandInf
 	return nil
 }
 
-// menu shows a list of commands in a scope, unless it is shown there.
+// menu shows a list of commands in a scope, unless it is shown there already.
 func (p *Platform) menu(ctx context.Context, list []botCommand, scope map[string]any) error {
 	where := tgbotapi.Params{}
 	if scope != nil {

@@ -22,14 +22,14 @@ const (
 	maxToast = 200 // UTF-16 units
 )
 
-// shortToast is how long an answer to a press may be that is shown for a moment over the
-// chat. A longer one is shown in a window, which stays until it is read.
+// shortToast bounds an answer to a press that is shown briefly over the chat, in UTF-16 units. A longer
+// one is shown in a dialog.
 const shortToast = 80
 
 const (
-	// dismissTimeout bounds an answer to a press that is of no use.
+	// dismissTimeout bounds an answer to a dead press.
 	dismissTimeout = 5 * time.Second
-	// maxDismissing bounds the answers under way.
+	// maxDismissing bounds the running answers.
 	maxDismissing = 8
 )
 
@@ -43,7 +43,7 @@ type inlineButton struct {
 	Style chats.ButtonStyle `json:"style,omitempty"`
 }
 
-// keyboard is the reply_markup of buttons, or "" where there are none.
+// keyboard returns the reply_markup of buttons, or "" if there are none.
 func keyboard(rows [][]chats.Button) string {
 	var markup struct {
 		Rows [][]inlineButton `json:"inline_keyboard"`
@@ -53,7 +53,7 @@ func keyboard(rows [][]chats.Button) string {
 		for _, b := range row {
 			button := inlineButton{Text: b.Label, Data: b.Data, URL: b.URL, Style: b.Style}
 			if b.URL != "" {
-				button.Data = "" // it is one or the other
+				button.Data = "" // a button has one or the other
 			}
 			list = append(list, button)
 		}
@@ -71,9 +71,8 @@ func keyboard(rows [][]chats.Button) string {
 	return string(body)
 }
 
-// Edit replaces the text and the buttons of a message of the bot. Telegram refuses an
-// edit that changes nothing: for the caller it has worked. Where Telegram refuses the
-// HTML, the message gets the plain text.
+// Edit replaces the text and the buttons of a message of the bot. Telegram refuses an edit that changes
+// nothing: that counts as success. If Telegram refuses the HTML, the message gets the plain text.
 func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part chats.Part) error {
 	w := ephemeralPattern.FindStringSubmatch(id)
 	if n, err := strconv.ParseInt(id, 10, 64); w == nil && (err != nil || n <= 0) {
@@ -97,8 +96,8 @@ func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part c
 	return p.sendError(to, err)
 }
 
-// AnswerPress ends the press on the screen of the user who pressed, and shows them a text.
-// Telegram forgets presses within minutes: then there is nothing left to end.
+// AnswerPress confirms the press on the user's screen, and shows the user a text. Telegram forgets
+// presses within minutes: then nothing is left to confirm.
 func (p *Platform) AnswerPress(ctx context.Context, press chats.Message, text string) error {
 	if markdown.Units(text) > maxToast {
 		text = text[:prefixLen(text, maxToast-1)] + "…"
@@ -117,8 +116,7 @@ func (p *Platform) AnswerPress(ctx context.Context, press chats.Message, text st
 	return err
 }
 
-// press decodes a press. One that cannot be a press of a button that the bot has sent,
-// or that does not say where, is dead.
+// press decodes a press. A press that cannot be of a button of the bot, or lacks the chat, is dead.
 func (d *decoder) press(c *callback) event {
 	var m pressed
 	switch {
@@ -149,7 +147,7 @@ func (d *decoder) press(c *callback) event {
 	return event{message: msg}
 }
 
-// dismiss answers a dead press. It is a courtesy: where many wait, some go without.
+// dismiss answers a dead press, best effort: if many wait, some get no answer.
 func (r *receiver) dismiss(ctx context.Context, id string) {
 	select {
 	case r.slots <- struct{}{}:

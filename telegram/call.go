@@ -17,13 +17,13 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// maxAnswer bounds the body of an answer, well above the largest honest one.
+// maxAnswer bounds the body of a response, well above the largest legitimate one.
 const maxAnswer = 32 << 20
 
-// minSecret is below any real secret's length, and above that of a word of prose.
+// minSecret is the least length of a real secret, and more than that of an ordinary word.
 const minSecret = 10
 
-// client makes calls of the Bot API. It is the only place that knows the token.
+// client calls the Bot API. Only it knows the token.
 type client struct {
 	*retry.Caller
 	token    string
@@ -45,18 +45,17 @@ func newClient(token, base string, given *http.Client, timeout time.Duration) *c
 	return c
 }
 
-// callError says why a call came to nothing. It holds no secrets.
+// callError says why a call failed. It holds no secrets.
 type callError struct {
 	method string
-	// code is Telegram's error code where answered, else the HTTP status, or 0 where
-	// there was no answer at all.
+	// code is Telegram's error code if answered, else the HTTP status, or 0 without a response.
 	code int
-	// answered is true where Telegram itself refused the call, in its own words.
+	// answered says that Telegram itself refused the call.
 	answered   bool
 	text       string
 	retryAfter time.Duration
 	movedTo    int64
-	// begun is true where a part of the request may have reached the server.
+	// begun says that a part of the request may have reached the server.
 	begun bool
 	err   error
 }
@@ -72,7 +71,7 @@ func (e *callError) Error() string {
 	return fmt.Sprintf("telegram: %s: %s", e.method, e.text)
 }
 
-// Unwrap returns the cause, where keeping it is safe.
+// Unwrap returns the cause, if it holds no secrets.
 func (e *callError) Unwrap() error { return e.err }
 
 // refused reports whether Telegram refused the call as a bad request, with these words.
@@ -94,8 +93,8 @@ func (c *client) do(ctx context.Context, method string, params tgbotapi.Params, 
 	})
 }
 
-// request has the library make a request and decodes the result. Length, if not 0, is that
-// of a request whose length the library does not know.
+// request makes a request through the library and decodes the result. length, if not 0, is the length
+// of a request that the library does not know.
 func (c *client) request(ctx context.Context, method string, into any, length int64, with func(*tgbotapi.BotAPI) (*tgbotapi.APIResponse, error)) error {
 	var status int
 	var header http.Header
@@ -126,10 +125,10 @@ func (c *client) request(ctx context.Context, method string, into any, length in
 	return fault
 }
 
-// explain takes an error of the library apart.
+// explain fills a callError from an error of the library.
 func (c *client) explain(fault *callError, err error, header http.Header) {
 	if refusal, ok := errors.AsType[*tgbotapi.Error](err); ok {
-		// With an upload the library drops the code, which is that of HTTP as well.
+		// For an upload the library drops the code, which equals the HTTP status.
 		fault.answered = refusal.Code != 0 || fault.code >= http.StatusBadRequest && refusal.Message != ""
 		if refusal.Code != 0 {
 			fault.code = refusal.Code
@@ -148,10 +147,10 @@ func (c *client) explain(fault *callError, err error, header http.Header) {
 	}
 }
 
-// redact takes the token out of a text, also where it was escaped for an address.
+// redact removes the token from a text, even if it was URL-escaped.
 func (c *client) redact(text string) string {
 	text = strings.ReplaceAll(text, c.token, "<token>")
-	// The colon may have been escaped on the way.
+	// The colon may have been escaped.
 	if _, secret, _ := strings.Cut(c.token, ":"); len(secret) >= minSecret {
 		text = strings.ReplaceAll(text, secret, "<token>")
 	}

@@ -6,20 +6,19 @@ import (
 	"fmt"
 )
 
-// Bot is what Telegram says about a token.
+// Bot describes the bot of a token.
 type Bot struct {
 	// Username is the name of the bot, without an @.
 	Username string
-	// Webhook is the address of the webhook that is set; empty where there is none.
+	// Webhook is the address of the present webhook; empty if there is none.
 	Webhook string
-	// Undelivered is why Telegram could not post there the last time while updates wait.
+	// Undelivered is why Telegram's last post failed, while updates wait.
 	Undelivered string
-	// Private says that privacy mode is on: in groups Telegram hands the bot what is said to
-	// it alone.
+	// Private says that privacy mode is on: in groups the bot only receives what is addressed to it.
 	Private bool
 }
 
-// Link returns the page in which one press sends the bot /start with this word.
+// Link returns a page on which one press sends the bot /start with this word.
 func (b Bot) Link(word string) string { return "https://t.me/" + b.Username + "?start=" + word }
 
 // Check asks Telegram once who the bot is. The text of an error says what to do.
@@ -54,7 +53,7 @@ func (c *client) whoAmI(ctx context.Context) (self user, err error) {
 	return self, err
 }
 
-// webhookInfo is what Telegram tells of a webhook.
+// webhookInfo describes a webhook.
 type webhookInfo struct {
 	URL       string `json:"url"`
 	Pending   int    `json:"pending_update_count"`
@@ -62,7 +61,7 @@ type webhookInfo struct {
 	ErrorDate int64  `json:"last_error_date"`
 }
 
-// undelivered is why updates wait, if they do.
+// undelivered returns why updates wait, if they do.
 func (w webhookInfo) undelivered() string {
 	if w.Pending == 0 {
 		return ""
@@ -70,7 +69,7 @@ func (w webhookInfo) undelivered() string {
 	return w.Error
 }
 
-// webhook asks where Telegram posts the updates of this bot to, if to anywhere.
+// webhook returns the present webhook of this bot.
 func (c *client) webhook(ctx context.Context) (info webhookInfo, err error) {
 	err = c.call(ctx, "getWebhookInfo", nil, &info)
 	return info, err

@@ -11,7 +11,7 @@ import (
 	"oneclaw/internal/markdown"
 )
 
-// contents are those parts of a message that are neither text nor file, and are read as text.
+// contents are the parts of a message other than text and files, which are read as text.
 type contents struct {
 	Rich *struct {
 		Blocks []richBlock `json:"blocks"`
@@ -61,8 +61,8 @@ func (l *location) String() string {
 	return strconv.FormatFloat(l.Latitude, 'f', -1, 64) + ", " + strconv.FormatFloat(l.Longitude, 'f', -1, 64)
 }
 
-// readContents reads what a message holds besides text. An odd one leaves the rest of the
-// message, and is named as unread.
+// readContents reads the contents of a message besides text. Unexpected data does not affect the rest
+// of the message, and is reported as unreadable.
 func (m *message) readContents(raw json.RawMessage) {
 	var c contents
 	if json.Unmarshal(raw, &c) != nil {
@@ -124,8 +124,8 @@ func checkbox(done bool) string {
 	return "- [ ] "
 }
 
-// richBlock is any of the blocks of a rich message (core.telegram.org/bots/api#richblock). A
-// kind that is newer than this code is read by the fields that it shares with others.
+// richBlock is a block of a rich message (core.telegram.org/bots/api#richblock). Unknown kinds are read
+// by the fields that they share with others.
 type richBlock struct {
 	Type       string          `json:"type"`
 	Text       json.RawMessage `json:"text"`
@@ -151,23 +151,23 @@ type richBlock struct {
 	VoiceNote *file `json:"voice_note"`
 }
 
-// richButton is a button; what it does is left out, but for an address.
+// richButton is a button, of which only an address is kept.
 type richButton struct {
 	Text json.RawMessage `json:"text"`
 	URL  string          `json:"url"`
 }
 
-// maxRichDepth is the deepest nesting that is read; Telegram allows 16 levels.
+// maxRichDepth bounds the nesting; Telegram allows 16 levels.
 const maxRichDepth = 32
 
-// richWriter makes one text of a rich message, in the Markdown that models read, with the
-// entities that say who is mentioned and where links lead.
+// richWriter converts a rich message to the Markdown that models read, with the entities of mentions
+// and links.
 type richWriter struct {
 	text     strings.Builder
 	units    int // UTF-16 code units of text
 	entities []entity
 	files    []media
-	// prefix begins each line, and first the next one instead; begun says that the line has it.
+	// prefix begins each line, first the next line instead; begun says that the line has its prefix.
 	prefix, first string
 	begun         bool
 }
@@ -199,7 +199,7 @@ func (w *richWriter) begin() {
 	w.begun, w.first = true, ""
 }
 
-// line begins a new line, unless the text is at the beginning of one.
+// line begins a new line, unless one has just begun.
 func (w *richWriter) line() {
 	if w.begun {
 		w.write("\n")
@@ -297,7 +297,7 @@ func (w *richWriter) button(b richButton, depth int) {
 	w.write("]")
 }
 
-// linked writes a text that leads to an address, where there is one.
+// linked writes a text, with its address if it has one.
 func (w *richWriter) linked(address string, write func()) {
 	from := w.units
 	write()
@@ -315,7 +315,7 @@ func (w *richWriter) inline(raw json.RawMessage, depth int) {
 	switch raw[0] {
 	case '"':
 		var s string
-		_ = json.Unmarshal(raw, &s) // A part of a message that was decoded already.
+		_ = json.Unmarshal(raw, &s) // part of a message that was decoded already
 		w.write(s)
 	case '[':
 		var list []json.RawMessage
@@ -353,7 +353,7 @@ func (w *richWriter) inline(raw json.RawMessage, depth int) {
 	}
 }
 
-// isEmpty reports whether nothing of a message can be read as text.
+// isEmpty reports whether no part of a message can be read as text.
 func (m *message) isEmpty() bool {
 	return m.Text == "" && strings.TrimFunc(m.told, unicode.IsSpace) == ""
 }

@@ -16,13 +16,13 @@ import (
 	"oneclaw/internal/rescue"
 )
 
-// event is what an update comes to: one of its fields, or none where not for the bot.
+// event is the result of an update: one of its fields, or none if it is not for the bot.
 type event struct {
 	message *chats.Message
-	// first is true of an edit that may be the first to call the bot.
+	// first says that an edit may be the first to mention the bot.
 	first bool
 	moved *move
-	// feedback is what a reaction says.
+	// feedback are the ratings in a reaction.
 	feedback []chats.Message
 	// dead is the id of a press that only the adapter can answer.
 	dead string
@@ -30,7 +30,7 @@ type event struct {
 
 type move struct{ from, to chats.Chat }
 
-// decoder turns updates into events for one bot.
+// decoder converts updates to events for one bot.
 type decoder struct {
 	self     user
 	commands map[string]bool
@@ -48,10 +48,9 @@ type decoded struct {
 	words   words
 }
 
-// batch decodes updates each on its own, and returns what they come to with the
-// greatest update id. An update that does not decode is logged and counts by its
-// id alone; known is false where not even one id is to be found. An error means that the
-// store does not tell now whether an album is for the bot.
+// batch decodes updates independently, and returns their events with the greatest update id. An update
+// that does not decode is logged and only its id counts; known is false if not even one id can be
+// found. After an error the store could not tell whether an album is for the bot.
 func (d *decoder) batch(ctx context.Context, raws []json.RawMessage) (events []event, last int64, known bool, err error) {
 	var list []*decoded
 	for _, raw := range raws {
@@ -86,9 +85,8 @@ func (d *decoder) batch(ctx context.Context, raws []json.RawMessage) (events []e
 	return events, last, known, nil
 }
 
-// lookUpAlbums finds out which albums are for the bot, and which texts in pieces. Only one
-// item of an album carries the words that call it, and that need not be the first; of a text
-// it is the first.
+// lookUpAlbums determines which albums, and which texts in pieces, are for the bot. Only one item of an
+// album has the text that mentions it, and that need not be the first; of a text it is the first.
 func (d *decoder) lookUpAlbums(ctx context.Context, list []*decoded) error {
 	var others []album
 	for _, u := range list {
@@ -122,7 +120,7 @@ func (d *decoder) decode(raw json.RawMessage) (*decoded, int64, error) {
 		var alone struct {
 			ID int64 `json:"update_id"`
 		}
-		_ = json.Unmarshal(raw, &alone) // 0 is the answer where this fails too
+		_ = json.Unmarshal(raw, &alone) // 0 if this fails too
 		return nil, alone.ID, err
 	}
 	u.raw = u.Message
@@ -184,7 +182,7 @@ func chatOf(id int64) chats.Chat {
 	return chats.Chat{Platform: Name, ID: strconv.FormatInt(id, 10)}
 }
 
-// convert returns nil for what is not for the bot.
+// convert returns the message of an update; nil if it is not for the bot.
 func (d *decoder) convert(u *decoded) *chats.Message {
 	m := u.message
 	id, name, ok := m.sender()
@@ -206,7 +204,7 @@ func (d *decoder) convert(u *decoded) *chats.Message {
 		// Ephemeral messages all have the id 0; their updates tell them apart.
 		msg.ID = "u" + strconv.FormatInt(u.ID, 10)
 	}
-	// Elsewhere a thread id only says which message began a row of replies.
+	// Elsewhere a thread id is only the message that began a chain of replies.
 	if m.IsTopic && m.ThreadID != 0 {
 		msg.Chat.Thread = strconv.FormatInt(m.ThreadID, 10)
 	}
@@ -226,12 +224,12 @@ func (d *decoder) convert(u *decoded) *chats.Message {
 	return msg
 }
 
-// fill fills in what came with a message. It reports whether that is anything: a user who
-// joined, or a title that changed, is a message of the service.
+// fill fills in the contents of a message. It reports whether there are any: a joined user, or a
+// changed title, is a service message.
 func (d *decoder) fill(u *decoded, msg *chats.Message) bool {
 	m := u.message
 	if msg.Kind == chats.KindEdit && m.place {
-		return false // A live location is edited all the time.
+		return false // live locations are edited all the time
 	}
 	msg.Files, msg.Skipped = m.attachments(u.raw)
 	if msg.Kind == chats.KindEdit {
@@ -241,10 +239,9 @@ func (d *decoder) fill(u *decoded, msg *chats.Message) bool {
 	return msg.Text != "" || len(msg.Files)+len(msg.Skipped) > 0 || m.isForeign() && len(msg.Quoted) > 0
 }
 
-// sender returns who a message is from. One that was sent in the name of a chat (by
-// an anonymous administrator, or by a user as their channel) is from that chat:
-// the user that Telegram puts beside it stands for everybody who does so. Bots and
-// posts forwarded from a linked channel have no sender.
+// sender returns the author of a message. A message sent in the name of a chat (by an anonymous
+// administrator, or by a user as their channel) is from that chat: the user that Telegram adds stands
+// for all such senders. Bots and posts forwarded from a linked channel have no sender.
 func (m *message) sender() (id int64, name string, ok bool) {
 	switch {
 	case m.AutoForward, m.Chat.Type == "channel":
@@ -262,7 +259,7 @@ func (u user) name() string {
 	return tidy(cmp.Or(tidy(u.FirstName+" "+u.LastName), u.Username))
 }
 
-// tidy makes one line of a name.
+// tidy returns a name on one line.
 func tidy(name string) string {
 	return strings.Join(strings.FieldsFunc(name, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r)
@@ -272,7 +269,7 @@ func tidy(name string) string {
 func (d *decoder) forBot(u *decoded) bool {
 	m := u.message
 	if m.Chat.Type != "private" && m.isForeign() {
-		return false // its author mentioned the bot, not the one who passes it on
+		return false // its author mentioned the bot, not the sender
 	}
 	if m.Chat.Type == "private" || d.albums.known.Has(m.belongsTo()) {
 		return true

@@ -9,12 +9,12 @@ import (
 	"oneclaw/internal/cache"
 )
 
-// maxEditions bounds the messages whose text is remembered.
+// maxEditions bounds the remembered texts.
 const maxEditions = 4096
 
-// editions remembers what messages said, because Telegram calls it an edit as well when
-// the preview of a link appears. Where it has forgotten, an edit that changes nothing is
-// handed on, which does no harm.
+// editions remembers the texts of messages, because Telegram also reports an edit when the preview of a
+// link appears. An edit of a forgotten message is passed on even if it changes nothing, which does no
+// harm.
 type editions struct {
 	seed maphash.Seed
 	sums *cache.Cache[edition, uint64]
@@ -30,7 +30,7 @@ func (e *editions) sum(m *chats.Message) (edition, uint64) {
 	return edition{m.Chat.ID, m.ID}, maphash.String(e.seed, m.Text)
 }
 
-// changed returns the events without the edits that change no text.
+// changed returns the events without edits that change no text.
 func (e *editions) changed(events []event) []event {
 	return slices.DeleteFunc(events, func(ev event) bool {
 		if ev.message == nil || ev.message.Kind != chats.KindEdit {
@@ -42,12 +42,12 @@ func (e *editions) changed(events []event) []event {
 	})
 }
 
-// maxFirst is how old a message may be that calls the bot only now: people can edit for two
-// days, and an inbox knows for longer what it has accepted.
+// maxFirst bounds the age of a message that mentions the bot only after an edit: users can edit for two
+// days, and an inbox remembers longer what it has accepted.
 const maxFirst = 48 * time.Hour
 
-// called has a user who mentions the bot by an edit speak to it for the first time. An inbox drops
-// what it has accepted before.
+// called converts edits that mention the bot to new messages as well. An inbox drops those it has
+// accepted before.
 func called(events []event) (all []event) {
 	for _, e := range events {
 		if e.first {
@@ -60,8 +60,7 @@ func called(events []event) (all []event) {
 	return all
 }
 
-// keep remembers events that were accepted: one that was not will come again, and must
-// not count as known then.
+// keep remembers events that were accepted; others will come again, and must not count as known then.
 func (e *editions) keep(events []event) {
 	for _, ev := range events {
 		if ev.message != nil && ev.message.Kind != chats.KindPress {

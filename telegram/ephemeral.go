@@ -11,25 +11,25 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// editEphemeral is the method that edits what one person alone sees.
+// editEphemeral edits an ephemeral message.
 const editEphemeral = "editEphemeralMessageText"
 
-// ephemeralPattern is the form of the id of an ephemeral message, which counts for one receiver.
+// ephemeralPattern matches the id of an ephemeral message, which is unique per receiver.
 var ephemeralPattern = regexp.MustCompile(`^e([1-9][0-9]*)u([1-9][0-9]*)$`)
 
 func ephemeralID(ephemeral int64, user string) string {
 	return "e" + strconv.FormatInt(ephemeral, 10) + "u" + user
 }
 
-// SendEphemeral implements [chats.EphemeralSender]. In a group that the bot administers, Telegram shows the
-// message to one person alone. Where the bot does not, or the server is too old for that,
-// everybody sees it, as they do what is sent by any bot.
+// SendEphemeral implements [chats.EphemeralSender]. In a group that the bot administers, Telegram shows
+// the message to one user alone. If the bot is not an administrator, or the server is too old,
+// everybody sees it, like any message of a bot.
 func (p *Platform) SendEphemeral(ctx context.Context, to chats.Address, user string, part chats.Part) (string, error) {
 	if err := p.ready(ctx, to); err != nil {
 		return "", err
 	}
 	d := &delivery{to: to, part: part, plain: part.Text == ""}
-	// What is below zero is a chat, in the name of which a user writes.
+	// A negative id is a chat, in whose name a user writes.
 	if !strings.HasPrefix(to.Chat.ID, "-") || strings.HasPrefix(user, "-") {
 		return p.send(ctx, d)
 	}
@@ -44,7 +44,7 @@ func (p *Platform) SendEphemeral(ctx context.Context, to chats.Address, user str
 	err = p.bring(d, func() error {
 		params := d.params()
 		params["ephemeral_message_parameters"] = `{"receiver_user_id":` + user + `}`
-		params["receiver_user_id"] = user // where 10.2 looks; what a server does not know it ignores
+		params["receiver_user_id"] = user // read by 10.2; servers ignore unknown fields
 		return p.api.call(ctx, sendMessage, params, &sent)
 	})
 	switch {
@@ -61,17 +61,16 @@ func (p *Platform) SendEphemeral(ctx context.Context, to chats.Address, user str
 	return "", p.sendError(to, err)
 }
 
-// refusedFor reports whether Telegram refused a request for what it asks, and not because the
-// chat has moved.
+// refusedFor reports whether Telegram refused a request for its content, and not because the chat has
+// moved.
 func refusedFor(err error) bool {
 	var ce *callError
 	return errors.As(err, &ce) && ce.answered && ce.code == http.StatusBadRequest && ce.movedTo == 0
 }
 
-// canSendEphemeral asks the server, once, whether it knows ephemeral messages. One that does not
-// would ignore who a message is for and show it to all, so it is asked with a request that
-// shows nothing to any user: an edit without a message, which it refuses in other words where
-// it does not know the method.
+// canSendEphemeral asks the server, once, whether it knows ephemeral messages. A server that does not
+// would ignore the receiver and show a message to all, so the request shows nothing to any user: an
+// edit without a message, which a server without the method refuses in other words.
 func (p *Platform) canSendEphemeral(ctx context.Context, to chats.Address) (bool, error) {
 	if known := p.ephemeral.Load(); known != nil {
 		return *known, nil
@@ -84,7 +83,7 @@ func (p *Platform) canSendEphemeral(ctx context.Context, to chats.Address) (bool
 		failure.Outcome = chats.Later
 		return false, failure
 	}
-	knows := ce == nil || ce.code != http.StatusNotFound // proxies and mocks say ok to anything they know
+	knows := ce == nil || ce.code != http.StatusNotFound // proxies and mocks accept anything they know
 	p.ephemeral.Store(&knows)
 	return knows, nil
 }

@@ -21,7 +21,7 @@ import (
 // fetchTimeout bounds the download of a file.
 const fetchTimeout = 2 * time.Minute
 
-// FetchFile downloads a file of at most 20 MB, which is what Telegram hands to bots.
+// FetchFile downloads a file of at most 20 MB, Telegram's limit for bots.
 func (p *Platform) FetchFile(ctx context.Context, a chats.Attachment, w io.Writer) error {
 	if a.Size > maxFile {
 		return chats.ErrTooLarge
@@ -44,10 +44,10 @@ func (p *Platform) FetchFile(ctx context.Context, a chats.Attachment, w io.Write
 	return p.api.download(ctx, f.Path, w)
 }
 
-// copyLocal copies a file of a server of one's own that runs with --local: it tells where
-// the file lies, and hands none out. The path may hold the token.
+// copyLocal copies a file from a self-hosted server with --local, which returns the path of the file
+// instead of serving it. The path may contain the token.
 func (c *client) copyLocal(path string, w io.Writer) (err error) {
-	// It does not wait for the other end, should this be a pipe.
+	// It does not wait for a writer, should this be a pipe.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return fmt.Errorf("telegram: file: the server at TELEGRAM_API_URL runs with --local, and this program cannot read the folder that it keeps files in: let both have it at the same path: %w", c.Clean(err))
@@ -68,7 +68,7 @@ func (c *client) copyLocal(path string, w io.Writer) (err error) {
 	return nil
 }
 
-// download writes a file of the server to w. Its address leaves this function in no error.
+// download writes a file of the server to w. Its errors never contain the address.
 func (c *client) download(ctx context.Context, path string, w io.Writer) error {
 	parts := strings.Split(strings.TrimLeft(path, "/"), "/")
 	for i, part := range parts {

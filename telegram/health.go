@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// conflictPatience is how long another poller may be the crashed former self.
+// conflictPatience is how long another poller may be this bot's crashed predecessor.
 const conflictPatience = 3 * time.Minute
 
-// stallMargin is how long past its timeout a poll may be late.
+// stallMargin is how late, after its timeout, a poll may be.
 const stallMargin = 90 * time.Second
 
-// postedPatience is how long a bot counts as ill that could not keep what was posted to it.
-// A balancer sends nothing to one that is, so that nothing else would show that it is well.
+// postedPatience is how long a bot that could not store a posted update counts as unhealthy. A load
+// balancer sends nothing to an unhealthy one, so that no success could end that state.
 const postedPatience = 15 * time.Second
 
-// health is what the last polls came to. The zero value has not polled.
+// health is the state of the last polls. The zero value has not polled.
 type health struct {
 	mu      sync.Mutex
 	started time.Time
-	// good is when Telegram last gave a good answer; zero for never.
+	// good is when Telegram last answered successfully; zero for never.
 	good time.Time
-	// since and last are of the refusals because another process gets the updates, and
-	// holder says who that is, once it has been asked.
+	// since and last are the times of the refusals because another process gets the updates, and holder
+	// is that process, once known.
 	since, last time.Time
 	holder      string
-	poll        error     // the last poll's
-	inbox       error     // the last Accept's
+	poll        error     // error of the last poll
+	inbox       error     // error of the last Accept
 	failed      time.Time // when it failed
-	handing     time.Time // since when an Accept runs
+	handing     time.Time // start of the running Accept
 }
 
 func (h *health) change(f func()) {
@@ -57,9 +57,9 @@ func (h *health) polled(err error) {
 	})
 }
 
-// conflicted records a poll that was refused because another process gets the updates. It
-// reports since when that is so, and whether it has just begun. Two that take turns with
-// the place both succeed now and then: that does not end it.
+// conflicted records a poll that was refused because another process gets the updates. It returns for
+// how long that lasts, and whether it has just begun. Two pollers that take turns both succeed now and
+// then: that does not end it.
 func (h *health) conflicted(err error, calm time.Duration) (lasts time.Duration, begins bool) {
 	h.change(func() {
 		now := time.Now()
@@ -72,7 +72,7 @@ func (h *health) conflicted(err error, calm time.Duration) (lasts time.Duration,
 	return lasts, begins
 }
 
-// blame records who gets the updates instead, and reports whether that is news.
+// blame records which process gets the updates instead, and reports whether that is new.
 func (h *health) blame(holder string) (news bool) {
 	h.change(func() { news, h.holder = h.holder != holder, holder })
 	return news
@@ -84,11 +84,12 @@ func (h *health) accepted(err error) {
 	h.change(func() { h.inbox, h.failed, h.handing = err, time.Now(), time.Time{} })
 }
 
-// calm is the time after which a conflict is over: longer than two pollers that take
-// turns need for a round.
+// calm returns the time after which a conflict is over: longer than a round of two pollers that take
+// turns.
 func (p *Platform) calm() time.Duration { return 3*p.conflictWait + 15*time.Second }
 
-// Health returns nil while polls succeed and are kept, or what is wrong for the operator.
+// Health returns nil while polls succeed and their updates are stored, or what is wrong, for the
+// operator.
 func (p *Platform) Health() error {
 	h := &p.health
 	h.mu.Lock()
@@ -119,5 +120,5 @@ func (p *Platform) Health() error {
 	return fmt.Errorf("telegram: no poll has ended for %v", quiet.Round(time.Second))
 }
 
-// Ping implements [bridge.Pinger] with getMe.
+// Ping implements [chats.Pinger] with getMe.
 func (p *Platform) Ping(ctx context.Context) error { return p.api.call(ctx, "getMe", nil, nil) }

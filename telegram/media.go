@@ -11,13 +11,13 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// maxFile is what getFile hands out (core.telegram.org/bots/api#getfile).
+// maxFile is the limit of getFile (core.telegram.org/bots/api#getfile).
 const maxFile = 20 << 20
 
-// maxDuration bounds what a length is taken for, in seconds.
+// maxDuration bounds a duration, in seconds.
 const maxDuration = 1 << 20
 
-// unreadable are the contents that the bot cannot read, by field, in words for the user. Others
+// unreadable lists contents that the bot cannot read, by field, in words for the user. Other contents
 // are read as text (contents.go).
 var unreadable = []struct{ field, what string }{
 	{"video", "a video"},
@@ -31,9 +31,9 @@ var unreadable = []struct{ field, what string }{
 	{"passport_data", "passport data"},
 }
 
-// silent are the objects in a message that are no content: those that go with one, and
-// what the chat itself tells (core.telegram.org/bots/api#message). Any other object is
-// content of a kind that is newer than this list.
+// silent lists objects in a message that are not content: additions to it, and notices of the chat
+// itself (core.telegram.org/bots/api#message). Any other object is content, possibly of an unknown
+// kind.
 var silent = map[string]bool{
 	"boost_added": true, "business_connection_id": true, "caption_entities": true, "chat": true,
 	"chat_background_set": true, "chat_owner_changed": true, "chat_owner_left": true, "chat_shared": true,
@@ -54,10 +54,10 @@ var silent = map[string]bool{
 	"voice_chat_started": true, "web_app_data": true, "write_access_allowed": true,
 }
 
-// silentPrefixes begin the names of further such objects, also of those to come.
+// silentPrefixes begin the names of further such objects, including future ones.
 var silentPrefixes = []string{"reply_to_", "forward_", "sender_", "guest_", "suggested_post_", "community_chat_"}
 
-// attachments returns the files of a message, and what of it cannot be read.
+// attachments returns the files of a message, and what cannot be read.
 func (m *message) attachments(raw json.RawMessage) (files []chats.Attachment, skipped []string) {
 	add := func(f *file, name, kind string, sound ...chats.SoundKind) {
 		if f == nil || f.ID == "" {
@@ -65,7 +65,7 @@ func (m *message) attachments(raw json.RawMessage) (files []chats.Attachment, sk
 		}
 		a := chats.Attachment{Ref: f.ID, Name: cmp.Or(f.Name, name), Size: max(f.Size, 0), Type: cmp.Or(f.Type, kind)}
 		if len(sound) > 0 {
-			// One that is too large is said where it would be heard.
+			// A sound that is too large is reported when it is to be transcribed.
 			a.Sound = chats.Sound{Kind: sound[0], Length: time.Duration(min(max(f.Duration, 0), maxDuration)) * time.Second}
 		} else if a.Size > maxFile {
 			skipped = append(skipped, fmt.Sprintf("%s (%.1f MB): Telegram hands files of at most %d MB to a bot", a.Name, float64(a.Size)/(1<<20), maxFile>>20))
@@ -75,7 +75,7 @@ func (m *message) attachments(raw json.RawMessage) (files []chats.Attachment, sk
 	}
 	for _, held := range append([]media{m.media}, m.inside...) {
 		add(largest(held.Photo), "photo.jpg", "image/jpeg")
-		// Telegram repeats an animation as a document, for clients that are older.
+		// Telegram repeats an animation as a document, for older clients.
 		if held.Animation != nil {
 			add(held.Animation, "animation.mp4", "video/mp4")
 		} else {
@@ -101,7 +101,7 @@ func largest(sizes []file) *file {
 	return best
 }
 
-// unread names what there is in a message besides text and files, in one line.
+// unread returns the contents of a message besides text and files, in one line.
 func unread(raw json.RawMessage) []string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
@@ -120,7 +120,7 @@ func unread(raw json.RawMessage) []string {
 	return nil
 }
 
-// isContent reports whether a field may be what a message is about.
+// isContent reports whether a field may be content.
 func isContent(field string, v json.RawMessage) bool {
 	if silent[field] || len(v) == 0 || v[0] != '{' && v[0] != '[' {
 		return false

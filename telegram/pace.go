@@ -13,21 +13,21 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// Bounds of the pace that flood control asks for. Telegram does not publish its limits:
-// about one message a second in a chat, 20 a minute in a group and 30 a second over all
-// are what it lets pass for as long as one likes (core.telegram.org/bots/faq).
+// Bounds of the rate after flood control. Telegram does not publish its limits: about one message a
+// second in a chat, 20 a minute in a group and 30 a second in total are sustainable
+// (core.telegram.org/bots/faq).
 const (
 	chatGap   = time.Second
 	groupGap  = 3 * time.Second
 	maxGap    = 15 * time.Second
 	allGap    = 50 * time.Millisecond
 	maxAllGap = time.Second
-	// noRetryAfter stands for a refusal that does not say for how long.
+	// noRetryAfter is the pause after a refusal without a duration.
 	noRetryAfter = time.Second
-	// maxHold is how long a message waits inside a send.
+	// maxHold bounds the wait inside a send.
 	maxHold = 10 * time.Second
-	// Refusals in manyChats chats within manyWindow are about the bot and not about the
-	// chats. Then everything waits as long as asked, at most maxHoldAll, and goes on slower.
+	// Refusals in manyChats chats within manyWindow concern the bot and not the chats. Then everything
+	// waits as long as asked, at most maxHoldAll, and continues more slowly.
 	manyChats  = 3
 	manyWindow = 2 * time.Second
 	maxHoldAll = 5 * time.Second
@@ -36,12 +36,12 @@ const (
 // all is the key of the limit of all chats.
 const all = ""
 
-// pacer keeps to what flood control asks for. No chat delays another one.
+// pacer obeys flood control. No chat delays another one.
 type pacer struct {
 	paces *retry.Pacer
 
 	mu      sync.Mutex           // guards refused
-	refused map[string]time.Time // the chats of the last refusals
+	refused map[string]time.Time // chats of the last refusals
 }
 
 // idle reports whether nothing to the chat has to wait.
@@ -72,7 +72,7 @@ func (p *pacer) refuse(chat string, wait time.Duration) {
 	}
 }
 
-// admit waits until a message may be sent, or says how long that takes.
+// admit waits until a message may be sent, or returns an error that says how long that takes.
 func (p *Platform) admit(ctx context.Context, chat chats.Chat) error {
 	wait := p.pacer.paces.Wait(ctx, all, chat.ID)
 	if wait <= 0 {
@@ -81,7 +81,7 @@ func (p *Platform) admit(ctx context.Context, chat chats.Chat) error {
 	return &chats.SendError{Outcome: chats.Later, RetryAfter: wait, Err: fmt.Errorf("telegram: %s is under flood control for another %v", chat, wait.Round(time.Millisecond))}
 }
 
-// heed learns from an error of a call about a chat.
+// heed adapts the rate to an error of a call about a chat.
 func (p *Platform) heed(chat chats.Chat, err error) {
 	if ce, ok := errors.AsType[*callError](err); ok && ce.code == http.StatusTooManyRequests {
 		p.pacer.refuse(chat.ID, ce.retryAfter)

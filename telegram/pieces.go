@@ -8,13 +8,12 @@ import (
 	"oneclaw/internal/markdown"
 )
 
-// Clients send a text that is too long for a message as several. Where they cut depends on
-// the client: Telegram Desktop looks for the end of a paragraph, a sentence or a word in the
-// second half of a message (TextUtilities::CutPart in ui/text/text_entity.cpp), that for
-// Android for the end of a word among the last 300 characters; where there is none, the
-// message is full.
+// Clients split a text that is too long for a message. Telegram Desktop cuts at the end of a paragraph,
+// a sentence or a word in the second half of a message (TextUtilities::CutPart in
+// ui/text/text_entity.cpp), the Android client at the end of a word among the last 300 characters;
+// without one, the message has the maximum length.
 
-// cut says whether the text may go on in the next message.
+// cut returns whether the text may continue in the next message.
 func (m *message) cut() chats.Cut {
 	switch n := markdown.Units(m.Text); {
 	case n >= maxText:
@@ -25,11 +24,11 @@ func (m *message) cut() chats.Cut {
 	return chats.CutNowhere
 }
 
-// pieceSeconds is how far apart two pieces of a text are.
+// pieceSeconds bounds the time between two pieces of a text.
 const pieceSeconds = 3
 
-// belongsTo names what a message of a group is part of: its album, or the text that the
-// message before it of the same sender may have begun.
+// belongsTo names what a message of a group is part of: its album, or the text that the previous
+// message of the sender may have begun.
 func (m *message) belongsTo() album {
 	if m.MediaGroup != "" {
 		return album{m.Chat.ID, m.MediaGroup}
@@ -37,14 +36,14 @@ func (m *message) belongsTo() album {
 	return m.piece(m.ID, m.Date)
 }
 
-// piece names a message as one that continues a text of its sender.
+// piece names the message that may continue a text of its sender.
 func (m *message) piece(id, date int64) album {
 	by, _, _ := m.sender()
 	return album{m.Chat.ID, fmt.Sprintf("text/%d/%d/%d", by, id, date)}
 }
 
-// goesOn remembers that the rest of a text is for the bot: the message with the next id, if
-// it comes at once. Only the first calls the bot.
+// goesOn records that the rest of a text is for the bot: the message with the next id, if it comes at
+// once. Only the first one mentions the bot.
 func (d *decoder) goesOn(m *message) {
 	for date := m.Date; m.cut() != chats.CutNowhere && date <= m.Date+pieceSeconds; date++ {
 		d.albums.known.Put(m.piece(m.ID+1, date), true, cache.Forever)

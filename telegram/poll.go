@@ -22,21 +22,20 @@ import (
 const (
 	minBackOff = time.Second
 	maxBackOff = 60 * time.Second
-	// maxAcceptPause bounds the pauses before updates are handed over again that our own side
-	// did not take: Telegram is in order, and people wait.
+	// maxAcceptPause bounds the pauses before updates are passed to the inbox again after an error on
+	// our side: Telegram works, and users wait.
 	maxAcceptPause = 2 * time.Second
-	// defaultPollMargin is how long past its timeout a poll may be answered.
+	// defaultPollMargin is how late, after its timeout, a poll may be answered.
 	defaultPollMargin = 15 * time.Second
-	// emptyPause keeps a server that does not wait from being asked without end.
+	// emptyPause bounds the rate of requests to a server that answers without waiting.
 	emptyPause = 500 * time.Millisecond
 )
 
 // allowedUpdates are the kinds of updates to ask for.
 const allowedUpdates = `["message","edited_message","my_chat_member","callback_query","message_reaction"]`
 
-// Run polls until ctx ends, or takes what Telegram posts. It returns an error only where
-// the token is refused at the start; the network being down, or another process polling, it
-// waits out.
+// Run polls until ctx ends, or receives posted updates. It returns an error only if the token is
+// refused at the start; it waits for the end of network outages and of conflicts with another poller.
 func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	p.health.start()
 	defer p.health.stop()
@@ -72,7 +71,7 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	return nil
 }
 
-// identify learns who the bot is.
+// identify asks who the bot is.
 func (p *Platform) identify(ctx context.Context) (user, error) {
 	pauses := retry.New(minBackOff, maxBackOff)
 	for {
@@ -96,15 +95,14 @@ func (p *Platform) identify(ctx context.Context) (user, error) {
 	}
 }
 
-// wrongToken reports whether Telegram itself does not know the token: it says 401
-// to one that was revoked and 404 to one that never was.
+// wrongToken reports whether Telegram itself does not know the token: it answers 401 for a revoked one
+// and 404 for one that never existed.
 func wrongToken(err error) bool {
 	var ce *callError
 	return errors.As(err, &ce) && ce.answered && (ce.code == http.StatusUnauthorized || ce.code == http.StatusNotFound)
 }
 
-// dropWebhook removes the webhook, and reports whether there was one: with it, polls get
-// nothing.
+// dropWebhook removes the webhook, and reports whether there was one: with it, polls get nothing.
 func (p *Platform) dropWebhook(ctx context.Context) (dropped bool, err error) {
 	if hook, err := p.api.webhook(ctx); err != nil || hook.URL == "" {
 		return false, err
@@ -121,15 +119,15 @@ func asked(err error) time.Duration {
 	return 0
 }
 
-// receiver is one Run.
+// receiver is the state of one Run.
 type receiver struct {
 	*Platform
 	decode decoder
 	in     chats.Inbox
 	offset int64
 	pauses *retry.Pauses
-	// begun says that polls have got answers, so that a webhook from now on is another
-	// program's. One from before is removed.
+	// begun says that polls have succeeded, so that a later webhook is another program's. An earlier
+	// one is removed.
 	begun    bool
 	slots    chan struct{}
 	tasks    sync.WaitGroup
@@ -139,7 +137,7 @@ type receiver struct {
 	cancel  context.CancelCauseFunc
 }
 
-// round polls once, hands over what came, and returns how long to wait.
+// round polls once, passes on the updates, and returns how long to wait.
 func (r *receiver) round(ctx context.Context) time.Duration {
 	begin := time.Now()
 	raws, err := r.poll(ctx)
@@ -170,13 +168,13 @@ func (r *receiver) round(ctx context.Context) time.Duration {
 		r.log.Error("updates not accepted: they stay at telegram", "updates", len(raws), "err", err, "wait", wait)
 		return wait
 	}
-	// Ids count up, but may begin anew after a week of silence.
+	// Ids count up, but may start again after a week of silence.
 	r.offset = last + 1
 	r.pauses.Reset()
 	return 0
 }
 
-// give has the inbox accept what updates come to, and returns the greatest update id.
+// give passes the events of updates to the inbox, and returns the greatest update id.
 func (r *receiver) give(ctx context.Context, d *decoder, raws []json.RawMessage) (last int64, known bool, err error) {
 	events, last, known, err := d.batch(ctx, raws)
 	if err != nil || !known {
@@ -214,8 +212,8 @@ func (r *receiver) poll(ctx context.Context) ([]json.RawMessage, error) {
 	return raws, err
 }
 
-// missed records a poll that came to nothing and returns how long to wait. Another process
-// who polls, such as the former self of this bot, is waited for without end.
+// missed records a failed poll and returns how long to wait. For another poller, such as this bot's
+// predecessor, it waits forever.
 func (r *receiver) missed(ctx context.Context, err error) time.Duration {
 	if ce, ok := errors.AsType[*callError](err); ok && ce.answered && ce.code == http.StatusConflict {
 		if active := strings.Contains(ce.text, "webhook is active"); active && !r.begun {
@@ -239,7 +237,7 @@ func (r *receiver) missed(ctx context.Context, err error) time.Duration {
 	r.health.polled(err)
 	wait := r.pauses.Next(asked(err))
 	r.log.Warn("poll without answer", "err", err, "wait", wait)
-	// A connection that has died in silence must not carry the next poll too.
+	// A connection that has silently died must not be used for the next poll.
 	r.api.Renew()
 	return wait
 }

@@ -10,22 +10,21 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// The room of previews, which is what messages leave of the limits that pacer names: edits
-// count like messages, and half of what goes out over all chats is kept for answers.
+// Rate limits of previews: what messages leave of the limits of pacer. Edits count like messages, and
+// half of the total rate is reserved for answers.
 const (
 	previewGap      = 1200 * time.Millisecond
 	previewGapGroup = 5 * time.Second
 	previewRate     = 15
 	previewBurst    = 25
-	// beginnings are what is left of the burst for previews that have not begun.
+	// beginnings is the part of the burst for previews that have not begun.
 	beginnings = 15
-	// endRate and endBurst are how many previews become answers in a second, and at once. More
-	// would be refused, and then all wait for longer.
+	// endRate and endBurst bound how many previews become answers in a second, and at once. More would
+	// be refused, and then all wait longer.
 	endRate, endBurst = 25, 25
 )
 
-// Room implements [chats.Previewer]. While messages to the chat wait for flood control there
-// is none.
+// Room implements [chats.Previewer]. There is none while messages to the chat wait for flood control.
 func (p *Platform) Room(to chats.Address, id string) time.Duration {
 	if !p.pacer.idle(to.Chat.ID) {
 		return chatGap

@@ -11,16 +11,16 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// pointers are the fields in which a message points at others. What stands in them is read by
-// itself, so that an odd one leaves the message.
+// pointers are the fields in which a message refers to others. They are decoded separately, so that
+// unexpected data in them does not affect the message.
 type pointers struct {
 	External json.RawMessage `json:"external_reply"`
 	Quote    json.RawMessage `json:"quote"`
 	Origin   json.RawMessage `json:"forward_origin"`
 }
 
-// origin says where a message comes from (core.telegram.org/bots/api#messageorigin). Who
-// hides their account is known by a name alone.
+// origin is the origin of a message (core.telegram.org/bots/api#messageorigin). A user who hides their
+// account has only a name.
 type origin struct {
 	Type      string `json:"type"`
 	Date      int64  `json:"date"`
@@ -33,11 +33,11 @@ type origin struct {
 
 func (m *message) isForward() bool { return present(m.Origin) }
 
-// isForeign reports whether the sender passes on what another user, chat or bot has written: a
-// forward, or what an inline bot had them send.
+// isForeign reports whether the sender passes on what another user, chat or bot has written: a forward,
+// or the result of an inline bot.
 func (m *message) isForeign() bool { return m.isForward() || m.ViaBot != nil }
 
-// point fills in what a message points at. Nothing of a foreign message is the sender's own text.
+// point fills in the quotes of a message. No text of a foreign message is the sender's own.
 func (d *decoder) point(m *message, msg *chats.Message) {
 	var list []chats.Quoted
 	if q, ok := d.reply(m); ok {
@@ -58,8 +58,8 @@ func (d *decoder) point(m *message, msg *chats.Message) {
 	msg.Quoted = chats.Bound(list)
 }
 
-// reply is what a message answers: a message of the chat, or of another one, of which
-// Telegram tells no text but the part that was chosen.
+// reply returns the message that m replies to: one of the chat, or of another chat, of which Telegram
+// only has the selected text.
 func (d *decoder) reply(m *message) (q chats.Quoted, ok bool) {
 	q.How = chats.PointReply
 	switch {
@@ -79,7 +79,7 @@ func (d *decoder) reply(m *message) (q chats.Quoted, ok bool) {
 	return q, !q.Empty()
 }
 
-// answered reads a message of the same chat.
+// answered decodes a message of the same chat.
 func (d *decoder) answered(raw json.RawMessage, q *chats.Quoted) {
 	var r message
 	if json.Unmarshal(raw, &r) != nil {
@@ -102,12 +102,12 @@ func (d *decoder) answered(raw json.RawMessage, q *chats.Quoted) {
 	q.Text = r.plain()
 	q.Files, q.Skipped = r.attachments(raw)
 	q.ID = strconv.FormatInt(r.ID, 10)
-	if r.Date > 0 { // 0 where it is too old for bots to see
+	if r.Date > 0 { // 0 if it is too old for bots to see
 		q.Time = time.Unix(r.Date, 0).UTC()
 	}
 }
 
-// external reads a message of another chat.
+// external decodes a message of another chat.
 func (d *decoder) external(raw json.RawMessage, q *chats.Quoted) {
 	var r struct {
 		message
@@ -123,7 +123,7 @@ func (d *decoder) external(raw json.RawMessage, q *chats.Quoted) {
 	q.Files, q.Skipped = r.attachments(raw)
 }
 
-// written says who wrote something, and when.
+// written fills in the author and the time of a quote.
 func (d *decoder) written(raw json.RawMessage, q *chats.Quoted) {
 	var o origin
 	if json.Unmarshal(raw, &o) != nil {
@@ -148,8 +148,8 @@ func (d *decoder) written(raw json.RawMessage, q *chats.Quoted) {
 	}
 }
 
-// words returns the text of a message with its entities: its caption where it has none, and
-// what is told of its contents where it has neither.
+// words returns the text of a message with its entities: or else its caption, or else the text of its
+// contents.
 func (m *message) words() (string, []entity) {
 	switch {
 	case strings.TrimSpace(m.Text) != "":
@@ -160,11 +160,11 @@ func (m *message) words() (string, []entity) {
 	return m.told, m.toldEntities
 }
 
-// plain is the text of a message as it stands.
+// plain returns the full text of a message.
 func (m *message) plain() string { return plain(m.words()) }
 
-// plain is a text with the addresses of links that do not show. Nothing is taken off it: it
-// was not said to the bot.
+// plain returns a text with the addresses of links that do not show. It removes no mention: the text
+// was not addressed to the bot.
 func plain(text string, entities []entity) string {
 	units := utf16.Encode([]rune(text))
 	var edits []edit
@@ -182,7 +182,7 @@ func (d *decoder) hears(m *message) bool {
 	return d.listens != nil && m.Chat.ID != 0 && d.listens(chatOf(m.Chat.ID))
 }
 
-// listening asks an inbox what it wants besides what is for the bot; nil where that is nothing.
+// listening returns the function with which an inbox selects ambient messages; nil if it has none.
 func listening(in chats.Inbox) func(chats.Chat) bool {
 	if l, ok := in.(chats.AmbientInbox); ok {
 		return l.WantsAmbient

@@ -8,8 +8,8 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// reacted is a change of a user's reactions to a message. It does not say whose message
-// that is, nor in which topic. A reaction in the name of a chat has no user.
+// reacted is a change of a user's reactions to a message. It does not say whose message that is, nor in
+// which topic. A reaction in the name of a chat has no user.
 type reacted struct {
 	Chat    chat       `json:"chat"`
 	Message int64      `json:"message_id"`
@@ -23,13 +23,13 @@ type reaction struct {
 	Emoji string `json:"emoji"`
 }
 
-// thumbs are the reactions that say what a user thinks.
+// thumbs maps the reactions that are ratings to their feedback.
 var thumbs = map[reaction][2]chats.Feedback{
 	{"👍"}: {chats.Good, chats.NotGood},
 	{"👎"}: {chats.Bad, chats.NotBad},
 }
 
-// feedback is what a change says: first what the user takes back.
+// feedback returns the ratings of a change, withdrawals first.
 func (r *reacted) feedback() (said []chats.Message) {
 	if r.Chat.ID == 0 || r.User == nil || r.User.IsBot || r.User.ID == 0 {
 		return nil

@@ -8,10 +8,10 @@ import (
 	"oneclaw/internal/markdown"
 )
 
-// maxText is the length of a message in UTF-16 units, markup not counted.
+// maxText bounds a message in UTF-16 units, markup not counted.
 const maxText = 4096
 
-// Render turns Markdown into parts in Telegram's HTML that notify no user.
+// Render renders Markdown as parts in Telegram's HTML that notify no user.
 func (p *Platform) Render(text string) []chats.Part {
 	var parts []chats.Part
 	for _, part := range markdown.Parse(text).TelegramHTML(partLimit()) {
@@ -20,10 +20,10 @@ func (p *Platform) Render(text string) []chats.Part {
 	return parts
 }
 
-// mention finds what Telegram takes for a user's name in plain text.
+// mention matches what Telegram takes for a user's name in plain text.
 var mention = regexp.MustCompile(`(^|[^\pL\pN_])@([\pL\pN_])`)
 
-// inert breaks names in plain text with an invisible character.
+// inert breaks mentions in plain text with an invisible character.
 func inert(text string) string { return mention.ReplaceAllString(text, "$1@\u200b$2") }
 
 // partLimit leaves room for the lines that a send may add.
@@ -31,7 +31,7 @@ func partLimit() int {
 	return maxText - markdown.Units("\n\n"+chats.RepeatNotice) - markdown.Units(topicNotice+"\n\n")
 }
 
-// prefixLen is the length in bytes of the longest prefix of at most limit units.
+// prefixLen returns the length in bytes of the longest prefix of at most limit units.
 func prefixLen(s string, limit int) int {
 	units := 0
 	for i, r := range s {

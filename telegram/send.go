@@ -15,7 +15,7 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// topicNotice is shown with an answer whose topic takes none any more.
+// topicNotice is shown with an answer whose topic no longer accepts messages.
 const topicNotice = "↪ Posted here because its topic is gone or closed."
 
 type delivery struct {
@@ -25,9 +25,8 @@ type delivery struct {
 	moved bool // the topic was gone
 }
 
-// Send sends one part. Where Telegram refuses the HTML, it sends the plain text at
-// once; where the topic is gone, it sends to the chat with a line that says so. It
-// retries nothing else.
+// Send sends one part. If Telegram refuses the HTML, it sends the plain text at once; if the topic is
+// gone, it sends to the chat with a line that says so. It retries nothing else.
 func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
 	if err := p.ready(ctx, to); err != nil {
 		return "", err
@@ -46,7 +45,7 @@ func (p *Platform) send(ctx context.Context, d *delivery) (string, error) {
 
 const sendMessage = "sendMessage"
 
-// sentMessage is what matters of a message that Telegram took.
+// sentMessage holds the fields of a sent message that are used.
 type sentMessage struct {
 	ID        int64 `json:"message_id"`
 	Ephemeral int64 `json:"ephemeral_message_id"`
@@ -67,7 +66,7 @@ func (p *Platform) ready(ctx context.Context, to chats.Address) error {
 	return p.admit(ctx, to.Chat)
 }
 
-// bring makes a request, and makes it again without what Telegram refused of it.
+// bring makes a request, and repeats it without what Telegram refused of it.
 func (p *Platform) bring(d *delivery, request func() error) error {
 	for {
 		err := request()
@@ -116,7 +115,7 @@ func (d delivery) body(params tgbotapi.Params) {
 	}
 }
 
-// text is the body with the lines that go with it.
+// text returns the body with its additional lines.
 func (d delivery) text(body string, line func(string) string) string {
 	if d.moved {
 		body = line(topicNotice) + "\n\n" + body
@@ -134,7 +133,7 @@ func plainLine(s string) string { return s }
 
 func htmlLine(s string) string { return "<i>" + html.EscapeString(s) + "</i>" }
 
-// sendError says what became of a send that failed.
+// sendError returns the outcome of a failed send.
 func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
 	p.heed(to.Chat, err)
 	out := &chats.SendError{Outcome: chats.Unknown, Err: err}
@@ -158,9 +157,8 @@ func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
 	return out
 }
 
-// outcome judges by the status. An error of a server says nothing about what it, or the
-// one behind it, had done by then; a gateway that refuses in words of its own has not
-// asked it.
+// outcome judges by the status. A server error says nothing about what was done by then; a gateway that
+// refuses in words of its own has not forwarded the request.
 func outcome(ce *callError) chats.Outcome {
 	switch {
 	case ce.code == http.StatusTooManyRequests:
@@ -177,8 +175,8 @@ func outcome(ce *callError) chats.Outcome {
 	return chats.Unknown
 }
 
-// SetTyping shows that the bot is at work for about five seconds; Telegram clears the sign by
-// itself. While messages to the chat wait for flood control there is none.
+// SetTyping shows for about five seconds that the bot is working; Telegram clears that by itself. It
+// does nothing while messages to the chat wait for flood control.
 func (p *Platform) SetTyping(ctx context.Context, to chats.Address, on bool) error {
 	if !on {
 		return nil
@@ -191,7 +189,7 @@ func (p *Platform) SetTyping(ctx context.Context, to chats.Address, on bool) err
 	case to.Chat.Thread != "":
 		params["message_thread_id"] = to.Chat.Thread
 	case p.isForum(to.Chat.ID):
-		// The general topic is left out when sending, but not here.
+		// The general topic is omitted when sending, but not here.
 		params["message_thread_id"] = "1"
 	}
 	err := p.api.call(ctx, "sendChatAction", params, nil)

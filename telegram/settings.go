@@ -14,7 +14,7 @@ import (
 	"oneclaw/storage"
 )
 
-// Settings connect a Telegram bot, and are all that the program knows about Telegram.
+// Settings connect a Telegram bot; the program's only knowledge of Telegram.
 type Settings struct {
 	// Token is the bot's token from BotFather. It is required.
 	Token redact.Secret `yaml:"token" env:"TELEGRAM_BOT_TOKEN"`
@@ -22,24 +22,24 @@ type Settings struct {
 	// <url>/bot<token>/<method>, files at <url>/file/bot<token>/<path>. Empty means
 	// [DefaultAPIURL].
 	APIURL string `yaml:"api_url" env:"TELEGRAM_API_URL"`
-	// Webhook has Telegram post the updates to [Platform.Events] instead of being polled:
-	// any number of processes can receive then. It needs a public address.
+	// Webhook makes Telegram post the updates to [Platform.Events] instead of being polled: then any
+	// number of processes can receive. It needs a public address.
 	Webhook bool `yaml:"webhook" env:"ONECLAW_TELEGRAM_WEBHOOK"`
 
 	tap    retry.Tap
 	public string
 }
 
-// Publish says where the bot is reached from outside; empty where it is not.
+// Publish sets the public address of the bot; empty for none.
 func (s *Settings) Publish(address string) { s.public = strings.TrimRight(address, "/") }
 
-// Tap has a tap see what is exchanged with Telegram.
+// Tap sets a tap on the traffic with Telegram.
 func (s *Settings) Tap(tap retry.Tap) { s.tap = tap }
 
-// Default sets what has a default.
+// Default sets the defaults.
 func (s *Settings) Default() { s.APIURL = DefaultAPIURL }
 
-// Missing says what to set for Telegram; it is empty where the bot serves Telegram.
+// Missing says what to set for Telegram; it is empty if the bot serves Telegram.
 func (s *Settings) Missing() string {
 	if s.Token != "" {
 		return ""
@@ -47,8 +47,8 @@ func (s *Settings) Missing() string {
 	return "set TELEGRAM_BOT_TOKEN to the token that @BotFather gave you"
 }
 
-// Validate refuses a webhook that Telegram does not post to. A Bot API server of one's own
-// may do without TLS.
+// Validate rejects a webhook address that Telegram does not post to. A self-hosted Bot API server may
+// do without TLS.
 func (s *Settings) Validate() error {
 	secure := strings.HasPrefix(s.public, "https://")
 	if s.Webhook && !secure && (s.public == "" || cmp.Or(s.APIURL, DefaultAPIURL) == DefaultAPIURL) {
@@ -57,7 +57,7 @@ func (s *Settings) Validate() error {
 	return nil
 }
 
-// Open makes the platform. It keeps in kv which albums are for the bot.
+// Open returns the platform. It stores in kv which albums are for the bot.
 func (s *Settings) Open(kv storage.KV, log *slog.Logger) (chats.Platform, error) {
 	return New(Config{Settings: *s, KV: kv, Logger: log})
 }
@@ -79,7 +79,7 @@ func (s *Settings) Doctor(ctx context.Context) *doctor.Finding {
 	return doctor.OK("@%s", self.Username)
 }
 
-// doctorWebhook says whether Telegram posts the updates here, and gets rid of them.
+// doctorWebhook reports whether Telegram posts the updates here, and delivers them.
 func (s *Settings) doctorWebhook(self Bot) *doctor.Finding {
 	switch {
 	case self.Webhook == "":
@@ -92,7 +92,7 @@ func (s *Settings) doctorWebhook(self Bot) *doctor.Finding {
 	return doctor.OK("@%s: Telegram posts to %s", self.Username, s.public+hookPath)
 }
 
-// Link returns what makes links that claim the bot; nil where its name is not known.
+// Link returns a function that makes links to claim the bot; nil if its name is not known.
 func (s *Settings) Link(ctx context.Context, log *slog.Logger) func(code string) string {
 	self, err := Check(ctx, Config{Settings: *s, Logger: log})
 	if err != nil {

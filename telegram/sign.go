@@ -15,17 +15,16 @@ import (
 )
 
 const (
-	// eyes is the reaction that is the sign. A bot has one reaction to a message
-	// (core.telegram.org/bots/api#setmessagereaction), and this is its.
+	// eyes is the acknowledgement reaction. A bot has one reaction to a message
+	// (core.telegram.org/bots/api#setmessagereaction), and this is it.
 	eyes = `[{"type":"emoji","emoji":"👀"}]`
-	// signsKey goes before the id of a chat, for the limits of signs there.
+	// signsKey precedes the id of a chat, for the rate limits of reactions there.
 	signsKey = "sign "
 	signGap  = 300 * time.Millisecond
 )
 
-// Acknowledge implements [chats.Acknowledger]. Signs take what previews leave: while messages to the chat
-// wait for flood control, nothing is done. That there were too many signs says nothing about
-// messages.
+// Acknowledge implements [chats.Acknowledger]. Reactions use what previews leave: it does nothing while
+// messages to the chat wait for flood control. A rate limit of reactions says nothing about messages.
 func (p *Platform) Acknowledge(ctx context.Context, chat chats.Chat, id string, on bool) error {
 	if n, err := strconv.ParseInt(id, 10, 64); err != nil || n <= 0 || chat.Platform != Name {
 		return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("telegram: sign: %q is no id of a message", id)}

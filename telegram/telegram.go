@@ -30,40 +30,40 @@ const (
 	DefaultCallTimeout  = 30 * time.Second
 )
 
-// maxPoll is the longest that the Bot API lets getUpdates wait.
+// maxPoll bounds the wait of getUpdates.
 const maxPoll = 50 * time.Second
 
 var tokenPattern = regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]+$`)
 
-// Config says which bot to be, and where.
+// Config configures a [Platform].
 type Config struct {
 	Settings
 
-	// KV keeps which albums are for the bot: their items come one by one, and another
-	// process may get the next. Nil means that the platform remembers by itself.
+	// KV stores which albums are for the bot: their items come one by one, and another process may get
+	// the next. Nil means that only memory has them.
 	KV storage.KV
-	// HTTPClient carries the requests. It should set no timeout of its own that is
-	// shorter than PollTimeout. Redirects are not followed in any case. Nil means a
-	// client of its own, which Run closes when it ends.
+	// HTTPClient sends the requests. It should set no timeout of its own that is shorter than
+	// PollTimeout. Redirects are never followed. Nil means a client of its own, which Run closes when
+	// it ends.
 	HTTPClient *http.Client
-	// Logger is where the platform reports. Nil means no log.
+	// Logger logs for the operator. Nil means no log.
 	Logger *slog.Logger
-	// PollTimeout is how long the server waits for an update before it answers with
-	// none: whole seconds, at most 50. 0 means [DefaultPollTimeout].
+	// PollTimeout is how long the server waits for an update before it answers without one: whole
+	// seconds, at most 50. 0 means [DefaultPollTimeout].
 	PollTimeout time.Duration
-	// ConflictWait is the pause after the server says that another process polls with
-	// this token. 0 means [DefaultConflictWait]: a newer poll ends the older one, so that
-	// the poll of a bot that crashed keeps no process out.
+	// ConflictWait is the pause after the server says that another process polls with this token. 0
+	// means [DefaultConflictWait]: a newer poll ends the older one, so that the poll of a crashed bot
+	// keeps no process out.
 	ConflictWait time.Duration
 	// CallTimeout bounds every other call. 0 means [DefaultCallTimeout].
 	CallTimeout time.Duration
 }
 
-// maxForums bounds what is remembered of chats.
+// maxForums bounds the cache of forums.
 const maxForums = 1024
 
-// Platform is Telegram. Its methods may be called concurrently; Run at most once at
-// a time. Its only goroutines are those of Run, which waits for them.
+// Platform connects to Telegram. Its methods may be called concurrently; Run at most once at a time.
+// Its only goroutines are those of Run, which waits for them.
 type Platform struct {
 	api          *client
 	log          *slog.Logger
@@ -79,8 +79,8 @@ type Platform struct {
 	ends         *retry.Spare // of previews
 	albums       albums
 	hook         hook
-	ephemeral    atomic.Pointer[bool] // whether the server can; nil where it was not asked yet
-	// commands are the bot's without its name behind them.
+	ephemeral    atomic.Pointer[bool] // whether the server can; nil before it was asked
+	// commands are the commands that count as the bot's without its name after them.
 	commands atomic.Pointer[map[string]bool]
 }
 
@@ -150,18 +150,18 @@ func New(cfg Config) (*Platform, error) {
 // Name returns [Name].
 func (p *Platform) Name() string { return Name }
 
-// ReceivesExclusively implements [chats.ExclusiveReceiver]: of two that poll, Telegram refuses one. Updates that it
-// posts reach any.
+// ReceivesExclusively implements [chats.ExclusiveReceiver]: of two pollers, Telegram refuses one.
+// Posted updates may reach any process.
 func (p *Platform) ReceivesExclusively() bool { return p.hook.address == "" }
 
-// userID is the form of the id of a user, or of a chat that writes in its own name.
+// userID matches the id of a user.
 var userID = regexp.MustCompile(`^[1-9][0-9]{0,15}$`)
 
-// serviceUsers are the accounts that Telegram shows in the place of a sender: its own notices,
-// anonymous administrators of a group, and channels.
+// serviceUsers are the accounts that Telegram shows instead of a sender: its own notices, anonymous
+// administrators of a group, and channels.
 var serviceUsers = []string{"777000", "1087968824", "136817688"}
 
-// IsUserID implements [bridge.UserNamer].
+// IsUserID implements [chats.UserIDChecker].
 func (p *Platform) IsUserID(id string) bool {
 	return userID.MatchString(id) && !slices.Contains(serviceUsers, id)
 }

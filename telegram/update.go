@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 )
 
-// These are the parts of the Bot API's objects that matter here, as of Bot API
-// 10.3. The library's types are older than topics, and decoding no more than is
-// needed means that what else may change cannot make an update unreadable.
+// The Bot API's objects as of 10.3, with only the fields that are used. The library's types are older
+// than topics, and changes to other fields cannot make an update undecodable.
 
 type update struct {
 	ID       int64           `json:"update_id"`
@@ -24,7 +23,7 @@ type user struct {
 	FirstName string `json:"first_name"`
 	LastName  string `json:"last_name"`
 	Username  string `json:"username"`
-	// ReadsAll is said of the bot itself.
+	// ReadsAll is set only for the bot itself.
 	ReadsAll bool `json:"can_read_all_group_messages"`
 }
 
@@ -52,7 +51,7 @@ type file struct {
 	Width  int64  `json:"width"`
 	Height int64  `json:"height"`
 	Path   string `json:"file_path"`
-	// Duration is how many seconds a sound or a video lasts.
+	// Duration is the duration of a sound or a video, in seconds.
 	Duration int64 `json:"duration"`
 }
 
@@ -77,15 +76,15 @@ type message struct {
 	media
 	MigrateTo int64 `json:"migrate_to_chat_id"`
 
-	// told is the text of what is no text, such as a poll; inside are the files of a rich
-	// message. place says that it is a location.
+	// told is the text of other contents, such as a poll; inside are the files of a rich message. place
+	// says that it is a location.
 	told         string
 	toldEntities []entity
 	inside       []media
 	place        bool
 }
 
-// media are the files that a message can be.
+// media are the files of a message.
 type media struct {
 	Photo     []file `json:"photo"`
 	Document  *file  `json:"document"`
@@ -95,25 +94,25 @@ type media struct {
 	Animation *file  `json:"animation"`
 }
 
-// replied is the message that another one answers.
+// replied is the message that another one replies to.
 type replied struct {
 	From *user `json:"from"`
-	// TopicCreated marks the first message of a topic, which every message of the
-	// topic that answers nothing else seems to answer.
+	// TopicCreated marks the first message of a topic. Every message of the topic without another reply
+	// seems to reply to it.
 	TopicCreated json.RawMessage `json:"forum_topic_created"`
 
 	whole json.RawMessage
 }
 
-// UnmarshalJSON keeps the whole message: it is read only where a user points at it.
+// UnmarshalJSON keeps the whole message, which is decoded only if it is quoted.
 func (r *replied) UnmarshalJSON(raw []byte) error {
 	type alone replied
 	r.whole = bytes.Clone(raw)
 	return json.Unmarshal(raw, (*alone)(r))
 }
 
-// callback is a press of a button under one of the bot's messages. What it says of the
-// message is decoded by itself, so that an odd one leaves something to answer.
+// callback is a press of a button below one of the bot's messages. Its message is decoded separately,
+// so that unexpected data there does not prevent an answer.
 type callback struct {
 	ID      string          `json:"id"`
 	From    user            `json:"from"`
@@ -121,15 +120,15 @@ type callback struct {
 	Data    string          `json:"data"`
 }
 
-// pressed is the message under which a button was pressed. Its date is 0 where the
-// message is deleted or too old for bots to see: then only the chat and the id are true.
+// pressed is the message whose button was pressed. Its date is 0 if the message is deleted or too old
+// for bots to see: then only the chat and the id are valid.
 type pressed struct {
 	ID       int64 `json:"message_id"`
 	ThreadID int64 `json:"message_thread_id"`
 	IsTopic  bool  `json:"is_topic_message"`
 	Chat     chat  `json:"chat"`
 	Date     int64 `json:"date"`
-	// Ephemeral is the number of one that only the user who pressed sees; then ID is 0.
+	// Ephemeral is the number of an ephemeral message; then ID is 0.
 	Ephemeral int64 `json:"ephemeral_message_id"`
 }
 

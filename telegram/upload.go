@@ -27,11 +27,11 @@ const (
 // uploadTimeout bounds one upload: 50 MB at about 1.5 Mbit/s.
 const uploadTimeout = 5 * time.Minute
 
-// MaxFile is the size of the largest file that a bot may send.
+// MaxFile returns the size limit of a file, in bytes.
 func (p *Platform) MaxFile() int64 { return maxUpload }
 
-// SendFile sends a PNG or JPEG as a photo, where Telegram takes it as one, and all else
-// as a document. It retries no more than [Platform.Send] does.
+// SendFile sends a PNG or JPEG as a photo, if Telegram accepts it as one, and all else as a document.
+// It retries no more than [Platform.Send] does.
 func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFile) (string, error) {
 	if err := p.ready(ctx, to); err != nil {
 		return "", err
@@ -68,7 +68,7 @@ func (p *Platform) upload(ctx context.Context, d *delivery, f chats.OutFile, pho
 	var sent struct {
 		ID int64 `json:"message_id"`
 	}
-	// A reader for each try: the library may still be reading from that of the last.
+	// Each attempt has its own reader: the library may still be reading from the last.
 	content := io.NewSectionReader(f.Content, 0, f.Size)
 	name := fileName.Replace(f.Name)
 	file := tgbotapi.RequestFile{Name: field, Data: tgbotapi.FileReader{Name: name, Reader: content}}
@@ -79,16 +79,16 @@ func (p *Platform) upload(ctx context.Context, d *delivery, f chats.OutFile, pho
 	return strconv.FormatInt(sent.ID, 10), err
 }
 
-// fileName writes a name as Telegram reads it from a form: it decodes percent signs, and
-// older servers of one's own end it at a quote or a semicolon.
+// fileName escapes a name for a form: Telegram decodes percent signs, and older self-hosted servers end
+// it at a quote or a semicolon.
 var fileName = strings.NewReplacer("%", "%25", `"`, "%22", ";", "%3B", `\`, "%5C", "\r", "%0D", "\n", "%0A")
 
-// isPhoto reports whether a file can be tried as a photo.
+// isPhoto reports whether to try a file as a photo.
 func isPhoto(f chats.OutFile) (bool, error) {
 	if f.Size > maxPhoto {
 		return false, nil
 	}
-	head := make([]byte, 512) // what DetectContentType looks at
+	head := make([]byte, 512) // the part that DetectContentType reads
 	n, err := f.Content.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return false, err
@@ -97,7 +97,7 @@ func isPhoto(f chats.OutFile) (bool, error) {
 	return kind == "image/png" || kind == "image/jpeg", nil
 }
 
-// noPhoto reports whether Telegram refuses a file as a photo.
+// noPhoto reports whether Telegram refused a file as a photo.
 func noPhoto(err error) bool {
 	var ce *callError
 	if !errors.As(err, &ce) {
@@ -112,7 +112,7 @@ func (d delivery) address() tgbotapi.Params {
 	if d.to.Chat.Thread != "" && !d.moved {
 		params["message_thread_id"] = d.to.Chat.Thread
 	}
-	// The message that is answered may lie in the topic that is gone.
+	// The message that is replied to may be in the topic that is gone.
 	if id, err := strconv.ParseInt(d.to.ReplyTo, 10, 64); err == nil && id > 0 && !d.moved {
 		reply, err := json.Marshal(map[string]any{"message_id": id, "allow_sending_without_reply": true})
 		if err == nil {
@@ -122,17 +122,17 @@ func (d delivery) address() tgbotapi.Params {
 	return params
 }
 
-// caption is plain text of at most the length of a caption, its further lines included.
+// caption returns a text cut to the maximum length of a caption, its additional lines included.
 func (d delivery) caption(text string) string {
 	text = inert(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")))
-	room := maxCaption + 1 - markdown.Units(d.text("-", plainLine)) // of which the text takes one
+	room := maxCaption + 1 - markdown.Units(d.text("-", plainLine)) // the text takes one unit
 	if markdown.Units(text) > room {
 		text = text[:prefixLen(text, room-1)] + "…"
 	}
 	return strings.TrimSpace(d.text(text, plainLine))
 }
 
-// upload is call with a file, and with more time. Length is that of the whole request.
+// upload is call with a file and a longer timeout. length is that of the whole request.
 func (c *client) upload(ctx context.Context, method string, params tgbotapi.Params, file tgbotapi.RequestFile, length int64, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, max(c.timeout, uploadTimeout))
 	defer cancel()

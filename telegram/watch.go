@@ -15,16 +15,16 @@ import (
 // Times of the watchdog.
 const (
 	watchInterval = 5 * time.Second
-	// maxJump is how far the clock on the wall may run ahead of the one that counts: the
-	// machine slept for the difference, or the clock was set.
+	// maxJump bounds the difference between wall clock and monotonic clock: beyond it, the machine
+	// slept, or the clock was set.
 	maxJump = 30 * time.Second
 )
 
-// errAwake is why a poll is given up after the machine slept: its connection is most
-// likely gone, and would be waited for until its timeout, which slept as well.
+// errAwake gives up a poll after the machine slept: its connection is most likely gone, and its timeout
+// slept as well.
 var errAwake = errors.New("telegram: the machine slept: polling anew")
 
-// clocks returns the time on the wall and the time that runs while the machine does.
+// clocks returns the wall time and the time that counts only while the machine runs.
 type clocks func() (wall time.Time, running time.Duration)
 
 func newClocks() clocks {
@@ -35,8 +35,8 @@ func newClocks() clocks {
 	}
 }
 
-// watch looks after the poll loop until ctx ends: it gives a poll up that was slept
-// through, and says in the log where the loop stands still and where it runs again.
+// watch supervises the poll loop until ctx ends: it gives up a poll after a sleep of the machine, and
+// logs when the loop stands still and when it runs again.
 func (r *receiver) watch(ctx context.Context) {
 	wall, running := r.clocks()
 	ill := false
@@ -67,10 +67,9 @@ func (r *receiver) interrupt(why error) {
 	}
 }
 
-// blame finds out who gets the updates instead of this bot, and says so. It names no more
-// of a webhook's address than its host: the rest may be a secret. A webhook that this
-// program sets is removed: it is of a process that was to be posted its updates, and may be
-// gone.
+// blame finds out which process gets the updates instead of this bot, and logs it. It names only the
+// host of a webhook's address: the rest may be a secret. A webhook of this program is removed: it
+// belongs to a process in webhook mode that may be gone.
 func (r *receiver) blame(ctx context.Context, cause error) {
 	who := "another program polls with this token: stop it, or give this bot a token of its own"
 	if hook, err := r.api.webhook(ctx); err == nil && hook.URL != "" {
@@ -91,5 +90,5 @@ func (r *receiver) blame(ctx context.Context, cause error) {
 	}
 }
 
-// jittered adds up to a quarter, so that two bots do not meet each time.
+// jittered adds up to a quarter, so that two bots do not collide each time.
 func jittered(d time.Duration) time.Duration { return d + rand.N(d/4+1) }

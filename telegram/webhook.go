@@ -24,44 +24,44 @@ import (
 )
 
 const (
-	// hookPath is where under the public address updates are posted.
+	// hookPath is the path under the public address to which updates are posted.
 	hookPath = "/telegram/updates"
-	// secretHeader brings the secret that tells Telegram from any other sender.
+	// secretHeader carries the secret that authenticates Telegram.
 	secretHeader = "X-Telegram-Bot-Api-Secret-Token" //nolint:gosec // the name of a header
-	// secretPurpose is what the secret is derived for.
+	// secretPurpose is the purpose that the secret is derived for.
 	secretPurpose = "oneclaw telegram webhook v1" //nolint:gosec // no secret
-	// hookConnections is how many updates Telegram may post at the same time. Those of one
-	// chat it posts one after another in any case (WebhookActor.cpp of its server).
+	// hookConnections is how many updates Telegram may post at the same time. It posts those of one
+	// chat one after another in any case (WebhookActor.cpp of its server).
 	hookConnections = 40
-	// hookInterval is how often the webhook is looked at.
+	// hookInterval is the interval at which the webhook is checked.
 	hookInterval = time.Minute
-	// maxUpdate bounds a posted update, well above the largest honest one.
+	// maxUpdate bounds a posted update, well above the largest legitimate one.
 	maxUpdate = 1 << 20
-	// acceptTimeout is how long an update may take to be accepted. Then Telegram posts it
-	// again, after askAgain.
+	// acceptTimeout bounds the acceptance of an update. After it Telegram posts it again, after
+	// askAgain.
 	acceptTimeout = 20 * time.Second
 	askAgain      = time.Second
-	// refusedInterval is how often the log tells of requests that are not Telegram's.
+	// refusedInterval is the interval at which foreign requests are logged.
 	refusedInterval = time.Minute
 )
 
-// hook is the webhook of a bot that is posted its updates.
+// hook is the webhook of a bot.
 type hook struct {
-	address string // empty where the bot polls
+	address string // empty if the bot polls
 	secret  string
 
 	mu     sync.Mutex
-	open   *receiver // the Run that takes updates, if any
+	open   *receiver // the Run that accepts updates, if any
 	active map[*http.Request]context.CancelFunc
 	ended  sync.WaitGroup
 
-	// refused counts the requests that the log has not told of yet.
+	// refused counts the requests that are not logged yet.
 	refused atomic.Int64
 	told    rate.Sometimes
 }
 
-// arm makes the webhook. Its secret is derived from the token, so that all processes of a
-// bot have the same, and tells nothing of it.
+// arm prepares the webhook. Its secret is derived from the token, so that all processes of a bot have
+// the same; it does not reveal the token.
 func (h *hook) arm(token, public string) error {
 	key, err := hkdf.Key(sha256.New, []byte(token), nil, secretPurpose, 32)
 	if err != nil {
@@ -73,8 +73,8 @@ func (h *hook) arm(token, public string) error {
 	return nil
 }
 
-// serve has Telegram post updates until ctx ends. The webhook stays: other processes may
-// take what it brings, and Telegram keeps for a day what none does.
+// serve receives posted updates until ctx ends. The webhook stays: other processes may receive, and
+// Telegram keeps undelivered updates for a day.
 func (r *receiver) serve(ctx context.Context) {
 	r.hook.begin(r)
 	defer r.hook.end()
@@ -99,12 +99,11 @@ func (r *receiver) serve(ctx context.Context) {
 			}
 			lastError = info.ErrorDate
 		}
-		_ = retry.Wait(ctx, wait) // the loop looks at ctx
+		_ = retry.Wait(ctx, wait) // the loop checks ctx
 	}
 }
 
-// tend sets the webhook at first, and again where it has been taken away since. That it is
-// set as it is already changes nothing.
+// tend sets the webhook at first, and again if it was removed. Setting it again changes nothing.
 func (r *receiver) tend(ctx context.Context, set bool) (info webhookInfo, err error) {
 	if set {
 		if info, err = r.api.webhook(ctx); err != nil || info.URL == r.hook.address {
@@ -125,7 +124,7 @@ func (h *hook) begin(r *receiver) {
 	h.open = r
 }
 
-// end takes no more updates, and waits for those that are being accepted.
+// end stops accepting updates, and waits for those that are being accepted.
 func (h *hook) end() {
 	h.mu.Lock()
 	h.open = nil
@@ -136,8 +135,7 @@ func (h *hook) end() {
 	h.ended.Wait()
 }
 
-// enter counts a request in. Leave is to be called at its end; nil where no Run is under
-// way.
+// enter counts a running request. The caller calls leave at its end; it is nil if no Run is under way.
 func (h *hook) enter(req *http.Request) (r *receiver, ctx context.Context, leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -156,9 +154,9 @@ func (h *hook) enter(req *http.Request) (r *receiver, ctx context.Context, leave
 	}
 }
 
-// Events serves what Telegram posts where the webhook is on. It takes nothing that does not
-// bring the secret, and answers 200 only once an update is accepted: any other answer has
-// Telegram post it again, and hold back what follows in its chat.
+// Events serves posted updates, if the webhook is on. It rejects requests without the secret, and
+// answers 200 only once an update is accepted: after any other answer Telegram posts it again, and
+// holds back later updates of its chat.
 func (p *Platform) Events() http.Handler { return http.HandlerFunc(p.serveUpdate) }
 
 func (p *Platform) serveUpdate(w http.ResponseWriter, req *http.Request) {
@@ -198,7 +196,7 @@ func (p *Platform) serveUpdate(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// readUpdate returns the body of a request, or why not.
+// readUpdate returns the body of a request, or the status of a refusal.
 func readUpdate(w http.ResponseWriter, req *http.Request) (json.RawMessage, int) {
 	if media, _, err := mime.ParseMediaType(req.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return nil, http.StatusUnsupportedMediaType
@@ -222,7 +220,7 @@ func unavailable(w http.ResponseWriter, why string) {
 
 var errNoUpdate = errors.New("telegram: that is no update")
 
-// posted has the inbox accept one update.
+// posted passes one update to the inbox.
 func (r *receiver) posted(ctx context.Context, raw json.RawMessage) error {
 	decode := r.decode
 	decode.commands = *r.commands.Load()

@@ -1,8 +1,8 @@
-// Package manifest is what a Slack app is made from.
+// Package manifest holds the manifest of the Slack app.
 package manifest
 
 import (
-	_ "embed" // the manifest is part of the program
+	_ "embed" // embeds the manifest
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -15,7 +15,7 @@ import (
 //go:embed manifest.yaml
 var manifest []byte
 
-// YAML returns the manifest that the app is made from, in YAML.
+// YAML returns the manifest in YAML.
 func YAML() []byte { return slices.Clone(manifest) }
 
 // HTTP returns the manifest of an app that posts its events to a public address.
@@ -46,7 +46,7 @@ func HTTP(public string) ([]byte, error) {
 	return data, nil
 }
 
-// section is a part of a manifest. One that is not there is made.
+// section returns a part of a manifest, and creates it if it does not exist.
 func section(m map[string]any, name string) map[string]any {
 	part, ok := m[name].(map[string]any)
 	if !ok {
@@ -56,9 +56,9 @@ func section(m map[string]any, name string) map[string]any {
 	return part
 }
 
-// Link returns the page of Slack on which an app with a manifest is made.
+// Link returns the Slack page that creates an app from a manifest.
 func Link(manifest []byte) string {
-	const empty = "https://api.slack.com/apps?new_app=1" // where the manifest is pasted
+	const empty = "https://api.slack.com/apps?new_app=1" // the user pastes the manifest
 	var m map[string]any
 	if err := yaml.Unmarshal(manifest, &m); err != nil {
 		return empty
@@ -70,7 +70,7 @@ func Link(manifest []byte) string {
 	return empty + "&manifest_json=" + url.QueryEscape(string(data))
 }
 
-// Scopes are the scopes of the bot token that the manifest asks for.
+// Scopes returns the scopes of the bot token in the manifest.
 func Scopes() []string {
 	var m struct {
 		OAuth struct {

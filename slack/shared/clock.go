@@ -1,6 +1,6 @@
-// Package shared is what the processes of a Slack bot keep in the store together: up to when
-// messages have arrived, what is still to be looked at, where the bot takes part, and where
-// commands take answers. One process alone keeps the same.
+// Package shared holds the state that the processes of a Slack bot share in the store: up to when
+// messages have arrived, which messages are still to be fetched, in which threads the bot participates,
+// and where commands accept responses. A single process stores the same.
 package shared
 
 import (
@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Clock tells what time it is at Slack, whatever the clock of this machine says: what is
-// asked of Slack since some time has to be in Slack's time. It goes by the date of the last
-// answer and by the monotonic clock since then. The zero value knows only this machine's.
+// Clock returns Slack's time, whatever the clock of this machine says: requests for messages since a
+// time need Slack's time. It uses the date of the last response and the monotonic clock since then. The
+// zero value uses this machine's clock.
 type Clock struct {
 	mu    sync.Mutex
-	at    time.Time // the date of the last answer
-	heard time.Time // when it came
+	at    time.Time // date of the last response
+	heard time.Time // when it arrived
 }
 
-// Hear notes the date of an answer.
+// Hear records the date of a response.
 func (c *Clock) Hear(h http.Header) {
 	at, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
@@ -29,7 +29,7 @@ func (c *Clock) Hear(h http.Header) {
 	c.at, c.heard = at, time.Now()
 }
 
-// Now is the time at Slack.
+// Now returns Slack's time.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,24 +16,23 @@ import (
 )
 
 const (
-	// invitationPrefix is where the store keeps a list for each channel, encrypted: who knows
-	// an address may write there.
+	// invitationPrefix begins the keys of the lists, one for each channel, encrypted: whoever has an
+	// address can post there.
 	invitationPrefix = "slack/response/"
-	// MaxResponses is how many answers Slack takes to one command or press, invitationAge
-	// for how long.
+	// MaxResponses is how many responses Slack accepts to one command or press, invitationAge for how
+	// long.
 	MaxResponses  = 5
 	invitationAge = 30 * time.Minute
-	// maxChannels bounds those in memory.
+	// maxChannels bounds the lists in memory.
 	maxChannels = 4096
-	// maxInvitations bounds those of a channel, and maxTries how often a write is tried that
-	// others get in the way of.
+	// maxInvitations bounds the list of a channel, maxTries the attempts at a conflicting write.
 	maxInvitations = 50
 	maxTries       = 20
 )
 
-// Invitation is where a command or a press takes answers: so many, and no more.
+// Invitation is an address to respond to a command or a press, a limited number of times.
 type Invitation struct {
-	// ID is the command's or the press's, On the message that nothing else leads to.
+	// ID is the id of the command or press, On the message that it alone can reach.
 	ID      string    `json:"id"`
 	On      string    `json:"on,omitempty"`
 	Command bool      `json:"command,omitempty"`
@@ -42,7 +41,7 @@ type Invitation struct {
 	Until   time.Time `json:"until"`
 }
 
-// Invitations are kept in the store: what answers may be another process.
+// Invitations stores invitations, because another process may answer.
 type Invitations struct {
 	kv    storage.KV // nil: in memory
 	seal  *redact.Sealer
@@ -52,8 +51,8 @@ type Invitations struct {
 	memory *cache.Cache[string, []Invitation]
 }
 
-// NewInvitations returns those of the bot with this token. Their key is made out of it: all
-// processes of the bot have it, and no others. Kv may be nil.
+// NewInvitations returns the invitations of the bot with this token. Their encryption key is derived
+// from it: only the processes of the bot have it. kv may be nil.
 func NewInvitations(kv storage.KV, token string, clock *Clock) (*Invitations, error) {
 	secret := sha256.Sum256([]byte(token))
 	sealer, err := redact.NewSealer(secret[:], "oneclaw slack responses v1")
@@ -63,7 +62,7 @@ func NewInvitations(kv storage.KV, token string, clock *Clock) (*Invitations, er
 	return &Invitations{kv: kv, seal: sealer, clock: clock, memory: cache.New[string, []Invitation](maxChannels)}, nil
 }
 
-// Add keeps an invitation to a channel.
+// Add stores an invitation to a channel.
 func (v *Invitations) Add(ctx context.Context, channel string, in Invitation) error {
 	in.Until = v.clock.Now().Add(invitationAge)
 	return v.change(ctx, channel, func(list []Invitation) []Invitation {
@@ -72,8 +71,8 @@ func (v *Invitations) Add(ctx context.Context, channel string, in Invitation) er
 	})
 }
 
-// Take takes one of the answers to the newest invitation that fits, and says how many are
-// left. That is negative where there was none.
+// Take uses one response of the newest invitation that fits, and returns how many are left: left is
+// negative if all were used already; address is empty if no invitation fits.
 func (v *Invitations) Take(ctx context.Context, channel string, fits func(Invitation) bool) (address string, left int, err error) {
 	err = v.change(ctx, channel, func(list []Invitation) []Invitation {
 		address = ""
@@ -89,7 +88,7 @@ func (v *Invitations) Take(ctx context.Context, channel string, fits func(Invita
 	return address, left, err
 }
 
-// change replaces the list of a channel by what change makes of it, if it makes anything.
+// change replaces the list of a channel by the result of change, unless that is nil.
 func (v *Invitations) change(ctx context.Context, channel string, change func([]Invitation) []Invitation) error {
 	if v.kv == nil {
 		v.mu.Lock()
@@ -126,7 +125,7 @@ func (v *Invitations) rewrite(ctx context.Context, key string, change func([]Inv
 	return err
 }
 
-// decode returns what another token has not encrypted.
+// decode returns the list in a record; empty if it was encrypted with another token.
 func (v *Invitations) decode(entry storage.Entry) (list []Invitation) {
 	if body, err := v.seal.Open(entry.Key, entry.Value); err == nil {
 		_ = json.Unmarshal(body, &list) // then it is empty
@@ -134,12 +133,12 @@ func (v *Invitations) decode(entry storage.Entry) (list []Invitation) {
 	return list
 }
 
-// current drops what is too old.
+// current drops expired invitations.
 func (v *Invitations) current(list []Invitation) []Invitation {
 	return slices.DeleteFunc(list, func(in Invitation) bool { return !v.clock.Now().Before(in.Until) })
 }
 
-// Prune removes lists of which nothing is left.
+// Prune deletes lists with only expired invitations.
 func (v *Invitations) Prune(ctx context.Context) error {
 	if v.kv == nil {
 		return nil

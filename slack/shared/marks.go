@@ -12,21 +12,21 @@ import (
 	"oneclaw/storage"
 )
 
-// marksKey is where the store keeps up to when messages have arrived at any process of the
-// bot, and in which threads it takes part.
+// marksKey is the key of the marks: up to when messages have arrived at any process of the bot, and in
+// which threads it participates.
 const marksKey = "slack/marks"
 
-// marks are what all processes know together.
+// marks is the state that all processes share.
 type marks struct {
 	Alive time.Time `json:"alive"`
-	// Gap names a gap, and Missing is since when something may be missing there; both are zero
-	// where there is none.
+	// Gap names a gap, Missing is since when something may be missing; both are zero if there is no
+	// gap.
 	Gap     string               `json:"gap,omitempty"`
 	Missing time.Time            `json:"missing,omitzero"`
 	Threads map[string]time.Time `json:"threads,omitempty"`
 }
 
-// Load takes up what was saved, if that can be read.
+// Load loads the saved state, if it can be read.
 func (r *Reach) Load(ctx context.Context) error {
 	if r.kv == nil {
 		return nil
@@ -42,7 +42,7 @@ func (r *Reach) Load(ctx context.Context) error {
 	return r.LoadDebts(ctx)
 }
 
-// Save joins what is known here with what the other processes have saved.
+// Save merges this process's state with that of the others.
 func (r *Reach) Save(ctx context.Context) error {
 	if r.kv == nil {
 		return nil
@@ -86,7 +86,7 @@ func (r *Reach) read(ctx context.Context) (m marks, entry storage.Entry, err err
 	return m, entry, err
 }
 
-// decode reads marks. A clock that went back leaves none in the future.
+// decode decodes marks. It moves times in the future, of a clock that was set back, to now.
 func (r *Reach) decode(state []byte) (m marks, err error) {
 	if err := json.Unmarshal(state, &m); err != nil {
 		return m, fmt.Errorf("decode marks: %w", err)
@@ -97,8 +97,8 @@ func (r *Reach) decode(state []byte) (m marks, err error) {
 	return m, nil
 }
 
-// merge is what this process and the others know together, and the name of the gap that
-// this one has filled.
+// merge returns the combined state of this process and the others, and the name of the gap that this
+// one has filled.
 func (r *Reach) merge(theirs marks) (m marks, closed string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,7 +120,7 @@ func (r *Reach) merge(theirs marks) (m marks, closed string) {
 	return m, r.closed
 }
 
-// adopt takes over what is in the store, unless something has happened since it was merged.
+// adopt takes over the stored state, unless something has happened since it was merged.
 func (r *Reach) adopt(m marks, closed string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,41 +15,40 @@ import (
 const platform = "slack"
 
 const (
-	// MaxLive bounds the threads that are remembered, maxIdle how long each is without
-	// a message.
+	// MaxLive bounds how many threads are remembered, maxIdle for how long after their last message.
 	MaxLive = 500
 	maxIdle = 7 * 24 * time.Hour
 )
 
-// Reach is how far what happened at Slack is known to have arrived, in Slack's time. What it
-// knows is saved now and then, and joined with what the other processes of the bot have saved.
+// Reach tracks up to when events have arrived, in Slack's time. Its state is saved regularly, and
+// merged with that of the bot's other processes.
 type Reach struct {
-	// Wake tells who fills gaps.
+	// Wake signals that a gap may have to be filled.
 	Wake chan struct{}
 
 	kv    storage.KV // nil: nothing is kept
 	clock *Clock
 	mu    sync.Mutex
-	alive time.Time // the last sign of life of a connection
-	// missing is since when something may be missing; zero where nothing is. The gap has a
-	// name, so that only who filled all of it closes it.
+	alive time.Time // last sign of life of a connection
+	// missing is since when something may be missing; zero if nothing is. The gap has a name, so that
+	// only a caller that has filled all of it closes it.
 	missing time.Time
 	gap     string
-	opened  bool                      // the gap is not in the store yet
-	closed  string                    // the last gap that was filled here
-	live    map[chats.Chat]time.Time  // threads with the bot, and when a user wrote last
-	owed    map[chats.Chat]Unresolved // threads with messages that were put off
+	opened  bool                      // the gap is not stored yet
+	closed  string                    // last gap that was filled here
+	live    map[chats.Chat]time.Time  // threads with the bot, and the time of the last message
+	owed    map[chats.Chat]Unresolved // threads with postponed messages
 	saving  sync.Mutex                // held while the state is written
 }
 
-// NewReach knows nothing yet. Kv may be nil.
+// NewReach returns an empty state. kv may be nil.
 func NewReach(kv storage.KV, clock *Clock) *Reach {
 	return &Reach{
 		Wake: make(chan struct{}, 1), kv: kv, clock: clock, live: map[chats.Chat]time.Time{}, owed: map[chats.Chat]Unresolved{},
 	}
 }
 
-// Ring wakes who fills gaps.
+// Ring signals Wake.
 func (r *Reach) Ring() {
 	select {
 	case r.Wake <- struct{}{}:
@@ -57,14 +56,14 @@ func (r *Reach) Ring() {
 	}
 }
 
-// Sign notes a sign of life of a connection.
+// Sign records a sign of life of a connection.
 func (r *Reach) Sign() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.alive = r.clock.Now()
 }
 
-// Connected notes a connection. A new one may have missed something.
+// Connected records a connection. A new one may have missed something.
 func (r *Reach) Connected(isNew bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,7 +84,7 @@ func (r *Reach) Gap() (since time.Time, name string) {
 	return r.missing, r.gap
 }
 
-// Filled notes that nothing is missing, unless there was another gap meanwhile.
+// Filled records that nothing is missing, unless there was another gap meanwhile.
 func (r *Reach) Filled(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +93,7 @@ func (r *Reach) Filled(name string) {
 	}
 }
 
-// Touch notes that a user writes in a thread with the bot.
+// Touch records that a user writes in a thread with the bot.
 func (r *Reach) Touch(chat chats.Chat) {
 	if chat.Thread == "" {
 		return
@@ -105,7 +104,7 @@ func (r *Reach) Touch(chat chats.Chat) {
 	r.trim()
 }
 
-// trim forgets the threads that are too many.
+// trim forgets surplus threads.
 func (r *Reach) trim() {
 	for len(r.live) > MaxLive {
 		byAge := func(a, b chats.Chat) int { return r.live[a].Compare(r.live[b]) }
@@ -113,8 +112,8 @@ func (r *Reach) trim() {
 	}
 }
 
-// Threads returns the threads with the bot, by channel: first those in which a user wrote
-// last, because not all may be searched.
+// Threads returns the threads with the bot, by channel, the latest first, because not all may be
+// searched.
 func (r *Reach) Threads() map[string][]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,7 +125,7 @@ func (r *Reach) Threads() map[string][]string {
 	return all
 }
 
-// All returns the threads with the bot, and when a user wrote last there.
+// All returns the threads with the bot, with the time of the last message.
 func (r *Reach) All() map[chats.Chat]time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// threadPrefix is where the store keeps in which threads the bot takes part, where there
-	// are several processes.
+	// threadPrefix begins the keys of the threads in which the bot participates, if there are several
+	// processes.
 	threadPrefix = "slack/thread/"
-	// threadAge is how long: later Slack is asked.
+	// threadAge is how long these are kept: later Slack is asked.
 	threadAge = 24 * time.Hour
 )
 
-// taking is that the bot takes part in a thread.
+// taking records that the bot participates in a thread.
 type taking struct {
 	Opener string    `json:"opener,omitempty"`
 	At     time.Time `json:"at"`
 }
 
-// Join tells the other processes of the bot that it takes part in a thread, and who began
-// that, if it is known.
+// Join stores for the bot's other processes that it participates in a thread, and who began that, if
+// known.
 func (r *Reach) Join(ctx context.Context, chat chats.Chat, opener string) error {
 	if r.kv == nil {
 		return nil
@@ -37,7 +37,7 @@ func (r *Reach) Join(ctx context.Context, chat chats.Chat, opener string) error 
 	return err
 }
 
-// Joined reports whether a process of the bot takes part in a thread.
+// Joined reports whether a process of the bot participates in a thread.
 func (r *Reach) Joined(ctx context.Context, chat chats.Chat) (opener string, joined bool, err error) {
 	if r.kv == nil {
 		return "", false, nil
@@ -53,7 +53,7 @@ func (r *Reach) Joined(ctx context.Context, chat chats.Chat) (opener string, joi
 	return t.Opener, err == nil, err
 }
 
-// Prune removes threads that were joined long ago.
+// Prune deletes threads that were joined long ago.
 func (r *Reach) Prune(ctx context.Context) error {
 	if r.kv == nil {
 		return nil

@@ -11,23 +11,22 @@ import (
 	"oneclaw/storage"
 )
 
-// owedPrefix is where the store keeps debts, each under its thread.
+// owedPrefix begins the keys of unresolved threads.
 const owedPrefix = "slack/owed/"
 
-// Unresolved is a thread in which something was said that Slack would not tell the place of when
-// it came: whether the bot takes part there was not to be found out. It is acknowledged all
-// the same, because Slack gives up soon, and fetched again from since on.
+// Unresolved is a thread with a message for which Slack did not tell in time whether the bot
+// participates there. It is acknowledged all the same, because Slack gives up soon, and fetched again,
+// from Since on.
 type Unresolved struct {
 	Since  string `json:"since"`
 	Kind   string `json:"kind"`
 	Shared bool   `json:"shared,omitempty"`
 }
 
-// maxDebts bounds the threads to fetch from. What is more is not acknowledged.
+// maxDebts bounds the unresolved threads. Messages of further ones are not acknowledged.
 const maxDebts = 200
 
-// Owe notes on disk that something is still to be looked at; of two debts of a thread the
-// older one counts.
+// Owe stores an unresolved thread; of two entries for a thread the older one counts.
 func (r *Reach) Owe(ctx context.Context, chat chats.Chat, d Unresolved) error {
 	if r.kv == nil {
 		return errors.New("slack: nothing is kept across restarts")
@@ -77,7 +76,7 @@ func (r *Reach) keepDebt(ctx context.Context, chat chats.Chat, d Unresolved) err
 	return err
 }
 
-// LoadDebts takes over those that the processes of the bot have noted.
+// LoadDebts loads the entries of all processes of the bot.
 func (r *Reach) LoadDebts(ctx context.Context) error {
 	if r.kv == nil {
 		return nil
@@ -94,7 +93,7 @@ func (r *Reach) LoadDebts(ctx context.Context) error {
 	return nil
 }
 
-// Settled forgets a debt, unless there is an older one meanwhile.
+// Settled deletes an entry, unless there is an older one meanwhile.
 func (r *Reach) Settled(ctx context.Context, chat chats.Chat, d Unresolved) error {
 	r.mu.Lock()
 	if r.owed[chat] == d {
@@ -111,12 +110,12 @@ func (r *Reach) Settled(ctx context.Context, chat chats.Chat, d Unresolved) erro
 		err = r.kv.Delete(ctx, key, entry.Revision)
 	}
 	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrConflict) {
-		return nil // another process has settled it, or owes more
+		return nil // another process has settled it, or stored an older one
 	}
 	return err
 }
 
-// Debts returns what is still to be looked at.
+// Debts returns the unresolved threads.
 func (r *Reach) Debts() map[chats.Chat]Unresolved {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// The methods of what people see before they write.
+// Methods of what users see before they write.
 const (
 	setPrompts  = "assistant.threads.setSuggestedPrompts"
 	setTitle    = "assistant.threads.setTitle"
@@ -19,21 +19,21 @@ const (
 )
 
 const (
-	// maxPrompts is how many prompts Slack shows, maxHome how many blocks a view has.
+	// maxPrompts bounds the prompts, maxHome the blocks of a view.
 	maxPrompts, maxHome = 4, 100
-	// maxTitle is the length of the title of a thread, maxHeader that of a header.
+	// maxTitle bounds the title of a thread, maxHeader a header, in characters.
 	maxTitle, maxHeader = 80, 150
 )
 
-// Opened is what a user has opened: their chat with the bot, or the Home tab of the app.
+// Opened says what a user has opened: the chat with the bot, or the app's Home tab.
 type Opened struct {
 	Home bool
-	// User and Channel are who it was and their chat with the bot. Thread is set in the view
-	// for assistants, which came before that for agents.
+	// User and Channel are the user and their chat with the bot. Thread is set in the assistant view,
+	// the predecessor of the agent view.
 	User, Channel, Thread string
 }
 
-// Greet shows who has opened the bot what it can do for them.
+// Greet shows a user who has opened the bot what it can do.
 func (s *Surface) Greet(ctx context.Context, host chats.Welcomer, m chats.Message, at Opened) error {
 	method := setPrompts
 	if at.Home {
@@ -60,7 +60,7 @@ func (s *Surface) Greet(ctx context.Context, host chats.Welcomer, m chats.Messag
 	})
 }
 
-// publish shows sections in the Home tab of a person.
+// publish shows sections in a user's Home tab.
 func (s *Surface) publish(ctx context.Context, user string, sections []chats.Section) error {
 	var blocks []slack.Block
 	for _, section := range sections {
@@ -74,7 +74,7 @@ func (s *Surface) publish(ctx context.Context, user string, sections []chats.Sec
 	})
 }
 
-// Begun gives a thread that a message begins a title, where a user wrote it to the bot alone.
+// Begun sets the title of a thread that a message begins, in a direct chat.
 func (s *Surface) Begun(ctx context.Context, m chats.Message) {
 	title := titleOf(m.Text)
 	if !m.Direct || m.Kind != chats.KindText || m.Chat.Thread != m.ID || title == "" || !s.may(setTitle) {
@@ -87,7 +87,7 @@ func (s *Surface) Begun(ctx context.Context, m chats.Message) {
 	})
 }
 
-// titleOf is the first line of a text; none of a command.
+// titleOf returns the first line of a text; empty for a command.
 func titleOf(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	if strings.HasPrefix(line, "/") {

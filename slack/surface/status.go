@@ -8,33 +8,32 @@ import (
 )
 
 const (
-	// statusRefresh is how often a status is set again: Slack drops it after two
-	// minutes.
+	// statusRefresh is the interval at which a status is set again: Slack drops it after two minutes.
 	statusRefresh = time.Minute
 	// maxStatuses bounds the statuses shown at once.
 	maxStatuses = 10_000
 )
 
-// Statuses are those that may be shown. While one is shown, people cannot write in
-// the thread, so that none may be left behind.
+// Statuses tracks the statuses that may be shown. While one is shown, users cannot write in the thread,
+// so none may be left behind.
 type Statuses struct {
 	mu    sync.Mutex
 	off   bool // the app may not show any
 	shown map[chats.Chat]*shown
 }
 
-// NewStatuses returns none.
+// NewStatuses returns an empty set.
 func NewStatuses() *Statuses { return &Statuses{shown: make(map[chats.Chat]*shown)} }
 
 // shown is a status that may be shown.
 type shown struct {
-	at    time.Time // when it is due to be set again: statusRefresh later
-	busy  int       // calls that set it and have not ended
+	at    time.Time // last set; due again after statusRefresh
+	busy  int       // running calls that set it
 	ended time.Time // when the last of them ended
-	left  bool      // it should be cleared and may not be
+	left  bool      // it should be cleared, and may still be shown
 }
 
-// Begin notes that a status is about to be set, and reports whether to.
+// Begin records that a status is about to be set, and reports whether to set it.
 func (s *Statuses) Begin(chat chats.Chat) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +50,7 @@ func (s *Statuses) Begin(chat chats.Chat) bool {
 	return true
 }
 
-// End notes that the call after Begin has ended.
+// End records that the call after Begin has ended.
 func (s *Statuses) End(chat chats.Chat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,8 +60,8 @@ func (s *Statuses) End(chat chats.Chat) {
 	}
 }
 
-// Answered notes that an answer, begun at a time, has arrived: that clears the
-// status, but not one that was set while the answer was on its way.
+// Answered records that an answer, begun at a time, has arrived: that clears the status, but not one
+// that was set while the answer was being sent.
 func (s *Statuses) Answered(chat chats.Chat, begun time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +84,7 @@ func (s *Statuses) Forget(chat chats.Chat) bool {
 	return known
 }
 
-// Remember notes that a status may stand that should not.
+// Remember records a stale status.
 func (s *Statuses) Remember(chat chats.Chat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +94,7 @@ func (s *Statuses) Remember(chat chats.Chat) {
 	s.shown[chat] = &shown{ended: time.Now(), left: true}
 }
 
-// TurnOff has none be shown any more.
+// TurnOff disables statuses.
 func (s *Statuses) TurnOff() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +102,7 @@ func (s *Statuses) TurnOff() {
 	clear(s.shown)
 }
 
-// List returns where a status may stand: everywhere, or where it should not.
+// List returns the chats where a status may be shown: all, or only the stale ones.
 func (s *Statuses) List(leftAlone bool) []chats.Chat {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// The methods of streams.
+// Methods of streams.
 const (
 	startStream   = "chat.startStream"
 	appendStream  = "chat.appendStream"
@@ -24,24 +24,24 @@ const (
 )
 
 const (
-	// maxStreams bounds the streams that are known, and the messages that were some.
+	// maxStreams bounds how many streams, and ended ones, are remembered.
 	maxStreams = 1000
-	// maxStreamed is what a stream shows at most, in bytes: Slack takes 12,000 characters.
+	// maxStreamed bounds the text of a stream, in bytes: Slack takes 12,000 characters.
 	maxStreamed = 11_000
-	// maxTask is the length of the title of a task.
+	// maxTask bounds the title of a task, in characters.
 	maxTask = 200
 )
 
-// stream is what a message shows that grows. Slack takes what is new alone.
+// stream is the state of a streamed message. Slack takes only additions.
 type stream struct {
-	reply string // what of the present reply is shown
-	size  int    // of all that is
-	task  int    // the number of the last task
-	doing string // its title; empty where it is over
+	reply string // the shown part of the current reply
+	size  int    // of all that is shown
+	task  int    // number of the last task
+	doing string // its title; empty if it is over
 	in    chats.Chat
 }
 
-// Room returns when more may be shown of a stream, as [chats.Previewer] says.
+// Room returns when more of a stream may be shown, as [chats.Previewer] says.
 func (s *Surface) Room(chat, id string) (wait time.Duration, streams bool) {
 	if !s.Open(id) {
 		return 0, false
@@ -52,7 +52,7 @@ func (s *Surface) Room(chat, id string) (wait time.Duration, streams bool) {
 	return s.more.Take(chat+"/"+id, appendGap, 0), true
 }
 
-// Open reports whether a message is a stream that this process has begun.
+// Open reports whether a message is an open stream of this process.
 func (s *Surface) Open(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,9 +67,9 @@ func (s *Surface) Was(id string) bool {
 	return was
 }
 
-// Streams reports whether an answer can be streamed in a chat now. In channels all but one
-// person would see it when it is done (agentconnect-md/agentconnect issue 1494), so there
-// answers are edited.
+// Streams reports whether an answer can be streamed in a chat now. In channels all but one user would
+// only see the finished text (agentconnect-md/agentconnect issue 1494), so there messages are edited
+// instead.
 func (s *Surface) Streams(chat chats.Chat) bool {
 	s.mu.Lock()
 	many := len(s.streams) >= maxStreams
@@ -96,8 +96,8 @@ func (s *Surface) Begin(ctx context.Context, chat chats.Chat, show chats.Preview
 	return ts, err
 }
 
-// Append has a stream show more. It reports whether the message is a stream: Slack ends one
-// that lasts, and its message can be edited from then on.
+// Append appends to a stream. It reports whether the message still is a stream: Slack ends long ones,
+// and their messages can be edited from then on.
 func (s *Surface) Append(ctx context.Context, channel, id string, show chats.Preview) (streams bool, err error) {
 	s.mu.Lock()
 	st := s.streams[id]
@@ -118,13 +118,12 @@ func (s *Surface) Append(ctx context.Context, channel, id string, show chats.Pre
 		return false, nil
 	}
 	if err == nil {
-		*st = next // one preview at a time is shown of an answer
+		*st = next // an answer has one preview at a time
 	}
 	return true, err
 }
 
-// End ends a stream with what it shows, also one that a former process has begun. One that
-// is over already is no error.
+// End ends a stream with what it shows, including one of a former process. It is idempotent.
 func (s *Surface) End(ctx context.Context, channel, id string) error {
 	s.mu.Lock()
 	st := s.streams[id]
@@ -140,7 +139,7 @@ func (s *Surface) End(ctx context.Context, channel, id string) error {
 	switch code := s.cfg.Code(err); {
 	case err == nil, st != nil && code != "" && !transient[code]:
 		if s.forget(id); st != nil && s.waits(st.in) {
-			s.SetWaiting(ctx, st.in, true) // the end of a stream has told Slack that nothing is due
+			s.SetWaiting(ctx, st.in, true) // the end of a stream has reset the session's status
 		}
 		return nil
 	case code == "message_not_in_streaming_state", code == "message_not_found":
@@ -149,7 +148,7 @@ func (s *Surface) End(ctx context.Context, channel, id string) error {
 	return err
 }
 
-// transient are refusals that do not last.
+// transient lists refusals that do not last.
 var transient = map[string]bool{
 	"ratelimited": true, "rate_limited": true, "internal_error": true, "fatal_error": true, "service_unavailable": true, "request_timeout": true,
 }
@@ -164,8 +163,8 @@ func (s *Surface) forget(id string) {
 	s.ended[id] = struct{}{}
 }
 
-// Stopped tells Slack that nothing is being done in a thread whose button to stop was
-// pressed: it ends what streams by itself, and the session when it is told.
+// Stopped tells Slack, after its stop button was pressed, that nothing runs in a thread: Slack itself
+// ends the stream, and then the session.
 func (s *Surface) Stopped(ctx context.Context, channel, thread string) error {
 	if !s.may(sessionStatus) {
 		return nil
@@ -173,7 +172,7 @@ func (s *Surface) Stopped(ctx context.Context, channel, thread string) error {
 	return s.setSession(ctx, channel, thread, slack.AgentSessionStatusActive)
 }
 
-// grow returns what a stream shows next, and what Slack is told for that.
+// grow returns the next state of a stream, and the chunks to send.
 func (st stream) grow(show chats.Preview) (stream, []slack.StreamChunk) {
 	var chunks []slack.StreamChunk
 	doing := ""
@@ -191,9 +190,9 @@ func (st stream) grow(show chats.Preview) (stream, []slack.StreamChunk) {
 	reply, begin := settled(show.Growing), ""
 	if !strings.HasPrefix(reply, st.reply) {
 		if strings.HasPrefix(st.reply, reply) {
-			return st, chunks // less is settled than was
+			return st, chunks // less is settled than before
 		}
-		st.reply, begin = "", "\n\n" // another reply follows
+		st.reply, begin = "", "\n\n" // another reply begins
 	}
 	if more := reply[len(st.reply):]; more != "" && st.size+len(more) <= maxStreamed {
 		st.reply, st.size = reply, st.size+len(begin)+len(more)
@@ -208,11 +207,11 @@ func (st stream) card(title string, status slack.TaskCardStatus) slack.StreamChu
 	return card
 }
 
-// over is the last word on the task that is shown.
+// over returns the chunk that completes the current task.
 func (st stream) over() slack.StreamChunk { return st.card(st.doing, slack.TaskCardStatusComplete) }
 
-// settled is how much of a growing text stays as it is, whatever follows: of a link or the
-// row of a table that has just begun, there is nothing.
+// settled returns the length of the part of a growing text that no longer changes, excluding an
+// unfinished link or table row.
 func settled(growing string) string {
 	shown := markdown.Unfinished(growing)
 	n := 0
@@ -225,8 +224,8 @@ func settled(growing string) string {
 	return strings.TrimRight(growing[:n], "<")
 }
 
-// calling is what calls people where it stands in a text.
+// calling matches mentions.
 var calling = regexp.MustCompile(`<([!@#])`)
 
-// quiet takes away what would notify users: what is shown while it grows notifies none.
+// quiet disables mentions: a growing text must not notify users.
 func quiet(text string) string { return calling.ReplaceAllString(text, "<\u2060$1") }

@@ -1,6 +1,6 @@
-// Package surface is what Slack shows for apps that are agents: answers that stream, with
-// Slack's own button to stop. What Slack refuses an app is left for as long as the process
-// lives, and the app works as a plain one there.
+// Package surface implements Slack's features for agent apps: streamed answers, with Slack's own stop
+// button. A feature that Slack refuses is not used again while the process lives, and the app behaves
+// as a plain one there.
 package surface
 
 import (
@@ -16,21 +16,21 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// Config is what a [Surface] is made of. All of it is needed.
+// Config configures a [Surface]. All fields are required.
 type Config struct {
-	// Call has the library call a method, and Code returns Slack's word for the refusal of
-	// one; empty where it was none.
+	// Call calls a method through the library, and Code returns Slack's error code of an error; empty
+	// for others.
 	Call func(ctx context.Context, method string, with func(context.Context, *slack.Client) error) error
 	Code func(error) string
 	// Busy reports whether a call of a method would have to wait.
 	Busy func(method string) bool
-	// Blocks lays a text in Markdown out.
+	// Blocks lays out a Markdown text.
 	Blocks func(markdown string) []slack.Block
 	Log    *slog.Logger
 }
 
-// Slack takes 20 chat.startStream a minute and as many chat.stopStream, and 100
-// chat.appendStream (docs.slack.dev, rate limits, tiers 2 and 4).
+// Slack takes 20 chat.startStream a minute and as many chat.stopStream, and 100 chat.appendStream
+// (docs.slack.dev, rate limits, tiers 2 and 4).
 const (
 	beginRate, beginBurst   = 0.3, 10
 	appendRate, appendBurst = 1.6, 20
@@ -38,7 +38,7 @@ const (
 )
 
 const (
-	// maxBackground bounds what is done beside the messages at a time, backgroundTimeout how long.
+	// maxBackground bounds concurrent background work, backgroundTimeout its duration.
 	maxBackground     = 8
 	backgroundTimeout = 10 * time.Second
 )
@@ -52,18 +52,18 @@ type Surface struct {
 
 	mu      sync.Mutex
 	works   bool                // between Work and Rest
-	busy    int                 // what is being done beside the messages
+	busy    int                 // running background work
 	agent   bool                // the app is an agent
-	refused map[string]struct{} // methods that it may not call
-	streams map[string]*stream  // that are open, by the id of their message
+	refused map[string]struct{} // methods that Slack refuses
+	streams map[string]*stream  // open ones, by message id
 	ended   map[string]struct{} // messages that were streams
-	waiting map[chats.Chat]bool // the threads in which a turn waits for a decision
+	waiting map[chats.Chat]bool // threads in which a turn waits for a decision
 
-	// telling is held while Slack is told of that, so that what is told last is true.
+	// telling is held while Slack is told of that, so that the last state wins.
 	telling sync.Mutex
 }
 
-// New returns the surface of an app that is no agent yet.
+// New returns the surface of a plain app.
 func New(cfg Config) *Surface {
 	return &Surface{
 		cfg: cfg, begins: retry.NewSpare(beginRate, beginBurst), more: retry.NewSpare(appendRate, appendBurst),
@@ -71,15 +71,15 @@ func New(cfg Config) *Surface {
 	}
 }
 
-// Work begins the time in which something may be done beside the messages. Agent says whether
-// the app is an agent, as Slack tells with the scopes of its token.
+// Work allows background work. agent says whether the app is an agent, according to the scopes of its
+// token.
 func (s *Surface) Work(agent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.agent, s.works = agent, true
 }
 
-// Rest ends it, and waits for what is being done.
+// Rest stops background work, and waits for what is running.
 func (s *Surface) Rest() {
 	s.mu.Lock()
 	s.works = false
@@ -87,8 +87,8 @@ func (s *Surface) Rest() {
 	s.background.Wait()
 }
 
-// Background does something beside the messages, unless too much is being done already. What is
-// said where that failed goes to the log.
+// Background runs do in the background, unless too much runs already. A failure is logged with the text
+// failed.
 func (s *Surface) Background(ctx context.Context, failed string, do func(context.Context) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,8 +110,8 @@ func (s *Surface) Background(ctx context.Context, failed string, do func(context
 	})
 }
 
-// may reports whether the app may call a method, as far as is known. The Home tab is for all, and
-// so are blocks.
+// may reports whether the app may call a method, as far as is known. All apps may use the Home tab and
+// blocks.
 func (s *Surface) may(method string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,13 +119,13 @@ func (s *Surface) may(method string) bool {
 	return (s.agent || method == publishView || method == Layouts) && !refused
 }
 
-// never are refusals that last: the app or its workspace lacks what the method takes.
+// never lists permanent refusals: the app or its workspace lacks what the method needs.
 var never = map[string]bool{
 	"missing_scope": true, "not_authorized": true, "not_allowed": true, "not_allowed_token_type": true, "access_denied": true,
 	"no_permission": true, "unknown_method": true, "method_deprecated": true, "feature_not_enabled": true, "not_enabled": true, "team_access_not_granted": true,
 }
 
-// call makes a call of a method that the app may lack.
+// call calls a method that the app may lack.
 func (s *Surface) call(ctx context.Context, method string, with func(context.Context, *slack.Client) error) error {
 	err := s.cfg.Call(ctx, method, with)
 	if never[s.cfg.Code(err)] {
@@ -134,7 +134,7 @@ func (s *Surface) call(ctx context.Context, method string, with func(context.Con
 	return err
 }
 
-// Lacks notes that Slack refuses the app something, and tells the log once.
+// Lacks records that Slack refuses the app something, and logs it once.
 func (s *Surface) Lacks(what string, err error) {
 	s.mu.Lock()
 	_, known := s.refused[what]

@@ -8,11 +8,11 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// maxWaiting bounds the threads of which is remembered that a turn waits there.
+// maxWaiting bounds the remembered threads in which a turn waits.
 const maxWaiting = 1000
 
-// SetWaiting has Slack show that a turn waits for a decision in a thread, or that it does no more:
-// then the session is one in which nothing is done, until something is.
+// SetWaiting shows that a turn in a thread waits for a decision, or no longer does: then the session is
+// idle until the next activity.
 func (s *Surface) SetWaiting(ctx context.Context, chat chats.Chat, on bool) {
 	if chat.Thread == "" || !s.may(sessionStatus) {
 		return

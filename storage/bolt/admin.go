@@ -12,9 +12,9 @@ import (
 	"oneclaw/storage"
 )
 
-// Backup writes the whole store, as it is at this moment, to w. Writes go on meanwhile,
-// but the file cannot reuse space and a write that must enlarge its map waits: give it a
-// file or a buffer rather than a slow connection.
+// Backup writes a snapshot of the whole store to w. Writes continue meanwhile, but the file cannot
+// reuse space and a write that must enlarge its map waits: give it a file or a buffer rather than a
+// slow connection.
 func (s *Store) Backup(ctx context.Context, w io.Writer) error {
 	if err := s.enter(ctx); err != nil {
 		return fmt.Errorf("bolt: back up: %w", err)
@@ -32,7 +32,7 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// Newest returns a revision that nothing in the store is above.
+// Newest returns a revision that is at least as high as all in the store.
 func (s *Store) Newest(ctx context.Context) (rev storage.Revision, err error) {
 	if err = s.enter(ctx); err == nil {
 		defer s.leave()
@@ -47,7 +47,7 @@ func (s *Store) Newest(ctx context.Context) (rev storage.Revision, err error) {
 	return rev, nil
 }
 
-// Raise has all later writes get revisions above rev.
+// Raise makes all later revisions higher than rev.
 func (s *Store) Raise(ctx context.Context, rev storage.Revision) error {
 	err := s.submit(ctx, 0, func(b *batch) error {
 		kv := b.tx.Bucket(bucketKV)
@@ -60,12 +60,12 @@ func (s *Store) Raise(ctx context.Context, rev storage.Revision) error {
 	return nil
 }
 
-// cancelWriter ends a copy when its context ends. It lives no longer than the
-// call whose context it keeps, because io.Writer has no room for one.
+// cancelWriter ends a copy when its context ends. It lives no longer than the call whose context it
+// holds, because io.Writer takes none.
 type cancelWriter struct {
 	ctx context.Context //nolint:containedctx // see above
 	w   io.Writer
-	err error // the first of w or of ctx
+	err error // first error of w or ctx
 }
 
 func (c *cancelWriter) Write(p []byte) (int, error) {
@@ -77,10 +77,10 @@ func (c *cancelWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Verify reads a whole file that no process has open and compares: the pages with their
-// references, the positions of each log, the index of labels with the records, the values.
-// It returns the first fault it finds and does not change the file. An error that wraps
-// [ErrDamaged] says that it is no whole store.
+// Verify reads a whole file that no process has open and checks it: the pages with their references,
+// the positions of each log, the index of labels against the records, the values. It returns the first
+// fault it finds and does not change the file. An error that wraps [ErrDamaged] says that the store is
+// damaged.
 func Verify(ctx context.Context, path string) error {
 	if err := verify(ctx, Config{Path: path}); err != nil {
 		return fmt.Errorf("bolt: check %s: %w", path, err)
@@ -108,7 +108,7 @@ func verify(ctx context.Context, cfg Config) error {
 
 func checkAll(ctx context.Context, tx *bbolt.Tx) error {
 	var fault error
-	for err := range tx.Check() { // to its end: it has a goroutine
+	for err := range tx.Check() { // to its end, because it has a goroutine
 		if fault == nil {
 			fault = err
 		}
@@ -119,8 +119,8 @@ func checkAll(ctx context.Context, tx *bbolt.Tx) error {
 	return checkContent(tx, func(int) error { return ctx.Err() })
 }
 
-// checkContent checks the values and the logs. It tells read how long each value and record is, and
-// ends with its error.
+// checkContent checks the values and the logs. It calls read with the length of each value and record,
+// and returns its error.
 func checkContent(tx *bbolt.Tx, read func(n int) error) error {
 	err := tx.Bucket(bucketKV).ForEach(func(_, b []byte) error {
 		_, _, err := decodeValue(b)
@@ -137,7 +137,7 @@ func checkContent(tx *bbolt.Tx, read func(n int) error) error {
 	})
 }
 
-// checkLog compares the records of a log with its index of labels.
+// checkLog checks the records of a log against its index of labels.
 func checkLog(bucket *bbolt.Bucket, read func(n int) error) error {
 	if _, err := lastPosition(bucket); err != nil {
 		return err

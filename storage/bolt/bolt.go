@@ -1,14 +1,12 @@
-// Package bolt keeps a [storage.Store] in one bbolt file.
+// Package bolt implements a [storage.Store] in one bbolt file.
 //
-// One goroutine writes. It takes all writes that wait at that moment, applies
-// them in one transaction, and answers each by itself: a conflict of one does not
-// touch the others, and a write that comes alone waits for no other. Reads copy
-// pages of a bounded size out of short transactions, so that no consumer, however
-// slow, keeps the file from reusing its space or blocks a writer.
+// One goroutine writes. It takes all waiting writes, applies them in one transaction, and answers each
+// by itself: a conflict of one does not affect the others, and a single write does not wait for more.
+// Reads copy pages of a bounded size out of short transactions, so that no consumer, however slow,
+// keeps the file from reusing its space or blocks a writer.
 //
-// The file has three buckets: meta (the version of this layout), kv (key to
-// revision and value) and logs (name to a bucket of records by position and a
-// bucket of label and position).
+// The file has three buckets: meta (the version of this layout), kv (key to revision and value) and
+// logs (name to a bucket of records by position and a bucket of label and position).
 package bolt
 
 import (
@@ -31,7 +29,7 @@ import (
 	"oneclaw/storage/folder"
 )
 
-// lockTimeout is how long Open waits for another process to let go.
+// lockTimeout is how long Open waits for another process to release the file.
 const lockTimeout = 250 * time.Millisecond
 
 // formatVersion is the layout that this package reads and writes.
@@ -44,25 +42,25 @@ var (
 	keyVersion = []byte("version")
 )
 
-// Config says where and how to open a store.
+// Config configures a [Store].
 type Config struct {
-	// Path names the file. It is made if it does not exist; its directory is not.
+	// Path names the file. It is created if it does not exist; its directory is not.
 	Path string
-	// CheckTime bounds a look through the file before it is used, which finds most
-	// damage. What it did not come to is found when it is read. 0 means none.
+	// CheckTime bounds the check of the file on opening, which finds most damage; the rest is found
+	// when it is read. 0 means no check.
 	CheckTime time.Duration
-	// NoSync leaves out the wait for the disk. A crash of the machine may then
-	// destroy the file: for tests, and for one that is synced as a whole afterwards.
+	// NoSync does not wait for the disk. A crash of the machine may then destroy the file: for tests,
+	// and for a file that is synced as a whole afterwards.
 	NoSync bool
-	// counted has the free pages be counted.
+	// counted makes bbolt count the free pages.
 	counted bool
-	// resident is how much of the file may stay in memory; 0 means maxResident.
+	// resident bounds how much of the file stays in memory, in bytes; 0 means maxResident.
 	resident int64
-	// Logger gets what an administrator must know; nil discards it.
+	// Logger logs for administrators; nil discards.
 	Logger *slog.Logger
 }
 
-// Store is an open file. It has one goroutine, the writer, which Close ends.
+// Store is an open file. Its one goroutine, the writer, ends with Close.
 type Store struct {
 	db     *bbolt.DB
 	path   string
@@ -75,7 +73,7 @@ type Store struct {
 	writer   sync.WaitGroup
 	hub      hub
 
-	// touched is about how much of the mapped file was read since it was let go, which
+	// touched estimates how many bytes of the mapped file were read since it was last released, which
 	// happens beyond resident.
 	touched  atomic.Int64
 	resident int64
@@ -85,9 +83,9 @@ type Store struct {
 	running sync.WaitGroup
 }
 
-// Open opens the file of cfg and makes it if there is none. Where another process
-// has it open the error is storage.ErrLocked. A file that is damaged, made by a
-// newer version of the program, or no store at all, is refused.
+// Open opens the file of cfg and creates it if there is none. If another process has it open, the error
+// is storage.ErrLocked. It rejects a file that is damaged, made by a newer version of the program, or
+// not a store.
 func Open(cfg Config) (*Store, error) {
 	if cfg.Path == "" {
 		return nil, errors.New("bolt: open: no path")
@@ -121,15 +119,15 @@ func Open(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// openFile opens the database and names what is wrong in words of our own.
+// openFile opens the database and returns understandable errors.
 func openFile(cfg Config) (*bbolt.DB, error) {
 	info, err := os.Stat(cfg.Path)
 	fresh := errors.Is(err, fs.ErrNotExist)
 	if err == nil && !info.Mode().IsRegular() {
 		return nil, errors.New("not a regular file")
 	}
-	// A file is inspected before it is opened for writing: one that is refused is
-	// not touched, and one that is cut off is found before bbolt faults over it.
+	// A file is inspected before it is opened for writing: a rejected one is not changed, and a
+	// truncated one is found before bbolt faults on it.
 	if err == nil && info.Size() > 0 {
 		err := inspect(cfg, func(db *bbolt.DB) error {
 			_, err := checkLayout(db)
@@ -151,7 +149,7 @@ func openFile(cfg Config) (*bbolt.DB, error) {
 	return db, nil
 }
 
-// inspect opens a file to be read alone, and not before it is whole.
+// inspect opens a file read-only, after checking its size.
 func inspect(cfg Config, read func(*bbolt.DB) error) error {
 	db, err := openDB(cfg, true)
 	if err != nil {
@@ -181,8 +179,7 @@ func prepare(db *bbolt.DB) error {
 	})
 }
 
-// checkLayout refuses a layout that this package does not know. It reports whether
-// the file has none yet.
+// checkLayout rejects an unknown layout. It reports whether the file has none yet.
 func checkLayout(db *bbolt.DB) (fresh bool, err error) {
 	err = db.View(func(tx *bbolt.Tx) error {
 		meta := tx.Bucket(bucketMeta)
@@ -208,8 +205,7 @@ func checkLayout(db *bbolt.DB) (fresh bool, err error) {
 	return fresh, err
 }
 
-// checkSize finds a file that was cut off: bbolt would only notice, by a fault,
-// once it reads a missing page.
+// checkSize finds a truncated file: bbolt would only notice, by a fault, when it reads a missing page.
 func checkSize(db *bbolt.DB) error {
 	info, err := os.Stat(db.Path())
 	if err != nil {
@@ -226,8 +222,8 @@ func checkSize(db *bbolt.DB) error {
 // Path returns the name of the file.
 func (s *Store) Path() string { return s.path }
 
-// Close implements storage.Store. An iteration between two pages is not a running call:
-// it ends with storage.ErrClosed.
+// Close implements storage.Store. An iteration between two pages is not a running call: it ends with
+// storage.ErrClosed.
 func (s *Store) Close() error { return s.close() }
 
 func (s *Store) shutdown() error {

@@ -47,8 +47,8 @@ func positionKey(pos storage.Position) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(pos))
 }
 
-// labelPrefix is what the keys of a label begin with in the index: its length
-// first, so that no label is the beginning of another. The position follows.
+// labelPrefix begins the keys of a label in the index: its length first, so that no label is a prefix
+// of another. The position follows.
 func labelPrefix(label string) []byte {
 	b := make([]byte, 0, 2+len(label)+8)
 	b = binary.BigEndian.AppendUint16(b, uint16(len(label)))
@@ -59,7 +59,7 @@ func labelKey(label string, pos storage.Position) []byte {
 	return binary.BigEndian.AppendUint64(labelPrefix(label), uint64(pos))
 }
 
-// decodePosition returns the position at the end of a key behind a prefix of n bytes.
+// decodePosition returns the position at the end of a key, after a prefix of n bytes.
 func decodePosition(key []byte, n int) (storage.Position, error) {
 	if len(key) != n+8 {
 		return 0, errDamaged()

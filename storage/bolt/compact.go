@@ -16,11 +16,10 @@ import (
 // compactBytes is about how much one transaction of a compaction writes.
 const compactBytes = 16 << 20
 
-// Compact writes a file that no process has open anew, without the space that it does not use, and
-// returns how much that was: where that is more than half of it, or, with always, whatever it
-// is, because there may be bytes in it of what was removed. The new file is whole,
-// checked and on disk before it takes the place of the old one in one step: a crash leaves
-// either.
+// Compact rewrites a file that no process has open, without its unused space, and returns how much that
+// was: if it is more than half of the file, or, with always, in any case, because unused space may hold
+// deleted data. The new file is complete, checked and on disk before it atomically replaces the old
+// one: a crash leaves either.
 func Compact(ctx context.Context, cfg Config, always bool) (freed int64, err error) {
 	if freed, err = compact(ctx, cfg, always, func() {}); err != nil {
 		return 0, fmt.Errorf("bolt: compact %s: %w", cfg.Path, err)
@@ -36,7 +35,7 @@ func compact(ctx context.Context, cfg Config, always bool, step func()) (freed i
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, src.Close()) }() // no other process writes until then
+	defer func() { err = errors.Join(err, src.Close()) }() // other processes are locked out until then
 	size, free, err := waste(src)
 	if err != nil || free <= size/2 && !always {
 		return 0, err

@@ -10,7 +10,7 @@ import (
 	"oneclaw/storage"
 )
 
-// Errors of the KV do not repeat the key: some keys are secrets of the caller.
+// Errors of the KV do not contain the key: some keys are secrets of the caller.
 
 // Get implements storage.KV.
 func (s *Store) Get(ctx context.Context, key string) (storage.Entry, error) {
@@ -43,7 +43,7 @@ func (s *Store) Delete(ctx context.Context, key string, rev storage.Revision) er
 	return err
 }
 
-// revision returns the present revision of a key, Absent where it does not exist.
+// revision returns the present revision of a key, Absent if it does not exist.
 func revision(kv *bbolt.Bucket, key string) (storage.Revision, error) {
 	b := kv.Get([]byte(key))
 	if b == nil {
@@ -53,8 +53,8 @@ func revision(kv *bbolt.Bucket, key string) (storage.Revision, error) {
 	return rev, err
 }
 
-// List implements storage.KV. The entries are read in pages of at most 256
-// entries; each page is of one moment.
+// List implements storage.KV. The entries are read in pages of at most 256 entries; each page is a
+// snapshot.
 func (s *Store) List(ctx context.Context, r storage.Range) iter.Seq2[storage.Entry, error] {
 	return list(ctx, s, "list", listing[storage.Entry]{bucket: bucketKV, r: r, decode: decodeEntry})
 }

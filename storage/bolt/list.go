@@ -20,7 +20,7 @@ func list[T any](ctx context.Context, s *Store, what string, l listing[T]) iter.
 			}
 			return yield(item, err)
 		}
-		l := l // each iteration begins anew
+		l := l // each iteration starts from the beginning
 		if err := storage.CheckLimit(l.r.Limit); err != nil {
 			var zero T
 			wrapped(zero, err)

@@ -13,14 +13,14 @@ import (
 	"oneclaw/storage"
 )
 
-// The buckets of a log. The sequence number of the log's own bucket tells one
-// life of a name from the next after a Drop.
+// The buckets of a log. The sequence number of the log's own bucket distinguishes logs of the same name
+// before and after a Drop.
 var (
 	bucketRecords = []byte("records")
 	bucketLabels  = []byte("labels")
 )
 
-// appendFill is how full pages are left that only grow at their end.
+// appendFill is the fill of pages that only grow at their end.
 const appendFill = 0.95
 
 // Append implements storage.Log.
@@ -73,7 +73,7 @@ func createLog(logs *bbolt.Bucket, name string) (*bbolt.Bucket, error) {
 	return bucket, bucket.SetSequence(life)
 }
 
-// lastPosition returns the position of the last record, 0 where bucket is nil.
+// lastPosition returns the position of the last record, 0 if bucket is nil.
 func lastPosition(bucket *bbolt.Bucket) (storage.Position, error) {
 	if bucket == nil {
 		return 0, nil
@@ -149,15 +149,15 @@ func (b *batch) erase(log string, left []storage.Record) error {
 	return nil
 }
 
-// Logs implements storage.Log. The names are read in pages, as those of List are.
+// Logs implements storage.Log. The names are read in pages, as in List.
 func (s *Store) Logs(ctx context.Context, r storage.Range) iter.Seq2[string, error] {
 	name := func(name, _ []byte) (string, error) { return string(name), nil }
 	return list(ctx, s, "list logs", listing[string]{bucket: bucketLogs, r: r, decode: name})
 }
 
-// Records implements storage.Log. The log is read in pages; the position of the
-// last record when the iteration began bounds it. A Drop between two pages ends it
-// with storage.ErrNotFound, whatever has been appended under the name since.
+// Records implements storage.Log. The log is read in pages, up to the last record when the iteration
+// began. A Drop between two pages ends it with storage.ErrNotFound, whatever has been appended under
+// the name since.
 func (s *Store) Records(ctx context.Context, log string, q storage.Query) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
 		if err := errors.Join(storage.CheckName("log name", log), storage.CheckLimit(q.Limit)); err != nil {
@@ -178,16 +178,16 @@ func (s *Store) Records(ctx context.Context, log string, q storage.Query) iter.S
 type scan struct {
 	log []byte
 	q   storage.Query
-	// prefix is what the keys begin with in front of the position.
+	// prefix is the part of the keys before the position.
 	prefix []byte
 	begun  bool
 	life   uint64
-	lo     storage.Position // the first position that may still come
-	hi     storage.Position // the last position that may still come
+	lo     storage.Position // first position that may still come
+	hi     storage.Position // last position that may still come
 	count  int
 }
 
-// page reads on from where the last page ended.
+// page continues where the last page ended.
 func (sc *scan) page(tx *bbolt.Tx) (records []storage.Record, done bool, err error) {
 	bucket := tx.Bucket(bucketLogs).Bucket(sc.log)
 	if !sc.begun {
@@ -207,7 +207,7 @@ func (sc *scan) page(tx *bbolt.Tx) (records []storage.Record, done bool, err err
 			return records, true, err
 		}
 		if sc.q.Label != "" {
-			value = data.Get(positionKey(pos)) // the index has none
+			value = data.Get(positionKey(pos)) // the index holds no data
 		}
 		r, err := decodeRecord(value)
 		if err != nil {
@@ -227,7 +227,7 @@ func (sc *scan) page(tx *bbolt.Tx) (records []storage.Record, done bool, err err
 	return records, true, nil
 }
 
-// begin fixes what the iteration will yield at most.
+// begin bounds what the iteration will yield.
 func (sc *scan) begin(bucket *bbolt.Bucket) error {
 	last, err := lastPosition(bucket)
 	if err != nil {
@@ -251,7 +251,7 @@ func (sc *scan) begin(bucket *bbolt.Bucket) error {
 	return nil
 }
 
-// passed notes that pos has been read and reports whether it was the last.
+// passed records that pos has been read and reports whether it was the last.
 func (sc *scan) passed(pos storage.Position) bool {
 	if sc.q.Backward {
 		sc.hi = pos - 1
@@ -261,8 +261,8 @@ func (sc *scan) passed(pos storage.Position) bool {
 	return sc.lo > sc.hi || sc.count == sc.q.Limit
 }
 
-// entries yields the keys that are the prefix and a position, with what stands under them,
-// from the first that may still come.
+// entries yields the keys that consist of the prefix and a position, with their values, from the first
+// that may still come.
 func (sc *scan) entries(bucket *bbolt.Bucket) iter.Seq2[[]byte, []byte] {
 	cursor := bucket.Bucket(bucketRecords).Cursor()
 	if sc.q.Label != "" {

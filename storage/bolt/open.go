@@ -14,11 +14,10 @@ import (
 	"oneclaw/storage"
 )
 
-// ErrDamaged is what the errors for a file wrap that is damaged, or no database at all:
-// only a backup helps.
+// ErrDamaged is wrapped by errors for a file that is damaged, or not a database: only a backup helps.
 var ErrDamaged = errors.New("bolt: damaged")
 
-// damage is an error that says by itself what is wrong.
+// damage is an ErrDamaged with a self-contained text.
 type damage struct{ error }
 
 // Is implements errors.Is.
@@ -29,8 +28,8 @@ func (d damage) Unwrap() error { return d.error }
 
 func damaged(format string, args ...any) error { return damage{fmt.Errorf(format, args...)} }
 
-// openDB opens the file with bbolt. If bbolt panics over a damaged page, the file
-// stays locked until the process ends, because it stays mapped.
+// openDB opens the file with bbolt. If bbolt panics on a damaged page, the file stays locked until the
+// process ends, because it stays mapped.
 func openDB(cfg Config, readOnly bool) (db *bbolt.DB, err error) {
 	var file *os.File
 	err = guard(func() (err error) {
@@ -57,8 +56,8 @@ func openDB(cfg Config, readOnly bool) (db *bbolt.DB, err error) {
 	return db, nil
 }
 
-// replaced reports whether a path names another file than the one that was opened and
-// locked: the previous holder of the lock has put it there.
+// replaced reports whether a path names another file than the one that was opened and locked: the
+// previous holder of the lock has replaced it.
 func replaced(f *os.File, path string) bool {
 	ours, err := f.Stat()
 	if err != nil {
@@ -76,13 +75,12 @@ func openError(err error) error {
 	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum), errors.Is(err, berrors.ErrVersionMismatch):
 		return damaged("not a database or damaged (%w): restore a backup or move the file away", err)
 	case errors.As(err, &pathErr):
-		return pathErr.Err // the path is named by the caller
+		return pathErr.Err // the caller names the path
 	}
 	return err
 }
 
-// guard turns a panic of bbolt over a damaged page, and a fault in the mapped
-// file, into an error.
+// guard turns a panic of bbolt on a damaged page, and a fault in the mapped file, into an error.
 func guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -93,11 +91,11 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// errEnough ends a look through the file whose time is over.
+// errEnough ends a check whose time is over.
 var errEnough = errors.New("bolt: looked long enough")
 
-// skim reads the values and the logs as far as it comes in a time, and compares them as
-// [Verify] does. It keeps no more of the file in memory than resident.
+// skim checks the values and the logs, as [Verify] does, for a limited time. It keeps no more than
+// resident bytes of the file in memory.
 func skim(db *bbolt.DB, limit time.Duration, resident int64) error {
 	if limit <= 0 {
 		return nil

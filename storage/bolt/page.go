@@ -7,13 +7,13 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// A page is what one read transaction copies at most, give or take the last entry.
+// Bounds of a page, which one read transaction copies, give or take the last entry.
 const (
 	pageEntries = 256
 	pageBytes   = 1 << 20
 )
 
-// yieldPages yields what next reads page by page, outside of any transaction.
+// yieldPages yields the items that next reads page by page, outside of any transaction.
 func yieldPages[T any](ctx context.Context, s *Store, next func(*bbolt.Tx) (page []T, done bool, err error), yield func(T, error) bool) {
 	var zero T
 	for done := false; !done; {

@@ -4,5 +4,5 @@ package bolt
 
 import "go.etcd.io/bbolt"
 
-// release does nothing: what stays resident is left to the system.
+// release does nothing: the system decides what stays resident.
 func release(*bbolt.Tx) {}

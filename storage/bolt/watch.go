@@ -13,8 +13,7 @@ import (
 	"oneclaw/storage"
 )
 
-// A watcher that is slower keeps at most so many events, and stops keeping more
-// once their values exceed so many bytes.
+// Bounds of a slow watcher's queue: a number of events, and the total size of their values.
 const (
 	maxEvents     = 1024
 	maxEventBytes = 16 << 20
@@ -54,7 +53,7 @@ func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[storage.Even
 	}
 }
 
-// hub hands the events of committed writes to the watchers.
+// hub passes the events of committed writes to the watchers.
 type hub struct {
 	mu       sync.Mutex // guards watchers
 	watchers map[*watcher]struct{}
@@ -72,7 +71,7 @@ func (h *hub) remove(w *watcher) {
 	delete(h.watchers, w)
 }
 
-// publish gives each watcher copies of the events that concern it.
+// publish gives each watcher copies of the events for its prefix.
 func (h *hub) publish(events []storage.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,8 +85,7 @@ func (h *hub) publish(events []storage.Event) {
 	}
 }
 
-// end ends all watchers: with ErrLagged where something may have changed that they were not
-// told.
+// end ends all watchers: with ErrLagged if they may have missed changes.
 func (h *hub) end(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -101,15 +99,15 @@ func (h *hub) end(err error) {
 type watcher struct {
 	prefix string
 	used   atomic.Bool
-	wake   chan struct{} // has a token where there is something to take
+	wake   chan struct{} // has a token when the queue is not empty
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	queue []storage.Event
 	bytes int
-	err   error // how the sequence ends behind the queue
+	err   error // how the sequence ends after the queue
 }
 
-// put adds an event. One that does not fit is lost, and with it all later ones.
+// put adds an event. If it does not fit, it and all later ones are lost.
 func (w *watcher) put(e storage.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,7 +139,7 @@ func (w *watcher) signal() {
 	}
 }
 
-// take waits for events and returns all there are. An error comes with the last.
+// take waits for events and returns all. An error comes with the last.
 func (w *watcher) take(ctx context.Context) ([]storage.Event, error) {
 	select {
 	case <-w.wake:

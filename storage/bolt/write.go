@@ -10,8 +10,7 @@ import (
 	"oneclaw/storage"
 )
 
-// One transaction takes at most so many writes and about so many bytes, so that
-// its memory is bounded; what is left goes into the next.
+// Bounds of one transaction, which bound its memory; the rest goes into the next.
 const (
 	maxGroup      = 4096
 	maxGroupBytes = 32 << 20
@@ -19,15 +18,14 @@ const (
 
 // write is a change that waits for the writer.
 type write struct {
-	// apply makes the change in the transaction of b. It returns
-	// storage.ErrConflict before it has touched anything, any other error means
-	// that the transaction must not be committed.
+	// apply makes the change in the transaction of b. It returns storage.ErrConflict before it has
+	// changed anything; after any other error the transaction must not be committed.
 	apply func(b *batch) error
 	size  int
 	done  chan error
 }
 
-// batch is what the writes of one transaction have done so far.
+// batch is the state of one transaction.
 type batch struct {
 	tx     *bbolt.Tx
 	dirty  bool
@@ -48,7 +46,7 @@ func (s *Store) write(ctx context.Context, what string, ops ...storage.Op) (stor
 	return s.writeBy(ctx, nil, what, ops...)
 }
 
-// writeBy writes together with others until due; nil for at once.
+// writeBy writes together with others before due; nil means at once.
 func (s *Store) writeBy(ctx context.Context, due <-chan struct{}, what string, ops ...storage.Op) (rev storage.Revision, err error) {
 	if err = storage.CheckOps(ops); err == nil {
 		apply := func(b *batch) (err error) {
@@ -78,7 +76,7 @@ func sizeOf(ops []storage.Op) int {
 	return size
 }
 
-// apply does the operations of one write, after it has compared all of them.
+// apply does the operations of one write, after it has checked all of them.
 func (b *batch) apply(ops []storage.Op) (rev storage.Revision, err error) {
 	kv, logs := b.tx.Bucket(bucketKV), b.tx.Bucket(bucketLogs)
 	for _, op := range ops {
@@ -93,7 +91,7 @@ func (b *batch) apply(ops []storage.Op) (rev storage.Revision, err error) {
 		case op.Kind == storage.KindAppend:
 			err = appendRecords(logs, op.Log, op.After, op.Records)
 		case op.Kind == storage.KindDelete && kv.Get([]byte(op.Key)) == nil:
-			continue // with Any
+			continue // matches Any
 		default:
 			rev, err = b.change(kv, op, rev)
 		}
@@ -105,8 +103,7 @@ func (b *batch) apply(ops []storage.Op) (rev storage.Revision, err error) {
 	return rev, nil
 }
 
-// compare returns storage.ErrConflict if an operation expects something else than
-// there is.
+// compare returns storage.ErrConflict if an operation expects another state.
 func compare(kv, logs *bbolt.Bucket, op storage.Op) error {
 	if op.Kind == storage.KindAppend {
 		last, err := lastPosition(logs.Bucket([]byte(op.Log)))
@@ -123,8 +120,8 @@ func compare(kv, logs *bbolt.Bucket, op storage.Op) error {
 	return err
 }
 
-// change puts or deletes a key, with the revision of the write if that has one yet. A
-// deletion has a revision too, so that the next version of the key has a higher one.
+// change puts or deletes a key, with the revision of the write if it has one yet. A deletion also takes
+// a revision, so that the next version of the key has a higher one.
 func (b *batch) change(kv *bbolt.Bucket, op storage.Op, rev storage.Revision) (storage.Revision, error) {
 	if rev == storage.Absent {
 		seq, err := kv.NextSequence()
@@ -141,9 +138,8 @@ func (b *batch) change(kv *bbolt.Bucket, op storage.Op, rev storage.Revision) (s
 	return rev, kv.Put([]byte(op.Key), encodeValue(rev, op.Value))
 }
 
-// submit hands a change to the writer and waits for the answer. Once the writer
-// has taken it ctx no longer matters: the answer is then a matter of one commit,
-// and it is the only way to know what happened.
+// submit passes a change to the writer and waits for the answer. Once the writer has taken it ctx no
+// longer matters: the answer needs only one commit, and it is the only way to know the outcome.
 func (s *Store) submit(ctx context.Context, size int, apply func(*batch) error) error {
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -158,8 +154,8 @@ func (s *Store) submit(ctx context.Context, size int, apply func(*batch) error) 
 	return <-w.done
 }
 
-// submitBy is submit for a change that waits for others. When it is due, the writer is given a
-// write that changes nothing.
+// submitBy is submit for a change that waits for others. When it is due, the writer gets an empty
+// write.
 func (s *Store) submitBy(ctx context.Context, due <-chan struct{}, size int, apply func(*batch) error) error {
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -192,7 +188,7 @@ func (s *Store) writeAll() {
 		select {
 		case w, ok := <-s.writes:
 			if !ok {
-				return // who waits for a deferred write has not left
+				return // callers of deferred writes still wait
 			}
 			waiting = s.gather(append(waiting, w))
 		case w := <-s.deferred:
@@ -206,7 +202,7 @@ func (s *Store) writeAll() {
 	}
 }
 
-// gather adds the writes that wait now to a group.
+// gather adds the waiting writes to a group.
 func (s *Store) gather(group []*write) []*write {
 	size := 0
 	for _, w := range group {
@@ -220,7 +216,7 @@ func (s *Store) gather(group []*write) []*write {
 		default:
 		}
 		if next == nil {
-			return group // or the store is closed
+			return group // the store is closed
 		}
 		group = append(group, next)
 		size += next.size
@@ -237,7 +233,7 @@ func (s *Store) commit(group []*write) {
 	case err == nil:
 		s.hub.publish(b.events)
 	case !committing && len(group) > 1:
-		// One of them could not be applied; alone, the others can.
+		// One of them could not be applied; retry each alone.
 		for _, w := range group {
 			s.commit([]*write{w})
 		}
@@ -248,8 +244,8 @@ func (s *Store) commit(group []*write) {
 			// The new state may be in the file all the same.
 			s.hub.end(storage.ErrLagged)
 		}
-		// A conflict may have been one with a write of this group, so it is as
-		// unknown as the rest.
+		// A conflict may be due to a write of this group, so its outcome is as unknown as that of the
+		// rest.
 		for i := range answers {
 			answers[i] = err
 		}
@@ -259,9 +255,8 @@ func (s *Store) commit(group []*write) {
 	}
 }
 
-// attempt runs a group in one transaction. It reports in committing whether it
-// got as far as the commit. A group of which nothing was to be changed costs no
-// commit.
+// attempt runs a group in one transaction. committing reports whether it got as far as the commit. A
+// group that changes nothing needs no commit.
 func (s *Store) attempt(group []*write, answers []error) (b batch, committing bool, err error) {
 	err = guard(func() error {
 		tx, err := s.db.Begin(true)

@@ -1,4 +1,4 @@
-// Package folder makes the names in a folder durable, and changes of files whole.
+// Package folder makes directory entries durable, and file changes atomic.
 package folder
 
 import (
@@ -8,10 +8,10 @@ import (
 	"runtime"
 )
 
-// Sync makes the names in a folder survive a crash of the machine.
+// Sync makes the directory entries of a folder survive a crash of the machine.
 func Sync(dir string) error {
 	if runtime.GOOS == "windows" {
-		return nil // folders cannot be synced there
+		return nil // folders cannot be synced on this system
 	}
 	d, err := os.Open(dir)
 	if err != nil {
@@ -20,8 +20,8 @@ func Sync(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Replace writes a file so that it has its old content or the new one, whatever happens.
-// Only the owner may read it.
+// Replace atomically replaces the content of a file: after a crash it has the old or the new one. Only
+// its owner may read it.
 func Replace(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"oneclaw/storage"
 )
 
-// Snapshot is all that a store held at one moment. It is read as the store is.
+// Snapshot is the content of a store at one moment. It is read like the store.
 type Snapshot struct{ reader }
 
-// Snapshot has read see the store as it is at this moment, whatever is written meanwhile.
-// The server keeps what is replaced for as long as that takes.
+// Snapshot calls read with the present state of the store, unaffected by later writes. The server keeps
+// replaced versions meanwhile.
 func (s *Store) Snapshot(ctx context.Context, read func(*Snapshot) error) error {
 	return s.within(ctx, "take a snapshot", pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		return read(&Snapshot{reader{db: tx, request: s.ask}})
@@ -24,9 +24,9 @@ func (s *Store) Snapshot(ctx context.Context, read func(*Snapshot) error) error 
 // aloneLock is held by [Store.Alone].
 const aloneLock = schemaLock + 1
 
-// Alone runs do while no other process, on whichever machine, does so on this database. Where
-// one does it calls waiting, and waits unless that returns an error. Where the connection is
-// lost meanwhile another one may begin, so what do writes has to expect revisions.
+// Alone runs do while no other process, on any machine, does so on this database. If one does, it calls
+// waiting, and waits unless that returns an error. If the connection is lost meanwhile, another process
+// may begin, so do must write conditionally on revisions.
 func (s *Store) Alone(ctx context.Context, waiting func() error, do func(context.Context) error) error {
 	return s.within(ctx, "wait to be alone", pgx.TxOptions{}, func(tx pgx.Tx) error {
 		free := false
@@ -54,21 +54,21 @@ func (s *Store) within(ctx context.Context, what string, options pgx.TxOptions, 
 	if err != nil {
 		return fmt.Errorf("postgres: %s: %w", what, explain(err))
 	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // it has written nothing
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // nothing was written
 	if _, err := tx.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
 		return fmt.Errorf("postgres: %s: %w", what, explain(err))
 	}
 	return do(tx)
 }
 
-// Server is what an administrator wants to know of the server of a store.
+// Server describes the server of a store for administrators.
 type Server struct {
 	Version string
-	// Size is what the tables take, in bytes.
+	// Size is the size of the tables, in bytes.
 	Size int64
-	// Time is that of the server's clock.
+	// Time is the server's time.
 	Time time.Time
-	// Warnings say what should be otherwise, and what to do.
+	// Warnings say what should be changed, and how.
 	Warnings []string
 }
 
@@ -78,7 +78,7 @@ const serverQuery = `SELECT current_setting('server_version'), now(),
 	(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'), current_setting('max_connections')::int,
 	coalesce(NOT (SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()) AND NOT inet_server_addr() <<= '127.0.0.0/8' AND inet_server_addr() <> '::1', false)`
 
-// Server asks the server what it is like.
+// Server asks the server for its description.
 func (s *Store) Server(ctx context.Context) (v Server, err error) {
 	var noSync, noPages, standbys, plain bool
 	var commit string
@@ -108,7 +108,7 @@ func (s *Store) Server(ctx context.Context) (v Server, err error) {
 	return v, err
 }
 
-// Size is what the tables and their indexes take on the server, in bytes.
+// Size returns the size of the tables and their indexes on the server, in bytes.
 func (s *Store) Size(ctx context.Context) (size int64, err error) {
 	err = s.read(ctx, func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, `SELECT sum(pg_total_relation_size(name::regclass))::bigint
@@ -120,7 +120,7 @@ func (s *Store) Size(ctx context.Context) (size int64, err error) {
 	return size, nil
 }
 
-// Newest returns a revision that nothing which is read here is above.
+// Newest returns a revision that is at least as high as all that can be read here.
 func (s reader) Newest(ctx context.Context) (storage.Revision, error) {
 	var last int64
 	err := s.request(ctx, func(ctx context.Context) error {
@@ -132,7 +132,7 @@ func (s reader) Newest(ctx context.Context) (storage.Revision, error) {
 	return storage.Revision(last), nil
 }
 
-// Raise has all later writes get revisions above rev. No process may write meanwhile.
+// Raise makes all later revisions higher than rev. No process may write meanwhile.
 func (s *Store) Raise(ctx context.Context, rev storage.Revision) error {
 	err := s.read(ctx, func(ctx context.Context) error {
 		_, err := s.pool.Exec(ctx, "SELECT setval('oneclaw_revision', greatest(last_value, $1::bigint)) FROM oneclaw_revision", int64(rev))

@@ -11,15 +11,15 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// channel is where stores tell each other that keys have changed.
+// channel is the channel on which stores notify each other of changed keys.
 const channel = "oneclaw"
 
-// sweepEvery is how often traces of deletions are removed. They stay for at least so long.
+// sweepEvery is the interval at which tombstones are removed, and their least age.
 const sweepEvery = 15 * time.Second
 
 func newID() string { return rand.Text() }
 
-// changed has the watchers look and other stores be told, after a group that changed keys.
+// changed makes the watchers look and notifies other stores, after a group that changed keys.
 func (s *Store) changed(g *group) {
 	signal(s.told)
 	for _, prefix := range s.hub.prefixes() {
@@ -34,7 +34,7 @@ func (s *Store) changed(g *group) {
 	}
 }
 
-// follow looks for changes until ctx ends, every so often also without a notification.
+// follow looks for changes until ctx ends, on notifications and at an interval.
 func (s *Store) follow(ctx context.Context, every time.Duration) {
 	poll := time.NewTicker(every)
 	defer poll.Stop()
@@ -50,7 +50,7 @@ func (s *Store) follow(ctx context.Context, every time.Duration) {
 	}
 }
 
-// tell notifies other stores until ctx ends. What cannot be told is found by their poll.
+// tell notifies other stores until ctx ends. If that fails, their poll finds the change.
 func (s *Store) tell(ctx context.Context) {
 	for wait(ctx, tellPause) {
 		select {
@@ -65,7 +65,7 @@ func (s *Store) tell(ctx context.Context) {
 	}
 }
 
-// listen hears what other stores tell until ctx ends, on a connection of its own.
+// listen receives notifications until ctx ends, on a connection of its own.
 func (s *Store) listen(ctx context.Context, pc *pgxpool.Config) {
 	health := health{log: s.log, what: "changes of others are seen by the poll alone"}
 	for ctx.Err() == nil {
@@ -74,7 +74,7 @@ func (s *Store) listen(ctx context.Context, pc *pgxpool.Config) {
 	}
 }
 
-// hear listens on one connection until that ends. It calls begun when it does so.
+// hear listens on one connection until that ends. It calls begun once it listens.
 func (s *Store) hear(ctx context.Context, pc *pgxpool.Config, begun func()) error {
 	cc := pc.ConnConfig.Copy()
 	if pc.BeforeConnect != nil {
@@ -91,7 +91,7 @@ func (s *Store) hear(ctx context.Context, pc *pgxpool.Config, begun func()) erro
 		return err
 	}
 	begun()
-	signal(s.hub.changed) // what was told before is not heard
+	signal(s.hub.changed) // earlier notifications were missed
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {
@@ -103,7 +103,7 @@ func (s *Store) hear(ctx context.Context, pc *pgxpool.Config, begun func()) erro
 	}
 }
 
-// sweepAll removes traces of deletions until ctx ends.
+// sweepAll removes tombstones until ctx ends.
 func (s *Store) sweepAll(ctx context.Context) {
 	before := ""
 	health := health{log: s.log, what: "traces of deletions stay"}
@@ -115,7 +115,7 @@ func (s *Store) sweepAll(ctx context.Context) {
 	}
 }
 
-// sweepAtOnce is how many traces one request removes at most.
+// sweepAtOnce bounds how many tombstones one request removes.
 const sweepAtOnce = 10000
 
 const sweepQuery = `WITH gone AS (
@@ -125,10 +125,9 @@ const sweepQuery = `WITH gone AS (
 		UPDATE oneclaw_meta SET swept = greatest(swept, $1::text::xid8) WHERE one AND EXISTS (SELECT FROM gone))
 	SELECT count(*) FROM gone`
 
-// sweep removes the traces of deletions that were made before a transaction, if one is
-// named, and returns the oldest transaction that still runs: what is before that can go the
-// next time, when every watcher that works has seen it. A watcher that has not finds that
-// out by the column swept.
+// sweep removes the tombstones from before a transaction, if before is set, and returns the oldest
+// transaction that still runs: earlier tombstones can be removed the next time, when every working
+// watcher has seen them. A watcher that has not notices by the column swept.
 func (s *Store) sweep(ctx context.Context, before string) (oldest string, err error) {
 	for count := sweepAtOnce; before != "" && count == sweepAtOnce; {
 		if err := s.pool.QueryRow(ctx, sweepQuery, before, sweepAtOnce).Scan(&count); err != nil {
@@ -139,10 +138,10 @@ func (s *Store) sweep(ctx context.Context, before string) (oldest string, err er
 	return oldest, err
 }
 
-// health tells an administrator when something stops working, and when it works again.
+// health logs when something stops working, and when it works again.
 type health struct {
 	log  *slog.Logger
-	what string // holds while it does not work
+	what string // describes the failing part
 	bad  bool
 }
 
@@ -157,7 +156,7 @@ func (h *health) note(ctx context.Context, err error) {
 	h.bad = err != nil
 }
 
-// wait waits and reports whether ctx goes on.
+// wait waits and reports whether ctx is still alive.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

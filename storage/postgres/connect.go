@@ -16,9 +16,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// sessionSettings are what each connection begins with where no pooler shares it. All
-// queries can go by an index; a plan that was made while a table was small must not scan it
-// when it has grown.
+// sessionSettings are set on each connection, without a pooler. All queries can use an index; a plan
+// that was made while a table was small must not scan it when it has grown.
 var sessionSettings = map[string]string{"enable_seqscan": "off", "jit": "off"}
 
 func poolConfig(cfg *Config) (*pgxpool.Config, error) {
@@ -59,8 +58,8 @@ func poolConfig(cfg *Config) (*pgxpool.Config, error) {
 	return pc, nil
 }
 
-// pooled reports whether a pooler is configured or named in the URL, and takes it out of what
-// is sent to the server.
+// pooled reports whether a pooler is configured or named in the URL, and removes the parameter from
+// what is sent to the server.
 func pooled(cc *pgx.ConnConfig, configured bool) (bool, error) {
 	value, named := cc.RuntimeParams["pooler"]
 	delete(cc.RuntimeParams, "pooler")
@@ -74,7 +73,7 @@ func pooled(cc *pgx.ConnConfig, configured bool) (bool, error) {
 	return pooler, nil
 }
 
-// badURL says what is wrong with a URL without repeating any of it: it may hold a password.
+// badURL describes an invalid URL without repeating any of it: it may hold a password.
 func badURL(err error) error {
 	if file, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("the URL names a file that cannot be read: %w", file)
@@ -82,8 +81,7 @@ func badURL(err error) error {
 	return errors.New("the URL cannot be read: it has the form postgres://user@host:port/database?sslmode=verify-full, and special characters of a password are written as %40 and the like")
 }
 
-// severalServers reports whether the URL names more than one: then that which takes writes
-// is meant.
+// severalServers reports whether the URL names more than one: then the one that takes writes is used.
 func severalServers(cc *pgx.ConnConfig) bool {
 	for _, f := range cc.Fallbacks {
 		if f.Host != cc.Host || f.Port != cc.Port {

@@ -12,7 +12,7 @@ import (
 
 var errTimeout = errors.New("the server has not answered in time; whether anything was written is not known")
 
-// problem is an error said in words.
+// problem is an error with a text for users.
 type problem struct {
 	words string
 	err   error
@@ -24,7 +24,7 @@ func (p problem) Error() string { return p.words }
 // Unwrap implements errors.Unwrap.
 func (p problem) Unwrap() error { return p.err }
 
-// Codes of PostgreSQL (SQLSTATE), and what they mean to the operator.
+// Codes of PostgreSQL (SQLSTATE), and their meaning to the operator.
 const (
 	codePassword   = "28P01"
 	codeAuth       = "28000"
@@ -57,8 +57,8 @@ var meanings = map[string]string{
 	codeNoTable:    "a table of the database is missing: it has been changed by hand",
 }
 
-// explain says an error in a line. Texts of the server do not contain the values of a
-// request, but some name a key: they are told as far as they are about the server only.
+// explain returns an error of one line. Texts of the server do not contain the values of a request, but
+// some name a key: only those about the server itself are repeated.
 func explain(err error) error {
 	if answer, ok := errors.AsType[*pgconn.PgError](err); ok {
 		words := meanings[answer.Code]
@@ -80,13 +80,13 @@ func explain(err error) error {
 	return err
 }
 
-// lost reports whether a connection ended without an answer.
+// lost reports whether a connection ended without a response.
 func lost(err error) bool {
 	var network *net.OpError
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network) || errors.Is(err, net.ErrClosed)
 }
 
-// elsewhere reports whether the other connections are likely of no use either.
+// elsewhere reports whether the other connections are probably useless as well.
 func elsewhere(err error) bool {
 	if answer, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch answer.Code {

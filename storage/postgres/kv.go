@@ -15,7 +15,7 @@ import (
 	"oneclaw/storage"
 )
 
-// Errors of the KV do not repeat the key: some keys are secrets of the caller.
+// Errors of the KV do not contain the key: some keys are secrets of the caller.
 
 // querier is the connections of a store, or the transaction of a snapshot.
 type querier interface {
@@ -26,7 +26,7 @@ type querier interface {
 // reader reads keys and logs.
 type reader struct {
 	db querier
-	// request runs what asks the server for something.
+	// request runs ask, which sends a request to the server.
 	request func(ctx context.Context, ask func(context.Context) error) error
 }
 
@@ -96,13 +96,13 @@ func (s *Store) Delete(ctx context.Context, key string, rev storage.Revision) er
 	return err
 }
 
-// A page is what one request reads at most, give or take the last item.
+// Bounds of a page, which one request reads, give or take the last item.
 const (
 	pageItems = 256
 	pageBytes = 1 << 20
 )
 
-// The sum ends a page of large values early; the length of one is known without reading it.
+// The sum ends a page of large values early; a value's length is known without reading it.
 const (
 	listQuery = `SELECT key, value, revision FROM (
 		SELECT key, value, revision, sum(octet_length(value)) OVER (ORDER BY key ROWS UNBOUNDED PRECEDING) - octet_length(value) AS size FROM (
@@ -113,7 +113,7 @@ const (
 		WHERE name > $1::bytea AND name >= $2::bytea AND name < $3::bytea ORDER BY name LIMIT $4::int`
 )
 
-// List implements storage.KV. The entries are read in pages; each is of one moment.
+// List implements storage.KV. The entries are read in pages; each is a snapshot.
 func (s reader) List(ctx context.Context, r storage.Range) iter.Seq2[storage.Entry, error] {
 	page := func(ctx context.Context, r storage.Range) (entries []storage.Entry, done bool, err error) {
 		rows, _ := s.db.Query(ctx, listQuery, []byte(r.After), []byte(r.Prefix), behind(r.Prefix), r.Limit, pageBytes)
@@ -127,7 +127,7 @@ func (s reader) List(ctx context.Context, r storage.Range) iter.Seq2[storage.Ent
 	return list(ctx, s, r, "list", page, func(e storage.Entry) string { return e.Key })
 }
 
-// Logs implements storage.Log. The names are read in pages, as those of List are.
+// Logs implements storage.Log. The names are read in pages, as in List.
 func (s reader) Logs(ctx context.Context, r storage.Range) iter.Seq2[string, error] {
 	page := func(ctx context.Context, r storage.Range) (names []string, done bool, err error) {
 		rows, _ := s.db.Query(ctx, logsQuery, []byte(r.After), []byte(r.Prefix), behind(r.Prefix), r.Limit)
@@ -141,13 +141,13 @@ func (s reader) Logs(ctx context.Context, r storage.Range) iter.Seq2[string, err
 	return list(ctx, s, r, "list logs", page, func(name string) string { return name })
 }
 
-// list yields the items of a range page by page. A page gets what is left of the range and
-// reports whether it is the last.
+// list yields the items of a range page by page. page gets the rest of the range and reports whether it
+// is the last.
 func list[T any](ctx context.Context, s reader, r storage.Range, what string, page func(context.Context, storage.Range) ([]T, bool, error), name func(T) string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
 		left := cmp.Or(r.Limit, math.MaxInt)
-		rest := r // each iteration begins anew
+		rest := r // each iteration starts from the beginning
 		err := storage.CheckLimit(r.Limit)
 		for done := false; err == nil && !done; {
 			var items []T
@@ -189,7 +189,7 @@ func yieldAll[T any](ctx context.Context, items []T, yield func(T, error) bool) 
 	return true, nil
 }
 
-// behind returns a name behind all that begin with prefix, and before all others.
+// behind returns a name after all that begin with prefix, and before all others.
 func behind(prefix string) []byte {
 	b := []byte(prefix)
 	for len(b) > 0 && b[len(b)-1] == 0xff {

@@ -54,9 +54,9 @@ func (s *Store) Erase(ctx context.Context, log string, left ...storage.Record) e
 	return nil
 }
 
-// Records implements storage.Log. The log is read in pages; the position of the last record
-// when the iteration began bounds it. A Drop between two pages ends it with
-// storage.ErrNotFound, whatever has been appended under the name since.
+// Records implements storage.Log. The log is read in pages, up to the last record when the iteration
+// began. A Drop between two pages ends it with storage.ErrNotFound, whatever has been appended under
+// the name since.
 func (s reader) Records(ctx context.Context, log string, q storage.Query) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
 		if err := errors.Join(storage.CheckName("log name", log), storage.CheckLimit(q.Limit)); err != nil {
@@ -89,10 +89,10 @@ type scan struct {
 	log   []byte
 	q     storage.Query
 	query string
-	id    int64 // of the log, 0 before the first page
-	lo    int64 // the first position that may still come
-	hi    int64 // the last position that may still come
-	left  int   // how many records may still come
+	id    int64 // id of the log, 0 before the first page
+	lo    int64 // first position that may still come
+	hi    int64 // last position that may still come
+	left  int   // maximum of records that may still come
 	done  bool
 }
 
@@ -112,8 +112,8 @@ func newScan(log string, q storage.Query) *scan {
 	return sc
 }
 
-// recordsQuery reads a page of a log together with the log itself: a log that exists gives
-// one row at least, and all rows are of one moment.
+// recordsQuery reads a page of a log together with the log itself: an existing log returns at least one
+// row, and all rows are of one snapshot.
 func recordsQuery(q storage.Query) string {
 	order, label := "position", ""
 	if q.Backward {
@@ -131,7 +131,7 @@ func recordsQuery(q storage.Query) string {
 		WHERE l.name = $1::bytea ORDER BY p.%[1]s`, order, label)
 }
 
-// page reads on from where the last page ended.
+// page continues where the last page ended.
 func (sc *scan) page(ctx context.Context, db querier) ([]storage.Record, error) {
 	limit := min(sc.left, pageItems)
 	args := []any{sc.log, sc.lo, sc.hi, limit, pageBytes}
@@ -157,7 +157,7 @@ func (sc *scan) page(ctx context.Context, db querier) ([]storage.Record, error) 
 	return records, sc.passed(records, id, last, len(records) < limit && size < pageBytes)
 }
 
-// passed notes what a page has brought.
+// passed records what a page has returned.
 func (sc *scan) passed(records []storage.Record, id, last int64, end bool) error {
 	if sc.id != 0 && sc.id != id {
 		return fmt.Errorf("%w: the log was dropped while it was read", storage.ErrNotFound)

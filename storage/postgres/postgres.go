@@ -1,15 +1,13 @@
-// Package postgres keeps a [storage.Store] in a PostgreSQL database, which any number of
-// processes share.
+// Package postgres implements a [storage.Store] in a PostgreSQL database, which any number of processes
+// share.
 //
-// A few goroutines write. Each takes the writes that wait at that moment, as long as no two
-// name the same key or log, and has the server do them in one step: one call of a function
-// of the database (schema.sql), so one round trip and one wait for the disk. A write that
-// comes alone waits for no other. Reads take pages of a bounded size; no transaction is open
-// while a consumer takes its time.
+// A few goroutines write. Each takes the waiting writes, as long as no two name the same key or log,
+// and the server does them in one step: one call of a function of the database (schema.sql), so one
+// round trip and one wait for the disk. A single write does not wait for more. Reads take pages of a
+// bounded size; no transaction is open while a consumer takes its time.
 //
-// A watch looks at what has become visible since the look before: when this process has
-// written, when another one notifies, and every second anyway. Nothing depends on
-// notifications but how soon that is.
+// A watch looks for what has become visible since its last look: when this process has written, when
+// another one notifies, and every second anyway. Notifications only make it faster.
 package postgres
 
 import (
@@ -29,42 +27,40 @@ import (
 
 // Defaults of [Config].
 const (
-	// DefaultMaxConns is how many connections are open at most, besides that which listens: two
-	// write, one looks for changes, and one is left for reads. A server takes a hundred.
+	// DefaultMaxConns bounds the connections, except the listening one: two write, one looks for
+	// changes, and one is left for reads. A server takes a hundred.
 	DefaultMaxConns = 4
-	// DefaultTimeout is how long a call waits for the server.
+	// DefaultTimeout bounds a request to the server.
 	DefaultTimeout = 15 * time.Second
 )
 
-// Config says where and how to open a store.
+// Config configures a [Store].
 type Config struct {
-	// URL names the database as postgres://user@host:port/database?sslmode=verify-full
-	// does. What it leaves out comes from the usual variables (PGHOST, PGSSLROOTCERT, …). The
-	// tables are made in the first schema of search_path. Its parameters pooler=true and
-	// pool_max_conns=N stand for Pooler and MaxConns.
+	// URL names the database, for example postgres://user@host:port/database?sslmode=verify-full.
+	// Missing parts come from the usual variables (PGHOST, PGSSLROOTCERT, …). The tables are created in
+	// the first schema of search_path. Its parameters pooler=true and pool_max_conns=N stand for Pooler
+	// and MaxConns.
 	URL string
-	// Password, if not empty, is taken instead of that in the URL.
+	// Password, if not empty, replaces the URL's.
 	Password string
-	// PasswordFile, if not empty, names a file with the password, which is read for each
-	// new connection.
+	// PasswordFile, if not empty, names a file with the password, which is read for each new
+	// connection.
 	PasswordFile string
-	// Existing has Open change nothing, and refuse a database without tables with
+	// Existing makes Open change nothing, and reject a database without tables with
 	// storage.ErrNotFound.
 	Existing bool
 	// MaxConns bounds the connections; 0 means DefaultMaxConns.
 	MaxConns int
 	// Timeout bounds each request; 0 means DefaultTimeout.
 	Timeout time.Duration
-	// Pooler says that a transaction pooler stands in front of the server: nothing is
-	// prepared, and nothing is set for a session.
+	// Pooler says that a transaction pooler is in front of the server: nothing is prepared, and nothing
+	// is set for a session.
 	Pooler bool
-	// PollOnly has changes be found by the poll alone, as Pooler has too: for servers and
-	// poolers without LISTEN.
+	// PollOnly finds changes only by polling, as Pooler does: for servers and poolers without LISTEN.
 	PollOnly bool
-	// Logger gets what an administrator must know; nil discards it.
+	// Logger logs for administrators; nil discards.
 	Logger *slog.Logger
-	// poll is how often changes are looked for also without a notification; 0 means
-	// pollEvery.
+	// poll is the interval at which changes are looked for without a notification; 0 means pollEvery.
 	poll time.Duration
 }
 
@@ -75,7 +71,7 @@ type Store struct {
 	pool    *pgxpool.Pool
 	timeout time.Duration
 	log     *slog.Logger
-	id      string // tells our notifications from those of others
+	id      string // distinguishes our notifications from others
 	close   func()
 
 	writes  chan *write
@@ -96,9 +92,9 @@ var (
 	_ storage.Many  = (*Store)(nil)
 )
 
-// Open connects to the database of cfg and makes or upgrades the tables. What stands in the
-// way (a wrong password, a missing database or right, a standby, an old server, tables of a
-// newer version of the program) is an error that says so in a line.
+// Open connects to the database of cfg and creates or upgrades the tables. Obstacles (a wrong password,
+// a missing database or right, a standby, an old server, tables of a newer version of the program) are
+// errors of one line.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s, err := open(ctx, cfg)
 	if err != nil {
@@ -184,7 +180,7 @@ func (s *Store) enter(ctx context.Context) error {
 
 func (s *Store) leave() { s.running.Done() }
 
-// read runs f, which asks the server for something.
+// read runs f, which sends a request to the server.
 func (s *Store) read(ctx context.Context, f func(context.Context) error) error {
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -193,8 +189,8 @@ func (s *Store) read(ctx context.Context, f func(context.Context) error) error {
 	return s.ask(ctx, f)
 }
 
-// ask runs f with a bound in time. What it returns is said in words; where the connection
-// is lost, or the server is not the primary any more, the idle ones are not trusted either.
+// ask runs f with a timeout, and explains its error; if the connection is lost, or the server is no
+// longer the primary, the idle connections are closed as well.
 func (s *Store) ask(ctx context.Context, f func(context.Context) error) error {
 	bounded, cancel := context.WithTimeoutCause(ctx, s.timeout, errTimeout)
 	defer cancel()

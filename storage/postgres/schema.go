@@ -13,8 +13,8 @@ import (
 	"oneclaw/storage"
 )
 
-// layout is the version of the tables that this package reads and writes, minServer the
-// oldest server it knows, as server_version_num.
+// layout is the version of the tables that this package reads and writes, minServer the oldest
+// supported server, as server_version_num.
 const (
 	layout    = 1
 	minServer = 140000
@@ -23,14 +23,14 @@ const (
 //go:embed schema.sql
 var schema string
 
-// upgrades holds at n what turns layout n into layout n+1; 0 is no tables at all.
+// upgrades holds at n the statements that turn layout n into n+1; 0 means no tables.
 var upgrades = [layout]string{schema}
 
-// schemaLock is held while tables are made or upgraded, so that processes which start at
-// the same time do so one after another.
+// schemaLock is held while tables are created or upgraded, so that processes which start at the same
+// time do so one after another.
 const schemaLock = 0x6f6e65636c6177 // "oneclaw"
 
-// prepare looks at the server, and makes or upgrades the tables unless they have to exist.
+// prepare checks the server, and creates or upgrades the tables unless they have to exist.
 func (s *Store) prepare(ctx context.Context, existing bool) error {
 	if err := s.inspect(ctx); err != nil {
 		return err
@@ -53,16 +53,16 @@ func (s *Store) prepare(ctx context.Context, existing bool) error {
 	})
 }
 
-// facts are what decides whether a server can keep what the contract promises.
+// facts decide whether a server can keep the contract of a store.
 type facts struct {
-	number            int // of the version
+	number            int // server_version_num
 	version, name     string
 	standby, readOnly bool
 	isolation         string
 	commit, fsync     string
 }
 
-// inspect refuses a server that cannot be used.
+// inspect rejects an unsuitable server.
 func (s *Store) inspect(ctx context.Context) error {
 	var f facts
 	err := s.pool.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_version'), version(),
@@ -96,7 +96,7 @@ func (f facts) check() error {
 	return nil
 }
 
-// upgrade brings the tables to the layout of this package.
+// upgrade upgrades the tables to the layout of this package.
 func upgrade(ctx context.Context, tx pgx.Tx) error {
 	version, err := tableVersion(ctx, tx)
 	if err = cmp.Or(err, checkLayout(version)); err != nil || version == layout {
@@ -111,7 +111,7 @@ func upgrade(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// tableVersion is the layout of the tables, 0 where there are none.
+// tableVersion returns the layout of the tables, 0 if there are none.
 func tableVersion(ctx context.Context, db querier) (version int, err error) {
 	var exists bool
 	err = db.QueryRow(ctx, "SELECT to_regclass('oneclaw_meta') IS NOT NULL").Scan(&exists)
@@ -128,8 +128,8 @@ func checkLayout(version int) error {
 	return nil
 }
 
-// adopt mends what a dump brought along that was restored on another server: numbers of
-// transactions that this server has not had yet.
+// adopt repairs a dump that was restored on another server: transaction numbers that this server has
+// not reached yet.
 func adopt(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `UPDATE oneclaw_kv SET tx = pg_current_xact_id() WHERE tx >= pg_snapshot_xmax(pg_current_snapshot())`)
 	if err != nil {

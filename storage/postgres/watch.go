@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// pollEvery is how often changes are looked for also without a notification.
+	// pollEvery is the interval at which changes are looked for without a notification.
 	pollEvery = time.Second
-	// lookPause and tellPause are the least time between two looks and between two
-	// notifications, each of which makes all others look.
+	// lookPause is the least time between two looks, tellPause between two notifications, each of which
+	// makes all other processes look.
 	lookPause = 5 * time.Millisecond
 	tellPause = 20 * time.Millisecond
-	// maxQueued bounds what is kept for a slow watcher, and what one look may find.
+	// maxQueued bounds what is kept for a slow watcher, and what one look may find, in bytes.
 	maxQueued = 16 << 20
-	// eventSize is what an event takes besides its key and value.
+	// eventSize is the overhead of an event in addition to its key and value, in bytes.
 	eventSize = 128
 )
 
@@ -61,11 +61,11 @@ func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[storage.Even
 	}
 }
 
-// hub knows the watchers and what they have been told.
+// hub holds the watchers and their state.
 type hub struct {
-	changed chan struct{} // has a token when there may be something to see
-	looking chan struct{} // a goroutine that looks puts a token in, and owns snapshot and server
-	// snapshot is what the last look has seen, server which start of which server it was.
+	changed chan struct{} // has a token when something may have changed
+	looking chan struct{} // holds a token during a look, which owns snapshot and server
+	// snapshot is what the last look saw, server identifies the server and its start.
 	snapshot, server string
 
 	mu       sync.Mutex // guards watchers
@@ -92,7 +92,7 @@ func (h *hub) end(err error) {
 	clear(h.watchers)
 }
 
-// prefixes returns those of the watchers.
+// prefixes returns the prefixes of the watchers.
 func (h *hub) prefixes() (all [][]byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -102,7 +102,7 @@ func (h *hub) prefixes() (all [][]byte) {
 	return all
 }
 
-// publish gives each watcher copies of the events that concern it.
+// publish gives each watcher copies of the events for its prefix.
 func (h *hub) publish(events []storage.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -118,9 +118,9 @@ func (h *hub) publish(events []storage.Event) {
 
 const nowQuery = "SELECT pg_current_snapshot()::text, pg_postmaster_start_time()::text"
 
-// changesQuery finds the keys whose newest version the snapshot $1 does not show, under the
-// prefixes $2; at least one row says what is seen now. A transaction of the future comes
-// from a dump of another server and is none of these.
+// changesQuery finds the keys whose newest version the snapshot $1 does not show, under the prefixes
+// $2; at least one row has the present snapshot. A transaction of the future comes from a dump of
+// another server and does not count.
 const changesQuery = `SELECT pg_current_snapshot()::text, pg_postmaster_start_time()::text,
 		m.swept > pg_snapshot_xmin($1::text::pg_snapshot), c.key, c.value, c.revision
 	FROM oneclaw_meta m LEFT JOIN LATERAL (
@@ -130,8 +130,7 @@ const changesQuery = `SELECT pg_current_snapshot()::text, pg_postmaster_start_ti
 			AND EXISTS (SELECT FROM unnest($2::bytea[]) AS p WHERE substr(key, 1, length(p)) = p)) AS c ON true
 	WHERE m.one`
 
-// look tells the watchers what has become visible since the last look. If w is not nil it
-// is a watcher from then on.
+// look passes changes since the last look to the watchers. If w is not nil, it becomes a watcher.
 func (s *Store) look(ctx context.Context, w *watcher) error {
 	h := &s.hub
 	select {
@@ -154,7 +153,7 @@ func (s *Store) look(ctx context.Context, w *watcher) error {
 	if err != nil {
 		return err
 	}
-	// What another server calls visible says nothing about this one.
+	// Visibility on another server says nothing about this one.
 	if len(prefixes) > 0 && (found.lost || found.server != h.server) {
 		h.end(storage.ErrLagged)
 	} else {
@@ -169,11 +168,11 @@ func (s *Store) look(ctx context.Context, w *watcher) error {
 	return nil
 }
 
-// changes is what one look finds.
+// changes is the result of one look.
 type changes struct {
 	snapshot, server string
 	events           []storage.Event
-	lost             bool // not all that has changed could be found or kept
+	lost             bool // some changes could not be found or kept
 }
 
 func (c *changes) read(ctx context.Context, s *Store, since string, prefixes [][]byte) error {
@@ -192,7 +191,7 @@ func (c *changes) read(ctx context.Context, s *Store, since string, prefixes [][
 		value = nil
 		return nil
 	})
-	// A write that begins after another has returned is told behind it.
+	// A write that begins after another has returned comes after it.
 	slices.SortFunc(c.events, func(a, b storage.Event) int { return cmp.Compare(a.Revision, b.Revision) })
 	return err
 }
@@ -201,15 +200,15 @@ func (c *changes) read(ctx context.Context, s *Store, since string, prefixes [][
 type watcher struct {
 	prefix []byte
 	used   atomic.Bool
-	wake   chan struct{} // has a token where there is something to take
+	wake   chan struct{} // has a token when the queue is not empty
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	queue []storage.Event
 	size  int
-	err   error // how the sequence ends behind the queue
+	err   error // how the sequence ends after the queue
 }
 
-// put adds an event. One that does not fit is lost, and with it all later ones.
+// put adds an event. If it does not fit, it and all later ones are lost.
 func (w *watcher) put(e storage.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -234,7 +233,7 @@ func (w *watcher) end(err error) {
 	signal(w.wake)
 }
 
-// take waits for events and returns all there are. An error comes with the last.
+// take waits for events and returns all. An error comes with the last.
 func (w *watcher) take(ctx context.Context) ([]storage.Event, error) {
 	select {
 	case <-w.wake:
@@ -248,7 +247,7 @@ func (w *watcher) take(ctx context.Context) ([]storage.Event, error) {
 	return events, w.err
 }
 
-// signal puts a token into a channel that has room for one.
+// signal puts a token into a channel if it has room.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -15,21 +15,21 @@ import (
 	"oneclaw/storage"
 )
 
-// So many goroutines write, each about so many operations and bytes at once. Few of them
-// make large groups, and one that waits for a lock does not hold up all writes.
+// Number of writers, and bounds of a group in operations and bytes. Few writers make large groups; with
+// more than one, a writer that waits for a lock does not block all writes.
 const (
 	writers       = 2
 	maxGroup      = 256
 	maxGroupBytes = 16 << 20
 )
 
-// The locks of a group: lockAll stands for the store and comes before all others in order.
+// The locks of a group: lockAll covers the whole store and is taken before the others.
 const (
 	maxLocks = 2 * maxGroup
 	lockAll  = math.MinInt64
 )
 
-// kindDrop removes a log. It goes the way of the writes.
+// kindDrop drops a log, in the order of the writes.
 const kindDrop storage.Kind = -1
 
 // write is a Write that waits for a writer.
@@ -38,7 +38,7 @@ type write struct {
 	done chan answer
 }
 
-// answer is what became of a write.
+// answer is the result of a write.
 type answer struct {
 	rev storage.Revision
 	err error
@@ -59,8 +59,8 @@ func (s *Store) write(ctx context.Context, what string, ops ...storage.Op) (rev 
 	return rev, nil
 }
 
-// submit hands a write to a writer and waits for the answer, or for the end of ctx: then
-// its outcome is unknown.
+// submit passes a write to a writer and waits for the answer, or for the end of ctx: then its outcome
+// is unknown.
 func (s *Store) submit(ctx context.Context, ops []storage.Op) (storage.Revision, error) {
 	if err := s.enter(ctx); err != nil {
 		return 0, err
@@ -80,8 +80,8 @@ func (s *Store) submit(ctx context.Context, ops []storage.Op) (storage.Revision,
 	}
 }
 
-// owned returns operations that share no memory with the caller, who may go before they
-// are written. No value and no data is nil in it, which would be NULL.
+// owned copies operations, because the caller may return before they are written. It replaces nil
+// values and data, which would be NULL.
 func owned(ops []storage.Op) []storage.Op {
 	ops = slices.Clone(ops)
 	for i, op := range ops {
@@ -96,7 +96,7 @@ func owned(ops []storage.Op) []storage.Op {
 	return ops
 }
 
-// writeAll is one of the writers.
+// writeAll is the loop of a writer.
 func (s *Store) writeAll() {
 	var next *write
 	for {
@@ -113,7 +113,7 @@ func (s *Store) writeAll() {
 	}
 }
 
-// gather adds the writes that wait now. One that does not fit is returned.
+// gather adds waiting writes. It returns the first that does not fit.
 func (s *Store) gather(g *group) (next *write) {
 	for len(g.kinds) < maxGroup && g.size < maxGroupBytes {
 		select {
@@ -131,14 +131,14 @@ func (s *Store) gather(g *group) (next *write) {
 	return nil
 }
 
-// commit has the server do a group and answers each of its writes.
+// commit sends a group to the server and answers each of its writes.
 func (s *Store) commit(g *group) {
 	var revs []int64
 	err := s.ask(context.Background(), func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, writeQuery, g.args()...).Scan(&revs)
 	})
 	if len(g.writes) > 1 && refused(err) {
-		// One of them could not be done; alone, the others can.
+		// One of them could not be done; retry each alone.
 		for _, w := range g.writes {
 			var alone group
 			alone.add(w)
@@ -166,8 +166,8 @@ func (s *Store) commit(g *group) {
 	}
 }
 
-// refused reports whether a server that goes on has refused a request: then nothing of it
-// was done. One that is about to end may have done it.
+// refused reports whether a running server refused a request: then nothing of it was done. A server
+// that is shutting down may have done it.
 func refused(err error) bool {
 	var answer *pgconn.PgError
 	return errors.As(err, &answer) && answer.SeverityUnlocalized == "ERROR"
@@ -175,8 +175,7 @@ func refused(err error) bool {
 
 const writeQuery = "SELECT oneclaw_write($1::bigint[], $2::boolean[], $3::int[], $4::int[], $5::bytea[], $6::bigint[], $7::bytea[], $8::int[], $9::bytea[], $10::bytea[])"
 
-// group is some writes that one call does. No two name the same key or log, unless both
-// only check it.
+// group is the writes of one call. No two name the same key or log, unless both only check it.
 type group struct {
 	writes   []*write
 	size     int
@@ -205,7 +204,7 @@ func (g *group) add(w *write) bool {
 	g.writes = append(g.writes, w)
 	for _, op := range w.ops {
 		lock := lockOf(op)
-		shared, taken := g.locks[lock] // by a name of this write with the same number, too
+		shared, taken := g.locks[lock] // possibly by another name of this write
 		g.locks[lock] = op.Kind == storage.KindCheck && (shared || !taken)
 		g.addOp(op)
 	}
@@ -234,8 +233,8 @@ func (g *group) addOp(op storage.Op) {
 	}
 }
 
-// expect returns what an operation expects, as oneclaw_write wants it: -1 for anything. What
-// no key and no log ever has is a conflict by itself.
+// expect returns the revision or position that an operation expects, as oneclaw_write takes it: -1 for
+// any. Impossible ones conflict by themselves.
 func expect(op storage.Op) int64 {
 	switch {
 	case op.Kind == kindDrop:
@@ -250,8 +249,8 @@ func expect(op storage.Op) int64 {
 	return int64(min(op.Rev, math.MaxInt64))
 }
 
-// args returns the arguments of writeQuery. A server has room for some thousand locks, so
-// that a group with many takes one instead that all others share.
+// args returns the arguments of writeQuery. A server has room for some thousand locks, so a large group
+// takes one that all others share.
 func (g *group) args() []any {
 	locks, shared := []int64{lockAll}, []bool{len(g.locks) <= maxLocks}
 	if shared[0] {

@@ -8,10 +8,10 @@ import (
 	"oneclaw/storage"
 )
 
-// Prefix is what the keys of all records of replicas begin with.
+// Prefix begins the keys of all records of replicas.
 const Prefix = prefix
 
-// aliveEvery is how often [Alive] looks.
+// aliveEvery is the polling interval of [Alive].
 const aliveEvery = 200 * time.Millisecond
 
 // Alive returns replicas that give a sign of life, as soon as one does, or none if none has

@@ -11,34 +11,34 @@ import (
 	"oneclaw/storage"
 )
 
-// busyAgain is how soon a replica that retires looks again whether a lease is busy.
+// busyAgain is the interval at which a retiring replica checks whether a lease is busy.
 const busyAgain = 100 * time.Millisecond
 
-// life is a replica under one id. Its two goroutines are that of the beats, which owns self
-// and rev, and that of the watch, which owns the rest.
+// life is a replica under one id. It has two goroutines: the beats, which own self and rev, and the
+// watch, which owns the rest.
 type life struct {
 	r    *Replica
 	self Member
 	rev  storage.Revision
 
-	seen   map[string]sight // members but for this one
+	seen   map[string]sight // the other members
 	leases map[string]ownership
 }
 
-// ownership is what the newest version of the record of a lease says.
+// ownership is the newest version of a lease's record.
 type ownership struct {
-	owner string // empty where no replica holds it
+	owner string // empty if no replica holds it
 	rev   storage.Revision
 }
 
-// sight is the newest version of a member record and when it came into sight.
+// sight is the newest version of a member record and when it was first seen.
 type sight struct {
 	rev     storage.Revision
 	at      time.Time
 	retires bool
 }
 
-// beat writes the member record. That another replica has changed it means death.
+// beat writes the member record. If another replica has changed it, this one is dead.
 func (l *life) beat(ctx context.Context) error {
 	begun := time.Now()
 	l.self.Beat++
@@ -49,7 +49,7 @@ func (l *life) beat(ctx context.Context) error {
 	}
 	rev, err := l.r.cfg.Store.Put(ctx, memberPrefix+l.self.ID, value, l.rev)
 	if errors.Is(err, storage.ErrConflict) {
-		// An earlier beat may have been written although it reported an error.
+		// An earlier beat may have been written although it returned an error.
 		entry, getErr := l.r.cfg.Store.Get(ctx, memberPrefix+l.self.ID)
 		if getErr == nil {
 			l.rev = entry.Revision
@@ -70,11 +70,11 @@ func (l *life) beat(ctx context.Context) error {
 	return nil
 }
 
-// errAgain says that a beat has to be tried again at once.
+// errAgain makes a beat retry at once.
 var errAgain = errors.New("replicas: the record had another revision")
 
-// beatOn beats until ctx ends or the replica was taken for dead. A store that does not answer
-// is asked again: [Replica.Holds] says no meanwhile.
+// beatOn beats until ctx ends or the replica is presumed dead. If the store does not answer, it
+// retries; [Replica.Holds] returns false meanwhile.
 func (l *life) beatOn(ctx context.Context) error {
 	every := time.NewTicker(l.r.cfg.TTL / beats)
 	defer every.Stop()
@@ -102,8 +102,8 @@ func (l *life) beatOn(ctx context.Context) error {
 	}
 }
 
-// watchOn is watch until ctx ends: that the store did not answer for a while, or does not know
-// what happened meanwhile, is no reason to give away what the beats still prove to be held.
+// watchOn is watch until ctx ends: an unavailable store, or lost events, are no reason to release
+// leases that the beats still prove to be held.
 func (l *life) watchOn(ctx context.Context) error {
 	for {
 		err := l.watch(ctx)
@@ -124,7 +124,7 @@ func (l *life) watchOn(ctx context.Context) error {
 	}
 }
 
-// watch looks at the others, removes who is dead, and takes and gives leases.
+// watch observes the others, removes dead ones, and takes and releases leases.
 func (l *life) watch(ctx context.Context) error {
 	events := make(chan storage.Event)
 	failed := make(chan error, 1)
@@ -149,7 +149,7 @@ func (l *life) watch(ctx context.Context) error {
 	if err := l.look(ctx); err != nil {
 		return err
 	}
-	// The beats of others come as events; what else there is to do is due with one's own.
+	// The beats of others come as events; other work is done at the interval of our own.
 	every := time.NewTicker(l.r.cfg.TTL / beats)
 	defer every.Stop()
 	retiring := l.r.retiring
@@ -176,7 +176,7 @@ func (l *life) watch(ctx context.Context) error {
 	}
 }
 
-// look reads all records. A member counts as seen from now on.
+// look reads all records. A member counts as seen now.
 func (l *life) look(ctx context.Context) error {
 	l.leases = map[string]ownership{}
 	for entry, err := range l.r.cfg.Store.List(ctx, storage.Range{Prefix: prefix}) {
@@ -189,7 +189,7 @@ func (l *life) look(ctx context.Context) error {
 	return nil
 }
 
-// note takes in what has changed.
+// note applies a change.
 func (l *life) note(e storage.Event) {
 	if name, ok := cutPrefix(e.Key, leasePrefix); ok {
 		if e.Revision >= l.leases[name].rev {
@@ -207,15 +207,15 @@ func (l *life) note(e storage.Event) {
 	}
 }
 
-// saw is what a member record shows at this moment.
+// saw returns the sight of a member record, seen now.
 func saw(entry storage.Entry) sight {
 	var m Member
-	// Of a record that does not decode, its changes are signs of life all the same.
+	// Changes of a record that does not decode are signs of life all the same.
 	_ = json.Unmarshal(entry.Value, &m)
 	return sight{rev: entry.Revision, at: time.Now(), retires: m.Retires}
 }
 
-// nextDeath is how long it is until a member is dead that gives no sign any more.
+// nextDeath returns the time until the next silent member counts as dead.
 func (l *life) nextDeath() time.Duration {
 	next := l.r.cfg.TTL
 	for _, s := range l.seen {
@@ -224,8 +224,8 @@ func (l *life) nextDeath() time.Duration {
 	return max(next, 0)
 }
 
-// bury removes the records of members that gave no sign for the time to live. A conflict is
-// a sign.
+// bury removes the records of members that gave no sign of life for the time to live. A conflict is a
+// sign of life.
 func (l *life) bury(ctx context.Context) {
 	for id, s := range l.seen {
 		if time.Since(s.at) < l.r.cfg.TTL {
@@ -244,7 +244,7 @@ func (l *life) bury(ctx context.Context) {
 				l.seen[id] = saw(entry)
 			}
 		default:
-			// The store does not answer: dead and silent replicas cannot be told apart.
+			// The store does not answer: dead and silent replicas cannot be distinguished.
 			l.seen[id] = sight{rev: s.rev, at: time.Now(), retires: s.retires}
 		}
 	}

@@ -1,11 +1,10 @@
-// Package replicas says which processes share a store and which of them holds which lease,
-// without comparing clocks of different machines. A lease is a name that one replica holds
-// at a time, such as a share of the chats or the right to poll a platform.
+// Package replicas tracks which processes share a store and which of them holds which lease, without
+// comparing clocks of different machines. A lease is a name that one replica holds at a time, such as a
+// share of the chats or the right to poll a platform.
 //
-// Each replica writes its member record again and again. A replica that sees that a record has not
-// changed for the time to live, by a clock of its own, removes it; its leases are free then.
-// A replica that was taken for dead finds its record gone, drops everything, and joins anew
-// under another id.
+// Each replica rewrites its member record regularly. A replica that sees a record unchanged for the
+// time to live, by its own clock, removes it; the leases of its owner are free then. A replica that was
+// presumed dead finds its record gone, drops everything, and joins again under another id.
 //
 // A lease is not a lock: a replica that is paused may believe for a moment that it holds what
 // another has. A replica that writes under a lease has to write in a way that fails then: by the
@@ -34,41 +33,41 @@ import (
 // Defaults of [Config].
 const (
 	DefaultTTL = 10 * time.Second
-	// beats is how often in a time to live a member record is written.
+	// beats is how often a member record is written within a time to live.
 	beats = 4
 )
 
-// Keys of the store.
+// Key prefixes.
 const (
 	prefix       = "replicas/"
 	memberPrefix = prefix + "member/"
 	leasePrefix  = prefix + "lease/"
 )
 
-// Config is what a [Replica] is made of.
+// Config configures a [Replica].
 type Config struct {
 	Store storage.Store
-	// Leases are the names that there are; all replicas have to know the same.
+	// Leases are the names of the leases; they must be the same for all replicas.
 	Leases []string
-	// Host and Version are for people.
+	// Host and Version describe the replica to users.
 	Host, Version string
-	// Format is the newest format of the data that this one knows.
+	// Format is the newest data format that this replica knows.
 	Format int
-	// Check, if not nil, is called when the replica has joined, before it takes a lease. With
-	// [ErrRefused] the replica leaves and Run returns that, with another error it tries again.
+	// Check, if not nil, is called after joining, before the replica takes a lease. After [ErrRefused]
+	// the replica leaves and Run returns that; another error is retried.
 	Check func(ctx context.Context) error
 	// TTL is how long a member record may stay unchanged. 0 means [DefaultTTL].
 	TTL time.Duration
-	// Begin is told the id under which the replica joins, before it takes a lease, and
-	// again after it was taken for dead.
+	// Begin is called with the id under which the replica joins, before it takes a lease, and again
+	// after it was presumed dead.
 	Begin func(id string)
-	// Taken is called when leases were taken, before they count as held, with a check for each
-	// that is a conflict once it is not held any more. With an error all of them are given back.
+	// Taken is called when leases were taken, before they count as held, with a check for each that
+	// conflicts once it is not held any more. After an error all of them are released.
 	Taken func(ctx context.Context, leases map[string]storage.Op) error
 	// Lost is called when a lease is no longer held: all work under it has to end.
 	Lost func(lease string)
-	// Busy reports whether a lease should not be given away just now, to a replica that joins
-	// or because this one retires. Nil means never.
+	// Busy reports whether a lease should not be released just now, to a replica that joins or because
+	// this one retires. Nil means never.
 	Busy   func(lease string) bool
 	Logger *slog.Logger // nil discards
 }
@@ -78,17 +77,17 @@ type Member struct {
 	ID      string `json:"id"`
 	Host    string `json:"host,omitempty"`
 	Version string `json:"version,omitempty"`
-	// Format is the newest format of the data that it knows.
+	// Format is the newest data format that it knows.
 	Format int       `json:"format,omitempty"`
-	Since  time.Time `json:"since"` // by its own clock, for people
+	Since  time.Time `json:"since"` // by its own clock, for display
 	Beat   uint64    `json:"beat"`
-	// Retires says that it gives away what it holds.
+	// Retires says that it is releasing its leases.
 	Retires bool `json:"retires,omitempty"`
-	// Leases are what it holds, sorted. They are not in its record.
+	// Leases are the leases that it holds, sorted. They are not in its record.
 	Leases []string `json:"-"`
 }
 
-// Holdings says in a line what the replica holds: how many of what has numbers.
+// Holdings returns in a line what the replica holds: numbered leases as a count.
 func (m Member) Holdings() string {
 	var list []string
 	count := map[string]int{}
@@ -112,24 +111,24 @@ func (m Member) Holdings() string {
 	return strings.Join(list, ", ")
 }
 
-// lease is the record of a lease. Owner is empty where no replica holds it.
+// lease is the record of a lease. Owner is empty if no replica holds it.
 type lease struct {
 	Owner string `json:"owner,omitempty"`
 }
 
-// Replica is this process among others.
+// Replica is this process as a replica.
 type Replica struct {
 	cfg Config
 	log *slog.Logger
-	// retiring is closed when the replica gives away what it holds.
+	// retiring is closed when the replica begins to release its leases.
 	retiring chan struct{}
 	retire   sync.Once
 
 	mu     sync.Mutex
 	id     string
 	held   map[string]storage.Revision
-	beaten time.Time // when the last good beat began
-	// had are the leases that it holds or has held; its loop alone uses it.
+	beaten time.Time // start of the last successful beat
+	// had are the leases that it holds or has held; only its loop uses it.
 	had map[string]bool
 }
 
@@ -144,8 +143,8 @@ func New(cfg Config) *Replica {
 // Holds reports whether this replica may act under a lease now: it holds it, and is alive.
 func (r *Replica) Holds(name string) bool { return r.holds(name) && r.Alive() }
 
-// Alive reports whether this replica has proved to be alive recently enough that no other can
-// have taken it for dead.
+// Alive reports whether this replica has proved recently enough to be alive, so that no other can
+// presume it dead.
 func (r *Replica) Alive() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,8 +154,8 @@ func (r *Replica) Alive() bool {
 	return max(now.Sub(r.beaten), now.Round(0).Sub(r.beaten.Round(0))) < r.cfg.TTL
 }
 
-// Retire has the replica take no more leases and give away those it holds, each as soon as it
-// is not busy. It goes on to give signs of life.
+// Retire makes the replica take no more leases and release those it holds, each as soon as it is not
+// busy. It continues its signs of life.
 func (r *Replica) Retire() { r.retire.Do(func() { close(r.retiring) }) }
 
 func (r *Replica) retires() bool {
@@ -168,14 +167,14 @@ func (r *Replica) retires() bool {
 	}
 }
 
-// ID is the id under which the replica has joined; empty before it did.
+// ID returns the id under which the replica has joined; empty before.
 func (r *Replica) ID() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.id
 }
 
-// Run joins the others and holds leases until ctx ends; then it gives them back.
+// Run joins the others and holds leases until ctx ends; then it releases them.
 func (r *Replica) Run(ctx context.Context) error {
 	for {
 		err := r.live(ctx)
@@ -199,15 +198,14 @@ func (r *Replica) Run(ctx context.Context) error {
 	}
 }
 
-// ErrRefused says that a replica may not join, because it does not know the format of the
-// data.
+// ErrRefused says that a replica may not join, because it does not know the data format.
 var ErrRefused = errors.New("this replica may not join the others")
 
-// errDead says that others removed the record of this replica.
+// errDead says that others have removed the record of this replica.
 var errDead = errors.New("replicas: taken for dead")
 
-// live is one life of a replica: from joining until ctx ends, the store fails, or others take
-// it for dead.
+// live is one life of a replica: from joining until ctx ends, the store fails, or others presume it
+// dead.
 func (r *Replica) live(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -240,7 +238,7 @@ func (r *Replica) live(ctx context.Context) error {
 	return cmp.Or(context.Cause(ctx), err)
 }
 
-// dropAll tells that no lease is held any more.
+// dropAll reports all leases as lost.
 func (r *Replica) dropAll() {
 	r.mu.Lock()
 	held := r.held
@@ -251,8 +249,8 @@ func (r *Replica) dropAll() {
 	}
 }
 
-// List returns the replicas that there are, in the order of their ids, for people: one that
-// has died is in it until another notices.
+// List returns the replicas, in the order of their ids, for display: a dead one is included until
+// another notices.
 func List(ctx context.Context, kv storage.KV) ([]Member, error) {
 	var members []Member
 	leases := map[string][]string{}
@@ -277,8 +275,8 @@ func List(ctx context.Context, kv storage.KV) ([]Member, error) {
 	return members, nil
 }
 
-// Bury removes the replicas that give no sign of life within the time to live, which it waits
-// for. 0 means [DefaultTTL].
+// Bury removes the replicas that give no sign of life within the time to live, for which it waits. 0
+// means [DefaultTTL].
 func Bury(ctx context.Context, kv storage.KV, ttl time.Duration) error {
 	seen := map[string]storage.Revision{}
 	for entry, err := range kv.List(ctx, storage.Range{Prefix: memberPrefix}) {
@@ -303,7 +301,7 @@ func Bury(ctx context.Context, kv storage.KV, ttl time.Duration) error {
 	return nil
 }
 
-// WatchMembers tells of signs of life, and of replicas that come and go, as [storage.KV] does.
+// WatchMembers yields signs of life, and replicas that join and leave, as events of [storage.KV].
 func WatchMembers(ctx context.Context, kv storage.KV) iter.Seq2[storage.Event, error] {
 	return kv.Watch(ctx, memberPrefix)
 }

@@ -12,7 +12,7 @@ import (
 	"oneclaw/storage"
 )
 
-// share takes free leases up to a fair part of all, and gives away what is above it.
+// share takes free leases up to a fair share, and releases those above it.
 func (l *life) share(ctx context.Context) {
 	fair := l.fair()
 	own := 0
@@ -23,7 +23,7 @@ func (l *life) share(ctx context.Context) {
 		case l.r.holds(name):
 			own++
 		case owner == "" || owner == l.self.ID || l.dead(ctx, owner, dead):
-			if l.r.cfg.Busy == nil || !l.r.had[name] || !l.r.cfg.Busy(name) { // else what ran under it here has not ended
+			if l.r.cfg.Busy == nil || !l.r.had[name] || !l.r.cfg.Busy(name) { // else former work under it has not ended
 				free = append(free, name)
 			}
 		}
@@ -33,7 +33,7 @@ func (l *life) share(ctx context.Context) {
 	for _, name := range l.r.cfg.Leases {
 		switch {
 		case !l.r.holds(name) && l.leases[name].owner == l.self.ID:
-			l.release(ctx, name, l.leases[name].rev) // that failed before
+			l.release(ctx, name, l.leases[name].rev) // retry
 		case own > fair && l.spare(name):
 			given[name] = l.drop(name)
 			own--
@@ -42,7 +42,7 @@ func (l *life) share(ctx context.Context) {
 	l.releaseAll(ctx, given)
 }
 
-// fair is how many leases are this replica's part. What is left over goes to the first ones.
+// fair returns this replica's number of leases. The remainder goes to the first ones.
 func (l *life) fair() int {
 	if l.r.retires() {
 		return 0
@@ -60,7 +60,7 @@ func (l *life) fair() int {
 	return part
 }
 
-// place is how many of the replicas that do not retire come before this one.
+// place returns how many of the replicas that do not retire come before this one.
 func (l *life) place() int {
 	place := 0
 	for id, s := range l.seen {
@@ -71,20 +71,20 @@ func (l *life) place() int {
 	return place
 }
 
-// pick returns at most count of the free leases. Replicas that find the same ones free at the
-// same moment begin at different places.
+// pick returns at most count of the free leases. Replicas that find the same ones free at the same
+// moment begin at different ones.
 func (l *life) pick(free []string, count int) []string {
 	begin := l.place() * len(free) / (len(l.seen) + 1)
 	return slices.Concat(free[begin:], free[:begin])[:min(len(free), count)]
 }
 
-// spare reports whether a lease is held and may be given away.
+// spare reports whether a lease is held and may be released.
 func (l *life) spare(name string) bool {
 	return l.r.holds(name) && (l.r.cfg.Busy == nil || !l.r.cfg.Busy(name))
 }
 
-// dead reports whether no member has an id. The event of one that has joined may come after
-// that of its lease, so the store is asked, once for all leases: known are its answers.
+// dead reports whether no member has an id. The event of a joined member may come after that of its
+// lease, so the store is asked, once for all leases: known holds its answers.
 func (l *life) dead(ctx context.Context, id string, known map[string]bool) bool {
 	if _, seen := l.seen[id]; seen {
 		return false
@@ -100,8 +100,7 @@ func (l *life) dead(ctx context.Context, id string, known map[string]bool) bool 
 	return known[id]
 }
 
-// take makes leases this replica's, over the versions that were seen of them, and returns how
-// many of them it got.
+// take claims leases, over the versions that were seen of them, and returns how many it got.
 func (l *life) take(ctx context.Context, free []string) int {
 	taken := l.claim(ctx, free)
 	if len(taken) == 0 {
@@ -157,7 +156,7 @@ func (l *life) claim(ctx context.Context, free []string) (got []string) {
 	return got
 }
 
-// drop ends what is done under a lease, and returns the version of it that this replica wrote.
+// drop ends the work under a lease, and returns the version of it that this replica wrote.
 func (l *life) drop(name string) storage.Revision {
 	l.r.mu.Lock()
 	own := l.r.held[name]
@@ -167,7 +166,7 @@ func (l *life) drop(name string) storage.Revision {
 	return own
 }
 
-// releaseAll gives leases up, in one step if no other replica was faster.
+// releaseAll releases leases, in one step if no other replica was faster.
 func (l *life) releaseAll(ctx context.Context, given map[string]storage.Revision) {
 	if len(given) == 0 {
 		return
@@ -190,8 +189,7 @@ func (l *life) releaseAll(ctx context.Context, given map[string]storage.Revision
 	}
 }
 
-// release gives a lease up, over the version that this replica wrote: another may
-// have it by now.
+// release releases a lease, over the version that this replica wrote: another may have it by now.
 func (l *life) release(ctx context.Context, name string, own storage.Revision) {
 	if err := l.write(ctx, name, "", own); err != nil && ctx.Err() == nil {
 		l.r.log.Warn("a lease cannot be given back", "lease", name, "err", err)
@@ -206,7 +204,7 @@ func (l *life) write(ctx context.Context, name, owner string, over storage.Revis
 	}
 	rev, err := l.r.cfg.Store.Put(ctx, leasePrefix+name, value, over)
 	if errors.Is(err, storage.ErrConflict) {
-		// The event that tells of it is on its way; a deleted record has none.
+		// The event about it is still to come; a deleted record has none.
 		if entry, getErr := l.r.cfg.Store.Get(ctx, leasePrefix+name); getErr == nil {
 			l.leases[name] = ownershipOf(entry)
 		}
@@ -219,7 +217,7 @@ func (l *life) write(ctx context.Context, name, owner string, over storage.Revis
 	return nil
 }
 
-// leave gives all leases back and removes the member record, so that others need not wait.
+// leave releases all leases and removes the member record, so that others need not wait.
 func (l *life) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), l.r.cfg.TTL)
 	defer cancel()
@@ -230,14 +228,14 @@ func (l *life) leave() {
 		held[name] = l.drop(name)
 	}
 	l.releaseAll(ctx, held)
-	// Any: no other replica has the id, and the last beat may have been cut short and written all
-	// the same.
+	// Any revision: no other replica has the id, and the last beat may have been cut off and written
+	// all the same.
 	if err := l.r.cfg.Store.Delete(ctx, memberPrefix+l.self.ID, storage.Any); err != nil {
 		l.r.log.Warn("the record of this replica cannot be removed; others notice in a while", "err", err, "after", l.r.cfg.TTL.Round(time.Second))
 	}
 }
 
-// holds is [Replica.Holds] without a look at the clock.
+// holds is [Replica.Holds] without the check of the clock.
 func (r *Replica) holds(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

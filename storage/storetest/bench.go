@@ -13,9 +13,9 @@ import (
 	"oneclaw/storage"
 )
 
-// Benchmark measures an engine by what the program does most, so that engines can be
-// compared: a write with compare-and-set, an append of two records, and jobs of five writes
-// and three reads by some workers at once. Open returns a new, empty store.
+// Benchmark measures an engine by the program's most frequent calls, so that engines can be compared: a
+// write with compare-and-set, an append of two records, and jobs of five writes and three reads by
+// concurrent workers. open returns a new, empty store.
 func Benchmark(b *testing.B, open func(b *testing.B) storage.Store) {
 	value := make([]byte, 300)
 	b.Run("CompareAndSet", func(b *testing.B) {
@@ -48,8 +48,8 @@ func Benchmark(b *testing.B, open func(b *testing.B) storage.Store) {
 	}
 }
 
-// times calls f for some numbers, in as many goroutines as there are workers, and reports
-// the rate and how long calls took.
+// times calls f with consecutive numbers, in as many goroutines as there are workers, and reports the
+// rate and the duration of calls.
 func times(b *testing.B, workers int, f func(ctx context.Context, n int) error) {
 	b.Helper()
 	var next atomic.Int64

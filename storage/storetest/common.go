@@ -129,7 +129,7 @@ func concurrentAppends(t testing.TB, s storage.Store) {
 	}
 }
 
-// appendAnywhere appends behind whatever is the last record.
+// appendAnywhere appends after the present last record.
 func appendAnywhere(ctx context.Context, s storage.Store, after storage.Position, r storage.Record) (storage.Position, error) {
 	for {
 		pos, err := s.Append(ctx, "log", after, r)

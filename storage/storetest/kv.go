@@ -249,7 +249,7 @@ func listRanges(t testing.TB, s storage.Store) {
 	}
 }
 
-// rangeCase is a range with what of someKeys is in it.
+// rangeCase is a range with the keys of someKeys in it.
 type rangeCase struct {
 	r    storage.Range
 	want []string

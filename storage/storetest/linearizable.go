@@ -23,7 +23,7 @@ type call struct {
 	name   string
 	value  string
 	rev    storage.Revision
-	second storage.Revision // that is expected of the second key
+	second storage.Revision // expected of the second key
 }
 
 // answer is what a call returned.
@@ -33,7 +33,7 @@ type answer struct {
 	err   error
 }
 
-// unknown reports whether an answer does not say what became of the call.
+// unknown reports whether the outcome of the call is unknown.
 func (a answer) unknown() bool {
 	return a.err != nil && !errors.Is(a.err, storage.ErrConflict) && !errors.Is(a.err, storage.ErrNotFound)
 }
@@ -41,13 +41,13 @@ func (a answer) unknown() bool {
 // modelState is the state of a key or a log between two calls.
 type modelState struct {
 	value   string
-	rev     storage.Revision // Absent where there is none
-	highest storage.Revision // that this key has had
-	// hidden says that nobody was told rev, because the answer to the write was lost.
+	rev     storage.Revision // Absent if there is none
+	highest storage.Revision // highest so far
+	// hidden says that no client knows rev, because the answer to the write was lost.
 	hidden bool
 }
 
-// twoKeys are what calls for keys name.
+// twoKeys are the keys in calls.
 var twoKeys = []string{"one", "two"}
 
 // both is the state of the keys.
@@ -57,9 +57,9 @@ func linearizable(t testing.TB, s storage.Store) {
 	LinearizableOver(t, s, nil)
 }
 
-// LinearizableOver calls a store from several sides, lets a fault happen to it meanwhile, and
-// wants what the calls have returned to be explained by some order of them. A call that
-// returned an error may have been done or not. Fault returns when the store works again.
+// LinearizableOver calls a store concurrently, injects a fault meanwhile, and checks that some order of
+// the calls explains their results. A call that returned an error may have been done or not. fault
+// returns when the store works again.
 func LinearizableOver(t testing.TB, s storage.Store, fault func() error) {
 	const clients, calls = 4, 60
 	ctx, cancel := within(t)
@@ -84,7 +84,7 @@ func LinearizableOver(t testing.TB, s storage.Store, fault func() error) {
 					if fault == nil {
 						return out.err
 					}
-					op.Return = math.MaxInt64 // it may be done whenever
+					op.Return = math.MaxInt64 // it may take effect at any time
 				}
 				mu.Lock()
 				history = append(history, op)
@@ -96,7 +96,7 @@ func LinearizableOver(t testing.TB, s storage.Store, fault func() error) {
 					close(over)
 				}
 				if out.unknown() {
-					select { // no more of those that nobody knows about
+					select { // no more calls with an unknown outcome
 					case <-over:
 					case <-ctx.Done():
 						return ctx.Err()
@@ -115,7 +115,7 @@ func LinearizableOver(t testing.TB, s storage.Store, fault func() error) {
 	wantOrder(t, history)
 }
 
-// wantOrder wants some order to explain a history.
+// wantOrder checks that some order explains a history.
 func wantOrder(t testing.TB, history []porcupine.Operation) {
 	model := porcupine.Model{
 		Partition: byState,
@@ -129,7 +129,7 @@ func wantOrder(t testing.TB, history []porcupine.Operation) {
 	}
 }
 
-// drawCall draws a call. A write expects what its client has seen last, or else.
+// drawCall draws a call. A write expects what its client has seen last, or something else.
 func drawCall(random *rand.Rand, seen map[string]storage.Revision, value string) call {
 	c := call{name: []string{"one", "two", "log"}[random.IntN(3)], value: value}
 	c.rev = seen[c.name]
@@ -150,7 +150,7 @@ func drawCall(random *rand.Rand, seen map[string]storage.Revision, value string)
 	return c
 }
 
-// names are the keys or the log that a call is for.
+// names returns the keys or the log that a call names.
 func (c call) names() []string {
 	if c.method == "Both" {
 		return twoKeys
@@ -183,11 +183,10 @@ func (c call) do(ctx context.Context, s storage.Store) (a answer) {
 	return a
 }
 
-// step reports whether a call in this state can return an answer, and the state behind
-// it.
+// step reports whether a call in this state can return an answer, and returns the state after it.
 func (b both) step(c call, a answer) (bool, both) {
 	if c.method != "Both" {
-		n := slices.Index(twoKeys[1:], c.name) + 1 // a log is alone in its state
+		n := slices.Index(twoKeys[1:], c.name) + 1 // a log is the only part of its state
 		ok, v := b[n].step(c, a)
 		b[n] = v
 		return ok, b
@@ -223,7 +222,7 @@ func (v modelState) step(c call, a answer) (bool, modelState) {
 	case c.method == "Append":
 		return a.unknown() || a.rev == c.rev+1, modelState{value: c.value, rev: c.rev + 1}
 	case a.unknown():
-		// Whoever expects a revision was told it, by a call that is before this one then.
+		// A client that expects a revision knows it from a call, which then precedes this one.
 		return true, modelState{value: c.value, rev: v.highest + 1, highest: v.highest, hidden: true}
 	}
 	return a.rev > v.highest, modelState{value: c.value, rev: a.rev, highest: a.rev}
@@ -241,8 +240,7 @@ func (v modelState) checkRead(a answer) (bool, modelState) {
 	return a.err == nil && a.rev == v.rev && a.value == v.value, v
 }
 
-// byState divides a history into that of the keys and that of the log, which do not touch
-// each other.
+// byState divides a history into the calls for keys and those for the log, which are independent.
 func byState(history []porcupine.Operation) [][]porcupine.Operation {
 	var parts [2][]porcupine.Operation
 	for _, op := range history {

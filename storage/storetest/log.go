@@ -311,7 +311,7 @@ func recordsOfTheBeginning(t testing.TB, s storage.Store) {
 		if err != nil {
 			t.Fatalf("Records: %v", err)
 		}
-		break // the rest must not be missed by what comes next
+		break // the next read must not miss the rest
 	}
 	mustAppend(t, s, "a", last, record("", "on"))
 }
@@ -344,7 +344,7 @@ func largeRecords(t testing.TB, s storage.Store) {
 			t.Fatalf("%+v: %d records, not those that were appended", q, len(got))
 		}
 	}
-	// A consumer that stops leaves nothing behind that would block a write.
+	// A consumer that stops must not block later writes.
 	var err error
 	for _, err = range s.Records(t.Context(), "a", storage.Query{Backward: true}) {
 		break

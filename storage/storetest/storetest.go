@@ -1,8 +1,8 @@
-// Package storetest is the suite that every engine behind [storage.Store] passes.
+// Package storetest is the suite that every engine of [storage.Store] passes.
 //
-// It is a table of properties. Each has a sentence that says what holds, and a
-// function that shows it on a new, empty store. The suite is itself tested: it
-// passes for a simple engine in memory and fails for each of many mutants of it.
+// It is a table of properties. Each has a sentence that states the property, and a function that shows
+// it on a new, empty store. The suite is itself tested: it passes for a simple engine in memory and
+// fails for each of many mutants of it.
 package storetest
 
 import (
@@ -19,16 +19,15 @@ import (
 	"oneclaw/storage"
 )
 
-// Config says how the suite gets its stores.
+// Config provides the stores of the suite.
 type Config struct {
-	// Open returns a new, empty store. The suite closes it; what else must be
-	// cleaned up is left to t.Cleanup.
+	// Open returns a new, empty store. The suite closes it; other clean-up is left to t.Cleanup.
 	Open func(t testing.TB) storage.Store
-	// Reopen returns a store with the data of s, which the suite has closed. Where
-	// it is nil nothing is said about what outlives Close.
+	// Reopen returns a store with the data of s, which the suite has closed. If it is nil, durability
+	// is not tested.
 	Reopen func(t testing.TB, s storage.Store) storage.Store
-	// Second returns another handle on the data of s, as a second process has one. An
-	// engine for one process alone returns s. The suite closes it before s.
+	// Second returns another handle on the data of s, as in a second process. An engine for one process
+	// alone returns s. The suite closes it before s.
 	Second func(t testing.TB, s storage.Store) storage.Store
 }
 
@@ -47,12 +46,11 @@ type property struct {
 	name     string
 	sentence string
 	check    func(t testing.TB, s storage.Store)
-	// reopened, if set, is checked on the same data after the store was closed and
-	// opened again.
+	// reopened, if set, is checked on the same data after the store was closed and opened again.
 	reopened func(t testing.TB, s storage.Store)
-	// shared says that the property is checked with two handles on one store as well.
+	// shared says that the property is also checked with two handles on one store.
 	shared bool
-	// twoHandles has the calls go to one handle and to the other in turn.
+	// twoHandles makes the calls alternate between two handles.
 	twoHandles bool
 }
 
@@ -93,7 +91,7 @@ func closeStore(t testing.TB, s storage.Store) {
 	}
 }
 
-// patience bounds only the wait of a test that fails.
+// patience bounds a wait; it only ends in a test that fails.
 const patience = 20 * time.Second
 
 func within(t testing.TB) (context.Context, context.CancelFunc) {
@@ -133,7 +131,7 @@ func mustDelete(t testing.TB, s storage.Store, key string, rev storage.Revision)
 	}
 }
 
-// readRecords returns what the query yields.
+// readRecords returns the records of a query.
 func readRecords(t testing.TB, s storage.Store, log string, q storage.Query) []storage.Record {
 	t.Helper()
 	var records []storage.Record
@@ -166,7 +164,7 @@ func keys(entries []storage.Entry) []string {
 	return names
 }
 
-// equal fails the test where got is not want; nil and empty are the same.
+// equal fails the test if got is not want; nil and empty are the same.
 func equal(t testing.TB, what string, got, want any) {
 	t.Helper()
 	if reflect.DeepEqual(got, want) {

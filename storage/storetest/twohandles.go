@@ -9,7 +9,7 @@ import (
 	"oneclaw/storage"
 )
 
-// turns is a store whose calls go to one handle and to the other in turn.
+// turns is a store whose calls alternate between two handles.
 type turns struct {
 	handles [2]storage.Store
 	calls   atomic.Uint64

@@ -43,10 +43,10 @@ func watchUntil(t testing.TB, what string, seq func(func(storage.Event, error) b
 	return nil
 }
 
-// versions are those of some keys, in the order in which they were written.
+// versions are the versions of some keys, in the order in which they were written.
 type versions map[string][]storage.Event
 
-// put and remove write a key and note the version.
+// put and remove write a key and record the version.
 func (v versions) put(t testing.TB, s storage.Store, key, value string) {
 	t.Helper()
 	e := storage.Entry{Key: key, Value: []byte(value), Revision: mustPut(t, s, key, value, storage.Any)}
@@ -59,8 +59,8 @@ func (v versions) remove(t testing.TB, s storage.Store, key string) {
 	v[key] = append(v[key], storage.Event{Entry: storage.Entry{Key: key, Revision: rev}, Deleted: true})
 }
 
-// check wants events to be versions of keys with the prefix, in order, and the last
-// version of each among them.
+// check checks that events are versions of keys with the prefix, in order, and include the last version
+// of each.
 func (v versions) check(t testing.TB, prefix string, events []storage.Event) {
 	t.Helper()
 	for key, all := range v {
@@ -163,7 +163,7 @@ func consume(seq func(func(storage.Event, error) bool)) (keys chan string, end c
 	return keys, end
 }
 
-// await receives from c and fails the test where nothing comes.
+// await receives from c and fails the test if nothing comes.
 func await[T any](t testing.TB, what string, c <-chan T) T {
 	t.Helper()
 	ctx, cancel := within(t)

@@ -73,7 +73,7 @@ func writeAtomic(t testing.TB, s storage.Store) {
 	mustWrite(t, s, storage.Append("log", 4, record("", "5")), storage.Put("new", []byte("2"), rev))
 }
 
-// writeAtomicOn wants what the first write of writeAtomic left.
+// writeAtomicOn checks what the first write of writeAtomic left.
 func writeAtomicOn(t testing.TB, s storage.Store) {
 	entries, logs := content(t, s)
 	equal(t, "keys", keys(entries), []string{"any", "kept", "new"})
@@ -88,7 +88,7 @@ func writeAtomicOn(t testing.TB, s storage.Store) {
 	}
 }
 
-// neverInPart puts an operation that fails before, between and behind others.
+// neverInPart puts a failing operation before, between and after others.
 func neverInPart(t testing.TB, s storage.Store, kept storage.Revision) {
 	entries, logs := content(t, s)
 	good := []storage.Op{
@@ -221,7 +221,7 @@ func revisionsOrderAcrossKeys(t testing.TB, s storage.Store) {
 	const writers, writes = 6, 20
 	ctx, cancel := within(t)
 	defer cancel()
-	var highest atomic.Uint64 // of the writes that have returned
+	var highest atomic.Uint64 // of the completed writes
 	var g errgroup.Group
 	for w := range writers {
 		g.Go(func() error {

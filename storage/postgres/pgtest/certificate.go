@@ -20,7 +20,7 @@ const (
 	keyFile  = "server.key"
 )
 
-// writeCertificate writes a certificate for localhost that signs itself, and its key.
+// writeCertificate writes a self-signed certificate for localhost, and its key.
 func writeCertificate(dir string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

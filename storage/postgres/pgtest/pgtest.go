@@ -1,5 +1,5 @@
-// Package pgtest starts a real PostgreSQL server for tests, in a folder of its own and as
-// another user where the tests run as root.
+// Package pgtest starts a real PostgreSQL server for tests, in a folder of its own and as another user
+// if the tests run as root.
 package pgtest
 
 import (
@@ -21,25 +21,23 @@ import (
 	"time"
 )
 
-// Must is the environment variable that makes a missing server an error instead of a reason
-// to skip, if it is "must".
+// Must is the environment variable that, set to "must", makes a missing server an error instead of a
+// reason to skip.
 const Must = "TEST_ONECLAW_POSTGRES"
 
-// Guarded is a user with the password [GuardedPassword], and without any right but to
-// connect. Everybody else, and first of all the superuser of the URLs, needs no password.
+// Guarded is a user with the password [GuardedPassword] and only the right to connect. All other users,
+// including the superuser of the URLs, need no password.
 const (
 	Guarded         = "guarded"
 	GuardedPassword = "open sesame"
 )
 
-// Server is a server that starts with the first database somebody asks for. The zero value
-// is ready. Whoever has it stops it.
+// Server is a server that starts with the first database. The zero value is ready. Its owner stops it.
 type Server struct {
-	// Settings are those of postgresql.conf that differ from the usual ones of the tests,
-	// as name=value.
+	// Settings are settings of postgresql.conf in addition to those of the tests, as name=value.
 	Settings []string
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	root  string     // the folder
 	bin   string
 	port  int
@@ -49,11 +47,11 @@ type Server struct {
 	err   error // why it does not start
 
 	guardian *exec.Cmd
-	alive    io.Closer // tells the guardian that we are alive while it is open
+	alive    io.Closer // while it is open, the guardian knows that we are alive
 }
 
-// Database makes an empty database and returns its URL. The test is skipped where PostgreSQL
-// is not installed.
+// Database creates an empty database and returns its URL. It skips the test if PostgreSQL is not
+// installed.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
 	s.mu.Lock()
@@ -83,9 +81,9 @@ func (s *Server) url(database string) string {
 	return u.String()
 }
 
-// Standby starts a second server that follows this one, which has a database already. From
-// then on this one confirms nothing that the other has not on its disk. It is stopped with
-// the test. Promote makes it the primary, and [Both] names them both.
+// Standby starts a second server that follows this one, which must have a database already. From then
+// on this one confirms only what the standby has on disk. It is stopped with the test. Promote makes it
+// the primary, and [Server.Both] names them both.
 func (s *Server) Standby(t testing.TB) *Server {
 	t.Helper()
 	standby := &Server{Settings: s.Settings}
@@ -117,12 +115,11 @@ func (s *Server) Both(database string, standby *Server) string {
 	return strings.Replace(database, s.Address(), s.Address()+","+standby.Address(), 1)
 }
 
-// Address is where the server listens.
+// Address returns the server's address.
 func (s *Server) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// Pooler starts a transaction pooler (PgBouncer) in front of the server, for as long as the
-// test runs, and returns the URL of a database through it. The test is skipped where
-// PgBouncer is not installed.
+// Pooler starts a transaction pooler (PgBouncer) in front of the server until the test ends, and
+// returns the URL of a database through it. It skips the test if PgBouncer is not installed.
 func (s *Server) Pooler(t testing.TB, database string) string {
 	t.Helper()
 	u, err := url.Parse(database)
@@ -131,7 +128,7 @@ func (s *Server) Pooler(t testing.TB, database string) string {
 	}
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
-		program, err = exec.LookPath("/usr/sbin/pgbouncer") // where Debian has it
+		program, err = exec.LookPath("/usr/sbin/pgbouncer") // Debian's path
 	}
 	if err != nil && os.Getenv(Must) != "must" {
 		t.Skipf("PgBouncer is not installed: %v", err)
@@ -150,7 +147,7 @@ func (s *Server) Pooler(t testing.TB, database string) string {
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("PgBouncer: %v", err)
 	}
-	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() }) // it is killed
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() }) // its exit status is that of the kill
 	u.Host = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	for range 100 {
 		var conn net.Conn
@@ -164,10 +161,10 @@ func (s *Server) Pooler(t testing.TB, database string) string {
 	return ""
 }
 
-// CertFile names the file with the certificate that the server shows, for "localhost".
+// CertFile returns the path of the server's certificate, for "localhost".
 func (s *Server) CertFile() string { return filepath.Join(s.root, certFile) }
 
-// Stop stops the server and removes its folder. A server that was never started is fine.
+// Stop stops the server and removes its folder. It does nothing for a server that was never started.
 func (s *Server) Stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +199,7 @@ func (s *Server) Kill() error {
 	err = syscall.Kill(pid, syscall.SIGKILL)
 	for child := range strings.FieldsSeq(string(children)) {
 		if n, notNumber := strconv.Atoi(child); notNumber == nil {
-			_ = syscall.Kill(n, syscall.SIGKILL) // it may have ended by itself
+			_ = syscall.Kill(n, syscall.SIGKILL) // it may have ended already
 		}
 	}
 	return err
@@ -234,8 +231,8 @@ func (s *Server) Promote() error {
 	return err
 }
 
-// TakeWrites lets all databases of the server be written, or only read, as managed servers do
-// whose disk is full.
+// TakeWrites makes all databases of the server writable, or read-only, as managed servers do when their
+// disk is full.
 func (s *Server) TakeWrites(on bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// begin makes the folder and starts the server in it.
+// begin creates the folder and starts the server in it.
 func (s *Server) begin() error {
 	return s.inFolder(func() error {
 		if _, err := s.run("initdb", "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions"); err != nil {
@@ -35,7 +35,7 @@ func (s *Server) begin() error {
 	})
 }
 
-// inFolder makes a folder for f, which is removed again where f does not succeed.
+// inFolder creates a folder for f, and removes it if f fails.
 func (s *Server) inFolder(f func() error) (err error) {
 	if s.bin, err = binaries(); err != nil {
 		return err
@@ -58,8 +58,8 @@ func (s *Server) inFolder(f func() error) (err error) {
 	return err
 }
 
-// guard starts a process that stops the server and removes the folder if this one ends
-// without doing so, as it does when a test takes too long.
+// guard starts a process that stops the server and removes the folder if this one ends without doing
+// so, for example when a test takes too long.
 func (s *Server) guard() (err error) {
 	const script = `cat; "$0" stop -D "$1" -m immediate; rm -rf "$2"`
 	s.guardian = exec.CommandContext(context.Background(), "sh", "-c", script, filepath.Join(s.bin, "pg_ctl"), s.data(), s.root)
@@ -75,7 +75,7 @@ func (s *Server) clear() error {
 	err := os.RemoveAll(s.root)
 	if s.alive != nil {
 		err = errors.Join(err, s.alive.Close())
-		_ = s.guardian.Wait() // it finds nothing to stop
+		_ = s.guardian.Wait() // it has nothing to stop
 	}
 	s.root = ""
 	return err
@@ -87,8 +87,8 @@ func (s *Server) psql(statement string) error {
 	return err
 }
 
-// start starts the server and waits until it takes connections. What a killed one has left
-// may be in the way for a moment.
+// start starts the server and waits until it accepts connections. Remains of a killed one may be in the
+// way for a moment.
 func (s *Server) start() error {
 	settings := append([]string{
 		"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(s.port), "unix_socket_directories=" + s.root,
@@ -138,7 +138,7 @@ func (s *Server) run(program string, args ...string) (string, error) {
 	return "", nil
 }
 
-// chooseOwner gives the folder to another user where we are root: the server refuses root.
+// chooseOwner gives the folder to another user if we are root: the server refuses root.
 func (s *Server) chooseOwner() error {
 	if os.Getuid() != 0 {
 		return nil
@@ -166,7 +166,7 @@ func binaries() (string, error) {
 		path, err = filepath.EvalSymlinks(path)
 		return filepath.Dir(path), err
 	}
-	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // where Debian has them
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // Debian's path
 	if err != nil || len(found) == 0 {
 		return "", cmp.Or(err, exec.ErrNotFound)
 	}
