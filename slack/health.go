@@ -20,7 +20,7 @@ type health struct {
 }
 
 // postedPatience is how long an app that could not store a posted event counts as unhealthy. A load
-// balancer sends nothing to an unhealthy one, so that no success could end that state.
+// balancer sends nothing to an unhealthy one, so only time can end that state.
 const postedPatience = 15 * time.Second
 
 func (h *health) change(f func()) {

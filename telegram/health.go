@@ -15,7 +15,7 @@ const conflictPatience = 3 * time.Minute
 const stallMargin = 90 * time.Second
 
 // postedPatience is how long a bot that could not store a posted update counts as unhealthy. A load
-// balancer sends nothing to an unhealthy one, so that no success could end that state.
+// balancer sends nothing to an unhealthy one, so only time can end that state.
 const postedPatience = 15 * time.Second
 
 // health is the state of the last polls. The zero value has not polled.

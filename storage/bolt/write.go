@@ -188,7 +188,7 @@ func (s *Store) writeAll() {
 		select {
 		case w, ok := <-s.writes:
 			if !ok {
-				return // callers of deferred writes still wait
+				return // no caller is left, not even of a deferred write
 			}
 			waiting = s.gather(append(waiting, w))
 		case w := <-s.deferred:

@@ -33,7 +33,7 @@ func (l *life) share(ctx context.Context) {
 	for _, name := range l.r.cfg.Leases {
 		switch {
 		case !l.r.holds(name) && l.leases[name].owner == l.self.ID:
-			l.release(ctx, name, l.leases[name].rev) // retry
+			l.release(ctx, name, l.leases[name].rev) // an earlier release failed
 		case own > fair && l.spare(name):
 			given[name] = l.drop(name)
 			own--
