@@ -42,7 +42,7 @@ func (p post) Find(ctx context.Context, key string) (*receipts.Receipt, error) {
 	return queue.Store{Store: p.store, Types: types}.Find(ctx, key)
 }
 
-func (post) Enqueue(*queue.Run)                          {}
+func (post) Enqueue(*queue.Run)                        {}
 func (post) Adopt(context.Context, string) error       { return nil }
 func (post) Go(func(context.Context))                  {}
 func (post) Render(*queue.Run, string) []receipts.Part { return nil }
