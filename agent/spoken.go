@@ -19,11 +19,12 @@ var (
 	codeSpans = regexp.MustCompile("(?s)```.*?(?:```|$)|~~~.*?(?:~~~|$)|`[^`\n]*`")
 )
 
-// Each pattern but those of the thoughts needs one of these, which are found much faster.
+// A text without any of these, which are found much faster, matches no pattern except those of
+// thoughts.
 var hints = []string{"<|", "<｜", "<s>", "</s>", "INST]", "TOOL_CALLS]", "_of_turn>", "<tool_call>", "<function_calls>"}
 
-// Spoken returns what of a reply's text is meant for people. What stands in code is left
-// alone, because people ask about such things.
+// Spoken returns the part of a reply's text that is meant for the user. Code is left unchanged, because
+// users ask about such markup.
 func Spoken(text string) string {
 	if !strings.ContainsAny(text, "<[") {
 		return text
@@ -38,7 +39,7 @@ func Spoken(text string) string {
 	return strings.TrimSpace(rest)
 }
 
-// unmarked returns the last of what is marked as final, and of that what is no sign.
+// unmarked returns the last part that is marked as final, without its markers.
 func unmarked(rest string) string {
 	if at := finals.FindAllStringIndex(rest, -1); len(at) > 0 {
 		rest = rest[at[len(at)-1][1]:]
@@ -51,13 +52,13 @@ func unmarked(rest string) string {
 	})
 }
 
-// thought cuts off what the model thought before it spoke. Where the opening tag was part
-// of the prompt, the text begins in the middle of a thought.
+// thought removes what the model thought before its answer. If the opening tag was part of the prompt,
+// the text begins in the middle of a thought.
 func thought(text string) string {
 	for thinkTags.MatchString(text) {
 		end := thinkEnds.FindStringIndex(text)
 		if end == nil {
-			return "" // it never came to speak
+			return "" // it holds only a thought
 		}
 		text = text[end[1]:]
 	}

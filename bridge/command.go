@@ -269,13 +269,13 @@ func (c *commands) infos() []chats.CommandInfo {
 	return infos
 }
 
-// maxCommandName bounds what is repeated of a command, in characters.
+// maxCommandName bounds how much of a command is repeated, in characters.
 const maxCommandName = 32
 
 var commandPattern = regexp.MustCompile(`^/([a-z_]{1,32})(?:\s+([\s\S]*))?$`)
 
-// of returns the command of a job. A job with a notice has none, and neither has a text
-// that only looks like one.
+// of returns the command of a job. A job with a notice has none, nor has a text that only looks like a
+// command.
 func (c *commands) of(j *queue.Run) (queue.Command, string) {
 	if j.Message.Kind != chats.KindText || outbox.Of(j).Notice != "" {
 		return queue.Command{}, ""
@@ -297,7 +297,7 @@ func (c *commands) named(m chats.Message) (queue.Command, string, bool) {
 	return one, match[2], true
 }
 
-// find returns the command of a name.
+// find returns the command with a name.
 func (c *commands) find(name string) (queue.Command, bool) {
 	i := slices.IndexFunc(c.list, func(one queue.Command) bool { return one.Name == name })
 	if i < 0 {
@@ -306,12 +306,12 @@ func (c *commands) find(name string) (queue.Command, bool) {
 	return c.list[i], true
 }
 
-// unknown answers a command that there is not, so that it costs no call of the model.
+// unknown answers an unknown command, so that it costs no call of the model.
 func (c *commands) unknown(_ context.Context, j *queue.Run, _ string) (string, error) {
 	return c.nearest(commandPattern.FindStringSubmatch(strings.TrimSpace(j.Message.Text))[1]), nil
 }
 
-// nearest says that there is no such command, and which was meant.
+// nearest says that there is no such command, and names the nearest one.
 func (c *commands) nearest(name string) string {
 	var names []string
 	for _, info := range c.infos() {
@@ -333,8 +333,8 @@ func (c *commands) run(ctx context.Context, j *queue.Run) (string, error) {
 	return c.spelled(j.Message.Chat.Platform, text), err
 }
 
-// spelled is a text of ours, in which commands have a slash, with the commands as people
-// write them on a platform.
+// spelled returns a text of ours, in which commands have a slash, with the commands in the form of a
+// platform.
 func (c *commands) spelled(platform, text string) string {
 	s, ok := c.platforms[platform].(chats.CommandPrefixer)
 	if !ok {
@@ -343,7 +343,7 @@ func (c *commands) spelled(platform, text string) string {
 	return c.names.ReplaceAllString(text, "${1}"+strings.ReplaceAll(s.CommandPrefix(), "$", "$$")+"${2}")
 }
 
-// Lift puts the secret of a command in the place of the placeholder in a part.
+// Lift replaces the placeholder in a part by the secret of its command.
 func (c *commands) Lift(ctx context.Context, j *queue.Run, part chats.Part) (chats.Part, error) {
 	one, _ := c.of(j)
 	if one.Secret == nil || !strings.Contains(part.Text+part.Plain, queue.SecretPlaceholder) {
@@ -357,7 +357,7 @@ func (c *commands) Lift(ctx context.Context, j *queue.Run, part chats.Part) (cha
 	return part, nil
 }
 
-// start greets in a line: it is what a new chat begins with, and what old ones repeat.
+// start returns a one-line greeting: a new chat begins with it, and users repeat it in old ones.
 func (c *commands) start(context.Context, *queue.Run, string) (string, error) {
 	return "Hello! Write what you need, or send me a file. /help lists what I can do.", nil
 }

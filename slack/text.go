@@ -144,7 +144,7 @@ func escape(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)
 }
 
-// command returns the command that a word is.
+// command returns the command with a name.
 func (r *receiver) command(word string) (chats.CommandInfo, bool) {
 	host, ok := r.in.(chats.CommandInbox)
 	if !ok {
@@ -153,9 +153,9 @@ func (r *receiver) command(word string) (chats.CommandInfo, bool) {
 	return host.Command(word)
 }
 
-// asCommand gives a command its slash: "!clear" and "/clear" with or without more
-// behind them, "clear" only where it is the whole text and addressed is set. Slack
-// keeps texts that begin with a slash for itself, and has no commands in threads.
+// asCommand adds the slash to a command: to "!clear" and "/clear" with or without arguments, to "clear"
+// only if it is the whole text and addressed is set. Slack does not deliver texts that begin with a
+// slash, and has no commands in threads.
 func (r *receiver) asCommand(text string, addressed bool) string {
 	first, rest, more := strings.Cut(text, " ")
 	word := strings.ToLower(strings.TrimLeft(first, "/!"))

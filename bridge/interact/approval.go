@@ -234,7 +234,7 @@ func (g *Gate) decided(ctx context.Context, j *queue.Run, a *receipts.Approval, 
 	return agent.Decision{}, nil
 }
 
-// note puts the end of a closed card into its approval, once, and a person's decision into the audit.
+// note stores the end of a closed card in its approval, once, and a user's decision in the audit.
 func (g *Gate) note(ctx context.Context, j *queue.Run, a *receipts.Approval, kept *StoredCard) error {
 	if a.Decision != nil {
 		return nil
@@ -280,8 +280,8 @@ func (g *Gate) Decided(ctx context.Context, cards []string) (bool, error) {
 	return len(cards) == 0, nil
 }
 
-// Note puts into a job the decisions that were made while it waited, so that its next write has
-// them, and reports whether it has something to go on with: one of them, or nothing that is due.
+// Note adds to a job the decisions that were made while it waited, so that its next write has them, and
+// reports whether it can continue: there is a decision, or none is due.
 func (g *Gate) Note(ctx context.Context, j *queue.Run) (bool, error) {
 	due, noted := 0, 0
 	for i := range turn.Of(j).Approvals {

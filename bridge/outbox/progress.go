@@ -77,7 +77,7 @@ func harmless(line string) string {
 	return strings.NewReplacer("*", "∗", "`", "'", "~", "∼", "@", "＠").Replace(line)
 }
 
-// lasting says from time to time how long a turn takes already.
+// lasting returns how long a turn has taken, in steps.
 func lasting(age time.Duration) string {
 	switch {
 	case age < silence:
@@ -88,7 +88,7 @@ func lasting(age time.Duration) string {
 	return fmt.Sprintf(" (%d min)", age/time.Minute)
 }
 
-// changes returns after what time [lasting] says something else.
+// changes returns the time after which [lasting] returns another text.
 func changes(age time.Duration) time.Duration {
 	if age < time.Minute {
 		return silence - age%silence

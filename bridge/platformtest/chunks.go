@@ -65,7 +65,7 @@ func CheckGrowth(t *testing.T, g Growth) {
 	})
 }
 
-// harmless checks what people see of an answer.
+// harmless checks what users see of an answer.
 func (g Growth) harmless(t *rapid.T, answer, shown string) {
 	for _, secret := range g.Secrets {
 		for _, half := range []string{secret[:len(secret)*2/3], secret[len(secret)/3:]} {

@@ -141,8 +141,8 @@ type Position interface {
 type Gate interface {
 	// Decide returns whether a call of a turn may run.
 	Decide(ctx context.Context, j *queue.Run, at Position, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error)
-	// Note puts into a job the decisions that were made while it waited, and reports whether it
-	// has something to go on with.
+	// Note adds to a job the decisions that were made while it waited, and reports whether it can
+	// continue.
 	Note(ctx context.Context, j *queue.Run) (bool, error)
 }
 

@@ -78,7 +78,7 @@ func TaskOf(j *queue.Run) *receipts.Task {
 	return task
 }
 
-// Decisions returns the cards of a job that may still be open, and which tools they are about.
+// Decisions returns the cards of a job that may still be open, and the tools concerned.
 func Decisions(j *queue.Run) (cards, tools []string) {
 	w, ok := j.Work.(*Work)
 	if !ok {

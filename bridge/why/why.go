@@ -298,7 +298,7 @@ func (s story) answering() []string {
 	return text
 }
 
-// tools lists the calls with what became of each, and the groups that were loaded.
+// tools lists the calls with their outcomes, and the loaded groups.
 func (s story) tools() []string {
 	var ran, loaded []string
 	asked := time.Time{}
@@ -384,7 +384,7 @@ func (s story) delivered() []string {
 	return []string{line + ".", s.judged()}
 }
 
-// tallied says of each text how often it is there.
+// tallied returns each text with the number of its occurrences.
 func tallied(texts []string) []string {
 	var lines []string
 	for rest := texts; len(rest) > 0; {
@@ -399,7 +399,7 @@ func tallied(texts []string) []string {
 	return lines
 }
 
-// judged says what people think of the answer.
+// judged returns the ratings of the answer.
 func (s story) judged() string {
 	good, bad := receipts.FeedbackCounts(s.job.Turn.Feedback)
 	if good+bad == 0 {
@@ -408,8 +408,8 @@ func (s story) judged() string {
 	return fmt.Sprintf("Ratings: 👍 %d, 👎 %d.", good, bad)
 }
 
-// forAdministrators adds what went wrong in sending; on their pages, where a platform may repeat what
-// a user wrote, under which names the log and the history have it.
+// forAdministrators returns, on the administrators' pages, the names of the job and its session in the
+// log, which quote no user; elsewhere the error of a failed send.
 func (s story) forAdministrators() []string {
 	switch {
 	case s.silent:

@@ -29,18 +29,17 @@ const (
 // fence encloses code.
 const fence = "```"
 
-// ErrLayout is what a text ends with that no message can hold.
+// ErrLayout is the error for a part that does not fit into a message.
 var ErrLayout = errors.New("slack: the part does not fit a message")
 
-// Of lays a text out in sections, below what is laid out already, and each row of buttons below
-// it.
+// Of appends a text in sections to the blocks, and each row of buttons below it.
 func Of(all []slack.Block, text string, plain bool, buttons [][]chats.Button) ([]slack.Block, error) {
 	kind := slack.MarkdownType
 	if plain {
 		kind = slack.PlainTextType
 	}
 	for _, piece := range sections(text, plain) {
-		// Verbatim: what only looks like a mention notifies no user.
+		// Verbatim: text that only looks like a mention notifies no user.
 		object := &slack.TextBlockObject{Type: kind, Text: piece, Verbatim: !plain}
 		all = append(all, slack.NewSectionBlock(object, nil, nil, slack.SectionBlockOptionExpand(true)))
 	}
@@ -77,8 +76,8 @@ func elements(row []chats.Button, number int) ([]slack.BlockElement, error) {
 	return list, nil
 }
 
-// sections cuts a text to the length of sections, at the end of a line where there is
-// one. A block of code that is cut ends and begins again, unless the text is plain.
+// sections splits a text into sections, at the end of a line if there is one. Code that is split is
+// closed and opened again, unless the text is plain.
 func sections(body string, plain bool) []string {
 	var pieces []string
 	for utf8.RuneCountInString(body) > MaxSection {
@@ -100,14 +99,14 @@ func sections(body string, plain bool) []string {
 	return pieces
 }
 
-// lastBreak is behind the last line or word of a text, not at its very beginning.
+// lastBreak returns the index after the last line or word of a text, but not 0.
 func lastBreak(s string) int {
 	for _, sep := range []string{"\n\n", "\n", " "} {
 		if i := strings.LastIndex(s, sep); i >= len(s)/4 {
 			return i + len(sep)
 		}
 	}
-	// An entity stays whole.
+	// Do not split an entity.
 	if i := strings.LastIndexByte(s, '&'); i > 0 && len(s)-i < len("&quot;") && !strings.Contains(s[i:], ";") {
 		return i
 	}

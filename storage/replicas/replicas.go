@@ -6,11 +6,10 @@
 // time to live, by its own clock, removes it; the leases of its owner are free then. A replica that was
 // presumed dead finds its record gone, drops everything, and joins again under another id.
 //
-// A lease is not a lock: a replica that is paused may believe for a moment that it holds what
-// another has. A replica that writes under a lease has to write in a way that fails then: by the
-// revisions of what is written, or with the check that [Config].Taken gets, which is about the
-// record of the lease. That changes when the lease changes hands, and at no sign of life.
-// [Replica.Alive] is for what no store can refuse.
+// A lease is not a lock: a replica that was paused may believe for a moment that it holds what another
+// has. A write under a lease has to fail then: by the revisions of what is written, or with the check
+// that [Config].Taken gets, which covers the record of the lease. That record changes when the lease
+// changes hands, and not with signs of life. [Replica.Alive] is for effects that no store can reject.
 package replicas
 
 import (
@@ -148,8 +147,8 @@ func (r *Replica) Holds(name string) bool { return r.holds(name) && r.Alive() }
 func (r *Replica) Alive() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// The monotonic clock stands still while a machine sleeps, and the other can be set back: the
-	// longer time counts.
+	// The monotonic clock stops while a machine sleeps, and the wall clock can be set back: the longer
+	// time counts.
 	now := time.Now()
 	return max(now.Sub(r.beaten), now.Round(0).Sub(r.beaten.Round(0))) < r.cfg.TTL
 }
