@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"oneclaw/bridge/access"
-	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/turn"
 	"oneclaw/storage"
@@ -89,23 +89,11 @@ type Hooks struct {
 
 // Limits bound the bridge's work. The zero value of each means its default.
 type Limits struct {
+	Crowd
+	Ages
+	outbox.Sizes
 	// Allowance tells the owner, before they admit a user, what that user may use a day.
 	Allowance string
-	// AuditAge is how long audit entries are kept. 0 means [audit.DefaultAge].
-	AuditAge time.Duration
-	// HistoryAge is how long conversations are kept. 0 means forever.
-	HistoryAge time.Duration
-	// MaxWaiting bounds the waiting messages of one chat, and likewise its commands. 0 means
-	// [DefaultMaxWaiting].
-	MaxWaiting int
-	// MaxWaitingMember bounds the waiting messages and commands of one user in shared chats. 0 means
-	// [DefaultMaxWaitingMember].
-	MaxWaitingMember int
-	// MaxTurns bounds the turns that run at the same time, and the sends. 0 means [DefaultMaxTurns].
-	MaxTurns int
-	// MaxParts bounds the messages of one answer. A longer one is also sent as a file, if the platform
-	// takes files. 0 means [DefaultMaxParts], a negative value no bound.
-	MaxParts int
 	// WorkspaceQuota bounds the files of one owner in bytes, DiskReserve is how many bytes of the disk
 	// tools leave free. 0 means the defaults of internal/workspace.
 	WorkspaceQuota, DiskReserve int64
@@ -122,20 +110,12 @@ type Limits struct {
 
 // Defaults of [Limits].
 const (
-	DefaultMaxWaiting       = 100
-	DefaultMaxWaitingMember = 20
-	DefaultMaxTurns         = 1000
-	DefaultMaxParts         = 10
-	DefaultRetryFor         = time.Minute
-	DefaultDrainTimeout     = 10 * time.Second
+	DefaultRetryFor     = time.Minute
+	DefaultDrainTimeout = 10 * time.Second
 )
 
 func (l Limits) complete() Limits {
-	l.AuditAge = cmp.Or(l.AuditAge, audit.DefaultAge)
-	l.MaxWaiting = cmp.Or(l.MaxWaiting, DefaultMaxWaiting)
-	l.MaxWaitingMember = cmp.Or(l.MaxWaitingMember, DefaultMaxWaitingMember)
-	l.MaxTurns = cmp.Or(l.MaxTurns, DefaultMaxTurns)
-	l.MaxParts = cmp.Or(l.MaxParts, DefaultMaxParts)
+	l.Crowd, l.Ages = l.Crowd.complete(), l.Ages.complete()
 	l.RetryFor = cmp.Or(l.RetryFor, DefaultRetryFor)
 	l.ApprovalTimeout = cmp.Or(l.ApprovalTimeout, interact.ApprovalTimeout)
 	l.DrainTimeout = cmp.Or(l.DrainTimeout, DefaultDrainTimeout)

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
@@ -35,7 +34,7 @@ func TestGroupsStayLoadedWhenWhatWasSaidHasGoneByItsAge(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := &picky{}
-		r := newHarness(t, p.think, func(cfg *bridge.Config) { cfg.Limits.HistoryAge = 30 * 24 * time.Hour })
+		r := newHarness(t, p.think, func(cfg *bridge.Config) { cfg.Limits.HistoryDays = 30 })
 		r.accept(direct("1", "call secret pdf"))
 		r.platform.wait(t, 1)
 		pass(t, 20*daySeconds)
@@ -108,7 +107,7 @@ func TestClearEndsAConversationWhoseBeginningWasErased(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := &picky{}
-		r := newHarness(t, p.think, func(cfg *bridge.Config) { cfg.Limits.HistoryAge = 30 * 24 * time.Hour })
+		r := newHarness(t, p.think, func(cfg *bridge.Config) { cfg.Limits.HistoryDays = 30 })
 		for n, text := range []string{"one", "two"} {
 			r.accept(direct(fmt.Sprint(n), text))
 			r.platform.wait(t, n+1)

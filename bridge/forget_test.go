@@ -230,7 +230,7 @@ func TestHistoryHasAnAge(t *testing.T) {
 		}
 		var erased atomic.Int32
 		r := newHarness(t, think, func(cfg *bridge.Config) {
-			cfg.Limits.HistoryAge = 30 * 24 * time.Hour
+			cfg.Limits.HistoryDays = 30
 			cfg.Hooks.Erased = func(context.Context) error { erased.Add(1); return nil }
 		})
 		r.accept(direct("1", "once secret"), group("g1", "6", "once secret as well"))

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -23,6 +24,30 @@ const (
 	maxTold = 10_000
 )
 
+// Crowd bounds the jobs that run or wait at the same time. 0 means the default of each.
+type Crowd struct {
+	// MaxTurns bounds the turns that run at the same time, and the sends.
+	MaxTurns int `yaml:"turns" env:"ONECLAW_MAX_TURNS"`
+	// MaxWaiting bounds the waiting messages of one chat, and likewise its commands.
+	MaxWaiting int `yaml:"waiting" env:"ONECLAW_MAX_WAITING"`
+	// MaxWaitingMember bounds the waiting messages and commands of one user in shared chats.
+	MaxWaitingMember int `yaml:"waiting_member" env:"ONECLAW_MAX_WAITING_MEMBER"`
+}
+
+// Defaults of [Crowd].
+const (
+	DefaultMaxTurns         = 1000
+	DefaultMaxWaiting       = 100
+	DefaultMaxWaitingMember = 20
+)
+
+func (c Crowd) complete() Crowd {
+	c.MaxTurns = cmp.Or(c.MaxTurns, DefaultMaxTurns)
+	c.MaxWaiting = cmp.Or(c.MaxWaiting, DefaultMaxWaiting)
+	c.MaxWaitingMember = cmp.Or(c.MaxWaitingMember, DefaultMaxWaitingMember)
+	return c
+}
+
 // limiter bounds the waiting jobs, and tells senders that there is no room.
 type limiter struct {
 	workers  *workers
@@ -31,10 +56,9 @@ type limiter struct {
 	queue    *queue.Queue
 	inserter *inserter
 	cards    *interact.Cards
-	// maxWaiting bounds the waiting jobs of a chat, maxWaitingMember those of one user in shared chats.
-	maxWaiting, maxWaitingMember int
-	now                          func() time.Time
-	log                          *slog.Logger
+	limits   Crowd
+	now      func() time.Time
+	log      *slog.Logger
 
 	mu   sync.Mutex
 	told *cache.Cache[string, time.Time] // when a burst's sender was told
@@ -49,8 +73,8 @@ type room struct {
 // reserve counts a job among the waiting ones of its sender.
 func (l *limiter) reserve(j *queue.Run) room {
 	var r room
-	r.chat, r.sender = l.queue.Reserve(j, l.maxWaitingMember)
-	r.chatFull, r.senderFull = r.chat.Waiting >= l.maxWaiting, r.sender.Waiting >= l.maxWaitingMember
+	r.chat, r.sender = l.queue.Reserve(j, l.limits.MaxWaitingMember)
+	r.chatFull, r.senderFull = r.chat.Waiting >= l.limits.MaxWaiting, r.sender.Waiting >= l.limits.MaxWaitingMember
 	return r
 }
 
@@ -130,7 +154,7 @@ func (l *limiter) roomFor(ctx context.Context, j *queue.Run) error {
 			}
 		}
 	}
-	if waiting < l.maxWaiting {
+	if waiting < l.limits.MaxWaiting {
 		return nil
 	}
 	known, err := l.jobs.Find(ctx, j.Key())

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -45,19 +46,37 @@ import (
 //	              sweep deletes what no folder contains any more
 //	learning/     chats that know of exports, users who declined; a record for each
 //	error/        logged errors for the administrators' pages: at most 1,000, for 30 days
-//	audit/        audit entries: at most audit.Most, for Limits.AuditAge
+//	audit/        audit entries: at most audit.Most, for Limits.AuditDays
 //	admin/        sessions on the administrators' pages, a record for each
 //	asked/        index of conversations of shared chats by user; as long as these
 //	conversation/ a record for each conversation; those of tasks for TaskAge
 //	begun/        index of the conversations by start
 //
 // The logs hold the conversations. Those of chats stay, cleared or not, so that their history
-// can be searched. Those of tasks are deleted with their record. If Limits.HistoryAge is set,
+// can be searched. Those of tasks are deleted with their record. If Limits.HistoryDays is set,
 // older messages of all conversations are erased.
 
 // TaskAge is how long the conversations of tasks are kept: their answers are in the chat, and there may
 // be one every few minutes.
 const TaskAge = 90 * 24 * time.Hour
+
+// Ages are how long records are kept, in days.
+type Ages struct {
+	// AuditDays is how long audit entries are kept. 0 means [audit.DefaultAge].
+	AuditDays int `yaml:"audit_days" env:"ONECLAW_AUDIT_DAYS"`
+	// HistoryDays is how long conversations are kept. 0 means forever.
+	HistoryDays int `yaml:"history_days" env:"ONECLAW_HISTORY_DAYS"`
+}
+
+const day = 24 * time.Hour
+
+// DefaultAuditDays is the default of [Ages].
+const DefaultAuditDays = int(audit.DefaultAge / day)
+
+func (a Ages) complete() Ages {
+	a.AuditDays = cmp.Or(a.AuditDays, DefaultAuditDays)
+	return a
+}
 
 // pruneInterval is the time between prunings; the first is at the start.
 const pruneInterval = time.Hour
@@ -74,8 +93,7 @@ type pruner struct {
 	files       queue.Files                     // nil for none
 	erased      func(ctx context.Context) error // see [Hooks]
 	dataDir     string
-	auditAge    time.Duration
-	historyAge  time.Duration
+	ages        Ages
 	now         func() time.Time
 	log         *slog.Logger
 }
@@ -121,7 +139,7 @@ func (p *pruner) pruneOnce(ctx context.Context) error {
 		func() error { return p.people.Prune(ctx) },
 		func() error { return p.observer.Prune(ctx) },
 		func() error { return p.deadLetters.Prune(ctx, now.Add(-queue.DeadLetterAge)) },
-		func() error { return audit.Prune(ctx, p.store, now.Add(-p.auditAge)) },
+		func() error { return audit.Prune(ctx, p.store, now.Add(-time.Duration(p.ages.AuditDays)*day)) },
 	} {
 		all = errors.Join(all, rescue.Do(prune))
 	}
@@ -165,9 +183,9 @@ func (p *pruner) sweep(ctx context.Context) error {
 // conversations if they have a maximum age.
 func (p *pruner) pruneConversations(ctx context.Context, now time.Time) (removed int, err error) {
 	saidBefore := time.Time{}
-	if age := p.historyAge; age > 0 {
+	if days := p.ages.HistoryDays; days > 0 {
 		// By whole days, because an erasure costs a conversation its summary.
-		saidBefore = now.Add(-age).Truncate(24 * time.Hour)
+		saidBefore = now.Add(-time.Duration(days) * day).Truncate(day)
 	}
 	removed, erased, err := conversation.Prune(ctx, p.store, now.Add(-TaskAge), saidBefore, p.erased)
 	if erased {

@@ -5,6 +5,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,16 @@ const (
 	maxRepeatRetry = 80 * time.Minute
 )
 
+// Sizes bound answers. The zero value of each means its default.
+type Sizes struct {
+	// MaxParts bounds the messages of one answer. A longer one is also sent as a file, if the platform
+	// takes files. 0 means [DefaultMaxParts], a negative value no bound.
+	MaxParts int `yaml:"max_parts" env:"ONECLAW_MAX_PARTS"`
+}
+
+// DefaultMaxParts is the default of [Sizes].
+const DefaultMaxParts = 10
+
 // SenderConfig configures a [Sender]. All fields are required.
 type SenderConfig struct {
 	// Platforms are all platforms, by name.
@@ -54,9 +65,7 @@ type SenderConfig struct {
 	DeadLetters DeadLetters
 	// DataDir holds the folder of workspaces.
 	DataDir string
-	// MaxParts bounds the messages of one answer. A longer one is also sent as a file, if the platform
-	// takes files. A negative value is no bound.
-	MaxParts int
+	Sizes
 	// MaxRetry bounds the pauses between attempts.
 	MaxRetry time.Duration
 	// MaxSends bounds the concurrent sends.
@@ -98,7 +107,7 @@ type Sender struct {
 
 // NewSender returns a sender.
 func NewSender(cfg SenderConfig) *Sender {
-	if cfg.MaxParts < 0 {
+	if cfg.MaxParts = cmp.Or(cfg.MaxParts, DefaultMaxParts); cfg.MaxParts < 0 {
 		cfg.MaxParts = math.MaxInt / partBytes
 	}
 	s := &Sender{cfg: cfg, breakers: make(map[string]*breaker), sends: make(chan struct{}, cfg.MaxSends)}

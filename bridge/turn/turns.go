@@ -44,8 +44,19 @@ type Profile struct {
 	MaxRounds   int
 }
 
+// Manners are what the operator chooses of turns.
+type Manners struct {
+	// PictureTokens bounds the cost of the pictures of a conversation that are sent again with each
+	// request. Beyond that, the oldest are hidden after an answer. 0 means [DefaultPictureTokens]; with
+	// a negative value each is sent for one answer only.
+	PictureTokens int `yaml:"picture_tokens" env:"ONECLAW_PICTURE_TOKENS"`
+	// Acknowledge adds a reaction to messages whose turn has to wait, if the platform can.
+	Acknowledge bool `yaml:"reactions" env:"ONECLAW_REACTIONS"`
+}
+
 // Settings configure turns.
 type Settings struct {
+	Manners
 	// Agent runs turns.
 	Agent Agent
 	// Tools returns the present registry.
@@ -69,8 +80,6 @@ type Settings struct {
 	// SeparateTurns gives messages that come during a turn a turn of their own, instead of adding them
 	// to the running one.
 	SeparateTurns bool
-	// Acknowledge adds a reaction to messages whose turn has to wait, if the platform can.
-	Acknowledge bool
 	// RedactPartial, if not nil, masks secrets in an unfinished answer. It enables previews, on
 	// platforms that can show them.
 	RedactPartial func(text string) string
@@ -79,10 +88,6 @@ type Settings struct {
 	// WindowTokens bounds the part of a conversation that is read for a turn, estimated at four bytes a
 	// token. 0 means [DefaultWindowTokens].
 	WindowTokens int
-	// PictureTokens bounds the cost of the pictures of a conversation that are sent again with each
-	// request. Beyond that, the oldest are hidden after an answer. 0 means [DefaultPictureTokens]; with
-	// a negative value each is sent for one answer only.
-	PictureTokens int
 	// Timeout bounds one answer. 0 means [DefaultTimeout].
 	Timeout time.Duration
 }

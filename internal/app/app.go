@@ -203,8 +203,8 @@ func New(cfg config.Config, store *database.Store, log *slog.Logger, observe ...
 			Moved: b.hooksToo(mover(cfg.FilesDir(), b.files, b.tools.memory, b.tools.schedule, changing, b.ledger, log)), Measure: b.metrics.Measure, Trace: b.traces.Hook(), Files: b.files.hook(), Judged: judged,
 		},
 		Limits: bridge.Limits{
-			MaxTurns: cfg.Limits.AtOnce(), MaxWaiting: cfg.Limits.Waiting, MaxWaitingMember: cfg.Limits.WaitingMember, MaxParts: cfg.MaxParts,
-			ApprovalTimeout: cfg.ApprovalTimeout, WorkspaceQuota: cfg.Tools.WorkspaceMiB << 20, DiskReserve: cfg.Tools.DiskReserveMiB << 20, Allowance: cfg.Allowance(), AuditAge: time.Duration(cfg.AuditDays) * 24 * time.Hour, HistoryAge: time.Duration(cfg.HistoryDays) * 24 * time.Hour,
+			Crowd: cfg.Crowd(), Ages: cfg.Ages, Sizes: cfg.Sizes,
+			ApprovalTimeout: cfg.ApprovalTimeout, WorkspaceQuota: cfg.Tools.WorkspaceMiB << 20, DiskReserve: cfg.Tools.DiskReserveMiB << 20, Allowance: cfg.Allowance(),
 		},
 		Sharing: sharing(cfg, store), Redact: cfg.Redact.Text, RedactCards: cfg.Redact.Known, Logger: log, Now: cfg.Outside.Now, Zone: zoneOf(changing, cfg.Zone()),
 	})
@@ -260,7 +260,7 @@ func (b *Bot) answering(cfg config.Config, changing *settings.Settings, found *m
 		return turn.Settings{}, err
 	}
 	return turn.Settings{
-		Agent: agent.New(agent.Config{Now: cfg.Outside.Now, Logger: log}), Tools: b.tools.Registry, Router: router, Profile: persona.of, Recall: persona.recall, Transcribe: listener.Hear, PictureTokens: cfg.PictureTokens, RedactPartial: cfg.Growing(), SeparateTurns: !cfg.Steering, Acknowledge: cfg.Reactions,
+		Agent: agent.New(agent.Config{Now: cfg.Outside.Now, Logger: log}), Tools: b.tools.Registry, Router: router, Profile: persona.of, Recall: persona.recall, Transcribe: listener.Hear, Manners: cfg.Manners, RedactPartial: cfg.Growing(), SeparateTurns: !cfg.Steering,
 		Observe: func(chat chats.Chat, e agent.Event) {
 			b.metrics.Observe(b.tools.Registry(), e)
 			for _, f := range observe {

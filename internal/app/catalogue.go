@@ -74,10 +74,12 @@ func newCatalogue(cfg config.Config, store storage.Store, files *keptFiles, m *m
 	if err := c.addKnowledge(cfg, store, private); err != nil {
 		return nil, err
 	}
+	exec := cfg.Tools.Exec
+	exec.MaxTotalMemory = cfg.Tools.ExecMemoryMiB << 20
 	basics, err := core.New(core.Config{
 		Location: cfg.Zone(), Now: cfg.Outside.Now, AllowPrivate: private, Resolver: cfg.Outside.Resolver, History: History{Store: store, Memory: c.memory}, Logger: log,
 		Reader: c.reader, CacheDir: cfg.CachePath(),
-		Exec: core.ExecConfig{UnsafeExec: cfg.Tools.UnsafeExec, Network: cfg.Tools.ExecNetwork, MaxTotalMemory: cfg.Tools.ExecMemoryMiB << 20},
+		Exec: exec,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("core tools: %w", err)

@@ -25,7 +25,6 @@ import (
 	"oneclaw/storage"
 	"oneclaw/storage/replicas"
 	"oneclaw/toolgroups/browser"
-	"oneclaw/toolgroups/core"
 	"oneclaw/toolgroups/jstools"
 )
 
@@ -204,10 +203,10 @@ func (d *patient) checkBrowser(context.Context) *doctor.Finding {
 }
 
 func (d *patient) checkExec(ctx context.Context) *doctor.Finding {
-	if d.cfg.Tools.UnsafeExec {
+	if d.cfg.Tools.Exec.UnsafeExec {
 		return doctor.Warn("ONECLAW_TOOLS_UNSAFE_EXEC lets administrators run commands without a sandbox, which can read the bot's secrets")
 	}
-	if err := (core.ExecConfig{Network: d.cfg.Tools.ExecNetwork}).Check(ctx); err != nil {
+	if err := d.cfg.Tools.Exec.Check(ctx); err != nil {
 		return doctor.Warn("commands cannot be run: %v; install bubblewrap, and let it make user namespaces", err)
 	}
 	return doctor.OK("commands run in the sandbox")

@@ -86,7 +86,7 @@ func TestNumbersAreChecked(t *testing.T) {
 		"budget.user_tokens (ONECLAW_BUDGET_USER_TOKENS)":             func(c *config.Config) { c.Budget.UserTokens = -1 },
 		"budget.month_usd (ONECLAW_BUDGET_MONTH_USD)":                 func(c *config.Config) { c.Budget.MonthUSD = -0.5 },
 		"budget.chat_usd (ONECLAW_BUDGET_CHAT_USD)":                   func(c *config.Config) { c.Budget.ChatUSD = math.NaN() },
-		"limits.waiting (ONECLAW_MAX_WAITING)":                        func(c *config.Config) { c.Limits.Waiting = -1 },
+		"limits.waiting (ONECLAW_MAX_WAITING)":                        func(c *config.Config) { c.Limits.MaxWaiting = -1 },
 		"max_parts (ONECLAW_MAX_PARTS)":                               func(c *config.Config) { c.MaxParts = -1 },
 		"tools.workspace_mib (ONECLAW_TOOLS_WORKSPACE_MIB)":           func(c *config.Config) { c.Tools.WorkspaceMiB = 0 },
 		"tools.disk_reserve_mib (ONECLAW_TOOLS_DISK_RESERVE_MIB)":     func(c *config.Config) { c.Tools.DiskReserveMiB = 1 << 50 },

@@ -20,8 +20,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"oneclaw/bridge"
-	"oneclaw/bridge/audit"
 	"oneclaw/bridge/interact"
+	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/turn"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/database"
@@ -50,7 +50,7 @@ type Config struct {
 	Google         GoogleConfig `yaml:"google"`
 	MCP            mcp.Config   `yaml:"mcp"`
 	SpendingConfig `yaml:",inline"`
-	Limits         LimitsConfig `yaml:"limits"`
+	Limits         bridge.Crowd `yaml:"limits"`
 	ApprovalConfig `yaml:",inline"`
 
 	AnswerConfig `yaml:",inline"`
@@ -85,10 +85,7 @@ type DataConfig struct {
 	ExportJudged bool `yaml:"export_judged" env:"ONECLAW_EXPORT_JUDGED"`
 	// BackupRecipients are public keys of age, for which backups are sealed.
 	BackupRecipients []string `yaml:"backup_recipients" env:"ONECLAW_BACKUP_RECIPIENTS"`
-	// AuditDays is how long it is kept who did what.
-	AuditDays int `yaml:"audit_days" env:"ONECLAW_AUDIT_DAYS"`
-	// HistoryDays is how long what was said is kept. 0 means without an end.
-	HistoryDays int `yaml:"history_days" env:"ONECLAW_HISTORY_DAYS"`
+	bridge.Ages      `yaml:",inline"`
 }
 
 // PortConfig says where the bot listens, how others reach that, and whom the operator asks for
@@ -132,12 +129,8 @@ type ToolsConfig struct {
 	// AllowPrivate lists address ranges that http tools may reach although they are
 	// not public, such as 192.168.1.0/24.
 	AllowPrivate []string `yaml:"allow_private" env:"ONECLAW_TOOLS_ALLOW_PRIVATE"`
-	// ExecNetwork gives commands of exec the host's network, internal addresses
-	// included.
-	ExecNetwork bool `yaml:"exec_network" env:"ONECLAW_TOOLS_EXEC_NETWORK"`
-	// UnsafeExec lets administrators run commands without a sandbox, as the user of the
-	// bot, where bubblewrap is not installed. A command can then read the bot's secrets.
-	UnsafeExec bool `yaml:"unsafe_exec" env:"ONECLAW_TOOLS_UNSAFE_EXEC"`
+	// Exec says how commands run.
+	Exec core.ExecConfig `yaml:",inline"`
 	// BrowserMemoryMiB bounds the memory of all processes of the browser together.
 	BrowserMemoryMiB int64 `yaml:"browser_memory_mib" env:"ONECLAW_TOOLS_BROWSER_MEMORY_MIB"`
 	// ExecMemoryMiB bounds the memory of all processes of a command together, WorkspaceMiB
@@ -187,7 +180,7 @@ func (c GoogleConfig) Shown() bool {
 func Default() Config {
 	cfg := Config{
 		program:        program{Outside: Standard()},
-		DataConfig:     DataConfig{DataDir: "./data", Store: database.Bolt, AuditDays: int(audit.DefaultAge.Hours() / 24)},
+		DataConfig:     DataConfig{DataDir: "./data", Store: database.Bolt, Ages: bridge.Ages{AuditDays: bridge.DefaultAuditDays}},
 		PortConfig:     PortConfig{Listen: "127.0.0.1:8787"},
 		SpendingConfig: SpendingConfig{Budget: BudgetConfig{GuestTokens: defaultGuestTokens}},
 		Google:         GoogleConfig{Listed: listedConfigured},
@@ -199,7 +192,9 @@ func Default() Config {
 		},
 		Log:            LogConfig{Level: "info"},
 		ApprovalConfig: ApprovalConfig{ApprovalTimeout: interact.ApprovalTimeout},
-		AnswerConfig:   AnswerConfig{MaxParts: bridge.DefaultMaxParts, Previews: true, Steering: true, PictureTokens: turn.DefaultPictureTokens},
+		AnswerConfig: AnswerConfig{
+			Sizes: outbox.Sizes{MaxParts: outbox.DefaultMaxParts}, Manners: turn.Manners{PictureTokens: turn.DefaultPictureTokens}, Previews: true, Steering: true,
+		},
 	}
 	for _, platform := range cfg.All {
 		platform.Default()
@@ -292,11 +287,11 @@ func (c *Config) Settings() []setting {
 	var walk func(v reflect.Value, prefix string)
 	walk = func(v reflect.Value, prefix string) {
 		for field, value := range v.Fields() {
-			key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+			key, option, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 			switch {
-			case key == "-" || key == "" && !field.Anonymous:
-			case field.Anonymous:
+			case option == "inline":
 				walk(value, prefix)
+			case key == "-" || key == "":
 			default:
 				known := len(all)
 				// A block that reads itself is one setting.

@@ -7,16 +7,6 @@ import (
 	"oneclaw/bridge"
 )
 
-// LimitsConfig bounds what is taken at once. 0 means the default.
-type LimitsConfig struct {
-	// Turns bounds the answers that are made at the same time.
-	Turns int `yaml:"turns" env:"ONECLAW_MAX_TURNS"`
-	// Waiting bounds the messages of a chat that wait for an answer.
-	Waiting int `yaml:"waiting" env:"ONECLAW_MAX_WAITING"`
-	// WaitingMember bounds those of one member in all shared chats together.
-	WaitingMember int `yaml:"waiting_member" env:"ONECLAW_MAX_WAITING_MEMBER"`
-}
-
 const (
 	// KeptDescriptors are for the platforms, the store and the port.
 	KeptDescriptors = 128
@@ -35,7 +25,10 @@ func Descriptors() int {
 	return int(min(limit.Cur, many))
 }
 
-// AtOnce is how many turns may run: as many as the process has descriptors for.
-func (l LimitsConfig) AtOnce() int {
-	return cmp.Or(l.Turns, min(max((Descriptors()-KeptDescriptors)/TurnDescriptors, minTurns), bridge.DefaultMaxTurns))
+// Crowd bounds what is done at once: as many turns as the process has descriptors for, where
+// nothing else is set.
+func (c Config) Crowd() bridge.Crowd {
+	l := c.Limits
+	l.MaxTurns = cmp.Or(l.MaxTurns, min(max((Descriptors()-KeptDescriptors)/TurnDescriptors, minTurns), bridge.DefaultMaxTurns))
+	return l
 }

@@ -21,7 +21,6 @@ import (
 	"oneclaw/slack"
 	"oneclaw/slack/manifest"
 	"oneclaw/telegram"
-	"oneclaw/toolgroups/core"
 )
 
 // demoPace is how long the offline model of the demo waits between some words and the next.
@@ -57,7 +56,7 @@ func runDemo(cmd *cobra.Command, cfg config.Config, address string) (err error) 
 		return fmt.Errorf("demo: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	commands := cfg.Tools.UnsafeExec || (core.ExecConfig{Network: cfg.Tools.ExecNetwork}).Check(ctx) == nil
+	commands := cfg.Tools.Exec.UnsafeExec || cfg.Tools.Exec.Check(ctx) == nil
 	log := cli.NewLogger(cmd.ErrOrStderr(), cfg)
 	d, err := demo.New(demo.Config{
 		DataDir: dir, Logger: log, Model: demoModel(cfg), Manifest: manifest.YAML(), Pace: demoPace,

@@ -21,6 +21,7 @@ import (
 	"oneclaw/internal/redact"
 	"oneclaw/slack"
 	"oneclaw/telegram"
+	"oneclaw/toolgroups/core"
 	"oneclaw/toolgroups/mcp"
 )
 
@@ -77,7 +78,7 @@ func replayConfig(cfg config.Config, env play.Environment, dir string) config.Co
 	cfg.Slack = slack.Settings{BotToken: redact.Secret(env.SlackBotToken), AppToken: redact.Secret(env.SlackAppToken), APIURL: env.SlackURL, Channels: cfg.Slack.Channels}
 	cfg.Model = models.Own{APIKey: "replayed", BaseURL: env.ModelURL, Name: env.ModelName}
 	cfg.Google, cfg.MCP, cfg.PublicURL = config.GoogleConfig{}, mcp.Config{}, ""
-	cfg.Tools.UnsafeExec, cfg.Tools.ExecNetwork, cfg.Tools.AllowPrivate = false, false, nil
+	cfg.Tools.Exec, cfg.Tools.AllowPrivate = core.ExecConfig{}, nil
 	if access.Access(cfg.Access).Empty() {
 		cfg.Access.Admins = []string{"*"}
 	}

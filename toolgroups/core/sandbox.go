@@ -33,19 +33,20 @@ const (
 // the bot's environment, and can write nowhere on the host but in that workspace.
 type ExecConfig struct {
 	// Sandbox is the path of bubblewrap. Empty means bwrap in PATH.
-	Sandbox string
+	Sandbox string `yaml:"-"`
 	// Network gives commands the host's network, its internal addresses included.
-	Network bool
+	Network bool `yaml:"exec_network" env:"ONECLAW_TOOLS_EXEC_NETWORK"`
+	// UnsafeExec runs commands as the user of the bot, without a sandbox, and for
+	// administrators only: a command can then read the bot's secrets. Without it exec
+	// needs bubblewrap.
+	UnsafeExec bool `yaml:"unsafe_exec" env:"ONECLAW_TOOLS_UNSAFE_EXEC"`
 	// MaxProcesses bounds the processes of one command. 0 means 128.
-	MaxProcesses int
+	MaxProcesses int `yaml:"-"`
 	// MaxMemory bounds each process, in bytes of address space. 0 means 2 GiB.
-	MaxMemory int64
+	MaxMemory int64 `yaml:"-"`
 	// MaxTotalMemory bounds the memory of all processes of a command together, in bytes.
 	// They are watched, so that they can take more for a moment. 0 means 1 GiB.
-	MaxTotalMemory int64
-	// UnsafeExec runs commands as the user of the bot, without a sandbox, and for
-	// administrators only. Without it exec needs bubblewrap.
-	UnsafeExec bool
+	MaxTotalMemory int64 `yaml:"-"`
 }
 
 // limits is a script that sets the limits of its process and becomes the command
