@@ -31,14 +31,14 @@ func newRouters(cfg config.Config, s *settings.Settings, m *models.Models, serve
 		log.Info("setting tools.tool_search", "routing", cfg.Tools.Routing, "effect", said)
 	}
 	r := &routers{settings: s, byMode: map[string]toolgroups.Router{}, start: cfg.Tools.Routing, log: log}
-	hybrid, err := m.Hybrid(cfg.Tools.ToolSearch.Embeddings)
+	ranker, err := m.Ranker(cfg.Tools.ToolSearch.Embeddings)
 	if err != nil {
 		return nil, err
 	}
 	for _, mode := range search.Routings() {
 		router, err := search.NewRouter(search.RouterConfig{
 			Routing: mode, Config: cfg.Tools.ToolSearch, Prices: CachePrices(cfg),
-			Unavailable: func() []search.Unavailable { return unavailable(servers) }, Hybrid: hybrid, Logger: log,
+			Unavailable: func() []search.Unavailable { return unavailable(servers) }, Ranker: ranker, Logger: log,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("routing of tools: %w", err)

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 
@@ -36,7 +37,7 @@ func evalCommand(load cli.Loader) *cobra.Command {
 			}
 			var reports []search.Report
 			for _, name := range args {
-				of, err := evalFile(name, part, asked)
+				of, err := evalFile(cmd.Context(), name, part, asked)
 				if err != nil {
 					return err
 				}
@@ -55,13 +56,13 @@ func evalCommand(load cli.Loader) *cobra.Command {
 	return command
 }
 
-func evalFile(name string, half search.Half, asked search.Queries) ([]search.Report, error) {
+func evalFile(ctx context.Context, name string, half search.Half, asked search.Queries) ([]search.Report, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("eval retrieval: %w", err)
 	}
 	defer func() { _ = f.Close() }()
-	return search.Eval(f, name, half, asked)
+	return search.Eval(ctx, search.Words{}, f, name, half, asked)
 }
 
 func evalReplayCommand(load cli.Loader) *cobra.Command {

@@ -9,11 +9,11 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// Hybrid returns the ranking by words and by the vectors of a model, named as
-// provider_id/model_id; nil where none is named.
-func (m *Models) Hybrid(name string) (*search.Hybrid, error) {
+// Ranker returns the ranking by words and by the vectors of a model, named as
+// provider_id/model_id; by words alone where none is named.
+func (m *Models) Ranker(name string) (search.Ranker, error) {
 	if name == "" {
-		return nil, nil
+		return search.Words{}, nil
 	}
 	ref, err := settings.ParseRef(name)
 	if err != nil {

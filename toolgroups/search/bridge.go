@@ -57,8 +57,8 @@ type BridgeConfig struct {
 	Shown func() []string
 	// Limit bounds the text of a description, in characters. 0 means [toolgroups.MaxText].
 	Limit int
-	// Hybrid, if not nil, joins an embedder to the ranking.
-	Hybrid *Hybrid
+	// Ranker ranks what is found. Nil means [Words].
+	Ranker Ranker
 }
 
 // Unavailable is a source whose tools cannot be used now.
@@ -73,7 +73,7 @@ type Bridge struct{ cfg BridgeConfig }
 
 func newBridge(cfg BridgeConfig) *Bridge {
 	cfg.Catalogue = cmp.Or(cfg.Catalogue, NewCatalogue(nil))
-	cfg.Limit = cmp.Or(cfg.Limit, toolgroups.MaxText)
+	cfg.Limit, cfg.Ranker = cmp.Or(cfg.Limit, toolgroups.MaxText), cmp.Or[Ranker](cfg.Ranker, Words{})
 	return &Bridge{cfg: cfg}
 }
 
@@ -154,10 +154,10 @@ func (b *Bridge) find(ctx context.Context, query string, limit int) Found {
 	if f, whole := c.whole(query); whole {
 		return f
 	}
-	if b.cfg.Hybrid == nil || exact {
+	if exact {
 		return c.found(c.index().Search(query, limit))
 	}
-	return c.found(b.cfg.Hybrid.Search(ctx, c.index(), query, limit))
+	return c.found(b.cfg.Ranker.Search(ctx, c.index(), query, limit))
 }
 
 // unknown answers for a name that is not in the catalogue, wherever else it is known.

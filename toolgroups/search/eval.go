@@ -1,6 +1,7 @@
 package search
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -138,10 +139,10 @@ func spoken(name string) string {
 	return strings.Join(out, " ")
 }
 
-// Eval measures the retrieval on a set of tools and queries: a JSON object with
+// Eval measures a ranking on a set of tools and queries: a JSON object with
 // tools (name, desc, params, source) and queries (q, gold: the names wanted, lang).
 // file is the name for the reports: one of all queries, and one for each language that they name.
-func Eval(r io.Reader, file string, half Half, asked Queries) ([]Report, error) {
+func Eval(ctx context.Context, ranker Ranker, r io.Reader, file string, half Half, asked Queries) ([]Report, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxEvalBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("search: read %s: %w", file, err)
@@ -173,7 +174,7 @@ func Eval(r io.Reader, file string, half Half, asked Queries) ([]Report, error) 
 			continue
 		}
 		began := time.Now()
-		found := index.Search(q.Q, 10)
+		found := ranker.Search(ctx, index, q.Q, 10)
 		took := time.Since(began)
 		names := make([]string, len(found.Hits))
 		for i, h := range found.Hits {

@@ -23,7 +23,7 @@ const evalFile = `{"tools":[
 	{"q":"zzz","gold":["train_list"]}]}`
 
 func TestEval(t *testing.T) {
-	all, err := search.Eval(strings.NewReader(evalFile), "small.json", search.HalfAll, search.QueriesFile)
+	all, err := search.Eval(t.Context(), search.Words{}, strings.NewReader(evalFile), "small.json", search.HalfAll, search.QueriesFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,11 +42,23 @@ func TestEval(t *testing.T) {
 	}
 }
 
+// Any ranking can be measured: the one by meaning finds what shares no word with the query.
+func TestEvalOfAnotherRanking(t *testing.T) {
+	const file = `{"tools":[{"name":"send","desc":"A letter to somebody."},{"name":"look","desc":"The sky above."}],
+		"queries":[{"q":"telescope","gold":["look"]}]}`
+	for want, ranker := range map[float64]search.Ranker{0: search.Words{}, 1: hybrid(t, &topics{}, 100)} {
+		all, err := search.Eval(t.Context(), ranker, strings.NewReader(file), "f", search.HalfAll, search.QueriesFile)
+		if err != nil || all[0].RecallAt1 != want {
+			t.Errorf("%T: %+v, %v, want %v", ranker, all, err, want)
+		}
+	}
+}
+
 // The queries made of the names are those with several words; what has no names is found
 // by what it does.
 func TestEvalAsksForNames(t *testing.T) {
 	for asked, want := range map[search.Queries]float64{search.QueriesNames: 1, search.QueriesHidden: 1} {
-		all, err := search.Eval(strings.NewReader(`{"tools":[
+		all, err := search.Eval(t.Context(), search.Words{}, strings.NewReader(`{"tools":[
 			{"name":"weather_get2","desc":"Current weather."},{"name":"getWeather","desc":"Weather of a city."},
 			{"name":"train.book","desc":"Book a seat in a train."},{"name":"calculator","desc":"Adds."}],
 			"queries":[{"q":"x","gold":["calculator"]}]}`), "f", search.HalfAll, asked)
@@ -62,7 +74,7 @@ func TestEvalAsksForNames(t *testing.T) {
 func TestEvalHalvesAreDisjoint(t *testing.T) {
 	all, tuned, held := 0, 0, 0
 	for half, n := range map[search.Half]*int{search.HalfAll: &all, search.HalfTuned: &tuned, search.HalfHeld: &held} {
-		r, err := search.Eval(strings.NewReader(evalFile), "f", half, search.QueriesFile)
+		r, err := search.Eval(t.Context(), search.Words{}, strings.NewReader(evalFile), "f", half, search.QueriesFile)
 		if err != nil && !strings.Contains(err.Error(), "no queries") {
 			t.Fatal(err)
 		}
@@ -87,7 +99,7 @@ func TestEvalOfFiveLanguages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	reports, err := search.Eval(f, file, search.HalfAll, search.QueriesFile)
+	reports, err := search.Eval(t.Context(), search.Words{}, f, file, search.HalfAll, search.QueriesFile)
 	if err != nil || len(reports) != 6 {
 		t.Fatalf("%d reports, %v", len(reports), err)
 	}
@@ -106,7 +118,7 @@ func TestEvalOfFiveLanguages(t *testing.T) {
 
 func TestEvalRefuses(t *testing.T) {
 	for _, in := range []string{"", "[]", `{"tools":[]}`, `{"tools":[{"name":"a"}],"queries":[]}`, `{"tools":1}`} {
-		if _, err := search.Eval(strings.NewReader(in), "bad.json", search.HalfAll, search.QueriesFile); err == nil || !strings.Contains(err.Error(), "bad.json") {
+		if _, err := search.Eval(t.Context(), search.Words{}, strings.NewReader(in), "bad.json", search.HalfAll, search.QueriesFile); err == nil || !strings.Contains(err.Error(), "bad.json") {
 			t.Errorf("%q gives %v", in, err)
 		}
 	}

@@ -46,7 +46,7 @@ func TestHybridFindsByMeaning(t *testing.T) {
 	e := &topics{}
 	b := bridge(t, func(c *search.BridgeConfig) {
 		c.Catalogue = catalogue(hub(), entries("g", "mcp:g", tool("send_mail", "Write to somebody.", "")))
-		c.Hybrid = hybrid(t, e, 100)
+		c.Ranker = hybrid(t, e, 100)
 	})
 	if f := find(t, b, `{"query":"post letter"}`); len(f.Matches) == 0 || f.Matches[0].Name != "send_mail" {
 		t.Errorf("got %v", f.names())
@@ -62,7 +62,7 @@ func TestHybridFindsByMeaning(t *testing.T) {
 }
 
 func TestHybridFallsBackToWords(t *testing.T) {
-	b := bridge(t, func(c *search.BridgeConfig) { c.Hybrid = hybrid(t, &topics{err: errors.New("down")}, 100) })
+	b := bridge(t, func(c *search.BridgeConfig) { c.Ranker = hybrid(t, &topics{err: errors.New("down")}, 100) })
 	if f := find(t, b, `{"query":"merge pull request"}`); len(f.Matches) == 0 || f.Matches[0].Name != "github_merge_pull_request" {
 		t.Errorf("got %v", f.names())
 	}

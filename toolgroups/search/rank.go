@@ -2,6 +2,7 @@ package search
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 	"strings"
@@ -27,6 +28,19 @@ type Ranking struct {
 	// Weak says that no word of the query that means something was found as it
 	// stands: the hits share a piece of a word, a common word or a meaning with it.
 	Weak bool
+}
+
+// Ranker ranks the documents of an index for a query, at most limit of them.
+type Ranker interface {
+	Search(ctx context.Context, x *Index, query string, limit int) Ranking
+}
+
+// Words ranks by the words alone.
+type Words struct{}
+
+// Search implements [Ranker] by [Index.Search].
+func (Words) Search(_ context.Context, x *Index, query string, limit int) Ranking {
+	return x.Search(query, limit)
 }
 
 // Search ranks the documents for a query, at most limit of them. A document whose

@@ -69,8 +69,8 @@ type RouterConfig struct {
 	Prices func(model string) Prices
 	// Unavailable, if not nil, returns the sources that cannot be reached now.
 	Unavailable func() []Unavailable
-	// Hybrid, if not nil, joins an embedder to the ranking.
-	Hybrid *Hybrid
+	// Ranker ranks what is found. Nil means [Words].
+	Ranker Ranker
 	// Logger is told what is decided for each session. Nil discards it.
 	Logger *slog.Logger
 }
@@ -367,7 +367,7 @@ func (r *Router) searched(f toolgroups.Facts) (*Bridge, []toolgroups.Tool) {
 	}
 	cfg := BridgeConfig{
 		Config: r.cfg.Config, Catalogue: catalogue, Direct: toolgroups.Names(slices.Concat(core, loaded)),
-		Outside: outside(f), Hybrid: r.cfg.Hybrid, Shown: f.Shown, Limit: min(loadLimit(f.ContextTokens), toolgroups.MaxText),
+		Outside: outside(f), Ranker: r.cfg.Ranker, Shown: f.Shown, Limit: min(loadLimit(f.ContextTokens), toolgroups.MaxText),
 		Turn: slices.DeleteFunc(slices.Clone(f.Past), func(p toolgroups.PastCall) bool { return !toolgroups.Reserved(p.Tool) }),
 	}
 	if r.cfg.Unavailable != nil {
