@@ -30,8 +30,9 @@ type Ranking struct {
 	Weak bool
 }
 
-// Ranker ranks the documents of an index for a query, at most limit of them.
+// Ranker ranks tools for a query.
 type Ranker interface {
+	// Search ranks the documents of an index for a query, at most limit of them.
 	Search(ctx context.Context, x *Index, query string, limit int) Ranking
 }
 
