@@ -24,7 +24,7 @@ func (r *run) cacheFor() time.Duration {
 	short, long, pauses := 0.0, 0.0, 0
 	until := turnStart(r.history)
 	for i := until; i > 0 && pauses < lastPauses; i-- {
-		if m := &r.history[i]; !m.Asks() || m.Time.IsZero() {
+		if m := &r.history[i]; !m.BeginsTurn() || m.Time.IsZero() {
 			continue
 		}
 		before := replied(r.history[:i])

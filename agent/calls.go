@@ -28,7 +28,7 @@ func (r *run) resolve(ctx context.Context, at int) error {
 	if again {
 		r.round = r.offer()
 	}
-	answers, jobs := r.sort(at)
+	answers, jobs := r.triage(at)
 	for i := range jobs {
 		jobs[i].again = again
 	}
@@ -52,9 +52,9 @@ func (r *run) resolve(ctx context.Context, at int) error {
 	return nil
 }
 
-// sort checks all open calls, in their order, before any of them runs. It returns the results of those
+// triage checks all open calls, in their order, before any of them runs. It returns the results of those
 // that cannot run, and the jobs of the others.
-func (r *run) sort(at int) (answers []Message, jobs []job) {
+func (r *run) triage(at int) (answers []Message, jobs []job) {
 	m := r.history[at]
 	x := pair(r.history, at)
 	b := tally(r.history)
@@ -63,7 +63,7 @@ func (r *run) sort(at int) (answers []Message, jobs []job) {
 		case x.results[n] >= 0:
 			continue
 		case x.started[n]:
-			answers = append(answers, r.cutOff(call))
+			answers = append(answers, r.interrupted(call))
 			continue
 		case n >= maxCalls:
 			answers = append(answers, failure(call, CodeTooMany, fmt.Sprintf(
@@ -90,9 +90,9 @@ func (r *run) sort(at int) (answers []Message, jobs []job) {
 	return answers, jobs
 }
 
-// cutOff returns the result of a call that had been started. A call that only reads is recorded as
+// interrupted returns the result of a call that had been started. A call that only reads is recorded as
 // started only when it runs again, so it has been cut off twice.
-func (r *run) cutOff(call Call) Message {
+func (r *run) interrupted(call Call) Message {
 	if _, tool, refused := r.lookup(call); refused == nil && tool.Effect == toolgroups.ReadOnly {
 		return failure(call, CodeCrashed, TextCrashed)
 	}
@@ -151,7 +151,7 @@ func (r *run) runAll(ctx context.Context, jobs []job) error {
 			}
 			running++
 			run := func(ctx context.Context, j job) { ended <- r.runSafely(ctx, j) }
-			if ctx, j := r.asking(r.watched(ctx, jobs[next]), jobs[next], work), jobs[next]; j.tool.Name == toolgroups.LoadToolGroup {
+			if ctx, j := r.withQuestions(r.withProgress(ctx, jobs[next]), jobs[next], work), jobs[next]; j.tool.Name == toolgroups.LoadToolGroup {
 				run(ctx, j)
 			} else {
 				go run(ctx, j)
@@ -230,8 +230,8 @@ func (r *run) runOne(ctx context.Context, j job) Message {
 	return m
 }
 
-// asking returns a context with which a call can question its user.
-func (r *run) asking(ctx context.Context, j job, work chan<- func()) context.Context {
+// withQuestions returns a context with which a call can question its user.
+func (r *run) withQuestions(ctx context.Context, j job, work chan<- func()) context.Context {
 	if r.turn.Ask == nil {
 		return ctx
 	}
@@ -252,9 +252,9 @@ func (r *run) asking(ctx context.Context, j job, work chan<- func()) context.Con
 	})
 }
 
-// watched reports the start of a call to the turn's observer, and returns a context with which its tool
+// withProgress reports the start of a call to the turn's observer, and returns a context with which its tool
 // reports progress. Secrets are masked.
-func (r *run) watched(ctx context.Context, j job) context.Context {
+func (r *run) withProgress(ctx context.Context, j job) context.Context {
 	if r.turn.Observe == nil {
 		return ctx
 	}

@@ -52,18 +52,18 @@ func withoutCleared(history []Message) []Message {
 func clearResults(messages []Message) {
 	present := turnStart(messages)
 	before := present - 1
-	for before >= 0 && !messages[before].Asks() {
+	for before >= 0 && !messages[before].BeginsTurn() {
 		before--
 	}
 	for i := range messages[:max(before, 0)] {
-		if m := &messages[i]; m.Clears() {
+		if m := &messages[i]; m.Clearable() {
 			m.Text = clearedText(m)
 		}
 	}
 }
 
-// Clears reports whether the message is a result that may be cleared while the model's cache is cold.
-func (m *Message) Clears() bool {
+// Clearable reports whether the message is a result that may be cleared while the model's cache is cold.
+func (m *Message) Clearable() bool {
 	return m.Role == RoleTool && m.Status == StatusOK && len(m.Text) > clearedBytes && !m.Erased && !tellsOfTools(m.Tool) && m.Tool != loadSkill
 }
 

@@ -119,7 +119,7 @@ func TestResultsThatNeverLeave(t *testing.T) {
 		"mail_read": true, toolgroups.LoadToolGroup: false, toolgroups.ToolSearch: false, toolgroups.ToolDescribe: false, "load_skill": false,
 	} {
 		m := agent.Message{Role: agent.RoleTool, Status: agent.StatusOK, Tool: tool, Text: long}
-		if m.Clears() != leaves {
+		if m.Clearable() != leaves {
 			t.Errorf("%s leaves: %v", tool, !leaves)
 		}
 	}

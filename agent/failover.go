@@ -113,7 +113,7 @@ func (f *Failover) Complete(ctx context.Context, req Request, onDelta func(Delta
 			return Reply{}, err
 		}
 		switch {
-		case passes(failure.Kind):
+		case canFailOver(failure.Kind):
 			f.outages.known.Put(c.Name, struct{}{}, min(max(failure.RetryAfter, DefaultOutage), maxOutage))
 		case c.Name == f.candidates[0].Name || failure.Kind != KindRejected:
 			return Reply{}, err
@@ -121,7 +121,7 @@ func (f *Failover) Complete(ctx context.Context, req Request, onDelta func(Delta
 		if failure.Kind == KindAuth {
 			failure.Remedy = cmp.Or(failure.Remedy, c.KeyRemedy)
 		}
-		first = told(first, failure)
+		first = preferredError(first, failure)
 		failures = append(failures, fmt.Errorf("%s: %w", c.Name, err))
 		if i+1 < len(order) {
 			f.log.Warn("another model takes over", "from", c.Name, "to", order[i+1].Name, "kind", failure.Kind, "err", err)
@@ -133,17 +133,17 @@ func (f *Failover) Complete(ctx context.Context, req Request, onDelta func(Delta
 	return Reply{}, &ModelError{Kind: first.Kind, Status: first.Status, RetryAfter: first.RetryAfter, Remedy: first.Remedy, Err: errors.Join(failures...)}
 }
 
-// told returns the failure to report: that of a fallback model that rejected the request only if there
+// preferredError returns the failure to report: that of a fallback model that rejected the request only if there
 // is no other.
-func told(first, next *ModelError) *ModelError {
+func preferredError(first, next *ModelError) *ModelError {
 	if first == nil || first.Kind == KindRejected {
 		return next
 	}
 	return first
 }
 
-// passes reports whether a failure may be specific to one provider.
-func passes(kind Kind) bool {
+// canFailOver reports whether a failure may be specific to one provider.
+func canFailOver(kind Kind) bool {
 	return kind == KindUnavailable || kind == KindRateLimit || kind == KindAuth
 }
 

@@ -39,7 +39,7 @@ func TestFilesCanBeReadWhilePicturesAreShown(t *testing.T) {
 			t.Errorf("request %d of the next turn cannot read", i)
 		}
 	}
-	fewer, needed := agent.FewerPictures(c.history, -1)
+	fewer, needed := agent.TrimPictures(c.history, -1)
 	if !needed || fewer.Pictures != 0 {
 		t.Fatalf("%+v, %v", fewer, needed)
 	}

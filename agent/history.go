@@ -192,7 +192,7 @@ func lastSpoken(history []Message) int {
 func turnStart(history []Message) int {
 	for i := len(history) - 1; i >= 0; i-- {
 		m := &history[i]
-		if m.Asks() || m.Role == RoleSummary || m.Role == RoleAssistant && m.Final {
+		if m.BeginsTurn() || m.Role == RoleSummary || m.Role == RoleAssistant && m.Final {
 			return i
 		}
 	}

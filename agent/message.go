@@ -126,8 +126,8 @@ type Message struct {
 	Erased bool `json:"erased,omitempty"`
 }
 
-// Asks reports whether the message begins a turn.
-func (m *Message) Asks() bool { return m.Role == RoleUser && m.Joined == "" }
+// BeginsTurn reports whether the message begins a turn.
+func (m *Message) BeginsTurn() bool { return m.Role == RoleUser && m.Joined == "" }
 
 // Heard reports whether the message is shown to a model with the user's role.
 func (m *Message) Heard() bool {
@@ -172,5 +172,5 @@ const LabelSummary = "summary"
 // LabelRefused is the label of records that hide an exchange.
 const LabelRefused = "refused"
 
-// Pointed returns the words of others that a model is shown with the message.
-func (m *Message) Pointed() string { return cmp.Or(m.Overheard, m.Quoted) }
+// QuotedText returns the words of others that a model is shown with the message.
+func (m *Message) QuotedText() string { return cmp.Or(m.Overheard, m.Quoted) }

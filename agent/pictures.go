@@ -49,8 +49,8 @@ func pictureTokens(m *Message) (n int) {
 	return n
 }
 
-// Seen identifies a picture of a request by the indexes of its message and of its file.
-type Seen struct {
+// PictureRef identifies a picture of a request by the indexes of its message and of its file.
+type PictureRef struct {
 	Message, File int
 	Picture       *toolgroups.Picture
 }
@@ -58,8 +58,8 @@ type Seen struct {
 // Shown lists the pictures that a model which can see is shown: those that users sent and tools made,
 // in their order. If there are more than a request may have, the newest are shown; the first of them
 // changes seldom and by many, so that a prompt cache holds in between.
-func Shown(messages []Message) []Seen {
-	var list []Seen
+func Shown(messages []Message) []PictureRef {
+	var list []PictureRef
 	size := int64(0)
 	for i := range messages {
 		if r := messages[i].Role; r != RoleUser && r != RoleTool {
@@ -70,7 +70,7 @@ func Shown(messages []Message) []Seen {
 			if p == nil || p.Gone {
 				continue
 			}
-			list = append(list, Seen{i, k, p})
+			list = append(list, PictureRef{i, k, p})
 			if size += p.Size; len(list) > MaxPictures || size > MaxPictureBytes {
 				for len(list) > 1 && (len(list) > MaxPictures/2 || size > MaxPictureBytes/2) {
 					size -= list[0].Picture.Size
@@ -82,15 +82,15 @@ func Shown(messages []Message) []Seen {
 	return list
 }
 
-// FewerPictures returns the record that hides the oldest pictures, if they cost more than budget tokens
+// TrimPictures returns the record that hides the oldest pictures, if they cost more than budget tokens
 // or soon exceed the bounds of a request: the newest that take half of the budget stay visible. It
 // returns false if all may stay. With a negative budget none stay.
-func FewerPictures(history []Message, budget int) (Message, bool) {
+func TrimPictures(history []Message, budget int) (Message, bool) {
 	seen := Shown(Arrange(history))
 	if len(seen) == 0 {
 		return Message{}, false
 	}
-	within := func(stay []Seen, tokens, number int, size int64) bool {
+	within := func(stay []PictureRef, tokens, number int, size int64) bool {
 		for _, s := range stay {
 			tokens -= PictureTokens(s.Picture)
 			size -= s.Picture.Size
@@ -112,7 +112,7 @@ func withoutPictures(history []Message) []Message {
 	out := make([]Message, 0, len(history))
 	for i := range history {
 		if m := &history[i]; m.Role == RolePictures {
-			hide(out, m.Pictures)
+			hidePictures(out, m.Pictures)
 		} else {
 			out = append(out, *m)
 		}
@@ -120,8 +120,8 @@ func withoutPictures(history []Message) []Message {
 	return out
 }
 
-// hide marks all pictures but the newest stay. The messages are the caller's own, their files are not.
-func hide(messages []Message, stay int) {
+// hidePictures marks all pictures but the newest stay. The messages are the caller's own, their files are not.
+func hidePictures(messages []Message, stay int) {
 	for i := len(messages) - 1; i >= 0; i-- {
 		m := &messages[i]
 		own := false

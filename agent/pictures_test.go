@@ -42,9 +42,9 @@ func TestPicturesStayUntilARecordTakesThemOut(t *testing.T) {
 				t.Fatalf("%q were shown, now %q", before, now)
 			}
 			history = append(history, agent.Message{Role: agent.RoleAssistant, Text: "seen", Final: true})
-			if fewer, needed := agent.FewerPictures(history, budget); needed {
+			if fewer, needed := agent.TrimPictures(history, budget); needed {
 				history = append(history, fewer)
-				if again, twice := agent.FewerPictures(history, budget); twice {
+				if again, twice := agent.TrimPictures(history, budget); twice {
 					t.Fatalf("after %+v it takes %+v", fewer, again)
 				}
 			}
@@ -117,7 +117,7 @@ func keptPictures(photos, budget int) (all, billed float64) {
 		}
 		before = now
 		history = append(history, agent.Message{Role: agent.RoleAssistant, Text: "seen", Final: true})
-		if fewer, needed := agent.FewerPictures(history, budget); needed {
+		if fewer, needed := agent.TrimPictures(history, budget); needed {
 			history = append(history, fewer)
 			before = nil // the cache misses what follows the first that left
 		}

@@ -10,7 +10,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-func hide(text string) string { return strings.ReplaceAll(text, "SECRET", "••••") }
+func hidePictures(text string) string { return strings.ReplaceAll(text, "SECRET", "••••") }
 
 // What tools return is masked before it is cut, stored and shown to the model; calls are
 // run and kept as the model made them.
@@ -29,7 +29,7 @@ func TestResultsAreMasked(t *testing.T) {
 	var shown []agent.Message
 	var history []agent.Message
 	turn := agent.Turn{
-		History: []agent.Message{{Role: agent.RoleUser, Text: "use SECRET"}}, Redact: hide,
+		History: []agent.Message{{Role: agent.RoleUser, Text: "use SECRET"}}, Redact: hidePictures,
 		Set: toolgroups.NewSet(func() *toolgroups.Registry { return w.registry }, nil),
 		Model: model(func(_ context.Context, req agent.Request) (agent.Reply, error) {
 			shown = req.Messages
@@ -77,7 +77,7 @@ func TestResultsAreMasked(t *testing.T) {
 // A model that may write a text back is told that something is missing in it.
 func TestMaskedResultsSaySo(t *testing.T) {
 	c := newChat(t, agent.Config{})
-	c.turn.Redact = hide
+	c.turn.Redact = hidePictures
 	c.say("read", calls(`1 read_file {"path":"SECRET"}`, `2 read_file {"path":"plain"}`), says("done"))
 	results := map[string]string{}
 	for _, m := range c.history {

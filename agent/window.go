@@ -32,7 +32,7 @@ func EstimateTokens(messages []Message) int {
 }
 
 func messageSize(m *Message) int {
-	n := len(m.Text) + len(m.Reach) + len(m.Pointed()) + len(m.Recalled) + len(m.Sender) + len(m.Reasoning)
+	n := len(m.Text) + len(m.Reach) + len(m.QuotedText()) + len(m.Recalled) + len(m.Sender) + len(m.Reasoning)
 	for i := range m.Calls {
 		n += len(m.Calls[i].Name) + len(m.Calls[i].Arguments)
 	}
@@ -75,7 +75,7 @@ func Window(history []Message, maxTokens int) (shown []Message, left int) {
 }
 
 func firstUser(messages []Message) int {
-	return max(0, slices.IndexFunc(messages, func(m Message) bool { return m.Asks() }))
+	return max(0, slices.IndexFunc(messages, func(m Message) bool { return m.BeginsTurn() }))
 }
 
 // cutAt returns the index of the question at which the window begins, so that need tokens are left out.
@@ -84,7 +84,7 @@ func cutAt(messages []Message, need, maxTokens int) int {
 	wanted := (need + step - 1) / step * step
 	passed, enough, last := 0, -1, 0
 	for i := range messages {
-		if messages[i].Asks() {
+		if messages[i].BeginsTurn() {
 			if passed >= wanted {
 				return i
 			}

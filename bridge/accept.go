@@ -125,7 +125,7 @@ func (in *intake) take(ctx context.Context, j *queue.Run) error {
 		return err // the store is down
 	}
 	told := error(nil)
-	if in.workers.Placement(j).Said {
+	if in.workers.Placement(j).FromUser {
 		text := turn.WithIncident("Something went wrong inside me, and I could not take your message. Please send it again.", letter.Incident)
 		told = rescue.Do(func() error {
 			_, err := in.cards.Post(ctx, "untaken/"+key, j.Message.Chat, interact.Card{ReplyTo: j.Message.ID, Text: text})
@@ -193,7 +193,7 @@ type delays struct {
 // before it.
 func (d *delays) of(j *queue.Run) time.Duration {
 	m := j.Message
-	if m.Time.IsZero() || !d.workers.Placement(j).Said {
+	if m.Time.IsZero() || !d.workers.Placement(j).FromUser {
 		return 0
 	}
 	now := d.now()
@@ -215,7 +215,7 @@ func (in *intake) insertUnclaimed(ctx context.Context, j *queue.Run) error {
 	switch {
 	case j.Message.Kind == chats.KindEdit:
 		return in.edits.insertUnclaimed(ctx, j)
-	case in.workers.Placement(j).Said && in.people.Role(j.Message.By()) == toolgroups.RoleStranger:
+	case in.workers.Placement(j).FromUser && in.people.Role(j.Message.By()) == toolgroups.RoleStranger:
 		return in.hear(ctx, j)
 	}
 	return in.enqueue(ctx, j)
@@ -223,13 +223,13 @@ func (in *intake) insertUnclaimed(ctx context.Context, j *queue.Run) error {
 
 func (in *intake) hear(ctx context.Context, j *queue.Run) error {
 	in.queue.Release(j)
-	if known, err := in.people.Knows(ctx, j.Message.By()); known || err != nil {
+	if known, err := in.people.IsAdmitted(ctx, j.Message.By()); known || err != nil {
 		if err != nil {
 			return err
 		}
 		return in.admit(ctx, j)
 	}
-	forgotten, err := in.unhear(ctx, j)
+	forgotten, err := in.forgetHeard(ctx, j)
 	if err != nil {
 		return err
 	}
@@ -249,9 +249,9 @@ func (in *intake) hear(ctx context.Context, j *queue.Run) error {
 	return err
 }
 
-// unhear deletes what was heard in groups of a stranger who sends /forget in a direct chat. It reports
+// forgetHeard deletes what was heard in groups of a stranger who sends /forget in a direct chat. It reports
 // whether the message is such a command; the answer becomes the job's notice.
-func (in *intake) unhear(ctx context.Context, j *queue.Run) (bool, error) {
+func (in *intake) forgetHeard(ctx context.Context, j *queue.Run) (bool, error) {
 	m := j.Message
 	if m.Kind != chats.KindText || !m.Direct || strings.TrimSpace(m.Text) != "/"+privacy.ForgetCommand {
 		return false, nil
@@ -280,7 +280,7 @@ func (in *intake) enqueue(ctx context.Context, j *queue.Run) error {
 	case err != nil:
 		return err
 	case !added:
-		return in.claimer.known(ctx, j)
+		return in.claimer.claimRedelivered(ctx, j)
 	}
 	if first {
 		in.measure(j.Message.Chat.Platform, queue.MeasuredAccepted)

@@ -134,11 +134,11 @@ func TestPeopleAreLetInAndRemovedElsewhere(t *testing.T) {
 	}
 	give := func(user string, admin bool) func(audit.Author) (string, error) {
 		return func(author audit.Author) (string, error) {
-			return u.bridge.People().Give(t.Context(), author, user, admin)
+			return u.bridge.People().Admit(t.Context(), author, user, admin)
 		}
 	}
 	take := func(user string) func(audit.Author) (string, error) {
-		return func(author audit.Author) (string, error) { return u.bridge.People().Take(t.Context(), author, user) }
+		return func(author audit.Author) (string, error) { return u.bridge.People().Revoke(t.Context(), author, user) }
 	}
 	do("fake:1", give("fake:3", true), "administrator now")
 	do("fake:3", give("fake:4", false), "may talk to me now")

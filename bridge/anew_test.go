@@ -52,11 +52,11 @@ func (m *musing) Complete(ctx context.Context, req agent.Request, on func(agent.
 	}
 	var said []string
 	for _, message := range req.Messages {
-		if message.Asks() {
+		if message.BeginsTurn() {
 			said = nil
 		}
 		if message.Role == agent.RoleUser {
-			said = append(said, strings.TrimSpace(message.Pointed()+message.Text))
+			said = append(said, strings.TrimSpace(message.QuotedText()+message.Text))
 		}
 	}
 	return agent.Reply{Text: "re: " + strings.Join(said, " + ")}, nil

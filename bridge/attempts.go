@@ -70,12 +70,12 @@ func (e *executor) execute(work, ctx context.Context, j *queue.Run) {
 		}
 		// A process that was paused waits until it knows whether it still owns the chat. The job keeps
 		// its place, so that later ones do not begin first.
-		if e.rest(ctx, minRetry) != nil {
+		if e.pause(ctx, minRetry) != nil {
 			return
 		}
 	}
 	t, over := attempts{}, false
-	defer e.alone(ctx, j)()
+	defer e.runAlone(ctx, j)()
 	if err := e.restarted(j); err != nil {
 		t.told = j.Incident != "" // its answer says so, and crashed the process as well
 		over = e.giveUp(ctx, j, &t, receipts.Failed, err)
@@ -91,8 +91,8 @@ func (e *executor) execute(work, ctx context.Context, j *queue.Run) {
 	}
 }
 
-// alone waits until a job that may crash the process may run; next lets another such job begin.
-func (e *executor) alone(ctx context.Context, j *queue.Run) (next func()) {
+// runAlone waits until a job that may crash the process may run; next lets another such job begin.
+func (e *executor) runAlone(ctx context.Context, j *queue.Run) (next func()) {
 	if !j.Restarted || j.Stall.Restarts < maxTogether || j.State == receipts.Waiting || !outbox.Of(j).OutageSince.IsZero() {
 		return func() {}
 	}

@@ -36,7 +36,7 @@ type Bridge struct {
 	maxRetry time.Duration
 
 	// See wire.
-	store       *noted
+	store       *trackedStore
 	platforms   map[string]chats.Platform
 	deadLetters queue.DeadLetters
 	leases      *queue.Leases
@@ -90,7 +90,7 @@ func New(cfg Config) (*Bridge, error) {
 		return nil, errors.New("bridge: a data directory is needed")
 	}
 	cfg = cfg.complete()
-	store := &noted{Store: cfg.Store}
+	store := &trackedStore{Store: cfg.Store}
 	cfg.Store = store
 	b := &Bridge{
 		cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), begun: cfg.Now(), resumed: make(chan struct{}),
@@ -154,14 +154,14 @@ func (b *Bridge) Run(ctx context.Context) error {
 	var background sync.WaitGroup
 	background.Go(func() {
 		_ = b.leases.WhileHeld(receiving, queue.Leader, func(ctx context.Context) error {
-			b.steadily(ctx, "what is too old", b.pruner.prune)
+			b.keepRunning(ctx, "what is too old", b.pruner.prune)
 			return nil
 		})
 	})
 	background.Go(func() {
 		rescue.Go(b.log, "what a former process was fetching", func() { b.pruner.sweepParts(receiving) })
 	})
-	background.Go(func() { b.steadily(receiving, "the ends of cards", b.cards.Run) })
+	background.Go(func() { b.keepRunning(receiving, "the ends of cards", b.cards.Run) })
 	for _, p := range b.platforms {
 		background.Go(func() { rescue.Go(b.log, "the list of commands", func() { announce(receiving, b, p) }) })
 	}
@@ -204,8 +204,8 @@ func (b *Bridge) begin(ctx context.Context, stop context.CancelCauseFunc) (leave
 				stop(err)
 			}
 		},
-		func(ctx context.Context) { b.steadily(ctx, "what other replicas accept", b.claimer.follow) }, b.learning("moved chats", b.mover.watch), b.learning("people", b.people.Watch), b.learning("cards", b.cards.Watch),
-		b.learning("groups it listens in", b.observer.Watch),
+		func(ctx context.Context) { b.keepRunning(ctx, "what other replicas accept", b.claimer.follow) }, b.keepWatching("moved chats", b.mover.watch), b.keepWatching("people", b.people.Watch), b.keepWatching("cards", b.cards.Watch),
+		b.keepWatching("groups it listens in", b.observer.Watch),
 	} {
 		running.Go(func() { run(joined) })
 	}
@@ -238,13 +238,13 @@ func (b *Bridge) number(ctx context.Context) error {
 	return b.jobs.Begin(ctx, newest, seen)
 }
 
-// steadily runs something until ctx ends, again after a panic.
-func (b *Bridge) steadily(ctx context.Context, what string, run func(context.Context)) {
+// keepRunning runs something until ctx ends, again after a panic.
+func (b *Bridge) keepRunning(ctx context.Context, what string, run func(context.Context)) {
 	_ = rescue.Loop(ctx, b.log, what, func(ctx context.Context) error { run(ctx); return nil }) // there is none
 }
 
-// learning applies the changes of other processes, again after a failure.
-func (b *Bridge) learning(of string, watch func(context.Context) error) func(context.Context) {
+// keepWatching applies the changes of other processes, again after a failure.
+func (b *Bridge) keepWatching(of string, watch func(context.Context) error) func(context.Context) {
 	return func(ctx context.Context) {
 		for pauses := retry.New(minRetry, b.maxRetry); ctx.Err() == nil; {
 			watching, end := context.WithCancel(ctx) // an abandoned watch would collect events

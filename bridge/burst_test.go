@@ -28,7 +28,7 @@ func (diligent) Complete(_ context.Context, req agent.Request, _ func(agent.Delt
 	looked := false
 	for _, m := range req.Messages {
 		switch {
-		case m.Asks():
+		case m.BeginsTurn():
 			said, looked = []string{m.Text}, false
 		case m.Role == agent.RoleUser:
 			said = append(said, m.Text)

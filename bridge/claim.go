@@ -66,10 +66,10 @@ func (c *claimer) enter(ctx context.Context, chat chats.Chat) (token string, rel
 	return token, release, err
 }
 
-// known handles a message that the platform has delivered again. If this process owns the chat, and
+// claimRedelivered handles a message that the platform has delivered again. If this process owns the chat, and
 // another has stored the message meanwhile, it is claimed at once: after earlier messages and before
 // later ones.
-func (c *claimer) known(ctx context.Context, j *queue.Run) error {
+func (c *claimer) claimRedelivered(ctx context.Context, j *queue.Run) error {
 	if c.queue.Has(j.Key()) {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (c *claimer) takeEarlier(ctx context.Context, chat chats.Chat, release func
 func (c *claimer) takeOthers(ctx context.Context, chat chats.Chat, token string) error {
 	ctx, cancel := context.WithTimeout(ctx, queue.WriteTimeout)
 	defer cancel()
-	open, _, err := c.jobs.Open(ctx, chat.Whole().String()+"/", queue.AllChats)
+	open, _, err := c.jobs.Open(ctx, chat.WithoutThread().String()+"/", queue.AllChats)
 	if err == nil && !c.leases.Owns(chat) {
 		err = errAsleep
 	}
@@ -220,10 +220,10 @@ func (c *claimer) followOnce(ctx context.Context) error {
 		return !slices.ContainsFunc(open, func(o *queue.Run) bool { return o.Key() == j.Key() })
 	})
 	for _, j := range open {
-		c.lookFirst(ctx, j)
+		c.claimBlockerFirst(ctx, j)
 	}
 	for _, j := range open {
-		rescue.Go(c.log, "a job of another replica", func() { c.look(j) })
+		rescue.Go(c.log, "a job of another replica", func() { c.claimIfFree(j) })
 	}
 	for _, err := range broken {
 		if d, is := errors.AsType[*queue.DamagedError](err); is {
@@ -236,13 +236,13 @@ func (c *claimer) followOnce(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("watch open jobs: %w", err)
 		}
-		c.notice(ctx, e)
+		c.handleEvent(ctx, e)
 	}
 	return nil
 }
 
-// notice handles a change of a job.
-func (c *claimer) notice(ctx context.Context, e storage.Event) {
+// handleEvent handles a change of a job.
+func (c *claimer) handleEvent(ctx context.Context, e storage.Event) {
 	m, ok := queue.MessageOf(e.Key, queue.OpenPrefix)
 	if !ok || c.jobs.LeaseToken(m.Chat) == "" {
 		return
@@ -254,14 +254,14 @@ func (c *claimer) notice(ctx context.Context, e storage.Event) {
 		return
 	}
 	if j, err := c.jobs.Read(e.Entry); err == nil { // else it is found at the takeover of the chat
-		c.lookFirst(ctx, j)
-		rescue.Go(c.log, "a job of another replica", func() { c.look(j) })
+		c.claimBlockerFirst(ctx, j)
+		rescue.Go(c.log, "a job of another replica", func() { c.claimIfFree(j) })
 	}
 }
 
-// lookFirst claims a job that blocks other chats before it looks at later jobs there: chats are handled
+// claimBlockerFirst claims a job that blocks other chats before it looks at later jobs there: chats are handled
 // concurrently, and a message after a move belongs into the new chat. If it fails, look tries again.
-func (c *claimer) lookFirst(ctx context.Context, j *queue.Run) {
+func (c *claimer) claimBlockerFirst(ctx context.Context, j *queue.Run) {
 	if _, blocks := c.workers.of(j).(blocker); !blocks || c.queue.Has(j.Key()) {
 		return
 	}
@@ -270,28 +270,28 @@ func (c *claimer) lookFirst(ctx context.Context, j *queue.Run) {
 	}
 }
 
-// look claims a job that no worker here has. One with this process's token was written although its
+// claimIfFree claims a job that no worker here has. One with this process's token was written although its
 // first write returned an error.
-func (c *claimer) look(j *queue.Run) {
+func (c *claimer) claimIfFree(j *queue.Run) {
 	if j.LeaseToken != c.jobs.LeaseToken(j.Message.Chat) || !c.queue.Has(j.Key()) {
-		c.see(j.Origin())
+		c.claimChat(j.Origin())
 	}
 }
 
-// see starts a goroutine that claims the jobs of a chat, or makes a running one look once more. A
+// claimChat starts a goroutine that claims the jobs of a chat, or makes a running one look once more. A
 // failing chat is retried by itself, so that the others do not wait for it.
-func (c *claimer) see(chat chats.Chat) {
+func (c *claimer) claimChat(chat chats.Chat) {
 	c.mu.Lock()
 	_, taken := c.taking[chat]
 	c.taking[chat] = taken
 	c.mu.Unlock()
-	if take := func() { c.takeIn(c.queue.Context(), chat) }; !taken && !c.queue.TryGo(take) {
+	if take := func() { c.claimUntilDone(c.queue.Context(), chat) }; !taken && !c.queue.TryGo(take) {
 		take()
 	}
 }
 
-// takeIn claims the jobs of a chat until there are no more.
-func (c *claimer) takeIn(ctx context.Context, chat chats.Chat) {
+// claimUntilDone claims the jobs of a chat until there are no more.
+func (c *claimer) claimUntilDone(ctx context.Context, chat chats.Chat) {
 	for pauses := retry.New(minRetry, c.maxRetry); ; {
 		c.mu.Lock()
 		c.taking[chat] = false

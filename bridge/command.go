@@ -56,8 +56,8 @@ type CommandCall struct {
 	Attach func(toolgroups.File)
 }
 
-// bring converts a command that another part of the program defines.
-func (c *commands) bring(brought Command) queue.Command {
+// wrap converts a command that another part of the program defines.
+func (c *commands) wrap(brought Command) queue.Command {
 	secret := func(ctx context.Context, j *queue.Run) (string, error) {
 		scope, err := c.scopes.current(ctx, j)
 		if err != nil || scope.Role < brought.Role {
@@ -136,7 +136,7 @@ func (b *Bridge) commandTable() []queue.Command {
 		row("help", "What I can do and which commands there are", b.commands.help),
 		ofThread(row("clear", "Close this conversation and unload its tools; I can still find it when I search", b.stops.clear)),
 		ofThread(row("new", "Start a new conversation; the same as clear", b.stops.clear)),
-		ofThread(row(undoKind, "Undo a /clear of the last ten minutes", b.stops.takeBack)),
+		ofThread(row(undoKind, "Undo a /clear of the last ten minutes", b.stops.undo)),
 		ofThread(row(stopName, "Stop what I am doing and drop waiting messages", b.stops.stop)),
 		row("status", "What I am doing in this chat", b.status),
 		row("observe", "Listen along in this group: on or off", b.observe),
@@ -149,14 +149,14 @@ func (b *Bridge) commandTable() []queue.Command {
 	}
 	table = append(table, b.people.Commands()...)
 	for _, c := range b.cfg.Commands {
-		table = append(table, b.commands.bring(c))
+		table = append(table, b.commands.wrap(c))
 	}
 	return table
 }
 
 func explainer(b *Bridge) why.Explainer {
 	return why.Explainer{
-		Store: b.store, Jobs: b.jobs, Zone: b.cfg.Zone(), Explains: func(r *receipts.Receipt) bool { return b.workers.ofReceipt(r).declares().explained }, Admin: b.admins.are, Answering: b.queue.IsAnswering,
+		Store: b.store, Jobs: b.jobs, Zone: b.cfg.Zone(), Explains: func(r *receipts.Receipt) bool { return b.workers.ofReceipt(r).declares().explained }, Admin: b.admins.isBotAdmin, Answering: b.queue.IsAnswering,
 	}
 }
 
@@ -174,7 +174,7 @@ func (b *Bridge) status(ctx context.Context, j *queue.Run, _ string) (string, er
 	if err != nil {
 		return "", err
 	}
-	said, err := b.said(ctx, session.Log())
+	said, err := b.countMessages(ctx, session.Log())
 	if err != nil {
 		return "", err
 	}
@@ -182,9 +182,9 @@ func (b *Bridge) status(ctx context.Context, j *queue.Run, _ string) (string, er
 	state := "I am idle here."
 	if here.Held != nil {
 		state = fmt.Sprintf("I am waiting for a decision about %s%s: see the buttons above. /stop ends that.",
-			wording.ListOr(here.Held.Tools, "a tool"), behind(here.Waiting))
+			wording.ListOr(here.Held.Tools, "a tool"), waitingText(here.Waiting))
 	} else if here.Running {
-		state = "I am working on an answer" + behind(here.Waiting) + "."
+		state = "I am working on an answer" + waitingText(here.Waiting) + "."
 		if here.Joined > 0 {
 			state += " It also answers " + wording.Count(here.Joined, "more message", "more messages") + "."
 		}
@@ -194,13 +194,13 @@ func (b *Bridge) status(ctx context.Context, j *queue.Run, _ string) (string, er
 	text := fmt.Sprintf("%s\n\n- Messages in this conversation: %s\n- Tool groups loaded: %s\n- Running since: %s",
 		state, said, wording.ListOr(groups, "none"), b.begun.In(b.cfg.Zone()).Format("2 January 15:04 MST"))
 	if b.cfg.Sharing.On {
-		shared, err := b.replicas(ctx, b.admins.are(j.Message))
+		shared, err := b.replicas(ctx, b.admins.isBotAdmin(j.Message))
 		if err != nil {
 			return "", err
 		}
 		text += shared
 	}
-	if err := b.Health(); err != nil && b.admins.are(j.Message) {
+	if err := b.Health(); err != nil && b.admins.isBotAdmin(j.Message) {
 		text += "\n- Trouble: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	return text, nil
@@ -209,8 +209,8 @@ func (b *Bridge) status(ctx context.Context, j *queue.Run, _ string) (string, er
 // maxCounted bounds how many records of a conversation are counted.
 const maxCounted = 1000
 
-// said returns how many messages users wrote in a conversation, up to a bound.
-func (b *Bridge) said(ctx context.Context, log string) (string, error) {
+// countMessages returns how many messages users wrote in a conversation, up to a bound.
+func (b *Bridge) countMessages(ctx context.Context, log string) (string, error) {
 	n, oldest := 0, storage.Position(1)
 	for record, err := range b.store.Records(ctx, log, storage.Query{Backward: true, Limit: maxCounted}) {
 		if err != nil {
@@ -227,8 +227,8 @@ func (b *Bridge) said(ctx context.Context, log string) (string, error) {
 	return strconv.Itoa(n), nil
 }
 
-// behind returns how many messages wait, as text.
-func behind(waiting int) string {
+// waitingText returns how many messages wait, as text.
+func waitingText(waiting int) string {
 	if waiting == 0 {
 		return ""
 	}
@@ -330,12 +330,12 @@ func (c *commands) run(ctx context.Context, j *queue.Run) (string, error) {
 	}
 	text, err := one.Run(ctx, j, args)
 	outbox.Of(j).Ephemeral = outbox.Of(j).Ephemeral || one.Secret != nil
-	return c.spelled(j.Message.Chat.Platform, text), err
+	return c.formatCommands(j.Message.Chat.Platform, text), err
 }
 
-// spelled returns a text of ours, in which commands have a slash, with the commands in the form of a
+// formatCommands returns a text of ours, in which commands have a slash, with the commands in the form of a
 // platform.
-func (c *commands) spelled(platform, text string) string {
+func (c *commands) formatCommands(platform, text string) string {
 	s, ok := c.platforms[platform].(chats.CommandPrefixer)
 	if !ok {
 		return text
@@ -375,7 +375,7 @@ func (c *commands) help(_ context.Context, j *queue.Run, args string) (string, e
 	if !j.Message.Direct {
 		text.WriteString("Here I answer when I am mentioned or replied to.\n\n")
 	}
-	admin := c.admins.are(j.Message)
+	admin := c.admins.isBotAdmin(j.Message)
 	for _, info := range c.infos() {
 		if !info.Admin || admin {
 			fmt.Fprintf(&text, "- /%s – %s\n", info.Name, info.Description)

@@ -23,7 +23,7 @@ const damagedNotice = "I can no longer read a part of what I stored for this cha
 // mender makes damaged records dead letters.
 type mender struct {
 	platforms   map[string]chats.Platform
-	store       *noted
+	store       *trackedStore
 	deadLetters queue.DeadLetters
 	cards       *interact.Cards
 	now         func() time.Time

@@ -31,14 +31,14 @@ func (e *edits) amend(ctx context.Context, amendment *queue.Run) error {
 	edit := amendment.Message
 	j, edited := e.queue.Waiting(edit.Chat, func(j *queue.Run) bool {
 		// A turn that has begun and waits to continue (after an approval) keeps its recorded text.
-		return e.workers.Placement(j).Said && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && j.Unstarted && len(turn.Of(j).Approvals) == 0
+		return e.workers.Placement(j).FromUser && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && j.Unstarted && len(turn.Of(j).Approvals) == 0
 	})
 	waits, began, err := false, false, error(nil)
 	if j != nil {
 		waits, began, err = e.replace(ctx, j, edited, edit)
 	}
 	if !waits && err == nil {
-		err = e.reconsider(ctx, amendment, began)
+		err = e.editStarted(ctx, amendment, began)
 	}
 	if err != nil {
 		return err
@@ -119,11 +119,11 @@ func (e *edits) tell(ctx context.Context, edit chats.Message) error {
 // editMark separates, in the id of a job, the id of the edited message from the edit's own.
 const editMark = "~"
 
-// reconsider handles the edit of a message that no longer waits. While its turn runs, the edit becomes
+// editStarted handles the edit of a message that no longer waits. While its turn runs, the edit becomes
 // a job that joins the turn; once it was answered, the user is told how to ask again. A message that
 // was never sent to a model stays unchanged. unread says that the turn runs with the former text,
 // whatever is stored.
-func (e *edits) reconsider(ctx context.Context, amendment *queue.Run, unread bool) error {
+func (e *edits) editStarted(ctx context.Context, amendment *queue.Run, unread bool) error {
 	edit := amendment.Message
 	of := edit
 	of.Kind = chats.KindText
@@ -156,11 +156,11 @@ func (e *edits) reconsider(ctx context.Context, amendment *queue.Run, unread boo
 	if over {
 		return e.tell(ctx, edit)
 	}
-	return e.give(ctx, given)
+	return e.steerEdit(ctx, given)
 }
 
-// give adds an edit to the running turn. A retry of one that is too large would not help.
-func (e *edits) give(ctx context.Context, edit chats.Message) error {
+// steerEdit adds an edit to the running turn. A retry of one that is too large would not help.
+func (e *edits) steerEdit(ctx context.Context, edit chats.Message) error {
 	err := e.inserter.insert(ctx, e.inserter.New(edit))
 	if errors.Is(err, storage.ErrInvalid) {
 		e.log.Error("edit dropped", "job", edit.On, "err", err)

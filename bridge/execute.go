@@ -58,7 +58,7 @@ func (e *executor) live(work, ctx context.Context, j *queue.Run, t *attempts) {
 		return
 	}
 	if e.tracer != nil {
-		ctx = e.tracer.Runs(ctx, j)
+		ctx = e.tracer.Started(ctx, j)
 	}
 	for pauses := retry.New(minRetry, e.completer.maxRetry); ; {
 		err := e.attempt(work, ctx, j)
@@ -73,7 +73,7 @@ func (e *executor) live(work, ctx context.Context, j *queue.Run, t *attempts) {
 		if !told && t.told {
 			continue // with an answer that says so
 		}
-		if e.rest(ctx, wait) != nil {
+		if e.pause(ctx, wait) != nil {
 			return
 		}
 		if turn {
@@ -93,13 +93,13 @@ func (e *executor) ends(ctx context.Context, j *queue.Run, t *attempts, err erro
 		ended = e.suspender.suspend(j)
 	case errors.Is(err, conversation.ErrCleared) || errors.Is(cause, conversation.ErrCleared):
 		cut = receipts.Cleared
-		ended = e.cutOff(j, cut)
+		ended = e.closeInterrupted(j, cut)
 	case errors.Is(err, conversation.ErrStopped) || errors.Is(cause, conversation.ErrStopped) || errors.Is(cause, queue.ErrSuperseded):
 		cut = receipts.Stopped
-		ended = e.cutOff(j, cut)
+		ended = e.closeInterrupted(j, cut)
 	case errors.Is(err, errRevoked) || errors.Is(cause, errRevoked):
 		cut = receipts.Revoked
-		ended = e.cutOff(j, cut)
+		ended = e.closeInterrupted(j, cut)
 	case e.queue.Context().Err() != nil || errors.Is(cause, queue.ErrShutdown):
 		return true
 	case e.mended(j, t, err):
@@ -111,17 +111,17 @@ func (e *executor) ends(ctx context.Context, j *queue.Run, t *attempts, err erro
 	return ended == nil || e.completer.lost(j, ended) || e.attemptFailed(ctx, j, t, cut, ended)
 }
 
-// cutOff closes a turn that was interrupted for good, so that it does not look unfinished.
-func (e *executor) cutOff(j *queue.Run, state receipts.State) error {
+// closeInterrupted closes a turn that was interrupted for good, so that it does not look unfinished.
+func (e *executor) closeInterrupted(j *queue.Run, state receipts.State) error {
 	if err := e.turns.StopTurn(e.queue.Context(), j, agent.NoteStopped); err != nil {
 		return err
 	}
 	return e.completer.complete(j, state)
 }
 
-// rest waits before the next attempt. A /stop or /clear ends the wait early; the end of the bridge is
+// pause waits before the next attempt. A /stop or /clear ends the wait early; the end of the bridge is
 // an error.
-func (e *executor) rest(ctx context.Context, d time.Duration) error {
+func (e *executor) pause(ctx context.Context, d time.Duration) error {
 	if ctx.Err() != nil {
 		ctx = e.queue.Context()
 	}
@@ -143,7 +143,7 @@ func (e *executor) attempt(work, ctx context.Context, j *queue.Run) error {
 	}
 	// The user's present access counts, not that at the time of acceptance.
 	if outbox.Of(j).Parts == nil && !declared.open {
-		if known, err := e.people.Knows(ctx, j.Message.By()); err != nil {
+		if known, err := e.people.IsAdmitted(ctx, j.Message.By()); err != nil {
 			return err
 		} else if !known {
 			e.log.Warn("not answered: its user may not talk to the bot any more", "job", j.Key(), "user", j.Message.By())

@@ -69,7 +69,7 @@ func (f *feedback) announce(ctx context.Context, chat chats.Chat) error {
 	if err != nil || text == "" {
 		return err
 	}
-	if _, err := f.cards.Post(ctx, "judged in "+chat.Whole().String(), chat, interact.Card{Text: text}); err != nil {
+	if _, err := f.cards.Post(ctx, "judged in "+chat.WithoutThread().String(), chat, interact.Card{Text: text}); err != nil {
 		return fmt.Errorf("say what comes of feedback: %w", err)
 	}
 	return told(ctx)

@@ -88,7 +88,7 @@ func (r turnHost) Report(ctx context.Context, j *queue.Run, failure, remedy stri
 // Administrator implements [turn.Host]. It tells strangers no name.
 func (r turnHost) Administrator(user string) string {
 	name, known := "", false
-	for _, one := range r.people.Everybody() {
+	for _, one := range r.people.ListPeople() {
 		if one.Role >= toolgroups.RoleOwner {
 			name = one.Name
 		}
@@ -109,7 +109,7 @@ func (r turnHost) Heard(ctx context.Context, j *queue.Run, after string) []chats
 	}
 	chat := m.Chat
 	if chat.Thread == m.ID {
-		chat = chat.Whole() // its thread begins with this message
+		chat = chat.WithoutThread() // its thread begins with this message
 	}
 	list, err := r.observer.Recent(ctx, chat, after, func(user string) string {
 		if namer, ok := r.platforms[chat.Platform].(chats.UserNamer); ok {

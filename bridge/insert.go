@@ -108,8 +108,8 @@ func (i *inserter) Tell(ctx context.Context, m chats.Message, text string) error
 	return i.insert(ctx, j)
 }
 
-// Expel implements [access.Jobs].
-func (i *inserter) Expel(user string) { i.queue.InterruptUser(user, errRevoked) }
+// CancelUser implements [access.Jobs].
+func (i *inserter) CancelUser(user string) { i.queue.InterruptUser(user, errRevoked) }
 
 // Find implements [interact.Jobs].
 func (i *inserter) Find(ctx context.Context, key string) (*receipts.Receipt, error) {

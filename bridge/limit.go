@@ -145,7 +145,7 @@ func (l *limiter) roomFor(ctx context.Context, j *queue.Run) error {
 	chat, _ := l.queue.Reserve(j, 0)
 	waiting := chat.Waiting
 	if j.Unclaimed {
-		for entry, err := range l.store.List(ctx, storage.Range{Prefix: queue.OpenPrefix + j.Message.Chat.Whole().String() + "/"}) {
+		for entry, err := range l.store.List(ctx, storage.Range{Prefix: queue.OpenPrefix + j.Message.Chat.WithoutThread().String() + "/"}) {
 			if err != nil {
 				return fmt.Errorf("list open jobs: %w", err)
 			}

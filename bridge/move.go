@@ -40,7 +40,7 @@ func (m *mover) accept(ctx context.Context, from, to chats.Chat) error {
 	if from.Platform != to.Platform || from.ID == to.ID {
 		return errors.New("bridge: moved: want two chats of one platform")
 	}
-	j := m.inserter.New(chats.Message{Chat: to.Whole(), ID: queue.Hash("moved", from.ID), Kind: kindMove, User: "bot", Text: from.ID, Time: m.now()})
+	j := m.inserter.New(chats.Message{Chat: to.WithoutThread(), ID: queue.Hash("moved", from.ID), Kind: kindMove, User: "bot", Text: from.ID, Time: m.now()})
 	m.queue.Block(endsOf(j))
 	err := m.inserter.insert(ctx, j)
 	if !m.queue.Has(j.Key()) { // it was done before, or is not on disk
@@ -156,7 +156,7 @@ func (m *mover) move(ctx context.Context, from, to chats.Chat) error {
 	}
 	for _, c := range former {
 		c.Owner = chats.Message{Chat: to}.Owner()
-		if err := c.Enter(ctx, m.store); err != nil {
+		if err := c.AddToLists(ctx, m.store); err != nil {
 			return err
 		}
 	}

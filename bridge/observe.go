@@ -36,7 +36,7 @@ func (b *Bridge) observe(ctx context.Context, j *queue.Run, args string) (string
 			state = "I listen along here. "
 		}
 		return state + observeUsage, nil
-	case !b.admins.administer(ctx, m):
+	case !b.admins.isAdmin(ctx, m):
 		return "Sorry, only an administrator of this group can change that.", nil
 	}
 	changed, err := b.observer.SetEnabled(ctx, m.Chat, on, m.By())
@@ -50,7 +50,7 @@ func (b *Bridge) observe(ctx context.Context, j *queue.Run, args string) (string
 	case m.Chat.Thread == "":
 		return observed(), nil // visible to everybody
 	}
-	if _, err := b.cards.Post(ctx, "observe/"+j.Key(), m.Chat.Whole(), interact.Card{Text: observed()}); err != nil {
+	if _, err := b.cards.Post(ctx, "observe/"+j.Key(), m.Chat.WithoutThread(), interact.Card{Text: observed()}); err != nil {
 		return "", err
 	}
 	return "I now listen along in this group, and I have told everyone.", nil

@@ -539,7 +539,7 @@ func TestAMessageIsTakenBeforeTheNextWhereItsChatWasLostMeanwhile(t *testing.T) 
 		store.write = func(ops []storage.Op, do func() (storage.Revision, error)) (storage.Revision, error) {
 			if strings.HasSuffix(ops[0].Key, "/1/text") && written.Add(1) == 2 {
 				paused.Store(true)
-				if err := replicas.Bury(t.Context(), store.Store, 0); err != nil {
+				if err := replicas.RemoveDead(t.Context(), store.Store, 0); err != nil {
 					t.Error(err)
 				}
 				paused.Store(false)

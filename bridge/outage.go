@@ -8,16 +8,16 @@ import (
 	"oneclaw/storage"
 )
 
-// noted is a store that records whether its last write succeeded: while it is read-only, no model is
+// trackedStore is a store that records whether its last write succeeded: while it is read-only, no model is
 // paid for a reply that cannot be stored.
-type noted struct {
+type trackedStore struct {
 	storage.Store
 	failing atomic.Bool
 }
 
 // note records the outcome of a write. A write that was cancelled, or rejected for its content, does
 // not count.
-func (s *noted) note(ctx context.Context, err error) {
+func (s *trackedStore) note(ctx context.Context, err error) {
 	switch {
 	case err == nil:
 		s.failing.Store(false)
@@ -27,38 +27,38 @@ func (s *noted) note(ctx context.Context, err error) {
 	}
 }
 
-func (s *noted) Append(ctx context.Context, log string, after storage.Position, records ...storage.Record) (storage.Position, error) {
+func (s *trackedStore) Append(ctx context.Context, log string, after storage.Position, records ...storage.Record) (storage.Position, error) {
 	last, err := s.Store.Append(ctx, log, after, records...)
 	s.note(ctx, err)
 	return last, err
 }
 
-func (s *noted) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
+func (s *trackedStore) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
 	rev, err := s.Store.Put(ctx, key, value, rev)
 	s.note(ctx, err)
 	return rev, err
 }
 
-func (s *noted) Delete(ctx context.Context, key string, rev storage.Revision) error {
+func (s *trackedStore) Delete(ctx context.Context, key string, rev storage.Revision) error {
 	err := s.Store.Delete(ctx, key, rev)
 	s.note(ctx, err)
 	return err
 }
 
-func (s *noted) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
+func (s *trackedStore) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
 	rev, err := s.Store.Write(ctx, ops...)
 	s.note(ctx, err)
 	return rev, err
 }
 
 // WriteDeferred implements storage.Deferrer.
-func (s *noted) WriteDeferred(ctx context.Context, due <-chan struct{}, ops ...storage.Op) (storage.Revision, error) {
+func (s *trackedStore) WriteDeferred(ctx context.Context, due <-chan struct{}, ops ...storage.Op) (storage.Revision, error) {
 	rev, err := storage.WriteDeferred(ctx, s.Store, due, ops...)
 	s.note(ctx, err)
 	return rev, err
 }
 
 // GetMany implements storage.Many.
-func (s *noted) GetMany(ctx context.Context, keys []string) (map[string]storage.Entry, error) {
+func (s *trackedStore) GetMany(ctx context.Context, keys []string) (map[string]storage.Entry, error) {
 	return storage.GetMany(ctx, s.Store, keys)
 }

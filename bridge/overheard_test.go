@@ -24,7 +24,7 @@ func overheard(t *testing.T, allow ...string) (r *harness, shown func() []string
 	think := func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		last := turn.History[len(turn.History)-1]
 		mu.Lock()
-		all = append(all, last.Pointed())
+		all = append(all, last.QuotedText())
 		mu.Unlock()
 		return echo(ctx, turn)
 	}

@@ -60,14 +60,16 @@ type admins struct {
 	log       *slog.Logger
 }
 
-// are reports whether the sender of a message is an administrator of the bot.
-func (a *admins) are(m chats.Message) bool { return a.people.Role(m.By()) >= toolgroups.RoleAdmin }
+// isBotAdmin reports whether the sender of a message is an administrator of the bot.
+func (a *admins) isBotAdmin(m chats.Message) bool {
+	return a.people.Role(m.By()) >= toolgroups.RoleAdmin
+}
 
 // mayClear reports whether the sender may clear the chat of a message: in a direct chat its user; in a
 // shared one configured admins, the user who began the thread, and the platform's administrators of the
 // chat.
 func (a *admins) mayClear(ctx context.Context, m chats.Message) bool {
-	if m.Direct || a.are(m) || (m.Opener != "" && m.Opener == m.User) {
+	if m.Direct || a.isBotAdmin(m) || (m.Opener != "" && m.Opener == m.User) {
 		return true
 	}
 	admins, ok := a.platforms[m.Chat.Platform].(chats.AdminChecker)
@@ -81,9 +83,9 @@ func (a *admins) mayClear(ctx context.Context, m chats.Message) bool {
 	return is && err == nil
 }
 
-// administer reports whether the sender is an administrator of the bot, or, by the platform's word, of
+// isAdmin reports whether the sender is an administrator of the bot, or, by the platform's word, of
 // the chat.
-func (a *admins) administer(ctx context.Context, m chats.Message) bool {
+func (a *admins) isAdmin(ctx context.Context, m chats.Message) bool {
 	m.Direct, m.Opener = false, ""
 	return a.mayClear(ctx, m)
 }

@@ -126,7 +126,7 @@ func (s *stops) clear(ctx context.Context, j *queue.Run, _ string) (string, erro
 	if session, err = session.Clear(ctx, s.store, &j.Job, empty); err != nil {
 		return "", err
 	}
-	if err := j.Author(s.store).Record(ctx, "clear", session.Ended(&j.Job)); err != nil {
+	if err := j.Author(s.store).Record(ctx, "clear", session.EndedLog(&j.Job)); err != nil {
 		return "", err
 	}
 	if err := s.observer.Drop(ctx, j.Message.Chat); err != nil {
@@ -170,7 +170,7 @@ func (s *stops) pressed(ctx context.Context, j *queue.Run) error {
 // halt ends the answer whose stop button was pressed, and nothing else: the next message is answered
 // then. It is stored first, as in [stops.endOlder].
 func (s *stops) halt(ctx context.Context, j *queue.Run) error {
-	open, _, err := s.jobs.Open(ctx, j.Message.Chat.Whole().String()+"/", func(chats.Chat) bool { return true })
+	open, _, err := s.jobs.Open(ctx, j.Message.Chat.WithoutThread().String()+"/", func(chats.Chat) bool { return true })
 	for _, older := range open {
 		if !s.halts(j, older) {
 			continue

@@ -138,7 +138,7 @@ func (s *suspender) hint(ctx context.Context, held *queue.Suspended, j *queue.Ru
 		return
 	}
 	_, err := s.cards.Post(ctx, "wait/"+held.Cards[0], j.Message.Chat, interact.Card{
-		ReplyTo: j.Message.Shown(),
+		ReplyTo: j.Message.ReplyTarget(),
 		Text:    "I am waiting for the decision above. Your message comes next; /stop cancels everything that waits.",
 	})
 	if err != nil {

@@ -94,13 +94,13 @@ func (t *takeover) Take(ctx context.Context, in queue.ChatFilter, token func(cha
 		t.goOn(slices.DeleteFunc(taken, func(j *queue.Run) bool { return !now[j.Key()] }))
 		sweep()
 		for j, w := range moves {
-			if t.claimer.lookFirst(t.queue.Context(), j); !t.queue.Has(j.Key()) {
+			if t.claimer.claimBlockerFirst(t.queue.Context(), j); !t.queue.Has(j.Key()) {
 				w.unblock(j) // it was completed, or is retried
 			}
 		}
 		for chat, is := range behind {
 			if is {
-				t.claimer.see(chat)
+				t.claimer.claimChat(chat)
 			}
 		}
 		t.claimer.lookAgain()

@@ -44,7 +44,7 @@ func (f *followers) Begin(j *queue.Run) {
 	}
 }
 
-func (f *followers) Runs(ctx context.Context, j *queue.Run) context.Context {
+func (f *followers) Started(ctx context.Context, j *queue.Run) context.Context {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ran[j.Key()]++

@@ -44,7 +44,7 @@ func (a Approvals) Press(ctx context.Context, user, name, data string) (bool, er
 		return false, nil
 	}
 	return true, a.b.Accept(ctx, chats.Message{
-		Chat: kept.Chat, ID: interact.Elsewhere + rand.Text(), Kind: chats.KindPress, User: id, UserName: name, Direct: q.Direct,
+		Chat: kept.Chat, ID: interact.PagePressPrefix + rand.Text(), Kind: chats.KindPress, User: id, UserName: name, Direct: q.Direct,
 		Text: data, On: kept.IDs[len(kept.IDs)-1], Time: a.b.cfg.Now(),
 	})
 }

@@ -70,8 +70,8 @@ func (s *stops) pressedUndo(ctx context.Context, press interact.Press) (interact
 	return interact.Result{Close: true}, s.inserter.insert(ctx, s.inserter.New(m))
 }
 
-// takeBack runs an /undo: the conversation from before a /clear is the present one again.
-func (s *stops) takeBack(ctx context.Context, j *queue.Run, _ string) (string, error) {
+// undo runs an /undo: the conversation from before a /clear is the present one again.
+func (s *stops) undo(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	m := j.Message
 	if !s.admins.mayClear(ctx, m) {
 		outbox.MakeEphemeral(j)

@@ -32,7 +32,7 @@ func (m *eager) Complete(ctx context.Context, req agent.Request, show func(agent
 	results := 0
 	for _, one := range req.Messages {
 		switch {
-		case one.Asks():
+		case one.BeginsTurn():
 			said, results = []string{one.Text}, 0
 		case one.Role == agent.RoleUser:
 			said = append(said, one.Text)

@@ -19,8 +19,8 @@ const (
 	maxApproved = 10 // listed calls
 )
 
-// strange is what is shown to who may not talk to the bot.
-const strange = "I do not know you yet. Write to me under Messages, and I will ask whether I may talk to you."
+// strangerWelcome is shown to users who may not talk to the bot.
+const strangerWelcome = "I do not know you yet. Write to me under Messages, and I will ask whether I may talk to you."
 
 // Welcome implements [chats.Welcomer]. Its texts are those of the commands.
 func (b *Bridge) Welcome(ctx context.Context, m chats.Message) (chats.Welcome, error) {
@@ -29,7 +29,7 @@ func (b *Bridge) Welcome(ctx context.Context, m chats.Message) (chats.Welcome, e
 	}
 	role := b.people.Role(m.By())
 	if role == toolgroups.RoleStranger {
-		return chats.Welcome{Sections: []chats.Section{{Title: "Hello", Text: strange}}}, nil
+		return chats.Welcome{Sections: []chats.Section{{Title: "Hello", Text: strangerWelcome}}}, nil
 	}
 	var w chats.Welcome
 	groups := slices.DeleteFunc(b.cfg.Turns.Tools().Groups(), func(g toolgroups.Group) bool { return len(g.Tools) == 0 || role < g.Role })
@@ -49,11 +49,11 @@ func (b *Bridge) Welcome(ctx context.Context, m chats.Message) (chats.Welcome, e
 		if at < 0 {
 			continue
 		}
-		text, err := b.commands.bring(b.cfg.Commands[at]).Run(ctx, j, "")
+		text, err := b.commands.wrap(b.cfg.Commands[at]).Run(ctx, j, "")
 		if err != nil {
 			return chats.Welcome{}, fmt.Errorf("welcome: /%s: %w", s.command, err)
 		}
-		w.Sections = append(w.Sections, chats.Section{Title: s.title, Text: b.commands.spelled(m.Chat.Platform, text)})
+		w.Sections = append(w.Sections, chats.Section{Title: s.title, Text: b.commands.formatCommands(m.Chat.Platform, text)})
 	}
 	waiting, err := b.waiting(ctx, m.By())
 	if err != nil {
@@ -75,7 +75,7 @@ func (b *Bridge) waiting(ctx context.Context, user string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("welcome: %w", err)
 		}
-		if line, ok := interact.Asked(kept, user); ok && len(list) < maxApproved {
+		if line, ok := interact.WaitingLine(kept, user); ok && len(list) < maxApproved {
 			list = append(list, line)
 		}
 	}

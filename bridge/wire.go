@@ -63,7 +63,7 @@ func (b *Bridge) wireCards() {
 	cfg := b.cfg
 	b.handlers = make(map[string]interact.Handler)
 	b.cards = interact.NewCards(interact.CardsConfig{
-		Platforms: b.platforms, Owns: b.leases.Owns, Redact: cfg.Redact, RedactCards: cfg.RedactCards, Spell: b.commands.spelled, Log: b.log, Now: cfg.Now,
+		Platforms: b.platforms, Owns: b.leases.Owns, Redact: cfg.Redact, RedactCards: cfg.RedactCards, FormatCommands: b.commands.formatCommands, Log: b.log, Now: cfg.Now,
 		Store: b.store, Handlers: b.handlers, Jobs: b.inserter, Sender: b.sender, Host: b.cardHost,
 	})
 	b.people = access.New(access.Config{
@@ -91,7 +91,7 @@ func (b *Bridge) wireTurns() {
 		refused: cfg.Hooks.Refused, report: cfg.Hooks.Report, now: cfg.Now, log: b.log,
 	}
 	b.turns = turn.New(turn.Config{
-		Settings: cfg.Turns, Platforms: b.platforms, Safe: b.leases.OwnsSafely, Redact: cfg.Redact, Spell: b.commands.spelled, Files: cfg.Hooks.Files,
+		Settings: cfg.Turns, Platforms: b.platforms, Safe: b.leases.OwnsSafely, Redact: cfg.Redact, FormatCommands: b.commands.formatCommands, Files: cfg.Hooks.Files,
 		Log: b.log, Now: cfg.Now, Store: cfg.Store, Jobs: b.jobs, Queue: b.queue, Sender: b.sender, Gate: b.gate, Asker: b.elicitation, Keeper: b.mender, Host: b.turnHost,
 		Watcher: turnWatcher{
 			platforms: b.platforms, previews: b.previews, growing: cfg.Turns.RedactPartial != nil, observe: cfg.Turns.Observe, tracer: cfg.Hooks.Trace,

@@ -117,19 +117,19 @@ type workers struct {
 func (b *Bridge) kinds() (byKind map[chats.Kind]worker, unknown worker) {
 	const tasks = "/task"
 	command := func(d declaration) *commandWorker {
-		d.Barrier, d.Said, d.lasting = true, true, true
+		d.Barrier, d.FromUser, d.lasting = true, true, true
 		return &commandWorker{d, b.commands}
 	}
 	press := declaration{Placement: queue.Placement{SubQueue: "/card", Barrier: true}, lasting: true, open: true, delivered: true}
 	shown := declaration{Placement: queue.Placement{SubQueue: "/card"}, lasting: true, open: true}
-	message := declaration{Placement: queue.Placement{NeedsSlot: true, Joinable: true, Said: true}, explained: true, delivered: true}
+	message := declaration{Placement: queue.Placement{NeedsSlot: true, Joinable: true, FromUser: true}, explained: true, delivered: true}
 	task := declaration{Placement: queue.Placement{SubQueue: tasks, NeedsSlot: true}, explained: true}
 	unknown = &declaration{Placement: queue.Placement{Unknown: true}, lasting: true}
 	return map[chats.Kind]worker{
 		chats.KindText:         &messageWorker{message, b.turns, b.gate},
 		chats.KindEdit:         &editWorker{declaration{delivered: true}, b.edits, b.completer}, // until it is claimed
-		kindNotice:             &noticeWorker{declaration{Placement: queue.Placement{Said: true}, open: true, explained: true}, b.notices(), b.gate},
-		kindReply:              &replyWorker{declaration{Placement: queue.Placement{SubQueue: press.SubQueue, Barrier: true, Said: true}, lasting: true}, b.elicitation},
+		kindNotice:             &noticeWorker{declaration{Placement: queue.Placement{FromUser: true}, open: true, explained: true}, b.notices(), b.gate},
+		kindReply:              &replyWorker{declaration{Placement: queue.Placement{SubQueue: press.SubQueue, Barrier: true, FromUser: true}, lasting: true}, b.elicitation},
 		kindCommand:            command(declaration{Placement: queue.Placement{Yields: true}}),
 		kindOpenCommand:        command(declaration{open: true}),
 		kindUndoCommand:        command(declaration{}),
@@ -226,7 +226,7 @@ func (w *workers) Placement(j *queue.Run) queue.Placement {
 		place.Joinable = place.Joinable && place.NeedsSlot
 	}
 	awaits := place.NeedsSlot && place.Joinable && j.PieceCount == 0
-	place.Bare = awaits && j.Unstarted && j.Message.Forwards()
+	place.ForwardOnly = awaits && j.Unstarted && j.Message.Forwards()
 	place.Partial = awaits && (j.Message.Group != "" || j.Message.Cut != chats.CutNowhere)
 	return place
 }
@@ -250,7 +250,7 @@ func (w *workers) Suspended(h *queue.Suspended, next *queue.Run) { w.suspender.s
 
 // Waits implements [queue.Workers].
 func (w *workers) Waits(j *queue.Run) {
-	if w.acknowledges && w.Placement(j).Said {
+	if w.acknowledges && w.Placement(j).FromUser {
 		w.reactions.Wait(j)
 	}
 }
@@ -308,10 +308,10 @@ func (n notices) answer(ctx context.Context, j *queue.Run) (string, error) {
 	if turn.Of(j).AskOwner {
 		return n.people.AskOwner(ctx, j)
 	}
-	if n.workers.Placement(j).Said {
+	if n.workers.Placement(j).FromUser {
 		outbox.MakeEphemeral(j)
 	}
-	return n.commands.spelled(j.Message.Chat.Platform, outbox.Of(j).Notice), nil
+	return n.commands.formatCommands(j.Message.Chat.Platform, outbox.Of(j).Notice), nil
 }
 
 // noticeWorker answers messages with their notices.
@@ -373,7 +373,7 @@ type undoWorker struct {
 }
 
 func (w *undoWorker) answer(ctx context.Context, j *queue.Run) (string, error) {
-	return w.stops.takeBack(ctx, j, "")
+	return w.stops.undo(ctx, j, "")
 }
 
 // stopPressWorker handles presses of the stop button below a preview.
@@ -435,7 +435,7 @@ type moveWorker struct {
 // shownWorker delivers messages that the bot sends on its own.
 type shownWorker struct{ declaration }
 
-func (w *shownWorker) types() (args, work any) { return nil, new(outbox.Own) }
+func (w *shownWorker) types() (args, work any) { return nil, new(outbox.BotMessage) }
 
 // cardWorker delivers cards.
 type cardWorker struct {
@@ -465,7 +465,7 @@ type pressWorker struct {
 	completer *completer
 }
 
-func (w *pressWorker) types() (args, work any) { return nil, new(interact.Pressing) }
+func (w *pressWorker) types() (args, work any) { return nil, new(interact.PressWork) }
 
 func (w *pressWorker) perform(ctx context.Context, j *queue.Run) error {
 	return w.completer.completeAfter(ctx, j, w.cards.Press)

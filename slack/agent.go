@@ -56,13 +56,13 @@ func (s self) decodeAgent(o outer) (intake, error) {
 // convertAgent converts a press on Slack's stop button to a /stop in its thread.
 func (r *receiver) convertAgent(ctx context.Context, e *agentEvent) *chats.Message {
 	direct := isDirectID(e.Channel)
-	if !r.works(e.Channel, direct) {
+	if !r.serves(e.Channel, direct) {
 		return nil
 	}
 	chat := chats.Chat{Platform: Name, ID: e.Channel, Thread: e.ThreadTS}
 	user := r.self.userID(e.User, "", e.shared)
 	if e.Type != sessionStopped {
-		r.welcome(ctx, e, chats.Message{Chat: chat.Whole(), Kind: chats.KindText, User: user, Direct: direct})
+		r.welcome(ctx, e, chats.Message{Chat: chat.WithoutThread(), Kind: chats.KindText, User: user, Direct: direct})
 		return nil
 	}
 	r.surface.Background(ctx, "slack may show that the bot is at work, and it is not", func(ctx context.Context) error {

@@ -119,7 +119,7 @@ func (r *receiver) conversations(ctx context.Context, live map[string][]string) 
 				return nil, err
 			}
 			for _, c := range page {
-				if r.works(c.ID, kind.event == "im") {
+				if r.serves(c.ID, kind.event == "im") {
 					list = append(list, conversation{id: c.ID, kind: kind.event, shared: c.IsExtShared})
 				}
 			}

@@ -155,7 +155,7 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 			r.join(ctx, e.chat(m), m.Parent)
 		}
 		return nil, nil
-	case !r.works(e.Channel, e.isDirect()):
+	case !r.serves(e.Channel, e.isDirect()):
 		return nil, nil
 	case !m.fromPerson():
 		return r.overhear(e, m), nil
@@ -173,7 +173,7 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 	if r.name(e, m, msg, r.naming(ctx, forBot)); forBot {
 		files = r.api.known(ctx, files)
 	} else {
-		msg.Kind, msg.Chat = chats.KindAmbient, msg.Chat.Whole()
+		msg.Kind, msg.Chat = chats.KindAmbient, msg.Chat.WithoutThread()
 	}
 	msg.Files, msg.Skipped = readAttached(files)
 	if msg.Text == "" && len(msg.Files) == 0 && len(msg.Skipped) == 0 && len(msg.Quoted) == 0 {
@@ -192,7 +192,7 @@ func (r *receiver) overhear(e *event, m *message) *chats.Message {
 	if !r.hears(m, msg) {
 		return nil
 	}
-	if msg.Kind, msg.Chat = chats.KindAmbient, msg.Chat.Whole(); m.User == "" {
+	if msg.Kind, msg.Chat = chats.KindAmbient, msg.Chat.WithoutThread(); m.User == "" {
 		msg.User = m.BotID
 	}
 	msg.UserName, msg.Text = r.self.saying(m, r.knownName)
@@ -314,7 +314,7 @@ func (r *receiver) convertCommand(ctx context.Context, c *command) (*chats.Messa
 	word := strings.ToLower(strings.TrimLeft(first, "/!"))
 	info, is := r.command(word)
 	switch {
-	case !r.works(c.ChannelID, direct):
+	case !r.serves(c.ChannelID, direct):
 		return nil, "I do not work in this channel. Write to me in a direct message."
 	case info.OfThread && direct && r.self.agentView:
 		return nil, fmt.Sprintf("Each conversation here is a thread, and Slack has no slash commands in threads: write “!%s” in the thread you mean.", word)

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// elsewhere separates the id of a user of another workspace from the id of that workspace, so that an
+// outsiderMark separates the id of a user of another workspace from the id of that workspace, so that an
 // access rule for this workspace does not admit them.
-const elsewhere = "@"
+const outsiderMark = "@"
 
 // channelID matches the id of a channel.
 var channelID = regexp.MustCompile(`^[CG][A-Z0-9]+$`)
@@ -40,9 +40,9 @@ func checkChannels(list []string) ([]string, error) {
 // users name channels.
 func isDirectID(channel string) bool { return strings.HasPrefix(channel, "D") }
 
-// works reports whether the bot works in a conversation: a direct chat, or one of the channels it is
+// serves reports whether the bot works in a conversation: a direct chat, or one of the channels it is
 // limited to, if any.
-func (p *Platform) works(channel string, direct bool) bool {
+func (p *Platform) serves(channel string, direct bool) bool {
 	return direct || len(p.channels) == 0 || slices.Contains(p.channels, channel)
 }
 
@@ -52,12 +52,12 @@ func (s self) userID(user, team string, shared bool) string {
 	if team == "" && !shared || s.isOurs(team) {
 		return user
 	}
-	return user + elsewhere + cmp.Or(team, "unknown")
+	return user + outsiderMark + cmp.Or(team, "unknown")
 }
 
 // slackID returns Slack's id of a user, and whether they are an outsider.
 func slackID(user string) (id string, outsider bool) {
-	id, _, outsider = strings.Cut(user, elsewhere)
+	id, _, outsider = strings.Cut(user, outsiderMark)
 	return id, outsider
 }
 

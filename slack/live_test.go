@@ -22,7 +22,7 @@ import (
 // Live C03: A history that is asked for by its oldest end begins there.
 func TestMissedMessagesComeInTheirOrder(t *testing.T) {
 	f := setup(t, quick(), nil)
-	f.p.reach.Sign()
+	f.p.reach.SignOfLife()
 	f.SetScopes("chat:write") // nothing is delivered
 	var want []string
 	for i := range maxMissed + 150 {
@@ -115,7 +115,7 @@ func TestARefusedLookUpDelaysNoAcknowledgement(t *testing.T) {
 				t.Errorf("accepted %+v", last)
 			}
 			f.stop()
-			if debts := f.p.reach.Debts(); len(debts) > 0 {
+			if debts := f.p.reach.Postponed(); len(debts) > 0 {
 				t.Errorf("still to be looked at: %v", debts)
 			}
 		})

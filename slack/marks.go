@@ -30,8 +30,8 @@ func (r *receiver) loadMarks(ctx context.Context) {
 			r.statuses.Remember(chat)
 		}
 	}
-	if len(r.reach.Debts()) > 0 {
-		r.reach.Ring()
+	if len(r.reach.Postponed()) > 0 {
+		r.reach.WakeUp()
 	}
 }
 
@@ -56,7 +56,7 @@ func (r *receiver) upkeep(ctx context.Context, sockets bool) {
 			r.prune(ctx)
 		case <-tick.C:
 			if !sockets {
-				r.reach.Sign()
+				r.reach.SignOfLife()
 			}
 			r.saveMarks(ctx)
 			r.takeOver(ctx)
@@ -69,11 +69,11 @@ func (r *receiver) takeOver(ctx context.Context) {
 	if r.leads == nil || !r.leading() {
 		return
 	}
-	if err := r.reach.LoadDebts(ctx); err != nil {
+	if err := r.reach.LoadPostponed(ctx); err != nil {
 		r.log.Warn("not known what is still to be looked at", "err", err)
 	}
-	if since, _ := r.reach.Gap(); !since.IsZero() || len(r.reach.Debts()) > 0 {
-		r.reach.Ring()
+	if since, _ := r.reach.Gap(); !since.IsZero() || len(r.reach.Postponed()) > 0 {
+		r.reach.WakeUp()
 	}
 }
 

@@ -12,19 +12,19 @@ import (
 	"oneclaw/slack/shared"
 )
 
-// owe stores that a message is still to be fetched.
-func (r *receiver) owe(ctx context.Context, e *event) error {
+// postpone stores that a message is still to be fetched.
+func (r *receiver) postpone(ctx context.Context, e *event) error {
 	m := e.subject()
-	return r.reach.Owe(ctx, e.chat(m), shared.Unresolved{Since: m.TS, Kind: e.ChannelType, Shared: e.shared})
+	return r.reach.Postpone(ctx, e.chat(m), shared.Postponement{Since: m.TS, Kind: e.ChannelType, Shared: e.shared})
 }
 
 // settle fetches what was postponed, until nothing is left or ctx ends.
 func (r *receiver) settle(ctx context.Context) {
 	pauses := retry.New(minBackOff, maxBackOff)
-	for debts := r.reach.Debts(); len(debts) > 0 && ctx.Err() == nil; debts = r.reach.Debts() {
+	for debts := r.reach.Postponed(); len(debts) > 0 && ctx.Err() == nil; debts = r.reach.Postponed() {
 		var failed error
 		for _, chat := range slices.SortedFunc(maps.Keys(debts), func(a, b chats.Chat) int { return stamp(debts[a].Since).Compare(stamp(debts[b].Since)) }) {
-			if err := r.pay(ctx, chat, debts[chat]); err != nil {
+			if err := r.fetchPostponed(ctx, chat, debts[chat]); err != nil {
 				failed = err
 			}
 		}
@@ -36,12 +36,12 @@ func (r *receiver) settle(ctx context.Context) {
 	}
 }
 
-// pay fetches the postponed messages of a thread.
-func (r *receiver) pay(ctx context.Context, chat chats.Chat, d shared.Unresolved) error {
+// fetchPostponed fetches the postponed messages of a thread.
+func (r *receiver) fetchPostponed(ctx context.Context, chat chats.Chat, d shared.Postponement) error {
 	from := stamp(d.Since).Add(-time.Microsecond)
 	oldest := fmt.Sprintf("%d.%06d", from.Unix(), from.Nanosecond()/1000)
 	if _, err := r.fillThread(ctx, conversation{id: chat.ID, kind: d.Kind, shared: d.Shared}, chat.Thread, oldest); err != nil {
 		return err
 	}
-	return r.reach.Settled(ctx, chat, d)
+	return r.reach.Resolved(ctx, chat, d)
 }

@@ -113,7 +113,7 @@ func (p *interaction) chat() chats.Chat {
 func (r *receiver) convertPress(ctx context.Context, p *interaction) *chats.Message {
 	id, chat := p.id(), p.chat()
 	direct := isDirectID(chat.ID)
-	if !r.works(chat.ID, direct) {
+	if !r.serves(chat.ID, direct) {
 		return nil
 	}
 	user := r.self.userID(p.User.ID, p.User.TeamID, false)

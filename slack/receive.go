@@ -161,7 +161,7 @@ func (r *receiver) accept(ctx context.Context, in intake) (reply string, err err
 		// A refused look-up must not delay the acknowledgement: Slack would give up soon.
 		if msg, err = r.convert(ctx, in.event); err != nil {
 			r.log.Warn("looked at later: slack does not tell now whether it is for the bot", "err", err)
-			return "", r.owe(ctx, in.event)
+			return "", r.postpone(ctx, in.event)
 		}
 	case in.command != nil:
 		msg, reply = r.convertCommand(ctx, in.command)
@@ -169,7 +169,7 @@ func (r *receiver) accept(ctx context.Context, in intake) (reply string, err err
 		msg = r.convertPress(ctx, in.press)
 	case in.agent != nil:
 		msg = r.convertAgent(ctx, in.agent)
-	case in.said != nil && r.works(in.said.Channel, isDirectID(in.said.Channel)):
+	case in.said != nil && r.serves(in.said.Channel, isDirectID(in.said.Channel)):
 		said := chats.NewFeedback(chats.Chat{Platform: Name, ID: in.said.Channel}, in.said.TS, r.self.userID(in.said.User, "", in.said.Shared), in.said.Says, stamp(in.said.At))
 		msg = &said
 	}

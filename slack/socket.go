@@ -80,7 +80,7 @@ func (c *client) socketAddress(ctx context.Context) (string, error) {
 
 func (r *receiver) sign(s *socket) error {
 	if s.greeted {
-		r.reach.Sign()
+		r.reach.SignOfLife()
 	}
 	return s.extend()
 }
@@ -160,7 +160,7 @@ func (r *receiver) listen(ctx context.Context, s *socket) error {
 		}
 		r.api.Frame(false, data)
 		if s.greeted {
-			r.reach.Sign()
+			r.reach.SignOfLife()
 		}
 		if err := json.Unmarshal(data, &raw); err != nil {
 			r.log.Error("frame skipped: it does not decode", "bytes", len(data), "err", err)

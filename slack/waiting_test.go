@@ -41,5 +41,5 @@ func TestSlackShowsThatADecisionIsDue(t *testing.T) {
 	is("suspended")
 	f.p.SetWaiting(t.Context(), to.Chat, false)
 	is("active")
-	f.p.SetWaiting(t.Context(), to.Chat.Whole(), true) // there is no session outside of a thread
+	f.p.SetWaiting(t.Context(), to.Chat.WithoutThread(), true) // there is no session outside of a thread
 }

@@ -97,7 +97,7 @@ func (d *decoder) lookUpAlbums(ctx context.Context, list []*decoded) error {
 		forBot := d.forBot(u)
 		switch a := m.belongsTo(); {
 		case m.MediaGroup == "" && forBot:
-			d.goesOn(m)
+			d.expectNextPiece(m)
 		case m.MediaGroup != "" && !forBot:
 			others = append(others, a)
 		case m.MediaGroup != "":

@@ -46,9 +46,9 @@ func (e *editions) changed(events []event) []event {
 // days, and an inbox remembers longer what it has accepted.
 const maxFirst = 48 * time.Hour
 
-// called converts edits that mention the bot to new messages as well. An inbox drops those it has
+// mentionsAdded converts edits that mention the bot to new messages as well. An inbox drops those it has
 // accepted before.
-func called(events []event) (all []event) {
+func mentionsAdded(events []event) (all []event) {
 	for _, e := range events {
 		if e.first {
 			m := *e.message

@@ -81,8 +81,8 @@ func (p *Platform) admit(ctx context.Context, chat chats.Chat) error {
 	return &chats.SendError{Outcome: chats.Later, RetryAfter: wait, Err: fmt.Errorf("telegram: %s is under flood control for another %v", chat, wait.Round(time.Millisecond))}
 }
 
-// heed adapts the rate to an error of a call about a chat.
-func (p *Platform) heed(chat chats.Chat, err error) {
+// adaptRate adapts the rate to an error of a call about a chat.
+func (p *Platform) adaptRate(chat chats.Chat, err error) {
 	if ce, ok := errors.AsType[*callError](err); ok && ce.code == http.StatusTooManyRequests {
 		p.pacer.refuse(chat.ID, ce.retryAfter)
 	}

@@ -42,9 +42,9 @@ func (m *message) piece(id, date int64) album {
 	return album{m.Chat.ID, fmt.Sprintf("text/%d/%d/%d", by, id, date)}
 }
 
-// goesOn records that the rest of a text is for the bot: the message with the next id, if it comes at
+// expectNextPiece records that the rest of a text is for the bot: the message with the next id, if it comes at
 // once. Only the first one mentions the bot.
-func (d *decoder) goesOn(m *message) {
+func (d *decoder) expectNextPiece(m *message) {
 	for date := m.Date; m.cut() != chats.CutNowhere && date <= m.Date+pieceSeconds; date++ {
 		d.albums.known.Put(m.piece(m.ID+1, date), true, cache.Forever)
 	}

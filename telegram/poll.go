@@ -181,7 +181,7 @@ func (r *receiver) give(ctx context.Context, d *decoder, raws []json.RawMessage)
 		return last, known, err
 	}
 	events = r.editions.changed(events)
-	if err := r.hand(ctx, called(events)); err != nil {
+	if err := r.hand(ctx, mentionsAdded(events)); err != nil {
 		return last, known, err
 	}
 	r.editions.keep(events)

@@ -23,8 +23,8 @@ func (p *Platform) Render(text string) []chats.Part {
 // mention matches what Telegram takes for a user's name in plain text.
 var mention = regexp.MustCompile(`(^|[^\pL\pN_])@([\pL\pN_])`)
 
-// inert breaks mentions in plain text with an invisible character.
-func inert(text string) string { return mention.ReplaceAllString(text, "$1@\u200b$2") }
+// breakMentions breaks mentions in plain text with an invisible character.
+func breakMentions(text string) string { return mention.ReplaceAllString(text, "$1@\u200b$2") }
 
 // partLimit leaves room for the lines that a send may add.
 func partLimit() int {

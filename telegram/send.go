@@ -135,7 +135,7 @@ func htmlLine(s string) string { return "<i>" + html.EscapeString(s) + "</i>" }
 
 // sendError returns the outcome of a failed send.
 func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
-	p.heed(to.Chat, err)
+	p.adaptRate(to.Chat, err)
 	out := &chats.SendError{Outcome: chats.Unknown, Err: err}
 	var ce *callError
 	if !errors.As(err, &ce) {
@@ -193,7 +193,7 @@ func (p *Platform) SetTyping(ctx context.Context, to chats.Address, on bool) err
 		params["message_thread_id"] = "1"
 	}
 	err := p.api.call(ctx, "sendChatAction", params, nil)
-	p.heed(to.Chat, err)
+	p.adaptRate(to.Chat, err)
 	return err
 }
 

@@ -124,7 +124,7 @@ func (d delivery) address() tgbotapi.Params {
 
 // caption returns a text cut to the maximum length of a caption, its additional lines included.
 func (d delivery) caption(text string) string {
-	text = inert(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")))
+	text = breakMentions(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")))
 	room := maxCaption + 1 - markdown.Units(d.text("-", plainLine)) // the text takes one unit
 	if markdown.Units(text) > room {
 		text = text[:prefixLen(text, room-1)] + "…"

@@ -82,7 +82,7 @@ func (r *receiver) serve(ctx context.Context) {
 	set := false
 	var lastError int64
 	for ctx.Err() == nil {
-		info, err := r.tend(ctx, set)
+		info, err := r.ensureWebhook(ctx, set)
 		r.health.polled(err)
 		wait := hookInterval
 		switch {
@@ -103,8 +103,8 @@ func (r *receiver) serve(ctx context.Context) {
 	}
 }
 
-// tend sets the webhook at first, and again if it was removed. Setting it again changes nothing.
-func (r *receiver) tend(ctx context.Context, set bool) (info webhookInfo, err error) {
+// ensureWebhook sets the webhook at first, and again if it was removed. Setting it again changes nothing.
+func (r *receiver) ensureWebhook(ctx context.Context, set bool) (info webhookInfo, err error) {
 	if set {
 		if info, err = r.api.webhook(ctx); err != nil || info.URL == r.hook.address {
 			return info, err

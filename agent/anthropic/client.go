@@ -82,7 +82,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Known == nil {
 		cfg.Known = NewKnown()
 	}
-	cfg.HTTPClient = provider.Within(cfg.HTTPClient)
+	cfg.HTTPClient = provider.RestrictRedirects(cfg.HTTPClient)
 	sum := sha256.Sum256([]byte(base + "\n" + cfg.Model))
 	return &Client{cfg: cfg, origin: hex.EncodeToString(sum[:8]), family: familyOf(cfg.Model)}, nil
 }
@@ -145,7 +145,7 @@ func (c *Client) try(ctx context.Context, req *agent.Request, q quirks, onDelta 
 			err = whole.add(a)
 		}
 		if err == nil && a.stop == stopPause {
-			err = r.goOn(a)
+			err = r.continueAnswer(a)
 		}
 		if err != nil {
 			return agent.Reply{}, streamed, provider.Judge(ctx, err, c.cfg.APIKey)

@@ -23,8 +23,8 @@ var statuses = map[string]int{
 // statusOverloaded is the status of an overloaded Anthropic.
 const statusOverloaded = 529
 
-// refusedIn returns the error in an event of a stream.
-func refusedIn(event []byte) error {
+// errorIn returns the error in an event of a stream.
+func errorIn(event []byte) error {
 	e := provider.ErrorIn(event)
 	e.Status = cmp.Or(e.Status, statuses[e.Code])
 	return e

@@ -28,22 +28,22 @@ func mark(r *request, tools []toolgroups.Tool, hour bool) {
 		}
 	}
 	if n := len(r.Messages); n > 0 {
-		set(lastBlock(r.Messages[n-1].Content))
+		set(lastMark(r.Messages[n-1].Content))
 		if before := beforeReply(r.Messages); before >= 0 && blocks(r.Messages[before+1:]) >= lookBack {
-			set(lastBlock(r.Messages[before].Content))
+			set(lastMark(r.Messages[before].Content))
 		}
 	}
 	if n := len(r.System); n > 0 {
 		set(&r.System[n-1].Mark)
 	}
-	for _, end := range ends(r.Tools, tools) {
+	for _, end := range toolEnds(r.Tools, tools) {
 		set(&r.Tools[end-1].Mark)
 	}
 }
 
-// ends returns where the tools end that are not deferred, the provider's search included: without the
+// toolEnds returns where the tools end that are not deferred, the provider's search included: without the
 // newest group, and with it.
-func ends(wire []tool, tools []toolgroups.Tool) (ends []int) {
+func toolEnds(wire []tool, tools []toolgroups.Tool) (ends []int) {
 	open := 0
 	for open < len(wire) && !wire[open].Deferred {
 		open++
@@ -68,8 +68,8 @@ func group(tools []toolgroups.Tool, i int) string {
 	return tools[i].Group
 }
 
-// lastBlock returns the mark of the last block of a message that can have one.
-func lastBlock(all []content) **cached {
+// lastMark returns the mark of the last block of a message that can have one.
+func lastMark(all []content) **cached {
 	for i := len(all) - 1; i >= 0; i-- {
 		if all[i].raw == nil {
 			return &all[i].Mark

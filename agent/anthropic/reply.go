@@ -74,10 +74,10 @@ func (c *collected) add(a *answer) error {
 		kept := block{Type: p.Type}
 		switch p.Type {
 		case blockText:
-			text.WriteString(p.said())
+			text.WriteString(p.fullText())
 		case blockToolUse:
 			cut := i == len(a.blocks)-1 && (a.stop == stopTokens || a.stop == stopOverflow)
-			c.r.Calls = append(c.r.Calls, agent.Call{ID: p.ID, Name: p.Name, Arguments: p.called(cut)})
+			c.r.Calls = append(c.r.Calls, agent.Call{ID: p.ID, Name: p.Name, Arguments: p.rawArguments(cut)})
 		case blockThinking, blockRedacted, blockSearch, blockFound:
 			raw, err := p.raw()
 			if err != nil {
@@ -85,7 +85,7 @@ func (c *collected) add(a *answer) error {
 			}
 			kept.Raw = raw
 			if p.Type == blockFound {
-				kept.Names = p.found()
+				kept.Names = p.foundTools()
 			}
 		default:
 			continue // none of our tools returns others

@@ -75,8 +75,8 @@ func picture(p provider.Picture) content {
 	return content{Type: "image", Source: &source{Type: "base64", Kind: p.Kind, Data: p.Data}}
 }
 
-// goOn adds an answer that was paused, so that the server continues it.
-func (r *request) goOn(a *answer) error {
+// continueAnswer adds an answer that was paused, so that the server continues it.
+func (r *request) continueAnswer(a *answer) error {
 	m := message{Role: roleAssistant}
 	for _, p := range a.blocks {
 		raw, err := p.raw()

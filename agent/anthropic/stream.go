@@ -106,7 +106,7 @@ func (a *answer) add(raw []byte) error {
 	case "message_stop":
 		a.whole = true
 	case "error":
-		return refusedIn(raw)
+		return errorIn(raw)
 	}
 	return nil
 }
@@ -162,12 +162,12 @@ type piece struct {
 	text, thinking, signature, input strings.Builder
 }
 
-// said returns the text of a block.
-func (p *piece) said() string { return p.Text + p.text.String() }
+// fullText returns the text of a block.
+func (p *piece) fullText() string { return p.Text + p.text.String() }
 
-// called returns the arguments of a call as they came. If the reply was cut off, an empty string stays
+// rawArguments returns the arguments of a call as they came. If the reply was cut off, an empty string stays
 // empty.
-func (p *piece) called(cut bool) string {
+func (p *piece) rawArguments(cut bool) string {
 	if p.input.Len() > 0 || cut {
 		return p.input.String()
 	}
@@ -214,8 +214,8 @@ func (p *piece) raw() (json.RawMessage, error) {
 	return encoded(fields)
 }
 
-// found returns the tools that the provider's search found.
-func (p *piece) found() (names []string) {
+// foundTools returns the tools that the provider's search found.
+func (p *piece) foundTools() (names []string) {
 	var content struct {
 		References []struct {
 			Name string `json:"tool_name"`

@@ -99,7 +99,7 @@ func New(cfg Config) (*Client, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	cfg.HTTPClient = provider.Within(cfg.HTTPClient)
+	cfg.HTTPClient = provider.RestrictRedirects(cfg.HTTPClient)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Known == nil {
 		cfg.Known = NewKnown()
@@ -145,7 +145,7 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 		reply, streamed, fault = c.try(ctx, q, body, onDelta)
 		return fault
 	}, func(fault *provider.Fault) bool {
-		again, better := c.otherwise(&req, q, fault, pictures)
+		again, better := c.adaptRequest(&req, q, fault, pictures)
 		if again {
 			q = better
 			body, pictures = c.encode(req, q)
@@ -160,9 +160,9 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 	return reply, err
 }
 
-// otherwise changes a refused request into one that may pass: as the refusal suggests, or else without
+// adaptRequest changes a refused request into one that may pass: as the refusal suggests, or else without
 // pictures, because an answer to the text alone is better than none.
-func (c *Client) otherwise(req *agent.Request, q quirks, f *provider.Fault, pictures bool) (again bool, better quirks) {
+func (c *Client) adaptRequest(req *agent.Request, q quirks, f *provider.Fault, pictures bool) (again bool, better quirks) {
 	better = q.learn(f)
 	if c.cfg.API == APIChat {
 		better.responses = false

@@ -93,9 +93,9 @@ func cachesOnDemand(u *url.URL, model string) bool {
 }
 
 var (
-	// later matches the models that refuse tools together with reasoning over Chat Completions: from
+	// refusesToolsOnChat matches the models that refuse tools together with reasoning over Chat Completions: from
 	// 5.4 on, if they reason, some only with an effort and some always.
-	later = regexp.MustCompile(`^(ft:)?gpt-(5\.([4-9]|[1-9][0-9])|[6-9]|[1-9][0-9])([.:-]|$)`)
+	refusesToolsOnChat = regexp.MustCompile(`^(ft:)?gpt-(5\.([4-9]|[1-9][0-9])|[6-9]|[1-9][0-9])([.:-]|$)`)
 	// responsesOnly matches families that were never on Chat Completions.
 	responsesOnly = regexp.MustCompile(`^(o[0-9]|gpt-[0-9.]+)-pro\b|codex|deep-research|^computer-use`)
 	// reasoners matches the models that reason, and return it encrypted if asked to.
@@ -108,7 +108,7 @@ func (c *Client) wantsResponses() bool {
 	if c.cfg.API != "" {
 		return c.cfg.API == APIResponses
 	}
-	if c.hosted && (responsesOnly.MatchString(c.cfg.Model) || later.MatchString(c.cfg.Model) && reasons(c.cfg.Model)) {
+	if c.hosted && (responsesOnly.MatchString(c.cfg.Model) || refusesToolsOnChat.MatchString(c.cfg.Model) && reasons(c.cfg.Model)) {
 		return true
 	}
 	err := api.NewReasoningValidator().Validate(api.ChatCompletionRequest{

@@ -11,7 +11,7 @@ type encoder struct {
 	client *Client
 	quirks quirks
 	buf    []byte
-	show   show
+	show   pictureSet
 	ids    provider.CallIDs
 	// last is the role of the last message; empty before the first.
 	last string

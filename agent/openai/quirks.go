@@ -63,9 +63,9 @@ func quirksOf(u *url.URL, cfg Config) quirks {
 	return q
 }
 
-// lessons maps refusals to quirks; the first match counts. A match contains all words of one of the
+// refusalQuirks maps refusals to quirks; the first match counts. A match contains all words of one of the
 // lists.
-var lessons = []struct {
+var refusalQuirks = []struct {
 	words [][]string
 	learn func(q *quirks)
 }{
@@ -89,11 +89,11 @@ var lessons = []struct {
 func (q quirks) learn(f *provider.Fault) quirks {
 	status, text := f.Failure.Status, strings.ToLower(f.Said)
 	refused := status == 0 || status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusUnprocessableEntity
-	if (refused || status >= http.StatusInternalServerError) && blindness(text) {
+	if (refused || status >= http.StatusInternalServerError) && refusesPictures(text) {
 		q.blind = true
 		return q
 	}
-	for _, l := range lessons {
+	for _, l := range refusalQuirks {
 		if refused && slices.ContainsFunc(l.words, func(all []string) bool {
 			return !slices.ContainsFunc(all, func(w string) bool { return !strings.Contains(text, w) })
 		}) {
@@ -104,9 +104,9 @@ func (q quirks) learn(f *provider.Fault) quirks {
 	return q
 }
 
-// blindness reports whether a refusal says that a model takes no pictures, in the words of Groq,
+// refusesPictures reports whether a refusal says that a model takes no pictures, in the words of Groq,
 // DeepSeek, Mistral, Ollama, LM Studio, vLLM, llama.cpp, OpenRouter and OpenAI.
-func blindness(text string) bool {
+func refusesPictures(text string) bool {
 	for _, words := range []string{
 		"content must be a string", "value must be a string", "unknown variant `image_url`",
 		"invalid type: sequence, expected a string", "untagged enum chatcompletionrequestcontent", "image input is not", "image input not", "image inputs are not",

@@ -15,7 +15,7 @@ import (
 // encode writes a request as JSON: the constant fields, then the tools, byte for byte as before, then
 // the messages. pictures reports whether any are shown.
 func (c *Client) encode(req agent.Request, q quirks) (body []byte, pictures bool) {
-	e := &encoder{client: c, quirks: q, show: c.look(req, q), ids: provider.CallIDs{Rule: q.ids}}
+	e := &encoder{client: c, quirks: q, show: c.readPictures(req, q), ids: provider.CallIDs{Rule: q.ids}}
 	e.reserve(req)
 	e.raw(`{`)
 	if q.responses && reasons(c.cfg.Model) {
@@ -85,7 +85,7 @@ func (e *encoder) messages(req agent.Request) {
 		m := &messages[i]
 		switch {
 		case m.Heard():
-			i = e.said(messages, i, "", nil)
+			i = e.userMessages(messages, i, "", nil)
 		case m.Role == agent.RoleAssistant:
 			var back carried
 			if i > turn || e.quirks.keeps {
@@ -100,15 +100,15 @@ func (e *encoder) messages(req agent.Request) {
 		case m.Role == agent.RoleTool:
 			e.result(m)
 			if len(e.show.pictures) > 0 && (i+1 == len(messages) || messages[i+1].Role != agent.RoleTool) {
-				i = e.made(messages, i)
+				i = e.resultPictures(messages, i)
 			}
 		}
 	}
 }
 
-// said writes the user message at an index, joined with those that follow if they become one; it
+// userMessages writes the user message at an index, joined with those that follow if they become one; it
 // returns the index of the last. Text and pictures come first.
-func (e *encoder) said(messages []agent.Message, at int, before string, pictures []provider.Picture) int {
+func (e *encoder) userMessages(messages []agent.Message, at int, before string, pictures []provider.Picture) int {
 	first := at
 	var text strings.Builder
 	text.WriteString(before)
@@ -121,9 +121,9 @@ func (e *encoder) said(messages []agent.Message, at int, before string, pictures
 	return at
 }
 
-// made shows the pictures of the results that end at an index, with the user's role: results hold none
+// resultPictures shows the pictures of the results that end at an index, with the user's role: results hold none
 // in either API. It returns the index of the last message that it wrote.
-func (e *encoder) made(messages []agent.Message, at int) int {
+func (e *encoder) resultPictures(messages []agent.Message, at int) int {
 	first := at
 	for first > 0 && messages[first-1].Role == agent.RoleTool {
 		first--
@@ -132,9 +132,9 @@ func (e *encoder) made(messages []agent.Message, at int) int {
 	if len(pictures) == 0 {
 		return at
 	}
-	text := madeText(messages[first : at+1])
+	text := resultPicturesText(messages[first : at+1])
 	if !e.quirks.responses && at+1 < len(messages) && messages[at+1].Heard() {
-		return e.said(messages, at+1, text+"\n\n", pictures)
+		return e.userMessages(messages, at+1, text+"\n\n", pictures)
 	}
 	e.user(text, pictures)
 	return at
@@ -145,7 +145,7 @@ func (e *encoder) reserve(req agent.Request) {
 	size, calls := len(req.System)+256, 0
 	for i := range req.Messages {
 		calls += len(req.Messages[i].Calls)
-		text := len(req.Messages[i].Text) + len(req.Messages[i].Pointed())
+		text := len(req.Messages[i].Text) + len(req.Messages[i].QuotedText())
 		size += text + text/16 + 96
 	}
 	for i := range req.Tools {

@@ -98,13 +98,13 @@ func (r *responseCollector) add(raw []byte) error {
 	case "response.completed", "response.incomplete", "response.failed":
 		return r.last(e.Response, e.Type)
 	case "error":
-		return failed(e.Error, provider.Told{Code: e.Code, Message: e.Message})
+		return failed(e.Error, provider.ErrorBody{Code: e.Code, Message: e.Message})
 	case "":
 		if e.Object == "response" {
 			return r.last(&e.response, "response."+string(e.Status))
 		}
 		if provider.Present(e.Error) || e.Object == "error" {
-			return failed(e.Error, provider.Told{Code: e.Code, Message: e.Message})
+			return failed(e.Error, provider.ErrorBody{Code: e.Code, Message: e.Message})
 		}
 	}
 	return nil
@@ -119,7 +119,7 @@ func (r *responseCollector) last(whole *response, kind string) error {
 		if !provider.Present(whole.Error) {
 			return errBroken
 		}
-		return failed(whole.Error, provider.Told{})
+		return failed(whole.Error, provider.ErrorBody{})
 	}
 	if kind == "response.incomplete" {
 		whole.Status = api.ResponseStatusIncomplete
@@ -129,7 +129,7 @@ func (r *responseCollector) last(whole *response, kind string) error {
 }
 
 // failed returns the error of an event, with the type that an error response would have.
-func failed(object json.RawMessage, flat provider.Told) error {
+func failed(object json.RawMessage, flat provider.ErrorBody) error {
 	e := provider.ErrorOf(object, flat)
 	if strings.HasPrefix(e.Code, "invalid_") {
 		e.Code += " invalid_request_error"

@@ -31,7 +31,7 @@ type chunk struct {
 	Usage   *usage
 	// Error is an object or a text; a flat one has its fields next to it.
 	Error json.RawMessage
-	provider.Told
+	provider.ErrorBody
 }
 
 // usage holds a server's token counts. Chat Completions has the Responses API's names for tokens that
@@ -51,7 +51,7 @@ type choice struct {
 
 // delta is a piece of a reply. Reasoning has several names.
 type delta struct {
-	Content          spoken
+	Content          contentText
 	Refusal          string
 	ReasoningContent string `json:"reasoning_content"`
 	Reasoning        string
@@ -59,17 +59,17 @@ type delta struct {
 	ToolCalls        []toolCall `json:"tool_calls"`
 }
 
-// spoken is a content: a string, or parts, each of text or of thinking.
-type spoken struct{ said, thought string }
+// contentText is a content: a string, or parts, each of text or of thinking.
+type contentText struct{ said, thought string }
 
 // UnmarshalJSON reads a string or parts.
-func (s *spoken) UnmarshalJSON(data []byte) error {
+func (s *contentText) UnmarshalJSON(data []byte) error {
 	if len(data) > 0 && data[0] != '[' {
 		return json.Unmarshal(data, &s.said)
 	}
 	var parts []struct {
 		Type, Text string
-		Thinking   spoken
+		Thinking   contentText
 	}
 	if err := json.Unmarshal(data, &parts); err != nil {
 		return err
@@ -248,5 +248,5 @@ func reported(c *chunk) (*provider.Refusal, bool) {
 	if !provider.Present(c.Error) && c.Object != "error" {
 		return nil, false
 	}
-	return provider.ErrorOf(c.Error, c.Told), true
+	return provider.ErrorOf(c.Error, c.ErrorBody), true
 }

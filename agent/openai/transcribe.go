@@ -29,7 +29,7 @@ type Transcript struct {
 // the server the format. It retries and fails like [Client.Complete].
 func (c *Client) Transcribe(ctx context.Context, name string, sound []byte) (Transcript, error) {
 	cfg := api.DefaultConfig(c.cfg.APIKey)
-	answers := &answering{client: c.cfg.HTTPClient}
+	answers := &httpDoer{client: c.cfg.HTTPClient}
 	cfg.BaseURL, cfg.HTTPClient = c.cfg.BaseURL, answers
 	client := api.NewClientWithConfig(cfg)
 	err := c.cfg.Retry.Repeat(ctx, c.cfg.Logger.With("model", c.cfg.Model), func() *provider.Fault {
@@ -50,15 +50,15 @@ func (c *Client) Transcribe(ctx context.Context, name string, sound []byte) (Tra
 	return answers.heard, nil
 }
 
-// answering turns refusals into errors, and bounds responses. It keeps the fields of a response that
+// httpDoer turns refusals into errors, and bounds responses. It keeps the fields of a response that
 // the library drops.
-type answering struct {
+type httpDoer struct {
 	client *http.Client
 	heard  Transcript
 }
 
 // Do implements the library's HTTPDoer.
-func (a *answering) Do(req *http.Request) (*http.Response, error) {
+func (a *httpDoer) Do(req *http.Request) (*http.Response, error) {
 	resp, err := a.client.Do(req)
 	if err != nil {
 		return nil, err

@@ -63,7 +63,7 @@ func (c *CallIDs) Call(id string) string {
 	wire := id
 	for n := 0; ; n++ {
 		if n > 0 || !c.Rule.fits(wire) {
-			wire = c.made(id, n)
+			wire = c.derived(id, n)
 		}
 		if _, again := c.Seen[wire]; !again {
 			break
@@ -86,8 +86,8 @@ func (c *CallIDs) Result(id string) (wire string, place int) {
 	return c.Open[c.done-1], c.done - 1
 }
 
-// made returns the id that replaces another, the n-th that does.
-func (c *CallIDs) made(id string, n int) string {
+// derived returns the id that replaces another, the n-th that does.
+func (c *CallIDs) derived(id string, n int) string {
 	sum := sha256.Sum256([]byte(id + "\n" + strconv.Itoa(n)))
 	if c.Rule == IDNine {
 		return hex.EncodeToString(sum[:5])[:9]

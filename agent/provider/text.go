@@ -14,7 +14,7 @@ import (
 // LastUser returns the index of the message that began the present turn; -1 if there is none.
 func LastUser(messages []agent.Message) int {
 	for i, message := range slices.Backward(messages) {
-		if message.Asks() {
+		if message.BeginsTurn() {
 			return i
 		}
 	}
@@ -32,7 +32,7 @@ func UserText(m *agent.Message, blind bool) string {
 	if name := senderName(m.Sender); name != "" {
 		text = "[" + name + "] " + text
 	}
-	if quoted := m.Pointed(); quoted != "" {
+	if quoted := m.QuotedText(); quoted != "" {
 		text = quoted + "\n" + text
 	}
 	for i := range m.Files {

@@ -54,20 +54,20 @@ func Refused(resp *http.Response) *Refusal {
 	return refused
 }
 
-// Within returns a client that does not leave the server it calls. It copies client; nil means a plain
+// RestrictRedirects returns a client that does not leave the server it calls. It copies client; nil means a plain
 // one.
-func Within(client *http.Client) *http.Client {
+func RestrictRedirects(client *http.Client) *http.Client {
 	within := http.Client{}
 	if client != nil {
 		within = *client
 	}
-	within.CheckRedirect = follow
+	within.CheckRedirect = checkRedirect
 	return &within
 }
 
-// follow allows redirects only within the server and with the same method: another server would be
+// checkRedirect allows redirects only within the server and with the same method: another server would be
 // given the conversation, and a POST would become a GET.
-func follow(req *http.Request, via []*http.Request) error {
+func checkRedirect(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	if req.Method != first.Method || req.URL.Hostname() != first.URL.Hostname() || len(via) > maxRedirects {
 		return http.ErrUseLastResponse

@@ -61,7 +61,7 @@ func (d *Registry) people(ctx context.Context, j *queue.Run, args string) (strin
 	case verb == "admin":
 		return d.add(ctx, j.Author(d.cfg.Store), role, user, isAdmin)
 	case verb == "remove":
-		return d.Take(ctx, j.Author(d.cfg.Store), user)
+		return d.Revoke(ctx, j.Author(d.cfg.Store), user)
 	}
 	return peopleUsage, nil
 }
@@ -138,13 +138,13 @@ func (d *Registry) remove(ctx context.Context, author audit.Author, role toolgro
 	if inSettings {
 		return one, "My settings allow them: change ONECLAW_ALLOW or ONECLAW_ADMINS.", nil
 	}
-	d.cfg.Jobs.Expel(user)
+	d.cfg.Jobs.CancelUser(user)
 	return one, "", nil
 }
 
 // add admits a user by id, or makes them an administrator.
 func (d *Registry) add(ctx context.Context, author audit.Author, role toolgroups.Role, user string, as standing) (string, error) {
-	if refusal := d.unnamed(user); refusal != "" {
+	if refusal := d.invalidUser(user); refusal != "" {
 		return refusal, nil
 	}
 	if as == isAdmin && role < toolgroups.RoleOwner {
@@ -167,7 +167,7 @@ func (d *Registry) add(ctx context.Context, author audit.Author, role toolgroups
 	case one.Message == nil:
 		one.User, one.Since, one.Card = user, d.cfg.Now(), ""
 	}
-	if err := d.letIn(ctx, one, as, author); err != nil {
+	if err := d.admit(ctx, one, as, author); err != nil {
 		return "", err
 	}
 	if as == isAdmin {
@@ -176,8 +176,8 @@ func (d *Registry) add(ctx context.Context, author audit.Author, role toolgroups
 	return one.title() + " may talk to me now.", nil
 }
 
-// unnamed returns why a text is not the id of one user; empty if it is.
-func (d *Registry) unnamed(user string) string {
+// invalidUser returns why a text is not the id of one user; empty if it is.
+func (d *Registry) invalidUser(user string) string {
 	chat, err := chats.ParseChat(user)
 	platform := d.cfg.Platforms[chat.Platform]
 	namer, names := platform.(chats.UserIDChecker)

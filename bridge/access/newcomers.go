@@ -54,7 +54,7 @@ func (d *Registry) AskOwner(ctx context.Context, j *queue.Run) (string, error) {
 	}
 	switch {
 	case one.Standing.role() > toolgroups.RoleStranger: // admitted meanwhile
-		one.Message = kept(m)
+		one.Message = keptMessage(m)
 		return d.welcomeText(one), d.answer(ctx, one)
 	case !owned || one.Standing == isRefused:
 		return outbox.Of(j).Notice, nil
@@ -64,7 +64,7 @@ func (d *Registry) AskOwner(ctx context.Context, j *queue.Run) (string, error) {
 		}
 		rev := one.rev
 		one = writer(m, hasAsked, now)
-		one.Until, one.rev, one.Message = now.Add(askedAge), rev, kept(m)
+		one.Until, one.rev, one.Message = now.Add(askedAge), rev, keptMessage(m)
 		if err := d.register.put(ctx, &one); err != nil {
 			return "", err
 		}
@@ -84,9 +84,9 @@ func (d *Registry) AskOwner(ctx context.Context, j *queue.Run) (string, error) {
 	return fmt.Sprintf(sorry+"I have asked my owner whether to let you in. If so, %s. (You are `%s`.)", then, one.User), nil
 }
 
-// kept returns the message to answer once the stranger is admitted; nil if it is too large to be stored
+// keptMessage returns the message to answer once the stranger is admitted; nil if it is too large to be stored
 // until then. It has a key of its own: the notice about the request has the original one.
-func kept(m chats.Message) *chats.Message {
+func keptMessage(m chats.Message) *chats.Message {
 	m.ID += "-kept"
 	data, err := json.Marshal(m)
 	if err != nil || len(data) > maxKept {
@@ -172,7 +172,7 @@ func (d *Registry) decide(ctx context.Context, press interact.Press) (interact.R
 		return interact.Result{Close: true, Toast: "This has already been decided.", Text: press.Card.Text + "\n\n_Settled already._"}, nil
 	case press.Choice == choiceAdmit:
 		return interact.Result{Close: true, Toast: "They may talk to me now.", Text: one.title() + " may talk to me now. /people changes that."},
-			d.letIn(ctx, one, isUser, press.Author)
+			d.admit(ctx, one, isUser, press.Author)
 	case one.Standing.role() > toolgroups.RoleStranger:
 		return interact.Result{Toast: "They have already been let in; /people can change that."}, nil
 	}
@@ -200,9 +200,9 @@ func (d *Registry) welcomeText(one person) string {
 	return text + " Here is the answer to your message:"
 }
 
-// letIn gives a user a role. If they had asked, it tells them and answers the message with which they
+// admit gives a user a role. If they had asked, it tells them and answers the message with which they
 // asked; repeated for the same decision, it does neither again.
-func (d *Registry) letIn(ctx context.Context, one person, as standing, author audit.Author) error {
+func (d *Registry) admit(ctx context.Context, one person, as standing, author audit.Author) error {
 	if err := author.Record(ctx, "let in as "+string(as), one.User); err != nil {
 		return err
 	}

@@ -55,8 +55,8 @@ type Jobs interface {
 	// Tell answers a message of kind [KindTell] with a text, once. Messages that are put into its chat
 	// later are answered after it.
 	Tell(ctx context.Context, m chats.Message, text string) error
-	// Expel cancels the running jobs of a removed user, platform:id.
-	Expel(user string)
+	// CancelUser cancels the running jobs of a removed user, platform:id.
+	CancelUser(user string)
 }
 
 // Registry holds who may talk to the bot, and handles requests, admissions and removals. Its methods
@@ -72,13 +72,13 @@ type Registry struct {
 // New returns a registry. Until [Registry.Load] it knows only the settings.
 func New(cfg Config) *Registry {
 	d := &Registry{cfg: cfg, register: newRegister(cfg.Store, cfg.Log)}
-	d.strangers = &memory{told: make(map[note]time.Time)}
+	d.strangers = &localStrangers{told: make(map[note]time.Time)}
 	if !cfg.Alone {
-		d.register.alone, d.strangers = false, &peopleList{store: cfg.Store}
+		d.register.alone, d.strangers = false, &sharedStrangers{store: cfg.Store}
 	}
 	d.register.removed = func(user string) {
 		if d.Role(user) == toolgroups.RoleStranger {
-			cfg.Jobs.Expel(user)
+			cfg.Jobs.CancelUser(user)
 		}
 	}
 	return d
@@ -149,12 +149,12 @@ func (d *Registry) Prune(ctx context.Context) error {
 			return err
 		}
 	}
-	return (&peopleList{store: d.cfg.Store}).prune(ctx, now)
+	return (&sharedStrangers{store: d.cfg.Store}).prune(ctx, now)
 }
 
-// Knows reports whether a user, platform:id, may talk to the bot. If other processes admit users, it
+// IsAdmitted reports whether a user, platform:id, may talk to the bot. If other processes admit users, it
 // reads again before it returns false: a message may arrive before the news of its author's admission.
-func (d *Registry) Knows(ctx context.Context, user string) (bool, error) {
+func (d *Registry) IsAdmitted(ctx context.Context, user string) (bool, error) {
 	if d.Role(user) > toolgroups.RoleStranger {
 		return true, nil
 	}

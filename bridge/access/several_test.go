@@ -62,7 +62,7 @@ type jobs struct{ expelled chan string }
 
 func (jobs) Put(context.Context, chats.Message) error          { return nil }
 func (jobs) Tell(context.Context, chats.Message, string) error { return nil }
-func (j jobs) Expel(user string)                               { j.expelled <- user }
+func (j jobs) CancelUser(user string)                          { j.expelled <- user }
 
 // replica is the desk of one of several processes.
 type replica struct {
@@ -315,7 +315,7 @@ func TestTheOwnerIsAskedOnceAboutAStrangerWhoKnocksEverywhere(t *testing.T) {
 func TestStrangersAreToldOnceHoweverManyReplicasHearThem(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		b := &peopleList{store: openStore(t)}
+		b := &sharedStrangers{store: openStore(t)}
 		now := time.Now()
 		told := map[note]int{}
 		replicas := rapid.IntRange(1, 3).Draw(rt, "replicas")
@@ -353,7 +353,7 @@ func TestStrangersAreToldOnceHoweverManyReplicasHearThem(t *testing.T) {
 			}
 		}
 	})
-	b := &peopleList{store: openStore(t)}
+	b := &sharedStrangers{store: openStore(t)}
 	answers := 0
 	for n := range maxStrangersAnHour + 10 {
 		if ok, err := b.tell(t.Context(), note{user: fmt.Sprint("fake:", n)}, time.Now()); err != nil {

@@ -45,8 +45,8 @@ func (n note) alike() []note {
 	return []note{n, {n.user, true, n.code}}
 }
 
-// memory implements strangers for a process that works alone.
-type memory struct {
+// localStrangers implements strangers for a process that works alone.
+type localStrangers struct {
 	mu   sync.Mutex
 	told map[note]time.Time
 	// hour is when the current hour of answers began.
@@ -54,7 +54,7 @@ type memory struct {
 	answers int
 }
 
-func (s *memory) tell(_ context.Context, n note, now time.Time) (bool, error) {
+func (s *localStrangers) tell(_ context.Context, n note, now time.Time) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, known := range n.alike() {
@@ -74,7 +74,7 @@ func (s *memory) tell(_ context.Context, n note, now time.Time) (bool, error) {
 	return true, nil
 }
 
-func (s *memory) forget(_ context.Context, user string) error {
+func (s *localStrangers) forget(_ context.Context, user string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.told, func(n note, _ time.Time) bool { return user == "" || n.user == user })

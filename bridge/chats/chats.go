@@ -34,8 +34,8 @@ func (c Chat) String() string {
 	return c.Platform + ":" + c.ID + ":" + c.Thread
 }
 
-// Whole returns the chat without its thread.
-func (c Chat) Whole() Chat { return Chat{Platform: c.Platform, ID: c.ID} }
+// WithoutThread returns the chat without its thread.
+func (c Chat) WithoutThread() Chat { return Chat{Platform: c.Platform, ID: c.ID} }
 
 // ParseChat is the inverse of [Chat.String].
 func ParseChat(s string) (Chat, error) {
@@ -299,8 +299,8 @@ func (e *SendError) Unwrap() error { return e.Err }
 // By returns the author of a message, as platform:id.
 func (m Message) By() string { return m.Chat.Platform + ":" + m.User }
 
-// Shown returns the platform's id of the message that an answer replies to.
-func (m Message) Shown() string { return cmp.Or(m.On, m.ID) }
+// ReplyTarget returns the platform's id of the message that an answer replies to.
+func (m Message) ReplyTarget() string { return cmp.Or(m.On, m.ID) }
 
 // Owner returns the owner of the memory, files and history that a message may reach: the user in a
 // direct chat, the chat (with all its threads) in a shared one.

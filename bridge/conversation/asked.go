@@ -83,7 +83,7 @@ func TurnsBy(ctx context.Context, store storage.Log, log, by string) iter.Seq2[a
 			if queue.IsDamaged(err) || m.Role == agent.RoleSummary {
 				continue
 			}
-			if err == nil && m.Asks() {
+			if err == nil && m.BeginsTurn() {
 				theirs = m.By == by
 			}
 			if (theirs || err != nil) && !yield(m, err) {

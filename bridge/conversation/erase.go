@@ -26,7 +26,7 @@ func EraseBy(ctx context.Context, store storage.Store, log, by string, owners ..
 	for record, err := range Records(ctx, store, log, storage.Query{Limit: 1}) {
 		if m, broken := Decode(log, record); err == nil && broken == nil && m.By == by {
 			for _, owner := range owners {
-				err = errors.Join(err, untitle(ctx, store, owner, log))
+				err = errors.Join(err, eraseTitle(ctx, store, owner, log))
 			}
 		}
 		if err != nil {
@@ -35,7 +35,7 @@ func EraseBy(ctx context.Context, store storage.Store, log, by string, owners ..
 	}
 	gone := false
 	_, err := erase(ctx, store, log, func(m *agent.Message) (bool, bool) {
-		if m.Asks() {
+		if m.BeginsTurn() {
 			gone = m.By == by
 		}
 		return gone, true
@@ -43,8 +43,8 @@ func EraseBy(ctx context.Context, store storage.Store, log, by string, owners ..
 	return err
 }
 
-// untitle erases the title of a conversation, which is a part of its first message.
-func untitle(ctx context.Context, kv storage.KV, owner, log string) error {
+// eraseTitle erases the title of a conversation, which is a part of its first message.
+func eraseTitle(ctx context.Context, kv storage.KV, owner, log string) error {
 	entry, err := kv.Get(ctx, conversationKey(owner, log))
 	var c Conversation
 	if err == nil {
@@ -64,7 +64,7 @@ func untitle(ctx context.Context, kv storage.KV, owner, log string) error {
 // them. It returns the time of the oldest turn left; the zero time if there is none.
 func eraseBefore(ctx context.Context, store storage.Log, log string, t time.Time) (oldest time.Time, err error) {
 	return erase(ctx, store, log, func(m *agent.Message) (bool, bool) {
-		left := m.Asks() && !m.Time.Before(t)
+		left := m.BeginsTurn() && !m.Time.Before(t)
 		return !left, !left
 	})
 }
@@ -106,7 +106,7 @@ func erase(ctx context.Context, store storage.Log, log string, which func(m *age
 	if len(rest) == 0 {
 		return last, nil
 	}
-	told, err := tellingOf(ctx, store, log, rest[0].Pos)
+	told, err := summariesOf(ctx, store, log, rest[0].Pos)
 	if err != nil {
 		return last, err
 	}
@@ -119,8 +119,8 @@ func erase(ctx context.Context, store storage.Log, log string, which func(m *age
 	return last, nil
 }
 
-// tellingOf returns the summaries that cover a record.
-func tellingOf(ctx context.Context, store storage.Log, log string, first storage.Position) (at []storage.Record, err error) {
+// summariesOf returns the summaries that cover a record.
+func summariesOf(ctx context.Context, store storage.Log, log string, first storage.Position) (at []storage.Record, err error) {
 	for record, err := range store.Records(ctx, log, storage.Query{Label: agent.LabelSummary, After: first}) {
 		if err != nil {
 			return nil, fmt.Errorf("look for summaries in %s: %w", log, err)
@@ -132,9 +132,9 @@ func tellingOf(ctx context.Context, store storage.Log, log string, first storage
 	return at, nil
 }
 
-// Drop deletes a conversation with its log, for good, if its entry has a revision. The entry is deleted
+// Delete deletes a conversation with its log, for good, if its entry has a revision. The entry is deleted
 // last: after a crash it finds the log again.
-func (c Conversation) Drop(ctx context.Context, store storage.Store, rev storage.Revision) error {
+func (c Conversation) Delete(ctx context.Context, store storage.Store, rev storage.Revision) error {
 	if err := store.Drop(ctx, c.Log()); err != nil {
 		return fmt.Errorf("remove %s: %w", c.Log(), err)
 	}
@@ -149,10 +149,10 @@ func (c Conversation) Oldest() time.Time {
 	return c.Since
 }
 
-// Shorten erases what was said in a conversation before a time, and its title, which is a part of its
+// EraseBefore erases what was said in a conversation before a time, and its title, which is a part of its
 // first message, if its entry has a revision. It reports whether nothing is left, not even a loaded
 // group of a conversation that is still in use.
-func (c Conversation) Shorten(ctx context.Context, store storage.Store, before time.Time, rev storage.Revision) (empty bool, err error) {
+func (c Conversation) EraseBefore(ctx context.Context, store storage.Store, before time.Time, rev storage.Revision) (empty bool, err error) {
 	oldest, err := eraseBefore(ctx, store, c.Log(), before)
 	if err != nil {
 		return false, err

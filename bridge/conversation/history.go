@@ -85,7 +85,7 @@ func (h *History) Append(ctx context.Context, others []storage.Op, messages ...a
 		if m.Role == agent.RoleSummary {
 			h.fold(&m)
 		} else if h.size > 2*h.Window { // so that this is rare
-			h.letGo()
+			h.dropOldest()
 		}
 	}
 	return rev, nil
@@ -112,8 +112,8 @@ func (h *History) fold(m *agent.Message) {
 	h.at = slices.Insert(h.at[:n:n], 0, h.at[n])
 }
 
-// letGo drops the oldest messages, which do not fit into the window.
-func (h *History) letGo() {
+// dropOldest drops the oldest messages, which do not fit into the window.
+func (h *History) dropOldest() {
 	excess, last := h.size-h.Window, len(h.Messages)-1
 	h.keep(func(i int) bool {
 		if excess <= 0 || i == last || h.Messages[i].Role == agent.RoleSummary {
@@ -181,7 +181,7 @@ func (h *History) DropOlderTurns(now time.Time) bool {
 		if h.at[i] < from {
 			continue
 		}
-		if shown = true; m.Asks() {
+		if shown = true; m.BeginsTurn() {
 			turns = append(turns, h.at[i])
 		}
 	}

@@ -32,7 +32,7 @@ func Prune(ctx context.Context, store storage.Store, tasksBefore, saidBefore tim
 				}
 			}
 			erased = true
-			if old, err = c.Shorten(ctx, store, saidBefore, entry.Revision); err != nil {
+			if old, err = c.EraseBefore(ctx, store, saidBefore, entry.Revision); err != nil {
 				return removed, erased, err
 			}
 		}
@@ -44,7 +44,7 @@ func Prune(ctx context.Context, store storage.Store, tasksBefore, saidBefore tim
 		} else if open {
 			continue
 		}
-		if err := c.Drop(ctx, store, entry.Revision); err != nil {
+		if err := c.Delete(ctx, store, entry.Revision); err != nil {
 			return removed, erased, err
 		}
 		removed++
@@ -58,7 +58,7 @@ func Prune(ctx context.Context, store storage.Store, tasksBefore, saidBefore tim
 // isOpen reports whether a job is open in the chat of a conversation, or, for that of a task, whether
 // the task is open. It asks the store, whichever process works on the job.
 func (c Conversation) isOpen(ctx context.Context, store storage.Store) (bool, error) {
-	prefix := queue.OpenPrefix + c.Chat.Whole().String() + "/"
+	prefix := queue.OpenPrefix + c.Chat.WithoutThread().String() + "/"
 	if c.Task != "" {
 		prefix = queue.OpenPrefix + queue.KeyOf(chats.Message{Chat: c.Chat, ID: c.Task, Kind: receipts.KindTask})
 	}

@@ -113,7 +113,7 @@ func (q *Quote) said() string {
 		parts = append(parts, `with the file "`+unbracketed(oneLine(path))+`"`)
 	}
 	for _, note := range q.Skipped {
-		parts = append(parts, "not received: "+bare(note, 4*maxName))
+		parts = append(parts, "not received: "+sanitizeLine(note, 4*maxName))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -141,10 +141,10 @@ func (q *Quote) pointed() string {
 }
 
 // name returns a name in quotation marks. Users can choose any name.
-func name(s string) string { return `"` + bare(s, maxName) + `"` }
+func name(s string) string { return `"` + sanitizeLine(s, maxName) + `"` }
 
-// bare returns a text on one line, without characters that end a name or a bracket.
-func bare(s string, limit int) string {
+// sanitizeLine returns a text on one line, without characters that end a name or a bracket.
+func sanitizeLine(s string, limit int) string {
 	return wording.OneLine(unbracketed(s), limit)
 }
 

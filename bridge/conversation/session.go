@@ -157,9 +157,9 @@ func (s Session) In(generation int) Session {
 	return s
 }
 
-// Ended returns the log of the conversation that a /clear has ended; that of the present one if there
+// EndedLog returns the log of the conversation that a /clear has ended; that of the present one if there
 // was none.
-func (s Session) Ended(by *queue.Job) string {
+func (s Session) EndedLog(by *queue.Job) string {
 	if former := s.Before; former != nil && former.At.Equal(by.Accepted) {
 		s = s.In(former.Generation)
 	}
@@ -211,7 +211,7 @@ func (s Session) Save(ctx context.Context, store storage.Store) (Session, error)
 	if err != nil {
 		return s, err
 	}
-	moved := MovedPrefix + s.Chat.Whole().String()
+	moved := MovedPrefix + s.Chat.WithoutThread().String()
 	rev, err := store.Write(ctx, op, storage.Check(moved, storage.Absent))
 	if errors.Is(err, storage.ErrConflict) {
 		if _, absent := store.Get(ctx, moved); absent == nil {
@@ -310,8 +310,8 @@ const ConversationPrefix = "conversation/"
 // conversationKey sorts by owner. A slash ends the owner, which contains none.
 func conversationKey(owner, log string) string { return ConversationPrefix + owner + "/" + log }
 
-// Enter adds a conversation to its owner's list, and to the index by start. It is idempotent.
-func (c Conversation) Enter(ctx context.Context, store storage.Store) error {
+// AddToLists adds a conversation to its owner's list, and to the index by start. It is idempotent.
+func (c Conversation) AddToLists(ctx context.Context, store storage.Store) error {
 	data, err := json.Marshal(c)
 	if err != nil {
 		return fmt.Errorf("encode conversation %s: %w", c.Log(), err)

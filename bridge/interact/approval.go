@@ -227,9 +227,9 @@ func (g *Gate) decided(ctx context.Context, j *queue.Run, a *receipts.Approval, 
 	case r.Decision == nil || r.Decision.Choice == receipts.ChoiceExpired:
 		return deny("nobody approved it within %s", wording.Minutes(g.cfg.Timeout))
 	case r.Decision.Choice != receipts.ChoiceAllow:
-		return deny("%s said no", who(r.Decision))
+		return deny("%s said no", decidedBy(r.Decision))
 	case !g.mayAllow(r) || !g.mayAllow(strict):
-		return deny("%s approved it, and may not any more", who(r.Decision))
+		return deny("%s approved it, and may not any more", decidedBy(r.Decision))
 	}
 	return agent.Decision{}, nil
 }

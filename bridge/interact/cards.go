@@ -62,10 +62,10 @@ type CardsConfig struct {
 	Owns func(chat chats.Chat) bool
 	// Redact masks secrets in what goes out.
 	Redact func(text string) string
-	// Spell rewrites the commands in a text for a platform.
-	Spell func(platform, text string) string
-	Log   *slog.Logger
-	Now   func() time.Time
+	// FormatCommands rewrites the commands in a text for a platform.
+	FormatCommands func(platform, text string) string
+	Log            *slog.Logger
+	Now            func() time.Time
 	// Store keeps the cards.
 	Store storage.Store
 	// Handlers handle presses, by [Card.Kind].
@@ -208,7 +208,7 @@ func (d *Cards) render(j *queue.Run, kept *StoredCard) (parts []receipts.Part, l
 		text += "\n\n" + kept.Foot
 	}
 	if !kept.Exact {
-		text = d.cfg.Spell(kept.Chat.Platform, text)
+		text = d.cfg.FormatCommands(kept.Chat.Platform, text)
 	}
 	parts = append(parts, d.cfg.Sender.Render(j, d.cfg.RedactCards(text))...)
 	for i := range parts {
@@ -245,7 +245,7 @@ func (d *Cards) Delivered(ctx context.Context, j *queue.Run) error {
 	if err != nil || kept == nil || !failed || !kept.Open() {
 		return err
 	}
-	return d.lapse(ctx, kept, Unseen)
+	return d.closeUndecided(ctx, kept, Unseen)
 }
 
 func sameParts(a, b receipts.Part) bool {
@@ -282,7 +282,7 @@ func (d *Cards) SendFailed(ctx context.Context, token string) error {
 	if err != nil || kept == nil || !kept.Open() {
 		return err
 	}
-	return d.lapse(ctx, kept, Unseen)
+	return d.closeUndecided(ctx, kept, Unseen)
 }
 
 // Move shows the open cards of a moved chat in the new one. Unsent ones are sent there anyway.
@@ -294,7 +294,7 @@ func (d *Cards) Move(ctx context.Context, from, to chats.Chat) error {
 		if err != nil {
 			return err
 		}
-		if here := kept.Chat.Whole(); !kept.Open() || here != from && here != to {
+		if here := kept.Chat.WithoutThread(); !kept.Open() || here != from && here != to {
 			continue
 		}
 		_, err = d.change(ctx, kept.Token, func(kept *StoredCard) chats.Kind {

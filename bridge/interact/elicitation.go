@@ -98,7 +98,7 @@ func (a *asker) count(what string) int {
 // and perhaps its answer.
 func (a *asker) ask(ctx context.Context, call toolgroups.Call, q toolgroups.Question, inTurn agent.InTurn) (toolgroups.Answer, error) {
 	decline := toolgroups.Answer{Action: toolgroups.AnswerDecline}
-	fault := unfit(&q)
+	fault := whyDeclined(&q)
 	if fault == "" && a.count(call.ID) > maxQuestions {
 		fault = "its call has asked too much"
 	}
@@ -114,7 +114,7 @@ func (a *asker) ask(ctx context.Context, call toolgroups.Call, q toolgroups.Ques
 	}
 	var token string
 	err := inTurn(func() (err error) {
-		token, err = a.pose(ctx, call, &q)
+		token, err = a.postQuestion(ctx, call, &q)
 		return err
 	})
 	if errors.Is(err, ErrNoButtons) {
@@ -142,8 +142,8 @@ func (a *asker) ask(ctx context.Context, call toolgroups.Call, q toolgroups.Ques
 	return answer, nil
 }
 
-// pose posts a question, unless it is posted, and records that the job waits for it.
-func (a *asker) pose(ctx context.Context, call toolgroups.Call, q *toolgroups.Question) (string, error) {
+// postQuestion posts a question, unless it is posted, and records that the job waits for it.
+func (a *asker) postQuestion(ctx context.Context, call toolgroups.Call, q *toolgroups.Question) (string, error) {
 	place := a.place(call)
 	asked, err := json.Marshal(q)
 	if err != nil {
@@ -161,7 +161,7 @@ func (a *asker) pose(ctx context.Context, call toolgroups.Call, q *toolgroups.Qu
 	}
 	card.Of, card.Expires = f.Requester, a.cfg.Now().Add(a.cfg.Timeout)
 	if !j.Message.Direct {
-		card.ReplyTo = j.Message.Shown()
+		card.ReplyTo = j.Message.ReplyTarget()
 	}
 	key := fmt.Sprintf("%s/%s/%s/%s/%d", ElicitationKind, call.Session, place, hash, a.count(place+"/"+hash))
 	token, err := a.cfg.Cards.Post(ctx, key, outbox.Address(j).Chat, card)

@@ -174,5 +174,5 @@ func (d *Cards) expire(ctx context.Context, token string) error {
 	case !kept.Open():
 		return d.settled(ctx, kept)
 	}
-	return d.lapse(ctx, kept, Expired)
+	return d.closeUndecided(ctx, kept, Expired)
 }

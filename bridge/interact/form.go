@@ -59,8 +59,8 @@ const faultSecret = "it asks for a secret"
 
 var secret = regexp.MustCompile(`(?i)pass(word|wd|phrase|code)|secret|token|api[ _-]?key|private[ _-]?key|credential|card[ _-]?number|\b(cvv|cvc|pin|otp)\b`)
 
-// unfit returns why a question cannot be asked; empty if it can.
-func unfit(q *toolgroups.Question) string {
+// whyDeclined returns why a question cannot be asked; empty if it can.
+func whyDeclined(q *toolgroups.Question) string {
 	if len(q.Fields) > maxFields || utf8.RuneCountInString(q.Text) > maxText {
 		return "it is too long"
 	}

@@ -82,14 +82,14 @@ func (d *Cards) PressFailed(ctx context.Context, j *queue.Run) error {
 	return nil
 }
 
-// Elsewhere begins the ids of presses that no platform knows, made on the administrators' pages: they
+// PagePressPrefix begins the ids of presses that no platform knows, made on the administrators' pages: they
 // are not answered in a chat.
-const Elsewhere = "elsewhere-"
+const PagePressPrefix = "elsewhere-"
 
 // answer tells a user the outcome of their press, best effort: an unanswered press ends by itself.
 func (d *Cards) answer(ctx context.Context, m chats.Message, toast string) {
 	editor, ok := d.cfg.Platforms[m.Chat.Platform].(chats.Editor)
-	if !ok || strings.HasPrefix(m.ID, Elsewhere) {
+	if !ok || strings.HasPrefix(m.ID, PagePressPrefix) {
 		return
 	}
 	limited, cancel := context.WithTimeout(ctx, pressTimeout)
@@ -99,14 +99,14 @@ func (d *Cards) answer(ctx context.Context, m chats.Message, toast string) {
 	}
 }
 
-// Pressing is the work of a press. It is not stored.
-type Pressing struct{ attempts int }
+// PressWork is the work of a press. It is not stored.
+type PressWork struct{ attempts int }
 
 // pressing returns the work of a press's job.
-func pressing(j *queue.Run) *Pressing {
-	w, ok := j.Work.(*Pressing)
+func pressing(j *queue.Run) *PressWork {
+	w, ok := j.Work.(*PressWork)
 	if !ok {
-		w = new(Pressing)
+		w = new(PressWork)
 		j.Work = w
 	}
 	return w
@@ -153,7 +153,7 @@ func (d *Cards) press(ctx context.Context, j *queue.Run) (string, error) {
 	case !kept.Open():
 		return overToasts[kept.How], d.settled(ctx, kept)
 	case !d.cfg.Now().Before(kept.Expires):
-		return toastExpired, d.lapse(ctx, kept, Expired)
+		return toastExpired, d.closeUndecided(ctx, kept, Expired)
 	case len(kept.IDs) == 0:
 		return "", errUnseen
 	case m.On != kept.IDs[len(kept.IDs)-1] && !kept.Twice:
@@ -161,7 +161,7 @@ func (d *Cards) press(ctx context.Context, j *queue.Run) (string, error) {
 	}
 	for n, choice := range slices.Concat(kept.Choices...) {
 		if kept.data(n) == m.Text {
-			return d.choose(ctx, j, kept, Press{Choice: choice.Value})
+			return d.handleChoice(ctx, j, kept, Press{Choice: choice.Value})
 		}
 	}
 	return toastChanged, d.settled(ctx, kept)
@@ -186,19 +186,19 @@ func (d *Cards) Reply(ctx context.Context, j *queue.Run) (string, error) {
 	case !kept.Open():
 		return replyLate, d.settled(ctx, kept)
 	case !d.cfg.Now().Before(kept.Expires):
-		return replyLate, d.lapse(ctx, kept, Expired)
+		return replyLate, d.closeUndecided(ctx, kept, Expired)
 	}
-	return d.choose(ctx, j, kept, Press{Text: j.Message.Text})
+	return d.handleChoice(ctx, j, kept, Press{Text: j.Message.Text})
 }
 
-// choose calls the handler of a card with a press whose choice the caller has determined.
-func (d *Cards) choose(ctx context.Context, j *queue.Run, kept *StoredCard, press Press) (string, error) {
+// handleChoice calls the handler of a card with a press whose choice the caller has determined.
+func (d *Cards) handleChoice(ctx context.Context, j *queue.Run, kept *StoredCard, press Press) (string, error) {
 	scope, err := d.cfg.Host.ScopeOf(ctx, j)
 	if err != nil {
 		return "", err
 	}
 	author := j.Author(d.cfg.Store)
-	if strings.HasPrefix(j.Message.ID, Elsewhere) {
+	if strings.HasPrefix(j.Message.ID, PagePressPrefix) {
 		author.Chat = audit.Page
 	}
 	press.Scope, press.Author, press.UserName, press.Place = scope, author, j.Message.UserName, j.Message.Chat
@@ -218,8 +218,8 @@ func (d *Cards) choose(ctx context.Context, j *queue.Run, kept *StoredCard, pres
 	return result.Toast, d.keepResult(ctx, kept, result, how)
 }
 
-// lapse closes a card without a decision, whatever its handler returns.
-func (d *Cards) lapse(ctx context.Context, kept *StoredCard, how End) error {
+// closeUndecided closes a card without a decision, whatever its handler returns.
+func (d *Cards) closeUndecided(ctx context.Context, kept *StoredCard, how End) error {
 	result, err := d.handle(ctx, Press{Scope: toolgroups.Scope{Chat: kept.Chat.String()}, Place: kept.Chat, Expired: true, Card: kept.Card})
 	if err != nil {
 		d.cfg.Log.Error("a card ends without its handler", "chat", kept.Chat.String(), "err", err)

@@ -58,8 +58,8 @@ func TurnOf(kept *StoredCard) (job string, chat chats.Chat, ok bool) {
 	return r.Job, r.Chat, err == nil
 }
 
-// Asked returns a line about a call that waits for an approval which the user has to give.
-func Asked(kept *StoredCard, user string) (line string, ok bool) {
+// WaitingLine returns a line about a call that waits for an approval which the user has to give.
+func WaitingLine(kept *StoredCard, user string) (line string, ok bool) {
 	if kept.Kind != ApprovalKind {
 		return "", false
 	}
@@ -85,7 +85,7 @@ func ApprovalHandler(now func() time.Time) Handler {
 			return Result{}, err
 		}
 		d := receipts.Decision{Choice: press.Choice, By: press.User, Name: press.UserName, At: now(), Where: press.Author.Chat}
-		by := " by " + wording.Shown(who(&d)) + "."
+		by := " by " + wording.Shown(decidedBy(&d)) + "."
 		if r.Direct {
 			by = ""
 		}
@@ -118,8 +118,8 @@ func (r *request) refusal() string {
 	return "Only the person who asked for this, or an administrator, can decide."
 }
 
-// who names the user who decided, for the model.
-func who(d *receipts.Decision) string {
+// decidedBy names the user who decided, for the model.
+func decidedBy(d *receipts.Decision) string {
 	if d.Name == "" {
 		return d.By
 	}

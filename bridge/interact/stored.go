@@ -200,7 +200,7 @@ func (d *Cards) Forget(ctx context.Context, person string, of map[chats.Chat]boo
 		if _, broken := errors.AsType[*queue.DamagedError](err); broken {
 			continue
 		}
-		if err == nil && !kept.Open() && (kept.Of == person || of[kept.Chat.Whole()]) && kept.Token != but {
+		if err == nil && !kept.Open() && (kept.Of == person || of[kept.Chat.WithoutThread()]) && kept.Token != but {
 			err = d.cfg.Store.Delete(ctx, prefix+kept.Token, storage.Any)
 		}
 		if err != nil {

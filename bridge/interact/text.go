@@ -30,8 +30,8 @@ const (
 	maxName = 60
 )
 
-// began names the task's trigger: the approver has to know what comes from outside.
-func began(j *queue.Run) string {
+// triggerName names the task's trigger: the approver has to know what comes from outside.
+func triggerName(j *queue.Run) string {
 	if turn.TaskOf(j).Hook != "" {
 		return "a delivery to the webhook"
 	}
@@ -40,7 +40,7 @@ func began(j *queue.Run) string {
 
 // question returns the card that asks whether a call may run.
 func question(j *queue.Run, r *request, tool toolgroups.Tool, arguments string, timeout time.Duration) Card {
-	card := Card{Kind: ApprovalKind, Exact: true, Of: r.Requester, ReplyTo: j.Message.Shown(), Choices: [][]Choice{{
+	card := Card{Kind: ApprovalKind, Exact: true, Of: r.Requester, ReplyTo: j.Message.ReplyTarget(), Choices: [][]Choice{{
 		{Label: "Allow once", Value: receipts.ChoiceAllow, Style: chats.StylePrimary},
 		{Label: "Deny", Value: receipts.ChoiceDeny, Style: chats.StyleDanger},
 	}}}
@@ -54,7 +54,7 @@ func question(j *queue.Run, r *request, tool toolgroups.Tool, arguments string, 
 	}
 	fmt.Fprintf(&text, "**May I run %s?**", what)
 	if task := turn.TaskOf(j); task != nil {
-		fmt.Fprintf(&text, " It is for %s %s.", began(j), wording.Shown(wording.Clip(task.Title, maxName)))
+		fmt.Fprintf(&text, " It is for %s %s.", triggerName(j), wording.Shown(wording.Clip(task.Title, maxName)))
 	}
 	fmt.Fprintf(&text, "\n\n_%s_\n\n", wording.Shown(firstSentence(tool.Description)))
 	if utf8.RuneCountInString(arguments) > maxOnCard {

@@ -87,19 +87,19 @@ func Of(j *queue.Run) *Delivery {
 	return d
 }
 
-// Own is the delivery of a message that the bot sends on its own. It may quote a user, but no user sent
+// BotMessage is the delivery of a message that the bot sends on its own. It may quote a user, but no user sent
 // it who could have it deleted: so its receipt has no text.
-type Own struct{ Delivery }
+type BotMessage struct{ Delivery }
 
 // Report records only that it was shown.
-func (d *Own) Report(r *receipts.Receipt) {
+func (d *BotMessage) Report(r *receipts.Receipt) {
 	bare := r.Bare()
 	bare.Message.User, bare.LeaseToken, bare.Answer.Card = r.Message.User, r.LeaseToken, d.Card
 	*r = *bare
 }
 
 // Clone returns a copy.
-func (d *Own) Clone() any {
+func (d *BotMessage) Clone() any {
 	copied := *d
 	return &copied
 }
@@ -120,7 +120,7 @@ func Address(j *queue.Run) chats.Address {
 	case j.Message.Kind != chats.KindText:
 		to.ReplyTo = j.Message.On
 	case !j.Message.Direct:
-		to.ReplyTo = j.Message.Shown()
+		to.ReplyTo = j.Message.ReplyTarget()
 	}
 	return to
 }

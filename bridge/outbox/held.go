@@ -39,7 +39,7 @@ func (s *Sender) waitInOrder(ctx context.Context, j *queue.Run, k *breaker) (pro
 		if d := Of(j); d.ready {
 			d.Parts[0].State, d.ready = receipts.PartPending, false
 		}
-		if err := s.noteHeld(ctx, j); err != nil {
+		if err := s.recordOutage(ctx, j); err != nil {
 			return false, err
 		}
 	}
@@ -48,9 +48,9 @@ func (s *Sender) waitInOrder(ctx context.Context, j *queue.Run, k *breaker) (pro
 	return k.pass(bounded)
 }
 
-// noteHeld records that the platform has not accepted the next part. It is stored, so that a restart
+// recordOutage records that the platform has not accepted the next part. It is stored, so that a restart
 // continues the same wait.
-func (s *Sender) noteHeld(ctx context.Context, j *queue.Run) error {
+func (s *Sender) recordOutage(ctx context.Context, j *queue.Run) error {
 	if !Of(j).OutageSince.IsZero() {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (s *Sender) noteHeld(ctx context.Context, j *queue.Run) error {
 
 // waitAgain waits before a part that the platform did not accept is sent once more.
 func (s *Sender) waitAgain(ctx context.Context, j *queue.Run, d time.Duration) error {
-	if err := s.noteHeld(ctx, j); err != nil {
+	if err := s.recordOutage(ctx, j); err != nil {
 		return err
 	}
 	bounded, cancel := s.bounded(ctx, j)

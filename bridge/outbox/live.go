@@ -16,8 +16,8 @@ import (
 	"oneclaw/storage"
 )
 
-// maxSaid is more than one message holds, so that only the shown part of a long answer is rendered.
-const maxSaid = 16 << 10
+// maxRendered is more than one message holds, so that only the shown part of a long answer is rendered.
+const maxRendered = 16 << 10
 
 // livePreview shows one turn.
 type livePreview struct {
@@ -173,8 +173,8 @@ func Shown(reply string, aloud bool, growing func(string) string) string {
 
 func speaking(reply string, aloud bool, growing func(string) string) string {
 	text := agent.Speaking(reply, aloud)
-	if len(text) > maxSaid {
-		text = strings.ToValidUTF8(text[:maxSaid], "")
+	if len(text) > maxRendered {
+		text = strings.ToValidUTF8(text[:maxRendered], "")
 	}
 	return growing(text)
 }

@@ -42,7 +42,7 @@ func (s *Sender) finish(ctx, patience context.Context, j *queue.Run, p *receipts
 	to := Address(j)
 	previewer, ok := s.cfg.Platforms[to.Chat.Platform].(chats.Previewer)
 	if shown := Of(j).Preview; !ok || shown == nil || shown.ChatID != to.Chat.ID {
-		gone(j, p)
+		sendAsNew(j, p)
 		return nil
 	}
 	k := s.breakers[to.Chat.Platform]
@@ -50,7 +50,7 @@ func (s *Sender) finish(ctx, patience context.Context, j *queue.Run, p *receipts
 	if err != nil {
 		return err
 	}
-	if err = s.unsure(j); err == nil {
+	if err = s.checkOwnership(j); err == nil {
 		call, cancel := context.WithTimeout(ctx, sendTimeout)
 		defer cancel()
 		err = rescue.Do(func() error { return previewer.Finish(call, to, p.Edit, p.Part) })
@@ -62,7 +62,7 @@ func (s *Sender) finish(ctx, patience context.Context, j *queue.Run, p *receipts
 		p.State, p.ID, p.Error = receipts.PartSent, p.Edit, ""
 	case is && failure.Outcome == chats.Refused:
 		s.cfg.Log.Warn("a preview is gone, and what it should show is sent", "job", j.Key(), "err", err)
-		gone(j, p)
+		sendAsNew(j, p)
 		p.Repeat = p.Repeat || failure.Stands
 		return nil
 	case is:
@@ -71,9 +71,9 @@ func (s *Sender) finish(ctx, patience context.Context, j *queue.Run, p *receipts
 	return err
 }
 
-// gone makes a part be sent as a new message, because the message it should replace is gone; a part
+// sendAsNew makes a part be sent as a new message, because the message it should replace is gone; a part
 // that would only have removed the button is dropped.
-func gone(j *queue.Run, p *receipts.Part) {
+func sendAsNew(j *queue.Run, p *receipts.Part) {
 	d := Of(j)
 	for i := range d.Parts {
 		if q := &d.Parts[i]; q.Last && q.Edit == p.Edit {

@@ -81,7 +81,7 @@ func (s *Reactions) Wait(j *queue.Run) {
 	defer s.mu.Unlock()
 	key := j.Key()
 	if s.known[key] == nil {
-		one := &reaction{key: key, queue: j.Message.Chat, chat: j.Origin(), id: j.Message.Shown(), pauses: retry.New(minReactionRetry, maxReactionRetry)}
+		one := &reaction{key: key, queue: j.Message.Chat, chat: j.Origin(), id: j.Message.ReplyTarget(), pauses: retry.New(minReactionRetry, maxReactionRetry)}
 		s.known[key] = one
 		s.later(one, patience)
 	}

@@ -26,9 +26,9 @@ const (
 	fileTimeout = 10 * time.Minute
 	// minRetry is the first pause between attempts.
 	minRetry = 500 * time.Millisecond
-	// maxOwn bounds the attempts at a text that the platform puts off although it works: with pauses
+	// maxPutOff bounds the attempts at a text that the platform puts off although it works: with pauses
 	// that grow to a minute about four minutes.
-	maxOwn = 10
+	maxPutOff = 10
 	// maxRepeatRetry bounds the pauses before a part with an unknown outcome is sent again (an hour on
 	// average): every attempt may put another copy into the chat.
 	maxRepeatRetry = 80 * time.Minute
@@ -117,8 +117,8 @@ func NewSender(cfg SenderConfig) *Sender {
 	return s
 }
 
-// errUnsure says that another process may have taken over the chat.
-var errUnsure = errors.New("outbox: this process has not proved for too long that it answers in this chat")
+// errMaybeLost says that another process may have taken over the chat.
+var errMaybeLost = errors.New("outbox: this process has not proved for too long that it answers in this chat")
 
 // Deliver sends the unsent parts, in order. When it returns nil, each was sent, refused, or is a dead
 // letter; after an error the job has to continue later, from the recorded state. The end of patience
@@ -174,10 +174,10 @@ func (s *Sender) failed(patience context.Context, j *queue.Run, p *receipts.Part
 	case failure.Outcome == chats.Refused:
 		s.cfg.Log.Error("part refused by the platform", "job", j.Key(), "err", err)
 		return nil
-	case p.File != nil && tries.hopeless():
+	case p.File != nil && tries.exhausted():
 		s.noticeInstead(j, p, err)
 		return nil
-	case errors.Is(failure, errUnlifted), p.File == nil && tries.own >= maxOwn:
+	case errors.Is(failure, errUnlifted), p.File == nil && tries.own >= maxPutOff:
 		return failure.Err // it is not the platform's fault
 	case failure.MovedTo != "":
 		Of(j).MovedTo = failure.MovedTo
@@ -217,8 +217,8 @@ func pauseAfter(pauses *retry.Pauses, failure *chats.SendError) time.Duration {
 	return max(wait, failure.RetryAfter)
 }
 
-// hopeless reports whether a file was tried often enough.
-func (a *attempts) hopeless() bool { return a.unknown >= maxFileUnknown || a.other >= maxFileTries }
+// exhausted reports whether a file was tried often enough.
+func (a *attempts) exhausted() bool { return a.unknown >= maxFileUnknown || a.other >= maxFileTries }
 
 // try sends a part once, when the platform works and not too many sends run. The record says sending
 // before the request, and pending again if the platform did not accept it.
@@ -264,7 +264,7 @@ func (s *Sender) try(ctx, patience context.Context, j *queue.Run, p *receipts.Pa
 		}
 		return err
 	})
-	if broken(err) {
+	if panicked(err) {
 		return err // it may have arrived, as the record says
 	}
 	if err != nil {
@@ -274,9 +274,9 @@ func (s *Sender) try(ctx, patience context.Context, j *queue.Run, p *receipts.Pa
 	return nil
 }
 
-// broken reports whether a call of a platform panicked. That says nothing about the platform; the job
+// panicked reports whether a call of a platform panicked. That says nothing about the platform; the job
 // loses a life.
-func broken(err error) bool {
+func panicked(err error) bool {
 	_, is := errors.AsType[*rescue.PanicError](err)
 	return is
 }
@@ -330,7 +330,7 @@ func failureOf(err error) *chats.SendError {
 // be about to send it.
 func (s *Sender) recordSending(ctx context.Context, j *queue.Run, p *receipts.Part) error {
 	if Of(j).ready {
-		return s.unsure(j)
+		return s.checkOwnership(j)
 	}
 	// The recorded state may be from a former life: a part that was being sent may have arrived.
 	p.Repeat = p.Repeat || p.State == receipts.PartSending || p.State == receipts.PartUnknown
@@ -341,23 +341,23 @@ func (s *Sender) recordSending(ctx context.Context, j *queue.Run, p *receipts.Pa
 		return fmt.Errorf("record that a part is being sent: %w", err)
 	}
 	// The process may have been paused since that check.
-	if err := s.unsure(j); err != nil {
+	if err := s.checkOwnership(j); err != nil {
 		p.State = before
 		return err
 	}
 	return nil
 }
 
-// unsure returns an error if another process may be about to send for a job. A job of an expired lease,
+// checkOwnership returns an error if another process may be about to send for a job. A job of an expired lease,
 // queued while the chat was being given away, is lost.
-func (s *Sender) unsure(j *queue.Run) error {
+func (s *Sender) checkOwnership(j *queue.Run) error {
 	switch {
 	case s.cfg.Safe == nil || s.cfg.Safe(j):
 		return nil
 	case s.cfg.Jobs.LeaseToken(j.Message.Chat) != j.LeaseToken:
 		return queue.ErrLost
 	}
-	return errUnsure
+	return errMaybeLost
 }
 
 // Edit edits messages of a chat, each to show its part. It tries until they do or cannot, and drops
@@ -389,14 +389,14 @@ func (s *Sender) edit(ctx context.Context, j *queue.Run, editor chats.Editor, ch
 		if err != nil {
 			return err
 		}
-		if err := s.unsure(j); err != nil { // another replica may have edited it during the wait
+		if err := s.checkOwnership(j); err != nil { // another replica may have edited it during the wait
 			k.report(probe, err)
 			return err
 		}
 		call, cancel := context.WithTimeout(ctx, sendTimeout)
 		err = rescue.Do(func() error { return editor.Edit(call, chats.Address{Chat: chat}, id, part) })
 		cancel()
-		if broken(err) {
+		if panicked(err) {
 			k.report(probe, err)
 			return err
 		}

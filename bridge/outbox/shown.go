@@ -47,17 +47,17 @@ func (d *Delivery) OpenPreview() *Preview {
 // KindPreview is the kind of jobs that end a preview whose answer does not come.
 const KindPreview chats.Kind = "preview"
 
-// stopSign begins the data of the buttons of previews. Card data never begins so.
-const stopSign = "stop:"
+// stopPrefix begins the data of the buttons of previews. Card data never begins so.
+const stopPrefix = "stop:"
 
 // StopButtons returns the buttons of a preview.
 func (p *Preview) StopButtons() [][]chats.Button {
-	return [][]chats.Button{{{Label: "⏹ Stop", Data: stopSign + p.Token}}}
+	return [][]chats.Button{{{Label: "⏹ Stop", Data: stopPrefix + p.Token}}}
 }
 
 // StopToken returns the token of the preview whose stop button was pressed; empty for anything else.
 func StopToken(m chats.Message) string {
-	if n := len(stopSign); m.Kind == chats.KindPress && len(m.Text) > n && m.Text[:n] == stopSign {
+	if n := len(stopPrefix); m.Kind == chats.KindPress && len(m.Text) > n && m.Text[:n] == stopPrefix {
 		return m.Text[n:]
 	}
 	return ""

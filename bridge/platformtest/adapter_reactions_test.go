@@ -18,7 +18,7 @@ func (m *memory) React(in Place, by, message string, good, back bool) {
 	}
 	says := map[[2]bool]chats.Feedback{{true, false}: chats.Good, {true, true}: chats.NotGood, {false, false}: chats.Bad, {false, true}: chats.NotBad}
 	m.change(func() {
-		m.updates = append(m.updates, chats.NewFeedback(chat.Whole(), message, by, says[[2]bool{good, back}], time.Now()))
+		m.updates = append(m.updates, chats.NewFeedback(chat.WithoutThread(), message, by, says[[2]bool{good, back}], time.Now()))
 	})
 }
 

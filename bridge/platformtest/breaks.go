@@ -62,8 +62,8 @@ type complete interface {
 	chats.Pinger
 }
 
-// brittle is an adapter in which a call fails in each of some chats, and the first call of Run.
-type brittle struct {
+// faultyAdapter is an adapter in which a call fails in each of some chats, and the first call of Run.
+type faultyAdapter struct {
 	complete
 	mu    sync.Mutex           // guards the fields below
 	chats map[string]*breakage // by the id of the chat
@@ -72,7 +72,7 @@ type brittle struct {
 	runs  int
 }
 
-func (p *brittle) strike(step string, chat chats.Chat) error {
+func (p *faultyAdapter) strike(step string, chat chats.Chat) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if b := p.chats[chat.ID]; b != nil && b.step == step {
@@ -94,7 +94,7 @@ func (b *breakage) strike() error {
 	return nil
 }
 
-func (p *brittle) strikeText(step string, to chats.Address, texts ...string) error {
+func (p *faultyAdapter) strikeText(step string, to chats.Address, texts ...string) error {
 	if !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, poison) }) {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (p *brittle) strikeText(step string, to chats.Address, texts ...string) err
 }
 
 // Run panics the first time, once something has arrived that was not accepted.
-func (p *brittle) Run(ctx context.Context, in chats.Inbox) error {
+func (p *faultyAdapter) Run(ctx context.Context, in chats.Inbox) error {
 	p.mu.Lock()
 	p.runs++
 	first := p.runs == 1
@@ -129,56 +129,56 @@ func (r refusing) Accept(context.Context, ...chats.Message) error {
 	return errBroken
 }
 
-func (p *brittle) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
+func (p *faultyAdapter) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
 	if err := p.strikeText(stepSend, to, part.Text, part.Plain); err != nil {
 		return "", err
 	}
 	return p.complete.Send(ctx, to, part)
 }
 
-func (p *brittle) Begin(ctx context.Context, to chats.Address, show chats.Preview) (string, error) {
+func (p *faultyAdapter) Begin(ctx context.Context, to chats.Address, show chats.Preview) (string, error) {
 	if err := p.strikeText(stepBegin, to, show.Text, show.Part.Text); err != nil {
 		return "", err
 	}
 	return p.complete.Begin(ctx, to, show)
 }
 
-func (p *brittle) Update(ctx context.Context, to chats.Address, id string, show chats.Preview) error {
+func (p *faultyAdapter) Update(ctx context.Context, to chats.Address, id string, show chats.Preview) error {
 	if err := p.strikeText(stepUpdate, to, show.Text, show.Part.Text); err != nil {
 		return err
 	}
 	return p.complete.Update(ctx, to, id, show)
 }
 
-func (p *brittle) Finish(ctx context.Context, to chats.Address, id string, part chats.Part) error {
+func (p *faultyAdapter) Finish(ctx context.Context, to chats.Address, id string, part chats.Part) error {
 	if err := p.strikeText(stepFinish, to, part.Text, part.Plain); err != nil {
 		return err
 	}
 	return p.complete.Finish(ctx, to, id, part)
 }
 
-func (p *brittle) SetTyping(ctx context.Context, to chats.Address, on bool) error {
+func (p *faultyAdapter) SetTyping(ctx context.Context, to chats.Address, on bool) error {
 	if err := p.strike(stepTyping, to.Chat); err != nil {
 		return err
 	}
 	return p.complete.SetTyping(ctx, to, on)
 }
 
-func (p *brittle) Edit(ctx context.Context, to chats.Address, id string, part chats.Part) error {
+func (p *faultyAdapter) Edit(ctx context.Context, to chats.Address, id string, part chats.Part) error {
 	if err := p.strike(stepEdit, to.Chat); err != nil {
 		return err
 	}
 	return p.complete.Edit(ctx, to, id, part)
 }
 
-func (p *brittle) AnswerPress(ctx context.Context, press chats.Message, text string) error {
+func (p *faultyAdapter) AnswerPress(ctx context.Context, press chats.Message, text string) error {
 	if err := p.strike(stepPress, press.Chat); err != nil {
 		return err
 	}
 	return p.complete.AnswerPress(ctx, press, text)
 }
 
-func (p *brittle) FetchFile(ctx context.Context, a chats.Attachment, w io.Writer) error {
+func (p *faultyAdapter) FetchFile(ctx context.Context, a chats.Attachment, w io.Writer) error {
 	if err := p.strikeFile(a.Ref); err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (p *brittle) FetchFile(ctx context.Context, a chats.Attachment, w io.Writer
 }
 
 // strikeFile assigns one of the ways to each file that is fetched.
-func (p *brittle) strikeFile(ref string) error {
+func (p *faultyAdapter) strikeFile(ref string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.files[ref] == nil && len(p.ways) > 0 {
@@ -200,7 +200,7 @@ func (p *brittle) strikeFile(ref string) error {
 
 // speak says in pieces what it is asked, so that it is shown while it is made; if an update is to fail,
 // until that has failed.
-func (p *brittle) speak(ctx context.Context, said []string, show func(string)) string {
+func (p *faultyAdapter) speak(ctx context.Context, said []string, show func(string)) string {
 	last := said[len(said)-1]
 	if !strings.HasPrefix(last, poison) || strings.Contains(last, stepSend) {
 		return echo(ctx, said)
@@ -223,7 +223,7 @@ func (p *brittle) speak(ctx context.Context, said []string, show func(string)) s
 }
 
 // struck reports whether the update that a message is about has failed; true for others.
-func (p *brittle) struck(message string) bool {
+func (p *faultyAdapter) struck(message string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, b := range p.chats {
@@ -237,7 +237,7 @@ func (p *brittle) struck(message string) bool {
 func (b *breakage) String() string { return b.step + " " + b.way }
 
 func breaksAlone(t testing.TB, w *world) {
-	p := &brittle{chats: map[string]*breakage{}, files: map[string]*breakage{}}
+	p := &faultyAdapter{chats: map[string]*breakage{}, files: map[string]*breakage{}}
 	w.wrap = func(adapter chats.Platform) chats.Platform {
 		var has bool
 		if p.complete, has = adapter.(complete); !has {
@@ -250,7 +250,7 @@ func breaksAlone(t testing.TB, w *world) {
 	w.cfg.Limits.RetryFor, w.cfg.Limits.MaxWaitingMember = 50*time.Millisecond, 100
 	places := map[Place]string{} // the failure in each
 	breaks := func(step, way string) Place {
-		place := w.open(Shared, w.town.Member)
+		place := w.open(Shared, w.harness.Member)
 		b := &breakage{step: step, way: way, met: make(chan struct{})}
 		places[place] = b.String()
 		chat, err := chats.ParseChat(string(place))
@@ -268,7 +268,7 @@ func breaksAlone(t testing.TB, w *world) {
 		for _, step := range []string{stepEdit, stepPress} {
 			cards = append(cards, breaks(step, way))
 		}
-		if _, sends := w.town.Service.(Photographer); sends {
+		if _, sends := w.harness.Service.(Photographer); sends {
 			p.ways, photos = append(p.ways, way), append(photos, breaks(stepFetch, way))
 		}
 	}
@@ -277,10 +277,10 @@ func breaksAlone(t testing.TB, w *world) {
 		w.say(place, poison+" "+places[place])
 	}
 	for _, place := range photos {
-		w.town.Service.(Photographer).Photograph(place, w.town.Member, poison+" "+places[place], []byte("no picture"))
+		w.harness.Service.(Photographer).Photograph(place, w.harness.Member, poison+" "+places[place], []byte("no picture"))
 	}
 	w.pressAll(cards)
-	w.want(w.settled(w.open(Direct, w.town.Member)))
+	w.want(w.settled(w.open(Direct, w.harness.Member)))
 	for _, place := range slices.Concat(said, photos) {
 		w.await("an answer where this breaks: "+places[place], func(v View) bool {
 			return slices.ContainsFunc(v.in(place), func(s Shown) bool {
@@ -315,18 +315,18 @@ func breaksAlone(t testing.TB, w *world) {
 // it.
 func (w *world) pressAll(places []Place) {
 	w.t.Helper()
-	presser, presses := w.town.Service.(Presser)
+	presser, presses := w.harness.Service.(Presser)
 	if !presses {
 		w.t.Skip("the service shows no buttons")
 	}
 	for _, place := range places {
 		w.say(place, "before")
-		w.town.Say(place, w.town.Admin, "/clear")
+		w.harness.Say(place, w.harness.Admin, "/clear")
 	}
 	for _, place := range places {
 		buttons := func(s Shown) bool { return len(s.Buttons) > 0 }
 		all := w.await(fmt.Sprintf("a button in %s", place), func(v View) bool { return slices.ContainsFunc(v.in(place), buttons) }).in(place)
 		card := all[slices.IndexFunc(all, buttons)]
-		presser.Press(place, w.town.Admin, card.ID, card.Buttons[0][0].Data)
+		presser.Press(place, w.harness.Admin, card.ID, card.Buttons[0][0].Data)
 	}
 }

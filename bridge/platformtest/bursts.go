@@ -35,7 +35,7 @@ func burstProperties() []property {
 
 func (w *world) burster() Burster {
 	w.t.Helper()
-	b, ok := w.town.Service.(Burster)
+	b, ok := w.harness.Service.(Burster)
 	if !ok {
 		w.t.Skip("nobody can send an album there")
 	}
@@ -68,10 +68,10 @@ func albumIsOne(_ testing.TB, w *world) {
 	b := w.burster()
 	w.start()
 	for _, kind := range []Kind{Direct, Shared} {
-		place := w.open(kind, w.town.Member)
-		b.SayAlbum(place, w.town.Member, "look at these", "one", "two", "three")
+		place := w.open(kind, w.harness.Member)
+		b.SayAlbum(place, w.harness.Member, "look at these", "one", "two", "three")
 		w.want(w.settled(place), reply("look at these"))
-		w.cutShort(func() { b.SayAlbum(place, w.town.Member, "and at these", "four", "five") })
+		w.cutShort(func() { b.SayAlbum(place, w.harness.Member, "and at these", "four", "five") })
 		w.want(w.settled(place), reply("look at these"), reply("and at these"))
 	}
 }
@@ -89,10 +89,10 @@ func longTextIsOne(_ testing.TB, w *world) {
 		return echo(ctx, said)
 	}
 	w.start()
-	place, want := w.open(Direct, w.town.Member), "true, 1400 words"
-	b.SayLong(place, w.town.Member, strings.Join(words, " "))
+	place, want := w.open(Direct, w.harness.Member), "true, 1400 words"
+	b.SayLong(place, w.harness.Member, strings.Join(words, " "))
 	w.want(w.settled(place), want)
-	w.cutShort(func() { b.SayLong(place, w.town.Member, strings.Join(words, " ")) })
+	w.cutShort(func() { b.SayLong(place, w.harness.Member, strings.Join(words, " ")) })
 	w.want(w.settled(place), want, want)
 }
 
@@ -108,7 +108,7 @@ func (worker) Complete(_ context.Context, req agent.Request, _ func(agent.Delta)
 	used := false
 	for _, m := range req.Messages {
 		switch {
-		case m.Asks():
+		case m.BeginsTurn():
 			said, used = []string{m.Text}, false
 		case m.Role == agent.RoleUser:
 			said = append(said, m.Text)
@@ -190,17 +190,17 @@ func isSteered(t testing.TB, w *world) {
 func editReaches(t testing.TB, w *world) {
 	b := w.burster()
 	k := w.working()
-	place := w.open(Direct, w.town.Member)
-	id := w.town.Say(place, w.town.Member, "work")
+	place := w.open(Direct, w.harness.Member)
+	id := w.harness.Say(place, w.harness.Member, "work")
 	until(t, "the tool to run", k.reached)
-	b.Amend(place, w.town.Member, id, "work harder")
+	b.Amend(place, w.harness.Member, id, "work harder")
 	w.waits(place, 1)
 	close(k.open)
 	got := w.answers(w.shown(place, 2))
 	if len(got) != 1 || !strings.HasPrefix(got[0].Text, reply("work + ")) || !strings.Contains(got[0].Text, "work harder") {
 		t.Fatalf("there stands %q", texts(got))
 	}
-	b.Amend(place, w.town.Member, id, "work less")
+	b.Amend(place, w.harness.Member, id, "work less")
 	if got = w.answers(w.shown(place, 3)); len(got) != 2 || !strings.Contains(got[1].Text, "already answered") {
 		t.Errorf("there stands %q", texts(got))
 	}

@@ -32,25 +32,25 @@ func buttonProperties() []property {
 	}
 }
 
-// face is an adapter without a bridge behind it.
-type face struct {
+// bareAdapter is an adapter without a bridge behind it.
+type bareAdapter struct {
 	chats.Platform
 	chats.Editor
 	*world
 	press func(in Place, by, message, data string)
-	inbox *drawer
+	inbox *recordingInbox
 }
 
 // face starts an adapter that delivers into a drawer, or skips the test.
-func (w *world) face() *face {
+func (w *world) face() *bareAdapter {
 	w.t.Helper()
-	platform := w.town.Adapter()
+	platform := w.harness.Adapter()
 	editor, edits := platform.(chats.Editor)
-	presser, presses := w.town.Service.(Presser)
+	presser, presses := w.harness.Service.(Presser)
 	if !edits || !presses {
 		w.t.Skip("the platform shows no buttons")
 	}
-	f := &face{Platform: platform, Editor: editor, world: w, press: presser.Press, inbox: newDrawer()}
+	f := &bareAdapter{Platform: platform, Editor: editor, world: w, press: presser.Press, inbox: newDrawer()}
 	f.run(platform, f.inbox)
 	return f
 }
@@ -68,8 +68,8 @@ func (w *world) run(platform chats.Platform, in chats.Inbox) {
 	})
 }
 
-// drawer is an inbox that keeps every message, or rejects all while it is stuck.
-type drawer struct {
+// recordingInbox is an inbox that keeps every message, or rejects all while it is stuck.
+type recordingInbox struct {
 	mu      sync.Mutex // guards the fields below
 	stuck   error
 	refused int
@@ -77,10 +77,10 @@ type drawer struct {
 	changed chan struct{}
 }
 
-func newDrawer() *drawer { return &drawer{changed: make(chan struct{})} }
+func newDrawer() *recordingInbox { return &recordingInbox{changed: make(chan struct{})} }
 
 // change changes the drawer and wakes waiters.
-func (d *drawer) change(f func()) {
+func (d *recordingInbox) change(f func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	f()
@@ -89,7 +89,7 @@ func (d *drawer) change(f func()) {
 }
 
 // Accept implements [bridge.Inbox].
-func (d *drawer) Accept(_ context.Context, messages ...chats.Message) (err error) {
+func (d *recordingInbox) Accept(_ context.Context, messages ...chats.Message) (err error) {
 	d.change(func() {
 		if err = d.stuck; err != nil {
 			d.refused++
@@ -101,10 +101,10 @@ func (d *drawer) Accept(_ context.Context, messages ...chats.Message) (err error
 }
 
 // Moved implements [bridge.Inbox].
-func (d *drawer) Moved(context.Context, chats.Chat, chats.Chat) error { return nil }
+func (d *recordingInbox) Moved(context.Context, chats.Chat, chats.Chat) error { return nil }
 
 // await returns the presses once enough returns true.
-func (f *face) await(what string, enough func(d *drawer, presses []chats.Message) bool) []chats.Message {
+func (f *bareAdapter) await(what string, enough func(d *recordingInbox, presses []chats.Message) bool) []chats.Message {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
 	defer cancel()
@@ -125,13 +125,13 @@ func (f *face) await(what string, enough func(d *drawer, presses []chats.Message
 }
 
 // presses waits for n presses and returns all.
-func (f *face) presses(n int) []chats.Message {
+func (f *bareAdapter) presses(n int) []chats.Message {
 	f.t.Helper()
-	return f.await(fmt.Sprintf("%d presses", n), func(_ *drawer, presses []chats.Message) bool { return len(presses) >= n })
+	return f.await(fmt.Sprintf("%d presses", n), func(_ *recordingInbox, presses []chats.Message) bool { return len(presses) >= n })
 }
 
 // address returns the destination of an answer in a place.
-func (f *face) address(in Place) chats.Address {
+func (f *bareAdapter) address(in Place) chats.Address {
 	f.t.Helper()
 	chat, err := chats.ParseChat(string(in))
 	if err != nil {
@@ -141,7 +141,7 @@ func (f *face) address(in Place) chats.Address {
 }
 
 // part returns a text of one line with buttons.
-func (f *face) part(text string, rows ...[]chats.Button) chats.Part {
+func (f *bareAdapter) part(text string, rows ...[]chats.Button) chats.Part {
 	f.t.Helper()
 	parts := f.Render(text)
 	if len(parts) != 1 {
@@ -152,7 +152,7 @@ func (f *face) part(text string, rows ...[]chats.Button) chats.Part {
 }
 
 // post sends a part and returns its message as shown.
-func (f *face) post(in Place, part chats.Part) Shown {
+func (f *bareAdapter) post(in Place, part chats.Part) Shown {
 	f.t.Helper()
 	id, err := f.Send(f.t.Context(), f.address(in), part)
 	if err != nil {
@@ -162,7 +162,7 @@ func (f *face) post(in Place, part chats.Part) Shown {
 }
 
 // standing returns the message with an id.
-func (f *face) standing(in Place, id string) Shown {
+func (f *bareAdapter) standing(in Place, id string) Shown {
 	f.t.Helper()
 	for _, s := range f.look().in(in) {
 		if s.ID == id {
@@ -180,7 +180,7 @@ func yesNo() []chats.Button {
 func later() []chats.Button { return []chats.Button{{Label: "Später 🕐", Data: "tok_1-A:2"}} }
 
 // looks checks the text and the buttons of a message. The style is up to the platform.
-func (f *face) looks(s Shown, text string, rows ...[]chats.Button) {
+func (f *bareAdapter) looks(s Shown, text string, rows ...[]chats.Button) {
 	f.t.Helper()
 	f.want([]Shown{s}, text)
 	plain := func(rows [][]chats.Button) (list [][]chats.Button) {
@@ -227,9 +227,9 @@ func deliversPresses(t testing.TB, w *world) {
 	for i, place := range w.everywhere() {
 		f.post(place, f.part("another", later()))
 		card := f.post(place, f.part("sure?", yesNo()))
-		for n, by := range []string{w.town.Member, w.town.Member, w.town.Admin} {
+		for n, by := range []string{w.harness.Member, w.harness.Member, w.harness.Admin} {
 			if i == 0 {
-				by = w.town.Member // the direct chat is the member's
+				by = w.harness.Member // the direct chat is the member's
 			}
 			data := yesNo()[n%2].Data
 			f.press(place, by, card.ID, data)
@@ -248,22 +248,22 @@ func deliversPresses(t testing.TB, w *world) {
 
 func keepsPresses(t testing.TB, w *world) {
 	f := w.face()
-	place := w.open(Shared, w.town.Member)
+	place := w.open(Shared, w.harness.Member)
 	card := f.post(place, f.part("sure?", yesNo()))
 	f.inbox.change(func() { f.inbox.stuck = errFull })
-	f.press(place, w.town.Member, card.ID, yesNo()[1].Data)
-	f.await("a press that is refused", func(d *drawer, _ []chats.Message) bool { return d.refused > 0 })
+	f.press(place, w.harness.Member, card.ID, yesNo()[1].Data)
+	f.await("a press that is refused", func(d *recordingInbox, _ []chats.Message) bool { return d.refused > 0 })
 	w.stop()
 	f.inbox.change(func() { f.inbox.stuck = nil })
-	w.run(w.town.Adapter(), f.inbox)
-	if w.town.PressesOnce {
-		f.press(place, w.town.Member, card.ID, yesNo()[1].Data)
+	w.run(w.harness.Adapter(), f.inbox)
+	if w.harness.PressesOnce {
+		f.press(place, w.harness.Member, card.ID, yesNo()[1].Data)
 	}
 	if got := f.presses(1); len(got) != 1 || got[0].Text != yesNo()[1].Data || got[0].On != card.ID {
 		t.Errorf("presses arrived as %+v", got)
 	}
 	// The next one shows that the first was confirmed.
-	f.press(place, w.town.Member, card.ID, yesNo()[0].Data)
+	f.press(place, w.harness.Member, card.ID, yesNo()[0].Data)
 	if got := f.presses(2); len(got) != 2 || got[1].Text != yesNo()[0].Data {
 		t.Errorf("presses arrived as %+v", got)
 	}
@@ -271,29 +271,29 @@ func keepsPresses(t testing.TB, w *world) {
 
 func deliversForged(t testing.TB, w *world) {
 	f := w.face()
-	place := w.open(Shared, w.town.Member)
+	place := w.open(Shared, w.harness.Member)
 	card := f.post(place, f.part("sure?", yesNo()))
 	for i, data := range []string{"x", "tok_2-B:0", "../card/<&\"'ä", "0123456789012345678901234567890123456789012345678901234567890123"} {
-		f.press(place, w.town.Stranger, card.ID, data)
-		if p := f.presses(i + 1)[i]; p.Text != data || p.User != w.town.Stranger {
-			t.Errorf("forged %q of %s arrived as %+v", data, w.town.Stranger, p)
+		f.press(place, w.harness.Stranger, card.ID, data)
+		if p := f.presses(i + 1)[i]; p.Text != data || p.User != w.harness.Stranger {
+			t.Errorf("forged %q of %s arrived as %+v", data, w.harness.Stranger, p)
 		}
 	}
 }
 
 func answersPresses(t testing.TB, w *world) {
 	f := w.face()
-	place := w.open(Thread, w.town.Member)
+	place := w.open(Thread, w.harness.Member)
 	card := f.post(place, f.part("sure?", yesNo()))
-	f.press(place, w.town.Member, card.ID, yesNo()[0].Data)
+	f.press(place, w.harness.Member, card.ID, yesNo()[0].Data)
 	press := f.presses(1)[0]
 	for range 2 {
 		if err := f.AnswerPress(t.Context(), press, "Thank you."); err != nil {
 			t.Error(err)
 		}
 	}
-	w.await("the answer to be shown", func(v View) bool { return slices.Contains(v.Toasts, Toast{To: w.town.Member, Text: "Thank you."}) })
-	f.press(place, w.town.Admin, card.ID, yesNo()[1].Data)
+	w.await("the answer to be shown", func(v View) bool { return slices.Contains(v.Toasts, Toast{To: w.harness.Member, Text: "Thank you."}) })
+	f.press(place, w.harness.Admin, card.ID, yesNo()[1].Data)
 	if err := f.AnswerPress(t.Context(), f.presses(2)[1], ""); err != nil {
 		t.Error(err)
 	}
@@ -301,7 +301,7 @@ func answersPresses(t testing.TB, w *world) {
 	if got := texts(v.in(place)); !slices.Equal(got, []string{"sure?"}) {
 		t.Errorf("there stands %q, want the question alone", got)
 	}
-	if slices.ContainsFunc(v.Toasts, func(toast Toast) bool { return toast.To != w.town.Member }) {
+	if slices.ContainsFunc(v.Toasts, func(toast Toast) bool { return toast.To != w.harness.Member }) {
 		t.Errorf("shown are %+v, want nothing but to who pressed first", v.Toasts)
 	}
 }
@@ -321,7 +321,7 @@ func edits(t testing.TB, w *world) {
 				}
 			}
 			shown := f.standing(place, card.ID)
-			f.looks(shown, f.post(w.open(Direct, w.town.Member), part).Text, part.Buttons...)
+			f.looks(shown, f.post(w.open(Direct, w.harness.Member), part).Text, part.Buttons...)
 		}
 		f.looks(f.standing(place, before.ID), "before")
 		f.looks(f.standing(place, after.ID), "after", later())
@@ -330,7 +330,7 @@ func edits(t testing.TB, w *world) {
 
 func editsNothing(t testing.TB, w *world) {
 	f := w.face()
-	place := w.open(Thread, w.town.Member)
+	place := w.open(Thread, w.harness.Member)
 	card := f.post(place, f.part("sure?", yesNo()))
 	for _, id := range []string{"", "999999999", "nothing"} {
 		var failure *chats.SendError

@@ -65,16 +65,16 @@ func stops(t testing.TB, w *world) {
 func clears(t testing.TB, w *world) {
 	w.start()
 	places := w.everywhere()
-	untouched := w.open(Thread, w.town.Admin)
+	untouched := w.open(Thread, w.harness.Admin)
 	w.say(untouched, "kept")
 	for i, place := range places {
-		by := w.town.Admin
+		by := w.harness.Admin
 		if i == 0 {
-			by = w.town.Member // the direct chat is the member's
+			by = w.harness.Member // the direct chat is the member's
 		}
 		w.say(place, "forget this")
 		w.shown(place, 1)
-		w.town.Say(place, by, "/clear")
+		w.harness.Say(place, by, "/clear")
 		w.contains(w.shown(place, 2)[1], "cleared")
 		w.say(place, recall)
 		w.want(w.shown(place, 3)[2:], recalled())
@@ -84,14 +84,14 @@ func clears(t testing.TB, w *world) {
 }
 
 func undoes(t testing.TB, w *world) {
-	presser, ok := w.town.Service.(Presser)
+	presser, ok := w.harness.Service.(Presser)
 	if !ok {
 		t.Skip("the platform shows no buttons")
 	}
 	w.start()
 	for i, kind := range []Kind{Shared, Direct, Thread} {
-		place := w.open(kind, w.town.Admin)
-		by := func(text string) { w.town.Say(place, w.town.Admin, text) }
+		place := w.open(kind, w.harness.Admin)
+		by := func(text string) { w.harness.Say(place, w.harness.Admin, text) }
 		by("remember this")
 		w.shown(place, 1)
 		by("/clear")
@@ -101,14 +101,14 @@ func undoes(t testing.TB, w *world) {
 			t.Fatalf("the confirmation has no button: %+v", card)
 		}
 		if i == 0 {
-			presser.Press(place, w.town.Member, card.ID, card.Buttons[0][0].Data)
+			presser.Press(place, w.harness.Member, card.ID, card.Buttons[0][0].Data)
 			w.await("the refusal", func(v View) bool { return len(v.Toasts) > 0 })
 		}
 		if kind == Thread {
 			by("/undo")
 		} else {
-			presser.Press(place, w.town.Admin, card.ID, card.Buttons[0][0].Data)
-			presser.Press(place, w.town.Admin, card.ID, card.Buttons[0][0].Data)
+			presser.Press(place, w.harness.Admin, card.ID, card.Buttons[0][0].Data)
+			presser.Press(place, w.harness.Admin, card.ID, card.Buttons[0][0].Data)
 		}
 		w.contains(w.shown(place, 3)[2], "is back")
 		by(recall)
@@ -119,8 +119,8 @@ func undoes(t testing.TB, w *world) {
 func refusesClear(t testing.TB, w *world) {
 	w.start()
 	for _, kind := range []Kind{Shared, Thread} {
-		place := w.open(kind, w.town.Admin)
-		w.town.Say(place, w.town.Admin, "remember this")
+		place := w.open(kind, w.harness.Admin)
+		w.harness.Say(place, w.harness.Admin, "remember this")
 		w.shown(place, 1)
 		w.say(place, "/clear")
 		before := w.confided(place, 1, "sorry, only an administrator")
@@ -141,7 +141,7 @@ func (w *world) confided(place Place, behind int, text string) int {
 		return slices.ContainsFunc(v.Toasts, func(t Toast) bool { return strings.Contains(strings.ToLower(t.Text), text) })
 	})
 	for _, toast := range v.Toasts {
-		if toast.To != w.town.Member {
+		if toast.To != w.harness.Member {
 			w.t.Errorf("%s was told %q", toast.To, toast.Text)
 		}
 	}
@@ -155,7 +155,7 @@ func (w *world) confided(place Place, behind int, text string) int {
 func confides(_ testing.TB, w *world) {
 	w.start()
 	for n, kind := range []Kind{Shared, Thread} {
-		place := w.open(kind, w.town.Member)
+		place := w.open(kind, w.harness.Member)
 		w.say(place, "hello "+strconv.Itoa(n))
 		w.shown(place, 1)
 		w.say(place, "/whoami")
@@ -163,7 +163,7 @@ func confides(_ testing.TB, w *world) {
 		w.say(place, "/tools")
 		w.confided(place, behind, "tool")
 	}
-	direct := w.open(Direct, w.town.Member)
+	direct := w.open(Direct, w.harness.Member)
 	w.say(direct, "/whoami")
 	w.contains(w.shown(direct, 1)[0], "you may talk to me")
 }
@@ -176,16 +176,16 @@ func turnsAway(t testing.TB, w *world) {
 		return echo(ctx, said)
 	}
 	w.start()
-	direct := w.open(Direct, w.town.Stranger)
-	shared, thread := w.open(Shared, w.town.Member), w.open(Thread, w.town.Stranger)
+	direct := w.open(Direct, w.harness.Stranger)
+	shared, thread := w.open(Shared, w.harness.Member), w.open(Thread, w.harness.Stranger)
 	for range 2 {
-		w.town.Say(direct, w.town.Stranger, "let me in")
+		w.harness.Say(direct, w.harness.Stranger, "let me in")
 	}
 	name := w.cfg.Platforms[0].Name()
-	w.contains(w.shown(direct, 1)[0], name+":"+w.town.Stranger)
+	w.contains(w.shown(direct, 1)[0], name+":"+w.harness.Stranger)
 	for _, place := range []Place{shared, thread} {
-		w.town.Say(place, w.town.Stranger, "let me in")
-		w.town.Say(place, w.town.Stranger, "/clear")
+		w.harness.Say(place, w.harness.Stranger, "let me in")
+		w.harness.Say(place, w.harness.Stranger, "/clear")
 		w.want(w.settled(place))
 		w.say(place, recall)
 		for _, s := range w.settled(place) {

@@ -20,8 +20,8 @@ func faultProperties() []property {
 
 func answersOnce(t testing.TB, w *world) {
 	for _, kind := range []Kind{Direct, Shared, Thread} {
-		place := w.open(kind, w.town.Member)
-		w.town.Inject(place, Fault{Effect: DuplicateDelivery})
+		place := w.open(kind, w.harness.Member)
+		w.harness.Inject(place, Fault{Effect: DuplicateDelivery})
 		w.say(place, "once")
 		w.start()
 		w.want(w.settled(place), reply("once"))
@@ -32,8 +32,8 @@ func answersOnce(t testing.TB, w *world) {
 func marksRepeat(t testing.TB, w *world) {
 	w.start()
 	for _, kind := range []Kind{Direct, Thread} {
-		place := w.open(kind, w.town.Member)
-		w.town.Inject(place, Fault{Effect: AnswerDropped})
+		place := w.open(kind, w.harness.Member)
+		w.harness.Inject(place, Fault{Effect: AnswerDropped})
 		w.say(place, "lost")
 		got := w.settled(place)
 		if len(got) != 2 || marked(got[0]) || !marked(got[1]) {
@@ -50,20 +50,20 @@ const long = time.Hour
 
 func waitsAlone(t testing.TB, w *world) {
 	w.start()
-	flooded := w.open(Direct, w.town.Member)
-	w.town.Inject(flooded, Fault{Effect: RateLimited, RetryAfter: long})
+	flooded := w.open(Direct, w.harness.Member)
+	w.harness.Inject(flooded, Fault{Effect: RateLimited, RetryAfter: long})
 	w.say(flooded, "first")
 	w.say(flooded, "second")
 	refused := w.await("the refusal", func(v View) bool { return v.Sends == 1 })
 	if len(refused.Messages) != 0 {
 		t.Fatalf("there stands %q, want nothing", texts(refused.Messages))
 	}
-	w.want(w.settled(w.open(Thread, w.town.Member)))
+	w.want(w.settled(w.open(Thread, w.harness.Member)))
 	// While this one is retried, one that ignored the limit would be, too. Once is not enough: both
 	// could be tried in the same moment.
-	failing := w.open(Shared, w.town.Member)
+	failing := w.open(Shared, w.harness.Member)
 	for range 2 {
-		w.town.Inject(failing, Fault{Effect: ServerError})
+		w.harness.Inject(failing, Fault{Effect: ServerError})
 		w.want(w.settled(failing))
 	}
 	if v := w.look(); len(v.in(flooded)) != 0 || v.Sends != 6 {
@@ -83,9 +83,9 @@ func triesAgain(t testing.TB, w *world) { w.retried(t, Fault{Effect: ServerError
 
 func outlasts(t testing.TB, w *world) {
 	w.start()
-	place, other := w.open(Direct, w.town.Member), w.open(Thread, w.town.Member)
+	place, other := w.open(Direct, w.harness.Member), w.open(Thread, w.harness.Member)
 	w.want(w.settled(place))
-	w.town.Inject(place, Fault{Effect: Outage})
+	w.harness.Inject(place, Fault{Effect: Outage})
 	w.say(place, "cut off")
 	w.await("the break", func(v View) bool { return v.Sends == 2 })
 	w.say(other, "waits")
@@ -100,8 +100,8 @@ func outlasts(t testing.TB, w *world) {
 func (w *world) retried(t testing.TB, fault Fault, repeat bool) {
 	t.Helper()
 	w.start()
-	place := w.open(Thread, w.town.Member)
-	w.town.Inject(place, fault)
+	place := w.open(Thread, w.harness.Member)
+	w.harness.Inject(place, fault)
 	w.say(place, "patience")
 	w.onceAs(w.shown(place, 1), reply("patience"), repeat)
 	if got := w.look().Sends; got != 2 {

@@ -24,9 +24,9 @@ func TestAForwardedVoiceNoteIsHeard(t *testing.T) {
 		return m.Text
 	}
 	w.start()
-	place := w.open(Direct, w.town.Member)
+	place := w.open(Direct, w.harness.Member)
 	point := func(how chats.Pointing, text string) {
-		m.tell(place, w.town.Member, text, chats.Quoted{How: how, By: "bob", Files: []chats.Attachment{
+		m.tell(place, w.harness.Member, text, chats.Quoted{How: how, By: "bob", Files: []chats.Attachment{
 			{Ref: m.keep([]byte(soundMark + "water the plants")), Name: "voice.ogg", Sound: chats.Sound{Kind: chats.SoundSpoken}},
 		}})
 	}

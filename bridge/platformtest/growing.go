@@ -66,7 +66,7 @@ func (g *teller) speak(ctx context.Context, said []string, show func(string)) st
 // telling starts a bot whose answers grow, or skips the test.
 func (w *world) telling() *teller {
 	w.t.Helper()
-	if _, ok := w.town.Adapter().(chats.Previewer); !ok {
+	if _, ok := w.harness.Adapter().(chats.Previewer); !ok {
 		w.t.Skip("the platform shows no answers that grow")
 	}
 	g := &teller{goOn: make(chan struct{}, 64)}
@@ -90,7 +90,7 @@ func (w *world) half(in Place) Shown {
 func (w *world) story(g *teller) Shown {
 	w.t.Helper()
 	g.goOn <- struct{}{}
-	place := w.open(Direct, w.town.Member)
+	place := w.open(Direct, w.harness.Member)
 	before := len(w.look().in(place))
 	w.say(place, "tell at once")
 	return w.shown(place, before+1)[before]
@@ -124,9 +124,9 @@ func grows(t testing.TB, w *world) {
 	for i, place := range w.everywhere() {
 		before := len(w.look().in(place))
 		if i > 0 {
-			w.town.Inject(place, Fault{Effect: DuplicateDelivery})
+			w.harness.Inject(place, Fault{Effect: DuplicateDelivery})
 		}
-		id := w.town.Say(place, w.town.Member, "tell")
+		id := w.harness.Say(place, w.harness.Member, "tell")
 		half := w.half(place)
 		stops := half.Streams || len(half.Buttons) == 1 && len(half.Buttons[0]) == 1
 		if !stops || half.Text == story.Text || half.ReplyTo != "" && half.ReplyTo != id {
@@ -143,13 +143,13 @@ func grows(t testing.TB, w *world) {
 func growsInFloods(_ testing.TB, w *world) {
 	g := w.telling()
 	story := w.story(g)
-	begins, changes := w.open(Shared, w.town.Member), w.open(Thread, w.town.Member)
-	w.town.Inject(begins, Fault{Effect: RateLimited, RetryAfter: time.Second})
+	begins, changes := w.open(Shared, w.harness.Member), w.open(Thread, w.harness.Member)
+	w.harness.Inject(begins, Fault{Effect: RateLimited, RetryAfter: time.Second})
 	w.say(begins, "tell")
 	w.say(changes, "tell")
 	w.await("the refusal", func(v View) bool { return v.Sends == 3 })
 	w.half(changes)
-	w.town.Inject(changes, Fault{Effect: RateLimited, RetryAfter: time.Second, Edit: true})
+	w.harness.Inject(changes, Fault{Effect: RateLimited, RetryAfter: time.Second, Edit: true})
 	g.goOn <- struct{}{}
 	g.goOn <- struct{}{}
 	w.told(changes, story, 0, false)
@@ -159,13 +159,13 @@ func growsInFloods(_ testing.TB, w *world) {
 func growsUnheard(_ testing.TB, w *world) {
 	g := w.telling()
 	story := w.story(g)
-	begins, changes := w.open(Shared, w.town.Member), w.open(Thread, w.town.Member)
-	w.town.Inject(begins, Fault{Effect: AnswerDropped})
+	begins, changes := w.open(Shared, w.harness.Member), w.open(Thread, w.harness.Member)
+	w.harness.Inject(begins, Fault{Effect: AnswerDropped})
 	w.say(begins, "tell")
 	w.say(changes, "tell")
 	w.half(begins)
 	w.half(changes)
-	w.town.Inject(changes, Fault{Effect: AnswerDropped, Edit: true})
+	w.harness.Inject(changes, Fault{Effect: AnswerDropped, Edit: true})
 	g.goOn <- struct{}{}
 	g.goOn <- struct{}{}
 	w.told(changes, story, 0, false)
@@ -175,12 +175,12 @@ func growsUnheard(_ testing.TB, w *world) {
 func growsSlowly(_ testing.TB, w *world) {
 	g := w.telling()
 	story := w.story(g)
-	begins, changes := w.open(Shared, w.town.Member), w.open(Thread, w.town.Member)
-	w.town.Inject(begins, Fault{Effect: Slow, RetryAfter: time.Second})
+	begins, changes := w.open(Shared, w.harness.Member), w.open(Thread, w.harness.Member)
+	w.harness.Inject(begins, Fault{Effect: Slow, RetryAfter: time.Second})
 	w.say(begins, "tell")
 	w.say(changes, "tell")
 	w.half(changes)
-	w.town.Inject(changes, Fault{Effect: ServerError, Edit: true})
+	w.harness.Inject(changes, Fault{Effect: ServerError, Edit: true})
 	w.await("the slow one to be under way", func(v View) bool { return v.Sends == 3 })
 	g.goOn <- struct{}{}
 	g.goOn <- struct{}{}
@@ -190,17 +190,17 @@ func growsSlowly(_ testing.TB, w *world) {
 
 func growsAnew(t testing.TB, w *world) {
 	g := w.telling()
-	remover, ok := w.town.Service.(Remover)
+	remover, ok := w.harness.Service.(Remover)
 	if !ok {
 		t.Skip("nobody deletes messages of the bot")
 	}
 	story := w.story(g)
-	deleted, refused := w.open(Shared, w.town.Member), w.open(Thread, w.town.Member)
+	deleted, refused := w.open(Shared, w.harness.Member), w.open(Thread, w.harness.Member)
 	w.say(deleted, "tell")
 	w.say(refused, "tell")
 	remover.Remove(deleted, w.half(deleted).ID)
 	w.half(refused)
-	w.town.Inject(refused, Fault{Effect: Refused, Edit: true})
+	w.harness.Inject(refused, Fault{Effect: Refused, Edit: true})
 	g.goOn <- struct{}{}
 	g.goOn <- struct{}{}
 	w.told(deleted, story, 0, false)
@@ -213,15 +213,15 @@ func growsAnew(t testing.TB, w *world) {
 
 func growsUntilStopped(t testing.TB, w *world) {
 	w.telling()
-	presser, ok := w.town.Service.(Presser)
+	presser, ok := w.harness.Service.(Presser)
 	if !ok {
 		t.Skip("the platform shows no buttons")
 	}
 	for _, kind := range []Kind{Shared, Thread} {
-		place := w.open(kind, w.town.Member)
+		place := w.open(kind, w.harness.Member)
 		w.say(place, "tell")
 		half := w.half(place)
-		presser.Press(place, w.town.Admin, half.ID, half.Buttons[0][0].Data)
+		presser.Press(place, w.harness.Admin, half.ID, half.Buttons[0][0].Data)
 		stopped := func(s Shown) bool {
 			return strings.Contains(s.Text, "half,") && strings.Contains(s.Text, "Stopped") && len(s.Buttons) == 0
 		}
@@ -246,7 +246,7 @@ func saysWhatItDoes(t testing.TB, w *world) {
 		}
 		observe(agent.Event{Ended: &call})
 	}
-	place := w.open(Shared, w.town.Member)
+	place := w.open(Shared, w.harness.Member)
 	w.say(place, "tell")
 	w.await("what it does", func(v View) bool {
 		all := v.in(place)
@@ -273,7 +273,7 @@ func growsOn(t testing.TB, w *world) {
 			}
 			return err
 		})
-		place := w.open(kind, w.town.Member)
+		place := w.open(kind, w.harness.Member)
 		w.say(place, asked)
 		half := w.half(place)
 		until(t, "the record of its message", known)
@@ -291,7 +291,7 @@ func growsOn(t testing.TB, w *world) {
 // if the service does not stream there.
 func (w *world) streaming(asked string) (Place, Shown) {
 	w.t.Helper()
-	place := w.open(Direct, w.town.Member)
+	place := w.open(Direct, w.harness.Member)
 	w.say(place, asked)
 	half := w.half(place)
 	if !half.Streams {
@@ -303,7 +303,7 @@ func (w *world) streaming(asked string) (Place, Shown) {
 func streamsUntilStopped(t testing.TB, w *world) {
 	w.telling()
 	place, half := w.streaming("tell")
-	w.town.Service.(Stopper).Stop(place, w.town.Member, half.ID)
+	w.harness.Service.(Stopper).Stop(place, w.harness.Member, half.ID)
 	v := w.await("the end", func(v View) bool {
 		all := v.in(place)
 		first := all[0]
@@ -328,12 +328,12 @@ func streamsOn(t testing.TB, w *world) {
 			}
 			return err
 		})
-		before := len(w.look().in(w.open(Direct, w.town.Member)))
+		before := len(w.look().in(w.open(Direct, w.harness.Member)))
 		place, half := w.streaming("tell on")
 		until(t, "the record of its message", known)
 		w.stop()
 		if refused {
-			w.town.Inject(place, Fault{Effect: Refused, Edit: true})
+			w.harness.Inject(place, Fault{Effect: Refused, Edit: true})
 		}
 		w.start()
 		g.goOn <- struct{}{}

@@ -25,7 +25,7 @@ func pictureProperties() []property {
 }
 
 func keepsPictures(t testing.TB, w *world) {
-	p, sends := w.town.Service.(Photographer)
+	p, sends := w.harness.Service.(Photographer)
 	if !sends {
 		t.Skip("nobody can send pictures on the platform")
 	}
@@ -48,8 +48,8 @@ func keepsPictures(t testing.TB, w *world) {
 	}
 	const seen = "I see 3 by 2"
 	w.start()
-	place := w.open(Shared, w.town.Member)
-	p.Photograph(place, w.town.Member, "look", sent.Bytes())
+	place := w.open(Shared, w.harness.Member)
+	p.Photograph(place, w.harness.Member, "look", sent.Bytes())
 	w.want(w.shown(place, 1), seen)
 	w.say(place, "and its colour?")
 	w.want(w.shown(place, 2), seen, seen)

@@ -55,17 +55,17 @@ func sideBySide(t testing.TB, w *world) {
 
 func staysInPlace(t testing.TB, w *world) {
 	w.start()
-	places := append(w.everywhere(), w.open(Direct, w.town.Admin))
+	places := append(w.everywhere(), w.open(Direct, w.harness.Admin))
 	want := map[Place][]string{}
 	asked := map[string]string{} // the id of the question by its answer
 	for round := range 3 {
 		for i, place := range places {
-			by := w.town.Member
+			by := w.harness.Member
 			if i == len(places)-1 {
-				by = w.town.Admin
+				by = w.harness.Admin
 			}
 			text := fmt.Sprintf("question %d from place %d", round, i)
-			asked[reply(text)] = w.town.Say(place, by, text)
+			asked[reply(text)] = w.harness.Say(place, by, text)
 			want[place] = append(want[place], reply(text))
 		}
 	}
@@ -82,12 +82,12 @@ func staysInPlace(t testing.TB, w *world) {
 
 func sharesNothing(t testing.TB, w *world) {
 	w.start()
-	places := append(w.everywhere(), w.open(Shared, w.town.Member))
+	places := append(w.everywhere(), w.open(Shared, w.harness.Member))
 	for i, place := range places {
 		w.say(place, fmt.Sprintf("secret %d", i))
 	}
-	other := w.open(Direct, w.town.Admin)
-	w.town.Say(other, w.town.Admin, recall)
+	other := w.open(Direct, w.harness.Admin)
+	w.harness.Say(other, w.harness.Admin, recall)
 	w.want(w.shown(other, 1), recalled())
 	for i, place := range places {
 		secret := fmt.Sprintf("secret %d", i)
@@ -112,19 +112,19 @@ func showsWork(t testing.TB, w *world) {
 			return slices.Contains(v.Working, place) == on
 		})
 	}
-	for _, place := range []Place{w.open(Thread, w.town.Member), w.open(Thread, w.town.Admin)} {
+	for _, place := range []Place{w.open(Thread, w.harness.Member), w.open(Thread, w.harness.Admin)} {
 		w.say(place, "slow one to stop")
 		works(place, true)
 		w.say(place, "/stop")
 		works(place, false)
 	}
-	place := w.open(Thread, w.town.Member)
+	place := w.open(Thread, w.harness.Member)
 	w.say(place, "break down")
 	works(place, true)
 	close(breaks)
 	works(place, false)
 	w.shown(place, 1)
-	place = w.open(Thread, w.town.Member)
+	place = w.open(Thread, w.harness.Member)
 	w.say(place, "slow one to answer")
 	works(place, true)
 	close(g.open)

@@ -141,9 +141,9 @@ const (
 )
 
 // Run runs all properties as subtests of t, each in a harness of its own.
-func Run(t *testing.T, town func(t *testing.T) Harness) {
+func Run(t *testing.T, harness func(t *testing.T) Harness) {
 	t.Helper()
-	run(t, properties(), town)
+	run(t, properties(), harness)
 }
 
 // deliveries are the properties that depend on how messages reach the bot.
@@ -154,7 +154,7 @@ var deliveries = []string{
 
 // RunDeliveries is Run with only the properties that depend on how messages reach the bot: for a
 // platform that can receive them in a second way.
-func RunDeliveries(t *testing.T, town func(t *testing.T) Harness) {
+func RunDeliveries(t *testing.T, harness func(t *testing.T) Harness) {
 	t.Helper()
 	all := properties()
 	for _, name := range deliveries {
@@ -162,15 +162,15 @@ func RunDeliveries(t *testing.T, town func(t *testing.T) Harness) {
 			t.Errorf("there is no property %s", name)
 		}
 	}
-	run(t, slices.DeleteFunc(all, func(p property) bool { return !slices.Contains(deliveries, p.name) }), town)
+	run(t, slices.DeleteFunc(all, func(p property) bool { return !slices.Contains(deliveries, p.name) }), harness)
 }
 
-func run(t *testing.T, list []property, town func(t *testing.T) Harness) {
+func run(t *testing.T, list []property, harness func(t *testing.T) Harness) {
 	t.Helper()
 	for _, p := range list {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			runProperty(t, town(t), p)
+			runProperty(t, harness(t), p)
 		})
 	}
 }
@@ -188,9 +188,9 @@ func properties() []property {
 	return slices.Concat(placeProperties(), commandProperties(), faultProperties(), textProperties(), restartProperties(), buttonProperties(), growingProperties(), burstProperties(), quoteProperties(), voiceProperties(), pictureProperties(), reactionProperties(), breakProperties())
 }
 
-func runProperty(t testing.TB, town Harness, p property) {
+func runProperty(t testing.TB, harness Harness, p property) {
 	t.Helper()
-	w := newWorld(t, town)
+	w := newWorld(t, harness)
 	defer w.close()
 	p.check(t, w)
 	w.noStrays()

@@ -29,7 +29,7 @@ func reactionProperties() []property {
 
 func (w *world) reactor() Reactor {
 	w.t.Helper()
-	r, can := w.town.Service.(Reactor)
+	r, can := w.harness.Service.(Reactor)
 	if !can {
 		w.t.Skip("nobody can react on the platform")
 	}
@@ -54,7 +54,7 @@ func signed(t testing.TB, w *world) (places []Place, answer func()) {
 		until(t, "the slow ones to reach the model", g.reached)
 	}
 	for _, place := range places {
-		ids = append(ids, w.town.Say(place, w.town.Member, "and another"))
+		ids = append(ids, w.harness.Say(place, w.harness.Member, "and another"))
 	}
 	slices.Sort(ids)
 	w.await("the signs", func(v View) bool {
@@ -91,23 +91,23 @@ func keepsFeedback(_ testing.TB, w *world) {
 	r := w.reactor()
 	w.start()
 	for _, kind := range []Kind{Direct, Shared, Thread} {
-		place := w.open(kind, w.town.Member)
+		place := w.open(kind, w.harness.Member)
 		w.say(place, "what do you think?")
 		id := w.shown(place, 1)[0].ID
 		w.judged(place, id, 0, 0)
 		if kind != Direct {
-			r.React(place, w.town.Stranger, id, true, false)
-			r.React(place, w.town.Admin, id, true, false)
+			r.React(place, w.harness.Stranger, id, true, false)
+			r.React(place, w.harness.Admin, id, true, false)
 			w.judged(place, id, 1, 0)
 		}
-		r.React(place, w.town.Member, id, true, false)
+		r.React(place, w.harness.Member, id, true, false)
 		if kind == Direct {
 			w.judged(place, id, 1, 0)
-			r.React(place, w.town.Member, id, true, true)
+			r.React(place, w.harness.Member, id, true, true)
 			w.judged(place, id, 0, 0)
 			continue
 		}
-		r.React(place, w.town.Member, id, false, false) // the last one counts
+		r.React(place, w.harness.Member, id, false, false) // the last one counts
 		w.judged(place, id, 1, 1)
 		w.say(place, "/why")
 		w.confided(place, 1, "👍 1, 👎 1")

@@ -125,7 +125,7 @@ func confirmsLate(t testing.TB, w *world) {
 		return err
 	})
 	w.start()
-	place := w.open(Shared, w.town.Member)
+	place := w.open(Shared, w.harness.Member)
 	w.say(place, "kept")
 	until(t, "the message to be kept", written)
 	w.stop()
@@ -148,7 +148,7 @@ func resendsMarked(t testing.TB, w *world) {
 		return err
 	})
 	w.start()
-	place := w.open(Thread, w.town.Member)
+	place := w.open(Thread, w.harness.Member)
 	w.say(place, "cut off")
 	until(t, "the record of the sending", sending)
 	// By itself the write would only end after [queue.WriteTimeout].
@@ -189,7 +189,7 @@ func keepsTrying(_ testing.TB, w *world) {
 		return write()
 	})
 	w.start()
-	place := w.open(Direct, w.town.Member)
+	place := w.open(Direct, w.harness.Member)
 	w.say(place, "keep this")
 	w.want(w.shown(place, 1), reply("keep this"))
 	w.want(w.settled(place), reply("keep this"))
@@ -209,7 +209,7 @@ func recordsFirst(t testing.TB, w *world) {
 		return write()
 	})
 	w.start()
-	place := w.open(Direct, w.town.Member)
+	place := w.open(Direct, w.harness.Member)
 	w.say(place, "go on")
 	w.await("the whole answer", func(v View) bool { return strings.Count(joined(v.in(place)), "remarkable") == 800 })
 	w.stop()
@@ -226,7 +226,7 @@ func recordsFirst(t testing.TB, w *world) {
 
 // count is for goroutines that must not end the test.
 func (w *world) count() (n int) {
-	if err := w.town.Await(w.t.Context(), func(v View) bool { n = len(v.Messages); return true }); err != nil {
+	if err := w.harness.Await(w.t.Context(), func(v View) bool { n = len(v.Messages); return true }); err != nil {
 		w.t.Error(err)
 	}
 	return n
@@ -244,7 +244,7 @@ func waitsForRecord(_ testing.TB, w *world) {
 		return write()
 	})
 	w.start()
-	place := w.open(Thread, w.town.Member)
+	place := w.open(Thread, w.harness.Member)
 	w.say(place, "record me")
 	w.want(w.settled(place), reply("record me"))
 }

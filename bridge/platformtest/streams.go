@@ -18,14 +18,14 @@ const words = 40
 
 // Streams makes this many answers grow at the same time and logs how long after the model's first words
 // users see some, and after its last words all. edits returns how many edits the service was asked for.
-func Streams(t *testing.T, town Harness, number string, edits func() int) {
+func Streams(t *testing.T, harness Harness, number string, edits func() int) {
 	streamed, err := strconv.Atoi(number)
 	if err != nil {
 		t.Skip("it measures, and runs where TEST_ONECLAW_STREAMS says how many answers grow")
 	}
-	w := newWorld(t, town)
+	w := newWorld(t, harness)
 	defer w.close()
-	if _, ok := w.town.Adapter().(chats.Previewer); !ok {
+	if _, ok := w.harness.Adapter().(chats.Previewer); !ok {
 		t.Skip("the platform shows no answers that grow")
 	}
 	var model stopwatch
@@ -34,12 +34,12 @@ func Streams(t *testing.T, town Harness, number string, edits func() int) {
 	w.cfg.Limits.MaxWaitingMember = 2 * streamed
 	w.start()
 	for i := range streamed {
-		w.say(w.open(Shared, w.town.Member), fmt.Sprintf("n%d", i))
+		w.say(w.open(Shared, w.harness.Member), fmt.Sprintf("n%d", i))
 	}
 	first, whole := map[string]time.Time{}, map[string]time.Time{}
 	ctx, cancel := context.WithTimeout(t.Context(), 6*patience)
 	defer cancel()
-	err = town.Await(ctx, func(v View) bool {
+	err = harness.Await(ctx, func(v View) bool {
 		now := time.Now()
 		for _, s := range v.Messages {
 			asked, _, _ := strings.Cut(s.Text, "word")

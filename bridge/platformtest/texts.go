@@ -36,7 +36,7 @@ func arrivesWhole(t testing.TB, w *world) {
 	}
 	w.start()
 	for _, kind := range []Kind{Direct, Thread} {
-		place := w.open(kind, w.town.Member)
+		place := w.open(kind, w.harness.Member)
 		before := 0
 		for _, name := range []string{"words", "code", "bold", "solid"} {
 			w.say(place, name)
@@ -58,8 +58,8 @@ func arrivesWhole(t testing.TB, w *world) {
 func (w *world) withinLimit(parts []Shown) {
 	w.t.Helper()
 	for i, s := range parts {
-		if s.Length > w.town.Limit {
-			w.t.Errorf("part %d has %d characters, more than %d", i, s.Length, w.town.Limit)
+		if s.Length > w.harness.Limit {
+			w.t.Errorf("part %d has %d characters, more than %d", i, s.Length, w.harness.Limit)
 		}
 		if marked(s) {
 			w.t.Errorf("part %d is called a repeat", i)
@@ -151,7 +151,7 @@ func showsAnything(t testing.TB, w *world) {
 		return echo(ctx, said)
 	}
 	w.start()
-	place := w.open(Direct, w.town.Member)
+	place := w.open(Direct, w.harness.Member)
 	before := 0
 	for _, o := range odd {
 		sends := w.look()

@@ -48,7 +48,7 @@ func (e *ears) hear(_ context.Context, _ toolgroups.Scope, r turn.Recording) (st
 // speaker gives the world ears, or skips the test.
 func (w *world) speaker() (Speaker, *ears) {
 	w.t.Helper()
-	s, speaks := w.town.Service.(Speaker)
+	s, speaks := w.harness.Service.(Speaker)
 	if !speaks {
 		w.t.Skip("nobody can speak on the platform")
 	}
@@ -82,7 +82,7 @@ func hearsVoice(t testing.TB, w *world) {
 	places := w.everywhere()
 	for i, place := range places {
 		words := fmt.Sprintf("buy milk %d", i)
-		s.Speak(place, w.town.Member, []byte(soundMark+words))
+		s.Speak(place, w.harness.Member, []byte(soundMark+words))
 		w.wantSpoken(place, words, words)
 	}
 	if n := e.heard.Load(); int(n) != len(places) {
@@ -105,8 +105,8 @@ func hearsOnce(t testing.TB, w *world) {
 		return err
 	})
 	w.start()
-	place := w.open(Shared, w.town.Member)
-	s.Speak(place, w.town.Member, []byte(soundMark+"call the plumber"))
+	place := w.open(Shared, w.harness.Member)
+	s.Speak(place, w.harness.Member, []byte(soundMark+"call the plumber"))
 	until(t, "the words to be kept", kept)
 	stop, ended := w.stop, make(chan struct{})
 	go func() {
@@ -127,7 +127,7 @@ func hearsOnce(t testing.TB, w *world) {
 func hearsNothing(_ testing.TB, w *world) {
 	s, _ := w.speaker()
 	w.start()
-	place := w.open(Direct, w.town.Member)
-	s.Speak(place, w.town.Member, []byte(soundMark+" "))
+	place := w.open(Direct, w.harness.Member)
+	s.Speak(place, w.harness.Member, []byte(soundMark+" "))
 	w.want(w.settled(place), "Your recording has no words in it that I could hear.")
 }

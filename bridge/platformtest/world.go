@@ -30,10 +30,10 @@ const patience = 20 * time.Second
 
 // world is a harness with a bot in it that can be stopped and started.
 type world struct {
-	t     testing.TB
-	town  Harness
-	store *hookedStore
-	cfg   bridge.Config
+	t       testing.TB
+	harness Harness
+	store   *hookedStore
+	cfg     bridge.Config
 	// think is the agent: it gets what users said in the conversation and answers the last message. It
 	// is set before start.
 	think thought
@@ -61,7 +61,7 @@ type world struct {
 
 type thought func(ctx context.Context, said []string) string
 
-func newWorld(t testing.TB, town Harness) *world {
+func newWorld(t testing.TB, harness Harness) *world {
 	t.Helper()
 	registry, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{})
 	if err != nil {
@@ -71,7 +71,7 @@ func newWorld(t testing.TB, town Harness) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, town: town, store: &hookedStore{Store: engine}, think: echo, reads: func(m agent.Message) string { return m.Text }, opened: map[Place]bool{}, received: make(chan struct{}, 1), stop: func() {}}
+	w := &world{t: t, harness: harness, store: &hookedStore{Store: engine}, think: echo, reads: func(m agent.Message) string { return m.Text }, opened: map[Place]bool{}, received: make(chan struct{}, 1), stop: func() {}}
 	w.cfg = bridge.Config{
 		Store: w.store, Turns: turn.Settings{Agent: w, SeparateTurns: true, Tools: func() *toolgroups.Registry { return registry }}, DataDir: t.TempDir(), Limits: bridge.Limits{DrainTimeout: -1},
 		Logger: slog.New(listener{slog.NewTextHandler(t.Output(), nil), w.received}),
@@ -106,12 +106,12 @@ func (w *world) close() {
 // start runs a new adapter and a new bridge on the store.
 func (w *world) start() {
 	w.t.Helper()
-	platform := w.town.Adapter()
+	platform := w.harness.Adapter()
 	if w.wrap != nil {
 		platform = w.wrap(platform)
 	}
 	w.cfg.Platforms = []chats.Platform{platform}
-	w.cfg.Access = access.Access{Allow: []string{platform.Name() + ":" + w.town.Member, platform.Name() + ":" + w.town.Admin}}
+	w.cfg.Access = access.Access{Allow: []string{platform.Name() + ":" + w.harness.Member, platform.Name() + ":" + w.harness.Admin}}
 	b, err := bridge.New(w.cfg)
 	if err != nil {
 		w.t.Fatal(err)
@@ -205,7 +205,7 @@ func until[T any](t testing.TB, what string, c <-chan T) {
 
 func (w *world) open(kind Kind, by string) Place {
 	w.t.Helper()
-	place := w.town.Open(kind, by)
+	place := w.harness.Open(kind, by)
 	w.opened[place] = true
 	return place
 }
@@ -215,7 +215,7 @@ func (w *world) everywhere() []Place {
 	w.t.Helper()
 	var places []Place
 	for _, kind := range []Kind{Direct, Shared, Thread, Thread} {
-		places = append(places, w.open(kind, w.town.Member))
+		places = append(places, w.open(kind, w.harness.Member))
 	}
 	return places
 }
@@ -223,7 +223,7 @@ func (w *world) everywhere() []Place {
 // say sends a message of the member.
 func (w *world) say(in Place, text string) {
 	w.t.Helper()
-	w.town.Say(in, w.town.Member, text)
+	w.harness.Say(in, w.harness.Member, text)
 }
 
 // await returns the first view for which enough returns true.
@@ -232,7 +232,7 @@ func (w *world) await(what string, enough func(View) bool) View {
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	var last View
-	err := w.town.Await(ctx, func(v View) bool {
+	err := w.harness.Await(ctx, func(v View) bool {
 		last = v
 		return enough(v)
 	})

@@ -130,7 +130,7 @@ func (d *Eraser) Forget(ctx context.Context, j *queue.Run) (string, error) {
 		return "", err
 	}
 	if d.cfg.Rest != nil {
-		if err := d.cfg.Rest(ctx, by, j.Message.Chat.Whole()); err != nil {
+		if err := d.cfg.Rest(ctx, by, j.Message.Chat.WithoutThread()); err != nil {
 			return "", err
 		}
 	}
@@ -161,13 +161,13 @@ func (d *Eraser) beginAll(ctx context.Context, j *queue.Run) (direct map[chats.C
 			return nil, err
 		}
 	}
-	direct = map[chats.Chat]bool{j.Message.Chat.Whole(): true}
+	direct = map[chats.Chat]bool{j.Message.Chat.WithoutThread(): true}
 	own, err := conversation.Conversations(ctx, d.cfg.Store, by)
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range own {
-		direct[c.Chat.Whole()] = true
+		direct[c.Chat.WithoutThread()] = true
 		if err := d.begin(ctx, j, c.Chat, c.Task != "", true); err != nil {
 			return nil, err
 		}
@@ -246,7 +246,7 @@ func (d *Eraser) own(ctx context.Context, j *queue.Run) error {
 		if c.Chat != j.Origin() || (c.Task != "") != tasks {
 			continue
 		}
-		if err := c.Drop(ctx, d.cfg.Store, storage.Any); err != nil {
+		if err := c.Delete(ctx, d.cfg.Store, storage.Any); err != nil {
 			return err
 		}
 	}
@@ -282,7 +282,7 @@ func (d *Eraser) deadLetters(ctx context.Context, by string, direct map[chats.Ch
 	for _, a := range all {
 		var j queue.Job // other records have no sender
 		theirs := json.Unmarshal(a.Data, &j) == nil && j.Message.By() == by
-		if chat, err := chats.ParseChat(a.Chat); !theirs && (err != nil || !direct[chat.Whole()]) {
+		if chat, err := chats.ParseChat(a.Chat); !theirs && (err != nil || !direct[chat.WithoutThread()]) {
 			continue
 		}
 		if err := d.cfg.Store.Delete(ctx, queue.DeadLetterKey(a.Key), storage.Any); err != nil {
@@ -303,7 +303,7 @@ func openBy(ctx context.Context, store storage.Store, by string) iter.Seq2[*queu
 // job waits for all threads and tasks, whose tools may create more of the user's data; it delays no
 // other user.
 func allClosed(ctx context.Context, store storage.Store, by *queue.Run) error {
-	for j, err := range (queue.Store{Store: store}).OpenBy(ctx, by.Message.Chat.Whole().String()+"/", by.Message.By()) {
+	for j, err := range (queue.Store{Store: store}).OpenBy(ctx, by.Message.Chat.WithoutThread().String()+"/", by.Message.By()) {
 		if err != nil {
 			return err
 		}

@@ -74,11 +74,11 @@ type heard struct {
 	Said chats.Quoted `json:"said"`
 }
 
-func keyOf(chat chats.Chat) string { return groupPrefix + chat.Whole().String() }
+func keyOf(chat chats.Chat) string { return groupPrefix + chat.WithoutThread().String() }
 
 // place returns the key prefix of what was heard in a chat, or in its thread.
 func place(chat chats.Chat, thread bool) string {
-	prefix := heardPrefix + chat.Whole().String() + "/"
+	prefix := heardPrefix + chat.WithoutThread().String() + "/"
 	if thread {
 		prefix += chat.Thread + "/"
 	}

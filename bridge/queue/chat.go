@@ -17,13 +17,13 @@ type chatQueue struct {
 	messages, commands queue
 	// held waits for a decision: no message behind it is answered.
 	held *Suspended
-	// asks waits for the user's answer to a question of the running turn's tool; nil if there is none.
+	// parked waits for the user's answer to a question of the running turn's tool; nil if there is none.
 	// The sender of a message that comes meanwhile is told so.
-	asks *Suspended
+	parked *Suspended
 	// moving says that the chat is being moved: no message is answered meanwhile.
 	moving bool
-	// shut counts the callers that keep everything in it from beginning; see [Queue.Evict].
-	shut int
+	// evictions counts the callers that keep everything in it from beginning; see [Queue.Evict].
+	evictions int
 	// request waits for a slot; nil if the messages need none now.
 	request *slotRequest
 }
@@ -102,7 +102,7 @@ func (s *Queue) Status(chat chats.Chat) Status {
 	if l == nil {
 		return Status{}
 	}
-	return Status{Waiting: s.Count(l.messages.waiting), Joined: l.messages.joined, Running: l.at() != nil, Queues: l.request != nil, Held: cmp.Or(l.held, l.asks)}
+	return Status{Waiting: s.Count(l.messages.waiting), Joined: l.messages.joined, Running: l.at() != nil, Queues: l.request != nil, Held: cmp.Or(l.held, l.parked)}
 }
 
 // Park records that a running job waits for a user's answer, until Unpark, and returns the next message
@@ -116,14 +116,14 @@ func (s *Queue) Park(j *Run) (h *Suspended, next *Run) {
 	if l == nil || l.messages.running != j {
 		return nil, nil
 	}
-	l.asks = newHeld(s, l, j)
+	l.parked = newHeld(s, l, j)
 	if s.closing {
 		l.messages.cancel(ErrShutdown)
 	}
 	if len(l.messages.waiting) > 0 {
 		next = l.messages.waiting[0]
 	}
-	return l.asks, next
+	return l.parked, next
 }
 
 // Unpark ends what Park began.
@@ -132,7 +132,7 @@ func (s *Queue) Unpark(j *Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l := s.byChat[chat]; l != nil {
-		l.asks = nil
+		l.parked = nil
 	}
 }
 

@@ -40,7 +40,7 @@ func isComplete(s *Queue, waiting []*Run) bool {
 	if n < len(waiting) || last.complete {
 		return true
 	}
-	hasWords := func(j *Run) bool { return !s.cfg.Workers.Placement(j).Bare }
+	hasWords := func(j *Run) bool { return !s.cfg.Workers.Placement(j).ForwardOnly }
 	return !s.cfg.Workers.Placement(last).Partial && slices.ContainsFunc(waiting[:n], hasWords)
 }
 
@@ -134,7 +134,7 @@ func (s *Queue) claim(ctx context.Context, j *Run) (*chatQueue, []*Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.byChat[chat]
-	if l == nil || l.messages.running != j || l.moving || l.shut > 0 || ctx.Err() != nil {
+	if l == nil || l.messages.running != j || l.moving || l.evictions > 0 || ctx.Err() != nil {
 		return nil, nil
 	}
 	q := &l.messages
@@ -179,7 +179,7 @@ func (s *Queue) Listen(j *Run, added func(partial bool)) (stop func()) {
 		return func() {}
 	}
 	l.messages.added = added
-	l.tellAdded(s)
+	l.notifyListener(s)
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -189,10 +189,10 @@ func (s *Queue) Listen(j *Run, added func(partial bool)) (stop func()) {
 	}
 }
 
-// tellAdded calls the listener. The queue is locked.
-func (l *chatQueue) tellAdded(s *Queue) {
+// notifyListener calls the listener. The queue is locked.
+func (l *chatQueue) notifyListener(s *Queue) {
 	q := &l.messages
-	if q.added == nil || l.moving || l.shut > 0 {
+	if q.added == nil || l.moving || l.evictions > 0 {
 		return
 	}
 	n, partial := l.joinable(s, q.running)
@@ -200,7 +200,7 @@ func (l *chatQueue) tellAdded(s *Queue) {
 	if partial {
 		some = q.waiting[:n+1]
 	}
-	isSaid := func(o *Run) bool { return s.cfg.Workers.Placement(o).Said }
+	isSaid := func(o *Run) bool { return s.cfg.Workers.Placement(o).FromUser }
 	if slices.ContainsFunc(some, isSaid) && !slices.ContainsFunc(some, func(o *Run) bool { return !q.isSoon(o) }) {
 		q.added(partial)
 	}

@@ -163,7 +163,7 @@ func share(n uint32) string { return fmt.Sprintf("%s%03d", sharePrefix, n%shares
 
 func (o *Leases) leaseOf(chat chats.Chat) string {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(o.cfg.Chats.Home(chat).Whole().String())) // never fails
+	_, _ = h.Write([]byte(o.cfg.Chats.Home(chat).WithoutThread().String())) // never fails
 	return share(h.Sum32())
 }
 

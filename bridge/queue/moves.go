@@ -9,8 +9,8 @@ import (
 
 // home returns the chat to which a chat has moved, or the chat itself.
 func (s *Queue) home(chat chats.Chat) chats.Chat {
-	for range len(s.over) {
-		next, moved := s.over[chat.Whole()]
+	for range len(s.moved) {
+		next, moved := s.moved[chat.WithoutThread()]
 		if !moved {
 			break
 		}
@@ -23,7 +23,7 @@ func (s *Queue) home(chat chats.Chat) chats.Chat {
 func (s *Queue) RestoreMove(from, to chats.Chat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.over[from] = to
+	s.moved[from] = to
 	s.moves.Store(true)
 }
 
@@ -32,7 +32,7 @@ func (s *Queue) RestoreMove(from, to chats.Chat) {
 func (s *Queue) Block(from, to chats.Chat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pending[from], s.pending[to] = to, to
+	s.moving[from], s.moving[to] = to, to
 	s.moves.Store(true)
 	for _, l := range s.ofChats(from, to) {
 		l.moving = true
@@ -43,8 +43,8 @@ func (s *Queue) Block(from, to chats.Chat) {
 func (s *Queue) Unblock(from, to chats.Chat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.pending, from)
-	delete(s.pending, to)
+	delete(s.moving, from)
+	delete(s.moving, to)
 	for _, l := range s.ofChats(from, to) {
 		l.moving = false
 		s.wake(l)
@@ -56,7 +56,7 @@ func (s *Queue) ofChats(some ...chats.Chat) []*chatQueue {
 	var all []*chatQueue
 	for at, l := range s.byChat {
 		for _, chat := range some {
-			if at.Whole() == chat {
+			if at.WithoutThread() == chat {
 				all = append(all, l)
 			}
 		}
@@ -75,8 +75,8 @@ func (s *Queue) blocks(l *chatQueue) bool {
 	if !l.moving || s.cfg.Workers.Placement(l.commands.waiting[0]).Pinned {
 		return false
 	}
-	to, answering := s.pending[l.chat.Whole()], false
-	for end, target := range s.pending {
+	to, answering := s.moving[l.chat.WithoutThread()], false
+	for end, target := range s.moving {
 		if target == to {
 			answering = answering || slices.ContainsFunc(s.ofChats(end), func(l *chatQueue) bool { return l.messages.running != nil })
 		}
@@ -109,7 +109,7 @@ func (s *Queue) AwaitIdle(ctx context.Context, some ...chats.Chat) error {
 func (s *Queue) MoveChat(from, to chats.Chat) {
 	var along []*Run
 	s.mu.Lock()
-	s.over[from] = to
+	s.moved[from] = to
 	for _, l := range s.ofChats(from) {
 		along = append(append(along, l.commands.waiting...), l.messages.waiting...)
 		l.commands.waiting, l.messages.waiting = nil, nil
@@ -145,12 +145,12 @@ func (s *Queue) relocate(j *Run) {
 // Forward returns the chat to which a chat has moved, or is moving; otherwise the chat itself.
 func (s *Queue) Forward(chat chats.Chat) chats.Chat {
 	if !s.moves.Load() {
-		return chat.Whole()
+		return chat.WithoutThread()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	home := s.home(chat.Whole())
-	if next, moving := s.pending[home]; moving {
+	home := s.home(chat.WithoutThread())
+	if next, moving := s.moving[home]; moving {
 		return next
 	}
 	return home

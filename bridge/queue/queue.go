@@ -29,12 +29,12 @@ type Placement struct {
 	Joinable bool
 	// Partial: more pieces of it may come, for which its turn waits. Bare: the same for a message that
 	// only forwards, until a text comes with it.
-	Partial, Bare bool
+	Partial, ForwardOnly bool
 	// Overtakes: it waits only a moment for earlier commands that yield, and then ends them.
 	Overtakes, Yields bool
-	// Said: a user said it. It counts among that user's waiting messages in shared chats, and if a turn
+	// FromUser: a user said it. It counts among that user's waiting messages in shared chats, and if a turn
 	// is running, it may be added to its question.
-	Said bool
+	FromUser bool
 	// Unknown: a later version of the program wrote it, and only that can run it: until then, later
 	// jobs wait.
 	Unknown bool
@@ -97,10 +97,10 @@ type Queue struct {
 	members members
 	free    int  // unused slots
 	line    line // empty while a slot is free
-	// over maps the old ids of completed moves to the new ones, pending both ends of the others to the
+	// moved maps the old ids of completed moves to the new ones, pending both ends of the others to the
 	// new one. ended is closed, and replaced, when a job ended for which a caller may wait: in a chat
 	// that is moving, or because it was cut short.
-	over, pending map[chats.Chat]chats.Chat
+	moved, moving map[chats.Chat]chats.Chat
 	ended         chan struct{}
 }
 
@@ -108,8 +108,8 @@ type Queue struct {
 func New(cfg Config) *Queue {
 	s := &Queue{
 		cfg: cfg, open: make(map[string]time.Time), byChat: make(map[chats.Chat]*chatQueue), members: make(members),
-		free: cfg.MaxTurns,
-		over: make(map[chats.Chat]chats.Chat), pending: make(map[chats.Chat]chats.Chat), ended: make(chan struct{}),
+		free:  cfg.MaxTurns,
+		moved: make(map[chats.Chat]chats.Chat), moving: make(map[chats.Chat]chats.Chat), ended: make(chan struct{}),
 	}
 	s.work, s.end = context.WithCancelCause(context.Background())
 	return s
@@ -130,7 +130,7 @@ func (s *Queue) Close(drain time.Duration) bool {
 	s.mu.Lock()
 	s.closing = true
 	for _, l := range s.byChat {
-		if l.asks != nil {
+		if l.parked != nil {
 			l.messages.cancel(ErrShutdown) // no user answers soon enough
 		}
 	}
@@ -211,17 +211,17 @@ func (s *Queue) Enqueue(j *Run) *Suspended {
 		return nil
 	}
 	s.open[key] = j.Accepted
-	if len(s.over) > 0 {
+	if len(s.moved) > 0 {
 		s.relocate(j)
 	}
 	place, chat := s.cfg.Workers.Placement(j), j.Message.Chat
-	if place.Said && !j.Message.Direct && !j.waits {
+	if place.FromUser && !j.Message.Direct && !j.waits {
 		s.members.take(j)
 	}
 	chat.Thread += place.SubQueue
 	l := s.byChat[chat]
 	if l == nil {
-		_, moving := s.pending[chats.Chat{Platform: chat.Platform, ID: chat.ID}]
+		_, moving := s.moving[chats.Chat{Platform: chat.Platform, ID: chat.ID}]
 		l = &chatQueue{chat: chat, moving: moving}
 		s.byChat[chat] = l
 	}
@@ -234,7 +234,7 @@ func (s *Queue) Enqueue(j *Run) *Suspended {
 	}
 	at, _ := slices.BinarySearchFunc(q.waiting, j, Order)
 	q.waiting = slices.Insert(q.waiting, at, j)
-	if (place.Partial || place.Bare) && !j.complete {
+	if (place.Partial || place.ForwardOnly) && !j.complete {
 		awaitPiece(s, l, j)
 	}
 	if place.Overtakes {
@@ -244,7 +244,7 @@ func (s *Queue) Enqueue(j *Run) *Suspended {
 	if place.NeedsSlot && slices.Contains(q.waiting, j) {
 		s.cfg.Workers.Waits(j)
 	}
-	if held := cmp.Or(l.held, l.asks); held != nil && !place.Barrier && Order(held.job, j) < 0 {
+	if held := cmp.Or(l.held, l.parked); held != nil && !place.Barrier && Order(held.job, j) < 0 {
 		return held
 	}
 	return nil
@@ -270,7 +270,7 @@ func (s *Queue) Reserve(j *Run, bound int) (there, sender Occupancy) {
 			there = Occupancy{len(l.commands.waiting), l.commands.burst}
 		}
 	}
-	if place.Said && !j.Message.Direct {
+	if place.FromUser && !j.Message.Direct {
 		if known := s.members[j.Message.By()]; known != nil {
 			sender = *known
 		}

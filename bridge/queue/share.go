@@ -75,7 +75,7 @@ func (s *Queue) Evict(ctx context.Context, key string) (resume func(), err error
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, l := range shut {
-			l.shut--
+			l.evictions--
 			s.wake(l)
 		}
 	}
@@ -86,7 +86,7 @@ func (s *Queue) Evict(ctx context.Context, key string) (resume func(), err error
 			has, running := l.cut(func(j *Run) bool { return j.Key() == key }, s.members)
 			if has && !slices.Contains(shut, l) {
 				shut = append(shut, l)
-				l.shut++
+				l.evictions++
 			}
 			if has && !running {
 				delete(s.open, key)

@@ -22,8 +22,8 @@ type Trace struct {
 type Tracer interface {
 	// Begin starts a job's trace, before the first write of its record.
 	Begin(j *Run)
-	// Runs is called when a job has waited long enough. The job runs under the context that it returns.
-	Runs(ctx context.Context, j *Run) context.Context
+	// Started is called when a job has waited long enough. The job runs under the context that it returns.
+	Started(ctx context.Context, j *Run) context.Context
 	// WrapObserver returns an observer of the turn that traces each event and passes it on to observe.
 	WrapObserver(j *Run, observe func(agent.Event)) func(agent.Event)
 	// Sending is called before a part is sent; the function that it returns is called with the outcome.

@@ -14,7 +14,7 @@ import (
 // locked, whenever something has changed in one.
 func (s *Queue) wake(l *chatQueue) {
 	for _, q := range []*queue{&l.commands, &l.messages} {
-		if l.shut > 0 || s.closing || !s.takes(l, q) {
+		if l.evictions > 0 || s.closing || !s.takes(l, q) {
 			continue
 		}
 		j := q.waiting[0]
@@ -34,9 +34,9 @@ func (s *Queue) wake(l *chatQueue) {
 		s.Running.Add(1)
 		go s.run(ctx, l, q)
 	}
-	l.tellAdded(s)
+	l.notifyListener(s)
 	busy := l.commands.running != nil || l.messages.running != nil || l.held != nil
-	if !busy && len(l.commands.waiting)+len(l.messages.waiting) == 0 && l.request == nil && l.shut == 0 {
+	if !busy && len(l.commands.waiting)+len(l.messages.waiting) == 0 && l.request == nil && l.evictions == 0 {
 		delete(s.byChat, l.chat)
 	}
 }
@@ -91,7 +91,7 @@ func (s *Queue) run(ctx context.Context, l *chatQueue, q *queue) {
 	q.cancel(nil)
 	q.running, q.cancel, q.added = nil, nil, nil
 	if q == &l.messages {
-		l.asks = nil
+		l.parked = nil
 	}
 	s.wake(l)
 }
@@ -211,7 +211,7 @@ func (s *Queue) Interrupt(chat chats.Chat, before int64, cause error) (running b
 	}
 	if r := l.messages.running; r != nil && r.Seq < before { // of a known kind; only its worker may read it
 		l.messages.cancel(cause)
-		l.asks, running = nil, true
+		l.parked, running = nil, true
 	}
 	l.messages.waiting = slices.DeleteFunc(l.messages.waiting, func(j *Run) bool {
 		switch {

@@ -52,7 +52,7 @@ func of(ctx context.Context, kv storage.KV, prefix, by string) iter.Seq[found] {
 
 // Erase erases what a user, platform:id, has said in a chat, and the answers, from its receipts.
 func Erase(ctx context.Context, store storage.Store, by string, chat chats.Chat) error {
-	return eraseAll(ctx, store, Prefix+chat.Whole().String()+"/", by)
+	return eraseAll(ctx, store, Prefix+chat.WithoutThread().String()+"/", by)
 }
 
 // EraseEverywhere does the same in all chats.

@@ -17,18 +17,18 @@ import (
 // call is cancelled, and the model asked again.
 
 const (
-	// maxAnew bounds how often a question is asked again, anewWithin for how long after it was first
+	// maxAskAgain bounds how often a question is asked again, anewWithin for how long after it was first
 	// asked.
-	maxAnew    = 2
-	anewWithin = 3 * time.Second
+	maxAskAgain    = 2
+	askAgainWithin = 3 * time.Second
 	// addedPause is the pause after the last addition before a question is asked again; further pieces
 	// of a message are awaited as well. addedWait bounds both.
 	addedPause = 300 * time.Millisecond
 	addedWait  = 3 * time.Second
 )
 
-// errAnew ends a call of the model whose question is asked again.
-var errAnew = errors.New("turn: more was added to the question")
+// errAskAgain ends a call of the model whose question is asked again.
+var errAskAgain = errors.New("turn: more was added to the question")
 
 // additions tracks messages that are added to a question while it is asked.
 type additions struct {
@@ -63,7 +63,7 @@ func (t *Runner) run(ctx context.Context, j *queue.Run, h *conversation.History,
 			}
 		}
 		text, err := t.ask(ctx, j, h, scope, more)
-		if !errors.Is(err, errAnew) {
+		if !errors.Is(err, errAskAgain) {
 			return text, err
 		}
 	}
@@ -84,10 +84,10 @@ func (a *additions) add(partial bool) {
 // breakOff cancels the first call of the model if something was added and nothing was shown. The lock
 // is held.
 func (a *additions) breakOff() {
-	if a.some && a.asked && a.times < maxAnew && time.Since(a.first) < anewWithin && a.withhold() {
+	if a.some && a.asked && a.times < maxAskAgain && time.Since(a.first) < askAgainWithin && a.withhold() {
 		a.asked, a.broken = false, true
 		a.times++
-		a.cancel(errAnew)
+		a.cancel(errAskAgain)
 	}
 }
 
@@ -95,7 +95,7 @@ func (a *additions) breakOff() {
 func (a *additions) take() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.some && (a.broken || a.times < maxAnew && (a.first.IsZero() || time.Since(a.first) < anewWithin))
+	return a.some && (a.broken || a.times < maxAskAgain && (a.first.IsZero() || time.Since(a.first) < askAgainWithin))
 }
 
 // settle waits until all additions are there.

@@ -75,8 +75,8 @@ func (t *Runner) watch(j *queue.Run, h *conversation.History, turn *agent.Turn) 
 	return c
 }
 
-// admit adds to an answer, once, the notice that the model did not see everything.
-func (c *cuts) admit(h *conversation.History, answer string) string {
+// addNotice adds to an answer, once, the notice that the model did not see everything.
+func (c *cuts) addNotice(h *conversation.History, answer string) string {
 	told := func(m agent.Message) bool { return m.Final && strings.HasSuffix(m.Text, NoticeCut) }
 	if !c.first || strings.TrimSpace(answer) == "" || slices.ContainsFunc(h.Messages, told) {
 		return answer
@@ -138,7 +138,7 @@ func (t *Runner) compact(ctx context.Context, c Compactor, log string, turn agen
 // fold adds one summary to a conversation, if it needs one. more says that it may need another, keep
 // that the history still equals the log.
 func (t *Runner) fold(ctx context.Context, c Compactor, h *conversation.History, turn agent.Turn) (more, keep bool, err error) {
-	if some, err := t.fewer(ctx, h); some || err != nil {
+	if some, err := t.trimPictures(ctx, h); some || err != nil {
 		return some, !h.Cut, err
 	}
 	if t.cfg.Now().Before(h.Rest) {

@@ -41,7 +41,7 @@ func (t *Runner) explain(ctx context.Context, j *queue.Run, err error) (text fai
 		return failureText{told: failure.Notice}, false
 	}
 	j.Incident = queue.NewIncident()
-	text = sentence(err, t.cfg.Timeout)
+	text = failureTextOf(err, t.cfg.Timeout)
 	log := t.cfg.Log
 	if text.remedy != "" && text.remedy != seeLog {
 		log = log.With("remedy", text.remedy)
@@ -50,19 +50,19 @@ func (t *Runner) explain(ctx context.Context, j *queue.Run, err error) (text fai
 	if text.remedy != "" {
 		text.told += " " + t.cfg.Host.Report(ctx, j, text.told, text.remedy)
 	}
-	text.told = t.cfg.Spell(j.Message.Chat.Platform, text.told)
+	text.told = t.cfg.FormatCommands(j.Message.Chat.Platform, text.told)
 	return text, true
 }
 
-// unanswered returns the text for a failed turn: if there was no budget, the host's; else a card,
+// failureAnswer returns the text for a failed turn: if there was no budget, the host's; else a card,
 // unless files are sent with it.
-func (t *Runner) unanswered(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, failure error) (string, error) {
+func (t *Runner) failureAnswer(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, failure error) (string, error) {
 	Of(j).Refused = false
 	text, incident := t.explain(ctx, j, failure)
 	switch {
 	case Of(j).Refused:
 		return t.cfg.Host.Refused(ctx, j, scope, failure, text.told)
-	case incident && len(t.made(ctx, h, j.Key())) == 0:
+	case incident && len(t.createdFiles(ctx, h, j.Key())) == 0:
 		return t.cfg.Host.Failed(ctx, j, text.told, text.again), nil
 	}
 	return WithIncident(text.told, j.Incident), nil
@@ -86,8 +86,8 @@ func filtered(failure *agent.ModelError) bool {
 	})
 }
 
-// sentence returns in words what a user can know and do about a failed turn.
-func sentence(err error, timeout time.Duration) failureText {
+// failureTextOf returns in words what a user can know and do about a failed turn.
+func failureTextOf(err error, timeout time.Duration) failureText {
 	told := func(text string) failureText { return failureText{told: text} }
 	again := func(text string) failureText { return failureText{told: text, again: true} }
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -47,7 +47,7 @@ func sender(ctx context.Context, jobs queue.Store, chat chats.Chat, id string, p
 	quoted := []byte(`"` + id + `"`)
 	// A job that is closed between the two is found in the second.
 	for _, prefix := range []string{queue.OpenPrefix, receipts.Prefix} {
-		for entry, err := range jobs.Store.List(ctx, storage.Range{Prefix: prefix + chat.Whole().String() + "/"}) {
+		for entry, err := range jobs.Store.List(ctx, storage.Range{Prefix: prefix + chat.WithoutThread().String() + "/"}) {
 			if err != nil {
 				return nil, fmt.Errorf("find the answer %s in %s: %w", id, chat, err)
 			}

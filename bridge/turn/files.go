@@ -59,18 +59,18 @@ func (t *Runner) fetchFiles(ctx context.Context, j *queue.Run, files []chats.Att
 			message.Files = append(message.Files, toolgroups.File{Path: saved})
 		}
 		if a.Sound.Kind != "" {
-			heard, lost := t.hear(ctx, j, scope, a, saved, err)
+			heard, lost := t.addTranscript(ctx, j, scope, a, saved, err)
 			if lost != nil {
 				return lost
 			}
-			message.Text += wordsOf(heard, name)
+			message.Text += transcriptText(heard, name)
 		} else if err != nil {
 			message.Text += notReceived(fileNote(name, err))
 		}
 	}
 	t.pictures(j, scope.Workspace, message.Files)
 	if full == nil && len(message.Files) > 0 {
-		if full = t.cfg.Jobs.KeepFiles(ctx, t.cfg.Files, recorded(j)); full != nil && !workspace.NoRoom(full) {
+		if full = t.cfg.Jobs.KeepFiles(ctx, t.cfg.Files, recordOwner(j)); full != nil && !workspace.NoRoom(full) {
 			return full
 		} else if full != nil {
 			message.Text += "\n" + notKept(full)
@@ -261,9 +261,9 @@ func numbered(name string, n int) string {
 	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ext), n, ext)
 }
 
-// made returns the files that the tools of a turn deliver, in the order of their results, each once.
+// createdFiles returns the files that the tools of a turn deliver, in the order of their results, each once.
 // They are read from the log, so that a turn that continued after a crash has the earlier ones too.
-func (t *Runner) made(ctx context.Context, h *conversation.History, ref string) []toolgroups.File {
+func (t *Runner) createdFiles(ctx context.Context, h *conversation.History, ref string) []toolgroups.File {
 	turn, err := h.Turn(ctx, ref)
 	if err != nil {
 		t.cfg.Log.Error("files of a turn cannot be found and are not sent", "job", ref, "err", err)

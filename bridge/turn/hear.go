@@ -54,18 +54,18 @@ const (
 	whyLater = "could not be written down now: please send it again in a minute"
 )
 
-// hear adds the transcript of a sound to a message. The job's record holds it before it is shown, so
+// addTranscript adds the transcript of a sound to a message. The job's record holds it before it is shown, so
 // that a sound is transcribed once; if the write fails, memory keeps it until one succeeds. saved is
 // the path of the file; fetched is the error if there is none.
-func (t *Runner) hear(ctx context.Context, j *queue.Run, scope toolgroups.Scope, a chats.Attachment, saved string, fetched error) (receipts.Transcript, error) {
-	keeper := recorded(j)
+func (t *Runner) addTranscript(ctx context.Context, j *queue.Run, scope toolgroups.Scope, a chats.Attachment, saved string, fetched error) (receipts.Transcript, error) {
+	keeper := recordOwner(j)
 	heard, known := Of(keeper).transcriptOf(a.Ref)
 	if !known {
 		key := unheardKey(keeper, a)
 		unstored, kept := t.unheard.Get(key)
 		if heard = unstored; !kept {
 			var err error
-			if heard, err = t.listen(ctx, j, scope, a, saved, fetched); err != nil {
+			if heard, err = t.transcript(ctx, j, scope, a, saved, fetched); err != nil {
 				return heard, err
 			}
 		}
@@ -93,9 +93,9 @@ func (t *Runner) hear(ctx context.Context, j *queue.Run, scope toolgroups.Scope,
 
 func unheardKey(keeper *queue.Run, a chats.Attachment) string { return keeper.Key() + " " + a.Ref }
 
-// listen returns the transcript of a sound, or why there is none. No model is asked while the store is
+// transcript returns the transcript of a sound, or why there is none. No model is asked while the store is
 // down.
-func (t *Runner) listen(ctx context.Context, j *queue.Run, scope toolgroups.Scope, a chats.Attachment, saved string, fetched error) (receipts.Transcript, error) {
+func (t *Runner) transcript(ctx context.Context, j *queue.Run, scope toolgroups.Scope, a chats.Attachment, saved string, fetched error) (receipts.Transcript, error) {
 	heard := receipts.Transcript{Ref: a.Ref}
 	var err error
 	switch {
@@ -106,7 +106,7 @@ func (t *Runner) listen(ctx context.Context, j *queue.Run, scope toolgroups.Scop
 	case fetched != nil:
 		heard.Why = whyLost
 	default:
-		if err := t.writable(ctx, recorded(j)); err != nil {
+		if err := t.writable(ctx, recordOwner(j)); err != nil {
 			return heard, err
 		}
 		heard.Text, err = t.transcribe(ctx, scope, a, saved)
@@ -161,8 +161,8 @@ func (t *Runner) transcribe(ctx context.Context, scope toolgroups.Scope, a chats
 	return text, err
 }
 
-// wordsOf returns the transcript as a message contains it.
-func wordsOf(heard receipts.Transcript, name string) string {
+// transcriptText returns the transcript as a message contains it.
+func transcriptText(heard receipts.Transcript, name string) string {
 	switch {
 	case heard.Text != "":
 		return "\n[spoken in " + name + ", as a machine wrote it down]\n" + heard.Text

@@ -73,13 +73,13 @@ func pictureOf(data []byte) *toolgroups.Picture {
 	return p
 }
 
-// fewer hides pictures from models if they cost more than the settings allow. It reports whether it
+// trimPictures hides pictures from models if they cost more than the settings allow. It reports whether it
 // did.
-func (t *Runner) fewer(ctx context.Context, h *conversation.History) (bool, error) {
+func (t *Runner) trimPictures(ctx context.Context, h *conversation.History) (bool, error) {
 	if !slices.ContainsFunc(h.Messages, func(m agent.Message) bool { return len(m.Files) > 0 }) {
 		return false, nil
 	}
-	record, needed := agent.FewerPictures(h.Messages, t.cfg.PictureTokens)
+	record, needed := agent.TrimPictures(h.Messages, t.cfg.PictureTokens)
 	if !needed {
 		return false, nil
 	}

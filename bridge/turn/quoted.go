@@ -56,14 +56,14 @@ func (t *Runner) gather(ctx context.Context, j *queue.Run, h *conversation.Histo
 			continue
 		}
 		var with agent.Message
-		if err := t.fetchFiles(ctx, j, audible(q), scope, &with); err != nil {
+		if err := t.fetchFiles(ctx, j, sounds(q), scope, &with); err != nil {
 			return err
 		}
 		for _, f := range with.Files {
 			list[i].Paths = append(list[i].Paths, f.Path)
 		}
 		message.Files = append(message.Files, with.Files...)
-		noted(&list[i], with.Text)
+		addNote(&list[i], with.Text)
 	}
 	message.Quoted = conversation.QuoteText(list, quotedTokens, message.Text != "")
 	t.overhear(ctx, j, h, after, message)
@@ -94,9 +94,9 @@ func (t *Runner) view(ctx context.Context, j *queue.Run, h *conversation.History
 	return view
 }
 
-// audible returns the sounds of a quoted message that are transcribed: only those that the user
+// sounds returns the sounds of a quoted message that are transcribed: only those that the user
 // forwards. The rest was said to others, or was transcribed when it was said.
-func audible(q chats.Quoted) []chats.Attachment {
+func sounds(q chats.Quoted) []chats.Attachment {
 	if q.How == chats.PointForward {
 		return q.Files
 	}
@@ -107,8 +107,8 @@ func audible(q chats.Quoted) []chats.Attachment {
 	return files
 }
 
-// noted adds to a quote the results of its files: transcripts, and failures.
-func noted(q *conversation.Quote, text string) {
+// addNote adds to a quote the results of its files: transcripts, and failures.
+func addNote(q *conversation.Quote, text string) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		note, skipped := strings.CutPrefix(line, "[not received: ")
@@ -139,7 +139,7 @@ func (t *Runner) said(ctx context.Context, j *queue.Run, h *conversation.History
 	ctx, cancel := context.WithTimeout(ctx, threadTimeout)
 	defer cancel()
 	list, err := archive.ReadThread(ctx, j.Message, after, threadMessages)
-	said, failed := unasked(ctx, t.cfg.Jobs, j, list)
+	said, failed := withoutTurn(ctx, t.cfg.Jobs, j, list)
 	if err = cmp.Or(err, failed); h.Last > 0 { // the conversation has the bot's answers
 		said = slices.DeleteFunc(said, func(q chats.Quoted) bool { return q.Own })
 	}
@@ -157,8 +157,8 @@ func (t *Runner) said(ctx context.Context, j *queue.Run, h *conversation.History
 	return said, err
 }
 
-// unasked returns the messages of a job's thread that have no turn of their own, and never will.
-func unasked(ctx context.Context, store queue.Store, j *queue.Run, list []chats.Quoted) (others []chats.Quoted, err error) {
+// withoutTurn returns the messages of a job's thread that have no turn of their own, and never will.
+func withoutTurn(ctx context.Context, store queue.Store, j *queue.Run, list []chats.Quoted) (others []chats.Quoted, err error) {
 	const onItsWay = 5 * time.Minute // for a message accepted by a process that died
 	asked := false
 	for _, q := range list {
@@ -198,7 +198,7 @@ func hasTurn(ctx context.Context, store queue.Store, m chats.Message, expected b
 // lastAsked returns the id of the last message of the chat in the conversation; empty if there is none.
 func lastAsked(view []agent.Message, j *queue.Run) string {
 	for _, v := range slices.Backward(view) {
-		if m, ok := queue.MessageOf(cmp.Or(v.Ref, v.Joined), ""); ok && m.Chat == j.Origin().Whole() && m.Kind == chats.KindText {
+		if m, ok := queue.MessageOf(cmp.Or(v.Ref, v.Joined), ""); ok && m.Chat == j.Origin().WithoutThread() && m.Kind == chats.KindText {
 			return m.ID
 		}
 	}
@@ -244,8 +244,8 @@ func title(text string) string {
 	return wording.Clip(line, 60)
 }
 
-// pointedAt returns the text of the first quoted message.
-func pointedAt(m chats.Message) string {
+// quotedText returns the text of the first quoted message.
+func quotedText(m chats.Message) string {
 	for _, q := range m.Quoted {
 		if q.Text != "" {
 			return q.Text

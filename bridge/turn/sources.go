@@ -19,10 +19,10 @@ const (
 	sourcesMark = "Sources: "
 )
 
-// cited returns an answer with a line of its sources, if results of the turn have pages: those whose
+// withSources returns an answer with a line of its sources, if results of the turn have pages: those whose
 // address the answer contains, else the first of each result. They are read from the log, so that a
 // turn that continued after a crash has the earlier ones too.
-func (t *Runner) cited(ctx context.Context, j *queue.Run, h *conversation.History, answer string) string {
+func (t *Runner) withSources(ctx context.Context, j *queue.Run, h *conversation.History, answer string) string {
 	if TaskOf(j).Ends(answer) {
 		return answer // there is nothing to report
 	}
@@ -31,7 +31,7 @@ func (t *Runner) cited(ctx context.Context, j *queue.Run, h *conversation.Histor
 		t.cfg.Log.Error("sources of an answer cannot be found and are not shown", "job", j.Key(), "err", err)
 		return answer
 	}
-	sources := drawnOn(turn, answer)
+	sources := pickSources(turn, answer)
 	// A model that sees such lines in the conversation may write its own.
 	if len(sources) == 0 || !wording.Visible(answer) || strings.Contains(answer, "\n"+sourcesMark) {
 		return answer
@@ -43,8 +43,8 @@ func (t *Runner) cited(ctx context.Context, j *queue.Run, h *conversation.Histor
 	return answer + "\n\n" + sourcesMark + strings.Join(links, " · ")
 }
 
-// drawnOn returns the sources of an answer.
-func drawnOn(turn []agent.Message, answer string) []toolgroups.Source {
+// pickSources returns the sources of an answer.
+func pickSources(turn []agent.Message, answer string) []toolgroups.Source {
 	var named, first []toolgroups.Source
 	known := map[string]bool{}
 	for _, m := range turn {

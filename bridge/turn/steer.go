@@ -22,7 +22,7 @@ var errSteer = errors.New("turn: read steering messages")
 func (t *Runner) steer(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope) (messages []agent.Message, err error) {
 	err = t.cfg.Queue.Join(ctx, j, func(some []*queue.Run) (joined, gone []*queue.Run, err error) {
 		return t.cfg.Jobs.Join(ctx, j, some, func(others []*queue.Run) error {
-			if messages, err = t.written(ctx, j, h, others, scope); err != nil || len(others) == 0 {
+			if messages, err = t.toMessages(ctx, j, h, others, scope); err != nil || len(others) == 0 {
 				return err
 			}
 			return t.joinAll(ctx, j, h, others, messages)
@@ -57,9 +57,9 @@ func (t *Runner) joinAll(ctx context.Context, j *queue.Run, h *conversation.Hist
 	return nil
 }
 
-// written returns messages as the conversation stores them, with their files in the workspace. Pieces
+// toMessages returns messages as the conversation stores them, with their files in the workspace. Pieces
 // become one.
-func (t *Runner) written(ctx context.Context, j *queue.Run, h *conversation.History, others []*queue.Run, scope toolgroups.Scope) ([]agent.Message, error) {
+func (t *Runner) toMessages(ctx context.Context, j *queue.Run, h *conversation.History, others []*queue.Run, scope toolgroups.Scope) ([]agent.Message, error) {
 	var messages []agent.Message
 	after := lastAsked(h.View(), j)
 	for n := 0; n < len(others); {
@@ -72,7 +72,7 @@ func (t *Runner) written(ctx context.Context, j *queue.Run, h *conversation.Hist
 			message.Text = editNote + message.Text
 		}
 		if m := &one.Message; len(m.Files)+len(m.Quoted) > 0 || !m.Direct || m.Inside {
-			if err := t.gather(ctx, with(j, m), h, scope, after, &message); err != nil {
+			if err := t.gather(ctx, withMessage(j, m), h, scope, after, &message); err != nil {
 				return nil, err
 			}
 			if m.Kind == chats.KindText {

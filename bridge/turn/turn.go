@@ -56,7 +56,7 @@ func (t *Runner) Answer(ctx context.Context, j *queue.Run) (text string, err err
 	}
 	if err == nil && Of(j).Parts == nil {
 		// A failed turn may have made files all the same; the log has them.
-		Of(j).Files = t.made(ctx, h, j.Key())
+		Of(j).Files = t.createdFiles(ctx, h, j.Key())
 	}
 	return text, err
 }
@@ -103,7 +103,7 @@ func (t *Runner) begin(ctx context.Context, j *queue.Run, h *conversation.Histor
 func (t *Runner) List(ctx context.Context, j *queue.Run, scope toolgroups.Scope) error {
 	entry := conversation.Conversation{
 		Owner: scope.Owner, Chat: j.Message.Chat, Generation: Of(j).Generation,
-		Title: title(cmp.Or(words(j), pointedAt(j.Message))), Begun: t.cfg.Now(),
+		Title: title(cmp.Or(words(j), quotedText(j.Message))), Begun: t.cfg.Now(),
 	}
 	if task := TaskOf(j); task != nil {
 		entry.Task, entry.Chat, entry.Title = j.Message.ID, j.Origin(), title(cmp.Or(task.Title, entry.Title))
@@ -111,7 +111,7 @@ func (t *Runner) List(ctx context.Context, j *queue.Run, scope toolgroups.Scope)
 			entry.By = j.Message.By()
 		}
 	}
-	return entry.Enter(ctx, t.cfg.Store)
+	return entry.AddToLists(ctx, t.cfg.Store)
 }
 
 // continued reads a turn that an earlier attempt or a former run of the program began: it may have its
@@ -152,7 +152,7 @@ func (t *Runner) question(j *queue.Run, h *conversation.History) agent.Message {
 	return message
 }
 
-// ask lets the agent answer and stores each message before the agent acts on it. The error is [errAnew]
+// ask lets the agent answer and stores each message before the agent acts on it. The error is [errAskAgain]
 // if the question grew.
 func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, more *additions) (string, error) {
 	groups, err := h.LoadedGroups(ctx)
@@ -167,11 +167,11 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 			if err := t.append(context.WithoutCancel(ctx), j, h); err != nil {
 				return "", err
 			}
-			return t.unanswered(ctx, j, h, scope, err)
+			return t.failureAnswer(ctx, j, h, scope, err)
 		}
 	}
 	if more.take() {
-		return "", errAnew // an earlier addition costs no call
+		return "", errAskAgain // an earlier addition costs no call
 	}
 	files := &checkout{Runner: t, job: j, dir: scope.Workspace}
 	turn := agent.Turn{
@@ -197,7 +197,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 	answer, shortened := "", h.Shortened()
 	for m, err := range t.cfg.Agent.Run(asking, turn) {
 		if more.isBroken() {
-			return "", errAnew
+			return "", errAskAgain
 		}
 		if err != nil {
 			end() // the question may be asked again
@@ -206,7 +206,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 		if m.Final {
 			end()
 			if missing.first || len(h.Staged) == 0 { // else a tool has run
-				m.Text = missing.admit(h, t.cited(ctx, j, h, m.Text))
+				m.Text = missing.addNotice(h, t.withSources(ctx, j, h, m.Text))
 			}
 			if shortened {
 				m.Text += NoticeShortened
@@ -225,7 +225,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 		return "", cause
 	}
 	if !wording.Visible(answer) {
-		return t.unanswered(ctx, j, h, scope, errors.New("the agent ended without an answer"))
+		return t.failureAnswer(ctx, j, h, scope, errors.New("the agent ended without an answer"))
 	}
 	return answer, nil
 }
@@ -243,19 +243,19 @@ func (t *Runner) proceed(ctx context.Context, j *queue.Run, h *conversation.Hist
 	if m.Final {
 		return nil
 	}
-	return t.sure(j)
+	return t.checkOwnership(j)
 }
 
-// errUnsure says that another process may own the chat.
-var errUnsure = errors.New("turn: this process has not proved for too long that it answers in this chat")
+// errMaybeLost says that another process may own the chat.
+var errMaybeLost = errors.New("turn: this process has not proved for too long that it answers in this chat")
 
-// sure returns an error if another process may own the chat: a process that was paused while it stored
+// checkOwnership returns an error if another process may own the chat: a process that was paused while it stored
 // a message must not act on it.
-func (t *Runner) sure(j *queue.Run) error {
+func (t *Runner) checkOwnership(j *queue.Run) error {
 	if t.cfg.Safe == nil || t.cfg.Safe(j) {
 		return nil
 	}
-	return errUnsure
+	return errMaybeLost
 }
 
 // errGate wraps a failure of the gate: the turn is retried.
@@ -289,7 +289,7 @@ func (t *Runner) keep(ctx context.Context, j *queue.Run, h *conversation.History
 	defer cancel()
 	Of(j).Files = nil
 	if len(h.Staged) == 0 { // else the question is unrecorded, and no tool has run
-		Of(j).Files = t.made(ctx, h, j.Key())
+		Of(j).Files = t.createdFiles(ctx, h, j.Key())
 	}
 	t.cfg.Sender.Prepare(j, m.Text, true)
 	err := t.cfg.Jobs.WriteFenced(ctx, j, func() error {
@@ -363,7 +363,7 @@ func (t *Runner) ended(ctx context.Context, j *queue.Run, h *conversation.Histor
 	if err := t.append(context.WithoutCancel(ctx), j, h); err != nil {
 		return "", err
 	}
-	return t.unanswered(ctx, j, h, scope, err)
+	return t.failureAnswer(ctx, j, h, scope, err)
 }
 
 // refused reports whether the question itself causes the failure, so that the next message would fail
@@ -461,14 +461,14 @@ func (t *Runner) recordStop(ctx context.Context, j *queue.Run, note string) (err
 		return nil
 	}
 	if Of(j).Preview != nil {
-		tellShown(Of(j).Preview.Shown, turn, &notes[len(notes)-1])
+		prependShown(Of(j).Preview.Shown, turn, &notes[len(notes)-1])
 	}
 	return t.append(ctx, j, h, notes...)
 }
 
-// tellShown puts the shown part of an answer in front of the note that it was stopped, unless the turn
+// prependShown puts the shown part of an answer in front of the note that it was stopped, unless the turn
 // has it.
-func tellShown(said string, turn []agent.Message, note *agent.Message) {
+func prependShown(said string, turn []agent.Message, note *agent.Message) {
 	has := func(m agent.Message) bool { return strings.Contains(m.Text, said) }
 	if wording.Visible(said) && !slices.ContainsFunc(turn, has) {
 		note.Text = said + "\n\n" + note.Text

@@ -101,8 +101,8 @@ type Config struct {
 	Safe func(j *queue.Run) bool
 	// Redact masks secrets in what goes out.
 	Redact func(text string) string
-	// Spell rewrites the commands in a text for a platform.
-	Spell func(platform, text string) string
+	// FormatCommands rewrites the commands in a text for a platform.
+	FormatCommands func(platform, text string) string
 	// Files keeps the workspaces. Nil means that no other process uses this disk's.
 	Files  queue.Files
 	Log    *slog.Logger

@@ -59,8 +59,8 @@ func Of(j *queue.Run) *Work {
 	return w
 }
 
-// with returns a copy of a job with a message that became part of its turn.
-func with(j *queue.Run, m *chats.Message) *queue.Run {
+// withMessage returns a copy of a job with a message that became part of its turn.
+func withMessage(j *queue.Run, m *chats.Message) *queue.Run {
 	copied, work := *j, *Of(j)
 	work.within = j
 	copied.Work = &work
@@ -69,8 +69,8 @@ func with(j *queue.Run, m *chats.Message) *queue.Run {
 	return &copied
 }
 
-// recorded returns the job whose record stores the results for a message.
-func recorded(j *queue.Run) *queue.Run { return cmp.Or(Of(j).within, j) }
+// recordOwner returns the job whose record stores the results for a message.
+func recordOwner(j *queue.Run) *queue.Run { return cmp.Or(Of(j).within, j) }
 
 // TaskOf returns the task of a job; nil if it is not a task.
 func TaskOf(j *queue.Run) *receipts.Task {

@@ -79,7 +79,7 @@ func (e Explainer) last(ctx context.Context, before *queue.Run) (*receipts.Recei
 	chat := before.Message.Chat
 	var last *receipts.Receipt
 	for _, prefix := range []string{receipts.Prefix, queue.OpenPrefix} {
-		for entry, err := range e.Store.List(ctx, storage.Range{Prefix: prefix + chat.Whole().String() + "/"}) {
+		for entry, err := range e.Store.List(ctx, storage.Range{Prefix: prefix + chat.WithoutThread().String() + "/"}) {
 			if err != nil {
 				return nil, fmt.Errorf("look for the last message of %s: %w", chat, err)
 			}
@@ -131,7 +131,7 @@ func (e Explainer) turn(ctx context.Context, j *receipts.Receipt) ([]agent.Messa
 			slices.Reverse(turn)
 			return turn, nil
 		}
-		if m.Asks() {
+		if m.BeginsTurn() {
 			turn = nil
 		}
 	}

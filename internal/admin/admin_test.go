@@ -173,7 +173,7 @@ func (r *harness) finish(s said) *queue.Run {
 	if len(s.turn) > 0 {
 		r.append(conversation.Session{Chat: chat, Generation: 1}.Log(), s.turn)
 		c := conversation.Conversation{Owner: m.Owner(), Chat: chat, Generation: 1, Title: s.text, Begun: s.at}
-		if err := c.Enter(r.Context(), r.store); err != nil {
+		if err := c.AddToLists(r.Context(), r.store); err != nil {
 			r.Fatal(err)
 		}
 	}
@@ -383,7 +383,7 @@ func TestConversationsByBeginning(t *testing.T) {
 	for i := range 120 {
 		chat := chats.Chat{Platform: "slack", ID: fmt.Sprint("C", i%40)}
 		c := conversation.Conversation{Owner: chat.String(), Chat: chat, Generation: i/40 + 1, Begun: r.now.Add(-time.Duration(i*7919%120) * time.Minute)}
-		if err := c.Enter(t.Context(), r.store); err != nil {
+		if err := c.AddToLists(t.Context(), r.store); err != nil {
 			t.Fatal(err)
 		}
 		switch i {

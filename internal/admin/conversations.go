@@ -181,7 +181,7 @@ func (p *page) turns(ctx context.Context, log string, before storage.Position) (
 		}
 		part = append(part, m)
 		next = record.Pos
-		if m.Asks() {
+		if m.BeginsTurn() {
 			slices.Reverse(part)
 			turns, part = append(turns, turnRow{record.Pos, part}), nil
 		}

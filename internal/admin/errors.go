@@ -163,7 +163,7 @@ func (e *Errors) Forget(ctx context.Context, user string, direct chats.Chat) err
 			place, _, _ := strings.Cut(one.Job, "/")
 			chat, err = chats.ParseChat(place)
 		}
-		return one.User == user || err == nil && chat.Whole() == direct.Whole() || strings.Contains(one.Details+" ", "="+user+" ")
+		return one.User == user || err == nil && chat.WithoutThread() == direct.WithoutThread() || strings.Contains(one.Details+" ", "="+user+" ")
 	}
 	e.Ring.Drop(theirs)
 	var gone []string

@@ -20,14 +20,14 @@ import (
 
 // People is who may talk to the bot: [access.Registry].
 type People interface {
-	// Everybody returns each user who was let in, has asked or was refused.
-	Everybody() []access.Person
+	// ListPeople returns each user who was let in, has asked or was refused.
+	ListPeople() []access.Person
 	// Settings are who may by the settings.
 	Settings() access.Access
-	// Give lets a user in, and says what came of it.
-	Give(ctx context.Context, author audit.Author, user string, admin bool) (string, error)
-	// Take takes that back, and says what came of it.
-	Take(ctx context.Context, author audit.Author, user string) (string, error)
+	// Admit lets a user in, and says what came of it.
+	Admit(ctx context.Context, author audit.Author, user string, admin bool) (string, error)
+	// Revoke takes that back, and says what came of it.
+	Revoke(ctx context.Context, author audit.Author, user string) (string, error)
 }
 
 // Approvals are the calls that wait: those of the bridge.
@@ -109,7 +109,7 @@ func (d *views) people(_ context.Context, r frame.Request) (frame.Page, error) {
 		Name: "people", Caption: "Who was let in, has asked or was refused", Columns: frame.Columns("Person", "Name", "Standing", "Since", "By", "Change"),
 		Empty: "No person was let in from a chat.",
 	}
-	all := d.People.Everybody()
+	all := d.People.ListPeople()
 	from, _ := strconv.Atoi(r.Query.Get("from"))
 	from = min(max(from, 0), len(all))
 	if from > 0 {
@@ -169,11 +169,11 @@ func (d *views) change(ctx context.Context, r frame.Request) (string, error) {
 	var err error
 	switch r.Form.Get("do") {
 	case "user":
-		text, err = d.People.Give(ctx, d.author(r.Visitor), user, false)
+		text, err = d.People.Admit(ctx, d.author(r.Visitor), user, false)
 	case "admin":
-		text, err = d.People.Give(ctx, d.author(r.Visitor), user, true)
+		text, err = d.People.Admit(ctx, d.author(r.Visitor), user, true)
 	case "remove":
-		text, err = d.People.Take(ctx, d.author(r.Visitor), user)
+		text, err = d.People.Revoke(ctx, d.author(r.Visitor), user)
 	default:
 		return "", frame.ErrNotFound
 	}

@@ -29,7 +29,7 @@ type house struct {
 	handler http.Handler
 }
 
-func (h *house) Everybody() []access.Person {
+func (h *house) ListPeople() []access.Person {
 	return []access.Person{
 		{User: "telegram:1", Name: "Ann", Standing: "owner", Role: toolgroups.RoleOwner},
 		{User: "telegram:2", Name: "<b>Bob</b>", Standing: "user", Role: toolgroups.RoleUser},
@@ -39,12 +39,12 @@ func (h *house) Everybody() []access.Person {
 
 func (h *house) Settings() access.Access { return access.Access{Admins: []string{"slack:U1"}} }
 
-func (h *house) Give(_ context.Context, author audit.Author, user string, admin bool) (string, error) {
+func (h *house) Admit(_ context.Context, author audit.Author, user string, admin bool) (string, error) {
 	h.did = append(h.did, fmt.Sprint("give ", user, " ", admin, " by ", author.By, " ", author.Name, " ", author.Chat))
 	return "`" + user + "` may talk to me now.", nil
 }
 
-func (h *house) Take(_ context.Context, author audit.Author, user string) (string, error) {
+func (h *house) Revoke(_ context.Context, author audit.Author, user string) (string, error) {
 	h.did = append(h.did, fmt.Sprint("take ", user, " by ", author.By))
 	return "Only my owner can remove an administrator.", nil
 }

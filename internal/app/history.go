@@ -81,7 +81,7 @@ func (h History) conversation(ctx context.Context, c conversation.Conversation, 
 			return true
 		}
 		cleared = cleared || m.Role == agent.RoleCleared
-		if cleared && m.Clears() {
+		if cleared && m.Clearable() {
 			m.Role, m.Text = agent.RoleAssistant, "Result of "+m.Tool+": "+m.Text
 		}
 		if !wanted(m, q) {

@@ -64,7 +64,7 @@ func (b *Bot) personal(cfg config.Config) []personal.Part {
 		{
 			Name: "person", About: "What you may do, and who let you in.",
 			Of: func(_ context.Context, p person) (any, error) {
-				return slices.DeleteFunc(b.bridge.People().Everybody(), func(one access.Person) bool { return one.User != p.User }), nil
+				return slices.DeleteFunc(b.bridge.People().ListPeople(), func(one access.Person) bool { return one.User != p.User }), nil
 			},
 		},
 		{

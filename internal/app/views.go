@@ -38,7 +38,7 @@ func (b *Bot) views(cfg config.Config) (http.Handler, error) {
 		return nil, err
 	}
 	return admin.New(admin.Config{
-		More: more, Store: b.store, People: b.bridge.People().Everybody, Tell: b.bridge.Tell, Bot: bot, Ledger: b.ledger,
+		More: more, Store: b.store, People: b.bridge.People().ListPeople, Tell: b.bridge.Tell, Bot: bot, Ledger: b.ledger,
 		Costs: learning.NewCosts(learning.CostsConfig{Store: b.store, Bill: func() bill.Config { return b.Bill(cfg) }, Money: cfg.Money()}),
 		Texts: admin.Texts{Shown: cfg.AdminTexts, Announce: func(ctx context.Context, chat chats.Chat, key, text string) error {
 			return b.bridge.Post(ctx, key, chat, interact.Card{Text: text})

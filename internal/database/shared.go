@@ -69,7 +69,7 @@ func (s *shared) begin(ctx context.Context) error {
 		s.cfg.Logger.Info("other replicas do not know the newest format of the database, which waits for them", "format", s.format.Load())
 		return nil
 	}
-	if err = replicas.Bury(ctx, s.Store, s.cfg.TTL); err == nil {
+	if err = replicas.RemoveDead(ctx, s.Store, s.cfg.TTL); err == nil {
 		done, err = s.upgrade(ctx)
 	}
 	if err == nil && !done {

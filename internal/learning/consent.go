@@ -34,7 +34,7 @@ type Consent struct {
 // Judged is told that a user has judged an answer in a chat. It returns what the chat has to
 // be told, and what notes that it was; empty where it knows.
 func (c Consent) Judged(ctx context.Context, chat chats.Chat) (text string, told func(context.Context) error, err error) {
-	key := toldPrefix + chat.Whole().String()
+	key := toldPrefix + chat.WithoutThread().String()
 	if known, err := c.has(ctx, key); known || err != nil {
 		return "", nil, err
 	}

@@ -228,7 +228,7 @@ func (x *export) job(ctx context.Context, j *receipts.Receipt, here *names) erro
 	if good, bad := receipts.FeedbackCounts(j.Turn.Feedback); good+bad == 0 || j.State != receipts.Done {
 		return nil
 	}
-	told, err := x.consent.has(ctx, toldPrefix+j.Message.Chat.Whole().String())
+	told, err := x.consent.has(ctx, toldPrefix+j.Message.Chat.WithoutThread().String())
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (m *maker) make(ctx context.Context) (c Case, err error) {
 		return c, err
 	}
 	c = Case{Asked: turn[0].Time, Ended: turn[len(turn)-1].Time, Seen: Seen{
-		ID: m.stands.of("Case", m.job.Key()), Person: m.stands.person(m.job.Message.By()), Chat: m.stands.chat(m.job.Message.Chat.Whole().String()),
+		ID: m.stands.of("Case", m.job.Key()), Person: m.stands.person(m.job.Message.By()), Chat: m.stands.chat(m.job.Message.Chat.WithoutThread().String()),
 		Direct: m.job.Message.Direct, Messages: m.messages(asked), Incomplete: past.Cut, Groups: past.Groups,
 	}, Outcome: Outcome{Messages: m.messages(answered), Good: good, Bad: bad}}
 	m.measure(&c.Outcome, turn)
@@ -118,7 +118,7 @@ func (m *maker) turn(ctx context.Context, log string, at storage.Position) (turn
 			return nil, fmt.Errorf("read a turn in %s: %w", log, err)
 		}
 		one, err := conversation.Decode(log, record)
-		if size += len(record.Data); err != nil || size > MaxLine || len(turn) > 0 && one.Asks() {
+		if size += len(record.Data); err != nil || size > MaxLine || len(turn) > 0 && one.BeginsTurn() {
 			return nil, errUnfit
 		}
 		turn = append(turn, one)

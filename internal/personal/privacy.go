@@ -104,7 +104,7 @@ func (d *Exporter) export(ctx context.Context, call bridge.CommandCall) (string,
 	}
 	defer func() { _ = root.Close() }()
 	name := path.Join(folder, "oneclaw-"+d.cfg.Now().UTC().Format(time.DateOnly)+".zip")
-	c := &exported{store: d.cfg.Store, root: root, person: Person{call.User, chat.Whole()}, now: d.cfg.Now().UTC(), log: cmp.Or(d.cfg.Log, slog.New(slog.DiscardHandler))}
+	c := &exported{store: d.cfg.Store, root: root, person: Person{call.User, chat.WithoutThread()}, now: d.cfg.Now().UTC(), log: cmp.Or(d.cfg.Log, slog.New(slog.DiscardHandler))}
 	if err := c.writeTo(ctx, d.cfg.Parts, name); workspace.NoRoom(err) {
 		return "I could not write the copy: " + workspace.Cause(err).Error() + ".", nil
 	} else if err != nil {

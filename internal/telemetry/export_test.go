@@ -70,7 +70,7 @@ func (o *harness) answer(t testing.TB, text string) *queue.Run {
 	j := &queue.Run{Job: queue.Job{Message: chats.Message{Chat: chats.Chat{Platform: "slack", ID: "C77"}, ID: "1.2", User: "U99", Kind: chats.KindText, Text: text}, Accepted: time.Now()}}
 	o.Begin(j)
 	j.Since, j.HasSlot = time.Now(), true
-	ctx := o.Runs(t.Context(), j)
+	ctx := o.Started(t.Context(), j)
 	if c := trace.SpanContextFromContext(ctx); c.IsValid() {
 		t.Errorf("a client that knows OpenTelemetry would pass on %v", c)
 	}

@@ -76,7 +76,7 @@ func (p *process) live(out *exported, disk *[]byte, found bool) (closed bool) {
 	ctx := p.t.Context()
 	stopped := rapid.Bool().Draw(p.t, "stopped") // before it ran here
 	if !stopped {
-		p.step(out, func() { ctx = p.Runs(ctx, &j) })
+		p.step(out, func() { ctx = p.Started(ctx, &j) })
 	}
 	for range rapid.IntRange(0, 3).Draw(p.t, "rounds") {
 		if stopped || outbox.Of(&j).Parts != nil {

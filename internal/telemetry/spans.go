@@ -71,8 +71,8 @@ func (t *Tracer) Begin(j *queue.Run) {
 	j.Trace.Parent = "00-" + hex.EncodeToString(sum[:16]) + "-" + hex.EncodeToString(sum[16:24]) + "-" + flags
 }
 
-// Runs implements [queue.Tracer].
-func (t *Tracer) Runs(ctx context.Context, j *queue.Run) context.Context {
+// Started implements [queue.Tracer].
+func (t *Tracer) Started(ctx context.Context, j *queue.Run) context.Context {
 	t.Begin(j)
 	r, ok := t.follow(j)
 	if !ok {

@@ -39,7 +39,7 @@ func (r *Reach) Load(ctx context.Context) error {
 	closed := r.closed
 	r.mu.Unlock()
 	r.adopt(saved, closed)
-	return r.LoadDebts(ctx)
+	return r.LoadPostponed(ctx)
 }
 
 // Save merges this process's state with that of the others.

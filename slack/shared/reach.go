@@ -32,32 +32,32 @@ type Reach struct {
 	alive time.Time // last sign of life of a connection
 	// missing is since when something may be missing; zero if nothing is. The gap has a name, so that
 	// only a caller that has filled all of it closes it.
-	missing time.Time
-	gap     string
-	opened  bool                      // the gap is not stored yet
-	closed  string                    // last gap that was filled here
-	live    map[chats.Chat]time.Time  // threads with the bot, and the time of the last message
-	owed    map[chats.Chat]Unresolved // threads with postponed messages
-	saving  sync.Mutex                // held while the state is written
+	missing   time.Time
+	gap       string
+	opened    bool                        // the gap is not stored yet
+	closed    string                      // last gap that was filled here
+	live      map[chats.Chat]time.Time    // threads with the bot, and the time of the last message
+	postponed map[chats.Chat]Postponement // threads with postponed messages
+	saving    sync.Mutex                  // held while the state is written
 }
 
 // NewReach returns an empty state. kv may be nil.
 func NewReach(kv storage.KV, clock *Clock) *Reach {
 	return &Reach{
-		Wake: make(chan struct{}, 1), kv: kv, clock: clock, live: map[chats.Chat]time.Time{}, owed: map[chats.Chat]Unresolved{},
+		Wake: make(chan struct{}, 1), kv: kv, clock: clock, live: map[chats.Chat]time.Time{}, postponed: map[chats.Chat]Postponement{},
 	}
 }
 
-// Ring signals Wake.
-func (r *Reach) Ring() {
+// WakeUp signals Wake.
+func (r *Reach) WakeUp() {
 	select {
 	case r.Wake <- struct{}{}:
 	default:
 	}
 }
 
-// Sign records a sign of life of a connection.
-func (r *Reach) Sign() {
+// SignOfLife records a sign of life of a connection.
+func (r *Reach) SignOfLife() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.alive = r.clock.Now()
@@ -73,7 +73,7 @@ func (r *Reach) Connected(isNew bool) {
 	r.alive = r.clock.Now()
 	if isNew && !r.missing.IsZero() {
 		r.gap, r.opened = rand.Text(), true
-		r.Ring()
+		r.WakeUp()
 	}
 }
 

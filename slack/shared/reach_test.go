@@ -158,24 +158,24 @@ func TestDebtsOfSeveral(t *testing.T) {
 	all, store, _ := several(t, 3)
 	thread := chatOf("C1", "1.000001")
 	for i, since := range []string{"5.000000", "3.000000", "4.000000"} {
-		if err := all[i].Owe(t.Context(), thread, Unresolved{Since: since, Kind: "channel"}); err != nil {
+		if err := all[i].Postpone(t.Context(), thread, Postponement{Since: since, Kind: "channel"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := all[0].LoadDebts(t.Context()); err != nil {
+	if err := all[0].LoadPostponed(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	oldest := Unresolved{Since: "3.000000", Kind: "channel"}
-	if got := all[0].Debts()[thread]; got != oldest {
+	oldest := Postponement{Since: "3.000000", Kind: "channel"}
+	if got := all[0].Postponed()[thread]; got != oldest {
 		t.Errorf("of three is known %+v", got)
 	}
 	// A younger one is settled here, the older one stays.
-	if err := all[2].Settled(t.Context(), thread, all[2].Debts()[thread]); err != nil || len(stored(t, store, owedPrefix)) != 1 {
+	if err := all[2].Resolved(t.Context(), thread, all[2].Postponed()[thread]); err != nil || len(stored(t, store, owedPrefix)) != 1 {
 		t.Errorf("%v, kept %v", err, stored(t, store, owedPrefix))
 	}
 	for _, r := range []*Reach{all[0], all[1]} {
-		if err := r.Settled(t.Context(), thread, oldest); err != nil || len(r.Debts()) != 0 {
-			t.Errorf("%v, debts %v", err, r.Debts())
+		if err := r.Resolved(t.Context(), thread, oldest); err != nil || len(r.Postponed()) != 0 {
+			t.Errorf("%v, debts %v", err, r.Postponed())
 		}
 	}
 	if kept := stored(t, store, owedPrefix); len(kept) != 0 {

@@ -18,8 +18,8 @@ const (
 	threadAge = 24 * time.Hour
 )
 
-// taking records that the bot participates in a thread.
-type taking struct {
+// participation records that the bot participates in a thread.
+type participation struct {
 	Opener string    `json:"opener,omitempty"`
 	At     time.Time `json:"at"`
 }
@@ -30,7 +30,7 @@ func (r *Reach) Join(ctx context.Context, chat chats.Chat, opener string) error 
 	if r.kv == nil {
 		return nil
 	}
-	body, err := json.Marshal(taking{Opener: opener, At: r.clock.Now()})
+	body, err := json.Marshal(participation{Opener: opener, At: r.clock.Now()})
 	if err == nil {
 		_, err = r.kv.Put(ctx, threadPrefix+chat.String(), body, storage.Any) // all say the same
 	}
@@ -46,7 +46,7 @@ func (r *Reach) Joined(ctx context.Context, chat chats.Chat) (opener string, joi
 	if errors.Is(err, storage.ErrNotFound) {
 		return "", false, nil
 	}
-	var t taking
+	var t participation
 	if err == nil {
 		err = json.Unmarshal(entry.Value, &t)
 	}
@@ -59,7 +59,7 @@ func (r *Reach) Prune(ctx context.Context) error {
 		return nil
 	}
 	for entry, err := range r.kv.List(ctx, storage.Range{Prefix: threadPrefix}) {
-		var t taking
+		var t participation
 		if err == nil && (json.Unmarshal(entry.Value, &t) != nil || r.clock.Now().Sub(t.At) > threadAge) {
 			err = r.kv.Delete(ctx, entry.Key, entry.Revision)
 		}

@@ -14,47 +14,47 @@ import (
 // owedPrefix begins the keys of unresolved threads.
 const owedPrefix = "slack/owed/"
 
-// Unresolved is a thread with a message for which Slack did not tell in time whether the bot
+// Postponement is a thread with a message for which Slack did not tell in time whether the bot
 // participates there. It is acknowledged all the same, because Slack gives up soon, and fetched again,
 // from Since on.
-type Unresolved struct {
+type Postponement struct {
 	Since  string `json:"since"`
 	Kind   string `json:"kind"`
 	Shared bool   `json:"shared,omitempty"`
 }
 
-// maxDebts bounds the unresolved threads. Messages of further ones are not acknowledged.
-const maxDebts = 200
+// maxPostponed bounds the unresolved threads. Messages of further ones are not acknowledged.
+const maxPostponed = 200
 
-// Owe stores an unresolved thread; of two entries for a thread the older one counts.
-func (r *Reach) Owe(ctx context.Context, chat chats.Chat, d Unresolved) error {
+// Postpone stores an unresolved thread; of two entries for a thread the older one counts.
+func (r *Reach) Postpone(ctx context.Context, chat chats.Chat, d Postponement) error {
 	if r.kv == nil {
 		return errors.New("slack: nothing is kept across restarts")
 	}
-	if !r.owe(chat, d) {
+	if !r.postpone(chat, d) {
 		return errors.New("slack: too many threads are still to be looked at")
 	}
-	if err := r.keepDebt(ctx, chat, d); err != nil {
+	if err := r.storePostponed(ctx, chat, d); err != nil {
 		return fmt.Errorf("slack: note a message to look at: %w", err)
 	}
-	r.Ring()
+	r.WakeUp()
 	return nil
 }
 
-func (r *Reach) owe(chat chats.Chat, d Unresolved) bool {
+func (r *Reach) postpone(chat chats.Chat, d Postponement) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	have, known := r.owed[chat]
-	if !known && len(r.owed) >= maxDebts {
+	have, known := r.postponed[chat]
+	if !known && len(r.postponed) >= maxPostponed {
 		return false
 	}
 	if !known || d.Since < have.Since {
-		r.owed[chat] = d
+		r.postponed[chat] = d
 	}
 	return true
 }
 
-func (r *Reach) keepDebt(ctx context.Context, chat chats.Chat, d Unresolved) error {
+func (r *Reach) storePostponed(ctx context.Context, chat chats.Chat, d Postponement) error {
 	body, err := json.Marshal(d)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (r *Reach) keepDebt(ctx context.Context, chat chats.Chat, d Unresolved) err
 	key := owedPrefix + chat.String()
 	err = storage.ErrConflict
 	for try := 0; errors.Is(err, storage.ErrConflict) && try < maxTries; try++ {
-		var have Unresolved
+		var have Postponement
 		entry, missing := r.kv.Get(ctx, key)
 		switch {
 		case errors.Is(missing, storage.ErrNotFound):
@@ -76,8 +76,8 @@ func (r *Reach) keepDebt(ctx context.Context, chat chats.Chat, d Unresolved) err
 	return err
 }
 
-// LoadDebts loads the entries of all processes of the bot.
-func (r *Reach) LoadDebts(ctx context.Context) error {
+// LoadPostponed loads the entries of all processes of the bot.
+func (r *Reach) LoadPostponed(ctx context.Context) error {
 	if r.kv == nil {
 		return nil
 	}
@@ -85,19 +85,19 @@ func (r *Reach) LoadDebts(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("slack: read what is still to be looked at: %w", err)
 		}
-		var d Unresolved
+		var d Postponement
 		if chat, ok := threadOf(entry.Key[len(owedPrefix):]); ok && json.Unmarshal(entry.Value, &d) == nil {
-			r.owe(chat, d)
+			r.postpone(chat, d)
 		}
 	}
 	return nil
 }
 
-// Settled deletes an entry, unless there is an older one meanwhile.
-func (r *Reach) Settled(ctx context.Context, chat chats.Chat, d Unresolved) error {
+// Resolved deletes an entry, unless there is an older one meanwhile.
+func (r *Reach) Resolved(ctx context.Context, chat chats.Chat, d Postponement) error {
 	r.mu.Lock()
-	if r.owed[chat] == d {
-		delete(r.owed, chat)
+	if r.postponed[chat] == d {
+		delete(r.postponed, chat)
 	}
 	r.mu.Unlock()
 	if r.kv == nil {
@@ -105,7 +105,7 @@ func (r *Reach) Settled(ctx context.Context, chat chats.Chat, d Unresolved) erro
 	}
 	key := owedPrefix + chat.String()
 	entry, err := r.kv.Get(ctx, key)
-	var have Unresolved
+	var have Postponement
 	if err == nil && (json.Unmarshal(entry.Value, &have) != nil || have == d) {
 		err = r.kv.Delete(ctx, key, entry.Revision)
 	}
@@ -115,9 +115,9 @@ func (r *Reach) Settled(ctx context.Context, chat chats.Chat, d Unresolved) erro
 	return err
 }
 
-// Debts returns the unresolved threads.
-func (r *Reach) Debts() map[chats.Chat]Unresolved {
+// Postponed returns the unresolved threads.
+func (r *Reach) Postponed() map[chats.Chat]Postponement {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return maps.Clone(r.owed)
+	return maps.Clone(r.postponed)
 }

@@ -113,7 +113,7 @@ func (s *Surface) Append(ctx context.Context, channel, id string, show chats.Pre
 		_, _, err := api.AppendStreamContext(ctx, channel, id, slack.MsgOptionChunks(chunks...))
 		return err
 	})
-	if code := s.cfg.Code(err); code == "message_not_in_streaming_state" || never[code] {
+	if code := s.cfg.Code(err); code == "message_not_in_streaming_state" || permanentRefusals[code] {
 		s.forget(id)
 		return false, nil
 	}
@@ -137,7 +137,7 @@ func (s *Surface) End(ctx context.Context, channel, id string) error {
 		return err
 	})
 	switch code := s.cfg.Code(err); {
-	case err == nil, st != nil && code != "" && !transient[code]:
+	case err == nil, st != nil && code != "" && !transientRefusals[code]:
 		if s.forget(id); st != nil && s.waits(st.in) {
 			s.SetWaiting(ctx, st.in, true) // the end of a stream has reset the session's status
 		}
@@ -148,8 +148,8 @@ func (s *Surface) End(ctx context.Context, channel, id string) error {
 	return err
 }
 
-// transient lists refusals that do not last.
-var transient = map[string]bool{
+// transientRefusals lists refusals that do not last.
+var transientRefusals = map[string]bool{
 	"ratelimited": true, "rate_limited": true, "internal_error": true, "fatal_error": true, "service_unavailable": true, "request_timeout": true,
 }
 
@@ -196,7 +196,7 @@ func (st stream) grow(show chats.Preview) (stream, []slack.StreamChunk) {
 	}
 	if more := reply[len(st.reply):]; more != "" && st.size+len(more) <= maxStreamed {
 		st.reply, st.size = reply, st.size+len(begin)+len(more)
-		chunks = append(chunks, slack.NewMarkdownTextChunk(begin+quiet(more)))
+		chunks = append(chunks, slack.NewMarkdownTextChunk(begin+breakMentions(more)))
 	}
 	return st, chunks
 }
@@ -227,5 +227,5 @@ func settled(growing string) string {
 // calling matches mentions.
 var calling = regexp.MustCompile(`<([!@#])`)
 
-// quiet disables mentions: a growing text must not notify users.
-func quiet(text string) string { return calling.ReplaceAllString(text, "<\u2060$1") }
+// breakMentions disables mentions: a growing text must not notify users.
+func breakMentions(text string) string { return calling.ReplaceAllString(text, "<\u2060$1") }

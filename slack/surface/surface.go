@@ -119,8 +119,8 @@ func (s *Surface) may(method string) bool {
 	return (s.agent || method == publishView || method == Layouts) && !refused
 }
 
-// never lists permanent refusals: the app or its workspace lacks what the method needs.
-var never = map[string]bool{
+// permanentRefusals lists permanent refusals: the app or its workspace lacks what the method needs.
+var permanentRefusals = map[string]bool{
 	"missing_scope": true, "not_authorized": true, "not_allowed": true, "not_allowed_token_type": true, "access_denied": true,
 	"no_permission": true, "unknown_method": true, "method_deprecated": true, "feature_not_enabled": true, "not_enabled": true, "team_access_not_granted": true,
 }
@@ -128,7 +128,7 @@ var never = map[string]bool{
 // call calls a method that the app may lack.
 func (s *Surface) call(ctx context.Context, method string, with func(context.Context, *slack.Client) error) error {
 	err := s.cfg.Call(ctx, method, with)
-	if never[s.cfg.Code(err)] {
+	if permanentRefusals[s.cfg.Code(err)] {
 		s.Lacks(method, err)
 	}
 	return err

@@ -95,11 +95,11 @@ func Open(cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("bolt: open %s: %w", cfg.Path, err)
 	}
 	resident := cmp.Or(cfg.resident, maxResident)
-	err = guard(func() error {
+	err = recoverFaults(func() error {
 		if err := prepare(db); err != nil {
 			return err
 		}
-		return skim(db, cfg.CheckTime, resident)
+		return quickCheck(db, cfg.CheckTime, resident)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("bolt: open %s: %w", cfg.Path, cmp.Or(err, db.Close()))
@@ -155,7 +155,7 @@ func inspect(cfg Config, read func(*bbolt.DB) error) error {
 	if err != nil {
 		return err
 	}
-	err = guard(func() error {
+	err = recoverFaults(func() error {
 		if err := checkSize(db); err != nil {
 			return err
 		}
@@ -263,7 +263,7 @@ func (s *Store) view(ctx context.Context, f func(*bbolt.Tx) error) error {
 		return err
 	}
 	defer s.leave()
-	return guard(func() error {
+	return recoverFaults(func() error {
 		return s.db.View(func(tx *bbolt.Tx) error {
 			defer s.touch(tx, readAround)
 			return f(tx)

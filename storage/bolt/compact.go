@@ -68,7 +68,7 @@ func compact(ctx context.Context, cfg Config, always bool, step func()) (freed i
 }
 
 func waste(db *bbolt.DB) (size, free int64, err error) {
-	err = guard(func() error {
+	err = recoverFaults(func() error {
 		if err := checkSize(db); err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func copyTo(next Config, src *bbolt.DB, step func()) (err error) {
 	}
 	defer func() { err = errors.Join(err, dst.Close()) }()
 	dst.NoSync = true // once at the end is enough
-	if err := guard(func() error { return bbolt.Compact(dst, src, compactBytes) }); err != nil {
+	if err := recoverFaults(func() error { return bbolt.Compact(dst, src, compactBytes) }); err != nil {
 		return err
 	}
 	step()

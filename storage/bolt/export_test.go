@@ -19,7 +19,7 @@ func (s *Store) Check(ctx context.Context) error {
 		return err
 	}
 	defer s.leave()
-	return guard(func() error {
+	return recoverFaults(func() error {
 		if err := checkSize(s.db); err != nil {
 			return err
 		}

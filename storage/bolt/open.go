@@ -32,7 +32,7 @@ func damaged(format string, args ...any) error { return damage{fmt.Errorf(format
 // process ends, because it stays mapped.
 func openDB(cfg Config, readOnly bool) (db *bbolt.DB, err error) {
 	var file *os.File
-	err = guard(func() (err error) {
+	err = recoverFaults(func() (err error) {
 		db, err = bbolt.Open(cfg.Path, 0o600, &bbolt.Options{
 			Timeout:      lockTimeout,
 			FreelistType: bbolt.FreelistMapType,
@@ -80,8 +80,8 @@ func openError(err error) error {
 	return err
 }
 
-// guard turns a panic of bbolt on a damaged page, and a fault in the mapped file, into an error.
-func guard(f func() error) (err error) {
+// recoverFaults turns a panic of bbolt on a damaged page, and a fault in the mapped file, into an error.
+func recoverFaults(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
@@ -91,12 +91,12 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// errEnough ends a check whose time is over.
-var errEnough = errors.New("bolt: looked long enough")
+// errTimeUp ends a check whose time is over.
+var errTimeUp = errors.New("bolt: looked long enough")
 
-// skim checks the values and the logs, as [Verify] does, for a limited time. It keeps no more than
+// quickCheck checks the values and the logs, as [Verify] does, for a limited time. It keeps no more than
 // resident bytes of the file in memory.
-func skim(db *bbolt.DB, limit time.Duration, resident int64) error {
+func quickCheck(db *bbolt.DB, limit time.Duration, resident int64) error {
 	if limit <= 0 {
 		return nil
 	}
@@ -110,12 +110,12 @@ func skim(db *bbolt.DB, limit time.Duration, resident int64) error {
 				release(tx)
 			}
 			if time.Now().After(end) {
-				return errEnough
+				return errTimeUp
 			}
 			return nil
 		})
 	})
-	if errors.Is(err, errEnough) {
+	if errors.Is(err, errTimeUp) {
 		return nil
 	}
 	return err

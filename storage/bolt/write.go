@@ -258,7 +258,7 @@ func (s *Store) commit(group []*write) {
 // attempt runs a group in one transaction. committing reports whether it got as far as the commit. A
 // group that changes nothing needs no commit.
 func (s *Store) attempt(group []*write, answers []error) (b batch, committing bool, err error) {
-	err = guard(func() error {
+	err = recoverFaults(func() error {
 		tx, err := s.db.Begin(true)
 		if err != nil {
 			return err

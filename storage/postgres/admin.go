@@ -16,7 +16,7 @@ type Snapshot struct{ reader }
 // Snapshot calls read with the present state of the store, unaffected by later writes. The server keeps
 // replaced versions meanwhile.
 func (s *Store) Snapshot(ctx context.Context, read func(*Snapshot) error) error {
-	return s.within(ctx, "take a snapshot", pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+	return s.inTransaction(ctx, "take a snapshot", pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		return read(&Snapshot{reader{db: tx, request: s.ask}})
 	})
 }
@@ -28,7 +28,7 @@ const aloneLock = schemaLock + 1
 // waiting, and waits unless that returns an error. If the connection is lost meanwhile, another process
 // may begin, so do must write conditionally on revisions.
 func (s *Store) Alone(ctx context.Context, waiting func() error, do func(context.Context) error) error {
-	return s.within(ctx, "wait to be alone", pgx.TxOptions{}, func(tx pgx.Tx) error {
+	return s.inTransaction(ctx, "wait to be alone", pgx.TxOptions{}, func(tx pgx.Tx) error {
 		free := false
 		err := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock($1::bigint)", int64(aloneLock)).Scan(&free)
 		if err == nil && !free {
@@ -44,8 +44,8 @@ func (s *Store) Alone(ctx context.Context, waiting func() error, do func(context
 	})
 }
 
-// within runs do within a transaction that writes nothing.
-func (s *Store) within(ctx context.Context, what string, options pgx.TxOptions, do func(pgx.Tx) error) error {
+// inTransaction runs do within a transaction that writes nothing.
+func (s *Store) inTransaction(ctx context.Context, what string, options pgx.TxOptions, do func(pgx.Tx) error) error {
 	if err := s.enter(ctx); err != nil {
 		return fmt.Errorf("postgres: %s: %w", what, err)
 	}

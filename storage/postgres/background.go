@@ -50,8 +50,8 @@ func (s *Store) follow(ctx context.Context, every time.Duration) {
 	}
 }
 
-// tell notifies other stores until ctx ends. If that fails, their poll finds the change.
-func (s *Store) tell(ctx context.Context) {
+// notify notifies other stores until ctx ends. If that fails, their poll finds the change.
+func (s *Store) notify(ctx context.Context) {
 	for wait(ctx, tellPause) {
 		select {
 		case <-s.told:
@@ -69,13 +69,13 @@ func (s *Store) tell(ctx context.Context) {
 func (s *Store) listen(ctx context.Context, pc *pgxpool.Config) {
 	health := health{log: s.log, what: "changes of others are seen by the poll alone"}
 	for ctx.Err() == nil {
-		health.note(ctx, s.hear(ctx, pc, func() { health.note(ctx, nil) }))
+		health.note(ctx, s.listenOnce(ctx, pc, func() { health.note(ctx, nil) }))
 		wait(ctx, pollEvery)
 	}
 }
 
-// hear listens on one connection until that ends. It calls begun once it listens.
-func (s *Store) hear(ctx context.Context, pc *pgxpool.Config, begun func()) error {
+// listenOnce listens on one connection until that ends. It calls begun once it listens.
+func (s *Store) listenOnce(ctx context.Context, pc *pgxpool.Config, begun func()) error {
 	cc := pc.ConnConfig.Copy()
 	if pc.BeforeConnect != nil {
 		if err := pc.BeforeConnect(ctx, cc); err != nil {

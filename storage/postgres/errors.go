@@ -86,8 +86,8 @@ func lost(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network) || errors.Is(err, net.ErrClosed)
 }
 
-// elsewhere reports whether the other connections are probably useless as well.
-func elsewhere(err error) bool {
+// affectsAll reports whether the other connections are probably useless as well.
+func affectsAll(err error) bool {
 	if answer, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch answer.Code {
 		case codeReadOnly, codeShutdown, codeCrash, codeStarting:

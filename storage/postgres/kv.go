@@ -116,7 +116,7 @@ const (
 // List implements storage.KV. The entries are read in pages; each is a snapshot.
 func (s reader) List(ctx context.Context, r storage.Range) iter.Seq2[storage.Entry, error] {
 	page := func(ctx context.Context, r storage.Range) (entries []storage.Entry, done bool, err error) {
-		rows, _ := s.db.Query(ctx, listQuery, []byte(r.After), []byte(r.Prefix), behind(r.Prefix), r.Limit, pageBytes)
+		rows, _ := s.db.Query(ctx, listQuery, []byte(r.After), []byte(r.Prefix), afterPrefix(r.Prefix), r.Limit, pageBytes)
 		entries, err = pgx.CollectRows(rows, scanEntry)
 		size := 0
 		for _, e := range entries {
@@ -130,7 +130,7 @@ func (s reader) List(ctx context.Context, r storage.Range) iter.Seq2[storage.Ent
 // Logs implements storage.Log. The names are read in pages, as in List.
 func (s reader) Logs(ctx context.Context, r storage.Range) iter.Seq2[string, error] {
 	page := func(ctx context.Context, r storage.Range) (names []string, done bool, err error) {
-		rows, _ := s.db.Query(ctx, logsQuery, []byte(r.After), []byte(r.Prefix), behind(r.Prefix), r.Limit)
+		rows, _ := s.db.Query(ctx, logsQuery, []byte(r.After), []byte(r.Prefix), afterPrefix(r.Prefix), r.Limit)
 		names, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
 			var name []byte
 			err := row.Scan(&name)
@@ -189,8 +189,8 @@ func yieldAll[T any](ctx context.Context, items []T, yield func(T, error) bool) 
 	return true, nil
 }
 
-// behind returns a name after all that begin with prefix, and before all others.
-func behind(prefix string) []byte {
+// afterPrefix returns a name after all that begin with prefix, and before all others.
+func afterPrefix(prefix string) []byte {
 	b := []byte(prefix)
 	for len(b) > 0 && b[len(b)-1] == 0xff {
 		b = b[:len(b)-1]

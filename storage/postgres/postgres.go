@@ -138,7 +138,7 @@ func open(ctx context.Context, cfg Config) (*Store, error) {
 		s.background.Go(func() { s.listen(background, pc) })
 	}
 	if !cfg.PollOnly {
-		s.background.Go(func() { s.tell(background) })
+		s.background.Go(func() { s.notify(background) })
 	}
 	return s, nil
 }
@@ -205,7 +205,7 @@ func (s *Store) ask(ctx context.Context, f func(context.Context) error) error {
 		s.pool.Reset()
 		return cause
 	}
-	if elsewhere(err) {
+	if affectsAll(err) {
 		s.pool.Reset()
 	}
 	return explain(err)

@@ -73,9 +73,9 @@ func (l *life) beat(ctx context.Context) error {
 // errAgain makes a beat retry at once.
 var errAgain = errors.New("replicas: the record had another revision")
 
-// beatOn beats until ctx ends or the replica is presumed dead. If the store does not answer, it
+// keepBeating beats until ctx ends or the replica is presumed dead. If the store does not answer, it
 // retries; [Replica.Holds] returns false meanwhile.
-func (l *life) beatOn(ctx context.Context) error {
+func (l *life) keepBeating(ctx context.Context) error {
 	every := time.NewTicker(l.r.cfg.TTL / beats)
 	defer every.Stop()
 	retiring := l.r.retiring
@@ -102,9 +102,9 @@ func (l *life) beatOn(ctx context.Context) error {
 	}
 }
 
-// watchOn is watch until ctx ends: an unavailable store, or lost events, are no reason to release
+// keepWatching is watch until ctx ends: an unavailable store, or lost events, are no reason to release
 // leases that the beats still prove to be held.
-func (l *life) watchOn(ctx context.Context) error {
+func (l *life) keepWatching(ctx context.Context) error {
 	for {
 		err := l.watch(ctx)
 		if ctx.Err() != nil {
@@ -165,7 +165,7 @@ func (l *life) watch(ctx context.Context) error {
 		case e := <-events:
 			l.note(e)
 		case <-deadline.C:
-			l.bury(ctx)
+			l.removeDead(ctx)
 		case <-every.C:
 		case <-retiring:
 			retiring = nil
@@ -203,12 +203,12 @@ func (l *life) note(e storage.Event) {
 	case e.Deleted:
 		delete(l.seen, id)
 	case e.Revision > l.seen[id].rev:
-		l.seen[id] = saw(e.Entry)
+		l.seen[id] = sightOf(e.Entry)
 	}
 }
 
-// saw returns the sight of a member record, seen now.
-func saw(entry storage.Entry) sight {
+// sightOf returns the sight of a member record, seen now.
+func sightOf(entry storage.Entry) sight {
 	var m Member
 	// Changes of a record that does not decode are signs of life all the same.
 	_ = json.Unmarshal(entry.Value, &m)
@@ -224,9 +224,9 @@ func (l *life) nextDeath() time.Duration {
 	return max(next, 0)
 }
 
-// bury removes the records of members that gave no sign of life for the time to live. A conflict is a
+// removeDead removes the records of members that gave no sign of life for the time to live. A conflict is a
 // sign of life.
-func (l *life) bury(ctx context.Context) {
+func (l *life) removeDead(ctx context.Context) {
 	for id, s := range l.seen {
 		if time.Since(s.at) < l.r.cfg.TTL {
 			continue
@@ -241,7 +241,7 @@ func (l *life) bury(ctx context.Context) {
 			if errors.Is(err, storage.ErrNotFound) {
 				delete(l.seen, id)
 			} else if err == nil {
-				l.seen[id] = saw(entry)
+				l.seen[id] = sightOf(entry)
 			}
 		default:
 			// The store does not answer: dead and silent replicas cannot be distinguished.

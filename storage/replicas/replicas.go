@@ -221,13 +221,13 @@ func (r *Replica) live(ctx context.Context) error {
 	r.log.Info("replica joined", "replica", l.self.ID)
 	var running sync.WaitGroup
 	defer running.Wait()
-	running.Go(func() { cancel(l.beatOn(ctx)) })
+	running.Go(func() { cancel(l.keepBeating(ctx)) })
 	var err error
 	if r.cfg.Check != nil {
 		err = r.cfg.Check(ctx)
 	}
 	if err == nil {
-		err = l.watchOn(ctx)
+		err = l.keepWatching(ctx)
 	}
 	cancel(err)
 	running.Wait()
@@ -274,9 +274,9 @@ func List(ctx context.Context, kv storage.KV) ([]Member, error) {
 	return members, nil
 }
 
-// Bury removes the replicas that give no sign of life within the time to live, for which it waits. 0
+// RemoveDead removes the replicas that give no sign of life within the time to live, for which it waits. 0
 // means [DefaultTTL].
-func Bury(ctx context.Context, kv storage.KV, ttl time.Duration) error {
+func RemoveDead(ctx context.Context, kv storage.KV, ttl time.Duration) error {
 	seen := map[string]storage.Revision{}
 	for entry, err := range kv.List(ctx, storage.Range{Prefix: memberPrefix}) {
 		if err != nil {

@@ -54,14 +54,14 @@ func (l *life) fair() int {
 		}
 	}
 	part := len(l.r.cfg.Leases) / all
-	if l.place() < len(l.r.cfg.Leases)%all {
+	if l.rank() < len(l.r.cfg.Leases)%all {
 		part++
 	}
 	return part
 }
 
-// place returns how many of the replicas that do not retire come before this one.
-func (l *life) place() int {
+// rank returns how many of the replicas that do not retire come before this one.
+func (l *life) rank() int {
 	place := 0
 	for id, s := range l.seen {
 		if !s.retires && id < l.self.ID {
@@ -74,7 +74,7 @@ func (l *life) place() int {
 // pick returns at most count of the free leases. Replicas that find the same ones free at the same
 // moment begin at different ones.
 func (l *life) pick(free []string, count int) []string {
-	begin := l.place() * len(free) / (len(l.seen) + 1)
+	begin := l.rank() * len(free) / (len(l.seen) + 1)
 	return slices.Concat(free[begin:], free[:begin])[:min(len(free), count)]
 }
 
@@ -94,7 +94,7 @@ func (l *life) dead(ctx context.Context, id string, known map[string]bool) bool 
 	}
 	entry, err := l.r.cfg.Store.Get(ctx, memberPrefix+id)
 	if err == nil {
-		l.seen[id] = saw(entry)
+		l.seen[id] = sightOf(entry)
 	}
 	known[id] = errors.Is(err, storage.ErrNotFound)
 	return known[id]

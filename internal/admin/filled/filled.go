@@ -60,7 +60,7 @@ func receipt(ctx context.Context, b *batch, i, people int, at time.Time) error {
 func oneConversation(ctx context.Context, b *batch, i, people int, now time.Time) error {
 	chat := chats.Chat{Platform: "telegram", ID: fmt.Sprint(i)}
 	c := conversation.Conversation{Owner: chat.String(), Chat: chat, Generation: 1, Title: title, Begun: now.Add(-time.Duration(i) * time.Minute)}
-	if err := c.Enter(ctx, b); err != nil {
+	if err := c.AddToLists(ctx, b); err != nil {
 		return err
 	}
 	var records []storage.Record

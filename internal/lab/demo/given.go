@@ -49,14 +49,14 @@ func (d *Demo) give(e *agent.RequestEvent) {
 	for i := range e.Messages {
 		m := &e.Messages[i]
 		switch {
-		case m.Asks():
+		case m.BeginsTurn():
 			g.refs = []string{m.Ref}
 		case m.Joined != "":
 			g.refs = append(g.refs, m.Joined)
 		}
 		one := givenMessage{Role: string(m.Role), Text: clip(m.Text), Quoted: clip(m.Quoted)}
 		for k, f := range m.Files {
-			if slices.ContainsFunc(shown, func(s agent.Seen) bool { return s.Message == i && s.File == k }) {
+			if slices.ContainsFunc(shown, func(s agent.PictureRef) bool { return s.Message == i && s.File == k }) {
 				one.Pictures = append(one.Pictures, f.Path)
 			} else {
 				one.Files = append(one.Files, f.Path)

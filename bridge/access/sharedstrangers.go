@@ -11,15 +11,15 @@ import (
 	"oneclaw/storage"
 )
 
-// Key prefixes of a [peopleList].
+// Key prefixes of a [sharedStrangers].
 const (
 	strangerPrefix = "stranger/"
 	toldPrefix     = strangerPrefix + "told/"
 	hourKey        = strangerPrefix + "hour"
 )
 
-// peopleList implements strangers in the store, for processes that share it.
-type peopleList struct{ store storage.Store }
+// sharedStrangers implements strangers in the store, for processes that share it.
+type sharedStrangers struct{ store storage.Store }
 
 // hour counts the answers of one hour.
 type hour struct {
@@ -31,7 +31,7 @@ func (n note) key() string {
 	return toldPrefix + n.user + "/" + strconv.FormatBool(n.direct) + "/" + strconv.FormatBool(n.code)
 }
 
-func (b *peopleList) tell(ctx context.Context, n note, now time.Time) (bool, error) {
+func (b *sharedStrangers) tell(ctx context.Context, n note, now time.Time) (bool, error) {
 	for {
 		told, err := b.try(ctx, n, now)
 		if !errors.Is(err, storage.ErrConflict) {
@@ -40,7 +40,7 @@ func (b *peopleList) tell(ctx context.Context, n note, now time.Time) (bool, err
 	}
 }
 
-func (b *peopleList) try(ctx context.Context, n note, now time.Time) (bool, error) {
+func (b *sharedStrangers) try(ctx context.Context, n note, now time.Time) (bool, error) {
 	var own storage.Revision
 	for _, known := range n.alike() {
 		var at time.Time
@@ -82,7 +82,7 @@ func (b *peopleList) try(ctx context.Context, n note, now time.Time) (bool, erro
 }
 
 // read reads a record. One that does not decode counts as empty, and is overwritten.
-func (b *peopleList) read(ctx context.Context, key string, v any) (storage.Revision, error) {
+func (b *sharedStrangers) read(ctx context.Context, key string, v any) (storage.Revision, error) {
 	entry, err := b.store.Get(ctx, key)
 	if errors.Is(err, storage.ErrNotFound) {
 		return storage.Absent, nil
@@ -94,7 +94,7 @@ func (b *peopleList) read(ctx context.Context, key string, v any) (storage.Revis
 	return entry.Revision, nil
 }
 
-func (b *peopleList) forget(ctx context.Context, user string) error {
+func (b *sharedStrangers) forget(ctx context.Context, user string) error {
 	if user != "" {
 		user += "/"
 	}
@@ -102,11 +102,11 @@ func (b *peopleList) forget(ctx context.Context, user string) error {
 }
 
 // prune deletes the records of strangers who may be told again.
-func (b *peopleList) prune(ctx context.Context, now time.Time) error {
+func (b *sharedStrangers) prune(ctx context.Context, now time.Time) error {
 	return b.remove(ctx, toldPrefix, func(at time.Time) bool { return now.Sub(at).Abs() >= strangerInterval })
 }
 
-func (b *peopleList) remove(ctx context.Context, prefix string, pass func(at time.Time) bool) error {
+func (b *sharedStrangers) remove(ctx context.Context, prefix string, pass func(at time.Time) bool) error {
 	for entry, err := range b.store.List(ctx, storage.Range{Prefix: prefix}) {
 		if err != nil {
 			return fmt.Errorf("list which strangers were told: %w", err)

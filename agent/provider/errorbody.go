@@ -7,9 +7,9 @@ import (
 	"fmt"
 )
 
-// Told is a server's error: OpenAI's object, or the same fields without it (Mistral, vLLM), or other
+// ErrorBody is a server's error: OpenAI's object, or the same fields without it (Mistral, vLLM), or other
 // fields (FastAPI's detail). The library's type decodes only OpenAI's.
-type Told struct {
+type ErrorBody struct {
 	Object   string          `json:"object"`
 	Message  json.RawMessage `json:"message"`
 	Detail   json.RawMessage `json:"detail"`
@@ -38,10 +38,10 @@ func textOf(raw json.RawMessage) string {
 }
 
 // ErrorOf returns the refusal in the object, which may be a text, or else in flat.
-func ErrorOf(object json.RawMessage, flat Told) *Refusal {
+func ErrorOf(object json.RawMessage, flat ErrorBody) *Refusal {
 	e := &Refusal{}
 	if Present(object) {
-		flat = Told{}
+		flat = ErrorBody{}
 		if json.Unmarshal(object, &flat) != nil {
 			e.Text = textOf(object)
 			return e
@@ -72,7 +72,7 @@ func ErrorIn(page []byte) *Refusal {
 	}
 	var body struct {
 		Error json.RawMessage `json:"error"`
-		Told
+		ErrorBody
 	}
 	if json.Unmarshal(page, &body) != nil {
 		return &Refusal{Text: string(page)}
@@ -80,5 +80,5 @@ func ErrorIn(page []byte) *Refusal {
 	if !Present(body.Error) && !Present(body.Message) && !Present(body.Detail) {
 		return &Refusal{Text: string(page)}
 	}
-	return ErrorOf(body.Error, body.Told)
+	return ErrorOf(body.Error, body.ErrorBody)
 }

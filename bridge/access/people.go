@@ -21,8 +21,8 @@ type Person struct {
 	Role toolgroups.Role
 }
 
-// Everybody returns each user who was admitted, has asked or was refused, the highest role first.
-func (d *Registry) Everybody() []Person {
+// ListPeople returns each user who was admitted, has asked or was refused, the highest role first.
+func (d *Registry) ListPeople() []Person {
 	now := d.cfg.Now()
 	var all []Person
 	for _, one := range d.register.all(func(one person) bool { return one.User != "" && !one.over(now) }) {
@@ -36,9 +36,9 @@ func (d *Registry) Everybody() []Person {
 // Settings returns the access that the settings grant.
 func (d *Registry) Settings() Access { return d.cfg.Access }
 
-// Give admits a user, or makes them an administrator, if the author's role allows it. It returns the
+// Admit admits a user, or makes them an administrator, if the author's role allows it. It returns the
 // result as Markdown.
-func (d *Registry) Give(ctx context.Context, author audit.Author, user string, admin bool) (string, error) {
+func (d *Registry) Admit(ctx context.Context, author audit.Author, user string, admin bool) (string, error) {
 	as := isUser
 	if admin {
 		as = isAdmin
@@ -48,8 +48,8 @@ func (d *Registry) Give(ctx context.Context, author audit.Author, user string, a
 	})
 }
 
-// Take revokes what a user was granted in a chat, and returns the result as text.
-func (d *Registry) Take(ctx context.Context, author audit.Author, user string) (string, error) {
+// Revoke revokes what a user was granted in a chat, and returns the result as text.
+func (d *Registry) Revoke(ctx context.Context, author audit.Author, user string) (string, error) {
 	return d.do(ctx, author, func(author audit.Author, role toolgroups.Role) (string, error) {
 		one, refusal, err := d.remove(ctx, author, role, user)
 		if err != nil || refusal != "" {
