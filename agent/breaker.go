@@ -66,8 +66,8 @@ func (b *breaker) count(call Call, result *Message) {
 	b.same[failed{tool, call.Arg(), result.Code}]++
 }
 
-// refuse returns what a call that cannot be run is answered. Calls through another
-// tool that were wrong before anything ran count as failures of that one.
+// refuse returns the result of a call that cannot be run. A call through another tool that was
+// malformed counts as a failure of that tool.
 func (b *breaker) refuse(call Call, why *toolgroups.Error) Message {
 	tries, same := b.refused[call.Runs()]+b.row[call.Runs()], b.same[failed{call.Runs(), call.Arg(), why.Code}]
 	n := max(tries, same)

@@ -43,7 +43,7 @@ type claimer struct {
 	mu        sync.Mutex
 	again     context.CancelFunc // see lookAgain
 	// taking holds the chats whose jobs of other processes are being claimed; true means that there are
-	// more. takes bounds how many at a time. See see.
+	// more. takes bounds how many at a time. See claimChat.
 	taking map[chats.Chat]bool
 	takes  chan struct{}
 }

@@ -103,7 +103,7 @@ func (e *edits) insertUnclaimed(ctx context.Context, j *queue.Run) error {
 	}
 }
 
-// editedText is the one answer to edits of a message that was answered.
+// editedText is the one answer to edits of an answered message.
 const editedText = "You changed a message that I have already answered. If you want a new answer, please send it again as a new message."
 
 // tell tells the user, once for each message, that an edit changes nothing.

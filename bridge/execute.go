@@ -49,7 +49,7 @@ type executor struct {
 	now       func() time.Time
 	log       *slog.Logger
 
-	suspects chan struct{} // see alone
+	suspects chan struct{} // see runAlone
 }
 
 // live is one life of a job: until it ends, waits, or panics.

@@ -26,7 +26,7 @@ const (
 // conversation holds the question.
 const tryAgainText = "Please try again."
 
-// goneText is told who asks again for what a /clear has taken out of the conversation.
+// goneText answers a retry after a /clear has removed the question from the conversation.
 const goneText = "This conversation was cleared. Please ask me again."
 
 // failedTurn is the data of the card about a failed turn.

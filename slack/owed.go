@@ -21,16 +21,16 @@ func (r *receiver) postpone(ctx context.Context, e *event) error {
 // settle fetches what was postponed, until nothing is left or ctx ends.
 func (r *receiver) settle(ctx context.Context) {
 	pauses := retry.New(minBackOff, maxBackOff)
-	for debts := r.reach.Postponed(); len(debts) > 0 && ctx.Err() == nil; debts = r.reach.Postponed() {
+	for postponed := r.reach.Postponed(); len(postponed) > 0 && ctx.Err() == nil; postponed = r.reach.Postponed() {
 		var failed error
-		for _, chat := range slices.SortedFunc(maps.Keys(debts), func(a, b chats.Chat) int { return stamp(debts[a].Since).Compare(stamp(debts[b].Since)) }) {
-			if err := r.fetchPostponed(ctx, chat, debts[chat]); err != nil {
+		for _, chat := range slices.SortedFunc(maps.Keys(postponed), func(a, b chats.Chat) int { return stamp(postponed[a].Since).Compare(stamp(postponed[b].Since)) }) {
+			if err := r.fetchPostponed(ctx, chat, postponed[chat]); err != nil {
 				failed = err
 			}
 		}
 		if failed != nil {
 			wait := pauses.Next(asked(failed))
-			r.log.Warn("not known yet whether messages are for the bot", "threads", len(debts), "wait", wait, "err", failed)
+			r.log.Warn("not known yet whether messages are for the bot", "threads", len(postponed), "wait", wait, "err", failed)
 			_ = retry.Wait(ctx, wait) // the loop checks ctx
 		}
 	}

@@ -160,7 +160,7 @@ func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
 	return out
 }
 
-// lastResponse is shown with the last answer that Slack takes to a command or press.
+// lastResponse is shown with the last response that Slack accepts to a command or press.
 const lastResponse = "Slack accepts no more answers here. For the rest, invite me to this channel, or ask me in a direct message."
 
 // invited stores where a command or a press accepts responses. Without it, they go where the bot may

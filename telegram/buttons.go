@@ -33,7 +33,7 @@ const (
 	maxDismissing = 8
 )
 
-// deadButton is shown to who pressed a button that leads nowhere.
+// deadButton answers a press of a button that no longer works.
 const deadButton = "This button no longer works."
 
 type inlineButton struct {

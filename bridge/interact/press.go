@@ -25,7 +25,7 @@ const (
 	toastExpired  = "Too late: this has expired."
 	toastChanged  = "This has just changed. Please look again."
 	toastTrouble  = "That did not work. Please try again in a moment."
-	// ToastBusy is for what is not taken because too much waits.
+	// ToastBusy answers a press that is not handled because too much waits.
 	ToastBusy = "Too much is going on here. Please try again in a moment."
 )
 
@@ -42,7 +42,7 @@ const (
 // overToasts answer presses of closed cards.
 var overToasts = map[End]string{Closed: toastDecided, Expired: toastExpired, Unseen: toastUnknown, Void: toastUnknown}
 
-// lapsed is what stands under a card that no user decided, where its handler says nothing.
+// lapsed is shown below a card that closed without a decision, if its handler adds nothing.
 var lapsed = map[End]string{Expired: "_Expired._", Unseen: "_Could not be shown completely._"}
 
 var (

@@ -39,8 +39,7 @@ const (
 const NoticeCut = "\n\n_This conversation has grown too long: I answered without its beginning. " +
 	"Nothing is deleted, and /new begins a new conversation._"
 
-// NoticeShortened stands behind an answer that was given without older turns, which the model
-// refuses.
+// NoticeShortened follows an answer that was given without older turns, which the model refuses.
 const NoticeShortened = "\n\n_The language model refuses a part of our earlier conversation, so I answered without it. " +
 	"Nothing is deleted, and /new begins a new conversation._"
 
