@@ -52,9 +52,17 @@ func (h *cardHost) ScopeOf(ctx context.Context, press *queue.Run) (toolgroups.Sc
 
 // CardClosed implements [interact.Host].
 func (h *cardHost) CardClosed(kept *interact.StoredCard) {
-	h.elicitation.CardClosed(kept)
+	h.elicitation.CardClosed(kept.Token)
 	if job, chat, ok := interact.TurnOf(kept); ok {
 		h.suspender.showWaiting(h.queue.Context(), chat, false)
 		h.queue.Resume(chat, job)
+	}
+}
+
+// CardLost implements [interact.Host]. The card cannot say which turn waits for it.
+func (h *cardHost) CardLost(token string) {
+	h.elicitation.CardClosed(token)
+	if chat, waits := h.queue.ResumeCard(token); waits {
+		h.suspender.showWaiting(h.queue.Context(), chat, false)
 	}
 }

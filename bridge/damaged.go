@@ -67,7 +67,11 @@ func (r *mender) mend(ctx context.Context, d *queue.DamagedError, chat chats.Cha
 	if d.Pos > 0 {
 		return true, nil
 	}
-	return true, r.replace(ctx, d.Key, rev)
+	if err := r.replace(ctx, d.Key, rev); err != nil {
+		return true, err
+	}
+	r.cards.RecordLost(d.Key)
+	return true, nil
 }
 
 // stillThere reports whether a damaged record is not yet a dead letter, and its revision.

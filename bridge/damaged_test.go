@@ -127,6 +127,8 @@ func TestATurnDoesNotWaitForACardThatDoesNotDecode(t *testing.T) {
 		return slices.ContainsFunc(all, func(s sent) bool { return s.buttons != nil && s.id != card.id })
 	})
 	card = shown[slices.IndexFunc(shown, func(s sent) bool { return s.buttons != nil && s.id != card.id })]
+	r.untilHeld()
+	r.jobs(queue.OpenPrefix, func(open []queue.Job) bool { return len(open) == 1 }) // the card is on record as shown
 	token, _, _ = strings.Cut(card.button(t, "Allow once"), "-")
 	r.put("card/"+token, "{")
 	r.accept(pressOn(card, "p", "1", card.button(t, "Allow once")))
@@ -138,6 +140,29 @@ func TestATurnDoesNotWaitForACardThatDoesNotDecode(t *testing.T) {
 	}
 	if got := r.platform.toast(t, "p"); got != "These buttons are out of date." {
 		t.Errorf("toast %q", got)
+	}
+	r.platform.until(t, "second answer", func(all []sent) bool {
+		return strings.Count(fmt.Sprint(texts(all)), "its request for approval is gone") == 2
+	})
+}
+
+// A turn whose card does not decode any more waits no longer than its time.
+func TestATurnGoesOnWhenTheTimeOfADamagedCardIsOver(t *testing.T) {
+	t.Parallel()
+	w, c := &workshop{}, &clock{}
+	r := w.guarded(t, func(cfg *bridge.Config) { cfg.Now = c.Now })
+	r.accept(direct("1", "run a"))
+	card := r.platform.wait(t, 1)[0]
+	r.untilHeld()
+	r.jobs(queue.OpenPrefix, func(open []queue.Job) bool { return len(open) == 1 })
+	token, _, _ := strings.Cut(card.button(t, "Allow once"), "-")
+	r.put("card/"+token, "{")
+	c.advance(16 * time.Minute)
+	r.platform.until(t, "answer", func(all []sent) bool {
+		return strings.Contains(fmt.Sprint(texts(all)), "its request for approval is gone")
+	})
+	if letters := r.deadLetters(); letters["card/"+token] == "" || len(w.commands()) != 0 {
+		t.Errorf("dead letters %v, ran %v", letters, w.commands())
 	}
 }
 

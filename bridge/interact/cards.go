@@ -52,6 +52,8 @@ type Host interface {
 	ScopeOf(ctx context.Context, press *queue.Run) (toolgroups.Scope, error)
 	// CardClosed is called when a card is closed, maybe more than once.
 	CardClosed(kept *StoredCard)
+	// CardLost is called when the record of an open card is gone.
+	CardLost(token string)
 }
 
 // CardsConfig configures [Cards]. All fields are required.

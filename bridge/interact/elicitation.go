@@ -214,13 +214,13 @@ func (a *asker) await(ctx context.Context, token string, done <-chan struct{}) (
 	return *f.Answer, nil
 }
 
-// CardClosed wakes the call that waits for an answer.
-func (d *Elicitation) CardClosed(kept *StoredCard) {
+// CardClosed wakes the call that waits for an answer to a card.
+func (d *Elicitation) CardClosed(token string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if over, waits := d.waiting[kept.Token]; waits {
+	if over, waits := d.waiting[token]; waits {
 		close(over)
-		delete(d.waiting, kept.Token)
+		delete(d.waiting, token)
 	}
 }
 

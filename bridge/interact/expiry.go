@@ -103,7 +103,7 @@ func (d *Cards) Watch(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("watch cards: %w", err)
 		case e.Deleted:
-			d.forget(strings.TrimPrefix(e.Key, prefix))
+			d.RecordLost(e.Key)
 			continue
 		}
 		if kept, err := decode(e.Entry); err == nil {
@@ -111,6 +111,19 @@ func (d *Cards) Watch(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// RecordLost wakes what waits for a card if the record with this key was that of an open one. It has
+// been deleted or does not decode.
+func (d *Cards) RecordLost(key string) {
+	token, is := strings.CutPrefix(key, prefix)
+	d.mu.Lock()
+	_, open := d.due[token]
+	d.mu.Unlock()
+	if is && open {
+		d.forget(token)
+		d.cfg.Host.CardLost(token)
+	}
 }
 
 // learn applies a card as it was written.
@@ -166,11 +179,11 @@ func (d *Cards) expire(ctx context.Context, token string) error {
 	defer cancel()
 	kept, err := d.Get(ctx, token)
 	switch {
+	case kept == nil && err == nil, queue.IsDamaged(err):
+		d.RecordLost(prefix + token)
+		return err
 	case err != nil:
 		return err
-	case kept == nil:
-		d.forget(token)
-		return nil
 	case !kept.Open():
 		return d.settled(ctx, kept)
 	}

@@ -125,6 +125,23 @@ func (s *Queue) Resume(chat chats.Chat, key string) {
 	}
 }
 
+// ResumeCard continues the job that waits for the decision of a card, if there is one, and returns the
+// chat that it blocked.
+func (s *Queue) ResumeCard(token string) (chats.Chat, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.byChat {
+		if l.held == nil || !slices.Contains(l.held.Cards, token) {
+			continue
+		}
+		chat := l.held.Chat
+		l.unhold(func(*Run) bool { return true }, nil)
+		s.wake(l)
+		return chat, true
+	}
+	return chats.Chat{}, false
+}
+
 // InterruptUser ends the turns of a user, platform:id, including suspended ones.
 func (s *Queue) InterruptUser(user string, cause error) {
 	theirs := func(j *Run) bool { return j.Message.By() == user }
