@@ -53,6 +53,7 @@ func (post) Edit(context.Context, *queue.Run, chats.Chat, []string, []receipts.P
 func (post) Check(chats.Message) error            { return nil }
 func (post) RoleOf(chats.Message) toolgroups.Role { return toolgroups.RoleUser }
 func (post) CardClosed(*interact.StoredCard)      {}
+func (post) CardLost(string)                      {}
 func (post) ScopeOf(context.Context, *queue.Run) (toolgroups.Scope, error) {
 	return toolgroups.Scope{}, nil
 }

@@ -66,6 +66,8 @@ func (*replica) ScopeOf(context.Context, *queue.Run) (toolgroups.Scope, error) {
 	return toolgroups.Scope{}, nil
 }
 
+func (r *replica) CardLost(string) {}
+
 func (r *replica) CardClosed(kept *StoredCard) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
